@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The names that both sides of the socket share: verbs, error codes, events. plenum-protocol(7) describes each with
+ * its members. None is ever renamed; new ones are added.
+ */
+#pragma once
+
+#define PLENUM_PROTOCOL_VERSION 1
+
+/* Where the socket is: $PLENUM_SOCKET, else $XDG_RUNTIME_DIR/plenum/plenum.sock, else this. */
+#define PLENUM_SYSTEM_SOCKET "/run/plenum/plenum.sock"
+#define PLENUM_SOCKET_SUBPATH "plenum/plenum.sock"
+
+/* Set in every child: the name of its session. A peer whose environment or ancestry shows it cannot be approver. */
+#define PLENUM_CHILD_ENV "PLENUM_CHILD"
+
+/* Verbs: subtypes of a control_request to the daemon. */
+#define PLENUM_VERB_PREFIX "plenum_"
+#define PLENUM_HELLO "plenum_hello"
+#define PLENUM_ATTACH "plenum_attach"
+#define PLENUM_DETACH "plenum_detach"
+#define PLENUM_REGISTER "plenum_register"
+#define PLENUM_LIST "plenum_list"
+#define PLENUM_STATUS "plenum_status"
+#define PLENUM_PENDING "plenum_pending"
+#define PLENUM_STOP "plenum_stop"
+#define PLENUM_HIBERNATE "plenum_hibernate"
+#define PLENUM_SUBSCRIBE "plenum_subscribe"
+#define PLENUM_RELOAD "plenum_reload"
+#define PLENUM_SHUTDOWN "plenum_shutdown"
+#define PLENUM_METRICS "plenum_metrics"
+/* One session's last stderr lines and the queue of held prompts (additions to the table of the design). */
+#define PLENUM_LOGS "plenum_logs"
+#define PLENUM_QUEUE "plenum_queue"
+
+/* Error codes. */
+#define PLENUM_E_BAD_LINE "bad_line"
+#define PLENUM_E_BAD_REQUEST "bad_request"
+#define PLENUM_E_NOT_ATTACHED "not_attached"
+#define PLENUM_E_ALREADY_ATTACHED "already_attached"
+#define PLENUM_E_NO_SUCH_SESSION "no_such_session"
+#define PLENUM_E_SESSION_EXISTS "session_exists"
+#define PLENUM_E_NO_SUCH_PROFILE "no_such_profile"
+#define PLENUM_E_CONVERSATION_IN_USE "conversation_in_use"
+#define PLENUM_E_SPAWN_FAILED "spawn_failed"
+#define PLENUM_E_NOT_ALLOWED "not_allowed"
+#define PLENUM_E_NAME_TAKEN "name_taken"
+#define PLENUM_E_DUPLICATE_REQUEST "duplicate_request"
+#define PLENUM_E_ALREADY_SETTLED "already_settled"
+#define PLENUM_E_UNKNOWN_REQUEST "unknown_request"
+#define PLENUM_E_BAD_ANSWER "bad_answer"
+#define PLENUM_E_BUSY "busy"
+#define PLENUM_E_TIMEOUT "timeout"
+#define PLENUM_E_CHILD_EXITED "child_exited"
+#define PLENUM_E_TOO_LONG "too_long"
+#define PLENUM_E_TOO_MANY "too_many"
+#define PLENUM_E_SHUTTING_DOWN "shutting_down"
+#define PLENUM_E_INTERNAL "internal"
+
+/* Events: the `event` of a {"type":"system","subtype":"plenum_event"} line. */
+#define PLENUM_EVENT_SUBTYPE "plenum_event"
+#define PLENUM_EV_SESSION_CREATED "session_created"
+#define PLENUM_EV_SESSION_STATE "session_state"
+#define PLENUM_EV_CHILD_EXITED "child_exited"
+#define PLENUM_EV_SESSION_REMOVED "session_removed"
+#define PLENUM_EV_ATTACHED "attached"
+#define PLENUM_EV_DETACHED "detached"
+#define PLENUM_EV_SETTLED "settled"
+#define PLENUM_EV_OWNER_GONE "owner_gone"
+#define PLENUM_EV_OWNER_BACK "owner_back"
+#define PLENUM_EV_CHANGED "changed"
+#define PLENUM_EV_TURN_STARTED "turn_started"
+#define PLENUM_EV_TURN_ENDED "turn_ended"
+#define PLENUM_EV_STRAY_OUTPUT "stray_output"
+#define PLENUM_EV_LAG "lag"
+#define PLENUM_EV_GAP "gap"
+#define PLENUM_EV_ERROR "error"
+#define PLENUM_EV_SHUTTING_DOWN "shutting_down"
+
+/* States of a session, as in `state` of answers and of session_state. */
+#define PLENUM_ST_STARTING "starting"
+#define PLENUM_ST_IDLE "idle"
+#define PLENUM_ST_BUSY "busy"
+#define PLENUM_ST_ASKING "asking"
+#define PLENUM_ST_ASLEEP "asleep"
+#define PLENUM_ST_FAILED "failed"

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+int fd_nonblock(int fd) {
+	int flags = fcntl(fd, F_GETFL);
+	return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+int fd_peer(int fd, struct peer *peer) {
+	struct ucred cred;
+	socklen_t len = sizeof cred;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0) return -1;
+	*peer = (struct peer){cred.pid, cred.uid, cred.gid};
+	return 0;
+}
+
+ssize_t fd_read(int fd, void *data, size_t n) {
+	ssize_t r;
+	do r = read(fd, data, n);
+	while (r < 0 && errno == EINTR);
+	return r;
+}
+
+ssize_t fd_writev(int fd, const struct iovec *iov, int n) {
+	ssize_t r;
+	do r = writev(fd, iov, n);
+	while (r < 0 && errno == EINTR);
+	return r;
+}
+
+ssize_t fd_sendv(int fd, struct iovec *iov, int n) {
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = (size_t)n};
+	ssize_t r;
+	do r = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (r < 0 && errno == EINTR);
+	return r;
+}
+
+int fd_write_all(int fd, const void *data, size_t n) {
+	const char *p = data;
+	while (n) {
+		ssize_t r = write(fd, p, n);
+		if (r < 0 && errno == EINTR) continue;
+		if (r < 0) return -1;
+		p += r;
+		n -= (size_t)r;
+	}
+	return 0;
+}
+
+int fd_pidfd(pid_t pid) {
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+bool fd_pidfd_alive(int pidfd) {
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+	return pidfd >= 0 && poll(&p, 1, 0) == 0;
+}
+
+int fd_raise_nofile(uint64_t *soft_before) {
+	struct rlimit r;
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0) return -1;
+	*soft_before = r.rlim_cur;
+	r.rlim_cur = r.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &r);
+}
+
+static int64_t clock_us(clockid_t id) {
+	struct timespec t;
+	clock_gettime(id, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+int64_t now_ms(void) {
+	return clock_us(CLOCK_MONOTONIC) / 1000;
+}
+
+int64_t now_us(void) {
+	return clock_us(CLOCK_MONOTONIC);
+}
+
+int64_t now_real_ms(void) {
+	return clock_us(CLOCK_REALTIME) / 1000;
+}

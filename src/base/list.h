@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * An intrusive doubly linked ring: the head is a node too, an empty list points at itself. A node that is in no list
+ * points at itself after list_init() or list_del(), so deleting twice is harmless.
+ */
+#pragma once
+
+#include "base/macros.h"
+
+#include <stdbool.h>
+
+struct list {
+	struct list *next, *prev;
+};
+
+#define LIST_INIT(name) {&(name), &(name)}
+
+static inline void list_init(struct list *l) {
+	l->next = l->prev = l;
+}
+
+static inline bool list_empty(const struct list *l) {
+	return l->next == l;
+}
+
+static inline void list_add_tail(struct list *head, struct list *node) {
+	node->prev = head->prev;
+	node->next = head;
+	head->prev->next = node;
+	head->prev = node;
+}
+
+static inline void list_add_head(struct list *head, struct list *node) {
+	list_add_tail(head->next, node);
+}
+
+static inline void list_del(struct list *node) {
+	node->prev->next = node->next;
+	node->next->prev = node->prev;
+	list_init(node);
+}
+
+#define LIST_ENTRY(node, type, member) CONTAINER_OF(node, type, member)
+#define LIST_FIRST(head, type, member) (list_empty(head) ? NULL : LIST_ENTRY((head)->next, type, member))
+
+/* Deleting the current node within the loop is allowed; deleting the following one is not. */
+#define LIST_FOR_EACH(var, head, type, member)                                                                         \
+	for (struct list *var##_n = (head)->next, *var##_next = var##_n->next;                                             \
+	     var##_n != (head) && ((var) = LIST_ENTRY(var##_n, type, member), 1);                                          \
+	     var##_n = var##_next, var##_next = var##_n->next)

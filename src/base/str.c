@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/str.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <time.h>
+
+static const char *digits(const char *p, uint64_t *value) {
+	const char *start = p;
+	uint64_t v = 0;
+	for (; *p >= '0' && *p <= '9'; p++) {
+		if (v > (UINT64_MAX - 9) / 10) return NULL;
+		v = v * 10 + (uint64_t)(*p - '0');
+	}
+	*value = v;
+	return p == start ? NULL : p;
+}
+
+bool str_u64(const char *text, uint64_t min, uint64_t max, uint64_t *value) {
+	uint64_t v;
+	const char *end = digits(text, &v);
+	if (!end || *end || v < min || v > max) return false;
+	*value = v;
+	return true;
+}
+
+bool str_size(const char *text, size_t *bytes) {
+	uint64_t v;
+	const char *p = digits(text, &v);
+	if (!p) return false;
+	unsigned shift = 0;
+	if (*p == 'K' || *p == 'k') shift = 10;
+	if (*p == 'M' || *p == 'm') shift = 20;
+	if (*p == 'G' || *p == 'g') shift = 30;
+	if (shift) p++;
+	if (shift && *p == 'i') p++;
+	if (*p == 'B') p++;
+	if (*p || v > (SIZE_MAX >> 1 >> shift)) return false;
+	*bytes = (size_t)v << shift;
+	return true;
+}
+
+bool str_time(const char *text, int64_t *ms) {
+	static const struct {
+		const char *name;
+		int64_t ms;
+	} units[] = {{"ms", 1},     {"s", 1000},      {"sec", 1000},  {"m", 60000},
+	             {"min", 60000}, {"h", 3600000}, {"d", 86400000}};
+	uint64_t v;
+	if (strcasecmp(text, "never") == 0) {
+		*ms = INT64_MAX;
+		return true;
+	}
+	const char *p = digits(text, &v);
+	if (!p) return false;
+	while (*p == ' ') p++;
+	if (!*p && v == 0) {
+		*ms = 0;
+		return true;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (strcmp(p, units[i].name) == 0) {
+			if (v > (uint64_t)(INT64_MAX / 4 / units[i].ms)) return false;
+			*ms = (int64_t)v * units[i].ms;
+			return true;
+		}
+	return false;
+}
+
+size_t str_utf8(const char *text, size_t n) {
+	const unsigned char *p = (const unsigned char *)text;
+	if (n == 0) return 0;
+	if (p[0] < 0x80) return 1;
+	if (p[0] < 0xc2 || p[0] > 0xf4) return 0;
+	size_t need = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+	if (n < need) return 0;
+	for (size_t i = 1; i < need; i++)
+		if ((p[i] & 0xc0) != 0x80) return 0;
+	if (p[0] == 0xe0 && p[1] < 0xa0) return 0;
+	if (p[0] == 0xed && p[1] > 0x9f) return 0;
+	if (p[0] == 0xf0 && p[1] < 0x90) return 0;
+	if (p[0] == 0xf4 && p[1] > 0x8f) return 0;
+	return need;
+}
+
+void str_put_safe(struct buf *b, const char *text, size_t n) {
+	for (size_t i = 0; i < n;) {
+		size_t len = str_utf8(text + i, n - i);
+		unsigned char c = (unsigned char)text[i];
+		bool c1 = len == 2 && c == 0xc2 && (unsigned char)text[i + 1] < 0xa0;
+		if (len == 0 || c < 0x20 || c == 0x7f || c1) {
+			buf_printf(b, "\\x%02x", c);
+			i++;
+		} else {
+			buf_put(b, text + i, len);
+			i += len;
+		}
+	}
+}
+
+void str_put_json(struct buf *b, const char *text, size_t n) {
+	buf_putc(b, '"');
+	for (size_t i = 0; i < n;) {
+		size_t len = str_utf8(text + i, n - i);
+		unsigned char c = (unsigned char)text[i];
+		if (len == 0) {
+			buf_puts(b, "\xef\xbf\xbd");
+			i++;
+			continue;
+		}
+		if (c == '"' || c == '\\')
+			buf_printf(b, "\\%c", c);
+		else if (c == '\n')
+			buf_puts(b, "\\n");
+		else if (c == '\t')
+			buf_puts(b, "\\t");
+		else if (c < 0x20 || c == 0x7f)
+			buf_printf(b, "\\u%04x", c);
+		else
+			buf_put(b, text + i, len);
+		i += len;
+	}
+	buf_putc(b, '"');
+}
+
+char *str_dup(const char *text) {
+	return text ? strdup(text) : NULL;
+}
+
+char *str_printf(const char *fmt, ...) {
+	char *text = NULL;
+	va_list ap;
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0) text = NULL;
+	va_end(ap);
+	return text;
+}
+
+void str_random_hex(char *out, size_t n) {
+	unsigned char raw[64];
+	size_t got = 0, want = MIN((n + 1) / 2, sizeof raw);
+	while (got < want) {
+		ssize_t r = getrandom(raw + got, want - got, 0);
+		if (r < 0 && errno != EINTR) abort(); /* no randomness: ids could be guessed */
+		if (r > 0) got += (size_t)r;
+	}
+	for (size_t i = 0; i < n; i++) out[i] = "0123456789abcdef"[raw[(i / 2) % sizeof raw] >> (i % 2 ? 4 : 0) & 15];
+	out[n] = 0;
+}

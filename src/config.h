@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The configuration: INI files through inih, read and checked as a whole into a new struct settings; the running one is
+ * never touched. plenum.conf(5) lists the keys. Errors carry file and line.
+ *
+ * Files, each optional unless named by --config, later ones win: /etc/plenum/plenum.conf,
+ * /etc/plenum/plenum.conf.d/ *.conf, $XDG_CONFIG_HOME/plenum/plenum.conf, $XDG_CONFIG_HOME/plenum/plenum.conf.d/ *.conf.
+ * With --config FILE: only FILE and FILE's plenum.conf.d/ *.conf beside it.
+ */
+#pragma once
+
+#include "core/settings.h"
+
+#define CONFIG_ERROR_MAX 512
+
+/* file NULL: the usual places. NULL on failure; error[0..CONFIG_ERROR_MAX) then says "FILE:LINE: what, and what to
+ * write instead". The caller owns the result. */
+struct settings *config_load(const char *file, char *error);
+
+/* Splits a command line as a shell would (single and double quotes, backslash; no expansion). False: error. */
+bool config_split(const char *text, struct words *out, const char **error);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the configuration says, as the domain reads it. config.c makes these; a struct settings is counted, so that a
+ * session keeps the profile it was started with while a reload brings a new one.
+ */
+#pragma once
+
+#include "wire/limits.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define SETTINGS_NEVER INT64_MAX /* a time that never comes */
+
+/* A list of words; NULL-terminated, all owned by the list. */
+struct words {
+	char **v;
+	size_t n;
+};
+
+/* A recipe for starting a child: [profile NAME]. Times in ms. */
+struct profile {
+	char *name;
+	struct words command;         /* argv */
+	char *dialect;                /* "claude" */
+	char *cwd;                    /* NULL: the requester's */
+	struct words env;             /* NAME=VALUE */
+	struct words pass_env;        /* names of the daemon's own environment that pass; "*" all */
+	bool is_private;              /* refused to peers of another uid */
+	struct words resume_args;     /* with {id} */
+	struct words session_id_args; /* with {id} */
+	struct words allow_tools, deny_tools, ask_tools;
+	int64_t permission_wait;      /* SETTINGS_NEVER by default */
+	int64_t owner_grace;          /* 15 s */
+	int64_t control_timeout;      /* 60 s */
+	int64_t idle_sleep;           /* 30 min */
+	int64_t stop_grace;           /* 5 s, each step of the ladder */
+	bool prompts_queue;           /* prompts = queue */
+	bool restart_never;           /* restart = never */
+	const char *file;             /* where it was defined, for messages; NULL: built in */
+	int line;
+};
+
+struct access {
+	uid_t *uids;
+	size_t n_uids;
+	gid_t *gids;
+	size_t n_gids;
+};
+
+struct settings {
+	unsigned refs;
+	char *socket;          /* NULL: resolved from the environment */
+	char *state_dir;       /* NULL: $XDG_STATE_HOME/plenum */
+	char *default_profile; /* NULL: claude where it is found, else fake */
+	int log_level;         /* LOG_* of base/log.h */
+	size_t max_sessions, max_children, max_clients;
+	struct access allow, approve; /* approve.n_* == 0: anybody who may connect */
+	struct words on_pending;
+	struct limits limits;
+	struct profile *profiles;
+	size_t n_profiles;
+};
+
+struct settings *settings_new(void); /* the built-in defaults: profiles claude and fake; NULL without memory */
+struct settings *settings_ref(struct settings *s);
+void settings_unref(struct settings *s);
+const struct profile *settings_profile(const struct settings *s, const char *name); /* NULL: no such profile */
+/* A new profile with the defaults, at the end of the list; NULL without memory. Pointers to profiles change. */
+struct profile *settings_add_profile(struct settings *s, const char *name);
+bool words_add(struct words *w, const char *word);
+void words_free(struct words *w);
+bool access_allows(const struct access *a, uid_t uid, const gid_t *gids, size_t n);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include "wire/chunk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct block *block_new(size_t cap) {
+	struct block *b = malloc(sizeof *b + cap);
+	if (!b) return NULL;
+	b->refs = 1;
+	b->cap = cap;
+	return b;
+}
+
+struct block *block_resize(struct block *b, size_t cap) {
+	struct block *bigger = realloc(b, sizeof *b + cap);
+	if (bigger) bigger->cap = cap;
+	return bigger;
+}
+
+void block_unref(struct block *b) {
+	if (b && --b->refs == 0) free(b);
+}
+
+struct chunk chunk_copy(const void *data, size_t len) {
+	struct block *b = block_new(len);
+	if (!b) return CHUNK_NONE;
+	if (len) memcpy(b->data, data, len);
+	return (struct chunk){b, b->data, len};
+}
+
+struct chunk chunk_join(const struct chunk *parts, size_t n) {
+	size_t len = 0;
+	for (size_t i = 0; i < n; i++) len += parts[i].len;
+	struct block *b = block_new(len);
+	if (!b) return CHUNK_NONE;
+	char *p = b->data;
+	for (size_t i = 0; i < n; i++) {
+		if (parts[i].len) memcpy(p, parts[i].data, parts[i].len);
+		p += parts[i].len;
+	}
+	return (struct chunk){b, b->data, len};
+}
+
+void chunk_drop(struct chunk *c) {
+	block_unref(c->block);
+	*c = CHUNK_NONE;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A client's line, checked before any byte of it may reach the child: the child exits at the first line that it cannot
+ * take (PROTOCOL 3), and that would take the session from everybody.
+ *
+ * Valid is: RFC 8259 with lone surrogate escapes accepted, valid UTF-8, one object, at most MESSAGE_MAX_DEPTH levels;
+ * numbers of any size. A duplicate of a key that routing reads (type, request_id, request, subtype at the top level;
+ * subtype, request_id in `request`; subtype, request_id, response in `response`; role, content in `message`) is
+ * refused, and so is one of these keys spelled with escapes: the child could read it otherwise than we do.
+ */
+#pragma once
+
+#include "wire/chunk.h"
+#include "wire/scan.h"
+
+#define MESSAGE_MAX_DEPTH 4096
+
+enum message_kind {
+	MESSAGE_OTHER,    /* any type that the child survives, passed on as it is */
+	MESSAGE_USER,     /* a prompt */
+	MESSAGE_REQUEST,  /* control_request */
+	MESSAGE_ANSWER,   /* control_response */
+	MESSAGE_CANCEL,   /* control_cancel_request */
+};
+
+struct message {
+	enum message_kind kind;
+	struct envelope env; /* spans into the checked line */
+};
+
+/* p[0..n): a line without LF or CR. True: it is valid JSON by the rules above and *env is filled. False: *error is a
+ * static sentence for a person, *at the offset. */
+bool message_scan(const char *p, size_t n, struct envelope *env, const char **error, size_t *at);
+
+/* The whole check of a client's line: message_scan(), then what the child survives. On success *m is filled. Where the
+ * line is an old form ({"type":"user","prompt":"..."} or {"type":"user","content":"..."}) it is brought into the form
+ * that the child takes: *rewritten then holds the new line (the caller owns it) and m->env points into it; else
+ * *rewritten is CHUNK_NONE. False: error[0..size) says what is wrong and what to write instead; request_id is the
+ * line's request id span where one can be read (else SPAN_NONE), so that an error can be answered under it. */
+bool message_check(const char *p, size_t n, struct message *m, struct chunk *rewritten, char *error, size_t size,
+                   struct span *request_id);
+
+/* Every byte of any JSON text, not only an object (unit tests, fuzzing, messages of MCP servers). */
+bool message_valid_json(const char *p, size_t n, const char **error, size_t *at);
+
+/* A JSON string, with its quotes, of any bytes (invalid UTF-8 becomes U+FFFD). The caller frees; NULL without memory. */
+char *message_quote(const char *text, size_t n);
