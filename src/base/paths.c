@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/paths.h"
+
+#include "base/macros.h"
+#include "base/str.h"
+#include "plenum/protocol.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The value of an environment variable that must be an absolute path; the XDG specification says to ignore others. */
+static const char *absolute_env(const char *name) {
+	const char *value = getenv(name);
+	return value && *value == '/' ? value : NULL;
+}
+
+const char *path_runtime_dir_problem(void) {
+	const char *dir = getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+	if (!dir || !*dir) return "XDG_RUNTIME_DIR is not set";
+	if (*dir != '/') return "XDG_RUNTIME_DIR is not an absolute path";
+	if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode)) return "the folder in XDG_RUNTIME_DIR does not exist";
+	if (st.st_uid != geteuid()) return "the folder in XDG_RUNTIME_DIR belongs to another user";
+	if (st.st_mode & (S_IWGRP | S_IWOTH)) return "the folder in XDG_RUNTIME_DIR is writable for others";
+	return NULL;
+}
+
+char *path_runtime_dir(void) {
+	return path_runtime_dir_problem() ? NULL : str_dup(getenv("XDG_RUNTIME_DIR"));
+}
+
+bool path_socket_check(const char *path, const char **why) {
+	const char *problem = NULL;
+	if (!*path) problem = "the socket path is empty";
+	if (strlen(path) > PATH_SOCKET_MAX)
+		problem = "the socket path is longer than the 107 bytes that a Unix socket can have; choose a shorter one";
+	if (problem && why) *why = problem;
+	return !problem;
+}
+
+static bool put_socket(char *out, size_t size, const char *dir, const char *file, const char *rule, const char **why) {
+	char path[4096];
+	snprintf(path, sizeof path, "%s%s%s", dir, *dir ? "/" : "", file);
+	if (size) snprintf(out, size, "%s", path);
+	if (!path_socket_check(path, why)) return false;
+	bool fits = strlen(path) < size;
+	if (why) *why = fits ? rule : "the caller's buffer is too small for the socket path";
+	return fits;
+}
+
+bool path_socket(char *out, size_t size, const char **why) {
+	const char *named = getenv("PLENUM_SOCKET");
+	if (named && *named) return put_socket(out, size, "", named, "PLENUM_SOCKET", why);
+	_cleanup_free_ char *runtime = path_runtime_dir();
+	if (runtime) return put_socket(out, size, runtime, PLENUM_SOCKET_SUBPATH, "XDG_RUNTIME_DIR", why);
+	return put_socket(out, size, "", PLENUM_SYSTEM_SOCKET, "the system's default", why);
+}
+
+char *path_home(void) {
+	const char *home = absolute_env("HOME");
+	struct passwd *pw = home ? NULL : getpwuid(geteuid());
+	return str_dup(home ? home : pw ? pw->pw_dir : NULL);
+}
+
+/* $name/tail, else ~/below/tail. */
+static char *xdg_dir(const char *name, const char *below, const char *tail) {
+	const char *base = absolute_env(name);
+	if (base) return str_printf("%s%s", base, tail);
+	_cleanup_free_ char *home = path_home();
+	return home ? str_printf("%s/%s%s", home, below, tail) : NULL;
+}
+
+char *path_state_dir(void) {
+	return xdg_dir("XDG_STATE_HOME", ".local/state", "/plenum");
+}
+
+char *path_config_home(void) {
+	return xdg_dir("XDG_CONFIG_HOME", ".config", "");
+}
