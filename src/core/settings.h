@@ -62,6 +62,7 @@ struct settings {
 	struct limits limits;
 	struct profile *profiles;
 	size_t n_profiles;
+	struct words files;    /* the configuration files that were read, in order; profile.file points into it */
 };
 
 struct settings *settings_new(void); /* the built-in defaults: profiles claude and fake; NULL without memory */
@@ -71,5 +72,9 @@ const struct profile *settings_profile(const struct settings *s, const char *nam
 /* A new profile with the defaults, at the end of the list; NULL without memory. Pointers to profiles change. */
 struct profile *settings_add_profile(struct settings *s, const char *name);
 bool words_add(struct words *w, const char *word);
+bool words_copy(struct words *to, const struct words *from); /* appends; false without memory */
 void words_free(struct words *w);
+bool access_is_empty(const struct access *a);
+/* Membership alone: false for an empty list. What an empty list means (allow: own uid and root; approve: anybody who
+ * may connect) is the caller's to say. */
 bool access_allows(const struct access *a, uid_t uid, const gid_t *gids, size_t n);

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/settings.h"
+
+#include "base/log.h"
+#include "base/macros.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The permission flag and the replays cannot be asked for later, so they are always there; the environment variable
+ * brings session_state_changed (DESIGN 8). */
+static const char *const claude_command[] = {
+	"claude",
+	"-p",
+	"--input-format",
+	"stream-json",
+	"--output-format",
+	"stream-json",
+	"--verbose",
+	"--permission-prompt-tool",
+	"stdio",
+	"--include-partial-messages",
+	"--replay-user-messages",
+	NULL,
+};
+static const char *const claude_env[] = {"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=1", NULL};
+static const char *const fake_command[] = {"plenum-fakeagent", NULL};
+static const char *const resume_args[] = {"--resume={id}", NULL};
+static const char *const session_id_args[] = {"--session-id={id}", NULL};
+static const char *const pass_all[] = {"*", NULL};
+
+bool words_add(struct words *w, const char *word) {
+	char *copy = strdup(word);
+	char **v = copy ? realloc(w->v, (w->n + 2) * sizeof *v) : NULL;
+	if (!v) {
+		free(copy);
+		return false;
+	}
+	w->v = v;
+	w->v[w->n++] = copy;
+	w->v[w->n] = NULL;
+	return true;
+}
+
+bool words_copy(struct words *to, const struct words *from) {
+	for (size_t i = 0; i < from->n; i++)
+		if (!words_add(to, from->v[i])) return false;
+	return true;
+}
+
+void words_free(struct words *w) {
+	for (size_t i = 0; i < w->n; i++) free(w->v[i]);
+	free(w->v);
+	*w = (struct words){0};
+}
+
+static bool words_set(struct words *w, const char *const *list) {
+	for (; *list; list++)
+		if (!words_add(w, *list)) return false;
+	return true;
+}
+
+static void profile_free(struct profile *p) {
+	free(p->name);
+	free(p->dialect);
+	free(p->cwd);
+	struct words *lists[] = {&p->command,         &p->env,         &p->pass_env,   &p->resume_args,
+							 &p->session_id_args, &p->allow_tools, &p->deny_tools, &p->ask_tools};
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) words_free(lists[i]);
+}
+
+static bool profile_init(struct profile *p, const char *name) {
+	*p = (struct profile){
+		.name = strdup(name),
+		.dialect = strdup("claude"),
+		.permission_wait = SETTINGS_NEVER,
+		.owner_grace = 15000,
+		.control_timeout = 60000,
+		.idle_sleep = (int64_t)30 * 60 * 1000,
+		.stop_grace = 5000,
+	};
+	if (p->name && p->dialect && words_set(&p->pass_env, pass_all)) return true;
+	profile_free(p);
+	return false;
+}
+
+struct profile *settings_add_profile(struct settings *s, const char *name) {
+	struct profile *all = realloc(s->profiles, (s->n_profiles + 1) * sizeof *all);
+	if (!all) return NULL;
+	s->profiles = all;
+	if (!profile_init(&all[s->n_profiles], name)) return NULL;
+	return &all[s->n_profiles++];
+}
+
+static bool add_claude(struct settings *s) {
+	struct profile *p = settings_add_profile(s, "claude");
+	return p && words_set(&p->command, claude_command) && words_set(&p->env, claude_env) &&
+		   words_set(&p->resume_args, resume_args) && words_set(&p->session_id_args, session_id_args);
+}
+
+static bool add_fake(struct settings *s) {
+	struct profile *p = settings_add_profile(s, "fake");
+	return p && words_set(&p->command, fake_command) && words_set(&p->resume_args, resume_args);
+}
+
+struct settings *settings_new(void) {
+	struct settings *s = malloc(sizeof *s);
+	if (!s) return NULL;
+	*s = (struct settings){
+		.refs = 1,
+		.log_level = LOG_INFO,
+		.max_sessions = 1024,
+		.max_children = 256,
+		.max_clients = 16384,
+		.limits = LIMITS_DEFAULT,
+	};
+	if (add_claude(s) && add_fake(s)) return s;
+	settings_unref(s);
+	return NULL;
+}
+
+struct settings *settings_ref(struct settings *s) {
+	if (s) s->refs++;
+	return s;
+}
+
+static void access_free(struct access *a) {
+	free(a->uids);
+	free(a->gids);
+}
+
+void settings_unref(struct settings *s) {
+	if (!s || --s->refs) return;
+	for (size_t i = 0; i < s->n_profiles; i++) profile_free(&s->profiles[i]);
+	free(s->profiles);
+	free(s->socket);
+	free(s->state_dir);
+	free(s->default_profile);
+	access_free(&s->allow);
+	access_free(&s->approve);
+	words_free(&s->on_pending);
+	words_free(&s->files);
+	free(s);
+}
+
+const struct profile *settings_profile(const struct settings *s, const char *name) {
+	for (size_t i = 0; i < s->n_profiles; i++)
+		if (strcmp(s->profiles[i].name, name) == 0) return &s->profiles[i];
+	return NULL;
+}
+
+bool access_is_empty(const struct access *a) {
+	return a->n_uids == 0 && a->n_gids == 0;
+}
+
+static bool has_gid(const struct access *a, gid_t gid) {
+	for (size_t i = 0; i < a->n_gids; i++)
+		if (a->gids[i] == gid) return true;
+	return false;
+}
+
+bool access_allows(const struct access *a, uid_t uid, const gid_t *gids, size_t n) {
+	for (size_t i = 0; i < a->n_uids; i++)
+		if (a->uids[i] == uid) return true;
+	for (size_t i = 0; i < n; i++)
+		if (has_gid(a, gids[i])) return true;
+	return false;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/log.h"
+#include "core/settings.h"
+
+#include <check.h>
+
+START_TEST(test_defaults) {
+	struct settings *s = settings_new();
+	ck_assert_ptr_nonnull(s);
+	ck_assert_uint_eq(s->n_profiles, 2);
+	ck_assert_ptr_null(s->socket);
+	ck_assert_ptr_null(s->default_profile);
+	ck_assert_int_eq(s->log_level, LOG_INFO);
+	ck_assert_uint_eq(s->max_sessions, 1024);
+	ck_assert_uint_eq(s->max_children, 256);
+	ck_assert_uint_eq(s->max_clients, 16384);
+	ck_assert_uint_eq(s->limits.tape_lines, 65536);
+	ck_assert(access_is_empty(&s->allow));
+	settings_unref(s);
+}
+END_TEST
+
+START_TEST(test_profile_claude) {
+	struct settings *s = settings_new();
+	const struct profile *p = settings_profile(s, "claude");
+	ck_assert_ptr_nonnull(p);
+	ck_assert_uint_eq(p->command.n, 11);
+	ck_assert_str_eq(p->command.v[0], "claude");
+	ck_assert_str_eq(p->command.v[10], "--replay-user-messages");
+	ck_assert_ptr_null(p->command.v[11]);
+	ck_assert_str_eq(p->env.v[0], "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=1");
+	ck_assert_str_eq(p->resume_args.v[0], "--resume={id}");
+	ck_assert_str_eq(p->session_id_args.v[0], "--session-id={id}");
+	ck_assert_str_eq(p->pass_env.v[0], "*");
+	ck_assert(p->permission_wait == SETTINGS_NEVER);
+	ck_assert_int_eq(p->owner_grace, 15000);
+	ck_assert_int_eq(p->control_timeout, 60000);
+	ck_assert_int_eq(p->idle_sleep, 1800000);
+	ck_assert_int_eq(p->stop_grace, 5000);
+	ck_assert(!p->prompts_queue && !p->restart_never && !p->is_private);
+	settings_unref(s);
+}
+END_TEST
+
+START_TEST(test_profile_fake) {
+	struct settings *s = settings_new();
+	const struct profile *p = settings_profile(s, "fake");
+	ck_assert_ptr_nonnull(p);
+	ck_assert_str_eq(p->command.v[0], "plenum-fakeagent");
+	ck_assert_uint_eq(p->session_id_args.n, 0);
+	ck_assert_ptr_null(settings_profile(s, "other"));
+	settings_unref(s);
+}
+END_TEST
+
+START_TEST(test_refs_and_profiles) {
+	struct settings *s = settings_new();
+	struct settings *again = settings_ref(s);
+	struct profile *p = settings_add_profile(s, "mine");
+	ck_assert_ptr_nonnull(p);
+	ck_assert_str_eq(p->dialect, "claude");
+	settings_unref(s);
+	ck_assert_ptr_nonnull(settings_profile(again, "mine"));
+	settings_unref(again);
+	settings_unref(NULL);
+	ck_assert_ptr_null(settings_ref(NULL));
+}
+END_TEST
+
+START_TEST(test_access) {
+	uid_t uids[] = {5, 1000};
+	gid_t gids[] = {27};
+	struct access a = {.uids = uids, .n_uids = 2, .gids = gids, .n_gids = 1};
+	const gid_t mine[] = {100, 27}, others[] = {100};
+	ck_assert(access_allows(&a, 1000, NULL, 0));
+	ck_assert(!access_allows(&a, 1001, others, 1));
+	ck_assert(access_allows(&a, 1001, mine, 2));
+	ck_assert(!access_allows(&(struct access){0}, 0, mine, 2));
+}
+END_TEST
+
+START_TEST(test_words) {
+	struct words a = {0}, b = {0};
+	ck_assert(words_add(&a, "one") && words_add(&a, ""));
+	ck_assert(words_copy(&b, &a) && words_copy(&b, &a));
+	ck_assert_uint_eq(b.n, 4);
+	ck_assert_ptr_null(b.v[4]);
+	words_free(&a);
+	ck_assert_str_eq(b.v[2], "one");
+	words_free(&b);
+	ck_assert_ptr_null(b.v);
+	words_free(&b);
+}
+END_TEST
+
+int main(void) {
+	Suite *suite = suite_create("settings");
+	TCase *tc = tcase_create("all");
+	suite_add_tcase(suite, tc);
+	tcase_add_test(tc, test_defaults);
+	tcase_add_test(tc, test_profile_claude);
+	tcase_add_test(tc, test_profile_fake);
+	tcase_add_test(tc, test_refs_and_profiles);
+	tcase_add_test(tc, test_access);
+	tcase_add_test(tc, test_words);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
