@@ -1,0 +1,918 @@
+# SPDX-License-Identifier: MIT
+"""What the integration tests stand on: a private daemon, clients, and children that the test plays itself.
+
+    class Thing(Case):
+        def test_it(self):
+            d, agent = self.start()                 # plenumd with the profile `agent` as the default one
+            a = d.client()
+            a.attach(session="work")
+            child = agent.child()                   # the child that the daemon started
+            a.send(user("hi"))
+            child.wait(type="user")                 # a line that reached its stdin
+            child.print(RESULT)                     # a line on its stdout
+            a.wait(type="result")
+
+Nothing sleeps for a fixed time: each wait ends when the thing is there, and fails at its deadline. That something does
+NOT happen is shown by a barrier: Client.sync() (all its lines so far were taken), Child.mark() (all output so far was
+delivered), and then a look at what came.
+Environment: PLENUM_BUILD, the build folder; PLENUM_TEST_KEEP=1 keeps the folders of failed tests.
+"""
+import glob
+import itertools
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TIMEOUT = float(os.environ.get("PLENUM_TEST_TIMEOUT", "10"))
+_ids = itertools.count(1)
+
+
+class Timeout(AssertionError):
+    pass
+
+
+class PlenumError(Exception):
+    """An error response: .code, .text, .raw (the whole line as an object)."""
+
+    def __init__(self, obj):
+        self.raw = obj
+        self.body = obj.get("response", {})
+        self.code = self.body.get("code")
+        self.text = self.body.get("error")
+        super().__init__("%s: %s" % (self.code, self.text))
+
+
+# --- lines -----------------------------------------------------------------------------------------------------------
+
+
+def dump(obj):
+    return json.dumps(obj, separators=(",", ":")).encode()
+
+
+def parse(raw):
+    """The line as an object, or None. Lone surrogates and duplicate keys are taken as they come."""
+    try:
+        return json.loads(raw.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def user(text, **members):
+    return dict({"type": "user", "message": {"role": "user", "content": text}}, **members)
+
+
+def perm(rid, cmd="touch one", tool="Bash", **members):
+    request = {"subtype": "can_use_tool", "tool_name": tool, "input": {"command": cmd}, "permission_suggestions": [],
+               "tool_use_id": "toolu_" + rid}
+    request.update(members)
+    return {"type": "control_request", "request_id": rid, "request": request}
+
+
+def ok(rid, body=None):
+    response = {"subtype": "success", "request_id": rid}
+    if body is not None:
+        response["response"] = body
+    return {"type": "control_response", "response": response}
+
+
+def err(rid, text="no", **members):
+    return {"type": "control_response", "response": dict({"subtype": "error", "request_id": rid, "error": text}, **members)}
+
+
+def allow(rid, cmd="touch one", **members):
+    return ok(rid, dict({"behavior": "allow", "updatedInput": {"command": cmd}}, **members))
+
+
+def deny(rid, message="no", **members):
+    return ok(rid, dict({"behavior": "deny", "message": message}, **members))
+
+
+def cancel(rid):
+    return {"type": "control_cancel_request", "request_id": rid}
+
+
+def hook(rid, callback, event="PreToolUse", **members):
+    body = {"hook_event_name": event, "tool_name": "Bash", "tool_input": {"command": "true"}}
+    body.update(members)
+    return {"type": "control_request", "request_id": rid,
+            "request": {"subtype": "hook_callback", "callback_id": callback, "input": body, "tool_use_id": "toolu_" + rid}}
+
+
+def mcp(rid, server, message):
+    return {"type": "control_request", "request_id": rid,
+            "request": {"subtype": "mcp_message", "server_name": server, "message": message}}
+
+
+def request(rid, subtype, **members):
+    return {"type": "control_request", "request_id": rid, "request": dict({"subtype": subtype}, **members)}
+
+
+def init(rid, hooks=None, **members):
+    return request(rid, "initialize", hooks=hooks, **members)
+
+
+RESULT = {"type": "result", "subtype": "success", "is_error": False, "result": "ok"}
+
+
+def pick(obj, path):
+    """pick(o, "response.request_id"): a member below; None where it is not there."""
+    for name in path.split("."):
+        if not isinstance(obj, dict) or name not in obj:
+            return None
+        obj = obj[name]
+    return obj
+
+
+def matches(obj, want):
+    """want: members with their values; a double underscore stands for a dot (response__request_id="1")."""
+    if not isinstance(obj, dict):
+        return False
+    for path, value in want.items():
+        found = pick(obj, path.replace("__", "."))
+        if callable(value):
+            if not value(found):
+                return False
+        elif found != value or isinstance(found, bool) != isinstance(value, bool):
+            return False
+    return True
+
+
+def until(check, timeout=None, what="the condition", every=0.01):
+    """Polls check() until it is true; returns its value."""
+    deadline = time.monotonic() + (TIMEOUT if timeout is None else timeout)
+    while True:
+        value = check()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise Timeout("not in time: " + what)
+        time.sleep(every)
+
+
+class Message:
+    """One received line: .raw (bytes without LF), .obj (None where it is no JSON), .t (when it came)."""
+
+    __slots__ = ("raw", "obj", "t")
+
+    def __init__(self, raw, t=None):
+        self.raw = raw
+        self.obj = parse(raw)
+        self.t = time.monotonic() if t is None else t
+
+    def __getitem__(self, path):
+        return pick(self.obj, path)
+
+    def __repr__(self):
+        return "%s%s" % (self.raw[:300].decode("utf-8", "replace"), "..." if len(self.raw) > 300 else "")
+
+
+# --- a client --------------------------------------------------------------------------------------------------------
+
+
+class Client:
+    """One connection. Reads only while a wait runs, so a client that nobody waits on is a stalled client.
+
+    .log is everything that came, in order; .inbox what no wait has taken yet. wait() takes the first match out of the
+    inbox and leaves the rest, so tests name only the lines that they are about."""
+
+    def __init__(self, path, label="client"):
+        self.label = label
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.connect(path)
+        self.log, self.inbox = [], []
+        self.parts, self.eof = [], False
+        self.sent = []
+
+    # sending
+
+    def send(self, *lines):
+        """Each an object, or bytes that already are a line (LF is added to neither raw bytes that end with one)."""
+        self.raw(b"".join(x if isinstance(x, bytes) and x.endswith(b"\n") else
+                          (x if isinstance(x, bytes) else dump(x)) + b"\n" for x in lines))
+
+    def raw(self, data, timeout=None):
+        """Bytes as they are; takes in what comes meanwhile, so that two full directions do not block each other."""
+        self.sent.append(data[:400])
+        deadline = time.monotonic() + (TIMEOUT if timeout is None else timeout)
+        view = memoryview(data)
+        while view:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise Timeout("%s: the daemon does not read" % self.label)
+            r, w, _ = select.select([] if self.eof else [self.sock], [self.sock], [], left)
+            if r:
+                self.fill(0)
+            if w:
+                n = self.sock.send(view[:65536], socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+                view = view[n:]
+
+    def try_raw(self, data):
+        """As many bytes as the socket takes now, without reading; how many."""
+        total = 0
+        try:
+            while total < len(data):
+                total += self.sock.send(data[total:total + 65536], socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        except BlockingIOError:
+            pass
+        return total
+
+    def half_close(self):
+        self.sock.shutdown(socket.SHUT_WR)
+
+    def close(self):
+        self.sock.close()
+        self.eof = True
+
+    # receiving
+
+    def fill(self, timeout):
+        """Takes in what is there, waits for at most so long for something; false at the deadline or the end."""
+        if self.eof:
+            return False
+        r, _, _ = select.select([self.sock], [], [], max(0, timeout))
+        if not r:
+            return False
+        try:
+            data = self.sock.recv(1 << 20)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            self.eof = True
+            if self.parts and b"".join(self.parts):
+                self.tail = b"".join(self.parts)
+            return False
+        self.take(data)
+        return True
+
+    def take(self, data):
+        end = data.rfind(b"\n")
+        if end < 0:
+            self.parts.append(data)
+            return
+        whole = b"".join(self.parts) + data[:end]
+        self.parts = [data[end + 1:]] if end + 1 < len(data) else []
+        now = time.monotonic()
+        for raw in whole.split(b"\n"):
+            m = Message(raw, now)
+            self.log.append(m)
+            self.inbox.append(m)
+
+    def wait(self, pred=None, timeout=None, what=None, **want):
+        """The first line that fits: pred(message) true and the named members equal. Fails at the deadline or the end."""
+        deadline = time.monotonic() + (TIMEOUT if timeout is None else timeout)
+        seen = 0
+        while True:
+            for i in range(seen, len(self.inbox)):
+                m = self.inbox[i]
+                if matches(m.obj, want) if pred is None else (pred(m) and (not want or matches(m.obj, want))):
+                    del self.inbox[i]
+                    return m
+            seen = len(self.inbox)
+            if not self.fill(deadline - time.monotonic()) and (self.eof or time.monotonic() >= deadline):
+                if len(self.inbox) > seen:
+                    continue
+                raise Timeout("%s: no %s %s; last lines:\n  %s" % (
+                    self.label, what or want or "such line", "(closed)" if self.eof else "in time",
+                    "\n  ".join(map(repr, self.log[-25:]))))
+
+    def event(self, event, timeout=None, **want):
+        return self.wait(timeout=timeout, type="system", subtype="plenum_event", event=event, **want)
+
+    def error(self, code, timeout=None, **want):
+        """An error notice (not an error response)."""
+        return self.event("error", timeout=timeout, code=code, **want)
+
+    def answer(self, rid, timeout=None):
+        """The control_response for that id, success or not."""
+        return self.wait(timeout=timeout, type="control_response", response__request_id=rid)
+
+    def drain(self, timeout=0.0):
+        while self.fill(timeout):
+            pass
+
+    def seen(self, pred=None, **want):
+        """All lines so far that fit (no waiting)."""
+        self.drain()
+        return [m for m in self.log if matches(m.obj, want) and (pred is None or pred(m))]
+
+    def events(self, event=None, **want):
+        if event:
+            want["event"] = event
+        return self.seen(type="system", subtype="plenum_event", **want)
+
+    def wait_eof(self, timeout=None):
+        deadline = time.monotonic() + (TIMEOUT if timeout is None else timeout)
+        while not self.eof:
+            if not self.fill(deadline - time.monotonic()) and not self.eof and time.monotonic() > deadline:
+                raise Timeout("%s: the daemon keeps the connection open" % self.label)
+
+    # requests
+
+    def ask(self, subtype, **members):
+        """Sends a request under a fresh id; the id."""
+        rid = "t%d" % next(_ids)
+        self.send(request(rid, subtype, **members))
+        return rid
+
+    def request(self, subtype, _timeout=None, **members):
+        """Sends a request and waits for its answer: the answer's body, or PlenumError."""
+        m = self.answer(self.ask(subtype, **members), _timeout)
+        if m["response.subtype"] == "error":
+            raise PlenumError(m.obj)
+        return m["response.response"] or {}
+
+    def attach(self, session=None, _timeout=None, **members):
+        if session is not None:
+            members["session"] = session
+        return self.request("plenum_attach", _timeout, **members)
+
+    def hello(self):
+        return self.request("plenum_hello")
+
+    def sync(self):
+        """When this returns, the daemon has taken every line that this client sent before."""
+        self.request("plenum_hello")
+
+    def initialize(self, hooks=None, _timeout=None, **members):
+        """The whole answer (Message)."""
+        return self.answer(self.ask("initialize", hooks=hooks, **members), _timeout)
+
+
+# --- a child ---------------------------------------------------------------------------------------------------------
+
+
+class Child:
+    """One run of agent.py, played by the test."""
+
+    def __init__(self, sock, label):
+        self.sock, self.label = sock, label
+        self.cond = threading.Condition()
+        self.events, self.log, self.inbox = [], [], []
+        self.start = None
+        self.gone = False
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        stream = self.sock.makefile("rb")
+        try:
+            while True:
+                head = stream.readline()
+                if not head:
+                    break
+                ev = json.loads(head)
+                payload = stream.read(ev["n"])
+                with self.cond:
+                    if ev["ev"] == "line":
+                        m = Message(payload, ev["t"])
+                        self.log.append(m)
+                        self.inbox.append(m)
+                    else:
+                        ev["payload"] = payload
+                        if ev["ev"] == "start":
+                            self.start = ev
+                        self.events.append(ev)
+                    self.cond.notify_all()
+        except (OSError, ValueError):
+            pass
+        with self.cond:
+            self.gone = True
+            self.cond.notify_all()
+
+    def until(self, check, timeout, what):
+        deadline = time.monotonic() + (TIMEOUT if timeout is None else timeout)
+        with self.cond:
+            while True:
+                value = check()
+                if value is not None and value is not False:
+                    return value
+                left = deadline - time.monotonic()
+                if left <= 0 or (self.gone and not value):
+                    raise Timeout("%s: no %s%s; its last lines:\n  %s\n  events: %s" % (
+                        self.label, what, " (it has ended)" if self.gone else "",
+                        "\n  ".join(map(repr, self.log[-15:])), [e["ev"] for e in self.events]))
+                self.cond.wait(left)
+
+    # what it got
+
+    def wait(self, pred=None, timeout=None, **want):
+        """The first line on its stdin that fits and that no wait has taken."""
+
+        def check():
+            for i, m in enumerate(self.inbox):
+                if matches(m.obj, want) if pred is None else (pred(m) and (not want or matches(m.obj, want))):
+                    del self.inbox[i]
+                    return m
+            return None
+
+        return self.until(check, timeout, "line on stdin %s" % (want or ""))
+
+    def seen(self, pred=None, **want):
+        with self.cond:
+            return [m for m in self.log if matches(m.obj, want) and (pred is None or pred(m))]
+
+    def request(self, subtype, timeout=None, **want):
+        """A control_request that reached it; Message, its id is m["request_id"]."""
+        return self.wait(timeout=timeout, type="control_request", request__subtype=subtype, **want)
+
+    def answer(self, rid, timeout=None):
+        """The control_response to a request of the child's."""
+        return self.wait(timeout=timeout, type="control_response", response__request_id=rid)
+
+    def answers(self, rid):
+        return self.seen(type="control_response", response__request_id=rid)
+
+    def event(self, ev, timeout=None, **want):
+        return self.until(lambda: next((e for e in self.events if e["ev"] == ev and matches(e, want)), None), timeout,
+                          "event " + ev)
+
+    def had(self, ev):
+        with self.cond:
+            return [e for e in self.events if e["ev"] == ev]
+
+    def wait_gone(self, timeout=None):
+        self.until(lambda: self.gone, timeout, "end")
+
+    @property
+    def pid(self):
+        return self.start["pid"]
+
+    @property
+    def env(self):
+        return self.start["env"]
+
+    @property
+    def argv(self):
+        return self.start["argv"]
+
+    # what it does
+
+    def order(self, op, payload=b"", **members):
+        members.update(op=op, n=len(payload))
+        self.sock.sendall(json.dumps(members).encode() + b"\n" + payload)
+
+    def print(self, *lines, chunk=0, delay=0.0):
+        """Each an object (one line) or bytes as they are. All in one write unless chunk says otherwise."""
+        self.order("print", b"".join(x if isinstance(x, bytes) else dump(x) + b"\n" for x in lines), chunk=chunk, delay=delay)
+
+    def flood(self, template, count, pad=0, first=0, rate=0):
+        self.order("flood", template if isinstance(template, bytes) else dump(template), count=count, pad=pad, first=first,
+                   rate=rate)
+
+    def stderr(self, data):
+        self.order("stderr", data if isinstance(data, bytes) else data.encode())
+
+    def exit(self, status=0, now=False):
+        self.order("exit_now" if now else "exit", status=status)
+
+    def kill(self, number=signal.SIGKILL):
+        os.kill(self.pid, number)
+
+    def mode(self, **settings):
+        self.order("mode", mode=settings)
+
+    def pause(self):
+        self.order("pause")
+
+    def resume(self):
+        self.order("resume")
+
+    def written(self, timeout=None):
+        """Waits until all its output so far has gone into the pipe."""
+        n = next(_ids)
+        self.order("sync", id=n)
+        self.event("sync", timeout, id=n)
+
+    def mark(self, *clients, timeout=None):
+        """A barrier: prints a line of its own and waits for it at each of the clients (which are attached)."""
+        n = next(_ids)
+        self.print({"type": "test_mark", "n": n})
+        for c in clients:
+            c.wait(type="test_mark", n=n, timeout=timeout)
+
+    def reply(self, m, body=None):
+        """Answers a request that the child got (Message)."""
+        self.print(ok(m["request_id"], {} if body is None else body))
+
+    def spawn(self, argv, setsid=False, keep_stdout=False):
+        before = len(self.had("spawned"))
+        self.order("spawn", argv=argv, setsid=setsid, keep_stdout=keep_stdout)
+        return self.until(lambda: len([e for e in self.events if e["ev"] == "spawned"]) > before and
+                          [e for e in self.events if e["ev"] == "spawned"][-1]["pid"], None, "spawned process")
+
+
+class Agent:
+    """A profile whose child the test plays: agent.profile() is the section, agent.child() each child that starts."""
+
+    def __init__(self, folder, name="agent", **mode):
+        self.name, self.folder = name, folder
+        os.makedirs(folder)
+        self.children, self.taken = [], 0
+        self.cond = threading.Condition()
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.bind(os.path.join(folder, "ctl.sock"))
+        os.chmod(os.path.join(folder, "ctl.sock"), 0o777)
+        self.sock.listen(128)
+        self.mode(**mode)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def mode(self, **settings):
+        """For children that start from now on (agent.MODE)."""
+        path = os.path.join(self.folder, "mode.json")
+        with open(path + ".new", "w") as f:
+            json.dump(settings, f)
+        os.rename(path + ".new", path)
+
+    def accept(self):
+        while True:
+            try:
+                conn, _ = self.sock.accept()
+            except OSError:
+                return
+            with self.cond:
+                self.children.append(Child(conn, "%s#%d" % (self.name, len(self.children) + 1)))
+                self.cond.notify_all()
+
+    def child(self, timeout=None):
+        """The next child that started (each is given once), ready."""
+        deadline = time.monotonic() + (TIMEOUT if timeout is None else timeout)
+        with self.cond:
+            while len(self.children) <= self.taken:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise Timeout("%s: no %schild was started" % (self.name, "further " if self.taken else ""))
+                self.cond.wait(left)
+            child = self.children[self.taken]
+            self.taken += 1
+        child.event("start", timeout)
+        return child
+
+    @property
+    def starts(self):
+        with self.cond:
+            return len(self.children)
+
+    @property
+    def command(self):
+        return "%s -I -S %s %s" % (sys.executable, os.path.join(HERE, "agent.py"), self.folder)
+
+    def close(self):
+        self.sock.close()
+        for c in self.children:
+            try:
+                c.sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            c.sock.close()
+
+
+# --- the daemon ------------------------------------------------------------------------------------------------------
+
+
+def build_file(name):
+    """A program of the build folder."""
+    build = os.environ.get("PLENUM_BUILD")
+    if not build:
+        raise unittest.SkipTest("PLENUM_BUILD is not set")
+    for pattern in (name, "*/" + name, "*/*/" + name):
+        for path in sorted(glob.glob(os.path.join(build, pattern))):
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                return path
+    raise FileNotFoundError("%s is not built in %s" % (name, build))
+
+
+def processes_of(marker):
+    """Pids of processes whose command line names the folder (children, grandchildren), zombies not counted."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                if marker.encode() in f.read() and int(pid) != os.getpid():
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def alive(pid):
+    """Running, and no zombie."""
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def children_of(pid):
+    """(pid, state) of its direct children, zombies counted."""
+    found = []
+    for p in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % p) as f:
+                state, ppid = f.read().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue
+        if int(ppid) == pid:
+            found.append((int(p), state))
+    return found
+
+
+class Daemon:
+    """plenumd in a folder of its own. Sections: {"daemon": {...}, "profile x": {...}}; a value may be a list of lines.
+
+    PROFILE_DEFAULTS makes tests quick; what a test says itself wins."""
+
+    PROFILE_DEFAULTS = {"stop_grace": "400ms"}
+
+    def __init__(self, sections=None, env=None, args=(), root=None, run_as=None, wrap=(), start=True, umask=None):
+        self.root = root or tempfile.mkdtemp(prefix="pl-", dir="/tmp")
+        self.run, self.home = self.root + "/run", self.root + "/home"
+        self.state, self.config = self.root + "/state", self.root + "/config"
+        self.run_as, self.wrap, self.args, self.umask = run_as, list(wrap), list(args), umask
+        for d in (self.run, self.home, self.state, self.config, self.config + "/plenum"):
+            os.makedirs(d, mode=0o700, exist_ok=True)
+        self.conf = self.config + "/plenum/plenum.conf"
+        self.sections = sections or {}
+        self.write_conf()
+        self.env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": self.home,
+                    "XDG_RUNTIME_DIR": self.run, "XDG_STATE_HOME": self.state, "XDG_CONFIG_HOME": self.config,
+                    "LANG": "C.UTF-8"}
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "LD_PRELOAD"):
+            if name in os.environ:
+                self.env[name] = os.environ[name]
+        for name, value in (env or {}).items():
+            if value is None:
+                self.env.pop(name, None)
+            else:
+                self.env[name] = value
+        self.socket = self.run + "/plenum/plenum.sock"
+        self.log_path = self.root + "/log"
+        self.process, self.clients, self.fds = None, [], None
+        if start:
+            self.start()
+
+    def write_conf(self):
+        with open(self.conf, "w") as f:
+            for section, keys in self.sections.items():
+                f.write("[%s]\n" % section)
+                if section.startswith("profile "):
+                    keys = dict(self.PROFILE_DEFAULTS, **keys)
+                for key, value in keys.items():
+                    f.write("%s = %s\n" % (key, value))
+                f.write("\n")
+
+    # running
+
+    def launch(self, *args, **kw):
+        """The process alone, without waiting for anything; for starts that are to fail."""
+        argv = list(self.wrap)
+        if self.run_as:
+            subprocess.run(["chown", "-R", self.run_as, self.root], check=True)
+            os.chmod(self.root, 0o755)
+            argv += ["setpriv", "--reuid=" + self.run_as, "--regid=nogroup", "--clear-groups"]
+        argv += [build_file("plenumd")] + self.args + list(args)
+        log = open(self.log_path, "ab")
+        umask = self.umask
+        return subprocess.Popen(argv, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
+                                start_new_session=True, preexec_fn=(lambda: os.umask(umask)) if umask is not None else None, **kw)
+
+    def start(self, timeout=None):
+        self.process = self.launch()
+        until(self.accepts, timeout, "the daemon to accept\n" + self.log())
+        if self.fds is None:
+            c = Client(self.socket)
+            c.hello()
+            c.close()
+            self.fds = self.settled_fds()
+        return self
+
+    def accepts(self):
+        if self.process.poll() is not None:
+            raise AssertionError("plenumd ended with %d:\n%s" % (self.process.returncode, self.log()))
+        try:
+            s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            s.connect(self.socket)
+            s.close()
+            return True
+        except OSError:
+            return False
+
+    @property
+    def pid(self):
+        """Of plenumd itself (a wrapper execs it)."""
+        return self.process.pid
+
+    def fd_count(self):
+        return len(os.listdir("/proc/%d/fd" % self.pid))
+
+    def settled_fds(self):
+        """The number of descriptors once it has stayed the same over some looks."""
+        last, same = -1, 0
+        for _ in range(500):
+            n = self.fd_count()
+            same = same + 1 if n == last else 0
+            last = n
+            if same >= 3:
+                break
+            time.sleep(0.005)
+        return last
+
+    def rss(self):
+        """Resident memory in KiB."""
+        with open("/proc/%d/status" % self.pid) as f:
+            return next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
+
+    def cpu(self):
+        """Seconds of processor time so far."""
+        with open("/proc/%d/stat" % self.pid) as f:
+            fields = f.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def log(self):
+        try:
+            with open(self.log_path, "rb") as f:
+                return f.read()[-6000:].decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    def client(self, label=None):
+        c = Client(self.socket, label or "client%d" % (len(self.clients) + 1))
+        self.clients.append(c)
+        return c
+
+    def attached(self, session="s", label=None, **members):
+        """A client that is attached; its answer is .attached."""
+        c = self.client(label)
+        c.attached = c.attach(session, **members)
+        return c
+
+    def call(self, subtype, **members):
+        """One request on a connection of its own."""
+        c = Client(self.socket, "call")
+        try:
+            return c.request(subtype, **members)
+        finally:
+            c.close()
+
+    def sessions(self):
+        """plenum_list as {name: entry}."""
+        return {s["session"]: s for s in self.call("plenum_list")["sessions"]}
+
+    def state_of(self, session):
+        entry = self.sessions().get(session)
+        return entry and entry["state"]
+
+    def wait_state(self, session, *states, timeout=None):
+        return until(lambda: self.state_of(session) in states and self.state_of(session), timeout,
+                     "session %s to be %s (it is %s)" % (session, " or ".join(states), self.state_of(session)))
+
+    def kill9(self):
+        self.process.kill()
+        self.process.wait()
+
+    # the end
+
+    def finish(self):
+        """The checks at the end of each test: it lives, gives back what it took, ends with 0, leaves nobody behind."""
+        if self.process is None or self.process.poll() is not None:
+            if self.process is not None:
+                raise AssertionError("plenumd ended during the test with %d:\n%s" % (self.process.returncode, self.log()))
+            return
+        for c in self.clients:
+            c.close()
+        if self.fds is not None:
+            for name in list(self.sessions()):
+                try:
+                    self.call("plenum_stop", session=name, how="kill", forget=True)
+                except PlenumError as e:
+                    if e.code != "no_such_session":
+                        raise
+            until(lambda: self.fd_count() <= self.fds, 5, "descriptors to be given back: %d at the start, now %s" % (
+                self.fds, self.fd_list()))
+        self.stop()
+        left = processes_of(self.root + "/")
+        if left:
+            time.sleep(0.2)  # SIGKILL is on its way to them
+            left = [p for p in left if alive(p)]
+        if left:
+            raise AssertionError("left behind: %s" % [(p, open("/proc/%d/cmdline" % p).read()) for p in left])
+
+    def stop(self, status=0, timeout=None):
+        """SIGTERM, and its exit status checked."""
+        self.process.send_signal(signal.SIGTERM)
+        self.ended(status, timeout)
+
+    def ended(self, status=0, timeout=None):
+        try:
+            got = self.process.wait(TIMEOUT if timeout is None else timeout)
+        except subprocess.TimeoutExpired:
+            raise Timeout("plenumd does not end:\n" + self.log()) from None
+        log = self.log()
+        if got != status or "ERROR: AddressSanitizer" in log or "runtime error:" in log or "LeakSanitizer" in log:
+            raise AssertionError("plenumd ended with %d, not %d:\n%s" % (got, status, log))
+
+    def fd_list(self):
+        folder = "/proc/%d/fd" % self.pid
+        found = []
+        for n in os.listdir(folder):
+            try:
+                found.append(n + ":" + os.readlink(folder + "/" + n))
+            except OSError:
+                pass
+        return found
+
+    def destroy(self):
+        """Whatever happened, nothing stays: processes first, then the folder."""
+        for c in self.clients:
+            c.close()
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+            self.process.wait()
+        for pid in processes_of(self.root + "/"):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        if not os.environ.get("PLENUM_TEST_KEEP"):
+            subprocess.run(["chmod", "-R", "u+rwx", self.root], check=False, stderr=subprocess.DEVNULL)
+            shutil.rmtree(self.root, ignore_errors=True)
+
+
+# --- the test case ---------------------------------------------------------------------------------------------------
+
+
+class Case(unittest.TestCase):
+    maxDiff = 4000
+
+    def setUp(self):
+        self.daemons, self.agents = [], []
+        self.addCleanup(self.clean)
+
+    def start(self, agents=("agent",), mode=None, daemon=None, limits=None, profile=None, profiles=None, **options):
+        """A daemon with one profile per name; the first is the default one. (daemon, agent, agent, ...)
+
+        mode: agent.MODE of the children; daemon, limits: keys of those sections; profile: keys of each agent's profile;
+        profiles: further sections as they are."""
+        root = options.pop("root", None) or tempfile.mkdtemp(prefix="pl-", dir="/tmp")
+        made = [Agent(os.path.join(root, name), name, **(mode or {})) for name in agents]
+        self.agents += made
+        sections = {"daemon": dict({"default_profile": agents[0]} if agents else {}, **(daemon or {}))}
+        if limits:
+            sections["limits"] = limits
+        for a in made:
+            sections["profile " + a.name] = dict({"command": a.command}, **(profile or {}))
+        for name, keys in (profiles or {}).items():
+            sections["profile " + name] = keys
+        d = self.track(Daemon(sections, root=root, start=False, **options))
+        d.start()
+        return (d, *made)
+
+    def track(self, daemon):
+        self.daemons.append(daemon)
+        return daemon
+
+    def clean(self):
+        failed = self.failed()
+        try:
+            if not failed:
+                for d in self.daemons:
+                    d.finish()
+        except BaseException:
+            failed = True
+            raise
+        finally:
+            for d in self.daemons:
+                if failed:
+                    sys.stderr.write("--- log of %s\n%s---\n" % (self.id(), d.log()))
+                d.destroy()
+            for a in self.agents:
+                a.close()
+
+    def failed(self):
+        result = self._outcome.result
+        mine = [t for t, _ in result.failures + result.errors if t is self]
+        return bool(mine) or not self._outcome.success
+
+    def assertRefused(self, code, call, *args, **kw):
+        """The call is answered by an error response with that code and a sentence; the PlenumError."""
+        try:
+            got = call(*args, **kw)
+        except PlenumError as e:
+            self.assertEqual(e.code, code, e.text)
+            self.assertIsInstance(e.text, str)
+            self.assertTrue(e.text.strip(), "an error without a sentence")
+            return e
+        raise AssertionError("not refused (%s expected): %r" % (code, got))
+
+    def assertNone(self, messages, text="came though it must not"):
+        self.assertEqual([m.raw[:300] for m in messages], [], text)
