@@ -6,7 +6,8 @@
  * Valid is: RFC 8259 with lone surrogate escapes accepted, valid UTF-8, one object, at most MESSAGE_MAX_DEPTH levels;
  * numbers of any size. A duplicate of a key that routing reads (type, request_id, request, subtype at the top level;
  * subtype, request_id in `request`; subtype, request_id, response in `response`; role, content in `message`) is
- * refused, and so is one of these keys spelled with escapes: the child could read it otherwise than we do.
+ * refused (so is one of response, message, uuid, session_id at the top level), and so is any key of letters, digits
+ * and underscores that is spelled with escapes in one of these places: the child could read it otherwise than we do.
  */
 #pragma once
 
@@ -16,11 +17,11 @@
 #define MESSAGE_MAX_DEPTH 4096
 
 enum message_kind {
-	MESSAGE_OTHER,    /* any type that the child survives, passed on as it is */
-	MESSAGE_USER,     /* a prompt */
-	MESSAGE_REQUEST,  /* control_request */
-	MESSAGE_ANSWER,   /* control_response */
-	MESSAGE_CANCEL,   /* control_cancel_request */
+	MESSAGE_OTHER,   /* any type that the child survives, passed on as it is */
+	MESSAGE_USER,    /* a prompt */
+	MESSAGE_REQUEST, /* control_request */
+	MESSAGE_ANSWER,  /* control_response */
+	MESSAGE_CANCEL,  /* control_cancel_request */
 };
 
 struct message {
@@ -36,12 +37,16 @@ bool message_scan(const char *p, size_t n, struct envelope *env, const char **er
  * line is an old form ({"type":"user","prompt":"..."} or {"type":"user","content":"..."}) it is brought into the form
  * that the child takes: *rewritten then holds the new line (the caller owns it) and m->env points into it; else
  * *rewritten is CHUNK_NONE. False: error[0..size) says what is wrong and what to write instead; request_id is the
- * line's request id span where one can be read (else SPAN_NONE), so that an error can be answered under it. */
+ * line's request id span (a string, or the number that should have been one) where one can be read, else SPAN_NONE, so
+ * that an error can be answered under it; m->kind is filled then too, where the type can be read. A request whose id
+ * stands inside `request` alone (an old form) has m->env.request_id point there. Not to be trusted for being plain:
+ * values other than `type`, the subtypes and `role` may be spelled with escapes. */
 bool message_check(const char *p, size_t n, struct message *m, struct chunk *rewritten, char *error, size_t size,
-                   struct span *request_id);
+				   struct span *request_id);
 
 /* Every byte of any JSON text, not only an object (unit tests, fuzzing, messages of MCP servers). */
 bool message_valid_json(const char *p, size_t n, const char **error, size_t *at);
 
-/* A JSON string, with its quotes, of any bytes (invalid UTF-8 becomes U+FFFD). The caller frees; NULL without memory. */
+/* A JSON string, with its quotes, of any bytes (invalid UTF-8 becomes U+FFFD). The caller frees; NULL without memory.
+ */
 char *message_quote(const char *text, size_t n);

@@ -30,13 +30,16 @@ struct envelope {
 	struct span is_replay, is_error;                         /* top level isReplay, is_error */
 	struct span user_message_uuid, user_message_uuids;       /* top level */
 	struct span parent_tool_use_id;                          /* top level */
-	struct span inner_subtype, inner_request_id;             /* of `request`, or of `response` where there is no request */
-	struct span inner_response;                              /* response.response */
+	struct span inner_subtype, inner_request_id; /* of `request`, or of `response` where there is no request */
+	struct span inner_response;                  /* response.response */
 };
 
 /* p[0..n) is one line without its LF. True: it is one balanced object (surrounding blanks allowed), *e is filled.
  * False: it is not, *e is undefined. Time grows with n alone. */
 bool scan_envelope(const char *p, size_t n, struct envelope *e);
+
+/* The member of *e that a top-level key (raw, without its quotes) fills; NULL for a key that routing does not read. */
+struct span *envelope_slot(struct envelope *e, const char *key, size_t n);
 
 /* The value of a member of an object span (last one of duplicates), SPAN_NONE if absent or if obj is no object. */
 struct span span_member(struct span obj, const char *key);
