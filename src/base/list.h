@@ -13,7 +13,7 @@ struct list {
 	struct list *next, *prev;
 };
 
-#define LIST_INIT(name) {&(name), &(name)}
+#define LIST_SELF(name) {&(name), &(name)}
 
 static inline void list_init(struct list *l) {
 	l->next = l->prev = l;
@@ -40,11 +40,11 @@ static inline void list_del(struct list *node) {
 	list_init(node);
 }
 
-#define LIST_ENTRY(node, type, member) CONTAINER_OF(node, type, member)
-#define LIST_FIRST(head, type, member) (list_empty(head) ? NULL : LIST_ENTRY((head)->next, type, member))
+#define LIST_OF(node, type, member) CONTAINER_OF(node, type, member)
+#define LIST_HEAD(head, type, member) (list_empty(head) ? NULL : LIST_OF((head)->next, type, member))
 
 /* Deleting the current node within the loop is allowed; deleting the following one is not. */
 #define LIST_FOR_EACH(var, head, type, member)                                                                         \
 	for (struct list *var##_n = (head)->next, *var##_next = var##_n->next;                                             \
-	     var##_n != (head) && ((var) = LIST_ENTRY(var##_n, type, member), 1);                                          \
+	     var##_n != (head) && ((var) = LIST_OF(var##_n, type, member), 1);                                          \
 	     var##_n = var##_next, var##_next = var##_n->next)

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/listen.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#define BACKLOG 128
+#define ACCEPTS_A_TURN 32
+#define BACKOFF_MS 1000
+
+struct listener {
+	struct loop *loop;
+	struct loop_fd accept, watch;
+	struct loop_timer backoff;
+	void (*accepted)(void *arg, int fd, const struct peer *peer);
+	void *arg;
+	char *path;
+	int lock;       /* -1: inherited socket */
+	mode_t mode;
+	dev_t dev;
+	ino_t ino;
+	unsigned refused;
+	bool paused;
+};
+
+static bool set_address(struct sockaddr_un *to, const char *path, char *error) {
+	*to = (struct sockaddr_un){.sun_family = AF_UNIX};
+	if (strlen(path) >= sizeof to->sun_path) {
+		snprintf(error, LISTEN_ERROR_MAX,
+		         "socket path %s has %zu bytes, the kernel takes at most %zu: set PLENUM_SOCKET or --socket to a shorter one",
+		         path, strlen(path), sizeof to->sun_path - 1);
+		return false;
+	}
+	memcpy(to->sun_path, path, strlen(path));
+	return true;
+}
+
+/* The folder must be ours alone: whoever may write to it could put another socket in our place. */
+static bool check_folder(const char *folder, mode_t mode, char *error) {
+	struct stat st;
+	mode_t want = mode & 077 ? 0755 : 0700;
+	if (mkdir(folder, want) < 0 && errno != EEXIST) {
+		snprintf(error, LISTEN_ERROR_MAX, "cannot make the socket's folder %s: %s", folder, strerror(errno));
+		return false;
+	}
+	if (lstat(folder, &st) < 0) {
+		snprintf(error, LISTEN_ERROR_MAX, "cannot look at the socket's folder %s: %s", folder, strerror(errno));
+		return false;
+	}
+	bool ours = S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022) && (want != 0700 || !(st.st_mode & 077));
+	if (!ours)
+		snprintf(error, LISTEN_ERROR_MAX,
+		         "the socket's folder %s is %s, owner %u, mode %04o: it must be a folder of uid %u with mode %04o", folder,
+		         S_ISDIR(st.st_mode) ? "a folder" : S_ISLNK(st.st_mode) ? "a symbolic link" : "no folder", st.st_uid,
+		         st.st_mode & 07777, geteuid(), want);
+	return ours;
+}
+
+static int take_lock(const char *path, char *error, enum listen_result *result) {
+	_cleanup_free_ char *name = str_printf("%s.lock", path);
+	*result = LISTEN_FAILED;
+	int fd = name ? open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+	if (fd < 0) {
+		snprintf(error, LISTEN_ERROR_MAX, "cannot open the lock file %s: %s", name ? name : path, strerror(errno));
+		return -1;
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+		(void)!ftruncate(fd, 0);
+		dprintf(fd, "%d\n", getpid());
+		return fd;
+	}
+	char pid[16] = "";
+	ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
+	pid[n > 0 ? strcspn(pid, "\n") : 0] = 0;
+	if (errno != EWOULDBLOCK && n < 0) n = 0;
+	*result = LISTEN_RUNNING;
+	snprintf(error, LISTEN_ERROR_MAX,
+	         "already running%s%s: another plenumd holds %s (if its socket file is gone, send it SIGUSR1)",
+	         *pid ? " as pid " : "", pid, name);
+	close(fd);
+	return -1;
+}
+
+/* With the lock held: is somebody else's live socket there? Only a refused connection to a socket counts as dead. */
+static enum listen_result clear_place(const char *path, const struct sockaddr_un *to, char *error) {
+	struct stat st;
+	if (lstat(path, &st) < 0) {
+		if (errno == ENOENT) return LISTEN_OK;
+		snprintf(error, LISTEN_ERROR_MAX, "cannot look at %s: %s", path, strerror(errno));
+		return LISTEN_FAILED;
+	}
+	if (!S_ISSOCK(st.st_mode)) {
+		snprintf(error, LISTEN_ERROR_MAX, "%s is in the way and is no socket: move it away or choose another --socket", path);
+		return LISTEN_FAILED;
+	}
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)to, sizeof *to) == 0 || errno != ECONNREFUSED) {
+		bool live = fd >= 0 && (errno == EAGAIN || errno == 0 || errno == EISCONN || errno == EINPROGRESS);
+		snprintf(error, LISTEN_ERROR_MAX, "%s: %s", path,
+		         live || fd >= 0 ? "already running: another daemon answers on this socket" : strerror(errno));
+		return fd < 0 ? LISTEN_FAILED : LISTEN_RUNNING;
+	}
+	if (unlink(path) < 0) {
+		snprintf(error, LISTEN_ERROR_MAX, "cannot remove the stale socket %s: %s", path, strerror(errno));
+		return LISTEN_FAILED;
+	}
+	return LISTEN_OK;
+}
+
+static int bind_socket(const char *path, const struct sockaddr_un *to, mode_t mode, char *error) {
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0) {
+		mode_t before = umask((mode_t)(~mode & 0777));
+		int bound = bind(fd, (const struct sockaddr *)to, sizeof *to);
+		umask(before);
+		if (bound == 0 && chmod(path, mode) == 0 && listen(fd, BACKLOG) == 0) return fd;
+	}
+	snprintf(error, LISTEN_ERROR_MAX, "cannot listen on %s: %s", path, strerror(errno));
+	if (fd >= 0) close(fd);
+	return -1;
+}
+
+static void arm(struct listener *l, bool on) {
+	loop_fd_want(&l->accept, on && !l->paused, false);
+}
+
+static bool out_of_resources(int error) {
+	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+static void on_accept(void *arg, bool readable, bool writable) {
+	struct listener *l = arg;
+	(void)readable, (void)writable;
+	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+		int fd = accept4(l->accept.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0 && out_of_resources(errno)) {
+			l->refused++;
+			arm(l, false);
+			loop_timer_set(&l->backoff, BACKOFF_MS);
+		}
+		if (fd < 0) return;
+		struct peer peer;
+		if (fd_peer(fd, &peer) < 0)
+			close(fd);
+		else
+			l->accepted(l->arg, fd, &peer);
+	}
+}
+
+static void on_backoff(void *arg) {
+	arm(arg, true);
+}
+
+static bool still_ours(const struct listener *l) {
+	struct stat st;
+	return lstat(l->path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino;
+}
+
+static void remember(struct listener *l) {
+	struct stat st;
+	if (lstat(l->path, &st) < 0) return;
+	l->dev = st.st_dev;
+	l->ino = st.st_ino;
+}
+
+static void watch_folder(struct listener *l) {
+	_cleanup_free_ char *copy = strdup(l->path);
+	if (!copy) return;
+	if (l->watch.fd < 0) {
+		int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+		if (fd < 0) return;
+		l->watch.fd = fd;
+		loop_fd_want(&l->watch, true, false);
+	}
+	inotify_add_watch(l->watch.fd, dirname(copy), IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
+}
+
+static void on_watch(void *arg, bool readable, bool writable) {
+	struct listener *l = arg;
+	char events[4096], error[LISTEN_ERROR_MAX];
+	(void)readable, (void)writable;
+	while (fd_read(l->watch.fd, events, sizeof events) > 0) {
+	}
+	if (!l->paused) listen_renew(l, error);
+}
+
+bool listen_renew(struct listener *l, char *error) {
+	struct sockaddr_un to;
+	if (l->lock < 0 || still_ours(l)) return true;
+	_cleanup_free_ char *copy = strdup(l->path);
+	struct stat st;
+	if (!copy || !set_address(&to, l->path, error) || !check_folder(dirname(copy), l->mode, error)) return false;
+	if (lstat(l->path, &st) == 0) {
+		snprintf(error, LISTEN_ERROR_MAX, "%s was taken by another file", l->path);
+		return false;
+	}
+	int fd = bind_socket(l->path, &to, l->mode, error);
+	if (fd < 0) return false;
+	loop_fd_stop(&l->accept);
+	close(l->accept.fd);
+	l->accept.fd = fd;
+	remember(l);
+	arm(l, true);
+	watch_folder(l);
+	return true;
+}
+
+static struct listener *make(struct loop *loop, const char *path, int fd, int lock, mode_t mode) {
+	struct listener *l = calloc(1, sizeof *l);
+	if (!l || !(l->path = strdup(path))) {
+		free(l);
+		return NULL;
+	}
+	l->loop = loop;
+	l->lock = lock;
+	l->mode = mode;
+	loop_fd_init(&l->accept, loop, fd, on_accept, l);
+	loop_fd_init(&l->watch, loop, -1, on_watch, l);
+	loop_timer_init(&l->backoff, loop, on_backoff, l);
+	return l;
+}
+
+static enum listen_result make_socket(const char *path, mode_t mode, int *fd, int *lock, char *error) {
+	struct sockaddr_un to;
+	enum listen_result result;
+	_cleanup_free_ char *copy = strdup(path);
+	if (path[0] != '/') {
+		snprintf(error, LISTEN_ERROR_MAX, "socket path %s is not absolute", path);
+		return LISTEN_FAILED;
+	}
+	if (!copy || !set_address(&to, path, error) || !check_folder(dirname(copy), mode, error)) return LISTEN_FAILED;
+	*lock = take_lock(path, error, &result);
+	if (*lock < 0) return result;
+	result = clear_place(path, &to, error);
+	if (result != LISTEN_OK) return result;
+	*fd = bind_socket(path, &to, mode, error);
+	return *fd < 0 ? LISTEN_FAILED : LISTEN_OK;
+}
+
+enum listen_result listen_open(struct listener **out, struct loop *loop, const char *path, int inherited, mode_t mode,
+                               void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg, char *error) {
+	int fd = inherited, lock = -1;
+	if (inherited < 0) {
+		enum listen_result result = make_socket(path, mode, &fd, &lock, error);
+		if (result != LISTEN_OK) {
+			if (lock >= 0) close(lock);
+			return result;
+		}
+	} else {
+		fd_nonblock(inherited);
+	}
+	struct listener *l = make(loop, path, fd, lock, mode);
+	if (!l) {
+		snprintf(error, LISTEN_ERROR_MAX, "out of memory");
+		close(fd);
+		if (lock >= 0) close(lock);
+		return LISTEN_FAILED;
+	}
+	l->accepted = accepted;
+	l->arg = arg;
+	if (lock >= 0) {
+		remember(l);
+		watch_folder(l);
+	}
+	arm(l, true);
+	*out = l;
+	return LISTEN_OK;
+}
+
+const char *listen_path(const struct listener *l) {
+	return l->path;
+}
+
+unsigned listen_refused(const struct listener *l) {
+	return l->refused;
+}
+
+void listen_fd_freed(struct listener *l) {
+	if (!loop_timer_pending(&l->backoff)) return;
+	loop_timer_stop(&l->backoff);
+	arm(l, true);
+}
+
+void listen_pause(struct listener *l) {
+	l->paused = true;
+	loop_timer_stop(&l->backoff);
+	arm(l, false);
+}
+
+void listen_close(struct listener *l) {
+	if (!l) return;
+	loop_timer_stop(&l->backoff);
+	loop_fd_stop(&l->accept);
+	loop_fd_stop(&l->watch);
+	if (l->watch.fd >= 0) close(l->watch.fd);
+	if (l->lock >= 0 && still_ours(l)) unlink(l->path);
+	close(l->accept.fd);
+	if (l->lock >= 0) close(l->lock); /* the lock file stays: removing it would race */
+	free(l->path);
+	free(l);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The listening socket: its folder (0700, ours, checked with lstat), a lock beside it, a probe before a stale file is
+ * unlinked, mode 0600 from the first moment, and only our own file unlinked at the end. A file that disappears is made
+ * again. Accepting backs off while descriptors are short. Source: ENGINEERING 7.3, unix(7).
+ */
+#pragma once
+
+#include "base/fd.h"
+#include "io/loop.h"
+
+#define LISTEN_ERROR_MAX 512
+
+enum listen_result {
+	LISTEN_OK,
+	LISTEN_RUNNING, /* another daemon holds the place: exit 69 */
+	LISTEN_FAILED,  /* exit 73 */
+};
+
+struct listener;
+
+/* path: where; inherited: a descriptor that listens already (then path is only used for messages and never unlinked), or
+ * -1. accepted() gets every new connection (non-blocking, close-on-exec, credentials read) and owns fd. */
+enum listen_result listen_open(struct listener **out, struct loop *loop, const char *path, int inherited, mode_t mode,
+                               void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg,
+                               char *error);
+const char *listen_path(const struct listener *l);
+/* Makes the file again if it is gone (SIGUSR1). False: it could not, error says why. */
+bool listen_renew(struct listener *l, char *error);
+/* A descriptor was closed: try again at once if accepting is backing off. */
+void listen_fd_freed(struct listener *l);
+void listen_pause(struct listener *l); /* no more connections (shutdown) */
+void listen_close(struct listener *l); /* unlinks the file if it is still ours; NULL is allowed */
+/* Connections that could not be accepted for want of descriptors, for the log. */
+unsigned listen_refused(const struct listener *l);

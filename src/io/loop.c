@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/loop.h"
+
+#include <stdlib.h>
+#include <sys/time.h>
+
+struct loop {
+	struct event_base *base;
+	struct list tasks;
+	bool stop;
+};
+
+struct loop *loop_new(void) {
+	struct loop *l = calloc(1, sizeof *l);
+	struct event_config *config = event_config_new();
+	if (l && config) {
+		/* the environment must not change the back end, and the change list is unsafe with dup()ed descriptors */
+		event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV | EVENT_BASE_FLAG_NOLOCK);
+		l->base = event_base_new_with_config(config);
+		list_init(&l->tasks);
+	}
+	if (config) event_config_free(config);
+	if (l && !l->base) {
+		free(l);
+		l = NULL;
+	}
+	return l;
+}
+
+void loop_free(struct loop *l) {
+	if (!l) return;
+	event_base_free(l->base);
+	free(l);
+}
+
+static void run_tasks(struct loop *l) {
+	struct list now;
+	if (list_empty(&l->tasks)) return;
+	now = l->tasks;
+	now.next->prev = now.prev->next = &now;
+	list_init(&l->tasks);
+	while (!list_empty(&now)) {
+		struct loop_task *t = LIST_OF(now.next, struct loop_task, node);
+		list_del(&t->node);
+		t->fn(t->arg);
+	}
+}
+
+void loop_run(struct loop *l) {
+	while (!l->stop) {
+		bool work = !list_empty(&l->tasks);
+		if (event_base_loop(l->base, EVLOOP_ONCE | (work ? EVLOOP_NONBLOCK : 0)) != 0 && !work) break;
+		run_tasks(l);
+	}
+}
+
+void loop_stop(struct loop *l) {
+	l->stop = true;
+	event_base_loopbreak(l->base);
+}
+
+static void on_fd(evutil_socket_t fd, short what, void *arg) {
+	struct loop_fd *f = arg;
+	(void)fd;
+	f->fn(f->arg, what & EV_READ, what & EV_WRITE);
+}
+
+void loop_fd_init(struct loop_fd *f, struct loop *l, int fd, void (*fn)(void *, bool, bool), void *arg) {
+	*f = (struct loop_fd){.loop = l, .fn = fn, .arg = arg, .fd = fd};
+}
+
+bool loop_fd_want(struct loop_fd *f, bool read, bool write) {
+	short wanted = (short)((read ? EV_READ : 0) | (write ? EV_WRITE : 0));
+	if (wanted == f->wanted) return true;
+	if (f->wanted) event_del(&f->ev);
+	f->wanted = 0;
+	if (!wanted) return true;
+	if (event_assign(&f->ev, f->loop->base, f->fd, (short)(wanted | EV_PERSIST), on_fd, f) < 0) return false;
+	f->ready = true;
+	if (event_add(&f->ev, NULL) < 0) return false;
+	f->wanted = wanted;
+	return true;
+}
+
+void loop_fd_stop(struct loop_fd *f) {
+	if (f->ready) event_del(&f->ev);
+	f->wanted = 0;
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg) {
+	struct loop_timer *t = arg;
+	(void)fd, (void)what;
+	t->fn(t->arg);
+}
+
+void loop_timer_init(struct loop_timer *t, struct loop *l, void (*fn)(void *), void *arg) {
+	t->fn = fn;
+	t->arg = arg;
+	event_assign(&t->ev, l->base, -1, 0, on_timer, t);
+}
+
+void loop_timer_set(struct loop_timer *t, int64_t ms) {
+	if (ms == INT64_MAX) {
+		loop_timer_stop(t);
+		return;
+	}
+	if (ms < 0) ms = 0;
+	struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000};
+	event_add(&t->ev, &tv);
+}
+
+void loop_timer_stop(struct loop_timer *t) {
+	event_del(&t->ev);
+}
+
+bool loop_timer_pending(const struct loop_timer *t) {
+	return event_pending(&t->ev, EV_TIMEOUT, NULL) != 0;
+}
+
+static void on_signal(evutil_socket_t fd, short what, void *arg) {
+	struct loop_signal *s = arg;
+	(void)fd, (void)what;
+	s->fn(s->arg);
+}
+
+void loop_signal_init(struct loop_signal *s, struct loop *l, int signo, void (*fn)(void *), void *arg) {
+	s->fn = fn;
+	s->arg = arg;
+	event_assign(&s->ev, l->base, signo, EV_SIGNAL | EV_PERSIST, on_signal, s);
+	event_add(&s->ev, NULL);
+}
+
+void loop_signal_stop(struct loop_signal *s) {
+	event_del(&s->ev);
+}
+
+void loop_task_init(struct loop_task *t, void (*fn)(void *), void *arg) {
+	list_init(&t->node);
+	t->fn = fn;
+	t->arg = arg;
+}
+
+void loop_defer(struct loop *l, struct loop_task *t) {
+	if (list_empty(&t->node)) list_add_tail(&l->tasks, &t->node);
+}
+
+void loop_task_stop(struct loop_task *t) {
+	list_del(&t->node);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The event loop: readiness, timers and signals through libevent's `event` (no bufferevent), and tasks that run once at
+ * the end of a turn. One turn is one poll of the kernel and its callbacks, then the tasks that were pending. No other
+ * file includes libevent but through this header's structs.
+ *
+ * All objects are embedded in their owners. Any of them may be stopped from within any callback; memory that holds one
+ * must outlive the turn: free it from a task. Times are milliseconds. Source: event(3), ENGINEERING 8.6.
+ */
+#pragma once
+
+#include "base/list.h"
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct loop;
+
+struct loop *loop_new(void); /* NULL: no memory or no epoll */
+void loop_free(struct loop *l);
+void loop_run(struct loop *l); /* until loop_stop() */
+void loop_stop(struct loop *l);
+
+/* A descriptor. Level-triggered; fn runs when it is readable or writable, as asked for. */
+struct loop_fd {
+	struct event ev;
+	struct loop *loop;
+	void (*fn)(void *arg, bool readable, bool writable);
+	void *arg;
+	int fd;
+	short wanted;
+	bool ready; /* ev was assigned */
+};
+
+void loop_fd_init(struct loop_fd *f, struct loop *l, int fd, void (*fn)(void *, bool, bool), void *arg);
+bool loop_fd_want(struct loop_fd *f, bool read, bool write); /* false: the kernel refused */
+void loop_fd_stop(struct loop_fd *f);                        /* before close(2) */
+
+struct loop_timer {
+	struct event ev;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+void loop_timer_init(struct loop_timer *t, struct loop *l, void (*fn)(void *), void *arg);
+void loop_timer_set(struct loop_timer *t, int64_t ms); /* once; replaces an earlier setting; INT64_MAX: never */
+void loop_timer_stop(struct loop_timer *t);
+bool loop_timer_pending(const struct loop_timer *t);
+
+struct loop_signal {
+	struct event ev;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+void loop_signal_init(struct loop_signal *s, struct loop *l, int signo, void (*fn)(void *), void *arg);
+void loop_signal_stop(struct loop_signal *s);
+
+/* A task runs once at the end of the turn in which it was deferred, however often it was deferred in it. A task that is
+ * deferred while tasks run, runs in the next turn. */
+struct loop_task {
+	struct list node;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+void loop_task_init(struct loop_task *t, void (*fn)(void *), void *arg);
+void loop_defer(struct loop *l, struct loop_task *t);
+void loop_task_stop(struct loop_task *t);
