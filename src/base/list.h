@@ -41,7 +41,7 @@ static inline void list_del(struct list *node) {
 }
 
 #define LIST_OF(node, type, member) CONTAINER_OF(node, type, member)
-#define LIST_HEAD(head, type, member) (list_empty(head) ? NULL : LIST_OF((head)->next, type, member))
+#define LIST_TOP(head, type, member) (list_empty(head) ? NULL : LIST_OF((head)->next, type, member))
 
 /* Deleting the current node within the loop is allowed; deleting the following one is not. */
 #define LIST_FOR_EACH(var, head, type, member)                                                                         \

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/child.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "io/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
+
+struct children {
+	struct loop *loop;
+	struct loop_signal signal;
+	struct list list;
+};
+
+/* --- reaping ------------------------------------------------------------------------------------------------------- */
+
+static struct child *find(const struct children *c, pid_t pid) {
+	struct child *child;
+	LIST_FOR_EACH(child, &c->list, struct child, node)
+	if (child->pid == pid) return child;
+	return NULL;
+}
+
+static void reap_one(struct children *c, pid_t pid) {
+	struct child *child = find(c, pid);
+	int status = 0;
+	/* the dead leader still holds its group's number, so that the kill can hit no stranger */
+	if (child) kill(-pid, SIGKILL);
+	if (waitpid(pid, &status, 0) != pid || !child) return;
+	list_del(&child->node);
+	child->pid = -1;
+	child->exited(child->arg, status);
+}
+
+void children_reap(struct children *c) {
+	siginfo_t info;
+	for (;;) {
+		info.si_pid = 0;
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0) return;
+		reap_one(c, info.si_pid);
+	}
+}
+
+static void on_sigchld(void *arg) {
+	children_reap(arg);
+}
+
+struct children *children_new(struct loop *loop) {
+	struct children *c = calloc(1, sizeof *c);
+	if (!c) return NULL;
+	c->loop = loop;
+	list_init(&c->list);
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	loop_signal_init(&c->signal, loop, SIGCHLD, on_sigchld, c);
+	return c;
+}
+
+void children_free(struct children *c) {
+	if (!c) return;
+	loop_signal_stop(&c->signal);
+	free(c);
+}
+
+bool children_known(const struct children *c, pid_t pid) {
+	return find(c, pid) != NULL;
+}
+
+/* --- finding the program -------------------------------------------------------------------------------------------- */
+
+static const char *env_get(char *const *envp, const char *name) {
+	size_t n = strlen(name);
+	for (; *envp; envp++)
+		if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=') return *envp + n + 1;
+	return NULL;
+}
+
+/* 0 if the file can be run, else an errno. */
+static int check_program(const char *path) {
+	struct stat st;
+	if (stat(path, &st) < 0) return errno;
+	if (S_ISDIR(st.st_mode)) return EISDIR;
+	if (!S_ISREG(st.st_mode)) return EACCES;
+	return access(path, X_OK) < 0 ? errno : 0;
+}
+
+static void explain(int number, const char *path, char *error) {
+	const char *what = number == EISDIR ? "is a folder, not a program"
+	                   : number == EACCES ? "is not executable (chmod +x it, or is its folder closed to you?)"
+	                   : number == ENOENT ? "is not there"
+	                                      : strerror(number);
+	snprintf(error, CHILD_ERROR_MAX, "program %s %s", path, what);
+}
+
+static char *search_path(const char *name, const char *path, int *number, char *error) {
+	_cleanup_free_ char *copy = strdup(path);
+	int worst = ENOENT;
+	if (!copy) return NULL;
+	for (char *p = copy, *dir; (dir = strsep(&p, ":")) != NULL;) {
+		if (dir[0] != '/') continue; /* never relative to the daemon's own folder */
+		char *file = str_printf("%s/%s", dir, name);
+		int e = file ? check_program(file) : ENOMEM;
+		if (e == 0) return file;
+		if (e != ENOENT && e != ENOTDIR) {
+			worst = e;
+			explain(e, file ? file : name, error);
+		}
+		free(file);
+	}
+	*number = worst;
+	if (worst == ENOENT)
+		snprintf(error, CHILD_ERROR_MAX, "program %s was not found; searched PATH=%s (set `command` in the profile to its full path)",
+		         name, path);
+	return NULL;
+}
+
+char *child_find_program(const char *name, const char *path, const char *cwd, int *number, char *error) {
+	*number = 0;
+	if (!strchr(name, '/')) return search_path(name, path ? path : DEFAULT_PATH, number, error);
+	char *file = name[0] == '/' ? strdup(name) : str_printf("%s/%s", cwd, name);
+	*number = file ? check_program(file) : ENOMEM;
+	if (*number == 0) return file;
+	explain(*number, file ? file : name, error);
+	free(file);
+	return NULL;
+}
+
+/* --- spawning ------------------------------------------------------------------------------------------------------- */
+
+enum stage { STAGE_CHDIR, STAGE_EXEC, STAGE_SETUP };
+
+struct report {
+	int stage, number;
+};
+
+struct pipes {
+	int in[2], out[2], err[2], report[2];
+};
+
+static void close_pipes(struct pipes *p) {
+	int *all = (int *)p;
+	for (size_t i = 0; i < sizeof *p / sizeof(int); i++)
+		if (all[i] >= 0) close(all[i]);
+}
+
+static bool open_pipes(struct pipes *p, bool no_pipes) {
+	memset(p, -1, sizeof *p);
+	if (pipe2(p->report, O_CLOEXEC) < 0) return false;
+	if (no_pipes) {
+		p->in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		p->out[1] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+		p->err[1] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+		return p->in[0] >= 0;
+	}
+	return pipe2(p->in, O_CLOEXEC) == 0 && pipe2(p->out, O_CLOEXEC) == 0 && pipe2(p->err, O_CLOEXEC) == 0;
+}
+
+/* dup2() with care for a source that already is one of 0 to 2: it is moved out of the way first. */
+static int above_two(int fd) {
+	return fd > 2 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+static _Noreturn void die(int report, enum stage stage) {
+	struct report r = {stage, errno};
+	(void)!write(report, &r, sizeof r);
+	_exit(127);
+}
+
+static void reset_signals(void) {
+	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	sigset_t none;
+	for (int i = 1; i < NSIG; i++) sigaction(i, &dfl, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* In the child, between vfork(2) and exec: system calls only, and the parent's memory is only read. */
+static _Noreturn void run_child(const struct pipes *p, const struct child_spec *spec, const char *file, pid_t parent) {
+	setsid();
+	reset_signals();
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) _exit(127);
+	if (spec->nofile) {
+		struct rlimit r;
+		if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
+			r.rlim_cur = spec->nofile;
+			setrlimit(RLIMIT_NOFILE, &r);
+		}
+	}
+	int in = above_two(p->in[0]), out = above_two(p->out[1]), err = above_two(p->err[1]);
+	int report = above_two(p->report[1]);
+	if (chdir(spec->cwd) < 0) die(report, STAGE_CHDIR);
+	if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) die(report, STAGE_SETUP);
+	close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+	execve(file, spec->argv, spec->envp);
+	die(report, STAGE_EXEC);
+}
+
+static pid_t start_process(struct pipes *p, const struct child_spec *spec, const char *file) {
+	sigset_t all, before;
+	pid_t parent = getpid();
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+	/* vfork: the pause does not grow with the daemon's memory */
+	pid_t pid = vfork();
+#pragma GCC diagnostic pop
+	if (pid == 0) run_child(p, spec, file, parent);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return pid;
+}
+
+/* A script whose first line names an interpreter that is not there fails with ENOENT though the file exists. */
+static void explain_exec(int number, const char *file, char *error) {
+	char head[256] = "";
+	_cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? fd_read(fd, head, sizeof head - 1) : 0;
+	bool script = n > 2 && head[0] == '#' && head[1] == '!';
+	head[n > 0 ? (size_t)n : 0] = 0;
+	head[strcspn(head, "\n")] = 0;
+	if (number == ENOENT && script)
+		snprintf(error, CHILD_ERROR_MAX, "program %s is a script whose interpreter is missing: %.200s", file, head);
+	else if (number == ENOEXEC)
+		snprintf(error, CHILD_ERROR_MAX, "program %s is no program: it has neither a #! line nor a format that the kernel knows",
+		         file);
+	else if (number == E2BIG)
+		snprintf(error, CHILD_ERROR_MAX,
+		         "the command line and environment for %s are too long for the kernel (one argument may have 131071 bytes): pass "
+		         "large values by file or in `initialize`",
+		         file);
+	else
+		snprintf(error, CHILD_ERROR_MAX, "cannot run %s: %s", file, strerror(number));
+}
+
+static bool transient(int number) {
+	return number == ENOENT || number == EACCES || number == ETXTBSY || number == ENOEXEC || number == EAGAIN ||
+	       number == ENOMEM || number == EMFILE || number == ENFILE;
+}
+
+static enum child_result failed(const struct report *r, const struct child_spec *spec, const char *file, char *error) {
+	if (r->stage == STAGE_CHDIR) {
+		snprintf(error, CHILD_ERROR_MAX, "cannot use folder %s as cwd: %s", spec->cwd, strerror(r->number));
+		return CHILD_FAILED;
+	}
+	explain_exec(r->number, file, error);
+	return transient(r->number) ? CHILD_TRANSIENT : CHILD_FAILED;
+}
+
+static enum child_result no_process(const char *what, int number, char *error) {
+	snprintf(error, CHILD_ERROR_MAX, "cannot %s: %s%s", what, strerror(number),
+	         number == EAGAIN ? " (a limit on processes: ulimit -u, TasksMax)"
+	         : number == EMFILE ? " (a limit on descriptors: ulimit -n, LimitNOFILE)"
+	                            : "");
+	return CHILD_TRANSIENT;
+}
+
+static void adopt(struct child *c, struct children *owner, struct pipes *p, pid_t pid) {
+	c->owner = owner;
+	c->pid = pid;
+	c->in = p->in[1];
+	c->out = p->out[0];
+	c->err = p->err[0];
+	p->in[1] = p->out[0] = p->err[0] = -1;
+	if (!proc_stat(pid, NULL, NULL, &c->start)) c->start = 0;
+	if (c->in >= 0) fd_nonblock(c->in);
+	if (c->out >= 0) fd_nonblock(c->out);
+	if (c->err >= 0) fd_nonblock(c->err);
+	if (c->out >= 0) fcntl(c->out, F_SETPIPE_SZ, 256 * 1024); /* a refusal costs speed, nothing else */
+	list_add_tail(&owner->list, &c->node);
+}
+
+static enum child_result check_cwd(const char *cwd, char *error) {
+	struct stat st;
+	int number = 0;
+	if (cwd[0] != '/') {
+		snprintf(error, CHILD_ERROR_MAX, "cwd %s is not absolute: write the whole path", cwd);
+		return CHILD_FAILED;
+	}
+	if (stat(cwd, &st) < 0) number = errno;
+	else if (!S_ISDIR(st.st_mode)) number = ENOTDIR;
+	else if (access(cwd, X_OK) < 0) number = errno;
+	if (number == 0) return CHILD_OK;
+	snprintf(error, CHILD_ERROR_MAX, "cannot use folder %s as cwd: %s", cwd, strerror(number));
+	return CHILD_FAILED;
+}
+
+enum child_result child_spawn(struct child *c, struct children *owner, const struct child_spec *spec, char *error) {
+	struct pipes p;
+	struct report r;
+	int number;
+	list_init(&c->node);
+	c->pid = c->in = c->out = c->err = -1;
+	if (check_cwd(spec->cwd, error) != CHILD_OK) return CHILD_FAILED;
+	_cleanup_free_ char *file = child_find_program(spec->argv[0], env_get(spec->envp, "PATH"), spec->cwd, &number, error);
+	if (!file) return transient(number) ? CHILD_TRANSIENT : CHILD_FAILED;
+	if (!open_pipes(&p, spec->no_pipes)) {
+		number = errno;
+		close_pipes(&p);
+		return no_process("make the child's pipes", number, error);
+	}
+	pid_t pid = start_process(&p, spec, file);
+	if (pid < 0) {
+		number = errno;
+		close_pipes(&p);
+		return no_process("create a process", number, error);
+	}
+	close(p.report[1]);
+	p.report[1] = -1;
+	ssize_t n = fd_read(p.report[0], &r, sizeof r);
+	if (n == (ssize_t)sizeof r) {
+		close_pipes(&p);
+		waitpid(pid, NULL, 0);
+		return failed(&r, spec, file, error);
+	}
+	adopt(c, owner, &p, pid);
+	close_pipes(&p);
+	return CHILD_OK;
+}
+
+/* --- handling ------------------------------------------------------------------------------------------------------- */
+
+void child_kill(const struct child *c, int signo) {
+	if (c->pid <= 0) return;
+	kill(-c->pid, signo);
+	if (signo == SIGTERM) kill(-c->pid, SIGCONT);
+}
+
+static void close_end(int *fd) {
+	if (*fd >= 0) close(*fd);
+	*fd = -1;
+}
+
+void child_close_in(struct child *c) {
+	close_end(&c->in);
+}
+
+void child_close_out(struct child *c) {
+	close_end(&c->out);
+}
+
+void child_close_err(struct child *c) {
+	close_end(&c->err);
+}
+
+void child_forget(struct child *c) {
+	list_del(&c->node);
+}

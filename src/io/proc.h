@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What /proc says of other processes: names, parents, marks in their environment. All answers are of the moment; a pid
+ * may be reused, so whoever keeps one keeps a pidfd beside it. Source: proc(5).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* The program's short name (comm), or "?" . */
+void proc_name(pid_t pid, char *out, size_t size);
+/* Parent, session and start time (field 22); false: no such process. Any pointer may be NULL. */
+bool proc_stat(pid_t pid, pid_t *parent, pid_t *session, uint64_t *start);
+/* The working directory, or NULL; the caller frees. */
+char *proc_cwd(pid_t pid);
+/* The value of one variable in the environment that the process was started with, or NULL; the caller frees. */
+char *proc_env(pid_t pid, const char *name);
+/* True if pid is `ancestor` or descends from it. */
+bool proc_descends(pid_t pid, pid_t ancestor);
+/* Resident bytes, 0 if unknown. */
+size_t proc_rss(pid_t pid);
+
+/* Sends SIGKILL to every process whose environment holds `name`=`value`, and to their descendants, ourselves and the
+ * processes for which spare() is true excepted. Returns how many were hit: call again until it is 0. */
+size_t proc_sweep(const char *name, const char *value, bool (*spare)(void *arg, pid_t pid), void *arg);

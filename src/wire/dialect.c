@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+#include "wire/dialect.h"
+
+#include "base/macros.h"
+#include "base/str.h"
+
+#include <string.h>
+
+const char dialect_neutral[] = "{}";
+
+static const struct {
+	const char *type;
+	enum line_kind kind;
+} kinds[] = {
+	{"stream_event", LINE_STREAM_EVENT},
+	{"assistant", LINE_ASSISTANT},
+	{"user", LINE_USER},
+	{"system", LINE_SYSTEM},
+	{"result", LINE_RESULT},
+	{"control_request", LINE_REQUEST},
+	{"control_response", LINE_RESPONSE},
+	{"control_cancel_request", LINE_CANCEL},
+	{"tool_progress", LINE_TOOL_PROGRESS},
+	{"rate_limit_event", LINE_RATE_LIMIT},
+	{"command_lifecycle", LINE_LIFECYCLE},
+	{"conversation_reset", LINE_RESET},
+};
+
+enum line_kind dialect_kind_of(const char *type, size_t n) {
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (strlen(kinds[i].type) == n && memcmp(kinds[i].type, type, n) == 0) return kinds[i].kind;
+	return LINE_OTHER;
+}
+
+enum line_kind dialect_kind(const struct envelope *e) {
+	struct span type = span_content(e->type);
+	return type.p ? dialect_kind_of(type.p, type.n) : LINE_OTHER;
+}
+
+enum ask_kind dialect_ask_kind(const struct envelope *e) {
+	static const struct {
+		const char *subtype;
+		enum ask_kind kind;
+	} asks[] = {{"can_use_tool", ASK_TOOL},
+	            {"hook_callback", ASK_HOOK},
+	            {"mcp_message", ASK_MCP},
+	            {"elicitation", ASK_ELICITATION},
+	            {"request_user_dialog", ASK_DIALOG}};
+	for (size_t i = 0; i < ARRAY_SIZE(asks); i++)
+		if (span_equals(e->inner_subtype, asks[i].subtype)) return asks[i].kind;
+	return ASK_UNKNOWN;
+}
+
+static const struct {
+	const char *subtype;
+	enum act_kind kind;
+	const char *what, *member;
+} acts[] = {
+	{"initialize", ACT_INITIALIZE, NULL, NULL},
+	{"interrupt", ACT_INTERRUPT, NULL, NULL},
+	{"end_session", ACT_END_SESSION, NULL, NULL},
+	{"mcp_set_servers", ACT_MCP_SET_SERVERS, NULL, NULL},
+	{"set_permission_mode", ACT_CHANGE, "permission_mode", "mode"},
+	{"set_model", ACT_CHANGE, "model", "model"},
+	{"set_max_thinking_tokens", ACT_CHANGE, "max_thinking_tokens", "max_thinking_tokens"},
+	{"apply_flag_settings", ACT_CHANGE, "flag_settings", "settings"},
+	{"update_settings", ACT_CHANGE, "settings", "settings"},
+	{"set_mcp_permission_mode_override", ACT_CHANGE, "mcp_permission_mode_override", "mode"},
+	{"rewind_files", ACT_CHANGE, "files", "user_message_id"},
+	{"rewind_conversation", ACT_CHANGE, "conversation", "user_message_id"},
+	{"mcp_toggle", ACT_CHANGE, "mcp_server", "serverName"},
+	{"rename_session", ACT_CHANGE, "title", "title"},
+	{"register_repo_root", ACT_CHANGE, "repo_root", "directory"},
+};
+
+enum act_kind dialect_act_kind(const struct envelope *e, const char **what, struct span *value) {
+	*what = NULL;
+	*value = SPAN_NONE;
+	for (size_t i = 0; i < ARRAY_SIZE(acts); i++) {
+		if (!span_equals(e->inner_subtype, acts[i].subtype)) continue;
+		*what = acts[i].what;
+		if (acts[i].member) *value = span_member(e->request, acts[i].member);
+		return acts[i].kind;
+	}
+	return ACT_PLAIN;
+}
+
+struct chunk dialect_replace(const char *p, size_t n, struct span old, const char *new_text, size_t new_len) {
+	size_t before = (size_t)(old.p - p);
+	struct chunk parts[] = {{NULL, p, before}, {NULL, new_text, new_len}, {NULL, old.p + old.n, n - before - old.n}};
+	return chunk_join(parts, ARRAY_SIZE(parts));
+}
+
+/* --- builders ------------------------------------------------------------------------------------------------------- */
+
+void dialect_put_request(struct buf *b, const char *id, const char *request_json) {
+	buf_printf(b, "{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":%s}\n", id, request_json);
+}
+
+static void put_head(struct buf *b, const char *subtype, struct span id) {
+	buf_printf(b, "{\"type\":\"control_response\",\"response\":{\"subtype\":\"%s\"", subtype);
+	if (id.p) {
+		buf_puts(b, ",\"request_id\":");
+		buf_put(b, id.p, id.n);
+	}
+}
+
+void dialect_put_success(struct buf *b, struct span id, const char *response_json) {
+	put_head(b, "success", id);
+	if (response_json) {
+		buf_puts(b, ",\"response\":");
+		buf_puts(b, response_json);
+	}
+	buf_puts(b, "}}\n");
+}
+
+void dialect_put_error(struct buf *b, struct span id, const char *code, const char *text) {
+	put_head(b, "error", id);
+	buf_printf(b, ",\"code\":\"%s\",\"error\":", code);
+	str_put_json(b, text, strlen(text));
+	buf_puts(b, "}}\n");
+}
+
+void dialect_put_cancel(struct buf *b, struct span id) {
+	buf_puts(b, "{\"type\":\"control_cancel_request\",\"request_id\":");
+	buf_put(b, id.p, id.n);
+	buf_puts(b, "}\n");
+}
+
+void dialect_put_tool_deny(struct buf *b, const char *reason) {
+	buf_puts(b, "{\"behavior\":\"deny\",\"message\":");
+	str_put_json(b, reason, strlen(reason));
+	buf_puts(b, "}");
+}
+
+void dialect_put_hook_deny(struct buf *b, struct span event, const char *reason) {
+	if (span_equals(event, "PreToolUse"))
+		buf_puts(b, "{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"deny\","
+		            "\"permissionDecisionReason\":");
+	else if (span_equals(event, "PermissionRequest"))
+		buf_puts(b, "{\"hookSpecificOutput\":{\"hookEventName\":\"PermissionRequest\",\"decision\":{\"behavior\":\"deny\","
+		            "\"message\":");
+	else
+		buf_puts(b, "{\"decision\":\"block\",\"reason\":");
+	str_put_json(b, reason, strlen(reason));
+	if (span_equals(event, "PreToolUse"))
+		buf_puts(b, "}}");
+	else
+		buf_puts(b, span_equals(event, "PermissionRequest") ? "}}}" : "}");
+}
+
+void dialect_put_mcp_error(struct buf *b, struct span message, const char *reason) {
+	struct span id = span_member(message, "id");
+	if (!id.p) { /* a notification wants an acknowledgement, nothing more */
+		buf_puts(b, "{\"mcp_response\":{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}}");
+		return;
+	}
+	buf_puts(b, "{\"mcp_response\":{\"jsonrpc\":\"2.0\",\"id\":");
+	buf_put(b, id.p, id.n);
+	buf_puts(b, ",\"error\":{\"code\":-32000,\"message\":");
+	str_put_json(b, reason, strlen(reason));
+	buf_puts(b, "}}}");
+}
+
+/* --- hooks and answers ---------------------------------------------------------------------------------------------- */
+
+int dialect_hook_timeout(struct span event) {
+	return span_equals(event, "UserPromptSubmit") ? 30 : 600;
+}
+
+bool dialect_hook_guards(struct span event) {
+	return span_equals(event, "PreToolUse") || span_equals(event, "PermissionRequest");
+}
+
+static const char *check_tool(struct span body) {
+	struct span behavior = span_member(body, "behavior"), old = span_member(body, "allow");
+	struct span updated = span_member(body, "updatedInput");
+	if (span_equals(behavior, "allow")) {
+		if (updated.p && !span_is_object(updated) && *updated.p != 'n') return "`updatedInput` must be an object";
+		return NULL;
+	}
+	if (span_equals(behavior, "deny"))
+		return span_is_string(span_member(body, "message")) ? NULL : "a deny needs `message`, a string that says why";
+	if (behavior.p) return "`behavior` must be \"allow\" or \"deny\"";
+	if (old.p && (*old.p == 't' || *old.p == 'f')) return NULL;
+	return "write {\"behavior\":\"allow\"} or {\"behavior\":\"deny\",\"message\":\"why\"} as response.response";
+}
+
+static const char *check_action(struct span body, const char *member, const char *const *values, const char *error) {
+	struct span value = span_member(body, member);
+	for (; *values; values++)
+		if (span_equals(value, *values)) return NULL;
+	return error;
+}
+
+const char *dialect_check_answer(enum ask_kind kind, struct span response) {
+	static const char *const actions[] = {"accept", "decline", "cancel", NULL};
+	static const char *const behaviors[] = {"completed", "cancelled", NULL};
+	struct span body = span_member(response, "response");
+	if (span_equals(span_member(response, "subtype"), "error"))
+		return span_is_string(span_member(response, "error")) ? NULL : "an error answer needs `error`, a string that says why";
+	if (kind == ASK_UNKNOWN) return NULL;
+	if (!span_is_object(body)) return "response.response must be an object";
+	if (kind == ASK_TOOL) return check_tool(body);
+	if (kind == ASK_MCP)
+		return span_is_object(span_member(body, "mcp_response")) ? NULL : "response.response needs `mcp_response`, a JSON-RPC message";
+	if (kind == ASK_ELICITATION)
+		return check_action(body, "action", actions, "`action` must be \"accept\", \"decline\" or \"cancel\"");
+	if (kind == ASK_DIALOG)
+		return check_action(body, "behavior", behaviors, "`behavior` must be \"completed\" or \"cancelled\"");
+	return NULL;
+}
+
+const char *dialect_decision(enum ask_kind kind, struct span response) {
+	struct span body = span_member(response, "response");
+	if (span_equals(span_member(response, "subtype"), "error")) return "error";
+	if (kind == ASK_TOOL) {
+		if (span_equals(span_member(body, "behavior"), "allow") || span_is_true(span_member(body, "allow"))) return "allow";
+		return "deny";
+	}
+	if (kind == ASK_ELICITATION) {
+		struct span action = span_member(body, "action");
+		return span_equals(action, "accept") ? "accept" : span_equals(action, "decline") ? "decline" : "cancel";
+	}
+	if (kind == ASK_DIALOG) return span_equals(span_member(body, "behavior"), "completed") ? "completed" : "cancelled";
+	return "answered";
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The stream-json dialect of Claude Code: the names and shapes of its messages, in this file alone. A second dialect
+ * (ACP, codex app-server) would be a second file with the same functions. Sources: PROTOCOL 2, 3, 4.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "wire/chunk.h"
+#include "wire/scan.h"
+
+/* What a line of the child is. The kinds up to LINE_OTHER are for everybody. */
+enum line_kind {
+	LINE_USER,
+	LINE_ASSISTANT,
+	LINE_STREAM_EVENT,
+	LINE_RESULT,
+	LINE_SYSTEM,
+	LINE_TOOL_PROGRESS,
+	LINE_RATE_LIMIT,
+	LINE_LIFECYCLE, /* command_lifecycle */
+	LINE_RESET,     /* conversation_reset */
+	LINE_NOTICE,    /* a plenum_event of ours */
+	LINE_OTHER,     /* any other type, or none */
+	LINE_REQUEST,
+	LINE_RESPONSE,
+	LINE_CANCEL,
+	LINE_KINDS,
+};
+
+enum line_kind dialect_kind(const struct envelope *e);
+/* The kind that has this name as `type`, LINE_OTHER if none has. */
+enum line_kind dialect_kind_of(const char *type, size_t n);
+
+/* Requests of the child. */
+enum ask_kind { ASK_TOOL, ASK_HOOK, ASK_MCP, ASK_ELICITATION, ASK_DIALOG, ASK_UNKNOWN };
+
+enum ask_kind dialect_ask_kind(const struct envelope *e);
+
+/* Requests of clients that act on everybody. */
+enum act_kind {
+	ACT_PLAIN,
+	ACT_INITIALIZE,
+	ACT_INTERRUPT,
+	ACT_END_SESSION,
+	ACT_MCP_SET_SERVERS,
+	ACT_CHANGE, /* mode, model, settings: everybody is told */
+};
+
+/* what: for ACT_CHANGE the name of what changes ("permission_mode"), value the span of its new value (may be none). */
+enum act_kind dialect_act_kind(const struct envelope *e, const char **what, struct span *value);
+
+/* The line p[0..n) with the bytes of `old` (a span into it) replaced. data NULL: no memory. */
+struct chunk dialect_replace(const char *p, size_t n, struct span old, const char *new_text, size_t new_len);
+
+/* Builders: each appends one whole line with its LF to b. Ids and values are raw JSON text (a string with its quotes). */
+void dialect_put_request(struct buf *b, const char *id, const char *request_json);
+void dialect_put_success(struct buf *b, struct span id, const char *response_json); /* response_json NULL: none */
+void dialect_put_error(struct buf *b, struct span id, const char *code, const char *text);
+void dialect_put_cancel(struct buf *b, struct span id);
+
+/* The answer bodies that the daemon gives by itself (the value of response.response). */
+void dialect_put_tool_deny(struct buf *b, const char *reason);
+void dialect_put_hook_deny(struct buf *b, struct span event, const char *reason);
+void dialect_put_mcp_error(struct buf *b, struct span message, const char *reason); /* message: the JSON-RPC message */
+extern const char dialect_neutral[];                                               /* "{}" */
+
+/* Seconds that the child waits for a callback of this event where its matcher names none. */
+int dialect_hook_timeout(struct span event);
+/* True for events whose callbacks guard: PreToolUse, PermissionRequest. */
+bool dialect_hook_guards(struct span event);
+
+/* Is this a body that the child takes as an answer (PROTOCOL 4.2)? NULL: yes; else what is wrong, for a person.
+ * `response` is the whole response object of the client's line. */
+const char *dialect_check_answer(enum ask_kind kind, struct span response);
+/* What a can_use_tool answer decides: "allow", "deny", "error", or NULL. */
+const char *dialect_decision(enum ask_kind kind, struct span response);
