@@ -4,7 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* So that a header can be added and a pointer difference be taken. */
+static bool fits(size_t cap) {
+	return cap <= PTRDIFF_MAX - sizeof(struct block);
+}
+
 struct block *block_new(size_t cap) {
+	if (!fits(cap)) return NULL;
 	struct block *b = malloc(sizeof *b + cap);
 	if (!b) return NULL;
 	b->refs = 1;
@@ -13,6 +19,7 @@ struct block *block_new(size_t cap) {
 }
 
 struct block *block_resize(struct block *b, size_t cap) {
+	if (!fits(cap)) return NULL;
 	struct block *bigger = realloc(b, sizeof *b + cap);
 	if (bigger) bigger->cap = cap;
 	return bigger;

@@ -5,9 +5,13 @@
 
 #include <string.h>
 
-#define VIEW_FROM ((size_t)32 * 1024)  /* a batch of this many bytes is handed out as views of the block it was read to */
-#define GROW_FROM ((size_t)64 * 1024)  /* an unfinished line of this many bytes gets a block of its own */
-#define ROOM_MIN ((size_t)16 * 1024)
+/* A batch of this many bytes is handed out as views of the block that it was read to. With fewer bytes a copy is
+ * cheaper than a fresh block for the pool, and whoever keeps a line would keep a block that is mostly empty. */
+#define VIEW_FROM (LINES_BLOCK / 2)
+/* An unfinished line of this many bytes gets a block of its own, and so does a shorter one that came in so many small
+ * pieces that more bytes than CARRY_MAX were moved for it: the work for a line stays bounded by its length. */
+#define GROW_FROM ((size_t)64 * 1024)
+#define CARRY_MAX (4 * GROW_FROM)
 
 void lines_init(struct lines *l, struct lines_pool *pool, size_t max) {
 	*l = (struct lines){.pool = pool, .max = max};
@@ -111,12 +115,14 @@ static void begin_skip(struct lines *l, size_t from) {
 /* What lies behind the whole lines moves to where the next read finds it. */
 static bool keep_rest(struct lines *l) {
 	size_t rest = l->end - l->ready;
+	if (l->ready) l->carried = 0;
 	if (rest > l->max) {
 		begin_skip(l, l->ready);
 		rest = 0;
 	}
 	if (rest == 0) return true;
-	if (rest < GROW_FROM) {
+	l->carried += rest;
+	if (rest < GROW_FROM && l->carried < CARRY_MAX) {
 		l->partial = chunk_copy(l->block->data + l->ready, rest);
 		return l->partial.data != NULL;
 	}
@@ -143,9 +149,10 @@ static enum lines_result settle(struct lines *l) {
 static bool make_batch(struct lines *l) {
 	bool views = l->owned || l->ready >= VIEW_FROM;
 	if (!views) {
+		const struct block *pooled = l->block;
 		l->batch = chunk_copy(l->block->data, l->ready);
 		bool kept = keep_rest(l);
-		give_back(l);
+		if (l->block == pooled) give_back(l); /* else the rest is in a block of its own already */
 		return l->batch.data && kept;
 	}
 	struct block *b = block_ref(l->block);
@@ -175,7 +182,8 @@ static enum lines_result cut_line(struct lines *l, struct chunk *line, size_t *s
 	const char *lf = memchr(from + known, '\n', l->batch.len - l->cut - known);
 	size_t len = (size_t)(lf - from) + 1;
 	bool too_long = len - 1 > l->max;
-	*line = chunk_view(l->batch, l->cut, too_long ? MIN(len, (size_t)LINES_HEAD) : len);
+	/* A view of an over-long line's head would keep all of it in memory. */
+	*line = too_long ? chunk_copy(from, MIN(len, (size_t)LINES_HEAD)) : chunk_view(l->batch, l->cut, len);
 	*size = len - 1;
 	l->cut += len;
 	if (l->cut == l->batch.len) chunk_drop(&l->batch);
@@ -202,6 +210,11 @@ bool lines_rest(struct lines *l, struct chunk *rest) {
 		give_back(l);
 	}
 	return rest->data != NULL;
+}
+
+bool lines_cut(const struct lines *l, size_t *size) {
+	*size = l->skipped;
+	return l->skipping;
 }
 
 size_t lines_held(const struct lines *l) {

@@ -30,6 +30,7 @@ struct lines {
 	size_t cut;           /* bytes of batch that were handed out */
 	size_t first;         /* bytes of the batch's first line that are known to hold no LF */
 	size_t searched;      /* bytes of the unfinished line that are known to hold no LF */
+	size_t carried;       /* bytes that were moved for the unfinished line */
 	struct chunk partial; /* a short unfinished line between reads */
 	bool skipping;        /* in the middle of an over-long line */
 	bool skip_done;       /* its LF was found, it was not reported yet */
@@ -57,5 +58,7 @@ void lines_commit(struct lines *l, size_t n);
 enum lines_result lines_next(struct lines *l, struct chunk *line, size_t *size);
 /* At EOF: an unfinished line (without LF), or false. */
 bool lines_rest(struct lines *l, struct chunk *rest);
+/* At EOF: the input ended within an over-long line, which was not reported yet: *size bytes of it came. */
+bool lines_cut(const struct lines *l, size_t *size);
 /* Bytes held for an unfinished line. */
 size_t lines_held(const struct lines *l);

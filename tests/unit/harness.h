@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the unit tests share: a main() for one table of tests, a check without the cost of ck_assert() in long loops,
+ * and numbers that are random but the same in every run (the seed is printed when a test fails).
+ */
+#pragma once
+
+#include "base/macros.h"
+
+#include <check.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* ck_assert() writes to a pipe each time it is passed; this one costs nothing. */
+#define REQUIRE(cond, ...)                                                                                             \
+	do                                                                                                                 \
+		if (UNLIKELY(!(cond))) ck_abort_msg("REQUIRE(" #cond ") " __VA_ARGS__);                                        \
+	while (0)
+
+static inline uint64_t rng_next(uint64_t *state) {
+	uint64_t z = (*state += 0x9e3779b97f4a7c15u); /* splitmix64 */
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+/* 0 .. n-1 */
+static inline size_t rng_below(uint64_t *state, size_t n) {
+	return (size_t)(rng_next(state) % n);
+}
+
+static inline int run_tests(const char *name, const TTest *const *tests, size_t n) {
+	Suite *suite = suite_create(name);
+	TCase *tcase = tcase_create(name);
+	tcase_set_timeout(tcase, 100);
+	for (size_t i = 0; i < n; i++) tcase_add_test(tcase, tests[i]);
+	suite_add_tcase(suite, tcase);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+#define RUN_TESTS(name, ...)                                                                                           \
+	int main(void) {                                                                                                   \
+		const TTest *const tests[] = {__VA_ARGS__};                                                                    \
+		return run_tests(name, tests, ARRAY_SIZE(tests));                                                              \
+	}

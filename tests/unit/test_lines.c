@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Framing against a model: whatever the pieces in which bytes come in, the same lines come out. memchr() and memrchr()
+ * are wrapped by the linker, to count the bytes that the reader looks at.
+ */
+#include "wire/lines.h"
+
+#include "harness.h"
+
+#include <string.h>
+
+/* --- Bytes looked at ------------------------------------------------------------------------------------------------
+ */
+
+static size_t looked_at;
+
+void *__real_memchr(const void *s, int c, size_t n);
+void *__wrap_memchr(const void *s, int c, size_t n);
+void *__real_memrchr(const void *s, int c, size_t n);
+void *__wrap_memrchr(const void *s, int c, size_t n);
+
+void *__wrap_memchr(const void *s, int c, size_t n) {
+	char *hit = __real_memchr(s, c, n);
+	looked_at += hit ? (size_t)(hit - (const char *)s) + 1 : n;
+	return hit;
+}
+
+void *__wrap_memrchr(const void *s, int c, size_t n) {
+	char *hit = __real_memrchr(s, c, n);
+	looked_at += hit ? (size_t)((const char *)s + n - hit) : n;
+	return hit;
+}
+
+/* --- The model ------------------------------------------------------------------------------------------------------
+ */
+
+struct feed {
+	const char *data;
+	size_t len, fed; /* given to the reader */
+	size_t checked;  /* of it, compared with what came out */
+	size_t max;
+	size_t lines, longs;
+	struct chunk kept[8]; /* lines held to see that nobody writes to them later */
+	size_t kept_at[8];
+};
+
+static void keep(struct feed *f, struct chunk *line) {
+	size_t i = f->lines % ARRAY_SIZE(f->kept);
+	if (f->kept[i].data)
+		REQUIRE(memcmp(f->kept[i].data, f->data + f->kept_at[i], f->kept[i].len) == 0, "a line changed after delivery");
+	chunk_drop(&f->kept[i]);
+	f->kept[i] = *line;
+	f->kept_at[i] = f->checked;
+	*line = CHUNK_NONE;
+}
+
+static void expect(struct feed *f, enum lines_result r, struct chunk *line, size_t size) {
+	const char *from = f->data + f->checked;
+	const char *lf = __real_memchr(from, '\n', f->fed - f->checked);
+	REQUIRE(lf, "a line came out that is not whole");
+	size_t len = (size_t)(lf - from) + 1;
+	REQUIRE(r == (len - 1 > f->max ? LINES_LONG : LINES_LINE), "result %d for %zu bytes", (int)r, len);
+	if (r == LINES_LONG) {
+		REQUIRE(size == len - 1, "size %zu for %zu", size, len - 1);
+		REQUIRE(line->len <= LINES_HEAD && line->len <= len && memcmp(line->data, from, line->len) == 0, "wrong head");
+		REQUIRE(line->len > 0, "no head");
+		chunk_drop(line);
+		f->longs++;
+	} else {
+		REQUIRE(line->len == len && memcmp(line->data, from, len) == 0, "line at %zu differs", f->checked);
+		keep(f, line);
+		f->lines++;
+	}
+	f->checked += len;
+}
+
+static void drain(struct lines *l, struct feed *f) {
+	struct chunk line;
+	size_t size;
+	enum lines_result r;
+	while ((r = lines_next(l, &line, &size)) != LINES_MORE) {
+		REQUIRE(r != LINES_OOM, "out of memory");
+		expect(f, r, &line, size);
+	}
+	REQUIRE(!__real_memchr(f->data + f->checked, '\n', f->fed - f->checked), "a whole line did not come out");
+	if (!l->skipping) REQUIRE(lines_held(l) == f->fed - f->checked, "held %zu", lines_held(l));
+}
+
+/* At most n bytes in one read; what was taken. */
+static size_t feed(struct lines *l, struct feed *f, size_t n) {
+	size_t room;
+	char *space = lines_space(l, &room);
+	REQUIRE(space && room >= 4096, "room %zu", room);
+	n = MIN(MIN(n, room), f->len - f->fed);
+	memcpy(space, f->data + f->fed, n);
+	f->fed += n;
+	lines_commit(l, n);
+	drain(l, f);
+	return n;
+}
+
+static void finish(struct lines *l, struct feed *f) {
+	struct chunk rest;
+	size_t size, left = f->len - f->checked;
+	REQUIRE(f->fed == f->len, "not all was fed");
+	bool cut = lines_cut(l, &size), have = lines_rest(l, &rest);
+	REQUIRE(cut == (left > f->max), "cut %d with %zu left", cut, left);
+	REQUIRE(!cut || size == left, "cut at %zu of %zu", size, left);
+	REQUIRE(have == (left > 0 && !cut), "rest %d with %zu left", have, left);
+	if (have) {
+		REQUIRE(rest.len == left && memcmp(rest.data, f->data + f->checked, left) == 0, "the rest differs");
+		chunk_drop(&rest);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(f->kept); i++) {
+		if (f->kept[i].data)
+			REQUIRE(memcmp(f->kept[i].data, f->data + f->kept_at[i], f->kept[i].len) == 0, "a line changed");
+		chunk_drop(&f->kept[i]);
+	}
+	lines_free(l);
+}
+
+static void feed_in_pieces(const char *data, size_t len, size_t max, const size_t *cuts, size_t n) {
+	struct lines_pool pool = {0};
+	struct lines l;
+	struct feed f = {.data = data, .len = len, .max = max};
+	lines_init(&l, &pool, max);
+	for (size_t i = 0; i <= n; i++) {
+		size_t to = i < n ? cuts[i] : len;
+		while (f.fed < to) feed(&l, &f, to - f.fed);
+	}
+	finish(&l, &f);
+	lines_pool_free(&pool);
+}
+
+/* --- Tests ----------------------------------------------------------------------------------------------------------
+ */
+
+static const char *const samples[] = {
+	"",
+	"\n",
+	"\n\n\n",
+	"a\n",
+	"a\nbc\n\ndef\r\n",
+	"0123456789\n",
+	"0123456789x\n",
+	"0123456789x\nok\n",
+	"ok\n0123456789 0123456789 0123456789\nok\n\nok\n",
+	"0123456789abc\n0123456789abcd\nx\n0123456789abcdef",
+	"no line feed",
+	"half",
+	"a\rb\x0c\x0b\xe2\x80\xa8\xc2\x85z\n{}\n", /* C49: only LF ends a line */
+	"a\nb\n0123456789abcdefghi",
+};
+
+START_TEST(every_split) {
+	for (size_t s = 0; s < ARRAY_SIZE(samples); s++) {
+		size_t len = strlen(samples[s]);
+		for (size_t a = 0; a <= len; a++)
+			for (size_t b = a; b <= len; b++)
+				for (size_t max = 0; max <= 12; max += 2) feed_in_pieces(samples[s], len, max, (size_t[]){a, b}, 2);
+	}
+}
+END_TEST
+
+START_TEST(byte_by_byte) {
+	for (size_t s = 0; s < ARRAY_SIZE(samples); s++) {
+		size_t cuts[64], len = strlen(samples[s]);
+		for (size_t i = 0; i < len; i++) cuts[i] = i;
+		feed_in_pieces(samples[s], len, 10, cuts, len);
+	}
+}
+END_TEST
+
+START_TEST(nul_bytes_are_bytes) {
+	feed_in_pieces("a\0b\n\0\nc\0", 8, 100, (size_t[]){2, 5}, 2);
+}
+END_TEST
+
+/* Lines whose lengths lie around every threshold, in one stream. */
+static size_t fill(char *data, size_t cap, uint64_t *seed) {
+	static const size_t around[] = {1, 40, 4096, 32768, 65536, 131072, 262144, 300000, 524288, 800000};
+	size_t n = 0;
+	while (n < cap) {
+		size_t len = around[rng_below(seed, rng_below(seed, 3) ? 3 : ARRAY_SIZE(around))];
+		len = rng_below(seed, 2) ? rng_below(seed, 2 * len) : len + rng_below(seed, 5) - MIN(len, (size_t)2);
+		len = MIN(len, cap - n - 1);
+		for (size_t i = 0; i < len; i++) data[n + i] = (char)('a' + (n + i) % 23);
+		data[n + len] = '\n';
+		n += len + 1;
+	}
+	return n - rng_below(seed, 2) * rng_below(seed, MIN(n, (size_t)100000)); /* perhaps without the last LF */
+}
+
+static size_t piece(uint64_t *seed) {
+	static const size_t sizes[] = {1, 100, 4096, 65536, 262144};
+	return 1 + rng_below(seed, sizes[rng_below(seed, ARRAY_SIZE(sizes))]);
+}
+
+START_TEST(big_random_streams) {
+	const size_t cap = 4 << 20;
+	char *data = malloc(cap);
+	REQUIRE(data, "no memory");
+	for (uint64_t run = 1; run <= 24; run++) {
+		uint64_t seed = run;
+		struct lines_pool pool = {0};
+		struct lines l;
+		struct feed f = {.data = data, .max = run % 3 ? 64 << 20 : 280000};
+		f.len = fill(data, cap, &seed);
+		lines_init(&l, &pool, f.max);
+		looked_at = 0;
+		size_t fixed = run % 2 ? piece(&seed) + 4096 : 0;
+		while (f.fed < f.len) feed(&l, &f, fixed ? fixed : piece(&seed));
+		/* A LF may be seen twice: once as the last one of what was read, once as the end of its line. */
+		size_t most = f.len + f.lines + f.longs;
+		REQUIRE(looked_at <= most, "run %d: %zu bytes looked at, %zu came", (int)run, looked_at, f.len);
+		finish(&l, &f);
+		lines_pool_free(&pool);
+	}
+	free(data);
+}
+END_TEST
+
+/* A short line and the first 64 KiB and more of a long one, in one read. */
+START_TEST(short_line_before_a_long_one) {
+	size_t len = 300000;
+	char *data = malloc(len);
+	REQUIRE(data, "no memory");
+	for (size_t first = 1; first < 200000; first = first * 3 + 7) {
+		memset(data, 'x', len);
+		data[first] = data[len - 1] = '\n';
+		for (size_t at = first + 1; at < 260000; at += 8191) feed_in_pieces(data, len, len, (size_t[]){at}, 1);
+	}
+	free(data);
+}
+END_TEST
+
+START_TEST(readers_share_a_pool) {
+	enum { READERS = 3 };
+	const size_t cap = 1 << 20;
+	struct lines_pool pool = {0};
+	struct lines l[READERS];
+	struct feed f[READERS] = {0};
+	uint64_t seed = 77;
+	for (size_t i = 0; i < READERS; i++) {
+		char *data = malloc(cap);
+		REQUIRE(data, "no memory");
+		f[i] = (struct feed){.data = data, .len = fill(data, cap, &seed), .max = i == 1 ? 100000 : cap};
+		lines_init(&l[i], &pool, f[i].max);
+	}
+	for (size_t left = READERS; left;) {
+		size_t i = rng_below(&seed, READERS);
+		bool before = f[i].fed < f[i].len;
+		if (before) feed(&l[i], &f[i], piece(&seed));
+		if (before && f[i].fed == f[i].len) left--;
+	}
+	for (size_t i = 0; i < READERS; i++) {
+		finish(&l[i], &f[i]);
+		free((void *)(uintptr_t)f[i].data);
+	}
+	lines_pool_free(&pool);
+}
+END_TEST
+
+START_TEST(an_idle_reader_holds_nothing) {
+	struct lines_pool pool = {0};
+	struct lines l;
+	struct feed f = {.data = "one\ntwo\n", .len = 8, .max = 100};
+	lines_init(&l, &pool, f.max);
+	feed(&l, &f, 8);
+	REQUIRE(!l.block && !l.partial.block && !l.batch.block, "memory is held between reads");
+	REQUIRE(pool.spare, "the block did not go back to the pool");
+	const struct block *spare = pool.spare;
+	size_t room;
+	REQUIRE(lines_space(&l, &room) && l.block == spare, "the pool's block is not used again");
+	lines_commit(&l, 0); /* a read that would block */
+	drain(&l, &f);
+	REQUIRE(!l.block && pool.spare == spare, "the block stayed after an empty read");
+	finish(&l, &f);
+	lines_pool_free(&pool);
+}
+END_TEST
+
+START_TEST(space_without_commit) {
+	struct lines_pool pool = {0};
+	struct lines l;
+	struct feed f = {.data = "part and\n", .len = 9, .max = 100};
+	size_t room;
+	lines_init(&l, &pool, f.max);
+	feed(&l, &f, 4);
+	REQUIRE(lines_space(&l, &room), "no space");
+	drain(&l, &f);
+	REQUIRE(lines_space(&l, &room), "no space");
+	feed(&l, &f, 5);
+	REQUIRE(f.lines == 1, "%zu lines", f.lines);
+	finish(&l, &f);
+	lines_pool_free(&pool);
+}
+END_TEST
+
+/* A line of 60,000 bytes in pieces of one byte: the work per byte may not grow with what is there already. */
+START_TEST(a_trickle_is_moved_to_a_block_of_its_own) {
+	size_t len = 60001;
+	char *data = malloc(len);
+	REQUIRE(data, "no memory");
+	memset(data, 'x', len);
+	data[len - 1] = '\n';
+	struct lines_pool pool = {0};
+	struct lines l;
+	struct feed f = {.data = data, .len = len, .max = len};
+	lines_init(&l, &pool, len);
+	size_t carried = 0;
+	while (f.fed < f.len) {
+		feed(&l, &f, 1);
+		carried = MAX(carried, l.carried);
+	}
+	REQUIRE(f.lines == 1 && carried < 1 << 19, "%zu bytes were moved", carried);
+	finish(&l, &f);
+	lines_pool_free(&pool);
+	free(data);
+}
+END_TEST
+
+START_TEST(a_very_long_line_is_skipped_without_being_held) {
+	struct lines_pool pool = {0};
+	struct lines l;
+	size_t room, size, total = 0;
+	struct chunk line;
+	lines_init(&l, &pool, 1 << 20);
+	while (total < (size_t)20 << 20) {
+		char *space = lines_space(&l, &room);
+		REQUIRE(space, "no memory");
+		memset(space, 'y', room);
+		total += room;
+		lines_commit(&l, room);
+		REQUIRE(lines_next(&l, &line, &size) == LINES_MORE, "something came out");
+		REQUIRE(lines_held(&l) <= (1 << 20) + LINES_BLOCK, "held %zu", lines_held(&l));
+	}
+	char *space = lines_space(&l, &room);
+	memcpy(space, "y\nok\n", 5);
+	lines_commit(&l, 5);
+	REQUIRE(lines_next(&l, &line, &size) == LINES_LONG && size == total + 1, "size %zu", size);
+	REQUIRE(line.len == LINES_HEAD && line.data[0] == 'y', "no head");
+	chunk_drop(&line);
+	REQUIRE(lines_next(&l, &line, &size) == LINES_LINE && line.len == 3, "the next line is lost");
+	chunk_drop(&line);
+	REQUIRE(lines_next(&l, &line, &size) == LINES_MORE, "more came out");
+	lines_free(&l);
+	lines_pool_free(&pool);
+}
+END_TEST
+
+START_TEST(the_head_of_a_long_line_keeps_no_more_than_itself) {
+	struct lines_pool pool = {0};
+	struct lines l;
+	size_t room, size;
+	struct chunk line;
+	lines_init(&l, &pool, 1000);
+	char *space = lines_space(&l, &room);
+	memset(space, 'z', 200000);
+	space[199999] = '\n';
+	lines_commit(&l, 200000);
+	REQUIRE(lines_next(&l, &line, &size) == LINES_LONG && size == 199999, "size %zu", size);
+	REQUIRE(line.block->cap <= LINES_HEAD, "the head keeps %zu bytes", line.block->cap);
+	chunk_drop(&line);
+	lines_free(&l);
+	lines_pool_free(&pool);
+}
+END_TEST
+
+RUN_TESTS("lines", every_split, byte_by_byte, nul_bytes_are_bytes, big_random_streams, short_line_before_a_long_one,
+		  readers_share_a_pool, an_idle_reader_holds_nothing, space_without_commit,
+		  a_trickle_is_moved_to_a_block_of_its_own, a_very_long_line_is_skipped_without_being_held,
+		  the_head_of_a_long_line_keeps_no_more_than_itself)
