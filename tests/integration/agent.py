@@ -155,7 +155,7 @@ class Child:
         try:
             obj = json.loads(line.decode("utf-8", "replace"))
             kind = obj.get("type")
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, RecursionError):
             return
         if kind == "control_request" and isinstance(obj.get("request"), dict):
             self.react_control(obj["request_id"], obj["request"])

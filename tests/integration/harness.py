@@ -185,13 +185,33 @@ class Client:
     .log is everything that came, in order; .inbox what no wait has taken yet. wait() takes the first match out of the
     inbox and leaves the rest, so tests name only the lines that they are about."""
 
-    def __init__(self, path, label="client"):
-        self.label = label
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.connect(path)
+    def __init__(self, path, label="client", uid=None, gid=None):
+        """With uid: a process of that uid makes the connection, and lives until it is closed (root only)."""
+        self.label, self.helper = label, None
+        if uid is None:
+            self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.sock.connect(path)
+        else:
+            self.connect_as(path, uid, gid)
         self.log, self.inbox = [], []
         self.parts, self.eof = [], False
         self.sent = []
+
+    def connect_as(self, path, uid, gid):
+        here, there = socket.socketpair()
+        script = ("import socket,sys\ns=socket.socket(socket.AF_UNIX)\nf=socket.socket(fileno=int(sys.argv[1]))\n"
+                  "try:\n s.connect(sys.argv[2])\nexcept OSError as e:\n f.send(b'%d' % e.errno);sys.exit()\n"
+                  "socket.send_fds(f,[b'+'],[s.fileno()])\ns.close()\nf.recv(1)\n")
+        self.helper = subprocess.Popen([sys.executable, "-I", "-S", "-c", script, str(there.fileno()), path],
+                                       pass_fds=[there.fileno()], user=uid, group=gid, extra_groups=[], cwd="/")
+        there.close()
+        here.settimeout(TIMEOUT)
+        data, fds, _, _ = socket.recv_fds(here, 16, 1)
+        if not fds:
+            here.close()
+            self.helper.wait()
+            raise OSError(int(data), os.strerror(int(data)))
+        self.sock, self.helper_sock = socket.socket(fileno=fds[0]), here
 
     # sending
 
@@ -232,6 +252,15 @@ class Client:
     def close(self):
         self.sock.close()
         self.eof = True
+        if self.helper:
+            self.helper_sock.close()
+            self.helper.wait()
+            self.helper = None
+
+    def reset(self):
+        """Gone as if the process had died with data unread."""
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        self.close()
 
     # receiving
 
@@ -744,8 +773,8 @@ class Daemon:
         except OSError:
             return ""
 
-    def client(self, label=None):
-        c = Client(self.socket, label or "client%d" % (len(self.clients) + 1))
+    def client(self, label=None, **options):
+        c = Client(self.socket, label or "client%d" % (len(self.clients) + 1), **options)
         self.clients.append(c)
         return c
 
@@ -774,6 +803,11 @@ class Daemon:
     def wait_state(self, session, *states, timeout=None):
         return until(lambda: self.state_of(session) in states and self.state_of(session), timeout,
                      "session %s to be %s (it is %s)" % (session, " or ".join(states), self.state_of(session)))
+
+    def open_to_all(self):
+        """Lets other uids reach the socket, so that what refuses them is the daemon."""
+        for path, mode in ((self.root, 0o755), (self.run, 0o755), (self.run + "/plenum", 0o755), (self.socket, 0o666)):
+            os.chmod(path, mode)
 
     def kill9(self):
         self.process.kill()
@@ -913,6 +947,22 @@ class Case(unittest.TestCase):
             self.assertTrue(e.text.strip(), "an error without a sentence")
             return e
         raise AssertionError("not refused (%s expected): %r" % (code, got))
+
+    def refusal(self, client, rid=None, codes=("bad_line",), **want):
+        """What a client gets for a line that was refused: an error response where the line was a request with an id
+        (rid), a notice else. Returns the error's members."""
+
+        def fits(m):
+            if matches(m.obj, {"type": "control_response", "response.subtype": "error"}):
+                return rid is not None and m["response.request_id"] == rid
+            return matches(m.obj, {"type": "system", "subtype": "plenum_event", "event": "error"})
+
+        m = client.wait(fits, what="refusal")
+        body = m.obj["response"] if m["type"] == "control_response" else m.obj
+        self.assertIn(body.get("code"), codes, m)
+        self.assertTrue(isinstance(body.get("error"), str) and body["error"].strip(), m)
+        self.assertTrue(matches(body, want), "%r in %r" % (want, m))
+        return body
 
     def assertNone(self, messages, text="came though it must not"):
         self.assertEqual([m.raw[:300] for m in messages], [], text)

@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: MIT
+"""Lines: whole, unchanged, in order, both ways, whatever their size and however they are cut (DESIGN 3, 4, 7;
+CASES C02 C16 C21 C46 C48 C49 C50 C51)."""
+import os
+import unittest
+
+from harness import Case, allow, dump, perm, user, RESULT
+
+LF = b"\n"
+
+
+def tool_result(n):
+    return (b'{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_01","content":"'
+            + b"x" * n + b'"}]}}')
+
+
+class SizeTest(Case):
+    def test_long_lines_from_the_child(self):
+        d, agent = self.start()
+        a, b = d.attached(label="a"), d.attached(label="b")
+        child = agent.child()
+        for n in (65535, 65536, 65537, 262144, 1048576, 10485760, 33554432):
+            line = tool_result(n)
+            child.print(line + LF, RESULT)
+            for c in (a, b):
+                m = c.wait(lambda m: len(m.raw) >= n, timeout=30)
+                self.assertTrue(m.raw == line, "changed at %d" % n)
+                c.wait(type="result")
+                self.assertEqual(c.log[-2].raw == line, True)
+                del c.log[:]
+
+    def test_long_lines_to_the_child(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        for n in (65536, 262144, 14 * 1048576):
+            line = dump(user([{"type": "image", "source": {"type": "base64", "data": "x" * n}}], uuid="u%d" % n))
+            a.send(line)
+            got = child.wait(lambda m: len(m.raw) >= n, timeout=30)
+            self.assertTrue(got.raw == line, "changed at %d" % n)
+
+    def test_a_tape_smaller_than_the_line(self):
+        """The tape keeps the newest line, whatever its size (9.2)."""
+        d, agent = self.start(limits={"tape_bytes": "64K"})
+        a = d.attached()
+        child = agent.child()
+        line = tool_result(4 << 20)
+        child.print(line + LF, RESULT)
+        self.assertTrue(a.wait(lambda m: len(m.raw) > 4 << 20).raw == line)
+        a.wait(type="result")
+
+    def test_child_line_over_the_limit(self):
+        d, agent = self.start(limits={"child_line": "100K"})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        fits = tool_result(90000)
+        child.print({"type": "x", "n": 1}, fits + LF, tool_result(300000) + LF, {"type": "x", "n": 2})
+        for c in (a, b):
+            c.wait(type="x", n=1)
+            c.wait(lambda m: m.raw == fits)
+            notice = c.error("too_long")
+            self.assertEqual(notice["size"], len(tool_result(300000)))
+            c.wait(type="x", n=2)
+            self.assertEqual(len(c.events("error")), 1)
+            self.assertNone(c.seen(lambda m: len(m.raw) > 95000))
+        child.mark(a)
+
+    def test_over_long_line_in_pieces(self):
+        d, agent = self.start(limits={"child_line": "64K"})
+        a = d.attached()
+        child = agent.child()
+        for _ in range(3):
+            child.print(b"{" + b"y" * 50000)
+            child.written()
+        child.print(b"\n", {"type": "x"})
+        a.error("too_long", size=150001)
+        a.wait(type="x")
+
+    def test_over_long_permission_request_is_denied(self):
+        """9.2: under its id, where that can be read."""
+        d, agent = self.start(limits={"child_line": "64K"})
+        a = d.attached()
+        child = agent.child()
+        child.print(perm("k-1", "x" * 200000))
+        a.error("too_long")
+        answer = child.answer("k-1")
+        self.assertEqual(answer["response.response.behavior"], "deny")
+        self.assertTrue(answer["response.response.message"])
+        child.mark(a)
+        self.assertNone(a.seen(type="control_request"))
+
+    def test_client_line_over_the_limit(self):
+        d, agent = self.start(limits={"client_line": "100K"})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(user("x" * 200000), user("after"))
+        notice = a.error("too_long")
+        self.assertEqual(notice["size"], len(dump(user("x" * 200000))))
+        self.assertEqual(notice["line"], 2)
+        self.assertEqual(child.wait(type="user")["message.content"], "after")
+        b.sync()
+        self.assertNone(b.events("error"))
+
+    def test_the_limits_are_apart(self):
+        d, agent = self.start(limits={"client_line": "100K"})
+        a = d.attached()
+        agent.child().print(tool_result(300000) + LF)
+        a.wait(lambda m: len(m.raw) > 300000)
+        self.assertNone(a.events("error"))
+
+
+class BytesTest(Case):
+    LINES = [
+        b'{"type":"result","subtype":"success","total_cost_usd":0.1,"n":12345678901234567000,"big":18446744073709551615,'
+        b'"huge":1e400,"e":1E2,"z":-0.0,"i":9007199254740993}',
+        b'{"type":"assistant","t":"\\ud800 \\udc00\\ud800 lone"}',
+        b'{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"a\\u0000b"}]}}',
+        b'{"type":"assistant","a\\u0000b":1}',
+        b'{"type":"assistant","x":1,"x":2}',
+        b'{ "type" : "assistant" ,\t"spaces" : [ 1 , 2 ] }',
+        '{"type":"assistant","t":"a\u2028b\u2029c\u0085d"}'.encode(),
+        b'{"z":1,"y":2,"type":"assistant","a":"\\/\\u002f/"}',
+        b'{"type":"assistant","t":"' + "\U0001f600 {}}{ é 中".encode() + b'"}',
+        b'{"type":"assistant","t":"\\"type\\":\\"control_request\\""}',
+        b'{"type":"assistant","message":{"type":"control_request","request_id":"k-1","request":{"subtype":"can_use_tool"}}}',
+    ]
+
+    def both(self, env=None):
+        d, agent = self.start(env=env)
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        child.print(*(line + LF for line in self.LINES))
+        for c in (a, b):
+            for line in self.LINES:
+                c.wait(lambda m: m.raw == line, what=line)
+            got = [m.raw for m in c.log if m.raw in self.LINES]
+            self.assertEqual(got, self.LINES)
+        numbers = (b'{"type":"user","uuid":"u","message":{"role":"user","content":[{"n":12345678901234567000,"big":'
+                   b'18446744073709551615,"huge":1e400,"e":1E2,"z":-0.0,"d":0.1,"s":"\\ud800 \\u0000 \\/"}]}}')
+        a.send(numbers)
+        self.assertEqual(child.wait(type="user").raw, numbers)
+
+    def test_bytes_arrive_as_they_left(self):
+        self.both()
+
+    def test_whatever_the_locale(self):
+        self.both(env={"LC_ALL": "de_DE.UTF-8"})
+
+    def test_numbers_in_an_answer(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.print(perm("k-1"))
+        rid = a.wait(type="control_request")["request_id"]
+        body = (b'{"behavior":"allow","updatedInput":{"n":12345678901234567000,"huge":1e400,"z":-0.0,"d":0.1,"s":"\\ud800"},'
+                b'"toolUseID":"t"}')
+        a.send(b'{"type":"control_response","response":{"subtype":"success","request_id":' + dump(rid) + b',"response":'
+               + body + b'}}')
+        got = child.answer("k-1")
+        self.assertIn(body, got.raw)
+
+    def test_a_client_with_line_separators(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        line = '{"type":"user","uuid":"u1","message":{"role":"user","content":"a\u2028b\u2029c\u0085d"}}'.encode()
+        a.send(line)
+        self.assertEqual(child.wait(type="user").raw, line)
+
+    def test_a_raw_return_does_not_end_a_line(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.print(b'{"type":"assistant","t":"x"} \r {"type":"assistant","t":"y"} \n', RESULT)
+        a.wait(type="result")
+        self.assertNone(a.seen(type="assistant"))
+        self.assertEqual(len(a.events("stray_output")), 1)
+
+    def test_raw_nul_from_a_client(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        a.raw(dump(user("x")) + b"\0" + b'{"type":"control_request"}\n')
+        self.assertEqual(a.error("bad_line")["line"], 2)
+        a.raw(b"\0\n")
+        self.assertEqual(a.error("bad_line")["line"], 3)
+        a.send(user("ok"))
+        self.assertEqual(child.wait(type="user")["message.content"], "ok")
+        self.assertEqual(len(child.seen(type="user")), 1)
+
+
+class CutTest(Case):
+    LINE = b'{"type":"assistant","t":"\\u00e9 ' + "é中\U0001f600".encode() + b' {}}{"}'
+
+    def test_one_byte_at_a_time_from_the_child(self):
+        d, agent = self.start(agents=("agent", "other"))
+        a, b = d.attached(), d.attached("t", profile="other")
+        child, other = agent.child(), self.agents[1].child()
+        child.print(self.LINE + LF, chunk=1, delay=0.001)
+        other.mark(b)
+        self.assertEqual(a.wait(type="assistant").raw, self.LINE)
+
+    def test_one_byte_at_a_time_from_a_client(self):
+        d, agent = self.start()
+        a = d.client()
+        line = dump(user("é中\U0001f600 {}}{", uuid="u1"))
+        line = line.replace(b"\\u00e9", "é".encode())
+        for i in range(len(line)):
+            a.raw(line[i:i + 1])
+        d.call("plenum_hello")
+        self.assertEqual(d.sessions(), {})
+        a.raw(LF)
+        child = agent.child()
+        self.assertEqual(child.wait(type="user").raw, line)
+
+    def test_many_lines_in_one_write(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        lines = [b'{"type":"assistant","n":%d,"t":"' % i + "中".encode() + b'"}' for i in range(1000)]
+        child.print(b"".join(x + LF for x in lines))
+        a.wait(type="assistant", n=999)
+        self.assertEqual([m.raw for m in a.seen(type="assistant")], lines)
+        prompts = [dump(user("n%d" % i, uuid="u%d" % i)) for i in range(1000)]
+        a.send(*prompts)
+        child.wait(type="user", uuid="u999")
+        self.assertEqual([m.raw for m in child.seen(type="user")], prompts)
+
+    def test_nothing_before_its_newline_and_nothing_waits_after(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.print(self.LINE)
+        child.written()
+        a.sync()
+        d.call("plenum_hello")
+        self.assertNone(a.seen(type="assistant"))
+        child.print(LF)
+        self.assertEqual(a.wait(type="assistant", timeout=2).raw, self.LINE)
+
+    def test_cut_at_each_byte(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        for i in range(1, len(self.LINE)):
+            child.print(self.LINE[:i])
+            child.written()
+            child.print(self.LINE[i:] + LF)
+        for _ in range(1, len(self.LINE)):
+            self.assertEqual(a.wait(type="assistant").raw, self.LINE)
+
+    def test_last_line_without_newline_counts(self):
+        d, agent = self.start()
+        a = d.client()
+        a.raw(dump(user("no newline", uuid="u1")))
+        a.half_close()
+        self.assertEqual(agent.child().wait(type="user")["message.content"], "no newline")
+
+    def test_half_a_line_is_never_executed(self):
+        d, agent = self.start()
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.raw(dump(user("half"))[:-5])
+        a.close()
+        b.event("detached")
+        b.send(user("whole"))
+        self.assertEqual(child.wait(type="user")["message.content"], "whole")
+
+
+class NoiseTest(Case):
+    NOISE = [b"Now using node v20.1.0 (npm v10)", b"[SandboxDebug] seccomp filter ready", b"[log_1] sending request {",
+             b"  method: 'post',", b"}", b"[]", b'"text"', b"42", b"null", b"{broken", b"\xff\xfe\x00\x01", b"{}{}"]
+
+    def test_noise_between_lines(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        first, last = {"type": "system", "subtype": "init", "session_id": "s1"}, RESULT
+        child.print(first, *(n + LF for n in self.NOISE), last)
+        a.wait(type="result")
+        for n in self.NOISE:
+            self.assertNone(a.seen(lambda m: m.raw == n))
+        self.assertNone(a.seen(lambda m: m.obj is None), "a line that is no JSON")
+        strays = a.events("stray_output")
+        self.assertEqual(len(strays), len(self.NOISE))
+        self.assertIn(b"Now using node v20.1.0 (npm v10)", strays[0].raw)
+        self.assertEqual(strays[0]["session"], "s")
+        kinds = [m for m in a.log if m["type"] in ("system", "result")]
+        places = [kinds.index(m) for m in kinds if m["subtype"] in ("init", "success")]
+        self.assertLess(places[0], kinds.index(strays[0]))
+        self.assertGreater(places[1], kinds.index(strays[-1]))
+
+    def test_half_a_line_at_the_end(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.print({"type": "x"}, b'{"type":"assistant","half')
+        child.exit(0)
+        a.wait(type="x")
+        self.assertIn(b"half", a.event("stray_output").raw)
+        a.event("child_exited")
+        self.assertNone(a.seen(type="assistant"))
+
+    def test_a_flood_of_noise_does_not_flood_the_log(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.flood(b"noise @N@ @P@", 20000, pad=200)
+        child.print(RESULT)
+        a.wait(type="result", timeout=30)
+        self.assertLess(os.path.getsize(d.log_path), 400000)
+
+    def test_blank_lines_and_crlf(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        a.raw(dump(user("hi", uuid="u1")) + b"\r\n\r\n\n   \t\n" + dump(user("again", uuid="u2")) + b"\r\n")
+        child.wait(type="user", uuid="u2")
+        self.assertEqual([m.raw for m in child.seen(type="user")], [dump(user("hi", uuid="u1")), dump(user("again", uuid="u2"))])
+        self.assertNone(child.seen(lambda m: not m.raw.strip() or b"\r" in m.raw))
+        child.print(b'{"type":"result","subtype":"success"}\r\n', b"\n", b"\r\n", b"  \n", {"type": "x"})
+        self.assertEqual(a.wait(type="result").raw.rstrip(b"\r"), b'{"type":"result","subtype":"success"}')
+        a.wait(type="x")
+        self.assertNone(a.events("stray_output"))
+        self.assertNone(a.seen(lambda m: not m.raw.strip()))
+
+    def test_byte_order_mark_from_a_client(self):
+        """9.2: a bad line, with a notice; not a hang."""
+        d, agent = self.start()
+        a = d.client()
+        a.raw(b"\xef\xbb\xbf" + dump(user("bom")) + LF)
+        self.assertEqual(a.error("bad_line")["line"], 1)
+        a.send(user("ok"))
+        self.assertEqual(agent.child().wait(type="user")["message.content"], "ok")
+
+    def test_empty_connections(self):
+        d, _ = self.start()
+        for data in (b"", b"\n", b"\r\n", b" "):
+            c = d.client()
+            c.raw(data)
+            c.half_close()
+            c.wait_eof()
+            self.assertEqual(c.log, [])
+        self.assertEqual(d.sessions(), {})
+
+    def test_allow_still_works_behind_noise(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.print(b"noise\n", perm("k-1"), b"noise\n")
+        a.send(allow(a.wait(type="control_request")["request_id"]))
+        child.answer("k-1")
+
+
+if __name__ == "__main__":
+    unittest.main()
