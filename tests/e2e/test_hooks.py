@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""Hooks and in-process MCP servers of several clients on one session."""
+
+from harness import Case, allow, bash, deny, is_event, mcp_server, text_of, tool_results, wait_until
+
+CALC = {"add": lambda args: str(args["a"] + args["b"]), "hang": lambda args: None}
+DENY = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "guarded"}}
+
+
+def hooks(event, matcher="Bash", **more):
+    return {event: [{"matcher": matcher, "hookCallbackIds": ["hook_0"], **more}]}
+
+
+class Shared(Case):
+    profile = ("owner_grace = 2s",)
+
+    def register(self, client, **members):
+        """initialize; where this CLI cannot take the hooks at once, waits for the resume that brings them in."""
+        before = self.state("work").get("pid")
+        payload = client.ask("initialize", **members)
+        if payload.get("plenum", {}).get("hooks_applied") is False:
+            self.assertTrue(payload["plenum"]["reason"])
+            self.wait_resumed(before)
+        return payload
+
+    def wait_resumed(self, before):
+        def resumed():
+            status = self.state("work")
+            return status["state"] == "idle" and status.get("pid") not in (None, 0, before)
+        wait_until("the child is resumed with the new hooks", resumed, step=0.05)
+
+
+class Hooks(Shared):
+    def test_hook_and_mcp_of_one_while_another_prompts(self):
+        driver, helper = self.client("work"), self.client("work", approve=False)
+        helper.handlers["mcp_message"] = mcp_server("calc", CALC)
+        helper.handlers["hook_callback"] = lambda line: {}
+        self.register(helper, hooks=hooks("PreToolUse", "*"), sdkMcpServers=["calc"])
+        driver.allow_everything()
+        driver.turn('@tool mcp__calc__add {"a":2,"b":3}@')
+        self.assertEqual([text_of(block) for block in tool_results(driver)], ["5"])
+        called = helper.wait_request("hook_callback")["request"]
+        self.assertEqual((called["callback_id"], called["input"]["tool_name"]), ("hook_0", "mcp__calc__add"))
+        self.assertFalse(driver.seen(lambda l: l.get("type") == "control_request"
+                                     and l["request"]["subtype"] in ("hook_callback", "mcp_message")))
+
+    def test_colliding_callback_ids(self):
+        one, two = self.client("work", name="one"), self.client("work", name="two")
+        one.handlers["hook_callback"] = two.handlers["hook_callback"] = lambda line: {}
+        one.allow_everything()
+        self.register(one, hooks=hooks("PreToolUse"))
+        self.register(two, hooks=hooks("PostToolUse"))
+        one.turn(bash("touch made"))
+        self.assertTrue((self.work / "made").exists())
+        for client, event in ((one, "PreToolUse"), (two, "PostToolUse")):
+            calls = client.seen(lambda l: l.get("type") == "control_request" and l["request"]["subtype"] == "hook_callback")
+            self.assertEqual([(call["request"]["callback_id"], call["request"]["input"]["hook_event_name"]) for call in calls],
+                             [("hook_0", event)])
+
+    def test_a_guard_decides_for_another_driver(self):
+        driver, guard = self.client("work"), self.client("work", role="driver", approve=False, name="guard")
+        guard.handlers["hook_callback"] = lambda line: DENY
+        self.register(guard, hooks=hooks("PreToolUse"))
+        driver.turn(bash("touch made"))
+        self.assertIn("guarded", str(tool_results(driver)))
+        self.assertFalse((self.work / "made").exists())
+
+    def test_late_registration(self):
+        driver = self.client("work")
+        uuid = driver.prompt(bash("echo one") + bash("touch two").replace("@tool", "@next"))
+        first = driver.wait_request("can_use_tool")
+        late = self.client("work", approve=False, name="late")
+        late.handlers["hook_callback"] = lambda line: DENY
+        before = self.state("work")["pid"]
+        plenum = late.ask("initialize", hooks=hooks("PreToolUse")).get("plenum", {})
+        driver.handlers["can_use_tool"] = allow
+        driver.answer(first, allow(first))
+        driver.wait_result(uuid)
+        if self.cli_version == "2.1.332":
+            self.assertIsNot(plenum.get("hooks_applied"), False, "this CLI takes new hooks in mid-turn")
+            self.assertFalse((self.work / "two").exists())
+            self.assertEqual(self.state("work")["pid"], before)
+        else:
+            self.assertIs(plenum["hooks_applied"], False)
+            self.assertTrue(plenum["reason"])
+            self.wait_resumed(before)
+        driver.turn(bash("touch three"))
+        self.assertFalse((self.work / "three").exists())
+        late.wait_request("hook_callback")
+        self.assertIn("echo one", driver.turn("@history@")["result"])
+
+    def test_guard_killed_while_its_hook_is_open(self):
+        driver = self.client("work")
+        driver.allow_everything()
+        guard = self.process_client("work", approve=False, name="guard")
+        self.register(guard, hooks=hooks("PreToolUse"))
+        uuid = driver.prompt(bash("touch guarded"))
+        guard.wait_request("hook_callback")
+        guard.kill()
+        driver.wait_event("owner_gone")
+        driver.wait_result(uuid)
+        self.assertTrue(tool_results(driver)[0]["is_error"])
+        driver.turn(bash("touch guarded"))
+        self.assertFalse((self.work / "guarded").exists(), "a guard that is gone lets nothing through")
+        again = self.client("work", approve=False, name="guard")
+        again.handlers["hook_callback"] = lambda line: {}
+        self.register(again, hooks=hooks("PreToolUse"))
+        driver.wait_event("owner_back")
+        driver.turn(bash("touch guarded"))
+        self.assertTrue((self.work / "guarded").exists())
+        again.wait_request("hook_callback")
+
+    def test_a_guard_that_may_go(self):
+        driver = self.client("work")
+        driver.allow_everything()
+        guard = self.process_client("work", approve=False, name="guard")
+        self.register(guard, hooks=hooks("PreToolUse", plenum_owner_gone="drop"))
+        guard.kill()
+        driver.wait_event("owner_gone")
+
+        def runs():
+            driver.turn(bash("touch free"))
+            return (self.work / "free").exists()
+        wait_until("the tool runs when the grace is over", runs)
+
+    def test_other_hooks_do_not_hold_up_the_turn(self):
+        driver = self.client("work")
+        driver.allow_everything()
+        logger = self.process_client("work", approve=False, name="logger")
+        self.register(logger, hooks=hooks("PostToolUse"))
+        uuid = driver.prompt(bash("touch made"))
+        logger.wait_request("hook_callback")
+        logger.kill()
+        self.assertFalse(driver.wait_result(uuid)["is_error"])
+        self.assertTrue((self.work / "made").exists())
+
+
+class Mcp(Shared):
+    def test_owner_killed_in_a_call_and_back_again(self):
+        driver = self.client("work")
+        driver.allow_everything()
+        owner = self.process_client("work", approve=False, name="calc")
+        owner.handlers["mcp_message"] = mcp_server("calc", CALC)
+        owner.ask("initialize", sdkMcpServers=["calc"])
+        uuid = driver.prompt("@tool mcp__calc__hang {}@")
+        owner.wait_request("mcp_message", where=lambda request: request["message"].get("method") == "tools/call")
+        owner.kill()
+        driver.wait_result(uuid, timeout=20)
+        self.assertTrue(tool_results(driver)[0]["is_error"])
+        again = self.client("work", approve=False, name="calc")
+        again.handlers["mcp_message"] = mcp_server("calc", CALC)
+        again.ask("initialize", sdkMcpServers=["calc"])
+        since = driver.mark()
+        driver.turn('@tool mcp__calc__add {"a":20,"b":22}@')
+        self.assertEqual([text_of(block) for block in tool_results(driver, since)], ["42"])
+
+    def test_a_name_that_another_holds(self):
+        one, two = self.client("work"), self.client("work")
+        one.handlers["mcp_message"] = mcp_server("calc", CALC)
+        two.handlers["mcp_message"] = mcp_server("calc", {"add": lambda args: "stolen"})
+        one.allow_everything()
+        one.ask("initialize", sdkMcpServers=["calc"])
+        two.refused("initialize", "name_taken", sdkMcpServers=["calc"])
+        one.turn('@tool mcp__calc__add {"a":1,"b":1}@')
+        self.assertEqual([text_of(block) for block in tool_results(one)], ["2"])
+
+    def test_mcp_set_servers_of_one_keeps_those_of_the_other(self):
+        one, two = self.client("work"), self.client("work")
+        for client, name in ((one, "first"), (two, "second")):
+            client.handlers["mcp_message"] = mcp_server(name, {"who": lambda args, name=name: name})
+        one.allow_everything()
+        one.ask("initialize", sdkMcpServers=["first"])
+        one.turn("hello")
+        two.ask("mcp_set_servers", servers={"second": {"type": "sdk", "name": "second"}})
+        for name in ("second", "first"):
+            since = one.mark()
+            one.turn(f"@tool mcp__{name}__who {{}}@")
+            self.assertEqual([text_of(block) for block in tool_results(one, since)], [name])

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""The life of a session: sleep, crashes of the CLI and of the daemon, stopping."""
+
+import os
+import signal
+
+from harness import Case, alive, bash, command_of, wait_until
+
+
+class Life(Case):
+    def agents(self):
+        """The CLI processes of this test."""
+        return [pid for pid in self.place.leftovers() if command_of(pid).startswith(str(self.cli))]
+
+    def remember(self, client, what):
+        result = client.turn(f"remember {what}")
+        self.wait_written(result["session_id"], f"echo: remember {what}")
+        return result["session_id"]
+
+    def test_sleep_and_wake(self):
+        client = self.client("work")
+        conversation = self.remember(client, "quince")
+        pid = self.state("work")["pid"]
+        client.ask("plenum_hibernate", session="work")
+        self.wait_state("work", "asleep")
+        wait_until("the child is gone", lambda: not alive(pid))
+        result = client.turn("@history@")
+        self.assertIn("quince", result["result"])
+        self.assertEqual(result["session_id"], conversation)
+        self.assertNotEqual(self.state("work")["pid"], pid)
+
+    def test_wake_at_attach(self):
+        client = self.client("work")
+        self.remember(client, "quince")
+        client.ask("plenum_hibernate", session="work")
+        self.wait_state("work", "asleep")
+        other = self.client("work", wake=True)
+        self.wait_state("work", "idle")
+        self.assertIn("quince", other.turn("@history@")["result"])
+
+    def test_the_cli_is_killed_when_idle(self):
+        one, two = self.client("work"), self.client("work")
+        self.remember(one, "quince")
+        os.kill(self.state("work")["pid"], signal.SIGKILL)
+        for client in (one, two):
+            exited = client.wait_event("child_exited")
+            self.assertEqual((exited["signal"], exited["wanted"]), (signal.SIGKILL, False))
+        self.assertIn("quince", two.turn("@history@")["result"])
+
+    def test_the_cli_is_killed_in_mid_turn(self):
+        client = self.client("work")
+        self.remember(client, "quince")
+        client.prompt("@slow 500@ @pieces 200@ @long 2000@")
+        client.wait("the turn runs", lambda l: l.get("type") == "stream_event" and l["event"]["type"] == "content_block_delta"
+                    and "xx" in str(l["event"]))
+        client.send({"type": "control_request", "request_id": "open", "request": {"subtype": "mcp_status"}})
+        os.kill(self.state("work")["pid"], signal.SIGKILL)
+        client.wait("the open request is answered", lambda l: l.get("type") == "control_response"
+                    and l["response"]["request_id"] == "open")
+        client.wait_event("child_exited")
+        self.assertIn("quince", client.turn("@history@")["result"])
+
+    def test_the_daemon_is_killed(self):
+        client = self.client("work")
+        conversation = self.remember(client, "quince")
+        self.assertEqual(len(self.agents()), 1)
+        self.daemon.kill()
+        client.wait_end()
+        wait_until("no CLI is left of a killed daemon", lambda: not self.agents())
+        self.daemon.start()
+        after = self.client()
+        listed = {entry["session"]: entry for entry in after.ask("plenum_list")["sessions"]}
+        self.assertEqual((listed["work"]["state"], listed["work"]["conversation_id"]), ("asleep", conversation))
+        again = self.client("work")
+        self.assertFalse(again.attached["created"])
+        self.assertIn("quince", again.turn("@history@")["result"])
+
+    def test_the_daemon_stops_and_starts(self):
+        client = self.client("work")
+        self.remember(client, "quince")
+        self.assertEqual(self.daemon.stop(), 0)
+        client.wait_event("shutting_down")
+        self.assertEqual(self.agents(), [])
+        self.assertFalse(os.path.exists(self.daemon.socket))
+        self.daemon.start()
+        self.assertIn("quince", self.client("work").turn("@history@")["result"])
+
+    def test_stop_leaves_no_process_behind(self):
+        client = self.client("work")
+        client.allow_everything()
+        client.prompt(bash("sleep 1000.25"))
+        sleepers = wait_until("the tool runs", lambda: [pid for pid in self.place.leftovers()
+                                                        if command_of(pid) == "sleep 1000.25"])
+        client.ask("plenum_stop", session="work", how="kill")
+        wait_until("the CLI and its tool are gone", lambda: not any(map(alive, sleepers)) and not self.agents())
+
+    def test_a_graceful_stop_in_mid_turn(self):
+        client = self.client("work")
+        client.allow_everything()
+        client.prompt(bash("sleep 1000.5"))
+        sleepers = wait_until("the tool runs", lambda: [pid for pid in self.place.leftovers()
+                                                        if command_of(pid) == "sleep 1000.5"])
+        client.ask("plenum_stop", session="work", how="graceful", forget=True)
+        wait_until("the CLI and its tool are gone", lambda: not any(map(alive, sleepers)) and not self.agents())
+        self.assertNotIn("work", [entry["session"] for entry in self.client().ask("plenum_list")["sessions"]])
+
+    def test_a_client_that_leaves_takes_nothing_with_it(self):
+        first = self.client("work")
+        first.turn("hello")
+        pid = self.state("work")["pid"]
+        first.close()
+        second = self.client("work")
+        self.assertEqual(second.turn("hello again")["result"], "echo: hello again")
+        self.assertEqual(self.state("work")["pid"], pid)
+
+    def test_one_conversation_one_child(self):
+        client = self.client("work")
+        conversation = self.remember(client, "quince")
+        self.client().refused("plenum_attach", "conversation_in_use", session="other", create="new", resume=conversation)
+        self.assertEqual(self.client(conversation).attached["session"], "work")
+        self.assertEqual(len(self.agents()), 1)
+
+    def test_a_conversation_that_is_not_there(self):
+        client = self.client()
+        client.request("plenum_attach", session="lost", resume="00000000-0000-4000-8000-000000000000")
+        client.prompt("hello")
+        self.assertIn("No conversation found", str(client.wait_event("child_exited")["stderr"]))
+        self.assertEqual(self.client("work").turn("others go on")["result"], "echo: others go on")
