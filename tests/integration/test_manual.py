@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""The manual is the contract: its examples run against a daemon with the scripted agent, its tables name what
+include/plenum/protocol.h names, and what README lets a person type works with socat and nc."""
+import json
+import os
+import re
+import subprocess
+import time
+import unittest
+
+from harness import Daemon, Timeout, build_file, TIMEOUT
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PAGE = os.path.join(ROOT, "man", "plenum-protocol.7")
+
+
+def read(*names):
+    with open(os.path.join(ROOT, *names), encoding="utf-8") as f:
+        return f.read()
+
+
+def plain(text):
+    """The few escapes that the page's literal blocks use."""
+    return text.replace("\\e", "\\").replace("\\(dq", '"').replace("\\&", "")
+
+
+def read_examples(page):
+    """{name: [(client, "->" or "<-", line)]}; the marks are explained at the head of the page."""
+    examples, steps, client = {}, None, "A"
+    for line in page.splitlines():
+        mark = re.match(r'\.\\" (example|client|end)\b ?(\S*)', line)
+        if mark and mark.group(1) == "example":
+            steps, client = examples.setdefault(mark.group(2), []), "A"
+        elif mark and mark.group(1) == "client":
+            client = mark.group(2)
+        elif mark and mark.group(1) == "end":
+            steps = None
+        elif steps is not None and line.startswith(("-> ", "<- ")):
+            steps.append((client, line[:2], plain(line[3:])))
+        elif steps is not None and line.startswith(" "):
+            steps[-1] = steps[-1][:2] + (steps[-1][2] + plain(line.strip()),)
+    return examples
+
+
+EXAMPLES = read_examples(read("man", "plenum-protocol.7"))
+
+
+def fits(want, found, ids):
+    """Members of `found` that the example does not show do not matter. Ids that are new go into `ids`."""
+    if want == "...":
+        return True
+    if isinstance(want, str) and re.fullmatch(r"ID\d", want):
+        return ids.setdefault(want, found) == found
+    if isinstance(want, dict):
+        return isinstance(found, dict) and all(k in found and fits(v, found[k], ids) for k, v in want.items())
+    if isinstance(want, list):
+        if not want:
+            return found == []
+        return isinstance(found, list) and all(any(fits(w, f, ids) for f in found) for w in want)
+    return want == found and isinstance(want, bool) == isinstance(found, bool)
+
+
+class Reader:
+    """A client's lines, looked through from where the last expected line was found."""
+
+    def __init__(self, client):
+        self.client, self.at = client, 0
+
+    def expect(self, line, ids):
+        want, deadline = json.loads(line), time.monotonic() + TIMEOUT
+        while True:
+            for i in range(self.at, len(self.client.log)):
+                bound = dict(ids)
+                if fits(want, self.client.log[i].obj, bound):
+                    ids.update(bound)
+                    self.at = i + 1
+                    return
+            if not self.client.fill(deadline - time.monotonic()) and (self.client.eof or time.monotonic() > deadline):
+                came = "\n  ".join(map(repr, self.client.log[self.at:]))
+                raise Timeout("the manual promises\n  %s\nafter the last promised line came only\n  %s" % (line, came))
+
+
+class FakeAgent(unittest.TestCase):
+    """A daemon whose default profile is the built-in `fake`, with plenum-fakeagent from the build folder."""
+
+    @classmethod
+    def setUpClass(cls):
+        path = os.path.dirname(build_file("plenum-fakeagent")) + ":/usr/local/bin:/usr/bin:/bin"
+        cls.daemon = Daemon({"daemon": {"default_profile": "fake"}}, env={"PATH": path})
+
+    @classmethod
+    def tearDownClass(cls):
+        for client in cls.daemon.clients:
+            client.close()
+        cls.daemon.stop()
+        cls.daemon.destroy()
+
+
+class Examples(FakeAgent):
+    def play(self, steps):
+        readers, ids = {}, {}
+        for client, direction, line in steps:
+            if client not in readers:
+                readers[client] = Reader(self.daemon.client(client))
+            if direction == "->":
+                for name, value in ids.items():
+                    line = line.replace('"%s"' % name, json.dumps(value))
+                readers[client].client.send(line.encode())
+            else:
+                readers[client].expect(line, ids)
+
+
+def add_example(name, steps):
+    def test(self):
+        self.play(steps)
+
+    setattr(Examples, "test_" + name.replace("-", "_"), test)
+
+
+for _name, _steps in EXAMPLES.items():
+    add_example(_name, _steps)
+
+
+class Typed(FakeAgent):
+    """What a person types, with the programs that a person has."""
+
+    PROMPT = b'{"type":"user","message":{"role":"user","content":"hello"}}\n'
+
+    def shell(self, *argv):
+        p = subprocess.run(argv, input=self.PROMPT, stdout=subprocess.PIPE, timeout=60, check=True)
+        return [json.loads(line) for line in p.stdout.splitlines()]
+
+    def assert_answered(self, lines):
+        self.assertEqual([line["subtype"] for line in lines if line["type"] == "result"], ["success"])
+
+    def test_socat_waits_for_the_answer_and_ends_with_it(self):
+        before = time.monotonic()
+        self.assert_answered(self.shell("socat", "-t", "60", "-", "UNIX-CONNECT:" + self.daemon.socket))
+        self.assertLess(time.monotonic() - before, 30)
+
+    def test_nc_waits_for_the_answer_and_ends_with_it(self):
+        self.assert_answered(self.shell("nc", "-N", "-U", self.daemon.socket))
+
+    def test_readme_shows_the_line_that_is_tested(self):
+        self.assertIn(self.PROMPT.decode().strip(), read("README.md"))
+        self.assertIn("socat -t 60 - UNIX-CONNECT:", read("README.md"))
+
+
+class Names(unittest.TestCase):
+    """Each name of protocol.h has its entry, and the page makes up none."""
+
+    @classmethod
+    def setUpClass(cls):
+        header = read("include", "plenum", "protocol.h")
+        cls.defined = dict(re.findall(r'#define PLENUM_(\w+) "([^"]+)"', header))
+        cls.page = read("man", "plenum-protocol.7")
+
+    def values(self, prefix):
+        return {v for k, v in self.defined.items() if k.startswith(prefix)}
+
+    def section(self, title):
+        return re.search(r"^\.Sh %s$(.*?)(?=^\.Sh |\Z)" % title, self.page, re.MULTILINE | re.DOTALL).group(1)
+
+    def tagged(self, title):
+        items = re.findall(r"^\.It Cm (.*)$", self.section(title), re.MULTILINE)
+        return {word for item in items for word in item.split(" , ")}
+
+    def test_every_verb_has_its_paragraph(self):
+        verbs = {v for k, v in self.defined.items() if v.startswith("plenum_") and not k.endswith(("PREFIX", "SUBTYPE"))}
+        self.assertEqual(verbs, set(re.findall(r"^\.Ss (plenum_\w+)$", self.page, re.MULTILINE)))
+
+    def test_every_error_code_is_in_the_table(self):
+        self.assertEqual(self.values("E_"), self.tagged("ERROR CODES"))
+
+    def test_every_event_is_in_the_table(self):
+        self.assertEqual(self.values("EV_") - {"plenum_event"}, self.tagged("EVENTS"))
+
+    def test_every_state_is_in_the_table(self):
+        self.assertEqual(self.values("ST_"), self.tagged("THE LIFE OF A SESSION"))
+
+    def test_the_page_has_examples(self):
+        self.assertGreaterEqual(len(EXAMPLES), 8)
+        for name, steps in EXAMPLES.items():
+            self.assertIn("<-", [direction for _, direction, _ in steps], name)
+
+
+if __name__ == "__main__":
+    unittest.main()
