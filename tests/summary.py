@@ -3,6 +3,9 @@
 """Counts what `meson test` ran, case by case, and says so in one last line: N passed, N failed.
 
     tests/summary.py [--tail LINES] BUILD/meson-logs/testlog.json...
+    tests/summary.py --outputs FILE...
+
+With --outputs each file is what one program printed; a line FAILED at its end says that it left with an error.
 
 A meson test is one program with many cases. What the program itself printed about them is counted: the totals of
 check ("100%: Checks: 23, Failures: 0, Errors: 0"), of unittest ("Ran 12 tests" with "FAILED (failures=1, skipped=2)"),
@@ -78,6 +81,14 @@ def show_failure(test, tail):
             print(f"    {line}")
 
 
+def read_output(path):
+    """A program's output as if meson had run it."""
+    with open(path, encoding="utf-8", errors="replace") as f:
+        text = f.read()
+    failed = text.rstrip().endswith("\nFAILED") or text.strip() in ("FAILED", "")
+    return {"name": path, "result": "FAIL" if failed else "OK", "stdout": text.replace("\nFAILED\n", "\n")}
+
+
 def read_tests(path):
     """testlog.json holds one object a line, one line a test."""
     with open(path, encoding="utf-8", errors="replace") as f:
@@ -87,10 +98,11 @@ def read_tests(path):
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--tail", type=int, default=60, help="lines shown of a failing test's output")
-    options.add_argument("logs", nargs="+")
+    options.add_argument("--outputs", action="store_true", help="the files are programs' outputs, one program each")
+    options.add_argument("files", nargs="+")
     args = options.parse_args()
 
-    tests = [test for path in args.logs for test in read_tests(path)]
+    tests = [test for path in args.files for test in ([read_output(path)] if args.outputs else read_tests(path))]
     total = Count(0, 0, 0)
     for test in tests:
         count = count_test(test)
