@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/log.h"
+#include "config.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[64], file[128], error[CONFIG_ERROR_MAX];
+
+static void setup(void) {
+	strcpy(dir, "/tmp/plenum-config-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	snprintf(file, sizeof file, "%s/plenum.conf", dir);
+}
+
+static void teardown(void) {
+	char command[128];
+	snprintf(command, sizeof command, "rm -rf '%s'", dir);
+	ck_assert_int_eq(system(command), 0);
+}
+
+static void put(const char *name, const char *text) {
+	char path[256];
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	for (char *p = path + 1; (p = strchr(p, '/')); p++) {
+		*p = 0;
+		mkdir(path, 0700);
+		*p = '/';
+	}
+	FILE *f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	fputs(text, f);
+	ck_assert_int_eq(fclose(f), 0);
+}
+
+static struct settings *load(const char *text) {
+	put("plenum.conf", text);
+	struct settings *s = config_load(file, error);
+	ck_assert_msg(s != NULL, "%s", error);
+	return s;
+}
+
+/* The error begins with FILE:LINE: and holds `what`. */
+static void refuse(const char *text, int line, const char *what) {
+	char head[160];
+	put("plenum.conf", text);
+	struct settings *s = config_load(file, error);
+	ck_assert_msg(s == NULL, "accepted: %s", text);
+	snprintf(head, sizeof head, line ? "%s:%d: " : "%s: ", file, line);
+	ck_assert_msg(strncmp(error, head, strlen(head)) == 0, "%s", error);
+	ck_assert_msg(strstr(error, what) != NULL, "no \"%s\" in: %s", what, error);
+}
+
+static void words_are(const struct words *w, const char *const *want) {
+	size_t n = 0;
+	for (; want[n]; n++) {
+		ck_assert_uint_lt(n, w->n);
+		ck_assert_str_eq(w->v[n], want[n]);
+	}
+	ck_assert_uint_eq(w->n, n);
+}
+#define WORDS(w, ...) words_are(w, (const char *const[]){__VA_ARGS__, NULL})
+
+START_TEST(test_daemon) {
+	struct settings *s = load(
+		"# a comment\n[daemon]\nsocket = /run/x/plenum.sock\nstate_dir=/var/lib/plenum ; why not\n"
+		"default_profile = fake\nlog_level = debug\nmax_sessions = 7\nmax_children = 3\n"
+		"max_clients = 9\nallow_uids = root, 1234 77\nallow_groups = 0\napprove_uids = 0\n"
+		"on_pending = notify-send \"Agent; asks\" 'a ; b'\n");
+	ck_assert_str_eq(s->socket, "/run/x/plenum.sock");
+	ck_assert_str_eq(s->state_dir, "/var/lib/plenum");
+	ck_assert_str_eq(s->default_profile, "fake");
+	ck_assert_int_eq(s->log_level, LOG_DEBUG);
+	ck_assert_uint_eq(s->max_sessions, 7);
+	ck_assert_uint_eq(s->max_children, 3);
+	ck_assert_uint_eq(s->max_clients, 9);
+	ck_assert_uint_eq(s->allow.n_uids, 3);
+	ck_assert_uint_eq(s->allow.uids[0], 0);
+	ck_assert_uint_eq(s->allow.uids[1], 1234);
+	ck_assert_uint_eq(s->allow.n_gids, 1);
+	ck_assert_uint_eq(s->approve.n_uids, 1);
+	WORDS(&s->on_pending, "notify-send", "Agent; asks", "a ; b");
+	WORDS(&s->files, file);
+	settings_unref(s);
+}
+END_TEST
+
+START_TEST(test_limits) {
+	struct settings *s = load("[limits]\nchild_line = 1M\nclient_line = 64K\ntape_bytes = 2G\ntape_lines = 12\n"
+							  "stdin_queue = 8MiB\nclient_lag_soft = 4096\nclient_lag_soft_time = never\n"
+							  "lag_wait = 500ms\nmax_pending = 5\nmax_calls = 6\n");
+	ck_assert_uint_eq(s->limits.child_line, 1 << 20);
+	ck_assert_uint_eq(s->limits.client_line, 1 << 16);
+	ck_assert_uint_eq(s->limits.tape_bytes, (size_t)2 << 30);
+	ck_assert_uint_eq(s->limits.tape_lines, 12);
+	ck_assert_uint_eq(s->limits.stdin_queue, 8 << 20);
+	ck_assert_uint_eq(s->limits.client_lag_soft, 4096);
+	ck_assert(s->limits.client_lag_soft_time == SETTINGS_NEVER);
+	ck_assert_int_eq(s->limits.lag_wait, 500);
+	ck_assert_uint_eq(s->limits.max_pending, 5);
+	ck_assert_uint_eq(s->limits.max_calls, 6);
+	settings_unref(s);
+}
+END_TEST
+
+START_TEST(test_profile) {
+	struct settings *s = load(
+		"[profile safe]\ncommand = agent --flag 'two words' \\\"x\ncwd = /srv\nenv = A=1 B='2 3'\n"
+		"pass_env = PATH HOME\nprivate = yes\nresume_args = --resume {id}\n"
+		"session_id_args =\nallow_tools = Read Bash(git status) Bash(npm run:*), mcp__x\n"
+		"deny_tools = Bash(rm:*)\nask_tools = WebFetch\npermission_wait = 5min\nowner_grace = 0\n"
+		"control_timeout = never\nidle_sleep = 2h\nstop_grace = 1s\nprompts = queue\n"
+		"restart = never\ndialect = claude\n");
+	const struct profile *p = settings_profile(s, "safe");
+	ck_assert_ptr_nonnull(p);
+	WORDS(&p->command, "agent", "--flag", "two words", "\"x");
+	WORDS(&p->env, "A=1", "B=2 3");
+	WORDS(&p->pass_env, "PATH", "HOME");
+	WORDS(&p->resume_args, "--resume", "{id}");
+	WORDS(&p->allow_tools, "Read", "Bash(git status)", "Bash(npm run:*)", "mcp__x");
+	WORDS(&p->deny_tools, "Bash(rm:*)");
+	ck_assert_uint_eq(p->session_id_args.n, 0);
+	ck_assert_str_eq(p->cwd, "/srv");
+	ck_assert(p->is_private && p->prompts_queue && p->restart_never);
+	ck_assert_int_eq(p->permission_wait, 300000);
+	ck_assert_int_eq(p->owner_grace, 0);
+	ck_assert(p->control_timeout == SETTINGS_NEVER);
+	ck_assert_int_eq(p->idle_sleep, 7200000);
+	ck_assert_int_eq(p->stop_grace, 1000);
+	ck_assert_str_eq(p->file, file);
+	ck_assert_int_eq(p->line, 1);
+	settings_unref(s);
+}
+END_TEST
+
+START_TEST(test_built_in_profile_changes_in_part) {
+	struct settings *s = load("[profile claude]\nidle_sleep = never\n");
+	const struct profile *p = settings_profile(s, "claude");
+	ck_assert(p->idle_sleep == SETTINGS_NEVER);
+	ck_assert_uint_eq(p->command.n, 11);
+	ck_assert_int_eq(p->owner_grace, 15000);
+	ck_assert_uint_eq(s->n_profiles, 2);
+	settings_unref(s);
+}
+END_TEST
+
+START_TEST(test_later_files_win) {
+	put("plenum.conf.d/20-b.conf", "[profile mine]\nenv = C=3\n[daemon]\nmax_clients = 2\n");
+	put("plenum.conf.d/10-a.conf", "[daemon]\nmax_clients = 1\ndefault_profile = mine\n");
+	put("plenum.conf.d/.hidden.conf", "nonsense\n");
+	put("plenum.conf.d/README", "nonsense\n");
+	struct settings *s = load("[profile mine]\ncommand = x\nenv = A=1 B=2\ncwd = /a\n");
+	const struct profile *p = settings_profile(s, "mine");
+	WORDS(&p->env, "C=3");
+	ck_assert_str_eq(p->cwd, "/a");
+	ck_assert_uint_eq(s->max_clients, 2);
+	ck_assert_uint_eq(s->files.n, 3);
+	settings_unref(s);
+}
+END_TEST
+
+START_TEST(test_usual_places) {
+	setenv("XDG_CONFIG_HOME", dir, 1);
+	struct settings *s = config_load(NULL, error);
+	ck_assert_msg(s != NULL, "%s", error);
+	settings_unref(s);
+	put("plenum/plenum.conf", "[daemon]\nmax_sessions = 11\n");
+	put("plenum/plenum.conf.d/x.conf", "[daemon]\nmax_clients = 12\n");
+	s = config_load(NULL, error);
+	ck_assert_msg(s != NULL, "%s", error);
+	ck_assert_uint_eq(s->max_sessions, 11);
+	ck_assert_uint_eq(s->max_clients, 12);
+	settings_unref(s);
+	ck_assert_ptr_null(config_load(file, error));
+	ck_assert_ptr_nonnull(strstr(error, "No such file"));
+	ck_assert_ptr_null(config_load(dir, error));
+}
+END_TEST
+
+/* inih's own line buffer holds 200 bytes. */
+START_TEST(test_long_lines) {
+	char text[40000], *p = text;
+	p += sprintf(p, "[profile long]\ncommand = agent");
+	for (int i = 0; i < 1000; i++) p += sprintf(p, " --word=%d ;#[%d", i, i);
+	strcpy(p, "\n");
+	for (p = text; (p = strstr(p, " ;#"));) *p = '_'; /* not a comment: no blank before the ; */
+	strcat(text, "env = A='");
+	p = text + strlen(text);
+	memset(p, 'x', 3000);
+	strcpy(p + 3000, "'\ncwd = /\n[limits]\nx = 1\n");
+	refuse(text, 6, "no key \"x\"");
+	*strstr(text, "[limits]") = 0;
+	struct settings *s = load(text);
+	const struct profile *q = settings_profile(s, "long");
+	ck_assert_uint_eq(q->command.n, 1001);
+	ck_assert_str_eq(q->command.v[1000], "--word=999_;#[999");
+	ck_assert_uint_eq(strlen(q->env.v[0]), 3002);
+	ck_assert_str_eq(q->cwd, "/");
+	settings_unref(s);
+}
+END_TEST
+
+START_TEST(test_long_comments_and_blanks) {
+	char text[3000] = "[daemon]\nmax_clients = 5 ; ";
+	memset(text + strlen(text), 'c', 400);
+	strcat(text, "\n# ");
+	memset(text + strlen(text), 'x', 400);
+	strcat(text, "\n; [profile\nmax_sessions = 4");
+	memset(text + strlen(text), ' ', 400);
+	strcat(text, "\r\n");
+	struct settings *s = load(text);
+	ck_assert_uint_eq(s->max_clients, 5);
+	ck_assert_uint_eq(s->max_sessions, 4);
+	settings_unref(s);
+}
+END_TEST
+
+START_TEST(test_continuation) {
+	struct settings *s = load(
+		"\xef\xbb\xbf[profile c]\r\n  command = a b\r\n  c\r\n\r\n# x\r\n\td 'e\r\n  f'\r\ncwd = /x");
+	const struct profile *p = settings_profile(s, "c");
+	WORDS(&p->command, "a", "b", "c", "d", "e f");
+	ck_assert_str_eq(p->cwd, "/x");
+	settings_unref(s);
+	refuse("[profile c]\n command = a\n cwd = /x\n", 3, "begin \"cwd\" in the first column");
+}
+END_TEST
+
+START_TEST(test_mistakes) {
+	refuse("[daemon]\n\nsokket = /x\n", 3, "no key \"sokket\" in [daemon]; its keys are: socket, state_dir");
+	refuse("[deamon]\n", 1, "no section [deamon]");
+	refuse("[profile x]\ncommand = a\n[profile]\n", 3, "no section [profile]");
+	refuse("max_clients = 3\n", 1, "before any section");
+	refuse("[daemon]\nnonsense\n", 2, "neither a section nor a member");
+	refuse("[daemon\n", 1, "closing bracket");
+	refuse("[daemon]\nnonsense\nsokket = 1\n", 2, "neither");
+	refuse("[daemon]\nsokket = 1\nnonsense\n", 2, "sokket");
+	refuse("[daemon]\nmax_clients = 1\nmax_sessions = 1\nmax_clients = 2\n", 4, "given twice");
+	refuse("[daemon]\nmax_clients = 1\n[limits]\n[daemon]\nmax_clients = 2\n", 5, "given twice");
+	refuse("[daemon]\nmax_clients = 0\n", 2, "from 1 to 1000000");
+	refuse("[daemon]\nmax_clients = 5 # five\n", 2, "whole number");
+	refuse("[daemon]\nlog_level = loud\n", 2, "write error, warn, info or debug");
+	refuse("[daemon]\nsocket = plenum.sock\n", 2, "absolute path");
+	refuse("[daemon]\nstate_dir =\n", 2, "absolute path");
+	refuse("[daemon]\nallow_uids = no-such-user-here\n", 2, "no user \"no-such-user-here\"");
+	refuse("[daemon]\nallow_groups = 4294967295\n", 2, "no group");
+	refuse("[limits]\ntape_bytes = 16 M\n", 2, "write a size from 4K to 64G");
+	refuse("[limits]\ntape_bytes = 1\n", 2, "write a size");
+	refuse("[limits]\nlag_wait = never\n", 2, "write a time");
+	refuse("[limits]\nlag_wait = 10\n", 2, "such as 500ms");
+}
+END_TEST
+
+START_TEST(test_profile_mistakes) {
+	refuse("[profile x]\n", 1, "[profile x] has no command");
+	refuse("[daemon]\n[profile x]\ncwd = /\n", 2, "[profile x] has no command");
+	refuse("[profile x]\ncommand =\n", 2, "command is empty");
+	refuse("[profile x]\ncommand = ''\n", 2, "command is empty");
+	refuse("[profile x]\ncommand = a 'b\n", 2, "single quote is not closed");
+	refuse("[profile x]\ncommand = a \"b\ncwd = /\n", 2, "double quote is not closed");
+	refuse("[profile x]\ncommand = a \\\n", 2, "backslash");
+	refuse("[profile x]\ncommand = bin/a\n", 2, "absolute path");
+	refuse("[profile a/b]\ncommand = x\n", 1, "letters, digits");
+	refuse("[profile x]\ncommand = a\ndialect = acp\n", 3, "write claude");
+	refuse("[profile x]\ncommand = a\nenv = FOO\n", 3, "NAME=VALUE");
+	refuse("[profile x]\ncommand = a\nenv = 1A=2\n", 3, "NAME=VALUE");
+	refuse("[profile x]\ncommand = a\npass_env = A=1\n", 3, "no name of a variable");
+	refuse("[profile x]\ncommand = a\nresume_args = --resume\n", 3, "{id}");
+	refuse("[profile x]\ncommand = a\nprivate = true\n", 3, "write no or yes");
+	refuse("[profile x]\ncommand = a\nprompts = hold\n", 3, "write pass or queue");
+	refuse("[profile x]\ncommand = a\nrestart = always\n", 3, "write on-demand or never");
+	refuse("[profile x]\ncommand = a\nwarm = 2\n", 3, "no key \"warm\"");
+	refuse("[profile x]\ncommand = a\nallow_tools = Bash(git\n", 3, "rule \"Bash(git\"");
+	refuse("[daemon]\ndefault_profile = clod\n", 2, "no [profile clod]; there are: claude, fake");
+}
+END_TEST
+
+START_TEST(test_bytes_and_rights) {
+	FILE *f = fopen(file, "w");
+	fwrite("[daemon]\nsocket = /a\0b\n", 1, 23, f);
+	fclose(f);
+	ck_assert_ptr_null(config_load(file, error));
+	ck_assert_ptr_nonnull(strstr(error, ":2: "));
+	put("plenum.conf", "");
+	chmod(file, 0666);
+	ck_assert_ptr_null(config_load(file, error));
+	ck_assert_ptr_nonnull(strstr(error, "chmod o-w"));
+	chmod(file, 0600);
+	refuse("[daemon]\n\x1b[31m = 1\n", 2, "\\x1b");
+	struct settings *s = load("");
+	settings_unref(s);
+}
+END_TEST
+
+START_TEST(test_split) {
+	struct words w = {0};
+	const char *why = NULL;
+	ck_assert(config_split("  a\t'b c'd \"e\\\"f\\n\" g\\ h '' ", &w, &why));
+	WORDS(&w, "a", "b cd", "e\"f\\n", "g h", "");
+	words_free(&w);
+	ck_assert(config_split("", &w, &why));
+	ck_assert_uint_eq(w.n, 0);
+	ck_assert(!config_split("a 'b", &w, &why));
+	ck_assert_ptr_nonnull(why);
+	ck_assert_uint_eq(w.n, 0);
+}
+END_TEST
+
+/* The example that is installed must be one that works, as it is and with every example taken out of its comment. */
+START_TEST(test_example) {
+	char command[600];
+	const char *root = getenv("PLENUM_SOURCE_ROOT"); /* set by meson */
+	ck_assert_ptr_nonnull(root);
+	snprintf(command, sizeof command, "cp '%s/examples/plenum.conf.example' '%s'", root, file);
+	ck_assert_int_eq(system(command), 0);
+	struct settings *s = config_load(file, error);
+	ck_assert_msg(s != NULL, "%s", error);
+	settings_unref(s);
+	snprintf(command, sizeof command, "sed -E 's/^#([a-z_]+ = |\\[)/\\1/' '%s/examples/plenum.conf.example' > '%s'",
+			 root, file);
+	ck_assert_int_eq(system(command), 0);
+	s = config_load(file, error);
+	ck_assert_msg(s != NULL, "%s", error);
+	ck_assert_uint_gt(s->n_profiles, 2);
+	settings_unref(s);
+}
+END_TEST
+
+int main(void) {
+	Suite *suite = suite_create("config");
+	TCase *tc = tcase_create("all");
+	suite_add_tcase(suite, tc);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, test_daemon);
+	tcase_add_test(tc, test_limits);
+	tcase_add_test(tc, test_profile);
+	tcase_add_test(tc, test_built_in_profile_changes_in_part);
+	tcase_add_test(tc, test_later_files_win);
+	tcase_add_test(tc, test_usual_places);
+	tcase_add_test(tc, test_long_lines);
+	tcase_add_test(tc, test_long_comments_and_blanks);
+	tcase_add_test(tc, test_continuation);
+	tcase_add_test(tc, test_mistakes);
+	tcase_add_test(tc, test_profile_mistakes);
+	tcase_add_test(tc, test_bytes_and_rights);
+	tcase_add_test(tc, test_split);
+	tcase_add_test(tc, test_example);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
