@@ -23,25 +23,26 @@ let counter = 0;
 const blocksOf = (message) =>
 	typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : message.content;
 
-/** What a person typed: without the reminders that the CLI puts around it. */
-const typed = (message) =>
-	blocksOf(message)
-		.filter((block) => block.type === 'text')
-		.map((block) => block.text.replace(/<system-reminder>[\s\S]*?<\/system-reminder>/g, '').trim())
-		.filter((text) => text !== '')
-		.join('\n');
-
-const resultsOf = (message) => blocksOf(message).filter((block) => block.type === 'tool_result');
+/** What a person typed in a block: without the reminders and remarks that the CLI adds. */
+const typed = (block) =>
+	block.type !== 'text' ? '' : block.text
+		.replace(/<system-reminder>[\s\S]*?<\/system-reminder>/g, '')
+		.replace(/\[Request interrupted by user[^\]]*\]/g, '')
+		.trim();
 
 /** The last prompt, how many rounds of tool results came after it, the last of them, and the prompts before. */
 function readConversation(messages) {
-	const users = messages.filter((message) => message.role === 'user');
+	const prompts = [];
 	let rounds = 0;
-	let at = users.length - 1;
-	for (; at > 0 && (resultsOf(users[at]).length > 0 || typed(users[at]) === ''); at--)
-		if (resultsOf(users[at]).length > 0) rounds++;
-	const earlier = users.slice(0, Math.max(at, 0)).map(typed).filter((text) => text !== '');
-	return { prompt: typed(users[at]), rounds, earlier, results: resultsOf(users[users.length - 1]) };
+	let results = [];
+	for (const message of messages.filter(({ role }) => role === 'user')) {
+		const blocks = blocksOf(message);
+		const here = blocks.filter((block) => block.type === 'tool_result');
+		if (here.length > 0) rounds++, results = here;
+		// After an interrupt the CLI puts several prompts, and the results before them, into one message.
+		for (const text of blocks.map(typed).filter((text) => text !== '')) prompts.push(text), rounds = 0;
+	}
+	return { prompt: prompts.pop() ?? '', rounds, earlier: prompts, results };
 }
 
 function calls(prompt, word) {

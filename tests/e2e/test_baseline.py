@@ -3,7 +3,7 @@
 
 import json
 
-from harness import Case, allow, bash, deny, is_ask, mcp_server, tool_results, text_of
+from harness import Case, allow, bash, command_of, deny, is_ask, mcp_server, text_of, tool_results, wait_until
 
 
 class Baseline(Case):
@@ -53,6 +53,35 @@ class Baseline(Case):
         cli.kill()
         again = self.direct(f"--resume={conversation}")
         self.assertIn("marmalade", again.turn("@history@")["result"])
+
+    def test_interrupt(self):
+        cli = self.direct()
+        uuid = cli.prompt("@slow 500@ @pieces 200@ @long 2000@")
+        cli.wait("the turn runs", lambda l: l.get("type") == "stream_event")
+        cli.ask("interrupt")
+        self.assertEqual(cli.wait_result(uuid)["subtype"], "error_during_execution")
+        self.assertEqual(cli.turn("go on")["result"], "echo: go on")
+
+    def test_a_tool_is_found_by_its_environment(self):
+        cli = self.direct()
+        cli.allow_everything()
+        cli.prompt(bash("tail -f /dev/null"))
+        wait_until("the tool runs", lambda: "tail -f /dev/null" in map(command_of, self.place.leftovers()))
+
+    def test_odd_characters(self):
+        cli = self.direct()
+        cli.send(b'{"type":"user","uuid":"odd","big":123456789012345678901234567890,"message":{"role":"user",'
+                 b'"content":"nul \\u0000 half \\ud800 sep \\u2028 escape \\u001b end"}}\n')
+        echoed = cli.wait("the replay", lambda l: l.get("isReplay") and l.get("uuid") == "odd")
+        self.assertEqual(text_of(echoed["message"]), "nul \0 half \ud800 sep \u2028 escape \x1b end")
+        cli.wait_result("odd")
+
+    def test_old_forms_kill_it(self):
+        for line in (b'{"type":"user","prompt":"hi"}\n', b"{not json\n"):
+            cli = self.direct()
+            cli.send(line)
+            cli.wait_end()
+            self.assertEqual(cli.process.wait(), 1)
 
     def test_subagents_ask_side_by_side(self):
         cli = self.direct()

@@ -88,18 +88,18 @@ class Life(Case):
     def test_stop_leaves_no_process_behind(self):
         client = self.client("work")
         client.allow_everything()
-        client.prompt(bash("sleep 1000.25"))
+        client.prompt(bash("tail -f /dev/null"))
         sleepers = wait_until("the tool runs", lambda: [pid for pid in self.place.leftovers()
-                                                        if command_of(pid) == "sleep 1000.25"])
+                                                        if command_of(pid) == "tail -f /dev/null"])
         client.ask("plenum_stop", session="work", how="kill")
         wait_until("the CLI and its tool are gone", lambda: not any(map(alive, sleepers)) and not self.agents())
 
     def test_a_graceful_stop_in_mid_turn(self):
         client = self.client("work")
         client.allow_everything()
-        client.prompt(bash("sleep 1000.5"))
+        client.prompt(bash("tail -f /dev/null"))
         sleepers = wait_until("the tool runs", lambda: [pid for pid in self.place.leftovers()
-                                                        if command_of(pid) == "sleep 1000.5"])
+                                                        if command_of(pid) == "tail -f /dev/null"])
         client.ask("plenum_stop", session="work", how="graceful", forget=True)
         wait_until("the CLI and its tool are gone", lambda: not any(map(alive, sleepers)) and not self.agents())
         self.assertNotIn("work", [entry["session"] for entry in self.client().ask("plenum_list")["sessions"]])
