@@ -660,7 +660,7 @@ class Daemon:
 
     PROFILE_DEFAULTS makes tests quick; what a test says itself wins."""
 
-    PROFILE_DEFAULTS = {"stop_grace": "400ms"}
+    PROFILE_DEFAULTS = {"stop_grace": "400ms", "resume_args": "--resume={id}"}
 
     def __init__(self, sections=None, env=None, args=(), root=None, run_as=None, wrap=(), start=True, umask=None):
         self.root = root or tempfile.mkdtemp(prefix="pl-", dir="/tmp")

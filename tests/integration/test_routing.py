@@ -1,0 +1,470 @@
+# SPDX-License-Identifier: MIT
+"""Who gets which line, under which id (DESIGN 4, 8, 9.2; CASES C07 C08 C33 C37 C46 C71)."""
+import re
+import unittest
+
+from harness import Case, allow, cancel, dump, ok, perm, request, until, user, RESULT
+
+
+class IdTest(Case):
+    def setUp(self):
+        super().setUp()
+        self.d, self.agent = self.start()
+        self.a, self.b = self.d.attached(label="a"), self.d.attached(label="b")
+        self.child = self.agent.child()
+
+    def test_same_id_at_two_clients(self):
+        self.a.send(request("1", "set_permission_mode", mode="plan"))
+        self.b.send(request("1", "mcp_status"))
+        mode, status = self.child.request("set_permission_mode"), self.child.request("mcp_status")
+        self.assertNotEqual(mode["request_id"], status["request_id"])
+        self.child.reply(status, {"mcpServers": []})
+        self.child.reply(mode, {"mode": "plan"})
+        self.assertEqual(self.a.answer("1")["response.response"], {"mode": "plan"})
+        self.assertEqual(self.b.answer("1")["response.response"], {"mcpServers": []})
+        self.child.mark(self.a, self.b)
+        for c in (self.a, self.b):
+            self.assertEqual(len(c.seen(type="control_response", response__request_id="1")), 1)
+
+    def test_ids_of_all_kinds(self):
+        self.child.print(perm("k-1"))
+        asked = self.a.wait(type="control_request")["request_id"]
+        for rid in ("", "x" * 10000, 'quote " and \n newline', "\u00e9\ud800", "k-1", asked, "req_1_00000000", "\\", "0"):
+            raw = b'{"type":"control_request","request_id":' + dump(rid) + b',"request":{"subtype":"mcp_status"}}'
+            self.a.send(raw)
+            got = self.child.request("mcp_status")
+            self.assertRegex(got["request_id"], r"^req_[0-9]+_[0-9a-f]{8}$")
+            self.child.reply(got, {"n": 1})
+            answer = self.a.answer(rid)
+            self.assertIn(dump(rid), answer.raw, "not the same text")
+            self.assertEqual(answer["response.response"], {"n": 1})
+        self.a.send(allow(asked))
+        self.child.answer("k-1")
+
+    def test_a_numeric_id(self):
+        """Refused, or answered under it; never half of both."""
+        self.a.send(b'{"type":"control_request","request_id":17,"request":{"subtype":"mcp_status"}}')
+        self.a.sync()
+        asked = self.child.seen(type="control_request", request__subtype="mcp_status")
+        if asked:
+            self.child.reply(asked[0])
+            self.assertIn(b'"request_id":17', self.a.answer(17).raw)
+        else:
+            self.a.wait(lambda m: m["event"] == "error" or m["response.subtype"] == "error")
+
+    def test_ids_cannot_be_guessed(self):
+        seen = set()
+        for i in range(50):
+            self.a.send(request(str(i), "mcp_status"))
+            got = self.child.request("mcp_status")
+            seen.add(re.match(r"^req_[0-9]+_([0-9a-f]{8})$", got["request_id"]).group(1))
+            self.child.reply(got)
+        self.assertEqual(len(seen), 50)
+
+    def test_the_rest_of_the_request_is_untouched(self):
+        line = b'{ "request" : {"x":1e400, "subtype":"mcp_status","y":"\\ud800"}, "type":"control_request" , "request_id" : "a" ,"z":0.10}'
+        self.a.send(line)
+        got = self.child.request("mcp_status")
+        self.assertEqual(got.raw, line.replace(b'"a"', dump(got["request_id"])))
+        reply = b'{ "response":{"response":{"n":12345678901234567000} , "request_id" : %s,"subtype":"success","w":0.10},"type" :"control_response"}'
+        self.child.print(reply % dump(got["request_id"]) + b"\n")
+        self.assertEqual(self.a.answer("a").raw, reply % b'"a"')
+
+    def test_an_id_reused_while_open(self):
+        self.a.send(request("1", "mcp_status"), request("1", "get_settings"))
+        got = self.child.request("mcp_status")
+        m = self.a.answer("1")
+        self.assertEqual(m["response.code"], "duplicate_request")
+        self.child.reply(got, {"first": True})
+        self.assertEqual(self.a.answer("1")["response.response"], {"first": True})
+        self.assertNone(self.child.seen(request__subtype="get_settings"))
+        self.a.send(request("1", "get_settings"))
+        self.child.reply(self.child.request("get_settings"), {"second": True})
+        self.assertEqual(self.a.answer("1")["response.response"], {"second": True})
+
+    def test_the_answers_of_others_cannot_be_taken(self):
+        """A client's control_response under the daemon's id for a request of another client goes nowhere."""
+        self.a.send(request("1", "mcp_status"))
+        got = self.child.request("mcp_status")
+        self.b.send(ok(got["request_id"], {"fake": True}))
+        self.b.error("unknown_request")
+        self.child.reply(got, {"real": True})
+        self.assertEqual(self.a.answer("1")["response.response"], {"real": True})
+        self.assertNone(self.child.seen(type="control_response"))
+
+    def test_an_error_of_the_child(self):
+        self.a.send(request("1", "brand_new_request", x=1))
+        got = self.child.request("brand_new_request")
+        self.assertEqual(got["request.x"], 1)
+        self.child.print({"type": "control_response", "response": {"subtype": "error", "request_id": got["request_id"],
+                          "error": "Unsupported", "error_code": "unsupported_request"}})
+        answer = self.a.answer("1")
+        self.assertEqual(answer["response.error_code"], "unsupported_request")
+        self.assertIsNone(answer["response.code"])
+        self.child.mark(self.b)
+        self.assertNone(self.b.seen(lambda m: b"unsupported_request" in m.raw))
+
+    def test_an_answer_to_nobody(self):
+        """Echoes of clients' answers, and answers under ids that nobody has, reach nobody."""
+        self.child.print(perm("k-1"))
+        self.a.send(allow(self.a.wait(type="control_request")["request_id"]))
+        echo = self.child.answer("k-1")
+        self.child.print(echo.raw + b"\n", ok("never-asked", {"x": 1}), ok("k-1", {"x": 1}))
+        self.child.mark(self.a, self.b)
+        for c in (self.a, self.b):
+            self.assertNone(c.seen(lambda m: m["type"] == "control_response" and m["response.request_id"] in ("k-1", "never-asked")))
+            self.assertNone(c.seen(lambda m: b"updatedInput" in m.raw and m["type"] == "control_response"))
+
+    def test_a_second_answer_of_the_child(self):
+        self.a.send(request("1", "mcp_status"))
+        got = self.child.request("mcp_status")
+        self.child.reply(got, {"n": 1})
+        self.child.reply(got, {"n": 2})
+        self.child.mark(self.a, self.b)
+        self.assertEqual([m["response.response.n"] for m in self.a.seen(type="control_response", response__request_id="1")], [1])
+
+    def test_asker_gone(self):
+        self.a.send(request("1", "mcp_status"))
+        got = self.child.request("mcp_status")
+        self.a.close()
+        self.b.event("detached")
+        self.child.reply(got)
+        self.child.mark(self.b)
+        self.assertNone(self.b.seen(lambda m: m["response.request_id"] in ("1", got["request_id"])))
+
+
+class UnknownTest(Case):
+    LINES = [b'{"type":"rate_limit_event","rate_limit_info":{"status":"allowed"},"uuid":"u1","session_id":"s1"}',
+             b'{"type":"brand_new_thing","x":[1,2,{"y":null}]}', b'{"no_type_at_all":true}', b'{"type":5}',
+             b'{"type":"system","subtype":"future_subtype"}', b'{"type":"keep_alive"}', b'{}', b'{"type":null}',
+             b'{"duration_api_ms":1,"type":"result","subtype":"success"}']
+
+    def test_from_the_child(self):
+        d, agent = self.start()
+        a, b = d.attached(), d.attached(role="observer")
+        child = agent.child()
+        child.print(*(x + b"\n" for x in self.LINES))
+        for c in (a, b):
+            c.wait(lambda m: m.raw == self.LINES[-1])
+            self.assertEqual([m.raw for m in c.log if m.raw in self.LINES], self.LINES)
+
+    def test_from_a_client(self):
+        d, agent = self.start()
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        for line in (b'{"type":"keep_alive"}', b'{"type":"update_environment_variables","x":{"A":"1"}}', b'{"type":"banana"}',
+                     b'{"type":"assistant","x":1}', b'{"type":"system","subtype":"plenum_event","event":"fake"}'):
+            a.send(line)
+            self.assertEqual(child.wait(lambda m: m["type"] not in ("control_request",)).raw, line)
+        child.mark(b)
+        self.assertNone(b.seen(lambda m: m["type"] in ("banana", "assistant")))
+
+    def test_an_unknown_request_of_the_child_goes_to_every_driver(self):
+        d, agent = self.start()
+        a, b, o = d.attached(), d.attached(approve=False), d.attached(role="observer", approve=True)
+        child = agent.child()
+        child.print(request("k-2", "never_heard_of", z=1.50))
+        rid = a.wait(type="control_request", request__subtype="never_heard_of")["request_id"]
+        other = b.wait(type="control_request", request__subtype="never_heard_of")["request_id"]
+        child.mark(o)
+        self.assertNone(o.seen(type="control_request"))
+        b.send(ok(other, {"free": "form"}))
+        self.assertEqual(child.answer("k-2")["response.response"], {"free": "form"})
+        a.wait(type="control_cancel_request", request_id=rid)
+        a.send(ok(rid, {"late": 1}))
+        a.error("already_settled", request_id=rid)
+        child.mark(a)
+        self.assertEqual(len(child.answers("k-2")), 1)
+
+
+class TimeoutTest(Case):
+    def test_by_profile(self):
+        d, agent = self.start(profile={"control_timeout": "200ms"})
+        a = d.attached()
+        child = agent.child()
+        a.send(request("1", "mcp_status"))
+        got = child.request("mcp_status")
+        self.assertEqual(a.answer("1")["response.code"], "timeout")
+        child.reply(got, {"late": True})
+        child.mark(a)
+        self.assertEqual(len(a.seen(type="control_response", response__request_id="1")), 1)
+        self.assertNone(a.seen(lambda m: b'"late"' in m.raw))
+
+    def test_by_request(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        a.send(request("1", "mcp_status", plenum_timeout_ms=150), request("2", "get_settings"))
+        child.request("mcp_status")
+        got = child.request("get_settings")
+        self.assertEqual(a.answer("1", 3)["response.code"], "timeout")
+        self.assertNone(a.seen(type="control_response", response__request_id="2"))
+        child.reply(got)
+        self.assertEqual(a.answer("2")["response.subtype"], "success")
+
+    def test_longer_than_the_profile_says(self):
+        d, agent = self.start(profile={"control_timeout": "100ms"})
+        a = d.attached()
+        child = agent.child()
+        a.send(request("1", "mcp_status", plenum_timeout_ms=60000), request("2", "get_settings"))
+        got = child.request("mcp_status")
+        self.assertEqual(a.answer("2")["response.code"], "timeout")
+        child.reply(got)
+        self.assertEqual(a.answer("1")["response.subtype"], "success")
+
+    def test_the_id_is_free_again(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        a.send(request("1", "mcp_status", plenum_timeout_ms=50))
+        late = child.request("mcp_status")
+        self.assertEqual(a.answer("1")["response.code"], "timeout")
+        a.send(request("1", "mcp_status"))
+        got = child.request("mcp_status")
+        child.reply(late, {"n": "late"})
+        child.reply(got, {"n": "new"})
+        self.assertEqual(a.answer("1")["response.response.n"], "new")
+
+    def test_a_bad_value(self):
+        d, agent = self.start()
+        a = d.attached()
+        for bad in (-1, "soon", [], 1.5):
+            e = self.assertRefused("bad_request", a.request, "mcp_status", plenum_timeout_ms=bad)
+            self.assertIn("plenum_timeout_ms", e.text)
+
+
+class CancelTest(Case):
+    def test_only_its_own(self):
+        d, agent = self.start()
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(request("1", "mcp_call", tool="x"))
+        b.send(request("1", "mcp_call", tool="y"))
+        ga, gb = child.request("mcp_call", request__tool="x"), child.request("mcp_call", request__tool="y")
+        a.send(cancel("1"))
+        self.assertEqual(child.wait(type="control_cancel_request")["request_id"], ga["request_id"])
+        a.send(cancel("2"), cancel(gb["request_id"]))
+        a.sync()
+        self.assertEqual(len(child.seen(type="control_cancel_request")), 1)
+        child.reply(gb)
+        self.assertEqual(b.answer("1")["response.subtype"], "success")
+
+
+class InterruptTest(Case):
+    def test_the_receipt_is_the_childs(self):
+        d, agent = self.start()
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(user("count"), request("a-1", "interrupt"))
+        got = child.request("interrupt")
+        self.assertNone(a.seen(type="control_response", response__request_id="a-1"))
+        child.reply(got, {"still_queued": []})
+        self.assertEqual(a.answer("a-1")["response.response"], {"still_queued": []})
+        child.print({"type": "stream_event", "n": 1})
+        a.wait(type="stream_event")
+
+    def test_two_at_once_and_when_idle(self):
+        d, agent = self.start(mode={"control": ["interrupt"]})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(request("1", "interrupt"))
+        b.send(request("1", "interrupt"))
+        self.assertEqual(a.answer("1")["response.subtype"], "success")
+        self.assertEqual(b.answer("1")["response.subtype"], "success")
+        a.send(request("2", "interrupt"))
+        self.assertEqual(a.answer("2")["response.subtype"], "success")
+        self.assertEqual(len(child.seen(request__subtype="interrupt")), 3)
+
+    def test_never_answered(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        a.send(request("a-1", "interrupt", plenum_timeout_ms=200), request("a-2", "mcp_status"))
+        child.request("interrupt")
+        child.reply(child.request("mcp_status"))
+        a.answer("a-2")
+        self.assertEqual(a.answer("a-1")["response.code"], "timeout")
+        a.request("plenum_stop", how="kill")
+        a.event("child_exited", wanted=True)
+
+    def test_queued_prompts_of_others_are_spared(self):
+        d, agent = self.start()
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(user("one", uuid="ua"))
+        b.send(user("two", uuid="ub"))
+        child.wait(type="user", uuid="ua")
+        child.wait(type="user", uuid="ub")
+        a.send(request("1", "interrupt", cancel_queued=True))
+        got = child.request("interrupt")
+        self.assertNotEqual(got["request.cancel_queued"], True)
+        child.reply(got, {"still_queued": ["ub"]})
+        a.answer("1")
+        a.send(request("2", "interrupt", cancel_queued=True, plenum_all=True))
+        got = child.request("interrupt")
+        self.assertIs(got["request.cancel_queued"], True)
+        child.reply(got, {})
+        a.answer("2")
+
+
+class EverybodyTest(Case):
+    def test_end_session_is_a_stop(self):
+        d, agent = self.start(mode={"control": True})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        self.assertEqual(a.answer(a.ask("end_session"))["response.subtype"], "success")
+        self.assertNone(child.seen(request__subtype="end_session"))
+        for c in (a, b):
+            self.assertIs(c.event("child_exited")["wanted"], True)
+        child.wait_gone()
+
+    def test_changes_are_told(self):
+        d, agent = self.start(mode={"control": True})
+        a, b, o = d.attached(name="me"), d.attached(), d.attached(role="observer")
+        for sub, value in (("set_permission_mode", {"mode": "plan"}), ("set_model", {"model": "m-1"})):
+            a.request(sub, **value)
+            for c in (a, b, o):
+                m = c.event("changed", what=sub)
+                self.assertEqual(m["by.name"], "me")
+                self.assertEqual(m["by.uid"], __import__("os").getuid())
+                self.assertIn(list(value.values())[0], str(m["value"]))
+
+    def test_a_refused_change_is_not_told(self):
+        d, agent = self.start()
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(request("1", "set_permission_mode", mode="nonsense"))
+        got = child.request("set_permission_mode")
+        child.print({"type": "control_response", "response": {"subtype": "error", "request_id": got["request_id"],
+                     "error": "no", "error_code": "invalid_mode"}})
+        a.answer("1")
+        child.mark(b)
+        self.assertNone(b.events("changed"))
+
+    def test_other_requests_change_nothing(self):
+        d, agent = self.start(mode={"control": True})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.request("mcp_status")
+        child.mark(b)
+        self.assertNone(b.events("changed"))
+
+
+class UuidTest(Case):
+    def setUp(self):
+        super().setUp()
+        self.d, self.agent = self.start()
+        self.a = self.d.attached(name="a")
+        self.child = self.agent.child()
+
+    def test_one_is_added(self):
+        line = b'{"message":{"role":"user","content":"x"},"n":1e400,"type":"user"}'
+        self.a.send(line)
+        got = self.child.wait(type="user")
+        self.assertRegex(got["uuid"], r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+        without = got.raw.replace(b'"uuid":' + dump(got["uuid"]), b"")
+        self.assertIn(without.replace(b",", b""), line.replace(b",", b""))
+        self.a.send(user("y"))
+        self.assertNotEqual(self.child.wait(type="user")["uuid"], got["uuid"])
+
+    def test_an_empty_or_null_uuid(self):
+        for bad in (b'""', b"null"):
+            self.a.send(b'{"type":"user","uuid":' + bad + b',"message":{"role":"user","content":"x"}}')
+            got = self.child.wait(type="user")
+            self.assertTrue(got["uuid"])
+
+    def test_the_clients_own_stays(self):
+        line = b'{"type":"user","uuid":"any text","message":{"role":"user","content":"x"}}'
+        self.a.send(line)
+        self.assertEqual(self.child.wait(type="user").raw, line)
+
+    def test_a_retry_runs_once(self):
+        self.a.send(user("deploy", uuid="u-1"))
+        self.child.wait(type="user", uuid="u-1")
+        self.a.send(user("deploy", uuid="u-1"), user("next", uuid="u-2"))
+        self.child.wait(type="user", uuid="u-2")
+        self.assertEqual(len(self.child.seen(type="user", uuid="u-1")), 1)
+
+    def test_a_retry_after_a_reconnect(self):
+        self.a.send(user("deploy", uuid="u-1"))
+        self.a.close()
+        again = self.d.attached(name="a")
+        again.send(user("deploy", uuid="u-1"), user("next", uuid="u-2"))
+        self.child.wait(type="user", uuid="u-2")
+        self.assertEqual(len(self.child.seen(type="user", uuid="u-1")), 1)
+
+    def test_a_clash_gets_a_fresh_one(self):
+        b = self.d.attached(name="b")
+        self.a.send(user("deploy", uuid="u-1"))
+        self.child.wait(type="user", uuid="u-1")
+        b.send(user("other", uuid="u-1"))
+        got = self.child.wait(type="user")
+        self.assertEqual(got["message.content"], "other")
+        self.assertNotEqual(got["uuid"], "u-1")
+        self.assertTrue(got["uuid"])
+
+
+class PromptsTest(Case):
+    def test_in_mid_turn_at_once(self):
+        d, agent = self.start()
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(user("long job", uuid="ua"))
+        child.wait(type="user", uuid="ua")
+        child.print({"type": "assistant", "message": {}})
+        b.send(user("also this", uuid="ub"))
+        child.wait(type="user", uuid="ub", timeout=2)
+        for uuid in ("ua", "ub"):
+            child.print(user("echo", uuid=uuid, isReplay=True))
+        child.print(dict(RESULT, user_message_uuids=["ua", "ub"]))
+        for c in (a, b):
+            c.wait(type="result")
+            self.assertEqual([m["uuid"] for m in c.seen(type="user", isReplay=True)], ["ua", "ub"])
+
+    def test_echo_off(self):
+        d, agent = self.start(mode={"user": True})
+        a, b = d.attached(echo=False), d.attached()
+        a.send(user("x", uuid="ua"))
+        a.wait(type="result")
+        b.wait(type="result")
+        self.assertNone(a.seen(isReplay=True))
+        self.assertEqual(len(b.seen(isReplay=True)), 1)
+
+    def test_queue(self):
+        d, agent = self.start(profile={"prompts": "queue"})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(user("one", uuid="ua"))
+        child.wait(type="user", uuid="ua")
+        b.send(user("two", uuid="ub"), request("b", "mcp_status"))
+        child.reply(child.request("mcp_status"))
+        b.answer("b")
+        self.assertNone(child.seen(uuid="ub"))
+        self.assertIn("ub", str(b.request("plenum_queue", session="s")))
+        child.print(dict(RESULT, user_message_uuids=["ua"]))
+        child.wait(type="user", uuid="ub")
+        self.assertNotIn("ub", str(b.request("plenum_queue", session="s")))
+
+    def test_queue_lets_ones_own_pass(self):
+        d, agent = self.start(profile={"prompts": "queue"})
+        a = d.attached()
+        child = agent.child()
+        a.send(user("one", uuid="ua"), user("more", uuid="ub"))
+        child.wait(type="user", uuid="ua")
+        child.wait(type="user", uuid="ub", timeout=3)
+
+    def test_turn_events(self):
+        d, agent = self.start()
+        a, o = d.attached(), d.attached(role="observer")
+        child = agent.child()
+        a.send(user("x", uuid="u1"))
+        child.wait(type="user", uuid="u1")
+        child.print({"type": "system", "subtype": "init", "session_id": "c", "user_message_uuids": ["u1"]},
+                    dict(RESULT, user_message_uuids=["u1"]))
+        for c in (a, o):
+            c.event("turn_started")
+            self.assertEqual(c.event("turn_ended")["uuids"], ["u1"])
+
+
+if __name__ == "__main__":
+    unittest.main()
