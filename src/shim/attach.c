@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/attach.h"
+
+#include "base/fd.h"
+#include "base/paths.h"
+#include "base/str.h"
+#include "plenum/protocol.h"
+#include "wire/message.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+static int no_daemon(const char *path, const char *why) {
+	fprintf(stderr,
+			"plenum-shim: no daemon at %s: %s\n"
+			"plenum-shim: start it (systemctl --user start plenumd.socket, or plenumd), or set PLENUM_SOCKET\n",
+			path, why);
+	return -1;
+}
+
+int attach_connect(bool *foreign) {
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	const char *why = NULL;
+	struct peer peer;
+	if (!path_socket(addr.sun_path, sizeof addr.sun_path, &why)) return no_daemon(addr.sun_path, why);
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof addr) < 0)
+		return no_daemon(addr.sun_path, strerror(errno));
+	*foreign = fd_peer(fd, &peer) < 0 || peer.uid != geteuid();
+	int connected = fd;
+	fd = -1;
+	return connected;
+}
+
+static void put_key(struct buf *b, const char *key) {
+	buf_printf(b, ",\"%s\":", key);
+}
+
+static void put_string(struct buf *b, const char *key, const char *value) {
+	if (!value) return;
+	put_key(b, key);
+	str_put_json(b, value, strlen(value));
+}
+
+static void put_bool(struct buf *b, const char *key, bool value) {
+	put_key(b, key);
+	buf_puts(b, value ? "true" : "false");
+}
+
+static void put_argv(struct buf *b, const struct options *o) {
+	put_key(b, "argv");
+	buf_putc(b, '[');
+	for (char **word = o->argv; *word; word++) {
+		if (word != o->argv) buf_putc(b, ',');
+		str_put_json(b, *word, strlen(*word));
+	}
+	buf_putc(b, ']');
+}
+
+/* A name that stands in the environment twice: getenv() reads the first. */
+static bool seen_before(char **env, char **at, size_t n) {
+	for (char **e = env; e < at; e++)
+		if (strncmp(*e, *at, n + 1) == 0) return true;
+	return false;
+}
+
+static void put_env(struct buf *b, const struct options *o) {
+	bool first = true;
+	put_key(b, "env");
+	buf_putc(b, '{');
+	for (char **e = o->env; *e; e++) {
+		size_t n = strcspn(*e, "=");
+		if (n == 0 || (*e)[n] == 0 || strncmp(*e, "PLENUM_", 7) == 0 || seen_before(o->env, e, n)) continue;
+		if (!first) buf_putc(b, ',');
+		first = false;
+		str_put_json(b, *e, n);
+		buf_putc(b, ':');
+		str_put_json(b, *e + n + 1, strlen(*e + n + 1));
+	}
+	buf_putc(b, '}');
+	put_bool(b, "env_only", true);
+}
+
+/* {"mcpServers":{"name":{"type":"sdk",...},...}}; the value may also be the name of a file, which never holds one that
+ * lives in the SDK's process. */
+static void put_sdk_servers(void *ctx, const char *config) {
+	struct buf *b = ctx;
+	struct span key, value, text = {config, strlen(config)};
+	const char *error;
+	size_t bad;
+	if (!message_valid_json(text.p, text.n, &error, &bad)) return;
+	struct span servers = span_member(text, "mcpServers");
+	for (size_t at = 0; span_is_object(servers) && span_next_member(servers, &at, &key, &value);) {
+		if (!span_equals(span_member(value, "type"), "sdk")) continue;
+		size_t len;
+		_cleanup_free_ char *name = span_dup(key, &len);
+		if (!name) continue;
+		if (b->data[b->len - 1] != '[') buf_putc(b, ',');
+		str_put_json(b, name, len);
+	}
+}
+
+static void put_servers(struct buf *b, const struct options *o) {
+	put_key(b, "mcp_servers");
+	buf_putc(b, '[');
+	if (!b->failed) options_mcp_configs(o, put_sdk_servers, b);
+	buf_putc(b, ']');
+}
+
+static void put_start(struct buf *b, const struct options *o) {
+	char cwd[PATH_MAX];
+	put_argv(b, o);
+	put_env(b, o);
+	put_string(b, "cwd", getcwd(cwd, sizeof cwd));
+	put_string(b, "profile", o->profile);
+	/* the argv says it too; this is for the daemon's lock on the conversation */
+	put_string(b, "resume", o->resume);
+	if (o->fork) put_bool(b, "fork", true);
+	if (o->raw_init) put_bool(b, "raw_init", true);
+}
+
+bool attach_line(struct buf *b, const struct options *o, const char *request_id, bool foreign) {
+	buf_printf(b, "{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":{\"subtype\":\"" PLENUM_ATTACH "\"",
+			   request_id);
+	put_string(b, "session", o->session);
+	put_string(b, "name", o->name);
+	if (!foreign) put_start(b, o);
+	put_servers(b, o);
+	put_bool(b, "ephemeral", o->own);
+	put_bool(b, "approve", o->approve);
+	if (o->own && !o->approve) put_bool(b, "deny_asks", true);
+	put_bool(b, "partial", o->partial);
+	put_bool(b, "echo", o->echo);
+	buf_puts(b, ",\"role\":\"driver\",\"replay\":\"none\",\"on_lag\":\"wait\",\"wake\":true,\"quiet\":true,"
+				"\"stderr\":true}}\n");
+	return !b->failed;
+}
+
+bool attach_is_agent(void) {
+	char path[32], name[32] = "";
+	if (!getenv(PLENUM_CHILD_ENV)) return false;
+	snprintf(path, sizeof path, "/proc/%d/comm", (int)getppid());
+	FILE *f = fopen(path, "re");
+	if (!f) return false;
+	bool agent = fgets(name, sizeof name, f) && strcmp(name, "plenumd\n") == 0;
+	fclose(f);
+	return agent;
+}

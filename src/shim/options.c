@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/options.h"
+
+#include "base/macros.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* How many words a flag takes when its value is not joined with `=`. A value may look like a flag, so the flags that
+ * take one must be known. */
+enum arity { NO_VALUE, ONE_VALUE, MAY_HAVE, MANY_VALUES };
+
+static const struct {
+	const char *name;
+	enum arity arity;
+} flags[] = {
+	{"--output-format", ONE_VALUE},
+	{"--input-format", ONE_VALUE},
+	{"--permission-prompt-tool", ONE_VALUE},
+	{"--permission-prompts", ONE_VALUE},
+	{"--permission-mode", ONE_VALUE},
+	{"--model", ONE_VALUE},
+	{"--fallback-model", ONE_VALUE},
+	{"--system-prompt", ONE_VALUE},
+	{"--system-prompt-file", ONE_VALUE},
+	{"--append-system-prompt", ONE_VALUE},
+	{"--append-system-prompt-file", ONE_VALUE},
+	{"--max-turns", ONE_VALUE},
+	{"--max-budget-usd", ONE_VALUE},
+	{"--task-budget", ONE_VALUE},
+	{"--max-thinking-tokens", ONE_VALUE},
+	{"--thinking", ONE_VALUE},
+	{"--thinking-display", ONE_VALUE},
+	{"--effort", ONE_VALUE},
+	{"--json-schema", ONE_VALUE},
+	{"--settings", ONE_VALUE},
+	{"--managed-settings", ONE_VALUE},
+	{"--setting-sources", ONE_VALUE},
+	{"--session-id", ONE_VALUE},
+	{"--resume-session-at", ONE_VALUE},
+	{"--resume-drops-turn", ONE_VALUE},
+	{"--debug-file", ONE_VALUE},
+	{"--agent", ONE_VALUE},
+	{"--agents", ONE_VALUE},
+	{"--name", ONE_VALUE},
+	{"-n", ONE_VALUE},
+	{"--resume", MAY_HAVE},
+	{"-r", MAY_HAVE},
+	{"--debug", MAY_HAVE},
+	{"-d", MAY_HAVE},
+	{"--worktree", MAY_HAVE},
+	{"-w", MAY_HAVE},
+	{"--mcp-config", MANY_VALUES},
+	{"--allowedTools", MANY_VALUES},
+	{"--allowed-tools", MANY_VALUES},
+	{"--disallowedTools", MANY_VALUES},
+	{"--disallowed-tools", MANY_VALUES},
+	{"--tools", MANY_VALUES},
+	{"--betas", MANY_VALUES},
+	{"--add-dir", MANY_VALUES},
+	{"--plugin-dir", MANY_VALUES},
+};
+
+/* One flag of the command line with its values: name is not terminated where the value is joined. */
+struct flag {
+	const char *name;
+	size_t name_len;
+	const char *value; /* the first; NULL without one */
+	char **more;       /* where further values begin */
+	size_t n_more;
+};
+
+static enum arity arity_of(const char *name) {
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+		if (strcmp(flags[i].name, name) == 0) return flags[i].arity;
+	return NO_VALUE;
+}
+
+/* Reads the flag at *word and goes behind it. */
+static char **read_flag(char **word, struct flag *f) {
+	const char *eq = strncmp(*word, "--", 2) == 0 ? strchr(*word, '=') : NULL;
+	*f = (struct flag){
+		.name = *word, .name_len = eq ? (size_t)(eq - *word) : strlen(*word), .value = eq ? eq + 1 : NULL};
+	enum arity arity = eq ? NO_VALUE : arity_of(*word);
+	word++;
+	if (arity == NO_VALUE || !*word || (arity == MAY_HAVE && **word == '-')) return word;
+	f->value = *word++;
+	f->more = word;
+	if (arity == MANY_VALUES)
+		for (; *word && **word != '-'; word++) f->n_more++;
+	return word;
+}
+
+static bool named(const struct flag *f, const char *name) {
+	return strlen(name) == f->name_len && memcmp(f->name, name, f->name_len) == 0;
+}
+
+static bool valued(const struct flag *f, const char *name, const char *value) {
+	return named(f, name) && f->value && strcmp(f->value, value) == 0;
+}
+
+struct formats {
+	bool in, out;
+};
+
+static void apply(struct options *o, struct formats *formats, const struct flag *f) {
+	if (named(f, "--input-format")) formats->in = valued(f, "--input-format", "stream-json");
+	if (named(f, "--output-format")) formats->out = valued(f, "--output-format", "stream-json");
+	if (named(f, "--permission-prompt-tool")) o->approve = valued(f, "--permission-prompt-tool", "stdio");
+	if (named(f, "--include-partial-messages")) o->partial = true;
+	if (named(f, "--replay-user-messages")) o->echo = true;
+	if (named(f, "--session-mirror")) o->mirror = true;
+	if (named(f, "--await-initialize")) o->raw_init = true;
+	if (named(f, "--fork-session")) o->fork = true;
+	if (named(f, "--resume") || named(f, "-r")) o->resume = f->value;
+	if (named(f, "-v") || named(f, "--version") || named(f, "-h") || named(f, "--help")) o->info = true;
+}
+
+static const char *setting(const char *name) {
+	const char *value = getenv(name);
+	return value && *value ? value : NULL;
+}
+
+static bool truthy(const char *name) {
+	static const char *const no[] = {"0", "false", "no", "off"};
+	const char *value = setting(name);
+	if (!value) return false;
+	for (size_t i = 0; i < ARRAY_SIZE(no); i++)
+		if (strcasecmp(value, no[i]) == 0) return false;
+	return true;
+}
+
+void options_read(struct options *o, char **argv, char **env) {
+	struct formats formats = {false, false};
+	*o = (struct options){.argv = argv, .env = env};
+	for (char **word = argv; *word && strcmp(*word, "--") != 0;) {
+		struct flag f;
+		if (**word != '-') {
+			word++;
+			continue;
+		}
+		word = read_flag(word, &f);
+		apply(o, &formats, &f);
+	}
+	o->stream = formats.in && formats.out;
+	o->session = setting("PLENUM_SESSION");
+	o->profile = setting("PLENUM_PROFILE");
+	o->name = setting("PLENUM_NAME");
+	o->own = !o->session && !truthy("PLENUM_KEEP");
+	o->state_events = truthy("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS");
+	o->state_reads = truthy("CLAUDE_CODE_SDK_READS_SESSION_STATE");
+}
+
+void options_mcp_configs(const struct options *o, void (*each)(void *ctx, const char *value), void *ctx) {
+	for (char **word = o->argv; *word && strcmp(*word, "--") != 0;) {
+		struct flag f;
+		if (**word != '-') {
+			word++;
+			continue;
+		}
+		word = read_flag(word, &f);
+		if (!named(&f, "--mcp-config") || !f.value) continue;
+		each(ctx, f.value);
+		for (size_t i = 0; i < f.n_more; i++) each(ctx, f.more[i]);
+	}
+}

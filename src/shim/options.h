@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What an SDK asked of `claude`: the flags and environment variables that change what the shim does. The argv itself is
+ * passed on to the daemon as it is. Nothing is copied: all pointers are into argv and environ, which live as long as
+ * the process.
+ *
+ * Sources: PROTOCOL 1.2 and 1.3 (the argv of both SDKs), DESIGN 9.1.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct options {
+	char **argv; /* without argv[0]; NULL-terminated */
+	char **env;
+	bool stream;                          /* stream-json both ways: the only way of use that a daemon can serve */
+	bool info;                            /* -v, --version, -h, --help */
+	bool partial;                         /* --include-partial-messages */
+	bool echo;                            /* --replay-user-messages */
+	bool approve;                         /* --permission-prompt-tool stdio */
+	bool mirror;                          /* --session-mirror */
+	bool raw_init;                        /* --await-initialize */
+	bool fork;                            /* --fork-session */
+	bool state_events;                    /* CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS */
+	bool state_reads;                     /* CLAUDE_CODE_SDK_READS_SESSION_STATE */
+	const char *resume;                   /* the conversation id of --resume, NULL without one */
+	const char *session, *profile, *name; /* PLENUM_SESSION, PLENUM_PROFILE, PLENUM_NAME; NULL if unset or empty */
+	bool own;                             /* the session is the shim's own and ends with it */
+};
+
+void options_read(struct options *o, char **argv, char **env);
+
+/* Calls each with every value of --mcp-config (JSON text or the name of a file), in order. */
+void options_mcp_configs(const struct options *o, void (*each)(void *ctx, const char *value), void *ctx);

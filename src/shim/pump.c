@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/pump.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "plenum/protocol.h"
+#include "shim/attach.h"
+#include "shim/filter.h"
+#include "shim/sink.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+
+#define BLOCK ((size_t)256 * 1024)
+#define REQUEST_MAX ((size_t)32 * 1024 * 1024) /* the attach line: argv and environment, which exec(2) bounds */
+#define STDERR_MAX ((size_t)1024 * 1024)
+#define ATTACH_WAIT 30000 /* ms for the answer to the attach */
+#define RESUME_WAIT 10000 /* ms for the old child of a conversation to end */
+#define RESUME_RETRY 100
+#define STOP_WAIT 3000 /* ms for the session to end after SIGTERM; the SDKs send SIGKILL after 5 s */
+
+#define CLOSE_WAIT 2000   /* ms for the daemon to close after the child's end */
+
+enum state {
+	ATTACHING, /* the answer to the attach is awaited; nothing of stdin is read */
+	RETRYING,  /* the conversation is in use: again at the deadline */
+	RUNNING,
+	STOPPING, /* a signal came: the session is ending */
+	OVER,
+};
+
+struct pump {
+	const struct options *o;
+	enum state state;
+	int sock, signals;
+	bool foreign;
+	struct sink up, out, err; /* to the daemon, stdout, stderr */
+	struct filter filter;
+	struct glance typed; /* the line of stdin that is passing */
+	bool mid_line;       /* of stdin */
+	bool input_over;     /* EOF on stdin */
+	bool half_closed;    /* said so to the daemon */
+	bool waiting;        /* a prompt has no result yet */
+	int64_t deadline;    /* of the state; INT64_MAX without one */
+	int64_t resume_until;
+	unsigned attempts;
+	char request_id[32]; /* of the shim's own open request */
+	int signal;          /* that ends us; 0 */
+	bool child_exited, shutting_down, heard_stderr;
+	int code;
+};
+
+PRINTF_LIKE(2, 3) static void say(struct pump *p, const char *fmt, ...) {
+	va_list ap;
+	char text[4096];
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	sink_put(&p->err, "plenum-shim: ", 13);
+	sink_put(&p->err, text, strlen(text));
+	sink_put(&p->err, "\n", 1);
+}
+
+static void finish(struct pump *p, int code) {
+	p->state = OVER;
+	p->code = code;
+}
+
+/* --- Requests of our own ------------------------------------------------------------------------------------------ */
+
+static const char *new_id(struct pump *p) {
+	char hex[9];
+	str_random_hex(hex, 8);
+	snprintf(p->request_id, sizeof p->request_id, "plenum-shim-%u-%s", ++p->attempts, hex);
+	p->filter.asking = true;
+	return p->request_id;
+}
+
+static void attach(struct pump *p) {
+	struct buf line = BUF_INIT(REQUEST_MAX);
+	p->state = ATTACHING;
+	p->deadline = now_ms() + ATTACH_WAIT;
+	if (!attach_line(&line, p->o, new_id(p), p->foreign) || !sink_put(&p->up, line.data, line.len)) {
+		say(p, "the command line and the environment are too long");
+		finish(p, 1);
+	}
+	buf_free(&line);
+}
+
+static void request(struct pump *p, const char *body) {
+	if (p->half_closed) return;
+	char line[256];
+	int n = snprintf(line, sizeof line, "%s{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":{%s}}\n",
+					 p->mid_line ? "\n" : "", new_id(p), body);
+	sink_put(&p->up, line, (size_t)n);
+	p->mid_line = false;
+}
+
+/* --- Lines from the daemon that are for us -------------------------------------------------------------------------
+ */
+
+static struct span member(struct span object, const char *key) {
+	return span_is_object(object) ? span_member(object, key) : SPAN_NONE;
+}
+
+static int64_t number(struct span object, const char *key) {
+	int64_t value = 0;
+	return span_int(member(object, key), &value) ? value : 0;
+}
+
+static void put_text(struct pump *p, struct span text, const char *end) {
+	size_t len;
+	_cleanup_free_ char *plain = span_dup(text, &len);
+	if (!plain) return;
+	sink_put(&p->err, plain, len);
+	sink_put(&p->err, end, strlen(end));
+}
+
+static void say_error(struct pump *p, struct span object) {
+	_cleanup_free_ char *code = span_dup(member(object, "code"), NULL);
+	_cleanup_free_ char *error = span_dup(member(object, "error"), NULL);
+	say(p, "%s%s%s", error ? error : "the daemon reported an error without a text", code ? ": " : "", code ? code : "");
+}
+
+static void say_ignored(struct pump *p, struct span answer) {
+	struct span ignored = member(answer, "ignored"), element;
+	_cleanup_free_ char *name = span_dup(member(answer, "session"), NULL);
+	struct buf text = BUF_INIT(STDERR_MAX);
+	for (size_t at = 0; span_is_array(ignored) && span_next(ignored, &at, &element);) {
+		_cleanup_free_ char *word = span_dup(element, NULL);
+		if (word) buf_printf(&text, " %.200s", word);
+	}
+	if (text.len) say(p, "session %s already runs; without effect:%s", name ? name : "", text.data);
+	buf_free(&text);
+}
+
+static void attached(struct pump *p, struct span answer) {
+	p->state = RUNNING;
+	p->deadline = INT64_MAX;
+	say_ignored(p, answer);
+	if (p->foreign) say(p, "the daemon is another user's: its own profile starts the agent, not these options");
+}
+
+static void refused(struct pump *p, struct span response) {
+	bool in_use = span_equals(member(response, "code"), PLENUM_E_CONVERSATION_IN_USE);
+	if (in_use && now_ms() < p->resume_until) {
+		p->state = RETRYING;
+		p->deadline = now_ms() + RESUME_RETRY;
+		return;
+	}
+	say_error(p, response);
+	finish(p, span_equals(member(response, "code"), PLENUM_E_SHUTTING_DOWN) ? EXIT_NO_DAEMON : 1);
+}
+
+/* True: the answer to a request of our own. */
+static bool own_answer(struct pump *p, const struct envelope *e) {
+	if (!span_equals(e->inner_request_id, p->request_id)) return false;
+	p->filter.asking = false;
+	if (p->state != ATTACHING) return true;
+	if (span_equals(e->inner_subtype, "success"))
+		attached(p, e->inner_response);
+	else
+		refused(p, e->response);
+	return true;
+}
+
+static void put_last_words(struct pump *p, struct span event) {
+	struct span lines = member(event, "stderr"), element;
+	if (p->heard_stderr || !span_is_array(lines)) return;
+	for (size_t at = 0; span_next(lines, &at, &element);) put_text(p, element, "\n");
+}
+
+/* The child of a session that others share may have been put to sleep; a crash is our end all the same, as the SDK
+ * would wait for ever. */
+static void on_child_exited(struct pump *p, struct span event) {
+	int64_t signal = number(event, "signal");
+	if (!p->o->own && span_is_true(member(event, "wanted"))) return;
+	put_last_words(p, event);
+	p->child_exited = true;
+	p->code = (int)(signal ? 128 + signal : number(event, "status"));
+	p->deadline = now_ms() + CLOSE_WAIT;
+	if (!p->o->own) finish(p, p->code ? p->code : 1);
+}
+
+/* The CLI would have ended at a line that it cannot take; a session that others share goes on. */
+static void on_error(struct pump *p, struct span event) {
+	if (span_equals(member(event, "code"), PLENUM_E_ALREADY_SETTLED)) return;
+	say_error(p, event);
+	if (p->o->own && span_equals(member(event, "code"), PLENUM_E_BAD_LINE)) finish(p, 1);
+}
+
+static void on_event(struct pump *p, struct span event) {
+	struct span name = member(event, "event");
+	if (span_equals(name, "stderr")) {
+		p->heard_stderr = true;
+		put_text(p, member(event, "data"), "");
+	} else if (span_equals(name, PLENUM_EV_CHILD_EXITED)) {
+		on_child_exited(p, event);
+	} else if (span_equals(name, PLENUM_EV_ERROR)) {
+		on_error(p, event);
+	} else if (span_equals(name, PLENUM_EV_SHUTTING_DOWN)) {
+		p->shutting_down = true;
+	} else if (span_equals(name, PLENUM_EV_GAP)) {
+		say(p, "lines were lost, because this program did not read them in time");
+	}
+}
+
+static bool on_line(void *ctx, const char *line, size_t n) {
+	struct pump *p = ctx;
+	struct envelope e;
+	if (!scan_envelope(line, n, &e)) return false;
+	if (span_equals(e.type, "control_response")) return own_answer(p, &e);
+	if (p->state != OVER) on_event(p, (struct span){line, n});
+	return true;
+}
+
+/* --- Bytes both ways -----------------------------------------------------------------------------------------------
+ */
+
+/* What of the SDK's lines the shim must know: that a prompt waits for its result, and that it has a uuid. */
+static void watch_input(struct pump *p, const char *data, size_t n) {
+	const char *end = data + n;
+	while (data < end) {
+		const char *lf = memchr(data, '\n', (size_t)(end - data));
+		bool known = glance_knows(&p->typed) && (p->filter.uuids || !glance_is(&p->typed, "user", NULL));
+		if (!known) glance_feed(&p->typed, data, (size_t)((lf ? lf : end) - data));
+		if (glance_is(&p->typed, "user", NULL)) {
+			p->filter.uuids |= p->typed.has_uuid;
+			p->filter.answered = false;
+			p->waiting = true;
+		}
+		p->mid_line = !lf;
+		if (lf) glance_start(&p->typed);
+		data = lf ? lf + 1 : end;
+	}
+}
+
+static void read_input(struct pump *p) {
+	char *room = sink_room(&p->up, BLOCK);
+	ssize_t n = room ? fd_read(STDIN_FILENO, room, BLOCK) : -1;
+	if (n < 0 && errno == EAGAIN) return;
+	if (n <= 0) {
+		p->input_over = true;
+		return;
+	}
+	watch_input(p, room, (size_t)n);
+	sink_commit(&p->up, (size_t)n);
+}
+
+static void half_close(struct pump *p) {
+	if (!p->input_over || p->half_closed || sink_pending(&p->up)) return;
+	shutdown(p->sock, SHUT_WR);
+	p->half_closed = true;
+}
+
+/* The connection has ended. Says how, unless the child's own end was told before. */
+static void hung_up(struct pump *p) {
+	if (p->state == STOPPING && p->signal != SIGINT) {
+		finish(p, 128 + p->signal);
+		return;
+	}
+	bool asked = p->half_closed || p->state == STOPPING;
+	bool clean = p->child_exited || (asked && !p->o->own && !(p->waiting && !p->filter.answered));
+	bool cut_off = p->shutting_down && !asked && p->code == 0;
+	if (!p->child_exited) p->code = p->filter.last_error ? 1 : 0;
+	if (clean && !cut_off) {
+		finish(p, p->code);
+		return;
+	}
+	say(p, p->shutting_down ? "the daemon was stopped" : "the daemon closed the connection (did plenumd die?)");
+	finish(p, EXIT_NO_DAEMON);
+}
+
+static void read_daemon(struct pump *p, char *block) {
+	ssize_t n = recv(p->sock, block, BLOCK, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+	if (n <= 0) {
+		hung_up(p);
+		return;
+	}
+	filter_feed(&p->filter, block, (size_t)n);
+}
+
+/* SIGTERM and SIGHUP end the session and say nothing more; SIGINT ends the turn, whose last frames still come. */
+static void on_signal(struct pump *p) {
+	struct signalfd_siginfo info;
+	if (read(p->signals, &info, sizeof info) != sizeof info) return;
+	bool again = p->state == STOPPING;
+	p->signal = (int)info.ssi_signo;
+	p->filter.mute = p->signal != SIGINT;
+	if (again || p->state != RUNNING || (p->half_closed && p->signal != SIGINT)) {
+		finish(p, 128 + p->signal);
+		return;
+	}
+	bool leave = !p->o->own && p->signal != SIGINT;
+	if (p->o->own)
+		request(p, "\"subtype\":\"" PLENUM_STOP "\",\"how\":\"graceful\"");
+	else if (!leave)
+		request(p, "\"subtype\":\"interrupt\"");
+	p->input_over = true;
+	p->state = STOPPING;
+	p->deadline = now_ms() + STOP_WAIT;
+	if (leave) finish(p, 128 + p->signal);
+}
+
+static void on_deadline(struct pump *p) {
+	if (now_ms() < p->deadline) return;
+	p->deadline = INT64_MAX;
+	if (p->state == RETRYING) {
+		attach(p);
+	} else if (p->state == ATTACHING) {
+		say(p, "the daemon does not answer");
+		finish(p, EXIT_NO_DAEMON);
+	} else if (p->child_exited || p->state == STOPPING) {
+		finish(p, p->state == STOPPING ? 128 + p->signal : p->code);
+	}
+}
+
+/* --- The loop ------------------------------------------------------------------------------------------------------
+ */
+
+enum { FD_IN, FD_SOCK, FD_OUT, FD_ERR, FD_SIGNAL, FD_N };
+
+static void watch(struct pollfd *slot, int fd, short events) {
+	*slot = (struct pollfd){.fd = events ? fd : -1, .events = events};
+}
+
+static void prepare(struct pump *p, struct pollfd *fds) {
+	bool reads_in = p->state == RUNNING && !p->input_over && !sink_pending(&p->up);
+	short sock = (short)((sink_pending(&p->out) ? 0 : POLLIN) | (sink_pending(&p->up) ? POLLOUT : 0));
+	watch(&fds[FD_IN], STDIN_FILENO, reads_in ? POLLIN : 0);
+	watch(&fds[FD_SOCK], p->sock, sock);
+	watch(&fds[FD_OUT], p->out.fd, sink_pending(&p->out) ? POLLOUT : 0);
+	watch(&fds[FD_ERR], p->err.fd, sink_pending(&p->err) ? POLLOUT : 0);
+	watch(&fds[FD_SIGNAL], p->signals, POLLIN);
+}
+
+static int patience(const struct pump *p) {
+	if (p->deadline == INT64_MAX) return -1;
+	return (int)MAX((int64_t)0, MIN(p->deadline - now_ms(), (int64_t)ATTACH_WAIT));
+}
+
+static void turn(struct pump *p, char *block) {
+	struct pollfd fds[FD_N];
+	prepare(p, fds);
+	if (poll(fds, FD_N, patience(p)) < 0) return;
+	if (fds[FD_SIGNAL].revents) on_signal(p);
+	if (fds[FD_IN].revents && p->state == RUNNING) read_input(p);
+	if (fds[FD_OUT].revents) sink_flush(&p->out);
+	if (fds[FD_ERR].revents) sink_flush(&p->err);
+	if (fds[FD_SOCK].revents & ~POLLOUT && p->state != OVER && !sink_pending(&p->out)) {
+		read_daemon(p, block);
+		sink_flush(&p->out);
+	}
+	sink_flush(&p->up);
+	half_close(p);
+	if (p->state != OVER) on_deadline(p);
+}
+
+/* What the SDK has not taken yet; a signal ends the wait. */
+static void drain(struct pump *p) {
+	while (sink_pending(&p->out) || sink_pending(&p->err)) {
+		struct pollfd fds[FD_N];
+		prepare(p, fds);
+		fds[FD_IN].fd = fds[FD_SOCK].fd = -1;
+		if (poll(fds, FD_N, p->signal ? 100 : -1) == 0) return;
+		if (fds[FD_SIGNAL].revents) {
+			on_signal(p);
+			return;
+		}
+		if (fds[FD_OUT].revents) sink_flush(&p->out);
+		if (fds[FD_ERR].revents) sink_flush(&p->err);
+	}
+}
+
+static bool prepare_signals(struct pump *p) {
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	p->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return p->signals >= 0;
+}
+
+int pump_run(const struct options *o) {
+	struct pump p = {.o = o, .signals = -1, .deadline = INT64_MAX, .resume_until = now_ms() + RESUME_WAIT};
+	p.sock = attach_connect(&p.foreign);
+	if (p.sock < 0) return EXIT_NO_DAEMON;
+	char *block = malloc(BLOCK);
+	if (!block || !prepare_signals(&p)) return 1;
+	sink_init(&p.up, p.sock, REQUEST_MAX + BLOCK);
+	sink_init(&p.out, STDOUT_FILENO, FILTER_HELD + 2 * BLOCK);
+	sink_init(&p.err, STDERR_FILENO, STDERR_MAX);
+	filter_init(&p.filter, o, &p.out);
+	p.filter.mine = on_line;
+	p.filter.ctx = &p;
+	attach(&p);
+	while (p.state != OVER) turn(&p, block);
+	drain(&p);
+	filter_free(&p.filter);
+	sink_free(&p.up);
+	sink_free(&p.out);
+	sink_free(&p.err);
+	free(block);
+	close(p.signals);
+	close(p.sock);
+	return p.code;
+}

@@ -1,0 +1,416 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""plenum-shim against a stand-in for the daemon. Usage: test_shim.py PLENUM_SHIM"""
+import json
+import os
+import stat
+import sys
+import threading
+import time
+import unittest
+
+from standin import STREAM, Place, signal
+
+SHIM = ""
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.place = Place(SHIM)
+        self.addCleanup(self.place.destroy)
+
+    def start(self, *args, answer=None, **env):
+        """A shim that is attached: (shim, daemon's end, what it asked)."""
+        shim = self.place.shim(*args, **env)
+        peer = self.place.accept()
+        asked = peer.attach(**(answer or {}))
+        return shim, peer, asked
+
+    def start_running(self, *args, **env):
+        """The same, when the shim is known to have read the answer."""
+        shim, peer, asked = self.start(*args, **env)
+        peer.send({"type": "keep_alive"})
+        shim.read()
+        return shim, peer
+
+
+class Attach(Case):
+    def test_argv_env_and_cwd_are_the_sdks(self):
+        args = ["--model=x", "--system-prompt", '--odd "\u00e9\n', "--permission-prompt-tool", "stdio"]
+        shim = self.place.shim(*args, cwd="/", FOO='a="b"\n', PLENUM_PROFILE="fake", PLENUM_NAME="me", PLENUM_X="y")
+        asked = self.place.accept().attach()
+        self.assertEqual(asked["argv"], STREAM + args)
+        self.assertEqual(asked["env"]["FOO"], 'a="b"\n')
+        self.assertFalse([k for k in asked["env"] if k.startswith("PLENUM_")])
+        self.assertEqual(
+            {k: asked[k] for k in ("env_only", "cwd", "profile", "name", "role", "replay", "on_lag", "quiet", "stderr")},
+            {"env_only": True, "cwd": "/", "profile": "fake", "name": "me", "role": "driver", "replay": "none",
+             "on_lag": "wait", "quiet": True, "stderr": True},
+        )
+        self.assertNotIn("session", asked)
+        self.assertTrue(asked["ephemeral"])
+        shim.kill(signal.SIGKILL)
+
+    def test_flags_say_what_is_left_out(self):
+        plain = self.start()[2]
+        self.assertEqual([plain[k] for k in ("approve", "deny_asks", "partial", "echo")], [False, True, False, False])
+        full = self.start("--permission-prompt-tool=stdio", "--include-partial-messages", "--replay-user-messages",
+                          "--await-initialize", "--resume=abc", "--fork-session")[2]
+        self.assertEqual([full[k] for k in ("approve", "partial", "echo", "raw_init", "resume", "fork")],
+                         [True, True, True, True, "abc", True])
+        self.assertNotIn("deny_asks", full)
+
+    def test_values_that_look_like_flags_are_values(self):
+        asked = self.start("--system-prompt", "--include-partial-messages", "--resume", "--model", "x")[2]
+        self.assertFalse(asked["partial"])
+        self.assertNotIn("resume", asked)
+
+    def test_sdk_servers_of_mcp_config(self):
+        config = {"mcpServers": {"a\"b": {"type": "sdk", "name": "a"}, "web": {"type": "http", "url": "x"}}}
+        other = {"mcpServers": {"c": {"type": "sdk"}}}
+        asked = self.start("--mcp-config", json.dumps(config), "/no/file.json", "--mcp-config=" + json.dumps(other))[2]
+        self.assertEqual(asked["mcp_servers"], ['a"b', "c"])
+        self.assertEqual(self.start("--mcp-config", '{"mcpServers":{"x":{"type":"sdk"')[2]["mcp_servers"], [])
+
+    def test_named_and_kept_sessions_do_not_end_with_the_shim(self):
+        named = self.start(PLENUM_SESSION="work")[2]
+        self.assertEqual((named["session"], named["ephemeral"]), ("work", False))
+        self.assertNotIn("deny_asks", named)
+        kept = self.start(PLENUM_KEEP="1")[2]
+        self.assertNotIn("session", kept)
+        self.assertFalse(kept["ephemeral"])
+
+    def test_options_without_effect_are_named(self):
+        shim, peer, _ = self.start("--model=x", PLENUM_SESSION="work", answer={"session": "work", "ignored": ["--model=x"]})
+        self.assertIn("work already runs; without effect: --model=x", shim.err.line().decode())
+        peer.close()
+
+    def test_nothing_of_stdin_passes_before_the_answer(self):
+        shim = self.place.shim()
+        shim.write({"type": "user", "n": 1})
+        peer = self.place.accept()
+        line = peer.read()
+        self.assertTrue(peer.quiet(0.2))
+        peer.answer(line, {"session": "s"})
+        self.assertEqual(peer.read()["n"], 1)
+
+    def test_a_conversation_in_use_is_waited_for(self):
+        shim = self.place.shim("--resume=abc")
+        peer = self.place.accept()
+        for _ in range(2):
+            peer.answer(peer.read(), code="conversation_in_use", error="it is in use")
+        peer.attach()
+        peer.send({"type": "assistant"})
+        self.assertEqual(shim.read()["type"], "assistant")
+
+    def test_a_refusal_is_the_exit(self):
+        shim = self.place.shim()
+        peer = self.place.accept()
+        peer.answer(peer.read(), code="spawn_failed", error="cannot run /no/such: No such file")
+        code, out, err = shim.end()
+        self.assertEqual((code, out), (1, b""))
+        self.assertIn("cannot run /no/such: No such file: spawn_failed", err)
+
+    def test_no_daemon(self):
+        self.place.stop_listening()
+        code, out, err = self.place.shim().end()
+        self.assertEqual((code, out), (69, b""))
+        self.assertIn(self.place.path, err)
+        self.assertIn("systemctl --user start", err)
+
+
+class Frames(Case):
+    def shown(self, lines, *args, typed=(), **env):
+        shim, peer, _ = self.start(*args, **env)
+        shim.write(*typed)
+        for _ in typed:
+            peer.read()
+        sender = threading.Thread(target=lambda: (peer.send(*lines), peer.exited()))
+        sender.start()
+        code, out, err = shim.end()
+        sender.join()
+        self.assertEqual((code, err), (0, ""))
+        return out.splitlines()
+
+    STATE = b'{"type":"system","subtype":"session_state_changed","state":"idle","uuid":"u"}'
+    DELTA = b'{"type":"stream_event","event":{}}'
+    MIRROR = b'{"type":"transcript_mirror","filePath":"x","entries":[]}'
+    BUSY = b'{"type":"system","subtype":"status","status":"requesting","uuid":"u"}'
+    MODE = b'{"type":"system","subtype":"status","status":null,"permissionMode":"plan"}'
+    LIFE = b'{"type":"command_lifecycle","command_uuid":"c","state":"queued"}'
+    EVENT = b'{"type":"system","subtype":"plenum_event","event":"attached"}'
+    RESULT = b'{"duration_ms":1,"is_error":false,"result":"{\\"type\\":\\"stream_event\\"}","type":"result"}'
+    ALL = [STATE, DELTA, MIRROR, BUSY, MODE, LIFE, EVENT, RESULT]
+
+    def test_what_was_not_asked_for_is_left_out(self):
+        self.assertEqual(self.shown([l + b"\n" for l in self.ALL]), [self.MODE, self.RESULT])
+
+    def test_what_was_asked_for_comes(self):
+        shown = self.shown([l + b"\n" for l in self.ALL], "--include-partial-messages", "--session-mirror",
+                           typed=[{"type": "user", "message": {"role": "user"}, "uuid": "c"}],
+                           CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS="1")
+        self.assertEqual(shown, [l for l in self.ALL if l != self.EVENT])
+
+    def test_state_events_for_the_sdk_alone_carry_its_mark(self):
+        marked = self.STATE[:-1] + b',"sdk_host_only":true}'
+        self.assertEqual(self.shown([self.STATE + b"\n", marked + b"\n"], CLAUDE_CODE_SDK_READS_SESSION_STATE="1"),
+                         [marked, marked])
+
+    def test_lines_in_pieces_stay_whole(self):
+        shim, peer, _ = self.start()
+        for byte in b"".join(l + b"\n" for l in self.ALL):
+            peer.send(bytes([byte]))
+        peer.exited()
+        self.assertEqual(shim.end()[1].splitlines(), [self.MODE, self.RESULT])
+
+    def test_odd_lines_pass_as_they_are(self):
+        odd = [b"", b"[1]", b"not json", b'{"n":1e999,"s":"\\ud800\\u0000"}', b'{"a":{"type":"stream_event"},"type":"x"}',
+               b'{"type" : "assistant" , "z" : [ "]}" , "\\"" ] }', b'{"text":"' + b"\\\\" * 600000 + b'","type":"assistant"}',
+               b'{"text":"' + b"y" * 1500000 + b'","type":"stream_event"}']
+        self.assertEqual(self.shown([l + b"\n" for l in odd]), odd)
+
+    def test_answers_of_the_sdk_pass_and_ours_do_not(self):
+        shim, peer, _ = self.start()
+        shim.write({"type": "control_request", "request_id": "r", "request": {"subtype": "initialize"}})
+        peer.answer(peer.read(), {"commands": []})
+        self.assertEqual(shim.read()["response"]["request_id"], "r")
+
+
+class Flow(Case):
+    BIG = b'{"type":"user","message":{"role":"user","content":"' + b"x" * (64 * 1024 * 1024 - 100) + b'"}}\n'
+
+    def peak(self, shim):
+        with open("/proc/%d/status" % shim.process.pid) as f:
+            return int([l for l in f if l.startswith("VmHWM")][0].split()[1])
+
+    def test_a_huge_line_from_the_agent(self):
+        shim, peer, _ = self.start()
+        pid = os.fork()
+        if pid == 0:
+            peer.send(self.BIG, b'{"type":"result","is_error":false}\n')
+            os._exit(0)
+        self.assertEqual(len(shim.out.line()) + 1, len(self.BIG))
+        self.assertEqual(shim.read()["type"], "result")
+        self.assertLess(self.peak(shim), 8 * 1024)
+        os.waitpid(pid, 0)
+
+    def test_a_huge_line_from_the_sdk(self):
+        shim, peer, _ = self.start()
+        pid = os.fork()
+        if pid == 0:
+            shim.write(self.BIG)
+            os._exit(0)
+        self.assertEqual(len(peer.line()) + 1, len(self.BIG))
+        self.assertLess(self.peak(shim), 8 * 1024)
+        os.waitpid(pid, 0)
+
+    def test_input_passes_while_stdout_is_not_read(self):
+        shim, peer, _ = self.start()
+        peer.sock.setblocking(False)
+        try:
+            while True:
+                peer.sock.send(b'{"type":"assistant","x":"%s"}\n' % (b"y" * 3000))
+        except BlockingIOError:
+            peer.sock.setblocking(True)
+        shim.write({"type": "control_request", "request_id": "i", "request": {"subtype": "interrupt"}})
+        self.assertEqual(peer.read()["request_id"], "i")
+
+    def test_a_last_line_without_lf_and_the_half_close(self):
+        shim, peer, _ = self.start()
+        shim.write(b'{"type":"user","a":1}\n{"type":"user","a":2}')
+        shim.eof()
+        self.assertEqual(peer.rest(), b'{"type":"user","a":1}\n{"type":"user","a":2}')
+        peer.send({"type": "result", "is_error": False})
+        self.assertEqual(shim.read()["type"], "result")
+        peer.exited()
+        self.assertEqual(shim.end()[0], 0)
+
+    def test_stdout_that_nobody_reads_any_more(self):
+        shim, peer, _ = self.start()
+        shim.process.stdout.close()
+        peer.send(*[{"type": "assistant"}] * 100)
+        shim.write({"type": "user", "n": 1})
+        self.assertEqual(peer.read()["n"], 1)
+        peer.exited(status=3)
+        self.assertEqual(shim.process.wait(20), 3)
+
+    def test_started_fast(self):
+        best = 1.0
+        for _ in range(5):
+            began = time.monotonic()
+            self.start()
+            best = min(best, time.monotonic() - began)
+        self.assertLess(best, 0.1)  # a loaded machine; alone it is 3 ms, most of it Python's own
+
+
+class Ends(Case):
+    def test_the_childs_exit_is_ours(self):
+        for status, number, expected in ((0, 0, 0), (1, 0, 1), (7, 0, 7), (0, 9, 137)):
+            shim, peer, _ = self.start()
+            shim.eof()
+            peer.rest()
+            peer.exited(status, number)
+            self.assertEqual(shim.end()[0], expected)
+
+    def test_stderr_comes_live_and_once(self):
+        shim, peer, _ = self.start()
+        peer.event("stderr", data="first\nhalf ")
+        self.assertEqual(shim.err.line(), b"first")
+        peer.event("stderr", data='\u00e9 "q"\n')
+        peer.exited(1, stderr=["first", "half"])
+        self.assertEqual(shim.end(), (1, b"", 'half \u00e9 "q"\n'))
+
+    def test_last_words_where_none_came_live(self):
+        shim, peer, _ = self.start()
+        peer.exited(1, stderr=["No conversation found", "bye"], wanted=False)
+        self.assertEqual(shim.end(), (1, b"", "No conversation found\nbye\n"))
+
+    def test_a_named_session_ends_by_its_last_result(self):
+        for error, expected in ((False, 0), (True, 1)):
+            shim, peer, _ = self.start(PLENUM_SESSION="w")
+            shim.write({"type": "user", "message": {"role": "user", "content": "x"}})
+            shim.eof()
+            peer.rest()
+            peer.send(b'{"is_error":%s,"x":{"is_error":0},"type":"result"}\n' % (b"true" if error else b"false"))
+            peer.close()
+            self.assertEqual(shim.end()[0], expected)
+
+    def test_sleep_is_no_end_and_a_crash_is(self):
+        shim, peer, _ = self.start(PLENUM_SESSION="w")
+        peer.event("child_exited", status=0, signal=0, stderr=[], wanted=True)
+        peer.send({"type": "assistant"})
+        self.assertEqual(shim.read()["type"], "assistant")
+        peer.event("child_exited", status=0, signal=11, stderr=["boom"], wanted=False)
+        code, _, err = shim.end()
+        self.assertEqual((code, err), (139, "boom\n"))
+
+    def test_a_daemon_that_dies_is_not_success(self):
+        for env, eof, sent in (({}, False, []), ({}, True, []), ({"PLENUM_SESSION": "w"}, False, []),
+                               ({"PLENUM_SESSION": "w"}, True, [{"type": "user"}])):
+            shim, peer, _ = self.start(**env)
+            shim.write(*sent)
+            if eof:
+                shim.eof()
+                peer.rest()
+            for _ in sent if not eof else []:
+                peer.read()
+            peer.close()
+            code, out, err = shim.end()
+            self.assertEqual((code, out), (69, b""))
+            self.assertIn("did plenumd die?", err)
+
+    def test_a_daemon_that_is_stopped(self):
+        shim, peer, _ = self.start()
+        peer.event("shutting_down")
+        peer.exited(0)
+        code, _, err = shim.end()
+        self.assertEqual(code, 69)
+        self.assertIn("the daemon was stopped", err)
+
+    def test_a_line_that_the_cli_would_die_of(self):
+        shim, peer, _ = self.start()
+        shim.write(b"{not json\n")
+        peer.line()
+        peer.event("error", code="bad_line", error="not JSON at byte 1", line=2)
+        code, _, err = shim.end()
+        self.assertEqual(code, 1)
+        self.assertIn("not JSON at byte 1: bad_line", err)
+
+    def test_sigterm_stops_an_own_session(self):
+        shim, peer = self.start_running()
+        shim.write(b'{"half":')
+        shim.kill(signal.SIGTERM)
+        data = peer.rest()
+        stop = json.loads(data.split(b"\n")[-2])["request"]
+        self.assertEqual(stop, {"subtype": "plenum_stop", "how": "graceful"})
+        peer.send({"type": "result", "is_error": True})
+        peer.event("stderr", data="bye\n")
+        peer.exited(0)
+        self.assertEqual(shim.end(), (143, b"", "bye\n"))
+
+    def test_sigterm_leaves_a_named_session(self):
+        shim, peer = self.start_running(PLENUM_SESSION="w")
+        shim.kill(signal.SIGTERM)
+        self.assertEqual(shim.end()[0], 143)
+        self.assertEqual(peer.rest(), b"")
+
+    def test_sigterm_does_not_wait_for_ever(self):
+        shim, peer = self.start_running()
+        shim.kill(signal.SIGTERM)
+        peer.rest()
+        shim.kill(signal.SIGTERM)
+        self.assertEqual(shim.end()[0], 143)
+
+    def test_sigterm_while_attaching(self):
+        shim = self.place.shim()
+        self.place.accept().read()
+        shim.kill(signal.SIGTERM)
+        self.assertEqual(shim.end()[0], 143)
+
+    def test_sigterm_while_nobody_reads(self):
+        shim, peer = self.start_running()
+        peer.sock.setblocking(False)
+        try:
+            while True:
+                peer.sock.send(b'{"type":"assistant","x":"%s"}\n' % (b"y" * 3000))
+        except BlockingIOError:
+            pass
+        peer.close()
+        shim.kill(signal.SIGTERM)
+        self.assertEqual(shim.process.wait(20), 143)
+
+    def test_sigint_ends_the_turn_and_shows_its_end(self):
+        shim, peer = self.start_running()
+        shim.kill(signal.SIGINT)
+        peer.answer(json.loads(peer.rest().split(b"\n")[0]))
+        peer.send({"type": "result", "is_error": True})
+        peer.exited(0)
+        code, out, _ = shim.end()
+        self.assertEqual((code, json.loads(out)["type"]), (0, "result"))
+
+
+class RealCli(Case):
+    def script(self, folder, name, text):
+        path = os.path.join(self.place.dir, folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write("#!/bin/sh\n" + text)
+        os.chmod(path, stat.S_IRWXU)
+        return path
+
+    def run_shim(self, *args, **env):
+        self.place.stop_listening()
+        return self.place.shim(*args, stream=False, **env).end()
+
+    def test_version_is_the_real_clis_own(self):
+        cli = self.script("a", "claude", 'echo "2.1.332 (Claude Code) $*"\nexit 4\n')
+        for flag in ("-v", "--version"):
+            self.assertEqual(self.run_shim(flag, PLENUM_CLAUDE=cli), (4, b"2.1.332 (Claude Code) %s\n" % flag.encode(), ""))
+
+    def test_found_in_path_behind_ourselves(self):
+        self.script("b", "claude", "echo real\n")
+        os.mkdir(os.path.join(self.place.dir, "a"))
+        os.symlink(SHIM, os.path.join(self.place.dir, "a", "claude"))
+        path = ":".join(os.path.join(self.place.dir, d) for d in ("a", "b"))
+        self.assertEqual(self.run_shim("-v", PATH=path), (0, b"real\n", ""))
+
+    def test_everything_that_is_no_stream_goes_there(self):
+        cli = self.script("a", "claude", 'echo "$@"\n')
+        for args in (["-p", "hello"], ["mcp", "list"], ["--output-format", "stream-json", "--verbose", "-p", "x"], []):
+            self.assertEqual(self.run_shim(*args, PLENUM_CLAUDE=cli)[:2], (0, " ".join(args).encode() + b"\n"))
+
+    def test_none_there(self):
+        code, _, err = self.run_shim("-v", PATH=self.place.dir)
+        self.assertEqual(code, 127)
+        self.assertIn("PLENUM_CLAUDE", err)
+
+    def test_a_script_around_ourselves_is_no_endless_loop(self):
+        cli = self.script("a", "claude", 'exec "%s" "$@"\n' % SHIM)
+        code, _, err = self.run_shim("-v", PLENUM_CLAUDE=cli)
+        self.assertEqual(code, 126)
+        self.assertIn("leads back to plenum-shim", err)
+
+
+if __name__ == "__main__":
+    SHIM = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=1)
