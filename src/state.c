@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+#include "state.h"
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/paths.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define FILE_NAME "sessions.json"
+#define NEW_NAME "sessions.json.new"
+#define LOCK_NAME "lock"
+#define FILE_MAX ((size_t)256 * 1024 * 1024)
+
+struct state {
+	char *dir;
+	int dir_fd, lock_fd;
+};
+
+PRINTF_LIKE(2, 3) static bool fail(char *error, const char *fmt, ...) {
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(error, STATE_ERROR_MAX, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+/* --- The folder and its lock ------------------------------------------------------------------------------------- */
+
+static bool make_folders(const char *dir, char *error) {
+	_cleanup_free_ char *path = strdup(dir);
+	if (!path) return fail(error, "out of memory");
+	for (char *p = path; p && *p;) {
+		p = strchr(p + 1, '/');
+		if (p) *p = 0;
+		if (mkdir(path, 0700) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
+			return fail(error, "cannot make the folder %s: %s", path, strerror(errno));
+		if (p) *p = '/';
+	}
+	return true; /* open() says the rest */
+}
+
+static int open_folder(const char *dir, char *error) {
+	struct stat st;
+	if (!make_folders(dir, error)) return -1;
+	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		fail(error, "cannot open the folder %s: %s; name another with state_dir", dir, strerror(errno));
+		return -1;
+	}
+	if (st.st_uid != geteuid()) {
+		fail(error, "the folder %s belongs to uid %u, not to uid %u: name another with state_dir", dir, st.st_uid,
+			 geteuid());
+		return -1;
+	}
+	if ((st.st_mode & 077) && fchmod(fd, 0700) < 0) {
+		fail(error, "the folder %s is open to others and cannot be closed: %s", dir, strerror(errno));
+		return -1;
+	}
+	int result = fd;
+	fd = -1;
+	return result;
+}
+
+static void name_holder(int fd, const char *dir, char *error) {
+	char pid[24] = "";
+	ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
+	pid[n > 0 ? strspn(pid, "0123456789") : 0] = 0;
+	fail(error, "another plenumd%s%s uses the folder %s: stop it, or name another folder with state_dir",
+		 *pid ? " with pid " : "", pid, dir);
+}
+
+static int take_lock(int dir_fd, const char *dir, char *error) {
+	_cleanup_close_ int fd = openat(dir_fd, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0) {
+		fail(error, "cannot open %s/" LOCK_NAME ": %s", dir, strerror(errno));
+		return -1;
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno == EWOULDBLOCK)
+			name_holder(fd, dir, error);
+		else
+			fail(error, "cannot lock %s/" LOCK_NAME ": %s", dir, strerror(errno));
+		return -1;
+	}
+	if (ftruncate(fd, 0) == 0) dprintf(fd, "%d\n", (int)getpid()); /* for the message alone: a full disk is no harm */
+	int result = fd;
+	fd = -1;
+	return result;
+}
+
+static bool open_both(const char *dir, int *dir_fd, int *lock_fd, char *error) {
+	*dir_fd = open_folder(dir, error);
+	if (*dir_fd < 0) return false;
+	*lock_fd = take_lock(*dir_fd, dir, error);
+	if (*lock_fd >= 0) return true;
+	close(*dir_fd);
+	return false;
+}
+
+struct state *state_open(const char *dir, char *error) {
+	*error = 0;
+	struct state *s = calloc(1, sizeof *s);
+	char *own = dir ? strdup(dir) : path_state_dir();
+	if (!s || !own) {
+		fail(error, "no folder for the table of sessions: set HOME, XDG_STATE_HOME or state_dir");
+	} else if (open_both(own, &s->dir_fd, &s->lock_fd, error)) {
+		s->dir = own;
+		return s;
+	}
+	free(own);
+	free(s);
+	return NULL;
+}
+
+void state_close(struct state *s) {
+	if (!s) return;
+	close(s->lock_fd);
+	close(s->dir_fd);
+	free(s->dir);
+	free(s);
+}
+
+const char *state_dir(const struct state *s) {
+	return s->dir;
+}
+
+/* Somebody removed the folder while we ran: make it again, with its lock. */
+static bool reopen(struct state *s, char *error) {
+	int dir_fd, lock_fd;
+	if (!open_both(s->dir, &dir_fd, &lock_fd, error)) return false;
+	close(s->dir_fd);
+	close(s->lock_fd);
+	s->dir_fd = dir_fd;
+	s->lock_fd = lock_fd;
+	return true;
+}
+
+/* --- To JSON ----------------------------------------------------------------------------------------------------- */
+
+static bool is_utf8(const char *text, size_t n) {
+	for (size_t i = 0, len; i < n; i += len)
+		if (!(len = str_utf8(text + i, n - i))) return false;
+	return true;
+}
+
+static json_t *to_hex(const char *text, size_t n) {
+	_cleanup_free_ char *hex = malloc(2 * n + 1);
+	if (!hex) return NULL;
+	for (size_t i = 0; i < n; i++) sprintf(hex + 2 * i, "%02x", (unsigned char)text[i]);
+	return json_pack("{s:s}", "hex", hex);
+}
+
+static json_t *to_text(const char *text) {
+	size_t n = text ? strlen(text) : 0;
+	if (!text) return json_null();
+	return is_utf8(text, n) ? json_stringn(text, n) : to_hex(text, n);
+}
+
+static json_t *to_list(char *const *v, size_t n) {
+	json_t *list = json_array();
+	for (size_t i = 0; i < n; i++)
+		if (json_array_append_new(list, to_text(v[i])) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	return list;
+}
+
+static json_t *to_session(const struct state_session *s) {
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:I, s:I, s:I, s:I}", "name", to_text(s->name), "profile",
+		to_text(s->profile), "cwd", to_text(s->cwd), "conversation_id", to_text(s->conversation_id), "previous_id",
+		to_text(s->previous_id), "args", to_list(s->args, s->n_args), "env", to_list(s->env, s->n_env), "uid",
+		(json_int_t)s->uid, "env_only", (int)s->env_only, "child_pid", (json_int_t)s->child_pid, "child_start",
+		(json_int_t)s->child_start, "created_ms", (json_int_t)s->created_ms, "used_ms", (json_int_t)s->used_ms);
+}
+
+static char *to_table(const struct state_session *all, size_t n) {
+	json_auto_t *sessions = json_array();
+	for (size_t i = 0; i < n; i++)
+		if (json_array_append_new(sessions, to_session(&all[i])) < 0) return NULL;
+	json_auto_t *table = json_pack("{s:i, s:O}", "version", STATE_VERSION, "sessions", sessions);
+	return table ? json_dumps(table, JSON_INDENT(1)) : NULL;
+}
+
+/* --- Writing ----------------------------------------------------------------------------------------------------- */
+
+static int write_new(int dir_fd, const char *text) {
+	_cleanup_close_ int fd = openat(dir_fd, NEW_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0) return -1;
+	if (fd_write_all(fd, text, strlen(text)) < 0 || fd_write_all(fd, "\n", 1) < 0 || fsync(fd) < 0) return -1;
+	int closing = fd;
+	fd = -1;
+	return close(closing);
+}
+
+static int replace(int dir_fd, const char *text) {
+	if (write_new(dir_fd, text) < 0 || renameat(dir_fd, NEW_NAME, dir_fd, FILE_NAME) < 0) {
+		int saved = errno;
+		unlinkat(dir_fd, NEW_NAME, 0);
+		errno = saved;
+		return -1;
+	}
+	fsync(dir_fd); /* the rename is done; some file systems know no fsync of a folder */
+	return 0;
+}
+
+bool state_save(struct state *s, const struct state_session *all, size_t n, char *error) {
+	*error = 0;
+	_cleanup_free_ char *text = to_table(all, n);
+	if (!text) return fail(error, "cannot write the table of sessions: out of memory");
+	if (replace(s->dir_fd, text) == 0) return true;
+	if (errno == ENOENT && reopen(s, error) && replace(s->dir_fd, text) == 0) return true;
+	if (*error) return false;
+	return fail(error, "cannot write %s/" FILE_NAME ": %s; the table of before is kept", s->dir, strerror(errno));
+}
+
+/* --- From JSON --------------------------------------------------------------------------------------------------- */
+
+static int hex_digit(char c) {
+	const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c) : NULL;
+	return at ? (int)(at - digits) : -1;
+}
+
+static char *from_hex(const char *hex) {
+	size_t n = strlen(hex) / 2;
+	char *text = malloc(n + 1);
+	for (size_t i = 0; text && i < n; i++) {
+		int high = hex_digit(hex[2 * i]), low = hex_digit(hex[2 * i + 1]);
+		if (high < 0 || low < 0 || (!high && !low)) {
+			free(text);
+			return NULL;
+		}
+		text[i] = (char)(high << 4 | low);
+	}
+	if (text) text[n] = 0;
+	return text;
+}
+
+/* Absent and null are none. */
+static bool from_text(const json_t *value, char **text) {
+	if (!value || json_is_null(value)) return true;
+	const char *hex = json_string_value(json_object_get(value, "hex"));
+	*text = hex ? from_hex(hex) : str_dup(json_string_value(value));
+	return *text != NULL;
+}
+
+static bool from_list(const json_t *value, char ***v, size_t *n) {
+	if (!value || json_is_null(value)) return true;
+	if (!json_is_array(value)) return false;
+	*v = calloc(json_array_size(value) + 1, sizeof **v);
+	if (!*v) return false;
+	for (size_t i = 0; i < json_array_size(value); i++) {
+		if (!from_text(json_array_get(value, i), &(*v)[i]) || !(*v)[i]) return false;
+		*n = i + 1;
+	}
+	return true;
+}
+
+static bool from_number(const json_t *object, const char *key, int64_t min, int64_t max, int64_t *n) {
+	const json_t *value = json_object_get(object, key);
+	*n = json_integer_value(value);
+	return !value || (json_is_integer(value) && *n >= min && *n <= max);
+}
+
+static bool from_numbers(const json_t *j, struct state_session *s) {
+	int64_t uid, pid, start;
+	bool ok = from_number(j, "uid", 0, UINT32_MAX, &uid) && from_number(j, "child_pid", 0, INT32_MAX, &pid) &&
+			  from_number(j, "child_start", 0, INT64_MAX, &start) &&
+			  from_number(j, "created_ms", INT64_MIN, INT64_MAX, &s->created_ms) &&
+			  from_number(j, "used_ms", INT64_MIN, INT64_MAX, &s->used_ms);
+	if (!ok || !json_object_get(j, "uid")) return false;
+	s->uid = (uid_t)uid;
+	s->child_pid = (pid_t)pid;
+	s->child_start = (uint64_t)start;
+	return true;
+}
+
+static bool from_session(const json_t *j, struct state_session *s) {
+	s->env_only = json_is_true(json_object_get(j, "env_only"));
+	return json_is_object(j) && from_numbers(j, s) && from_text(json_object_get(j, "name"), &s->name) &&
+		   from_text(json_object_get(j, "profile"), &s->profile) && from_text(json_object_get(j, "cwd"), &s->cwd) &&
+		   from_text(json_object_get(j, "conversation_id"), &s->conversation_id) &&
+		   from_text(json_object_get(j, "previous_id"), &s->previous_id) &&
+		   from_list(json_object_get(j, "args"), &s->args, &s->n_args) &&
+		   from_list(json_object_get(j, "env"), &s->env, &s->n_env) && s->name && *s->name && s->profile;
+}
+
+static void free_list(char **v) {
+	for (char **p = v; p && *p; p++) free(*p);
+	free(v);
+}
+
+static void session_free(struct state_session *s) {
+	free(s->name);
+	free(s->profile);
+	free(s->cwd);
+	free(s->conversation_id);
+	free(s->previous_id);
+	free_list(s->args);
+	free_list(s->env);
+}
+
+/* --- Reading ----------------------------------------------------------------------------------------------------- */
+
+static char *read_file(int dir_fd, size_t *n) {
+	_cleanup_close_ int fd = openat(dir_fd, FILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) < 0) return NULL;
+	struct buf b = BUF_INIT(FILE_MAX);
+	for (;;) {
+		if (!buf_reserve(&b, 65536)) break;
+		ssize_t r = fd_read(fd, b.data + b.len, 65536);
+		if (r == 0) return buf_steal(&b, n);
+		if (r < 0) break;
+		b.len += (size_t)r;
+	}
+	int saved = b.failed ? EFBIG : errno;
+	buf_free(&b);
+	errno = saved;
+	return NULL;
+}
+
+/* Keeps a file that was not understood under another name; `copy` leaves it where it is, too (part of it was good). */
+static bool set_aside(struct state *s, const char *why, bool copy, char *error) {
+	char name[80], stamp[32];
+	time_t now = time(NULL);
+	struct tm tm;
+	strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
+	int rc = -1;
+	for (int i = 0; i < 100 && rc < 0; i++) {
+		snprintf(name, sizeof name, i ? FILE_NAME ".damaged-%s-%d" : FILE_NAME ".damaged-%s", stamp, i);
+		rc = copy ? linkat(s->dir_fd, FILE_NAME, s->dir_fd, name, 0)
+				  : renameat2(s->dir_fd, FILE_NAME, s->dir_fd, name, RENAME_NOREPLACE);
+		if (rc < 0 && errno == EINVAL) rc = renameat(s->dir_fd, FILE_NAME, s->dir_fd, name);
+		if (rc < 0 && errno != EEXIST) break;
+	}
+	if (rc < 0)
+		return fail(error, "%s/" FILE_NAME " is damaged (%s) and cannot be set aside: %s", s->dir, why,
+					strerror(errno));
+	fail(error, "%s/" FILE_NAME " is damaged (%s); it is kept as %s/%s", s->dir, why, s->dir, name);
+	return true;
+}
+
+static int show_all(const json_t *sessions, bool (*each)(void *, const struct state_session *), void *arg, int *bad) {
+	int taken = 0;
+	bool more = true;
+	*bad = 0;
+	for (size_t i = 0; more && i < json_array_size(sessions); i++) {
+		struct state_session one = {0};
+		if (from_session(json_array_get(sessions, i), &one))
+			taken += more = each(arg, &one);
+		else
+			++*bad;
+		session_free(&one);
+	}
+	return taken;
+}
+
+static json_t *parse(const char *text, size_t n, char *why, size_t size) {
+	json_error_t e;
+	json_t *table = json_loadb(text, n, JSON_REJECT_DUPLICATES, &e);
+	json_int_t version = json_integer_value(json_object_get(table, "version"));
+	if (!table)
+		snprintf(why, size, "line %d: %s", e.line, e.text);
+	else if (!json_is_array(json_object_get(table, "sessions")) || version < 1)
+		snprintf(why, size, "it is no table of sessions");
+	else if (version > STATE_VERSION)
+		snprintf(why, size, "its version is %lld, from a newer plenumd; this one knows %d", (long long)version,
+				 STATE_VERSION);
+	else
+		return table;
+	json_decref(table);
+	return NULL;
+}
+
+int state_load(struct state *s, bool (*each)(void *, const struct state_session *), void *arg, char *error) {
+	char why[256];
+	size_t n = 0;
+	int bad;
+	*error = 0;
+	_cleanup_free_ char *text = read_file(s->dir_fd, &n);
+	if (!text && errno == ENOENT) return 0;
+	if (!text) return set_aside(s, strerror(errno), false, error) ? 0 : -1;
+	json_auto_t *table = parse(text, n, why, sizeof why);
+	if (!table) return set_aside(s, why, false, error) ? 0 : -1;
+	int taken = show_all(json_object_get(table, "sessions"), each, arg, &bad);
+	if (bad) {
+		snprintf(why, sizeof why, "%d of its sessions cannot be read", bad);
+		set_aside(s, why, true, error);
+	}
+	return taken;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The table of sessions on disk: what is needed to bring a sleeping conversation back after a restart or kill -9, and
+ * to find a child that outlived its daemon. No prompts, no answers, nothing that an agent said.
+ *
+ * One file, sessions.json, in a folder of mode 0700; mode 0600, because the environment that a requester gave may hold
+ * secrets: store only what was given explicitly. It is replaced as a whole: written beside, fsync, rename, fsync of the
+ * folder; so it is the old table or the new one at every moment, also when the disk is full. A file that cannot be
+ * understood is set aside as sessions.json.damaged-TIME, never thrown away and never a reason not to start.
+ *
+ * A lock file in the folder keeps two daemons from sharing it; the lock goes with the process. Strings that are no
+ * UTF-8 (paths) are kept as {"hex":"..."}. Version 1 of the format:
+ *   {"version":1,"sessions":[{"name":...,"profile":...,"cwd":...,"conversation_id":...,"previous_id":...,"args":[...],
+ *    "env":[...],"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,"used_ms":N}, ...]}
+ * Members that are not known are ignored; absent ones are empty.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define STATE_ERROR_MAX 512
+#define STATE_VERSION 1
+
+struct state_session {
+	char *name;            /* never NULL */
+	char *profile;         /* never NULL */
+	char *cwd;             /* NULL: none */
+	char *conversation_id; /* NULL: none yet */
+	char *previous_id;     /* the one before /clear or a fork; NULL: none */
+	char **args;           /* added to the profile's command line */
+	size_t n_args;
+	char **env;            /* NAME=VALUE that the requester gave */
+	size_t n_env;
+	uid_t uid;             /* of the requester */
+	bool env_only;         /* env is the whole environment, nothing of the daemon's own */
+	pid_t child_pid;       /* 0: no child */
+	uint64_t child_start;  /* /proc/PID/stat field 22, in clock ticks since boot; 0: none */
+	int64_t created_ms, used_ms; /* CLOCK_REALTIME */
+};
+
+struct state;
+
+/* dir NULL: $XDG_STATE_HOME/plenum, else ~/.local/state/plenum. The folder is made where it is not there. NULL on
+ * failure: error[0..STATE_ERROR_MAX) says why and what to do. */
+struct state *state_open(const char *dir, char *error);
+void state_close(struct state *s); /* NULL is allowed */
+
+/* Shows every session of the table; the strings are the table's, valid during the call. each() returns false to stop.
+ * Returns how many it took. error is empty, or says what was set aside and where (a warning for the log: the daemon
+ * goes on with what could be read). -1: the file is there, cannot be read and cannot be set aside. */
+int state_load(struct state *s, bool (*each)(void *, const struct state_session *), void *arg, char *error);
+
+/* Replaces the table. False: the old one is still there, error says why. Blocks for an fsync. */
+bool state_save(struct state *s, const struct state_session *all, size_t n, char *error);
+
+const char *state_dir(const struct state *s);

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+#include "state.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char top[64], dir[128], file[160], error[STATE_ERROR_MAX];
+
+static void setup(void) {
+	strcpy(top, "/tmp/plenum-state-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(top));
+	snprintf(dir, sizeof dir, "%s/a/plenum", top);
+	snprintf(file, sizeof file, "%s/sessions.json", dir);
+}
+
+static void teardown(void) {
+	char command[128];
+	snprintf(command, sizeof command, "rm -rf '%s'", top);
+	ck_assert_int_eq(system(command), 0);
+}
+
+static struct state *open_it(void) {
+	struct state *s = state_open(dir, error);
+	ck_assert_msg(s != NULL, "%s", error);
+	return s;
+}
+
+static void put(const char *text, size_t n) {
+	FILE *f = fopen(file, "w");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_uint_eq(fwrite(text, 1, n, f), n);
+	fclose(f);
+}
+
+/* How many files of the folder begin with prefix. */
+static int files(const char *prefix) {
+	DIR *d = opendir(dir);
+	int n = 0;
+	for (struct dirent *e; (e = readdir(d));) n += strncmp(e->d_name, prefix, strlen(prefix)) == 0;
+	closedir(d);
+	return n;
+}
+
+static char name[] = "work", profile[] = "claude", conversation[] = "11111111-2222";
+static char cwd[] = "/home/u/\xe9t\xe9"; /* Latin-1: a path need not be UTF-8 */
+static char arg0[] = "--model", arg1[] = "x \"y\"\n",
+			env0[] = "TOKEN=s\xc3\xa9"
+					 "cret",
+			env1[] = "RAW=\xff\xfe";
+static char *args[] = {arg0, arg1, NULL}, *env[] = {env0, env1, NULL};
+
+static struct state_session sample(void) {
+	return (struct state_session){
+		.name = name,
+		.profile = profile,
+		.cwd = cwd,
+		.conversation_id = conversation,
+		.args = args,
+		.n_args = 2,
+		.env = env,
+		.n_env = 2,
+		.uid = 1000,
+		.env_only = true,
+		.child_pid = 4242,
+		.child_start = 123456789012,
+		.created_ms = 1700000000000,
+		.used_ms = 1700000000001,
+	};
+}
+
+static bool same(void *arg, const struct state_session *s) {
+	const struct state_session want = sample();
+	ck_assert_str_eq(s->name, want.name);
+	ck_assert_str_eq(s->profile, want.profile);
+	ck_assert_str_eq(s->cwd, want.cwd);
+	ck_assert_str_eq(s->conversation_id, want.conversation_id);
+	ck_assert_ptr_null(s->previous_id);
+	ck_assert_uint_eq(s->n_args, 2);
+	ck_assert_str_eq(s->args[1], args[1]);
+	ck_assert_ptr_null(s->args[2]);
+	ck_assert_str_eq(s->env[0], env[0]);
+	ck_assert_str_eq(s->env[1], env[1]);
+	ck_assert_uint_eq(s->uid, 1000);
+	ck_assert(s->env_only);
+	ck_assert_int_eq(s->child_pid, 4242);
+	ck_assert_uint_eq(s->child_start, want.child_start);
+	ck_assert_int_eq(s->created_ms, want.created_ms);
+	ck_assert_int_eq(s->used_ms, want.used_ms);
+	++*(int *)arg;
+	return true;
+}
+
+static bool count(void *arg, const struct state_session *s) {
+	(void)s;
+	return ++*(int *)arg < 3;
+}
+
+START_TEST(test_round_trip) {
+	struct state *s = open_it();
+	int seen = 0;
+	ck_assert_int_eq(state_load(s, same, &seen, error), 0);
+	ck_assert_str_eq(error, "");
+	const struct state_session one = sample();
+	ck_assert_msg(state_save(s, &one, 1, error), "%s", error);
+	ck_assert_int_eq(state_load(s, same, &seen, error), 1);
+	ck_assert_int_eq(seen, 1);
+	ck_assert_str_eq(error, "");
+	ck_assert_str_eq(state_dir(s), dir);
+	ck_assert(state_save(s, NULL, 0, error));
+	ck_assert_int_eq(state_load(s, same, &seen, error), 0);
+	state_close(s);
+	state_close(NULL);
+}
+END_TEST
+
+START_TEST(test_rights) {
+	struct stat st;
+	umask(0);
+	struct state *s = open_it();
+	const struct state_session one = sample();
+	ck_assert(state_save(s, &one, 1, error));
+	ck_assert_int_eq(stat(dir, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 0777, 0700);
+	ck_assert_int_eq(stat(file, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 0777, 0600);
+	state_close(s);
+	ck_assert_int_eq(chmod(dir, 0755), 0);
+	state_close(open_it());
+	ck_assert_int_eq(stat(dir, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 0777, 0700);
+}
+END_TEST
+
+START_TEST(test_lock) {
+	char pid[32];
+	struct state *s = open_it();
+	ck_assert_ptr_null(state_open(dir, error));
+	snprintf(pid, sizeof pid, "with pid %d ", (int)getpid());
+	ck_assert_msg(strstr(error, pid) != NULL, "%s", error);
+	state_close(s);
+	state_close(open_it());
+}
+END_TEST
+
+START_TEST(test_lock_of_a_killed_process) {
+	int ready[2];
+	char c;
+	ck_assert_int_eq(pipe(ready), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (state_open(dir, error) && write(ready[1], "x", 1) == 1) pause();
+		_exit(1);
+	}
+	ck_assert_int_eq(read(ready[0], &c, 1), 1);
+	ck_assert_ptr_null(state_open(dir, error));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	state_close(open_it());
+}
+END_TEST
+
+START_TEST(test_default_folder) {
+	setenv("XDG_STATE_HOME", top, 1);
+	struct state *s = state_open(NULL, error);
+	ck_assert_msg(s != NULL, "%s", error);
+	ck_assert_str_eq(state_dir(s) + strlen(top), "/plenum");
+	state_close(s);
+}
+END_TEST
+
+START_TEST(test_damaged) {
+	static const struct {
+		const char *text, *why;
+	} cases[] = {
+		{"{\"version\":1,\"sessions\":[", "line 1"},
+		{"", "line 1"},
+		{"[]", "no table"},
+		{"{\"version\":1}", "no table"},
+		{"{\"version\":99,\"sessions\":[]}", "newer plenumd"},
+		{"{\"version\":1,\"sessions\":[]} x", "line 1"},
+	};
+	struct state *s = open_it();
+	int seen = 0;
+	for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+		put(cases[i].text, strlen(cases[i].text));
+		ck_assert_int_eq(state_load(s, count, &seen, error), 0);
+		ck_assert_msg(strstr(error, cases[i].why) && strstr(error, "sessions.json.damaged-"), "%s", error);
+		ck_assert_int_eq(files("sessions.json.damaged-"), i + 1);
+		ck_assert_int_eq(access(file, F_OK), -1);
+	}
+	ck_assert_int_eq(seen, 0);
+	state_close(s);
+}
+END_TEST
+
+START_TEST(test_damaged_in_part) {
+	struct state *s = open_it();
+	int seen = 0;
+	const char *text =
+		"{\"version\":1,\"more\":2,\"sessions\":[{\"name\":\"a\",\"profile\":\"p\",\"uid\":0,\"new\":[]},"
+		"{\"profile\":\"p\",\"uid\":0},{\"name\":\"b\",\"profile\":\"p\"},"
+		"{\"name\":\"c\",\"profile\":\"p\",\"uid\":0,\"args\":[1]},"
+		"{\"name\":\"d\",\"profile\":\"p\",\"uid\":0,\"cwd\":{\"hex\":\"2f0\"}}]}";
+	put(text, strlen(text));
+	ck_assert_int_eq(state_load(s, count, &seen, error), 2);
+	ck_assert_ptr_nonnull(strstr(error, "3 of its sessions"));
+	ck_assert_int_eq(files("sessions.json.damaged-"), 1);
+	ck_assert_int_eq(access(file, F_OK), 0);
+	state_close(s);
+}
+END_TEST
+
+START_TEST(test_stop) {
+	struct state *s = open_it();
+	struct state_session all[5];
+	for (int i = 0; i < 5; i++) all[i] = sample();
+	ck_assert(state_save(s, all, 5, error));
+	int seen = 0;
+	ck_assert_int_eq(state_load(s, count, &seen, error), 2);
+	ck_assert_int_eq(seen, 3);
+	state_close(s);
+}
+END_TEST
+
+/* A limit on the size of files stands for a full disk: the write fails in the middle. */
+START_TEST(test_full_disk) {
+	struct state *s = open_it();
+	const struct state_session one = sample();
+	ck_assert(state_save(s, &one, 1, error));
+	struct state_session many[64];
+	for (int i = 0; i < 64; i++) many[i] = sample();
+	signal(SIGXFSZ, SIG_IGN);
+	const struct rlimit small = {1000, RLIM_INFINITY}, before = {RLIM_INFINITY, RLIM_INFINITY};
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+	ck_assert(!state_save(s, many, 64, error));
+	ck_assert_ptr_nonnull(strstr(error, "is kept"));
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+	ck_assert_int_eq(files("sessions.json"), 1);
+	int seen = 0;
+	ck_assert_int_eq(state_load(s, same, &seen, error), 1);
+	ck_assert(state_save(s, many, 64, error));
+	state_close(s);
+}
+END_TEST
+
+START_TEST(test_folder_removed) {
+	struct state *s = open_it();
+	const struct state_session one = sample();
+	ck_assert(state_save(s, &one, 1, error));
+	teardown();
+	ck_assert_msg(state_save(s, &one, 1, error), "%s", error);
+	int seen = 0;
+	ck_assert_int_eq(state_load(s, same, &seen, error), 1);
+	ck_assert_ptr_null(state_open(dir, error));
+	state_close(s);
+}
+END_TEST
+
+START_TEST(test_no_folder) {
+	ck_assert_ptr_null(state_open("/proc/no/such/folder", error));
+	ck_assert_ptr_nonnull(strstr(error, "/proc/no"));
+	ck_assert_ptr_null(state_open("/dev/null/x", error));
+}
+END_TEST
+
+int main(void) {
+	Suite *suite = suite_create("state");
+	TCase *tc = tcase_create("all");
+	suite_add_tcase(suite, tc);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, test_round_trip);
+	tcase_add_test(tc, test_rights);
+	tcase_add_test(tc, test_lock);
+	tcase_add_test(tc, test_lock_of_a_killed_process);
+	tcase_add_test(tc, test_default_folder);
+	tcase_add_test(tc, test_damaged);
+	tcase_add_test(tc, test_damaged_in_part);
+	tcase_add_test(tc, test_stop);
+	tcase_add_test(tc, test_full_disk);
+	tcase_add_test(tc, test_folder_removed);
+	tcase_add_test(tc, test_no_folder);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
