@@ -12,9 +12,9 @@
 #include <stdio.h>
 
 /* ck_assert() writes to a pipe each time it is passed; this one costs nothing. */
-#define REQUIRE(cond, ...)                                                                                             \
+#define REQUIRE(cond, fmt, ...)                                                                                        \
 	do                                                                                                                 \
-		if (UNLIKELY(!(cond))) ck_abort_msg("REQUIRE(" #cond ") " __VA_ARGS__);                                        \
+		if (UNLIKELY(!(cond))) ck_abort_msg("%s: " fmt, #cond, ##__VA_ARGS__);                                         \
 	while (0)
 
 static inline uint64_t rng_next(uint64_t *state) {
