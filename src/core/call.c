@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/call.h"
+
+#include "base/str.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void calls_init(struct calls *c) {
+	*c = (struct calls){0};
+	list_init(&c->order);
+}
+
+void calls_free(struct calls *all) {
+	struct call *c;
+	LIST_FOR_EACH(c, &all->order, struct call, node)
+	call_end(all, c);
+}
+
+static char *make_key(uint64_t number, struct span id) {
+	return str_printf("%llu:%.*s", (unsigned long long)number, (int)id.n, id.p ? id.p : "");
+}
+
+struct call *call_new(struct calls *all, struct session *s, struct loop *loop, enum call_purpose purpose, void *asker,
+                      uint64_t asker_number, struct span asker_id, void (*on_timer)(void *)) {
+	char random[9];
+	struct call *c = calloc(1, sizeof *c);
+	if (!c) return NULL;
+	str_random_hex(random, 8);
+	snprintf(c->id, sizeof c->id, "req_%llu_%s", (unsigned long long)++all->counter, random);
+	c->session = s;
+	c->purpose = purpose;
+	c->asker = asker;
+	loop_timer_init(&c->timer, loop, on_timer, c);
+	if (asker_id.p) {
+		c->asker_id = strndup(asker_id.p, asker_id.n);
+		c->key = make_key(asker_number, asker_id);
+		if (!c->asker_id || !c->key) {
+			free(c->asker_id);
+			free(c->key);
+			free(c);
+			return NULL;
+		}
+		HASH_ADD_KEYPTR(hh_asker, all->by_asker, c->key, strlen(c->key), c);
+	}
+	HASH_ADD_KEYPTR(hh, all->by_id, c->id, strlen(c->id), c);
+	list_add_tail(&all->order, &c->node);
+	all->n++;
+	return c;
+}
+
+struct call *call_find(struct calls *all, struct span id) {
+	struct call *c = NULL;
+	struct span text = span_content(id);
+	if (text.p) HASH_FIND(hh, all->by_id, text.p, text.n, c);
+	return c;
+}
+
+struct call *call_of(struct calls *all, uint64_t number, struct span id) {
+	struct call *c = NULL;
+	_cleanup_free_ char *key = make_key(number, id);
+	if (key) HASH_FIND(hh_asker, all->by_asker, key, strlen(key), c);
+	return c;
+}
+
+bool call_is_open(struct calls *all, uint64_t number, struct span id) {
+	return call_of(all, number, id) != NULL;
+}
+
+void call_end(struct calls *all, struct call *c) {
+	HASH_DELETE(hh, all->by_id, c);
+	if (c->key) HASH_DELETE(hh_asker, all->by_asker, c);
+	list_del(&c->node);
+	all->n--;
+	loop_timer_stop(&c->timer);
+	free(c->asker_id);
+	free(c->key);
+	free(c->value);
+	free(c);
+}

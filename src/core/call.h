@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Requests to the child that wait for its answer, under ids that the daemon made. The asker is an opaque pointer (a
+ * client), or NULL for the daemon's own. Source: DESIGN 4 "Ids".
+ */
+#pragma once
+
+#include "io/loop.h"
+#include "wire/dialect.h"
+
+#include <uthash.h>
+
+#define CALL_ID_MAX 40
+
+struct session;
+
+enum call_purpose {
+	CALL_CLIENT,     /* the answer goes to the asker */
+	CALL_INIT,       /* the daemon's initialize */
+	CALL_SILENT,     /* nobody waits for it */
+};
+
+struct call {
+	UT_hash_handle hh;       /* by id */
+	UT_hash_handle hh_asker; /* by key */
+	struct list node;
+	struct session *session;
+	char id[CALL_ID_MAX];
+	char *key; /* asker number and its id: finds a duplicate */
+	enum call_purpose purpose;
+	void *asker;
+	char *asker_id; /* raw JSON */
+	enum act_kind act;
+	const char *what;  /* ACT_CHANGE: what changes */
+	char *value;       /* its new value, raw JSON; may be NULL */
+	struct loop_timer timer;
+};
+
+struct calls {
+	struct call *by_id, *by_asker;
+	struct list order;
+	size_t n;
+	uint64_t counter;
+};
+
+void calls_init(struct calls *c);
+void calls_free(struct calls *c);
+/* A new call with a fresh id. asker_id is a raw JSON string. NULL without memory. */
+struct call *call_new(struct calls *all, struct session *s, struct loop *loop, enum call_purpose purpose, void *asker,
+                      uint64_t asker_number, struct span asker_id, void (*on_timer)(void *));
+struct call *call_find(struct calls *all, struct span id);
+bool call_is_open(struct calls *all, uint64_t asker_number, struct span asker_id);
+struct call *call_of(struct calls *all, uint64_t asker_number, struct span asker_id);
+void call_end(struct calls *all, struct call *c);

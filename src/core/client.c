@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/client.h"
+
+#include "io/proc.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define IOVS 256               /* pieces of one write */
+#define ITEMS 1024             /* lines of one write */
+#define TAGGED_ITEMS 256
+#define TAG_MAX 40
+#define SEND_BUDGET ((size_t)512 * 1024) /* bytes of one write, but for one longer line */
+#define MAIL_PAUSE ((size_t)16 * 1024 * 1024) /* mail beyond which nothing more is read from this client */
+#define MAIL_MAX ((size_t)256 * 1024 * 1024)  /* and beyond which it is cut off */
+
+struct mail {
+	struct list node;
+	uint64_t at; /* goes out before the tape's line of this number */
+	struct chunk line;
+};
+
+static void flush(struct client *c);
+
+/* --- life ----------------------------------------------------------------------------------------------------------- */
+
+static void drop_mail(struct mail *m) {
+	list_del(&m->node);
+	chunk_drop(&m->line);
+	free(m);
+}
+
+void client_filter_free(struct client_filter *f) {
+	for (size_t i = 0; i < f->n_other; i++) free(f->other_types[i]);
+	free(f->other_types);
+	*f = (struct client_filter){0};
+}
+
+static void free_client(void *arg) {
+	struct client *c = arg;
+	struct mail *m;
+	LIST_FOR_EACH(m, &c->mail, struct mail, node)
+	drop_mail(m);
+	for (size_t i = 0; i < c->n_rest; i++) chunk_drop(&c->rest[i]);
+	lines_free(&c->in);
+	client_filter_free(&c->filter);
+	free(c->name);
+	free(c);
+}
+
+void client_kill(struct client *c) {
+	if (c->dead) return;
+	c->dead = true;
+	loop_fd_stop(&c->io);
+	loop_task_stop(&c->flush_task);
+	close(c->io.fd);
+	if (c->pidfd >= 0) close(c->pidfd);
+	c->pidfd = -1;
+	list_del(&c->node);
+	c->events->gone(c);
+	c->tape = NULL;
+	loop_defer(c->loop, &c->free_task);
+}
+
+static void want(struct client *c) {
+	bool read = !c->ended && !c->paused;
+	if (!loop_fd_want(&c->io, read, c->blocked)) client_kill(c);
+}
+
+/* --- reading -------------------------------------------------------------------------------------------------------- */
+
+static void take_lines(struct client *c) {
+	struct chunk line;
+	size_t size;
+	enum lines_result r;
+	while ((r = lines_next(&c->in, &line, &size)) == LINES_LINE || r == LINES_LONG) {
+		c->lines_in++;
+		if (!c->dead && r == LINES_LONG) c->events->long_line(c, line, size);
+		if (!c->dead && r == LINES_LINE) c->events->line(c, line);
+		chunk_drop(&line);
+	}
+	if (r == LINES_OOM && !c->dead) client_kill(c);
+}
+
+/* A last line without its LF counts. */
+static void take_rest(struct client *c) {
+	struct chunk rest;
+	if (c->dead || !lines_rest(&c->in, &rest)) return;
+	c->lines_in++;
+	c->events->line(c, rest);
+	chunk_drop(&rest);
+}
+
+static void input_ended(struct client *c) {
+	c->ended = true;
+	take_rest(c);
+	if (c->dead) return;
+	want(c);
+	if (!c->dead) c->events->no_more(c);
+}
+
+static void read_some(struct client *c) {
+	size_t room;
+	char *space = lines_space(&c->in, &room);
+	if (!space) {
+		client_kill(c);
+		return;
+	}
+	ssize_t n = fd_read(c->io.fd, space, room);
+	if (n > 0) {
+		c->bytes_in += (uint64_t)n;
+		lines_commit(&c->in, (size_t)n);
+	}
+	bool again = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+	take_lines(c); /* always: it gives the shared block back */
+	if (c->dead || n > 0 || again) return;
+	if (n == 0)
+		input_ended(c);
+	else
+		client_kill(c);
+}
+
+static void on_io(void *arg, bool readable, bool writable) {
+	struct client *c = arg;
+	if (writable && !c->dead) {
+		c->blocked = false;
+		c->blocked_since = 0;
+		want(c);
+		if (!c->dead) flush(c);
+		if (!c->dead && !c->blocked) c->events->pace(c, false);
+	}
+	if (readable && !c->dead) read_some(c);
+}
+
+/* --- filters -------------------------------------------------------------------------------------------------------- */
+
+static bool other_type_wanted(const struct client *c, const struct tape_entry *e) {
+	struct envelope env;
+	if (c->filter.n_other == 0 || !scan_envelope(e->line.data, e->line.len, &env)) return false;
+	for (size_t i = 0; i < c->filter.n_other; i++)
+		if (span_equals(env.type, c->filter.other_types[i])) return true;
+	return false;
+}
+
+static bool passes(const struct client *c, const struct tape_entry *e) {
+	const struct client_filter *f = &c->filter;
+	if (e->kind == LINE_NOTICE) return !f->quiet; /* no types filter takes notices away */
+	if (f->no_partial && e->kind == LINE_STREAM_EVENT) return false;
+	if (f->no_echo && (e->flags & TAPE_REPLAY)) return false;
+	if (!f->by_type) return true;
+	if (e->kind == LINE_OTHER) return other_type_wanted(c, e);
+	return f->kinds & (1U << e->kind);
+}
+
+/* --- sending -------------------------------------------------------------------------------------------------------- */
+
+struct item {
+	struct mail *mail;  /* NULL: from the tape */
+	struct chunk line;  /* borrowed */
+	uint64_t after;     /* the cursor behind it */
+	size_t split, tag;  /* where the tag goes in, its length */
+};
+
+struct batch {
+	struct iovec iov[IOVS];
+	int n_iov;
+	struct item items[ITEMS];
+	size_t n_items, bytes;
+	uint64_t cursor; /* behind the last line looked at */
+	char tags[TAGGED_ITEMS][TAG_MAX];
+};
+
+static bool put_iov(struct batch *b, const char *p, size_t n) {
+	struct iovec *last = b->n_iov ? &b->iov[b->n_iov - 1] : NULL;
+	if (n == 0) return true;
+	if (last && (const char *)last->iov_base + last->iov_len == p) {
+		last->iov_len += n; /* neighbours in one block go out as one piece */
+		return true;
+	}
+	if (b->n_iov == IOVS) return false;
+	b->iov[b->n_iov++] = (struct iovec){(void *)(uintptr_t)p, n};
+	return true;
+}
+
+/* Where the tag stands in the line: behind its brace. An empty object gets no comma. */
+static void make_tag(char tag[TAG_MAX], struct item *it, uint64_t seq) {
+	const char *brace = memchr(it->line.data, '{', it->line.len);
+	if (!brace) return;
+	it->split = (size_t)(brace - it->line.data) + 1;
+	const char *p = brace + 1;
+	while (*p == ' ' || *p == '\t' || *p == '\r') p++; /* the LF ends it */
+	it->tag = (size_t)snprintf(tag, TAG_MAX, "\"plenum_seq\":%llu%s", (unsigned long long)seq,
+	                           *p == '}' ? "" : ",");
+}
+
+static bool put_item(struct batch *b, struct item it) {
+	int before = b->n_iov;
+	size_t last_len = before ? b->iov[before - 1].iov_len : 0;
+	bool ok = it.tag ? put_iov(b, it.line.data, it.split) && put_iov(b, b->tags[b->n_items], it.tag) &&
+	                       put_iov(b, it.line.data + it.split, it.line.len - it.split)
+	                 : put_iov(b, it.line.data, it.line.len);
+	if (!ok) { /* no room for the whole line: take back what went in */
+		b->n_iov = before;
+		if (before) b->iov[before - 1].iov_len = last_len;
+		return false;
+	}
+	b->items[b->n_items++] = it;
+	b->bytes += it.line.len + it.tag;
+	return true;
+}
+
+static bool room(const struct client *c, const struct batch *b) {
+	return b->n_items < (c->filter.tag ? (size_t)TAGGED_ITEMS : (size_t)ITEMS) && b->bytes < SEND_BUDGET;
+}
+
+static bool gather_tape(struct client *c, struct batch *b, uint64_t until) {
+	while (b->cursor < until) {
+		const struct tape_entry *e = tape_at(c->tape, b->cursor);
+		if (passes(c, e)) {
+			if (!room(c, b)) return false;
+			struct item it = {.line = e->line, .after = b->cursor + 1};
+			if (c->filter.tag) make_tag(b->tags[b->n_items], &it, b->cursor);
+			if (!put_item(b, it)) return false;
+		}
+		b->cursor++;
+	}
+	return true;
+}
+
+/* Fills the batch in order: the rest of a line, then mail and tape as they stand. True: nothing is left behind it. */
+static bool gather(struct client *c, struct batch *b) {
+	uint64_t end = c->tape ? c->tape->next : 0;
+	b->n_iov = 0;
+	b->n_items = b->bytes = 0;
+	b->cursor = c->cursor;
+	for (size_t i = 0; i < c->n_rest; i++) {
+		put_iov(b, c->rest[i].data, c->rest[i].len);
+		b->bytes += c->rest[i].len;
+	}
+	struct mail *m;
+	LIST_FOR_EACH(m, &c->mail, struct mail, node) {
+		if (c->tape && !gather_tape(c, b, MIN(m->at, end))) return false;
+		if (!room(c, b) || !put_item(b, (struct item){.mail = m, .line = m->line, .after = b->cursor})) return false;
+	}
+	return !c->tape || gather_tape(c, b, end);
+}
+
+static void keep_piece(struct client *c, struct chunk whole, size_t off, size_t len) {
+	if (len) c->rest[c->n_rest++] = chunk_view(whole, off, len);
+}
+
+/* Keeps what is left of an item of which `sent` bytes went out. */
+static void keep_rest(struct client *c, const struct batch *b, const struct item *it, size_t sent) {
+	if (!it->tag) {
+		keep_piece(c, it->line, sent, it->line.len - sent);
+		return;
+	}
+	size_t head = MIN(sent, it->split), tag = MIN(sent - head, it->tag), body = sent - head - tag;
+	keep_piece(c, it->line, head, it->split - head);
+	if (tag < it->tag) {
+		struct chunk t = chunk_copy(b->tags[it - b->items] + tag, it->tag - tag);
+		if (t.data) c->rest[c->n_rest++] = t;
+	}
+	keep_piece(c, it->line, it->split + body, it->line.len - it->split - body);
+}
+
+static size_t consume_rest(struct client *c, size_t sent) {
+	size_t i = 0;
+	for (; i < c->n_rest && sent >= c->rest[i].len; i++) {
+		sent -= c->rest[i].len;
+		chunk_drop(&c->rest[i]);
+	}
+	if (i < c->n_rest) {
+		c->rest[i].data += sent;
+		c->rest[i].len -= sent;
+		sent = 0;
+	}
+	memmove(c->rest, c->rest + i, (c->n_rest - i) * sizeof c->rest[0]);
+	c->n_rest -= i;
+	return sent;
+}
+
+static void finish_mail(struct client *c, struct mail *m) {
+	c->mail_bytes -= m->line.len;
+	drop_mail(m);
+}
+
+/* Settles what the kernel took. */
+static void consume(struct client *c, struct batch *b, size_t sent) {
+	bool all = sent == b->bytes;
+	c->bytes_out += sent;
+	sent = consume_rest(c, sent);
+	if (c->n_rest) return;
+	for (size_t i = 0; i < b->n_items; i++) {
+		struct item *it = &b->items[i];
+		size_t len = it->line.len + it->tag;
+		if (sent == 0 && len) break;
+		c->cursor = it->after;
+		if (sent < len) keep_rest(c, b, it, sent);
+		if (it->mail) finish_mail(c, it->mail);
+		if (sent < len) break;
+		sent -= len;
+	}
+	if (all) c->cursor = b->cursor;
+}
+
+static void set_blocked(struct client *c) {
+	c->blocked = true;
+	c->blocked_since = now_ms();
+	want(c);
+	if (!c->dead) c->events->pace(c, true);
+}
+
+static void check_overtaken(struct client *c) {
+	if (!c->tape || c->cursor >= c->tape->oldest) return;
+	uint64_t from = c->cursor, to = c->tape->oldest - 1;
+	c->cursor = c->tape->oldest;
+	c->events->overtaken(c, from, to);
+}
+
+static void after_flush(struct client *c, bool done) {
+	if (c->paused && c->mail_bytes < MAIL_PAUSE / 2) {
+		c->paused = false;
+		want(c);
+	}
+	if (c->dead) return;
+	if (!done)
+		loop_defer(c->loop, &c->flush_task);
+	else if (c->closing)
+		client_kill(c);
+}
+
+static void flush(struct client *c) {
+	struct batch b;
+	if (c->dead || c->blocked) return;
+	check_overtaken(c);
+	if (c->dead) return;
+	bool done = gather(c, &b);
+	if (b.bytes == 0) {
+		c->cursor = b.cursor;
+		after_flush(c, done);
+		return;
+	}
+	ssize_t n = fd_sendv(c->io.fd, b.iov, b.n_iov);
+	if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) {
+		client_kill(c);
+		return;
+	}
+	consume(c, &b, n < 0 ? 0 : (size_t)n);
+	if (n < 0 || (size_t)n < b.bytes)
+		set_blocked(c);
+	else
+		after_flush(c, done);
+}
+
+static void on_flush(void *arg) {
+	flush(arg);
+}
+
+/* --- the outside ---------------------------------------------------------------------------------------------------- */
+
+struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer, size_t max_line,
+                          const struct client_events *events, void *world) {
+	static const int send_buffer = 1024 * 1024;
+	struct client *c = calloc(1, sizeof *c);
+	if (!c) {
+		close(fd);
+		return NULL;
+	}
+	c->loop = loop;
+	c->events = events;
+	c->world = world;
+	c->peer = *peer;
+	c->pidfd = fd_pidfd(peer->pid);
+	c->since = now_ms();
+	proc_name(peer->pid, c->program, sizeof c->program);
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer);
+	list_init(&c->node);
+	list_init(&c->mail);
+	lines_init(&c->in, pool, max_line);
+	loop_task_init(&c->flush_task, on_flush, c);
+	loop_task_init(&c->free_task, free_client, c);
+	loop_fd_init(&c->io, loop, fd, on_io, c);
+	if (loop_fd_want(&c->io, true, false)) return c;
+	close(fd);
+	if (c->pidfd >= 0) close(c->pidfd);
+	free(c);
+	return NULL;
+}
+
+static struct mail *new_mail(struct client *c, struct chunk line, uint64_t at) {
+	struct mail *m = c->dead || !line.data ? NULL : malloc(sizeof *m);
+	if (!m) {
+		chunk_drop(&line);
+		if (!c->dead) client_kill(c); /* it would miss a line without knowing */
+		return NULL;
+	}
+	*m = (struct mail){.at = at, .line = line};
+	c->mail_bytes += line.len;
+	return m;
+}
+
+static void mail_grew(struct client *c) {
+	if (c->mail_bytes > MAIL_MAX) {
+		client_kill(c);
+		return;
+	}
+	if (c->mail_bytes > MAIL_PAUSE && !c->paused) {
+		c->paused = true;
+		want(c);
+	}
+	client_wake(c);
+}
+
+void client_post(struct client *c, struct chunk line) {
+	struct mail *m = new_mail(c, line, c->tape ? c->tape->next : 0);
+	if (!m) return;
+	list_add_tail(&c->mail, &m->node);
+	mail_grew(c);
+}
+
+void client_post_first(struct client *c, struct chunk line) {
+	struct mail *m = new_mail(c, line, 0);
+	if (!m) return;
+	list_add_head(&c->mail, &m->node);
+	mail_grew(c);
+}
+
+void client_wake(struct client *c) {
+	if (!c->dead && !c->blocked) loop_defer(c->loop, &c->flush_task);
+}
+
+void client_read_tape(struct client *c, struct tape *tape, uint64_t seq) {
+	struct mail *m;
+	LIST_FOR_EACH(m, &c->mail, struct mail, node)
+	m->at = 0; /* what was posted before stays before */
+	c->tape = tape;
+	c->cursor = seq;
+	client_wake(c);
+}
+
+void client_leave_tape(struct client *c) {
+	struct tape *tape = c->tape;
+	if (!tape) return;
+	check_overtaken(c);
+	struct mail *m, *next = LIST_TOP(&c->mail, struct mail, node);
+	for (uint64_t seq = c->cursor; seq < tape->next && !c->dead; seq++) {
+		const struct tape_entry *e = tape_at(tape, seq);
+		if (!passes(c, e)) continue;
+		while (next && next->at <= seq) next = next->node.next == &c->mail ? NULL : LIST_OF(next->node.next, struct mail, node);
+		char tag[TAG_MAX];
+		struct item it = {.line = e->line};
+		if (c->filter.tag) make_tag(tag, &it, seq);
+		struct chunk parts[] = {{NULL, it.line.data, it.split}, {NULL, tag, it.tag},
+		                        {NULL, it.line.data + it.split, it.line.len - it.split}};
+		m = new_mail(c, it.tag ? chunk_join(parts, 3) : chunk_ref(e->line), 0);
+		if (m) list_add_tail(next ? &next->node : &c->mail, &m->node);
+	}
+	LIST_FOR_EACH(m, &c->mail, struct mail, node)
+	m->at = 0;
+	c->tape = NULL;
+	client_wake(c);
+}
+
+void client_close(struct client *c) {
+	if (c->dead) return;
+	client_leave_tape(c);
+	c->closing = true;
+	c->ended = true;
+	want(c);
+	client_wake(c);
+}
+
+uint64_t client_behind(const struct client *c) {
+	uint64_t n = c->mail_bytes + (c->tape ? tape_behind(c->tape, c->cursor) : 0);
+	for (size_t i = 0; i < c->n_rest; i++) n += c->rest[i].len;
+	return n;
+}
+
+bool client_idle(const struct client *c) {
+	return list_empty(&c->mail) && !c->n_rest && (!c->tape || c->cursor >= c->tape->next);
+}

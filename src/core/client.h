@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One connection: lines in, lines out. What goes out comes from two places that stand in one order: the tape that the
+ * client reads (a cursor) and its mail (lines for it alone, each placed before the tape line that followed it). Written
+ * once a turn, with gathered writes. Knows no session: what happens is told through struct client_events.
+ *
+ * A client is freed by the loop's task after client_kill(); until then its memory stays valid. All counters in bytes and
+ * lines, times in ms (monotonic).
+ */
+#pragma once
+
+#include "base/fd.h"
+#include "core/tape.h"
+#include "io/loop.h"
+#include "wire/lines.h"
+
+struct client;
+
+struct client_events {
+	/* One line, its LF and CR still there; the chunk is borrowed. */
+	void (*line)(struct client *c, struct chunk line);
+	void (*long_line)(struct client *c, struct chunk head, size_t size);
+	/* The peer sends no more; it may still read. */
+	void (*no_more)(struct client *c);
+	/* The connection is over (also after client_kill()); the last call for this client. */
+	void (*gone)(struct client *c);
+	/* Lines from..to of the tape were dropped before this client read them. The cursor stands behind them already. */
+	void (*overtaken)(struct client *c, uint64_t from, uint64_t to);
+	/* The kernel's buffer is full (blocked) or took everything again. */
+	void (*pace)(struct client *c, bool blocked);
+};
+
+struct client_filter {
+	bool tag, no_partial, no_echo, quiet; /* quiet: no plenum_event lines from the tape */
+	bool by_type;
+	uint32_t kinds;     /* by_type: bit 1 << enum line_kind */
+	char **other_types; /* by_type: names of types that have no kind of their own; owned */
+	size_t n_other;
+};
+
+struct client {
+	struct list node; /* in the server's list of clients */
+	struct loop *loop;
+	const struct client_events *events;
+	void *world; /* the router */
+	struct loop_fd io;
+	struct loop_task flush_task, free_task;
+	struct lines in;
+
+	uint64_t id; /* of this connection, for logs */
+	struct peer peer;
+	int pidfd;
+	char program[16];
+	char *name; /* the label that it gave itself; may be NULL */
+
+	struct tape *tape; /* NULL: attached to nothing */
+	uint64_t cursor;
+	struct client_filter filter;
+	void *attachment; /* the router's */
+
+	struct list mail;
+	size_t mail_bytes;
+	struct chunk rest[3]; /* what is left of a line that was sent in part */
+	size_t n_rest;
+	bool blocked, ended, closing, dead, paused;
+	int64_t blocked_since;
+
+	uint64_t lines_in, bytes_in, bytes_out;
+	int64_t since;
+};
+
+/* Takes over fd. NULL without memory (fd is closed). */
+struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer, size_t max_line,
+                          const struct client_events *events, void *world);
+/* A line for this client alone, behind all that is on the tape now. Takes over the reference. */
+void client_post(struct client *c, struct chunk line);
+/* The same, but before everything that was not sent yet. */
+void client_post_first(struct client *c, struct chunk line);
+/* There may be something to send: looked at once, at the end of the turn. */
+void client_wake(struct client *c);
+/* Reads this tape from seq on. */
+void client_read_tape(struct client *c, struct tape *tape, uint64_t seq);
+/* Reads no tape any more; what it had not read of it goes on as mail. */
+void client_leave_tape(struct client *c);
+/* Closes when everything that is there for it now was sent. */
+void client_close(struct client *c);
+void client_kill(struct client *c); /* at once */
+/* Bytes that it is behind, tape and mail. */
+uint64_t client_behind(const struct client *c);
+bool client_idle(const struct client *c); /* nothing to send */
+void client_filter_free(struct client_filter *f);

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/launch.h"
+
+#include "base/str.h"
+#include "io/proc.h"
+#include "plenum/protocol.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+
+extern char **environ;
+
+/* Markers of an agent session around the daemon, and systemd's own: they tell the child lies about itself. */
+static const char *const stripped[] = {
+	"CLAUDECODE",    "CLAUDE_CODE_*",  "CLAUDE_AGENT_SDK_*", "CLAUDE_PID",      "CLAUDE_EFFORT",   "AI_AGENT",
+	"NOTIFY_SOCKET", "LISTEN_PID",     "LISTEN_FDS",         "LISTEN_FDNAMES",  "LISTEN_PIDFDID",  "WATCHDOG_PID",
+	"WATCHDOG_USEC", "INVOCATION_ID",  "JOURNAL_STREAM",     "MANAGERPID",      "SYSTEMD_EXEC_PID", "MAINPID",
+	"FDSTORE",       "CREDENTIALS_DIRECTORY", "RUNTIME_DIRECTORY", "STATE_DIRECTORY", "MEMORY_PRESSURE_WATCH",
+	"MEMORY_PRESSURE_WRITE", "PLENUM_CHILD", "PLENUM_INSTANCE", "PLENUM_SESSION", "PLENUM_KEEP",
+};
+
+/* Of the environment of who asks: what belongs to its login, and is stale in a daemon that started long ago. */
+static const char *const refreshed[] = {
+	"SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY", "SSH_ASKPASS", "DISPLAY",
+	"WAYLAND_DISPLAY", "XAUTHORITY", "XDG_SESSION_ID", "XDG_SESSION_TYPE", "DBUS_SESSION_BUS_ADDRESS", "KRB5CCNAME",
+	"GPG_AGENT_INFO", "GPG_TTY",
+};
+
+bool launch_strips(const char *variable) {
+	size_t n = strcspn(variable, "=");
+	for (size_t i = 0; i < ARRAY_SIZE(stripped); i++) {
+		size_t len = strlen(stripped[i]);
+		bool prefix = stripped[i][len - 1] == '*';
+		if (prefix ? n >= len - 1 && strncmp(variable, stripped[i], len - 1) == 0
+		           : n == len && strncmp(variable, stripped[i], n) == 0)
+			return true;
+	}
+	return false;
+}
+
+void launch_free(struct launch *l) {
+	free(l->cwd);
+	free(l->resume);
+	words_free(&l->args);
+	words_free(&l->env);
+	words_free(&l->fresh);
+	words_free(&l->argv);
+	*l = (struct launch){0};
+}
+
+static void take(struct launch *l, pid_t pid, const char *name) {
+	_cleanup_free_ char *value = proc_env(pid, name);
+	_cleanup_free_ char *word = value ? str_printf("%s=%s", name, value) : NULL;
+	if (word) words_add(&l->fresh, word);
+}
+
+void launch_take_requester(struct launch *l, const struct profile *p, pid_t pid) {
+	for (size_t i = 0; i < ARRAY_SIZE(refreshed); i++) take(l, pid, refreshed[i]);
+	for (size_t i = 0; i < p->pass_env.n; i++)
+		if (strcmp(p->pass_env.v[i], "*") != 0) take(l, pid, p->pass_env.v[i]);
+	take(l, pid, "PATH");
+}
+
+/* --- environment ---------------------------------------------------------------------------------------------------- */
+
+struct env {
+	struct words w;
+	bool failed;
+};
+
+static ssize_t env_find(const struct env *e, const char *name, size_t n) {
+	for (size_t i = 0; i < e->w.n; i++)
+		if (strncmp(e->w.v[i], name, n) == 0 && e->w.v[i][n] == '=') return (ssize_t)i;
+	return -1;
+}
+
+static void env_put(struct env *e, const char *word) {
+	ssize_t at = env_find(e, word, strcspn(word, "="));
+	if (at < 0) {
+		if (!words_add(&e->w, word)) e->failed = true;
+		return;
+	}
+	char *copy = strdup(word);
+	if (!copy) {
+		e->failed = true;
+		return;
+	}
+	free(e->w.v[at]);
+	e->w.v[at] = copy;
+}
+
+static void env_default(struct env *e, const char *name, const char *value) {
+	if (!value || env_find(e, name, strlen(name)) >= 0) return;
+	_cleanup_free_ char *word = str_printf("%s=%s", name, value);
+	if (word) env_put(e, word);
+}
+
+static bool passes(const struct profile *p, const char *word) {
+	size_t n = strcspn(word, "=");
+	if (word[n] != '=' || launch_strips(word)) return false;
+	for (size_t i = 0; i < p->pass_env.n; i++) {
+		const char *name = p->pass_env.v[i];
+		if (strcmp(name, "*") == 0 || (strlen(name) == n && strncmp(name, word, n) == 0)) return true;
+	}
+	return false;
+}
+
+/* The requester's PATH goes behind the daemon's own: a service manager's is thin. */
+static void join_path(struct env *e, const char *more) {
+	ssize_t at = env_find(e, "PATH", 4);
+	if (at < 0) {
+		env_put(e, more);
+		return;
+	}
+	_cleanup_free_ char *word = str_printf("%s:%s", e->w.v[at], more + strlen("PATH="));
+	if (word) env_put(e, word);
+}
+
+static void from_password_file(struct env *e, uid_t uid) {
+	struct passwd pw, *found = NULL;
+	char text[4096];
+	if (getpwuid_r(uid, &pw, text, sizeof text, &found) != 0 || !found) return;
+	env_default(e, "HOME", pw.pw_dir);
+	env_default(e, "USER", pw.pw_name);
+	env_default(e, "LOGNAME", pw.pw_name);
+	env_default(e, "SHELL", pw.pw_shell && *pw.pw_shell ? pw.pw_shell : "/bin/sh");
+}
+
+static void put_mark(struct env *e, const char *name, const char *value) {
+	_cleanup_free_ char *word = str_printf("%s=%s", name, value);
+	if (word) env_put(e, word);
+	else e->failed = true;
+}
+
+static void build_env(struct env *e, const struct launch *l, const struct profile *p, const char *session) {
+	if (!l->env_only) {
+		for (char **v = environ; *v; v++)
+			if (passes(p, *v)) env_put(e, *v);
+		for (size_t i = 0; i < l->fresh.n; i++)
+			if (strncmp(l->fresh.v[i], "PATH=", 5) == 0) join_path(e, l->fresh.v[i]);
+			else if (!launch_strips(l->fresh.v[i])) env_put(e, l->fresh.v[i]);
+		env_default(e, "PATH", "/usr/local/bin:/usr/bin:/bin");
+		from_password_file(e, getuid());
+	}
+	for (size_t i = 0; i < p->env.n; i++) env_put(e, p->env.v[i]);
+	for (size_t i = 0; i < l->env.n; i++) env_put(e, l->env.v[i]);
+	put_mark(e, "PWD", l->cwd);
+	put_mark(e, PLENUM_CHILD_ENV, session);
+	put_mark(e, "PLENUM_INSTANCE", l->instance);
+}
+
+/* --- command line --------------------------------------------------------------------------------------------------- */
+
+static bool has_flag(const struct words *w, const char *flag) {
+	size_t n = strlen(flag);
+	for (size_t i = 0; i < w->n; i++)
+		if (strncmp(w->v[i], flag, n) == 0 && (w->v[i][n] == 0 || w->v[i][n] == '=')) return true;
+	return false;
+}
+
+/* Takes out a flag that a later start must not repeat: --resume=X, --resume X, --continue, --fork-session. */
+static bool one_time_flag(const struct words *w, size_t *i) {
+	static const char *const with_value[] = {"--resume", "-r", "--session-id", "--resume-session-at"};
+	static const char *const alone[] = {"--continue", "-c", "--fork-session"};
+	const char *word = w->v[*i];
+	for (size_t k = 0; k < ARRAY_SIZE(alone); k++)
+		if (strcmp(word, alone[k]) == 0) return true;
+	for (size_t k = 0; k < ARRAY_SIZE(with_value); k++) {
+		size_t n = strlen(with_value[k]);
+		if (strncmp(word, with_value[k], n) != 0 || (word[n] && word[n] != '=')) continue;
+		if (!word[n] && *i + 1 < w->n && w->v[*i + 1][0] != '-') ++*i;
+		return true;
+	}
+	return false;
+}
+
+static bool add_words(struct words *out, const struct words *more, bool later_start) {
+	for (size_t i = 0; i < more->n; i++) {
+		if (later_start && one_time_flag(more, &i)) continue;
+		if (!words_add(out, more->v[i])) return false;
+	}
+	return true;
+}
+
+/* The flags without which nothing works (DESIGN 8); a program that is not the CLI ignores them. */
+static bool add_needed(struct words *out) {
+	static const char *const pairs[][2] = {
+	    {"--input-format", "stream-json"}, {"--output-format", "stream-json"}, {"--permission-prompt-tool", "stdio"}};
+	static const char *const single[] = {"--verbose", "--include-partial-messages", "--replay-user-messages"};
+	bool ok = true;
+	if (!has_flag(out, "-p") && !has_flag(out, "--print")) ok = words_add(out, "-p");
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
+		if (!has_flag(out, pairs[i][0])) ok = ok && words_add(out, pairs[i][0]) && words_add(out, pairs[i][1]);
+	for (size_t i = 0; i < ARRAY_SIZE(single); i++)
+		if (!has_flag(out, single[i])) ok = ok && words_add(out, single[i]);
+	return ok;
+}
+
+static char *with_id(const char *word, const char *id) {
+	const char *at = strstr(word, "{id}");
+	return at ? str_printf("%.*s%s%s", (int)(at - word), word, id, at + 4) : strdup(word);
+}
+
+static bool add_resume(struct words *out, const struct profile *p, const char *id) {
+	for (size_t i = 0; i < p->resume_args.n; i++) {
+		_cleanup_free_ char *word = with_id(p->resume_args.v[i], id);
+		if (!word || !words_add(out, word)) return false;
+	}
+	return true;
+}
+
+static bool build_argv(struct words *out, const struct launch *l, const struct profile *p, const char *resume, bool fork) {
+	bool later = resume && !(l->resume && strcmp(l->resume, resume) == 0 && fork == l->fork);
+	bool ok;
+	if (l->has_argv)
+		ok = words_add(out, p->command.v[0]) && add_words(out, &l->argv, later) && add_needed(out);
+	else
+		ok = add_words(out, &p->command, false);
+	ok = ok && add_words(out, &l->args, later);
+	if (resume && !has_flag(out, "--resume")) ok = ok && add_resume(out, p, resume);
+	if (fork && !has_flag(out, "--fork-session")) ok = ok && words_add(out, "--fork-session");
+	return ok;
+}
+
+enum child_result launch_spawn(const struct launch *l, const struct profile *p, const char *session, const char *resume,
+                               bool fork, struct child *c, struct children *owner, char *error) {
+	struct words argv = {0};
+	struct env env = {0};
+	enum child_result r = CHILD_FAILED;
+	build_env(&env, l, p, session);
+	if (env.failed || !build_argv(&argv, l, p, resume, fork)) {
+		snprintf(error, CHILD_ERROR_MAX, "out of memory");
+	} else {
+		struct child_spec spec = {.argv = argv.v, .envp = env.w.v, .cwd = l->cwd, .nofile = l->nofile};
+		r = child_spawn(c, owner, &spec, error);
+	}
+	words_free(&argv);
+	words_free(&env.w);
+	return r;
+}

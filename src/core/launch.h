@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a session's child is started with: the profile's command, what the requester added, the environment. Built anew
+ * at each start, so that a program that was updated or moved is found again. Source: DESIGN 8, PROTOCOL 1.
+ */
+#pragma once
+
+#include "core/settings.h"
+#include "io/child.h"
+
+#include <sys/types.h>
+
+struct launch {
+	char *cwd;
+	struct words args;  /* added to the profile's command line */
+	struct words env;   /* NAME=VALUE that the requester named */
+	struct words fresh; /* NAME=VALUE read from the requester: agent sockets, displays, its PATH */
+	struct words argv;  /* instead of the profile's own flags (the shim's) */
+	bool has_argv;
+	bool env_only;      /* env is the whole environment */
+	bool fork;          /* --fork-session at the first start */
+	char *resume;       /* conversation to resume at the first start; NULL: none */
+	uid_t uid;          /* whose session it is */
+	uint64_t nofile;    /* the soft limit that the daemon was started with */
+	char instance[33];  /* the daemon's mark, so that a later one can find what is left */
+};
+
+void launch_free(struct launch *l);
+/* Reads what `fresh` holds from the process that asks (same uid only). */
+void launch_take_requester(struct launch *l, const struct profile *p, pid_t pid);
+
+/* The whole command line and environment for one start. resume NULL: a new conversation. error: as child_spawn(). */
+enum child_result launch_spawn(const struct launch *l, const struct profile *p, const char *session, const char *resume,
+                               bool fork, struct child *c, struct children *owner, char *error);
+
+/* Is this variable taken from every child's environment (plenumd(8), ENVIRONMENT)? */
+bool launch_strips(const char *variable);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Requests of the child that somebody must answer: one entry each, owned by the session, never by a connection. An entry
+ * knows who was asked, since when and until when. Of the last settled ones the ids are kept, so that a late answer is
+ * told from a wrong one. Asked parties are opaque pointers (the router's attachments). Source: DESIGN 5.
+ */
+#pragma once
+
+#include "io/loop.h"
+#include "wire/chunk.h"
+#include "wire/dialect.h"
+
+#include <uthash.h>
+
+#define PENDING_ID_MAX 40
+#define SETTLED_KEPT 1024
+
+struct session;
+struct hook;
+
+struct pending {
+	UT_hash_handle hh;       /* by id */
+	UT_hash_handle hh_child; /* by child_id */
+	struct list node;        /* in order of arrival */
+	struct session *session;
+	char id[PENDING_ID_MAX]; /* the id under which clients are asked, without quotes */
+	char *child_id;          /* the child's id, raw JSON */
+	enum ask_kind kind;
+	struct chunk line;       /* what clients get; the spans point into it */
+	struct span request;
+	char *subtype, *tool;    /* tool: NULL where there is none */
+	int64_t since, since_real; /* ms, monotonic and wall clock */
+	void **asked;
+	size_t n_asked, cap_asked;
+	void *owner;             /* hook, mcp: whose it is; NULL: nobody's any more */
+	struct hook *hook;
+	char *child_callback;    /* hook: the daemon's callback id */
+	struct loop_timer timer; /* hook: deadline; else permission_wait */
+	bool timer_on;
+};
+
+struct pendings {
+	struct pending *by_id, *by_child;
+	struct list order;
+	size_t n;
+	size_t n_person; /* those that wait for a person */
+	uint64_t counter;
+	char settled[SETTLED_KEPT][PENDING_ID_MAX];
+	size_t settled_at;
+};
+
+void pendings_init(struct pendings *p);
+void pendings_free(struct pendings *p);
+/* A new entry with a fresh id. line is the child's; child_id a span into it. NULL without memory. on_timer gets the entry. */
+struct pending *pending_new(struct pendings *all, struct session *s, struct loop *loop, const struct envelope *e,
+                            struct chunk line, void (*on_timer)(void *));
+struct pending *pending_find(struct pendings *all, struct span id);       /* by the id that clients know */
+struct pending *pending_find_child(struct pendings *all, struct span id); /* by the child's id */
+bool pending_was_settled(const struct pendings *all, struct span id);
+bool pending_ask(struct pending *p, void *who); /* false: was asked already, or no memory */
+bool pending_was_asked(const struct pending *p, const void *who);
+bool pending_forget(struct pending *p, const void *who); /* who is gone; true: it held this request */
+/* Settled: out of the table, its id remembered, freed. */
+void pending_settle(struct pendings *all, struct pending *p);
+/* Does a person have to answer this (DESIGN 8, state `asking`)? */
+bool pending_for_person(const struct pending *p);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/prompts.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void prompts_init(struct prompts *p) {
+	*p = (struct prompts){0};
+	list_init(&p->open);
+	list_init(&p->done);
+}
+
+static void free_prompt(struct prompts *p, struct prompt *one) {
+	HASH_DELETE(hh, p->by_uuid, one);
+	list_del(&one->node);
+	chunk_drop(&one->held);
+	free(one->uuid);
+	free(one->name);
+	free(one);
+}
+
+void prompts_free(struct prompts *p) {
+	struct prompt *one;
+	LIST_FOR_EACH(one, &p->open, struct prompt, node)
+	free_prompt(p, one);
+	LIST_FOR_EACH(one, &p->done, struct prompt, node)
+	free_prompt(p, one);
+}
+
+struct prompt *prompt_find(struct prompts *p, struct span uuid) {
+	struct prompt *one = NULL;
+	struct span text = span_content(uuid);
+	if (text.p) HASH_FIND(hh, p->by_uuid, text.p, text.n, one);
+	return one;
+}
+
+struct prompt *prompt_add(struct prompts *p, const char *uuid, size_t n) {
+	struct prompt *one = calloc(1, sizeof *one);
+	if (!one || !(one->uuid = strndup(uuid, n))) {
+		free(one);
+		return NULL;
+	}
+	one->state = PROMPT_SENT;
+	one->since = now_ms();
+	HASH_ADD_KEYPTR(hh, p->by_uuid, one->uuid, n, one);
+	list_add_tail(&p->open, &one->node);
+	p->n_open++;
+	return one;
+}
+
+static void leave_open(struct prompts *p, struct prompt *one) {
+	p->n_open--;
+	if (one->state == PROMPT_HELD) p->n_held--;
+	chunk_drop(&one->held);
+}
+
+void prompt_done(struct prompts *p, struct prompt *one) {
+	if (one->state == PROMPT_DONE) return;
+	leave_open(p, one);
+	one->state = PROMPT_DONE;
+	one->asker = NULL;
+	list_del(&one->node);
+	list_add_tail(&p->done, &one->node);
+	if (++p->n_done <= PROMPTS_KEPT) return;
+	p->n_done--;
+	free_prompt(p, LIST_OF(p->done.next, struct prompt, node));
+}
+
+void prompt_forget(struct prompts *p, struct prompt *one) {
+	if (one->state == PROMPT_DONE)
+		p->n_done--;
+	else
+		leave_open(p, one);
+	free_prompt(p, one);
+}
+
+struct prompt *prompt_held(struct prompts *p) {
+	struct prompt *one;
+	LIST_FOR_EACH(one, &p->open, struct prompt, node)
+	if (one->state == PROMPT_HELD) return one;
+	return NULL;
+}
+
+size_t prompts_of(const struct prompts *p, const void *asker) {
+	struct prompt *one;
+	size_t n = 0;
+	LIST_FOR_EACH(one, &p->open, struct prompt, node)
+	n += one->asker == asker;
+	return n;
+}
+
+void prompts_asker_gone(struct prompts *p, const void *asker) {
+	struct prompt *one;
+	LIST_FOR_EACH(one, &p->open, struct prompt, node)
+	if (one->asker == asker) one->asker = NULL;
+}
+
+uint64_t prompt_hash(const char *data, size_t n) {
+	uint64_t h = 1469598103934665603ULL; /* FNV-1a */
+	for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)data[i]) * 1099511628211ULL;
+	return h;
+}
+
+void prompt_uuid(char out[37]) {
+	char hex[33];
+	str_random_hex(hex, 32);
+	hex[12] = '4';
+	hex[16] = "89ab"[(unsigned char)hex[16] & 3];
+	snprintf(out, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+}

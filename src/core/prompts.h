@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The ledger of prompts: which uuid is whose, and how far it is. A result finds its prompts by the uuids that it names,
+ * never by order or by counting. The last finished ones are remembered, so that a retry runs once. Source: DESIGN 8.
+ */
+#pragma once
+
+#include "base/list.h"
+#include "wire/chunk.h"
+#include "wire/scan.h"
+
+#include <sys/types.h>
+#include <uthash.h>
+
+#define PROMPTS_KEPT 4096
+
+enum prompt_state {
+	PROMPT_HELD,  /* waits for another client's turn to end (prompts = queue) */
+	PROMPT_SENT,  /* on its way to the child */
+	PROMPT_TAKEN, /* the child has echoed it: it is part of the turn */
+	PROMPT_DONE,  /* its result came, or it was given up */
+};
+
+struct prompt {
+	UT_hash_handle hh; /* by uuid */
+	struct list node;  /* open: in order; done: oldest first */
+	char *uuid;        /* without quotes, as written */
+	enum prompt_state state;
+	uint64_t client;   /* number of the connection */
+	char *name;        /* its label; may be NULL */
+	uid_t uid;
+	uint64_t bytes_hash;
+	void *asker;       /* the client, NULL when it is gone */
+	struct chunk held; /* PROMPT_HELD: the line */
+	int64_t since;
+};
+
+struct prompts {
+	struct prompt *by_uuid;
+	struct list open, done;
+	size_t n_open, n_done, n_held;
+	bool replays; /* the child echoes prompts */
+};
+
+void prompts_init(struct prompts *p);
+void prompts_free(struct prompts *p);
+struct prompt *prompt_find(struct prompts *p, struct span uuid); /* raw, with its quotes */
+/* A new open prompt; uuid without quotes. NULL without memory. */
+struct prompt *prompt_add(struct prompts *p, const char *uuid, size_t n);
+void prompt_done(struct prompts *p, struct prompt *one);
+void prompt_forget(struct prompts *p, struct prompt *one); /* as if it had never been */
+/* The next held prompt, or NULL. */
+struct prompt *prompt_held(struct prompts *p);
+/* Open prompts of this client. */
+size_t prompts_of(const struct prompts *p, const void *asker);
+void prompts_asker_gone(struct prompts *p, const void *asker);
+uint64_t prompt_hash(const char *data, size_t n);
+/* A random version 4 UUID and a NUL. */
+void prompt_uuid(char out[37]);

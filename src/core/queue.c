@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/queue.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define IOVS 64
+
+void queue_init(struct queue *q, size_t max) {
+	*q = (struct queue){.max = max};
+}
+
+void queue_free(struct queue *q) {
+	for (size_t i = 0; i < q->count; i++) chunk_drop(&q->ring[(q->first + i) & (q->cap - 1)]);
+	free(q->ring);
+	*q = (struct queue){.max = q->max};
+}
+
+bool queue_has_room(const struct queue *q, size_t len) {
+	return q->count == 0 || (len <= q->max && q->bytes <= q->max - len);
+}
+
+static bool grow(struct queue *q) {
+	size_t cap = q->cap ? q->cap * 2 : 8;
+	struct chunk *ring = malloc(cap * sizeof *ring);
+	if (!ring) return false;
+	for (size_t i = 0; i < q->count; i++) ring[i] = q->ring[(q->first + i) & (q->cap - 1)];
+	free(q->ring);
+	q->ring = ring;
+	q->cap = cap;
+	q->first = 0;
+	return true;
+}
+
+bool queue_put(struct queue *q, struct chunk line) {
+	if (q->count == q->cap && !grow(q)) {
+		chunk_drop(&line);
+		return false;
+	}
+	q->ring[(q->first + q->count++) & (q->cap - 1)] = line;
+	q->bytes += line.len;
+	return true;
+}
+
+static void drop_written(struct queue *q, size_t n) {
+	q->bytes -= n;
+	n += q->sent;
+	while (q->count && n >= q->ring[q->first].len) {
+		n -= q->ring[q->first].len;
+		chunk_drop(&q->ring[q->first]);
+		q->first = (q->first + 1) & (q->cap - 1);
+		q->count--;
+	}
+	q->sent = n;
+}
+
+int queue_write(struct queue *q, int fd) {
+	while (q->count) {
+		struct iovec iov[IOVS];
+		int n = 0;
+		for (size_t i = 0; i < q->count && n < IOVS; i++) {
+			struct chunk c = q->ring[(q->first + i) & (q->cap - 1)];
+			size_t skip = i == 0 ? q->sent : 0;
+			iov[n++] = (struct iovec){(void *)(uintptr_t)(c.data + skip), c.len - skip};
+		}
+		ssize_t w = fd_writev(fd, iov, n);
+		if (w < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? 1 : -1;
+		drop_written(q, (size_t)w);
+	}
+	return 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Lines that wait for a child's stdin, in order, bounded in bytes. An empty queue takes any line; the daemon's own lines
+ * (answers that the child waits for) are taken even when it is full. Owns one reference to each line.
+ */
+#pragma once
+
+#include "wire/chunk.h"
+
+#include <stdint.h>
+
+struct queue {
+	struct chunk *ring;
+	size_t cap, first, count;
+	size_t sent; /* bytes of the first line that were written */
+	size_t bytes, max;
+};
+
+void queue_init(struct queue *q, size_t max);
+void queue_free(struct queue *q);
+bool queue_has_room(const struct queue *q, size_t len);
+/* Takes over the reference; false without memory. */
+bool queue_put(struct queue *q, struct chunk line);
+/* Writes what the pipe takes. -1: the pipe is broken (errno). 1: something is left. 0: empty. */
+int queue_write(struct queue *q, int fd);

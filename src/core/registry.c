@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/registry.h"
+
+#include "base/str.h"
+#include "wire/dialect.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void registry_init(struct registry *r) {
+	*r = (struct registry){0};
+	list_init(&r->owners);
+}
+
+void registry_free(struct registry *r) {
+	struct owner *o;
+	LIST_FOR_EACH(o, &r->owners, struct owner, node)
+	owner_free(r, o);
+}
+
+struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop, void *holder, uid_t uid, const char *name,
+                        void (*on_grace)(void *)) {
+	struct owner *o = calloc(1, sizeof *o);
+	if (!o) return NULL;
+	o->session = s;
+	o->holder = holder;
+	o->uid = uid;
+	o->name = name && *name ? strdup(name) : NULL;
+	list_init(&o->entries);
+	list_init(&o->servers);
+	loop_timer_init(&o->grace, loop, on_grace, o);
+	list_add_tail(&r->owners, &o->node);
+	return o;
+}
+
+struct owner *owner_of(struct registry *r, const void *holder) {
+	struct owner *o;
+	LIST_FOR_EACH(o, &r->owners, struct owner, node)
+	if (o->holder == holder) return o;
+	return NULL;
+}
+
+struct owner *owner_waiting(struct registry *r, uid_t uid, const char *name) {
+	struct owner *o;
+	if (!name || !*name) return NULL;
+	LIST_FOR_EACH(o, &r->owners, struct owner, node)
+	if (!o->holder && o->uid == uid && o->name && strcmp(o->name, name) == 0) return o;
+	return NULL;
+}
+
+/* --- hooks ---------------------------------------------------------------------------------------------------------- */
+
+static void free_entry(struct registry *r, struct hook_entry *e) {
+	struct hook *h;
+	LIST_FOR_EACH(h, &e->hooks, struct hook, node) {
+		HASH_DELETE(hh, r->hooks, h);
+		r->n_hooks--;
+		list_del(&h->node);
+		free(h->callback);
+		free(h);
+	}
+	list_del(&e->node);
+	free(e->event);
+	free(e->members);
+	free(e);
+}
+
+void owner_drop_hooks(struct registry *r, struct owner *o) {
+	struct hook_entry *e;
+	if (!list_empty(&o->entries)) r->version++;
+	LIST_FOR_EACH(e, &o->entries, struct hook_entry, node)
+	free_entry(r, e);
+}
+
+bool owner_drop_loose(struct registry *r, struct owner *o) {
+	struct hook_entry *e;
+	bool gone = false;
+	LIST_FOR_EACH(e, &o->entries, struct hook_entry, node) {
+		if (e->guard && !(e->drop_when_gone && o->grace_over)) continue;
+		free_entry(r, e);
+		gone = true;
+	}
+	if (gone) r->version++;
+	return gone;
+}
+
+bool owner_guards(const struct owner *o) {
+	struct hook_entry *e;
+	LIST_FOR_EACH(e, &o->entries, struct hook_entry, node)
+	if (e->guard) return true;
+	return false;
+}
+
+bool owner_empty(const struct owner *o) {
+	return list_empty(&o->entries) && list_empty(&o->servers);
+}
+
+static bool add_hook(struct registry *r, struct hook_entry *e, struct span callback) {
+	struct hook *h = calloc(1, sizeof *h);
+	if (!h || !(h->callback = strndup(callback.p, callback.n))) {
+		free(h);
+		return false;
+	}
+	snprintf(h->id, sizeof h->id, "plenum_%llu", (unsigned long long)++r->counter);
+	h->entry = e;
+	list_add_tail(&e->hooks, &h->node);
+	HASH_ADD_KEYPTR(hh, r->hooks, h->id, strlen(h->id), h);
+	r->n_hooks++;
+	return true;
+}
+
+/* Every member of the entry that the child must see, as it was written. */
+static char *other_members(struct span entry) {
+	struct buf b = BUF_INIT(entry.n + 16);
+	struct span key, value;
+	for (size_t at = 0; span_next_member(entry, &at, &key, &value);) {
+		if (span_equals(key, "hookCallbackIds") || span_equals(key, "plenum_owner_gone")) continue;
+		if (b.len) buf_putc(&b, ',');
+		buf_put(&b, key.p, key.n);
+		buf_putc(&b, ':');
+		buf_put(&b, value.p, value.n);
+	}
+	return buf_steal(&b, NULL);
+}
+
+static int64_t timeout_ms(struct span event, struct span timeout) {
+	_cleanup_free_ char *text = timeout.p ? strndup(timeout.p, timeout.n) : NULL;
+	double s = text ? strtod(text, NULL) : 0;
+	if (!(s > 0)) s = dialect_hook_timeout(event);
+	if (s > 30.0 * 86400) s = 30.0 * 86400;
+	return (int64_t)(s * 1000);
+}
+
+static const char *add_entry(struct registry *r, struct owner *o, struct span event, struct span text) {
+	struct span ids = span_member(text, "hookCallbackIds"), gone = span_member(text, "plenum_owner_gone"), id;
+	if (!span_is_object(text)) return "each entry of a hook event must be an object";
+	if (!span_is_array(ids)) return "a hook entry needs `hookCallbackIds`, an array of strings";
+	if (gone.p && !span_equals(gone, "deny") && !span_equals(gone, "drop"))
+		return "`plenum_owner_gone` must be \"deny\" or \"drop\"";
+	struct hook_entry *e = calloc(1, sizeof *e);
+	if (!e) return "out of memory";
+	list_init(&e->hooks);
+	list_add_tail(&o->entries, &e->node);
+	e->owner = o;
+	e->event = strndup(event.p, event.n);
+	e->members = other_members(text);
+	e->timeout = timeout_ms(event, span_member(text, "timeout"));
+	e->guard = dialect_hook_guards(event) || span_equals(span_member(text, "onFailure"), "block");
+	e->drop_when_gone = gone.p ? span_equals(gone, "drop") : !e->guard;
+	if (gone.p && span_equals(gone, "deny")) e->guard = true;
+	if (!e->event || !e->members) return "out of memory";
+	for (size_t at = 0; span_next(ids, &at, &id);) {
+		if (!span_is_string(id)) return "`hookCallbackIds` must hold strings";
+		if (!add_hook(r, e, id)) return "out of memory";
+	}
+	return NULL;
+}
+
+const char *owner_set_hooks(struct registry *r, struct owner *o, struct span hooks) {
+	struct span event, entries, entry;
+	const char *error = NULL;
+	owner_drop_hooks(r, o);
+	if (!hooks.p || *hooks.p == 'n') return NULL;
+	if (!span_is_object(hooks)) return "`hooks` must be an object of events";
+	for (size_t at = 0; !error && span_next_member(hooks, &at, &event, &entries);) {
+		if (!span_is_array(entries)) error = "each hook event must hold an array of entries";
+		for (size_t k = 0; !error && span_next(entries, &k, &entry);) error = add_entry(r, o, event, entry);
+	}
+	if (error) owner_drop_hooks(r, o);
+	if (!list_empty(&o->entries)) r->version++;
+	return error;
+}
+
+struct hook *registry_hook(struct registry *r, struct span id) {
+	struct hook *h = NULL;
+	struct span text = span_content(id);
+	if (text.p) HASH_FIND(hh, r->hooks, text.p, text.n, h);
+	return h;
+}
+
+static void put_entry(struct buf *b, const struct hook_entry *e) {
+	struct hook *h;
+	bool first = true;
+	buf_printf(b, "{%s%s\"hookCallbackIds\":[", e->members, *e->members ? "," : "");
+	LIST_FOR_EACH(h, &e->hooks, struct hook, node) {
+		buf_printf(b, "%s\"%s\"", first ? "" : ",", h->id);
+		first = false;
+	}
+	buf_puts(b, "]}");
+}
+
+/* The first entry of this event in the whole registry? Then its group is written here. */
+static bool leads(const struct registry *r, const struct hook_entry *which) {
+	struct owner *o;
+	struct hook_entry *e;
+	LIST_FOR_EACH(o, &r->owners, struct owner, node)
+	LIST_FOR_EACH(e, &o->entries, struct hook_entry, node)
+	if (strcmp(e->event, which->event) == 0) return e == which;
+	return false;
+}
+
+static void put_event(const struct registry *r, struct buf *b, const char *event) {
+	struct owner *o;
+	struct hook_entry *e;
+	bool first = true;
+	buf_printf(b, "%s:[", event);
+	LIST_FOR_EACH(o, &r->owners, struct owner, node)
+	LIST_FOR_EACH(e, &o->entries, struct hook_entry, node) {
+		if (strcmp(e->event, event) != 0) continue;
+		if (!first) buf_putc(b, ',');
+		put_entry(b, e);
+		first = false;
+	}
+	buf_putc(b, ']');
+}
+
+void registry_put_hooks(const struct registry *r, struct buf *b) {
+	struct owner *o;
+	struct hook_entry *e;
+	bool first = true;
+	buf_putc(b, '{');
+	LIST_FOR_EACH(o, &r->owners, struct owner, node)
+	LIST_FOR_EACH(e, &o->entries, struct hook_entry, node) {
+		if (!leads(r, e)) continue;
+		if (!first) buf_putc(b, ',');
+		put_event(r, b, e->event);
+		first = false;
+	}
+	buf_putc(b, '}');
+}
+
+/* --- servers and dialogs -------------------------------------------------------------------------------------------- */
+
+static void free_server(struct server *s) {
+	list_del(&s->node);
+	free(s->name);
+	free(s->config);
+	free(s);
+}
+
+static struct server *find_server(const struct owner *o, struct span name) {
+	struct server *s;
+	LIST_FOR_EACH(s, &o->servers, struct server, node)
+	if (strlen(s->name) == name.n && memcmp(s->name, name.p, name.n) == 0) return s;
+	return NULL;
+}
+
+const char *owner_add_server(struct registry *r, struct owner *o, struct span name, struct span config, bool is_sdk) {
+	struct server *s = find_server(o, name);
+	if (s && s->is_sdk == is_sdk && !config.p) return NULL;
+	if (s) free_server(s);
+	s = calloc(1, sizeof *s);
+	if (!s || !(s->name = strndup(name.p, name.n))) {
+		free(s);
+		return "out of memory";
+	}
+	s->config = config.p ? strndup(config.p, config.n) : NULL;
+	s->is_sdk = is_sdk;
+	list_add_tail(&o->servers, &s->node);
+	if (is_sdk) r->version++;
+	return NULL;
+}
+
+void owner_drop_servers(struct registry *r, struct owner *o, bool sdk_too) {
+	struct server *s;
+	(void)r; /* the child keeps a server's name until mcp_set_servers leaves it out */
+	LIST_FOR_EACH(s, &o->servers, struct server, node)
+	if (sdk_too || !s->is_sdk) free_server(s);
+}
+
+struct owner *registry_server(struct registry *r, struct span name) {
+	struct owner *o, *gone = NULL;
+	if (!name.p) return NULL;
+	LIST_FOR_EACH(o, &r->owners, struct owner, node) {
+		if (!find_server(o, name)) continue;
+		if (o->holder) return o;
+		gone = o;
+	}
+	return gone;
+}
+
+bool registry_has_servers(const struct registry *r) {
+	struct owner *o;
+	LIST_FOR_EACH(o, &r->owners, struct owner, node)
+	if (!list_empty(&o->servers)) return true;
+	return false;
+}
+
+void registry_put_server_names(const struct registry *r, struct buf *b) {
+	struct owner *o;
+	struct server *s;
+	bool first = true;
+	buf_putc(b, '[');
+	LIST_FOR_EACH(o, &r->owners, struct owner, node)
+	LIST_FOR_EACH(s, &o->servers, struct server, node) {
+		if (!s->is_sdk) continue;
+		buf_printf(b, "%s%s", first ? "" : ",", s->name);
+		first = false;
+	}
+	buf_putc(b, ']');
+}
+
+void registry_put_servers(const struct registry *r, struct buf *b) {
+	struct owner *o;
+	struct server *s;
+	bool first = true;
+	buf_putc(b, '{');
+	LIST_FOR_EACH(o, &r->owners, struct owner, node)
+	LIST_FOR_EACH(s, &o->servers, struct server, node) {
+		buf_printf(b, "%s%s:", first ? "" : ",", s->name);
+		if (s->config)
+			buf_puts(b, s->config);
+		else
+			buf_printf(b, "{\"type\":\"sdk\",\"name\":%s}", s->name);
+		first = false;
+	}
+	buf_putc(b, '}');
+}
+
+static void free_dialogs(struct owner *o) {
+	for (size_t i = 0; i < o->n_dialogs; i++) free(o->dialogs[i]);
+	free(o->dialogs);
+	o->dialogs = NULL;
+	o->n_dialogs = 0;
+}
+
+const char *owner_set_dialogs(struct owner *o, struct span kinds) {
+	struct span kind;
+	free_dialogs(o);
+	for (size_t at = 0; span_next(kinds, &at, &kind);) {
+		char **more = realloc(o->dialogs, (o->n_dialogs + 1) * sizeof *more);
+		if (!more) return "out of memory";
+		o->dialogs = more;
+		if (!(more[o->n_dialogs] = strndup(kind.p, kind.n))) return "out of memory";
+		o->n_dialogs++;
+	}
+	return NULL;
+}
+
+bool owner_takes_dialog(const struct owner *o, struct span kind) {
+	for (size_t i = 0; kind.p && i < o->n_dialogs; i++)
+		if (strlen(o->dialogs[i]) == kind.n && memcmp(o->dialogs[i], kind.p, kind.n) == 0) return true;
+	return false;
+}
+
+void owner_free(struct registry *r, struct owner *o) {
+	owner_drop_hooks(r, o);
+	owner_drop_servers(r, o, true);
+	free_dialogs(o);
+	loop_timer_stop(&o->grace);
+	list_del(&o->node);
+	free(o->name);
+	free(o);
+}

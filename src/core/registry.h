@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who registered which hooks, MCP servers and dialog kinds in a session. An owner is one client's registration; it
+ * outlives the connection where a guard must go on guarding, and waits there for the same uid and name to come back.
+ * Callback ids towards the child are the daemon's. Holders are opaque pointers (attachments). Source: DESIGN 6.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "io/loop.h"
+#include "wire/scan.h"
+
+#include <sys/types.h>
+#include <uthash.h>
+
+#define HOOK_ID_MAX 32
+
+struct owner;
+struct session;
+
+/* One callback that the child may call. */
+struct hook {
+	UT_hash_handle hh; /* by id */
+	struct list node;  /* in its entry */
+	char id[HOOK_ID_MAX];
+	char *callback; /* the owner's own id, raw JSON */
+	struct hook_entry *entry;
+};
+
+/* One matcher's entry of one event. */
+struct hook_entry {
+	struct list node; /* in its owner */
+	struct list hooks;
+	struct owner *owner;
+	char *event;    /* raw JSON */
+	char *members;  /* raw JSON members but hookCallbackIds: `"matcher":"Bash","timeout":5`, or "" */
+	int64_t timeout; /* ms */
+	bool guard, drop_when_gone;
+};
+
+struct server {
+	struct list node; /* in its owner */
+	char *name;       /* raw JSON */
+	char *config;     /* raw JSON; NULL: an SDK server */
+	bool is_sdk;
+};
+
+struct owner {
+	struct list node;
+	struct session *session;
+	void *holder; /* NULL: gone */
+	uid_t uid;
+	char *name;    /* may be NULL: nobody can come back to it */
+	struct list entries, servers;
+	char **dialogs; /* raw JSON strings */
+	size_t n_dialogs;
+	struct loop_timer grace;
+	bool grace_over;
+};
+
+struct registry {
+	struct list owners;
+	struct hook *hooks; /* by id */
+	size_t n_hooks;
+	uint64_t counter;
+	uint64_t version; /* counts changes that the child must learn of */
+};
+
+void registry_init(struct registry *r);
+void registry_free(struct registry *r);
+/* A new owner without anything. NULL without memory. */
+struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop, void *holder, uid_t uid, const char *name,
+                        void (*on_grace)(void *));
+struct owner *owner_of(struct registry *r, const void *holder);
+/* One whose holder is gone, of the same uid and name. */
+struct owner *owner_waiting(struct registry *r, uid_t uid, const char *name);
+void owner_free(struct registry *r, struct owner *o);
+/* Reads `hooks` of an initialize; replaces what the owner had. NULL: done; else what is wrong. */
+const char *owner_set_hooks(struct registry *r, struct owner *o, struct span hooks);
+void owner_drop_hooks(struct registry *r, struct owner *o);
+/* Drops the entries that do not outlive their owner; true: something went. */
+bool owner_drop_loose(struct registry *r, struct owner *o);
+bool owner_guards(const struct owner *o);
+bool owner_empty(const struct owner *o);
+const char *owner_add_server(struct registry *r, struct owner *o, struct span name, struct span config, bool is_sdk);
+void owner_drop_servers(struct registry *r, struct owner *o, bool sdk_too);
+const char *owner_set_dialogs(struct owner *o, struct span kinds);
+bool owner_takes_dialog(const struct owner *o, struct span kind);
+
+struct hook *registry_hook(struct registry *r, struct span id);
+/* Whose server this is; owners whose holder is gone only if nobody else has it. NULL: nobody's. */
+struct owner *registry_server(struct registry *r, struct span name);
+/* Appends the union: {"Event":[...],...}; an array of SDK server names; an object of all servers' configurations. */
+void registry_put_hooks(const struct registry *r, struct buf *b);
+void registry_put_server_names(const struct registry *r, struct buf *b);
+void registry_put_servers(const struct registry *r, struct buf *b);
+bool registry_has_servers(const struct registry *r);

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A session: a named conversation that outlives its child and its clients. This module keeps the child: starts it, reads
+ * it, writes to it, stops it, and knows the session's state. It knows no client: what the child says and what becomes of
+ * it is told through struct session_events, which the router fills in.
+ *
+ * A session is freed by a task of the loop after session_remove(). Times in ms. Source: DESIGN 8, PROTOCOL 1, 6.3.
+ */
+#pragma once
+
+#include "core/launch.h"
+#include "core/pending.h"
+#include "core/call.h"
+#include "core/prompts.h"
+#include "core/queue.h"
+#include "core/registry.h"
+#include "core/settings.h"
+#include "core/tape.h"
+#include "io/child.h"
+#include "io/loop.h"
+#include "wire/lines.h"
+
+#include <uthash.h>
+
+#define STDERR_LINES 40
+#define STDERR_LINE_MAX 1024
+
+enum session_state {
+	SESSION_STARTING,
+	SESSION_IDLE,
+	SESSION_BUSY,
+	SESSION_ASKING,
+	SESSION_ASLEEP,
+	SESSION_FAILED,
+};
+
+enum stop_stage { STOP_NOT, STOP_INTERRUPT, STOP_EOF, STOP_TERM, STOP_KILL };
+
+/* What becomes of a session whose child was stopped on purpose. */
+enum stop_then { THEN_SLEEP, THEN_RESTART, THEN_REMOVE };
+
+struct session;
+
+struct session_exit {
+	int status; /* exit status, or 128 + signal */
+	int signal; /* 0: none */
+	bool wanted;
+	int64_t ran_ms;
+};
+
+struct session_events {
+	/* A line of the child (with its LF) that is a JSON object; e holds its envelope. Borrowed. */
+	void (*line)(struct session *s, struct chunk line, const struct envelope *e);
+	/* A line that is none. */
+	void (*stray)(struct session *s, struct chunk line);
+	void (*long_line)(struct session *s, struct chunk head, size_t size);
+	void (*stderr_data)(struct session *s, const char *data, size_t n);
+	/* The child was started: the time to send it its initialize. */
+	void (*started)(struct session *s);
+	/* Exit and end of output have both been seen, everything that it printed was delivered. */
+	void (*exited)(struct session *s, const struct session_exit *e);
+	void (*state)(struct session *s);
+	/* May the child be read, or must it wait for its readers? */
+	bool (*may_read)(struct session *s);
+	/* The turn is over in which the child was read: time to send. */
+	void (*read_done)(struct session *s);
+};
+
+struct session {
+	UT_hash_handle hh; /* by name */
+	char *name;
+	uint64_t id;
+	struct loop *loop;
+	struct children *children;
+	const struct session_events *events;
+	void *world; /* the router */
+	struct settings *settings;
+	const struct profile *profile;
+	struct launch launch;
+
+	char *conversation_id; /* what the child calls itself */
+	char *resumed_id;      /* what it was last resumed with, where that differs */
+	char *version;         /* claude_code_version of the newest init */
+
+	struct child child;
+	bool running; /* a process is there, or its end is not complete */
+	bool exited, eof;
+	int exit_status;
+	int64_t started_at, exited_at;
+	struct loop_fd in_fd, out_fd, err_fd;
+	struct lines out;
+	struct queue in;
+	struct loop_timer end_timer; /* exit seen, output still open */
+	bool read_paused, bom_seen;
+
+	char *stderr_lines[STDERR_LINES];
+	size_t stderr_first, stderr_count;
+	struct buf stderr_part;
+
+	enum stop_stage stopping;
+	enum stop_then then;
+	int64_t stop_since;
+	struct loop_timer stop_timer;
+
+	enum session_state state, told_state;
+	char *reason;          /* why it failed */
+	bool turn;             /* the child works on something */
+	bool got_line;         /* the child has said something */
+	bool said_init;        /* the child has printed system/init since it was started */
+	bool warming;          /* just started, nothing was sent yet */
+	struct loop_timer warm_timer;
+	struct loop_task state_task;
+	unsigned failures;     /* starts in a row that came to nothing */
+	int64_t not_before;    /* back-off */
+	struct loop_timer retry_timer;
+	unsigned spawn_tries;
+	bool want_child;       /* a start is put off */
+
+	struct loop_timer idle_timer;
+	int64_t used_at, created_at, last_output;
+
+	struct tape tape;
+	struct list attachments; /* the router's */
+	size_t n_attachments;
+	struct loop_task fan_task;
+	struct loop_timer lag_timer, pace_timer;
+
+	struct calls calls;
+	struct pendings pendings;
+	struct registry registry;
+	struct prompts prompts;
+	void *init; /* the router's: state of the child's initialize */
+
+	bool removed;
+	struct loop_task free_task;
+	uint64_t lines_out, bytes_out, strays, dropped_answers, turns;
+};
+
+/* NULL without memory. launch is taken over on success. */
+struct session *session_new(struct loop *loop, struct lines_pool *pool, struct children *children, struct settings *settings,
+                            const struct profile *profile, const char *name, struct launch *launch,
+                            const struct session_events *events, void *world);
+/* Starts the child now. Failure: error says why, the state is unchanged; transient: it may work soon. */
+enum child_result session_start(struct session *s, char *error);
+/* Sees to it that a child runs, now or, after failures, when the back-off is over. False: error says why not. */
+bool session_wake(struct session *s, char *error);
+bool session_has_child(const struct session *s); /* running and not being stopped */
+/* A line for the child. own: it must go, however full the queue is. Takes over the reference. False: full, or no child. */
+bool session_write(struct session *s, struct chunk line, bool own);
+void session_stop(struct session *s, bool kill_now, enum stop_then then);
+/* Takes it out of everything; freed at the end of the turn. The child must be gone. */
+void session_remove(struct session *s);
+/* Looks at everything that makes up the state and tells if it changed, at the end of the turn. */
+void session_check_state(struct session *s);
+void session_used(struct session *s); /* somebody asked for something: idle time starts again */
+void session_read_again(struct session *s); /* may_read() may answer differently now */
+void session_set_conversation(struct session *s, const char *id);
+void session_set_reason(struct session *s, const char *reason);
+const char *session_state_name(enum session_state state);
+/* The last stderr lines, oldest first: n of them from `index` 0 on. */
+const char *session_stderr(const struct session *s, size_t index);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/tape.h"
+
+#include "base/macros.h"
+
+#include <string.h>
+
+void tape_init(struct tape *t, size_t max_bytes, size_t max_lines) {
+	*t = (struct tape){.oldest = 1, .next = 1, .max_bytes = max_bytes, .max_lines = MAX(max_lines, (size_t)1)};
+}
+
+void tape_clear(struct tape *t) {
+	for (size_t i = 0; i < t->count; i++) chunk_drop(&t->ring[(t->first + i) & (t->cap - 1)].line);
+	free(t->ring);
+	t->ring = NULL;
+	t->cap = t->first = t->count = t->bytes = 0;
+	t->oldest = t->next;
+}
+
+void tape_free(struct tape *t) {
+	tape_clear(t);
+}
+
+/* A line longer than half the tape is charged as half: it must not push out all that came before it. */
+static size_t charge(const struct tape *t, size_t len) {
+	return MIN(len, t->max_bytes / 2 + 1);
+}
+
+static bool grow(struct tape *t) {
+	size_t cap = t->cap ? t->cap * 2 : 16;
+	struct tape_entry *ring = malloc(cap * sizeof *ring);
+	if (!ring) return false;
+	for (size_t i = 0; i < t->count; i++) ring[i] = t->ring[(t->first + i) & (t->cap - 1)];
+	free(t->ring);
+	t->ring = ring;
+	t->cap = cap;
+	t->first = 0;
+	return true;
+}
+
+static void drop_oldest(struct tape *t) {
+	struct tape_entry *e = &t->ring[t->first];
+	t->bytes -= charge(t, e->line.len);
+	chunk_drop(&e->line);
+	t->first = (t->first + 1) & (t->cap - 1);
+	t->count--;
+	t->oldest++;
+}
+
+bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigned flags, int64_t ms) {
+	size_t cost = charge(t, line.len);
+	while (t->count && (t->bytes + cost > t->max_bytes || t->count >= t->max_lines)) drop_oldest(t);
+	if (t->count == t->cap && !grow(t)) {
+		chunk_drop(&line);
+		return false;
+	}
+	t->total += line.len;
+	t->bytes += cost;
+	t->ring[(t->first + t->count) & (t->cap - 1)] =
+	    (struct tape_entry){.line = line, .end = t->total, .ms = (uint64_t)ms & 0xffffffffffff, .kind = kind, .flags = flags & 0xff};
+	t->count++;
+	t->next++;
+	return true;
+}
+
+uint64_t tape_behind(const struct tape *t, uint64_t seq) {
+	if (seq >= t->next) return 0;
+	if (seq < t->oldest) seq = t->oldest;
+	const struct tape_entry *e = tape_at(t, seq);
+	return t->total - e->end + e->line.len;
+}
+
+uint64_t tape_after_uuid(const struct tape *t, const char *uuid) {
+	size_t n = strlen(uuid);
+	for (uint64_t seq = t->next; seq-- > t->oldest;) {
+		struct chunk line = tape_at(t, seq)->line;
+		struct envelope e;
+		if (!memmem(line.data, line.len, uuid, n) || !scan_envelope(line.data, line.len, &e)) continue;
+		if (span_equals(e.uuid, uuid)) return seq + 1;
+	}
+	return 0;
+}

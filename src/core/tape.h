@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A session's tape: its lines for everybody, in the child's order, each under a sequence number without holes. The tape
+ * owns one reference to each line; readers are cursors, a number each, and own nothing. When a bound is passed the
+ * oldest lines go, whoever still wanted them; the newest line always stays. Source: DESIGN 7.
+ */
+#pragma once
+
+#include "wire/chunk.h"
+#include "wire/dialect.h"
+
+#define TAPE_REPLAY 1 /* the child's echo of a prompt (isReplay) */
+
+struct tape_entry {
+	struct chunk line; /* with its LF */
+	uint64_t end;      /* bytes that the tape has taken, this line included */
+	uint64_t ms : 48;  /* monotonic, when it was appended */
+	uint64_t kind : 8; /* enum line_kind */
+	uint64_t flags : 8;
+};
+
+struct tape {
+	struct tape_entry *ring;
+	size_t cap, first, count;
+	uint64_t oldest, next; /* sequence numbers: of the oldest line, of the line to come */
+	uint64_t total;        /* bytes taken since the beginning */
+	size_t bytes;          /* charged now */
+	size_t max_bytes, max_lines;
+};
+
+void tape_init(struct tape *t, size_t max_bytes, size_t max_lines);
+void tape_free(struct tape *t);
+/* Takes over the caller's reference to line. False without memory (the line is dropped then). */
+bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigned flags, int64_t ms);
+/* Forgets every line; numbers go on. */
+void tape_clear(struct tape *t);
+
+/* The line with this number; seq must be in oldest..next-1. */
+static inline const struct tape_entry *tape_at(const struct tape *t, uint64_t seq) {
+	return &t->ring[(t->first + (size_t)(seq - t->oldest)) & (t->cap - 1)];
+}
+
+/* Bytes from the line with this number to the end. */
+uint64_t tape_behind(const struct tape *t, uint64_t seq);
+/* The number after the newest line whose `uuid` has this content; 0 if there is none. */
+uint64_t tape_after_uuid(const struct tape *t, const char *uuid);
