@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attaching to a session, and the lines that follow, for every verb that does so.
+ */
+#pragma once
+
+#include "ctl/ctl.h"
+#include "wire/scan.h"
+
+/* Asks for the attachment; members is consumed, `session` is added where it is not NULL. *answer is the answer's body.
+ */
+int attach_to(struct plenum *p, const char *session, json_t *members, json_t **answer);
+
+/* One line with its envelope. The spans live until the next call. A line that is no object is given with every span of
+ * the envelope absent. */
+struct incoming {
+	struct span line;
+	struct envelope e;
+};
+enum plenum_result attach_next(struct plenum *p, int timeout_ms, struct incoming *in);
+
+/* The event's name where the line is a notice of the daemon, else SPAN_NONE. */
+struct span attach_event(const struct incoming *in);
+/* A notice `error` to us alone: prints it. */
+void attach_print_error(const struct incoming *in);

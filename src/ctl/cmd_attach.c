@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * attach: stdin and stdout become a client of the session, line by line and byte by byte. tail: the same for eyes, and
+ * nothing is ever written.
+ */
+#include "base/fd.h"
+#include "base/str.h"
+#include "ctl/attach.h"
+#include "ctl/show.h"
+#include "wire/lines.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+struct pump {
+	struct plenum *p;
+	struct lines_pool pool;
+	struct lines in;
+	bool stdin_open;
+};
+
+/* --- stdin -> session --------------------------------------------------------------------------------------------- */
+
+static enum plenum_result send_lines(struct pump *m) {
+	struct chunk line = CHUNK_NONE;
+	enum plenum_result r = PLENUM_OK;
+	enum lines_result got;
+	size_t size;
+	while ((got = lines_next(&m->in, &line, &size)) != LINES_MORE && got != LINES_OOM) {
+		if (got == LINES_LONG) ctl_say("a line of %zu bytes on stdin is too long and was left out", size);
+		if (got == LINES_LINE && r == PLENUM_OK) r = plenum_send(m->p, line.data, line.len);
+		chunk_drop(&line);
+	}
+	return got == LINES_OOM ? PLENUM_FAILED : r;
+}
+
+static enum plenum_result end_stdin(struct pump *m) {
+	struct chunk rest = CHUNK_NONE;
+	enum plenum_result r = PLENUM_OK;
+	m->stdin_open = false;
+	if (lines_rest(&m->in, &rest)) r = plenum_send(m->p, rest.data, rest.len);
+	chunk_drop(&rest);
+	return r == PLENUM_OK ? plenum_finish(m->p) : r;
+}
+
+static enum plenum_result read_stdin(struct pump *m) {
+	size_t room;
+	char *space = lines_space(&m->in, &room);
+	ssize_t n = space ? fd_read(STDIN_FILENO, space, room) : -1;
+	if (n > 0) {
+		lines_commit(&m->in, (size_t)n);
+		return send_lines(m);
+	}
+	if (space) lines_commit(&m->in, 0);
+	return end_stdin(m);
+}
+
+/* --- session -> stdout -------------------------------------------------------------------------------------------- */
+
+static enum plenum_result copy_lines(struct plenum *p) {
+	const char *line;
+	size_t n;
+	enum plenum_result r;
+	while ((r = plenum_next(p, 0, &line, &n)) == PLENUM_OK) {
+		fwrite(line, 1, n, stdout);
+		putc('\n', stdout);
+	}
+	if (fflush(stdout) != 0) return PLENUM_REFUSED; /* our reader left */
+	return r == PLENUM_FAILED && errno == EMSGSIZE ? PLENUM_TIMED_OUT : r;
+}
+
+static int pump(struct pump *m) {
+	for (;;) {
+		enum plenum_result r = copy_lines(m->p);
+		if (r == PLENUM_CLOSED) return CTL_OK;
+		if (r == PLENUM_REFUSED) return CTL_CUT;
+		if (r == PLENUM_FAILED) return ctl_failed(m->p, r);
+		struct pollfd fds[] = {{.fd = plenum_fd(m->p), .events = POLLIN},
+							   {.fd = m->stdin_open ? STDIN_FILENO : -1, .events = POLLIN}};
+		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR) return CTL_INTERNAL;
+		if (fds[1].revents) r = read_stdin(m);
+		if (fds[1].revents && r == PLENUM_FAILED) return ctl_failed(m->p, r);
+	}
+}
+
+/* --- Options ------------------------------------------------------------------------------------------------------ */
+
+/* none, all, a number of lines, or after:SEQ. NULL: it is none of these. */
+static json_t *replay_value(const char *text) {
+	uint64_t n;
+	if (strcmp(text, "none") == 0 || strcmp(text, "all") == 0) return json_string(text);
+	if (str_u64(text, 0, INT64_MAX, &n)) return json_pack("{s:I}", "last", (json_int_t)n);
+	if (strncmp(text, "after:", 6) == 0 && str_u64(text + 6, 0, INT64_MAX, &n))
+		return json_pack("{s:I}", "after", (json_int_t)n);
+	return NULL;
+}
+
+static void print_attached(json_t *answer) {
+	_cleanup_free_ char *text = json_dumps(answer, JSON_COMPACT | JSON_ENSURE_ASCII);
+	if (text) ctl_say("attached %s", text);
+}
+
+int cmd_attach(struct ctl *c, int argc, char **argv) {
+	const char *replay = "none", *profile = NULL, *cwd = NULL, *resume = NULL, *lag = NULL;
+	bool observer = false, deny_me = false, tag = false, existing = false, verbose = false;
+	const struct ctl_option options[] = {
+		{"observer", 'o', NULL, "only watch: the session takes no line of ours", .flag = &observer},
+		{"no-approve", 0, NULL, "do not be asked for permissions", .flag = &deny_me},
+		{"replay", 'r', "WHAT", "none, all, a number of lines, or after:SEQ", .value = &replay},
+		{"tag", 0, NULL, "number the lines (plenum_seq)", .flag = &tag},
+		{"on-lag", 0, "WHAT", "gap, close or wait", .value = &lag},
+		{"existing", 'e', NULL, "do not make the session if it is not there", .flag = &existing},
+		{"profile", 'p', "NAME", "the profile of a new session", .value = &profile},
+		{"cwd", 'C', "FOLDER", "the working folder of a new session", .value = &cwd},
+		{"resume", 0, "ID", "the conversation that a new session goes on with", .value = &resume},
+		{"verbose", 'v', NULL, "print the daemon's answer to the attach on stderr", .flag = &verbose},
+		{0},
+	};
+	int code = ctl_options(c, options, &argc, &argv, 1, 1);
+	if (code != CTL_GO) return code;
+	json_t *what = replay_value(replay);
+	if (!what) return ctl_usage(c, "attach: --replay is none, all, a number of lines, or after:SEQ");
+	_cleanup_json_ json_t *answer = NULL,
+						  *members = json_pack("{s:s,s:s,s:o,s:b,s:s*,s:s*,s:s*,s:s*}", "create",
+											   existing ? "never" : "auto", "role", observer ? "observer" : "driver",
+											   "replay", what, "tag", (int)tag, "profile", profile, "cwd", cwd,
+											   "resume", resume, "on_lag", lag);
+	if (deny_me) json_object_set_new(members, "approve", json_false());
+	_cleanup_plenum_ struct plenum *p = ctl_open(c);
+	if (!p) return CTL_NO_DAEMON;
+	code = attach_to(p, argv[0], json_incref(members), &answer);
+	if (code != CTL_OK) return code;
+	if (verbose) print_attached(answer);
+	struct pump m = {.p = p, .stdin_open = true};
+	lines_init(&m.in, &m.pool, PLENUM_CLIENT_LINE_MAX);
+	code = pump(&m);
+	lines_free(&m.in);
+	lines_pool_free(&m.pool);
+	return code;
+}
+
+/* --- tail --------------------------------------------------------------------------------------------------------- */
+
+static int watch(struct ctl *c, struct plenum *p) {
+	struct show show;
+	struct incoming in;
+	show_init(&show, stdout);
+	for (;;) {
+		enum plenum_result r = attach_next(p, 0, &in);
+		if (r == PLENUM_TIMED_OUT) {
+			if (fflush(stdout) != 0) return CTL_CUT;
+			r = attach_next(p, -1, &in);
+		}
+		if (r == PLENUM_CLOSED) return CTL_OK;
+		if (r != PLENUM_OK) return ctl_failed(p, r);
+		if (c->json)
+			printf("%.*s\n", (int)in.line.n, in.line.p);
+		else
+			show_line(&show, in.line, &in.e);
+	}
+}
+
+int cmd_tail(struct ctl *c, int argc, char **argv) {
+	const char *replay = "100";
+	const struct ctl_option options[] = {
+		{"lines", 'n', "N", "begin with the last N lines that are kept (all: with all; default 100)", .value = &replay},
+		{0},
+	};
+	int code = ctl_options(c, options, &argc, &argv, 1, 1);
+	if (code != CTL_GO) return code;
+	json_t *what = replay_value(replay);
+	if (!what) return ctl_usage(c, "tail: -n takes a number of lines, or all");
+	json_t *members = json_pack("{s:s,s:s,s:o}", "create", "never", "role", "observer", "replay", what);
+	_cleanup_plenum_ struct plenum *p = ctl_open(c);
+	if (!p) {
+		json_decref(members);
+		return CTL_NO_DAEMON;
+	}
+	code = attach_to(p, argv[0], members, NULL);
+	return code == CTL_OK ? watch(c, p) : code;
+}

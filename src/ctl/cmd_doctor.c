@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * doctor: looks for what keeps things from working, in the order in which things must work, and says what to do. It
+ * changes nothing and starts nothing.
+ */
+#include "base/paths.h"
+#include "base/str.h"
+#include "ctl/ctl.h"
+#include "ctl/find.h"
+#include "ctl/text.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+enum finding { GOOD, NOTE, BAD };
+
+struct doctor {
+	struct ctl *c;
+	json_t *findings;
+	bool bad;
+	char socket[PLENUM_SOCKET_PATH_SIZE];
+};
+
+static void PRINTF_LIKE(5, 6)
+	found(struct doctor *d, enum finding kind, const char *what, const char *advice, const char *fmt, ...) {
+	static const char *const names[] = {"ok", "note", "BAD"};
+	char text[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (kind == BAD) d->bad = true;
+	json_array_append_new(d->findings, json_pack("{s:s,s:s,s:s,s:s*}", "result", names[kind], "what", what, "text",
+												 text, "advice", kind == GOOD ? NULL : advice));
+	if (d->c->json) return;
+	printf("%-5s %-9s ", names[kind], what);
+	text_print(stdout, text, strlen(text));
+	if (kind != GOOD && advice) printf("\n      %-9s -> %s", "", advice);
+	putchar('\n');
+}
+
+/* --- The socket --------------------------------------------------------------------------------------------------- */
+
+static bool check_path(struct doctor *d) {
+	const char *why = "named with --socket";
+	bool ok = d->c->socket ? path_socket_check(d->c->socket, &why) : path_socket(d->socket, sizeof d->socket, &why);
+	if (d->c->socket) snprintf(d->socket, sizeof d->socket, "%s", d->c->socket);
+	if (ok)
+		found(d, GOOD, "socket", NULL, "%s (%s)", d->socket, why);
+	else
+		found(d, BAD, "socket", "set PLENUM_SOCKET to a shorter path", "%s", why);
+	return ok;
+}
+
+static void check_runtime(struct doctor *d) {
+	const char *problem = path_runtime_dir_problem();
+	const char *named = getenv("PLENUM_SOCKET");
+	if (d->c->socket || (named && *named) || !problem) return;
+	found(d, NOTE, "runtime",
+		  "log in through PAM/systemd (su and cron do not set it), or set PLENUM_SOCKET for daemon and tools alike",
+		  "%s, so the socket of the system's daemon is used", problem);
+}
+
+static void check_folder(struct doctor *d) {
+	_cleanup_free_ char *folder = strdup(d->socket);
+	char *slash = folder ? strrchr(folder, '/') : NULL;
+	struct stat st;
+	if (!slash || slash == folder) return;
+	*slash = 0;
+	if (stat(folder, &st) < 0)
+		found(d, NOTE, "folder", "plenumd makes it when it starts", "%s: %s", folder, strerror(errno));
+	else if (st.st_uid != geteuid() && st.st_uid != 0)
+		found(d, BAD, "folder", "set PLENUM_SOCKET to a folder of yours", "%s belongs to uid %u", folder,
+			  (unsigned)st.st_uid);
+	else if (st.st_mode & (S_IWGRP | S_IWOTH))
+		found(d, NOTE, "folder", "chmod 700 it", "%s is writable for others, who could put their socket there", folder);
+	else
+		found(d, GOOD, "folder", NULL, "%s, mode %04o", folder, (unsigned)st.st_mode & 07777);
+}
+
+static const char *connect_advice(int error) {
+	if (error == ENOENT) return "start it: `systemctl --user enable --now plenumd.socket`, or `plenumd` in a terminal";
+	if (error == ECONNREFUSED)
+		return "its daemon is gone and left the socket behind: start plenumd, it takes the path over";
+	if (error == EACCES || error == EPERM)
+		return "this user may not use that daemon (allow_uids, allow_groups in plenum.conf)";
+	return "see plenumd(8)";
+}
+
+static void check_version(struct doctor *d, struct plenum *p) {
+	_cleanup_json_ json_t *hello = NULL;
+	if (ctl_ask(p, PLENUM_HELLO, NULL, &hello) != CTL_OK) {
+		found(d, BAD, "daemon", "see its log: `journalctl --user -u plenumd`", "it does not answer");
+		return;
+	}
+	const char *version = ctl_str(hello, "version", "?");
+	bool same = strcmp(version, plenum_version()) == 0;
+	found(d, same ? GOOD : NOTE, "version", "restart the daemon after an update: `systemctl --user restart plenumd`",
+		  "daemon %s, plenumctl %s", version, plenum_version());
+}
+
+static struct plenum *check_daemon(struct doctor *d) {
+	char why[512];
+	struct plenum *p = plenum_open(d->socket, why, sizeof why);
+	if (!p) {
+		found(d, BAD, "daemon", connect_advice(errno), "%s", why);
+		return NULL;
+	}
+	found(d, GOOD, "daemon", NULL, "answers");
+	check_version(d, p);
+	return p;
+}
+
+/* --- Programs ----------------------------------------------------------------------------------------------------- */
+
+static void check_program(struct doctor *d, const char *profile, const char *program) {
+	_cleanup_free_ char *path = find_program(program);
+	if (path)
+		found(d, GOOD, "profile", NULL, "%s: %s", profile, path);
+	else
+		found(d, NOTE, "profile", "install it, or name its whole path: `command` of the profile in plenum.conf",
+			  "%s: %s is not in this shell's PATH (the daemon has its own)", profile, program);
+}
+
+/* As the daemon sees them, where it tells; else those that are built in. */
+static void check_profiles(struct doctor *d, struct plenum *p) {
+	_cleanup_json_ json_t *status = NULL;
+	if (p) ctl_ask(p, PLENUM_STATUS, NULL, &status);
+	json_t *profiles = ctl_array(status, "profiles"), *one;
+	size_t i;
+	json_array_foreach(profiles, i, one) {
+		const char *program = ctl_str(one, "program", NULL);
+		if (program) check_program(d, ctl_str(one, "name", "?"), program);
+	}
+	if (json_array_size(profiles)) return;
+	check_program(d, "claude", "claude");
+	check_program(d, "fake", "plenum-fakeagent");
+}
+
+/* --- Around it ---------------------------------------------------------------------------------------------------- */
+
+static void check_environment(struct doctor *d) {
+	if (getenv(PLENUM_CHILD_ENV))
+		found(d, NOTE, "inside", "approve from another terminal",
+			  "this shell runs in session %s: it cannot approve anything", getenv(PLENUM_CHILD_ENV));
+	else if (getenv("CLAUDECODE"))
+		found(d, NOTE, "inside", "nothing; plenumd takes such marks out of its agents' environment",
+			  "CLAUDECODE is set: this shell was started by an agent");
+	else
+		found(d, GOOD, "inside", NULL, "this shell does not run in an agent");
+}
+
+static void check_linger(struct doctor *d) {
+	struct passwd *pw = getpwuid(geteuid());
+	struct stat st;
+	if (!pw || geteuid() == 0 || stat("/run/systemd/system", &st) < 0) return;
+	_cleanup_free_ char *path = str_printf("/var/lib/systemd/linger/%s", pw->pw_name);
+	if (path && stat(path, &st) == 0)
+		found(d, GOOD, "linger", NULL, "on: user services live on after logout");
+	else
+		found(d, NOTE, "linger", "`loginctl enable-linger` if sessions shall live on after logout",
+			  "off: logout ends the daemon");
+}
+
+static void check_state(struct doctor *d) {
+	_cleanup_free_ char *folder = path_state_dir();
+	struct stat st;
+	if (!folder)
+		found(d, BAD, "state", "set HOME", "there is no home folder");
+	else if (stat(folder, &st) < 0 && errno == ENOENT)
+		found(d, GOOD, "state", NULL, "%s (made at the first start)", folder);
+	else if (access(folder, R_OK | W_OK | X_OK) < 0)
+		found(d, BAD, "state", "chown or chmod it: sessions would not survive a restart", "%s: %s", folder,
+			  strerror(errno));
+	else
+		found(d, GOOD, "state", NULL, "%s", folder);
+}
+
+static void check_files(struct doctor *d) {
+	struct rlimit r;
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0) return;
+	if (r.rlim_max < 1024)
+		found(d, NOTE, "files", "raise it: `ulimit -Hn`, or LimitNOFILE in the unit",
+			  "at most %lu open files: few sessions fit", (unsigned long)r.rlim_max);
+}
+
+int cmd_doctor(struct ctl *c, int argc, char **argv) {
+	int code = ctl_options(c, NULL, &argc, &argv, 0, 0);
+	if (code != CTL_GO) return code;
+	_cleanup_json_ json_t *findings = json_array();
+	_cleanup_plenum_ struct plenum *p = NULL;
+	struct doctor d = {.c = c, .findings = findings};
+	if (check_path(&d)) {
+		check_runtime(&d);
+		check_folder(&d);
+		p = check_daemon(&d);
+	}
+	check_profiles(&d, p);
+	check_environment(&d);
+	check_state(&d);
+	check_linger(&d);
+	check_files(&d);
+	if (c->json) ctl_print_json(findings);
+	return d.bad ? CTL_REFUSED : CTL_OK;
+}

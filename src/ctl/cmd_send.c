@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * send: one prompt; the answer as it comes; an exit code that says how it ended. It asks nothing: a permission waits
+ * for whoever answers it (chat, allow, another program), so this client is no approver.
+ */
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "ctl/attach.h"
+#include "ctl/show.h"
+#include "ctl/text.h"
+#include "ctl/turn.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+struct sending {
+	struct ctl *c;
+	struct plenum *p;
+	const char *session;
+	bool no_wait;
+	bool told_waiting; /* "a permission waits" was said for this stop */
+	bool gap;          /* lines were lost: the result may be among them */
+	int64_t deadline;  /* now_ms() clock; INT64_MAX: none */
+	int signals;       /* signalfd of SIGINT and SIGTERM */
+	struct turn turn;
+	struct show show;
+};
+
+/* --- How it ends -------------------------------------------------------------------------------------------------- */
+
+static void print_failure(struct span line, const struct envelope *e) {
+	struct span errors = span_member(line, "errors"), first = SPAN_NONE;
+	size_t at = 0;
+	if (!span_is_array(errors) || !span_next(errors, &at, &first)) first = span_member(line, "result");
+	_cleanup_free_ char *subtype = span_dup(e->subtype, NULL);
+	_cleanup_free_ char *why = span_dup(first, NULL);
+	ctl_say("the turn ended with %s%s%s", subtype ? subtype : "an error", why && *why ? ": " : "", why ? why : "");
+}
+
+static int take_result(struct sending *s, const struct incoming *in) {
+	bool bad = span_is_true(in->e.is_error) || !span_equals(in->e.subtype, "success");
+	if (!s->c->json && !bad && !s->show.wrote) { /* a command of the CLI's own has no other text than this */
+		size_t n = 0;
+		_cleanup_free_ char *text = span_dup(span_member(in->line, "result"), &n);
+		if (text) text_print(stdout, text, n);
+		s->show.mid_line = n && text && text[n - 1] != '\n';
+	}
+	show_break(&s->show);
+	if (bad) print_failure(in->line, &in->e);
+	return bad ? CTL_REFUSED : CTL_OK;
+}
+
+/* A person is needed. */
+static int take_asking(struct sending *s) {
+	if (s->no_wait) {
+		ctl_say("a request waits for an answer; see `plenumctl pending %s`", s->session);
+		return CTL_WAITS;
+	}
+	if (!s->told_waiting) ctl_say("waiting for somebody to answer a request; see `plenumctl pending %s`", s->session);
+	s->told_waiting = true;
+	return CTL_GO;
+}
+
+static int take_state(struct sending *s, const struct incoming *in) {
+	struct span state = span_member(in->line, "state");
+	if (span_equals(state, PLENUM_ST_ASKING)) return take_asking(s);
+	s->told_waiting = false;
+	if (!s->gap || !span_equals(state, PLENUM_ST_IDLE)) return CTL_GO;
+	ctl_say("this program was too slow and missed the end of the turn");
+	return CTL_CUT;
+}
+
+static int take_exit(const struct incoming *in) {
+	if (span_is_true(span_member(in->line, "wanted"))) return CTL_GO;
+	int64_t status = -1;
+	span_int(span_member(in->line, "status"), &status);
+	ctl_say("the agent ended before it answered (status %lld); `plenumctl logs SESSION` shows what it said",
+			(long long)status);
+	return CTL_CUT;
+}
+
+static int take_event(struct sending *s, const struct incoming *in, struct span event) {
+	if (span_equals(event, PLENUM_EV_SESSION_STATE)) return take_state(s, in);
+	if (span_equals(event, PLENUM_EV_CHILD_EXITED)) return take_exit(in);
+	if (span_equals(event, PLENUM_EV_ERROR)) {
+		attach_print_error(in);
+		return CTL_REFUSED;
+	}
+	if (span_equals(event, PLENUM_EV_SESSION_REMOVED)) {
+		ctl_say("the session was removed before the answer");
+		return CTL_CUT;
+	}
+	if (span_equals(event, PLENUM_EV_GAP)) s->gap = true;
+	return CTL_GO;
+}
+
+static int take_line(struct sending *s, const struct incoming *in) {
+	if (s->c->json) {
+		fwrite(in->line.p, 1, in->line.n, stdout);
+		fputc('\n', stdout);
+	}
+	bool end = turn_feed(&s->turn, in->line, &in->e);
+	if (end) return take_result(s, in);
+	if (!s->c->json && s->turn.ours) show_answer(&s->show, in->line, &in->e);
+	struct span event = attach_event(in);
+	return event.p ? take_event(s, in, event) : CTL_GO;
+}
+
+/* --- Waiting ------------------------------------------------------------------------------------------------------ */
+
+static int give_up(struct sending *s, int code) {
+	char id[PLENUM_ID_SIZE];
+	show_break(&s->show);
+	plenum_post(s->p, "interrupt", NULL, id);
+	ctl_say(code == CTL_TIMED_OUT ? "the time is over; the turn was interrupted" : "interrupted");
+	return code;
+}
+
+static int wait_for_lines(struct sending *s) {
+	struct pollfd fds[] = {{.fd = plenum_fd(s->p), .events = POLLIN}, {.fd = s->signals, .events = POLLIN}};
+	int64_t left = s->deadline == INT64_MAX ? -1 : MAX(s->deadline - now_ms(), 0);
+	fflush(stdout);
+	int n = poll(fds, ARRAY_SIZE(fds), (int)MIN(left, INT32_MAX));
+	if (n == 0) return give_up(s, CTL_TIMED_OUT);
+	if (n > 0 && fds[1].revents) return give_up(s, CTL_INTERRUPTED);
+	return CTL_GO;
+}
+
+static int follow(struct sending *s) {
+	struct incoming in;
+	for (;;) {
+		enum plenum_result r = attach_next(s->p, 0, &in);
+		int code = CTL_GO;
+		if (r == PLENUM_OK)
+			code = take_line(s, &in);
+		else if (r == PLENUM_TIMED_OUT)
+			code = wait_for_lines(s);
+		else
+			code = ctl_failed(s->p, r);
+		if (code != CTL_GO) return code;
+	}
+}
+
+/* --- The prompt --------------------------------------------------------------------------------------------------- */
+
+static bool read_stdin(struct buf *b) {
+	char part[65536];
+	ssize_t n;
+	while ((n = fd_read(STDIN_FILENO, part, sizeof part)) > 0)
+		if (!buf_put(b, part, (size_t)n)) return false;
+	return n == 0;
+}
+
+/* The words after the session, or stdin for "-" or none. */
+static bool prompt_text(int argc, char **argv, struct buf *b) {
+	if (argc == 0 || (argc == 1 && strcmp(argv[0], "-") == 0)) return read_stdin(b);
+	for (int i = 0; i < argc; i++) {
+		if (i) buf_putc(b, ' ');
+		buf_puts(b, argv[i]);
+	}
+	return !b->failed;
+}
+
+static int signals_fd(void) {
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int send_prompt(struct sending *s, json_t *members, const struct buf *text) {
+	_cleanup_json_ json_t *answer = NULL;
+	int code = attach_to(s->p, s->session, members, &answer);
+	if (code != CTL_OK) return code;
+	if (strcmp(ctl_str(answer, "state", ""), PLENUM_ST_ASKING) == 0) {
+		code = take_asking(s);
+		if (code != CTL_GO) return code;
+	}
+	_cleanup_close_ int signals = signals_fd();
+	s->signals = signals;
+	enum plenum_result r = plenum_prompt(s->p, text->data, text->len, s->turn.uuid);
+	return r == PLENUM_OK ? follow(s) : ctl_failed(s->p, r);
+}
+
+int cmd_send(struct ctl *c, int argc, char **argv) {
+	const char *profile = NULL, *cwd = NULL, *timeout = NULL;
+	bool no_wait = false, existing = false;
+	const struct ctl_option options[] = {
+		{"no-wait", 0, NULL, "exit 75 when somebody has to answer a permission request", .flag = &no_wait},
+		{"timeout", 't', "TIME", "interrupt the turn after this time (30s, 5min) and exit 124", .value = &timeout},
+		{"existing", 'e', NULL, "do not make the session if it is not there", .flag = &existing},
+		{"profile", 'p', "NAME", "the profile of a new session", .value = &profile},
+		{"cwd", 'C', "FOLDER", "the working folder of a new session", .value = &cwd},
+		{0},
+	};
+	int code = ctl_options(c, options, &argc, &argv, 1, -1);
+	if (code != CTL_GO) return code;
+	int64_t ms = INT64_MAX;
+	if (timeout && !str_time(timeout, &ms)) return ctl_usage(c, "send: '%s' is no time; write 30s or 5min", timeout);
+	struct buf text = BUF_INIT((size_t)1 << 30);
+	if (!prompt_text(argc - 1, argv + 1, &text) || text.len == 0) {
+		buf_free(&text);
+		return ctl_usage(c, "send: the prompt is empty");
+	}
+	_cleanup_plenum_ struct plenum *p = ctl_open(c);
+	struct sending s = {.c = c, .p = p, .session = argv[0], .no_wait = no_wait, .signals = -1};
+	s.deadline = ms == INT64_MAX ? ms : now_ms() + ms;
+	show_init(&s.show, stdout);
+	json_t *members = p ? json_pack("{s:s,s:b,s:s,s:s*,s:s*}", "create", existing ? "never" : "auto", "approve", 0,
+									"on_lag", "wait", "profile", profile, "cwd", cwd)
+						: NULL;
+	code = p ? send_prompt(&s, members, &text) : CTL_NO_DAEMON;
+	buf_free(&text);
+	return code;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The verbs that ask the daemon one thing about one session: new, interrupt, sleep, stop, queue, logs.
+ */
+#include "base/str.h"
+#include "ctl/attach.h"
+#include "ctl/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- new ---------------------------------------------------------------------------------------------------------- */
+
+/* NAME=VALUE words as an object; false: one of them is none. */
+static bool env_object(json_t *words, json_t *env) {
+	json_t *word;
+	size_t i;
+	json_array_foreach(words, i, word) {
+		const char *text = json_string_value(word), *equals = text ? strchr(text, '=') : NULL;
+		if (!equals || equals == text) return false;
+		_cleanup_free_ char *name = strndup(text, (size_t)(equals - text));
+		json_object_set_new(env, name, json_string(equals + 1));
+	}
+	return true;
+}
+
+static int make_session(struct ctl *c, const char *name, json_t *members) {
+	_cleanup_json_ json_t *answer = NULL;
+	_cleanup_plenum_ struct plenum *p = ctl_open(c);
+	if (!p) {
+		json_decref(members);
+		return CTL_NO_DAEMON;
+	}
+	int code = attach_to(p, name, members, &answer);
+	if (code != CTL_OK) return code;
+	if (c->json) return ctl_print_json(answer);
+	puts(ctl_str(answer, "session", name ? name : "?"));
+	return CTL_OK;
+}
+
+int cmd_new(struct ctl *c, int argc, char **argv) {
+	const char *profile = NULL, *cwd = NULL, *resume = NULL;
+	bool fork = false;
+	_cleanup_json_ json_t *words = json_array();
+	const struct ctl_option options[] = {
+		{"profile", 'p', "NAME", "the recipe for its agent (plenum.conf(5))", .value = &profile},
+		{"cwd", 'C', "FOLDER", "its working folder (default: this one)", .value = &cwd},
+		{"env", 'E', "NAME=VALUE", "a variable of its agent; may be given several times", .list = &words},
+		{"resume", 'r', "ID", "go on with this conversation", .value = &resume},
+		{"fork", 0, NULL, "with --resume: on a copy of it", .flag = &fork},
+		{0},
+	};
+	int code = ctl_options(c, options, &argc, &argv, 0, -1);
+	if (code != CTL_GO) return code;
+	_cleanup_json_ json_t *env = json_object(), *args = json_array();
+	if (!env_object(words, env)) return ctl_usage(c, "new: --env takes NAME=VALUE");
+	for (int i = 1; i < argc; i++) json_array_append_new(args, json_string(argv[i]));
+	json_t *members = json_pack("{s:s,s:b,s:s*,s:s*,s:s*}", "create", "new", "approve", 0, "profile", profile, "cwd",
+								cwd, "resume", resume);
+	if (fork) json_object_set_new(members, "fork", json_true());
+	if (json_object_size(env)) json_object_set(members, "env", env);
+	if (json_array_size(args)) json_object_set(members, "args", args);
+	return make_session(c, argc ? argv[0] : NULL, members);
+}
+
+/* --- One request -------------------------------------------------------------------------------------------------- */
+
+static int ask_about(struct ctl *c, const char *verb, json_t *members, const char *done, const char *session) {
+	_cleanup_json_ json_t *answer = NULL;
+	int code = ctl_ask_once(c, verb, members, &answer);
+	if (code != CTL_OK) return code;
+	if (c->json) return ctl_print_json(answer);
+	printf("%s %s\n", session, done);
+	return CTL_OK;
+}
+
+int cmd_sleep(struct ctl *c, int argc, char **argv) {
+	int code = ctl_options(c, NULL, &argc, &argv, 1, 1);
+	if (code != CTL_GO) return code;
+	return ask_about(c, PLENUM_HIBERNATE, json_pack("{s:s}", "session", argv[0]), "sleeps", argv[0]);
+}
+
+int cmd_stop(struct ctl *c, int argc, char **argv) {
+	bool now = false, forget = false;
+	const struct ctl_option options[] = {
+		{"kill", 'k', NULL, "at once, without the steps of a graceful end", .flag = &now},
+		{"forget", 'f', NULL, "and take it from the list; its conversation stays with the agent", .flag = &forget},
+		{0},
+	};
+	int code = ctl_options(c, options, &argc, &argv, 1, 1);
+	if (code != CTL_GO) return code;
+	json_t *members = json_pack("{s:s,s:s,s:b}", "session", argv[0], "how", now ? "kill" : "graceful", "forget",
+								(int)forget);
+	return ask_about(c, PLENUM_STOP, members, forget ? "removed" : "stopped", argv[0]);
+}
+
+int cmd_interrupt(struct ctl *c, int argc, char **argv) {
+	bool queued = false, all = false;
+	const struct ctl_option options[] = {
+		{"cancel-queued", 'q', NULL, "also drop the prompts that wait behind it", .flag = &queued},
+		{"all", 0, NULL, "with --cancel-queued: those of other clients too", .flag = &all},
+		{0},
+	};
+	int code = ctl_options(c, options, &argc, &argv, 1, 1);
+	if (code != CTL_GO) return code;
+	_cleanup_json_ json_t *answer = NULL;
+	_cleanup_plenum_ struct plenum *p = ctl_open(c);
+	if (!p) return CTL_NO_DAEMON;
+	code = attach_to(p, argv[0], json_pack("{s:s,s:b}", "create", "never", "approve", 0), NULL);
+	if (code != CTL_OK) return code;
+	json_t *members = json_object();
+	if (queued) json_object_set_new(members, "cancel_queued", json_true());
+	if (all) json_object_set_new(members, "plenum_all", json_true());
+	code = ctl_ask(p, "interrupt", members, &answer);
+	if (code != CTL_OK) return code;
+	if (c->json) return ctl_print_json(answer);
+	printf("%s interrupted\n", argv[0]);
+	return CTL_OK;
+}
+
+/* --- Lists of lines ----------------------------------------------------------------------------------------------- */
+
+static void print_lines(json_t *list) {
+	json_t *one;
+	size_t i;
+	json_array_foreach(list, i, one) {
+		_cleanup_free_ char *dump = json_is_string(one) ? NULL : json_dumps(one, JSON_COMPACT | JSON_ENCODE_ANY);
+		const char *text = dump ? dump : json_string_value(one);
+		if (!text) continue;
+		text_print(stdout, text, strlen(text));
+		putchar('\n');
+	}
+}
+
+static int list_of(struct ctl *c, const char *verb, const char *session, const char *key, const char *none) {
+	_cleanup_json_ json_t *answer = NULL;
+	int code = ctl_ask_once(c, verb, json_pack("{s:s}", "session", session), &answer);
+	if (code != CTL_OK) return code;
+	if (c->json) return ctl_print_json(answer);
+	json_t *list = ctl_array(answer, key);
+	if (json_array_size(list) == 0) ctl_say("%s", none);
+	print_lines(list);
+	return CTL_OK;
+}
+
+int cmd_logs(struct ctl *c, int argc, char **argv) {
+	int code = ctl_options(c, NULL, &argc, &argv, 1, 1);
+	if (code != CTL_GO) return code;
+	return list_of(c, PLENUM_LOGS, argv[0], "stderr", "the agent wrote nothing to its stderr");
+}
+
+int cmd_queue(struct ctl *c, int argc, char **argv) {
+	int code = ctl_options(c, NULL, &argc, &argv, 1, 1);
+	if (code != CTL_GO) return code;
+	return list_of(c, PLENUM_QUEUE, argv[0], "queue", "no prompt waits in the daemon");
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * status: everything that the daemon says of itself or of one session. top: the same as a table, again and again.
+ * reload, shutdown: the two requests to the daemon itself.
+ */
+#include "base/fd.h"
+#include "ctl/ctl.h"
+#include "ctl/text.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+/* --- Any answer as text ------------------------------------------------------------------------------------------- */
+
+/* Values are shown as they are: the daemon may tell more than this program knows of. */
+static char *value_text(json_t *value) {
+	if (json_is_string(value)) return strdup(json_string_value(value));
+	return json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+}
+
+static void print_value(const char *key, json_t *value, int depth);
+
+static void print_members(json_t *object, int depth) {
+	const char *key;
+	json_t *value;
+	json_object_foreach(object, key, value) print_value(key, value, depth);
+}
+
+static void print_scalar(const char *key, json_t *value, int depth) {
+	_cleanup_free_ char *text = value_text(value);
+	int pad = 24 - depth * 2;
+	printf("%*s%-*s ", depth * 2, "", pad > 0 ? pad : 0, key);
+	text_print(stdout, text ? text : "?", text ? strlen(text) : 1);
+	putchar('\n');
+}
+
+/* Objects of a list, one line each. */
+static void print_list(json_t *list, int depth) {
+	json_t *one, *value;
+	const char *key;
+	size_t i;
+	json_array_foreach(list, i, one) {
+		printf("%*s-", depth * 2, "");
+		json_object_foreach(one, key, value) {
+			_cleanup_free_ char *text = value_text(value);
+			if (!text || json_is_null(value)) continue;
+			printf(" %s=", key);
+			text_print(stdout, text, strlen(text));
+		}
+		putchar('\n');
+	}
+}
+
+static void print_value(const char *key, json_t *value, int depth) {
+	bool of_objects = json_array_size(value) && json_is_object(json_array_get(value, 0));
+	if (!json_is_object(value) && !of_objects) {
+		print_scalar(key, value, depth);
+		return;
+	}
+	printf("%*s%s\n", depth * 2, "", key);
+	if (of_objects)
+		print_list(value, depth + 1);
+	else
+		print_members(value, depth + 1);
+}
+
+int cmd_status(struct ctl *c, int argc, char **argv) {
+	_cleanup_json_ json_t *answer = NULL;
+	int code = ctl_options(c, NULL, &argc, &argv, 0, 1);
+	if (code != CTL_GO) return code;
+	_cleanup_plenum_ struct plenum *p = ctl_open(c);
+	if (!p) return CTL_NO_DAEMON;
+	code = ctl_ask(p, PLENUM_STATUS, argc ? json_pack("{s:s}", "session", argv[0]) : NULL, &answer);
+	if (code != CTL_OK) return code;
+	if (c->json) return ctl_print_json(answer);
+	if (!argc) printf("%-24s %s\n", "socket", plenum_path(p));
+	print_members(answer, 0);
+	return CTL_OK;
+}
+
+/* --- top ---------------------------------------------------------------------------------------------------------- */
+
+static void add_bytes(struct table *t, json_t *client, const char *key) {
+	struct buf b = BUF_INIT(64);
+	text_put_bytes(&b, (uint64_t)MAX(ctl_int(client, key, 0), 0));
+	table_add(t, b.data);
+	buf_free(&b);
+}
+
+static void add_client(struct table *t, const char *session, const char *state, json_t *client) {
+	table_add(t, session);
+	table_add(t, state);
+	table_add(t, ctl_str(client, "name", "-"));
+	table_add(t, ctl_str(client, "role", "-"));
+	table_addf(t, "%lld", (long long)ctl_int(client, "pid", 0));
+	table_add(t, ctl_str(client, "program", "-"));
+	table_addf(t, "%lld", (long long)ctl_int(client, "lag_lines", 0));
+	add_bytes(t, client, "lag_bytes");
+	add_bytes(t, client, "bytes_in");
+	add_bytes(t, client, "bytes_out");
+}
+
+static void add_alone(struct table *t, const char *session, const char *state) {
+	table_add(t, session);
+	table_add(t, state);
+	for (int i = 2; i < 10; i++) table_add(t, "-");
+}
+
+static int add_session(struct plenum *p, struct table *t, json_t *one) {
+	_cleanup_json_ json_t *status = NULL;
+	const char *name = ctl_str(one, "session", "?"), *state = ctl_str(one, "state", "?");
+	int code = ctl_ask(p, PLENUM_STATUS, json_pack("{s:s}", "session", name), &status);
+	if (code != CTL_OK) return code;
+	json_t *clients = ctl_array(status, "clients"), *client;
+	size_t i;
+	json_array_foreach(clients, i, client) add_client(t, name, state, client);
+	if (json_array_size(clients) == 0) add_alone(t, name, state);
+	return CTL_OK;
+}
+
+static int print_top(struct plenum *p) {
+	static const char *const head[] = {"SESSION", "STATE",  "CLIENT",    "ROLE", "PID",
+									   "PROGRAM", "BEHIND", "LAG BYTES", "IN",   "OUT"};
+	_cleanup_json_ json_t *list = NULL;
+	int code = ctl_ask(p, PLENUM_LIST, NULL, &list);
+	if (code != CTL_OK) return code;
+	struct table t = TABLE(ARRAY_SIZE(head));
+	json_t *sessions = ctl_array(list, "sessions"), *one;
+	size_t i;
+	for (i = 0; i < ARRAY_SIZE(head); i++) table_add(&t, head[i]);
+	/* A session may be gone between the list and the question about it: that one is left out. */
+	json_array_foreach(sessions, i, one) if (add_session(p, &t, one) == CTL_CUT) code = CTL_CUT;
+	printf("%s: %zu sessions\n", plenum_path(p), json_array_size(sessions));
+	table_print(&t, stdout);
+	table_free(&t);
+	return code;
+}
+
+static bool leave_pressed(int ms) {
+	struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
+	char text[64];
+	if (poll(&fd, 1, ms) <= 0) return false;
+	ssize_t n = fd_read(STDIN_FILENO, text, sizeof text);
+	return n <= 0 || memchr(text, 'q', (size_t)n);
+}
+
+int cmd_top(struct ctl *c, int argc, char **argv) {
+	bool once = false;
+	const struct ctl_option options[] = {
+		{"once", '1', NULL, "print it once", .flag = &once},
+		{0},
+	};
+	int code = ctl_options(c, options, &argc, &argv, 0, 0);
+	if (code != CTL_GO) return code;
+	_cleanup_plenum_ struct plenum *p = ctl_open(c);
+	if (!p) return CTL_NO_DAEMON;
+	once = once || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
+	do {
+		if (!once) fputs("\033[H\033[2J", stdout);
+		code = print_top(p);
+		if (!once) fputs("\n(q and Enter, or Ctrl-C, leaves)\n", stdout);
+		fflush(stdout);
+	} while (code == CTL_OK && !once && !leave_pressed(2000));
+	return code;
+}
+
+/* --- The daemon itself -------------------------------------------------------------------------------------------- */
+
+static int ask_daemon(struct ctl *c, int argc, char **argv, const char *verb, const char *done) {
+	_cleanup_json_ json_t *answer = NULL;
+	int code = ctl_options(c, NULL, &argc, &argv, 0, 0);
+	if (code != CTL_GO) return code;
+	code = ctl_ask_once(c, verb, NULL, &answer);
+	if (code != CTL_OK) return code;
+	if (c->json) return ctl_print_json(answer);
+	puts(done);
+	return CTL_OK;
+}
+
+int cmd_reload(struct ctl *c, int argc, char **argv) {
+	return ask_daemon(c, argc, argv, PLENUM_RELOAD, "the configuration was read again and is in force");
+}
+
+int cmd_shutdown(struct ctl *c, int argc, char **argv) {
+	return ask_daemon(c, argc, argv, PLENUM_SHUTDOWN, "the daemon ends");
+}

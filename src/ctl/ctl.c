@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/ctl.h"
+
+#include "base/buf.h"
+#include "ctl/text.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_OPTIONS 32
+
+static const struct option common_options[] = {
+	{"socket", required_argument, NULL, 1000},
+	{"json", no_argument, NULL, 1001},
+	{"help", no_argument, NULL, 1002},
+};
+
+void ctl_say(const char *fmt, ...) {
+	_cleanup_free_ char *text = NULL;
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0) {
+		text = NULL;
+		return;
+	}
+	fputs("plenumctl: ", stderr);
+	text_print(stderr, text, (size_t)n);
+	fputc('\n', stderr);
+}
+
+static void print_usage(FILE *out, const struct verb *v) {
+	fprintf(out, "usage: plenumctl %s%s%s\n", v->name, *v->args ? " " : "", v->args);
+}
+
+int ctl_usage(struct ctl *c, const char *fmt, ...) {
+	va_list ap;
+	va_start(ap, fmt);
+	fputs("plenumctl: ", stderr);
+	vfprintf(stderr, fmt, ap);
+	fputc('\n', stderr);
+	va_end(ap);
+	print_usage(stderr, c->verb);
+	return CTL_USAGE;
+}
+
+/* --- Options ------------------------------------------------------------------------------------------------------ */
+
+static void print_option(const char *letter, const char *name, const char *arg, const char *help) {
+	_cleanup_free_ char *left = NULL;
+	if (asprintf(&left, "%s--%s%s%s", letter, name, arg ? " " : "", arg ? arg : "") < 0) left = NULL;
+	printf("  %-26s %s\n", left ? left : name, help);
+}
+
+static int print_help(const struct verb *v, const struct ctl_option *options) {
+	print_usage(stdout, v);
+	printf("\n%s\n\n", v->about);
+	for (const struct ctl_option *o = options; o && o->name; o++) {
+		char letter[8] = "";
+		if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
+		print_option(letter, o->name, o->arg, o->help);
+	}
+	print_option("", "json", NULL, "print for machines");
+	print_option("", "socket", "PATH", "connect to this socket");
+	printf("\nplenumctl(1) has the whole story, with examples.\n");
+	return CTL_OK;
+}
+
+/* The tables that getopt_long() wants, from ours: values 1..n for the verb's options. */
+struct getopt_tables {
+	struct option options[MAX_OPTIONS + ARRAY_SIZE(common_options) + 1];
+	char letters[MAX_OPTIONS * 2 + 2];
+	size_t n;
+};
+
+static void fill_tables(struct getopt_tables *t, const struct ctl_option *options) {
+	char *letter = t->letters;
+	for (; options && options[t->n].name && t->n < MAX_OPTIONS; t->n++) {
+		const struct ctl_option *o = &options[t->n];
+		t->options[t->n] = (struct option){o->name, o->flag ? no_argument : required_argument, NULL, (int)t->n + 1};
+		if (!o->letter) continue;
+		*letter++ = o->letter;
+		if (!o->flag) *letter++ = ':';
+	}
+	memcpy(&t->options[t->n], common_options, sizeof common_options);
+}
+
+static const struct ctl_option *find_option(const struct ctl_option *options, size_t n, int got) {
+	if (got >= 1 && got <= (int)n) return &options[got - 1];
+	for (size_t i = 0; i < n; i++)
+		if (options[i].letter == got) return &options[i];
+	return NULL;
+}
+
+static void take_option(const struct ctl_option *o) {
+	if (o->flag) *o->flag = true;
+	if (o->value) *o->value = optarg;
+	if (o->list) json_array_append_new(*o->list, json_string(optarg));
+}
+
+static int take(struct ctl *c, const struct ctl_option *options, size_t n, int got) {
+	const struct ctl_option *o = find_option(options, n, got);
+	if (o)
+		take_option(o);
+	else if (got == 1000)
+		c->socket = optarg;
+	else if (got == 1001)
+		c->json = true;
+	else if (got == 1002)
+		return print_help(c->verb, options);
+	else {
+		print_usage(stderr, c->verb);
+		return CTL_USAGE;
+	}
+	return CTL_GO;
+}
+
+int ctl_options(struct ctl *c, const struct ctl_option *options, int *argc, char ***argv, int min, int max) {
+	struct getopt_tables t = {.n = 0};
+	int got;
+	fill_tables(&t, options);
+	optind = 0; /* starts the scan anew */
+	while ((got = getopt_long(*argc, *argv, t.letters, t.options, NULL)) != -1) {
+		int code = take(c, options, t.n, got);
+		if (code != CTL_GO) return code;
+	}
+	*argv += optind;
+	*argc -= optind;
+	if (*argc < min) return ctl_usage(c, "%s: something is missing", c->verb->name);
+	if (max >= 0 && *argc > max) return ctl_usage(c, "%s: one word too many: %s", c->verb->name, (*argv)[max]);
+	return CTL_GO;
+}
+
+/* --- The daemon --------------------------------------------------------------------------------------------------- */
+
+struct plenum *ctl_open(struct ctl *c) {
+	char why[512];
+	struct plenum *p = plenum_open(c->socket, why, sizeof why);
+	if (p) return p;
+	int error = errno;
+	ctl_say("%s", why);
+	if (error == ENOENT || error == ECONNREFUSED)
+		ctl_say(
+			"start one with `systemctl --user start plenumd.socket`, or with `plenumd`; `plenumctl doctor` knows more");
+	else if (error == EACCES || error == EPERM)
+		ctl_say("the socket belongs to another user, or its folder may not be entered");
+	return NULL;
+}
+
+int ctl_failed(struct plenum *p, enum plenum_result r) {
+	if (r == PLENUM_CLOSED)
+		ctl_say("the daemon closed the connection");
+	else if (r == PLENUM_TIMED_OUT)
+		ctl_say("the daemon did not answer in time");
+	else
+		ctl_say("%s", plenum_error(p));
+	return r == PLENUM_REFUSED ? CTL_REFUSED : CTL_CUT;
+}
+
+static json_t *parse_body(const struct plenum_answer *a) {
+	json_t *body = a->body ? json_loadb(a->body, a->body_len, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL) : NULL;
+	if (json_is_object(body)) return body;
+	json_decref(body);
+	return json_object();
+}
+
+int ctl_ask(struct plenum *p, const char *verb, json_t *members, json_t **answer) {
+	_cleanup_json_ json_t *owned = members;
+	_cleanup_free_ char *object = owned ? json_dumps(owned, JSON_COMPACT) : NULL;
+	struct plenum_answer a;
+	if (owned && !object) {
+		ctl_say("a word of the command line is not valid UTF-8");
+		return CTL_USAGE;
+	}
+	enum plenum_result r = plenum_request(p, verb, object, CTL_ANSWER_TIME, &a);
+	if (r == PLENUM_REFUSED)
+		ctl_say("%s%s%s%s", a.error, *a.code ? " (" : "", a.code, *a.code ? ")" : "");
+	else if (r != PLENUM_OK)
+		ctl_say("%s", plenum_error(p));
+	if (r == PLENUM_OK && answer) *answer = parse_body(&a);
+	plenum_answer_free(&a);
+	return r == PLENUM_OK ? CTL_OK : r == PLENUM_REFUSED ? CTL_REFUSED : CTL_CUT;
+}
+
+int ctl_ask_once(struct ctl *c, const char *verb, json_t *members, json_t **answer) {
+	_cleanup_plenum_ struct plenum *p = ctl_open(c);
+	if (p) return ctl_ask(p, verb, members, answer);
+	json_decref(members);
+	return CTL_NO_DAEMON;
+}
+
+/* --- JSON --------------------------------------------------------------------------------------------------------- */
+
+int ctl_print_json(json_t *value) {
+	_cleanup_free_ char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+	return text && puts(text) >= 0 ? CTL_OK : CTL_INTERNAL;
+}
+
+const char *ctl_str(json_t *object, const char *key, const char *otherwise) {
+	const char *text = json_string_value(json_object_get(object, key));
+	return text ? text : otherwise;
+}
+
+int64_t ctl_int(json_t *object, const char *key, int64_t otherwise) {
+	json_t *value = json_object_get(object, key);
+	return json_is_integer(value) ? (int64_t)json_integer_value(value) : otherwise;
+}
+
+bool ctl_bool(json_t *object, const char *key) {
+	return json_is_true(json_object_get(object, key));
+}
+
+json_t *ctl_array(json_t *object, const char *key) {
+	json_t *value = json_object_get(object, key);
+	return json_is_array(value) ? value : NULL;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What every verb of plenumctl shares: exit codes, options, the connection, asking the daemon. One file a verb
+ * (cmd_NAME.c), one table (main.c). A verb returns its exit code; whoever finds a trouble prints its sentence.
+ */
+#pragma once
+
+#include "base/macros.h"
+#include "plenum/client.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Exit codes; plenumctl(1) lists them. The numbers from 64 on are those of sysexits.h, 124 and 130 those of timeout(1)
+ * and the shell. */
+enum {
+	CTL_OK = 0,
+	CTL_REFUSED = 1, /* an error result; the daemon or the agent said no */
+	CTL_USAGE = 64,
+	CTL_NO_DAEMON = 69,
+	CTL_INTERNAL = 70,     /* out of memory and the like */
+	CTL_CUT = 74,          /* the connection or the agent was lost before the end */
+	CTL_WAITS = 75,        /* a permission waits and --no-wait was given */
+	CTL_TIMED_OUT = 124,   /* --timeout is over */
+	CTL_INTERRUPTED = 130, /* Ctrl-C */
+	CTL_GO = -1,           /* not an exit code: go on */
+};
+
+#define CTL_ANSWER_TIME 60000 /* ms that a verb waits for the daemon's answer */
+
+struct ctl;
+
+struct verb {
+	const char *name;
+	const char *args;                                 /* as in the usage line */
+	const char *about;                                /* one sentence */
+	int (*run)(struct ctl *c, int argc, char **argv); /* argv[0] is the verb */
+};
+
+extern const struct verb ctl_verbs[];
+extern const size_t ctl_n_verbs;
+
+struct ctl {
+	const char *socket; /* --socket; NULL: the resolver's */
+	bool json;          /* --json: for machines */
+	const struct verb *verb;
+};
+
+/* An option of one verb; exactly one of flag and value is set. A list of them ends with {0}. */
+struct ctl_option {
+	const char *name;
+	char letter; /* 0: long only */
+	const char *arg;
+	const char *help;
+	bool *flag;
+	const char **value;
+	json_t **list; /* may be given several times; the caller's array */
+};
+
+/* Reads the verb's options and the common ones; *argc and *argv become the words that are left. CTL_GO or an exit code
+ * (--help is done here). */
+int ctl_options(struct ctl *c, const struct ctl_option *options, int *argc, char ***argv, int min, int max);
+int ctl_usage(struct ctl *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* prints and gives CTL_USAGE */
+void ctl_say(const char *fmt, ...) PRINTF_LIKE(1, 2);                 /* "plenumctl: ..." on stderr, made safe */
+
+/* Connects; on NULL the reason and what to do were printed (the verb then returns CTL_NO_DAEMON). */
+struct plenum *ctl_open(struct ctl *c);
+/* One request. members is consumed (NULL: none). *answer (may be NULL) becomes the answer's body, an empty object where
+ * it has none. Prints what went wrong. */
+int ctl_ask(struct plenum *p, const char *verb, json_t *members, json_t **answer);
+/* Opens, asks once, closes. */
+int ctl_ask_once(struct ctl *c, const char *verb, json_t *members, json_t **answer);
+/* The exit code for a result of the library that is no success; prints its sentence. */
+int ctl_failed(struct plenum *p, enum plenum_result r);
+
+int ctl_print_json(json_t *value); /* one line on stdout; for --json */
+
+/* Members of an answer, with a default where they are not there. */
+const char *ctl_str(json_t *object, const char *key, const char *otherwise);
+int64_t ctl_int(json_t *object, const char *key, int64_t otherwise);
+bool ctl_bool(json_t *object, const char *key);
+json_t *ctl_array(json_t *object, const char *key); /* borrowed; NULL if it is no array */
+
+static inline void plenum_closep(struct plenum **p) {
+	plenum_close(*p);
+}
+#define _cleanup_plenum_ _cleanup_(plenum_closep)
+
+static inline void json_dropp(json_t **j) {
+	json_decref(*j);
+}
+#define _cleanup_json_ _cleanup_(json_dropp)
+
+int cmd_ls(struct ctl *c, int argc, char **argv);
+int cmd_new(struct ctl *c, int argc, char **argv);
+int cmd_attach(struct ctl *c, int argc, char **argv);
+int cmd_chat(struct ctl *c, int argc, char **argv);
+int cmd_send(struct ctl *c, int argc, char **argv);
+int cmd_tail(struct ctl *c, int argc, char **argv);
+int cmd_pending(struct ctl *c, int argc, char **argv);
+int cmd_allow(struct ctl *c, int argc, char **argv);
+int cmd_deny(struct ctl *c, int argc, char **argv);
+int cmd_interrupt(struct ctl *c, int argc, char **argv);
+int cmd_stop(struct ctl *c, int argc, char **argv);
+int cmd_sleep(struct ctl *c, int argc, char **argv);
+int cmd_top(struct ctl *c, int argc, char **argv);
+int cmd_logs(struct ctl *c, int argc, char **argv);
+int cmd_queue(struct ctl *c, int argc, char **argv);
+int cmd_status(struct ctl *c, int argc, char **argv);
+int cmd_doctor(struct ctl *c, int argc, char **argv);
+int cmd_reload(struct ctl *c, int argc, char **argv);
+int cmd_shutdown(struct ctl *c, int argc, char **argv);
+int cmd_demo(struct ctl *c, int argc, char **argv);

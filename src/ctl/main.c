@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plenumctl: a person's and a script's tool for plenumd. Source: DESIGN 9.
+ */
+#include "ctl/ctl.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct verb ctl_verbs[] = {
+	{"ls", "[--names]", "Lists the sessions.", cmd_ls},
+	{"new", "[SESSION] [--profile NAME] [--cwd FOLDER] ... [-- ARGS]", "Makes a session and prints its name.", cmd_new},
+	{"send", "SESSION TEXT|-", "Sends one prompt, prints the answer as it comes; the exit code says how it ended.",
+	 cmd_send},
+	{"chat", "[SESSION]", "Talks to a session: prompts, streaming answers, permission questions.", cmd_chat},
+	{"tail", "SESSION", "Watches a session and writes nothing to it.", cmd_tail},
+	{"attach", "SESSION", "Connects stdin and stdout to a session: the agent's own JSON lines.", cmd_attach},
+	{"pending", "[SESSION]", "Lists the requests that wait for somebody's answer.", cmd_pending},
+	{"allow", "SESSION REQUEST", "Allows a request that waits.", cmd_allow},
+	{"deny", "SESSION REQUEST [MESSAGE]", "Denies a request that waits.", cmd_deny},
+	{"interrupt", "SESSION", "Interrupts the turn that runs.", cmd_interrupt},
+	{"sleep", "SESSION", "Ends the session's agent and keeps the conversation; the next prompt wakes it.", cmd_sleep},
+	{"stop", "SESSION [--kill] [--forget]", "Stops a session.", cmd_stop},
+	{"queue", "SESSION", "Shows the prompts that wait for their turn.", cmd_queue},
+	{"logs", "SESSION", "Prints the last stderr lines of the session's agent.", cmd_logs},
+	{"status", "[SESSION]", "Shows the daemon, or one session, with its clients.", cmd_status},
+	{"top", "[--once]", "Shows sessions and clients, again and again.", cmd_top},
+	{"doctor", "", "Looks for what keeps things from working, and says what to do.", cmd_doctor},
+	{"reload", "", "Has the daemon read its configuration again.", cmd_reload},
+	{"shutdown", "", "Ends the daemon; its sessions sleep until the next one starts.", cmd_shutdown},
+	{"demo", "", "Shows two clients on one session of a scripted agent; needs no key and no network.", cmd_demo},
+};
+const size_t ctl_n_verbs = ARRAY_SIZE(ctl_verbs);
+
+static void print_overview(FILE *out) {
+	fputs("usage: plenumctl [--socket PATH] [--json] VERB [ARGUMENTS]\n\n", out);
+	for (size_t i = 0; i < ctl_n_verbs; i++) fprintf(out, "  %-10s %s\n", ctl_verbs[i].name, ctl_verbs[i].about);
+	fputs("\n`plenumctl VERB --help` says more about one; `plenumctl demo` shows what this is for; plenumctl(1) has "
+		  "all.\n",
+		  out);
+}
+
+static const struct verb *find_verb(const char *name) {
+	for (size_t i = 0; i < ctl_n_verbs; i++)
+		if (strcmp(ctl_verbs[i].name, name) == 0) return &ctl_verbs[i];
+	return NULL;
+}
+
+/* The options before the verb. CTL_GO or an exit code. */
+static int leading_options(struct ctl *c, int argc, char **argv) {
+	static const struct option options[] = {
+		{"socket", required_argument, NULL, 's'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{0},
+	};
+	int got;
+	while ((got = getopt_long(argc, argv, "+hV", options, NULL)) != -1) switch (got) {
+		case 's':
+			c->socket = optarg;
+			break;
+		case 'j':
+			c->json = true;
+			break;
+		case 'h':
+			print_overview(stdout);
+			return CTL_OK;
+		case 'V':
+			printf("plenumctl %s\n", plenum_version());
+			return CTL_OK;
+		default:
+			return CTL_USAGE;
+		}
+	return CTL_GO;
+}
+
+static int run(int argc, char **argv) {
+	struct ctl c = {0};
+	int code = leading_options(&c, argc, argv);
+	if (code != CTL_GO) return code;
+	argc -= optind;
+	argv += optind;
+	if (argc == 0) {
+		print_overview(stderr);
+		return CTL_USAGE;
+	}
+	c.verb = find_verb(argv[0]);
+	if (c.verb) return c.verb->run(&c, argc, argv);
+	if (strcmp(argv[0], "help") == 0) {
+		print_overview(stdout);
+		return CTL_OK;
+	}
+	ctl_say("there is no verb '%s'; `plenumctl --help` lists them", argv[0]);
+	return CTL_USAGE;
+}
+
+int main(int argc, char **argv) {
+	signal(SIGPIPE, SIG_IGN);
+	int code = run(argc, argv);
+	/* An answer that did not reach its reader is no success (a full disk); a reader that left early is none of ours. */
+	if (fflush(stdout) != 0 && code == CTL_OK) code = CTL_CUT;
+	return code;
+}

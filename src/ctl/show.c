@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/show.h"
+
+#include "base/macros.h"
+#include "ctl/text.h"
+#include "plenum/protocol.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#define LINE_MAX_CHARS 160
+
+void show_init(struct show *s, FILE *out) {
+	const char *term = getenv("TERM");
+	const char *no_color = getenv("NO_COLOR");
+	*s = (struct show){.out = out};
+	s->color = isatty(fileno(out)) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
+}
+
+void show_break(struct show *s) {
+	if (s->mid_line) fputc('\n', s->out);
+	s->mid_line = false;
+}
+
+void show_note(struct show *s, const char *color, const char *fmt, ...) {
+	_cleanup_free_ char *text = NULL;
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0) {
+		text = NULL;
+		return;
+	}
+	show_break(s);
+	if (s->color) fprintf(s->out, "\033[%sm", color);
+	text_print(s->out, text, (size_t)n);
+	fputs(s->color ? "\033[0m\n" : "\n", s->out);
+}
+
+/* --- Text of the answer ------------------------------------------------------------------------------------------- */
+
+static void put_text(struct show *s, struct span value) {
+	size_t n;
+	_cleanup_free_ char *text = span_dup(value, &n);
+	if (!text || n == 0) return;
+	text_print(s->out, text, n);
+	s->mid_line = text[n - 1] != '\n';
+	s->wrote = true;
+}
+
+static void remember_message(struct show *s, struct span id) {
+	struct span raw = span_content(id);
+	snprintf(s->streamed, sizeof s->streamed, "%.*s", (int)MIN(raw.n, sizeof s->streamed - 1), raw.p ? raw.p : "");
+}
+
+static void show_stream_event(struct show *s, struct span line) {
+	struct span event = span_member(line, "event");
+	struct span type = span_member(event, "type");
+	if (span_equals(type, "message_start")) remember_message(s, span_member(span_member(event, "message"), "id"));
+	if (span_equals(type, "content_block_stop")) show_break(s);
+	if (!span_equals(type, "content_block_delta")) return;
+	struct span delta = span_member(event, "delta");
+	if (span_equals(span_member(delta, "type"), "text_delta")) put_text(s, span_member(delta, "text"));
+}
+
+static bool was_streamed(const struct show *s, struct span message) {
+	return *s->streamed && span_equals(span_member(message, "id"), s->streamed);
+}
+
+static void show_blocks_text(struct show *s, struct span message) {
+	struct span content = span_member(message, "content"), block;
+	size_t at = 0;
+	if (span_is_string(content)) put_text(s, content);
+	while (span_is_array(content) && span_next(content, &at, &block)) {
+		if (!span_equals(span_member(block, "type"), "text")) continue;
+		put_text(s, span_member(block, "text"));
+		show_break(s);
+	}
+	show_break(s);
+}
+
+void show_answer(struct show *s, struct span line, const struct envelope *e) {
+	if (span_is_string(e->parent_tool_use_id)) return; /* a subagent talks to the agent, not to us */
+	if (span_equals(e->type, "stream_event")) show_stream_event(s, line);
+	if (span_equals(e->type, "assistant") && !was_streamed(s, e->message)) show_blocks_text(s, e->message);
+}
+
+/* --- Everything else ---------------------------------------------------------------------------------------------- */
+
+static char *one_line(const char *text, size_t n, size_t max) {
+	struct buf b = BUF_INIT(65536);
+	buf_puts(&b, "");
+	text_put_line(&b, text, n, max);
+	return buf_steal(&b, NULL);
+}
+
+/* A value as one line: a string's text, anything else as its JSON. */
+static char *span_line(struct span value, size_t max) {
+	size_t n;
+	_cleanup_free_ char *text = span_is_string(value) ? span_dup(value, &n) : NULL;
+	if (text) return one_line(text, n, max);
+	return one_line(value.p ? value.p : "", value.n, max);
+}
+
+/* The member of a tool's input that says most. */
+static struct span telling_member(struct span input) {
+	static const char *const keys[] = {"command", "file_path", "path", "pattern", "url", "query", "prompt", "skill"};
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		struct span value = span_member(input, keys[i]);
+		if (span_is_string(value)) return value;
+	}
+	return input;
+}
+
+char *show_tool(struct span name, struct span input, size_t max) {
+	_cleanup_free_ char *tool = span_line(name, 80);
+	_cleanup_free_ char *what = span_line(telling_member(input), max);
+	char *line = NULL;
+	return asprintf(&line, "%s: %s", tool ? tool : "?", what ? what : "") < 0 ? NULL : line;
+}
+
+static void show_tool_uses(struct show *s, struct span message) {
+	struct span content = span_member(message, "content"), block;
+	size_t at = 0;
+	while (span_is_array(content) && span_next(content, &at, &block)) {
+		if (!span_equals(span_member(block, "type"), "tool_use")) continue;
+		_cleanup_free_ char *tool = show_tool(span_member(block, "name"), span_member(block, "input"), LINE_MAX_CHARS);
+		show_note(s, SHOW_CYAN, "* %s", tool ? tool : "?");
+	}
+}
+
+/* A tool result's text: a string, or the first text block of a list. */
+static struct span result_text(struct span content) {
+	struct span block;
+	size_t at = 0;
+	if (!span_is_array(content)) return content;
+	while (span_next(content, &at, &block))
+		if (span_equals(span_member(block, "type"), "text")) return span_member(block, "text");
+	return SPAN_NONE;
+}
+
+static void show_tool_results(struct show *s, struct span content) {
+	struct span block;
+	size_t at = 0;
+	while (span_is_array(content) && span_next(content, &at, &block)) {
+		if (!span_equals(span_member(block, "type"), "tool_result")) continue;
+		bool bad = span_is_true(span_member(block, "is_error"));
+		_cleanup_free_ char *text = span_line(result_text(span_member(block, "content")), LINE_MAX_CHARS);
+		show_note(s, bad ? SHOW_RED : SHOW_DIM, "  = %s%s", bad ? "error: " : "", text && *text ? text : "(nothing)");
+	}
+}
+
+static void show_user(struct show *s, const struct envelope *e) {
+	struct span content = span_member(e->message, "content");
+	if (span_is_true(e->is_replay)) {
+		_cleanup_free_ char *text = span_line(result_text(content), LINE_MAX_CHARS * 4);
+		show_note(s, SHOW_BOLD, "> %s", text ? text : "");
+		return;
+	}
+	show_tool_results(s, content);
+}
+
+static void show_result(struct show *s, struct span line, const struct envelope *e) {
+	int64_t ms = 0;
+	_cleanup_free_ char *subtype = span_line(e->subtype, 60);
+	span_int(span_member(line, "duration_ms"), &ms);
+	if (!span_is_true(e->is_error)) {
+		show_note(s, SHOW_DIM, "-- %s, %lld.%lld s", subtype ? subtype : "", (long long)ms / 1000,
+				  (long long)ms / 100 % 10);
+		return;
+	}
+	struct span errors = span_member(line, "errors"), first = SPAN_NONE;
+	size_t at = 0;
+	if (!span_is_array(errors) || !span_next(errors, &at, &first)) first = span_member(line, "result");
+	_cleanup_free_ char *why = span_line(first, LINE_MAX_CHARS);
+	show_note(s, SHOW_RED, "-- %s: %s", subtype ? subtype : "error", why ? why : "");
+}
+
+/* The child's system lines that a person should see, and the member that holds their text. */
+static const struct {
+	const char *subtype, *member;
+} told[] = {
+	{"permission_denied", "message"}, {"informational", "content"},
+	{"notification", "text"},         {"local_command_output", "content"},
+	{"task_started", "description"},  {"task_notification", "summary"},
+	{"api_retry", "error"},           {"session_title_changed", "title"},
+};
+
+/* Members of our own notices, in the order in which they are shown. */
+static const char *const event_members[] = {"name",   "state",  "reason",  "decision", "tool_name", "what", "value",
+											"status", "signal", "program", "uid",      "pid",       "code", "error",
+											"text",   "line",   "from",    "to",       "ms",        "by"};
+
+static void put_member(struct buf *b, const char *key, struct span value) {
+	_cleanup_free_ char *text = span_line(value, LINE_MAX_CHARS);
+	if (text && *text && strcmp(text, "null") != 0) buf_printf(b, " %s=%s", key, text);
+}
+
+static void show_event(struct show *s, struct span line) {
+	_cleanup_free_ char *event = span_line(span_member(line, "event"), 60);
+	struct buf b = BUF_INIT(65536);
+	buf_puts(&b, "");
+	for (size_t i = 0; i < ARRAY_SIZE(event_members); i++)
+		put_member(&b, event_members[i], span_member(line, event_members[i]));
+	bool bad = event && (strcmp(event, PLENUM_EV_ERROR) == 0 || strcmp(event, PLENUM_EV_GAP) == 0 ||
+						 strcmp(event, PLENUM_EV_CHILD_EXITED) == 0);
+	show_note(s, bad ? SHOW_RED : SHOW_DIM, "[%s]%s", event ? event : "?", b.data ? b.data : "");
+	buf_free(&b);
+}
+
+static void show_system(struct show *s, struct span line, const struct envelope *e) {
+	if (span_equals(e->subtype, PLENUM_EVENT_SUBTYPE)) {
+		show_event(s, line);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(told); i++) {
+		if (!span_equals(e->subtype, told[i].subtype)) continue;
+		_cleanup_free_ char *text = span_line(span_member(line, told[i].member), LINE_MAX_CHARS);
+		show_note(s, SHOW_YELLOW, "! %s: %s", told[i].subtype, text ? text : "");
+	}
+}
+
+static void show_request(struct show *s, const struct envelope *e) {
+	if (!span_equals(e->inner_subtype, "can_use_tool")) return;
+	_cleanup_free_ char *tool = show_tool(span_member(e->request, "tool_name"), span_member(e->request, "input"),
+										  LINE_MAX_CHARS);
+	show_note(s, SHOW_YELLOW, "? %s", tool ? tool : "");
+}
+
+void show_line(struct show *s, struct span line, const struct envelope *e) {
+	show_answer(s, line, e);
+	if (span_equals(e->type, "assistant")) show_tool_uses(s, e->message);
+	if (span_equals(e->type, "user")) show_user(s, e);
+	if (span_equals(e->type, "result")) show_result(s, line, e);
+	if (span_equals(e->type, "system")) show_system(s, line, e);
+	if (span_equals(e->type, "control_request")) show_request(s, e);
+}

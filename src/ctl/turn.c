@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/turn.h"
+
+enum names { NAMES_NOBODY, NAMES_OTHERS, NAMES_US };
+
+static enum names names_in(const struct envelope *e, const char *uuid) {
+	size_t at = 0;
+	struct span one;
+	if (span_equals(e->user_message_uuid, uuid)) return NAMES_US;
+	while (span_is_array(e->user_message_uuids) && span_next(e->user_message_uuids, &at, &one))
+		if (span_equals(one, uuid)) return NAMES_US;
+	return span_is_string(e->user_message_uuid) || at ? NAMES_OTHERS : NAMES_NOBODY;
+}
+
+/* A turn that the child started by itself (a background task that ended) names nobody, and says so in `origin`. */
+static bool unasked(struct span line) {
+	struct span kind = span_member(span_member(line, "origin"), "kind");
+	return span_is_string(kind) && !span_equals(kind, "human");
+}
+
+static bool is_ours(const struct turn *t, struct span line, enum names names) {
+	if (names != NAMES_NOBODY) return names == NAMES_US;
+	return t->ours && !unasked(line);
+}
+
+bool turn_feed(struct turn *t, struct span line, const struct envelope *e) {
+	enum names names = names_in(e, t->uuid);
+	if (span_equals(e->type, "result")) {
+		bool end = is_ours(t, line, names);
+		t->ours = false;
+		return end;
+	}
+	if (span_equals(e->type, "user") && span_is_true(e->is_replay) && span_equals(e->uuid, t->uuid)) t->ours = true;
+	if (names != NAMES_NOBODY) t->ours = names == NAMES_US;
+	return false;
+}
