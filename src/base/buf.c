@@ -2,6 +2,7 @@
 #include "base/buf.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@ void buf_free(struct buf *b) {
 }
 
 bool buf_reserve(struct buf *b, size_t more) {
-	if (b->failed || more > b->max || b->len > b->max - more) {
+	if (b->failed || more > b->max || b->len > b->max - more || more > PTRDIFF_MAX - b->len - 1) {
 		b->failed = true;
 		return false;
 	}

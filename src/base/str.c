@@ -13,8 +13,7 @@ static const char *digits(const char *p, uint64_t *value) {
 	const char *start = p;
 	uint64_t v = 0;
 	for (; *p >= '0' && *p <= '9'; p++) {
-		if (v > (UINT64_MAX - 9) / 10) return NULL;
-		v = v * 10 + (uint64_t)(*p - '0');
+		if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v)) return NULL;
 	}
 	*value = v;
 	return p == start ? NULL : p;
@@ -48,8 +47,7 @@ bool str_time(const char *text, int64_t *ms) {
 	static const struct {
 		const char *name;
 		int64_t ms;
-	} units[] = {{"ms", 1},     {"s", 1000},      {"sec", 1000},  {"m", 60000},
-	             {"min", 60000}, {"h", 3600000}, {"d", 86400000}};
+	} units[] = {{"ms", 1}, {"s", 1000}, {"sec", 1000}, {"m", 60000}, {"min", 60000}, {"h", 3600000}, {"d", 86400000}};
 	uint64_t v;
 	if (strcasecmp(text, "never") == 0) {
 		*ms = INT64_MAX;

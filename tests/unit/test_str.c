@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/str.h"
+
+#include "harness.h"
+
+#include <string.h>
+
+START_TEST(numbers) {
+	uint64_t v = 7;
+	ck_assert(str_u64("0", 0, 10, &v) && v == 0);
+	ck_assert(str_u64("10", 0, 10, &v) && v == 10);
+	ck_assert(str_u64("007", 0, 10, &v) && v == 7);
+	ck_assert(str_u64("18446744073709551615", 0, UINT64_MAX, &v) && v == UINT64_MAX);
+	static const char *const wrong[] = {
+		"", "-1", "+1", " 1", "1 ", "1x", "0x1", "1.0", "11", "18446744073709551616", "99999999999999999999999"};
+	v = 7;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) REQUIRE(!str_u64(wrong[i], 0, 10, &v), "%s", wrong[i]);
+	ck_assert(!str_u64("18446744073709551616", 0, UINT64_MAX, &v));
+	ck_assert(!str_u64("1", 2, 10, &v));
+	ck_assert_uint_eq(v, 7);
+}
+END_TEST
+
+START_TEST(sizes) {
+	static const struct {
+		const char *text;
+		size_t bytes;
+	} good[] = {{"0", 0},       {"4096", 4096},    {"4096B", 4096},    {"64K", 65536},  {"64k", 65536},
+				{"1KiB", 1024}, {"16M", 16 << 20}, {"16MB", 16 << 20}, {"1G", 1 << 30}, {"2GiB", (size_t)2 << 30}};
+	static const char *const wrong[] = {
+		"", "K", "-1", "1T", "1KK", "1 K", "1Ki B", "1.5M", "1i", "1BB", "9007199254740992G", "18446744073709551616"};
+	size_t v;
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+		REQUIRE(str_size(good[i].text, &v) && v == good[i].bytes, "%s gives %zu", good[i].text, v);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) REQUIRE(!str_size(wrong[i], &v), "%s", wrong[i]);
+}
+END_TEST
+
+START_TEST(times) {
+	static const struct {
+		const char *text;
+		int64_t ms;
+	} good[] = {
+		{"0", 0},       {"0s", 0},       {"500ms", 500},   {"30s", 30000},       {"30 s", 30000},     {"2min", 120000},
+		{"2m", 120000}, {"2h", 7200000}, {"1d", 86400000}, {"never", INT64_MAX}, {"NEVER", INT64_MAX}};
+	static const char *const wrong[] = {
+		"", "5", "s", "-1s", "1.5s", "1y", "1 minute", "1s1s", "99999999999999999d", "nevermore"};
+	int64_t v;
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+		REQUIRE(str_time(good[i].text, &v) && v == good[i].ms, "%s", good[i].text);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) REQUIRE(!str_time(wrong[i], &v), "%s", wrong[i]);
+}
+END_TEST
+
+/* Against the definition: decode, and see that the shortest encoding gives the same bytes. */
+static size_t utf8_plain(const unsigned char *p, size_t n) {
+	static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t need = p[0] < 0x80             ? 1
+				  : (p[0] & 0xe0) == 0xc0 ? 2
+				  : (p[0] & 0xf0) == 0xe0 ? 3
+				  : (p[0] & 0xf8) == 0xf0 ? 4
+										  : 0;
+	if (need == 0 || n < need) return 0;
+	unsigned cp = need == 1 ? p[0] : p[0] & (0x7fu >> need);
+	for (size_t i = 1; i < need; i++) {
+		if ((p[i] & 0xc0) != 0x80) return 0;
+		cp = cp << 6 | (p[i] & 0x3fu);
+	}
+	return cp < least[need] || cp > 0x10ffff || (cp >= 0xd800 && cp < 0xe000) ? 0 : need;
+}
+
+START_TEST(utf8) {
+	unsigned char p[4];
+	for (unsigned a = 0; a < 256; a++)
+		for (unsigned b = 0; b < 256; b++) {
+			static const unsigned char tails[][2] = {{0x80, 0x80}, {0xbf, 0xbf}, {0x7f, 0x80}, {0x80, 0xc0}, {0, 0}};
+			for (size_t t = 0; t < ARRAY_SIZE(tails); t++)
+				for (size_t n = 1; n <= 4; n++) {
+					memcpy(p, (unsigned char[]){(unsigned char)a, (unsigned char)b, tails[t][0], tails[t][1]}, 4);
+					size_t got = str_utf8((const char *)p, n), want = utf8_plain(p, n);
+					REQUIRE(got == want, "%02x %02x %02x %02x of %zu: %zu", a, b, p[2], p[3], n, got);
+				}
+		}
+	ck_assert_uint_eq(str_utf8("", 0), 0);
+}
+END_TEST
+
+static void is_safe(const char *text, size_t n, const char *want) {
+	struct buf b = BUF_INIT(1000);
+	str_put_safe(&b, text, n);
+	REQUIRE(strcmp(b.data ? b.data : "", want) == 0, "%s instead of %s", b.data, want);
+	buf_free(&b);
+}
+
+START_TEST(safe_text) {
+	is_safe("", 0, "");
+	is_safe("plain \xc3\xa9", 8, "plain \xc3\xa9");
+	is_safe("a\nb\tc\0d", 7, "a\\x0ab\\x09c\\x00d");
+	is_safe("\x1b[2J", 4, "\\x1b[2J");
+	is_safe("\x7f\xff", 2, "\\x7f\\xff");
+	is_safe("\xc2\x9b"
+			"x",
+			3, "\\xc2\\x9bx"); /* CSI in one character */
+	is_safe("\xe2\x82", 2, "\\xe2\\x82");
+}
+END_TEST
+
+START_TEST(random_hex) {
+	char a[200], b[200];
+	for (size_t n = 0; n < 40; n++) {
+		str_random_hex(a, n);
+		REQUIRE(strlen(a) == n && strspn(a, "0123456789abcdef") == n, "%zu: %s", n, a);
+	}
+	str_random_hex(a, 32);
+	str_random_hex(b, 32);
+	ck_assert_str_ne(a, b);
+	ck_assert_int_ne(memcmp(a, a + 16, 16), 0);
+}
+END_TEST
+
+START_TEST(copies) {
+	_cleanup_free_ char *text = str_printf("%s-%d", "a", 5), *copy = str_dup(text);
+	ck_assert_str_eq(copy, "a-5");
+	ck_assert_ptr_ne(copy, text);
+	ck_assert_ptr_null(str_dup(NULL));
+}
+END_TEST
+
+RUN_TESTS("str", numbers, sizes, times, utf8, safe_text, random_hex, copies)
