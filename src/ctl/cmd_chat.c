@@ -46,7 +46,8 @@ struct chat {
 	bool waiting;                          /* for its result */
 	char own[OWN_UUIDS][PLENUM_UUID_SIZE]; /* our last prompts: their echo is not shown */
 	size_t n_own;
-	int code; /* CTL_GO while it runs */
+	int64_t live; /* lines with a lower number are history: shown, and nothing else */
+	int code;     /* CTL_GO while it runs */
 };
 
 static void prompt_sign(struct chat *ch) {
@@ -319,8 +320,17 @@ static void take_request(struct chat *ch, const struct incoming *in) {
 				  (int)kind.n, kind.p);
 }
 
+static bool is_history(const struct chat *ch, const struct incoming *in) {
+	int64_t seq;
+	return span_int(span_member(in->line, "plenum_seq"), &seq) && seq < ch->live;
+}
+
 static void take_line(struct chat *ch, const struct incoming *in) {
 	struct span event = attach_event(in);
+	if (is_history(ch, in)) {
+		if (!event.p || !is_noise(event)) show_line(&ch->show, in->line, &in->e);
+		return;
+	}
 	if (event.p) {
 		take_event(ch, in, event);
 	} else if (span_equals(in->e.type, "control_request")) {
@@ -391,6 +401,7 @@ static int signals_fd(void) {
 
 static void greet(struct chat *ch, json_t *answer) {
 	const char *state = ctl_str(answer, "state", "");
+	ch->live = ctl_int(answer, "seq", 0);
 	ch->busy = strcmp(state, PLENUM_ST_BUSY) == 0 || strcmp(state, PLENUM_ST_ASKING) == 0;
 	if (ch->terminal)
 		show_note(&ch->show, SHOW_DIM, "session %s, profile %s, %s, in %s; Ctrl-C interrupts, Ctrl-D leaves",
@@ -432,7 +443,7 @@ int cmd_chat(struct ctl *c, int argc, char **argv) {
 	int code = ctl_options(c, options, &argc, &argv, 0, 1);
 	if (code != CTL_GO) return code;
 	if (!str_u64(lines, 0, 1000000, &n)) return ctl_usage(c, "chat: -n takes a number");
-	json_t *members = json_pack("{s:s*,s:s*,s:s*,s:{s:I}}", "profile", profile, "cwd", cwd, "resume", resume, "replay",
-								"last", (json_int_t)n);
+	json_t *members = json_pack("{s:s*,s:s*,s:s*,s:b}", "profile", profile, "cwd", cwd, "resume", resume, "tag", 1);
+	if (n) json_object_set_new(members, "replay", json_pack("{s:I}", "last", (json_int_t)n));
 	return converse(c, argc ? argv[0] : "default", members);
 }

@@ -28,7 +28,7 @@ static char *summary(json_t *entry) {
 	_cleanup_free_ char *text = json_dumps(entry, JSON_COMPACT);
 	struct span line = {text, text ? strlen(text) : 0};
 	if (!text) return NULL;
-	return show_tool(span_member(line, "tool_name"), span_member(line, "input"), 100);
+	return show_input(span_member(line, "input"), 100);
 }
 
 static void add_entry(struct table *t, json_t *entry) {

@@ -113,9 +113,13 @@ static struct span telling_member(struct span input) {
 	return input;
 }
 
+char *show_input(struct span input, size_t max) {
+	return span_line(telling_member(input), max);
+}
+
 char *show_tool(struct span name, struct span input, size_t max) {
 	_cleanup_free_ char *tool = span_line(name, 80);
-	_cleanup_free_ char *what = span_line(telling_member(input), max);
+	_cleanup_free_ char *what = show_input(input, max);
 	char *line = NULL;
 	return asprintf(&line, "%s: %s", tool ? tool : "?", what ? what : "") < 0 ? NULL : line;
 }
@@ -174,7 +178,7 @@ static void show_result(struct show *s, struct span line, const struct envelope 
 	size_t at = 0;
 	if (!span_is_array(errors) || !span_next(errors, &at, &first)) first = span_member(line, "result");
 	_cleanup_free_ char *why = span_line(first, LINE_MAX_CHARS);
-	show_note(s, SHOW_RED, "-- %s: %s", subtype ? subtype : "error", why ? why : "");
+	show_note(s, SHOW_RED, "-- failed (%s): %s", subtype ? subtype : "?", why ? why : "");
 }
 
 /* The child's system lines that a person should see, and the member that holds their text. */
@@ -188,18 +192,29 @@ static const struct {
 };
 
 /* Members of our own notices, in the order in which they are shown. */
-static const char *const event_members[] = {"name",   "state",  "reason",  "decision", "tool_name", "what", "value",
-											"status", "signal", "program", "uid",      "pid",       "code", "error",
-											"text",   "line",   "from",    "to",       "ms",        "by"};
+static const char *const event_members[] = {"client", "name",   "state",  "reason",  "decision", "tool_name", "what",
+											"value",  "status", "signal", "program", "uid",      "pid",       "code",
+											"error",  "text",   "line",   "from",    "to",       "ms",        "by"};
 
 static void put_member(struct buf *b, const char *key, struct span value) {
-	_cleanup_free_ char *text = span_line(value, LINE_MAX_CHARS);
+	struct span name = span_is_object(value) ? span_member(value, "name") : SPAN_NONE; /* a client */
+	if (span_is_object(value) && !span_is_string(name)) name = span_member(value, "program");
+	_cleanup_free_ char *text = span_line(name.p ? name : value, LINE_MAX_CHARS);
 	if (text && *text && strcmp(text, "null") != 0) buf_printf(b, " %s=%s", key, text);
+}
+
+/* What the turn's own lines show anyway. */
+static bool is_told(struct span line, const char *event) {
+	struct span state = span_member(line, "state");
+	if (strcmp(event, PLENUM_EV_TURN_STARTED) == 0 || strcmp(event, PLENUM_EV_TURN_ENDED) == 0) return true;
+	return strcmp(event, PLENUM_EV_SESSION_STATE) == 0 &&
+		   (span_equals(state, PLENUM_ST_BUSY) || span_equals(state, PLENUM_ST_IDLE));
 }
 
 static void show_event(struct show *s, struct span line) {
 	_cleanup_free_ char *event = span_line(span_member(line, "event"), 60);
 	struct buf b = BUF_INIT(65536);
+	if (event && is_told(line, event)) return;
 	buf_puts(&b, "");
 	for (size_t i = 0; i < ARRAY_SIZE(event_members); i++)
 		put_member(&b, event_members[i], span_member(line, event_members[i]));

@@ -28,6 +28,8 @@ void show_line(struct show *s, struct span line, const struct envelope *e);
 
 /* A tool and what it is asked to do, on one line: Bash: ls -l. input is the tool's input object. */
 char *show_tool(struct span name, struct span input, size_t max);
+/* Only what it is asked to do. */
+char *show_input(struct span input, size_t max);
 
 /* Printf on a line of its own; the arguments are made safe. */
 void show_note(struct show *s, const char *color, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
