@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""The real TypeScript client: the same program on the real CLI and on plenum-shim must meet the same."""
+
+import json
+import re
+import subprocess
+
+from harness import HERE, Case, cli_environment
+
+ID = re.compile(r"\b(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|toolu_\d+|msg_\d+|req_\w+|[0-9a-f]{16,})\b")
+CHANCE = re.compile(r"(_ms|_usd|timestamp|cost|USD|duration|ttft|pid|messaging_socket_path|_tokens)", re.I)
+
+
+class Normal:
+    """The same record for two runs that differ in names, times and places only."""
+
+    def __init__(self, place):
+        self.place, self.names = place, {}
+
+    def text(self, text):
+        text = text.replace(str(self.place.root), "ROOT").replace(re.sub(r"[^A-Za-z0-9]", "-", str(self.place.root)), "ROOT")
+        return ID.sub(lambda match: self.names.setdefault(match.group(), f"id{len(self.names)}"), text)
+
+    def value(self, value):
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.value(member) for member in value]
+        if isinstance(value, dict):
+            return {name: "CHANCE" if CHANCE.search(name) else self.value(member) for name, member in sorted(value.items())}
+        return value
+
+    def frames(self, frames):
+        """The pieces of a text are joined: how the CLI cuts them depends on time."""
+        out = []
+        for frame in frames:
+            delta = frame.get("event", {}).get("delta", {}) if frame.get("type") == "stream_event" else {}
+            if "text" in delta and out and out[-1].get("joined"):
+                out[-1]["text"] += delta["text"]
+            elif "text" in delta:
+                out.append({"joined": True, "text": delta["text"]})
+            else:
+                out.append(self.value(frame))
+        return out
+
+    def record(self, seen):
+        return {"frames": self.frames(seen["frames"]), "callbacks": self.value(seen["callbacks"]),
+                "calls": self.value(seen["calls"]), "end": self.text(str(seen["end"])), "stderr": self.text(seen["stderr"])}
+
+
+class Sdk(Case):
+    def start(self, scenario, executable, **env):
+        environment = self.place.environment(**cli_environment(self.api.url), **env)
+        del environment["CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"]
+        node = subprocess.run(["which", "node"], capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.Popen([node, str(HERE / "sdk-program.mjs"), scenario, str(executable)], env=environment,
+                                cwd=self.work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def finish(self, process):
+        out, err = process.communicate(timeout=90)
+        self.assertEqual(process.returncode, 0, err)
+        return json.loads(out.splitlines()[-1])
+
+    def shim(self, scenario, **env):
+        return self.start(scenario, next(self.build.rglob("plenum-shim")), PLENUM_SOCKET=self.daemon.socket,
+                          PLENUM_CLAUDE=str(self.cli), **env)
+
+    def same(self, scenario, made=None):
+        direct = self.finish(self.start(scenario, self.cli))
+        if made is not None:
+            self.assertEqual((self.work / "made").exists(), made)
+            (self.work / "made").unlink(missing_ok=True)
+        through = self.finish(self.shim(scenario))
+        if made is not None:
+            self.assertEqual((self.work / "made").exists(), made)
+        self.maxDiff = 4000
+        one, two = Normal(self.place).record(direct), Normal(self.place).record(through)
+        self.assertEqual([kind(frame) for frame in one["frames"]], [kind(frame) for frame in two["frames"]])
+        self.assertEqual(one, two)
+        return through
+
+    def test_text(self):
+        self.assertEqual(self.same("text")["frames"][-1]["result"], "echo: hello")
+
+    def test_partial(self):
+        self.same("partial")
+
+    def test_several(self):
+        self.same("several")
+
+    def test_allow(self):
+        self.assertEqual(len(self.same("allow", made=True)["callbacks"]), 1)
+
+    def test_deny(self):
+        self.assertEqual(len(self.same("deny", made=False)["callbacks"]), 1)
+
+    def test_deny_and_interrupt(self):
+        self.same("stop", made=False)
+
+    def test_changed_input(self):
+        self.same("changed", made=True)
+
+    def test_callback_that_throws(self):
+        self.same("throws", made=False)
+
+    def test_nobody_to_ask(self):
+        self.same("unasked", made=False)
+
+    def test_hooks(self):
+        self.assertEqual({call["name"] for call in self.same("hooks", made=True)["callbacks"]},
+                         {"canUseTool", "hook UserPromptSubmit", "hook PreToolUse", "hook PostToolUse", "hook Stop"})
+
+    def test_guard(self):
+        self.same("guard", made=False)
+
+    def test_mcp(self):
+        self.assertEqual([call["name"] for call in self.same("mcp")["callbacks"]], ["tool add"])
+
+    def test_interrupt(self):
+        self.same("interrupt")
+
+    def test_settings(self):
+        self.same("settings")
+
+    def test_options(self):
+        self.same("options")
+
+    def test_resume(self):
+        self.assertIn("quince", self.same("resume")["frames"][-1]["result"])
+
+    def test_failing(self):
+        self.same("failing")
+
+    def test_lost(self):
+        self.assertIn("No conversation found", json.dumps(self.same("lost")))
+
+    def test_two_programs_on_one_session(self):
+        watch = self.shim("watch", PLENUM_SESSION="team", PLENUM_NAME="watch")
+        self.assertEqual(watch.stdout.readline(), "ready\n")
+        drive = self.finish(self.shim("drive", PLENUM_SESSION="team", PLENUM_NAME="drive"))
+        watched = self.finish(watch)
+        self.assertFalse((self.work / "made").exists())
+        self.assertEqual([call["name"] for call in watched["callbacks"]], ["hook PreToolUse"])
+        self.assertIn("guarded", json.dumps(drive["frames"]))
+        self.assertEqual(drive["end"], "ok")
+        self.assertEqual(watched["frames"][-1]["result"], drive["frames"][-1]["result"])
+        self.assertEqual(self.client("team").turn("it stays")["result"], "echo: it stays")
+
+
+def kind(frame):
+    return "text" if frame.get("joined") else "/".join(filter(None, (
+        frame["type"], frame.get("subtype"), frame.get("event", {}).get("type"), str(frame.get("state") or frame.get("status") or ""))))
