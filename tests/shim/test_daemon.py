@@ -1,0 +1,433 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""plenum-shim in front of plenumd and an agent, beside the same agent alone.
+
+Usage: test_daemon.py PLENUM_SHIM PLENUMD AGENT
+"""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from sdk import Sdk, allow, canon, deny
+from standin import DEADLINE, STREAM
+
+SHIM = PLENUMD = AGENT = ""
+
+
+def until(check, what):
+    end = time.monotonic() + DEADLINE
+    while time.monotonic() < end:
+        if check():
+            return
+        time.sleep(0.01)
+    raise TimeoutError("never: " + what)
+
+
+class Daemon:
+    """A plenumd with a folder of its own."""
+
+    def __init__(self):
+        self.dir = tempfile.mkdtemp(prefix="plenum-shim-")
+        self.path = os.path.join(self.dir, "plenum.sock")
+        self.work = os.path.join(self.dir, "work")
+        os.mkdir(self.work)
+        with open(os.path.join(self.dir, "plenum.conf"), "w") as f:
+            f.write("[daemon]\ndefault_profile = agent\n[profile agent]\ncommand = %s\n" % AGENT)
+            f.write("resume_args = --resume={id}\nsession_id_args = --session-id={id}\n")
+            f.write("[profile nothing]\ncommand = /no/such/agent\n")
+        self.log = open(os.path.join(self.dir, "log"), "w+")
+        argv = [PLENUMD, "--config", os.path.join(self.dir, "plenum.conf"), "--socket", self.path]
+        self.process = subprocess.Popen(argv, env=self.env(), stdin=subprocess.DEVNULL, stderr=self.log, cwd=self.dir)
+        until(self.answers, "the daemon listens")
+
+    def answers(self):
+        with socket.socket(socket.AF_UNIX) as s:
+            return s.connect_ex(self.path) == 0
+
+    def env(self, **more):
+        env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": self.dir, "XDG_RUNTIME_DIR": self.dir,
+               "XDG_STATE_HOME": self.dir, "PLENUM_SOCKET": self.path}
+        env.update(more)
+        return env
+
+    def ask(self, subtype, **members):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(DEADLINE)
+            s.connect(self.path)
+            request = {"type": "control_request", "request_id": "t", "request": {"subtype": subtype, **members}}
+            s.sendall(json.dumps(request).encode() + b"\n")
+            line = s.makefile().readline()
+        return json.loads(line)["response"]
+
+    def sessions(self):
+        return self.ask("plenum_list")["response"]["sessions"]
+
+    def children(self):
+        """Processes of the agent that this daemon started."""
+        try:
+            return [int(p) for p in open("/proc/%d/task/%d/children" % ((self.process.pid,) * 2)).read().split()]
+        except FileNotFoundError:
+            return []
+
+    def destroy(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(DEADLINE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.log.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.daemon = Daemon()
+        self.addCleanup(self.daemon.destroy)
+
+    def sdk(self, *args, direct=False, env=None, cwd=None, **handlers):
+        argv = [AGENT if direct else SHIM, *STREAM, *args]
+        s = Sdk(argv, self.daemon.env(**(env or {})), cwd or self.daemon.work, **handlers)
+        self.addCleanup(s.destroy)
+        return s
+
+
+class Same(Case):
+    """What a program sees through the shim is what it sees without it."""
+
+    maxDiff = None
+
+    def both(self, play, *args, env=None, **handlers):
+        seen = []
+        for direct in (True, False):
+            s = self.sdk(*args, direct=direct, env=env, **handlers)
+            play(s)
+            code, err = s.finish()
+            seen.append((s, canon(s.frames), code, err))
+        (alone, *expected), (shim, *got) = seen
+        self.assertEqual(got[0], expected[0])
+        self.assertEqual(got[1:], expected[1:])
+        return alone, shim
+
+    def test_prompts(self):
+        def play(s):
+            s.ask("initialize", hooks=None)
+            s.prompt("hello")
+            s.prompt("again")
+
+        self.both(play)
+
+    def test_no_initialize(self):
+        self.both(lambda s: s.prompt("hello"))
+
+    def test_nothing_at_all(self):
+        self.both(lambda s: None)
+
+    def test_initialize_and_the_prompt_right_behind(self):
+        def play(s):
+            s.write({"type": "control_request", "request_id": "i", "request": {"subtype": "initialize", "hooks": None}})
+            s.prompt("hello")
+
+        self.both(play)
+
+    def test_partial_messages_and_replays(self):
+        self.both(lambda s: s.prompt("hello"), "--include-partial-messages", "--replay-user-messages")
+
+    def test_state_events(self):
+        for name in ("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS", "CLAUDE_CODE_SDK_READS_SESSION_STATE"):
+            self.both(lambda s: (s.prompt("hello"), s.until(lambda f: f.get("state") == "idle")), env={name: "1"})
+
+    def test_a_tool_allowed_and_denied(self):
+        for answer in (allow, deny):
+            alone, shim = self.both(lambda s: s.prompt('@tool Bash {"command":"true"}@'), "--permission-prompt-tool",
+                                    "stdio", permission=answer)
+            self.assertEqual([a["subtype"] for a in shim.asked], ["can_use_tool"])
+
+    def test_a_tool_that_nobody_can_allow(self):
+        _, shim = self.both(lambda s: s.prompt('@tool Bash {"command":"true"}@'))
+        self.assertEqual(shim.asked, [])
+
+    def test_hooks(self):
+        hooks = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"], "timeout": 60}],
+                 "Stop": [{"hookCallbackIds": ["hook_1"]}]}
+
+        def play(s):
+            s.ask("initialize", hooks=hooks)
+            s.prompt('@tool Bash {"command":"true"}@')
+
+        def hook(request):
+            if request["callback_id"] == "hook_1":
+                return {}
+            return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny",
+                                           "permissionDecisionReason": "guarded"}}
+
+        _, shim = self.both(play, "--permission-prompt-tool=stdio", hook=hook)
+        self.assertEqual([a["callback_id"] for a in shim.asked], ["hook_0", "hook_1"])
+
+    def mcp(self, request):
+        message = request["message"]
+        reply = {"jsonrpc": "2.0", "id": message.get("id", 0), "result": {}}
+        if message["method"] == "initialize":
+            reply["result"] = {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}},
+                               "serverInfo": {"name": request["server_name"], "version": "1"}}
+        if message["method"] == "tools/list":
+            reply["result"] = {"tools": [{"name": "add", "description": "adds", "inputSchema": {"type": "object"}}]}
+        if message["method"] == "tools/call":
+            reply["result"] = {"content": [{"type": "text", "text": "42"}]}
+        return {"mcp_response": reply}
+
+    def test_a_server_in_the_sdk_by_mcp_config(self):
+        config = json.dumps({"mcpServers": {"calc": {"type": "sdk", "name": "calc"}}})
+
+        def play(s):
+            s.ask("initialize", hooks=None)
+            s.prompt("@tool mcp__calc__add {}@")
+
+        _, shim = self.both(play, "--mcp-config", config, "--permission-prompt-tool=stdio", permission=allow, mcp=self.mcp)
+        self.assertIn("tools/call", [a.get("message", {}).get("method") for a in shim.asked])
+
+    def test_a_server_in_the_sdk_by_initialize(self):
+        def play(s):
+            s.ask("initialize", hooks=None, sdkMcpServers=["calc"])
+            s.prompt("@tool mcp__calc__add {}@")
+
+        _, shim = self.both(play, "--permission-prompt-tool=stdio", permission=allow, mcp=self.mcp)
+        self.assertIn("tools/call", [a.get("message", {}).get("method") for a in shim.asked])
+
+    def test_control_requests(self):
+        def play(s):
+            s.ask("initialize", hooks=None)
+            s.ask("set_permission_mode", mode="plan")
+            s.ask("set_model", model="other")
+            s.ask("no_such_thing")
+            s.prompt("hello")
+
+        self.both(play)
+
+    def test_interrupt(self):
+        def play(s):
+            s.ask("initialize", hooks=None)
+            s.send("@slow 60000@ hello")
+            s.until(lambda f: f["type"] == "system" and f["subtype"] == "init")
+            s.ask("interrupt")
+            s.until(lambda f: f["type"] == "result")
+
+        self.both(play)
+
+    def test_the_exit_code_after_an_error_result(self):
+        self.both(lambda s: self.assertTrue(s.prompt("@error overloaded@")["is_error"]))
+
+    def test_exit_and_stderr_of_the_agent(self):
+        def play(s):
+            s.send("@exit 7@")
+
+        self.both(play)
+
+    def test_end_of_input_in_mid_turn(self):
+        def play(s):
+            s.send("@slow 20@ one two three")
+            s.send("another")
+
+        self.both(play)
+
+    def test_a_bad_resume(self):
+        _, shim = self.both(lambda s: None, "--resume=00000000-0000-4000-8000-000000000000")
+
+    def test_await_initialize(self):
+        def play(s):
+            s.ask("initialize", hooks=None, appendSystemPrompt="x", title="t")
+            s.prompt("hello")
+
+        self.both(play, "--await-initialize")
+
+    def test_the_environment_and_the_folder(self):
+        _, shim = self.both(lambda s: (s.prompt("@env@"), s.prompt("@cwd@")), env={"SDK_VALUE": "one\ntwo"})
+
+    def test_version(self):
+        for flag in ("-v", "--version"):
+            expected = subprocess.run([AGENT, flag], capture_output=True)
+            got = subprocess.run([SHIM, flag], capture_output=True, env={"PLENUM_CLAUDE": AGENT, "PLENUM_SOCKET": "/none"})
+            self.assertEqual((got.returncode, got.stdout, got.stderr), (expected.returncode, expected.stdout, expected.stderr))
+
+
+class Life(Case):
+    def test_an_own_session_leaves_nothing(self):
+        s = self.sdk()
+        s.prompt("hello")
+        self.assertEqual(len(self.daemon.sessions()), 1)
+        self.assertEqual(s.finish(), (0, ""))
+        self.assertEqual(self.daemon.sessions(), [])
+        self.assertEqual(self.daemon.children(), [])
+
+    def test_sigterm(self):
+        for text in (None, "@slow 60000@ hello"):
+            s = self.sdk()
+            s.prompt("hello")
+            if text:
+                s.send(text)
+            s.process.kill(signal.SIGTERM)
+            self.assertEqual(s.finish(), (143, ""))
+            until(lambda: not self.daemon.children(), "the agent is gone")
+            until(lambda: not self.daemon.sessions(), "the session is gone")
+
+    def test_sigkill_of_the_shim(self):
+        s = self.sdk()
+        s.prompt("hello")
+        s.process.kill(signal.SIGKILL)
+        until(lambda: not self.daemon.children(), "the agent is gone")
+        until(lambda: not self.daemon.sessions(), "the session is gone")
+
+    def test_end_of_input_and_sigterm_in_mid_turn(self):
+        s = self.sdk()
+        s.send("@slow 60000@ hello")
+        s.until(lambda f: f["type"] == "system" and f["subtype"] == "init")
+        s.process.eof()
+        s.process.kill(signal.SIGTERM)
+        self.assertEqual(s.finish(), (143, ""))
+        until(lambda: not self.daemon.children(), "the agent is gone")
+
+    def test_a_daemon_that_dies(self):
+        s = self.sdk()
+        s.prompt("hello")
+        self.daemon.process.kill()
+        code, err = s.finish()
+        self.assertEqual(code, 69)
+        self.assertIn("did plenumd die?", err)
+
+    def test_a_daemon_that_is_stopped(self):
+        s = self.sdk()
+        s.prompt("hello")
+        self.daemon.process.terminate()
+        code, err = s.finish()
+        self.assertNotEqual(code, 0)
+        self.assertIn("the daemon was stopped", err)
+
+    def test_an_agent_that_crashes(self):
+        s = self.sdk()
+        s.prompt("hello")
+        os.kill(self.daemon.children()[0], signal.SIGSEGV)
+        self.assertEqual(s.finish()[0], 139)
+
+    def test_an_agent_that_is_not_there(self):
+        code, err = self.sdk(env={"PLENUM_PROFILE": "nothing"}).finish()
+        self.assertEqual(code, 1)
+        self.assertIn("/no/such/agent", err)
+        self.assertEqual(self.daemon.sessions(), [])
+
+    def test_a_bad_line_ends_an_own_session(self):
+        s = self.sdk()
+        s.write(b"{not json\n")
+        code, err = s.finish()
+        self.assertEqual(code, 1)
+        self.assertIn("bad_line", err)
+
+    def test_resume_right_after_the_end(self):
+        s = self.sdk()
+        conversation = s.prompt("remember the word")["session_id"]
+        s.process.eof()
+        t = self.sdk("--resume=" + conversation)
+        self.assertEqual(t.prompt("hello")["session_id"], conversation)
+        self.assertEqual(t.finish(), (0, ""))
+        s.finish()
+
+    def test_big_lines(self):
+        big = "x" * (20 << 20)
+        s = self.sdk("--replay-user-messages")
+        s.send(big)
+        echo = s.until(lambda f: f.get("isReplay"))
+        self.assertEqual(len(json.dumps(echo["message"])) > len(big), True)
+        s.until(lambda f: f["type"] == "result")
+        self.assertEqual(s.finish(), (0, ""))
+
+    def test_a_slow_reader_loses_nothing(self):
+        s = self.sdk("--include-partial-messages")
+        s.send("@long 300000@")
+        time.sleep(0.5)  # not a wait for a state: the program does nothing for so long
+        text = ""
+        while True:
+            frame = json.loads(s.process.out.line())
+            delta = frame.get("event", {}).get("delta", {})
+            text += delta.get("text", "")
+            if frame["type"] == "result":
+                break
+        self.assertEqual(len(text), 300000)
+
+
+class Shared(Case):
+    def named(self, *args, name=None, **handlers):
+        env = {"PLENUM_SESSION": "work", **({"PLENUM_NAME": name} if name else {})}
+        return self.sdk(*args, "--permission-prompt-tool", "stdio", env=env, **handlers)
+
+    def test_two_programs_one_agent(self):
+        a = self.named()
+        a.prompt("from a")
+        b = self.named()
+        b.ask("initialize", hooks=None)
+        self.assertEqual(b.prompt("from b")["session_id"], a.frames[-1]["session_id"])
+        a.until(lambda f: f["type"] == "result")
+        self.assertEqual(len(self.daemon.children()), 1)
+        self.assertEqual(a.finish(), (0, ""))
+        b.prompt("still there")
+        self.assertEqual(b.finish(), (0, ""))
+        self.assertEqual([s["session"] for s in self.daemon.sessions()], ["work"])
+
+    def test_the_first_answer_counts(self):
+        a, b = self.named(permission="later"), self.named(permission=deny)
+        a.ask("initialize", hooks=None)
+        b.ask("initialize", hooks=None)
+        a.send('@tool Bash {"command":"true"}@')
+        b.until(lambda f: f["type"] == "result")
+        a.until(lambda f: f["type"] == "result")
+        self.assertEqual(len(a.asked), 1)
+        self.assertEqual(len(a.cancelled), 1)
+        self.assertEqual(b.cancelled, [])
+
+    def test_a_guard_of_one_program_guards_the_other(self):
+        guard = lambda request: {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny",
+                                                        "permissionDecisionReason": "guarded"}}
+        hooks = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]}
+        a, b = self.named(name="guard", hook=guard), self.named(permission=allow)
+        a.ask("initialize", hooks=hooks)
+        b.ask("initialize", hooks=None)
+        b.send('@tool Bash {"command":"true"}@')
+        a.until(lambda f: f["type"] == "result")
+        b.until(lambda f: f["type"] == "result")
+        self.assertEqual([r["callback_id"] for r in a.asked], ["hook_0"])
+        self.assertEqual(b.asked, [])
+
+    def test_options_that_come_too_late_are_named(self):
+        a = self.named("--model=one")
+        a.prompt("hello")
+        b = self.named("--model=two")
+        b.prompt("hello")
+        code, err = b.finish()
+        self.assertEqual(code, 0)
+        self.assertIn("--model=two", err)
+
+    def test_a_kept_session_stays(self):
+        s = self.sdk(env={"PLENUM_KEEP": "1"})
+        s.prompt("hello")
+        self.assertEqual(s.finish(), (0, ""))
+        self.assertEqual(len(self.daemon.sessions()), 1)
+
+    def test_a_crash_of_the_agent_is_the_end_for_all(self):
+        a, b = self.named(), self.named()
+        a.prompt("hello")
+        os.kill(self.daemon.children()[0], signal.SIGSEGV)
+        self.assertEqual(a.finish()[0], 139)
+        self.assertEqual(b.finish()[0], 139)
+
+
+if __name__ == "__main__":
+    AGENT = os.path.abspath(sys.argv.pop(3))
+    PLENUMD = os.path.abspath(sys.argv.pop(2))
+    SHIM = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=1)
