@@ -133,6 +133,10 @@ static void put_mark(struct env *e, const char *name, const char *value) {
 	else e->failed = true;
 }
 
+char *launch_mark(const struct launch *l, const char *session) {
+	return str_printf("%s.%s", l->instance ? l->instance : "none", session);
+}
+
 static void build_env(struct env *e, const struct launch *l, const struct profile *p, const char *session) {
 	if (!l->env_only) {
 		for (char **v = environ; *v; v++)
@@ -147,7 +151,8 @@ static void build_env(struct env *e, const struct launch *l, const struct profil
 	for (size_t i = 0; i < l->env.n; i++) env_put(e, l->env.v[i]);
 	put_mark(e, "PWD", l->cwd);
 	put_mark(e, PLENUM_CHILD_ENV, session);
-	put_mark(e, "PLENUM_INSTANCE", l->instance);
+	_cleanup_free_ char *mark = launch_mark(l, session);
+	put_mark(e, "PLENUM_INSTANCE", mark ? mark : "");
 }
 
 /* --- command line --------------------------------------------------------------------------------------------------- */

@@ -22,7 +22,7 @@ struct launch {
 	char *resume;       /* conversation to resume at the first start; NULL: none */
 	uid_t uid;          /* whose session it is */
 	uint64_t nofile;    /* the soft limit that the daemon was started with */
-	char instance[33];  /* the daemon's mark, so that a later one can find what is left */
+	const char *instance; /* the daemon's mark, so that a later one can find what is left; borrowed */
 };
 
 void launch_free(struct launch *l);
@@ -32,6 +32,9 @@ void launch_take_requester(struct launch *l, const struct profile *p, pid_t pid)
 /* The whole command line and environment for one start. resume NULL: a new conversation. error: as child_spawn(). */
 enum child_result launch_spawn(const struct launch *l, const struct profile *p, const char *session, const char *resume,
                                bool fork, struct child *c, struct children *owner, char *error);
+
+/* The value of PLENUM_INSTANCE in this session's processes; the caller frees. */
+char *launch_mark(const struct launch *l, const char *session);
 
 /* Is this variable taken from every child's environment (plenumd(8), ENVIRONMENT)? */
 bool launch_strips(const char *variable);

@@ -44,6 +44,18 @@ bool queue_put(struct queue *q, struct chunk line) {
 	return true;
 }
 
+bool queue_put_first(struct queue *q, struct chunk line) {
+	if (q->count == q->cap && !grow(q)) {
+		chunk_drop(&line);
+		return false;
+	}
+	q->first = (q->first + q->cap - 1) & (q->cap - 1);
+	q->ring[q->first] = line;
+	q->count++;
+	q->bytes += line.len;
+	return true;
+}
+
 static void drop_written(struct queue *q, size_t n) {
 	q->bytes -= n;
 	n += q->sent;

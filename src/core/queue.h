@@ -21,5 +21,7 @@ void queue_free(struct queue *q);
 bool queue_has_room(const struct queue *q, size_t len);
 /* Takes over the reference; false without memory. */
 bool queue_put(struct queue *q, struct chunk line);
+/* The same, before all others; nothing of the first line may have been written. */
+bool queue_put_first(struct queue *q, struct chunk line);
 /* Writes what the pipe takes. -1: the pipe is broken (errno). 1: something is left. 0: empty. */
 int queue_write(struct queue *q, int fd);

@@ -83,6 +83,7 @@ struct session {
 	char *version;         /* claude_code_version of the newest init */
 
 	struct child child;
+	uint64_t child_no; /* counts starts */
 	bool running; /* a process is there, or its end is not complete */
 	bool exited, eof;
 	int exit_status;
@@ -104,6 +105,8 @@ struct session {
 
 	enum session_state state, told_state;
 	char *reason;          /* why it failed */
+	bool failed;
+	bool init_open;        /* the child owes the answer to its first initialize */
 	bool turn;             /* the child works on something */
 	bool got_line;         /* the child has said something */
 	bool said_init;        /* the child has printed system/init since it was started */
@@ -145,13 +148,18 @@ enum child_result session_start(struct session *s, char *error);
 /* Sees to it that a child runs, now or, after failures, when the back-off is over. False: error says why not. */
 bool session_wake(struct session *s, char *error);
 bool session_has_child(const struct session *s); /* running and not being stopped */
-/* A line for the child. own: it must go, however full the queue is. Takes over the reference. False: full, or no child. */
+/* A line for the child, or for the next one where that is to be started (session_wake()). own: it must go, however full the queue is. Takes over the reference. False: full, or no child. */
 bool session_write(struct session *s, struct chunk line, bool own);
+/* The same, before everything that waits (the initialize of a child that was just started). */
+bool session_write_first(struct session *s, struct chunk line);
+/* The number of the child that a line written now is for. */
+uint64_t session_writes_to(const struct session *s);
 void session_stop(struct session *s, bool kill_now, enum stop_then then);
 /* Takes it out of everything; freed at the end of the turn. The child must be gone. */
 void session_remove(struct session *s);
 /* Looks at everything that makes up the state and tells if it changed, at the end of the turn. */
 void session_check_state(struct session *s);
+void session_turn_ended(struct session *s); /* a result came */
 void session_used(struct session *s); /* somebody asked for something: idle time starts again */
 void session_read_again(struct session *s); /* may_read() may answer differently now */
 void session_set_conversation(struct session *s, const char *id);

@@ -162,13 +162,18 @@ static bool is_zombie(pid_t pid) {
 	return !p || p[1] != ' ' || p[2] == 'Z' || p[2] == 'X';
 }
 
+static bool is_mark(const char *have, const char *value) {
+	size_t n = strlen(value);
+	return n && value[n - 1] == '.' ? strncmp(have, value, n) == 0 : strcmp(have, value) == 0;
+}
+
 size_t proc_sweep(const char *name, const char *value, bool (*spare)(void *arg, pid_t pid), void *arg) {
 	struct family f = {0};
 	size_t hit = 0;
 	list_processes(&f);
 	for (size_t i = 0; i < f.n; i++) {
 		_cleanup_free_ char *have = spare && spare(arg, f.pids[i]) ? NULL : proc_env(f.pids[i], name);
-		f.marked[i] = have && strcmp(have, value) == 0;
+		f.marked[i] = have && is_mark(have, value);
 	}
 	while (mark_children(&f)) {
 	}

@@ -23,6 +23,7 @@ bool proc_descends(pid_t pid, pid_t ancestor);
 /* Resident bytes, 0 if unknown. */
 size_t proc_rss(pid_t pid);
 
-/* Sends SIGKILL to every process whose environment holds `name`=`value`, and to their descendants, ourselves and the
+/* Sends SIGKILL to every process whose environment holds `name`=`value` (a value that ends in '.' stands for all that
+ * begin with it), and to their descendants, ourselves and the
  * processes for which spare() is true excepted. Returns how many were hit: call again until it is 0. */
 size_t proc_sweep(const char *name, const char *value, bool (*spare)(void *arg, pid_t pid), void *arg);
