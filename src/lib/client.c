@@ -255,7 +255,7 @@ static enum plenum_result send_failed(struct plenum *p) {
 
 /* Waits until there is room, and reads what comes meanwhile. */
 static enum plenum_result wait_for_room(struct plenum *p) {
-	short got;
+	short got = 0;
 	enum plenum_result r = wait_for(p, (short)(POLLOUT | (p->ended ? 0 : POLLIN)), &got, INT64_MAX);
 	if (r != PLENUM_OK) return r;
 	if (!p->ended && (got & (POLLIN | POLLHUP)) && take_input(p) == PLENUM_FAILED) return PLENUM_FAILED;
