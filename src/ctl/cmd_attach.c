@@ -109,7 +109,7 @@ int cmd_attach(struct ctl *c, int argc, char **argv) {
 		{"observer", 'o', NULL, "only watch: the session takes no line of ours", .flag = &observer},
 		{"no-approve", 0, NULL, "do not be asked for permissions", .flag = &deny_me},
 		{"replay", 'r', "WHAT", "none, all, a number of lines, or after:SEQ", .value = &replay},
-		{"tag", 0, NULL, "number the lines (plenum_seq)", .flag = &tag},
+		{"tag", 't', NULL, "number the lines (plenum_seq)", .flag = &tag},
 		{"on-lag", 0, "WHAT", "gap, close or wait", .value = &lag},
 		{"existing", 'e', NULL, "do not make the session if it is not there", .flag = &existing},
 		{"profile", 'p', "NAME", "the profile of a new session", .value = &profile},

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+# bash completion of plenumctl(1)
+
+_plenumctl_requests() { # the ids that wait in a session
+	plenumctl pending "$1" 2>/dev/null | awk 'NR > 1 { print $2 }'
+}
+
+_plenumctl() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local verb= session= word i skip=
+	local verbs="ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top doctor reload shutdown demo"
+	COMPREPLY=()
+
+	case $prev in
+	--cwd | -C)
+		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+		return
+		;;
+	--socket)
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		return
+		;;
+	--on-lag)
+		mapfile -t COMPREPLY < <(compgen -W "gap close wait" -- "$cur")
+		return
+		;;
+	--profile | -p | --timeout | -t | --resume | --env | -E | --input | --lines | -n) return ;;
+	esac
+
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		word=${COMP_WORDS[i]}
+		if [[ -n $skip ]]; then
+			skip=
+		elif [[ $word == --socket || $word == --profile || $word == --cwd || $word == --timeout || $word == --resume ||
+			$word == --env || $word == --lines || $word == --on-lag || $word == -[pCEnt] ]]; then
+			skip=1
+		elif [[ $word == -* ]]; then
+			:
+		elif [[ -z $verb ]]; then
+			verb=$word
+		elif [[ -z $session ]]; then
+			session=$word
+		fi
+	done
+
+	if [[ $cur == -* ]]; then
+		local options="--json --socket --help"
+		case $verb in
+		"") options+=" --version" ;;
+		ls) options+=" --names" ;;
+		new) options+=" --profile --cwd --env --resume --fork" ;;
+		send) options+=" --no-wait --timeout --existing --profile --cwd" ;;
+		chat) options+=" --profile --cwd --resume --lines" ;;
+		tail) options+=" --lines" ;;
+		attach) options+=" --observer --no-approve --replay --tag --on-lag --existing --profile --cwd --resume --verbose" ;;
+		allow) options+=" --always --input" ;;
+		deny) options+=" --interrupt" ;;
+		interrupt) options+=" --cancel-queued --all" ;;
+		stop) options+=" --kill --forget" ;;
+		top) options+=" --once" ;;
+		esac
+		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
+	elif [[ -z $verb ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur")
+	elif [[ -z $session ]]; then
+		case $verb in
+		send | chat | tail | attach | pending | allow | deny | interrupt | sleep | stop | queue | logs | status)
+			mapfile -t COMPREPLY < <(compgen -W "$(plenumctl ls --names 2>/dev/null)" -- "$cur")
+			;;
+		esac
+	elif [[ $verb == allow || $verb == deny ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$(_plenumctl_requests "$session")" -- "$cur")
+	fi
+}
+
+complete -F _plenumctl plenumctl

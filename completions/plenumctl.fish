@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+# fish completion of plenumctl(1)
+
+set -l verbs ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top doctor reload shutdown demo
+set -l of_session send chat tail attach pending allow deny interrupt sleep stop queue logs status
+
+function __plenumctl_sessions
+    plenumctl ls --names 2>/dev/null
+end
+
+function __plenumctl_requests
+    set -l words (commandline -opc | string match -v -- '-*')
+    test (count $words) -ge 3; and plenumctl pending $words[3] 2>/dev/null | awk 'NR > 1 { print $2 }'
+end
+
+function __plenumctl_words # how many words stand before the cursor that are no options
+    count (commandline -opc | string match -v -- '-*')
+end
+
+complete -c plenumctl -f
+complete -c plenumctl -l json -d 'print for machines'
+complete -c plenumctl -l socket -r -F -d 'connect to this socket'
+complete -c plenumctl -l help -d 'say more'
+complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -l version -d 'print the version'
+
+set -l about 'list the sessions' 'make a session' 'send one prompt' 'talk to a session' 'watch a session' 'JSON lines on stdin and stdout' 'requests that wait' 'allow a request' 'deny a request' 'interrupt the turn' 'end the agent, keep the conversation' 'stop a session' 'prompts that wait' 'what the agent wrote to stderr' 'the daemon or a session' 'sessions and clients' 'find what is wrong' 'read the configuration again' 'end the daemon' 'two clients on one session'
+for i in (seq (count $verbs))
+    complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a $verbs[$i] -d $about[$i]
+end
+
+complete -c plenumctl -n "__fish_seen_subcommand_from $of_session; and test (__plenumctl_words) -eq 2" -a '(__plenumctl_sessions)'
+complete -c plenumctl -n "__fish_seen_subcommand_from allow deny; and test (__plenumctl_words) -eq 3" -a '(__plenumctl_requests)'
+
+complete -c plenumctl -n '__fish_seen_subcommand_from ls' -l names -d 'only the names'
+complete -c plenumctl -n '__fish_seen_subcommand_from new send chat attach' -s p -l profile -x -d 'profile of a new session'
+complete -c plenumctl -n '__fish_seen_subcommand_from new send chat attach' -s C -l cwd -x -a '(__fish_complete_directories)' -d 'its working folder'
+complete -c plenumctl -n '__fish_seen_subcommand_from new' -s E -l env -x -d 'a variable of the agent'
+complete -c plenumctl -n '__fish_seen_subcommand_from new chat' -s r -l resume -x -d 'go on with a conversation'
+complete -c plenumctl -n '__fish_seen_subcommand_from new' -l fork -d 'on a copy of it'
+complete -c plenumctl -n '__fish_seen_subcommand_from send' -l no-wait -d 'exit 75 at a question'
+complete -c plenumctl -n '__fish_seen_subcommand_from send' -s t -l timeout -x -d 'interrupt after this time'
+complete -c plenumctl -n '__fish_seen_subcommand_from send attach' -s e -l existing -d 'do not make the session'
+complete -c plenumctl -n '__fish_seen_subcommand_from chat tail' -s n -l lines -x -d 'begin with the last lines'
+complete -c plenumctl -n '__fish_seen_subcommand_from attach' -s o -l observer -d 'only watch'
+complete -c plenumctl -n '__fish_seen_subcommand_from attach' -l no-approve -d 'do not be asked'
+complete -c plenumctl -n '__fish_seen_subcommand_from attach' -s r -l replay -x -a 'none all' -d 'what comes first'
+complete -c plenumctl -n '__fish_seen_subcommand_from attach' -s t -l tag -d 'number the lines'
+complete -c plenumctl -n '__fish_seen_subcommand_from attach' -l on-lag -x -a 'gap close wait' -d 'when too slow'
+complete -c plenumctl -n '__fish_seen_subcommand_from attach' -l resume -x -d 'a conversation'
+complete -c plenumctl -n '__fish_seen_subcommand_from attach' -s v -l verbose -d 'print the answer to the attach'
+complete -c plenumctl -n '__fish_seen_subcommand_from allow' -s a -l always -d 'and remember it'
+complete -c plenumctl -n '__fish_seen_subcommand_from allow' -s i -l input -x -d 'other input'
+complete -c plenumctl -n '__fish_seen_subcommand_from deny' -s i -l interrupt -d 'and end the turn'
+complete -c plenumctl -n '__fish_seen_subcommand_from interrupt' -s q -l cancel-queued -d 'drop waiting prompts'
+complete -c plenumctl -n '__fish_seen_subcommand_from interrupt' -l all -d 'those of others too'
+complete -c plenumctl -n '__fish_seen_subcommand_from stop' -s k -l kill -d 'at once'
+complete -c plenumctl -n '__fish_seen_subcommand_from stop' -s f -l forget -d 'take it from the list'
+complete -c plenumctl -n '__fish_seen_subcommand_from top' -s 1 -l once -d 'print it once'
