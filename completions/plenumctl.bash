@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: MIT
 # bash completion of plenumctl(1)
 
+# Lines of stdin that begin with $1, quoted. (compgen -W would expand them: a session may be named "$(reboot)".)
+_plenumctl_take() {
+	local line
+	while IFS= read -r line; do
+		[[ $line == "$1"* ]] && COMPREPLY+=("$(printf '%q' "$line")")
+	done
+}
+
 _plenumctl_requests() { # the ids that wait in a session
-	plenumctl pending "$1" 2>/dev/null | awk 'NR > 1 { print $2 }'
+	plenumctl pending -- "$1" 2>/dev/null | awk 'NR > 1 { print $2 }'
 }
 
 _plenumctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-	local verb= session= word i skip=
+	local verb="" session="" word i skip=""
 	local verbs="ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top doctor reload shutdown demo"
 	COMPREPLY=()
 
@@ -65,11 +73,11 @@ _plenumctl() {
 	elif [[ -z $session ]]; then
 		case $verb in
 		send | chat | tail | attach | pending | allow | deny | interrupt | sleep | stop | queue | logs | status)
-			mapfile -t COMPREPLY < <(compgen -W "$(plenumctl ls --names 2>/dev/null)" -- "$cur")
+			_plenumctl_take "$cur" < <(plenumctl ls --names 2>/dev/null)
 			;;
 		esac
 	elif [[ $verb == allow || $verb == deny ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$(_plenumctl_requests "$session")" -- "$cur")
+		_plenumctl_take "$cur" < <(_plenumctl_requests "$session")
 	fi
 }
 

@@ -10,7 +10,7 @@ end
 
 function __plenumctl_requests
     set -l words (commandline -opc | string match -v -- '-*')
-    test (count $words) -ge 3; and plenumctl pending $words[3] 2>/dev/null | awk 'NR > 1 { print $2 }'
+    test (count $words) -ge 3; and plenumctl pending -- $words[3] 2>/dev/null | awk 'NR > 1 { print $2 }'
 end
 
 function __plenumctl_words # how many words stand before the cursor that are no options
