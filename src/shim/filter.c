@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/filter.h"
 
+#include "base/macros.h"
 #include "plenum/protocol.h"
 #include "wire/scan.h"
 
 #include <string.h>
+
+#define FIRST_LOOK 256 /* bytes of a line that mostly say what it is */
 
 void filter_init(struct filter *f, const struct options *o, struct sink *out) {
 	*f = (struct filter){.options = o, .out = out, .held = BUF_INIT(FILTER_HELD)};
@@ -17,19 +20,42 @@ void filter_free(struct filter *f) {
 
 /* The caller of filter_feed() reads no more than the sink has room for. */
 static void put(struct filter *f, const char *p, size_t n) {
-	if (!f->mute) sink_put(f->out, p, n);
+	if (n && !f->mute) sink_put(f->out, p, n);
 }
 
 static enum filter_mode pass_if(bool wanted) {
 	return wanted ? FILTER_PASS : FILTER_DROP;
 }
 
+static bool is_system(const struct filter *f, const char *subtype) {
+	return glance_is(&f->glance, "system", subtype);
+}
+
+/* Members that an agent adds because the daemon gives every prompt a uuid (the SDK gave none), or because the daemon
+ * asks for partial messages. Measured on 2.1.332. */
+static bool is_added(const struct filter *f, struct span key) {
+	static const char *const by_uuid[] = {
+		"user_message_uuid",          "user_message_uuids", "request_sent_wall_ms",
+		"first_request_input_tokens", "owed_rows",          "first_request_cache_read_input_tokens"};
+	if (!f->options->partial && span_equals(key, "begun_message_ids")) return true;
+	for (size_t i = 0; !f->uuids && i < ARRAY_SIZE(by_uuid); i++)
+		if (span_equals(key, by_uuid[i])) return true;
+	return false;
+}
+
+static bool may_have_added(const struct filter *f) {
+	const struct glance *g = &f->glance;
+	if (glance_is(g, "result", NULL)) return !f->uuids || !f->options->partial;
+	return !f->uuids && (glance_is(g, "assistant", NULL) || glance_is(g, "stream_event", NULL) ||
+						 is_system(f, "init") || is_system(f, "status"));
+}
+
 static enum filter_mode judge_system(const struct filter *f) {
 	const struct options *o = f->options;
-	if (glance_is(&f->glance, "system", PLENUM_EVENT_SUBTYPE)) return FILTER_HOLD;
+	if (is_system(f, PLENUM_EVENT_SUBTYPE)) return FILTER_HOLD;
 	/* status "requesting" comes with partial messages only */
-	if (glance_is(&f->glance, "system", "status")) return o->partial ? FILTER_PASS : FILTER_HOLD;
-	if (!glance_is(&f->glance, "system", "session_state_changed") || o->state_events) return FILTER_PASS;
+	if (is_system(f, "status") && !o->partial) return FILTER_HOLD;
+	if (!is_system(f, "session_state_changed") || o->state_events) return FILTER_PASS;
 	return o->state_reads ? FILTER_HOLD : FILTER_DROP;
 }
 
@@ -37,8 +63,9 @@ static enum filter_mode judge(const struct filter *f) {
 	const struct glance *g = &f->glance;
 	const struct options *o = f->options;
 	if (!glance_knows(g)) return FILTER_UNKNOWN;
-	if (glance_is(g, "stream_event", NULL)) return pass_if(o->partial);
-	if (glance_is(g, "system", NULL)) return judge_system(f);
+	if (glance_is(g, "stream_event", NULL) && !o->partial) return FILTER_DROP;
+	if (may_have_added(f)) return FILTER_HOLD;
+	if (is_system(f, NULL)) return judge_system(f);
 	if (glance_is(g, "transcript_mirror", NULL)) return pass_if(o->mirror);
 	if (glance_is(g, "command_lifecycle", NULL)) return pass_if(f->uuids);
 	if (glance_is(g, "control_response", NULL)) return f->asking ? FILTER_HOLD : FILTER_PASS;
@@ -57,7 +84,30 @@ static void put_marked(struct filter *f, const char *line, size_t n) {
 	} else {
 		put(f, line, n);
 	}
-	put(f, "\n", 1);
+}
+
+static bool has_added(const struct filter *f, struct span line) {
+	struct span key, value;
+	for (size_t at = 0; span_next_member(line, &at, &key, &value);)
+		if (is_added(f, key)) return true;
+	return false;
+}
+
+/* The line without the members that were added; the others with their own bytes. */
+static void put_trimmed(struct filter *f, const char *line, size_t n) {
+	struct span key, value, whole = {line, n};
+	const char *before = "{";
+	if (!has_added(f, whole)) {
+		put(f, line, n);
+		return;
+	}
+	for (size_t at = 0; span_next_member(whole, &at, &key, &value);) {
+		if (is_added(f, key)) continue;
+		put(f, before, 1);
+		put(f, key.p, (size_t)(value.p + value.n - key.p));
+		before = ",";
+	}
+	put(f, *before == '{' ? "{}" : "}", *before == '{' ? 2 : 1);
 }
 
 static bool is_requesting(const char *line, size_t n) {
@@ -66,23 +116,23 @@ static bool is_requesting(const char *line, size_t n) {
 
 /* A held line is complete. */
 static void release(struct filter *f, const char *line, size_t n) {
-	const struct glance *g = &f->glance;
-	if (glance_is(g, "system", "session_state_changed")) {
-		put_marked(f, line, n);
-		return;
-	}
-	if (glance_is(g, "system", "status") && is_requesting(line, n)) return;
-	bool may_be_mine = glance_is(g, "system", PLENUM_EVENT_SUBTYPE) || glance_is(g, "control_response", NULL);
+	bool may_be_mine = is_system(f, PLENUM_EVENT_SUBTYPE) || glance_is(&f->glance, "control_response", NULL);
+	if (is_system(f, "status") && !f->options->partial && is_requesting(line, n)) return;
 	if (may_be_mine && f->mine(f->ctx, line, n)) return;
-	put(f, line, n);
+	if (is_system(f, "session_state_changed"))
+		put_marked(f, line, n);
+	else if (may_have_added(f))
+		put_trimmed(f, line, n);
+	else
+		put(f, line, n);
 	put(f, "\n", 1);
 }
 
 static void hold(struct filter *f, const char *p, size_t n) {
 	if (buf_put(&f->held, p, n)) return;
-	/* too long for a line of the daemon's own: it is the SDK's, whatever it is */
+	/* too long for a line of the daemon's own: it is the SDK's, as it is */
 	f->held.failed = false;
-	f->mode = glance_is(&f->glance, "system", PLENUM_EVENT_SUBTYPE) ? FILTER_DROP : FILTER_PASS;
+	f->mode = is_system(f, PLENUM_EVENT_SUBTYPE) ? FILTER_DROP : FILTER_PASS;
 	if (f->mode == FILTER_PASS) {
 		put(f, f->held.data, f->held.len);
 		put(f, p, n);
@@ -90,24 +140,30 @@ static void hold(struct filter *f, const char *p, size_t n) {
 	f->held.len = 0;
 }
 
+/* Of a result the whole line is read, for is_error; of others only what says what they are. */
+static void look(struct filter *f, const char *p, size_t n) {
+	bool known = f->mode != FILTER_UNKNOWN;
+	size_t first = known ? 0 : MIN(n, (size_t)FIRST_LOOK);
+	glance_feed(&f->glance, p, first);
+	if (!glance_knows(&f->glance) || glance_is(&f->glance, "result", NULL))
+		glance_feed(&f->glance, p + first, n - first);
+	if (!known) f->mode = judge(f);
+}
+
 /* A piece of a line, without LF. */
 static void take(struct filter *f, const char *p, size_t n) {
-	bool result = f->mode == FILTER_PASS && glance_is(&f->glance, "result", NULL);
-	if (f->mode == FILTER_UNKNOWN || result) glance_feed(&f->glance, p, n);
-	if (f->mode == FILTER_UNKNOWN) {
-		f->mode = judge(f);
-		if (f->mode == FILTER_PASS && f->held.len) {
-			put(f, f->held.data, f->held.len);
-			f->held.len = 0;
-		}
+	look(f, p, n);
+	if (f->mode == FILTER_PASS && f->held.len) {
+		put(f, f->held.data, f->held.len);
+		f->held.len = 0;
 	}
 	if (f->mode == FILTER_PASS) put(f, p, n);
 	if (f->mode == FILTER_UNKNOWN || f->mode == FILTER_HOLD) hold(f, p, n);
 }
 
-static void end_line(struct filter *f) {
-	if (f->mode == FILTER_HOLD) release(f, f->held.data, f->held.len);
-	if (f->mode == FILTER_UNKNOWN) put(f, f->held.data, f->held.len);
+static void end_line(struct filter *f, const char *held, size_t n) {
+	if (f->mode == FILTER_HOLD) release(f, held, n);
+	if (f->mode == FILTER_UNKNOWN) put(f, held, n);
 	if (f->mode == FILTER_UNKNOWN || f->mode == FILTER_PASS) put(f, "\n", 1);
 	if (glance_is(&f->glance, "result", NULL)) {
 		f->last_error = f->glance.is_error;
@@ -118,12 +174,25 @@ static void end_line(struct filter *f) {
 	glance_start(&f->glance);
 }
 
+/* A line that is there as a whole needs no copy. */
+static void whole_line(struct filter *f, const char *p, size_t n) {
+	look(f, p, n);
+	if (f->mode == FILTER_PASS) put(f, p, n);
+	end_line(f, p, n);
+}
+
 void filter_feed(struct filter *f, const char *p, size_t n) {
 	const char *end = p + n;
 	while (p < end) {
 		const char *lf = memchr(p, '\n', (size_t)(end - p));
-		take(f, p, (size_t)((lf ? lf : end) - p));
-		if (lf) end_line(f);
+		size_t len = (size_t)((lf ? lf : end) - p);
+		bool fresh = f->mode == FILTER_UNKNOWN && f->held.len == 0;
+		if (lf && fresh) {
+			whole_line(f, p, len);
+		} else {
+			take(f, p, len);
+			if (lf) end_line(f, f->held.data, f->held.len);
+		}
 		p = lf ? lf + 1 : end;
 	}
 }

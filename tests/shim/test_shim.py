@@ -156,6 +156,20 @@ class Frames(Case):
         self.assertEqual(self.shown([self.STATE + b"\n", marked + b"\n"], CLAUDE_CODE_SDK_READS_SESSION_STATE="1"),
                          [marked, marked])
 
+    UUIDS = b'"user_message_uuid":"c","user_message_uuids":["c"]'
+
+    def test_what_the_daemons_uuids_bring_is_left_out(self):
+        lines = [b'{%s,"type":"assistant","message":{"user_message_uuid":1,"x":"}"}}' % self.UUIDS,
+                 b'{"type":"system","subtype":"init",%s,"a":[1, 2]}' % self.UUIDS,
+                 b'{"first_request_input_tokens":10,"is_error":false,"type":"result","begun_message_ids":["m"]}',
+                 b'{"type":"user",%s}' % self.UUIDS]
+        self.assertEqual(self.shown([l + b"\n" for l in lines]),
+                         [b'{"type":"assistant","message":{"user_message_uuid":1,"x":"}"}}',
+                          b'{"type":"system","subtype":"init","a":[1, 2]}', b'{"is_error":false,"type":"result"}', lines[3]])
+        asked = self.shown([l + b"\n" for l in lines], "--include-partial-messages",
+                           typed=[{"type": "user", "message": {"role": "user"}, "uuid": "c"}])
+        self.assertEqual(asked, lines)
+
     def test_lines_in_pieces_stay_whole(self):
         shim, peer, _ = self.start()
         for byte in b"".join(l + b"\n" for l in self.ALL):
