@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: MIT
+"""Slow readers, full pipes, and the end of a client's input (DESIGN 7, 9.2; CASES C15 C19 C39)."""
+import os
+import random
+import threading
+import time
+import unittest
+
+from harness import Case, Timeout, dump, perm, request, until, user, RESULT
+
+
+class StalledTest(Case):
+    def run_of(self, with_stalled):
+        d, agent = self.start()
+        a = d.attached()
+        b = d.attached() if with_stalled else None
+        child = agent.child()
+        child.mark(a)
+        before = d.rss()
+        begun = time.monotonic()
+        child.flood(b'{"type":"stream_event","n":@N@,"p":"@P@"}', 15000, pad=4000)
+        child.print(RESULT)
+        total, peak, tail = 0, before, b""
+        while b'"type":"result"' not in tail:
+            data = a.sock.recv(1 << 20)
+            total += len(data)
+            tail = tail[-200:] + data
+            if total % 7 == 0:
+                peak = max(peak, d.rss())
+            self.assertLess(time.monotonic() - begun, 60)
+        took = time.monotonic() - begun
+        peak = max(peak, d.rss())
+        self.assertGreater(total, 60e6)
+        return d, b, took, peak - before
+
+    def test_one_stalled_client_slows_nobody(self):
+        _, _, alone, _ = self.run_of(False)
+        d, b, beside, grown = self.run_of(True)
+        self.assertLess(beside, alone * 3 + 1.0)
+        self.assertLess(grown, 64 * 1024, "KiB for a tape of 16 MiB")
+        b.wait(type="result")
+        self.assertTrue(b.events("gap"))
+        self.assertNone(b.seen(lambda m: m.obj is None))
+
+    def test_other_sessions_go_on(self):
+        d, agent, other = self.start(agents=("agent", "other"))
+        a = d.attached()
+        b = d.attached("t", profile="other")
+        child, second = agent.child(), other.child()
+        child.flood(b'{"type":"stream_event","n":@N@,"p":"@P@"}', 20000, pad=4000)
+        for _ in range(20):
+            second.mark(b, timeout=2)
+        a.close()
+
+    def test_a_stalled_approver_does_not_hold_the_prompt(self):
+        d, agent = self.start()
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        child.flood(b'{"type":"x","p":"@P@"}', 20000, pad=2000)
+        child.print(perm("k-1"))
+        rid = a.wait(type="control_request", timeout=20)["request_id"]
+        a.send({"type": "control_response", "response": {"subtype": "success", "request_id": rid, "response": {"behavior": "allow"}}})
+        child.answer("k-1")
+        self.assertTrue(b)
+
+    def test_answers_to_a_client_that_does_not_read_are_bounded(self):
+        """Somebody who asks for ever and never reads is not given the daemon's memory."""
+        d, agent = self.start()
+        a = d.attached()
+        before = d.rss()
+        line = dump(request("i", "plenum_list")) + b"\n"
+        sent, idle = 0, 0
+        while sent < 60 << 20 and idle < 20:
+            n = a.try_raw(line * 500)
+            sent += n
+            idle = 0 if n else idle + 1
+            if not n:
+                time.sleep(0.01)
+        self.assertLess(d.rss() - before, 48 * 1024)
+        d.call("plenum_hello")
+        a.close()
+
+
+class StdinTest(Case):
+    def fill(self, a, child):
+        """A child that does not read, and a queue that is full; how many prompts went out."""
+        child.pause()
+        child.written()
+        sent = 0
+        while not a.seen(event="error"):
+            a.send(*[user("x" * 8000, uuid="u%d" % (sent + i)) for i in range(20)])
+            sent += 20
+            a.sync()
+            self.assertLess(sent, 5000)
+        return sent
+
+    def test_busy(self):
+        d, agent = self.start(limits={"stdin_queue": "1M", "client_line": "256K"})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        child.mark(a)
+        sent = self.fill(a, child)
+        notices = a.seen(event="error")
+        self.assertEqual({m["code"] for m in notices}, {"busy"})
+        self.assertTrue(all(isinstance(m["line"], int) for m in notices))
+        self.assertRefused("busy", b.request, "mcp_call", arguments="y" * 200000)
+        b.request("plenum_list")
+        child.mark(b)
+        child.resume()
+        until(lambda: len(child.seen(type="user")) == sent - len(notices), what="the accepted prompts")
+        texts = [m["uuid"] for m in child.seen(type="user")]
+        self.assertEqual(len(set(texts)), len(texts))
+        a.send(user("again", uuid="again"))
+        child.wait(type="user", uuid="again")
+
+    def test_a_full_queue_does_not_stop_an_interrupt_of_another_session(self):
+        d, agent, other = self.start(agents=("agent", "other"), limits={"stdin_queue": "1M", "client_line": "256K"})
+        a, b = d.attached(), d.attached("t", profile="other")
+        child, second = agent.child(), other.child()
+        child.mark(a)
+        self.fill(a, child)
+        b.send(request("i", "interrupt"))
+        second.reply(second.request("interrupt"))
+        b.answer("i")
+
+    def test_one_line_of_the_largest_size_always_fits(self):
+        d, agent = self.start(limits={"stdin_queue": "64K", "client_line": "4M"})
+        a = d.attached()
+        child = agent.child()
+        line = user("x" * 3000000, uuid="big")
+        a.send(line)
+        self.assertEqual(len(child.wait(type="user", uuid="big")["message.content"]), 3000000)
+
+    def test_both_directions_stuck(self):
+        """Child and client write and do not read: others, and the daemon, do not notice; and it comes loose again."""
+        d, agent = self.start(limits={"tape_bytes": "1M", "stdin_queue": "1M", "client_line": "256K"})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        child.mark(a, b)
+        child.pause()
+        child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 20000, pad=1000)
+        line = dump(user("x" * 8000)) + b"\n"
+        sent = 0
+        while True:
+            n = a.try_raw(line * 10)
+            if n == 0:
+                break
+            sent += n
+            if sent > 30 << 20:
+                break
+        child.print(RESULT)
+        b.wait(type="result", timeout=20)
+        d.call("plenum_hello")
+        child.resume()
+        a.wait(type="result", timeout=20)
+        self.assertRefused("timeout", b.request, "mcp_status", plenum_timeout_ms=100)
+
+    def test_stopping_a_child_that_does_not_read(self):
+        d, agent = self.start(limits={"stdin_queue": "1M", "client_line": "256K"})
+        a = d.attached()
+        child = agent.child()
+        child.mark(a)
+        self.fill(a, child)
+        a.request("plenum_stop", how="graceful")
+        a.event("child_exited", timeout=8)
+
+
+class StderrTest(Case):
+    def test_a_lot_at_once(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.stderr(b"e" * 300 * 1024)
+        child.print(RESULT)
+        a.wait(type="result", timeout=3)
+        child.event("stderr_done")
+
+    def test_very_much(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.mark(a)
+        before = d.rss()
+        for _ in range(20):
+            child.stderr(b"some text on standard error\n" * 40000)
+        child.print(RESULT)
+        a.wait(type="result", timeout=20)
+        until(lambda: len(child.had("stderr_done")) == 20, 20)
+        self.assertLess(d.rss() - before, 8 * 1024)
+        self.assertLess(os.path.getsize(d.log_path), 4 << 20)
+        self.assertNone(a.seen(lambda m: b"standard error" in m.raw))
+
+    def test_the_tail_is_in_the_notice(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.stderr(b"".join(b"line %d\n" % i for i in range(200)) + b"bad \xff\xfe bytes \x1b[31m\n")
+        child.event("stderr_done")
+        child.exit(3)
+        m = a.event("child_exited")
+        self.assertIsNotNone(m.obj, "not JSON")
+        self.assertEqual((m["status"], m["signal"], m["wanted"]), (3, None, False))
+        text = str(m["stderr"])
+        self.assertIn("line 199", text)
+        self.assertIn("bytes", text)
+        self.assertNotIn("\x1b", m.raw.decode())
+        self.assertLess(len(m.raw), 64 * 1024)
+
+
+class HalfCloseTest(Case):
+    def test_until_the_result(self):
+        d, agent = self.start()
+        a, b = d.client(), d.attached("default")
+        a.send(user("one", uuid="u1"))
+        a.half_close()
+        child = agent.child()
+        child.wait(type="user", uuid="u1")
+        child.print({"type": "system", "subtype": "init", "session_id": "c"}, {"type": "assistant", "message": {}})
+        a.wait(type="assistant")
+        child.mark(a, b)
+        self.assertFalse(a.eof)
+        child.print(dict(RESULT, user_message_uuids=["u1"]), {"type": "after"})
+        a.wait(type="result")
+        a.wait_eof()
+        b.wait(type="after")
+        self.assertNone(a.seen(type="control_request"))
+
+    def test_the_result_of_its_own_last_prompt(self):
+        d, agent = self.start()
+        a, b = d.client(), d.attached("default")
+        b.send(user("other", uuid="ub"))
+        child = agent.child()
+        child.wait(type="user", uuid="ub")
+        a.send(user("one", uuid="u1"), user("two", uuid="u2"))
+        a.half_close()
+        child.wait(type="user", uuid="u2")
+        child.print(dict(RESULT, user_message_uuids=["ub"]), dict(RESULT, user_message_uuids=["u1"]))
+        child.mark(a)
+        self.assertFalse(a.eof)
+        child.print(dict(RESULT, user_message_uuids=["u2"], last=True))
+        a.wait(type="result", last=True)
+        a.wait_eof()
+
+    def test_a_child_that_names_no_uuids(self):
+        """2.1.197: the isReplay lines since the last result say which prompts a turn took in."""
+        d, agent = self.start()
+        a, b = d.client(), d.attached("default")
+        b.send(user("other", uuid="ub"))
+        child = agent.child()
+        child.wait(type="user", uuid="ub")
+        a.send(user("one", uuid="u1"))
+        a.half_close()
+        child.wait(type="user", uuid="u1")
+        child.print(user("other", uuid="ub", isReplay=True), RESULT)
+        child.mark(a)
+        self.assertFalse(a.eof)
+        child.print(user("one", uuid="u1", isReplay=True), dict(RESULT, last=True))
+        a.wait(type="result", last=True)
+        a.wait_eof()
+
+    def test_nothing_to_wait_for(self):
+        d, agent = self.start()
+        a = d.attached()
+        agent.child()
+        a.half_close()
+        a.wait_eof(3)
+
+    def test_until_its_answers_are_out(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        a.send(request("1", "mcp_status"), request("2", "plenum_hello"))
+        a.half_close()
+        got = child.request("mcp_status")
+        a.answer("2")
+        self.assertFalse(a.eof)
+        child.reply(got, {"n": 1})
+        self.assertEqual(a.answer("1")["response.response"], {"n": 1})
+        a.wait_eof()
+
+    def test_the_child_dies_meanwhile(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        a.send(user("one", uuid="u1"), request("1", "mcp_status"))
+        child.request("mcp_status")
+        a.half_close()
+        child.exit(1)
+        self.assertEqual(a.answer("1")["response.code"], "child_exited")
+        a.event("child_exited")
+        a.wait_eof()
+
+    def test_the_session_goes_on(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        a.half_close()
+        a.wait_eof()
+        b = d.attached()
+        child.mark(b)
+        self.assertEqual(child.had("eof"), [])
+
+
+class VanishTest(Case):
+    def test_clients_that_die_while_they_are_written_to(self):
+        """C39."""
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.flood(b'{"type":"stream_event","n":@N@,"p":"@P@"}', 30000, pad=1000)
+        child.print(RESULT)
+        dice = random.Random(int(os.environ.get("PLENUM_SEED", "1")))
+
+        def come_and_go():
+            for _ in range(25):
+                c = d.client()
+                c.attach("s", replay=dice.choice(["none", "all"]))
+                c.fill(dice.random() * 0.01)
+                c.reset() if dice.random() < 0.5 else c.close()
+
+        threads = [threading.Thread(target=come_and_go) for _ in range(4)]
+        for t in threads:
+            t.start()
+        a.wait(type="result", timeout=60)
+        for t in threads:
+            t.join()
+        until(lambda: d.sessions()["s"]["attachments"] == 1)
+
+    def test_a_child_that_dies_with_much_queued(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.mark(a)
+        child.pause()
+        a.send(*[user("x" * 100000) for _ in range(80)])
+        a.sync()
+        child.kill()
+        m = a.event("child_exited")
+        self.assertEqual((m["signal"], m["status"]), (9, None))
+        d.call("plenum_hello")
+
+    def test_idle_costs_nothing(self):
+        d, agent = self.start()
+        a, b = d.attached(), d.attached("t")
+        child = agent.child()
+        child.mark(a)
+        cpu, begun = d.cpu(), time.monotonic()
+        with self.assertRaises(Timeout):
+            b.wait(type="never", timeout=1.0)
+        self.assertGreaterEqual(time.monotonic() - begun, 1.0)
+        self.assertLessEqual(d.cpu() - cpu, 0.03)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,491 @@
+# SPDX-License-Identifier: MIT
+"""The tape: replay, tags, filters, lag, and its bounds (DESIGN 3.2, 7, 9.2; CASES C36 C67)."""
+import threading
+import time
+import unittest
+
+from harness import Case, Timeout, allow, hook, perm, until, user, RESULT
+
+
+def numbers(client):
+    return [m["n"] for m in client.seen(type="x")]
+
+
+def x(n, **more):
+    return dict({"type": "x", "n": n}, **more)
+
+
+class ReplayTest(Case):
+    def setUp(self):
+        super().setUp()
+        self.d, self.agent = self.start()
+        self.a = self.d.attached(tag=True)
+        self.child = self.agent.child()
+        self.child.print(*[x(n, uuid="u%d" % n) for n in range(10)])
+        self.a.wait(type="x", n=9)
+        self.seqs = {m["n"]: m["plenum_seq"] for m in self.a.seen(type="x")}
+
+    def replayed(self, replay, **members):
+        c = self.d.attached(replay=replay, **members)
+        self.child.mark(c)
+        return c, numbers(c)
+
+    def test_none_and_all(self):
+        self.assertEqual(self.replayed("none")[1], [])
+        self.assertEqual(numbers(self.d.attached()), [])
+        c, got = self.replayed("all")
+        self.assertEqual(got, list(range(10)))
+        self.assertIs(c.attached["replay_cut"], False)
+
+    def test_last(self):
+        c = self.d.attached(replay={"last": 3}, tag=True, role="observer")
+        next_seq = c.attached["seq"]
+        self.child.mark(c)
+        before = [m["plenum_seq"] for m in c.log if m["plenum_seq"] is not None and m["plenum_seq"] < next_seq]
+        self.assertEqual(before, list(range(next_seq - 3, next_seq)))
+        self.assertEqual(self.replayed({"last": 0})[1], [])
+        self.assertEqual(self.replayed({"last": 100000})[1], list(range(10)))
+
+    def test_after(self):
+        c, got = self.replayed({"after": self.seqs[6]})
+        self.assertEqual(got, [7, 8, 9])
+        self.assertIs(c.attached["replay_cut"], False)
+        self.assertEqual(self.replayed({"after": self.seqs[9]})[1], [])
+        self.assertEqual(self.replayed({"after": self.seqs[0]})[1], list(range(1, 10)))
+
+    def test_after_uuid(self):
+        self.assertEqual(self.replayed({"after_uuid": "u6"})[1], [7, 8, 9])
+        self.assertEqual(self.replayed({"after_uuid": "u9"})[1], [])
+
+    def test_after_a_uuid_that_is_not_there(self):
+        c, got = self.replayed({"after_uuid": "nonsense"})
+        self.assertIs(c.attached["replay_cut"], True)
+        self.assertEqual(got, list(range(10)))
+
+    def test_bad_replays(self):
+        for bad in ("some", 5, {}, {"last": -1}, {"after": "x"}, {"last": 1, "after": 2}, [], True):
+            c = self.d.client()
+            e = self.assertRefused("bad_request", c.attach, "s", replay=bad)
+            self.assertIn("replay", e.text)
+
+    def test_bytes_and_tags(self):
+        raw = b'{ "type":"y","n":1e400,"s":"\\ud800"}'
+        self.child.print(raw + b"\n")
+        tagged = self.a.wait(type="y").raw
+        seq = self.a.log[-1]["plenum_seq"]
+        self.assertEqual(tagged, b'{"plenum_seq":%d, "type":"y","n":1e400,"s":"\\ud800"}' % seq)
+        c = self.d.attached(replay={"after": seq - 1})
+        self.assertEqual(c.wait(type="y").raw, raw)
+        c = self.d.attached(replay={"after": seq - 1}, tag=True)
+        self.assertEqual(c.wait(type="y").raw, tagged)
+        self.child.print(b"{}\n")
+        self.a.wait(lambda m: m.raw == b'{"plenum_seq":%d}' % m["plenum_seq"] if m["plenum_seq"] is not None else False)
+
+    def test_all_lines_of_the_tape_are_tagged_one_by_one(self):
+        b = self.d.attached(name="b")
+        b.close()
+        self.child.print(b"stray\n", x(10))
+        self.a.wait(type="x", n=10)
+        tagged = [m for m in self.a.log if m["plenum_seq"] is not None]
+        self.assertEqual([m["plenum_seq"] for m in tagged], list(range(tagged[0]["plenum_seq"], tagged[0]["plenum_seq"] + len(tagged))))
+        events = {m["event"] for m in tagged if m["subtype"] == "plenum_event"}
+        self.assertTrue({"attached", "detached", "stray_output"} <= events, events)
+        self.assertNone([m for m in self.a.log if m["plenum_seq"] is None and m["type"] != "control_response"])
+        for m in tagged:
+            self.assertTrue(m.raw.startswith(b'{"plenum_seq":'))
+
+    def test_private_lines_are_not_replayed(self):
+        self.child.print(perm("k-1"))
+        self.a.send(allow(self.a.wait(type="control_request")["request_id"]))
+        self.child.answer("k-1")
+        self.a.send(b"nonsense\n")
+        self.a.error("bad_line")
+        self.child.print(perm("k-2"))
+        self.a.wait(type="control_request")
+        c, _ = self.replayed("all")
+        self.assertEqual([m["request.tool_use_id"] for m in c.seen(type="control_request")], ["toolu_k-2"])
+        self.assertNone(c.seen(type="control_cancel_request"))
+        self.assertNone(c.events("error"))
+        self.assertEqual(len(c.attached["pending"]), 1)
+
+    def test_reconnects_without_a_hole_or_a_double(self):
+        got, last = [], self.seqs[9]
+        self.child.flood(b'{"type":"x","n":@N@}', 3000, first=10, rate=2000)
+        while not got or got[-1] < 3009:
+            c = self.d.client()
+            answer = c.attach("s", replay={"after": last}, tag=True)
+            self.assertIs(answer["replay_cut"], False)
+            c.wait(type="x")
+            for _ in range(8):
+                c.fill(0.02)
+            for m in c.log:
+                if m["plenum_seq"] is not None:
+                    self.assertEqual(m["plenum_seq"], last + 1)
+                    last = m["plenum_seq"]
+                    if m["type"] == "x":
+                        got.append(m["n"])
+            c.reset()
+        self.assertEqual(got, list(range(10, 3010)))
+
+
+class MiddleTest(Case):
+    def test_attach_in_the_middle(self):
+        """C36."""
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.flood(b'{"type":"x","n":@N@}', 100, first=1, rate=2000)
+        child.print(perm("k-1", "first"))
+        child.flood(b'{"type":"x","n":@N@}', 100, first=101, rate=2000)
+        child.print(perm("k-2", "second"))
+        child.flood(b'{"type":"x","n":@N@}', 800, first=201, rate=2000)
+        a.send(allow(a.wait(type="control_request")["request_id"], "first"))
+        child.answer("k-1")
+        a.wait(type="x", n=500)
+        b = d.attached(replay="all")
+        b.wait(type="x", n=1000)
+        a.wait(type="x", n=1000)
+        for c in (a, b):
+            self.assertEqual(numbers(c), list(range(1, 1001)))
+        asks = b.seen(type="control_request")
+        self.assertEqual([m["request.input.command"] for m in asks], ["second"])
+        self.assertEqual(b.attached["pending"], [asks[0]["request_id"]])
+
+    def test_many_at_once(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.flood(b'{"type":"x","n":@N@}', 4000, rate=4000)
+        clients = []
+        for i in range(20):
+            a.wait(type="x", n=i * 150)
+            clients.append(d.attached(replay="all"))
+        for c in clients + [a]:
+            c.wait(type="x", n=3999)
+            self.assertEqual(numbers(c), list(range(4000)))
+
+
+class CutTest(Case):
+    def test_lines(self):
+        d, agent = self.start(limits={"tape_lines": "100"})
+        a = d.attached(tag=True)
+        child = agent.child()
+        child.print(*[x(n) for n in range(300)])
+        a.wait(type="x", n=299)
+        seqs = {m["n"]: m["plenum_seq"] for m in a.seen(type="x")}
+        for replay in ("all", {"after": seqs[10]}, {"last": 1000}):
+            c = d.attached(replay=replay, tag=True)
+            c.wait(type="x", n=299)
+            got = numbers(c)
+            self.assertEqual(got, list(range(got[0], 300)))
+            self.assertGreater(len(got), 80)
+            self.assertLessEqual(len(got), 100)
+            self.assertIs(c.attached["replay_cut"], True, replay)
+            self.assertEqual([m["plenum_seq"] for m in c.log if m["plenum_seq"] is not None][0], c.attached["oldest_seq"])
+        c = d.attached(replay={"after": seqs[290]})
+        self.assertIs(c.attached["replay_cut"], False)
+        self.assertEqual(c.wait(type="x")["n"], 291)
+
+    def test_bytes(self):
+        d, agent = self.start(limits={"tape_bytes": "1M"})
+        a = d.attached()
+        child = agent.child()
+        child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 300, pad=10000)
+        a.wait(type="x", n=299)
+        c = d.attached(replay="all")
+        c.wait(type="x", n=299)
+        got = numbers(c)
+        self.assertEqual(got, list(range(got[0], 300)))
+        self.assertTrue(80 <= len(got) <= 110, len(got))
+        self.assertIs(c.attached["replay_cut"], True)
+
+
+class FilterTest(Case):
+    def setUp(self):
+        super().setUp()
+        self.d, self.agent = self.start()
+        self.a = self.d.attached()
+        self.child = self.agent.child()
+
+    def feed(self, *clients):
+        self.child.print({"type": "assistant", "n": 1}, {"type": "stream_event", "n": 2}, user("t", n=3),
+                         user("r", n=4, isReplay=True), {"type": "system", "subtype": "status", "n": 5}, perm("k-1"), dict(RESULT, n=6))
+        for c in clients:
+            c.wait(type="result")
+
+    def got(self, c):
+        return [m["n"] for m in c.log if m["n"] is not None]
+
+    def test_types(self):
+        c = self.d.attached(types=["result", "user"])
+        self.feed(c)
+        self.assertEqual(self.got(c), [3, 4, 6])
+        c.wait(type="control_request")
+        b = self.d.attached(name="new")
+        c.event("attached", client__name="new")
+        c.send(allow(c.seen(type="control_request")[0]["request_id"]))
+        c.event("settled")
+        c.answer(c.ask("plenum_hello"))
+        b.close()
+
+    def test_partial(self):
+        c = self.d.attached(partial=False)
+        self.feed(c)
+        self.assertEqual(self.got(c), [1, 3, 4, 5, 6])
+
+    def test_echo(self):
+        c = self.d.attached(echo=False)
+        self.feed(c)
+        self.assertEqual(self.got(c), [1, 2, 3, 5, 6])
+
+    def test_everything_by_default(self):
+        c = self.d.attached()
+        self.feed(c)
+        self.assertEqual(self.got(c), [1, 2, 3, 4, 5, 6])
+
+    def test_in_the_replay_too(self):
+        self.feed(self.a)
+        c = self.d.attached(replay="all", types=["result"])
+        c.wait(type="result")
+        self.assertEqual(self.got(c), [6])
+        c = self.d.attached(replay="all", partial=False, echo=False)
+        c.wait(type="result")
+        self.assertEqual(self.got(c), [1, 3, 5, 6])
+
+    def test_filters_change(self):
+        c = self.d.attached()
+        c.request("plenum_register", types=["result"], partial=False)
+        self.feed(c)
+        self.assertEqual(self.got(c), [6])
+        c.request("plenum_register", types=[])
+        self.feed(c)
+
+    def test_bad_filters(self):
+        for bad in ({"types": "result"}, {"types": [5]}, {"partial": "no"}, {"tag": 1}, {"echo": "x"}, {"on_lag": "later"},
+                    {"role": "boss"}, {"approve": "yes"}, {"approve": {"tools": "Bash"}}, {"wake": 2}, {"name": 5}):
+            c = self.d.client()
+            e = self.assertRefused("bad_request", c.attach, "s", **bad)
+            self.assertIn(list(bad)[0], e.text)
+
+
+class LagTest(Case):
+    LINES, PAD = 6000, 1000
+
+    def stalled(self, limits=None, **members):
+        """A client that does not read while 6 MB pass a tape of 1 MB; the others do read."""
+        d, agent = self.start(limits=dict({"tape_bytes": "1M"}, **(limits or {})))
+        self.d = d
+        self.a = d.attached()
+        self.b = d.attached(**members)
+        self.child = agent.child()
+        self.child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', self.LINES, pad=self.PAD)
+        self.child.print(RESULT)
+
+    def test_gap(self):
+        self.stalled(tag=True)
+        self.a.wait(type="result", timeout=20)
+        self.assertEqual(numbers(self.a), list(range(self.LINES)))
+        self.b.wait(type="result")
+        gaps = self.b.events("gap")
+        self.assertTrue(gaps)
+        self.whole(self.b)
+
+    def whole(self, c):
+        """Tagged lines and gap notices together make a sequence without a hole."""
+        expected = None
+        self.assertNone(c.seen(lambda m: m.obj is None), "half a line")
+        for m in c.log:
+            if m["event"] == "gap":
+                if expected is not None:
+                    self.assertEqual(m["from"], expected)
+                expected = m["to"] + 1
+            elif m["plenum_seq"] is not None:
+                if expected is not None:
+                    self.assertEqual(m["plenum_seq"], expected)
+                expected = m["plenum_seq"] + 1
+
+    def test_a_gap_is_told_without_tags_too(self):
+        self.stalled()
+        self.a.wait(type="result", timeout=20)
+        self.b.wait(type="result")
+        self.assertTrue(self.b.events("gap"))
+        got = numbers(self.b)
+        self.assertEqual(got, sorted(set(got)))
+        self.assertEqual(got[-1], self.LINES - 1)
+        self.assertLess(len(got), self.LINES)
+
+    def test_close(self):
+        self.stalled(on_lag="close")
+        self.a.wait(type="result", timeout=20)
+        self.b.wait_eof()
+        self.assertIn(self.b.log[-1]["event"], ("gap", "lag", "error"), self.b.log[-1])
+        self.assertNone(self.b.seen(lambda m: m.obj is None), "half a line")
+        self.assertNone(self.b.seen(type="result"))
+        got = numbers(self.b)
+        self.assertEqual(got, list(range(len(got))))
+        self.assertEqual(self.d.sessions()["s"]["attachments"], 1)
+
+    def test_wait(self):
+        self.stalled(on_lag="wait", limits={"lag_wait": "20s"})
+        with self.assertRaises(Timeout):
+            self.a.wait(type="result", timeout=0.7)
+        self.b.wait(type="result", timeout=20)
+        self.assertEqual(numbers(self.b), list(range(self.LINES)))
+        self.a.wait(type="result", timeout=20)
+        self.assertEqual(numbers(self.a), list(range(self.LINES)))
+        self.assertNone(self.b.events("gap"))
+
+    def test_wait_is_bounded(self):
+        self.stalled(on_lag="wait", limits={"lag_wait": "300ms"})
+        self.a.wait(type="result", timeout=20)
+        self.assertEqual(numbers(self.a), list(range(self.LINES)))
+        self.b.wait(type="result")
+        self.assertTrue(self.b.events("gap"))
+
+    def test_one_that_waits_and_leaves(self):
+        self.stalled(on_lag="wait", limits={"lag_wait": "60s"})
+        with self.assertRaises(Timeout):
+            self.a.wait(type="result", timeout=0.5)
+        self.b.reset()
+        self.a.wait(type="result", timeout=20)
+
+    def test_requests_are_not_lost_in_a_gap(self):
+        d, agent = self.start(limits={"tape_bytes": "256K"})
+        a, b = d.attached(approve=False), d.attached(name="b")
+        child = agent.child()
+        child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 2000, pad=1000)
+        child.print(perm("k-1", "early"))
+        child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 2000, pad=1000, first=2000)
+        child.print(RESULT)
+        a.wait(type="result", timeout=20)
+        b.wait(type="result")
+        self.assertTrue(b.events("gap"))
+        asks = b.seen(type="control_request")
+        self.assertEqual(len(asks), 1)
+        b.send(allow(asks[0]["request_id"], "early"))
+        child.answer("k-1")
+
+    def test_answers_are_not_lost_in_a_gap(self):
+        d, agent = self.start(limits={"tape_bytes": "256K"})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        b.ask("plenum_hello")
+        b.send({"type": "control_request", "request_id": "b1", "request": {"subtype": "mcp_status"}})
+        child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 4000, pad=1000)
+        child.reply(child.request("mcp_status"), {"n": 1})
+        child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 4000, pad=1000)
+        child.print(RESULT)
+        a.wait(type="result", timeout=20)
+        self.assertEqual(b.answer("b1")["response.response"], {"n": 1})
+
+    def test_soft_limit(self):
+        d, agent = self.start(limits={"client_lag_soft": "64K", "client_lag_soft_time": "200ms"})
+        a, b = d.attached(), d.attached(on_lag="close")
+        child = agent.child()
+        child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 3000, pad=1000)
+        child.print(RESULT)
+        a.wait(type="result", timeout=20)
+        until(lambda: d.sessions()["s"]["attachments"] == 1, what="the stalled client to be closed")
+        b.wait_eof()
+        self.assertTrue(b.events("lag"))
+
+    def test_a_short_pause_loses_nothing(self):
+        d, agent = self.start(limits={"client_lag_soft": "1M", "client_lag_soft_time": "30s"})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 5000, pad=1000)
+        child.print(RESULT)
+        a.wait(type="result", timeout=20)
+        b.wait(type="result")
+        self.assertEqual(numbers(b), list(range(5000)))
+        self.assertNone(b.events("gap"))
+
+
+class MemoryTest(Case):
+    def test_long_sessions(self):
+        """C67: bytes, ids and attachments are bounded."""
+        d, agent = self.start(limits={"tape_bytes": "4M"})
+        a = d.attached()
+        child = agent.child()
+        child.mark(a)
+
+        def passes(count, pad):
+            child.flood(b'{"type":"y","n":@N@,"p":"@P@"}', count, pad=pad)
+            child.print(RESULT)
+            begun = time.monotonic()
+            while not any(m["type"] == "result" for m in a.log):
+                a.fill(1)
+                if len(a.log) > 1000:
+                    del a.log[:-100]
+                self.assertLess(time.monotonic() - begun, 60)
+            del a.log[:], a.inbox[:]
+
+        passes(5000, 2000)
+        flat = d.rss()
+        passes(30000, 2000)
+        passes(12, 8 << 20)
+        passes(3000, 2000)
+        until(lambda: d.rss() < flat + 24 * 1024, 3, "memory to be flat: %d KiB first, %d now" % (flat, d.rss()))
+
+    def test_settled_requests(self):
+        d, agent = self.start(limits={"tape_bytes": "1M", "tape_lines": "1000"})
+        a = d.attached(approve=True)
+        child = agent.child()
+
+        def round_of(n):
+            child.print(*[perm("k-%d" % i, "c") for i in range(n)])
+            for _ in range(n):
+                a.send(allow(a.wait(type="control_request")["request_id"], "c"))
+            until(lambda: len(child.log) >= n)
+            for _ in range(n):
+                a.event("settled")
+            del a.log[:], a.inbox[:], child.log[:], child.inbox[:]
+
+        for _ in range(3):
+            round_of(500)
+        flat = d.rss()
+        for _ in range(6):
+            round_of(500)
+        self.assertLess(d.rss(), flat + 4096)
+
+    def test_comings_and_goings(self):
+        d, agent = self.start(limits={"tape_lines": "1000"})
+        d.attached()
+        agent.child()
+
+        def visits(n):
+            def some():
+                for _ in range(n // 4):
+                    c = d.client()
+                    c.attach("s")
+                    c.close()
+
+            threads = [threading.Thread(target=some) for _ in range(4)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+
+        visits(400)
+        flat = d.rss()
+        visits(1200)
+        self.assertLess(d.rss(), flat + 2048)
+
+
+class HookReplayTest(Case):
+    def test_an_open_hook_is_the_owners_alone(self):
+        d, agent = self.start()
+        a = d.attached(name="a")
+        child = agent.child()
+        a.initialize({"PreToolUse": [{"hookCallbackIds": ["h"]}]})
+        got = until(lambda: [m for m in child.seen(request__subtype="initialize") if (m["request.hooks"] or {}).get("PreToolUse")])
+        child.print(hook("k-1", got[-1]["request.hooks"]["PreToolUse"][0]["hookCallbackIds"][0]))
+        a.wait(type="control_request")
+        b = d.attached(replay="all")
+        child.mark(b)
+        self.assertEqual(b.attached["pending"], [])
+        self.assertNone(b.seen(type="control_request"))
+
+
+if __name__ == "__main__":
+    unittest.main()
