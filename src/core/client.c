@@ -129,7 +129,6 @@ static void on_io(void *arg, bool readable, bool writable) {
 		c->blocked_since = 0;
 		want(c);
 		if (!c->dead) flush(c);
-		if (!c->dead && !c->blocked) c->events->pace(c, false);
 	}
 	if (readable && !c->dead) read_some(c);
 }
@@ -330,6 +329,7 @@ static void after_flush(struct client *c, bool done) {
 		loop_defer(c->loop, &c->flush_task);
 	else if (c->closing)
 		client_kill(c);
+	if (!c->dead) c->events->pace(c, false);
 }
 
 static void flush(struct client *c) {

@@ -26,7 +26,7 @@ struct client_events {
 	void (*gone)(struct client *c);
 	/* Lines from..to of the tape were dropped before this client read them. The cursor stands behind them already. */
 	void (*overtaken)(struct client *c, uint64_t from, uint64_t to);
-	/* The kernel's buffer is full (blocked) or took everything again. */
+	/* The kernel's buffer is full (blocked), or something was taken. */
 	void (*pace)(struct client *c, bool blocked);
 };
 
@@ -51,6 +51,10 @@ struct client {
 	struct peer peer;
 	int pidfd;
 	char program[16];
+	int8_t trust;      /* 0: not looked at, 1: may approve, -1: descends from an agent */
+	pid_t parent;      /* when it was looked at */
+	bool subscribed;   /* hears of every session */
+	bool spoke;        /* has sent something */
 	char *name; /* the label that it gave itself; may be NULL */
 
 	struct tape *tape; /* NULL: attached to nothing */

@@ -91,8 +91,8 @@ static bool advance(struct glob *g, char c) {
 	return any;
 }
 
-/* Positions step in ascending order and a position is arrived at from lower ones alone, so a STAR_FOLDERS that has taken
- * part of a name (set without what follows it) never keeps arrive() from going on behind it. */
+/* Positions step in ascending order and a position is arrived at from lower ones alone, so a STAR_FOLDERS that has
+ * taken part of a name (set without what follows it) never keeps arrive() from going on behind it. */
 enum match glob_match(struct glob *g, const char *text, size_t n) {
 	enum match answer = MATCH_NO;
 	memset(g->now, 0, (g->n + 1) * sizeof(bool));

@@ -21,8 +21,8 @@ enum glob_style {
 struct glob {
 	unsigned char *tokens;
 	size_t n;
-	char boundary;     /* a match may end before this character; 0: only at the end of the text */
-	bool *now, *next;  /* n + 1 positions each */
+	char boundary;    /* a match may end before this character; 0: only at the end of the text */
+	bool *now, *next; /* n + 1 positions each */
 };
 
 /* False without memory. */

@@ -2,9 +2,49 @@
 #include "core/rules.h"
 
 #include "base/buf.h"
+#include "base/paths.h"
 #include "base/str.h"
+#include "core/glob.h"
+#include "core/shell.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
 #include <string.h>
+
+enum side { SIDE_ALLOW, SIDE_DENY }; /* ask rules are judged as deny rules are */
+
+/* What a tool's patterns are about. */
+enum subject {
+	SUBJECT_NONE, /* no pattern is known for this tool */
+	SUBJECT_COMMAND,
+	SUBJECT_PATH,
+	SUBJECT_SEARCH, /* a path that may be left out, and what lies below it */
+	SUBJECT_URL,
+	SUBJECT_NAME,
+};
+
+static const struct tool {
+	const char *name;
+	const char *rule; /* whose patterns it obeys, besides those of its own name */
+	enum subject subject;
+	const char *members[3]; /* the first that is there */
+} tools[] = {
+	{"Bash", "Bash", SUBJECT_COMMAND, {"command"}},
+	{"Read", "Read", SUBJECT_PATH, {"file_path"}},
+	{"NotebookRead", "Read", SUBJECT_PATH, {"notebook_path"}},
+	{"Grep", "Read", SUBJECT_SEARCH, {"path"}},
+	{"Glob", "Read", SUBJECT_SEARCH, {"path"}},
+	{"LS", "Read", SUBJECT_SEARCH, {"path"}},
+	{"Edit", "Edit", SUBJECT_PATH, {"file_path"}},
+	{"MultiEdit", "Edit", SUBJECT_PATH, {"file_path"}},
+	{"Write", "Edit", SUBJECT_PATH, {"file_path"}},
+	{"NotebookEdit", "Edit", SUBJECT_PATH, {"notebook_path"}},
+	{"WebFetch", "WebFetch", SUBJECT_URL, {"url"}},
+	{"Task", "Task", SUBJECT_NAME, {"subagent_type"}},
+	{"Agent", "Task", SUBJECT_NAME, {"subagent_type"}},
+	{"Skill", "Skill", SUBJECT_NAME, {"skill", "command"}},
+};
 
 /* A rule in its two parts, both views into it. */
 struct rule {
@@ -14,14 +54,29 @@ struct rule {
 	size_t n_pattern;
 };
 
-enum match { MATCH_NO, MATCH_MAYBE, MATCH_YES };
-enum side { SIDE_ALLOW, SIDE_DENY };
+/* A call, taken apart once. */
+struct call {
+	const char *name;
+	const struct tool *tool; /* NULL: none of the table */
+	struct span input;
+	char *value;    /* the member that patterns are about, decoded; NULL: absent or not decodable */
+	bool absent;    /* it is not there */
+	bool undecoded; /* the input cannot be read with certainty */
+	bool unboxed;   /* wants out of the sandbox */
+	struct shell_commands commands;
+	bool no_memory;
+};
+
+/* --- Rules -------------------------------------------------------------------------------------------------------- */
+
+static bool is_mcp(const char *p, size_t n) {
+	return n > 5 && memcmp(p, "mcp__", 5) == 0;
+}
 
 static bool is_tool_name(const char *p, size_t n) {
 	for (size_t i = 0; i < n; i++) {
-		bool letter = (p[i] >= 'A' && p[i] <= 'Z') || (p[i] >= 'a' && p[i] <= 'z') || (p[i] >= '0' && p[i] <= '9');
-		bool star = p[i] == '*' && i == n - 1 && (n == 1 || (n > 5 && memcmp(p, "mcp__", 5) == 0));
-		if (!letter && !star && p[i] != '_' && p[i] != '-' && p[i] != '.') return false;
+		bool star = p[i] == '*' && i == n - 1 && (n == 1 || is_mcp(p, n));
+		if (!isalnum((unsigned char)p[i]) && !star && !strchr("_-.", p[i])) return false;
 	}
 	return n > 0;
 }
@@ -32,71 +87,443 @@ static bool parse_rule(const char *text, struct rule *r) {
 	*r = (struct rule){.tool = text, .n_tool = open ? (size_t)(open - text) : n};
 	if (!is_tool_name(r->tool, r->n_tool)) return false;
 	if (!open) return true;
-	if (text[n - 1] != ')') return false;
 	r->pattern = open + 1;
 	r->n_pattern = n - r->n_tool - 2;
+	return text[n - 1] == ')' && open[1] != ')';
+}
+
+static const struct tool *find_tool(const char *name, size_t n) {
+	for (size_t i = 0; i < ARRAY_SIZE(tools); i++)
+		if (strlen(tools[i].name) == n && memcmp(tools[i].name, name, n) == 0) return &tools[i];
+	return NULL;
+}
+
+static bool equals(const struct rule *r, const char *name) {
+	return strlen(name) == r->n_tool && memcmp(r->tool, name, r->n_tool) == 0;
+}
+
+/* Is the rule about this tool? An allow rule without a pattern is about the very tool alone. */
+static bool is_about(const struct rule *r, const struct call *c, enum side side) {
+	if (equals(r, c->name)) return true;
+	if (r->tool[r->n_tool - 1] == '*') return strncmp(r->tool, c->name, r->n_tool - 1) == 0;
+	if (c->tool && (r->pattern || side == SIDE_DENY) && equals(r, c->tool->rule)) return true;
+	bool server = is_mcp(r->tool, r->n_tool) && !memmem(r->tool + 5, r->n_tool - 5, "__", 2);
+	return server && strncmp(r->tool, c->name, r->n_tool) == 0 && strncmp(c->name + r->n_tool, "__", 2) == 0;
+}
+
+static bool has_control(const char *p) {
+	for (; *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f) return true;
+	return false;
+}
+
+static bool is_rooted(const char *p, size_t n) {
+	return n && (*p == '/' || (n > 1 && memcmp(p, "~/", 2) == 0) || (n > 2 && memcmp(p, "**/", 3) == 0));
+}
+
+const char *rules_check(const char *rule, bool for_allow) {
+	struct rule r;
+	if (has_control(rule) || !parse_rule(rule, &r))
+		return "write a tool's name, such as Bash or mcp__server, or TOOL(PATTERN), such as Bash(npm run:*)";
+	const struct tool *tool = find_tool(r.tool, r.n_tool);
+	if (!r.pattern) return NULL;
+	if (is_mcp(r.tool, r.n_tool) || r.tool[0] == '*')
+		return "rules for MCP tools have no pattern: leave the brackets out";
+	if (!tool && for_allow)
+		return "patterns are known for Bash, Read, Edit, WebFetch, Task and Skill: leave the brackets out";
+	bool path = tool && (tool->subject == SUBJECT_PATH || tool->subject == SUBJECT_SEARCH);
+	if (path && for_allow && !is_rooted(r.pattern, r.n_pattern))
+		return "begin the path with /, ~/ or **/: no folder is known that it could be relative to";
+	if (tool && tool->subject == SUBJECT_URL && (r.n_pattern < 8 || memcmp(r.pattern, "domain:", 7) != 0))
+		return "write WebFetch(domain:example.com)";
+	return NULL;
+}
+
+/* --- The call ------------------------------------------------------------------------------------------------------
+ */
+
+/* A key spelled with escapes, or one that is there twice, could be read otherwise than we do. */
+static bool is_certain(struct span input, const char *const *members) {
+	struct span key, value;
+	size_t at = 0, seen[3] = {0};
+	while (span_next_member(input, &at, &key, &value)) {
+		if (memchr(key.p, '\\', key.n)) return false;
+		for (size_t i = 0; i < 3 && members[i]; i++)
+			if (span_equals(key, members[i]) && seen[i]++) return false;
+	}
 	return true;
 }
 
-static bool names(const struct rule *r, const char *tool) {
-	if (r->tool[r->n_tool - 1] == '*') return strncmp(r->tool, tool, r->n_tool - 1) == 0;
-	if (strncmp(r->tool, tool, r->n_tool) != 0) return false;
-	const char *rest = tool + r->n_tool;
-	if (!*rest) return true;
-	/* mcp__server is every tool of the server */
-	bool server = r->n_tool > 5 && memcmp(r->tool, "mcp__", 5) == 0 && !memmem(r->tool + 5, r->n_tool - 5, "__", 2);
-	return server && strncmp(rest, "__", 2) == 0;
+static void read_value(struct call *c) {
+	struct span value = SPAN_NONE;
+	for (size_t i = 0; i < 3 && c->tool->members[i] && !value.p; i++)
+		value = span_member(c->input, c->tool->members[i]);
+	c->absent = !value.p;
+	if (value.p) c->value = span_dup(value, NULL);
+	c->undecoded |= value.p && !c->value;
+	c->unboxed = span_is_true(span_member(c->input, "dangerouslyDisableSandbox"));
+	if (c->value && c->tool->subject == SUBJECT_COMMAND) c->no_memory |= !shell_commands(c->value, &c->commands);
 }
 
-/* First form: a rule with a pattern is never sure to match. */
-static enum match judge_rule(const char *text, const char *tool, struct span input, enum side side) {
-	struct rule r;
-	(void)input;
-	(void)side;
-	if (!parse_rule(text, &r) || !names(&r, tool)) return MATCH_NO;
-	return r.pattern ? MATCH_MAYBE : MATCH_YES;
+static void read_call(struct call *c, const char *name, struct span input) {
+	static const char *const no_members[3];
+	*c = (struct call){.name = name, .input = input, .tool = find_tool(name, strlen(name))};
+	c->undecoded = !span_is_object(input) || !is_certain(input, c->tool ? c->tool->members : no_members);
+	if (c->tool) read_value(c);
 }
 
-static const char *first_match(const struct words *rules, const char *tool, struct span input, enum side side,
-							   enum match *match) {
-	const char *maybe = NULL;
-	*match = MATCH_NO;
-	for (size_t i = 0; i < rules->n; i++) {
-		enum match m = tool ? judge_rule(rules->v[i], tool, input, side) : side == SIDE_DENY ? MATCH_YES : MATCH_NO;
-		if (m == MATCH_YES) {
-			*match = MATCH_YES;
-			return rules->v[i];
-		}
-		if (m == MATCH_MAYBE && !maybe) maybe = rules->v[i];
+static void free_call(struct call *c) {
+	free(c->value);
+	shell_commands_free(&c->commands);
+}
+
+/* --- Commands ------------------------------------------------------------------------------------------------------
+ */
+
+/* One blank between words; without quotes where the texts have none. */
+static char *tidy_pattern(const char *p, size_t n, bool keep_quotes) {
+	char *out = malloc(n + 1);
+	size_t len = 0;
+	for (size_t i = 0; out && i < n; i++) {
+		if (p[i] == ' ' && (!len || out[len - 1] == ' ')) continue;
+		if (!keep_quotes && (p[i] == '\'' || p[i] == '"')) continue;
+		out[len++] = p[i];
 	}
-	if (maybe) *match = MATCH_MAYBE;
-	return maybe;
+	while (out && len && out[len - 1] == ' ') len--;
+	if (out) out[len] = 0;
+	return out;
+}
+
+/* PREFIX:* and PREFIX * are the words of PREFIX and whatever follows them. */
+static bool command_glob(struct glob *g, const char *p, size_t n, bool keep_quotes) {
+	_cleanup_free_ char *pattern = tidy_pattern(p, n, keep_quotes);
+	if (!pattern) return false;
+	n = strlen(pattern);
+	bool prefix = n >= 2 && (strcmp(pattern + n - 2, ":*") == 0 || strcmp(pattern + n - 2, " *") == 0);
+	if (strcmp(pattern, ":*") == 0) return glob_init(g, "*", 1, GLOB_TEXT, 0);
+	return glob_init(g, pattern, prefix ? n - 2 : n, GLOB_TEXT, prefix ? ' ' : 0);
+}
+
+static enum match match_text(const struct rule *r, const char *text, bool keep_quotes) {
+	struct glob g;
+	while (*text == ' ') text++;
+	size_t n = strlen(text);
+	while (n && text[n - 1] == ' ') n--;
+	if (!command_glob(&g, r->pattern, r->n_pattern, keep_quotes)) return MATCH_MAYBE;
+	enum match m = glob_match(&g, text, n);
+	glob_free(&g);
+	return m;
+}
+
+static enum match find_command(const struct rule *r, const struct call *c) {
+	struct glob g;
+	enum match best = c->commands.doubtful ? MATCH_MAYBE : MATCH_NO;
+	if (!command_glob(&g, r->pattern, r->n_pattern, false)) return MATCH_MAYBE;
+	for (size_t i = 0; i < c->commands.texts.n && best != MATCH_YES; i++) {
+		enum match m = glob_match(&g, c->commands.texts.v[i], strlen(c->commands.texts.v[i]));
+		best = MAX(best, m);
+	}
+	glob_free(&g);
+	return best;
+}
+
+static enum match match_command(const struct rule *r, const struct call *c, enum side side) {
+	if (side == SIDE_ALLOW) return shell_is_plain(c->value) ? match_text(r, c->value, true) : MATCH_NO;
+	bool whole = strlen(c->value) <= SHELL_TEXT_MAX && match_text(r, c->value, true) == MATCH_YES;
+	return whole ? MATCH_YES : find_command(r, c);
+}
+
+/* --- Paths ---------------------------------------------------------------------------------------------------------
+ */
+
+/* Without //, . and ..; relative stays relative, and .. that goes above a relative start is left out. */
+static char *tidy_path(const char *path) {
+	char *out = malloc(strlen(path) + 2);
+	size_t len = 0;
+	if (!out) return NULL;
+	for (const char *p = path; *p;) {
+		p += strspn(p, "/");
+		size_t n = strcspn(p, "/");
+		if (n == 2 && memcmp(p, "..", 2) == 0) {
+			while (len && out[--len] != '/') {}
+		} else if (n && !(n == 1 && *p == '.')) {
+			out[len++] = '/';
+			memcpy(out + len, p, n);
+			len += n;
+		}
+		p += n;
+	}
+	if (!len) out[len++] = '/';
+	out[len] = 0;
+	return out;
+}
+
+/* The name behind all links: of the longest part that is there, with the rest as it is. NULL: it cannot be known. */
+static char *real_path(const char *tidy) {
+	_cleanup_free_ char *head = strdup(tidy);
+	for (size_t n = head ? strlen(head) : 0; head;) {
+		_cleanup_free_ char *real = realpath(head, NULL);
+		if (real) return str_printf("%s%s", strcmp(real, "/") == 0 && tidy[n] ? "" : real, tidy + n);
+		if (errno != ENOENT || n <= 1) return NULL;
+		while (n > 1 && head[n - 1] != '/') n--;
+		if (n > 1) n--;
+		head[n] = 0;
+		if (n == 1 && tidy[1]) return strdup(tidy);
+	}
+	return NULL;
+}
+
+/* The pattern as an absolute one: // is /, ~/ the home folder, anything else is found at any depth. */
+static char *absolute_pattern(const char *p, size_t n) {
+	_cleanup_free_ char *home = n > 1 && memcmp(p, "~/", 2) == 0 ? path_home() : NULL;
+	if (n > 1 && memcmp(p, "//", 2) == 0) return strndup(p + 1, n - 1);
+	if (home) return str_printf("%s%.*s", home, (int)(n - 1), p + 1);
+	if (n && *p == '/') return strndup(p, n);
+	if (n > 1 && memcmp(p, "./", 2) == 0) p += 2, n -= 2;
+	return str_printf("/%s%.*s", n > 2 && memcmp(p, "**/", 3) == 0 ? "" : "**/", (int)n, p);
+}
+
+/* Length of the folders in front of the first wildcard, with the slash. */
+static size_t fixed_part(const char *pattern) {
+	size_t n = strcspn(pattern, "*?\\");
+	if (!pattern[n]) return n;
+	while (n && pattern[n - 1] != '/') n--;
+	return n;
+}
+
+/* The same pattern with the links in its fixed part followed; NULL: it cannot be known. */
+static char *real_pattern(const char *pattern) {
+	size_t n = fixed_part(pattern);
+	_cleanup_free_ char *fixed = strndup(pattern, n), *tidy = fixed ? tidy_path(fixed) : NULL;
+	_cleanup_free_ char *real = tidy ? real_path(tidy) : NULL;
+	if (!real) return NULL;
+	bool slash = n && pattern[n - 1] == '/' && real[strlen(real) - 1] != '/';
+	return str_printf("%s%s%s", real, slash ? "/" : "", pattern + n);
+}
+
+static enum match match_path_pattern(const char *pattern, const char *path, enum side side) {
+	struct glob g;
+	size_t n = strlen(pattern);
+	if (n > 3 && strcmp(pattern + n - 3, "/**") == 0 && strlen(path) == n - 3 && memcmp(pattern, path, n - 3) == 0)
+		return MATCH_YES; /* the folder itself */
+	while (n > 1 && pattern[n - 1] == '/') n--;
+	if (!glob_init(&g, pattern, n, GLOB_PATH, side == SIDE_DENY ? '/' : 0)) return MATCH_MAYBE;
+	enum match m = glob_match(&g, path, strlen(path));
+	glob_free(&g);
+	return m;
+}
+
+/* The two spellings of a rule's path. */
+struct paths {
+	char *written, *real;
+};
+
+static void paths_free(struct paths *p) {
+	free(p->written);
+	free(p->real);
+}
+
+static enum match match_one_path(const struct paths *pattern, const char *path, enum side side) {
+	enum match m = match_path_pattern(pattern->written, path, side);
+	if (m != MATCH_YES && pattern->real) m = MAX(m, match_path_pattern(pattern->real, path, side));
+	return m;
+}
+
+/* Both names of the path must match. */
+static enum match allow_path(const struct paths *pattern, const char *path) {
+	_cleanup_free_ char *tidy = tidy_path(path), *real = tidy ? real_path(tidy) : NULL;
+	size_t n = strlen(path);
+	if (!real || has_control(path)) return MATCH_NO;
+	bool slash = n > 1 && path[n - 1] == '/' && strncmp(path, tidy, n - 1) == 0 && !tidy[n - 1];
+	if (strcmp(path, tidy) != 0 && !slash) return MATCH_NO;
+	bool both = match_one_path(pattern, tidy, SIDE_ALLOW) == MATCH_YES &&
+				match_one_path(pattern, real, SIDE_ALLOW) == MATCH_YES;
+	return both ? MATCH_YES : MATCH_NO;
+}
+
+/* A search that starts above what is denied could go down into it. */
+static bool is_above(const struct paths *pattern, const char *path) {
+	size_t n = strlen(path);
+	const char *names[] = {pattern->written, pattern->real};
+	for (size_t i = 0; i < 2; i++)
+		if (names[i] && strncmp(names[i], path, n) == 0 && (path[n - 1] == '/' || names[i][n] == '/')) return true;
+	return false;
+}
+
+static enum match deny_path(const struct paths *pattern, const char *path, bool rooted, enum subject subject) {
+	_cleanup_free_ char *tidy = tidy_path(path), *real = tidy && *path == '/' ? real_path(tidy) : NULL;
+	if (!tidy) return MATCH_MAYBE;
+	if (match_one_path(pattern, tidy, SIDE_DENY) == MATCH_YES) return MATCH_YES;
+	if (*path != '/') return rooted || strstr(path, "..") ? MATCH_MAYBE : MATCH_NO;
+	if (!real || match_one_path(pattern, real, SIDE_DENY) == MATCH_YES) return real ? MATCH_YES : MATCH_MAYBE;
+	bool search = subject == SUBJECT_SEARCH && (!rooted || is_above(pattern, tidy) || is_above(pattern, real));
+	return search ? MATCH_MAYBE : MATCH_NO;
+}
+
+/* Glob's own pattern can lead elsewhere: its fixed part is a path, too. */
+static enum match match_search_pattern(const struct paths *pattern, const struct call *c, enum side side, bool rooted) {
+	struct span member = span_member(c->input, "pattern");
+	_cleanup_free_ char *text = span_dup(member, NULL);
+	if (strcmp(c->name, "Glob") != 0) return side == SIDE_ALLOW ? MATCH_YES : MATCH_NO;
+	if (!text) return side == SIDE_ALLOW ? MATCH_NO : MATCH_MAYBE;
+	bool leads = *text == '/' || *text == '~' || strstr(text, "..") || strpbrk(text, "{\\");
+	if (side == SIDE_ALLOW) return leads ? MATCH_NO : MATCH_YES;
+	if (!leads) return MATCH_NO;
+	text[fixed_part(text)] = 0;
+	return *text == '/' ? deny_path(pattern, text, rooted, SUBJECT_SEARCH) : MATCH_MAYBE;
+}
+
+static enum match match_path(const struct rule *r, const struct call *c, enum side side) {
+	bool rooted = is_rooted(r->pattern, r->n_pattern), search = c->tool->subject == SUBJECT_SEARCH;
+	_cleanup_(paths_free) struct paths pattern = {absolute_pattern(r->pattern, r->n_pattern), NULL};
+	if (pattern.written) pattern.real = real_pattern(pattern.written);
+	if (!pattern.written) return side == SIDE_ALLOW ? MATCH_NO : MATCH_MAYBE;
+	enum match inner = search ? match_search_pattern(&pattern, c, side, rooted) : MATCH_NO;
+	if (side == SIDE_ALLOW) {
+		if (!rooted || !c->value || (search && inner != MATCH_YES)) return MATCH_NO;
+		return allow_path(&pattern, c->value);
+	}
+	enum match m = c->value ? deny_path(&pattern, c->value, *r->pattern != '*' && rooted, c->tool->subject)
+							: MATCH_MAYBE;
+	return MAX(m, inner);
+}
+
+/* --- Hosts ---------------------------------------------------------------------------------------------------------
+ */
+
+/* The host of a URL as a browser would find it: backslashes are slashes, tabs and newlines are nothing, a user in front
+ * is skipped. *certain: it was written in the one plain way. NULL: there is none, or it is encoded. */
+static char *find_host(const char *url, bool *certain) {
+	_cleanup_free_ char *tidy = malloc(strlen(url) + 1);
+	size_t n = 0;
+	*certain = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
+	for (const char *p = url; tidy && *p; p++) {
+		if ((unsigned char)*p <= 0x20 || *p == '\\') *certain = false;
+		if (!strchr("\t\r\n", *p)) tidy[n++] = *p == '\\' ? '/' : (char)tolower((unsigned char)*p);
+	}
+	if (!tidy) return NULL;
+	tidy[n] = 0;
+	char *start = tidy;
+	while (*start && (unsigned char)*start <= 0x20) start++;
+	size_t scheme = strspn(start, "abcdefghijklmnopqrstuvwxyz0123456789+.-");
+	if (start[scheme] != ':') return NULL;
+	start += scheme + 1;
+	start += strspn(start, "/");
+	start[strcspn(start, "/?#")] = 0;
+	char *at = strrchr(start, '@');
+	if (at) *certain = false;
+	start = at ? at + 1 : start;
+	if (*start != '[') start[strcspn(start, ":")] = 0;
+	for (n = strlen(start); n && start[n - 1] == '.'; n--) start[n - 1] = 0;
+	bool plain = *start && strspn(start, "abcdefghijklmnopqrstuvwxyz0123456789.-") == strlen(start);
+	return plain ? strdup(start) : NULL;
+}
+
+static enum match match_host(const struct rule *r, const struct call *c, enum side side) {
+	bool certain;
+	_cleanup_free_ char *host = find_host(c->value, &certain);
+	if (!host || (side == SIDE_ALLOW && !certain)) return side == SIDE_ALLOW ? MATCH_NO : MATCH_MAYBE;
+	if (r->n_pattern < 8 || memcmp(r->pattern, "domain:", 7) != 0) return MATCH_NO;
+	_cleanup_free_ char *want = strndup(r->pattern + 7, r->n_pattern - 7);
+	for (char *p = want; p && *p; p++) *p = (char)tolower((unsigned char)*p);
+	if (!want) return side == SIDE_ALLOW ? MATCH_NO : MATCH_MAYBE;
+	size_t n = strlen(host), n_want = strlen(want);
+	if (strncmp(want, "*.", 2) != 0) return strcmp(host, want) == 0 ? MATCH_YES : MATCH_NO;
+	return n > n_want - 1 && strcmp(host + n - (n_want - 1), want + 1) == 0 ? MATCH_YES : MATCH_NO;
+}
+
+/* --- Judging -------------------------------------------------------------------------------------------------------
+ */
+
+/* A tool that is not in the table: any string member will do, for deny and ask alone. */
+static enum match match_members(const struct rule *r, const struct call *c) {
+	struct span key, value;
+	size_t at = 0;
+	enum match best = MATCH_NO;
+	while (span_next_member(c->input, &at, &key, &value)) {
+		if (!span_is_string(value)) continue;
+		_cleanup_free_ char *text = span_dup(value, NULL);
+		best = MAX(best, text ? match_text(r, text, true) : MATCH_YES);
+	}
+	return best;
+}
+
+static enum match match_pattern(const struct rule *r, const struct call *c, enum side side) {
+	enum subject subject = c->tool ? c->tool->subject : SUBJECT_NONE;
+	bool searches = subject == SUBJECT_SEARCH && c->absent;
+	if (c->undecoded || c->no_memory || (!c->value && !searches && subject != SUBJECT_NONE))
+		return side == SIDE_ALLOW ? MATCH_NO : MATCH_YES;
+	switch (subject) {
+	case SUBJECT_COMMAND:
+		return match_command(r, c, side);
+	case SUBJECT_PATH:
+	case SUBJECT_SEARCH:
+		return match_path(r, c, side);
+	case SUBJECT_URL:
+		return match_host(r, c, side);
+	case SUBJECT_NAME:
+		return match_text(r, c->value, true);
+	case SUBJECT_NONE:
+		break;
+	}
+	return side == SIDE_ALLOW ? MATCH_NO : match_members(r, c);
+}
+
+static enum match judge_rule(const char *text, const struct call *c, enum side side) {
+	struct rule r;
+	if (!parse_rule(text, &r)) return side == SIDE_ALLOW ? MATCH_NO : MATCH_MAYBE;
+	if (!is_about(&r, c, side)) return MATCH_NO;
+	return r.pattern ? match_pattern(&r, c, side) : MATCH_YES;
+}
+
+/* The first rule that matches, else the first that might. */
+static const char *first_match(const struct words *rules, const struct call *c, enum side side, enum match *best) {
+	const char *by = NULL;
+	*best = MATCH_NO;
+	for (size_t i = 0; i < rules->n && *best != MATCH_YES; i++) {
+		enum match m = judge_rule(rules->v[i], c, side);
+		if (m <= *best) continue;
+		*best = m;
+		by = rules->v[i];
+	}
+	return by;
 }
 
 static bool is_persons_choice(const char *tool) {
 	return strcmp(tool, "AskUserQuestion") == 0 || strcmp(tool, "ExitPlanMode") == 0;
 }
 
-enum rule_verdict rules_judge(const struct profile *p, const char *tool, struct span input, const char **rule) {
-	const char *unused, *by;
+static enum rule_verdict judge(const struct profile *p, const struct call *c, const char **rule) {
 	enum match match;
-	if (!rule) rule = &unused;
-	*rule = by = first_match(&p->deny_tools, tool, input, SIDE_DENY, &match);
+	const char *deny = first_match(&p->deny_tools, c, SIDE_DENY, &match);
+	*rule = deny;
 	if (match == MATCH_YES) return RULE_DENY;
-	const char *ask = first_match(&p->ask_tools, tool, input, SIDE_DENY, &match);
-	if (by || ask) {
-		*rule = by ? by : ask;
-		return RULE_ASK;
-	}
-	if (!tool || is_persons_choice(tool)) return RULE_NONE;
-	by = first_match(&p->allow_tools, tool, input, SIDE_ALLOW, &match);
-	*rule = match == MATCH_YES ? by : NULL;
-	return match == MATCH_YES ? RULE_ALLOW : RULE_NONE;
+	const char *ask = first_match(&p->ask_tools, c, SIDE_DENY, &match);
+	*rule = deny ? deny : ask;
+	if (*rule) return RULE_ASK;
+	if (is_persons_choice(c->name) || c->unboxed || c->undecoded) return RULE_NONE;
+	const char *allow = first_match(&p->allow_tools, c, SIDE_ALLOW, &match);
+	if (match != MATCH_YES) return RULE_NONE;
+	*rule = allow;
+	return RULE_ALLOW;
 }
 
-const char *rules_check(const char *rule, bool for_allow) {
-	struct rule r;
-	(void)for_allow;
-	if (parse_rule(rule, &r)) return NULL;
-	return "write a tool's name, such as Bash or mcp__server, or TOOL(PATTERN), such as Bash(npm run:*)";
+/* The name itself cannot be read: it could be any tool. */
+static enum rule_verdict judge_nameless(const struct profile *p, const char **rule) {
+	const struct words *w = p->deny_tools.n ? &p->deny_tools : &p->ask_tools;
+	*rule = w->n ? w->v[0] : NULL;
+	return p->deny_tools.n ? RULE_DENY : w->n ? RULE_ASK : RULE_NONE;
+}
+
+enum rule_verdict rules_judge(const struct profile *p, const char *tool, struct span input, const char **rule) {
+	const char *unused;
+	struct call c;
+	if (!rule) rule = &unused;
+	*rule = NULL;
+	if (!tool) return judge_nameless(p, rule);
+	if (!p->deny_tools.n && !p->ask_tools.n && !p->allow_tools.n) return RULE_NONE;
+	read_call(&c, tool, input);
+	enum rule_verdict verdict = judge(p, &c, rule);
+	free_call(&c);
+	return verdict;
 }

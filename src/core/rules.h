@@ -36,9 +36,9 @@
 
 enum rule_verdict { RULE_NONE, RULE_ALLOW, RULE_DENY, RULE_ASK };
 
-/* tool: the request's tool_name, decoded; NULL where it could not be decoded (then the first deny rule denies, the first
- * ask rule asks). input: the request's `input`, a raw JSON span. *rule (may be NULL) is the rule that decided, owned by
- * the profile, or NULL. */
+/* tool: the request's tool_name, decoded; NULL where it could not be decoded (then the first deny rule denies, the
+ * first ask rule asks). input: the request's `input`, a raw JSON span. *rule (may be NULL) is the rule that decided,
+ * owned by the profile, or NULL. */
 enum rule_verdict rules_judge(const struct profile *p, const char *tool, struct span input, const char **rule);
 
 /* NULL: the rule is well-formed. Else a static sentence that says what is wrong (for config.c). */

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -301,7 +302,7 @@ bool session_write_first(struct session *s, struct chunk line) {
 
 /* --- start ---------------------------------------------------------------------------------------------------------- */
 
-static void on_exit(void *arg, int status);
+static void on_exited(void *arg, int status);
 
 static void reset_for_child(struct session *s) {
 	s->exited = s->eof = s->got_line = s->said_init = s->turn = s->bom_seen = s->read_paused = s->failed = false;
@@ -330,7 +331,7 @@ static void connect_child(struct session *s) {
 enum child_result session_start(struct session *s, char *error) {
 	const char *resume = s->conversation_id ? s->conversation_id : s->launch.resume;
 	bool fork = s->launch.fork && !s->conversation_id;
-	s->child.exited = on_exit;
+	s->child.exited = on_exited;
 	s->child.arg = s;
 	enum child_result r =
 	    launch_spawn(&s->launch, s->profile, s->name, resume, fork, &s->child, s->children, error);
@@ -476,7 +477,7 @@ static void on_end_timer(void *arg) {
 	complete(arg);
 }
 
-static void on_exit(void *arg, int status) {
+static void on_exited(void *arg, int status) {
 	struct session *s = arg;
 	s->exited = true;
 	s->exit_status = status;

@@ -75,24 +75,50 @@ struct command {
 
 static void scan_text(struct scanner *s, const char *text);
 
-static const char *const keywords[] = {"if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "time", "fi",
-                                       "done", "in", "esac"};
+static const char *const keywords[] = {"if", "then", "else", "elif", "do",   "while", "until", "!",
+									   "{",  "}",    "time", "fi",   "done", "in",    "esac"};
 
 /* Programs that run the program named in their arguments; which argument that is, is not worked out. */
 static const char *const wrappers[] = {
-	"sudo",   "doas",     "env",    "command",  "builtin", "exec",   "nohup",   "nice",     "ionice",  "time",
-	"timeout", "stdbuf",  "setsid", "xargs",    "watch",   "strace", "ltrace",  "chroot",   "su",      "runuser",
-	"flock",  "parallel", "unshare", "nsenter", "chrt",    "taskset", "busybox", "ssh",     "script",  "coproc",
-	"function", "trap",   "eval",   "sh",       "bash",    "dash",   "zsh",     "ksh",      "ash",     "fish",
-	"systemd-run", "pkexec", "gdb", "setpriv",  "prlimit", "cgexec", "firejail", "bwrap",   "docker",  "podman",
-	"npx",    "caffeinate", "unbuffer", "toybox", "entr",  "dbus-run-session", "xvfb-run",  "fakeroot", "proot",
-	"noglob", "nocorrect", "-",     "start-stop-daemon",   "case",   "select",  "for",
+	"sudo",        "doas",
+	"env",         "command",
+	"builtin",     "exec",
+	"nohup",       "nice",
+	"ionice",      "time",
+	"timeout",     "stdbuf",
+	"setsid",      "xargs",
+	"watch",       "strace",
+	"ltrace",      "chroot",
+	"su",          "runuser",
+	"flock",       "parallel",
+	"unshare",     "nsenter",
+	"chrt",        "taskset",
+	"busybox",     "ssh",
+	"script",      "coproc",
+	"function",    "trap",
+	"eval",        "sh",
+	"bash",        "dash",
+	"zsh",         "ksh",
+	"ash",         "fish",
+	"systemd-run", "pkexec",
+	"gdb",         "setpriv",
+	"prlimit",     "cgexec",
+	"firejail",    "bwrap",
+	"docker",      "podman",
+	"npx",         "caffeinate",
+	"unbuffer",    "toybox",
+	"entr",        "dbus-run-session",
+	"xvfb-run",    "fakeroot",
+	"proot",       "noglob",
+	"nocorrect",   "start-stop-daemon",
+	"case",        "select",
+	"for",
 };
 
 /* Programs that run text from their input or their arguments. */
-static const char *const interpreters[] = {"sh",     "bash",   "dash", "zsh",  "ksh",  "ash", "fish", "eval",   "source",
-                                           ".",      "xargs",  "parallel", "python", "python3", "perl", "ruby", "node",
-                                           "php",    "lua",    "awk",  "gawk", "mawk", "at",  "batch", "crontab"};
+static const char *const interpreters[] = {
+	"sh",      "bash", "dash", "zsh",  "ksh", "ash", "fish", "eval", "source", ".",  "xargs", "parallel", "python",
+	"python3", "perl", "ruby", "node", "php", "lua", "awk",  "gawk", "mawk",   "at", "batch", "crontab"};
 
 static const char *const exec_words[] = {"-exec", "-execdir", "-ok", "-okdir"};
 
@@ -149,7 +175,12 @@ static void add_command(struct scanner *s, const struct words *words, size_t at)
 static void scan_arguments(struct scanner *s, const struct words *words, size_t at) {
 	struct buf all = BUF_INIT(SHELL_TEXT_MAX);
 	for (size_t i = at + 1; i < words->n; i++) {
-		if (strpbrk(words->v[i], " \t" OPERATORS "'\"\\$")) scan_text(s, words->v[i]);
+		const char *word = words->v[i], *equals = strchr(word, '=');
+		if (strpbrk(word, " \t" OPERATORS "'\"\\$")) {
+			scan_text(s, word);
+			if (*word == '-' && word[1]) scan_text(s, word + 2); /* env -S'rm -rf' */
+			if (*word == '-' && equals) scan_text(s, equals + 1);
+		}
 		buf_puts(&all, words->v[i]);
 		buf_putc(&all, ' ');
 	}
@@ -165,7 +196,7 @@ static void take_command(struct scanner *s, const struct words *words, bool ever
 		const char *word = words->v[i], *name = base_name(word);
 		if (start || wrapped) {
 			add_command(s, words, i);
-			if (IS_ONE_OF(name, interpreters)) s->flags.interpreted = true;
+			if (IS_ONE_OF(name, interpreters) || strncmp(name, "python", 6) == 0) s->flags.interpreted = true;
 			if (strcmp(name, "case") == 0) s->flags.lost = true;
 			finds |= strcmp(name, "find") == 0 || strcmp(name, "fd") == 0;
 			bool wraps = IS_ONE_OF(name, wrappers);
@@ -174,7 +205,7 @@ static void take_command(struct scanner *s, const struct words *words, bool ever
 			wrapped |= wraps;
 		}
 		start = (start && (IS_ONE_OF(word, keywords) || is_assignment(word))) ||
-		        (finds && (IS_ONE_OF(word, exec_words) || strcmp(word, "-x") == 0));
+				(finds && (IS_ONE_OF(word, exec_words) || strcmp(word, "-x") == 0));
 		if (!start && !wrapped && !finds) return;
 	}
 }
@@ -313,7 +344,8 @@ static const char *scan_redirection(struct scanner *s, struct command *c, const 
 	end_word(s, c);
 	if (p[0] == '<' && p[1] == '<') s->flags.lost = true;
 	p++;
-	while (IS_IN(*p, "<>&|-")) p++;
+	while (IS_IN(*p, "<>&|")) p++;
+	if (*p == '-' && p[-1] == '<') p++; /* <<-; the - of >&- is a word of its own */
 	c->is_target = true;
 	return p;
 }

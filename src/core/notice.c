@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/notice.h"
+
+#include "base/str.h"
+#include "plenum/protocol.h"
+
+#include <string.h>
+
+void notice_begin(struct buf *b, const char *event, const char *session) {
+	buf_printf(b, "{\"type\":\"system\",\"subtype\":\"" PLENUM_EVENT_SUBTYPE "\",\"event\":\"%s\"", event);
+	if (session) notice_text(b, "session", session);
+}
+
+static void put_key(struct buf *b, const char *key) {
+	buf_printf(b, ",\"%s\":", key);
+}
+
+void notice_bytes(struct buf *b, const char *key, const char *value, size_t n) {
+	put_key(b, key);
+	str_put_json(b, value, n);
+}
+
+void notice_text(struct buf *b, const char *key, const char *value) {
+	if (value) {
+		notice_bytes(b, key, value, strlen(value));
+		return;
+	}
+	put_key(b, key);
+	buf_puts(b, "null");
+}
+
+void notice_number(struct buf *b, const char *key, int64_t value) {
+	buf_printf(b, ",\"%s\":%lld", key, (long long)value);
+}
+
+void notice_flag(struct buf *b, const char *key, bool value) {
+	buf_printf(b, ",\"%s\":%s", key, value ? "true" : "false");
+}
+
+void notice_raw(struct buf *b, const char *key, struct span json) {
+	put_key(b, key);
+	if (json.p)
+		buf_put(b, json.p, json.n);
+	else
+		buf_puts(b, "null");
+}
+
+struct chunk notice_chunk(struct buf *b) {
+	struct chunk c = b->failed || !b->data ? CHUNK_NONE : chunk_copy(b->data, b->len);
+	buf_free(b);
+	return c;
+}
+
+struct chunk notice_end(struct buf *b) {
+	buf_puts(b, "}\n");
+	return notice_chunk(b);
+}

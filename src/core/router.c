@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/router.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "io/proc.h"
+#include "plenum/protocol.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CROWD 64 /* beyond this many attachments nobody hears of comings and goings but subscribers */
+#define PACE_WINDOW ((uint64_t)2 * 1024 * 1024) /* bytes that the fastest reader may be behind while the child is read */
+#define STANDSTILL_MS 1000 /* a reader that took nothing for so long holds nobody up */
+#define LAG_TICK_MS 1000
+
+const struct client_events router_client_events = {
+	.line = router_on_line,
+	.long_line = router_on_long_line,
+	.no_more = router_on_no_more,
+	.gone = router_on_gone,
+	.overtaken = router_overtaken,
+	.pace = router_pace,
+};
+
+struct router *router_new(struct loop *loop, struct children *children, struct settings *settings,
+                          const struct router_events *events, void *server) {
+	struct router *r = calloc(1, sizeof *r);
+	if (!r) return NULL;
+	r->loop = loop;
+	r->children = children;
+	r->settings = settings_ref(settings);
+	r->events = events;
+	r->server = server;
+	list_init(&r->clients);
+	return r;
+}
+
+void router_free(struct router *r) {
+	if (!r) return;
+	lines_pool_free(&r->pool);
+	settings_unref(r->settings);
+	free(r);
+}
+
+/* --- telling -------------------------------------------------------------------------------------------------------- */
+
+void router_post(struct client *c, struct chunk line) {
+	client_post(c, line);
+}
+
+static void post_error_event(struct client *c, struct span id, const char *code, const char *text) {
+	struct attachment *a = c->attachment;
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_ERROR, a ? a->session->name : NULL);
+	notice_text(&b, "code", code);
+	notice_text(&b, "error", text);
+	notice_number(&b, "line", (int64_t)c->lines_in);
+	if (id.p) notice_raw(&b, "request_id", id);
+	client_post(c, notice_end(&b));
+}
+
+static void post_error_answer(struct client *c, struct span id, const char *code, const char *text) {
+	struct buf b = NOTICE_INIT;
+	dialect_put_error(&b, id, code, text);
+	client_post(c, notice_chunk(&b));
+}
+
+void router_fail(struct client *c, struct span id, const char *code, const char *fmt, ...) {
+	char text[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (id.p)
+		post_error_answer(c, id, code, text);
+	else
+		post_error_event(c, SPAN_NONE, code, text);
+}
+
+void router_complain(struct client *c, struct span id, const char *code, const char *fmt, ...) {
+	char text[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	post_error_event(c, id, code, text);
+}
+
+void router_tell_subscribers(struct session *s, struct chunk notice) {
+	struct router *r = s->world;
+	struct client *c;
+	if (r->n_subscribers && notice.data) {
+		LIST_FOR_EACH(c, &r->clients, struct client, node) {
+			struct attachment *a = c->attachment;
+			if (c->subscribed && !(a && a->session == s)) client_post(c, chunk_ref(notice));
+		}
+	}
+	chunk_drop(&notice);
+}
+
+static void wake_all(struct session *s) {
+	struct attachment *a;
+	LIST_FOR_EACH(a, &s->attachments, struct attachment, node)
+	client_wake(a->client);
+}
+
+void router_tell(struct session *s, struct chunk notice) {
+	if (!notice.data) return;
+	router_tell_subscribers(s, chunk_ref(notice));
+	tape_append(&s->tape, notice, LINE_NOTICE, 0, now_ms());
+	wake_all(s);
+}
+
+void router_tell_present(struct session *s, struct chunk notice, const struct attachment *except) {
+	struct attachment *a;
+	if (!notice.data) return;
+	if (s->n_attachments <= CROWD) {
+		LIST_FOR_EACH(a, &s->attachments, struct attachment, node)
+		if (a != except && !a->client->filter.quiet) client_post(a->client, chunk_ref(notice));
+	}
+	router_tell_subscribers(s, notice);
+}
+
+void router_put_where(struct buf *b, const struct client *c) {
+	const struct attachment *a = c->attachment;
+	buf_puts(b, "{\"name\":");
+	if (c->name)
+		str_put_json(b, c->name, strlen(c->name));
+	else
+		buf_puts(b, "null");
+	buf_printf(b, ",\"uid\":%u,\"pid\":%d,\"program\":", c->peer.uid, c->peer.pid);
+	str_put_json(b, c->program, strlen(c->program));
+	buf_printf(b, ",\"client\":%llu", (unsigned long long)c->id);
+	if (a) buf_printf(b, ",\"role\":\"%s\",\"approve\":%s", a->observer ? "observer" : "driver", a->approve ? "true" : "false");
+	buf_putc(b, '}');
+}
+
+void router_put_by(struct buf *b, const struct client *c) {
+	buf_puts(b, ",\"by\":{\"name\":");
+	if (c->name)
+		str_put_json(b, c->name, strlen(c->name));
+	else
+		buf_puts(b, "null");
+	buf_printf(b, ",\"uid\":%u,\"pid\":%d,\"program\":", c->peer.uid, c->peer.pid);
+	str_put_json(b, c->program, strlen(c->program));
+	buf_putc(b, '}');
+}
+
+/* --- trust ---------------------------------------------------------------------------------------------------------- */
+
+/* Whoever descends from this process was started by an agent: orphans come to us, the subreaper. A helper that we
+ * started for a person is none. */
+static bool descends_from_agent(struct router *r, pid_t pid, pid_t *parent) {
+	pid_t at = pid, up = 0, below = pid;
+	*parent = 0;
+	for (int i = 0; i < 256 && at > 1; i++) {
+		if (!proc_stat(at, &up, NULL, NULL)) return i == 0; /* gone: it cannot be told */
+		if (i == 0) *parent = up;
+		if (at == getpid()) return below != at && !(r->events->is_helper && r->events->is_helper(r, below));
+		below = at;
+		at = up;
+	}
+	_cleanup_free_ char *mark = proc_env(pid, PLENUM_CHILD_ENV);
+	return mark != NULL;
+}
+
+bool router_trusted(struct router *r, struct client *c) {
+	pid_t parent;
+	if (c->peer.pid <= 0 || !fd_pidfd_alive(c->pidfd)) return false;
+	if (c->trust && proc_stat(c->peer.pid, &parent, NULL, NULL) && parent == c->parent) return c->trust > 0;
+	c->trust = descends_from_agent(r, c->peer.pid, &c->parent) ? -1 : 1;
+	return c->trust > 0;
+}
+
+bool router_may_approve(struct router *r, struct client *c) {
+	const struct access *a = &r->settings->approve;
+	if ((a->n_uids || a->n_gids) && !access_allows(a, c->peer.uid, &c->peer.gid, 1)) return false;
+	return router_trusted(r, c);
+}
+
+/* --- pace and lag --------------------------------------------------------------------------------------------------- */
+
+static bool holds_up(const struct session *s, const struct attachment *a, uint64_t behind, int64_t now) {
+	const struct client *c = a->client;
+	return a->on_lag == LAG_WAIT && c->blocked && behind > s->tape.max_bytes / 2 &&
+	       now - c->blocked_since < s->settings->limits.lag_wait;
+}
+
+/* The child is read as fast as its fastest reader reads, not faster: the rest would only fall off the tape. A reader
+ * that stands still counts for nothing, unless it asked that it be waited for. */
+bool router_on_may_read(struct session *s) {
+	struct attachment *a;
+	uint64_t best = UINT64_MAX;
+	int64_t now = now_ms();
+	bool lag = false;
+	LIST_FOR_EACH(a, &s->attachments, struct attachment, node) {
+		uint64_t behind = client_behind(a->client);
+		bool stands = a->client->blocked && now - a->client->blocked_since >= STANDSTILL_MS;
+		lag = lag || behind > s->settings->limits.client_lag_soft;
+		if (holds_up(s, a, behind, now)) {
+			loop_timer_set(&s->pace_timer, STANDSTILL_MS);
+			return false;
+		}
+		if (!stands && behind < best) best = behind;
+	}
+	if (lag && !loop_timer_pending(&s->lag_timer)) loop_timer_set(&s->lag_timer, LAG_TICK_MS);
+	if (best == UINT64_MAX || best <= PACE_WINDOW) return true;
+	loop_timer_set(&s->pace_timer, STANDSTILL_MS);
+	return false;
+}
+
+void router_on_read_done(struct session *s) {
+	wake_all(s);
+}
+
+static void on_pace_timer(void *arg) {
+	session_read_again(arg);
+}
+
+void router_pace(struct client *c, bool blocked) {
+	struct attachment *a = c->attachment;
+	if (!blocked && a && a->session->read_paused) session_read_again(a->session);
+}
+
+static void post_gap(struct client *c, const struct session *s, uint64_t from, uint64_t to) {
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_GAP, s->name);
+	notice_number(&b, "from", (int64_t)from);
+	notice_number(&b, "to", (int64_t)to);
+	client_post_first(c, notice_end(&b));
+}
+
+static struct chunk lag_notice(const struct session *s, const struct client *c, int64_t age) {
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_LAG, s->name);
+	buf_puts(&b, ",\"client\":");
+	router_put_where(&b, c);
+	notice_number(&b, "bytes", (int64_t)client_behind(c));
+	notice_number(&b, "ms", age);
+	return notice_end(&b);
+}
+
+static void log_lag(const struct session *s, const struct client *c, int64_t age, const char *what) {
+	char uid[16], pid[16], bytes[24], ms[24];
+	snprintf(uid, sizeof uid, "%u", c->peer.uid);
+	snprintf(pid, sizeof pid, "%d", c->peer.pid);
+	snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)client_behind(c));
+	snprintf(ms, sizeof ms, "%lld", (long long)age);
+	const char *fields[] = {"session", s->name, "uid", uid, "pid", pid, "program", c->program, "bytes", bytes, "ms", ms, NULL};
+	log_event(LOG_WARN, what, fields);
+}
+
+/* Closed for lag: a last notice, then nothing of what it had not read. */
+static void close_lagging(struct client *c, struct session *s, uint64_t from, uint64_t to) {
+	log_lag(s, c, c->blocked_since ? now_ms() - c->blocked_since : 0, "a client fell behind and is closed, as it asked");
+	c->cursor = s->tape.next;
+	post_gap(c, s, from, to);
+	client_close(c);
+}
+
+void router_overtaken(struct client *c, uint64_t from, uint64_t to) {
+	struct attachment *a = c->attachment;
+	if (!a) return;
+	if (a->on_lag == LAG_CLOSE)
+		close_lagging(c, a->session, from, to);
+	else
+		post_gap(c, a->session, from, to);
+}
+
+static void apply_lag(struct session *s, struct attachment *a, int64_t age) {
+	struct client *c = a->client;
+	router_tell_present(s, lag_notice(s, c, age), a);
+	client_post(c, lag_notice(s, c, age));
+	a->behind_since = now_ms();
+	if (a->on_lag == LAG_WAIT) return; /* bounded by lag_wait and the tape */
+	uint64_t from = c->cursor, to = s->tape.next - 1;
+	if (a->on_lag == LAG_CLOSE) {
+		close_lagging(c, s, from, to);
+		return;
+	}
+	log_lag(s, c, age, "a client is too far behind: it skips to the newest line");
+	c->cursor = s->tape.next;
+	if (from <= to) post_gap(c, s, from, to);
+}
+
+static void on_lag_timer(void *arg) {
+	struct session *s = arg;
+	struct attachment *a;
+	int64_t now = now_ms();
+	bool again = false;
+	LIST_FOR_EACH(a, &s->attachments, struct attachment, node) {
+		if (client_behind(a->client) <= s->settings->limits.client_lag_soft) {
+			a->behind_since = 0;
+			continue;
+		}
+		again = true;
+		if (!a->behind_since) a->behind_since = now;
+		int64_t age = now - a->behind_since;
+		if (age >= s->settings->limits.client_lag_soft_time) apply_lag(s, a, age);
+	}
+	if (again) loop_timer_set(&s->lag_timer, LAG_TICK_MS);
+}
+
+/* --- sessions ------------------------------------------------------------------------------------------------------- */
+
+struct session *router_find(struct router *r, const char *name) {
+	struct session *s = NULL;
+	HASH_FIND_STR(r->sessions, name, s);
+	return s;
+}
+
+struct session *router_find_conversation(struct router *r, const char *id) {
+	for (struct session *s = r->sessions; s; s = s->hh.next)
+		if (s->conversation_id && strcmp(s->conversation_id, id) == 0) return s;
+	for (struct session *s = r->sessions; s; s = s->hh.next)
+		if (!s->conversation_id && s->launch.resume && !s->launch.fork && strcmp(s->launch.resume, id) == 0) return s;
+	return NULL;
+}
+
+struct session *router_create(struct router *r, const char *name, const struct profile *profile, struct launch *launch) {
+	launch->instance = r->instance;
+	launch->nofile = r->nofile;
+	struct session *s = session_new(r->loop, &r->pool, r->children, r->settings, profile, name, launch,
+	                                &router_session_events, r);
+	if (!s) return NULL;
+	s->id = ++r->sessions_seen;
+	loop_timer_init(&s->pace_timer, r->loop, on_pace_timer, s);
+	loop_timer_init(&s->lag_timer, r->loop, on_lag_timer, s);
+	HASH_ADD_KEYPTR(hh, r->sessions, s->name, strlen(s->name), s);
+	r->n_sessions++;
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_SESSION_CREATED, s->name);
+	notice_text(&b, "profile", profile->name);
+	notice_text(&b, "cwd", s->launch.cwd);
+	router_tell_subscribers(s, notice_end(&b));
+	r->events->changed(r);
+	return s;
+}
+
+void router_remove(struct router *r, struct session *s, const char *why) {
+	struct attachment *a;
+	struct buf b = NOTICE_INIT;
+	if (s->removed) return;
+	router_withdraw_all(s, why);
+	notice_begin(&b, PLENUM_EV_SESSION_REMOVED, s->name);
+	notice_text(&b, "reason", why);
+	router_tell(s, notice_end(&b));
+	LIST_FOR_EACH(a, &s->attachments, struct attachment, node) {
+		struct client *c = a->client;
+		bool ephemeral = a->ephemeral;
+		router_detach(c, why);
+		if (ephemeral || c->ended) client_close(c);
+	}
+	HASH_DELETE(hh, r->sessions, s);
+	r->n_sessions--;
+	router_init_free(s);
+	loop_timer_stop(&s->pace_timer);
+	loop_timer_stop(&s->lag_timer);
+	session_remove(s);
+	r->events->changed(r);
+}
+
+void router_make_room(struct router *r) {
+	size_t n = 0;
+	struct session *oldest = NULL;
+	for (struct session *s = r->sessions; s; s = s->hh.next) {
+		if (!s->running) continue;
+		n++;
+		if (s->state != SESSION_IDLE || s->stopping || s->pendings.n) continue;
+		if (!oldest || s->used_at < oldest->used_at) oldest = s;
+	}
+	if (n < r->settings->max_children || !oldest) return;
+	log_info("session %s: goes to sleep, there are %zu children already", oldest->name, n);
+	session_stop(oldest, false, THEN_SLEEP);
+}
+
+/* --- attachments ---------------------------------------------------------------------------------------------------- */
+
+static void tell_presence(struct attachment *a, const char *event, const char *why) {
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, event, a->session->name);
+	buf_puts(&b, ",\"client\":");
+	router_put_where(&b, a->client);
+	if (why) notice_text(&b, "reason", why);
+	router_tell_present(a->session, notice_end(&b), a);
+}
+
+struct attachment *router_attach(struct router *r, struct client *c, struct session *s, bool observer, bool approve) {
+	struct attachment *a = calloc(1, sizeof *a);
+	(void)r;
+	if (!a) return NULL;
+	a->session = s;
+	a->client = c;
+	a->observer = observer;
+	a->approve = approve;
+	list_add_tail(&s->attachments, &a->node);
+	s->n_attachments++;
+	c->attachment = a;
+	session_used(s);
+	return a;
+}
+
+void router_attached(struct router *r, struct attachment *a) {
+	(void)r;
+	tell_presence(a, PLENUM_EV_ATTACHED, NULL);
+	router_owner_returns(a);
+	router_offer(a);
+}
+
+static void free_attachment(struct attachment *a) {
+	for (size_t i = 0; i < a->n_tools; i++) free(a->tools[i]);
+	free(a->tools);
+	free(a);
+}
+
+static void end_calls_of(struct session *s, const struct client *c) {
+	struct call *call;
+	LIST_FOR_EACH(call, &s->calls.order, struct call, node)
+	if (call->asker == c) {
+		call->asker = NULL; /* the answer will be dropped */
+		call->purpose = call->purpose == CALL_CLIENT ? CALL_SILENT : call->purpose;
+	}
+}
+
+void router_detach(struct client *c, const char *why) {
+	struct attachment *a = c->attachment;
+	if (!a) return;
+	struct session *s = a->session;
+	struct router *r = s->world;
+	if (!c->dead) client_leave_tape(c);
+	c->tape = NULL;
+	tell_presence(a, PLENUM_EV_DETACHED, why);
+	list_del(&a->node);
+	s->n_attachments--;
+	c->attachment = NULL;
+	client_filter_free(&c->filter);
+	router_unask(a);
+	router_client_left_init(s, c);
+	end_calls_of(s, c);
+	prompts_asker_gone(&s->prompts, c);
+	router_owner_leaves(a);
+	bool ephemeral = a->ephemeral && !s->removed;
+	free_attachment(a);
+	session_used(s);
+	session_read_again(s);
+	if (ephemeral && !r->shutting_down) {
+		if (s->running)
+			session_stop(s, false, THEN_REMOVE);
+		else
+			r->events->session_over(r, s);
+	}
+}
+
+/* A half-closed client stays until what it waits for is out (DESIGN 7). */
+void router_check_close(struct client *c) {
+	struct attachment *a = c->attachment;
+	struct call *call;
+	if (!c->ended || c->closing || c->dead) return;
+	if (a) {
+		if (prompts_of(&a->session->prompts, c)) return;
+		LIST_FOR_EACH(call, &a->session->calls.order, struct call, node)
+		if (call->asker == c) return;
+		if (a->ephemeral && a->session->running) { /* its session ends with it, and it hears how */
+			session_stop(a->session, false, THEN_REMOVE);
+			return;
+		}
+		router_detach(c, "end of input");
+	}
+	client_close(c);
+}
+
+bool router_has_other(const struct session *s) {
+	return s->n_attachments > 1;
+}
+
+static struct session *implicit_session(struct router *r, struct client *c, const char *name, struct span request_id) {
+	struct session *s = router_find(r, name);
+	if (!s) s = router_find_conversation(r, name);
+	if (s) return s;
+	const struct profile *p = settings_profile(r->settings, r->settings->default_profile);
+	char error[CHILD_ERROR_MAX];
+	struct launch launch = {.uid = c->peer.uid};
+	if (!p || (p->is_private && c->peer.uid != getuid())) {
+		router_fail(c, request_id, p ? PLENUM_E_NOT_ALLOWED : PLENUM_E_NO_SUCH_PROFILE, "session %s is not there and the %s", name,
+		            p ? "default profile is private" : "default profile is missing");
+		return NULL;
+	}
+	if (r->n_sessions >= r->settings->max_sessions) {
+		router_fail(c, request_id, PLENUM_E_TOO_MANY, "there are %zu sessions already: stop one with forget, or raise max_sessions",
+		            r->n_sessions);
+		return NULL;
+	}
+	if (c->peer.uid == getuid()) {
+		launch.cwd = p->cwd ? NULL : proc_cwd(c->peer.pid);
+		launch_take_requester(&launch, p, c->peer.pid);
+	}
+	if (!launch.cwd) launch.cwd = str_dup(p->cwd ? p->cwd : getenv("HOME") ? getenv("HOME") : "/");
+	router_make_room(r);
+	s = launch.cwd ? router_create(r, name, p, &launch) : NULL;
+	if (!s) {
+		launch_free(&launch);
+		router_fail(c, request_id, PLENUM_E_INTERNAL, "out of memory");
+		return NULL;
+	}
+	if (session_start(s, error) == CHILD_OK) return s;
+	router_fail(c, request_id, PLENUM_E_SPAWN_FAILED, "%s", error);
+	router_remove(r, s, error);
+	return NULL;
+}
+
+struct attachment *router_attach_implicitly(struct router *r, struct client *c, struct span session, struct span request_id) {
+	_cleanup_free_ char *wanted = session.p ? span_dup(session, NULL) : NULL;
+	const char *name = wanted && *wanted ? wanted : "default";
+	struct session *s = implicit_session(r, c, name, request_id);
+	if (!s) return NULL;
+	struct attachment *a = router_attach(r, c, s, false, router_may_approve(r, c));
+	if (!a) {
+		router_fail(c, request_id, PLENUM_E_INTERNAL, "out of memory");
+		return NULL;
+	}
+	client_read_tape(c, &s->tape, s->tape.next);
+	router_attached(r, a);
+	return a;
+}

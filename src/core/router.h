@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The router: who receives which line, who may answer which request. The only module that sees both sessions and clients;
+ * it fills in the events of both. Split by where a line comes from: router_child.c (the child), router_client.c (a
+ * client), router_asks.c (requests that somebody must answer), router_hooks.c (initialize, hooks, MCP servers), and this
+ * header's router.c (sessions, attachments, notices). Policy on the daemon as a whole (verbs, counts, state on disk) is
+ * above it, behind struct router_events. Source: DESIGN 4 to 8.
+ */
+#pragma once
+
+#include "core/client.h"
+#include "core/notice.h"
+#include "core/session.h"
+
+enum lag_policy { LAG_GAP, LAG_CLOSE, LAG_WAIT };
+
+/* A client's place in a session. Owned by the router; its address names it in pending requests and in the registry. */
+struct attachment {
+	struct list node; /* in its session */
+	struct session *session;
+	struct client *client;
+	bool observer, approve;
+	char **tools; /* approver for these tools only; NULL: all */
+	size_t n_tools;
+	enum lag_policy on_lag;
+	bool ephemeral;   /* its session ends with it */
+	bool wants_stderr; /* the child's stderr, as it comes */
+	bool deny_asks;   /* nobody here can answer: permissions are denied at once */
+	bool initialized; /* has sent an initialize */
+	int64_t behind_since; /* over the soft limit; 0: not */
+	struct owner *owner;  /* its registration; may be NULL */
+};
+
+struct router;
+
+struct router_events {
+	/* A plenum_ request. */
+	void (*verb)(struct router *r, struct client *c, struct chunk line, const struct envelope *e);
+	/* Something that the table on disk holds has changed. */
+	void (*changed)(struct router *r);
+	/* Somebody is needed: a request waits for a person and may have nobody to answer it. */
+	void (*attention)(struct router *r, const struct session *s, const struct pending *p);
+	/* A client is gone: its descriptor is free. */
+	void (*client_gone)(struct router *r);
+	/* A session was asked to end, by end_session of a client. */
+	bool (*is_helper)(struct router *r, pid_t pid); /* a process that the daemon itself started for a person */
+	/* A session's child has ended for good and the session is to go. */
+	void (*session_over)(struct router *r, struct session *s);
+};
+
+struct router {
+	struct loop *loop;
+	struct lines_pool pool;
+	struct children *children;
+	struct settings *settings;
+	const struct router_events *events;
+	void *server;
+	const char *instance;
+	uint64_t nofile;
+	struct session *sessions; /* by name */
+	size_t n_sessions;
+	struct list clients;
+	size_t n_clients, n_subscribers;
+	uint64_t clients_seen, sessions_seen, decisions, bad_lines;
+	bool shutting_down;
+};
+
+extern const struct client_events router_client_events;
+
+struct router *router_new(struct loop *loop, struct children *children, struct settings *settings,
+                          const struct router_events *events, void *server);
+void router_free(struct router *r);
+
+/* --- sessions (router.c) --- */
+struct session *router_find(struct router *r, const char *name);                 /* by name */
+struct session *router_find_conversation(struct router *r, const char *id);      /* by conversation id */
+/* Made, told to all, not started. launch is taken over. NULL without memory. */
+struct session *router_create(struct router *r, const char *name, const struct profile *profile, struct launch *launch);
+/* The session goes: everybody in it is told and detached. Its child must be gone or is killed. */
+void router_remove(struct router *r, struct session *s, const char *why);
+/* The least recently used idle child goes to sleep if there are too many. */
+void router_make_room(struct router *r);
+
+/* --- attachments (router.c) --- */
+struct attachment *router_attach(struct router *r, struct client *c, struct session *s, bool observer, bool approve);
+void router_detach(struct client *c, const char *why);
+static inline struct attachment *router_attachment(const struct client *c) {
+	return c->attachment;
+}
+/* The attachment that a line without plenum_attach makes. NULL: it could not, the client was told. */
+struct attachment *router_attach_implicitly(struct router *r, struct client *c, struct span session, struct span request_id);
+/* The owner takes its place again, pending requests are offered: after every member of the attachment is set. */
+void router_attached(struct router *r, struct attachment *a);
+/* Descends from an agent, or is not among the approvers of the configuration. */
+bool router_may_approve(struct router *r, struct client *c);
+bool router_trusted(struct router *r, struct client *c);
+
+/* --- telling (router.c) --- */
+void router_post(struct client *c, struct chunk line);
+/* An error: as the answer to id where there is one, else as an event `error` with the line's number. */
+void router_fail(struct client *c, struct span id, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
+/* An error that is not the answer to a request, with an id that is only mentioned. */
+void router_complain(struct client *c, struct span id, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
+/* A notice to everybody in the session, through its tape, and to subscribers. Takes over the chunk. */
+void router_tell(struct session *s, struct chunk notice);
+/* The same, but not on the tape: to each attachment but `except`, and to subscribers. */
+void router_tell_present(struct session *s, struct chunk notice, const struct attachment *except);
+void router_tell_subscribers(struct session *s, struct chunk notice);
+void router_put_by(struct buf *b, const struct client *c); /* ,"by":{name,uid,pid,program} */
+void router_put_where(struct buf *b, const struct client *c);
+bool router_has_other(const struct session *s);
+void router_on_read_done(struct session *s);
+bool router_on_may_read(struct session *s);
+void router_pace(struct client *c, bool blocked);
+void router_overtaken(struct client *c, uint64_t from, uint64_t to);
+void router_check_close(struct client *c); /* a half-closed client that waits for nothing any more */
+
+/* --- from the child (router_child.c) --- */
+extern const struct session_events router_session_events;
+
+/* --- from clients (router_client.c) --- */
+void router_on_line(struct client *c, struct chunk line);
+void router_on_long_line(struct client *c, struct chunk head, size_t size);
+void router_on_no_more(struct client *c);
+void router_on_gone(struct client *c);
+void router_next_held(struct session *s); /* the next held prompt, if the turn allows it */
+/* A request of a client to the child under a fresh id; body NULL: the line's own. NULL: the client was told why not. */
+struct call *router_call(struct client *c, struct session *s, struct chunk line, const struct envelope *e, const char *body);
+void router_call_answered(struct call *call, struct chunk line, const struct envelope *e);
+void router_fail_call(struct call *call, const char *code, const char *text);
+
+/* --- requests that somebody must answer (router_asks.c) --- */
+void router_ask(struct session *s, struct chunk line, const struct envelope *e);
+void router_offer(struct attachment *a);              /* what is open and may be answered by it */
+void router_answer(struct client *c, struct chunk line, const struct envelope *e);
+void router_withdrawn(struct session *s, struct span child_id); /* the child's control_cancel_request */
+void router_withdraw_all(struct session *s, const char *why);
+void router_unask(struct attachment *a);              /* it is gone, or no approver any more */
+/* The daemon's own answer. body: value of response.response. */
+void router_answer_self(struct pending *p, const char *body, const char *decision, const char *why);
+void router_refuse_unasked(struct session *s, struct chunk line, const struct envelope *e, const char *why);
+bool router_may_answer(const struct attachment *a, const struct pending *p);
+
+/* --- initialize, hooks, MCP (router_hooks.c) --- */
+void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+void router_init_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e);
+void router_init_child_gone(struct session *s);
+void router_init_started(struct session *s);   /* a child was started: what must it be told first? */
+void router_init_before_prompt(struct session *s);
+void router_init_settled(struct session *s);   /* a callback was settled, a turn ended: is a re-send due? */
+void router_init_free(struct session *s);
+void router_init_timeout(struct session *s);
+void router_hook(struct session *s, struct chunk line, const struct envelope *e);
+void router_mcp(struct session *s, struct chunk line, const struct envelope *e);
+void router_hook_deadline(struct pending *p);
+void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+void router_own_server(struct attachment *a, const char *name); /* named in argv (the shim's) */
+void router_owner_leaves(struct attachment *a);
+void router_owner_returns(struct attachment *a);
+void router_client_left_init(struct session *s, const struct client *c);
+struct span router_kept_init(const struct session *s); /* the child's answer to initialize, or absent */
