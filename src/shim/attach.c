@@ -27,13 +27,15 @@ int attach_connect(bool *foreign) {
 	const char *why = NULL;
 	struct peer peer;
 	if (!path_socket(addr.sun_path, sizeof addr.sun_path, &why)) return no_daemon(addr.sun_path, why);
-	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof addr) < 0)
-		return no_daemon(addr.sun_path, strerror(errno));
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0) return no_daemon(addr.sun_path, strerror(errno));
+	if (connect(fd, (struct sockaddr *)&addr, sizeof addr) < 0) {
+		no_daemon(addr.sun_path, strerror(errno));
+		close(fd);
+		return -1;
+	}
 	*foreign = fd_peer(fd, &peer) < 0 || peer.uid != geteuid();
-	int connected = fd;
-	fd = -1;
-	return connected;
+	return fd;
 }
 
 static void put_key(struct buf *b, const char *key) {

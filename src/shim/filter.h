@@ -2,8 +2,8 @@
  *
  * The lines of the daemon, on their way to the SDK: what its argv and environment did not ask for is left out, and so
  * is everything between the daemon and the shim. Lines pass in pieces as they come; only as much is held as it takes to
- * know what a line is (usually its first 20 bytes), or a whole line where members have to be taken out of it that it has
- * because of the daemon; at most FILTER_HELD. A longer line passes as it is.
+ * know what a line is (usually its first 20 bytes), or a whole line where members have to be taken out of it that it
+ * has because of the daemon; at most FILTER_HELD. A longer line passes as it is.
  *
  * Source: DESIGN 9.1, PROTOCOL 1.3 and 2.
  */

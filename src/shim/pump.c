@@ -25,7 +25,7 @@
 #define RESUME_RETRY 100
 #define STOP_WAIT 3000 /* ms for the session to end after SIGTERM; the SDKs send SIGKILL after 5 s */
 
-#define CLOSE_WAIT 2000   /* ms for the daemon to close after the child's end */
+#define CLOSE_WAIT 2000 /* ms for the daemon to close after the child's end */
 
 enum state {
 	ATTACHING, /* the answer to the attach is awaited; nothing of stdin is read */
