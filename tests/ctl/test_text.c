@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What plenumctl shows, and how it finds the result of its prompt.
+ */
+#include "base/macros.h"
+#include "ctl/show.h"
+#include "ctl/text.h"
+#include "ctl/turn.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- Text --------------------------------------------------------------------------------------------------------- */
+
+static void expect_safe(const char *text, size_t n, const char *want) {
+	struct buf b = BUF_INIT(4096);
+	buf_puts(&b, "");
+	text_put(&b, text, n);
+	ck_assert_str_eq(b.data, want);
+	buf_free(&b);
+}
+#define SAFE(text, want) expect_safe((text), sizeof(text) - 1, (want))
+
+START_TEST(nothing_steers_the_terminal) {
+	SAFE("plain \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "plain \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
+	SAFE("a\nb\tc", "a\nb\tc");
+	SAFE("a\r\nb\rc", "a\nb\\x0dc");
+	SAFE("\x1b[2J\x07\x7f", "\\x1b[2J\\x07\\x7f");
+	SAFE("\xc2\x9b", "\\x9b");            /* CSI as a C1 control */
+	SAFE("\xff\xc3", "\\xff\\xc3");       /* no UTF-8 */
+	SAFE("\xe2\x80\xae", "\\u202e");      /* right to left */
+	SAFE("\xe2\x81\xa6", "\\u2066");      /* an isolate */
+	SAFE("\xe2\x80\x94", "\xe2\x80\x94"); /* a dash */
+	expect_safe("a\0b", 3, "a\\x00b");
+}
+END_TEST
+
+static void expect_line_of(const char *text, size_t max, const char *want) {
+	struct buf b = BUF_INIT(4096);
+	buf_puts(&b, "");
+	text_put_line(&b, text, strlen(text), max);
+	ck_assert_str_eq(b.data, want);
+	buf_free(&b);
+}
+
+START_TEST(one_line_is_one_line) {
+	expect_line_of("  a\n\n b\tc ", 20, "a b c ");
+	expect_line_of("abcdef", 6, "abcdef");
+	expect_line_of("abcdefg", 6, "abcdef…");
+	expect_line_of("äöüßé", 3, "äöü…");
+	expect_line_of("", 3, "");
+}
+END_TEST
+
+START_TEST(columns_are_as_wide_as_their_cells) {
+	struct table t = TABLE(2);
+	char *out = NULL;
+	size_t n = 0;
+	const char *const cells[] = {"A", "B", "äöü", "x\033", "", NULL};
+	for (size_t i = 0; i < ARRAY_SIZE(cells); i++) table_add(&t, cells[i]);
+	FILE *f = open_memstream(&out, &n);
+	table_print(&t, f);
+	fclose(f);
+	ck_assert_str_eq(out, "A    B\näöü  x\\x1b\n     \n");
+	free(out);
+	table_free(&t);
+}
+END_TEST
+
+START_TEST(sizes_and_ages) {
+	struct buf b = BUF_INIT(256);
+	text_put_bytes(&b, 1023);
+	buf_putc(&b, ' ');
+	text_put_bytes(&b, 1536);
+	buf_putc(&b, ' ');
+	text_put_age(&b, 999);
+	buf_putc(&b, ' ');
+	text_put_age(&b, 90000);
+	buf_putc(&b, ' ');
+	text_put_age(&b, 7200000);
+	ck_assert_str_eq(b.data, "1023 1.5K 999ms 90s 2h");
+	buf_free(&b);
+}
+END_TEST
+
+/* --- Turns -------------------------------------------------------------------------------------------------------- */
+
+static bool feed(struct turn *t, const char *text) {
+	struct envelope e;
+	struct span line = {text, strlen(text)};
+	ck_assert(scan_envelope(line.p, line.n, &e));
+	return turn_feed(t, line, &e);
+}
+
+START_TEST(a_result_is_found_by_uuid) {
+	struct turn t = {.uuid = "u1"};
+	ck_assert(!feed(&t, "{\"type\":\"result\",\"user_message_uuids\":[\"u0\"]}"));
+	ck_assert(!feed(&t, "{\"type\":\"system\",\"subtype\":\"init\",\"user_message_uuids\":[\"u1\"]}"));
+	ck_assert(t.ours);
+	ck_assert(!feed(&t, "{\"type\":\"assistant\",\"message\":{}}"));
+	ck_assert(t.ours);
+	ck_assert(feed(&t, "{\"type\":\"result\",\"user_message_uuid\":\"u1\"}"));
+	ck_assert(!t.ours);
+}
+END_TEST
+
+START_TEST(a_merged_turn_is_ours_too) {
+	struct turn t = {.uuid = "u1"};
+	ck_assert(feed(&t, "{\"type\":\"result\",\"user_message_uuids\":[\"u0\",\"u1\",\"u2\"]}"));
+}
+END_TEST
+
+START_TEST(an_old_cli_names_nobody) {
+	struct turn t = {.uuid = "u1"};
+	ck_assert(!feed(&t, "{\"type\":\"user\",\"isReplay\":true,\"uuid\":\"u0\"}"));
+	ck_assert(!feed(&t, "{\"type\":\"result\"}"));
+	ck_assert(!feed(&t, "{\"type\":\"user\",\"isReplay\":true,\"uuid\":\"u1\"}"));
+	ck_assert(t.ours);
+	ck_assert(feed(&t, "{\"type\":\"result\"}"));
+}
+END_TEST
+
+START_TEST(a_turn_that_nobody_asked_for_is_not_ours) {
+	struct turn t = {.uuid = "u1"};
+	feed(&t, "{\"type\":\"user\",\"isReplay\":true,\"uuid\":\"u1\"}");
+	ck_assert(!feed(&t, "{\"type\":\"result\",\"origin\":{\"kind\":\"task-notification\"}}"));
+	ck_assert(feed(&t, "{\"type\":\"result\",\"origin\":{\"kind\":\"human\"},\"user_message_uuid\":\"u1\"}"));
+}
+END_TEST
+
+START_TEST(the_turn_of_another_prompt_is_not_printed) {
+	struct turn t = {.uuid = "u1"};
+	feed(&t, "{\"type\":\"user\",\"isReplay\":true,\"uuid\":\"u1\"}");
+	feed(&t, "{\"type\":\"stream_event\",\"user_message_uuids\":[\"u0\"]}");
+	ck_assert(!t.ours);
+	ck_assert(!feed(&t, "{\"type\":\"result\",\"user_message_uuids\":[\"u0\"]}"));
+}
+END_TEST
+
+/* --- Answers ------------------------------------------------------------------------------------------------------ */
+
+static char *shown(const char *const *lines) {
+	struct show s = {0};
+	char *out = NULL;
+	size_t n = 0;
+	s.out = open_memstream(&out, &n);
+	for (; *lines; lines++) {
+		struct envelope e;
+		struct span line = {*lines, strlen(*lines)};
+		ck_assert(scan_envelope(line.p, line.n, &e));
+		show_answer(&s, line, &e);
+	}
+	fclose(s.out);
+	return out;
+}
+
+#define START(id) "{\"type\":\"stream_event\",\"event\":{\"type\":\"message_start\",\"message\":{\"id\":\"" id "\"}}}"
+#define DELTA(text)                                                                                                    \
+	"{\"type\":\"stream_event\",\"event\":{\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\","       \
+	"\"text\":\"" text "\"}}}"
+#define STOP "{\"type\":\"stream_event\",\"event\":{\"type\":\"content_block_stop\"}}"
+#define WHOLE(id, text)                                                                                                \
+	"{\"type\":\"assistant\",\"message\":{\"id\":\"" id "\",\"content\":[{\"type\":\"text\",\"text\":\"" text "\"}]}}"
+
+START_TEST(streamed_text_is_printed_once) {
+	const char *const lines[] = {START("m1"), DELTA("a"), DELTA("b"), WHOLE("m1", "ab"), STOP, WHOLE("m2", "c"), NULL};
+	_cleanup_free_ char *out = shown(lines);
+	ck_assert_str_eq(out, "ab\nc\n");
+}
+END_TEST
+
+START_TEST(a_subagent_is_not_printed) {
+	const char *const lines[] = {"{\"type\":\"assistant\",\"parent_tool_use_id\":\"t\",\"message\":{\"content\":[{"
+								 "\"type\":\"text\",\"text\":\"x\"}]}}",
+								 WHOLE("m2", "\\u001b[1m"), NULL};
+	_cleanup_free_ char *out = shown(lines);
+	ck_assert_str_eq(out, "\\x1b[1m\n");
+}
+END_TEST
+
+START_TEST(a_tool_is_shown_by_what_it_does) {
+	static const char name[] = "\"Bash\"", input[] = "{\"description\":\"x\",\"command\":\"rm\\n-r \\u001b\"}",
+					  other[] = "{\"a\":1}";
+	_cleanup_free_ char *known = show_tool((struct span){name, 6}, (struct span){input, sizeof input - 1}, 80);
+	_cleanup_free_ char *unknown = show_tool((struct span){name, 6}, (struct span){other, sizeof other - 1}, 80);
+	ck_assert_str_eq(known, "Bash: rm -r \\x1b");
+	ck_assert_str_eq(unknown, "Bash: {\"a\":1}");
+}
+END_TEST
+
+int main(void) {
+	Suite *s = suite_create("ctl");
+	TCase *t = tcase_create("all");
+	tcase_add_test(t, nothing_steers_the_terminal);
+	tcase_add_test(t, one_line_is_one_line);
+	tcase_add_test(t, columns_are_as_wide_as_their_cells);
+	tcase_add_test(t, sizes_and_ages);
+	tcase_add_test(t, a_result_is_found_by_uuid);
+	tcase_add_test(t, a_merged_turn_is_ours_too);
+	tcase_add_test(t, an_old_cli_names_nobody);
+	tcase_add_test(t, a_turn_that_nobody_asked_for_is_not_ours);
+	tcase_add_test(t, the_turn_of_another_prompt_is_not_printed);
+	tcase_add_test(t, streamed_text_is_printed_once);
+	tcase_add_test(t, a_subagent_is_not_printed);
+	tcase_add_test(t, a_tool_is_shown_by_what_it_does);
+	suite_add_tcase(s, t);
+	SRunner *r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? 1 : 0;
+}
