@@ -107,6 +107,9 @@ static bool is_about(const struct rule *r, const struct call *c, enum side side)
 	if (equals(r, c->name)) return true;
 	if (r->tool[r->n_tool - 1] == '*') return strncmp(r->tool, c->name, r->n_tool - 1) == 0;
 	if (c->tool && (r->pattern || side == SIDE_DENY) && equals(r, c->tool->rule)) return true;
+	const struct tool *named = find_tool(r->tool, r->n_tool);
+	if (named && c->tool && named->subject == SUBJECT_NAME && named->rule == c->tool->rule)
+		return true; /* Task, Agent */
 	bool server = is_mcp(r->tool, r->n_tool) && !memmem(r->tool + 5, r->n_tool - 5, "__", 2);
 	return server && strncmp(r->tool, c->name, r->n_tool) == 0 && strncmp(c->name + r->n_tool, "__", 2) == 0;
 }

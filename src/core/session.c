@@ -329,7 +329,7 @@ static void connect_child(struct session *s) {
 }
 
 enum child_result session_start(struct session *s, char *error) {
-	const char *resume = s->conversation_id ? s->conversation_id : s->launch.resume;
+	const char *resume = s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
 	bool fork = s->launch.fork && !s->conversation_id;
 	s->child.exited = on_exited;
 	s->child.arg = s;

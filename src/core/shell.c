@@ -64,6 +64,7 @@ struct scanner {
 	struct flags flags;
 	bool comments; /* # begins a comment */
 	bool raw;      /* quotes mean nothing */
+	char here[64]; /* the word that ends the here-document whose text begins at the next line; "": none */
 };
 
 /* The command that is being read. */
@@ -75,45 +76,41 @@ struct command {
 
 static void scan_text(struct scanner *s, const char *text);
 
-static const char *const keywords[] = {"if", "then", "else", "elif", "do",   "while", "until", "!",
-									   "{",  "}",    "time", "fi",   "done", "in",    "esac"};
+static const char *const keywords[] = {"if", "then", "else", "elif", "do", "while", "until",
+									   "!",  "{",    "}",    "time", "fi", "done",  "esac"};
 
 /* Programs that run the program named in their arguments; which argument that is, is not worked out. */
-static const char *const wrappers[] = {
-	"sudo",        "doas",
-	"env",         "command",
-	"builtin",     "exec",
-	"nohup",       "nice",
-	"ionice",      "time",
-	"timeout",     "stdbuf",
-	"setsid",      "xargs",
-	"watch",       "strace",
-	"ltrace",      "chroot",
-	"su",          "runuser",
-	"flock",       "parallel",
-	"unshare",     "nsenter",
-	"chrt",        "taskset",
-	"busybox",     "ssh",
-	"script",      "coproc",
-	"function",    "trap",
-	"eval",        "sh",
-	"bash",        "dash",
-	"zsh",         "ksh",
-	"ash",         "fish",
-	"systemd-run", "pkexec",
-	"gdb",         "setpriv",
-	"prlimit",     "cgexec",
-	"firejail",    "bwrap",
-	"docker",      "podman",
-	"npx",         "caffeinate",
-	"unbuffer",    "toybox",
-	"entr",        "dbus-run-session",
-	"xvfb-run",    "fakeroot",
-	"proot",       "noglob",
-	"nocorrect",   "start-stop-daemon",
-	"case",        "select",
-	"for",
-};
+static const char *const wrappers[] = {"sudo",        "doas",
+									   "env",         "command",
+									   "builtin",     "exec",
+									   "nohup",       "nice",
+									   "ionice",      "time",
+									   "timeout",     "stdbuf",
+									   "setsid",      "xargs",
+									   "watch",       "strace",
+									   "ltrace",      "chroot",
+									   "su",          "runuser",
+									   "flock",       "parallel",
+									   "unshare",     "nsenter",
+									   "chrt",        "taskset",
+									   "busybox",     "ssh",
+									   "script",      "coproc",
+									   "function",    "trap",
+									   "eval",        "sh",
+									   "bash",        "dash",
+									   "zsh",         "ksh",
+									   "ash",         "fish",
+									   "systemd-run", "pkexec",
+									   "gdb",         "setpriv",
+									   "prlimit",     "cgexec",
+									   "firejail",    "bwrap",
+									   "docker",      "podman",
+									   "npx",         "caffeinate",
+									   "unbuffer",    "toybox",
+									   "entr",        "dbus-run-session",
+									   "xvfb-run",    "fakeroot",
+									   "proot",       "noglob",
+									   "nocorrect",   "start-stop-daemon"};
 
 /* Programs that run text from their input or their arguments. */
 static const char *const interpreters[] = {
@@ -138,7 +135,7 @@ static const char *base_name(const char *word) {
 static bool is_assignment(const char *word) {
 	size_t n = strspn(word, NAME);
 	if (!n || IS_IN(word[0], DIGITS)) return false;
-	if (word[n] == '[') n = strcspn(word, "=");
+	if (word[n] == '[' || word[n] == GLOB_UNKNOWN) n = strcspn(word, "+=");
 	if (word[n] == '+') n++;
 	return word[n] == '=';
 }
@@ -330,6 +327,33 @@ static const char *scan_quote(struct scanner *s, struct command *c, const char *
 	return p[1] ? p + 2 : p + 1;
 }
 
+/* p stands behind <<: the word that ends the here-document, without its quotes. */
+static void note_here(struct scanner *s, const char *p) {
+	size_t n = 0;
+	p += *p == '-';
+	p += strspn(p, " \t");
+	for (; *p && !IS_IN(*p, " \t" OPERATORS) && n < sizeof s->here - 1; p++)
+		if (!IS_IN(*p, "'\"\\")) s->here[n++] = *p;
+	s->here[n] = 0;
+}
+
+/* p stands on the line end before a here-document: the line end behind it. A document that does not end is read as
+ * commands. What a shell expands in it is left to the reading without quotes, which `lost` brings about. */
+static const char *skip_here(struct scanner *s, const char *p) {
+	size_t n = strlen(s->here);
+	for (const char *line = p; n && *line; line += strcspn(line, "\n")) {
+		line++;
+		line += strspn(line, "\t");
+		if (strncmp(line, s->here, n) == 0 && (!line[n] || line[n] == '\n')) {
+			p = line + n;
+			break;
+		}
+		if (!*line) break;
+	}
+	s->here[0] = 0;
+	return p;
+}
+
 /* < or >: the next word is a file, the number before it a descriptor. */
 static const char *scan_redirection(struct scanner *s, struct command *c, const char *p) {
 	if (p[1] == '(' && !s->raw) {
@@ -343,6 +367,7 @@ static const char *scan_redirection(struct scanner *s, struct command *c, const 
 	}
 	end_word(s, c);
 	if (p[0] == '<' && p[1] == '<') s->flags.lost = true;
+	if (p[0] == '<' && p[1] == '<' && p[2] != '<') note_here(s, p + 2);
 	p++;
 	while (IS_IN(*p, "<>&|")) p++;
 	if (*p == '-' && p[-1] == '<') p++; /* <<-; the - of >&- is a word of its own */
@@ -401,7 +426,8 @@ static const char *scan_list(struct scanner *s, const char *p, char closing) {
 		} else if (IS_IN(*p, ";&|\n()")) {
 			brackets += *p == '(' ? 1 : *p == ')' && brackets ? -1 : 0;
 			end_command(s, &c, false);
-			p++;
+			if (*p == '\n' && s->here[0]) p = skip_here(s, p);
+			p += *p != 0;
 		} else {
 			p = scan_word(s, &c, p);
 		}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Lines of the child: who gets them, and what they say of the session (DESIGN 4, first table).
+ */
+#include "core/router.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "plenum/protocol.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define STRAY_LOG_EVERY 100
+#define STRAY_MAX ((size_t)64 * 1024) /* of one stray line that is shown */
+
+/* --- the conversation ----------------------------------------------------------------------------------------------- */
+
+static void tell_conversation(struct session *s) {
+	struct router *r = s->world;
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
+	notice_text(&b, "what", "conversation_id");
+	notice_text(&b, "value", s->conversation_id);
+	if (s->resumed_id) notice_text(&b, "resumed", s->resumed_id);
+	router_tell(s, notice_end(&b));
+	r->events->changed(r);
+}
+
+/* A resume that reports another id than it was asked for: both are remembered, the one that is known to exist is tried
+ * first at the next start. A later change (/clear) is the child's own and true. */
+static void learn_conversation(struct session *s, struct span id) {
+	_cleanup_free_ char *text = span_dup(id, NULL);
+	if (!text || !*text || (s->conversation_id && strcmp(s->conversation_id, text) == 0)) return;
+	const char *asked = s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
+	bool first = !s->said_init && asked && !(s->launch.fork && !s->conversation_id);
+	char *resumed = first && strcmp(asked, text) != 0 ? strdup(asked) : NULL;
+	bool known = !s->conversation_id && !resumed;
+	free(s->resumed_id);
+	s->resumed_id = resumed;
+	session_set_conversation(s, text);
+	if (known) {
+		struct router *r = s->world;
+		r->events->changed(r);
+	}
+	tell_conversation(s);
+}
+
+static void read_init(struct session *s, struct chunk line, const struct envelope *e) {
+	struct span all = {line.data, line.len};
+	learn_conversation(s, e->session_id);
+	s->said_init = true;
+	free(s->version);
+	s->version = span_dup(span_member(all, "claude_code_version"), NULL);
+}
+
+/* --- turns and prompts ---------------------------------------------------------------------------------------------- */
+
+static void put_uuid(struct buf *b, const char *uuid, bool first) {
+	if (!first) buf_putc(b, ',');
+	str_put_json(b, uuid, strlen(uuid));
+}
+
+static void put_asker(struct buf *b, const struct prompt *p, bool first) {
+	buf_printf(b, "%s{\"name\":", first ? "" : ",");
+	if (p->name)
+		str_put_json(b, p->name, strlen(p->name));
+	else
+		buf_puts(b, "null");
+	buf_printf(b, ",\"uid\":%u,\"client\":%llu}", p->uid, (unsigned long long)p->client);
+}
+
+struct turn {
+	struct buf uuids, clients;
+	size_t n;
+};
+
+static void turn_add(struct turn *t, const struct prompt *p) {
+	put_uuid(&t->uuids, p->uuid, t->n == 0);
+	put_asker(&t->clients, p, t->n == 0);
+	t->n++;
+}
+
+static void tell_turn(struct session *s, const char *event, struct turn *t, struct span is_error) {
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, event, s->name);
+	buf_printf(&b, ",\"uuids\":[%s],\"clients\":[%s]", t->uuids.data ? t->uuids.data : "", t->clients.data ? t->clients.data : "");
+	if (is_error.p) notice_raw(&b, "is_error", is_error);
+	buf_free(&t->uuids);
+	buf_free(&t->clients);
+	router_tell(s, notice_end(&b));
+}
+
+static void begin_turn(struct session *s, const struct envelope *e) {
+	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
+	struct span uuid;
+	for (size_t at = 0; span_next(e->user_message_uuids, &at, &uuid);) {
+		struct prompt *p = prompt_find(&s->prompts, uuid);
+		if (p) turn_add(&t, p);
+	}
+	struct prompt *p;
+	if (t.n == 0) {
+		LIST_FOR_EACH(p, &s->prompts.open, struct prompt, node)
+		if (p->state == PROMPT_TAKEN || (p->state == PROMPT_SENT && !s->prompts.replays)) turn_add(&t, p);
+	}
+	tell_turn(s, PLENUM_EV_TURN_STARTED, &t, SPAN_NONE);
+}
+
+static void finish(struct session *s, struct turn *t, struct prompt *p) {
+	if (p->state == PROMPT_DONE || p->state == PROMPT_HELD) return;
+	turn_add(t, p);
+	prompt_done(&s->prompts, p);
+}
+
+/* The prompts that this result answers: those it names; where it names none, those that the child has echoed since the
+ * last one; where the child echoes nothing, all that it was sent. */
+static void finish_prompts(struct session *s, const struct envelope *e, struct turn *t) {
+	struct span uuid;
+	struct prompt *p;
+	bool named = e->user_message_uuids.p || e->user_message_uuid.p;
+	for (size_t at = 0; span_next(e->user_message_uuids, &at, &uuid);)
+		if ((p = prompt_find(&s->prompts, uuid))) finish(s, t, p);
+	if ((p = prompt_find(&s->prompts, e->user_message_uuid))) finish(s, t, p);
+	if (named) return;
+	LIST_FOR_EACH(p, &s->prompts.open, struct prompt, node)
+	if (p->state == PROMPT_TAKEN || !s->prompts.replays) finish(s, t, p);
+}
+
+static void check_closes(struct session *s) {
+	struct attachment *a;
+	LIST_FOR_EACH(a, &s->attachments, struct attachment, node)
+	if (a->client->ended) router_check_close(a->client);
+}
+
+static void end_turn(struct session *s, const struct envelope *e) {
+	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
+	if (s->said_init || !span_is_true(e->is_error)) learn_conversation(s, e->session_id);
+	finish_prompts(s, e, &t);
+	s->turn = false;
+	s->turns++;
+	s->failures = 0;
+	tell_turn(s, PLENUM_EV_TURN_ENDED, &t, e->is_error);
+}
+
+static void after_turn(struct session *s) {
+	session_turn_ended(s);
+	router_init_settled(s);
+	router_next_held(s);
+	check_closes(s);
+}
+
+static void read_echo(struct session *s, const struct envelope *e) {
+	struct prompt *p = prompt_find(&s->prompts, e->uuid);
+	s->prompts.replays = true;
+	if (p && p->state == PROMPT_SENT) p->state = PROMPT_TAKEN;
+}
+
+/* The child's own account of a prompt: one that it threw away has no result to wait for. */
+static void read_lifecycle(struct session *s, struct chunk line) {
+	struct span all = {line.data, line.len}, state = span_member(all, "state");
+	struct prompt *p = prompt_find(&s->prompts, span_member(all, "command_uuid"));
+	if (!p || p->state == PROMPT_HELD) return;
+	if (span_equals(state, "cancelled") || span_equals(state, "discarded") || span_equals(state, "refused"))
+		prompt_done(&s->prompts, p);
+}
+
+static void read_state(struct session *s, struct chunk line) {
+	struct span all = {line.data, line.len}, state = span_member(all, "state");
+	if (span_equals(state, "running")) s->turn = true;
+	if (span_equals(state, "idle")) s->turn = false;
+}
+
+/* What a line says of the session, before it goes to the tape. Main turn only: a subagent may work after the result. */
+static void learn(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
+	bool sub = e->parent_tool_use_id.p && span_is_string(e->parent_tool_use_id);
+	s->got_line = true;
+	if (kind == LINE_SYSTEM && span_equals(e->subtype, "init")) read_init(s, line, e);
+	if (kind == LINE_SYSTEM && span_equals(e->subtype, "session_state_changed")) read_state(s, line);
+	if (kind == LINE_LIFECYCLE) read_lifecycle(s, line);
+	if (kind == LINE_USER && span_is_true(e->is_replay)) read_echo(s, e);
+	if ((kind == LINE_ASSISTANT || kind == LINE_STREAM_EVENT) && !sub) s->turn = true;
+	if (kind == LINE_SYSTEM && span_equals(e->subtype, "init")) s->turn = true;
+}
+
+/* --- where it goes -------------------------------------------------------------------------------------------------- */
+
+static void to_tape(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
+	unsigned flags = kind == LINE_USER && span_is_true(e->is_replay) ? TAPE_REPLAY : 0;
+	if (!tape_append(&s->tape, chunk_ref(line), kind, flags, s->last_output))
+		log_error("session %s: out of memory, a line was lost", s->name);
+}
+
+static void on_request(struct session *s, struct chunk line, const struct envelope *e) {
+	if (!e->request_id.p || !span_is_object(e->request)) { /* nobody could answer it */
+		to_tape(s, LINE_OTHER, line, e);
+		return;
+	}
+	if (pending_find_child(&s->pendings, e->request_id)) {
+		log_warn("session %s: the child asks twice under one id; the second is dropped", s->name);
+		return;
+	}
+	if (s->pendings.n >= s->settings->limits.max_pending) {
+		router_refuse_unasked(s, line, e, "too many requests are open");
+		return;
+	}
+	switch (dialect_ask_kind(e)) {
+	case ASK_HOOK: router_hook(s, line, e); break;
+	case ASK_MCP: router_mcp(s, line, e); break;
+	default: router_ask(s, line, e); break;
+	}
+}
+
+/* Answers to what clients asked. One that answers nothing open is the child's echo of a client's answer, or comes after
+ * its time: nobody gets it. */
+static void on_response(struct session *s, struct chunk line, const struct envelope *e) {
+	struct call *call = call_find(&s->calls, e->inner_request_id);
+	if (!call) {
+		s->dropped_answers++;
+		return;
+	}
+	if (call->purpose == CALL_INIT)
+		router_init_answered(s, call, line, e);
+	else if (call->purpose == CALL_CLIENT)
+		router_call_answered(call, line, e);
+	else
+		call_end(&s->calls, call);
+	check_closes(s);
+}
+
+static void on_line(struct session *s, struct chunk line, const struct envelope *e) {
+	enum line_kind kind = dialect_kind(e);
+	switch (kind) {
+	case LINE_REQUEST: on_request(s, line, e); break;
+	case LINE_RESPONSE: on_response(s, line, e); break;
+	case LINE_CANCEL: router_withdrawn(s, e->request_id); break;
+	case LINE_STREAM_EVENT: /* by far the most: straight on */
+		if (!s->turn) learn(s, kind, line, e);
+		to_tape(s, kind, line, e);
+		break;
+	case LINE_RESULT:
+		to_tape(s, kind, line, e);
+		end_turn(s, e);
+		after_turn(s);
+		break;
+	default: {
+		bool begins = kind == LINE_SYSTEM && span_equals(e->subtype, "init");
+		learn(s, kind, line, e);
+		to_tape(s, kind, line, e);
+		if (begins) begin_turn(s, e);
+		break;
+	}
+	}
+	session_check_state(s);
+}
+
+static void on_stray(struct session *s, struct chunk line) {
+	struct buf b = NOTICE_INIT;
+	size_t n = line.len && line.data[line.len - 1] == '\n' ? line.len - 1 : line.len;
+	if (s->strays++ % STRAY_LOG_EVERY == 0) log_info("session %s: the child printed a line that is no message", s->name);
+	notice_begin(&b, PLENUM_EV_STRAY_OUTPUT, s->name);
+	notice_bytes(&b, "text", line.data, MIN(n, STRAY_MAX));
+	if (n > STRAY_MAX) notice_number(&b, "size", (int64_t)n);
+	router_tell(s, notice_end(&b));
+}
+
+/* --- over-long lines ------------------------------------------------------------------------------------------------ */
+
+/* The raw string behind `"key":` in the beginning of a line whose rest is gone. */
+static struct span head_member(struct chunk head, const char *key) {
+	const char *at = memmem(head.data, head.len, key, strlen(key));
+	if (!at) return SPAN_NONE;
+	at += strlen(key);
+	const char *end = head.data + head.len, *p = at + 1;
+	if (at >= end || *at != '"') return SPAN_NONE;
+	while (p < end && *p != '"') p += *p == '\\' ? 2 : 1;
+	return p < end ? (struct span){at, (size_t)(p - at) + 1} : SPAN_NONE;
+}
+
+/* The child waits for an answer to a request that nobody could read: a permission is denied, anything else refused. */
+static void answer_long(struct session *s, struct chunk head) {
+	struct span id = head_member(head, "\"request_id\":");
+	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
+	struct call *call = call_find(&s->calls, id);
+	if (call && memmem(head.data, head.len, "\"control_response\"", 18)) {
+		router_fail_call(call, PLENUM_E_TOO_LONG, "the child's answer is longer than the limit (child_line)");
+		return;
+	}
+	if (!id.p || !memmem(head.data, head.len, "\"control_request\"", 17)) return;
+	if (memmem(head.data, head.len, "\"can_use_tool\"", 14)) {
+		dialect_put_tool_deny(&body, "the request is longer than Plenum's limit for a line (child_line); nobody could be asked");
+		dialect_put_success(&b, id, body.data);
+	} else {
+		dialect_put_error(&b, id, PLENUM_E_TOO_LONG, "the request is longer than Plenum's limit for a line (child_line)");
+	}
+	buf_free(&body);
+	session_write(s, notice_chunk(&b), true);
+}
+
+static void on_long_line(struct session *s, struct chunk head, size_t size) {
+	struct buf b = NOTICE_INIT;
+	log_warn("session %s: the child printed a line of %zu bytes, the limit is %zu: it is left out", s->name, size,
+	         s->settings->limits.child_line);
+	notice_begin(&b, PLENUM_EV_ERROR, s->name);
+	notice_text(&b, "code", PLENUM_E_TOO_LONG);
+	notice_text(&b, "error", "the child printed a line over the limit (child_line); that line is left out");
+	notice_number(&b, "size", (int64_t)size);
+	router_tell(s, notice_end(&b));
+	answer_long(s, head);
+}
+
+/* --- stderr, start, end --------------------------------------------------------------------------------------------- */
+
+static void on_stderr(struct session *s, const char *data, size_t n) {
+	struct attachment *a;
+	LIST_FOR_EACH(a, &s->attachments, struct attachment, node) {
+		if (!a->wants_stderr) continue;
+		struct buf b = NOTICE_INIT;
+		notice_begin(&b, "stderr", s->name);
+		notice_bytes(&b, "data", data, n);
+		client_post(a->client, notice_end(&b));
+	}
+}
+
+static void put_stderr(struct buf *b, const struct session *s) {
+	buf_puts(b, ",\"stderr\":[");
+	for (size_t i = 0; i < s->stderr_count; i++) {
+		const char *line = session_stderr(s, i);
+		if (i) buf_putc(b, ',');
+		str_put_json(b, line, strlen(line));
+	}
+	buf_putc(b, ']');
+}
+
+static struct chunk exit_notice(const struct session *s, const struct session_exit *e) {
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_CHILD_EXITED, s->name);
+	notice_number(&b, "status", e->status);
+	if (e->signal)
+		notice_number(&b, "signal", e->signal);
+	else
+		notice_text(&b, "signal", NULL);
+	put_stderr(&b, s);
+	notice_flag(&b, "wanted", e->wanted);
+	if (s->reason && !e->wanted) notice_text(&b, "reason", s->reason);
+	return notice_end(&b);
+}
+
+static void fail_calls(struct session *s, const char *text) {
+	struct call *call;
+	LIST_FOR_EACH(call, &s->calls.order, struct call, node)
+	router_fail_call(call, PLENUM_E_CHILD_EXITED, text);
+}
+
+static void fail_prompts(struct session *s, const char *text) {
+	struct prompt *p;
+	LIST_FOR_EACH(p, &s->prompts.open, struct prompt, node) {
+		if (p->state == PROMPT_HELD || p->child > s->child_no) continue;
+		struct client *c = p->asker;
+		if (c && !c->filter.quiet) {
+			struct buf b = NOTICE_INIT;
+			notice_begin(&b, PLENUM_EV_ERROR, s->name);
+			notice_text(&b, "code", PLENUM_E_CHILD_EXITED);
+			notice_text(&b, "error", text);
+			notice_text(&b, "uuid", p->uuid);
+			client_post(c, notice_end(&b));
+		}
+		prompt_done(&s->prompts, p);
+	}
+}
+
+/* What did not run may be sent again under the same uuid. */
+static const char *last_words(const struct session *s) {
+	return s->stderr_count ? session_stderr(s, s->stderr_count - 1) : "nothing on stderr";
+}
+
+static void tell_private_exit(struct session *s, struct chunk notice) {
+	struct attachment *a;
+	LIST_FOR_EACH(a, &s->attachments, struct attachment, node)
+	if (a->client->filter.quiet && a->ephemeral) client_post(a->client, chunk_ref(notice));
+}
+
+/* Resumed under an id that the child does not know: the next start tries the other one. */
+static void unlearn_resume(struct session *s, const struct session_exit *e) {
+	if (e->wanted || s->said_init || !s->resumed_id) return;
+	for (size_t i = 0; i < s->stderr_count; i++)
+		if (strstr(session_stderr(s, i), "No conversation found")) {
+			free(s->resumed_id);
+			s->resumed_id = NULL;
+			return;
+		}
+}
+
+static void on_exited(struct session *s, const struct session_exit *e) {
+	struct router *r = s->world;
+	char text[1024];
+	if (e->wanted)
+		snprintf(text, sizeof text, "the child was stopped before it answered");
+	else if (e->signal)
+		snprintf(text, sizeof text, "the child was killed by signal %d before it answered; its last words: %s", e->signal, last_words(s));
+	else
+		snprintf(text, sizeof text, "the child exited with status %d before it answered; its last words: %s", e->status,
+		         s->reason && !s->stderr_count ? s->reason : last_words(s));
+	unlearn_resume(s, e);
+	router_init_child_gone(s);
+	fail_calls(s, text);
+	router_withdraw_all(s, "child_exited");
+	fail_prompts(s, text);
+	struct chunk notice = exit_notice(s, e);
+	if (notice.data) tell_private_exit(s, notice);
+	router_tell(s, notice);
+	session_check_state(s);
+	r->events->changed(r);
+	if (s->then == THEN_REMOVE && e->wanted) {
+		r->events->session_over(r, s);
+		return;
+	}
+	check_closes(s);
+	router_next_held(s);
+}
+
+static void on_state(struct session *s) {
+	struct router *r = s->world;
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_SESSION_STATE, s->name);
+	notice_text(&b, "state", session_state_name(s->state));
+	if (s->conversation_id) notice_text(&b, "conversation_id", s->conversation_id);
+	if (s->state == SESSION_FAILED && s->reason) notice_text(&b, "reason", s->reason);
+	router_tell(s, notice_end(&b));
+	if (s->state == SESSION_IDLE) router_init_settled(s);
+	r->events->changed(r);
+}
+
+const struct session_events router_session_events = {
+	.line = on_line,
+	.stray = on_stray,
+	.long_line = on_long_line,
+	.stderr_data = on_stderr,
+	.started = router_init_started,
+	.exited = on_exited,
+	.state = on_state,
+	.may_read = router_on_may_read,
+	.read_done = router_on_read_done,
+};
