@@ -448,6 +448,7 @@ static void scan_text(struct scanner *outer, const char *text) {
 	scan_list(&s, text, 0);
 	if (s.flags.commented) {
 		s.comments = false;
+		s.here[0] = 0;
 		scan_list(&s, text, 0);
 	}
 	s.raw = true;
