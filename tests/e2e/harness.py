@@ -30,7 +30,7 @@ FLAGS = [
     "--permission-prompt-tool", "stdio", "--include-partial-messages", "--replay-user-messages",
 ]
 PATH = "/usr/bin:/bin"
-DEADLINE = 45.0  # seconds until a state that should come counts as missing; two cores may be busy
+DEADLINE = float(os.environ.get("PLENUM_E2E_DEADLINE", 45))  # seconds until a state that should come counts as missing; two cores may be busy
 
 
 def wait_until(what, test, timeout=DEADLINE, step=0.02):

@@ -35,7 +35,7 @@ class Life(Case):
         client.ask("plenum_hibernate", session="work")
         self.wait_state("work", "asleep")
         other = self.client("work", wake=True)
-        self.wait_state("work", "idle")
+        wait_until("the child is back", lambda: self.state("work").get("pid"))
         self.assertIn("quince", other.turn("@history@")["result"])
 
     def test_the_cli_is_killed_when_idle(self):
