@@ -22,7 +22,7 @@ struct timer {
 
 void pump_after(struct agent *a, int64_t ms, timer_fn fn, json_t *arg) {
 	struct timer *t = calloc(1, sizeof *t);
-	if (!t) js_need(NULL);
+	if (!t) abort();
 	*t = (struct timer){.at = now_ms() + ms, .fn = fn, .arg = arg};
 	list_add_tail(&a->timers, &t->node);
 }
@@ -72,7 +72,7 @@ struct proc *proc_start(struct agent *a, const char *command) {
 		return NULL;
 	}
 	struct proc *p = calloc(1, sizeof *p);
-	if (!p) js_need(NULL);
+	if (!p) abort();
 	*p = (struct proc){.pid = pid, .pidfd = fd_pidfd(pid), .fd = fds[0], .out = BUF_INIT(SIZE_MAX / 2)};
 	fd_nonblock(p->fd);
 	list_add_tail(&a->procs, &p->node);
