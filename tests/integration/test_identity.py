@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: MIT
+"""Which conversation a session has, and that it survives (DESIGN 8; CASES C26 C28 C78)."""
+import glob
+import os
+import unittest
+
+from harness import Case, until, user, RESULT
+
+
+def init_line(conversation, **more):
+    return dict({"type": "system", "subtype": "init", "session_id": conversation}, **more)
+
+
+class Identity(Case):
+    def conversation(self, d, session="s"):
+        return d.sessions()[session]["conversation_id"]
+
+    def resumed(self, child):
+        """The ids after --resume= on its command line."""
+        return [w[len("--resume="):] for w in child.argv if w.startswith("--resume=")]
+
+    def end(self, child, *clients):
+        child.exit(0)
+        for c in clients:
+            c.event("child_exited")
+
+
+class ConversationTest(Identity):
+    def test_from_init(self):
+        d, agent = self.start()
+        a = d.attached()
+        self.assertIsNone(a.attached["conversation_id"])
+        child = agent.child()
+        child.print(init_line("c-1"))
+        a.wait(subtype="init")
+        self.assertEqual(self.conversation(d), "c-1")
+
+    def test_from_result(self):
+        d, agent = self.start()
+        a = d.attached()
+        agent.child().print(dict(RESULT, session_id="c-2"))
+        a.wait(type="result")
+        self.assertEqual(self.conversation(d), "c-2")
+
+    def test_not_from_anything_else(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.print(init_line("c-1"), {"type": "system", "subtype": "status", "session_id": "other"},
+                    {"type": "assistant", "message": {"session_id": "nested"}, "session_id": "c-1"}, {"type": "x", "session_id": 5})
+        child.mark(a)
+        self.assertEqual(self.conversation(d), "c-1")
+
+    def test_clear(self):
+        d, agent = self.start()
+        a = d.attached("work")
+        child = agent.child()
+        child.print(init_line("c-1"), dict(RESULT, session_id="c-1"))
+        a.wait(type="result")
+        a.send(user("/clear", uuid="u"))
+        child.wait(type="user")
+        child.print({"type": "conversation_reset", "session_id": "c-1", "new_conversation_id": "not-this", "trigger": "clear"},
+                    init_line("c-2"), dict(RESULT, session_id="c-2", user_message_uuids=["u"]))
+        a.wait(type="result")
+        self.assertEqual(self.conversation(d, "work"), "c-2")
+        b = d.client()
+        self.assertEqual(b.attach("c-2")["session"], "work")
+        self.end(child, a)
+        a.send(user("on", uuid="u2"))
+        child = agent.child()
+        self.assertEqual(self.resumed(child), ["c-2"])
+        self.assertEqual(list(d.sessions()), ["work"])
+
+    def test_resume_reports_another(self):
+        """C26: the second resume tries what is known; if the child does not know it, the other; never a new one."""
+        d, agent = self.start()
+        a = d.client()
+        self.assertEqual(a.attach("s", resume="X")["conversation_id"], "X")
+        child = agent.child()
+        self.assertEqual(self.resumed(child), ["X"])
+        child.print(init_line("Y"), dict(RESULT, session_id="Y"))
+        a.wait(type="result")
+        status = str(d.call("plenum_status", session="s"))
+        self.assertIn("'X'", status)
+        self.assertIn("'Y'", status)
+        self.end(child, a)
+        agent.mode(start=[{"op": "stderr", "text": "No conversation found with session ID: it\n"}, {"op": "exit_now", "status": 1}])
+        a.send(user("on", uuid="u"))
+        second = agent.child()
+        tried = self.resumed(second)
+        agent.mode()
+        if agent.starts == 2:
+            a.event("child_exited")
+        if agent.starts == 2:
+            a.send(user("on", uuid="u2"))
+        third = agent.child()
+        self.assertEqual(sorted(tried + self.resumed(third)), ["X", "Y"])
+
+    def test_no_silent_new_conversation(self):
+        d, agent = self.start()
+        a = d.client()
+        a.attach("s", resume="X")
+        child = agent.child()
+        child.stderr("No conversation found with session ID: X\n")
+        child.event("stderr_done")
+        child.exit(1)
+        m = a.event("child_exited")
+        self.assertIn("No conversation found", str(m["stderr"]))
+        a.send(user("on"))
+        a.wait(lambda m: m["event"] in ("error", "child_exited") or agent.starts > 1)
+        for c in agent.children[1:]:
+            c.event("start")
+            self.assertEqual(self.resumed(c), ["X"])
+
+    def test_fork(self):
+        d, agent = self.start()
+        a = d.attached("one")
+        child = agent.child()
+        child.print(init_line("c-1"), RESULT)
+        a.wait(type="result")
+        b = d.client()
+        b.attach("two", resume="c-1", fork=True)
+        second = agent.child()
+        self.assertEqual(self.resumed(second), ["c-1"])
+        self.assertIn("--fork-session", second.argv)
+        second.print(init_line("c-2"), dict(RESULT, session_id="c-2"))
+        b.wait(type="result")
+        self.assertEqual((self.conversation(d, "one"), self.conversation(d, "two")), ("c-1", "c-2"))
+        self.end(second, b)
+        b.send(user("on"))
+        third = agent.child()
+        self.assertEqual(self.resumed(third), ["c-2"])
+        self.assertNotIn("--fork-session", third.argv)
+
+
+class InUseTest(Identity):
+    def test_one_conversation_one_child(self):
+        d, agent = self.start()
+        a = d.attached("one")
+        child = agent.child()
+        child.print(init_line("c-1"), RESULT)
+        a.wait(type="result")
+        b = d.client()
+        e = self.assertRefused("conversation_in_use", b.attach, "two", resume="c-1")
+        self.assertIn("one", e.text)
+        self.assertEqual(list(d.sessions()), ["one"])
+        self.end(child, a)
+        self.assertRefused("conversation_in_use", b.attach, "two", resume="c-1")
+        d.call("plenum_stop", session="one", how="kill", forget=True)
+        until(lambda: d.sessions() == {})
+        b.attach("two", resume="c-1")
+        self.assertEqual(self.resumed(agent.child()), ["c-1"])
+
+    def test_two_resumes_at_once(self):
+        d, agent = self.start()
+        clients = [d.client() for _ in range(5)]
+        ids = [c.ask("plenum_attach", session="s%d" % i, resume="X") for i, c in enumerate(clients)]
+        answers = [c.answer(rid) for c, rid in zip(clients, ids)]
+        good = [m for m in answers if m["response.subtype"] == "success"]
+        self.assertEqual(len(good), 1)
+        self.assertEqual({m["response.code"] for m in answers if m not in good}, {"conversation_in_use"})
+        agent.child()
+        self.assertEqual(agent.starts, 1)
+
+    def test_after_a_crash_of_the_daemon(self):
+        d, agent = self.start()
+        a = d.attached("one")
+        agent.child().print(init_line("c-1"), RESULT)
+        a.wait(type="result")
+        d.kill9()
+        d.start()
+        b = d.client()
+        self.assertRefused("conversation_in_use", b.attach, "two", resume="c-1")
+        self.assertEqual(b.attach("c-1")["session"], "one")
+
+
+class RestartTest(Identity):
+    def spoken(self):
+        d, agent = self.start()
+        a = d.client()
+        a.attach("work", cwd=d.home, args=["--model", "m"])
+        child = agent.child()
+        a.send(user("a very secret prompt", uuid="u"))
+        child.wait(type="user")
+        child.print(init_line("c-1"), {"type": "assistant", "message": {"content": "a very secret answer"}},
+                    dict(RESULT, session_id="c-1", user_message_uuids=["u"]))
+        a.wait(type="result")
+        d.attached("never-spoken")
+        agent.child()
+        return d, agent
+
+    def check(self, d, agent):
+        entry = d.sessions()["work"]
+        self.assertEqual((entry["state"], entry["conversation_id"], entry["profile"], entry["pid"]), ("asleep", "c-1", "agent", None))
+        before = agent.starts
+        a = d.client()
+        got = a.attach("work")
+        self.assertEqual((got["created"], got["state"], got["conversation_id"], got["cwd"]), (False, "asleep", "c-1", d.home))
+        self.assertEqual(agent.starts, before)
+        a.send(user("on", uuid="u2"))
+        child = agent.child()
+        self.assertEqual(self.resumed(child), ["c-1"])
+        self.assertEqual(child.start["cwd"], d.home)
+        self.assertIn("--model", child.argv)
+        child.wait(type="user", uuid="u2")
+
+    def test_after_kill_9(self):
+        d, agent = self.spoken()
+        d.kill9()
+        d.start()
+        self.check(d, agent)
+
+    def test_after_a_stop(self):
+        d, agent = self.spoken()
+        d.stop()
+        d.start()
+        self.check(d, agent)
+
+    def test_no_prompts_in_the_table(self):
+        d, agent = self.spoken()
+        d.stop()
+        files = [f for f in glob.glob(d.state + "/plenum/**", recursive=True) if os.path.isfile(f)]
+        self.assertTrue(files)
+        for f in files:
+            with open(f, "rb") as stream:
+                self.assertNotIn(b"secret", stream.read())
+            self.assertEqual(os.stat(f).st_mode & 0o077, 0, "others can read " + f)
+        self.assertNotIn("secret", d.log())
+        d.start()
+
+    def test_forgotten_ones_stay_forgotten(self):
+        d, agent = self.spoken()
+        d.call("plenum_stop", session="work", how="kill", forget=True)
+        until(lambda: "work" not in d.sessions())
+        d.kill9()
+        d.start()
+        self.assertNotIn("work", d.sessions())
+
+    def test_a_damaged_table(self):
+        """It starts, says so, and does not destroy what it could not read."""
+        d, agent = self.spoken()
+        d.stop()
+        files = [f for f in glob.glob(d.state + "/plenum/**", recursive=True) if os.path.isfile(f)]
+        for f in files:
+            with open(f, "r+b") as stream:
+                stream.truncate(os.path.getsize(f) // 2)
+        d.start()
+        self.assertNotEqual(d.log().find("state") + d.log().find("session"), -2)
+        d.call("plenum_hello")
+
+    def test_many_kills_lose_nothing(self):
+        d, agent = self.start()
+        for i in range(6):
+            a = d.attached("s%d" % i)
+            agent.child().print(init_line("c-%d" % i), RESULT)
+            a.wait(type="result")
+            d.sessions()
+            d.kill9()
+            d.start()
+        entries = d.sessions()
+        self.assertEqual({n: e["conversation_id"] for n, e in entries.items()}, {"s%d" % i: "c-%d" % i for i in range(6)})
+        self.assertEqual({e["state"] for e in entries.values()}, {"asleep"})
+
+    def test_a_profile_that_is_gone(self):
+        d, agent = self.spoken()
+        d.stop()
+        conf = open(d.conf).read().replace("profile agent", "profile renamed").replace("default_profile = agent", "default_profile = renamed")
+        with open(d.conf, "w") as f:
+            f.write(conf)
+        d.start()
+        a = d.client()
+        try:
+            a.attach("work")
+            a.send(user("on"))
+            a.wait(lambda m: m["code"] in ("no_such_profile", "spawn_failed"))
+        except Exception as e:
+            self.assertEqual(getattr(e, "code", None), "no_such_profile", e)
+        self.assertIn("work", d.sessions())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,695 @@
+# SPDX-License-Identifier: MIT
+"""The life of a session and of its child (DESIGN 8; CASES C14 C28 C32 C35 C56 C57 C69 C72 C74 C78)."""
+import os
+import signal
+import sys
+import time
+import unittest
+
+from harness import Case, Timeout, alive, allow, children_of, perm, processes_of, request, until, user, RESULT
+
+SLEEPER = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(120)"]
+
+
+def init_line(conversation="conv-1", **more):
+    return dict({"type": "system", "subtype": "init", "session_id": conversation}, **more)
+
+
+class StateTest(Case):
+    def test_a_turn(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        a.send(user("x", uuid="u"))
+        m = a.event("session_state", state="busy")
+        self.assertEqual(m["session"], "s")
+        self.assertIn(m["previous"], ("idle", "starting"))
+        child.wait(type="user")
+        child.print(init_line(), dict(RESULT, user_message_uuids=["u"]))
+        self.assertEqual(a.event("session_state", state="idle")["previous"], "busy")
+        self.assertEqual(d.state_of("s"), "idle")
+
+    def test_created_and_removed(self):
+        d, agent = self.start()
+        w = d.client()
+        w.request("plenum_subscribe")
+        d.attached("s")
+        m = w.event("session_created", session="s")
+        self.assertEqual(m["profile"], "agent")
+        d.call("plenum_stop", session="s", how="kill", forget=True)
+        w.event("child_exited", session="s")
+        w.event("session_removed", session="s")
+        self.assertEqual(d.sessions(), {})
+
+    def test_init_on_every_turn(self):
+        """C74."""
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.print(init_line(), {"type": "x", "n": 1}, RESULT)
+        a.wait(type="result")
+        a.send(user("two", uuid="u"))
+        child.wait(type="user")
+        child.print(perm("k-1"), init_line(), dict(RESULT, user_message_uuids=["u"]))
+        rid = a.wait(type="control_request")["request_id"]
+        a.wait(type="result")
+        self.assertEqual(list(d.sessions()), ["s"])
+        b = d.attached(replay="all")
+        b.wait(type="x")
+        self.assertEqual(len(b.attached["pending"]), 1)
+        a.send(allow(rid))
+        child.answer("k-1")
+
+    def test_odd_results(self):
+        """C35."""
+        d, agent = self.start()
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(user("one", uuid="ua"))
+        child.wait(type="user", uuid="ua")
+        child.print({"type": "assistant", "message": {}})
+        b.send(user("two", uuid="ub"))
+        child.wait(type="user", uuid="ub")
+        old = {"type": "result", "subtype": "error_during_execution", "is_error": True, "terminal_reason": "aborted_streaming",
+               "user_message_uuids": ["ua"]}
+        child.print(old)
+        self.assertEqual(a.wait(type="result").obj, old)
+        child.mark(a)
+        self.assertEqual(d.state_of("s"), "busy")
+        child.print(dict(RESULT, user_message_uuids=["ub"]))
+        b.wait(type="result", subtype="success")
+        d.wait_state("s", "idle")
+
+    def test_turns_that_nobody_asked_for(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.print(init_line(), {"type": "assistant", "message": {}})
+        d.wait_state("s", "busy")
+        child.print(dict(RESULT, origin={"kind": "task-notification"}))
+        d.wait_state("s", "idle")
+
+    def test_a_silent_child(self):
+        """C69: its state can be seen, nothing is killed, stop and start work."""
+        d, agent = self.start(mode={"session_id": "conv-1"})
+        a = d.attached()
+        child = agent.child()
+        a.send(user("x", uuid="u"))
+        child.wait(type="user")
+        child.print(init_line(), {"type": "assistant", "message": {}})
+        a.wait(type="assistant")
+        status = d.call("plenum_status", session="s")
+        self.assertEqual(status["state"], "busy")
+        child.order("sleep", seconds=0)
+        a.request("plenum_stop", how="graceful")
+        self.assertIs(a.event("child_exited")["wanted"], True)
+        a.send(user("again", uuid="u2"))
+        agent.child().wait(type="user", uuid="u2")
+
+
+class ExitTest(Case):
+    def test_everybody_who_waits_is_told(self):
+        """C14."""
+        d, agent = self.start(mode={"init": "manual"})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(request("a-1", "initialize", hooks=None), user("hello", uuid="u"))
+        b.send(request("b-1", "interrupt"))
+        child.request("initialize")
+        until(lambda: d.call("plenum_hello"))
+        child.stderr("No conversation found with session ID: 0000\n")
+        child.event("stderr_done")
+        begun = time.monotonic()
+        child.exit(1)
+        for c, rid in ((a, "a-1"), (b, "b-1")):
+            m = c.answer(rid)
+            self.assertEqual(m["response.code"], "child_exited")
+            self.assertIn("1", m["response.error"])
+            self.assertIn("No conversation found", m["response.error"])
+            gone = c.event("child_exited")
+            self.assertEqual((gone["status"], gone["signal"], gone["wanted"]), (1, None, False))
+            self.assertIn("No conversation found", str(gone["stderr"]))
+            self.assertLess(time.monotonic() - begun, 2)
+        d.call("plenum_hello")
+        for c, rid in ((a, "a-1"), (b, "b-1")):
+            self.assertEqual(len(c.seen(type="control_response", response__request_id=rid)), 1)
+
+    def test_bin_false(self):
+        d, agent = self.start(profiles={"profile false": {"command": "/bin/false"}})
+        a = d.client()
+        a.attach("f", profile="false")
+        self.assertEqual(a.event("child_exited")["status"], 1)
+        self.assertEqual(d.state_of("f"), "failed")
+        m = a.initialize()
+        self.assertEqual(m["response.subtype"], "error")
+        self.assertIn(m["response.code"], ("child_exited", "spawn_failed"))
+
+    def test_killed_in_mid_turn(self):
+        d, agent = self.start()
+        a, o = d.attached(), d.attached(role="observer")
+        other = d.attached("t")
+        child, second = agent.child(), agent.child()
+        a.send(user("x", uuid="u"), request("1", "mcp_status"))
+        child.request("mcp_status")
+        child.print(init_line())
+        a.wait(subtype="init")
+        child.kill()
+        self.assertEqual(a.answer("1")["response.code"], "child_exited")
+        for c in (a, o):
+            m = c.event("child_exited")
+            self.assertEqual((m["status"], m["signal"], m["wanted"]), (None, 9, False))
+            self.assertEqual(len(c.events("child_exited")), 1)
+        self.assertEqual(d.state_of("s"), "asleep")
+        second.mark(other)
+        self.assertNone(other.events("child_exited"))
+
+    def test_the_last_output_comes_before_the_notice(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 3000, pad=100)
+        child.exit(0)
+        a.event("child_exited")
+        kinds = [m["n"] for m in a.log if m["type"] == "x"]
+        self.assertEqual(kinds, list(range(3000)))
+        self.assertEqual([m for m in a.log if m["type"] == "x" or m["event"] == "child_exited"][-1]["event"], "child_exited")
+
+    def test_closed_stdout_is_no_exit(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.order("close_stdout")
+        child.written()
+        a.sync()
+        self.assertTrue(alive(child.pid))
+        self.assertNone(a.events("child_exited"))
+        child.exit(4)
+        self.assertEqual(a.event("child_exited")["status"], 4)
+
+    def test_a_grandchild_that_holds_the_pipe(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.spawn(SLEEPER + [d.root + "/"], setsid=True, keep_stdout=True)
+        child.exit(0)
+        a.event("child_exited", timeout=6)
+
+    def test_stop_and_continue_are_no_exit(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        os.kill(child.pid, signal.SIGSTOP)
+        until(lambda: [s for p, s in children_of(d.pid) if p == child.pid] == ["T"])
+        a.sync()
+        os.kill(child.pid, signal.SIGCONT)
+        child.mark(a)
+        self.assertNone(a.events("child_exited"))
+
+    def test_many_at_once(self):
+        """C56."""
+        d, _ = self.start(profiles={"profile cat": {"command": "sh -c 'exec cat >/dev/null'"}})
+        for _ in range(3):
+            clients = [d.client() for _ in range(50)]
+            pids = [c.attach(profile="cat")["pid"] for c in clients]
+            self.assertEqual(len(set(pids)), 50)
+            for p in pids:
+                os.kill(p, signal.SIGKILL)
+            for c in clients:
+                m = c.event("child_exited")
+                self.assertEqual((m["signal"], m["wanted"]), (9, False))
+            until(lambda: children_of(d.pid) == [], what="no zombies")
+            for c in clients:
+                c.request("plenum_stop", how="kill", forget=True)
+                c.close()
+
+    def test_the_refusal_reaches_the_client(self):
+        """C72, C70: told, and no loop."""
+        d, agent = self.start(mode={"start": [{"op": "stderr", "text": "cannot be used with root/sudo privileges\n"},
+                                              {"op": "exit_now", "status": 1}]})
+        a = d.attached()
+        m = a.event("child_exited")
+        self.assertIn("cannot be used with root", str(m["stderr"]))
+        with self.assertRaises(Timeout):
+            until(lambda: agent.starts > 1, 1.0)
+        self.assertEqual(d.state_of("s"), "failed")
+        self.assertIn("cannot be used with root", str(d.call("plenum_logs", session="s")))
+
+
+class ResumeTest(Case):
+    def spoken(self, **options):
+        """A session whose conversation is known and whose child has just ended."""
+        options.setdefault("mode", {"session_id": "conv-1"})
+        d, agent = self.start(**options)
+        a = d.attached()
+        child = agent.child()
+        child.print(init_line(), dict(RESULT, session_id="conv-1"))
+        a.wait(type="result")
+        child.exit(0)
+        a.event("child_exited")
+        return d, agent, a
+
+    def test_by_a_prompt(self):
+        d, agent, a = self.spoken()
+        self.assertEqual(d.state_of("s"), "asleep")
+        a.send(user("again", uuid="u"))
+        child = agent.child()
+        self.assertIn("--resume=conv-1", child.argv)
+        child.wait(type="user", uuid="u")
+        self.assertEqual(d.sessions()["s"]["pid"], child.pid)
+
+    def test_not_by_itself(self):
+        d, agent, a = self.spoken()
+        d.attached().sync()
+        self.assertEqual(agent.starts, 1)
+        self.assertEqual(d.state_of("s"), "asleep")
+
+    def test_by_an_attach_that_says_so(self):
+        d, agent, a = self.spoken()
+        b = d.attached(wake=True)
+        self.assertIn("--resume=conv-1", agent.child().argv)
+        self.assertIs(b.attached["created"], False)
+
+    def test_other_lines_need_a_child(self):
+        """A control request to a sleeping session wakes it or is refused; it does not hang."""
+        d, agent, a = self.spoken()
+        a.send(request("1", "mcp_status"))
+        until(lambda: agent.starts == 2 or a.seen(type="control_response", response__request_id="1"))
+        if agent.starts == 2:
+            child = agent.child()
+            child.reply(child.request("mcp_status"))
+        a.answer("1")
+
+    def test_several_prompts_in_order(self):
+        d, agent, a = self.spoken()
+        a.send(*[user("p%d" % i, uuid="u%d" % i) for i in range(20)])
+        child = agent.child()
+        child.wait(type="user", uuid="u19")
+        self.assertEqual([m["uuid"] for m in child.seen(type="user")], ["u%d" % i for i in range(20)])
+        self.assertEqual(agent.starts, 2)
+
+    def test_start_arguments_are_kept(self):
+        d, agent = self.start(mode={"session_id": "conv-1"})
+        a = d.client()
+        a.attach("s", args=["--model", "m"], env={"FOO": "1"}, cwd="/usr")
+        child = agent.child()
+        child.print(init_line(), RESULT)
+        a.wait(type="result")
+        child.exit(0)
+        a.event("child_exited")
+        a.send(user("again"))
+        child = agent.child()
+        self.assertEqual(child.argv[child.argv.index("--model") + 1], "m")
+        self.assertEqual((child.env["FOO"], child.start["cwd"]), ("1", "/usr"))
+
+    def test_the_start_directory_is_used(self):
+        """C78, C30."""
+        d, agent = self.start(mode={"session_id": "conv-1"})
+        os.mkdir(d.root + "/w")
+        a = d.client()
+        a.attach("s", cwd=d.root + "/w")
+        child = agent.child()
+        child.print(init_line(cwd=d.root + "/w/sub"), RESULT)
+        a.wait(type="result")
+        child.exit(0)
+        a.event("child_exited")
+        b = d.client()
+        b.attach("s", wake=True)
+        child = agent.child()
+        self.assertEqual(child.start["cwd"], d.root + "/w")
+        child.exit(0)
+        b.event("child_exited")
+        os.rmdir(d.root + "/w")
+        c = d.client()
+        e = self.assertRefused("spawn_failed", c.attach, "s", wake=True)
+        self.assertIn(d.root + "/w", e.text)
+        self.assertEqual(agent.starts, 2)
+
+    def test_restart_never(self):
+        d, agent, a = self.spoken(profile={"restart": "never"})
+        self.assertIn(d.state_of("s"), ("failed", "asleep"))
+        a.send(user("again"))
+        a.event("error")
+        self.assertEqual(agent.starts, 1)
+
+    def test_back_off(self):
+        d, agent, a = self.spoken()
+        agent.mode(session_id="conv-1", start=[{"op": "stderr", "text": "broken\n"}, {"op": "exit_now", "status": 1}])
+        begun = time.monotonic()
+        refused = 0
+        while time.monotonic() - begun < 2.0:
+            a.send(user("try"))
+            m = a.wait(lambda m: m["event"] in ("child_exited", "error"), timeout=5)
+            refused += m["event"] == "error" and m["code"] == "spawn_failed"
+        self.assertLess(agent.starts, 12)
+        self.assertGreater(refused, 0)
+
+    def test_resolved_at_each_start(self):
+        """C32."""
+        d, one, two = self.start(agents=("one", "two"), mode={"session_id": "conv-1"}, profiles={"profile link": {"command": "LINK"}})
+        link = d.root + "/claude"
+        for a in (one, two):
+            with open(d.root + "/" + a.name + ".sh", "w") as f:
+                f.write("#!/bin/sh\nexec %s \"$@\"\n" % a.command)
+            os.chmod(d.root + "/" + a.name + ".sh", 0o755)
+        os.symlink("one.sh", link)
+        conf = open(d.conf).read().replace("LINK", link)
+        with open(d.conf, "w") as f:
+            f.write(conf)
+        d.call("plenum_reload")
+        a = d.client()
+        a.attach("s1", profile="link")
+        first = one.child()
+        os.unlink(link)
+        os.symlink("two.sh", link)
+        os.unlink(d.root + "/one.sh")
+        b = d.client()
+        b.attach("s2", profile="link")
+        two.child()
+        first.print(init_line(), RESULT)
+        a.wait(type="result")
+        first.exit(0)
+        a.event("child_exited")
+        a.send(user("on"))
+        two.child()
+
+
+class SleepTest(Case):
+    def idle(self, **options):
+        options.setdefault("mode", {"session_id": "conv-1"})
+        d, agent = self.start(**options)
+        a = d.attached()
+        child = agent.child()
+        a.initialize()
+        child.print(init_line(), RESULT)
+        a.wait(type="result")
+        return d, agent, a, child
+
+    def test_hibernate_and_wake(self):
+        d, agent, a, child = self.idle()
+        a.request("plenum_hibernate")
+        m = a.event("child_exited")
+        self.assertIs(m["wanted"], True)
+        a.event("session_state", state="asleep")
+        child.wait_gone()
+        self.assertEqual(child.had("signal"), [])
+        entry = d.sessions()["s"]
+        self.assertEqual((entry["state"], entry["pid"], entry["conversation_id"]), ("asleep", None, "conv-1"))
+        a.send(user("wake", uuid="u"))
+        agent.child().wait(type="user", uuid="u")
+
+    def test_not_in_mid_turn(self):
+        d, agent, a, child = self.idle()
+        a.send(user("x", uuid="u"))
+        child.wait(type="user")
+        self.assertRefused("busy", a.request, "plenum_hibernate")
+        child.print(perm("k-1"), dict(RESULT, user_message_uuids=["u"]))
+        a.wait(type="result")
+        self.assertRefused("busy", a.request, "plenum_hibernate")
+        child.mark(a)
+
+    def test_idle_sleep(self):
+        d, agent, a, child = self.idle(profile={"idle_sleep": "300ms"})
+        a.event("child_exited", wanted=True)
+        self.assertEqual(d.state_of("s"), "asleep")
+        a.send(user("wake", uuid="u"))
+        agent.child().wait(type="user", uuid="u")
+
+    def test_no_sleep_while_something_goes_on(self):
+        d, agent, a, child = self.idle(profile={"idle_sleep": "300ms"})
+        a.send(user("x", uuid="u"))
+        child.wait(type="user")
+        self.assertRefused("timeout", a.request, "mcp_status", plenum_timeout_ms=700)
+        child.print(perm("k-1"), dict(RESULT, user_message_uuids=["u"]))
+        rid = a.wait(type="control_request")["request_id"]
+        self.assertRefused("timeout", a.request, "mcp_status", plenum_timeout_ms=700)
+        self.assertNone(a.events("child_exited"))
+        a.send(allow(rid))
+        a.event("child_exited", wanted=True)
+
+    def test_never(self):
+        d, agent, a, child = self.idle(profile={"idle_sleep": "never"})
+        self.assertRefused("timeout", a.request, "mcp_status", plenum_timeout_ms=300)
+        child.mark(a)
+
+    def test_max_children(self):
+        d, agent = self.start(daemon={"max_children": "2"}, mode={"user": True})
+        clients = {}
+        for name in ("one", "two"):
+            clients[name] = d.attached(name)
+            clients[name].send(user("x"))
+            clients[name].wait(type="result")
+        clients["one"].send(user("y"))
+        clients["one"].wait(type="result", result="turn 2")
+        clients["three"] = d.attached("three")
+        d.wait_state("two", "asleep")
+        clients["three"].send(user("x"))
+        clients["three"].wait(type="result")
+        self.assertIn(d.state_of("one"), ("idle",))
+        self.assertLessEqual(len(children_of(d.pid)), 2)
+
+
+class StopTest(Case):
+    def ladder(self, busy=False, answer=True, **mode):
+        d, agent = self.start(mode=dict(mode, control=["interrupt"] if answer else []))
+        a = d.attached()
+        child = agent.child()
+        child.mark(a)
+        if busy:
+            a.send(user("x", uuid="u"))
+            child.wait(type="user")
+        begun = time.monotonic()
+        a.request("plenum_stop", how="graceful", _timeout=20)
+        gone = a.event("child_exited", timeout=20)
+        self.assertIs(gone["wanted"], True)
+        took = time.monotonic() - begun
+        until(lambda: not alive(child.pid))
+        return d, agent, a, child, gone, took
+
+    def test_the_end_of_input_is_enough(self):
+        d, agent, a, child, gone, took = self.ladder(eof=0.1)
+        self.assertEqual((gone["status"], gone["signal"]), (0, None))
+        self.assertEqual(child.had("signal"), [])
+        self.assertNone(child.seen(request__subtype="interrupt"))
+        self.assertLess(took, 1.5)
+
+    def test_interrupt_first_when_busy(self):
+        d, agent, a, child, gone, took = self.ladder(busy=True)
+        self.assertEqual(len(child.seen(request__subtype="interrupt")), 1)
+        self.assertLessEqual(child.seen(request__subtype="interrupt")[0].t, child.had("eof")[0]["t"])
+        self.assertEqual(child.had("signal"), [])
+
+    def test_term(self):
+        d, agent, a, child, gone, took = self.ladder(eof="ignore")
+        self.assertEqual((gone["status"], gone["signal"]), (143, None))
+        eof, term = child.had("eof")[0], child.had("signal")[0]
+        self.assertEqual(term["signal"], signal.SIGTERM)
+        self.assertGreater(term["t"] - eof["t"], 0.3)
+
+    def test_kill(self):
+        d, agent, a, child, gone, took = self.ladder(busy=True, answer=False, eof="ignore", term="ignore")
+        self.assertEqual((gone["status"], gone["signal"]), (None, 9))
+        self.assertEqual([e["signal"] for e in child.had("signal")], [signal.SIGTERM])
+        self.assertEqual(len(child.had("eof")), 1)
+        self.assertGreater(took, 0.8)
+        self.assertLess(took, 4)
+
+    def test_how_kill(self):
+        d, agent = self.start(mode={"eof": "ignore", "term": "ignore"})
+        a = d.attached()
+        child = agent.child()
+        a.request("plenum_stop", how="kill")
+        self.assertEqual(a.event("child_exited", timeout=2)["signal"], 9)
+        self.assertEqual(child.had("signal"), [])
+
+    def test_a_stopped_process_is_stopped_too(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        os.kill(child.pid, signal.SIGSTOP)
+        a.request("plenum_stop", how="graceful", _timeout=20)
+        a.event("child_exited", timeout=10, wanted=True)
+
+    def test_forget(self):
+        d, agent = self.start()
+        a = d.attached()
+        agent.child()
+        d.call("plenum_stop", session="s", how="kill", forget=True)
+        until(lambda: d.sessions() == {})
+        a.event("session_removed")
+        b = d.client()
+        self.assertIs(b.attach("s")["created"], True)
+
+    def test_started_again_under_the_same_name(self):
+        """Only when the old process is gone."""
+        d, agent = self.start(mode={"eof": 0.3, "session_id": "conv-1"})
+        a = d.attached()
+        child = agent.child()
+        child.print(init_line(), RESULT)
+        a.wait(type="result")
+        a.ask("plenum_stop", how="graceful")
+        a.send(user("next", uuid="u"))
+        second = agent.child()
+        self.assertGreater(second.start["t"], child.had("eof")[0]["t"] + 0.25)
+        second.wait(type="user", uuid="u")
+
+    def test_two_stops(self):
+        d, agent = self.start(mode={"eof": 0.2})
+        a, b = d.attached(), d.attached()
+        agent.child()
+        x, y = a.ask("plenum_stop"), b.ask("plenum_stop")
+        a.answer(x)
+        b.answer(y)
+        for c in (a, b):
+            c.event("child_exited")
+            c.sync()
+            self.assertEqual(len(c.events("child_exited")), 1)
+
+
+class OrphanTest(Case):
+    def family(self, d, child):
+        pids = [child.spawn(SLEEPER + [d.root + "/"]), child.spawn(SLEEPER + [d.root + "/"], setsid=True)]
+        script = "import os,sys,time\nif os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\ntime.sleep(120)\n"
+        child.spawn([sys.executable, "-I", "-S", "-c", script, d.root + "/escaped"], setsid=True)
+        pids += until(lambda: [p for p in processes_of(d.root + "/escaped") if alive(p) and os.getsid(p) != p])
+        return pids
+
+    def gone(self, pids, timeout=5):
+        until(lambda: not any(alive(p) for p in pids), timeout, "the family of the child to be gone: %s" % pids)
+
+    def test_stop(self):
+        for how in ("graceful", "kill"):
+            d, agent = self.start()
+            a = d.attached()
+            pids = self.family(d, agent.child())
+            a.request("plenum_stop", how=how)
+            a.event("child_exited")
+            self.gone(pids)
+            until(lambda: children_of(d.pid) == [], what="no zombies")
+
+    def test_the_child_is_killed(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        pids = self.family(d, child)
+        child.kill()
+        a.event("child_exited")
+        self.gone(pids)
+
+    def test_of_one_session_only(self):
+        d, agent = self.start()
+        a, b = d.attached("s1"), d.attached("s2")
+        one, two = agent.child(), agent.child()
+        mine, others = self.family(d, one), [two.spawn(SLEEPER + [d.root + "/other"], setsid=True)]
+        a.request("plenum_stop", how="kill")
+        a.event("child_exited")
+        self.gone(mine)
+        self.assertTrue(all(alive(p) for p in others))
+        two.mark(b)
+
+    def test_the_daemon_ends(self):
+        d, agent = self.start()
+        a = d.attached()
+        pids = self.family(d, agent.child())
+        d.process.terminate()
+        a.event("shutting_down")
+        d.ended(0, 15)
+        self.assertFalse([p for p in pids if alive(p)])
+        d.process = None
+
+    def test_a_stubborn_child_at_the_daemons_end(self):
+        d, agent = self.start(mode={"eof": "ignore", "term": "ignore"})
+        d.attached()
+        child = agent.child()
+        d.stop(timeout=10)
+        self.assertFalse(alive(child.pid))
+        d.process = None
+
+    def test_the_daemon_is_killed(self):
+        """C28."""
+        for mode in ({}, {"eof": "ignore", "term": "ignore"}):
+            d, agent = self.start(mode=mode)
+            d.attached()
+            child = agent.child()
+            d.kill9()
+            self.gone([child.pid], 4)
+            d.process = None
+
+
+class ShutdownTest(Case):
+    def test_clients_are_told(self):
+        d, agent = self.start()
+        a, w = d.attached(), d.client()
+        w.request("plenum_subscribe")
+        agent.child()
+        d.process.terminate()
+        a.event("shutting_down")
+        w.event("shutting_down")
+        a.wait_eof()
+        d.ended()
+        d.process = None
+
+    def test_in_the_middle_of_a_flood(self):
+        d, agent = self.start()
+        a, stalled = d.attached(), d.attached()
+        child = agent.child()
+        child.flood(b'{"type":"x","p":"@P@"}', 1000000, pad=1000)
+        a.wait(type="x")
+        d.process.terminate()
+        begun = time.monotonic()
+        while d.process.poll() is None:
+            a.drain(0.05)
+            del a.log[:], a.inbox[:]
+            self.assertLess(time.monotonic() - begun, 10)
+        d.ended()
+        self.assertTrue(stalled)
+        d.process = None
+
+    def test_new_sessions_are_refused_meanwhile(self):
+        d, agent = self.start(mode={"eof": 0.5})
+        a, b = d.attached(), d.client()
+        b.hello()
+        agent.child()
+        d.process.terminate()
+        a.event("shutting_down")
+        try:
+            self.assertRefused("shutting_down", b.attach, "new")
+        except (Timeout, BrokenPipeError, ConnectionResetError):
+            pass  # it may have closed already
+        d.ended()
+        self.assertEqual(agent.starts, 1)
+        d.process = None
+
+    def test_interrupt_and_the_second_is_faster(self):
+        d, agent = self.start(mode={"eof": "ignore", "term": "ignore"}, profile={"stop_grace": "20s"})
+        a = d.attached()
+        child = agent.child()
+        d.process.send_signal(signal.SIGINT)
+        a.event("shutting_down")
+        child.event("eof")
+        d.process.send_signal(signal.SIGINT)
+        d.process.wait(5)
+        until(lambda: not alive(child.pid), 3)
+        d.process = None
+
+
+class LogsTest(Case):
+    def test_the_tail(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.stderr("first line\nsecond line\n")
+        until(lambda: "second line" in str(a.request("plenum_logs", session="s")))
+        self.assertIn("first line", str(d.call("plenum_logs", session="s")))
+        self.assertRefused("no_such_session", a.request, "plenum_logs", session="nope")
+
+    def test_bounded(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.stderr(b"x" * 500000 + b"\nlast\n")
+        until(lambda: "last" in str(a.request("plenum_logs", session="s")))
+        self.assertLess(len(str(a.request("plenum_logs", session="s"))), 300000)
+
+
+if __name__ == "__main__":
+    unittest.main()
