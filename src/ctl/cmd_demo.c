@@ -74,11 +74,16 @@ static bool make_folder(struct demo *d) {
 	return true;
 }
 
+/* The flags are those with which the real CLI is started. */
+static const char config_text[] =
+	"[daemon]\nstate_dir = %s/state\ndefault_profile = demo\n\n[profile demo]\ncwd = %s\ncommand = '%s' -p"
+	" --input-format stream-json --output-format stream-json --verbose --permission-prompt-tool stdio"
+	" --include-partial-messages --replay-user-messages --conversations '%s/conversations'\n";
+
 static bool write_config(const struct demo *d, const char *path) {
 	FILE *f = fopen(path, "we");
 	if (!f) return false;
-	fprintf(f, "[daemon]\nstate_dir = %s/state\ndefault_profile = demo\n\n[profile demo]\ncommand = '%s'\ncwd = %s\n",
-			d->folder, d->agent, d->folder);
+	fprintf(f, config_text, d->folder, d->folder, d->agent, d->folder);
 	return fclose(f) == 0;
 }
 

@@ -1,0 +1,571 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""plenumctl as a person and a script use it, against a private daemon whose agent the test plays.
+
+    PLENUM_BUILD=FOLDER tests/ctl/test_ctl.py [-v] [Class[.method]]
+"""
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "tests", "integration"))
+sys.dont_write_bytecode = True
+
+import harness  # noqa: E402
+from harness import TIMEOUT, build_file, perm, until  # noqa: E402
+
+VERBS = ("ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top doctor reload shutdown "
+         "demo").split()
+
+
+def environment(socket_path, **more):
+    env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PLENUM_SOCKET": socket_path, "HOME": "/nonexistent"}
+    env.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
+    env.update(more)
+    return env
+
+
+def run(socket_path, *args, text="", **env):
+    return subprocess.run([build_file("plenumctl"), *args], input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, timeout=TIMEOUT * 3, env=environment(socket_path, **env))
+
+
+class Alone(unittest.TestCase):
+    """What needs no daemon."""
+
+    NOWHERE = "/tmp/plenum-test-nowhere/sock"
+
+    def run_ctl(self, code, *args, **more):
+        p = run(self.NOWHERE, *args, **more)
+        self.assertEqual(p.returncode, code, p.stderr)
+        return p
+
+    def test_wrong_usage_is_64(self):
+        for args in ((), ("frob",), ("--frob",), ("ls", "--frob"), ("ls", "word"), ("send",), ("send", "s", ""),
+                     ("send", "s"), ("send", "-t", "soon", "s", "x"), ("allow", "s"), ("allow", "s", "r", "x"),
+                     ("allow", "-i", "7", "s", "r"), ("deny", "s"), ("tail",), ("tail", "-n", "few", "s"), ("attach",),
+                     ("attach", "-r", "some", "s"), ("new", "-E", "noequals", "s"), ("chat", "-n", "x"), ("stop",),
+                     ("logs",), ("queue",), ("sleep",), ("interrupt",), ("status", "a", "b")):
+            with self.subTest(args=args):
+                p = self.run_ctl(64, *args)
+                self.assertTrue(p.stderr.strip())
+                self.assertEqual(p.stdout, "")
+
+    def test_no_daemon_is_69_and_says_where(self):
+        for args in (("ls",), ("new", "s"), ("send", "s", "x"), ("chat",), ("tail", "s"), ("attach", "s"), ("pending",),
+                     ("allow", "s", "r"), ("deny", "s", "r"), ("interrupt", "s"), ("sleep", "s"), ("stop", "s"),
+                     ("queue", "s"), ("logs", "s"), ("status",), ("top", "--once"), ("reload",), ("shutdown",)):
+            with self.subTest(args=args):
+                p = self.run_ctl(69, *args)
+                self.assertIn(self.NOWHERE, p.stderr)
+                self.assertIn("plenumd", p.stderr)
+
+    def test_the_socket_option_wins(self):
+        for args in (("--socket", "/x/other", "ls"), ("ls", "--socket", "/x/other"), ("ls", "--socket=/x/other")):
+            self.assertIn("/x/other", self.run_ctl(69, *args).stderr)
+        self.assertIn("107", self.run_ctl(69, "--socket", "/" + "x" * 200, "ls").stderr)
+
+    def test_help(self):
+        p = self.run_ctl(0, "--help")
+        for verb in VERBS:
+            self.assertRegex(p.stdout, r"(?m)^  %s " % verb)
+            self.assertIn("usage: plenumctl " + verb, self.run_ctl(0, verb, "--help").stdout)
+        self.assertRegex(self.run_ctl(0, "--version").stdout, r"^plenumctl \d+\.\d+\.\d+\n$")
+
+    def test_what_help_lists_is_documented_and_completed(self):
+        with open(ROOT + "/man/plenumctl.1") as f:
+            page = f.read()
+        shells = {}
+        for name in ("plenumctl.bash", "_plenumctl", "plenumctl.fish"):
+            with open(ROOT + "/completions/" + name) as f:
+                shells[name] = f.read()
+        for verb in VERBS:
+            self.assertRegex(page, r"\.(It|)\s*Cm %s\b" % verb)
+            for option in re.findall(r"--([a-z-]+)", self.run_ctl(0, verb, "--help").stdout.split("\n\n", 2)[2]):
+                self.assertTrue(re.search(r"Fl (\w , )?-%s\b" % option, page), "%s --%s is not in the manual" % (verb, option))
+                for name, text in shells.items():
+                    form = r"-l %s\b" if name.endswith("fish") else r"--%s\b"
+                    self.assertTrue(re.search(form % option, text), "%s --%s is not in %s" % (verb, option, name))
+
+    def test_doctor_says_what_to_do(self):
+        p = self.run_ctl(1, "doctor")
+        self.assertRegex(p.stdout, r"(?m)^BAD +daemon .*%s" % self.NOWHERE)
+        self.assertIn("-> start it", p.stdout)
+        found = json.loads(self.run_ctl(1, "doctor", "--json").stdout)
+        self.assertTrue(any(f["what"] == "daemon" and f["result"] == "BAD" and f["advice"] for f in found))
+
+
+class Ctl(harness.Case):
+    """A daemon whose agent the test plays, and plenumctl."""
+
+    def setUp(self):
+        super().setUp()
+        self.d, self.agent = self.start()
+        self.running = []
+        self.addCleanup(self.end_running)
+
+    def end_running(self):
+        for p in self.running:
+            if p.poll() is None:
+                p.kill()
+            p.communicate()
+
+    def ctl(self, *args, code=0, text="", **env):
+        p = run(self.d.socket, *args, text=text, **env)
+        self.assertEqual(p.returncode, code, "%s: %s%s" % (args, p.stdout, p.stderr))
+        return p
+
+    def spawn(self, *args, stdin=subprocess.DEVNULL, **env):
+        p = subprocess.Popen([build_file("plenumctl"), *args], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env=environment(self.d.socket, **env))
+        self.running.append(p)
+        return p
+
+    def ended(self, p, code, text=None):
+        out, err = p.communicate(text, timeout=TIMEOUT)
+        self.assertEqual(p.returncode, code, "%s%s" % (out.decode(), err.decode()))
+        return out.decode(), err.decode()
+
+    def prompted(self, session="work", *options):
+        """`send` under way: (process, child, uuid of its prompt)."""
+        p = self.spawn("send", *options, session, "go")
+        child = self.agent.child()
+        return p, child, child.wait(type="user")["uuid"]
+
+    def result(self, uuid, **members):
+        return dict({"type": "result", "subtype": "success", "is_error": False, "result": "ok", "session_id": "c",
+                     "user_message_uuids": [uuid]}, **members)
+
+    def begin(self, child, uuid):
+        child.print({"type": "system", "subtype": "init", "session_id": "c", "user_message_uuids": [uuid]})
+
+
+def delta(text):
+    return {"type": "stream_event", "parent_tool_use_id": None,
+            "event": {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}}
+
+
+def said(text, mid="m"):
+    return {"type": "assistant", "parent_tool_use_id": None,
+            "message": {"id": mid, "role": "assistant", "content": [{"type": "text", "text": text}]}}
+
+
+class Send(Ctl):
+    def test_the_answer_streams_and_nothing_else(self):
+        p, child, uuid = self.prompted()
+        self.assertRegex(uuid, r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$")
+        self.begin(child, uuid)
+        child.print({"type": "stream_event", "event": {"type": "message_start", "message": {"id": "m"}}}, delta("one "))
+        got = b""
+        while got != b"one ":
+            got += os.read(p.stdout.fileno(), 100)  # before the turn has ended
+        child.print(delta("two"), said("one two"), {"type": "stream_event", "event": {"type": "content_block_stop"}},
+                    said("three \x1b[31m", "m2"), self.result(uuid))
+        out, err = self.ended(p, 0)
+        self.assertEqual(out, "two\nthree \\x1b[31m\n")
+        self.assertEqual(err, "")
+
+    def test_the_result_of_another_prompt_is_not_ours(self):
+        p, child, uuid = self.prompted()
+        child.print({"type": "system", "subtype": "init", "user_message_uuids": ["x"]}, said("not mine"),
+                    self.result("x", is_error=True), {"type": "user", "isReplay": True, "uuid": uuid,
+                                                      "message": {"role": "user", "content": "go"}})
+        self.begin(child, uuid)
+        child.print(said("mine"), self.result(uuid))
+        self.assertEqual(self.ended(p, 0)[0], "mine\n")
+
+    def test_a_result_without_text_before_is_printed(self):
+        p, child, uuid = self.prompted()
+        child.print(self.result(uuid, result="of a command"))
+        self.assertEqual(self.ended(p, 0)[0], "of a command\n")
+
+    def test_an_error_result_is_1(self):
+        p, child, uuid = self.prompted()
+        child.print(self.result(uuid, is_error=True, subtype="error_during_execution", errors=["it broke"]))
+        self.assertIn("it broke", self.ended(p, 1)[1])
+        p = self.spawn("send", "work", "again")
+        uuid = child.wait(type="user")["uuid"]
+        child.print(self.result(uuid, is_error=True, result="API failure"))
+        self.assertIn("API failure", self.ended(p, 1)[1])
+
+    def test_an_agent_that_dies_is_74(self):
+        p, child, uuid = self.prompted()
+        child.exit(3)
+        self.assertIn("status 3", self.ended(p, 74)[1])
+
+    def test_the_end_of_the_daemon_is_74(self):
+        p, child, uuid = self.prompted()
+        self.d.stop()
+        self.ended(p, 74)
+
+    def test_no_wait_is_75(self):
+        p, child, uuid = self.prompted("work", "--no-wait")
+        self.begin(child, uuid)
+        child.print(perm("q1"))
+        self.assertIn("plenumctl pending work", self.ended(p, 75)[1])
+        self.assertIn("pending", self.ctl("send", "--no-wait", "work", "more", code=75).stderr)
+        self.assertEqual(len(child.seen(type="user")), 1)
+
+    def test_it_waits_for_somebody_elses_answer(self):
+        p, child, uuid = self.prompted()
+        self.begin(child, uuid)
+        child.print(perm("q1"))
+        rid = until(lambda: json.loads(self.ctl("pending", "--json").stdout)["pending"], what="a pending request")[0]["request_id"]
+        self.ctl("allow", "work", rid)
+        self.assertEqual(child.answer("q1")["response.response.behavior"], "allow")
+        child.print(said("done"), self.result(uuid))
+        out, err = self.ended(p, 0)
+        self.assertEqual(out, "done\n")
+        self.assertIn("waiting for somebody", err)
+
+    def test_json_is_the_lines_as_they_came(self):
+        p, child, uuid = self.prompted("work", "--json")
+        odd = b'{"type":"odd","n":1.00,"s":"\\ud800\\/"}'
+        child.print(odd + b"\n", self.result(uuid))
+        out = self.ended(p, 0)[0].encode().splitlines()
+        self.assertIn(odd, out)
+        self.assertEqual(json.loads(out[-1])["type"], "result")
+
+    def test_prompts_from_stdin_and_the_command_line(self):
+        for args, text, want in ((("work", "-"), b"from\nstdin", "from\nstdin"), (("work",), b"also", "also"),
+                                 (("work", "some", "words"), b"", "some words"), (("work", "--", "--dash"), b"", "--dash")):
+            p = self.spawn("send", *args, stdin=subprocess.PIPE)
+            p.stdin.write(text)
+            p.stdin.close()
+            p.stdin = None
+            child = self.agent.children[0] if self.agent.taken else self.agent.child()
+            m = child.wait(type="user")
+            self.assertEqual(m["message.content"], want)
+            child.print(self.result(m["uuid"]))
+            self.ended(p, 0)
+
+    def test_the_time_is_over(self):
+        p, child, uuid = self.prompted("work", "--timeout", "200ms")
+        m = child.request("interrupt")
+        child.reply(m)
+        self.ended(p, 124)
+
+    def test_ctrl_c_interrupts(self):
+        p, child, uuid = self.prompted()
+        p.send_signal(signal.SIGINT)
+        child.request("interrupt")
+        self.ended(p, 130)
+
+    def test_existing(self):
+        self.assertIn("no_such_session", self.ctl("send", "-e", "nope", "x", code=1).stderr)
+
+
+class Decisions(Ctl):
+    def asked(self, rid="q1", **members):
+        self.a = self.d.attached("work", approve=False)
+        child = self.agent.child()
+        child.print(perm(rid, **members))
+        until(lambda: "nothing waits" not in self.ctl("pending").stdout, what="a pending request")
+        found = json.loads(self.ctl("pending", "--json", "work").stdout)["pending"]
+        self.assertEqual(len(found), 1)
+        return child, found[0]["request_id"]
+
+    def test_pending_lists_it(self):
+        child, rid = self.asked(cmd="touch \x1b[2J")
+        line = self.ctl("pending").stdout.splitlines()[1]
+        self.assertRegex(line, r"^work +%s +\S+ +\d+ +Bash +touch \\x1b\[2J$" % re.escape(rid))
+
+    def test_allow_once(self):
+        child, rid = self.asked()
+        self.assertEqual(self.ctl("allow", "work", rid).stdout, "allowed %s\n" % rid)
+        body = child.answer("q1")["response.response"]
+        self.assertEqual((body["behavior"], body["updatedInput"]), ("allow", {"command": "touch one"}))
+        self.assertIn(rid, self.ctl("allow", "work", rid, code=1).stderr)
+        self.assertEqual(len(child.answers("q1")), 1)
+
+    def test_allow_always_and_changed(self):
+        suggestion = {"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "touch:*"}], "behavior": "allow",
+                      "destination": "localSettings"}
+        child, rid = self.asked(permission_suggestions=[suggestion])
+        self.ctl("allow", "-a", "-i", '{"command":"true"}', "work", rid)
+        body = child.answer("q1")["response.response"]
+        self.assertEqual(body["updatedPermissions"], [suggestion])
+        self.assertEqual(body["updatedInput"], {"command": "true"})
+
+    def test_deny_with_a_message(self):
+        child, rid = self.asked()
+        self.assertEqual(self.ctl("deny", "--interrupt", "work", rid, "not that").stdout, "denied %s\n" % rid)
+        body = child.answer("q1")["response.response"]
+        self.assertEqual(body, {"behavior": "deny", "message": "not that", "interrupt": True})
+
+    def test_unknown(self):
+        child, rid = self.asked()
+        self.assertIn("no request", self.ctl("allow", "work", "nope", code=1).stderr)
+        self.assertIn("no_such_session", self.ctl("allow", "elsewhere", rid, code=1).stderr)
+        self.assertEqual(child.answers("q1"), [])
+
+    def test_an_elicitation(self):
+        self.d.attached("work", approve=False)
+        child = self.agent.child()
+        child.print({"type": "control_request", "request_id": "e1", "request": {
+            "subtype": "elicitation", "mcp_server_name": "m", "message": "sure?"}})
+        until(lambda: "elicitation" in self.ctl("pending").stdout, what="a pending request")
+        rid = json.loads(self.ctl("pending", "--json").stdout)["pending"][0]["request_id"]
+        self.ctl("deny", "work", rid)
+        self.assertEqual(child.answer("e1")["response.response.action"], "decline")
+
+
+class Attach(Ctl):
+    def test_lines_both_ways_as_they_are(self):
+        p = self.spawn("attach", "work", stdin=subprocess.PIPE)
+        line = b'{"type":"user","message":{"role":"user","content":"\\ud800 1.0"},"n":1.00,"uuid":"mine"}'
+        p.stdin.write(line)  # the end of the input ends the line
+        p.stdin.close()
+        p.stdin = None
+        child = self.agent.child()
+        self.assertEqual(child.wait(type="user").raw, line)
+        odd = b'{"type":"odd","n":1.00,"s":"\\u001b\\/"}'
+        child.print(odd + b"\n", self.result("mine"))
+        out = self.ended(p, 0)[0].encode().splitlines()
+        self.assertIn(odd, out)
+        self.assertIn(b"result", out[-1])
+
+    def test_replay_and_tags(self):
+        a = self.d.attached("work")
+        child = self.agent.child()
+        child.print(*[{"type": "n", "n": i} for i in range(5)])
+        child.mark(a)
+        p = self.spawn("attach", "-o", "-t", "-r", "all", "work", stdin=subprocess.PIPE)
+        got = b""
+        while b"test_mark" not in got:
+            got += os.read(p.stdout.fileno(), 65536)
+        lines = [json.loads(x) for x in got.splitlines()]
+        self.assertEqual([x["n"] for x in lines if x["type"] == "n"], list(range(5)))
+        self.assertTrue(all("plenum_seq" in x for x in lines))
+        self.ended(p, 0, b"")
+
+    def test_an_observer_is_told_that_it_may_not_write(self):
+        self.d.attached("work")
+        p = self.spawn("attach", "-o", "work", stdin=subprocess.PIPE)
+        out, err = self.ended(p, 0, b'{"type":"user","message":{"role":"user","content":"x"}}\n')
+        self.assertIn("not_allowed", out)
+
+    def test_tail_is_readable_and_harmless(self):
+        a = self.d.attached("work")
+        child = self.agent.child()
+        child.print(said("before"))
+        child.mark(a)
+        p = self.spawn("tail", "work")
+        got = b""
+        while b"before" not in got:
+            got += os.read(p.stdout.fileno(), 65536)
+        child.print({"type": "user", "isReplay": True, "uuid": "u", "message": {"role": "user", "content": "a prompt"}},
+                    {"type": "assistant", "message": {"content": [{"type": "tool_use", "name": "Bash",
+                                                                   "input": {"command": "ls \x07"}}]}},
+                    b"no json \x1b[2J\n", self.result("u", duration_ms=1500))
+        child.mark(a)
+        child.exit(0)
+        while b"child_exited" not in got:
+            got += os.read(p.stdout.fileno(), 65536)
+        text = got.decode()
+        for want in ("> a prompt\n", "* Bash: ls \\x07\n", "[stray_output]", "-- success, 1.5 s\n"):
+            self.assertIn(want, text)
+        self.assertNotIn("\x1b", text)
+        self.assertIn("no_such_session", self.ctl("tail", "nope", code=1).stderr)
+
+
+class Sessions(Ctl):
+    def test_new_and_ls(self):
+        self.assertEqual(self.ctl("ls").stdout.splitlines()[0][:11], "no sessions")
+        with tempfile.TemporaryDirectory(prefix="pl-cwd-") as cwd:
+            p = self.ctl("new", "-C", cwd, "-E", "SOME=thing", "work", "--", "--extra", "word")
+            self.assertEqual(p.stdout, "work\n")
+            child = self.agent.child()
+            self.assertEqual(child.start["cwd"], cwd)
+            self.assertEqual(child.env["SOME"], "thing")
+            self.assertEqual(child.argv[-2:], ["--extra", "word"])
+            self.assertIn("session_exists", self.ctl("new", "work", code=1).stderr)
+            self.assertRegex(self.ctl("ls").stdout.splitlines()[1], r"^work +\w+ +agent +0 +0 +%d " % child.pid)
+            made = self.ctl("new").stdout.strip()
+            self.assertEqual(sorted(self.ctl("ls", "--names").stdout.split()), sorted(["work", made]))
+            self.assertEqual({s["session"] for s in json.loads(self.ctl("--json", "ls").stdout)["sessions"]}, {"work", made})
+
+    def test_stop_and_forget(self):
+        self.ctl("new", "work")
+        child = self.agent.child()
+        self.ctl("stop", "work")
+        child.wait_gone()
+        self.assertEqual(self.ctl("ls", "--names").stdout, "work\n")
+        self.ctl("stop", "--kill", "--forget", "work")
+        self.assertEqual(self.ctl("ls", "--names").stdout, "")
+        self.assertIn("no_such_session", self.ctl("stop", "work", code=1).stderr)
+
+    def test_interrupt(self):
+        p, child, uuid = self.prompted()
+        q = self.spawn("interrupt", "work")
+        child.reply(child.request("interrupt"))
+        self.ended(q, 0)
+        child.print(self.result(uuid, is_error=True, subtype="error_during_execution"))
+        self.ended(p, 1)
+
+    def test_logs(self):
+        self.ctl("new", "work")
+        child = self.agent.child()
+        child.stderr("one \x1b[31m\ntwo\n")
+        until(lambda: "two" in self.ctl("logs", "work").stdout, what="the stderr lines")
+        self.assertEqual(self.ctl("logs", "work").stdout, "one \\x1b[31m\ntwo\n")
+
+    def test_status_and_top(self):
+        self.d.attached("work", name="win\x1bdow")
+        self.agent.child()
+        self.assertIn(self.d.socket, self.ctl("status").stdout)
+        self.assertIsInstance(json.loads(self.ctl("status", "--json").stdout), dict)
+        self.assertIn("win\\", self.ctl("status", "work").stdout)
+        top = self.ctl("top", "--once").stdout
+        self.assertRegex(top, r"(?m)^work +\w+ +win\\x1bdow +driver +%d " % os.getpid())
+        self.assertNotIn("\x1b", top)
+        self.assertIn("no_such_session", self.ctl("status", "nope", code=1).stderr)
+
+    def test_reload(self):
+        self.ctl("reload")
+        with open(self.d.conf, "a") as f:
+            f.write("[daemon]\nno_such_key = 1\n")
+        self.assertIn("no_such_key", self.ctl("reload", code=1).stderr)
+
+    def test_shutdown(self):
+        self.ctl("shutdown")
+        self.assertEqual(self.d.process.wait(TIMEOUT), 0)
+        self.daemons.remove(self.d)
+        self.addCleanup(self.d.destroy)
+
+    def test_doctor(self):
+        os.makedirs(self.d.home, exist_ok=True)
+        p = self.ctl("doctor", HOME=self.d.home, CLAUDECODE="1")
+        self.assertRegex(p.stdout, r"(?m)^ok +daemon +answers$")
+        self.assertRegex(p.stdout, r"(?m)^note +inside .*CLAUDECODE")
+
+    def test_completion_of_an_evil_name(self):
+        mark = self.d.root + "/pwned"
+        name = "e$(touch %s)" % mark
+        self.d.attached(name)
+        script = ("source %s/completions/plenumctl.bash; COMP_WORDS=(plenumctl send e); COMP_CWORD=2; _plenumctl; "
+                  "printf '%%s\\n' \"${COMPREPLY[@]}\"" % ROOT)
+        path = os.path.dirname(build_file("plenumctl")) + ":" + os.environ["PATH"]
+        p = subprocess.run(["bash", "-c", script], env=environment(self.d.socket, PATH=path), stdout=subprocess.PIPE, text=True,
+                           timeout=TIMEOUT)
+        self.assertTrue(p.stdout.startswith("e\\$\\(touch"), p.stdout)
+        self.assertFalse(os.path.exists(mark))
+
+
+class Chat(Ctl):
+    def test_lines_of_a_script(self):
+        p = self.spawn("chat", "work", stdin=subprocess.PIPE)
+        p.stdin.write(b"first\nn too early\nlast")
+        p.stdin.close()
+        p.stdin = None
+        child = self.agent.child()
+        m = child.wait(type="user", message__content="first")
+        child.print(perm("q1"))
+        self.assertEqual(child.answer("q1")["response.response"]["message"], "too early")
+        child.print(said("one"), self.result(m["uuid"]))
+        m = child.wait(type="user", message__content="last")
+        child.print(said("two"), self.result(m["uuid"]))
+        out, err = self.ended(p, 0)
+        self.assertLess(out.index("one"), out.index("two"))
+
+    def terminal(self, *args):
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.execve(build_file("plenumctl"), ["plenumctl", *args], environment(self.d.socket, TERM="dumb"))
+        self.addCleanup(self.end_terminal, pid, fd)
+        return pid, fd
+
+    def end_terminal(self, pid, fd):
+        os.close(fd)
+        try:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass
+
+    def shown(self, fd, want):
+        got, deadline = b"", time.monotonic() + TIMEOUT
+        while want.encode() not in got:
+            if not select.select([fd], [], [], max(0, deadline - time.monotonic()))[0]:
+                self.fail("%r did not come; got %r" % (want, got))
+            got += os.read(fd, 65536)
+        return got.decode()
+
+    def test_a_person(self):
+        pid, fd = self.terminal("chat", "work")
+        self.shown(fd, "\n> ")
+        os.write(fd, b"hello\n")
+        child = self.agent.child()
+        m = child.wait(type="user", message__content="hello")
+        child.print(delta("an "), delta("answer"), perm("q1", cmd="rm \x1b[2J"))
+        text = self.shown(fd, "allow?")
+        self.assertIn("an answer", text)
+        self.assertNotIn("\x1b[2J", text)
+        os.write(fd, b"y\n")
+        self.assertEqual(child.answer("q1")["response.response.behavior"], "allow")
+        child.print(perm("q2"))
+        self.shown(fd, "allow?")
+        child.print({"type": "control_cancel_request", "request_id": "q2"})
+        self.shown(fd, "answered elsewhere")
+        os.write(fd, b"\x03")
+        child.reply(child.request("interrupt"))
+        child.print(self.result(m["uuid"]))
+        self.shown(fd, "> ")
+        os.write(fd, b"\x04")
+        self.shown(fd, "the session goes on")
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+        self.assertEqual(self.ctl("ls", "--names").stdout, "work\n")
+
+    def test_a_question_with_choices(self):
+        pid, fd = self.terminal("chat", "work")
+        self.shown(fd, "\n> ")
+        child = self.agent.child()
+        asked = {"questions": [{"question": "Which?", "options": [{"label": "Red", "description": "warm"}, {"label": "Blue"}]},
+                               {"question": "Why?", "options": []}]}
+        child.print({"type": "control_request", "request_id": "q", "request": {
+            "subtype": "can_use_tool", "tool_name": "AskUserQuestion", "input": asked, "tool_use_id": "t"}})
+        self.assertIn("2. Blue", self.shown(fd, "own words: "))
+        os.write(fd, b"2\n")
+        self.shown(fd, "own words: ")
+        os.write(fd, b"because\n")
+        got = child.answer("q")["response.response.updatedInput"]
+        self.assertEqual(got["answers"], {"Which?": "Blue", "Why?": "because"})
+        self.assertEqual(got["questions"], asked["questions"])
+
+
+class Demo(unittest.TestCase):
+    def test_it_happens_and_leaves_nothing(self):
+        with tempfile.TemporaryDirectory(prefix="pl-demo-") as tmp:
+            p = run("/nonexistent/sock", "demo", TMPDIR=tmp, HOME=tmp)
+            self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+            for want in ("phone   is asked for a permission: Bash: touch", "phone   answers: allow",
+                         "window  learns: allow, decided by phone", "window  sees the end of the turn", "the file is there",
+                         "ended, and left nothing running", "plenumctl chat work"):
+                self.assertIn(want, p.stdout)
+            self.assertEqual(os.listdir(tmp), [])
+            self.assertEqual([x for x in harness.processes_of(tmp + "/") if harness.alive(x)], [])
+
+    def test_without_the_programs_it_says_so(self):
+        with tempfile.TemporaryDirectory(prefix="pl-demo-") as tmp:
+            copy = tmp + "/plenumctl"
+            with open(build_file("plenumctl"), "rb") as f, open(copy, "wb") as g:
+                g.write(f.read())
+            os.chmod(copy, 0o755)
+            p = subprocess.run([copy, "demo"], env={"PATH": "/nonexistent"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, timeout=TIMEOUT)
+            self.assertEqual(p.returncode, 69)
+            self.assertIn("plenumd", p.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
