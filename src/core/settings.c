@@ -24,7 +24,20 @@ static const char *const claude_command[] = {
 	NULL,
 };
 static const char *const claude_env[] = {"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=1", NULL};
-static const char *const fake_command[] = {"plenum-fakeagent", NULL};
+static const char *const fake_command[] = {
+	"plenum-fakeagent",
+	"-p",
+	"--input-format",
+	"stream-json",
+	"--output-format",
+	"stream-json",
+	"--verbose",
+	"--permission-prompt-tool",
+	"stdio",
+	"--include-partial-messages",
+	"--replay-user-messages",
+	NULL,
+};
 static const char *const resume_args[] = {"--resume={id}", NULL};
 static const char *const session_id_args[] = {"--session-id={id}", NULL};
 static const char *const pass_all[] = {"*", NULL};
@@ -100,7 +113,8 @@ static bool add_claude(struct settings *s) {
 
 static bool add_fake(struct settings *s) {
 	struct profile *p = settings_add_profile(s, "fake");
-	return p && words_set(&p->command, fake_command) && words_set(&p->resume_args, resume_args);
+	return p && words_set(&p->command, fake_command) && words_set(&p->env, claude_env) &&
+		   words_set(&p->resume_args, resume_args);
 }
 
 struct settings *settings_new(void) {
