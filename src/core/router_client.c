@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Lines of clients: checked, brought under ids of the daemon's making, sent on (DESIGN 4, "From a client").
+ */
+#include "core/router.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "plenum/protocol.h"
+#include "wire/message.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ASLEEP_TEXT "session %s is %s and has no child: send a prompt, or attach with \"wake\":true, and ask again"
+
+static struct span line_body(struct chunk line) {
+	size_t n = line.len;
+	while (n && (line.data[n - 1] == '\n' || line.data[n - 1] == '\r')) n--;
+	return (struct span){line.data, n};
+}
+
+static bool is_blank(struct span s) {
+	while (s.n && (*s.p == ' ' || *s.p == '\t' || *s.p == '\r')) s.p++, s.n--;
+	return s.n == 0;
+}
+
+static struct chunk join3(const char *a, size_t an, const char *b, size_t bn, const char *c, size_t cn) {
+	struct chunk parts[] = {{NULL, a, an}, {NULL, b, bn}, {NULL, c, cn}, CHUNK_STATIC("\n")};
+	return chunk_join(parts, ARRAY_SIZE(parts));
+}
+
+/* The line as the child gets it: one LF at its end. Shared where it already is so. */
+static struct chunk clean_line(struct chunk line, struct span body) {
+	if (body.p == line.data && body.n + 1 == line.len && line.data[body.n] == '\n') return chunk_ref(line);
+	return join3(body.p, body.n, NULL, 0, NULL, 0);
+}
+
+/* --- prompts -------------------------------------------------------------------------------------------------------- */
+
+static bool same_client(const struct prompt *p, const struct client *c, uint64_t hash) {
+	if (p->uid != c->peer.uid) return false;
+	if (p->client == c->id) return true;
+	if (p->name && c->name) return strcmp(p->name, c->name) == 0;
+	return p->bytes_hash == hash; /* a retry on a new connection that gave itself no name */
+}
+
+static void tell_repeat(struct client *c, const struct prompt *p) {
+	struct attachment *a = c->attachment;
+	struct buf b = NOTICE_INIT;
+	if (c->filter.quiet) return;
+	notice_begin(&b, PLENUM_EV_ERROR, a->session->name);
+	notice_text(&b, "code", PLENUM_E_DUPLICATE_REQUEST);
+	notice_text(&b, "error", "this prompt was accepted before under the same uuid; it is not sent again");
+	notice_number(&b, "line", (int64_t)c->lines_in);
+	notice_text(&b, "uuid", p->uuid);
+	client_post(c, notice_end(&b));
+}
+
+static void tell_fresh_uuid(struct client *c, struct span old, const char *fresh) {
+	struct attachment *a = c->attachment;
+	struct buf b = NOTICE_INIT;
+	if (c->filter.quiet) return;
+	notice_begin(&b, PLENUM_EV_CHANGED, a->session->name);
+	notice_text(&b, "what", "uuid");
+	notice_raw(&b, "was", old);
+	notice_text(&b, "value", fresh);
+	client_post(c, notice_end(&b));
+}
+
+/* The line with a uuid of ours: in place of its own, or as its first member. */
+static struct chunk with_uuid(struct span body, struct span old, const char *uuid) {
+	char text[64];
+	if (old.p) {
+		size_t before = (size_t)(old.p - body.p);
+		int n = snprintf(text, sizeof text, "\"%s\"", uuid);
+		return join3(body.p, before, text, (size_t)n, old.p + old.n, body.n - before - old.n);
+	}
+	const char *brace = memchr(body.p, '{', body.n);
+	size_t before = (size_t)(brace - body.p) + 1;
+	int n = snprintf(text, sizeof text, "\"uuid\":\"%s\",", uuid);
+	return join3(body.p, before, text, (size_t)n, body.p + before, body.n - before);
+}
+
+static bool held_back(const struct session *s, const struct client *c) {
+	struct prompt *p;
+	if (!s->profile->prompts_queue) return false;
+	LIST_FOR_EACH(p, &s->prompts.open, struct prompt, node)
+	if (p->client != c->id || p->state == PROMPT_HELD) return true;
+	return false;
+}
+
+static void send_prompt(struct session *s, struct prompt *p, struct chunk line) {
+	router_init_before_prompt(s);
+	p->child = session_writes_to(s);
+	p->state = PROMPT_SENT;
+	session_write(s, line, true); /* room was looked for before */
+}
+
+void router_next_held(struct session *s) {
+	struct prompt *p, *open;
+	char error[CHILD_ERROR_MAX];
+	while (s->prompts.n_held && (p = prompt_held(&s->prompts)) != NULL) {
+		LIST_FOR_EACH(open, &s->prompts.open, struct prompt, node)
+		if (open->state != PROMPT_HELD && open->client != p->client) return;
+		if (s->turn && s->prompts.n_open == s->prompts.n_held) return;
+		if (!session_wake(s, error)) return;
+		struct chunk line = p->held;
+		p->held = CHUNK_NONE;
+		s->prompts.n_held--;
+		send_prompt(s, p, line);
+	}
+	session_check_state(s);
+}
+
+static bool refuse_prompt(struct client *c, struct session *s, size_t len) {
+	char error[CHILD_ERROR_MAX];
+	if (!queue_has_room(&s->in, len)) {
+		router_fail(c, SPAN_NONE, PLENUM_E_BUSY, "the child of session %s has %zu bytes to read already: send it again later", s->name,
+		            s->in.bytes);
+		return true;
+	}
+	if (session_wake(s, error)) return false;
+	router_fail(c, SPAN_NONE, PLENUM_E_CHILD_EXITED, "%s", error);
+	return true;
+}
+
+static void on_prompt(struct client *c, struct session *s, struct chunk line, struct span body, const struct envelope *e) {
+	uint64_t hash = prompt_hash(body.p, body.n);
+	struct span uuid = span_is_string(e->uuid) && e->uuid.n > 2 ? e->uuid : SPAN_NONE;
+	struct prompt *known = uuid.p ? prompt_find(&s->prompts, uuid) : NULL;
+	char fresh[37] = "";
+	if (known && same_client(known, c, hash)) {
+		tell_repeat(c, known);
+		return;
+	}
+	if (refuse_prompt(c, s, body.n + 64)) return;
+	if (known || !uuid.p) prompt_uuid(fresh);
+	struct chunk out = *fresh ? with_uuid(body, e->uuid, fresh) : clean_line(line, body);
+	struct prompt *p = *fresh ? prompt_add(&s->prompts, fresh, 36) : prompt_add(&s->prompts, uuid.p + 1, uuid.n - 2);
+	if (!p || !out.data) {
+		if (p) prompt_forget(&s->prompts, p);
+		chunk_drop(&out);
+		router_fail(c, SPAN_NONE, PLENUM_E_INTERNAL, "out of memory");
+		return;
+	}
+	if (known) tell_fresh_uuid(c, uuid, fresh);
+	p->client = c->id;
+	p->uid = c->peer.uid;
+	p->name = str_dup(c->name);
+	p->asker = c;
+	p->bytes_hash = hash;
+	session_used(s);
+	p->state = PROMPT_DONE; /* so that it does not hold itself back */
+	bool hold = s->prompts.n_open > 1 && held_back(s, c);
+	p->state = hold ? PROMPT_HELD : PROMPT_SENT;
+	if (hold) {
+		p->held = out;
+		s->prompts.n_held++;
+	} else {
+		send_prompt(s, p, out);
+	}
+	session_check_state(s);
+}
+
+/* --- requests ------------------------------------------------------------------------------------------------------- */
+
+static void on_call_timer(void *arg) {
+	struct call *call = arg;
+	router_fail_call(call, PLENUM_E_TIMEOUT,
+	                 "the child did not answer in time; a later answer will be dropped (plenum_stop ends a child that hangs)");
+}
+
+void router_fail_call(struct call *call, const char *code, const char *text) {
+	struct session *s = call->session;
+	struct client *c = call->purpose == CALL_CLIENT ? call->asker : NULL;
+	struct span id = {call->asker_id, call->asker_id ? strlen(call->asker_id) : 0};
+	if (c) router_fail(c, id, code, "%s", text);
+	call_end(&s->calls, call);
+	if (c) router_check_close(c);
+}
+
+static void tell_change(const struct call *call, struct span value) {
+	struct session *s = call->session;
+	struct client *c = call->asker;
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
+	notice_text(&b, "what", call->what);
+	notice_raw(&b, "value", value);
+	if (c) router_put_by(&b, c);
+	router_tell(s, notice_end(&b));
+}
+
+void router_call_answered(struct call *call, struct chunk line, const struct envelope *e) {
+	struct session *s = call->session;
+	struct client *c = call->asker;
+	struct span value = call->value ? (struct span){call->value, strlen(call->value)} : SPAN_NONE;
+	if (c) client_post(c, dialect_replace(line.data, line.len, e->inner_request_id, call->asker_id, strlen(call->asker_id)));
+	if (call->act == ACT_CHANGE && span_equals(e->inner_subtype, "success")) {
+		struct span told = span_member(e->inner_response, "mode");
+		if (!told.p) told = span_member(e->inner_response, "model");
+		tell_change(call, told.p ? told : value);
+	}
+	call_end(&s->calls, call);
+	if (c) router_check_close(c);
+}
+
+/* The client's line under a fresh id. Where its id stands inside `request` (an old form) ours goes in front. */
+static struct chunk under_id(struct span body, const struct envelope *e, const char *id) {
+	char text[CALL_ID_MAX + 20];
+	bool inside = e->request_id.p > e->request.p && e->request_id.p < e->request.p + e->request.n;
+	if (!inside) {
+		int n = snprintf(text, sizeof text, "\"%s\"", id);
+		size_t before = (size_t)(e->request_id.p - body.p);
+		return join3(body.p, before, text, (size_t)n, e->request_id.p + e->request_id.n, body.n - before - e->request_id.n);
+	}
+	const char *brace = memchr(body.p, '{', body.n);
+	size_t before = (size_t)(brace - body.p) + 1;
+	int n = snprintf(text, sizeof text, "\"request_id\":\"%s\",", id);
+	return join3(body.p, before, text, (size_t)n, body.p + before, body.n - before);
+}
+
+static int64_t timeout_of(const struct session *s, const struct envelope *e) {
+	int64_t ms;
+	struct span wanted = span_member(e->request, "plenum_timeout_ms");
+	return span_int(wanted, &ms) && ms > 0 ? ms : s->profile->control_timeout;
+}
+
+struct call *router_call(struct client *c, struct session *s, struct chunk line, const struct envelope *e, const char *body) {
+	struct buf b = NOTICE_INIT;
+	if (!session_has_child(s) && !s->want_child) {
+		router_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, session_state_name(s->state));
+		return NULL;
+	}
+	if (!queue_has_room(&s->in, line.len) || s->calls.n >= s->settings->limits.max_calls) {
+		router_fail(c, e->request_id, PLENUM_E_BUSY, "the child of session %s has too much to read already: ask again later", s->name);
+		return NULL;
+	}
+	struct call *call = call_new(&s->calls, s, s->loop, CALL_CLIENT, c, c->id, e->request_id, on_call_timer);
+	if (call && body) dialect_put_request(&b, call->id, body);
+	struct chunk out = !call ? CHUNK_NONE : body ? notice_chunk(&b) : under_id(line_body(line), e, call->id);
+	if (!call || !out.data || !session_write(s, out, true)) {
+		if (call) call_end(&s->calls, call);
+		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
+		return NULL;
+	}
+	loop_timer_set(&call->timer, timeout_of(s, e));
+	return call;
+}
+
+static bool others_wait(const struct session *s, const struct client *c) {
+	struct prompt *p;
+	LIST_FOR_EACH(p, &s->prompts.open, struct prompt, node)
+	if (p->client != c->id) return true;
+	return false;
+}
+
+/* Withdraws this client's own prompts that the child has not taken up yet. */
+static void cancel_own(struct session *s, const struct client *c) {
+	struct prompt *p;
+	LIST_FOR_EACH(p, &s->prompts.open, struct prompt, node) {
+		if (p->client != c->id) continue;
+		if (p->state == PROMPT_HELD) {
+			prompt_done(&s->prompts, p);
+			continue;
+		}
+		struct call *call = p->state == PROMPT_SENT ? call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, on_call_timer) : NULL;
+		if (!call) continue;
+		struct buf body = NOTICE_INIT, b = NOTICE_INIT;
+		buf_puts(&body, "{\"subtype\":\"cancel_async_message\",\"message_uuid\":");
+		str_put_json(&body, p->uuid, strlen(p->uuid));
+		buf_puts(&body, "}");
+		dialect_put_request(&b, call->id, body.data);
+		buf_free(&body);
+		session_write(s, notice_chunk(&b), true);
+		loop_timer_set(&call->timer, s->profile->control_timeout);
+	}
+}
+
+static void on_interrupt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+	bool queued = span_is_true(span_member(e->request, "cancel_queued"));
+	bool all = span_is_true(span_member(e->request, "plenum_all"));
+	if (!queued || all || !others_wait(s, c)) {
+		router_call(c, s, line, e, NULL);
+		return;
+	}
+	if (router_call(c, s, line, e, "{\"subtype\":\"interrupt\"}")) cancel_own(s, c);
+}
+
+static void on_end_session(struct client *c, struct session *s, const struct envelope *e) {
+	struct buf b = NOTICE_INIT;
+	dialect_put_success(&b, e->request_id, "{}");
+	client_post(c, notice_chunk(&b));
+	log_info("session %s: client %llu asked to end it", s->name, (unsigned long long)c->id);
+	session_stop(s, false, THEN_SLEEP);
+}
+
+static void on_change(struct client *c, struct session *s, struct chunk line, const struct envelope *e, const char *what,
+                      struct span value) {
+	struct router *r = s->world;
+	if (!router_may_approve(r, c)) {
+		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
+		            "this changes what the agent may do: it is refused to processes that an agent started, and to users who are not among "
+		            "the approvers");
+		return;
+	}
+	struct call *call = router_call(c, s, line, e, NULL);
+	if (!call) return;
+	call->act = ACT_CHANGE;
+	call->what = what;
+	call->value = value.p ? strndup(value.p, value.n) : NULL;
+}
+
+static void on_request(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+	const char *what;
+	struct span value;
+	if (call_is_open(&s->calls, c->id, e->request_id)) {
+		router_fail(c, e->request_id, PLENUM_E_DUPLICATE_REQUEST, "you have a request with this request_id open: use a fresh one");
+		return;
+	}
+	session_used(s);
+	switch (dialect_act_kind(e, &what, &value)) {
+	case ACT_INITIALIZE: router_initialize(c, s, line, e); break;
+	case ACT_INTERRUPT: on_interrupt(c, s, line, e); break;
+	case ACT_END_SESSION: on_end_session(c, s, e); break;
+	case ACT_MCP_SET_SERVERS: router_set_servers(c, s, line, e); break;
+	case ACT_CHANGE: on_change(c, s, line, e, what, value); break;
+	default: router_call(c, s, line, e, NULL); break;
+	}
+}
+
+/* A client withdraws its own request: the child knows it under our id. */
+static void on_cancel(struct client *c, struct session *s, const struct envelope *e) {
+	struct call *call = call_of(&s->calls, c->id, e->request_id);
+	if (!call) {
+		router_complain(c, e->request_id, PLENUM_E_UNKNOWN_REQUEST, "you have no open request with this request_id");
+		return;
+	}
+	char id[CALL_ID_MAX + 2];
+	int n = snprintf(id, sizeof id, "\"%s\"", call->id);
+	struct buf b = NOTICE_INIT;
+	dialect_put_cancel(&b, (struct span){id, (size_t)n});
+	session_write(s, notice_chunk(&b), true);
+}
+
+static void on_other(struct client *c, struct session *s, struct chunk line, struct span body) {
+	if (!session_has_child(s) && !s->want_child)
+		router_fail(c, SPAN_NONE, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, session_state_name(s->state));
+	else if (!session_write(s, clean_line(line, body), false))
+		router_fail(c, SPAN_NONE, PLENUM_E_BUSY, "the child of session %s has too much to read already: send it again later", s->name);
+}
+
+/* --- every line ----------------------------------------------------------------------------------------------------- */
+
+static bool is_verb(const struct message *m) {
+	struct span name = span_content(m->env.inner_subtype);
+	size_t n = strlen(PLENUM_VERB_PREFIX);
+	return m->kind == MESSAGE_REQUEST && name.p && name.n > n && memcmp(name.p, PLENUM_VERB_PREFIX, n) == 0;
+}
+
+static void refuse_line(struct client *c, struct span body, struct span id, const char *error) {
+	struct router *r = c->world;
+	struct envelope e;
+	bool request = id.p && scan_envelope(body.p, body.n, &e) && span_equals(e.type, "control_request");
+	r->bad_lines++;
+	if (request)
+		router_fail(c, id, PLENUM_E_BAD_LINE, "%s", error);
+	else
+		router_complain(c, id, PLENUM_E_BAD_LINE, "%s", error);
+}
+
+static void dispatch(struct client *c, struct attachment *a, struct chunk line, struct span body, const struct message *m) {
+	struct session *s = a->session;
+	struct span id = m->kind == MESSAGE_REQUEST ? m->env.request_id : SPAN_NONE;
+	if (a->observer && m->kind != MESSAGE_ANSWER) {
+		router_fail(c, id, PLENUM_E_NOT_ALLOWED, "you are an observer of session %s: attach as a driver to write", s->name);
+		return;
+	}
+	switch (m->kind) {
+	case MESSAGE_USER: on_prompt(c, s, line, body, &m->env); break;
+	case MESSAGE_REQUEST: on_request(c, s, line, &m->env); break;
+	case MESSAGE_ANSWER: router_answer(c, line, &m->env); break;
+	case MESSAGE_CANCEL: on_cancel(c, s, &m->env); break;
+	default: on_other(c, s, line, body); break;
+	}
+}
+
+static void on_message(struct client *c, struct chunk line, struct span body, const struct message *m) {
+	struct router *r = c->world;
+	struct span id = m->kind == MESSAGE_REQUEST ? m->env.request_id : SPAN_NONE;
+	if (is_verb(m)) {
+		r->events->verb(r, c, line, &m->env);
+		return;
+	}
+	if (r->shutting_down) {
+		router_fail(c, id, PLENUM_E_SHUTTING_DOWN, "the daemon is shutting down");
+		return;
+	}
+	struct attachment *a = c->attachment;
+	if (!a) a = router_attach_implicitly(r, c, m->kind == MESSAGE_USER ? m->env.session_id : SPAN_NONE, id);
+	if (a) dispatch(c, a, line, body, m);
+}
+
+void router_on_line(struct client *c, struct chunk line) {
+	struct span body = line_body(line), id = SPAN_NONE;
+	struct chunk rewritten = CHUNK_NONE;
+	struct message m;
+	char error[512];
+	if (is_blank(body)) return;
+	c->spoke = true;
+	if (!message_check(body.p, body.n, &m, &rewritten, error, sizeof error, &id)) {
+		refuse_line(c, body, id, error);
+		return;
+	}
+	if (rewritten.data)
+		on_message(c, rewritten, line_body(rewritten), &m);
+	else
+		on_message(c, line, body, &m);
+	chunk_drop(&rewritten);
+}
+
+void router_on_long_line(struct client *c, struct chunk head, size_t size) {
+	struct attachment *a = c->attachment;
+	struct buf b = NOTICE_INIT;
+	(void)head;
+	notice_begin(&b, PLENUM_EV_ERROR, a ? a->session->name : NULL);
+	notice_text(&b, "code", PLENUM_E_TOO_LONG);
+	notice_text(&b, "error", "this line is longer than the limit (client_line); nothing of it was used");
+	notice_number(&b, "line", (int64_t)c->lines_in);
+	notice_number(&b, "size", (int64_t)size);
+	client_post(c, notice_end(&b));
+}
+
+/* --- the end of a client -------------------------------------------------------------------------------------------- */
+
+void router_on_no_more(struct client *c) {
+	struct attachment *a = c->attachment;
+	if (a) { /* it can answer nothing any more */
+		a->approve = false;
+		router_unask(a);
+		router_owner_leaves(a);
+	}
+	router_check_close(c);
+}
+
+void router_on_gone(struct client *c) {
+	struct router *r = c->world;
+	router_detach(c, "disconnected");
+	if (c->subscribed) r->n_subscribers--;
+	r->n_clients--;
+	r->events->client_gone(r);
+}
