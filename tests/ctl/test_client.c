@@ -149,7 +149,8 @@ START_TEST(an_answer_is_found_among_others) {
 	struct plenum_answer a;
 	char answer[] = "\"subtype\":\"success\",\"response\":{\"version\":\"1\"}";
 	ck_assert_int_eq(ask(answer, "{\"a\":1}", &a), PLENUM_OK);
-	ck_assert_str_eq(strndup(a.body, a.body_len), "{\"version\":\"1\"}");
+	ck_assert_uint_eq(a.body_len, 15);
+	ck_assert(memcmp(a.body, "{\"version\":\"1\"}", a.body_len) == 0);
 	plenum_answer_free(&a);
 	expect_line("{\"n\":1}");
 	expect_line("{\"type\":\"control_response\",\"response\":{\"request_id\":\"x\"}}");
