@@ -331,6 +331,59 @@ START_TEST(test_example) {
 }
 END_TEST
 
+/* Every key is in the manual, and the manual's examples are good configurations. */
+static FILE *open_manual(void) {
+	char path[512];
+	const char *root = getenv("PLENUM_SOURCE_ROOT");
+	ck_assert_ptr_nonnull(root);
+	snprintf(path, sizeof path, "%s/man/plenum.conf.5", root);
+	FILE *f = fopen(path, "r");
+	ck_assert_ptr_nonnull(f);
+	return f;
+}
+
+static bool manual_has(const char *key) {
+	char line[1000], want[100];
+	FILE *f = open_manual();
+	bool found = false;
+	snprintf(want, sizeof want, ".It Ic %s No = ", key);
+	while (!found && fgets(line, sizeof line, f)) found = strncmp(line, want, strlen(want)) == 0;
+	fclose(f);
+	return found;
+}
+
+START_TEST(test_manual_keys) {
+	static const char *const sections[] = {"[daemon]", "[limits]", "[profile x]"};
+	char text[64];
+	int n = 0;
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(text, sizeof text, "%s\nnonsense = 1\n", sections[i]);
+		refuse(text, 2, "its keys are: ");
+		char *keys = strstr(error, "its keys are: ") + 14;
+		for (char *key = strtok(keys, ", "); key; key = strtok(NULL, ", "), n++)
+			ck_assert_msg(manual_has(key), "not in plenum.conf(5): %s", key);
+	}
+	ck_assert_int_gt(n, 35);
+}
+END_TEST
+
+START_TEST(test_manual_examples) {
+	char line[1000], text[4000] = "";
+	FILE *f = open_manual();
+	int n = 0;
+	while (fgets(line, sizeof line, f)) {
+		bool starts = !*text && line[0] == '[', ends = *text && line[0] == '.';
+		if (starts || (*text && !ends)) strcat(text, line);
+		if (!ends) continue;
+		settings_unref(load(text));
+		*text = 0;
+		n++;
+	}
+	fclose(f);
+	ck_assert_int_eq(n, 3);
+}
+END_TEST
+
 int main(void) {
 	Suite *suite = suite_create("config");
 	TCase *tc = tcase_create("all");
@@ -350,6 +403,8 @@ int main(void) {
 	tcase_add_test(tc, test_bytes_and_rights);
 	tcase_add_test(tc, test_split);
 	tcase_add_test(tc, test_example);
+	tcase_add_test(tc, test_manual_keys);
+	tcase_add_test(tc, test_manual_examples);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	int failed = srunner_ntests_failed(runner);
