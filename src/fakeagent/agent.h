@@ -43,6 +43,7 @@ struct agent {
 	json_t *dialogs;    /* dialog kinds that the client can show */
 	json_t *background; /* task_id -> task, running ones */
 
+	const char *state; /* last told: idle, running, requires_action */
 	bool initialized;
 	struct turn *turn; /* NULL: idle */
 	enum abort_why abort;

@@ -26,13 +26,15 @@ static char *start(struct agent *a, const char *type, const char *description, c
 	json_t *f = js_need(json_pack("{s:s,s:s,s:s,s:o,s:s}", "type", "system", "subtype", "task_started", "task_id", id,
 								  "description", js_text(description, strlen(description)), "task_type", type));
 	if (tool_use_id) json_object_set_new(f, "tool_use_id", json_string(tool_use_id));
-	frames_emit(a, f);
 	background_changed(a);
+	frames_emit(a, f);
 	return id;
 }
 
 static void finish(struct agent *a, const char *id, const char *status, const char *summary) {
 	json_object_del(a->background, id);
+	frames_emit(a, json_pack("{s:s,s:s,s:s,s:{s:s}}", "type", "system", "subtype", "task_updated", "task_id", id,
+							 "patch", "status", status));
 	frames_emit(a, json_pack("{s:s,s:s,s:s,s:s,s:s,s:o}", "type", "system", "subtype", "task_notification", "task_id",
 							 id, "status", status, "output_file", "", "summary", js_text(summary, strlen(summary))));
 	background_changed(a);

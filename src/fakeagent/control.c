@@ -35,7 +35,6 @@ static void print(struct agent *a, json_t *frame) {
 
 static void answer(struct request *r, json_t *response) {
 	const char *subtype = js_get(r->body, "subtype");
-	if (r->id) json_object_set(response, "request_id", r->id);
 	json_t *frame = js_need(json_pack("{s:s,s:o}", "type", "control_response", "response", response));
 	if (r->a->faults.mute && subtype && strcmp(subtype, "initialize") != 0)
 		json_decref(frame);
@@ -43,15 +42,22 @@ static void answer(struct request *r, json_t *response) {
 		print(r->a, frame);
 }
 
+static json_t *begin(struct request *r, const char *subtype) {
+	json_t *response = js_need(json_pack("{s:s}", "subtype", subtype));
+	if (r->id) json_object_set(response, "request_id", r->id);
+	return response;
+}
+
 static void succeed(struct request *r, json_t *payload) {
-	json_t *response = js_need(json_pack("{s:s}", "subtype", "success"));
+	json_t *response = begin(r, "success");
 	js_put(response, "response", payload);
 	answer(r, response);
 }
 
 static void fail(struct request *r, const char *code, json_t *text) {
-	json_t *response = js_need(json_pack("{s:s,s:o}", "subtype", "error", "error", text));
-	if (code) json_object_set_new(response, "error_code", json_string(code));
+	json_t *response = begin(r, "error");
+	json_object_set_new(response, "error", text);
+	if (code && !r->a->opt->old) json_object_set_new(response, "error_code", json_string(code));
 	answer(r, response);
 }
 
@@ -71,6 +77,11 @@ static json_t *initialize_payload(struct request *r, bool applied) {
 	if (applied && !a->opt->old) json_object_set_new(p, "hooks_applied", json_true());
 	if (!a->opt->old) json_object_set_new(p, "hook_on_failure_supported", json_true());
 	if (!a->opt->old) json_object_set_new(p, "capabilities", json_pack("[s]", "msg_lifecycle_v1"));
+	if (a->opt->old) {
+		json_object_del(p, "current_permission_mode");
+		json_object_del(p, "session_state");
+		json_object_del(p, "claude_code_version");
+	}
 	scenario_merge(a->scenario, "initialize", p);
 	return p;
 }
@@ -79,15 +90,25 @@ static json_t *initialize_payload(struct request *r, bool applied) {
 static bool take_hooks(struct request *r, bool *applied) {
 	json_t *hooks = json_object_get(r->body, "hooks");
 	*applied = false;
-	if (!hooks || json_is_null(hooks)) return true;
+	if (!hooks || json_is_null(hooks) || (r->a->initialized && r->a->opt->old)) return true;
 	if (!hooks_valid(hooks)) {
-		fail(r, "invalid_request", js_printf("initialize: malformed hooks"));
+		fail(r, NULL,
+			 js_printf(
+				 "initialize: hooks must map hook events to arrays of matchers carrying hookCallbackIds arrays and "
+				 "string matchers"));
 		return false;
 	}
-	if (r->a->initialized && r->a->opt->old) return true;
 	hooks_replace(r->a, hooks);
 	*applied = true;
 	return true;
+}
+
+static void put_pending(struct agent *a, json_t *response) {
+	json_object_set_new(response, "pending_permission_requests", asks_open(a, "can_use_tool"));
+	json_object_set_new(response, "pending_user_dialog_requests", asks_open(a, "request_user_dialog"));
+	json_t *elicitations = asks_open(a, "elicitation");
+	if (json_array_size(elicitations)) json_object_set(response, "pending_elicitation_requests", elicitations);
+	json_decref(elicitations);
 }
 
 static void do_initialize(struct request *r) {
@@ -99,13 +120,11 @@ static void do_initialize(struct request *r) {
 	if (json_is_array(kinds) && !a->dialogs) a->dialogs = json_incref(kinds);
 	mcp_add_all(a, json_object_get(r->body, "sdkMcpServers"));
 	if (!again && a->opt->mcp_config) mcp_configure(a, a->opt->mcp_config);
-	json_t *response = js_need(
-		json_pack("{s:s,s:o}", "subtype", "success", "response", initialize_payload(r, applied)));
-	json_object_set_new(response, "pending_permission_requests", asks_open(a, "can_use_tool"));
-	json_object_set_new(response, "pending_user_dialog_requests", asks_open(a, "request_user_dialog"));
-	json_object_set_new(response, "pending_elicitation_requests", asks_open(a, "elicitation"));
+	json_t *response = begin(r, "success");
+	json_object_set_new(response, "response", initialize_payload(r, applied));
+	if (again || !a->opt->old) put_pending(a, response);
 	answer(r, response);
-	if (again) background_changed(a);
+	if (again && !a->opt->old) background_changed(a);
 }
 
 /* ---- the turn -------------------------------------------------------------------------------------------------- */
@@ -128,13 +147,17 @@ static void do_interrupt(struct request *r) {
 		if (js_true(r->body, "cancel_queued")) json_object_set_new(p, "cancelled", cancel_queue(a));
 		json_object_set_new(p, "still_queued", queue_uuids(a));
 	}
+	if (a->opt->old) {
+		json_decref(p);
+		p = NULL;
+	}
 	succeed(r, p);
 }
 
 static void do_cancel_message(struct request *r) {
 	const char *uuid = js_get(r->body, "message_uuid");
 	bool gone = uuid && queue_cancel(r->a, uuid);
-	succeed(r, json_pack("{s:b,s:s*}", "cancelled", gone, "message_uuid", uuid));
+	succeed(r, json_pack("{s:b,s:s*}", "cancelled", gone, "message_uuid", gone ? uuid : NULL));
 }
 
 static void do_end_session(struct request *r) {
@@ -147,7 +170,12 @@ static void do_end_session(struct request *r) {
 static void do_mode(struct request *r) {
 	const char *code, *mode = js_get(r->body, "mode");
 	if (!permission_mode(r->a, mode, &code)) {
-		fail(r, code, js_printf("Cannot set permission mode to %s", mode ? mode : "nothing"));
+		bool unknown = strcmp(code, "invalid_mode") == 0;
+		fail(r, code,
+			 js_printf("Cannot set permission mode%s", unknown ? ": must be one of acceptEdits, auto, "
+																 "bypassPermissions, default, dontAsk, plan"
+															   : " to bypassPermissions because the session was "
+																 "not launched with --dangerously-skip-permissions"));
 		return;
 	}
 	succeed(r, json_pack("{s:s}", "mode", r->a->mode));
@@ -159,7 +187,7 @@ static void do_model(struct request *r) {
 	bool reset = !model || strcmp(model, "default") == 0;
 	free(r->a->model);
 	r->a->model = str_dup(reset ? "fake-model" : model);
-	succeed(r, json_pack("{s:s}", "model", r->a->model));
+	succeed(r, r->a->opt->old ? NULL : json_pack("{s:s}", "model", r->a->model));
 }
 
 static void do_nothing(struct request *r) {
@@ -195,6 +223,9 @@ static void do_mcp_status(struct request *r) {
 	json_array_foreach(list, i, one) {
 		json_t *server = json_object_get(r->a->servers, js_get(one, "name"));
 		json_object_set(one, "tools", json_object_get(server, "tools"));
+		json_object_set_new(one, "transport", json_string("sdk"));
+		json_object_set_new(one, "scope", json_string("dynamic"));
+		json_object_set_new(one, "source", json_string("sdk"));
 		json_t *info = json_object_get(server, "serverInfo");
 		if (info) json_object_set(one, "serverInfo", info);
 	}

@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <string.h>
+#include <time.h>
 
 void frames_emit(struct agent *a, json_t *frame) {
 	js_need(frame);
@@ -14,6 +15,16 @@ void frames_emit(struct agent *a, json_t *frame) {
 	if (!json_object_get(frame, "session_id")) json_object_set_new(frame, "session_id", json_string(a->conv.id));
 	if (!json_object_get(frame, "uuid")) json_object_set_new(frame, "uuid", json_string(uuid));
 	out_json(&a->out, frame);
+}
+
+void frames_stamp(const struct agent *a, json_t *frame) {
+	struct timespec now;
+	struct tm tm;
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	char day[32];
+	strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
+	if (!a->opt->old) json_object_set_new(frame, "timestamp", js_printf("%s.%03ldZ", day, now.tv_nsec / 1000000));
 }
 
 void frames_name(struct agent *a, const struct turn *t, json_t *frame, bool both) {
@@ -81,7 +92,9 @@ static bool env_is_set(const char *name) {
 }
 
 void frames_state(struct agent *a, const char *state) {
-	bool open = env_is_set("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS");
+	bool open = env_is_set("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"), same = a->state && strcmp(a->state, state) == 0;
+	a->state = state;
+	if (same && strcmp(state, "idle") != 0) return;
 	if (!open && !env_is_set("CLAUDE_CODE_SDK_READS_SESSION_STATE")) return;
 	json_t *f = js_need(
 		json_pack("{s:s,s:s,s:s}", "type", "system", "subtype", "session_state_changed", "state", state));
@@ -103,13 +116,14 @@ void frames_informational(struct agent *a, const char *tag, const char *level, j
 
 /* ---- conversation ---------------------------------------------------------------------------------------------- */
 
-void frames_replay(struct agent *a, const json_t *line) {
+void frames_replay(struct agent *a, const json_t *line, bool stamp) {
 	if (!a->opt->replay) return;
 	json_t *f = js_need(json_pack("{s:s,s:O,s:s,s:n,s:O,s:b}", "type", "user", "message",
 								  json_object_get(line, "message"), "session_id", a->conv.id, "parent_tool_use_id",
 								  "uuid", json_object_get(line, "uuid"), "isReplay", 1));
 	json_t *origin = json_object_get(line, "origin");
 	if (origin) json_object_set(f, "origin", origin);
+	if (stamp) frames_stamp(a, f);
 	frames_emit(a, f);
 }
 
@@ -118,6 +132,8 @@ void frames_user(struct agent *a, json_t *content, json_t *more) {
 								  content, "parent_tool_use_id"));
 	if (more) json_object_update(f, more);
 	json_decref(more);
+	if (a->turn) a->turn->said++;
+	frames_stamp(a, f);
 	frames_emit(a, f);
 }
 
@@ -138,9 +154,9 @@ void frames_result(struct agent *a, struct turn *t) {
 	int64_t ms = now_ms() - t->started;
 	json_t *f = js_need(json_pack("{s:I,s:I,s:s,s:b,s:i,s:s?,s:f,s:o,s:o,s:O,s:s}", "duration_api_ms", (json_int_t)ms,
 								  "duration_ms", (json_int_t)ms, "type", "result", "is_error", t->is_error, "num_turns",
-								  t->calls, "stop_reason", t->stop_reason, "total_cost_usd", a->cost, "usage", usage(t),
-								  "modelUsage", model_usage(a), "permission_denials", t->denials, "subtype",
-								  t->subtype));
+								  t->calls ? 1 + t->said : 0, "stop_reason", t->stop_reason, "total_cost_usd", a->cost,
+								  "usage", usage(t), "modelUsage", model_usage(a), "permission_denials", t->denials,
+								  "subtype", t->subtype));
 	if (t->errors)
 		json_object_set(f, "errors", t->errors);
 	else
@@ -148,19 +164,21 @@ void frames_result(struct agent *a, struct turn *t) {
 	if (t->terminal) json_object_set_new(f, "terminal_reason", json_string(t->terminal));
 	if (t->deferred) json_object_set(f, "deferred_tool_use", t->deferred);
 	if (t->origin) json_object_set(f, "origin", t->origin);
-	json_object_set_new(f, "result_index", json_integer(a->results++));
-	json_object_set_new(f, "queued_turn_count", json_integer((json_int_t)json_array_size(a->queue)));
+	if (t->local_command && !a->opt->old) json_object_set_new(f, "local_command", json_string(t->local_command));
+	if (!a->opt->old) json_object_set_new(f, "result_index", json_integer(a->results));
+	if (!a->opt->old) json_object_set_new(f, "queued_turn_count", json_integer(0));
+	a->results++;
 	frames_name(a, t, f, true);
 	a->last_error = t->is_error;
 	frames_emit(a, f);
 }
 
-void frames_failed_start(struct agent *a, const char *reason, const char *text) {
+void frames_failed_start(struct agent *a, const char *text) {
 	json_t *f = js_need(json_pack("{s:s,s:s,s:i,s:i,s:b,s:i,s:n,s:i,s:o,s:{},s:[],s:[s]}", "type", "result", "subtype",
 								  "error_during_execution", "duration_ms", 0, "duration_api_ms", 0, "is_error", 1,
 								  "num_turns", 0, "stop_reason", "total_cost_usd", 0, "usage", usage(NULL),
 								  "modelUsage", "permission_denials", "errors", text));
-	if (reason) json_object_set_new(f, "startup_failure_reason", json_string(reason));
+	if (!a->opt->old) json_object_set_new(f, "result_index", json_integer(0));
 	a->last_error = true;
 	frames_emit(a, f);
 }

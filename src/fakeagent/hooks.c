@@ -155,7 +155,9 @@ static void read_ask(struct agent *a, struct hook_outcome *o, const struct ask *
 		[ASK_CANCELLED] = "the turn was interrupted",
 		[ASK_TIMEOUT] = "the hook callback did not answer in time",
 		[ASK_CLOSED] = "the stream to the host is closed",
-		[ASK_REPLACED] = "the host reconnected while the hook was running; retry",
+		[ASK_REPLACED] =
+			"The SDK host reconnected before its hook answered, so this tool call was not executed. No one "
+			"denied it; retry the same tool call.",
 	};
 	json_t *payload = asks_payload(ask);
 	if (ask->how != ASK_ANSWERED) {

@@ -49,11 +49,19 @@ void input_read(struct input *in) {
 
 /* ---- judging a line -------------------------------------------------------------------------------------------- */
 
+/* As JavaScript sees it. */
+static bool is_false(const json_t *value) {
+	return !value || json_is_null(value) || json_is_false(value) ||
+		   (json_is_string(value) && !json_string_length(value)) ||
+		   (json_is_number(value) && json_number_value(value) == 0);
+}
+
 static void take_user(struct agent *a, json_t *line) {
 	json_t *role = json_object_get(json_object_get(line, "message"), "role");
 	const char *text = json_string_value(role);
+	_cleanup_free_ char *other = !text && role ? js_dumps(role) : NULL;
 	if (!text || strcmp(text, "user") != 0)
-		agent_die(a, "Error: Expected message role 'user', got '%s'", text ? text : "undefined");
+		agent_die(a, "Error: Expected message role 'user', got '%s'", text ? text : other ? other : "undefined");
 	queue_add(a, line);
 }
 
@@ -63,8 +71,7 @@ static void take_line(struct agent *a, json_t *line) {
 	if (strcmp(type, "user") == 0) {
 		take_user(a, line);
 	} else if (strcmp(type, "control_request") == 0) {
-		if (!json_is_object(json_object_get(line, "request")))
-			agent_die(a, "Error: Missing request on control_request");
+		if (is_false(json_object_get(line, "request"))) agent_die(a, "Error: Missing request on control_request");
 		control_take(a, line);
 	} else if (strcmp(type, "control_response") == 0) {
 		asks_answer(a, line);
@@ -78,8 +85,8 @@ static void check_first(struct agent *a, const json_t *line) {
 	if (!a->opt->await_initialize || a->initialized) return;
 	const char *subtype = js_get(json_object_get(line, "request"), "subtype");
 	if (subtype && strcmp(subtype, "initialize") == 0) return;
-	frames_failed_start(a, "initialize_not_first", "The first line must be an initialize request");
-	agent_exit(a, 1);
+	agent_die(a, "Error: --await-initialize requires the initialize control request as the first stdin line, and the "
+				 "first line is a different message.");
 }
 
 static void handle(struct agent *a, const char *p, size_t n) {
@@ -88,19 +95,18 @@ static void handle(struct agent *a, const char *p, size_t n) {
 	if (!n) return;
 	json_t *line;
 	enum js_result r = js_parse(p, n, &line);
-	if (r == JS_BAD)
-		agent_die(a, "Error parsing streaming input line: %.*s: SyntaxError: JSON Parse error",
-				  (int)MIN(n, (size_t)200), p);
+	if (r == JS_BAD) agent_die(a, "Error parsing streaming input line (type=unknown, %zu chars): SyntaxError", n);
 	if (r == JS_ODD) return;
+	if (json_is_null(line)) agent_die(a, "Error parsing streaming input line (type=unknown, 4 chars): TypeError");
 	check_first(a, line);
 	take_line(a, line);
 	json_decref(line);
 }
 
 /* An old CLI lost a long line whose beginning came in one read with a short one. */
-static void check_split(struct agent *a, const char *p, size_t n, bool first) {
+static void check_split(struct agent *a, size_t n, bool first) {
 	if (a->faults.split >= 0 && !first && n > (size_t)a->faults.split)
-		agent_die(a, "Error parsing streaming input line: %.*s: SyntaxError: JSON Parse error", 40, p);
+		agent_die(a, "Error parsing streaming input line (type=unknown, %zu chars): SyntaxError", n);
 }
 
 static bool next_line(struct input *in, struct chunk *line) {
@@ -122,7 +128,7 @@ void input_handle(struct agent *a) {
 			break;
 		}
 		in->lines++;
-		check_split(a, line.data, line.len, first);
+		check_split(a, line.len, first);
 		handle(a, line.data, line.len);
 		chunk_drop(&line);
 		first = false;

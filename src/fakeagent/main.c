@@ -125,7 +125,7 @@ static bool open_conversation(struct agent *a) {
 	a->conv.id = str_dup(id);
 	_cleanup_free_ char *text = str_printf("No conversation found with session ID: %s", a->opt->resume);
 	fprintf(stderr, "%s\n", text);
-	frames_failed_start(a, NULL, text);
+	frames_failed_start(a, text);
 	return false;
 }
 

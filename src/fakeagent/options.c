@@ -268,6 +268,10 @@ bool options_read(struct options *o, int argc, char **argv, char **error) {
 			return false;
 		}
 	}
+	if (o->old && o->await_initialize) {
+		*error = str_printf("unknown option '--await-initialize'");
+		return false;
+	}
 	if (o->mode && strcmp(o->mode, "bypassPermissions") == 0) o->bypass_allowed = true;
 	return true;
 }

@@ -8,11 +8,6 @@
 
 #include <string.h>
 
-#define REJECTED                                                                                                       \
-	"The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "  \
-	"new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to "       \
-	"proceed."
-
 static bool is(const char *a, const char *b) {
 	return a && strcmp(a, b) == 0;
 }
@@ -42,6 +37,8 @@ static bool rule_hits(const char *rule, const char *tool, const json_t *input) {
 	size_t k = strcspn(want, ")");
 	if (!text) return false;
 	if (k >= 2 && memcmp(want + k - 2, ":*", 2) == 0) return strncmp(text, want, k - 2) == 0;
+	if (k >= 2 && memcmp(want + k - 2, " *", 2) == 0)
+		return strncmp(text, want, k - 2) == 0 && (!text[k - 2] || text[k - 2] == ' ');
 	if (k == 1 && *want == '*') return true;
 	return strlen(text) == k && memcmp(text, want, k) == 0;
 }
@@ -87,7 +84,7 @@ bool permission_mode(struct agent *a, const char *mode, const char **code) {
 	static const char *const modes[] = {"default", "acceptEdits", "bypassPermissions", "plan", "dontAsk", "auto", NULL};
 	if (is(mode, "manual")) mode = "default";
 	*code = "invalid_mode";
-	if (!mode || !one_of(mode, modes)) return false;
+	if (!mode || (!one_of(mode, modes) && !a->opt->old)) return false;
 	*code = "bypass_not_launched";
 	if (is(mode, "bypassPermissions") && !a->opt->bypass_allowed) return false;
 	char *copy = str_dup(mode);
@@ -142,9 +139,12 @@ void permission_update(struct agent *a, const json_t *updates) {
 
 static json_t *suggestions(const char *name, const json_t *input) {
 	const char *command = js_get(input, "command");
-	if (is(name, "Bash") && command)
-		return js_need(json_pack("[{s:s,s:[{s:s,s:s}],s:s,s:s}]", "type", "addRules", "rules", "toolName", name,
-								 "ruleContent", command, "behavior", "allow", "destination", "localSettings"));
+	if (is(name, "Bash") && command) {
+		size_t n = strcspn(command, " ");
+		json_t *rule = command[n] ? js_printf("%.*s *", (int)n, command) : js_printf("%s", command);
+		return js_need(json_pack("[{s:s,s:[{s:s,s:o}],s:s,s:s}]", "type", "addRules", "rules", "toolName", name,
+								 "ruleContent", rule, "behavior", "allow", "destination", "localSettings"));
+	}
 	if (changes_files(name))
 		return js_need(
 			json_pack("[{s:s,s:s,s:s}]", "type", "setMode", "mode", "acceptEdits", "destination", "session"));
@@ -156,6 +156,7 @@ json_t *permission_request(const char *name, json_t *input, const char *tool_use
 	json_t *r = js_need(json_pack("{s:s,s:s,s:s,s:O,s:s}", "subtype", "can_use_tool", "tool_name", name, "display_name",
 								  name, "input", input, "tool_use_id", tool_use_id));
 	const char *description = js_get(input, "description"), *path = js_get(input, "file_path");
+	if (!description) description = js_get(input, "command");
 	if (description) json_object_set_new(r, "description", json_string(description));
 	if (path) json_object_set_new(r, "blocked_path", json_string(path));
 	if (always_asks(name)) {
@@ -163,8 +164,9 @@ json_t *permission_request(const char *name, json_t *input, const char *tool_use
 	} else {
 		json_object_set_new(r, "permission_suggestions", suggestions(name, input));
 	}
-	if (reason) json_object_set_new(r, "decision_reason", js_text(reason, strlen(reason)));
-	if (reason) json_object_set_new(r, "decision_reason_type", json_string("hook"));
+	const char *why = reason ? reason : "This tool needs approval";
+	json_object_set_new(r, "decision_reason", js_text(why, strlen(why)));
+	json_object_set_new(r, "decision_reason_type", json_string(reason ? "hook" : "other"));
 	if (strncmp(name, "mcp__", 5) == 0) js_put(r, "mcp_server", mcp_source(name));
 	return r;
 }
@@ -216,9 +218,10 @@ static void take_ask(struct agent *a, struct turn *t, const json_t *use, const s
 	} else if (ask->how == ASK_ANSWERED) {
 		take_answer(a, t, use, asks_payload(ask), p);
 	} else if (ask->how == ASK_CLOSED) {
-		refuse(p, "Tool permission stream closed before response received");
+		refuse(p, a->opt->old ? "Tool permission request failed: Error: Stream closed"
+							  : "Tool permission stream closed before response received");
 	} else {
-		refuse(p, REJECTED);
+		refuse(p, PERMISSION_REJECTED);
 		p->aborted = true;
 	}
 }
@@ -247,7 +250,7 @@ static void ask_client(struct agent *a, struct turn *t, const json_t *use, const
 	frames_state(a, "requires_action");
 	struct ask *ask = asks_send(a, permission_request(js_get(use, "name"), p->input, js_get(use, "id"), reason), -1);
 	asks_wait(a, ask);
-	if (ask->how == ASK_ANSWERED) frames_state(a, "running");
+	if (a->abort != ABORT_SIGNAL) frames_state(a, "running");
 	take_ask(a, t, use, ask, p);
 	asks_free(ask);
 }

@@ -6,6 +6,11 @@
 
 #include "fakeagent/hooks.h"
 
+#define PERMISSION_REJECTED                                                                                            \
+	"The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "  \
+	"new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to "       \
+	"proceed."
+
 struct permission {
 	bool allowed;
 	json_t *input;  /* what the tool gets */

@@ -35,9 +35,11 @@ void queue_add(struct agent *a, json_t *line) {
 	const char *uuid = js_get(line, "uuid");
 	if (!json_is_string(content) && !json_is_array(content)) return;
 	if (uuid && json_object_get(a->seen, uuid)) {
-		frames_replay(a, line);
+		frames_replay(a, line, false);
+		if (!a->turn && !json_array_size(a->queue)) frames_state(a, "idle");
 		return;
 	}
+	if (!a->turn) frames_state(a, "running");
 	if (uuid) {
 		json_object_set_new(a->seen, uuid, json_true());
 		frames_lifecycle(a, uuid, "queued");

@@ -48,6 +48,7 @@ static void line(struct stream *s, json_t *block, bool aborted) {
 	if (aborted) json_object_set_new(f, "aborted", json_true());
 	if (!s->t->named_line) frames_name(s->a, s->t, f, true);
 	s->t->named_line = true;
+	frames_stamp(s->a, f);
 	frames_emit(s->a, f);
 }
 
@@ -123,7 +124,8 @@ static void begin(struct stream *s) {
 	char hex[25];
 	str_random_hex(hex, 24);
 	snprintf(s->id, sizeof s->id, "msg_%s", hex);
-	if (s->a->opt->partial) frames_status(s->a, "requesting", s->t);
+	if (s->a->opt->partial && !s->t->requested) frames_status(s->a, "requesting", s->t);
+	s->t->requested = false;
 }
 
 bool stream_reply(struct agent *a, struct turn *t, struct reply *r, const char *stop_reason) {
@@ -134,6 +136,7 @@ bool stream_reply(struct agent *a, struct turn *t, struct reply *r, const char *
 	event(&s, json_pack("{s:s,s:o}", "type", "message_start", "message", message(&s, json_array(), NULL)));
 	for (; s.index < (int)json_array_size(r->blocks); s.index++)
 		if (!say_block(&s, json_array_get(r->blocks, (size_t)s.index))) return false;
+	t->stop_reason = stop_reason;
 	event(&s, json_pack("{s:s,s:{s:s,s:n},s:{s:i}}", "type", "message_delta", "delta", "stop_reason", stop_reason,
 						"stop_sequence", "usage", "output_tokens", 20));
 	event(&s, json_pack("{s:s}", "type", "message_stop"));
@@ -154,5 +157,6 @@ void stream_error(struct agent *a, struct turn *t, const char *text) {
 								  "server_error"));
 	if (!t->named_line) frames_name(a, t, f, true);
 	t->named_line = true;
+	frames_stamp(a, f);
 	frames_emit(a, f);
 }

@@ -39,10 +39,11 @@ static void say_shell(struct tool_output *o, struct proc *p) {
 	_cleanup_(buf_free) struct buf b = BUF_INIT(SIZE_MAX / 2);
 	if (code) buf_printf(&b, "Exit code %d%s", code, n ? "\n" : "");
 	buf_put(&b, text, n);
-	say(o, code != 0, js_text(b.data ? b.data : "", b.len));
+	if (!b.len) buf_puts(&b, "(Bash completed with no output)");
+	say(o, code != 0, js_text(b.data, b.len));
 	if (!code)
-		o->detail = json_pack("{s:o,s:s,s:b,s:b}", "stdout", js_text(text, n), "stderr", "", "interrupted", 0,
-							  "isImage", 0);
+		o->detail = json_pack("{s:o,s:s,s:b,s:b,s:b}", "stdout", js_text(text, n), "stderr", "", "interrupted", 0,
+							  "isImage", 0, "noOutputExpected", !n);
 }
 
 static void run_bash(struct call *c) {

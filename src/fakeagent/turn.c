@@ -15,10 +15,6 @@
 
 #include <string.h>
 
-#define REJECTED                                                                                                       \
-	"The user doesn't want to take this action right now. STOP what you are doing and wait for the user to tell you "  \
-	"how to proceed."
-
 void turn_end_with(struct turn *t, const char *subtype, const char *terminal, bool is_error) {
 	t->subtype = subtype;
 	t->terminal = terminal;
@@ -77,8 +73,7 @@ static json_t *merged_content(const json_t *batch) {
 }
 
 static void begin(struct agent *a, struct turn *t) {
-	*t = (struct turn){.batch = queue_batch(a), .started = now_ms(), .subtype = "success", .terminal = "completed"};
-	t->stop_reason = "end_turn";
+	*t = (struct turn){.batch = queue_batch(a), .started = now_ms(), .subtype = "success"};
 	t->denials = js_need(json_array());
 	t->uuids = js_need(json_array());
 	t->after = js_need(json_array());
@@ -86,7 +81,7 @@ static void begin(struct agent *a, struct turn *t) {
 	json_t *line;
 	json_array_foreach(t->batch, i, line) {
 		json_t *uuid = json_object_get(line, "uuid");
-		if (uuid) json_array_append(t->uuids, uuid);
+		if (uuid && !json_object_get(line, "made")) json_array_append(t->uuids, uuid);
 		if (json_object_get(line, "fake_task")) t->origin = json_incref(json_object_get(line, "origin"));
 	}
 	t->content = merged_content(t->batch);
@@ -107,7 +102,7 @@ static void lifecycle(struct agent *a, struct turn *t, const char *state) {
 /* Of several merged prompts the last one's acknowledgement has the merged text, behind init; the others come before. */
 static void replay_first(struct agent *a, struct turn *t) {
 	size_t n = json_array_size(t->batch);
-	for (size_t i = 0; i + 1 < n; i++) frames_replay(a, json_array_get(t->batch, i));
+	for (size_t i = 0; i + 1 < n; i++) frames_replay(a, json_array_get(t->batch, i), false);
 }
 
 static void replay_last(struct agent *a, struct turn *t) {
@@ -115,16 +110,14 @@ static void replay_last(struct agent *a, struct turn *t) {
 	json_t *line = json_array_get(t->batch, json_array_size(t->batch) - 1);
 	_cleanup_json_ json_t *copy = js_need(json_copy(line));
 	json_object_set_new(copy, "message", json_pack("{s:s,s:O}", "role", "user", "content", t->content));
-	frames_replay(a, copy);
+	frames_replay(a, copy, true);
 }
 
 /* ---- tools ----------------------------------------------------------------------------------------------------- */
 
 static json_t *result_block(const json_t *use, json_t *content, bool failed) {
-	json_t *b = js_need(json_pack("{s:O,s:s,s:o}", "tool_use_id", json_object_get(use, "id"), "type", "tool_result",
-								  "content", content));
-	if (failed) json_object_set_new(b, "is_error", json_true());
-	return b;
+	return js_need(json_pack("{s:O,s:s,s:o,s:b}", "tool_use_id", json_object_get(use, "id"), "type", "tool_result",
+							 "content", content, "is_error", failed));
 }
 
 /* Puts one tool_result on stdout and among those that the model will see. */
@@ -138,6 +131,11 @@ static void give_error(struct agent *a, json_t *results, const json_t *use, cons
 	json_t *content = js_text(text, strlen(text));
 	_cleanup_json_ json_t *detail = js_printf("Error: %s", text);
 	give(a, results, use, content, true, detail);
+}
+
+static void give_rejection(struct agent *a, json_t *results, const json_t *use) {
+	_cleanup_json_ json_t *detail = js_printf("User rejected tool use");
+	give(a, results, use, js_printf("%s", PERMISSION_REJECTED), true, detail);
 }
 
 static json_t *event_input(const json_t *use, json_t *input) {
@@ -175,7 +173,6 @@ static void remember(struct turn *t, const json_t *use, const struct tool_output
 	t->last_tool = str_dup(js_get(use, "name"));
 	t->last_output = js_content_text(out->content);
 	t->last_failed = out->failed;
-	t->tools++;
 }
 
 static void run_allowed(struct agent *a, struct turn *t, const json_t *use, json_t *input, json_t *results,
@@ -192,15 +189,13 @@ static void run_decided(struct agent *a, struct turn *t, const json_t *use, stru
 						json_t *results, json_t *context) {
 	struct permission p;
 	permission_decide(a, t, use, before, &p);
-	if (p.allowed && !a->abort) {
+	if (p.interrupt && !a->abort) a->abort = ABORT_INTERRUPT;
+	if (a->abort || p.aborted)
+		give_rejection(a, results, use);
+	else if (p.allowed)
 		run_allowed(a, t, use, p.input, results, context);
-	} else {
-		give_error(a, results, use, p.refusal ? p.refusal : REJECTED);
-	}
-	if (p.interrupt) {
-		turn_end_with(t, "error_during_execution", "aborted_tools", true);
-		add_error(t, js_printf("The turn was ended by a refusal"));
-	}
+	else
+		give_error(a, results, use, p.refusal);
 	permission_free(&p);
 }
 
@@ -217,9 +212,11 @@ static void run_tool(struct agent *a, struct turn *t, const json_t *use, json_t 
 	hooks_run(a, "PreToolUse", name, event_input(use, json_object_get(use, "input")), js_get(use, "id"), &o);
 	if (o.decision == HOOK_DEFER) {
 		defer(t, use);
+	} else if (a->abort) {
+		give_rejection(a, results, use);
 	} else if (o.decision == HOOK_DENY) {
-		_cleanup_free_ char *text = str_printf("PreToolUse:%s hook error: %s", name,
-											   o.reason ? o.reason : "Blocked by hook");
+		const char *why = o.reason ? o.reason : "Blocked by hook";
+		_cleanup_free_ char *text = a->opt->old ? str_dup(why) : str_printf("PreToolUse:%s hook error: %s", name, why);
 		give_error(a, results, use, text);
 	} else {
 		run_decided(a, t, use, &o, results, context);
@@ -235,8 +232,8 @@ static void run_tools(struct agent *a, struct turn *t, const json_t *blocks) {
 	size_t i;
 	json_array_foreach(blocks, i, use) {
 		if (!is_type(use, "tool_use")) continue;
-		if (a->abort || t->deferred || (t->stop && strcmp(t->terminal, "aborted_tools") == 0))
-			give_error(a, results, use, REJECTED);
+		if (a->abort || t->deferred)
+			give_rejection(a, results, use);
 		else
 			run_tool(a, t, use, results, context);
 		json_array_append_new(calls, event_input(use, json_object_get(use, "input")));
@@ -279,7 +276,7 @@ static void maybe_stop(struct agent *a, struct turn *t) {
 			  json_pack("{s:b,s:s}", "stop_hook_active", t->stop_hook_active, "last_assistant_message",
 						t->text ? t->text : ""),
 			  NULL, &o);
-	t->stop = true;
+	turn_end_with(t, "success", "completed", false);
 	if (o.stop) {
 		turn_end_with(t, "success", "stop_hook_prevented", false);
 	} else if (o.decision == HOOK_DENY && !a->abort) {
@@ -358,7 +355,7 @@ static bool submit(struct agent *a, struct turn *t) {
 	bool blocked = o.decision == HOOK_DENY || o.stop;
 	if (blocked) {
 		const char *why = o.reason ? o.reason : o.stop_reason ? o.stop_reason : "Blocked by hook";
-		frames_informational(a, NULL, "warning", js_printf("UserPromptSubmit operation blocked by hook:\n%s", why));
+		t->text = str_printf("UserPromptSubmit operation blocked by hook:\n%s\n\nOriginal prompt: %s", why, p);
 	} else {
 		conversation_add(&a->conv, "user", json_incref(t->content));
 		if (json_array_size(o.context)) conversation_append(&a->conv, o.context);
@@ -367,22 +364,48 @@ static bool submit(struct agent *a, struct turn *t) {
 	return !blocked;
 }
 
-static void clear(struct agent *a) {
+static void reset(struct agent *a) {
 	struct hook_outcome o;
 	char id[37];
 	js_uuid(id);
 	hooks_run(a, "SessionEnd", "clear", json_pack("{s:s}", "reason", "clear"), NULL, &o);
 	hook_outcome_free(&o);
-	frames_emit(
-		a, json_pack("{s:s,s:s,s:s}", "type", "conversation_reset", "new_conversation_id", id, "trigger", "clear"));
+	json_t *f = js_need(
+		json_pack("{s:s,s:s,s:s}", "type", "conversation_reset", "new_conversation_id", id, "trigger", "clear"));
+	frames_stamp(a, f);
+	if (!a->opt->old)
+		frames_emit(a, f);
+	else
+		json_decref(f);
+	if (!a->opt->old) background_changed(a);
 	conversation_reset(&a->conv);
 	hooks_run(a, "SessionStart", "clear", json_pack("{s:s}", "source", "clear"), NULL, &o);
 	hook_outcome_free(&o);
 }
 
+/* The reset carries the old id; init, the acknowledgement and the result carry the new one. */
+static void run_clear(struct agent *a, struct turn *t) {
+	reset(a);
+	frames_init(a, t);
+	json_decref(t->content);
+	t->content = js_printf("<command-name>/clear</command-name>\n            <command-message>clear</command-message>\n"
+						   "            <command-args></command-args>");
+	if (!a->opt->old) replay_last(a, t);
+	t->local_command = "clear";
+}
+
+static bool was_in_tools(const struct agent *a) {
+	json_t *last = conversation_last(&a->conv), *content = json_object_get(last, "content");
+	size_t i;
+	json_t *block;
+	json_array_foreach(content, i, block) {
+		if (is_type(block, "tool_result")) return true;
+	}
+	return false;
+}
+
 static void aborted(struct agent *a, struct turn *t) {
-	bool tools = t->tools > 0 || wants_tools(json_object_get(conversation_last(&a->conv), "content"));
-	const char *terminal = tools ? "aborted_tools" : "aborted_streaming";
+	bool tools = was_in_tools(a);
 	if (a->abort == ABORT_URGENT) {
 		turn_end_with(t, "success", "aborted_streaming", false);
 		return;
@@ -391,34 +414,36 @@ static void aborted(struct agent *a, struct turn *t) {
 	json_t *content = js_need(json_pack("[{s:s,s:s}]", "type", "text", "text", text));
 	conversation_add(&a->conv, "user", json_incref(content));
 	frames_user(a, content, NULL);
-	turn_end_with(t, "error_during_execution", terminal, true);
-	add_error(t, js_printf("%s", text));
+	t->stop_reason = tools ? "tool_use" : NULL;
+	turn_end_with(t, "error_during_execution", tools ? "aborted_tools" : "aborted_streaming", true);
+	add_error(t, js_printf("[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=%s",
+						   t->stop_reason ? t->stop_reason : "null"));
 }
 
+/* The hooks see the prompt before init is printed, as in the CLI; a blocked prompt is not acknowledged. */
 static void run_prompt(struct agent *a, struct turn *t) {
-	if (json_is_false(json_object_get(json_array_get(t->batch, 0), "shouldQuery"))) {
-		conversation_add(&a->conv, "user", json_incref(t->content));
+	if (!submit(a, t)) {
+		frames_init(a, t);
+		frames_informational(a, NULL, "warning", js_text(t->text, strlen(t->text)));
 		return;
 	}
-	if (t->prompt && strcmp(t->prompt, "/clear") == 0) {
-		clear(a);
-		return;
-	}
-	if (!submit(a, t)) return;
+	frames_init(a, t);
+	t->requested = a->opt->partial;
+	if (t->requested) frames_status(a, "requesting", t);
+	replay_last(a, t);
+	pump(a, 0); /* what was written together with the prompt finds the turn running */
 	misbehave(a);
 	converse(a, t);
 	if (a->abort) aborted(a, t);
 }
 
-static void finish(struct agent *a, struct turn *t) {
-	size_t i;
-	json_t *job;
-	if (!a->faults.no_result) frames_result(a, t);
-	lifecycle(a, t, "completed");
-	a->turn = NULL;
-	a->abort = ABORT_NONE;
-	frames_state(a, "idle");
-	json_array_foreach(t->after, i, job) background_ask(a, json_incref(job));
+static void run_silent(struct agent *a, struct turn *t) {
+	frames_init(a, t);
+	replay_last(a, t);
+	conversation_add(&a->conv, "user", json_incref(t->content));
+}
+
+static void turn_free(struct turn *t) {
 	json_decref(t->batch);
 	json_decref(t->uuids);
 	json_decref(t->content);
@@ -433,15 +458,30 @@ static void finish(struct agent *a, struct turn *t) {
 	free(t->last_output);
 }
 
+static void finish(struct agent *a, struct turn *t) {
+	size_t i;
+	json_t *job;
+	bool cancelled = a->abort == ABORT_INTERRUPT || a->abort == ABORT_SIGNAL;
+	if (!a->faults.no_result) frames_result(a, t);
+	lifecycle(a, t, cancelled ? "cancelled" : "completed");
+	a->turn = NULL;
+	a->abort = ABORT_NONE;
+	if (!json_array_size(a->queue) && !a->quit) frames_state(a, "idle");
+	json_array_foreach(t->after, i, job) background_ask(a, json_incref(job));
+	turn_free(t);
+}
+
 void turn_run(struct agent *a) {
 	struct turn t;
 	begin(a, &t);
 	frames_state(a, "running");
-	lifecycle(a, &t, "started");
 	replay_first(a, &t);
-	frames_init(a, &t);
-	replay_last(a, &t);
-	pump(a, 0); /* what was written together with the prompt finds the turn running */
-	run_prompt(a, &t);
+	lifecycle(a, &t, "started");
+	if (json_is_false(json_object_get(json_array_get(t.batch, 0), "shouldQuery")))
+		run_silent(a, &t);
+	else if (t.prompt && strcmp(t.prompt, "/clear") == 0)
+		run_clear(a, &t);
+	else
+		run_prompt(a, &t);
 	finish(a, &t);
 }

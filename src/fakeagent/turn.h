@@ -13,8 +13,10 @@ struct turn {
 	char *prompt;    /* its text */
 	json_t *origin;  /* of a turn that nobody asked for, or NULL */
 	int64_t started;
-	int calls;                    /* of the model */
-	int tools;                    /* run so far */
+	int calls;      /* of the model */
+	int said;       /* user frames printed */
+	bool requested; /* system/status requesting is out */
+	const char *local_command;
 	json_t *denials;              /* for permission_denials */
 	json_t *after;                /* background asks to start after the result: [ms, name, input] */
 	bool named_line, named_event; /* the first reply frame of each kind is out */
