@@ -304,7 +304,9 @@ static void take_event(struct chat *ch, const struct incoming *in, struct span e
 		ch->busy = span_equals(state, PLENUM_ST_BUSY) || span_equals(state, PLENUM_ST_ASKING);
 		prompt_sign(ch);
 	}
-	bool lost = span_equals(event, PLENUM_EV_CHILD_EXITED) || span_equals(event, PLENUM_EV_ERROR);
+	bool refused = span_equals(event, PLENUM_EV_ERROR) &&
+				   !span_member(in->line, "request_id").p; /* not about an answer */
+	bool lost = refused || span_equals(event, PLENUM_EV_CHILD_EXITED);
 	if (lost) ch->waiting = false; /* no result will come */
 	if (lost && !ch->terminal && !span_is_true(span_member(in->line, "wanted"))) ch->code = CTL_CUT;
 	if (!is_noise(event)) show_line(&ch->show, in->line, &in->e);

@@ -89,7 +89,7 @@ static int take_event(struct sending *s, const struct incoming *in, struct span 
 	if (span_equals(event, PLENUM_EV_CHILD_EXITED)) return take_exit(in);
 	if (span_equals(event, PLENUM_EV_ERROR)) {
 		attach_print_error(in);
-		return CTL_REFUSED;
+		return span_equals(span_member(in->line, "code"), PLENUM_E_CHILD_EXITED) ? CTL_CUT : CTL_REFUSED;
 	}
 	if (span_equals(event, PLENUM_EV_SESSION_REMOVED)) {
 		ctl_say("the session was removed before the answer");
