@@ -370,8 +370,9 @@ static const char *scan_redirection(struct scanner *s, struct command *c, const 
 	if (p[0] == '<' && p[1] == '<' && p[2] != '<') note_here(s, p + 2);
 	p++;
 	while (IS_IN(*p, "<>&|")) p++;
-	if (*p == '-' && p[-1] == '<') p++; /* <<-; the - of >&- is a word of its own */
-	c->is_target = true;
+	bool closes = *p == '-' && p[-1] == '&'; /* >&- is whole: what follows is the command, even without a blank */
+	if (closes || (*p == '-' && p[-1] == '<')) p++;
+	c->is_target = !closes;
 	return p;
 }
 

@@ -241,6 +241,7 @@ START_TEST(test_deny_finds_the_command) {
 		"2>/dev/null rm x",
 		">/dev/null 2>&1 rm x",
 		">&- rm x",
+		">&-rm x",
 		"&>log rm x",
 		"ls >|log; rm x",
 		"sh -c 'rm x'",
