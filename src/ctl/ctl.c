@@ -135,6 +135,11 @@ int ctl_options(struct ctl *c, const struct ctl_option *options, int *argc, char
 	return CTL_GO;
 }
 
+void ctl_absolute(const char **folder) {
+	char *path = *folder ? realpath(*folder, NULL) : NULL;
+	if (path) *folder = path;
+}
+
 /* --- The daemon --------------------------------------------------------------------------------------------------- */
 
 struct plenum *ctl_open(struct ctl *c) {

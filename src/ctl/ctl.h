@@ -62,7 +62,10 @@ struct ctl_option {
  * (--help is done here). */
 int ctl_options(struct ctl *c, const struct ctl_option *options, int *argc, char ***argv, int min, int max);
 int ctl_usage(struct ctl *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* prints and gives CTL_USAGE */
-void ctl_say(const char *fmt, ...) PRINTF_LIKE(1, 2);                 /* "plenumctl: ..." on stderr, made safe */
+/* A folder as it was typed becomes absolute: the daemon has another working folder. It keeps NULL, and what is not
+ * there (the daemon says so). The string lives as long as the process. */
+void ctl_absolute(const char **folder);
+void ctl_say(const char *fmt, ...) PRINTF_LIKE(1, 2); /* "plenumctl: ..." on stderr, made safe */
 
 /* Connects; on NULL the reason and what to do were printed (the verb then returns CTL_NO_DAEMON). */
 struct plenum *ctl_open(struct ctl *c);

@@ -383,7 +383,7 @@ class Sessions(Ctl):
     def test_new_and_ls(self):
         self.assertEqual(self.ctl("ls").stdout.splitlines()[0][:11], "no sessions")
         with tempfile.TemporaryDirectory(prefix="pl-cwd-") as cwd:
-            p = self.ctl("new", "-C", cwd, "-E", "SOME=thing", "work", "--", "--extra", "word")
+            p = self.ctl("new", "-C", os.path.relpath(cwd), "-E", "SOME=thing", "work", "--", "--extra", "word")
             self.assertEqual(p.stdout, "work\n")
             child = self.agent.child()
             self.assertEqual(child.start["cwd"], cwd)
