@@ -120,7 +120,8 @@ int cmd_attach(struct ctl *c, int argc, char **argv) {
 	};
 	int code = ctl_options(c, options, &argc, &argv, 1, 1);
 	if (code != CTL_GO) return code;
-	ctl_absolute(&cwd);
+	char room[PATH_MAX];
+	ctl_absolute(&cwd, room);
 	json_t *what = replay_value(replay);
 	if (!what) return ctl_usage(c, "attach: --replay is none, all, a number of lines, or after:SEQ");
 	_cleanup_json_ json_t *answer = NULL,

@@ -444,7 +444,8 @@ int cmd_chat(struct ctl *c, int argc, char **argv) {
 	uint64_t n;
 	int code = ctl_options(c, options, &argc, &argv, 0, 1);
 	if (code != CTL_GO) return code;
-	ctl_absolute(&cwd);
+	char room[PATH_MAX];
+	ctl_absolute(&cwd, room);
 	if (!str_u64(lines, 0, 1000000, &n)) return ctl_usage(c, "chat: -n takes a number");
 	json_t *members = json_pack("{s:s*,s:s*,s:s*,s:b}", "profile", profile, "cwd", cwd, "resume", resume, "tag", 1);
 	if (n) json_object_set_new(members, "replay", json_pack("{s:I}", "last", (json_int_t)n));

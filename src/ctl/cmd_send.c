@@ -209,7 +209,8 @@ int cmd_send(struct ctl *c, int argc, char **argv) {
 		buf_free(&text);
 		return ctl_usage(c, "send: the prompt is empty");
 	}
-	ctl_absolute(&cwd);
+	char room[PATH_MAX];
+	ctl_absolute(&cwd, room);
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
 	struct sending s = {.c = c, .p = p, .session = argv[0], .no_wait = no_wait, .signals = -1};
 	s.deadline = ms == INT64_MAX ? ms : now_ms() + ms;

@@ -52,7 +52,8 @@ int cmd_new(struct ctl *c, int argc, char **argv) {
 	};
 	int code = ctl_options(c, options, &argc, &argv, 0, -1);
 	if (code != CTL_GO) return code;
-	ctl_absolute(&cwd);
+	char room[PATH_MAX];
+	ctl_absolute(&cwd, room);
 	_cleanup_json_ json_t *env = json_object(), *args = json_array();
 	if (!env_object(words, env)) return ctl_usage(c, "new: --env takes NAME=VALUE");
 	for (int i = 1; i < argc; i++) json_array_append_new(args, json_string(argv[i]));

@@ -135,9 +135,8 @@ int ctl_options(struct ctl *c, const struct ctl_option *options, int *argc, char
 	return CTL_GO;
 }
 
-void ctl_absolute(const char **folder) {
-	char *path = *folder ? realpath(*folder, NULL) : NULL;
-	if (path) *folder = path;
+void ctl_absolute(const char **folder, char room[PATH_MAX]) {
+	if (*folder && realpath(*folder, room)) *folder = room;
 }
 
 /* --- The daemon --------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include "plenum/client.h"
 
 #include <jansson.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -63,8 +64,8 @@ struct ctl_option {
 int ctl_options(struct ctl *c, const struct ctl_option *options, int *argc, char ***argv, int min, int max);
 int ctl_usage(struct ctl *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* prints and gives CTL_USAGE */
 /* A folder as it was typed becomes absolute: the daemon has another working folder. It keeps NULL, and what is not
- * there (the daemon says so). The string lives as long as the process. */
-void ctl_absolute(const char **folder);
+ * there (the daemon says so). */
+void ctl_absolute(const char **folder, char room[PATH_MAX]);
 void ctl_say(const char *fmt, ...) PRINTF_LIKE(1, 2); /* "plenumctl: ..." on stderr, made safe */
 
 /* Connects; on NULL the reason and what to do were printed (the verb then returns CTL_NO_DAEMON). */
