@@ -142,8 +142,7 @@ const char *rules_check(const char *rule, bool for_allow) {
 	return NULL;
 }
 
-/* --- The call ------------------------------------------------------------------------------------------------------
- */
+/* --- The call ---------------------------------------------------------------------------------------------------- */
 
 /* A key spelled with escapes, or one that is there twice, could be read otherwise than we do. */
 static bool is_certain(struct span input, const char *const *members) {
@@ -180,8 +179,7 @@ static void free_call(struct call *c) {
 	shell_commands_free(&c->commands);
 }
 
-/* --- Commands ------------------------------------------------------------------------------------------------------
- */
+/* --- Commands ---------------------------------------------------------------------------------------------------- */
 
 /* One blank between words; without quotes where the texts have none. */
 static char *tidy_pattern(const char *p, size_t n, bool keep_quotes) {
@@ -236,8 +234,7 @@ static enum match match_command(const struct rule *r, const struct call *c, enum
 	return whole ? MATCH_YES : find_command(r, c);
 }
 
-/* --- Paths ---------------------------------------------------------------------------------------------------------
- */
+/* --- Paths ------------------------------------------------------------------------------------------------------- */
 
 /* Without //, . and ..; relative stays relative, and .. that goes above a relative start is left out. */
 static char *tidy_path(const char *path) {
@@ -391,8 +388,7 @@ static enum match match_path(const struct rule *r, const struct call *c, enum si
 	return MAX(m, inner);
 }
 
-/* --- Hosts ---------------------------------------------------------------------------------------------------------
- */
+/* --- Hosts ------------------------------------------------------------------------------------------------------- */
 
 /* The host of a URL as a browser would find it: backslashes are slashes, tabs and newlines are nothing, a user in front
  * is skipped. *certain: it was written in the one plain way. NULL: there is none, or it is encoded. */
@@ -435,8 +431,7 @@ static enum match match_host(const struct rule *r, const struct call *c, enum si
 	return n > n_want - 1 && strcmp(host + n - (n_want - 1), want + 1) == 0 ? MATCH_YES : MATCH_NO;
 }
 
-/* --- Judging -------------------------------------------------------------------------------------------------------
- */
+/* --- Judging ----------------------------------------------------------------------------------------------------- */
 
 /* A tool that is not in the table: any string member will do, for deny and ask alone. */
 static enum match match_members(const struct rule *r, const struct call *c) {
