@@ -3,9 +3,9 @@
  * The configuration: INI files through inih, read and checked as a whole into a new struct settings; the running one is
  * never touched. plenum.conf(5) lists the keys. Errors carry file and line.
  *
- * Files, each optional unless named by --config, later ones win: /etc/plenum/plenum.conf,
- * /etc/plenum/plenum.conf.d/ *.conf, $XDG_CONFIG_HOME/plenum/plenum.conf, $XDG_CONFIG_HOME/plenum/plenum.conf.d/ *.conf.
- * With --config FILE: only FILE and FILE's plenum.conf.d/ *.conf beside it.
+ * Files, each optional unless named by --config, later ones win: plenum.conf and then plenum.conf.d/ *.conf (in byte
+ * order) in /etc/plenum, the same in $XDG_CONFIG_HOME/plenum. With --config FILE: only FILE and plenum.conf.d/ *.conf
+ * beside it.
  */
 #pragma once
 

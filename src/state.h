@@ -32,12 +32,12 @@ struct state_session {
 	char *previous_id;     /* the one before /clear or a fork; NULL: none */
 	char **args;           /* added to the profile's command line */
 	size_t n_args;
-	char **env;            /* NAME=VALUE that the requester gave */
+	char **env; /* NAME=VALUE that the requester gave */
 	size_t n_env;
-	uid_t uid;             /* of the requester */
-	bool env_only;         /* env is the whole environment, nothing of the daemon's own */
-	pid_t child_pid;       /* 0: no child */
-	uint64_t child_start;  /* /proc/PID/stat field 22, in clock ticks since boot; 0: none */
+	uid_t uid;                   /* of the requester */
+	bool env_only;               /* env is the whole environment, nothing of the daemon's own */
+	pid_t child_pid;             /* 0: no child */
+	uint64_t child_start;        /* /proc/PID/stat field 22, in clock ticks since boot; 0: none */
 	int64_t created_ms, used_ms; /* CLOCK_REALTIME */
 };
 

@@ -32,14 +32,14 @@ struct profile {
 	struct words resume_args;     /* with {id} */
 	struct words session_id_args; /* with {id} */
 	struct words allow_tools, deny_tools, ask_tools;
-	int64_t permission_wait;      /* SETTINGS_NEVER by default */
-	int64_t owner_grace;          /* 15 s */
-	int64_t control_timeout;      /* 60 s */
-	int64_t idle_sleep;           /* 30 min */
-	int64_t stop_grace;           /* 5 s, each step of the ladder */
-	bool prompts_queue;           /* prompts = queue */
-	bool restart_never;           /* restart = never */
-	const char *file;             /* where it was defined, for messages; NULL: built in */
+	int64_t permission_wait; /* SETTINGS_NEVER by default */
+	int64_t owner_grace;     /* 15 s */
+	int64_t control_timeout; /* 60 s */
+	int64_t idle_sleep;      /* 30 min */
+	int64_t stop_grace;      /* 5 s, each step of the ladder */
+	bool prompts_queue;      /* prompts = queue */
+	bool restart_never;      /* restart = never */
+	const char *file;        /* where it was defined, for messages; NULL: built in */
 	int line;
 };
 
@@ -62,7 +62,7 @@ struct settings {
 	struct limits limits;
 	struct profile *profiles;
 	size_t n_profiles;
-	struct words files;    /* the configuration files that were read, in order; profile.file points into it */
+	struct words files; /* the configuration files that were read, in order; profile.file points into it */
 };
 
 struct settings *settings_new(void); /* the built-in defaults: profiles claude and fake; NULL without memory */
