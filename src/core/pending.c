@@ -18,7 +18,7 @@ static void free_pending(struct pending *p) {
 	free(p->child_id);
 	free(p->subtype);
 	free(p->tool);
-	free(p->child_callback);
+	free(p->event);
 	free(p->asked);
 	free(p);
 }
@@ -79,6 +79,20 @@ struct pending *pending_new(struct pendings *all, struct session *s, struct loop
 	all->n++;
 	if (pending_for_person(p)) all->n_person++;
 	return p;
+}
+
+bool pending_set_member(struct pending *p, const char *member, const char *json) {
+	struct envelope e;
+	struct span old = span_member(p->request, member);
+	struct chunk line = dialect_replace(p->line.data, p->line.len, old, json, strlen(json));
+	if (!line.data || !scan_envelope(line.data, line.len, &e)) {
+		chunk_drop(&line);
+		return false;
+	}
+	chunk_drop(&p->line);
+	p->line = line;
+	p->request = e.request;
+	return true;
 }
 
 struct pending *pending_find(struct pendings *all, struct span id) {

@@ -16,7 +16,6 @@
 #define SETTLED_KEPT 1024
 
 struct session;
-struct hook;
 
 struct pending {
 	UT_hash_handle hh;       /* by id */
@@ -33,8 +32,8 @@ struct pending {
 	void **asked;
 	size_t n_asked, cap_asked;
 	void *owner;             /* hook, mcp: whose it is; NULL: nobody's any more */
-	struct hook *hook;
-	char *child_callback;    /* hook: the daemon's callback id */
+	char *event;             /* hook: raw JSON */
+	bool guard;              /* hook: silence must not let anything through */
 	struct loop_timer timer; /* hook: deadline; else permission_wait */
 	bool timer_on;
 };
@@ -63,4 +62,6 @@ bool pending_forget(struct pending *p, const void *who); /* who is gone; true: i
 /* Settled: out of the table, its id remembered, freed. */
 void pending_settle(struct pendings *all, struct pending *p);
 /* Does a person have to answer this (DESIGN 8, state `asking`)? */
+/* Puts another value in place of a member of the request. False without memory. */
+bool pending_set_member(struct pending *p, const char *member, const char *json);
 bool pending_for_person(const struct pending *p);

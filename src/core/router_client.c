@@ -136,6 +136,7 @@ static void on_prompt(struct client *c, struct session *s, struct chunk line, st
 		return;
 	}
 	if (refuse_prompt(c, s, body.n + 64)) return;
+	bool hold = held_back(s, c);
 	if (known || !uuid.p) prompt_uuid(fresh);
 	struct chunk out = *fresh ? with_uuid(body, e->uuid, fresh) : clean_line(line, body);
 	struct prompt *p = *fresh ? prompt_add(&s->prompts, fresh, 36) : prompt_add(&s->prompts, uuid.p + 1, uuid.n - 2);
@@ -152,8 +153,6 @@ static void on_prompt(struct client *c, struct session *s, struct chunk line, st
 	p->asker = c;
 	p->bytes_hash = hash;
 	session_used(s);
-	p->state = PROMPT_DONE; /* so that it does not hold itself back */
-	bool hold = s->prompts.n_open > 1 && held_back(s, c);
 	p->state = hold ? PROMPT_HELD : PROMPT_SENT;
 	if (hold) {
 		p->held = out;

@@ -66,7 +66,7 @@ void session_check_state(struct session *s) {
 
 static void on_idle(void *arg) {
 	struct session *s = arg;
-	if (s->state != SESSION_IDLE || s->pendings.n || s->calls.n) return;
+	if (s->state != SESSION_IDLE || s->pendings.n || s->calls.n || s->background) return;
 	log_info("session %s: idle for %lld s, goes to sleep", s->name, (long long)(s->profile->idle_sleep / 1000));
 	session_stop(s, false, THEN_SLEEP);
 }
@@ -306,7 +306,7 @@ static void on_exited(void *arg, int status);
 
 static void reset_for_child(struct session *s) {
 	s->exited = s->eof = s->got_line = s->said_init = s->turn = s->bom_seen = s->read_paused = s->failed = false;
-	s->init_open = s->want_child = false;
+	s->init_open = s->want_child = s->background = false;
 	s->warming = true;
 	s->stopping = STOP_NOT;
 	s->then = THEN_SLEEP;

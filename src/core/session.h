@@ -110,6 +110,7 @@ struct session {
 	bool turn;             /* the child works on something */
 	bool got_line;         /* the child has said something */
 	bool said_init;        /* the child has printed system/init since it was started */
+	bool background;       /* the child has tasks in the background */
 	bool warming;          /* just started, nothing was sent yet */
 	struct loop_timer warm_timer;
 	struct loop_task state_task;

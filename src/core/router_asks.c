@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Requests of the child that somebody must answer: who is asked, whose answer counts, who is told (DESIGN 5). The daemon
+ * allows nothing by itself unless a profile's rule says so.
+ */
+#include "core/router.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/rules.h"
+#include "plenum/protocol.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define EDITS 2
+#define SUMMARY_MAX 200
+
+/* --- telling -------------------------------------------------------------------------------------------------------- */
+
+static struct chunk cancel_line(const struct pending *p) {
+	char id[PENDING_ID_MAX + 2];
+	int n = snprintf(id, sizeof id, "\"%s\"", p->id);
+	struct buf b = NOTICE_INIT;
+	dialect_put_cancel(&b, (struct span){id, (size_t)n});
+	return notice_chunk(&b);
+}
+
+static void cancel_others(const struct pending *p, const struct attachment *except) {
+	struct chunk line = cancel_line(p);
+	for (size_t i = 0; i < p->n_asked; i++) {
+		struct attachment *a = p->asked[i];
+		if (a != except && line.data && !a->client->ended) client_post(a->client, chunk_ref(line));
+	}
+	chunk_drop(&line);
+}
+
+static void put_daemon(struct buf *b, const char *rule) {
+	buf_printf(b, ",\"by\":{\"name\":\"plenumd\",\"uid\":%u,\"pid\":%d,\"program\":\"plenumd\"}", getuid(), getpid());
+	if (rule) notice_text(b, "rule", rule);
+}
+
+static void tell_settled(struct session *s, const struct pending *p, const struct client *by, const char *decision,
+                         const char *why) {
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_SETTLED, s->name);
+	notice_text(&b, "request_id", p->id);
+	notice_text(&b, "decision", decision);
+	if (by)
+		router_put_by(&b, by);
+	else
+		put_daemon(&b, NULL);
+	notice_number(&b, "ms", now_ms() - p->since);
+	if (p->subtype) notice_text(&b, "request_subtype", p->subtype);
+	if (p->tool) notice_text(&b, "tool_name", p->tool);
+	if (why) notice_text(&b, "reason", why);
+	router_tell(s, notice_end(&b));
+}
+
+/* One structured line a decision. */
+static void log_decision(const struct session *s, const struct pending *p, const struct client *by, const char *decision,
+                         const char *why) {
+	char uid[16], pid[16], ms[24], text[200];
+	struct router *r = s->world;
+	r->decisions++;
+	snprintf(uid, sizeof uid, "%u", by ? by->peer.uid : getuid());
+	snprintf(pid, sizeof pid, "%d", by ? by->peer.pid : getpid());
+	snprintf(ms, sizeof ms, "%lld", (long long)(now_ms() - p->since));
+	snprintf(text, sizeof text, "session %s: %s %s", s->name, p->tool ? p->tool : p->subtype ? p->subtype : "request", decision);
+	const char *fields[] = {"event", "decision", "session", s->name, "request_id", p->id, "subtype", p->subtype, "tool",
+	                        p->tool, "decision", decision, "uid", uid, "pid", pid, "program", by ? by->program : "plenumd",
+	                        "name", by ? by->name : NULL, "ms", ms, "reason", why, NULL};
+	log_event(LOG_INFO, text, fields);
+}
+
+static void settle(struct session *s, struct pending *p, const struct attachment *a, const char *decision, const char *why) {
+	bool person = p->kind != ASK_HOOK && p->kind != ASK_MCP;
+	const struct client *by = a ? a->client : NULL;
+	cancel_others(p, a);
+	if (person) tell_settled(s, p, by, decision, why);
+	if (p->kind != ASK_MCP) log_decision(s, p, by, decision, why);
+	pending_settle(&s->pendings, p);
+	session_check_state(s);
+	router_init_settled(s);
+}
+
+void router_answer_self(struct pending *p, const char *body, const char *decision, const char *why) {
+	struct session *s = p->session;
+	struct buf b = NOTICE_INIT;
+	struct span id = {p->child_id, strlen(p->child_id)};
+	if (body)
+		dialect_put_success(&b, id, body);
+	else
+		dialect_put_error(&b, id, PLENUM_E_UNKNOWN_REQUEST, why ? why : "nobody can answer this");
+	session_write(s, notice_chunk(&b), true);
+	settle(s, p, NULL, decision, why);
+}
+
+void router_refuse_unasked(struct session *s, struct chunk line, const struct envelope *e, const char *why) {
+	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
+	(void)line;
+	if (dialect_ask_kind(e) == ASK_TOOL) {
+		dialect_put_tool_deny(&body, why);
+		dialect_put_success(&b, e->request_id, body.data);
+	} else {
+		dialect_put_error(&b, e->request_id, PLENUM_E_UNKNOWN_REQUEST, why);
+	}
+	buf_free(&body);
+	session_write(s, notice_chunk(&b), true);
+}
+
+/* --- who is asked --------------------------------------------------------------------------------------------------- */
+
+static bool takes_tool(const struct attachment *a, const struct pending *p) {
+	if (!a->tools || p->kind != ASK_TOOL) return true;
+	for (size_t i = 0; i < a->n_tools; i++)
+		if (p->tool && strcmp(a->tools[i], p->tool) == 0) return true;
+	return false;
+}
+
+bool router_may_answer(const struct attachment *a, const struct pending *p) {
+	if (a->client->ended || a->client->closing) return false;
+	switch (p->kind) {
+	case ASK_TOOL:
+	case ASK_ELICITATION: return a->approve && takes_tool(a, p);
+	case ASK_DIALOG: return a->approve && a->owner && owner_takes_dialog(a->owner, span_member(p->request, "dialog_kind"));
+	case ASK_UNKNOWN: return !a->observer;
+	default: return false;
+	}
+}
+
+static void hold(struct pending *p) {
+	loop_timer_stop(&p->timer);
+	p->timer_on = false;
+}
+
+static void wait_for_somebody(struct pending *p) {
+	struct session *s = p->session;
+	if (p->n_asked || p->timer_on || p->kind == ASK_DIALOG) return;
+	p->timer_on = true;
+	loop_timer_set(&p->timer, s->profile->permission_wait);
+}
+
+static void offer_one(struct attachment *a, struct pending *p) {
+	if (!router_may_answer(a, p) || !pending_ask(p, a)) return;
+	client_post(a->client, chunk_ref(p->line));
+	hold(p);
+}
+
+void router_offer(struct attachment *a) {
+	struct pending *p;
+	LIST_FOR_EACH(p, &a->session->pendings.order, struct pending, node)
+	offer_one(a, p);
+}
+
+void router_unask(struct attachment *a) {
+	struct session *s = a->session;
+	struct pending *p;
+	LIST_FOR_EACH(p, &s->pendings.order, struct pending, node) {
+		if (p->kind == ASK_HOOK || p->kind == ASK_MCP || !pending_was_asked(p, a)) continue;
+		if (a->client->attachment == a && router_may_answer(a, p)) continue;
+		pending_forget(p, a);
+		if (!a->client->dead && !a->client->ended) client_post(a->client, cancel_line(p));
+		wait_for_somebody(p);
+		if (p->n_asked == 0 && pending_for_person(p)) ((struct router *)s->world)->events->attention(s->world, s, p);
+	}
+}
+
+/* --- the daemon's own decisions ------------------------------------------------------------------------------------- */
+
+static void deny(struct pending *p, const char *decision, const char *why) {
+	struct buf b = NOTICE_INIT;
+	dialect_put_tool_deny(&b, why);
+	router_answer_self(p, b.data, decision, why);
+	buf_free(&b);
+}
+
+static void on_ask_timer(void *arg) {
+	struct pending *p = arg;
+	char why[160];
+	if (p->kind == ASK_HOOK) {
+		router_hook_deadline(p);
+		return;
+	}
+	snprintf(why, sizeof why, "no client answered within %lld s (permission_wait); nobody has looked at this request",
+	         (long long)(p->session->profile->permission_wait / 1000));
+	if (p->kind == ASK_TOOL)
+		deny(p, "timeout", why);
+	else if (p->kind == ASK_ELICITATION)
+		router_answer_self(p, "{\"action\":\"cancel\"}", "timeout", why);
+	else
+		router_answer_self(p, NULL, "timeout", why);
+}
+
+static void allow_by_rule(struct pending *p, const char *why) {
+	struct span input = span_member(p->request, "input");
+	struct buf b = NOTICE_INIT;
+	buf_puts(&b, "{\"behavior\":\"allow\",\"updatedInput\":");
+	buf_put(&b, input.p ? input.p : "{}", input.p ? input.n : 2);
+	buf_putc(&b, '}');
+	router_answer_self(p, b.data, "allow", why);
+	buf_free(&b);
+}
+
+/* True: a rule of the profile has decided. */
+static bool judged(struct session *s, struct pending *p) {
+	const char *rule = NULL;
+	char why[300];
+	if (p->kind != ASK_TOOL) return false;
+	enum rule_verdict v = rules_judge(s->profile, p->tool, span_member(p->request, "input"), &rule);
+	snprintf(why, sizeof why, "by rule %.200s of profile %.60s", rule ? rule : "", s->profile->name);
+	if (v == RULE_ALLOW) allow_by_rule(p, why);
+	if (v == RULE_DENY) deny(p, "deny", why);
+	return v == RULE_ALLOW || v == RULE_DENY;
+}
+
+/* A session of its own whose only client cannot answer: denied at once, as the CLI itself does. */
+static bool nobody_ever(const struct session *s) {
+	struct attachment *a;
+	bool deny_asks = false;
+	LIST_FOR_EACH(a, &s->attachments, struct attachment, node) {
+		if (a->approve) return false;
+		deny_asks = deny_asks || a->deny_asks;
+	}
+	return deny_asks;
+}
+
+/* --- asking --------------------------------------------------------------------------------------------------------- */
+
+static void put_summary(struct buf *b, const struct pending *p) {
+	static const char *const telling[] = {"command", "file_path", "path", "url", "pattern", "description", "prompt"};
+	struct span input = span_member(p->request, "input");
+	struct span text = SPAN_NONE;
+	for (size_t i = 0; i < ARRAY_SIZE(telling) && !text.p; i++) text = span_member(input, telling[i]);
+	_cleanup_free_ char *plain = span_dup(text, NULL);
+	if (plain)
+		notice_bytes(b, "summary", plain, MIN(strlen(plain), (size_t)SUMMARY_MAX));
+	else if (input.p)
+		notice_bytes(b, "summary", input.p, MIN(input.n, (size_t)SUMMARY_MAX));
+}
+
+static void tell_attention(struct session *s, const struct pending *p) {
+	struct router *r = s->world;
+	if (!pending_for_person(p)) return;
+	if (r->n_subscribers) {
+		struct buf b = NOTICE_INIT;
+		notice_begin(&b, "attention", s->name);
+		notice_text(&b, "request_id", p->id);
+		notice_text(&b, "request_subtype", p->subtype);
+		if (p->tool) notice_text(&b, "tool_name", p->tool);
+		put_summary(&b, p);
+		notice_number(&b, "asked", (int64_t)p->n_asked);
+		router_tell_subscribers(s, notice_end(&b));
+	}
+	r->events->attention(r, s, p);
+}
+
+void router_ask(struct session *s, struct chunk line, const struct envelope *e) {
+	struct pending *p = pending_new(&s->pendings, s, s->loop, e, line, on_ask_timer);
+	struct attachment *a;
+	if (!p) {
+		router_refuse_unasked(s, line, e, "the daemon is out of memory");
+		return;
+	}
+	if (judged(s, p)) return;
+	if (p->kind == ASK_TOOL && nobody_ever(s)) {
+		deny(p, "deny", "This command requires approval");
+		return;
+	}
+	LIST_FOR_EACH(a, &s->attachments, struct attachment, node)
+	offer_one(a, p);
+	wait_for_somebody(p);
+	session_check_state(s);
+	tell_attention(s, p);
+}
+
+static void withdraw(struct session *s, struct pending *p, const char *why) {
+	settle(s, p, NULL, strcmp(why, "cancelled") == 0 ? "cancelled" : why, NULL);
+}
+
+void router_withdrawn(struct session *s, struct span child_id) {
+	struct pending *p = pending_find_child(&s->pendings, child_id);
+	if (p) withdraw(s, p, "cancelled");
+}
+
+void router_withdraw_all(struct session *s, const char *why) {
+	struct pending *p;
+	while ((p = LIST_TOP(&s->pendings.order, struct pending, node)) != NULL) withdraw(s, p, why);
+}
+
+/* --- answers -------------------------------------------------------------------------------------------------------- */
+
+/* At `at`, `cut` bytes are replaced by text. Edits stand in order. */
+struct edit {
+	const char *at;
+	size_t cut;
+	const char *text;
+	size_t n;
+};
+
+static struct chunk apply(struct span body, const struct edit *edits, size_t n) {
+	struct chunk parts[2 * EDITS + 2];
+	size_t k = 0;
+	const char *from = body.p;
+	for (size_t i = 0; i < n; i++) {
+		parts[k++] = (struct chunk){NULL, from, (size_t)(edits[i].at - from)};
+		parts[k++] = (struct chunk){NULL, edits[i].text, edits[i].n};
+		from = edits[i].at + edits[i].cut;
+	}
+	parts[k++] = (struct chunk){NULL, from, (size_t)(body.p + body.n - from)};
+	parts[k++] = CHUNK_STATIC("\n");
+	return chunk_join(parts, k);
+}
+
+/* What the body of an allow must become: text that replaces (cut) or goes in before its brace. */
+static bool mend_body(const struct pending *p, struct span body, struct buf *text, struct edit *edit) {
+	struct span input = span_member(p->request, "input"), updated = span_member(body, "updatedInput");
+	struct span old = span_member(body, "allow");
+	if (p->kind != ASK_TOOL || !span_is_object(body)) return false;
+	bool old_shape = !span_member(body, "behavior").p && old.p;
+	if (!old_shape && (!span_equals(span_member(body, "behavior"), "allow") || span_is_object(updated))) return false;
+	if (old_shape && !span_is_true(old)) {
+		struct span message = span_member(body, "message");
+		buf_puts(text, "{\"behavior\":\"deny\",\"message\":");
+		buf_put(text, span_is_string(message) ? message.p : "\"denied\"", span_is_string(message) ? message.n : 8);
+		buf_putc(text, '}');
+	} else {
+		buf_puts(text, old_shape ? "{\"behavior\":\"allow\"" : "");
+		buf_puts(text, ",\"updatedInput\":");
+		if (old_shape && span_is_object(updated))
+			buf_put(text, updated.p, updated.n);
+		else
+			buf_put(text, input.p ? input.p : "{}", input.p ? input.n : 2);
+		buf_puts(text, old_shape ? "}" : "");
+	}
+	*edit = old_shape ? (struct edit){body.p, body.n, text->data, text->len}
+	                  : (struct edit){body.p + body.n - 1, 0, text->data, text->len};
+	return true;
+}
+
+/* The client's answer under the child's id, with what the child needs filled in. */
+static struct chunk answer_line(const struct pending *p, struct span line, const struct envelope *e) {
+	struct edit id = {e->inner_request_id.p, e->inner_request_id.n, p->child_id, strlen(p->child_id)};
+	struct edit body, edits[EDITS];
+	struct buf text = NOTICE_INIT;
+	size_t n = 1;
+	edits[0] = id;
+	if (mend_body(p, e->inner_response, &text, &body)) {
+		bool first = body.at < id.at;
+		edits[0] = first ? body : id;
+		edits[1] = first ? id : body;
+		n = 2;
+	}
+	struct chunk out = apply(line, edits, n);
+	buf_free(&text);
+	return out;
+}
+
+static bool may_use(struct client *c, const struct pending *p) {
+	struct router *r = c->world;
+	const struct attachment *a = c->attachment;
+	if (!pending_was_asked(p, a) || c->ended) return false;
+	return p->kind == ASK_MCP || p->kind == ASK_HOOK ? router_trusted(r, c) : router_may_approve(r, c);
+}
+
+/* Of several who were asked one may not know the request: its error leaves it open for the others. */
+static bool declined(struct pending *p, struct attachment *a, const char *decision) {
+	bool several = p->kind == ASK_UNKNOWN || p->kind == ASK_ELICITATION || p->kind == ASK_DIALOG;
+	if (!several || strcmp(decision, "error") != 0 || p->n_asked < 2) return false;
+	pending_forget(p, a);
+	return true;
+}
+
+static bool usable(struct client *c, struct pending *p, const struct envelope *e) {
+	if (!may_use(c, p)) {
+		router_complain(c, e->inner_request_id, PLENUM_E_NOT_ALLOWED,
+		                "you were not asked this, or you may not answer: only a living approver that no agent started may");
+		return false;
+	}
+	const char *wrong = dialect_check_answer(p->kind, e->response);
+	if (wrong) router_complain(c, e->inner_request_id, PLENUM_E_BAD_ANSWER, "%s; the request is still open", wrong);
+	return !wrong;
+}
+
+void router_answer(struct client *c, struct chunk line, const struct envelope *e) {
+	struct attachment *a = c->attachment;
+	struct session *s = a->session;
+	struct pending *p = pending_find(&s->pendings, e->inner_request_id);
+	if (!p) {
+		bool late = pending_was_settled(&s->pendings, e->inner_request_id);
+		router_complain(c, e->inner_request_id, late ? PLENUM_E_ALREADY_SETTLED : PLENUM_E_UNKNOWN_REQUEST,
+		                late ? "this request was settled before your answer came" : "no request with this request_id is open here");
+		return;
+	}
+	if (!usable(c, p, e)) return;
+	const char *decision = dialect_decision(p->kind, e->response);
+	if (declined(p, a, decision)) return;
+	size_t n = line.len;
+	while (n && (line.data[n - 1] == '\n' || line.data[n - 1] == '\r')) n--;
+	struct chunk out = answer_line(p, (struct span){line.data, n}, e);
+	if (!out.data || !session_write(s, out, true)) {
+		router_complain(c, e->inner_request_id, PLENUM_E_CHILD_EXITED, "the child can take no answer any more");
+		return;
+	}
+	session_used(s);
+	settle(s, p, a, decision, NULL);
+}

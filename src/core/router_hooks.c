@@ -1,0 +1,651 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The child's initialize belongs to the daemon: what it gets is the union of all registrations, under callback ids of
+ * ours. Hooks and MCP messages go to their owners; an owner that is gone or silent never lets a guard fail open
+ * (DESIGN 6, PROTOCOL 4.4, 5).
+ */
+#include "core/router.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "plenum/protocol.h"
+
+#include <string.h>
+
+enum init_state { INIT_NONE, INIT_SENT, INIT_DONE };
+
+/* A client that waits for the answer to its initialize. */
+struct waiter {
+	struct list node;
+	struct client *client;
+	char *id;      /* raw JSON */
+	char *ignored; /* JSON array of names, or NULL */
+	bool hooks;    /* it registered hooks with it */
+};
+
+struct init {
+	enum init_state state;
+	struct chunk first;  /* the first client's whole line: its other members go out each time */
+	struct span request; /* in it */
+	struct chunk answer; /* the child's newest good answer */
+	uint64_t sent, applied; /* versions of the registry */
+	bool first_of_child; /* the one under way is this child's first */
+	bool ignores;        /* this child takes no repeated initialize */
+	bool restart_due;    /* somebody's hooks wait for a child that takes them */
+	bool cleared;        /* nothing was ever registered with this child */
+	struct list waiters;
+};
+
+static struct init *init_of(struct session *s) {
+	if (!s->init) {
+		struct init *in = calloc(1, sizeof *in);
+		if (!in) abort(); /* a session without this would lie about its hooks */
+		list_init(&in->waiters);
+		s->init = in;
+	}
+	return s->init;
+}
+
+static void free_waiter(struct waiter *w) {
+	list_del(&w->node);
+	free(w->id);
+	free(w->ignored);
+	free(w);
+}
+
+void router_init_free(struct session *s) {
+	struct init *in = s->init;
+	struct waiter *w;
+	if (!in) return;
+	LIST_FOR_EACH(w, &in->waiters, struct waiter, node)
+	free_waiter(w);
+	chunk_drop(&in->first);
+	chunk_drop(&in->answer);
+	free(in);
+	s->init = NULL;
+}
+
+/* --- sending -------------------------------------------------------------------------------------------------------- */
+
+static bool is_ours(struct span key) {
+	return span_equals(key, "hooks") || span_equals(key, "sdkMcpServers");
+}
+
+static void put_members(struct buf *b, struct span request) {
+	struct span key, value;
+	for (size_t at = 0; span_next_member(request, &at, &key, &value);) {
+		if (is_ours(key) || span_equals(key, "subtype") || span_equals(key, "request_id")) continue;
+		buf_putc(b, ',');
+		buf_put(b, key.p, key.n);
+		buf_putc(b, ':');
+		buf_put(b, value.p, value.n);
+	}
+}
+
+static void put_union(struct buf *b, struct session *s, bool always_hooks) {
+	if (s->registry.n_hooks || always_hooks) {
+		buf_puts(b, ",\"hooks\":");
+		registry_put_hooks(&s->registry, b);
+	}
+	if (registry_has_servers(&s->registry)) {
+		buf_puts(b, ",\"sdkMcpServers\":");
+		registry_put_server_names(&s->registry, b);
+	}
+}
+
+static void send_init(struct session *s) {
+	struct init *in = init_of(s);
+	struct call *call = call_new(&s->calls, s, s->loop, CALL_INIT, NULL, 0, SPAN_NONE, NULL);
+	struct buf body = NOTICE_INIT, b = NOTICE_INIT;
+	if (!call) return;
+	in->first_of_child = in->state == INIT_NONE;
+	if (in->first_of_child) in->cleared = s->registry.n_hooks == 0;
+	buf_puts(&body, "{\"subtype\":\"initialize\"");
+	put_members(&body, in->request);
+	put_union(&body, s, !in->first_of_child && !in->cleared);
+	buf_putc(&body, '}');
+	if (s->registry.n_hooks) in->cleared = false;
+	if (!body.failed) dialect_put_request(&b, call->id, body.data);
+	buf_free(&body);
+	in->sent = s->registry.version;
+	bool first = in->first_of_child;
+	if (first) s->init_open = true;
+	in->state = INIT_SENT;
+	if (first)
+		session_write_first(s, notice_chunk(&b));
+	else
+		session_write(s, notice_chunk(&b), true);
+	session_check_state(s);
+}
+
+static bool callback_open(const struct session *s) {
+	struct pending *p;
+	LIST_FOR_EACH(p, &s->pendings.order, struct pending, node)
+	if (p->kind == ASK_HOOK) return true;
+	return false;
+}
+
+static bool can_resend(struct session *s) {
+	struct init *in = init_of(s);
+	return session_has_child(s) && in->state == INIT_DONE && !in->ignores && !callback_open(s);
+}
+
+void router_init_before_prompt(struct session *s) {
+	if (session_has_child(s) && init_of(s)->state == INIT_NONE) send_init(s);
+}
+
+void router_init_started(struct session *s) {
+	struct init *in = init_of(s);
+	in->state = INIT_NONE;
+	in->ignores = in->restart_due = false;
+	if (in->first.data || s->registry.n_hooks || registry_has_servers(&s->registry) || !list_empty(&in->waiters) || s->in.count)
+		send_init(s);
+}
+
+/* Where a repeated initialize is ignored, the child is resumed at the next idle moment, and takes the union as its first. */
+static void restart_if_idle(struct session *s) {
+	if (s->state != SESSION_IDLE || s->pendings.n || s->calls.n || s->background || s->prompts.n_open || s->stopping) return;
+	log_info("session %s: resumes its child, so that new hooks apply", s->name);
+	init_of(s)->restart_due = false;
+	session_stop(s, false, THEN_RESTART);
+}
+
+void router_init_settled(struct session *s) {
+	struct init *in = init_of(s);
+	if (in->state != INIT_DONE || in->applied == s->registry.version || s->removed) return;
+	if (can_resend(s))
+		send_init(s);
+	else if (in->ignores && in->restart_due)
+		restart_if_idle(s);
+}
+
+/* --- answering ------------------------------------------------------------------------------------------------------ */
+
+struct edit {
+	struct span old;
+	const char *text;
+};
+
+static void sort_edits(struct edit *edits, size_t n) {
+	for (size_t i = 1; i < n; i++)
+		for (size_t k = i; k > 0 && edits[k].old.p < edits[k - 1].old.p; k--) {
+			struct edit tmp = edits[k];
+			edits[k] = edits[k - 1];
+			edits[k - 1] = tmp;
+		}
+}
+
+static struct chunk apply_edits(struct chunk line, struct edit *edits, size_t n) {
+	struct buf b = NOTICE_INIT;
+	const char *from = line.data;
+	sort_edits(edits, n);
+	for (size_t i = 0; i < n; i++) {
+		buf_put(&b, from, (size_t)(edits[i].old.p - from));
+		buf_puts(&b, edits[i].text);
+		from = edits[i].old.p + edits[i].old.n;
+	}
+	buf_put(&b, from, (size_t)(line.data + line.len - from));
+	return notice_chunk(&b);
+}
+
+/* ,"plenum":{...} for the end of the payload, or "" where there is nothing to say. */
+static char *plenum_note(const char *ignored, const char *reason) {
+	struct buf b = NOTICE_INIT;
+	if (!ignored && !reason) return strdup("");
+	buf_puts(&b, "\"plenum\":{");
+	if (reason) {
+		buf_puts(&b, "\"hooks_applied\":false,\"reason\":");
+		str_put_json(&b, reason, strlen(reason));
+	}
+	if (ignored) buf_printf(&b, "%s\"ignored\":%s", reason ? "," : "", ignored);
+	buf_puts(&b, "},");
+	return buf_steal(&b, NULL);
+}
+
+/* The child's answer for one client: its id, no list of open requests (they come as lines), the truth about its hooks. */
+static struct chunk answer_for(struct chunk line, const char *id, const char *ignored, const char *reason, bool hooks) {
+	static const char *const lists[] = {"pending_permission_requests", "pending_user_dialog_requests", "pending_elicitation_requests"};
+	struct envelope e;
+	struct edit edits[8];
+	size_t n = 0;
+	if (!scan_envelope(line.data, line.len, &e)) return CHUNK_NONE;
+	edits[n++] = (struct edit){e.inner_request_id, id};
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		struct span list = span_member(e.response, lists[i]);
+		if (list.p) edits[n++] = (struct edit){list, "[]"};
+	}
+	struct span applied = span_member(e.inner_response, "hooks_applied");
+	if (applied.p && (reason || hooks)) edits[n++] = (struct edit){applied, reason ? "false" : "true"};
+	_cleanup_free_ char *note = plenum_note(ignored, reason);
+	struct span body = e.inner_response;
+	if (note && *note && span_is_object(body)) {
+		size_t at = 0;
+		struct span key, value;
+		bool empty = !span_next_member(body, &at, &key, &value);
+		if (empty) note[strlen(note) - 1] = 0; /* no comma before the brace */
+		edits[n++] = (struct edit){{body.p + 1, 0}, note};
+	}
+	return apply_edits(line, edits, n);
+}
+
+static void answer_kept(struct client *c, struct session *s, const char *id, const char *ignored, const char *reason, bool hooks) {
+	client_post(c, answer_for(init_of(s)->answer, id, ignored, reason, hooks));
+}
+
+#define REASON_IGNORES                                                                                                   \
+	"this version of the CLI takes hooks only when it starts: yours apply as soon as the session is idle and the CLI was resumed"
+#define REASON_OPEN "another hook callback is open, and sending the table now would refuse its tool: yours apply when it is settled"
+#define REASON_ASLEEP "the session is asleep: your hooks apply when it wakes"
+
+static void answer_waiters(struct session *s) {
+	struct init *in = init_of(s);
+	struct waiter *w;
+	LIST_FOR_EACH(w, &in->waiters, struct waiter, node) {
+		bool waits = w->hooks && in->applied != s->registry.version;
+		if (waits && !in->ignores && can_resend(s)) continue; /* its own turn comes with the re-send */
+		const char *reason = !waits ? NULL : in->ignores ? REASON_IGNORES : REASON_OPEN;
+		if (waits && in->ignores) in->restart_due = true;
+		answer_kept(w->client, s, w->id, w->ignored, reason, w->hooks);
+		free_waiter(w);
+	}
+}
+
+static void fail_waiters(struct session *s, struct chunk line, const char *code, const char *text) {
+	struct init *in = init_of(s);
+	struct waiter *w;
+	LIST_FOR_EACH(w, &in->waiters, struct waiter, node) {
+		struct attachment *a = w->client->attachment;
+		if (line.data)
+			client_post(w->client, answer_for(line, w->id, NULL, NULL, false));
+		else
+			router_fail(w->client, (struct span){w->id, strlen(w->id)}, code, "%s", text);
+		if (line.data && w->hooks && a && a->owner) owner_drop_hooks(&s->registry, a->owner); /* the child refused them */
+		free_waiter(w);
+	}
+}
+
+static void tell_applied(struct session *s) {
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
+	notice_text(&b, "what", "hooks_applied");
+	notice_flag(&b, "value", true);
+	router_tell(s, notice_end(&b));
+}
+
+void router_init_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e) {
+	struct init *in = init_of(s);
+	bool first = in->first_of_child, ok = span_equals(e->inner_subtype, "success");
+	call_end(&s->calls, call);
+	s->init_open = false;
+	if (!ok) {
+		in->state = first ? INIT_NONE : INIT_DONE;
+		if (!first) in->applied = s->registry.version; /* the old table holds; what was wrong is dropped below */
+		fail_waiters(s, line, NULL, NULL);
+		in->applied = s->registry.version;
+		return;
+	}
+	in->state = INIT_DONE;
+	chunk_drop(&in->answer);
+	in->answer = chunk_copy(line.data, line.len);
+	bool later = in->applied != in->sent && in->applied != 0;
+	if (first || span_is_true(span_member(e->inner_response, "hooks_applied")) || s->registry.n_hooks == 0) {
+		in->applied = in->sent;
+		if (later) tell_applied(s);
+	} else {
+		in->ignores = true;
+	}
+	answer_waiters(s);
+	router_init_settled(s);
+}
+
+void router_init_child_gone(struct session *s) {
+	struct init *in = init_of(s);
+	in->state = INIT_NONE;
+	if (!s->want_child) fail_waiters(s, CHUNK_NONE, PLENUM_E_CHILD_EXITED, "the child ended before it answered initialize");
+}
+
+void router_client_left_init(struct session *s, const struct client *c) {
+	struct init *in = init_of(s);
+	struct waiter *w;
+	LIST_FOR_EACH(w, &in->waiters, struct waiter, node)
+	if (w->client == c) free_waiter(w);
+}
+
+struct span router_kept_init(const struct session *s) {
+	const struct init *in = s->init;
+	struct envelope e;
+	if (!in || !in->answer.data || !scan_envelope(in->answer.data, in->answer.len, &e)) return SPAN_NONE;
+	return e.inner_response;
+}
+
+/* --- a client's initialize ------------------------------------------------------------------------------------------ */
+
+static struct owner *own(struct attachment *a) {
+	struct session *s = a->session;
+	if (!a->owner) a->owner = owner_new(&s->registry, s, s->loop, a, a->client->peer.uid, a->client->name, NULL);
+	return a->owner;
+}
+
+static bool holds_hooks(struct span hooks) {
+	size_t at = 0;
+	struct span key, value;
+	return span_next_member(hooks, &at, &key, &value);
+}
+
+/* NULL, or the raw name of a server in this array that another attachment holds. */
+static struct span taken_name(struct session *s, const struct attachment *a, struct span names) {
+	struct span name;
+	for (size_t at = 0; span_next(names, &at, &name);) {
+		struct owner *o = registry_server(&s->registry, name);
+		if (o && o->holder && o->holder != a) return name;
+	}
+	return SPAN_NONE;
+}
+
+static const char *register_all(struct attachment *a, struct span request) {
+	struct session *s = a->session;
+	struct owner *o = own(a);
+	struct span hooks = span_member(request, "hooks"), name;
+	const char *error = o ? NULL : "out of memory";
+	if (!error && span_is_object(hooks)) error = owner_set_hooks(&s->registry, o, hooks);
+	if (!error && hooks.p && *hooks.p != 'n' && *hooks.p != '{') error = "`hooks` must be an object of events, or null";
+	for (size_t at = 0; !error && span_next(span_member(request, "sdkMcpServers"), &at, &name);)
+		error = span_is_string(name) ? owner_add_server(&s->registry, o, name, SPAN_NONE, true) : "`sdkMcpServers` must hold strings";
+	if (!error && span_is_array(span_member(request, "supportedDialogKinds")))
+		error = owner_set_dialogs(o, span_member(request, "supportedDialogKinds"));
+	return error;
+}
+
+/* The names of members that come too late: another initialize was first, and said something else. */
+static char *ignored_members(struct span first, struct span request) {
+	struct buf b = NOTICE_INIT;
+	struct span key, value;
+	for (size_t at = 0; span_next_member(request, &at, &key, &value);) {
+		struct span content = span_content(key);
+		if (is_ours(key) || span_equals(key, "subtype") || span_equals(key, "request_id") ||
+		    span_equals(key, "supportedDialogKinds") || *value.p == 'n')
+			continue;
+		_cleanup_free_ char *name = strndup(content.p, content.n);
+		if (!name || span_same(span_member(first, name), value)) continue;
+		buf_putc(&b, b.len ? ',' : '[');
+		buf_put(&b, key.p, key.n);
+	}
+	if (!b.len) {
+		buf_free(&b);
+		return NULL;
+	}
+	buf_putc(&b, ']');
+	return buf_steal(&b, NULL);
+}
+
+static void add_waiter(struct client *c, struct session *s, struct span id, const char *ignored, bool hooks) {
+	struct waiter *w = calloc(1, sizeof *w);
+	if (!w || !(w->id = strndup(id.p, id.n))) {
+		free(w);
+		router_fail(c, id, PLENUM_E_INTERNAL, "out of memory");
+		return;
+	}
+	w->client = c;
+	w->ignored = str_dup(ignored);
+	w->hooks = hooks;
+	list_add_tail(&init_of(s)->waiters, &w->node);
+}
+
+/* The first client's other members are what every later initialize repeats. */
+static void keep_first(struct init *in, struct chunk line) {
+	struct envelope e;
+	in->first = chunk_copy(line.data, line.len);
+	if (in->first.data && scan_envelope(in->first.data, in->first.len, &e)) in->request = e.request;
+}
+
+static void proceed(struct client *c, struct session *s, struct span id, const char *ignored, bool hooks) {
+	struct init *in = init_of(s);
+	char error[CHILD_ERROR_MAX];
+	_cleanup_free_ char *raw = strndup(id.p, id.n);
+	bool here = session_has_child(s);
+	if (!here && in->answer.data && raw) {
+		answer_kept(c, s, raw, ignored, hooks ? REASON_ASLEEP : NULL, hooks);
+		return;
+	}
+	if (!here && !session_wake(s, error)) {
+		router_fail(c, id, PLENUM_E_CHILD_EXITED, "%s", error);
+		return;
+	}
+	bool due = in->state == INIT_DONE && in->applied != s->registry.version;
+	if (in->state == INIT_DONE && (!due || !can_resend(s)) && raw) {
+		const char *reason = !hooks || !due ? NULL : in->ignores ? REASON_IGNORES : REASON_OPEN;
+		if (reason && in->ignores) in->restart_due = true;
+		answer_kept(c, s, raw, ignored, reason, hooks);
+		router_init_settled(s);
+		return;
+	}
+	add_waiter(c, s, id, ignored, hooks);
+	if (here && in->state != INIT_SENT) send_init(s);
+}
+
+void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+	struct router *r = s->world;
+	struct attachment *a = c->attachment;
+	struct init *in = init_of(s);
+	struct span hooks = span_member(e->request, "hooks");
+	if (holds_hooks(hooks) && !router_may_approve(r, c)) {
+		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
+		            "hooks decide what the agent may do: a process that an agent started, or a user who is no approver, cannot own any");
+		return;
+	}
+	struct span taken = taken_name(s, a, span_member(e->request, "sdkMcpServers"));
+	if (taken.p) {
+		router_fail(c, e->request_id, PLENUM_E_NAME_TAKEN, "MCP server %.*s belongs to another attachment: choose another name", (int)taken.n,
+		            taken.p);
+		return;
+	}
+	const char *error = register_all(a, e->request);
+	if (error) {
+		router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST, "initialize: %s", error);
+		return;
+	}
+	bool first = !in->first.data && in->state == INIT_NONE;
+	if (first) keep_first(in, line);
+	a->initialized = true;
+	_cleanup_free_ char *ignored = first ? NULL : ignored_members(in->request, e->request);
+	proceed(c, s, e->request_id, ignored, holds_hooks(hooks));
+	router_offer(a); /* dialogs of a kind that it has just declared */
+}
+
+/* --- hook callbacks ------------------------------------------------------------------------------------------------- */
+
+#define GONE_TEXT "the client that guards this with a hook is not there; Plenum refuses until it is back"
+#define SILENT_TEXT "the client that guards this with a hook did not answer in time; Plenum refuses before the CLI's own deadline"
+
+static void answer_hook(struct pending *p, const char *why) {
+	struct buf b = NOTICE_INIT;
+	if (p->guard)
+		dialect_put_hook_deny(&b, (struct span){p->event, strlen(p->event)}, why);
+	else
+		buf_puts(&b, dialect_neutral);
+	router_answer_self(p, b.data, p->guard ? "deny" : "neutral", why);
+	buf_free(&b);
+}
+
+void router_hook_deadline(struct pending *p) {
+	answer_hook(p, SILENT_TEXT);
+}
+
+static void on_hook_timer(void *arg) {
+	router_hook_deadline(arg);
+}
+
+void router_hook(struct session *s, struct chunk line, const struct envelope *e) {
+	struct hook *h = registry_hook(&s->registry, span_member(e->request, "callback_id"));
+	if (!h) {
+		router_refuse_unasked(s, line, e, "no client has registered this callback");
+		return;
+	}
+	struct owner *o = h->entry->owner;
+	struct pending *p = pending_new(&s->pendings, s, s->loop, e, line, on_hook_timer);
+	if (!p || !pending_set_member(p, "callback_id", h->callback) || !(p->event = strdup(h->entry->event))) {
+		if (p) pending_settle(&s->pendings, p);
+		router_refuse_unasked(s, line, e, "the daemon is out of memory");
+		return;
+	}
+	p->guard = h->entry->guard;
+	p->owner = o;
+	struct attachment *a = o->holder;
+	if (!a) {
+		answer_hook(p, GONE_TEXT);
+		return;
+	}
+	pending_ask(p, a);
+	loop_timer_set(&p->timer, h->entry->timeout / 10 * 9);
+	client_post(a->client, chunk_ref(p->line));
+	session_check_state(s);
+}
+
+/* --- MCP ------------------------------------------------------------------------------------------------------------ */
+
+static void answer_mcp(struct pending *p) {
+	struct buf b = NOTICE_INIT;
+	dialect_put_mcp_error(&b, span_member(p->request, "message"), "the client that serves this MCP server is not there");
+	router_answer_self(p, b.data, "owner_gone", NULL);
+	buf_free(&b);
+}
+
+void router_mcp(struct session *s, struct chunk line, const struct envelope *e) {
+	struct owner *o = registry_server(&s->registry, span_member(e->request, "server_name"));
+	if (!o) {
+		router_refuse_unasked(s, line, e, "no client serves an MCP server of this name");
+		return;
+	}
+	struct pending *p = pending_new(&s->pendings, s, s->loop, e, line, on_hook_timer);
+	if (!p) {
+		router_refuse_unasked(s, line, e, "the daemon is out of memory");
+		return;
+	}
+	p->owner = o;
+	struct attachment *a = o->holder;
+	if (!a) {
+		answer_mcp(p);
+		return;
+	}
+	pending_ask(p, a);
+	client_post(a->client, chunk_ref(p->line));
+}
+
+void router_own_server(struct attachment *a, const char *name) {
+	struct session *s = a->session;
+	struct buf b = NOTICE_INIT;
+	str_put_json(&b, name, strlen(name));
+	struct span raw = {b.data, b.len};
+	struct owner *o = registry_server(&s->registry, raw);
+	if (!(o && o->holder && o->holder != a) && own(a)) owner_add_server(&s->registry, a->owner, raw, SPAN_NONE, true);
+	buf_free(&b);
+}
+
+static struct span taken_server(struct session *s, const struct attachment *a, struct span servers) {
+	struct span name, config;
+	for (size_t at = 0; span_next_member(servers, &at, &name, &config);) {
+		struct owner *o = registry_server(&s->registry, name);
+		if (o && o->holder && o->holder != a) return name;
+	}
+	return SPAN_NONE;
+}
+
+/* mcp_set_servers drops whatever it does not name: what other attachments hold is named with it. */
+void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+	struct attachment *a = c->attachment;
+	struct span servers = span_member(e->request, "servers"), name, config;
+	if (!span_is_object(servers)) {
+		router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST, "mcp_set_servers needs `servers`, an object of configurations by name");
+		return;
+	}
+	if (!router_may_approve(s->world, c)) {
+		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED, "this changes what the agent may do: it is refused to processes of an agent");
+		return;
+	}
+	struct span taken = taken_server(s, a, servers);
+	if (taken.p || !own(a)) {
+		router_fail(c, e->request_id, taken.p ? PLENUM_E_NAME_TAKEN : PLENUM_E_INTERNAL, "MCP server %.*s belongs to another attachment",
+		            (int)taken.n, taken.p ? taken.p : "");
+		return;
+	}
+	owner_drop_servers(&s->registry, a->owner, true);
+	for (size_t at = 0; span_next_member(servers, &at, &name, &config);)
+		owner_add_server(&s->registry, a->owner, name, config, span_equals(span_member(config, "type"), "sdk"));
+	init_of(s)->applied = s->registry.version; /* the child learns of them from this request */
+	struct buf body = NOTICE_INIT;
+	buf_puts(&body, "{\"subtype\":\"mcp_set_servers\",\"servers\":");
+	registry_put_servers(&s->registry, &body);
+	buf_putc(&body, '}');
+	if (!body.failed) router_call(c, s, line, e, body.data);
+	buf_free(&body);
+}
+
+/* --- owners come and go --------------------------------------------------------------------------------------------- */
+
+static void tell_owner(struct session *s, const struct owner *o, const char *event, uid_t uid) {
+	struct buf b = NOTICE_INIT;
+	struct server *server;
+	bool first = true;
+	notice_begin(&b, event, s->name);
+	notice_text(&b, "name", o->name);
+	notice_number(&b, "uid", uid);
+	notice_flag(&b, "guards", owner_guards(o));
+	buf_puts(&b, ",\"servers\":[");
+	LIST_FOR_EACH(server, &o->servers, struct server, node) {
+		buf_printf(&b, "%s%s", first ? "" : ",", server->name);
+		first = false;
+	}
+	buf_putc(&b, ']');
+	router_tell(s, notice_end(&b));
+}
+
+static void on_grace(void *arg) {
+	struct owner *o = arg;
+	struct session *s = o->session;
+	o->grace_over = true;
+	owner_drop_loose(&s->registry, o);
+	if (owner_empty(o) || (!owner_guards(o) && !o->name)) owner_free(&s->registry, o);
+	router_init_settled(s);
+}
+
+static void settle_owned(struct session *s, const struct owner *o) {
+	struct pending *p;
+	LIST_FOR_EACH(p, &s->pendings.order, struct pending, node) {
+		if (p->owner != o) continue;
+		p->n_asked = 0;
+		if (p->kind == ASK_HOOK)
+			answer_hook(p, GONE_TEXT);
+		else if (p->kind == ASK_MCP)
+			answer_mcp(p);
+	}
+}
+
+void router_owner_leaves(struct attachment *a) {
+	struct session *s = a->session;
+	struct owner *o = a->owner;
+	if (!o || s->removed) return;
+	a->owner = NULL;
+	o->holder = NULL;
+	settle_owned(s, o);
+	if (owner_empty(o)) {
+		owner_free(&s->registry, o);
+		return;
+	}
+	tell_owner(s, o, PLENUM_EV_OWNER_GONE, o->uid);
+	owner_drop_loose(&s->registry, o);
+	o->grace.fn = on_grace;
+	loop_timer_set(&o->grace, s->profile->owner_grace);
+	router_init_settled(s);
+}
+
+void router_owner_returns(struct attachment *a) {
+	struct session *s = a->session;
+	struct owner *o = a->observer ? NULL : owner_waiting(&s->registry, a->client->peer.uid, a->client->name);
+	if (!o || a->owner || (owner_guards(o) && !router_may_approve(s->world, a->client))) return;
+	loop_timer_stop(&o->grace);
+	o->grace_over = false;
+	o->holder = a;
+	a->owner = o;
+	tell_owner(s, o, PLENUM_EV_OWNER_BACK, o->uid);
+}
