@@ -16,14 +16,20 @@ struct ask *asks_send(struct agent *a, json_t *request, int64_t timeout) {
 	js_uuid(ask->id);
 	list_init(&ask->mark);
 	list_add_tail(&a->asks, &ask->node);
+	if (a->closed_told) {
+		ask->how = ASK_CLOSED;
+		return ask;
+	}
 	out_json(&a->out, json_pack("{s:s,s:s,s:O}", "type", "control_request", "request_id", ask->id, "request", request));
-	if (a->in.eof && a->closed_told) ask->how = ASK_CLOSED;
 	return ask;
 }
 
-void asks_then(struct ask *ask, ask_fn then, json_t *arg) {
+void asks_then(struct agent *a, struct ask *ask, ask_fn then, json_t *arg) {
 	ask->then = then;
 	ask->arg = arg;
+	if (ask->how == ASK_OPEN) return;
+	then(a, ask);
+	asks_free(ask);
 }
 
 void asks_free(struct ask *ask) {

@@ -33,9 +33,10 @@ struct ask {
 	json_t *entry;    /* the hook table's entry */
 };
 
-/* Prints the control_request (takes request) and keeps it. timeout < 0: none. */
+/* Prints the control_request (takes request) and keeps it. timeout < 0: none. After the end of stdin it is not printed
+ * and is ASK_CLOSED at once. */
 struct ask *asks_send(struct agent *a, json_t *request, int64_t timeout);
-void asks_then(struct ask *ask, ask_fn then, json_t *arg); /* takes arg; the ask now frees itself */
+void asks_then(struct agent *a, struct ask *ask, ask_fn then, json_t *arg); /* takes arg; the ask now frees itself */
 void asks_mark(struct ask *ask, struct list *of, const json_t *entry);
 struct ask *asks_take_marked(struct list *of); /* the oldest, or NULL */
 void asks_wait(struct agent *a, struct ask *ask);

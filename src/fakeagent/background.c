@@ -126,7 +126,7 @@ static void ask_now(struct agent *a, json_t *job) {
 	}
 	struct ask *ask = asks_send(a, request, -1);
 	ask->of_turn = false;
-	asks_then(ask, asked, json_incref(job));
+	asks_then(a, ask, asked, json_incref(job));
 }
 
 void background_ask(struct agent *a, json_t *job) {

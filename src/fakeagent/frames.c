@@ -17,14 +17,14 @@ void frames_emit(struct agent *a, json_t *frame) {
 	out_json(&a->out, frame);
 }
 
-void frames_stamp(const struct agent *a, json_t *frame) {
+void frames_stamp(json_t *frame) {
 	struct timespec now;
 	struct tm tm;
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
 	char day[32];
 	strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
-	if (!a->opt->old) json_object_set_new(frame, "timestamp", js_printf("%s.%03ldZ", day, now.tv_nsec / 1000000));
+	json_object_set_new(frame, "timestamp", js_printf("%s.%03ldZ", day, now.tv_nsec / 1000000));
 }
 
 void frames_name(struct agent *a, const struct turn *t, json_t *frame, bool both) {
@@ -123,7 +123,7 @@ void frames_replay(struct agent *a, const json_t *line, bool stamp) {
 								  "uuid", json_object_get(line, "uuid"), "isReplay", 1));
 	json_t *origin = json_object_get(line, "origin");
 	if (origin) json_object_set(f, "origin", origin);
-	if (stamp) frames_stamp(a, f);
+	if (stamp) frames_stamp(f);
 	frames_emit(a, f);
 }
 
@@ -133,7 +133,7 @@ void frames_user(struct agent *a, json_t *content, json_t *more) {
 	if (more) json_object_update(f, more);
 	json_decref(more);
 	if (a->turn) a->turn->said++;
-	frames_stamp(a, f);
+	frames_stamp(f);
 	frames_emit(a, f);
 }
 

@@ -103,9 +103,13 @@ static void handle(struct agent *a, const char *p, size_t n) {
 	json_decref(line);
 }
 
-/* An old CLI lost a long line whose beginning came in one read with a short one. */
-static void check_split(struct agent *a, size_t n, bool first) {
-	if (a->faults.split >= 0 && !first && n > (size_t)a->faults.split)
+/* Some CLI versions lost a long line whose beginning came in one read with a short one. */
+static void check_split(struct agent *a, size_t n) {
+	struct input *in = &a->in;
+	bool shared = in->since_read > 0 || in->shared;
+	in->since_read++;
+	in->shared = false;
+	if (a->faults.split >= 0 && shared && n > (size_t)a->faults.split)
 		agent_die(a, "Error parsing streaming input line (type=unknown, %zu chars): SyntaxError", n);
 }
 
@@ -120,18 +124,18 @@ static bool next_line(struct input *in, struct chunk *line) {
 void input_handle(struct agent *a) {
 	struct input *in = &a->in;
 	struct chunk line;
-	bool first = true;
 	while (input_ready(in)) {
 		if (!a->turn && json_array_size(a->queue)) return;
 		if (!next_line(in, &line)) {
 			in->ready = false;
+			in->shared = in->shared || (in->since_read > 0 && lines_held(&in->cut) > 0);
+			in->since_read = 0;
 			break;
 		}
 		in->lines++;
-		check_split(a, line.len, first);
+		check_split(a, line.len);
 		handle(a, line.data, line.len);
 		chunk_drop(&line);
-		first = false;
 	}
 	if (in->eof && !in->ready && !a->closed_told && !a->faults.ignore_eof) asks_close(a);
 }

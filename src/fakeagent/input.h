@@ -16,8 +16,10 @@ struct faults;
 struct input {
 	int fd;
 	bool eof;
-	bool ready; /* lines may be left of what was read */
-	long lines; /* handled so far */
+	bool ready;      /* lines may be left of what was read */
+	long since_read; /* lines handled since the last read */
+	bool shared;     /* the unfinished line began in one read with another */
+	long lines;      /* handled so far */
 	const struct faults *faults;
 	struct lines_pool pool;
 	struct lines cut;

@@ -30,7 +30,7 @@ static void nothing(struct agent *a, struct ask *ask) {
 }
 
 static void notify(struct agent *a, const char *name, const char *method, json_t *params) {
-	asks_then(send(a, name, method, params, -1, 60000), nothing, NULL);
+	asks_then(a, send(a, name, method, params, -1, 60000), nothing, NULL);
 }
 
 static json_t *result_of(const struct ask *ask) {
@@ -63,7 +63,7 @@ static void on_hello(struct agent *a, struct ask *ask) {
 	notify(a, name, "notifications/initialized", NULL);
 	struct ask *list = send(a, name, "tools/list", NULL, next_id(server), 60000);
 	list->of_turn = false;
-	asks_then(list, on_tools, NULL);
+	asks_then(a, list, on_tools, NULL);
 }
 
 void mcp_connect(struct agent *a, const char *name) {
@@ -74,7 +74,7 @@ void mcp_connect(struct agent *a, const char *name) {
 									 "clientInfo", "name", "claude-code", "version", a->opt->version_name),
 						   next_id(server), 60000);
 	ask->of_turn = false;
-	asks_then(ask, on_hello, NULL);
+	asks_then(a, ask, on_hello, NULL);
 }
 
 void mcp_add(struct agent *a, const char *name) {

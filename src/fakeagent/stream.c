@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "fakeagent/frames.h"
+#include "fakeagent/hooks.h"
 #include "fakeagent/pump.h"
 
 #include <string.h>
@@ -48,7 +49,7 @@ static void line(struct stream *s, json_t *block, bool aborted) {
 	if (aborted) json_object_set_new(f, "aborted", json_true());
 	if (!s->t->named_line) frames_name(s->a, s->t, f, true);
 	s->t->named_line = true;
-	frames_stamp(s->a, f);
+	if (!s->a->opt->old) frames_stamp(f);
 	frames_emit(s->a, f);
 }
 
@@ -84,6 +85,15 @@ static void stop(struct stream *s) {
 	event(s, json_pack("{s:s,s:i}", "type", "content_block_stop", "index", s->index));
 }
 
+/* The CLI fires it at each flush of its stream; here a block is one flush. */
+static void show(struct stream *s, json_t *text) {
+	struct hook_outcome o;
+	hooks_run(s->a, "MessageDisplay", NULL,
+			  json_pack("{s:s,s:i,s:b,s:O}", "message_id", s->id, "index", s->index, "final", 1, "delta", text), NULL,
+			  &o);
+	hook_outcome_free(&o);
+}
+
 static bool say_text(struct stream *s, json_t *block, const char *key, const char *delta_type) {
 	json_t *text = json_object_get(block, key), *empty = js_need(json_copy(block));
 	size_t n = json_string_length(text);
@@ -96,6 +106,7 @@ static bool say_text(struct stream *s, json_t *block, const char *key, const cha
 		line(s, half, true);
 		return false;
 	}
+	if (strcmp(key, "text") == 0) show(s, text);
 	line(s, block, false);
 	stop(s);
 	return true;
@@ -128,18 +139,36 @@ static void begin(struct stream *s) {
 	s->t->requested = false;
 }
 
+static void end(struct stream *s, const char *stop_reason) {
+	event(s, json_pack("{s:s,s:{s:s?,s:n},s:{s:i}}", "type", "message_delta", "delta", "stop_reason", stop_reason,
+					   "stop_sequence", "usage", "output_tokens", 20));
+	event(s, json_pack("{s:s}", "type", "message_stop"));
+}
+
+void stream_close(struct agent *a, struct turn *t) {
+	struct stream s = {.a = a, .t = t, .index = t->open_block};
+	if (!t->open_message[0]) return;
+	memcpy(s.id, t->open_message, sizeof s.id);
+	stop(&s);
+	end(&s, NULL);
+}
+
 bool stream_reply(struct agent *a, struct turn *t, struct reply *r, const char *stop_reason) {
 	struct stream s = {.a = a, .t = t, .r = r};
 	begin(&s);
 	if (r->delay > 0) pump_sleep(a, r->delay);
 	if (a->abort) return false;
+	memcpy(t->open_message, s.id, sizeof s.id);
 	event(&s, json_pack("{s:s,s:o}", "type", "message_start", "message", message(&s, json_array(), NULL)));
-	for (; s.index < (int)json_array_size(r->blocks); s.index++)
-		if (!say_block(&s, json_array_get(r->blocks, (size_t)s.index))) return false;
+	for (; s.index < (int)json_array_size(r->blocks); s.index++) {
+		if (!say_block(&s, json_array_get(r->blocks, (size_t)s.index))) {
+			t->open_block = s.index;
+			return false;
+		}
+	}
+	t->open_message[0] = 0;
 	t->stop_reason = stop_reason;
-	event(&s, json_pack("{s:s,s:{s:s,s:n},s:{s:i}}", "type", "message_delta", "delta", "stop_reason", stop_reason,
-						"stop_sequence", "usage", "output_tokens", 20));
-	event(&s, json_pack("{s:s}", "type", "message_stop"));
+	end(&s, stop_reason);
 	pump(a, 0);
 	return !a->abort;
 }
@@ -157,6 +186,6 @@ void stream_error(struct agent *a, struct turn *t, const char *text) {
 								  "server_error"));
 	if (!t->named_line) frames_name(a, t, f, true);
 	t->named_line = true;
-	frames_stamp(a, f);
+	if (!a->opt->old) frames_stamp(f);
 	frames_emit(a, f);
 }

@@ -8,5 +8,7 @@
 
 /* False: the turn was aborted on the way; what was said so far is out. */
 bool stream_reply(struct agent *a, struct turn *t, struct reply *r, const char *stop_reason);
+/* The events that end a message whose stream was cut off. */
+void stream_close(struct agent *a, struct turn *t);
 /* The reply to a call that failed. */
 void stream_error(struct agent *a, struct turn *t, const char *text);

@@ -372,7 +372,7 @@ static void reset(struct agent *a) {
 	hook_outcome_free(&o);
 	json_t *f = js_need(
 		json_pack("{s:s,s:s,s:s}", "type", "conversation_reset", "new_conversation_id", id, "trigger", "clear"));
-	frames_stamp(a, f);
+	frames_stamp(f);
 	if (!a->opt->old)
 		frames_emit(a, f);
 	else
@@ -414,6 +414,7 @@ static void aborted(struct agent *a, struct turn *t) {
 	json_t *content = js_need(json_pack("[{s:s,s:s}]", "type", "text", "text", text));
 	conversation_add(&a->conv, "user", json_incref(content));
 	frames_user(a, content, NULL);
+	stream_close(a, t);
 	t->stop_reason = tools ? "tool_use" : NULL;
 	turn_end_with(t, "error_during_execution", tools ? "aborted_tools" : "aborted_streaming", true);
 	add_error(t, js_printf("[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=%s",

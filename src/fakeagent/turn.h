@@ -13,8 +13,10 @@ struct turn {
 	char *prompt;    /* its text */
 	json_t *origin;  /* of a turn that nobody asked for, or NULL */
 	int64_t started;
-	int calls;      /* of the model */
-	int said;       /* user frames printed */
+	int calls;             /* of the model */
+	int said;              /* user frames printed */
+	char open_message[40]; /* a message whose stream was cut off, or "" */
+	int open_block;
 	bool requested; /* system/status requesting is out */
 	const char *local_command;
 	json_t *denials;              /* for permission_denials */
