@@ -452,9 +452,15 @@ class Case(unittest.TestCase):
         self.place = Place(self._testMethodName)
         self.addCleanup(self.place.remove)
         self.daemon = None
+        self.evidence = ""  # what the runner prints of a failed test
         if self.needs_daemon:
+            self.addCleanup(self._keep_evidence)
             self.daemon = Daemon(self.build, self.cli, self.api, self.place, self.settings, self.profile)
             self.addCleanup(self.daemon.stop)
+
+    def _keep_evidence(self):
+        log = self.place.root / "plenumd.log"
+        self.evidence = "\n".join(log.read_text(errors="replace").splitlines()[-40:]) if log.exists() else ""
 
     @property
     def work(self):

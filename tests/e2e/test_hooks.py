@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Hooks and in-process MCP servers of several clients on one session."""
 
-from harness import Case, allow, bash, deny, is_event, mcp_server, text_of, tool_results, wait_until
+from harness import Case, allow, bash, mcp_server, text_of, tool_results, wait_until
 
 CALC = {"add": lambda args: str(args["a"] + args["b"]), "hang": lambda args: None}
 DENY = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "guarded"}}
