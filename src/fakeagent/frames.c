@@ -160,7 +160,7 @@ void frames_result(struct agent *a, struct turn *t) {
 	if (t->errors)
 		json_object_set(f, "errors", t->errors);
 	else
-		json_object_set_new(f, "result", t->text ? js_text(t->text, strlen(t->text)) : json_string(""));
+		json_object_set_new(f, "result", t->text ? json_incref(t->text) : json_string(""));
 	if (t->terminal) json_object_set_new(f, "terminal_reason", json_string(t->terminal));
 	if (t->deferred) json_object_set(f, "deferred_tool_use", t->deferred);
 	if (t->origin) json_object_set(f, "origin", t->origin);

@@ -5,6 +5,7 @@
 #include "fakeagent/pump.h"
 
 #include <regex.h>
+#include <stdint.h>
 #include <string.h>
 
 struct scenario {
@@ -14,19 +15,42 @@ struct scenario {
 
 /* ---- loading --------------------------------------------------------------------------------------------------- */
 
-static bool check_rules(const json_t *root, char **error) {
-	size_t i;
+/* A misspelt member would be a rule that never matches: it is an error. */
+static bool check_members(const json_t *obj, const char *known, char **error) {
+	const char *name;
+	json_t *value;
+	json_object_foreach((json_t *)(uintptr_t)obj, name, value) {
+		_cleanup_free_ char *word = str_printf(" %s ", name);
+		if (strstr(known, word)) continue;
+		*error = str_printf("scenario: unknown member: %s", name);
+		return false;
+	}
+	return true;
+}
+
+static bool check_rule(const json_t *rule, size_t i, char **error) {
+	json_t *when = json_object_get(rule, "when"), *say = json_object_get(rule, "say");
+	bool ok = json_is_object(rule) && (!when || json_is_object(when)) && (!say || json_is_array(say));
+	if (!ok) {
+		*error = str_printf("scenario: reply %zu: `when` must be an object, `say` an array", i + 1);
+		return false;
+	}
+	return check_members(rule, " when say once error directives slow_ms delay_ms ", error) &&
+		   check_members(when, " prompt regex tool output is_error turn call always ", error);
+}
+
+static bool check(const json_t *root, char **error) {
 	json_t *rule, *rules = json_object_get(root, "replies");
+	size_t i;
+	if (!check_members(root, " description try model permission_mode permissions faults init initialize tools replies ",
+					   error))
+		return false;
 	if (rules && !json_is_array(rules)) {
 		*error = str_printf("scenario: replies is no array");
 		return false;
 	}
 	json_array_foreach(rules, i, rule) {
-		json_t *when = json_object_get(rule, "when"), *say = json_object_get(rule, "say");
-		bool ok = json_is_object(rule) && (!when || json_is_object(when)) && (!say || json_is_array(say));
-		if (ok) continue;
-		*error = str_printf("scenario: reply %zu: `when` must be an object, `say` an array", i + 1);
-		return false;
+		if (!check_rule(rule, i, error)) return false;
 	}
 	return true;
 }
@@ -43,7 +67,7 @@ struct scenario *scenario_load(const char *path, char **error) {
 	if (!s) js_need(NULL);
 	s->root = root;
 	s->used = js_need(json_object());
-	if (check_rules(root, error)) return s;
+	if (check(root, error)) return s;
 	scenario_free(s);
 	return NULL;
 }

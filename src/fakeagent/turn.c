@@ -265,17 +265,16 @@ static bool wants_tools(const json_t *blocks) {
 static void keep_text(struct turn *t, const json_t *blocks) {
 	size_t n = json_array_size(blocks);
 	json_t *last = n ? json_array_get(blocks, n - 1) : NULL;
-	free(t->text);
-	t->text = is_type(last, "text") ? str_dup(js_get(last, "text")) : NULL;
+	json_decref(t->text);
+	t->text = is_type(last, "text") ? json_incref(json_object_get(last, "text")) : NULL;
 }
 
 /* The model has stopped; a Stop hook may send it on. */
 static void maybe_stop(struct agent *a, struct turn *t) {
 	struct hook_outcome o;
 	hooks_run(a, "Stop", NULL,
-			  json_pack("{s:b,s:s}", "stop_hook_active", t->stop_hook_active, "last_assistant_message",
-						t->text ? t->text : ""),
-			  NULL, &o);
+			  json_pack("{s:b,s:O*}", "stop_hook_active", t->stop_hook_active, "last_assistant_message", t->text), NULL,
+			  &o);
 	turn_end_with(t, "success", "completed", false);
 	if (o.stop) {
 		turn_end_with(t, "success", "stop_hook_prevented", false);
@@ -292,8 +291,8 @@ static void fail(struct agent *a, struct turn *t, const char *error) {
 	stream_error(a, t, text);
 	turn_end_with(t, "success", "api_error", true);
 	t->stop_reason = "stop_sequence";
-	free(t->text);
-	t->text = str_dup(text);
+	json_decref(t->text);
+	t->text = js_printf("%s", text);
 }
 
 static void take_reply(struct agent *a, struct turn *t, struct reply *r) {
@@ -355,7 +354,7 @@ static bool submit(struct agent *a, struct turn *t) {
 	bool blocked = o.decision == HOOK_DENY || o.stop;
 	if (blocked) {
 		const char *why = o.reason ? o.reason : o.stop_reason ? o.stop_reason : "Blocked by hook";
-		t->text = str_printf("UserPromptSubmit operation blocked by hook:\n%s\n\nOriginal prompt: %s", why, p);
+		t->text = js_printf("UserPromptSubmit operation blocked by hook:\n%s\n\nOriginal prompt: %s", why, p);
 	} else {
 		conversation_add(&a->conv, "user", json_incref(t->content));
 		if (json_array_size(o.context)) conversation_append(&a->conv, o.context);
@@ -425,7 +424,7 @@ static void aborted(struct agent *a, struct turn *t) {
 static void run_prompt(struct agent *a, struct turn *t) {
 	if (!submit(a, t)) {
 		frames_init(a, t);
-		frames_informational(a, NULL, "warning", js_text(t->text, strlen(t->text)));
+		frames_informational(a, NULL, "warning", json_incref(t->text));
 		return;
 	}
 	frames_init(a, t);
@@ -454,7 +453,7 @@ static void turn_free(struct turn *t) {
 	json_decref(t->deferred);
 	json_decref(t->errors);
 	free(t->prompt);
-	free(t->text);
+	json_decref(t->text);
 	free(t->last_tool);
 	free(t->last_output);
 }

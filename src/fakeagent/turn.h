@@ -28,7 +28,7 @@ struct turn {
 	/* the result */
 	bool is_error;
 	const char *subtype, *terminal, *stop_reason;
-	char *text;
+	json_t *text;
 	json_t *errors;
 	/* what the last tool was, for scenarios */
 	char *last_tool, *last_output;
