@@ -406,11 +406,17 @@ static bool find_prompt(struct span line, struct span *key, struct span *value, 
 	return true;
 }
 
+/* From the opening brace on. */
+static struct span object_of(const char *p, size_t n) {
+	struct span line = {p, n};
+	while (line.n && *line.p != '{') line.p++, line.n--;
+	return line;
+}
+
 static bool modernise(const char *p, size_t n, struct envelope *env, struct chunk *rewritten, char *error,
 					  size_t size) {
-	struct span key, value, line = {p, n};
-	while (line.n && *line.p != '{') line.p++, line.n--;
-	if (!find_prompt(line, &key, &value, error, size)) return false;
+	struct span key, value;
+	if (!find_prompt(object_of(p, n), &key, &value, error, size)) return false;
 	struct chunk c = wrap_prompt(p, n, key, value);
 	if (!c.data) return put_error(error, size, "out of memory");
 	if (!scan_envelope(c.data, c.len, env)) {
@@ -472,7 +478,8 @@ bool message_check(const char *p, size_t n, struct message *m, struct chunk *rew
 	if (m->kind == MESSAGE_USER && !m->env.message.p && !modernise(p, n, &m->env, rewritten, error, size)) return false;
 	/* An old form, which the child would answer without an id: the router writes the id where it belongs. */
 	if (m->kind == MESSAGE_REQUEST && !m->env.request_id.p) m->env.request_id = m->env.inner_request_id;
-	if (survive_check(m, error, size)) {
+	struct span line = rewritten->data ? object_of(rewritten->data, rewritten->len) : object_of(p, n);
+	if (survive_check(m, line, error, size)) {
 		*request_id = readable_id(&m->env);
 		return true;
 	}

@@ -34,11 +34,126 @@ static bool check_id(struct span id, const char *where, const char *example, cha
 	return true;
 }
 
+/* --- Content blocks -------------------------------------------------------------------------------------------------
+ */
+
+/* Where a block stands: message.content[INDEX], or, within a tool_result, message.content[OUTER].content[INDEX]. */
+struct place {
+	size_t index, outer;
+	bool nested;
+	char *error;
+	size_t size;
+};
+
+static bool PRINTF_LIKE(2, 3) refuse_block(const struct place *at, const char *fmt, ...) {
+	char what[300], where[64];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof what, fmt, ap);
+	va_end(ap);
+	if (at->nested)
+		snprintf(where, sizeof where, "message.content[%zu].content[%zu]", at->outer, at->index);
+	else
+		snprintf(where, sizeof where, "message.content[%zu]", at->index);
+	return refuse(at->error, at->size, "%s %s", where, what);
+}
+
+/* No key with escapes: the agent would find under its plain name what is looked for here in vain. */
+static bool has_plain_keys(struct span obj) {
+	struct span key, value;
+	size_t at = 0;
+	while (span_next_member(obj, &at, &key, &value))
+		if (!is_plain(key)) return false;
+	return true;
+}
+
+/* Members whose type the agent takes for granted: a wrong one ends it, or every later turn fails. */
+static const struct rule {
+	const char *block, *member;
+	bool required;
+} block_rules[] = {
+	{"text", "text", true},
+	{"document", "title", false},
+	{"document", "context", false},
+};
+
+static const char *const source_strings[] = {"type", "data", "media_type", "url", "file_id"};
+
+static bool check_source(struct span source, struct span type, const struct place *at) {
+	struct span name = span_content(type);
+	if (!span_is_object(source))
+		return refuse_block(at,
+							"has no `source` object: write {\"type\":\"%.*s\",\"source\":{\"type\":\"base64\",...}}",
+							(int)name.n, name.p);
+	if (!has_plain_keys(source)) return refuse_block(at, "has a key in `source` that is spelled with escapes");
+	for (size_t i = 0; i < ARRAY_SIZE(source_strings); i++) {
+		struct span s = span_member(source, source_strings[i]);
+		if (s.p && !span_is_string(s)) return refuse_block(at, "has a source.%s that is no string", source_strings[i]);
+	}
+	struct span kind = span_member(source, "type");
+	if (!kind.p || !is_plain(kind))
+		return refuse_block(at, "has no plain source.type: write \"base64\", \"text\" or \"url\"");
+	bool inlined = span_equals(kind, "base64") || span_equals(kind, "text");
+	if (inlined && !span_member(source, "data").p)
+		return refuse_block(at, "has no source.data: write its bytes as a string");
+	return true;
+}
+
+static bool check_block(struct span block, struct span *type, const struct place *at) {
+	if (!span_is_object(block)) return refuse_block(at, "is no object: write {\"type\":\"text\",\"text\":\"...\"}");
+	if (!has_plain_keys(block))
+		return refuse_block(at, "has a key that is spelled with escapes: write its letters as they are");
+	*type = span_member(block, "type");
+	if (!type->p || !is_plain(*type))
+		return refuse_block(at, "has no plain string `type`: write {\"type\":\"text\",\"text\":\"...\"}");
+	for (size_t i = 0; i < ARRAY_SIZE(block_rules); i++) {
+		const struct rule *r = &block_rules[i];
+		if (!span_equals(*type, r->block)) continue;
+		struct span s = span_member(block, r->member);
+		if (s.p ? !span_is_string(s) : r->required)
+			return refuse_block(at, "is a %s block whose `%s` is %s", r->block, r->member,
+								s.p ? "not a string" : "missing");
+	}
+	if (span_equals(*type, "image") || span_equals(*type, "document"))
+		return check_source(span_member(block, "source"), *type, at);
+	return true;
+}
+
+/* What a tool_result holds. Within it there is no further one. */
+static bool check_result(struct span content, const struct place *outer) {
+	struct place at = {.outer = outer->index, .nested = true, .error = outer->error, .size = outer->size};
+	struct span block, type;
+	size_t walk = 0;
+	if (!content.p || span_is_string(content)) return true;
+	if (!span_is_array(content))
+		return refuse_block(outer, "is a tool_result whose `content` is neither a string nor an array");
+	for (; span_next(content, &walk, &block); at.index++) {
+		if (!check_block(block, &type, &at)) return false;
+		if (span_equals(type, "tool_result")) return refuse_block(&at, "is a tool_result within another one");
+	}
+	return true;
+}
+
+static bool check_content(struct span content, char *error, size_t size) {
+	struct place at = {.error = error, .size = size};
+	struct span block, type;
+	size_t walk = 0;
+	for (; span_next(content, &walk, &block); at.index++) {
+		if (!check_block(block, &type, &at)) return false;
+		if (span_equals(type, "tool_result") && !check_result(span_member(block, "content"), &at)) return false;
+	}
+	return true;
+}
+
+/* --- Messages -------------------------------------------------------------------------------------------------------
+ */
+
+#define PROMPT_EXAMPLE "{\"role\":\"user\",\"content\":\"...\"}"
+
 static bool check_user(const struct message *m, char *error, size_t size) {
 	struct span message = m->env.message;
 	if (!span_is_object(message))
-		return refuse(error, size,
-					  "`message` of a user line is not an object: write {\"role\":\"user\",\"content\":\"...\"}");
+		return refuse(error, size, "`message` of a user line is not an object: write " PROMPT_EXAMPLE);
 	struct span role = span_member(message, "role"), content = span_member(message, "content");
 	if (!span_equals(role, "user"))
 		return refuse(error, size, "message.role of a user line is %s: write \"role\":\"user\"",
@@ -47,7 +162,15 @@ static bool check_user(const struct message *m, char *error, size_t size) {
 		return refuse(error, size, "message.content is missing: write a string, or an array of content blocks");
 	if (!span_is_string(content) && !span_is_array(content))
 		return refuse(error, size, "message.content is neither a string nor an array: the agent would never answer it");
-	return true;
+	return check_content(content, error, size);
+}
+
+/* A client may put lines of the assistant into the conversation; a crooked one fails every later turn. */
+static bool check_assistant(const struct message *m, char *error, size_t size) {
+	struct span content = span_member(m->env.message, "content");
+	if (!span_is_object(m->env.message) || !span_is_array(content))
+		return refuse(error, size, "an assistant line needs \"message\":{\"role\":\"assistant\",\"content\":[...]}");
+	return check_content(content, error, size);
 }
 
 #define REQUEST_EXAMPLE "{\"type\":\"control_request\",\"request_id\":\"1\",\"request\":{\"subtype\":\"...\"}}"
@@ -79,7 +202,28 @@ static bool check_answer(const struct message *m, char *error, size_t size) {
 	return true;
 }
 
-bool survive_check(const struct message *m, char *error, size_t size) {
+/* Without the metadata that only the agent knows this one stops it for good. */
+static bool check_system(const struct message *m, char *error, size_t size) {
+	if (m->env.subtype.p && span_is_string(m->env.subtype) && !is_plain(m->env.subtype))
+		return refuse(error, size, "`subtype` is spelled with escapes: write its letters as they are");
+	if (span_equals(m->env.subtype, "compact_boundary"))
+		return refuse(
+			error, size,
+			"compact_boundary is the agent's own line: to compact the conversation, send the prompt \"/compact\"");
+	return true;
+}
+
+/* Of the lines that routing passes on without reading them. */
+static bool check_other(const struct message *m, struct span line, char *error, size_t size) {
+	struct span type = m->env.type;
+	if (span_equals(type, "assistant")) return check_assistant(m, error, size);
+	if (span_equals(type, "system")) return check_system(m, error, size);
+	if (span_equals(type, "update_environment_variables") && !span_is_object(span_member(line, "variables")))
+		return refuse(error, size, "`variables` is missing or no object: write \"variables\":{\"NAME\":\"value\"}");
+	return true;
+}
+
+bool survive_check(const struct message *m, struct span line, char *error, size_t size) {
 	if (!m->env.type.p && m->env.subtype.p)
 		return refuse(error, size, "`type` is missing: to send a request write " REQUEST_EXAMPLE);
 	if (!check_word(m->env.type, "`type`", "\"type\":\"user\" or another message type", error, size)) return false;
@@ -93,7 +237,7 @@ bool survive_check(const struct message *m, char *error, size_t size) {
 	case MESSAGE_CANCEL:
 		return check_id(m->env.request_id, "request_id", CANCEL_EXAMPLE, error, size);
 	case MESSAGE_OTHER:
-		return true;
+		return check_other(m, line, error, size);
 	}
 	return true;
 }

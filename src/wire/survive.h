@@ -8,5 +8,6 @@
 
 #include "wire/message.h"
 
-/* m->kind and m->env are filled. False: error[0..size) says what is wrong and what to write instead. */
-bool survive_check(const struct message *m, char *error, size_t size);
+/* m->kind and m->env are filled, line is the object without blanks before it. False: error[0..size) says what is wrong
+ * and what to write instead. */
+bool survive_check(const struct message *m, struct span line, char *error, size_t size);

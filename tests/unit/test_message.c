@@ -490,7 +490,6 @@ START_TEST(types) {
 	static const char *const other[] = {
 		"{\"type\":\"keep_alive\"}",
 		"{\"type\":\"banana\",\"x\":[1,{\"y\":null}]}",
-		"{\"type\":\"assistant\",\"message\":{\"role\":\"assistant\"}}",
 		"{\"type\":\"result\",\"subtype\":\"success\"}",
 		"{\"type\":\"system\",\"subtype\":\"init\"}",
 		"{\"type\":\"stream_event\",\"event\":{}}",
@@ -524,11 +523,102 @@ START_TEST(prompts) {
 }
 END_TEST
 
+/* Blocks, as %s in a prompt and within a tool_result: both were tried on the real CLI. */
+static const struct {
+	const char *block, *word; /* NULL: taken */
+} block_cases[] = {
+	{"{\"type\":\"text\",\"text\":\"\"}", NULL},
+	{"{\"type\":\"banana\",\"x\":[null]}", NULL},
+	{"{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":\"image/png\",\"data\":\"aGk=\"}}", NULL},
+	{"{\"type\":\"image\",\"source\":{\"type\":\"url\",\"url\":\"http://x/\"}}", NULL},
+	{"{\"type\":\"image\",\"source\":{\"type\":\"future\"}}", NULL},
+	{"{\"type\":\"document\",\"title\":\"t\",\"source\":{\"type\":\"text\",\"data\":\"x\"}}", NULL},
+	{"null", "is no object"},
+	{"5", "is no object"},
+	{"\"text\"", "is no object"},
+	{"[]", "is no object"},
+	{"{}", "`type`"},
+	{"{\"type\":5}", "`type`"},
+	{"{\"text\":\"x\"}", "`type`"},
+	{"{\"type\":\"t\\u0065xt\",\"text\":\"x\"}", "`type`"},
+	{"{\"type\":\"text\"}", "`text` is missing"},
+	{"{\"type\":\"text\",\"text\":5}", "`text` is not a string"},
+	{"{\"type\":\"text\",\"text\":null}", "`text` is not a string"},
+	{"{\"type\":\"text\",\"text\":\"x\",\"text\":5}", "`text` is not a string"},
+	{"{\"type\":\"text\",\"text\":\"x\",\"te\\u0078t\":5}", "escapes"},
+	{"{\"type\":\"image\"}", "source"},
+	{"{\"type\":\"image\",\"source\":null}", "source"},
+	{"{\"type\":\"image\",\"source\":\"x\"}", "source"},
+	{"{\"type\":\"image\",\"source\":{}}", "source.type"},
+	{"{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":\"image/png\"}}", "source.data"},
+	{"{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"data\":5}}", "source.data"},
+	{"{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"data\":\"x\",\"dat\\u0061\":5}}", "escapes"},
+	{"{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"data\":\"x\",\"media_type\":5}}", "source.media_type"},
+	{"{\"type\":\"document\"}", "source"},
+	{"{\"type\":\"document\",\"title\":5,\"source\":{\"type\":\"text\",\"data\":\"x\"}}", "`title`"},
+	{"{\"type\":\"document\",\"source\":{\"type\":\"text\"}}", "source.data"},
+};
+
+static void try_block(const char *before, const char *block, const char *after, const char *word, const char *place) {
+	struct buf b = BUF_INIT(4096);
+	buf_printf(&b, "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":[%s%s%s]}}", before, block, after);
+	if (!word) {
+		taken(b.data, MESSAGE_USER);
+	} else {
+		refused(b.data, word);
+		refused(b.data, place);
+	}
+	buf_free(&b);
+}
+
+START_TEST(content_blocks) {
+	for (size_t i = 0; i < ARRAY_SIZE(block_cases); i++) {
+		const char *block = block_cases[i].block, *word = block_cases[i].word;
+		try_block("", block, "", word, "message.content[0] ");
+		try_block("{\"type\":\"text\",\"text\":\"x\"},", block, "", word, "message.content[1] ");
+		try_block("{\"type\":\"tool_result\",\"tool_use_id\":\"t\",\"content\":[", block, "]}", word,
+				  "message.content[0].content[0] ");
+	}
+}
+END_TEST
+
+START_TEST(tool_results) {
+#define RESULT(content)                                                                                                \
+	"{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\"" content "}]}}"
+	taken(RESULT(""), MESSAGE_USER);
+	taken(RESULT(",\"content\":\"x\""), MESSAGE_USER);
+	taken(RESULT(",\"content\":[]"), MESSAGE_USER);
+	refused(RESULT(",\"content\":5"), "neither a string nor an array");
+	refused(RESULT(",\"content\":{}"), "neither a string nor an array");
+	refused(RESULT(",\"content\":[{\"type\":\"tool_result\"}]"), "within another");
+}
+END_TEST
+
+START_TEST(other_lines_that_would_hurt) {
+	taken("{\"type\":\"assistant\",\"message\":{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"x\"}]"
+		  "}}",
+		  MESSAGE_OTHER);
+	taken("{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"tool_use\",\"id\":\"t\"}]}}", MESSAGE_OTHER);
+	refused("{\"type\":\"assistant\"}", "\"message\"");
+	refused("{\"type\":\"assistant\",\"message\":{\"role\":\"assistant\"}}", "\"content\":[...]");
+	refused("{\"type\":\"assistant\",\"message\":{\"content\":\"x\"}}", "\"content\":[...]");
+	refused("{\"type\":\"assistant\",\"message\":{\"content\":[null]}}", "is no object");
+	refused("{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":5}]}}", "not a string");
+	refused("{\"type\":\"system\",\"subtype\":\"compact_boundary\",\"compact_metadata\":{}}", "/compact");
+	refused("{\"type\":\"system\",\"subtype\":\"compact\\u005fboundary\"}", "escapes");
+	taken(" {\"type\":\"update_environment_variables\",\"variables\":{\"A\":\"x\"}}", MESSAGE_OTHER);
+	refused("{\"type\":\"update_environment_variables\"}", "`variables`");
+	refused("{\"type\":\"update_environment_variables\",\"variables\":null}", "`variables`");
+	refused("{\"type\":\"update_environment_variables\",\"variables\":{},\"vari\\u0061bles\":null}", "escapes");
+}
+END_TEST
+
 START_TEST(old_prompts) {
 	rewritten("{\"type\":\"user\",\"prompt\":\"hi\"}",
 			  "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"hi\"}}");
 	rewritten("{\"type\":\"user\",\"content\":\"hi\"}",
 			  "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"hi\"}}");
+	refused("{\"type\":\"user\",\"content\":[1]}", "message.content[0] is no object");
 	rewritten("{\"type\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"}\"}],\"uuid\":\"u-1\"}",
 			  "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"}\"}]},"
 			  "\"uuid\":\"u-1\"}");
@@ -713,6 +803,6 @@ END_TEST
 
 RUN_TESTS("message", json_vectors, odd_bytes_at_every_place, random_lines_are_valid, depth, broken_lines,
 		  offsets_are_counted_from_one, requests, an_id_of_ten_thousand_characters, an_id_inside_the_request,
-		  the_id_of_a_refused_line, answers, a_rich_answer, cancels, types, prompts, old_prompts, nul_bytes,
-		  separators_blanks_and_marks, duplicates, disguised_keys, disguised_values, deep_prompts,
-		  strict_and_quick_agree, an_error_is_cut_to_its_room, quoting)
+		  the_id_of_a_refused_line, answers, a_rich_answer, cancels, types, prompts, content_blocks, tool_results,
+		  other_lines_that_would_hurt, old_prompts, nul_bytes, separators_blanks_and_marks, duplicates, disguised_keys,
+		  disguised_values, deep_prompts, strict_and_quick_agree, an_error_is_cut_to_its_room, quoting)
