@@ -42,13 +42,15 @@ class Attack:
 
     def ask(self, subtype, **members):
         self.send({"type": "control_request", "request_id": subtype, "request": {"subtype": subtype, **members}})
-        line = self.read(lambda l: l.get("type") == "control_response" and l["response"].get("request_id") == subtype, 10)
+        line = self.read(
+            lambda l: l.get("type") == "control_response" and l["response"].get("request_id") == subtype, 10)
         print(json.dumps({"asked": subtype, "answer": line}), file=self.notes, flush=True)
         return ((line or {}).get("response") or {}).get("response") or {}
 
     def allow(self, request_id, tool_input):
-        self.send({"type": "control_response", "response": {"subtype": "success", "request_id": request_id, "response": {
-            "behavior": "allow", "updatedInput": tool_input}}})
+        body = {"behavior": "allow", "updatedInput": tool_input}
+        self.send({"type": "control_response",
+                   "response": {"subtype": "success", "request_id": request_id, "response": body}})
 
 
 def ids_in(value):

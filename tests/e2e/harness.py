@@ -30,7 +30,8 @@ FLAGS = [
     "--permission-prompt-tool", "stdio", "--include-partial-messages", "--replay-user-messages",
 ]
 PATH = "/usr/bin:/bin"
-DEADLINE = float(os.environ.get("PLENUM_E2E_DEADLINE", 45))  # seconds until a state that should come counts as missing; two cores may be busy
+# Seconds until a state that should come counts as missing; a machine of two cores may be busy.
+DEADLINE = float(os.environ.get("PLENUM_E2E_DEADLINE", 45))
 
 
 def wait_until(what, test, timeout=DEADLINE, step=0.02):
@@ -355,7 +356,7 @@ class Client:
         return self.wait(f"the event {event} {members or ''}", matches, since, timeout)
 
     def wait_result(self, uuid=None, since=0, timeout=DEADLINE):
-        """The result of the turn that took the prompt in: by name, or (2.1.197 names none) the next after its replay."""
+        """The result of the turn that took the prompt in: by name; 2.1.197 names none: the next after the replay."""
         if uuid is None:
             return self.wait("a result", lambda l: l.get("type") == "result", since, timeout)
         replayed = []
@@ -365,8 +366,8 @@ class Client:
                 replayed.append(line)
             if line.get("type") != "result":
                 return False
-            named = line.get("user_message_uuids") or ([line["user_message_uuid"]] if "user_message_uuid" in line else None)
-            return uuid in named if named else bool(replayed)
+            named = line.get("user_message_uuids") or [line.get("user_message_uuid")]
+            return uuid in named if named != [None] else bool(replayed)
 
         return self.wait(f"the result of {uuid}", matches, since, timeout)
 
@@ -398,6 +399,11 @@ def is_ask(line):
     return line.get("type") == "control_request" and line["request"].get("subtype") == "can_use_tool"
 
 
+def for_command(command):
+    """A test of can_use_tool requests."""
+    return lambda request: request["input"].get("command") == command
+
+
 def tool_results(client, since=0):
     """The tool results that the CLI printed, in order."""
     found = []
@@ -418,7 +424,7 @@ def bash(command, **more):
 
 
 def mcp_server(name, tools):
-    """A handler of `mcp_message`: an in-process MCP server as an SDK has it. `tools`: name -> function of the arguments."""
+    """A handler of `mcp_message`: an in-process MCP server as an SDK has it. `tools`: name -> function of arguments."""
 
     def reply(message):
         method = message.get("method")
@@ -435,7 +441,9 @@ def mcp_server(name, tools):
     def handle(line):
         message = line["request"]["message"]
         result = reply(message)
-        return None if result is None else {"mcp_response": {"jsonrpc": "2.0", "id": message.get("id", 0), "result": result}}
+        if result is None:
+            return None
+        return {"mcp_response": {"jsonrpc": "2.0", "id": message.get("id", 0), "result": result}}
 
     return handle
 
@@ -489,13 +497,16 @@ class Case(unittest.TestCase):
             client.close()
 
     def wait_state(self, session, *states):
-        return wait_until(f"{session} is {' or '.join(states)}", lambda: (lambda status: status if status["state"] in states
-                                                                          else None)(self.state(session)), step=0.05)
+        def there():
+            status = self.state(session)
+            return status if status["state"] in states else None
+        return wait_until(f"{session} is {' or '.join(states)}", there, step=0.05)
 
     def wait_written(self, conversation, text):
         """Until the CLI has the text in its transcript: it writes a little after it answers, and SIGKILL loses that."""
         def written():
-            return any(text in path.read_text(errors="replace") for path in self.place.home.rglob(f"{conversation}.jsonl"))
+            files = self.place.home.rglob(f"{conversation}.jsonl")
+            return any(text in path.read_text(errors="replace") for path in files)
         wait_until(f"the transcript of {conversation} holds {text!r}", written)
 
     def direct(self, *args, **env):

@@ -4,7 +4,7 @@
 //   node loopback-api.mjs [LOG]        prints "listening on http://127.0.0.1:PORT" and serves until it is killed
 //
 // A prompt may hold these words; without any the answer is "echo: " and the prompt.
-//   @tool NAME {json}@    asks for that tool; several: several calls in one message. The answer after it names the results.
+//   @tool NAME {json}@    asks for that tool; several: several calls in one message; the text after it has the results
 //   @next NAME {json}@    asks for that tool when the results of the calls before have come; several: one after another
 //   @long N@              a text of N letters
 //   @slow MS@             waits so long before each piece of the text
@@ -82,11 +82,13 @@ async function stream(res, base, blocks, stop, prompt) {
 			send('content_block_start', { index, content_block: { type: 'text', text: '' } });
 			for (let from = 0; from < block.text.length && !res.destroyed; from += step) {
 				if (number(prompt, 'slow') > 0) await pause(number(prompt, 'slow'));
-				send('content_block_delta', { index, delta: { type: 'text_delta', text: block.text.slice(from, from + step) } });
+				const delta = { type: 'text_delta', text: block.text.slice(from, from + step) };
+				send('content_block_delta', { index, delta });
 			}
 		} else {
 			send('content_block_start', { index, content_block: { ...block, input: {} } });
-			send('content_block_delta', { index, delta: { type: 'input_json_delta', partial_json: JSON.stringify(block.input) } });
+			const delta = { type: 'input_json_delta', partial_json: JSON.stringify(block.input) };
+			send('content_block_delta', { index, delta });
 		}
 		send('content_block_stop', { index });
 	}
@@ -100,8 +102,10 @@ async function messages(res, question) {
 	const status = number(conversation.prompt, 'fail');
 	const json = (code, body) => res.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 	note({ model: question.model, ...conversation, results: conversation.results.length });
-	if (status > 0)
-		return json(status, { type: 'error', error: { type: 'invalid_request_error', message: `asked to fail with ${status}` } });
+	if (status > 0) {
+		const error = { type: 'invalid_request_error', message: `asked to fail with ${status}` };
+		return json(status, { type: 'error', error });
+	}
 
 	const blocks = answer(conversation);
 	const stop = blocks.some((block) => block.type === 'tool_use') ? 'tool_use' : 'end_turn';

@@ -66,7 +66,9 @@ const calculator = () => createSdkMcpServer({
 	})],
 });
 
-const REFUSAL = { hookSpecificOutput: { hookEventName: 'PreToolUse', permissionDecision: 'deny', permissionDecisionReason: 'guarded' } };
+const REFUSAL = { hookSpecificOutput: {
+	hookEventName: 'PreToolUse', permissionDecision: 'deny', permissionDecisionReason: 'guarded',
+} };
 
 /** A few prompts after one another, each after the result of the one before. */
 async function talk(texts, more, each = async () => {}) {
@@ -108,7 +110,8 @@ const scenarios = {
 		{ mcpServers: { calc: calculator() }, allowedTools: ['mcp__calc__add'] }),
 	interrupt: async () => {
 		let done = false;
-		await talk(['@slow 400@ @pieces 200@ @long 2000@', 'go on'], { includePartialMessages: true }, async (frame, conversation) => {
+		const texts = ['@slow 400@ @pieces 200@ @long 2000@', 'go on'];
+		await talk(texts, { includePartialMessages: true }, async (frame, conversation) => {
 			if (done || frame.type !== 'stream_event') return;
 			done = true;
 			conversation.interrupt().then((value) => called('interrupt', value));

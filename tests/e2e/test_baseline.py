@@ -3,7 +3,8 @@
 
 import json
 
-from harness import Case, allow, bash, command_of, deny, is_ask, mcp_server, text_of, tool_results, wait_until
+from harness import (Case, allow, bash, command_of, deny, for_command, is_ask, mcp_server, text_of, tool_results,
+                     wait_until)
 
 
 class Baseline(Case):
@@ -89,5 +90,5 @@ class Baseline(Case):
                  "prompt": "#tool Bash " + json.dumps({"command": f"touch {name}"}) + "#"} for name in ("one", "two")]
         cli.prompt("".join("@tool Task " + json.dumps(job) + "@" for job in jobs))
         for name in ("one", "two"):
-            cli.wait_request("can_use_tool", where=lambda request, name=name: request["input"].get("command") == f"touch {name}")
+            cli.wait_request("can_use_tool", where=for_command(f"touch {name}"))
         self.assertEqual(len(cli.seen(is_ask)), 2)

@@ -4,7 +4,8 @@
 from harness import Case, allow, bash, mcp_server, text_of, tool_results, wait_until
 
 CALC = {"add": lambda args: str(args["a"] + args["b"]), "hang": lambda args: None}
-DENY = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "guarded"}}
+DENY = {"hookSpecificOutput": {
+    "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "guarded"}}
 
 
 def hooks(event, matcher="Bash", **more):
@@ -53,8 +54,9 @@ class Hooks(Shared):
         one.turn(bash("touch made"))
         self.assertTrue((self.work / "made").exists())
         for client, event in ((one, "PreToolUse"), (two, "PostToolUse")):
-            calls = client.seen(lambda l: l.get("type") == "control_request" and l["request"]["subtype"] == "hook_callback")
-            self.assertEqual([(call["request"]["callback_id"], call["request"]["input"]["hook_event_name"]) for call in calls],
+            calls = [line["request"] for line in client.seen(lambda l: l.get("type") == "control_request")
+                     if line["request"]["subtype"] == "hook_callback"]
+            self.assertEqual([(call["callback_id"], call["input"]["hook_event_name"]) for call in calls],
                              [("hook_0", event)])
 
     def test_a_guard_decides_for_another_driver(self):

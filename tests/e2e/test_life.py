@@ -51,8 +51,7 @@ class Life(Case):
         client = self.client("work")
         self.remember(client, "quince")
         client.prompt("@slow 500@ @pieces 200@ @long 2000@")
-        client.wait("the turn runs", lambda l: l.get("type") == "stream_event" and l["event"]["type"] == "content_block_delta"
-                    and "xx" in str(l["event"]))
+        client.wait("the turn runs", lambda l: l.get("type") == "stream_event" and "xx" in str(l["event"]))
         client.send({"type": "control_request", "request_id": "open", "request": {"subtype": "mcp_status"}})
         os.kill(self.state("work")["pid"], signal.SIGKILL)
         client.wait("the open request is answered", lambda l: l.get("type") == "control_response"
@@ -116,7 +115,8 @@ class Life(Case):
     def test_one_conversation_one_child(self):
         client = self.client("work")
         conversation = self.remember(client, "quince")
-        self.client().refused("plenum_attach", "conversation_in_use", session="other", create="new", resume=conversation)
+        self.client().refused("plenum_attach", "conversation_in_use", session="other", create="new",
+                              resume=conversation)
         self.assertEqual(self.client(conversation).attached["session"], "work")
         self.assertEqual(len(self.agents()), 1)
 

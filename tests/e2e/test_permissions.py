@@ -3,11 +3,7 @@
 
 import json
 
-from harness import Case, allow, bash, deny, is_ask, tool_results, wait_until
-
-
-def for_command(command):
-    return lambda request: request["input"].get("command") == command
+from harness import Case, allow, bash, deny, for_command, is_ask, tool_results, wait_until
 
 
 class Permissions(Case):
@@ -39,7 +35,8 @@ class Permissions(Case):
     def test_changed_input(self):
         one = self.client("work")
         uuid = one.prompt(bash("touch asked"))
-        one.answer(one.wait_request("can_use_tool"), {"behavior": "allow", "updatedInput": {"command": "touch changed"}})
+        changed = {"behavior": "allow", "updatedInput": {"command": "touch changed"}}
+        one.answer(one.wait_request("can_use_tool"), changed)
         one.wait_result(uuid)
         self.assertEqual([(self.work / name).exists() for name in ("asked", "changed")], [False, True])
 
@@ -72,18 +69,22 @@ class Permissions(Case):
 
     def test_several_open_at_once(self):
         one, two = self.client("work"), self.client("work")
+        names = ("first", "second", "third")
         jobs = [{"description": name, "subagent_type": "general-purpose", "run_in_background": True,
-                 "prompt": "#tool Bash " + json.dumps({"command": f"touch {name}"}) + "#"} for name in ("first", "second", "third")]
+                 "prompt": "#tool Bash " + json.dumps({"command": f"touch {name}"}) + "#"} for name in names]
         one.prompt("".join("@tool Task " + json.dumps(job) + "@" for job in jobs))
-        asked = {name: [client.wait_request("can_use_tool", where=for_command(f"touch {name}")) for client in (one, two)]
-                 for name in ("first", "second", "third")}
+        asked = {}
+        for name in names:
+            asked[name] = [client.wait_request("can_use_tool", where=for_command(f"touch {name}"))
+                           for client in (one, two)]
         two.answer(asked["third"][1], allow(asked["third"][1]))
         one.answer(asked["first"][0], deny())
         one.answer(asked["second"][0], allow(asked["second"][0]))
         one.wait_cancel(asked["third"][0])
         two.wait_cancel(asked["first"][1])
         two.wait_cancel(asked["second"][1])
-        wait_until("the allowed commands ran", lambda: (self.work / "second").exists() and (self.work / "third").exists())
+        wait_until("the allowed commands ran",
+                   lambda: all((self.work / name).exists() for name in ("second", "third")))
         self.wait_state("work", "idle")
         self.assertFalse((self.work / "first").exists())
 

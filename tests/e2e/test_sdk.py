@@ -7,7 +7,7 @@ import subprocess
 
 from harness import HERE, Case, cli_environment
 
-ID = re.compile(r"\b(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|toolu_\d+|msg_\d+|req_\w+|[0-9a-f]{16,})\b")
+ID = re.compile(r"\b(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|toolu_\d+|msg_\d+|req_\w+|[0-9a-f]{16,})\b")
 CHANCE = re.compile(r"(_ms|_usd|timestamp|cost|USD|duration|ttft|pid|messaging_socket_path|_tokens)", re.I)
 
 
@@ -18,7 +18,8 @@ class Normal:
         self.place, self.names = place, {}
 
     def text(self, text):
-        text = text.replace(str(self.place.root), "ROOT").replace(re.sub(r"[^A-Za-z0-9]", "-", str(self.place.root)), "ROOT")
+        root = str(self.place.root)
+        text = text.replace(root, "ROOT").replace(re.sub(r"[^A-Za-z0-9]", "-", root), "ROOT")
         return ID.sub(lambda match: self.names.setdefault(match.group(), f"id{len(self.names)}"), text)
 
     def value(self, value):
@@ -27,7 +28,8 @@ class Normal:
         if isinstance(value, list):
             return [self.value(member) for member in value]
         if isinstance(value, dict):
-            return {name: "CHANCE" if CHANCE.search(name) else self.value(member) for name, member in sorted(value.items())}
+            return {name: "CHANCE" if CHANCE.search(name) else self.value(member)
+                    for name, member in sorted(value.items())}
         return value
 
     def frames(self, frames):
@@ -45,7 +47,8 @@ class Normal:
 
     def record(self, seen):
         return {"frames": self.frames(seen["frames"]), "callbacks": self.value(seen["callbacks"]),
-                "calls": self.value(seen["calls"]), "end": self.text(str(seen["end"])), "stderr": self.text(seen["stderr"])}
+                "calls": self.value(seen["calls"]), "end": self.text(str(seen["end"])),
+                "stderr": self.text(seen["stderr"])}
 
 
 class Sdk(Case):
@@ -148,5 +151,8 @@ class Sdk(Case):
 
 
 def kind(frame):
-    return "text" if frame.get("joined") else "/".join(filter(None, (
-        frame["type"], frame.get("subtype"), frame.get("event", {}).get("type"), str(frame.get("state") or frame.get("status") or ""))))
+    if frame.get("joined"):
+        return "text"
+    parts = (frame["type"], frame.get("subtype"), frame.get("event", {}).get("type"), frame.get("state"),
+             frame.get("status"))
+    return "/".join(str(part) for part in parts if part)

@@ -4,7 +4,7 @@
 import json
 import shlex
 
-from harness import HERE, Case, allow, bash, deny, wait_until
+from harness import HERE, Case, allow, bash, deny, for_command, wait_until
 
 
 class SelfApproval(Case):
@@ -19,7 +19,7 @@ class SelfApproval(Case):
                              + bash("touch forbidden").replace("@tool", "@next"))
         first = person.wait_request("can_use_tool")
         person.answer(first, allow(first))
-        second = person.wait_request("can_use_tool", where=lambda request: request["input"]["command"] == "touch forbidden")
+        second = person.wait_request("can_use_tool", where=for_command("touch forbidden"))
         wait_until("the attack is over", lambda: notes.exists() and notes.read_text().endswith("done\n"), 90)
         entries = [json.loads(line) for line in notes.read_text().splitlines()[:-1]]
         self.assertEqual(self.state("work")["state"], "asking", "the person's prompt is still open")

@@ -16,7 +16,8 @@ class Shell(Case):
         return done.stdout
 
     def test_socat(self):
-        out = self.sh(SAY + """ | socat -t 60 - "UNIX-CONNECT:$PLENUM_SOCKET" | jq -r 'select(.type == "result").result'""")
+        out = self.sh(SAY + """ | socat -t 60 - "UNIX-CONNECT:$PLENUM_SOCKET" |
+            jq -r 'select(.type == "result").result'""")
         self.assertEqual(out, "echo: hello\n")
         self.assertEqual(self.state("default")["state"], "idle")
 
@@ -30,7 +31,8 @@ class Shell(Case):
         self.assertEqual(out, "echo: hello\n")
 
     def test_a_session_by_name(self):
-        self.sh("""printf '%s\\n' '{"type":"user","session_id":"notes","message":{"role":"user","content":"remember quince"}}' |
+        self.sh("""printf '%s\\n' \\
+            '{"type":"user","session_id":"notes","message":{"role":"user","content":"remember quince"}}' |
             socat -t 60 - "UNIX-CONNECT:$PLENUM_SOCKET" >/dev/null""")
         out = self.sh("""printf '%s\\n' \\
             '{"type":"control_request","request_id":"1","request":{"subtype":"plenum_attach","session":"notes"}}' \\
@@ -41,7 +43,8 @@ class Shell(Case):
     def test_a_permission_answered_by_a_script(self):
         out = self.sh(r"""
             coproc agent { socat - "UNIX-CONNECT:$PLENUM_SOCKET"; }
-            echo '{"type":"user","message":{"role":"user","content":"@tool Bash {\"command\":\"touch made\"}@"}}' >&"${agent[1]}"
+            prompt='{"type":"user","message":{"role":"user","content":"@tool Bash {\"command\":\"touch made\"}@"}}'
+            echo "$prompt" >&"${agent[1]}"
             while read -r line <&"${agent[0]}"; do
                 case $(jq -r '.request.subtype // .type' <<<"$line") in
                     can_use_tool)

@@ -45,7 +45,8 @@ class Turns(Case):
     def test_the_same_request_id_of_two_clients(self):
         one, two = self.client("work"), self.client("work")
         one.turn("hello")
-        for client, request in ((one, {"subtype": "set_permission_mode", "mode": "plan"}), (two, {"subtype": "mcp_status"})):
+        plan, status = {"subtype": "set_permission_mode", "mode": "plan"}, {"subtype": "mcp_status"}
+        for client, request in ((one, plan), (two, status)):
             client.send({"type": "control_request", "request_id": "1", "request": request})
         payload = {}
         for client in (one, two):
