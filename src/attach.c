@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT */
+#include "attach.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "io/proc.h"
+#include "plenum/protocol.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_MAX_BYTES 255
+
+static const char *text(const struct request *q, const char *member) {
+	return json_string_value(json_object_get(q->body, member));
+}
+
+static bool flag(const struct request *q, const char *member, bool otherwise) {
+	const json_t *value = json_object_get(q->body, member);
+	return value ? json_is_true(value) : otherwise;
+}
+
+/* --- what the attachment is ----------------------------------------------------------------------------------------- */
+
+static bool one_of(struct request *q, const char *member, const char *const *values) {
+	const char *value = text(q, member);
+	struct buf b = BUF_INIT(512);
+	if (!value) return true;
+	for (size_t i = 0; values[i]; i++) {
+		if (strcmp(value, values[i]) == 0) return true;
+		buf_printf(&b, "%s\"%s\"", i ? ", " : "", values[i]);
+	}
+	reply_error(q, PLENUM_E_BAD_REQUEST, "`%s` must be one of %s", member, b.data ? b.data : "");
+	buf_free(&b);
+	return false;
+}
+
+static const char *const roles[] = {"driver", "observer", NULL};
+static const char *const lags[] = {"gap", "close", "wait", NULL};
+static const char *const creates[] = {"auto", "never", "new", NULL};
+
+static bool apply_role(struct request *q, struct attachment *a) {
+	const char *role = text(q, "role"), *lag = text(q, "on_lag");
+	if (!one_of(q, "role", roles) || !one_of(q, "on_lag", lags)) return false;
+	if (role) a->observer = strcmp(role, "observer") == 0;
+	if (lag) a->on_lag = strcmp(lag, "gap") == 0 ? LAG_GAP : strcmp(lag, "close") == 0 ? LAG_CLOSE : LAG_WAIT;
+	return true;
+}
+
+static void drop_tools(struct attachment *a) {
+	for (size_t i = 0; i < a->n_tools; i++) free(a->tools[i]);
+	free(a->tools);
+	a->tools = NULL;
+	a->n_tools = 0;
+}
+
+static bool take_tools(struct request *q, struct attachment *a, const json_t *tools) {
+	size_t i;
+	json_t *tool;
+	if (!json_is_array(tools)) {
+		reply_error(q, PLENUM_E_BAD_REQUEST, "`approve` must be true, false or {\"tools\":[\"Bash\",...]}");
+		return false;
+	}
+	drop_tools(a);
+	a->tools = calloc(json_array_size(tools) + 1, sizeof *a->tools);
+	json_array_foreach(tools, i, tool) {
+		if (!a->tools || !json_is_string(tool)) {
+			reply_error(q, PLENUM_E_BAD_REQUEST, "`approve.tools` must hold strings");
+			return false;
+		}
+		a->tools[a->n_tools++] = str_dup(json_string_value(tool));
+	}
+	return a->tools != NULL;
+}
+
+/* Whoever was asked nothing is an approver if it is a driver, and may be one; whoever asks to be and may not, is told. */
+static bool apply_approve(struct request *q, struct attachment *a, bool fresh) {
+	json_t *approve = json_object_get(q->body, "approve");
+	bool wants = approve ? !json_is_false(approve) : fresh ? !a->observer : a->approve;
+	if (json_is_object(approve) && !take_tools(q, a, json_object_get(approve, "tools"))) return false;
+	if (json_is_boolean(approve)) drop_tools(a);
+	if (wants && !router_may_approve(q->router, q->client)) {
+		if (approve) {
+			reply_error(q, PLENUM_E_NOT_ALLOWED,
+			            "you cannot be an approver: an agent started this program, or your user is not among the approvers");
+			return false;
+		}
+		wants = false;
+	}
+	a->approve = wants;
+	return true;
+}
+
+static bool apply_types(struct request *q, struct client_filter *f) {
+	json_t *types = json_object_get(q->body, "types"), *type;
+	size_t i;
+	if (!types) return true;
+	for (i = 0; i < f->n_other; i++) free(f->other_types[i]);
+	free(f->other_types);
+	f->by_type = true;
+	f->kinds = 0;
+	f->n_other = 0;
+	f->other_types = calloc(json_array_size(types) + 1, sizeof *f->other_types);
+	if (!f->other_types) {
+		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
+		return false;
+	}
+	json_array_foreach(types, i, type) {
+		const char *name = json_string_value(type);
+		enum line_kind kind = dialect_kind_of(name, strlen(name));
+		if (kind != LINE_OTHER)
+			f->kinds |= 1U << kind;
+		else if ((f->other_types[f->n_other] = strdup(name)))
+			f->n_other++;
+	}
+	return true;
+}
+
+static void apply_name(struct request *q) {
+	const char *name = text(q, "name");
+	if (!name) return;
+	free(q->client->name);
+	q->client->name = *name ? strndup(name, NAME_MAX_BYTES) : NULL;
+}
+
+static bool apply(struct request *q, struct attachment *a, bool fresh) {
+	struct client_filter *f = &q->client->filter;
+	if (!apply_role(q, a) || !apply_approve(q, a, fresh) || !apply_types(q, f)) return false;
+	f->tag = flag(q, "tag", f->tag);
+	f->no_partial = !flag(q, "partial", !f->no_partial);
+	f->no_echo = !flag(q, "echo", !f->no_echo);
+	apply_name(q);
+	return true;
+}
+
+bool attach_apply(struct request *q, struct attachment *a) {
+	return apply(q, a, false);
+}
+
+/* --- from where on it reads ----------------------------------------------------------------------------------------- */
+
+struct start {
+	uint64_t seq;
+	bool cut;
+};
+
+static bool count_of(const json_t *replay, const char *member, uint64_t *n) {
+	const json_t *value = json_object_get(replay, member);
+	if (!json_is_integer(value) || json_integer_value(value) < 0) return false;
+	*n = (uint64_t)json_integer_value(value);
+	return true;
+}
+
+static struct start start_last(const struct tape *t, uint64_t n) {
+	uint64_t have = t->next - t->oldest;
+	return (struct start){t->next - MIN(n, have), n > have && t->oldest > 1};
+}
+
+static struct start start_after(const struct tape *t, uint64_t seq) {
+	if (seq + 1 < t->oldest || seq >= t->next) return (struct start){t->oldest, true};
+	return (struct start){seq + 1, false};
+}
+
+static struct start start_all(const struct tape *t) {
+	return (struct start){t->oldest, t->oldest > 1};
+}
+
+/* replay: "none", "all", {"last":N}, {"after":SEQ}, {"after_uuid":U}. */
+static bool find_start(struct request *q, const struct tape *t, struct start *out) {
+	const json_t *replay = json_object_get(q->body, "replay");
+	const char *word = json_string_value(replay), *uuid = json_string_value(json_object_get(replay, "after_uuid"));
+	uint64_t n;
+	if (!replay || (word && strcmp(word, "none") == 0))
+		*out = (struct start){t->next, false};
+	else if (word && strcmp(word, "all") == 0)
+		*out = start_all(t);
+	else if (count_of(replay, "last", &n))
+		*out = start_last(t, n);
+	else if (count_of(replay, "after", &n))
+		*out = start_after(t, n);
+	else if (uuid) {
+		uint64_t after = tape_after_uuid(t, uuid);
+		*out = after ? (struct start){after, false} : (struct start){t->oldest, true};
+	} else {
+		reply_error(q, PLENUM_E_BAD_REQUEST,
+		            "`replay` must be \"none\", \"all\", {\"last\":N}, {\"after\":SEQ} or {\"after_uuid\":\"...\"}");
+		return false;
+	}
+	return true;
+}
+
+/* --- the session ---------------------------------------------------------------------------------------------------- */
+
+static bool is_name(const char *name) {
+	size_t n = strlen(name);
+	if (n == 0 || n > NAME_MAX_BYTES) return false;
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f) return false;
+	return true;
+}
+
+static bool foreign_ok(struct request *q) {
+	static const char *const own[] = {"args", "env", "cwd", "argv", "env_only", "ephemeral"};
+	uid_t uid = q->client->peer.uid;
+	if (uid == getuid() || uid == 0) return true;
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		if (!json_object_get(q->body, own[i])) continue;
+		reply_error(q, PLENUM_E_NOT_ALLOWED, "`%s` may only be given by the user who runs the daemon", own[i]);
+		return false;
+	}
+	return true;
+}
+
+static const struct profile *find_profile(struct request *q) {
+	const struct settings *set = q->router->settings;
+	const char *name = text(q, "profile") ? text(q, "profile") : set->default_profile;
+	const struct profile *p = name ? settings_profile(set, name) : NULL;
+	uid_t uid = q->client->peer.uid;
+	if (!p) {
+		reply_error(q, PLENUM_E_NO_SUCH_PROFILE, "there is no profile %s (plenum_status names them)", name ? name : "(default)");
+	} else if (p->is_private && uid != getuid() && uid != 0) {
+		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s is private", name);
+		p = NULL;
+	}
+	return p;
+}
+
+static bool add_all(struct words *w, const json_t *array) {
+	size_t i;
+	json_t *item;
+	json_array_foreach(array, i, item) if (!words_add(w, json_string_value(item))) return false;
+	return true;
+}
+
+static bool add_env(struct request *q, struct words *w) {
+	const char *key;
+	json_t *value;
+	json_object_foreach(json_object_get(q->body, "env"), key, value) {
+		bool good = *key && !strchr(key, '=') && json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value);
+		_cleanup_free_ char *word = good ? str_printf("%s=%s", key, json_string_value(value)) : NULL;
+		if (!word || !words_add(w, word)) {
+			reply_error(q, PLENUM_E_BAD_REQUEST, "`env` must hold names without = and string values; %.100s is not so", key);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* cwd: asked for, else the profile's, else where the requester itself is, else HOME. */
+static bool take_cwd(struct request *q, const struct profile *p, struct launch *l) {
+	const char *cwd = text(q, "cwd"), *home = getenv("HOME");
+	if (cwd && cwd[0] != '/') {
+		reply_error(q, PLENUM_E_BAD_REQUEST, "`cwd` must be an absolute path, %.200s is not", cwd);
+		return false;
+	}
+	if (cwd)
+		l->cwd = str_dup(cwd);
+	else if (q->client->peer.uid == getuid())
+		l->cwd = proc_cwd(q->client->peer.pid);
+	if (!l->cwd) l->cwd = str_dup(p->cwd ? p->cwd : home && *home == '/' ? home : "/");
+	return l->cwd != NULL;
+}
+
+static bool make_launch(struct request *q, const struct profile *p, struct launch *l) {
+	*l = (struct launch){.uid = q->client->peer.uid, .env_only = flag(q, "env_only", false), .fork = flag(q, "fork", false)};
+	l->resume = str_dup(text(q, "resume"));
+	l->has_argv = json_object_get(q->body, "argv") != NULL;
+	if (l->fork && !l->resume && !l->has_argv) {
+		reply_error(q, PLENUM_E_BAD_REQUEST, "`fork` needs `resume`, the conversation to fork");
+		return false;
+	}
+	if (!take_cwd(q, p, l) || !add_env(q, &l->env)) return false;
+	if (!add_all(&l->args, json_object_get(q->body, "args")) || !add_all(&l->argv, json_object_get(q->body, "argv"))) {
+		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
+		return false;
+	}
+	if (!l->env_only && q->client->peer.uid == getuid()) launch_take_requester(l, p, q->client->peer.pid);
+	return true;
+}
+
+static void make_up_name(struct router *r, char out[24]) {
+	char hex[9];
+	do {
+		str_random_hex(hex, 8);
+		snprintf(out, 24, "s-%s", hex);
+	} while (router_find(r, out));
+}
+
+static bool room_for_session(struct request *q) {
+	const struct router *r = q->router;
+	if (r->n_sessions < r->settings->max_sessions) return true;
+	reply_error(q, PLENUM_E_TOO_MANY, "there are %zu sessions already (max_sessions): forget one first", r->n_sessions);
+	return false;
+}
+
+static struct session *make_session(struct request *q, const char *name) {
+	char made_up[24], error[CHILD_ERROR_MAX];
+	struct launch launch = {0};
+	if (name && !is_name(name)) {
+		reply_error(q, PLENUM_E_BAD_REQUEST, "`session` must have 1 to %d bytes and no control characters", NAME_MAX_BYTES);
+		return NULL;
+	}
+	const struct profile *p = find_profile(q);
+	if (!p || !room_for_session(q)) return NULL;
+	if (!make_launch(q, p, &launch)) {
+		launch_free(&launch);
+		return NULL;
+	}
+	if (!name) make_up_name(q->router, made_up);
+	router_make_room(q->router);
+	struct session *s = router_create(q->router, name ? name : made_up, p, &launch);
+	launch_free(&launch);
+	if (!s) {
+		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
+		return NULL;
+	}
+	if (session_start(s, error) == CHILD_OK) return s;
+	reply_error(q, PLENUM_E_SPAWN_FAILED, "%s", error);
+	router_remove(q->router, s, error);
+	return NULL;
+}
+
+/* The conversation that is to be resumed, also where the shim's argv says so. */
+static const char *resumed(const struct request *q) {
+	const json_t *argv = json_object_get(q->body, "argv"), *word;
+	const char *id = text(q, "resume");
+	if (flag(q, "fork", false)) return NULL;
+	for (size_t i = 0; i < json_array_size(argv); i++) {
+		word = json_array_get(argv, i);
+		const char *w = json_string_value(word);
+		if (strcmp(w, "--fork-session") == 0) return NULL;
+		if (strncmp(w, "--resume=", 9) == 0) id = w + 9;
+		if (strcmp(w, "--resume") == 0 && i + 1 < json_array_size(argv)) id = json_string_value(json_array_get(argv, i + 1));
+	}
+	return id;
+}
+
+static bool find_session(struct request *q, struct session **found) {
+	const char *name = text(q, "session"), *resume = resumed(q);
+	struct session *s = name ? router_find(q->router, name) : NULL;
+	if (!s && name) s = router_find_conversation(q->router, name);
+	struct session *other = resume ? router_find_conversation(q->router, resume) : NULL;
+	bool own_session = flag(q, "ephemeral", false);
+	if (other && other != s && (name || own_session)) {
+		reply_error(q, PLENUM_E_CONVERSATION_IN_USE, "conversation %.100s is session %s: attach to that, or fork it", resume, other->name);
+		return false;
+	}
+	*found = s ? s : other;
+	return true;
+}
+
+/* Found, or made; NULL: the client was told why not. */
+static struct session *get_session(struct request *q, bool *created) {
+	const char *create = text(q, "create") ? text(q, "create") : "auto", *name = text(q, "session");
+	struct session *s = NULL;
+	char error[CHILD_ERROR_MAX];
+	*created = false;
+	if (!one_of(q, "create", creates) || !foreign_ok(q) || !find_session(q, &s)) return NULL;
+	if (s && strcmp(create, "new") == 0) {
+		reply_error(q, PLENUM_E_SESSION_EXISTS, "session %s exists already (state %s)", s->name, session_state_name(s->state));
+		return NULL;
+	}
+	if (!s && strcmp(create, "never") == 0) {
+		reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (plenum_list names them)", name ? name : "to attach to");
+		return NULL;
+	}
+	if (s && s->profile->is_private && q->client->peer.uid != getuid() && q->client->peer.uid != 0) {
+		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", s->profile->name, s->name);
+		return NULL;
+	}
+	if (s && flag(q, "wake", false) && !session_wake(s, error)) {
+		reply_error(q, PLENUM_E_CHILD_EXITED, "%s", error);
+		return NULL;
+	}
+	if (s) return s;
+	s = make_session(q, name);
+	*created = s != NULL;
+	return s;
+}
+
+/* --- the answer ----------------------------------------------------------------------------------------------------- */
+
+static json_t *pending_ids(const struct attachment *a) {
+	json_t *all = json_array();
+	struct pending *p;
+	LIST_FOR_EACH(p, &a->session->pendings.order, struct pending, node)
+	if (router_may_answer(a, p)) json_array_append_new(all, json_string(p->id));
+	return all;
+}
+
+static json_t *others(const struct attachment *me) {
+	json_t *all = json_array();
+	struct attachment *a;
+	size_t n = 0;
+	LIST_FOR_EACH(a, &me->session->attachments, struct attachment, node)
+	if (a != me && n++ < 256) json_array_append_new(all, reply_client(a->client));
+	return all;
+}
+
+/* What was asked of the child's start, where the child was there already. */
+static json_t *ignored(const struct request *q, const struct session *s, bool created) {
+	static const char *const starts[] = {"profile", "cwd", "env", "args", "resume", "fork"};
+	json_t *all = json_array(), *word;
+	size_t i;
+	if (created) return all;
+	for (i = 0; i < ARRAY_SIZE(starts); i++) {
+		const char *value = text(q, starts[i]);
+		if (!json_object_get(q->body, starts[i]) || flag(q, "env_only", false)) continue;
+		if (value && strcmp(starts[i], "cwd") == 0 && strcmp(value, s->launch.cwd) == 0) continue;
+		if (value && strcmp(starts[i], "profile") == 0 && strcmp(value, s->profile->name) == 0) continue;
+		if (value && strcmp(starts[i], "resume") == 0 && s->conversation_id && strcmp(value, s->conversation_id) == 0) continue;
+		json_array_append_new(all, json_string(starts[i]));
+	}
+	json_array_foreach(json_object_get(q->body, "argv"), i, word) {
+		bool has = false;
+		for (size_t k = 0; k < s->launch.argv.n; k++) has = has || strcmp(s->launch.argv.v[k], json_string_value(word)) == 0;
+		if (!has) json_array_append(all, word);
+	}
+	return all;
+}
+
+static void answer(struct request *q, const struct attachment *a, bool created, struct start start) {
+	const struct session *s = a->session;
+	const char *conversation = s->conversation_id ? s->conversation_id : s->launch.fork ? NULL : s->launch.resume;
+	json_t *o = json_pack("{s:s,s:b,s:s?,s:s,s:s,s:s,s:I,s:I,s:b,s:o,s:o,s:i,s:s,s:b,s:I}", "session", s->name, "created", created,
+	                      "conversation_id", conversation, "state", session_state_name(s->state), "profile", s->profile->name, "cwd",
+	                      s->launch.cwd, "seq", (json_int_t)s->tape.next, "oldest_seq", (json_int_t)s->tape.oldest, "replay_cut",
+	                      start.cut, "pending", pending_ids(a), "attachments", others(a), "protocol", PLENUM_PROTOCOL_VERSION, "role",
+	                      a->observer ? "observer" : "driver", "approve", a->approve, "client", (json_int_t)q->client->id);
+	if (!o) { /* a cwd that is no UTF-8 */
+		reply_error(q, PLENUM_E_INTERNAL, "the answer could not be made");
+		return;
+	}
+	json_object_set_new(o, "pid", s->running ? json_integer(s->child.pid) : json_null());
+	json_t *late = ignored(q, s, created);
+	if (json_array_size(late)) json_object_set(o, "ignored", late);
+	json_decref(late);
+	struct span init = router_kept_init(s);
+	if (s->version) json_object_set_new(o, "version", json_string(s->version));
+	(void)init;
+	reply(q, o);
+}
+
+static void apply_shim(struct request *q, struct attachment *a) {
+	size_t i;
+	json_t *name;
+	a->ephemeral = flag(q, "ephemeral", false);
+	a->deny_asks = flag(q, "deny_asks", false);
+	a->wants_stderr = flag(q, "stderr", false);
+	q->client->filter.quiet = flag(q, "quiet", false);
+	json_array_foreach(json_object_get(q->body, "mcp_servers"), i, name) router_own_server(a, json_string_value(name));
+}
+
+void attach_verb(struct request *q) {
+	struct client *c = q->client;
+	struct router *r = q->router;
+	struct start start;
+	bool created;
+	if (r->shutting_down) {
+		reply_error(q, PLENUM_E_SHUTTING_DOWN, "the daemon is shutting down");
+		return;
+	}
+	if (c->attachment) {
+		reply_error(q, PLENUM_E_ALREADY_ATTACHED, "this connection is attached to session %s: detach, or open another connection",
+		            router_attachment(c)->session->name);
+		return;
+	}
+	struct attachment probe = {.client = c};
+	if (!one_of(q, "role", roles) || !one_of(q, "on_lag", lags) || !find_start(q, &(struct tape){.oldest = 1, .next = 1}, &start)) return;
+	probe.observer = text(q, "role") && strcmp(text(q, "role"), "observer") == 0;
+	bool approves = apply_approve(q, &probe, true);
+	drop_tools(&probe);
+	if (!approves) return;
+	struct session *s = get_session(q, &created);
+	if (!s || !find_start(q, &s->tape, &start)) return;
+	struct attachment *a = router_attach(r, c, s, false, false);
+	if (!a || !apply(q, a, true)) {
+		if (a) router_detach(c, "attach failed");
+		return;
+	}
+	apply_shim(q, a);
+	answer(q, a, created, start);
+	client_read_tape(c, &s->tape, start.seq);
+	router_attached(r, a);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plenum_attach: finds or makes the session, gives the client its place in it, says from where on it reads. And the part
+ * of it that plenum_register changes later. Belongs to verbs. Source: DESIGN 3.2, 9.2.
+ */
+#pragma once
+
+#include "reply.h"
+
+void attach_verb(struct request *q);
+/* role, approve, tag, types, partial, echo, on_lag, name of the request, where given. False: the client was told. */
+bool attach_apply(struct request *q, struct attachment *a);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One plenum_ request on its way: its parsed body, and the answers to it. Belongs to verbs.
+ */
+#pragma once
+
+#include "core/router.h"
+
+#include <jansson.h>
+
+struct request {
+	struct router *router;
+	struct client *client;
+	struct span id; /* raw JSON, into the client's line */
+	json_t *body;   /* the `request` object */
+};
+
+/* A member that a verb takes and its type: s string, b boolean, i integer, o object, a array of strings; several letters:
+ * any of them. */
+struct member {
+	const char *name, *types;
+};
+
+/* The answer. Takes over body. */
+void reply(struct request *q, json_t *body);
+void reply_error(struct request *q, const char *code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Every member is known and of its type; else the client was told which is not. The list ends with a NULL name. */
+bool reply_members_ok(struct request *q, const struct member *members);
+/* Who a client is: name, uid, pid, program, role. */
+json_t *reply_client(const struct client *c);
+/* A JSON string of any bytes. */
+json_t *reply_text(const char *text, size_t n);

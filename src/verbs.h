@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The plenum_ requests: one table of verbs, each with the members that it takes. Small and untrusted, so read with
+ * jansson, strictly. What concerns the daemon as a whole goes through struct verbs_host, which the server fills in.
+ * Source: DESIGN 3.2, plenum-protocol(7) VERBS.
+ */
+#pragma once
+
+#include "core/router.h"
+
+struct verbs_host {
+	const char *socket_path, *state_dir;
+	int64_t started_ms; /* wall clock */
+	/* Reads the configuration again; false: the old one is kept, error says why. */
+	bool (*reload)(struct verbs_host *h, char *error, size_t size);
+	void (*shut_down)(struct verbs_host *h, bool kill_now);
+};
+
+/* struct router_events.verb; r->server is a struct verbs_host. */
+void verbs_run(struct router *r, struct client *c, struct chunk line, const struct envelope *e);
