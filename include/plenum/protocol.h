@@ -76,6 +76,9 @@
 #define PLENUM_EV_GAP "gap"
 #define PLENUM_EV_ERROR "error"
 #define PLENUM_EV_SHUTTING_DOWN "shutting_down"
+/* To subscribers: a person is needed. To attachments that asked for it: the child's stderr as it comes. */
+#define PLENUM_EV_ATTENTION "attention"
+#define PLENUM_EV_STDERR "stderr"
 
 /* States of a session, as in `state` of answers and of session_state. */
 #define PLENUM_ST_STARTING "starting"

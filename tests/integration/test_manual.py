@@ -178,6 +178,13 @@ class Names(unittest.TestCase):
     def test_every_state_is_in_the_table(self):
         self.assertEqual(self.values("ST_"), self.tagged("THE LIFE OF A SESSION"))
 
+    def test_every_member_that_a_verb_takes_is_described(self):
+        table = re.search(r"^\} verbs\[\] = \{(.*?)^\};", read("src", "verbs.c"), re.MULTILINE | re.DOTALL).group(1)
+        members = set(re.findall(r'\{"(\w+)", "[a-z]+"\}', table))
+        self.assertIn("session", members)
+        verbs = self.section("VERBS")
+        self.assertEqual([], sorted(m for m in members if not re.search(r"\b%s\b" % m, verbs)))
+
     def test_the_page_has_examples(self):
         self.assertGreaterEqual(len(EXAMPLES), 8)
         for name, steps in EXAMPLES.items():
