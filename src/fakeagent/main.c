@@ -178,23 +178,33 @@ static int check_formats(const struct options *o) {
 	return 1;
 }
 
-int main(int argc, char **argv) {
-	struct options o;
-	struct agent a;
-	char *error = NULL;
-	if (!options_read(&o, argc, argv, &error)) return usage_error(error);
-	if (o.version) {
-		printf("%s (plenum-fakeagent " PLENUM_VERSION ")\n", o.version_name);
+/* Answers that need no agent; -1: none of them. */
+static int answer_early(const struct options *o) {
+	if (o->version) {
+		printf("%s (plenum-fakeagent " PLENUM_VERSION ")\n", o->version_name);
 		return 0;
 	}
-	if (o.help) {
+	if (o->help) {
 		options_usage();
 		return 0;
 	}
-	if (check_formats(&o) != 0) return 1;
-	agent_init(&a, &o);
+	return check_formats(o) ? 1 : -1;
+}
+
+static int run_agent(struct options *o) {
+	struct agent a;
+	char *error = NULL;
+	agent_init(&a, o);
 	int code = configure(&a, &error) ? run(&a) : usage_error(error);
 	agent_free(&a);
+	return code;
+}
+
+int main(int argc, char **argv) {
+	struct options o;
+	char *error = NULL;
+	int code = options_read(&o, argc, argv, &error) ? answer_early(&o) : usage_error(error);
+	if (code < 0) code = run_agent(&o);
 	options_free(&o);
 	return code;
 }

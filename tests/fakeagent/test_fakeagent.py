@@ -1045,8 +1045,8 @@ class Faults(Case):
         a.result()
         a.prompt("y")
         with self.assertRaises(TimeoutError):
-            a.result() or a.next(0.3)
-            a.next(0.3)
+            while True:
+                a.next(0.3)
 
     def test_die(self):
         a = self.start("--fault", "die=2")
