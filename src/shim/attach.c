@@ -118,7 +118,7 @@ static void put_start(struct buf *b, const struct options *o) {
 	put_argv(b, o);
 	put_env(b, o);
 	put_string(b, "cwd", getcwd(cwd, sizeof cwd));
-	put_string(b, "profile", o->profile);
+	put_bool(b, "ephemeral", o->own);
 	/* the argv says it too; this is for the daemon's lock on the conversation */
 	put_string(b, "resume", o->resume);
 	if (o->fork) put_bool(b, "fork", true);
@@ -129,12 +129,12 @@ bool attach_line(struct buf *b, const struct options *o, const char *request_id,
 	buf_printf(b, "{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":{\"subtype\":\"" PLENUM_ATTACH "\"",
 			   request_id);
 	put_string(b, "session", o->session);
+	put_string(b, "profile", o->profile);
 	put_string(b, "name", o->name);
 	if (!foreign) put_start(b, o);
 	put_servers(b, o);
-	put_bool(b, "ephemeral", o->own);
 	put_bool(b, "approve", o->approve);
-	if (o->own && !o->approve) put_bool(b, "deny_asks", true);
+	if (o->own && !foreign && !o->approve) put_bool(b, "deny_asks", true);
 	put_bool(b, "partial", o->partial);
 	put_bool(b, "echo", o->echo);
 	buf_puts(b, ",\"role\":\"driver\",\"replay\":\"none\",\"on_lag\":\"wait\",\"wake\":true,\"quiet\":true,"

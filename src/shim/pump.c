@@ -40,6 +40,7 @@ struct pump {
 	enum state state;
 	int sock, signals;
 	bool foreign;
+	bool own;                 /* the session is the shim's own and ends with it */
 	struct sink up, out, err; /* to the daemon, stdout, stderr */
 	struct filter filter;
 	struct glance typed; /* the line of stdin that is passing */
@@ -180,19 +181,19 @@ static void put_last_words(struct pump *p, struct span event) {
  * would wait for ever. */
 static void on_child_exited(struct pump *p, struct span event) {
 	int64_t signal = number(event, "signal");
-	if (!p->o->own && span_is_true(member(event, "wanted"))) return;
+	if (!p->own && span_is_true(member(event, "wanted"))) return;
 	put_last_words(p, event);
 	p->child_exited = true;
 	p->code = (int)(signal ? 128 + signal : number(event, "status"));
 	p->deadline = now_ms() + CLOSE_WAIT;
-	if (!p->o->own) finish(p, p->code ? p->code : 1);
+	if (!p->own) finish(p, p->code ? p->code : 1);
 }
 
 /* The CLI would have ended at a line that it cannot take; a session that others share goes on. */
 static void on_error(struct pump *p, struct span event) {
 	if (span_equals(member(event, "code"), PLENUM_E_ALREADY_SETTLED)) return;
 	say_error(p, event);
-	if (p->o->own && span_equals(member(event, "code"), PLENUM_E_BAD_LINE)) finish(p, 1);
+	if (p->own && span_equals(member(event, "code"), PLENUM_E_BAD_LINE)) finish(p, 1);
 }
 
 static void on_event(struct pump *p, struct span event) {
@@ -266,7 +267,7 @@ static void hung_up(struct pump *p) {
 		return;
 	}
 	bool asked = p->half_closed || p->state == STOPPING;
-	bool clean = p->child_exited || (asked && !p->o->own && !(p->waiting && !p->filter.answered));
+	bool clean = p->child_exited || (asked && !p->own && !(p->waiting && !p->filter.answered));
 	bool cut_off = p->shutting_down && !asked && p->code == 0;
 	if (!p->child_exited) p->code = p->filter.last_error ? 1 : 0;
 	if (clean && !cut_off) {
@@ -298,8 +299,8 @@ static void on_signal(struct pump *p) {
 		finish(p, 128 + p->signal);
 		return;
 	}
-	bool leave = !p->o->own && p->signal != SIGINT;
-	if (p->o->own)
+	bool leave = !p->own && p->signal != SIGINT;
+	if (p->own)
 		request(p, "\"subtype\":\"" PLENUM_STOP "\",\"how\":\"graceful\"");
 	else if (!leave)
 		request(p, "\"subtype\":\"interrupt\"");
@@ -395,6 +396,7 @@ int pump_run(const struct options *o) {
 	struct pump p = {.o = o, .signals = -1, .deadline = INT64_MAX, .resume_until = now_ms() + RESUME_WAIT};
 	p.sock = attach_connect(&p.foreign);
 	if (p.sock < 0) return EXIT_NO_DAEMON;
+	p.own = o->own && !p.foreign;
 	char *block = malloc(BLOCK);
 	if (!block || !prepare_signals(&p)) return 1;
 	sink_init(&p.up, p.sock, REQUEST_MAX + BLOCK);
