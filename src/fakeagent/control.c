@@ -72,7 +72,7 @@ static json_t *initialize_payload(struct request *r, bool applied) {
 		"description", "A helper", "output_style", "default", "available_output_styles", "default", "models", "value",
 		"default", "displayName", "Default", "description", "The scripted model", "account", "tokenSource", "none",
 		"apiKeySource", "none", "claude_code_version", a->opt->version_name, "pid", (int)getpid(),
-		"current_permission_mode", a->mode, "session_state", a->turn ? "running" : "idle", "fast_mode_state", "off");
+		"current_permission_mode", a->mode, "session_state", a->state ? a->state : "idle", "fast_mode_state", "off");
 	js_need(p);
 	if (applied && !a->opt->old) json_object_set_new(p, "hooks_applied", json_true());
 	if (!a->opt->old) json_object_set_new(p, "hook_on_failure_supported", json_true());

@@ -95,7 +95,8 @@ static void proc_read(struct proc *p) {
 	p->fd = -1;
 }
 
-/* A command is over when its shell has exited; what it left running may go on and keep the pipe. */
+/* A command is over when its shell has exited; what it left running may go on and keep the pipe. One in the background
+ * frees itself. */
 static void proc_reap(struct agent *a, struct proc *p) {
 	if (waitpid(p->pid, &p->status, WNOHANG) != p->pid) return;
 	proc_read(p);
@@ -103,7 +104,9 @@ static void proc_reap(struct agent *a, struct proc *p) {
 	if (p->pidfd >= 0) close(p->pidfd);
 	if (p->fd >= 0) close(p->fd);
 	p->pidfd = p->fd = -1;
-	if (p->then) p->then(a, p->arg);
+	if (!p->then) return;
+	p->then(a, p->arg);
+	proc_free(p);
 }
 
 void proc_free(struct proc *p) {

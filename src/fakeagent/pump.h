@@ -16,7 +16,7 @@ struct proc {
 	struct buf out;
 	bool exited;
 	int status;    /* as waitpid() gives it */
-	timer_fn then; /* background: called with arg when it has exited; frees nothing */
+	timer_fn then; /* background: called with arg when it has exited, then the proc is freed */
 	json_t *arg;
 };
 

@@ -4,7 +4,9 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "fakeagent/background.h"
+#include "fakeagent/frames.h"
 #include "fakeagent/mcp.h"
+#include "fakeagent/permission.h"
 #include "fakeagent/pump.h"
 #include "fakeagent/scenario.h"
 
@@ -163,6 +165,8 @@ static void run_question(struct call *c) {
 }
 
 static void run_exit_plan(struct call *c) {
+	const char *code;
+	if (strcmp(c->a->mode, "plan") == 0 && permission_mode(c->a, "default", &code)) frames_status(c->a, NULL, NULL);
 	say(c->o, false, js_printf("User has approved your plan. You can now start coding."));
 }
 
