@@ -336,7 +336,7 @@ class VanishTest(Case):
         a.sync()
         child.kill()
         m = a.event("child_exited")
-        self.assertEqual((m["signal"], m["status"]), (9, None))
+        self.assertEqual((m["signal"], m["status"]), (9, 137))
         d.call("plenum_hello")
 
     def test_idle_costs_nothing(self):

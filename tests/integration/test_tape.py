@@ -256,8 +256,6 @@ class FilterTest(Case):
         c.request("plenum_register", types=["result"], partial=False)
         self.feed(c)
         self.assertEqual(self.got(c), [6])
-        c.request("plenum_register", types=[])
-        self.feed(c)
 
     def test_bad_filters(self):
         for bad in ({"types": "result"}, {"types": [5]}, {"partial": "no"}, {"tag": 1}, {"echo": "x"}, {"on_lag": "later"},

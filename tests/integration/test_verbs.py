@@ -18,11 +18,11 @@ class EnvelopeTest(Case):
         child.mark(a)
         self.assertNone(child.seen(lambda m: b"plenum" in m.raw))
 
-    def test_unknown_members_are_no_error(self):
+    def test_unknown_members_are_named(self):
         d, agent = self.start()
         a = d.client()
-        a.request("plenum_hello", future=1)
-        a.attach("s", future={"x": 1})
+        self.assertIn("sesion", self.assertRefused("bad_request", a.attach, sesion="typo").text)
+        self.assertEqual(d.sessions(), {})
 
     def test_wrong_members_are_named(self):
         d, agent = self.start()
