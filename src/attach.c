@@ -20,7 +20,8 @@ static bool flag(const struct request *q, const char *member, bool otherwise) {
 	return value ? json_is_true(value) : otherwise;
 }
 
-/* --- what the attachment is ----------------------------------------------------------------------------------------- */
+/* --- what the attachment is -----------------------------------------------------------------------------------------
+ */
 
 static bool one_of(struct request *q, const char *member, const char *const *values) {
 	const char *value = text(q, member);
@@ -73,7 +74,8 @@ static bool take_tools(struct request *q, struct attachment *a, const json_t *to
 	return a->tools != NULL;
 }
 
-/* Whoever was asked nothing is an approver if it is a driver, and may be one; whoever asks to be and may not, is told. */
+/* Whoever was asked nothing is an approver if it is a driver, and may be one; whoever asks to be and may not, is told.
+ */
 static bool apply_approve(struct request *q, struct attachment *a, bool fresh) {
 	json_t *approve = json_object_get(q->body, "approve");
 	bool wants = approve ? !json_is_false(approve) : fresh ? !a->observer : a->approve;
@@ -81,8 +83,9 @@ static bool apply_approve(struct request *q, struct attachment *a, bool fresh) {
 	if (json_is_boolean(approve)) drop_tools(a);
 	if (wants && !router_may_approve(q->router, q->client)) {
 		if (approve) {
-			reply_error(q, PLENUM_E_NOT_ALLOWED,
-			            "you cannot be an approver: an agent started this program, or your user is not among the approvers");
+			reply_error(
+				q, PLENUM_E_NOT_ALLOWED,
+				"you cannot be an approver: an agent started this program, or your user is not among the approvers");
 			return false;
 		}
 		wants = false;
@@ -137,7 +140,8 @@ bool attach_apply(struct request *q, struct attachment *a) {
 	return apply(q, a, false);
 }
 
-/* --- from where on it reads ----------------------------------------------------------------------------------------- */
+/* --- from where on it reads -----------------------------------------------------------------------------------------
+ */
 
 struct start {
 	uint64_t seq;
@@ -183,13 +187,14 @@ static bool find_start(struct request *q, const struct tape *t, struct start *ou
 		*out = after ? (struct start){after, false} : (struct start){t->oldest, true};
 	} else {
 		reply_error(q, PLENUM_E_BAD_REQUEST,
-		            "`replay` must be \"none\", \"all\", {\"last\":N}, {\"after\":SEQ} or {\"after_uuid\":\"...\"}");
+					"`replay` must be \"none\", \"all\", {\"last\":N}, {\"after\":SEQ} or {\"after_uuid\":\"...\"}");
 		return false;
 	}
 	return true;
 }
 
-/* --- the session ---------------------------------------------------------------------------------------------------- */
+/* --- the session ----------------------------------------------------------------------------------------------------
+ */
 
 static bool is_name(const char *name) {
 	size_t n = strlen(name);
@@ -217,7 +222,8 @@ static const struct profile *find_profile(struct request *q) {
 	const struct profile *p = name ? settings_profile(set, name) : NULL;
 	uid_t uid = q->client->peer.uid;
 	if (!p) {
-		reply_error(q, PLENUM_E_NO_SUCH_PROFILE, "there is no profile %s (plenum_status names them)", name ? name : "(default)");
+		reply_error(q, PLENUM_E_NO_SUCH_PROFILE, "there is no profile %s (plenum_status names them)",
+					name ? name : "(default)");
 	} else if (p->is_private && uid != getuid() && uid != 0) {
 		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s is private", name);
 		p = NULL;
@@ -236,10 +242,12 @@ static bool add_env(struct request *q, struct words *w) {
 	const char *key;
 	json_t *value;
 	json_object_foreach(json_object_get(q->body, "env"), key, value) {
-		bool good = *key && !strchr(key, '=') && json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value);
+		bool good = *key && !strchr(key, '=') && json_is_string(value) &&
+					strlen(json_string_value(value)) == json_string_length(value);
 		_cleanup_free_ char *word = good ? str_printf("%s=%s", key, json_string_value(value)) : NULL;
 		if (!word || !words_add(w, word)) {
-			reply_error(q, PLENUM_E_BAD_REQUEST, "`env` must hold names without = and string values; %.100s is not so", key);
+			reply_error(q, PLENUM_E_BAD_REQUEST, "`env` must hold names without = and string values; %.100s is not so",
+						key);
 			return false;
 		}
 	}
@@ -262,7 +270,8 @@ static bool take_cwd(struct request *q, const struct profile *p, struct launch *
 }
 
 static bool make_launch(struct request *q, const struct profile *p, struct launch *l) {
-	*l = (struct launch){.uid = q->client->peer.uid, .env_only = flag(q, "env_only", false), .fork = flag(q, "fork", false)};
+	*l = (struct launch){
+		.uid = q->client->peer.uid, .env_only = flag(q, "env_only", false), .fork = flag(q, "fork", false)};
 	l->resume = str_dup(text(q, "resume"));
 	l->has_argv = json_object_get(q->body, "argv") != NULL;
 	if (l->fork && !l->resume && !l->has_argv) {
@@ -297,7 +306,8 @@ static struct session *make_session(struct request *q, const char *name) {
 	char made_up[24], error[CHILD_ERROR_MAX];
 	struct launch launch = {0};
 	if (name && !is_name(name)) {
-		reply_error(q, PLENUM_E_BAD_REQUEST, "`session` must have 1 to %d bytes and no control characters", NAME_MAX_BYTES);
+		reply_error(q, PLENUM_E_BAD_REQUEST, "`session` must have 1 to %d bytes and no control characters",
+					NAME_MAX_BYTES);
 		return NULL;
 	}
 	const struct profile *p = find_profile(q);
@@ -330,7 +340,8 @@ static const char *resumed(const struct request *q) {
 		const char *w = json_string_value(word);
 		if (strcmp(w, "--fork-session") == 0) return NULL;
 		if (strncmp(w, "--resume=", 9) == 0) id = w + 9;
-		if (strcmp(w, "--resume") == 0 && i + 1 < json_array_size(argv)) id = json_string_value(json_array_get(argv, i + 1));
+		if (strcmp(w, "--resume") == 0 && i + 1 < json_array_size(argv))
+			id = json_string_value(json_array_get(argv, i + 1));
 	}
 	return id;
 }
@@ -342,7 +353,8 @@ static bool find_session(struct request *q, struct session **found) {
 	struct session *other = resume ? router_find_conversation(q->router, resume) : NULL;
 	bool own_session = flag(q, "ephemeral", false);
 	if (other && other != s && (name || own_session)) {
-		reply_error(q, PLENUM_E_CONVERSATION_IN_USE, "conversation %.100s is session %s: attach to that, or fork it", resume, other->name);
+		reply_error(q, PLENUM_E_CONVERSATION_IN_USE, "conversation %.100s is session %s: attach to that, or fork it",
+					resume, other->name);
 		return false;
 	}
 	*found = s ? s : other;
@@ -357,11 +369,13 @@ static struct session *get_session(struct request *q, bool *created) {
 	*created = false;
 	if (!one_of(q, "create", creates) || !foreign_ok(q) || !find_session(q, &s)) return NULL;
 	if (s && strcmp(create, "new") == 0) {
-		reply_error(q, PLENUM_E_SESSION_EXISTS, "session %s exists already (state %s)", s->name, session_state_name(s->state));
+		reply_error(q, PLENUM_E_SESSION_EXISTS, "session %s exists already (state %s)", s->name,
+					session_state_name(s->state));
 		return NULL;
 	}
 	if (!s && strcmp(create, "never") == 0) {
-		reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (plenum_list names them)", name ? name : "to attach to");
+		reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (plenum_list names them)",
+					name ? name : "to attach to");
 		return NULL;
 	}
 	if (s && s->profile->is_private && q->client->peer.uid != getuid() && q->client->peer.uid != 0) {
@@ -378,13 +392,14 @@ static struct session *get_session(struct request *q, bool *created) {
 	return s;
 }
 
-/* --- the answer ----------------------------------------------------------------------------------------------------- */
+/* --- the answer -----------------------------------------------------------------------------------------------------
+ */
 
 static json_t *pending_ids(const struct attachment *a) {
 	json_t *all = json_array();
 	struct pending *p;
-	LIST_FOR_EACH(p, &a->session->pendings.order, struct pending, node)
-	if (router_may_answer(a, p)) json_array_append_new(all, json_string(p->id));
+	LIST_FOR_EACH (p, &a->session->pendings.order, struct pending, node)
+		if (router_may_answer(a, p)) json_array_append_new(all, json_string(p->id));
 	return all;
 }
 
@@ -392,8 +407,8 @@ static json_t *others(const struct attachment *me) {
 	json_t *all = json_array();
 	struct attachment *a;
 	size_t n = 0;
-	LIST_FOR_EACH(a, &me->session->attachments, struct attachment, node)
-	if (a != me && n++ < 256) json_array_append_new(all, reply_client(a->client));
+	LIST_FOR_EACH (a, &me->session->attachments, struct attachment, node)
+		if (a != me && n++ < 256) json_array_append_new(all, reply_client(a->client));
 	return all;
 }
 
@@ -408,12 +423,14 @@ static json_t *ignored(const struct request *q, const struct session *s, bool cr
 		if (!json_object_get(q->body, starts[i]) || flag(q, "env_only", false)) continue;
 		if (value && strcmp(starts[i], "cwd") == 0 && strcmp(value, s->launch.cwd) == 0) continue;
 		if (value && strcmp(starts[i], "profile") == 0 && strcmp(value, s->profile->name) == 0) continue;
-		if (value && strcmp(starts[i], "resume") == 0 && s->conversation_id && strcmp(value, s->conversation_id) == 0) continue;
+		if (value && strcmp(starts[i], "resume") == 0 && s->conversation_id && strcmp(value, s->conversation_id) == 0)
+			continue;
 		json_array_append_new(all, json_string(starts[i]));
 	}
 	json_array_foreach(json_object_get(q->body, "argv"), i, word) {
 		bool has = false;
-		for (size_t k = 0; k < s->launch.argv.n; k++) has = has || strcmp(s->launch.argv.v[k], json_string_value(word)) == 0;
+		for (size_t k = 0; k < s->launch.argv.n; k++)
+			has = has || strcmp(s->launch.argv.v[k], json_string_value(word)) == 0;
 		if (!has) json_array_append(all, word);
 	}
 	return all;
@@ -422,11 +439,12 @@ static json_t *ignored(const struct request *q, const struct session *s, bool cr
 static void answer(struct request *q, const struct attachment *a, bool created, struct start start) {
 	const struct session *s = a->session;
 	const char *conversation = s->conversation_id ? s->conversation_id : s->launch.fork ? NULL : s->launch.resume;
-	json_t *o = json_pack("{s:s,s:b,s:s?,s:s,s:s,s:s,s:I,s:I,s:b,s:o,s:o,s:i,s:s,s:b,s:I}", "session", s->name, "created", created,
-	                      "conversation_id", conversation, "state", session_state_name(s->state), "profile", s->profile->name, "cwd",
-	                      s->launch.cwd, "seq", (json_int_t)s->tape.next, "oldest_seq", (json_int_t)s->tape.oldest, "replay_cut",
-	                      start.cut, "pending", pending_ids(a), "attachments", others(a), "protocol", PLENUM_PROTOCOL_VERSION, "role",
-	                      a->observer ? "observer" : "driver", "approve", a->approve, "client", (json_int_t)q->client->id);
+	json_t *o = json_pack(
+		"{s:s,s:b,s:s?,s:s,s:s,s:s,s:I,s:I,s:b,s:o,s:o,s:i,s:s,s:b,s:I}", "session", s->name, "created", created,
+		"conversation_id", conversation, "state", session_state_name(s->state), "profile", s->profile->name, "cwd",
+		s->launch.cwd, "seq", (json_int_t)s->tape.next, "oldest_seq", (json_int_t)s->tape.oldest, "replay_cut",
+		start.cut, "pending", pending_ids(a), "attachments", others(a), "protocol", PLENUM_PROTOCOL_VERSION, "role",
+		a->observer ? "observer" : "driver", "approve", a->approve, "client", (json_int_t)q->client->id);
 	if (!o) { /* a cwd that is no UTF-8 */
 		reply_error(q, PLENUM_E_INTERNAL, "the answer could not be made");
 		return;
@@ -435,16 +453,15 @@ static void answer(struct request *q, const struct attachment *a, bool created, 
 	json_t *late = ignored(q, s, created);
 	if (json_array_size(late)) json_object_set(o, "ignored", late);
 	json_decref(late);
-	struct span init = router_kept_init(s);
 	if (s->version) json_object_set_new(o, "version", json_string(s->version));
-	(void)init;
 	reply(q, o);
 }
 
-static void apply_shim(struct request *q, struct attachment *a) {
+static void apply_shim(struct request *q, struct attachment *a, bool created) {
 	size_t i;
 	json_t *name;
-	a->ephemeral = flag(q, "ephemeral", false);
+	a->ephemeral = created && flag(q, "ephemeral", false);
+	if (a->ephemeral) a->session->ephemeral = true;
 	a->deny_asks = flag(q, "deny_asks", false);
 	a->wants_stderr = flag(q, "stderr", false);
 	q->client->filter.quiet = flag(q, "quiet", false);
@@ -461,12 +478,15 @@ void attach_verb(struct request *q) {
 		return;
 	}
 	if (c->attachment) {
-		reply_error(q, PLENUM_E_ALREADY_ATTACHED, "this connection is attached to session %s: detach, or open another connection",
-		            router_attachment(c)->session->name);
+		reply_error(q, PLENUM_E_ALREADY_ATTACHED,
+					"this connection is attached to session %s: detach, or open another connection",
+					router_attachment(c)->session->name);
 		return;
 	}
 	struct attachment probe = {.client = c};
-	if (!one_of(q, "role", roles) || !one_of(q, "on_lag", lags) || !find_start(q, &(struct tape){.oldest = 1, .next = 1}, &start)) return;
+	if (!one_of(q, "role", roles) || !one_of(q, "on_lag", lags) ||
+		!find_start(q, &(struct tape){.oldest = 1, .next = 1}, &start))
+		return;
 	probe.observer = text(q, "role") && strcmp(text(q, "role"), "observer") == 0;
 	bool approves = apply_approve(q, &probe, true);
 	drop_tools(&probe);
@@ -478,7 +498,7 @@ void attach_verb(struct request *q) {
 		if (a) router_detach(c, "attach failed");
 		return;
 	}
-	apply_shim(q, a);
+	apply_shim(q, a, created);
 	answer(q, a, created, start);
 	client_read_tape(c, &s->tape, start.seq);
 	router_attached(r, a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * plenum_attach: finds or makes the session, gives the client its place in it, says from where on it reads. And the part
- * of it that plenum_register changes later. Belongs to verbs. Source: DESIGN 3.2, 9.2.
+ * plenum_attach: finds or makes the session, gives the client its place in it, says from where on it reads. And the
+ * part of it that plenum_register changes later. Belongs to verbs. Source: DESIGN 3.2, 9.2.
  */
 #pragma once
 

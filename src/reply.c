@@ -32,36 +32,48 @@ void reply_error(struct request *q, const char *code, const char *fmt, ...) {
 static bool all_strings(const json_t *array) {
 	size_t i;
 	json_t *item;
-	json_array_foreach(array, i, item) if (!json_is_string(item) || strlen(json_string_value(item)) != json_string_length(item)) return false;
+	json_array_foreach(array, i, item) if (!json_is_string(item) ||
+										   strlen(json_string_value(item)) != json_string_length(item)) return false;
 	return true;
 }
 
 static bool is_type(const json_t *value, char type) {
 	switch (type) {
-	case 's': return json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value);
-	case 'b': return json_is_boolean(value);
-	case 'i': return json_is_integer(value);
-	case 'o': return json_is_object(value);
-	case 'a': return json_is_array(value) && all_strings(value);
-	default: return false;
+	case 's':
+		return json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value);
+	case 'b':
+		return json_is_boolean(value);
+	case 'i':
+		return json_is_integer(value);
+	case 'o':
+		return json_is_object(value);
+	case 'a':
+		return json_is_array(value) && all_strings(value);
+	default:
+		return false;
 	}
 }
 
 static const char *type_name(char type) {
 	switch (type) {
-	case 's': return "a string";
-	case 'b': return "true or false";
-	case 'i': return "a whole number";
-	case 'o': return "an object";
-	default: return "an array of strings";
+	case 's':
+		return "a string";
+	case 'b':
+		return "true or false";
+	case 'i':
+		return "a whole number";
+	case 'o':
+		return "an object";
+	default:
+		return "an array of strings";
 	}
 }
 
 static bool has_type(struct request *q, const struct member *m, const json_t *value) {
 	for (const char *t = m->types; *t; t++)
 		if (is_type(value, *t)) return true;
-	reply_error(q, PLENUM_E_BAD_REQUEST, "`%s` must be %s%s%s", m->name, type_name(m->types[0]), m->types[1] ? " or " : "",
-	            m->types[1] ? type_name(m->types[1]) : "");
+	reply_error(q, PLENUM_E_BAD_REQUEST, "`%s` must be %s%s%s", m->name, type_name(m->types[0]),
+				m->types[1] ? " or " : "", m->types[1] ? type_name(m->types[1]) : "");
 	return false;
 }
 
@@ -79,7 +91,8 @@ bool reply_members_ok(struct request *q, const struct member *members) {
 		if (strcmp(key, "subtype") == 0 || strcmp(key, "request_id") == 0) continue;
 		const struct member *m = find_member(members, key);
 		if (!m) {
-			reply_error(q, PLENUM_E_BAD_REQUEST, "`%.100s` is no member of this request (plenum-protocol(7) lists them)", key);
+			reply_error(q, PLENUM_E_BAD_REQUEST,
+						"`%.100s` is no member of this request (plenum-protocol(7) lists them)", key);
 			return false;
 		}
 		if (json_is_null(value)) { /* as if it were absent */
@@ -93,8 +106,8 @@ bool reply_members_ok(struct request *q, const struct member *members) {
 
 json_t *reply_client(const struct client *c) {
 	const struct attachment *a = c->attachment;
-	json_t *o = json_pack("{s:I,s:s?,s:I,s:i,s:s}", "client", (json_int_t)c->id, "name", c->name, "uid", (json_int_t)c->peer.uid, "pid",
-	                      (int)c->peer.pid, "program", c->program);
+	json_t *o = json_pack("{s:I,s:s?,s:I,s:i,s:s}", "client", (json_int_t)c->id, "name", c->name, "uid",
+						  (json_int_t)c->peer.uid, "pid", (int)c->peer.pid, "program", c->program);
 	if (a) {
 		json_object_set_new(o, "role", json_string(a->observer ? "observer" : "driver"));
 		json_object_set_new(o, "approve", json_boolean(a->approve));

@@ -15,8 +15,8 @@ struct request {
 	json_t *body;   /* the `request` object */
 };
 
-/* A member that a verb takes and its type: s string, b boolean, i integer, o object, a array of strings; several letters:
- * any of them. */
+/* A member that a verb takes and its type: s string, b boolean, i integer, o object, a array of strings; several
+ * letters: any of them. */
 struct member {
 	const char *name, *types;
 };

@@ -27,7 +27,9 @@ static struct session *named_session(struct request *q) {
 	}
 	struct session *s = router_find(q->router, json_string_value(name));
 	if (!s) s = router_find_conversation(q->router, json_string_value(name));
-	if (!s) reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (plenum_list names them)", json_string_value(name));
+	if (!s)
+		reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (plenum_list names them)",
+					json_string_value(name));
 	return s;
 }
 
@@ -38,38 +40,41 @@ static bool owns_daemon(struct request *q) {
 	return false;
 }
 
-/* --- hello, list, status -------------------------------------------------------------------------------------------- */
+/* --- hello, list, status --------------------------------------------------------------------------------------------
+ */
 
 static json_t *limits_json(const struct settings *s) {
 	const struct limits *l = &s->limits;
 	return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "child_line", (json_int_t)l->child_line, "client_line",
-	                 (json_int_t)l->client_line, "tape_bytes", (json_int_t)l->tape_bytes, "tape_lines", (json_int_t)l->tape_lines,
-	                 "stdin_queue", (json_int_t)l->stdin_queue, "max_sessions", (json_int_t)s->max_sessions, "max_children",
-	                 (json_int_t)s->max_children, "max_clients", (json_int_t)s->max_clients);
+					 (json_int_t)l->client_line, "tape_bytes", (json_int_t)l->tape_bytes, "tape_lines",
+					 (json_int_t)l->tape_lines, "stdin_queue", (json_int_t)l->stdin_queue, "max_sessions",
+					 (json_int_t)s->max_sessions, "max_children", (json_int_t)s->max_children, "max_clients",
+					 (json_int_t)s->max_clients);
 }
 
 static void verb_hello(struct request *q) {
 	struct router *r = q->router;
 	struct client *c = q->client;
-	static const char *const capabilities[] = {"attach", "replay", "tag", "types", "hooks", "mcp", "permissions", "lag", "subscribe",
-	                                           "hibernate", "rules", "shim"};
+	static const char *const capabilities[] = {"attach",      "replay", "tag",       "types",     "hooks", "mcp",
+											   "permissions", "lag",    "subscribe", "hibernate", "rules", "shim"};
 	json_t *caps = json_array();
 	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) json_array_append_new(caps, json_string(capabilities[i]));
-	reply(q, json_pack("{s:s,s:i,s:o,s:o,s:{s:i,s:i,s:i,s:s,s:b},s:s,s:i,s:s?,s:I}", "version", PLENUM_VERSION, "protocol",
-	                   PLENUM_PROTOCOL_VERSION, "capabilities", caps, "limits", limits_json(r->settings), "peer", "uid",
-	                   (int)c->peer.uid, "gid", (int)c->peer.gid, "pid", (int)c->peer.pid, "program", c->program, "may_approve",
-	                   router_may_approve(r, c), "socket", host(r)->socket_path, "pid", (int)getpid(), "default_profile",
-	                   r->settings->default_profile, "client", (json_int_t)c->id));
+	reply(q, json_pack("{s:s,s:i,s:o,s:o,s:{s:i,s:i,s:i,s:s,s:b},s:s,s:i,s:s?,s:I}", "version", PLENUM_VERSION,
+					   "protocol", PLENUM_PROTOCOL_VERSION, "capabilities", caps, "limits", limits_json(r->settings),
+					   "peer", "uid", (int)c->peer.uid, "gid", (int)c->peer.gid, "pid", (int)c->peer.pid, "program",
+					   c->program, "may_approve", router_may_approve(r, c), "socket", host(r)->socket_path, "pid",
+					   (int)getpid(), "default_profile", r->settings->default_profile, "client", (json_int_t)c->id));
 }
 
 static json_t *session_json(const struct session *s) {
 	int64_t now = now_ms();
 	const char *conversation = s->conversation_id ? s->conversation_id : s->launch.resume;
 	json_t *o = json_pack("{s:s,s:s,s:s,s:s?,s:s?,s:I,s:I,s:I,s:I,s:I,s:I,s:s?,s:s?}", "session", s->name, "state",
-	                      session_state_name(s->state), "profile", s->profile->name, "cwd", s->launch.cwd, "conversation_id",
-	                      conversation, "attachments", (json_int_t)s->n_attachments, "pending", (json_int_t)s->pendings.n, "seq",
-	                      (json_int_t)s->tape.next, "created_ms", (json_int_t)s->created_at, "idle_ms",
-	                      (json_int_t)(now - s->used_at), "uid", (json_int_t)s->launch.uid, "version", s->version, "reason", s->reason);
+						  session_state_name(s->state), "profile", s->profile->name, "cwd", s->launch.cwd,
+						  "conversation_id", conversation, "attachments", (json_int_t)s->n_attachments, "pending",
+						  (json_int_t)s->pendings.n, "seq", (json_int_t)s->tape.next, "created_ms",
+						  (json_int_t)s->created_at, "idle_ms", (json_int_t)(now - s->used_at), "uid",
+						  (json_int_t)s->launch.uid, "version", s->version, "reason", s->reason);
 	json_object_set_new(o, "pid", s->running ? json_integer(s->child.pid) : json_null());
 	if (s->resumed_id) json_object_set_new(o, "resumed_id", json_string(s->resumed_id));
 	return o;
@@ -96,14 +101,14 @@ static json_t *client_json(const struct client *c) {
 static json_t *prompt_json(const struct prompt *p) {
 	static const char *const states[] = {"held", "sent", "taken", "done"};
 	return json_pack("{s:s,s:s,s:s?,s:I,s:I,s:I}", "uuid", p->uuid, "state", states[p->state], "name", p->name, "uid",
-	                 (json_int_t)p->uid, "client", (json_int_t)p->client, "since_ms", (json_int_t)(now_ms() - p->since));
+					 (json_int_t)p->uid, "client", (json_int_t)p->client, "since_ms",
+					 (json_int_t)(now_ms() - p->since));
 }
 
 static json_t *queue_json(const struct session *s) {
 	json_t *all = json_array();
 	struct prompt *p;
-	LIST_FOR_EACH(p, &s->prompts.open, struct prompt, node)
-	json_array_append_new(all, prompt_json(p));
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) json_array_append_new(all, prompt_json(p));
 	return all;
 }
 
@@ -112,14 +117,14 @@ static void status_session(struct request *q) {
 	if (!s) return;
 	json_t *o = session_json(s), *clients = json_array();
 	struct attachment *a;
-	LIST_FOR_EACH(a, &s->attachments, struct attachment, node)
-	json_array_append_new(clients, client_json(a->client));
-	json_t *more = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "oldest_seq", (json_int_t)s->tape.oldest,
-	                         "tape_bytes", (json_int_t)s->tape.bytes, "tape_lines", (json_int_t)s->tape.count, "stdin_queue",
-	                         (json_int_t)s->in.bytes, "lines_out", (json_int_t)s->lines_out, "bytes_out", (json_int_t)s->bytes_out,
-	                         "stray_lines", (json_int_t)s->strays, "dropped_answers", (json_int_t)s->dropped_answers, "turns",
-	                         (json_int_t)s->turns, "calls", (json_int_t)s->calls.n, "hooks", (json_int_t)s->registry.n_hooks, "clients",
-	                         clients, "prompts", queue_json(s));
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) json_array_append_new(clients, client_json(a->client));
+	json_t *more = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "oldest_seq",
+							 (json_int_t)s->tape.oldest, "tape_bytes", (json_int_t)s->tape.bytes, "tape_lines",
+							 (json_int_t)s->tape.count, "stdin_queue", (json_int_t)s->in.bytes, "lines_out",
+							 (json_int_t)s->lines_out, "bytes_out", (json_int_t)s->bytes_out, "stray_lines",
+							 (json_int_t)s->strays, "dropped_answers", (json_int_t)s->dropped_answers, "turns",
+							 (json_int_t)s->turns, "calls", (json_int_t)s->calls.n, "hooks",
+							 (json_int_t)s->registry.n_hooks, "clients", clients, "prompts", queue_json(s));
 	json_object_update(o, more);
 	json_decref(more);
 	if (s->running) {
@@ -133,22 +138,23 @@ static void status_daemon(struct request *q) {
 	struct router *r = q->router;
 	json_t *clients = json_array(), *profiles = json_array();
 	struct client *c;
-	LIST_FOR_EACH(c, &r->clients, struct client, node)
-	json_array_append_new(clients, client_json(c));
+	LIST_FOR_EACH (c, &r->clients, struct client, node) json_array_append_new(clients, client_json(c));
 	for (size_t i = 0; i < r->settings->n_profiles; i++) {
 		const struct profile *p = &r->settings->profiles[i];
-		json_array_append_new(profiles, json_pack("{s:s,s:s?,s:b}", "name", p->name, "program", p->command.n ? p->command.v[0] : NULL,
-		                                          "private", p->is_private));
+		json_array_append_new(profiles, json_pack("{s:s,s:s?,s:b}", "name", p->name, "program",
+												  p->command.n ? p->command.v[0] : NULL, "private", p->is_private));
 	}
-	reply(q, json_pack("{s:s,s:i,s:s,s:s?,s:s?,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o}", "version", PLENUM_VERSION, "pid", (int)getpid(),
-	                   "socket", host(r)->socket_path, "state_dir", host(r)->state_dir, "default_profile",
-	                   r->settings->default_profile, "started_ms", (json_int_t)host(r)->started_ms, "sessions",
-	                   (json_int_t)r->n_sessions, "decisions", (json_int_t)r->decisions, "bad_lines", (json_int_t)r->bad_lines, "rss",
-	                   (json_int_t)proc_rss(getpid()), "clients", clients, "profiles", profiles, "limits", limits_json(r->settings)));
+	reply(q, json_pack("{s:s,s:i,s:s,s:s?,s:s?,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o}", "version", PLENUM_VERSION, "pid",
+					   (int)getpid(), "socket", host(r)->socket_path, "state_dir", host(r)->state_dir,
+					   "default_profile", r->settings->default_profile, "started_ms", (json_int_t)host(r)->started_ms,
+					   "sessions", (json_int_t)r->n_sessions, "decisions", (json_int_t)r->decisions, "bad_lines",
+					   (json_int_t)r->bad_lines, "rss", (json_int_t)proc_rss(getpid()), "clients", clients, "profiles",
+					   profiles, "limits", limits_json(r->settings)));
 }
 
 static void verb_status(struct request *q) {
-	if (json_object_get(q->body, "session") || (q->client->attachment && !json_is_true(json_object_get(q->body, "daemon"))))
+	if (json_object_get(q->body, "session") ||
+		(q->client->attachment && !json_is_true(json_object_get(q->body, "daemon"))))
 		status_session(q);
 	else
 		status_daemon(q);
@@ -171,17 +177,20 @@ static void verb_queue(struct request *q) {
 	if (s) reply(q, json_pack("{s:s,s:o}", "session", s->name, "prompts", queue_json(s)));
 }
 
-/* --- pending -------------------------------------------------------------------------------------------------------- */
+/* --- pending --------------------------------------------------------------------------------------------------------
+ */
 
 static json_t *pending_json(const struct session *s, const struct pending *p) {
 	json_t *asked = json_array();
-	for (size_t i = 0; i < p->n_asked; i++) json_array_append_new(asked, reply_client(((struct attachment *)p->asked[i])->client));
+	for (size_t i = 0; i < p->n_asked; i++)
+		json_array_append_new(asked, reply_client(((struct attachment *)p->asked[i])->client));
 	struct span input = span_member(p->request, "input"), agent = span_member(p->request, "agent_id");
 	_cleanup_free_ char *agent_id = span_dup(agent, NULL);
-	json_t *o = json_pack("{s:s,s:s,s:s?,s:s?,s:I,s:I,s:s?,s:o}", "session", s->name, "request_id", p->id, "subtype", p->subtype,
-	                      "tool_name", p->tool, "since_ms", (json_int_t)(now_ms() - p->since), "asked_at_ms", (json_int_t)p->since_real,
-	                      "agent_id", agent_id, "asked", asked);
-	json_t *value = input.p && input.n < 65536 ? json_loadb(input.p, input.n, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL) : NULL;
+	json_t *o = json_pack("{s:s,s:s,s:s?,s:s?,s:I,s:I,s:s?,s:o}", "session", s->name, "request_id", p->id, "subtype",
+						  p->subtype, "tool_name", p->tool, "since_ms", (json_int_t)(now_ms() - p->since),
+						  "asked_at_ms", (json_int_t)p->since_real, "agent_id", agent_id, "asked", asked);
+	json_t *value = input.p && input.n < 65536 ? json_loadb(input.p, input.n, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL)
+											   : NULL;
 	if (!value && input.p) value = reply_text(input.p, MIN(input.n, (size_t)1000));
 	if (value) json_object_set_new(o, "input", value);
 	return o;
@@ -189,8 +198,8 @@ static json_t *pending_json(const struct session *s, const struct pending *p) {
 
 static void add_pending(json_t *all, const struct session *s) {
 	struct pending *p;
-	LIST_FOR_EACH(p, &s->pendings.order, struct pending, node)
-	if (p->kind != ASK_HOOK && p->kind != ASK_MCP) json_array_append_new(all, pending_json(s, p));
+	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
+		if (p->kind != ASK_HOOK && p->kind != ASK_MCP) json_array_append_new(all, pending_json(s, p));
 }
 
 static void verb_pending(struct request *q) {
@@ -208,7 +217,8 @@ static void verb_pending(struct request *q) {
 	reply(q, json_pack("{s:o}", "pending", all));
 }
 
-/* --- detach, register ----------------------------------------------------------------------------------------------- */
+/* --- detach, register -----------------------------------------------------------------------------------------------
+ */
 
 static void verb_detach(struct request *q) {
 	struct attachment *a = q->client->attachment;
@@ -231,7 +241,8 @@ static void verb_register(struct request *q) {
 	router_unask(a);
 	router_offer(a);
 	client_wake(q->client);
-	reply(q, json_pack("{s:s,s:s,s:b}", "session", a->session->name, "role", a->observer ? "observer" : "driver", "approve", a->approve));
+	reply(q, json_pack("{s:s,s:s,s:b}", "session", a->session->name, "role", a->observer ? "observer" : "driver",
+					   "approve", a->approve));
 }
 
 static void verb_subscribe(struct request *q) {
@@ -249,7 +260,8 @@ static void verb_subscribe(struct request *q) {
 	reply(q, json_pack("{s:b,s:o}", "subscribed", on, "sessions", all));
 }
 
-/* --- stop, hibernate ------------------------------------------------------------------------------------------------ */
+/* --- stop, hibernate ------------------------------------------------------------------------------------------------
+ */
 
 static void verb_stop(struct request *q) {
 	struct session *s = named_session(q);
@@ -262,7 +274,8 @@ static void verb_stop(struct request *q) {
 	}
 	bool kill_now = how && strcmp(json_string_value(how), "kill") == 0;
 	bool running = s->running;
-	log_info("session %s: client %llu asks to stop it%s", s->name, (unsigned long long)q->client->id, forget ? " and forget it" : "");
+	log_info("session %s: client %llu asks to stop it%s", s->name, (unsigned long long)q->client->id,
+			 forget ? " and forget it" : "");
 	reply(q, json_pack("{s:s,s:b,s:b}", "session", s->name, "stopping", running, "forget", forget));
 	session_stop(s, kill_now, forget ? THEN_REMOVE : THEN_SLEEP);
 	if (!running && forget) q->router->events->session_over(q->router, s);
@@ -273,15 +286,17 @@ static void verb_hibernate(struct request *q) {
 	if (!s) return;
 	if (s->running && s->state != SESSION_IDLE && s->state != SESSION_STARTING) {
 		reply_error(q, PLENUM_E_BUSY, "session %s is %s: let its turn end, or interrupt or stop it", s->name,
-		            session_state_name(s->state));
+					session_state_name(s->state));
 		return;
 	}
 	bool running = s->running;
 	if (running) session_stop(s, false, THEN_SLEEP);
-	reply(q, json_pack("{s:s,s:b,s:s}", "session", s->name, "stopping", running, "state", session_state_name(s->state)));
+	reply(q,
+		  json_pack("{s:s,s:b,s:s}", "session", s->name, "stopping", running, "state", session_state_name(s->state)));
 }
 
-/* --- the daemon ----------------------------------------------------------------------------------------------------- */
+/* --- the daemon -----------------------------------------------------------------------------------------------------
+ */
 
 static void verb_reload(struct request *q) {
 	char error[1024];
@@ -304,18 +319,21 @@ static void verb_metrics(struct request *q) {
 	uint64_t lines = 0, bytes = 0, strays = 0, dropped = 0, turns = 0;
 	size_t pending = 0, children = 0, attachments = 0, tape = 0;
 	for (struct session *s = r->sessions; s; s = s->hh.next) {
-		lines += s->lines_out, bytes += s->bytes_out, strays += s->strays, dropped += s->dropped_answers, turns += s->turns;
+		lines += s->lines_out, bytes += s->bytes_out, strays += s->strays, dropped += s->dropped_answers,
+			turns += s->turns;
 		pending += s->pendings.n, children += s->running, attachments += s->n_attachments, tape += s->tape.bytes;
 	}
-	reply(q, json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "sessions", (json_int_t)r->n_sessions, "children",
-	                   (json_int_t)children, "clients", (json_int_t)r->n_clients, "clients_seen", (json_int_t)r->clients_seen,
-	                   "attachments", (json_int_t)attachments, "pending", (json_int_t)pending, "decisions", (json_int_t)r->decisions,
-	                   "bad_lines", (json_int_t)r->bad_lines, "lines_out", (json_int_t)lines, "bytes_out", (json_int_t)bytes,
-	                   "stray_lines", (json_int_t)strays, "dropped_answers", (json_int_t)dropped, "turns", (json_int_t)turns,
-	                   "tape_bytes", (json_int_t)tape, "rss", (json_int_t)proc_rss(getpid())));
+	reply(q, json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "sessions",
+					   (json_int_t)r->n_sessions, "children", (json_int_t)children, "clients", (json_int_t)r->n_clients,
+					   "clients_seen", (json_int_t)r->clients_seen, "attachments", (json_int_t)attachments, "pending",
+					   (json_int_t)pending, "decisions", (json_int_t)r->decisions, "bad_lines",
+					   (json_int_t)r->bad_lines, "lines_out", (json_int_t)lines, "bytes_out", (json_int_t)bytes,
+					   "stray_lines", (json_int_t)strays, "dropped_answers", (json_int_t)dropped, "turns",
+					   (json_int_t)turns, "tape_bytes", (json_int_t)tape, "rss", (json_int_t)proc_rss(getpid())));
 }
 
-/* --- the table ------------------------------------------------------------------------------------------------------ */
+/* --- the table ------------------------------------------------------------------------------------------------------
+ */
 
 #define MEMBERS 32
 
@@ -325,17 +343,24 @@ static const struct verb {
 	struct member members[MEMBERS];
 } verbs[] = {
 	{PLENUM_HELLO, verb_hello, {{"name", "s"}, {"protocol", "i"}}},
-	{PLENUM_ATTACH,
-	 attach_verb,
-	 {{"session", "s"}, {"create", "s"},   {"profile", "s"},     {"cwd", "s"},      {"env", "o"},       {"args", "a"},
-	  {"resume", "s"},  {"fork", "b"},     {"role", "s"},        {"approve", "bo"}, {"replay", "so"},   {"tag", "b"},
-	  {"types", "a"},   {"partial", "b"},  {"on_lag", "s"},      {"wake", "b"},     {"echo", "b"},      {"name", "s"},
-	  {"argv", "a"},    {"env_only", "b"}, {"ephemeral", "b"},   {"quiet", "b"},    {"mcp_servers", "a"}, {"raw_init", "b"},
-	  {"deny_asks", "b"}, {"stderr", "b"}}},
+	{PLENUM_ATTACH, attach_verb, {{"session", "s"},   {"create", "s"},   {"profile", "s"},     {"cwd", "s"},
+								  {"env", "o"},       {"args", "a"},     {"resume", "s"},      {"fork", "b"},
+								  {"role", "s"},      {"approve", "bo"}, {"replay", "so"},     {"tag", "b"},
+								  {"types", "a"},     {"partial", "b"},  {"on_lag", "s"},      {"wake", "b"},
+								  {"echo", "b"},      {"name", "s"},     {"argv", "a"},        {"env_only", "b"},
+								  {"ephemeral", "b"}, {"quiet", "b"},    {"mcp_servers", "a"}, {"raw_init", "b"},
+								  {"deny_asks", "b"}, {"stderr", "b"}}},
 	{PLENUM_DETACH, verb_detach, {{NULL, NULL}}},
 	{PLENUM_REGISTER,
 	 verb_register,
-	 {{"role", "s"}, {"approve", "bo"}, {"tag", "b"}, {"types", "a"}, {"partial", "b"}, {"echo", "b"}, {"on_lag", "s"}, {"name", "s"}}},
+	 {{"role", "s"},
+	  {"approve", "bo"},
+	  {"tag", "b"},
+	  {"types", "a"},
+	  {"partial", "b"},
+	  {"echo", "b"},
+	  {"on_lag", "s"},
+	  {"name", "s"}}},
 	{PLENUM_LIST, verb_list, {{NULL, NULL}}},
 	{PLENUM_STATUS, verb_status, {{"session", "s"}, {"daemon", "b"}}},
 	{PLENUM_PENDING, verb_pending, {{"session", "s"}}},
@@ -361,8 +386,8 @@ void verbs_run(struct router *r, struct client *c, struct chunk line, const stru
 	json_error_t error;
 	(void)line;
 	if (!verb) {
-		reply_error(&q, PLENUM_E_BAD_REQUEST, "there is no verb %.*s (plenum-protocol(7) lists them)", (int)e->inner_subtype.n,
-		            e->inner_subtype.p);
+		reply_error(&q, PLENUM_E_BAD_REQUEST, "there is no verb %.*s (plenum-protocol(7) lists them)",
+					(int)e->inner_subtype.n, e->inner_subtype.p);
 		return;
 	}
 	q.body = json_loadb(e->request.p, e->request.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);

@@ -15,7 +15,8 @@ struct buf {
 	bool failed;
 };
 
-#define BUF_INIT(maximum) {.max = (maximum)}
+#define BUF_INIT(maximum)                                                                                              \
+	{ .max = (maximum) }
 
 void buf_free(struct buf *b);
 bool buf_reserve(struct buf *b, size_t more); /* room for more bytes and a NUL */

@@ -19,15 +19,15 @@ struct peer {
 };
 
 int fd_nonblock(int fd);
-int fd_peer(int fd, struct peer *peer);                    /* SO_PEERCRED */
+int fd_peer(int fd, struct peer *peer); /* SO_PEERCRED */
 ssize_t fd_read(int fd, void *data, size_t n);
 ssize_t fd_writev(int fd, const struct iovec *iov, int n); /* pipes; SIGPIPE must be ignored */
 ssize_t fd_sendv(int fd, struct iovec *iov, int n);        /* sockets; MSG_NOSIGNAL | MSG_DONTWAIT */
 int fd_write_all(int fd, const void *data, size_t n);      /* blocking descriptors */
 int fd_pidfd(pid_t pid);                                   /* pidfd_open(2) */
 bool fd_pidfd_alive(int pidfd);
-int fd_raise_nofile(uint64_t *soft_before);                /* soft limit to the hard one */
+int fd_raise_nofile(uint64_t *soft_before); /* soft limit to the hard one */
 
-int64_t now_ms(void);      /* CLOCK_MONOTONIC */
+int64_t now_ms(void); /* CLOCK_MONOTONIC */
 int64_t now_us(void);
 int64_t now_real_ms(void); /* CLOCK_REALTIME */

@@ -13,7 +13,8 @@ struct list {
 	struct list *next, *prev;
 };
 
-#define LIST_SELF(name) {&(name), &(name)}
+#define LIST_SELF(name)                                                                                                \
+	{ &(name), &(name) }
 
 static inline void list_init(struct list *l) {
 	l->next = l->prev = l;
@@ -46,5 +47,5 @@ static inline void list_del(struct list *node) {
 /* Deleting the current node within the loop is allowed; deleting the following one is not. */
 #define LIST_FOR_EACH(var, head, type, member)                                                                         \
 	for (struct list *var##_n = (head)->next, *var##_next = var##_n->next;                                             \
-	     var##_n != (head) && ((var) = LIST_OF(var##_n, type, member), 1);                                          \
-	     var##_n = var##_next, var##_next = var##_n->next)
+		 var##_n != (head) && ((var) = LIST_OF(var##_n, type, member), 1);                                             \
+		 var##_n = var##_next, var##_next = var##_n->next)

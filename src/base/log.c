@@ -81,8 +81,7 @@ static void emit(const char *text, size_t n) {
 		logger.dropped = 0;
 		dprintf(STDERR_FILENO, "%s(%lu log lines were dropped)\n", logger.journal ? "<4>" : "", dropped);
 	}
-	while (write(STDERR_FILENO, text, n) < 0 && errno == EINTR) {
-	}
+	while (write(STDERR_FILENO, text, n) < 0 && errno == EINTR) {}
 }
 
 static void put_time(struct buf *b) {
@@ -155,7 +154,7 @@ static bool send_journal(const struct buf *b) {
 	const struct sockaddr_un to = {.sun_family = AF_UNIX, .sun_path = JOURNAL_SOCKET};
 	if (logger.journal_fd < 0) logger.journal_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	return logger.journal_fd >= 0 && sendto(logger.journal_fd, b->data, b->len, MSG_DONTWAIT | MSG_NOSIGNAL,
-	                                        (const struct sockaddr *)&to, sizeof to) >= 0;
+											(const struct sockaddr *)&to, sizeof to) >= 0;
 }
 
 static bool journal_event(enum log_level level, const char *message, const char *const *fields) {

@@ -13,8 +13,7 @@ void calls_init(struct calls *c) {
 
 void calls_free(struct calls *all) {
 	struct call *c;
-	LIST_FOR_EACH(c, &all->order, struct call, node)
-	call_end(all, c);
+	LIST_FOR_EACH (c, &all->order, struct call, node) call_end(all, c);
 }
 
 static char *make_key(uint64_t number, struct span id) {
@@ -22,7 +21,7 @@ static char *make_key(uint64_t number, struct span id) {
 }
 
 struct call *call_new(struct calls *all, struct session *s, struct loop *loop, enum call_purpose purpose, void *asker,
-                      uint64_t asker_number, struct span asker_id, void (*on_timer)(void *)) {
+					  uint64_t asker_number, struct span asker_id, void (*on_timer)(void *)) {
 	char random[9];
 	struct call *c = calloc(1, sizeof *c);
 	if (!c) return NULL;

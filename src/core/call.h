@@ -15,9 +15,9 @@
 struct session;
 
 enum call_purpose {
-	CALL_CLIENT,     /* the answer goes to the asker */
-	CALL_INIT,       /* the daemon's initialize */
-	CALL_SILENT,     /* nobody waits for it */
+	CALL_CLIENT, /* the answer goes to the asker */
+	CALL_INIT,   /* the daemon's initialize */
+	CALL_SILENT, /* nobody waits for it */
 };
 
 struct call {
@@ -31,8 +31,8 @@ struct call {
 	void *asker;
 	char *asker_id; /* raw JSON */
 	enum act_kind act;
-	const char *what;  /* ACT_CHANGE: what changes */
-	char *value;       /* its new value, raw JSON; may be NULL */
+	const char *what; /* ACT_CHANGE: what changes */
+	char *value;      /* its new value, raw JSON; may be NULL */
 	struct loop_timer timer;
 };
 
@@ -47,7 +47,7 @@ void calls_init(struct calls *c);
 void calls_free(struct calls *c);
 /* A new call with a fresh id. asker_id is a raw JSON string. NULL without memory. */
 struct call *call_new(struct calls *all, struct session *s, struct loop *loop, enum call_purpose purpose, void *asker,
-                      uint64_t asker_number, struct span asker_id, void (*on_timer)(void *));
+					  uint64_t asker_number, struct span asker_id, void (*on_timer)(void *));
 struct call *call_find(struct calls *all, struct span id);
 bool call_is_open(struct calls *all, uint64_t asker_number, struct span asker_id);
 struct call *call_of(struct calls *all, uint64_t asker_number, struct span asker_id);

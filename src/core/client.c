@@ -8,11 +8,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define IOVS 256               /* pieces of one write */
-#define ITEMS 1024             /* lines of one write */
+#define IOVS 256   /* pieces of one write */
+#define ITEMS 1024 /* lines of one write */
 #define TAGGED_ITEMS 256
 #define TAG_MAX 40
-#define SEND_BUDGET ((size_t)512 * 1024) /* bytes of one write, but for one longer line */
+#define SEND_BUDGET ((size_t)512 * 1024)      /* bytes of one write, but for one longer line */
 #define MAIL_PAUSE ((size_t)16 * 1024 * 1024) /* mail beyond which nothing more is read from this client */
 #define MAIL_MAX ((size_t)256 * 1024 * 1024)  /* and beyond which it is cut off */
 
@@ -24,7 +24,8 @@ struct mail {
 
 static void flush(struct client *c);
 
-/* --- life ----------------------------------------------------------------------------------------------------------- */
+/* --- life -----------------------------------------------------------------------------------------------------------
+ */
 
 static void drop_mail(struct mail *m) {
 	list_del(&m->node);
@@ -41,8 +42,7 @@ void client_filter_free(struct client_filter *f) {
 static void free_client(void *arg) {
 	struct client *c = arg;
 	struct mail *m;
-	LIST_FOR_EACH(m, &c->mail, struct mail, node)
-	drop_mail(m);
+	LIST_FOR_EACH (m, &c->mail, struct mail, node) drop_mail(m);
 	for (size_t i = 0; i < c->n_rest; i++) chunk_drop(&c->rest[i]);
 	lines_free(&c->in);
 	client_filter_free(&c->filter);
@@ -69,7 +69,8 @@ static void want(struct client *c) {
 	if (!loop_fd_want(&c->io, read, c->blocked)) client_kill(c);
 }
 
-/* --- reading -------------------------------------------------------------------------------------------------------- */
+/* --- reading --------------------------------------------------------------------------------------------------------
+ */
 
 static void take_lines(struct client *c) {
 	struct chunk line;
@@ -133,7 +134,8 @@ static void on_io(void *arg, bool readable, bool writable) {
 	if (readable && !c->dead) read_some(c);
 }
 
-/* --- filters -------------------------------------------------------------------------------------------------------- */
+/* --- filters --------------------------------------------------------------------------------------------------------
+ */
 
 static bool other_type_wanted(const struct client *c, const struct tape_entry *e) {
 	struct envelope env;
@@ -153,13 +155,14 @@ static bool passes(const struct client *c, const struct tape_entry *e) {
 	return f->kinds & (1U << e->kind);
 }
 
-/* --- sending -------------------------------------------------------------------------------------------------------- */
+/* --- sending --------------------------------------------------------------------------------------------------------
+ */
 
 struct item {
-	struct mail *mail;  /* NULL: from the tape */
-	struct chunk line;  /* borrowed */
-	uint64_t after;     /* the cursor behind it */
-	size_t split, tag;  /* where the tag goes in, its length */
+	struct mail *mail; /* NULL: from the tape */
+	struct chunk line; /* borrowed */
+	uint64_t after;    /* the cursor behind it */
+	size_t split, tag; /* where the tag goes in, its length */
 };
 
 struct batch {
@@ -190,16 +193,15 @@ static void make_tag(char tag[TAG_MAX], struct item *it, uint64_t seq) {
 	it->split = (size_t)(brace - it->line.data) + 1;
 	const char *p = brace + 1;
 	while (*p == ' ' || *p == '\t' || *p == '\r') p++; /* the LF ends it */
-	it->tag = (size_t)snprintf(tag, TAG_MAX, "\"plenum_seq\":%llu%s", (unsigned long long)seq,
-	                           *p == '}' ? "" : ",");
+	it->tag = (size_t)snprintf(tag, TAG_MAX, "\"plenum_seq\":%llu%s", (unsigned long long)seq, *p == '}' ? "" : ",");
 }
 
 static bool put_item(struct batch *b, struct item it) {
 	int before = b->n_iov;
 	size_t last_len = before ? b->iov[before - 1].iov_len : 0;
 	bool ok = it.tag ? put_iov(b, it.line.data, it.split) && put_iov(b, b->tags[b->n_items], it.tag) &&
-	                       put_iov(b, it.line.data + it.split, it.line.len - it.split)
-	                 : put_iov(b, it.line.data, it.line.len);
+						   put_iov(b, it.line.data + it.split, it.line.len - it.split)
+					 : put_iov(b, it.line.data, it.line.len);
 	if (!ok) { /* no room for the whole line: take back what went in */
 		b->n_iov = before;
 		if (before) b->iov[before - 1].iov_len = last_len;
@@ -239,7 +241,7 @@ static bool gather(struct client *c, struct batch *b) {
 		b->bytes += c->rest[i].len;
 	}
 	struct mail *m;
-	LIST_FOR_EACH(m, &c->mail, struct mail, node) {
+	LIST_FOR_EACH (m, &c->mail, struct mail, node) {
 		if (c->tape && !gather_tape(c, b, MIN(m->at, end))) return false;
 		if (!room(c, b) || !put_item(b, (struct item){.mail = m, .line = m->line, .after = b->cursor})) return false;
 	}
@@ -359,10 +361,11 @@ static void on_flush(void *arg) {
 	flush(arg);
 }
 
-/* --- the outside ---------------------------------------------------------------------------------------------------- */
+/* --- the outside ----------------------------------------------------------------------------------------------------
+ */
 
 struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer, size_t max_line,
-                          const struct client_events *events, void *world) {
+						  const struct client_events *events, void *world) {
 	static const int send_buffer = 1024 * 1024;
 	struct client *c = calloc(1, sizeof *c);
 	if (!c) {
@@ -434,8 +437,7 @@ void client_wake(struct client *c) {
 
 void client_read_tape(struct client *c, struct tape *tape, uint64_t seq) {
 	struct mail *m;
-	LIST_FOR_EACH(m, &c->mail, struct mail, node)
-	m->at = 0; /* what was posted before stays before */
+	LIST_FOR_EACH (m, &c->mail, struct mail, node) m->at = 0; /* what was posted before stays before */
 	c->tape = tape;
 	c->cursor = seq;
 	client_wake(c);
@@ -449,17 +451,18 @@ void client_leave_tape(struct client *c) {
 	for (uint64_t seq = c->cursor; seq < tape->next && !c->dead; seq++) {
 		const struct tape_entry *e = tape_at(tape, seq);
 		if (!passes(c, e)) continue;
-		while (next && next->at <= seq) next = next->node.next == &c->mail ? NULL : LIST_OF(next->node.next, struct mail, node);
+		while (next && next->at <= seq)
+			next = next->node.next == &c->mail ? NULL : LIST_OF(next->node.next, struct mail, node);
 		char tag[TAG_MAX];
 		struct item it = {.line = e->line};
 		if (c->filter.tag) make_tag(tag, &it, seq);
-		struct chunk parts[] = {{NULL, it.line.data, it.split}, {NULL, tag, it.tag},
-		                        {NULL, it.line.data + it.split, it.line.len - it.split}};
+		struct chunk parts[] = {{NULL, it.line.data, it.split},
+								{NULL, tag, it.tag},
+								{NULL, it.line.data + it.split, it.line.len - it.split}};
 		m = new_mail(c, it.tag ? chunk_join(parts, 3) : chunk_ref(e->line), 0);
 		if (m) list_add_tail(next ? &next->node : &c->mail, &m->node);
 	}
-	LIST_FOR_EACH(m, &c->mail, struct mail, node)
-	m->at = 0;
+	LIST_FOR_EACH (m, &c->mail, struct mail, node) m->at = 0;
 	c->tape = NULL;
 	client_wake(c);
 }

@@ -4,8 +4,8 @@
  * client reads (a cursor) and its mail (lines for it alone, each placed before the tape line that followed it). Written
  * once a turn, with gathered writes. Knows no session: what happens is told through struct client_events.
  *
- * A client is freed by the loop's task after client_kill(); until then its memory stays valid. All counters in bytes and
- * lines, times in ms (monotonic).
+ * A client is freed by the loop's task after client_kill(); until then its memory stays valid. All counters in bytes
+ * and lines, times in ms (monotonic).
  */
 #pragma once
 
@@ -51,11 +51,11 @@ struct client {
 	struct peer peer;
 	int pidfd;
 	char program[16];
-	int8_t trust;      /* 0: not looked at, 1: may approve, -1: descends from an agent */
-	pid_t parent;      /* when it was looked at */
-	bool subscribed;   /* hears of every session */
-	bool spoke;        /* has sent something */
-	char *name; /* the label that it gave itself; may be NULL */
+	int8_t trust;    /* 0: not looked at, 1: may approve, -1: descends from an agent */
+	pid_t parent;    /* when it was looked at */
+	bool subscribed; /* hears of every session */
+	bool spoke;      /* has sent something */
+	char *name;      /* the label that it gave itself; may be NULL */
 
 	struct tape *tape; /* NULL: attached to nothing */
 	uint64_t cursor;
@@ -75,7 +75,7 @@ struct client {
 
 /* Takes over fd. NULL without memory (fd is closed). */
 struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer, size_t max_line,
-                          const struct client_events *events, void *world);
+						  const struct client_events *events, void *world);
 /* A line for this client alone, behind all that is on the tape now. Takes over the reference. */
 void client_post(struct client *c, struct chunk line);
 /* The same, but before everything that was not sent yet. */

@@ -13,18 +13,42 @@ extern char **environ;
 
 /* Markers of an agent session around the daemon, and systemd's own: they tell the child lies about itself. */
 static const char *const stripped[] = {
-	"CLAUDECODE",    "CLAUDE_CODE_*",  "CLAUDE_AGENT_SDK_*", "CLAUDE_PID",      "CLAUDE_EFFORT",   "AI_AGENT",
-	"NOTIFY_SOCKET", "LISTEN_PID",     "LISTEN_FDS",         "LISTEN_FDNAMES",  "LISTEN_PIDFDID",  "WATCHDOG_PID",
-	"WATCHDOG_USEC", "INVOCATION_ID",  "JOURNAL_STREAM",     "MANAGERPID",      "SYSTEMD_EXEC_PID", "MAINPID",
-	"FDSTORE",       "CREDENTIALS_DIRECTORY", "RUNTIME_DIRECTORY", "STATE_DIRECTORY", "MEMORY_PRESSURE_WATCH",
-	"MEMORY_PRESSURE_WRITE", "PLENUM_CHILD", "PLENUM_INSTANCE", "PLENUM_SESSION", "PLENUM_KEEP",
+	"CLAUDECODE",
+	"CLAUDE_CODE_*",
+	"CLAUDE_AGENT_SDK_*",
+	"CLAUDE_PID",
+	"CLAUDE_EFFORT",
+	"AI_AGENT",
+	"NOTIFY_SOCKET",
+	"LISTEN_PID",
+	"LISTEN_FDS",
+	"LISTEN_FDNAMES",
+	"LISTEN_PIDFDID",
+	"WATCHDOG_PID",
+	"WATCHDOG_USEC",
+	"INVOCATION_ID",
+	"JOURNAL_STREAM",
+	"MANAGERPID",
+	"SYSTEMD_EXEC_PID",
+	"MAINPID",
+	"FDSTORE",
+	"CREDENTIALS_DIRECTORY",
+	"RUNTIME_DIRECTORY",
+	"STATE_DIRECTORY",
+	"MEMORY_PRESSURE_WATCH",
+	"MEMORY_PRESSURE_WRITE",
+	"PLENUM_CHILD",
+	"PLENUM_INSTANCE",
+	"PLENUM_SESSION",
+	"PLENUM_KEEP",
 };
 
 /* Of the environment of who asks: what belongs to its login, and is stale in a daemon that started long ago. */
 static const char *const refreshed[] = {
-	"SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY", "SSH_ASKPASS", "DISPLAY",
-	"WAYLAND_DISPLAY", "XAUTHORITY", "XDG_SESSION_ID", "XDG_SESSION_TYPE", "DBUS_SESSION_BUS_ADDRESS", "KRB5CCNAME",
-	"GPG_AGENT_INFO", "GPG_TTY",
+	"SSH_AUTH_SOCK", "SSH_AGENT_PID",  "SSH_CONNECTION",   "SSH_CLIENT",
+	"SSH_TTY",       "SSH_ASKPASS",    "DISPLAY",          "WAYLAND_DISPLAY",
+	"XAUTHORITY",    "XDG_SESSION_ID", "XDG_SESSION_TYPE", "DBUS_SESSION_BUS_ADDRESS",
+	"KRB5CCNAME",    "GPG_AGENT_INFO", "GPG_TTY",
 };
 
 bool launch_strips(const char *variable) {
@@ -33,7 +57,7 @@ bool launch_strips(const char *variable) {
 		size_t len = strlen(stripped[i]);
 		bool prefix = stripped[i][len - 1] == '*';
 		if (prefix ? n >= len - 1 && strncmp(variable, stripped[i], len - 1) == 0
-		           : n == len && strncmp(variable, stripped[i], n) == 0)
+				   : n == len && strncmp(variable, stripped[i], n) == 0)
 			return true;
 	}
 	return false;
@@ -62,7 +86,8 @@ void launch_take_requester(struct launch *l, const struct profile *p, pid_t pid)
 	take(l, pid, "PATH");
 }
 
-/* --- environment ---------------------------------------------------------------------------------------------------- */
+/* --- environment ----------------------------------------------------------------------------------------------------
+ */
 
 struct env {
 	struct words w;
@@ -129,8 +154,10 @@ static void from_password_file(struct env *e, uid_t uid) {
 
 static void put_mark(struct env *e, const char *name, const char *value) {
 	_cleanup_free_ char *word = str_printf("%s=%s", name, value);
-	if (word) env_put(e, word);
-	else e->failed = true;
+	if (word)
+		env_put(e, word);
+	else
+		e->failed = true;
 }
 
 char *launch_mark(const struct launch *l, const char *session) {
@@ -142,8 +169,10 @@ static void build_env(struct env *e, const struct launch *l, const struct profil
 		for (char **v = environ; *v; v++)
 			if (passes(p, *v)) env_put(e, *v);
 		for (size_t i = 0; i < l->fresh.n; i++)
-			if (strncmp(l->fresh.v[i], "PATH=", 5) == 0) join_path(e, l->fresh.v[i]);
-			else if (!launch_strips(l->fresh.v[i])) env_put(e, l->fresh.v[i]);
+			if (strncmp(l->fresh.v[i], "PATH=", 5) == 0)
+				join_path(e, l->fresh.v[i]);
+			else if (!launch_strips(l->fresh.v[i]))
+				env_put(e, l->fresh.v[i]);
 		env_default(e, "PATH", "/usr/local/bin:/usr/bin:/bin");
 		from_password_file(e, getuid());
 	}
@@ -155,7 +184,8 @@ static void build_env(struct env *e, const struct launch *l, const struct profil
 	put_mark(e, "PLENUM_INSTANCE", mark ? mark : "");
 }
 
-/* --- command line --------------------------------------------------------------------------------------------------- */
+/* --- command line ---------------------------------------------------------------------------------------------------
+ */
 
 static bool has_flag(const struct words *w, const char *flag) {
 	size_t n = strlen(flag);
@@ -191,7 +221,7 @@ static bool add_words(struct words *out, const struct words *more, bool later_st
 /* The flags without which nothing works (DESIGN 8); a program that is not the CLI ignores them. */
 static bool add_needed(struct words *out) {
 	static const char *const pairs[][2] = {
-	    {"--input-format", "stream-json"}, {"--output-format", "stream-json"}, {"--permission-prompt-tool", "stdio"}};
+		{"--input-format", "stream-json"}, {"--output-format", "stream-json"}, {"--permission-prompt-tool", "stdio"}};
 	static const char *const single[] = {"--verbose", "--include-partial-messages", "--replay-user-messages"};
 	bool ok = true;
 	if (!has_flag(out, "-p") && !has_flag(out, "--print")) ok = words_add(out, "-p");
@@ -215,7 +245,8 @@ static bool add_resume(struct words *out, const struct profile *p, const char *i
 	return true;
 }
 
-static bool build_argv(struct words *out, const struct launch *l, const struct profile *p, const char *resume, bool fork) {
+static bool build_argv(struct words *out, const struct launch *l, const struct profile *p, const char *resume,
+					   bool fork) {
 	bool later = resume && !(l->resume && strcmp(l->resume, resume) == 0 && fork == l->fork);
 	bool ok;
 	if (l->has_argv)
@@ -229,7 +260,7 @@ static bool build_argv(struct words *out, const struct launch *l, const struct p
 }
 
 enum child_result launch_spawn(const struct launch *l, const struct profile *p, const char *session, const char *resume,
-                               bool fork, struct child *c, struct children *owner, char *error) {
+							   bool fork, struct child *c, struct children *owner, char *error) {
 	struct words argv = {0};
 	struct env env = {0};
 	enum child_result r = CHILD_FAILED;

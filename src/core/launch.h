@@ -17,11 +17,11 @@ struct launch {
 	struct words fresh; /* NAME=VALUE read from the requester: agent sockets, displays, its PATH */
 	struct words argv;  /* instead of the profile's own flags (the shim's) */
 	bool has_argv;
-	bool env_only;      /* env is the whole environment */
-	bool fork;          /* --fork-session at the first start */
-	char *resume;       /* conversation to resume at the first start; NULL: none */
-	uid_t uid;          /* whose session it is */
-	uint64_t nofile;    /* the soft limit that the daemon was started with */
+	bool env_only;        /* env is the whole environment */
+	bool fork;            /* --fork-session at the first start */
+	char *resume;         /* conversation to resume at the first start; NULL: none */
+	uid_t uid;            /* whose session it is */
+	uint64_t nofile;      /* the soft limit that the daemon was started with */
 	const char *instance; /* the daemon's mark, so that a later one can find what is left; borrowed */
 };
 
@@ -31,7 +31,7 @@ void launch_take_requester(struct launch *l, const struct profile *p, pid_t pid)
 
 /* The whole command line and environment for one start. resume NULL: a new conversation. error: as child_spawn(). */
 enum child_result launch_spawn(const struct launch *l, const struct profile *p, const char *session, const char *resume,
-                               bool fork, struct child *c, struct children *owner, char *error);
+							   bool fork, struct child *c, struct children *owner, char *error);
 
 /* The value of PLENUM_INSTANCE in this session's processes; the caller frees. */
 char *launch_mark(const struct launch *l, const char *session);

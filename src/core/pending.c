@@ -33,7 +33,7 @@ static void unlink_pending(struct pendings *all, struct pending *p) {
 
 void pendings_free(struct pendings *all) {
 	struct pending *p;
-	LIST_FOR_EACH(p, &all->order, struct pending, node) {
+	LIST_FOR_EACH (p, &all->order, struct pending, node) {
 		unlink_pending(all, p);
 		free_pending(p);
 	}
@@ -55,7 +55,7 @@ static bool make_line(struct pending *p, const struct envelope *e, struct chunk 
 }
 
 struct pending *pending_new(struct pendings *all, struct session *s, struct loop *loop, const struct envelope *e,
-                            struct chunk line, void (*on_timer)(void *)) {
+							struct chunk line, void (*on_timer)(void *)) {
 	char random[9];
 	struct pending *p = calloc(1, sizeof *p);
 	if (!p) return NULL;

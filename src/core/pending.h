@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Requests of the child that somebody must answer: one entry each, owned by the session, never by a connection. An entry
- * knows who was asked, since when and until when. Of the last settled ones the ids are kept, so that a late answer is
- * told from a wrong one. Asked parties are opaque pointers (the router's attachments). Source: DESIGN 5.
+ * Requests of the child that somebody must answer: one entry each, owned by the session, never by a connection. An
+ * entry knows who was asked, since when and until when. Of the last settled ones the ids are kept, so that a late
+ * answer is told from a wrong one. Asked parties are opaque pointers (the router's attachments). Source: DESIGN 5.
  */
 #pragma once
 
@@ -25,9 +25,9 @@ struct pending {
 	char id[PENDING_ID_MAX]; /* the id under which clients are asked, without quotes */
 	char *child_id;          /* the child's id, raw JSON */
 	enum ask_kind kind;
-	struct chunk line;       /* what clients get; the spans point into it */
+	struct chunk line; /* what clients get; the spans point into it */
 	struct span request;
-	char *subtype, *tool;    /* tool: NULL where there is none */
+	char *subtype, *tool;      /* tool: NULL where there is none */
 	int64_t since, since_real; /* ms, monotonic and wall clock */
 	void **asked;
 	size_t n_asked, cap_asked;
@@ -50,9 +50,10 @@ struct pendings {
 
 void pendings_init(struct pendings *p);
 void pendings_free(struct pendings *p);
-/* A new entry with a fresh id. line is the child's; child_id a span into it. NULL without memory. on_timer gets the entry. */
+/* A new entry with a fresh id. line is the child's; child_id a span into it. NULL without memory. on_timer gets the
+ * entry. */
 struct pending *pending_new(struct pendings *all, struct session *s, struct loop *loop, const struct envelope *e,
-                            struct chunk line, void (*on_timer)(void *));
+							struct chunk line, void (*on_timer)(void *));
 struct pending *pending_find(struct pendings *all, struct span id);       /* by the id that clients know */
 struct pending *pending_find_child(struct pendings *all, struct span id); /* by the child's id */
 bool pending_was_settled(const struct pendings *all, struct span id);

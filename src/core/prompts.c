@@ -24,10 +24,8 @@ static void free_prompt(struct prompts *p, struct prompt *one) {
 
 void prompts_free(struct prompts *p) {
 	struct prompt *one;
-	LIST_FOR_EACH(one, &p->open, struct prompt, node)
-	free_prompt(p, one);
-	LIST_FOR_EACH(one, &p->done, struct prompt, node)
-	free_prompt(p, one);
+	LIST_FOR_EACH (one, &p->open, struct prompt, node) free_prompt(p, one);
+	LIST_FOR_EACH (one, &p->done, struct prompt, node) free_prompt(p, one);
 }
 
 struct prompt *prompt_find(struct prompts *p, struct span uuid) {
@@ -79,23 +77,22 @@ void prompt_forget(struct prompts *p, struct prompt *one) {
 
 struct prompt *prompt_held(struct prompts *p) {
 	struct prompt *one;
-	LIST_FOR_EACH(one, &p->open, struct prompt, node)
-	if (one->state == PROMPT_HELD) return one;
+	LIST_FOR_EACH (one, &p->open, struct prompt, node)
+		if (one->state == PROMPT_HELD) return one;
 	return NULL;
 }
 
 size_t prompts_of(const struct prompts *p, const void *asker) {
 	struct prompt *one;
 	size_t n = 0;
-	LIST_FOR_EACH(one, &p->open, struct prompt, node)
-	n += one->asker == asker;
+	LIST_FOR_EACH (one, &p->open, struct prompt, node) n += one->asker == asker;
 	return n;
 }
 
 void prompts_asker_gone(struct prompts *p, const void *asker) {
 	struct prompt *one;
-	LIST_FOR_EACH(one, &p->open, struct prompt, node)
-	if (one->asker == asker) one->asker = NULL;
+	LIST_FOR_EACH (one, &p->open, struct prompt, node)
+		if (one->asker == asker) one->asker = NULL;
 }
 
 uint64_t prompt_hash(const char *data, size_t n) {

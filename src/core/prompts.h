@@ -26,9 +26,9 @@ struct prompt {
 	struct list node;  /* open: in order; done: oldest first */
 	char *uuid;        /* without quotes, as written */
 	enum prompt_state state;
-	uint64_t child;    /* which of the session's children it was written for */
-	uint64_t client;   /* number of the connection */
-	char *name;        /* its label; may be NULL */
+	uint64_t child;  /* which of the session's children it was written for */
+	uint64_t client; /* number of the connection */
+	char *name;      /* its label; may be NULL */
 	uid_t uid;
 	uint64_t bytes_hash;
 	void *asker;       /* the client, NULL when it is gone */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lines that wait for a child's stdin, in order, bounded in bytes. An empty queue takes any line; the daemon's own lines
- * (answers that the child waits for) are taken even when it is full. Owns one reference to each line.
+ * Lines that wait for a child's stdin, in order, bounded in bytes. An empty queue takes any line; the daemon's own
+ * lines (answers that the child waits for) are taken even when it is full. Owns one reference to each line.
  */
 #pragma once
 

@@ -14,12 +14,11 @@ void registry_init(struct registry *r) {
 
 void registry_free(struct registry *r) {
 	struct owner *o;
-	LIST_FOR_EACH(o, &r->owners, struct owner, node)
-	owner_free(r, o);
+	LIST_FOR_EACH (o, &r->owners, struct owner, node) owner_free(r, o);
 }
 
-struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop, void *holder, uid_t uid, const char *name,
-                        void (*on_grace)(void *)) {
+struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop, void *holder, uid_t uid,
+						const char *name, void (*on_grace)(void *)) {
 	struct owner *o = calloc(1, sizeof *o);
 	if (!o) return NULL;
 	o->session = s;
@@ -35,24 +34,25 @@ struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop
 
 struct owner *owner_of(struct registry *r, const void *holder) {
 	struct owner *o;
-	LIST_FOR_EACH(o, &r->owners, struct owner, node)
-	if (o->holder == holder) return o;
+	LIST_FOR_EACH (o, &r->owners, struct owner, node)
+		if (o->holder == holder) return o;
 	return NULL;
 }
 
 struct owner *owner_waiting(struct registry *r, uid_t uid, const char *name) {
 	struct owner *o;
 	if (!name || !*name) return NULL;
-	LIST_FOR_EACH(o, &r->owners, struct owner, node)
-	if (!o->holder && o->uid == uid && o->name && strcmp(o->name, name) == 0) return o;
+	LIST_FOR_EACH (o, &r->owners, struct owner, node)
+		if (!o->holder && o->uid == uid && o->name && strcmp(o->name, name) == 0) return o;
 	return NULL;
 }
 
-/* --- hooks ---------------------------------------------------------------------------------------------------------- */
+/* --- hooks ----------------------------------------------------------------------------------------------------------
+ */
 
 static void free_entry(struct registry *r, struct hook_entry *e) {
 	struct hook *h;
-	LIST_FOR_EACH(h, &e->hooks, struct hook, node) {
+	LIST_FOR_EACH (h, &e->hooks, struct hook, node) {
 		HASH_DELETE(hh, r->hooks, h);
 		r->n_hooks--;
 		list_del(&h->node);
@@ -68,14 +68,13 @@ static void free_entry(struct registry *r, struct hook_entry *e) {
 void owner_drop_hooks(struct registry *r, struct owner *o) {
 	struct hook_entry *e;
 	if (!list_empty(&o->entries)) r->version++;
-	LIST_FOR_EACH(e, &o->entries, struct hook_entry, node)
-	free_entry(r, e);
+	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) free_entry(r, e);
 }
 
 bool owner_drop_loose(struct registry *r, struct owner *o) {
 	struct hook_entry *e;
 	bool gone = false;
-	LIST_FOR_EACH(e, &o->entries, struct hook_entry, node) {
+	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) {
 		if (e->guard && !(e->drop_when_gone && o->grace_over)) continue;
 		free_entry(r, e);
 		gone = true;
@@ -86,8 +85,8 @@ bool owner_drop_loose(struct registry *r, struct owner *o) {
 
 bool owner_guards(const struct owner *o) {
 	struct hook_entry *e;
-	LIST_FOR_EACH(e, &o->entries, struct hook_entry, node)
-	if (e->guard) return true;
+	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node)
+		if (e->guard) return true;
 	return false;
 }
 
@@ -182,7 +181,7 @@ static void put_entry(struct buf *b, const struct hook_entry *e) {
 	struct hook *h;
 	bool first = true;
 	buf_printf(b, "{%s%s\"hookCallbackIds\":[", e->members, *e->members ? "," : "");
-	LIST_FOR_EACH(h, &e->hooks, struct hook, node) {
+	LIST_FOR_EACH (h, &e->hooks, struct hook, node) {
 		buf_printf(b, "%s\"%s\"", first ? "" : ",", h->id);
 		first = false;
 	}
@@ -193,9 +192,9 @@ static void put_entry(struct buf *b, const struct hook_entry *e) {
 static bool leads(const struct registry *r, const struct hook_entry *which) {
 	struct owner *o;
 	struct hook_entry *e;
-	LIST_FOR_EACH(o, &r->owners, struct owner, node)
-	LIST_FOR_EACH(e, &o->entries, struct hook_entry, node)
-	if (strcmp(e->event, which->event) == 0) return e == which;
+	LIST_FOR_EACH (o, &r->owners, struct owner, node)
+		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node)
+			if (strcmp(e->event, which->event) == 0) return e == which;
 	return false;
 }
 
@@ -204,13 +203,13 @@ static void put_event(const struct registry *r, struct buf *b, const char *event
 	struct hook_entry *e;
 	bool first = true;
 	buf_printf(b, "%s:[", event);
-	LIST_FOR_EACH(o, &r->owners, struct owner, node)
-	LIST_FOR_EACH(e, &o->entries, struct hook_entry, node) {
-		if (strcmp(e->event, event) != 0) continue;
-		if (!first) buf_putc(b, ',');
-		put_entry(b, e);
-		first = false;
-	}
+	LIST_FOR_EACH (o, &r->owners, struct owner, node)
+		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) {
+			if (strcmp(e->event, event) != 0) continue;
+			if (!first) buf_putc(b, ',');
+			put_entry(b, e);
+			first = false;
+		}
 	buf_putc(b, ']');
 }
 
@@ -219,34 +218,35 @@ void registry_put_hooks(const struct registry *r, struct buf *b) {
 	struct hook_entry *e;
 	bool first = true;
 	buf_putc(b, '{');
-	LIST_FOR_EACH(o, &r->owners, struct owner, node)
-	LIST_FOR_EACH(e, &o->entries, struct hook_entry, node) {
-		if (!leads(r, e)) continue;
-		if (!first) buf_putc(b, ',');
-		put_event(r, b, e->event);
-		first = false;
-	}
+	LIST_FOR_EACH (o, &r->owners, struct owner, node)
+		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) {
+			if (!leads(r, e)) continue;
+			if (!first) buf_putc(b, ',');
+			put_event(r, b, e->event);
+			first = false;
+		}
 	buf_putc(b, '}');
 }
 
-/* --- servers and dialogs -------------------------------------------------------------------------------------------- */
+/* --- servers and dialogs --------------------------------------------------------------------------------------------
+ */
 
-static void free_server(struct server *s) {
+static void free_server(struct mcp_server *s) {
 	list_del(&s->node);
 	free(s->name);
 	free(s->config);
 	free(s);
 }
 
-static struct server *find_server(const struct owner *o, struct span name) {
-	struct server *s;
-	LIST_FOR_EACH(s, &o->servers, struct server, node)
-	if (strlen(s->name) == name.n && memcmp(s->name, name.p, name.n) == 0) return s;
+static struct mcp_server *find_server(const struct owner *o, struct span name) {
+	struct mcp_server *s;
+	LIST_FOR_EACH (s, &o->servers, struct mcp_server, node)
+		if (strlen(s->name) == name.n && memcmp(s->name, name.p, name.n) == 0) return s;
 	return NULL;
 }
 
 const char *owner_add_server(struct registry *r, struct owner *o, struct span name, struct span config, bool is_sdk) {
-	struct server *s = find_server(o, name);
+	struct mcp_server *s = find_server(o, name);
 	if (s && s->is_sdk == is_sdk && !config.p) return NULL;
 	if (s) free_server(s);
 	s = calloc(1, sizeof *s);
@@ -262,16 +262,16 @@ const char *owner_add_server(struct registry *r, struct owner *o, struct span na
 }
 
 void owner_drop_servers(struct registry *r, struct owner *o, bool sdk_too) {
-	struct server *s;
+	struct mcp_server *s;
 	(void)r; /* the child keeps a server's name until mcp_set_servers leaves it out */
-	LIST_FOR_EACH(s, &o->servers, struct server, node)
-	if (sdk_too || !s->is_sdk) free_server(s);
+	LIST_FOR_EACH (s, &o->servers, struct mcp_server, node)
+		if (sdk_too || !s->is_sdk) free_server(s);
 }
 
 struct owner *registry_server(struct registry *r, struct span name) {
 	struct owner *o, *gone = NULL;
 	if (!name.p) return NULL;
-	LIST_FOR_EACH(o, &r->owners, struct owner, node) {
+	LIST_FOR_EACH (o, &r->owners, struct owner, node) {
 		if (!find_server(o, name)) continue;
 		if (o->holder) return o;
 		gone = o;
@@ -281,39 +281,39 @@ struct owner *registry_server(struct registry *r, struct span name) {
 
 bool registry_has_servers(const struct registry *r) {
 	struct owner *o;
-	LIST_FOR_EACH(o, &r->owners, struct owner, node)
-	if (!list_empty(&o->servers)) return true;
+	LIST_FOR_EACH (o, &r->owners, struct owner, node)
+		if (!list_empty(&o->servers)) return true;
 	return false;
 }
 
 void registry_put_server_names(const struct registry *r, struct buf *b) {
 	struct owner *o;
-	struct server *s;
+	struct mcp_server *s;
 	bool first = true;
 	buf_putc(b, '[');
-	LIST_FOR_EACH(o, &r->owners, struct owner, node)
-	LIST_FOR_EACH(s, &o->servers, struct server, node) {
-		if (!s->is_sdk) continue;
-		buf_printf(b, "%s%s", first ? "" : ",", s->name);
-		first = false;
-	}
+	LIST_FOR_EACH (o, &r->owners, struct owner, node)
+		LIST_FOR_EACH (s, &o->servers, struct mcp_server, node) {
+			if (!s->is_sdk) continue;
+			buf_printf(b, "%s%s", first ? "" : ",", s->name);
+			first = false;
+		}
 	buf_putc(b, ']');
 }
 
 void registry_put_servers(const struct registry *r, struct buf *b) {
 	struct owner *o;
-	struct server *s;
+	struct mcp_server *s;
 	bool first = true;
 	buf_putc(b, '{');
-	LIST_FOR_EACH(o, &r->owners, struct owner, node)
-	LIST_FOR_EACH(s, &o->servers, struct server, node) {
-		buf_printf(b, "%s%s:", first ? "" : ",", s->name);
-		if (s->config)
-			buf_puts(b, s->config);
-		else
-			buf_printf(b, "{\"type\":\"sdk\",\"name\":%s}", s->name);
-		first = false;
-	}
+	LIST_FOR_EACH (o, &r->owners, struct owner, node)
+		LIST_FOR_EACH (s, &o->servers, struct mcp_server, node) {
+			buf_printf(b, "%s%s:", first ? "" : ",", s->name);
+			if (s->config)
+				buf_puts(b, s->config);
+			else
+				buf_printf(b, "{\"type\":\"sdk\",\"name\":%s}", s->name);
+			first = false;
+		}
 	buf_putc(b, '}');
 }
 

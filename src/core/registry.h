@@ -33,13 +33,13 @@ struct hook_entry {
 	struct list node; /* in its owner */
 	struct list hooks;
 	struct owner *owner;
-	char *event;    /* raw JSON */
-	char *members;  /* raw JSON members but hookCallbackIds: `"matcher":"Bash","timeout":5`, or "" */
+	char *event;     /* raw JSON */
+	char *members;   /* raw JSON members but hookCallbackIds: `"matcher":"Bash","timeout":5`, or "" */
 	int64_t timeout; /* ms */
 	bool guard, drop_when_gone;
 };
 
-struct server {
+struct mcp_server {
 	struct list node; /* in its owner */
 	char *name;       /* raw JSON */
 	char *config;     /* raw JSON; NULL: an SDK server */
@@ -51,7 +51,7 @@ struct owner {
 	struct session *session;
 	void *holder; /* NULL: gone */
 	uid_t uid;
-	char *name;    /* may be NULL: nobody can come back to it */
+	char *name; /* may be NULL: nobody can come back to it */
 	struct list entries, servers;
 	char **dialogs; /* raw JSON strings */
 	size_t n_dialogs;
@@ -70,8 +70,8 @@ struct registry {
 void registry_init(struct registry *r);
 void registry_free(struct registry *r);
 /* A new owner without anything. NULL without memory. */
-struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop, void *holder, uid_t uid, const char *name,
-                        void (*on_grace)(void *));
+struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop, void *holder, uid_t uid,
+						const char *name, void (*on_grace)(void *));
 struct owner *owner_of(struct registry *r, const void *holder);
 /* One whose holder is gone, of the same uid and name. */
 struct owner *owner_waiting(struct registry *r, uid_t uid, const char *name);

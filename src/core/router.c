@@ -12,8 +12,9 @@
 #include <string.h>
 
 #define CROWD 64 /* beyond this many attachments nobody hears of comings and goings but subscribers */
-#define PACE_WINDOW ((uint64_t)2 * 1024 * 1024) /* bytes that the fastest reader may be behind while the child is read */
-#define STANDSTILL_MS 1000 /* a reader that took nothing for so long holds nobody up */
+#define PACE_WINDOW                                                                                                    \
+	((uint64_t)2 * 1024 * 1024) /* bytes that the fastest reader may be behind while the child is read */
+#define STANDSTILL_MS 1000      /* a reader that took nothing for so long holds nobody up */
 #define LAG_TICK_MS 1000
 
 const struct client_events router_client_events = {
@@ -26,7 +27,7 @@ const struct client_events router_client_events = {
 };
 
 struct router *router_new(struct loop *loop, struct children *children, struct settings *settings,
-                          const struct router_events *events, void *server) {
+						  const struct router_events *events, void *server) {
 	struct router *r = calloc(1, sizeof *r);
 	if (!r) return NULL;
 	r->loop = loop;
@@ -45,7 +46,8 @@ void router_free(struct router *r) {
 	free(r);
 }
 
-/* --- telling -------------------------------------------------------------------------------------------------------- */
+/* --- telling --------------------------------------------------------------------------------------------------------
+ */
 
 void router_post(struct client *c, struct chunk line) {
 	client_post(c, line);
@@ -93,7 +95,7 @@ void router_tell_subscribers(struct session *s, struct chunk notice) {
 	struct router *r = s->world;
 	struct client *c;
 	if (r->n_subscribers && notice.data) {
-		LIST_FOR_EACH(c, &r->clients, struct client, node) {
+		LIST_FOR_EACH (c, &r->clients, struct client, node) {
 			struct attachment *a = c->attachment;
 			if (c->subscribed && !(a && a->session == s)) client_post(c, chunk_ref(notice));
 		}
@@ -103,8 +105,7 @@ void router_tell_subscribers(struct session *s, struct chunk notice) {
 
 static void wake_all(struct session *s) {
 	struct attachment *a;
-	LIST_FOR_EACH(a, &s->attachments, struct attachment, node)
-	client_wake(a->client);
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) client_wake(a->client);
 }
 
 void router_tell(struct session *s, struct chunk notice) {
@@ -118,8 +119,8 @@ void router_tell_present(struct session *s, struct chunk notice, const struct at
 	struct attachment *a;
 	if (!notice.data) return;
 	if (s->n_attachments <= CROWD) {
-		LIST_FOR_EACH(a, &s->attachments, struct attachment, node)
-		if (a != except && !a->client->filter.quiet) client_post(a->client, chunk_ref(notice));
+		LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
+			if (a != except && !a->client->filter.quiet) client_post(a->client, chunk_ref(notice));
 	}
 	router_tell_subscribers(s, notice);
 }
@@ -134,7 +135,9 @@ void router_put_where(struct buf *b, const struct client *c) {
 	buf_printf(b, ",\"uid\":%u,\"pid\":%d,\"program\":", c->peer.uid, c->peer.pid);
 	str_put_json(b, c->program, strlen(c->program));
 	buf_printf(b, ",\"client\":%llu", (unsigned long long)c->id);
-	if (a) buf_printf(b, ",\"role\":\"%s\",\"approve\":%s", a->observer ? "observer" : "driver", a->approve ? "true" : "false");
+	if (a)
+		buf_printf(b, ",\"role\":\"%s\",\"approve\":%s", a->observer ? "observer" : "driver",
+				   a->approve ? "true" : "false");
 	buf_putc(b, '}');
 }
 
@@ -149,7 +152,8 @@ void router_put_by(struct buf *b, const struct client *c) {
 	buf_putc(b, '}');
 }
 
-/* --- trust ---------------------------------------------------------------------------------------------------------- */
+/* --- trust ----------------------------------------------------------------------------------------------------------
+ */
 
 /* Whoever descends from this process was started by an agent: orphans come to us, the subreaper. A helper that we
  * started for a person is none. */
@@ -181,12 +185,13 @@ bool router_may_approve(struct router *r, struct client *c) {
 	return router_trusted(r, c);
 }
 
-/* --- pace and lag --------------------------------------------------------------------------------------------------- */
+/* --- pace and lag ---------------------------------------------------------------------------------------------------
+ */
 
 static bool holds_up(const struct session *s, const struct attachment *a, uint64_t behind, int64_t now) {
 	const struct client *c = a->client;
 	return a->on_lag == LAG_WAIT && c->blocked && behind > s->tape.max_bytes / 2 &&
-	       now - c->blocked_since < s->settings->limits.lag_wait;
+		   now - c->blocked_since < s->settings->limits.lag_wait;
 }
 
 /* The child is read as fast as its fastest reader reads, not faster: the rest would only fall off the tape. A reader
@@ -196,7 +201,7 @@ bool router_on_may_read(struct session *s) {
 	uint64_t best = UINT64_MAX;
 	int64_t now = now_ms();
 	bool lag = false;
-	LIST_FOR_EACH(a, &s->attachments, struct attachment, node) {
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		uint64_t behind = client_behind(a->client);
 		bool stands = a->client->blocked && now - a->client->blocked_since >= STANDSTILL_MS;
 		lag = lag || behind > s->settings->limits.client_lag_soft;
@@ -249,13 +254,15 @@ static void log_lag(const struct session *s, const struct client *c, int64_t age
 	snprintf(pid, sizeof pid, "%d", c->peer.pid);
 	snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)client_behind(c));
 	snprintf(ms, sizeof ms, "%lld", (long long)age);
-	const char *fields[] = {"session", s->name, "uid", uid, "pid", pid, "program", c->program, "bytes", bytes, "ms", ms, NULL};
+	const char *fields[] = {"session",  s->name, "uid", uid,  "pid", pid, "program",
+							c->program, "bytes", bytes, "ms", ms,    NULL};
 	log_event(LOG_WARN, what, fields);
 }
 
 /* Closed for lag: a last notice, then nothing of what it had not read. */
 static void close_lagging(struct client *c, struct session *s, uint64_t from, uint64_t to) {
-	log_lag(s, c, c->blocked_since ? now_ms() - c->blocked_since : 0, "a client fell behind and is closed, as it asked");
+	log_lag(s, c, c->blocked_since ? now_ms() - c->blocked_since : 0,
+			"a client fell behind and is closed, as it asked");
 	c->cursor = s->tape.next;
 	post_gap(c, s, from, to);
 	client_close(c);
@@ -291,7 +298,7 @@ static void on_lag_timer(void *arg) {
 	struct attachment *a;
 	int64_t now = now_ms();
 	bool again = false;
-	LIST_FOR_EACH(a, &s->attachments, struct attachment, node) {
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		if (client_behind(a->client) <= s->settings->limits.client_lag_soft) {
 			a->behind_since = 0;
 			continue;
@@ -304,7 +311,8 @@ static void on_lag_timer(void *arg) {
 	if (again) loop_timer_set(&s->lag_timer, LAG_TICK_MS);
 }
 
-/* --- sessions ------------------------------------------------------------------------------------------------------- */
+/* --- sessions -------------------------------------------------------------------------------------------------------
+ */
 
 struct session *router_find(struct router *r, const char *name) {
 	struct session *s = NULL;
@@ -320,11 +328,12 @@ struct session *router_find_conversation(struct router *r, const char *id) {
 	return NULL;
 }
 
-struct session *router_create(struct router *r, const char *name, const struct profile *profile, struct launch *launch) {
+struct session *router_create(struct router *r, const char *name, const struct profile *profile,
+							  struct launch *launch) {
 	launch->instance = r->instance;
 	launch->nofile = r->nofile;
 	struct session *s = session_new(r->loop, &r->pool, r->children, r->settings, profile, name, launch,
-	                                &router_session_events, r);
+									&router_session_events, r);
 	if (!s) return NULL;
 	s->id = ++r->sessions_seen;
 	loop_timer_init(&s->pace_timer, r->loop, on_pace_timer, s);
@@ -348,7 +357,7 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 	notice_begin(&b, PLENUM_EV_SESSION_REMOVED, s->name);
 	notice_text(&b, "reason", why);
 	router_tell(s, notice_end(&b));
-	LIST_FOR_EACH(a, &s->attachments, struct attachment, node) {
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		struct client *c = a->client;
 		bool ephemeral = a->ephemeral;
 		router_detach(c, why);
@@ -377,7 +386,8 @@ void router_make_room(struct router *r) {
 	session_stop(oldest, false, THEN_SLEEP);
 }
 
-/* --- attachments ---------------------------------------------------------------------------------------------------- */
+/* --- attachments ----------------------------------------------------------------------------------------------------
+ */
 
 static void tell_presence(struct attachment *a, const char *event, const char *why) {
 	struct buf b = NOTICE_INIT;
@@ -418,11 +428,11 @@ static void free_attachment(struct attachment *a) {
 
 static void end_calls_of(struct session *s, const struct client *c) {
 	struct call *call;
-	LIST_FOR_EACH(call, &s->calls.order, struct call, node)
-	if (call->asker == c) {
-		call->asker = NULL; /* the answer will be dropped */
-		call->purpose = call->purpose == CALL_CLIENT ? CALL_SILENT : call->purpose;
-	}
+	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
+		if (call->asker == c) {
+			call->asker = NULL; /* the answer will be dropped */
+			call->purpose = call->purpose == CALL_CLIENT ? CALL_SILENT : call->purpose;
+		}
 }
 
 void router_detach(struct client *c, const char *why) {
@@ -461,8 +471,8 @@ void router_check_close(struct client *c) {
 	if (!c->ended || c->closing || c->dead) return;
 	if (a) {
 		if (prompts_of(&a->session->prompts, c)) return;
-		LIST_FOR_EACH(call, &a->session->calls.order, struct call, node)
-		if (call->asker == c) return;
+		LIST_FOR_EACH (call, &a->session->calls.order, struct call, node)
+			if (call->asker == c) return;
 		if (a->ephemeral && a->session->running) { /* its session ends with it, and it hears how */
 			session_stop(a->session, false, THEN_REMOVE);
 			return;
@@ -484,13 +494,14 @@ static struct session *implicit_session(struct router *r, struct client *c, cons
 	char error[CHILD_ERROR_MAX];
 	struct launch launch = {.uid = c->peer.uid};
 	if (!p || (p->is_private && c->peer.uid != getuid())) {
-		router_fail(c, request_id, p ? PLENUM_E_NOT_ALLOWED : PLENUM_E_NO_SUCH_PROFILE, "session %s is not there and the %s", name,
-		            p ? "default profile is private" : "default profile is missing");
+		router_fail(c, request_id, p ? PLENUM_E_NOT_ALLOWED : PLENUM_E_NO_SUCH_PROFILE,
+					"session %s is not there and the %s", name,
+					p ? "default profile is private" : "default profile is missing");
 		return NULL;
 	}
 	if (r->n_sessions >= r->settings->max_sessions) {
-		router_fail(c, request_id, PLENUM_E_TOO_MANY, "there are %zu sessions already: stop one with forget, or raise max_sessions",
-		            r->n_sessions);
+		router_fail(c, request_id, PLENUM_E_TOO_MANY,
+					"there are %zu sessions already: stop one with forget, or raise max_sessions", r->n_sessions);
 		return NULL;
 	}
 	if (c->peer.uid == getuid()) {
@@ -511,7 +522,8 @@ static struct session *implicit_session(struct router *r, struct client *c, cons
 	return NULL;
 }
 
-struct attachment *router_attach_implicitly(struct router *r, struct client *c, struct span session, struct span request_id) {
+struct attachment *router_attach_implicitly(struct router *r, struct client *c, struct span session,
+											struct span request_id) {
 	_cleanup_free_ char *wanted = session.p ? span_dup(session, NULL) : NULL;
 	const char *name = wanted && *wanted ? wanted : "default";
 	struct session *s = implicit_session(r, c, name, request_id);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The router: who receives which line, who may answer which request. The only module that sees both sessions and clients;
- * it fills in the events of both. Split by where a line comes from: router_child.c (the child), router_client.c (a
- * client), router_asks.c (requests that somebody must answer), router_hooks.c (initialize, hooks, MCP servers), and this
- * header's router.c (sessions, attachments, notices). Policy on the daemon as a whole (verbs, counts, state on disk) is
- * above it, behind struct router_events. Source: DESIGN 4 to 8.
+ * The router: who receives which line, who may answer which request. The only module that sees both sessions and
+ * clients; it fills in the events of both. Split by where a line comes from: router_child.c (the child),
+ * router_client.c (a client), router_asks.c (requests that somebody must answer), router_hooks.c (initialize, hooks,
+ * MCP servers), and this header's router.c (sessions, attachments, notices). Policy on the daemon as a whole (verbs,
+ * counts, state on disk) is above it, behind struct router_events. Source: DESIGN 4 to 8.
  */
 #pragma once
 
@@ -23,10 +23,10 @@ struct attachment {
 	char **tools; /* approver for these tools only; NULL: all */
 	size_t n_tools;
 	enum lag_policy on_lag;
-	bool ephemeral;   /* its session ends with it */
-	bool wants_stderr; /* the child's stderr, as it comes */
-	bool deny_asks;   /* nobody here can answer: permissions are denied at once */
-	bool initialized; /* has sent an initialize */
+	bool ephemeral;       /* its session ends with it */
+	bool wants_stderr;    /* the child's stderr, as it comes */
+	bool deny_asks;       /* nobody here can answer: permissions are denied at once */
+	bool initialized;     /* has sent an initialize */
 	int64_t behind_since; /* over the soft limit; 0: not */
 	struct owner *owner;  /* its registration; may be NULL */
 };
@@ -42,8 +42,8 @@ struct router_events {
 	void (*attention)(struct router *r, const struct session *s, const struct pending *p);
 	/* A client is gone: its descriptor is free. */
 	void (*client_gone)(struct router *r);
-	/* A session was asked to end, by end_session of a client. */
-	bool (*is_helper)(struct router *r, pid_t pid); /* a process that the daemon itself started for a person */
+	/* Is this a process that the daemon itself started for a person (on_pending)? */
+	bool (*is_helper)(struct router *r, pid_t pid);
 	/* A session's child has ended for good and the session is to go. */
 	void (*session_over)(struct router *r, struct session *s);
 };
@@ -68,12 +68,12 @@ struct router {
 extern const struct client_events router_client_events;
 
 struct router *router_new(struct loop *loop, struct children *children, struct settings *settings,
-                          const struct router_events *events, void *server);
+						  const struct router_events *events, void *server);
 void router_free(struct router *r);
 
 /* --- sessions (router.c) --- */
-struct session *router_find(struct router *r, const char *name);                 /* by name */
-struct session *router_find_conversation(struct router *r, const char *id);      /* by conversation id */
+struct session *router_find(struct router *r, const char *name);            /* by name */
+struct session *router_find_conversation(struct router *r, const char *id); /* by conversation id */
 /* Made, told to all, not started. launch is taken over. NULL without memory. */
 struct session *router_create(struct router *r, const char *name, const struct profile *profile, struct launch *launch);
 /* The session goes: everybody in it is told and detached. Its child must be gone or is killed. */
@@ -88,7 +88,8 @@ static inline struct attachment *router_attachment(const struct client *c) {
 	return c->attachment;
 }
 /* The attachment that a line without plenum_attach makes. NULL: it could not, the client was told. */
-struct attachment *router_attach_implicitly(struct router *r, struct client *c, struct span session, struct span request_id);
+struct attachment *router_attach_implicitly(struct router *r, struct client *c, struct span session,
+											struct span request_id);
 /* The owner takes its place again, pending requests are offered: after every member of the attachment is set. */
 void router_attached(struct router *r, struct attachment *a);
 /* Descends from an agent, or is not among the approvers of the configuration. */
@@ -125,17 +126,18 @@ void router_on_no_more(struct client *c);
 void router_on_gone(struct client *c);
 void router_next_held(struct session *s); /* the next held prompt, if the turn allows it */
 /* A request of a client to the child under a fresh id; body NULL: the line's own. NULL: the client was told why not. */
-struct call *router_call(struct client *c, struct session *s, struct chunk line, const struct envelope *e, const char *body);
+struct call *router_call(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
+						 const char *body);
 void router_call_answered(struct call *call, struct chunk line, const struct envelope *e);
 void router_fail_call(struct call *call, const char *code, const char *text);
 
 /* --- requests that somebody must answer (router_asks.c) --- */
 void router_ask(struct session *s, struct chunk line, const struct envelope *e);
-void router_offer(struct attachment *a);              /* what is open and may be answered by it */
+void router_offer(struct attachment *a); /* what is open and may be answered by it */
 void router_answer(struct client *c, struct chunk line, const struct envelope *e);
 void router_withdrawn(struct session *s, struct span child_id); /* the child's control_cancel_request */
 void router_withdraw_all(struct session *s, const char *why);
-void router_unask(struct attachment *a);              /* it is gone, or no approver any more */
+void router_unask(struct attachment *a); /* it is gone, or no approver any more */
 /* The daemon's own answer. body: value of response.response. */
 void router_answer_self(struct pending *p, const char *body, const char *decision, const char *why);
 void router_refuse_unasked(struct session *s, struct chunk line, const struct envelope *e, const char *why);
@@ -145,9 +147,9 @@ bool router_may_answer(const struct attachment *a, const struct pending *p);
 void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 void router_init_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e);
 void router_init_child_gone(struct session *s);
-void router_init_started(struct session *s);   /* a child was started: what must it be told first? */
+void router_init_started(struct session *s); /* a child was started: what must it be told first? */
 void router_init_before_prompt(struct session *s);
-void router_init_settled(struct session *s);   /* a callback was settled, a turn ended: is a re-send due? */
+void router_init_settled(struct session *s); /* a callback was settled, a turn ended: is a re-send due? */
 void router_init_free(struct session *s);
 void router_init_timeout(struct session *s);
 void router_hook(struct session *s, struct chunk line, const struct envelope *e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Requests of the child that somebody must answer: who is asked, whose answer counts, who is told (DESIGN 5). The daemon
- * allows nothing by itself unless a profile's rule says so.
+ * Requests of the child that somebody must answer: who is asked, whose answer counts, who is told (DESIGN 5). The
+ * daemon allows nothing by itself unless a profile's rule says so.
  */
 #include "core/router.h"
 
@@ -17,7 +17,8 @@
 #define EDITS 2
 #define SUMMARY_MAX 200
 
-/* --- telling -------------------------------------------------------------------------------------------------------- */
+/* --- telling --------------------------------------------------------------------------------------------------------
+ */
 
 static struct chunk cancel_line(const struct pending *p) {
 	char id[PENDING_ID_MAX + 2];
@@ -42,7 +43,7 @@ static void put_daemon(struct buf *b, const char *rule) {
 }
 
 static void tell_settled(struct session *s, const struct pending *p, const struct client *by, const char *decision,
-                         const char *why) {
+						 const char *why) {
 	struct buf b = NOTICE_INIT;
 	notice_begin(&b, PLENUM_EV_SETTLED, s->name);
 	notice_text(&b, "request_id", p->id);
@@ -59,22 +60,37 @@ static void tell_settled(struct session *s, const struct pending *p, const struc
 }
 
 /* One structured line a decision. */
-static void log_decision(const struct session *s, const struct pending *p, const struct client *by, const char *decision,
-                         const char *why) {
+static void log_decision(const struct session *s, const struct pending *p, const struct client *by,
+						 const char *decision, const char *why) {
 	char uid[16], pid[16], ms[24], text[200];
 	struct router *r = s->world;
 	r->decisions++;
 	snprintf(uid, sizeof uid, "%u", by ? by->peer.uid : getuid());
 	snprintf(pid, sizeof pid, "%d", by ? by->peer.pid : getpid());
 	snprintf(ms, sizeof ms, "%lld", (long long)(now_ms() - p->since));
-	snprintf(text, sizeof text, "session %s: %s %s", s->name, p->tool ? p->tool : p->subtype ? p->subtype : "request", decision);
-	const char *fields[] = {"event", "decision", "session", s->name, "request_id", p->id, "subtype", p->subtype, "tool",
-	                        p->tool, "decision", decision, "uid", uid, "pid", pid, "program", by ? by->program : "plenumd",
-	                        "name", by ? by->name : NULL, "ms", ms, "reason", why, NULL};
+	snprintf(text, sizeof text, "session %s: %s %s", s->name,
+			 p->tool      ? p->tool
+			 : p->subtype ? p->subtype
+						  : "request",
+			 decision);
+	const char *fields[] = {"event",      "decision",
+							"session",    s->name,
+							"request_id", p->id,
+							"subtype",    p->subtype,
+							"tool",       p->tool,
+							"decision",   decision,
+							"uid",        uid,
+							"pid",        pid,
+							"program",    by ? by->program : "plenumd",
+							"name",       by ? by->name : NULL,
+							"ms",         ms,
+							"reason",     why,
+							NULL};
 	log_event(LOG_INFO, text, fields);
 }
 
-static void settle(struct session *s, struct pending *p, const struct attachment *a, const char *decision, const char *why) {
+static void settle(struct session *s, struct pending *p, const struct attachment *a, const char *decision,
+				   const char *why) {
 	bool person = p->kind != ASK_HOOK && p->kind != ASK_MCP;
 	const struct client *by = a ? a->client : NULL;
 	cancel_others(p, a);
@@ -110,7 +126,8 @@ void router_refuse_unasked(struct session *s, struct chunk line, const struct en
 	session_write(s, notice_chunk(&b), true);
 }
 
-/* --- who is asked --------------------------------------------------------------------------------------------------- */
+/* --- who is asked ---------------------------------------------------------------------------------------------------
+ */
 
 static bool takes_tool(const struct attachment *a, const struct pending *p) {
 	if (!a->tools || p->kind != ASK_TOOL) return true;
@@ -123,10 +140,14 @@ bool router_may_answer(const struct attachment *a, const struct pending *p) {
 	if (a->client->ended || a->client->closing) return false;
 	switch (p->kind) {
 	case ASK_TOOL:
-	case ASK_ELICITATION: return a->approve && takes_tool(a, p);
-	case ASK_DIALOG: return a->approve && a->owner && owner_takes_dialog(a->owner, span_member(p->request, "dialog_kind"));
-	case ASK_UNKNOWN: return !a->observer;
-	default: return false;
+	case ASK_ELICITATION:
+		return a->approve && takes_tool(a, p);
+	case ASK_DIALOG:
+		return a->approve && a->owner && owner_takes_dialog(a->owner, span_member(p->request, "dialog_kind"));
+	case ASK_UNKNOWN:
+		return !a->observer;
+	default:
+		return false;
 	}
 }
 
@@ -150,14 +171,13 @@ static void offer_one(struct attachment *a, struct pending *p) {
 
 void router_offer(struct attachment *a) {
 	struct pending *p;
-	LIST_FOR_EACH(p, &a->session->pendings.order, struct pending, node)
-	offer_one(a, p);
+	LIST_FOR_EACH (p, &a->session->pendings.order, struct pending, node) offer_one(a, p);
 }
 
 void router_unask(struct attachment *a) {
 	struct session *s = a->session;
 	struct pending *p;
-	LIST_FOR_EACH(p, &s->pendings.order, struct pending, node) {
+	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node) {
 		if (p->kind == ASK_HOOK || p->kind == ASK_MCP || !pending_was_asked(p, a)) continue;
 		if (a->client->attachment == a && router_may_answer(a, p)) continue;
 		pending_forget(p, a);
@@ -167,7 +187,8 @@ void router_unask(struct attachment *a) {
 	}
 }
 
-/* --- the daemon's own decisions ------------------------------------------------------------------------------------- */
+/* --- the daemon's own decisions -------------------------------------------------------------------------------------
+ */
 
 static void deny(struct pending *p, const char *decision, const char *why) {
 	struct buf b = NOTICE_INIT;
@@ -184,7 +205,7 @@ static void on_ask_timer(void *arg) {
 		return;
 	}
 	snprintf(why, sizeof why, "no client answered within %lld s (permission_wait); nobody has looked at this request",
-	         (long long)(p->session->profile->permission_wait / 1000));
+			 (long long)(p->session->profile->permission_wait / 1000));
 	if (p->kind == ASK_TOOL)
 		deny(p, "timeout", why);
 	else if (p->kind == ASK_ELICITATION)
@@ -219,14 +240,15 @@ static bool judged(struct session *s, struct pending *p) {
 static bool nobody_ever(const struct session *s) {
 	struct attachment *a;
 	bool deny_asks = false;
-	LIST_FOR_EACH(a, &s->attachments, struct attachment, node) {
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		if (a->approve) return false;
 		deny_asks = deny_asks || a->deny_asks;
 	}
 	return deny_asks;
 }
 
-/* --- asking --------------------------------------------------------------------------------------------------------- */
+/* --- asking ---------------------------------------------------------------------------------------------------------
+ */
 
 static void put_summary(struct buf *b, const struct pending *p) {
 	static const char *const telling[] = {"command", "file_path", "path", "url", "pattern", "description", "prompt"};
@@ -268,8 +290,7 @@ void router_ask(struct session *s, struct chunk line, const struct envelope *e) 
 		deny(p, "deny", "This command requires approval");
 		return;
 	}
-	LIST_FOR_EACH(a, &s->attachments, struct attachment, node)
-	offer_one(a, p);
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) offer_one(a, p);
 	wait_for_somebody(p);
 	session_check_state(s);
 	tell_attention(s, p);
@@ -289,7 +310,8 @@ void router_withdraw_all(struct session *s, const char *why) {
 	while ((p = LIST_TOP(&s->pendings.order, struct pending, node)) != NULL) withdraw(s, p, why);
 }
 
-/* --- answers -------------------------------------------------------------------------------------------------------- */
+/* --- answers --------------------------------------------------------------------------------------------------------
+ */
 
 /* At `at`, `cut` bytes are replaced by text. Edits stand in order. */
 struct edit {
@@ -335,7 +357,7 @@ static bool mend_body(const struct pending *p, struct span body, struct buf *tex
 		buf_puts(text, old_shape ? "}" : "");
 	}
 	*edit = old_shape ? (struct edit){body.p, body.n, text->data, text->len}
-	                  : (struct edit){body.p + body.n - 1, 0, text->data, text->len};
+					  : (struct edit){body.p + body.n - 1, 0, text->data, text->len};
 	return true;
 }
 
@@ -374,8 +396,9 @@ static bool declined(struct pending *p, struct attachment *a, const char *decisi
 
 static bool usable(struct client *c, struct pending *p, const struct envelope *e) {
 	if (!may_use(c, p)) {
-		router_complain(c, e->inner_request_id, PLENUM_E_NOT_ALLOWED,
-		                "you were not asked this, or you may not answer: only a living approver that no agent started may");
+		router_complain(
+			c, e->inner_request_id, PLENUM_E_NOT_ALLOWED,
+			"you were not asked this, or you may not answer: only a living approver that no agent started may");
 		return false;
 	}
 	const char *wrong = dialect_check_answer(p->kind, e->response);
@@ -390,7 +413,8 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 	if (!p) {
 		bool late = pending_was_settled(&s->pendings, e->inner_request_id);
 		router_complain(c, e->inner_request_id, late ? PLENUM_E_ALREADY_SETTLED : PLENUM_E_UNKNOWN_REQUEST,
-		                late ? "this request was settled before your answer came" : "no request with this request_id is open here");
+						late ? "this request was settled before your answer came"
+							 : "no request with this request_id is open here");
 		return;
 	}
 	if (!usable(c, p, e)) return;

@@ -15,7 +15,8 @@
 #define STRAY_LOG_EVERY 100
 #define STRAY_MAX ((size_t)64 * 1024) /* of one stray line that is shown */
 
-/* --- the conversation ----------------------------------------------------------------------------------------------- */
+/* --- the conversation -----------------------------------------------------------------------------------------------
+ */
 
 static void tell_conversation(struct session *s) {
 	struct router *r = s->world;
@@ -55,7 +56,8 @@ static void read_init(struct session *s, struct chunk line, const struct envelop
 	s->version = span_dup(span_member(all, "claude_code_version"), NULL);
 }
 
-/* --- turns and prompts ---------------------------------------------------------------------------------------------- */
+/* --- turns and prompts ----------------------------------------------------------------------------------------------
+ */
 
 static void put_uuid(struct buf *b, const char *uuid, bool first) {
 	if (!first) buf_putc(b, ',');
@@ -85,7 +87,8 @@ static void turn_add(struct turn *t, const struct prompt *p) {
 static void tell_turn(struct session *s, const char *event, struct turn *t, struct span is_error) {
 	struct buf b = NOTICE_INIT;
 	notice_begin(&b, event, s->name);
-	buf_printf(&b, ",\"uuids\":[%s],\"clients\":[%s]", t->uuids.data ? t->uuids.data : "", t->clients.data ? t->clients.data : "");
+	buf_printf(&b, ",\"uuids\":[%s],\"clients\":[%s]", t->uuids.data ? t->uuids.data : "",
+			   t->clients.data ? t->clients.data : "");
 	if (is_error.p) notice_raw(&b, "is_error", is_error);
 	buf_free(&t->uuids);
 	buf_free(&t->clients);
@@ -101,8 +104,8 @@ static void begin_turn(struct session *s, const struct envelope *e) {
 	}
 	struct prompt *p;
 	if (t.n == 0) {
-		LIST_FOR_EACH(p, &s->prompts.open, struct prompt, node)
-		if (p->state == PROMPT_TAKEN || (p->state == PROMPT_SENT && !s->prompts.replays)) turn_add(&t, p);
+		LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
+			if (p->state == PROMPT_TAKEN || (p->state == PROMPT_SENT && !s->prompts.replays)) turn_add(&t, p);
 	}
 	tell_turn(s, PLENUM_EV_TURN_STARTED, &t, SPAN_NONE);
 }
@@ -123,14 +126,14 @@ static void finish_prompts(struct session *s, const struct envelope *e, struct t
 		if ((p = prompt_find(&s->prompts, uuid))) finish(s, t, p);
 	if ((p = prompt_find(&s->prompts, e->user_message_uuid))) finish(s, t, p);
 	if (named) return;
-	LIST_FOR_EACH(p, &s->prompts.open, struct prompt, node)
-	if (p->state == PROMPT_TAKEN || !s->prompts.replays) finish(s, t, p);
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
+		if (p->state == PROMPT_TAKEN || !s->prompts.replays) finish(s, t, p);
 }
 
 static void check_closes(struct session *s) {
 	struct attachment *a;
-	LIST_FOR_EACH(a, &s->attachments, struct attachment, node)
-	if (a->client->ended) router_check_close(a->client);
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
+		if (a->client->ended) router_check_close(a->client);
 }
 
 static void end_turn(struct session *s, const struct envelope *e) {
@@ -189,7 +192,8 @@ static void learn(struct session *s, enum line_kind kind, struct chunk line, con
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "init")) s->turn = true;
 }
 
-/* --- where it goes -------------------------------------------------------------------------------------------------- */
+/* --- where it goes --------------------------------------------------------------------------------------------------
+ */
 
 static void to_tape(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
 	unsigned flags = kind == LINE_USER && span_is_true(e->is_replay) ? TAPE_REPLAY : 0;
@@ -211,9 +215,15 @@ static void on_request(struct session *s, struct chunk line, const struct envelo
 		return;
 	}
 	switch (dialect_ask_kind(e)) {
-	case ASK_HOOK: router_hook(s, line, e); break;
-	case ASK_MCP: router_mcp(s, line, e); break;
-	default: router_ask(s, line, e); break;
+	case ASK_HOOK:
+		router_hook(s, line, e);
+		break;
+	case ASK_MCP:
+		router_mcp(s, line, e);
+		break;
+	default:
+		router_ask(s, line, e);
+		break;
 	}
 }
 
@@ -237,9 +247,15 @@ static void on_response(struct session *s, struct chunk line, const struct envel
 static void on_line(struct session *s, struct chunk line, const struct envelope *e) {
 	enum line_kind kind = dialect_kind(e);
 	switch (kind) {
-	case LINE_REQUEST: on_request(s, line, e); break;
-	case LINE_RESPONSE: on_response(s, line, e); break;
-	case LINE_CANCEL: router_withdrawn(s, e->request_id); break;
+	case LINE_REQUEST:
+		on_request(s, line, e);
+		break;
+	case LINE_RESPONSE:
+		on_response(s, line, e);
+		break;
+	case LINE_CANCEL:
+		router_withdrawn(s, e->request_id);
+		break;
 	case LINE_STREAM_EVENT: /* by far the most: straight on */
 		if (!s->turn) learn(s, kind, line, e);
 		to_tape(s, kind, line, e);
@@ -263,14 +279,16 @@ static void on_line(struct session *s, struct chunk line, const struct envelope 
 static void on_stray(struct session *s, struct chunk line) {
 	struct buf b = NOTICE_INIT;
 	size_t n = line.len && line.data[line.len - 1] == '\n' ? line.len - 1 : line.len;
-	if (s->strays++ % STRAY_LOG_EVERY == 0) log_info("session %s: the child printed a line that is no message", s->name);
+	if (s->strays++ % STRAY_LOG_EVERY == 0)
+		log_info("session %s: the child printed a line that is no message", s->name);
 	notice_begin(&b, PLENUM_EV_STRAY_OUTPUT, s->name);
 	notice_bytes(&b, "text", line.data, MIN(n, STRAY_MAX));
 	if (n > STRAY_MAX) notice_number(&b, "size", (int64_t)n);
 	router_tell(s, notice_end(&b));
 }
 
-/* --- over-long lines ------------------------------------------------------------------------------------------------ */
+/* --- over-long lines ------------------------------------------------------------------------------------------------
+ */
 
 /* The raw string behind `"key":` in the beginning of a line whose rest is gone. */
 static struct span head_member(struct chunk head, const char *key) {
@@ -294,10 +312,12 @@ static void answer_long(struct session *s, struct chunk head) {
 	}
 	if (!id.p || !memmem(head.data, head.len, "\"control_request\"", 17)) return;
 	if (memmem(head.data, head.len, "\"can_use_tool\"", 14)) {
-		dialect_put_tool_deny(&body, "the request is longer than Plenum's limit for a line (child_line); nobody could be asked");
+		dialect_put_tool_deny(
+			&body, "the request is longer than Plenum's limit for a line (child_line); nobody could be asked");
 		dialect_put_success(&b, id, body.data);
 	} else {
-		dialect_put_error(&b, id, PLENUM_E_TOO_LONG, "the request is longer than Plenum's limit for a line (child_line)");
+		dialect_put_error(&b, id, PLENUM_E_TOO_LONG,
+						  "the request is longer than Plenum's limit for a line (child_line)");
 	}
 	buf_free(&body);
 	session_write(s, notice_chunk(&b), true);
@@ -306,7 +326,7 @@ static void answer_long(struct session *s, struct chunk head) {
 static void on_long_line(struct session *s, struct chunk head, size_t size) {
 	struct buf b = NOTICE_INIT;
 	log_warn("session %s: the child printed a line of %zu bytes, the limit is %zu: it is left out", s->name, size,
-	         s->settings->limits.child_line);
+			 s->settings->limits.child_line);
 	notice_begin(&b, PLENUM_EV_ERROR, s->name);
 	notice_text(&b, "code", PLENUM_E_TOO_LONG);
 	notice_text(&b, "error", "the child printed a line over the limit (child_line); that line is left out");
@@ -315,11 +335,12 @@ static void on_long_line(struct session *s, struct chunk head, size_t size) {
 	answer_long(s, head);
 }
 
-/* --- stderr, start, end --------------------------------------------------------------------------------------------- */
+/* --- stderr, start, end ---------------------------------------------------------------------------------------------
+ */
 
 static void on_stderr(struct session *s, const char *data, size_t n) {
 	struct attachment *a;
-	LIST_FOR_EACH(a, &s->attachments, struct attachment, node) {
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		if (!a->wants_stderr) continue;
 		struct buf b = NOTICE_INIT;
 		notice_begin(&b, "stderr", s->name);
@@ -354,13 +375,12 @@ static struct chunk exit_notice(const struct session *s, const struct session_ex
 
 static void fail_calls(struct session *s, const char *text) {
 	struct call *call;
-	LIST_FOR_EACH(call, &s->calls.order, struct call, node)
-	router_fail_call(call, PLENUM_E_CHILD_EXITED, text);
+	LIST_FOR_EACH (call, &s->calls.order, struct call, node) router_fail_call(call, PLENUM_E_CHILD_EXITED, text);
 }
 
 static void fail_prompts(struct session *s, const char *text) {
 	struct prompt *p;
-	LIST_FOR_EACH(p, &s->prompts.open, struct prompt, node) {
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		if (p->state == PROMPT_HELD || p->child > s->child_no) continue;
 		struct client *c = p->asker;
 		if (c && !c->filter.quiet) {
@@ -382,8 +402,8 @@ static const char *last_words(const struct session *s) {
 
 static void tell_private_exit(struct session *s, struct chunk notice) {
 	struct attachment *a;
-	LIST_FOR_EACH(a, &s->attachments, struct attachment, node)
-	if (a->client->filter.quiet && a->ephemeral) client_post(a->client, chunk_ref(notice));
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
+		if (a->client->filter.quiet && a->ephemeral) client_post(a->client, chunk_ref(notice));
 }
 
 /* Resumed under an id that the child does not know: the next start tries the other one. */
@@ -403,10 +423,11 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	if (e->wanted)
 		snprintf(text, sizeof text, "the child was stopped before it answered");
 	else if (e->signal)
-		snprintf(text, sizeof text, "the child was killed by signal %d before it answered; its last words: %s", e->signal, last_words(s));
+		snprintf(text, sizeof text, "the child was killed by signal %d before it answered; its last words: %s",
+				 e->signal, last_words(s));
 	else
 		snprintf(text, sizeof text, "the child exited with status %d before it answered; its last words: %s", e->status,
-		         s->reason && !s->stderr_count ? s->reason : last_words(s));
+				 s->reason && !s->stderr_count ? s->reason : last_words(s));
 	unlearn_resume(s, e);
 	router_init_child_gone(s);
 	fail_calls(s, text);
@@ -426,7 +447,6 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 }
 
 static void on_state(struct session *s) {
-	struct router *r = s->world;
 	struct buf b = NOTICE_INIT;
 	notice_begin(&b, PLENUM_EV_SESSION_STATE, s->name);
 	notice_text(&b, "state", session_state_name(s->state));
@@ -434,6 +454,11 @@ static void on_state(struct session *s) {
 	if (s->state == SESSION_FAILED && s->reason) notice_text(&b, "reason", s->reason);
 	router_tell(s, notice_end(&b));
 	if (s->state == SESSION_IDLE) router_init_settled(s);
+}
+
+static void on_started(struct session *s) {
+	struct router *r = s->world;
+	router_init_started(s);
 	r->events->changed(r);
 }
 
@@ -442,7 +467,7 @@ const struct session_events router_session_events = {
 	.stray = on_stray,
 	.long_line = on_long_line,
 	.stderr_data = on_stderr,
-	.started = router_init_started,
+	.started = on_started,
 	.exited = on_exited,
 	.state = on_state,
 	.may_read = router_on_may_read,

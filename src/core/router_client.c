@@ -37,7 +37,8 @@ static struct chunk clean_line(struct chunk line, struct span body) {
 	return join3(body.p, body.n, NULL, 0, NULL, 0);
 }
 
-/* --- prompts -------------------------------------------------------------------------------------------------------- */
+/* --- prompts --------------------------------------------------------------------------------------------------------
+ */
 
 static bool same_client(const struct prompt *p, const struct client *c, uint64_t hash) {
 	if (p->uid != c->peer.uid) return false;
@@ -86,8 +87,8 @@ static struct chunk with_uuid(struct span body, struct span old, const char *uui
 static bool held_back(const struct session *s, const struct client *c) {
 	struct prompt *p;
 	if (!s->profile->prompts_queue) return false;
-	LIST_FOR_EACH(p, &s->prompts.open, struct prompt, node)
-	if (p->client != c->id || p->state == PROMPT_HELD) return true;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
+		if (p->client != c->id || p->state == PROMPT_HELD) return true;
 	return false;
 }
 
@@ -102,8 +103,8 @@ void router_next_held(struct session *s) {
 	struct prompt *p, *open;
 	char error[CHILD_ERROR_MAX];
 	while (s->prompts.n_held && (p = prompt_held(&s->prompts)) != NULL) {
-		LIST_FOR_EACH(open, &s->prompts.open, struct prompt, node)
-		if (open->state != PROMPT_HELD && open->client != p->client) return;
+		LIST_FOR_EACH (open, &s->prompts.open, struct prompt, node)
+			if (open->state != PROMPT_HELD && open->client != p->client) return;
 		if (s->turn && s->prompts.n_open == s->prompts.n_held) return;
 		if (!session_wake(s, error)) return;
 		struct chunk line = p->held;
@@ -117,8 +118,8 @@ void router_next_held(struct session *s) {
 static bool refuse_prompt(struct client *c, struct session *s, size_t len) {
 	char error[CHILD_ERROR_MAX];
 	if (!queue_has_room(&s->in, len)) {
-		router_fail(c, SPAN_NONE, PLENUM_E_BUSY, "the child of session %s has %zu bytes to read already: send it again later", s->name,
-		            s->in.bytes);
+		router_fail(c, SPAN_NONE, PLENUM_E_BUSY,
+					"the child of session %s has %zu bytes to read already: send it again later", s->name, s->in.bytes);
 		return true;
 	}
 	if (session_wake(s, error)) return false;
@@ -126,7 +127,8 @@ static bool refuse_prompt(struct client *c, struct session *s, size_t len) {
 	return true;
 }
 
-static void on_prompt(struct client *c, struct session *s, struct chunk line, struct span body, const struct envelope *e) {
+static void on_prompt(struct client *c, struct session *s, struct chunk line, struct span body,
+					  const struct envelope *e) {
 	uint64_t hash = prompt_hash(body.p, body.n);
 	struct span uuid = span_is_string(e->uuid) && e->uuid.n > 2 ? e->uuid : SPAN_NONE;
 	struct prompt *known = uuid.p ? prompt_find(&s->prompts, uuid) : NULL;
@@ -163,12 +165,14 @@ static void on_prompt(struct client *c, struct session *s, struct chunk line, st
 	session_check_state(s);
 }
 
-/* --- requests ------------------------------------------------------------------------------------------------------- */
+/* --- requests -------------------------------------------------------------------------------------------------------
+ */
 
 static void on_call_timer(void *arg) {
 	struct call *call = arg;
-	router_fail_call(call, PLENUM_E_TIMEOUT,
-	                 "the child did not answer in time; a later answer will be dropped (plenum_stop ends a child that hangs)");
+	router_fail_call(
+		call, PLENUM_E_TIMEOUT,
+		"the child did not answer in time; a later answer will be dropped (plenum_stop ends a child that hangs)");
 }
 
 void router_fail_call(struct call *call, const char *code, const char *text) {
@@ -195,7 +199,9 @@ void router_call_answered(struct call *call, struct chunk line, const struct env
 	struct session *s = call->session;
 	struct client *c = call->asker;
 	struct span value = call->value ? (struct span){call->value, strlen(call->value)} : SPAN_NONE;
-	if (c) client_post(c, dialect_replace(line.data, line.len, e->inner_request_id, call->asker_id, strlen(call->asker_id)));
+	if (c)
+		client_post(c,
+					dialect_replace(line.data, line.len, e->inner_request_id, call->asker_id, strlen(call->asker_id)));
 	if (call->act == ACT_CHANGE && span_equals(e->inner_subtype, "success")) {
 		struct span told = span_member(e->inner_response, "mode");
 		if (!told.p) told = span_member(e->inner_response, "model");
@@ -212,7 +218,8 @@ static struct chunk under_id(struct span body, const struct envelope *e, const c
 	if (!inside) {
 		int n = snprintf(text, sizeof text, "\"%s\"", id);
 		size_t before = (size_t)(e->request_id.p - body.p);
-		return join3(body.p, before, text, (size_t)n, e->request_id.p + e->request_id.n, body.n - before - e->request_id.n);
+		return join3(body.p, before, text, (size_t)n, e->request_id.p + e->request_id.n,
+					 body.n - before - e->request_id.n);
 	}
 	const char *brace = memchr(body.p, '{', body.n);
 	size_t before = (size_t)(brace - body.p) + 1;
@@ -226,14 +233,16 @@ static int64_t timeout_of(const struct session *s, const struct envelope *e) {
 	return span_int(wanted, &ms) && ms > 0 ? ms : s->profile->control_timeout;
 }
 
-struct call *router_call(struct client *c, struct session *s, struct chunk line, const struct envelope *e, const char *body) {
+struct call *router_call(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
+						 const char *body) {
 	struct buf b = NOTICE_INIT;
 	if (!session_has_child(s) && !s->want_child) {
 		router_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, session_state_name(s->state));
 		return NULL;
 	}
 	if (!queue_has_room(&s->in, line.len) || s->calls.n >= s->settings->limits.max_calls) {
-		router_fail(c, e->request_id, PLENUM_E_BUSY, "the child of session %s has too much to read already: ask again later", s->name);
+		router_fail(c, e->request_id, PLENUM_E_BUSY,
+					"the child of session %s has too much to read already: ask again later", s->name);
 		return NULL;
 	}
 	struct call *call = call_new(&s->calls, s, s->loop, CALL_CLIENT, c, c->id, e->request_id, on_call_timer);
@@ -250,21 +259,23 @@ struct call *router_call(struct client *c, struct session *s, struct chunk line,
 
 static bool others_wait(const struct session *s, const struct client *c) {
 	struct prompt *p;
-	LIST_FOR_EACH(p, &s->prompts.open, struct prompt, node)
-	if (p->client != c->id) return true;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
+		if (p->client != c->id) return true;
 	return false;
 }
 
 /* Withdraws this client's own prompts that the child has not taken up yet. */
 static void cancel_own(struct session *s, const struct client *c) {
 	struct prompt *p;
-	LIST_FOR_EACH(p, &s->prompts.open, struct prompt, node) {
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		if (p->client != c->id) continue;
 		if (p->state == PROMPT_HELD) {
 			prompt_done(&s->prompts, p);
 			continue;
 		}
-		struct call *call = p->state == PROMPT_SENT ? call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, on_call_timer) : NULL;
+		struct call *call = p->state == PROMPT_SENT
+								? call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, on_call_timer)
+								: NULL;
 		if (!call) continue;
 		struct buf body = NOTICE_INIT, b = NOTICE_INIT;
 		buf_puts(&body, "{\"subtype\":\"cancel_async_message\",\"message_uuid\":");
@@ -295,13 +306,14 @@ static void on_end_session(struct client *c, struct session *s, const struct env
 	session_stop(s, false, THEN_SLEEP);
 }
 
-static void on_change(struct client *c, struct session *s, struct chunk line, const struct envelope *e, const char *what,
-                      struct span value) {
+static void on_change(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
+					  const char *what, struct span value) {
 	struct router *r = s->world;
 	if (!router_may_approve(r, c)) {
 		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
-		            "this changes what the agent may do: it is refused to processes that an agent started, and to users who are not among "
-		            "the approvers");
+					"this changes what the agent may do: it is refused to processes that an agent started, and to "
+					"users who are not among "
+					"the approvers");
 		return;
 	}
 	struct call *call = router_call(c, s, line, e, NULL);
@@ -315,17 +327,30 @@ static void on_request(struct client *c, struct session *s, struct chunk line, c
 	const char *what;
 	struct span value;
 	if (call_is_open(&s->calls, c->id, e->request_id)) {
-		router_fail(c, e->request_id, PLENUM_E_DUPLICATE_REQUEST, "you have a request with this request_id open: use a fresh one");
+		router_fail(c, e->request_id, PLENUM_E_DUPLICATE_REQUEST,
+					"you have a request with this request_id open: use a fresh one");
 		return;
 	}
 	session_used(s);
 	switch (dialect_act_kind(e, &what, &value)) {
-	case ACT_INITIALIZE: router_initialize(c, s, line, e); break;
-	case ACT_INTERRUPT: on_interrupt(c, s, line, e); break;
-	case ACT_END_SESSION: on_end_session(c, s, e); break;
-	case ACT_MCP_SET_SERVERS: router_set_servers(c, s, line, e); break;
-	case ACT_CHANGE: on_change(c, s, line, e, what, value); break;
-	default: router_call(c, s, line, e, NULL); break;
+	case ACT_INITIALIZE:
+		router_initialize(c, s, line, e);
+		break;
+	case ACT_INTERRUPT:
+		on_interrupt(c, s, line, e);
+		break;
+	case ACT_END_SESSION:
+		on_end_session(c, s, e);
+		break;
+	case ACT_MCP_SET_SERVERS:
+		router_set_servers(c, s, line, e);
+		break;
+	case ACT_CHANGE:
+		on_change(c, s, line, e, what, value);
+		break;
+	default:
+		router_call(c, s, line, e, NULL);
+		break;
 	}
 }
 
@@ -347,10 +372,12 @@ static void on_other(struct client *c, struct session *s, struct chunk line, str
 	if (!session_has_child(s) && !s->want_child)
 		router_fail(c, SPAN_NONE, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, session_state_name(s->state));
 	else if (!session_write(s, clean_line(line, body), false))
-		router_fail(c, SPAN_NONE, PLENUM_E_BUSY, "the child of session %s has too much to read already: send it again later", s->name);
+		router_fail(c, SPAN_NONE, PLENUM_E_BUSY,
+					"the child of session %s has too much to read already: send it again later", s->name);
 }
 
-/* --- every line ----------------------------------------------------------------------------------------------------- */
+/* --- every line -----------------------------------------------------------------------------------------------------
+ */
 
 static bool is_verb(const struct message *m) {
 	struct span name = span_content(m->env.inner_subtype);
@@ -369,19 +396,31 @@ static void refuse_line(struct client *c, struct span body, struct span id, cons
 		router_complain(c, id, PLENUM_E_BAD_LINE, "%s", error);
 }
 
-static void dispatch(struct client *c, struct attachment *a, struct chunk line, struct span body, const struct message *m) {
+static void dispatch(struct client *c, struct attachment *a, struct chunk line, struct span body,
+					 const struct message *m) {
 	struct session *s = a->session;
 	struct span id = m->kind == MESSAGE_REQUEST ? m->env.request_id : SPAN_NONE;
 	if (a->observer && m->kind != MESSAGE_ANSWER) {
-		router_fail(c, id, PLENUM_E_NOT_ALLOWED, "you are an observer of session %s: attach as a driver to write", s->name);
+		router_fail(c, id, PLENUM_E_NOT_ALLOWED, "you are an observer of session %s: attach as a driver to write",
+					s->name);
 		return;
 	}
 	switch (m->kind) {
-	case MESSAGE_USER: on_prompt(c, s, line, body, &m->env); break;
-	case MESSAGE_REQUEST: on_request(c, s, line, &m->env); break;
-	case MESSAGE_ANSWER: router_answer(c, line, &m->env); break;
-	case MESSAGE_CANCEL: on_cancel(c, s, &m->env); break;
-	default: on_other(c, s, line, body); break;
+	case MESSAGE_USER:
+		on_prompt(c, s, line, body, &m->env);
+		break;
+	case MESSAGE_REQUEST:
+		on_request(c, s, line, &m->env);
+		break;
+	case MESSAGE_ANSWER:
+		router_answer(c, line, &m->env);
+		break;
+	case MESSAGE_CANCEL:
+		on_cancel(c, s, &m->env);
+		break;
+	default:
+		on_other(c, s, line, body);
+		break;
 	}
 }
 
@@ -431,7 +470,8 @@ void router_on_long_line(struct client *c, struct chunk head, size_t size) {
 	client_post(c, notice_end(&b));
 }
 
-/* --- the end of a client -------------------------------------------------------------------------------------------- */
+/* --- the end of a client --------------------------------------------------------------------------------------------
+ */
 
 void router_on_no_more(struct client *c) {
 	struct attachment *a = c->attachment;

@@ -26,14 +26,14 @@ struct waiter {
 
 struct init {
 	enum init_state state;
-	struct chunk first;  /* the first client's whole line: its other members go out each time */
-	struct span request; /* in it */
-	struct chunk answer; /* the child's newest good answer */
+	struct chunk first;     /* the first client's whole line: its other members go out each time */
+	struct span request;    /* in it */
+	struct chunk answer;    /* the child's newest good answer */
 	uint64_t sent, applied; /* versions of the registry */
-	bool first_of_child; /* the one under way is this child's first */
-	bool ignores;        /* this child takes no repeated initialize */
-	bool restart_due;    /* somebody's hooks wait for a child that takes them */
-	bool cleared;        /* nothing was ever registered with this child */
+	bool first_of_child;    /* the one under way is this child's first */
+	bool ignores;           /* this child takes no repeated initialize */
+	bool restart_due;       /* somebody's hooks wait for a child that takes them */
+	bool cleared;           /* nothing was ever registered with this child */
 	struct list waiters;
 };
 
@@ -58,15 +58,15 @@ void router_init_free(struct session *s) {
 	struct init *in = s->init;
 	struct waiter *w;
 	if (!in) return;
-	LIST_FOR_EACH(w, &in->waiters, struct waiter, node)
-	free_waiter(w);
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) free_waiter(w);
 	chunk_drop(&in->first);
 	chunk_drop(&in->answer);
 	free(in);
 	s->init = NULL;
 }
 
-/* --- sending -------------------------------------------------------------------------------------------------------- */
+/* --- sending --------------------------------------------------------------------------------------------------------
+ */
 
 static bool is_ours(struct span key) {
 	return span_equals(key, "hooks") || span_equals(key, "sdkMcpServers");
@@ -121,8 +121,8 @@ static void send_init(struct session *s) {
 
 static bool callback_open(const struct session *s) {
 	struct pending *p;
-	LIST_FOR_EACH(p, &s->pendings.order, struct pending, node)
-	if (p->kind == ASK_HOOK) return true;
+	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
+		if (p->kind == ASK_HOOK) return true;
 	return false;
 }
 
@@ -139,13 +139,16 @@ void router_init_started(struct session *s) {
 	struct init *in = init_of(s);
 	in->state = INIT_NONE;
 	in->ignores = in->restart_due = false;
-	if (in->first.data || s->registry.n_hooks || registry_has_servers(&s->registry) || !list_empty(&in->waiters) || s->in.count)
+	if (in->first.data || s->registry.n_hooks || registry_has_servers(&s->registry) || !list_empty(&in->waiters) ||
+		s->in.count)
 		send_init(s);
 }
 
-/* Where a repeated initialize is ignored, the child is resumed at the next idle moment, and takes the union as its first. */
+/* Where a repeated initialize is ignored, the child is resumed at the next idle moment, and takes the union as its
+ * first. */
 static void restart_if_idle(struct session *s) {
-	if (s->state != SESSION_IDLE || s->pendings.n || s->calls.n || s->background || s->prompts.n_open || s->stopping) return;
+	if (s->state != SESSION_IDLE || s->pendings.n || s->calls.n || s->background || s->prompts.n_open || s->stopping)
+		return;
 	log_info("session %s: resumes its child, so that new hooks apply", s->name);
 	init_of(s)->restart_due = false;
 	session_stop(s, false, THEN_RESTART);
@@ -160,7 +163,8 @@ void router_init_settled(struct session *s) {
 		restart_if_idle(s);
 }
 
-/* --- answering ------------------------------------------------------------------------------------------------------ */
+/* --- answering ------------------------------------------------------------------------------------------------------
+ */
 
 struct edit {
 	struct span old;
@@ -203,9 +207,11 @@ static char *plenum_note(const char *ignored, const char *reason) {
 	return buf_steal(&b, NULL);
 }
 
-/* The child's answer for one client: its id, no list of open requests (they come as lines), the truth about its hooks. */
+/* The child's answer for one client: its id, no list of open requests (they come as lines), the truth about its hooks.
+ */
 static struct chunk answer_for(struct chunk line, const char *id, const char *ignored, const char *reason, bool hooks) {
-	static const char *const lists[] = {"pending_permission_requests", "pending_user_dialog_requests", "pending_elicitation_requests"};
+	static const char *const lists[] = {"pending_permission_requests", "pending_user_dialog_requests",
+										"pending_elicitation_requests"};
 	struct envelope e;
 	struct edit edits[8];
 	size_t n = 0;
@@ -229,19 +235,22 @@ static struct chunk answer_for(struct chunk line, const char *id, const char *ig
 	return apply_edits(line, edits, n);
 }
 
-static void answer_kept(struct client *c, struct session *s, const char *id, const char *ignored, const char *reason, bool hooks) {
+static void answer_kept(struct client *c, struct session *s, const char *id, const char *ignored, const char *reason,
+						bool hooks) {
 	client_post(c, answer_for(init_of(s)->answer, id, ignored, reason, hooks));
 }
 
-#define REASON_IGNORES                                                                                                   \
-	"this version of the CLI takes hooks only when it starts: yours apply as soon as the session is idle and the CLI was resumed"
-#define REASON_OPEN "another hook callback is open, and sending the table now would refuse its tool: yours apply when it is settled"
+#define REASON_IGNORES                                                                                                 \
+	"this version of the CLI takes hooks only when it starts: yours apply as soon as the session is idle and the CLI " \
+	"was resumed"
+#define REASON_OPEN                                                                                                    \
+	"another hook callback is open, and sending the table now would refuse its tool: yours apply when it is settled"
 #define REASON_ASLEEP "the session is asleep: your hooks apply when it wakes"
 
 static void answer_waiters(struct session *s) {
 	struct init *in = init_of(s);
 	struct waiter *w;
-	LIST_FOR_EACH(w, &in->waiters, struct waiter, node) {
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
 		bool waits = w->hooks && in->applied != s->registry.version;
 		if (waits && !in->ignores && can_resend(s)) continue; /* its own turn comes with the re-send */
 		const char *reason = !waits ? NULL : in->ignores ? REASON_IGNORES : REASON_OPEN;
@@ -254,13 +263,14 @@ static void answer_waiters(struct session *s) {
 static void fail_waiters(struct session *s, struct chunk line, const char *code, const char *text) {
 	struct init *in = init_of(s);
 	struct waiter *w;
-	LIST_FOR_EACH(w, &in->waiters, struct waiter, node) {
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
 		struct attachment *a = w->client->attachment;
 		if (line.data)
 			client_post(w->client, answer_for(line, w->id, NULL, NULL, false));
 		else
 			router_fail(w->client, (struct span){w->id, strlen(w->id)}, code, "%s", text);
-		if (line.data && w->hooks && a && a->owner) owner_drop_hooks(&s->registry, a->owner); /* the child refused them */
+		if (line.data && w->hooks && a && a->owner)
+			owner_drop_hooks(&s->registry, a->owner); /* the child refused them */
 		free_waiter(w);
 	}
 }
@@ -302,14 +312,15 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 void router_init_child_gone(struct session *s) {
 	struct init *in = init_of(s);
 	in->state = INIT_NONE;
-	if (!s->want_child) fail_waiters(s, CHUNK_NONE, PLENUM_E_CHILD_EXITED, "the child ended before it answered initialize");
+	if (!s->want_child)
+		fail_waiters(s, CHUNK_NONE, PLENUM_E_CHILD_EXITED, "the child ended before it answered initialize");
 }
 
 void router_client_left_init(struct session *s, const struct client *c) {
 	struct init *in = init_of(s);
 	struct waiter *w;
-	LIST_FOR_EACH(w, &in->waiters, struct waiter, node)
-	if (w->client == c) free_waiter(w);
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node)
+		if (w->client == c) free_waiter(w);
 }
 
 struct span router_kept_init(const struct session *s) {
@@ -319,7 +330,8 @@ struct span router_kept_init(const struct session *s) {
 	return e.inner_response;
 }
 
-/* --- a client's initialize ------------------------------------------------------------------------------------------ */
+/* --- a client's initialize ------------------------------------------------------------------------------------------
+ */
 
 static struct owner *own(struct attachment *a) {
 	struct session *s = a->session;
@@ -351,7 +363,8 @@ static const char *register_all(struct attachment *a, struct span request) {
 	if (!error && span_is_object(hooks)) error = owner_set_hooks(&s->registry, o, hooks);
 	if (!error && hooks.p && *hooks.p != 'n' && *hooks.p != '{') error = "`hooks` must be an object of events, or null";
 	for (size_t at = 0; !error && span_next(span_member(request, "sdkMcpServers"), &at, &name);)
-		error = span_is_string(name) ? owner_add_server(&s->registry, o, name, SPAN_NONE, true) : "`sdkMcpServers` must hold strings";
+		error = span_is_string(name) ? owner_add_server(&s->registry, o, name, SPAN_NONE, true)
+									 : "`sdkMcpServers` must hold strings";
 	if (!error && span_is_array(span_member(request, "supportedDialogKinds")))
 		error = owner_set_dialogs(o, span_member(request, "supportedDialogKinds"));
 	return error;
@@ -364,7 +377,7 @@ static char *ignored_members(struct span first, struct span request) {
 	for (size_t at = 0; span_next_member(request, &at, &key, &value);) {
 		struct span content = span_content(key);
 		if (is_ours(key) || span_equals(key, "subtype") || span_equals(key, "request_id") ||
-		    span_equals(key, "supportedDialogKinds") || *value.p == 'n')
+			span_equals(key, "supportedDialogKinds") || *value.p == 'n')
 			continue;
 		_cleanup_free_ char *name = strndup(content.p, content.n);
 		if (!name || span_same(span_member(first, name), value)) continue;
@@ -431,13 +444,14 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 	struct span hooks = span_member(e->request, "hooks");
 	if (holds_hooks(hooks) && !router_may_approve(r, c)) {
 		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
-		            "hooks decide what the agent may do: a process that an agent started, or a user who is no approver, cannot own any");
+					"hooks decide what the agent may do: a process that an agent started, or a user who is no "
+					"approver, cannot own any");
 		return;
 	}
 	struct span taken = taken_name(s, a, span_member(e->request, "sdkMcpServers"));
 	if (taken.p) {
-		router_fail(c, e->request_id, PLENUM_E_NAME_TAKEN, "MCP server %.*s belongs to another attachment: choose another name", (int)taken.n,
-		            taken.p);
+		router_fail(c, e->request_id, PLENUM_E_NAME_TAKEN,
+					"MCP server %.*s belongs to another attachment: choose another name", (int)taken.n, taken.p);
 		return;
 	}
 	const char *error = register_all(a, e->request);
@@ -453,10 +467,12 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 	router_offer(a); /* dialogs of a kind that it has just declared */
 }
 
-/* --- hook callbacks ------------------------------------------------------------------------------------------------- */
+/* --- hook callbacks -------------------------------------------------------------------------------------------------
+ */
 
 #define GONE_TEXT "the client that guards this with a hook is not there; Plenum refuses until it is back"
-#define SILENT_TEXT "the client that guards this with a hook did not answer in time; Plenum refuses before the CLI's own deadline"
+#define SILENT_TEXT                                                                                                    \
+	"the client that guards this with a hook did not answer in time; Plenum refuses before the CLI's own deadline"
 
 static void answer_hook(struct pending *p, const char *why) {
 	struct buf b = NOTICE_INIT;
@@ -502,11 +518,13 @@ void router_hook(struct session *s, struct chunk line, const struct envelope *e)
 	session_check_state(s);
 }
 
-/* --- MCP ------------------------------------------------------------------------------------------------------------ */
+/* --- MCP ------------------------------------------------------------------------------------------------------------
+ */
 
 static void answer_mcp(struct pending *p) {
 	struct buf b = NOTICE_INIT;
-	dialect_put_mcp_error(&b, span_member(p->request, "message"), "the client that serves this MCP server is not there");
+	dialect_put_mcp_error(&b, span_member(p->request, "message"),
+						  "the client that serves this MCP server is not there");
 	router_answer_self(p, b.data, "owner_gone", NULL);
 	buf_free(&b);
 }
@@ -556,17 +574,19 @@ void router_set_servers(struct client *c, struct session *s, struct chunk line, 
 	struct attachment *a = c->attachment;
 	struct span servers = span_member(e->request, "servers"), name, config;
 	if (!span_is_object(servers)) {
-		router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST, "mcp_set_servers needs `servers`, an object of configurations by name");
+		router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST,
+					"mcp_set_servers needs `servers`, an object of configurations by name");
 		return;
 	}
 	if (!router_may_approve(s->world, c)) {
-		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED, "this changes what the agent may do: it is refused to processes of an agent");
+		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
+					"this changes what the agent may do: it is refused to processes of an agent");
 		return;
 	}
 	struct span taken = taken_server(s, a, servers);
 	if (taken.p || !own(a)) {
-		router_fail(c, e->request_id, taken.p ? PLENUM_E_NAME_TAKEN : PLENUM_E_INTERNAL, "MCP server %.*s belongs to another attachment",
-		            (int)taken.n, taken.p ? taken.p : "");
+		router_fail(c, e->request_id, taken.p ? PLENUM_E_NAME_TAKEN : PLENUM_E_INTERNAL,
+					"MCP server %.*s belongs to another attachment", (int)taken.n, taken.p ? taken.p : "");
 		return;
 	}
 	owner_drop_servers(&s->registry, a->owner, true);
@@ -581,18 +601,19 @@ void router_set_servers(struct client *c, struct session *s, struct chunk line, 
 	buf_free(&body);
 }
 
-/* --- owners come and go --------------------------------------------------------------------------------------------- */
+/* --- owners come and go ---------------------------------------------------------------------------------------------
+ */
 
 static void tell_owner(struct session *s, const struct owner *o, const char *event, uid_t uid) {
 	struct buf b = NOTICE_INIT;
-	struct server *server;
+	struct mcp_server *server;
 	bool first = true;
 	notice_begin(&b, event, s->name);
 	notice_text(&b, "name", o->name);
 	notice_number(&b, "uid", uid);
 	notice_flag(&b, "guards", owner_guards(o));
 	buf_puts(&b, ",\"servers\":[");
-	LIST_FOR_EACH(server, &o->servers, struct server, node) {
+	LIST_FOR_EACH (server, &o->servers, struct mcp_server, node) {
 		buf_printf(&b, "%s%s", first ? "" : ",", server->name);
 		first = false;
 	}
@@ -611,7 +632,7 @@ static void on_grace(void *arg) {
 
 static void settle_owned(struct session *s, const struct owner *o) {
 	struct pending *p;
-	LIST_FOR_EACH(p, &s->pendings.order, struct pending, node) {
+	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node) {
 		if (p->owner != o) continue;
 		p->n_asked = 0;
 		if (p->kind == ASK_HOOK)

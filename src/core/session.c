@@ -13,14 +13,14 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define WARM_MS 100          /* a child that lives this long and was asked for nothing is idle */
-#define END_GRACE_MS 1000    /* for whoever still holds the output of a child that has exited */
-#define INTERRUPT_MS 2000    /* the longest that a stop waits for the interrupted turn's result */
+#define WARM_MS 100       /* a child that lives this long and was asked for nothing is idle */
+#define END_GRACE_MS 1000 /* for whoever still holds the output of a child that has exited */
+#define INTERRUPT_MS 2000 /* the longest that a stop waits for the interrupted turn's result */
 #define BACKOFF_FIRST_MS 500
 #define BACKOFF_MAX_MS 30000
 #define SPAWN_TRIES 5
 #define SPAWN_RETRY_MS 300
-#define HEALTHY_MS 10000     /* a child that ran this long ends a row of failures */
+#define HEALTHY_MS 10000 /* a child that ran this long ends a row of failures */
 
 static void advance_stop(struct session *s);
 static void check_end(struct session *s);
@@ -28,11 +28,12 @@ static bool begin_start(struct session *s, char *error);
 
 const char *session_state_name(enum session_state state) {
 	static const char *const names[] = {PLENUM_ST_STARTING, PLENUM_ST_IDLE,   PLENUM_ST_BUSY,
-	                                    PLENUM_ST_ASKING,   PLENUM_ST_ASLEEP, PLENUM_ST_FAILED};
+										PLENUM_ST_ASKING,   PLENUM_ST_ASLEEP, PLENUM_ST_FAILED};
 	return names[state];
 }
 
-/* --- state ---------------------------------------------------------------------------------------------------------- */
+/* --- state ----------------------------------------------------------------------------------------------------------
+ */
 
 static enum session_state compute_state(const struct session *s) {
 	if (!s->running) return s->want_child ? SESSION_STARTING : s->failed ? SESSION_FAILED : SESSION_ASLEEP;
@@ -94,7 +95,8 @@ void session_set_reason(struct session *s, const char *reason) {
 	s->reason = str_dup(reason);
 }
 
-/* --- stderr --------------------------------------------------------------------------------------------------------- */
+/* --- stderr ---------------------------------------------------------------------------------------------------------
+ */
 
 static void keep_stderr_line(struct session *s) {
 	struct buf *b = &s->stderr_part;
@@ -160,7 +162,8 @@ static void drain_err(struct session *s) {
 	if (s->stderr_part.len) keep_stderr_line(s);
 }
 
-/* --- stdout --------------------------------------------------------------------------------------------------------- */
+/* --- stdout ---------------------------------------------------------------------------------------------------------
+ */
 
 static bool is_blank(const char *p, size_t n) {
 	while (n && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')) p++, n--;
@@ -254,7 +257,8 @@ void session_read_again(struct session *s) {
 	loop_fd_want(&s->out_fd, may, false);
 }
 
-/* --- stdin ---------------------------------------------------------------------------------------------------------- */
+/* --- stdin ----------------------------------------------------------------------------------------------------------
+ */
 
 static void write_in(struct session *s) {
 	if (s->child.in < 0) return;
@@ -300,7 +304,8 @@ bool session_write_first(struct session *s, struct chunk line) {
 	return true;
 }
 
-/* --- start ---------------------------------------------------------------------------------------------------------- */
+/* --- start ----------------------------------------------------------------------------------------------------------
+ */
 
 static void on_exited(void *arg, int status);
 
@@ -333,12 +338,12 @@ enum child_result session_start(struct session *s, char *error) {
 	bool fork = s->launch.fork && !s->conversation_id;
 	s->child.exited = on_exited;
 	s->child.arg = s;
-	enum child_result r =
-	    launch_spawn(&s->launch, s->profile, s->name, resume, fork, &s->child, s->children, error);
+	enum child_result r = launch_spawn(&s->launch, s->profile, s->name, resume, fork, &s->child, s->children, error);
 	if (r != CHILD_OK) return r;
 	reset_for_child(s);
 	connect_child(s);
-	log_info("session %s: child %d started%s%s", s->name, s->child.pid, resume ? ", resumes " : "", resume ? resume : "");
+	log_info("session %s: child %d started%s%s", s->name, s->child.pid, resume ? ", resumes " : "",
+			 resume ? resume : "");
 	s->events->started(s);
 	write_in(s);
 	session_check_state(s);
@@ -376,8 +381,8 @@ static void on_retry(void *arg) {
 static bool begin_start(struct session *s, char *error) {
 	int64_t wait = s->not_before - now_ms();
 	if (s->profile->restart_never && s->child_no) {
-		snprintf(error, CHILD_ERROR_MAX, "the child of session %s has ended and profile %s says restart = never", s->name,
-		         s->profile->name);
+		snprintf(error, CHILD_ERROR_MAX, "the child of session %s has ended and profile %s says restart = never",
+				 s->name, s->profile->name);
 		return false;
 	}
 	s->want_child = true;
@@ -396,7 +401,8 @@ bool session_wake(struct session *s, char *error) {
 	return begin_start(s, error);
 }
 
-/* --- end ------------------------------------------------------------------------------------------------------------ */
+/* --- end ------------------------------------------------------------------------------------------------------------
+ */
 
 static bool spare_known(void *arg, pid_t pid) {
 	return children_known(arg, pid);
@@ -415,7 +421,7 @@ static void sweep(struct session *s) {
 static void explain_failure(struct session *s, const struct session_exit *e) {
 	const char *last = s->stderr_count ? session_stderr(s, s->stderr_count - 1) : "it printed nothing on stderr";
 	_cleanup_free_ char *text = e->signal ? str_printf("the child was killed by signal %d: %s", e->signal, last)
-	                                      : str_printf("the child exited with status %d: %s", e->status, last);
+										  : str_printf("the child exited with status %d: %s", e->status, last);
 	session_set_reason(s, text);
 }
 
@@ -433,15 +439,14 @@ static void count_failure(struct session *s, const struct session_exit *e) {
 static void complete(struct session *s) {
 	int status = s->exit_status;
 	struct session_exit e = {.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
-	                         .wanted = s->stopping != STOP_NOT,
-	                         .ran_ms = s->exited_at - s->started_at};
+							 .wanted = s->stopping != STOP_NOT,
+							 .ran_ms = s->exited_at - s->started_at};
 	e.status = e.signal ? 128 + e.signal : WEXITSTATUS(status);
 	loop_timer_stop(&s->end_timer);
 	loop_timer_stop(&s->stop_timer);
 	loop_timer_stop(&s->warm_timer);
 	if (!s->eof) {
-		while (read_out(s)) {
-		}
+		while (read_out(s)) {}
 	}
 	finish_out(s);
 	drain_err(s);
@@ -458,7 +463,7 @@ static void complete(struct session *s) {
 	s->stopping = STOP_NOT;
 	if (s->then == THEN_RESTART) s->want_child = true;
 	log_info("session %s: child ended, status %d%s%s, ran %lld ms", s->name, e.status, e.signal ? ", by signal" : "",
-	         e.wanted ? ", as asked" : "", (long long)e.ran_ms);
+			 e.wanted ? ", as asked" : "", (long long)e.ran_ms);
 	s->events->exited(s, &e);
 	if (s->removed) return;
 	if (s->want_child) begin_start(s, (char[CHILD_ERROR_MAX]){0});
@@ -488,7 +493,8 @@ static void on_exited(void *arg, int status) {
 	check_end(s);
 }
 
-/* --- stop ladder ---------------------------------------------------------------------------------------------------- */
+/* --- stop ladder ----------------------------------------------------------------------------------------------------
+ */
 
 static void step(struct session *s, enum stop_stage stage, int64_t wait) {
 	s->stopping = stage;
@@ -568,7 +574,8 @@ void session_stop(struct session *s, bool kill_now, enum stop_then then) {
 	}
 }
 
-/* --- making and removing -------------------------------------------------------------------------------------------- */
+/* --- making and removing --------------------------------------------------------------------------------------------
+ */
 
 static void free_session(void *arg) {
 	struct session *s = arg;
@@ -586,9 +593,9 @@ static void free_session(void *arg) {
 	free(s);
 }
 
-struct session *session_new(struct loop *loop, struct lines_pool *pool, struct children *children, struct settings *settings,
-                            const struct profile *profile, const char *name, struct launch *launch,
-                            const struct session_events *events, void *world) {
+struct session *session_new(struct loop *loop, struct lines_pool *pool, struct children *children,
+							struct settings *settings, const struct profile *profile, const char *name,
+							struct launch *launch, const struct session_events *events, void *world) {
 	struct session *s = calloc(1, sizeof *s);
 	if (!s || !(s->name = strdup(name))) {
 		free(s);

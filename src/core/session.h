@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * A session: a named conversation that outlives its child and its clients. This module keeps the child: starts it, reads
- * it, writes to it, stops it, and knows the session's state. It knows no client: what the child says and what becomes of
- * it is told through struct session_events, which the router fills in.
+ * A session: a named conversation that outlives its child and its clients. This module keeps the child: starts it,
+ * reads it, writes to it, stops it, and knows the session's state. It knows no client: what the child says and what
+ * becomes of it is told through struct session_events, which the router fills in.
  *
  * A session is freed by a task of the loop after session_remove(). Times in ms. Source: DESIGN 8, PROTOCOL 1, 6.3.
  */
 #pragma once
 
+#include "core/call.h"
 #include "core/launch.h"
 #include "core/pending.h"
-#include "core/call.h"
 #include "core/prompts.h"
 #include "core/queue.h"
 #include "core/registry.h"
@@ -84,7 +84,7 @@ struct session {
 
 	struct child child;
 	uint64_t child_no; /* counts starts */
-	bool running; /* a process is there, or its end is not complete */
+	bool running;      /* a process is there, or its end is not complete */
 	bool exited, eof;
 	int exit_status;
 	int64_t started_at, exited_at;
@@ -104,21 +104,21 @@ struct session {
 	struct loop_timer stop_timer;
 
 	enum session_state state, told_state;
-	char *reason;          /* why it failed */
+	char *reason; /* why it failed */
 	bool failed;
-	bool init_open;        /* the child owes the answer to its first initialize */
-	bool turn;             /* the child works on something */
-	bool got_line;         /* the child has said something */
-	bool said_init;        /* the child has printed system/init since it was started */
-	bool background;       /* the child has tasks in the background */
-	bool warming;          /* just started, nothing was sent yet */
+	bool init_open;  /* the child owes the answer to its first initialize */
+	bool turn;       /* the child works on something */
+	bool got_line;   /* the child has said something */
+	bool said_init;  /* the child has printed system/init since it was started */
+	bool background; /* the child has tasks in the background */
+	bool warming;    /* just started, nothing was sent yet */
 	struct loop_timer warm_timer;
 	struct loop_task state_task;
-	unsigned failures;     /* starts in a row that came to nothing */
-	int64_t not_before;    /* back-off */
+	unsigned failures;  /* starts in a row that came to nothing */
+	int64_t not_before; /* back-off */
 	struct loop_timer retry_timer;
 	unsigned spawn_tries;
-	bool want_child;       /* a start is put off */
+	bool want_child; /* a start is put off */
 
 	struct loop_timer idle_timer;
 	int64_t used_at, created_at, last_output;
@@ -135,21 +135,23 @@ struct session {
 	struct prompts prompts;
 	void *init; /* the router's: state of the child's initialize */
 
+	bool ephemeral; /* ends with the client that made it; not kept on disk */
 	bool removed;
 	struct loop_task free_task;
 	uint64_t lines_out, bytes_out, strays, dropped_answers, turns;
 };
 
 /* NULL without memory. launch is taken over on success. */
-struct session *session_new(struct loop *loop, struct lines_pool *pool, struct children *children, struct settings *settings,
-                            const struct profile *profile, const char *name, struct launch *launch,
-                            const struct session_events *events, void *world);
+struct session *session_new(struct loop *loop, struct lines_pool *pool, struct children *children,
+							struct settings *settings, const struct profile *profile, const char *name,
+							struct launch *launch, const struct session_events *events, void *world);
 /* Starts the child now. Failure: error says why, the state is unchanged; transient: it may work soon. */
 enum child_result session_start(struct session *s, char *error);
 /* Sees to it that a child runs, now or, after failures, when the back-off is over. False: error says why not. */
 bool session_wake(struct session *s, char *error);
 bool session_has_child(const struct session *s); /* running and not being stopped */
-/* A line for the child, or for the next one where that is to be started (session_wake()). own: it must go, however full the queue is. Takes over the reference. False: full, or no child. */
+/* A line for the child, or for the next one where that is to be started (session_wake()). own: it must go, however full
+ * the queue is. Takes over the reference. False: full, or no child. */
 bool session_write(struct session *s, struct chunk line, bool own);
 /* The same, before everything that waits (the initialize of a child that was just started). */
 bool session_write_first(struct session *s, struct chunk line);
@@ -161,7 +163,7 @@ void session_remove(struct session *s);
 /* Looks at everything that makes up the state and tells if it changed, at the end of the turn. */
 void session_check_state(struct session *s);
 void session_turn_ended(struct session *s); /* a result came */
-void session_used(struct session *s); /* somebody asked for something: idle time starts again */
+void session_used(struct session *s);       /* somebody asked for something: idle time starts again */
 void session_read_again(struct session *s); /* may_read() may answer differently now */
 void session_set_conversation(struct session *s, const char *id);
 void session_set_reason(struct session *s, const char *reason);

@@ -56,8 +56,8 @@ bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigne
 	}
 	t->total += line.len;
 	t->bytes += cost;
-	t->ring[(t->first + t->count) & (t->cap - 1)] =
-	    (struct tape_entry){.line = line, .end = t->total, .ms = (uint64_t)ms & 0xffffffffffff, .kind = kind, .flags = flags & 0xff};
+	t->ring[(t->first + t->count) & (t->cap - 1)] = (struct tape_entry){
+		.line = line, .end = t->total, .ms = (uint64_t)ms & 0xffffffffffff, .kind = kind, .flags = flags & 0xff};
 	t->count++;
 	t->next++;
 	return true;

@@ -65,11 +65,36 @@ int cmd_new(struct ctl *c, int argc, char **argv) {
 	return make_session(c, argc ? argv[0] : NULL, members);
 }
 
-/* --- One request -------------------------------------------------------------------------------------------------- */
+/* --- Ends --------------------------------------------------------------------------------------------------------- */
 
-static int ask_about(struct ctl *c, const char *verb, json_t *members, const char *done, const char *session) {
-	_cleanup_json_ json_t *answer = NULL;
-	int code = ctl_ask_once(c, verb, members, &answer);
+/* The end of the session's agent, or of the session where it is to be forgotten. */
+static bool is_over(const struct incoming *in, const char *session, bool forget) {
+	struct span event = attach_event(in), state = span_member(in->line, "state");
+	if (!event.p || !span_equals(span_member(in->line, "session"), session)) return false;
+	if (span_equals(event, PLENUM_EV_SESSION_REMOVED)) return true;
+	if (forget || !span_equals(event, PLENUM_EV_SESSION_STATE)) return false;
+	return span_equals(state, PLENUM_ST_ASLEEP) || span_equals(state, PLENUM_ST_FAILED);
+}
+
+static int await_end(struct plenum *p, const char *session, bool forget) {
+	struct incoming in;
+	for (;;) {
+		enum plenum_result r = attach_next(p, CTL_ANSWER_TIME * 2, &in);
+		if (r != PLENUM_OK) return ctl_failed(p, r);
+		if (is_over(&in, session, forget)) return CTL_OK;
+	}
+}
+
+/* Asks for it and waits until it has happened. members is consumed. */
+static int end_session(struct ctl *c, const char *verb, json_t *members, const char *done, bool forget) {
+	_cleanup_json_ json_t *owned = members, *answer = NULL;
+	_cleanup_plenum_ struct plenum *p = ctl_open(c);
+	if (!p) return CTL_NO_DAEMON;
+	int code = ctl_ask(p, PLENUM_SUBSCRIBE, NULL, NULL);
+	if (code == CTL_OK) code = ctl_ask(p, verb, json_incref(owned), &answer);
+	if (code != CTL_OK) return code;
+	const char *session = ctl_str(answer, "session", "?");
+	if (ctl_bool(answer, "stopping")) code = await_end(p, session, forget);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
 	printf("%s %s\n", session, done);
@@ -79,7 +104,7 @@ static int ask_about(struct ctl *c, const char *verb, json_t *members, const cha
 int cmd_sleep(struct ctl *c, int argc, char **argv) {
 	int code = ctl_options(c, NULL, &argc, &argv, 1, 1);
 	if (code != CTL_GO) return code;
-	return ask_about(c, PLENUM_HIBERNATE, json_pack("{s:s}", "session", argv[0]), "sleeps", argv[0]);
+	return end_session(c, PLENUM_HIBERNATE, json_pack("{s:s}", "session", argv[0]), "sleeps", false);
 }
 
 int cmd_stop(struct ctl *c, int argc, char **argv) {
@@ -93,7 +118,7 @@ int cmd_stop(struct ctl *c, int argc, char **argv) {
 	if (code != CTL_GO) return code;
 	json_t *members = json_pack("{s:s,s:s,s:b}", "session", argv[0], "how", now ? "kill" : "graceful", "forget",
 								(int)forget);
-	return ask_about(c, PLENUM_STOP, members, forget ? "removed" : "stopped", argv[0]);
+	return end_session(c, PLENUM_STOP, members, forget ? "removed" : "stopped", forget);
 }
 
 int cmd_interrupt(struct ctl *c, int argc, char **argv) {
@@ -134,25 +159,48 @@ static void print_lines(json_t *list) {
 	}
 }
 
-static int list_of(struct ctl *c, const char *verb, const char *session, const char *key, const char *none) {
+int cmd_logs(struct ctl *c, int argc, char **argv) {
 	_cleanup_json_ json_t *answer = NULL;
-	int code = ctl_ask_once(c, verb, json_pack("{s:s}", "session", session), &answer);
+	int code = ctl_options(c, NULL, &argc, &argv, 1, 1);
+	if (code != CTL_GO) return code;
+	code = ctl_ask_once(c, PLENUM_LOGS, json_pack("{s:s}", "session", argv[0]), &answer);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
-	json_t *list = ctl_array(answer, key);
-	if (json_array_size(list) == 0) ctl_say("%s", none);
+	json_t *list = ctl_array(answer, "stderr");
+	const char *reason = ctl_str(answer, "reason", NULL);
+	if (reason) ctl_say("%s", reason);
+	if (json_array_size(list) == 0) ctl_say("the agent wrote nothing to its stderr");
 	print_lines(list);
 	return CTL_OK;
 }
 
-int cmd_logs(struct ctl *c, int argc, char **argv) {
-	int code = ctl_options(c, NULL, &argc, &argv, 1, 1);
-	if (code != CTL_GO) return code;
-	return list_of(c, PLENUM_LOGS, argv[0], "stderr", "the agent wrote nothing to its stderr");
+static void add_prompt(struct table *t, json_t *one) {
+	struct buf age = BUF_INIT(64);
+	text_put_age(&age, ctl_int(one, "since_ms", 0));
+	table_add(t, ctl_str(one, "state", "?"));
+	table_add(t, age.data);
+	table_add(t, ctl_str(one, "name", "-"));
+	table_add(t, ctl_str(one, "uuid", "?"));
+	buf_free(&age);
 }
 
 int cmd_queue(struct ctl *c, int argc, char **argv) {
+	static const char *const head[] = {"STATE", "SINCE", "CLIENT", "PROMPT"};
+	_cleanup_json_ json_t *answer = NULL;
 	int code = ctl_options(c, NULL, &argc, &argv, 1, 1);
 	if (code != CTL_GO) return code;
-	return list_of(c, PLENUM_QUEUE, argv[0], "queue", "no prompt waits in the daemon");
+	code = ctl_ask_once(c, PLENUM_QUEUE, json_pack("{s:s}", "session", argv[0]), &answer);
+	if (code != CTL_OK) return code;
+	if (c->json) return ctl_print_json(answer);
+	json_t *list = ctl_array(answer, "prompts"), *one;
+	size_t i;
+	struct table t = TABLE(ARRAY_SIZE(head));
+	for (i = 0; i < ARRAY_SIZE(head); i++) table_add(&t, head[i]);
+	json_array_foreach(list, i, one) add_prompt(&t, one);
+	if (json_array_size(list))
+		table_print(&t, stdout);
+	else
+		puts("no prompt is open");
+	table_free(&t);
+	return CTL_OK;
 }

@@ -90,14 +90,17 @@ static void add_bytes(struct table *t, json_t *client, const char *key) {
 }
 
 static void add_client(struct table *t, const char *session, const char *state, json_t *client) {
+	struct buf lag = BUF_INIT(64);
 	table_add(t, session);
 	table_add(t, state);
 	table_add(t, ctl_str(client, "name", "-"));
 	table_add(t, ctl_str(client, "role", "-"));
 	table_addf(t, "%lld", (long long)ctl_int(client, "pid", 0));
 	table_add(t, ctl_str(client, "program", "-"));
-	table_addf(t, "%lld", (long long)ctl_int(client, "lag_lines", 0));
 	add_bytes(t, client, "lag_bytes");
+	text_put_age(&lag, ctl_int(client, "lag_ms", 0));
+	table_add(t, lag.data);
+	buf_free(&lag);
 	add_bytes(t, client, "bytes_in");
 	add_bytes(t, client, "bytes_out");
 }
@@ -121,8 +124,8 @@ static int add_session(struct plenum *p, struct table *t, json_t *one) {
 }
 
 static int print_top(struct plenum *p) {
-	static const char *const head[] = {"SESSION", "STATE",  "CLIENT",    "ROLE", "PID",
-									   "PROGRAM", "BEHIND", "LAG BYTES", "IN",   "OUT"};
+	static const char *const head[] = {"SESSION", "STATE",  "CLIENT", "ROLE", "PID",
+									   "PROGRAM", "BEHIND", "FOR",    "IN",   "OUT"};
 	_cleanup_json_ json_t *list = NULL;
 	int code = ctl_ask(p, PLENUM_LIST, NULL, &list);
 	if (code != CTL_OK) return code;

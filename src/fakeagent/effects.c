@@ -36,15 +36,23 @@ void effects_lines(struct agent *a, long n) {
 	}
 }
 
+/* Returns when it has become a sleep(1): the pipe's end closes then, so that nobody finds it half made. */
 void effects_grandchild(void) {
-	sigset_t none;
+	int fds[2];
+	char c;
+	if (pipe2(fds, O_CLOEXEC) < 0) return;
 	pid_t pid = fork();
-	if (pid != 0) return;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	setsid();
-	execl("/bin/sleep", "sleep", "600", (char *)NULL);
-	_exit(127);
+	if (pid == 0) {
+		sigset_t none;
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		setsid();
+		execl("/bin/sleep", "sleep", "600", (char *)NULL);
+		_exit(127);
+	}
+	close(fds[1]);
+	fd_read(fds[0], &c, 1);
+	close(fds[0]);
 }
 
 static void do_tool(struct context *c) {

@@ -23,12 +23,13 @@ struct children {
 	struct list list;
 };
 
-/* --- reaping ------------------------------------------------------------------------------------------------------- */
+/* --- reaping -------------------------------------------------------------------------------------------------------
+ */
 
 static struct child *find(const struct children *c, pid_t pid) {
 	struct child *child;
-	LIST_FOR_EACH(child, &c->list, struct child, node)
-	if (child->pid == pid) return child;
+	LIST_FOR_EACH (child, &c->list, struct child, node)
+		if (child->pid == pid) return child;
 	return NULL;
 }
 
@@ -76,7 +77,8 @@ bool children_known(const struct children *c, pid_t pid) {
 	return find(c, pid) != NULL;
 }
 
-/* --- finding the program -------------------------------------------------------------------------------------------- */
+/* --- finding the program --------------------------------------------------------------------------------------------
+ */
 
 static const char *env_get(char *const *envp, const char *name) {
 	size_t n = strlen(name);
@@ -95,10 +97,10 @@ static int check_program(const char *path) {
 }
 
 static void explain(int number, const char *path, char *error) {
-	const char *what = number == EISDIR ? "is a folder, not a program"
-	                   : number == EACCES ? "is not executable (chmod +x it, or is its folder closed to you?)"
-	                   : number == ENOENT ? "is not there"
-	                                      : strerror(number);
+	const char *what = number == EISDIR   ? "is a folder, not a program"
+					   : number == EACCES ? "is not executable (chmod +x it, or is its folder closed to you?)"
+					   : number == ENOENT ? "is not there"
+										  : strerror(number);
 	snprintf(error, CHILD_ERROR_MAX, "program %s %s", path, what);
 }
 
@@ -119,8 +121,9 @@ static char *search_path(const char *name, const char *path, int *number, char *
 	}
 	*number = worst;
 	if (worst == ENOENT)
-		snprintf(error, CHILD_ERROR_MAX, "program %s was not found; searched PATH=%s (set `command` in the profile to its full path)",
-		         name, path);
+		snprintf(error, CHILD_ERROR_MAX,
+				 "program %s was not found; searched PATH=%s (set `command` in the profile to its full path)", name,
+				 path);
 	return NULL;
 }
 
@@ -135,7 +138,8 @@ char *child_find_program(const char *name, const char *path, const char *cwd, in
 	return NULL;
 }
 
-/* --- spawning ------------------------------------------------------------------------------------------------------- */
+/* --- spawning -------------------------------------------------------------------------------------------------------
+ */
 
 enum stage { STAGE_CHDIR, STAGE_EXEC, STAGE_SETUP };
 
@@ -232,20 +236,21 @@ static void explain_exec(int number, const char *file, char *error) {
 	if (number == ENOENT && script)
 		snprintf(error, CHILD_ERROR_MAX, "program %s is a script whose interpreter is missing: %.200s", file, head);
 	else if (number == ENOEXEC)
-		snprintf(error, CHILD_ERROR_MAX, "program %s is no program: it has neither a #! line nor a format that the kernel knows",
-		         file);
+		snprintf(error, CHILD_ERROR_MAX,
+				 "program %s is no program: it has neither a #! line nor a format that the kernel knows", file);
 	else if (number == E2BIG)
 		snprintf(error, CHILD_ERROR_MAX,
-		         "the command line and environment for %s are too long for the kernel (one argument may have 131071 bytes): pass "
-		         "large values by file or in `initialize`",
-		         file);
+				 "the command line and environment for %s are too long for the kernel (one argument may have 131071 "
+				 "bytes): pass "
+				 "large values by file or in `initialize`",
+				 file);
 	else
 		snprintf(error, CHILD_ERROR_MAX, "cannot run %s: %s", file, strerror(number));
 }
 
 static bool transient(int number) {
 	return number == ENOENT || number == EACCES || number == ETXTBSY || number == ENOEXEC || number == EAGAIN ||
-	       number == ENOMEM || number == EMFILE || number == ENFILE;
+		   number == ENOMEM || number == EMFILE || number == ENFILE;
 }
 
 static enum child_result failed(const struct report *r, const struct child_spec *spec, const char *file, char *error) {
@@ -259,9 +264,9 @@ static enum child_result failed(const struct report *r, const struct child_spec 
 
 static enum child_result no_process(const char *what, int number, char *error) {
 	snprintf(error, CHILD_ERROR_MAX, "cannot %s: %s%s", what, strerror(number),
-	         number == EAGAIN ? " (a limit on processes: ulimit -u, TasksMax)"
-	         : number == EMFILE ? " (a limit on descriptors: ulimit -n, LimitNOFILE)"
-	                            : "");
+			 number == EAGAIN   ? " (a limit on processes: ulimit -u, TasksMax)"
+			 : number == EMFILE ? " (a limit on descriptors: ulimit -n, LimitNOFILE)"
+								: "");
 	return CHILD_TRANSIENT;
 }
 
@@ -287,9 +292,12 @@ static enum child_result check_cwd(const char *cwd, char *error) {
 		snprintf(error, CHILD_ERROR_MAX, "cwd %s is not absolute: write the whole path", cwd);
 		return CHILD_FAILED;
 	}
-	if (stat(cwd, &st) < 0) number = errno;
-	else if (!S_ISDIR(st.st_mode)) number = ENOTDIR;
-	else if (access(cwd, X_OK) < 0) number = errno;
+	if (stat(cwd, &st) < 0)
+		number = errno;
+	else if (!S_ISDIR(st.st_mode))
+		number = ENOTDIR;
+	else if (access(cwd, X_OK) < 0)
+		number = errno;
 	if (number == 0) return CHILD_OK;
 	snprintf(error, CHILD_ERROR_MAX, "cannot use folder %s as cwd: %s", cwd, strerror(number));
 	return CHILD_FAILED;
@@ -302,7 +310,8 @@ enum child_result child_spawn(struct child *c, struct children *owner, const str
 	list_init(&c->node);
 	c->pid = c->in = c->out = c->err = -1;
 	if (check_cwd(spec->cwd, error) != CHILD_OK) return CHILD_FAILED;
-	_cleanup_free_ char *file = child_find_program(spec->argv[0], env_get(spec->envp, "PATH"), spec->cwd, &number, error);
+	_cleanup_free_ char *file = child_find_program(spec->argv[0], env_get(spec->envp, "PATH"), spec->cwd, &number,
+												   error);
 	if (!file) return transient(number) ? CHILD_TRANSIENT : CHILD_FAILED;
 	if (!open_pipes(&p, spec->no_pipes)) {
 		number = errno;
@@ -328,7 +337,8 @@ enum child_result child_spawn(struct child *c, struct children *owner, const str
 	return CHILD_OK;
 }
 
-/* --- handling ------------------------------------------------------------------------------------------------------- */
+/* --- handling -------------------------------------------------------------------------------------------------------
+ */
 
 void child_kill(const struct child *c, int signo) {
 	if (c->pid <= 0) return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Child processes: three pipes, a process group and session of their own, default signals, no descriptor but 0 to 2, a
- * parent-death signal. A program that cannot be run is an error of child_spawn(), not an exit status. The end of a child
- * is two events, its exit and the end of its output, in either order. Knows argv and descriptors, not sessions.
+ * parent-death signal. A program that cannot be run is an error of child_spawn(), not an exit status. The end of a
+ * child is two events, its exit and the end of its output, in either order. Knows argv and descriptors, not sessions.
  * Sources: ENGINEERING 7.4, fork(2), prctl(2), waitid(2).
  */
 #pragma once
@@ -36,8 +36,8 @@ struct child {
 	struct list node;
 	struct children *owner;
 	pid_t pid;
-	uint64_t start; /* /proc start time: pid and start name one process for ever */
-	int in, out, err; /* our ends, non-blocking; -1: none. The child's owner closes them. */
+	uint64_t start;                        /* /proc start time: pid and start name one process for ever */
+	int in, out, err;                      /* our ends, non-blocking; -1: none. The child's owner closes them. */
 	void (*exited)(void *arg, int status); /* wait(2) status; pid is not valid any more */
 	void *arg;
 };
@@ -58,5 +58,6 @@ void child_close_out(struct child *c);
 void child_close_err(struct child *c);
 void child_forget(struct child *c); /* no exited() any more; the process goes on */
 
-/* Where a program is: the path, or NULL with an error text (PATH searched; what is wrong with the file). The caller frees. */
+/* Where a program is: the path, or NULL with an error text (PATH searched; what is wrong with the file). The caller
+ * frees. */
 char *child_find_program(const char *name, const char *path, const char *cwd, int *error_number, char *error);

@@ -25,7 +25,7 @@ struct listener {
 	void (*accepted)(void *arg, int fd, const struct peer *peer);
 	void *arg;
 	char *path;
-	int lock;       /* -1: inherited socket */
+	int lock; /* -1: inherited socket */
 	mode_t mode;
 	dev_t dev;
 	ino_t ino;
@@ -37,8 +37,9 @@ static bool set_address(struct sockaddr_un *to, const char *path, char *error) {
 	*to = (struct sockaddr_un){.sun_family = AF_UNIX};
 	if (strlen(path) >= sizeof to->sun_path) {
 		snprintf(error, LISTEN_ERROR_MAX,
-		         "socket path %s has %zu bytes, the kernel takes at most %zu: set PLENUM_SOCKET or --socket to a shorter one",
-		         path, strlen(path), sizeof to->sun_path - 1);
+				 "socket path %s has %zu bytes, the kernel takes at most %zu: set PLENUM_SOCKET or --socket to a "
+				 "shorter one",
+				 path, strlen(path), sizeof to->sun_path - 1);
 		return false;
 	}
 	memcpy(to->sun_path, path, strlen(path));
@@ -57,12 +58,16 @@ static bool check_folder(const char *folder, mode_t mode, char *error) {
 		snprintf(error, LISTEN_ERROR_MAX, "cannot look at the socket's folder %s: %s", folder, strerror(errno));
 		return false;
 	}
-	bool ours = S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022) && (want != 0700 || !(st.st_mode & 077));
+	bool ours = S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022) &&
+				(want != 0700 || !(st.st_mode & 077));
 	if (!ours)
 		snprintf(error, LISTEN_ERROR_MAX,
-		         "the socket's folder %s is %s, owner %u, mode %04o: it must be a folder of uid %u with mode %04o", folder,
-		         S_ISDIR(st.st_mode) ? "a folder" : S_ISLNK(st.st_mode) ? "a symbolic link" : "no folder", st.st_uid,
-		         st.st_mode & 07777, geteuid(), want);
+				 "the socket's folder %s is %s, owner %u, mode %04o: it must be a folder of uid %u with mode %04o",
+				 folder,
+				 S_ISDIR(st.st_mode)   ? "a folder"
+				 : S_ISLNK(st.st_mode) ? "a symbolic link"
+									   : "no folder",
+				 st.st_uid, st.st_mode & 07777, geteuid(), want);
 	return ours;
 }
 
@@ -85,8 +90,8 @@ static int take_lock(const char *path, char *error, enum listen_result *result) 
 	if (errno != EWOULDBLOCK && n < 0) n = 0;
 	*result = LISTEN_RUNNING;
 	snprintf(error, LISTEN_ERROR_MAX,
-	         "already running%s%s: another plenumd holds %s (if its socket file is gone, send it SIGUSR1)",
-	         *pid ? " as pid " : "", pid, name);
+			 "already running%s%s: another plenumd holds %s (if its socket file is gone, send it SIGUSR1)",
+			 *pid ? " as pid " : "", pid, name);
 	close(fd);
 	return -1;
 }
@@ -100,14 +105,15 @@ static enum listen_result clear_place(const char *path, const struct sockaddr_un
 		return LISTEN_FAILED;
 	}
 	if (!S_ISSOCK(st.st_mode)) {
-		snprintf(error, LISTEN_ERROR_MAX, "%s is in the way and is no socket: move it away or choose another --socket", path);
+		snprintf(error, LISTEN_ERROR_MAX, "%s is in the way and is no socket: move it away or choose another --socket",
+				 path);
 		return LISTEN_FAILED;
 	}
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0 || connect(fd, (const struct sockaddr *)to, sizeof *to) == 0 || errno != ECONNREFUSED) {
 		bool live = fd >= 0 && (errno == EAGAIN || errno == 0 || errno == EISCONN || errno == EINPROGRESS);
 		snprintf(error, LISTEN_ERROR_MAX, "%s: %s", path,
-		         live || fd >= 0 ? "already running: another daemon answers on this socket" : strerror(errno));
+				 live || fd >= 0 ? "already running: another daemon answers on this socket" : strerror(errno));
 		return fd < 0 ? LISTEN_FAILED : LISTEN_RUNNING;
 	}
 	if (unlink(path) < 0) {
@@ -182,15 +188,15 @@ static void watch_folder(struct listener *l) {
 		l->watch.fd = fd;
 		loop_fd_want(&l->watch, true, false);
 	}
-	inotify_add_watch(l->watch.fd, dirname(copy), IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
+	inotify_add_watch(l->watch.fd, dirname(copy),
+					  IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
 }
 
 static void on_watch(void *arg, bool readable, bool writable) {
 	struct listener *l = arg;
 	char events[4096], error[LISTEN_ERROR_MAX];
 	(void)readable, (void)writable;
-	while (fd_read(l->watch.fd, events, sizeof events) > 0) {
-	}
+	while (fd_read(l->watch.fd, events, sizeof events) > 0) {}
 	if (!l->paused) listen_renew(l, error);
 }
 
@@ -248,7 +254,7 @@ static enum listen_result make_socket(const char *path, mode_t mode, int *fd, in
 }
 
 enum listen_result listen_open(struct listener **out, struct loop *loop, const char *path, int inherited, mode_t mode,
-                               void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg, char *error) {
+							   void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg, char *error) {
 	int fd = inherited, lock = -1;
 	if (inherited < 0) {
 		enum listen_result result = make_socket(path, mode, &fd, &lock, error);

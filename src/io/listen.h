@@ -19,11 +19,10 @@ enum listen_result {
 
 struct listener;
 
-/* path: where; inherited: a descriptor that listens already (then path is only used for messages and never unlinked), or
- * -1. accepted() gets every new connection (non-blocking, close-on-exec, credentials read) and owns fd. */
+/* path: where; inherited: a descriptor that listens already (then path is only used for messages and never unlinked),
+ * or -1. accepted() gets every new connection (non-blocking, close-on-exec, credentials read) and owns fd. */
 enum listen_result listen_open(struct listener **out, struct loop *loop, const char *path, int inherited, mode_t mode,
-                               void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg,
-                               char *error);
+							   void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg, char *error);
 const char *listen_path(const struct listener *l);
 /* Makes the file again if it is gone (SIGUSR1). False: it could not, error says why. */
 bool listen_renew(struct listener *l, char *error);

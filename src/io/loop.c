@@ -54,6 +54,10 @@ void loop_run(struct loop *l) {
 	}
 }
 
+void loop_finish(struct loop *l) {
+	for (int i = 0; i < 8 && !list_empty(&l->tasks); i++) run_tasks(l);
+}
+
 void loop_stop(struct loop *l) {
 	l->stop = true;
 	event_base_loopbreak(l->base);

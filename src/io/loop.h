@@ -22,6 +22,7 @@ struct loop *loop_new(void); /* NULL: no memory or no epoll */
 void loop_free(struct loop *l);
 void loop_run(struct loop *l); /* until loop_stop() */
 void loop_stop(struct loop *l);
+void loop_finish(struct loop *l); /* runs the tasks that are left (memory that waits to be freed) */
 
 /* A descriptor. Level-triggered; fn runs when it is readable or writable, as asked for. */
 struct loop_fd {

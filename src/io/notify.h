@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct notify {
-	int fd;          /* -1: nobody listens */
+	int fd;           /* -1: nobody listens */
 	int64_t watchdog; /* ms between WATCHDOG=1 messages, 0: none wanted */
 };
 
@@ -17,5 +17,6 @@ void notify_init(struct notify *n);
 void notify_send(const struct notify *n, const char *text);
 void notify_close(struct notify *n);
 
-/* The listening socket that systemd passed, or -1. Takes LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES from the environment. */
+/* The listening socket that systemd passed, or -1. Takes LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES from the
+ * environment. */
 int notify_listen_fd(void);

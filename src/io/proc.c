@@ -42,8 +42,8 @@ bool proc_stat(pid_t pid, pid_t *parent, pid_t *session, uint64_t *start) {
 	unsigned long long since;
 	if (pid <= 0 || read_file(pid, "stat", text, sizeof text) <= 0) return false;
 	const char *p = strrchr(text, ')'); /* the name before it may hold anything */
-	if (!p || sscanf(p + 1, " %*c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ppid, &sid,
-	                 &since) != 3)
+	if (!p || sscanf(p + 1, " %*c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ppid,
+					 &sid, &since) != 3)
 		return false;
 	if (parent) *parent = ppid;
 	if (session) *session = sid;
@@ -175,10 +175,10 @@ size_t proc_sweep(const char *name, const char *value, bool (*spare)(void *arg, 
 		_cleanup_free_ char *have = spare && spare(arg, f.pids[i]) ? NULL : proc_env(f.pids[i], name);
 		f.marked[i] = have && is_mark(have, value);
 	}
-	while (mark_children(&f)) {
-	}
+	while (mark_children(&f)) {}
 	for (size_t i = 0; i < f.n; i++)
-		if (f.marked[i] && !(spare && spare(arg, f.pids[i])) && !is_zombie(f.pids[i]) && kill(f.pids[i], SIGKILL) == 0) hit++;
+		if (f.marked[i] && !(spare && spare(arg, f.pids[i])) && !is_zombie(f.pids[i]) && kill(f.pids[i], SIGKILL) == 0)
+			hit++;
 	free_family(&f);
 	return hit;
 }

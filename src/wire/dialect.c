@@ -42,10 +42,10 @@ enum ask_kind dialect_ask_kind(const struct envelope *e) {
 		const char *subtype;
 		enum ask_kind kind;
 	} asks[] = {{"can_use_tool", ASK_TOOL},
-	            {"hook_callback", ASK_HOOK},
-	            {"mcp_message", ASK_MCP},
-	            {"elicitation", ASK_ELICITATION},
-	            {"request_user_dialog", ASK_DIALOG}};
+				{"hook_callback", ASK_HOOK},
+				{"mcp_message", ASK_MCP},
+				{"elicitation", ASK_ELICITATION},
+				{"request_user_dialog", ASK_DIALOG}};
 	for (size_t i = 0; i < ARRAY_SIZE(asks); i++)
 		if (span_equals(e->inner_subtype, asks[i].subtype)) return asks[i].kind;
 	return ASK_UNKNOWN;
@@ -91,7 +91,8 @@ struct chunk dialect_replace(const char *p, size_t n, struct span old, const cha
 	return chunk_join(parts, ARRAY_SIZE(parts));
 }
 
-/* --- builders ------------------------------------------------------------------------------------------------------- */
+/* --- builders -------------------------------------------------------------------------------------------------------
+ */
 
 void dialect_put_request(struct buf *b, const char *id, const char *request_json) {
 	buf_printf(b, "{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":%s}\n", id, request_json);
@@ -136,10 +137,11 @@ void dialect_put_tool_deny(struct buf *b, const char *reason) {
 void dialect_put_hook_deny(struct buf *b, struct span event, const char *reason) {
 	if (span_equals(event, "PreToolUse"))
 		buf_puts(b, "{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"deny\","
-		            "\"permissionDecisionReason\":");
+					"\"permissionDecisionReason\":");
 	else if (span_equals(event, "PermissionRequest"))
-		buf_puts(b, "{\"hookSpecificOutput\":{\"hookEventName\":\"PermissionRequest\",\"decision\":{\"behavior\":\"deny\","
-		            "\"message\":");
+		buf_puts(b,
+				 "{\"hookSpecificOutput\":{\"hookEventName\":\"PermissionRequest\",\"decision\":{\"behavior\":\"deny\","
+				 "\"message\":");
 	else
 		buf_puts(b, "{\"decision\":\"block\",\"reason\":");
 	str_put_json(b, reason, strlen(reason));
@@ -162,7 +164,8 @@ void dialect_put_mcp_error(struct buf *b, struct span message, const char *reaso
 	buf_puts(b, "}}}");
 }
 
-/* --- hooks and answers ---------------------------------------------------------------------------------------------- */
+/* --- hooks and answers ----------------------------------------------------------------------------------------------
+ */
 
 int dialect_hook_timeout(struct span event) {
 	return span_equals(event, "UserPromptSubmit") ? 30 : 600;
@@ -198,12 +201,15 @@ const char *dialect_check_answer(enum ask_kind kind, struct span response) {
 	static const char *const behaviors[] = {"completed", "cancelled", NULL};
 	struct span body = span_member(response, "response");
 	if (span_equals(span_member(response, "subtype"), "error"))
-		return span_is_string(span_member(response, "error")) ? NULL : "an error answer needs `error`, a string that says why";
+		return span_is_string(span_member(response, "error")) ? NULL
+															  : "an error answer needs `error`, a string that says why";
 	if (kind == ASK_UNKNOWN) return NULL;
 	if (!span_is_object(body)) return "response.response must be an object";
 	if (kind == ASK_TOOL) return check_tool(body);
 	if (kind == ASK_MCP)
-		return span_is_object(span_member(body, "mcp_response")) ? NULL : "response.response needs `mcp_response`, a JSON-RPC message";
+		return span_is_object(span_member(body, "mcp_response"))
+				   ? NULL
+				   : "response.response needs `mcp_response`, a JSON-RPC message";
 	if (kind == ASK_ELICITATION)
 		return check_action(body, "action", actions, "`action` must be \"accept\", \"decline\" or \"cancel\"");
 	if (kind == ASK_DIALOG)
@@ -215,7 +221,8 @@ const char *dialect_decision(enum ask_kind kind, struct span response) {
 	struct span body = span_member(response, "response");
 	if (span_equals(span_member(response, "subtype"), "error")) return "error";
 	if (kind == ASK_TOOL) {
-		if (span_equals(span_member(body, "behavior"), "allow") || span_is_true(span_member(body, "allow"))) return "allow";
+		if (span_equals(span_member(body, "behavior"), "allow") || span_is_true(span_member(body, "allow")))
+			return "allow";
 		return "deny";
 	}
 	if (kind == ASK_ELICITATION) {

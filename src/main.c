@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plenumd: options and exit status. See plenumd(8).
+ */
+#include "base/log.h"
+#include "config.h"
+#include "server.h"
+
+#include <getopt.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+static const struct option options[] = {
+	{"config", required_argument, NULL, 'c'},
+	{"socket", required_argument, NULL, 's'},
+	{"check", no_argument, NULL, 'k'},
+	{"log-format", required_argument, NULL, 'f'},
+	{"log-level", required_argument, NULL, 'l'},
+	{"version", no_argument, NULL, 'V'},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+struct command_line {
+	struct server_options server;
+	bool check, json;
+	enum log_level level;
+};
+
+static int usage(FILE *to) {
+	fputs("usage: plenumd [--config FILE] [--socket PATH] [--check] [--log-format text|json] [--log-level LEVEL]\n"
+		  "       plenumd --version | --help\n"
+		  "Keeps one agent child a session and lets local clients share it. See plenumd(8).\n",
+		  to);
+	return to == stdout ? EX_OK : EX_USAGE;
+}
+
+static int check_config(const char *file) {
+	char error[CONFIG_ERROR_MAX];
+	struct settings *s = config_load(file, error);
+	if (!s) {
+		fprintf(stderr, "plenumd: %s\n", error);
+		return EX_CONFIG;
+	}
+	settings_unref(s);
+	puts("the configuration is good");
+	return EX_OK;
+}
+
+/* -1: go on; else the exit status. */
+static int parse(int argc, char **argv, struct command_line *cl) {
+	for (int o; (o = getopt_long(argc, argv, "hV", options, NULL)) != -1;) {
+		switch (o) {
+		case 'c':
+			cl->server.config = optarg;
+			break;
+		case 's':
+			cl->server.socket = optarg;
+			break;
+		case 'k':
+			cl->check = true;
+			break;
+		case 'f':
+			if (strcmp(optarg, "json") != 0 && strcmp(optarg, "text") != 0) return usage(stderr);
+			cl->json = strcmp(optarg, "json") == 0;
+			break;
+		case 'l':
+			if (!log_level_parse(optarg, &cl->level)) return usage(stderr);
+			break;
+		case 'V':
+			puts("plenumd " PLENUM_VERSION);
+			return EX_OK;
+		case 'h':
+			return usage(stdout);
+		default:
+			return usage(stderr);
+		}
+	}
+	return optind < argc ? usage(stderr) : -1;
+}
+
+int main(int argc, char **argv) {
+	struct command_line cl = {.level = LOG_INFO};
+	int status = parse(argc, argv, &cl);
+	if (status >= 0) return status;
+	log_setup(cl.level, cl.json);
+	if (cl.check) return check_config(cl.server.config);
+	/* Blocks of lines come and go all the time: they must not go back to the kernel and fault in again. */
+	mallopt(M_MMAP_THRESHOLD, 8 * 1024 * 1024);
+	mallopt(M_TRIM_THRESHOLD, 16 * 1024 * 1024);
+	return server_run(&cl.server);
+}

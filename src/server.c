@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: MIT */
+#include "server.h"
+
+#include "attention.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/paths.h"
+#include "base/str.h"
+#include "config.h"
+#include "io/listen.h"
+#include "io/notify.h"
+#include "io/proc.h"
+#include "plenum/protocol.h"
+#include "state.h"
+#include "verbs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sysexits.h>
+
+#define GOODBYE_MS 1000 /* for the last lines of clients that still read */
+#define STATUS_MS 1000  /* between two STATUS= messages */
+#define REFUSED_LOG_EVERY 100
+
+struct server {
+	struct verbs_host host; /* first: the router knows the server by it */
+	const struct server_options *options;
+	struct loop *loop;
+	struct children *children;
+	struct router *router;
+	struct settings *settings;
+	struct listener *listener;
+	struct state *state;
+	struct attention *attention;
+	struct notify notify;
+	char instance[40];
+	uint64_t saved_hash;
+	struct loop_task save_task;
+	struct loop_timer watchdog_timer, status_timer, goodbye_timer;
+	struct loop_signal term, intr, hup, usr1;
+	bool stopping, leaving;
+	unsigned strangers;
+	int status;
+};
+
+static struct server *server_of(struct router *r) {
+	return (struct server *)r->server;
+}
+
+/* --- sessions on disk -----------------------------------------------------------------------------------------------
+ */
+
+static uint64_t hash_text(uint64_t h, const char *text) {
+	return (h ^ prompt_hash(text ? text : "\1", text ? strlen(text) + 1 : 1)) * 1099511628211ULL;
+}
+
+static void to_state(const struct session *s, struct state_session *out) {
+	const struct launch *l = &s->launch;
+	bool argv = l->has_argv;
+	*out = (struct state_session){
+		.name = s->name,
+		.profile = s->profile->name,
+		.cwd = l->cwd,
+		.conversation_id = s->conversation_id ? s->conversation_id
+						   : l->fork          ? NULL
+											  : l->resume,
+		.previous_id = s->resumed_id,
+		.args = argv ? l->argv.v : l->args.v,
+		.n_args = argv ? l->argv.n : l->args.n,
+		.env = l->env.v,
+		.n_env = l->env.n,
+		.uid = l->uid,
+		.env_only = l->env_only,
+		.child_pid = s->running ? s->child.pid : 0,
+		.child_start = s->running ? s->child.start : 0,
+		.created_ms = s->created_at,
+		.used_ms = now_real_ms() - (now_ms() - s->used_at),
+	};
+}
+
+static uint64_t hash_all(const struct state_session *all, size_t n) {
+	uint64_t h = n;
+	for (size_t i = 0; i < n; i++) {
+		h = hash_text(h, all[i].name);
+		h = hash_text(h, all[i].conversation_id);
+		h = hash_text(h, all[i].previous_id);
+		h = (h ^ (uint64_t)all[i].child_pid ^ all[i].child_start << 20) * 1099511628211ULL;
+	}
+	return h;
+}
+
+static void save(void *arg) {
+	struct server *srv = arg;
+	char error[STATE_ERROR_MAX];
+	size_t n = 0;
+	if (!srv->state) return;
+	struct state_session *all = calloc(srv->router->n_sessions + 1, sizeof *all);
+	if (!all) return;
+	for (struct session *s = srv->router->sessions; s; s = s->hh.next)
+		if (!s->ephemeral) to_state(s, &all[n++]);
+	uint64_t h = hash_all(all, n);
+	if (h != srv->saved_hash) {
+		if (state_save(srv->state, all, n, error))
+			srv->saved_hash = h;
+		else
+			log_error("%s", error);
+	}
+	free(all);
+}
+
+static void on_changed(struct router *r) {
+	struct server *srv = server_of(r);
+	loop_defer(srv->loop, &srv->save_task);
+	if (!loop_timer_pending(&srv->status_timer) && srv->notify.fd >= 0) loop_timer_set(&srv->status_timer, STATUS_MS);
+}
+
+static bool restore_words(struct words *w, char *const *v, size_t n) {
+	for (size_t i = 0; i < n; i++)
+		if (!words_add(w, v[i])) return false;
+	return true;
+}
+
+static bool restore(void *arg, const struct state_session *from) {
+	struct server *srv = arg;
+	const struct profile *p = settings_profile(srv->settings, from->profile);
+	struct launch l = {.uid = from->uid, .env_only = from->env_only};
+	if (!p) {
+		log_warn("session %s: its profile %s is not configured any more, it gets %s", from->name, from->profile,
+				 srv->settings->default_profile);
+		p = settings_profile(srv->settings, srv->settings->default_profile);
+	}
+	if (!p || router_find(srv->router, from->name)) return true;
+	l.cwd = str_dup(from->cwd ? from->cwd : "/");
+	struct session *s = NULL;
+	if (l.cwd && restore_words(&l.args, from->args, from->n_args) && restore_words(&l.env, from->env, from->n_env))
+		s = router_create(srv->router, from->name, p, &l);
+	launch_free(&l);
+	if (!s) return false;
+	if (from->conversation_id) session_set_conversation(s, from->conversation_id);
+	s->resumed_id = str_dup(from->previous_id);
+	s->created_at = from->created_ms;
+	return true;
+}
+
+/* A daemon that was killed may have left processes behind: none may go on writing to a conversation that we resume. */
+static void sweep_leftovers(struct server *srv) {
+	char mark[48];
+	snprintf(mark, sizeof mark, "%s.", srv->instance);
+	for (int i = 0; i < 3; i++) {
+		size_t n = proc_sweep("PLENUM_INSTANCE", mark, NULL, NULL);
+		if (n == 0) return;
+		log_warn("killed %zu processes that an earlier daemon left behind", n);
+	}
+}
+
+static void name_instance(struct server *srv) {
+	struct stat st;
+	if (srv->state && stat(state_dir(srv->state), &st) == 0) {
+		snprintf(srv->instance, sizeof srv->instance, "d%jx-%jx", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+		return;
+	}
+	srv->instance[0] = 'r';
+	str_random_hex(srv->instance + 1, 16);
+}
+
+static void open_state(struct server *srv) {
+	char error[STATE_ERROR_MAX] = "";
+	srv->state = state_open(srv->settings->state_dir, error);
+	if (!srv->state) log_error("sessions will not survive a restart: %s", error);
+	name_instance(srv);
+	srv->router->instance = srv->instance;
+	if (!srv->state) return;
+	srv->host.state_dir = state_dir(srv->state);
+	sweep_leftovers(srv);
+	int n = state_load(srv->state, restore, srv, error);
+	if (*error) log_warn("%s", error);
+	if (n > 0) log_info("%d sessions are asleep from before", n);
+}
+
+/* --- connections ----------------------------------------------------------------------------------------------------
+ */
+
+static bool may_connect(const struct server *srv, const struct peer *peer) {
+	if (peer->uid == geteuid() || peer->uid == 0) return true;
+	return access_allows(&srv->settings->allow, peer->uid, &peer->gid, 1);
+}
+
+static void refuse_connection(int fd, const char *code, const char *text) {
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_ERROR, NULL);
+	notice_text(&b, "code", code);
+	notice_text(&b, "error", text);
+	notice_number(&b, "line", 0);
+	struct chunk line = notice_end(&b);
+	struct iovec iov = {(void *)(uintptr_t)line.data, line.len};
+	if (line.data) (void)!fd_sendv(fd, &iov, 1);
+	chunk_drop(&line);
+	close(fd);
+}
+
+static void on_accepted(void *arg, int fd, const struct peer *peer) {
+	struct server *srv = arg;
+	struct router *r = srv->router;
+	if (!may_connect(srv, peer)) {
+		if (srv->strangers++ % REFUSED_LOG_EVERY == 0)
+			log_warn("refused a connection of uid %u, pid %d (allow_uids, allow_groups)", peer->uid, peer->pid);
+		close(fd);
+		return;
+	}
+	if (r->n_clients >= srv->settings->max_clients) {
+		refuse_connection(fd, PLENUM_E_TOO_MANY, "there are too many connections (max_clients)");
+		return;
+	}
+	struct client *c = client_new(srv->loop, &r->pool, fd, peer, srv->settings->limits.client_line,
+								  &router_client_events, r);
+	if (!c) {
+		log_error("out of memory, a connection was closed");
+		return;
+	}
+	c->id = ++r->clients_seen;
+	r->n_clients++;
+	list_add_tail(&r->clients, &c->node);
+}
+
+/* --- stopping -------------------------------------------------------------------------------------------------------
+ */
+
+static size_t running_children(const struct router *r) {
+	size_t n = 0;
+	for (struct session *s = r->sessions; s; s = s->hh.next) n += s->running;
+	return n;
+}
+
+static void leave(struct server *srv) {
+	struct client *c;
+	if (srv->leaving) return;
+	srv->leaving = true;
+	save(srv);
+	LIST_FOR_EACH (c, &srv->router->clients, struct client, node) client_close(c);
+	loop_timer_set(&srv->goodbye_timer, srv->router->n_clients ? GOODBYE_MS : 0);
+}
+
+static void on_goodbye(void *arg) {
+	struct server *srv = arg;
+	loop_stop(srv->loop);
+}
+
+static void check_stopped(struct server *srv) {
+	if (srv->stopping && running_children(srv->router) == 0) leave(srv);
+}
+
+static void tell_all_stopping(struct server *srv) {
+	struct client *c;
+	LIST_FOR_EACH (c, &srv->router->clients, struct client, node) {
+		struct buf b = NOTICE_INIT;
+		if (c->filter.quiet) continue;
+		notice_begin(&b, PLENUM_EV_SHUTTING_DOWN, NULL);
+		client_post(c, notice_end(&b));
+	}
+}
+
+static void begin_stop(struct server *srv, bool kill_now) {
+	bool again = srv->stopping;
+	srv->stopping = true;
+	srv->router->shutting_down = true;
+	if (!again) {
+		log_info("stopping: %zu children are running", running_children(srv->router));
+		notify_send(&srv->notify, "STOPPING=1\nSTATUS=stopping the sessions");
+		listen_pause(srv->listener);
+		tell_all_stopping(srv);
+	}
+	for (struct session *s = srv->router->sessions, *next; s; s = next) {
+		next = s->hh.next;
+		session_stop(s, kill_now || again, THEN_SLEEP);
+	}
+	check_stopped(srv);
+}
+
+static void on_term(void *arg) {
+	begin_stop(arg, false);
+}
+
+static void shut_down(struct verbs_host *h, bool kill_now) {
+	begin_stop((struct server *)h, kill_now);
+}
+
+/* --- the router's questions -----------------------------------------------------------------------------------------
+ */
+
+static void on_session_over(struct router *r, struct session *s) {
+	router_remove(r, s, "stopped");
+	check_stopped(server_of(r));
+}
+
+static void on_router_changed(struct router *r) {
+	on_changed(r);
+	if (server_of(r)->stopping) check_stopped(server_of(r));
+}
+
+static void on_attention(struct router *r, const struct session *s, const struct pending *p) {
+	struct server *srv = server_of(r);
+	attention_call(srv->attention, srv->settings, s, p);
+}
+
+static void on_client_gone(struct router *r) {
+	struct server *srv = server_of(r);
+	listen_fd_freed(srv->listener);
+	if (srv->leaving && r->n_clients == 0) loop_timer_set(&srv->goodbye_timer, 0);
+}
+
+static bool is_helper(struct router *r, pid_t pid) {
+	return attention_is_helper(server_of(r)->attention, pid);
+}
+
+static const struct router_events events = {
+	.verb = verbs_run,
+	.changed = on_router_changed,
+	.attention = on_attention,
+	.client_gone = on_client_gone,
+	.is_helper = is_helper,
+	.session_over = on_session_over,
+};
+
+/* --- configuration --------------------------------------------------------------------------------------------------
+ */
+
+/* A tool that lies beside the daemon is found where PATH does not have it. */
+static void find_beside(struct profile *p) {
+	char exe[4096], error[CHILD_ERROR_MAX];
+	int number;
+	if (!p || !p->command.n || strcmp(p->command.v[0], "plenum-fakeagent") != 0) return;
+	_cleanup_free_ char *found = child_find_program(p->command.v[0], getenv("PATH"), "/", &number, error);
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+	if (found || n <= 0) return;
+	exe[n] = 0;
+	char *slash = strrchr(exe, '/');
+	if (slash) *slash = 0;
+	static const char *const places[] = {"", "/fakeagent"}; /* installed; in a build folder */
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		char path[4200];
+		snprintf(path, sizeof path, "%s%s/plenum-fakeagent", exe, places[i]);
+		if (access(path, X_OK) != 0) continue;
+		char *copy = strdup(path);
+		if (!copy) return;
+		free(p->command.v[0]);
+		p->command.v[0] = copy;
+		return;
+	}
+}
+
+static void choose_default(struct settings *s) {
+	char error[CHILD_ERROR_MAX];
+	int number;
+	for (size_t i = 0; i < s->n_profiles; i++)
+		if (strcmp(s->profiles[i].name, "fake") == 0) find_beside(&s->profiles[i]);
+	if (s->default_profile) return;
+	const struct profile *claude = settings_profile(s, "claude");
+	_cleanup_free_ char *found = claude && claude->command.n
+									 ? child_find_program(claude->command.v[0], getenv("PATH"), "/", &number, error)
+									 : NULL;
+	s->default_profile = str_dup(found ? "claude" : "fake");
+	log_info("default profile: %s%s", s->default_profile, found ? "" : " (no claude in PATH)");
+}
+
+static bool load(struct server *srv, char *error) {
+	struct settings *fresh = config_load(srv->options->config, error);
+	if (!fresh) return false;
+	choose_default(fresh);
+	settings_unref(srv->settings);
+	srv->settings = fresh;
+	log_set_level((enum log_level)fresh->log_level);
+	return true;
+}
+
+static bool reload(struct verbs_host *h, char *error, size_t size) {
+	struct server *srv = (struct server *)h;
+	char text[CONFIG_ERROR_MAX], ready[80];
+	snprintf(ready, sizeof ready, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)now_us());
+	notify_send(&srv->notify, ready);
+	bool ok = load(srv, text);
+	if (ok) {
+		settings_unref(srv->router->settings);
+		srv->router->settings = settings_ref(srv->settings);
+		log_info("the configuration was read again; running sessions keep theirs until their next start");
+	} else {
+		snprintf(error, size, "%s", text);
+		log_error("the old configuration is kept: %s", text);
+	}
+	notify_send(&srv->notify, "READY=1");
+	return ok;
+}
+
+static void on_hup(void *arg) {
+	char error[CONFIG_ERROR_MAX];
+	struct server *srv = arg;
+	reload(&srv->host, error, sizeof error);
+}
+
+static void on_usr1(void *arg) {
+	struct server *srv = arg;
+	char error[LISTEN_ERROR_MAX];
+	if (!listen_renew(srv->listener, error)) log_error("the socket cannot be made again: %s", error);
+}
+
+/* --- systemd --------------------------------------------------------------------------------------------------------
+ */
+
+static void on_watchdog(void *arg) {
+	struct server *srv = arg;
+	notify_send(&srv->notify, "WATCHDOG=1");
+	loop_timer_set(&srv->watchdog_timer, srv->notify.watchdog);
+}
+
+static void on_status(void *arg) {
+	struct server *srv = arg;
+	char text[160];
+	snprintf(text, sizeof text, "STATUS=%zu sessions, %zu running, %zu clients", srv->router->n_sessions,
+			 running_children(srv->router), srv->router->n_clients);
+	notify_send(&srv->notify, text);
+}
+
+/* --- starting -------------------------------------------------------------------------------------------------------
+ */
+
+static char *inherited_path(int fd) {
+	struct sockaddr_un at = {0};
+	socklen_t len = sizeof at;
+	if (getsockname(fd, (struct sockaddr *)&at, &len) < 0 || at.sun_path[0] != '/') return NULL;
+	return strndup(at.sun_path, sizeof at.sun_path);
+}
+
+static char *choose_path(struct server *srv, int inherited) {
+	char path[PATH_SOCKET_MAX + 1];
+	const char *why;
+	const char *named = srv->options->socket ? srv->options->socket : srv->settings->socket;
+	if (inherited >= 0) return inherited_path(inherited);
+	if (named) return strdup(named);
+	if (path_socket(path, sizeof path, &why)) return strdup(path);
+	log_error("%s", why);
+	return NULL;
+}
+
+static int open_listener(struct server *srv) {
+	char error[LISTEN_ERROR_MAX];
+	int inherited = notify_listen_fd();
+	_cleanup_free_ char *path = choose_path(srv, inherited);
+	mode_t mode = srv->settings->allow.n_uids || srv->settings->allow.n_gids ? 0666 : 0600;
+	if (!path) return EX_CANTCREAT;
+	enum listen_result r = listen_open(&srv->listener, srv->loop, path, inherited, mode, on_accepted, srv, error);
+	if (r != LISTEN_OK) {
+		log_error("%s", error);
+		return r == LISTEN_RUNNING ? EX_UNAVAILABLE : EX_CANTCREAT;
+	}
+	srv->host.socket_path = listen_path(srv->listener);
+	return EX_OK;
+}
+
+static void arm_signals(struct server *srv) {
+	signal(SIGPIPE, SIG_IGN);
+	loop_signal_init(&srv->term, srv->loop, SIGTERM, on_term, srv);
+	loop_signal_init(&srv->intr, srv->loop, SIGINT, on_term, srv);
+	loop_signal_init(&srv->hup, srv->loop, SIGHUP, on_hup, srv);
+	loop_signal_init(&srv->usr1, srv->loop, SIGUSR1, on_usr1, srv);
+}
+
+static bool make_parts(struct server *srv) {
+	srv->loop = loop_new();
+	srv->children = srv->loop ? children_new(srv->loop) : NULL;
+	srv->router = srv->children ? router_new(srv->loop, srv->children, srv->settings, &events, &srv->host) : NULL;
+	srv->attention = srv->router ? attention_new(srv->children) : NULL;
+	if (!srv->attention) return false;
+	loop_task_init(&srv->save_task, save, srv);
+	loop_timer_init(&srv->watchdog_timer, srv->loop, on_watchdog, srv);
+	loop_timer_init(&srv->status_timer, srv->loop, on_status, srv);
+	loop_timer_init(&srv->goodbye_timer, srv->loop, on_goodbye, srv);
+	if (fd_raise_nofile(&srv->router->nofile) < 0) log_debug("the limit on descriptors could not be raised");
+	arm_signals(srv);
+	return true;
+}
+
+static void drop_sessions(struct server *srv) {
+	for (struct session *s = srv->router->sessions, *next; s; s = next) {
+		next = s->hh.next;
+		router_remove(srv->router, s, "shutting down");
+	}
+}
+
+static void run(struct server *srv) {
+	log_info("plenumd %s listens on %s", PLENUM_VERSION, srv->host.socket_path);
+	notify_send(&srv->notify, "READY=1\nSTATUS=ready");
+	if (srv->notify.watchdog) on_watchdog(srv);
+	loop_run(srv->loop);
+	log_info("stopped");
+}
+
+/* Nothing is written to disk any more: what is removed here is only memory. */
+static void clean_up(struct server *srv) {
+	struct client *c;
+	listen_close(srv->listener);
+	state_close(srv->state);
+	srv->state = NULL;
+	srv->listener = NULL;
+	LIST_FOR_EACH (c, &srv->router->clients, struct client, node) client_kill(c);
+	drop_sessions(srv);
+	loop_finish(srv->loop);
+	attention_free(srv->attention);
+	router_free(srv->router);
+	children_free(srv->children);
+	loop_signal_stop(&srv->term);
+	loop_signal_stop(&srv->intr);
+	loop_signal_stop(&srv->hup);
+	loop_signal_stop(&srv->usr1);
+	loop_free(srv->loop);
+	settings_unref(srv->settings);
+	notify_close(&srv->notify);
+}
+
+int server_run(const struct server_options *options) {
+	struct server srv = {.options = options,
+						 .host = {.reload = reload, .shut_down = shut_down, .started_ms = now_real_ms()}};
+	char error[CONFIG_ERROR_MAX];
+	notify_init(&srv.notify);
+	if (!load(&srv, error)) {
+		log_error("%s", error);
+		return EX_CONFIG;
+	}
+	if (!make_parts(&srv)) {
+		log_error("the event loop cannot be made: %s", strerror(errno));
+		return EX_OSERR;
+	}
+	int status = open_listener(&srv);
+	if (status != EX_OK) return status;
+	open_state(&srv);
+	run(&srv);
+	clean_up(&srv);
+	return EX_OK;
+}

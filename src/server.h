@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The daemon as a whole: configuration, socket, sessions on disk, signals, the order of starting and of stopping. Owns
+ * everything below it.
+ */
+#pragma once
+
+struct server_options {
+	const char *config; /* NULL: the usual places */
+	const char *socket; /* NULL: configuration, then environment */
+};
+
+/* Runs until it is told to stop. The exit status (sysexits.h): 0, 69 another daemon runs, 71, 73 socket, 78
+ * configuration. */
+int server_run(const struct server_options *options);
