@@ -185,6 +185,11 @@ class Names(unittest.TestCase):
         verbs = plain(self.section("VERBS"))
         self.assertEqual([], sorted(m for m in members if not re.search(r"\b%s\b" % m, verbs)))
 
+    def test_the_variables_that_no_child_gets(self):
+        table = re.search(r"stripped\[\] = \{(.*?)\};", read("src", "core", "launch.c"), re.DOTALL).group(1)
+        listed = re.search(r'^\.\\" stripped$(.*?)^\.\\" end$', read("man", "plenumd.8"), re.MULTILINE | re.DOTALL).group(1)
+        self.assertEqual(sorted(re.findall(r'"([^"]+)"', table)), sorted(re.findall(r"^\.Ev (\S+)$", listed, re.MULTILINE)))
+
     def test_the_page_has_examples(self):
         self.assertGreaterEqual(len(EXAMPLES), 8)
         for name, steps in EXAMPLES.items():
