@@ -270,8 +270,10 @@ static bool take_cwd(struct request *q, const struct profile *p, struct launch *
 }
 
 static bool make_launch(struct request *q, const struct profile *p, struct launch *l) {
-	*l = (struct launch){
-		.uid = q->client->peer.uid, .env_only = flag(q, "env_only", false), .fork = flag(q, "fork", false)};
+	*l = (struct launch){.uid = q->client->peer.uid,
+						 .env_only = flag(q, "env_only", false),
+						 .fork = flag(q, "fork", false),
+						 .no_asks = flag(q, "deny_asks", false) && flag(q, "ephemeral", false)};
 	l->resume = str_dup(text(q, "resume"));
 	l->has_argv = json_object_get(q->body, "argv") != NULL;
 	if (l->fork && !l->resume && !l->has_argv) {

@@ -259,7 +259,6 @@ static void tell_all_stopping(struct server *srv) {
 	struct client *c;
 	LIST_FOR_EACH (c, &srv->router->clients, struct client, node) {
 		struct buf b = NOTICE_INIT;
-		if (c->filter.quiet) continue;
 		notice_begin(&b, PLENUM_EV_SHUTTING_DOWN, NULL);
 		client_post(c, notice_end(&b));
 	}

@@ -274,6 +274,7 @@ static void verb_stop(struct request *q) {
 	}
 	bool kill_now = how && strcmp(json_string_value(how), "kill") == 0;
 	bool running = s->running;
+	forget = forget || s->ephemeral;
 	log_info("session %s: client %llu asks to stop it%s", s->name, (unsigned long long)q->client->id,
 			 forget ? " and forget it" : "");
 	reply(q, json_pack("{s:s,s:b,s:b}", "session", s->name, "stopping", running, "forget", forget));

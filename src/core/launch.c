@@ -219,14 +219,15 @@ static bool add_words(struct words *out, const struct words *more, bool later_st
 }
 
 /* The flags without which nothing works (DESIGN 8); a program that is not the CLI ignores them. */
-static bool add_needed(struct words *out) {
+static bool add_needed(struct words *out, bool no_asks) {
 	static const char *const pairs[][2] = {
 		{"--input-format", "stream-json"}, {"--output-format", "stream-json"}, {"--permission-prompt-tool", "stdio"}};
 	static const char *const single[] = {"--verbose", "--include-partial-messages", "--replay-user-messages"};
 	bool ok = true;
 	if (!has_flag(out, "-p") && !has_flag(out, "--print")) ok = words_add(out, "-p");
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
-		if (!has_flag(out, pairs[i][0])) ok = ok && words_add(out, pairs[i][0]) && words_add(out, pairs[i][1]);
+		if (!has_flag(out, pairs[i][0]) && !(no_asks && i == 2))
+			ok = ok && words_add(out, pairs[i][0]) && words_add(out, pairs[i][1]);
 	for (size_t i = 0; i < ARRAY_SIZE(single); i++)
 		if (!has_flag(out, single[i])) ok = ok && words_add(out, single[i]);
 	return ok;
@@ -250,11 +251,11 @@ static bool build_argv(struct words *out, const struct launch *l, const struct p
 	bool later = resume && !(l->resume && strcmp(l->resume, resume) == 0 && fork == l->fork);
 	bool ok;
 	if (l->has_argv)
-		ok = words_add(out, p->command.v[0]) && add_words(out, &l->argv, later) && add_needed(out);
+		ok = words_add(out, p->command.v[0]) && add_words(out, &l->argv, later) && add_needed(out, l->no_asks);
 	else
 		ok = add_words(out, &p->command, false);
 	ok = ok && add_words(out, &l->args, later);
-	if (resume && !has_flag(out, "--resume")) ok = ok && add_resume(out, p, resume);
+	if (resume && !has_flag(out, "--resume") && !has_flag(out, "-r")) ok = ok && add_resume(out, p, resume);
 	if (fork && !has_flag(out, "--fork-session")) ok = ok && words_add(out, "--fork-session");
 	return ok;
 }

@@ -505,7 +505,7 @@ static struct session *implicit_session(struct router *r, struct client *c, cons
 		return NULL;
 	}
 	if (c->peer.uid == getuid()) {
-		launch.cwd = p->cwd ? NULL : proc_cwd(c->peer.pid);
+		launch.cwd = proc_cwd(c->peer.pid);
 		launch_take_requester(&launch, p, c->peer.pid);
 	}
 	if (!launch.cwd) launch.cwd = str_dup(p->cwd ? p->cwd : getenv("HOME") ? getenv("HOME") : "/");

@@ -378,7 +378,7 @@ static void fail_calls(struct session *s, const char *text) {
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node) router_fail_call(call, PLENUM_E_CHILD_EXITED, text);
 }
 
-static void fail_prompts(struct session *s, const char *text) {
+static void fail_prompts(struct session *s, const char *code, const char *text) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		if (p->state == PROMPT_HELD || p->child > s->child_no) continue;
@@ -386,7 +386,7 @@ static void fail_prompts(struct session *s, const char *text) {
 		if (c && !c->filter.quiet) {
 			struct buf b = NOTICE_INIT;
 			notice_begin(&b, PLENUM_EV_ERROR, s->name);
-			notice_text(&b, "code", PLENUM_E_CHILD_EXITED);
+			notice_text(&b, "code", code);
 			notice_text(&b, "error", text);
 			notice_text(&b, "uuid", p->uuid);
 			client_post(c, notice_end(&b));
@@ -403,7 +403,7 @@ static const char *last_words(const struct session *s) {
 static void tell_private_exit(struct session *s, struct chunk notice) {
 	struct attachment *a;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
-		if (a->client->filter.quiet && a->ephemeral) client_post(a->client, chunk_ref(notice));
+		if (a->client->filter.quiet && (a->ephemeral || a->wants_stderr)) client_post(a->client, chunk_ref(notice));
 }
 
 /* Resumed under an id that the child does not know: the next start tries the other one. */
@@ -420,7 +420,9 @@ static void unlearn_resume(struct session *s, const struct session_exit *e) {
 static void on_exited(struct session *s, const struct session_exit *e) {
 	struct router *r = s->world;
 	char text[1024];
-	if (e->wanted)
+	if (e->never_ran)
+		snprintf(text, sizeof text, "%s", s->reason ? s->reason : "the child could not be started");
+	else if (e->wanted)
 		snprintf(text, sizeof text, "the child was stopped before it answered");
 	else if (e->signal)
 		snprintf(text, sizeof text, "the child was killed by signal %d before it answered; its last words: %s",
@@ -432,7 +434,7 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	router_init_child_gone(s);
 	fail_calls(s, text);
 	router_withdraw_all(s, "child_exited");
-	fail_prompts(s, text);
+	fail_prompts(s, e->never_ran ? PLENUM_E_SPAWN_FAILED : PLENUM_E_CHILD_EXITED, text);
 	struct chunk notice = exit_notice(s, e);
 	if (notice.data) tell_private_exit(s, notice);
 	router_tell(s, notice);
@@ -450,6 +452,7 @@ static void on_state(struct session *s) {
 	struct buf b = NOTICE_INIT;
 	notice_begin(&b, PLENUM_EV_SESSION_STATE, s->name);
 	notice_text(&b, "state", session_state_name(s->state));
+	notice_text(&b, "previous", session_state_name(s->previous));
 	if (s->conversation_id) notice_text(&b, "conversation_id", s->conversation_id);
 	if (s->state == SESSION_FAILED && s->reason) notice_text(&b, "reason", s->reason);
 	router_tell(s, notice_end(&b));

@@ -227,6 +227,15 @@ static struct chunk under_id(struct span body, const struct envelope *e, const c
 	return join3(body.p, before, text, (size_t)n, body.p + before, body.n - before);
 }
 
+static bool bad_timeout(struct client *c, const struct envelope *e) {
+	int64_t ms;
+	struct span wanted = span_member(e->request, "plenum_timeout_ms");
+	if (!wanted.p || (span_int(wanted, &ms) && ms > 0)) return false;
+	router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST,
+				"`plenum_timeout_ms` must be a whole number of milliseconds, 1 or more");
+	return true;
+}
+
 static int64_t timeout_of(const struct session *s, const struct envelope *e) {
 	int64_t ms;
 	struct span wanted = span_member(e->request, "plenum_timeout_ms");
@@ -331,6 +340,7 @@ static void on_request(struct client *c, struct session *s, struct chunk line, c
 					"you have a request with this request_id open: use a fresh one");
 		return;
 	}
+	if (bad_timeout(c, e)) return;
 	session_used(s);
 	switch (dialect_act_kind(e, &what, &value)) {
 	case ACT_INITIALIZE:

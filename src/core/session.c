@@ -38,8 +38,9 @@ const char *session_state_name(enum session_state state) {
 static enum session_state compute_state(const struct session *s) {
 	if (!s->running) return s->want_child ? SESSION_STARTING : s->failed ? SESSION_FAILED : SESSION_ASLEEP;
 	if (s->pendings.n_person) return SESSION_ASKING;
-	if (s->warming || (s->init_open && !s->turn)) return SESSION_STARTING;
+	if (s->init_open && !s->turn) return SESSION_STARTING;
 	if (s->turn || s->prompts.n_open > s->prompts.n_held) return SESSION_BUSY;
+	if (s->warming) return SESSION_STARTING;
 	return SESSION_IDLE;
 }
 
@@ -55,6 +56,7 @@ static void on_state(void *arg) {
 	struct session *s = arg;
 	s->state = compute_state(s);
 	if (s->state == s->told_state) return;
+	s->previous = s->told_state;
 	s->told_state = s->state;
 	arm_idle(s);
 	s->events->state(s);
@@ -351,7 +353,7 @@ enum child_result session_start(struct session *s, char *error) {
 }
 
 static void give_up_start(struct session *s, const char *error) {
-	struct session_exit e = {.status = 127};
+	struct session_exit e = {.status = 127, .never_ran = true};
 	s->want_child = false;
 	s->failed = true;
 	session_set_reason(s, error);

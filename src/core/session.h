@@ -45,6 +45,7 @@ struct session_exit {
 	int status; /* exit status, or 128 + signal */
 	int signal; /* 0: none */
 	bool wanted;
+	bool never_ran; /* it could not be started at all */
 	int64_t ran_ms;
 };
 
@@ -103,7 +104,7 @@ struct session {
 	int64_t stop_since;
 	struct loop_timer stop_timer;
 
-	enum session_state state, told_state;
+	enum session_state state, told_state, previous;
 	char *reason; /* why it failed */
 	bool failed;
 	bool init_open;  /* the child owes the answer to its first initialize */
