@@ -207,7 +207,8 @@ static int take_line(struct demo *d, struct party *who, const struct incoming *i
 	bool good = turn_feed(&turn, in->line, &in->e) || turn.ours;
 	who->result = true;
 	d->success = good && !span_is_true(in->e.is_error);
-	tell(d, who->name, "sees the end of the turn: %.*s", (int)in->e.subtype.n, in->e.subtype.p ? in->e.subtype.p : "?");
+	struct span how = span_content(in->e.subtype);
+	tell(d, who->name, "sees the end of the turn: %.*s", (int)how.n, how.p ? how.p : "?");
 	return CTL_GO;
 }
 
@@ -253,7 +254,7 @@ static int join(struct demo *d, struct party *who, json_t *members) {
 }
 
 static int play_turn(struct demo *d) {
-	_cleanup_free_ char *prompt = str_printf("@tool Bash {\"command\":\"touch %s\"}@", d->file);
+	_cleanup_free_ char *prompt = str_printf("@text I make a file.@ @tool Bash {\"command\":\"touch %s\"}@", d->file);
 	int code = join(d, &d->window, json_pack("{s:b}", "approve", 0));
 	if (code != CTL_OK) return code;
 	tell(d, "window", "makes the session \"" SESSION "\"; its agent starts");
@@ -262,7 +263,10 @@ static int play_turn(struct demo *d) {
 	tell(d, "phone", "joins it, as an observer that may approve");
 	if (!prompt || plenum_prompt(d->window.p, prompt, strlen(prompt), d->turn.uuid) != PLENUM_OK) return CTL_CUT;
 	tell(d, "window", "prompts: %s", prompt);
-	return follow(d);
+	code = follow(d);
+	if (code == CTL_OK)
+		tell(d, "demo", "(the scripted agent says of each tool whether it failed; [false]: it did not)");
+	return code;
 }
 
 /* The window was closed; what it gets when it comes back. Counted up to the result, which was the last that it saw. */
