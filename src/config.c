@@ -239,12 +239,18 @@ static const char *rule_end(const char *p) {
 	return p;
 }
 
+/* A rule may stand in double quotes, as a word of the other lists may. */
+static char *unquoted(const char *p, size_t n) {
+	bool quoted = n > 2 && p[0] == '"' && p[n - 1] == '"';
+	return quoted ? strndup(p + 1, n - 2) : strndup(p, n);
+}
+
 static bool split_rules(const char *text, struct words *out) {
 	for (const char *p = text;;) {
 		while (*p && strchr(" \t,", *p)) p++;
 		if (!*p) return true;
 		const char *end = rule_end(p);
-		_cleanup_free_ char *rule = strndup(p, (size_t)(end - p));
+		_cleanup_free_ char *rule = unquoted(p, (size_t)(end - p));
 		if (!rule || !words_add(out, rule)) return false;
 		p = end;
 	}

@@ -17,6 +17,7 @@ struct launch {
 	struct words fresh; /* NAME=VALUE read from the requester: agent sockets, displays, its PATH */
 	struct words argv;  /* instead of the profile's own flags (the shim's) */
 	bool has_argv;
+	bool no_asks;         /* nobody can answer: the child denies by itself, as without --permission-prompt-tool */
 	bool env_only;        /* env is the whole environment */
 	bool fork;            /* --fork-session at the first start */
 	char *resume;         /* conversation to resume at the first start; NULL: none */

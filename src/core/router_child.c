@@ -182,7 +182,6 @@ static void read_tasks(struct session *s, struct chunk line) {
 /* What a line says of the session, before it goes to the tape. Main turn only: a subagent may work after the result. */
 static void learn(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
 	bool sub = e->parent_tool_use_id.p && span_is_string(e->parent_tool_use_id);
-	s->got_line = true;
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "init")) read_init(s, line, e);
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "session_state_changed")) read_state(s, line);
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "background_tasks_changed")) read_tasks(s, line);
@@ -246,6 +245,7 @@ static void on_response(struct session *s, struct chunk line, const struct envel
 
 static void on_line(struct session *s, struct chunk line, const struct envelope *e) {
 	enum line_kind kind = dialect_kind(e);
+	s->got_line = true;
 	switch (kind) {
 	case LINE_REQUEST:
 		on_request(s, line, e);

@@ -40,7 +40,7 @@ static enum session_state compute_state(const struct session *s) {
 	if (s->pendings.n_person) return SESSION_ASKING;
 	if (s->init_open && !s->turn) return SESSION_STARTING;
 	if (s->turn || s->prompts.n_open > s->prompts.n_held) return SESSION_BUSY;
-	if (s->warming) return SESSION_STARTING;
+	if (s->warming && !s->got_line) return SESSION_STARTING;
 	return SESSION_IDLE;
 }
 

@@ -249,7 +249,15 @@ class Same(Case):
         self.both(play, "--await-initialize")
 
     def test_the_environment_and_the_folder(self):
-        _, shim = self.both(lambda s: (s.prompt("@env@"), s.prompt("@cwd@")), env={"SDK_VALUE": "one\ntwo"})
+        seen = []
+        for direct in (True, False):
+            s = self.sdk(direct=direct, env={"SDK_VALUE": "one\ntwo"})
+            env = s.prompt("@env@")["result"].split("\n")
+            # the agent alone gets what is for the shim, and the daemon says whose child it is
+            env = [word for word in env if not word.startswith(("PLENUM_", "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS="))]
+            seen.append((sorted(env), s.prompt("@cwd@")["result"], s.finish()))
+        self.assertIn("SDK_VALUE=one", seen[1][0])
+        self.assertEqual(seen[0], seen[1])
 
     def test_version(self):
         for flag in ("-v", "--version"):
