@@ -360,6 +360,7 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		struct client *c = a->client;
 		bool ephemeral = a->ephemeral;
+		a->ephemeral = false; /* or its detachment would remove the session once more */
 		router_detach(c, why);
 		if (ephemeral || c->ended) client_close(c);
 	}
