@@ -105,7 +105,7 @@ static json_t *prompt_json(const struct prompt *p) {
 					 (json_int_t)(now_ms() - p->since));
 }
 
-static json_t *queue_json(const struct session *s) {
+static json_t *queue_json(const struct session *s, bool held_only) {
 	json_t *all = json_array();
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) json_array_append_new(all, prompt_json(p));
@@ -124,7 +124,7 @@ static void status_session(struct request *q) {
 							 (json_int_t)s->lines_out, "bytes_out", (json_int_t)s->bytes_out, "stray_lines",
 							 (json_int_t)s->strays, "dropped_answers", (json_int_t)s->dropped_answers, "turns",
 							 (json_int_t)s->turns, "calls", (json_int_t)s->calls.n, "hooks",
-							 (json_int_t)s->registry.n_hooks, "clients", clients, "prompts", queue_json(s));
+							 (json_int_t)s->registry.n_hooks, "clients", clients, "prompts", queue_json(s, false));
 	json_object_update(o, more);
 	json_decref(more);
 	if (s->running) {
@@ -174,7 +174,7 @@ static void verb_logs(struct request *q) {
 
 static void verb_queue(struct request *q) {
 	struct session *s = named_session(q);
-	if (s) reply(q, json_pack("{s:s,s:o}", "session", s->name, "prompts", queue_json(s)));
+	if (s) reply(q, json_pack("{s:s,s:o}", "session", s->name, "prompts", queue_json(s, true)));
 }
 
 /* --- pending --------------------------------------------------------------------------------------------------------

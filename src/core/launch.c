@@ -131,14 +131,15 @@ static bool passes(const struct profile *p, const char *word) {
 	return false;
 }
 
-/* The requester's PATH goes behind the daemon's own: a service manager's is thin. */
-static void join_path(struct env *e, const char *more) {
+/* A service manager's PATH is thin: where the program is not in the daemon's own, the requester's is searched behind
+ * it. */
+static void join_path(struct env *e, const char *more, const char *program) {
+	char error[CHILD_ERROR_MAX];
+	int number;
 	ssize_t at = env_find(e, "PATH", 4);
-	if (at < 0) {
-		env_put(e, more);
-		return;
-	}
-	_cleanup_free_ char *word = str_printf("%s:%s", e->w.v[at], more + strlen("PATH="));
+	_cleanup_free_ char *found = at < 0 ? NULL : child_find_program(program, e->w.v[at] + 5, "/", &number, error);
+	if (found || strchr(program, '/')) return;
+	_cleanup_free_ char *word = at < 0 ? strdup(more) : str_printf("%s:%s", e->w.v[at], more + strlen("PATH="));
 	if (word) env_put(e, word);
 }
 
@@ -170,7 +171,7 @@ static void build_env(struct env *e, const struct launch *l, const struct profil
 			if (passes(p, *v)) env_put(e, *v);
 		for (size_t i = 0; i < l->fresh.n; i++)
 			if (strncmp(l->fresh.v[i], "PATH=", 5) == 0)
-				join_path(e, l->fresh.v[i]);
+				join_path(e, l->fresh.v[i], p->command.v[0]);
 			else if (!launch_strips(l->fresh.v[i]))
 				env_put(e, l->fresh.v[i]);
 		env_default(e, "PATH", "/usr/local/bin:/usr/bin:/bin");

@@ -179,7 +179,7 @@ static const char *check_tool(struct span body) {
 	struct span behavior = span_member(body, "behavior"), old = span_member(body, "allow");
 	struct span updated = span_member(body, "updatedInput");
 	if (span_equals(behavior, "allow")) {
-		if (updated.p && !span_is_object(updated) && *updated.p != 'n') return "`updatedInput` must be an object";
+		if (updated.p && !span_is_object(updated)) return "`updatedInput` must be an object";
 		return NULL;
 	}
 	if (span_equals(behavior, "deny"))
