@@ -10,13 +10,13 @@ _plenumctl_take() {
 }
 
 _plenumctl_requests() { # the ids that wait in a session
-	plenumctl pending -- "$1" 2>/dev/null | awk 'NR > 1 { print $2 }'
+	plenumctl pending --ids -- "$1" 2>/dev/null
 }
 
 _plenumctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb="" session="" word i skip=""
-	local verbs="ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top doctor reload shutdown demo"
+	local verbs="ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top log doctor reload shutdown demo"
 	COMPREPLY=()
 
 	case $prev in
@@ -65,14 +65,16 @@ _plenumctl() {
 		deny) options+=" --interrupt" ;;
 		interrupt) options+=" --cancel-queued --all" ;;
 		stop) options+=" --kill --forget" ;;
+		pending) options+=" --ids" ;;
 		top) options+=" --once" ;;
+		log) options+=" --decisions --follow" ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
 	elif [[ -z $verb ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur")
 	elif [[ -z $session ]]; then
 		case $verb in
-		send | chat | tail | attach | pending | allow | deny | interrupt | sleep | stop | queue | logs | status)
+		send | chat | tail | attach | pending | allow | deny | interrupt | sleep | stop | queue | logs | log | status)
 			_plenumctl_take "$cur" < <(plenumctl ls --names 2>/dev/null)
 			;;
 		esac

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # fish completion of plenumctl(1)
 
-set -l verbs ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top doctor reload shutdown demo
-set -l of_session send chat tail attach pending allow deny interrupt sleep stop queue logs status
+set -l verbs ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top log doctor reload shutdown demo
+set -l of_session send chat tail attach pending allow deny interrupt sleep stop queue logs log status
 
 function __plenumctl_sessions
     plenumctl ls --names 2>/dev/null
@@ -10,7 +10,7 @@ end
 
 function __plenumctl_requests
     set -l words (commandline -opc | string match -v -- '-*')
-    test (count $words) -ge 3; and plenumctl pending -- $words[3] 2>/dev/null | awk 'NR > 1 { print $2 }'
+    test (count $words) -ge 3; and plenumctl pending --ids -- $words[3] 2>/dev/null
 end
 
 function __plenumctl_words # how many words stand before the cursor that are no options
@@ -23,7 +23,7 @@ complete -c plenumctl -l socket -r -F -d 'connect to this socket'
 complete -c plenumctl -l help -d 'say more'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -l version -d 'print the version'
 
-set -l about 'list the sessions' 'make a session' 'send one prompt' 'talk to a session' 'watch a session' 'JSON lines on stdin and stdout' 'requests that wait' 'allow a request' 'deny a request' 'interrupt the turn' 'end the agent, keep the conversation' 'stop a session' 'prompts that wait' 'what the agent wrote to stderr' 'the daemon or a session' 'sessions and clients' 'find what is wrong' 'read the configuration again' 'end the daemon' 'two clients on one session'
+set -l about 'list the sessions' 'make a session' 'send one prompt' 'talk to a session' 'watch a session' 'JSON lines on stdin and stdout' 'requests that wait' 'allow a request' 'deny a request' 'interrupt the turn' 'end the agent, keep the conversation' 'stop a session' 'prompts that wait' 'what the agent wrote to stderr' 'the daemon or a session' 'sessions and clients' 'what the daemon logged' 'find what is wrong' 'read the configuration again' 'end the daemon' 'two clients on one session'
 for i in (seq (count $verbs))
     complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a $verbs[$i] -d $about[$i]
 end
@@ -55,4 +55,7 @@ complete -c plenumctl -n '__fish_seen_subcommand_from interrupt' -s q -l cancel-
 complete -c plenumctl -n '__fish_seen_subcommand_from interrupt' -l all -d 'those of others too'
 complete -c plenumctl -n '__fish_seen_subcommand_from stop' -s k -l kill -d 'at once'
 complete -c plenumctl -n '__fish_seen_subcommand_from stop' -s f -l forget -d 'take it from the list'
+complete -c plenumctl -n '__fish_seen_subcommand_from pending' -l ids -d 'only the ids'
+complete -c plenumctl -n '__fish_seen_subcommand_from log' -s d -l decisions -d 'only who allowed or denied what'
+complete -c plenumctl -n '__fish_seen_subcommand_from log' -s f -l follow -d 'go on as more comes'
 complete -c plenumctl -n '__fish_seen_subcommand_from top' -s 1 -l once -d 'print it once'

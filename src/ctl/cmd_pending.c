@@ -43,14 +43,23 @@ static void add_entry(struct table *t, json_t *entry) {
 }
 
 int cmd_pending(struct ctl *c, int argc, char **argv) {
+	bool ids = false;
+	const struct ctl_option options[] = {
+		{"ids", 0, NULL, "only the request ids, one a line", .flag = &ids},
+		{0},
+	};
 	_cleanup_json_ json_t *answer = NULL;
-	int code = ctl_options(c, NULL, &argc, &argv, 0, 1);
+	int code = ctl_options(c, options, &argc, &argv, 0, 1);
 	if (code != CTL_GO) return code;
 	code = ctl_ask_once(c, PLENUM_PENDING, argc ? json_pack("{s:s}", "session", argv[0]) : NULL, &answer);
 	if (code != CTL_OK) return code;
-	if (c->json) return ctl_print_json(answer);
+	if (c->json && !ids) return ctl_print_json(answer);
 	json_t *list = ctl_array(answer, "pending"), *entry;
 	size_t i;
+	if (ids) {
+		json_array_foreach(list, i, entry) puts(ctl_str(entry, "request_id", ""));
+		return CTL_OK;
+	}
 	if (json_array_size(list) == 0) {
 		puts("nothing waits");
 		return CTL_OK;

@@ -39,7 +39,10 @@ static void print_failure(struct span line, const struct envelope *e) {
 	if (!span_is_array(errors) || !span_next(errors, &at, &first)) first = span_member(line, "result");
 	_cleanup_free_ char *subtype = span_dup(e->subtype, NULL);
 	_cleanup_free_ char *why = span_dup(first, NULL);
-	ctl_say("the turn failed (%s)%s%s", subtype ? subtype : "?", why && *why ? ": " : "", why ? why : "");
+	bool named = subtype &&
+				 strcmp(subtype, "success") != 0; /* a failure of the API ends a turn as a `success` with is_error */
+	ctl_say("the turn failed%s%s%s%s%s", named ? " (" : "", named ? subtype : "", named ? ")" : "",
+			why && *why ? ": " : "", why ? why : "");
 }
 
 static int take_result(struct sending *s, const struct incoming *in) {

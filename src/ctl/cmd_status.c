@@ -75,7 +75,7 @@ int cmd_status(struct ctl *c, int argc, char **argv) {
 	code = ctl_ask(p, PLENUM_STATUS, argc ? json_pack("{s:s}", "session", argv[0]) : NULL, &answer);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
-	if (!argc) printf("%-24s %s\n", "socket", plenum_path(p));
+	if (!argc && !json_object_get(answer, "socket")) printf("%-24s %s\n", "socket", plenum_path(p));
 	print_members(answer, 0);
 	return CTL_OK;
 }

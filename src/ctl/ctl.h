@@ -110,6 +110,7 @@ int cmd_stop(struct ctl *c, int argc, char **argv);
 int cmd_sleep(struct ctl *c, int argc, char **argv);
 int cmd_top(struct ctl *c, int argc, char **argv);
 int cmd_logs(struct ctl *c, int argc, char **argv);
+int cmd_log(struct ctl *c, int argc, char **argv);
 int cmd_queue(struct ctl *c, int argc, char **argv);
 int cmd_status(struct ctl *c, int argc, char **argv);
 int cmd_doctor(struct ctl *c, int argc, char **argv);

@@ -27,6 +27,7 @@ const struct verb ctl_verbs[] = {
 	{"logs", "SESSION", "Prints the last stderr lines of the session's agent.", cmd_logs},
 	{"status", "[SESSION]", "Shows the daemon, or one session, with its clients.", cmd_status},
 	{"top", "[--once]", "Shows sessions and clients, again and again.", cmd_top},
+	{"log", "[--decisions] [--follow] [SESSION]", "Prints what the daemon logged, from the journal.", cmd_log},
 	{"doctor", "", "Looks for what keeps things from working, and says what to do.", cmd_doctor},
 	{"reload", "", "Has the daemon read its configuration again.", cmd_reload},
 	{"shutdown", "", "Ends the daemon; its sessions sleep until the next one starts.", cmd_shutdown},

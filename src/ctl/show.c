@@ -178,7 +178,8 @@ static void show_result(struct show *s, struct span line, const struct envelope 
 	size_t at = 0;
 	if (!span_is_array(errors) || !span_next(errors, &at, &first)) first = span_member(line, "result");
 	_cleanup_free_ char *why = span_line(first, LINE_MAX_CHARS);
-	show_note(s, SHOW_RED, "-- failed (%s): %s", subtype ? subtype : "?", why ? why : "");
+	show_note(s, SHOW_RED, "-- failed (%s): %s", subtype && strcmp(subtype, "success") ? subtype : "API",
+			  why ? why : "");
 }
 
 /* The child's system lines that a person should see, and the member that holds their text. */

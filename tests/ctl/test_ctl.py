@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 import harness  # noqa: E402
 from harness import TIMEOUT, build_file, perm, until  # noqa: E402
 
-VERBS = ("ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top doctor reload shutdown "
+VERBS = ("ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top log doctor reload shutdown "
          "demo").split()
 
 
