@@ -200,7 +200,7 @@ int cmd_queue(struct ctl *c, int argc, char **argv) {
 	if (json_array_size(list))
 		table_print(&t, stdout);
 	else
-		puts("no prompt is open");
+		puts("no prompt is held");
 	table_free(&t);
 	return CTL_OK;
 }
