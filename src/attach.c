@@ -26,11 +26,10 @@ static bool flag(const struct request *q, const char *member, bool otherwise) {
 static bool one_of(struct request *q, const char *member, const char *const *values) {
 	const char *value = text(q, member);
 	struct buf b = BUF_INIT(512);
-	if (!value) return true;
-	for (size_t i = 0; values[i]; i++) {
+	for (size_t i = 0; value && values[i]; i++)
 		if (strcmp(value, values[i]) == 0) return true;
-		buf_printf(&b, "%s\"%s\"", i ? ", " : "", values[i]);
-	}
+	if (!value) return true;
+	for (size_t i = 0; values[i]; i++) buf_printf(&b, "%s\"%s\"", i ? ", " : "", values[i]);
 	reply_error(q, PLENUM_E_BAD_REQUEST, "`%s` must be one of %s", member, b.data ? b.data : "");
 	buf_free(&b);
 	return false;

@@ -108,7 +108,8 @@ static json_t *prompt_json(const struct prompt *p) {
 static json_t *queue_json(const struct session *s, bool held_only) {
 	json_t *all = json_array();
 	struct prompt *p;
-	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) json_array_append_new(all, prompt_json(p));
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
+		if (!held_only || p->state == PROMPT_HELD) json_array_append_new(all, prompt_json(p));
 	return all;
 }
 
