@@ -179,7 +179,7 @@ static void build_env(struct env *e, const struct launch *l, const struct profil
 	}
 	for (size_t i = 0; i < p->env.n; i++) env_put(e, p->env.v[i]);
 	for (size_t i = 0; i < l->env.n; i++) env_put(e, l->env.v[i]);
-	put_mark(e, "PWD", l->cwd);
+	if (!l->env_only) put_mark(e, "PWD", l->cwd);
 	put_mark(e, PLENUM_CHILD_ENV, session);
 	_cleanup_free_ char *mark = launch_mark(l, session);
 	put_mark(e, "PLENUM_INSTANCE", mark ? mark : "");
