@@ -4,6 +4,7 @@
 #include "io/proc.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -65,8 +66,8 @@ void client_kill(struct client *c) {
 }
 
 static void want(struct client *c) {
-	bool read = !c->ended && !c->paused;
-	if (!loop_fd_want(&c->io, read, c->blocked)) client_kill(c);
+	bool ok = c->ended ? loop_fd_want_end(&c->io, c->blocked) : loop_fd_want(&c->io, !c->paused, c->blocked);
+	if (!ok) client_kill(c);
 }
 
 /* --- reading --------------------------------------------------------------------------------------------------------
@@ -123,6 +124,12 @@ static void read_some(struct client *c) {
 		client_kill(c);
 }
 
+/* It had ended its input before; now it reads no more either. */
+static bool hung_up(const struct client *c) {
+	struct pollfd p = {.fd = c->io.fd};
+	return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR);
+}
+
 static void on_io(void *arg, bool readable, bool writable) {
 	struct client *c = arg;
 	if (writable && !c->dead) {
@@ -131,7 +138,11 @@ static void on_io(void *arg, bool readable, bool writable) {
 		want(c);
 		if (!c->dead) flush(c);
 	}
-	if (readable && !c->dead) read_some(c);
+	if (!readable || c->dead) return;
+	if (!c->ended)
+		read_some(c);
+	else if (hung_up(c))
+		client_kill(c);
 }
 
 /* --- filters --------------------------------------------------------------------------------------------------------

@@ -73,8 +73,7 @@ void loop_fd_init(struct loop_fd *f, struct loop *l, int fd, void (*fn)(void *, 
 	*f = (struct loop_fd){.loop = l, .fn = fn, .arg = arg, .fd = fd};
 }
 
-bool loop_fd_want(struct loop_fd *f, bool read, bool write) {
-	short wanted = (short)((read ? EV_READ : 0) | (write ? EV_WRITE : 0));
+static bool change(struct loop_fd *f, short wanted) {
 	if (wanted == f->wanted) return true;
 	if (f->wanted) event_del(&f->ev);
 	f->wanted = 0;
@@ -84,6 +83,14 @@ bool loop_fd_want(struct loop_fd *f, bool read, bool write) {
 	if (event_add(&f->ev, NULL) < 0) return false;
 	f->wanted = wanted;
 	return true;
+}
+
+bool loop_fd_want(struct loop_fd *f, bool read, bool write) {
+	return change(f, (short)((read ? EV_READ : 0) | (write ? EV_WRITE : 0)));
+}
+
+bool loop_fd_want_end(struct loop_fd *f, bool write) {
+	return change(f, (short)(EV_ET | EV_READ | (write ? EV_WRITE : 0)));
 }
 
 void loop_fd_stop(struct loop_fd *f) {

@@ -37,7 +37,10 @@ struct loop_fd {
 
 void loop_fd_init(struct loop_fd *f, struct loop *l, int fd, void (*fn)(void *, bool, bool), void *arg);
 bool loop_fd_want(struct loop_fd *f, bool read, bool write); /* false: the kernel refused */
-void loop_fd_stop(struct loop_fd *f);                        /* before close(2) */
+/* For a stream whose other side writes no more: readable is told once more when it has gone altogether, which fn finds
+ * out with poll(2). Edge-triggered: such a descriptor is readable all the time. */
+bool loop_fd_want_end(struct loop_fd *f, bool write);
+void loop_fd_stop(struct loop_fd *f); /* before close(2) */
 
 struct loop_timer {
 	struct event ev;
