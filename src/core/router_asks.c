@@ -174,6 +174,14 @@ void router_offer(struct attachment *a) {
 	LIST_FOR_EACH (p, &a->session->pendings.order, struct pending, node) offer_one(a, p);
 }
 
+/* A session whose only client has ended its input and so can answer nothing any more. */
+static bool closed_to_all(const struct session *s) {
+	struct attachment *a;
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
+		if (a->approve) return false;
+	return s->ending;
+}
+
 void router_unask(struct attachment *a) {
 	struct session *s = a->session;
 	struct pending *p;
@@ -182,6 +190,10 @@ void router_unask(struct attachment *a) {
 		if (a->client->attachment == a && router_may_answer(a, p)) continue;
 		pending_forget(p, a);
 		if (!a->client->dead && !a->client->ended) client_post(a->client, cancel_line(p));
+		if (closed_to_all(s)) { /* in the words of the CLI, which hears the same end of input where no daemon is */
+			router_answer_self(p, NULL, "closed", "Tool permission stream closed before response received");
+			continue;
+		}
 		wait_for_somebody(p);
 		if (p->n_asked == 0 && pending_for_person(p)) ((struct router *)s->world)->events->attention(s->world, s, p);
 	}
@@ -288,6 +300,10 @@ void router_ask(struct session *s, struct chunk line, const struct envelope *e) 
 	if (judged(s, p)) return;
 	if (p->kind == ASK_TOOL && nobody_ever(s)) {
 		deny(p, "deny", "This command requires approval");
+		return;
+	}
+	if (p->kind != ASK_DIALOG && closed_to_all(s)) {
+		router_answer_self(p, NULL, "closed", "Stream closed");
 		return;
 	}
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) offer_one(a, p);

@@ -18,13 +18,19 @@
 /* --- the conversation -----------------------------------------------------------------------------------------------
  */
 
+static void put_state(struct buf *b, const struct session *s) {
+	notice_begin(b, PLENUM_EV_SESSION_STATE, s->name);
+	notice_text(b, "state", session_state_name(s->state));
+	notice_text(b, "previous", session_state_name(s->previous));
+	if (s->conversation_id) notice_text(b, "conversation_id", s->conversation_id);
+	if (s->resumed_id) notice_text(b, "resumed", s->resumed_id);
+}
+
 static void tell_conversation(struct session *s) {
 	struct router *r = s->world;
 	struct buf b = NOTICE_INIT;
-	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
-	notice_text(&b, "what", "conversation_id");
-	notice_text(&b, "value", s->conversation_id);
-	if (s->resumed_id) notice_text(&b, "resumed", s->resumed_id);
+	session_check_state(s);
+	put_state(&b, s);
 	router_tell(s, notice_end(&b));
 	r->events->changed(r);
 }
@@ -450,10 +456,7 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 
 static void on_state(struct session *s) {
 	struct buf b = NOTICE_INIT;
-	notice_begin(&b, PLENUM_EV_SESSION_STATE, s->name);
-	notice_text(&b, "state", session_state_name(s->state));
-	notice_text(&b, "previous", session_state_name(s->previous));
-	if (s->conversation_id) notice_text(&b, "conversation_id", s->conversation_id);
+	put_state(&b, s);
 	if (s->state == SESSION_FAILED && s->reason) notice_text(&b, "reason", s->reason);
 	router_tell(s, notice_end(&b));
 	if (s->state == SESSION_IDLE) router_init_settled(s);

@@ -487,6 +487,7 @@ void router_on_no_more(struct client *c) {
 	struct attachment *a = c->attachment;
 	if (a) { /* it can answer nothing any more */
 		a->approve = false;
+		if (a->ephemeral) a->session->ending = true;
 		router_unask(a);
 		router_owner_leaves(a);
 	}

@@ -156,7 +156,7 @@ static void restart_if_idle(struct session *s) {
 
 void router_init_settled(struct session *s) {
 	struct init *in = init_of(s);
-	if (in->state != INIT_DONE || in->applied == s->registry.version || s->removed) return;
+	if (in->state != INIT_DONE || in->applied == s->registry.version || s->removed || s->ending) return;
 	if (can_resend(s))
 		send_init(s);
 	else if (in->ignores && in->restart_due)

@@ -137,6 +137,7 @@ struct session {
 	void *init; /* the router's: state of the child's initialize */
 
 	bool ephemeral; /* ends with the client that made it; not kept on disk */
+	bool ending;    /* that client's input is over: the session ends with what it still waits for */
 	bool removed;
 	struct loop_task free_task;
 	uint64_t lines_out, bytes_out, strays, dropped_answers, turns;

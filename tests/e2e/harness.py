@@ -486,7 +486,7 @@ class Case(unittest.TestCase):
     def _attach(self, client, session, members):
         self.addCleanup(client.close)
         if session:
-            client.attached = client.ask("plenum_attach", session=session, **members)
+            client.attached = client.ask("plenum_attach", session=session, cwd=str(self.work), **members)
         return client
 
     def state(self, session):

@@ -101,7 +101,7 @@ class Life(Case):
                                                         if command_of(pid) == "tail -f /dev/null"])
         client.ask("plenum_stop", session="work", how="graceful", forget=True)
         wait_until("the CLI and its tool are gone", lambda: not any(map(alive, sleepers)) and not self.agents())
-        self.assertNotIn("work", [entry["session"] for entry in self.client().ask("plenum_list")["sessions"]])
+        wait_until("it is forgotten", lambda: not self.client().ask("plenum_list")["sessions"])
 
     def test_a_client_that_leaves_takes_nothing_with_it(self):
         first = self.client("work")
@@ -122,7 +122,7 @@ class Life(Case):
 
     def test_a_conversation_that_is_not_there(self):
         client = self.client()
-        client.request("plenum_attach", session="lost", resume="00000000-0000-4000-8000-000000000000")
+        client.request("plenum_attach", session="lost", cwd=str(self.work), resume="00000000-0000-4000-8000-000000000000")
         client.prompt("hello")
         self.assertIn("No conversation found", str(client.wait_event("child_exited")["stderr"]))
         self.assertEqual(self.client("work").turn("others go on")["result"], "echo: others go on")

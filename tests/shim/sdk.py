@@ -85,9 +85,9 @@ class Sdk:
         self.send(text, **members)
         return self.until(lambda f: f["type"] == "result")
 
-    def finish(self):
+    def finish(self, eof=True):
         """End of input; what still comes is taken. (exit code, stderr)"""
-        if not self.process.process.stdin.closed:
+        if eof and not self.process.process.stdin.closed:
             self.process.eof()
         while True:
             try:

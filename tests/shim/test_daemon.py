@@ -72,7 +72,8 @@ class Daemon:
     def children(self):
         """Processes of the agent that this daemon started."""
         try:
-            return [int(p) for p in open("/proc/%d/task/%d/children" % ((self.process.pid,) * 2)).read().split()]
+            with open("/proc/%d/task/%d/children" % ((self.process.pid,) * 2)) as f:
+                return [int(p) for p in f.read().split()]
         except FileNotFoundError:
             return []
 
@@ -306,7 +307,7 @@ class Life(Case):
         s = self.sdk()
         s.prompt("hello")
         self.daemon.process.kill()
-        code, err = s.finish()
+        code, err = s.finish(eof=False)
         self.assertEqual(code, 69)
         self.assertIn("did plenumd die?", err)
 
@@ -314,7 +315,7 @@ class Life(Case):
         s = self.sdk()
         s.prompt("hello")
         self.daemon.process.terminate()
-        code, err = s.finish()
+        code, err = s.finish(eof=False)
         self.assertNotEqual(code, 0)
         self.assertIn("the daemon was stopped", err)
 
@@ -322,7 +323,7 @@ class Life(Case):
         s = self.sdk()
         s.prompt("hello")
         os.kill(self.daemon.children()[0], signal.SIGSEGV)
-        self.assertEqual(s.finish()[0], 139)
+        self.assertEqual(s.finish(eof=False)[0], 139)
 
     def test_an_agent_that_is_not_there(self):
         code, err = self.sdk(env={"PLENUM_PROFILE": "nothing"}).finish()
@@ -430,8 +431,8 @@ class Shared(Case):
         a, b = self.named(), self.named()
         a.prompt("hello")
         os.kill(self.daemon.children()[0], signal.SIGSEGV)
-        self.assertEqual(a.finish()[0], 139)
-        self.assertEqual(b.finish()[0], 139)
+        self.assertEqual(a.finish(eof=False)[0], 139)
+        self.assertEqual(b.finish(eof=False)[0], 139)
 
 
 if __name__ == "__main__":
