@@ -158,7 +158,8 @@ class Daemon:
         child = {**cli_environment(api.url), "HOME": str(self.place.home), "PATH": PATH,
                  "PLENUM_E2E_PLACE": str(self.place.root)}
         lines = ["[daemon]", "default_profile = real", "log_level = debug", *settings, "", "[profile real]",
-                 "command = " + shlex.join([str(cli), *FLAGS]), "dialect = claude", f"cwd = {self.place.work}",
+                 "command = " + shlex.join([str(cli), *FLAGS]), "dialect = claude",
+                 "resume_args = --resume={id}", f"cwd = {self.place.work}",
                  "env = " + shlex.join(f"{name}={value}" for name, value in child.items()), *profile, ""]
         self.config.write_text("\n".join(lines))
 

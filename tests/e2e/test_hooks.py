@@ -69,7 +69,7 @@ class Hooks(Shared):
 
     def test_late_registration(self):
         driver = self.client("work")
-        uuid = driver.prompt(bash("echo one") + bash("touch two").replace("@tool", "@next"))
+        uuid = driver.prompt(bash("touch one") + bash("touch two").replace("@tool", "@next"))
         first = driver.wait_request("can_use_tool")
         late = self.client("work", approve=False, name="late")
         late.handlers["hook_callback"] = lambda line: DENY
@@ -89,7 +89,7 @@ class Hooks(Shared):
         driver.turn(bash("touch three"))
         self.assertFalse((self.work / "three").exists())
         late.wait_request("hook_callback")
-        self.assertIn("echo one", driver.turn("@history@")["result"])
+        self.assertIn("touch one", driver.turn("@history@")["result"])
 
     def test_guard_killed_while_its_hook_is_open(self):
         driver = self.client("work")

@@ -93,7 +93,7 @@ class Turns(Case):
         one, two = self.client("work"), self.client("work", name="two")
         one.turn("hello")
         two.ask("set_permission_mode", mode="acceptEdits")
-        event = one.wait_event("changed", what="set_permission_mode")
+        event = one.wait_event("changed", what="permission_mode")
         self.assertIn("acceptEdits", str(event["value"]))
         self.assertEqual(event["by"]["name"], "two")
 
