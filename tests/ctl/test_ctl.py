@@ -411,6 +411,25 @@ class Sessions(Ctl):
         self.assertEqual(self.ctl("ls", "--names").stdout, "")
         self.assertIn("no_such_session", self.ctl("stop", "work", code=1).stderr)
 
+    def test_sleep_and_wake(self):
+        self.ctl("new", "work")
+        child = self.agent.child()
+        child.print({"type": "system", "subtype": "init", "session_id": "c1"}, dict(harness.RESULT, session_id="c1"))
+        self.d.wait_state("work", "idle")
+        self.assertEqual(self.ctl("sleep", "work").stdout, "work sleeps\n")
+        self.assertTrue(child.gone or until(lambda: child.gone))
+        self.assertRegex(self.ctl("ls").stdout, r"(?m)^work +asleep .* - +c1 ")
+        p, child, uuid = self.prompted()
+        self.assertIn("--resume=c1", child.argv)
+        child.print(self.result(uuid, session_id="c1"))
+        self.ended(p, 0)
+
+    def test_a_busy_session_does_not_sleep(self):
+        p, child, uuid = self.prompted()
+        self.assertIn("busy", self.ctl("sleep", "work", code=1).stderr)
+        child.print(self.result(uuid))
+        self.ended(p, 0)
+
     def test_interrupt(self):
         p, child, uuid = self.prompted()
         q = self.spawn("interrupt", "work")
@@ -465,6 +484,27 @@ class Sessions(Ctl):
                            timeout=TIMEOUT)
         self.assertTrue(p.stdout.startswith("e\\$\\(touch"), p.stdout)
         self.assertFalse(os.path.exists(mark))
+
+
+class Queue(Ctl):
+    def setUp(self):
+        harness.Case.setUp(self)
+        self.running = []
+        self.addCleanup(self.end_running)
+        self.d, self.agent = self.start(profile={"prompts": "queue"})
+
+    def test_held_prompts_are_shown(self):
+        p, child, uuid = self.prompted()
+        self.assertEqual(self.ctl("queue", "work").stdout, "no prompt is held\n")
+        second = self.d.attached("work", name="second", approve=False)
+        second.send(harness.user("later", uuid="u2"))
+        until(lambda: "u2" in self.ctl("queue", "work").stdout, what="the held prompt")
+        self.assertRegex(self.ctl("queue", "work").stdout.splitlines()[1], r"^held +\S+ +second +u2$")
+        child.print(self.result(uuid))
+        self.ended(p, 0)
+        child.wait(type="user", uuid="u2")
+        child.print(self.result("u2"))
+        second.wait(type="result")
 
 
 class Chat(Ctl):
