@@ -191,7 +191,7 @@ void router_unask(struct attachment *a) {
 		pending_forget(p, a);
 		if (!a->client->dead && !a->client->ended) client_post(a->client, cancel_line(p));
 		if (closed_to_all(s)) { /* in the words of the CLI, which hears the same end of input where no daemon is */
-			router_answer_self(p, NULL, "closed", "Tool permission stream closed before response received");
+			router_answer_self(p, NULL, "deny", "Tool permission stream closed before response received");
 			continue;
 		}
 		wait_for_somebody(p);
@@ -303,7 +303,7 @@ void router_ask(struct session *s, struct chunk line, const struct envelope *e) 
 		return;
 	}
 	if (p->kind != ASK_DIALOG && closed_to_all(s)) {
-		router_answer_self(p, NULL, "closed", "Stream closed");
+		router_answer_self(p, NULL, "deny", "Stream closed");
 		return;
 	}
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) offer_one(a, p);
