@@ -239,6 +239,36 @@ class Same(Case):
 
         self.both(play)
 
+    def alike(self, play, *args, **handlers):
+        """The same but for the words: after the end of input the daemon refuses in the agent's place."""
+        seen = []
+        for direct in (True, False):
+            s = self.sdk(*args, direct=direct, **handlers)
+            play(s)
+            end = s.finish()
+            refused = [b["is_error"] for f in s.frames if f["type"] == "user" for b in f["message"]["content"]]
+            seen.append((end, s.types(), refused))
+        self.assertEqual(seen[1], seen[0])
+        self.assertEqual(seen[0][2], [True])
+
+    def test_end_of_input_while_a_question_is_open(self):
+        def play(s):
+            s.send('@tool Bash {"command":"true"}@')
+            s.until(lambda f: f["type"] == "control_request")
+
+        self.alike(play, "--permission-prompt-tool=stdio", permission="later")
+
+    def test_end_of_input_before_a_question(self):
+        self.alike(lambda s: s.send('@tool Bash {"command":"true"}@'), "--permission-prompt-tool=stdio")
+
+    def test_end_of_input_while_a_hook_is_open(self):
+        def play(s):
+            s.ask("initialize", hooks={"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]})
+            s.send('@tool Bash {"command":"true"}@')
+            s.until(lambda f: f["type"] == "control_request")
+
+        self.alike(play, "--permission-prompt-tool=stdio", hook="later")
+
     def test_a_bad_resume(self):
         _, shim = self.both(lambda s: None, "--resume=00000000-0000-4000-8000-000000000000")
 
