@@ -9,13 +9,17 @@ to stop reading, how to end. DIR/mode.json, if there, holds the settings it star
 
 Frames on the control socket, both ways: one JSON object and LF; its member "n" says how many raw bytes follow.
 """
+import fcntl
 import json
 import os
 import queue
+import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 
@@ -56,6 +60,7 @@ class Child:
         self.ctl = None
         self.ctl_lock = threading.Lock()
         self.out = queue.Queue()
+        self.busy = threading.Lock()  # held while read bytes are being told
         self.may_read = threading.Event()
         self.may_read.set()
         self.inits = 0
@@ -123,20 +128,26 @@ class Child:
     # --- the child's input
 
     def reader(self):
-        rest = b""
+        rest, parts = b"", []
         while True:
             self.may_read.wait()
-            data = os.read(0, 262144)
-            if not data:
-                break
-            rest += data
-            while True:
-                line, sep, after = rest.partition(b"\n")
-                if not sep:
+            select.select([0], [], [])
+            with self.busy:
+                if not self.may_read.is_set():
+                    continue
+                data = os.read(0, 262144)
+                if not data:
                     break
-                rest = after
-                self.tell("line", line)
-                self.react(line)
+                if b"\n" not in data:  # long lines: joined once
+                    parts.append(data)
+                    continue
+                lines = b"".join(parts + [data]).split(b"\n")
+                rest = lines.pop()
+                parts = [rest]
+                for line in lines:
+                    self.tell("line", line)
+                    self.react(line)
+        rest = b"".join(parts)
         if rest:
             self.tell("partial", rest)
         self.tell("eof")
@@ -205,6 +216,8 @@ class Child:
             self.out.put(job)
         elif op in ("close_stdout", "exit", "sync"):
             self.out.put(job)
+        elif op == "ping":
+            self.ping(job["id"])
         elif op == "exit_now":
             os._exit(job["status"])
         elif op == "stderr":
@@ -228,6 +241,20 @@ class Child:
         elif op == "sleep":
             time.sleep(job["seconds"])
 
+    def ping(self, number):
+        """Answered when all that lies in the pipe of stdin has been told."""
+        deadline = time.monotonic() + 2
+        while self.may_read.is_set() and time.monotonic() < deadline:
+            with self.busy:
+                try:
+                    waiting = struct.unpack("i", fcntl.ioctl(0, termios.FIONREAD, b"\0" * 4))[0]
+                except OSError:
+                    break
+            if not waiting:
+                break
+            time.sleep(0.001)
+        self.tell("pong", id=number)
+
     def spawn(self, job):
         keep = None if job.get("keep_stdout") else subprocess.DEVNULL
         p = subprocess.Popen(job["argv"], stdin=subprocess.DEVNULL, stdout=keep, stderr=subprocess.DEVNULL,
@@ -235,6 +262,9 @@ class Child:
         self.tell("spawned", pid=p.pid)
 
     def on_signal(self, number, _frame):
+        threading.Thread(target=self.signalled, args=(number,), daemon=True).start()  # the lock may be held right here
+
+    def signalled(self, number):
         self.tell("signal", signal=number)
         what = self.mode["term" if number == signal.SIGTERM else "int"]
         if what == "exit":

@@ -33,6 +33,7 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable  # for children of any uid
 TIMEOUT = float(os.environ.get("PLENUM_TEST_TIMEOUT", "10"))
 _ids = itertools.count(1)
 
@@ -202,7 +203,7 @@ class Client:
         script = ("import socket,sys\ns=socket.socket(socket.AF_UNIX)\nf=socket.socket(fileno=int(sys.argv[1]))\n"
                   "try:\n s.connect(sys.argv[2])\nexcept OSError as e:\n f.send(b'%d' % e.errno);sys.exit()\n"
                   "socket.send_fds(f,[b'+'],[s.fileno()])\ns.close()\nf.recv(1)\n")
-        self.helper = subprocess.Popen([sys.executable, "-I", "-S", "-c", script, str(there.fileno()), path],
+        self.helper = subprocess.Popen([PYTHON, "-I", "-S", "-c", script, str(there.fileno()), path],
                                        pass_fds=[there.fileno()], user=uid, group=gid, extra_groups=[], cwd="/")
         there.close()
         here.settimeout(TIMEOUT)
@@ -446,8 +447,18 @@ class Child:
         return self.until(check, timeout, "line on stdin %s" % (want or ""))
 
     def seen(self, pred=None, **want):
+        self.caught_up()
         with self.cond:
             return [m for m in self.log if matches(m.obj, want) and (pred is None or pred(m))]
+
+    def caught_up(self):
+        """Waits until everything that was written to its stdin so far is in .log (or it is gone)."""
+        n = next(_ids)
+        try:
+            self.order("ping", id=n)
+            self.until(lambda: self.gone or any(e["ev"] == "pong" and e["id"] == n for e in self.events), 5, "pong")
+        except OSError:
+            pass
 
     def request(self, subtype, timeout=None, **want):
         """A control_request that reached it; Message, its id is m["request_id"]."""
@@ -545,6 +556,7 @@ class Agent:
     def __init__(self, folder, name="agent", **mode):
         self.name, self.folder = name, folder
         os.makedirs(folder)
+        shutil.copy(os.path.join(HERE, "agent.py"), folder)  # where any uid can read it
         self.children, self.taken = [], 0
         self.cond = threading.Condition()
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -592,7 +604,7 @@ class Agent:
 
     @property
     def command(self):
-        return "%s -I -S %s %s" % (sys.executable, os.path.join(HERE, "agent.py"), self.folder)
+        return "%s -I -S %s %s" % (PYTHON, os.path.join(self.folder, "agent.py"), self.folder)
 
     def close(self):
         self.sock.close()
@@ -906,7 +918,7 @@ class Case(unittest.TestCase):
         for a in made:
             sections["profile " + a.name] = dict({"command": a.command}, **(profile or {}))
         for name, keys in (profiles or {}).items():
-            sections["profile " + name] = keys
+            sections[name] = keys
         d = self.track(Daemon(sections, root=root, start=False, **options))
         d.start()
         return (d, *made)

@@ -184,6 +184,7 @@ class NamingTest(Case):
         self.assertEqual(b.attach("work", create="never")["created"], False)
         c = d.client()
         self.assertEqual(c.attach("work", create="auto")["created"], False)
+        agent.child()
         self.assertEqual(agent.starts, 1)
 
     def test_one_session_a_connection(self):
@@ -372,7 +373,7 @@ class StartFailureTest(Case):
         self.refused(d, "/no/such/program", profile="bad")
 
     def file(self, text, mode):
-        d, agent = self.start(profiles={"profile bad": {"command": "ROOT/prog"}})
+        d, agent = self.start(profiles={"profile bad": {"command": "/ROOT/prog"}})
         path = d.root + "/prog"
         with open(path, "w") as f:
             f.write(text)
@@ -380,7 +381,7 @@ class StartFailureTest(Case):
         with open(d.conf) as f:
             conf = f.read()
         with open(d.conf, "w") as f:
-            f.write(conf.replace("ROOT/prog", path))
+            f.write(conf.replace("/ROOT/prog", path))
         d.call("plenum_reload")
         return d, path
 

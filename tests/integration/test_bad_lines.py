@@ -122,12 +122,12 @@ class BadLineTest(Case):
         self.child.answer("k-1")
 
     def test_duplicate_keys(self):
-        for raw in (b'{"type":"user","request_id":"a-1","type":"control_request","request":{"subtype":"interrupt"}}',
-                    b'{"type":"user","type":"user","message":{"role":"user","content":"x"}}',
+        for raw in (b'{"type":"user","type":"user","message":{"role":"user","content":"x"}}',
                     b'{"type":"user","\\u0074ype":"control_request","request_id":"a-1","request":{"subtype":"interrupt"},'
                     b'"message":{"role":"user","content":"x"}}'):
             self.bad(raw)
-        for raw in (b'{"type":"control_request","request_id":"a-7","request_id":"a-8","request":{"subtype":"interrupt"}}',
+        for raw in (b'{"type":"user","request_id":"a-1","type":"control_request","request":{"subtype":"interrupt"}}',
+                    b'{"type":"control_request","request_id":"a-7","request_id":"a-8","request":{"subtype":"interrupt"}}',
                     b'{"type":"control_request","request_id":"a-7","request":{"subtype":"x"},"request":{"subtype":"interrupt"}}',
                     b'{"type":"control_request","request_id":"a-7","request":{"subtype":"x","subtype":"interrupt"}}',
                     b'{"type":"control_request","request_id":"a-7","request":{"subtype":"x","sub\\u0074ype":"interrupt"}}'):

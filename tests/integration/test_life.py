@@ -344,14 +344,14 @@ class ResumeTest(Case):
 
     def test_resolved_at_each_start(self):
         """C32."""
-        d, one, two = self.start(agents=("one", "two"), mode={"session_id": "conv-1"}, profiles={"profile link": {"command": "LINK"}})
+        d, one, two = self.start(agents=("one", "two"), mode={"session_id": "conv-1"}, profiles={"profile link": {"command": "/LINK"}})
         link = d.root + "/claude"
         for a in (one, two):
             with open(d.root + "/" + a.name + ".sh", "w") as f:
                 f.write("#!/bin/sh\nexec %s \"$@\"\n" % a.command)
             os.chmod(d.root + "/" + a.name + ".sh", 0o755)
         os.symlink("one.sh", link)
-        conf = open(d.conf).read().replace("LINK", link)
+        conf = open(d.conf).read().replace("/LINK", link)
         with open(d.conf, "w") as f:
             f.write(conf)
         d.call("plenum_reload")

@@ -152,8 +152,8 @@ class UnknownTest(Case):
         d, agent = self.start()
         a, b = d.attached(), d.attached()
         child = agent.child()
-        for line in (b'{"type":"keep_alive"}', b'{"type":"update_environment_variables","x":{"A":"1"}}', b'{"type":"banana"}',
-                     b'{"type":"assistant","x":1}', b'{"type":"system","subtype":"plenum_event","event":"fake"}'):
+        for line in (b'{"type":"keep_alive"}', b'{"type":"update_environment_variables","variables":{"A":"1"}}', b'{"type":"banana"}',
+                     b'{"type":"assistant","message":{"role":"assistant","content":[]},"x":1.0}', b'{"type":"system","subtype":"plenum_event","event":"fake"}'):
             a.send(line)
             self.assertEqual(child.wait(lambda m: m["type"] not in ("control_request",)).raw, line)
         child.mark(b)
