@@ -379,7 +379,7 @@ void router_make_room(struct router *r) {
 	for (struct session *s = r->sessions; s; s = s->hh.next) {
 		if (!s->running) continue;
 		n++;
-		if (s->state != SESSION_IDLE || s->stopping || s->pendings.n) continue;
+		if (s->state != SESSION_IDLE || s->stopping || s->pendings.n || s->ephemeral) continue;
 		if (!oldest || s->used_at < oldest->used_at) oldest = s;
 	}
 	if (n < r->settings->max_children || !oldest) return;

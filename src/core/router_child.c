@@ -406,6 +406,12 @@ static const char *last_words(const struct session *s) {
 	return s->stderr_count ? session_stderr(s, s->stderr_count - 1) : "nothing on stderr";
 }
 
+/* A shim's own session is its child: it ends with it, but where the daemon only starts the child anew. */
+static bool session_ends(const struct session *s, const struct session_exit *e) {
+	if (s->ephemeral) return !(e->wanted && s->then == THEN_RESTART);
+	return e->wanted && s->then == THEN_REMOVE;
+}
+
 static void tell_private_exit(struct session *s, struct chunk notice) {
 	struct attachment *a;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
@@ -442,11 +448,11 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	router_withdraw_all(s, "child_exited");
 	fail_prompts(s, e->never_ran ? PLENUM_E_SPAWN_FAILED : PLENUM_E_CHILD_EXITED, text);
 	struct chunk notice = exit_notice(s, e);
-	if (notice.data) tell_private_exit(s, notice);
+	if (notice.data && !(e->wanted && s->then == THEN_RESTART)) tell_private_exit(s, notice);
 	router_tell(s, notice);
 	session_check_state(s);
 	r->events->changed(r);
-	if (s->then == THEN_REMOVE && e->wanted) {
+	if (session_ends(s, e)) {
 		r->events->session_over(r, s);
 		return;
 	}

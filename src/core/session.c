@@ -45,7 +45,7 @@ static enum session_state compute_state(const struct session *s) {
 }
 
 static void arm_idle(struct session *s) {
-	bool idle = s->state == SESSION_IDLE && s->pendings.n == 0 && s->stopping == STOP_NOT;
+	bool idle = s->state == SESSION_IDLE && s->pendings.n == 0 && s->stopping == STOP_NOT && !s->ephemeral;
 	if (idle)
 		loop_timer_set(&s->idle_timer, s->profile->idle_sleep);
 	else
