@@ -41,6 +41,7 @@ class Daemon:
         with open(os.path.join(self.dir, "plenum.conf"), "w") as f:
             f.write("[daemon]\ndefault_profile = agent\n[profile agent]\ncommand = %s\n" % AGENT)
             f.write("resume_args = --resume={id}\nsession_id_args = --session-id={id}\n")
+            f.write("[profile sleepy]\ncommand = %s\nidle_sleep = 100ms\n" % AGENT)
             f.write("[profile nothing]\ncommand = /no/such/agent\n")
         self.log = open(os.path.join(self.dir, "log"), "w+")
         argv = [PLENUMD, "--config", os.path.join(self.dir, "plenum.conf"), "--socket", self.path]
@@ -213,6 +214,14 @@ class Same(Case):
 
         self.both(play)
 
+    def test_end_session(self):
+        for direct in (True, False):
+            s = self.sdk(direct=direct)
+            s.ask("initialize", hooks=None)
+            s.prompt("hello")
+            self.assertEqual(s.ask("end_session")["subtype"], "success")
+            self.assertEqual(s.finish(eof=False), (0, ""))
+
     def test_interrupt(self):
         def play(s):
             s.ask("initialize", hooks=None)
@@ -305,6 +314,17 @@ class Life(Case):
         self.assertEqual(s.finish(), (0, ""))
         self.assertEqual(self.daemon.sessions(), [])
         self.assertEqual(self.daemon.children(), [])
+
+    def test_an_own_session_does_not_sleep(self):
+        own = self.sdk(env={"PLENUM_PROFILE": "sleepy"})
+        own.prompt("hello")
+        other = self.sdk(env={"PLENUM_PROFILE": "sleepy", "PLENUM_SESSION": "other"})
+        other.prompt("hello")
+        until(lambda: [s["state"] for s in self.daemon.sessions() if s["session"] == "other"] == ["asleep"], "sleep")
+        own.prompt("still there")
+        self.assertEqual(own.finish(), (0, ""))
+        other.prompt("awake again")
+        self.assertEqual(other.finish(), (0, ""))
 
     def test_sigterm(self):
         for text in (None, "@slow 60000@ hello"):
