@@ -101,20 +101,20 @@ struct profile *settings_add_profile(struct settings *s, const char *name) {
 	struct profile *all = realloc(s->profiles, (s->n_profiles + 1) * sizeof *all);
 	if (!all) return NULL;
 	s->profiles = all;
-	if (!profile_init(&all[s->n_profiles], name)) return NULL;
+	struct profile *p = &all[s->n_profiles];
+	if (!profile_init(p, name) || !words_set(&p->resume_args, resume_args)) return NULL;
 	return &all[s->n_profiles++];
 }
 
 static bool add_claude(struct settings *s) {
 	struct profile *p = settings_add_profile(s, "claude");
 	return p && words_set(&p->command, claude_command) && words_set(&p->env, claude_env) &&
-		   words_set(&p->resume_args, resume_args) && words_set(&p->session_id_args, session_id_args);
+		   words_set(&p->session_id_args, session_id_args);
 }
 
 static bool add_fake(struct settings *s) {
 	struct profile *p = settings_add_profile(s, "fake");
-	return p && words_set(&p->command, fake_command) && words_set(&p->env, claude_env) &&
-		   words_set(&p->resume_args, resume_args);
+	return p && words_set(&p->command, fake_command) && words_set(&p->env, claude_env);
 }
 
 struct settings *settings_new(void) {
