@@ -8,7 +8,7 @@
 #include "io/loop.h"
 #include "wire/dialect.h"
 
-#include <uthash.h>
+#include "base/hash.h"
 
 #define CALL_ID_MAX 40
 

@@ -10,7 +10,7 @@
 #include "wire/chunk.h"
 #include "wire/dialect.h"
 
-#include <uthash.h>
+#include "base/hash.h"
 
 #define PENDING_ID_MAX 40
 #define SETTLED_KEPT 1024

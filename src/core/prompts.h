@@ -9,8 +9,8 @@
 #include "wire/chunk.h"
 #include "wire/scan.h"
 
+#include "base/hash.h"
 #include <sys/types.h>
-#include <uthash.h>
 
 #define PROMPTS_KEPT 4096
 

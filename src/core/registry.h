@@ -11,8 +11,8 @@
 #include "io/loop.h"
 #include "wire/scan.h"
 
+#include "base/hash.h"
 #include <sys/types.h>
-#include <uthash.h>
 
 #define HOOK_ID_MAX 32
 

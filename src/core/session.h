@@ -20,7 +20,7 @@
 #include "io/loop.h"
 #include "wire/lines.h"
 
-#include <uthash.h>
+#include "base/hash.h"
 
 #define STDERR_LINES 40
 #define STDERR_LINE_MAX 1024
