@@ -192,7 +192,7 @@ static void learn(struct session *s, enum line_kind kind, struct chunk line, con
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "session_state_changed")) read_state(s, line);
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "background_tasks_changed")) read_tasks(s, line);
 	if (kind == LINE_LIFECYCLE) read_lifecycle(s, line);
-	if (kind == LINE_USER && span_is_true(e->is_replay)) read_echo(s, e);
+	if (dialect_is_echo(e)) read_echo(s, e);
 	if ((kind == LINE_ASSISTANT || kind == LINE_STREAM_EVENT) && !sub) s->turn = true;
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "init")) s->turn = true;
 }
@@ -201,7 +201,7 @@ static void learn(struct session *s, enum line_kind kind, struct chunk line, con
  */
 
 static void to_tape(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
-	unsigned flags = kind == LINE_USER && span_is_true(e->is_replay) ? TAPE_REPLAY : 0;
+	unsigned flags = dialect_is_echo(e) ? TAPE_REPLAY : 0;
 	if (!tape_append(&s->tape, chunk_ref(line), kind, flags, s->last_output))
 		log_error("session %s: out of memory, a line was lost", s->name);
 }

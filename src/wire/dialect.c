@@ -37,6 +37,13 @@ enum line_kind dialect_kind(const struct envelope *e) {
 	return type.p ? dialect_kind_of(type.p, type.n) : LINE_OTHER;
 }
 
+bool dialect_is_echo(const struct envelope *e) {
+	static const char own[] = "<local-command-";
+	if (!span_is_true(e->is_replay) || !span_equals(e->type, "user")) return false;
+	struct span text = span_content(span_member(e->message, "content"));
+	return text.n < sizeof own - 1 || memcmp(text.p, own, sizeof own - 1) != 0;
+}
+
 enum ask_kind dialect_ask_kind(const struct envelope *e) {
 	static const struct {
 		const char *subtype;

@@ -32,6 +32,10 @@ enum line_kind dialect_kind(const struct envelope *e);
 /* The kind that has this name as `type`, LINE_OTHER if none has. */
 enum line_kind dialect_kind_of(const char *type, size_t n);
 
+/* A prompt that the child says back. Words of its own commands ("Set model to ...") have the same mark, but come
+ * whether or not the child was asked for its prompts. */
+bool dialect_is_echo(const struct envelope *e);
+
 /* Requests of the child. */
 enum ask_kind { ASK_TOOL, ASK_HOOK, ASK_MCP, ASK_ELICITATION, ASK_DIALOG, ASK_UNKNOWN };
 
