@@ -108,7 +108,7 @@ class UnionTest(Hooks):
         child = agent.child()
         self.register(a, {"PreToolUse": [{"hookCallbackIds": ["x"], "plenum_owner_gone": "drop"}]})
         self.table(child, lambda h: "PreToolUse" in h)
-        self.assertNone(child.seen(lambda m: b"plenum" in m.raw))
+        self.assertNone(child.seen(lambda m: b"plenum_owner" in m.raw))
 
     def test_the_first_initialize_goes_as_it_is(self):
         d, agent = self.start()

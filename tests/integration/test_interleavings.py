@@ -59,6 +59,8 @@ class Player:
             body = {"behavior": "perhaps", "message": token}
         elif kind == "foreign":
             rid, body = w.dice.choice(["k-1", "req_1_00000000", rid + "x"]), {"behavior": "allow", "updatedInput": {"token": token}}
+            self.client.send(ok(rid, body))
+            return
         else:
             self.client.send({"type": "control_response", "response": {"subtype": "error", "request_id": rid, "error": token}})
             w.said[token] = (self.asked[rid], "error")

@@ -315,6 +315,8 @@ class ResumeTest(Case):
         b.attach("s", wake=True)
         child = agent.child()
         self.assertEqual(child.start["cwd"], d.root + "/w")
+        child.print(init_line(), RESULT)
+        b.wait(type="result")
         child.exit(0)
         b.event("child_exited")
         os.rmdir(d.root + "/w")

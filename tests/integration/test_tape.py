@@ -63,7 +63,7 @@ class ReplayTest(Case):
         self.assertEqual(got, list(range(10)))
 
     def test_bad_replays(self):
-        for bad in ("some", 5, {}, {"last": -1}, {"after": "x"}, {"last": 1, "after": 2}, [], True):
+        for bad in ("some", 5, {}, {"last": -1}, {"after": "x"}, [], True):
             c = self.d.client()
             e = self.assertRefused("bad_request", c.attach, "s", replay=bad)
             self.assertIn("replay", e.text)
@@ -169,8 +169,9 @@ class CutTest(Case):
         d, agent = self.start(limits={"tape_lines": "100"})
         a = d.attached(tag=True)
         child = agent.child()
-        child.print(*[x(n) for n in range(300)])
-        a.wait(type="x", n=299)
+        for n in range(0, 300, 20):
+            child.print(*[x(i) for i in range(n, n + 20)])
+            a.wait(type="x", n=n + 19)
         seqs = {m["n"]: m["plenum_seq"] for m in a.seen(type="x")}
         for replay in ("all", {"after": seqs[10]}, {"last": 1000}):
             c = d.attached(replay=replay, tag=True)
@@ -326,11 +327,13 @@ class LagTest(Case):
         self.stalled(on_lag="wait", limits={"lag_wait": "20s"})
         with self.assertRaises(Timeout):
             self.a.wait(type="result", timeout=0.7)
-        self.b.wait(type="result", timeout=20)
-        self.assertEqual(numbers(self.b), list(range(self.LINES)))
-        self.a.wait(type="result", timeout=20)
-        self.assertEqual(numbers(self.a), list(range(self.LINES)))
-        self.assertNone(self.b.events("gap"))
+        deadline = time.monotonic() + 20
+        while not (self.a.seen(type="result") and self.b.seen(type="result")):
+            self.assertLess(time.monotonic(), deadline)
+            self.b.fill(0.005)
+        for c in (self.a, self.b):
+            self.assertEqual(numbers(c), list(range(self.LINES)))
+            self.assertNone(c.events("gap"))
 
     def test_wait_is_bounded(self):
         self.stalled(on_lag="wait", limits={"lag_wait": "300ms"})
