@@ -281,7 +281,7 @@ class LagTest(Case):
 
     def test_gap(self):
         self.stalled(tag=True)
-        self.a.wait(type="result", timeout=20)
+        self.a.slurp(b'"type":"result"', timeout=20)
         self.assertEqual(numbers(self.a), list(range(self.LINES)))
         self.b.wait(type="result")
         gaps = self.b.events("gap")
@@ -337,7 +337,7 @@ class LagTest(Case):
 
     def test_wait_is_bounded(self):
         self.stalled(on_lag="wait", limits={"lag_wait": "300ms"})
-        self.a.wait(type="result", timeout=20)
+        self.a.slurp(b'"type":"result"', timeout=20)
         self.assertEqual(numbers(self.a), list(range(self.LINES)))
         self.b.wait(type="result")
         self.assertTrue(self.b.events("gap"))
