@@ -383,8 +383,8 @@ static struct session *get_session(struct request *q, bool *created) {
 		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", s->profile->name, s->name);
 		return NULL;
 	}
-	if (s && flag(q, "wake", false) && !session_wake(s, error)) {
-		reply_error(q, PLENUM_E_CHILD_EXITED, "%s", error);
+	if (s && flag(q, "wake", false) && session_wake_now(s, error) != CHILD_OK) {
+		reply_error(q, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_SPAWN_FAILED, "%s", error);
 		return NULL;
 	}
 	if (s) return s;

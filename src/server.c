@@ -65,7 +65,7 @@ static void to_state(const struct session *s, struct state_session *out) {
 	bool argv = l->has_argv;
 	*out = (struct state_session){
 		.name = s->name,
-		.profile = s->profile->name,
+		.profile = s->lost_profile ? s->lost_profile : s->profile->name,
 		.cwd = l->cwd,
 		.conversation_id = s->conversation_id ? s->conversation_id
 						   : l->fork          ? NULL
@@ -131,8 +131,7 @@ static bool restore(void *arg, const struct state_session *from) {
 	const struct profile *p = settings_profile(srv->settings, from->profile);
 	struct launch l = {.uid = from->uid, .env_only = from->env_only};
 	if (!p) {
-		log_warn("session %s: its profile %s is not configured any more, it gets %s", from->name, from->profile,
-				 srv->settings->default_profile);
+		log_warn("session %s: its profile %s is not configured any more", from->name, from->profile);
 		p = settings_profile(srv->settings, srv->settings->default_profile);
 	}
 	if (!p || router_find(srv->router, from->name)) return true;
@@ -142,6 +141,7 @@ static bool restore(void *arg, const struct state_session *from) {
 		s = router_create(srv->router, from->name, p, &l);
 	launch_free(&l);
 	if (!s) return false;
+	if (strcmp(p->name, from->profile) != 0) s->lost_profile = str_dup(from->profile);
 	if (from->conversation_id) session_set_conversation(s, from->conversation_id);
 	s->resumed_id = str_dup(from->previous_id);
 	s->created_at = from->created_ms;
@@ -434,6 +434,13 @@ static char *inherited_path(int fd) {
 	return strndup(at.sun_path, sizeof at.sun_path);
 }
 
+static void explain_path(const char *why) {
+	const char *named = getenv("PLENUM_SOCKET"), *runtime = getenv("XDG_RUNTIME_DIR");
+	_cleanup_free_ char *path = named && *named ? strdup(named)
+												: str_printf("%s/" PLENUM_SOCKET_SUBPATH, runtime ? runtime : "");
+	if (path) log_error("%s: %s has %zu bytes (set PLENUM_SOCKET or --socket)", why, path, strlen(path));
+}
+
 static char *choose_path(struct server *srv, int inherited) {
 	char path[PATH_SOCKET_MAX + 1];
 	const char *why;
@@ -441,7 +448,7 @@ static char *choose_path(struct server *srv, int inherited) {
 	if (inherited >= 0) return inherited_path(inherited);
 	if (named) return strdup(named);
 	if (path_socket(path, sizeof path, &why)) return strdup(path);
-	log_error("%s", why);
+	explain_path(why);
 	return NULL;
 }
 

@@ -264,6 +264,13 @@ static void verb_subscribe(struct request *q) {
 /* --- stop, hibernate ------------------------------------------------------------------------------------------------
  */
 
+static bool may_stop(struct request *q, const struct session *s) {
+	uid_t uid = q->client->peer.uid;
+	if (uid == getuid() || uid == 0 || uid == s->launch.uid) return true;
+	reply_error(q, PLENUM_E_NOT_ALLOWED, "session %s belongs to uid %u", s->name, s->launch.uid);
+	return false;
+}
+
 static void verb_stop(struct request *q) {
 	struct session *s = named_session(q);
 	json_t *how = json_object_get(q->body, "how");
@@ -273,6 +280,7 @@ static void verb_stop(struct request *q) {
 		reply_error(q, PLENUM_E_BAD_REQUEST, "`how` must be \"graceful\" or \"kill\"");
 		return;
 	}
+	if (!may_stop(q, s)) return;
 	bool kill_now = how && strcmp(json_string_value(how), "kill") == 0;
 	bool running = s->running;
 	forget = forget || s->ephemeral;
@@ -285,9 +293,10 @@ static void verb_stop(struct request *q) {
 
 static void verb_hibernate(struct request *q) {
 	struct session *s = named_session(q);
-	if (!s) return;
+	if (!s || !may_stop(q, s)) return;
 	bool at_rest = s->state == SESSION_IDLE || s->state == SESSION_STARTING;
-	if (s->running && (!at_rest || !list_empty(&s->prompts.open))) { /* a child that starts may have its prompt already */
+	if (s->running &&
+		(!at_rest || !list_empty(&s->prompts.open))) { /* a child that starts may have its prompt already */
 		reply_error(q, PLENUM_E_BUSY, "session %s is %s: let its turn end, or interrupt or stop it", s->name,
 					session_state_name(s->state));
 		return;

@@ -100,7 +100,7 @@ static bool add_hook(struct registry *r, struct hook_entry *e, struct span callb
 		free(h);
 		return false;
 	}
-	snprintf(h->id, sizeof h->id, "plenum_%llu", (unsigned long long)++r->counter);
+	snprintf(h->id, sizeof h->id, "cb_%llu", (unsigned long long)++r->counter);
 	h->entry = e;
 	list_add_tail(&e->hooks, &h->node);
 	HASH_ADD_KEYPTR(hh, r->hooks, h->id, strlen(h->id), h);

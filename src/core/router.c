@@ -190,8 +190,15 @@ bool router_may_approve(struct router *r, struct client *c) {
 
 static bool holds_up(const struct session *s, const struct attachment *a, uint64_t behind, int64_t now) {
 	const struct client *c = a->client;
-	return a->on_lag == LAG_WAIT && c->blocked && behind > s->tape.max_bytes / 2 &&
-		   now - c->blocked_since < s->settings->limits.lag_wait;
+	return a->on_lag == LAG_WAIT && behind > s->tape.max_bytes / 2 &&
+		   (!c->blocked || now - c->blocked_since < s->settings->limits.lag_wait);
+}
+
+/* How far behind, in bytes; many short lines fill a tape by their number. */
+static uint64_t pressure(const struct session *s, const struct client *c) {
+	uint64_t bytes = client_behind(c), lines = c->tape ? c->tape->next - c->cursor : 0;
+	uint64_t by_count = lines * (s->tape.max_bytes / s->tape.max_lines);
+	return lines > s->tape.max_lines / 4 ? MAX(bytes, by_count) : bytes;
 }
 
 /* The child is read as fast as its fastest reader reads, not faster: the rest would only fall off the tape. A reader
@@ -202,7 +209,7 @@ bool router_on_may_read(struct session *s) {
 	int64_t now = now_ms();
 	bool lag = false;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
-		uint64_t behind = client_behind(a->client);
+		uint64_t behind = pressure(s, a->client);
 		bool stands = a->client->blocked && now - a->client->blocked_since >= STANDSTILL_MS;
 		lag = lag || behind > s->settings->limits.client_lag_soft;
 		if (holds_up(s, a, behind, now)) {
@@ -212,7 +219,7 @@ bool router_on_may_read(struct session *s) {
 		if (!stands && behind < best) best = behind;
 	}
 	if (lag && !loop_timer_pending(&s->lag_timer)) loop_timer_set(&s->lag_timer, LAG_TICK_MS);
-	if (best == UINT64_MAX || best <= PACE_WINDOW) return true;
+	if (best == UINT64_MAX || best <= MIN(PACE_WINDOW, (uint64_t)s->tape.max_bytes / 4)) return true;
 	loop_timer_set(&s->pace_timer, STANDSTILL_MS);
 	return false;
 }

@@ -146,7 +146,7 @@ bool router_may_answer(const struct attachment *a, const struct pending *p);
 /* --- initialize, hooks, MCP (router_hooks.c) --- */
 void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 void router_init_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e);
-void router_init_child_gone(struct session *s);
+void router_init_child_gone(struct session *s, const char *text);
 void router_init_started(struct session *s); /* a child was started: what must it be told first? */
 void router_init_before_prompt(struct session *s);
 void router_init_settled(struct session *s); /* a callback was settled, a turn ended: is a re-send due? */

@@ -123,7 +123,7 @@ static bool refuse_prompt(struct client *c, struct session *s, size_t len) {
 		return true;
 	}
 	if (session_wake(s, error)) return false;
-	router_fail(c, SPAN_NONE, PLENUM_E_CHILD_EXITED, "%s", error);
+	router_fail(c, SPAN_NONE, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_CHILD_EXITED, "%s", error);
 	return true;
 }
 

@@ -309,11 +309,10 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 	router_init_settled(s);
 }
 
-void router_init_child_gone(struct session *s) {
+void router_init_child_gone(struct session *s, const char *text) {
 	struct init *in = init_of(s);
 	in->state = INIT_NONE;
-	if (!s->want_child)
-		fail_waiters(s, CHUNK_NONE, PLENUM_E_CHILD_EXITED, "the child ended before it answered initialize");
+	if (!s->want_child) fail_waiters(s, CHUNK_NONE, PLENUM_E_CHILD_EXITED, text);
 }
 
 void router_client_left_init(struct session *s, const struct client *c) {

@@ -382,6 +382,12 @@ static void on_retry(void *arg) {
 
 static bool begin_start(struct session *s, char *error) {
 	int64_t wait = s->not_before - now_ms();
+	if (s->lost_profile) {
+		snprintf(error, CHILD_ERROR_MAX,
+				 "profile %s of session %s is not configured any more: bring it back and restart plenumd",
+				 s->lost_profile, s->name);
+		return false;
+	}
 	if (s->profile->restart_never && s->child_no) {
 		snprintf(error, CHILD_ERROR_MAX, "the child of session %s has ended and profile %s says restart = never",
 				 s->name, s->profile->name);
@@ -392,6 +398,17 @@ static bool begin_start(struct session *s, char *error) {
 	if (s->running) return true; /* the old one is still ending */
 	loop_timer_set(&s->retry_timer, MAX(wait, (int64_t)0));
 	return true;
+}
+
+/* For somebody who waits to hear whether the program can be started. */
+enum child_result session_wake_now(struct session *s, char *error) {
+	if (!session_wake(s, error)) return CHILD_FAILED;
+	if (s->running || s->not_before > now_ms()) return CHILD_OK; /* is there, or comes later */
+	enum child_result r = session_start(s, error);
+	if (r != CHILD_OK) s->want_child = false;
+	loop_timer_stop(&s->retry_timer);
+	session_check_state(s);
+	return r;
 }
 
 bool session_wake(struct session *s, char *error) {
@@ -590,6 +607,7 @@ static void free_session(void *arg) {
 	free(s->conversation_id);
 	free(s->resumed_id);
 	free(s->version);
+	free(s->lost_profile);
 	free(s->reason);
 	free(s->name);
 	free(s);

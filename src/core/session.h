@@ -105,7 +105,8 @@ struct session {
 	struct loop_timer stop_timer;
 
 	enum session_state state, told_state, previous;
-	char *reason; /* why it failed */
+	char *lost_profile; /* what it was made with, where that is not configured any more: it cannot start */
+	char *reason;       /* why it failed */
 	bool failed;
 	bool init_open;  /* the child owes the answer to its first initialize */
 	bool turn;       /* the child works on something */
@@ -151,7 +152,8 @@ struct session *session_new(struct loop *loop, struct lines_pool *pool, struct c
 enum child_result session_start(struct session *s, char *error);
 /* Sees to it that a child runs, now or, after failures, when the back-off is over. False: error says why not. */
 bool session_wake(struct session *s, char *error);
-bool session_has_child(const struct session *s); /* running and not being stopped */
+enum child_result session_wake_now(struct session *s, char *error); /* the same, but a start is tried at once */
+bool session_has_child(const struct session *s);                    /* running and not being stopped */
 /* A line for the child, or for the next one where that is to be started (session_wake()). own: it must go, however full
  * the queue is. Takes over the reference. False: full, or no child. */
 bool session_write(struct session *s, struct chunk line, bool own);

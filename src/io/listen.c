@@ -50,7 +50,9 @@ static bool set_address(struct sockaddr_un *to, const char *path, char *error) {
 static bool check_folder(const char *folder, mode_t mode, char *error) {
 	struct stat st;
 	mode_t want = mode & 077 ? 0755 : 0700;
-	if (mkdir(folder, want) < 0 && errno != EEXIST) {
+	bool made = mkdir(folder, want) == 0;
+	if (made) (void)!chmod(folder, want); /* whatever the umask is */
+	if (!made && errno != EEXIST) {
 		snprintf(error, LISTEN_ERROR_MAX, "cannot make the socket's folder %s: %s", folder, strerror(errno));
 		return false;
 	}
