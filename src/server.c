@@ -309,7 +309,7 @@ static void on_attention(struct router *r, const struct session *s, const struct
 
 static void on_client_gone(struct router *r) {
 	struct server *srv = server_of(r);
-	listen_fd_freed(srv->listener);
+	if (srv->listener) listen_fd_freed(srv->listener);
 	if (srv->leaving && r->n_clients == 0) loop_timer_set(&srv->goodbye_timer, 0);
 }
 
