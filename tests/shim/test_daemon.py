@@ -42,6 +42,7 @@ class Daemon:
             f.write("[daemon]\ndefault_profile = agent\n[profile agent]\ncommand = %s\n" % AGENT)
             f.write("resume_args = --resume={id}\nsession_id_args = --session-id={id}\n")
             f.write("[profile sleepy]\ncommand = %s\nidle_sleep = 100ms\n" % AGENT)
+            f.write("[profile itself]\ncommand = %s\n" % SHIM)
             f.write("[profile nothing]\ncommand = /no/such/agent\n")
         self.log = open(os.path.join(self.dir, "log"), "w+")
         argv = [PLENUMD, "--config", os.path.join(self.dir, "plenum.conf"), "--socket", self.path]
@@ -149,12 +150,12 @@ class Same(Case):
 
     def test_a_tool_allowed_and_denied(self):
         for answer in (allow, deny):
-            alone, shim = self.both(lambda s: s.prompt('@tool Bash {"command":"true"}@'), "--permission-prompt-tool",
+            alone, shim = self.both(lambda s: s.prompt('@tool Bash {"command":"touch made"}@'), "--permission-prompt-tool",
                                     "stdio", permission=answer)
             self.assertEqual([a["subtype"] for a in shim.asked], ["can_use_tool"])
 
     def test_a_tool_that_nobody_can_allow(self):
-        _, shim = self.both(lambda s: s.prompt('@tool Bash {"command":"true"}@'))
+        _, shim = self.both(lambda s: s.prompt('@tool Bash {"command":"touch made"}@'))
         self.assertEqual(shim.asked, [])
 
     def test_hooks(self):
@@ -163,7 +164,7 @@ class Same(Case):
 
         def play(s):
             s.ask("initialize", hooks=hooks)
-            s.prompt('@tool Bash {"command":"true"}@')
+            s.prompt('@tool Bash {"command":"touch made"}@')
 
         def hook(request):
             if request["callback_id"] == "hook_1":
@@ -262,18 +263,18 @@ class Same(Case):
 
     def test_end_of_input_while_a_question_is_open(self):
         def play(s):
-            s.send('@tool Bash {"command":"true"}@')
+            s.send('@tool Bash {"command":"touch made"}@')
             s.until(lambda f: f["type"] == "control_request")
 
         self.alike(play, "--permission-prompt-tool=stdio", permission="later")
 
     def test_end_of_input_before_a_question(self):
-        self.alike(lambda s: s.send('@tool Bash {"command":"true"}@'), "--permission-prompt-tool=stdio")
+        self.alike(lambda s: s.send('@tool Bash {"command":"touch made"}@'), "--permission-prompt-tool=stdio")
 
     def test_end_of_input_while_a_hook_is_open(self):
         def play(s):
             s.ask("initialize", hooks={"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]})
-            s.send('@tool Bash {"command":"true"}@')
+            s.send('@tool Bash {"command":"touch made"}@')
             s.until(lambda f: f["type"] == "control_request")
 
         self.alike(play, "--permission-prompt-tool=stdio", hook="later")
@@ -381,6 +382,15 @@ class Life(Case):
         self.assertIn("/no/such/agent", err)
         self.assertEqual(self.daemon.sessions(), [])
 
+    def test_a_daemon_that_starts_the_shim_as_its_agent(self):
+        folder = os.path.join(self.daemon.dir, "bin")
+        os.mkdir(folder)
+        os.symlink(AGENT, os.path.join(folder, "claude"))
+        path = folder + ":" + os.environ.get("PATH", "/usr/bin:/bin")
+        s = self.sdk(env={"PLENUM_PROFILE": "itself", "PATH": path})
+        self.assertEqual(s.prompt("hello")["result"], "echo: hello")
+        self.assertEqual(s.finish(), (0, ""))
+
     def test_a_bad_line_ends_an_own_session(self):
         s = self.sdk()
         s.write(b"{not json\n")
@@ -442,7 +452,7 @@ class Shared(Case):
         a, b = self.named(permission="later"), self.named(permission=deny)
         a.ask("initialize", hooks=None)
         b.ask("initialize", hooks=None)
-        a.send('@tool Bash {"command":"true"}@')
+        a.send('@tool Bash {"command":"touch made"}@')
         b.until(lambda f: f["type"] == "result")
         a.until(lambda f: f["type"] == "result")
         self.assertEqual(len(a.asked), 1)
@@ -456,7 +466,7 @@ class Shared(Case):
         a, b = self.named(name="guard", hook=guard), self.named(permission=allow)
         a.ask("initialize", hooks=hooks)
         b.ask("initialize", hooks=None)
-        b.send('@tool Bash {"command":"true"}@')
+        b.send('@tool Bash {"command":"touch made"}@')
         a.until(lambda f: f["type"] == "result")
         b.until(lambda f: f["type"] == "result")
         self.assertEqual([r["callback_id"] for r in a.asked], ["hook_0"])
