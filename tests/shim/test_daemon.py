@@ -408,7 +408,7 @@ class Life(Case):
         s.finish()
 
     def test_big_lines(self):
-        big = "x" * (20 << 20)
+        big = "x" * (8 << 20)
         s = self.sdk("--replay-user-messages")
         s.send(big)
         echo = s.until(lambda f: f.get("isReplay"))
