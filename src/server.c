@@ -541,9 +541,10 @@ int server_run(const struct server_options *options) {
 		return EX_OSERR;
 	}
 	int status = open_listener(&srv);
-	if (status != EX_OK) return status;
-	open_state(&srv);
-	run(&srv);
+	if (status == EX_OK) {
+		open_state(&srv);
+		run(&srv);
+	}
 	clean_up(&srv);
-	return EX_OK;
+	return status;
 }
