@@ -578,7 +578,8 @@ class Agent:
         os.chmod(os.path.join(folder, "ctl.sock"), 0o777)
         self.sock.listen(128)
         self.mode(**mode)
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.thread = threading.Thread(target=self.accept, daemon=True)
+        self.thread.start()
 
     def mode(self, **settings):
         """For children that start from now on (agent.MODE)."""
@@ -604,7 +605,8 @@ class Agent:
             while len(self.children) <= self.taken:
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise Timeout("%s: no %schild was started" % (self.name, "further " if self.taken else ""))
+                    raise Timeout("%s: no %schild was started; processes: %s" % (
+                        self.name, "further " if self.taken else "", [(p, where(p)) for p in processes_of(self.folder)]))
                 self.cond.wait(left)
             child = self.children[self.taken]
             self.taken += 1
@@ -621,6 +623,8 @@ class Agent:
         return "%s -I -S %s %s" % (PYTHON, os.path.join(self.folder, "agent.py"), self.folder)
 
     def close(self):
+        self.sock.shutdown(socket.SHUT_RDWR)  # wakes the thread: its next accept must not hit a descriptor used anew
+        self.thread.join(5)
         self.sock.close()
         for c in self.children:
             try:
@@ -656,6 +660,18 @@ def processes_of(marker):
         except OSError:
             pass
     return found
+
+
+def where(pid):
+    """What a process is about, for messages."""
+    text = []
+    for name in ("cmdline", "wchan", "syscall"):
+        try:
+            with open("/proc/%d/%s" % (pid, name), "rb") as f:
+                text.append(f.read()[-120:].replace(b"\0", b" ").decode("utf-8", "replace"))
+        except OSError as e:
+            text.append(str(e))
+    return text
 
 
 def alive(pid):
