@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What both sides of a measurement share: the played child (feeder.c) and the clients (sink.c). They stand outside the
+ * daemon and use none of its code, so that a mistake there is not measured with its own ruler. Everything that cannot
+ * go on ends the program with status 1 and a sentence on stderr. Times are monotonic nanoseconds, good between the
+ * processes of one machine.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define LINE_SIZE 300 /* of a line whose latency is taken, with its LF */
+
+_Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int64_t now_ns(void);
+void write_all(int fd, const char *p, size_t n);
+long number(const char *text);
+
+/* The expected stream, one file that both sides map. */
+struct data {
+	const char *p;
+	size_t n;
+};
+
+struct data map_file(const char *path);
+/* Writes about `size` bytes of mixed lines: many deltas of 255 bytes, some messages of 2 KB, few tool results of
+ * 200 KB, one line of 5 MB (less where that is more than a quarter of it), a `result` at the end. */
+void make_mix(const char *path, size_t size);
+
+/* Whole lines from a blocking descriptor. */
+struct reader {
+	int fd;
+	char *data;
+	size_t start, end, cap;
+};
+
+/* The next line with its LF, valid until the next call; NULL at the end of input. */
+const char *read_line(struct reader *r, size_t *n);
+
+bool has(const char *line, size_t n, const char *text);
+/* The string behind "key":", without its quotes; NULL if it is not there. */
+const char *member(const char *line, size_t n, const char *key, size_t *len);
+/* The number behind "key":, -1 if it is not there. */
+int64_t number_member(const char *line, size_t n, const char *key);
+
+/* A stream that must be the data, byte for byte; whole lines that are not part of it may stand between its lines. */
+struct match {
+	struct data want;
+	size_t pos;
+	char *strange; /* a line that is not of the data, as far as it has come */
+	size_t n_strange, cap_strange;
+	bool in_strange;
+	/* Sees each such line (LF and all); may die(). */
+	void (*stranger)(void *arg, const char *line, size_t n);
+	void *arg;
+};
+
+void match_feed(struct match *m, const char *p, size_t n);
+
+static inline bool match_done(const struct match *m) {
+	return m->pos == m->want.n;
+}
+
+/* A latency line: {"type":TYPE,"n":..,"t":..,"in":..,"pad":"..."} of exactly LINE_SIZE bytes. */
+void stamp_line(char line[LINE_SIZE + 1], const char *type, int64_t n, int64_t t, int64_t in);
+
+/* Samples, one a line, for the driver to sort. */
+void write_samples(const char *path, const int64_t *ns, size_t n);

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The clients of a measurement, all in one process, and the clock. Prints one JSON object with what it saw.
+ *
+ *   sink relay FILE      sends a `user` line, reads until every client has FILE
+ *   sink fill FILE       sends FILE, at most 16 MB ahead of what the child says it has read
+ *   sink ping COUNT IN OUT   one line there and back, COUNT times; samples of both ways to the files IN and OUT
+ *   sink answer          sends a `user` line, allows what it is asked until the `result`
+ *   sink pace SAMPLES    sends a `user` line, takes the latency of each stamped line at every client
+ *   sink hold            attaches, says "ready", reads and throws away until its stdin ends
+ *
+ * options, before the verb:
+ *   --unix PATH          where to connect, or
+ *   --spawn COMMAND      run by sh, its stdin and stdout are the connection
+ *   --count N            clients (default 1)
+ *   --attach MEMBERS     attach first, with these members ("%d" is the client's number); else speak at once
+ *   --rounds N           relay: so many times
+ *   --all-say            each client sends the `user` line (for a relay that cannot say who is attached)
+ *   --stalled            pace: one more client, which attaches and then never reads
+ */
+#include "bench.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define USER "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"go\"}}\n"
+#define AHEAD ((size_t)16 << 20)
+
+struct conn {
+	int in, out;
+	struct match match;
+	struct reader rest; /* pace: bytes of an unfinished line */
+	int64_t end;
+	int64_t next;
+	bool done;
+};
+
+struct options {
+	const char *path, *command, *attach;
+	long count, rounds;
+	bool all_say, stalled;
+};
+
+/* --- connecting -----------------------------------------------------------------------------------------------------
+ */
+
+static void connect_unix(struct conn *c, const char *path) {
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	struct timespec pause = {0, 1000000};
+	if (strlen(path) >= sizeof a.sun_path) die("%s is too long for a socket", path);
+	strcpy(a.sun_path, path);
+	c->in = c->out = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	/* a relay that was only just started is not there yet, and a full backlog empties again */
+	for (int i = 0; connect(c->in, (struct sockaddr *)&a, sizeof a) < 0; i++) {
+		if (i == 10000 || (errno != ENOENT && errno != ECONNREFUSED && errno != EAGAIN))
+			die("%s: %s", path, strerror(errno));
+		nanosleep(&pause, NULL);
+	}
+}
+
+static void connect_command(struct conn *c, const char *command) {
+	int to[2], from[2];
+	if (pipe2(to, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0) die("pipe: %s", strerror(errno));
+	pid_t pid = fork();
+	if (pid == 0) {
+		dup2(to[0], 0);
+		dup2(from[1], 1);
+		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+		_exit(127);
+	}
+	close(to[0]);
+	close(from[1]);
+	c->in = from[0];
+	c->out = to[1];
+}
+
+/* "%d" in the members becomes the client's number. */
+static void attach(struct conn *c, const char *members, long index) {
+	char text[2048], value[512] = "";
+	const char *at = strstr(members, "%d");
+	if (at) snprintf(value, sizeof value, "%.*s%ld%s", (int)(at - members), members, index, at + 2);
+	int n = snprintf(text, sizeof text,
+					 "{\"type\":\"control_request\",\"request_id\":\"attach\",\"request\":{\"subtype\":"
+					 "\"plenum_attach\",%s}}\n",
+					 at ? value : members);
+	write_all(c->out, text, (size_t)n);
+}
+
+/* Byte by byte, so that nothing behind the answer is taken. */
+static void await_attached(struct conn *c) {
+	char line[65536];
+	size_t n = 0;
+	for (;;) {
+		if (n == sizeof line || read(c->in, line + n, 1) != 1) die("sink: no answer to the attach");
+		if (line[n++] != '\n') continue;
+		if (has(line, n, "\"request_id\":\"attach\"")) break;
+		n = 0;
+	}
+	if (!has(line, n, "\"success\"")) die("sink: %.*s", (int)n, line);
+}
+
+static struct conn *connect_all(const struct options *o, long count) {
+	struct conn *all = calloc((size_t)count, sizeof *all);
+	if (!all) die("out of memory");
+	for (long i = 0; i < count; i++) {
+		if (o->path)
+			connect_unix(&all[i], o->path);
+		else
+			connect_command(&all[i], o->command);
+		if (o->attach) attach(&all[i], o->attach, i);
+	}
+	for (long i = 0; o->attach && i < count; i++) await_attached(&all[i]);
+	return all;
+}
+
+static void say_user(const struct options *o, struct conn *all) {
+	for (long i = 0; i < (o->all_say ? o->count : 1); i++) write_all(all[i].out, USER, sizeof USER - 1);
+}
+
+/* --- many clients ---------------------------------------------------------------------------------------------------
+ */
+
+static int watch(struct conn *all, long count) {
+	int ep = epoll_create1(EPOLL_CLOEXEC);
+	for (long i = 0; i < count; i++) {
+		struct epoll_event e = {.events = EPOLLIN, .data = {.ptr = &all[i]}};
+		fcntl(all[i].in, F_SETFL, fcntl(all[i].in, F_GETFL) | O_NONBLOCK);
+		if (epoll_ctl(ep, EPOLL_CTL_ADD, all[i].in, &e) < 0) die("epoll: %s", strerror(errno));
+	}
+	return ep;
+}
+
+/* Gives what each client has to read to `take`, until `left` of them are done; descriptor 0 ends it too, if watched. */
+static void serve(int ep, long *left, void (*take)(struct conn *c, const char *p, size_t n, long *left)) {
+	static char data[262144];
+	struct epoll_event ready[64];
+	while (*left > 0) {
+		int n = epoll_wait(ep, ready, 64, 60000);
+		if (n == 0) die("sink: nothing came for a minute; %ld clients are not done", *left);
+		for (int i = 0; i < n; i++) {
+			struct conn *c = ready[i].data.ptr;
+			ssize_t got = read(c->in, data, sizeof data);
+			if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+			if (got <= 0 && c->in != 0) die("sink: the connection ended");
+			take(c, data, got > 0 ? (size_t)got : 0, left);
+		}
+	}
+}
+
+/* --- relay ----------------------------------------------------------------------------------------------------------
+ */
+
+static size_t n_events, n_lags;
+
+static void on_event(void *arg, const char *line, size_t n) {
+	(void)arg;
+	n_events++;
+	if (has(line, n, "\"control_response\"") && has(line, n, "\"commands\"")) return; /* the played child's */
+	if (!has(line, n, "\"plenum_event\"") || has(line, n, "\"event\":\"gap\"") || has(line, n, "\"event\":\"error\""))
+		die("sink: not what the child printed: %.*s", (int)(n < 300 ? n : 300), line);
+	if (has(line, n, "\"event\":\"lag\"")) n_lags++;
+}
+
+static void take_relay(struct conn *c, const char *p, size_t n, long *left) {
+	match_feed(&c->match, p, n);
+	if (c->done || !match_done(&c->match)) return;
+	c->done = true;
+	c->end = now_ns();
+	--*left;
+}
+
+static double relay_round(const struct options *o, struct conn *all, int ep, double *first) {
+	int64_t from = now_ns(), last = 0, soonest = INT64_MAX;
+	long left = o->count;
+	for (long i = 0; i < o->count; i++) {
+		all[i].done = false;
+		all[i].match.pos = 0;
+	}
+	say_user(o, all);
+	serve(ep, &left, take_relay);
+	for (long i = 0; i < o->count; i++) {
+		if (all[i].end > last) last = all[i].end;
+		if (all[i].end < soonest) soonest = all[i].end;
+	}
+	*first = (double)(soonest - from) / 1e9;
+	return (double)(last - from) / 1e9;
+}
+
+static void relay(const struct options *o, const char *path) {
+	struct data d = map_file(path);
+	struct conn *all = connect_all(o, o->count);
+	int ep = watch(all, o->count);
+	double first = 0;
+	for (long i = 0; i < o->count; i++) all[i].match = (struct match){.want = d, .stranger = on_event};
+	printf("{\"bytes\":%zu,\"rounds\":[", d.n);
+	for (long i = 0; i < o->rounds; i++) printf("%s%.6f", i ? "," : "", relay_round(o, all, ep, &first));
+	printf("],\"first\":%.6f,\"events\":%zu,\"lags\":%zu}\n", first, n_events, n_lags);
+}
+
+/* --- fill -----------------------------------------------------------------------------------------------------------
+ */
+
+static size_t acked;
+static bool finished;
+
+static void read_ack(const char *line, size_t n) {
+	if (has(line, n, "\"bench_ack\"")) acked = (size_t)number_member(line, n, "bytes");
+	if (has(line, n, "\"type\":\"result\"")) finished = true;
+	if (has(line, n, "\"event\":\"error\"")) die("sink: %.*s", (int)n, line);
+}
+
+static void fill_file(const struct options *o, const char *path) {
+	struct data d = map_file(path);
+	struct conn *c = connect_all(o, 1);
+	struct reader r = {.fd = c->in};
+	const char *line;
+	size_t n, sent = 0;
+	int64_t from = now_ns();
+	while (!finished) {
+		size_t room = acked + AHEAD > d.n ? d.n - sent : acked + AHEAD - sent;
+		if (room > 262144) room = 262144;
+		write_all(c->out, d.p + sent, room);
+		sent += room;
+		if (room) continue;
+		if (!(line = read_line(&r, &n))) die("sink: the connection ended");
+		read_ack(line, n);
+	}
+	printf("{\"bytes\":%zu,\"rounds\":[%.6f]}\n", d.n, (double)(now_ns() - from) / 1e9);
+}
+
+/* --- one line at a time ---------------------------------------------------------------------------------------------
+ */
+
+static int64_t ping_once(struct conn *c, struct reader *r, long number, int64_t *in) {
+	char text[LINE_SIZE + 1];
+	const char *line;
+	size_t n;
+	stamp_line(text, "bench_ping", number, now_ns(), 0);
+	write_all(c->out, text, LINE_SIZE);
+	while ((line = read_line(r, &n)) != NULL) {
+		int64_t now = now_ns();
+		if (!has(line, n, "\"stream_event\"")) continue;
+		if (number_member(line, n, "n") != number) die("sink: the answer to another line: %.*s", (int)n, line);
+		*in = number_member(line, n, "in");
+		return now - number_member(line, n, "t");
+	}
+	die("sink: the connection ended");
+}
+
+#define WARM_UP 100
+
+static void ping(const struct options *o, long count, const char *in_file, const char *out_file) {
+	struct conn *c = connect_all(o, 1);
+	struct reader r = {.fd = c->in};
+	int64_t *in = calloc((size_t)count, sizeof *in), *out = calloc((size_t)count, sizeof *out), none;
+	if (!in || !out) die("out of memory");
+	for (long i = 0; i < WARM_UP; i++) ping_once(c, &r, i, &none);
+	for (long i = 0; i < count; i++) out[i] = ping_once(c, &r, WARM_UP + i, &in[i]);
+	write_samples(in_file, in, (size_t)count);
+	write_samples(out_file, out, (size_t)count);
+	printf("{\"count\":%ld}\n", count);
+}
+
+static void allow(const struct conn *c, const char *line, size_t n) {
+	char text[512];
+	size_t len;
+	const char *id = member(line, n, "request_id", &len);
+	if (!id) die("sink: a request without an id: %.*s", (int)n, line);
+	int size = snprintf(text, sizeof text,
+						"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"%.*s\","
+						"\"response\":{\"behavior\":\"allow\",\"updatedInput\":{\"command\":\"touch one\"}}}}\n",
+						(int)len, id);
+	write_all(c->out, text, (size_t)size);
+}
+
+static void answer(const struct options *o) {
+	struct conn *c = connect_all(o, 1);
+	struct reader r = {.fd = c->in};
+	const char *line;
+	size_t n;
+	long count = 0;
+	say_user(o, c);
+	while ((line = read_line(&r, &n)) != NULL) {
+		if (has(line, n, "\"type\":\"result\"")) break;
+		if (has(line, n, "\"event\":\"error\"")) die("sink: %.*s", (int)n, line);
+		if (!has(line, n, "\"can_use_tool\"") || !has(line, n, "\"control_request\"")) continue;
+		allow(c, line, n);
+		count++;
+	}
+	if (!line) die("sink: the connection ended");
+	printf("{\"count\":%ld}\n", count);
+}
+
+/* --- pace -----------------------------------------------------------------------------------------------------------
+ */
+
+static int64_t *samples;
+static size_t n_samples, cap_samples;
+
+static void add_sample(int64_t ns) {
+	if (n_samples == cap_samples) {
+		cap_samples = cap_samples ? cap_samples * 2 : 65536;
+		samples = realloc(samples, cap_samples * sizeof *samples);
+		if (!samples) die("out of memory");
+	}
+	samples[n_samples++] = ns;
+}
+
+static void take_paced_line(struct conn *c, const char *line, size_t n, int64_t now, long *left) {
+	if (has(line, n, "\"event\":\"gap\"")) die("sink: a client that reads has a gap");
+	if (has(line, n, "\"type\":\"result\"")) {
+		--*left;
+		c->done = true;
+	}
+	if (n != LINE_SIZE || !has(line, n, "\"stream_event\"")) return;
+	int64_t t = number_member(line, n, "t");
+	if (number_member(line, n, "n") != c->next++) die("sink: a line is missing before %.*s", (int)n, line);
+	if (t) add_sample(now - t);
+}
+
+static void take_pace(struct conn *c, const char *p, size_t n, long *left) {
+	struct reader *r = &c->rest;
+	int64_t now = now_ns();
+	if (r->end + n > r->cap) {
+		r->cap = (r->end + n) * 2;
+		r->data = realloc(r->data, r->cap);
+		if (!r->data) die("out of memory");
+	}
+	memcpy(r->data + r->end, p, n);
+	r->end += n;
+	const char *from = r->data, *end = r->data + r->end, *lf;
+	while ((lf = memchr(from, '\n', (size_t)(end - from))) != NULL) {
+		take_paced_line(c, from, (size_t)(lf - from) + 1, now, left);
+		from = lf + 1;
+	}
+	r->end = (size_t)(end - from);
+	memmove(r->data, from, r->end);
+}
+
+static void pace(const struct options *o, const char *path) {
+	struct conn *all = connect_all(o, o->count);
+	if (o->stalled) connect_all(o, 1); /* and never looks at it again */
+	int ep = watch(all, o->count);
+	long left = o->count;
+	say_user(o, all);
+	serve(ep, &left, take_pace);
+	write_samples(path, samples, n_samples);
+	printf("{\"count\":%zu}\n", n_samples);
+}
+
+/* --- hold -----------------------------------------------------------------------------------------------------------
+ */
+
+static void take_nothing(struct conn *c, const char *p, size_t n, long *left) {
+	(void)p;
+	if (c->in == 0 && n == 0) *left = 0;
+}
+
+static void hold(const struct options *o) {
+	struct conn *all = connect_all(o, o->count), control = {.in = 0};
+	int ep = watch(all, o->count);
+	struct epoll_event e = {.events = EPOLLIN, .data = {.ptr = &control}};
+	long left = 1;
+	if (epoll_ctl(ep, EPOLL_CTL_ADD, 0, &e) < 0) die("epoll: %s", strerror(errno));
+	puts("ready");
+	fflush(stdout);
+	serve(ep, &left, take_nothing);
+}
+
+/* --- main -----------------------------------------------------------------------------------------------------------
+ */
+
+static const struct option long_options[] = {
+	{"unix", required_argument, NULL, 'u'},   {"spawn", required_argument, NULL, 's'},
+	{"count", required_argument, NULL, 'c'},  {"attach", required_argument, NULL, 'a'},
+	{"rounds", required_argument, NULL, 'r'}, {"all-say", no_argument, NULL, 'y'},
+	{"stalled", no_argument, NULL, 't'},      {NULL, 0, NULL, 0},
+};
+
+static void parse(struct options *o, int argc, char **argv) {
+	for (int c; (c = getopt_long(argc, argv, "+", long_options, NULL)) != -1;) {
+		if (c == 'u') o->path = optarg;
+		if (c == 's') o->command = optarg;
+		if (c == 'c') o->count = number(optarg);
+		if (c == 'a') o->attach = optarg;
+		if (c == 'r') o->rounds = number(optarg);
+		if (c == 'y') o->all_say = true;
+		if (c == 't') o->stalled = true;
+		if (c == '?') exit(1);
+	}
+	if (!o->path == !o->command) die("sink: --unix or --spawn, one of them");
+}
+
+int main(int argc, char **argv) {
+	struct options o = {.count = 1, .rounds = 1};
+	parse(&o, argc, argv);
+	char **arg = argv + optind;
+	const char *how = arg[0] ? arg[0] : "";
+	int left = argc - optind;
+	if (left == 2 && strcmp(how, "relay") == 0)
+		relay(&o, arg[1]);
+	else if (left == 2 && strcmp(how, "fill") == 0)
+		fill_file(&o, arg[1]);
+	else if (left == 4 && strcmp(how, "ping") == 0)
+		ping(&o, number(arg[1]), arg[2], arg[3]);
+	else if (left == 1 && strcmp(how, "answer") == 0)
+		answer(&o);
+	else if (left == 2 && strcmp(how, "pace") == 0)
+		pace(&o, arg[1]);
+	else if (left == 1 && strcmp(how, "hold") == 0)
+		hold(&o);
+	else
+		die("usage: sink [options] relay|fill|ping|answer|pace|hold ... (see the head of sink.c)");
+	return 0;
+}
