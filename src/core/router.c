@@ -272,6 +272,7 @@ static void close_lagging(struct client *c, struct session *s, uint64_t from, ui
 			"a client fell behind and is closed, as it asked");
 	c->cursor = s->tape.next;
 	post_gap(c, s, from, to);
+	router_detach(c, "too far behind");
 	client_close(c);
 }
 
