@@ -178,6 +178,88 @@ static bool check_assistant(const struct message *m, char *error, size_t size) {
 	"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"...\",\"response\":{...}}}"
 #define CANCEL_EXAMPLE "{\"type\":\"control_cancel_request\",\"request_id\":\"...\"}"
 
+enum json_type { IS_STRING = 1, IS_NULL = 2, IS_OBJECT = 4, IS_OTHER = 8 };
+
+static enum json_type type_of(struct span s) {
+	if (span_is_string(s)) return IS_STRING;
+	if (span_is_object(s)) return IS_OBJECT;
+	return s.n == 4 && memcmp(s.p, "null", 4) == 0 ? IS_NULL : IS_OTHER;
+}
+
+/* Requests that 2.1.197 never comes back from, with no answer and no further turn, if a member is not what it should
+ * be. (2.1.332 answers them with an error.) */
+static const struct request_rule {
+	const char *subtype, *member;
+	unsigned types;
+	bool required;
+	const char *say;
+} request_rules[] = {
+	{"set_model", "model", IS_STRING | IS_NULL, false, "a string, or null for the default"},
+	{"mcp_set_servers", "servers", IS_OBJECT, true, "an object {\"NAME\":{...},...}"},
+	{"mcp_call", "tool", IS_STRING, true, "a string such as \"mcp__server__tool\""},
+	{"apply_flag_settings", "settings", IS_OBJECT, true, "an object"},
+	{"rewind_conversation", "target_message_uuid", IS_STRING, true, "a string"},
+};
+
+static bool check_members(struct span request, struct span subtype, char *error, size_t size) {
+	for (size_t i = 0; i < ARRAY_SIZE(request_rules); i++) {
+		const struct request_rule *r = &request_rules[i];
+		if (!span_equals(subtype, r->subtype)) continue;
+		struct span s = span_member(request, r->member);
+		if (s.p ? (r->types & type_of(s)) != 0 : !r->required) continue;
+		return refuse(error, size, "request.%s of %s must be %s", r->member, r->subtype, r->say);
+	}
+	return true;
+}
+
+/* 2.1.332 ends at a url that is no string; the others of its members it looks at with more care. */
+static bool check_servers(struct span servers, char *error, size_t size) {
+	struct span name, config;
+	size_t at = 0;
+	while (span_next_member(servers, &at, &name, &config)) {
+		int n = name.n > 60 ? 60 : (int)name.n;
+		if (!span_is_object(config))
+			return refuse(error, size,
+						  "the MCP server %.*s has no object as its configuration: write {\"command\":\"...\"}", n,
+						  name.p);
+		if (!has_plain_keys(config))
+			return refuse(error, size, "the MCP server %.*s has a key that is spelled with escapes", n, name.p);
+		struct span url = span_member(config, "url");
+		if (url.p && !span_is_string(url))
+			return refuse(error, size, "the MCP server %.*s has a url that is no string: write \"url\":\"http://...\"",
+						  n, name.p);
+	}
+	return true;
+}
+
+/* Names that every JavaScript object has: 2.1.332 finds them in its table of events, and ends. */
+static const char *const no_events[] = {
+	"constructor",          "toString",  "toLocaleString",   "valueOf",          "hasOwnProperty",   "isPrototypeOf",
+	"propertyIsEnumerable", "__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__",
+};
+
+static bool check_hooks(struct span hooks, char *error, size_t size) {
+	struct span event, matchers;
+	size_t at = 0;
+	while (span_next_member(hooks, &at, &event, &matchers)) {
+		bool known = is_plain(event);
+		for (size_t i = 0; known && i < ARRAY_SIZE(no_events); i++) known = !span_equals(event, no_events[i]);
+		if (!known)
+			return refuse(error, size,
+						  "request.hooks has %.*s, which is no hook event: write one such as \"PreToolUse\"",
+						  event.n > 60 ? 60 : (int)event.n, event.p);
+	}
+	return true;
+}
+
+static bool check_body(struct span request, struct span subtype, char *error, size_t size) {
+	if (!check_members(request, subtype, error, size)) return false;
+	if (span_equals(subtype, "mcp_set_servers")) return check_servers(span_member(request, "servers"), error, size);
+	if (!span_equals(subtype, "initialize")) return true;
+	return check_hooks(span_member(request, "hooks"), error, size) &&
+		   check_servers(span_member(request, "mcpServers"), error, size);
+}
+
 static bool check_request(const struct message *m, char *error, size_t size) {
 	const struct envelope *e = &m->env;
 	if (!e->request.p && e->subtype.p)
@@ -185,7 +267,8 @@ static bool check_request(const struct message *m, char *error, size_t size) {
 	if (!e->request.p) return refuse(error, size, "`request` is missing: write " REQUEST_EXAMPLE);
 	if (!span_is_object(e->request)) return refuse(error, size, "`request` is not an object: write " REQUEST_EXAMPLE);
 	return check_id(e->request_id, "request_id", REQUEST_EXAMPLE, error, size) &&
-		   check_word(e->inner_subtype, "request.subtype", REQUEST_EXAMPLE, error, size);
+		   check_word(e->inner_subtype, "request.subtype", REQUEST_EXAMPLE, error, size) &&
+		   check_body(e->request, e->inner_subtype, error, size);
 }
 
 static bool check_answer(const struct message *m, char *error, size_t size) {

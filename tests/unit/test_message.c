@@ -395,6 +395,43 @@ START_TEST(requests) {
 }
 END_TEST
 
+#define REQUEST(body) "{\"type\":\"control_request\",\"request_id\":\"r\",\"request\":{\"subtype\":" body "}}"
+
+START_TEST(requests_that_the_agent_does_not_survive) {
+	static const char *const good[] = {
+		REQUEST("\"set_model\""),
+		REQUEST("\"set_model\",\"model\":null"),
+		REQUEST("\"set_model\",\"model\":\"m\""),
+		REQUEST("\"mcp_set_servers\",\"servers\":{}"),
+		REQUEST("\"mcp_set_servers\",\"servers\":{\"\\u00e9\":{\"command\":\"x\",\"args\":[1]},\"b\":{\"url\":\"x\"}}"),
+		REQUEST("\"mcp_call\",\"tool\":\"mcp__a__b\",\"arguments\":5"),
+		REQUEST("\"apply_flag_settings\",\"settings\":{\"x\":null}"),
+		REQUEST("\"rewind_conversation\",\"target_message_uuid\":\"u\""),
+		REQUEST("\"initialize\",\"hooks\":null,\"mcpServers\":[1]"),
+		REQUEST("\"initialize\",\"hooks\":{\"PreToolUse\":[{\"hookCallbackIds\":[\"hook_0\"]}],\"FutureEvent\":[]}"),
+		REQUEST("\"some_future_thing\",\"model\":5,\"servers\":null"),
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) taken(good[i], MESSAGE_REQUEST);
+	refused(REQUEST("\"set_model\",\"model\":5"), "request.model");
+	refused(REQUEST("\"set_model\",\"model\":{}"), "request.model");
+	refused(REQUEST("\"set_model\",\"model\":\"m\",\"model\":[]"), "request.model");
+	refused(REQUEST("\"set_model\",\"model\":\"m\",\"mode\\u006c\":[]"), "escapes");
+	refused(REQUEST("\"mcp_set_servers\""), "request.servers");
+	refused(REQUEST("\"mcp_set_servers\",\"servers\":[]"), "request.servers");
+	refused(REQUEST("\"mcp_set_servers\",\"servers\":{\"a\":null}"), "\"a\"");
+	refused(REQUEST("\"mcp_set_servers\",\"servers\":{\"a\":{\"url\":5}}"), "url");
+	refused(REQUEST("\"mcp_set_servers\",\"servers\":{\"a\":{\"url\":\"x\",\"ur\\u006c\":5}}"), "escapes");
+	refused(REQUEST("\"initialize\",\"mcpServers\":{\"a\":{\"url\":null}}"), "url");
+	refused(REQUEST("\"mcp_call\""), "request.tool");
+	refused(REQUEST("\"mcp_call\",\"tool\":null"), "request.tool");
+	refused(REQUEST("\"apply_flag_settings\",\"settings\":\"x\""), "request.settings");
+	refused(REQUEST("\"rewind_conversation\",\"user_message_id\":\"u\""), "request.target_message_uuid");
+	refused(REQUEST("\"initialize\",\"hooks\":{\"constructor\":[]}"), "no hook event");
+	refused(REQUEST("\"initialize\",\"hooks\":{\"__proto__\":[]}"), "no hook event");
+	refused(REQUEST("\"initialize\",\"hooks\":{\"c\\u006fnstructor\":[]}"), "no hook event");
+}
+END_TEST
+
 START_TEST(an_id_of_ten_thousand_characters) {
 	char id[10001], line[10200];
 	memset(id, 'i', 10000);
@@ -802,7 +839,8 @@ START_TEST(quoting) {
 END_TEST
 
 RUN_TESTS("message", json_vectors, odd_bytes_at_every_place, random_lines_are_valid, depth, broken_lines,
-		  offsets_are_counted_from_one, requests, an_id_of_ten_thousand_characters, an_id_inside_the_request,
-		  the_id_of_a_refused_line, answers, a_rich_answer, cancels, types, prompts, content_blocks, tool_results,
-		  other_lines_that_would_hurt, old_prompts, nul_bytes, separators_blanks_and_marks, duplicates, disguised_keys,
-		  disguised_values, deep_prompts, strict_and_quick_agree, an_error_is_cut_to_its_room, quoting)
+		  offsets_are_counted_from_one, requests, requests_that_the_agent_does_not_survive,
+		  an_id_of_ten_thousand_characters, an_id_inside_the_request, the_id_of_a_refused_line, answers, a_rich_answer,
+		  cancels, types, prompts, content_blocks, tool_results, other_lines_that_would_hurt, old_prompts, nul_bytes,
+		  separators_blanks_and_marks, duplicates, disguised_keys, disguised_values, deep_prompts,
+		  strict_and_quick_agree, an_error_is_cut_to_its_room, quoting)
