@@ -25,8 +25,7 @@ class StateTest(Case):
         self.assertEqual(m["session"], "s")
         child.wait(type="user")
         child.print(init_line(), dict(RESULT, user_message_uuids=["u"]))
-        a.event("session_state", state="idle")
-        self.assertEqual(d.state_of("s"), "idle")
+        d.wait_state("s", "idle")
 
     def test_created_and_removed(self):
         d, agent = self.start()
@@ -146,8 +145,9 @@ class ExitTest(Case):
     def test_killed_in_mid_turn(self):
         d, agent = self.start()
         a, o = d.attached(), d.attached(role="observer")
+        child = agent.child()
         other = d.attached("t")
-        child, second = agent.child(), agent.child()
+        second = agent.child()
         a.send(user("x", uuid="u"), request("1", "mcp_status"))
         child.request("mcp_status")
         child.print(init_line())
@@ -578,8 +578,10 @@ class OrphanTest(Case):
 
     def test_of_one_session_only(self):
         d, agent = self.start()
-        a, b = d.attached("s1"), d.attached("s2")
-        one, two = agent.child(), agent.child()
+        a = d.attached("s1")
+        one = agent.child()
+        b = d.attached("s2")
+        two = agent.child()
         mine, others = self.family(d, one), [two.spawn(SLEEPER + [d.root + "/other"], setsid=True)]
         a.request("plenum_stop", how="kill")
         a.event("child_exited")
