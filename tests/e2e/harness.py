@@ -133,9 +133,13 @@ class Place:
         return processes_with(self.mark)
 
     def remove(self):
-        for pid in self.leftovers():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        def ended():
+            left = self.leftovers()
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            return not left
+        wait_until("no process of the test is left", ended)
         shutil.rmtree(self.root, ignore_errors=True)
 
 
