@@ -165,6 +165,8 @@ static int pace(long burst, long count, long us) {
 
 int main(int argc, char **argv) {
 	const char *how = argc > 1 ? argv[1] : "";
+	for (int i = 2; i < argc; i++)
+		if (strncmp(argv[i], "--resume", 8) == 0) argc = i; /* nothing to resume here */
 	if (argc == 4 && strcmp(how, "make") == 0) {
 		make_mix(argv[2], (size_t)number(argv[3]));
 		return 0;
