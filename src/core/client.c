@@ -436,9 +436,15 @@ void client_post(struct client *c, struct chunk line) {
 }
 
 void client_post_first(struct client *c, struct chunk line) {
-	struct mail *m = new_mail(c, line, 0);
+	struct mail *m = new_mail(c, line, 0), *other;
+	struct list *before = &c->mail;
 	if (!m) return;
-	list_add_head(&c->mail, &m->node);
+	LIST_FOR_EACH (other, &c->mail, struct mail, node) { /* behind what was to be first earlier */
+		if (other->at == 0) continue;
+		before = &other->node;
+		break;
+	}
+	list_add_tail(before, &m->node);
 	mail_grew(c);
 }
 
