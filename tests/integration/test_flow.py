@@ -103,7 +103,7 @@ class StdinTest(Case):
         notices = a.seen(event="error")
         self.assertEqual({m["code"] for m in notices}, {"busy"})
         self.assertTrue(all(isinstance(m["line"], int) for m in notices))
-        self.assertRefused("busy", b.request, "mcp_call", arguments="y" * 200000)
+        self.assertRefused("busy", b.request, "mcp_status", padding="y" * 200000)
         b.request("plenum_list")
         child.mark(b)
         child.resume()

@@ -292,15 +292,12 @@ class LagTest(Case):
         """Tagged lines and gap notices together make a sequence without a hole."""
         expected = None
         self.assertNone(c.seen(lambda m: m.obj is None), "half a line")
-        for m in c.log:
-            if m["event"] == "gap":
-                if expected is not None:
-                    self.assertEqual(m["from"], expected)
-                expected = m["to"] + 1
-            elif m["plenum_seq"] is not None:
-                if expected is not None:
-                    self.assertEqual(m["plenum_seq"], expected)
-                expected = m["plenum_seq"] + 1
+        story = [(m["from"], m["to"]) if m["event"] == "gap" else (m["plenum_seq"],) * 2 for m in c.log
+                 if m["event"] == "gap" or m["plenum_seq"] is not None]
+        for i, (first, last) in enumerate(story):
+            if expected is not None:
+                self.assertEqual(first, expected, "a hole that nobody told: %s" % story[max(0, i - 3):i + 4])
+            expected = last + 1
 
     def test_a_gap_is_told_without_tags_too(self):
         self.stalled()
