@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define WARM_MS 100       /* a child that lives this long and was asked for nothing is idle */
@@ -335,8 +336,16 @@ static void connect_child(struct session *s) {
 	loop_timer_set(&s->warm_timer, WARM_MS);
 }
 
+/* What the next child is to resume; NULL: a new conversation, said where an old one is lost by it. */
+static const char *resume_id(struct session *s) {
+	const char *id = s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
+	if (!id || s->profile->resume_args.n) return id;
+	log_warn("session %s: profile %s has no resume_args, a new conversation begins", s->name, s->profile->name);
+	return NULL;
+}
+
 enum child_result session_start(struct session *s, char *error) {
-	const char *resume = s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
+	const char *resume = resume_id(s);
 	bool fork = s->launch.fork && !s->conversation_id;
 	s->child.exited = on_exited;
 	s->child.arg = s;
@@ -437,6 +446,19 @@ static void sweep(struct session *s) {
 	}
 }
 
+/* The CLI leaves its message socket behind when it is killed (PROTOCOL 6.3). */
+static void remove_left_socket(struct session *s) {
+	struct stat st;
+	if (s->left_socket && lstat(s->left_socket, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_uid == geteuid())
+		unlink(s->left_socket);
+	free(s->left_socket);
+	s->left_socket = NULL;
+}
+
+static bool can_resume(const struct session *s) {
+	return s->conversation_id && s->profile->resume_args.n;
+}
+
 static void explain_failure(struct session *s, const struct session_exit *e) {
 	const char *last = s->stderr_count ? session_stderr(s, s->stderr_count - 1) : "it printed nothing on stderr";
 	_cleanup_free_ char *text = e->signal ? str_printf("the child was killed by signal %d: %s", e->signal, last)
@@ -474,10 +496,8 @@ static void complete(struct session *s) {
 	sweep(s);
 	s->running = s->warming = s->turn = s->init_open = false;
 	count_failure(s, &e);
-	if (!e.wanted && !s->conversation_id) {
-		s->failed = true;
-		explain_failure(s, &e);
-	}
+	remove_left_socket(s);
+	s->failed = !e.wanted && !can_resume(s);
 	if (!e.wanted) explain_failure(s, &e);
 	s->stopping = STOP_NOT;
 	if (s->then == THEN_RESTART) s->want_child = true;
@@ -606,6 +626,7 @@ static void free_session(void *arg) {
 	settings_unref(s->settings);
 	free(s->conversation_id);
 	free(s->resumed_id);
+	free(s->left_socket);
 	free(s->version);
 	free(s->lost_profile);
 	free(s->reason);

@@ -81,6 +81,7 @@ struct session {
 
 	char *conversation_id; /* what the child calls itself */
 	char *resumed_id;      /* what it was last resumed with, where that differs */
+	char *left_socket;     /* a socket file that the child makes and does not remove when it is killed */
 	char *version;         /* claude_code_version of the newest init */
 
 	struct child child;
