@@ -37,6 +37,9 @@ void pendings_free(struct pendings *all) {
 		unlink_pending(all, p);
 		free_pending(p);
 	}
+	free(all->settled);
+	all->settled = NULL;
+	all->n_settled = all->cap_settled = all->settled_at = 0;
 }
 
 bool pending_for_person(const struct pending *p) {
@@ -108,13 +111,59 @@ struct pending *pending_find_child(struct pendings *all, struct span id) {
 	return p;
 }
 
+/* --- what was settled -----------------------------------------------------------------------------------------------
+ */
+
+static bool read_id(const char *p, size_t n, struct settled_id *id) {
+	char text[PENDING_ID_MAX], *underscore;
+	if (n >= sizeof text || n < sizeof id->random + 1) return false;
+	memcpy(text, p, n);
+	text[n] = 0;
+	underscore = text + n - sizeof id->random - 1;
+	if (strncmp(text, "req_", 4) != 0 || *underscore != '_') return false;
+	memcpy(id->random, underscore + 1, sizeof id->random);
+	*underscore = 0;
+	return str_u64(text + 4, 1, UINT64_MAX, &id->counter);
+}
+
 bool pending_was_settled(const struct pendings *all, struct span id) {
 	struct span text = span_content(id);
-	if (!text.p || text.n >= PENDING_ID_MAX) return false;
-	for (size_t i = 0; i < SETTLED_KEPT; i++)
-		if (strlen(all->settled[i]) == text.n && memcmp(all->settled[i], text.p, text.n) == 0) return text.n > 0;
+	struct settled_id one;
+	if (!text.p || !read_id(text.p, text.n, &one)) return false;
+	for (size_t i = 0; i < all->n_settled; i++)
+		if (all->settled[i].counter == one.counter)
+			return memcmp(all->settled[i].random, one.random, sizeof one.random) == 0;
 	return false;
 }
+
+/* The ring is made when it is needed: most sessions that sleep have settled nothing. */
+static bool room_for_settled(struct pendings *all) {
+	if (all->n_settled < all->cap_settled || all->cap_settled == SETTLED_KEPT) return true;
+	size_t cap = all->cap_settled ? all->cap_settled * 2 : 8;
+	struct settled_id *more = realloc(all->settled, cap * sizeof *more);
+	if (!more) return false;
+	all->settled = more;
+	all->cap_settled = cap;
+	all->settled_at = all->n_settled;
+	return true;
+}
+
+static void remember(struct pendings *all, const struct pending *p) {
+	struct settled_id id;
+	if (!read_id(p->id, strlen(p->id), &id) || !room_for_settled(all)) return;
+	all->settled[all->settled_at] = id;
+	all->settled_at = (all->settled_at + 1) % all->cap_settled;
+	all->n_settled = MIN(all->n_settled + 1, all->cap_settled);
+}
+
+void pending_settle(struct pendings *all, struct pending *p) {
+	remember(all, p);
+	unlink_pending(all, p);
+	free_pending(p);
+}
+
+/* --- who was asked --------------------------------------------------------------------------------------------------
+ */
 
 bool pending_was_asked(const struct pending *p, const void *who) {
 	for (size_t i = 0; i < p->n_asked; i++)
@@ -142,11 +191,4 @@ bool pending_forget(struct pending *p, const void *who) {
 			return true;
 		}
 	return false;
-}
-
-void pending_settle(struct pendings *all, struct pending *p) {
-	memcpy(all->settled[all->settled_at], p->id, PENDING_ID_MAX);
-	all->settled_at = (all->settled_at + 1) % SETTLED_KEPT;
-	unlink_pending(all, p);
-	free_pending(p);
 }

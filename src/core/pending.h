@@ -38,14 +38,20 @@ struct pending {
 	bool timer_on;
 };
 
+/* An id that was settled: req_COUNTER_RANDOM. */
+struct settled_id {
+	uint64_t counter;
+	char random[8];
+};
+
 struct pendings {
 	struct pending *by_id, *by_child;
 	struct list order;
 	size_t n;
 	size_t n_person; /* those that wait for a person */
 	uint64_t counter;
-	char settled[SETTLED_KEPT][PENDING_ID_MAX];
-	size_t settled_at;
+	struct settled_id *settled; /* a ring, grows to SETTLED_KEPT */
+	size_t n_settled, cap_settled, settled_at;
 };
 
 void pendings_init(struct pendings *p);
