@@ -28,9 +28,9 @@ struct chunk {
 #define CHUNK_NONE ((struct chunk){0})
 #define CHUNK_STATIC(s) ((struct chunk){NULL, (s), sizeof(s) - 1})
 
-struct block *block_new(size_t cap);        /* one reference, NULL without memory */
+struct block *block_new(size_t cap);                     /* one reference, NULL without memory */
 struct block *block_resize(struct block *b, size_t cap); /* only with one reference; NULL: b is unchanged */
-void block_unref(struct block *b);          /* NULL is allowed */
+void block_unref(struct block *b);                       /* NULL is allowed */
 
 static inline struct block *block_ref(struct block *b) {
 	if (b) b->refs++;

@@ -53,6 +53,8 @@ enum act_kind {
 
 /* what: for ACT_CHANGE the name of what changes ("permission_mode"), value the span of its new value (may be none). */
 enum act_kind dialect_act_kind(const struct envelope *e, const char **what, struct span *value);
+/* The same name, living as long as the program; NULL: nothing of this name changes. */
+const char *dialect_what(const char *what);
 
 /* The line p[0..n) with the bytes of `old` (a span into it) replaced. data NULL: no memory. */
 struct chunk dialect_replace(const char *p, size_t n, struct span old, const char *new_text, size_t new_len);

@@ -8,22 +8,22 @@
 #include <stdint.h>
 
 struct limits {
-	size_t child_line;             /* longest line from a child, bytes */
-	size_t client_line;            /* longest line from a client, bytes */
-	size_t tape_bytes;             /* a session's tape */
+	size_t child_line;  /* longest line from a child, bytes */
+	size_t client_line; /* longest line from a client, bytes */
+	size_t tape_bytes;  /* a session's tape */
 	size_t tape_lines;
-	size_t stdin_queue;            /* bytes waiting for a child's stdin; at least one line always fits */
-	size_t client_lag_soft;        /* bytes that a client may be behind for client_lag_soft_time */
-	int64_t client_lag_soft_time;  /* ms */
-	int64_t lag_wait;              /* ms that on_lag:"wait" holds the tape */
-	size_t max_pending;            /* open requests of one child */
-	size_t max_calls;              /* open requests of clients to one child */
+	size_t stdin_queue;           /* bytes waiting for a child's stdin; at least one line always fits */
+	size_t client_lag_soft;       /* bytes that a client may be behind for client_lag_soft_time */
+	int64_t client_lag_soft_time; /* ms */
+	int64_t lag_wait;             /* ms that on_lag:"wait" holds the tape */
+	size_t max_pending;           /* open requests of one child */
+	size_t max_calls;             /* open requests of clients to one child */
 };
 
 #define LIMITS_MIB ((size_t)1024 * 1024)
 #define LIMITS_DEFAULT                                                                                                 \
 	{                                                                                                                  \
 		.child_line = 64 * LIMITS_MIB, .client_line = 64 * LIMITS_MIB, .tape_bytes = 16 * LIMITS_MIB,                  \
-		.tape_lines = 65536, .stdin_queue = 64 * LIMITS_MIB, .client_lag_soft = 8 * LIMITS_MIB,                       \
+		.tape_lines = 65536, .stdin_queue = 64 * LIMITS_MIB, .client_lag_soft = 8 * LIMITS_MIB,                        \
 		.client_lag_soft_time = 10000, .lag_wait = 10000, .max_pending = 4096, .max_calls = 4096,                      \
 	}
