@@ -59,7 +59,8 @@ const char *dialect_what(const char *what);
 /* The line p[0..n) with the bytes of `old` (a span into it) replaced. data NULL: no memory. */
 struct chunk dialect_replace(const char *p, size_t n, struct span old, const char *new_text, size_t new_len);
 
-/* Builders: each appends one whole line with its LF to b. Ids and values are raw JSON text (a string with its quotes). */
+/* Builders: each appends one whole line with its LF to b. Ids and values are raw JSON text (a string with its quotes).
+ */
 void dialect_put_request(struct buf *b, const char *id, const char *request_json);
 void dialect_put_success(struct buf *b, struct span id, const char *response_json); /* response_json NULL: none */
 void dialect_put_error(struct buf *b, struct span id, const char *code, const char *text);
@@ -69,7 +70,7 @@ void dialect_put_cancel(struct buf *b, struct span id);
 void dialect_put_tool_deny(struct buf *b, const char *reason);
 void dialect_put_hook_deny(struct buf *b, struct span event, const char *reason);
 void dialect_put_mcp_error(struct buf *b, struct span message, const char *reason); /* message: the JSON-RPC message */
-extern const char dialect_neutral[];                                               /* "{}" */
+extern const char dialect_neutral[];                                                /* "{}" */
 
 /* Seconds that the child waits for a callback of this event where its matcher names none. */
 int dialect_hook_timeout(struct span event);
