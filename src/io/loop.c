@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <sys/time.h>
 
+#define TASKS_A_TURN 16
+
 struct loop {
 	struct event_base *base;
 	struct list tasks;
@@ -33,12 +35,16 @@ void loop_free(struct loop *l) {
 	free(l);
 }
 
+/* A few at a time: an answer that has come meanwhile must not wait until a thousand readers were served. Whatever is
+ * deferred by these runs later, behind those that wait. */
 static void run_tasks(struct loop *l) {
 	struct list now;
-	if (list_empty(&l->tasks)) return;
-	now = l->tasks;
-	now.next->prev = now.prev->next = &now;
-	list_init(&l->tasks);
+	list_init(&now);
+	for (int i = 0; i < TASKS_A_TURN && !list_empty(&l->tasks); i++) {
+		struct list *node = l->tasks.next;
+		list_del(node);
+		list_add_tail(&now, node);
+	}
 	while (!list_empty(&now)) {
 		struct loop_task *t = LIST_OF(now.next, struct loop_task, node);
 		list_del(&t->node);
@@ -55,7 +61,7 @@ void loop_run(struct loop *l) {
 }
 
 void loop_finish(struct loop *l) {
-	for (int i = 0; i < 8 && !list_empty(&l->tasks); i++) run_tasks(l);
+	for (int i = 0; i < 100000 && !list_empty(&l->tasks); i++) run_tasks(l);
 }
 
 void loop_stop(struct loop *l) {
@@ -126,6 +132,14 @@ void loop_timer_stop(struct loop_timer *t) {
 
 bool loop_timer_pending(const struct loop_timer *t) {
 	return event_pending(&t->ev, EV_TIMEOUT, NULL) != 0;
+}
+
+int64_t loop_timer_left(const struct loop_timer *t) {
+	struct timeval at, now;
+	if (!event_pending(&t->ev, EV_TIMEOUT, &at)) return -1;
+	evutil_gettimeofday(&now, NULL);
+	int64_t ms = (int64_t)(at.tv_sec - now.tv_sec) * 1000 + (at.tv_usec - now.tv_usec) / 1000;
+	return ms > 0 ? ms : 0;
 }
 
 static void on_signal(evutil_socket_t fd, short what, void *arg) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The event loop: readiness, timers and signals through libevent's `event` (no bufferevent), and tasks that run once at
- * the end of a turn. One turn is one poll of the kernel and its callbacks, then the tasks that were pending. No other
+ * the end of a turn. One turn is one poll of the kernel and its callbacks, then some of the tasks that are pending. No other
  * file includes libevent but through this header's structs.
  *
  * All objects are embedded in their owners. Any of them may be stopped from within any callback; memory that holds one
@@ -52,6 +52,7 @@ void loop_timer_init(struct loop_timer *t, struct loop *l, void (*fn)(void *), v
 void loop_timer_set(struct loop_timer *t, int64_t ms); /* once; replaces an earlier setting; INT64_MAX: never */
 void loop_timer_stop(struct loop_timer *t);
 bool loop_timer_pending(const struct loop_timer *t);
+int64_t loop_timer_left(const struct loop_timer *t); /* ms until it runs; -1: it is not set */
 
 struct loop_signal {
 	struct event ev;
@@ -62,7 +63,7 @@ struct loop_signal {
 void loop_signal_init(struct loop_signal *s, struct loop *l, int signo, void (*fn)(void *), void *arg);
 void loop_signal_stop(struct loop_signal *s);
 
-/* A task runs once at the end of the turn in which it was deferred, however often it was deferred in it. A task that is
+/* A task runs once at the end of a turn (this one, or one of the next where many wait), however often it was deferred in it. A task that is
  * deferred while tasks run, runs in the next turn. */
 struct loop_task {
 	struct list node;
