@@ -428,8 +428,10 @@ class Child:
                     self.cond.notify_all()
         except (OSError, ValueError):
             pass
+        stream.close()
         with self.cond:
             self.gone = True
+            self.sock.close()
             self.cond.notify_all()
 
     def until(self, check, timeout, what):

@@ -146,6 +146,7 @@ class World:
                 p.read()
                 p.client.close()
         first.close()
+        del self.d.clients[:]
         self.judge()
         self.d.call("plenum_stop", session=self.session, how="kill", forget=True)
 
