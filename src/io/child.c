@@ -113,9 +113,9 @@ static char *search_path(const char *name, const char *path, int *number, char *
 		char *file = str_printf("%s/%s", dir, name);
 		int e = file ? check_program(file) : ENOMEM;
 		if (e == 0) return file;
-		if (e != ENOENT && e != ENOTDIR) {
+		if (e != ENOENT && e != ENOTDIR && file && access(file, F_OK) == 0) { /* a closed folder holds it for nobody */
 			worst = e;
-			explain(e, file ? file : name, error);
+			explain(e, file, error);
 		}
 		free(file);
 	}
@@ -363,6 +363,28 @@ void child_close_err(struct child *c) {
 	close_end(&c->err);
 }
 
+void child_resume(struct child *c, struct children *owner) {
+	c->owner = owner;
+	list_add_tail(&owner->list, &c->node);
+}
+
 void child_forget(struct child *c) {
 	list_del(&c->node);
+}
+
+void child_move(struct child *to, struct child *from) {
+	struct child moved = *from;
+	moved.exited = to->exited;
+	moved.arg = to->arg;
+	*to = moved;
+	list_init(&to->node);
+	list_add_tail(&from->owner->list, &to->node);
+	list_del(&from->node);
+	from->pid = from->in = from->out = from->err = -1;
+}
+
+bool child_alive(const struct child *c) {
+	siginfo_t info = {0};
+	if (c->pid <= 0) return false;
+	return waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
 }
