@@ -30,6 +30,7 @@ struct check {
 	const char *begin[3];
 	struct span *place; /* which of `request`, `response`, `message` level 2 is in, or NULL */
 	struct inner request, response, message;
+	bool body; /* level 3 is in response.response: what was decided */
 };
 
 enum state { STATE_VALUE, STATE_KEY, STATE_AFTER, STATE_DONE, STATE_BAD };
@@ -225,12 +226,14 @@ static bool has_place(const struct envelope *e, const struct span *slot) {
 	return slot && (slot == &e->request || slot == &e->response || slot == &e->message);
 }
 
-/* A key at level 1, or at level 2 within one of the three places. */
+/* A key at level 1, or at level 2 within one of the three places. In the body of an answer only the spelling counts:
+ * "behavior" must not be hidden from whoever checks and logs the decision. */
 static bool note_key(struct check *c, const char *key, size_t n) {
 	if (is_disguised(key, n)) {
 		c->error = "a key is spelled with escapes: write its letters as they are";
 		return false;
 	}
+	if (c->depth == 3) return true;
 	struct span *slot = c->depth == 1 ? envelope_slot(c->env, key, n) : inner_slot(c, key, n);
 	if (slot && slot->p && !may_repeat(c->env, slot)) {
 		c->error = "a key that routing reads stands twice in one object: write it once";
@@ -238,6 +241,7 @@ static bool note_key(struct check *c, const char *key, size_t n) {
 	}
 	c->slot[c->depth] = slot;
 	if (c->depth == 1) c->place = has_place(c->env, slot) ? slot : NULL;
+	c->body = c->depth == 2 && slot == &c->response.response;
 	return true;
 }
 
@@ -301,7 +305,8 @@ static enum state step_key(struct check *c) {
 	if (*c->p != '"')
 		return bad(c, *c->p == '}' ? "there is a comma before }" : "a key is missing: keys need double quotes");
 	if (!check_string(c)) return STATE_BAD;
-	if (is_watched(c) && !note_key(c, key, (size_t)(c->p - key) - 1)) return STATE_BAD;
+	bool noted = is_watched(c) || (c->env && c->depth == 3 && c->body);
+	if (noted && !note_key(c, key, (size_t)(c->p - key) - 1)) return STATE_BAD;
 	skip_blanks(c);
 	if (c->p >= c->end || *c->p != ':') return bad(c, "a colon is missing after a key");
 	c->p++;

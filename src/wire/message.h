@@ -7,7 +7,8 @@
  * numbers of any size. A duplicate of a key that routing reads (type, request_id, request, subtype at the top level;
  * subtype, request_id in `request`; subtype, request_id, response in `response`; role, content in `message`) is
  * refused (so is one of response, message, uuid, session_id at the top level), and so is any key of letters, digits
- * and underscores that is spelled with escapes in one of these places: the child could read it otherwise than we do.
+ * and underscores that is spelled with escapes in one of these places or in response.response: the child could read it
+ * otherwise than we do.
  */
 #pragma once
 
