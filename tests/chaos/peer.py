@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: MIT
+"""One client of the chaos driver: it sends, it reads when the driver lets it, and it checks every line that comes."""
+import json
+import os
+import re
+import select
+import socket
+import time
+
+TAG = re.compile(rb'\{"plenum_seq":(\d+)(,?)')
+PRIVATE_EVENTS = ("error", "gap", "lag", "attached", "detached", "stderr", "attention", "shutting_down", "session_created")
+
+
+class Violation(AssertionError):
+    """Something that must hold did not."""
+
+
+def dump(obj):
+    return json.dumps(obj, separators=(",", ":")).encode()
+
+
+def parse(raw):
+    try:
+        return json.loads(raw.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        return None
+
+
+class Prompt:
+    __slots__ = ("uuid", "line", "raw", "outcome", "peer", "excuse")
+
+    def __init__(self, uuid, line, raw, peer):
+        self.uuid, self.line, self.raw, self.peer = uuid, line, raw, peer
+        self.outcome = None  # "done", or the code of an error
+        self.excuse = None   # why no outcome can be expected any more
+
+
+class Peer:
+    """tape lines go to books(session), which knows what stands under which number."""
+
+    count = 0
+
+    def __init__(self, path, world, label=None):
+        Peer.count += 1
+        self.number = Peer.count
+        self.label = "%s%d" % (label or "peer", self.number)
+        self.world = world
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(5)
+        self.sock.connect(path)
+        self.sock.setblocking(False)
+        self.out, self.rest = bytearray(), []
+        self.closed = self.half = self.stalled = self.witness = False
+        self.why_closed = None
+        self.lines_sent = 0
+        self.next_id = 0
+        self.open = {}       # request_id: (subtype, when, handler)
+        self.answered = set()
+        self.asked = {}      # request_id: the request
+        self.mine = {}       # request_id: requests that this peer has answered
+        self.prompts = {}    # uuid: Prompt, without outcome
+        self.by_line = {}
+        self.session = self.wanted = None
+        self.options = {}
+        self.expected = None  # the number of the next line, where every line must come
+        self.last_seq = -1
+        self.tagged = self.filtered = False
+        self.plain = None     # untagged: hashes of its tape lines, compared later
+        self.history = []
+
+    def fail(self, text, raw=None):
+        raise Violation("%s (session %s, %s): %s%s\n  last lines: %s" % (
+            self.label, self.session, self.options, text, "" if raw is None else ": %r" % raw[:600],
+            "\n    ".join(repr(h[:200]) for h in self.history[-12:])))
+
+    # --- sending
+
+    def send(self, *lines):
+        for line in lines:
+            self.send_raw((line if isinstance(line, bytes) else dump(line)) + b"\n")
+
+    def send_raw(self, data):
+        self.lines_sent += data.count(b"\n")
+        self.out += data
+        self.flush()
+
+    def flush(self):
+        if self.closed or not self.out:
+            return
+        try:
+            while self.out:
+                n = self.sock.send(self.out[:262144], socket.MSG_NOSIGNAL)
+                del self.out[:n]
+        except BlockingIOError:
+            pass
+        except OSError as e:
+            self.lost("write: %s" % e)
+
+    def request(self, subtype, handler=None, **members):
+        self.next_id += 1
+        rid = "c%d" % self.next_id
+        self.open[rid] = (subtype, time.monotonic(), handler)
+        self.send({"type": "control_request", "request_id": rid, "request": dict({"subtype": subtype}, **members)})
+        return rid
+
+    def prompt(self, uuid, raw):
+        """A user line that holds this uuid."""
+        p = Prompt(uuid, self.lines_sent + 1, raw.rstrip(b"\r\n"), self)
+        self.prompts[uuid] = p
+        self.by_line[p.line] = p
+        self.send_raw(raw)
+        return p
+
+    def attach(self, session, **options):
+        self.options = dict(options)
+        self.wanted = session
+        self.request("plenum_attach", self.on_attached, session=session, **options)
+
+    def on_attached(self, obj, body):
+        self.wanted = None
+        if body is None:
+            return
+        self.session = body["session"]
+        self.tagged = bool(self.options.get("tag"))
+        self.filtered = any(k in self.options for k in ("types", "partial", "echo"))
+        self.cut_prompts("attached anew")
+        replay, seq, oldest = self.options.get("replay", "none"), body["seq"], body["oldest_seq"]
+        first = seq
+        if replay == "all":
+            first = oldest
+        elif isinstance(replay, dict) and "last" in replay:
+            first = max(oldest, seq - replay["last"])
+        elif isinstance(replay, dict) and "after" in replay:
+            first = min(max(oldest, replay["after"] + 1), seq) if not body["replay_cut"] else oldest
+        self.expected, self.last_seq = first, first - 1
+        self.plain = [] if not self.tagged and not self.filtered and replay == "none" else None
+        self.plain_from = seq
+        self.world.attached(self, body)
+
+    def cut_prompts(self, why):
+        for p in self.prompts.values():
+            p.excuse = p.excuse or why
+
+    # --- receiving
+
+    def pump(self):
+        """Takes in what is there; at most some MB at once, so that nobody waits long."""
+        for _ in range(16):
+            if self.closed or self.stalled:
+                return
+            try:
+                data = self.sock.recv(262144)
+            except BlockingIOError:
+                return
+            except OSError as e:
+                self.lost("read: %s" % e)
+                return
+            if not data:
+                self.lost("end")
+                return
+            self.take(data)
+
+    def take(self, data):
+        end = data.rfind(b"\n")
+        if end < 0:
+            self.rest.append(data)
+            return
+        whole = b"".join(self.rest) + data[:end]
+        self.rest = [data[end + 1:]] if end + 1 < len(data) else []
+        for raw in whole.split(b"\n"):
+            self.on_line(raw)
+
+    def lost(self, why):
+        """The connection has ended."""
+        if self.closed:
+            return
+        self.closed, self.why_closed = True, why
+        if self.rest:
+            self.fail("the connection ended within a line", b"".join(self.rest))
+        self.sock.close()
+        self.world.lost(self)
+
+    def abandon(self):
+        """This client dies, with whatever it has not read."""
+        self.closed, self.why_closed = True, "own"
+        self.sock.close()
+
+    def on_line(self, raw):
+        self.history.append(raw[:300])
+        del self.history[:-40]
+        m = TAG.match(raw)
+        if m:
+            if not self.tagged:
+                self.fail("a tag that nobody asked for", raw)
+            self.on_tape(int(m.group(1)), b"{" + raw[m.end():])
+            return
+        obj = parse(raw)
+        if not isinstance(obj, dict):
+            self.fail("a line that is no JSON object", raw)
+        kind = obj.get("type")
+        if kind == "control_response":
+            self.on_response(obj, raw)
+        elif kind == "control_request":
+            self.on_request(obj, raw)
+        elif kind == "control_cancel_request":
+            self.on_cancel(obj, raw)
+        elif kind == "system" and obj.get("subtype") == "plenum_event":
+            self.on_event(obj, raw)
+        elif self.tagged:
+            self.fail("a line without its tag", raw)
+        else:
+            self.on_plain(obj, raw)
+
+    def on_response(self, obj, raw):
+        r = obj.get("response") or {}
+        rid = r.get("request_id")
+        if rid not in self.open:
+            self.fail("an answer to nothing%s" % (" (a second one)" if rid in self.answered else ""), raw)
+        subtype, _, handler = self.open.pop(rid)
+        self.answered.add(rid)
+        ok = r.get("subtype") == "success"
+        if not ok and r.get("code") == "internal":
+            self.fail("an internal error", raw)
+        if handler:
+            handler(obj, (r.get("response") or {}) if ok else None)
+
+    def on_request(self, obj, raw):
+        rid = obj.get("request_id")
+        if rid in self.asked:
+            self.fail("asked twice", raw)
+        if self.half:
+            self.fail("asked though its input has ended", raw)
+        self.asked[rid] = obj
+        self.mine.pop(rid, None)
+
+    def on_cancel(self, obj, raw):
+        rid = obj.get("request_id")
+        if rid not in self.asked and rid not in self.mine:
+            self.fail("a request was cancelled that it never got", raw)
+        self.asked.pop(rid, None)
+        self.mine.pop(rid, None)
+
+    def on_event(self, obj, raw):
+        event = obj.get("event")
+        if event == "error":
+            self.on_error(obj, raw)
+        elif event == "gap":
+            self.on_gap(obj, raw)
+        elif event == "lag":
+            self.cut_prompts("lag")
+        elif self.tagged and event not in PRIVATE_EVENTS and obj.get("session") == self.session and not (
+                event == "changed" and obj.get("what") == "uuid"):
+            self.fail("a notice of the session without its tag", raw)
+        self.look(obj)
+
+    def on_error(self, obj, raw):
+        code = obj.get("code")
+        if code == "internal":
+            self.fail("an internal error", raw)
+        p = self.prompts.get(obj.get("uuid")) or self.by_line.get(obj.get("line"))
+        if p:
+            self.settle(p, code)
+        rid = obj.get("request_id")
+        if code == "bad_answer" and rid in self.mine:
+            self.asked[rid] = self.mine.pop(rid)
+        elif rid in self.mine:
+            del self.mine[rid]
+
+    def on_gap(self, obj, raw):
+        a, b = obj["from"], obj["to"]
+        if self.expected is not None and not self.filtered and self.tagged and a != self.expected:
+            self.fail("a gap that does not begin where the lines end (expected %d)" % self.expected, raw)
+        if a > b:
+            self.fail("an empty gap", raw)
+        self.expected, self.last_seq = b + 1, max(b, self.last_seq)
+        self.plain = None
+        self.cut_prompts("gap")
+
+    def on_tape(self, seq, raw):
+        if seq <= self.last_seq:
+            self.fail("line %d came after %d" % (seq, self.last_seq), raw)
+        if self.expected is not None and not self.filtered and seq != self.expected:
+            self.fail("line %d came where %d was due: lines are lost" % (seq, self.expected), raw)
+        self.last_seq, self.expected = seq, seq + 1
+        obj = parse(raw)
+        self.world.book(self.session).put(self, seq, raw, obj)
+        self.look(obj)
+
+    def on_plain(self, obj, raw):
+        if self.plain is not None:
+            self.plain.append(hash(raw))
+        self.look(obj)
+
+    def look(self, obj):
+        """What any line says about this peer's prompts and place."""
+        if not isinstance(obj, dict):
+            return
+        event = obj.get("event") if obj.get("subtype") == "plenum_event" else None
+        if event == "turn_ended":
+            for u in obj.get("uuids", []):
+                if u in self.prompts:
+                    self.settle(self.prompts[u], "done")
+        elif event == "settled":
+            self.mine.pop(obj.get("request_id"), None)
+        elif event == "session_removed" and obj.get("session") == self.session:
+            self.session = None
+            self.cut_prompts("removed")
+        elif obj.get("type") == "result":
+            for u in (obj.get("user_message_uuids") or []) + [obj.get("user_message_uuid")]:
+                if u in self.prompts:
+                    self.settle(self.prompts[u], "done")
+        elif obj.get("subtype") == "command_lifecycle" and obj.get("state") in ("cancelled", "discarded", "refused"):
+            p = self.prompts.get(obj.get("command_uuid"))
+            if p:
+                self.settle(p, obj["state"])
+
+    def settle(self, p, outcome):
+        p.outcome = p.outcome or outcome
+        self.prompts.pop(p.uuid, None)
+        self.by_line.pop(p.line, None)
+
+    # --- answering
+
+    def answer(self, rid, rng, how=None):
+        """A sensible (or, where how says so, a bad) answer to a request that is open here."""
+        obj = self.asked.pop(rid)
+        self.mine[rid] = obj
+        req = obj.get("request", {})
+        sub = req.get("subtype")
+        how = how or rng.choice(["yes", "no"])
+        if how == "bad":
+            body = {"behavior": "maybe"}
+        elif sub == "can_use_tool":
+            body = {"behavior": "allow", "updatedInput": req.get("input", {})} if how == "yes" else {
+                "behavior": "deny", "message": "no"}
+        elif sub == "hook_callback":
+            body = {} if how == "yes" else {"continue": True}
+        elif sub == "mcp_message":
+            body = {"mcp_response": self.mcp(req.get("message") or {})}
+        elif sub == "elicitation":
+            body = {"action": "accept", "content": {}} if how == "yes" else {"action": "decline"}
+        else:
+            body = {}
+        self.send({"type": "control_response", "response": {"subtype": "success", "request_id": rid, "response": body}})
+
+    @staticmethod
+    def mcp(message):
+        result = {"initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                                 "serverInfo": {"name": "s", "version": "1"}},
+                  "tools/list": {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]},
+                  "tools/call": {"content": [{"type": "text", "text": "ok"}]}}.get(message.get("method"), {})
+        return {"jsonrpc": "2.0", "id": message.get("id", 0), "result": result}
+
+
+def wait_readable(peers, timeout):
+    """Until one of them has something to read or may write, or the time is over."""
+    poll = select.poll()
+    for p in peers:
+        if not p.closed and not p.stalled:
+            poll.register(p.sock, select.POLLIN | (select.POLLOUT if p.out else 0))
+    poll.poll(timeout * 1000)
+
+
+def alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def start_time(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return int(f.read().rpartition(")")[2].split()[19])
+    except OSError:
+        return None
+
+
+def environment(pid):
+    try:
+        with open("/proc/%d/environ" % pid, "rb") as f:
+            return dict(w.split(b"=", 1) for w in f.read().split(b"\0") if b"=" in w)
+    except OSError:
+        return {}
+
+
+def pids():
+    return [int(p) for p in os.listdir("/proc") if p.isdigit()]
