@@ -2,6 +2,7 @@
 """The life of a session and of its child (DESIGN 8; CASES C14 C28 C32 C35 C56 C57 C69 C72 C74 C78)."""
 import os
 import signal
+import subprocess
 import sys
 import time
 import unittest
@@ -673,6 +674,28 @@ class ShutdownTest(Case):
         d.process.wait(5)
         until(lambda: not alive(child.pid), 3)
         d.process = None
+
+
+@unittest.skipUnless(os.getuid() == 0, "needs root, to run as somebody whose processes can be counted")
+class LimitTest(Case):
+    def processes(self, d, n):
+        subprocess.run(["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "prlimit", "--pid", str(d.pid),
+                        "--nproc=%d:" % n], check=True)
+
+    def test_fork_fails(self):
+        """C66: an error that says so, no half-made session; and it works again."""
+        d, agent = self.start(run_as="nobody")
+        a = d.attached("one", cwd="/")
+        child = agent.child()
+        self.processes(d, 0)
+        b = d.client()
+        e = self.assertRefused("spawn_failed", b.attach, "two", cwd="/")
+        self.assertIn("process", e.text)
+        self.assertEqual(list(d.sessions()), ["one"])
+        child.mark(a)
+        self.processes(d, 4096)
+        b.attach("two", cwd="/")
+        agent.child()
 
 
 class LogsTest(Case):

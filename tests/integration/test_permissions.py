@@ -642,10 +642,15 @@ class StateTest(Asks):
         with open(d.conf, "w") as f:
             f.write(conf)
         d.call("plenum_reload")
-        a = d.attached()
-        agent.child().print(perm("k-1"))
-        self.asked(a)
+        d.attached(role="observer")
+        child = agent.child()
+        child.print(perm("k-1", "touch it"))
         until(lambda: os.path.exists(path), what="the command to have run")
+        with open(path) as f:
+            env = dict(line.split("=", 1) for line in f.read().splitlines() if "=" in line)
+        self.assertEqual((env["PLENUM_SESSION"], env["PLENUM_TOOL"]), ("s", "Bash"))
+        self.assertIn("touch it", env["PLENUM_SUMMARY"])
+        self.assertNone(child.answers("k-1"))
 
 
 if __name__ == "__main__":

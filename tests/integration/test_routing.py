@@ -189,6 +189,7 @@ class TimeoutTest(Case):
         child.mark(a)
         self.assertEqual(len(a.seen(type="control_response", response__request_id="1")), 1)
         self.assertNone(a.seen(lambda m: b'"late"' in m.raw))
+        self.assertEqual(a.request("plenum_status", session="s")["dropped_answers"], 1)
 
     def test_by_request(self):
         d, agent = self.start()

@@ -1,0 +1,577 @@
+# SPDX-License-Identifier: MIT
+"""plenum_upgrade and SIGUSR2: the running daemon becomes another binary, and nobody notices."""
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+import time
+import unittest
+
+from harness import RESULT, Case, Client, PlenumError, Timeout, allow, build_file, dump, err, hook, mcp, ok, perm, until, user
+
+LINE = {"type": "assistant", "session_id": "c", "parent_tool_use_id": None, "n": 0,
+        "message": {"role": "assistant", "content": [{"type": "text", "text": "@P@"}]}}
+FLOOD = dump(LINE).replace(b'"n":0', b'"n":@N@')
+
+
+class Upgrade(Case):
+    def start_copy(self, **options):
+        """A daemon whose binary is a copy that the test may replace; .exe is its path."""
+        root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
+        exe = os.path.join(root, "plenumd")
+        shutil.copy2(build_file("plenumd"), exe)
+        got = self.start(root=root, wrap=("/bin/sh", "-c", 'shift; exec %s "$@"' % exe, "sh"), **options)
+        got[0].exe = exe
+        return got
+
+    def replace(self, d, content=None):
+        """Another file in the binary's place, as a package manager does it."""
+        new = d.exe + ".new"
+        if content is None:
+            shutil.copy2(build_file("plenumd"), new)
+        else:
+            with open(new, "wb") as f:
+                f.write(content)
+            os.chmod(new, 0o755)
+        os.rename(new, d.exe)
+
+    def upgrade(self, d, client=None, **kw):
+        """By verb; its answer, which the new binary gives."""
+        pid, before = d.pid, self.resumes(d)
+        c = client or Client(d.socket, "upgrader")
+        try:
+            answer = c.request("plenum_upgrade", **kw)
+        finally:
+            if not client:
+                c.close()
+        self.assertIs(answer["upgraded"], True)
+        self.assertEqual(d.pid, pid)
+        self.assertEqual(self.resumes(d), before + 1)
+        return answer
+
+    @staticmethod
+    def resumes(d):
+        with open(d.log_path, "rb") as f:
+            return f.read().count(b" upgraded: ")
+
+
+class Idle(Upgrade):
+    def test_nothing_there(self):
+        (d,) = self.start(agents=())
+        a = self.upgrade(d)
+        self.assertEqual(a["version"], d.call("plenum_hello")["version"])
+        self.upgrade(d)
+
+    def test_by_signal(self):
+        d, agent = self.start()
+        c = d.attached()
+        child = agent.child()
+        os.kill(d.pid, signal.SIGUSR2)
+        until(lambda: self.resumes(d) == 1, what="the upgrade")
+        child.mark(c)
+        os.kill(d.pid, signal.SIGUSR2)
+        until(lambda: self.resumes(d) == 2, what="the second upgrade")
+        child.mark(c)
+        self.assertEqual(c.seen(type="control_response", **{"response.subtype": "error"}), [])
+
+    def test_session_goes_on(self):
+        d, agent = self.start()
+        a, b = d.attached("s", "a", tag=True), d.attached("s", "b")
+        child = agent.child()
+        a.send(user("one", uuid="u-1"))
+        child.wait(type="user")
+        child.print({"type": "system", "subtype": "init", "session_id": "conv-1"}, dict(RESULT, session_id="conv-1"))
+        a.wait(type="result")
+        before = d.sessions()["s"]
+        self.upgrade(d)
+        after = d.sessions()["s"]
+        for name in ("conversation_id", "pid", "attachments", "seq", "created_ms", "state", "cwd", "profile"):
+            self.assertEqual(after[name], before[name], name)
+        a.send(user("two", uuid="u-2"))
+        self.assertEqual(child.wait(type="user", uuid="u-2")["message.content"], "two")
+        child.print(dict(RESULT, result="after", session_id="conv-1"))
+        for c in (a, b):
+            c.wait(type="result", result="after")
+        seqs = [m["plenum_seq"] for m in a.seen(lambda m: m["plenum_seq"] is not None)]
+        self.assertEqual(seqs, list(range(seqs[0], seqs[0] + len(seqs))))
+        self.assertEqual(agent.starts, 1)
+
+    def test_replay_after_it(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.flood(FLOOD, 200, pad=50)
+        child.mark(a)
+        self.upgrade(d)
+        b = d.attached("s", replay="all")
+        b.wait(type="test_mark")
+        lines = [m.raw for m in b.seen(type="assistant")]
+        self.assertEqual(lines, [m.raw for m in a.seen(type="assistant")])
+        self.assertEqual(len(lines), 200)
+
+    def test_descriptors_and_twice(self):
+        d, agent = self.start()
+        clients = [d.attached("s%d" % (i % 3)) for i in range(6)]
+        children = [agent.child() for _ in range(3)]
+        n = d.settled_fds()
+        for _ in range(3):
+            self.upgrade(d)
+            self.assertEqual(d.settled_fds(), n, d.fd_list())
+        for c in clients:
+            c.sync()
+        for child in children:
+            self.assertEqual(child.had("eof"), [])
+
+    def test_new_clients_and_a_file_that_goes(self):
+        d, agent = self.start()
+        self.upgrade(d)
+        d.attached()
+        os.unlink(d.socket)
+        until(lambda: os.path.exists(d.socket), what="the socket to be made again")
+        d.client().hello()
+
+
+class Flight(Upgrade):
+    """What is on its way when it happens."""
+
+    def test_flood_with_two_clients(self):
+        """Byte for byte, no line lost, none twice; the numbers go on."""
+        d, agent = self.start()
+        a, b = d.attached("s", "a", tag=True), d.attached("s", "b")
+        child = agent.child()
+        n = 6000
+        c = d.client("upgrader")
+        child.flood(FLOOD, n, pad=300)
+        child.print(b'{"type":"test_end"}\n')
+        for _ in range(3):
+            a.wait(type="assistant")
+            self.upgrade(d, c)
+        a.wait(type="test_end", timeout=30)
+        b.wait(type="test_end", timeout=30)
+        want = [FLOOD.replace(b"@N@", b"%d" % i).replace(b"@P@", b"x" * 300) for i in range(n)]
+        self.assertTrue([m.raw for m in b.seen(type="assistant")] == want)
+        seqs = [m["plenum_seq"] for m in a.seen(lambda m: m["plenum_seq"] is not None)]
+        self.assertEqual(seqs, list(range(seqs[0], seqs[0] + len(seqs))))
+        strip = [m.raw.replace(b'"plenum_seq":%d,' % m["plenum_seq"], b"") for m in a.seen(type="assistant")]
+        self.assertTrue(strip == want)
+
+    def test_many_upgrades_while_prompts_are_sent(self):
+        d, agent = self.start(mode={"user": True})
+        a, b = d.attached("s", "a"), d.attached("s", "b")
+        child = agent.child()
+        c = d.client("upgrader")
+        for i in range(12):
+            (a if i % 2 else b).send(user("p%d" % i, uuid="u-%d" % i))
+            if i % 3 == 0:
+                self.upgrade(d, c)
+        for x in (a, b):
+            x.wait(type="result", user_message_uuid="u-11")
+            x.wait(type="result", user_message_uuid="u-10")
+            self.assertEqual(sorted(m["user_message_uuid"] for m in x.seen(type="result")), sorted("u-%d" % i for i in range(12)))
+        self.assertEqual(sorted(m["uuid"] for m in child.seen(type="user")), sorted("u-%d" % i for i in range(12)))
+
+    def test_half_a_line_from_a_client(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        line = dump(user("x" * 200, uuid="u-half")) + b"\n"
+        a.raw(line[:60])
+        self.upgrade(d)
+        a.raw(line[60:150])
+        self.upgrade(d)
+        a.raw(line[150:])
+        self.assertEqual(child.wait(type="user").raw, line[:-1])
+        a.sync()
+
+    def test_half_a_long_line_from_a_client(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        line = dump(user("y" * 700000, uuid="u-long")) + b"\n"
+        a.raw(line[:400000])
+        self.upgrade(d)
+        a.raw(line[400000:])
+        self.assertTrue(child.wait(type="user").raw == line[:-1])
+
+    def test_an_over_long_line_of_a_client(self):
+        d, agent = self.start(limits={"client_line": "64K"})
+        a = d.attached()
+        agent.child()
+        line = dump(user("z" * 200000)) + b"\n"
+        a.raw(line[:150000])
+        self.upgrade(d)
+        a.raw(line[150000:])
+        self.assertEqual(a.error("too_long")["size"], len(line) - 1)
+        a.sync()
+
+    def test_half_a_line_from_the_child(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        for size in (100, 300000):
+            line = dump(dict(LINE, text="h" * size)) + b"\n"
+            child.print(line[:size // 2])
+            child.written()
+            a.sync()
+            self.upgrade(d)
+            child.print(line[size // 2:])
+            self.assertTrue(a.wait(type="assistant").raw == line[:-1])
+
+    def test_a_child_that_does_not_read(self):
+        """The rest of a prompt, and what waits behind it, reach the child once and in order."""
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.pause()
+        lines = [dump(user("%d" % i + "q" * 90000, uuid="u-%d" % i)) for i in range(8)]
+        a.send(*lines)
+        a.sync()
+        self.upgrade(d)
+        self.upgrade(d)
+        child.resume()
+        for line in lines:
+            self.assertTrue(child.wait(type="user").raw == line)
+
+    def test_a_stalled_client_and_unread_mail(self):
+        d, agent = self.start()
+        a, b = d.attached("s", "a"), d.attached("s", "b")
+        child = agent.child()
+        child.flood(FLOOD, 3000, pad=1000)
+        for i in range(20):  # answers that wait behind it
+            a.ask("plenum_hello")
+        b.wait(type="assistant", n=2999)
+        c = d.client("upgrader")
+        self.upgrade(d, c)
+        child.print({"type": "assistant", "n": "last"})
+        self.upgrade(d, c)
+        a.wait(type="assistant", n="last")
+        self.assertTrue([m.raw for m in a.seen(type="assistant")] == [m.raw for m in b.seen(type="assistant")])
+        self.assertEqual(len(a.seen(type="control_response", **{"response.subtype": "success"})), 21)
+
+    def test_a_client_that_leaves_and_one_that_half_closed(self):
+        d, agent = self.start()
+        a, b, c = d.attached("s", "a"), d.attached("s", "b"), d.attached("s", "c")
+        child = agent.child()
+        a.send(user("last", uuid="u-last"))
+        child.wait(type="user")
+        a.half_close()
+        until(lambda: not any(x["approve"] for x in d.call("plenum_status", session="s")["clients"] if x["name"] == "a")
+              if any(x.get("name") for x in d.call("plenum_status", session="s")["clients"]) else True)
+        self.upgrade(d)
+        b.close()
+        child.print(dict(RESULT, user_message_uuid="u-last", user_message_uuids=["u-last"]))
+        a.wait(type="result")
+        a.wait_eof()
+        c.wait(type="result")
+        c.sync()
+
+    def test_a_held_prompt(self):
+        d, agent = self.start(profile={"prompts": "queue"})
+        a, b = d.attached("s", "a"), d.attached("s", "b")
+        child = agent.child()
+        a.send(user("first", uuid="u-1"))
+        child.wait(type="user", uuid="u-1")
+        b.send(user("second", uuid="u-2"))
+        b.sync()
+        self.assertEqual(len(d.call("plenum_queue", session="s")["prompts"]), 1)
+        self.upgrade(d)
+        self.assertEqual(len(d.call("plenum_queue", session="s")["prompts"]), 1)
+        self.assertEqual(child.seen(uuid="u-2"), [])
+        child.print(dict(RESULT, user_message_uuid="u-1", user_message_uuids=["u-1"]))
+        self.assertEqual(child.wait(type="user")["message.content"], "second")
+        b.send(user("second", uuid="u-2"))  # it is remembered: a retry runs once
+        b.error("duplicate_request")
+
+    def test_stderr(self):
+        d, agent = self.start()
+        a = d.attached("s", stderr=True)
+        child = agent.child()
+        child.stderr("before\nhal")
+        a.event("stderr")
+        self.upgrade(d)
+        child.stderr("f\n")
+        a.event("stderr")
+        self.assertEqual(d.call("plenum_logs", session="s")["stderr"], ["before", "half"])
+
+    def test_subscribers(self):
+        d, agent = self.start()
+        c = d.client()
+        c.request("plenum_subscribe")
+        self.upgrade(d)
+        a = d.attached("fresh")
+        c.event("session_created", session="fresh")
+        child = agent.child()
+        child.print(perm("p1"))
+        c.event("attention", session="fresh")
+
+    def test_a_child_that_ends_meanwhile(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        a.send(user("hi"))
+        child.wait(type="user")
+        os.kill(d.pid, signal.SIGSTOP)  # its end is noticed by the new binary, or just before
+        child.print(b'{"type":"last_words"}\n')
+        child.exit(3)
+        child.wait_gone()
+        os.kill(d.pid, signal.SIGUSR2)
+        os.kill(d.pid, signal.SIGCONT)
+        a.wait(type="last_words")
+        self.assertEqual(a.event("child_exited")["status"], 3)
+        until(lambda: self.resumes(d) == 1, what="the upgrade")
+
+    def test_children_die_with_the_daemon(self):
+        d, agent = self.start(mode={"eof": "ignore"})
+        a = d.attached()
+        child = agent.child()
+        self.upgrade(d)
+        pid = child.pid
+        d.kill9()
+        child.wait_gone()
+        d.start()
+        self.assertEqual(d.state_of("s"), "asleep")
+        self.assertNotEqual(pid, None)
+
+    def test_a_stop_that_is_under_way(self):
+        d, agent = self.start(mode={"eof": "ignore", "term": "ignore"}, profile={"stop_grace": "700ms"})
+        a = d.attached()
+        child = agent.child()
+        a.request("plenum_stop")
+        child.event("eof")
+        self.upgrade(d)
+        child.event("signal", signal=15)
+        self.upgrade(d)
+        child.wait_gone()
+        self.assertIs(a.event("child_exited")["wanted"], True)
+
+
+class Open(Upgrade):
+    """Requests that are open."""
+
+    def test_permission(self):
+        d, agent = self.start()
+        a, b = d.attached("s", "a"), d.attached("s", "b")
+        child = agent.child()
+        child.print(perm("p1"))
+        ra, rb = (x.wait(type="control_request")["request_id"] for x in (a, b))
+        self.upgrade(d)
+        self.assertEqual(d.state_of("s"), "asking")
+        a.send(allow(ra))
+        child.answer("p1")
+        b.wait(type="control_cancel_request", request_id=rb)
+        b.event("settled", decision="allow", request_id=rb)
+        self.upgrade(d)
+        b.send(allow(rb))
+        b.error("already_settled")
+        self.assertEqual(len(child.answers("p1")), 1)
+        self.assertEqual(len(a.seen(type="control_request")), 1)
+
+    def test_permission_for_whoever_comes(self):
+        d, agent = self.start(profile={"permission_wait": "30s"})
+        a = d.attached("s", "a", approve=False)
+        child = agent.child()
+        child.print(perm("p1"))
+        until(lambda: d.call("plenum_pending")["pending"])
+        self.upgrade(d)
+        b = d.attached("s", "b")
+        b.send(allow(b.wait(type="control_request")["request_id"]))
+        child.answer("p1")
+        a.event("settled", decision="allow")
+
+    def test_permission_wait_goes_on(self):
+        d, agent = self.start(profile={"permission_wait": "1500ms"})
+        a = d.attached("s", "a", approve=False)
+        child = agent.child()
+        begun = time.monotonic()
+        child.print(perm("p1"))
+        until(lambda: d.call("plenum_pending")["pending"])
+        self.upgrade(d)
+        self.assertEqual(child.answer("p1")["response.response.behavior"], "deny")
+        self.assertLess(1.3, time.monotonic() - begun)
+        a.event("settled", decision="timeout")
+
+    def test_permission_that_is_withdrawn(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.print(perm("p1"))
+        rid = a.wait(type="control_request")["request_id"]
+        self.upgrade(d)
+        child.print({"type": "control_cancel_request", "request_id": "p1"})
+        a.wait(type="control_cancel_request", request_id=rid)
+
+    def test_hook_and_server(self):
+        d, agent = self.start()
+        a, b = d.attached("s", "a"), d.attached("s", "b")
+        child = agent.child()
+        hooks = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"], "timeout": 20}]}
+        a.initialize(hooks, sdkMcpServers=["tools"])
+        b.initialize({"PostToolUse": [{"hookCallbackIds": ["hook_0"]}]})
+        sent = child.seen(request__subtype="initialize")[-1]["request.hooks"]
+        mine, other = (sent[e][0]["hookCallbackIds"][0] for e in ("PreToolUse", "PostToolUse"))
+        child.print(hook("h1", mine), mcp("m1", "tools", {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}))
+        h = a.wait(request__subtype="hook_callback")
+        m = a.wait(request__subtype="mcp_message")
+        self.upgrade(d)
+        a.send(ok(h["request_id"], {"continue": True}), ok(m["request_id"], {"mcp_response": {"jsonrpc": "2.0", "id": 1}}))
+        child.answer("h1")
+        child.answer("m1")
+        child.print(hook("h2", other, "PostToolUse"), hook("h3", mine))
+        self.assertEqual(b.wait(request__subtype="hook_callback")["request.callback_id"], "hook_0")
+        h = a.wait(request__subtype="hook_callback")
+        a.close()  # the guard is gone, and goes on guarding
+        self.assertEqual(child.answer("h3")["response.response.hookSpecificOutput.permissionDecision"], "deny")
+        self.upgrade(d)
+        child.print(hook("h4", mine))
+        self.assertEqual(child.answer("h4")["response.response.hookSpecificOutput.permissionDecision"], "deny")
+
+    def test_owner_comes_back(self):
+        d, agent = self.start()
+        a, b = d.attached("s", name="guard"), d.attached("s", "b")
+        child = agent.child()
+        a.initialize({"PreToolUse": [{"hookCallbackIds": ["hook_0"]}]})
+        mine = child.seen(request__subtype="initialize")[-1]["request.hooks"]["PreToolUse"][0]["hookCallbackIds"][0]
+        a.close()
+        b.event("owner_gone")
+        self.upgrade(d)
+        a = d.attached("s", name="guard")
+        b.event("owner_back")
+        child.print(hook("h1", mine))
+        a.send(ok(a.wait(request__subtype="hook_callback")["request_id"], {}))
+        child.answer("h1")
+
+    def test_initialize_that_waits(self):
+        d, agent = self.start(mode={"init": "manual"})
+        a, b = d.attached("s", "a"), d.attached("s", "b")
+        child = agent.child()
+        ia = a.ask("initialize", hooks=None, systemPrompt="be brief")
+        got = child.request("initialize")
+        ib = b.ask("initialize", hooks=None)
+        b.sync()
+        self.upgrade(d)
+        child.reply(got, {"commands": [], "models": []})
+        self.assertEqual(a.answer(ia)["response.subtype"], "success")
+        self.assertEqual(b.answer(ib)["response.subtype"], "success")
+        self.upgrade(d)
+        c = d.attached("s", "c")
+        self.assertEqual(c.initialize()["response.response"], {"commands": [], "models": []})
+
+    def test_call(self):
+        d, agent = self.start()
+        a, b = d.attached("s", "a"), d.attached("s", "b")
+        child = agent.child()
+        ra = a.ask("set_model", model="m")
+        rb = b.ask("mcp_status")
+        qa, qb = child.request("set_model"), child.request("mcp_status")
+        self.upgrade(d)
+        child.reply(qb, {"b": 1})
+        child.reply(qa, {})
+        self.assertEqual(a.answer(ra)["response.subtype"], "success")
+        self.assertEqual(b.answer(rb)["response.response"], {"b": 1})
+        self.assertEqual(b.event("changed", what="model")["value"], "m")
+
+    def test_call_times_out(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        begun = time.monotonic()
+        rid = a.ask("mcp_status", plenum_timeout_ms=1500)
+        child.request("mcp_status")
+        self.upgrade(d)
+        self.assertEqual(a.answer(rid)["response.code"], "timeout")
+        self.assertLess(1.3, time.monotonic() - begun)
+
+    def test_ids_stay_fresh(self):
+        """The child never sees one id twice."""
+        d, agent = self.start(mode={"control": True})
+        a = d.attached()
+        child = agent.child()
+        for _ in range(3):
+            a.request("mcp_status")
+            self.upgrade(d)
+        ids = [m["request_id"] for m in child.seen(type="control_request")]
+        self.assertEqual(len(ids), len(set(ids)))
+
+
+class Failed(Upgrade):
+    """The old one goes on, and says why."""
+
+    def refused(self, d, a, child):
+        with self.assertRaises(PlenumError) as e:
+            d.call("plenum_upgrade")
+        self.assertEqual(e.exception.code, "spawn_failed")
+        self.assertIn("no upgrade", d.log())
+        child.mark(a)
+        a.send(user("still here"))
+        child.wait(type="user")
+        return e.exception.text
+
+    def ready(self, **options):
+        d, agent = self.start_copy(**options)
+        a = d.attached()
+        return d, a, agent.child()
+
+    def test_files_that_are_no_good(self):
+        d, a, child = self.ready()
+        n = d.settled_fds()
+        self.replace(d, b"#!/bin/sh\necho of no use >&2\nexit 1\n")
+        self.assertIn("of no use", self.refused(d, a, child))
+        self.replace(d, b"\x7fELFgarbage" * 100)
+        self.refused(d, a, child)
+        self.replace(d, b"#!/bin/sh\nkill -SEGV $$\n")
+        self.assertIn("signal 11", self.refused(d, a, child))
+        self.replace(d, b"#!/no/such/interpreter\n")
+        self.refused(d, a, child)
+        os.unlink(d.exe)
+        self.refused(d, a, child)
+        self.assertEqual(d.settled_fds(), n, d.fd_list())
+        self.replace(d)
+        self.upgrade(d)
+        child.mark(a)
+        self.upgrade(d)
+        self.assertEqual(d.settled_fds(), n, d.fd_list())
+
+    def test_a_configuration_that_is_no_good(self):
+        d, a, child = self.ready()
+        with open(d.conf, "a") as f:
+            f.write("[daemon]\nno_such_key = 1\n")
+        self.assertIn("no_such_key", self.refused(d, a, child))
+        d.write_conf()
+        self.upgrade(d)
+        child.mark(a)
+
+    def test_by_signal(self):
+        d, a, child = self.ready()
+        self.replace(d, b"#!/bin/sh\nexit 1\n")
+        os.kill(d.pid, signal.SIGUSR2)
+        until(lambda: "no upgrade" in d.log())
+        child.mark(a)
+
+    def test_a_binary_that_says_no_more(self):
+        """The state is not what it reads: the trial ends with an error."""
+        d, a, child = self.ready()
+        self.replace(d, b"#!/bin/sh\nexec %s --check-upgrade 0 2>&1\n" % build_file("plenumd").encode())
+        self.refused(d, a, child)
+
+    def test_while_it_stops(self):
+        d, agent = self.start(mode={"eof": "ignore", "term": "ignore"}, profile={"stop_grace": "1s"})
+        a = d.attached()
+        agent.child()
+        c = d.client()
+        d.process.send_signal(signal.SIGTERM)
+        c.event("shutting_down")
+        self.assertRefused("spawn_failed", c.request, "plenum_upgrade")
+        d.ended()
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root")
+    def test_another_user(self):
+        (d,) = self.start(agents=(), daemon={"allow_uids": "65534"})
+        d.open_to_all()
+        c = d.client(uid=65534, gid=65534)
+        self.assertRefused("not_allowed", c.request, "plenum_upgrade")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: MIT
+"""Warm starts: children that were started before anybody asked, who gets them, and who must not."""
+import os
+import signal
+import subprocess
+import unittest
+
+from harness import (Case, Client, PlenumError, RESULT, alive, build_file, deny, hook, init, ok, processes_of, request,
+                     until, user)
+
+# Taken from who asks (plenumd(8)): the daemon of these tests has the same, so that a start here is a plain one.
+REFRESHED = ("SSH_AUTH_SOCK SSH_AGENT_PID SSH_CONNECTION SSH_CLIENT SSH_TTY SSH_ASKPASS DISPLAY WAYLAND_DISPLAY XAUTHORITY "
+             "XDG_SESSION_ID XDG_SESSION_TYPE DBUS_SESSION_BUS_ADDRESS KRB5CCNAME GPG_AGENT_INFO GPG_TTY").split()
+HOOKS = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]}
+
+
+class WarmCase(Case):
+    def warm(self, n=1, ready=None, cwd="/", **options):
+        """A daemon with n spares, of which `ready` are awaited."""
+        profile = dict({"warm": n, "cwd": cwd}, **options.pop("profile", {}))
+        env = {name: os.environ[name] for name in REFRESHED if name in os.environ}
+        d, agent = self.start(profile=profile, env=dict(env, **options.pop("env", {})), **options)
+        if n and ready != 0:
+            self.wait_ready(d, n if ready is None else ready)
+        return d, agent
+
+    def ready(self, d):
+        status = d.call("plenum_status", daemon=True)
+        return next(p["warm"] for p in status["profiles"] if p["name"] == "agent")
+
+    def wait_ready(self, d, n):
+        until(lambda: self.ready(d) == n, what="%d spares (there are %d)" % (n, self.ready(d)))
+        d.fds = max(d.fds, d.settled_fds())
+
+    def first_line(self, child):
+        child.caught_up()
+        return child.log[0]
+
+
+class GiveTest(WarmCase):
+    def test_spare_is_started_and_hidden(self):
+        d, agent = self.warm()
+        child = agent.child()
+        child.request("initialize")
+        self.assertEqual(d.sessions(), {})
+        self.assertEqual(child.start["cwd"], "/")
+        self.assertEqual(d.call("plenum_metrics")["warm"], 1)
+
+    def test_new_session_gets_it(self):
+        d, agent = self.warm()
+        child = agent.child()
+        a = d.attached("work", cwd="/")
+        self.assertEqual((a.attached["pid"], a.attached["state"], a.attached["created"]), (child.pid, "idle", True))
+        a.send(user("hi", uuid="11111111-1111-4111-8111-111111111111"))
+        child.wait(type="user")
+        child.print(RESULT)
+        a.wait(type="result")
+        self.assertEqual([m["request.subtype"] for m in child.seen(type="control_request")], ["initialize"])
+        self.assertEqual(list(d.sessions()), ["work"])
+
+    def test_another_one_is_started(self):
+        d, agent = self.warm()
+        first = agent.child()
+        a = d.attached("one", cwd="/")
+        self.wait_ready(d, 1)
+        second = agent.child()
+        b = d.attached("two", cwd="/")
+        self.assertEqual((a.attached["pid"], b.attached["pid"]), (first.pid, second.pid))
+
+    def test_several(self):
+        d, agent = self.warm(3)
+        pids = {agent.child().pid for _ in range(3)}
+        got = {d.attached("s%d" % i, cwd="/").attached["pid"] for i in range(3)}
+        self.assertEqual(got, pids)
+
+    def test_implicit_attach(self):
+        d, agent = self.warm(cwd=os.getcwd())
+        child = agent.child()
+        a = d.client()
+        a.send(user("hi"))
+        child.wait(type="user")
+        self.assertEqual(d.sessions()["default"]["pid"], child.pid)
+
+    def test_same_folder_by_another_name(self):
+        d, agent = self.warm(cwd="/usr/../")
+        child = agent.child()
+        self.assertEqual(d.attached("work", cwd="/").attached["pid"], child.pid)
+
+    def test_what_it_printed_before_is_on_the_tape(self):
+        d, agent = self.warm()
+        child = agent.child()
+        child.print({"type": "system", "subtype": "hook_started", "hook_name": "SessionStart"})
+        child.stderr("a warning\n")
+        child.written()
+        a = d.attached("work", cwd="/", replay="all")
+        a.wait(type="system", subtype="hook_started")
+        until(lambda: d.call("plenum_logs", session="work")["stderr"] == ["a warning"])
+
+    def test_request_of_a_spare_is_refused(self):
+        d, agent = self.warm()
+        child = agent.child()
+        child.print(request("r1", "elicitation", message="who?"))
+        self.assertEqual(child.answer("r1")["response.subtype"], "error")
+
+    def test_nobody_hears_of_spares(self):
+        d, agent = self.warm(0)
+        s = d.client()
+        s.request("plenum_subscribe")
+        d.sections["profile agent"]["warm"] = 1
+        d.write_conf()
+        d.call("plenum_reload")
+        self.wait_ready(d, 1)
+        agent.child().print({"type": "system", "subtype": "init", "session_id": "x"}, RESULT)
+        s.sync()
+        self.assertNone(s.events())
+
+
+class MismatchTest(WarmCase):
+    def own(self, d, agent, child, **members):
+        """The session gets a child of its own, and the spare stays."""
+        a = d.client()
+        got = a.attach(cwd=members.pop("cwd", "/"), **members)
+        self.assertNotEqual(got["pid"], child.pid)
+        own = agent.child()
+        self.assertEqual(got["pid"], own.pid)
+        self.assertEqual(self.ready(d), 1)
+        return own
+
+    def test_options(self):
+        d, agent = self.warm()
+        child = agent.child()
+        self.assertIn("--model=x", self.own(d, agent, child, args=["--model=x"]).argv)
+        self.assertEqual(self.own(d, agent, child, env={"A": "b"}).env["A"], "b")
+        self.own(d, agent, child, cwd="/tmp")
+        self.own(d, agent, child, resume="00000000-0000-4000-8000-000000000001")
+        self.own(d, agent, child, resume="00000000-0000-4000-8000-000000000002", fork=True)
+        self.own(d, agent, child, argv=["-I", "-S", agent.folder + "/agent.py", agent.folder], env={"PATH": "/usr/bin:/bin"}, env_only=True)
+
+    def test_environment_of_who_asks(self):
+        d, agent = self.warm(env={"DISPLAY": ":77"} if os.environ.get("DISPLAY") != ":77" else {"DISPLAY": ":78"},
+                             profile={"pass_env": "PATH"})
+        child = agent.child()
+        if "DISPLAY" in os.environ:
+            self.own(d, agent, child)
+        else:
+            self.assertEqual(d.attached("work", cwd="/").attached["pid"], child.pid)
+
+    def test_program_that_was_replaced(self):
+        d, agent = self.warm(0)
+        script = d.root + "/program"
+
+        def write():
+            with open(script + ".new", "w") as f:
+                f.write("#!/bin/sh\nexec %s\n" % agent.command)
+            os.chmod(script + ".new", 0o755)
+            os.rename(script + ".new", script)
+
+        write()
+        d.sections["profile agent"].update(warm=1, command=script)
+        d.write_conf()
+        d.call("plenum_reload")
+        self.wait_ready(d, 1)
+        child = agent.child()
+        write()
+        a = d.attached("work", cwd="/")
+        self.assertNotEqual(a.attached["pid"], child.pid)
+        child.wait_gone()
+        self.assertEqual(a.attached["pid"], agent.child().pid)
+        self.wait_ready(d, 1)
+        self.assertEqual(d.attached("two", cwd="/").attached["pid"], agent.child().pid)
+
+    def test_spare_that_has_just_died(self):
+        d, agent = self.warm()
+        child = agent.child()
+        os.kill(d.pid, signal.SIGSTOP)
+        a = d.client()
+        rid = a.ask("plenum_attach", session="work", cwd="/")
+        child.kill()
+        until(lambda: not alive(child.pid))
+        os.kill(d.pid, signal.SIGCONT)
+        got = a.answer(rid)["response.response"]
+        self.assertNotEqual(got["pid"], child.pid)
+        self.assertEqual(got["state"], "starting")
+
+
+class InitializeTest(WarmCase):
+    def test_plain_initialize(self):
+        d, agent = self.warm()
+        child = agent.child()
+        a = d.attached("work", cwd="/")
+        answer = a.initialize(None, agents={}, skills=[])
+        self.assertEqual(answer["response.subtype"], "success")
+        self.assertIsNone(answer["response.response.plenum"])
+        a.send(user("hi"))
+        child.wait(type="user")
+        self.assertEqual(d.sessions()["work"]["pid"], child.pid)
+        self.assertEqual(len(child.seen(type="control_request", request__subtype="initialize")), 1)
+
+    def own_first_line(self, mode):
+        d, agent = self.warm(mode=mode)
+        spare = agent.child()
+        a = d.attached("work", cwd="/")
+        self.assertEqual(a.attached["pid"], spare.pid)
+        answer = a.initialize(HOOKS, systemPrompt=["You are brief."])
+        own = agent.child()
+        self.assertNotEqual(own.pid, spare.pid)
+        self.assertEqual(answer["response.subtype"], "success", answer)
+        self.assertIsNone(answer["response.response.plenum"], answer)
+        first = self.first_line(own)
+        self.assertEqual(first["request.systemPrompt"], ["You are brief."])
+        callback = first["request.hooks.PreToolUse"][0]["hookCallbackIds"][0]
+        a.send(user("hi"))
+        own.wait(type="user")
+        own.print(hook("h1", callback))
+        m = a.wait(type="control_request", request__subtype="hook_callback")
+        a.send(ok(m["request_id"], {"continue": True}))
+        own.answer("h1")
+        self.assertNone(spare.seen(type="user"))
+        self.assertNone(a.events("child_exited"))
+        # the spare waits for the next one, and was not told anything
+        b = d.attached("other", cwd="/")
+        self.assertEqual(b.attached["pid"], spare.pid)
+        self.assertEqual(len(spare.seen()), 1)
+
+    def test_hooks_332(self):
+        self.own_first_line({"init": "332"})
+
+    def test_hooks_197(self):
+        self.own_first_line({"init": "197"})
+
+    def test_hooks_after_a_prompt(self):
+        """The child was written to: hooks go the ordinary way."""
+        d, agent = self.warm()
+        spare = agent.child()
+        a = d.attached("work", cwd="/")
+        a.send(user("hi"))
+        spare.wait(type="user")
+        answer = a.initialize(HOOKS)
+        self.assertEqual(answer["response.response.hooks_applied"], True)
+        self.assertEqual(d.sessions()["work"]["pid"], spare.pid)
+
+    def test_second_client_with_hooks(self):
+        d, agent = self.warm()
+        spare = agent.child()
+        a, b = d.attached("work", cwd="/"), d.attached("work")
+        self.assertEqual(a.initialize()["response.subtype"], "success")
+        self.assertEqual(b.initialize(HOOKS)["response.subtype"], "success")
+        own = agent.child()
+        self.assertEqual(d.sessions()["work"]["pid"], own.pid)
+        a.send(user("hi"))
+        own.wait(type="user")
+        self.assertNone(spare.seen(type="user"))
+
+
+class LifeTest(WarmCase):
+    def test_marks_follow(self):
+        """What the child leaves behind is found under the name that it was started with."""
+        d, agent = self.warm(2)
+        one, two = agent.child(), agent.child()
+        a, b = d.attached("one", cwd="/"), d.attached("two", cwd="/")
+        stray = {c.pid: c.spawn(["sleep", "600"], setsid=True) for c in (one, two)}
+        mine, other = a.attached["pid"], b.attached["pid"]
+        os.kill(mine, signal.SIGKILL)
+        a.event("child_exited")
+        until(lambda: not alive(stray[mine]))
+        self.assertTrue(alive(stray[other]))
+
+    def test_sleep_and_wake(self):
+        d, agent = self.warm()
+        child = agent.child()
+        a = d.attached("work", cwd="/")
+        a.send(user("hi"))
+        child.wait(type="user")
+        child.print({"type": "system", "subtype": "init", "session_id": "conv-1"}, RESULT)
+        a.wait(type="result")
+        d.wait_state("work", "idle")
+        a.request("plenum_hibernate")
+        d.wait_state("work", "asleep")
+        self.wait_ready(d, 1)
+        spare = agent.child()
+        a.send(user("again"))
+        woken = agent.child()
+        woken.wait(type="user")
+        self.assertIn("--resume=conv-1", woken.argv)
+        self.assertEqual(woken.env["PLENUM_CHILD"], "work")
+        self.assertNone(spare.seen(type="user"))
+
+    def test_one_that_dies_is_replaced(self):
+        d, agent = self.warm()
+        agent.child().exit(1)
+        second = agent.child()
+        self.wait_ready(d, 1)
+        self.assertEqual(d.attached("work", cwd="/").attached["pid"], second.pid)
+
+    def test_does_not_try_for_ever(self):
+        d, agent = self.warm(ready=0, mode={"start": [{"op": "exit_now", "status": 3}]})
+        until(lambda: "no more of them" in d.log(), 40)
+        self.assertEqual(agent.starts, 5)
+        self.assertEqual(d.log().count("no more of them"), 1)
+        agent.mode()
+        d.call("plenum_reload")
+        self.wait_ready(d, 1)
+
+    def test_program_that_is_not_there(self):
+        d, agent = self.warm(ready=0, profile={"command": "/nonexistent/agent"})
+        until(lambda: "no more of them" in d.log(), 40)
+        self.assertIn("/nonexistent/agent", d.log())
+
+    def test_reload(self):
+        d, agent = self.warm(2)
+        old = [agent.child(), agent.child()]
+        d.sections["profile agent"]["warm"] = 1
+        d.write_conf()
+        d.call("plenum_reload")
+        for c in old:
+            c.wait_gone()
+        fresh = agent.child()
+        self.wait_ready(d, 1)
+        self.assertEqual(d.attached("work", cwd="/").attached["pid"], fresh.pid)
+        d.sections["profile agent"]["warm"] = 0
+        d.write_conf()
+        d.call("plenum_reload")
+        until(lambda: d.call("plenum_metrics")["warm"] == 0)
+
+    def test_given_back_after_a_reload(self):
+        d, agent = self.warm()
+        spare = agent.child()
+        a = d.attached("work", cwd="/")
+        d.sections["profile agent"]["warm"] = 0
+        d.write_conf()
+        d.call("plenum_reload")
+        self.assertEqual(a.initialize(HOOKS)["response.subtype"], "success")
+        self.assertNotEqual(d.sessions()["work"]["pid"], spare.pid)
+        spare.wait_gone()
+
+    def test_max_children(self):
+        d, agent = self.warm(1, daemon={"max_children": 2})
+        spare = agent.child()
+        a = d.attached("one", cwd="/tmp")
+        b = d.attached("two", cwd="/tmp")
+        spare.wait_gone()  # the spare goes before anybody's session does
+        self.assertEqual({s["state"] for s in d.sessions().values()} & {"asleep"}, set())
+        self.assertEqual(d.call("plenum_metrics")["warm"], 0)
+        a.sync(), b.sync()
+
+    def test_dies_with_the_daemon(self):
+        d, agent = self.warm()
+        child = agent.child()
+        d.kill9()
+        until(lambda: not alive(child.pid))
+        child.wait_gone()
+        d.process = None
+
+    def test_stop(self):
+        d, agent = self.warm(2)
+        children = [agent.child(), agent.child()]
+        d.stop()
+        for c in children:
+            self.assertFalse(alive(c.pid))
+            c.event("eof")
+        d.process = None
+
+
+class ConfigTest(WarmCase):
+    def test_needs_a_cwd(self):
+        d, agent = self.warm(0)
+        path = d.root + "/bad.conf"
+        with open(path, "w") as f:
+            f.write("[profile x]\ncommand = true\nwarm = 2\n")
+        p = subprocess.run([build_file("plenumd"), "--check", "--config", path], capture_output=True, text=True)
+        self.assertEqual(p.returncode, 78)
+        self.assertIn(path + ":3: ", p.stderr)
+        self.assertIn("cwd", p.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
