@@ -325,7 +325,7 @@ static struct session *make_session(struct request *q, const char *name) {
 		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 		return NULL;
 	}
-	if (session_start(s, error) == CHILD_OK) return s;
+	if (router_start(q->router, s, error) == CHILD_OK) return s;
 	reply_error(q, PLENUM_E_SPAWN_FAILED, "%s", error);
 	router_remove(q->router, s, error);
 	return NULL;

@@ -112,6 +112,7 @@ static const struct key profile_keys[] = {
 	{"stop_grace", KIND_FINITE, P(stop_grace)},
 	{"prompts", KIND_CHOICE, P(prompts_queue), .words = {"pass", "queue"}},
 	{"restart", KIND_CHOICE, P(restart_never), .words = {"on-demand", "never"}},
+	{"warm", KIND_COUNT, P(warm), 0, 64},
 	{0},
 };
 
@@ -530,6 +531,10 @@ static bool finish_member(struct loader *l) {
 	char *base = l->section == SECTION_PROFILE ? (char *)&l->s->profiles[l->profile] : (char *)l->s;
 	if (l->value.failed) return fail_memory(l);
 	bool ok = set_value(l, base + l->key->offset, l->value.data ? l->value.data : "");
+	if (l->key->offset == P(warm) && l->section == SECTION_PROFILE) {
+		l->s->profiles[l->profile].warm_file = l->file;
+		l->s->profiles[l->profile].warm_line = l->key_line;
+	}
 	l->key = NULL;
 	return ok;
 }
@@ -833,9 +838,19 @@ static bool check_default(struct loader *l) {
 				l->s->default_profile, l->s->default_profile, known);
 }
 
+/* A spare is started before anybody says where. */
+static bool check_warm(struct loader *l, const struct profile *p) {
+	if (!p->warm || p->cwd) return true;
+	l->file = p->warm_file;
+	return fail(l, p->warm_line,
+				"warm = %zu needs a cwd in [profile %s]: children are started there before anybody asks for one",
+				p->warm, p->name);
+}
+
 static bool check_whole(struct loader *l) {
 	for (size_t i = 0; i < l->s->n_profiles; i++) {
 		const struct profile *p = &l->s->profiles[i];
+		if (!check_warm(l, p)) return false;
 		if (p->command.n) continue;
 		l->file = p->file;
 		return fail(l, p->line, "[profile %s] has no command: write command = PROGRAM and its arguments", p->name);

@@ -7,6 +7,7 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "config.h"
+#include "core/warm.h"
 #include "io/listen.h"
 #include "io/notify.h"
 #include "io/proc.h"
@@ -232,7 +233,7 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
  */
 
 static size_t running_children(const struct router *r) {
-	size_t n = 0;
+	size_t n = warm_running(r->warm);
 	for (struct session *s = r->sessions; s; s = s->hh.next) n += s->running;
 	return n;
 }
@@ -278,6 +279,7 @@ static void begin_stop(struct server *srv, bool kill_now) {
 		next = s->hh.next;
 		session_stop(s, kill_now || again, THEN_SLEEP);
 	}
+	warm_stop(srv->router->warm, kill_now || again);
 	check_stopped(srv);
 }
 
@@ -386,6 +388,7 @@ static bool reload(struct verbs_host *h, char *error, size_t size) {
 	if (ok) {
 		settings_unref(srv->router->settings);
 		srv->router->settings = settings_ref(srv->settings);
+		if (!srv->stopping) warm_configure(srv->router->warm);
 		log_info("the configuration was read again; running sessions keep theirs until their next start");
 	} else {
 		snprintf(error, size, "%s", text);
@@ -491,6 +494,7 @@ static bool make_parts(struct server *srv) {
 }
 
 static void drop_sessions(struct server *srv) {
+	warm_forget(srv->router->warm);
 	for (struct session *s = srv->router->sessions, *next; s; s = next) {
 		next = s->hh.next;
 		router_remove(srv->router, s, "shutting down");
@@ -543,6 +547,7 @@ int server_run(const struct server_options *options) {
 	int status = open_listener(&srv);
 	if (status == EX_OK) {
 		open_state(&srv);
+		warm_configure(srv.router->warm);
 		run(&srv);
 	}
 	clean_up(&srv);

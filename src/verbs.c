@@ -4,6 +4,7 @@
 #include "attach.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "core/warm.h"
 #include "io/proc.h"
 #include "plenum/protocol.h"
 #include "reply.h"
@@ -142,8 +143,10 @@ static void status_daemon(struct request *q) {
 	LIST_FOR_EACH (c, &r->clients, struct client, node) json_array_append_new(clients, client_json(c));
 	for (size_t i = 0; i < r->settings->n_profiles; i++) {
 		const struct profile *p = &r->settings->profiles[i];
-		json_array_append_new(profiles, json_pack("{s:s,s:s?,s:b}", "name", p->name, "program",
-												  p->command.n ? p->command.v[0] : NULL, "private", p->is_private));
+		json_array_append_new(profiles,
+							  json_pack("{s:s,s:s?,s:b,s:I,s:I}", "name", p->name, "program",
+										p->command.n ? p->command.v[0] : NULL, "private", p->is_private, "warm",
+										(json_int_t)warm_ready(r->warm, p), "warm_wanted", (json_int_t)p->warm));
 	}
 	reply(q, json_pack("{s:s,s:i,s:s,s:s?,s:s?,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o}", "version", PLENUM_VERSION, "pid",
 					   (int)getpid(), "socket", host(r)->socket_path, "state_dir", host(r)->state_dir,
@@ -335,9 +338,10 @@ static void verb_metrics(struct request *q) {
 			turns += s->turns;
 		pending += s->pendings.n, children += s->running, attachments += s->n_attachments, tape += s->tape.bytes;
 	}
-	reply(q, json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "sessions",
-					   (json_int_t)r->n_sessions, "children", (json_int_t)children, "clients", (json_int_t)r->n_clients,
-					   "clients_seen", (json_int_t)r->clients_seen, "attachments", (json_int_t)attachments, "pending",
+	reply(q, json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "sessions",
+					   (json_int_t)r->n_sessions, "children", (json_int_t)children, "warm",
+					   (json_int_t)warm_running(r->warm), "clients", (json_int_t)r->n_clients, "clients_seen",
+					   (json_int_t)r->clients_seen, "attachments", (json_int_t)attachments, "pending",
 					   (json_int_t)pending, "decisions", (json_int_t)r->decisions, "bad_lines",
 					   (json_int_t)r->bad_lines, "lines_out", (json_int_t)lines, "bytes_out", (json_int_t)bytes,
 					   "stray_lines", (json_int_t)strays, "dropped_answers", (json_int_t)dropped, "turns",

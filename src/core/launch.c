@@ -8,6 +8,7 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 extern char **environ;
 
@@ -276,4 +277,63 @@ enum child_result launch_spawn(const struct launch *l, const struct profile *p, 
 	words_free(&argv);
 	words_free(&env.w);
 	return r;
+}
+
+/* --- comparing ------------------------------------------------------------------------------------------------------
+ */
+
+static bool same_words(const struct words *a, const struct words *b) {
+	if (a->n != b->n) return false;
+	for (size_t i = 0; i < a->n; i++)
+		if (strcmp(a->v[i], b->v[i]) != 0) return false;
+	return true;
+}
+
+static bool same_folder(const char *a, const char *b) {
+	struct stat at_a, at_b;
+	return strcmp(a, b) == 0 || (stat(a, &at_a) == 0 && stat(b, &at_b) == 0 && at_a.st_dev == at_b.st_dev &&
+								 at_a.st_ino == at_b.st_ino);
+}
+
+/* In any order: a name stands in an environment once. */
+static bool same_env(const struct env *a, const struct env *b) {
+	if (a->failed || b->failed || a->w.n != b->w.n) return false;
+	for (size_t i = 0; i < a->w.n; i++) {
+		ssize_t at = env_find(b, a->w.v[i], strcspn(a->w.v[i], "="));
+		if (at < 0 || strcmp(a->w.v[i], b->w.v[at]) != 0) return false;
+	}
+	return true;
+}
+
+bool launch_same(const struct launch *a, const struct launch *b, const struct profile *p) {
+	struct words argv_a = {0}, argv_b = {0};
+	struct env env_a = {0}, env_b = {0};
+	struct launch here = *a; /* one folder may have two names */
+	here.cwd = b->cwd;
+	build_env(&env_a, &here, p, "");
+	build_env(&env_b, b, p, "");
+	bool same = same_folder(a->cwd, b->cwd) && build_argv(&argv_a, a, p, a->resume, a->fork) &&
+				build_argv(&argv_b, b, p, b->resume, b->fork) && same_words(&argv_a, &argv_b) &&
+				same_env(&env_a, &env_b);
+	words_free(&argv_a);
+	words_free(&argv_b);
+	words_free(&env_a.w);
+	words_free(&env_b.w);
+	return same;
+}
+
+uint64_t launch_program(const struct launch *l, const struct profile *p) {
+	struct env env = {0};
+	struct stat st;
+	char error[CHILD_ERROR_MAX];
+	int number;
+	build_env(&env, l, p, "");
+	ssize_t at = env_find(&env, "PATH", 4);
+	_cleanup_free_ char *file = child_find_program(p->command.v[0], at < 0 ? NULL : env.w.v[at] + 5, l->cwd, &number,
+												   error);
+	words_free(&env.w);
+	if (!file || stat(file, &st) < 0) return 0;
+	uint64_t parts[] = {st.st_dev, st.st_ino, (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec}, h = 1;
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) h = (h ^ parts[i]) * 1099511628211ULL;
+	return h ? h : 1;
 }

@@ -34,6 +34,11 @@ void launch_take_requester(struct launch *l, const struct profile *p, pid_t pid)
 enum child_result launch_spawn(const struct launch *l, const struct profile *p, const char *session, const char *resume,
 							   bool fork, struct child *c, struct children *owner, char *error);
 
+/* Would both start the same program with the same words and the same environment, in the same folder? */
+bool launch_same(const struct launch *a, const struct launch *b, const struct profile *p);
+/* A number for the file that is run, another one when it is replaced; 0: it is not there now. */
+uint64_t launch_program(const struct launch *l, const struct profile *p);
+
 /* The value of PLENUM_INSTANCE in this session's processes; the caller frees. */
 char *launch_mark(const struct launch *l, const char *session);
 

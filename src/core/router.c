@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/router.h"
+#include "core/warm.h"
 
 #include "base/log.h"
 #include "base/str.h"
@@ -36,11 +37,16 @@ struct router *router_new(struct loop *loop, struct children *children, struct s
 	r->events = events;
 	r->server = server;
 	list_init(&r->clients);
-	return r;
+	r->warm = warm_new(r);
+	if (r->warm) return r;
+	settings_unref(r->settings);
+	free(r);
+	return NULL;
 }
 
 void router_free(struct router *r) {
 	if (!r) return;
+	warm_free(r->warm);
 	lines_pool_free(&r->pool);
 	settings_unref(r->settings);
 	free(r);
@@ -94,7 +100,7 @@ void router_complain(struct client *c, struct span id, const char *code, const c
 void router_tell_subscribers(struct session *s, struct chunk notice) {
 	struct router *r = s->world;
 	struct client *c;
-	if (r->n_subscribers && notice.data) {
+	if (r->n_subscribers && notice.data && !s->spare) {
 		LIST_FOR_EACH (c, &r->clients, struct client, node) {
 			struct attachment *a = c->attachment;
 			if (c->subscribed && !(a && a->session == s)) client_post(c, chunk_ref(notice));
@@ -357,6 +363,10 @@ struct session *router_create(struct router *r, const char *name, const struct p
 	return s;
 }
 
+enum child_result router_start(struct router *r, struct session *s, char *error) {
+	return warm_give(r->warm, s) ? CHILD_OK : session_start(s, error);
+}
+
 void router_remove(struct router *r, struct session *s, const char *why) {
 	struct attachment *a;
 	struct buf b = NOTICE_INIT;
@@ -525,7 +535,7 @@ static struct session *implicit_session(struct router *r, struct client *c, cons
 		router_fail(c, request_id, PLENUM_E_INTERNAL, "out of memory");
 		return NULL;
 	}
-	if (session_start(s, error) == CHILD_OK) return s;
+	if (router_start(r, s, error) == CHILD_OK) return s;
 	router_fail(c, request_id, PLENUM_E_SPAWN_FAILED, "%s", error);
 	router_remove(r, s, error);
 	return NULL;

@@ -32,6 +32,7 @@ struct attachment {
 };
 
 struct router;
+struct warm;
 
 struct router_events {
 	/* A plenum_ request. */
@@ -59,6 +60,7 @@ struct router {
 	uint64_t nofile;
 	struct session *sessions; /* by name */
 	size_t n_sessions;
+	struct warm *warm; /* children that nobody has asked for yet (core/warm.h) */
 	struct list clients;
 	size_t n_clients, n_subscribers;
 	uint64_t clients_seen, sessions_seen, decisions, bad_lines;
@@ -76,6 +78,8 @@ struct session *router_find(struct router *r, const char *name);            /* b
 struct session *router_find_conversation(struct router *r, const char *id); /* by conversation id */
 /* Made, told to all, not started. launch is taken over. NULL without memory. */
 struct session *router_create(struct router *r, const char *name, const struct profile *profile, struct launch *launch);
+/* Its first child: a spare that fits, else one that is started now. */
+enum child_result router_start(struct router *r, struct session *s, char *error);
 /* The session goes: everybody in it is told and detached. Its child must be gone or is killed. */
 void router_remove(struct router *r, struct session *s, const char *why);
 /* The least recently used idle child goes to sleep if there are too many. */
@@ -151,6 +155,7 @@ void router_init_started(struct session *s); /* a child was started: what must i
 void router_init_before_prompt(struct session *s);
 void router_init_settled(struct session *s); /* a callback was settled, a turn ended: is a re-send due? */
 void router_init_free(struct session *s);
+void router_init_move(struct session *to, struct session *from); /* with the child; neither has a registration yet */
 void router_init_timeout(struct session *s);
 void router_hook(struct session *s, struct chunk line, const struct envelope *e);
 void router_mcp(struct session *s, struct chunk line, const struct envelope *e);

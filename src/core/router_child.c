@@ -3,6 +3,7 @@
  * Lines of the child: who gets them, and what they say of the session (DESIGN 4, first table).
  */
 #include "core/router.h"
+#include "core/warm.h"
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -474,6 +475,7 @@ static void on_state(struct session *s) {
 static void on_started(struct session *s) {
 	struct router *r = s->world;
 	router_init_started(s);
+	warm_make_room(r->warm);
 	r->events->changed(r);
 }
 

@@ -5,6 +5,7 @@
  * (DESIGN 6, PROTOCOL 4.4, 5).
  */
 #include "core/router.h"
+#include "core/warm.h"
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -63,6 +64,14 @@ void router_init_free(struct session *s) {
 	chunk_drop(&in->answer);
 	free(in);
 	s->init = NULL;
+}
+
+void router_init_move(struct session *to, struct session *from) {
+	struct init *in = init_of(from);
+	in->sent = in->applied = to->registry.version;
+	router_init_free(to);
+	to->init = in;
+	from->init = NULL;
 }
 
 /* --- sending --------------------------------------------------------------------------------------------------------
@@ -369,6 +378,19 @@ static const char *register_all(struct attachment *a, struct span request) {
 	return error;
 }
 
+/* Does it say anything that a child must be told with its first initialize? */
+static bool asks_something(struct span request) {
+	struct span key, value;
+	for (size_t at = 0; span_next_member(request, &at, &key, &value);) {
+		size_t in = 0;
+		struct span one, other;
+		bool empty = *value.p == 'n' || (*value.p == '{' && !span_next_member(value, &in, &one, &other)) ||
+					 (*value.p == '[' && !span_element(value, 0).p);
+		if (!empty && !span_equals(key, "subtype") && !span_equals(key, "request_id")) return true;
+	}
+	return false;
+}
+
 /* The names of members that come too late: another initialize was first, and said something else. */
 static char *ignored_members(struct span first, struct span request) {
 	struct buf b = NOTICE_INIT;
@@ -439,7 +461,6 @@ static void proceed(struct client *c, struct session *s, struct span id, const c
 void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	struct router *r = s->world;
 	struct attachment *a = c->attachment;
-	struct init *in = init_of(s);
 	struct span hooks = span_member(e->request, "hooks");
 	if (holds_hooks(hooks) && !router_may_approve(r, c)) {
 		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
@@ -458,10 +479,12 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 		router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST, "initialize: %s", error);
 		return;
 	}
+	if (s->untouched && asks_something(e->request)) warm_take_back(r->warm, s);
+	struct init *in = init_of(s);
 	bool first = !in->first.data && in->state == INIT_NONE;
 	if (first) keep_first(in, line);
 	a->initialized = true;
-	_cleanup_free_ char *ignored = first ? NULL : ignored_members(in->request, e->request);
+	_cleanup_free_ char *ignored = first || s->untouched ? NULL : ignored_members(in->request, e->request);
 	proceed(c, s, e->request_id, ignored, holds_hooks(hooks));
 	router_offer(a); /* dialogs of a kind that it has just declared */
 }

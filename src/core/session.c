@@ -46,7 +46,8 @@ static enum session_state compute_state(const struct session *s) {
 }
 
 static void arm_idle(struct session *s) {
-	bool idle = s->state == SESSION_IDLE && s->pendings.n == 0 && s->stopping == STOP_NOT && !s->ephemeral;
+	bool idle = s->state == SESSION_IDLE && s->pendings.n == 0 && s->stopping == STOP_NOT && !s->ephemeral &&
+				!s->spare;
 	if (idle)
 		loop_timer_set(&s->idle_timer, s->profile->idle_sleep);
 	else
@@ -290,6 +291,7 @@ uint64_t session_writes_to(const struct session *s) {
 
 bool session_write(struct session *s, struct chunk line, bool own) {
 	bool here = session_has_child(s);
+	s->untouched = false;
 	if ((!here && !s->want_child) || (here && s->child.in < 0) || (!own && !queue_has_room(&s->in, line.len))) {
 		chunk_drop(&line);
 		return false;
@@ -302,6 +304,7 @@ bool session_write(struct session *s, struct chunk line, bool own) {
 
 bool session_write_first(struct session *s, struct chunk line) {
 	if (s->in.sent || !session_has_child(s)) return session_write(s, line, true);
+	s->untouched = false;
 	if (!queue_put_first(&s->in, line)) return false;
 	write_in(s);
 	return true;
@@ -314,8 +317,10 @@ static void on_exited(void *arg, int status);
 
 static void reset_for_child(struct session *s) {
 	s->exited = s->eof = s->got_line = s->said_init = s->turn = s->bom_seen = s->read_paused = s->failed = false;
-	s->init_open = s->want_child = s->background = false;
+	s->init_open = s->want_child = s->background = s->untouched = false;
 	s->warming = true;
+	free(s->child_name);
+	s->child_name = NULL;
 	s->stopping = STOP_NOT;
 	s->then = THEN_SLEEP;
 	s->spawn_tries = 0;
@@ -429,6 +434,57 @@ bool session_wake(struct session *s, char *error) {
 	return begin_start(s, error);
 }
 
+/* --- handing a child over -------------------------------------------------------------------------------------------
+ */
+
+bool session_can_give(const struct session *s) {
+	return session_has_child(s) && !s->stopping && s->state == SESSION_IDLE && !s->eof && !s->in.count &&
+		   !lines_held(&s->out) && !s->calls.n && !s->pendings.n && !s->init_open && child_alive(&s->child);
+}
+
+static void move_output(struct session *to, struct session *from) {
+	memcpy(to->stderr_lines, from->stderr_lines, sizeof to->stderr_lines);
+	to->stderr_first = from->stderr_first;
+	to->stderr_count = from->stderr_count;
+	from->stderr_first = from->stderr_count = 0;
+	for (uint64_t seq = from->tape.oldest; seq < from->tape.next; seq++) {
+		const struct tape_entry *e = tape_at(&from->tape, seq);
+		tape_append(&to->tape, chunk_ref(e->line), (enum line_kind)e->kind, e->flags, (int64_t)e->ms);
+	}
+	tape_clear(&from->tape);
+}
+
+static void leave_child(struct session *s) {
+	loop_fd_stop(&s->in_fd);
+	loop_fd_stop(&s->out_fd);
+	loop_fd_stop(&s->err_fd);
+	loop_timer_stop(&s->warm_timer);
+	lines_free(&s->out);
+	s->running = s->warming = false;
+	s->child_no--;
+}
+
+bool session_take_child(struct session *to, struct session *from) {
+	char *name = strdup(from->child_name ? from->child_name : from->name);
+	if (!name) return false;
+	leave_child(from);
+	reset_for_child(to);
+	to->child.exited = on_exited;
+	to->child.arg = to;
+	child_move(&to->child, &from->child);
+	move_output(to, from);
+	connect_child(to);
+	to->child_name = name;
+	to->program = from->program;
+	to->started_at = from->started_at;
+	to->last_output = from->last_output;
+	to->got_line = from->got_line;
+	to->background = from->background;
+	session_check_state(from);
+	session_check_state(to);
+	return true;
+}
+
 /* --- end ------------------------------------------------------------------------------------------------------------
  */
 
@@ -438,7 +494,7 @@ static bool spare_known(void *arg, pid_t pid) {
 
 /* The CLI runs each command in a session of its own, where no signal to its group reaches it. */
 static void sweep(struct session *s) {
-	_cleanup_free_ char *mark = launch_mark(&s->launch, s->name);
+	_cleanup_free_ char *mark = launch_mark(&s->launch, s->child_name ? s->child_name : s->name);
 	for (int i = 0; mark && i < 3; i++) {
 		size_t n = proc_sweep("PLENUM_INSTANCE", mark, spare_known, s->children);
 		if (n == 0) return;
@@ -628,6 +684,7 @@ static void free_session(void *arg) {
 	free(s->resumed_id);
 	free(s->left_socket);
 	free(s->version);
+	free(s->child_name);
 	free(s->lost_profile);
 	free(s->reason);
 	free(s->name);

@@ -85,6 +85,10 @@ struct session {
 	char *version;         /* claude_code_version of the newest init */
 
 	struct child child;
+	char *child_name; /* what the child was started as, where that is not the session's name: it was a spare */
+	uint64_t program; /* with child_name: launch_program() when it was started */
+	void *spare;      /* not NULL: a spare of core/warm.h, nobody's session yet */
+	bool untouched;   /* the child was a spare, and nothing was written to it since */
 	uint64_t child_no; /* counts starts */
 	bool running;      /* a process is there, or its end is not complete */
 	bool exited, eof;
@@ -172,6 +176,10 @@ void session_used(struct session *s);       /* somebody asked for something: idl
 void session_read_again(struct session *s); /* may_read() may answer differently now */
 void session_set_conversation(struct session *s, const char *id);
 void session_set_reason(struct session *s, const char *reason);
+/* Is this a child that could be another session's as well: alive, initialised, idle, nothing under way? */
+bool session_can_give(const struct session *s);
+/* The child of `from` becomes that of `to`, which has none. False without memory. */
+bool session_take_child(struct session *to, struct session *from);
 const char *session_state_name(enum session_state state);
 /* The last stderr lines, oldest first: n of them from `index` 0 on. */
 const char *session_stderr(const struct session *s, size_t index);

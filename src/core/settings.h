@@ -39,6 +39,9 @@ struct profile {
 	int64_t stop_grace;      /* 5 s, each step of the ladder */
 	bool prompts_queue;      /* prompts = queue */
 	bool restart_never;      /* restart = never */
+	size_t warm;             /* children kept started before anybody asks; needs cwd */
+	const char *warm_file;   /* where that was said, for messages */
+	int warm_line;
 	const char *file;        /* where it was defined, for messages; NULL: built in */
 	int line;
 };

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/warm.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/router.h"
+
+#include <signal.h>
+#include <string.h>
+
+#define REFILL_MS 1000              /* the session that got the spare has its first turn meanwhile */
+#define START_MS 60000              /* the longest that a spare may take to answer its initialize */
+#define HEALTHY_MS 60000            /* a spare that lived this long ends a row of failures */
+#define BACKOFF_FIRST_MS 1000       /* doubles with each failure in a row */
+#define FAILURES_MAX 5              /* then the profile has no spares until the next reload */
+#define FULL_MS 10000               /* until it is looked again whether there is room for another child */
+#define PRESSURE_MS (5 * 60 * 1000) /* no new spares after memory was short */
+
+/* What the configuration asks for, for one profile. */
+struct stock {
+	struct list node;
+	struct warm *warm;
+	const struct profile *profile; /* of warm->settings */
+	struct list spares;
+	size_t n;
+	unsigned failures;
+	struct loop_timer refill;
+};
+
+struct spare {
+	struct list node;    /* in its stock, or in warm->ending */
+	struct stock *stock; /* NULL: it ends */
+	struct warm *warm;
+	struct session *session;
+	bool ready;
+	int64_t since;
+	struct loop_timer timer; /* START_MS */
+};
+
+struct warm {
+	struct router *router;
+	struct settings *settings;
+	struct list stocks, ending;
+	int64_t not_before; /* memory is short */
+};
+
+static const struct session_events spare_events;
+
+struct warm *warm_new(struct router *r) {
+	struct warm *w = calloc(1, sizeof *w);
+	if (!w) return NULL;
+	w->router = r;
+	list_init(&w->stocks);
+	list_init(&w->ending);
+	return w;
+}
+
+static size_t count(const struct list *l) {
+	size_t n = 0;
+	for (const struct list *at = l->next; at != l; at = at->next) n++;
+	return n;
+}
+
+size_t warm_running(const struct warm *w) {
+	const struct stock *k;
+	size_t n = count(&w->ending);
+	LIST_FOR_EACH (k, &w->stocks, struct stock, node) n += k->n;
+	return n;
+}
+
+size_t warm_ready(const struct warm *w, const struct profile *p) {
+	const struct stock *k;
+	const struct spare *one;
+	size_t n = 0;
+	LIST_FOR_EACH (k, &w->stocks, struct stock, node)
+		if (k->profile == p)
+			LIST_FOR_EACH (one, &k->spares, struct spare, node) n += one->ready;
+	return n;
+}
+
+static size_t all_children(const struct warm *w) {
+	size_t n = warm_running(w);
+	for (const struct session *s = w->router->sessions; s; s = s->hh.next) n += s->running;
+	return n;
+}
+
+/* --- one spare ------------------------------------------------------------------------------------------------------
+ */
+
+static void leave_stock(struct spare *one) {
+	list_del(&one->node);
+	if (one->stock) one->stock->n--;
+	one->stock = NULL;
+	one->ready = false;
+	loop_timer_stop(&one->timer);
+}
+
+static void forget(struct spare *one) {
+	leave_stock(one);
+	router_init_free(one->session);
+	session_remove(one->session);
+	free(one);
+}
+
+static void end_spare(struct spare *one, bool kill_now) {
+	leave_stock(one);
+	list_add_tail(&one->warm->ending, &one->node);
+	session_stop(one->session, kill_now, THEN_SLEEP);
+}
+
+static void on_start_timer(void *arg) {
+	struct spare *one = arg;
+	log_warn("%s: no answer to initialize in %d s", one->session->name, START_MS / 1000);
+	child_kill(&one->session->child, SIGKILL); /* counts as a failure when it is gone */
+}
+
+static void join_stock(struct spare *one, struct stock *k) {
+	one->stock = k;
+	list_add_tail(&k->spares, &one->node);
+	k->n++;
+}
+
+/* A hidden session without a child. launch is taken over. */
+static struct spare *new_spare(struct warm *w, struct settings *settings, const struct profile *p, const char *name,
+							   struct launch *launch) {
+	struct router *r = w->router;
+	struct spare *one = calloc(1, sizeof *one);
+	struct session *s = one ? session_new(r->loop, &r->pool, r->children, settings, p, name, launch, &spare_events, r)
+							: NULL;
+	if (!s) {
+		free(one);
+		return NULL;
+	}
+	list_init(&one->node);
+	one->warm = w;
+	one->session = s;
+	one->since = now_ms();
+	loop_timer_init(&one->timer, r->loop, on_start_timer, one);
+	s->spare = one;
+	return one;
+}
+
+/* --- the stock ------------------------------------------------------------------------------------------------------
+ */
+
+static struct stock *stock_of(struct warm *w, const struct profile *p) {
+	struct stock *k;
+	LIST_FOR_EACH (k, &w->stocks, struct stock, node)
+		if (k->profile == p) return k;
+	return NULL;
+}
+
+static bool one_starts(const struct stock *k) {
+	const struct spare *one;
+	LIST_FOR_EACH (one, &k->spares, struct spare, node)
+		if (!one->ready) return true;
+	return false;
+}
+
+static void failed(struct stock *k, const char *why) {
+	if (++k->failures >= FAILURES_MAX)
+		log_warn("profile %s: %d warm children in a row came to nothing (%s): no more of them until the next reload",
+				 k->profile->name, FAILURES_MAX, why);
+	else
+		loop_timer_set(&k->refill, BACKOFF_FIRST_MS << (k->failures - 1));
+}
+
+static bool make_launch(const struct warm *w, const struct profile *p, struct launch *l) {
+	*l = (struct launch){
+		.cwd = str_dup(p->cwd), .uid = getuid(), .instance = w->router->instance, .nofile = w->router->nofile};
+	return l->cwd != NULL;
+}
+
+static void start_one(struct stock *k) {
+	char error[CHILD_ERROR_MAX], random[9];
+	struct launch launch;
+	str_random_hex(random, 8);
+	_cleanup_free_ char *name = str_printf("warm-%s-%s", k->profile->name, random);
+	bool made = make_launch(k->warm, k->profile, &launch);
+	struct spare *one = name && made ? new_spare(k->warm, k->warm->settings, k->profile, name, &launch) : NULL;
+	if (!one) {
+		launch_free(&launch);
+		failed(k, "out of memory");
+		return;
+	}
+	join_stock(one, k);
+	if (session_start(one->session, error) != CHILD_OK) {
+		forget(one);
+		failed(k, error);
+		return;
+	}
+	one->session->program = launch_program(&one->session->launch, k->profile);
+	loop_timer_set(&one->timer, START_MS);
+}
+
+/* One at a time: each takes a processor for a second or two. */
+static void on_refill(void *arg) {
+	struct stock *k = arg;
+	struct warm *w = k->warm;
+	if (k->n >= k->profile->warm || one_starts(k) || k->failures >= FAILURES_MAX || w->router->shutting_down) return;
+	int64_t wait = w->not_before - now_ms();
+	if (wait > 0)
+		loop_timer_set(&k->refill, wait);
+	else if (all_children(w) >= w->router->settings->max_children)
+		loop_timer_set(&k->refill, FULL_MS);
+	else
+		start_one(k);
+}
+
+static void refill(struct stock *k, int64_t ms) {
+	if (!loop_timer_pending(&k->refill)) loop_timer_set(&k->refill, ms);
+}
+
+static void add_stock(struct warm *w, const struct profile *p) {
+	struct stock *k = calloc(1, sizeof *k);
+	if (!k) return;
+	k->warm = w;
+	k->profile = p;
+	list_init(&k->spares);
+	loop_timer_init(&k->refill, w->router->loop, on_refill, k);
+	list_add_tail(&w->stocks, &k->node);
+	refill(k, 0);
+}
+
+static void drop_stocks(struct warm *w, bool kill_now) {
+	struct stock *k;
+	struct spare *one;
+	LIST_FOR_EACH (k, &w->stocks, struct stock, node) {
+		loop_timer_stop(&k->refill);
+		LIST_FOR_EACH (one, &k->spares, struct spare, node) end_spare(one, kill_now);
+		list_del(&k->node);
+		free(k);
+	}
+}
+
+void warm_configure(struct warm *w) {
+	drop_stocks(w, false);
+	settings_unref(w->settings);
+	w->settings = settings_ref(w->router->settings);
+	for (size_t i = 0; i < w->settings->n_profiles; i++)
+		if (w->settings->profiles[i].warm) add_stock(w, &w->settings->profiles[i]);
+}
+
+void warm_stop(struct warm *w, bool kill_now) {
+	struct spare *one;
+	LIST_FOR_EACH (one, &w->ending, struct spare, node) session_stop(one->session, kill_now, THEN_SLEEP);
+	drop_stocks(w, kill_now);
+}
+
+void warm_forget(struct warm *w) {
+	struct stock *k;
+	struct spare *one;
+	LIST_FOR_EACH (k, &w->stocks, struct stock, node) {
+		loop_timer_stop(&k->refill);
+		LIST_FOR_EACH (one, &k->spares, struct spare, node) forget(one);
+		list_del(&k->node);
+		free(k);
+	}
+	LIST_FOR_EACH (one, &w->ending, struct spare, node) forget(one);
+}
+
+void warm_free(struct warm *w) {
+	if (!w) return;
+	settings_unref(w->settings);
+	free(w);
+}
+
+/* --- what a spare's child does --------------------------------------------------------------------------------------
+ */
+
+static void check_ready(struct spare *one) {
+	struct session *s = one->session;
+	if (one->ready || !one->stock || s->init_open) return;
+	loop_timer_stop(&one->timer);
+	if (!router_kept_init(s).p) {
+		log_warn("%s: the child refused its initialize", s->name);
+		child_kill(&s->child, SIGKILL);
+		return;
+	}
+	one->ready = true;
+	refill(one->stock, 0);
+}
+
+static void on_line(struct session *s, struct chunk line, const struct envelope *e) {
+	if (dialect_kind(e) == LINE_REQUEST)
+		router_refuse_unasked(s, line, e, "no client is here yet");
+	else
+		router_session_events.line(s, line, e);
+	check_ready(s->spare);
+}
+
+static void on_stray(struct session *s, struct chunk line) {
+	router_session_events.stray(s, line);
+}
+
+static void on_long_line(struct session *s, struct chunk head, size_t size) {
+	(void)head;
+	log_warn("%s: the child printed a line of %zu bytes", s->name, size);
+}
+
+static void on_stderr(struct session *s, const char *data, size_t n) {
+	(void)s, (void)data, (void)n; /* the session keeps its last lines */
+}
+
+static void on_started(struct session *s) {
+	router_init_before_prompt(s);
+}
+
+static void on_exited(struct session *s, const struct session_exit *e) {
+	struct spare *one = s->spare;
+	struct stock *k = one->stock;
+	struct router *r = s->world;
+	if (k && one->ready && now_ms() - one->since > HEALTHY_MS) k->failures = 0;
+	forget(one);
+	if (k) failed(k, s->reason ? s->reason : "it ended");
+	(void)e;
+	r->events->changed(r);
+}
+
+static void on_state(struct session *s) {
+	(void)s; /* nobody's business */
+}
+
+static bool may_read(struct session *s) {
+	(void)s;
+	return true;
+}
+
+static void read_done(struct session *s) {
+	(void)s;
+}
+
+static const struct session_events spare_events = {
+	.line = on_line,
+	.stray = on_stray,
+	.long_line = on_long_line,
+	.stderr_data = on_stderr,
+	.started = on_started,
+	.exited = on_exited,
+	.state = on_state,
+	.may_read = may_read,
+	.read_done = read_done,
+};
+
+/* --- giving and taking back -----------------------------------------------------------------------------------------
+ */
+
+static bool fits(const struct spare *one, const struct session *s) {
+	if (!one->ready || !session_can_give(one->session)) return false;
+	if (s->conversation_id || s->launch.resume || s->launch.fork || !s->launch.cwd) return false;
+	return launch_same(&one->session->launch, &s->launch, s->profile);
+}
+
+/* A program that was updated since is not what a start would run now: such spares make room for others. */
+static void drop_outdated(struct stock *k) {
+	struct spare *one;
+	LIST_FOR_EACH (one, &k->spares, struct spare, node) {
+		struct session *s = one->session;
+		if (!one->ready || launch_program(&s->launch, s->profile) == s->program) continue;
+		log_info("%s: ends, its program was replaced", s->name);
+		end_spare(one, false);
+		refill(k, REFILL_MS);
+	}
+}
+
+static struct spare *choose(struct stock *k, const struct session *s) {
+	struct spare *one;
+	drop_outdated(k);
+	LIST_FOR_EACH (one, &k->spares, struct spare, node)
+		if (fits(one, s)) return one;
+	return NULL;
+}
+
+bool warm_give(struct warm *w, struct session *s) {
+	struct stock *k = stock_of(w, s->profile);
+	struct spare *one = k ? choose(k, s) : NULL;
+	if (k && !one) log_debug("session %s: no warm child fits, it gets one of its own", s->name);
+	if (!one || !session_take_child(s, one->session)) return false;
+	router_init_move(s, one->session);
+	s->untouched = true;
+	log_info("session %s: takes warm child %d, %s", s->name, s->child.pid, one->session->name);
+	forget(one);
+	k->failures = 0;
+	refill(k, REFILL_MS);
+	w->router->events->changed(w->router);
+	return true;
+}
+
+void warm_take_back(struct warm *w, struct session *s) {
+	struct stock *k = stock_of(w, s->profile);
+	struct launch launch = {0};
+	bool made = make_launch(w, s->profile, &launch);
+	struct spare *one = made ? new_spare(w, s->settings, s->profile, s->child_name, &launch) : NULL;
+	if (!one || !session_take_child(one->session, s)) {
+		launch_free(&launch);
+		if (one) forget(one);
+		return;
+	}
+	router_init_move(one->session, s);
+	s->untouched = false;
+	log_info("session %s: gives warm child %d back, its client asks for something else", s->name,
+			 one->session->child.pid);
+	list_add_tail(&w->ending, &one->node);
+	if (!k || k->n >= k->profile->warm) {
+		end_spare(one, false);
+		return;
+	}
+	list_del(&one->node);
+	join_stock(one, k);
+	one->ready = true;
+}
+
+/* --- room -----------------------------------------------------------------------------------------------------------
+ */
+
+void warm_make_room(struct warm *w) {
+	struct stock *k;
+	struct spare *one;
+	if (all_children(w) <= w->router->settings->max_children) return;
+	LIST_FOR_EACH (k, &w->stocks, struct stock, node)
+		LIST_FOR_EACH (one, &k->spares, struct spare, node) {
+			log_info("%s: ends, there are %zu children already", one->session->name, w->router->settings->max_children);
+			end_spare(one, false);
+			refill(k, FULL_MS);
+			return;
+		}
+}
+
+bool warm_relieve(struct warm *w) {
+	struct stock *k;
+	struct spare *one;
+	bool any = false;
+	w->not_before = now_ms() + PRESSURE_MS;
+	LIST_FOR_EACH (k, &w->stocks, struct stock, node)
+		LIST_FOR_EACH (one, &k->spares, struct spare, node) {
+			log_info("%s: ends, memory is short", one->session->name);
+			end_spare(one, false);
+			loop_timer_set(&k->refill, PRESSURE_MS);
+			any = true;
+		}
+	return any;
+}
