@@ -263,7 +263,7 @@ class Peer:
         rid = obj.get("request_id")
         if code == "bad_answer" and rid in self.mine:
             self.asked[rid] = self.mine.pop(rid)
-        elif rid in self.mine:
+        elif rid in self.mine and code in ("already_settled", "unknown_request"):
             del self.mine[rid]
 
     def on_gap(self, obj, raw):
