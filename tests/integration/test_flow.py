@@ -341,8 +341,9 @@ class VanishTest(Case):
 
     def test_idle_costs_nothing(self):
         d, agent = self.start()
-        a, b = d.attached(), d.attached("t")
+        a = d.attached()
         child = agent.child()
+        b = d.attached("t")
         child.mark(a)
         cpu, begun = d.cpu(), time.monotonic()
         with self.assertRaises(Timeout):
