@@ -122,3 +122,31 @@ void attention_call(struct attention *a, const struct settings *settings, const 
 	free(h);
 	words_free(&env);
 }
+
+static void load_helper(struct carry *c, struct attention *a) {
+	struct helper *h = calloc(1, sizeof *h);
+	if (!h) {
+		carry_fail(c, "out of memory");
+		return;
+	}
+	h->owner = a;
+	h->child = (struct child){.exited = on_exited, .arg = h, .in = -1, .out = -1, .err = -1};
+	CARRY(c, h->child.pid);
+	CARRY(c, h->child.start);
+	child_resume(&h->child, a->children);
+	list_add_tail(&a->helpers, &h->node);
+	a->n++;
+}
+
+void attention_carry(struct carry *c, struct attention *a) {
+	struct helper *h;
+	carry_mark(c, "helpers");
+	size_t n = carry_count(c, a->n);
+	if (c->saving) {
+		LIST_FOR_EACH (h, &a->helpers, struct helper, node) {
+			CARRY(c, h->child.pid);
+			CARRY(c, h->child.start);
+		}
+	}
+	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_helper(c, a);
+}

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "core/carry.h"
 #include "core/pending.h"
 #include "core/session.h"
 #include "core/settings.h"
@@ -16,4 +17,5 @@ struct attention *attention_new(struct children *children); /* NULL without memo
 void attention_free(struct attention *a);
 void attention_call(struct attention *a, const struct settings *settings, const struct session *s,
 					const struct pending *p);
+void attention_carry(struct carry *c, struct attention *a);
 bool attention_is_helper(const struct attention *a, pid_t pid);

@@ -3,6 +3,7 @@
  * plenumd: options and exit status. See plenumd(8).
  */
 #include "base/log.h"
+#include "base/str.h"
 #include "config.h"
 #include "server.h"
 
@@ -20,6 +21,8 @@ static const struct option options[] = {
 	{"log-level", required_argument, NULL, 'l'},
 	{"version", no_argument, NULL, 'V'},
 	{"help", no_argument, NULL, 'h'},
+	{"resume-from", required_argument, NULL, 'r'},   /* the daemon's own, at an upgrade in place: the state's */
+	{"check-upgrade", required_argument, NULL, 'u'}, /* descriptor; the same, but only see whether it can be read */
 	{NULL, 0, NULL, 0},
 };
 
@@ -51,6 +54,7 @@ static int check_config(const char *file) {
 
 /* -1: go on; else the exit status. */
 static int parse(int argc, char **argv, struct command_line *cl) {
+	uint64_t fd;
 	for (int o; (o = getopt_long(argc, argv, "hV", options, NULL)) != -1;) {
 		switch (o) {
 		case 'c':
@@ -69,6 +73,12 @@ static int parse(int argc, char **argv, struct command_line *cl) {
 		case 'l':
 			if (!log_level_parse(optarg, &cl->level)) return usage(stderr);
 			break;
+		case 'r':
+		case 'u':
+			if (!str_u64(optarg, 3, INT32_MAX, &fd)) return usage(stderr);
+			cl->server.resume = (int)fd;
+			cl->server.check = o == 'u';
+			break;
 		case 'V':
 			puts("plenumd " PLENUM_VERSION);
 			return EX_OK;
@@ -82,10 +92,10 @@ static int parse(int argc, char **argv, struct command_line *cl) {
 }
 
 int main(int argc, char **argv) {
-	struct command_line cl = {.level = LOG_INFO};
+	struct command_line cl = {.server = {.argv = argv, .resume = -1}, .level = LOG_INFO};
 	int status = parse(argc, argv, &cl);
 	if (status >= 0) return status;
-	log_setup(cl.level, cl.json);
+	log_setup(cl.server.check ? LOG_ERROR : cl.level, cl.json);
 	if (cl.check) return check_config(cl.server.config);
 	/* Blocks of lines come and go all the time: they must not go back to the kernel and fault in again. */
 	mallopt(M_MMAP_THRESHOLD, 8 * 1024 * 1024);

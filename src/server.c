@@ -13,6 +13,7 @@
 #include "io/proc.h"
 #include "plenum/protocol.h"
 #include "state.h"
+#include "upgrade.h"
 #include "verbs.h"
 
 #include <errno.h>
@@ -44,9 +45,16 @@ struct server {
 	uint64_t saved_hash;
 	struct loop_task save_task;
 	struct loop_timer watchdog_timer, status_timer, goodbye_timer;
-	struct loop_signal term, intr, hup, usr1;
+	struct loop_signal term, intr, hup, usr1, usr2;
 	bool stopping, leaving;
 	unsigned strangers;
+	char *exe;
+	struct loop_task upgrade_task;
+	bool left; /* everything was ready for the new binary */
+	struct asked {
+		uint64_t client; /* 0: nobody waits for an answer */
+		char *id;        /* raw JSON */
+	} asked;
 	int status;
 };
 
@@ -375,7 +383,7 @@ static bool load(struct server *srv, char *error) {
 	choose_default(fresh);
 	settings_unref(srv->settings);
 	srv->settings = fresh;
-	log_set_level((enum log_level)fresh->log_level);
+	if (!srv->options->check) log_set_level((enum log_level)fresh->log_level);
 	return true;
 }
 
@@ -427,6 +435,124 @@ static void on_status(void *arg) {
 	notify_send(&srv->notify, text);
 }
 
+/* --- upgrade --------------------------------------------------------------------------------------------------------
+ */
+
+static void carry_listener(struct carry *c, struct server *srv) {
+	struct listen_parts parts = {.fd = -1, .lock = -1};
+	char *path = c->saving ? (char *)(uintptr_t)listen_path(srv->listener) : NULL;
+	if (c->saving) listen_suspend(srv->listener, &parts);
+	carry_name(c, &path);
+	carry_fd(c, &parts.fd, S_IFSOCK);
+	carry_fd(c, &parts.lock, S_IFREG);
+	CARRY(c, parts.mode);
+	if (c->saving) return;
+	if (carry_ok(c) && parts.fd >= 0) srv->listener = listen_resume(srv->loop, path, &parts, on_accepted, srv);
+	free(path);
+	if (!srv->listener)
+		carry_fail(c, "the socket cannot be taken over");
+	else
+		srv->host.socket_path = listen_path(srv->listener);
+}
+
+static void carry_table(struct carry *c, struct server *srv) {
+	char error[STATE_ERROR_MAX] = "";
+	char *dir = c->saving && srv->state ? (char *)(uintptr_t)state_dir(srv->state) : NULL;
+	int lock = c->saving && srv->state ? state_lock(srv->state) : -1;
+	carry_text(c, &dir);
+	carry_fd(c, &lock, S_IFREG);
+	carry_bytes(c, srv->instance, sizeof srv->instance);
+	srv->instance[sizeof srv->instance - 1] = 0;
+	srv->router->instance = srv->instance;
+	if (c->saving) return;
+	if (carry_ok(c) && dir && lock >= 0) srv->state = state_resume(dir, lock, error);
+	if (*error) carry_fail(c, "%s", error);
+	if (srv->state) srv->host.state_dir = state_dir(srv->state);
+	free(dir);
+}
+
+static void carry_server(struct carry *c, void *arg) {
+	struct server *srv = arg;
+	carry_mark(c, "server");
+	CARRY(c, srv->host.started_ms);
+	CARRY(c, srv->asked.client);
+	carry_text(c, &srv->asked.id);
+	carry_fd(c, &srv->notify.fd, S_IFSOCK);
+	CARRY(c, srv->notify.watchdog);
+	carry_listener(c, srv);
+	carry_table(c, srv);
+	if (!c->saving && !carry_ok(c)) return;
+	router_carry(c, srv->router);
+	attention_carry(c, srv->attention);
+}
+
+static void answer_upgrade(struct server *srv, const char *error) {
+	struct client *c = srv->asked.client ? router_client(srv->router, srv->asked.client) : NULL;
+	struct span id = {srv->asked.id, srv->asked.id ? strlen(srv->asked.id) : 0};
+	if (c && error) router_fail(c, id, PLENUM_E_SPAWN_FAILED, "the old plenumd goes on: %s", error);
+	if (c && !error) {
+		struct buf b = NOTICE_INIT;
+		dialect_put_success(&b, id, "{\"upgraded\":true,\"version\":\"" PLENUM_VERSION "\"}");
+		client_post(c, notice_chunk(&b));
+	}
+	free(srv->asked.id);
+	srv->asked = (struct asked){0};
+}
+
+static void on_leave(void *arg) {
+	struct server *srv = arg;
+	log_info("the binary at %s takes over", srv->exe);
+	notify_send(&srv->notify, "STATUS=upgrading");
+	srv->left = true;
+	warm_stop(srv->router->warm, true); /* nobody's yet: the new binary starts its own */
+}
+
+/* At the end of a turn: every line that was read has been used, nothing is half done. */
+static void on_upgrade(void *arg) {
+	struct server *srv = arg;
+	char error[UPGRADE_ERROR_MAX] = "the daemon is shutting down";
+	const struct upgrade u = {
+		.exe = srv->exe, .argv = srv->options->argv, .carry = carry_server, .leave = on_leave, .arg = srv};
+	if (!srv->stopping) upgrade_run(&u, error);
+	if (srv->left) warm_configure(srv->router->warm);
+	srv->left = false;
+	log_error("no upgrade, this plenumd goes on: %s", error);
+	answer_upgrade(srv, error);
+}
+
+static void upgrade(struct verbs_host *h, const struct client *c, struct span id) {
+	struct server *srv = (struct server *)h;
+	if (srv->asked.client) answer_upgrade(srv, "another client has just asked for it");
+	srv->asked.client = c->id;
+	srv->asked.id = strndup(id.p, id.n);
+	loop_defer(srv->loop, &srv->upgrade_task);
+}
+
+static void on_usr2(void *arg) {
+	struct server *srv = arg;
+	loop_defer(srv->loop, &srv->upgrade_task);
+}
+
+/* This is the binary that takes over. */
+static int resume(struct server *srv) {
+	char error[UPGRADE_ERROR_MAX];
+	bool ok = upgrade_read(srv->options->resume, carry_server, srv, error);
+	if (srv->options->check) {
+		if (!ok) fprintf(stderr, "%s\n", error);
+		_exit(ok ? EX_OK : EX_SOFTWARE); /* everything in memory refers to another process's descriptors */
+	}
+	if (!ok) { /* cannot be: it was tried */
+		log_error("the state of the plenumd before this one is lost: %s", error);
+		_exit(EX_SOFTWARE);
+	}
+	router_resume(srv->router);
+	children_reap(srv->children);
+	on_changed(srv->router);
+	log_info("upgraded: %zu sessions, %zu clients go on", srv->router->n_sessions, srv->router->n_clients);
+	answer_upgrade(srv, NULL);
+	return EX_OK;
+}
+
 /* --- starting -------------------------------------------------------------------------------------------------------
  */
 
@@ -476,6 +602,8 @@ static void arm_signals(struct server *srv) {
 	loop_signal_init(&srv->intr, srv->loop, SIGINT, on_term, srv);
 	loop_signal_init(&srv->hup, srv->loop, SIGHUP, on_hup, srv);
 	loop_signal_init(&srv->usr1, srv->loop, SIGUSR1, on_usr1, srv);
+	loop_signal_init(&srv->usr2, srv->loop, SIGUSR2, on_usr2, srv);
+	upgrade_unblock();
 }
 
 static bool make_parts(struct server *srv) {
@@ -485,6 +613,7 @@ static bool make_parts(struct server *srv) {
 	srv->attention = srv->router ? attention_new(srv->children) : NULL;
 	if (!srv->attention) return false;
 	loop_task_init(&srv->save_task, save, srv);
+	loop_task_init(&srv->upgrade_task, on_upgrade, srv);
 	loop_timer_init(&srv->watchdog_timer, srv->loop, on_watchdog, srv);
 	loop_timer_init(&srv->status_timer, srv->loop, on_status, srv);
 	loop_timer_init(&srv->goodbye_timer, srv->loop, on_goodbye, srv);
@@ -526,14 +655,17 @@ static void clean_up(struct server *srv) {
 	loop_signal_stop(&srv->intr);
 	loop_signal_stop(&srv->hup);
 	loop_signal_stop(&srv->usr1);
+	loop_signal_stop(&srv->usr2);
 	loop_free(srv->loop);
 	settings_unref(srv->settings);
 	notify_close(&srv->notify);
+	free(srv->exe);
 }
 
 int server_run(const struct server_options *options) {
-	struct server srv = {.options = options,
-						 .host = {.reload = reload, .shut_down = shut_down, .started_ms = now_real_ms()}};
+	struct server srv = {
+		.options = options,
+		.host = {.reload = reload, .shut_down = shut_down, .upgrade = upgrade, .started_ms = now_real_ms()}};
 	char error[CONFIG_ERROR_MAX];
 	notify_init(&srv.notify);
 	if (!load(&srv, error)) {
@@ -544,9 +676,11 @@ int server_run(const struct server_options *options) {
 		log_error("the event loop cannot be made: %s", strerror(errno));
 		return EX_OSERR;
 	}
-	int status = open_listener(&srv);
+	srv.exe = upgrade_exe();
+	bool resumes = options->resume >= 0;
+	int status = resumes ? resume(&srv) : open_listener(&srv);
 	if (status == EX_OK) {
-		open_state(&srv);
+		if (!resumes) open_state(&srv);
 		warm_configure(srv.router->warm);
 		run(&srv);
 	}

@@ -130,6 +130,24 @@ void state_close(struct state *s) {
 	free(s);
 }
 
+int state_lock(const struct state *s) {
+	return s->lock_fd;
+}
+
+struct state *state_resume(const char *dir, int lock, char *error) {
+	struct state *s = calloc(1, sizeof *s);
+	if (s && (s->dir = strdup(dir))) {
+		s->lock_fd = lock;
+		s->dir_fd = open_folder(dir, error);
+		if (s->dir_fd >= 0) return s;
+	} else {
+		fail(error, "out of memory");
+	}
+	if (s) free(s->dir);
+	free(s);
+	return NULL;
+}
+
 const char *state_dir(const struct state *s) {
 	return s->dir;
 }

@@ -47,6 +47,9 @@ struct state;
  * failure: error[0..STATE_ERROR_MAX) says why and what to do. */
 struct state *state_open(const char *dir, char *error);
 void state_close(struct state *s); /* NULL is allowed */
+/* For a daemon that goes on in the next binary: the lock goes with the descriptor. */
+int state_lock(const struct state *s);
+struct state *state_resume(const char *dir, int lock, char *error);
 
 /* Shows every session of the table; the strings are the table's, valid during the call. each() returns false to stop.
  * Returns how many it took. error is empty, or says what was set aside and where (a warning for the log: the daemon

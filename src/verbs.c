@@ -329,6 +329,10 @@ static void verb_shutdown(struct request *q) {
 	host(q->router)->shut_down(host(q->router), how && strcmp(json_string_value(how), "kill") == 0);
 }
 
+static void verb_upgrade(struct request *q) {
+	if (owns_daemon(q)) host(q->router)->upgrade(host(q->router), q->client, q->id);
+}
+
 static void verb_metrics(struct request *q) {
 	struct router *r = q->router;
 	uint64_t lines = 0, bytes = 0, strays = 0, dropped = 0, turns = 0;
@@ -385,6 +389,7 @@ static const struct verb {
 	{PLENUM_SUBSCRIBE, verb_subscribe, {{"off", "b"}}},
 	{PLENUM_RELOAD, verb_reload, {{NULL, NULL}}},
 	{PLENUM_SHUTDOWN, verb_shutdown, {{"how", "s"}}},
+	{PLENUM_UPGRADE, verb_upgrade, {{NULL, NULL}}},
 	{PLENUM_METRICS, verb_metrics, {{NULL, NULL}}},
 	{PLENUM_LOGS, verb_logs, {{"session", "s"}}},
 	{PLENUM_QUEUE, verb_queue, {{"session", "s"}}},

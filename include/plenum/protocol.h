@@ -29,6 +29,7 @@
 #define PLENUM_RELOAD "plenum_reload"
 #define PLENUM_SHUTDOWN "plenum_shutdown"
 #define PLENUM_METRICS "plenum_metrics"
+#define PLENUM_UPGRADE "plenum_upgrade"
 /* One session's last stderr lines and the queue of held prompts (additions to the table of the design). */
 #define PLENUM_LOGS "plenum_logs"
 #define PLENUM_QUEUE "plenum_queue"

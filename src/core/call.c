@@ -77,3 +77,47 @@ void call_end(struct calls *all, struct call *c) {
 	free(c->value);
 	free(c);
 }
+
+static void carry_members(struct carry *c, struct call *call) {
+	char *what = (char *)(uintptr_t)call->what;
+	carry_bytes(c, call->id, sizeof call->id);
+	call->id[sizeof call->id - 1] = 0;
+	carry_text(c, &call->key);
+	CARRY_UPTO(c, call->purpose, CALL_SILENT);
+	carry_client(c, &call->asker);
+	carry_text(c, &call->asker_id);
+	CARRY_UPTO(c, call->act, ACT_CHANGE);
+	carry_text(c, &what);
+	carry_text(c, &call->value);
+	carry_timer(c, &call->timer);
+	if (c->saving) return;
+	call->what = dialect_what(what);
+	free(what);
+	if (call->purpose == CALL_CLIENT && (!call->asker || !call->asker_id || !call->key))
+		carry_fail(c, "a request has nobody who asked");
+}
+
+void calls_carry(struct carry *c, struct calls *all, struct session *s, struct loop *loop, void (*on_timer)(void *)) {
+	struct call *call = LIST_OF(all->order.next, struct call, node);
+	carry_mark(c, "calls");
+	CARRY(c, all->counter);
+	size_t n = carry_count(c, all->n);
+	for (size_t i = 0; i < n && carry_ok(c); i++) {
+		if (c->saving) {
+			carry_members(c, call);
+			call = LIST_OF(call->node.next, struct call, node);
+			continue;
+		}
+		if (!(call = calloc(1, sizeof *call))) {
+			carry_fail(c, "out of memory");
+			return;
+		}
+		call->session = s;
+		loop_timer_init(&call->timer, loop, on_timer, call);
+		carry_members(c, call);
+		HASH_ADD_KEYPTR(hh, all->by_id, call->id, strlen(call->id), call);
+		if (call->key) HASH_ADD_KEYPTR(hh_asker, all->by_asker, call->key, strlen(call->key), call);
+		list_add_tail(&all->order, &call->node);
+		all->n++;
+	}
+}

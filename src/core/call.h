@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "core/carry.h"
 #include "io/loop.h"
 #include "wire/dialect.h"
 
@@ -52,3 +53,4 @@ struct call *call_find(struct calls *all, struct span id);
 bool call_is_open(struct calls *all, uint64_t asker_number, struct span asker_id);
 struct call *call_of(struct calls *all, uint64_t asker_number, struct span asker_id);
 void call_end(struct calls *all, struct call *c);
+void calls_carry(struct carry *c, struct calls *all, struct session *s, struct loop *loop, void (*on_timer)(void *));

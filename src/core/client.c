@@ -89,6 +89,11 @@ static void take_lines(struct client *c) {
 /* A last line without its LF counts. */
 static void take_rest(struct client *c) {
 	struct chunk rest;
+	size_t size;
+	if (!c->dead && lines_cut(&c->in, &size)) {
+		c->lines_in++;
+		c->events->long_line(c, c->in.head, size);
+	}
 	if (c->dead || !lines_rest(&c->in, &rest)) return;
 	c->lines_in++;
 	c->events->line(c, rest);
@@ -375,9 +380,8 @@ static void on_flush(void *arg) {
 /* --- the outside ----------------------------------------------------------------------------------------------------
  */
 
-struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer, size_t max_line,
-						  const struct client_events *events, void *world) {
-	static const int send_buffer = 1024 * 1024;
+static struct client *make(struct loop *loop, struct lines_pool *pool, int fd, size_t max_line,
+						   const struct client_events *events, void *world) {
 	struct client *c = calloc(1, sizeof *c);
 	if (!c) {
 		close(fd);
@@ -386,17 +390,26 @@ struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, co
 	c->loop = loop;
 	c->events = events;
 	c->world = world;
-	c->peer = *peer;
-	c->pidfd = fd_pidfd(peer->pid);
-	c->since = now_ms();
-	proc_name(peer->pid, c->program, sizeof c->program);
-	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer);
+	c->pidfd = -1;
 	list_init(&c->node);
 	list_init(&c->mail);
 	lines_init(&c->in, pool, max_line);
 	loop_task_init(&c->flush_task, on_flush, c);
 	loop_task_init(&c->free_task, free_client, c);
 	loop_fd_init(&c->io, loop, fd, on_io, c);
+	return c;
+}
+
+struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer, size_t max_line,
+						  const struct client_events *events, void *world) {
+	static const int send_buffer = 1024 * 1024;
+	struct client *c = make(loop, pool, fd, max_line, events, world);
+	if (!c) return NULL;
+	c->peer = *peer;
+	c->pidfd = fd_pidfd(peer->pid);
+	c->since = now_ms();
+	proc_name(peer->pid, c->program, sizeof c->program);
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer);
 	if (loop_fd_want(&c->io, true, false)) return c;
 	close(fd);
 	if (c->pidfd >= 0) close(c->pidfd);
@@ -501,4 +514,102 @@ uint64_t client_behind(const struct client *c) {
 
 bool client_idle(const struct client *c) {
 	return list_empty(&c->mail) && !c->n_rest && (!c->tape || c->cursor >= c->tape->next);
+}
+
+/* --- upgrade --------------------------------------------------------------------------------------------------------
+ */
+
+static void carry_identity(struct carry *c, struct client *cl) {
+	CARRY(c, cl->id);
+	CARRY(c, cl->peer.pid);
+	CARRY(c, cl->peer.uid);
+	CARRY(c, cl->peer.gid);
+	carry_fd(c, &cl->pidfd, 0); /* a new one could name another process by now */
+	carry_bytes(c, cl->program, sizeof cl->program);
+	cl->program[sizeof cl->program - 1] = 0;
+	CARRY(c, cl->trust);
+	CARRY(c, cl->subscribed);
+	CARRY(c, cl->spoke);
+	carry_text(c, &cl->name);
+	CARRY(c, cl->lines_in);
+	CARRY(c, cl->bytes_in);
+	CARRY(c, cl->bytes_out);
+	CARRY(c, cl->since);
+}
+
+static void carry_filter(struct carry *c, struct client_filter *f) {
+	CARRY(c, f->tag);
+	CARRY(c, f->no_partial);
+	CARRY(c, f->no_echo);
+	CARRY(c, f->quiet);
+	CARRY(c, f->by_type);
+	CARRY(c, f->kinds);
+	carry_list(c, &f->other_types, &f->n_other);
+}
+
+static void load_mail(struct carry *c, struct client *cl) {
+	struct mail *m = calloc(1, sizeof *m);
+	if (!m) {
+		carry_fail(c, "out of memory");
+		return;
+	}
+	CARRY(c, m->at);
+	carry_chunk(c, &m->line);
+	cl->mail_bytes += m->line.len;
+	list_add_tail(&cl->mail, &m->node);
+}
+
+static void carry_mail(struct carry *c, struct client *cl) {
+	struct mail *m;
+	size_t n = 0;
+	LIST_FOR_EACH (m, &cl->mail, struct mail, node) n++;
+	n = carry_count(c, n);
+	if (c->saving) {
+		LIST_FOR_EACH (m, &cl->mail, struct mail, node) {
+			CARRY(c, m->at);
+			carry_chunk(c, &m->line);
+		}
+	}
+	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_mail(c, cl);
+}
+
+static void carry_rest(struct carry *c, struct client *cl) {
+	CARRY_UPTO(c, cl->n_rest, ARRAY_SIZE(cl->rest));
+	for (size_t i = 0; i < cl->n_rest; i++) carry_chunk(c, &cl->rest[i]);
+}
+
+static void carry_client_members(struct carry *c, struct client *cl) {
+	carry_identity(c, cl);
+	carry_filter(c, &cl->filter);
+	carry_lines(c, &cl->in);
+	CARRY(c, cl->cursor);
+	carry_mail(c, cl);
+	carry_rest(c, cl);
+	CARRY(c, cl->blocked);
+	CARRY(c, cl->blocked_since);
+	CARRY(c, cl->ended);
+	CARRY(c, cl->closing);
+	CARRY(c, cl->paused);
+}
+
+void client_carry(struct carry *c, struct client **client, struct loop *loop, struct lines_pool *pool, size_t max_line,
+				  const struct client_events *events, void *world) {
+	int fd = c->saving ? (*client)->io.fd : -1;
+	carry_mark(c, "client");
+	carry_fd(c, &fd, S_IFSOCK);
+	if (!c->saving) {
+		*client = NULL;
+		if (fd < 0) carry_fail(c, "a client has no socket");
+		if (!carry_ok(c)) return;
+		if (!(*client = make(loop, pool, fd, max_line, events, world))) {
+			carry_fail(c, "out of memory");
+			return;
+		}
+	}
+	carry_client_members(c, *client);
+}
+
+void client_resume(struct client *c) {
+	want(c);
+	client_wake(c);
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/fd.h"
+#include "core/carry.h"
 #include "core/tape.h"
 #include "io/loop.h"
 #include "wire/lines.h"
@@ -52,7 +53,6 @@ struct client {
 	int pidfd;
 	char program[16];
 	int8_t trust;    /* 0: not looked at, 1: may approve, -1: descends from an agent */
-	pid_t parent;    /* when it was looked at */
 	bool subscribed; /* hears of every session */
 	bool spoke;      /* has sent something */
 	char *name;      /* the label that it gave itself; may be NULL */
@@ -93,3 +93,8 @@ void client_kill(struct client *c); /* at once */
 uint64_t client_behind(const struct client *c);
 bool client_idle(const struct client *c); /* nothing to send */
 void client_filter_free(struct client_filter *f);
+/* All of it but its place in a session. Loading: *client becomes a new one, which does nothing before
+ * client_resume(); NULL on an error. */
+void client_carry(struct carry *c, struct client **client, struct loop *loop, struct lines_pool *pool, size_t max_line,
+				  const struct client_events *events, void *world);
+void client_resume(struct client *c);

@@ -279,6 +279,20 @@ enum child_result launch_spawn(const struct launch *l, const struct profile *p, 
 	return r;
 }
 
+void launch_carry(struct carry *c, struct launch *l) {
+	carry_name(c, &l->cwd);
+	carry_words(c, &l->args);
+	carry_words(c, &l->env);
+	carry_words(c, &l->fresh);
+	carry_words(c, &l->argv);
+	CARRY(c, l->has_argv);
+	CARRY(c, l->no_asks);
+	CARRY(c, l->env_only);
+	CARRY(c, l->fork);
+	carry_text(c, &l->resume);
+	CARRY(c, l->uid);
+}
+
 /* --- comparing ------------------------------------------------------------------------------------------------------
  */
 

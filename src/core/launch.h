@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "core/carry.h"
 #include "core/settings.h"
 #include "io/child.h"
 
@@ -27,6 +28,7 @@ struct launch {
 };
 
 void launch_free(struct launch *l);
+void launch_carry(struct carry *c, struct launch *l); /* but instance and nofile, which are the daemon's */
 /* Reads what `fresh` holds from the process that asks (same uid only). */
 void launch_take_requester(struct launch *l, const struct profile *p, pid_t pid);
 

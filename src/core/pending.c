@@ -192,3 +192,95 @@ bool pending_forget(struct pending *p, const void *who) {
 		}
 	return false;
 }
+
+/* --- upgrade --------------------------------------------------------------------------------------------------------
+ */
+
+static void carry_asked(struct carry *c, struct pending *p) {
+	size_t n = carry_count(c, p->n_asked);
+	for (size_t i = 0; i < n && carry_ok(c); i++) {
+		void *who = c->saving ? p->asked[i] : NULL;
+		carry_attachment(c, &who);
+		if (!c->saving && who && !pending_ask(p, who)) carry_fail(c, "somebody was asked twice");
+	}
+}
+
+static void carry_owner(struct carry *c, struct pending *p, const struct pending_owners *owners) {
+	uint64_t number = c->saving && p->owner ? owners->number(p->session, p->owner) : 0;
+	carry_number(c, &number);
+	if (!c->saving && number && !(p->owner = owners->find(p->session, number)))
+		carry_fail(c, "the owner of a request is missing");
+}
+
+static void carry_pending(struct carry *c, struct pending *p, const struct pending_owners *owners) {
+	carry_bytes(c, p->id, sizeof p->id);
+	p->id[sizeof p->id - 1] = 0;
+	carry_name(c, &p->child_id);
+	CARRY_UPTO(c, p->kind, ASK_UNKNOWN);
+	carry_chunk(c, &p->line);
+	carry_text(c, &p->subtype);
+	carry_text(c, &p->tool);
+	CARRY(c, p->since);
+	CARRY(c, p->since_real);
+	carry_asked(c, p);
+	carry_owner(c, p, owners);
+	carry_text(c, &p->event);
+	CARRY(c, p->guard);
+	CARRY(c, p->timer_on);
+	carry_timer(c, &p->timer);
+}
+
+/* False: it is not whole. */
+static bool check_pending(struct pending *p) {
+	struct envelope e;
+	if (!p->line.data || !scan_envelope(p->line.data, p->line.len, &e) || !e.request.p) return false;
+	p->request = e.request;
+	return p->kind != ASK_HOOK || p->event;
+}
+
+static void load_pending(struct carry *c, struct pendings *all, struct session *s, struct loop *loop,
+						 const struct pending_owners *owners, void (*on_timer)(void *)) {
+	struct pending *p = calloc(1, sizeof *p);
+	if (!p) {
+		carry_fail(c, "out of memory");
+		return;
+	}
+	p->session = s;
+	loop_timer_init(&p->timer, loop, on_timer, p);
+	carry_pending(c, p, owners);
+	if (carry_ok(c) && !check_pending(p)) carry_fail(c, "an open request is damaged");
+	if (!carry_ok(c)) {
+		free_pending(p);
+		return;
+	}
+	HASH_ADD_KEYPTR(hh, all->by_id, p->id, strlen(p->id), p);
+	HASH_ADD_KEYPTR(hh_child, all->by_child, p->child_id, strlen(p->child_id), p);
+	list_add_tail(&all->order, &p->node);
+	all->n++;
+	if (pending_for_person(p)) all->n_person++;
+}
+
+static void carry_settled(struct carry *c, struct pendings *all) {
+	CARRY_UPTO(c, all->cap_settled, SETTLED_KEPT);
+	if (!c->saving) all->settled = calloc(all->cap_settled + 1, sizeof *all->settled);
+	if (all->cap_settled && !all->settled) {
+		carry_fail(c, "out of memory");
+		return;
+	}
+	CARRY_UPTO(c, all->n_settled, all->cap_settled);
+	CARRY_UPTO(c, all->settled_at, all->cap_settled ? all->cap_settled - 1 : 0);
+	carry_bytes(c, all->settled, all->n_settled * sizeof *all->settled);
+}
+
+void pendings_carry(struct carry *c, struct pendings *all, struct session *s, struct loop *loop,
+					const struct pending_owners *owners, void (*on_timer)(void *)) {
+	struct pending *p;
+	carry_mark(c, "pending");
+	CARRY(c, all->counter);
+	carry_settled(c, all);
+	size_t n = carry_count(c, all->n);
+	if (c->saving) {
+		LIST_FOR_EACH (p, &all->order, struct pending, node) carry_pending(c, p, owners);
+	}
+	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_pending(c, all, s, loop, owners, on_timer);
+}

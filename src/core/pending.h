@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "core/carry.h"
 #include "io/loop.h"
 #include "wire/chunk.h"
 #include "wire/dialect.h"
@@ -72,3 +73,10 @@ void pending_settle(struct pendings *all, struct pending *p);
 /* Puts another value in place of a member of the request. False without memory. */
 bool pending_set_member(struct pending *p, const char *member, const char *json);
 bool pending_for_person(const struct pending *p);
+/* owners: how an owner is named and found again. */
+struct pending_owners {
+	uint64_t (*number)(struct session *s, const void *owner);
+	void *(*find)(struct session *s, uint64_t number);
+};
+void pendings_carry(struct carry *c, struct pendings *all, struct session *s, struct loop *loop,
+					const struct pending_owners *owners, void (*on_timer)(void *));

@@ -108,3 +108,53 @@ void prompt_uuid(char out[37]) {
 	hex[16] = "89ab"[(unsigned char)hex[16] & 3];
 	snprintf(out, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
 }
+
+static void carry_prompt(struct carry *c, struct prompts *p, struct prompt *one) {
+	CARRY_UPTO(c, one->state, PROMPT_DONE);
+	CARRY(c, one->child);
+	CARRY(c, one->client);
+	carry_text(c, &one->name);
+	CARRY(c, one->uid);
+	CARRY(c, one->bytes_hash);
+	carry_client(c, &one->asker);
+	carry_chunk(c, &one->held);
+	CARRY(c, one->since);
+	if (c->saving) return;
+	if (one->state == PROMPT_HELD) p->n_held++;
+	if ((one->state == PROMPT_HELD) != (one->held.data != NULL)) carry_fail(c, "a held prompt has no line");
+	if (one->state != PROMPT_DONE) return;
+	list_del(&one->node); /* a new one stands among the open */
+	list_add_tail(&p->done, &one->node);
+	p->n_open--;
+	p->n_done++;
+}
+
+static void load_prompt(struct carry *c, struct prompts *p) {
+	char *uuid = NULL;
+	carry_name(c, &uuid);
+	struct prompt *one = uuid ? prompt_add(p, uuid, strlen(uuid)) : NULL;
+	if (one)
+		carry_prompt(c, p, one);
+	else
+		carry_fail(c, "out of memory");
+	free(uuid);
+}
+
+static void save_prompts(struct carry *c, struct prompts *p, struct list *which) {
+	struct prompt *one;
+	LIST_FOR_EACH (one, which, struct prompt, node) {
+		carry_name(c, &one->uuid);
+		carry_prompt(c, p, one);
+	}
+}
+
+void prompts_carry(struct carry *c, struct prompts *p) {
+	carry_mark(c, "prompts");
+	CARRY(c, p->replays);
+	size_t n = carry_count(c, p->n_open + p->n_done);
+	if (c->saving) {
+		save_prompts(c, p, &p->open);
+		save_prompts(c, p, &p->done);
+	}
+	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_prompt(c, p);
+}

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/list.h"
+#include "core/carry.h"
 #include "wire/chunk.h"
 #include "wire/scan.h"
 
@@ -58,3 +59,4 @@ void prompts_asker_gone(struct prompts *p, const void *asker);
 uint64_t prompt_hash(const char *data, size_t n);
 /* A random version 4 UUID and a NUL. */
 void prompt_uuid(char out[37]);
+void prompts_carry(struct carry *c, struct prompts *p);

@@ -83,3 +83,20 @@ int queue_write(struct queue *q, int fd) {
 	}
 	return 0;
 }
+
+void queue_carry(struct carry *c, struct queue *q) {
+	size_t n = carry_count(c, q->count), sent = q->sent;
+	for (size_t i = 0; i < n && carry_ok(c); i++) {
+		struct chunk line = c->saving ? q->ring[(q->first + i) & (q->cap - 1)] : CHUNK_NONE;
+		carry_chunk(c, &line);
+		if (!c->saving && line.data && !queue_put(q, line)) carry_fail(c, "out of memory");
+	}
+	CARRY(c, sent);
+	if (c->saving) return;
+	if (sent && (!q->count || sent >= q->ring[q->first].len)) {
+		carry_fail(c, "more of a line was sent than it has");
+		return;
+	}
+	q->sent = sent;
+	q->bytes -= sent;
+}

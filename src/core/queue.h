@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "core/carry.h"
 #include "wire/chunk.h"
 
 #include <stdint.h>
@@ -25,3 +26,4 @@ bool queue_put(struct queue *q, struct chunk line);
 bool queue_put_first(struct queue *q, struct chunk line);
 /* Writes what the pipe takes. -1: the pipe is broken (errno). 1: something is left. 0: empty. */
 int queue_write(struct queue *q, int fd);
+void queue_carry(struct carry *c, struct queue *q);

@@ -352,3 +352,128 @@ void owner_free(struct registry *r, struct owner *o) {
 	free(o->name);
 	free(o);
 }
+
+/* --- upgrade --------------------------------------------------------------------------------------------------------
+ */
+
+static void carry_hook(struct carry *c, struct hook *h) {
+	carry_bytes(c, h->id, sizeof h->id);
+	h->id[sizeof h->id - 1] = 0;
+	carry_name(c, &h->callback);
+}
+
+static void load_hook(struct carry *c, struct registry *r, struct hook_entry *e) {
+	struct hook *h = calloc(1, sizeof *h);
+	if (!h) {
+		carry_fail(c, "out of memory");
+		return;
+	}
+	h->entry = e;
+	carry_hook(c, h);
+	list_add_tail(&e->hooks, &h->node);
+	HASH_ADD_KEYPTR(hh, r->hooks, h->id, strlen(h->id), h);
+	r->n_hooks++;
+}
+
+static void carry_entry(struct carry *c, struct registry *r, struct hook_entry *e) {
+	struct hook *h;
+	size_t n = 0;
+	carry_name(c, &e->event);
+	carry_name(c, &e->members);
+	CARRY(c, e->timeout);
+	CARRY(c, e->guard);
+	CARRY(c, e->drop_when_gone);
+	LIST_FOR_EACH (h, &e->hooks, struct hook, node) n++;
+	n = carry_count(c, n);
+	if (c->saving) {
+		LIST_FOR_EACH (h, &e->hooks, struct hook, node) carry_hook(c, h);
+	}
+	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_hook(c, r, e);
+}
+
+static void load_entry(struct carry *c, struct registry *r, struct owner *o) {
+	struct hook_entry *e = calloc(1, sizeof *e);
+	if (!e) {
+		carry_fail(c, "out of memory");
+		return;
+	}
+	e->owner = o;
+	list_init(&e->hooks);
+	list_add_tail(&o->entries, &e->node);
+	carry_entry(c, r, e);
+}
+
+static void carry_server(struct carry *c, struct mcp_server *s) {
+	carry_name(c, &s->name);
+	carry_text(c, &s->config);
+	CARRY(c, s->is_sdk);
+}
+
+static void load_server(struct carry *c, struct owner *o) {
+	struct mcp_server *s = calloc(1, sizeof *s);
+	if (!s) {
+		carry_fail(c, "out of memory");
+		return;
+	}
+	list_add_tail(&o->servers, &s->node);
+	carry_server(c, s);
+}
+
+static size_t length(const struct list *l) {
+	size_t n = 0;
+	for (const struct list *at = l->next; at != l; at = at->next) n++;
+	return n;
+}
+
+static void carry_owner(struct carry *c, struct registry *r, struct owner *o) {
+	struct hook_entry *e;
+	struct mcp_server *s;
+	CARRY(c, o->grace_over);
+	carry_timer(c, &o->grace);
+	carry_list(c, &o->dialogs, &o->n_dialogs);
+	size_t entries = carry_count(c, length(&o->entries)), servers = carry_count(c, length(&o->servers));
+	if (c->saving) {
+		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) carry_entry(c, r, e);
+		LIST_FOR_EACH (s, &o->servers, struct mcp_server, node) carry_server(c, s);
+		return;
+	}
+	for (size_t i = 0; i < entries && carry_ok(c); i++) load_entry(c, r, o);
+	for (size_t i = 0; i < servers && carry_ok(c); i++) load_server(c, o);
+}
+
+/* Who it is, then what it has. */
+static void carry_identity(struct carry *c, void **holder, uid_t *uid, char **name) {
+	carry_attachment(c, holder);
+	CARRY(c, *uid);
+	carry_text(c, name);
+}
+
+static void load_owner(struct carry *c, struct registry *r, struct session *s, struct loop *loop,
+					   void (*on_grace)(void *)) {
+	void *holder = NULL;
+	uid_t uid = 0;
+	char *name = NULL;
+	carry_identity(c, &holder, &uid, &name);
+	struct owner *o = carry_ok(c) ? owner_new(r, s, loop, holder, uid, name, on_grace) : NULL;
+	free(name);
+	if (o)
+		carry_owner(c, r, o);
+	else
+		carry_fail(c, "out of memory");
+}
+
+void registry_carry(struct carry *c, struct registry *r, struct session *s, struct loop *loop,
+					void (*on_grace)(void *)) {
+	struct owner *o;
+	carry_mark(c, "registry");
+	CARRY(c, r->counter);
+	size_t n = carry_count(c, length(&r->owners));
+	if (c->saving) {
+		LIST_FOR_EACH (o, &r->owners, struct owner, node) {
+			carry_identity(c, &o->holder, &o->uid, &o->name);
+			carry_owner(c, r, o);
+		}
+	}
+	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_owner(c, r, s, loop, on_grace);
+	CARRY(c, r->version); /* last: reading counts nothing */
+}

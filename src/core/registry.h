@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "core/carry.h"
 #include "io/loop.h"
 #include "wire/scan.h"
 
@@ -96,3 +97,5 @@ void registry_put_hooks(const struct registry *r, struct buf *b);
 void registry_put_server_names(const struct registry *r, struct buf *b);
 void registry_put_servers(const struct registry *r, struct buf *b);
 bool registry_has_servers(const struct registry *r);
+void registry_carry(struct carry *c, struct registry *r, struct session *s, struct loop *loop,
+					void (*on_grace)(void *));

@@ -163,12 +163,10 @@ void router_put_by(struct buf *b, const struct client *c) {
 
 /* Whoever descends from this process was started by an agent: orphans come to us, the subreaper. A helper that we
  * started for a person is none. */
-static bool descends_from_agent(struct router *r, pid_t pid, pid_t *parent) {
+static bool descends_from_agent(struct router *r, pid_t pid) {
 	pid_t at = pid, up = 0, below = pid;
-	*parent = 0;
 	for (int i = 0; i < 256 && at > 1; i++) {
 		if (!proc_stat(at, &up, NULL, NULL)) return i == 0; /* gone: it cannot be told */
-		if (i == 0) *parent = up;
 		if (at == getpid()) return below != at && !(r->events->is_helper && r->events->is_helper(r, below));
 		below = at;
 		at = up;
@@ -177,11 +175,12 @@ static bool descends_from_agent(struct router *r, pid_t pid, pid_t *parent) {
 	return mark != NULL;
 }
 
+/* Whoever does not descend from us never will: orphans go to a reaper among their own ancestors. So the verdict holds
+ * as long as the process lives, and that is what each answer looks at (a pid that was used again is another process).
+ */
 bool router_trusted(struct router *r, struct client *c) {
-	pid_t parent;
 	if (c->peer.pid <= 0 || !fd_pidfd_alive(c->pidfd)) return false;
-	if (c->trust && proc_stat(c->peer.pid, &parent, NULL, NULL) && parent == c->parent) return c->trust > 0;
-	c->trust = descends_from_agent(r, c->peer.pid, &c->parent) ? -1 : 1;
+	if (!c->trust) c->trust = descends_from_agent(r, c->peer.pid) ? -1 : 1;
 	return c->trust > 0;
 }
 
@@ -342,8 +341,7 @@ struct session *router_find_conversation(struct router *r, const char *id) {
 	return NULL;
 }
 
-struct session *router_create(struct router *r, const char *name, const struct profile *profile,
-							  struct launch *launch) {
+struct session *router_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch) {
 	launch->instance = r->instance;
 	launch->nofile = r->nofile;
 	struct session *s = session_new(r->loop, &r->pool, r->children, r->settings, profile, name, launch,
@@ -354,6 +352,13 @@ struct session *router_create(struct router *r, const char *name, const struct p
 	loop_timer_init(&s->lag_timer, r->loop, on_lag_timer, s);
 	HASH_ADD_KEYPTR(hh, r->sessions, s->name, strlen(s->name), s);
 	r->n_sessions++;
+	return s;
+}
+
+struct session *router_create(struct router *r, const char *name, const struct profile *profile,
+							  struct launch *launch) {
+	struct session *s = router_add(r, name, profile, launch);
+	if (!s) return NULL;
 	struct buf b = NOTICE_INIT;
 	notice_begin(&b, PLENUM_EV_SESSION_CREATED, s->name);
 	notice_text(&b, "profile", profile->name);
@@ -391,17 +396,35 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 	r->events->changed(r);
 }
 
-void router_make_room(struct router *r) {
-	size_t n = 0;
+/* The one that is missed least, or NULL. */
+static struct session *oldest_idle(const struct router *r) {
 	struct session *oldest = NULL;
 	for (struct session *s = r->sessions; s; s = s->hh.next) {
-		if (!s->running) continue;
-		n++;
-		if (s->state != SESSION_IDLE || s->stopping || s->pendings.n || s->ephemeral) continue;
+		if (!s->running || s->state != SESSION_IDLE || s->stopping || s->pendings.n || s->calls.n || s->background ||
+			s->ephemeral)
+			continue;
 		if (!oldest || s->used_at < oldest->used_at) oldest = s;
 	}
-	if (n < r->settings->max_children || !oldest) return;
+	return oldest;
+}
+
+void router_make_room(struct router *r) {
+	size_t n = 0;
+	for (struct session *s = r->sessions; s; s = s->hh.next) n += s->running;
+	struct session *oldest = n < r->settings->max_children ? NULL : oldest_idle(r);
+	if (!oldest) return;
 	log_info("session %s: goes to sleep, there are %zu children already", oldest->name, n);
+	session_stop(oldest, false, THEN_SLEEP);
+}
+
+void router_relieve(struct router *r) {
+	if (warm_relieve(r->warm)) return;
+	struct session *oldest = oldest_idle(r);
+	if (!oldest) {
+		log_debug("memory is short, and no session is idle");
+		return;
+	}
+	log_info("session %s: goes to sleep, memory is short", oldest->name);
 	session_stop(oldest, false, THEN_SLEEP);
 }
 

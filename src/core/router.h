@@ -80,10 +80,14 @@ struct session *router_find_conversation(struct router *r, const char *id); /* b
 struct session *router_create(struct router *r, const char *name, const struct profile *profile, struct launch *launch);
 /* Its first child: a spare that fits, else one that is started now. */
 enum child_result router_start(struct router *r, struct session *s, char *error);
+/* The same without telling anybody. */
+struct session *router_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch);
 /* The session goes: everybody in it is told and detached. Its child must be gone or is killed. */
 void router_remove(struct router *r, struct session *s, const char *why);
 /* The least recently used idle child goes to sleep if there are too many. */
 void router_make_room(struct router *r);
+/* Memory is short: the spares end, or else the least recently used idle child goes to sleep. */
+void router_relieve(struct router *r);
 
 /* --- attachments (router.c) --- */
 struct attachment *router_attach(struct router *r, struct client *c, struct session *s, bool observer, bool approve);
@@ -120,6 +124,13 @@ void router_pace(struct client *c, bool blocked);
 void router_overtaken(struct client *c, uint64_t from, uint64_t to);
 void router_check_close(struct client *c); /* a half-closed client that waits for nothing any more */
 
+/* --- to the next binary (router_carry.c) --- */
+/* Everything; into a router that has nothing yet. */
+void router_carry(struct carry *c, struct router *r);
+/* After it, when nothing can fail any more: clients and children are listened to. */
+void router_resume(struct router *r);
+struct client *router_client(struct router *r, uint64_t number); /* NULL: it is gone */
+
 /* --- from the child (router_child.c) --- */
 extern const struct session_events router_session_events;
 
@@ -132,12 +143,14 @@ void router_next_held(struct session *s); /* the next held prompt, if the turn a
 /* A request of a client to the child under a fresh id; body NULL: the line's own. NULL: the client was told why not. */
 struct call *router_call(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 						 const char *body);
+void router_call_timer(void *call); /* its time is over */
 void router_call_answered(struct call *call, struct chunk line, const struct envelope *e);
 void router_fail_call(struct call *call, const char *code, const char *text);
 
 /* --- requests that somebody must answer (router_asks.c) --- */
 void router_ask(struct session *s, struct chunk line, const struct envelope *e);
 void router_offer(struct attachment *a); /* what is open and may be answered by it */
+void router_ask_timer(void *pending);    /* its time is over */
 void router_answer(struct client *c, struct chunk line, const struct envelope *e);
 void router_withdrawn(struct session *s, struct span child_id); /* the child's control_cancel_request */
 void router_withdraw_all(struct session *s, const char *why);
@@ -160,9 +173,11 @@ void router_init_timeout(struct session *s);
 void router_hook(struct session *s, struct chunk line, const struct envelope *e);
 void router_mcp(struct session *s, struct chunk line, const struct envelope *e);
 void router_hook_deadline(struct pending *p);
+void router_grace_timer(void *owner); /* it did not come back */
 void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 void router_own_server(struct attachment *a, const char *name); /* named in argv (the shim's) */
 void router_owner_leaves(struct attachment *a);
 void router_owner_returns(struct attachment *a);
 void router_client_left_init(struct session *s, const struct client *c);
+void router_init_carry(struct carry *c, struct session *s);
 struct span router_kept_init(const struct session *s); /* the child's answer to initialize, or absent */

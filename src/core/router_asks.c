@@ -209,7 +209,7 @@ static void deny(struct pending *p, const char *decision, const char *why) {
 	buf_free(&b);
 }
 
-static void on_ask_timer(void *arg) {
+void router_ask_timer(void *arg) {
 	struct pending *p = arg;
 	char why[160];
 	if (p->kind == ASK_HOOK) {
@@ -291,7 +291,7 @@ static void tell_attention(struct session *s, const struct pending *p) {
 }
 
 void router_ask(struct session *s, struct chunk line, const struct envelope *e) {
-	struct pending *p = pending_new(&s->pendings, s, s->loop, e, line, on_ask_timer);
+	struct pending *p = pending_new(&s->pendings, s, s->loop, e, line, router_ask_timer);
 	struct attachment *a;
 	if (!p) {
 		router_refuse_unasked(s, line, e, "the daemon is out of memory");

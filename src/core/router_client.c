@@ -168,7 +168,7 @@ static void on_prompt(struct client *c, struct session *s, struct chunk line, st
 /* --- requests -------------------------------------------------------------------------------------------------------
  */
 
-static void on_call_timer(void *arg) {
+void router_call_timer(void *arg) {
 	struct call *call = arg;
 	router_fail_call(
 		call, PLENUM_E_TIMEOUT,
@@ -254,7 +254,7 @@ struct call *router_call(struct client *c, struct session *s, struct chunk line,
 					"the child of session %s has too much to read already: ask again later", s->name);
 		return NULL;
 	}
-	struct call *call = call_new(&s->calls, s, s->loop, CALL_CLIENT, c, c->id, e->request_id, on_call_timer);
+	struct call *call = call_new(&s->calls, s, s->loop, CALL_CLIENT, c, c->id, e->request_id, router_call_timer);
 	if (call && body) dialect_put_request(&b, call->id, body);
 	struct chunk out = !call ? CHUNK_NONE : body ? notice_chunk(&b) : under_id(line_body(line), e, call->id);
 	if (!call || !out.data || !session_write(s, out, true)) {
@@ -283,7 +283,7 @@ static void cancel_own(struct session *s, const struct client *c) {
 			continue;
 		}
 		struct call *call = p->state == PROMPT_SENT
-								? call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, on_call_timer)
+								? call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, router_call_timer)
 								: NULL;
 		if (!call) continue;
 		struct buf body = NOTICE_INIT, b = NOTICE_INIT;

@@ -643,7 +643,7 @@ static void tell_owner(struct session *s, const struct owner *o, const char *eve
 	router_tell(s, notice_end(&b));
 }
 
-static void on_grace(void *arg) {
+void router_grace_timer(void *arg) {
 	struct owner *o = arg;
 	struct session *s = o->session;
 	o->grace_over = true;
@@ -677,7 +677,7 @@ void router_owner_leaves(struct attachment *a) {
 	}
 	tell_owner(s, o, PLENUM_EV_OWNER_GONE, o->uid);
 	owner_drop_loose(&s->registry, o);
-	o->grace.fn = on_grace;
+	o->grace.fn = router_grace_timer;
 	loop_timer_set(&o->grace, s->profile->owner_grace);
 	router_init_settled(s);
 }
@@ -691,4 +691,55 @@ void router_owner_returns(struct attachment *a) {
 	o->holder = a;
 	a->owner = o;
 	tell_owner(s, o, PLENUM_EV_OWNER_BACK, o->uid);
+}
+
+/* --- upgrade --------------------------------------------------------------------------------------------------------
+ */
+
+static void carry_waiter(struct carry *c, struct waiter *w) {
+	void *client = w->client;
+	carry_client(c, &client);
+	w->client = client;
+	carry_name(c, &w->id);
+	carry_text(c, &w->ignored);
+	CARRY(c, w->hooks);
+}
+
+static void carry_waiters(struct carry *c, struct init *in) {
+	struct waiter *w;
+	size_t n = 0;
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) n++;
+	n = carry_count(c, n);
+	if (c->saving) {
+		LIST_FOR_EACH (w, &in->waiters, struct waiter, node) carry_waiter(c, w);
+		return;
+	}
+	for (size_t i = 0; i < n && carry_ok(c); i++) {
+		if (!(w = calloc(1, sizeof *w))) {
+			carry_fail(c, "out of memory");
+			return;
+		}
+		list_add_tail(&in->waiters, &w->node);
+		carry_waiter(c, w);
+		if (!w->client) carry_fail(c, "nobody waits for an initialize");
+	}
+}
+
+void router_init_carry(struct carry *c, struct session *s) {
+	struct init *in = init_of(s);
+	struct envelope e;
+	carry_mark(c, "initialize");
+	CARRY_UPTO(c, in->state, INIT_DONE);
+	carry_chunk(c, &in->first);
+	carry_chunk(c, &in->answer);
+	CARRY(c, in->sent);
+	CARRY(c, in->applied);
+	CARRY(c, in->first_of_child);
+	CARRY(c, in->ignores);
+	CARRY(c, in->restart_due);
+	CARRY(c, in->cleared);
+	carry_waiters(c, in);
+	if (c->saving || !in->first.data) return;
+	if (!scan_envelope(in->first.data, in->first.len, &e)) carry_fail(c, "the kept initialize is damaged");
+	in->request = carry_ok(c) ? e.request : SPAN_NONE;
 }

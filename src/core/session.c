@@ -46,8 +46,7 @@ static enum session_state compute_state(const struct session *s) {
 }
 
 static void arm_idle(struct session *s) {
-	bool idle = s->state == SESSION_IDLE && s->pendings.n == 0 && s->stopping == STOP_NOT && !s->ephemeral &&
-				!s->spare;
+	bool idle = s->state == SESSION_IDLE && s->pendings.n == 0 && s->stopping == STOP_NOT && !s->ephemeral && !s->spare;
 	if (idle)
 		loop_timer_set(&s->idle_timer, s->profile->idle_sleep);
 	else
@@ -232,6 +231,8 @@ static bool read_out(struct session *s) {
 
 static void finish_out(struct session *s) {
 	struct chunk rest;
+	size_t size;
+	if (lines_cut(&s->out, &size)) s->events->long_line(s, s->out.head, size);
 	if (lines_rest(&s->out, &rest)) {
 		take_line(s, rest);
 		chunk_drop(&rest);
@@ -328,14 +329,18 @@ static void reset_for_child(struct session *s) {
 	session_set_reason(s, NULL);
 }
 
+static void init_fds(struct session *s) {
+	loop_fd_init(&s->in_fd, s->loop, s->child.in, on_in, s);
+	loop_fd_init(&s->out_fd, s->loop, s->child.out, on_out, s);
+	loop_fd_init(&s->err_fd, s->loop, s->child.err, on_err, s);
+}
+
 static void connect_child(struct session *s) {
 	s->running = true;
 	s->child_no++;
 	s->started_at = s->last_output = now_ms();
 	lines_init(&s->out, s->out.pool, s->settings->limits.child_line);
-	loop_fd_init(&s->in_fd, s->loop, s->child.in, on_in, s);
-	loop_fd_init(&s->out_fd, s->loop, s->child.out, on_out, s);
-	loop_fd_init(&s->err_fd, s->loop, s->child.err, on_err, s);
+	init_fds(s);
 	loop_fd_want(&s->out_fd, true, false);
 	loop_fd_want(&s->err_fd, true, false);
 	loop_timer_set(&s->warm_timer, WARM_MS);
@@ -364,6 +369,19 @@ enum child_result session_start(struct session *s, char *error) {
 	write_in(s);
 	session_check_state(s);
 	return CHILD_OK;
+}
+
+void session_resume(struct session *s) {
+	s->child.exited = on_exited;
+	s->child.arg = s;
+	if (s->running) {
+		init_fds(s);
+		if (s->child.pid > 0) child_resume(&s->child, s->children);
+		if (s->child.in >= 0) loop_fd_want(&s->in_fd, false, s->in.count > 0);
+		if (s->child.err >= 0) loop_fd_want(&s->err_fd, true, false);
+		session_read_again(s);
+	}
+	session_check_state(s);
 }
 
 static void give_up_start(struct session *s, const char *error) {

@@ -85,10 +85,10 @@ struct session {
 	char *version;         /* claude_code_version of the newest init */
 
 	struct child child;
-	char *child_name; /* what the child was started as, where that is not the session's name: it was a spare */
-	uint64_t program; /* with child_name: launch_program() when it was started */
-	void *spare;      /* not NULL: a spare of core/warm.h, nobody's session yet */
-	bool untouched;   /* the child was a spare, and nothing was written to it since */
+	char *child_name;  /* what the child was started as, where that is not the session's name: it was a spare */
+	uint64_t program;  /* with child_name: launch_program() when it was started */
+	void *spare;       /* not NULL: a spare of core/warm.h, nobody's session yet */
+	bool untouched;    /* the child was a spare, and nothing was written to it since */
 	uint64_t child_no; /* counts starts */
 	bool running;      /* a process is there, or its end is not complete */
 	bool exited, eof;
@@ -183,3 +183,6 @@ bool session_take_child(struct session *to, struct session *from);
 const char *session_state_name(enum session_state state);
 /* The last stderr lines, oldest first: n of them from `index` 0 on. */
 const char *session_stderr(const struct session *s, size_t index);
+/* All of it but its name, its profile, its launch and what is the router's (session_carry.c). */
+void session_carry(struct carry *c, struct session *s);
+void session_resume(struct session *s); /* everything is read: its child is listened to again */

@@ -80,3 +80,33 @@ uint64_t tape_after_uuid(const struct tape *t, const char *uuid) {
 	}
 	return 0;
 }
+
+static void carry_entry(struct carry *c, struct tape *t, size_t i) {
+	struct tape_entry e = c->saving ? t->ring[(t->first + i) & (t->cap - 1)] : (struct tape_entry){0};
+	uint64_t ms = e.ms, flags = e.flags;
+	enum line_kind kind = (enum line_kind)e.kind;
+	carry_chunk(c, &e.line);
+	CARRY(c, ms);
+	CARRY(c, flags);
+	CARRY_UPTO(c, kind, LINE_OTHER);
+	if (c->saving) return;
+	if (!e.line.len || e.line.data[e.line.len - 1] != '\n') carry_fail(c, "a line of the tape has no end");
+	if (!carry_ok(c))
+		chunk_drop(&e.line);
+	else if (!tape_append(t, e.line, kind, (unsigned)flags, (int64_t)ms))
+		carry_fail(c, "out of memory");
+}
+
+void tape_carry(struct carry *c, struct tape *t) {
+	uint64_t before = t->total;
+	carry_mark(c, "tape");
+	for (size_t i = 0; i < t->count; i++) before -= t->ring[(t->first + i) & (t->cap - 1)].line.len;
+	CARRY(c, t->oldest);
+	CARRY(c, before);
+	if (!c->saving) {
+		t->next = t->oldest;
+		t->total = before;
+	}
+	size_t n = carry_count(c, t->count);
+	for (size_t i = 0; i < n && carry_ok(c); i++) carry_entry(c, t, i);
+}

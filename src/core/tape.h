@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "core/carry.h"
 #include "wire/chunk.h"
 #include "wire/dialect.h"
 
@@ -44,3 +45,5 @@ static inline const struct tape_entry *tape_at(const struct tape *t, uint64_t se
 uint64_t tape_behind(const struct tape *t, uint64_t seq);
 /* The number after the newest line whose `uuid` has this content; 0 if there is none. */
 uint64_t tape_after_uuid(const struct tape *t, const char *uuid);
+/* Into a tape that was just initialised; its own bounds hold. */
+void tape_carry(struct carry *c, struct tape *t);

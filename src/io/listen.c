@@ -238,6 +238,14 @@ static struct listener *make(struct loop *loop, const char *path, int fd, int lo
 	return l;
 }
 
+static void begin(struct listener *l) {
+	if (l->lock >= 0) {
+		remember(l);
+		watch_folder(l);
+	}
+	arm(l, true);
+}
+
 static enum listen_result make_socket(const char *path, mode_t mode, int *fd, int *lock, char *error) {
 	struct sockaddr_un to;
 	enum listen_result result;
@@ -276,13 +284,23 @@ enum listen_result listen_open(struct listener **out, struct loop *loop, const c
 	}
 	l->accepted = accepted;
 	l->arg = arg;
-	if (lock >= 0) {
-		remember(l);
-		watch_folder(l);
-	}
-	arm(l, true);
+	begin(l);
 	*out = l;
 	return LISTEN_OK;
+}
+
+void listen_suspend(const struct listener *l, struct listen_parts *parts) {
+	*parts = (struct listen_parts){.fd = l->accept.fd, .lock = l->lock, .mode = l->mode};
+}
+
+struct listener *listen_resume(struct loop *loop, const char *path, const struct listen_parts *parts,
+							   void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg) {
+	struct listener *l = make(loop, path, parts->fd, parts->lock, parts->mode);
+	if (!l) return NULL;
+	l->accepted = accepted;
+	l->arg = arg;
+	begin(l);
+	return l;
 }
 
 const char *listen_path(const struct listener *l) {

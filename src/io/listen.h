@@ -24,6 +24,14 @@ struct listener;
 enum listen_result listen_open(struct listener **out, struct loop *loop, const char *path, int inherited, mode_t mode,
 							   void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg, char *error);
 const char *listen_path(const struct listener *l);
+/* What a listener is made of, for one that goes on in the next binary. */
+struct listen_parts {
+	int fd, lock; /* lock -1: an inherited socket */
+	mode_t mode;
+};
+void listen_suspend(const struct listener *l, struct listen_parts *parts);
+struct listener *listen_resume(struct loop *loop, const char *path, const struct listen_parts *parts,
+							   void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg);
 /* Makes the file again if it is gone (SIGUSR1). False: it could not, error says why. */
 bool listen_renew(struct listener *l, char *error);
 /* A descriptor was closed: try again at once if accepting is backing off. */

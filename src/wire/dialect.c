@@ -92,6 +92,12 @@ enum act_kind dialect_act_kind(const struct envelope *e, const char **what, stru
 	return ACT_PLAIN;
 }
 
+const char *dialect_what(const char *what) {
+	for (size_t i = 0; what && i < ARRAY_SIZE(acts); i++)
+		if (acts[i].what && strcmp(acts[i].what, what) == 0) return acts[i].what;
+	return NULL;
+}
+
 struct chunk dialect_replace(const char *p, size_t n, struct span old, const char *new_text, size_t new_len) {
 	size_t before = (size_t)(old.p - p);
 	struct chunk parts[] = {{NULL, p, before}, {NULL, new_text, new_len}, {NULL, old.p + old.n, n - before - old.n}};

@@ -220,3 +220,33 @@ bool lines_cut(const struct lines *l, size_t *size) {
 size_t lines_held(const struct lines *l) {
 	return l->partial.len + l->end;
 }
+
+void lines_suspend(const struct lines *l, struct lines_state *state) {
+	const char *data = l->block ? l->block->data + l->ready : l->partial.data;
+	size_t len = l->block ? l->end - l->ready : l->partial.len;
+	*state = (struct lines_state){.data = data,
+								  .len = len,
+								  .carried = l->carried,
+								  .skipping = l->skipping,
+								  .skipped = l->skipped,
+								  .head = l->head};
+}
+
+bool lines_resume(struct lines *l, const struct lines_state *state) {
+	l->skipping = state->skipping;
+	l->skipped = state->skipped;
+	l->head = state->head;
+	l->carried = state->carried;
+	l->searched = state->len;
+	if (state->len == 0) return true;
+	if (state->len < GROW_FROM) {
+		l->partial = chunk_copy(state->data, state->len);
+		return l->partial.data != NULL;
+	}
+	l->block = block_new(MAX(state->len * 2, 2 * LINES_BLOCK));
+	if (!l->block) return false;
+	memcpy(l->block->data, state->data, state->len);
+	l->owned = true;
+	l->end = state->len;
+	return true;
+}

@@ -62,3 +62,14 @@ bool lines_rest(struct lines *l, struct chunk *rest);
 bool lines_cut(const struct lines *l, size_t *size);
 /* Bytes held for an unfinished line. */
 size_t lines_held(const struct lines *l);
+/* What an unfinished line is made of, between reads: for a reader that goes on in another process. */
+struct lines_state {
+	const char *data; /* its bytes; NULL: none */
+	size_t len, carried;
+	bool skipping;
+	size_t skipped;
+	struct chunk head;
+};
+void lines_suspend(const struct lines *l, struct lines_state *state); /* everything is borrowed */
+/* Into a reader that was just initialised; takes over head alone. False without memory. */
+bool lines_resume(struct lines *l, const struct lines_state *state);

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/carry.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAGIC "plenum state\n"
+#define FLUSH_AT ((size_t)256 * 1024)
+#define NONE UINT64_MAX /* the length of what is NULL */
+
+void carry_fail(struct carry *c, const char *fmt, ...) {
+	va_list ap;
+	if (c->error[0]) return; /* the first one says it */
+	va_start(ap, fmt);
+	vsnprintf(c->error, sizeof c->error, fmt, ap);
+	va_end(ap);
+}
+
+/* --- bytes ----------------------------------------------------------------------------------------------------------
+ */
+
+static void flush(struct carry *c) {
+	if (carry_ok(c) && c->out.len && fd_write_all(c->fd, c->out.data, c->out.len) < 0)
+		carry_fail(c, "the state cannot be written: %s", strerror(errno));
+	c->out.len = 0;
+}
+
+static void put(struct carry *c, const void *data, size_t n) {
+	if (c->out.len + n > FLUSH_AT) flush(c);
+	if (n > FLUSH_AT) {
+		if (carry_ok(c) && fd_write_all(c->fd, data, n) < 0)
+			carry_fail(c, "the state cannot be written: %s", strerror(errno));
+	} else if (n && !buf_put(&c->out, data, n)) {
+		carry_fail(c, "out of memory");
+	}
+}
+
+/* NULL: there are no n bytes left. */
+static const char *take(struct carry *c, size_t n) {
+	if (carry_ok(c) && n > c->len - c->at) carry_fail(c, "the state ends too early, at byte %zu", c->at);
+	if (!carry_ok(c)) return NULL;
+	const char *p = c->in + c->at;
+	c->at += n;
+	return p;
+}
+
+void carry_bytes(struct carry *c, void *data, size_t n) {
+	if (c->saving) {
+		put(c, data, n);
+		return;
+	}
+	const char *p = take(c, n);
+	if (p)
+		memcpy(data, p, n);
+	else
+		memset(data, 0, n);
+}
+
+void carry_number(struct carry *c, uint64_t *value) {
+	carry_bytes(c, value, sizeof *value); /* the same machine reads it */
+}
+
+/* A length and its bytes; NULL for none (and on an error). */
+static const char *take_bytes(struct carry *c, size_t *n) {
+	uint64_t len = NONE;
+	carry_number(c, &len);
+	*n = 0;
+	if (!carry_ok(c) || len == NONE) return NULL;
+	const char *p = take(c, len);
+	if (p) *n = len;
+	return p;
+}
+
+static void put_bytes(struct carry *c, const char *data, size_t n) {
+	uint64_t len = data ? n : NONE;
+	carry_number(c, &len);
+	if (data) put(c, data, n);
+}
+
+/* --- head and end ---------------------------------------------------------------------------------------------------
+ */
+
+void carry_begin_save(struct carry *c, int fd) {
+	*c = (struct carry){.saving = true, .fd = fd, .version = CARRY_VERSION, .out = BUF_INIT(2 * FLUSH_AT)};
+	put(c, MAGIC, strlen(MAGIC));
+	carry_number(c, &c->version);
+}
+
+bool carry_end_save(struct carry *c) {
+	carry_mark(c, "end");
+	flush(c);
+	return carry_ok(c);
+}
+
+bool carry_begin_load(struct carry *c, const char *data, size_t len) {
+	*c = (struct carry){.in = data, .len = len, .fd = -1};
+	const char *magic = take(c, strlen(MAGIC));
+	if (!magic || memcmp(magic, MAGIC, strlen(MAGIC)) != 0) carry_fail(c, "this is no state of plenumd");
+	carry_number(c, &c->version);
+	if (carry_ok(c) && (c->version < 1 || c->version > CARRY_VERSION))
+		carry_fail(c, "the state has version %llu, this plenumd reads up to %d", (unsigned long long)c->version,
+				   CARRY_VERSION);
+	return carry_ok(c);
+}
+
+bool carry_end_load(struct carry *c) {
+	carry_mark(c, "end");
+	if (carry_ok(c) && c->at != c->len) carry_fail(c, "%zu bytes of the state are left over", c->len - c->at);
+	return carry_ok(c);
+}
+
+void carry_free(struct carry *c) {
+	buf_free(&c->out);
+	free(c->fds);
+	c->fds = NULL;
+	c->n_fds = 0;
+}
+
+void carry_mark(struct carry *c, const char *name) {
+	size_t n;
+	if (c->saving) {
+		put_bytes(c, name, strlen(name));
+		return;
+	}
+	size_t at = c->at;
+	const char *p = take_bytes(c, &n);
+	if (carry_ok(c) && (!p || n != strlen(name) || memcmp(p, name, n) != 0))
+		carry_fail(c, "the state is damaged before `%s`, at byte %zu", name, at);
+}
+
+/* --- values ---------------------------------------------------------------------------------------------------------
+ */
+
+size_t carry_count(struct carry *c, size_t n) {
+	uint64_t value = n;
+	carry_number(c, &value);
+	if (!c->saving && carry_ok(c) && value > c->len - c->at) carry_fail(c, "a number of parts is impossible");
+	return carry_ok(c) ? value : 0;
+}
+
+void carry_text(struct carry *c, char **text) {
+	size_t n;
+	if (c->saving) {
+		put_bytes(c, *text, *text ? strlen(*text) : 0);
+		return;
+	}
+	*text = NULL;
+	const char *p = take_bytes(c, &n);
+	if (!p) return;
+	if (memchr(p, 0, n))
+		carry_fail(c, "a text holds a NUL");
+	else if (!(*text = strndup(p, n)))
+		carry_fail(c, "out of memory");
+}
+
+void carry_name(struct carry *c, char **text) {
+	carry_text(c, text);
+	if (!*text) carry_fail(c, "a text is missing");
+}
+
+void carry_chunk(struct carry *c, struct chunk *chunk) {
+	size_t n;
+	if (c->saving) {
+		put_bytes(c, chunk->data, chunk->len);
+		return;
+	}
+	*chunk = CHUNK_NONE;
+	const char *p = take_bytes(c, &n);
+	if (!p) return;
+	*chunk = chunk_copy(p, n);
+	if (!chunk->data) carry_fail(c, "out of memory");
+}
+
+void carry_buf(struct carry *c, struct buf *b) {
+	size_t n;
+	if (c->saving) {
+		put_bytes(c, b->data ? b->data : "", b->len);
+		return;
+	}
+	const char *p = take_bytes(c, &n);
+	if (p && !buf_put(b, p, n)) carry_fail(c, "a text is longer than it may be");
+}
+
+void carry_lines(struct carry *c, struct lines *l) {
+	struct lines_state s = {0};
+	if (c->saving) {
+		lines_suspend(l, &s);
+		put_bytes(c, s.data, s.len);
+	} else {
+		s.data = take_bytes(c, &s.len);
+	}
+	CARRY(c, s.carried);
+	CARRY(c, s.skipping);
+	CARRY(c, s.skipped);
+	carry_chunk(c, &s.head);
+	if (!c->saving && carry_ok(c) && !lines_resume(l, &s)) carry_fail(c, "out of memory");
+}
+
+void carry_words(struct carry *c, struct words *w) {
+	size_t n = carry_count(c, w->n);
+	for (size_t i = 0; i < n; i++) {
+		char *word = c->saving ? w->v[i] : NULL;
+		carry_name(c, &word);
+		if (c->saving) continue;
+		if (word && !words_add(w, word)) carry_fail(c, "out of memory");
+		free(word);
+		if (!carry_ok(c)) return;
+	}
+}
+
+void carry_list(struct carry *c, char ***v, size_t *n) {
+	size_t count = carry_count(c, *n);
+	if (!c->saving) {
+		*n = 0;
+		*v = count ? calloc(count, sizeof **v) : NULL;
+		if (count && !*v) carry_fail(c, "out of memory");
+	}
+	for (size_t i = 0; i < count && carry_ok(c); i++) {
+		carry_name(c, &(*v)[i]);
+		if (!c->saving && (*v)[i]) *n = i + 1;
+	}
+}
+
+void carry_timer(struct carry *c, struct loop_timer *t) {
+	int64_t left = c->saving ? loop_timer_left(t) : 0;
+	CARRY(c, left);
+	if (!c->saving && carry_ok(c) && left >= 0) loop_timer_set(t, left);
+}
+
+/* --- descriptors ----------------------------------------------------------------------------------------------------
+ */
+
+static void list_fd(struct carry *c, int fd) {
+	int *more = realloc(c->fds, (c->n_fds + 1) * sizeof *more);
+	if (!more) {
+		carry_fail(c, "out of memory");
+		return;
+	}
+	c->fds = more;
+	c->fds[c->n_fds++] = fd;
+}
+
+void carry_fd(struct carry *c, int *fd, mode_t type) {
+	struct stat st;
+	CARRY(c, *fd);
+	if (*fd < 0 || !carry_ok(c)) {
+		*fd = -1;
+		return;
+	}
+	if (c->saving)
+		list_fd(c, *fd);
+	else if (*fd < 3 || fstat(*fd, &st) < 0 || (type && (st.st_mode & S_IFMT) != type) ||
+			 fcntl(*fd, F_SETFD, FD_CLOEXEC) < 0) {
+		carry_fail(c, "descriptor %d is not what it was", *fd);
+		*fd = -1;
+	}
+}
+
+/* --- clients and attachments ----------------------------------------------------------------------------------------
+ */
+
+static void carry_party(struct carry *c, void **party, uint64_t (*number_of)(const void *),
+						void *(*find)(void *, uint64_t)) {
+	uint64_t number = c->saving && *party ? number_of(*party) : 0;
+	carry_number(c, &number);
+	if (c->saving) return;
+	*party = number && carry_ok(c) ? find(c->world->arg, number) : NULL;
+	if (number && !*party) carry_fail(c, "connection %llu is missing", (unsigned long long)number);
+}
+
+void carry_client(struct carry *c, void **client) {
+	carry_party(c, client, c->world->client_number, c->world->client);
+}
+
+void carry_attachment(struct carry *c, void **attachment) {
+	carry_party(c, attachment, c->world->attachment_number, c->world->attachment);
+}

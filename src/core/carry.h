@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The daemon's state on its way from one binary to the next (upgrade in place). One function for each struct does both
+ * directions: carry_*() writes the value when c->saving, else reads it into place, so that what is written and what is
+ * read cannot differ. Who adds a member to a struct that is carried adds a line to its *_carry() function, under
+ * `if (c->version >= N)` with a new CARRY_VERSION.
+ *
+ * Whatever is read is checked: lengths against what is there, numbers against their type, descriptors against what they
+ * must be. The first trouble sets c->error; from then on every read gives zero, so a reader looks once, before it uses
+ * what it read. Descriptors keep their numbers across exec; those that were saved are listed in c->fds.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "core/settings.h"
+#include "io/loop.h"
+#include "wire/chunk.h"
+#include "wire/lines.h"
+
+#include <sys/stat.h>
+
+#define CARRY_VERSION 1
+#define CARRY_ERROR_MAX 200
+
+struct session;
+
+/* Clients and attachments (opaque to most of core) have the connection's number as their name. */
+struct carry_world {
+	uint64_t (*client_number)(const void *client);
+	uint64_t (*attachment_number)(const void *attachment);
+	void *(*client)(void *arg, uint64_t number); /* NULL: there is none */
+	void *(*attachment)(void *arg, uint64_t number);
+	void *arg;
+};
+
+struct carry {
+	bool saving;
+	uint64_t version; /* of what is read */
+	char error[CARRY_ERROR_MAX];
+	const struct carry_world *world;
+	/* saving */
+	int fd;
+	struct buf out;
+	int *fds;
+	size_t n_fds;
+	/* loading */
+	const char *in;
+	size_t len, at;
+};
+
+void carry_begin_save(struct carry *c, int fd); /* writes the head */
+bool carry_end_save(struct carry *c);           /* false: c->error */
+bool carry_begin_load(struct carry *c, const char *data, size_t len);
+bool carry_end_load(struct carry *c); /* everything was read, nothing is left */
+void carry_free(struct carry *c);
+
+void carry_fail(struct carry *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static inline bool carry_ok(const struct carry *c) {
+	return c->error[0] == 0;
+}
+/* A word in the stream between two structs: says where a reader has lost its way. */
+void carry_mark(struct carry *c, const char *name);
+
+/* A number, a flag, an enum (any integer type or bit-field); on reading it must fit into it. */
+#define CARRY(c, lvalue)                                                                                               \
+	do {                                                                                                               \
+		uint64_t carry_value = (uint64_t)(lvalue);                                                                     \
+		carry_number((c), &carry_value);                                                                               \
+		if (!(c)->saving) {                                                                                            \
+			(lvalue) = carry_value;                                                                                    \
+			if ((uint64_t)(lvalue) != carry_value) carry_fail((c), "%s does not fit", #lvalue);                        \
+		}                                                                                                              \
+	} while (0)
+/* The same, and no greater than max (enums). */
+#define CARRY_UPTO(c, lvalue, max)                                                                                     \
+	do {                                                                                                               \
+		CARRY(c, lvalue);                                                                                              \
+		if ((uint64_t)(lvalue) > (uint64_t)(max)) {                                                                    \
+			carry_fail((c), "%s is out of its range", #lvalue);                                                        \
+			(lvalue) = 0;                                                                                              \
+		}                                                                                                              \
+	} while (0)
+void carry_number(struct carry *c, uint64_t *value);
+/* How many follow, each of at least one byte. */
+size_t carry_count(struct carry *c, size_t n);
+void carry_text(struct carry *c, char **text); /* may be NULL */
+/* Never NULL without an error. */
+void carry_name(struct carry *c, char **text);
+void carry_bytes(struct carry *c, void *data, size_t n); /* always n */
+void carry_chunk(struct carry *c, struct chunk *chunk);  /* data may be NULL */
+void carry_buf(struct carry *c, struct buf *b);
+void carry_lines(struct carry *c, struct lines *l); /* between reads */
+void carry_words(struct carry *c, struct words *w);
+/* A list of owned strings without a NULL at its end. */
+void carry_list(struct carry *c, char ***v, size_t *n);
+/* A timer with what is left of it; it must have been initialised. */
+void carry_timer(struct carry *c, struct loop_timer *t);
+/* A descriptor of this type (S_IFSOCK, S_IFIFO, S_IFREG; 0: any), or -1. */
+void carry_fd(struct carry *c, int *fd, mode_t type);
+void carry_client(struct carry *c, void **client);
+void carry_attachment(struct carry *c, void **attachment);

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Everything that the router holds, on its way to the next binary (core/carry.h): the clients first, then each session
+ * with its attachments, then what refers to them.
+ */
+#include "core/router.h"
+
+#include "base/log.h"
+#include "base/str.h"
+
+#include <string.h>
+
+/* --- names ----------------------------------------------------------------------------------------------------------
+ */
+
+static uint64_t client_number(const void *client) {
+	return ((const struct client *)client)->id;
+}
+
+static uint64_t attachment_number(const void *attachment) {
+	return ((const struct attachment *)attachment)->client->id;
+}
+
+struct client *router_client(struct router *r, uint64_t number) {
+	struct client *c;
+	LIST_FOR_EACH (c, &r->clients, struct client, node)
+		if (c->id == number) return c;
+	return NULL;
+}
+
+static void *find_client(void *arg, uint64_t number) {
+	return router_client(arg, number);
+}
+
+static void *find_attachment(void *arg, uint64_t number) {
+	struct client *c = router_client(arg, number);
+	return c ? c->attachment : NULL;
+}
+
+/* An owner's number is its place in the registry, from 1. */
+static uint64_t owner_number(struct session *s, const void *owner) {
+	struct owner *o;
+	uint64_t n = 0;
+	LIST_FOR_EACH (o, &s->registry.owners, struct owner, node) {
+		n++;
+		if (o == owner) return n;
+	}
+	return 0;
+}
+
+static void *find_owner(struct session *s, uint64_t number) {
+	struct owner *o;
+	LIST_FOR_EACH (o, &s->registry.owners, struct owner, node)
+		if (--number == 0) return o;
+	return NULL;
+}
+
+static const struct pending_owners owners = {.number = owner_number, .find = find_owner};
+
+/* --- clients --------------------------------------------------------------------------------------------------------
+ */
+
+static void load_client(struct carry *c, struct router *r) {
+	struct client *one = NULL;
+	client_carry(c, &one, r->loop, &r->pool, r->settings->limits.client_line, &router_client_events, r);
+	if (!one) return;
+	list_add_tail(&r->clients, &one->node);
+	r->n_clients++;
+	r->n_subscribers += one->subscribed;
+}
+
+static void carry_clients(struct carry *c, struct router *r) {
+	struct client *one;
+	size_t n = carry_count(c, r->n_clients);
+	if (c->saving) {
+		LIST_FOR_EACH (one, &r->clients, struct client, node)
+			client_carry(c, &one, r->loop, &r->pool, 0, &router_client_events, r);
+	}
+	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_client(c, r);
+}
+
+/* --- attachments ----------------------------------------------------------------------------------------------------
+ */
+
+static void carry_attachment_members(struct carry *c, struct attachment *a) {
+	bool reads = a->client->tape != NULL;
+	CARRY(c, a->observer);
+	CARRY(c, a->approve);
+	carry_list(c, &a->tools, &a->n_tools);
+	CARRY_UPTO(c, a->on_lag, LAG_WAIT);
+	CARRY(c, a->ephemeral);
+	CARRY(c, a->wants_stderr);
+	CARRY(c, a->deny_asks);
+	CARRY(c, a->initialized);
+	CARRY(c, a->behind_since);
+	CARRY(c, reads);
+	if (c->saving || !reads) return;
+	a->client->tape = &a->session->tape;
+	if (a->client->cursor > a->session->tape.next) carry_fail(c, "a client has read more than there is");
+}
+
+static void load_attachment(struct carry *c, struct session *s) {
+	void *client = NULL;
+	carry_client(c, &client);
+	if (!client || ((struct client *)client)->attachment) {
+		carry_fail(c, "an attachment has no client");
+		return;
+	}
+	struct attachment *a = calloc(1, sizeof *a);
+	if (!a) {
+		carry_fail(c, "out of memory");
+		return;
+	}
+	a->session = s;
+	a->client = client;
+	a->client->attachment = a;
+	list_add_tail(&s->attachments, &a->node);
+	s->n_attachments++;
+	carry_attachment_members(c, a);
+}
+
+static void carry_attachments(struct carry *c, struct session *s) {
+	struct attachment *a;
+	carry_mark(c, "attachments");
+	size_t n = carry_count(c, s->n_attachments);
+	if (c->saving) {
+		LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
+			void *client = a->client;
+			carry_client(c, &client);
+			carry_attachment_members(c, a);
+		}
+	}
+	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_attachment(c, s);
+}
+
+static void join_owners(struct session *s) {
+	struct owner *o;
+	LIST_FOR_EACH (o, &s->registry.owners, struct owner, node) {
+		struct attachment *a = o->holder;
+		if (a) a->owner = o;
+	}
+}
+
+/* --- sessions -------------------------------------------------------------------------------------------------------
+ */
+
+/* What a session cannot be made without. */
+struct basics {
+	char *name, *profile;
+	uint64_t id;
+	struct launch launch;
+};
+
+static void carry_basics(struct carry *c, struct basics *b) {
+	carry_name(c, &b->name);
+	carry_name(c, &b->profile);
+	CARRY(c, b->id);
+	launch_carry(c, &b->launch);
+}
+
+static struct session *make_session(struct carry *c, struct router *r, struct basics *b) {
+	const struct profile *p = settings_profile(r->settings, b->profile);
+	bool lost = p == NULL;
+	if (lost) p = settings_profile(r->settings, r->settings->default_profile);
+	if (!p || router_find(r, b->name)) {
+		carry_fail(c, p ? "two sessions have one name" : "there is no profile for a session");
+		return NULL;
+	}
+	struct session *s = router_add(r, b->name, p, &b->launch);
+	if (!s) {
+		carry_fail(c, "out of memory");
+		return NULL;
+	}
+	s->id = b->id;
+	if (lost) s->lost_profile = str_dup(b->profile);
+	return s;
+}
+
+static void carry_parts(struct carry *c, struct session *s) {
+	session_carry(c, s);
+	carry_attachments(c, s);
+	registry_carry(c, &s->registry, s, s->loop, router_grace_timer);
+	if (!c->saving) join_owners(s);
+	calls_carry(c, &s->calls, s, s->loop, router_call_timer);
+	pendings_carry(c, &s->pendings, s, s->loop, &owners, router_ask_timer);
+	router_init_carry(c, s);
+	carry_timer(c, &s->lag_timer);
+	carry_timer(c, &s->pace_timer);
+}
+
+static void save_session(struct carry *c, struct session *s) {
+	struct basics b = {.name = s->name, .id = s->id, .launch = s->launch};
+	b.profile = s->lost_profile ? s->lost_profile : s->profile->name;
+	carry_basics(c, &b);
+	carry_parts(c, s);
+}
+
+static void load_session(struct carry *c, struct router *r) {
+	struct basics b = {0};
+	carry_basics(c, &b);
+	struct session *s = carry_ok(c) ? make_session(c, r, &b) : NULL;
+	free(b.name);
+	free(b.profile);
+	launch_free(&b.launch);
+	if (s) carry_parts(c, s);
+}
+
+/* --- all ------------------------------------------------------------------------------------------------------------
+ */
+
+static void carry_counters(struct carry *c, struct router *r) {
+	carry_mark(c, "router");
+	CARRY(c, r->clients_seen);
+	CARRY(c, r->sessions_seen);
+	CARRY(c, r->decisions);
+	CARRY(c, r->bad_lines);
+	CARRY(c, r->nofile);
+}
+
+void router_carry(struct carry *c, struct router *r) {
+	const struct carry_world world = {client_number, attachment_number, find_client, find_attachment, r};
+	uint64_t seen;
+	c->world = &world;
+	carry_counters(c, r);
+	seen = r->sessions_seen;
+	carry_clients(c, r);
+	size_t n = carry_count(c, r->n_sessions);
+	if (c->saving)
+		for (struct session *s = r->sessions; s; s = s->hh.next) save_session(c, s);
+	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_session(c, r);
+	r->sessions_seen = seen; /* reading counted them again */
+	c->world = NULL;
+}
+
+void router_resume(struct router *r) {
+	struct client *c;
+	LIST_FOR_EACH (c, &r->clients, struct client, node) client_resume(c);
+	for (struct session *s = r->sessions; s; s = s->hh.next) session_resume(s);
+}

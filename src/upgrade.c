@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include "upgrade.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#define TRIAL_MS 10000 /* for the new binary to read the state */
+#define DELETED " (deleted)"
+
+extern char **environ;
+
+char *upgrade_exe(void) {
+	char path[4096];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof path);
+	size_t cut = strlen(DELETED);
+	if (n <= 0 || (size_t)n == sizeof path) return NULL;
+	if ((size_t)n > cut && memcmp(path + (size_t)n - cut, DELETED, cut) == 0) n -= (ssize_t)cut;
+	return strndup(path, (size_t)n);
+}
+
+/* --- the command line -----------------------------------------------------------------------------------------------
+ */
+
+struct command {
+	char **argv;
+	char number[16];
+};
+
+/* The old words, without the descriptor of an earlier upgrade. */
+static bool make_command(struct command *cmd, const struct upgrade *u, char *option, int fd) {
+	size_t n = 0, out = 0;
+	while (u->argv[n]) n++;
+	cmd->argv = calloc(n + 3, sizeof *cmd->argv);
+	if (!cmd->argv) return false;
+	snprintf(cmd->number, sizeof cmd->number, "%d", fd);
+	cmd->argv[out++] = u->argv[0];
+	cmd->argv[out++] = option;
+	cmd->argv[out++] = cmd->number;
+	for (size_t i = 1; i < n; i++)
+		if (strcmp(u->argv[i], "--resume-from") == 0)
+			i++;
+		else
+			cmd->argv[out++] = u->argv[i];
+	cmd->argv[out] = NULL;
+	return true;
+}
+
+/* System calls only: also used between vfork(2) and exec. */
+static void keep(const int *fds, size_t n, int flags) {
+	for (size_t i = 0; i < n; i++) fcntl(fds[i], F_SETFD, flags);
+}
+
+/* --- the trial ------------------------------------------------------------------------------------------------------
+ */
+
+struct trial {
+	const struct upgrade *u;
+	const struct carry *state;
+	struct command cmd;
+	int out[2], report[2]; /* what it says; errno of an exec that failed */
+};
+
+static _Noreturn void run_trial(const struct trial *t, pid_t parent) {
+	sigset_t none;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL); /* all handlers are gone with the exec; none runs before: see start() */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) _exit(127);
+	dup2(t->out[1], STDOUT_FILENO);
+	dup2(t->out[1], STDERR_FILENO);
+	keep(t->state->fds, t->state->n_fds, 0);
+	keep(&t->state->fd, 1, 0);
+	execve(t->u->exe, t->cmd.argv, environ);
+	int number = errno;
+	(void)!write(t->report[1], &number, sizeof number);
+	_exit(127);
+}
+
+static void reset_handlers(void) {
+	static const int handled[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
+	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	for (size_t i = 0; i < ARRAY_SIZE(handled); i++) sigaction(handled[i], &dfl, NULL);
+}
+
+/* vfork: the pause does not grow with the daemon's memory. */
+static pid_t start_trial(const struct trial *t) {
+	sigset_t all, before;
+	pid_t parent = getpid();
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+	pid_t pid = vfork();
+#pragma GCC diagnostic pop
+	if (pid == 0) {
+		reset_handlers();
+		run_trial(t, parent);
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return pid;
+}
+
+/* Reads what it says until it ends; false: it takes too long. */
+static bool listen_to(int fd, struct buf *said) {
+	int64_t until = now_ms() + TRIAL_MS;
+	for (;;) {
+		char data[1024];
+		int64_t left = until - now_ms();
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+		if (left <= 0) return false;
+		if (poll(&p, 1, (int)left) <= 0) continue;
+		ssize_t n = fd_read(fd, data, sizeof data);
+		if (n <= 0) return true;
+		buf_put(said, data, (size_t)n);
+	}
+}
+
+/* The last line says it. */
+static const char *last_line(struct buf *said) {
+	if (!said->data) return "it said nothing";
+	while (said->len && said->data[said->len - 1] == '\n') said->data[--said->len] = 0;
+	const char *lf = memrchr(said->data, '\n', said->len);
+	return lf ? lf + 1 : said->data;
+}
+
+static bool judge(const struct trial *t, int status, bool in_time, struct buf *said, char *error) {
+	int number = 0;
+	if (fd_read(t->report[0], &number, sizeof number) == sizeof number)
+		snprintf(error, UPGRADE_ERROR_MAX, "cannot run %s: %s", t->u->exe, strerror(number));
+	else if (!in_time)
+		snprintf(error, UPGRADE_ERROR_MAX, "%s did not read the state within %d s", t->u->exe, TRIAL_MS / 1000);
+	else if (WIFSIGNALED(status))
+		snprintf(error, UPGRADE_ERROR_MAX, "%s was killed by signal %d while it read the state: %.200s", t->u->exe,
+				 WTERMSIG(status), last_line(said));
+	else if (WEXITSTATUS(status) != 0)
+		snprintf(error, UPGRADE_ERROR_MAX, "%s cannot take over (status %d): %.300s", t->u->exe, WEXITSTATUS(status),
+				 last_line(said));
+	else
+		return true;
+	return false;
+}
+
+static bool watch_trial(struct trial *t, pid_t pid, char *error) {
+	struct buf said = BUF_INIT(4096);
+	int status = 0;
+	close(t->out[1]);
+	close(t->report[1]);
+	t->out[1] = t->report[1] = -1;
+	bool in_time = listen_to(t->out[0], &said);
+	if (!in_time) kill(pid, SIGKILL);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+	bool ok = judge(t, status, in_time, &said, error);
+	buf_free(&said);
+	return ok;
+}
+
+static void close_pipes(struct trial *t) {
+	for (int i = 0; i < 2; i++) {
+		if (t->out[i] >= 0) close(t->out[i]);
+		if (t->report[i] >= 0) close(t->report[i]);
+	}
+}
+
+static bool try_it(const struct upgrade *u, const struct carry *state, char *error) {
+	struct trial t = {.u = u, .state = state, .out = {-1, -1}, .report = {-1, -1}};
+	char option[] = "--check-upgrade";
+	bool ok = false;
+	if (!make_command(&t.cmd, u, option, state->fd) || pipe2(t.out, O_CLOEXEC) < 0 || pipe2(t.report, O_CLOEXEC) < 0) {
+		snprintf(error, UPGRADE_ERROR_MAX, "the trial cannot be made: %s", strerror(errno));
+	} else {
+		pid_t pid = start_trial(&t);
+		if (pid < 0)
+			snprintf(error, UPGRADE_ERROR_MAX, "the trial cannot be started: %s", strerror(errno));
+		else
+			ok = watch_trial(&t, pid, error);
+	}
+	close_pipes(&t);
+	free(t.cmd.argv);
+	return ok;
+}
+
+/* --- taking over ----------------------------------------------------------------------------------------------------
+ */
+
+/* What would end a process that has no handlers yet. */
+static void block(int how) {
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	sigprocmask(how, &set, NULL);
+}
+
+void upgrade_unblock(void) {
+	block(SIG_UNBLOCK);
+}
+
+static bool same_file(const struct stat *a, const struct stat *b) {
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+		   a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static void take_over(const struct upgrade *u, const struct carry *state, char *error) {
+	struct command cmd;
+	char option[] = "--resume-from";
+	if (!make_command(&cmd, u, option, state->fd)) {
+		snprintf(error, UPGRADE_ERROR_MAX, "out of memory");
+		return;
+	}
+	u->leave(u->arg);
+	block(SIG_BLOCK);
+	keep(state->fds, state->n_fds, 0);
+	keep(&state->fd, 1, 0);
+	execve(u->exe, cmd.argv, environ);
+	snprintf(error, UPGRADE_ERROR_MAX, "cannot run %s: %s", u->exe, strerror(errno));
+	keep(state->fds, state->n_fds, FD_CLOEXEC);
+	block(SIG_UNBLOCK);
+	free(cmd.argv);
+}
+
+void upgrade_run(const struct upgrade *u, char *error) {
+	struct stat before, after;
+	struct carry state;
+	_cleanup_close_ int fd = memfd_create("plenum-state", MFD_CLOEXEC);
+	if (!u->exe || stat(u->exe, &before) < 0) {
+		snprintf(error, UPGRADE_ERROR_MAX, "cannot look at %s: %s", u->exe ? u->exe : "this program", strerror(errno));
+		return;
+	}
+	if (fd < 0) {
+		snprintf(error, UPGRADE_ERROR_MAX, "cannot make a memory file: %s", strerror(errno));
+		return;
+	}
+	carry_begin_save(&state, fd);
+	u->carry(&state, u->arg);
+	if (!carry_end_save(&state))
+		snprintf(error, UPGRADE_ERROR_MAX, "%s", state.error);
+	else if (try_it(u, &state, error)) {
+		if (stat(u->exe, &after) == 0 && same_file(&before, &after))
+			take_over(u, &state, error);
+		else
+			snprintf(error, UPGRADE_ERROR_MAX, "%s was replaced while it was tried: try again", u->exe);
+	}
+	carry_free(&state);
+}
+
+/* --- the other side -------------------------------------------------------------------------------------------------
+ */
+
+bool upgrade_read(int fd, void (*carry)(struct carry *c, void *arg), void *arg, char *error) {
+	struct stat st;
+	struct carry state;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0) {
+		snprintf(error, UPGRADE_ERROR_MAX, "descriptor %d holds no state", fd);
+		return false;
+	}
+	size_t len = (size_t)st.st_size;
+	char *data = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (data == MAP_FAILED) {
+		snprintf(error, UPGRADE_ERROR_MAX, "the state cannot be read: %s", strerror(errno));
+		return false;
+	}
+	bool ok = carry_begin_load(&state, data, len);
+	if (ok) {
+		carry(&state, arg);
+		ok = carry_end_load(&state);
+	}
+	if (!ok) snprintf(error, UPGRADE_ERROR_MAX, "%s", state.error);
+	munmap(data, len);
+	close(fd);
+	return ok;
+}
