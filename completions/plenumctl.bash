@@ -16,7 +16,7 @@ _plenumctl_requests() { # the ids that wait in a session
 _plenumctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb="" session="" word i skip=""
-	local verbs="ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top log doctor reload shutdown demo"
+	local verbs="ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top log doctor reload upgrade shutdown demo"
 	COMPREPLY=()
 
 	case $prev in

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # fish completion of plenumctl(1)
 
-set -l verbs ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top log doctor reload shutdown demo
+set -l verbs ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top log doctor reload upgrade shutdown demo
 set -l of_session send chat tail attach pending allow deny interrupt sleep stop queue logs log status
 
 function __plenumctl_sessions

@@ -116,4 +116,5 @@ int cmd_status(struct ctl *c, int argc, char **argv);
 int cmd_doctor(struct ctl *c, int argc, char **argv);
 int cmd_reload(struct ctl *c, int argc, char **argv);
 int cmd_shutdown(struct ctl *c, int argc, char **argv);
+int cmd_upgrade(struct ctl *c, int argc, char **argv);
 int cmd_demo(struct ctl *c, int argc, char **argv);

@@ -30,6 +30,7 @@ const struct verb ctl_verbs[] = {
 	{"log", "[--decisions] [--follow] [SESSION]", "Prints what the daemon logged, from the journal.", cmd_log},
 	{"doctor", "", "Looks for what keeps things from working, and says what to do.", cmd_doctor},
 	{"reload", "", "Has the daemon read its configuration again.", cmd_reload},
+	{"upgrade", "", "Has the installed plenumd take over from the running one; nothing is lost.", cmd_upgrade},
 	{"shutdown", "", "Ends the daemon; its sessions sleep until the next one starts.", cmd_shutdown},
 	{"demo", "", "Shows two clients on one session of a scripted agent; needs no key and no network.", cmd_demo},
 };
