@@ -482,6 +482,7 @@ void router_detach(struct client *c, const char *why) {
 	if (!a) return;
 	struct session *s = a->session;
 	struct router *r = s->world;
+	if (a->on_lag == LAG_CLOSE) a->on_lag = LAG_GAP; /* it goes already: a gap that shows now must not detach it again */
 	if (!c->dead) client_leave_tape(c);
 	c->tape = NULL;
 	tell_presence(a, PLENUM_EV_DETACHED, why);
