@@ -327,6 +327,15 @@ static void on_lag_timer(void *arg) {
 /* --- sessions -------------------------------------------------------------------------------------------------------
  */
 
+static void on_over(void *arg) {
+	struct session *s = arg;
+	struct router *r = s->world;
+	if (s->running)
+		session_stop(s, false, THEN_REMOVE);
+	else
+		r->events->session_over(r, s);
+}
+
 struct session *router_find(struct router *r, const char *name) {
 	struct session *s = NULL;
 	HASH_FIND_STR(r->sessions, name, s);
@@ -350,6 +359,7 @@ struct session *router_add(struct router *r, const char *name, const struct prof
 	s->id = ++r->sessions_seen;
 	loop_timer_init(&s->pace_timer, r->loop, on_pace_timer, s);
 	loop_timer_init(&s->lag_timer, r->loop, on_lag_timer, s);
+	loop_task_init(&s->over_task, on_over, s);
 	HASH_ADD_KEYPTR(hh, r->sessions, s->name, strlen(s->name), s);
 	r->n_sessions++;
 	return s;
@@ -392,6 +402,7 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 	router_init_free(s);
 	loop_timer_stop(&s->pace_timer);
 	loop_timer_stop(&s->lag_timer);
+	loop_task_stop(&s->over_task);
 	session_remove(s);
 	r->events->changed(r);
 }
@@ -499,12 +510,8 @@ void router_detach(struct client *c, const char *why) {
 	free_attachment(a);
 	session_used(s);
 	session_read_again(s);
-	if (ephemeral && !r->shutting_down) {
-		if (s->running)
-			session_stop(s, false, THEN_REMOVE);
-		else
-			r->events->session_over(r, s);
-	}
+	/* not here: whoever detaches may be walking through the session's lists */
+	if (ephemeral && !r->shutting_down) loop_defer(s->loop, &s->over_task);
 }
 
 /* A half-closed client stays until what it waits for is out (DESIGN 7). */

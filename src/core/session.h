@@ -145,7 +145,7 @@ struct session {
 	bool ephemeral; /* ends with the client that made it; not kept on disk */
 	bool ending;    /* that client's input is over: the session ends with what it still waits for */
 	bool removed;
-	struct loop_task free_task;
+	struct loop_task free_task, over_task; /* over_task: the router's; the one that it ended with is gone */
 	uint64_t lines_out, bytes_out, strays, dropped_answers, turns;
 };
 
