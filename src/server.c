@@ -28,6 +28,7 @@
 
 #define GOODBYE_MS 1000 /* for the last lines of clients that still read */
 #define STATUS_MS 1000  /* between two STATUS= messages */
+#define SAVE_MS 2000    /* until a table that could not be written is tried again */
 #define REFUSED_LOG_EVERY 100
 
 struct server {
@@ -44,7 +45,8 @@ struct server {
 	char instance[40];
 	uint64_t saved_hash;
 	struct loop_task save_task;
-	struct loop_timer watchdog_timer, status_timer, goodbye_timer;
+	struct loop_timer save_timer, watchdog_timer, status_timer, goodbye_timer;
+	bool unsaved; /* the table could not be written: the log has it */
 	struct loop_signal term, intr, hup, usr1, usr2;
 	bool stopping, leaving;
 	unsigned strangers;
@@ -104,23 +106,33 @@ static uint64_t hash_all(const struct state_session *all, size_t n) {
 	return h;
 }
 
-static void save(void *arg) {
-	struct server *srv = arg;
-	char error[STATE_ERROR_MAX];
+static bool save_table(struct server *srv, char *error) {
 	size_t n = 0;
-	if (!srv->state) return;
+	bool ok = true;
 	struct state_session *all = calloc(srv->router->n_sessions + 1, sizeof *all);
-	if (!all) return;
+	snprintf(error, STATE_ERROR_MAX, "cannot write the table of sessions: out of memory");
+	if (!all) return false;
 	for (struct session *s = srv->router->sessions; s; s = s->hh.next)
 		if (!s->ephemeral) to_state(s, &all[n++]);
 	uint64_t h = hash_all(all, n);
-	if (h != srv->saved_hash) {
-		if (state_save(srv->state, all, n, error))
-			srv->saved_hash = h;
-		else
-			log_error("%s", error);
-	}
+	if (h != srv->saved_hash && (ok = state_save(srv->state, all, n, error))) srv->saved_hash = h;
 	free(all);
+	return ok;
+}
+
+/* A full disk may be free again before anything else changes: it is tried until it works. */
+static void save(void *arg) {
+	struct server *srv = arg;
+	char error[STATE_ERROR_MAX];
+	if (!srv->state) return;
+	bool ok = save_table(srv, error);
+	if (!ok && !srv->unsaved) log_error("%s", error);
+	if (ok && srv->unsaved) log_info("the table of sessions is written again");
+	srv->unsaved = !ok;
+	if (!ok)
+		loop_timer_set(&srv->save_timer, SAVE_MS);
+	else
+		loop_timer_stop(&srv->save_timer);
 }
 
 static void on_changed(struct router *r) {
@@ -615,6 +627,7 @@ static bool make_parts(struct server *srv) {
 	loop_task_init(&srv->save_task, save, srv);
 	loop_task_init(&srv->upgrade_task, on_upgrade, srv);
 	loop_timer_init(&srv->watchdog_timer, srv->loop, on_watchdog, srv);
+	loop_timer_init(&srv->save_timer, srv->loop, save, srv);
 	loop_timer_init(&srv->status_timer, srv->loop, on_status, srv);
 	loop_timer_init(&srv->goodbye_timer, srv->loop, on_goodbye, srv);
 	if (fd_raise_nofile(&srv->router->nofile) < 0) log_debug("the limit on descriptors could not be raised");
