@@ -76,6 +76,7 @@ static const struct key daemon_keys[] = {
 	{"approve_uids", KIND_UIDS, S(approve)},
 	{"approve_groups", KIND_GIDS, S(approve)},
 	{"on_pending", KIND_WORDS, S(on_pending)},
+	{"memory_pressure", KIND_YESNO, S(memory_pressure)},
 	{0},
 };
 

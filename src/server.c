@@ -10,6 +10,7 @@
 #include "core/warm.h"
 #include "io/listen.h"
 #include "io/notify.h"
+#include "io/pressure.h"
 #include "io/proc.h"
 #include "plenum/protocol.h"
 #include "state.h"
@@ -18,6 +19,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,6 +43,7 @@ struct server {
 	struct listener *listener;
 	struct state *state;
 	struct attention *attention;
+	struct pressure *pressure; /* NULL: nothing to watch, or not wanted */
 	struct notify notify;
 	char instance[40];
 	uint64_t saved_hash;
@@ -375,6 +378,24 @@ static void find_beside(struct profile *p) {
 	}
 }
 
+static void on_pressure(void *arg) {
+	struct server *srv = arg;
+	if (srv->stopping) return;
+	router_relieve(srv->router);
+	malloc_trim(0);
+}
+
+static void arm_pressure(struct server *srv) {
+	char error[PRESSURE_ERROR_MAX];
+	if (!srv->settings->memory_pressure) {
+		pressure_close(srv->pressure);
+		srv->pressure = NULL;
+	} else if (!srv->pressure) {
+		srv->pressure = pressure_open(srv->loop, on_pressure, srv, error);
+		log_debug("memory pressure: %s", srv->pressure ? pressure_path(srv->pressure) : error);
+	}
+}
+
 static void choose_default(struct settings *s) {
 	char error[CHILD_ERROR_MAX];
 	int number;
@@ -409,6 +430,7 @@ static bool reload(struct verbs_host *h, char *error, size_t size) {
 		settings_unref(srv->router->settings);
 		srv->router->settings = settings_ref(srv->settings);
 		if (!srv->stopping) warm_configure(srv->router->warm);
+		arm_pressure(srv);
 		log_info("the configuration was read again; running sessions keep theirs until their next start");
 	} else {
 		snprintf(error, size, "%s", text);
@@ -659,6 +681,7 @@ static void clean_up(struct server *srv) {
 	srv->state = NULL;
 	srv->listener = NULL;
 	LIST_FOR_EACH (c, &srv->router->clients, struct client, node) client_kill(c);
+	pressure_close(srv->pressure);
 	drop_sessions(srv);
 	loop_finish(srv->loop);
 	attention_free(srv->attention);
@@ -695,6 +718,7 @@ int server_run(const struct server_options *options) {
 	if (status == EX_OK) {
 		if (!resumes) open_state(&srv);
 		warm_configure(srv.router->warm);
+		arm_pressure(&srv);
 		run(&srv);
 	}
 	clean_up(&srv);

@@ -126,6 +126,7 @@ struct settings *settings_new(void) {
 		.max_sessions = 1024,
 		.max_children = 256,
 		.max_clients = 16384,
+		.memory_pressure = true,
 		.limits = LIMITS_DEFAULT,
 	};
 	if (add_claude(s) && add_fake(s)) return s;

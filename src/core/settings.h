@@ -62,6 +62,7 @@ struct settings {
 	size_t max_sessions, max_children, max_clients;
 	struct access allow, approve; /* approve.n_* == 0: anybody who may connect */
 	struct words on_pending;
+	bool memory_pressure; /* sessions go to sleep when memory is short */
 	struct limits limits;
 	struct profile *profiles;
 	size_t n_profiles;

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/pressure.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#define SYSTEM_FILE "/proc/pressure/memory"
+/* Some process waited for 150 ms within 2 s; without privileges the kernel takes windows of whole 2 s alone. */
+#define TRIGGER "some 150000 2000000"
+
+struct pressure {
+	struct loop *loop;
+	void (*fn)(void *arg);
+	void *arg;
+	char *path;
+	int fd;
+	int epoll; /* PSI: watches fd for POLLPRI, which the loop's library does not know; itself readable then */
+	struct loop_fd io;
+	struct loop_task free_task;
+	bool closed;
+};
+
+/* --- base64 ---------------------------------------------------------------------------------------------------------
+ */
+
+static int digit(char c) {
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const char *at = c ? strchr(digits, c) : NULL;
+	return at ? (int)(at - digits) : -1;
+}
+
+bool pressure_decode(const char *text, unsigned char *out, size_t *n) {
+	size_t len = strlen(text), pad = 0;
+	*n = 0;
+	if (len % 4) return false;
+	while (pad < 2 && pad < len && text[len - 1 - pad] == '=') pad++;
+	for (size_t i = 0; i < len; i += 4) {
+		size_t have = i + 4 == len ? 4 - pad : 4;
+		uint32_t bits = 0;
+		for (size_t k = 0; k < 4; k++) {
+			int d = k < have ? digit(text[i + k]) : 0;
+			if (d < 0) return false;
+			bits = bits << 6 | (uint32_t)d;
+		}
+		for (size_t k = 0; k + 1 < have; k++) out[(*n)++] = (unsigned char)(bits >> (16 - 8 * k));
+	}
+	return true;
+}
+
+/* --- what happens ---------------------------------------------------------------------------------------------------
+ */
+
+static void free_pressure(void *arg) {
+	struct pressure *p = arg;
+	free(p->path);
+	free(p);
+}
+
+static void release(struct pressure *p) {
+	loop_fd_stop(&p->io);
+	if (p->epoll >= 0) close(p->epoll);
+	if (p->fd >= 0) close(p->fd);
+	p->epoll = p->fd = -1;
+}
+
+void pressure_close(struct pressure *p) {
+	if (!p || p->closed) return;
+	p->closed = true;
+	release(p);
+	loop_defer(p->loop, &p->free_task);
+}
+
+/* The kernel clears the event when it is looked at, and the loop has looked through the nested epoll: that this is
+ * readable is the event. The wait takes the entry off its list; an error means that the group is gone. */
+static void on_kernel(void *arg, bool readable, bool writable) {
+	struct pressure *p = arg;
+	struct epoll_event e = {0};
+	(void)readable, (void)writable;
+	if (epoll_wait(p->epoll, &e, 1, 0) > 0 && (e.events & EPOLLERR)) {
+		release(p);
+		return;
+	}
+	p->fn(p->arg);
+}
+
+/* What the other side sends means nothing but that it sent something. */
+static void on_stream(void *arg, bool readable, bool writable) {
+	struct pressure *p = arg;
+	char data[4096];
+	ssize_t n;
+	bool any = false;
+	(void)readable, (void)writable;
+	while ((n = fd_read(p->fd, data, sizeof data)) > 0) any = true;
+	if (n == 0 || errno != EAGAIN) release(p); /* the other side is gone */
+	if (any) p->fn(p->arg);
+}
+
+/* --- opening --------------------------------------------------------------------------------------------------------
+ */
+
+static bool failed(char *error, const char *path, const char *what) {
+	snprintf(error, PRESSURE_ERROR_MAX, "%.200s: %s: %s", path, what, strerror(errno));
+	return false;
+}
+
+static int connect_stream(const char *path) {
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	if (strlen(path) >= sizeof to.sun_path) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	strcpy(to.sun_path, path);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof to) < 0) {
+		int saved = errno;
+		close(fd);
+		errno = saved;
+		return -1;
+	}
+	return fd;
+}
+
+static bool watch_kernel(struct pressure *p, const void *data, size_t n, char *error) {
+	struct epoll_event e = {.events = EPOLLPRI};
+	if (write(p->fd, data, n) != (ssize_t)n) return failed(error, p->path, "the kernel takes no trigger");
+	p->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (p->epoll < 0 || epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->fd, &e) < 0)
+		return failed(error, p->path, "it cannot be watched");
+	loop_fd_init(&p->io, p->loop, p->epoll, on_kernel, p);
+	return true;
+}
+
+static bool watch_stream(struct pressure *p, const void *data, size_t n, char *error) {
+	if (n && send(p->fd, data, n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != ENOTSOCK)
+		return failed(error, p->path, "it cannot be written to"); /* a FIFO would only give it back to us */
+	loop_fd_init(&p->io, p->loop, p->fd, on_stream, p);
+	return true;
+}
+
+static bool watch(struct pressure *p, const char *data, size_t n, char *error) {
+	struct stat st;
+	bool there = stat(p->path, &st) == 0, is_socket = there && S_ISSOCK(st.st_mode);
+	if (there) p->fd = is_socket ? connect_stream(p->path) : open(p->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	if (p->fd < 0) return failed(error, p->path, "it cannot be opened");
+	if (!is_socket && !S_ISFIFO(st.st_mode) && !S_ISREG(st.st_mode)) {
+		errno = EINVAL;
+		return failed(error, p->path, "neither a file of the kernel's, nor a FIFO, nor a socket");
+	}
+	bool kernel = S_ISREG(st.st_mode);
+	if (kernel ? !watch_kernel(p, n ? data : TRIGGER, n ? n : sizeof TRIGGER, error)
+			   : !watch_stream(p, data, n, error))
+		return false;
+	return loop_fd_want(&p->io, true, false) || failed(error, p->path, "it cannot be watched");
+}
+
+struct pressure *pressure_open(struct loop *loop, void (*fn)(void *arg), void *arg, char *error) {
+	const char *path = getenv("MEMORY_PRESSURE_WATCH"), *text = getenv("MEMORY_PRESSURE_WRITE");
+	bool named = path && *path;
+	size_t n = 0;
+	if (named && strcmp(path, "/dev/null") == 0) {
+		snprintf(error, PRESSURE_ERROR_MAX, "the service manager wants no watch");
+		return NULL;
+	}
+	_cleanup_free_ char *data = malloc(named && text ? strlen(text) + 1 : 1);
+	struct pressure *p = calloc(1, sizeof *p);
+	if (!data || !p || !(p->path = strdup(named ? path : SYSTEM_FILE))) {
+		free(p);
+		snprintf(error, PRESSURE_ERROR_MAX, "out of memory");
+		return NULL;
+	}
+	*p = (struct pressure){.loop = loop, .fn = fn, .arg = arg, .path = p->path, .fd = -1, .epoll = -1};
+	loop_task_init(&p->free_task, free_pressure, p);
+	if (named && text && !pressure_decode(text, (unsigned char *)data, &n)) {
+		snprintf(error, PRESSURE_ERROR_MAX, "MEMORY_PRESSURE_WRITE is no base64");
+	} else if (watch(p, data, n, error)) {
+		return p;
+	}
+	release(p);
+	free_pressure(p);
+	return NULL;
+}
+
+const char *pressure_path(const struct pressure *p) {
+	return p->path;
+}
