@@ -170,6 +170,21 @@ class ProtocolTest(PressureCase):
         self.assertIn("memory pressure: /proc/pressure/memory", d.log())
         self.assertTrue(any(x.endswith(":/proc/pressure/memory") for x in d.fd_list()), d.fd_list())
 
+    @unittest.skipUnless(os.access("/proc/pressure/cpu", os.W_OK), "this kernel has no PSI, or it is closed to us")
+    def test_the_kernels_event(self):
+        """Waiting for a processor stands for waiting for memory: it is told in the same way and harms nobody."""
+        d, agent = self.watched("/proc/pressure/cpu", b"some 1000 2000000\0", daemon={"memory_pressure": "yes"})
+        for name in ("one", "two"):
+            self.idle(d, agent, name)
+        busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count() + 1)]
+        try:
+            until(lambda: "asleep" in {s["state"] for s in d.sessions().values()}, 20)
+        finally:
+            for p in busy:
+                p.kill()
+                p.wait()
+        self.assertIn("goes to sleep, memory is short", d.log())
+
 
 class ConfigTest(PressureCase):
     def test_values(self):
