@@ -438,7 +438,8 @@ static void mail_grew(struct client *c) {
 		c->paused = true;
 		want(c);
 	}
-	client_wake(c);
+	/* somebody waits for this line alone: it goes before what everybody gets */
+	if (!c->dead && !c->blocked) loop_defer_first(c->loop, &c->flush_task);
 }
 
 void client_post(struct client *c, struct chunk line) {

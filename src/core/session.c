@@ -66,7 +66,7 @@ static void on_state(void *arg) {
 void session_check_state(struct session *s) {
 	if (s->removed) return; /* a task now would run after it was freed */
 	s->state = compute_state(s);
-	if (s->state != s->told_state) loop_defer(s->loop, &s->state_task);
+	if (s->state != s->told_state) loop_defer_first(s->loop, &s->state_task);
 }
 
 static void on_idle(void *arg) {

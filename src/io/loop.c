@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/time.h>
 
-#define TASKS_A_TURN 16
+#define TASKS_A_TURN 4
 
 struct loop {
 	struct event_base *base;
@@ -167,6 +167,11 @@ void loop_task_init(struct loop_task *t, void (*fn)(void *), void *arg) {
 
 void loop_defer(struct loop *l, struct loop_task *t) {
 	if (list_empty(&t->node)) list_add_tail(&l->tasks, &t->node);
+}
+
+void loop_defer_first(struct loop *l, struct loop_task *t) {
+	list_del(&t->node);
+	list_add_head(&l->tasks, &t->node);
 }
 
 void loop_task_stop(struct loop_task *t) {

@@ -202,6 +202,13 @@ static const char *check_tool(struct span body) {
 	return "write {\"behavior\":\"allow\"} or {\"behavior\":\"deny\",\"message\":\"why\"} as response.response";
 }
 
+/* Anything but a JSON-RPC reply stalls the CLI's handshake, and the session with it. */
+static const char *check_mcp(struct span reply) {
+	if (!span_is_object(reply)) return "response.response needs `mcp_response`, a JSON-RPC message";
+	if (span_is_object(span_member(reply, "result")) || span_is_object(span_member(reply, "error"))) return NULL;
+	return "`mcp_response` needs `result` or `error`, an object";
+}
+
 static const char *check_action(struct span body, const char *member, const char *const *values, const char *error) {
 	struct span value = span_member(body, member);
 	for (; *values; values++)
@@ -219,10 +226,7 @@ const char *dialect_check_answer(enum ask_kind kind, struct span response) {
 	if (kind == ASK_UNKNOWN) return NULL;
 	if (!span_is_object(body)) return "response.response must be an object";
 	if (kind == ASK_TOOL) return check_tool(body);
-	if (kind == ASK_MCP)
-		return span_is_object(span_member(body, "mcp_response"))
-				   ? NULL
-				   : "response.response needs `mcp_response`, a JSON-RPC message";
+	if (kind == ASK_MCP) return check_mcp(span_member(body, "mcp_response"));
 	if (kind == ASK_ELICITATION)
 		return check_action(body, "action", actions, "`action` must be \"accept\", \"decline\" or \"cancel\"");
 	if (kind == ASK_DIALOG)
