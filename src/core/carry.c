@@ -214,11 +214,13 @@ void carry_words(struct carry *c, struct words *w) {
 }
 
 void carry_list(struct carry *c, char ***v, size_t *n) {
+	bool there = *v != NULL;
+	CARRY(c, there);
 	size_t count = carry_count(c, *n);
 	if (!c->saving) {
 		*n = 0;
-		*v = count ? calloc(count, sizeof **v) : NULL;
-		if (count && !*v) carry_fail(c, "out of memory");
+		*v = there ? calloc(count + 1, sizeof **v) : NULL;
+		if (there != (*v != NULL) || (count && !there)) carry_fail(c, "a list is damaged");
 	}
 	for (size_t i = 0; i < count && carry_ok(c); i++) {
 		carry_name(c, &(*v)[i]);

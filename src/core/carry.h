@@ -91,7 +91,7 @@ void carry_chunk(struct carry *c, struct chunk *chunk);  /* data may be NULL */
 void carry_buf(struct carry *c, struct buf *b);
 void carry_lines(struct carry *c, struct lines *l); /* between reads */
 void carry_words(struct carry *c, struct words *w);
-/* A list of owned strings without a NULL at its end. */
+/* A list of owned strings without a NULL at its end. No list and an empty one are two things. */
 void carry_list(struct carry *c, char ***v, size_t *n);
 /* A timer with what is left of it; it must have been initialised. */
 void carry_timer(struct carry *c, struct loop_timer *t);

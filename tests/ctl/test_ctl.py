@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 import harness  # noqa: E402
 from harness import TIMEOUT, build_file, perm, until  # noqa: E402
 
-VERBS = ("ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top log doctor reload shutdown "
+VERBS = ("ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top log doctor reload upgrade shutdown "
          "demo").split()
 
 
@@ -64,7 +64,7 @@ class Alone(unittest.TestCase):
     def test_no_daemon_is_69_and_says_where(self):
         for args in (("ls",), ("new", "s"), ("send", "s", "x"), ("chat",), ("tail", "s"), ("attach", "s"), ("pending",),
                      ("allow", "s", "r"), ("deny", "s", "r"), ("interrupt", "s"), ("sleep", "s"), ("stop", "s"),
-                     ("queue", "s"), ("logs", "s"), ("status",), ("top", "--once"), ("reload",), ("shutdown",)):
+                     ("queue", "s"), ("logs", "s"), ("status",), ("top", "--once"), ("reload",), ("upgrade",), ("shutdown",)):
             with self.subTest(args=args):
                 p = self.run_ctl(69, *args)
                 self.assertIn(self.NOWHERE, p.stderr)
@@ -455,6 +455,11 @@ class Sessions(Ctl):
         self.assertRegex(top, r"(?m)^work +\w+ +win\\x1bdow +driver +%d " % os.getpid())
         self.assertNotIn("\x1b", top)
         self.assertIn("no_such_session", self.ctl("status", "nope", code=1).stderr)
+
+    def test_upgrade(self):
+        self.assertIn("has taken over", self.ctl("upgrade").stdout)
+        self.assertIs(json.loads(self.ctl("--json", "upgrade").stdout)["upgraded"], True)
+        self.ctl("status")
 
     def test_reload(self):
         self.ctl("reload")

@@ -7,7 +7,7 @@ import tempfile
 import time
 import unittest
 
-from harness import RESULT, Case, Client, PlenumError, allow, build_file, dump, hook, mcp, ok, perm, until, user
+from harness import PYTHON, RESULT, Case, Client, PlenumError, allow, build_file, dump, hook, mcp, ok, perm, until, user
 
 LINE = {"type": "assistant", "session_id": "c", "parent_tool_use_id": None, "n": 0,
         "message": {"role": "assistant", "content": [{"type": "text", "text": "@P@"}]}}
@@ -377,6 +377,21 @@ class Open(Upgrade):
         child.answer("p1")
         a.event("settled", decision="allow")
 
+    def test_who_approves_what(self):
+        """An approver of no tool at all does not become one of every tool."""
+        d, agent = self.start()
+        a = d.attached("s", "a", approve={"tools": ["Bash"]})
+        b = d.attached("s", "b", approve={"tools": []})
+        c = d.attached("s", "c", approve={"tools": ["Write"]})
+        child = agent.child()
+        self.upgrade(d)
+        child.print(perm("p1"))
+        a.send(allow(a.wait(type="control_request")["request_id"]))
+        child.answer("p1")
+        for x in (b, c):
+            x.event("settled")
+            self.assertEqual(x.seen(type="control_request"), [])
+
     def test_permission_wait_goes_on(self):
         d, agent = self.start(profile={"permission_wait": "1500ms"})
         a = d.attached("s", "a", approve=False)
@@ -492,6 +507,49 @@ class Open(Upgrade):
         self.assertEqual(len(ids), len(set(ids)))
 
 
+# Stands in for the new binary: has the real one read what it is given, cut short and changed in many ways.
+DAMAGE = """#!%s -IS
+import os, random, signal, subprocess, sys, tempfile, time
+fd = int(sys.argv[sys.argv.index("--check-upgrade") + 1])
+data = os.pread(fd, 1 << 30, 0)
+fds = [int(n) for n in os.listdir("/proc/self/fd") if int(n) > 2]
+fds = [n for n in fds if os.path.exists("/proc/self/fd/%%d" %% n)]
+rest = [w for w in sys.argv[1:] if w not in ("--check-upgrade", str(fd))]
+
+def read(what):
+    new = os.memfd_create("damaged")
+    os.write(new, what)
+    p = subprocess.run([%r, "--check-upgrade", str(new)] + rest, pass_fds=fds + [new], stderr=subprocess.PIPE)
+    os.close(new)
+    if p.returncode not in (0, 70) or b"Sanitizer" in p.stderr or b"runtime error" in p.stderr:
+        open(%r, "wb").write(what)
+        print("status %%d" %% p.returncode, p.stderr[-3000:], file=sys.stderr)
+        sys.exit(3)
+    return p.returncode
+
+r = random.Random(%d)
+end = time.monotonic() + %f
+counts = {0: 0, 70: 0}
+assert read(data) == 0
+while time.monotonic() < end:
+    kind = r.randrange(4)
+    at = r.randrange(len(data))
+    if kind == 0:
+        assert read(data[:at]) == 70, at
+        continue
+    new = bytearray(data)
+    if kind == 1:
+        new[at] ^= 1 << r.randrange(8)
+    elif kind == 2:
+        new[at:at + 8] = r.choice((0, 1, 2, 255, 1 << 31, 1 << 32, (1 << 63) - 1, (1 << 64) - 1, len(data))).to_bytes(8, "little")
+    else:
+        del new[at:at + r.choice((1, 8, 9, 100))]
+    counts[read(bytes(new))] += 1
+print("all refused or read:", counts)
+sys.exit(1)
+"""
+
+
 class Failed(Upgrade):
     """The old one goes on, and says why."""
 
@@ -551,6 +609,37 @@ class Failed(Upgrade):
         d, a, child = self.ready()
         self.replace(d, b"#!/bin/sh\nexec %s --check-upgrade 0 2>&1\n" % build_file("plenumd").encode())
         self.refused(d, a, child)
+
+    def test_a_damaged_state(self):
+        """Whatever is wrong with it, the reader refuses it or takes it for another good one; it never falls over."""
+        seed = int(os.environ.get("PLENUM_TEST_SEED", "1"))
+        seconds = float(os.environ.get("PLENUM_TEST_DAMAGE", "4"))
+        d, a, child = self.ready()
+        b = d.attached("s", name="guard", tag=True, types=["assistant", "odd"])
+        b.initialize({"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["h0"]}]}, sdkMcpServers=["m"],
+                     supportedDialogKinds=["k"])
+        mine = child.seen(request__subtype="initialize")[-1]["request.hooks"]["PreToolUse"][0]["hookCallbackIds"][0]
+        child.print(perm("p1"), hook("h1", mine), mcp("m1", "m", {"id": 1}), perm("p2"))
+        child.print({"type": "control_cancel_request", "request_id": "p2"})
+        a.ask("set_model", model="x")
+        child.flood(FLOOD, 5, pad=40)
+        child.stderr("one\ntwo")
+        child.mark(a)
+        a.send(user("x", uuid="u-1"))
+        b.raw(b'{"type":"user","mess')
+        child.print(b'{"type":"assis')
+        child.written()
+        a.sync()
+        report = d.root + "/damaged"
+        script = DAMAGE % (PYTHON, build_file("plenumd"), report, seed, seconds)
+        self.replace(d, script.encode())
+        with self.assertRaises(PlenumError) as e:
+            d.call("plenum_upgrade")
+        self.assertIn("all refused or read", e.exception.text, "state kept as " + report)
+        self.replace(d)
+        self.upgrade(d)
+        b.raw(b'age":{"role":"user","content":"y"}}\n')
+        child.wait(type="user", message__content="y")
 
     def test_while_it_stops(self):
         d, agent = self.start(mode={"eof": "ignore", "term": "ignore"}, profile={"stop_grace": "1s"})
