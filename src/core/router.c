@@ -479,10 +479,13 @@ static void free_attachment(struct attachment *a) {
 	free(a);
 }
 
-static void end_calls_of(struct session *s, const struct client *c) {
+/* One that only leaves the session is told that it waits in vain. */
+static void end_calls_of(struct session *s, struct client *c) {
 	struct call *call;
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
 		if (call->asker == c) {
+			struct span id = {call->asker_id, call->asker_id ? strlen(call->asker_id) : 0};
+			if (!c->dead) router_fail(c, id, PLENUM_E_NOT_ATTACHED, ROUTER_LEFT_TEXT, s->name);
 			call->asker = NULL; /* the answer will be dropped */
 			call->purpose = call->purpose == CALL_CLIENT ? CALL_SILENT : call->purpose;
 		}
@@ -493,7 +496,8 @@ void router_detach(struct client *c, const char *why) {
 	if (!a) return;
 	struct session *s = a->session;
 	struct router *r = s->world;
-	if (a->on_lag == LAG_CLOSE) a->on_lag = LAG_GAP; /* it goes already: a gap that shows now must not detach it again */
+	if (a->on_lag == LAG_CLOSE)
+		a->on_lag = LAG_GAP; /* it goes already: a gap that shows now must not detach it again */
 	if (!c->dead) client_leave_tape(c);
 	c->tape = NULL;
 	tell_presence(a, PLENUM_EV_DETACHED, why);
@@ -523,6 +527,7 @@ void router_check_close(struct client *c) {
 		if (prompts_of(&a->session->prompts, c)) return;
 		LIST_FOR_EACH (call, &a->session->calls.order, struct call, node)
 			if (call->asker == c) return;
+		if (router_waits_for_init(a->session, c)) return;
 		if (a->ephemeral && a->session->running) { /* its session ends with it, and it hears how */
 			session_stop(a->session, false, THEN_REMOVE);
 			return;

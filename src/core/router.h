@@ -69,6 +69,8 @@ struct router {
 
 extern const struct client_events router_client_events;
 
+#define ROUTER_LEFT_TEXT "you left session %s before its child answered"
+
 struct router *router_new(struct loop *loop, struct children *children, struct settings *settings,
 						  const struct router_events *events, void *server);
 void router_free(struct router *r);
@@ -178,6 +180,7 @@ void router_set_servers(struct client *c, struct session *s, struct chunk line, 
 void router_own_server(struct attachment *a, const char *name); /* named in argv (the shim's) */
 void router_owner_leaves(struct attachment *a);
 void router_owner_returns(struct attachment *a);
-void router_client_left_init(struct session *s, const struct client *c);
+void router_client_left_init(struct session *s, struct client *c);
+bool router_waits_for_init(struct session *s, const struct client *c);
 void router_init_carry(struct carry *c, struct session *s);
 struct span router_kept_init(const struct session *s); /* the child's answer to initialize, or absent */

@@ -324,11 +324,23 @@ void router_init_child_gone(struct session *s, const char *text) {
 	if (!s->want_child) fail_waiters(s, CHUNK_NONE, PLENUM_E_CHILD_EXITED, text);
 }
 
-void router_client_left_init(struct session *s, const struct client *c) {
+void router_client_left_init(struct session *s, struct client *c) {
+	struct init *in = init_of(s);
+	struct waiter *w;
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
+		if (w->client != c) continue;
+		struct span id = {w->id, strlen(w->id)};
+		if (!c->dead) router_fail(c, id, PLENUM_E_NOT_ATTACHED, ROUTER_LEFT_TEXT, s->name);
+		free_waiter(w);
+	}
+}
+
+bool router_waits_for_init(struct session *s, const struct client *c) {
 	struct init *in = init_of(s);
 	struct waiter *w;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node)
-		if (w->client == c) free_waiter(w);
+		if (w->client == c) return true;
+	return false;
 }
 
 struct span router_kept_init(const struct session *s) {
