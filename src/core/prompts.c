@@ -116,6 +116,7 @@ static void carry_prompt(struct carry *c, struct prompts *p, struct prompt *one)
 	carry_text(c, &one->name);
 	CARRY(c, one->uid);
 	CARRY(c, one->bytes_hash);
+	CARRY(c, one->command);
 	carry_client(c, &one->asker);
 	carry_chunk(c, &one->held);
 	CARRY(c, one->since);

@@ -32,6 +32,7 @@ struct prompt {
 	char *name;      /* its label; may be NULL */
 	uid_t uid;
 	uint64_t bytes_hash;
+	bool command;      /* a command of the child's own (/clear): old ones neither echo nor name it */
 	void *asker;       /* the client, NULL when it is gone */
 	struct chunk held; /* PROMPT_HELD: the line */
 	int64_t since;

@@ -125,6 +125,16 @@ static void finish(struct session *s, struct turn *t, struct prompt *p) {
 	prompt_done(&s->prompts, p);
 }
 
+/* An old child does not even echo its own commands: a result for nothing that it has echoed is the oldest one's. */
+static void finish_command(struct session *s, struct turn *t) {
+	struct prompt *p;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
+		if (p->state == PROMPT_HELD) continue;
+		if (p->command) finish(s, t, p);
+		return;
+	}
+}
+
 /* The prompts that this result answers: those it names; where it names none, those that the child has echoed since the
  * last one; where the child echoes nothing, all that it was sent. */
 static void finish_prompts(struct session *s, const struct envelope *e, struct turn *t) {
@@ -137,6 +147,7 @@ static void finish_prompts(struct session *s, const struct envelope *e, struct t
 	if (named) return;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
 		if (p->state == PROMPT_TAKEN || !s->prompts.replays) finish(s, t, p);
+	if (t->n == 0) finish_command(s, t);
 }
 
 static void check_closes(struct session *s) {

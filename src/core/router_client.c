@@ -127,6 +127,13 @@ static bool refuse_prompt(struct client *c, struct session *s, size_t len) {
 	return true;
 }
 
+/* "/clear", as a string or as the first block of text. */
+static bool is_command(struct span body) {
+	struct span content = span_member(span_member(body, "message"), "content");
+	if (span_is_array(content)) content = span_member(span_element(content, 0), "text");
+	return span_is_string(content) && content.n > 2 && content.p[1] == '/';
+}
+
 static void on_prompt(struct client *c, struct session *s, struct chunk line, struct span body,
 					  const struct envelope *e) {
 	uint64_t hash = prompt_hash(body.p, body.n);
@@ -154,6 +161,7 @@ static void on_prompt(struct client *c, struct session *s, struct chunk line, st
 	p->name = str_dup(c->name);
 	p->asker = c;
 	p->bytes_hash = hash;
+	p->command = is_command(body);
 	session_used(s);
 	p->state = hold ? PROMPT_HELD : PROMPT_SENT;
 	if (hold) {
