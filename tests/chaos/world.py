@@ -140,6 +140,9 @@ class World:
         """Its connection was closed by the daemon: was there a reason?"""
         if peer in self.peers:
             self.peers.remove(peer)
+        waits = sorted(v[0] for v in peer.open.values()) + [u for u, x in peer.prompts.items() if not x.excuse]
+        if peer.half and waits and self.daemon.process.poll() is None and not peer.filtered:
+            peer.fail("it had ended its input and was closed before the answers were out: %s" % waits)
         peer.cut_prompts("closed")
         if peer.half or peer.options.get("on_lag") == "close" or peer.why_closed == "own":
             return
