@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define NAME_MAX_BYTES 255
+#define OTHERS_MAX 64 /* of a crowd no more are named; plenum_status names all */
 
 static const char *text(const struct request *q, const char *member) {
 	return json_string_value(json_object_get(q->body, member));
@@ -409,7 +410,7 @@ static json_t *others(const struct attachment *me) {
 	struct attachment *a;
 	size_t n = 0;
 	LIST_FOR_EACH (a, &me->session->attachments, struct attachment, node)
-		if (a != me && n++ < 256) json_array_append_new(all, reply_client(a->client));
+		if (a != me && n++ < OTHERS_MAX) json_array_append_new(all, reply_client(a->client));
 	return all;
 }
 
@@ -451,6 +452,7 @@ static void answer(struct request *q, const struct attachment *a, bool created, 
 		return;
 	}
 	json_object_set_new(o, "pid", s->running ? json_integer(s->child.pid) : json_null());
+	json_object_set_new(o, "attachments_total", json_integer((json_int_t)s->n_attachments - 1));
 	json_t *late = ignored(q, s, created);
 	if (json_array_size(late)) json_object_set(o, "ignored", late);
 	json_decref(late);

@@ -31,6 +31,7 @@
 #define GOODBYE_MS 1000 /* for the last lines of clients that still read */
 #define STATUS_MS 1000  /* between two STATUS= messages */
 #define SAVE_MS 2000    /* until a table that could not be written is tried again */
+#define TRIM_MS 1000    /* after comings and goings, memory that they needed goes back */
 #define REFUSED_LOG_EVERY 100
 
 struct server {
@@ -48,7 +49,7 @@ struct server {
 	char instance[40];
 	uint64_t saved_hash;
 	struct loop_task save_task;
-	struct loop_timer save_timer, watchdog_timer, status_timer, goodbye_timer;
+	struct loop_timer save_timer, trim_timer, watchdog_timer, status_timer, goodbye_timer;
 	bool unsaved; /* the table could not be written: the log has it */
 	struct loop_signal term, intr, hup, usr1, usr2;
 	bool stopping, leaving;
@@ -247,6 +248,7 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 		log_error("out of memory, a connection was closed");
 		return;
 	}
+	if (!loop_timer_pending(&srv->trim_timer)) loop_timer_set(&srv->trim_timer, TRIM_MS);
 	c->id = ++r->clients_seen;
 	r->n_clients++;
 	list_add_tail(&r->clients, &c->node);
@@ -332,8 +334,14 @@ static void on_attention(struct router *r, const struct session *s, const struct
 	attention_call(srv->attention, srv->settings, s, p);
 }
 
+static void on_trim(void *arg) {
+	(void)arg;
+	malloc_trim(0);
+}
+
 static void on_client_gone(struct router *r) {
 	struct server *srv = server_of(r);
+	if (!loop_timer_pending(&srv->trim_timer)) loop_timer_set(&srv->trim_timer, TRIM_MS);
 	if (srv->listener) listen_fd_freed(srv->listener);
 	if (srv->leaving && r->n_clients == 0) loop_timer_set(&srv->goodbye_timer, 0);
 }
@@ -648,6 +656,7 @@ static bool make_parts(struct server *srv) {
 	if (!srv->attention) return false;
 	loop_task_init(&srv->save_task, save, srv);
 	loop_task_init(&srv->upgrade_task, on_upgrade, srv);
+	loop_timer_init(&srv->trim_timer, srv->loop, on_trim, srv);
 	loop_timer_init(&srv->watchdog_timer, srv->loop, on_watchdog, srv);
 	loop_timer_init(&srv->save_timer, srv->loop, save, srv);
 	loop_timer_init(&srv->status_timer, srv->loop, on_status, srv);

@@ -205,8 +205,9 @@ static const char *check_tool(struct span body) {
 /* Anything but a JSON-RPC reply stalls the CLI's handshake, and the session with it. */
 static const char *check_mcp(struct span reply) {
 	if (!span_is_object(reply)) return "response.response needs `mcp_response`, a JSON-RPC message";
-	if (span_is_object(span_member(reply, "result")) || span_is_object(span_member(reply, "error"))) return NULL;
-	return "`mcp_response` needs `result` or `error`, an object";
+	struct span result = span_member(reply, "result");
+	if ((result.p && *result.p != 'n') || span_is_object(span_member(reply, "error"))) return NULL;
+	return "`mcp_response` needs `result` or `error`";
 }
 
 static const char *check_action(struct span body, const char *member, const char *const *values, const char *error) {

@@ -427,7 +427,7 @@ class Open(Upgrade):
         h = a.wait(request__subtype="hook_callback")
         m = a.wait(request__subtype="mcp_message")
         self.upgrade(d)
-        a.send(ok(h["request_id"], {"continue": True}), ok(m["request_id"], {"mcp_response": {"jsonrpc": "2.0", "id": 1}}))
+        a.send(ok(h["request_id"], {"continue": True}), ok(m["request_id"], {"mcp_response": {"jsonrpc": "2.0", "id": 1, "result": {}}}))
         child.answer("h1")
         child.answer("m1")
         child.print(hook("h2", other, "PostToolUse"), hook("h3", mine))
