@@ -65,9 +65,15 @@ void client_kill(struct client *c) {
 	loop_defer(c->loop, &c->free_task);
 }
 
+/* Cut off, but not here: whoever posts a line may be walking through a list that this client is in. */
+static void doom(struct client *c) {
+	c->doomed = true;
+	loop_defer(c->loop, &c->flush_task);
+}
+
 static void want(struct client *c) {
 	bool ok = c->ended ? loop_fd_want_end(&c->io, c->blocked) : loop_fd_want(&c->io, !c->paused, c->blocked);
-	if (!ok) client_kill(c);
+	if (!ok) doom(c);
 }
 
 /* --- reading --------------------------------------------------------------------------------------------------------
@@ -79,8 +85,9 @@ static void take_lines(struct client *c) {
 	enum lines_result r;
 	while ((r = lines_next(&c->in, &line, &size)) == LINES_LINE || r == LINES_LONG) {
 		c->lines_in++;
-		if (!c->dead && r == LINES_LONG) c->events->long_line(c, line, size);
-		if (!c->dead && r == LINES_LINE) c->events->line(c, line);
+		bool here = !c->dead && !c->doomed;
+		if (here && r == LINES_LONG) c->events->long_line(c, line, size);
+		if (here && r == LINES_LINE) c->events->line(c, line);
 		chunk_drop(&line);
 	}
 	if (r == LINES_OOM && !c->dead) client_kill(c);
@@ -94,7 +101,7 @@ static void take_rest(struct client *c) {
 		c->lines_in++;
 		c->events->long_line(c, c->in.head, size);
 	}
-	if (c->dead || !lines_rest(&c->in, &rest)) return;
+	if (c->dead || c->doomed || !lines_rest(&c->in, &rest)) return;
 	c->lines_in++;
 	c->events->line(c, rest);
 	chunk_drop(&rest);
@@ -352,7 +359,12 @@ static void after_flush(struct client *c, bool done) {
 
 static void flush(struct client *c) {
 	struct batch b;
-	if (c->dead || c->blocked) return;
+	if (c->dead) return;
+	if (c->doomed) {
+		client_kill(c);
+		return;
+	}
+	if (c->blocked) return;
 	check_overtaken(c);
 	if (c->dead) return;
 	bool done = gather(c, &b);
@@ -418,10 +430,10 @@ struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, co
 }
 
 static struct mail *new_mail(struct client *c, struct chunk line, uint64_t at) {
-	struct mail *m = c->dead || !line.data ? NULL : malloc(sizeof *m);
+	struct mail *m = c->dead || c->doomed || !line.data ? NULL : malloc(sizeof *m);
 	if (!m) {
 		chunk_drop(&line);
-		if (!c->dead) client_kill(c); /* it would miss a line without knowing */
+		if (!c->dead) doom(c); /* it would miss a line without knowing */
 		return NULL;
 	}
 	*m = (struct mail){.at = at, .line = line};
@@ -431,7 +443,7 @@ static struct mail *new_mail(struct client *c, struct chunk line, uint64_t at) {
 
 static void mail_grew(struct client *c) {
 	if (c->mail_bytes > MAIL_MAX) {
-		client_kill(c);
+		doom(c);
 		return;
 	}
 	if (c->mail_bytes > MAIL_PAUSE && !c->paused) {

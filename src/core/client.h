@@ -67,6 +67,7 @@ struct client {
 	struct chunk rest[3]; /* what is left of a line that was sent in part */
 	size_t n_rest;
 	bool blocked, ended, closing, dead, paused;
+	bool doomed; /* is cut off at the end of the turn */
 	int64_t blocked_since;
 
 	uint64_t lines_in, bytes_in, bytes_out;
