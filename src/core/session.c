@@ -17,6 +17,7 @@
 #define WARM_MS 100       /* a child that lives this long and was asked for nothing is idle */
 #define END_GRACE_MS 1000 /* for whoever still holds the output of a child that has exited */
 #define INTERRUPT_MS 2000 /* the longest that a stop waits for the interrupted turn's result */
+#define LAST_READS 64     /* at its end a pipe is read as far as it can be full, not as fast as a grandchild fills it */
 #define BACKOFF_FIRST_MS 500
 #define BACKOFF_MAX_MS 30000
 #define SPAWN_TRIES 5
@@ -160,7 +161,8 @@ static void on_err(void *arg, bool readable, bool writable) {
 static void drain_err(struct session *s) {
 	char data[16384];
 	ssize_t n;
-	while (s->child.err >= 0 && (n = fd_read(s->child.err, data, sizeof data)) > 0) take_stderr(s, data, (size_t)n);
+	for (int i = 0; i < LAST_READS && s->child.err >= 0 && (n = fd_read(s->child.err, data, sizeof data)) > 0; i++)
+		take_stderr(s, data, (size_t)n);
 	loop_fd_stop(&s->err_fd);
 	child_close_err(&s->child);
 	if (s->stderr_part.len) keep_stderr_line(s);
@@ -562,7 +564,7 @@ static void complete(struct session *s) {
 	loop_timer_stop(&s->stop_timer);
 	loop_timer_stop(&s->warm_timer);
 	if (!s->eof) {
-		while (read_out(s)) {}
+		for (int i = 0; i < LAST_READS && read_out(s); i++) {}
 	}
 	finish_out(s);
 	drain_err(s);
