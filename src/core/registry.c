@@ -10,10 +10,12 @@
 void registry_init(struct registry *r) {
 	*r = (struct registry){0};
 	list_init(&r->owners);
+	list_init(&r->retired);
 }
 
 void registry_free(struct registry *r) {
 	struct owner *o;
+	registry_child_gone(r);
 	LIST_FOR_EACH (o, &r->owners, struct owner, node) owner_free(r, o);
 }
 
@@ -54,7 +56,7 @@ static void free_entry(struct registry *r, struct hook_entry *e) {
 	struct hook *h;
 	LIST_FOR_EACH (h, &e->hooks, struct hook, node) {
 		HASH_DELETE(hh, r->hooks, h);
-		r->n_hooks--;
+		if (e->owner) r->n_hooks--;
 		list_del(&h->node);
 		free(h->callback);
 		free(h);
@@ -65,10 +67,33 @@ static void free_entry(struct registry *r, struct hook_entry *e) {
 	free(e);
 }
 
-void owner_drop_hooks(struct registry *r, struct owner *o) {
+static size_t length(const struct list *l) {
+	size_t n = 0;
+	for (const struct list *at = l->next; at != l; at = at->next) n++;
+	return n;
+}
+
+/* It is not wanted any more; the version that says so is the next one. */
+static void retire_entry(struct registry *r, struct hook_entry *e) {
+	if (e->born > r->sent) { /* the child has never heard of it */
+		free_entry(r, e);
+		return;
+	}
+	list_del(&e->node);
+	list_add_tail(&r->retired, &e->node);
+	r->n_hooks -= length(&e->hooks);
+	e->died = r->version + 1;
+	e->from = e->owner;
+	e->owner = NULL;
+}
+
+static void drop_hooks(struct registry *r, struct owner *o) {
 	struct hook_entry *e;
-	if (!list_empty(&o->entries)) r->version++;
-	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) free_entry(r, e);
+	bool any = !list_empty(&o->entries);
+	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) retire_entry(r, e);
+	r->version += any;
+	LIST_FOR_EACH (e, &r->retired, struct hook_entry, node)
+		if (e->from == o) e->from = NULL;
 }
 
 bool owner_drop_loose(struct registry *r, struct owner *o) {
@@ -76,11 +101,75 @@ bool owner_drop_loose(struct registry *r, struct owner *o) {
 	bool gone = false;
 	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) {
 		if (e->guard && !(e->drop_when_gone && o->grace_over)) continue;
-		free_entry(r, e);
+		e->guard = false; /* its owner chose so: nothing is refused for it, whatever the child still asks */
+		retire_entry(r, e);
 		gone = true;
 	}
 	if (gone) r->version++;
 	return gone;
+}
+
+void registry_was_sent(struct registry *r) {
+	r->sent = r->version;
+}
+
+void registry_was_taken(struct registry *r, uint64_t version) {
+	struct owner *o;
+	struct hook_entry *e;
+	LIST_FOR_EACH (e, &r->retired, struct hook_entry, node)
+		if (e->died <= version) free_entry(r, e);
+	LIST_FOR_EACH (o, &r->owners, struct owner, node)
+		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node)
+			if (e->born <= version) e->proven = true;
+}
+
+static bool drop_unproven(struct registry *r, struct owner *o) {
+	struct hook_entry *e;
+	bool any = false;
+	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) {
+		if (e->proven || e->born > r->sent) continue;
+		free_entry(r, e);
+		any = true;
+	}
+	return any;
+}
+
+static void revive(struct registry *r, struct hook_entry *e) {
+	list_del(&e->node);
+	list_add_tail(&e->from->entries, &e->node);
+	r->n_hooks += length(&e->hooks);
+	e->owner = e->from;
+	e->from = NULL;
+}
+
+bool registry_was_refused(struct registry *r, void (*lost)(void *arg, struct owner *o), void *arg) {
+	struct owner *o;
+	struct hook_entry *e;
+	bool any = false;
+	LIST_FOR_EACH (o, &r->owners, struct owner, node) {
+		if (!drop_unproven(r, o)) continue;
+		any = true;
+		LIST_FOR_EACH (e, &r->retired, struct hook_entry, node)
+			if (e->from == o && e->proven && o->holder) revive(r, e);
+		lost(arg, o);
+	}
+	if (any) r->version++;
+	return any;
+}
+
+void registry_child_gone(struct registry *r) {
+	struct hook_entry *e;
+	LIST_FOR_EACH (e, &r->retired, struct hook_entry, node) free_entry(r, e);
+	r->sent = 0;
+}
+
+bool registry_guards(const struct registry *r) {
+	struct owner *o;
+	struct hook_entry *e;
+	LIST_FOR_EACH (o, &r->owners, struct owner, node)
+		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node)
+			if (e->guard && e->proven) return true;
+	return false;
 }
 
 bool owner_guards(const struct owner *o) {
@@ -130,7 +219,8 @@ static int64_t timeout_ms(struct span event, struct span timeout) {
 	return (int64_t)(s * 1000);
 }
 
-static const char *add_entry(struct registry *r, struct owner *o, struct span event, struct span text) {
+static const char *add_entry(struct registry *r, struct owner *o, struct list *to, struct span event,
+							 struct span text) {
 	struct span ids = span_member(text, "hookCallbackIds"), gone = span_member(text, "plenum_owner_gone"), id;
 	if (!span_is_object(text)) return "each entry of a hook event must be an object";
 	if (!span_is_array(ids)) return "a hook entry needs `hookCallbackIds`, an array of strings";
@@ -139,8 +229,9 @@ static const char *add_entry(struct registry *r, struct owner *o, struct span ev
 	struct hook_entry *e = calloc(1, sizeof *e);
 	if (!e) return "out of memory";
 	list_init(&e->hooks);
-	list_add_tail(&o->entries, &e->node);
+	list_add_tail(to, &e->node);
 	e->owner = o;
+	e->born = r->version + 1;
 	e->event = strndup(event.p, event.n);
 	e->members = other_members(text);
 	e->timeout = timeout_ms(event, span_member(text, "timeout"));
@@ -155,18 +246,60 @@ static const char *add_entry(struct registry *r, struct owner *o, struct span ev
 	return NULL;
 }
 
+static bool same_callbacks(struct hook_entry *a, struct hook_entry *b) {
+	struct list *x = a->hooks.next, *y = b->hooks.next;
+	for (; x != &a->hooks && y != &b->hooks; x = x->next, y = y->next)
+		if (strcmp(LIST_OF(x, struct hook, node)->callback, LIST_OF(y, struct hook, node)->callback) != 0) return false;
+	return x == &a->hooks && y == &b->hooks;
+}
+
+static struct hook_entry *find_same(struct list *in, struct hook_entry *e) {
+	struct hook_entry *old;
+	LIST_FOR_EACH (old, in, struct hook_entry, node)
+		if (old->guard == e->guard && old->drop_when_gone == e->drop_when_gone && strcmp(old->event, e->event) == 0 &&
+			strcmp(old->members, e->members) == 0 && same_callbacks(old, e))
+			return old;
+	return NULL;
+}
+
+/* Entries that were there before keep their ids: what the child has of them stays true. */
+static void replace_entries(struct registry *r, struct owner *o, struct list *fresh) {
+	struct list kept;
+	struct hook_entry *e, *old;
+	bool changed = false;
+	list_init(&kept);
+	LIST_FOR_EACH (e, fresh, struct hook_entry, node) {
+		old = find_same(&o->entries, e);
+		changed = changed || !old;
+		struct hook_entry *stays = old ? old : e;
+		list_del(&stays->node);
+		list_add_tail(&kept, &stays->node);
+		if (old) free_entry(r, e);
+	}
+	changed = changed || !list_empty(&o->entries);
+	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) retire_entry(r, e);
+	LIST_FOR_EACH (e, &kept, struct hook_entry, node) {
+		list_del(&e->node);
+		list_add_tail(&o->entries, &e->node);
+	}
+	r->version += changed;
+}
+
 const char *owner_set_hooks(struct registry *r, struct owner *o, struct span hooks) {
 	struct span event, entries, entry;
+	struct list fresh;
+	struct hook_entry *e;
 	const char *error = NULL;
-	owner_drop_hooks(r, o);
-	if (!hooks.p || *hooks.p == 'n') return NULL;
+	list_init(&fresh);
 	if (!span_is_object(hooks)) return "`hooks` must be an object of events";
 	for (size_t at = 0; !error && span_next_member(hooks, &at, &event, &entries);) {
 		if (!span_is_array(entries)) error = "each hook event must hold an array of entries";
-		for (size_t k = 0; !error && span_next(entries, &k, &entry);) error = add_entry(r, o, event, entry);
+		for (size_t k = 0; !error && span_next(entries, &k, &entry);) error = add_entry(r, o, &fresh, event, entry);
 	}
-	if (error) owner_drop_hooks(r, o);
-	if (!list_empty(&o->entries)) r->version++;
+	if (!error)
+		replace_entries(r, o, &fresh);
+	else
+		LIST_FOR_EACH (e, &fresh, struct hook_entry, node) free_entry(r, e);
 	return error;
 }
 
@@ -344,7 +477,7 @@ bool owner_takes_dialog(const struct owner *o, struct span kind) {
 }
 
 void owner_free(struct registry *r, struct owner *o) {
-	owner_drop_hooks(r, o);
+	drop_hooks(r, o);
 	owner_drop_servers(r, o, true);
 	free_dialogs(o);
 	loop_timer_stop(&o->grace);
@@ -372,7 +505,7 @@ static void load_hook(struct carry *c, struct registry *r, struct hook_entry *e)
 	carry_hook(c, h);
 	list_add_tail(&e->hooks, &h->node);
 	HASH_ADD_KEYPTR(hh, r->hooks, h->id, strlen(h->id), h);
-	r->n_hooks++;
+	if (e->owner) r->n_hooks++;
 }
 
 static void carry_entry(struct carry *c, struct registry *r, struct hook_entry *e) {
@@ -383,6 +516,9 @@ static void carry_entry(struct carry *c, struct registry *r, struct hook_entry *
 	CARRY(c, e->timeout);
 	CARRY(c, e->guard);
 	CARRY(c, e->drop_when_gone);
+	CARRY(c, e->born);
+	CARRY(c, e->died);
+	CARRY(c, e->proven);
 	LIST_FOR_EACH (h, &e->hooks, struct hook, node) n++;
 	n = carry_count(c, n);
 	if (c->saving) {
@@ -391,7 +527,8 @@ static void carry_entry(struct carry *c, struct registry *r, struct hook_entry *
 	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_hook(c, r, e);
 }
 
-static void load_entry(struct carry *c, struct registry *r, struct owner *o) {
+/* o NULL: a retired one, in this list. */
+static void load_entry(struct carry *c, struct registry *r, struct owner *o, struct list *to) {
 	struct hook_entry *e = calloc(1, sizeof *e);
 	if (!e) {
 		carry_fail(c, "out of memory");
@@ -399,7 +536,7 @@ static void load_entry(struct carry *c, struct registry *r, struct owner *o) {
 	}
 	e->owner = o;
 	list_init(&e->hooks);
-	list_add_tail(&o->entries, &e->node);
+	list_add_tail(to, &e->node);
 	carry_entry(c, r, e);
 }
 
@@ -419,12 +556,6 @@ static void load_server(struct carry *c, struct owner *o) {
 	carry_server(c, s);
 }
 
-static size_t length(const struct list *l) {
-	size_t n = 0;
-	for (const struct list *at = l->next; at != l; at = at->next) n++;
-	return n;
-}
-
 static void carry_owner(struct carry *c, struct registry *r, struct owner *o) {
 	struct hook_entry *e;
 	struct mcp_server *s;
@@ -437,7 +568,7 @@ static void carry_owner(struct carry *c, struct registry *r, struct owner *o) {
 		LIST_FOR_EACH (s, &o->servers, struct mcp_server, node) carry_server(c, s);
 		return;
 	}
-	for (size_t i = 0; i < entries && carry_ok(c); i++) load_entry(c, r, o);
+	for (size_t i = 0; i < entries && carry_ok(c); i++) load_entry(c, r, o, &o->entries);
 	for (size_t i = 0; i < servers && carry_ok(c); i++) load_server(c, o);
 }
 
@@ -465,6 +596,7 @@ static void load_owner(struct carry *c, struct registry *r, struct session *s, s
 void registry_carry(struct carry *c, struct registry *r, struct session *s, struct loop *loop,
 					void (*on_grace)(void *)) {
 	struct owner *o;
+	struct hook_entry *e;
 	carry_mark(c, "registry");
 	CARRY(c, r->counter);
 	size_t n = carry_count(c, length(&r->owners));
@@ -475,5 +607,11 @@ void registry_carry(struct carry *c, struct registry *r, struct session *s, stru
 		}
 	}
 	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_owner(c, r, s, loop, on_grace);
+	n = carry_count(c, length(&r->retired));
+	if (c->saving) {
+		LIST_FOR_EACH (e, &r->retired, struct hook_entry, node) carry_entry(c, r, e);
+	}
+	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_entry(c, r, NULL, &r->retired);
+	CARRY(c, r->sent);
 	CARRY(c, r->version); /* last: reading counts nothing */
 }

@@ -3,6 +3,10 @@
  * Who registered which hooks, MCP servers and dialog kinds in a session. An owner is one client's registration; it
  * outlives the connection where a guard must go on guarding, and waits there for the same uid and name to come back.
  * Callback ids towards the child are the daemon's. Holders are opaque pointers (attachments). Source: DESIGN 6.
+ *
+ * The child may ask by an id for as long as it has the table that named it. So an entry that was sent and is not wanted
+ * any more is retired, not freed: it has no owner, but tells whether it guards. It goes when the child has taken a
+ * table without it. An entry that no child has ever taken is not proven; if the child refuses the table, it may be why.
  */
 #pragma once
 
@@ -38,6 +42,9 @@ struct hook_entry {
 	char *members;   /* raw JSON members but hookCallbackIds: `"matcher":"Bash","timeout":5`, or "" */
 	int64_t timeout; /* ms */
 	bool guard, drop_when_gone;
+	uint64_t born, died; /* versions of the registry that first has it, that first has it not */
+	bool proven;         /* a child has taken it */
+	struct owner *from;  /* retired: whose it was; NULL: that one is gone */
 };
 
 struct mcp_server {
@@ -61,11 +68,12 @@ struct owner {
 };
 
 struct registry {
-	struct list owners;
-	struct hook *hooks; /* by id */
-	size_t n_hooks;
+	struct list owners, retired;
+	struct hook *hooks; /* by id, those of retired entries too */
+	size_t n_hooks;     /* without those */
 	uint64_t counter;
 	uint64_t version; /* counts changes that the child must learn of */
+	uint64_t sent;    /* the newest version that this child was sent */
 };
 
 void registry_init(struct registry *r);
@@ -77,9 +85,9 @@ struct owner *owner_of(struct registry *r, const void *holder);
 /* One whose holder is gone, of the same uid and name. */
 struct owner *owner_waiting(struct registry *r, uid_t uid, const char *name);
 void owner_free(struct registry *r, struct owner *o);
-/* Reads `hooks` of an initialize; replaces what the owner had. NULL: done; else what is wrong. */
+/* Reads `hooks` of an initialize; replaces what the owner had, but for entries that it names again. NULL: done; else
+ * what is wrong, and it has what it had. */
 const char *owner_set_hooks(struct registry *r, struct owner *o, struct span hooks);
-void owner_drop_hooks(struct registry *r, struct owner *o);
 /* Drops the entries that do not outlive their owner; true: something went. */
 bool owner_drop_loose(struct registry *r, struct owner *o);
 bool owner_guards(const struct owner *o);
@@ -89,7 +97,18 @@ void owner_drop_servers(struct registry *r, struct owner *o, bool sdk_too);
 const char *owner_set_dialogs(struct owner *o, struct span kinds);
 bool owner_takes_dialog(const struct owner *o, struct span kind);
 
+/* One by the id that the child knows; h->entry->owner is NULL where the entry is retired. */
 struct hook *registry_hook(struct registry *r, struct span id);
+/* The child was sent the registry as it is. */
+void registry_was_sent(struct registry *r);
+/* The child has taken what it was sent. */
+void registry_was_taken(struct registry *r, uint64_t version);
+/* The child has refused what it was sent: owners have again what the child has taken. Calls lost() for each owner that
+ * loses something by it. True: something changed. */
+bool registry_was_refused(struct registry *r, void (*lost)(void *arg, struct owner *o), void *arg);
+/* The child is gone, and with it its table. */
+void registry_child_gone(struct registry *r);
+bool registry_guards(const struct registry *r); /* is there a guard that a child has taken? */
 /* Whose server this is; owners whose holder is gone only if nobody else has it. NULL: nobody's. */
 struct owner *registry_server(struct registry *r, struct span name);
 /* Appends the union: {"Event":[...],...}; an array of SDK server names; an object of all servers' configurations. */

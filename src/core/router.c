@@ -524,7 +524,7 @@ void router_check_close(struct client *c) {
 	struct call *call;
 	if (!c->ended || c->closing || c->dead) return;
 	if (a) {
-		if (prompts_of(&a->session->prompts, c)) return;
+		if (prompts_of(&a->session->prompts, c) || router_init_waits(a->session, c)) return;
 		LIST_FOR_EACH (call, &a->session->calls.order, struct call, node)
 			if (call->asker == c) return;
 		if (router_waits_for_init(a->session, c)) return;

@@ -174,6 +174,9 @@ void router_init_move(struct session *to, struct session *from); /* with the chi
 void router_init_timeout(struct session *s);
 void router_hook(struct session *s, struct chunk line, const struct envelope *e);
 void router_mcp(struct session *s, struct chunk line, const struct envelope *e);
+/* A callback that nobody can be asked about: no, if it guards (or if it is not known what it is). */
+void router_refuse_hook(struct session *s, struct span id, struct span callback, const char *why);
+bool router_init_waits(const struct session *s, const struct client *c);
 void router_hook_deadline(struct pending *p);
 void router_grace_timer(void *owner); /* it did not come back */
 void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e);

@@ -230,7 +230,10 @@ static void on_request(struct session *s, struct chunk line, const struct envelo
 		return;
 	}
 	if (s->pendings.n >= s->settings->limits.max_pending) {
-		router_refuse_unasked(s, line, e, "too many requests are open");
+		if (dialect_ask_kind(e) == ASK_HOOK)
+			router_refuse_hook(s, e->request_id, span_member(e->request, "callback_id"), "too many requests are open");
+		else
+			router_refuse_unasked(s, line, e, "too many requests are open");
 		return;
 	}
 	switch (dialect_ask_kind(e)) {
@@ -332,6 +335,12 @@ static void answer_long(struct session *s, struct chunk head) {
 		return;
 	}
 	if (!id.p || !memmem(head.data, head.len, "\"control_request\"", 17)) return;
+	if (memmem(head.data, head.len, "\"hook_callback\"", 15)) {
+		router_refuse_hook(
+			s, id, head_member(head, "\"callback_id\":"),
+			"the request is longer than Plenum's limit for a line (child_line); its guard cannot see it");
+		return;
+	}
 	if (memmem(head.data, head.len, "\"can_use_tool\"", 14)) {
 		dialect_put_tool_deny(
 			&body, "the request is longer than Plenum's limit for a line (child_line); nobody could be asked");

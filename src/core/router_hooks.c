@@ -20,15 +20,17 @@ enum init_state { INIT_NONE, INIT_SENT, INIT_DONE };
 struct waiter {
 	struct list node;
 	struct client *client;
-	char *id;      /* raw JSON */
-	char *ignored; /* JSON array of names, or NULL */
-	bool hooks;    /* it registered hooks with it */
+	char *id;         /* raw JSON */
+	char *ignored;    /* JSON array of names, or NULL */
+	bool hooks;       /* it registered hooks with it */
+	uint64_t version; /* of the registry, with what it registered */
 };
 
 struct init {
 	enum init_state state;
 	struct chunk first;     /* the first client's whole line: its other members go out each time */
 	struct span request;    /* in it */
+	bool first_taken;       /* a child has taken them */
 	struct chunk answer;    /* the child's newest good answer */
 	uint64_t sent, applied; /* versions of the registry */
 	bool first_of_child;    /* the one under way is this child's first */
@@ -118,6 +120,7 @@ static void send_init(struct session *s) {
 	if (!body.failed) dialect_put_request(&b, call->id, body.data);
 	buf_free(&body);
 	in->sent = s->registry.version;
+	registry_was_sent(&s->registry);
 	bool first = in->first_of_child;
 	if (first) s->init_open = true;
 	in->state = INIT_SENT;
@@ -269,19 +272,72 @@ static void answer_waiters(struct session *s) {
 	}
 }
 
-static void fail_waiters(struct session *s, struct chunk line, const char *code, const char *text) {
+static void fail_waiters(struct session *s, const char *code, const char *text) {
 	struct init *in = init_of(s);
 	struct waiter *w;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
-		struct attachment *a = w->client->attachment;
-		if (line.data)
-			client_post(w->client, answer_for(line, w->id, NULL, NULL, false));
-		else
-			router_fail(w->client, (struct span){w->id, strlen(w->id)}, code, "%s", text);
-		if (line.data && w->hooks && a && a->owner)
-			owner_drop_hooks(&s->registry, a->owner); /* the child refused them */
+		router_fail(w->client, (struct span){w->id, strlen(w->id)}, code, "%s", text);
 		free_waiter(w);
 	}
+}
+
+/* The child's refusal, for those whose registration was in what it refused. */
+static void refuse_waiters(struct session *s, struct chunk line) {
+	struct init *in = init_of(s);
+	struct waiter *w;
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
+		if (w->version > in->sent) continue;
+		client_post(w->client, answer_for(line, w->id, NULL, NULL, false));
+		free_waiter(w);
+	}
+}
+
+static bool waits_for_init(const struct session *s, const struct client *c) {
+	const struct init *in = s->init;
+	struct waiter *w;
+	if (!in) return false;
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node)
+		if (w->client == c) return true;
+	return false;
+}
+
+bool router_init_waits(const struct session *s, const struct client *c) {
+	return waits_for_init(s, c);
+}
+
+/* An owner loses hooks that no child has ever taken, because one of them may be why the child refuses the table. */
+static void tell_lost(void *arg, struct owner *o) {
+	struct session *s = arg;
+	struct attachment *a = o->holder;
+	log_warn("session %s: the child refused hooks of %s", s->name, o->name ? o->name : "a client without a name");
+	if (a && !waits_for_init(s, a->client))
+		router_complain(a->client, SPAN_NONE, PLENUM_E_BAD_REQUEST,
+						"the child has refused the hooks that you registered: they are dropped");
+}
+
+/* A child that has refused its first table knows no guard. No prompt may run in it. */
+static void stop_unguarded(struct session *s, bool again) {
+	log_warn("session %s: the child refused its hooks, it is ended before it can run a tool without them", s->name);
+	session_stop(s, true, again ? THEN_RESTART : THEN_SLEEP);
+}
+
+static void on_refused(struct session *s, struct chunk line) {
+	struct init *in = init_of(s);
+	bool first = in->first_of_child;
+	bool changed = registry_was_refused(&s->registry, tell_lost, s);
+	if (first && !in->first_taken && in->first.data) { /* members that no child has taken are not repeated */
+		chunk_drop(&in->first);
+		in->request = SPAN_NONE;
+	}
+	in->state = first ? INIT_NONE : INIT_DONE;
+	refuse_waiters(s, line);
+	if (first && registry_guards(&s->registry))
+		stop_unguarded(s, changed);
+	else if (first && !list_empty(&in->waiters))
+		send_init(s);
+	else if (!changed)
+		in->applied = s->registry.version; /* the old table holds, and the same one again would be refused again */
+	router_init_settled(s);
 }
 
 static void tell_applied(struct session *s) {
@@ -298,18 +354,17 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 	call_end(&s->calls, call);
 	s->init_open = false;
 	if (!ok) {
-		in->state = first ? INIT_NONE : INIT_DONE;
-		if (!first) in->applied = s->registry.version; /* the old table holds; what was wrong is dropped below */
-		fail_waiters(s, line, NULL, NULL);
-		in->applied = s->registry.version;
+		on_refused(s, line);
 		return;
 	}
 	in->state = INIT_DONE;
+	in->first_taken = in->first.data != NULL;
 	chunk_drop(&in->answer);
 	in->answer = chunk_copy(line.data, line.len);
 	bool later = in->applied != in->sent && in->applied != 0;
 	if (first || span_is_true(span_member(e->inner_response, "hooks_applied")) || s->registry.n_hooks == 0) {
 		in->applied = in->sent;
+		registry_was_taken(&s->registry, in->sent);
 		if (later) tell_applied(s);
 	} else {
 		in->ignores = true;
@@ -321,7 +376,8 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 void router_init_child_gone(struct session *s, const char *text) {
 	struct init *in = init_of(s);
 	in->state = INIT_NONE;
-	if (!s->want_child) fail_waiters(s, CHUNK_NONE, PLENUM_E_CHILD_EXITED, text);
+	registry_child_gone(&s->registry);
+	if (!s->want_child) fail_waiters(s, PLENUM_E_CHILD_EXITED, text);
 }
 
 void router_client_left_init(struct session *s, struct client *c) {
@@ -435,6 +491,7 @@ static void add_waiter(struct client *c, struct session *s, struct span id, cons
 	w->client = c;
 	w->ignored = str_dup(ignored);
 	w->hooks = hooks;
+	w->version = s->registry.version;
 	list_add_tail(&init_of(s)->waiters, &w->node);
 }
 
@@ -508,6 +565,29 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 #define SILENT_TEXT                                                                                                    \
 	"the client that guards this with a hook did not answer in time; Plenum refuses before the CLI's own deadline"
 
+#define REPLACED_TEXT                                                                                                  \
+	"the hooks that guard this are being replaced; Plenum refuses until the CLI has the new ones: try again"
+
+/* An error would let the tool run (PROTOCOL 4.2): where a guard cannot be asked, its answer is no. event: raw JSON, or
+ * absent where it is not known. */
+static void refuse_hook(struct session *s, struct span id, bool guard, struct span event, const char *why) {
+	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
+	if (guard)
+		dialect_put_hook_deny(&body, event, why);
+	else
+		buf_puts(&body, dialect_neutral);
+	dialect_put_success(&b, id, body.data);
+	buf_free(&body);
+	log_info("session %s: a hook callback was answered %s: %s", s->name, guard ? "deny" : "neutrally", why);
+	session_write(s, notice_chunk(&b), true);
+}
+
+void router_refuse_hook(struct session *s, struct span id, struct span callback, const char *why) {
+	const struct hook *h = registry_hook(&s->registry, callback);
+	const struct hook_entry *e = h ? h->entry : NULL;
+	refuse_hook(s, id, !e || e->guard, e ? (struct span){e->event, strlen(e->event)} : SPAN_NONE, why);
+}
+
 static void answer_hook(struct pending *p, const char *why) {
 	struct buf b = NOTICE_INIT;
 	if (p->guard)
@@ -527,16 +607,22 @@ static void on_hook_timer(void *arg) {
 }
 
 void router_hook(struct session *s, struct chunk line, const struct envelope *e) {
-	struct hook *h = registry_hook(&s->registry, span_member(e->request, "callback_id"));
+	struct span callback = span_member(e->request, "callback_id");
+	struct hook *h = registry_hook(&s->registry, callback);
 	if (!h) {
 		router_refuse_unasked(s, line, e, "no client has registered this callback");
+		return;
+	}
+	if (!h->entry->owner) {
+		refuse_hook(s, e->request_id, h->entry->guard, (struct span){h->entry->event, strlen(h->entry->event)},
+					REPLACED_TEXT);
 		return;
 	}
 	struct owner *o = h->entry->owner;
 	struct pending *p = pending_new(&s->pendings, s, s->loop, e, line, on_hook_timer);
 	if (!p || !pending_set_member(p, "callback_id", h->callback) || !(p->event = strdup(h->entry->event))) {
 		if (p) pending_settle(&s->pendings, p);
-		router_refuse_unasked(s, line, e, "the daemon is out of memory");
+		router_refuse_hook(s, e->request_id, callback, "the daemon is out of memory");
 		return;
 	}
 	p->guard = h->entry->guard;
@@ -623,10 +709,11 @@ void router_set_servers(struct client *c, struct session *s, struct chunk line, 
 					"MCP server %.*s belongs to another attachment", (int)taken.n, taken.p ? taken.p : "");
 		return;
 	}
+	bool current = init_of(s)->applied == s->registry.version; /* or hooks still wait to be sent */
 	owner_drop_servers(&s->registry, a->owner, true);
 	for (size_t at = 0; span_next_member(servers, &at, &name, &config);)
 		owner_add_server(&s->registry, a->owner, name, config, span_equals(span_member(config, "type"), "sdk"));
-	init_of(s)->applied = s->registry.version; /* the child learns of them from this request */
+	if (current) init_of(s)->applied = s->registry.version; /* the child learns of them from this request */
 	struct buf body = NOTICE_INIT;
 	buf_puts(&body, "{\"subtype\":\"mcp_set_servers\",\"servers\":");
 	registry_put_servers(&s->registry, &body);
@@ -715,6 +802,7 @@ static void carry_waiter(struct carry *c, struct waiter *w) {
 	carry_name(c, &w->id);
 	carry_text(c, &w->ignored);
 	CARRY(c, w->hooks);
+	CARRY(c, w->version);
 }
 
 static void carry_waiters(struct carry *c, struct init *in) {
@@ -750,6 +838,7 @@ void router_init_carry(struct carry *c, struct session *s) {
 	CARRY(c, in->ignores);
 	CARRY(c, in->restart_due);
 	CARRY(c, in->cleared);
+	CARRY(c, in->first_taken);
 	carry_waiters(c, in);
 	if (c->saving || !in->first.data) return;
 	if (!scan_envelope(in->first.data, in->first.len, &e)) carry_fail(c, "the kept initialize is damaged");
