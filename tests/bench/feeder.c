@@ -143,19 +143,31 @@ static int ask(long count, const char *path) {
 	return 0;
 }
 
+/* So that no reader of these lines has anything to do with the ones before them. */
+#define REST_NS 300000000
+
+static void burst_of(long count) {
+	static char lines[200][LINE_SIZE];
+	char line[LINE_SIZE + 1];
+	for (long i = 0, k = 0; i < count; i++) {
+		stamp_line(line, "stream_event", i, 0, 0);
+		memcpy(lines[k++], line, LINE_SIZE);
+		if (k < 200 && i + 1 < count) continue;
+		write_all(1, lines[0], (size_t)k * LINE_SIZE);
+		k = 0;
+	}
+}
+
 static int pace(long burst, long count, long us) {
 	struct reader r = {0};
 	char line[LINE_SIZE + 1];
 	while (wait_user(&r)) {
-		int64_t at = 0;
-		for (long i = 0; i < burst + count; i++) {
-			if (i == burst) at = now_ns() + 300000000; /* the readers have done with the burst */
-			if (i >= burst) {
-				struct timespec t = {at / 1000000000, at % 1000000000};
-				clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
-				at += us * 1000;
-			}
-			stamp_line(line, "stream_event", i, i < burst ? 0 : now_ns(), 0);
+		burst_of(burst);
+		int64_t at = now_ns() + REST_NS;
+		for (long i = 0; i < count; i++, at += us * 1000) {
+			struct timespec t = {at / 1000000000, at % 1000000000};
+			clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+			stamp_line(line, "stream_event", burst + i, now_ns(), 0);
 			write_all(1, line, LINE_SIZE);
 		}
 		say_result();

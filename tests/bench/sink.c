@@ -16,7 +16,7 @@
  *   --attach MEMBERS     attach first, with these members ("%d" is the client's number); else speak at once
  *   --rounds N           relay: so many times
  *   --all-say            each client sends the `user` line (for a relay that cannot say who is attached)
- *   --stalled            pace: one more client, which attaches and then never reads
+ *   --stalled MEMBERS    pace: one more client, which attaches with these members and then never reads
  */
 #include "bench.h"
 
@@ -45,9 +45,9 @@ struct conn {
 };
 
 struct options {
-	const char *path, *command, *attach;
+	const char *path, *command, *attach, *stalled;
 	long count, rounds;
-	bool all_say, stalled;
+	bool all_say;
 };
 
 /* --- connecting -----------------------------------------------------------------------------------------------------
@@ -348,7 +348,8 @@ static void take_pace(struct conn *c, const char *p, size_t n, long *left) {
 
 static void pace(const struct options *o, const char *path) {
 	struct conn *all = connect_all(o, o->count);
-	if (o->stalled) connect_all(o, 1); /* and never looks at it again */
+	struct options other = {.path = o->path, .attach = o->stalled};
+	if (o->stalled) connect_all(&other, 1); /* and never looks at it again */
 	int ep = watch(all, o->count);
 	long left = o->count;
 	say_user(o, all);
@@ -380,10 +381,10 @@ static void hold(const struct options *o) {
  */
 
 static const struct option long_options[] = {
-	{"unix", required_argument, NULL, 'u'},   {"spawn", required_argument, NULL, 's'},
-	{"count", required_argument, NULL, 'c'},  {"attach", required_argument, NULL, 'a'},
-	{"rounds", required_argument, NULL, 'r'}, {"all-say", no_argument, NULL, 'y'},
-	{"stalled", no_argument, NULL, 't'},      {NULL, 0, NULL, 0},
+	{"unix", required_argument, NULL, 'u'},    {"spawn", required_argument, NULL, 's'},
+	{"count", required_argument, NULL, 'c'},   {"attach", required_argument, NULL, 'a'},
+	{"rounds", required_argument, NULL, 'r'},  {"all-say", no_argument, NULL, 'y'},
+	{"stalled", required_argument, NULL, 't'}, {NULL, 0, NULL, 0},
 };
 
 static void parse(struct options *o, int argc, char **argv) {
@@ -394,7 +395,7 @@ static void parse(struct options *o, int argc, char **argv) {
 		if (c == 'a') o->attach = optarg;
 		if (c == 'r') o->rounds = number(optarg);
 		if (c == 'y') o->all_say = true;
-		if (c == 't') o->stalled = true;
+		if (c == 't') o->stalled = optarg;
 		if (c == '?') exit(1);
 	}
 	if (!o->path == !o->command) die("sink: --unix or --spawn, one of them");
