@@ -156,6 +156,18 @@ static void remember(struct pendings *all, const struct pending *p) {
 	all->n_settled = MIN(all->n_settled + 1, all->cap_settled);
 }
 
+void pendings_trim(struct pendings *all, size_t keep) {
+	if (all->n_settled <= keep) return;
+	struct settled_id *kept = calloc(keep, sizeof *kept);
+	if (!kept) return;
+	for (size_t i = 0; i < keep; i++)
+		kept[i] = all->settled[(all->settled_at + all->cap_settled - keep + i) % all->cap_settled];
+	free(all->settled);
+	all->settled = kept;
+	all->n_settled = all->cap_settled = keep;
+	all->settled_at = 0;
+}
+
 void pending_settle(struct pendings *all, struct pending *p) {
 	remember(all, p);
 	unlink_pending(all, p);

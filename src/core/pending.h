@@ -69,6 +69,7 @@ bool pending_was_asked(const struct pending *p, const void *who);
 bool pending_forget(struct pending *p, const void *who); /* who is gone; true: it held this request */
 /* Settled: out of the table, its id remembered, freed. */
 void pending_settle(struct pendings *all, struct pending *p);
+void pendings_trim(struct pendings *all, size_t keep); /* remembers only the last settled ones */
 /* Does a person have to answer this (DESIGN 8, state `asking`)? */
 /* Puts another value in place of a member of the request. False without memory. */
 bool pending_set_member(struct pending *p, const char *member, const char *json);

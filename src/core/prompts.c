@@ -67,6 +67,10 @@ void prompt_done(struct prompts *p, struct prompt *one) {
 	free_prompt(p, LIST_OF(p->done.next, struct prompt, node));
 }
 
+void prompts_trim(struct prompts *p, size_t keep) {
+	for (; p->n_done > keep; p->n_done--) free_prompt(p, LIST_OF(p->done.next, struct prompt, node));
+}
+
 void prompt_forget(struct prompts *p, struct prompt *one) {
 	if (one->state == PROMPT_DONE)
 		p->n_done--;

@@ -51,6 +51,7 @@ struct prompt *prompt_find(struct prompts *p, struct span uuid); /* raw, with it
 /* A new open prompt; uuid without quotes. NULL without memory. */
 struct prompt *prompt_add(struct prompts *p, const char *uuid, size_t n);
 void prompt_done(struct prompts *p, struct prompt *one);
+void prompts_trim(struct prompts *p, size_t keep);         /* forgets all finished ones but the last */
 void prompt_forget(struct prompts *p, struct prompt *one); /* as if it had never been */
 /* The next held prompt, or NULL. */
 struct prompt *prompt_held(struct prompts *p);

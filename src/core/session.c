@@ -22,6 +22,8 @@
 #define BACKOFF_MAX_MS 30000
 #define SPAWN_TRIES 5
 #define SPAWN_RETRY_MS 300
+#define SLEEP_PROMPTS 16 /* finished prompts that a session without a child remembers */
+#define SLEEP_SETTLED 64 /* and requests that were settled */
 #define HEALTHY_MS 10000 /* a child that ran this long ends a row of failures */
 
 static void advance_stop(struct session *s);
@@ -554,6 +556,14 @@ static void count_failure(struct session *s, const struct session_exit *e) {
 	s->not_before = now_ms() + wait;
 }
 
+/* A session that sleeps holds little: its tape, and what a late answer or a retried prompt needs. */
+static void slim(struct session *s) {
+	prompts_trim(&s->prompts, SLEEP_PROMPTS);
+	pendings_trim(&s->pendings, SLEEP_SETTLED);
+	queue_free(&s->in);
+	if (!s->stderr_part.len) buf_free(&s->stderr_part);
+}
+
 static void complete(struct session *s) {
 	int status = s->exit_status;
 	struct session_exit e = {.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
@@ -582,7 +592,10 @@ static void complete(struct session *s) {
 			 e.wanted ? ", as asked" : "", (long long)e.ran_ms);
 	s->events->exited(s, &e);
 	if (s->removed) return;
-	if (s->want_child) begin_start(s, (char[CHILD_ERROR_MAX]){0});
+	if (s->want_child)
+		begin_start(s, (char[CHILD_ERROR_MAX]){0});
+	else
+		slim(s);
 	session_check_state(s);
 }
 
