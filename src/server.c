@@ -54,8 +54,7 @@ struct server {
 	struct loop_signal term, intr, hup, usr1, usr2;
 	bool stopping, leaving;
 	unsigned strangers;
-	char *exe;
-	struct loop_task upgrade_task;
+	struct upgrade *upgrade;
 	bool left; /* everything was ready for the new binary */
 	struct asked {
 		uint64_t client; /* 0: nobody waits for an answer */
@@ -515,6 +514,7 @@ static void carry_table(struct carry *c, struct server *srv) {
 
 static void carry_server(struct carry *c, void *arg) {
 	struct server *srv = arg;
+	if (c->saving && srv->stopping) carry_fail(c, "the daemon is shutting down");
 	carry_mark(c, "server");
 	CARRY(c, srv->host.started_ms);
 	CARRY(c, srv->asked.client);
@@ -543,36 +543,42 @@ static void answer_upgrade(struct server *srv, const char *error) {
 
 static void on_leave(void *arg) {
 	struct server *srv = arg;
-	log_info("the binary at %s takes over", srv->exe);
+	log_info("the binary at %s takes over", upgrade_path(srv->upgrade));
 	notify_send(&srv->notify, "STATUS=upgrading");
 	srv->left = true;
 	warm_stop(srv->router->warm, true); /* nobody's yet: the new binary starts its own */
 }
 
-/* At the end of a turn: every line that was read has been used, nothing is half done. */
-static void on_upgrade(void *arg) {
+static void on_upgrade_failed(void *arg, const char *error) {
 	struct server *srv = arg;
-	char error[UPGRADE_ERROR_MAX] = "the daemon is shutting down";
-	const struct upgrade u = {
-		.exe = srv->exe, .argv = srv->options->argv, .carry = carry_server, .leave = on_leave, .arg = srv};
-	if (!srv->stopping) upgrade_run(&u, error);
 	if (srv->left) warm_configure(srv->router->warm);
 	srv->left = false;
 	log_error("no upgrade, this plenumd goes on: %s", error);
 	answer_upgrade(srv, error);
 }
 
-static void upgrade(struct verbs_host *h, const struct client *c, struct span id) {
+static void begin_upgrade(struct server *srv) {
+	if (srv->stopping)
+		on_upgrade_failed(srv, "the daemon is shutting down");
+	else
+		upgrade_start(srv->upgrade);
+}
+
+static const struct upgrade_host upgrade_host = {.carry = carry_server, .leave = on_leave, .failed = on_upgrade_failed};
+
+static void upgrade(struct verbs_host *h, struct client *c, struct span id) {
 	struct server *srv = (struct server *)h;
-	if (srv->asked.client) answer_upgrade(srv, "another client has just asked for it");
+	if (upgrade_under_way(srv->upgrade)) {
+		router_fail(c, id, PLENUM_E_BUSY, "an upgrade is under way already");
+		return;
+	}
 	srv->asked.client = c->id;
 	srv->asked.id = strndup(id.p, id.n);
-	loop_defer(srv->loop, &srv->upgrade_task);
+	begin_upgrade(srv);
 }
 
 static void on_usr2(void *arg) {
-	struct server *srv = arg;
-	loop_defer(srv->loop, &srv->upgrade_task);
+	begin_upgrade(arg);
 }
 
 /* This is the binary that takes over. */
@@ -653,9 +659,10 @@ static bool make_parts(struct server *srv) {
 	srv->children = srv->loop ? children_new(srv->loop) : NULL;
 	srv->router = srv->children ? router_new(srv->loop, srv->children, srv->settings, &events, &srv->host) : NULL;
 	srv->attention = srv->router ? attention_new(srv->children) : NULL;
-	if (!srv->attention) return false;
+	srv->upgrade = srv->attention ? upgrade_new(srv->loop, srv->children, srv->options->argv, &upgrade_host, srv)
+								  : NULL;
+	if (!srv->upgrade) return false;
 	loop_task_init(&srv->save_task, save, srv);
-	loop_task_init(&srv->upgrade_task, on_upgrade, srv);
 	loop_timer_init(&srv->trim_timer, srv->loop, on_trim, srv);
 	loop_timer_init(&srv->watchdog_timer, srv->loop, on_watchdog, srv);
 	loop_timer_init(&srv->save_timer, srv->loop, save, srv);
@@ -694,6 +701,7 @@ static void clean_up(struct server *srv) {
 	drop_sessions(srv);
 	loop_finish(srv->loop);
 	attention_free(srv->attention);
+	upgrade_free(srv->upgrade);
 	router_free(srv->router);
 	children_free(srv->children);
 	loop_signal_stop(&srv->term);
@@ -704,7 +712,6 @@ static void clean_up(struct server *srv) {
 	loop_free(srv->loop);
 	settings_unref(srv->settings);
 	notify_close(&srv->notify);
-	free(srv->exe);
 }
 
 int server_run(const struct server_options *options) {
@@ -721,7 +728,6 @@ int server_run(const struct server_options *options) {
 		log_error("the event loop cannot be made: %s", strerror(errno));
 		return EX_OSERR;
 	}
-	srv.exe = upgrade_exe();
 	bool resumes = options->resume >= 0;
 	int status = resumes ? resume(&srv) : open_listener(&srv);
 	if (status == EX_OK) {

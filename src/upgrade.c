@@ -2,7 +2,6 @@
 #include "upgrade.h"
 
 #include "base/fd.h"
-#include "base/str.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,12 +13,29 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#define TRIAL_MS 10000 /* for the new binary to read the state */
+#define PREVIEW_MS 10000 /* for the new binary to read the configuration, while the old one works on */
+#define TRIAL_MS 5000    /* to read the state, while it does not */
+#define SAID_MAX 4096    /* of what it prints */
 #define DELETED " (deleted)"
 
 extern char **environ;
 
-char *upgrade_exe(void) {
+struct upgrade {
+	const struct upgrade_host *host;
+	void *arg;
+	struct loop *loop;
+	struct children *children;
+	char *exe; /* the path that this program was started from */
+	char *const *argv;
+	struct loop_task task; /* the preview went well: takes over at the end of a turn */
+	struct child preview;
+	struct loop_fd preview_err;
+	struct loop_timer preview_timer;
+	struct buf said;
+	bool under_way, late;
+};
+
+static char *find_exe(void) {
 	char path[4096];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof path);
 	size_t cut = strlen(DELETED);
@@ -33,25 +49,118 @@ char *upgrade_exe(void) {
 
 struct command {
 	char **argv;
-	char number[16];
+	char option[24], number[16];
 };
 
-/* The old words, without the descriptor of an earlier upgrade. */
-static bool make_command(struct command *cmd, const struct upgrade *u, char *option, int fd) {
+/* The old words and one more option, without the descriptor of an earlier upgrade. fd -1: the option has none. */
+static bool make_command(struct command *cmd, const struct upgrade *u, const char *option, int fd) {
 	size_t n = 0, out = 0;
 	while (u->argv[n]) n++;
 	cmd->argv = calloc(n + 3, sizeof *cmd->argv);
 	if (!cmd->argv) return false;
+	snprintf(cmd->option, sizeof cmd->option, "%s", option);
 	snprintf(cmd->number, sizeof cmd->number, "%d", fd);
 	cmd->argv[out++] = u->argv[0];
-	cmd->argv[out++] = option;
-	cmd->argv[out++] = cmd->number;
+	cmd->argv[out++] = cmd->option;
+	if (fd >= 0) cmd->argv[out++] = cmd->number;
 	for (size_t i = 1; i < n; i++)
 		if (strcmp(u->argv[i], "--resume-from") == 0)
 			i++;
 		else
 			cmd->argv[out++] = u->argv[i];
 	cmd->argv[out] = NULL;
+	return true;
+}
+
+/* The last line says it. */
+static const char *last_line(struct buf *said) {
+	if (!said->data) return "it said nothing";
+	while (said->len && said->data[said->len - 1] == '\n') said->data[--said->len] = 0;
+	const char *lf = memrchr(said->data, '\n', said->len);
+	return lf ? lf + 1 : said->data;
+}
+
+static bool judge(const struct upgrade *u, int status, bool in_time, struct buf *said, char *error) {
+	if (!in_time)
+		snprintf(error, UPGRADE_ERROR_MAX, "%s was tried and does not come to an end", u->exe);
+	else if (WIFSIGNALED(status))
+		snprintf(error, UPGRADE_ERROR_MAX, "%s was tried and killed by signal %d: %.200s", u->exe, WTERMSIG(status),
+				 last_line(said));
+	else if (WEXITSTATUS(status) != 0)
+		snprintf(error, UPGRADE_ERROR_MAX, "%s cannot take over (status %d): %.300s", u->exe, WEXITSTATUS(status),
+				 last_line(said));
+	else
+		return true;
+	return false;
+}
+
+/* --- the preview ----------------------------------------------------------------------------------------------------
+ */
+
+static void read_preview(struct upgrade *u) {
+	char data[1024];
+	ssize_t n;
+	while ((n = fd_read(u->preview.err, data, sizeof data)) > 0) buf_put(&u->said, data, (size_t)n);
+	if (n == 0) loop_fd_stop(&u->preview_err);
+}
+
+static void on_preview_err(void *arg, bool readable, bool writable) {
+	(void)readable, (void)writable;
+	read_preview(arg);
+}
+
+static void on_preview_timer(void *arg) {
+	struct upgrade *u = arg;
+	u->late = true;
+	child_kill(&u->preview, SIGKILL);
+}
+
+static void end_preview(struct upgrade *u) {
+	loop_timer_stop(&u->preview_timer);
+	loop_fd_stop(&u->preview_err);
+	child_close_in(&u->preview);
+	child_close_out(&u->preview);
+	child_close_err(&u->preview);
+}
+
+static void fail(struct upgrade *u, const char *error) {
+	u->under_way = false;
+	u->host->failed(u->arg, error);
+}
+
+static void on_preview_exited(void *arg, int status) {
+	struct upgrade *u = arg;
+	char error[UPGRADE_ERROR_MAX];
+	read_preview(u);
+	end_preview(u);
+	bool ok = judge(u, status, !u->late, &u->said, error);
+	buf_free(&u->said);
+	if (ok)
+		loop_defer(u->loop, &u->task);
+	else
+		fail(u, error);
+}
+
+/* Can it be run at all, and does it take the configuration? */
+static bool start_preview(struct upgrade *u, char *error) {
+	struct command cmd;
+	char cwd[4096];
+	if (!getcwd(cwd, sizeof cwd)) snprintf(cwd, sizeof cwd, "/");
+	if (!make_command(&cmd, u, "--check", -1)) {
+		snprintf(error, CHILD_ERROR_MAX, "out of memory");
+		return false;
+	}
+	cmd.argv[0] = u->exe;
+	struct child_spec spec = {.argv = cmd.argv, .envp = environ, .cwd = cwd};
+	enum child_result r = child_spawn(&u->preview, u->children, &spec, error);
+	free(cmd.argv);
+	if (r != CHILD_OK) return false;
+	u->preview.exited = on_preview_exited;
+	u->preview.arg = u;
+	u->late = false;
+	loop_fd_init(&u->preview_err, u->loop, u->preview.err, on_preview_err, u);
+	loop_fd_want(&u->preview_err, true, false);
+	loop_timer_set(&u->preview_timer, PREVIEW_MS);
 	return true;
 }
 
@@ -73,7 +182,7 @@ struct trial {
 static _Noreturn void run_trial(const struct trial *t, pid_t parent) {
 	sigset_t none;
 	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL); /* all handlers are gone with the exec; none runs before: see start() */
+	sigprocmask(SIG_SETMASK, &none, NULL); /* no handler runs: they were taken away */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent) _exit(127);
 	dup2(t->out[1], STDOUT_FILENO);
@@ -110,56 +219,36 @@ static pid_t start_trial(const struct trial *t) {
 	return pid;
 }
 
-/* Reads what it says until it ends; false: it takes too long. */
-static bool listen_to(int fd, struct buf *said) {
+/* Reads what it says until it ends; false: it takes too long. What it leaves open does not count. */
+static bool listen_to(int fd, int pidfd, struct buf *said) {
 	int64_t until = now_ms() + TRIAL_MS;
+	struct pollfd p[] = {{.fd = pidfd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
 	for (;;) {
 		char data[1024];
 		int64_t left = until - now_ms();
-		struct pollfd p = {.fd = fd, .events = POLLIN};
 		if (left <= 0) return false;
-		if (poll(&p, 1, (int)left) <= 0) continue;
-		ssize_t n = fd_read(fd, data, sizeof data);
-		if (n <= 0) return true;
-		buf_put(said, data, (size_t)n);
+		if (poll(p, 2, (int)left) <= 0) continue;
+		ssize_t n = p[1].revents ? fd_read(fd, data, sizeof data) : -1;
+		if (n > 0) buf_put(said, data, (size_t)n);
+		if (n == 0) p[1].fd = -1;
+		if (n <= 0 && p[0].revents) return true;
 	}
 }
 
-/* The last line says it. */
-static const char *last_line(struct buf *said) {
-	if (!said->data) return "it said nothing";
-	while (said->len && said->data[said->len - 1] == '\n') said->data[--said->len] = 0;
-	const char *lf = memrchr(said->data, '\n', said->len);
-	return lf ? lf + 1 : said->data;
-}
-
-static bool judge(const struct trial *t, int status, bool in_time, struct buf *said, char *error) {
-	int number = 0;
-	if (fd_read(t->report[0], &number, sizeof number) == sizeof number)
-		snprintf(error, UPGRADE_ERROR_MAX, "cannot run %s: %s", t->u->exe, strerror(number));
-	else if (!in_time)
-		snprintf(error, UPGRADE_ERROR_MAX, "%s did not read the state within %d s", t->u->exe, TRIAL_MS / 1000);
-	else if (WIFSIGNALED(status))
-		snprintf(error, UPGRADE_ERROR_MAX, "%s was killed by signal %d while it read the state: %.200s", t->u->exe,
-				 WTERMSIG(status), last_line(said));
-	else if (WEXITSTATUS(status) != 0)
-		snprintf(error, UPGRADE_ERROR_MAX, "%s cannot take over (status %d): %.300s", t->u->exe, WEXITSTATUS(status),
-				 last_line(said));
-	else
-		return true;
-	return false;
-}
-
 static bool watch_trial(struct trial *t, pid_t pid, char *error) {
-	struct buf said = BUF_INIT(4096);
+	struct buf said = BUF_INIT(SAID_MAX);
 	int status = 0;
 	close(t->out[1]);
 	close(t->report[1]);
 	t->out[1] = t->report[1] = -1;
-	bool in_time = listen_to(t->out[0], &said);
+	_cleanup_close_ int pidfd = fd_pidfd(pid);
+	bool in_time = pidfd >= 0 && listen_to(t->out[0], pidfd, &said);
 	if (!in_time) kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-	bool ok = judge(t, status, in_time, &said, error);
+	int number = 0;
+	bool ran = fd_read(t->report[0], &number, sizeof number) != sizeof number;
+	if (!ran) snprintf(error, UPGRADE_ERROR_MAX, "cannot run %s: %s", t->u->exe, strerror(number));
+	bool ok = ran && judge(t->u, status, in_time, &said, error);
 	buf_free(&said);
 	return ok;
 }
@@ -173,9 +262,9 @@ static void close_pipes(struct trial *t) {
 
 static bool try_it(const struct upgrade *u, const struct carry *state, char *error) {
 	struct trial t = {.u = u, .state = state, .out = {-1, -1}, .report = {-1, -1}};
-	char option[] = "--check-upgrade";
 	bool ok = false;
-	if (!make_command(&t.cmd, u, option, state->fd) || pipe2(t.out, O_CLOEXEC) < 0 || pipe2(t.report, O_CLOEXEC) < 0) {
+	if (!make_command(&t.cmd, u, "--check-upgrade", state->fd) || pipe2(t.out, O_CLOEXEC) < 0 ||
+		pipe2(t.report, O_CLOEXEC) < 0) {
 		snprintf(error, UPGRADE_ERROR_MAX, "the trial cannot be made: %s", strerror(errno));
 	} else {
 		pid_t pid = start_trial(&t);
@@ -215,12 +304,11 @@ static bool same_file(const struct stat *a, const struct stat *b) {
 
 static void take_over(const struct upgrade *u, const struct carry *state, char *error) {
 	struct command cmd;
-	char option[] = "--resume-from";
-	if (!make_command(&cmd, u, option, state->fd)) {
+	if (!make_command(&cmd, u, "--resume-from", state->fd)) {
 		snprintf(error, UPGRADE_ERROR_MAX, "out of memory");
 		return;
 	}
-	u->leave(u->arg);
+	u->host->leave(u->arg);
 	block(SIG_BLOCK);
 	keep(state->fds, state->n_fds, 0);
 	keep(&state->fd, 1, 0);
@@ -231,7 +319,8 @@ static void take_over(const struct upgrade *u, const struct carry *state, char *
 	free(cmd.argv);
 }
 
-void upgrade_run(const struct upgrade *u, char *error) {
+/* Comes back only if it failed: error says why. */
+static void run(const struct upgrade *u, char *error) {
 	struct stat before, after;
 	struct carry state;
 	_cleanup_close_ int fd = memfd_create("plenum-state", MFD_CLOEXEC);
@@ -244,7 +333,7 @@ void upgrade_run(const struct upgrade *u, char *error) {
 		return;
 	}
 	carry_begin_save(&state, fd);
-	u->carry(&state, u->arg);
+	u->host->carry(&state, u->arg);
 	if (!carry_end_save(&state))
 		snprintf(error, UPGRADE_ERROR_MAX, "%s", state.error);
 	else if (try_it(u, &state, error)) {
@@ -254,6 +343,63 @@ void upgrade_run(const struct upgrade *u, char *error) {
 			snprintf(error, UPGRADE_ERROR_MAX, "%s was replaced while it was tried: try again", u->exe);
 	}
 	carry_free(&state);
+}
+
+/* At the end of a turn: every line that was read has been used, nothing is half done. */
+static void on_task(void *arg) {
+	struct upgrade *u = arg;
+	char error[UPGRADE_ERROR_MAX];
+	run(u, error);
+	fail(u, error);
+}
+
+/* --- the outside ----------------------------------------------------------------------------------------------------
+ */
+
+struct upgrade *upgrade_new(struct loop *loop, struct children *children, char *const *argv,
+							const struct upgrade_host *host, void *arg) {
+	struct upgrade *u = calloc(1, sizeof *u);
+	if (!u || (!(u->exe = find_exe()) && !(u->exe = strdup(argv[0])))) {
+		free(u);
+		return NULL;
+	}
+	u->loop = loop;
+	u->children = children;
+	u->argv = argv;
+	u->host = host;
+	u->arg = arg;
+	u->said.max = SAID_MAX;
+	loop_task_init(&u->task, on_task, u);
+	loop_timer_init(&u->preview_timer, loop, on_preview_timer, u);
+	return u;
+}
+
+void upgrade_free(struct upgrade *u) {
+	if (!u) return;
+	loop_task_stop(&u->task);
+	if (u->preview.pid > 0) {
+		child_kill(&u->preview, SIGKILL);
+		child_forget(&u->preview);
+		end_preview(u);
+	}
+	buf_free(&u->said);
+	free(u->exe);
+	free(u);
+}
+
+const char *upgrade_path(const struct upgrade *u) {
+	return u->exe;
+}
+
+bool upgrade_under_way(const struct upgrade *u) {
+	return u->under_way;
+}
+
+void upgrade_start(struct upgrade *u) {
+	char error[CHILD_ERROR_MAX];
+	if (u->under_way) return;
+	u->under_way = true;
+	if (!start_preview(u, error)) fail(u, error);
 }
 
 /* --- the other side -------------------------------------------------------------------------------------------------

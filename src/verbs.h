@@ -15,7 +15,7 @@ struct verbs_host {
 	bool (*reload)(struct verbs_host *h, char *error, size_t size);
 	void (*shut_down)(struct verbs_host *h, bool kill_now);
 	/* The binary that is installed now takes over, soon; whoever asked is answered by it, or hears why not. */
-	void (*upgrade)(struct verbs_host *h, const struct client *c, struct span id);
+	void (*upgrade)(struct verbs_host *h, struct client *c, struct span id);
 };
 
 /* struct router_events.verb; r->server is a struct verbs_host. */

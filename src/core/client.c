@@ -603,6 +603,7 @@ static void carry_client_members(struct carry *c, struct client *cl) {
 	CARRY(c, cl->ended);
 	CARRY(c, cl->closing);
 	CARRY(c, cl->paused);
+	CARRY(c, cl->doomed);
 }
 
 void client_carry(struct carry *c, struct client **client, struct loop *loop, struct lines_pool *pool, size_t max_line,
@@ -624,5 +625,6 @@ void client_carry(struct carry *c, struct client **client, struct loop *loop, st
 
 void client_resume(struct client *c) {
 	want(c);
+	if (c->doomed) doom(c);
 	client_wake(c);
 }

@@ -593,10 +593,47 @@ static void load_owner(struct carry *c, struct registry *r, struct session *s, s
 		carry_fail(c, "out of memory");
 }
 
+/* An owner's number is its place in the list, from 1. */
+static uint64_t number_of(const struct registry *r, const struct owner *which) {
+	struct owner *o;
+	uint64_t n = 0;
+	LIST_FOR_EACH (o, &r->owners, struct owner, node) {
+		n++;
+		if (o == which) return n;
+	}
+	return 0;
+}
+
+static struct owner *owner_number(const struct registry *r, uint64_t number) {
+	struct owner *o;
+	LIST_FOR_EACH (o, &r->owners, struct owner, node)
+		if (--number == 0) return o;
+	return NULL;
+}
+
+static void carry_retired(struct carry *c, struct registry *r) {
+	struct hook_entry *e;
+	uint64_t from = 0;
+	size_t n = carry_count(c, length(&r->retired));
+	if (c->saving) {
+		LIST_FOR_EACH (e, &r->retired, struct hook_entry, node) {
+			from = number_of(r, e->from);
+			carry_number(c, &from);
+			carry_entry(c, r, e);
+		}
+	}
+	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) {
+		carry_number(c, &from);
+		load_entry(c, r, NULL, &r->retired);
+		if (!carry_ok(c)) return;
+		e = LIST_OF(r->retired.prev, struct hook_entry, node);
+		if (from && !(e->from = owner_number(r, from))) carry_fail(c, "whose a retired hook was is missing");
+	}
+}
+
 void registry_carry(struct carry *c, struct registry *r, struct session *s, struct loop *loop,
 					void (*on_grace)(void *)) {
 	struct owner *o;
-	struct hook_entry *e;
 	carry_mark(c, "registry");
 	CARRY(c, r->counter);
 	size_t n = carry_count(c, length(&r->owners));
@@ -607,11 +644,7 @@ void registry_carry(struct carry *c, struct registry *r, struct session *s, stru
 		}
 	}
 	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_owner(c, r, s, loop, on_grace);
-	n = carry_count(c, length(&r->retired));
-	if (c->saving) {
-		LIST_FOR_EACH (e, &r->retired, struct hook_entry, node) carry_entry(c, r, e);
-	}
-	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_entry(c, r, NULL, &r->retired);
+	carry_retired(c, r);
 	CARRY(c, r->sent);
 	CARRY(c, r->version); /* last: reading counts nothing */
 }

@@ -176,6 +176,13 @@ static struct session *make_session(struct carry *c, struct router *r, struct ba
 	return s;
 }
 
+/* What was to be done at the end of this turn. */
+static void carry_end(struct carry *c, struct session *s) {
+	bool over = !list_empty(&s->over_task.node);
+	CARRY(c, over);
+	if (!c->saving && over) loop_defer(s->loop, &s->over_task);
+}
+
 static void carry_parts(struct carry *c, struct session *s) {
 	session_carry(c, s);
 	carry_attachments(c, s);
@@ -186,6 +193,7 @@ static void carry_parts(struct carry *c, struct session *s) {
 	router_init_carry(c, s);
 	carry_timer(c, &s->lag_timer);
 	carry_timer(c, &s->pace_timer);
+	carry_end(c, s);
 }
 
 static void save_session(struct carry *c, struct session *s) {

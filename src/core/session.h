@@ -133,7 +133,6 @@ struct session {
 	struct tape tape;
 	struct list attachments; /* the router's */
 	size_t n_attachments;
-	struct loop_task fan_task;
 	struct loop_timer lag_timer, pace_timer;
 
 	struct calls calls;

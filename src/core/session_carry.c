@@ -13,6 +13,8 @@ static void carry_child(struct carry *c, struct session *s) {
 	carry_fd(c, &s->child.err, S_IFIFO);
 	CARRY(c, s->child_no);
 	carry_text(c, &s->child_name);
+	CARRY(c, s->program);
+	carry_text(c, &s->left_socket);
 	CARRY(c, s->untouched);
 	CARRY(c, s->running);
 	CARRY(c, s->exited);

@@ -7,7 +7,7 @@ import tempfile
 import time
 import unittest
 
-from harness import PYTHON, RESULT, Case, Client, PlenumError, allow, build_file, dump, hook, mcp, ok, perm, until, user
+from harness import PYTHON, RESULT, Case, Client, PlenumError, allow, build_file, children_of, dump, hook, mcp, ok, perm, until, user
 
 LINE = {"type": "assistant", "session_id": "c", "parent_tool_use_id": None, "n": 0,
         "message": {"role": "assistant", "content": [{"type": "text", "text": "@P@"}]}}
@@ -509,7 +509,8 @@ class Open(Upgrade):
 
 # Stands in for the new binary: has the real one read what it is given, cut short and changed in many ways.
 DAMAGE = """#!%s -IS
-import os, random, signal, subprocess, sys, tempfile, time
+import os, random, subprocess, sys, time
+if "--check" in sys.argv: sys.exit(0)
 fd = int(sys.argv[sys.argv.index("--check-upgrade") + 1])
 data = os.pread(fd, 1 << 30, 0)
 fds = [int(n) for n in os.listdir("/proc/self/fd") if int(n) > 2]
@@ -607,8 +608,41 @@ class Failed(Upgrade):
     def test_a_binary_that_says_no_more(self):
         """The state is not what it reads: the trial ends with an error."""
         d, a, child = self.ready()
-        self.replace(d, b"#!/bin/sh\nexec %s --check-upgrade 0 2>&1\n" % build_file("plenumd").encode())
-        self.refused(d, a, child)
+        exe = build_file("plenumd").encode()
+        self.replace(d, b"#!/bin/sh\ncase $1 in --check) exit 0;; esac\nexec %s --check-upgrade 99\n" % exe)
+        self.assertIn("holds no state", self.refused(d, a, child))
+
+    def test_one_that_does_not_end(self):
+        """While it is tried everything goes on; a second request does not start it again."""
+        d, a, child = self.ready()
+        c, other = d.client(), d.client()
+        self.replace(d, b"#!/bin/sh\nexec sleep 1000\n")
+        rid = c.ask("plenum_upgrade")
+        sleeper = until(lambda: [p for p, _ in children_of(d.pid) if b"sleep" in open("/proc/%d/cmdline" % p, "rb").read()])
+        self.assertRefused("busy", other.request, "plenum_upgrade")
+        os.kill(d.pid, signal.SIGUSR2)
+        child.mark(a)
+        other.sync()
+        os.kill(sleeper[0], signal.SIGKILL)
+        self.assertEqual(c.answer(rid)["response.code"], "spawn_failed")
+        self.replace(d)
+        self.upgrade(d, c)
+
+    def test_one_that_does_not_end_when_it_reads_the_state(self):
+        d, a, child = self.ready()
+        n = d.settled_fds()
+        self.replace(d, b"#!/bin/sh\ncase $1 in --check) exit 0;; esac\nexec sleep 1000 >/dev/null 2>&1\n")
+        self.assertIn("does not come to an end", self.refused(d, a, child))
+        self.assertEqual(d.settled_fds(), n, d.fd_list())
+
+    def test_a_stop_while_it_is_tried(self):
+        d, a, child = self.ready()
+        self.replace(d, b"#!/bin/sh\nexec sleep 1000\n")
+        c = d.client()
+        c.ask("plenum_upgrade")
+        until(lambda: [p for p, _ in children_of(d.pid) if b"sleep" in open("/proc/%d/cmdline" % p, "rb").read()])
+        d.stop()
+        d.process = None
 
     def test_a_damaged_state(self):
         """Whatever is wrong with it, the reader refuses it or takes it for another good one; it never falls over."""
