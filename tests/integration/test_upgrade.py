@@ -3,10 +3,13 @@
 import os
 import shutil
 import signal
+import socket
+import sys
 import tempfile
 import time
 import unittest
 
+import harness
 from harness import PYTHON, RESULT, Case, Client, PlenumError, allow, build_file, children_of, dump, hook, mcp, ok, perm, until, user
 
 LINE = {"type": "assistant", "session_id": "c", "parent_tool_use_id": None, "n": 0,
@@ -129,6 +132,164 @@ class Idle(Upgrade):
         os.unlink(d.socket)
         until(lambda: os.path.exists(d.socket), what="the socket to be made again")
         d.client().hello()
+
+
+class Surroundings(Upgrade):
+    """What the daemon has from others, and what it has started."""
+
+    def test_service_manager(self):
+        """The notification socket and the watchdog go on, for the same process."""
+        root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(sock.close)
+        sock.bind(root + "/notify")
+        sock.settimeout(10)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+
+        def wait(text, pid=None):
+            while True:
+                data, extra, _, _ = sock.recvmsg(4096, 128)
+                if text in data.split(b"\n"):
+                    return int.from_bytes(extra[0][2][:4], "little")
+
+        d, agent = self.start(root=root, env={"NOTIFY_SOCKET": root + "/notify", "WATCHDOG_USEC": "600000"})
+        self.assertEqual(wait(b"READY=1"), d.pid)
+        wait(b"WATCHDOG=1")
+        c = d.attached()
+        self.assertNotIn("NOTIFY_SOCKET", agent.child().env)
+        for _ in range(2):
+            self.upgrade(d)
+            self.assertEqual(wait(b"READY=1"), d.pid)
+            for _ in range(2):
+                self.assertEqual(wait(b"WATCHDOG=1"), d.pid)
+        self.assertNotIn("NOTIFY_SOCKET", d.attached("t") and agent.child().env)
+        c.sync()
+
+    def test_inherited_socket(self):
+        """Started by socket activation: the socket is not the daemon's to remove, before and after."""
+        root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
+        os.makedirs(root + "/run/plenum", mode=0o700)
+        os.chmod(root + "/run", 0o700)
+        path = root + "/run/plenum/plenum.sock"
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.addCleanup(sock.close)
+        sock.bind(path)
+        sock.listen(8)
+        script = "import os,sys\nos.dup2(%d,3)\nos.environ['LISTEN_PID']=str(os.getpid())\nos.execv(sys.argv[1],sys.argv[1:])"
+        before = os.dup(sock.fileno())
+        self.addCleanup(os.close, before)
+        os.set_inheritable(before, True)
+        wrap = (PYTHON, "-c", script % before)
+        real = harness.subprocess.Popen
+        harness.subprocess.Popen = lambda *a, **kw: real(*a, **dict(kw, pass_fds=(before,)))
+        try:
+            d, agent = self.start(root=root, wrap=wrap, env={"LISTEN_FDS": "1"})
+        finally:
+            harness.subprocess.Popen = real
+        c = d.attached()
+        agent.child()
+        self.upgrade(d)
+        c.sync()
+        self.upgrade(d)
+        d.client().hello()
+        d.stop()
+        self.assertTrue(os.path.exists(path))
+        d.process = None
+
+    def test_no_second_daemon_in_between(self):
+        """Both locks are kept."""
+        d, agent = self.start()
+        self.upgrade(d)
+        other = d.launch()
+        self.assertEqual(other.wait(10), 69)
+        self.assertIn("already running", d.log())
+
+    def test_on_pending_command(self):
+        """What it started for a person is known as such afterwards."""
+        root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
+        with open(root + "/asker", "w") as f:
+            f.write("#!/bin/sh\nexec %s -I -S %s/helper.py\n" % (PYTHON, root))
+        os.chmod(root + "/asker", 0o755)
+        with open(root + "/helper.py", "w") as f:
+            f.write("""import json, os, socket, time
+open(%r, "w").close()
+while not os.path.exists(%r): time.sleep(0.01)
+s = socket.socket(socket.AF_UNIX)
+s.connect(%r)
+f = s.makefile("rw")
+def ask(**request):
+    f.write(json.dumps({"type": "control_request", "request_id": "1", "request": request}) + "\\n")
+    f.flush()
+ask(subtype="plenum_attach", session=os.environ["PLENUM_SESSION"])
+for line in f:
+    m = json.loads(line)
+    if m["type"] == "control_request":
+        f.write(json.dumps({"type": "control_response", "response": {"subtype": "success", "request_id": m["request_id"],
+                "response": {"behavior": "allow", "updatedInput": m["request"]["input"]}}}) + "\\n")
+        f.flush()
+""" % (root + "/runs", root + "/go", root + "/run/plenum/plenum.sock"))
+        d, agent = self.start(root=root, daemon={"on_pending": root + "/asker"})
+        a = d.attached("s", approve=False)
+        child = agent.child()
+        child.print(perm("p1"))
+        until(lambda: os.path.exists(root + "/runs"), what="the command")
+        self.upgrade(d)
+        open(root + "/go", "w").close()
+        self.assertEqual(child.answer("p1")["response.response.behavior"], "allow")
+        a.event("settled", decision="allow")
+        for p, _ in children_of(d.pid):
+            if p != child.pid:
+                os.kill(p, signal.SIGKILL)
+
+    def test_a_session_that_ends_with_its_client(self):
+        d, agent = self.start()
+        a = d.client()
+        a.attach("own", create="new", ephemeral=True)
+        child = agent.child()
+        self.upgrade(d)
+        self.assertIn("own", d.sessions())
+        a.close()
+        child.wait_gone()
+        until(lambda: "own" not in d.sessions())
+
+    def test_an_agent_cannot_approve_afterwards(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.mode(control=True)
+        self.upgrade(d)
+        with open(d.root + "/peer.py", "w") as f:
+            f.write("import socket\ns=socket.socket(socket.AF_UNIX)\ns.connect(%r)\n"
+                    "s.send(b'{\"type\":\"control_request\",\"request_id\":\"1\",\"request\":{\"subtype\":\"plenum_hello\"}}\\n')\n"
+                    "open(%r,'wb').write(s.recv(65536))\n" % (d.socket, d.root + "/said"))
+        child.spawn([PYTHON, "-I", "-S", d.root + "/peer.py"])
+        said = until(lambda: os.path.exists(d.root + "/said") and open(d.root + "/said", "rb").read())
+        self.assertIn(b'"may_approve":false', said)
+        a.sync()
+
+    def test_much_on_the_tape(self):
+        """A full tape comes along in a moment: the pause is measured at a client that asks all the time."""
+        d, agent = self.start()
+        clients = [d.attached("s%d" % i) for i in range(3)]
+        for c in clients:
+            child = agent.child()
+            child.flood(FLOOD, 40000, pad=250)
+            child.print(b'{"type":"test_end"}\n')
+        for c in clients:
+            c.slurp(b'"test_end"', 60)
+        c = d.client()
+        rid = c.ask("plenum_upgrade")
+        worst, last = 0, time.monotonic()
+        while not c.inbox:
+            c.sync() if not c.seen(type="control_response", **{"response.request_id": rid}) else None
+            now = time.monotonic()
+            worst, last = max(worst, now - last), now
+        c.answer(rid)
+        sys.stderr.write("[longest pause with %d MiB of tape: %.0f ms] " % (
+            d.call("plenum_metrics")["tape_bytes"] >> 20, worst * 1000))
+        self.assertLess(worst, 3)
+        b = d.attached("s1", replay={"last": 5})
+        b.wait(type="test_end")
 
 
 class Flight(Upgrade):
