@@ -176,6 +176,10 @@ void carry_chunk(struct carry *c, struct chunk *chunk) {
 	if (!chunk->data) carry_fail(c, "out of memory");
 }
 
+const char *carry_borrow(struct carry *c, size_t *n) {
+	return take_bytes(c, n);
+}
+
 void carry_buf(struct carry *c, struct buf *b) {
 	size_t n;
 	if (c->saving) {

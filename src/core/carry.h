@@ -88,6 +88,8 @@ void carry_text(struct carry *c, char **text); /* may be NULL */
 void carry_name(struct carry *c, char **text);
 void carry_bytes(struct carry *c, void *data, size_t n); /* always n */
 void carry_chunk(struct carry *c, struct chunk *chunk);  /* data may be NULL */
+/* Loading alone: the bytes of a chunk where they lie; NULL: none, or an error. */
+const char *carry_borrow(struct carry *c, size_t *n);
 void carry_buf(struct carry *c, struct buf *b);
 void carry_lines(struct carry *c, struct lines *l); /* between reads */
 void carry_words(struct carry *c, struct words *w);

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define PACK ((size_t)256 * 1024) /* a block of lines that were carried */
+
 void tape_init(struct tape *t, size_t max_bytes, size_t max_lines) {
 	*t = (struct tape){.oldest = 1, .next = 1, .max_bytes = max_bytes, .max_lines = MAX(max_lines, (size_t)1)};
 }
@@ -81,32 +83,65 @@ uint64_t tape_after_uuid(const struct tape *t, const char *uuid) {
 	return 0;
 }
 
-static void carry_entry(struct carry *c, struct tape *t, size_t i) {
-	struct tape_entry e = c->saving ? t->ring[(t->first + i) & (t->cap - 1)] : (struct tape_entry){0};
-	uint64_t ms = e.ms, flags = e.flags;
-	enum line_kind kind = (enum line_kind)e.kind;
-	carry_chunk(c, &e.line);
+/* Lines that are read here lie in blocks together, as those of a child do. */
+struct packer {
+	struct block *block;
+	size_t used, left; /* bytes in it; bytes that are still to come */
+};
+
+static struct chunk pack(struct packer *p, const char *data, size_t n) {
+	if (!p->block || p->block->cap - p->used < n) {
+		block_unref(p->block);
+		p->used = 0;
+		p->block = block_new(MAX(n, MIN(p->left, PACK)));
+		if (!p->block) return CHUNK_NONE;
+	}
+	char *at = p->block->data + p->used;
+	memcpy(at, data, n);
+	p->used += n;
+	p->left -= MIN(n, p->left);
+	return (struct chunk){block_ref(p->block), at, n};
+}
+
+static void save_entry(struct carry *c, const struct tape_entry *e) {
+	uint64_t ms = e->ms, flags = e->flags, kind = e->kind;
+	struct chunk line = e->line;
+	carry_chunk(c, &line);
+	CARRY(c, ms);
+	CARRY(c, flags);
+	CARRY(c, kind);
+}
+
+static void load_entry(struct carry *c, struct tape *t, struct packer *p) {
+	uint64_t ms = 0, flags = 0, kind = 0;
+	size_t n;
+	const char *data = carry_borrow(c, &n);
 	CARRY(c, ms);
 	CARRY(c, flags);
 	CARRY_UPTO(c, kind, LINE_OTHER);
-	if (c->saving) return;
-	if (!e.line.len || e.line.data[e.line.len - 1] != '\n') carry_fail(c, "a line of the tape has no end");
-	if (!carry_ok(c))
-		chunk_drop(&e.line);
-	else if (!tape_append(t, e.line, kind, (unsigned)flags, (int64_t)ms))
+	if (carry_ok(c) && (!n || data[n - 1] != '\n')) carry_fail(c, "a line of the tape has no end");
+	if (!carry_ok(c)) return;
+	struct chunk line = pack(p, data, n);
+	if (!line.data || !tape_append(t, line, (enum line_kind)kind, (unsigned)flags, (int64_t)ms))
 		carry_fail(c, "out of memory");
 }
 
 void tape_carry(struct carry *c, struct tape *t) {
+	struct packer p = {0};
 	uint64_t before = t->total;
 	carry_mark(c, "tape");
 	for (size_t i = 0; i < t->count; i++) before -= t->ring[(t->first + i) & (t->cap - 1)].line.len;
+	p.left = (size_t)(t->total - before);
 	CARRY(c, t->oldest);
 	CARRY(c, before);
-	if (!c->saving) {
-		t->next = t->oldest;
-		t->total = before;
-	}
+	CARRY(c, p.left);
 	size_t n = carry_count(c, t->count);
-	for (size_t i = 0; i < n && carry_ok(c); i++) carry_entry(c, t, i);
+	if (c->saving) {
+		for (size_t i = 0; i < n && carry_ok(c); i++) save_entry(c, &t->ring[(t->first + i) & (t->cap - 1)]);
+		return;
+	}
+	t->next = t->oldest;
+	t->total = before;
+	for (size_t i = 0; i < n && carry_ok(c); i++) load_entry(c, t, &p);
+	block_unref(p.block);
 }

@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import socket
-import sys
 import tempfile
 import time
 import unittest
@@ -285,9 +284,7 @@ for line in f:
             now = time.monotonic()
             worst, last = max(worst, now - last), now
         c.answer(rid)
-        sys.stderr.write("[longest pause with %d MiB of tape: %.0f ms] " % (
-            d.call("plenum_metrics")["tape_bytes"] >> 20, worst * 1000))
-        self.assertLess(worst, 3)
+        self.assertLess(worst, 5)  # tens of milliseconds where nothing else runs
         b = d.attached("s1", replay={"last": 5})
         b.wait(type="test_end")
 
