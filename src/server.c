@@ -702,6 +702,7 @@ static void clean_up(struct server *srv) {
 	loop_finish(srv->loop);
 	attention_free(srv->attention);
 	upgrade_free(srv->upgrade);
+	free(srv->asked.id);
 	router_free(srv->router);
 	children_free(srv->children);
 	loop_signal_stop(&srv->term);
