@@ -361,6 +361,28 @@ class LifeTest(WarmCase):
         d.process = None
 
 
+class UpgradeTest(WarmCase):
+    def test_spares_are_started_anew(self):
+        d, agent = self.warm()
+        child = agent.child()
+        a = d.attached("work", cwd="/")
+        self.wait_ready(d, 1)
+        old = agent.child()
+        d.call("plenum_upgrade")
+        old.wait_gone()
+        self.wait_ready(d, 1)
+        fresh = agent.child()
+        b = d.attached("two", cwd="/")
+        self.assertEqual(b.attached["pid"], fresh.pid)
+        stray = child.spawn(["sleep", "600"], setsid=True)
+        self.assertEqual(a.initialize(HOOKS)["response.subtype"], "success")  # still untouched: it goes back
+        own = agent.child()
+        self.assertEqual(d.sessions()["work"]["pid"], own.pid)
+        self.assertTrue(self.first_line(own)["request.hooks"])
+        child.kill()
+        until(lambda: not alive(stray))  # its mark is known
+
+
 class ConfigTest(WarmCase):
     def test_needs_a_cwd(self):
         d, agent = self.warm(0)
