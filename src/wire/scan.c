@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "wire/wide.h"
 
 #include <string.h>
 #ifdef __SSE2__
@@ -12,7 +13,10 @@
 /* Where a scan stands. Every step either moves p forward or fails, and never reads at or behind end. */
 struct cursor {
 	const char *p, *end;
+	bool wide; /* wide.h may be used */
 };
+
+#define WIDE_FROM 64 /* bytes of a line from which on that pays */
 
 /* --- Steps ----------------------------------------------------------------------------------------------------------
  */
@@ -56,6 +60,10 @@ static inline bool skip_string(struct cursor *c) {
 		if (!quote) return false;
 		p = quote + 1;
 		if (LIKELY(quote[-1] != '\\') || !is_escaped(quote)) break;
+		if (!c->wide || c->end - p < WIDE_FROM) continue;
+		p = wide_string(p, c->end);
+		if (!p) return false;
+		break;
 	}
 	c->p = p;
 	return true;
@@ -64,6 +72,14 @@ static inline bool skip_string(struct cursor *c) {
 /* '{' and '[' differ in one bit, and so do '}' and ']': with that bit set there are two brackets to look for. */
 static bool skip_container(struct cursor *c) {
 	size_t depth = 0;
+	if (c->wide && c->end - c->p >= WIDE_FROM) {
+		const char *p = wide_container(c->p, c->end);
+		if (!p) return false;
+		if (p != c->p) {
+			c->p = p;
+			return true;
+		}
+	}
 	while (c->p < c->end) {
 		char bracket = (char)(*c->p | 0x20);
 		if (*c->p == '"') {
@@ -210,15 +226,15 @@ static inline bool scan_type_first(struct cursor *c, struct envelope *e) {
 	static const char start[] = "{\"type\":\"";
 	const size_t n = sizeof start - 1;
 	if ((size_t)(c->end - c->p) <= n || memcmp(c->p, start, n) != 0) return false;
-	struct cursor value = {c->p + n - 1, c->end};
+	struct cursor value = {c->p + n - 1, c->end, false};
 	if (!skip_string(&value)) return false;
 	e->type = (struct span){c->p + n - 1, (size_t)(value.p - (c->p + n - 1))};
 	c->p = value.p;
 	return true;
 }
 
-bool scan_envelope(const char *p, size_t n, struct envelope *e) {
-	struct cursor c = {p, p + n};
+static inline bool scan(const char *p, size_t n, struct envelope *e, bool wide) {
+	struct cursor c = {p, p + n, wide};
 	struct inner request = {0}, response = {0};
 	struct span key;
 	enum step step;
@@ -235,6 +251,14 @@ bool scan_envelope(const char *p, size_t n, struct envelope *e) {
 	return step == STEP_END && c.p == c.end;
 }
 
+bool scan_envelope(const char *p, size_t n, struct envelope *e) {
+	return scan(p, n, e, wide_here());
+}
+
+bool scan_envelope_plain(const char *p, size_t n, struct envelope *e) {
+	return scan(p, n, e, false);
+}
+
 /* --- Walks ----------------------------------------------------------------------------------------------------------
  */
 
@@ -242,7 +266,7 @@ bool scan_envelope(const char *p, size_t n, struct envelope *e) {
 static bool resume(struct span s, char opening, size_t at, struct cursor *c, bool *first) {
 	if (s.n < 2 || *s.p != opening || at > s.n) return false;
 	*first = at == 0;
-	*c = (struct cursor){s.p + (at ? at : 1), s.p + s.n};
+	*c = (struct cursor){s.p + (at ? at : 1), s.p + s.n, wide_here()};
 	return true;
 }
 

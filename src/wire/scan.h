@@ -37,6 +37,8 @@ struct envelope {
 /* p[0..n) is one line without its LF. True: it is one balanced object (surrounding blanks allowed), *e is filled.
  * False: it is not, *e is undefined. Time grows with n alone. */
 bool scan_envelope(const char *p, size_t n, struct envelope *e);
+/* The same without the wide instructions of some processors: for tests. */
+bool scan_envelope_plain(const char *p, size_t n, struct envelope *e);
 
 /* The member of *e that a top-level key (raw, without its quotes) fills; NULL for a key that routing does not read. */
 struct span *envelope_slot(struct envelope *e, const char *key, size_t n);

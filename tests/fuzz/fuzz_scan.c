@@ -44,13 +44,13 @@ static void use(struct span s) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-	struct envelope e, plain;
+	struct envelope e, plain, narrow;
 	const char *p = (const char *)data;
 	bool ok = scan_envelope(p, size, &e);
-	INSIST(ok == ref_envelope(p, size, &plain));
+	INSIST(ok == ref_envelope(p, size, &plain) && ok == scan_envelope_plain(p, size, &narrow));
 	use((struct span){p, size}); /* spans that are not balanced must do no harm either */
 	if (!ok) return 0;
-	INSIST(!ref_difference(&e, &plain));
+	INSIST(!ref_difference(&e, &plain) && !ref_difference(&narrow, &plain));
 	const struct span all[] = {e.type,       e.request, e.response,       e.message,
 							   e.request_id, e.uuid,    e.inner_response, e.inner_subtype};
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) use(all[i]);

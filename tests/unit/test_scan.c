@@ -21,7 +21,7 @@ static bool is_text(struct span s, const char *text) {
 
 /* Scans a copy of exactly n bytes with both scanners; true if both take it. The copy is *owned. */
 static bool scan_copy(const char *text, size_t n, struct envelope *e, char **owned) {
-	struct envelope plain;
+	struct envelope plain, narrow;
 	char *copy = malloc(n ? n : 1);
 	REQUIRE(copy, "no memory");
 	memcpy(copy, text, n);
@@ -29,6 +29,9 @@ static bool scan_copy(const char *text, size_t n, struct envelope *e, char **own
 	REQUIRE(ok == want, "scan_envelope says %d, the plain loop %d: %.*s", ok, want, (int)n, text);
 	const char *differs = ok ? ref_difference(e, &plain) : NULL;
 	REQUIRE(!differs, "%s differs in: %.*s", differs, (int)n, text);
+	REQUIRE(scan_envelope_plain(copy, n, &narrow) == want, "scan_envelope_plain: not %d: %.*s", want, (int)n, text);
+	differs = ok ? ref_difference(&narrow, &plain) : NULL;
+	REQUIRE(!differs, "%s differs without wide instructions in: %.*s", differs, (int)n, text);
 	*owned = copy;
 	return ok;
 }
@@ -245,6 +248,27 @@ START_TEST(random_lines_against_the_plain_loop) {
 }
 END_TEST
 
+/* Brackets, quotes and backslashes in any order, mostly no JSON, over many of the wide scanner's steps. */
+START_TEST(random_bytes_against_the_plain_loop) {
+	static const char *const pieces[] = {"{",    "}", "[", "]",       "\"", "\\",   "\\\"",
+										 "\\\\", ",", ":", "xxxxxxx", "{}", "\"\"", "\"x{"};
+	static const char *const starts[] = {"{\"type\":\"t\",\"m\":[", "{\"type\":\"", "{\"response\":{\"a\":{\"b\":\""};
+	for (uint64_t run = 0; run < 40000; run++) {
+		uint64_t seed = run * 31;
+		struct buf b = BUF_INIT(1 << 20);
+		struct envelope e;
+		size_t n = rng_below(&seed, 300), kinds = 2 + rng_below(&seed, ARRAY_SIZE(pieces) - 1);
+		size_t from = rng_below(&seed, ARRAY_SIZE(pieces));
+		buf_puts(&b, starts[rng_below(&seed, ARRAY_SIZE(starts))]);
+		while (n--) buf_puts(&b, pieces[(from + rng_below(&seed, kinds)) % ARRAY_SIZE(pieces)]);
+		for (size_t i = rng_below(&seed, 3); i; i--) buf_puts(&b, i == 1 ? "}" : "]}");
+		_cleanup_free_ char *copy = NULL;
+		scan_copy(b.data, b.len, &e, &copy);
+		buf_free(&b);
+	}
+}
+END_TEST
+
 /* --- jansson --------------------------------------------------------------------------------------------------------
  */
 
@@ -435,5 +459,5 @@ END_TEST
 RUN_TESTS("scan", every_member, inner_of_a_response, the_last_one_counts,
 		  a_later_request_that_is_no_object_hides_the_first, nothing_leaks_from_within, lines_that_are_none,
 		  lines_of_the_child, a_raw_carriage_return_between_objects, deep_lines, string_lengths,
-		  random_lines_against_the_plain_loop, random_lines_against_jansson, members_and_elements, walks, kinds,
-		  whole_numbers, unescaping)
+		  random_lines_against_the_plain_loop, random_bytes_against_the_plain_loop, random_lines_against_jansson,
+		  members_and_elements, walks, kinds, whole_numbers, unescaping)
