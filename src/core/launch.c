@@ -296,17 +296,10 @@ void launch_carry(struct carry *c, struct launch *l) {
 /* --- comparing ------------------------------------------------------------------------------------------------------
  */
 
-static bool same_words(const struct words *a, const struct words *b) {
-	if (a->n != b->n) return false;
-	for (size_t i = 0; i < a->n; i++)
-		if (strcmp(a->v[i], b->v[i]) != 0) return false;
-	return true;
-}
-
 static bool same_folder(const char *a, const char *b) {
 	struct stat at_a, at_b;
-	return strcmp(a, b) == 0 || (stat(a, &at_a) == 0 && stat(b, &at_b) == 0 && at_a.st_dev == at_b.st_dev &&
-								 at_a.st_ino == at_b.st_ino);
+	return strcmp(a, b) == 0 ||
+		   (stat(a, &at_a) == 0 && stat(b, &at_b) == 0 && at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino);
 }
 
 /* In any order: a name stands in an environment once. */
@@ -327,7 +320,7 @@ bool launch_same(const struct launch *a, const struct launch *b, const struct pr
 	build_env(&env_a, &here, p, "");
 	build_env(&env_b, b, p, "");
 	bool same = same_folder(a->cwd, b->cwd) && build_argv(&argv_a, a, p, a->resume, a->fork) &&
-				build_argv(&argv_b, b, p, b->resume, b->fork) && same_words(&argv_a, &argv_b) &&
+				build_argv(&argv_b, b, p, b->resume, b->fork) && words_same(&argv_a, &argv_b) &&
 				same_env(&env_a, &env_b);
 	words_free(&argv_a);
 	words_free(&argv_b);

@@ -61,6 +61,13 @@ bool words_copy(struct words *to, const struct words *from) {
 	return true;
 }
 
+bool words_same(const struct words *a, const struct words *b) {
+	if (a->n != b->n) return false;
+	for (size_t i = 0; i < a->n; i++)
+		if (strcmp(a->v[i], b->v[i]) != 0) return false;
+	return true;
+}
+
 void words_free(struct words *w) {
 	for (size_t i = 0; i < w->n; i++) free(w->v[i]);
 	free(w->v);

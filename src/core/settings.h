@@ -42,7 +42,7 @@ struct profile {
 	size_t warm;             /* children kept started before anybody asks; needs cwd */
 	const char *warm_file;   /* where that was said, for messages */
 	int warm_line;
-	const char *file;        /* where it was defined, for messages; NULL: built in */
+	const char *file; /* where it was defined, for messages; NULL: built in */
 	int line;
 };
 
@@ -77,6 +77,7 @@ const struct profile *settings_profile(const struct settings *s, const char *nam
 struct profile *settings_add_profile(struct settings *s, const char *name);
 bool words_add(struct words *w, const char *word);
 bool words_copy(struct words *to, const struct words *from); /* appends; false without memory */
+bool words_same(const struct words *a, const struct words *b);
 void words_free(struct words *w);
 bool access_is_empty(const struct access *a);
 /* Membership alone: false for an empty list. What an empty list means (allow: own uid and root; approve: anybody who

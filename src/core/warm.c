@@ -24,6 +24,7 @@ struct stock {
 	const struct profile *profile; /* of warm->settings */
 	struct list spares;
 	size_t n;
+	struct words fresh; /* of who is expected next: as the last requester had them */
 	unsigned failures;
 	struct loop_timer refill;
 };
@@ -166,10 +167,10 @@ static void failed(struct stock *k, const char *why) {
 		loop_timer_set(&k->refill, BACKOFF_FIRST_MS << (k->failures - 1));
 }
 
-static bool make_launch(const struct warm *w, const struct profile *p, struct launch *l) {
+static bool make_launch(const struct warm *w, const struct profile *p, const struct words *fresh, struct launch *l) {
 	*l = (struct launch){
 		.cwd = str_dup(p->cwd), .uid = getuid(), .instance = w->router->instance, .nofile = w->router->nofile};
-	return l->cwd != NULL;
+	return l->cwd && words_copy(&l->fresh, fresh);
 }
 
 static void start_one(struct stock *k) {
@@ -177,7 +178,7 @@ static void start_one(struct stock *k) {
 	struct launch launch;
 	str_random_hex(random, 8);
 	_cleanup_free_ char *name = str_printf("warm-%s-%s", k->profile->name, random);
-	bool made = make_launch(k->warm, k->profile, &launch);
+	bool made = make_launch(k->warm, k->profile, &k->fresh, &launch);
 	struct spare *one = name && made ? new_spare(k->warm, k->warm->settings, k->profile, name, &launch) : NULL;
 	if (!one) {
 		launch_free(&launch);
@@ -223,14 +224,19 @@ static void add_stock(struct warm *w, const struct profile *p) {
 	refill(k, 0);
 }
 
+static void free_stock(struct stock *k) {
+	list_del(&k->node);
+	words_free(&k->fresh);
+	free(k);
+}
+
 static void drop_stocks(struct warm *w, bool kill_now) {
 	struct stock *k;
 	struct spare *one;
 	LIST_FOR_EACH (k, &w->stocks, struct stock, node) {
 		loop_timer_stop(&k->refill);
 		LIST_FOR_EACH (one, &k->spares, struct spare, node) end_spare(one, kill_now);
-		list_del(&k->node);
-		free(k);
+		free_stock(k);
 	}
 }
 
@@ -254,8 +260,7 @@ void warm_forget(struct warm *w) {
 	LIST_FOR_EACH (k, &w->stocks, struct stock, node) {
 		loop_timer_stop(&k->refill);
 		LIST_FOR_EACH (one, &k->spares, struct spare, node) forget(one);
-		list_del(&k->node);
-		free(k);
+		free_stock(k);
 	}
 	LIST_FOR_EACH (one, &w->ending, struct spare, node) forget(one);
 }
@@ -348,7 +353,6 @@ static const struct session_events spare_events = {
 
 static bool fits(const struct spare *one, const struct session *s) {
 	if (!one->ready || !session_can_give(one->session)) return false;
-	if (s->conversation_id || s->launch.resume || s->launch.fork || !s->launch.cwd) return false;
 	return launch_same(&one->session->launch, &s->launch, s->profile);
 }
 
@@ -372,10 +376,30 @@ static struct spare *choose(struct stock *k, const struct session *s) {
 	return NULL;
 }
 
+/* Who comes from a terminal or over SSH has variables that the daemon has not. That one goes without this time; the
+ * next spares are for the like of it. */
+static void follow_requester(struct stock *k, const struct session *s) {
+	struct words fresh = {0};
+	struct spare *one;
+	struct launch like = {.cwd = k->profile->cwd, .fresh = s->launch.fresh, .instance = s->launch.instance};
+	if (words_same(&k->fresh, &s->launch.fresh) || !launch_same(&like, &s->launch, k->profile)) return;
+	if (!words_copy(&fresh, &s->launch.fresh)) {
+		words_free(&fresh);
+		return;
+	}
+	words_free(&k->fresh);
+	k->fresh = fresh;
+	LIST_FOR_EACH (one, &k->spares, struct spare, node) end_spare(one, false);
+	refill(k, REFILL_MS);
+}
+
 bool warm_give(struct warm *w, struct session *s) {
-	struct stock *k = stock_of(w, s->profile);
+	struct stock *k = s->conversation_id || s->launch.resume || s->launch.fork ? NULL : stock_of(w, s->profile);
 	struct spare *one = k ? choose(k, s) : NULL;
-	if (k && !one) log_debug("session %s: no warm child fits, it gets one of its own", s->name);
+	if (k && !one) {
+		log_debug("session %s: no warm child fits, it gets one of its own", s->name);
+		follow_requester(k, s);
+	}
 	if (!one || !session_take_child(s, one->session)) return false;
 	router_init_move(s, one->session);
 	s->untouched = true;
@@ -390,7 +414,7 @@ bool warm_give(struct warm *w, struct session *s) {
 void warm_take_back(struct warm *w, struct session *s) {
 	struct stock *k = stock_of(w, s->profile);
 	struct launch launch = {0};
-	bool made = make_launch(w, s->profile, &launch);
+	bool made = make_launch(w, s->profile, &s->launch.fresh, &launch);
 	struct spare *one = made ? new_spare(w, s->settings, s->profile, s->child_name, &launch) : NULL;
 	if (!one || !session_take_child(one->session, s)) {
 		launch_free(&launch);

@@ -186,25 +186,26 @@ class Client:
     .log is everything that came, in order; .inbox what no wait has taken yet. wait() takes the first match out of the
     inbox and leaves the rest, so tests name only the lines that they are about."""
 
-    def __init__(self, path, label="client", uid=None, gid=None):
-        """With uid: a process of that uid makes the connection, and lives until it is closed (root only)."""
+    def __init__(self, path, label="client", uid=None, gid=None, env=None):
+        """With uid (root only) or env: a process of that uid or environment makes the connection, and lives until it is
+        closed."""
         self.label, self.helper = label, None
-        if uid is None:
+        if uid is None and env is None:
             self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self.sock.connect(path)
         else:
-            self.connect_as(path, uid, gid)
+            self.connect_as(path, env, {} if uid is None else dict(user=uid, group=gid, extra_groups=[]))
         self.log, self.inbox = [], []
         self.parts, self.eof = [], False
         self.sent = []
 
-    def connect_as(self, path, uid, gid):
+    def connect_as(self, path, env, ids):
         here, there = socket.socketpair()
         script = ("import socket,sys\ns=socket.socket(socket.AF_UNIX)\nf=socket.socket(fileno=int(sys.argv[1]))\n"
                   "try:\n s.connect(sys.argv[2])\nexcept OSError as e:\n f.send(b'%d' % e.errno);sys.exit()\n"
                   "socket.send_fds(f,[b'+'],[s.fileno()])\ns.close()\nf.recv(1)\n")
         self.helper = subprocess.Popen([PYTHON, "-I", "-S", "-c", script, str(there.fileno()), path],
-                                       pass_fds=[there.fileno()], user=uid, group=gid, extra_groups=[], cwd="/")
+                                       pass_fds=[there.fileno()], env=env, cwd="/", **ids)
         there.close()
         here.settimeout(TIMEOUT)
         data, fds, _, _ = socket.recv_fds(here, 16, 1)

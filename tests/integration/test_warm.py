@@ -145,6 +145,25 @@ class MismatchTest(WarmCase):
         else:
             self.assertEqual(d.attached("work", cwd="/").attached["pid"], child.pid)
 
+    def test_the_next_spares_follow_who_asks(self):
+        """A login has variables that the daemon has not: the first session of it starts cold, the second does not."""
+        d, agent = self.warm()
+        child = agent.child()
+        env = dict(os.environ, DISPLAY=":991", SSH_TTY="/dev/pts/991")
+        a = d.client(env=env)
+        self.assertNotEqual(a.attach("one", cwd="/")["pid"], child.pid)
+        self.assertEqual(agent.child().env["DISPLAY"], ":991")
+        child.wait_gone()
+        self.wait_ready(d, 1)
+        spare = agent.child()
+        self.assertEqual(spare.env["SSH_TTY"], "/dev/pts/991")
+        b = d.client(env=env)
+        self.assertEqual(b.attach("two", cwd="/")["pid"], spare.pid)
+        # given back, it is still one for the like of this client
+        self.assertEqual(b.initialize(HOOKS)["response.subtype"], "success")
+        agent.child()
+        self.assertEqual(d.client(env=env).attach("three", cwd="/")["pid"], spare.pid)
+
     def test_program_that_was_replaced(self):
         d, agent = self.warm(0)
         script = d.root + "/program"
