@@ -349,7 +349,7 @@ START_TEST(test_hostile_commands) {
 			ck_assert_msg(v != RULE_ALLOW || shell_is_plain(b.data), "%.40s", b.data);
 			buf_free(&b);
 		}
-	ck_assert_int_lt(now_ms() - start, 60000);
+	if (!getenv("CK_FORK")) ck_assert_int_lt(now_ms() - start, 60000); /* set under valgrind, where time says little */
 }
 END_TEST
 
