@@ -12,7 +12,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -85,7 +84,7 @@ static int take_lock(int dir_fd, const char *dir, char *error) {
 		fail(error, "cannot open %s/" LOCK_NAME ": %s", dir, strerror(errno));
 		return -1;
 	}
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+	if (fd_lock(fd) < 0) {
 		if (errno == EWOULDBLOCK)
 			name_holder(fd, dir, error);
 		else

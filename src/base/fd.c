@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -64,6 +67,25 @@ int fd_pidfd(pid_t pid) {
 bool fd_pidfd_alive(int pidfd) {
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 	return pidfd >= 0 && poll(&p, 1, 0) == 0;
+}
+
+static bool holder_is_dead(int fd) {
+	char text[24] = "";
+	if (pread(fd, text, sizeof text - 1, 0) <= 0) return false;
+	int pid = atoi(text);
+	return pid > 0 && kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+int fd_lock(int fd) {
+	for (int i = 0;; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0) return 0;
+		int number = errno;
+		if (number != EWOULDBLOCK || i == 100 || !holder_is_dead(fd)) {
+			errno = number;
+			return -1;
+		}
+		poll(NULL, 0, 10);
+	}
 }
 
 int fd_raise_nofile(uint64_t *soft_before) {

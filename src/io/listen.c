@@ -8,7 +8,6 @@
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -81,7 +80,7 @@ static int take_lock(const char *path, char *error, enum listen_result *result) 
 		snprintf(error, LISTEN_ERROR_MAX, "cannot open the lock file %s: %s", name ? name : path, strerror(errno));
 		return -1;
 	}
-	if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+	if (fd_lock(fd) == 0) {
 		(void)!ftruncate(fd, 0);
 		dprintf(fd, "%d\n", getpid());
 		return fd;

@@ -793,6 +793,19 @@ class Failed(Upgrade):
         self.assertIn("does not come to an end", self.refused(d, a, child))
         self.assertEqual(d.settled_fds(), n, d.fd_list())
 
+    def test_killed_while_it_is_tried(self):
+        """Nothing of the trial keeps the next daemon from starting."""
+        d, a, child = self.ready()
+        self.replace(d, b"#!/bin/sh\ncase $1 in --check) exit 0;; esac\nexec sleep 1000 >/dev/null 2>&1\n")
+        c = d.client()
+        c.ask("plenum_upgrade")
+        until(lambda: [p for p, _ in children_of(d.pid) if b"sleep" in open("/proc/%d/cmdline" % p, "rb").read()])
+        d.kill9()
+        self.replace(d)
+        d.start()
+        self.assertEqual(d.state_of("s"), "asleep")
+        child.wait_gone()
+
     def test_a_stop_while_it_is_tried(self):
         d, a, child = self.ready()
         self.replace(d, b"#!/bin/sh\nexec sleep 1000\n")
