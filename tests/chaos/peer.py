@@ -137,6 +137,13 @@ class Peer:
         self.plain_from = seq
         self.world.attached(self, body)
 
+    def left(self, why):
+        """It is in no session any more; its next line may bring it into one, by the defaults."""
+        self.session = self.expected = self.plain = None
+        self.tagged = False
+        self.asked.clear()
+        self.cut_prompts(why)
+
     def cut_prompts(self, why):
         for p in self.prompts.values():
             p.excuse = p.excuse or why
@@ -229,7 +236,7 @@ class Peer:
         if rid in self.asked:
             self.fail("asked twice", raw)
         if self.half:
-            self.fail("asked though its input has ended", raw)
+            return  # it was on its way
         self.asked[rid] = obj
         self.mine.pop(rid, None)
 
@@ -303,13 +310,12 @@ class Peer:
         elif event == "settled":
             self.mine.pop(obj.get("request_id"), None)
         elif event == "session_removed" and obj.get("session") == self.session:
-            self.session = None
-            self.cut_prompts("removed")
+            self.left("removed")
         elif obj.get("type") == "result":
             for u in (obj.get("user_message_uuids") or []) + [obj.get("user_message_uuid")]:
                 if u in self.prompts:
                     self.settle(self.prompts[u], "done")
-        elif obj.get("subtype") == "command_lifecycle" and obj.get("state") in ("cancelled", "discarded", "refused"):
+        elif obj.get("type") == "command_lifecycle" and obj.get("state") in ("cancelled", "discarded", "refused"):
             p = self.prompts.get(obj.get("command_uuid"))
             if p:
                 self.settle(p, obj["state"])
