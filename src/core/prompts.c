@@ -31,6 +31,8 @@ void prompts_free(struct prompts *p) {
 struct prompt *prompt_find(struct prompts *p, struct span uuid) {
 	struct prompt *one = NULL;
 	struct span text = span_content(uuid);
+	_cleanup_free_ char *plain = text.p && memchr(text.p, '\\', text.n) ? span_dup(uuid, &text.n) : NULL;
+	if (plain) text.p = plain;
 	if (text.p) HASH_FIND(hh, p->by_uuid, text.p, text.n, one);
 	return one;
 }

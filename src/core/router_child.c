@@ -184,8 +184,9 @@ static void read_lifecycle(struct session *s, struct chunk line) {
 	struct span all = {line.data, line.len}, state = span_member(all, "state");
 	struct prompt *p = prompt_find(&s->prompts, span_member(all, "command_uuid"));
 	if (!p || p->state == PROMPT_HELD) return;
-	if (span_equals(state, "cancelled") || span_equals(state, "discarded") || span_equals(state, "refused"))
-		prompt_done(&s->prompts, p);
+	if (!span_equals(state, "cancelled") && !span_equals(state, "discarded") && !span_equals(state, "refused")) return;
+	prompt_done(&s->prompts, p);
+	router_next_held(s);
 }
 
 static void read_state(struct session *s, struct chunk line) {
@@ -408,10 +409,16 @@ static void fail_calls(struct session *s, const char *text) {
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node) router_fail_call(call, PLENUM_E_CHILD_EXITED, text);
 }
 
-static void fail_prompts(struct session *s, const char *code, const char *text) {
+/* What did not run may be sent again under the same uuid. */
+static bool never_ran(const struct session *s, const struct session_exit *e, const struct prompt *p) {
+	return e->never_ran || (p->state == PROMPT_SENT && (s->prompts.replays || !s->got_line));
+}
+
+static void fail_prompts(struct session *s, const struct session_exit *e, const char *text) {
+	const char *code = e->never_ran && !e->wanted ? PLENUM_E_SPAWN_FAILED : PLENUM_E_CHILD_EXITED;
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
-		if (p->state == PROMPT_HELD || p->child > s->child_no) continue;
+		if (p->state == PROMPT_HELD || (s->want_child && p->child > s->child_no)) continue;
 		struct client *c = p->asker;
 		if (c && !c->filter.quiet) {
 			struct buf b = NOTICE_INIT;
@@ -421,11 +428,13 @@ static void fail_prompts(struct session *s, const char *code, const char *text) 
 			notice_text(&b, "uuid", p->uuid);
 			client_post(c, notice_end(&b));
 		}
-		prompt_done(&s->prompts, p);
+		if (never_ran(s, e, p))
+			prompt_forget(&s->prompts, p);
+		else
+			prompt_done(&s->prompts, p);
 	}
 }
 
-/* What did not run may be sent again under the same uuid. */
 static const char *last_words(const struct session *s) {
 	return s->stderr_count ? session_stderr(s, s->stderr_count - 1) : "nothing on stderr";
 }
@@ -456,7 +465,7 @@ static void unlearn_resume(struct session *s, const struct session_exit *e) {
 static void on_exited(struct session *s, const struct session_exit *e) {
 	struct router *r = s->world;
 	char text[1024];
-	if (e->never_ran)
+	if (e->never_ran && !e->wanted)
 		snprintf(text, sizeof text, "%s", s->reason ? s->reason : "the child could not be started");
 	else if (e->wanted)
 		snprintf(text, sizeof text, "the child was stopped before it answered");
@@ -470,8 +479,8 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	router_init_child_gone(s, text);
 	fail_calls(s, text);
 	router_withdraw_all(s, "child_exited");
-	fail_prompts(s, e->never_ran ? PLENUM_E_SPAWN_FAILED : PLENUM_E_CHILD_EXITED, text);
-	struct chunk notice = exit_notice(s, e);
+	fail_prompts(s, e, text);
+	struct chunk notice = e->never_ran && e->wanted ? CHUNK_NONE : exit_notice(s, e); /* there was no child */
 	if (notice.data && !(e->wanted && s->then == THEN_RESTART)) tell_private_exit(s, notice);
 	router_tell(s, notice);
 	session_check_state(s);

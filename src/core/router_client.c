@@ -99,14 +99,21 @@ static void send_prompt(struct session *s, struct prompt *p, struct chunk line) 
 	session_write(s, line, true); /* room was looked for before */
 }
 
+static bool wake(struct session *s, char *error) {
+	if (!s->running && !s->want_child) router_make_room(s->world);
+	return session_wake(s, error);
+}
+
 void router_next_held(struct session *s) {
+	const struct router *r = s->world;
 	struct prompt *p, *open;
 	char error[CHILD_ERROR_MAX];
+	if (r->shutting_down) return;
 	while (s->prompts.n_held && (p = prompt_held(&s->prompts)) != NULL) {
 		LIST_FOR_EACH (open, &s->prompts.open, struct prompt, node)
 			if (open->state != PROMPT_HELD && open->client != p->client) return;
 		if (s->turn && s->prompts.n_open == s->prompts.n_held) return;
-		if (!session_wake(s, error)) return;
+		if (!wake(s, error)) return;
 		struct chunk line = p->held;
 		p->held = CHUNK_NONE;
 		s->prompts.n_held--;
@@ -115,14 +122,27 @@ void router_next_held(struct session *s) {
 	session_check_state(s);
 }
 
-static bool refuse_prompt(struct client *c, struct session *s, size_t len) {
+/* Held prompts are charged like those that the child is to read. */
+static bool has_room(const struct session *s, size_t len, bool hold) {
+	struct queue all = {.count = s->in.count, .bytes = s->in.bytes, .max = s->in.max};
+	struct prompt *p;
+	if (hold) {
+		LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
+			all.bytes += p->held.len;
+			all.count += p->held.len != 0;
+		}
+	}
+	return queue_has_room(&all, len);
+}
+
+static bool refuse_prompt(struct client *c, struct session *s, size_t len, bool hold) {
 	char error[CHILD_ERROR_MAX];
-	if (!queue_has_room(&s->in, len)) {
-		router_fail(c, SPAN_NONE, PLENUM_E_BUSY,
-					"the child of session %s has %zu bytes to read already: send it again later", s->name, s->in.bytes);
+	if (!has_room(s, len, hold)) {
+		router_fail(c, SPAN_NONE, PLENUM_E_BUSY, "%s of session %s has too much to read already: send it again later",
+					hold ? "the queue" : "the child", s->name);
 		return true;
 	}
-	if (session_wake(s, error)) return false;
+	if (wake(s, error)) return false;
 	router_fail(c, SPAN_NONE, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_CHILD_EXITED, "%s", error);
 	return true;
 }
@@ -137,25 +157,26 @@ static bool is_command(struct span body) {
 static void on_prompt(struct client *c, struct session *s, struct chunk line, struct span body,
 					  const struct envelope *e) {
 	uint64_t hash = prompt_hash(body.p, body.n);
-	struct span uuid = span_is_string(e->uuid) && e->uuid.n > 2 ? e->uuid : SPAN_NONE;
-	struct prompt *known = uuid.p ? prompt_find(&s->prompts, uuid) : NULL;
+	_cleanup_free_ char *uuid = span_dup(e->uuid, NULL); /* as the child reads it, and says it back */
+	struct prompt *known = uuid ? prompt_find(&s->prompts, e->uuid) : NULL;
 	char fresh[37] = "";
 	if (known && same_client(known, c, hash)) {
 		tell_repeat(c, known);
 		return;
 	}
-	if (refuse_prompt(c, s, body.n + 64)) return;
 	bool hold = held_back(s, c);
-	if (known || !uuid.p) prompt_uuid(fresh);
+	if (refuse_prompt(c, s, body.n + 64, hold)) return;
+	if (known || !uuid || !*uuid) prompt_uuid(fresh);
 	struct chunk out = *fresh ? with_uuid(body, e->uuid, fresh) : clean_line(line, body);
-	struct prompt *p = *fresh ? prompt_add(&s->prompts, fresh, 36) : prompt_add(&s->prompts, uuid.p + 1, uuid.n - 2);
+	const char *name = *fresh ? fresh : uuid;
+	struct prompt *p = prompt_add(&s->prompts, name, strlen(name));
 	if (!p || !out.data) {
 		if (p) prompt_forget(&s->prompts, p);
 		chunk_drop(&out);
 		router_fail(c, SPAN_NONE, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
-	if (known) tell_fresh_uuid(c, uuid, fresh);
+	if (known) tell_fresh_uuid(c, e->uuid, fresh);
 	p->client = c->id;
 	p->uid = c->peer.uid;
 	p->name = str_dup(c->name);
@@ -383,7 +404,9 @@ static void on_cancel(struct client *c, struct session *s, const struct envelope
 	int n = snprintf(id, sizeof id, "\"%s\"", call->id);
 	struct buf b = NOTICE_INIT;
 	dialect_put_cancel(&b, (struct span){id, (size_t)n});
-	session_write(s, notice_chunk(&b), true);
+	if (!session_write(s, notice_chunk(&b), false))
+		router_complain(c, e->request_id, PLENUM_E_BUSY,
+						"the child has too much to read already: cancel it again later");
 }
 
 static void on_other(struct client *c, struct session *s, struct chunk line, struct span body) {

@@ -159,6 +159,8 @@ void router_init_started(struct session *s) {
 /* Where a repeated initialize is ignored, the child is resumed at the next idle moment, and takes the union as its
  * first. */
 static void restart_if_idle(struct session *s) {
+	bool loses = s->conversation_id && !s->profile->resume_args.n;
+	if (loses || s->profile->restart_never) return; /* a child without these hooks is better than none */
 	if (s->state != SESSION_IDLE || s->pendings.n || s->calls.n || s->background || s->prompts.n_open || s->stopping)
 		return;
 	log_info("session %s: resumes its child, so that new hooks apply", s->name);

@@ -49,7 +49,7 @@ static enum session_state compute_state(const struct session *s) {
 }
 
 static void arm_idle(struct session *s) {
-	bool idle = s->state == SESSION_IDLE && s->pendings.n == 0 && s->stopping == STOP_NOT && !s->ephemeral && !s->spare;
+	bool idle = s->state == SESSION_IDLE && s->stopping == STOP_NOT && !s->ephemeral && !s->spare;
 	if (idle)
 		loop_timer_set(&s->idle_timer, s->profile->idle_sleep);
 	else
@@ -74,7 +74,11 @@ void session_check_state(struct session *s) {
 
 static void on_idle(void *arg) {
 	struct session *s = arg;
-	if (s->state != SESSION_IDLE || s->pendings.n || s->calls.n || s->background) return;
+	if (s->state != SESSION_IDLE) return;
+	if (s->pendings.n || s->calls.n || s->background) { /* not now; nobody else would look again */
+		arm_idle(s);
+		return;
+	}
 	log_info("session %s: idle for %lld s, goes to sleep", s->name, (long long)(s->profile->idle_sleep / 1000));
 	session_stop(s, false, THEN_SLEEP);
 }
@@ -592,10 +596,9 @@ static void complete(struct session *s) {
 			 e.wanted ? ", as asked" : "", (long long)e.ran_ms);
 	s->events->exited(s, &e);
 	if (s->removed) return;
-	if (s->want_child)
-		begin_start(s, (char[CHILD_ERROR_MAX]){0});
-	else
-		slim(s);
+	char error[CHILD_ERROR_MAX];
+	if (s->want_child && !begin_start(s, error)) give_up_start(s, error);
+	if (!s->want_child) slim(s);
 	session_check_state(s);
 }
 
@@ -680,15 +683,34 @@ void session_turn_ended(struct session *s) {
 	if (s->stopping == STOP_INTERRUPT) advance_stop(s);
 }
 
+/* A start that was put off does not come any more: those whose prompts wait for it are told. */
+static void cancel_start(struct session *s, enum stop_then then) {
+	struct session_exit e = {.wanted = true, .never_ran = true};
+	s->want_child = false;
+	s->then = then;
+	queue_free(&s->in);
+	s->child_no++;
+	s->events->exited(s, &e);
+	session_check_state(s);
+}
+
+/* Somebody's wish to end it is stronger than a restart, forgetting it stronger than sleep. */
+static bool outweighs(enum stop_then then, enum stop_then before) {
+	return then == THEN_REMOVE || (then == THEN_SLEEP && before == THEN_RESTART);
+}
+
 void session_stop(struct session *s, bool kill_now, enum stop_then then) {
 	bool first = s->stopping == STOP_NOT;
 	if (!s->running) {
 		loop_timer_stop(&s->retry_timer);
-		s->want_child = then == THEN_RESTART;
-		session_check_state(s);
+		if (s->want_child && then != THEN_RESTART) cancel_start(s, then);
 		return;
 	}
-	if (first || then > s->then) s->then = then;
+	if (first || outweighs(then, s->then)) s->then = then;
+	if (s->want_child && then != THEN_RESTART) { /* nor the child after this one; the end tells whom it concerns */
+		s->want_child = false;
+		if (!session_has_child(s)) queue_free(&s->in);
+	}
 	if (first) s->stop_since = now_ms();
 	loop_timer_stop(&s->idle_timer);
 	if (kill_now && s->stopping < STOP_KILL) {
