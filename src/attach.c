@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_MAX_BYTES 255
+#define NAME_MAX_BYTES ROUTER_NAME_MAX
 #define OTHERS_MAX 64 /* of a crowd no more are named; plenum_status names all */
 
 static const char *text(const struct request *q, const char *member) {
@@ -196,14 +196,6 @@ static bool find_start(struct request *q, const struct tape *t, struct start *ou
 /* --- the session ----------------------------------------------------------------------------------------------------
  */
 
-static bool is_name(const char *name) {
-	size_t n = strlen(name);
-	if (n == 0 || n > NAME_MAX_BYTES) return false;
-	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f) return false;
-	return true;
-}
-
 static bool foreign_ok(struct request *q) {
 	static const char *const own[] = {"args", "env", "cwd", "argv", "env_only", "ephemeral"};
 	uid_t uid = q->client->peer.uid;
@@ -269,12 +261,34 @@ static bool take_cwd(struct request *q, const struct profile *p, struct launch *
 	return l->cwd != NULL;
 }
 
+/* What --resume=ID, --resume ID, -r ID in these words names; forks: they make a copy. */
+static const char *resumed_by(const json_t *words, bool *forks) {
+	const char *id = NULL;
+	for (size_t i = 0; i < json_array_size(words); i++) {
+		const char *w = json_string_value(json_array_get(words, i));
+		const char *next = json_string_value(json_array_get(words, i + 1));
+		if (strcmp(w, "--fork-session") == 0) *forks = true;
+		if (strncmp(w, "--resume=", 9) == 0) id = w + 9;
+		if ((strcmp(w, "--resume") == 0 || strcmp(w, "-r") == 0) && next && *next != '-') id = next;
+	}
+	return id;
+}
+
+/* The conversation that is to be resumed, also where the words of a command line say so. */
+static const char *resumed(const struct request *q) {
+	bool forks = flag(q, "fork", false);
+	const char *args = resumed_by(json_object_get(q->body, "args"), &forks);
+	const char *argv = resumed_by(json_object_get(q->body, "argv"), &forks);
+	return forks ? NULL : args ? args : argv ? argv : text(q, "resume");
+}
+
 static bool make_launch(struct request *q, const struct profile *p, struct launch *l) {
 	*l = (struct launch){.uid = q->client->peer.uid,
 						 .env_only = flag(q, "env_only", false),
 						 .fork = flag(q, "fork", false),
 						 .no_asks = flag(q, "deny_asks", false) && flag(q, "ephemeral", false)};
-	l->resume = str_dup(text(q, "resume"));
+	const char *resume = resumed(q);
+	l->resume = str_dup(resume ? resume : text(q, "resume"));
 	l->has_argv = json_object_get(q->body, "argv") != NULL;
 	if (l->fork && !l->resume && !l->has_argv) {
 		reply_error(q, PLENUM_E_BAD_REQUEST, "`fork` needs `resume`, the conversation to fork");
@@ -307,7 +321,7 @@ static bool room_for_session(struct request *q) {
 static struct session *make_session(struct request *q, const char *name) {
 	char made_up[24], error[CHILD_ERROR_MAX];
 	struct launch launch = {0};
-	if (name && !is_name(name)) {
+	if (name && !router_is_name(name)) {
 		reply_error(q, PLENUM_E_BAD_REQUEST, "`session` must have 1 to %d bytes and no control characters",
 					NAME_MAX_BYTES);
 		return NULL;
@@ -330,22 +344,6 @@ static struct session *make_session(struct request *q, const char *name) {
 	reply_error(q, PLENUM_E_SPAWN_FAILED, "%s", error);
 	router_remove(q->router, s, error);
 	return NULL;
-}
-
-/* The conversation that is to be resumed, also where the shim's argv says so. */
-static const char *resumed(const struct request *q) {
-	const json_t *argv = json_object_get(q->body, "argv"), *word;
-	const char *id = text(q, "resume");
-	if (flag(q, "fork", false)) return NULL;
-	for (size_t i = 0; i < json_array_size(argv); i++) {
-		word = json_array_get(argv, i);
-		const char *w = json_string_value(word);
-		if (strcmp(w, "--fork-session") == 0) return NULL;
-		if (strncmp(w, "--resume=", 9) == 0) id = w + 9;
-		if (strcmp(w, "--resume") == 0 && i + 1 < json_array_size(argv))
-			id = json_string_value(json_array_get(argv, i + 1));
-	}
-	return id;
 }
 
 static bool find_session(struct request *q, struct session **found) {
@@ -380,10 +378,11 @@ static struct session *get_session(struct request *q, bool *created) {
 					name ? name : "to attach to");
 		return NULL;
 	}
-	if (s && s->profile->is_private && q->client->peer.uid != getuid() && q->client->peer.uid != 0) {
+	if (s && router_is_closed_to(s, q->client)) {
 		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", s->profile->name, s->name);
 		return NULL;
 	}
+	if (s && flag(q, "wake", false) && !s->running && !s->want_child) router_make_room(q->router);
 	if (s && flag(q, "wake", false) && session_wake_now(s, error) != CHILD_OK) {
 		reply_error(q, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_SPAWN_FAILED, "%s", error);
 		return NULL;

@@ -169,6 +169,7 @@ static bool restore(void *arg, const struct state_session *from) {
 	if (from->conversation_id) session_set_conversation(s, from->conversation_id);
 	s->resumed_id = str_dup(from->previous_id);
 	s->created_at = from->created_ms;
+	s->tape.oldest = s->tape.next = (uint64_t)now_real_ms(); /* no number of its last life means anything now */
 	return true;
 }
 

@@ -371,15 +371,28 @@ static void free_server(struct mcp_server *s) {
 	free(s);
 }
 
-static struct mcp_server *find_server(const struct owner *o, struct span name) {
+/* One spelling for each name: with escapes another attachment's could be taken unseen. NULL without memory. */
+static char *spell(struct span name) {
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	size_t n;
+	_cleanup_free_ char *plain = memchr(name.p, '\\', name.n) ? span_dup(name, &n) : NULL;
+	if (!plain) return strndup(name.p, name.n);
+	str_put_json(&b, plain, n);
+	return buf_steal(&b, NULL);
+}
+
+static struct mcp_server *find_spelled(const struct owner *o, struct span name) {
 	struct mcp_server *s;
 	LIST_FOR_EACH (s, &o->servers, struct mcp_server, node)
 		if (strlen(s->name) == name.n && memcmp(s->name, name.p, name.n) == 0) return s;
 	return NULL;
 }
 
-const char *owner_add_server(struct registry *r, struct owner *o, struct span name, struct span config, bool is_sdk) {
-	struct mcp_server *s = find_server(o, name);
+const char *owner_add_server(struct registry *r, struct owner *o, struct span raw, struct span config, bool is_sdk) {
+	_cleanup_free_ char *text = spell(raw);
+	if (!text) return "out of memory";
+	struct span name = {text, strlen(text)};
+	struct mcp_server *s = find_spelled(o, name);
 	if (s && s->is_sdk == is_sdk && !config.p) return NULL;
 	if (s) free_server(s);
 	s = calloc(1, sizeof *s);
@@ -401,11 +414,13 @@ void owner_drop_servers(struct registry *r, struct owner *o, bool sdk_too) {
 		if (sdk_too || !s->is_sdk) free_server(s);
 }
 
-struct owner *registry_server(struct registry *r, struct span name) {
+struct owner *registry_server(struct registry *r, struct span raw) {
 	struct owner *o, *gone = NULL;
-	if (!name.p) return NULL;
+	_cleanup_free_ char *text = raw.p ? spell(raw) : NULL;
+	struct span name = {text, text ? strlen(text) : 0};
+	if (!text) return NULL;
 	LIST_FOR_EACH (o, &r->owners, struct owner, node) {
-		if (!find_server(o, name)) continue;
+		if (!find_spelled(o, name)) continue;
 		if (o->holder) return o;
 		gone = o;
 	}

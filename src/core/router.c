@@ -541,10 +541,32 @@ bool router_has_other(const struct session *s) {
 	return s->n_attachments > 1;
 }
 
+bool router_is_name(const char *name) {
+	size_t n = strlen(name);
+	if (n == 0 || n > ROUTER_NAME_MAX) return false;
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f) return false;
+	return true;
+}
+
+bool router_is_closed_to(const struct session *s, const struct client *c) {
+	return s->profile->is_private && c->peer.uid != getuid() && c->peer.uid != 0;
+}
+
 static struct session *implicit_session(struct router *r, struct client *c, const char *name, struct span request_id) {
 	struct session *s = router_find(r, name);
 	if (!s) s = router_find_conversation(r, name);
+	if (s && router_is_closed_to(s, c)) {
+		router_fail(c, request_id, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", s->profile->name,
+					s->name);
+		return NULL;
+	}
 	if (s) return s;
+	if (!router_is_name(name)) {
+		router_fail(c, request_id, PLENUM_E_BAD_REQUEST,
+					"session_id names the session: 1 to %d bytes and no control characters", ROUTER_NAME_MAX);
+		return NULL;
+	}
 	const struct profile *p = settings_profile(r->settings, r->settings->default_profile);
 	char error[CHILD_ERROR_MAX];
 	struct launch launch = {.uid = c->peer.uid};

@@ -76,6 +76,9 @@ struct router *router_new(struct loop *loop, struct children *children, struct s
 void router_free(struct router *r);
 
 /* --- sessions (router.c) --- */
+#define ROUTER_NAME_MAX 255
+bool router_is_name(const char *name);                                      /* may a session be called so? */
+bool router_is_closed_to(const struct session *s, const struct client *c);  /* private, and the client is a stranger */
 struct session *router_find(struct router *r, const char *name);            /* by name */
 struct session *router_find_conversation(struct router *r, const char *id); /* by conversation id */
 /* Made, told to all, not started. launch is taken over. NULL without memory. */
