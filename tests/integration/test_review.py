@@ -1,0 +1,478 @@
+# SPDX-License-Identifier: MIT
+"""What a review of the daemon's core found: each test failed before its defect was mended (DESIGN 3 to 9.2)."""
+import os
+import time
+import unittest
+
+from harness import Case, allow, err, hook, init, matches, ok, perm, request, until, user, RESULT
+
+PRE = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]}
+POST = {"PostToolUse": [{"matcher": "Write", "hookCallbackIds": ["hook_1"]}]}
+
+
+def server(name):
+    return {"type": "sdk", "name": name}
+
+
+class Review(Case):
+    def register(self, client, hooks, **members):
+        m = client.initialize(hooks, **members)
+        self.assertEqual(m["response.subtype"], "success", m)
+        return m["response.response"]
+
+    def ids(self, child, event, n=1):
+        """The daemon's callback ids of an event in the newest table."""
+
+        def newest():
+            seen = [m for m in child.seen(request__subtype="initialize") if m["request.hooks"] is not None]
+            found = [i for e in (seen[-1]["request.hooks"].get(event) or []) for i in e["hookCallbackIds"]] if seen else []
+            return found if len(found) >= n else None
+
+        return until(newest, what="a table with %d callbacks of %s" % (n, event))
+
+    def called(self, client, callback="hook_0"):
+        return client.wait(type="control_request", request__subtype="hook_callback", request__callback_id=callback)
+
+    def refuses(self, answer):
+        """A hook answer by which the tool does not run: an error would let it run (PROTOCOL 4.2)."""
+        self.assertEqual(answer["response.subtype"], "success", answer)
+        body = answer["response.response"]
+        out = body.get("hookSpecificOutput", {})
+        self.assertTrue(out.get("permissionDecision") == "deny" or body.get("decision") == "block", answer)
+
+
+class GuardTest(Review):
+    """Nothing may let a tool run that a guard did not see."""
+
+    def test_a_table_that_is_being_replaced(self):
+        """The owner sends its hooks anew; until the child has the new table it asks by the old ids."""
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.attached()
+        child = agent.child()
+        a.send(init("1", PRE))
+        child.reply(child.request("initialize"), {"commands": [], "hooks_applied": True})
+        a.answer("1")
+        old = self.ids(child, "PreToolUse")[0]
+        a.send(init("2", {"PreToolUse": [{"matcher": "Edit", "hookCallbackIds": ["hook_0"]}]}))
+        second = child.request("initialize")
+        child.print(hook("k-1", old))
+        self.refuses(child.answer("k-1"))
+        child.reply(second, {"commands": [], "hooks_applied": True})
+        a.answer("2")
+        child.print(hook("k-2", old))
+        self.assertEqual(child.answer("k-2")["response.subtype"], "error")
+
+    def test_a_child_that_keeps_the_old_table(self):
+        """2.1.197 asks by the old ids for the rest of the turn."""
+        d, agent = self.start(mode={"init": "197", "session_id": "conv-1"})
+        a = d.attached()
+        child = agent.child()
+        self.register(a, PRE)
+        old = self.ids(child, "PreToolUse")[0]
+        a.send(user("x", uuid="u"))
+        child.wait(type="user")
+        self.register(a, {"PreToolUse": [{"matcher": "Edit", "hookCallbackIds": ["hook_0"]}]})
+        child.print(hook("k-1", old))
+        self.refuses(child.answer("k-1"))
+
+    def test_the_same_hooks_again(self):
+        """An owner that comes back and registers what it had goes on at once, also with a child that keeps its table."""
+        d, agent = self.start(mode={"init": "197", "session_id": "conv-1"})
+        a, b = d.attached(name="guard"), d.attached()
+        child = agent.child()
+        self.register(a, PRE)
+        old = self.ids(child, "PreToolUse")[0]
+        b.send(user("x", uuid="u"))
+        child.wait(type="user")
+        a.close()
+        b.event("owner_gone")
+        a = d.attached(name="guard")
+        self.assertNotIn("plenum", self.register(a, PRE))
+        child.print(hook("k-1", old))
+        a.send(ok(self.called(a)["request_id"], {}))
+        self.assertEqual(child.answer("k-1")["response.response"], {})
+
+    def test_a_registration_that_is_refused(self):
+        """Its owner keeps the guards that it had."""
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        self.register(a, PRE)
+        old = self.ids(child, "PreToolUse")[0]
+        self.assertEqual(a.initialize({"PreToolUse": [{"hookCallbackIds": "no array"}]})["response.subtype"], "error")
+        child.print(hook("k-1", old))
+        a.send(ok(self.called(a)["request_id"], {"decision": "block", "reason": "mine"}))
+        self.refuses(child.answer("k-1"))
+
+    def test_a_registration_that_the_child_refuses(self):
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.attached()
+        child = agent.child()
+        a.send(init("1", PRE))
+        child.reply(child.request("initialize"), {"commands": [], "hooks_applied": True})
+        a.answer("1")
+        old = self.ids(child, "PreToolUse")[0]
+        a.send(init("2", {"PreToolUse": [{"matcher": 5, "hookCallbackIds": ["hook_0"]}]}))
+        child.print(err(child.request("initialize")["request_id"], "bad hooks"))
+        self.assertEqual(a.answer("2")["response.subtype"], "error")
+        child.reply(child.request("initialize"), {"commands": [], "hooks_applied": True})
+        child.print(hook("k-1", old))
+        a.send(ok(self.called(a)["request_id"], {"decision": "block", "reason": "mine"}))
+        self.refuses(child.answer("k-1"))
+
+    def test_servers_do_not_stand_for_hooks(self):
+        """mcp_set_servers while a guard waits for its turn: the guard is sent all the same."""
+        d, agent = self.start(mode={"control": True})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        self.register(a, PRE)
+        child.print(hook("k-1", self.ids(child, "PreToolUse")[0]))
+        m = self.called(a)
+        self.assertIs(self.register(b, PRE)["plenum"]["hooks_applied"], False)
+        b.request("mcp_set_servers", servers={"x": server("x")})
+        a.send(ok(m["request_id"], {}))
+        self.ids(child, "PreToolUse", n=2)
+
+    def test_too_many_requests(self):
+        d, agent = self.start(limits={"max_pending": "2"})
+        a = d.attached()
+        child = agent.child()
+        self.register(a, dict(PRE, **POST))
+        pre, post = self.ids(child, "PreToolUse")[0], self.ids(child, "PostToolUse")[0]
+        child.print(perm("k-1"), perm("k-2"), hook("k-3", pre), hook("k-4", post, "PostToolUse"))
+        self.refuses(child.answer("k-3"))
+        self.assertEqual(child.answer("k-4")["response.response"], {})
+
+    def test_an_over_long_callback(self):
+        d, agent = self.start(limits={"child_line": "64K"})
+        a = d.attached()
+        child = agent.child()
+        self.register(a, dict(PRE, **POST))
+        pre, post = self.ids(child, "PreToolUse")[0], self.ids(child, "PostToolUse")[0]
+        child.print(hook("k-1", pre, pad="x" * 100000), hook("k-2", post, "PostToolUse", pad="x" * 100000))
+        self.refuses(child.answer("k-1"))
+        self.assertEqual(child.answer("k-2")["response.response"], {})
+        last = hook("k-3", pre)
+        last["request"] = {"subtype": "hook_callback", "input": {"pad": "x" * 100000}, "callback_id": pre}
+        child.print(last)
+        self.refuses(child.answer("k-3"))
+
+    def test_one_bad_registrant_takes_no_guard_away(self):
+        """Asleep, a client registers what the child does not take; the child wakes with the guard of the other."""
+        d, agent = self.start(mode={"init": "manual", "session_id": "conv-1"})
+        a, b = d.attached(name="guard"), d.attached()
+        child = agent.child()
+        a.send(init("1", PRE))
+        child.reply(child.request("initialize"), {"commands": [], "hooks_applied": True})
+        a.answer("1")
+        a.request("plenum_hibernate")
+        d.wait_state("s", "asleep")
+        b.send(init("2", {"PreToolUse": [{"matcher": 5, "hookCallbackIds": ["hook_0"]}]}))
+        b.answer("2")
+        b.send(user("go", uuid="u"))
+        child = agent.child()
+        first = child.request("initialize")
+        self.assertEqual(len(first["request.hooks"]["PreToolUse"]), 2)
+        child.print(err(first["request_id"], "bad hooks"))
+        third = agent.child()
+        again = third.request("initialize")
+        self.assertEqual([e["matcher"] for e in again["request.hooks"]["PreToolUse"]], ["Bash"])
+        b.error("bad_request")
+
+    def test_members_that_the_child_refuses(self):
+        """They are not repeated for the next client."""
+        d, agent = self.start(mode={"init": "manual"})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(init("1", None, agents="no object"))
+        child.print(err(child.request("initialize")["request_id"], "bad agents"))
+        self.assertEqual(a.answer("1")["response.subtype"], "error")
+        b.send(init("2", PRE, title="t"))
+        got = child.request("initialize")
+        self.assertIsNone(got["request.agents"])
+        self.assertEqual(got["request.title"], "t")
+        child.reply(got, {"commands": [], "hooks_applied": True})
+        b.answer("2")
+
+
+class EndTest(Review):
+    """Clients and sessions that end while something is under way."""
+
+    def test_a_lagging_client_in_a_session_that_is_removed(self):
+        d, agent = self.start(limits={"tape_bytes": "1M"})
+        a, b = d.attached(on_lag="close"), d.attached()
+        child = agent.child()
+        child.flood(b'{"type":"x","p":"@P@"}', 6000, pad=2000)
+        child.print(RESULT)
+        b.wait(type="result")
+        d.call("plenum_stop", session="s", how="kill", forget=True)
+        until(lambda: not d.sessions(), what="the session to be gone")
+        a.event("session_removed")
+
+    def test_the_last_request_of_a_half_closed_owner_of_the_session(self):
+        d, agent = self.start()
+        a = d.attached(ephemeral=True)
+        child = agent.child()
+        a.send(request("1", "mcp_status"))
+        child.request("mcp_status")
+        b = d.attached()
+        b.send(request("2", "mcp_status"))
+        child.request("mcp_status")
+        a.half_close()
+        child.mark(b)
+        child.kill()
+        self.assertEqual(a.answer("1")["response.code"], "child_exited")
+        self.assertEqual(b.answer("2")["response.code"], "child_exited")
+        until(lambda: not d.sessions(), what="the session to be gone")
+
+    def test_a_grandchild_that_never_stops_printing(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.spawn(["/usr/bin/yes", "x" * 3000], setsid=True, keep_stdout=True)
+        child.exit(3)
+        a.event("child_exited", status=3)
+        d.call("plenum_hello")
+        d.call("plenum_stop", session="s", how="kill", forget=True)
+
+    def test_more_requests_than_a_client_may_hold(self):
+        """An approver arrives to more open requests than may wait for it: it is cut off, and the daemon lives."""
+        d, agent = self.start(limits={"tape_bytes": "1M"})
+        a = d.attached(approve=False)
+        child = agent.child()
+        for i in range(5):
+            child.print(perm("k-%d" % i, "x" * 60000000))
+        until(lambda: len(d.call("plenum_pending")["pending"]) == 5, 30, "the requests")
+        b = d.client()
+        b.ask("plenum_attach", session="s")
+        b.wait_eof(30)
+        a.sync()
+        self.assertEqual(d.call("plenum_status", session="s")["pending"], 5)
+
+    def test_a_half_closed_client_gets_the_answer_to_its_initialize(self):
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.attached()
+        child = agent.child()
+        a.send(init("1"))
+        m = child.request("initialize")
+        a.half_close()
+        d.call("plenum_hello")
+        child.reply(m, {"commands": []})
+        self.assertEqual(a.answer("1")["response.subtype"], "success")
+        a.wait_eof()
+
+
+class StopTest(Review):
+    def test_a_stop_beats_a_restart_for_hooks(self):
+        d, agent = self.start(mode={"init": "197", "user": True, "session_id": "conv-1", "eof": 0.3},
+                              profile={"stop_grace": "2s"})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        self.register(a, PRE)
+        a.send(user("x"))
+        a.wait(type="result")
+        self.register(b, POST)
+        child.event("eof")
+        a.request("plenum_stop")
+        child.wait_gone()
+        a.event("child_exited")
+        d.wait_state("s", "asleep")
+        d.call("plenum_hello")
+        self.assertEqual(agent.starts, 1)
+
+    def test_no_restart_that_would_lose_the_conversation(self):
+        for keys in ({"resume_args": ""}, {"restart": "never"}):
+            with self.subTest(list(keys)[0]):
+                d, agent = self.start(mode={"init": "197", "user": True, "session_id": "conv-1"}, profile=keys)
+                a, b = d.attached(), d.attached()
+                child = agent.child()
+                self.register(a, PRE)
+                a.send(user("x"))
+                a.wait(type="result")
+                self.assertIs(self.register(b, POST)["plenum"]["hooks_applied"], False)
+                child.mark(a)
+                a.send(user("y"))
+                a.wait(type="result")
+                child.mark(a)
+                self.assertEqual((agent.starts, child.had("eof")), (1, []))
+
+    def test_no_child_starts_while_the_daemon_stops(self):
+        d, agent = self.start(mode={"eof": 0.3}, profile={"prompts": "queue", "stop_grace": "2s"})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(user("one", uuid="ua"))
+        child.wait(type="user", uuid="ua")
+        b.send(user("two", uuid="ub"))
+        until(lambda: d.call("plenum_queue", session="s")["prompts"], what="the held prompt")
+        d.stop()
+        d.process = None
+        self.assertEqual(agent.starts, 1)
+
+    def test_a_stop_ends_what_waits_for_a_start(self):
+        d, agent = self.start(mode={"session_id": "conv-1"})
+        a = d.attached()
+        for _ in range(4):
+            agent.child().exit(1, now=True)
+            a.event("child_exited", status=1)
+            a.send(user("x", uuid=os.urandom(4).hex()))
+        a.send(user("last", uuid="u"))
+        a.sync()
+        a.request("plenum_stop")
+        a.error("child_exited", uuid="u")
+        d.wait_state("s", "asleep", "failed")
+
+
+class QueueTest(Review):
+    def test_held_prompts_are_bounded(self):
+        d, agent = self.start(profile={"prompts": "queue"}, limits={"stdin_queue": "1M", "client_line": "1M"})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(user("one", uuid="ua"))
+        child.wait(type="user", uuid="ua")
+        b.send(user("x" * 600000, uuid="b1"), user("x" * 600000, uuid="b2"))
+        b.error("busy")
+        self.assertEqual([p["uuid"] for p in d.call("plenum_queue", session="s")["prompts"]], ["b1"])
+
+    def test_cancels_are_bounded(self):
+        d, agent = self.start(limits={"stdin_queue": "64K", "client_line": "64K"})
+        a = d.attached()
+        child = agent.child()
+        a.send(request("1", "mcp_status"))
+        child.request("mcp_status")
+        child.pause()
+        line = b'{"type":"control_cancel_request","request_id":"1"}\n'
+        a.raw(line * 8000)
+        a.error("busy")
+        child.resume()
+
+    def test_a_discarded_prompt_lets_the_next_one_go(self):
+        d, agent = self.start(profile={"prompts": "queue"})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(user("one", uuid="ua"))
+        child.wait(type="user", uuid="ua")
+        b.send(user("two", uuid="ub"))
+        b.sync()
+        child.print({"type": "command_lifecycle", "command_uuid": "ua", "state": "cancelled"})
+        child.wait(type="user", uuid="ub")
+
+
+class IdentityTest(Review):
+    def test_a_conversation_named_in_args(self):
+        d, agent = self.start(mode={"session_id": "conv-1", "user": True})
+        a = d.attached()
+        agent.child()
+        a.send(user("x"))
+        a.wait(type="result")
+        for args in (["--resume", "conv-1"], ["--resume=conv-1"], ["-r", "conv-1"]):
+            self.assertRefused("conversation_in_use", d.client().attach, "two", args=args)
+
+    def test_a_conversation_that_has_not_spoken_yet(self):
+        d, agent = self.start()
+        argv = agent.command.split()[1:]
+        d.attached("one", argv=argv + ["--resume", "conv-1"], ephemeral=True, env_only=True, env={"PATH": "/usr/bin:/bin"})
+        agent.child()
+        self.assertRefused("conversation_in_use", d.client().attach, "two", ephemeral=True, argv=argv + ["--resume=conv-1"])
+        self.assertRefused("conversation_in_use", d.client().attach, "three", args=["--resume=conv-1"])
+
+    def test_a_uuid_with_escapes(self):
+        d, agent = self.start()
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.raw(b'{"type":"user","uuid":"\\u0061bc","message":{"role":"user","content":"x"}}\n')
+        child.wait(type="user", uuid="abc")
+        b.send(user("other", uuid="abc"))
+        other = child.wait(type="user", message__content="other")
+        self.assertNotEqual(other["uuid"], "abc")
+        child.print(dict(RESULT, user_message_uuids=["abc"]))
+        self.assertEqual(a.event("turn_ended")["uuids"], ["abc"])
+
+    def test_a_prompt_that_never_ran_may_be_sent_again(self):
+        d, agent = self.start(mode={"session_id": "conv-1"})
+        a = d.attached()
+        child = agent.child()
+        a.send(user("warm", uuid="u0"))
+        child.wait(type="user", uuid="u0")
+        child.print(user("warm", uuid="u0", isReplay=True), {"type": "system", "subtype": "init", "session_id": "conv-1"},
+                    dict(RESULT, user_message_uuids=["u0"]))
+        a.wait(type="result")
+        a.send(user("x", uuid="u1"))
+        child.wait(type="user", uuid="u1")
+        child.kill()
+        a.error("child_exited", uuid="u1")
+        a.send(user("x", uuid="u1"))
+        agent.child().wait(type="user", uuid="u1")
+
+    def test_a_server_name_with_escapes(self):
+        d, agent = self.start(mode={"control": True})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.initialize(None, sdkMcpServers=["x"])
+        b.raw(b'{"type":"control_request","request_id":"1","request":{"subtype":"initialize","sdkMcpServers":["\\u0078"]}}\n')
+        self.assertEqual(b.answer("1")["response.code"], "name_taken")
+        b.raw(b'{"type":"control_request","request_id":"2","request":{"subtype":"mcp_set_servers","servers":'
+              b'{"\\u0078":{"type":"stdio","command":"evil"}}}}\n')
+        self.assertEqual(b.answer("2")["response.code"], "name_taken")
+        child.mark(a)
+
+    def test_numbers_of_the_tape_after_a_restart(self):
+        """A place in the tape of an earlier life is not taken for one in this."""
+        d, agent = self.start(mode={"user": True, "session_id": "conv-1"})
+        a = d.attached()
+        agent.child()
+        a.send(user("x"))
+        a.wait(type="result")
+        d.kill9()
+        d.start()
+        a = d.attached(wake=True)
+        child = agent.child()
+        child.mark(a)
+        b = d.attached(replay={"after": 2})
+        self.assertIs(b.attached["replay_cut"], True)
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root, to connect as somebody else")
+    def test_a_private_session(self):
+        d, agent = self.start(daemon={"allow_uids": "12345"}, profile={"private": "yes"})
+        d.attached("mine")
+        child = agent.child()
+        d.open_to_all()
+        c = d.client(uid=12345, gid=12345)
+        c.send(user("hi", session_id="mine", uuid="u"))
+        c.error("not_allowed")
+        self.assertNone(child.seen(type="user"))
+
+    def test_a_name_that_is_none(self):
+        d, agent = self.start()
+        a = d.client()
+        a.send(user("hi", session_id="x" * 300))
+        a.error("bad_request")
+        a.send(user("hi", session_id="a\nb"))
+        a.error("bad_request")
+        self.assertEqual(d.sessions(), {})
+
+
+class IdleTest(Review):
+    def test_sleep_after_the_background_work(self):
+        d, agent = self.start(profile={"idle_sleep": "300ms"})
+        a = d.attached()
+        child = agent.child()
+        child.print({"type": "system", "subtype": "background_tasks_changed", "tasks": [{"id": "t"}]})
+        child.mark(a)
+        time.sleep(0.5)
+        child.print({"type": "system", "subtype": "background_tasks_changed", "tasks": []})
+        d.wait_state("s", "asleep")
+
+    def test_waking_makes_room(self):
+        d, agent = self.start(mode={"user": True}, daemon={"max_children": "1"})
+        a = d.attached("one")
+        agent.child().mark(a)
+        b = d.attached("two")
+        agent.child().mark(b)
+        d.wait_state("one", "asleep")
+        a.send(user("x"))
+        a.wait(type="result")
+        d.wait_state("two", "asleep")
+
+
+if __name__ == "__main__":
+    unittest.main()
