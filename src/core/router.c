@@ -390,6 +390,7 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 	notice_begin(&b, PLENUM_EV_SESSION_REMOVED, s->name);
 	notice_text(&b, "reason", why);
 	router_tell(s, notice_end(&b));
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) a->owner = NULL; /* nobody is to hear of owners now */
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		struct client *c = a->client;
 		bool ephemeral = a->ephemeral;
