@@ -34,6 +34,11 @@
 #define TRIM_MS 1000    /* after comings and goings, memory that they needed goes back */
 #define REFUSED_LOG_EVERY 100
 
+struct asker {
+	uint64_t client;
+	char *id; /* raw JSON */
+};
+
 struct server {
 	struct verbs_host host; /* first: the router knows the server by it */
 	const struct server_options *options;
@@ -55,11 +60,9 @@ struct server {
 	bool stopping, leaving;
 	unsigned strangers;
 	struct upgrade *upgrade;
-	bool left; /* everything was ready for the new binary */
-	struct asked {
-		uint64_t client; /* 0: nobody waits for an answer */
-		char *id;        /* raw JSON */
-	} asked;
+	bool left;            /* everything was ready for the new binary */
+	struct asker *askers; /* of the upgrade that is under way */
+	size_t n_askers;
 	int status;
 };
 
@@ -513,13 +516,33 @@ static void carry_table(struct carry *c, struct server *srv) {
 	free(dir);
 }
 
+static struct asker *add_asker(struct server *srv) {
+	struct asker *more = realloc(srv->askers, (srv->n_askers + 1) * sizeof *more);
+	if (!more) return NULL;
+	srv->askers = more;
+	more[srv->n_askers] = (struct asker){0};
+	return &more[srv->n_askers++];
+}
+
+static void carry_askers(struct carry *c, struct server *srv) {
+	size_t n = carry_count(c, srv->n_askers);
+	for (size_t i = 0; i < n && carry_ok(c); i++) {
+		struct asker *a = c->saving ? &srv->askers[i] : add_asker(srv);
+		if (!a) {
+			carry_fail(c, "out of memory");
+			return;
+		}
+		CARRY(c, a->client);
+		carry_name(c, &a->id);
+	}
+}
+
 static void carry_server(struct carry *c, void *arg) {
 	struct server *srv = arg;
 	if (c->saving && srv->stopping) carry_fail(c, "the daemon is shutting down");
 	carry_mark(c, "server");
 	CARRY(c, srv->host.started_ms);
-	CARRY(c, srv->asked.client);
-	carry_text(c, &srv->asked.id);
+	carry_askers(c, srv);
 	carry_fd(c, &srv->notify.fd, S_IFSOCK);
 	CARRY(c, srv->notify.watchdog);
 	carry_listener(c, srv);
@@ -529,17 +552,29 @@ static void carry_server(struct carry *c, void *arg) {
 	attention_carry(c, srv->attention);
 }
 
-static void answer_upgrade(struct server *srv, const char *error) {
-	struct client *c = srv->asked.client ? router_client(srv->router, srv->asked.client) : NULL;
-	struct span id = {srv->asked.id, srv->asked.id ? strlen(srv->asked.id) : 0};
-	if (c && error) router_fail(c, id, PLENUM_E_SPAWN_FAILED, "the old plenumd goes on: %s", error);
-	if (c && !error) {
-		struct buf b = NOTICE_INIT;
-		dialect_put_success(&b, id, "{\"upgraded\":true,\"version\":\"" PLENUM_VERSION "\"}");
-		client_post(c, notice_chunk(&b));
+static void answer_asker(struct server *srv, const struct asker *a, const char *error) {
+	struct client *c = router_client(srv->router, a->client);
+	struct span id = {a->id, strlen(a->id)};
+	struct buf b = NOTICE_INIT;
+	if (!c) return; /* has left meanwhile */
+	if (error) {
+		router_fail(c, id, PLENUM_E_SPAWN_FAILED, "the old plenumd goes on: %s", error);
+		return;
 	}
-	free(srv->asked.id);
-	srv->asked = (struct asked){0};
+	dialect_put_success(&b, id, "{\"upgraded\":true,\"version\":\"" PLENUM_VERSION "\"}");
+	client_post(c, notice_chunk(&b));
+}
+
+static void drop_askers(struct server *srv) {
+	for (size_t i = 0; i < srv->n_askers; i++) free(srv->askers[i].id);
+	free(srv->askers);
+	srv->askers = NULL;
+	srv->n_askers = 0;
+}
+
+static void answer_upgrade(struct server *srv, const char *error) {
+	for (size_t i = 0; i < srv->n_askers; i++) answer_asker(srv, &srv->askers[i], error);
+	drop_askers(srv);
 }
 
 static void on_leave(void *arg) {
@@ -569,12 +604,14 @@ static const struct upgrade_host upgrade_host = {.carry = carry_server, .leave =
 
 static void upgrade(struct verbs_host *h, struct client *c, struct span id) {
 	struct server *srv = (struct server *)h;
-	if (upgrade_under_way(srv->upgrade)) {
-		router_fail(c, id, PLENUM_E_BUSY, "an upgrade is under way already");
+	char *copy = strndup(id.p, id.n);
+	struct asker *a = copy ? add_asker(srv) : NULL;
+	if (!a) {
+		free(copy);
+		router_fail(c, id, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
-	srv->asked.client = c->id;
-	srv->asked.id = strndup(id.p, id.n);
+	*a = (struct asker){c->id, copy};
 	begin_upgrade(srv);
 }
 
@@ -690,6 +727,12 @@ static void run(struct server *srv) {
 	log_info("stopped");
 }
 
+static void stop_timers(struct server *srv) {
+	struct loop_timer *all[] = {&srv->save_timer, &srv->trim_timer, &srv->watchdog_timer, &srv->status_timer,
+								&srv->goodbye_timer};
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) loop_timer_stop(all[i]);
+}
+
 /* Nothing is written to disk any more: what is removed here is only memory. */
 static void clean_up(struct server *srv) {
 	struct client *c;
@@ -701,9 +744,10 @@ static void clean_up(struct server *srv) {
 	pressure_close(srv->pressure);
 	drop_sessions(srv);
 	loop_finish(srv->loop);
+	stop_timers(srv);
 	attention_free(srv->attention);
 	upgrade_free(srv->upgrade);
-	free(srv->asked.id);
+	drop_askers(srv);
 	router_free(srv->router);
 	children_free(srv->children);
 	loop_signal_stop(&srv->term);

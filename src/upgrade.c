@@ -391,10 +391,6 @@ const char *upgrade_path(const struct upgrade *u) {
 	return u->exe;
 }
 
-bool upgrade_under_way(const struct upgrade *u) {
-	return u->under_way;
-}
-
 void upgrade_start(struct upgrade *u) {
 	char error[CHILD_ERROR_MAX];
 	if (u->under_way) return;

@@ -27,7 +27,6 @@ void upgrade_free(struct upgrade *u); /* NULL is allowed */
 const char *upgrade_path(const struct upgrade *u);
 /* Ends in the other binary, or in host->failed(). Nothing, if one is under way. */
 void upgrade_start(struct upgrade *u);
-bool upgrade_under_way(const struct upgrade *u);
 
 /* The other side: reads everything from fd (--resume-from, --check-upgrade) with the same function. */
 bool upgrade_read(int fd, void (*carry)(struct carry *c, void *arg), void *arg, char *error);

@@ -777,14 +777,25 @@ class Failed(Upgrade):
         self.replace(d, b"#!/bin/sh\nexec sleep 1000\n")
         rid = c.ask("plenum_upgrade")
         sleeper = until(lambda: [p for p, _ in children_of(d.pid) if b"sleep" in open("/proc/%d/cmdline" % p, "rb").read()])
-        self.assertRefused("busy", other.request, "plenum_upgrade")
+        second = other.ask("plenum_upgrade")
         os.kill(d.pid, signal.SIGUSR2)
         child.mark(a)
         other.sync()
         os.kill(sleeper[0], signal.SIGKILL)
         self.assertEqual(c.answer(rid)["response.code"], "spawn_failed")
+        self.assertEqual(other.answer(second)["response.code"], "spawn_failed")
         self.replace(d)
         self.upgrade(d, c)
+
+    def test_several_who_ask(self):
+        """All hear of it; one that has left hears nothing."""
+        d, a, child = self.ready()
+        clients = [d.client() for _ in range(4)]
+        rids = [c.ask("plenum_upgrade") for c in clients]
+        clients[0].close()
+        for c, rid in list(zip(clients, rids))[1:]:
+            self.assertIs(c.answer(rid)["response.response.upgraded"], True)
+        child.mark(a)
 
     def test_one_that_does_not_end_when_it_reads_the_state(self):
         d, a, child = self.ready()
