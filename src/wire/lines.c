@@ -7,7 +7,7 @@
 
 /* A batch of this many bytes is handed out as views of the block that it was read to. With fewer bytes a copy is
  * cheaper than a fresh block for the pool, and whoever keeps a line would keep a block that is mostly empty. */
-#define VIEW_FROM (LINES_BLOCK / 2)
+#define VIEW_FROM ((size_t)128 * 1024)
 /* An unfinished line of this many bytes gets a block of its own, and so does a shorter one that came in so many small
  * pieces that more bytes than CARRY_MAX were moved for it: the work for a line stays bounded by its length. */
 #define GROW_FROM ((size_t)64 * 1024)
