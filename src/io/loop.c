@@ -104,20 +104,16 @@ void loop_fd_stop(struct loop_fd *f) {
 	f->wanted = 0;
 }
 
-void loop_timer_stop(struct loop_timer *t) {
-	if (t->ev) event_free(t->ev);
-	t->ev = NULL;
-}
-
 static void on_timer(evutil_socket_t fd, short what, void *arg) {
 	struct loop_timer *t = arg;
 	(void)fd, (void)what;
-	loop_timer_stop(t);
 	t->fn(t->arg);
 }
 
 void loop_timer_init(struct loop_timer *t, struct loop *l, void (*fn)(void *), void *arg) {
-	*t = (struct loop_timer){.loop = l, .fn = fn, .arg = arg};
+	t->fn = fn;
+	t->arg = arg;
+	event_assign(&t->ev, l->base, -1, 0, on_timer, t);
 }
 
 void loop_timer_set(struct loop_timer *t, int64_t ms) {
@@ -127,17 +123,20 @@ void loop_timer_set(struct loop_timer *t, int64_t ms) {
 	}
 	if (ms < 0) ms = 0;
 	struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000};
-	if (!t->ev) t->ev = event_new(t->loop->base, -1, 0, on_timer, t);
-	if (!t->ev || event_add(t->ev, &tv) < 0) abort(); /* without memory for its timers nothing here ends */
+	event_add(&t->ev, &tv);
+}
+
+void loop_timer_stop(struct loop_timer *t) {
+	event_del(&t->ev);
 }
 
 bool loop_timer_pending(const struct loop_timer *t) {
-	return t->ev != NULL;
+	return event_pending(&t->ev, EV_TIMEOUT, NULL) != 0;
 }
 
 int64_t loop_timer_left(const struct loop_timer *t) {
 	struct timeval at, now;
-	if (!t->ev || !event_pending(t->ev, EV_TIMEOUT, &at)) return -1;
+	if (!event_pending(&t->ev, EV_TIMEOUT, &at)) return -1;
 	evutil_gettimeofday(&now, NULL);
 	int64_t ms = (int64_t)(at.tv_sec - now.tv_sec) * 1000 + (at.tv_usec - now.tv_usec) / 1000;
 	return ms > 0 ? ms : 0;

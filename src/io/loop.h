@@ -42,10 +42,8 @@ bool loop_fd_want(struct loop_fd *f, bool read, bool write); /* false: the kerne
 bool loop_fd_want_end(struct loop_fd *f, bool write);
 void loop_fd_stop(struct loop_fd *f); /* before close(2) */
 
-/* Holds no more than four pointers while it is not set: most are not, in a session that sleeps. */
 struct loop_timer {
-	struct event *ev; /* NULL: not set */
-	struct loop *loop;
+	struct event ev;
 	void (*fn)(void *arg);
 	void *arg;
 };
