@@ -191,8 +191,10 @@ class MismatchTest(WarmCase):
     def test_spare_that_has_just_died(self):
         d, agent = self.warm()
         child = agent.child()
-        os.kill(d.pid, signal.SIGSTOP)
         a = d.client()
+        a.sync()
+        os.kill(d.pid, signal.SIGSTOP)
+        until(lambda: open("/proc/%d/stat" % d.pid).read().rpartition(")")[2].split()[0] == "T")
         rid = a.ask("plenum_attach", session="work", cwd="/")
         child.kill()
         until(lambda: not alive(child.pid))
