@@ -156,8 +156,7 @@ static bool watch(struct pressure *p, const char *data, size_t n, char *error) {
 		return failed(error, p->path, "neither a file of the kernel's, nor a FIFO, nor a socket");
 	}
 	bool kernel = S_ISREG(st.st_mode);
-	if (kernel ? !watch_kernel(p, n ? data : TRIGGER, n ? n : sizeof TRIGGER, error)
-			   : !watch_stream(p, data, n, error))
+	if (kernel ? !watch_kernel(p, n ? data : TRIGGER, n ? n : sizeof TRIGGER, error) : !watch_stream(p, data, n, error))
 		return false;
 	return loop_fd_want(&p->io, true, false) || failed(error, p->path, "it cannot be watched");
 }
