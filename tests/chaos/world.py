@@ -36,7 +36,7 @@ def mount_small(path):
 
 
 class World:
-    def __init__(self, root, say):
+    def __init__(self, root, say, program=None, faults=None):
         self.root, self.say = root, say
         self.records = root + "/rec"
         os.makedirs(self.records)
@@ -51,7 +51,8 @@ class World:
                        "--include-partial-messages", "--replay-user-messages", *words]
             sections["profile " + name] = dict({"command": " ".join(command), "owner_grace": "1s", "cwd": root + "/home"},
                                                **keys)
-        self.daemon = Daemon(sections, root=root, start=False)
+        self.daemon = Daemon(sections, root=root, start=False, env={"PLENUM_FAULTS": faults})
+        self.daemon.program = program
         self.peers, self.books, self.runs, self.known = [], {}, {}, set()
         self.life = 0
         self.sent = {}           # uuid: Prompt, all that were ever sent
@@ -76,7 +77,7 @@ class World:
         self.peers.append(self.probe)
         self.wait_for(lambda: not self.probe.open, "the daemon to say hello")
         if self.life == 1:
-            self.base_fds = self.daemon.settled_fds() - 2
+            self.base_fds = self.daemon.settled_fds()  # minus the probe's two, plus two that a fault may have kept away
 
     def on_hello(self, _obj, body):
         self.capabilities = body.get("capabilities", [])

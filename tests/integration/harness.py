@@ -730,7 +730,7 @@ class Daemon:
                 self.env[name] = value
         self.socket = self.run + "/plenum/plenum.sock"
         self.log_path = self.root + "/log"
-        self.process, self.clients, self.fds = None, [], None
+        self.process, self.clients, self.fds, self.program = None, [], None, None
         if start:
             self.start()
 
@@ -753,7 +753,7 @@ class Daemon:
             subprocess.run(["chown", "-R", self.run_as, self.root], check=True)
             os.chmod(self.root, 0o755)
             argv += ["setpriv", "--reuid=" + self.run_as, "--regid=nogroup", "--clear-groups"]
-        argv += [build_file("plenumd")] + self.args + list(args)
+        argv += [self.program or build_file("plenumd")] + self.args + list(args)
         log = open(self.log_path, "ab")
         umask = self.umask
         return subprocess.Popen(argv, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
@@ -802,7 +802,7 @@ class Daemon:
 
     @property
     def sanitized(self):
-        with open(build_file("plenumd"), "rb") as f:
+        with open(self.program or build_file("plenumd"), "rb") as f:
             return b"__asan_init" in f.read()
 
     def rss(self):
