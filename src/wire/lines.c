@@ -8,10 +8,12 @@
 /* A batch of this many bytes is handed out as views of the block that it was read to. With fewer bytes a copy is
  * cheaper than a fresh block for the pool, and whoever keeps a line would keep a block that is mostly empty. */
 #define VIEW_FROM ((size_t)128 * 1024)
-/* An unfinished line of this many bytes gets a block of its own, and so does a shorter one that came in so many small
- * pieces that more bytes than CARRY_MAX were moved for it: the work for a line stays bounded by its length. */
+/* An unfinished line of this many bytes stays in its block, which is this reader's until the line ends, and so does a
+ * shorter one that came in so many small pieces that more bytes than CARRY_MAX were moved for it: the work for a line
+ * stays bounded by its length. */
 #define GROW_FROM ((size_t)64 * 1024)
 #define CARRY_MAX (4 * GROW_FROM)
+#define READ_FROM GROW_FROM /* no read goes to the end of a block where less than this is left */
 
 void lines_init(struct lines *l, struct lines_pool *pool, size_t max) {
 	*l = (struct lines){.pool = pool, .max = max};
@@ -30,54 +32,81 @@ void lines_pool_free(struct lines_pool *pool) {
 	pool->spare = NULL;
 }
 
-static struct block *take_spare(struct lines_pool *pool) {
-	struct block *b = pool->spare;
-	pool->spare = NULL;
-	return b ? b : block_new(LINES_BLOCK);
+static char *data(const struct lines *l) {
+	return l->block->data + l->base;
 }
 
-static void give_back(struct lines *l) {
+static size_t room_of(const struct lines *l) {
+	return l->block->cap - l->base - l->end;
+}
+
+/* The block goes back to the pool; of this reader's bytes, `kept` are held by views. */
+static void give_back(struct lines *l, size_t kept) {
 	struct block *b = l->block;
-	if (b && !l->owned && b->refs == 1 && !l->pool->spare)
+	if (b && b->cap == LINES_BLOCK && !l->pool->spare) {
 		l->pool->spare = b;
-	else
+		l->pool->used = l->base + kept;
+	} else {
 		block_unref(b);
+	}
 	l->block = NULL;
 	l->owned = false;
-	l->end = l->ready = 0;
+	l->base = l->end = l->ready = 0;
+}
+
+/* The pool's block, where enough of it is left. */
+static bool take_block(struct lines *l) {
+	struct lines_pool *pool = l->pool;
+	struct block *b = pool->spare;
+	pool->spare = NULL;
+	l->base = b && b->refs > 1 ? pool->used : 0;
+	if (b && b->cap - l->base < l->partial.len + READ_FROM) {
+		block_unref(b);
+		b = NULL;
+		l->base = 0;
+	}
+	l->block = b ? b : block_new(LINES_BLOCK);
+	return l->block != NULL;
 }
 
 static bool start_block(struct lines *l) {
-	l->block = take_spare(l->pool);
-	if (!l->block) return false;
+	if (!take_block(l)) return false;
 	l->owned = false;
 	l->end = l->partial.len;
 	l->ready = 0;
-	if (l->end) memcpy(l->block->data, l->partial.data, l->end);
+	if (l->end) memcpy(data(l), l->partial.data, l->end);
 	chunk_drop(&l->partial);
 	return true;
 }
 
+/* More room for a long line, in a block of its own. */
 static bool grow_block(struct lines *l) {
-	size_t cap = l->block->cap * 2;
-	if (cap > l->max + LINES_BLOCK) cap = l->max + LINES_BLOCK;
-	if (cap <= l->block->cap) return true;
-	struct block *b = block_resize(l->block, cap);
-	if (b) l->block = b;
-	return b != NULL;
+	size_t cap = MIN(MAX(l->end * 2, LINES_BLOCK), l->max + LINES_BLOCK);
+	if (l->base == 0 && l->block->refs == 1) {
+		struct block *b = cap > l->block->cap ? block_resize(l->block, cap) : l->block;
+		if (b) l->block = b;
+		return b != NULL;
+	}
+	struct block *b = block_new(cap);
+	if (!b) return false;
+	memcpy(b->data, data(l), l->end);
+	block_unref(l->block);
+	l->block = b;
+	l->base = 0;
+	return true;
 }
 
 char *lines_space(struct lines *l, size_t *room) {
 	if (!l->block && !start_block(l)) return NULL;
-	if (l->owned && l->block->cap - l->end < LINES_BLOCK / 2 && !grow_block(l)) return NULL;
-	*room = l->block->cap - l->end;
-	return l->block->data + l->end;
+	if (l->owned && room_of(l) < READ_FROM && !grow_block(l)) return NULL;
+	*room = MIN(room_of(l), LINES_READ);
+	return data(l) + l->end;
 }
 
 /* While skipping: everything up to the LF is thrown away. */
 static void skip(struct lines *l) {
-	const char *lf = memchr(l->block->data, '\n', l->end);
-	size_t gone = lf ? (size_t)(lf - l->block->data) : l->end;
+	const char *lf = memchr(data(l), '\n', l->end);
+	size_t gone = lf ? (size_t)(lf - data(l)) : l->end;
 	l->skipped += gone;
 	if (!lf) {
 		l->end = 0;
@@ -86,7 +115,7 @@ static void skip(struct lines *l) {
 	l->skipping = false;
 	l->skip_done = true;
 	l->end -= gone + 1;
-	memmove(l->block->data, lf + 1, l->end);
+	memmove(data(l), lf + 1, l->end);
 	l->searched = 0;
 }
 
@@ -95,10 +124,10 @@ void lines_commit(struct lines *l, size_t n) {
 	if (l->skipping) skip(l);
 	if (l->skipping) return;
 	size_t from = l->ready + l->searched;
-	const char *lf = memrchr(l->block->data + from, '\n', l->end - from);
+	const char *lf = memrchr(data(l) + from, '\n', l->end - from);
 	if (lf) {
 		if (l->ready == 0) l->first = l->searched;
-		l->ready = (size_t)(lf - l->block->data) + 1;
+		l->ready = (size_t)(lf - data(l)) + 1;
 	}
 	l->searched = l->end - l->ready;
 }
@@ -106,66 +135,65 @@ void lines_commit(struct lines *l, size_t n) {
 static void begin_skip(struct lines *l, size_t from) {
 	size_t have = l->end - from;
 	chunk_drop(&l->head);
-	l->head = chunk_copy(l->block->data + from, MIN(have, (size_t)LINES_HEAD));
+	l->head = chunk_copy(data(l) + from, MIN(have, (size_t)LINES_HEAD));
 	l->skipping = true;
 	l->skipped = have;
 	l->searched = 0;
 }
 
-/* What lies behind the whole lines moves to where the next read finds it. */
-static bool keep_rest(struct lines *l) {
+/* What lies behind the whole lines is kept: a short rest where the next read finds it, a long one where it is. True in
+ * *stays: the block is still this reader's. */
+static bool keep_rest(struct lines *l, bool *stays) {
 	size_t rest = l->end - l->ready;
+	*stays = false;
 	if (l->ready) l->carried = 0;
 	if (rest > l->max) {
 		begin_skip(l, l->ready);
-		rest = 0;
+		return true;
 	}
 	if (rest == 0) return true;
 	l->carried += rest;
 	if (rest < GROW_FROM && l->carried < CARRY_MAX) {
-		l->partial = chunk_copy(l->block->data + l->ready, rest);
+		l->partial = chunk_copy(data(l) + l->ready, rest);
 		return l->partial.data != NULL;
 	}
-	struct block *own = block_new(MAX(rest * 2, 2 * LINES_BLOCK));
-	if (!own) return false;
-	memcpy(own->data, l->block->data + l->ready, rest);
-	give_back(l);
-	l->block = own;
-	l->owned = true;
+	l->base += l->ready;
 	l->end = rest;
-	return true;
+	l->ready = 0;
+	l->owned = *stays = true;
+	/* a block that was made for one long line is not kept for the next */
+	return l->base == 0 || l->block->cap == LINES_BLOCK || grow_block(l);
 }
 
 /* Nothing whole is left: settle what is unfinished, so that the pool's block is free for the next reader. */
 static enum lines_result settle(struct lines *l) {
+	bool stays;
 	if (!l->block) return LINES_MORE;
 	if (l->owned && l->end <= l->max) return LINES_MORE;
-	bool ok = keep_rest(l);
-	if (!l->owned || l->skipping) give_back(l);
+	bool ok = keep_rest(l, &stays);
+	if (!stays) give_back(l, 0);
 	return ok ? LINES_MORE : LINES_OOM;
+}
+
+/* The whole lines of a block; the room behind a long line that nobody else gets goes back. */
+static struct chunk last_view(struct block *b, size_t base, size_t ready) {
+	if (b->refs == 1 && base == 0) {
+		struct block *less = block_resize(b, ready);
+		if (less) b = less;
+	}
+	return (struct chunk){b, b->data + base, ready};
 }
 
 /* Takes the whole lines out of the block, as views where that pays, and settles the rest. */
 static bool make_batch(struct lines *l) {
-	bool views = l->owned || l->ready >= VIEW_FROM;
-	if (!views) {
-		const struct block *pooled = l->block;
-		l->batch = chunk_copy(l->block->data, l->ready);
-		bool kept = keep_rest(l);
-		if (l->block == pooled) give_back(l); /* else the rest is in a block of its own already */
-		return l->batch.data && kept;
-	}
-	struct block *b = block_ref(l->block);
-	size_t ready = l->ready;
-	bool owned = l->owned;
-	bool kept = keep_rest(l);
-	if (l->block == b) give_back(l); /* our reference keeps it */
-	if (owned && b->refs == 1) {
-		struct block *less = block_resize(b, ready);
-		if (less) b = less;
-	}
-	l->batch = (struct chunk){b, b->data, ready};
-	return kept;
+	bool stays, views = l->ready >= VIEW_FROM;
+	size_t base = l->base, ready = l->ready;
+	struct block *b = l->block;
+	l->batch = views ? (struct chunk){block_ref(b), data(l), ready} : chunk_copy(data(l), ready);
+	bool kept = keep_rest(l, &stays);
+	if (!stays) give_back(l, views ? ready : 0);
+	if (views) l->batch = last_view(b, base, ready);
+	return l->batch.data && kept;
 }
 
 static enum lines_result long_line(struct lines *l, struct chunk *line, size_t *size) {
@@ -206,8 +234,8 @@ bool lines_rest(struct lines *l, struct chunk *rest) {
 	*rest = l->partial;
 	l->partial = CHUNK_NONE;
 	if (l->block) {
-		*rest = chunk_copy(l->block->data + l->ready, l->end - l->ready);
-		give_back(l);
+		*rest = chunk_copy(data(l) + l->ready, l->end - l->ready);
+		give_back(l, 0);
 	}
 	return rest->data != NULL;
 }
@@ -222,9 +250,9 @@ size_t lines_held(const struct lines *l) {
 }
 
 void lines_suspend(const struct lines *l, struct lines_state *state) {
-	const char *data = l->block ? l->block->data + l->ready : l->partial.data;
+	const char *bytes = l->block ? data(l) + l->ready : l->partial.data;
 	size_t len = l->block ? l->end - l->ready : l->partial.len;
-	*state = (struct lines_state){.data = data,
+	*state = (struct lines_state){.data = bytes,
 								  .len = len,
 								  .carried = l->carried,
 								  .skipping = l->skipping,
@@ -243,9 +271,9 @@ bool lines_resume(struct lines *l, const struct lines_state *state) {
 		l->partial = chunk_copy(state->data, state->len);
 		return l->partial.data != NULL;
 	}
-	l->block = block_new(MAX(state->len * 2, 2 * LINES_BLOCK));
+	l->block = block_new(MAX(state->len * 2, LINES_BLOCK));
 	if (!l->block) return false;
-	memcpy(l->block->data, state->data, state->len);
+	memcpy(data(l), state->data, state->len);
 	l->owned = true;
 	l->end = state->len;
 	return true;

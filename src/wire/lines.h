@@ -12,21 +12,24 @@
 
 #include "wire/chunk.h"
 
-/* A full pipe of 256 KiB behind the longest unfinished line that is carried over: none is left half read. */
-#define LINES_BLOCK ((size_t)320 * 1024)
+#define LINES_BLOCK ((size_t)1024 * 1024)
+#define LINES_READ ((size_t)256 * 1024) /* the most that one read brings */
 
-/* Scratch memory shared by all readers of a process; zero-initialised by its owner. */
+/* Scratch memory shared by all readers of a process; zero-initialised by its owner. A block is filled by one read
+ * after the other, whoever's they are: blocks of one size lie well in the heap. */
 struct lines_pool {
 	struct block *spare;
+	size_t used; /* bytes of it that views hold */
 };
 
 struct lines {
 	struct lines_pool *pool;
 	size_t max;           /* bytes of a line without its LF */
 	struct block *block;  /* where bytes are being read to; NULL between reads unless a long line grows */
-	size_t end;           /* bytes in it */
+	size_t base;          /* where in it this reader's bytes begin */
+	size_t end;           /* bytes in it from there */
 	size_t ready;         /* bytes of it that are whole lines */
-	bool owned;           /* block belongs to this reader alone (a long line), not to the pool */
+	bool owned;           /* block is kept between reads (a long line), it is not the pool's */
 	struct chunk batch;   /* whole lines that are being handed out */
 	size_t cut;           /* bytes of batch that were handed out */
 	size_t first;         /* bytes of the batch's first line that are known to hold no LF */
