@@ -440,6 +440,7 @@ static bool reload(struct verbs_host *h, char *error, size_t size) {
 	if (ok) {
 		settings_unref(srv->router->settings);
 		srv->router->settings = settings_ref(srv->settings);
+		for (struct session *s = srv->router->sessions; s; s = s->hh.next) router_renew_profile(s);
 		if (!srv->stopping) warm_configure(srv->router->warm);
 		arm_pressure(srv);
 		log_info("the configuration was read again; running sessions keep theirs until their next start");

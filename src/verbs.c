@@ -28,6 +28,10 @@ static struct session *named_session(struct request *q) {
 	}
 	struct session *s = router_find(q->router, json_string_value(name));
 	if (!s) s = router_find_conversation(q->router, json_string_value(name));
+	if (s && router_is_closed_to(s, q->client)) {
+		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", s->profile->name, s->name);
+		return NULL;
+	}
 	if (!s)
 		reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (plenum_list names them)",
 					json_string_value(name));
@@ -83,7 +87,8 @@ static json_t *session_json(const struct session *s) {
 
 static void verb_list(struct request *q) {
 	json_t *all = json_array();
-	for (struct session *s = q->router->sessions; s; s = s->hh.next) json_array_append_new(all, session_json(s));
+	for (struct session *s = q->router->sessions; s; s = s->hh.next)
+		if (!router_is_closed_to(s, q->client)) json_array_append_new(all, session_json(s));
 	reply(q, json_pack("{s:o}", "sessions", all));
 }
 
@@ -216,7 +221,8 @@ static void verb_pending(struct request *q) {
 		}
 		add_pending(all, s);
 	} else {
-		for (struct session *s = q->router->sessions; s; s = s->hh.next) add_pending(all, s);
+		for (struct session *s = q->router->sessions; s; s = s->hh.next)
+			if (!router_is_closed_to(s, q->client)) add_pending(all, s);
 	}
 	reply(q, json_pack("{s:o}", "pending", all));
 }
@@ -242,6 +248,7 @@ static void verb_register(struct request *q) {
 		return;
 	}
 	if (!attach_apply(q, a)) return;
+	if (a->observer) router_owner_leaves(a); /* what it registered was a driver's to register */
 	router_unask(a);
 	router_offer(a);
 	client_wake(q->client);
@@ -260,7 +267,8 @@ static void verb_subscribe(struct request *q) {
 			q->router->n_subscribers--;
 	}
 	json_t *all = json_array();
-	for (struct session *s = q->router->sessions; s; s = s->hh.next) json_array_append_new(all, session_json(s));
+	for (struct session *s = q->router->sessions; s; s = s->hh.next)
+		if (!router_is_closed_to(s, q->client)) json_array_append_new(all, session_json(s));
 	reply(q, json_pack("{s:b,s:o}", "subscribed", on, "sessions", all));
 }
 
@@ -268,8 +276,7 @@ static void verb_subscribe(struct request *q) {
  */
 
 static bool may_stop(struct request *q, const struct session *s) {
-	uid_t uid = q->client->peer.uid;
-	if (uid == getuid() || uid == 0 || uid == s->launch.uid) return true;
+	if (router_may_stop(s, q->client)) return true;
 	reply_error(q, PLENUM_E_NOT_ALLOWED, "session %s belongs to uid %u", s->name, s->launch.uid);
 	return false;
 }

@@ -17,6 +17,7 @@
 	((uint64_t)2 * 1024 * 1024) /* bytes that the fastest reader may be behind while the child is read */
 #define STANDSTILL_MS 1000      /* a reader that took nothing for so long holds nobody up */
 #define LAG_TICK_MS 1000
+#define WALKS 8 /* up the process tree, where it changes meanwhile */
 
 const struct client_events router_client_events = {
 	.line = router_on_line,
@@ -103,7 +104,8 @@ void router_tell_subscribers(struct session *s, struct chunk notice) {
 	if (r->n_subscribers && notice.data && !s->spare) {
 		LIST_FOR_EACH (c, &r->clients, struct client, node) {
 			struct attachment *a = c->attachment;
-			if (c->subscribed && !(a && a->session == s)) client_post(c, chunk_ref(notice));
+			if (c->subscribed && !(a && a->session == s) && !router_is_closed_to(s, c))
+				client_post(c, chunk_ref(notice));
 		}
 	}
 	chunk_drop(&notice);
@@ -163,16 +165,28 @@ void router_put_by(struct buf *b, const struct client *c) {
 
 /* Whoever descends from this process was started by an agent: orphans come to us, the subreaper. A helper that we
  * started for a person is none. */
-static bool descends_from_agent(struct router *r, pid_t pid) {
+enum descent { DESCENDS, STRANGER, VANISHED };
+
+static enum descent walk_up(struct router *r, pid_t pid) {
 	pid_t at = pid, up = 0, below = pid;
 	for (int i = 0; i < 256 && at > 1; i++) {
-		if (!proc_stat(at, &up, NULL, NULL)) return i == 0; /* gone: it cannot be told */
-		if (at == getpid()) return below != at && !(r->events->is_helper && r->events->is_helper(r, below));
+		if (!proc_stat(at, &up, NULL, NULL)) return VANISHED;
+		if (at == getpid())
+			return below != at && !(r->events->is_helper && r->events->is_helper(r, below)) ? DESCENDS : STRANGER;
 		below = at;
 		at = up;
 	}
 	_cleanup_free_ char *mark = proc_env(pid, PLENUM_CHILD_ENV);
-	return mark != NULL;
+	return mark ? DESCENDS : STRANGER;
+}
+
+/* An ancestor that ends during the walk hides those above it: its child has another parent by the next walk. */
+static bool descends_from_agent(struct router *r, pid_t pid) {
+	for (int i = 0; i < WALKS; i++) {
+		enum descent d = walk_up(r, pid);
+		if (d != VANISHED) return d == DESCENDS;
+	}
+	return true; /* it cannot be told */
 }
 
 /* Whoever does not descend from us never will: orphans go to a reaper among their own ancestors. So the verdict holds
@@ -382,6 +396,16 @@ enum child_result router_start(struct router *r, struct session *s, char *error)
 	return warm_give(r->warm, s) ? CHILD_OK : session_start(s, error);
 }
 
+void router_renew_profile(struct session *s) {
+	struct router *r = s->world;
+	const struct profile *p = s->lost_profile ? NULL : settings_profile(r->settings, s->profile->name);
+	if (!p || s->running || s->settings == r->settings) return; /* one that is gone lives on with its sessions */
+	struct settings *old = s->settings;
+	s->settings = settings_ref(r->settings);
+	s->profile = p;
+	settings_unref(old);
+}
+
 void router_remove(struct router *r, struct session *s, const char *why) {
 	struct attachment *a;
 	struct buf b = NOTICE_INIT;
@@ -552,6 +576,10 @@ bool router_is_name(const char *name) {
 
 bool router_is_closed_to(const struct session *s, const struct client *c) {
 	return s->profile->is_private && c->peer.uid != getuid() && c->peer.uid != 0;
+}
+
+bool router_may_stop(const struct session *s, const struct client *c) {
+	return c->peer.uid == getuid() || c->peer.uid == 0 || c->peer.uid == s->launch.uid;
 }
 
 static struct session *implicit_session(struct router *r, struct client *c, const char *name, struct span request_id) {

@@ -77,8 +77,9 @@ void router_free(struct router *r);
 
 /* --- sessions (router.c) --- */
 #define ROUTER_NAME_MAX 255
-bool router_is_name(const char *name);                                      /* may a session be called so? */
-bool router_is_closed_to(const struct session *s, const struct client *c);  /* private, and the client is a stranger */
+bool router_is_name(const char *name);                                     /* may a session be called so? */
+bool router_is_closed_to(const struct session *s, const struct client *c); /* private, and the client is a stranger */
+bool router_may_stop(const struct session *s, const struct client *c);
 struct session *router_find(struct router *r, const char *name);            /* by name */
 struct session *router_find_conversation(struct router *r, const char *id); /* by conversation id */
 /* Made, told to all, not started. launch is taken over. NULL without memory. */
@@ -87,6 +88,8 @@ struct session *router_create(struct router *r, const char *name, const struct p
 enum child_result router_start(struct router *r, struct session *s, char *error);
 /* The same without telling anybody. */
 struct session *router_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch);
+/* A session without a child gets what the configuration says now. */
+void router_renew_profile(struct session *s);
 /* The session goes: everybody in it is told and detached. Its child must be gone or is killed. */
 void router_remove(struct router *r, struct session *s, const char *why);
 /* The least recently used idle child goes to sleep if there are too many. */
