@@ -302,15 +302,28 @@ static bool others_wait(const struct session *s, const struct client *c) {
 	return false;
 }
 
+/* Held prompts are ours to cancel: the child knows nothing of them. */
+static void cancel_held(struct session *s, const struct client *c, bool all) {
+	struct prompt *p;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
+		if (p->state != PROMPT_HELD || (p->client != c->id && !all)) continue;
+		struct client *asker = p->asker;
+		struct buf b = NOTICE_INIT;
+		notice_begin(&b, PLENUM_EV_CHANGED, s->name);
+		notice_text(&b, "what", "prompt_cancelled");
+		notice_text(&b, "value", p->uuid);
+		router_put_by(&b, c);
+		router_tell(s, notice_end(&b));
+		prompt_done(&s->prompts, p);
+		if (asker && asker != c) router_check_close(asker);
+	}
+}
+
 /* Withdraws this client's own prompts that the child has not taken up yet. */
 static void cancel_own(struct session *s, const struct client *c) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		if (p->client != c->id) continue;
-		if (p->state == PROMPT_HELD) {
-			prompt_done(&s->prompts, p);
-			continue;
-		}
 		struct call *call = p->state == PROMPT_SENT
 								? call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, router_call_timer)
 								: NULL;
@@ -330,14 +343,20 @@ static void on_interrupt(struct client *c, struct session *s, struct chunk line,
 	bool queued = span_is_true(span_member(e->request, "cancel_queued"));
 	bool all = span_is_true(span_member(e->request, "plenum_all"));
 	if (!queued || all || !others_wait(s, c)) {
-		router_call(c, s, line, e, NULL);
+		if (router_call(c, s, line, e, NULL) && queued) cancel_held(s, c, all);
 		return;
 	}
-	if (router_call(c, s, line, e, "{\"subtype\":\"interrupt\"}")) cancel_own(s, c);
+	if (!router_call(c, s, line, e, "{\"subtype\":\"interrupt\"}")) return;
+	cancel_held(s, c, false);
+	cancel_own(s, c);
 }
 
 static void on_end_session(struct client *c, struct session *s, const struct envelope *e) {
 	struct buf b = NOTICE_INIT;
+	if (!router_may_stop(s, c)) {
+		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED, "session %s belongs to uid %u", s->name, s->launch.uid);
+		return;
+	}
 	dialect_put_success(&b, e->request_id, "{}");
 	client_post(c, notice_chunk(&b));
 	log_info("session %s: client %llu asked to end it", s->name, (unsigned long long)c->id);

@@ -674,6 +674,22 @@ static void answer_mcp(struct pending *p) {
 	buf_free(&b);
 }
 
+/* The child waits no more for a call that it cancels, and says so by a notification alone (PROTOCOL 4.2). */
+static void end_cancelled(struct session *s, const struct pending *notice) {
+	struct span message = span_member(notice->request, "message");
+	struct span id = span_member(span_member(message, "params"), "requestId");
+	struct pending *p;
+	if (!id.p || !span_equals(span_member(message, "method"), "notifications/cancelled")) return;
+	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node) {
+		struct span other = span_member(p->request, "message");
+		if (p == notice || p->kind != ASK_MCP || p->owner != notice->owner) continue;
+		if (!span_same(span_member(other, "id"), id) || !span_member(other, "method").p) continue;
+		if (!span_same(span_member(p->request, "server_name"), span_member(notice->request, "server_name"))) continue;
+		pending_settle(&s->pendings, p);
+		return;
+	}
+}
+
 void router_mcp(struct session *s, struct chunk line, const struct envelope *e) {
 	struct owner *o = registry_server(&s->registry, span_member(e->request, "server_name"));
 	if (!o) {
@@ -693,6 +709,7 @@ void router_mcp(struct session *s, struct chunk line, const struct envelope *e) 
 	}
 	pending_ask(p, a);
 	client_post(a->client, chunk_ref(p->line));
+	end_cancelled(s, p);
 }
 
 void router_own_server(struct attachment *a, const char *name) {
@@ -772,7 +789,7 @@ void router_grace_timer(void *arg) {
 	struct session *s = o->session;
 	o->grace_over = true;
 	owner_drop_loose(&s->registry, o);
-	if (owner_empty(o) || (!owner_guards(o) && !o->name)) owner_free(&s->registry, o);
+	if (!owner_guards(o)) owner_free(&s->registry, o); /* its servers are nobody's now */
 	router_init_settled(s);
 }
 

@@ -281,6 +281,8 @@ static void write_in(struct session *s) {
 		queue_free(&s->in);
 		loop_fd_stop(&s->in_fd);
 		child_close_in(&s->child);
+		/* one that lives on can be told nothing any more */
+		if (!s->exited && s->stopping == STOP_NOT) loop_timer_set(&s->stop_timer, END_GRACE_MS);
 		return;
 	}
 	loop_fd_want(&s->in_fd, false, r > 0);
@@ -446,8 +448,9 @@ enum child_result session_wake_now(struct session *s, char *error) {
 	if (!session_wake(s, error)) return CHILD_FAILED;
 	if (s->running || s->not_before > now_ms()) return CHILD_OK; /* is there, or comes later */
 	enum child_result r = session_start(s, error);
-	if (r != CHILD_OK) s->want_child = false;
 	loop_timer_stop(&s->retry_timer);
+	if (r != CHILD_OK && s->in.count) give_up_start(s, error); /* others wait for it */
+	if (r != CHILD_OK) s->want_child = false;
 	session_check_state(s);
 	return r;
 }

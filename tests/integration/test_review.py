@@ -4,7 +4,7 @@ import os
 import time
 import unittest
 
-from harness import Case, allow, err, hook, init, matches, ok, perm, request, until, user, RESULT
+from harness import Case, err, hook, init, mcp, ok, perm, request, until, user, RESULT
 
 PRE = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]}
 POST = {"PostToolUse": [{"matcher": "Write", "hookCallbackIds": ["hook_1"]}]}
@@ -179,6 +179,29 @@ class GuardTest(Review):
         self.assertEqual([e["matcher"] for e in again["request.hooks"]["PreToolUse"]], ["Bash"])
         b.error("bad_request")
 
+    def test_an_owner_that_becomes_an_observer(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        self.register(a, PRE)
+        a.request("plenum_register", role="observer")
+        child.print(hook("k-1", self.ids(child, "PreToolUse")[0]))
+        self.refuses(child.answer("k-1"))
+
+    def test_rules_of_a_reload_hold_from_the_next_start_on(self):
+        d, agent = self.start(mode={"session_id": "conv-1"})
+        a = d.attached()
+        agent.child().mark(a)
+        d.sections["profile agent"]["deny_tools"] = "Bash"
+        d.write_conf()
+        d.call("plenum_reload")
+        a.request("plenum_hibernate")
+        d.wait_state("s", "asleep")
+        a.send(user("x"))
+        child = agent.child()
+        child.print(perm("k-1"))
+        self.assertEqual(child.answer("k-1")["response.response.behavior"], "deny")
+
     def test_members_that_the_child_refuses(self):
         """They are not repeated for the next client."""
         d, agent = self.start(mode={"init": "manual"})
@@ -248,6 +271,19 @@ class EndTest(Review):
         b.wait_eof(30)
         a.sync()
         self.assertEqual(d.call("plenum_status", session="s")["pending"], 5)
+
+    def test_a_child_that_closes_its_input(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.order("close_stdin")
+        a.send(user("x", uuid="u"))  # what is read last by it: it looks at its input until something comes
+
+        def told():
+            a.send({"type": "keep_alive"})
+            return a.events("error", uuid="u")
+
+        self.assertEqual(until(told, every=0.05)[0]["code"], "child_exited")
 
     def test_a_half_closed_client_gets_the_answer_to_its_initialize(self):
         d, agent = self.start(mode={"init": "manual"})
@@ -345,6 +381,39 @@ class QueueTest(Review):
         a.error("busy")
         child.resume()
 
+    def test_cancel_everybodys_prompts(self):
+        d, agent = self.start(mode={"control": True}, profile={"prompts": "queue"})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(user("one", uuid="ua"))
+        child.wait(type="user", uuid="ua")
+        b.send(user("two", uuid="ub"))
+        b.sync()
+        a.request("interrupt", cancel_queued=True, plenum_all=True)
+        self.assertEqual(b.event("changed", what="prompt_cancelled")["value"], "ub")
+        child.print(dict(RESULT, user_message_uuids=["ua"]))
+        a.wait(type="result")
+        child.mark(b)
+        self.assertNone(child.seen(type="user", uuid="ub"))
+
+    def test_calls_of_servers_that_the_child_cancels(self):
+        """They do not stay open for ever, and do not keep the session awake."""
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        a.initialize(None, sdkMcpServers=["x"])
+        call = {"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "t"}}
+        gone = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5, "reason": "timeout"}}
+        child.print(mcp("k-1", "x", call), mcp("k-2", "x", dict(call, id=6)), mcp("k-3", "x", gone))
+        first = a.wait(type="control_request", request__message__id=5)
+        note = a.wait(type="control_request", request__message__method="notifications/cancelled")
+        a.send(ok(note["request_id"], {"mcp_response": {"jsonrpc": "2.0", "id": 0, "result": {}}}))
+        child.answer("k-3")
+        self.assertEqual(d.call("plenum_status", session="s")["pending"], 1)
+        a.send(ok(first["request_id"], {"mcp_response": {"jsonrpc": "2.0", "id": 5, "result": {}}}))
+        a.error("already_settled")
+        self.assertNone(child.answers("k-1"))
+
     def test_a_discarded_prompt_lets_the_next_one_go(self):
         d, agent = self.start(profile={"prompts": "queue"})
         a, b = d.attached(), d.attached()
@@ -440,6 +509,12 @@ class IdentityTest(Review):
         c.send(user("hi", session_id="mine", uuid="u"))
         c.error("not_allowed")
         self.assertNone(child.seen(type="user"))
+        self.assertEqual(c.request("plenum_list")["sessions"], [])
+        child.print(perm("k-1"))
+        until(lambda: d.call("plenum_pending")["pending"], what="the request")
+        self.assertEqual(c.request("plenum_pending")["pending"], [])
+        for verb in ("plenum_status", "plenum_logs", "plenum_pending", "plenum_stop"):
+            self.assertRefused("not_allowed", c.request, verb, session="mine")
 
     def test_a_name_that_is_none(self):
         d, agent = self.start()
