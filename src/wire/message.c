@@ -64,9 +64,25 @@ static bool is_hex(char c) {
 	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
 }
 
+static bool is_short_escape(char ch) {
+	switch (ch) {
+	case '"':
+	case '\\':
+	case '/':
+	case 'b':
+	case 'f':
+	case 'n':
+	case 'r':
+	case 't':
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* p stands on a backslash. A lone surrogate is taken, as the child takes it. */
 static bool check_escape(struct check *c) {
-	if (c->end - c->p >= 2 && c->p[1] && strchr("\"\\/bfnrt", c->p[1])) {
+	if (c->end - c->p >= 2 && is_short_escape(c->p[1])) {
 		c->p += 2;
 		return true;
 	}
