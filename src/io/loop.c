@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/time.h>
 
-#define TASKS_A_TURN 4
+#define TASKS_A_TURN 2
 
 struct loop {
 	struct event_base *base;
