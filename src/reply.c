@@ -5,11 +5,24 @@
 #include "plenum/protocol.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
+static int put(const char *data, size_t n, void *b) {
+	return buf_put(b, data, n) ? 0 : -1;
+}
+
+/* Not json_dumps(): where memory ends within a key it leaves that key out and calls it a success (jansson 2.14). */
+static char *dump(const json_t *body) {
+	struct buf b = BUF_INIT(SIZE_MAX);
+	if (json_dump_callback(body, put, &b, JSON_COMPACT) == 0) return buf_steal(&b, NULL);
+	buf_free(&b);
+	return NULL;
+}
+
 void reply(struct request *q, json_t *body) {
-	_cleanup_free_ char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	_cleanup_free_ char *text = body ? dump(body) : NULL;
 	struct buf b = NOTICE_INIT;
 	json_decref(body);
 	if (!text) {

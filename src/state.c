@@ -202,12 +202,24 @@ static json_t *to_session(const struct state_session *s) {
 		(json_int_t)s->child_start, "created_ms", (json_int_t)s->created_ms, "used_ms", (json_int_t)s->used_ms);
 }
 
+static int put(const char *data, size_t n, void *b) {
+	return buf_put(b, data, n) ? 0 : -1;
+}
+
+/* Not json_dumps(): where memory ends within a key it leaves that key out and calls it a success (jansson 2.14). */
+static char *dump(const json_t *table) {
+	struct buf b = BUF_INIT(SIZE_MAX);
+	if (json_dump_callback(table, put, &b, JSON_INDENT(1)) == 0) return buf_steal(&b, NULL);
+	buf_free(&b);
+	return NULL;
+}
+
 static char *to_table(const struct state_session *all, size_t n) {
 	json_auto_t *sessions = json_array();
 	for (size_t i = 0; i < n; i++)
 		if (json_array_append_new(sessions, to_session(&all[i])) < 0) return NULL;
 	json_auto_t *table = json_pack("{s:i, s:O}", "version", STATE_VERSION, "sessions", sessions);
-	return table ? json_dumps(table, JSON_INDENT(1)) : NULL;
+	return table ? dump(table) : NULL;
 }
 
 /* --- Writing ----------------------------------------------------------------------------------------------------- */
