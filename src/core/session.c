@@ -445,11 +445,12 @@ static bool begin_start(struct session *s, char *error) {
 
 /* For somebody who waits to hear whether the program can be started. */
 enum child_result session_wake_now(struct session *s, char *error) {
+	bool wanted = s->want_child;
 	if (!session_wake(s, error)) return CHILD_FAILED;
 	if (s->running || s->not_before > now_ms()) return CHILD_OK; /* is there, or comes later */
 	enum child_result r = session_start(s, error);
 	loop_timer_stop(&s->retry_timer);
-	if (r != CHILD_OK && s->in.count) give_up_start(s, error); /* others wait for it */
+	if (r != CHILD_OK && wanted) give_up_start(s, error); /* others wait for it */
 	if (r != CHILD_OK) s->want_child = false;
 	session_check_state(s);
 	return r;
