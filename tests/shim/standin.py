@@ -161,6 +161,7 @@ class Place:
 
     def env(self, **more):
         env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": self.dir, "PLENUM_SOCKET": self.path}
+        env.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
         env.update(more)
         return {k: v for k, v in env.items() if v is not None}
 

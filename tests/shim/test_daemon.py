@@ -56,6 +56,7 @@ class Daemon:
     def env(self, **more):
         env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": self.dir, "XDG_RUNTIME_DIR": self.dir,
                "XDG_STATE_HOME": self.dir, "PLENUM_SOCKET": self.path}
+        env.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
         env.update(more)
         return env
 
