@@ -415,6 +415,7 @@ class Sessions(Ctl):
         self.ctl("new", "work")
         child = self.agent.child()
         child.print({"type": "system", "subtype": "init", "session_id": "c1"}, dict(harness.RESULT, session_id="c1"))
+        until(lambda: self.d.sessions()["work"]["conversation_id"] == "c1")
         self.d.wait_state("work", "idle")
         self.assertEqual(self.ctl("sleep", "work").stdout, "work sleeps\n")
         self.assertTrue(child.gone or until(lambda: child.gone))
