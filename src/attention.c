@@ -10,7 +10,6 @@
 #define AT_ONCE 8
 #define EVERY_MS 1000
 #define REMEMBERED 64
-#define SUMMARY_MAX 200
 
 extern char **environ;
 
@@ -68,22 +67,8 @@ static bool put(struct words *env, const char *name, const char *value) {
 	return word && words_add(env, word);
 }
 
-static char *summary(const struct pending *p) {
-	static const char *const telling[] = {"command", "file_path", "path", "url", "pattern", "message"};
-	struct span input = span_member(p->request, "input"), value = SPAN_NONE;
-	struct buf b = BUF_INIT(8 * SUMMARY_MAX);
-	for (size_t i = 0; i < ARRAY_SIZE(telling) && !value.p; i++) {
-		value = span_member(input, telling[i]);
-		if (!value.p) value = span_member(p->request, telling[i]);
-	}
-	_cleanup_free_ char *text = span_dup(value, NULL);
-	const char *from = text ? text : p->subtype ? p->subtype : "";
-	str_put_safe(&b, from, MIN(strlen(from), (size_t)SUMMARY_MAX));
-	return buf_steal(&b, NULL);
-}
-
 static bool make_env(struct words *env, const struct session *s, const struct pending *p) {
-	_cleanup_free_ char *text = summary(p);
+	_cleanup_free_ char *text = pending_summary(p);
 	for (char **v = environ; *v; v++)
 		if (strncmp(*v, "PLENUM_", 7) != 0 && !words_add(env, *v)) return false;
 	return put(env, "PLENUM_SESSION", s->name) && put(env, "PLENUM_TOOL", p->tool ? p->tool : p->subtype) &&

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SUMMARY_MAX 200 /* bytes */
+
 void pendings_init(struct pendings *p) {
 	memset(p, 0, sizeof *p);
 	list_init(&p->order);
@@ -82,6 +84,21 @@ struct pending *pending_new(struct pendings *all, struct session *s, struct loop
 	all->n++;
 	if (pending_for_person(p)) all->n_person++;
 	return p;
+}
+
+char *pending_summary(const struct pending *p) {
+	static const char *const telling[] = {"command", "file_path",   "path",    "url",
+										  "pattern", "description", "message", "prompt"};
+	struct span input = span_member(p->request, "input"), value = SPAN_NONE;
+	struct buf b = BUF_INIT(8 * SUMMARY_MAX);
+	for (size_t i = 0; i < ARRAY_SIZE(telling) && !value.p; i++) {
+		value = span_member(input, telling[i]);
+		if (!value.p) value = span_member(p->request, telling[i]);
+	}
+	_cleanup_free_ char *text = span_dup(value, NULL);
+	const char *from = text ? text : p->subtype ? p->subtype : "";
+	str_put_safe(&b, from, MIN(strlen(from), (size_t)SUMMARY_MAX));
+	return buf_steal(&b, NULL);
 }
 
 bool pending_set_member(struct pending *p, const char *member, const char *json) {

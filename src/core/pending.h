@@ -70,9 +70,11 @@ bool pending_forget(struct pending *p, const void *who); /* who is gone; true: i
 /* Settled: out of the table, its id remembered, freed. */
 void pending_settle(struct pendings *all, struct pending *p);
 void pendings_trim(struct pendings *all, size_t keep); /* remembers only the last settled ones */
-/* Does a person have to answer this (DESIGN 8, state `asking`)? */
 /* Puts another value in place of a member of the request. False without memory. */
 bool pending_set_member(struct pending *p, const char *member, const char *json);
+/* One line that says what it is about, safe to show; the caller frees. */
+char *pending_summary(const struct pending *p);
+/* Does a person have to answer this (DESIGN 8, state `asking`)? */
 bool pending_for_person(const struct pending *p);
 /* owners: how an owner is named and found again. */
 struct pending_owners {

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #define EDITS 2
-#define SUMMARY_MAX 200
 
 /* --- telling --------------------------------------------------------------------------------------------------------
  */
@@ -262,18 +261,6 @@ static bool nobody_ever(const struct session *s) {
 /* --- asking ---------------------------------------------------------------------------------------------------------
  */
 
-static void put_summary(struct buf *b, const struct pending *p) {
-	static const char *const telling[] = {"command", "file_path", "path", "url", "pattern", "description", "prompt"};
-	struct span input = span_member(p->request, "input");
-	struct span text = SPAN_NONE;
-	for (size_t i = 0; i < ARRAY_SIZE(telling) && !text.p; i++) text = span_member(input, telling[i]);
-	_cleanup_free_ char *plain = span_dup(text, NULL);
-	if (plain)
-		notice_bytes(b, "summary", plain, MIN(strlen(plain), (size_t)SUMMARY_MAX));
-	else if (input.p)
-		notice_bytes(b, "summary", input.p, MIN(input.n, (size_t)SUMMARY_MAX));
-}
-
 static void tell_attention(struct session *s, const struct pending *p) {
 	struct router *r = s->world;
 	if (!pending_for_person(p)) return;
@@ -283,7 +270,8 @@ static void tell_attention(struct session *s, const struct pending *p) {
 		notice_text(&b, "request_id", p->id);
 		notice_text(&b, "request_subtype", p->subtype);
 		if (p->tool) notice_text(&b, "tool_name", p->tool);
-		put_summary(&b, p);
+		_cleanup_free_ char *summary = pending_summary(p);
+		notice_text(&b, "summary", summary);
 		notice_number(&b, "asked", (int64_t)p->n_asked);
 		router_tell_subscribers(s, notice_end(&b));
 	}
