@@ -8,6 +8,7 @@
 #include "server.h"
 
 #include <getopt.h>
+#include <jansson.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,12 +92,20 @@ static int parse(int argc, char **argv, struct command_line *cl) {
 	return optind < argc ? usage(stderr) : -1;
 }
 
+/* jansson 2.14 writes outside its buffers where it gets no memory while it reads. */
+static void *need(size_t n) {
+	void *p = malloc(n);
+	if (!p) log_no_memory();
+	return p;
+}
+
 int main(int argc, char **argv) {
 	struct command_line cl = {.server = {.argv = argv, .resume = -1}, .level = LOG_INFO};
 	int status = parse(argc, argv, &cl);
 	if (status >= 0) return status;
 	log_setup(cl.server.check ? LOG_ERROR : cl.level, cl.json);
 	if (cl.check) return check_config(cl.server.config);
+	json_set_alloc_funcs(need, free);
 	/* Blocks of lines come and go all the time: they must not go back to the kernel and fault in again. */
 	mallopt(M_MMAP_THRESHOLD, 8 * 1024 * 1024);
 	mallopt(M_TRIM_THRESHOLD, 16 * 1024 * 1024);

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sysexits.h>
 #include <time.h>
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
@@ -82,6 +83,12 @@ static void emit(const char *text, size_t n) {
 		dprintf(STDERR_FILENO, "%s(%lu log lines were dropped)\n", logger.journal ? "<4>" : "", dropped);
 	}
 	while (write(STDERR_FILENO, text, n) < 0 && errno == EINTR) {}
+}
+
+void log_no_memory(void) {
+	static const char text[] = "out of memory: the program ends\n";
+	emit(text, sizeof text - 1);
+	_exit(EX_OSERR);
 }
 
 static void put_time(struct buf *b) {

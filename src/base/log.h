@@ -23,6 +23,10 @@ void log_write(enum log_level level, const char *func, const char *fmt, ...) PRI
 #define log_info(...) log_write(LOG_INFO, __func__, __VA_ARGS__)
 #define log_debug(...) log_write(LOG_DEBUG, __func__, __VA_ARGS__)
 
+/* Where nothing else is left to do without memory: says so and exits with EX_OSERR. A daemon finds its sessions again.
+ */
+_Noreturn void log_no_memory(void);
+
 /* A structured line: a sentence and fields (name, value, name, value, NULL). Under the journal the fields go through
  * its native socket as PLENUM_NAME=value; with --log-format json they are members; else they follow as name=value. */
 void log_event(enum log_level level, const char *message, const char *const *fields);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/loop.h"
 
+#include "base/log.h"
+
 #include <stdlib.h>
 #include <sys/time.h>
 
@@ -123,7 +125,7 @@ void loop_timer_set(struct loop_timer *t, int64_t ms) {
 	}
 	if (ms < 0) ms = 0;
 	struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000};
-	event_add(&t->ev, &tv);
+	if (event_add(&t->ev, &tv) < 0) log_no_memory(); /* without its timers nothing here would end */
 }
 
 void loop_timer_stop(struct loop_timer *t) {
