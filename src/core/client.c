@@ -285,7 +285,10 @@ static void keep_rest(struct client *c, const struct batch *b, const struct item
 	keep_piece(c, it->line, head, it->split - head);
 	if (tag < it->tag) {
 		struct chunk t = chunk_copy(b->tags[it - b->items] + tag, it->tag - tag);
-		if (t.data) c->rest[c->n_rest++] = t;
+		if (t.data)
+			c->rest[c->n_rest++] = t;
+		else
+			doom(c); /* it has the beginning of a line that cannot be ended */
 	}
 	keep_piece(c, it->line, it->split + body, it->line.len - it->split - body);
 }

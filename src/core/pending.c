@@ -74,7 +74,8 @@ struct pending *pending_new(struct pendings *all, struct session *s, struct loop
 	p->since = now_ms();
 	p->since_real = now_real_ms();
 	loop_timer_init(&p->timer, loop, on_timer, p);
-	if (!p->child_id || !make_line(p, e, line)) {
+	bool nameless = !p->tool && span_is_string(span_member(e->request, "tool_name")); /* rules go by it */
+	if (!p->child_id || nameless || !make_line(p, e, line)) {
 		free_pending(p);
 		return NULL;
 	}

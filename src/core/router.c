@@ -117,7 +117,10 @@ static void wake_all(struct session *s) {
 }
 
 void router_tell(struct session *s, struct chunk notice) {
-	if (!notice.data) return;
+	static const char lost[] = "{\"type\":\"system\",\"subtype\":\"" PLENUM_EVENT_SUBTYPE
+							   "\",\"event\":\"" PLENUM_EV_ERROR "\",\"code\":\"" PLENUM_E_INTERNAL
+							   "\",\"error\":\"the daemon is out of memory: a notice is missing here\"}\n";
+	if (!notice.data) notice = CHUNK_STATIC(lost);
 	router_tell_subscribers(s, chunk_ref(notice));
 	tape_append(&s->tape, notice, LINE_NOTICE, 0, now_ms());
 	wake_all(s);

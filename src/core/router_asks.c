@@ -108,7 +108,7 @@ void router_answer_self(struct pending *p, const char *body, const char *decisio
 		dialect_put_success(&b, id, body);
 	else
 		dialect_put_error(&b, id, PLENUM_E_UNKNOWN_REQUEST, why ? why : "nobody can answer this");
-	session_write(s, notice_chunk(&b), true);
+	session_must_write(s, notice_chunk(&b));
 	settle(s, p, NULL, decision, why);
 }
 
@@ -122,7 +122,7 @@ void router_refuse_unasked(struct session *s, struct chunk line, const struct en
 		dialect_put_error(&b, e->request_id, PLENUM_E_UNKNOWN_REQUEST, why);
 	}
 	buf_free(&body);
-	session_write(s, notice_chunk(&b), true);
+	session_must_write(s, notice_chunk(&b));
 }
 
 /* --- who is asked ---------------------------------------------------------------------------------------------------
@@ -163,7 +163,11 @@ static void wait_for_somebody(struct pending *p) {
 }
 
 static void offer_one(struct attachment *a, struct pending *p) {
-	if (!router_may_answer(a, p) || !pending_ask(p, a)) return;
+	if (!router_may_answer(a, p) || pending_was_asked(p, a)) return;
+	if (!pending_ask(p, a)) {
+		client_post(a->client, CHUNK_NONE); /* no memory: it is cut off, and asked again when it comes back */
+		return;
+	}
 	client_post(a->client, chunk_ref(p->line));
 	hold(p);
 }

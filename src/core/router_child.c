@@ -218,7 +218,7 @@ static void learn(struct session *s, enum line_kind kind, struct chunk line, con
 static void to_tape(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
 	unsigned flags = dialect_is_echo(e) ? TAPE_REPLAY : 0;
 	if (!tape_append(&s->tape, chunk_ref(line), kind, flags, s->last_output))
-		log_error("session %s: out of memory, a line was lost", s->name);
+		session_no_memory(s, "a line of its child was lost");
 }
 
 static void on_request(struct session *s, struct chunk line, const struct envelope *e) {
@@ -250,6 +250,19 @@ static void on_request(struct session *s, struct chunk line, const struct envelo
 	}
 }
 
+static void cancelled(struct session *s, struct span uuid, const struct call *call) {
+	struct prompt *p = prompt_find(&s->prompts, uuid);
+	if (p && p->state != PROMPT_DONE && p->state != PROMPT_HELD) router_prompt_cancelled(s, p, call->asker);
+}
+
+/* Prompts that the child has thrown away because it was asked to: an old one says so in its answer alone. */
+static void read_cancelled(struct session *s, const struct envelope *e, const struct call *call) {
+	struct span what = span_member(e->inner_response, "cancelled"), uuid;
+	if (span_is_true(what)) cancelled(s, span_member(e->inner_response, "message_uuid"), call);
+	for (size_t at = 0; span_next(what, &at, &uuid);) cancelled(s, uuid, call);
+	if (what.p) router_next_held(s);
+}
+
 /* Answers to what clients asked. One that answers nothing open is the child's echo of a client's answer, or comes after
  * its time: nobody gets it. */
 static void on_response(struct session *s, struct chunk line, const struct envelope *e) {
@@ -259,6 +272,7 @@ static void on_response(struct session *s, struct chunk line, const struct envel
 		if (id.n > 4 && memcmp(id.p, "req_", 4) == 0) s->dropped_answers++; /* ours, and too late */
 		return;
 	}
+	if (call->purpose != CALL_INIT) read_cancelled(s, e, call);
 	if (call->purpose == CALL_INIT)
 		router_init_answered(s, call, line, e);
 	else if (call->purpose == CALL_CLIENT)
@@ -351,7 +365,7 @@ static void answer_long(struct session *s, struct chunk head) {
 						  "the request is longer than Plenum's limit for a line (child_line)");
 	}
 	buf_free(&body);
-	session_write(s, notice_chunk(&b), true);
+	session_must_write(s, notice_chunk(&b));
 }
 
 static void on_long_line(struct session *s, struct chunk head, size_t size) {
@@ -483,7 +497,7 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	fail_prompts(s, e, text);
 	struct chunk notice = e->never_ran && e->wanted ? CHUNK_NONE : exit_notice(s, e); /* there was no child */
 	if (notice.data && !(e->wanted && s->then == THEN_RESTART)) tell_private_exit(s, notice);
-	router_tell(s, notice);
+	if (notice.data || !(e->never_ran && e->wanted)) router_tell(s, notice);
 	session_check_state(s);
 	r->events->changed(r);
 	if (session_ends(s, e)) {

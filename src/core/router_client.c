@@ -92,11 +92,25 @@ static bool held_back(const struct session *s, const struct client *c) {
 	return false;
 }
 
+static void lose_prompt(struct session *s, struct prompt *p) {
+	struct client *c = p->asker;
+	if (c && !c->filter.quiet) {
+		struct buf b = NOTICE_INIT;
+		notice_begin(&b, PLENUM_EV_ERROR, s->name);
+		notice_text(&b, "code", PLENUM_E_INTERNAL);
+		notice_text(&b, "error", "out of memory: this prompt was not passed on");
+		notice_text(&b, "uuid", p->uuid);
+		client_post(c, notice_end(&b));
+	}
+	prompt_done(&s->prompts, p);
+}
+
 static void send_prompt(struct session *s, struct prompt *p, struct chunk line) {
 	router_init_before_prompt(s);
 	p->child = session_writes_to(s);
 	p->state = PROMPT_SENT;
-	session_write(s, line, true); /* room was looked for before */
+	bool deaf = session_has_child(s) && s->child.in < 0; /* its end, which tells of its prompts, is near */
+	if (!session_write(s, line, true) && !deaf) lose_prompt(s, p);
 }
 
 static bool wake(struct session *s, char *error) {
@@ -302,21 +316,23 @@ static bool others_wait(const struct session *s, const struct client *c) {
 	return false;
 }
 
+void router_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by) {
+	struct client *asker = p->asker;
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
+	notice_text(&b, "what", "prompt_cancelled");
+	notice_text(&b, "value", p->uuid);
+	if (by) router_put_by(&b, by);
+	router_tell(s, notice_end(&b));
+	prompt_done(&s->prompts, p);
+	if (asker && asker != by) router_check_close(asker);
+}
+
 /* Held prompts are ours to cancel: the child knows nothing of them. */
 static void cancel_held(struct session *s, const struct client *c, bool all) {
 	struct prompt *p;
-	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
-		if (p->state != PROMPT_HELD || (p->client != c->id && !all)) continue;
-		struct client *asker = p->asker;
-		struct buf b = NOTICE_INIT;
-		notice_begin(&b, PLENUM_EV_CHANGED, s->name);
-		notice_text(&b, "what", "prompt_cancelled");
-		notice_text(&b, "value", p->uuid);
-		router_put_by(&b, c);
-		router_tell(s, notice_end(&b));
-		prompt_done(&s->prompts, p);
-		if (asker && asker != c) router_check_close(asker);
-	}
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
+		if (p->state == PROMPT_HELD && (p->client == c->id || all)) router_prompt_cancelled(s, p, c);
 }
 
 /* Withdraws this client's own prompts that the child has not taken up yet. */

@@ -43,7 +43,7 @@ struct init {
 static struct init *init_of(struct session *s) {
 	if (!s->init) {
 		struct init *in = calloc(1, sizeof *in);
-		if (!in) abort(); /* a session without this would lie about its hooks */
+		if (!in) log_no_memory(); /* a session without this would lie about its hooks */
 		list_init(&in->waiters);
 		s->init = in;
 	}
@@ -109,7 +109,10 @@ static void send_init(struct session *s) {
 	struct init *in = init_of(s);
 	struct call *call = call_new(&s->calls, s, s->loop, CALL_INIT, NULL, 0, SPAN_NONE, NULL);
 	struct buf body = NOTICE_INIT, b = NOTICE_INIT;
-	if (!call) return;
+	if (!call) {
+		session_no_memory(s, "it cannot be sent its initialize");
+		return;
+	}
 	in->first_of_child = in->state == INIT_NONE;
 	if (in->first_of_child) in->cleared = s->registry.n_hooks == 0;
 	buf_puts(&body, "{\"subtype\":\"initialize\"");
@@ -124,10 +127,11 @@ static void send_init(struct session *s) {
 	bool first = in->first_of_child;
 	if (first) s->init_open = true;
 	in->state = INIT_SENT;
-	if (first)
-		session_write_first(s, notice_chunk(&b));
-	else
-		session_write(s, notice_chunk(&b), true);
+	struct chunk line = notice_chunk(&b);
+	if (!first)
+		session_must_write(s, line);
+	else if (!line.data || !session_write_first(s, line))
+		session_no_memory(s, "it cannot be sent its initialize");
 	session_check_state(s);
 }
 
@@ -363,6 +367,10 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 	in->first_taken = in->first.data != NULL;
 	chunk_drop(&in->answer);
 	in->answer = chunk_copy(line.data, line.len);
+	if (!in->answer.data) {
+		session_no_memory(s, "its answer to initialize was lost");
+		return;
+	}
 	bool later = in->applied != in->sent && in->applied != 0;
 	if (first || span_is_true(span_member(e->inner_response, "hooks_applied")) || s->registry.n_hooks == 0) {
 		in->applied = in->sent;
@@ -521,10 +529,12 @@ static void add_waiter(struct client *c, struct session *s, struct span id, cons
 }
 
 /* The first client's other members are what every later initialize repeats. */
-static void keep_first(struct init *in, struct chunk line) {
+static bool keep_first(struct init *in, struct chunk line) {
 	struct envelope e;
 	in->first = chunk_copy(line.data, line.len);
-	if (in->first.data && scan_envelope(in->first.data, in->first.len, &e)) in->request = e.request;
+	if (!in->first.data || !scan_envelope(in->first.data, in->first.len, &e)) return false;
+	in->request = e.request;
+	return true;
 }
 
 static void proceed(struct client *c, struct session *s, struct span id, const char *ignored, bool hooks) {
@@ -576,7 +586,10 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 	if (s->untouched && asks_something(e->request)) warm_take_back(r->warm, s);
 	struct init *in = init_of(s);
 	bool first = !in->first.data && in->state == INIT_NONE;
-	if (first) keep_first(in, line);
+	if (first && !keep_first(in, line)) {
+		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
+		return;
+	}
 	a->initialized = true;
 	_cleanup_free_ char *ignored = first || s->untouched ? NULL : ignored_members(in->request, e->request);
 	proceed(c, s, e->request_id, ignored, holds_hooks(hooks));
@@ -657,7 +670,10 @@ void router_hook(struct session *s, struct chunk line, const struct envelope *e)
 		answer_hook(p, GONE_TEXT);
 		return;
 	}
-	pending_ask(p, a);
+	if (!pending_ask(p, a)) {
+		answer_hook(p, "the daemon is out of memory");
+		return;
+	}
 	loop_timer_set(&p->timer, h->entry->timeout / 10 * 9);
 	client_post(a->client, chunk_ref(p->line));
 	session_check_state(s);
@@ -707,7 +723,10 @@ void router_mcp(struct session *s, struct chunk line, const struct envelope *e) 
 		answer_mcp(p);
 		return;
 	}
-	pending_ask(p, a);
+	if (!pending_ask(p, a)) {
+		answer_mcp(p);
+		return;
+	}
 	client_post(a->client, chunk_ref(p->line));
 	end_cancelled(s, p);
 }

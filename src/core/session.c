@@ -214,7 +214,7 @@ static void take_lines(struct session *s) {
 			take_line(s, line);
 		chunk_drop(&line);
 	}
-	if (r == LINES_OOM) log_error("session %s: out of memory, a line of the child was lost", s->name);
+	if (r == LINES_OOM) session_no_memory(s, "a line of the child was lost");
 }
 
 /* One read; true: there may be more. */
@@ -312,6 +312,17 @@ bool session_write(struct session *s, struct chunk line, bool own) {
 	if (!queue_put(&s->in, line)) return false;
 	if (here && empty) write_in(s);
 	return true;
+}
+
+void session_no_memory(struct session *s, const char *what) {
+	log_error("session %s: out of memory, %s; its child is ended", s->name, what);
+	if (s->running && !s->exited) child_kill(&s->child, SIGKILL);
+}
+
+void session_must_write(struct session *s, struct chunk line) {
+	bool waits = session_has_child(s) && s->child.in >= 0; /* else its end is near anyway */
+	if (line.data && session_write(s, line, true)) return;
+	if (waits) session_no_memory(s, "it cannot be answered");
 }
 
 bool session_write_first(struct session *s, struct chunk line) {

@@ -53,8 +53,11 @@ bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigne
 	size_t cost = charge(t, line.len);
 	while (t->count && (t->bytes + cost > t->max_bytes || t->count >= t->max_lines)) drop_oldest(t);
 	if (t->count == t->cap && !grow(t)) {
-		chunk_drop(&line);
-		return false;
+		if (!t->count) {
+			chunk_drop(&line);
+			return false;
+		}
+		drop_oldest(t); /* no memory for more of them: a gap is told, a loss would not be */
 	}
 	t->total += line.len;
 	t->bytes += cost;
