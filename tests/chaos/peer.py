@@ -307,6 +307,9 @@ class Peer:
             for u in obj.get("uuids", []):
                 if u in self.prompts:
                     self.settle(self.prompts[u], "done")
+        elif event == "changed" and obj.get("what") == "prompt_cancelled":
+            if obj["value"] in self.prompts:
+                self.settle(self.prompts[obj["value"]], "cancelled")
         elif event == "settled":
             self.mine.pop(obj.get("request_id"), None)
         elif event == "session_removed" and obj.get("session") == self.session:

@@ -3,14 +3,16 @@
  * Makes calls fail on purpose. Linked into a plenumd of its own with -Wl,--wrap (meson.build beside this); the daemon's
  * sources know nothing of it. What fails, and how often, is a list in PLENUM_FAULTS:
  *
- *     malloc:1/2000,sendmsg:short:1/3,writev:eagain:1/5,fsync:enospc:1/2,read:short:1/2,malloc:@17,seed=7
+ *     malloc:1/2000,sendmsg:short:1/3,writev:eagain:1/5,fsync:enospc:1/2,read:short:1/2,malloc:@17,seed=7,after=3
  *
  * FUNCTION[:KIND]:N/M fails N of M calls by chance, FUNCTION[:KIND]:@N the Nth call from now alone. KIND is an errno
- * (below) or "short": some bytes less than asked. "malloc" stands for every allocation, jansson's and libevent's too.
- * With PLENUM_FAULTS_FILE a test changes the list while the daemon runs, and sees what happened: struct board, mapped.
+ * (below) or "short": some bytes less than asked. after=N lets the first N calls of each function alone. "malloc"
+ * stands for every allocation, jansson's and libevent's too. With PLENUM_FAULTS_FILE a test changes the list while the
+ * daemon runs, and sees what happened: struct board, mapped.
  */
 #include <errno.h>
 #include <event2/event.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
@@ -71,7 +73,7 @@ static struct {
 	struct board own, *board;
 	struct rule rules[RULES_MAX];
 	size_t n_rules;
-	uint64_t random, at[F_COUNT];
+	uint64_t random, at[F_COUNT], after;
 	pid_t pid;
 	int off;
 } faults = {.board = NULL, .random = 88172645463325252ULL};
@@ -101,6 +103,10 @@ static void parse_rule(const char *word) {
 		faults.random = strtoull(word + 5, NULL, 10) * 2654435761ULL + 88172645463325252ULL;
 		return;
 	}
+	if (strncmp(word, "after=", 6) == 0) {
+		faults.after = strtoull(word + 6, NULL, 10);
+		return;
+	}
 	r.function = find(names, F_COUNT, word, n);
 	if (r.function < 0 || *rest != ':' || faults.n_rules == RULES_MAX) refuse(word);
 	r.kind = usual[r.function];
@@ -119,7 +125,7 @@ static void parse_rule(const char *word) {
 
 static void parse(const char *spec) {
 	char text[SPEC_MAX], *p = text, *word;
-	faults.n_rules = 0;
+	faults.n_rules = faults.after = 0;
 	memset(faults.at, 0, sizeof faults.at);
 	snprintf(text, sizeof text, "%s", spec);
 	while ((word = strsep(&p, ",")) != NULL)
@@ -157,6 +163,17 @@ static uint64_t draw(void) {
 	return faults.random;
 }
 
+/* Who called: for addr2line(1). */
+static void say_where(void) {
+	void *stack[24];
+	int n;
+	faults.off = 1;
+	n = backtrace(stack, 24);
+	dprintf(STDERR_FILENO, "a call fails here:\n");
+	backtrace_symbols_fd(stack, n, STDERR_FILENO);
+	faults.off = 0;
+}
+
 /* 0: the call is to be made; else SHORT or the errno that it fails with. */
 static int fault(int function) {
 	struct board *b = faults.board;
@@ -166,12 +183,13 @@ static int fault(int function) {
 		parse(b->spec);
 	}
 	b->calls[function]++;
-	faults.at[function]++;
+	if (++faults.at[function] <= faults.after) return 0;
 	for (size_t i = 0; i < faults.n_rules; i++) {
 		const struct rule *r = &faults.rules[i];
 		if (r->function != function) continue;
 		if (r->only ? r->only != faults.at[function] : draw() % r->of >= r->n) continue;
 		b->failed[function]++;
+		if (r->only) say_where();
 		return r->kind;
 	}
 	return 0;

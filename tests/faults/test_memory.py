@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Lets each single allocation of ordinary work fail once, one after the other.
+
+    tests/faults/test_memory.py PROGRAM [FIRST [STEP [LAST]]]
+
+PROGRAM is plenumd-faults. For N = FIRST, FIRST + STEP, ...: the same work is done, and its Nth allocation fails. Then: the
+daemon lives, or it has ended with 71 and said why (where nothing else was left to it); whoever asked was answered,
+refused, or closed; no line was wrong or doubled, and none is missing without a word. And the same work right after it,
+without a fault, goes as if nothing had been. It ends when the work has fewer allocations than N.
+PLENUM_BUILD is the build folder. The last line is "N passed, N failed".
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(os.path.dirname(HERE), "integration"), os.path.join(os.path.dirname(HERE), "chaos"), HERE]
+
+from board import Board  # noqa: E402
+from harness import Client, Daemon, Timeout, allow, build_file, ok, until, user  # noqa: E402
+from peer import Peer  # noqa: E402
+
+NO_MEMORY = 71
+PATIENCE = 4
+
+
+class Wrong(AssertionError):
+    pass
+
+
+class Gone(Exception):
+    """The daemon closed this connection, or has ended."""
+
+
+class Watcher(Client):
+    """A client that looks at each line: what is wrong, doubled or missing shows here."""
+
+    def begin(self):
+        self.last, self.answered, self.gap = None, set(), False
+        return self
+
+    def take(self, data):
+        before = len(self.log)
+        super().take(data)
+        for m in self.log[before:]:
+            self.look(m)
+
+    def look(self, m):
+        if not isinstance(m.obj, dict):
+            raise Wrong("%s: a line that is no object: %r" % (self.label, m))
+        seq = m["plenum_seq"]
+        if seq is not None:
+            if self.last is not None and seq != self.last + 1:
+                raise Wrong("%s: line %d came after %d" % (self.label, seq, self.last))
+            self.last = seq
+        if m["event"] == "gap":
+            self.gap, self.last = True, m["to"]
+        if m["type"] == "control_response":
+            rid = m["response.request_id"]
+            if rid in self.answered:
+                raise Wrong("%s: answered twice: %r" % (self.label, m))
+            self.answered.add(rid)
+
+    def get(self, fits, what):
+        """The first line that fits; Gone where the connection ends first; Wrong where nothing comes."""
+        deadline = time.monotonic() + PATIENCE
+        seen = 0
+        while True:
+            for m in self.inbox[seen:]:
+                seen += 1
+                if fits(m):
+                    self.inbox.remove(m)
+                    return m
+            if self.eof:
+                raise Gone(self.label)
+            if time.monotonic() > deadline:
+                raise Wrong("%s: nothing came of %s; last lines:\n    %s" % (
+                    self.label, what, "\n    ".join(map(repr, self.log[-6:]))))
+            self.fill(0.05)
+
+    def try_request(self, subtype, **members):
+        """The answer's body, or None where it was refused."""
+        try:
+            rid = self.ask(subtype, **members)
+        except OSError:
+            raise Gone(self.label) from None
+        m = self.get(lambda m: m["type"] == "control_response" and m["response.request_id"] == rid, subtype)
+        return (m["response.response"] or {}) if m["response.subtype"] == "success" else None
+
+    def say(self, obj):
+        try:
+            self.send(obj)
+        except OSError:
+            raise Gone(self.label) from None
+
+
+class Sweep:
+    def __init__(self, program):
+        self.root = tempfile.mkdtemp(prefix="pl-mem-", dir="/tmp")
+        self.board = Board(self.root + "/board")
+        command = "%s -p --input-format stream-json --output-format stream-json --verbose --permission-prompt-tool stdio " \
+                  "--include-partial-messages --replay-user-messages" % build_file("plenum-fakeagent")
+        self.daemon = Daemon({"daemon": {"default_profile": "fake"}, "limits": {"lag_wait": "1s"},
+                              "profile fake": {"command": command, "owner_grace": "50ms", "cwd": self.root + "/home"}},
+                             root=self.root, start=False, env={"PLENUM_FAULTS_FILE": self.root + "/board"})
+        self.daemon.program = program
+        self.made = self.ended = 0
+        self.daemon.start()
+
+    def client(self, label):
+        try:
+            c = Watcher(self.daemon.socket, label)
+        except OSError:
+            raise Gone(label) from None
+        self.daemon.clients.append(c)
+        return c.begin()
+
+    # --- the work. strict: everything must come out right
+
+    def work(self, strict):
+        self.made += 1
+        name = "s%d" % self.made
+        a, b = self.client("driver"), self.client("watcher")
+        if a.try_request("plenum_attach", session=name, name="driver", tag=True, wake=True) is None:
+            raise Gone("attach")
+        b.try_request("plenum_attach", session=name, role="observer", replay="all", tag=True)
+        hooks = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["h"], "timeout": 5}]}
+        a.try_request("initialize", hooks=hooks, sdkMcpServers=["srv"])
+        outcome = self.turn(a, '@tool Bash {"command":"true"}@ @long 3000@', "u-%s" % name)
+        if strict and outcome != "result":
+            raise Wrong("the turn without a fault ended with %s" % outcome)
+        if strict:
+            b.get(lambda m: m["type"] == "result", "the turn, at the other client")
+        a.try_request("set_model", model="other")
+        a.try_request("plenum_list")
+        a.try_request("plenum_status")
+        b.try_request("plenum_pending")
+        a.say(b'{"type":"user",')
+        a.get(lambda m: m["event"] == "error" and m["code"] in ("bad_line", "internal"), "a bad line")
+        b.try_request("plenum_detach")
+        if a.try_request("plenum_stop", how="kill", forget=True, session=name) is not None:
+            a.get(lambda m: m["event"] in ("session_removed", "gap") or m["code"] == "internal", "the stop")
+        a.close()
+        b.close()
+
+    def turn(self, a, text, uuid):
+        a.say(user(text, uuid=uuid))
+        ends = {"result": lambda m: m["type"] == "result" and m["parent_tool_use_id"] is None,
+                "error": lambda m: m["event"] == "error", "gap": lambda m: m["event"] == "gap",
+                "child_exited": lambda m: m["event"] == "child_exited"}
+        while True:
+            m = a.get(lambda m: m["type"] == "control_request" or any(f(m) for f in ends.values()), "the prompt")
+            if m["type"] != "control_request":
+                return next(k for k, f in ends.items() if f(m))
+            sub, rid = m["request.subtype"], m["request_id"]
+            if sub == "can_use_tool":
+                a.say(allow(rid, "true"))
+            else:
+                a.say(ok(rid, {"mcp_response": Peer.mcp(m["request.message"])} if sub == "mcp_message" else {}))
+
+    # --- one allocation
+
+    def one(self, n):
+        """True where the work has an nth allocation."""
+        before = self.board.failed("malloc")
+        self.board.arm("malloc:@%d" % n)
+        try:
+            self.work(False)
+        except Gone:
+            pass
+        self.board.arm("")
+        fired = self.board.failed("malloc") > before
+        self.after()
+        return fired
+
+    def after(self):
+        """The daemon lives or has ended well; it does its work; nothing of the trial is left in it."""
+        for c in self.daemon.clients:
+            c.close()
+        self.daemon.clients.clear()
+        self.again_if_ended(0.01)
+        try:
+            self.work(True)
+        except Gone as e:
+            if not self.again_if_ended(1):
+                raise Wrong("without a fault: %s was closed or refused" % e) from None
+            self.work(True)
+        for name in list(self.daemon.sessions()):
+            self.daemon.call("plenum_stop", session=name, how="kill", forget=True)
+        until(lambda: not self.daemon.sessions(), 5, "sessions to go")
+        until(lambda: self.daemon.fd_count() <= self.daemon.fds, 5, "descriptors to be given back: %s" % self.daemon.fd_list())
+
+    def again_if_ended(self, seconds):
+        """True: it had ended, as it may, and runs again."""
+        try:
+            status = self.daemon.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        if status != NO_MEMORY or "memory" not in self.daemon.log():
+            raise Wrong("plenumd ended with %d:\n%s" % (status, self.daemon.log()))
+        self.ended += 1
+        for c in self.daemon.clients:
+            c.close()
+        self.daemon.clients.clear()
+        self.daemon.start()
+        return True
+
+    def run(self, first, step, last):
+        passed, failed, n = 0, 0, first
+        while n <= last:
+            try:
+                if not self.one(n):
+                    break
+                passed += 1
+            except (Wrong, Timeout, AssertionError) as e:
+                failed += 1
+                print("allocation %d: %s" % (n, e), flush=True)
+                if os.environ.get("PLENUM_TEST_KEEP"):
+                    print(self.daemon.log())
+                self.board.arm("")
+                for c in self.daemon.clients:
+                    c.close()
+                self.daemon.clients.clear()
+                if failed >= 20:
+                    break
+                if self.daemon.process.poll() is None:
+                    self.daemon.process.kill()
+                    self.daemon.process.wait()
+                self.daemon.start()
+            n += step
+        print("up to allocation %d; the daemon ended %d times for want of memory" % (n, self.ended))
+        print("%d passed, %d failed" % (passed, failed), flush=True)
+        return 1 if failed or not passed else 0
+
+
+def main():
+    numbers = [int(w) for w in sys.argv[2:]] + [1, 1, 1 << 30][len(sys.argv) - 2:]
+    sweep = Sweep(os.path.abspath(sys.argv[1]))
+    try:
+        sweep.work(True)
+        return sweep.run(*numbers)
+    finally:
+        sweep.daemon.destroy()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
