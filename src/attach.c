@@ -440,13 +440,14 @@ static json_t *ignored(const struct request *q, const struct session *s, bool cr
 static void answer(struct request *q, const struct attachment *a, bool created, struct start start) {
 	const struct session *s = a->session;
 	const char *conversation = s->conversation_id ? s->conversation_id : s->launch.fork ? NULL : s->launch.resume;
-	json_t *o = json_pack(
-		"{s:s,s:b,s:s?,s:s,s:s,s:s,s:I,s:I,s:b,s:o,s:o,s:i,s:s,s:b,s:I}", "session", s->name, "created", created,
-		"conversation_id", conversation, "state", session_state_name(s->state), "profile", s->profile->name, "cwd",
-		s->launch.cwd, "seq", (json_int_t)s->tape.next, "oldest_seq", (json_int_t)s->tape.oldest, "replay_cut",
-		start.cut, "pending", pending_ids(a), "attachments", others(a), "protocol", PLENUM_PROTOCOL_VERSION, "role",
-		a->observer ? "observer" : "driver", "approve", a->approve, "client", (json_int_t)q->client->id);
-	if (!o) { /* a cwd that is no UTF-8 */
+	json_t *o = json_pack("{s:s,s:b,s:s?,s:s,s:s,s:o,s:I,s:I,s:b,s:o,s:o,s:i,s:s,s:b,s:I}", "session", s->name,
+						  "created", created, "conversation_id", conversation, "state", session_state_name(s->state),
+						  "profile", s->profile->name, "cwd", reply_string(s->launch.cwd), "seq",
+						  (json_int_t)s->tape.next, "oldest_seq", (json_int_t)s->tape.oldest, "replay_cut", start.cut,
+						  "pending", pending_ids(a), "attachments", others(a), "protocol", PLENUM_PROTOCOL_VERSION,
+						  "role", a->observer ? "observer" : "driver", "approve", a->approve, "client",
+						  (json_int_t)q->client->id);
+	if (!o) {
 		reply_error(q, PLENUM_E_INTERNAL, "the answer could not be made");
 		return;
 	}
@@ -496,8 +497,12 @@ void attach_verb(struct request *q) {
 	struct session *s = get_session(q, &created);
 	if (!s || !find_start(q, &s->tape, &start)) return;
 	struct attachment *a = router_attach(r, c, s, false, false);
-	if (!a || !apply(q, a, true)) {
-		if (a) router_detach(c, "attach failed");
+	if (!a) {
+		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
+		return;
+	}
+	if (!apply(q, a, true)) {
+		router_detach(c, "attach failed");
 		return;
 	}
 	apply_shim(q, a, created);
