@@ -135,3 +135,7 @@ json_t *reply_text(const char *text, size_t n) {
 	buf_free(&b);
 	return value ? value : json_string("");
 }
+
+json_t *reply_string(const char *text) {
+	return text ? reply_text(text, strlen(text)) : json_null();
+}

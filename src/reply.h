@@ -30,3 +30,4 @@ bool reply_members_ok(struct request *q, const struct member *members);
 json_t *reply_client(const struct client *c);
 /* A JSON string of any bytes. */
 json_t *reply_text(const char *text, size_t n);
+json_t *reply_string(const char *text); /* NULL: null */

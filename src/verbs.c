@@ -74,12 +74,13 @@ static void verb_hello(struct request *q) {
 static json_t *session_json(const struct session *s) {
 	int64_t now = now_ms();
 	const char *conversation = s->conversation_id ? s->conversation_id : s->launch.resume;
-	json_t *o = json_pack("{s:s,s:s,s:s,s:s?,s:s?,s:I,s:I,s:I,s:I,s:I,s:I,s:s?,s:s?}", "session", s->name, "state",
-						  session_state_name(s->state), "profile", s->profile->name, "cwd", s->launch.cwd,
-						  "conversation_id", conversation, "attachments", (json_int_t)s->n_attachments, "pending",
-						  (json_int_t)s->pendings.n, "seq", (json_int_t)s->tape.next, "created_ms",
-						  (json_int_t)s->created_at, "idle_ms", (json_int_t)(now - s->used_at), "uid",
-						  (json_int_t)s->launch.uid, "version", s->version, "reason", s->reason);
+	json_t *o = json_pack("{s:o,s:s,s:s,s:o,s:s?,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "session", reply_string(s->name),
+						  "state", session_state_name(s->state), "profile", s->profile->name, "cwd",
+						  reply_string(s->launch.cwd), "conversation_id", conversation, "attachments",
+						  (json_int_t)s->n_attachments, "pending", (json_int_t)s->pendings.n, "seq",
+						  (json_int_t)s->tape.next, "created_ms", (json_int_t)s->created_at, "idle_ms",
+						  (json_int_t)(now - s->used_at), "uid", (json_int_t)s->launch.uid, "version",
+						  reply_string(s->version), "reason", reply_string(s->reason));
 	json_object_set_new(o, "pid", s->running ? json_integer(s->child.pid) : json_null());
 	if (s->resumed_id) json_object_set_new(o, "resumed_id", json_string(s->resumed_id));
 	return o;

@@ -34,6 +34,8 @@ void proc_name(pid_t pid, char *out, size_t size) {
 		snprintf(out, size, "?");
 	else
 		out[strcspn(out, "\n")] = 0;
+	for (size_t i = 0, len; out[i]; i += len ? len : 1) /* the kernel cuts a name in the middle of a letter */
+		if (!(len = str_utf8(out + i, strlen(out + i)))) out[i] = '?';
 }
 
 bool proc_stat(pid_t pid, pid_t *parent, pid_t *session, uint64_t *start) {
