@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""What tests/chaos and tests/faults have found, each as small as it can be."""
+import ctypes
+import os
+import unittest
+
+from harness import Case, request, until, user
+
+
+class FoundTest(Case):
+    def test_a_folder_that_is_no_utf8(self):
+        d, agent = self.start()
+        folder = d.root.encode() + b"/\xff\xfe"
+        os.mkdir(folder)
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        os.chdir(folder)
+        a = d.client()
+        answer = a.attach("s")
+        os.chdir(before)
+        self.assertTrue(answer["cwd"].startswith(d.root + "/"), answer["cwd"])
+        self.assertEqual(list(d.sessions()), ["s"])
+
+    def test_a_program_name_that_the_kernel_cut(self):
+        libc = ctypes.CDLL(None)
+        before = ctypes.create_string_buffer(16)
+        libc.prctl(16, before, 0, 0, 0)
+        self.addCleanup(libc.prctl, 15, before, 0, 0, 0)
+        d, agent = self.start()
+        libc.prctl(15, ctypes.create_string_buffer("fünfzehn-bytes".encode()[:2] + b"\xc3"), 0, 0, 0)
+        a = d.client()
+        self.assertEqual(a.hello()["peer"]["program"][-1], "?")
+        a.attach("s")
+        self.assertEqual(len(d.call("plenum_status", session="s")["clients"]), 1)
+
+    def test_who_leaves_is_answered(self):
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.attached("s")
+        child = agent.child()
+        first = a.ask("initialize", hooks=None)
+        child.request("initialize")
+        second = a.ask("set_model", model="m")
+        a.request("plenum_detach")
+        for rid in (first, second):
+            self.assertEqual(a.answer(rid)["response.code"], "not_attached")
+
+    def test_half_close_waits_for_the_answer_to_initialize(self):
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.attached("s")
+        child = agent.child()
+        rid = a.ask("initialize", hooks=None)
+        m = child.request("initialize")
+        a.half_close()
+        d.call("plenum_hello")
+        child.reply(m, {"commands": []})
+        self.assertEqual(a.answer(rid)["response.subtype"], "success")
+        a.wait_eof()
+
+    def test_a_command_that_an_old_cli_neither_echoes_nor_names(self):
+        d, agent = self.start(mode={"init": "197"})
+        a = d.attached("s")
+        child = agent.child()
+        a.send(user("one", uuid="u-1"))
+        child.wait(type="user")
+        echo = dict(user("one", uuid="u-1"), isReplay=True)
+        child.print({"type": "system", "subtype": "init", "session_id": "c"}, echo, {"type": "result", "session_id": "c"})
+        self.assertEqual(a.event("turn_ended")["uuids"], ["u-1"])
+        a.send(user("/clear", uuid="u-2"))
+        child.wait(type="user", uuid="u-2")
+        child.print({"type": "system", "subtype": "init", "session_id": "d"}, {"type": "result", "session_id": "d"})
+        self.assertEqual(a.event("turn_ended")["uuids"], ["u-2"])
+        d.wait_state("s", "idle")
+
+    def test_a_prompt_that_an_old_cli_has_thrown_away(self):
+        d, agent = self.start()
+        a, b = d.attached("s"), d.attached("s")
+        child = agent.child()
+        a.send(user("one", uuid="u-1"))
+        b.send(user("two", uuid="u-2"))
+        child.wait(type="user", uuid="u-2")
+        child.print(dict(user("one", uuid="u-1"), isReplay=True), {"type": "system", "subtype": "init", "session_id": "c"})
+        b.send(request("i", "interrupt", cancel_queued=True))
+        child.reply(child.request("interrupt"))
+        child.reply(child.request("cancel_async_message"), {"cancelled": True, "message_uuid": "u-2"})
+        self.assertEqual(a.event("changed", what="prompt_cancelled")["value"], "u-2")
+        child.print({"type": "result", "session_id": "c", "user_message_uuids": ["u-1"]})
+        d.wait_state("s", "idle")
+
+    def test_the_table_is_written_when_the_disk_is_free_again(self):
+        d, agent = self.start()
+        state = d.state + "/plenum"
+        d.attached("s")
+        until(lambda: "\"s\"" in self.table(state), what="the table")
+        os.mkdir(state + "/sessions.json.new")  # nothing can be written beside it
+        d.attached("t")
+        until(lambda: "cannot write" in d.log(), what="the complaint")
+        os.rmdir(state + "/sessions.json.new")
+        until(lambda: "\"t\"" in self.table(state), what="the table again")
+
+    @staticmethod
+    def table(state):
+        try:
+            with open(state + "/sessions.json") as f:
+                return f.read()
+        except OSError:
+            return ""
+
+
+if __name__ == "__main__":
+    unittest.main()
