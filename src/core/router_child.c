@@ -125,19 +125,23 @@ static void finish(struct session *s, struct turn *t, struct prompt *p) {
 	prompt_done(&s->prompts, p);
 }
 
-/* An old child does not even echo its own commands: a result for nothing that it has echoed is the oldest one's. */
-static void finish_command(struct session *s, struct turn *t) {
+/* An old child echoes neither its own commands nor what a hook has blocked: a result without a turn, for nothing that
+ * it has echoed, is the oldest prompt's. */
+static void finish_unechoed(struct session *s, struct chunk line, struct turn *t) {
+	struct span all = {line.data, line.len};
+	int64_t turns;
+	bool none = span_int(span_member(all, "num_turns"), &turns) && turns == 0;
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		if (p->state == PROMPT_HELD) continue;
-		if (p->command) finish(s, t, p);
+		if (none || p->command) finish(s, t, p);
 		return;
 	}
 }
 
 /* The prompts that this result answers: those it names; where it names none, those that the child has echoed since the
  * last one; where the child echoes nothing, all that it was sent. */
-static void finish_prompts(struct session *s, const struct envelope *e, struct turn *t) {
+static void finish_prompts(struct session *s, struct chunk line, const struct envelope *e, struct turn *t) {
 	struct span uuid;
 	struct prompt *p;
 	bool named = e->user_message_uuids.p || e->user_message_uuid.p;
@@ -147,7 +151,7 @@ static void finish_prompts(struct session *s, const struct envelope *e, struct t
 	if (named) return;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
 		if (p->state == PROMPT_TAKEN || !s->prompts.replays) finish(s, t, p);
-	if (t->n == 0) finish_command(s, t);
+	if (t->n == 0) finish_unechoed(s, line, t);
 }
 
 static void check_closes(struct session *s) {
@@ -156,10 +160,10 @@ static void check_closes(struct session *s) {
 		if (a->client->ended) router_check_close(a->client);
 }
 
-static void end_turn(struct session *s, const struct envelope *e) {
+static void end_turn(struct session *s, struct chunk line, const struct envelope *e) {
 	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
 	if (s->said_init || !span_is_true(e->is_error)) learn_conversation(s, e->session_id);
-	finish_prompts(s, e, &t);
+	finish_prompts(s, line, e, &t);
 	s->turn = false;
 	s->turns++;
 	s->failures = 0;
@@ -301,7 +305,7 @@ static void on_line(struct session *s, struct chunk line, const struct envelope 
 		break;
 	case LINE_RESULT:
 		to_tape(s, kind, line, e);
-		end_turn(s, e);
+		end_turn(s, line, e);
 		after_turn(s);
 		break;
 	default: {
