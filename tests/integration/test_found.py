@@ -71,6 +71,19 @@ class FoundTest(Case):
         self.assertEqual(a.event("turn_ended")["uuids"], ["u-2"])
         d.wait_state("s", "idle")
 
+    def test_a_prompt_that_a_hook_has_blocked_in_an_old_cli(self):
+        d, agent = self.start(mode={"init": "197"})
+        a = d.attached("s")
+        child = agent.child()
+        a.send(user("one", uuid="u-1"), user("two", uuid="u-2"))
+        child.wait(type="user", uuid="u-2")
+        child.print({"type": "system", "subtype": "init", "session_id": "c"}, dict(user("one", uuid="u-1"), isReplay=True),
+                    {"type": "result", "session_id": "c", "num_turns": 1},
+                    {"type": "system", "subtype": "init", "session_id": "c"}, {"type": "result", "session_id": "c", "num_turns": 0})
+        self.assertEqual(a.event("turn_ended")["uuids"], ["u-1"])
+        self.assertEqual(a.event("turn_ended")["uuids"], ["u-2"])
+        d.wait_state("s", "idle")
+
     def test_a_prompt_that_an_old_cli_has_thrown_away(self):
         d, agent = self.start()
         a, b = d.attached("s"), d.attached("s")
