@@ -197,7 +197,8 @@ class MismatchTest(WarmCase):
         until(lambda: open("/proc/%d/stat" % d.pid).read().rpartition(")")[2].split()[0] == "T")
         rid = a.ask("plenum_attach", session="work", cwd="/")
         child.kill()
-        until(lambda: not alive(child.pid))
+        # dead with all its threads: only then can anybody wait for it
+        until(lambda: not alive(child.pid) and len(os.listdir("/proc/%d/task" % child.pid)) == 1)
         os.kill(d.pid, signal.SIGCONT)
         got = a.answer(rid)["response.response"]
         self.assertNotEqual(got["pid"], child.pid)
