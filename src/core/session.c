@@ -461,8 +461,10 @@ enum child_result session_wake_now(struct session *s, char *error) {
 	if (s->running || s->not_before > now_ms()) return CHILD_OK; /* is there, or comes later */
 	enum child_result r = session_start(s, error);
 	loop_timer_stop(&s->retry_timer);
-	if (r != CHILD_OK && wanted) give_up_start(s, error); /* others wait for it */
-	if (r != CHILD_OK) s->want_child = false;
+	if (r != CHILD_OK && wanted)
+		give_up_start(s, error); /* others wait for it; what was held may begin another */
+	else if (r != CHILD_OK)
+		s->want_child = false;
 	session_check_state(s);
 	return r;
 }
