@@ -80,6 +80,16 @@ class Run:
         with open(os.path.join(self.folder, "out"), "rb") as f:
             return json.dumps(rid).encode() in f.read()
 
+    def lines_about(self, word):
+        """What was said either way from the line with this word on."""
+        found = []
+        for name in ("out", "in"):
+            with open(os.path.join(self.folder, name), "rb") as f:
+                lines = f.read().split(b"\n")
+            at = next((i for i, line in enumerate(lines) if word.encode() in line), None)
+            found += ["%s: %r" % (name, line[:300]) for line in (lines[-9:] if at is None else lines[at:at + 9])]
+        return found
+
     def unanswered(self):
         return {r: s for r, s in self.asked.items() if r not in self.answers and r not in self.withdrawn}
 
@@ -124,7 +134,7 @@ class Book:
         """Every line up to the newest against the runs, in order. Raises where they differ."""
         if self.next is None:
             self.next = min(self.entries, default=0)
-            self.hole = self.next
+            self.hole = KEPT if self.next > 1 else 0  # what came before nobody saw
         while self.next <= self.top:
             entry = self.entries.get(self.next)
             if entry is None:
