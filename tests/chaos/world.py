@@ -71,13 +71,21 @@ class World:
         self.daemon.start()
         self.nofile = resource.prlimit(self.daemon.pid, resource.RLIMIT_NOFILE)
         self.limited = False
-        # once more: the first may have met the last moment of a child of the daemon before, with its socket
-        self.connect_probe(True) or self.connect_probe(False)
+        # more than once: a child of the daemon before may have its socket for a last moment
+        deadline = time.monotonic() + PATIENCE
+        while not self.connect_probe(time.monotonic() < deadline):
+            time.sleep(0.02)
         if self.life == 1:
             self.base_fds = self.daemon.settled_fds()  # minus the probe's two, plus two that a fault may have kept away
 
     def connect_probe(self, may_fail):
-        self.probe = Peer(self.daemon.socket, self, "probe")
+        try:
+            self.probe = Peer(self.daemon.socket, self, "probe")
+        except ConnectionRefusedError:
+            self.check_alive()
+            if may_fail:
+                return False
+            raise
         self.probe.half = may_fail  # no question why it was closed
         self.peers.append(self.probe)
         self.probe.request("plenum_hello", self.on_hello)
