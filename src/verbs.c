@@ -409,11 +409,18 @@ static const struct verb *find_verb(struct span subtype) {
 	return NULL;
 }
 
+/* Read into a tree, a line takes 20 times its size. No kernel takes a command line and an environment near this one. */
+#define VERB_MAX ((size_t)8 * 1024 * 1024)
+
 void verbs_run(struct router *r, struct client *c, struct chunk line, const struct envelope *e) {
 	struct request q = {.router = r, .client = c, .id = e->request_id};
 	const struct verb *verb = find_verb(e->inner_subtype);
 	json_error_t error;
-	(void)line;
+	if (line.len > VERB_MAX) {
+		reply_error(&q, PLENUM_E_TOO_LONG, "a plenum_ request may have %zu bytes, this one has %zu", VERB_MAX,
+					line.len);
+		return;
+	}
 	if (!verb) {
 		reply_error(&q, PLENUM_E_BAD_REQUEST, "there is no verb %.*s (plenum-protocol(7) lists them)",
 					(int)e->inner_subtype.n, e->inner_subtype.p);
