@@ -143,7 +143,7 @@ static void save(void *arg) {
 
 static void on_changed(struct router *r) {
 	struct server *srv = server_of(r);
-	loop_defer(srv->loop, &srv->save_task);
+	loop_defer_urgent(srv->loop, &srv->save_task);
 	if (!loop_timer_pending(&srv->status_timer) && srv->notify.fd >= 0) loop_timer_set(&srv->status_timer, STATUS_MS);
 }
 

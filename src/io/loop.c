@@ -10,7 +10,7 @@
 
 struct loop {
 	struct event_base *base;
-	struct list tasks;
+	struct list urgent, tasks;
 	bool stop;
 };
 
@@ -21,6 +21,7 @@ struct loop *loop_new(void) {
 		/* the environment must not change the back end, and the change list is unsafe with dup()ed descriptors */
 		event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV | EVENT_BASE_FLAG_NOLOCK);
 		l->base = event_base_new_with_config(config);
+		list_init(&l->urgent);
 		list_init(&l->tasks);
 	}
 	if (config) event_config_free(config);
@@ -37,10 +38,25 @@ void loop_free(struct loop *l) {
 	free(l);
 }
 
+static void run_first(struct list *list) {
+	struct loop_task *t = LIST_OF(list->next, struct loop_task, node);
+	list_del(&t->node);
+	t->fn(t->arg);
+}
+
+static void run_urgent(struct loop *l) {
+	while (!list_empty(&l->urgent)) run_first(&l->urgent);
+}
+
+static bool has_tasks(const struct loop *l) {
+	return !list_empty(&l->urgent) || !list_empty(&l->tasks);
+}
+
 /* A few at a time: an answer that has come meanwhile must not wait until a thousand readers were served. Whatever is
  * deferred by these runs later, behind those that wait. */
 static void run_tasks(struct loop *l) {
 	struct list now;
+	run_urgent(l);
 	list_init(&now);
 	for (int i = 0; i < TASKS_A_TURN && !list_empty(&l->tasks); i++) {
 		struct list *node = l->tasks.next;
@@ -48,22 +64,21 @@ static void run_tasks(struct loop *l) {
 		list_add_tail(&now, node);
 	}
 	while (!list_empty(&now)) {
-		struct loop_task *t = LIST_OF(now.next, struct loop_task, node);
-		list_del(&t->node);
-		t->fn(t->arg);
+		run_first(&now);
+		run_urgent(l);
 	}
 }
 
 void loop_run(struct loop *l) {
 	while (!l->stop) {
-		bool work = !list_empty(&l->tasks);
+		bool work = has_tasks(l);
 		if (event_base_loop(l->base, EVLOOP_ONCE | (work ? EVLOOP_NONBLOCK : 0)) != 0 && !work) break;
 		run_tasks(l);
 	}
 }
 
 void loop_finish(struct loop *l) {
-	for (int i = 0; i < 100000 && !list_empty(&l->tasks); i++) run_tasks(l);
+	for (int i = 0; i < 100000 && has_tasks(l); i++) run_tasks(l);
 }
 
 void loop_stop(struct loop *l) {
@@ -169,6 +184,11 @@ void loop_task_init(struct loop_task *t, void (*fn)(void *), void *arg) {
 
 void loop_defer(struct loop *l, struct loop_task *t) {
 	if (list_empty(&t->node)) list_add_tail(&l->tasks, &t->node);
+}
+
+void loop_defer_urgent(struct loop *l, struct loop_task *t) {
+	list_del(&t->node);
+	list_add_tail(&l->urgent, &t->node);
 }
 
 void loop_defer_first(struct loop *l, struct loop_task *t) {
