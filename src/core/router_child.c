@@ -130,7 +130,7 @@ static void finish(struct session *s, struct turn *t, struct prompt *p) {
 static void finish_unechoed(struct session *s, struct chunk line, struct turn *t) {
 	struct span all = {line.data, line.len};
 	int64_t turns;
-	bool none = span_int(span_member(all, "num_turns"), &turns) && turns == 0;
+	bool none = !line.data || (span_int(span_member(all, "num_turns"), &turns) && turns == 0);
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		if (p->state == PROMPT_HELD) continue;
@@ -372,6 +372,16 @@ static void answer_long(struct session *s, struct chunk head) {
 	session_must_write(s, notice_chunk(&b));
 }
 
+/* A result that nobody could read ends its turn all the same. The quotes of a text inside a line would be escaped. */
+static void end_long_turn(struct session *s, struct chunk head) {
+	static const char mark[] = "\"type\":\"result\"";
+	struct envelope nothing = {0};
+	if (!memmem(head.data, head.len, mark, sizeof mark - 1)) return;
+	end_turn(s, CHUNK_NONE, &nothing);
+	after_turn(s);
+	session_check_state(s);
+}
+
 static void on_long_line(struct session *s, struct chunk head, size_t size) {
 	struct buf b = NOTICE_INIT;
 	log_warn("session %s: the child printed a line of %zu bytes, the limit is %zu: it is left out", s->name, size,
@@ -382,6 +392,7 @@ static void on_long_line(struct session *s, struct chunk head, size_t size) {
 	notice_number(&b, "size", (int64_t)size);
 	router_tell(s, notice_end(&b));
 	answer_long(s, head);
+	end_long_turn(s, head);
 }
 
 /* --- stderr, start, end ---------------------------------------------------------------------------------------------
