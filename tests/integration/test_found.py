@@ -21,6 +21,18 @@ class FoundTest(Case):
         self.assertTrue(answer["cwd"].startswith(d.root + "/"), answer["cwd"])
         self.assertEqual(list(d.sessions()), ["s"])
 
+    def test_a_result_over_the_limit(self):
+        d, agent = self.start(limits={"child_line": "64K"})
+        a = d.attached("s")
+        child = agent.child()
+        a.send(user("one", uuid="u-1"))
+        child.wait(type="user")
+        child.print({"type": "system", "subtype": "init", "session_id": "c"}, dict(user("one", uuid="u-1"), isReplay=True),
+                    {"duration_ms": 1, "type": "result", "result": "x" * 70000, "user_message_uuids": ["u-1"]})
+        a.error("too_long")
+        self.assertEqual(a.event("turn_ended")["uuids"], ["u-1"])
+        d.wait_state("s", "idle")
+
     def test_a_program_name_that_the_kernel_cut(self):
         libc = ctypes.CDLL(None)
         before = ctypes.create_string_buffer(16)
