@@ -7,6 +7,7 @@ from collections import deque
 from peer import Violation, alive, parse
 
 KEPT = 200000
+LINE_MAX = 1000000  # a longer line of a child is left out, and said so
 
 
 class Run:
@@ -55,7 +56,7 @@ class Run:
             self.asked[obj["request_id"]] = obj["request"].get("subtype")
         elif kind == "control_cancel_request":
             self.withdrawn.add(obj["request_id"])
-        elif kind != "control_response":
+        elif kind != "control_response" and len(line) <= LINE_MAX:
             self.lines.append(("line", hash(line), line[:200]))
 
     def took(self, line):

@@ -12,7 +12,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 
-from book import Book, Run  # noqa: E402
+from book import LINE_MAX, Book, Run  # noqa: E402
 from harness import PYTHON, Client, Daemon, build_file  # noqa: E402
 from peer import Peer, Violation, alive, environment, pids, start_time, wait_readable  # noqa: E402
 
@@ -24,6 +24,8 @@ PROFILES = {
     "queue": ([], {"prompts": "queue"}),
     "odd": (["--fault", "partial=97,garbage=40"], {}),
     "slow": (["--fault", "late=40,start-delay=60"], {}),
+    "huge": (["--fault", "huge=300000"], {}),  # longer than the tape
+    "too-long": (["--fault", "huge=1100000"], {}),  # longer than a line may be
 }
 
 
@@ -43,7 +45,7 @@ class World:
         self.disk = mount_small(root + "/disk")
         agent = build_file("plenum-fakeagent")
         sections = {"daemon": {"default_profile": "plain", "max_children": 40, "state_dir": root + "/disk/state"},
-                    "limits": {"tape_bytes": TAPE_BYTES, "tape_lines": 4096, "lag_wait": "2s",
+                    "limits": {"tape_bytes": TAPE_BYTES, "child_line": LINE_MAX, "client_line": LINE_MAX, "tape_lines": 4096, "lag_wait": "2s",
                                "client_lag_soft_time": "2s"}}
         for name, (words, keys) in PROFILES.items():
             command = [PYTHON, "-I", "-S", HERE + "/recorder.py", self.records, agent, "-p", "--input-format",

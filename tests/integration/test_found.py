@@ -21,6 +21,14 @@ class FoundTest(Case):
         self.assertTrue(answer["cwd"].startswith(d.root + "/"), answer["cwd"])
         self.assertEqual(list(d.sessions()), ["s"])
 
+    def test_a_giant_request_to_the_daemon(self):
+        d, agent = self.start()
+        a = d.client()
+        a.raw(b'{"type":"control_request","request_id":"1","request":{"subtype":"plenum_attach","args":[' + b"0," * (5 << 20) +
+              b"0]}}\n")
+        self.assertEqual(a.answer("1")["response.code"], "too_long")
+        a.hello()
+
     def test_a_result_over_the_limit(self):
         d, agent = self.start(limits={"child_line": "64K"})
         a = d.attached("s")
