@@ -245,7 +245,14 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 		refuse_connection(fd, PLENUM_E_TOO_MANY, "there are too many connections (max_clients)");
 		return;
 	}
-	struct client *c = client_new(srv->loop, &r->pool, fd, peer, srv->settings->limits.client_line,
+	/* a client that we cannot watch could answer nothing, for as long as it stays: better none */
+	int pidfd = fd_pidfd(peer->pid);
+	if (pidfd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
+		refuse_connection(fd, PLENUM_E_TOO_MANY,
+						  "the daemon has no descriptor left: connect again later (LimitNOFILE)");
+		return;
+	}
+	struct client *c = client_new(srv->loop, &r->pool, fd, peer, pidfd, srv->settings->limits.client_line,
 								  &router_client_events, r);
 	if (!c) {
 		log_error("out of memory, a connection was closed");

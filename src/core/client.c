@@ -415,13 +415,16 @@ static struct client *make(struct loop *loop, struct lines_pool *pool, int fd, s
 	return c;
 }
 
-struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer, size_t max_line,
-						  const struct client_events *events, void *world) {
+struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer, int pidfd,
+						  size_t max_line, const struct client_events *events, void *world) {
 	static const int send_buffer = 1024 * 1024;
 	struct client *c = make(loop, pool, fd, max_line, events, world);
-	if (!c) return NULL;
+	if (!c) {
+		if (pidfd >= 0) close(pidfd);
+		return NULL;
+	}
 	c->peer = *peer;
-	c->pidfd = fd_pidfd(peer->pid);
+	c->pidfd = pidfd;
 	c->since = now_ms();
 	proc_name(peer->pid, c->program, sizeof c->program);
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer);

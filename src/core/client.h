@@ -74,9 +74,10 @@ struct client {
 	int64_t since;
 };
 
-/* Takes over fd. NULL without memory (fd is closed). */
-struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer, size_t max_line,
-						  const struct client_events *events, void *world);
+/* Takes over fd and pidfd, the peer's (-1: it is gone, and trusted with nothing). NULL without memory (both are
+ * closed). */
+struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer, int pidfd,
+						  size_t max_line, const struct client_events *events, void *world);
 /* A line for this client alone, behind all that is on the tape now. Takes over the reference. */
 void client_post(struct client *c, struct chunk line);
 /* The same, but before everything that was not sent yet. */
