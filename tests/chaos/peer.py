@@ -51,6 +51,7 @@ class Peer:
         self.sock.setblocking(False)
         self.out, self.rest = bytearray(), []
         self.closed = self.half = self.stalled = self.witness = False
+        self.squeezed = world.limited  # it came when descriptors were short
         self.why_closed = None
         self.lines_sent = 0
         self.next_id = 0
@@ -268,7 +269,7 @@ class Peer:
         if p:
             self.settle(p, code)
         rid = obj.get("request_id")
-        if code == "bad_answer" and rid in self.mine:
+        if code in ("bad_answer", "not_allowed") and rid in self.mine:
             self.asked[rid] = self.mine.pop(rid)
         elif rid in self.mine and code in ("already_settled", "unknown_request"):
             del self.mine[rid]

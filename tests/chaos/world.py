@@ -166,7 +166,7 @@ class World:
         peer.cut_prompts("closed")
         if peer.half or peer.options.get("on_lag") == "close" or peer.why_closed == "own":
             return
-        if self.limited and not peer.answered:
+        if peer.squeezed and not peer.answered:
             return
         if self.daemon.process.poll() is None:
             raise Violation("%s was closed by the daemon without a reason (%s); last lines:\n    %s" % (
