@@ -313,8 +313,10 @@ class Peer:
                 self.settle(self.prompts[obj["value"]], "cancelled")
         elif event == "settled":
             self.mine.pop(obj.get("request_id"), None)
-        elif event == "session_removed" and obj.get("session") == self.session:
-            self.left("removed")
+        elif event == "session_removed":
+            if obj.get("session") == self.session:
+                self.left("removed")
+            self.world.removed(obj.get("session"))
         elif obj.get("type") == "result":
             for u in (obj.get("user_message_uuids") or []) + [obj.get("user_message_uuid")]:
                 if u in self.prompts:

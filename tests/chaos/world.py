@@ -60,6 +60,7 @@ class World:
         self.sent = {}           # uuid: Prompt, all that were ever sent
         self.sessions = []       # names that were made and not removed, as far as the driver knows
         self.witnesses = {}
+        self.ephemeral = set()   # names of sessions that end with a client, and with the daemon
         self.limited = self.full = self.frozen = False
         self.disk_was_full = False
         self.first_rss = None
@@ -142,8 +143,18 @@ class World:
         name = body["session"]
         if body["created"] and name not in self.sessions:
             self.sessions.append(name)
+            if peer.options.get("ephemeral"):
+                self.ephemeral.add(name)
         if name not in self.witnesses and not peer.witness and not self.limited:
             self.witness(name)
+
+    def removed(self, name):
+        """A session is gone, as somebody has heard; its witness is an ordinary client from now on."""
+        if name in self.sessions:
+            self.sessions.remove(name)
+        witness = self.witnesses.pop(name, None)
+        if witness and not witness.closed:
+            witness.witness = False
 
     def witness(self, name):
         """A client that nothing happens to, so that every session's tape is seen as a whole."""
@@ -166,6 +177,8 @@ class World:
         peer.cut_prompts("closed")
         if peer.half or peer.options.get("on_lag") == "close" or peer.why_closed == "own":
             return
+        if peer.options.get("ephemeral") and not peer.session:
+            return  # its session is gone, and so is it
         if peer.squeezed and not peer.answered:
             return
         if self.daemon.process.poll() is None:
