@@ -246,10 +246,9 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 		return;
 	}
 	/* a client that we cannot watch could answer nothing, for as long as it stays: better none */
-	int pidfd = fd_pidfd(peer->pid);
+	int pidfd = listen_watch_peer(srv->listener, peer);
 	if (pidfd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
-		refuse_connection(fd, PLENUM_E_TOO_MANY,
-						  "the daemon has no descriptor left: connect again later (LimitNOFILE)");
+		refuse_connection(fd, PLENUM_E_TOO_MANY, "the daemon cannot watch one client more: connect again later");
 		return;
 	}
 	struct client *c = client_new(srv->loop, &r->pool, fd, peer, pidfd, srv->settings->limits.client_line,

@@ -8,6 +8,7 @@
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -24,7 +25,8 @@ struct listener {
 	void (*accepted)(void *arg, int fd, const struct peer *peer);
 	void *arg;
 	char *path;
-	int lock; /* -1: inherited socket */
+	int lock;  /* -1: inherited socket */
+	int spare; /* for the pidfd of a connection that took the last descriptor but this one; -1: to be had again first */
 	mode_t mode;
 	dev_t dev;
 	ino_t ino;
@@ -145,11 +147,29 @@ static bool out_of_resources(int error) {
 	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
+/* Whom we cannot watch we could not trust, so a connection waits until there are descriptors for both. */
+static bool have_spare(struct listener *l) {
+	if (l->spare < 0) l->spare = eventfd(0, EFD_CLOEXEC);
+	return l->spare >= 0;
+}
+
+static int accept_one(struct listener *l) {
+	return have_spare(l) ? accept4(l->accept.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+}
+
+int listen_watch_peer(struct listener *l, const struct peer *peer) {
+	int fd = fd_pidfd(peer->pid);
+	if (fd >= 0 || (errno != EMFILE && errno != ENFILE) || l->spare < 0) return fd;
+	close(l->spare);
+	l->spare = -1;
+	return fd_pidfd(peer->pid);
+}
+
 static void on_accept(void *arg, bool readable, bool writable) {
 	struct listener *l = arg;
 	(void)readable, (void)writable;
 	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
-		int fd = accept4(l->accept.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = accept_one(l);
 		if (fd < 0 && out_of_resources(errno)) {
 			l->refused++;
 			arm(l, false);
@@ -230,6 +250,7 @@ static struct listener *make(struct loop *loop, const char *path, int fd, int lo
 	}
 	l->loop = loop;
 	l->lock = lock;
+	l->spare = -1;
 	l->mode = mode;
 	loop_fd_init(&l->accept, loop, fd, on_accept, l);
 	loop_fd_init(&l->watch, loop, -1, on_watch, l);
@@ -330,6 +351,7 @@ void listen_close(struct listener *l) {
 	if (l->watch.fd >= 0) close(l->watch.fd);
 	if (l->lock >= 0 && still_ours(l)) unlink(l->path);
 	close(l->accept.fd);
+	if (l->spare >= 0) close(l->spare);
 	if (l->lock >= 0) close(l->lock); /* the lock file stays: removing it would race */
 	free(l->path);
 	free(l);

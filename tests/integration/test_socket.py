@@ -337,7 +337,14 @@ class RemovalTest(Refusals):
 
     def test_directory_removed(self):
         d, _ = self.start()
-        self.back(d, lambda: shutil.rmtree(d.run + "/plenum"))
+
+        def remove():
+            os.kill(d.pid, signal.SIGSTOP)      # else it makes the socket again before the folder is gone
+            try:
+                shutil.rmtree(d.run + "/plenum")
+            finally:
+                os.kill(d.pid, signal.SIGCONT)
+        self.back(d, remove)
 
 
 class LimitTest(Refusals):
