@@ -113,6 +113,7 @@ static const struct key profile_keys[] = {
 	{"stop_grace", KIND_FINITE, P(stop_grace)},
 	{"prompts", KIND_CHOICE, P(prompts_queue), .words = {"pass", "queue"}},
 	{"restart", KIND_CHOICE, P(restart_never), .words = {"on-demand", "never"}},
+	{"stdout", KIND_CHOICE, P(stdout_pipe), .words = {"socket", "pipe"}},
 	{"warm", KIND_COUNT, P(warm), 0, 64},
 	{0},
 };

@@ -271,7 +271,8 @@ enum child_result launch_spawn(const struct launch *l, const struct profile *p, 
 	if (env.failed || !build_argv(&argv, l, p, resume, fork)) {
 		snprintf(error, CHILD_ERROR_MAX, "out of memory");
 	} else {
-		struct child_spec spec = {.argv = argv.v, .envp = env.w.v, .cwd = l->cwd, .nofile = l->nofile};
+		struct child_spec spec = {
+			.argv = argv.v, .envp = env.w.v, .cwd = l->cwd, .nofile = l->nofile, .out_pipe = p->stdout_pipe};
 		r = child_spawn(c, owner, &spec, error);
 	}
 	words_free(&argv);

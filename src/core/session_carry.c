@@ -9,7 +9,7 @@ static void carry_child(struct carry *c, struct session *s) {
 	CARRY(c, s->child.pid);
 	CARRY(c, s->child.start);
 	carry_fd(c, &s->child.in, S_IFIFO);
-	carry_fd(c, &s->child.out, S_IFIFO);
+	carry_fd(c, &s->child.out, 0); /* a socket or a pipe */
 	carry_fd(c, &s->child.err, S_IFIFO);
 	CARRY(c, s->child_no);
 	carry_text(c, &s->child_name);

@@ -39,6 +39,7 @@ struct profile {
 	int64_t stop_grace;      /* 5 s, each step of the ladder */
 	bool prompts_queue;      /* prompts = queue */
 	bool restart_never;      /* restart = never */
+	bool stdout_pipe;        /* stdout = pipe */
 	size_t warm;             /* children kept started before anybody asks; needs cwd */
 	const char *warm_file;   /* where that was said, for messages */
 	int warm_line;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -147,6 +148,8 @@ struct report {
 	int stage, number;
 };
 
+/* stdin and stderr are pipes. stdout is a socket, as children of Node have it: it moves twice as much, because writer
+ * and reader do not wait for one lock. */
 struct pipes {
 	int in[2], out[2], err[2], report[2];
 };
@@ -157,16 +160,20 @@ static void close_pipes(struct pipes *p) {
 		if (all[i] >= 0) close(all[i]);
 }
 
-static bool open_pipes(struct pipes *p, bool no_pipes) {
+static bool open_out(int *out, bool is_pipe) {
+	return (is_pipe ? pipe2(out, O_CLOEXEC) : socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, out)) == 0;
+}
+
+static bool open_pipes(struct pipes *p, const struct child_spec *spec) {
 	memset(p, -1, sizeof *p);
 	if (pipe2(p->report, O_CLOEXEC) < 0) return false;
-	if (no_pipes) {
+	if (spec->no_pipes) {
 		p->in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		p->out[1] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 		p->err[1] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 		return p->in[0] >= 0;
 	}
-	return pipe2(p->in, O_CLOEXEC) == 0 && pipe2(p->out, O_CLOEXEC) == 0 && pipe2(p->err, O_CLOEXEC) == 0;
+	return pipe2(p->in, O_CLOEXEC) == 0 && open_out(p->out, spec->out_pipe) && pipe2(p->err, O_CLOEXEC) == 0;
 }
 
 /* dup2() with care for a source that already is one of 0 to 2: it is moved out of the way first. */
@@ -281,7 +288,7 @@ static void adopt(struct child *c, struct children *owner, struct pipes *p, pid_
 	if (c->in >= 0) fd_nonblock(c->in);
 	if (c->out >= 0) fd_nonblock(c->out);
 	if (c->err >= 0) fd_nonblock(c->err);
-	if (c->out >= 0) fcntl(c->out, F_SETPIPE_SZ, 256 * 1024); /* a refusal costs speed, nothing else */
+	if (c->out >= 0) (void)!fcntl(c->out, F_SETPIPE_SZ, 256 * 1024); /* a refusal costs speed, nothing else */
 	list_add_tail(&owner->list, &c->node);
 }
 
@@ -313,7 +320,7 @@ enum child_result child_spawn(struct child *c, struct children *owner, const str
 	_cleanup_free_ char *file = child_find_program(spec->argv[0], env_get(spec->envp, "PATH"), spec->cwd, &number,
 												   error);
 	if (!file) return transient(number) ? CHILD_TRANSIENT : CHILD_FAILED;
-	if (!open_pipes(&p, spec->no_pipes)) {
+	if (!open_pipes(&p, spec)) {
 		number = errno;
 		close_pipes(&p);
 		return no_process("make the child's pipes", number, error);

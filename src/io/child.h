@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Child processes: three pipes, a process group and session of their own, default signals, no descriptor but 0 to 2, a
- * parent-death signal. A program that cannot be run is an error of child_spawn(), not an exit status. The end of a
- * child is two events, its exit and the end of its output, in either order. Knows argv and descriptors, not sessions.
- * Sources: ENGINEERING 7.4, fork(2), prctl(2), waitid(2).
+ * Child processes: their standard streams, a process group and session of their own, default signals, no descriptor but
+ * 0 to 2, a parent-death signal. A program that cannot be run is an error of child_spawn(), not an exit status. The end
+ * of a child is two events, its exit and the end of its output, in either order. Knows argv and descriptors, not
+ * sessions. Sources: ENGINEERING 7.4, fork(2), prctl(2), waitid(2).
  */
 #pragma once
 
@@ -30,6 +30,7 @@ struct child_spec {
 	const char *cwd;
 	uint64_t nofile; /* soft limit to restore, 0: leave */
 	bool no_pipes;   /* stdin from /dev/null, output to our stderr (command hooks) */
+	bool out_pipe; /* stdout is a pipe, for a program that opens /dev/stdout: slower, two processes wait for its lock */
 };
 
 struct child {

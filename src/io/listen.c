@@ -263,6 +263,7 @@ static void begin(struct listener *l) {
 		remember(l);
 		watch_folder(l);
 	}
+	(void)have_spare(l);
 	arm(l, true);
 }
 

@@ -24,8 +24,8 @@ struct listener;
 enum listen_result listen_open(struct listener **out, struct loop *loop, const char *path, int inherited, mode_t mode,
 							   void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg, char *error);
 const char *listen_path(const struct listener *l);
-/* A pidfd for the peer of a connection that accepted() has just been given, from the descriptor kept for it if no other is
- * left. -1 with errno: ESRCH, the peer is gone; else it cannot be watched. */
+/* A pidfd for the peer of a connection that accepted() has just been given, from the descriptor kept for it if no other
+ * is left. -1 with errno: ESRCH, the peer is gone; else it cannot be watched. */
 int listen_watch_peer(struct listener *l, const struct peer *peer);
 /* What a listener is made of, for one that goes on in the next binary. */
 struct listen_parts {

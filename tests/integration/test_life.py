@@ -2,6 +2,7 @@
 """The life of a session and of its child (DESIGN 8; CASES C14 C28 C32 C35 C56 C57 C69 C72 C74 C78)."""
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -104,6 +105,20 @@ class StateTest(Case):
         self.assertIs(a.event("child_exited")["wanted"], True)
         a.send(user("again", uuid="u2"))
         agent.child().wait(type="user", uuid="u2")
+
+
+class StreamsTest(Case):
+    def kinds(self, **options):
+        d, agent = self.start(**options)
+        d.attached()
+        pid = agent.child().pid
+        return [stat.S_IFMT(os.stat("/proc/%d/fd/%d" % (pid, fd)).st_mode) for fd in range(3)]
+
+    def test_a_socket_and_two_pipes(self):
+        self.assertEqual(self.kinds(), [stat.S_IFIFO, stat.S_IFSOCK, stat.S_IFIFO])
+
+    def test_stdout_pipe(self):
+        self.assertEqual(self.kinds(profile={"stdout": "pipe"}), [stat.S_IFIFO] * 3)
 
 
 class ExitTest(Case):

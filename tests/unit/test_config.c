@@ -274,6 +274,7 @@ START_TEST(test_profile_mistakes) {
 	refuse("[profile x]\ncommand = a\nprivate = true\n", 3, "write no or yes");
 	refuse("[profile x]\ncommand = a\nprompts = hold\n", 3, "write pass or queue");
 	refuse("[profile x]\ncommand = a\nrestart = always\n", 3, "write on-demand or never");
+	refuse("[profile x]\ncommand = a\nstdout = file\n", 3, "write socket or pipe");
 	refuse("[profile x]\ncommand = a\nhot = 2\n", 3, "no key \"hot\"");
 	refuse("[profile x]\nwarm = 2\ncommand = a\n", 2, "warm = 2 needs a cwd in [profile x]");
 	refuse("[profile x]\ncommand = a\ncwd = /\nwarm = 65\n", 4, "from 0 to 64");
