@@ -106,8 +106,7 @@ int main(int argc, char **argv) {
 	log_setup(cl.server.check ? LOG_ERROR : cl.level, cl.json);
 	if (cl.check) return check_config(cl.server.config);
 	json_set_alloc_funcs(need, free);
-	/* Blocks of lines come and go all the time: they must not go back to the kernel and fault in again. */
-	mallopt(M_MMAP_THRESHOLD, 8 * 1024 * 1024);
-	mallopt(M_TRIM_THRESHOLD, 16 * 1024 * 1024);
+	/* Blocks of lines, and long lines, do not lie among what is small: no holes that only they would fit in. */
+	mallopt(M_MMAP_THRESHOLD, 512 * 1024);
 	return server_run(&cl.server);
 }

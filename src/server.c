@@ -344,7 +344,8 @@ static void on_attention(struct router *r, const struct session *s, const struct
 }
 
 static void on_trim(void *arg) {
-	(void)arg;
+	struct server *srv = arg;
+	lines_pool_trim(&srv->router->pool);
 	malloc_trim(0);
 }
 
@@ -399,6 +400,7 @@ static void on_pressure(void *arg) {
 	struct server *srv = arg;
 	if (srv->stopping) return;
 	router_relieve(srv->router);
+	lines_pool_trim(&srv->router->pool);
 	malloc_trim(0);
 }
 

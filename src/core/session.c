@@ -229,6 +229,7 @@ static bool read_out(struct session *s) {
 	int number = errno;
 	if (n > 0) lines_commit(&s->out, (size_t)n);
 	take_lines(s);
+	tape_reserve(&s->tape, lines_held(&s->out));
 	if (n > 0) {
 		s->last_output = now_ms();
 		return true;

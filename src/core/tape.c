@@ -49,6 +49,11 @@ static void drop_oldest(struct tape *t) {
 	t->oldest++;
 }
 
+void tape_reserve(struct tape *t, size_t len) {
+	size_t cost = charge(t, len);
+	while (t->count && t->bytes + cost > t->max_bytes) drop_oldest(t);
+}
+
 bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigned flags, int64_t ms) {
 	size_t cost = charge(t, line.len);
 	while (t->count && (t->bytes + cost > t->max_bytes || t->count >= t->max_lines)) drop_oldest(t);

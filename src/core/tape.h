@@ -33,6 +33,8 @@ void tape_init(struct tape *t, size_t max_bytes, size_t max_lines);
 void tape_free(struct tape *t);
 /* Takes over the caller's reference to line. False without memory (the line is dropped then). */
 bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigned flags, int64_t ms);
+/* So many bytes of a line are being read: what would go for it when it is whole goes now. */
+void tape_reserve(struct tape *t, size_t len);
 /* Forgets every line; numbers go on. */
 void tape_clear(struct tape *t);
 

@@ -13,8 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct shelf;
+
 struct block {
 	uint32_t refs;
+	struct shelf *home; /* where it goes when its last reference is gone; NULL: nowhere */
 	size_t cap;
 	char data[];
 };
@@ -31,6 +34,15 @@ struct chunk {
 struct block *block_new(size_t cap);                     /* one reference, NULL without memory */
 struct block *block_resize(struct block *b, size_t cap); /* only with one reference; NULL: b is unchanged */
 void block_unref(struct block *b);                       /* NULL is allowed */
+/* Nothing shows what lies behind the first `used` bytes, nor will: the kernel may have the pages. */
+void block_cut(struct block *b, size_t used);
+
+/* Blocks of one size that come and go all the time. The few that are free are kept: memory that went back to the kernel
+ * must be faulted in anew. Taken blocks may outlive shelf_close(). A resized one does not come back. */
+struct shelf *shelf_new(size_t cap);
+struct block *shelf_take(struct shelf *s); /* one reference, NULL without memory */
+void shelf_clear(struct shelf *s);         /* keeps none; NULL is allowed */
+void shelf_close(struct shelf *s);         /* NULL is allowed */
 
 static inline struct block *block_ref(struct block *b) {
 	if (b) b->refs++;

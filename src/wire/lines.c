@@ -30,6 +30,22 @@ void lines_free(struct lines *l) {
 void lines_pool_free(struct lines_pool *pool) {
 	block_unref(pool->spare);
 	pool->spare = NULL;
+	shelf_close(pool->shelf);
+	pool->shelf = NULL;
+}
+
+void lines_pool_trim(struct lines_pool *pool) {
+	if (pool->spare && pool->spare->refs == 1) {
+		block_unref(pool->spare);
+		pool->spare = NULL;
+	}
+	shelf_clear(pool->shelf);
+}
+
+static struct block *new_block(struct lines_pool *pool, size_t cap) {
+	if (cap != LINES_BLOCK) return block_new(cap);
+	if (!pool->shelf) pool->shelf = shelf_new(LINES_BLOCK);
+	return pool->shelf ? shelf_take(pool->shelf) : NULL;
 }
 
 static char *data(const struct lines *l) {
@@ -61,11 +77,12 @@ static bool take_block(struct lines *l) {
 	pool->spare = NULL;
 	l->base = b && b->refs > 1 ? pool->used : 0;
 	if (b && b->cap - l->base < l->partial.len + READ_FROM) {
+		block_cut(b, l->base);
 		block_unref(b);
 		b = NULL;
 		l->base = 0;
 	}
-	l->block = b ? b : block_new(LINES_BLOCK);
+	l->block = b ? b : new_block(pool, LINES_BLOCK);
 	return l->block != NULL;
 }
 
@@ -87,9 +104,10 @@ static bool grow_block(struct lines *l) {
 		if (b) l->block = b;
 		return b != NULL;
 	}
-	struct block *b = block_new(cap);
+	struct block *b = new_block(l->pool, cap);
 	if (!b) return false;
 	memcpy(b->data, data(l), l->end);
+	block_cut(l->block, l->base);
 	block_unref(l->block);
 	l->block = b;
 	l->base = 0;
@@ -204,6 +222,15 @@ static enum lines_result long_line(struct lines *l, struct chunk *line, size_t *
 	return LINES_LONG;
 }
 
+/* Short lines that came behind a long one: as views they would keep its memory when it is long gone. */
+static void leave_block(struct lines *l) {
+	struct chunk rest = chunk_copy(l->batch.data + l->cut, l->batch.len - l->cut);
+	if (!rest.data) return;
+	chunk_drop(&l->batch);
+	l->batch = rest;
+	l->cut = l->first = 0;
+}
+
 static enum lines_result cut_line(struct lines *l, struct chunk *line, size_t *size) {
 	const char *from = l->batch.data + l->cut;
 	size_t known = l->cut ? 0 : l->first;
@@ -214,7 +241,10 @@ static enum lines_result cut_line(struct lines *l, struct chunk *line, size_t *s
 	*line = too_long ? chunk_copy(from, MIN(len, (size_t)LINES_HEAD)) : chunk_view(l->batch, l->cut, len);
 	*size = len - 1;
 	l->cut += len;
-	if (l->cut == l->batch.len) chunk_drop(&l->batch);
+	if (l->cut == l->batch.len)
+		chunk_drop(&l->batch);
+	else if (l->batch.block->cap > LINES_BLOCK)
+		leave_block(l);
 	return too_long ? LINES_LONG : LINES_LINE;
 }
 

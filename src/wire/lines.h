@@ -12,14 +12,15 @@
 
 #include "wire/chunk.h"
 
-#define LINES_BLOCK ((size_t)1024 * 1024)
-#define LINES_READ ((size_t)256 * 1024) /* the most that one read brings */
+#define LINES_BLOCK ((size_t)1024 * 1024 - 64) /* a whole number of pages with its headers */
+#define LINES_READ ((size_t)256 * 1024)        /* the most that one read brings */
 
 /* Scratch memory shared by all readers of a process; zero-initialised by its owner. A block is filled by one read
  * after the other, whoever's they are: blocks of one size lie well in the heap. */
 struct lines_pool {
 	struct block *spare;
 	size_t used; /* bytes of it that views hold */
+	struct shelf *shelf;
 };
 
 struct lines {
@@ -54,6 +55,7 @@ enum lines_result {
 void lines_init(struct lines *l, struct lines_pool *pool, size_t max);
 void lines_free(struct lines *l);
 void lines_pool_free(struct lines_pool *pool);
+void lines_pool_trim(struct lines_pool *pool); /* gives back what nobody needs now */
 
 /* Where the next read goes; at least 4 KiB. NULL without memory. */
 char *lines_space(struct lines *l, size_t *room);

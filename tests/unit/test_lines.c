@@ -367,7 +367,36 @@ START_TEST(the_head_of_a_long_line_keeps_no_more_than_itself) {
 }
 END_TEST
 
+START_TEST(short_lines_behind_a_long_one_do_not_keep_it) {
+	struct lines_pool pool = {0};
+	struct lines l;
+	size_t total = 0, room, size;
+	struct chunk big, small[3];
+	lines_init(&l, &pool, 8 << 20);
+	while (total < 3 << 20) {
+		char *space = lines_space(&l, &room);
+		memset(space, 'b', room);
+		total += room;
+		lines_commit(&l, room);
+		REQUIRE(lines_next(&l, &big, &size) == LINES_MORE, "a line at %zu", total);
+	}
+	memcpy(lines_space(&l, &room), "end\none\ntwo\nthree\nfo", 20);
+	lines_commit(&l, 20);
+	REQUIRE(lines_next(&l, &big, &size) == LINES_LINE && big.len == total + 4, "%zu bytes", big.len);
+	chunk_drop(&big);
+	for (size_t i = 0; i < 3; i++) {
+		REQUIRE(lines_next(&l, &small[i], &size) == LINES_LINE, "line %zu is missing", i);
+		REQUIRE(small[i].block->cap < 100, "line %zu keeps %zu bytes", i, small[i].block->cap);
+	}
+	REQUIRE(memcmp(small[2].data, "three\n", 6) == 0 && small[2].len == 6, "not the third line");
+	REQUIRE(lines_next(&l, &big, &size) == LINES_MORE && lines_held(&l) == 2, "the rest is lost");
+	for (size_t i = 0; i < 3; i++) chunk_drop(&small[i]);
+	lines_free(&l);
+	lines_pool_free(&pool);
+}
+END_TEST
+
 RUN_TESTS("lines", every_split, byte_by_byte, nul_bytes_are_bytes, big_random_streams, short_line_before_a_long_one,
 		  readers_share_a_pool, an_idle_reader_holds_nothing, space_without_commit,
 		  a_trickle_is_moved_to_a_block_of_its_own, a_very_long_line_is_skipped_without_being_held,
-		  the_head_of_a_long_line_keeps_no_more_than_itself)
+		  the_head_of_a_long_line_keeps_no_more_than_itself, short_lines_behind_a_long_one_do_not_keep_it)
