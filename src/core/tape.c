@@ -2,6 +2,7 @@
 #include "core/tape.h"
 
 #include "base/macros.h"
+#include "base/str.h"
 
 #include <string.h>
 
@@ -74,21 +75,25 @@ bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigne
 }
 
 uint64_t tape_behind(const struct tape *t, uint64_t seq) {
-	if (seq >= t->next) return 0;
 	if (seq < t->oldest) seq = t->oldest;
+	if (seq >= t->next) return 0; /* there may be none at all */
 	const struct tape_entry *e = tape_at(t, seq);
 	return t->total - e->end + e->line.len;
 }
 
 uint64_t tape_after_uuid(const struct tape *t, const char *uuid) {
-	size_t n = strlen(uuid);
-	for (uint64_t seq = t->next; seq-- > t->oldest;) {
+	struct buf spelled = BUF_INIT(SIZE_MAX / 4);
+	uint64_t after = 0;
+	str_put_json(&spelled, uuid, strlen(uuid));
+	for (uint64_t seq = t->next; !spelled.failed && !after && seq-- > t->oldest;) {
 		struct chunk line = tape_at(t, seq)->line;
 		struct envelope e;
-		if (!memmem(line.data, line.len, uuid, n) || !scan_envelope(line.data, line.len, &e)) continue;
-		if (span_equals(e.uuid, uuid)) return seq + 1;
+		if (!memmem(line.data, line.len, spelled.data, spelled.len) || !scan_envelope(line.data, line.len, &e))
+			continue;
+		if (span_same(e.uuid, (struct span){spelled.data, spelled.len})) after = seq + 1;
 	}
-	return 0;
+	buf_free(&spelled);
+	return after;
 }
 
 /* Lines that are read here lie in blocks together, as those of a child do. */

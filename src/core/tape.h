@@ -45,7 +45,8 @@ static inline const struct tape_entry *tape_at(const struct tape *t, uint64_t se
 
 /* Bytes from the line with this number to the end. */
 uint64_t tape_behind(const struct tape *t, uint64_t seq);
-/* The number after the newest line whose `uuid` has this content; 0 if there is none. */
+/* The number after the newest line whose `uuid` is this text (a line may spell no letter with an escape that could be
+ * written as it is); 0 if there is none. */
 uint64_t tape_after_uuid(const struct tape *t, const char *uuid);
 /* Into a tape that was just initialised; its own bounds hold. */
 void tape_carry(struct carry *c, struct tape *t);
