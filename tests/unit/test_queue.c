@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/queue.h"
+
+#include "carrying.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+
+static void put(struct queue *q, const char *line) {
+	ck_assert(queue_put(q, chunk_copy(line, strlen(line))));
+}
+
+START_TEST(an_empty_queue_takes_any_line) {
+	struct queue q;
+	queue_init(&q, 10);
+	ck_assert(queue_has_room(&q, 0));
+	ck_assert(queue_has_room(&q, 11));
+	ck_assert(queue_has_room(&q, SIZE_MAX));
+	put(&q, "1234567\n");
+	ck_assert(queue_has_room(&q, 2));
+	ck_assert(!queue_has_room(&q, 3));
+	ck_assert(!queue_has_room(&q, SIZE_MAX));
+	put(&q, "the daemon's own lines are taken all the same\n");
+	ck_assert(!queue_has_room(&q, 0));
+	ck_assert_uint_eq(q.count, 2);
+	ck_assert_uint_eq(q.bytes, 54);
+	queue_free(&q);
+	ck_assert(queue_has_room(&q, 11));
+	ck_assert_uint_eq(q.bytes, 0);
+}
+END_TEST
+
+/* Everything that a queue of lines writes, read at the other end. */
+static void writes(struct queue *q, const char *want) {
+	char have[1000] = "";
+	int p[2];
+	ck_assert_int_eq(pipe2(p, O_CLOEXEC | O_NONBLOCK), 0);
+	ck_assert_int_eq(queue_write(q, p[1]), 0);
+	ck_assert_int_eq(read(p[0], have, sizeof have - 1), (ssize_t)strlen(want));
+	ck_assert_str_eq(have, want);
+	ck_assert_uint_eq(q->count, 0);
+	ck_assert_uint_eq(q->bytes, 0);
+	close(p[0]);
+	close(p[1]);
+}
+
+START_TEST(a_line_can_come_first) {
+	struct queue q;
+	queue_init(&q, 1000);
+	ck_assert(queue_put_first(&q, CHUNK_STATIC("c\n")));
+	put(&q, "d\n");
+	ck_assert(queue_put_first(&q, CHUNK_STATIC("b\n")));
+	ck_assert(queue_put_first(&q, CHUNK_STATIC("a\n")));
+	ck_assert_uint_eq(q.bytes, 8);
+	writes(&q, "a\nb\nc\nd\n");
+	for (int i = 0; i < 20; i++) ck_assert(queue_put_first(&q, CHUNK_STATIC("x")));
+	put(&q, "y");
+	writes(&q, "xxxxxxxxxxxxxxxxxxxxy");
+	queue_free(&q);
+}
+END_TEST
+
+START_TEST(gives_references_back) {
+	struct chunk line = chunk_copy("line\n", 5);
+	struct queue q;
+	queue_init(&q, 1000);
+	for (int i = 0; i < 3; i++) ck_assert(queue_put(&q, chunk_ref(line)));
+	ck_assert_uint_eq(line.block->refs, 4);
+	writes(&q, "line\nline\nline\n");
+	ck_assert_uint_eq(line.block->refs, 1);
+	ck_assert(queue_put(&q, chunk_ref(line)));
+	queue_free(&q);
+	ck_assert_uint_eq(line.block->refs, 1);
+	chunk_drop(&line);
+}
+END_TEST
+
+START_TEST(a_broken_pipe_is_told) {
+	int p[2];
+	struct queue q;
+	signal(SIGPIPE, SIG_IGN);
+	queue_init(&q, 1000);
+	ck_assert_int_eq(pipe2(p, O_CLOEXEC | O_NONBLOCK), 0);
+	close(p[0]);
+	ck_assert_int_eq(queue_write(&q, p[1]), 0); /* nothing to write, nothing wrong */
+	put(&q, "x\n");
+	ck_assert_int_eq(queue_write(&q, p[1]), -1);
+	ck_assert_int_eq(errno, EPIPE);
+	ck_assert_uint_eq(q.count, 1);
+	close(p[1]);
+	queue_free(&q);
+}
+END_TEST
+
+/* --- a pipe that takes little at once -------------------------------------------------------------------------------
+ */
+
+static void carry(struct carry *c, void *q) {
+	queue_carry(c, q);
+}
+
+/* The queue goes on in another one, as after an upgrade. */
+static void move(struct queue *q) {
+	char error[CARRY_ERROR_MAX];
+	struct saved s = carry_save_thing(carry, q);
+	struct queue other;
+	queue_init(&other, q->max);
+	ck_assert_msg(carry_load_thing(s, s.len, carry, &other, error), "%s", error);
+	ck_assert_uint_eq(other.bytes, q->bytes);
+	ck_assert_uint_eq(other.count, q->count);
+	queue_free(q);
+	*q = other;
+	free(s.data);
+}
+
+struct stream {
+	char *want;
+	size_t put, got; /* bytes that went in, that came out */
+	int pipe[2];
+};
+
+static void put_some(struct stream *s, struct queue *q, size_t n) {
+	s->want = realloc(s->want, s->put + n);
+	for (size_t i = 0; i < n; i++) s->want[s->put + i] = (char)('a' + (s->put + i) % 23);
+	ck_assert(queue_put(q, chunk_copy(s->want + s->put, n)));
+	s->put += n;
+}
+
+static void read_some(struct stream *s, size_t n) {
+	char data[8192];
+	ssize_t r = read(s->pipe[0], data, MIN(n, sizeof data));
+	if (r < 0) return;
+	ck_assert_uint_le(s->got + (size_t)r, s->put);
+	REQUIRE(memcmp(data, s->want + s->got, (size_t)r) == 0, "at byte %zu", s->got);
+	s->got += (size_t)r;
+}
+
+/* sent is always less than the first line, and what is charged is what is still to be written. */
+static void check(const struct queue *q, size_t in_pipe_and_read, const struct stream *s) {
+	ck_assert_uint_eq(q->bytes, s->put - in_pipe_and_read);
+	ck_assert(q->count ? q->sent < q->ring[q->first].len : q->sent == 0);
+}
+
+static size_t in_pipe(const struct stream *s) {
+	int n = 0;
+	ck_assert_int_eq(ioctl(s->pipe[0], FIONREAD, &n), 0);
+	return (size_t)n;
+}
+
+START_TEST(nothing_is_lost_or_doubled_in_a_full_pipe) {
+	uint64_t seed = 7;
+	struct stream s = {0};
+	struct queue q;
+	queue_init(&q, 1 << 20);
+	ck_assert_int_eq(pipe2(s.pipe, O_CLOEXEC | O_NONBLOCK), 0);
+	ck_assert_int_ge(fcntl(s.pipe[1], F_SETPIPE_SZ, 4096), 0);
+	for (int i = 0; i < 3000; i++) {
+		if (rng_below(&seed, 3)) put_some(&s, &q, 1 + rng_below(&seed, rng_below(&seed, 20) ? 100 : 9000));
+		if (rng_below(&seed, 2)) {
+			int r = queue_write(&q, s.pipe[1]);
+			ck_assert_int_eq(r, q.count ? 1 : 0);
+		}
+		if (rng_below(&seed, 2)) read_some(&s, rng_below(&seed, 3000));
+		check(&q, s.got + in_pipe(&s), &s);
+		if (rng_below(&seed, 100) == 0) move(&q);
+	}
+	while (queue_write(&q, s.pipe[1]) == 1 || s.got < s.put) read_some(&s, sizeof(char[8192]));
+	ck_assert_uint_eq(q.bytes, 0);
+	close(s.pipe[0]);
+	close(s.pipe[1]);
+	free(s.want);
+	queue_free(&q);
+}
+END_TEST
+
+static void begin(void *q) {
+	queue_init(q, 100);
+}
+
+static void end(void *q) {
+	queue_free(q);
+}
+
+START_TEST(damage_is_noticed) {
+	struct queue a, b;
+	queue_init(&a, 100);
+	put(&a, "first\n");
+	put(&a, "second\n");
+	a.sent = 3;
+	a.bytes -= 3;
+	struct saved s = carry_save_thing(carry, &a);
+	carry_spoil_thing(s, carry, &b, begin, end);
+	free(s.data);
+	char error[CARRY_ERROR_MAX];
+	a.sent = 6; /* the whole line: then it would not be there */
+	s = carry_save_thing(carry, &a);
+	queue_init(&b, 100);
+	ck_assert(!carry_load_thing(s, s.len, carry, &b, error));
+	ck_assert_msg(strstr(error, "more of a line was sent"), "%s", error);
+	free(s.data);
+	queue_free(&a);
+	queue_free(&b);
+}
+END_TEST
+
+RUN_TESTS("queue", an_empty_queue_takes_any_line, a_line_can_come_first, gives_references_back, a_broken_pipe_is_told,
+		  nothing_is_lost_or_doubled_in_a_full_pipe, damage_is_noticed)
