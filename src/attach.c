@@ -287,9 +287,13 @@ static bool make_launch(struct request *q, const struct profile *p, struct launc
 						 .env_only = flag(q, "env_only", false),
 						 .fork = flag(q, "fork", false),
 						 .no_asks = flag(q, "deny_asks", false) && flag(q, "ephemeral", false)};
-	const char *resume = resumed(q);
-	l->resume = str_dup(resume ? resume : text(q, "resume"));
+	const char *resume = resumed(q), *asked = text(q, "resume");
+	l->resume = str_dup(resume ? resume : asked);
 	l->has_argv = json_object_get(q->body, "argv") != NULL;
+	if (asked && !*asked) {
+		reply_error(q, PLENUM_E_BAD_REQUEST, "`resume` must be the id of a conversation, and is empty");
+		return false;
+	}
 	if (l->fork && !l->resume && !l->has_argv) {
 		reply_error(q, PLENUM_E_BAD_REQUEST, "`fork` needs `resume`, the conversation to fork");
 		return false;

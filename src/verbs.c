@@ -282,17 +282,18 @@ static bool may_stop(struct request *q, const struct session *s) {
 	return false;
 }
 
+static bool read_how(struct request *q, bool *kill_now) {
+	const char *how = json_string_value(json_object_get(q->body, "how"));
+	*kill_now = how && strcmp(how, "kill") == 0;
+	if (!how || *kill_now || strcmp(how, "graceful") == 0) return true;
+	reply_error(q, PLENUM_E_BAD_REQUEST, "`how` must be \"graceful\" or \"kill\"");
+	return false;
+}
+
 static void verb_stop(struct request *q) {
 	struct session *s = named_session(q);
-	json_t *how = json_object_get(q->body, "how");
-	bool forget = json_is_true(json_object_get(q->body, "forget"));
-	if (!s) return;
-	if (how && strcmp(json_string_value(how), "graceful") != 0 && strcmp(json_string_value(how), "kill") != 0) {
-		reply_error(q, PLENUM_E_BAD_REQUEST, "`how` must be \"graceful\" or \"kill\"");
-		return;
-	}
-	if (!may_stop(q, s)) return;
-	bool kill_now = how && strcmp(json_string_value(how), "kill") == 0;
+	bool kill_now, forget = json_is_true(json_object_get(q->body, "forget"));
+	if (!s || !read_how(q, &kill_now) || !may_stop(q, s)) return;
 	bool running = s->running;
 	forget = forget || s->ephemeral;
 	log_info("session %s: client %llu asks to stop it%s", s->name, (unsigned long long)q->client->id,
@@ -331,10 +332,10 @@ static void verb_reload(struct request *q) {
 }
 
 static void verb_shutdown(struct request *q) {
-	json_t *how = json_object_get(q->body, "how");
-	if (!owns_daemon(q)) return;
+	bool kill_now;
+	if (!owns_daemon(q) || !read_how(q, &kill_now)) return;
 	reply(q, json_pack("{s:b}", "shutting_down", true));
-	host(q->router)->shut_down(host(q->router), how && strcmp(json_string_value(how), "kill") == 0);
+	host(q->router)->shut_down(host(q->router), kill_now);
 }
 
 static void verb_upgrade(struct request *q) {

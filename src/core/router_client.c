@@ -458,7 +458,7 @@ static void on_other(struct client *c, struct session *s, struct chunk line, str
 static bool is_verb(const struct message *m) {
 	struct span name = span_content(m->env.inner_subtype);
 	size_t n = strlen(PLENUM_VERB_PREFIX);
-	return m->kind == MESSAGE_REQUEST && name.p && name.n > n && memcmp(name.p, PLENUM_VERB_PREFIX, n) == 0;
+	return m->kind == MESSAGE_REQUEST && name.p && name.n >= n && memcmp(name.p, PLENUM_VERB_PREFIX, n) == 0;
 }
 
 static void refuse_line(struct client *c, struct span body, struct span id, const char *error) {
