@@ -38,7 +38,7 @@ bool message_scan(const char *p, size_t n, struct envelope *env, const char **er
  * line is an old form ({"type":"user","prompt":"..."} or {"type":"user","content":"..."}) it is brought into the form
  * that the child takes: *rewritten then holds the new line (the caller owns it) and m->env points into it; else
  * *rewritten is CHUNK_NONE. False: error[0..size) says what is wrong and what to write instead; request_id is the
- * line's request id span (a string, or the number that should have been one) where one can be read, else SPAN_NONE, so
+ * line's request id span (a string or an integer) where one can be read, else SPAN_NONE, so
  * that an error can be answered under it; m->kind is filled then too, where the type can be read. A request whose id
  * stands inside `request` alone (an old form) has m->env.request_id point there. Not to be trusted for being plain:
  * values other than `type`, the subtypes and `role` may be spelled with escapes. */

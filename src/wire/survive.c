@@ -28,9 +28,24 @@ static bool check_word(struct span s, const char *where, const char *example, ch
 	return true;
 }
 
+#define REQUEST_EXAMPLE "{\"type\":\"control_request\",\"request_id\":\"1\",\"request\":{\"subtype\":\"...\"}}"
+#define ANSWER_EXAMPLE                                                                                                 \
+	"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"...\",\"response\":{...}}}"
+#define CANCEL_EXAMPLE "{\"type\":\"control_cancel_request\",\"request_id\":\"...\"}"
+
+/* The id of a client's own request; never seen by the child, so that a number is as good as a string. */
 static bool check_id(struct span id, const char *where, const char *example, char *error, size_t size) {
+	int64_t number;
 	if (!id.p) return refuse(error, size, "%s is missing: write %s", where, example);
-	if (!span_is_string(id)) return refuse(error, size, "%s is not a string: write %s", where, example);
+	if (!span_is_string(id) && !span_int(id, &number))
+		return refuse(error, size, "%s is not a string (or an integer): write %s", where, example);
+	return true;
+}
+
+/* The id under which the client was asked: always a string. */
+static bool check_answered(struct span id, char *error, size_t size) {
+	if (!id.p) return refuse(error, size, "response.request_id is missing: write " ANSWER_EXAMPLE);
+	if (!span_is_string(id)) return refuse(error, size, "response.request_id is not a string: write " ANSWER_EXAMPLE);
 	return true;
 }
 
@@ -173,11 +188,6 @@ static bool check_assistant(const struct message *m, char *error, size_t size) {
 	return check_content(content, error, size);
 }
 
-#define REQUEST_EXAMPLE "{\"type\":\"control_request\",\"request_id\":\"1\",\"request\":{\"subtype\":\"...\"}}"
-#define ANSWER_EXAMPLE                                                                                                 \
-	"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"...\",\"response\":{...}}}"
-#define CANCEL_EXAMPLE "{\"type\":\"control_cancel_request\",\"request_id\":\"...\"}"
-
 enum json_type { IS_STRING = 1, IS_NULL = 2, IS_OBJECT = 4, IS_OTHER = 8 };
 
 static enum json_type type_of(struct span s) {
@@ -279,7 +289,7 @@ static bool check_answer(const struct message *m, char *error, size_t size) {
 					  e->response.p ? "not an object" : "missing");
 	if (!e->inner_request_id.p && e->request_id.p)
 		return refuse(error, size, "request_id stands beside `response`, it belongs inside: write " ANSWER_EXAMPLE);
-	if (!check_id(e->inner_request_id, "response.request_id", ANSWER_EXAMPLE, error, size)) return false;
+	if (!check_answered(e->inner_request_id, error, size)) return false;
 	if (!span_equals(e->inner_subtype, "success") && !span_equals(e->inner_subtype, "error"))
 		return refuse(error, size, "response.subtype is neither \"success\" nor \"error\": write " ANSWER_EXAMPLE);
 	return true;

@@ -83,7 +83,7 @@ class BadLineTest(Case):
     def test_requests_without_an_id(self):
         self.a.raw(b'{"type":"control_request","request":{"subtype":"interrupt"}}\n')
         self.assertIn("request_id", self.refusal(self.a, None, ANY_BAD)["error"])
-        for rid in (b"1", b"null", b"[]", b'{"a":1}', b"true"):
+        for rid in (b"1.5", b"null", b"[]", b'{"a":1}', b"true"):
             self.a.raw(b'{"type":"control_request","request_id":' + rid + b',"request":{"subtype":"interrupt"}}\n')
             self.a.wait(lambda m: (m["event"] == "error" and m["code"] in ANY_BAD) or m["response.subtype"] == "error")
         self.good()

@@ -42,15 +42,24 @@ class IdTest(Case):
         self.child.answer("k-1")
 
     def test_a_numeric_id(self):
-        """Refused, or answered under it; never half of both."""
-        self.a.send(b'{"type":"control_request","request_id":17,"request":{"subtype":"mcp_status"}}')
-        self.a.sync()
-        asked = self.child.seen(type="control_request", request__subtype="mcp_status")
-        if asked:
-            self.child.reply(asked[0])
-            self.assertIn(b'"request_id":17', self.a.answer(17).raw)
-        else:
-            self.a.wait(lambda m: m["event"] == "error" or m["response.subtype"] == "error")
+        """Answered under it, and not the same as a string of that number."""
+        self.a.send(b'{"type":"control_request","request_id":17,"request":{"subtype":"mcp_status"}}',
+                    b'{"type":"control_request","request_id":"17","request":{"subtype":"mcp_status"}}',
+                    b'{"type":"control_request","request_id":17,"request":{"subtype":"mcp_status"}}')
+        self.assertEqual(self.a.answer(17)["response.code"], "duplicate_request")
+        for want in (b'"request_id":17', b'"request_id":"17"'):
+            asked = self.child.request("mcp_status")
+            self.assertIsInstance(asked["request_id"], str)
+            self.child.reply(asked)
+            self.assertIn(want, self.a.wait(type="control_response").raw)
+        self.a.send(b'{"type":"control_request","request_id":18,"request":{"subtype":"mcp_status"}}',
+                    b'{"type":"control_cancel_request","request_id":18}')
+        asked = self.child.request("mcp_status")
+        self.child.wait(type="control_cancel_request", request_id=asked["request_id"])
+        self.a.send(b'{"request":{"subtype":"plenum_hello"},"type":"control_request","request_id":-3}')
+        self.assertIn(b'"request_id":-3', self.a.answer(-3).raw)
+        self.a.send(b'{"type":"control_request","request_id":0,"request":{"subtype":"initialize"}}')
+        self.assertEqual(self.a.answer(0)["response.subtype"], "success")
 
     def test_ids_cannot_be_guessed(self):
         seen = set()

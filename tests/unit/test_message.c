@@ -385,12 +385,12 @@ START_TEST(requests) {
 	refused("{\"type\":\"control_request\",\"request_id\":\"a\",\"request\":{}}", "request.subtype is missing");
 	refused("{\"type\":\"control_request\",\"request_id\":\"a\",\"request\":{\"subtype\":1}}",
 			"request.subtype is not a string");
-	refused("{\"type\":\"control_request\",\"request_id\":1,\"request\":{\"subtype\":\"x\"}}",
+	refused("{\"type\":\"control_request\",\"request_id\":1.5,\"request\":{\"subtype\":\"x\"}}",
 			"request_id is not a string");
 	refused("{\"type\":\"control_request\",\"request_id\":null,\"request\":{\"subtype\":\"x\"}}",
 			"request_id is not a string");
 	refused("{\"type\":\"control_request\",\"request\":{\"subtype\":\"x\"}}", "request_id is missing");
-	refused("{\"type\":\"control_request\",\"request\":{\"subtype\":\"x\",\"request_id\":5}}",
+	refused("{\"type\":\"control_request\",\"request\":{\"subtype\":\"x\",\"request_id\":true}}",
 			"request_id is not a string");
 }
 END_TEST
@@ -460,7 +460,7 @@ START_TEST(the_id_of_a_refused_line) {
 		enum message_kind kind;
 	} cases[] = {
 		{"{\"type\":\"control_request\",\"request_id\":\"a-2\"}", "\"a-2\"", MESSAGE_REQUEST},
-		{"{\"type\":\"control_request\",\"request_id\":1,\"request\":{\"subtype\":\"x\"}}", "1", MESSAGE_REQUEST},
+		{"{\"type\":\"control_request\",\"request_id\":1,\"request\":{}}", "1", MESSAGE_REQUEST},
 		{"{\"type\":\"control_request\",\"request_id\":{},\"request\":{\"subtype\":\"x\"}}", NULL, MESSAGE_REQUEST},
 		{"{\"type\":\"control_request\",\"request\":{\"request_id\":\"in\"}}", "\"in\"", MESSAGE_REQUEST},
 		{"{\"type\":\"control_response\",\"response\":{\"request_id\":\"k\"}}", "\"k\"", MESSAGE_ANSWER},
@@ -519,7 +519,8 @@ END_TEST
 START_TEST(cancels) {
 	taken("{\"type\":\"control_cancel_request\",\"request_id\":\"a\"}", MESSAGE_CANCEL);
 	refused("{\"type\":\"control_cancel_request\"}", "request_id is missing");
-	refused("{\"type\":\"control_cancel_request\",\"request_id\":9}", "request_id is not a string");
+	taken("{\"type\":\"control_cancel_request\",\"request_id\":9}", MESSAGE_CANCEL);
+	refused("{\"type\":\"control_cancel_request\",\"request_id\":{}}", "request_id is not a string");
 }
 END_TEST
 
