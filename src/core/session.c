@@ -42,8 +42,9 @@ const char *session_state_name(enum session_state state) {
 static enum session_state compute_state(const struct session *s) {
 	if (!s->running) return s->want_child ? SESSION_STARTING : s->failed ? SESSION_FAILED : SESSION_ASLEEP;
 	if (s->pendings.n_person) return SESSION_ASKING;
-	if (s->init_open && !s->turn) return SESSION_STARTING;
-	if (s->turn || s->prompts.n_open > s->prompts.n_held) return SESSION_BUSY;
+	bool prompts = s->prompts.n_open > s->prompts.n_held;
+	if (s->init_open && !s->turn && (s->warming || !prompts)) return SESSION_STARTING;
+	if (s->turn || prompts) return SESSION_BUSY;
 	if (s->warming && !s->got_line) return SESSION_STARTING;
 	return SESSION_IDLE;
 }

@@ -30,3 +30,35 @@ class VerbTest(Case):
         self.assertRefused("bad_request", c.attach, "work", resume="", fork=True)
         self.assertEqual(c.request("plenum_list")["sessions"], [])
         self.assertEqual(agent.starts, 0)
+
+
+class StateTest(Case):
+    def test_each_state_follows_from_the_one_before(self):
+        d, _ = self.start(mode={"user": True})
+        a = d.client()
+        a.attach("work")
+        for how in ("at once", "idle", "asleep"):
+            if how == "asleep":
+                a.request("plenum_hibernate")
+                a.event("session_state", state="asleep")
+            a.send(user("one"), user("two"))
+            for _ in range(2):
+                a.event("turn_ended")
+            a.event("session_state", state="idle")
+        states = a.events("session_state")
+        self.assertEqual(states[0]["previous"], "asleep")
+        for before, after in zip(states, states[1:]):
+            self.assertEqual(after["previous"], before["state"], states)
+
+    def test_a_prompt_makes_an_idle_session_busy(self):
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.client()
+        a.attach("work")
+        a.event("session_state", state="idle")
+        a.send(user("hi"))
+        a.event("session_state", state="busy", previous="idle")
+        self.assertEqual([m["state"] for m in a.events("session_state")], ["starting", "idle", "busy"])
+        child = agent.child()
+        child.reply(child.request("initialize"))
+        child.wait(type="user")
+        self.assertEqual(d.state_of("work"), "busy")
