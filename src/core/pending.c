@@ -157,7 +157,7 @@ bool pending_was_settled(const struct pendings *all, struct span id) {
 /* The ring is made when it is needed: most sessions that sleep have settled nothing. */
 static bool room_for_settled(struct pendings *all) {
 	if (all->n_settled < all->cap_settled || all->cap_settled == SETTLED_KEPT) return true;
-	size_t cap = all->cap_settled ? all->cap_settled * 2 : 8;
+	size_t cap = all->cap_settled ? MIN(all->cap_settled * 2, (size_t)SETTLED_KEPT) : 8;
 	struct settled_id *more = realloc(all->settled, cap * sizeof *more);
 	if (!more) return false;
 	all->settled = more;

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/pending.h"
+
+#include "carrying.h"
+
+#include "base/fd.h"
+
+static struct session *const session = (struct session *)(void *)&party[0]; /* looked at by nobody */
+
+struct world {
+	struct loop *loop;
+	struct pendings all;
+};
+
+static void on_timer(void *arg) {
+	(void)arg;
+}
+
+static void begin(void *arg) {
+	struct world *w = arg;
+	w->loop = loop_new();
+	pendings_init(&w->all);
+}
+
+static void end(void *arg) {
+	struct world *w = arg;
+	pendings_free(&w->all);
+	loop_free(w->loop);
+}
+
+static struct pending *add(struct world *w, const char *line) {
+	struct envelope e;
+	struct chunk c = chunk_copy(line, strlen(line));
+	ck_assert(scan_envelope(c.data, c.len, &e));
+	struct pending *p = pending_new(&w->all, session, w->loop, &e, c, on_timer);
+	chunk_drop(&c);
+	return p;
+}
+
+static struct span span_of(const char *text) {
+	return (struct span){text, strlen(text)};
+}
+
+static struct pending *find(struct world *w, const char *id) {
+	char text[200];
+	snprintf(text, sizeof text, "\"%s\"", id);
+	return pending_find(&w->all, span_of(text));
+}
+
+static bool was_settled(struct world *w, const char *id) {
+	char text[200];
+	snprintf(text, sizeof text, "\"%s\"", id);
+	return pending_was_settled(&w->all, span_of(text));
+}
+
+START_TEST(clients_get_the_line_with_our_id) {
+	struct world w;
+	char want[300];
+	begin(&w);
+	struct pending *p = add(
+		&w, " {\"type\":\"control_request\", \"n\":1.50, \"request_id\" : \"child-1\",\"request\":"
+			"{\"subtype\":\"can_use_tool\",\"tool_name\":\"Ba\\u0073h\",\"input\":{\"a\":\"\\ud800\"}}}\n");
+	snprintf(want, sizeof want,
+			 " {\"type\":\"control_request\", \"n\":1.50, \"request_id\" : \"%s\",\"request\":"
+			 "{\"subtype\":\"can_use_tool\",\"tool_name\":\"Ba\\u0073h\",\"input\":{\"a\":\"\\ud800\"}}}\n",
+			 p->id);
+	ck_assert_uint_eq(p->line.len, strlen(want));
+	ck_assert_mem_eq(p->line.data, want, p->line.len);
+	ck_assert(p->request.p > p->line.data && p->request.p + p->request.n < p->line.data + p->line.len);
+	ck_assert_str_eq(p->tool, "Bash");
+	ck_assert_str_eq(p->subtype, "can_use_tool");
+	ck_assert_str_eq(p->child_id, "\"child-1\"");
+	ck_assert_int_eq(p->kind, ASK_TOOL);
+	ck_assert_ptr_eq(find(&w, p->id), p);
+	ck_assert_ptr_eq(pending_find_child(&w.all, span_of("\"child-1\"")), p);
+	ck_assert_ptr_null(find(&w, "child-1"));
+	ck_assert_ptr_null(pending_find(&w.all, SPAN_NONE));
+	ck_assert_ptr_null(pending_find(&w.all, span_of("1")));
+	ck_assert_ptr_null(pending_find_child(&w.all, span_of("\"child-2\"")));
+	ck_assert_ptr_null(pending_find_child(&w.all, SPAN_NONE));
+	end(&w);
+}
+END_TEST
+
+static struct pending *ask(struct world *w, const char *subtype, int n) {
+	char line[300];
+	snprintf(line, sizeof line,
+			 "{\"type\":\"control_request\",\"request_id\":\"c%d\",\"request\":{\"subtype\":\"%s\",\"input\":{}}}\n", n,
+			 subtype);
+	return add(w, line);
+}
+
+START_TEST(counts_those_that_wait_for_a_person) {
+	static const struct {
+		const char *subtype;
+		bool person;
+	} kinds[] = {{"can_use_tool", true},         {"hook_callback", false}, {"mcp_message", false},
+				 {"request_user_dialog", false}, {"elicitation", true},    {"something_new", true}};
+	struct world w;
+	struct pending *all[ARRAY_SIZE(kinds)];
+	size_t persons = 0;
+	begin(&w);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		all[i] = ask(&w, kinds[i].subtype, (int)i);
+		persons += kinds[i].person;
+		ck_assert_int_eq(pending_for_person(all[i]), kinds[i].person);
+		ck_assert_uint_eq(w.all.n, i + 1);
+		ck_assert_uint_eq(w.all.n_person, persons);
+	}
+	ck_assert_ptr_eq(LIST_TOP(&w.all.order, struct pending, node), all[0]);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		pending_settle(&w.all, all[i]);
+		persons -= kinds[i].person;
+		ck_assert_uint_eq(w.all.n_person, persons);
+	}
+	ck_assert_uint_eq(w.all.n, 0);
+	ck_assert(list_empty(&w.all.order));
+	end(&w);
+}
+END_TEST
+
+/* A tool whose name cannot be read is not asked for under none: rules go by it. */
+START_TEST(a_tool_has_a_name_that_can_be_read) {
+	struct world w;
+	begin(&w);
+	ck_assert_ptr_null(add(&w, "{\"type\":\"control_request\",\"request_id\":\"1\",\"request\":{\"subtype\":"
+							   "\"can_use_tool\",\"tool_name\":\"Bash\\u0000\"}}\n"));
+	ck_assert_uint_eq(w.all.n, 0);
+	struct pending *p = add(&w, "{\"type\":\"control_request\",\"request_id\":\"1\",\"request\":{\"subtype\":"
+								"\"hook_callback\"}}\n");
+	ck_assert_ptr_null(p->tool);
+	end(&w);
+}
+END_TEST
+
+START_TEST(knows_late_answers_from_wrong_ones) {
+	static const char *const wrong[] = {"",
+										"req_",
+										"req_1_",
+										"req_1_1234567",
+										"req_1",
+										"req_0_12345678",
+										"req_1_123456789",
+										"xxx_1_12345678",
+										"req_99999999999999999999_12345678",
+										"req_11111111111111111111111111111111111111_12345678"};
+	struct world w;
+	char id[PENDING_ID_MAX];
+	begin(&w);
+	struct pending *p = ask(&w, "can_use_tool", 1);
+	strcpy(id, p->id);
+	ck_assert(!was_settled(&w, id));
+	pending_settle(&w.all, p);
+	ck_assert_ptr_null(find(&w, id));
+	ck_assert(was_settled(&w, id));
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) REQUIRE(!was_settled(&w, wrong[i]), "%s", wrong[i]);
+	ck_assert(!pending_was_settled(&w.all, SPAN_NONE));
+	ck_assert(!pending_was_settled(&w.all, span_of("7")));
+	char *last = &id[strlen(id) - 1];
+	*last = *last == '0' ? '1' : '0'; /* right counter, guessed rest */
+	ck_assert(!was_settled(&w, id));
+	end(&w);
+}
+END_TEST
+
+/* Remembered are the last SETTLED_KEPT, and after a trim the last of those. */
+START_TEST(remembers_the_last_settled) {
+	enum { MANY = 3 * SETTLED_KEPT };
+	static char ids[MANY][PENDING_ID_MAX];
+	static const size_t trims[] = {0, 1, 3, 64, 100, 1000, SETTLED_KEPT, 5000};
+	for (size_t t = 0; t < ARRAY_SIZE(trims); t++) {
+		struct world w;
+		size_t first = 0;
+		uint64_t seed = t;
+		begin(&w);
+		for (size_t i = 0; i < MANY; i++) {
+			struct pending *p = ask(&w, "hook_callback", (int)i);
+			strcpy(ids[i], p->id);
+			pending_settle(&w.all, p);
+			if (i + 1 - first > SETTLED_KEPT) first++;
+			if (rng_below(&seed, 700) == 0) {
+				pendings_trim(&w.all, trims[t]);
+				if (i + 1 - first > trims[t]) first = i + 1 - trims[t];
+			}
+			if (rng_below(&seed, 100) != 0) continue;
+			REQUIRE(was_settled(&w, ids[i]) == (first <= i), "%zu after %zu", i, first);
+			size_t some = rng_below(&seed, i + 1);
+			REQUIRE(was_settled(&w, ids[some]) == (some >= first), "%zu of %zu, first %zu, trimmed to %zu", some, i,
+					first, trims[t]);
+			if (first) REQUIRE(!was_settled(&w, ids[first - 1]), "%zu of %zu", first - 1, i);
+			REQUIRE(first > i || was_settled(&w, ids[first]), "%zu of %zu, trimmed to %zu", first, i, trims[t]);
+			ck_assert_uint_le(w.all.cap_settled, SETTLED_KEPT);
+		}
+		end(&w);
+	}
+}
+END_TEST
+
+START_TEST(knows_who_was_asked) {
+	struct world w;
+	bool asked[PARTIES] = {0};
+	uint64_t seed = 3;
+	begin(&w);
+	struct pending *p = ask(&w, "can_use_tool", 1);
+	for (int i = 0; i < 2000; i++) {
+		size_t who = rng_below(&seed, PARTIES), n = 0;
+		if (rng_below(&seed, 2)) {
+			ck_assert_int_eq(pending_ask(p, &party[who]), !asked[who]);
+			asked[who] = true;
+		} else {
+			ck_assert_int_eq(pending_forget(p, &party[who]), asked[who]);
+			asked[who] = false;
+		}
+		for (size_t k = 0; k < PARTIES; k++) {
+			ck_assert_int_eq(pending_was_asked(p, &party[k]), asked[k]);
+			n += asked[k];
+		}
+		ck_assert_uint_eq(p->n_asked, n);
+	}
+	end(&w);
+}
+END_TEST
+
+START_TEST(a_member_can_be_replaced) {
+	struct world w;
+	begin(&w);
+	struct pending *p = add(&w, "{\"type\":\"control_request\",\"request_id\":\"1\",\"request\":{\"subtype\":"
+								"\"hook_callback\",\"callback_id\":\"cb_1\",\"input\":{\"x\":1.0}},\"more\":[1]}\n");
+	ck_assert(pending_set_member(p, "callback_id", "\"a much longer id of the owner\""));
+	ck_assert(span_equals(span_member(p->request, "callback_id"), "a much longer id of the owner"));
+	ck_assert(pending_set_member(p, "callback_id", "\"\""));
+	char want[300];
+	snprintf(want, sizeof want,
+			 "{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":{\"subtype\":"
+			 "\"hook_callback\",\"callback_id\":\"\",\"input\":{\"x\":1.0}},\"more\":[1]}\n",
+			 p->id);
+	ck_assert_uint_eq(p->line.len, strlen(want));
+	ck_assert_mem_eq(p->line.data, want, p->line.len);
+	end(&w);
+}
+END_TEST
+
+static void says(const char *request, const char *want) {
+	struct world w;
+	char line[1000];
+	begin(&w);
+	snprintf(line, sizeof line, "{\"type\":\"control_request\",\"request_id\":\"1\",\"request\":%s}\n", request);
+	_cleanup_free_ char *have = pending_summary(add(&w, line));
+	ck_assert_str_eq(have, want);
+	end(&w);
+}
+
+START_TEST(says_what_it_is_about) {
+	says("{\"subtype\":\"can_use_tool\",\"input\":{\"description\":\"d\",\"command\":\"ls\"}}", "ls");
+	says("{\"subtype\":\"can_use_tool\",\"input\":{\"file_path\":\"/a\"},\"description\":\"x\"}", "/a");
+	says("{\"subtype\":\"elicitation\",\"message\":\"Name?\"}", "Name?");
+	says("{\"subtype\":\"can_use_tool\",\"input\":{\"command\":\"a\\u001b[2J\\nb\"}}", "a\\x1b[2J\\x0ab");
+	says("{\"subtype\":\"can_use_tool\",\"input\":{\"command\":[1]}}", "can_use_tool");
+	says("{\"subtype\":\"can_use_tool\",\"input\":{\"command\":\"\\u0000\"}}", "can_use_tool");
+	says("{}", "");
+	char many[300], request[500];
+	memset(many, 'x', sizeof many);
+	many[299] = 0;
+	snprintf(request, sizeof request, "{\"subtype\":\"x\",\"message\":\"%s\"}", many);
+	many[200] = 0;
+	says(request, many);
+}
+END_TEST
+
+/* --- upgrade --------------------------------------------------------------------------------------------------------
+ */
+
+static uint64_t owner_number(struct session *s, const void *owner) {
+	ck_assert_ptr_eq(s, session);
+	return party_number(owner);
+}
+
+static void *owner_of(struct session *s, uint64_t number) {
+	ck_assert_ptr_eq(s, session);
+	return party_of(NULL, number);
+}
+
+static void carry(struct carry *c, void *arg) {
+	static const struct pending_owners owners = {owner_number, owner_of};
+	struct world *w = arg;
+	pendings_carry(c, &w->all, session, w->loop, &owners, on_timer);
+}
+
+static void fill(struct world *w) {
+	for (int i = 0; i < 5; i++) pending_settle(&w->all, ask(w, "hook_callback", i));
+	struct pending *p = ask(w, "can_use_tool", 10);
+	pending_ask(p, &party[1]);
+	pending_ask(p, &party[4]);
+	p = ask(w, "hook_callback", 11);
+	p->event = strdup("\"PreToolUse\"");
+	p->owner = &party[2];
+	p->guard = true;
+	p->timer_on = true;
+	loop_timer_set(&p->timer, 100000);
+}
+
+START_TEST(is_carried) {
+	struct world a, b;
+	char error[CARRY_ERROR_MAX];
+	begin(&a);
+	begin(&b);
+	fill(&a);
+	struct saved s = carry_save_thing(carry, &a);
+	ck_assert_msg(carry_load_thing(s, s.len, carry, &b, error), "%s", error);
+	ck_assert_uint_eq(b.all.n, 2);
+	ck_assert_uint_eq(b.all.n_person, 1);
+	struct pending *p, *q = LIST_TOP(&b.all.order, struct pending, node);
+	LIST_FOR_EACH (p, &a.all.order, struct pending, node) {
+		ck_assert_ptr_eq(find(&b, p->id), q);
+		ck_assert_ptr_eq(pending_find_child(&b.all, span_of(p->child_id)), q);
+		ck_assert_uint_eq(p->line.len, q->line.len);
+		ck_assert_mem_eq(p->line.data, q->line.data, p->line.len);
+		ck_assert_uint_eq((size_t)(p->request.p - p->line.data), (size_t)(q->request.p - q->line.data));
+		ck_assert(p->kind == q->kind && p->owner == q->owner && p->guard == q->guard && p->timer_on == q->timer_on);
+		ck_assert(p->since == q->since && p->since_real == q->since_real && p->n_asked == q->n_asked);
+		ck_assert_int_eq(loop_timer_pending(&p->timer), loop_timer_pending(&q->timer));
+		q = LIST_OF(q->node.next, struct pending, node);
+	}
+	p = LIST_TOP(&b.all.order, struct pending, node);
+	ck_assert(pending_was_asked(p, &party[1]) && pending_was_asked(p, &party[4]) && !pending_was_asked(p, &party[2]));
+	ck_assert_uint_eq(b.all.n_settled, 5);
+	ck_assert_mem_eq(a.all.settled, b.all.settled, 5 * sizeof *a.all.settled);
+	struct pending *next = ask(&b, "can_use_tool", 20); /* counts on */
+	ck_assert_int_eq(strncmp(next->id, "req_8_", 6), 0);
+	free(s.data);
+	end(&a);
+	end(&b);
+}
+END_TEST
+
+START_TEST(damage_is_noticed) {
+	struct world a, b;
+	begin(&a);
+	fill(&a);
+	struct saved s = carry_save_thing(carry, &a);
+	carry_spoil_thing(s, carry, &b, begin, end);
+	free(s.data);
+	end(&a);
+}
+END_TEST
+
+RUN_TESTS("pending", clients_get_the_line_with_our_id, counts_those_that_wait_for_a_person,
+		  a_tool_has_a_name_that_can_be_read, knows_late_answers_from_wrong_ones, remembers_the_last_settled,
+		  knows_who_was_asked, a_member_can_be_replaced, says_what_it_is_about, is_carried, damage_is_noticed)
