@@ -441,6 +441,24 @@ static json_t *ignored(const struct request *q, const struct session *s, bool cr
 	return all;
 }
 
+static struct span word(const char *json) {
+	return json ? (struct span){json, strlen(json)} : SPAN_NONE;
+}
+
+/* What the lines of the tape have told those who were here (core/snapshot.h). Programs that stand in for the CLI are
+ * told nothing that it would not tell. */
+static void put_snapshot(struct buf *b, const struct session *s) {
+	const struct snapshot *sn = &s->snapshot;
+	notice_raw(b, "permission_mode", word(sn->mode));
+	notice_raw(b, "model", word(sn->model));
+	notice_raw(b, "background_tasks", word(sn->tasks ? sn->tasks : s->background ? NULL : "[]"));
+	if (sn->init_seq)
+		notice_number(b, "init_seq", (int64_t)sn->init_seq);
+	else
+		notice_text(b, "init_seq", NULL);
+	notice_raw(b, "init", snapshot_init(sn, &s->tape));
+}
+
 static void answer(struct request *q, const struct attachment *a, bool created, struct start start) {
 	const struct session *s = a->session;
 	const char *conversation = s->conversation_id ? s->conversation_id : s->launch.fork ? NULL : s->launch.resume;
@@ -461,7 +479,9 @@ static void answer(struct request *q, const struct attachment *a, bool created, 
 	if (json_array_size(late)) json_object_set(o, "ignored", late);
 	json_decref(late);
 	if (s->version) json_object_set_new(o, "version", json_string(s->version));
-	reply(q, o);
+	struct buf more = NOTICE_INIT;
+	if (!q->client->filter.quiet) put_snapshot(&more, s);
+	reply_with(q, o, &more);
 }
 
 static void apply_shim(struct request *q, struct attachment *a, bool created) {

@@ -14,16 +14,27 @@ static int put(const char *data, size_t n, void *b) {
 }
 
 /* Not json_dumps(): where memory ends within a key it leaves that key out and calls it a success (jansson 2.14). */
-static char *dump(const json_t *body) {
+static char *dump(const json_t *body, const struct buf *more) {
 	struct buf b = BUF_INIT(SIZE_MAX);
-	if (json_dump_callback(body, put, &b, JSON_COMPACT) == 0) return buf_steal(&b, NULL);
+	bool ok = !more->failed && json_dump_callback(body, put, &b, JSON_COMPACT) == 0;
+	if (ok && more->len) {
+		b.len--; /* the brace */
+		ok = buf_put(&b, more->data, more->len) && buf_putc(&b, '}');
+	}
+	if (ok) return buf_steal(&b, NULL);
 	buf_free(&b);
 	return NULL;
 }
 
 void reply(struct request *q, json_t *body) {
-	_cleanup_free_ char *text = body ? dump(body) : NULL;
+	struct buf more = NOTICE_INIT;
+	reply_with(q, body, &more);
+}
+
+void reply_with(struct request *q, json_t *body, struct buf *more) {
+	_cleanup_free_ char *text = body ? dump(body, more) : NULL;
 	struct buf b = NOTICE_INIT;
+	buf_free(more);
 	json_decref(body);
 	if (!text) {
 		reply_error(q, PLENUM_E_INTERNAL, "the answer could not be made");

@@ -23,6 +23,8 @@ struct member {
 
 /* The answer. Takes over body. */
 void reply(struct request *q, json_t *body);
+/* The same with more members (`,"name":value` each) at its end, as they are; body is not empty. Frees more. */
+void reply_with(struct request *q, json_t *body, struct buf *more);
 void reply_error(struct request *q, const char *code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Every member is known and of its type; else the client was told which is not. The list ends with a NULL name. */
 bool reply_members_ok(struct request *q, const struct member *members);

@@ -19,7 +19,7 @@
 
 #include <sys/stat.h>
 
-#define CARRY_VERSION 1
+#define CARRY_VERSION 2
 #define CARRY_ERROR_MAX 200
 
 struct session;

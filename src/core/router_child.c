@@ -50,6 +50,7 @@ static void learn_conversation(struct session *s, struct span id) {
 	free(s->resumed_id);
 	s->resumed_id = resumed;
 	session_set_conversation(s, text);
+	snapshot_forget_init(&s->snapshot);
 	if (known) {
 		struct router *r = s->world;
 		r->events->changed(r);
@@ -212,6 +213,7 @@ static void learn(struct session *s, enum line_kind kind, struct chunk line, con
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "init")) read_init(s, line, e);
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "session_state_changed")) read_state(s, line);
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "background_tasks_changed")) read_tasks(s, line);
+	snapshot_line(&s->snapshot, kind, line, e);
 	if (kind == LINE_LIFECYCLE) read_lifecycle(s, line);
 	if (dialect_is_echo(e)) read_echo(s, e);
 	if ((kind == LINE_ASSISTANT || kind == LINE_STREAM_EVENT) && !sub) s->turn = true;
@@ -281,7 +283,7 @@ static void on_response(struct session *s, struct chunk line, const struct envel
 	if (call->purpose != CALL_INIT) read_cancelled(s, e, call);
 	if (call->purpose == CALL_INIT)
 		router_init_answered(s, call, line, e);
-	else if (call->purpose == CALL_CLIENT)
+	else if (call->purpose == CALL_CLIENT || call->act == ACT_CHANGE) /* also of one that left meanwhile */
 		router_call_answered(call, line, e);
 	else
 		call_end(&s->calls, call);
@@ -314,7 +316,9 @@ static void on_line(struct session *s, struct chunk line, const struct envelope 
 		bool begins = kind == LINE_SYSTEM && span_equals(e->subtype, "init");
 		learn(s, kind, line, e);
 		to_tape(s, kind, line, e);
-		if (begins) begin_turn(s, e);
+		if (!begins) break;
+		snapshot_taped(&s->snapshot, s->tape.next - 1);
+		begin_turn(s, e);
 		break;
 	}
 	}

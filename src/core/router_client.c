@@ -248,7 +248,9 @@ void router_call_answered(struct call *call, struct chunk line, const struct env
 	if (call->act == ACT_CHANGE && span_equals(e->inner_subtype, "success")) {
 		struct span told = span_member(e->inner_response, "mode");
 		if (!told.p) told = span_member(e->inner_response, "model");
-		tell_change(call, told.p ? told : value);
+		if (!told.p) told = value;
+		snapshot_changed(&s->snapshot, call->what, told);
+		tell_change(call, told);
 	}
 	call_end(&s->calls, call);
 	if (c) router_check_close(c);

@@ -189,6 +189,8 @@ struct edit {
 	const char *text;
 };
 
+#define EDITS_MAX 8
+
 static void sort_edits(struct edit *edits, size_t n) {
 	for (size_t i = 1; i < n; i++)
 		for (size_t k = i; k > 0 && edits[k].old.p < edits[k - 1].old.p; k--) {
@@ -225,13 +227,28 @@ static char *plenum_note(const char *ignored, const char *reason) {
 	return buf_steal(&b, NULL);
 }
 
-/* The child's answer for one client: its id, no list of open requests (they come as lines), the truth about its hooks.
- */
-static struct chunk answer_for(struct chunk line, const char *id, const char *ignored, const char *reason, bool hooks) {
+static const char *state_now(const struct session *s) {
+	if (s->state == SESSION_ASKING) return "\"requires_action\"";
+	return s->state == SESSION_BUSY ? "\"running\"" : "\"idle\"";
+}
+
+/* What the child has said of itself when it gave the answer, and what has become of it since. */
+static size_t edit_news(struct edit *edits, struct span body, const struct session *s) {
+	struct span mode = span_member(body, "current_permission_mode"), state = span_member(body, "session_state");
+	size_t n = 0;
+	if (mode.p && s->snapshot.mode) edits[n++] = (struct edit){mode, s->snapshot.mode};
+	if (state.p) edits[n++] = (struct edit){state, state_now(s)};
+	return n;
+}
+
+/* The child's answer for one client: its id, no list of open requests (they come as lines), the truth about its hooks;
+ * with kept_by the answer may be an old one of that session's child. */
+static struct chunk answer_for(struct chunk line, const char *id, const char *ignored, const char *reason, bool hooks,
+							   const struct session *kept_by) {
 	static const char *const lists[] = {"pending_permission_requests", "pending_user_dialog_requests",
 										"pending_elicitation_requests"};
 	struct envelope e;
-	struct edit edits[8];
+	struct edit edits[EDITS_MAX];
 	size_t n = 0;
 	if (!scan_envelope(line.data, line.len, &e)) return CHUNK_NONE;
 	edits[n++] = (struct edit){e.inner_request_id, id};
@@ -250,12 +267,13 @@ static struct chunk answer_for(struct chunk line, const char *id, const char *ig
 		if (empty) note[strlen(note) - 1] = 0; /* no comma before the brace */
 		edits[n++] = (struct edit){{body.p + 1, 0}, note};
 	}
+	if (kept_by) n += edit_news(edits + n, body, kept_by);
 	return apply_edits(line, edits, n);
 }
 
 static void answer_kept(struct client *c, struct session *s, const char *id, const char *ignored, const char *reason,
 						bool hooks) {
-	client_post(c, answer_for(init_of(s)->answer, id, ignored, reason, hooks));
+	client_post(c, answer_for(init_of(s)->answer, id, ignored, reason, hooks, s));
 }
 
 #define REASON_IGNORES                                                                                                 \
@@ -273,7 +291,7 @@ static void answer_waiters(struct session *s) {
 		if (waits && !in->ignores && can_resend(s)) continue; /* its own turn comes with the re-send */
 		const char *reason = !waits ? NULL : in->ignores ? REASON_IGNORES : REASON_OPEN;
 		if (waits && in->ignores) in->restart_due = true;
-		answer_kept(w->client, s, w->id, w->ignored, reason, w->hooks);
+		client_post(w->client, answer_for(in->answer, w->id, w->ignored, reason, w->hooks, NULL));
 		free_waiter(w);
 	}
 }
@@ -293,7 +311,7 @@ static void refuse_waiters(struct session *s, struct chunk line) {
 	struct waiter *w;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
 		if (w->version > in->sent) continue;
-		client_post(w->client, answer_for(line, w->id, NULL, NULL, false));
+		client_post(w->client, answer_for(line, w->id, NULL, NULL, false, NULL));
 		free_waiter(w);
 	}
 }
@@ -363,6 +381,7 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 		on_refused(s, line);
 		return;
 	}
+	snapshot_mode(&s->snapshot, span_member(e->inner_response, "current_permission_mode"));
 	in->state = INIT_DONE;
 	in->first_taken = in->first.data != NULL;
 	chunk_drop(&in->answer);

@@ -349,6 +349,7 @@ static void reset_for_child(struct session *s) {
 	s->stopping = STOP_NOT;
 	s->then = THEN_SLEEP;
 	s->spawn_tries = 0;
+	snapshot_clear(&s->snapshot);
 	clear_stderr(s);
 	session_set_reason(s, NULL);
 }
@@ -526,6 +527,9 @@ bool session_take_child(struct session *to, struct session *from) {
 	to->last_output = from->last_output;
 	to->got_line = from->got_line;
 	to->background = from->background;
+	to->snapshot = from->snapshot;
+	to->snapshot.init_seq = 0; /* the lines have other numbers here */
+	from->snapshot = (struct snapshot){0};
 	session_check_state(from);
 	session_check_state(to);
 	return true;
@@ -604,7 +608,8 @@ static void complete(struct session *s) {
 	loop_fd_stop(&s->in_fd);
 	child_close_in(&s->child);
 	sweep(s);
-	s->running = s->warming = s->turn = s->init_open = false;
+	s->running = s->warming = s->turn = s->init_open = s->background = false;
+	snapshot_child_gone(&s->snapshot);
 	count_failure(s, &e);
 	remove_left_socket(s);
 	s->failed = !e.wanted && !can_resume(s);
@@ -750,6 +755,7 @@ void session_stop(struct session *s, bool kill_now, enum stop_then then) {
 static void free_session(void *arg) {
 	struct session *s = arg;
 	tape_free(&s->tape);
+	snapshot_clear(&s->snapshot);
 	queue_free(&s->in);
 	lines_free(&s->out);
 	clear_stderr(s);

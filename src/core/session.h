@@ -15,6 +15,7 @@
 #include "core/queue.h"
 #include "core/registry.h"
 #include "core/settings.h"
+#include "core/snapshot.h"
 #include "core/tape.h"
 #include "io/child.h"
 #include "io/loop.h"
@@ -131,6 +132,7 @@ struct session {
 	int64_t used_at, created_at, last_output;
 
 	struct tape tape;
+	struct snapshot snapshot;
 	struct list attachments; /* the router's */
 	size_t n_attachments;
 	struct loop_timer lag_timer, pace_timer;

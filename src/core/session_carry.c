@@ -99,5 +99,6 @@ void session_carry(struct carry *c, struct session *s) {
 	carry_start(c, s);
 	carry_counters(c, s);
 	tape_carry(c, &s->tape);
+	snapshot_carry(c, &s->snapshot);
 	prompts_carry(c, &s->prompts);
 }

@@ -21,6 +21,9 @@ struct limits {
 };
 
 #define LIMITS_MIB ((size_t)1024 * 1024)
+/* What is kept of a child for clients that come late; what is longer is on the tape alone. */
+#define LIMITS_KEPT_INIT ((size_t)512 * 1024)
+#define LIMITS_KEPT_TASKS ((size_t)64 * 1024)
 #define LIMITS_DEFAULT                                                                                                 \
 	{                                                                                                                  \
 		.child_line = 64 * LIMITS_MIB, .client_line = 64 * LIMITS_MIB, .tape_bytes = 16 * LIMITS_MIB,                  \

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/snapshot.h"
+
+#include "wire/limits.h"
+#include "wire/message.h"
+
+#include <string.h>
+
+#define WORD_MAX 256 /* a mode or a model */
+
+static bool is_valid(struct span json) {
+	const char *error;
+	size_t at;
+	return message_valid_json(json.p, json.n, &error, &at);
+}
+
+/* NULL: too long, not JSON after all (only its brackets were counted so far), or no memory. */
+static char *keep(struct span json, size_t max) {
+	return json.p && json.n <= max && is_valid(json) ? strndup(json.p, json.n) : NULL;
+}
+
+static void take(char **text, struct span json, size_t max) {
+	free(*text);
+	*text = keep(json, max);
+}
+
+static struct span body_of(struct chunk line) {
+	size_t n = line.len;
+	while (n && (line.data[n - 1] == '\n' || line.data[n - 1] == '\r')) n--;
+	return (struct span){line.data, n};
+}
+
+static bool is_kept(struct span init) {
+	return init.n <= LIMITS_KEPT_INIT && is_valid(init);
+}
+
+static void take_init(struct snapshot *sn, struct span line) {
+	snapshot_forget_init(sn);
+	if (is_kept(line)) sn->init = chunk_copy(line.p, line.n);
+	snapshot_mode(sn, span_member(line, "permissionMode"));
+	take(&sn->model, span_member(line, "model"), WORD_MAX);
+}
+
+static void take_tasks(struct snapshot *sn, struct span tasks) {
+	bool any = span_element(tasks, 0).p != NULL;
+	take(&sn->tasks, any ? tasks : SPAN_NONE, LIMITS_KEPT_TASKS);
+}
+
+void snapshot_line(struct snapshot *sn, enum line_kind kind, struct chunk line, const struct envelope *e) {
+	struct span body = body_of(line);
+	if (kind == LINE_RESET) snapshot_forget_init(sn);
+	if (kind != LINE_SYSTEM) return;
+	if (span_equals(e->subtype, "init"))
+		take_init(sn, body);
+	else if (span_equals(e->subtype, "status"))
+		snapshot_mode(sn, span_member(body, "permissionMode"));
+	else if (span_equals(e->subtype, "background_tasks_changed"))
+		take_tasks(sn, span_member(body, "tasks"));
+}
+
+void snapshot_taped(struct snapshot *sn, uint64_t seq) {
+	sn->init_seq = seq;
+}
+
+void snapshot_mode(struct snapshot *sn, struct span mode) {
+	if (span_is_string(mode)) take(&sn->mode, mode, WORD_MAX);
+}
+
+/* Where an old child does not say what came of it, "default" stands for a model that only it knows. */
+void snapshot_changed(struct snapshot *sn, const char *what, struct span value) {
+	if (!what) return;
+	if (strcmp(what, "permission_mode") == 0) snapshot_mode(sn, value);
+	if (strcmp(what, "model") != 0) return;
+	bool named = span_is_string(value) && !span_equals(value, "default");
+	take(&sn->model, named ? value : SPAN_NONE, WORD_MAX);
+}
+
+void snapshot_forget_init(struct snapshot *sn) {
+	chunk_drop(&sn->init);
+	sn->init_seq = 0;
+}
+
+void snapshot_child_gone(struct snapshot *sn) {
+	chunk_drop(&sn->init);
+	free(sn->mode);
+	free(sn->model);
+	free(sn->tasks);
+	sn->mode = sn->model = sn->tasks = NULL;
+}
+
+void snapshot_clear(struct snapshot *sn) {
+	snapshot_child_gone(sn);
+	sn->init_seq = 0;
+}
+
+struct span snapshot_init(const struct snapshot *sn, const struct tape *tape) {
+	if (sn->init.data) return (struct span){sn->init.data, sn->init.len};
+	if (sn->init_seq < tape->oldest || sn->init_seq >= tape->next) return SPAN_NONE;
+	struct span line = body_of(tape_at(tape, sn->init_seq)->line);
+	return is_kept(line) ? line : SPAN_NONE;
+}
+
+void snapshot_carry(struct carry *c, struct snapshot *sn) {
+	if (c->version < 2) return;
+	carry_mark(c, "snapshot");
+	carry_chunk(c, &sn->init);
+	CARRY(c, sn->init_seq);
+	carry_text(c, &sn->mode);
+	carry_text(c, &sn->model);
+	carry_text(c, &sn->tasks);
+}
