@@ -19,12 +19,10 @@
 /* --- the conversation -----------------------------------------------------------------------------------------------
  */
 
-/* The state that is told, even where it has changed just now: that is told next, and each notice follows from the one
- * before. */
-static void put_state(struct buf *b, const struct session *s, enum session_state previous) {
+static void put_state(struct buf *b, const struct session *s) {
 	notice_begin(b, PLENUM_EV_SESSION_STATE, s->name);
 	notice_text(b, "state", session_state_name(s->told_state));
-	notice_text(b, "previous", session_state_name(previous));
+	notice_text(b, "previous", session_state_name(s->previous));
 	if (s->conversation_id) notice_text(b, "conversation_id", s->conversation_id);
 	if (s->resumed_id) notice_text(b, "resumed", s->resumed_id);
 }
@@ -32,8 +30,8 @@ static void put_state(struct buf *b, const struct session *s, enum session_state
 static void tell_conversation(struct session *s) {
 	struct router *r = s->world;
 	struct buf b = NOTICE_INIT;
-	session_check_state(s);
-	put_state(&b, s, s->told_state);
+	session_bring_forward(s);
+	put_state(&b, s);
 	router_tell(s, notice_end(&b));
 	r->events->changed(r);
 }
@@ -531,7 +529,7 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 
 static void on_state(struct session *s) {
 	struct buf b = NOTICE_INIT;
-	put_state(&b, s, s->previous);
+	put_state(&b, s);
 	if (s->state == SESSION_FAILED && s->reason) notice_text(&b, "reason", s->reason);
 	router_tell(s, notice_end(&b));
 	if (s->state == SESSION_IDLE) router_init_settled(s);

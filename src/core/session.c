@@ -67,6 +67,13 @@ static void on_state(void *arg) {
 	s->events->state(s);
 }
 
+void session_bring_forward(struct session *s) {
+	session_check_state(s);
+	s->previous = s->told_state;
+	if (s->state != SESSION_IDLE) s->told_state = s->state;
+	arm_idle(s);
+}
+
 void session_check_state(struct session *s) {
 	if (s->removed) return; /* a task now would run after it was freed */
 	s->state = compute_state(s);

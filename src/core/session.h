@@ -177,6 +177,9 @@ void session_stop(struct session *s, bool kill_now, enum stop_then then);
 void session_remove(struct session *s);
 /* Looks at everything that makes up the state and tells if it changed, at the end of the turn. */
 void session_check_state(struct session *s);
+/* The caller tells the state right now, with what it is about; idle, which brings other things with it, is told later.
+ */
+void session_bring_forward(struct session *s);
 void session_turn_ended(struct session *s); /* a result came */
 void session_used(struct session *s);       /* somebody asked for something: idle time starts again */
 void session_read_again(struct session *s); /* may_read() may answer differently now */
