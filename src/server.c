@@ -55,7 +55,8 @@ struct server {
 	uint64_t saved_hash;
 	struct loop_task save_task;
 	struct loop_timer save_timer, trim_timer, watchdog_timer, status_timer, goodbye_timer;
-	bool unsaved; /* the table could not be written: the log has it */
+	bool save_behind; /* a thread waits for the disk */
+	bool unsaved;     /* the table could not be written: the log has it */
 	struct loop_signal term, intr, hup, usr1, usr2;
 	bool stopping, leaving;
 	unsigned strangers;
@@ -127,18 +128,30 @@ static bool save_table(struct server *srv, char *error) {
 }
 
 /* A full disk may be free again before anything else changes: it is tried until it works. */
+static void on_synced(void *arg, const char *error) {
+	struct server *srv = arg;
+	if (error && !srv->unsaved) log_error("%s", error);
+	if (!error && srv->unsaved) log_info("the table of sessions is written again");
+	srv->unsaved = error != NULL;
+	if (error) srv->saved_hash = 0;
+	if (error)
+		loop_timer_set(&srv->save_timer, SAVE_MS);
+	else
+		loop_timer_stop(&srv->save_timer);
+}
+
 static void save(void *arg) {
 	struct server *srv = arg;
 	char error[STATE_ERROR_MAX];
 	if (!srv->state) return;
 	bool ok = save_table(srv, error);
-	if (!ok && !srv->unsaved) log_error("%s", error);
-	if (ok && srv->unsaved) log_info("the table of sessions is written again");
-	srv->unsaved = !ok;
-	if (!ok)
-		loop_timer_set(&srv->save_timer, SAVE_MS);
-	else
-		loop_timer_stop(&srv->save_timer);
+	if (!ok || !srv->save_behind) on_synced(srv, ok ? NULL : error);
+}
+
+static void save_behind(struct server *srv) {
+	srv->save_behind = state_save_behind(srv->state, srv->loop, on_synced, srv);
+	if (!srv->save_behind)
+		log_warn("no thread can be made: whenever the table of sessions is written, everybody waits for the disk");
 }
 
 static void on_changed(struct router *r) {
@@ -206,6 +219,7 @@ static void open_state(struct server *srv) {
 	if (!srv->state) return;
 	srv->host.state_dir = state_dir(srv->state);
 	sweep_leftovers(srv);
+	save_behind(srv);
 	int n = state_load(srv->state, restore, srv, error);
 	if (*error) log_warn("%s", error);
 	if (n > 0) log_info("%d sessions are asleep from before", n);
@@ -513,6 +527,7 @@ static void carry_table(struct carry *c, struct server *srv) {
 	char error[STATE_ERROR_MAX] = "";
 	char *dir = c->saving && srv->state ? (char *)(uintptr_t)state_dir(srv->state) : NULL;
 	int lock = c->saving && srv->state ? state_lock(srv->state) : -1;
+	if (lock >= 0) state_settle(srv->state);
 	carry_text(c, &dir);
 	carry_fd(c, &lock, S_IFREG);
 	carry_bytes(c, srv->instance, sizeof srv->instance);
@@ -522,6 +537,7 @@ static void carry_table(struct carry *c, struct server *srv) {
 	if (carry_ok(c) && dir && lock >= 0) srv->state = state_resume(dir, lock, error);
 	if (*error) carry_fail(c, "%s", error);
 	if (srv->state) srv->host.state_dir = state_dir(srv->state);
+	if (srv->state) save_behind(srv);
 	free(dir);
 }
 

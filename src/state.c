@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/paths.h"
 #include "base/str.h"
+#include "io/syncer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include <time.h>
 
 #define FILE_NAME "sessions.json"
+#define NEXT_NAME "sessions.json.next"
 #define NEW_NAME "sessions.json.new"
 #define LOCK_NAME "lock"
 #define FILE_MAX ((size_t)256 * 1024 * 1024)
@@ -23,6 +25,11 @@
 struct state {
 	char *dir;
 	int dir_fd, lock_fd;
+	struct syncer *syncer; /* NULL: whoever saves waits for the disk */
+	int syncing;           /* on its way to the disk: a table, or dir_fd; -1: nothing */
+	int newer;             /* the table that goes next; -1: none */
+	void (*synced)(void *arg, const char *error);
+	void *arg;
 };
 
 PRINTF_LIKE(2, 3) static bool fail(char *error, const char *fmt, ...) {
@@ -106,9 +113,15 @@ static bool open_both(const char *dir, int *dir_fd, int *lock_fd, char *error) {
 	return false;
 }
 
+static struct state *make(void) {
+	struct state *s = calloc(1, sizeof *s);
+	if (s) s->syncing = s->newer = -1;
+	return s;
+}
+
 struct state *state_open(const char *dir, char *error) {
 	*error = 0;
-	struct state *s = calloc(1, sizeof *s);
+	struct state *s = make();
 	char *own = dir ? strdup(dir) : path_state_dir();
 	if (!s || !own) {
 		fail(error, "no folder for the table of sessions: set HOME, XDG_STATE_HOME or state_dir");
@@ -123,6 +136,9 @@ struct state *state_open(const char *dir, char *error) {
 
 void state_close(struct state *s) {
 	if (!s) return;
+	s->synced = NULL;
+	state_settle(s);
+	syncer_free(s->syncer);
 	close(s->lock_fd);
 	close(s->dir_fd);
 	free(s->dir);
@@ -134,7 +150,7 @@ int state_lock(const struct state *s) {
 }
 
 struct state *state_resume(const char *dir, int lock, char *error) {
-	struct state *s = calloc(1, sizeof *s);
+	struct state *s = make();
 	if (s && (s->dir = strdup(dir))) {
 		s->lock_fd = lock;
 		s->dir_fd = open_folder(dir, error);
@@ -154,6 +170,7 @@ const char *state_dir(const struct state *s) {
 /* Somebody removed the folder while we ran: make it again, with its lock. */
 static bool reopen(struct state *s, char *error) {
 	int dir_fd, lock_fd;
+	state_settle(s);
 	if (!open_both(s->dir, &dir_fd, &lock_fd, error)) return false;
 	close(s->dir_fd);
 	close(s->lock_fd);
@@ -226,21 +243,91 @@ static char *to_table(const struct state_session *all, size_t n) {
 
 static int write_new(int dir_fd, const char *text) {
 	_cleanup_close_ int fd = openat(dir_fd, NEW_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0) return -1;
-	if (fd_write_all(fd, text, strlen(text)) < 0 || fd_write_all(fd, "\n", 1) < 0 || fsync(fd) < 0) return -1;
-	int closing = fd;
+	if (fd < 0 || fd_write_all(fd, text, strlen(text)) < 0 || fd_write_all(fd, "\n", 1) < 0) return -1;
+	int result = fd;
 	fd = -1;
-	return close(closing);
+	return result;
 }
 
-static int replace(int dir_fd, const char *text) {
-	if (write_new(dir_fd, text) < 0 || renameat(dir_fd, NEW_NAME, dir_fd, FILE_NAME) < 0) {
-		int saved = errno;
-		unlinkat(dir_fd, NEW_NAME, 0);
+/* The table is there for whoever reads it, the next daemon too; the disk may not have it yet. */
+static int write_next(int dir_fd, const char *text) {
+	int fd = write_new(dir_fd, text);
+	if (fd >= 0 && renameat(dir_fd, NEW_NAME, dir_fd, NEXT_NAME) == 0) return fd;
+	int saved = errno;
+	if (fd >= 0) close(fd);
+	unlinkat(dir_fd, NEW_NAME, 0);
+	errno = saved;
+	return -1;
+}
+
+static bool say_unwritten(const struct state *s, int number, char *error) {
+	return fail(error, "cannot write %s/" FILE_NAME ": %s; the table of before is kept", s->dir, strerror(number));
+}
+
+static void sync_next(struct state *s, int fd) {
+	s->syncing = fd;
+	syncer_start(s->syncer, fd);
+}
+
+/* The disk has the newest table: now it takes the place of the one before. */
+static void settle_name(struct state *s) {
+	renameat(s->dir_fd, NEXT_NAME, s->dir_fd, FILE_NAME);
+	sync_next(s, s->dir_fd); /* some file systems know no fsync of a folder: that is no failure */
+}
+
+static void on_synced(void *arg, int number) {
+	struct state *s = arg;
+	char error[STATE_ERROR_MAX];
+	bool table = s->syncing != s->dir_fd;
+	if (table) close(s->syncing);
+	s->syncing = -1;
+	if (s->newer >= 0) {
+		int fd = s->newer;
+		s->newer = -1;
+		sync_next(s, fd);
+		return;
+	}
+	if (table && number == 0) settle_name(s);
+	if (number) say_unwritten(s, number, error);
+	if (table && s->synced) s->synced(s->arg, number ? error : NULL);
+}
+
+bool state_save_behind(struct state *s, struct loop *loop, void (*synced)(void *arg, const char *error), void *arg) {
+	s->synced = synced;
+	s->arg = arg;
+	s->syncer = syncer_new(loop, on_synced, s);
+	return s->syncer != NULL;
+}
+
+void state_settle(struct state *s) {
+	while (s->syncing >= 0 && syncer_wait(s->syncer)) {}
+}
+
+/* Where nobody else waits for the disk, the caller does. */
+static int save_now(struct state *s, int fd) {
+	int rc = fsync(fd), saved = errno;
+	close(fd);
+	errno = saved;
+	if (rc < 0 || renameat(s->dir_fd, NEXT_NAME, s->dir_fd, FILE_NAME) < 0) {
+		saved = errno;
+		unlinkat(s->dir_fd, NEXT_NAME, 0);
 		errno = saved;
 		return -1;
 	}
-	fsync(dir_fd); /* the rename is done; some file systems know no fsync of a folder */
+	fsync(s->dir_fd);
+	return 0;
+}
+
+static int replace(struct state *s, const char *text) {
+	int fd = write_next(s->dir_fd, text);
+	if (fd < 0) return -1;
+	if (!s->syncer) return save_now(s, fd);
+	if (s->syncing < 0) {
+		sync_next(s, fd);
+	} else {
+		if (s->newer >= 0) close(s->newer);
+		s->newer = fd;
+	}
 	return 0;
 }
 
@@ -248,10 +335,9 @@ bool state_save(struct state *s, const struct state_session *all, size_t n, char
 	*error = 0;
 	_cleanup_free_ char *text = to_table(all, n);
 	if (!text) return fail(error, "cannot write the table of sessions: out of memory");
-	if (replace(s->dir_fd, text) == 0) return true;
-	if (errno == ENOENT && reopen(s, error) && replace(s->dir_fd, text) == 0) return true;
-	if (*error) return false;
-	return fail(error, "cannot write %s/" FILE_NAME ": %s; the table of before is kept", s->dir, strerror(errno));
+	if (replace(s, text) == 0) return true;
+	if (errno == ENOENT && reopen(s, error) && replace(s, text) == 0) return true;
+	return !*error && say_unwritten(s, errno, error);
 }
 
 /* --- From JSON --------------------------------------------------------------------------------------------------- */
@@ -342,8 +428,8 @@ static void session_free(struct state_session *s) {
 
 /* --- Reading ----------------------------------------------------------------------------------------------------- */
 
-static char *read_file(int dir_fd, size_t *n) {
-	_cleanup_close_ int fd = openat(dir_fd, FILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+static char *read_file(int dir_fd, const char *name, size_t *n) {
+	_cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st) < 0) return NULL;
 	struct buf b = BUF_INIT(FILE_MAX);
@@ -361,7 +447,7 @@ static char *read_file(int dir_fd, size_t *n) {
 }
 
 /* Keeps a file that was not understood under another name; `copy` leaves it where it is, too (part of it was good). */
-static bool set_aside(struct state *s, const char *why, bool copy, char *error) {
+static bool set_aside(struct state *s, const char *file, const char *why, bool copy, char *error) {
 	char name[80], stamp[32];
 	time_t now = time(NULL);
 	struct tm tm;
@@ -369,15 +455,14 @@ static bool set_aside(struct state *s, const char *why, bool copy, char *error) 
 	int rc = -1;
 	for (int i = 0; i < 100 && rc < 0; i++) {
 		snprintf(name, sizeof name, i ? FILE_NAME ".damaged-%s-%d" : FILE_NAME ".damaged-%s", stamp, i);
-		rc = copy ? linkat(s->dir_fd, FILE_NAME, s->dir_fd, name, 0)
-				  : renameat2(s->dir_fd, FILE_NAME, s->dir_fd, name, RENAME_NOREPLACE);
-		if (rc < 0 && errno == EINVAL) rc = renameat(s->dir_fd, FILE_NAME, s->dir_fd, name);
+		rc = copy ? linkat(s->dir_fd, file, s->dir_fd, name, 0)
+				  : renameat2(s->dir_fd, file, s->dir_fd, name, RENAME_NOREPLACE);
+		if (rc < 0 && errno == EINVAL) rc = renameat(s->dir_fd, file, s->dir_fd, name);
 		if (rc < 0 && errno != EEXIST) break;
 	}
 	if (rc < 0)
-		return fail(error, "%s/" FILE_NAME " is damaged (%s) and cannot be set aside: %s", s->dir, why,
-					strerror(errno));
-	fail(error, "%s/" FILE_NAME " is damaged (%s); it is kept as %s/%s", s->dir, why, s->dir, name);
+		return fail(error, "%s/%s is damaged (%s) and cannot be set aside: %s", s->dir, file, why, strerror(errno));
+	fail(error, "%s/%s is damaged (%s); it is kept as %s/%s", s->dir, file, why, s->dir, name);
 	return true;
 }
 
@@ -413,20 +498,30 @@ static json_t *parse(const char *text, size_t n, char *why, size_t size) {
 	return NULL;
 }
 
-int state_load(struct state *s, bool (*each)(void *, const struct state_session *), void *arg, char *error) {
+enum { UNUSABLE = -1, ABSENT = -2 };
+
+static int load_file(struct state *s, const char *name, bool (*each)(void *, const struct state_session *), void *arg,
+					 char *error) {
 	char why[256];
 	size_t n = 0;
 	int bad;
-	*error = 0;
-	_cleanup_free_ char *text = read_file(s->dir_fd, &n);
-	if (!text && errno == ENOENT) return 0;
-	if (!text) return set_aside(s, strerror(errno), false, error) ? 0 : -1;
+	_cleanup_free_ char *text = read_file(s->dir_fd, name, &n);
+	if (!text && errno == ENOENT) return ABSENT;
+	if (!text) return set_aside(s, name, strerror(errno), false, error) ? ABSENT : UNUSABLE;
 	json_auto_t *table = parse(text, n, why, sizeof why);
-	if (!table) return set_aside(s, why, false, error) ? 0 : -1;
+	if (!table) return set_aside(s, name, why, false, error) ? ABSENT : UNUSABLE;
 	int taken = show_all(json_object_get(table, "sessions"), each, arg, &bad);
 	if (bad) {
 		snprintf(why, sizeof why, "%d of its sessions cannot be read", bad);
-		set_aside(s, why, true, error);
+		set_aside(s, name, why, true, error);
 	}
 	return taken;
+}
+
+/* A daemon that was killed may have left a newer table, a computer that lost its power half of one. */
+int state_load(struct state *s, bool (*each)(void *, const struct state_session *), void *arg, char *error) {
+	*error = 0;
+	int taken = load_file(s, NEXT_NAME, each, arg, error);
+	if (taken < 0) taken = load_file(s, FILE_NAME, each, arg, error);
+	return taken == ABSENT ? 0 : taken;
 }

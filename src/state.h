@@ -5,8 +5,10 @@
  *
  * One file, sessions.json, in a folder of mode 0700; mode 0600, because the environment that a requester gave may hold
  * secrets: store only what was given explicitly. It is replaced as a whole: written beside, fsync, rename, fsync of the
- * folder; so it is the old table or the new one at every moment, also when the disk is full. A file that cannot be
- * understood is set aside as sessions.json.damaged-TIME, never thrown away and never a reason not to start.
+ * folder; so it is the old table or the new one at every moment, also when the disk is full or the power fails. Until
+ * the fsync is done the new table is sessions.json.next: it is read first, so that nothing is lost with the daemon
+ * alone. A file that cannot be understood is set aside as sessions.json.damaged-TIME, never thrown away and never a
+ * reason not to start.
  *
  * A lock file in the folder keeps two daemons from sharing it; the lock goes with the process. Strings that are no
  * UTF-8 (paths) are kept as {"hex":"..."}. Version 1 of the format:
@@ -15,6 +17,8 @@
  * Members that are not known are ignored; absent ones are empty.
  */
 #pragma once
+
+#include "io/loop.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,7 +60,13 @@ struct state *state_resume(const char *dir, int lock, char *error);
  * goes on with what could be read). -1: the file is there, cannot be read and cannot be set aside. */
 int state_load(struct state *s, bool (*each)(void *, const struct state_session *), void *arg, char *error);
 
-/* Replaces the table. False: the old one is still there, error says why. Blocks for an fsync. */
+/* From now on state_save() does not wait for the disk: a thread does. synced(): the disk has the newest table, or error
+ * says why it has not; save it again later then. False: no thread; state_save() goes on to wait. */
+bool state_save_behind(struct state *s, struct loop *loop, void (*synced)(void *arg, const char *error), void *arg);
+/* Waits until the disk has what was saved. state_close() does so, too. */
+void state_settle(struct state *s);
+
+/* Replaces the table. False: the old one is still there, error says why. */
 bool state_save(struct state *s, const struct state_session *all, size_t n, char *error);
 
 const char *state_dir(const struct state *s);

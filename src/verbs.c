@@ -299,6 +299,7 @@ static void verb_stop(struct request *q) {
 	log_info("session %s: client %llu asks to stop it%s", s->name, (unsigned long long)q->client->id,
 			 forget ? " and forget it" : "");
 	reply(q, json_pack("{s:s,s:b,s:b}", "session", s->name, "stopping", running, "forget", forget));
+	router_tell_stopping(s, q->client, kill_now);
 	session_stop(s, kill_now, forget ? THEN_REMOVE : THEN_SLEEP);
 	if (!running && forget) q->router->events->session_over(q->router, s);
 }
@@ -314,6 +315,7 @@ static void verb_hibernate(struct request *q) {
 		return;
 	}
 	bool running = s->running;
+	router_tell_stopping(s, q->client, false);
 	if (running) session_stop(s, false, THEN_SLEEP);
 	reply(q,
 		  json_pack("{s:s,s:b,s:s}", "session", s->name, "stopping", running, "state", session_state_name(s->state)));

@@ -15,8 +15,8 @@ void registry_init(struct registry *r) {
 
 void registry_free(struct registry *r) {
 	struct owner *o;
-	registry_child_gone(r);
 	LIST_FOR_EACH (o, &r->owners, struct owner, node) owner_free(r, o);
+	registry_child_gone(r); /* with what the owners left behind */
 }
 
 struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop, void *holder, uid_t uid,

@@ -163,6 +163,16 @@ void router_put_by(struct buf *b, const struct client *c) {
 	buf_putc(b, '}');
 }
 
+void router_tell_stopping(struct session *s, const struct client *by, bool kill_now) {
+	struct buf b = NOTICE_INIT;
+	if (!s->running || (s->stopping && !kill_now)) return;
+	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
+	notice_text(&b, "what", "stopping");
+	notice_text(&b, "value", kill_now ? "kill" : "graceful");
+	router_put_by(&b, by);
+	router_tell(s, notice_end(&b));
+}
+
 /* --- trust ----------------------------------------------------------------------------------------------------------
  */
 

@@ -124,6 +124,8 @@ void router_tell(struct session *s, struct chunk notice);
 void router_tell_present(struct session *s, struct chunk notice, const struct attachment *except);
 void router_tell_subscribers(struct session *s, struct chunk notice);
 void router_put_by(struct buf *b, const struct client *c); /* ,"by":{name,uid,pid,program} */
+/* Who asked for the end of a child that runs, before its first step; what hangs in the wind-down has a cause then. */
+void router_tell_stopping(struct session *s, const struct client *by, bool kill_now);
 void router_put_where(struct buf *b, const struct client *c);
 bool router_has_other(const struct session *s);
 void router_on_read_done(struct session *s);

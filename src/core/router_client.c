@@ -378,6 +378,7 @@ static void on_end_session(struct client *c, struct session *s, const struct env
 	dialect_put_success(&b, e->request_id, "{}");
 	client_post(c, notice_chunk(&b));
 	log_info("session %s: client %llu asked to end it", s->name, (unsigned long long)c->id);
+	router_tell_stopping(s, c, false);
 	session_stop(s, false, THEN_SLEEP);
 }
 

@@ -4,7 +4,7 @@
  * owns one reference to it. Lines read together share one block, so a line costs no allocation and lines that follow
  * each other lie beside each other in memory. Bytes are never changed once a chunk shows them.
  *
- * Not thread safe: the daemon has one thread. Allocation failure is fatal in the caller: functions that allocate
+ * Not thread safe: one thread uses it. Allocation failure is fatal in the caller: functions that allocate
  * return false or a chunk with a NULL data pointer.
  */
 #pragma once

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char top[64], dir[128], file[160], error[STATE_ERROR_MAX];
+static char top[64], dir[128], file[200], error[STATE_ERROR_MAX];
 
 static void setup(void) {
 	strcpy(top, "/tmp/plenum-state-XXXXXX");
@@ -272,6 +272,102 @@ START_TEST(test_no_folder) {
 }
 END_TEST
 
+static int synced, failures;
+
+static void on_synced(void *arg, const char *why) {
+	(void)arg;
+	synced++;
+	failures += why != NULL;
+}
+
+static struct state *open_behind(struct loop *loop) {
+	struct state *s = open_it();
+	synced = failures = 0;
+	ck_assert(state_save_behind(s, loop, on_synced, NULL));
+	return s;
+}
+
+START_TEST(test_behind) {
+	struct loop *loop = loop_new();
+	struct state *s = open_behind(loop);
+	const struct state_session two[] = {sample(), sample()};
+	ck_assert(state_save(s, two, 1, error));
+	int seen = 0;
+	ck_assert_int_eq(state_load(s, same, &seen, error), 1); /* wherever it is by now */
+	state_settle(s);
+	ck_assert_int_eq(synced, 1);
+	ck_assert_int_eq(files("sessions.json"), 1);
+	for (int i = 0; i < 20; i++) ck_assert(state_save(s, two, i % 2 ? 2 : 1, error));
+	state_settle(s);
+	seen = 0;
+	ck_assert_int_eq(state_load(s, count, &seen, error), 2);
+	ck_assert_int_eq(files("sessions.json"), 1);
+	ck_assert(state_save(s, two, 1, error));
+	state_close(s); /* waits for the disk, and tells nobody */
+	ck_assert_int_eq(files("sessions.json"), 1);
+	ck_assert_int_eq(failures, 0);
+	loop_free(loop);
+}
+END_TEST
+
+static void stop_when_synced(void *arg, const char *why) {
+	ck_assert_ptr_null(why);
+	loop_stop(arg);
+}
+
+START_TEST(test_behind_in_the_loop) {
+	struct loop *loop = loop_new();
+	struct state *s = open_it();
+	const struct state_session one = sample();
+	ck_assert(state_save_behind(s, loop, stop_when_synced, loop));
+	ck_assert(state_save(s, &one, 1, error));
+	loop_run(loop);
+	ck_assert_int_eq(files("sessions.json.next"), 0);
+	ck_assert_int_eq(files("sessions.json"), 1);
+	state_close(s);
+	loop_free(loop);
+}
+END_TEST
+
+/* A daemon was killed before the disk had its last table. */
+START_TEST(test_newer_one_is_left) {
+	struct state *s = open_it();
+	const struct state_session two[] = {sample(), sample()};
+	char next[sizeof file + 8];
+	int seen = 0;
+	snprintf(next, sizeof next, "%s.next", file);
+	ck_assert(state_save(s, two, 2, error));
+	ck_assert_int_eq(rename(file, next), 0);
+	put("not looked at", 13);
+	seen = 0;
+	ck_assert_int_eq(state_load(s, count, &seen, error), 2);
+	ck_assert_str_eq(error, "");
+	ck_assert(state_save(s, two, 1, error));
+	ck_assert_int_eq(files("sessions.json.next"), 0);
+	seen = 0;
+	ck_assert_int_eq(state_load(s, count, &seen, error), 1);
+	state_close(s);
+}
+END_TEST
+
+START_TEST(test_half_a_newer_one_is_left) {
+	struct state *s = open_it();
+	const struct state_session one = sample();
+	char next[sizeof file + 8];
+	int seen = 0;
+	ck_assert(state_save(s, &one, 1, error));
+	snprintf(next, sizeof next, "%s.next", file);
+	strcpy(file, next);
+	put("{\"version\":1,\"sess", 18);
+	seen = 0;
+	ck_assert_int_eq(state_load(s, same, &seen, error), 1);
+	ck_assert_ptr_nonnull(strstr(error, "sessions.json.next is damaged"));
+	ck_assert_int_eq(files("sessions.json.damaged-"), 1);
+	ck_assert_int_eq(files("sessions.json.next"), 0);
+	state_close(s);
+}
+END_TEST
+
 int main(void) {
 	Suite *suite = suite_create("state");
 	TCase *tc = tcase_create("all");
@@ -288,6 +384,10 @@ int main(void) {
 	tcase_add_test(tc, test_full_disk);
 	tcase_add_test(tc, test_folder_removed);
 	tcase_add_test(tc, test_no_folder);
+	tcase_add_test(tc, test_behind);
+	tcase_add_test(tc, test_behind_in_the_loop);
+	tcase_add_test(tc, test_newer_one_is_left);
+	tcase_add_test(tc, test_half_a_newer_one_is_left);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	int failed = srunner_ntests_failed(runner);
