@@ -389,8 +389,7 @@ static struct chunk answer_line(const struct pending *p, struct span line, const
 
 static bool may_use(struct client *c, const struct pending *p) {
 	struct router *r = c->world;
-	const struct attachment *a = c->attachment;
-	if (!pending_was_asked(p, a) || c->ended) return false;
+	if (c->ended) return false;
 	return p->kind == ASK_MCP || p->kind == ASK_HOOK ? router_trusted(r, c) : router_may_approve(r, c);
 }
 
@@ -403,10 +402,14 @@ static bool declined(struct pending *p, struct attachment *a, const char *decisi
 }
 
 static bool usable(struct client *c, struct pending *p, const struct envelope *e) {
+	if (!pending_was_asked(p, c->attachment)) {
+		router_complain(c, e->inner_request_id, PLENUM_E_UNKNOWN_REQUEST, "this request was not sent to you");
+		return false;
+	}
 	if (!may_use(c, p)) {
 		router_complain(
 			c, e->inner_request_id, PLENUM_E_NOT_ALLOWED,
-			"you were not asked this, or you may not answer: only a living approver that no agent started may");
+			"you may not answer: an agent started this program, your user may not, or your input has ended");
 		return false;
 	}
 	const char *wrong = dialect_check_answer(p->kind, e->response);

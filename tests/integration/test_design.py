@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What somebody would try who knows the contract and not the source."""
-import json
 
-from harness import Case, init, perm, request, user
+from harness import Case, allow, perm, user
 
 
 class VerbTest(Case):
@@ -62,3 +61,23 @@ class StateTest(Case):
         child.reply(child.request("initialize"))
         child.wait(type="user")
         self.assertEqual(d.state_of("work"), "busy")
+
+
+class AnswerTest(Case):
+    def test_who_was_not_asked_is_told_so(self):
+        d, agent = self.start()
+        a, b, o = d.client(), d.client(), d.client()
+        a.attach("work")
+        b.attach("work", approve={"tools": ["Read"]})
+        o.attach("work", role="observer")
+        child = agent.child()
+        child.print(perm("p-1"))
+        rid = a.wait(type="control_request")["request_id"]
+        for c in (b, o):
+            c.send(allow(rid))
+            c.error("unknown_request", request_id=rid, line=2)
+        self.assertNone(child.answers("p-1"))
+        a.send(allow(rid))
+        child.answer("p-1")
+        b.send(allow(rid))
+        b.error("already_settled", request_id=rid, line=3)
