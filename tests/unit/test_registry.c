@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/registry.h"
+
+#include "carrying.h"
+
+static struct session *const session = (struct session *)(void *)&party[0]; /* looked at by nobody */
+
+struct world {
+	struct loop *loop;
+	struct registry r;
+};
+
+static void on_grace(void *arg) {
+	(void)arg;
+}
+
+static void begin(void *arg) {
+	struct world *w = arg;
+	w->loop = loop_new();
+	registry_init(&w->r);
+}
+
+static void end(void *arg) {
+	struct world *w = arg;
+	registry_free(&w->r);
+	loop_free(w->loop);
+}
+
+static struct span span_of(const char *text) {
+	return text ? (struct span){text, strlen(text)} : SPAN_NONE;
+}
+
+static struct owner *own(struct world *w, int who, const char *name) {
+	return owner_new(&w->r, session, w->loop, &party[who], 1000, name, on_grace);
+}
+
+static void set(struct world *w, struct owner *o, const char *hooks) {
+	const char *error = owner_set_hooks(&w->r, o, span_of(hooks));
+	ck_assert_msg(!error, "%s: %s", hooks, error);
+}
+
+static struct hook *hook(struct world *w, const char *id) {
+	char text[40];
+	snprintf(text, sizeof text, "\"%s\"", id);
+	return registry_hook(&w->r, span_of(text));
+}
+
+/* What the child is sent. */
+static void is_sent(struct world *w, const char *want) {
+	struct buf b = BUF_INIT(10000);
+	registry_put_hooks(&w->r, &b);
+	ck_assert_str_eq(b.data, want);
+	buf_free(&b);
+}
+
+static void send_and_take(struct world *w) {
+	registry_was_sent(&w->r);
+	registry_was_taken(&w->r, w->r.sent);
+}
+
+START_TEST(nothing) {
+	struct world w;
+	struct buf b = BUF_INIT(100);
+	begin(&w);
+	is_sent(&w, "{}");
+	registry_put_server_names(&w.r, &b);
+	registry_put_servers(&w.r, &b);
+	ck_assert_str_eq(b.data, "[]{}");
+	buf_free(&b);
+	struct owner *o = own(&w, 1, NULL);
+	ck_assert(owner_empty(o) && !owner_guards(o) && !registry_guards(&w.r) && !registry_has_servers(&w.r));
+	set(&w, o, "{}");
+	set(&w, o, "{\"Stop\":[]}");
+	is_sent(&w, "{}");
+	ck_assert_uint_eq(w.r.version, 0); /* the child need not hear of it */
+	ck_assert_ptr_null(hook(&w, "cb_1"));
+	ck_assert_ptr_null(registry_hook(&w.r, SPAN_NONE));
+	ck_assert_ptr_null(registry_server(&w.r, SPAN_NONE));
+	end(&w);
+}
+END_TEST
+
+/* Two clients that both think the table is theirs, with the same ids. */
+START_TEST(the_child_gets_the_union) {
+	struct world w;
+	begin(&w);
+	struct owner *a = own(&w, 1, "a"), *b = own(&w, 2, "b");
+	set(&w, a,
+		"{\"PreToolUse\":[{\"matcher\":\"Bash\",\"hookCallbackIds\":[\"hook_0\"],\"timeout\":1.50}],"
+		"\"Stop\":[{\"hookCallbackIds\":[\"hook_1\",\"hook_2\"]}]}");
+	set(&w, b,
+		"{\"Stop\":[{\"hookCallbackIds\":[],\"x\":{\"y\":1e2}}],"
+		"\"PreToolUse\":[{\"plenum_owner_gone\":\"drop\",\"hookCallbackIds\":[\"hook_0\"]}]}");
+	is_sent(&w, "{\"PreToolUse\":[{\"matcher\":\"Bash\",\"timeout\":1.50,\"hookCallbackIds\":[\"cb_1\"]},"
+				"{\"hookCallbackIds\":[\"cb_4\"]}],"
+				"\"Stop\":[{\"hookCallbackIds\":[\"cb_2\",\"cb_3\"]},{\"x\":{\"y\":1e2},\"hookCallbackIds\":[]}]}");
+	ck_assert_str_eq(hook(&w, "cb_1")->callback, "\"hook_0\"");
+	ck_assert_str_eq(hook(&w, "cb_4")->callback, "\"hook_0\"");
+	ck_assert_ptr_eq(hook(&w, "cb_1")->entry->owner, a);
+	ck_assert_ptr_eq(hook(&w, "cb_4")->entry->owner, b);
+	ck_assert_ptr_null(hook(&w, "hook_0"));
+	ck_assert_uint_eq(w.r.n_hooks, 4);
+	owner_free(&w.r, a);
+	is_sent(
+		&w,
+		"{\"Stop\":[{\"x\":{\"y\":1e2},\"hookCallbackIds\":[]}],\"PreToolUse\":[{\"hookCallbackIds\":[\"cb_4\"]}]}");
+	ck_assert_uint_eq(w.r.n_hooks, 1);
+	end(&w);
+}
+END_TEST
+
+START_TEST(what_is_wrong_changes_nothing) {
+	static const char *const wrong[] = {
+		"[]",
+		"null",
+		"{\"Stop\":{}}",
+		"{\"Stop\":[1]}",
+		"{\"Stop\":[{}]}",
+		"{\"Stop\":[{\"hookCallbackIds\":\"a\"}]}",
+		"{\"Stop\":[{\"hookCallbackIds\":[\"good\",1]}]}",
+		"{\"Stop\":[{\"hookCallbackIds\":[\"good\"]}],\"PreToolUse\":7}",
+		"{\"Stop\":[{\"hookCallbackIds\":[\"a\"],\"plenum_owner_gone\":\"allow\"}]}",
+		"{\"Stop\":[{\"hookCallbackIds\":[\"a\"],\"plenum_owner_gone\":true}]}",
+	};
+	struct world w;
+	begin(&w);
+	struct owner *o = own(&w, 1, NULL);
+	set(&w, o, "{\"Stop\":[{\"hookCallbackIds\":[\"a\"]}]}");
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		uint64_t version = w.r.version;
+		REQUIRE(owner_set_hooks(&w.r, o, span_of(wrong[i])), "%s is taken", wrong[i]);
+		ck_assert_uint_eq(w.r.version, version);
+		ck_assert_uint_eq(w.r.n_hooks, 1);
+		is_sent(&w, "{\"Stop\":[{\"hookCallbackIds\":[\"cb_1\"]}]}");
+	}
+	ck_assert_ptr_nonnull(owner_set_hooks(&w.r, o, SPAN_NONE));
+	ck_assert_ptr_nonnull(hook(&w, "cb_1"));
+	end(&w);
+}
+END_TEST
+
+/* The id of the first hook of an owner's last entry. */
+static const char *last_id(const struct owner *o) {
+	const struct hook_entry *e = LIST_OF(o->entries.prev, struct hook_entry, node);
+	return LIST_OF(e->hooks.next, struct hook, node)->id;
+}
+
+/* What is named again keeps its ids, so that the child's table stays true. */
+START_TEST(a_second_registration_replaces_the_first) {
+	struct world w;
+	begin(&w);
+	struct owner *o = own(&w, 1, NULL);
+	set(&w, o, "{\"Stop\":[{\"hookCallbackIds\":[\"a\"]},{\"matcher\":\"x\",\"hookCallbackIds\":[\"b\"]}]}");
+	send_and_take(&w);
+	uint64_t version = w.r.version;
+	set(&w, o, "{\"Stop\":[{\"hookCallbackIds\":[\"a\"]},{\"matcher\":\"x\",\"hookCallbackIds\":[\"b\"]}]}");
+	ck_assert_uint_eq(w.r.version, version);
+	set(&w, o, "{\"Stop\":[{\"matcher\":\"x\",\"hookCallbackIds\":[\"b\"]},{\"hookCallbackIds\":[\"c\"]}]}");
+	ck_assert_uint_gt(w.r.version, version);
+	char want[200];
+	snprintf(want, sizeof want,
+			 "{\"Stop\":[{\"matcher\":\"x\",\"hookCallbackIds\":[\"cb_2\"]},{\"hookCallbackIds\":[\"%s\"]}]}",
+			 last_id(o));
+	is_sent(&w, want);
+	/* the child may still call the one that went, until it has taken a table without it */
+	ck_assert_ptr_nonnull(hook(&w, "cb_1"));
+	ck_assert_ptr_null(hook(&w, "cb_1")->entry->owner);
+	registry_was_sent(&w.r);
+	ck_assert_ptr_nonnull(hook(&w, "cb_1"));
+	registry_was_taken(&w.r, w.r.sent);
+	ck_assert_ptr_null(hook(&w, "cb_1"));
+	ck_assert_uint_eq(w.r.n_hooks, 2);
+	set(&w, o, "{\"Stop\":[{\"hookCallbackIds\":[\"never sent\"]}]}");
+	char id[HOOK_ID_MAX];
+	strcpy(id, last_id(o));
+	set(&w, o, "{}");
+	ck_assert_ptr_null(hook(&w, id)); /* nobody knows it */
+	ck_assert_ptr_nonnull(hook(&w, "cb_2"));
+	registry_child_gone(&w.r);
+	ck_assert_ptr_null(hook(&w, "cb_2"));
+	end(&w);
+}
+END_TEST
+
+START_TEST(guards) {
+	static const struct {
+		const char *entry;
+		bool guard, drop;
+	} table[] = {
+		{"\"PreToolUse\":[{\"hookCallbackIds\":[\"a\"]}]", true, false},
+		{"\"PermissionRequest\":[{\"hookCallbackIds\":[\"a\"]}]", true, false},
+		{"\"PostToolUse\":[{\"hookCallbackIds\":[\"a\"]}]", false, true},
+		{"\"PostToolUse\":[{\"hookCallbackIds\":[\"a\"],\"onFailure\":\"block\"}]", true, false},
+		{"\"PostToolUse\":[{\"hookCallbackIds\":[\"a\"],\"onFailure\":\"ignore\"}]", false, true},
+		{"\"PostToolUse\":[{\"hookCallbackIds\":[\"a\"],\"plenum_owner_gone\":\"deny\"}]", true, false},
+		{"\"PreToolUse\":[{\"hookCallbackIds\":[\"a\"],\"plenum_owner_gone\":\"drop\"}]", true, true},
+		{"\"PreToolUse\":[{\"hookCallbackIds\":[\"a\"],\"plenum_owner_gone\":\"deny\"}]", true, false},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct world w;
+		char text[200];
+		begin(&w);
+		struct owner *o = own(&w, 1, "a");
+		snprintf(text, sizeof text, "{%s}", table[i].entry);
+		set(&w, o, text);
+		struct hook_entry *e = hook(&w, "cb_1")->entry;
+		REQUIRE(e->guard == table[i].guard && e->drop_when_gone == table[i].drop, "%s", text);
+		ck_assert_int_eq(owner_guards(o), table[i].guard);
+		ck_assert(!registry_guards(&w.r)); /* no child has it yet */
+		send_and_take(&w);
+		ck_assert_int_eq(registry_guards(&w.r), table[i].guard);
+		/* its owner leaves: guards stay for the grace, and after it unless they chose otherwise */
+		o->holder = NULL;
+		ck_assert_int_eq(owner_drop_loose(&w.r, o), !table[i].guard);
+		ck_assert(!owner_drop_loose(&w.r, o));
+		o->grace_over = true;
+		ck_assert_int_eq(owner_drop_loose(&w.r, o), table[i].guard && table[i].drop);
+		ck_assert_int_eq(owner_empty(o), table[i].drop);
+		e = hook(&w, "cb_1")->entry; /* the child has it still */
+		ck_assert_int_eq(e->guard, !table[i].drop);
+		ck_assert_int_eq(e->owner == NULL, table[i].drop);
+		end(&w);
+	}
+}
+END_TEST
+
+START_TEST(deadlines) {
+	static const struct {
+		const char *event, *timeout;
+		int64_t ms;
+	} table[] = {{"Stop", NULL, 600000},   {"UserPromptSubmit", NULL, 30000},
+				 {"Stop", "0.5", 500},     {"Stop", "-1", 600000},
+				 {"Stop", "0", 600000},    {"Stop", "\"5\"", 600000},
+				 {"Stop", "null", 600000}, {"Stop", "1e300", 2592000000},
+				 {"Stop", "7", 7000}};
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct world w;
+		char text[200];
+		begin(&w);
+		snprintf(text, sizeof text, "{\"%s\":[{%s%s%s\"hookCallbackIds\":[\"a\"]}]}", table[i].event,
+				 table[i].timeout ? "\"timeout\":" : "", table[i].timeout ? table[i].timeout : "",
+				 table[i].timeout ? "," : "");
+		set(&w, own(&w, 1, NULL), text);
+		REQUIRE(hook(&w, "cb_1")->entry->timeout == table[i].ms, "%s", text);
+		end(&w);
+	}
+}
+END_TEST
+
+START_TEST(owners_come_back) {
+	struct world w;
+	begin(&w);
+	struct owner *a = own(&w, 1, "guard"), *b = own(&w, 2, ""), *c = own(&w, 3, NULL);
+	ck_assert_ptr_eq(owner_of(&w.r, &party[1]), a);
+	ck_assert_ptr_eq(owner_of(&w.r, &party[2]), b);
+	ck_assert_ptr_null(owner_of(&w.r, &party[4]));
+	ck_assert_ptr_null(owner_waiting(&w.r, 1000, "guard")); /* it is here */
+	a->holder = b->holder = c->holder = NULL;
+	ck_assert_ptr_eq(owner_waiting(&w.r, 1000, "guard"), a);
+	ck_assert_ptr_null(owner_waiting(&w.r, 1001, "guard"));
+	ck_assert_ptr_null(owner_waiting(&w.r, 1000, "guard2"));
+	ck_assert_ptr_null(owner_waiting(&w.r, 1000, "")); /* nobody comes back to no name */
+	ck_assert_ptr_null(owner_waiting(&w.r, 1000, NULL));
+	end(&w);
+}
+END_TEST
+
+struct loss {
+	int n;
+	struct owner *last;
+};
+
+static void lost(void *arg, struct owner *o) {
+	struct loss *l = arg;
+	l->n++;
+	l->last = o;
+}
+
+/* The child refuses a table: what it has never taken goes, what that was to replace comes back. */
+START_TEST(a_refused_table_is_taken_back) {
+	struct world w;
+	struct loss l = {0};
+	begin(&w);
+	struct owner *a = own(&w, 1, "a"), *b = own(&w, 2, "b");
+	set(&w, a, "{\"Stop\":[{\"hookCallbackIds\":[\"good\"]}]}");
+	set(&w, b, "{\"Stop\":[{\"hookCallbackIds\":[\"other\"]}]}");
+	send_and_take(&w);
+	ck_assert(!registry_was_refused(&w.r, lost, &l)); /* nothing new was in it */
+	set(&w, a, "{\"Stop\":[{\"matcher\":\"(\",\"hookCallbackIds\":[\"bad\"]}]}");
+	registry_was_sent(&w.r);
+	set(&w, b, "{\"Stop\":[{\"hookCallbackIds\":[\"other\"]},{\"hookCallbackIds\":[\"later\"]}]}"); /* not sent yet */
+	ck_assert(registry_was_refused(&w.r, lost, &l));
+	ck_assert(l.n == 1 && l.last == a);
+	ck_assert_ptr_eq(hook(&w, "cb_1")->entry->owner, a);
+	ck_assert_str_eq(hook(&w, "cb_1")->callback, "\"good\"");
+	ck_assert_ptr_null(hook(&w, "cb_3"));
+	ck_assert_uint_eq(w.r.n_hooks, 3);
+	is_sent(&w, "{\"Stop\":[{\"hookCallbackIds\":[\"cb_1\"]},{\"hookCallbackIds\":[\"cb_2\"]},"
+				"{\"hookCallbackIds\":[\"cb_5\"]}]}");
+	end(&w);
+}
+END_TEST
+
+START_TEST(servers) {
+	struct world w;
+	struct buf b = BUF_INIT(1000);
+	begin(&w);
+	struct owner *x = own(&w, 1, "x"), *y = own(&w, 2, "y");
+	ck_assert_ptr_null(owner_add_server(&w.r, x, span_of("\"calc\""), SPAN_NONE, true));
+	ck_assert_uint_eq(w.r.version, 1);
+	ck_assert_ptr_null(owner_add_server(&w.r, x, span_of("\"calc\""), SPAN_NONE, true)); /* once more: nothing new */
+	ck_assert_uint_eq(w.r.version, 1);
+	ck_assert_ptr_null(owner_add_server(&w.r, y, span_of("\"web\""), span_of("{\"url\":\"http://x\"}"), false));
+	ck_assert_uint_eq(w.r.version, 1); /* it goes by mcp_set_servers, not by the table of hooks */
+	ck_assert_ptr_null(owner_add_server(&w.r, y, span_of("\"q\\u0022\""), SPAN_NONE, true));
+	registry_put_server_names(&w.r, &b);
+	registry_put_servers(&w.r, &b);
+	ck_assert_str_eq(b.data, "[\"calc\",\"q\\\"\"]{\"calc\":{\"type\":\"sdk\",\"name\":\"calc\"},"
+							 "\"web\":{\"url\":\"http://x\"},\"q\\\"\":{\"type\":\"sdk\",\"name\":\"q\\\"\"}}");
+	buf_free(&b);
+	ck_assert_ptr_eq(registry_server(&w.r, span_of("\"calc\"")), x);
+	ck_assert_ptr_eq(registry_server(&w.r, span_of("\"c\\u0061lc\"")), x); /* however it is spelled */
+	ck_assert_ptr_eq(registry_server(&w.r, span_of("\"q\\\"\"")), y);
+	ck_assert_ptr_null(registry_server(&w.r, span_of("\"cal\"")));
+	/* one that is gone has it only if nobody else has */
+	x->holder = NULL;
+	ck_assert_ptr_eq(registry_server(&w.r, span_of("\"calc\"")), x);
+	ck_assert_ptr_null(owner_add_server(&w.r, y, span_of("\"calc\""), SPAN_NONE, true));
+	ck_assert_ptr_eq(registry_server(&w.r, span_of("\"calc\"")), y);
+	owner_drop_servers(&w.r, y, false);
+	ck_assert_ptr_null(registry_server(&w.r, span_of("\"web\"")));
+	ck_assert_ptr_eq(registry_server(&w.r, span_of("\"calc\"")), y);
+	owner_drop_servers(&w.r, y, true);
+	ck_assert(owner_empty(y));
+	owner_free(&w.r, x);
+	ck_assert(!registry_has_servers(&w.r));
+	end(&w);
+}
+END_TEST
+
+START_TEST(dialogs) {
+	struct world w;
+	begin(&w);
+	struct owner *o = own(&w, 1, NULL);
+	ck_assert(!owner_takes_dialog(o, span_of("\"a\"")));
+	ck_assert_ptr_null(owner_set_dialogs(o, span_of("[\"a\", \"b\"]")));
+	ck_assert(owner_takes_dialog(o, span_of("\"a\"")) && owner_takes_dialog(o, span_of("\"b\"")));
+	ck_assert(!owner_takes_dialog(o, span_of("\"ab\"")) && !owner_takes_dialog(o, SPAN_NONE));
+	ck_assert_ptr_null(owner_set_dialogs(o, span_of("[\"c\"]")));
+	ck_assert(!owner_takes_dialog(o, span_of("\"a\"")) && owner_takes_dialog(o, span_of("\"c\"")));
+	ck_assert_ptr_null(owner_set_dialogs(o, SPAN_NONE));
+	ck_assert(!owner_takes_dialog(o, span_of("\"c\"")));
+	end(&w);
+}
+END_TEST
+
+/* --- at random: what the child may call is always known -------------------------------------------------------------
+ */
+
+#define TABLE_MAX 64
+
+/* A table that the child has or was sent: our ids and whose callbacks they are. */
+struct table {
+	char id[TABLE_MAX][HOOK_ID_MAX], callback[TABLE_MAX][16];
+	size_t n;
+	uint64_t version;
+};
+
+static void snapshot(struct world *w, struct table *t) {
+	struct hook *h, *next;
+	t->n = 0;
+	t->version = w->r.version;
+	HASH_ITER (hh, w->r.hooks, h, next) {
+		if (!h->entry->owner) continue;
+		ck_assert_uint_lt(t->n, TABLE_MAX);
+		strcpy(t->id[t->n], h->id);
+		strcpy(t->callback[t->n++], h->callback);
+	}
+	ck_assert_uint_eq(t->n, w->r.n_hooks);
+}
+
+static void is_known(struct world *w, const struct table *t) {
+	for (size_t i = 0; i < t->n; i++) {
+		struct hook *h = hook(w, t->id[i]);
+		REQUIRE(h && strcmp(h->callback, t->callback[i]) == 0, "%s is not known", t->id[i]);
+	}
+}
+
+static void set_some(struct world *w, struct owner *o, uint64_t *seed) {
+	static const char *const events[] = {"PreToolUse", "Stop", "PostToolUse"};
+	struct buf b = BUF_INIT(4000);
+	buf_putc(&b, '{');
+	for (size_t i = 0, first = 1; i < ARRAY_SIZE(events); i++) {
+		if (rng_below(seed, 2)) continue;
+		buf_printf(&b, "%s\"%s\":[", first ? "" : ",", events[i]);
+		size_t n = rng_below(seed, 3);
+		for (size_t k = 0; k < n; k++)
+			buf_printf(&b, "%s{\"matcher\":\"m%zu\",\"hookCallbackIds\":[\"hook_%zu\"]}", k ? "," : "",
+					   rng_below(seed, 3), rng_below(seed, 2));
+		buf_putc(&b, ']');
+		first = 0;
+	}
+	buf_putc(&b, '}');
+	set(w, o, b.data);
+	buf_free(&b);
+}
+
+static struct owner *some_owner(struct world *w, uint64_t *seed) {
+	int who = (int)rng_below(seed, 4);
+	struct owner *o = owner_of(&w->r, &party[who]);
+	return o ? o : own(w, who, NULL);
+}
+
+static void count_hooks(struct world *w) {
+	struct hook *h, *next;
+	size_t live = 0;
+	HASH_ITER (hh, w->r.hooks, h, next) live += h->entry->owner != NULL;
+	ck_assert_uint_eq(live, w->r.n_hooks);
+}
+
+START_TEST(what_the_child_may_call_is_known) {
+	uint64_t seed = 21;
+	for (int round = 0; round < 50; round++) {
+		struct world w;
+		struct loss l = {0};
+		static struct table has, sent;
+		bool waiting = false;
+		has.n = sent.n = 0;
+		begin(&w);
+		for (int i = 0; i < 200; i++) {
+			switch (rng_below(&seed, 8)) {
+			case 0:
+			case 1:
+			case 2:
+				set_some(&w, some_owner(&w, &seed), &seed);
+				break;
+			case 3:
+				owner_free(&w.r, some_owner(&w, &seed));
+				break;
+			case 4:
+				if (waiting) break;
+				snapshot(&w, &sent);
+				registry_was_sent(&w.r);
+				waiting = true;
+				break;
+			case 5:
+			case 6:
+				if (!waiting) break;
+				registry_was_taken(&w.r, sent.version);
+				has = sent;
+				waiting = false;
+				break;
+			case 7:
+				if (rng_below(&seed, 8) == 0) { /* another child */
+					registry_child_gone(&w.r);
+					has.n = 0;
+				} else if (waiting) {
+					registry_was_refused(&w.r, lost, &l);
+				}
+				waiting = false;
+			}
+			is_known(&w, &has);
+			if (waiting) is_known(&w, &sent);
+			count_hooks(&w);
+		}
+		end(&w);
+	}
+}
+END_TEST
+
+/* --- upgrade --------------------------------------------------------------------------------------------------------
+ */
+
+static void carry(struct carry *c, void *arg) {
+	struct world *w = arg;
+	registry_carry(c, &w->r, session, w->loop, on_grace);
+}
+
+static void fill(struct world *w) {
+	struct owner *a = own(w, 1, "a"), *b = own(w, 2, NULL);
+	set(w, a,
+		"{\"Stop\":[{\"hookCallbackIds\":[\"old\"]}],\"PreToolUse\":[{\"timeout\":3,\"hookCallbackIds\":[\"a\","
+		"\"b\"]}]}");
+	send_and_take(w);
+	set(w, a, "{\"PreToolUse\":[{\"timeout\":3,\"hookCallbackIds\":[\"a\",\"b\"]}]}");
+	set(w, b, "{\"Stop\":[{\"hookCallbackIds\":[\"hook_0\"]}]}");
+	owner_add_server(&w->r, b, span_of("\"s\""), SPAN_NONE, true);
+	owner_add_server(&w->r, b, span_of("\"t\""), span_of("{\"command\":\"x\"}"), false);
+	owner_set_dialogs(b, span_of("[\"kind\"]"));
+	a->holder = NULL;
+	a->grace_over = true;
+	loop_timer_set(&b->grace, 100000);
+}
+
+START_TEST(is_carried) {
+	struct world a, b;
+	char error[CARRY_ERROR_MAX];
+	struct buf x = BUF_INIT(4000), y = BUF_INIT(4000);
+	struct loss l = {0};
+	begin(&a);
+	begin(&b);
+	fill(&a);
+	struct saved s = carry_save_thing(carry, &a);
+	ck_assert_msg(carry_load_thing(s, s.len, carry, &b, error), "%s", error);
+	registry_put_hooks(&a.r, &x);
+	registry_put_servers(&a.r, &x);
+	registry_put_hooks(&b.r, &y);
+	registry_put_servers(&b.r, &y);
+	ck_assert_str_eq(x.data, y.data);
+	buf_free(&x);
+	buf_free(&y);
+	ck_assert(a.r.version == b.r.version && a.r.sent == b.r.sent && a.r.counter == b.r.counter);
+	ck_assert_uint_eq(a.r.n_hooks, b.r.n_hooks);
+	struct owner *back = owner_waiting(&b.r, 1000, "a");
+	ck_assert(back && back->grace_over && !loop_timer_pending(&back->grace));
+	ck_assert(loop_timer_pending(&owner_of(&b.r, &party[2])->grace));
+	ck_assert(owner_takes_dialog(owner_of(&b.r, &party[2]), span_of("\"kind\"")));
+	ck_assert_int_eq(hook(&b, "cb_2")->entry->timeout, 3000);
+	ck_assert(hook(&b, "cb_2")->entry->proven && hook(&b, "cb_2")->entry->guard);
+	ck_assert_ptr_null(hook(&b, "cb_1")->entry->owner); /* retired, and whose it was is known */
+	ck_assert_ptr_eq(hook(&b, "cb_1")->entry->from, back);
+	registry_was_sent(&b.r);
+	ck_assert(registry_was_refused(&b.r, lost, &l));
+	ck_assert_ptr_eq(l.last, owner_of(&b.r, &party[2]));
+	free(s.data);
+	end(&a);
+	end(&b);
+}
+END_TEST
+
+START_TEST(damage_is_noticed) {
+	struct world a, b;
+	begin(&a);
+	fill(&a);
+	struct saved s = carry_save_thing(carry, &a);
+	carry_spoil_thing(s, carry, &b, begin, end);
+	free(s.data);
+	end(&a);
+}
+END_TEST
+
+RUN_TESTS("registry", nothing, the_child_gets_the_union, what_is_wrong_changes_nothing,
+		  a_second_registration_replaces_the_first, guards, deadlines, owners_come_back, a_refused_table_is_taken_back,
+		  servers, dialogs, what_the_child_may_call_is_known, is_carried, damage_is_noticed)
