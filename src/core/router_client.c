@@ -40,11 +40,19 @@ static struct chunk clean_line(struct chunk line, struct span body) {
 /* --- prompts --------------------------------------------------------------------------------------------------------
  */
 
-static bool same_client(const struct prompt *p, const struct client *c, uint64_t hash) {
+static bool is_still_there(const struct session *s, uint64_t client) {
+	const struct attachment *a;
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
+		if (a->client->id == client) return true;
+	return false;
+}
+
+static bool same_client(const struct session *s, const struct prompt *p, const struct client *c, uint64_t hash) {
 	if (p->uid != c->peer.uid) return false;
 	if (p->client == c->id) return true;
 	if (p->name && c->name) return strcmp(p->name, c->name) == 0;
-	return p->bytes_hash == hash; /* a retry on a new connection that gave itself no name */
+	/* a retry on a new connection that gave itself no name */
+	return p->bytes_hash == hash && !is_still_there(s, p->client);
 }
 
 static void tell_repeat(struct client *c, const struct prompt *p) {
@@ -174,7 +182,7 @@ static void on_prompt(struct client *c, struct session *s, struct chunk line, st
 	_cleanup_free_ char *uuid = span_dup(e->uuid, NULL); /* as the child reads it, and says it back */
 	struct prompt *known = uuid ? prompt_find(&s->prompts, e->uuid) : NULL;
 	char fresh[37] = "";
-	if (known && same_client(known, c, hash)) {
+	if (known && same_client(s, known, c, hash)) {
 		tell_repeat(c, known);
 		return;
 	}

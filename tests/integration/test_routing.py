@@ -413,6 +413,17 @@ class UuidTest(Case):
         self.assertNotEqual(got["uuid"], "u-1")
         self.assertTrue(got["uuid"])
 
+    def test_the_same_line_of_two_clients_without_a_name(self):
+        b, c = self.d.attached(), self.d.attached()
+        b.send(user("hello", uuid="u-1"))
+        self.child.wait(type="user", uuid="u-1")
+        c.send(user("hello", uuid="u-1"))
+        c.event("changed", what="uuid", was="u-1", value=self.child.wait(type="user")["uuid"])
+        b.close()
+        again = self.d.attached()
+        again.send(user("hello", uuid="u-1"))
+        again.error("duplicate_request", uuid="u-1")
+
 
 class PromptsTest(Case):
     def test_in_mid_turn_at_once(self):
