@@ -8,12 +8,19 @@
  *   sink answer          sends a `user` line, allows what it is asked until the `result`
  *   sink pace SAMPLES    sends a `user` line, takes the latency of each stamped line at every client
  *   sink hold            attaches, says "ready", reads and throws away until its stdin ends
+ *   sink replay ROUNDS [FILE]   attaches ROUNDS times, once more with a FILE, whose end must be what is replayed; times
+ *                        from the attach to its answer, and to the first line and the last
+ *   sink crowd COUNT HOT COLD   attaches to N sessions (--count), --each clients to each of them: says "sessions" when
+ *                        each has one, and "ready" when they have all, and waits for a line on stdin after each. Then
+ *                        COUNT lines of the first session and COUNT lines of one session after another: samples of all
+ *                        clients to the files HOT and COLD
  *
  * options, before the verb:
  *   --unix PATH          where to connect, or
  *   --spawn COMMAND      run by sh, its stdin and stdout are the connection
  *   --count N            clients (default 1)
  *   --attach MEMBERS     attach first, with these members ("%d" is the client's number); else speak at once
+ *   --each N             crowd: so many clients to a session (default 1)
  *   --rounds N           relay: so many times
  *   --all-say            each client sends the `user` line (for a relay that cannot say who is attached)
  *   --stalled MEMBERS    pace: one more client, which attaches with these members and then never reads
@@ -46,22 +53,28 @@ struct conn {
 
 struct options {
 	const char *path, *command, *attach, *stalled;
-	long count, rounds;
+	long count, rounds, each;
 	bool all_say;
 };
 
 /* --- connecting -----------------------------------------------------------------------------------------------------
  */
 
+#define PATIENCE_S 60
+
 static void connect_unix(struct conn *c, const char *path) {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	struct timespec pause = {0, 1000000};
+	struct timeval patience = {PATIENCE_S, 0};
+	int64_t end = now_ns() + PATIENCE_S * (int64_t)1000000000;
 	if (strlen(path) >= sizeof a.sun_path) die("%s is too long for a socket", path);
 	strcpy(a.sun_path, path);
 	c->in = c->out = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (c->in < 0) die("socket: %s", strerror(errno));
+	setsockopt(c->in, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience); /* nobody may ever accept */
 	/* a relay that was only just started is not there yet, and a full backlog empties again */
-	for (int i = 0; connect(c->in, (struct sockaddr *)&a, sizeof a) < 0; i++) {
-		if (i == 10000 || (errno != ENOENT && errno != ECONNREFUSED && errno != EAGAIN))
+	while (connect(c->in, (struct sockaddr *)&a, sizeof a) < 0) {
+		if (now_ns() > end || (errno != ENOENT && errno != ECONNREFUSED && errno != EAGAIN))
 			die("%s: %s", path, strerror(errno));
 		nanosleep(&pause, NULL);
 	}
@@ -95,17 +108,29 @@ static void attach(struct conn *c, const char *members, long index) {
 	write_all(c->out, text, (size_t)n);
 }
 
-/* Byte by byte, so that nothing behind the answer is taken. */
+/* One line, and nothing behind it is taken; its length. */
+static size_t peek_line(int fd, char *line, size_t size) {
+	for (size_t n = 0; n < size;) {
+		ssize_t got = recv(fd, line + n, size - n, MSG_PEEK);
+		char *lf = got > 0 ? memchr(line + n, '\n', (size_t)got) : NULL;
+		size_t used = lf ? (size_t)(lf - line) + 1 - n : (size_t)got;
+		if (got <= 0 || recv(fd, line + n, used, 0) != (ssize_t)used) break;
+		n += used;
+		if (lf) return n;
+	}
+	die("sink: no answer to the attach");
+}
+
+static void check_attached(const char *line, size_t n) {
+	if (!has(line, n, "\"success\"")) die("sink: %.*s", (int)n, line);
+}
+
 static void await_attached(struct conn *c) {
 	char line[65536];
-	size_t n = 0;
-	for (;;) {
-		if (n == sizeof line || read(c->in, line + n, 1) != 1) die("sink: no answer to the attach");
-		if (line[n++] != '\n') continue;
-		if (has(line, n, "\"request_id\":\"attach\"")) break;
-		n = 0;
-	}
-	if (!has(line, n, "\"success\"")) die("sink: %.*s", (int)n, line);
+	size_t n;
+	do n = peek_line(c->in, line, sizeof line);
+	while (!has(line, n, "\"request_id\":\"attach\""));
+	check_attached(line, n);
 }
 
 static struct conn *connect_all(const struct options *o, long count) {
@@ -327,7 +352,10 @@ static void take_paced_line(struct conn *c, const char *line, size_t n, int64_t 
 	if (t) add_sample(now - t);
 }
 
-static void take_pace(struct conn *c, const char *p, size_t n, long *left) {
+typedef void take_line(struct conn *c, const char *line, size_t n, int64_t now, long *left);
+
+/* Whole lines to `take`; the bytes of an unfinished one wait. */
+static void split(struct conn *c, const char *p, size_t n, long *left, take_line *take) {
 	struct reader *r = &c->rest;
 	int64_t now = now_ns();
 	if (r->end + n > r->cap) {
@@ -339,11 +367,15 @@ static void take_pace(struct conn *c, const char *p, size_t n, long *left) {
 	r->end += n;
 	const char *from = r->data, *end = r->data + r->end, *lf;
 	while ((lf = memchr(from, '\n', (size_t)(end - from))) != NULL) {
-		take_paced_line(c, from, (size_t)(lf - from) + 1, now, left);
+		take(c, from, (size_t)(lf - from) + 1, now, left);
 		from = lf + 1;
 	}
 	r->end = (size_t)(end - from);
 	memmove(r->data, from, r->end);
+}
+
+static void take_pace(struct conn *c, const char *p, size_t n, long *left) {
+	split(c, p, n, left, take_paced_line);
 }
 
 static void pace(const struct options *o, const char *path) {
@@ -377,14 +409,160 @@ static void hold(const struct options *o) {
 	serve(ep, &left, take_nothing);
 }
 
+/* --- replay ---------------------------------------------------------------------------------------------------------
+ */
+
+static int64_t answered;
+
+static void on_beside_replay(void *arg, const char *line, size_t n) {
+	(void)arg;
+	if (has(line, n, "\"request_id\":\"attach\"")) {
+		check_attached(line, n);
+		answered = now_ns();
+	} else if (!has(line, n, "\"plenum_event\"") || has(line, n, "\"event\":\"gap\"")) {
+		on_event(NULL, line, n);
+	}
+}
+
+static bool is_of_child(const char *line, size_t n) {
+	return !has(line, n < 64 ? n : 64, "\"plenum_event\"") && !has(line, n < 64 ? n : 64, "\"control_response\"");
+}
+
+/* How much of the file's end the tape holds; that it is this is seen when it is taken against the file. */
+static struct data find_replayed(const struct options *o, struct data file) {
+	const char *end = memrchr(file.p, '\n', file.n - 1), *line;
+	size_t size = (size_t)(file.p + file.n - end) - 1, total = 0, n;
+	struct conn *c = connect_all(o, 1);
+	struct reader r = {.fd = c->in};
+	do {
+		if (!(line = read_line(&r, &n))) die("sink: the connection ended");
+		total += is_of_child(line, n) ? n : 0;
+	} while (n != size || memcmp(line, end + 1, n) != 0);
+	if (total >= file.n || file.p[file.n - total - 1] != '\n') die("sink: the replay is not the end of the file");
+	close(c->in);
+	return (struct data){file.p + file.n - total, total};
+}
+
+static ssize_t feed_some(struct conn *c) {
+	static char data[262144];
+	ssize_t n = read(c->in, data, sizeof data);
+	if (n <= 0) die("sink: the connection ended");
+	match_feed(&c->match, data, (size_t)n);
+	return n;
+}
+
+/* One attach: to the answer, to the first whole line of the replay, to its end. */
+static void replay_once(const struct options *o, struct data want, int64_t took[3]) {
+	struct options bare = {.path = o->path};
+	struct conn *c = connect_all(&bare, 1);
+	c->match = (struct match){.want = want, .stranger = on_beside_replay};
+	const char *lf = want.n ? memchr(want.p, '\n', want.n) : NULL;
+	size_t line = lf ? (size_t)(lf - want.p) + 1 : 0;
+	int64_t from = now_ns(), first = 0;
+	answered = 0;
+	attach(c, o->attach, 0);
+	while (!answered || !match_done(&c->match)) {
+		feed_some(c);
+		if (!first && c->match.pos >= line) first = now_ns();
+	}
+	took[0] = answered - from;
+	took[1] = first - from;
+	took[2] = now_ns() - from;
+	close(c->in);
+	free(c);
+}
+
+static void replay(const struct options *o, long rounds, const char *path) {
+	struct data want = path ? find_replayed(o, map_file(path)) : (struct data){0};
+	printf("{\"bytes\":%zu,\"rounds\":[", want.n);
+	for (long i = 0; i < rounds; i++) {
+		int64_t took[3];
+		replay_once(o, want, took);
+		printf("%s[%" PRId64 ",%" PRId64 ",%" PRId64 "]", i ? "," : "", took[0], took[1], took[2]);
+	}
+	printf("]}\n");
+}
+
+/* --- crowd ----------------------------------------------------------------------------------------------------------
+ */
+
+static void say_and_wait(const char *word) {
+	char line[16];
+	puts(word);
+	fflush(stdout);
+	if (!fgets(line, sizeof line, stdin)) die("sink: not told to go on");
+}
+
+/* Clients number from..to of each session. */
+static void join(const struct options *o, struct conn *all, long from, long to) {
+	for (long i = 0; i < o->count * o->each; i++) {
+		if (i % o->each < from || i % o->each >= to) continue;
+		connect_unix(&all[i], o->path);
+		attach(&all[i], o->attach, i / o->each);
+		all[i].next = -1;
+	}
+	for (long i = 0; i < o->count * o->each; i++)
+		if (i % o->each >= from && i % o->each < to) await_attached(&all[i]);
+}
+
+static void take_crowd_line(struct conn *c, const char *line, size_t n, int64_t now, long *left) {
+	if (has(line, n, "\"event\":\"gap\"") || has(line, n, "\"event\":\"error\"")) die("sink: %.*s", (int)n, line);
+	if (!has(line, n, "\"stream_event\"")) return;
+	if (number_member(line, n, "n") != c->next) die("sink: not a line for this client: %.*s", (int)n, line);
+	add_sample(now - number_member(line, n, "t"));
+	c->next = -1;
+	--*left;
+}
+
+static void take_crowd(struct conn *c, const char *p, size_t n, long *left) {
+	split(c, p, n, left, take_crowd_line);
+}
+
+/* A line of each of these sessions in turn, until all of its clients have it, and none else has. */
+static void fan(const struct options *o, struct conn *all, int ep, long count, long step, const char *path) {
+	static long number;
+	char text[LINE_SIZE + 1];
+	n_samples = 0;
+	for (long i = 0; i < count; i++) {
+		struct conn *session = &all[i * step % o->count * o->each];
+		long left = o->each;
+		for (long k = 0; k < o->each; k++) session[k].next = number;
+		stamp_line(text, "bench_ping", number++, now_ns(), 0);
+		write_all(session->out, text, LINE_SIZE);
+		serve(ep, &left, take_crowd);
+	}
+	write_samples(path, samples, n_samples);
+}
+
+#define STRIDE 7919 /* prime: one session after another, none near the last */
+
+static void crowd(const struct options *o, long count, const char *hot, const char *cold) {
+	struct conn *all = calloc((size_t)(o->count * o->each), sizeof *all);
+	if (!all) die("out of memory");
+	join(o, all, 0, 1);
+	say_and_wait("sessions");
+	join(o, all, 1, o->each);
+	say_and_wait("ready");
+	int ep = watch(all, o->count * o->each);
+	fan(o, all, ep, WARM_UP, 0, hot);
+	fan(o, all, ep, count, 0, hot);
+	fan(o, all, ep, count, STRIDE, cold);
+	printf("{\"count\":%zu}\n", n_samples);
+}
+
 /* --- main -----------------------------------------------------------------------------------------------------------
  */
 
 static const struct option long_options[] = {
-	{"unix", required_argument, NULL, 'u'},    {"spawn", required_argument, NULL, 's'},
-	{"count", required_argument, NULL, 'c'},   {"attach", required_argument, NULL, 'a'},
-	{"rounds", required_argument, NULL, 'r'},  {"all-say", no_argument, NULL, 'y'},
-	{"stalled", required_argument, NULL, 't'}, {NULL, 0, NULL, 0},
+	{"unix", required_argument, NULL, 'u'},
+	{"spawn", required_argument, NULL, 's'},
+	{"count", required_argument, NULL, 'c'},
+	{"attach", required_argument, NULL, 'a'},
+	{"rounds", required_argument, NULL, 'r'},
+	{"all-say", no_argument, NULL, 'y'},
+	{"stalled", required_argument, NULL, 't'},
+	{"each", required_argument, NULL, 'e'},
+	{NULL, 0, NULL, 0},
 };
 
 static void parse(struct options *o, int argc, char **argv) {
@@ -394,6 +572,7 @@ static void parse(struct options *o, int argc, char **argv) {
 		if (c == 'c') o->count = number(optarg);
 		if (c == 'a') o->attach = optarg;
 		if (c == 'r') o->rounds = number(optarg);
+		if (c == 'e') o->each = number(optarg);
 		if (c == 'y') o->all_say = true;
 		if (c == 't') o->stalled = optarg;
 		if (c == '?') exit(1);
@@ -402,7 +581,7 @@ static void parse(struct options *o, int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-	struct options o = {.count = 1, .rounds = 1};
+	struct options o = {.count = 1, .rounds = 1, .each = 1};
 	parse(&o, argc, argv);
 	char **arg = argv + optind;
 	const char *how = arg[0] ? arg[0] : "";
@@ -419,7 +598,11 @@ int main(int argc, char **argv) {
 		pace(&o, arg[1]);
 	else if (left == 1 && strcmp(how, "hold") == 0)
 		hold(&o);
+	else if ((left == 2 || left == 3) && strcmp(how, "replay") == 0)
+		replay(&o, number(arg[1]), arg[2]);
+	else if (left == 4 && strcmp(how, "crowd") == 0)
+		crowd(&o, number(arg[1]), arg[2], arg[3]);
 	else
-		die("usage: sink [options] relay|fill|ping|answer|pace|hold ... (see the head of sink.c)");
+		die("usage: sink [options] relay|fill|ping|answer|pace|hold|replay|crowd ... (see the head of sink.c)");
 	return 0;
 }
