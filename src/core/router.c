@@ -372,8 +372,11 @@ struct session *router_find(struct router *r, const char *name) {
 struct session *router_find_conversation(struct router *r, const char *id) {
 	for (struct session *s = r->sessions; s; s = s->hh.next)
 		if (s->conversation_id && strcmp(s->conversation_id, id) == 0) return s;
-	for (struct session *s = r->sessions; s; s = s->hh.next)
-		if (!s->conversation_id && s->launch.resume && !s->launch.fork && strcmp(s->launch.resume, id) == 0) return s;
+	for (struct session *s = r->sessions; s; s = s->hh.next) {
+		bool silent = !s->conversation_id && !s->launch.fork; /* its child has said nothing yet */
+		const char *asked = s->resumed_id ? s->resumed_id : silent ? s->launch.resume : NULL;
+		if (asked && strcmp(asked, id) == 0) return s;
+	}
 	return NULL;
 }
 
