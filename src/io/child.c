@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
+#define STRING_MAX 131071 /* bytes of one argument or variable: execve(2), MAX_ARG_STRLEN without the NUL */
 
 struct children {
 	struct loop *loop;
@@ -236,8 +237,24 @@ static pid_t start_process(struct pipes *p, const struct child_spec *spec, const
 	return pid;
 }
 
+/* The kernel takes no longer string than that, however small the rest is: what it is, by the option's name. */
+static void explain_long(const struct child_spec *spec, const char *file, char *error) {
+	static const char advice[] = "pass large values by file or in `initialize`";
+	char *const *at = spec->argv, *const *env = spec->envp;
+	while (*at && strlen(*at) <= STRING_MAX) at++;
+	while (*env && strlen(*env) <= STRING_MAX) env++;
+	const char *name = *at && **at != '-' && at > spec->argv ? at[-1] : *at ? *at : *env;
+	if (name)
+		snprintf(error, CHILD_ERROR_MAX, "the %s %.*s%s is too long for %s: it has %zu bytes, the kernel takes %d: %s",
+				 *at ? "argument" : "variable", (int)MIN(strcspn(name, "="), 100), name,
+				 *at && name != *at ? "'s value" : "", file, strlen(*at ? *at : *env), STRING_MAX, advice);
+	else
+		snprintf(error, CHILD_ERROR_MAX, "all arguments and variables for %s together are too long for the kernel: %s",
+				 file, advice);
+}
+
 /* A script whose first line names an interpreter that is not there fails with ENOENT though the file exists. */
-static void explain_exec(int number, const char *file, char *error) {
+static void explain_exec(int number, const struct child_spec *spec, const char *file, char *error) {
 	char head[256] = "";
 	_cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd >= 0 ? fd_read(fd, head, sizeof head - 1) : 0;
@@ -250,11 +267,7 @@ static void explain_exec(int number, const char *file, char *error) {
 		snprintf(error, CHILD_ERROR_MAX,
 				 "program %s is no program: it has neither a #! line nor a format that the kernel knows", file);
 	else if (number == E2BIG)
-		snprintf(error, CHILD_ERROR_MAX,
-				 "the command line and environment for %s are too long for the kernel (one argument may have 131071 "
-				 "bytes): pass "
-				 "large values by file or in `initialize`",
-				 file);
+		explain_long(spec, file, error);
 	else
 		snprintf(error, CHILD_ERROR_MAX, "cannot run %s: %s", file, strerror(number));
 }
@@ -269,7 +282,7 @@ static enum child_result failed(const struct report *r, const struct child_spec 
 		snprintf(error, CHILD_ERROR_MAX, "cannot use folder %s as cwd: %s", spec->cwd, strerror(r->number));
 		return CHILD_FAILED;
 	}
-	explain_exec(r->number, file, error);
+	explain_exec(r->number, spec, file, error);
 	return transient(r->number) ? CHILD_TRANSIENT : CHILD_FAILED;
 }
 
