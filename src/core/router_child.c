@@ -27,12 +27,16 @@ static void put_state(struct buf *b, const struct session *s) {
 	if (s->resumed_id) notice_text(b, "resumed", s->resumed_id);
 }
 
-static void tell_conversation(struct session *s) {
-	struct router *r = s->world;
+static void tell_state(struct session *s) {
 	struct buf b = NOTICE_INIT;
 	session_bring_forward(s);
 	put_state(&b, s);
 	router_tell(s, notice_end(&b));
+}
+
+static void tell_conversation(struct session *s) {
+	struct router *r = s->world;
+	tell_state(s);
 	r->events->changed(r);
 }
 
@@ -117,6 +121,8 @@ static void begin_turn(struct session *s, const struct envelope *e) {
 		LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
 			if (p->state == PROMPT_TAKEN || (p->state == PROMPT_SENT && !s->prompts.replays)) turn_add(&t, p);
 	}
+	session_check_state(s);
+	if (s->state == SESSION_BUSY && s->told_state != SESSION_BUSY) tell_state(s); /* it may be over in the same read */
 	tell_turn(s, PLENUM_EV_TURN_STARTED, &t, SPAN_NONE);
 }
 

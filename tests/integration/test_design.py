@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What somebody would try who knows the contract and not the source."""
 
-from harness import Case, allow, perm, user
+from harness import RESULT, Case, allow, ok, perm, user
 
 
 class VerbTest(Case):
@@ -48,6 +48,24 @@ class StateTest(Case):
         self.assertEqual(states[0]["previous"], "asleep")
         for before, after in zip(states, states[1:]):
             self.assertEqual(after["previous"], before["state"], states)
+
+    def test_a_turn_is_busy_however_quick(self):
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.client()
+        a.attach("work")
+        child = agent.child()
+        for uuid in ("u-1", "u-2"):
+            a.send(user("hi", uuid=uuid))
+            if uuid == "u-1":  # the answer to initialize and the whole turn in one write
+                asked = child.request("initialize")
+            child.wait(type="user", uuid=uuid)
+            before = [ok(asked["request_id"], {})] if uuid == "u-1" else []
+            child.print(*before, {"type": "system", "subtype": "init", "session_id": "c", "user_message_uuids": [uuid]},
+                        dict(RESULT, user_message_uuids=[uuid]))
+            a.event("session_state", state="busy")
+            a.event("turn_started", uuids=[uuid])
+            a.event("turn_ended", uuids=[uuid])
+            a.event("session_state", state="idle")
 
     def test_a_prompt_makes_an_idle_session_busy(self):
         d, agent = self.start(mode={"init": "manual"})
