@@ -47,13 +47,16 @@ static void PRINTF_LIKE(5, 6)
 /* --- The socket --------------------------------------------------------------------------------------------------- */
 
 static bool check_path(struct doctor *d) {
-	const char *why = "named with --socket";
-	bool ok = d->c->socket ? path_socket_check(d->c->socket, &why) : path_socket(d->socket, sizeof d->socket, &why);
-	if (d->c->socket) snprintf(d->socket, sizeof d->socket, "%s", d->c->socket);
+	char path[4096] = "";
+	const char *why = "named with --socket", *named = d->c->socket;
+	bool ok = named ? path_socket_check(named, &why) : path_socket(path, sizeof path, &why);
+	if (!named) named = path;
+	snprintf(d->socket, sizeof d->socket, "%s", named);
 	if (ok)
-		found(d, GOOD, "socket", NULL, "%s (%s)", d->socket, why);
+		found(d, GOOD, "socket", NULL, "%s (%s)", named, why);
 	else
-		found(d, BAD, "socket", "set PLENUM_SOCKET to a shorter path", "%s", why);
+		found(d, BAD, "socket", "set PLENUM_SOCKET to a shorter path", "%s (it has %zu bytes): %s", why, strlen(named),
+			  named);
 	return ok;
 }
 

@@ -79,12 +79,12 @@ static struct plenum *new_handle(int fd, const char *path) {
 }
 
 struct plenum *plenum_open(const char *path, char *why, size_t size) {
-	char resolved[PLENUM_SOCKET_PATH_SIZE] = "";
+	char resolved[4096] = ""; /* one that is too long is shown whole */
 	const char *rule = "named by the caller";
 	bool ok = path ? path_socket_check(path, &rule) : path_socket(resolved, sizeof resolved, &rule);
 	if (!path) path = resolved;
 	if (!ok) {
-		if (size) snprintf(why, size, "%s: %s", rule, path);
+		if (size) snprintf(why, size, "%s (it has %zu bytes): %s", rule, strlen(path), path);
 		errno = ENAMETOOLONG;
 		return NULL;
 	}

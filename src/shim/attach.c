@@ -24,9 +24,14 @@ static int no_daemon(const char *path, const char *why) {
 
 int attach_connect(bool *foreign) {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	char path[4096], text[256];
 	const char *why = NULL;
 	struct peer peer;
-	if (!path_socket(addr.sun_path, sizeof addr.sun_path, &why)) return no_daemon(addr.sun_path, why);
+	if (!path_socket(path, sizeof path, &why)) {
+		snprintf(text, sizeof text, "%s (it has %zu bytes)", why, strlen(path));
+		return no_daemon(path, text);
+	}
+	memcpy(addr.sun_path, path, strlen(path) + 1);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0) return no_daemon(addr.sun_path, strerror(errno));
 	if (connect(fd, (struct sockaddr *)&addr, sizeof addr) < 0) {
