@@ -361,8 +361,8 @@ class LifeTest(WarmCase):
         a = d.attached("one", cwd="/tmp")
         b = d.attached("two", cwd="/tmp")
         spare.wait_gone()  # the spare goes before anybody's session does
+        until(lambda: d.call("plenum_metrics")["warm"] == 0)  # its end is noticed a little after it is gone
         self.assertEqual({s["state"] for s in d.sessions().values()} & {"asleep"}, set())
-        self.assertEqual(d.call("plenum_metrics")["warm"], 0)
         a.sync(), b.sync()
 
     def test_dies_with_the_daemon(self):
