@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+#include "wire/dialect.h"
+
+#include "harness.h"
+
+#include <jansson.h>
+#include <string.h>
+
+static struct envelope envelope(const char *line) {
+	struct envelope e;
+	REQUIRE(scan_envelope(line, strlen(line), &e), "%s", line);
+	return e;
+}
+
+static struct span span_of(const char *text) {
+	return text ? (struct span){text, strlen(text)} : SPAN_NONE;
+}
+
+START_TEST(kinds) {
+	static const struct {
+		const char *type;
+		enum line_kind kind;
+	} table[] = {
+		{"user", LINE_USER},
+		{"assistant", LINE_ASSISTANT},
+		{"stream_event", LINE_STREAM_EVENT},
+		{"result", LINE_RESULT},
+		{"system", LINE_SYSTEM},
+		{"tool_progress", LINE_TOOL_PROGRESS},
+		{"rate_limit_event", LINE_RATE_LIMIT},
+		{"command_lifecycle", LINE_LIFECYCLE},
+		{"conversation_reset", LINE_RESET},
+		{"control_request", LINE_REQUEST},
+		{"control_response", LINE_RESPONSE},
+		{"control_cancel_request", LINE_CANCEL},
+		{"keep_alive", LINE_OTHER},
+		{"use", LINE_OTHER},
+		{"users", LINE_OTHER},
+		{"", LINE_OTHER},
+		{"plenum_event", LINE_OTHER}, /* the child cannot speak for us */
+		{"us\\u0065r", LINE_OTHER},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		char line[100];
+		snprintf(line, sizeof line, "{\"type\":\"%s\"}", table[i].type);
+		struct envelope e = envelope(line);
+		REQUIRE(dialect_kind(&e) == table[i].kind, "%s", line);
+		ck_assert_int_eq(dialect_kind_of(table[i].type, strlen(table[i].type)), table[i].kind);
+	}
+	struct envelope none = envelope("{}"), number = envelope("{\"type\":1}");
+	ck_assert_int_eq(dialect_kind(&none), LINE_OTHER);
+	ck_assert_int_eq(dialect_kind(&number), LINE_OTHER);
+	/* what stands before LINE_REQUEST is for everybody */
+	ck_assert(LINE_OTHER < LINE_REQUEST && LINE_OTHER < LINE_RESPONSE && LINE_OTHER < LINE_CANCEL);
+}
+END_TEST
+
+START_TEST(echoes) {
+	static const struct {
+		const char *line;
+		bool echo;
+	} table[] = {
+		{"{\"type\":\"user\",\"isReplay\":true,\"message\":{\"content\":\"hi\"}}", true},
+		{"{\"type\":\"user\",\"isReplay\":true,\"message\":{\"content\":[]}}", true},
+		{"{\"type\":\"user\",\"isReplay\":true,\"message\":{\"content\":\"\"}}", true},
+		{"{\"type\":\"user\",\"isReplay\":true}", true},
+		{"{\"type\":\"user\",\"isReplay\":false,\"message\":{\"content\":\"hi\"}}", false},
+		{"{\"type\":\"user\",\"isReplay\":\"true\"}", false},
+		{"{\"type\":\"user\",\"message\":{\"content\":\"hi\"}}", false},
+		{"{\"type\":\"assistant\",\"isReplay\":true}", false},
+		{"{\"type\":\"user\",\"isReplay\":true,\"message\":{\"content\":\"<local-command-stdout>Set model\"}}", false},
+		{"{\"type\":\"user\",\"isReplay\":true,\"message\":{\"content\":\"<local-comman\"}}", true},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct envelope e = envelope(table[i].line);
+		REQUIRE(dialect_is_echo(&e) == table[i].echo, "%s", table[i].line);
+	}
+}
+END_TEST
+
+START_TEST(what_is_asked) {
+	static const struct {
+		const char *subtype;
+		enum ask_kind kind;
+	} table[] = {{"can_use_tool", ASK_TOOL},       {"hook_callback", ASK_HOOK},         {"mcp_message", ASK_MCP},
+				 {"elicitation", ASK_ELICITATION}, {"request_user_dialog", ASK_DIALOG}, {"can_use_tools", ASK_UNKNOWN}};
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		char line[200];
+		snprintf(line, sizeof line, "{\"type\":\"control_request\",\"subtype\":\"x\",\"request\":{\"subtype\":\"%s\"}}",
+				 table[i].subtype);
+		struct envelope e = envelope(line);
+		ck_assert_int_eq(dialect_ask_kind(&e), table[i].kind);
+	}
+	struct envelope none = envelope("{\"subtype\":\"can_use_tool\",\"request\":{}}");
+	ck_assert_int_eq(dialect_ask_kind(&none), ASK_UNKNOWN);
+}
+END_TEST
+
+START_TEST(what_acts_on_everybody) {
+	static const struct {
+		const char *request;
+		enum act_kind kind;
+		const char *what, *value;
+	} table[] = {
+		{"{\"subtype\":\"initialize\"}", ACT_INITIALIZE, NULL, NULL},
+		{"{\"subtype\":\"interrupt\"}", ACT_INTERRUPT, NULL, NULL},
+		{"{\"subtype\":\"end_session\"}", ACT_END_SESSION, NULL, NULL},
+		{"{\"subtype\":\"mcp_set_servers\",\"servers\":{}}", ACT_MCP_SET_SERVERS, NULL, NULL},
+		{"{\"subtype\":\"set_permission_mode\",\"mode\":\"plan\"}", ACT_CHANGE, "permission_mode", "\"plan\""},
+		{"{\"subtype\":\"set_model\",\"model\":null}", ACT_CHANGE, "model", "null"},
+		{"{\"subtype\":\"set_model\"}", ACT_CHANGE, "model", NULL},
+		{"{\"subtype\":\"apply_flag_settings\",\"settings\":{\"a\":1.0}}", ACT_CHANGE, "flag_settings", "{\"a\":1.0}"},
+		{"{\"subtype\":\"mcp_status\"}", ACT_PLAIN, NULL, NULL},
+		{"{}", ACT_PLAIN, NULL, NULL},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		char line[200];
+		const char *what = "x";
+		struct span value = span_of("x");
+		snprintf(line, sizeof line, "{\"type\":\"control_request\",\"request\":%s}", table[i].request);
+		struct envelope e = envelope(line);
+		REQUIRE(dialect_act_kind(&e, &what, &value) == table[i].kind, "%s", line);
+		ck_assert_pstr_eq(what, table[i].what);
+		ck_assert_int_eq(value.p != NULL, table[i].value != NULL);
+		if (value.p) ck_assert(span_same(value, span_of(table[i].value)));
+		ck_assert_ptr_eq(dialect_what(what), what);
+	}
+	char copy[] = "model"; /* another place in memory, as after an upgrade */
+	ck_assert_str_eq(dialect_what(copy), "model");
+	ck_assert_ptr_ne(dialect_what(copy), copy);
+	ck_assert_ptr_null(dialect_what("initialize"));
+	ck_assert_ptr_null(dialect_what(NULL));
+}
+END_TEST
+
+START_TEST(only_those_bytes_are_replaced) {
+	static const char line[] = " { \"request_id\" : \"1\" , \"n\":1.00}\n";
+	struct envelope e;
+	ck_assert(scan_envelope(line, sizeof line - 1, &e));
+	static const char *const ids[] = {"\"1\"", "\"\"", "\"req_1_0123456789\""};
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		char want[200];
+		snprintf(want, sizeof want, " { \"request_id\" : %s , \"n\":1.00}\n", ids[i]);
+		struct chunk c = dialect_replace(line, sizeof line - 1, e.request_id, ids[i], strlen(ids[i]));
+		ck_assert_uint_eq(c.len, strlen(want));
+		ck_assert_mem_eq(c.data, want, c.len);
+		chunk_drop(&c);
+	}
+}
+END_TEST
+
+static void is_built(struct buf *b, const char *want) {
+	ck_assert_str_eq(b->data, want);
+	json_t *root = json_loads(b->data, JSON_REJECT_DUPLICATES, NULL);
+	REQUIRE(root, "%s", b->data);
+	json_decref(root);
+	buf_free(b);
+}
+
+START_TEST(builders) {
+	struct buf b = BUF_INIT(10000);
+	dialect_put_request(&b, "req_1", "{\"subtype\":\"interrupt\"}");
+	is_built(&b, "{\"type\":\"control_request\",\"request_id\":\"req_1\",\"request\":{\"subtype\":\"interrupt\"}}\n");
+	dialect_put_success(&b, span_of("\"a\\u0000\""), "{\"x\":1}");
+	ck_assert_str_eq(b.data, "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":"
+							 "\"a\\u0000\",\"response\":{\"x\":1}}}\n"); /* the id as it came */
+	buf_free(&b);
+	dialect_put_success(&b, span_of("\"a\""), NULL);
+	is_built(&b, "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"a\"}}\n");
+	dialect_put_error(&b, SPAN_NONE, "bad_line", "say \"what\"\n");
+	is_built(&b, "{\"type\":\"control_response\",\"response\":{\"subtype\":\"error\",\"code\":\"bad_line\",\"error\":"
+				 "\"say \\\"what\\\"\\n\"}}\n");
+	dialect_put_error(&b, span_of("7"), "busy", "x");
+	is_built(&b,
+			 "{\"type\":\"control_response\",\"response\":{\"subtype\":\"error\",\"request_id\":7,\"code\":\"busy\","
+			 "\"error\":\"x\"}}\n");
+	dialect_put_cancel(&b, span_of("\"r\""));
+	is_built(&b, "{\"type\":\"control_cancel_request\",\"request_id\":\"r\"}\n");
+}
+END_TEST
+
+/* --- answers: what the daemon says is what it would itself take -----------------------------------------------------
+ */
+
+static const char *check(enum ask_kind kind, const char *body) {
+	char response[1000];
+	snprintf(response, sizeof response, "{\"subtype\":\"success\",\"request_id\":\"1\",\"response\":%s}", body);
+	return dialect_check_answer(kind, span_of(response));
+}
+
+static const char *decision(enum ask_kind kind, const char *body) {
+	char response[1000];
+	snprintf(response, sizeof response, "{\"subtype\":\"success\",\"response\":%s}", body);
+	return dialect_decision(kind, span_of(response));
+}
+
+START_TEST(own_answers_are_valid) {
+	static const char *const events[] = {"\"PreToolUse\"", "\"PermissionRequest\"", "\"Stop\"", "\"New\""};
+	struct buf b = BUF_INIT(10000);
+	dialect_put_tool_deny(&b, "a \"reason\"");
+	ck_assert_ptr_null(check(ASK_TOOL, b.data));
+	ck_assert_str_eq(decision(ASK_TOOL, b.data), "deny");
+	is_built(&b, "{\"behavior\":\"deny\",\"message\":\"a \\\"reason\\\"\"}");
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
+		dialect_put_hook_deny(&b, span_of(events[i]), "\xff\"");
+		json_t *root = json_loads(b.data, 0, NULL), *own = json_object_get(root, "hookSpecificOutput");
+		REQUIRE(root, "%s", b.data);
+		ck_assert_int_eq(own != NULL, i < 2);
+		if (own)
+			ck_assert_int_eq(strncmp(json_string_value(json_object_get(own, "hookEventName")), events[i] + 1, 5), 0);
+		if (!own) ck_assert_str_eq(json_string_value(json_object_get(root, "decision")), "block");
+		if (i == 0) ck_assert_str_eq(json_string_value(json_object_get(own, "permissionDecision")), "deny");
+		if (i == 1)
+			ck_assert_str_eq(json_string_value(json_object_get(json_object_get(own, "decision"), "behavior")), "deny");
+		json_decref(root);
+		ck_assert_ptr_null(check(ASK_HOOK, b.data));
+		buf_free(&b);
+	}
+	ck_assert_ptr_null(check(ASK_HOOK, dialect_neutral));
+	dialect_put_mcp_error(&b, span_of("{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"tools/call\"}"), "gone");
+	ck_assert_ptr_null(check(ASK_MCP, b.data));
+	is_built(&b,
+			 "{\"mcp_response\":{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"error\":{\"code\":-32000,\"message\":\"gone\"}}}");
+	dialect_put_mcp_error(&b, span_of("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}"), "gone");
+	ck_assert_ptr_null(check(ASK_MCP, b.data));
+	is_built(&b, "{\"mcp_response\":{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}}");
+}
+END_TEST
+
+START_TEST(answers) {
+	static const struct {
+		enum ask_kind kind;
+		const char *body;
+		const char *decision; /* NULL: it is refused */
+	} table[] = {
+		{ASK_TOOL, "{\"behavior\":\"allow\"}", "allow"},
+		{ASK_TOOL, "{\"behavior\":\"allow\",\"updatedInput\":{}}", "allow"},
+		{ASK_TOOL, "{\"behavior\":\"allow\",\"updatedInput\":[]}", NULL},
+		{ASK_TOOL, "{\"behavior\":\"deny\",\"message\":\"\"}", "deny"},
+		{ASK_TOOL, "{\"behavior\":\"deny\"}", NULL},
+		{ASK_TOOL, "{\"behavior\":\"deny\",\"message\":1}", NULL},
+		{ASK_TOOL, "{\"behavior\":\"ask\"}", NULL},
+		{ASK_TOOL, "{\"behavior\":true}", NULL},
+		{ASK_TOOL, "{\"allow\":true}", "allow"},
+		{ASK_TOOL, "{\"allow\":false}", "deny"},
+		{ASK_TOOL, "{\"allow\":1}", NULL},
+		{ASK_TOOL, "{\"allow\":\"true\"}", NULL},
+		{ASK_TOOL, "{}", NULL},
+		{ASK_TOOL, "[]", NULL},
+		{ASK_TOOL, "null", NULL},
+		{ASK_HOOK, "{}", "answered"},
+		{ASK_HOOK, "{\"decision\":\"block\"}", "answered"},
+		{ASK_HOOK, "\"\"", NULL},
+		{ASK_MCP, "{\"mcp_response\":{\"result\":{}}}", "answered"},
+		{ASK_MCP, "{\"mcp_response\":{\"error\":{}}}", "answered"},
+		{ASK_MCP, "{\"mcp_response\":{\"result\":null}}", NULL},
+		{ASK_MCP, "{\"mcp_response\":{\"error\":\"x\"}}", NULL},
+		{ASK_MCP, "{\"mcp_response\":{}}", NULL},
+		{ASK_MCP, "{\"mcp_response\":[]}", NULL},
+		{ASK_MCP, "{}", NULL},
+		{ASK_ELICITATION, "{\"action\":\"accept\",\"content\":{}}", "accept"},
+		{ASK_ELICITATION, "{\"action\":\"decline\"}", "decline"},
+		{ASK_ELICITATION, "{\"action\":\"cancel\"}", "cancel"},
+		{ASK_ELICITATION, "{\"action\":\"yes\"}", NULL},
+		{ASK_ELICITATION, "{}", NULL},
+		{ASK_DIALOG, "{\"behavior\":\"completed\"}", "completed"},
+		{ASK_DIALOG, "{\"behavior\":\"cancelled\"}", "cancelled"},
+		{ASK_DIALOG, "{\"behavior\":\"allow\"}", NULL},
+		{ASK_UNKNOWN, "[1]", "answered"},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		const char *error = check(table[i].kind, table[i].body);
+		REQUIRE(!error == (table[i].decision != NULL), "%s: %s", table[i].body, error ? error : "taken");
+		if (table[i].decision) ck_assert_str_eq(decision(table[i].kind, table[i].body), table[i].decision);
+	}
+}
+END_TEST
+
+/* An SDK's callback that threw: a refusal, of any request. */
+START_TEST(error_answers) {
+	for (int kind = ASK_TOOL; kind <= ASK_UNKNOWN; kind++) {
+		struct span good = span_of("{\"subtype\":\"error\",\"request_id\":\"1\",\"error\":\"it threw\"}");
+		ck_assert_ptr_null(dialect_check_answer((enum ask_kind)kind, good));
+		ck_assert_str_eq(dialect_decision((enum ask_kind)kind, good), "error");
+		ck_assert_ptr_nonnull(dialect_check_answer((enum ask_kind)kind, span_of("{\"subtype\":\"error\"}")));
+		ck_assert_ptr_nonnull(
+			dialect_check_answer((enum ask_kind)kind, span_of("{\"subtype\":\"error\",\"error\":{}}")));
+	}
+}
+END_TEST
+
+START_TEST(hooks) {
+	ck_assert_int_eq(dialect_hook_timeout(span_of("\"UserPromptSubmit\"")), 30);
+	ck_assert_int_eq(dialect_hook_timeout(span_of("\"PreToolUse\"")), 600);
+	ck_assert(dialect_hook_guards(span_of("\"PreToolUse\"")) && dialect_hook_guards(span_of("\"PermissionRequest\"")));
+	ck_assert(!dialect_hook_guards(span_of("\"PostToolUse\"")) && !dialect_hook_guards(SPAN_NONE));
+}
+END_TEST
+
+RUN_TESTS("dialect", kinds, echoes, what_is_asked, what_acts_on_everybody, only_those_bytes_are_replaced, builders,
+		  own_answers_are_valid, answers, error_answers, hooks)
