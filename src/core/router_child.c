@@ -343,8 +343,7 @@ static void on_stray(struct session *s, struct chunk line) {
 /* --- over-long lines ------------------------------------------------------------------------------------------------
  */
 
-/* The raw string behind `"key":` in the beginning of a line whose rest is gone. */
-static struct span head_member(struct chunk head, const char *key) {
+struct span router_head_member(struct chunk head, const char *key) {
 	const char *at = memmem(head.data, head.len, key, strlen(key));
 	if (!at) return SPAN_NONE;
 	at += strlen(key);
@@ -356,7 +355,7 @@ static struct span head_member(struct chunk head, const char *key) {
 
 /* The child waits for an answer to a request that nobody could read: a permission is denied, anything else refused. */
 static void answer_long(struct session *s, struct chunk head) {
-	struct span id = head_member(head, "\"request_id\":");
+	struct span id = router_head_member(head, "\"request_id\":");
 	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
 	struct call *call = call_find(&s->calls, id);
 	if (call && memmem(head.data, head.len, "\"control_response\"", 18)) {
@@ -366,7 +365,7 @@ static void answer_long(struct session *s, struct chunk head) {
 	if (!id.p || !memmem(head.data, head.len, "\"control_request\"", 17)) return;
 	if (memmem(head.data, head.len, "\"hook_callback\"", 15)) {
 		router_refuse_hook(
-			s, id, head_member(head, "\"callback_id\":"),
+			s, id, router_head_member(head, "\"callback_id\":"),
 			"the request is longer than Plenum's limit for a line (child_line); its guard cannot see it");
 		return;
 	}

@@ -545,15 +545,29 @@ void router_on_line(struct client *c, struct chunk line) {
 	chunk_drop(&rewritten);
 }
 
+/* Nobody has checked the line that it stands in. */
+static bool is_plain(struct span id) {
+	for (size_t i = 0; i < id.n; i++)
+		if (id.p[i] < ' ' || id.p[i] > '~' || id.p[i] == '\\') return false;
+	return id.p;
+}
+
 void router_on_long_line(struct client *c, struct chunk head, size_t size) {
+	static const char why[] = "this line is longer than the limit (client_line); nothing of it was used";
 	struct attachment *a = c->attachment;
+	struct span id = router_head_member(head, "\"request_id\":");
 	struct buf b = NOTICE_INIT;
-	(void)head;
+	if (!is_plain(id)) id = SPAN_NONE;
+	if (id.p && memmem(head.data, head.len, "\"control_request\"", 17)) {
+		router_fail(c, id, PLENUM_E_TOO_LONG, "%s: it has %zu bytes", why, size); /* somebody waits for it */
+		return;
+	}
 	notice_begin(&b, PLENUM_EV_ERROR, a ? a->session->name : NULL);
 	notice_text(&b, "code", PLENUM_E_TOO_LONG);
-	notice_text(&b, "error", "this line is longer than the limit (client_line); nothing of it was used");
+	notice_text(&b, "error", why);
 	notice_number(&b, "line", (int64_t)c->lines_in);
 	notice_number(&b, "size", (int64_t)size);
+	if (id.p) notice_raw(&b, "request_id", id);
 	client_post(c, notice_end(&b));
 }
 
