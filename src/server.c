@@ -7,6 +7,7 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "config.h"
+#include "core/guards.h"
 #include "core/warm.h"
 #include "io/listen.h"
 #include "io/notify.h"
@@ -93,6 +94,7 @@ static void to_state(const struct session *s, struct state_session *out) {
 		.n_args = argv ? l->argv.n : l->args.n,
 		.env = l->env.v,
 		.n_env = l->env.n,
+		.guards = guards_text(&s->registry),
 		.uid = l->uid,
 		.env_only = l->env_only,
 		.child_pid = s->running ? s->child.pid : 0,
@@ -108,6 +110,7 @@ static uint64_t hash_all(const struct state_session *all, size_t n) {
 		h = hash_text(h, all[i].name);
 		h = hash_text(h, all[i].conversation_id);
 		h = hash_text(h, all[i].previous_id);
+		h = hash_text(h, all[i].guards);
 		h = (h ^ (uint64_t)all[i].child_pid ^ all[i].child_start << 20) * 1099511628211ULL;
 	}
 	return h;
@@ -123,6 +126,7 @@ static bool save_table(struct server *srv, char *error) {
 		if (!s->ephemeral) to_state(s, &all[n++]);
 	uint64_t h = hash_all(all, n);
 	if (h != srv->saved_hash && (ok = state_save(srv->state, all, n, error))) srv->saved_hash = h;
+	for (size_t i = 0; i < n; i++) free(all[i].guards);
 	free(all);
 	return ok;
 }
@@ -185,6 +189,8 @@ static bool restore(void *arg, const struct state_session *from) {
 	if (from->conversation_id) session_set_conversation(s, from->conversation_id);
 	s->resumed_id = str_dup(from->previous_id);
 	s->created_at = from->created_ms;
+	if (from->guards && !router_restore_guards(s, from->guards))
+		log_warn("session %s: hooks that guarded it cannot be read any more", s->name);
 	s->tape.oldest = s->tape.next = (uint64_t)now_real_ms(); /* no number of its last life means anything now */
 	return true;
 }

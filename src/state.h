@@ -13,7 +13,7 @@
  * A lock file in the folder keeps two daemons from sharing it; the lock goes with the process. Strings that are no
  * UTF-8 (paths) are kept as {"hex":"..."}. Version 1 of the format:
  *   {"version":1,"sessions":[{"name":...,"profile":...,"cwd":...,"conversation_id":...,"previous_id":...,"args":[...],
- *    "env":[...],"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,"used_ms":N}, ...]}
+ *    "env":[...],"guards":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,"used_ms":N}, ...]}
  * Members that are not known are ignored; absent ones are empty.
  */
 #pragma once
@@ -38,6 +38,7 @@ struct state_session {
 	size_t n_args;
 	char **env; /* NAME=VALUE that the requester gave */
 	size_t n_env;
+	char *guards;                /* guards_text() of its registry; NULL: none */
 	uid_t uid;                   /* of the requester */
 	bool env_only;               /* env is the whole environment, nothing of the daemon's own */
 	pid_t child_pid;             /* 0: no child */

@@ -190,6 +190,8 @@ void router_refuse_hook(struct session *s, struct span id, struct span callback,
 bool router_init_waits(const struct session *s, const struct client *c);
 void router_hook_deadline(struct pending *p);
 void router_grace_timer(void *owner); /* it did not come back */
+/* The guards of before, whose owners are gone since now. False: the text is damaged. */
+bool router_restore_guards(struct session *s, const char *guards);
 void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 void router_own_server(struct attachment *a, const char *name); /* named in argv (the shim's) */
 void router_owner_leaves(struct attachment *a);

@@ -4,6 +4,7 @@
  * ours. Hooks and MCP messages go to their owners; an owner that is gone or silent never lets a guard fail open
  * (DESIGN 6, PROTOCOL 4.4, 5).
  */
+#include "core/guards.h"
 #include "core/router.h"
 #include "core/warm.h"
 
@@ -340,6 +341,12 @@ static void tell_lost(void *arg, struct owner *o) {
 }
 
 /* A child that has refused its first table knows no guard. No prompt may run in it. */
+/* The table on disk has the guards. */
+static void owners_changed(struct session *s) {
+	struct router *r = s->world;
+	r->events->changed(r);
+}
+
 static void stop_unguarded(struct session *s, bool again) {
 	log_warn("session %s: the child refused its hooks, it is ended before it can run a tool without them", s->name);
 	session_stop(s, true, again ? THEN_RESTART : THEN_SLEEP);
@@ -349,6 +356,7 @@ static void on_refused(struct session *s, struct chunk line) {
 	struct init *in = init_of(s);
 	bool first = in->first_of_child;
 	bool changed = registry_was_refused(&s->registry, tell_lost, s);
+	owners_changed(s);
 	if (first && !in->first_taken && in->first.data) { /* members that no child has taken are not repeated */
 		chunk_drop(&in->first);
 		in->request = SPAN_NONE;
@@ -598,6 +606,7 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 		return;
 	}
 	const char *error = register_all(a, e->request);
+	owners_changed(s);
 	if (error) {
 		router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST, "initialize: %s", error);
 		return;
@@ -828,6 +837,7 @@ void router_grace_timer(void *arg) {
 	o->grace_over = true;
 	owner_drop_loose(&s->registry, o);
 	if (!owner_guards(o)) owner_free(&s->registry, o); /* its servers are nobody's now */
+	owners_changed(s);
 	router_init_settled(s);
 }
 
@@ -859,6 +869,13 @@ void router_owner_leaves(struct attachment *a) {
 	o->grace.fn = router_grace_timer;
 	loop_timer_set(&o->grace, s->profile->owner_grace);
 	router_init_settled(s);
+}
+
+bool router_restore_guards(struct session *s, const char *guards) {
+	struct owner *o;
+	bool ok = guards_restore(&s->registry, s, s->loop, guards, router_grace_timer);
+	LIST_FOR_EACH (o, &s->registry.owners, struct owner, node) loop_timer_set(&o->grace, s->profile->owner_grace);
+	return ok;
 }
 
 void router_owner_returns(struct attachment *a) {

@@ -391,7 +391,7 @@ class OldCliTest(Hooks):
         self.assertIs(b.answer("b")["response.response.plenum.hooks_applied"], False)
 
 
-class GoneTest(Hooks):
+class Guarded(Hooks):
     def setup(self, hooks=PRE, name="guard", grace="15s", **members):
         d, agent = self.start(profile={"owner_grace": grace})
         self.d, self.agent = d, agent
@@ -401,6 +401,8 @@ class GoneTest(Hooks):
         self.event = list(hooks)[0]
         self.cb = self.ids(self.child, self.event)[0]
 
+
+class GoneTest(Guarded):
     def test_a_guard_keeps_guarding(self):
         self.setup()
         self.child.print(hook("k-1", self.cb))
@@ -519,6 +521,59 @@ class GoneTest(Hooks):
         self.child.print(hook("k-1", post[0], "PostToolUse"))
         self.b.send(ok(self.called(self.b)["request_id"], {"b": 1}))
         self.assertEqual(self.child.answer("k-1")["response.response"], {"b": 1})
+
+
+class KilledTest(Guarded):
+    """A daemon that was killed, or restarted, leaves no agent unguarded."""
+
+    def again(self, end=None):
+        (end or self.d.kill9)()
+        self.d.start()
+        self.b = self.d.attached("s")
+        self.b.send(user("go on", uuid="u2"))
+        self.child = self.agent.child()
+
+    def test_the_guard_is_kept(self):
+        for end in ("kill9", "stop"):
+            with self.subTest(end):
+                self.setup({"PreToolUse": [{"matcher": "Bash", "timeout": 7, "hookCallbackIds": ["h\u00e9", "h2"]},
+                                           {"matcher": "Write", "hookCallbackIds": ["h3"]}],
+                            "PostToolUse": [{"hookCallbackIds": ["p"]}]})
+                self.again(getattr(self.d, end))
+                table = self.table(self.child, lambda hooks: "PreToolUse" in hooks)
+                self.assertEqual([(e["matcher"], e.get("timeout"), len(e["hookCallbackIds"])) for e in table["PreToolUse"]],
+                                 [("Bash", 7, 2), ("Write", None, 1)])
+                self.assertNotIn("PostToolUse", table)
+                for e in table["PreToolUse"]:
+                    for cb in e["hookCallbackIds"]:
+                        self.child.print(hook("k-" + cb, cb))
+                        self.refuses(self.child.answer("k-" + cb, 3))
+
+    def test_its_owner_comes_back(self):
+        self.setup()
+        self.again()
+        cb = self.ids(self.child, "PreToolUse")[0]
+        stranger = self.d.attached("s", name="another")
+        back = self.d.attached("s", name="guard")
+        self.assertEqual(self.b.event("owner_back")["name"], "guard")
+        self.child.print(hook("k-1", cb))
+        ask = self.called(back)
+        self.assertEqual(stranger.seen(request__subtype="hook_callback"), [])
+        back.send(ok(ask["request_id"], DENY))
+        self.assertEqual(self.child.answer("k-1", 3)["response.response"], DENY)
+
+    def test_dropped_by_choice(self):
+        self.setup({"PreToolUse": [{"hookCallbackIds": ["p"], "plenum_owner_gone": "drop"}]}, grace="300ms")
+        self.again()
+        until(lambda: not (self.child.seen(request__subtype="initialize")[-1]["request.hooks"] or {}).get("PreToolUse"),
+              what="a table without the guard")
+
+    def test_an_owner_that_gave_it_up(self):
+        self.setup()
+        self.register(self.a, {})
+        self.again()
+        self.child.wait(request__subtype="initialize")
+        self.assertFalse((self.child.seen(request__subtype="initialize")[-1]["request.hooks"] or {}).get("PreToolUse"))
 
 
 class DeadlineTest(Hooks):

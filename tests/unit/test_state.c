@@ -56,6 +56,7 @@ static char arg0[] = "--model", arg1[] = "x \"y\"\n",
 			env0[] = "TOKEN=s\xc3\xa9"
 					 "cret",
 			env1[] = "RAW=\xff\xfe";
+static char guards[] = "[{\"matcher\":\"\\ud800\"}]"; /* as a client wrote it */
 static char *args[] = {arg0, arg1, NULL}, *env[] = {env0, env1, NULL};
 
 static struct state_session sample(void) {
@@ -68,6 +69,7 @@ static struct state_session sample(void) {
 		.n_args = 2,
 		.env = env,
 		.n_env = 2,
+		.guards = guards,
 		.uid = 1000,
 		.env_only = true,
 		.child_pid = 4242,
@@ -89,6 +91,7 @@ static bool same(void *arg, const struct state_session *s) {
 	ck_assert_ptr_null(s->args[2]);
 	ck_assert_str_eq(s->env[0], env[0]);
 	ck_assert_str_eq(s->env[1], env[1]);
+	ck_assert_str_eq(s->guards, guards);
 	ck_assert_uint_eq(s->uid, 1000);
 	ck_assert(s->env_only);
 	ck_assert_int_eq(s->child_pid, 4242);
