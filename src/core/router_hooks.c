@@ -340,13 +340,13 @@ static void tell_lost(void *arg, struct owner *o) {
 						"the child has refused the hooks that you registered: they are dropped");
 }
 
-/* A child that has refused its first table knows no guard. No prompt may run in it. */
 /* The table on disk has the guards. */
 static void owners_changed(struct session *s) {
 	struct router *r = s->world;
 	r->events->changed(r);
 }
 
+/* A child that has refused its first table knows no guard. No prompt may run in it. */
 static void stop_unguarded(struct session *s, bool again) {
 	log_warn("session %s: the child refused its hooks, it is ended before it can run a tool without them", s->name);
 	session_stop(s, true, again ? THEN_RESTART : THEN_SLEEP);
