@@ -141,6 +141,20 @@ static int print_top(struct plenum *p) {
 	return code;
 }
 
+/* The same for machines: one line, the whole status of each session. */
+static int print_top_json(struct plenum *p) {
+	_cleanup_json_ json_t *list = NULL, *all = json_pack("{s:[]}", "sessions");
+	int code = ctl_ask(p, PLENUM_LIST, NULL, &list);
+	json_t *sessions = ctl_array(list, "sessions"), *one;
+	size_t i;
+	json_array_foreach(sessions, i, one) {
+		json_t *status = NULL, *ask = json_pack("{s:s}", "session", ctl_str(one, "session", "?"));
+		if (ctl_ask(p, PLENUM_STATUS, ask, &status) == CTL_CUT) code = CTL_CUT;
+		if (status) json_array_append_new(json_object_get(all, "sessions"), status);
+	}
+	return code == CTL_OK ? ctl_print_json(all) : code;
+}
+
 static bool leave_pressed(int ms) {
 	struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
 	char text[64];
@@ -159,6 +173,7 @@ int cmd_top(struct ctl *c, int argc, char **argv) {
 	if (code != CTL_GO) return code;
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
 	if (!p) return CTL_NO_DAEMON;
+	if (c->json) return print_top_json(p);
 	once = once || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
 	do {
 		if (!once) fputs("\033[H\033[2J", stdout);

@@ -136,7 +136,14 @@ int ctl_options(struct ctl *c, const struct ctl_option *options, int *argc, char
 }
 
 void ctl_absolute(const char **folder, char room[PATH_MAX]) {
-	if (*folder && realpath(*folder, room)) *folder = room;
+	char here[PATH_MAX];
+	if (!*folder || realpath(*folder, room)) {
+		if (*folder) *folder = room;
+		return;
+	}
+	/* It is not there: the daemon says so, of the path that was meant. */
+	if (**folder == '/' || !getcwd(here, sizeof here)) return;
+	if (snprintf(room, PATH_MAX, "%s/%s", here, *folder) < PATH_MAX) *folder = room;
 }
 
 /* --- The daemon --------------------------------------------------------------------------------------------------- */

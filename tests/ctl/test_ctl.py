@@ -396,6 +396,8 @@ class Sessions(Ctl):
             self.assertEqual(child.env["SOME"], "thing")
             self.assertEqual(child.argv[-2:], ["--extra", "word"])
             self.assertIn("session_exists", self.ctl("new", "work", code=1).stderr)
+            missing = os.path.join(os.getcwd(), "not-there")
+            self.assertIn(missing, self.ctl("new", "-C", "not-there", "other", code=1).stderr)
             self.assertRegex(self.ctl("ls").stdout.splitlines()[1], r"^work +\w+ +agent +0 +0 +%d " % child.pid)
             made = self.ctl("new").stdout.strip()
             self.assertEqual(sorted(self.ctl("ls", "--names").stdout.split()), sorted(["work", made]))
@@ -455,6 +457,8 @@ class Sessions(Ctl):
         top = self.ctl("top", "--once").stdout
         self.assertRegex(top, r"(?m)^work +\w+ +win\\x1bdow +driver +%d " % os.getpid())
         self.assertNotIn("\x1b", top)
+        machine = json.loads(self.ctl("top", "--json").stdout)
+        self.assertEqual([(s["session"], s["clients"][0]["name"]) for s in machine["sessions"]], [("work", "win\x1bdow")])
         self.assertIn("no_such_session", self.ctl("status", "nope", code=1).stderr)
 
     def test_upgrade(self):
