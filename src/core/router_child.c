@@ -206,18 +206,13 @@ static void read_state(struct session *s, struct chunk line) {
 	if (span_equals(state, "idle")) s->turn = false;
 }
 
-static void read_tasks(struct session *s, struct chunk line) {
-	struct span all = {line.data, line.len};
-	s->background = span_element(span_member(all, "tasks"), 0).p != NULL;
-}
-
 /* What a line says of the session, before it goes to the tape. Main turn only: a subagent may work after the result. */
 static void learn(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
 	bool sub = e->parent_tool_use_id.p && span_is_string(e->parent_tool_use_id);
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "init")) read_init(s, line, e);
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "session_state_changed")) read_state(s, line);
-	if (kind == LINE_SYSTEM && span_equals(e->subtype, "background_tasks_changed")) read_tasks(s, line);
 	snapshot_line(&s->snapshot, kind, line, e);
+	if (kind == LINE_SYSTEM) s->background = snapshot_has_tasks(&s->snapshot);
 	if (kind == LINE_LIFECYCLE) read_lifecycle(s, line);
 	if (dialect_is_echo(e)) read_echo(s, e);
 	if ((kind == LINE_ASSISTANT || kind == LINE_STREAM_EVENT) && !sub) s->turn = true;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/snapshot.h"
 
+#include "base/macros.h"
+#include "core/notice.h"
 #include "wire/limits.h"
 #include "wire/message.h"
 
 #include <string.h>
 
-#define WORD_MAX 256 /* a mode or a model */
+#define WORD_MAX 256         /* a mode or a model */
+#define DESCRIPTION_MAX 1024 /* of a task in a list of our making */
 
 static bool is_valid(struct span json) {
 	const char *error;
@@ -43,7 +46,64 @@ static void take_init(struct snapshot *sn, struct span line) {
 
 static void take_tasks(struct snapshot *sn, struct span tasks) {
 	bool any = span_element(tasks, 0).p != NULL;
+	sn->tasks_told = true;
 	take(&sn->tasks, any ? tasks : SPAN_NONE, LIMITS_KEPT_TASKS);
+	sn->tasks_lost = any && !sn->tasks;
+}
+
+/* The members that a task has in the child's own lists. */
+static void put_task(struct buf *b, struct span line) {
+	static const char *const names[] = {"task_type", "subagent_type", "description"};
+	struct span id = span_member(line, "task_id");
+	buf_puts(b, "{\"task_id\":");
+	buf_put(b, id.p, id.n);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct span value = span_member(line, names[i]);
+		if (span_is_string(value) && value.n <= DESCRIPTION_MAX) notice_raw(b, names[i], value);
+	}
+	buf_putc(b, '}');
+}
+
+/* The list without the task of this line, which then stands at its end or has ended. */
+static void rewrite_tasks(struct snapshot *sn, struct span line, bool runs) {
+	struct buf b = BUF_INIT(LIMITS_KEPT_TASKS);
+	struct span all = {sn->tasks, sn->tasks ? strlen(sn->tasks) : 0}, id = span_member(line, "task_id"), task;
+	buf_putc(&b, '[');
+	for (size_t at = 0; span_next(all, &at, &task);) {
+		if (span_same(span_member(task, "task_id"), id)) continue;
+		if (b.len > 1) buf_putc(&b, ',');
+		buf_put(&b, task.p, task.n);
+	}
+	if (runs && b.len > 1) buf_putc(&b, ',');
+	if (runs) put_task(&b, line);
+	buf_putc(&b, ']');
+	char *list = b.failed || b.len == 2 || !is_valid((struct span){b.data, b.len}) ? NULL : buf_steal(&b, NULL);
+	if (list || b.len == 2) { /* else there is no room for one more, or it is no JSON */
+		free(sn->tasks);
+		sn->tasks = list;
+	}
+	buf_free(&b);
+}
+
+static bool has_ended(struct span line, const struct envelope *e) {
+	static const char *const ends[] = {"completed", "failed", "killed", "stopped", "cancelled"};
+	struct span status = span_member(span_member(line, "patch"), "status");
+	if (span_equals(e->subtype, "task_notification")) return true;
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		if (span_equals(status, ends[i])) return true;
+	return false;
+}
+
+/* 2.1.197 tells of tasks one by one and not whether they are in the background; all have an end, also after an
+ * interrupt. */
+static void take_task(struct snapshot *sn, struct span line, const struct envelope *e) {
+	struct span in_background = span_member(line, "is_backgrounded");
+	bool starts = span_equals(e->subtype, "task_started");
+	if (sn->tasks_told || !span_is_string(span_member(line, "task_id"))) return;
+	if (starts && (!in_background.p || span_is_true(in_background)))
+		rewrite_tasks(sn, line, true);
+	else if (!starts && has_ended(line, e))
+		rewrite_tasks(sn, line, false);
 }
 
 void snapshot_line(struct snapshot *sn, enum line_kind kind, struct chunk line, const struct envelope *e) {
@@ -56,6 +116,9 @@ void snapshot_line(struct snapshot *sn, enum line_kind kind, struct chunk line, 
 		snapshot_mode(sn, span_member(body, "permissionMode"));
 	else if (span_equals(e->subtype, "background_tasks_changed"))
 		take_tasks(sn, span_member(body, "tasks"));
+	else if (span_equals(e->subtype, "task_started") || span_equals(e->subtype, "task_updated") ||
+			 span_equals(e->subtype, "task_notification"))
+		take_task(sn, body, e);
 }
 
 void snapshot_taped(struct snapshot *sn, uint64_t seq) {
@@ -86,6 +149,7 @@ void snapshot_child_gone(struct snapshot *sn) {
 	free(sn->model);
 	free(sn->tasks);
 	sn->mode = sn->model = sn->tasks = NULL;
+	sn->tasks_lost = sn->tasks_told = false;
 }
 
 void snapshot_clear(struct snapshot *sn) {
@@ -108,4 +172,6 @@ void snapshot_carry(struct carry *c, struct snapshot *sn) {
 	carry_text(c, &sn->mode);
 	carry_text(c, &sn->model);
 	carry_text(c, &sn->tasks);
+	CARRY(c, sn->tasks_lost);
+	CARRY(c, sn->tasks_told);
 }

@@ -16,6 +16,8 @@ struct snapshot {
 	uint64_t init_seq;  /* its number on the tape; 0: there was none */
 	char *mode, *model; /* raw JSON strings; NULL: not known */
 	char *tasks;        /* raw JSON array; NULL: none, or too much to keep */
+	bool tasks_lost;    /* too much to keep */
+	bool tasks_told;    /* the child prints lists of them; an old one only tells of each that starts and ends */
 };
 
 /* A line of the child: those that say nothing of this do nothing. */
@@ -27,6 +29,9 @@ void snapshot_changed(struct snapshot *sn, const char *what, struct span value);
 void snapshot_mode(struct snapshot *sn, struct span mode); /* no string: as it was */
 /* The conversation is another one now: so will its next system/init be. */
 void snapshot_forget_init(struct snapshot *sn);
+static inline bool snapshot_has_tasks(const struct snapshot *sn) {
+	return sn->tasks || sn->tasks_lost;
+}
 void snapshot_child_gone(struct snapshot *sn);
 void snapshot_clear(struct snapshot *sn);
 /* The newest system/init, or absent: not known, or too long to be kept. */

@@ -24,6 +24,10 @@ def tasks_line(*tasks):
     return {"type": "system", "subtype": "background_tasks_changed", "tasks": list(tasks), "session_id": "conv-1"}
 
 
+def task(what, number, **members):
+    return dict({"type": "system", "subtype": "task_" + what, "task_id": number}, **members)
+
+
 def result(conversation="conv-1", **members):
     return dict(RESULT, session_id=conversation, **members)
 
@@ -284,10 +288,51 @@ class Tasks(Snapshot):
         d, _, _, _ = self.idle(b'{"type":"system","subtype":"background_tasks_changed","tasks":%s}\n' % odd)
         self.assertIn(b'"background_tasks":' + odd + b",", self.raw_late(d)[1])
 
-    def test_one_alone_is_no_list(self):
-        """task_started comes for those in the foreground, too."""
-        d, _, _, _ = self.idle({"type": "system", "subtype": "task_started", "task_id": "b1", "description": "x"})
+    def test_one_in_the_foreground(self):
+        d, _, _, _ = self.idle(task("started", "b1", is_backgrounded=False))
         self.assertLate(d, background_tasks=[])
+
+    def test_one_by_one(self):
+        """As CLI 2.1.197 tells of them, which prints no list."""
+        d, _, a, child = self.idle(task("started", "b1", description="sleep \ud800", task_type="local_bash", prompt="x"),
+                                   task("started", "b2"), task("started", "b3", description="x" * 5000))
+        first = {"task_id": "b1", "task_type": "local_bash", "description": "sleep \ud800"}
+        self.assertLate(d, background_tasks=[first, {"task_id": "b2"}, {"task_id": "b3"}])
+        child.print(task("progress", "b2"), task("updated", "b2", patch={"status": "running"}),
+                    task("updated", "b3", patch={"status": "killed"}), task("notification", "b3", status="stopped"))
+        child.mark(a)
+        self.assertLate(d, background_tasks=[first, {"task_id": "b2"}])
+        child.print(task("notification", "b1", status="completed"), task("notification", "b9", status="completed"))
+        child.mark(a)
+        self.assertLate(d, background_tasks=[{"task_id": "b2"}])
+        child.print(task("notification", "b2", status="failed"))
+        child.mark(a)
+        self.assertLate(d, background_tasks=[])
+
+    def test_one_that_is_no_json(self):
+        d, _, a, child = self.idle(task("started", "b1"), b'{"type":"system","subtype":"task_started","task_id":"\\q"}\n')
+        self.assertLate(d, background_tasks=[{"task_id": "b1"}])
+
+    def test_the_list_counts(self):
+        d, _, a, child = self.idle(tasks_line(TASK), task("started", "b2", is_backgrounded=True), task("notification", "b1"))
+        self.assertLate(d, background_tasks=[TASK])
+
+    def test_one_by_one_and_too_many(self):
+        d, _, a, child = self.idle(*[task("started", "b%d" % i, description="x" * 1000) for i in range(100)])
+        told = self.late(d)["background_tasks"]
+        self.assertTrue(50 < len(told) < 100, len(told))
+        child.print(*[task("notification", "b%d" % i) for i in range(100)])
+        child.mark(a)
+        self.assertLate(d, background_tasks=[])
+
+    def test_no_sleep_over_one(self):
+        d, agent, a, child = self.idle(task("started", "b1"), profile={"idle_sleep": "300ms"})
+        d.attached("later")
+        agent.child()
+        d.wait_state("later", "asleep")
+        self.assertEqual(d.state_of("s"), "idle")
+        child.print(task("notification", "b1"))
+        a.event("child_exited", wanted=True)
 
     def test_too_many(self):
         d, _, a, child = self.idle(tasks_line(*[TASK] * 3000))
