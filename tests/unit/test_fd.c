@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/fd.h"
+
+#include "harness.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+
+START_TEST(nonblocking) {
+	int p[2];
+	char byte;
+	ck_assert_int_eq(pipe2(p, O_CLOEXEC), 0);
+	ck_assert_int_eq(fd_nonblock(p[0]), 0);
+	ck_assert_int_eq(fd_read(p[0], &byte, 1), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_eq(fcntl(p[1], F_GETFL) & O_NONBLOCK, 0);
+	close(p[1]);
+	ck_assert_int_eq(fd_read(p[0], &byte, 1), 0);
+	close(p[0]);
+	ck_assert_int_eq(fd_nonblock(-1), -1);
+	ck_assert_int_eq(errno, EBADF);
+}
+END_TEST
+
+START_TEST(peers) {
+	int s[2];
+	struct peer p;
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s), 0);
+	ck_assert_int_eq(fd_peer(s[0], &p), 0);
+	ck_assert(p.pid == getpid() && p.uid == geteuid() && p.gid == getegid());
+	close(s[0]);
+	close(s[1]);
+	_cleanup_close_ int file = memfd_create("x", MFD_CLOEXEC);
+	ck_assert_int_eq(fd_peer(file, &p), -1);
+}
+END_TEST
+
+START_TEST(vectors) {
+	int s[2], p[2];
+	char have[10] = "";
+	struct iovec iov[] = {{(char[]){"ab"}, 2}, {NULL, 0}, {(char[]){"cde"}, 3}};
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s), 0);
+	ck_assert_int_eq(pipe2(p, O_CLOEXEC), 0);
+	ck_assert_int_eq(fd_sendv(s[0], iov, 3), 5);
+	ck_assert_int_eq(fd_read(s[1], have, sizeof have), 5);
+	ck_assert_str_eq(have, "abcde");
+	ck_assert_int_eq(fd_writev(p[1], iov, 2), 2);
+	ck_assert_int_eq(fd_read(p[0], have, sizeof have), 2);
+	/* a full socket does not block, though it is a blocking one; one without a reader raises no signal */
+	static char much[4096];
+	struct iovec more = {much, sizeof much};
+	ssize_t n;
+	while ((n = fd_sendv(s[0], &more, 1)) > 0) {}
+	ck_assert_int_eq(errno, EAGAIN);
+	close(s[1]);
+	ck_assert_int_eq(fd_sendv(s[0], &more, 1), -1);
+	ck_assert(errno == EPIPE || errno == ECONNRESET);
+	close(s[0]);
+	close(p[0]);
+	close(p[1]);
+}
+END_TEST
+
+/* --- signals that come all the time ---------------------------------------------------------------------------------
+ */
+
+static volatile sig_atomic_t alarms;
+
+static void on_alarm(int signo) {
+	(void)signo;
+	alarms++;
+}
+
+static void ring(bool on) {
+	struct sigaction act = {.sa_handler = on ? on_alarm : SIG_DFL}; /* no SA_RESTART */
+	struct itimerval often = {{0, on ? 1000 : 0}, {0, on ? 1000 : 0}};
+	if (on) sigaction(SIGALRM, &act, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	if (!on) sigaction(SIGALRM, &act, NULL);
+}
+
+#define MUCH 300000
+
+struct other {
+	pthread_t thread;
+	int fd;
+	char data[MUCH];
+	size_t got;
+};
+
+static void wait_for_alarms(void) {
+	sig_atomic_t before = alarms;
+	while (alarms < before + 3) poll(NULL, 0, 1);
+}
+
+/* Another thread, which sees no signal and lets the first one be interrupted some times. */
+static void *write_late(void *arg) {
+	struct other *o = arg;
+	wait_for_alarms();
+	(void)!write(o->fd, "late", 4);
+	return NULL;
+}
+
+static void *read_late(void *arg) {
+	struct other *o = arg;
+	ssize_t n;
+	wait_for_alarms();
+	while ((n = read(o->fd, o->data + o->got, sizeof o->data - o->got)) > 0) {
+		o->got += (size_t)n;
+		if (o->got < 100000) wait_for_alarms();
+	}
+	return NULL;
+}
+
+static void start(struct other *o, void *(*fn)(void *)) {
+	sigset_t alarm, before;
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
+	pthread_sigmask(SIG_BLOCK, &alarm, &before);
+	ck_assert_int_eq(pthread_create(&o->thread, NULL, fn, o), 0);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+START_TEST(interrupted_calls_go_on) {
+	static struct other o;
+	static char much[MUCH];
+	int p[2];
+	char have[10] = "";
+	ck_assert_int_eq(pipe2(p, O_CLOEXEC), 0);
+	ring(true);
+	o.fd = p[1];
+	start(&o, write_late);
+	ck_assert_int_eq(fd_read(p[0], have, sizeof have), 4);
+	ck_assert_str_eq(have, "late");
+	pthread_join(o.thread, NULL);
+	o.fd = p[0];
+	for (size_t i = 0; i < sizeof much; i++) much[i] = (char)(i * 7 % 251);
+	start(&o, read_late);
+	ck_assert_int_eq(fd_write_all(p[1], much, sizeof much), 0);
+	close(p[1]);
+	pthread_join(o.thread, NULL);
+	ring(false);
+	ck_assert_uint_eq(o.got, sizeof much);
+	ck_assert_mem_eq(o.data, much, sizeof much);
+	close(p[0]);
+}
+END_TEST
+
+START_TEST(writing_everything_can_fail) {
+	_cleanup_close_ int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	ck_assert_int_eq(fd_write_all(full, "x", 1), -1);
+	ck_assert_int_eq(errno, ENOSPC);
+	ck_assert_int_eq(fd_write_all(full, "x", 0), 0);
+}
+END_TEST
+
+/* --- processes ------------------------------------------------------------------------------------------------------
+ */
+
+/* A process that ends when the write end of *hold is closed. */
+static pid_t idle_process(int *hold) {
+	int p[2];
+	char byte;
+	ck_assert_int_eq(pipe2(p, O_CLOEXEC), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(p[1]);
+		_exit((int)read(p[0], &byte, 1));
+	}
+	close(p[0]);
+	*hold = p[1];
+	return pid;
+}
+
+START_TEST(a_pidfd_tells_who_is_alive) {
+	int hold;
+	pid_t pid = idle_process(&hold);
+	_cleanup_close_ int pidfd = fd_pidfd(pid);
+	ck_assert_int_ge(pidfd, 0);
+	ck_assert(fd_pidfd_alive(pidfd));
+	close(hold);
+	siginfo_t info;
+	ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	ck_assert(!fd_pidfd_alive(pidfd)); /* a zombie is not */
+	waitpid(pid, NULL, 0);
+	ck_assert(!fd_pidfd_alive(pidfd));
+	ck_assert_int_eq(fd_pidfd(pid), -1);
+	ck_assert_int_eq(errno, ESRCH);
+	ck_assert(!fd_pidfd_alive(-1));
+}
+END_TEST
+
+static int open_lock(const char *path, pid_t holder) {
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(ftruncate(fd, 0), 0);
+	if (holder) dprintf(fd, "%d\n", (int)holder);
+	return fd;
+}
+
+static void *close_it(void *arg) {
+	close(((struct other *)arg)->fd);
+	return NULL;
+}
+
+START_TEST(locks) {
+	char path[] = "/tmp/pl-XXXXXX";
+	close(mkstemp(path));
+	int a = open_lock(path, 0);
+	ck_assert_int_eq(fd_lock(a), 0);
+	ck_assert_int_eq(fd_lock(a), 0);
+	int64_t before = now_ms();
+	int b = open_lock(path, getpid()); /* its holder lives: no waiting */
+	ck_assert_int_eq(fd_lock(b), -1);
+	ck_assert_int_eq(errno, EWOULDBLOCK);
+	close(b);
+	b = open_lock(path, 0); /* it names nobody */
+	ck_assert_int_eq(fd_lock(b), -1);
+	ck_assert_int_eq(errno, EWOULDBLOCK);
+	close(b);
+	ck_assert_int_lt(now_ms() - before, 900);
+	/* its holder is dead, something that it started has the lock for a moment more */
+	int hold;
+	pid_t dead = idle_process(&hold);
+	close(hold);
+	waitpid(dead, NULL, 0);
+	b = open_lock(path, dead);
+	static struct other o;
+	o.fd = a;
+	start(&o, close_it);
+	ck_assert_int_eq(fd_lock(b), 0);
+	pthread_join(o.thread, NULL);
+	close(b);
+	unlink(path);
+}
+END_TEST
+
+START_TEST(the_limit_on_descriptors) {
+	struct rlimit old, now;
+	uint64_t before;
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+	now = (struct rlimit){MIN(old.rlim_cur, (rlim_t)100), old.rlim_max};
+	setrlimit(RLIMIT_NOFILE, &now);
+	ck_assert_int_eq(fd_raise_nofile(&before), 0);
+	ck_assert_uint_eq(before, now.rlim_cur);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &now), 0);
+	ck_assert_uint_eq(now.rlim_cur, old.rlim_max);
+	setrlimit(RLIMIT_NOFILE, &old);
+}
+END_TEST
+
+START_TEST(clocks) {
+	int64_t ms = now_ms(), us = now_us();
+	ck_assert(us / 1000 - ms >= 0 && us / 1000 - ms < 10000);
+	for (int i = 0; i < 1000; i++) {
+		int64_t next = now_us();
+		ck_assert_int_ge(next, us);
+		us = next;
+	}
+	int64_t off = now_real_ms() - (int64_t)time(NULL) * 1000;
+	ck_assert(off > -2000 && off < 10000);
+}
+END_TEST
+
+RUN_TESTS("fd", nonblocking, peers, vectors, interrupted_calls_go_on, writing_everything_can_fail,
+		  a_pidfd_tells_who_is_alive, locks, the_limit_on_descriptors, clocks)

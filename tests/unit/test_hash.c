@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/hash.h"
+
+#include "harness.h"
+
+#include <string.h>
+
+#define KEYS 300
+
+struct item {
+	UT_hash_handle hh, hh_other;
+	char key[12];
+	size_t n;
+	int value;
+};
+
+/* Keys of any bytes, shorter ones beginnings of longer ones. */
+static void make_key(struct item *it, int i) {
+	it->n = (size_t)(i % 11);
+	memset(it->key, 0, sizeof it->key);
+	if (it->n) it->key[it->n - 1] = (char)(i / 11);
+}
+
+START_TEST(finds_what_is_there) {
+	struct item items[KEYS], *table = NULL, *found;
+	bool in[KEYS] = {0};
+	uint64_t seed = 1;
+	size_t n = 0;
+	for (int i = 0; i < KEYS; i++) {
+		make_key(&items[i], i);
+		items[i].value = i;
+	}
+	for (int step = 0; step < 50000; step++) {
+		int i = (int)rng_below(&seed, KEYS);
+		if (i > 0 && i % 11 == 0) continue; /* the empty key is there once */
+		HASH_FIND(hh, table, items[i].key, items[i].n, found);
+		ck_assert_ptr_eq(found, in[i] ? &items[i] : NULL);
+		if (in[i])
+			HASH_DELETE(hh, table, &items[i]);
+		else
+			HASH_ADD_KEYPTR(hh, table, items[i].key, items[i].n, &items[i]);
+		n += in[i] ? (size_t)-1 : 1;
+		in[i] = !in[i];
+		ck_assert_uint_eq(HASH_COUNT(table), n);
+	}
+	HASH_CLEAR(hh, table);
+}
+END_TEST
+
+START_TEST(one_thing_in_two_tables) {
+	struct item a = {.key = "a", .n = 1}, *by_key = NULL, *by_value = NULL, *found;
+	a.value = 7;
+	HASH_ADD_KEYPTR(hh, by_key, a.key, a.n, &a);
+	HASH_ADD_KEYPTR(hh_other, by_value, &a.value, sizeof a.value, &a);
+	HASH_FIND(hh_other, by_value, &(int){7}, sizeof(int), found);
+	ck_assert_ptr_eq(found, &a);
+	HASH_DELETE(hh, by_key, &a);
+	ck_assert_ptr_null(by_key);
+	HASH_FIND(hh_other, by_value, &(int){7}, sizeof(int), found);
+	ck_assert_ptr_eq(found, &a);
+	HASH_DELETE(hh_other, by_value, &a);
+	ck_assert_ptr_null(by_value);
+}
+END_TEST
+
+RUN_TESTS("hash", finds_what_is_there, one_thing_in_two_tables)
