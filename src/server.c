@@ -252,6 +252,15 @@ static void refuse_connection(int fd, const char *code, const char *text) {
 	close(fd);
 }
 
+/* A client that we cannot watch could answer nothing, for as long as it stays: better none. NULL: it is gone. */
+static bool watch_peer(struct server *srv, const struct peer *peer, struct watch **watch) {
+	struct watches *all = &srv->router->watches;
+	if ((*watch = watch_share(all, peer->pid))) return true;
+	int fd = listen_watch_peer(srv->listener, peer);
+	if (fd < 0) return errno != EMFILE && errno != ENFILE && errno != ENOMEM;
+	return (*watch = watch_take(all, peer->pid, fd)) != NULL;
+}
+
 static void on_accepted(void *arg, int fd, const struct peer *peer) {
 	struct server *srv = arg;
 	struct router *r = srv->router;
@@ -265,13 +274,12 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 		refuse_connection(fd, PLENUM_E_TOO_MANY, "there are too many connections (max_clients)");
 		return;
 	}
-	/* a client that we cannot watch could answer nothing, for as long as it stays: better none */
-	int pidfd = listen_watch_peer(srv->listener, peer);
-	if (pidfd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
+	struct watch *watch;
+	if (!watch_peer(srv, peer, &watch)) {
 		refuse_connection(fd, PLENUM_E_TOO_MANY, "the daemon cannot watch one client more: connect again later");
 		return;
 	}
-	struct client *c = client_new(srv->loop, &r->pool, fd, peer, pidfd, srv->settings->limits.client_line,
+	struct client *c = client_new(srv->loop, &r->pool, fd, peer, watch, srv->settings->limits.client_line,
 								  &router_client_events, r);
 	if (!c) {
 		log_error("out of memory, a connection was closed");

@@ -19,7 +19,7 @@
 
 #include <sys/stat.h>
 
-#define CARRY_VERSION 2
+#define CARRY_VERSION 3 /* 3: clients of one process share the descriptor that watches it */
 #define CARRY_ERROR_MAX 200
 
 struct session;

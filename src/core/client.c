@@ -57,8 +57,8 @@ void client_kill(struct client *c) {
 	loop_fd_stop(&c->io);
 	loop_task_stop(&c->flush_task);
 	close(c->io.fd);
-	if (c->pidfd >= 0) close(c->pidfd);
-	c->pidfd = -1;
+	watch_drop(c->watch);
+	c->watch = NULL;
 	list_del(&c->node);
 	c->events->gone(c);
 	c->tape = NULL;
@@ -405,7 +405,6 @@ static struct client *make(struct loop *loop, struct lines_pool *pool, int fd, s
 	c->loop = loop;
 	c->events = events;
 	c->world = world;
-	c->pidfd = -1;
 	list_init(&c->node);
 	list_init(&c->mail);
 	lines_init(&c->in, pool, max_line);
@@ -415,22 +414,22 @@ static struct client *make(struct loop *loop, struct lines_pool *pool, int fd, s
 	return c;
 }
 
-struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer, int pidfd,
-						  size_t max_line, const struct client_events *events, void *world) {
+struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer,
+						  struct watch *watch, size_t max_line, const struct client_events *events, void *world) {
 	static const int send_buffer = 1024 * 1024;
 	struct client *c = make(loop, pool, fd, max_line, events, world);
 	if (!c) {
-		if (pidfd >= 0) close(pidfd);
+		watch_drop(watch);
 		return NULL;
 	}
 	c->peer = *peer;
-	c->pidfd = pidfd;
+	c->watch = watch;
 	c->since = now_ms();
 	proc_name(peer->pid, c->program, sizeof c->program);
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer);
 	if (loop_fd_want(&c->io, true, false)) return c;
 	close(fd);
-	if (c->pidfd >= 0) close(c->pidfd);
+	watch_drop(c->watch);
 	free(c);
 	return NULL;
 }
@@ -538,12 +537,19 @@ bool client_idle(const struct client *c) {
 /* --- upgrade --------------------------------------------------------------------------------------------------------
  */
 
-static void carry_identity(struct carry *c, struct client *cl) {
+/* The descriptor itself: a new one could name another process by now. */
+static void carry_watch(struct carry *c, struct client *cl, struct watches *watches) {
+	int fd = c->saving && cl->watch ? cl->watch->fd : -1;
+	carry_fd(c, &fd, 0);
+	if (!c->saving && fd >= 0 && !(cl->watch = watch_take(watches, cl->peer.pid, fd))) carry_fail(c, "out of memory");
+}
+
+static void carry_identity(struct carry *c, struct client *cl, struct watches *watches) {
 	CARRY(c, cl->id);
 	CARRY(c, cl->peer.pid);
 	CARRY(c, cl->peer.uid);
 	CARRY(c, cl->peer.gid);
-	carry_fd(c, &cl->pidfd, 0); /* a new one could name another process by now */
+	carry_watch(c, cl, watches);
 	carry_bytes(c, cl->program, sizeof cl->program);
 	cl->program[sizeof cl->program - 1] = 0;
 	CARRY(c, cl->trust);
@@ -597,8 +603,8 @@ static void carry_rest(struct carry *c, struct client *cl) {
 	for (size_t i = 0; i < cl->n_rest; i++) carry_chunk(c, &cl->rest[i]);
 }
 
-static void carry_client_members(struct carry *c, struct client *cl) {
-	carry_identity(c, cl);
+static void carry_client_members(struct carry *c, struct client *cl, struct watches *watches) {
+	carry_identity(c, cl, watches);
 	carry_filter(c, &cl->filter);
 	carry_lines(c, &cl->in);
 	CARRY(c, cl->cursor);
@@ -612,8 +618,8 @@ static void carry_client_members(struct carry *c, struct client *cl) {
 	CARRY(c, cl->doomed);
 }
 
-void client_carry(struct carry *c, struct client **client, struct loop *loop, struct lines_pool *pool, size_t max_line,
-				  const struct client_events *events, void *world) {
+void client_carry(struct carry *c, struct client **client, struct loop *loop, struct lines_pool *pool,
+				  struct watches *watches, size_t max_line, const struct client_events *events, void *world) {
 	int fd = c->saving ? (*client)->io.fd : -1;
 	carry_mark(c, "client");
 	carry_fd(c, &fd, S_IFSOCK);
@@ -626,7 +632,7 @@ void client_carry(struct carry *c, struct client **client, struct loop *loop, st
 			return;
 		}
 	}
-	carry_client_members(c, *client);
+	carry_client_members(c, *client, watches);
 }
 
 void client_resume(struct client *c) {

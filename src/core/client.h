@@ -13,6 +13,7 @@
 #include "core/carry.h"
 #include "core/tape.h"
 #include "io/loop.h"
+#include "io/watch.h"
 #include "wire/lines.h"
 
 struct client;
@@ -50,7 +51,7 @@ struct client {
 
 	uint64_t id; /* of this connection, for logs */
 	struct peer peer;
-	int pidfd;
+	struct watch *watch; /* its process; NULL: it was gone */
 	char program[16];
 	int8_t trust;    /* 0: not looked at, 1: may approve, -1: descends from an agent */
 	bool subscribed; /* hears of every session */
@@ -74,10 +75,10 @@ struct client {
 	int64_t since;
 };
 
-/* Takes over fd and pidfd, the peer's (-1: it is gone, and trusted with nothing). NULL without memory (both are
- * closed). */
-struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer, int pidfd,
-						  size_t max_line, const struct client_events *events, void *world);
+/* Takes over fd and the watch of the peer (NULL: it is gone, and trusted with nothing). NULL without memory (both are
+ * given up). */
+struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer,
+						  struct watch *watch, size_t max_line, const struct client_events *events, void *world);
 /* A line for this client alone, behind all that is on the tape now. Takes over the reference. */
 void client_post(struct client *c, struct chunk line);
 /* The same, but before everything that was not sent yet. */
@@ -97,6 +98,6 @@ bool client_idle(const struct client *c); /* nothing to send */
 void client_filter_free(struct client_filter *f);
 /* All of it but its place in a session. Loading: *client becomes a new one, which does nothing before
  * client_resume(); NULL on an error. */
-void client_carry(struct carry *c, struct client **client, struct loop *loop, struct lines_pool *pool, size_t max_line,
-				  const struct client_events *events, void *world);
+void client_carry(struct carry *c, struct client **client, struct loop *loop, struct lines_pool *pool,
+				  struct watches *watches, size_t max_line, const struct client_events *events, void *world);
 void client_resume(struct client *c);

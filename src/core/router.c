@@ -206,7 +206,7 @@ static bool descends_from_agent(struct router *r, pid_t pid) {
  * as long as the process lives, and that is what each answer looks at (a pid that was used again is another process).
  */
 bool router_trusted(struct router *r, struct client *c) {
-	if (c->peer.pid <= 0 || !fd_pidfd_alive(c->pidfd)) return false;
+	if (c->peer.pid <= 0 || !watch_alive(c->watch)) return false;
 	if (!c->trust) c->trust = descends_from_agent(r, c->peer.pid) ? -1 : 1;
 	return c->trust > 0;
 }

@@ -52,6 +52,7 @@ struct router_events {
 struct router {
 	struct loop *loop;
 	struct lines_pool pool;
+	struct watches watches; /* the processes of the clients */
 	struct children *children;
 	struct settings *settings;
 	const struct router_events *events;

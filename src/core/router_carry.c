@@ -62,7 +62,7 @@ static const struct pending_owners owners = {.number = owner_number, .find = fin
 
 static void load_client(struct carry *c, struct router *r) {
 	struct client *one = NULL;
-	client_carry(c, &one, r->loop, &r->pool, r->settings->limits.client_line, &router_client_events, r);
+	client_carry(c, &one, r->loop, &r->pool, &r->watches, r->settings->limits.client_line, &router_client_events, r);
 	if (!one) return;
 	list_add_tail(&r->clients, &one->node);
 	r->n_clients++;
@@ -74,7 +74,7 @@ static void carry_clients(struct carry *c, struct router *r) {
 	size_t n = carry_count(c, r->n_clients);
 	if (c->saving) {
 		LIST_FOR_EACH (one, &r->clients, struct client, node)
-			client_carry(c, &one, r->loop, &r->pool, 0, &router_client_events, r);
+			client_carry(c, &one, r->loop, &r->pool, &r->watches, 0, &router_client_events, r);
 	}
 	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_client(c, r);
 }
