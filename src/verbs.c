@@ -300,6 +300,7 @@ static void verb_stop(struct request *q) {
 			 forget ? " and forget it" : "");
 	reply(q, json_pack("{s:s,s:b,s:b}", "session", s->name, "stopping", running, "forget", forget));
 	router_tell_stopping(s, q->client, kill_now);
+	router_cancel_held(s, q->client, true); /* they would start it again at once */
 	session_stop(s, kill_now, forget ? THEN_REMOVE : THEN_SLEEP);
 	if (!running && forget) q->router->events->session_over(q->router, s);
 }

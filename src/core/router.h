@@ -154,6 +154,7 @@ void router_on_no_more(struct client *c);
 void router_on_gone(struct client *c);
 void router_next_held(struct session *s); /* the next held prompt, if the turn allows it */
 void router_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by); /* it will not run */
+void router_cancel_held(struct session *s, const struct client *by, bool all); /* all: also those of others */
 /* A request of a client to the child under a fresh id; body NULL: the line's own. NULL: the client was told why not. */
 struct call *router_call(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 						 const char *body);

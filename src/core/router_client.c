@@ -339,7 +339,7 @@ void router_prompt_cancelled(struct session *s, struct prompt *p, const struct c
 }
 
 /* Held prompts are ours to cancel: the child knows nothing of them. */
-static void cancel_held(struct session *s, const struct client *c, bool all) {
+void router_cancel_held(struct session *s, const struct client *c, bool all) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
 		if (p->state == PROMPT_HELD && (p->client == c->id || all)) router_prompt_cancelled(s, p, c);
@@ -369,11 +369,11 @@ static void on_interrupt(struct client *c, struct session *s, struct chunk line,
 	bool queued = span_is_true(span_member(e->request, "cancel_queued"));
 	bool all = span_is_true(span_member(e->request, "plenum_all"));
 	if (!queued || all || !others_wait(s, c)) {
-		if (router_call(c, s, line, e, NULL) && queued) cancel_held(s, c, all);
+		if (router_call(c, s, line, e, NULL) && queued) router_cancel_held(s, c, all);
 		return;
 	}
 	if (!router_call(c, s, line, e, "{\"subtype\":\"interrupt\"}")) return;
-	cancel_held(s, c, false);
+	router_cancel_held(s, c, false);
 	cancel_own(s, c);
 }
 
@@ -387,6 +387,7 @@ static void on_end_session(struct client *c, struct session *s, const struct env
 	client_post(c, notice_chunk(&b));
 	log_info("session %s: client %llu asked to end it", s->name, (unsigned long long)c->id);
 	router_tell_stopping(s, c, false);
+	router_cancel_held(s, c, true);
 	session_stop(s, false, THEN_SLEEP);
 }
 

@@ -99,3 +99,28 @@ class AnswerTest(Case):
         child.answer("p-1")
         b.send(allow(rid))
         b.error("already_settled", request_id=rid, line=3)
+
+
+class QueueTest(Case):
+    def test_a_stop_takes_back_what_is_held(self):
+        d, agent = self.start(mode={"control": ["interrupt"], "eof": 0.2}, profile={"prompts": "queue"})
+        for stop in ("plenum_stop", "end_session"):
+            with self.subTest(stop):
+                a, b = d.client(), d.client()
+                a.attach(stop)
+                b.attach(stop, name="b")
+                child = agent.child()
+                a.send(user("one", uuid="u-1"))
+                child.wait(type="user", uuid="u-1")
+                b.send(user("two", uuid="u-2"))
+                b.sync()
+                self.assertEqual([(p["uuid"], p["state"]) for p in a.request("plenum_queue")["prompts"]], [("u-2", "held")])
+                self.assertEqual([(p["uuid"], p["state"]) for p in a.request("plenum_status")["prompts"]],
+                                 [("u-1", "sent"), ("u-2", "held")])
+                starts = agent.starts
+                a.request(stop)
+                b.event("changed", what="prompt_cancelled", value="u-2")
+                b.event("child_exited")
+                b.event("session_state", state="asleep")
+                self.assertEqual(agent.starts, starts)
+                self.assertNone(child.seen(uuid="u-2"))
