@@ -11,7 +11,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
+/* The old one prints no list. */
 void background_changed(struct agent *a) {
+	if (a->opt->old) return;
 	json_t *list = js_need(json_array()), *task;
 	const char *id;
 	json_object_foreach(a->background, id, task) json_array_append(list, task);
@@ -26,6 +28,7 @@ static char *start(struct agent *a, const char *type, const char *description, c
 	json_t *f = js_need(json_pack("{s:s,s:s,s:s,s:o,s:s}", "type", "system", "subtype", "task_started", "task_id", id,
 								  "description", js_text(description, strlen(description)), "task_type", type));
 	if (tool_use_id) json_object_set_new(f, "tool_use_id", json_string(tool_use_id));
+	if (!a->opt->old) json_object_set_new(f, "is_backgrounded", json_true());
 	background_changed(a);
 	frames_emit(a, f);
 	return id;
