@@ -100,5 +100,6 @@ void session_carry(struct carry *c, struct session *s) {
 	carry_counters(c, s);
 	tape_carry(c, &s->tape);
 	snapshot_carry(c, &s->snapshot);
+	if (c->version < 2) s->snapshot.tasks_lost = s->background;
 	prompts_carry(c, &s->prompts);
 }
