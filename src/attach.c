@@ -387,6 +387,7 @@ static struct session *get_session(struct request *q, bool *created) {
 		return NULL;
 	}
 	if (s && flag(q, "wake", false) && !s->running && !s->want_child) router_make_room(q->router);
+	if (s && flag(q, "wake", false)) router_take_login(s, q->client);
 	if (s && flag(q, "wake", false) && session_wake_now(s, error) != CHILD_OK) {
 		reply_error(q, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_SPAWN_FAILED, "%s", error);
 		return NULL;

@@ -116,6 +116,22 @@ static void env_put(struct env *e, const char *word) {
 	e->w.v[at] = copy;
 }
 
+void launch_renew_requester(struct launch *l, const struct profile *p, pid_t pid) {
+	struct launch now = {0};
+	struct env e = {.w = l->fresh};
+	launch_take_requester(&now, p, pid);
+	for (size_t i = 0; i < now.fresh.n; i++) {
+		const char *word = now.fresh.v[i];
+		size_t n = strcspn(word, "=");
+		bool login = false;
+		for (size_t k = 0; k < ARRAY_SIZE(refreshed); k++)
+			login = login || (strlen(refreshed[k]) == n && strncmp(refreshed[k], word, n) == 0);
+		if (login || env_find(&e, word, n) < 0) env_put(&e, word);
+	}
+	l->fresh = e.w;
+	launch_free(&now);
+}
+
 static void env_default(struct env *e, const char *name, const char *value) {
 	if (!value || env_find(e, name, strlen(name)) >= 0) return;
 	_cleanup_free_ char *word = str_printf("%s=%s", name, value);

@@ -31,6 +31,8 @@ void launch_free(struct launch *l);
 void launch_carry(struct carry *c, struct launch *l); /* but instance and nofile, which are the daemon's */
 /* Reads what `fresh` holds from the process that asks (same uid only). */
 void launch_take_requester(struct launch *l, const struct profile *p, pid_t pid);
+/* For a later start that another process causes: its login counts from now on, what else it has fills gaps only. */
+void launch_renew_requester(struct launch *l, const struct profile *p, pid_t pid);
 
 /* The whole command line and environment for one start. resume NULL: a new conversation. error: as child_spawn(). */
 enum child_result launch_spawn(const struct launch *l, const struct profile *p, const char *session, const char *resume,

@@ -598,6 +598,12 @@ bool router_may_stop(const struct session *s, const struct client *c) {
 	return c->peer.uid == getuid() || c->peer.uid == 0 || c->peer.uid == s->launch.uid;
 }
 
+void router_take_login(struct session *s, const struct client *c) {
+	uid_t me = getuid();
+	if (s->running || s->want_child || s->launch.env_only || s->launch.uid != me || c->peer.uid != me) return;
+	launch_renew_requester(&s->launch, s->profile, c->peer.pid);
+}
+
 static struct session *implicit_session(struct router *r, struct client *c, const char *name, struct span request_id) {
 	struct session *s = router_find(r, name);
 	if (!s) s = router_find_conversation(r, name);

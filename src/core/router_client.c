@@ -164,6 +164,7 @@ static bool refuse_prompt(struct client *c, struct session *s, size_t len, bool 
 					hold ? "the queue" : "the child", s->name);
 		return true;
 	}
+	router_take_login(s, c);
 	if (wake(s, error)) return false;
 	router_fail(c, SPAN_NONE, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_CHILD_EXITED, "%s", error);
 	return true;

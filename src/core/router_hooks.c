@@ -573,6 +573,7 @@ static void proceed(struct client *c, struct session *s, struct span id, const c
 		answer_kept(c, s, raw, ignored, hooks ? REASON_ASLEEP : NULL, hooks);
 		return;
 	}
+	if (!here) router_take_login(s, c);
 	if (!here && !session_wake(s, error)) {
 		router_fail(c, id, PLENUM_E_CHILD_EXITED, "%s", error);
 		return;

@@ -128,6 +128,34 @@ class StartTest(Cases):
             self.assertEqual(child.env["SSH_AUTH_SOCK"], "/tmp/" + name)
             self.assertNotIn("CLAUDECODE", child.env)
 
+    def test_a_session_that_is_woken_has_the_login_of_who_wakes_it(self):
+        """C63, C11: by a prompt, by an attach, and after a restart of the daemon; the PATH of who made it is kept."""
+        d, agent = self.start(mode={"session_id": "c-1"}, profiles={"profile linked": {"command": "claude"}})
+        self.program(d, 0o755, agent)
+
+        def visitor(name, path, **members):
+            c = d.client(env={"SSH_AUTH_SOCK": "/tmp/" + name, "PATH": path, "CLAUDECODE": "1"})
+            c.attach("s", **members)
+            return c
+
+        def check(client, name):
+            child = agent.child()
+            self.assertEqual(child.env["SSH_AUTH_SOCK"], "/tmp/" + name)
+            self.assertNotIn("CLAUDECODE", child.env)
+            child.print(init_line(), RESULT)
+            client.wait(type="result")
+            child.exit(0)
+            client.event("child_exited")
+
+        check(visitor("a", d.root, cwd="/", profile="linked"), "a")
+        b = visitor("b", "/usr/bin")
+        b.send(user("x"))
+        check(b, "b")
+        check(visitor("c", "/usr/bin", wake=True), "c")
+        d.kill9()
+        d.start()
+        check(visitor("d", d.root, wake=True), "d")
+
     def test_nothing_is_put_in_to_get_around_a_refusal(self):
         """C72: beside what the manual names, the child's environment is the daemon's."""
         d, agent = self.start()
@@ -317,7 +345,7 @@ class TurnTest(Cases):
 class LineTest(Cases):
     def test_a_byte_order_mark_of_the_child(self):
         """C51: skipped before its first line, of each child anew; no line of JSON anywhere else."""
-        d, agent = self.start(mode={"session_id": "c-1"})
+        d, agent = self.start(mode={"session_id": "c-1", "init": "manual"})
         a = d.attached()
         child = agent.child()
         bom = b"\xef\xbb\xbf"
