@@ -16,6 +16,7 @@
 #define PACE_WINDOW                                                                                                    \
 	((uint64_t)2 * 1024 * 1024) /* bytes that the fastest reader may be behind while the child is read */
 #define STANDSTILL_MS 1000      /* a reader that took nothing for so long holds nobody up */
+#define WAIT_PIECE ((uint64_t)256 * 1024)
 #define LAG_TICK_MS 1000
 #define WALKS 8 /* up the process tree, where it changes meanwhile */
 
@@ -220,10 +221,19 @@ bool router_may_approve(struct router *r, struct client *c) {
 /* --- pace and lag ---------------------------------------------------------------------------------------------------
  */
 
-static bool holds_up(const struct session *s, const struct attachment *a, uint64_t behind, int64_t now) {
+/* Who asked to be waited for must read on: a piece of the tape within each lag_wait, not a byte now and then. */
+static bool holds_up(const struct session *s, struct attachment *a, uint64_t behind, int64_t now) {
 	const struct client *c = a->client;
-	return a->on_lag == LAG_WAIT && behind > s->tape.max_bytes / 2 &&
-		   (!c->blocked || now - c->blocked_since < s->settings->limits.lag_wait);
+	if (a->on_lag != LAG_WAIT) return false;
+	if (behind <= s->tape.max_bytes / 2) {
+		a->waited_since = 0;
+		return false;
+	}
+	if (!a->waited_since || c->bytes_out - a->waited_from >= MIN(WAIT_PIECE, (uint64_t)s->tape.max_bytes / 8)) {
+		a->waited_since = now;
+		a->waited_from = c->bytes_out;
+	}
+	return now - a->waited_since < s->settings->limits.lag_wait;
 }
 
 /* How far behind, in bytes; many short lines fill a tape by their number. */

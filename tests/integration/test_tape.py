@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The tape: replay, tags, filters, lag, and its bounds (DESIGN 3.2, 7, 9.2; CASES C36 C67)."""
+import socket
 import threading
 import time
 import unittest
@@ -338,6 +339,33 @@ class LagTest(Case):
         self.assertEqual(numbers(self.a), list(range(self.LINES)))
         self.b.wait(type="result")
         self.assertTrue(self.b.events("gap"))
+
+    def sip(self, size):
+        try:
+            self.b.take(self.b.sock.recv(size, socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            pass
+
+    def test_a_trickle_is_not_waited_for(self):
+        self.stalled(on_lag="wait", limits={"lag_wait": "300ms"})
+        deadline = time.monotonic() + 20
+        while not self.a.seen(type="result"):
+            self.assertLess(time.monotonic(), deadline)
+            self.a.fill(0.01)
+            self.sip(1024)
+        self.assertEqual(numbers(self.a), list(range(self.LINES)))
+        self.b.wait(type="result")
+        self.assertTrue(self.b.events("gap"))
+
+    def test_a_slow_reader_is_waited_for(self):
+        self.stalled(on_lag="wait", limits={"lag_wait": "2s"})
+        deadline = time.monotonic() + 30
+        while not self.b.seen(type="result"):
+            self.assertLess(time.monotonic(), deadline)
+            self.a.fill(0.002)
+            self.sip(16384)
+        self.assertEqual(numbers(self.b), list(range(self.LINES)))
+        self.assertNone(self.b.events("gap"))
 
     def test_one_that_waits_and_leaves(self):
         self.stalled(on_lag="wait", limits={"lag_wait": "60s"})
