@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@ static struct {
 	bool json, journal;
 	int journal_fd;
 	unsigned long dropped;
+	bool cut; /* the last line that was written has no end */
 } logger = {.level = LOG_INFO, .journal_fd = -1};
 
 static bool stderr_is_journal(void) {
@@ -70,27 +72,6 @@ static const char *level_name(enum log_level level) {
 	return "info";
 }
 
-/* A stuck terminal or journal must not stop the loop: write only what is taken at once. */
-static void emit(const char *text, size_t n) {
-	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
-	if (poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT)) {
-		logger.dropped++;
-		return;
-	}
-	if (logger.dropped) {
-		unsigned long dropped = logger.dropped;
-		logger.dropped = 0;
-		dprintf(STDERR_FILENO, "%s(%lu log lines were dropped)\n", logger.journal ? "<4>" : "", dropped);
-	}
-	while (write(STDERR_FILENO, text, n) < 0 && errno == EINTR) {}
-}
-
-void log_no_memory(void) {
-	static const char text[] = "out of memory: the program ends\n";
-	emit(text, sizeof text - 1);
-	_exit(EX_OSERR);
-}
-
 static void put_time(struct buf *b) {
 	struct timespec now;
 	struct tm tm;
@@ -119,6 +100,53 @@ static void put_message(struct buf *b, const char *text) {
 		str_put_json(b, text, strlen(text));
 	else
 		str_put_safe(b, text, strlen(text));
+}
+
+/* PIPE_BUF bytes are taken at once, or not at all. */
+static bool is_writable(void) {
+	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT);
+}
+
+/* How many of the n bytes were taken. A stuck terminal or journal must not stop the loop. */
+static size_t write_some(const char *text, size_t n) {
+	size_t done = 0;
+	while (done < n && is_writable()) {
+		ssize_t w = write(STDERR_FILENO, text + done, MIN(n - done, (size_t)PIPE_BUF));
+		if (w == 0 || (w < 0 && errno != EINTR)) break;
+		if (w > 0) done += (size_t)w;
+	}
+	return done;
+}
+
+/* There is room again: what was lost is said in a line like every other one. */
+static void tell_dropped(void) {
+	char text[64];
+	struct buf b = BUF_INIT(1024);
+	snprintf(text, sizeof text, "%lu log lines were dropped", logger.dropped);
+	if (logger.cut) buf_puts(&b, "\n");
+	put_head(&b, LOG_WARN);
+	put_message(&b, text);
+	buf_puts(&b, logger.json ? "}\n" : "\n");
+	if (b.failed || write_some(b.data, b.len) == b.len) {
+		logger.dropped = 0;
+		logger.cut = false;
+	}
+	buf_free(&b);
+}
+
+static void emit(const char *text, size_t n) {
+	if (logger.dropped && is_writable()) tell_dropped();
+	size_t done = logger.dropped ? 0 : write_some(text, n);
+	if (done == n) return;
+	logger.dropped++;
+	logger.cut |= done > 0;
+}
+
+void log_no_memory(void) {
+	static const char text[] = "out of memory: the program ends\n";
+	emit(text, sizeof text - 1);
+	_exit(EX_OSERR);
 }
 
 void log_write(enum log_level level, const char *func, const char *fmt, ...) {
