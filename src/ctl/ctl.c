@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "ctl/text.h"
+#include "wire/scan.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -172,11 +173,27 @@ int ctl_failed(struct plenum *p, enum plenum_result r) {
 	return r == PLENUM_REFUSED ? CTL_REFUSED : CTL_CUT;
 }
 
+/* Jansson reads neither lone surrogates nor huge numbers, and an answer may hold a line of the child as it was: the
+ * members that it reads are enough. */
+static json_t *parse_members(struct span text) {
+	json_t *body = json_object();
+	struct span key, value;
+	for (size_t at = 0; span_next_member(text, &at, &key, &value);) {
+		_cleanup_free_ char *name = span_dup(key, NULL);
+		json_t *member = json_loadb(value.p, value.n, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL);
+		if (name && member)
+			json_object_set_new(body, name, member);
+		else
+			json_decref(member);
+	}
+	return body;
+}
+
 static json_t *parse_body(const struct plenum_answer *a) {
 	json_t *body = a->body ? json_loadb(a->body, a->body_len, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL) : NULL;
 	if (json_is_object(body)) return body;
 	json_decref(body);
-	return json_object();
+	return parse_members((struct span){a->body, a->body ? a->body_len : 0});
 }
 
 int ctl_ask(struct plenum *p, const char *verb, json_t *members, json_t **answer) {

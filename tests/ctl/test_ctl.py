@@ -294,6 +294,14 @@ class Decisions(Ctl):
         self.assertIn(rid, self.ctl("allow", "work", rid, code=1).stderr)
         self.assertEqual(len(child.answers("q1")), 1)
 
+    def test_beside_what_jansson_cannot_read(self):
+        """The answer to an attach holds the child's system/init as it was printed."""
+        child, rid = self.asked()
+        child.print(b'{"type":"system","subtype":"init","session_id":"c","cwd":"\\ud800","n":1e400}\n')
+        child.mark(self.a)
+        self.assertEqual(self.ctl("allow", "work", rid).stdout, "allowed %s\n" % rid)
+        child.answer("q1")
+
     def test_allow_always_and_changed(self):
         suggestion = {"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "touch:*"}], "behavior": "allow",
                       "destination": "localSettings"}
