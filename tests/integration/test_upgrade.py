@@ -266,6 +266,31 @@ for line in f:
         self.assertIn(b'"may_approve":false', said)
         a.sync()
 
+    def test_one_descriptor_watches_a_process(self):
+        """However many connections it has, before and after; it is given back with the last of them."""
+        d, agent = self.start()
+        first = d.attached()
+        agent.child()
+        n = d.settled_fds()
+        more = [d.attached() for _ in range(20)]
+        self.assertEqual(d.settled_fds(), n + 20)
+        other = harness.subprocess.Popen(["socat", "-", "UNIX-CONNECT:" + d.socket], stdin=harness.subprocess.PIPE)
+        until(lambda: d.fd_count() == n + 22, what="the descriptors of another process")
+        for _ in range(2):
+            self.upgrade(d)
+            until(lambda: d.fd_count() == n + 22, what="the same descriptors: %s" % d.fd_list())
+        first.close()
+        other.stdin.close()
+        other.wait()
+        until(lambda: d.fd_count() == n + 19, what="the descriptors to be given back: %s" % d.fd_list())
+        for c in more:
+            self.assertIs(c.request("plenum_hello")["peer"]["may_approve"], True)
+        more.append(d.attached())
+        self.assertEqual(d.settled_fds(), n + 20)
+        for c in more:
+            c.close()
+        until(lambda: d.fd_count() == n - 2, what="all to be given back: %s" % d.fd_list())
+
     def test_much_on_the_tape(self):
         """A full tape comes along in a moment: the pause is measured at a client that asks all the time."""
         d, agent = self.start()
