@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/loop.h"
+
+#include "harness.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* What happened, in order: a letter each. */
+struct world {
+	struct loop *loop;
+	char seen[100];
+	size_t n;
+	size_t stop_at; /* the loop ends when so much was seen */
+};
+
+struct actor {
+	struct world *w;
+	char letter;
+	void (*then)(struct actor *a);
+	struct loop_task task, *other;
+	struct loop_timer timer;
+	struct loop_fd fd;
+	int ends[2];
+};
+
+static void begin(struct world *w) {
+	*w = (struct world){.loop = loop_new(), .stop_at = 1000};
+	ck_assert_ptr_nonnull(w->loop);
+}
+
+static void end(struct world *w) {
+	loop_finish(w->loop);
+	loop_free(w->loop);
+}
+
+static void act(void *arg) {
+	struct actor *a = arg;
+	a->w->seen[a->w->n++] = a->letter;
+	if (a->then) a->then(a);
+	if (a->w->n >= a->w->stop_at) loop_stop(a->w->loop);
+}
+
+static void run(struct world *w, size_t n, const char *want) {
+	w->stop_at = n;
+	loop_run(w->loop);
+	ck_assert_str_eq(w->seen, want);
+}
+
+static void actor(struct actor *a, struct world *w, char letter) {
+	*a = (struct actor){.w = w, .letter = letter};
+	loop_task_init(&a->task, act, a);
+	loop_timer_init(&a->timer, w->loop, act, a);
+}
+
+/* --- tasks ----------------------------------------------------------------------------------------------------------
+ */
+
+START_TEST(tasks_run_once_in_order) {
+	struct world w;
+	struct actor a, b, c, d;
+	begin(&w);
+	actor(&a, &w, 'a');
+	actor(&b, &w, 'b');
+	actor(&c, &w, 'c');
+	actor(&d, &w, 'd');
+	loop_defer(w.loop, &a.task);
+	loop_defer(w.loop, &b.task);
+	loop_defer(w.loop, &a.task); /* waits already */
+	loop_defer(w.loop, &c.task);
+	loop_defer_first(w.loop, &c.task);
+	loop_defer(w.loop, &d.task);
+	loop_task_stop(&b.task);
+	loop_defer_urgent(w.loop, &d.task);
+	run(&w, 3, "dca");
+	end(&w);
+	ck_assert_str_eq(w.seen, "dca");
+}
+END_TEST
+
+static void defer_again(struct actor *a) {
+	if (a->w->n < 8) loop_defer(a->w->loop, &a->task);
+}
+
+static void defer_other(struct actor *a) {
+	loop_defer_urgent(a->w->loop, a->other);
+}
+
+static void stop_other(struct actor *a) {
+	loop_task_stop(a->other);
+}
+
+/* One that defers itself comes behind all that wait; what is urgent comes before the next task. */
+START_TEST(tasks_that_defer) {
+	struct world w;
+	struct actor a, b, c, u;
+	begin(&w);
+	actor(&a, &w, 'a');
+	actor(&b, &w, 'b');
+	actor(&c, &w, 'c');
+	actor(&u, &w, 'u');
+	a.then = defer_again;
+	b.then = defer_other;
+	b.other = &u.task;
+	loop_defer(w.loop, &a.task);
+	loop_defer(w.loop, &b.task);
+	loop_defer(w.loop, &c.task);
+	run(&w, 6, "abucaa");
+	end(&w);
+}
+END_TEST
+
+START_TEST(a_task_can_stop_the_next) {
+	struct world w;
+	struct actor a, b;
+	begin(&w);
+	actor(&a, &w, 'a');
+	actor(&b, &w, 'b');
+	a.then = stop_other;
+	a.other = &b.task;
+	loop_defer(w.loop, &a.task);
+	loop_defer(w.loop, &b.task);
+	loop_finish(w.loop);
+	ck_assert_str_eq(w.seen, "a");
+	end(&w);
+}
+END_TEST
+
+static void ready(void *arg, bool readable, bool writable) {
+	struct actor *a = arg;
+	char byte;
+	ck_assert(readable && !writable);
+	ck_assert_int_eq(read(a->fd.fd, &byte, 1), 1);
+	act(a);
+}
+
+/* An answer that has come does not wait until a thousand readers were served. */
+START_TEST(descriptors_come_between_tasks) {
+	struct world w;
+	struct actor in, tasks[50];
+	begin(&w);
+	actor(&in, &w, 'I');
+	ck_assert_int_eq(pipe2(in.ends, O_CLOEXEC), 0);
+	loop_fd_init(&in.fd, w.loop, in.ends[0], ready, &in);
+	ck_assert(loop_fd_want(&in.fd, true, false));
+	for (size_t i = 0; i < ARRAY_SIZE(tasks); i++) {
+		actor(&tasks[i], &w, 't');
+		loop_defer(w.loop, &tasks[i].task);
+	}
+	ck_assert_int_eq(write(in.ends[1], "x", 1), 1);
+	w.stop_at = ARRAY_SIZE(tasks) + 1;
+	loop_run(w.loop);
+	ck_assert_uint_eq(strlen(w.seen), ARRAY_SIZE(tasks) + 1);
+	ck_assert_ptr_nonnull(strchr(w.seen, 'I'));
+	ck_assert_int_lt(strchr(w.seen, 'I') - w.seen, 10);
+	loop_fd_stop(&in.fd);
+	close(in.ends[0]);
+	close(in.ends[1]);
+	end(&w);
+}
+END_TEST
+
+/* --- timers ---------------------------------------------------------------------------------------------------------
+ */
+
+START_TEST(timers_run_in_order_and_once) {
+	struct world w;
+	struct actor a, b, c, never;
+	begin(&w);
+	actor(&a, &w, 'a');
+	actor(&b, &w, 'b');
+	actor(&c, &w, 'c');
+	actor(&never, &w, 'n');
+	ck_assert(!loop_timer_pending(&a.timer));
+	ck_assert_int_eq(loop_timer_left(&a.timer), -1);
+	loop_timer_set(&a.timer, 60);
+	loop_timer_set(&b.timer, 30);
+	loop_timer_set(&c.timer, -5); /* at once */
+	loop_timer_set(&never.timer, 1);
+	loop_timer_set(&never.timer, INT64_MAX);
+	ck_assert(!loop_timer_pending(&never.timer));
+	ck_assert(loop_timer_pending(&a.timer));
+	int64_t left = loop_timer_left(&a.timer);
+	ck_assert_msg(left >= 0 && left <= 60, "%lld", (long long)left);
+	run(&w, 3, "cba");
+	ck_assert(!loop_timer_pending(&a.timer) && !loop_timer_pending(&b.timer));
+	end(&w);
+}
+END_TEST
+
+static void set_again(struct actor *a) {
+	if (a->w->n < 3) loop_timer_set(&a->timer, 1);
+}
+
+START_TEST(timers_can_be_set_anew_and_stopped) {
+	struct world w;
+	struct actor a, b;
+	begin(&w);
+	actor(&a, &w, 'a');
+	actor(&b, &w, 'b');
+	a.then = set_again;
+	loop_timer_set(&a.timer, 1000000);
+	loop_timer_set(&a.timer, 1); /* replaces it */
+	loop_timer_set(&b.timer, 1);
+	loop_timer_stop(&b.timer);
+	loop_timer_stop(&b.timer);
+	run(&w, 3, "aaa");
+	loop_timer_set(&b.timer, INT64_MAX / 2); /* longer than anybody lives */
+	ck_assert_int_gt(loop_timer_left(&b.timer), INT64_MAX / 4);
+	loop_timer_stop(&b.timer);
+	end(&w);
+}
+END_TEST
+
+/* --- descriptors ----------------------------------------------------------------------------------------------------
+ */
+
+static void note(void *arg, bool readable, bool writable) {
+	struct actor *a = arg;
+	a->letter = readable && writable ? 'B' : readable ? 'R' : 'W';
+	act(a);
+}
+
+static void sockets(struct actor *a, struct world *w) {
+	actor(a, w, '?');
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, a->ends), 0);
+	loop_fd_init(&a->fd, w->loop, a->ends[0], note, a);
+}
+
+static void close_both(struct actor *a) {
+	loop_fd_stop(&a->fd);
+	close(a->ends[0]);
+	if (a->ends[1] >= 0) close(a->ends[1]);
+}
+
+START_TEST(what_is_wanted_is_told) {
+	struct world w;
+	struct actor a;
+	begin(&w);
+	sockets(&a, &w);
+	loop_fd_stop(&a.fd); /* nothing was wanted yet */
+	ck_assert(loop_fd_want(&a.fd, false, true));
+	run(&w, 2, "WW"); /* for as long as it is so */
+	close_both(&a);
+	end(&w);
+}
+END_TEST
+
+START_TEST(what_is_wanted_twice_is_told_once) {
+	struct world w;
+	struct actor a;
+	begin(&w);
+	sockets(&a, &w);
+	ck_assert_int_eq(write(a.ends[1], "x", 1), 1);
+	ck_assert(loop_fd_want(&a.fd, true, false));
+	ck_assert(loop_fd_want(&a.fd, true, false));
+	run(&w, 1, "R");
+	close_both(&a);
+	end(&w);
+}
+END_TEST
+
+static void want_less(struct actor *a) {
+	loop_fd_want(&a->fd, false, false);
+	loop_timer_set(&a->timer, 5);
+	a->then = NULL;
+}
+
+START_TEST(what_is_not_wanted_is_not_told) {
+	struct world w;
+	struct actor a;
+	begin(&w);
+	sockets(&a, &w);
+	ck_assert_int_eq(write(a.ends[1], "x", 1), 1);
+	ck_assert(loop_fd_want(&a.fd, true, true));
+	a.then = want_less;
+	run(&w, 2, "BB"); /* the second one is the timer's, which has the letter still */
+	close_both(&a);
+	end(&w);
+}
+END_TEST
+
+START_TEST(a_descriptor_that_is_closed_is_refused) {
+	struct world w;
+	struct actor a;
+	begin(&w);
+	sockets(&a, &w);
+	close(a.ends[0]);
+	ck_assert(!loop_fd_want(&a.fd, true, false));
+	loop_fd_stop(&a.fd);
+	close(a.ends[1]);
+	end(&w);
+}
+END_TEST
+
+static void close_other(struct actor *a) {
+	struct pollfd p = {.fd = a->ends[0], .events = POLLOUT};
+	ck_assert_int_eq(poll(&p, 1, 0), 1);
+	bool gone = p.revents & POLLHUP;
+	if (a->ends[1] >= 0) {
+		ck_assert(!gone);
+		close(a->ends[1]);
+		a->ends[1] = -1;
+		return;
+	}
+	ck_assert(gone);
+}
+
+/* A half-closed stream is readable for ever; that it has gone altogether is told all the same, and once. */
+START_TEST(the_end_of_a_half_closed_stream) {
+	struct world w;
+	struct actor a;
+	begin(&w);
+	sockets(&a, &w);
+	shutdown(a.ends[1], SHUT_WR);
+	ck_assert(loop_fd_want_end(&a.fd, false));
+	a.then = close_other;
+	run(&w, 2, "RR");
+	close_both(&a);
+	end(&w);
+}
+END_TEST
+
+/* --- signals --------------------------------------------------------------------------------------------------------
+ */
+
+START_TEST(signals) {
+	struct world w;
+	struct actor a;
+	struct loop_signal s;
+	begin(&w);
+	actor(&a, &w, 's');
+	loop_signal_init(&s, w.loop, SIGUSR1, act, &a);
+	kill(getpid(), SIGUSR1);
+	run(&w, 1, "s");
+	loop_signal_stop(&s);
+	end(&w);
+}
+END_TEST
+
+RUN_TESTS("loop", tasks_run_once_in_order, tasks_that_defer, a_task_can_stop_the_next, descriptors_come_between_tasks,
+		  timers_run_in_order_and_once, timers_can_be_set_anew_and_stopped, what_is_wanted_is_told,
+		  what_is_wanted_twice_is_told_once, what_is_not_wanted_is_not_told, a_descriptor_that_is_closed_is_refused,
+		  the_end_of_a_half_closed_stream, signals)
