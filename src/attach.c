@@ -511,6 +511,7 @@ void attach_verb(struct request *q) {
 					router_attachment(c)->session->name);
 		return;
 	}
+	c->chooses = true;
 	struct attachment probe = {.client = c};
 	if (!one_of(q, "role", roles) || !one_of(q, "on_lag", lags) ||
 		!find_start(q, &(struct tape){.oldest = 1, .next = 1}, &start))

@@ -239,6 +239,7 @@ static void verb_detach(struct request *q) {
 	}
 	json_t *o = json_pack("{s:s}", "session", a->session->name);
 	router_detach(q->client, "detached");
+	q->client->chooses = true;
 	reply(q, o);
 }
 

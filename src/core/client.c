@@ -554,7 +554,7 @@ static void carry_identity(struct carry *c, struct client *cl, struct watches *w
 	cl->program[sizeof cl->program - 1] = 0;
 	CARRY(c, cl->trust);
 	CARRY(c, cl->subscribed);
-	CARRY(c, cl->spoke);
+	CARRY(c, cl->chooses);
 	carry_text(c, &cl->name);
 	CARRY(c, cl->lines_in);
 	CARRY(c, cl->bytes_in);

@@ -55,7 +55,7 @@ struct client {
 	char program[16];
 	int8_t trust;    /* 0: not looked at, 1: may approve, -1: descends from an agent */
 	bool subscribed; /* hears of every session */
-	bool spoke;      /* has sent something */
+	bool chooses;    /* has attached or detached by a verb: is put into no session unasked */
 	char *name;      /* the label that it gave itself; may be NULL */
 
 	struct tape *tape; /* NULL: attached to nothing */

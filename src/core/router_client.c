@@ -525,6 +525,10 @@ static void on_message(struct client *c, struct chunk line, struct span body, co
 		return;
 	}
 	struct attachment *a = c->attachment;
+	if (!a && c->chooses) { /* what was meant for one session must not run in another */
+		router_fail(c, id, PLENUM_E_NOT_ATTACHED, "you are attached to no session: attach to one first");
+		return;
+	}
 	if (!a) a = router_attach_implicitly(r, c, m->kind == MESSAGE_USER ? m->env.session_id : SPAN_NONE, id);
 	if (a) dispatch(c, a, line, body, m);
 }
@@ -535,7 +539,6 @@ void router_on_line(struct client *c, struct chunk line) {
 	struct message m;
 	char error[512];
 	if (is_blank(body)) return;
-	c->spoke = true;
 	if (!message_check(body.p, body.n, &m, &rewritten, error, sizeof error, &id)) {
 		refuse_line(c, body, id, error);
 		return;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What somebody would try who knows the contract and not the source."""
 
-from harness import RESULT, Case, allow, ok, perm, user
+from harness import RESULT, Case, allow, ok, perm, request, user
 
 
 class VerbTest(Case):
@@ -124,3 +124,26 @@ class QueueTest(Case):
                 b.event("session_state", state="asleep")
                 self.assertEqual(agent.starts, starts)
                 self.assertNone(child.seen(uuid="u-2"))
+
+
+class ChoiceTest(Case):
+    def test_no_other_session_than_the_one_that_was_asked_for(self):
+        d, agent = self.start()
+        a = d.client()
+        a.send(request("1", "plenum_attach", session="work", cwd="/not/there"), user("rm -r *"), request("2", "interrupt"))
+        self.assertEqual(a.answer("1")["response.code"], "spawn_failed")
+        a.error("not_attached", line=2)
+        self.assertEqual(a.answer("2")["response.code"], "not_attached")
+        a.attach("work")
+        a.send(user("fine"))
+        agent.child().wait(type="user")
+        d.call("plenum_stop", session="work", forget=True)
+        a.event("session_removed")
+        a.send(user("too late"))
+        a.error("not_attached")
+        b = d.client()
+        b.attach("other")
+        b.request("plenum_detach")
+        b.send(user("nowhere"))
+        b.error("not_attached")
+        self.assertEqual(list(d.sessions()), ["other"])
