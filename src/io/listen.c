@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/listen.h"
 
+#include "base/log.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -17,11 +18,12 @@
 #define BACKLOG 128
 #define ACCEPTS_A_TURN 32
 #define BACKOFF_MS 1000
+#define RENEW_MS 500 /* between looks for the folder of a socket that cannot be made again yet */
 
 struct listener {
 	struct loop *loop;
 	struct loop_fd accept, watch;
-	struct loop_timer backoff;
+	struct loop_timer backoff, renew;
 	void (*accepted)(void *arg, int fd, const struct peer *peer);
 	void *arg;
 	char *path;
@@ -213,12 +215,28 @@ static void watch_folder(struct listener *l) {
 					  IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
 }
 
+/* A folder that is gone with all above it (a logout) may come back: nothing tells when. */
+static void renew(struct listener *l, bool again) {
+	char error[LISTEN_ERROR_MAX];
+	if (l->paused || still_ours(l)) return;
+	bool made = listen_renew(l, error);
+	if (made)
+		log_info("the socket %s was gone and is there again", l->path);
+	else if (!again)
+		log_warn("the socket is gone, sessions go on, nobody can connect until it can be made again: %s", error);
+	if (!made) loop_timer_set(&l->renew, RENEW_MS);
+}
+
+static void on_renew(void *arg) {
+	renew(arg, true);
+}
+
 static void on_watch(void *arg, bool readable, bool writable) {
 	struct listener *l = arg;
-	char events[4096], error[LISTEN_ERROR_MAX];
+	char events[4096];
 	(void)readable, (void)writable;
 	while (fd_read(l->watch.fd, events, sizeof events) > 0) {}
-	if (!l->paused) listen_renew(l, error);
+	renew(l, loop_timer_pending(&l->renew));
 }
 
 bool listen_renew(struct listener *l, char *error) {
@@ -255,6 +273,7 @@ static struct listener *make(struct loop *loop, const char *path, int fd, int lo
 	loop_fd_init(&l->accept, loop, fd, on_accept, l);
 	loop_fd_init(&l->watch, loop, -1, on_watch, l);
 	loop_timer_init(&l->backoff, loop, on_backoff, l);
+	loop_timer_init(&l->renew, loop, on_renew, l);
 	return l;
 }
 
@@ -321,6 +340,7 @@ struct listener *listen_resume(struct loop *loop, const char *path, const struct
 	l->accepted = accepted;
 	l->arg = arg;
 	begin(l);
+	if (l->lock >= 0) renew(l, false);
 	return l;
 }
 
@@ -341,12 +361,14 @@ void listen_fd_freed(struct listener *l) {
 void listen_pause(struct listener *l) {
 	l->paused = true;
 	loop_timer_stop(&l->backoff);
+	loop_timer_stop(&l->renew);
 	arm(l, false);
 }
 
 void listen_close(struct listener *l) {
 	if (!l) return;
 	loop_timer_stop(&l->backoff);
+	loop_timer_stop(&l->renew);
 	loop_fd_stop(&l->accept);
 	loop_fd_stop(&l->watch);
 	if (l->watch.fd >= 0) close(l->watch.fd);

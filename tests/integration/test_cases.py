@@ -2,12 +2,13 @@
 """The inputs of CASES as they stand there, where the other files try only one of their kind. Each test names its case."""
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import threading
 import unittest
 
-from harness import (Case, alive, allow, build_file, deny, dump, hook, init, mcp, ok, perm, request, until, user,
+from harness import (Case, Daemon, alive, allow, build_file, deny, dump, hook, init, mcp, ok, perm, request, until, user,
                      RESULT)
 
 
@@ -585,6 +586,26 @@ class PathTest(Cases):
         until(lambda: os.path.exists(d.socket))
         p = self.ctl(d, "ls")
         self.assertEqual((p.returncode, "s1" in p.stdout), (0, True), p)
+
+    def test_the_runtime_directory_goes_with_a_logout(self):
+        """C59, C62: all of it is removed, and comes back with the next login; sessions and connections go on meanwhile."""
+        d, agent = self.start()
+        a = d.attached("s1")
+        child = agent.child()
+        os.kill(d.pid, signal.SIGSTOP)  # else it makes the socket again before the folder is gone
+        shutil.rmtree(d.run)
+        os.kill(d.pid, signal.SIGCONT)
+        until(lambda: "the socket is gone" in d.log())
+        child.mark(a)
+        self.assertFalse(os.path.exists(d.run))
+        os.mkdir(d.run, 0o700)
+        until(d.accepts, what="the socket to be there again")
+        self.assertIn("s1", d.sessions())
+        os.unlink(d.socket)
+        until(d.accepts, what="the new folder to be watched")
+        second = Daemon({}, root=d.root, start=False)
+        p = second.launch()
+        self.assertEqual(p.wait(10), 69)
 
     def test_conversations_of_two_names(self):
         """C26: the asked-for id and the reported one are both told; the next resume takes the one that is known to exist."""
