@@ -243,11 +243,13 @@ static void explain_long(const struct child_spec *spec, const char *file, char *
 	char *const *at = spec->argv, *const *env = spec->envp;
 	while (*at && strlen(*at) <= STRING_MAX) at++;
 	while (*env && strlen(*env) <= STRING_MAX) env++;
-	const char *name = *at && **at != '-' && at > spec->argv ? at[-1] : *at ? *at : *env;
-	if (name)
+	const char *text = *at ? *at : *env;
+	bool value = *at && **at != '-' && at > spec->argv;
+	const char *name = value ? at[-1] : text;
+	if (text)
 		snprintf(error, CHILD_ERROR_MAX, "the %s %.*s%s is too long for %s: it has %zu bytes, the kernel takes %d: %s",
-				 *at ? "argument" : "variable", (int)MIN(strcspn(name, "="), 100), name,
-				 *at && name != *at ? "'s value" : "", file, strlen(*at ? *at : *env), STRING_MAX, advice);
+				 *at ? "argument" : "variable", (int)MIN(strcspn(name, "="), 100), name, value ? "'s value" : "", file,
+				 strlen(text), STRING_MAX, advice);
 	else
 		snprintf(error, CHILD_ERROR_MAX, "all arguments and variables for %s together are too long for the kernel: %s",
 				 file, advice);
