@@ -26,6 +26,17 @@ static json_t *remember(struct span request) {
 					 "allow", "destination", "session");
 }
 
+/* These tools ask the person: the answer is in the input, and a rule that allows them would answer for everybody. */
+const char *answer_lacks(struct span request, const struct decision *d) {
+	struct span tool = span_member(request, "tool_name");
+	bool question = span_equals(tool, "AskUserQuestion"), plan = span_equals(tool, "ExitPlanMode");
+	if (!d->allow || !(question || plan)) return NULL;
+	if (d->always) return "this must be asked each time, it cannot be allowed for always";
+	return !question || d->input
+			   ? NULL
+			   : "this is a question: choose in `plenumctl chat`, or give its input with the `answers` by --input";
+}
+
 /* Each kind of request wants a body of its own (PROTOCOL 4.2). NULL: none that we know. */
 json_t *answer_body(struct span request, const struct decision *d) {
 	struct span kind = span_member(request, "subtype");

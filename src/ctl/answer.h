@@ -12,6 +12,9 @@ struct decision {
 	json_t *input;       /* of an allow: the changed input; NULL: as asked */
 };
 
+/* Why this decision is no answer to the request: a sentence for a person; NULL: it is one. */
+const char *answer_lacks(struct span request, const struct decision *d);
+
 /* The body of the answer to a request; NULL: this kind of request cannot be answered with yes or no.
  * request is the span of the line's `request`. */
 json_t *answer_body(struct span request, const struct decision *d);

@@ -178,7 +178,9 @@ static void take_permission(struct chat *ch, struct question *q, const char *tex
 	struct decision d = {.allow = *text == 'y' || *text == 'a', .always = *text == 'a'};
 	bool known = *text && strchr("yna", *text) &&
 				 (*text == 'n' || strlen(text) <= 1 || strcmp(text, "yes") == 0 || strcmp(text, "always") == 0);
-	if (!known) {
+	const char *lacks = answer_lacks(question_span(q), &d);
+	if (lacks) show_note(&ch->show, SHOW_RED, "%s", lacks);
+	if (!known || lacks) {
 		ask(ch);
 		return;
 	}

@@ -138,6 +138,11 @@ static int decide_attached(struct plenum *p, const char *id, const struct decisi
 	struct incoming in;
 	int code = await_request(p, id, &in);
 	if (code != CTL_OK) return code;
+	const char *lacks = answer_lacks(in.e.request, d);
+	if (lacks) {
+		ctl_say("%s", lacks);
+		return CTL_USAGE;
+	}
 	json_t *body = answer_body(in.e.request, d);
 	if (!body) {
 		ctl_say("this kind of request cannot be answered so; use `plenumctl attach`, or a program that knows it");

@@ -311,6 +311,17 @@ class Decisions(Ctl):
         self.assertEqual(body["updatedPermissions"], [suggestion])
         self.assertEqual(body["updatedInput"], {"command": "true"})
 
+    def test_a_question_needs_its_answers(self):
+        """C45: an allow without them would choose nothing in the person's name, for always even."""
+        questions = {"questions": [{"question": "Which?", "header": "Q", "options": [{"label": "a", "description": ""}]}]}
+        child, rid = self.asked(tool="AskUserQuestion", input=questions)
+        self.assertIn("--input", self.ctl("allow", "work", rid, code=64).stderr)
+        answered = json.dumps(dict(questions, answers={"Which?": "a"}))
+        self.assertIn("always", self.ctl("allow", "-a", "-i", answered, "work", rid, code=64).stderr)
+        self.assertEqual(child.answers("q1"), [])
+        self.ctl("allow", "-i", answered, "work", rid)
+        self.assertEqual(child.answer("q1")["response.response"], {"behavior": "allow", "updatedInput": json.loads(answered)})
+
     def test_deny_with_a_message(self):
         child, rid = self.asked()
         self.assertEqual(self.ctl("deny", "--interrupt", "work", rid, "not that").stdout, "denied %s\n" % rid)
