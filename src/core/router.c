@@ -61,7 +61,7 @@ void router_post(struct client *c, struct chunk line) {
 	client_post(c, line);
 }
 
-static void post_error_event(struct client *c, struct span id, const char *code, const char *text) {
+static void post_error_event(struct client *c, struct span id, struct span uuid, const char *code, const char *text) {
 	struct attachment *a = c->attachment;
 	struct buf b = NOTICE_INIT;
 	notice_begin(&b, PLENUM_EV_ERROR, a ? a->session->name : NULL);
@@ -69,6 +69,7 @@ static void post_error_event(struct client *c, struct span id, const char *code,
 	notice_text(&b, "error", text);
 	notice_number(&b, "line", (int64_t)c->lines_in);
 	if (id.p) notice_raw(&b, "request_id", id);
+	if (uuid.p) notice_raw(&b, "uuid", uuid);
 	client_post(c, notice_end(&b));
 }
 
@@ -87,7 +88,7 @@ void router_fail(struct client *c, struct span id, const char *code, const char 
 	if (id.p)
 		post_error_answer(c, id, code, text);
 	else
-		post_error_event(c, SPAN_NONE, code, text);
+		post_error_event(c, SPAN_NONE, SPAN_NONE, code, text);
 }
 
 void router_complain(struct client *c, struct span id, const char *code, const char *fmt, ...) {
@@ -96,7 +97,20 @@ void router_complain(struct client *c, struct span id, const char *code, const c
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	post_error_event(c, id, code, text);
+	post_error_event(c, id, SPAN_NONE, code, text);
+}
+
+void router_refuse(struct client *c, const struct message *m, const char *code, const char *fmt, ...) {
+	char text[1024];
+	struct span uuid = m->kind == MESSAGE_USER && span_is_string(m->env.uuid) ? m->env.uuid : SPAN_NONE;
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (m->kind == MESSAGE_REQUEST)
+		post_error_answer(c, m->env.request_id, code, text);
+	else
+		post_error_event(c, SPAN_NONE, uuid, code, text);
 }
 
 void router_tell_subscribers(struct session *s, struct chunk notice) {

@@ -11,6 +11,7 @@
 #include "core/client.h"
 #include "core/notice.h"
 #include "core/session.h"
+#include "wire/message.h"
 
 enum lag_policy { LAG_GAP, LAG_CLOSE, LAG_WAIT };
 
@@ -121,6 +122,8 @@ void router_post(struct client *c, struct chunk line);
 void router_fail(struct client *c, struct span id, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* An error that is not the answer to a request, with an id that is only mentioned. */
 void router_complain(struct client *c, struct span id, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
+/* A whole line is refused: an answer to a request; else a notice, of a prompt with its uuid. */
+void router_refuse(struct client *c, const struct message *m, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* A notice to everybody in the session, through its tape, and to subscribers. Takes over the chunk. */
 void router_tell(struct session *s, struct chunk notice);
 /* The same, but not on the tape: to each attachment but `except`, and to subscribers. */

@@ -157,16 +157,16 @@ static bool has_room(const struct session *s, size_t len, bool hold) {
 	return queue_has_room(&all, len);
 }
 
-static bool refuse_prompt(struct client *c, struct session *s, size_t len, bool hold) {
+static bool refuse_prompt(struct client *c, struct session *s, const struct message *m, size_t len, bool hold) {
 	char error[CHILD_ERROR_MAX];
 	if (!has_room(s, len, hold)) {
-		router_fail(c, SPAN_NONE, PLENUM_E_BUSY, "%s of session %s has too much to read already: send it again later",
-					hold ? "the queue" : "the child", s->name);
+		router_refuse(c, m, PLENUM_E_BUSY, "%s of session %s has too much to read already: send it again later",
+					  hold ? "the queue" : "the child", s->name);
 		return true;
 	}
 	router_take_login(s, c);
 	if (wake(s, error)) return false;
-	router_fail(c, SPAN_NONE, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_CHILD_EXITED, "%s", error);
+	router_refuse(c, m, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_CHILD_EXITED, "%s", error);
 	return true;
 }
 
@@ -178,7 +178,8 @@ static bool is_command(struct span body) {
 }
 
 static void on_prompt(struct client *c, struct session *s, struct chunk line, struct span body,
-					  const struct envelope *e) {
+					  const struct message *m) {
+	const struct envelope *e = &m->env;
 	uint64_t hash = prompt_hash(body.p, body.n);
 	_cleanup_free_ char *uuid = span_dup(e->uuid, NULL); /* as the child reads it, and says it back */
 	struct prompt *known = uuid ? prompt_find(&s->prompts, e->uuid) : NULL;
@@ -188,7 +189,7 @@ static void on_prompt(struct client *c, struct session *s, struct chunk line, st
 		return;
 	}
 	bool hold = held_back(s, c);
-	if (refuse_prompt(c, s, body.n + 64, hold)) return;
+	if (refuse_prompt(c, s, m, body.n + 64, hold)) return;
 	if (known || !uuid || !*uuid) prompt_uuid(fresh);
 	struct chunk out = *fresh ? with_uuid(body, e->uuid, fresh) : clean_line(line, body);
 	const char *name = *fresh ? fresh : uuid;
@@ -488,15 +489,14 @@ static void refuse_line(struct client *c, struct span body, struct span id, cons
 static void dispatch(struct client *c, struct attachment *a, struct chunk line, struct span body,
 					 const struct message *m) {
 	struct session *s = a->session;
-	struct span id = m->kind == MESSAGE_REQUEST ? m->env.request_id : SPAN_NONE;
 	if (a->observer && m->kind != MESSAGE_ANSWER) {
-		router_fail(c, id, PLENUM_E_NOT_ALLOWED, "you are an observer of session %s: attach as a driver to write",
-					s->name);
+		router_refuse(c, m, PLENUM_E_NOT_ALLOWED, "you are an observer of session %s: attach as a driver to write",
+					  s->name);
 		return;
 	}
 	switch (m->kind) {
 	case MESSAGE_USER:
-		on_prompt(c, s, line, body, &m->env);
+		on_prompt(c, s, line, body, m);
 		break;
 	case MESSAGE_REQUEST:
 		on_request(c, s, line, &m->env);
@@ -521,12 +521,12 @@ static void on_message(struct client *c, struct chunk line, struct span body, co
 		return;
 	}
 	if (r->shutting_down) {
-		router_fail(c, id, PLENUM_E_SHUTTING_DOWN, "the daemon is shutting down");
+		router_refuse(c, m, PLENUM_E_SHUTTING_DOWN, "the daemon is shutting down");
 		return;
 	}
 	struct attachment *a = c->attachment;
 	if (!a && c->chooses) { /* what was meant for one session must not run in another */
-		router_fail(c, id, PLENUM_E_NOT_ATTACHED, "you are attached to no session: attach to one first");
+		router_refuse(c, m, PLENUM_E_NOT_ATTACHED, "you are attached to no session: attach to one first");
 		return;
 	}
 	if (!a) a = router_attach_implicitly(r, c, m->kind == MESSAGE_USER ? m->env.session_id : SPAN_NONE, id);

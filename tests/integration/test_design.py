@@ -139,11 +139,27 @@ class ChoiceTest(Case):
         agent.child().wait(type="user")
         d.call("plenum_stop", session="work", forget=True)
         a.event("session_removed")
-        a.send(user("too late"))
-        a.error("not_attached")
+        a.send(user("too late", uuid="u-\u00fc"))
+        a.error("not_attached", uuid="u-\u00fc")
         b = d.client()
         b.attach("other")
         b.request("plenum_detach")
         b.send(user("nowhere"))
         b.error("not_attached")
         self.assertEqual(list(d.sessions()), ["other"])
+
+
+class RefusalTest(Case):
+    def test_a_refused_prompt_is_named(self):
+        d, agent = self.start(limits={"stdin_queue": "64K"})
+        a, o = d.client(), d.client()
+        a.attach("work")
+        o.attach("work", role="observer")
+        o.send(user("x", uuid="u-o"))
+        o.error("not_allowed", uuid="u-o", line=2)
+        child = agent.child()
+        child.pause()
+        for n in range(20):
+            a.send(user("x" * 20000, uuid="u-%d" % n))
+        self.assertEqual(a.error("busy")["line"], int(a.seen(event="error")[0]["uuid"][2:]) + 2)
+        child.resume()
