@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/listen.h"
+
+#include "base/str.h"
+#include "harness.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#define CLIENTS 100
+
+struct world {
+	struct loop *loop;
+	struct loop_timer tick;
+	struct listener *l;
+	char dir[32], path[64], error[LISTEN_ERROR_MAX];
+	int fds[CLIENTS], n; /* connections that were accepted */
+	struct peer peer;
+	int pidfd; /* watch: of the last one */
+	bool watch, ticked;
+	int stop_at;
+};
+
+static void on_tick(void *arg) {
+	struct world *w = arg;
+	w->ticked = true;
+	loop_stop(w->loop);
+}
+
+static void begin(struct world *w) {
+	*w = (struct world){.dir = "/tmp/pl-XXXXXX", .pidfd = -1};
+	ck_assert(mkdtemp(w->dir));
+	snprintf(w->path, sizeof w->path, "%s/p/sock", w->dir);
+	umask(022);
+}
+
+static void accepted(void *arg, int fd, const struct peer *peer) {
+	struct world *w = arg;
+	w->fds[w->n++] = fd;
+	w->peer = *peer;
+	if (w->watch) w->pidfd = listen_watch_peer(w->l, peer);
+	if (w->n == w->stop_at) loop_stop(w->loop);
+}
+
+static enum listen_result open_at(struct world *w, const char *path, mode_t mode) {
+	if (!w->loop) w->loop = loop_new();
+	w->error[0] = 0;
+	enum listen_result r = listen_open(&w->l, w->loop, path, -1, mode, accepted, w, w->error);
+	ck_assert_int_eq(r == LISTEN_OK, !w->error[0]);
+	if (r != LISTEN_OK) w->l = NULL;
+	return r;
+}
+
+static void opens(struct world *w) {
+	ck_assert_msg(open_at(w, w->path, 0600) == LISTEN_OK, "%s", w->error);
+}
+
+/* A loop that was stopped is at its end: the listener goes on in another one, as it would in the next binary. */
+static void resume(struct world *w) {
+	struct listen_parts parts;
+	listen_suspend(w->l, &parts);
+	parts.fd = dup(parts.fd);
+	parts.lock = parts.lock < 0 ? -1 : dup(parts.lock);
+	char other[80];
+	snprintf(other, sizeof other, "%s.kept", w->path);
+	(void)!rename(w->path, other); /* so that closing the old one leaves it */
+	listen_close(w->l);
+	(void)!rename(other, w->path);
+	loop_free(w->loop);
+	w->loop = loop_new();
+	w->l = listen_resume(w->loop, w->path, &parts, accepted, w);
+	ck_assert_ptr_nonnull(w->l);
+}
+
+static void drop(struct world *w) {
+	for (int i = 0; i < w->n; i++) close(w->fds[i]);
+	w->n = 0;
+}
+
+static void end(struct world *w) {
+	char path[80];
+	drop(w);
+	listen_close(w->l);
+	if (w->loop) loop_free(w->loop);
+	unlink(w->path);
+	snprintf(path, sizeof path, "%s.lock", w->path);
+	unlink(path);
+	snprintf(path, sizeof path, "%s/p", w->dir);
+	(void)(rmdir(path) == 0 || unlink(path));
+	ck_assert_int_eq(rmdir(w->dir), 0); /* nothing else was left there */
+}
+
+static int dial(const char *path) {
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	strcpy(to.sun_path, path);
+	if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0) return fd;
+	close(fd);
+	return -1;
+}
+
+/* Until n connections were accepted in this loop. */
+static void run(struct world *w, int n) {
+	w->stop_at = n;
+	if (w->n < n) loop_run(w->loop);
+	ck_assert_int_eq(w->n, n);
+}
+
+/* Everything that is ready, and no more than that. */
+static void settle(struct world *w) {
+	loop_timer_init(&w->tick, w->loop, on_tick, w);
+	loop_timer_set(&w->tick, 20);
+	w->ticked = false;
+	w->stop_at = -1;
+	loop_run(w->loop);
+	ck_assert(w->ticked);
+}
+
+static mode_t mode_of(const char *path) {
+	struct stat st;
+	return lstat(path, &st) == 0 ? st.st_mode & 07777 : 0;
+}
+
+static char *in_dir(struct world *w, const char *name) {
+	static char path[100];
+	snprintf(path, sizeof path, "%s/%s", w->dir, name);
+	return path;
+}
+
+START_TEST(connections) {
+	struct world w;
+	begin(&w);
+	opens(&w);
+	ck_assert_str_eq(listen_path(w.l), w.path);
+	ck_assert_uint_eq(mode_of(w.path), 0600);
+	ck_assert_uint_eq(mode_of(in_dir(&w, "p")), 0700);
+	int mine = dial(w.path);
+	ck_assert_int_ge(mine, 0);
+	w.watch = true;
+	run(&w, 1);
+	ck_assert(fcntl(w.fds[0], F_GETFL) & O_NONBLOCK && fcntl(w.fds[0], F_GETFD) & FD_CLOEXEC);
+	ck_assert(w.peer.pid == getpid() && w.peer.uid == geteuid());
+	ck_assert(fd_pidfd_alive(w.pidfd));
+	close(w.pidfd);
+	ck_assert_int_eq(write(mine, "x", 1), 1);
+	ck_assert_int_eq(read(w.fds[0], (char[2]){0}, 2), 1);
+	close(mine);
+	listen_close(w.l);
+	w.l = NULL;
+	ck_assert_int_eq(access(w.path, F_OK), -1);
+	listen_close(NULL);
+	end(&w);
+}
+END_TEST
+
+START_TEST(modes_whatever_the_umask_is) {
+	static const struct {
+		mode_t mode, folder, mask;
+	} table[] = {{0600, 0700, 0}, {0600, 0700, 0777}, {0660, 0755, 0077}, {0666, 0755, 0}};
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct world w;
+		begin(&w);
+		mode_t before = umask(table[i].mask);
+		ck_assert_msg(open_at(&w, w.path, table[i].mode) == LISTEN_OK, "%s", w.error);
+		ck_assert_uint_eq(umask(before), table[i].mask);
+		ck_assert_uint_eq(mode_of(w.path), table[i].mode);
+		ck_assert_uint_eq(mode_of(in_dir(&w, "p")), table[i].folder);
+		end(&w);
+	}
+}
+END_TEST
+
+static void fails(struct world *w, const char *path, enum listen_result want, const char *say) {
+	enum listen_result have = open_at(w, path, 0600);
+	ck_assert_msg(have == want && strstr(w->error, say), "%d, not %d: %s (%s)", (int)have, (int)want, w->error, say);
+}
+
+START_TEST(folders_of_which_we_are_not_sure) {
+	struct world w;
+	char long_path[200];
+	begin(&w);
+	fails(&w, "relative/sock", LISTEN_FAILED, "is not absolute");
+	fails(&w, in_dir(&w, "no/such/sock"), LISTEN_FAILED, "cannot make the socket's folder");
+	memset(long_path, 'x', sizeof long_path - 1);
+	long_path[0] = '/';
+	long_path[sizeof long_path - 1] = 0;
+	fails(&w, long_path, LISTEN_FAILED, "has 199 bytes, the kernel takes at most 107");
+	mkdir(in_dir(&w, "p"), 0700);
+	chmod(in_dir(&w, "p"), 0750);
+	fails(&w, w.path, LISTEN_FAILED, "mode 0750: it must be a folder of uid");
+	chmod(in_dir(&w, "p"), 0777);
+	fails(&w, w.path, LISTEN_FAILED, "mode 0777");
+	ck_assert_int_eq(access(w.path, F_OK), -1);
+	rmdir(in_dir(&w, "p"));
+	mkdir(in_dir(&w, "q"), 0700);
+	ck_assert_int_eq(symlink("q", in_dir(&w, "p")), 0);
+	fails(&w, w.path, LISTEN_FAILED, "is a symbolic link");
+	rmdir(in_dir(&w, "q"));
+	unlink(in_dir(&w, "p"));
+	close(open(in_dir(&w, "p"), O_CREAT | O_WRONLY, 0600));
+	fails(&w, w.path, LISTEN_FAILED, "is no folder");
+	end(&w);
+}
+END_TEST
+
+START_TEST(one_daemon_at_a_place) {
+	struct world w, other;
+	begin(&w);
+	opens(&w);
+	other = w;
+	char want[100];
+	snprintf(want, sizeof want, "already running as pid %d: another plenumd holds", (int)getpid());
+	fails(&other, w.path, LISTEN_RUNNING, want);
+	unlink(w.path); /* not even where the file is gone */
+	fails(&other, w.path, LISTEN_RUNNING, want);
+	listen_close(w.l);
+	w.l = NULL;
+	opens(&w);
+	end(&w);
+}
+END_TEST
+
+static int bind_here(const char *path, bool listens) {
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	strcpy(at.sun_path, path);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+	if (listens) ck_assert_int_eq(listen(fd, 1), 0);
+	return fd;
+}
+
+START_TEST(what_is_in_the_way) {
+	struct world w;
+	begin(&w);
+	mkdir(in_dir(&w, "p"), 0700);
+	int alive = bind_here(w.path, true); /* without a lock: somebody else's */
+	fails(&w, w.path, LISTEN_RUNNING, "another daemon answers on this socket");
+	ck_assert_int_ge(dial(w.path), 0);
+	fails(&w, w.path, LISTEN_RUNNING, "answers"); /* its queue may be full by now */
+	close(alive);
+	opens(&w); /* now it is a stale one */
+	int mine = dial(w.path);
+	ck_assert_int_ge(mine, 0);
+	close(mine);
+	listen_close(w.l);
+	FILE *f = fopen(w.path, "w");
+	ck_assert(f && fputs("precious", f) >= 0 && fclose(f) == 0);
+	fails(&w, w.path, LISTEN_FAILED, "is in the way and is no socket");
+	struct stat st;
+	ck_assert(stat(w.path, &st) == 0 && st.st_size == 8);
+	unlink(w.path);
+	ck_assert_int_eq(symlink("/dev/null", w.path), 0);
+	fails(&w, w.path, LISTEN_FAILED, "is in the way");
+	end(&w);
+}
+END_TEST
+
+/* The lock is not taken through a link that somebody put there. */
+START_TEST(the_lock_is_no_link) {
+	struct world w;
+	begin(&w);
+	mkdir(in_dir(&w, "p"), 0700);
+	ck_assert_int_eq(symlink("/dev/null", in_dir(&w, "p/sock.lock")), 0);
+	fails(&w, w.path, LISTEN_FAILED, "cannot open the lock file");
+	end(&w);
+}
+END_TEST
+
+static bool is_file(const char *path) {
+	return access(path, F_OK) == 0;
+}
+
+START_TEST(only_our_own_file_is_unlinked) {
+	struct world w;
+	begin(&w);
+	opens(&w);
+	unlink(w.path);
+	int other = bind_here(w.path, true);
+	ck_assert(!listen_renew(w.l, w.error)); /* nor is it taken away */
+	ck_assert_msg(strstr(w.error, "was taken by another file"), "%s", w.error);
+	listen_close(w.l);
+	w.l = NULL;
+	ck_assert(is_file(w.path));
+	ck_assert(is_file(in_dir(&w, "p/sock.lock")));
+	close(other);
+	end(&w);
+}
+END_TEST
+
+/* Deleted, with its folder or without: it is there again as soon as the loop runs. */
+START_TEST(a_file_that_disappears_is_made_again) {
+	struct world w;
+	begin(&w);
+	opens(&w);
+	ck_assert(listen_renew(w.l, w.error)); /* it is there */
+	unlink(w.path);
+	settle(&w);
+	ck_assert_uint_eq(mode_of(w.path), 0600);
+	int mine = dial(w.path);
+	ck_assert_int_ge(mine, 0);
+	resume(&w);
+	run(&w, 1);
+	close(mine);
+	resume(&w);
+	unlink(w.path);
+	unlink(in_dir(&w, "p/sock.lock"));
+	rmdir(in_dir(&w, "p"));
+	settle(&w);
+	ck_assert_uint_eq(mode_of(in_dir(&w, "p")), 0700);
+	ck_assert_uint_eq(mode_of(w.path), 0600);
+	resume(&w);
+	unlink(w.path);
+	ck_assert(listen_renew(w.l, w.error)); /* at once, by a signal */
+	mine = dial(w.path);
+	ck_assert_int_ge(mine, 0);
+	drop(&w);
+	run(&w, 1);
+	close(mine);
+	end(&w);
+}
+END_TEST
+
+START_TEST(an_inherited_socket_is_left_alone) {
+	struct world w;
+	begin(&w);
+	mkdir(in_dir(&w, "p"), 0700);
+	int fd = bind_here(w.path, true);
+	w.loop = loop_new();
+	ck_assert_int_eq(listen_open(&w.l, w.loop, w.path, fd, 0600, accepted, &w, w.error), LISTEN_OK);
+	int mine = dial(w.path);
+	run(&w, 1);
+	close(mine);
+	unlink(w.path);
+	ck_assert(listen_renew(w.l, w.error)); /* it is the service manager's */
+	ck_assert(!is_file(w.path));
+	close(open(w.path, O_CREAT | O_WRONLY, 0600));
+	listen_close(w.l);
+	w.l = NULL;
+	ck_assert(is_file(w.path));
+	ck_assert(!is_file(in_dir(&w, "p/sock.lock")));
+	end(&w);
+}
+END_TEST
+
+START_TEST(pausing) {
+	struct world w;
+	begin(&w);
+	opens(&w);
+	listen_pause(w.l);
+	int mine = dial(w.path); /* the kernel's queue takes it, we do not */
+	listen_fd_freed(w.l);
+	unlink(w.path);
+	settle(&w);
+	ck_assert_int_eq(w.n, 0);
+	ck_assert(!is_file(w.path));
+	close(mine);
+	end(&w);
+}
+END_TEST
+
+START_TEST(goes_on_in_the_next_binary) {
+	struct world w, other;
+	struct listen_parts parts;
+	begin(&w);
+	opens(&w);
+	listen_suspend(w.l, &parts);
+	ck_assert(parts.fd >= 0 && parts.lock >= 0 && parts.mode == 0600);
+	int mine = dial(w.path); /* one that comes in between */
+	resume(&w);
+	run(&w, 1);
+	close(mine);
+	other = w;
+	fails(&other, w.path, LISTEN_RUNNING, "already running"); /* the lock has come, too */
+	listen_close(w.l);
+	w.l = NULL;
+	ck_assert(!is_file(w.path));
+	end(&w);
+}
+END_TEST
+
+/* --- no descriptors -------------------------------------------------------------------------------------------------
+ */
+
+static int hoard[5000], n_hoard;
+
+/* Takes all descriptors but some. */
+static void take_all_but(int some) {
+	for (n_hoard = 0; n_hoard < 5000 && (hoard[n_hoard] = dup(0)) >= 0;) n_hoard++;
+	ck_assert_int_lt(n_hoard, 5000);
+	while (some--) close(hoard[--n_hoard]);
+}
+
+static void give_back(int some) {
+	while (n_hoard && some--) close(hoard[--n_hoard]);
+}
+
+/* Whom we cannot watch we do not take; the descriptor that is kept lets the last one be watched. */
+START_TEST(the_last_descriptors) {
+	struct world w;
+	struct rlimit before;
+	int mine[2];
+	begin(&w);
+	getrlimit(RLIMIT_NOFILE, &before);
+	opens(&w);
+	w.watch = true;
+	mine[0] = dial(w.path);
+	mine[1] = dial(w.path);
+	ck_assert(mine[0] >= 0 && mine[1] >= 0);
+	setrlimit(RLIMIT_NOFILE, &(struct rlimit){MIN(before.rlim_max, (rlim_t)300), before.rlim_max});
+	take_all_but(1);
+	run(&w, 1); /* there was one for the connection, and the spare one for its pidfd */
+	ck_assert(fd_pidfd_alive(w.pidfd));
+	ck_assert_uint_eq(listen_refused(w.l), 1); /* the other one waits */
+	ck_assert_int_eq(listen_watch_peer(w.l, &w.peer), -1);
+	ck_assert_int_eq(errno, EMFILE);
+	close(w.pidfd);
+	give_back(n_hoard);
+	end(&w);
+	for (int i = 0; i < 2; i++) close(mine[i]);
+	setrlimit(RLIMIT_NOFILE, &before);
+}
+END_TEST
+
+static void free_some(void *arg) {
+	struct world *w = arg;
+	ck_assert_int_eq(w->n, 0);
+	ck_assert_uint_eq(listen_refused(w->l), 1); /* once, not in a busy loop */
+	give_back(n_hoard);
+	listen_fd_freed(w->l);
+}
+
+START_TEST(accepting_backs_off) {
+	struct world w;
+	struct rlimit before;
+	begin(&w);
+	getrlimit(RLIMIT_NOFILE, &before);
+	opens(&w);
+	int mine = dial(w.path);
+	ck_assert_int_ge(mine, 0);
+	setrlimit(RLIMIT_NOFILE, &(struct rlimit){MIN(before.rlim_max, (rlim_t)300), before.rlim_max});
+	take_all_but(0);
+	loop_timer_init(&w.tick, w.loop, free_some, &w);
+	loop_timer_set(&w.tick, 20);
+	run(&w, 1);
+	listen_fd_freed(w.l); /* nothing waits */
+	end(&w);
+	close(mine);
+	setrlimit(RLIMIT_NOFILE, &before);
+}
+END_TEST
+
+START_TEST(peers_that_are_gone) {
+	struct world w;
+	int status;
+	begin(&w);
+	opens(&w);
+	pid_t pid = fork();
+	if (pid == 0) _exit(0);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(listen_watch_peer(w.l, &(struct peer){.pid = pid}), -1);
+	ck_assert_int_eq(errno, ESRCH);
+	end(&w);
+}
+END_TEST
+
+RUN_TESTS("listen", connections, modes_whatever_the_umask_is, folders_of_which_we_are_not_sure, one_daemon_at_a_place,
+		  what_is_in_the_way, the_lock_is_no_link, only_our_own_file_is_unlinked, a_file_that_disappears_is_made_again,
+		  an_inherited_socket_is_left_alone, pausing, goes_on_in_the_next_binary, the_last_descriptors,
+		  accepting_backs_off, peers_that_are_gone)
