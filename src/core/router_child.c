@@ -507,7 +507,7 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 				 e->signal, last_words(s));
 	else
 		snprintf(text, sizeof text, "the child exited with status %d before it answered; its last words: %s", e->status,
-				 s->reason && !s->stderr_count ? s->reason : last_words(s));
+				 last_words(s));
 	unlearn_resume(s, e);
 	router_renew_profile(s);
 	router_init_child_gone(s, text);

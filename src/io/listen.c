@@ -81,7 +81,11 @@ static int take_lock(const char *path, char *error, enum listen_result *result) 
 	*result = LISTEN_FAILED;
 	int fd = name ? open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
 	if (fd < 0) {
-		snprintf(error, LISTEN_ERROR_MAX, "cannot open the lock file %s: %s", name ? name : path, strerror(errno));
+		struct stat st = {0};
+		int number = errno;
+		bool there = name && lstat(name, &st) == 0;
+		snprintf(error, LISTEN_ERROR_MAX, "cannot open the lock file %s%s: %s", name ? name : path,
+				 there && st.st_uid != geteuid() ? ", which belongs to another user" : "", strerror(number));
 		return -1;
 	}
 	if (fd_lock(fd) == 0) {

@@ -181,6 +181,11 @@ class EndTest(Cases):
         m = a.error("child_exited", uuid="u1")
         self.assertIn("Error parsing streaming input line", m["error"])
         self.assertIn("Error parsing", str(b.event("child_exited")["stderr"]))
+        a.send(user("on", uuid="u2"))
+        child = agent.child()
+        child.wait(type="user", uuid="u2")
+        child.exit(1)
+        self.assertRegex(a.error("child_exited", uuid="u2")["error"], r"status 1 .*: nothing on stderr$")
         b.sync()
         self.assertNone(b.events("error"))
 
@@ -586,6 +591,20 @@ class PathTest(Cases):
         until(lambda: os.path.exists(d.socket))
         p = self.ctl(d, "ls")
         self.assertEqual((p.returncode, "s1" in p.stdout), (0, True), p)
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root, to leave what belongs to somebody else")
+    def test_what_sudo_has_left(self):
+        """C61: a lock file of root's in our folder: the cause is named."""
+        d, _ = self.start(run_as="nobody")
+        d.stop()
+        d.process = None
+        path = d.socket + ".lock"
+        os.chown(path, 0, 0)
+        os.chmod(path, 0o600)
+        p = subprocess.run(["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", build_file("plenumd")], env=d.env,
+                           capture_output=True, text=True, timeout=20, check=False)
+        self.assertEqual(p.returncode, 73)
+        self.assertIn(path + ", which belongs to another user: Permission denied", p.stderr)
 
     def test_the_runtime_directory_goes_with_a_logout(self):
         """C59, C62: all of it is removed, and comes back with the next login; sessions and connections go on meanwhile."""
