@@ -34,9 +34,16 @@ static void tell_state(struct session *s) {
 	router_tell(s, notice_end(&b));
 }
 
-static void tell_conversation(struct session *s) {
+static void tell_conversation(struct session *s, bool another) {
 	struct router *r = s->world;
 	tell_state(s);
+	if (another) {
+		struct buf b = NOTICE_INIT;
+		notice_begin(&b, PLENUM_EV_CHANGED, s->name);
+		notice_text(&b, "what", "conversation_id");
+		notice_text(&b, "value", s->conversation_id);
+		router_tell(s, notice_end(&b));
+	}
 	r->events->changed(r);
 }
 
@@ -48,7 +55,7 @@ static void learn_conversation(struct session *s, struct span id) {
 	const char *asked = s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
 	bool first = !s->said_init && asked && !(s->launch.fork && !s->conversation_id);
 	char *resumed = first && strcmp(asked, text) != 0 ? strdup(asked) : NULL;
-	bool known = !s->conversation_id && !resumed;
+	bool known = !s->conversation_id && !resumed, another = s->conversation_id != NULL;
 	free(s->resumed_id);
 	s->resumed_id = resumed;
 	session_set_conversation(s, text);
@@ -57,7 +64,7 @@ static void learn_conversation(struct session *s, struct span id) {
 		struct router *r = s->world;
 		r->events->changed(r);
 	}
-	tell_conversation(s);
+	tell_conversation(s, another);
 }
 
 static void read_init(struct session *s, struct chunk line, const struct envelope *e) {

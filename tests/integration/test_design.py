@@ -163,3 +163,18 @@ class RefusalTest(Case):
             a.send(user("x" * 20000, uuid="u-%d" % n))
         self.assertEqual(a.error("busy")["line"], int(a.seen(event="error")[0]["uuid"][2:]) + 2)
         child.resume()
+
+
+class ConversationTest(Case):
+    def test_another_conversation_is_told(self):
+        d, agent = self.start()
+        a = d.client()
+        a.attach("work")
+        child = agent.child()
+        for conversation in ("c-1", "c-1", "c-2"):
+            child.print({"type": "system", "subtype": "init", "session_id": conversation},
+                        dict(RESULT, session_id=conversation))
+            child.mark(a)
+        told = a.events("changed")
+        self.assertEqual([(m["what"], m["value"], m["by"]) for m in told], [("conversation_id", "c-2", None)])
+        self.assertEqual(d.sessions()["work"]["conversation_id"], "c-2")
