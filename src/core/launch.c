@@ -2,6 +2,7 @@
 #include "core/launch.h"
 
 #include "base/str.h"
+#include "core/prompts.h"
 #include "io/proc.h"
 #include "plenum/protocol.h"
 
@@ -256,12 +257,22 @@ static char *with_id(const char *word, const char *id) {
 	return at ? str_printf("%.*s%s%s", (int)(at - word), word, id, at + 4) : strdup(word);
 }
 
-static bool add_resume(struct words *out, const struct profile *p, const char *id) {
-	for (size_t i = 0; i < p->resume_args.n; i++) {
-		_cleanup_free_ char *word = with_id(p->resume_args.v[i], id);
+static bool add_with_id(struct words *out, const struct words *more, const char *id) {
+	for (size_t i = 0; i < more->n; i++) {
+		_cleanup_free_ char *word = with_id(more->v[i], id);
 		if (!word || !words_add(out, word)) return false;
 	}
 	return true;
+}
+
+/* A new conversation under an id of ours, where the profile says how and the words do not say which already. */
+static bool add_new_id(struct words *out, const struct profile *p) {
+	static const char *const which[] = {"--session-id", "--resume", "-r", "--continue", "-c"};
+	char id[37];
+	for (size_t i = 0; i < ARRAY_SIZE(which); i++)
+		if (has_flag(out, which[i])) return true;
+	prompt_uuid(id);
+	return add_with_id(out, &p->session_id_args, id);
 }
 
 static bool build_argv(struct words *out, const struct launch *l, const struct profile *p, const char *resume,
@@ -273,7 +284,8 @@ static bool build_argv(struct words *out, const struct launch *l, const struct p
 	else
 		ok = add_words(out, &p->command, false);
 	ok = ok && add_words(out, &l->args, later);
-	if (resume && !has_flag(out, "--resume") && !has_flag(out, "-r")) ok = ok && add_resume(out, p, resume);
+	if (resume && !has_flag(out, "--resume") && !has_flag(out, "-r"))
+		ok = ok && add_with_id(out, &p->resume_args, resume);
 	if (fork && !has_flag(out, "--fork-session")) ok = ok && words_add(out, "--fork-session");
 	return ok;
 }
@@ -284,7 +296,8 @@ enum child_result launch_spawn(const struct launch *l, const struct profile *p, 
 	struct env env = {0};
 	enum child_result r = CHILD_FAILED;
 	build_env(&env, l, p, session);
-	if (env.failed || !build_argv(&argv, l, p, resume, fork)) {
+	bool ok = build_argv(&argv, l, p, resume, fork) && (resume || l->has_argv || add_new_id(&argv, p));
+	if (env.failed || !ok) {
 		snprintf(error, CHILD_ERROR_MAX, "out of memory");
 	} else {
 		struct child_spec spec = {

@@ -39,7 +39,6 @@ static const char *const fake_command[] = {
 	NULL,
 };
 static const char *const resume_args[] = {"--resume={id}", NULL};
-static const char *const session_id_args[] = {"--session-id={id}", NULL};
 static const char *const pass_all[] = {"*", NULL};
 
 bool words_add(struct words *w, const char *word) {
@@ -115,8 +114,7 @@ struct profile *settings_add_profile(struct settings *s, const char *name) {
 
 static bool add_claude(struct settings *s) {
 	struct profile *p = settings_add_profile(s, "claude");
-	return p && words_set(&p->command, claude_command) && words_set(&p->env, claude_env) &&
-		   words_set(&p->session_id_args, session_id_args);
+	return p && words_set(&p->command, claude_command) && words_set(&p->env, claude_env);
 }
 
 static bool add_fake(struct settings *s) {

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What somebody would try who knows the contract and not the source."""
 
+import uuid
+
 from harness import RESULT, Case, allow, ok, perm, request, user
 
 
@@ -178,3 +180,23 @@ class ConversationTest(Case):
         told = a.events("changed")
         self.assertEqual([(m["what"], m["value"], m["by"]) for m in told], [("conversation_id", "c-2", None)])
         self.assertEqual(d.sessions()["work"]["conversation_id"], "c-2")
+
+    def test_its_id_is_chosen_where_the_profile_says_how(self):
+        d, agent = self.start(mode={"user": True}, profile={"session_id_args": "--with 'an id' --session-id={id}"})
+        a = d.client()
+        a.attach("work")
+        *_, one, two, three = agent.child().argv
+        self.assertEqual([one, two], ["--with", "an id"])
+        chosen = three.partition("--session-id=")[2]
+        self.assertEqual(str(uuid.UUID(chosen)), chosen)
+        a.send(user("hi"))
+        a.wait(type="result", session_id=chosen)
+        a.request("plenum_hibernate")
+        a.event("session_state", state="asleep")
+        a.send(user("again"))
+        self.assertEqual(agent.child().argv[1:], ["--resume=" + chosen])
+        for args in (["--session-id", "mine"], ["--resume=mine"], ["-c"]):
+            d.client().attach("-".join(args), args=args)
+            self.assertEqual(agent.child().argv[1:], args)
+        d.client().attach("resumed", resume="other")
+        self.assertEqual(agent.child().argv[1:], ["--resume=other"])

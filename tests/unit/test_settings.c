@@ -30,7 +30,7 @@ START_TEST(test_profile_claude) {
 	ck_assert_ptr_null(p->command.v[11]);
 	ck_assert_str_eq(p->env.v[0], "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=1");
 	ck_assert_str_eq(p->resume_args.v[0], "--resume={id}");
-	ck_assert_str_eq(p->session_id_args.v[0], "--session-id={id}");
+	ck_assert_uint_eq(p->session_id_args.n, 0);
 	ck_assert_str_eq(p->pass_env.v[0], "*");
 	ck_assert(p->permission_wait == SETTINGS_NEVER);
 	ck_assert_int_eq(p->owner_grace, 15000);
