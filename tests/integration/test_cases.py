@@ -8,7 +8,7 @@ import subprocess
 import threading
 import unittest
 
-from harness import (Case, Daemon, alive, allow, build_file, deny, dump, hook, init, mcp, ok, perm, request, until, user,
+from harness import (Case, Daemon, alive, allow, build_file, deny, dump, err, hook, init, mcp, ok, perm, request, until, user,
                      RESULT)
 
 
@@ -472,6 +472,23 @@ class NobodyTest(Cases):
         self.assertEqual(child.answer("k-3")["response.subtype"], "error")
         for _ in range(3):
             self.assertIn("within 1 s", o.event("settled", decision="timeout")["reason"])
+
+
+    def test_one_declines_and_the_other_leaves(self):
+        """C44: who said that it cannot answer does not hold the request any more; the wait for somebody begins."""
+        d, agent = self.start(profile={"permission_wait": "300ms"})
+        a = d.attached()
+        child = agent.child()
+        for k, line in (("k-1", request("k-1", "elicitation", message="pick", requestedSchema={})), ("k-2", request("k-2", "never_heard_of"))):
+            b = d.attached()
+            child.print(line)
+            rid = a.wait(type="control_request")["request_id"]
+            b.wait(type="control_request")
+            a.send(err(rid, "Unsupported"))
+            a.sync()
+            self.assertNone(child.answers(k))
+            b.close()
+            child.answer(k)
 
 
 class TerminalTest(Cases):
