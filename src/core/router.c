@@ -18,6 +18,7 @@
 #define STANDSTILL_MS 1000      /* a reader that took nothing for so long holds nobody up */
 #define WAIT_PIECE ((uint64_t)256 * 1024)
 #define LAG_TICK_MS 1000
+#define LAG_TICK_LEAST_MS 20
 #define WALKS 8 /* up the process tree, where it changes meanwhile */
 
 const struct client_events router_client_events = {
@@ -235,6 +236,12 @@ bool router_may_approve(struct router *r, struct client *c) {
 /* --- pace and lag ---------------------------------------------------------------------------------------------------
  */
 
+/* How often those who are far behind are looked at: a short client_lag_soft_time is kept to within a half. */
+static int64_t lag_tick(const struct session *s) {
+	int64_t quarter = s->settings->limits.client_lag_soft_time / 4;
+	return MAX(MIN(quarter, LAG_TICK_MS), LAG_TICK_LEAST_MS);
+}
+
 /* Who asked to be waited for must read on: a piece of the tape within each lag_wait, not a byte now and then. */
 static bool holds_up(const struct session *s, struct attachment *a, uint64_t behind, int64_t now) {
 	const struct client *c = a->client;
@@ -274,7 +281,7 @@ bool router_on_may_read(struct session *s) {
 		}
 		if (!stands && behind < best) best = behind;
 	}
-	if (lag && !loop_timer_pending(&s->lag_timer)) loop_timer_set(&s->lag_timer, LAG_TICK_MS);
+	if (lag && !loop_timer_pending(&s->lag_timer)) loop_timer_set(&s->lag_timer, lag_tick(s));
 	if (best == UINT64_MAX || best <= MIN(PACE_WINDOW, (uint64_t)s->tape.max_bytes / 4)) return true;
 	loop_timer_set(&s->pace_timer, STANDSTILL_MS);
 	return false;
@@ -344,7 +351,7 @@ void router_overtaken(struct client *c, uint64_t from, uint64_t to) {
 static void apply_lag(struct session *s, struct attachment *a, int64_t age) {
 	struct client *c = a->client;
 	router_tell_present(s, lag_notice(s, c, age), a);
-	client_post(c, lag_notice(s, c, age));
+	client_post_first(c, lag_notice(s, c, age)); /* before the gap that it may lead to */
 	a->behind_since = now_ms();
 	if (a->on_lag == LAG_WAIT) return; /* bounded by lag_wait and the tape */
 	uint64_t from = c->cursor, to = s->tape.next - 1;
@@ -372,7 +379,7 @@ static void on_lag_timer(void *arg) {
 		int64_t age = now - a->behind_since;
 		if (age >= s->settings->limits.client_lag_soft_time) apply_lag(s, a, age);
 	}
-	if (again) loop_timer_set(&s->lag_timer, LAG_TICK_MS);
+	if (again) loop_timer_set(&s->lag_timer, lag_tick(s));
 }
 
 /* --- sessions -------------------------------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """What somebody would try who knows the contract and not the source."""
 
+import time
 import uuid
 
-from harness import RESULT, Case, allow, ok, perm, request, user
+from harness import RESULT, Case, allow, matches, ok, perm, request, user
 
 
 class VerbTest(Case):
@@ -200,3 +201,23 @@ class ConversationTest(Case):
             self.assertEqual(agent.child().argv[1:], args)
         d.client().attach("resumed", resume="other")
         self.assertEqual(agent.child().argv[1:], ["--resume=other"])
+
+
+class LagTest(Case):
+    def test_lag_and_then_what_it_leads_to(self):
+        d, agent = self.start(limits={"client_lag_soft": "64K", "client_lag_soft_time": "100ms"})
+        a, gap, closed = d.client(), d.client(), d.client()
+        a.attach("work")
+        gap.number = gap.attach("work", on_lag="gap")["client"]
+        closed.number = closed.attach("work", on_lag="close")["client"]
+        child = agent.child()
+        child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 500, pad=5000, rate=1000)
+        begun = time.monotonic()
+        a.event("lag")
+        a.event("lag")
+        self.assertLess(time.monotonic() - begun, 5)
+        closed.wait_eof()
+        gap.event("gap")
+        for c in (closed, gap):
+            notices = [m["event"] for m in c.events() if m["event"] == "gap" or matches(m["client"], {"client": c.number})]
+            self.assertEqual(notices[:2], ["lag", "gap"])
