@@ -119,7 +119,7 @@ static bool apply_types(struct request *q, struct client_filter *f) {
 	return true;
 }
 
-static void apply_name(struct request *q) {
+void attach_name(struct request *q) {
 	const char *name = text(q, "name");
 	if (!name) return;
 	free(q->client->name);
@@ -132,7 +132,7 @@ static bool apply(struct request *q, struct attachment *a, bool fresh) {
 	f->tag = flag(q, "tag", f->tag);
 	f->no_partial = !flag(q, "partial", !f->no_partial);
 	f->no_echo = !flag(q, "echo", !f->no_echo);
-	apply_name(q);
+	attach_name(q);
 	return true;
 }
 

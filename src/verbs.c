@@ -63,6 +63,7 @@ static void verb_hello(struct request *q) {
 	static const char *const capabilities[] = {"attach",      "replay", "tag",       "types",     "hooks", "mcp",
 											   "permissions", "lag",    "subscribe", "hibernate", "rules", "shim"};
 	json_t *caps = json_array();
+	attach_name(q);
 	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) json_array_append_new(caps, json_string(capabilities[i]));
 	reply(q, json_pack("{s:s,s:i,s:o,s:o,s:{s:i,s:i,s:i,s:s,s:b},s:s,s:i,s:s?,s:I}", "version", PLENUM_VERSION,
 					   "protocol", PLENUM_PROTOCOL_VERSION, "capabilities", caps, "limits", limits_json(r->settings),

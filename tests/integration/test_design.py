@@ -8,6 +8,13 @@ from harness import RESULT, Case, allow, matches, ok, perm, request, user
 
 
 class VerbTest(Case):
+    def test_a_name_without_an_attach(self):
+        d, _ = self.start(mode={"user": True})
+        c = d.client()
+        c.request("plenum_hello", name="me", protocol=1)
+        c.send(user("hi"))
+        self.assertEqual(c.event("turn_ended")["clients"][0]["name"], "me")
+
     def test_how_is_one_of_two_words(self):
         d, _ = self.start()
         c = d.client()
