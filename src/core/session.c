@@ -123,7 +123,11 @@ static void keep_stderr_line(struct session *s) {
 	size_t at = (s->stderr_first + s->stderr_count) % STDERR_LINES;
 	b->len = 0;
 	b->failed = false;
-	if (!line) return;
+	if (!s->stderr_lines) s->stderr_lines = calloc(STDERR_LINES, sizeof *s->stderr_lines);
+	if (!line || !s->stderr_lines) {
+		free(line);
+		return;
+	}
 	if (s->stderr_count == STDERR_LINES) {
 		at = s->stderr_first;
 		free(s->stderr_lines[at]);
@@ -140,6 +144,8 @@ const char *session_stderr(const struct session *s, size_t index) {
 
 static void clear_stderr(struct session *s) {
 	for (size_t i = 0; i < s->stderr_count; i++) free(s->stderr_lines[(s->stderr_first + i) % STDERR_LINES]);
+	free(s->stderr_lines);
+	s->stderr_lines = NULL;
 	s->stderr_first = s->stderr_count = 0;
 	buf_free(&s->stderr_part);
 }
@@ -497,7 +503,8 @@ bool session_can_give(const struct session *s) {
 }
 
 static void move_output(struct session *to, struct session *from) {
-	memcpy(to->stderr_lines, from->stderr_lines, sizeof to->stderr_lines);
+	to->stderr_lines = from->stderr_lines;
+	from->stderr_lines = NULL;
 	to->stderr_first = from->stderr_first;
 	to->stderr_count = from->stderr_count;
 	from->stderr_first = from->stderr_count = 0;

@@ -101,7 +101,7 @@ struct session {
 	struct loop_timer end_timer; /* exit seen, output still open */
 	bool read_paused, bom_seen;
 
-	char *stderr_lines[STDERR_LINES];
+	char **stderr_lines; /* STDERR_LINES; NULL until there is one */
 	size_t stderr_first, stderr_count;
 	struct buf stderr_part;
 

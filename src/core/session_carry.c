@@ -32,6 +32,8 @@ static void carry_child(struct carry *c, struct session *s) {
 static void carry_stderr(struct carry *c, struct session *s) {
 	size_t n = carry_count(c, s->stderr_count);
 	if (n > STDERR_LINES) carry_fail(c, "there are too many lines of stderr");
+	if (n && !c->saving && !(s->stderr_lines = calloc(STDERR_LINES, sizeof *s->stderr_lines)))
+		carry_fail(c, "out of memory");
 	for (size_t i = 0; i < n && carry_ok(c); i++) {
 		carry_name(c, &s->stderr_lines[(s->stderr_first + i) % STDERR_LINES]);
 		if (!c->saving && carry_ok(c)) s->stderr_count = i + 1;
