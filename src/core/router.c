@@ -685,6 +685,10 @@ struct attachment *router_attach_implicitly(struct router *r, struct client *c, 
 											struct span request_id) {
 	_cleanup_free_ char *wanted = session.p ? span_dup(session, NULL) : NULL;
 	const char *name = wanted && *wanted ? wanted : "default";
+	if (name != wanted && span_is_string(session) && session.n > 2) {
+		router_fail(c, request_id, PLENUM_E_BAD_REQUEST, "session_id names the session, and no name holds a NUL");
+		return NULL;
+	}
 	struct session *s = implicit_session(r, c, name, request_id);
 	if (!s) return NULL;
 	struct attachment *a = router_attach(r, c, s, false, router_may_approve(r, c));

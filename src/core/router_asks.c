@@ -219,8 +219,8 @@ void router_ask_timer(void *arg) {
 		router_hook_deadline(p);
 		return;
 	}
-	snprintf(why, sizeof why, "no client answered within %lld s (permission_wait); nobody has looked at this request",
-			 (long long)(p->session->profile->permission_wait / 1000));
+	snprintf(why, sizeof why, "no client answered within %g s (permission_wait); nobody has looked at this request",
+			 (double)p->session->profile->permission_wait / 1000);
 	if (p->kind == ASK_TOOL)
 		deny(p, "timeout", why);
 	else if (p->kind == ASK_ELICITATION)

@@ -137,6 +137,13 @@ class QueueTest(Case):
 
 
 class ChoiceTest(Case):
+    def test_a_name_that_cannot_be_is_not_default(self):
+        d, _ = self.start()
+        a = d.client()
+        a.send(user("hi", session_id="work\0"))
+        a.error("bad_request", line=1)
+        self.assertEqual(d.sessions(), {})
+
     def test_no_other_session_than_the_one_that_was_asked_for(self):
         d, agent = self.start()
         a = d.client()
@@ -160,6 +167,13 @@ class ChoiceTest(Case):
 
 
 class RefusalTest(Case):
+    def test_a_short_wait_is_named(self):
+        d, agent = self.start(profile={"permission_wait": "200ms"})
+        d.client().attach("work", approve=False)
+        child = agent.child()
+        child.print(perm("p-1"))
+        self.assertIn("within 0.2 s", child.answer("p-1")["response.response.message"])
+
     def test_a_refused_prompt_is_named(self):
         d, agent = self.start(limits={"stdin_queue": "64K"})
         a, o = d.client(), d.client()
