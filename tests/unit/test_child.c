@@ -142,13 +142,17 @@ START_TEST(what_it_starts_with) {
 	prints("test -S /proc/self/fd/1 && echo socket", PLAIN, "socket\n");
 	prints("test -p /proc/self/fd/1 && echo pipe; echo again >/dev/stdout", (struct child_spec){.out_pipe = true},
 		   "pipe\nagain\n");
-	prints("ulimit -Sn", (struct child_spec){.nofile = 77}, "77\n");
 	/* no descriptor but 0 to 2, whoever forgot to close it */
 	int spare = open("/dev/null", O_RDONLY), high = fcntl(spare, F_DUPFD, 90);
 	prints("for i in 3 4 5 6 7 8 9 90 91 92 93 94 95; do test -e /proc/$$/fd/$i && ls -l /proc/$$/fd/$i; done; true",
 		   PLAIN, "");
 	close(spare);
 	close(high);
+}
+END_TEST
+
+START_TEST(the_limit_on_descriptors) {
+	prints("ulimit -Sn", (struct child_spec){.nofile = 77}, "77\n");
 }
 END_TEST
 
@@ -414,7 +418,8 @@ START_TEST(finding_programs) {
 }
 END_TEST
 
-RUN_TESTS("child", streams, what_it_starts_with, signals_are_as_at_the_beginning, a_session_of_its_own,
-		  killed_with_all_its_group, exit_and_end_of_output_are_two_events, without_pipes, forgotten_moved_resumed,
-		  processes_that_nobody_knows_are_reaped, no_program, no_folder, too_much_for_the_kernel, no_descriptors,
-		  finding_programs)
+RUN_TESTS("child", streams, what_it_starts_with, NOT_IN_VALGRIND(the_limit_on_descriptors),
+		  signals_are_as_at_the_beginning, a_session_of_its_own, killed_with_all_its_group,
+		  exit_and_end_of_output_are_two_events, without_pipes, forgotten_moved_resumed,
+		  processes_that_nobody_knows_are_reaped, NOT_IN_VALGRIND(no_program), no_folder,
+		  NOT_IN_VALGRIND(too_much_for_the_kernel), no_descriptors, finding_programs)

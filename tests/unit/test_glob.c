@@ -124,7 +124,7 @@ START_TEST(does_what_backtracking_does) {
 	uint64_t seed = 1;
 	size_t yes = 0;
 	char pattern[12], t[16];
-	for (int i = 0; i < 300000; i++) {
+	for (int i = 0; i < 60000; i++) {
 		some(pattern, sizeof pattern, "aab//***?\\", &seed);
 		some(t, sizeof t, "aaab//*?", &seed);
 		enum glob_style style = rng_below(&seed, 2) ? GLOB_TEXT : GLOB_PATH;
@@ -133,7 +133,7 @@ START_TEST(does_what_backtracking_does) {
 		is(want, pattern, t, style, boundary);
 		yes += want == MATCH_YES;
 	}
-	ck_assert_uint_gt(yes, 10000); /* the test is about something */
+	ck_assert_uint_gt(yes, 2000); /* the test is about something */
 }
 END_TEST
 
@@ -141,7 +141,7 @@ END_TEST
 START_TEST(unknown_text_is_judged_safely) {
 	uint64_t seed = 2;
 	char pattern[10], before[6], after[6], inner[6], t[20], full[30];
-	for (int i = 0; i < 100000; i++) {
+	for (int i = 0; i < 15000; i++) {
 		char boundary = "\0 "[rng_below(&seed, 2)];
 		some(pattern, sizeof pattern, "aab **", &seed);
 		some(before, sizeof before, "aab ", &seed);
@@ -161,14 +161,14 @@ END_TEST
 
 /* Backtracking would not come to an end here. */
 START_TEST(time_is_bounded) {
-	char pattern[402], t[5001];
+	char pattern[402], t[2001];
 	for (size_t i = 0; i < 400; i += 2) memcpy(pattern + i, "*a", 2);
 	memcpy(pattern + 400, "b", 2);
-	memset(t, 'a', 5000);
-	t[5000] = 0;
+	memset(t, 'a', 2000);
+	t[2000] = 0;
 	is(MATCH_NO, pattern, t, GLOB_TEXT, 0);
 	is(MATCH_NO, pattern, t, GLOB_PATH, 0);
-	t[4999] = 'b';
+	t[1999] = 'b';
 	is(MATCH_YES, pattern, t, GLOB_TEXT, 0);
 }
 END_TEST
