@@ -126,3 +126,19 @@ class Life(Case):
         client.prompt("hello")
         self.assertIn("No conversation found", str(client.wait_event("child_exited")["stderr"]))
         self.assertEqual(self.client("work").turn("others go on")["result"], "echo: others go on")
+
+
+class ChosenId(Case):
+    profile = ("session_id_args = --session-id={id}",)
+
+    def test_the_conversation_has_the_chosen_id_and_is_resumed(self):
+        client = self.client("work")
+        words = command_of(client.attached["pid"]).split()
+        chosen = next(word for word in words if word.startswith("--session-id=")).partition("=")[2]
+        self.assertEqual(client.turn("remember quince")["session_id"], chosen)
+        self.wait_written(chosen, "echo: remember quince")
+        client.ask("plenum_hibernate", session="work")
+        self.wait_state("work", "asleep")
+        result = client.turn("@history@")
+        self.assertIn("quince", result["result"])
+        self.assertEqual(result["session_id"], chosen)
