@@ -296,6 +296,23 @@ static void on_response(struct session *s, struct chunk line, const struct envel
 	check_closes(s);
 }
 
+static void on_stray(struct session *s, struct chunk line);
+
+/* A request, or an answer, to whoever unescapes its key `type` or the value: everybody would get it under the child's
+ * own id. */
+static bool hides_its_kind(struct chunk line, const struct envelope *e) {
+	struct span all = {line.data, line.len}, key, value, type = e->type;
+	size_t at = 0;
+	if (type.p && !memchr(type.p, '\\', type.n)) return false;
+	while (!type.p && span_next_member(all, &at, &key, &value)) {
+		_cleanup_free_ char *name = memchr(key.p, '\\', key.n) ? span_dup(key, NULL) : NULL;
+		if (name && strcmp(name, "type") == 0) type = value;
+	}
+	_cleanup_free_ char *text = span_is_string(type) ? span_dup(type, NULL) : NULL;
+	enum line_kind kind = text ? dialect_kind_of(text, strlen(text)) : LINE_OTHER;
+	return kind == LINE_REQUEST || kind == LINE_RESPONSE || kind == LINE_CANCEL;
+}
+
 static void on_line(struct session *s, struct chunk line, const struct envelope *e) {
 	enum line_kind kind = dialect_kind(e);
 	s->got_line = true;
@@ -319,6 +336,10 @@ static void on_line(struct session *s, struct chunk line, const struct envelope 
 		after_turn(s);
 		break;
 	default: {
+		if (kind == LINE_OTHER && hides_its_kind(line, e)) {
+			on_stray(s, line);
+			break;
+		}
 		bool begins = kind == LINE_SYSTEM && span_equals(e->subtype, "init");
 		learn(s, kind, line, e);
 		to_tape(s, kind, line, e);
