@@ -14,7 +14,16 @@ struct loop {
 	bool stop;
 };
 
+/* Else libevent writes to stderr by itself, past the log and its format. */
+static void on_library_log(int severity, const char *message) {
+	log_write(severity == EVENT_LOG_ERR    ? LOG_ERROR
+			  : severity == EVENT_LOG_WARN ? LOG_WARN
+										   : LOG_DEBUG,
+			  "libevent", "libevent: %s", message);
+}
+
 struct loop *loop_new(void) {
+	event_set_log_callback(on_library_log);
 	struct loop *l = calloc(1, sizeof *l);
 	struct event_config *config = event_config_new();
 	if (l && config) {

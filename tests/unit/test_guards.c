@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/guards.h"
+
+#include "harness.h"
+
+#include <string.h>
+
+static struct loop *loop;
+static int nobody, somebody;
+
+static void on_grace(void *arg) {
+	(void)arg;
+}
+
+static struct owner *add(struct registry *r, void *holder, const char *name, const char *hooks) {
+	struct owner *o = owner_new(r, NULL, loop, holder, 1000, name, on_grace);
+	const char *error = owner_set_hooks(r, o, (struct span){hooks, strlen(hooks)});
+	ck_assert_msg(!error, "%s", error);
+	return o;
+}
+
+/* Saved, restored and saved again. */
+static void comes_back_as(const struct registry *r, const char *want) {
+	struct registry other;
+	char *text = guards_text(r);
+	ck_assert_str_eq(text, want);
+	registry_init(&other);
+	ck_assert(guards_restore(&other, NULL, loop, text, on_grace));
+	char *again = guards_text(&other);
+	ck_assert_str_eq(again, want);
+	const struct owner *o;
+	LIST_FOR_EACH (o, &other.owners, const struct owner, node) ck_assert_ptr_null(o->holder);
+	registry_free(&other);
+	free(text);
+	free(again);
+}
+
+START_TEST(nobody_guards) {
+	struct registry r;
+	registry_init(&r);
+	ck_assert_ptr_null(guards_text(&r));
+	add(&r, &somebody, "watcher", "{\"PostToolUse\":[{\"hookCallbackIds\":[\"a\"]}],\"PreToolUse\":[]}");
+	ck_assert_ptr_null(guards_text(&r));
+	registry_free(&r);
+}
+END_TEST
+
+START_TEST(guards_alone_are_kept) {
+	struct registry r;
+	registry_init(&r);
+	add(&r, &somebody, "g\xc3\xa9 \"x\"",
+		"{\"PostToolUse\":[{\"hookCallbackIds\":[\"a\"]},{\"onFailure\":\"block\",\"hookCallbackIds\":[\"b\"]}],"
+		"\"PreToolUse\":[{\"matcher\":\"\\ud800\",\"timeout\":5,\"hookCallbackIds\":[\"c\",\"\\u0064\"]},"
+		"{\"plenum_owner_gone\":\"drop\",\"hookCallbackIds\":[\"e\"]}]}");
+	add(&r, &nobody, NULL, "{\"Stop\":[{\"plenum_owner_gone\":\"deny\",\"hookCallbackIds\":[\"hook_0\"]}]}");
+	comes_back_as(
+		&r, "[{\"uid\":1000,\"name\":\"g\xc3\xa9 \\\"x\\\"\",\"hooks\":{"
+			"\"PostToolUse\":[{\"onFailure\":\"block\",\"plenum_owner_gone\":\"deny\",\"hookCallbackIds\":[\"b\"]}],"
+			"\"PreToolUse\":[{\"matcher\":\"\\ud800\",\"timeout\":5,\"plenum_owner_gone\":\"deny\","
+			"\"hookCallbackIds\":[\"c\",\"\\u0064\"]},{\"plenum_owner_gone\":\"drop\",\"hookCallbackIds\":[\"e\"]}]}},"
+			"{\"uid\":1000,\"name\":null,\"hooks\":{\"Stop\":[{\"plenum_owner_gone\":\"deny\",\"hookCallbackIds\":["
+			"\"hook_0\"]"
+			"}]}}]");
+	registry_free(&r);
+}
+END_TEST
+
+START_TEST(damaged) {
+	static const char good[] = "{\"uid\":1,\"name\":\"a\",\"hooks\":{\"PreToolUse\":[{\"hookCallbackIds\":[\"x\"]}]}}";
+	static const char *const bad[] = {"",
+									  "[]",
+									  "{}",
+									  "null",
+									  "[1]",
+									  "[{\"uid\":-1,\"hooks\":{}}]",
+									  "[{\"uid\":1}]",
+									  "[{\"uid\":1,\"hooks\":{\"PreToolUse\":5}}]"};
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct registry r;
+		registry_init(&r);
+		ck_assert_msg(!guards_restore(&r, NULL, loop, bad[i], on_grace), "%s", bad[i]);
+		ck_assert(list_empty(&r.owners));
+		registry_free(&r);
+	}
+	char text[300];
+	struct registry r;
+	registry_init(&r);
+	snprintf(text, sizeof text, "[{\"uid\":1},%s]", good);
+	ck_assert(!guards_restore(&r, NULL, loop, text, on_grace));
+	ck_assert_ptr_nonnull(owner_waiting(&r, 1, "a")); /* what could be read is there */
+	registry_free(&r);
+}
+END_TEST
+
+static void before(void) {
+	loop = loop_new();
+}
+
+static void after(void) {
+	loop_free(loop);
+}
+
+int main(void) {
+	Suite *suite = suite_create("guards");
+	TCase *tc = tcase_create("all");
+	suite_add_tcase(suite, tc);
+	tcase_add_checked_fixture(tc, before, after);
+	tcase_add_test(tc, nobody_guards);
+	tcase_add_test(tc, guards_alone_are_kept);
+	tcase_add_test(tc, damaged);
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

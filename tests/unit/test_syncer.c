@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/syncer.h"
+
+#include "harness.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int calls, last;
+
+static void on_done(void *arg, int error) {
+	calls++;
+	last = error;
+	if (arg) loop_stop(arg);
+}
+
+static int temporary(void) {
+	char path[] = "/tmp/plenum-syncer-XXXXXX";
+	int fd = mkstemp(path);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_int_eq(write(fd, "x", 1), 1);
+	calls = 0;
+	return fd;
+}
+
+START_TEST(the_loop_hears_of_it) {
+	struct loop *loop = loop_new();
+	struct syncer *s = syncer_new(loop, on_done, loop);
+	int fd = temporary();
+	ck_assert(syncer_start(s, fd));
+	loop_run(loop);
+	ck_assert_int_eq(calls, 1);
+	ck_assert_int_eq(last, 0);
+	syncer_free(s);
+	close(fd);
+	loop_free(loop);
+}
+END_TEST
+
+START_TEST(one_at_a_time) {
+	struct loop *loop = loop_new();
+	struct syncer *s = syncer_new(loop, on_done, NULL);
+	int fd = temporary();
+	ck_assert(!syncer_wait(s));
+	ck_assert(syncer_start(s, fd));
+	ck_assert(!syncer_start(s, fd)); /* also when it is done and nobody has been told */
+	ck_assert(syncer_wait(s));
+	ck_assert_int_eq(calls, 1);
+	ck_assert(!syncer_wait(s));
+	ck_assert(syncer_start(s, fd));
+	syncer_free(s); /* waits, and tells nobody */
+	ck_assert_int_eq(calls, 1);
+	close(fd);
+	loop_free(loop);
+}
+END_TEST
+
+START_TEST(an_error_is_told) {
+	struct loop *loop = loop_new();
+	struct syncer *s = syncer_new(loop, on_done, NULL);
+	int pipes[2], fd = temporary();
+	ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+	ck_assert(syncer_start(s, pipes[0]));
+	ck_assert(syncer_wait(s));
+	ck_assert_int_eq(last, EINVAL);
+	ck_assert(syncer_start(s, fd)); /* and it goes on */
+	ck_assert(syncer_wait(s));
+	ck_assert_int_eq(last, 0);
+	syncer_free(s);
+	syncer_free(NULL);
+	close(pipes[0]);
+	close(pipes[1]);
+	close(fd);
+	loop_free(loop);
+}
+END_TEST
+
+RUN_TESTS("syncer", the_loop_hears_of_it, one_at_a_time, an_error_is_told)
