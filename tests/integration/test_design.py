@@ -124,9 +124,9 @@ class QueueTest(Case):
                 child.wait(type="user", uuid="u-1")
                 b.send(user("two", uuid="u-2"))
                 b.sync()
-                self.assertEqual([(p["uuid"], p["state"]) for p in a.request("plenum_queue")["prompts"]], [("u-2", "held")])
-                self.assertEqual([(p["uuid"], p["state"]) for p in a.request("plenum_status")["prompts"]],
-                                 [("u-1", "sent"), ("u-2", "held")])
+                for verb, want in (("plenum_queue", [("u-2", "held")]),
+                                   ("plenum_status", [("u-1", "sent"), ("u-2", "held")])):
+                    self.assertEqual([(p["uuid"], p["state"]) for p in a.request(verb)["prompts"]], want)
                 starts = agent.starts
                 a.request(stop)
                 b.event("changed", what="prompt_cancelled", value="u-2")
@@ -147,7 +147,8 @@ class ChoiceTest(Case):
     def test_no_other_session_than_the_one_that_was_asked_for(self):
         d, agent = self.start()
         a = d.client()
-        a.send(request("1", "plenum_attach", session="work", cwd="/not/there"), user("rm -r *"), request("2", "interrupt"))
+        a.send(request("1", "plenum_attach", session="work", cwd="/not/there"), user("rm -r *"),
+               request("2", "interrupt"))
         self.assertEqual(a.answer("1")["response.code"], "spawn_failed")
         a.error("not_attached", line=2)
         self.assertEqual(a.answer("2")["response.code"], "not_attached")
@@ -240,8 +241,8 @@ class LagTest(Case):
         closed.wait_eof()
         gap.event("gap")
         for c in (closed, gap):
-            notices = [m["event"] for m in c.events() if m["event"] == "gap" or matches(m["client"], {"client": c.number})]
-            self.assertEqual(notices[:2], ["lag", "gap"])
+            own = [m for m in c.events() if m["event"] == "gap" or matches(m["client"], {"client": c.number})]
+            self.assertEqual([m["event"] for m in own[:2]], ["lag", "gap"])
 
 
 class EscapeTest(Case):
