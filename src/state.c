@@ -59,13 +59,15 @@ static int open_folder(const char *dir, char *error) {
 	struct stat st;
 	if (!make_folders(dir, error)) return -1;
 	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0) {
-		fail(error, "cannot open the folder %s: %s; name another with state_dir", dir, strerror(errno));
+	int number = errno;
+	if ((fd < 0 ? stat(dir, &st) : fstat(fd, &st)) == 0 && st.st_uid != geteuid()) { /* sudo has left such ones */
+		fail(error,
+			 "the folder %s belongs to uid %u, not to uid %u: give it back with chown, or name another with state_dir",
+			 dir, st.st_uid, geteuid());
 		return -1;
 	}
-	if (st.st_uid != geteuid()) {
-		fail(error, "the folder %s belongs to uid %u, not to uid %u: name another with state_dir", dir, st.st_uid,
-			 geteuid());
+	if (fd < 0) {
+		fail(error, "cannot open the folder %s: %s; name another with state_dir", dir, strerror(number));
 		return -1;
 	}
 	if ((st.st_mode & 077) && fchmod(fd, 0700) < 0) {
