@@ -599,6 +599,7 @@ static void count_failure(struct session *s, const struct session_exit *e) {
 
 /* A session that sleeps holds little: its tape, and what a late answer or a retried prompt needs. */
 static void slim(struct session *s) {
+	tape_pack(&s->tape);
 	prompts_trim(&s->prompts, SLEEP_PROMPTS);
 	pendings_trim(&s->pendings, SLEEP_SETTLED);
 	queue_free(&s->in);

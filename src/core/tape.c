@@ -116,6 +116,18 @@ static struct chunk pack(struct packer *p, const char *data, size_t n) {
 	return (struct chunk){block_ref(p->block), at, n};
 }
 
+void tape_pack(struct tape *t) {
+	struct packer p = {.left = t->bytes};
+	for (size_t i = 0; i < t->count; i++) {
+		struct tape_entry *e = &t->ring[(t->first + i) & (t->cap - 1)];
+		struct chunk own = pack(&p, e->line.data, e->line.len);
+		if (!own.data) break; /* as it is, then */
+		chunk_drop(&e->line);
+		e->line = own;
+	}
+	block_unref(p.block);
+}
+
 static void save_entry(struct carry *c, const struct tape_entry *e) {
 	uint64_t ms = e->ms, flags = e->flags, kind = e->kind;
 	struct chunk line = e->line;

@@ -35,6 +35,9 @@ void tape_free(struct tape *t);
 bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigned flags, int64_t ms);
 /* So many bytes of a line are being read: what would go for it when it is whole goes now. */
 void tape_reserve(struct tape *t, size_t len);
+/* Each line into blocks that hold the tape's own lines alone: what it holds is then what it charges. For a session that
+ * goes to sleep. */
+void tape_pack(struct tape *t);
 /* Forgets every line; numbers go on. */
 void tape_clear(struct tape *t);
 

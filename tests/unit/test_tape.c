@@ -74,6 +74,7 @@ START_TEST(does_what_a_list_does) {
 			for (int i = 0; i < 300; i++) {
 				size_t len = 1 + rng_below(&seed, rng_below(&seed, 8) ? 40 : 4500);
 				char fill = (char)('a' + rng_below(&seed, 26));
+				if (rng_below(&seed, 50) == 0) tape_pack(&t);
 				if (rng_below(&seed, 10) == 0) {
 					model_reserve(m, len);
 					tape_reserve(&t, len);
@@ -162,6 +163,26 @@ END_TEST
 static void put(struct tape *t, const char *line) {
 	ck_assert(tape_append(t, chunk_copy(line, strlen(line)), LINE_USER, 0, 0));
 }
+
+START_TEST(packing_leaves_what_is_not_its_own) {
+	struct tape t;
+	struct block *shared = block_new(100000);
+	memset(shared->data, 'x', 20);
+	tape_init(&t, 4096, 100);
+	tape_pack(&t);
+	for (int i = 0; i < 2; i++)
+		ck_assert(tape_append(&t, (struct chunk){block_ref(shared), shared->data + i * 10, 10}, LINE_OTHER, 0, 0));
+	struct chunk sent = chunk_ref(tape_at(&t, 1)->line); /* a client has half of it still to send */
+	tape_pack(&t);
+	ck_assert_uint_eq(shared->refs, 2);
+	ck_assert_mem_eq(sent.data, "xxxxxxxxxx", 10);
+	ck_assert_ptr_eq(tape_at(&t, 1)->line.block, tape_at(&t, 2)->line.block);
+	ck_assert_uint_eq(tape_at(&t, 1)->line.block->cap, 20);
+	chunk_drop(&sent);
+	block_unref(shared);
+	tape_free(&t);
+}
+END_TEST
 
 START_TEST(finds_a_line_by_its_uuid) {
 	struct tape t;
@@ -270,5 +291,5 @@ START_TEST(damage_is_noticed) {
 END_TEST
 
 RUN_TESTS("tape", does_what_a_list_does, owns_one_reference_to_each_line, keeps_what_it_is_told_of_a_line,
-		  a_long_line_spares_the_rest, reserving_is_appending_early, finds_a_line_by_its_uuid,
-		  finds_a_uuid_that_is_spelled_with_escapes, is_carried, damage_is_noticed)
+		  a_long_line_spares_the_rest, reserving_is_appending_early, packing_leaves_what_is_not_its_own,
+		  finds_a_line_by_its_uuid, finds_a_uuid_that_is_spelled_with_escapes, is_carried, damage_is_noticed)
