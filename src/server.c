@@ -79,7 +79,7 @@ static uint64_t hash_text(uint64_t h, const char *text) {
 	return (h ^ prompt_hash(text ? text : "\1", text ? strlen(text) + 1 : 1)) * 1099511628211ULL;
 }
 
-static void to_state(const struct session *s, struct state_session *out) {
+static bool to_state(const struct session *s, struct state_session *out) {
 	const struct launch *l = &s->launch;
 	bool argv = l->has_argv;
 	*out = (struct state_session){
@@ -94,7 +94,6 @@ static void to_state(const struct session *s, struct state_session *out) {
 		.n_args = argv ? l->argv.n : l->args.n,
 		.env = l->env.v,
 		.n_env = l->env.n,
-		.guards = guards_text(&s->registry),
 		.uid = l->uid,
 		.env_only = l->env_only,
 		.child_pid = s->running ? s->child.pid : 0,
@@ -102,6 +101,7 @@ static void to_state(const struct session *s, struct state_session *out) {
 		.created_ms = s->created_at,
 		.used_ms = now_real_ms() - (now_ms() - s->used_at),
 	};
+	return guards_text(&s->registry, &out->guards);
 }
 
 static uint64_t hash_all(const struct state_session *all, size_t n) {
@@ -123,9 +123,9 @@ static bool save_table(struct server *srv, char *error) {
 	snprintf(error, STATE_ERROR_MAX, "cannot write the table of sessions: out of memory");
 	if (!all) return false;
 	for (struct session *s = srv->router->sessions; s; s = s->hh.next)
-		if (!s->ephemeral) to_state(s, &all[n++]);
+		if (!s->ephemeral) ok = to_state(s, &all[n++]) && ok; /* no table without a guard that is there */
 	uint64_t h = hash_all(all, n);
-	if (h != srv->saved_hash && (ok = state_save(srv->state, all, n, error))) srv->saved_hash = h;
+	if (ok && h != srv->saved_hash && (ok = state_save(srv->state, all, n, error))) srv->saved_hash = h;
 	for (size_t i = 0; i < n; i++) free(all[i].guards);
 	free(all);
 	return ok;

@@ -40,6 +40,20 @@ static void put_event(struct buf *b, const struct owner *o, const char *event) {
 	buf_putc(b, ']');
 }
 
+/* Which of them a child has taken, in the order in which they are written. */
+static void put_proven(struct buf *b, const struct owner *o) {
+	const struct hook_entry *first, *e;
+	bool any = false;
+	LIST_FOR_EACH (first, &o->entries, const struct hook_entry, node) {
+		if (!first->guard || !leads(o, first)) continue;
+		LIST_FOR_EACH (e, &o->entries, const struct hook_entry, node) {
+			if (!e->guard || strcmp(e->event, first->event) != 0) continue;
+			buf_printf(b, "%s%s", any ? "," : "", e->proven ? "true" : "false");
+			any = true;
+		}
+	}
+}
+
 static void put_owner(struct buf *b, const struct owner *o) {
 	const struct hook_entry *e;
 	bool first = true;
@@ -55,18 +69,31 @@ static void put_owner(struct buf *b, const struct owner *o) {
 		put_event(b, o, e->event);
 		first = false;
 	}
-	buf_puts(b, "}}");
+	buf_puts(b, "},\"proven\":[");
+	put_proven(b, o);
+	buf_puts(b, "]}");
 }
 
-char *guards_text(const struct registry *r) {
+bool guards_text(const struct registry *r, char **text) {
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	const struct owner *o;
+	*text = NULL;
 	LIST_FOR_EACH (o, &r->owners, const struct owner, node)
 		if (owner_guards(o)) put_owner(&b, o);
 	if (b.len) buf_putc(&b, ']');
-	if (b.len && !b.failed) return buf_steal(&b, NULL);
+	bool ok = !b.failed;
+	if (ok && b.len) *text = buf_steal(&b, NULL);
 	buf_free(&b);
-	return NULL;
+	return ok;
+}
+
+/* They stand in the order of the text. One that a child has taken is not why another child refuses its table. */
+static void restore_proven(struct owner *o, struct span flags) {
+	struct hook_entry *e;
+	struct span flag;
+	size_t at = 0;
+	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node)
+		e->proven = span_next(flags, &at, &flag) && span_is_true(flag);
 }
 
 static bool restore_owner(struct registry *r, struct session *s, struct loop *loop, struct span text,
@@ -77,9 +104,12 @@ static bool restore_owner(struct registry *r, struct session *s, struct loop *lo
 	_cleanup_free_ char *own = span_is_string(name) ? span_dup(name, NULL) : NULL;
 	struct owner *o = owner_new(r, s, loop, NULL, (uid_t)uid, own, on_grace);
 	if (!o) return false;
-	if (!owner_set_hooks(r, o, span_member(text, "hooks")) && owner_guards(o)) return true;
-	owner_free(r, o);
-	return false;
+	if (owner_set_hooks(r, o, span_member(text, "hooks")) || !owner_guards(o)) {
+		owner_free(r, o);
+		return false;
+	}
+	restore_proven(o, span_member(text, "proven"));
+	return true;
 }
 
 bool guards_restore(struct registry *r, struct session *s, struct loop *loop, const char *text,

@@ -402,6 +402,7 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 	if (first || span_is_true(span_member(e->inner_response, "hooks_applied")) || s->registry.n_hooks == 0) {
 		in->applied = in->sent;
 		registry_was_taken(&s->registry, in->sent);
+		owners_changed(s);
 		if (later) tell_applied(s);
 	} else {
 		in->ignores = true;

@@ -576,6 +576,23 @@ class KilledTest(Guarded):
         self.assertFalse((self.child.seen(request__subtype="initialize")[-1]["request.hooks"] or {}).get("PreToolUse"))
 
 
+    def test_a_table_that_is_refused(self):
+        """A stranger's bad hook is what the new child refuses: the guard stays, and no prompt runs without it."""
+        self.setup()
+        self.d.kill9()
+        self.agent.mode(init="manual")
+        self.d.start()
+        b = self.d.attached("s", name="stranger")
+        b.send(init("i", {"PreToolUse": [{"matcher": 5, "hookCallbackIds": ["bad"]}]}), user("go on", uuid="u2"))
+        child = self.agent.child()
+        refused = child.request("initialize")
+        self.assertEqual([e["matcher"] for e in refused["request.hooks"]["PreToolUse"]], ["Bash", 5])
+        child.print(err(refused["request_id"], "bad hooks"))
+        self.assertEqual(b.answer("i")["response.subtype"], "error")
+        child = self.agent.child()
+        self.assertEqual([e["matcher"] for e in child.request("initialize")["request.hooks"]["PreToolUse"]], ["Bash"])
+
+
 class DeadlineTest(Hooks):
     def silent(self, hooks):
         d, agent = self.start()

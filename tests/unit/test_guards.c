@@ -19,14 +19,20 @@ static struct owner *add(struct registry *r, void *holder, const char *name, con
 	return o;
 }
 
+static char *text_of(const struct registry *r) {
+	char *text;
+	ck_assert(guards_text(r, &text));
+	return text;
+}
+
 /* Saved, restored and saved again. */
 static void comes_back_as(const struct registry *r, const char *want) {
 	struct registry other;
-	char *text = guards_text(r);
+	char *text = text_of(r);
 	ck_assert_str_eq(text, want);
 	registry_init(&other);
 	ck_assert(guards_restore(&other, NULL, loop, text, on_grace));
-	char *again = guards_text(&other);
+	char *again = text_of(&other);
 	ck_assert_str_eq(again, want);
 	const struct owner *o;
 	LIST_FOR_EACH (o, &other.owners, const struct owner, node) ck_assert_ptr_null(o->holder);
@@ -38,9 +44,9 @@ static void comes_back_as(const struct registry *r, const char *want) {
 START_TEST(nobody_guards) {
 	struct registry r;
 	registry_init(&r);
-	ck_assert_ptr_null(guards_text(&r));
+	ck_assert_ptr_null(text_of(&r));
 	add(&r, &somebody, "watcher", "{\"PostToolUse\":[{\"hookCallbackIds\":[\"a\"]}],\"PreToolUse\":[]}");
-	ck_assert_ptr_null(guards_text(&r));
+	ck_assert_ptr_null(text_of(&r));
 	registry_free(&r);
 }
 END_TEST
@@ -52,15 +58,42 @@ START_TEST(guards_alone_are_kept) {
 		"{\"PostToolUse\":[{\"hookCallbackIds\":[\"a\"]},{\"onFailure\":\"block\",\"hookCallbackIds\":[\"b\"]}],"
 		"\"PreToolUse\":[{\"matcher\":\"\\ud800\",\"timeout\":5,\"hookCallbackIds\":[\"c\",\"\\u0064\"]},"
 		"{\"plenum_owner_gone\":\"drop\",\"hookCallbackIds\":[\"e\"]}]}");
+	registry_was_sent(&r);
+	registry_was_taken(&r, r.sent);
 	add(&r, &nobody, NULL, "{\"Stop\":[{\"plenum_owner_gone\":\"deny\",\"hookCallbackIds\":[\"hook_0\"]}]}");
 	comes_back_as(
 		&r, "[{\"uid\":1000,\"name\":\"g\xc3\xa9 \\\"x\\\"\",\"hooks\":{"
 			"\"PostToolUse\":[{\"onFailure\":\"block\",\"plenum_owner_gone\":\"deny\",\"hookCallbackIds\":[\"b\"]}],"
 			"\"PreToolUse\":[{\"matcher\":\"\\ud800\",\"timeout\":5,\"plenum_owner_gone\":\"deny\","
-			"\"hookCallbackIds\":[\"c\",\"\\u0064\"]},{\"plenum_owner_gone\":\"drop\",\"hookCallbackIds\":[\"e\"]}]}},"
+			"\"hookCallbackIds\":[\"c\",\"\\u0064\"]},{\"plenum_owner_gone\":\"drop\",\"hookCallbackIds\":[\"e\"]}]},"
+			"\"proven\":[true,true,true]},"
 			"{\"uid\":1000,\"name\":null,\"hooks\":{\"Stop\":[{\"plenum_owner_gone\":\"deny\",\"hookCallbackIds\":["
-			"\"hook_0\"]"
-			"}]}}]");
+			"\"hook_0\"]}]},\"proven\":[false]}]");
+	registry_free(&r);
+}
+END_TEST
+
+static void count(void *arg, struct owner *o) {
+	(void)o;
+	++*(int *)arg;
+}
+
+/* What a child has taken before is not why another one refuses: it goes on guarding. */
+START_TEST(a_table_is_refused) {
+	struct registry r;
+	int lost = 0;
+	registry_init(&r);
+	ck_assert(guards_restore(&r, NULL, loop,
+							 "[{\"uid\":1000,\"name\":\"a\",\"hooks\":{\"PreToolUse\":[{\"hookCallbackIds\":[\"old\"]},"
+							 "{\"hookCallbackIds\":[\"new\"]}]},\"proven\":[true,false]}]",
+							 on_grace));
+	add(&r, &somebody, "b", "{\"PreToolUse\":[{\"matcher\":5,\"hookCallbackIds\":[\"bad\"]}]}");
+	registry_was_sent(&r);
+	ck_assert(registry_was_refused(&r, count, &lost));
+	ck_assert_int_eq(lost, 2);
+	ck_assert(registry_guards(&r));
+	comes_back_as(&r, "[{\"uid\":1000,\"name\":\"a\",\"hooks\":{\"PreToolUse\":[{\"plenum_owner_gone\":\"deny\","
+					  "\"hookCallbackIds\":[\"old\"]}]},\"proven\":[true]}]");
 	registry_free(&r);
 }
 END_TEST
@@ -88,6 +121,7 @@ START_TEST(damaged) {
 	snprintf(text, sizeof text, "[{\"uid\":1},%s]", good);
 	ck_assert(!guards_restore(&r, NULL, loop, text, on_grace));
 	ck_assert_ptr_nonnull(owner_waiting(&r, 1, "a")); /* what could be read is there */
+	ck_assert(!registry_guards(&r));                  /* and nothing says that a child took it */
 	registry_free(&r);
 }
 END_TEST
@@ -107,6 +141,7 @@ int main(void) {
 	tcase_add_checked_fixture(tc, before, after);
 	tcase_add_test(tc, nobody_guards);
 	tcase_add_test(tc, guards_alone_are_kept);
+	tcase_add_test(tc, a_table_is_refused);
 	tcase_add_test(tc, damaged);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
