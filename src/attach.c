@@ -246,7 +246,7 @@ static bool add_env(struct request *q, struct words *w) {
 	return true;
 }
 
-/* cwd: asked for, else the profile's, else where the requester itself is, else HOME. */
+/* cwd: asked for, else where the requester itself is (the same uid), else the profile's, else HOME. */
 static bool take_cwd(struct request *q, const struct profile *p, struct launch *l) {
 	const char *cwd = text(q, "cwd"), *home = getenv("HOME");
 	if (cwd && cwd[0] != '/') {

@@ -397,7 +397,8 @@ bool warm_give(struct warm *w, struct session *s) {
 	struct stock *k = s->conversation_id || s->launch.resume || s->launch.fork ? NULL : stock_of(w, s->profile);
 	struct spare *one = k ? choose(k, s) : NULL;
 	if (k && !one) {
-		log_debug("session %s: no warm child fits, it gets one of its own", s->name);
+		log_info("session %s: no warm child fits (folder %s, its arguments or environment), it gets one of its own",
+				 s->name, s->launch.cwd);
 		follow_requester(k, s);
 	}
 	if (!one || !session_take_child(s, one->session)) return false;
