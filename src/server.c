@@ -105,7 +105,7 @@ static bool to_state(const struct session *s, struct state_session *out) {
 }
 
 static uint64_t hash_all(const struct state_session *all, size_t n) {
-	uint64_t h = n;
+	uint64_t h = n + 1; /* never 0, which no table that was saved has */
 	for (size_t i = 0; i < n; i++) {
 		h = hash_text(h, all[i].name);
 		h = hash_text(h, all[i].conversation_id);
@@ -776,6 +776,7 @@ static void stop_timers(struct server *srv) {
 static void clean_up(struct server *srv) {
 	struct client *c;
 	listen_close(srv->listener);
+	if (srv->state) state_settle(srv->state); /* a failure is still told */
 	state_close(srv->state);
 	srv->state = NULL;
 	srv->listener = NULL;

@@ -272,10 +272,11 @@ static void sync_next(struct state *s, int fd) {
 	syncer_start(s->syncer, fd);
 }
 
-/* The disk has the newest table: now it takes the place of the one before. */
-static void settle_name(struct state *s) {
-	renameat(s->dir_fd, NEXT_NAME, s->dir_fd, FILE_NAME);
+/* The disk has the newest table: now it takes the place of the one before. 0, or the errno of why it cannot. */
+static int settle_name(struct state *s) {
+	if (renameat(s->dir_fd, NEXT_NAME, s->dir_fd, FILE_NAME) < 0) return errno;
 	sync_next(s, s->dir_fd); /* some file systems know no fsync of a folder: that is no failure */
+	return 0;
 }
 
 static void on_synced(void *arg, int number) {
@@ -290,7 +291,7 @@ static void on_synced(void *arg, int number) {
 		sync_next(s, fd);
 		return;
 	}
-	if (table && number == 0) settle_name(s);
+	if (table && number == 0) number = settle_name(s);
 	if (number) say_unwritten(s, number, error);
 	if (table && s->synced) s->synced(s->arg, number ? error : NULL);
 }

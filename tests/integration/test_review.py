@@ -526,6 +526,46 @@ class IdentityTest(Review):
         self.assertEqual(d.sessions(), {})
 
 
+class TableTest(Review):
+    """The table of sessions on disk."""
+
+    def test_what_was_forgotten_stays_forgotten(self):
+        """The last sessions go while the table cannot be written: that nobody is left is written later."""
+        d, agent = self.start()
+        folder = d.state + "/plenum/"
+
+        def table():
+            with open(folder + "sessions.json") as f:
+                return f.read()
+
+        d.attached("one")
+        agent.child()
+        until(lambda: os.path.exists(folder + "sessions.json") and '"one"' in table(), what="the table")
+        os.mkdir(folder + "sessions.json.new")
+        d.attached("two")
+        agent.child()
+        until(lambda: "cannot write" in d.log(), what="a failure")
+        c = d.client()
+        for name in ("one", "two"):
+            c.request("plenum_stop", session=name, how="kill", forget=True)
+        until(lambda: not c.request("plenum_list")["sessions"], what="no session")
+        os.rmdir(folder + "sessions.json.new")
+        until(lambda: "written again" in d.log(), what="a table that was written")
+        self.assertNotIn('"one"', table())
+
+    def test_a_table_that_cannot_take_its_place(self):
+        """That is said, and tried again."""
+        d, agent = self.start()
+        folder = d.state + "/plenum/"
+        until(lambda: os.path.isdir(folder), what="the folder")
+        os.mkdir(folder + "sessions.json")
+        d.attached("one")
+        agent.child()
+        until(lambda: "cannot write" in d.log(), what="a failure")
+        os.rmdir(folder + "sessions.json")
+        until(lambda: os.path.isfile(folder + "sessions.json"), what="the table")
+
+
 class IdleTest(Review):
     def test_sleep_after_the_background_work(self):
         d, agent = self.start(profile={"idle_sleep": "300ms"})

@@ -332,6 +332,32 @@ START_TEST(test_behind_in_the_loop) {
 }
 END_TEST
 
+/* Its name, or the whole folder, went before the disk had it: whoever saves hears of it and can do it again. */
+START_TEST(test_behind_and_gone) {
+	struct loop *loop = loop_new();
+	struct state *s = open_behind(loop);
+	const struct state_session one = sample();
+	char next[sizeof file + 8];
+	snprintf(next, sizeof next, "%s.next", file);
+	ck_assert(state_save(s, &one, 1, error));
+	ck_assert_int_eq(unlink(next), 0);
+	state_settle(s);
+	ck_assert_int_eq(synced, 1);
+	ck_assert_int_eq(failures, 1);
+	ck_assert(state_save(s, &one, 1, error));
+	teardown();
+	state_settle(s);
+	ck_assert_int_eq(failures, 2);
+	ck_assert_msg(state_save(s, &one, 1, error), "%s", error);
+	state_settle(s);
+	ck_assert_int_eq(synced, 3);
+	ck_assert_int_eq(failures, 2);
+	ck_assert_int_eq(files("sessions.json"), 1);
+	state_close(s);
+	loop_free(loop);
+}
+END_TEST
+
 /* A daemon was killed before the disk had its last table. */
 START_TEST(test_newer_one_is_left) {
 	struct state *s = open_it();
@@ -389,6 +415,7 @@ int main(void) {
 	tcase_add_test(tc, test_no_folder);
 	tcase_add_test(tc, test_behind);
 	tcase_add_test(tc, test_behind_in_the_loop);
+	tcase_add_test(tc, test_behind_and_gone);
 	tcase_add_test(tc, test_newer_one_is_left);
 	tcase_add_test(tc, test_half_a_newer_one_is_left);
 	SRunner *runner = srunner_create(suite);
