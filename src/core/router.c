@@ -629,9 +629,11 @@ bool router_may_stop(const struct session *s, const struct client *c) {
 	return c->peer.uid == getuid() || c->peer.uid == 0 || c->peer.uid == s->launch.uid;
 }
 
-void router_take_login(struct session *s, const struct client *c) {
+/* An agent's program has an environment of the agent's making, and a pid whose process is gone may be another's. */
+void router_take_login(struct session *s, struct client *c) {
 	uid_t me = getuid();
 	if (s->running || s->want_child || s->launch.env_only || s->launch.uid != me || c->peer.uid != me) return;
+	if (!router_trusted(s->world, c)) return;
 	launch_renew_requester(&s->launch, s->profile, c->peer.pid);
 }
 

@@ -133,8 +133,9 @@ void router_put_by(struct buf *b, const struct client *c); /* ,"by":{name,uid,pi
 /* Who asked for the end of a child that runs, before its first step; what hangs in the wind-down has a cause then. */
 void router_tell_stopping(struct session *s, const struct client *by, bool kill_now);
 void router_put_where(struct buf *b, const struct client *c);
-/* Before c wakes the session: its child starts with c's login, the one that made it may be long gone. */
-void router_take_login(struct session *s, const struct client *c);
+/* Before c wakes the session: its child starts with c's login, the one that made it may be long gone. Not with that of
+ * an agent's program. */
+void router_take_login(struct session *s, struct client *c);
 /* The raw string behind `"key":` in the beginning of a line whose rest is gone. */
 struct span router_head_member(struct chunk head, const char *key);
 bool router_has_other(const struct session *s);
