@@ -66,14 +66,25 @@ bool call_is_open(struct calls *all, uint64_t number, struct span id) {
 	return call_of(all, number, id) != NULL;
 }
 
+static void forget_key(struct calls *all, struct call *c) {
+	if (c->key) HASH_DELETE(hh_asker, all->by_asker, c);
+	free(c->key);
+	c->key = NULL;
+}
+
+void call_orphan(struct calls *all, struct call *c) {
+	forget_key(all, c);
+	c->asker = NULL;
+	if (c->purpose == CALL_CLIENT) c->purpose = CALL_SILENT;
+}
+
 void call_end(struct calls *all, struct call *c) {
 	HASH_DELETE(hh, all->by_id, c);
-	if (c->key) HASH_DELETE(hh_asker, all->by_asker, c);
+	forget_key(all, c);
 	list_del(&c->node);
 	all->n--;
 	loop_timer_stop(&c->timer);
 	free(c->asker_id);
-	free(c->key);
 	free(c->value);
 	free(c);
 }

@@ -52,5 +52,7 @@ struct call *call_new(struct calls *all, struct session *s, struct loop *loop, e
 struct call *call_find(struct calls *all, struct span id);
 bool call_is_open(struct calls *all, uint64_t asker_number, struct span asker_id);
 struct call *call_of(struct calls *all, uint64_t asker_number, struct span asker_id);
+/* Its asker waits no more and may use its own id again; the child's answer is still looked at. */
+void call_orphan(struct calls *all, struct call *c);
 void call_end(struct calls *all, struct call *c);
 void calls_carry(struct carry *c, struct calls *all, struct session *s, struct loop *loop, void (*on_timer)(void *));

@@ -558,8 +558,7 @@ static void end_calls_of(struct session *s, struct client *c) {
 		if (call->asker == c) {
 			struct span id = {call->asker_id, call->asker_id ? strlen(call->asker_id) : 0};
 			if (!c->dead) router_fail(c, id, PLENUM_E_NOT_ATTACHED, ROUTER_LEFT_TEXT, s->name);
-			call->asker = NULL; /* the answer will be dropped */
-			call->purpose = call->purpose == CALL_CLIENT ? CALL_SILENT : call->purpose;
+			call_orphan(&s->calls, call); /* the answer will be dropped */
 		}
 }
 

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LATE_MS (5 * 60 * 1000) /* beyond its time, for the answer to a change */
+
 #define ASLEEP_TEXT "session %s is %s and has no child: send a prompt, or attach with \"wake\":true, and ask again"
 
 static struct span line_body(struct chunk line) {
@@ -221,11 +223,22 @@ static void on_prompt(struct client *c, struct session *s, struct chunk line, st
 /* --- requests -------------------------------------------------------------------------------------------------------
  */
 
+/* A change that the child confirms after its time is one all the same, and everybody must be told: its answer is
+ * awaited on. */
 void router_call_timer(void *arg) {
 	struct call *call = arg;
-	router_fail_call(
-		call, PLENUM_E_TIMEOUT,
-		"the child did not answer in time; a later answer will be dropped (plenum_stop ends a child that hangs)");
+	struct session *s = call->session;
+	struct client *c = call->purpose == CALL_CLIENT ? call->asker : NULL;
+	const char *text =
+		"the child did not answer in time; a later answer will be dropped (plenum_stop ends a child that hangs)";
+	if (!c || call->act != ACT_CHANGE) {
+		router_fail_call(call, PLENUM_E_TIMEOUT, text);
+		return;
+	}
+	router_fail(c, (struct span){call->asker_id, strlen(call->asker_id)}, PLENUM_E_TIMEOUT, "%s", text);
+	call_orphan(&s->calls, call);
+	loop_timer_set(&call->timer, LATE_MS);
+	router_check_close(c);
 }
 
 void router_fail_call(struct call *call, const char *code, const char *text) {

@@ -138,6 +138,18 @@ class FoundTest(Case):
         except OSError:
             return ""
 
+    def test_a_change_that_is_confirmed_after_its_time(self):
+        d, agent = self.start()
+        a = d.attached("s")
+        child = agent.child()
+        for model in ("late-1", "late-2"):  # the id is free again at once
+            a.send(request("x", "set_model", model=model, plenum_timeout_ms=1))
+            got = child.request("set_model")
+            self.assertEqual(a.answer("x")["response.code"], "timeout")
+            child.reply(got, {"model": model})
+            self.assertEqual(a.event("changed", what="model")["value"], model)
+            self.assertEqual(d.client().attach("s")["model"], model)
+
 
 if __name__ == "__main__":
     unittest.main()
