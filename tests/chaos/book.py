@@ -5,6 +5,7 @@ import os
 from collections import deque
 
 from peer import Violation, alive, parse
+from snapshot import Said
 
 KEPT = 200000
 LINE_MAX = 1000000  # a longer line of a child is left out, and said so
@@ -25,6 +26,7 @@ class Run:
         self.withdrawn = set()
         self.uuids = {}         # uuid: the line as it came
         self.repeated = []
+        self.said = Said()
         self.over = self.complete = False
 
     def refresh(self):
@@ -52,6 +54,7 @@ class Run:
                 self.lines.append(("stray", None, line))
             return
         kind = obj.get("type")
+        self.said.printed(obj)
         if kind == "control_request":
             self.asked[obj["request_id"]] = obj["request"].get("subtype")
         elif kind == "control_cancel_request":
@@ -63,6 +66,7 @@ class Run:
         obj = parse(line)
         if not isinstance(obj, dict):
             raise Violation("the child of %s was sent what is no JSON object: %r" % (self.session, line[:500]))
+        self.said.took(obj)
         if obj.get("type") == "control_response":
             rid = (obj.get("response") or {}).get("request_id")
             self.answers[rid] = self.answers.get(rid, 0) + 1

@@ -51,6 +51,8 @@ class Peer:
         self.sock.setblocking(False)
         self.out, self.rest = bytearray(), []
         self.closed = self.half = self.stalled = self.witness = False
+        self.apart = False     # the random actions leave it alone
+        self.trickle = 0       # reads so many bytes at once, and no more
         self.squeezed = world.limited  # it came when descriptors were short
         self.why_closed = None
         self.lines_sent = 0
@@ -95,6 +97,8 @@ class Peer:
         except BlockingIOError:
             pass
         except OSError as e:
+            self.stalled, self.trickle = False, 0
+            self.pump()  # why it was closed may be among what it has not read
             self.lost("write: %s" % e)
 
     def request(self, subtype, handler=None, **members):
@@ -157,7 +161,7 @@ class Peer:
             if self.closed or self.stalled:
                 return
             try:
-                data = self.sock.recv(262144)
+                data = self.sock.recv(self.trickle or 262144)
             except BlockingIOError:
                 return
             except OSError as e:
@@ -167,6 +171,8 @@ class Peer:
                 self.lost("end")
                 return
             self.take(data)
+            if self.trickle:
+                return
 
     def take(self, data):
         end = data.rfind(b"\n")
@@ -364,11 +370,63 @@ class Peer:
         return {"jsonrpc": "2.0", "id": message.get("id", 0), "result": result}
 
 
+class Guard(Peer):
+    """Has a PreToolUse hook that denies every Write, as an owner of its own name. Nothing else happens to it than what
+    the driver's guard actions do."""
+
+    TABLE = {"PreToolUse": [{"matcher": "Write", "hookCallbackIds": ["watch"], "timeout": 60}]}
+    DENY = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "guarded"}}
+
+    def __init__(self, path, world, label, prompt_answers):
+        super().__init__(path, world, label)
+        self.apart = True
+        self.at_once = prompt_answers
+        self.waits = False  # until the child has taken the table
+
+    def begin(self, name, register):
+        """register: False where it counts on what its name has registered before."""
+        def attached(obj, body):
+            self.on_attached(obj, body)
+            if body is not None and register:
+                self.request("initialize", self.on_registered, hooks=self.TABLE)
+
+        self.options = {"role": "driver", "create": "never", "approve": False, "name": "guard of " + name}
+        self.wanted = name
+        self.request("plenum_attach", attached, session=name, **self.options)
+
+    def on_registered(self, _obj, body):
+        note = (body or {}).get("plenum") or {}
+        if body is None:
+            return
+        if note.get("hooks_applied") is not False or "asleep" in note.get("reason", ""):
+            self.world.guarded_from_now(self.session)
+        else:
+            self.waits = True
+
+    def look(self, obj):
+        super().look(obj)
+        if self.waits and isinstance(obj, dict) and obj.get("event") == "changed" and obj.get("what") == "hooks_applied":
+            self.waits = False
+            self.world.guarded_from_now(self.session)
+
+    def on_request(self, obj, raw):
+        super().on_request(obj, raw)
+        if self.at_once and obj["request"].get("subtype") == "hook_callback" and obj["request_id"] in self.asked:
+            self.answer(obj["request_id"], None)
+
+    def answer(self, rid, rng, how=None):
+        if self.asked[rid]["request"].get("subtype") != "hook_callback":
+            super().answer(rid, rng, how)
+            return
+        self.mine[rid] = self.asked.pop(rid)
+        self.send({"type": "control_response", "response": {"subtype": "success", "request_id": rid, "response": self.DENY}})
+
+
 def wait_readable(peers, timeout):
     """Until one of them has something to read or may write, or the time is over."""
     poll = select.poll()
     for p in peers:
-        if not p.closed and not p.stalled:
+        if not p.closed and not p.stalled and not p.trickle:
             poll.register(p.sock, select.POLLIN | (select.POLLOUT if p.out else 0))
     poll.poll(timeout * 1000)
 

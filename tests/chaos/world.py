@@ -12,9 +12,10 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 
+import snapshot  # noqa: E402
 from book import LINE_MAX, Book, Run  # noqa: E402
 from harness import PYTHON, Client, Daemon, build_file  # noqa: E402
-from peer import Peer, Violation, alive, environment, pids, start_time, wait_readable  # noqa: E402
+from peer import Guard, Peer, Violation, alive, environment, pids, start_time, wait_readable  # noqa: E402
 
 TAPE_BYTES = 256 * 1024
 PATIENCE = float(os.environ.get("PLENUM_CHAOS_PATIENCE", "30"))
@@ -26,6 +27,9 @@ PROFILES = {
     "slow": (["--fault", "late=40,start-delay=60"], {}),
     "huge": (["--fault", "huge=300000"], {}),  # longer than the tape
     "too-long": (["--fault", "huge=1100000"], {}),  # longer than a line may be
+    "pipe": ([], {"stdout": "pipe"}),
+    "odd-pipe": (["--fault", "partial=97,garbage=40"], {"stdout": "pipe"}),
+    "huge-pipe": (["--fault", "huge=300000"], {"stdout": "pipe"}),
 }
 
 
@@ -41,7 +45,10 @@ class World:
     def __init__(self, root, say, program=None, faults=None):
         self.root, self.say = root, say
         self.records = root + "/rec"
+        self.work = root + "/work"  # sessions' folders; and that of this program, which an implicit attach names
         os.makedirs(self.records)
+        os.makedirs(self.work)
+        os.chdir(self.work)
         self.disk = mount_small(root + "/disk")
         agent = build_file("plenum-fakeagent")
         sections = {"daemon": {"default_profile": "plain", "max_children": 40, "state_dir": root + "/disk/state"},
@@ -60,6 +67,8 @@ class World:
         self.sent = {}           # uuid: Prompt, all that were ever sent
         self.sessions = []       # names that were made and not removed, as far as the driver knows
         self.witnesses = {}
+        self.guarded = set()     # sessions where no Write may run
+        self.forbidden = {}      # files that a guard had to keep from being written: who asked for it, where and when
         self.ephemeral = set()   # names of sessions that end with a client, and with the daemon
         self.limited = self.full = self.frozen = False
         self.disk_was_full = False
@@ -127,11 +136,11 @@ class World:
 
     # --- clients
 
-    def client(self, label=None):
+    def client(self, label=None, kind=Peer, *more):
         """A new connection; None while the daemon takes none in time (descriptors taken away)."""
         self.check_alive()
         try:
-            p = Peer(self.daemon.socket, self, label)
+            p = kind(self.daemon.socket, self, label, *more)
         except (OSError, TimeoutError):
             if not self.limited and not self.frozen:
                 raise
@@ -152,6 +161,7 @@ class World:
         """A session is gone, as somebody has heard; its witness is an ordinary client from now on."""
         if name in self.sessions:
             self.sessions.remove(name)
+        self.guarded.discard(name)
         witness = self.witnesses.pop(name, None)
         if witness and not witness.closed:
             witness.witness = False
@@ -164,6 +174,15 @@ class World:
             p.attach(name, role="observer", tag=True, replay="all", create="never",
                      on_lag="wait" if len(self.witnesses) % 2 else "gap", name="witness")
             self.witnesses[name] = p
+
+    def cwd(self, name):
+        path = os.path.join(self.work, name)
+        os.makedirs(path, exist_ok=True)
+        return path
+
+    def guarded_from_now(self, name):
+        if name in self.sessions:
+            self.guarded.add(name)
 
     def lost(self, peer):
         """Its connection was closed by the daemon: was there a reason?"""
@@ -260,6 +279,11 @@ class World:
 
     # --- checks
 
+    def check_guarded(self):
+        for path, what in self.forbidden.items():
+            if os.path.exists(path):
+                raise Violation("a tool ran that a guard had to deny: %s" % what)
+
     def refresh_runs(self):
         for name in sorted(os.listdir(self.records)):
             path = os.path.join(self.records, name)
@@ -280,6 +304,7 @@ class World:
         if self.frozen:
             return
         self.call("plenum_hello")
+        self.check_guarded()
         self.check_fds(slack=24)
         rss = self.daemon.rss()
         bound = 96 * 1024 + (len(self.sessions) + len(self.peers)) * 3 * TAPE_BYTES // 1024
@@ -341,6 +366,30 @@ class World:
                     raise Violation("a prompt reached the child changed: %r, was %r" % (line[:300], p.raw[:300]))
         return seen
 
+    def check_snapshots(self):
+        """What a client that comes late is told of a child, against what that child has printed."""
+        for name in list(self.listed()):
+            wrong = []
+
+            def good():
+                wrong[:] = self.snapshot_errors(name)
+                return not wrong
+
+            self.wait_for(good, lambda: "the attach answer of %s to be true: %s" % (name, wrong), 10)
+
+    def snapshot_errors(self, name):
+        p, got = self.client("late"), []
+        p.request("plenum_attach", lambda obj, body: got.append((obj, body)), session=name, role="observer", create="never")
+        self.wait_for(lambda: got, "an answer to plenum_attach")
+        p.abandon()
+        if p in self.peers:
+            self.peers.remove(p)
+        self.refresh_runs()
+        body, runs = got[0][1], self.runs_of(name)
+        if body is None:
+            return [] if name not in self.sessions else ["refused: %s" % got[0][0]]
+        return snapshot.errors(body, runs[-1] if runs else None, self.books.get(name))
+
     def orphans(self):
         """Processes that should not be there: of sessions without a child, of earlier children, and zombies."""
         found = []
@@ -374,5 +423,6 @@ class World:
             if not p.closed:
                 p.abandon()
         self.daemon.destroy()
+        os.chdir("/")
         subprocess.run(["umount", self.root + "/disk"], stderr=subprocess.DEVNULL, check=False)
         subprocess.run(["rm", "-rf", self.root], check=False)
