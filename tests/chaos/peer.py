@@ -117,9 +117,13 @@ class Peer:
         return p
 
     def attach(self, session, **options):
+        def attached(obj, body):
+            self.options = dict(options)  # another attach may have been sent since
+            self.on_attached(obj, body)
+
         self.options = dict(options)
         self.wanted = session
-        self.request("plenum_attach", self.on_attached, session=session, **options)
+        self.request("plenum_attach", attached, session=session, **options)
 
     def on_attached(self, obj, body):
         self.wanted = None
