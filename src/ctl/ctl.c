@@ -29,6 +29,7 @@ void ctl_say(const char *fmt, ...) {
 		text = NULL;
 		return;
 	}
+	fflush(stdout); /* on one terminal, what was said before stands before */
 	fputs("plenumctl: ", stderr);
 	text_print(stderr, text, (size_t)n);
 	fputc('\n', stderr);

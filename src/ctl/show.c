@@ -59,7 +59,8 @@ static void show_stream_event(struct show *s, struct span line) {
 	struct span type = span_member(event, "type");
 	if (span_equals(type, "message_start")) remember_message(s, span_member(span_member(event, "message"), "id"));
 	if (span_equals(type, "content_block_stop")) show_break(s);
-	if (!span_equals(type, "content_block_delta")) return;
+	/* Of a message whose beginning we missed, the pieces are half the text: its `assistant` line has all of it. */
+	if (!span_equals(type, "content_block_delta") || !*s->streamed) return;
 	struct span delta = span_member(event, "delta");
 	if (span_equals(span_member(delta, "type"), "text_delta")) put_text(s, span_member(delta, "text"));
 }
@@ -165,10 +166,21 @@ static void show_user(struct show *s, const struct envelope *e) {
 	show_tool_results(s, content);
 }
 
+/* What the CLI calls an error then is what somebody asked for. */
+static bool was_interrupted(struct span line, const struct envelope *e) {
+	struct span reason = span_member(line, "terminal_reason");
+	return span_is_true(e->is_error) &&
+		   (span_equals(reason, "aborted_streaming") || span_equals(reason, "aborted_tools"));
+}
+
 static void show_result(struct show *s, struct span line, const struct envelope *e) {
 	int64_t ms = 0;
 	_cleanup_free_ char *subtype = span_line(e->subtype, 60);
 	span_int(span_member(line, "duration_ms"), &ms);
+	if (was_interrupted(line, e)) {
+		show_note(s, SHOW_DIM, "-- interrupted");
+		return;
+	}
 	if (!span_is_true(e->is_error)) {
 		show_note(s, SHOW_DIM, "-- %s, %lld.%lld s", subtype ? subtype : "", (long long)ms / 1000,
 				  (long long)ms / 100 % 10);
@@ -216,6 +228,7 @@ static void show_event(struct show *s, struct span line) {
 	_cleanup_free_ char *event = span_line(span_member(line, "event"), 60);
 	struct buf b = BUF_INIT(65536);
 	if (event && is_told(line, event)) return;
+	if (event && strcmp(event, PLENUM_EV_GAP) == 0) *s->streamed = 0;
 	buf_puts(&b, "");
 	for (size_t i = 0; i < ARRAY_SIZE(event_members); i++)
 		put_member(&b, event_members[i], span_member(line, event_members[i]));

@@ -404,6 +404,23 @@ class Attach(Ctl):
         self.assertIn("no_such_session", self.ctl("tail", "nope", code=1).stderr)
 
 
+    def test_tail_that_begins_within_a_message_shows_its_text_once(self):
+        a = self.d.attached("work")
+        child = self.agent.child()
+        child.print({"type": "stream_event", "event": {"type": "message_start", "message": {"id": "m"}}}, delta("one "))
+        child.print(delta("two "))
+        child.mark(a)
+        p = self.spawn("tail", "-n", "2", "work")
+        a.event("attached")
+        child.print(delta("three"), said("one two three", "m"),
+                    {"type": "stream_event", "event": {"type": "content_block_stop"}},
+                    self.result("u", is_error=True, subtype="error_during_execution", terminal_reason="aborted_streaming"))
+        got = b""
+        while b"-- " not in got or not got.endswith(b"\n"):
+            got += os.read(p.stdout.fileno(), 65536)
+        self.assertEqual(got, b"one two three\n-- interrupted\n")
+
+
 class Sessions(Ctl):
     def test_new_and_ls(self):
         self.assertEqual(self.ctl("ls").stdout.splitlines()[0][:11], "no sessions")
@@ -581,7 +598,8 @@ class Chat(Ctl):
         os.write(fd, b"hello\n")
         child = self.agent.child()
         m = child.wait(type="user", message__content="hello")
-        child.print(delta("an "), delta("answer"), perm("q1", cmd="rm \x1b[2J"))
+        child.print({"type": "stream_event", "event": {"type": "message_start", "message": {"id": "m"}}}, delta("an "),
+                    delta("answer"), perm("q1", cmd="rm \x1b[2J"))
         text = self.shown(fd, "allow?")
         self.assertIn("an answer", text)
         self.assertNotIn("\x1b[2J", text)
