@@ -90,6 +90,7 @@ class Alone(unittest.TestCase):
             with open(ROOT + "/completions/" + name) as f:
                 shells[name] = f.read()
         for verb in VERBS:
+            self.assertRegex(shells["plenumctl.fish"], r" -a %s -d '\w" % verb)
             self.assertRegex(page, r"\.(It|)\s*Cm %s\b" % verb)
             for option in re.findall(r"--([a-z-]+)", self.run_ctl(0, verb, "--help").stdout.split("\n\n", 2)[2]):
                 self.assertTrue(re.search(r"Fl (\w , )?-%s\b" % option, page), "%s --%s is not in the manual" % (verb, option))
