@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <sys/time.h>
 
-#define TASKS_A_TURN 2
-
 struct loop {
 	struct event_base *base;
 	struct list urgent, tasks;
@@ -61,21 +59,12 @@ static bool has_tasks(const struct loop *l) {
 	return !list_empty(&l->urgent) || !list_empty(&l->tasks);
 }
 
-/* A few at a time: an answer that has come meanwhile must not wait until a thousand readers were served. Whatever is
- * deferred by these runs later, behind those that wait. */
+/* One at a time: an answer that has come meanwhile must not wait until a thousand readers were served. Whatever is
+ * deferred by it runs later, behind those that wait. */
 static void run_tasks(struct loop *l) {
-	struct list now;
 	run_urgent(l);
-	list_init(&now);
-	for (int i = 0; i < TASKS_A_TURN && !list_empty(&l->tasks); i++) {
-		struct list *node = l->tasks.next;
-		list_del(node);
-		list_add_tail(&now, node);
-	}
-	while (!list_empty(&now)) {
-		run_first(&now);
-		run_urgent(l);
-	}
+	if (!list_empty(&l->tasks)) run_first(&l->tasks);
+	run_urgent(l);
 }
 
 void loop_run(struct loop *l) {

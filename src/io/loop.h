@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The event loop: readiness, timers and signals through libevent's `event` (no bufferevent), and tasks that run once at
- * the end of a turn. One turn is one poll of the kernel and its callbacks, then some of the tasks that are pending. No
+ * the end of a turn. One turn is one poll of the kernel and its callbacks, then one of the tasks that are pending. No
  * other file includes libevent but through this header's structs.
  *
  * All objects are embedded in their owners. Any of them may be stopped from within any callback; memory that holds one
