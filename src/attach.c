@@ -214,7 +214,8 @@ static const struct profile *find_profile(struct request *q) {
 	const struct profile *p = name ? settings_profile(set, name) : NULL;
 	uid_t uid = q->client->peer.uid;
 	if (!p) {
-		reply_error(q, PLENUM_E_NO_SUCH_PROFILE, "there is no profile %s (plenum_status names them)",
+		reply_error(q, PLENUM_E_NO_SUCH_PROFILE,
+					"there is no profile %s (`plenumctl status` and plenum_status name them)",
 					name ? name : "(default)");
 	} else if (p->is_private && uid != getuid() && uid != 0) {
 		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s is private", name);
@@ -378,7 +379,7 @@ static struct session *get_session(struct request *q, bool *created) {
 		return NULL;
 	}
 	if (!s && strcmp(create, "never") == 0) {
-		reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (plenum_list names them)",
+		reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (`plenumctl ls` and plenum_list name them)",
 					name ? name : "to attach to");
 		return NULL;
 	}

@@ -33,7 +33,7 @@ static struct session *named_session(struct request *q) {
 		return NULL;
 	}
 	if (!s)
-		reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (plenum_list names them)",
+		reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (`plenumctl ls` and plenum_list name them)",
 					json_string_value(name));
 	return s;
 }

@@ -95,27 +95,37 @@ static const char *connect_advice(int error) {
 	return "see plenumd(8)";
 }
 
-static void check_version(struct doctor *d, struct plenum *p) {
-	_cleanup_json_ json_t *hello = NULL;
-	if (ctl_ask(p, PLENUM_HELLO, NULL, &hello) != CTL_OK) {
-		found(d, BAD, "daemon", "see its log: `journalctl --user -u plenumd`", "it does not answer");
-		return;
-	}
+static void check_version(struct doctor *d, json_t *hello) {
 	const char *version = ctl_str(hello, "version", "?");
 	bool same = strcmp(version, plenum_version()) == 0;
-	found(d, same ? GOOD : NOTE, "version", "restart the daemon after an update: `systemctl --user restart plenumd`",
+	found(d, same ? GOOD : NOTE, "version", "`plenumctl upgrade` has the installed one take over",
 		  "daemon %s, plenumctl %s", version, plenum_version());
+}
+
+static void silent_daemon(struct doctor *d, struct plenum *p) {
+	uid_t owner;
+	if (ctl_is_strangers(p, &owner))
+		found(d, BAD, "daemon", "set PLENUM_SOCKET to your own, or have that user put you into allow_uids",
+			  "it belongs to uid %u and does not take this user", owner);
+	else
+		found(d, BAD, "daemon", "see its log: `journalctl --user -u plenumd`", "it does not answer");
 }
 
 static struct plenum *check_daemon(struct doctor *d) {
 	char why[512];
-	struct plenum *p = plenum_open(d->socket, why, sizeof why);
+	struct plenum *p = plenum_open(d->c->socket, why, sizeof why);
 	if (!p) {
 		found(d, BAD, "daemon", connect_advice(errno), "%s", why);
 		return NULL;
 	}
+	_cleanup_json_ json_t *hello = NULL;
+	if (ctl_ask(p, PLENUM_HELLO, NULL, &hello) != CTL_OK) {
+		silent_daemon(d, p);
+		plenum_close(p);
+		return NULL;
+	}
 	found(d, GOOD, "daemon", NULL, "answers");
-	check_version(d, p);
+	check_version(d, hello);
 	return p;
 }
 

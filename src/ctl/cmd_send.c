@@ -78,18 +78,18 @@ static int take_state(struct sending *s, const struct incoming *in) {
 	return CTL_CUT;
 }
 
-static int take_exit(const struct incoming *in) {
+static int take_exit(const struct sending *s, const struct incoming *in) {
 	if (span_is_true(span_member(in->line, "wanted"))) return CTL_GO;
 	int64_t status = -1;
 	span_int(span_member(in->line, "status"), &status);
-	ctl_say("the agent ended before it answered (status %lld); `plenumctl logs SESSION` shows what it said",
-			(long long)status);
+	ctl_say("the agent ended before it answered (status %lld); `plenumctl logs %s` shows what it said",
+			(long long)status, s->session);
 	return CTL_CUT;
 }
 
 static int take_event(struct sending *s, const struct incoming *in, struct span event) {
 	if (span_equals(event, PLENUM_EV_SESSION_STATE)) return take_state(s, in);
-	if (span_equals(event, PLENUM_EV_CHILD_EXITED)) return take_exit(in);
+	if (span_equals(event, PLENUM_EV_CHILD_EXITED)) return take_exit(s, in);
 	if (span_equals(event, PLENUM_EV_ERROR)) {
 		attach_print_error(in);
 		return span_equals(span_member(in->line, "code"), PLENUM_E_CHILD_EXITED) ? CTL_CUT : CTL_REFUSED;

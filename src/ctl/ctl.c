@@ -10,6 +10,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define MAX_OPTIONS 32
 
@@ -116,6 +118,7 @@ static int take(struct ctl *c, const struct ctl_option *options, size_t n, int g
 		return print_help(c->verb, options);
 	else {
 		print_usage(stderr, c->verb);
+		fprintf(stderr, "`plenumctl %s --help` lists its options\n", c->verb->name);
 		return CTL_USAGE;
 	}
 	return CTL_GO;
@@ -123,13 +126,16 @@ static int take(struct ctl *c, const struct ctl_option *options, size_t n, int g
 
 int ctl_options(struct ctl *c, const struct ctl_option *options, int *argc, char ***argv, int min, int max) {
 	struct getopt_tables t = {.n = 0};
-	int got;
+	char name[40]; /* getopt_long() begins its complaints with it */
+	int got, code = CTL_GO;
+	snprintf(name, sizeof name, "plenumctl: %s", c->verb->name);
+	(*argv)[0] = name;
 	fill_tables(&t, options);
 	optind = 0; /* starts the scan anew */
-	while ((got = getopt_long(*argc, *argv, t.letters, t.options, NULL)) != -1) {
-		int code = take(c, options, t.n, got);
-		if (code != CTL_GO) return code;
-	}
+	while (code == CTL_GO && (got = getopt_long(*argc, *argv, t.letters, t.options, NULL)) != -1)
+		code = take(c, options, t.n, got);
+	(*argv)[0] = NULL;
+	if (code != CTL_GO) return code;
 	*argv += optind;
 	*argc -= optind;
 	if (*argc < min) return ctl_usage(c, "%s: something is missing", c->verb->name);
@@ -162,6 +168,21 @@ struct plenum *ctl_open(struct ctl *c) {
 	else if (error == EACCES || error == EPERM)
 		ctl_say("the socket belongs to another user, or its folder may not be entered");
 	return NULL;
+}
+
+bool ctl_is_strangers(struct plenum *p, uid_t *owner) {
+	struct ucred peer;
+	socklen_t size = sizeof peer;
+	if (getsockopt(plenum_fd(p), SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return false;
+	*owner = peer.uid;
+	return peer.uid != geteuid();
+}
+
+/* A daemon closes the connection of a user whom it does not know without a word. */
+static void explain_close(struct plenum *p) {
+	uid_t owner;
+	if (ctl_is_strangers(p, &owner))
+		ctl_say("it belongs to uid %u and does not take uid %u; see allow_uids in plenum.conf(5)", owner, geteuid());
 }
 
 int ctl_failed(struct plenum *p, enum plenum_result r) {
@@ -210,6 +231,7 @@ int ctl_ask(struct plenum *p, const char *verb, json_t *members, json_t **answer
 		ctl_say("%s%s%s%s", a.error, *a.code ? " (" : "", a.code, *a.code ? ")" : "");
 	else if (r != PLENUM_OK)
 		ctl_say("%s", plenum_error(p));
+	if (r == PLENUM_CLOSED) explain_close(p);
 	if (r == PLENUM_OK && answer) *answer = parse_body(&a);
 	plenum_answer_free(&a);
 	return r == PLENUM_OK ? CTL_OK : r == PLENUM_REFUSED ? CTL_REFUSED : CTL_CUT;

@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Exit codes; plenumctl(1) lists them. The numbers from 64 on are those of sysexits.h, 124 and 130 those of timeout(1)
  * and the shell. */
@@ -75,6 +76,8 @@ struct plenum *ctl_open(struct ctl *c);
 int ctl_ask(struct plenum *p, const char *verb, json_t *members, json_t **answer);
 /* Opens, asks once, closes. */
 int ctl_ask_once(struct ctl *c, const char *verb, json_t *members, json_t **answer);
+/* Whether the daemon is another user's; *owner becomes its uid. */
+bool ctl_is_strangers(struct plenum *p, uid_t *owner);
 /* The exit code for a result of the library that is no success; prints its sentence. */
 int ctl_failed(struct plenum *p, enum plenum_result r);
 

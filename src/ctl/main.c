@@ -79,6 +79,19 @@ static int leading_options(struct ctl *c, int argc, char **argv) {
 	return CTL_GO;
 }
 
+/* help VERB is VERB --help. */
+static int help(struct ctl *c, int argc, char **argv) {
+	static char option[] = "--help";
+	if (argc == 1) {
+		print_overview(stdout);
+		return CTL_OK;
+	}
+	c->verb = find_verb(argv[1]);
+	if (c->verb) return c->verb->run(c, 2, (char *[]){argv[1], option, NULL});
+	ctl_say("there is no verb '%s'; `plenumctl --help` lists them", argv[1]);
+	return CTL_USAGE;
+}
+
 static int run(int argc, char **argv) {
 	struct ctl c = {0};
 	int code = leading_options(&c, argc, argv);
@@ -89,12 +102,9 @@ static int run(int argc, char **argv) {
 		print_overview(stderr);
 		return CTL_USAGE;
 	}
+	if (strcmp(argv[0], "help") == 0) return help(&c, argc, argv);
 	c.verb = find_verb(argv[0]);
 	if (c.verb) return c.verb->run(&c, argc, argv);
-	if (strcmp(argv[0], "help") == 0) {
-		print_overview(stdout);
-		return CTL_OK;
-	}
 	ctl_say("there is no verb '%s'; `plenumctl --help` lists them", argv[0]);
 	return CTL_USAGE;
 }

@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -59,6 +60,7 @@ class Alone(unittest.TestCase):
             with self.subTest(args=args):
                 p = self.run_ctl(64, *args)
                 self.assertTrue(p.stderr.strip())
+                self.assertNotRegex(p.stderr, r"(?m)^%s:" % (args[0] if args else "x"))
                 self.assertEqual(p.stdout, "")
 
     def test_no_daemon_is_69_and_says_where(self):
@@ -80,6 +82,7 @@ class Alone(unittest.TestCase):
         for verb in VERBS:
             self.assertRegex(p.stdout, r"(?m)^  %s " % verb)
             self.assertIn("usage: plenumctl " + verb, self.run_ctl(0, verb, "--help").stdout)
+            self.assertIn("usage: plenumctl " + verb, self.run_ctl(0, "help", verb).stdout)
         self.assertRegex(self.run_ctl(0, "--version").stdout, r"^plenumctl \d+\.\d+\.\d+\n$")
 
     def test_what_help_lists_is_documented_and_completed(self):
@@ -102,6 +105,7 @@ class Alone(unittest.TestCase):
         p = self.run_ctl(1, "doctor")
         self.assertRegex(p.stdout, r"(?m)^BAD +daemon .*%s" % self.NOWHERE)
         self.assertIn("-> start it", p.stdout)
+        self.assertNotIn("(named by the caller)", p.stdout)
         found = json.loads(self.run_ctl(1, "doctor", "--json").stdout)
         self.assertTrue(any(f["what"] == "daemon" and f["result"] == "BAD" and f["advice"] for f in found))
 
@@ -519,6 +523,20 @@ class Sessions(Ctl):
         p = self.ctl("doctor", HOME=self.d.home, CLAUDECODE="1")
         self.assertRegex(p.stdout, r"(?m)^ok +daemon +answers$")
         self.assertRegex(p.stdout, r"(?m)^note +inside .*CLAUDECODE")
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root, to become somebody else")
+    def test_the_daemon_of_another_user_is_named(self):
+        program = self.d.root + "/plenumctl"
+        shutil.copy(build_file("plenumctl"), program)
+        for path, mode in ((self.d.root, 0o755), (self.d.run, 0o755), (self.d.run + "/plenum", 0o755), (self.d.socket, 0o666)):
+            os.chmod(path, mode)
+        for verb, code in (("ls", 74), ("doctor", 1)):
+            p = subprocess.run([program, verb], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT,
+                               env=environment(self.d.socket), user=65534, group=65534, extra_groups=[])
+            self.assertEqual(p.returncode, code, p.stdout + p.stderr)
+            self.assertIn("belongs to uid 0 and does not take uid 65534; see allow_uids", p.stderr)
+        self.assertRegex(p.stdout, r"(?m)^BAD +daemon +it belongs to uid 0")
+        self.assertNotIn("answers", p.stdout)
 
     def test_completion_of_an_evil_name(self):
         mark = self.d.root + "/pwned"
