@@ -5,13 +5,16 @@
  * are in plenum/protocol.h.
  *
  *	char why[256];
+ *	struct plenum_answer a;
  *	struct plenum *p = plenum_open(NULL, why, sizeof why);
  *	if (!p) errx(69, "%s", why);
- *	struct plenum_answer a;
- *	if (plenum_request(p, PLENUM_ATTACH, "{\"session\":\"work\"}", 5000, &a) != PLENUM_OK) errx(1, "%s",
- *plenum_error(p));
+ *	enum plenum_result r = plenum_request(p, PLENUM_ATTACH, "{\"session\":\"work\"}", 5000, &a);
+ *	if (r != PLENUM_OK) errx(1, "%s", r == PLENUM_REFUSED ? a.error : plenum_error(p));
+ *	plenum_answer_free(&a);
  *	...
  *	plenum_close(p);
+ *
+ * The whole of it is examples/client.c, built with `cc client.c $(pkg-config --cflags --libs plenum)`.
  *
  * One connection is attached to one session at most; open several for several sessions. A connection may be used by one
  * thread at a time. Strings handed in stay the caller's; what is handed out says how long it lives. No signal is ever

@@ -141,6 +141,26 @@ class Typed(FakeAgent):
     def test_nc_waits_for_the_answer_and_ends_with_it(self):
         self.assert_answered(self.shell("nc", "-N", "-U", self.daemon.socket))
 
+    def example(self, name, typed=""):
+        p = subprocess.run([os.path.join(ROOT, "examples", name), name, '@text hi@ @tool Bash {"command":"echo"}@'],
+                           input=typed, capture_output=True, text=True, timeout=60,
+                           env={**os.environ, "PLENUM_SOCKET": self.daemon.socket})
+        self.assertEqual((p.returncode, p.stderr), (0, ""), p.stdout)
+        return p.stdout
+
+    def test_the_client_in_python(self):
+        self.assertEqual(self.example("client.py", "y\n"), 'hi\nBash {"command": "echo"}? [y/n] tool done: [false]\n')
+
+    def test_the_client_in_bash(self):
+        self.assertEqual(self.example("client.sh"), "hi\ntool done: [true]\n")
+
+    def test_the_client_in_c(self):
+        build = os.path.dirname(os.path.dirname(build_file("plenumd")))
+        p = subprocess.run([build + "/tests/ctl/example-client", "in-c", "hello"], capture_output=True, text=True, timeout=60,
+                           env={**os.environ, "PLENUM_SOCKET": self.daemon.socket})
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertIn('"type":"result"', p.stdout)
+
     def test_readme_shows_the_line_that_is_tested(self):
         self.assertIn(self.PROMPT.decode().strip(), read("README.md"))
         self.assertIn("socat -t 60 - UNIX-CONNECT:", read("README.md"))
