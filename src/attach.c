@@ -262,7 +262,7 @@ static bool take_cwd(struct request *q, const struct profile *p, struct launch *
 	return l->cwd != NULL;
 }
 
-/* What --resume=ID, --resume ID, -r ID in these words names; forks: they make a copy. */
+/* What --resume=ID, --resume ID, -r ID, -rID in these words names; forks: they make a copy. */
 static const char *resumed_by(const json_t *words, bool *forks) {
 	const char *id = NULL;
 	for (size_t i = 0; i < json_array_size(words); i++) {
@@ -270,6 +270,7 @@ static const char *resumed_by(const json_t *words, bool *forks) {
 		const char *next = json_string_value(json_array_get(words, i + 1));
 		if (strcmp(w, "--fork-session") == 0) *forks = true;
 		if (strncmp(w, "--resume=", 9) == 0) id = w + 9;
+		if (strncmp(w, "-r", 2) == 0 && w[2]) id = w + 2;
 		if ((strcmp(w, "--resume") == 0 || strcmp(w, "-r") == 0) && next && *next != '-') id = next;
 	}
 	return id;

@@ -206,10 +206,16 @@ static void build_env(struct env *e, const struct launch *l, const struct profil
 /* --- command line ---------------------------------------------------------------------------------------------------
  */
 
-static bool has_flag(const struct words *w, const char *flag) {
+/* FLAG, --FLAG=VALUE; a short one that takes a value has it behind it, too: -rVALUE. */
+static bool is_flag(const char *word, const char *flag) {
 	size_t n = strlen(flag);
+	bool glued = strcmp(flag, "-r") == 0;
+	return strncmp(word, flag, n) == 0 && (word[n] == 0 || word[n] == '=' || glued);
+}
+
+static bool has_flag(const struct words *w, const char *flag) {
 	for (size_t i = 0; i < w->n; i++)
-		if (strncmp(w->v[i], flag, n) == 0 && (w->v[i][n] == 0 || w->v[i][n] == '=')) return true;
+		if (is_flag(w->v[i], flag)) return true;
 	return false;
 }
 
@@ -221,9 +227,8 @@ static bool one_time_flag(const struct words *w, size_t *i) {
 	for (size_t k = 0; k < ARRAY_SIZE(alone); k++)
 		if (strcmp(word, alone[k]) == 0) return true;
 	for (size_t k = 0; k < ARRAY_SIZE(with_value); k++) {
-		size_t n = strlen(with_value[k]);
-		if (strncmp(word, with_value[k], n) != 0 || (word[n] && word[n] != '=')) continue;
-		if (!word[n] && *i + 1 < w->n && w->v[*i + 1][0] != '-') ++*i;
+		if (!is_flag(word, with_value[k])) continue;
+		if (!word[strlen(with_value[k])] && *i + 1 < w->n && w->v[*i + 1][0] != '-') ++*i;
 		return true;
 	}
 	return false;

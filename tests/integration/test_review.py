@@ -433,8 +433,20 @@ class IdentityTest(Review):
         agent.child()
         a.send(user("x"))
         a.wait(type="result")
-        for args in (["--resume", "conv-1"], ["--resume=conv-1"], ["-r", "conv-1"]):
+        for args in (["--resume", "conv-1"], ["--resume=conv-1"], ["-r", "conv-1"], ["-rconv-1"]):
             self.assertRefused("conversation_in_use", d.client().attach, "two", args=args)
+
+    def test_a_flag_with_its_value_glued_to_it(self):
+        """-rID, as the CLI takes it, names the conversation: a later start does not name it twice."""
+        d, agent = self.start(mode={"session_id": "conv-1", "user": True})
+        a = d.attached("one", args=["-rconv-1"])
+        self.assertEqual([w for w in agent.child().argv if "conv" in w], ["-rconv-1"])
+        a.send(user("x"))
+        a.wait(type="result")
+        a.request("plenum_hibernate")
+        a.event("child_exited")
+        a.send(user("y"))
+        self.assertEqual([w for w in agent.child().argv if "conv" in w], ["-rconv-1"])
 
     def test_a_conversation_that_has_not_spoken_yet(self):
         d, agent = self.start()
