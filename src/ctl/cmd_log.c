@@ -18,12 +18,13 @@ int cmd_log(struct ctl *c, int argc, char **argv) {
 	int code = ctl_options(c, options, &argc, &argv, 0, 1);
 	if (code != CTL_GO) return code;
 	_cleanup_free_ char *session = argc ? str_printf("PLENUM_SESSION=%s", argv[0]) : NULL;
-	char program[] = "journalctl", quiet[] = "--quiet", ours[] = "--identifier=plenumd", follows[] = "--follow";
-	char json[] = "--output=json", event[] = "PLENUM_EVENT=decision";
-	char *words[8] = {program, quiet, ours}; /* execvp() wants them writable */
-	size_t n = 3;
+	char program[] = "journalctl", ours[] = "--identifier=plenumd", follows[] = "--follow";
+	char quiet[] = "--quiet", json[] = "--output=json", event[] = "PLENUM_EVENT=decision";
+	char *words[8] = {program, ours}; /* execvp() wants them writable */
+	size_t n = 2;
 	if (follow) words[n++] = follows;
 	if (c->json) words[n++] = json;
+	if (c->json) words[n++] = quiet; /* a person is told where there is nothing */
 	if (decisions) words[n++] = event;
 	if (session) words[n++] = session;
 	execvp(words[0], words);

@@ -101,6 +101,17 @@ class Alone(unittest.TestCase):
                     form = r"-l %s\b" if name.endswith("fish") else r"--%s\b"
                     self.assertTrue(re.search(form % option, text), "%s --%s is not in %s" % (verb, option, name))
 
+    def test_log_is_journalctls_work(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(folder + "/journalctl", "w") as f:
+                f.write("#!/bin/sh\necho $*\n")
+            os.chmod(folder + "/journalctl", 0o755)
+            path = folder + ":" + os.environ["PATH"]
+            self.assertEqual(self.run_ctl(0, "log", "-d", "work", PATH=path).stdout,
+                             "--identifier=plenumd PLENUM_EVENT=decision PLENUM_SESSION=work\n")
+            self.assertEqual(self.run_ctl(0, "log", "--json", PATH=path).stdout,
+                             "--identifier=plenumd --output=json --quiet\n")
+
     def test_doctor_says_what_to_do(self):
         p = self.run_ctl(1, "doctor")
         self.assertRegex(p.stdout, r"(?m)^BAD +daemon .*%s" % self.NOWHERE)
