@@ -23,9 +23,11 @@ static int open_file(pid_t pid, const char *name) {
 static ssize_t read_file(pid_t pid, const char *name, char *out, size_t size) {
 	_cleanup_close_ int fd = open_file(pid, name);
 	if (fd < 0) return -1;
-	ssize_t n = fd_read(fd, out, size - 1);
-	if (n >= 0) out[n] = 0;
-	return n;
+	size_t len = 0;
+	ssize_t n;
+	while ((n = fd_read(fd, out + len, size - 1 - len)) > 0) len += (size_t)n;
+	out[len] = 0;
+	return n < 0 ? n : (ssize_t)len;
 }
 
 void proc_name(pid_t pid, char *out, size_t size) {
