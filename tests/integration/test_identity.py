@@ -107,10 +107,7 @@ class ConversationTest(Identity):
         m = a.event("child_exited")
         self.assertIn("No conversation found", str(m["stderr"]))
         a.send(user("on"))
-        a.wait(lambda m: m["event"] in ("error", "child_exited") or agent.starts > 1)
-        for c in agent.children[1:]:
-            c.event("start")
-            self.assertEqual(self.resumed(c), ["X"])
+        self.assertEqual(self.resumed(agent.child()), ["X"])
 
     def test_fork(self):
         d, agent = self.start()

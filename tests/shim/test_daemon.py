@@ -270,7 +270,9 @@ class Same(Case):
         self.alike(play, "--permission-prompt-tool=stdio", permission="later")
 
     def test_end_of_input_before_a_question(self):
-        self.alike(lambda s: s.send('@tool Bash {"command":"touch made"}@'), "--permission-prompt-tool=stdio")
+        # slow, so that the end is there first
+        self.alike(lambda s: s.send('@slow 100@ one two three four five six @tool Bash {"command":"touch made"}@'),
+                   "--permission-prompt-tool=stdio", permission="later")
 
     def test_end_of_input_while_a_hook_is_open(self):
         def play(s):
