@@ -156,7 +156,7 @@ static void join_path(struct env *e, const char *more, const char *program) {
 	int number;
 	ssize_t at = env_find(e, "PATH", 4);
 	_cleanup_free_ char *found = at < 0 ? NULL : child_find_program(program, e->w.v[at] + 5, "/", &number, error);
-	if (found || strchr(program, '/')) return;
+	if (found || strchr(program, '/') || (at >= 0 && strcmp(e->w.v[at], more) == 0)) return;
 	_cleanup_free_ char *word = at < 0 ? strdup(more) : str_printf("%s:%s", e->w.v[at], more + strlen("PATH="));
 	if (word) env_put(e, word);
 }

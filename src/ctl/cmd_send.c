@@ -80,10 +80,9 @@ static int take_state(struct sending *s, const struct incoming *in) {
 
 static int take_exit(const struct sending *s, const struct incoming *in) {
 	if (span_is_true(span_member(in->line, "wanted"))) return CTL_GO;
-	int64_t status = -1;
-	span_int(span_member(in->line, "status"), &status);
-	ctl_say("the agent ended before it answered (status %lld); `plenumctl logs %s` shows what it said",
-			(long long)status, s->session);
+	_cleanup_free_ char *reason = span_dup(span_member(in->line, "reason"), NULL);
+	ctl_say("%s; `plenumctl logs %s` shows what it said", reason ? reason : "the agent ended before it answered",
+			s->session);
 	return CTL_CUT;
 }
 

@@ -124,7 +124,7 @@ static char *search_path(const char *name, const char *path, int *number, char *
 	*number = worst;
 	if (worst == ENOENT)
 		snprintf(error, CHILD_ERROR_MAX,
-				 "program %s was not found; searched PATH=%s (set `command` in the profile to its full path)", name,
+				 "program %s was not found: set `command` in the profile to its full path (searched PATH=%s)", name,
 				 path);
 	return NULL;
 }

@@ -221,8 +221,9 @@ class Send(Ctl):
 
     def test_an_agent_that_dies_is_74(self):
         p, child, uuid = self.prompted()
+        child.stderr("first\nno such conversation\n")
         child.exit(3)
-        self.assertIn("status 3", self.ended(p, 74)[1])
+        self.assertIn("its last words: no such conversation", self.ended(p, 74)[1])
 
     def test_the_end_of_the_daemon_is_74(self):
         p, child, uuid = self.prompted()
