@@ -13,11 +13,36 @@ _plenumctl_requests() { # the ids that wait in a session
 	plenumctl pending --ids -- "$1" 2>/dev/null
 }
 
+_plenumctl_takes_value() { # the option $1 of the verb $2
+	case $2:$1 in
+	attach:-t | deny:-i) return 1 ;;
+	*:-[pCEntri]) ;;
+	*:--socket | *:--profile | *:--cwd | *:--timeout | *:--resume | *:--env | *:--lines | *:--on-lag | *:--replay) ;;
+	*:--input) ;;
+	*) return 1 ;;
+	esac
+}
+
 _plenumctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb="" session="" word i skip=""
 	local verbs="ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top log doctor reload upgrade shutdown demo"
 	COMPREPLY=()
+
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		word=${COMP_WORDS[i]}
+		if [[ -n $skip ]]; then
+			skip=
+		elif _plenumctl_takes_value "$word" "$verb"; then
+			skip=1
+		elif [[ $word == -* ]]; then
+			:
+		elif [[ -z $verb ]]; then
+			verb=$word
+		elif [[ -z $session ]]; then
+			session=$word
+		fi
+	done
 
 	case $prev in
 	--cwd | -C)
@@ -32,24 +57,12 @@ _plenumctl() {
 		mapfile -t COMPREPLY < <(compgen -W "gap close wait" -- "$cur")
 		return
 		;;
-	--profile | -p | --timeout | -t | --resume | --env | -E | --input | --lines | -n) return ;;
 	esac
-
-	for ((i = 1; i < COMP_CWORD; i++)); do
-		word=${COMP_WORDS[i]}
-		if [[ -n $skip ]]; then
-			skip=
-		elif [[ $word == --socket || $word == --profile || $word == --cwd || $word == --timeout || $word == --resume ||
-			$word == --env || $word == --lines || $word == --on-lag || $word == -[pCEnt] ]]; then
-			skip=1
-		elif [[ $word == -* ]]; then
-			:
-		elif [[ -z $verb ]]; then
-			verb=$word
-		elif [[ -z $session ]]; then
-			session=$word
-		fi
-	done
+	if _plenumctl_takes_value "$prev" "$verb"; then
+		[[ $verb != attach || $prev != -r && $prev != --replay ]] ||
+			mapfile -t COMPREPLY < <(compgen -W "none all" -- "$cur")
+		return
+	fi
 
 	if [[ $cur == -* ]]; then
 		local options="--json --socket --help"

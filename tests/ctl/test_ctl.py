@@ -562,6 +562,17 @@ class Sessions(Ctl):
         self.assertTrue(p.stdout.startswith("e\\$\\(touch"), p.stdout)
         self.assertFalse(os.path.exists(mark))
 
+    def test_completion_behind_an_option_with_a_value(self):
+        self.d.attached("work")
+        path = os.path.dirname(build_file("plenumctl")) + ":" + os.environ["PATH"]
+        for words, want in (("attach -t ''", "work"), ("attach -r ''", "none all"), ("attach -r all ''", "work"),
+                            ("deny -i ''", "work"), ("allow -i {} ''", "work"), ("send -t 5s w", "work"), ("new -r ''", "")):
+            script = ("source %s/completions/plenumctl.bash; COMP_WORDS=(plenumctl %s); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); "
+                      "_plenumctl; echo ${COMPREPLY[*]}" % (ROOT, words))
+            p = subprocess.run(["bash", "-c", script], env=environment(self.d.socket, PATH=path), stdout=subprocess.PIPE,
+                               text=True, timeout=TIMEOUT)
+            self.assertEqual(p.stdout.strip(), want, words)
+
 
 class Queue(Ctl):
     def setUp(self):
