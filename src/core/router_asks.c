@@ -434,7 +434,7 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 	size_t n = line.len;
 	while (n && (line.data[n - 1] == '\n' || line.data[n - 1] == '\r')) n--;
 	struct chunk out = answer_line(p, (struct span){line.data, n}, e);
-	if (!out.data || !session_write(s, out, true)) {
+	if (!out.data || !session_answer(s, out)) {
 		router_complain(c, e->inner_request_id, PLENUM_E_CHILD_EXITED, "the child can take no answer any more");
 		return;
 	}

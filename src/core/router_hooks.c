@@ -647,7 +647,7 @@ static void refuse_hook(struct session *s, struct span id, bool guard, struct sp
 	dialect_put_success(&b, id, body.data);
 	buf_free(&body);
 	log_info("session %s: a hook callback was answered %s: %s", s->name, guard ? "deny" : "neutrally", why);
-	session_write(s, notice_chunk(&b), true);
+	session_answer(s, notice_chunk(&b));
 }
 
 void router_refuse_hook(struct session *s, struct span id, struct span callback, const char *why) {

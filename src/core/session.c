@@ -334,9 +334,15 @@ void session_no_memory(struct session *s, const char *what) {
 	if (s->running && !s->exited) child_kill(&s->child, SIGKILL);
 }
 
+bool session_answer(struct session *s, struct chunk line) {
+	if (session_has_child(s)) return session_write(s, line, true);
+	chunk_drop(&line);
+	return false;
+}
+
 void session_must_write(struct session *s, struct chunk line) {
 	bool waits = session_has_child(s) && s->child.in >= 0; /* else its end is near anyway */
-	if (line.data && session_write(s, line, true)) return;
+	if (line.data && session_answer(s, line)) return;
 	if (waits) session_no_memory(s, "it cannot be answered");
 }
 

@@ -163,7 +163,10 @@ bool session_has_child(const struct session *s);                    /* running a
 /* A line for the child, or for the next one where that is to be started (session_wake()). own: it must go, however full
  * the queue is. Takes over the reference. False: full, or no child. */
 bool session_write(struct session *s, struct chunk line, bool own);
-/* A line without which the child would wait for ever: where there is no memory for it (or for the line itself), the
+/* An answer to what the child has asked: false once its input is closed. The next child, which may be wanted already,
+ * has asked nothing. */
+bool session_answer(struct session *s, struct chunk line);
+/* A line without which this child would wait for ever: where there is no memory for it (or for the line itself), the
  * child is ended. */
 void session_must_write(struct session *s, struct chunk line);
 /* Something of the child's or for it was lost, which nobody could know: it is killed, and everybody is told. */

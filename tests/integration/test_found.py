@@ -4,7 +4,7 @@ import ctypes
 import os
 import unittest
 
-from harness import Case, request, until, user
+from harness import Case, ok, perm, request, until, user
 
 
 class FoundTest(Case):
@@ -149,6 +149,27 @@ class FoundTest(Case):
             child.reply(got, {"model": model})
             self.assertEqual(a.event("changed", what="model")["value"], model)
             self.assertEqual(d.client().attach("s")["model"], model)
+
+    def test_an_answer_is_not_for_the_next_child(self):
+        d, agent = self.start(mode={"eof": "ignore"}, profile={"stop_grace": "20s"})
+        a = d.attached("s")
+        child = agent.child()
+        a.initialize()
+        child.print(perm("k-1"))
+        rid = a.wait(type="control_request", request__subtype="can_use_tool")["request_id"]
+        a.ask("plenum_stop", session="s", how="graceful")
+        child.event("eof")
+        a.send(user("for the next one", uuid="u-1"))
+        child.print({"type": "control_request", "request_id": "k-2", "request": {"subtype": "mcp_message", "server_name": "x"}})
+        child.mark(a)
+        a.send(ok(rid, {"behavior": "allow", "updatedInput": {}}))
+        a.error("child_exited", request_id=rid)
+        child.exit(0)
+        child = agent.child()
+        child.wait(type="user", uuid="u-1")
+        child.print({"type": "system", "subtype": "init", "session_id": "c"})
+        child.mark(a)
+        self.assertEqual(child.seen(type="control_response"), [])
 
 
 if __name__ == "__main__":
