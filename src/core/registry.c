@@ -142,17 +142,23 @@ static void revive(struct registry *r, struct hook_entry *e) {
 	e->from = NULL;
 }
 
-bool registry_was_refused(struct registry *r, void (*lost)(void *arg, struct owner *o), void *arg) {
+static bool take_back(struct registry *r, bool gone, void (*lost)(void *arg, struct owner *o), void *arg) {
 	struct owner *o;
 	struct hook_entry *e;
 	bool any = false;
 	LIST_FOR_EACH (o, &r->owners, struct owner, node) {
-		if (!drop_unproven(r, o)) continue;
+		if (!o->holder != gone || !drop_unproven(r, o)) continue;
 		any = true;
 		LIST_FOR_EACH (e, &r->retired, struct hook_entry, node)
 			if (e->from == o && e->proven && o->holder) revive(r, e);
 		lost(arg, o);
 	}
+	return any;
+}
+
+/* Those who are there can do it again. Who left a guard behind cannot: it goes only if it is refused alone. */
+bool registry_was_refused(struct registry *r, bool alone, void (*lost)(void *arg, struct owner *o), void *arg) {
+	bool any = take_back(r, false, lost, arg) || (alone && take_back(r, true, lost, arg));
 	if (any) r->version++;
 	return any;
 }
@@ -168,7 +174,7 @@ bool registry_guards(const struct registry *r) {
 	struct hook_entry *e;
 	LIST_FOR_EACH (o, &r->owners, struct owner, node)
 		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node)
-			if (e->guard && e->proven) return true;
+			if (e->guard && (e->proven || !o->holder)) return true;
 	return false;
 }
 

@@ -103,12 +103,14 @@ struct hook *registry_hook(struct registry *r, struct span id);
 void registry_was_sent(struct registry *r);
 /* The child has taken what it was sent. */
 void registry_was_taken(struct registry *r, uint64_t version);
-/* The child has refused what it was sent: owners have again what the child has taken. Calls lost() for each owner that
+/* The child has refused what it was sent; alone: nothing else was in it that may be why. Owners that are there have
+ * again what a child has taken, or, where that changes nothing, those that are gone. Calls lost() for each owner that
  * loses something by it. True: something changed. */
-bool registry_was_refused(struct registry *r, void (*lost)(void *arg, struct owner *o), void *arg);
+bool registry_was_refused(struct registry *r, bool alone, void (*lost)(void *arg, struct owner *o), void *arg);
 /* The child is gone, and with it its table. */
 void registry_child_gone(struct registry *r);
-bool registry_guards(const struct registry *r); /* is there a guard that a child has taken? */
+/* Is there a guard that a child has taken, or that its owner has left behind? */
+bool registry_guards(const struct registry *r);
 /* Whose server this is; owners whose holder is gone only if nobody else has it. NULL: nobody's. */
 struct owner *registry_server(struct registry *r, struct span name);
 /* Appends the union: {"Event":[...],...}; an array of SDK server names; an object of all servers' configurations. */

@@ -355,9 +355,10 @@ static void stop_unguarded(struct session *s, bool again) {
 static void on_refused(struct session *s, struct chunk line) {
 	struct init *in = init_of(s);
 	bool first = in->first_of_child;
-	bool changed = registry_was_refused(&s->registry, tell_lost, s);
+	bool members = first && !in->first_taken && in->first.data;
+	bool changed = registry_was_refused(&s->registry, !members, tell_lost, s);
 	owners_changed(s);
-	if (first && !in->first_taken && in->first.data) { /* members that no child has taken are not repeated */
+	if (members) { /* that no child has taken: they are not repeated */
 		chunk_drop(&in->first);
 		in->request = SPAN_NONE;
 	}

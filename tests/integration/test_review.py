@@ -218,6 +218,36 @@ class GuardTest(Review):
         b.answer("2")
 
 
+    def test_a_guard_that_was_left_for_a_sleeping_session(self):
+        """No child has taken it when what a stranger registers with it is refused: no prompt runs without it."""
+        for what in ({"hooks": {"PreToolUse": [{"matcher": 5, "hookCallbackIds": ["bad"]}]}}, {"agents": {"a": 5}}):
+            with self.subTest(what):
+                self.leave_a_guard(what)
+
+    def leave_a_guard(self, bad):
+        d, agent = self.start()
+        a = d.attached("s")
+        agent.child()
+        self.register(a, {})
+        a.request("plenum_hibernate")
+        a.event("child_exited")
+        guard = d.attached("s", name="guard")
+        self.assertIs(self.register(guard, PRE)["plenum"]["hooks_applied"], False)
+        guard.close()
+        a.event("owner_gone")
+        agent.mode(init="manual")
+        d.kill9()
+        d.start()
+        a = d.attached("s")
+        a.send(request("i", "initialize", **bad), user("go on", uuid="u"))
+        child = agent.child()
+        child.print(err(child.request("initialize")["request_id"], "bad"))
+        a.event("child_exited")
+        a.send(user("go on", uuid="v"))
+        child = agent.child()
+        self.assertEqual([e["matcher"] for e in child.request("initialize")["request.hooks"]["PreToolUse"]], ["Bash"])
+
+
 class EndTest(Review):
     """Clients and sessions that end while something is under way."""
 

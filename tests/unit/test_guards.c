@@ -78,7 +78,7 @@ static void count(void *arg, struct owner *o) {
 	++*(int *)arg;
 }
 
-/* What a child has taken before is not why another one refuses: it goes on guarding. */
+/* Guards that nobody can register again go only if they are refused alone, and never if a child has taken them. */
 START_TEST(a_table_is_refused) {
 	struct registry r;
 	int lost = 0;
@@ -89,9 +89,17 @@ START_TEST(a_table_is_refused) {
 							 on_grace));
 	add(&r, &somebody, "b", "{\"PreToolUse\":[{\"matcher\":5,\"hookCallbackIds\":[\"bad\"]}]}");
 	registry_was_sent(&r);
-	ck_assert(registry_was_refused(&r, count, &lost));
+	ck_assert(registry_was_refused(&r, true, count, &lost));
+	ck_assert_int_eq(lost, 1);
+	ck_assert_uint_eq(r.n_hooks, 2);
+	ck_assert(registry_guards(&r));
+	registry_was_sent(&r);
+	ck_assert(!registry_was_refused(&r, false, count, &lost));
+	ck_assert(registry_was_refused(&r, true, count, &lost));
 	ck_assert_int_eq(lost, 2);
 	ck_assert(registry_guards(&r));
+	registry_was_sent(&r);
+	ck_assert(!registry_was_refused(&r, true, count, &lost));
 	comes_back_as(&r, "[{\"uid\":1000,\"name\":\"a\",\"hooks\":{\"PreToolUse\":[{\"plenum_owner_gone\":\"deny\","
 					  "\"hookCallbackIds\":[\"old\"]}]},\"proven\":[true]}]");
 	registry_free(&r);
@@ -121,7 +129,7 @@ START_TEST(damaged) {
 	snprintf(text, sizeof text, "[{\"uid\":1},%s]", good);
 	ck_assert(!guards_restore(&r, NULL, loop, text, on_grace));
 	ck_assert_ptr_nonnull(owner_waiting(&r, 1, "a")); /* what could be read is there */
-	ck_assert(!registry_guards(&r));                  /* and nothing says that a child took it */
+	ck_assert(registry_guards(&r));
 	registry_free(&r);
 }
 END_TEST

@@ -285,11 +285,11 @@ START_TEST(a_refused_table_is_taken_back) {
 	set(&w, a, "{\"Stop\":[{\"hookCallbackIds\":[\"good\"]}]}");
 	set(&w, b, "{\"Stop\":[{\"hookCallbackIds\":[\"other\"]}]}");
 	send_and_take(&w);
-	ck_assert(!registry_was_refused(&w.r, lost, &l)); /* nothing new was in it */
+	ck_assert(!registry_was_refused(&w.r, true, lost, &l)); /* nothing new was in it */
 	set(&w, a, "{\"Stop\":[{\"matcher\":\"(\",\"hookCallbackIds\":[\"bad\"]}]}");
 	registry_was_sent(&w.r);
 	set(&w, b, "{\"Stop\":[{\"hookCallbackIds\":[\"other\"]},{\"hookCallbackIds\":[\"later\"]}]}"); /* not sent yet */
-	ck_assert(registry_was_refused(&w.r, lost, &l));
+	ck_assert(registry_was_refused(&w.r, true, lost, &l));
 	ck_assert(l.n == 1 && l.last == a);
 	ck_assert_ptr_eq(hook(&w, "cb_1")->entry->owner, a);
 	ck_assert_str_eq(hook(&w, "cb_1")->callback, "\"good\"");
@@ -455,7 +455,7 @@ START_TEST(what_the_child_may_call_is_known) {
 					registry_child_gone(&w.r);
 					has.n = 0;
 				} else if (waiting) {
-					registry_was_refused(&w.r, lost, &l);
+					registry_was_refused(&w.r, true, lost, &l);
 				}
 				waiting = false;
 			}
@@ -520,7 +520,7 @@ START_TEST(is_carried) {
 	ck_assert_ptr_null(hook(&b, "cb_1")->entry->owner); /* retired, and whose it was is known */
 	ck_assert_ptr_eq(hook(&b, "cb_1")->entry->from, back);
 	registry_was_sent(&b.r);
-	ck_assert(registry_was_refused(&b.r, lost, &l));
+	ck_assert(registry_was_refused(&b.r, true, lost, &l));
 	ck_assert_ptr_eq(l.last, owner_of(&b.r, &party[2]));
 	free(s.data);
 	end(&a);
