@@ -636,49 +636,53 @@ void router_take_login(struct session *s, struct client *c) {
 	launch_renew_requester(&s->launch, s->profile, c->peer.pid);
 }
 
-static struct session *implicit_session(struct router *r, struct client *c, const char *name, struct span request_id) {
-	struct session *s = router_find(r, name);
-	if (!s) s = router_find_conversation(r, name);
-	if (s && router_is_closed_to(s, c)) {
-		router_fail(c, request_id, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", s->profile->name,
-					s->name);
-		return NULL;
-	}
-	if (s) return s;
-	if (!router_is_name(name)) {
-		router_fail(c, request_id, PLENUM_E_BAD_REQUEST,
+/* May a line of this client make a session of this name? No: the client was told. */
+static bool may_make(struct router *r, struct client *c, const char *name, const struct profile *p, struct span id) {
+	if (!router_is_name(name))
+		router_fail(c, id, PLENUM_E_BAD_REQUEST,
 					"session_id names the session: 1 to %d bytes and no control characters", ROUTER_NAME_MAX);
-		return NULL;
-	}
-	const struct profile *p = settings_profile(r->settings, r->settings->default_profile);
+	else if (!p)
+		router_fail(c, id, PLENUM_E_NO_SUCH_PROFILE, "session %s is not there and the default profile is missing",
+					name);
+	else if (p->is_private && c->peer.uid != getuid())
+		router_fail(c, id, PLENUM_E_NOT_ALLOWED, "session %s is not there and the default profile is private", name);
+	else if (r->n_sessions >= r->settings->max_sessions)
+		router_fail(c, id, PLENUM_E_TOO_MANY,
+					"there are %zu sessions already: stop one with forget, or raise max_sessions", r->n_sessions);
+	else
+		return true;
+	return false;
+}
+
+static struct session *make_implicitly(struct router *r, struct client *c, const char *name, const struct profile *p,
+									   struct span id) {
 	char error[CHILD_ERROR_MAX];
 	struct launch launch = {.uid = c->peer.uid};
-	if (!p || (p->is_private && c->peer.uid != getuid())) {
-		router_fail(c, request_id, p ? PLENUM_E_NOT_ALLOWED : PLENUM_E_NO_SUCH_PROFILE,
-					"session %s is not there and the %s", name,
-					p ? "default profile is private" : "default profile is missing");
-		return NULL;
-	}
-	if (r->n_sessions >= r->settings->max_sessions) {
-		router_fail(c, request_id, PLENUM_E_TOO_MANY,
-					"there are %zu sessions already: stop one with forget, or raise max_sessions", r->n_sessions);
-		return NULL;
-	}
 	if (c->peer.uid == getuid()) {
 		launch.cwd = proc_cwd(c->peer.pid);
 		launch_take_requester(&launch, p, c->peer.pid);
 	}
 	if (!launch.cwd) launch.cwd = str_dup(p->cwd ? p->cwd : getenv("HOME") ? getenv("HOME") : "/");
 	router_make_room(r);
-	s = launch.cwd ? router_create(r, name, p, &launch) : NULL;
+	struct session *s = launch.cwd ? router_create(r, name, p, &launch) : NULL;
+	launch_free(&launch);
 	if (!s) {
-		launch_free(&launch);
-		router_fail(c, request_id, PLENUM_E_INTERNAL, "out of memory");
+		router_fail(c, id, PLENUM_E_INTERNAL, "out of memory");
 		return NULL;
 	}
 	if (router_start(r, s, error) == CHILD_OK) return s;
-	router_fail(c, request_id, PLENUM_E_SPAWN_FAILED, "%s", error);
+	router_fail(c, id, PLENUM_E_SPAWN_FAILED, "%s", error);
 	router_remove(r, s, error);
+	return NULL;
+}
+
+static struct session *implicit_session(struct router *r, struct client *c, const char *name, struct span id) {
+	const struct profile *p = settings_profile(r->settings, r->settings->default_profile);
+	struct session *s = router_find(r, name);
+	if (!s) s = router_find_conversation(r, name);
+	if (!s) return may_make(r, c, name, p, id) ? make_implicitly(r, c, name, p, id) : NULL;
+	if (!router_is_closed_to(s, c)) return s;
+	router_fail(c, id, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", s->profile->name, s->name);
 	return NULL;
 }
 
