@@ -242,11 +242,12 @@ static int64_t lag_tick(const struct session *s) {
 	return MAX(MIN(quarter, LAG_TICK_MS), LAG_TICK_LEAST_MS);
 }
 
-/* Who asked to be waited for must read on: a piece of the tape within each lag_wait, not a byte now and then. */
+/* Who asked to be waited for must read on: a piece of the tape within each lag_wait, not a byte now and then. Beside a
+ * quarter of the tape there is room for the longest line, which counts as half, and for the rest of the same read. */
 static bool holds_up(const struct session *s, struct attachment *a, uint64_t behind, int64_t now) {
 	const struct client *c = a->client;
 	if (a->on_lag != LAG_WAIT) return false;
-	if (behind <= s->tape.max_bytes / 2) {
+	if (behind <= s->tape.max_bytes / 4) {
 		a->waited_since = 0;
 		return false;
 	}

@@ -239,6 +239,8 @@ static bool read_out(struct session *s) {
 		log_error("session %s: no memory to read the child", s->name);
 		return false;
 	}
+	room = MIN(
+		room, MAX(s->tape.max_bytes / 8, (size_t)4096)); /* what one read brings must not push out what is waited for */
 	ssize_t n = fd_read(s->child.out, space, room);
 	int number = errno;
 	if (n > 0) lines_commit(&s->out, (size_t)n);

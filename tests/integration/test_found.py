@@ -171,6 +171,14 @@ class FoundTest(Case):
         child.mark(a)
         self.assertEqual(child.seen(type="control_response"), [])
 
+    def test_who_is_waited_for_loses_no_long_line(self):
+        d, agent = self.start(limits={"tape_bytes": "256K"})
+        a = d.attached("s", on_lag="wait", tag=True)
+        child = agent.child()
+        child.print(*[{"type": "x", "n": n, "text": "y" * 700000} for n in range(12)])
+        got = [a.wait(lambda m: m["type"] == "x" or m["event"] == "gap") for _ in range(12)]
+        self.assertEqual([m["n"] for m in got], list(range(12)))
+
 
 if __name__ == "__main__":
     unittest.main()
