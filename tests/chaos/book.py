@@ -26,6 +26,7 @@ class Run:
         self.withdrawn = set()
         self.uuids = {}         # uuid: the line as it came
         self.repeated = []
+        self.echoed = set()     # the uuids that its replays name: those prompts were taken up
         self.said = Said()
         self.over = self.complete = False
 
@@ -55,6 +56,8 @@ class Run:
             return
         kind = obj.get("type")
         self.said.printed(obj)
+        if obj.get("isReplay"):
+            self.echoed.add(obj.get("uuid"))
         if kind == "control_request":
             self.asked[obj["request_id"]] = obj["request"].get("subtype")
         elif kind == "control_cancel_request":

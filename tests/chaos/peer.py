@@ -290,6 +290,8 @@ class Peer:
             self.fail("a gap that does not begin where the lines end (expected %d)" % self.expected, raw)
         if a > b:
             self.fail("an empty gap", raw)
+        if self.witness and self.options.get("on_lag") == "wait" and not self.world.is_slow():
+            self.fail("it reads on, wants every line, and lost some", raw)
         self.expected, self.last_seq = b + 1, max(b, self.last_seq)
         self.plain = None
         self.cut_prompts("gap")

@@ -18,6 +18,7 @@ from harness import PYTHON, Client, Daemon, build_file  # noqa: E402
 from peer import Guard, Peer, Violation, alive, environment, pids, start_time, wait_readable  # noqa: E402
 
 TAPE_BYTES = 256 * 1024
+LAG_WAIT = 2  # seconds
 PATIENCE = float(os.environ.get("PLENUM_CHAOS_PATIENCE", "30"))
 PROFILES = {
     "plain": ([], {}),
@@ -52,7 +53,7 @@ class World:
         self.disk = mount_small(root + "/disk")
         agent = build_file("plenum-fakeagent")
         sections = {"daemon": {"default_profile": "plain", "max_children": 40, "state_dir": root + "/disk/state"},
-                    "limits": {"tape_bytes": TAPE_BYTES, "child_line": LINE_MAX, "client_line": LINE_MAX, "tape_lines": 4096, "lag_wait": "2s",
+                    "limits": {"tape_bytes": TAPE_BYTES, "child_line": LINE_MAX, "client_line": LINE_MAX, "tape_lines": 4096, "lag_wait": "%ds" % LAG_WAIT,
                                "client_lag_soft_time": "2s"}}
         for name, (words, keys) in PROFILES.items():
             command = [PYTHON, "-I", "-S", HERE + "/recorder.py", self.records, agent, "-p", "--input-format",
@@ -64,6 +65,7 @@ class World:
         self.daemon.program = program
         self.peers, self.books, self.runs, self.known = [], {}, {}, set()
         self.life = 0
+        self.retried = set()     # uuids that their client sent again
         self.sent = {}           # uuid: Prompt, all that were ever sent
         self.sessions = []       # names that were made and not removed, as far as the driver knows
         self.witnesses = {}
@@ -71,6 +73,7 @@ class World:
         self.forbidden = {}      # files that a guard had to keep from being written: who asked for it, where and when
         self.ephemeral = set()   # names of sessions that end with a client, and with the daemon
         self.limited = self.full = self.frozen = False
+        self.read_at = self.slow_at = time.monotonic()  # when clients were read last; when that was last late
         self.disk_was_full = False
         self.first_rss = None
         self.probe = None
@@ -209,10 +212,21 @@ class World:
             self.books[session] = Book(session, self.life)
         return self.books[session]
 
+    def note_pace(self):
+        now = time.monotonic()
+        if now - self.read_at > LAG_WAIT / 4:
+            self.slow_at = now
+        self.read_at = now
+
+    def is_slow(self):
+        """Have the clients been read so slowly that one that wants every line may have lost some?"""
+        return time.monotonic() - self.slow_at < 3 * LAG_WAIT
+
     def pump(self, seconds=0.0):
         """Reads whatever comes for so long."""
         deadline = time.monotonic() + seconds
         while True:
+            self.note_pace()
             for p in list(self.peers):
                 p.flush()
                 p.pump()
@@ -352,15 +366,18 @@ class World:
                 p.fail("%d lines came, %d stand on the tape" % (len(p.plain), len(here)))
 
     def check_children(self):
-        """Each prompt reached one child at most, as it was sent."""
-        seen = {}
+        """Each prompt reached one child at most, as it was sent; or the next, if its client repeated it and the one
+        before had not begun with it."""
+        seen, echoed = {}, set()
         for run in self.runs.values():
             if run.repeated:
                 raise Violation("session %s: prompts reached the child twice: %s" % (run.session, run.repeated))
             for uuid, line in run.uuids.items():
-                if uuid in seen:
+                if uuid in seen and (uuid not in self.retried or uuid in echoed):
                     raise Violation("prompt %s reached two children" % uuid)
                 seen[uuid] = line
+                if run.complete or not run.over:  # else the daemon may not have come to read so
+                    echoed |= run.echoed & {uuid}
                 p = self.sent.get(uuid)
                 if p and p.raw != line:
                     raise Violation("a prompt reached the child changed: %r, was %r" % (line[:300], p.raw[:300]))
