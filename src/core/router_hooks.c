@@ -631,6 +631,9 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
  */
 
 #define GONE_TEXT "the client that guards this with a hook is not there; Plenum refuses until it is back"
+#define NAMELESS_TEXT                                                                                                  \
+	"the client that guards this with a hook is gone and gave itself no name to come back by; Plenum refuses for as "  \
+	"long as it keeps the session"
 #define SILENT_TEXT                                                                                                    \
 	"the client that guards this with a hook did not answer in time; Plenum refuses before the CLI's own deadline"
 
@@ -667,6 +670,10 @@ static void answer_hook(struct pending *p, const char *why) {
 	buf_free(&b);
 }
 
+static void answer_for_gone(struct pending *p, const struct owner *o) {
+	answer_hook(p, o->name ? GONE_TEXT : NAMELESS_TEXT);
+}
+
 void router_hook_deadline(struct pending *p) {
 	answer_hook(p, SILENT_TEXT);
 }
@@ -698,7 +705,7 @@ void router_hook(struct session *s, struct chunk line, const struct envelope *e)
 	p->owner = o;
 	struct attachment *a = o->holder;
 	if (!a) {
-		answer_hook(p, GONE_TEXT);
+		answer_for_gone(p, o);
 		return;
 	}
 	if (!pending_ask(p, a)) {
@@ -850,7 +857,7 @@ static void settle_owned(struct session *s, const struct owner *o) {
 		if (p->owner != o) continue;
 		p->n_asked = 0;
 		if (p->kind == ASK_HOOK)
-			answer_hook(p, GONE_TEXT);
+			answer_for_gone(p, o);
 		else if (p->kind == ASK_MCP)
 			answer_mcp(p);
 	}

@@ -416,6 +416,17 @@ class GoneTest(Guarded):
         self.child.mark(self.b)
         self.assertEqual(len(self.b.events("owner_gone")), 1)
 
+    def test_the_reason_says_whether_it_can_come_back(self):
+        for name, text in (("guard", b"until it is back"), (None, b"gave itself no name")):
+            with self.subTest(name):
+                self.setup(name=name)
+                self.a.close()
+                self.b.event("owner_gone")
+                self.child.print(hook("k-1", self.cb))
+                answer = self.child.answer("k-1", 3)
+                self.refuses(answer)
+                self.assertIn(text, answer.raw)
+
     def test_guards_of_other_kinds(self):
         for hooks in ({"PermissionRequest": [{"hookCallbackIds": ["p"]}]}, {"PostToolUse": [{"hookCallbackIds": ["p"], "onFailure": "block"}]},
                       {"UserPromptSubmit": [{"hookCallbackIds": ["p"], "onFailure": "block"}]}):
