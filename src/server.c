@@ -706,6 +706,14 @@ static char *choose_path(struct server *srv, int inherited) {
 	return NULL;
 }
 
+/* Outside of a login (su, cron) the path is one that only a service of root's can have. */
+static void advise_on_path(struct server *srv) {
+	const char *named = getenv("PLENUM_SOCKET"), *problem = path_runtime_dir_problem();
+	if (srv->options->socket || srv->settings->socket || (named && *named) || !problem) return;
+	log_error("%s: log in through PAM (su and cron do not set it), or set PLENUM_SOCKET for daemon and tools alike",
+			  problem);
+}
+
 static int open_listener(struct server *srv) {
 	char error[LISTEN_ERROR_MAX];
 	int inherited = notify_listen_fd();
@@ -715,6 +723,7 @@ static int open_listener(struct server *srv) {
 	enum listen_result r = listen_open(&srv->listener, srv->loop, path, inherited, mode, on_accepted, srv, error);
 	if (r != LISTEN_OK) {
 		log_error("%s", error);
+		if (r != LISTEN_RUNNING && inherited < 0) advise_on_path(srv);
 		return r == LISTEN_RUNNING ? EX_UNAVAILABLE : EX_CANTCREAT;
 	}
 	srv->host.socket_path = listen_path(srv->listener);

@@ -67,11 +67,10 @@ static bool check_folder(const char *folder, mode_t mode, char *error) {
 				(want != 0700 || !(st.st_mode & 077));
 	if (!ours)
 		snprintf(error, LISTEN_ERROR_MAX,
-				 "the socket's folder %s is %s, owner %u, mode %04o: it must be a folder of uid %u with mode %04o",
-				 folder,
-				 S_ISDIR(st.st_mode)   ? "a folder"
-				 : S_ISLNK(st.st_mode) ? "a symbolic link"
-									   : "no folder",
+				 "the socket's folder %s %s owner %u, mode %04o: it must be a folder of uid %u with mode %04o", folder,
+				 S_ISDIR(st.st_mode)   ? "has"
+				 : S_ISLNK(st.st_mode) ? "is a symbolic link,"
+									   : "is no folder,",
 				 st.st_uid, st.st_mode & 07777, geteuid(), want);
 	return ours;
 }

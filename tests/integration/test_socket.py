@@ -117,6 +117,7 @@ class PathTest(Refusals):
         d.env = {"PATH": d.env["PATH"]}
         log = self.cannot_start(d, (64, 71, 73, 78))
         self.assertIn("/run/plenum", log)
+        self.assertIn("XDG_RUNTIME_DIR is not set: log in through PAM", log)
         self.assertEqual([f for f in os.listdir("/") if f.startswith("plenum")], [])
 
     @need_root
