@@ -124,6 +124,13 @@ static int take(struct ctl *c, const struct ctl_option *options, size_t n, int g
 	return CTL_GO;
 }
 
+/* The words that a verb needs are the first of its usage line. */
+static int missing(struct ctl *c, int given) {
+	const char *word = c->verb->args;
+	for (; given > 0 && *word; given--) word += strcspn(word, " ") + (strchr(word, ' ') != NULL);
+	return ctl_usage(c, "%s: %.*s is missing", c->verb->name, (int)strcspn(word, " "), word);
+}
+
 int ctl_options(struct ctl *c, const struct ctl_option *options, int *argc, char ***argv, int min, int max) {
 	struct getopt_tables t = {.n = 0};
 	char name[40]; /* getopt_long() begins its complaints with it */
@@ -138,7 +145,7 @@ int ctl_options(struct ctl *c, const struct ctl_option *options, int *argc, char
 	if (code != CTL_GO) return code;
 	*argv += optind;
 	*argc -= optind;
-	if (*argc < min) return ctl_usage(c, "%s: something is missing", c->verb->name);
+	if (*argc < min) return missing(c, *argc);
 	if (max >= 0 && *argc > max) return ctl_usage(c, "%s: one word too many: %s", c->verb->name, (*argv)[max]);
 	return CTL_GO;
 }

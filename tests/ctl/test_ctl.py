@@ -63,6 +63,10 @@ class Alone(unittest.TestCase):
                 self.assertNotRegex(p.stderr, r"(?m)^%s:" % (args[0] if args else "x"))
                 self.assertEqual(p.stdout, "")
 
+    def test_what_is_missing_is_named(self):
+        self.assertIn("allow: REQUEST is missing\n", self.run_ctl(64, "allow", "s").stderr)
+        self.assertIn("tail: SESSION is missing\n", self.run_ctl(64, "tail").stderr)
+
     def test_no_daemon_is_69_and_says_where(self):
         for args in (("ls",), ("new", "s"), ("send", "s", "x"), ("chat",), ("tail", "s"), ("attach", "s"), ("pending",),
                      ("allow", "s", "r"), ("deny", "s", "r"), ("interrupt", "s"), ("sleep", "s"), ("stop", "s"),
