@@ -210,12 +210,12 @@ static enum descent walk_up(struct router *r, pid_t pid) {
 }
 
 /* An ancestor that ends during the walk hides those above it: its child has another parent by the next walk. */
-static bool descends_from_agent(struct router *r, pid_t pid) {
+static enum descent descent_of(struct router *r, pid_t pid) {
 	for (int i = 0; i < WALKS; i++) {
 		enum descent d = walk_up(r, pid);
-		if (d != VANISHED) return d == DESCENDS;
+		if (d != VANISHED) return d;
 	}
-	return true; /* it cannot be told */
+	return VANISHED;
 }
 
 /* Whoever does not descend from us never will: orphans go to a reaper among their own ancestors. So the verdict holds
@@ -223,7 +223,8 @@ static bool descends_from_agent(struct router *r, pid_t pid) {
  */
 bool router_trusted(struct router *r, struct client *c) {
 	if (c->peer.pid <= 0 || !watch_alive(c->watch)) return false;
-	if (!c->trust) c->trust = descends_from_agent(r, c->peer.pid) ? -1 : 1;
+	enum descent d = c->trust ? VANISHED : descent_of(r, c->peer.pid);
+	if (d != VANISHED) c->trust = d == DESCENDS ? -1 : 1; /* else it cannot be told now: without descriptors, say */
 	return c->trust > 0;
 }
 

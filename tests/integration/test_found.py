@@ -2,6 +2,7 @@
 """What tests/chaos and tests/faults have found, each as small as it can be."""
 import ctypes
 import os
+import resource
 import unittest
 
 from harness import Case, ok, perm, request, until, user
@@ -178,6 +179,21 @@ class FoundTest(Case):
         child.print(*[{"type": "x", "n": n, "text": "y" * 700000} for n in range(12)])
         got = [a.wait(lambda m: m["type"] == "x" or m["event"] == "gap") for _ in range(12)]
         self.assertEqual([m["n"] for m in got], list(range(12)))
+
+    def test_who_came_when_descriptors_were_short_may_answer_later(self):
+        d, agent = self.start()
+        d.attached("s")
+        child = agent.child()
+        d.settled_fds()
+        before = resource.prlimit(d.pid, resource.RLIMIT_NOFILE)
+        used = {int(name.split(":")[0]) for name in d.fd_list()}
+        free = min(set(range(len(used) + 1)) - used)
+        resource.prlimit(d.pid, resource.RLIMIT_NOFILE, (free + 1, before[1]))  # nothing is left to look into /proc with
+        b = d.attached("s")
+        resource.prlimit(d.pid, resource.RLIMIT_NOFILE, before)
+        child.print({"type": "control_request", "request_id": "k-1", "request": {"subtype": "strange"}})
+        b.send(ok(b.wait(type="control_request")["request_id"], {"a": 1}))
+        self.assertEqual(child.answer("k-1")["response.response"], {"a": 1})
 
 
 if __name__ == "__main__":
