@@ -4,7 +4,7 @@ import json
 import os
 from collections import deque
 
-from peer import Violation, alive, parse
+from peer import Violation, alive, parse, start_time
 from snapshot import Said
 
 KEPT = 200000
@@ -18,6 +18,7 @@ class Run:
         self.folder = folder
         with open(os.path.join(folder, "meta")) as f:
             self.meta = json.load(f)
+        self.start = start_time(self.meta["pid"])
         self.pid, self.ppid, self.session = self.meta["pid"], self.meta["ppid"], self.meta["session"]
         self.read = {"in": 0, "out": 0}
         self.rest = {"in": b"", "out": b""}
@@ -32,7 +33,7 @@ class Run:
 
     def refresh(self):
         """Reads on in what was recorded. Whether it has ended is asked first, so that nothing comes behind it."""
-        over = not alive(self.pid)
+        over = not alive(self.pid) or start_time(self.pid) != self.start  # another process may have its number now
         for name, take in (("in", self.took), ("out", self.printed)):
             with open(os.path.join(self.folder, name), "rb") as f:
                 f.seek(self.read[name])

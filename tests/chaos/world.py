@@ -112,11 +112,13 @@ class World:
     def on_hello(self, _obj, body):
         self.capabilities = body.get("capabilities", [])
 
-    def kill(self):
-        """kill -9, and everything that belongs to the connections is over."""
+    def kill(self, number=signal.SIGKILL):
+        """Everything that belongs to the connections is over."""
         pid = self.daemon.pid
-        self.daemon.process.kill()
-        self.daemon.process.wait()
+        self.daemon.process.send_signal(number)
+        status = self.daemon.process.wait(PATIENCE)
+        if number == signal.SIGTERM and status != 0:
+            raise Violation("plenumd ended with %d on SIGTERM:\n%s" % (status, self.daemon.log()))
         self.everybody_off()
         return pid
 
