@@ -2,9 +2,9 @@
  *
  * The router: who receives which line, who may answer which request. The only module that sees both sessions and
  * clients; it fills in the events of both. Split by where a line comes from: router_child.c (the child),
- * router_client.c (a client), router_asks.c (requests that somebody must answer), router_hooks.c (initialize, hooks,
- * MCP servers), and this header's router.c (sessions, attachments, notices). Policy on the daemon as a whole (verbs,
- * counts, state on disk) is above it, behind struct router_events. Source: DESIGN 4 to 8.
+ * router_client.c (a client), router_asks.c (requests that somebody must answer), router_init.c (initialize),
+ * router_hooks.c (hooks, MCP servers), and this header's router.c (sessions, attachments, notices). Policy on the
+ * daemon as a whole (verbs, counts, state on disk) is above it, behind struct router_events. Source: DESIGN 4 to 8.
  */
 #pragma once
 
@@ -183,7 +183,7 @@ void router_answer_self(struct pending *p, const char *body, const char *decisio
 void router_refuse_unasked(struct session *s, struct chunk line, const struct envelope *e, const char *why);
 bool router_may_answer(const struct attachment *a, const struct pending *p);
 
-/* --- initialize, hooks, MCP (router_hooks.c) --- */
+/* --- initialize (router_init.c) --- */
 void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 void router_init_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e);
 void router_init_child_gone(struct session *s, const char *text);
@@ -193,20 +193,26 @@ void router_init_settled(struct session *s); /* a callback was settled, a turn e
 void router_init_free(struct session *s);
 void router_init_move(struct session *to, struct session *from); /* with the child; neither has a registration yet */
 void router_init_timeout(struct session *s);
-void router_hook(struct session *s, struct chunk line, const struct envelope *e);
-void router_mcp(struct session *s, struct chunk line, const struct envelope *e);
-/* A callback that nobody can be asked about: no, if it guards (or if it is not known what it is). */
-void router_refuse_hook(struct session *s, struct span id, struct span callback, const char *why);
 bool router_init_waits(const struct session *s, const struct client *c);
-void router_hook_deadline(struct pending *p);
-void router_grace_timer(void *owner); /* it did not come back */
-/* The guards of before, whose owners are gone since now. False: the text is damaged. */
-bool router_restore_guards(struct session *s, const char *guards);
-void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
-void router_own_server(struct attachment *a, const char *name); /* named in argv (the shim's) */
-void router_owner_leaves(struct attachment *a);
-void router_owner_returns(struct attachment *a);
+bool router_init_is_current(const struct session *s); /* has the child taken the registry as it is? */
+void router_init_made_current(struct session *s);     /* it learns of the change by another request */
 void router_client_left_init(struct session *s, struct client *c);
 bool router_waits_for_init(struct session *s, const struct client *c);
 void router_init_carry(struct carry *c, struct session *s);
 struct span router_kept_init(const struct session *s); /* the child's answer to initialize, or absent */
+
+/* --- hooks, MCP, owners (router_hooks.c) --- */
+void router_hook(struct session *s, struct chunk line, const struct envelope *e);
+void router_mcp(struct session *s, struct chunk line, const struct envelope *e);
+/* A callback that nobody can be asked about: no, if it guards (or if it is not known what it is). */
+void router_refuse_hook(struct session *s, struct span id, struct span callback, const char *why);
+void router_hook_deadline(struct pending *p);
+void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+void router_own_server(struct attachment *a, const char *name); /* named in argv (the shim's) */
+struct owner *router_owner(struct attachment *a);               /* its own, made if need be; NULL without memory */
+void router_owners_changed(struct session *s);                  /* the table on disk has the guards */
+void router_owner_leaves(struct attachment *a);
+void router_owner_returns(struct attachment *a);
+void router_grace_timer(void *owner); /* it did not come back */
+/* The guards of before, whose owners are gone since now. False: the text is damaged. */
+bool router_restore_guards(struct session *s, const char *guards);

@@ -1,0 +1,676 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The child's initialize belongs to the daemon: what it gets is the union of all registrations, under callback ids of
+ * ours. When it is sent again, who waits for its answer, and what of the answer is kept (DESIGN 6, PROTOCOL 4.4).
+ */
+#include "core/router.h"
+#include "core/warm.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "plenum/protocol.h"
+
+#include <string.h>
+
+enum init_state { INIT_NONE, INIT_SENT, INIT_DONE };
+
+/* A client that waits for the answer to its initialize. */
+struct waiter {
+	struct list node;
+	struct client *client;
+	char *id;         /* raw JSON */
+	char *ignored;    /* JSON array of names, or NULL */
+	bool hooks;       /* it registered hooks with it */
+	uint64_t version; /* of the registry, with what it registered */
+};
+
+struct init {
+	enum init_state state;
+	struct chunk first;     /* the first client's whole line: its other members go out each time */
+	struct span request;    /* in it */
+	bool first_taken;       /* a child has taken them */
+	struct chunk answer;    /* the child's newest good answer */
+	uint64_t sent, applied; /* versions of the registry */
+	bool first_of_child;    /* the one under way is this child's first */
+	bool ignores;           /* this child takes no repeated initialize */
+	bool restart_due;       /* somebody's hooks wait for a child that takes them */
+	bool cleared;           /* nothing was ever registered with this child */
+	struct list waiters;
+};
+
+static struct init *init_of(struct session *s) {
+	if (!s->init) {
+		struct init *in = calloc(1, sizeof *in);
+		if (!in) log_no_memory(); /* a session without this would lie about its hooks */
+		list_init(&in->waiters);
+		s->init = in;
+	}
+	return s->init;
+}
+
+static void free_waiter(struct waiter *w) {
+	list_del(&w->node);
+	free(w->id);
+	free(w->ignored);
+	free(w);
+}
+
+void router_init_free(struct session *s) {
+	struct init *in = s->init;
+	struct waiter *w;
+	if (!in) return;
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) free_waiter(w);
+	chunk_drop(&in->first);
+	chunk_drop(&in->answer);
+	free(in);
+	s->init = NULL;
+}
+
+void router_init_move(struct session *to, struct session *from) {
+	struct init *in = init_of(from);
+	in->sent = in->applied = to->registry.version;
+	router_init_free(to);
+	to->init = in;
+	from->init = NULL;
+}
+
+/* --- sending --------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_ours(struct span key) {
+	return span_equals(key, "hooks") || span_equals(key, "sdkMcpServers");
+}
+
+static void put_members(struct buf *b, struct span request) {
+	struct span key, value;
+	for (size_t at = 0; span_next_member(request, &at, &key, &value);) {
+		if (is_ours(key) || span_equals(key, "subtype") || span_equals(key, "request_id")) continue;
+		buf_putc(b, ',');
+		buf_put(b, key.p, key.n);
+		buf_putc(b, ':');
+		buf_put(b, value.p, value.n);
+	}
+}
+
+static void put_union(struct buf *b, struct session *s, bool always_hooks) {
+	if (s->registry.n_hooks || always_hooks) {
+		buf_puts(b, ",\"hooks\":");
+		registry_put_hooks(&s->registry, b);
+	}
+	if (registry_has_servers(&s->registry)) {
+		buf_puts(b, ",\"sdkMcpServers\":");
+		registry_put_server_names(&s->registry, b);
+	}
+}
+
+static void send_init(struct session *s) {
+	struct init *in = init_of(s);
+	struct call *call = call_new(&s->calls, s, s->loop, CALL_INIT, NULL, 0, SPAN_NONE, NULL);
+	struct buf body = NOTICE_INIT, b = NOTICE_INIT;
+	if (!call) {
+		session_no_memory(s, "it cannot be sent its initialize");
+		return;
+	}
+	in->first_of_child = in->state == INIT_NONE;
+	if (in->first_of_child) in->cleared = s->registry.n_hooks == 0;
+	buf_puts(&body, "{\"subtype\":\"initialize\"");
+	put_members(&body, in->request);
+	put_union(&body, s, !in->first_of_child && !in->cleared);
+	buf_putc(&body, '}');
+	if (s->registry.n_hooks) in->cleared = false;
+	if (!body.failed) dialect_put_request(&b, call->id, body.data);
+	buf_free(&body);
+	in->sent = s->registry.version;
+	registry_was_sent(&s->registry);
+	bool first = in->first_of_child;
+	if (first) s->init_open = true;
+	in->state = INIT_SENT;
+	struct chunk line = notice_chunk(&b);
+	if (!first)
+		session_must_write(s, line);
+	else if (!line.data || !session_write_first(s, line))
+		session_no_memory(s, "it cannot be sent its initialize");
+	session_check_state(s);
+}
+
+static bool callback_open(const struct session *s) {
+	struct pending *p;
+	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
+		if (p->kind == ASK_HOOK) return true;
+	return false;
+}
+
+static bool can_resend(struct session *s) {
+	struct init *in = init_of(s);
+	return session_has_child(s) && in->state == INIT_DONE && !in->ignores && !callback_open(s);
+}
+
+void router_init_before_prompt(struct session *s) {
+	if (session_has_child(s) && init_of(s)->state == INIT_NONE) send_init(s);
+}
+
+void router_init_started(struct session *s) {
+	struct init *in = init_of(s);
+	in->state = INIT_NONE;
+	in->ignores = in->restart_due = false;
+	if (in->first.data || s->registry.n_hooks || registry_has_servers(&s->registry) || !list_empty(&in->waiters) ||
+		s->in.count)
+		send_init(s);
+}
+
+/* Where a repeated initialize is ignored, the child is resumed at the next idle moment, and takes the union as its
+ * first. */
+static void restart_if_idle(struct session *s) {
+	bool loses = s->conversation_id && !s->profile->resume_args.n;
+	if (loses || s->profile->restart_never) return; /* a child without these hooks is better than none */
+	if (s->state != SESSION_IDLE || s->pendings.n || s->calls.n || s->background || s->prompts.n_open || s->stopping)
+		return;
+	log_info("session %s: resumes its child, so that new hooks apply", s->name);
+	init_of(s)->restart_due = false;
+	session_stop(s, false, THEN_RESTART);
+}
+
+void router_init_settled(struct session *s) {
+	struct init *in = init_of(s);
+	if (in->state != INIT_DONE || in->applied == s->registry.version || s->removed || s->ending) return;
+	if (can_resend(s))
+		send_init(s);
+	else if (in->ignores && in->restart_due)
+		restart_if_idle(s);
+}
+
+/* --- answering ------------------------------------------------------------------------------------------------------
+ */
+
+struct edit {
+	struct span old;
+	const char *text;
+};
+
+#define EDITS_MAX 8
+
+static void sort_edits(struct edit *edits, size_t n) {
+	for (size_t i = 1; i < n; i++)
+		for (size_t k = i; k > 0 && edits[k].old.p < edits[k - 1].old.p; k--) {
+			struct edit tmp = edits[k];
+			edits[k] = edits[k - 1];
+			edits[k - 1] = tmp;
+		}
+}
+
+static struct chunk apply_edits(struct chunk line, struct edit *edits, size_t n) {
+	struct buf b = NOTICE_INIT;
+	const char *from = line.data;
+	sort_edits(edits, n);
+	for (size_t i = 0; i < n; i++) {
+		buf_put(&b, from, (size_t)(edits[i].old.p - from));
+		buf_puts(&b, edits[i].text);
+		from = edits[i].old.p + edits[i].old.n;
+	}
+	buf_put(&b, from, (size_t)(line.data + line.len - from));
+	return notice_chunk(&b);
+}
+
+/* ,"plenum":{...} for the end of the payload, or "" where there is nothing to say. */
+static char *plenum_note(const char *ignored, const char *reason) {
+	struct buf b = NOTICE_INIT;
+	if (!ignored && !reason) return strdup("");
+	buf_puts(&b, "\"plenum\":{");
+	if (reason) {
+		buf_puts(&b, "\"hooks_applied\":false,\"reason\":");
+		str_put_json(&b, reason, strlen(reason));
+	}
+	if (ignored) buf_printf(&b, "%s\"ignored\":%s", reason ? "," : "", ignored);
+	buf_puts(&b, "},");
+	return buf_steal(&b, NULL);
+}
+
+static const char *state_now(const struct session *s) {
+	if (s->state == SESSION_ASKING) return "\"requires_action\"";
+	return s->state == SESSION_BUSY ? "\"running\"" : "\"idle\"";
+}
+
+/* What the child has said of itself when it gave the answer, and what has become of it since. */
+static size_t edit_news(struct edit *edits, struct span body, const struct session *s) {
+	struct span mode = span_member(body, "current_permission_mode"), state = span_member(body, "session_state");
+	size_t n = 0;
+	if (mode.p && s->snapshot.mode) edits[n++] = (struct edit){mode, s->snapshot.mode};
+	if (state.p) edits[n++] = (struct edit){state, state_now(s)};
+	return n;
+}
+
+/* The child's answer for one client: its id, no list of open requests (they come as lines), the truth about its hooks;
+ * with kept_by the answer may be an old one of that session's child. */
+static struct chunk answer_for(struct chunk line, const char *id, const char *ignored, const char *reason, bool hooks,
+							   const struct session *kept_by) {
+	static const char *const lists[] = {"pending_permission_requests", "pending_user_dialog_requests",
+										"pending_elicitation_requests"};
+	struct envelope e;
+	struct edit edits[EDITS_MAX];
+	size_t n = 0;
+	if (!scan_envelope(line.data, line.len, &e)) return CHUNK_NONE;
+	edits[n++] = (struct edit){e.inner_request_id, id};
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		struct span list = span_member(e.response, lists[i]);
+		if (list.p) edits[n++] = (struct edit){list, "[]"};
+	}
+	struct span applied = span_member(e.inner_response, "hooks_applied");
+	if (applied.p && (reason || hooks)) edits[n++] = (struct edit){applied, reason ? "false" : "true"};
+	_cleanup_free_ char *note = plenum_note(ignored, reason);
+	struct span body = e.inner_response;
+	if (note && *note && span_is_object(body)) {
+		size_t at = 0;
+		struct span key, value;
+		bool empty = !span_next_member(body, &at, &key, &value);
+		if (empty) note[strlen(note) - 1] = 0; /* no comma before the brace */
+		edits[n++] = (struct edit){{body.p + 1, 0}, note};
+	}
+	if (kept_by) n += edit_news(edits + n, body, kept_by);
+	return apply_edits(line, edits, n);
+}
+
+static void answer_kept(struct client *c, struct session *s, const char *id, const char *ignored, const char *reason,
+						bool hooks) {
+	client_post(c, answer_for(init_of(s)->answer, id, ignored, reason, hooks, s));
+}
+
+#define REASON_IGNORES                                                                                                 \
+	"this version of the CLI takes hooks only when it starts: yours apply as soon as the session is idle and the CLI " \
+	"was resumed"
+#define REASON_OPEN                                                                                                    \
+	"another hook callback is open, and sending the table now would refuse its tool: yours apply when it is settled"
+#define REASON_ASLEEP "the session is asleep: your hooks apply when it wakes"
+
+static void answer_waiters(struct session *s) {
+	struct init *in = init_of(s);
+	struct waiter *w;
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
+		bool waits = w->hooks && in->applied != s->registry.version;
+		if (waits && !in->ignores && can_resend(s)) continue; /* its own turn comes with the re-send */
+		const char *reason = !waits ? NULL : in->ignores ? REASON_IGNORES : REASON_OPEN;
+		if (waits && in->ignores) in->restart_due = true;
+		client_post(w->client, answer_for(in->answer, w->id, w->ignored, reason, w->hooks, NULL));
+		free_waiter(w);
+	}
+}
+
+static void fail_waiters(struct session *s, const char *code, const char *text) {
+	struct init *in = init_of(s);
+	struct waiter *w;
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
+		router_fail(w->client, (struct span){w->id, strlen(w->id)}, code, "%s", text);
+		free_waiter(w);
+	}
+}
+
+/* The child's refusal, for those whose registration was in what it refused. */
+static void refuse_waiters(struct session *s, struct chunk line) {
+	struct init *in = init_of(s);
+	struct waiter *w;
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
+		if (w->version > in->sent) continue;
+		client_post(w->client, answer_for(line, w->id, NULL, NULL, false, NULL));
+		free_waiter(w);
+	}
+}
+
+static bool waits_for_init(const struct session *s, const struct client *c) {
+	const struct init *in = s->init;
+	struct waiter *w;
+	if (!in) return false;
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node)
+		if (w->client == c) return true;
+	return false;
+}
+
+bool router_init_waits(const struct session *s, const struct client *c) {
+	return waits_for_init(s, c);
+}
+
+/* An owner loses hooks that no child has ever taken, because one of them may be why the child refuses the table. */
+static void tell_lost(void *arg, struct owner *o) {
+	struct session *s = arg;
+	struct attachment *a = o->holder;
+	log_warn("session %s: the child refused hooks of %s", s->name, o->name ? o->name : "a client without a name");
+	if (a && !waits_for_init(s, a->client))
+		router_complain(a->client, SPAN_NONE, PLENUM_E_BAD_REQUEST,
+						"the child has refused the hooks that you registered: they are dropped");
+}
+
+/* A child that has refused its first table knows no guard. No prompt may run in it. */
+static void stop_unguarded(struct session *s, bool again) {
+	log_warn("session %s: the child refused its hooks, it is ended before it can run a tool without them", s->name);
+	session_stop(s, true, again ? THEN_RESTART : THEN_SLEEP);
+}
+
+static void on_refused(struct session *s, struct chunk line) {
+	struct init *in = init_of(s);
+	bool first = in->first_of_child;
+	bool members = first && !in->first_taken && in->first.data;
+	bool changed = registry_was_refused(&s->registry, !members, tell_lost, s);
+	router_owners_changed(s);
+	if (members) { /* that no child has taken: they are not repeated */
+		chunk_drop(&in->first);
+		in->request = SPAN_NONE;
+	}
+	in->state = first ? INIT_NONE : INIT_DONE;
+	refuse_waiters(s, line);
+	if (first && registry_guards(&s->registry))
+		stop_unguarded(s, changed);
+	else if (first && !list_empty(&in->waiters))
+		send_init(s);
+	else if (!changed)
+		in->applied = s->registry.version; /* the old table holds, and the same one again would be refused again */
+	router_init_settled(s);
+}
+
+static void tell_applied(struct session *s) {
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
+	notice_text(&b, "what", "hooks_applied");
+	notice_flag(&b, "value", true);
+	router_tell(s, notice_end(&b));
+}
+
+void router_init_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e) {
+	struct init *in = init_of(s);
+	bool first = in->first_of_child, ok = span_equals(e->inner_subtype, "success");
+	call_end(&s->calls, call);
+	s->init_open = false;
+	if (!ok) {
+		on_refused(s, line);
+		return;
+	}
+	snapshot_mode(&s->snapshot, span_member(e->inner_response, "current_permission_mode"));
+	in->state = INIT_DONE;
+	in->first_taken = in->first.data != NULL;
+	chunk_drop(&in->answer);
+	in->answer = chunk_copy(line.data, line.len);
+	if (!in->answer.data) {
+		session_no_memory(s, "its answer to initialize was lost");
+		return;
+	}
+	bool later = in->applied != in->sent && in->applied != 0;
+	if (first || span_is_true(span_member(e->inner_response, "hooks_applied")) || s->registry.n_hooks == 0) {
+		in->applied = in->sent;
+		registry_was_taken(&s->registry, in->sent);
+		router_owners_changed(s);
+		if (later) tell_applied(s);
+	} else {
+		in->ignores = true;
+	}
+	answer_waiters(s);
+	router_init_settled(s);
+}
+
+/* While a session sleeps its child's last answer, ten to twenty KiB of commands and models, is for clients that come.
+ * Without what is that child's alone it is the same for all sessions of a kind, which share the bytes. */
+static void share_answer(struct session *s) {
+	struct router *r = s->world;
+	struct init *in = init_of(s);
+	struct envelope e;
+	if (!in->answer.data || !scan_envelope(in->answer.data, in->answer.len, &e)) return;
+	struct span pid = span_member(e.inner_response, "pid");
+	struct edit edits[] = {{e.inner_request_id, "\"\""}, {pid, "null"}};
+	struct chunk own = apply_edits(in->answer, edits, pid.p ? 2 : 1);
+	for (struct session *o = r->sessions; own.data && o; o = o->hh.next) {
+		const struct init *other = o == s || o->running ? NULL : o->init;
+		if (!other || other->answer.len != own.len || memcmp(other->answer.data, own.data, own.len) != 0) continue;
+		chunk_drop(&own);
+		own = chunk_ref(other->answer);
+		break;
+	}
+	if (!own.data) return;
+	chunk_drop(&in->answer);
+	in->answer = own;
+}
+
+void router_init_child_gone(struct session *s, const char *text) {
+	struct init *in = init_of(s);
+	if (!s->want_child) share_answer(s);
+	in->state = INIT_NONE;
+	registry_child_gone(&s->registry);
+	if (!s->want_child) fail_waiters(s, PLENUM_E_CHILD_EXITED, text);
+}
+
+void router_client_left_init(struct session *s, struct client *c) {
+	struct init *in = init_of(s);
+	struct waiter *w;
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
+		if (w->client != c) continue;
+		struct span id = {w->id, strlen(w->id)};
+		if (!c->dead) router_fail(c, id, PLENUM_E_NOT_ATTACHED, ROUTER_LEFT_TEXT, s->name);
+		free_waiter(w);
+	}
+}
+
+bool router_waits_for_init(struct session *s, const struct client *c) {
+	struct init *in = init_of(s);
+	struct waiter *w;
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node)
+		if (w->client == c) return true;
+	return false;
+}
+
+bool router_init_is_current(const struct session *s) {
+	const struct init *in = s->init;
+	return in && in->applied == s->registry.version;
+}
+
+void router_init_made_current(struct session *s) {
+	init_of(s)->applied = s->registry.version;
+}
+
+struct span router_kept_init(const struct session *s) {
+	const struct init *in = s->init;
+	struct envelope e;
+	if (!in || !in->answer.data || !scan_envelope(in->answer.data, in->answer.len, &e)) return SPAN_NONE;
+	return e.inner_response;
+}
+
+/* --- a client's initialize ------------------------------------------------------------------------------------------
+ */
+
+static bool holds_hooks(struct span hooks) {
+	size_t at = 0;
+	struct span key, value;
+	return span_next_member(hooks, &at, &key, &value);
+}
+
+/* NULL, or the raw name of a server in this array that another attachment holds. */
+static struct span taken_name(struct session *s, const struct attachment *a, struct span names) {
+	struct span name;
+	for (size_t at = 0; span_next(names, &at, &name);) {
+		struct owner *o = registry_server(&s->registry, name);
+		if (o && o->holder && o->holder != a) return name;
+	}
+	return SPAN_NONE;
+}
+
+static const char *register_all(struct attachment *a, struct span request) {
+	struct session *s = a->session;
+	struct owner *o = router_owner(a);
+	struct span hooks = span_member(request, "hooks"), name;
+	const char *error = o ? NULL : "out of memory";
+	if (!error && span_is_object(hooks)) error = owner_set_hooks(&s->registry, o, hooks);
+	if (!error && hooks.p && *hooks.p != 'n' && *hooks.p != '{') error = "`hooks` must be an object of events, or null";
+	for (size_t at = 0; !error && span_next(span_member(request, "sdkMcpServers"), &at, &name);)
+		error = span_is_string(name) ? owner_add_server(&s->registry, o, name, SPAN_NONE, true)
+									 : "`sdkMcpServers` must hold strings";
+	if (!error && span_is_array(span_member(request, "supportedDialogKinds")))
+		error = owner_set_dialogs(o, span_member(request, "supportedDialogKinds"));
+	return error;
+}
+
+/* Does it say anything that a child must be told with its first initialize? */
+static bool asks_something(struct span request) {
+	struct span key, value;
+	for (size_t at = 0; span_next_member(request, &at, &key, &value);) {
+		size_t in = 0;
+		struct span one, other;
+		bool empty = *value.p == 'n' || (*value.p == '{' && !span_next_member(value, &in, &one, &other)) ||
+					 (*value.p == '[' && !span_element(value, 0).p);
+		if (!empty && !span_equals(key, "subtype") && !span_equals(key, "request_id")) return true;
+	}
+	return false;
+}
+
+/* The names of members that come too late: another initialize was first, and said something else. */
+static char *ignored_members(struct span first, struct span request) {
+	struct buf b = NOTICE_INIT;
+	struct span key, value;
+	for (size_t at = 0; span_next_member(request, &at, &key, &value);) {
+		struct span content = span_content(key);
+		if (is_ours(key) || span_equals(key, "subtype") || span_equals(key, "request_id") ||
+			span_equals(key, "supportedDialogKinds") || *value.p == 'n')
+			continue;
+		_cleanup_free_ char *name = strndup(content.p, content.n);
+		if (!name || span_same(span_member(first, name), value)) continue;
+		buf_putc(&b, b.len ? ',' : '[');
+		buf_put(&b, key.p, key.n);
+	}
+	if (!b.len) {
+		buf_free(&b);
+		return NULL;
+	}
+	buf_putc(&b, ']');
+	return buf_steal(&b, NULL);
+}
+
+static void add_waiter(struct client *c, struct session *s, struct span id, const char *ignored, bool hooks) {
+	struct waiter *w = calloc(1, sizeof *w);
+	if (!w || !(w->id = strndup(id.p, id.n))) {
+		free(w);
+		router_fail(c, id, PLENUM_E_INTERNAL, "out of memory");
+		return;
+	}
+	w->client = c;
+	w->ignored = str_dup(ignored);
+	w->hooks = hooks;
+	w->version = s->registry.version;
+	list_add_tail(&init_of(s)->waiters, &w->node);
+}
+
+/* The first client's other members are what every later initialize repeats. */
+static bool keep_first(struct init *in, struct chunk line) {
+	struct envelope e;
+	in->first = chunk_copy(line.data, line.len);
+	if (!in->first.data || !scan_envelope(in->first.data, in->first.len, &e)) return false;
+	in->request = e.request;
+	return true;
+}
+
+static void proceed(struct client *c, struct session *s, struct span id, const char *ignored, bool hooks) {
+	struct init *in = init_of(s);
+	char error[CHILD_ERROR_MAX];
+	_cleanup_free_ char *raw = strndup(id.p, id.n);
+	bool here = session_has_child(s);
+	if (!here && in->answer.data && raw) {
+		answer_kept(c, s, raw, ignored, hooks ? REASON_ASLEEP : NULL, hooks);
+		return;
+	}
+	if (!here) router_take_login(s, c);
+	if (!here && !session_wake(s, error)) {
+		router_fail(c, id, PLENUM_E_CHILD_EXITED, "%s", error);
+		return;
+	}
+	bool due = in->state == INIT_DONE && in->applied != s->registry.version;
+	if (in->state == INIT_DONE && (!due || !can_resend(s)) && raw) {
+		const char *reason = !hooks || !due ? NULL : in->ignores ? REASON_IGNORES : REASON_OPEN;
+		if (reason && in->ignores) in->restart_due = true;
+		answer_kept(c, s, raw, ignored, reason, hooks);
+		router_init_settled(s);
+		return;
+	}
+	add_waiter(c, s, id, ignored, hooks);
+	if (here && in->state != INIT_SENT) send_init(s);
+}
+
+void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+	struct router *r = s->world;
+	struct attachment *a = c->attachment;
+	struct span hooks = span_member(e->request, "hooks");
+	if (holds_hooks(hooks) && !router_may_approve(r, c)) {
+		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
+					"hooks decide what the agent may do: a process that an agent started, or a user who is no "
+					"approver, cannot own any");
+		return;
+	}
+	struct span taken = taken_name(s, a, span_member(e->request, "sdkMcpServers"));
+	if (taken.p) {
+		router_fail(c, e->request_id, PLENUM_E_NAME_TAKEN,
+					"MCP server %.*s belongs to another attachment: choose another name", (int)taken.n, taken.p);
+		return;
+	}
+	const char *error = register_all(a, e->request);
+	router_owners_changed(s);
+	if (error) {
+		router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST, "initialize: %s", error);
+		return;
+	}
+	if (s->untouched && asks_something(e->request)) warm_take_back(r->warm, s);
+	struct init *in = init_of(s);
+	bool first = !in->first.data && in->state == INIT_NONE;
+	if (first && !keep_first(in, line)) {
+		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
+		return;
+	}
+	a->initialized = true;
+	_cleanup_free_ char *ignored = first || s->untouched ? NULL : ignored_members(in->request, e->request);
+	proceed(c, s, e->request_id, ignored, holds_hooks(hooks));
+	router_offer(a); /* dialogs of a kind that it has just declared */
+}
+
+/* --- upgrade --------------------------------------------------------------------------------------------------------
+ */
+
+static void carry_waiter(struct carry *c, struct waiter *w) {
+	void *client = w->client;
+	carry_client(c, &client);
+	w->client = client;
+	carry_name(c, &w->id);
+	carry_text(c, &w->ignored);
+	CARRY(c, w->hooks);
+	CARRY(c, w->version);
+}
+
+static void carry_waiters(struct carry *c, struct init *in) {
+	struct waiter *w;
+	size_t n = 0;
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) n++;
+	n = carry_count(c, n);
+	if (c->saving) {
+		LIST_FOR_EACH (w, &in->waiters, struct waiter, node) carry_waiter(c, w);
+		return;
+	}
+	for (size_t i = 0; i < n && carry_ok(c); i++) {
+		if (!(w = calloc(1, sizeof *w))) {
+			carry_fail(c, "out of memory");
+			return;
+		}
+		list_add_tail(&in->waiters, &w->node);
+		carry_waiter(c, w);
+		if (!w->client) carry_fail(c, "nobody waits for an initialize");
+	}
+}
+
+void router_init_carry(struct carry *c, struct session *s) {
+	struct init *in = init_of(s);
+	struct envelope e;
+	carry_mark(c, "initialize");
+	CARRY_UPTO(c, in->state, INIT_DONE);
+	carry_chunk(c, &in->first);
+	carry_chunk(c, &in->answer);
+	CARRY(c, in->sent);
+	CARRY(c, in->applied);
+	CARRY(c, in->first_of_child);
+	CARRY(c, in->ignores);
+	CARRY(c, in->restart_due);
+	CARRY(c, in->cleared);
+	CARRY(c, in->first_taken);
+	carry_waiters(c, in);
+	if (c->saving || !in->first.data) return;
+	if (!scan_envelope(in->first.data, in->first.len, &e)) carry_fail(c, "the kept initialize is damaged");
+	in->request = carry_ok(c) ? e.request : SPAN_NONE;
+}
