@@ -7,14 +7,12 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "config.h"
-#include "core/guards.h"
 #include "core/warm.h"
 #include "io/listen.h"
 #include "io/notify.h"
 #include "io/pressure.h"
-#include "io/proc.h"
+#include "keeper.h"
 #include "plenum/protocol.h"
-#include "state.h"
 #include "upgrade.h"
 #include "verbs.h"
 
@@ -31,7 +29,6 @@
 
 #define GOODBYE_MS 1000 /* for the last lines of clients that still read */
 #define STATUS_MS 1000  /* between two STATUS= messages */
-#define SAVE_MS 2000    /* until a table that could not be written is tried again */
 #define TRIM_MS 1000    /* after comings and goings, memory that they needed goes back */
 #define REFUSED_LOG_EVERY 100
 
@@ -48,16 +45,11 @@ struct server {
 	struct router *router;
 	struct settings *settings;
 	struct listener *listener;
-	struct state *state;
+	struct keeper *keeper;
 	struct attention *attention;
 	struct pressure *pressure; /* NULL: nothing to watch, or not wanted */
 	struct notify notify;
-	char instance[40];
-	uint64_t saved_hash;
-	struct loop_task save_task;
-	struct loop_timer save_timer, trim_timer, watchdog_timer, status_timer, goodbye_timer;
-	bool save_behind; /* a thread waits for the disk */
-	bool unsaved;     /* the table could not be written: the log has it */
+	struct loop_timer trim_timer, watchdog_timer, status_timer, goodbye_timer;
 	struct loop_signal term, intr, hup, usr1, usr2;
 	bool stopping, leaving;
 	unsigned strangers;
@@ -72,163 +64,10 @@ static struct server *server_of(struct router *r) {
 	return (struct server *)r->server;
 }
 
-/* --- sessions on disk -----------------------------------------------------------------------------------------------
- */
-
-static uint64_t hash_text(uint64_t h, const char *text) {
-	return (h ^ prompt_hash(text ? text : "\1", text ? strlen(text) + 1 : 1)) * 1099511628211ULL;
-}
-
-static bool to_state(const struct session *s, struct state_session *out) {
-	const struct launch *l = &s->launch;
-	bool argv = l->has_argv;
-	*out = (struct state_session){
-		.name = s->name,
-		.profile = s->lost_profile ? s->lost_profile : s->profile->name,
-		.cwd = l->cwd,
-		.conversation_id = s->conversation_id ? s->conversation_id
-						   : l->fork          ? NULL
-											  : l->resume,
-		.previous_id = s->resumed_id,
-		.args = argv ? l->argv.v : l->args.v,
-		.n_args = argv ? l->argv.n : l->args.n,
-		.env = l->env.v,
-		.n_env = l->env.n,
-		.uid = l->uid,
-		.env_only = l->env_only,
-		.child_pid = s->running ? s->child.pid : 0,
-		.child_start = s->running ? s->child.start : 0,
-		.created_ms = s->created_at,
-		.used_ms = now_real_ms() - (now_ms() - s->used_at),
-	};
-	return guards_text(&s->registry, &out->guards);
-}
-
-static uint64_t hash_all(const struct state_session *all, size_t n) {
-	uint64_t h = n + 1; /* never 0, which no table that was saved has */
-	for (size_t i = 0; i < n; i++) {
-		h = hash_text(h, all[i].name);
-		h = hash_text(h, all[i].conversation_id);
-		h = hash_text(h, all[i].previous_id);
-		h = hash_text(h, all[i].guards);
-		h = (h ^ (uint64_t)all[i].child_pid ^ all[i].child_start << 20) * 1099511628211ULL;
-	}
-	return h;
-}
-
-static bool save_table(struct server *srv, char *error) {
-	size_t n = 0;
-	bool ok = true;
-	struct state_session *all = calloc(srv->router->n_sessions + 1, sizeof *all);
-	snprintf(error, STATE_ERROR_MAX, "cannot write the table of sessions: out of memory");
-	if (!all) return false;
-	for (struct session *s = srv->router->sessions; s; s = s->hh.next)
-		if (!s->ephemeral) ok = to_state(s, &all[n++]) && ok; /* no table without a guard that is there */
-	uint64_t h = hash_all(all, n);
-	if (ok && h != srv->saved_hash && (ok = state_save(srv->state, all, n, error))) srv->saved_hash = h;
-	for (size_t i = 0; i < n; i++) free(all[i].guards);
-	free(all);
-	return ok;
-}
-
-/* A full disk may be free again before anything else changes: it is tried until it works. */
-static void on_synced(void *arg, const char *error) {
-	struct server *srv = arg;
-	if (error && !srv->unsaved) log_error("%s", error);
-	if (!error && srv->unsaved) log_info("the table of sessions is written again");
-	srv->unsaved = error != NULL;
-	if (error) srv->saved_hash = 0;
-	if (error)
-		loop_timer_set(&srv->save_timer, SAVE_MS);
-	else
-		loop_timer_stop(&srv->save_timer);
-}
-
-static void save(void *arg) {
-	struct server *srv = arg;
-	char error[STATE_ERROR_MAX];
-	if (!srv->state) return;
-	bool ok = save_table(srv, error);
-	if (!ok || !srv->save_behind) on_synced(srv, ok ? NULL : error);
-}
-
-static void save_behind(struct server *srv) {
-	srv->save_behind = state_save_behind(srv->state, srv->loop, on_synced, srv);
-	if (!srv->save_behind)
-		log_warn("no thread can be made: whenever the table of sessions is written, everybody waits for the disk");
-}
-
 static void on_changed(struct router *r) {
 	struct server *srv = server_of(r);
-	loop_defer_urgent(srv->loop, &srv->save_task);
+	keeper_changed(srv->keeper);
 	if (!loop_timer_pending(&srv->status_timer) && srv->notify.fd >= 0) loop_timer_set(&srv->status_timer, STATUS_MS);
-}
-
-static bool restore_words(struct words *w, char *const *v, size_t n) {
-	for (size_t i = 0; i < n; i++)
-		if (!words_add(w, v[i])) return false;
-	return true;
-}
-
-static bool restore(void *arg, const struct state_session *from) {
-	struct server *srv = arg;
-	const struct profile *p = settings_profile(srv->settings, from->profile);
-	struct launch l = {.uid = from->uid, .env_only = from->env_only};
-	if (!p) {
-		log_warn("session %s: its profile %s is not configured any more", from->name, from->profile);
-		p = settings_profile(srv->settings, srv->settings->default_profile);
-	}
-	if (!p || router_find(srv->router, from->name)) return true;
-	l.cwd = str_dup(from->cwd ? from->cwd : "/");
-	struct session *s = NULL;
-	if (l.cwd && restore_words(&l.args, from->args, from->n_args) && restore_words(&l.env, from->env, from->n_env))
-		s = router_create(srv->router, from->name, p, &l);
-	launch_free(&l);
-	if (!s) return false;
-	if (strcmp(p->name, from->profile) != 0) s->lost_profile = str_dup(from->profile);
-	if (from->conversation_id) session_set_conversation(s, from->conversation_id);
-	s->resumed_id = str_dup(from->previous_id);
-	s->created_at = from->created_ms;
-	if (from->guards && !router_restore_guards(s, from->guards))
-		log_warn("session %s: hooks that guarded it cannot be read any more", s->name);
-	s->tape.oldest = s->tape.next = (uint64_t)now_real_ms(); /* no number of its last life means anything now */
-	return true;
-}
-
-/* A daemon that was killed may have left processes behind: none may go on writing to a conversation that we resume. */
-static void sweep_leftovers(struct server *srv) {
-	char mark[48];
-	snprintf(mark, sizeof mark, "%s.", srv->instance);
-	for (int i = 0; i < 3; i++) {
-		size_t n = proc_sweep("PLENUM_INSTANCE", mark, NULL, NULL);
-		if (n == 0) return;
-		log_warn("killed %zu processes that an earlier daemon left behind", n);
-	}
-}
-
-static void name_instance(struct server *srv) {
-	struct stat st;
-	if (srv->state && stat(state_dir(srv->state), &st) == 0) {
-		snprintf(srv->instance, sizeof srv->instance, "d%jx-%jx", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-		return;
-	}
-	srv->instance[0] = 'r';
-	str_random_hex(srv->instance + 1, 16);
-}
-
-static void open_state(struct server *srv) {
-	char error[STATE_ERROR_MAX] = "";
-	srv->state = state_open(srv->settings->state_dir, error);
-	if (!srv->state) log_error("sessions will not survive a restart: %s", error);
-	name_instance(srv);
-	srv->router->instance = srv->instance;
-	if (!srv->state) return;
-	srv->host.state_dir = state_dir(srv->state);
-	sweep_leftovers(srv);
-	save_behind(srv);
-	int n = state_load(srv->state, restore, srv, error);
-	if (*error) log_warn("%s", error);
-	if (n > 0) log_info("%d sessions are asleep from before", n);
 }
 
 /* --- connections ----------------------------------------------------------------------------------------------------
@@ -304,7 +143,7 @@ static void leave(struct server *srv) {
 	struct client *c;
 	if (srv->leaving) return;
 	srv->leaving = true;
-	save(srv);
+	keeper_save(srv->keeper);
 	LIST_FOR_EACH (c, &srv->router->clients, struct client, node) client_close(c);
 	loop_timer_set(&srv->goodbye_timer, srv->router->n_clients ? GOODBYE_MS : 0);
 }
@@ -537,24 +376,6 @@ static void carry_listener(struct carry *c, struct server *srv) {
 		srv->host.socket_path = listen_path(srv->listener);
 }
 
-static void carry_table(struct carry *c, struct server *srv) {
-	char error[STATE_ERROR_MAX] = "";
-	char *dir = c->saving && srv->state ? (char *)(uintptr_t)state_dir(srv->state) : NULL;
-	int lock = c->saving && srv->state ? state_lock(srv->state) : -1;
-	if (lock >= 0) state_settle(srv->state);
-	carry_text(c, &dir);
-	carry_fd(c, &lock, S_IFREG);
-	carry_bytes(c, srv->instance, sizeof srv->instance);
-	srv->instance[sizeof srv->instance - 1] = 0;
-	srv->router->instance = srv->instance;
-	if (c->saving) return;
-	if (carry_ok(c) && dir && lock >= 0) srv->state = state_resume(dir, lock, error);
-	if (*error) carry_fail(c, "%s", error);
-	if (srv->state) srv->host.state_dir = state_dir(srv->state);
-	if (srv->state) save_behind(srv);
-	free(dir);
-}
-
 static struct asker *add_asker(struct server *srv) {
 	struct asker *more = realloc(srv->askers, (srv->n_askers + 1) * sizeof *more);
 	if (!more) return NULL;
@@ -585,7 +406,8 @@ static void carry_server(struct carry *c, void *arg) {
 	carry_fd(c, &srv->notify.fd, S_IFSOCK);
 	CARRY(c, srv->notify.watchdog);
 	carry_listener(c, srv);
-	carry_table(c, srv);
+	keeper_carry(c, srv->keeper);
+	srv->host.state_dir = keeper_dir(srv->keeper);
 	if (!c->saving && !carry_ok(c)) return;
 	router_carry(c, srv->router);
 	attention_carry(c, srv->attention);
@@ -744,14 +566,13 @@ static bool make_parts(struct server *srv) {
 	srv->loop = loop_new();
 	srv->children = srv->loop ? children_new(srv->loop) : NULL;
 	srv->router = srv->children ? router_new(srv->loop, srv->children, srv->settings, &events, &srv->host) : NULL;
-	srv->attention = srv->router ? attention_new(srv->children) : NULL;
+	srv->keeper = srv->router ? keeper_new(srv->loop, srv->router) : NULL;
+	srv->attention = srv->keeper ? attention_new(srv->children) : NULL;
 	srv->upgrade = srv->attention ? upgrade_new(srv->loop, srv->children, srv->options->argv, &upgrade_host, srv)
 								  : NULL;
 	if (!srv->upgrade) return false;
-	loop_task_init(&srv->save_task, save, srv);
 	loop_timer_init(&srv->trim_timer, srv->loop, on_trim, srv);
 	loop_timer_init(&srv->watchdog_timer, srv->loop, on_watchdog, srv);
-	loop_timer_init(&srv->save_timer, srv->loop, save, srv);
 	loop_timer_init(&srv->status_timer, srv->loop, on_status, srv);
 	loop_timer_init(&srv->goodbye_timer, srv->loop, on_goodbye, srv);
 	if (fd_raise_nofile(&srv->router->nofile) < 0) log_debug("the limit on descriptors could not be raised");
@@ -776,8 +597,7 @@ static void run(struct server *srv) {
 }
 
 static void stop_timers(struct server *srv) {
-	struct loop_timer *all[] = {&srv->save_timer, &srv->trim_timer, &srv->watchdog_timer, &srv->status_timer,
-								&srv->goodbye_timer};
+	struct loop_timer *all[] = {&srv->trim_timer, &srv->watchdog_timer, &srv->status_timer, &srv->goodbye_timer};
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) loop_timer_stop(all[i]);
 }
 
@@ -785,9 +605,8 @@ static void stop_timers(struct server *srv) {
 static void clean_up(struct server *srv) {
 	struct client *c;
 	listen_close(srv->listener);
-	if (srv->state) state_settle(srv->state); /* a failure is still told */
-	state_close(srv->state);
-	srv->state = NULL;
+	keeper_free(srv->keeper);
+	srv->keeper = NULL;
 	srv->listener = NULL;
 	LIST_FOR_EACH (c, &srv->router->clients, struct client, node) client_kill(c);
 	pressure_close(srv->pressure);
@@ -826,7 +645,10 @@ int server_run(const struct server_options *options) {
 	bool resumes = options->resume >= 0;
 	int status = resumes ? resume(&srv) : open_listener(&srv);
 	if (status == EX_OK) {
-		if (!resumes) open_state(&srv);
+		if (!resumes) {
+			keeper_open(srv.keeper);
+			srv.host.state_dir = keeper_dir(srv.keeper);
+		}
 		warm_configure(srv.router->warm);
 		arm_pressure(&srv);
 		run(&srv);

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "core/guards.h"
+#include "io/proc.h"
+#include "state.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define SAVE_MS 2000 /* until a table that could not be written is tried again */
+
+struct keeper {
+	struct loop *loop;
+	struct router *router;
+	struct state *state; /* NULL: there is no folder */
+	char instance[40];
+	uint64_t hash; /* of what was saved */
+	struct loop_task task;
+	struct loop_timer timer;
+	bool behind;  /* a thread waits for the disk */
+	bool unsaved; /* the table could not be written: the log has it */
+};
+
+/* --- writing --------------------------------------------------------------------------------------------------------
+ */
+
+static uint64_t hash_text(uint64_t h, const char *text) {
+	return (h ^ prompt_hash(text ? text : "\1", text ? strlen(text) + 1 : 1)) * 1099511628211ULL;
+}
+
+static bool to_state(const struct session *s, struct state_session *out) {
+	const struct launch *l = &s->launch;
+	bool argv = l->has_argv;
+	*out = (struct state_session){
+		.name = s->name,
+		.profile = s->lost_profile ? s->lost_profile : s->profile->name,
+		.cwd = l->cwd,
+		.conversation_id = s->conversation_id ? s->conversation_id
+						   : l->fork          ? NULL
+											  : l->resume,
+		.previous_id = s->resumed_id,
+		.args = argv ? l->argv.v : l->args.v,
+		.n_args = argv ? l->argv.n : l->args.n,
+		.env = l->env.v,
+		.n_env = l->env.n,
+		.uid = l->uid,
+		.env_only = l->env_only,
+		.child_pid = s->running ? s->child.pid : 0,
+		.child_start = s->running ? s->child.start : 0,
+		.created_ms = s->created_at,
+		.used_ms = now_real_ms() - (now_ms() - s->used_at),
+	};
+	return guards_text(&s->registry, &out->guards);
+}
+
+static uint64_t hash_all(const struct state_session *all, size_t n) {
+	uint64_t h = n + 1; /* never 0, which no table that was saved has */
+	for (size_t i = 0; i < n; i++) {
+		h = hash_text(h, all[i].name);
+		h = hash_text(h, all[i].conversation_id);
+		h = hash_text(h, all[i].previous_id);
+		h = hash_text(h, all[i].guards);
+		h = (h ^ (uint64_t)all[i].child_pid ^ all[i].child_start << 20) * 1099511628211ULL;
+	}
+	return h;
+}
+
+static bool save_table(struct keeper *k, char *error) {
+	size_t n = 0;
+	bool ok = true;
+	struct state_session *all = calloc(k->router->n_sessions + 1, sizeof *all);
+	snprintf(error, STATE_ERROR_MAX, "cannot write the table of sessions: out of memory");
+	if (!all) return false;
+	for (struct session *s = k->router->sessions; s; s = s->hh.next)
+		if (!s->ephemeral) ok = to_state(s, &all[n++]) && ok; /* no table without a guard that is there */
+	uint64_t h = hash_all(all, n);
+	if (ok && h != k->hash && (ok = state_save(k->state, all, n, error))) k->hash = h;
+	for (size_t i = 0; i < n; i++) free(all[i].guards);
+	free(all);
+	return ok;
+}
+
+/* A full disk may be free again before anything else changes: it is tried until it works. */
+static void on_synced(void *arg, const char *error) {
+	struct keeper *k = arg;
+	if (error && !k->unsaved) log_error("%s", error);
+	if (!error && k->unsaved) log_info("the table of sessions is written again");
+	k->unsaved = error != NULL;
+	if (error) k->hash = 0;
+	if (error)
+		loop_timer_set(&k->timer, SAVE_MS);
+	else
+		loop_timer_stop(&k->timer);
+}
+
+static void save(void *arg) {
+	struct keeper *k = arg;
+	char error[STATE_ERROR_MAX];
+	if (!k->state) return;
+	bool ok = save_table(k, error);
+	if (!ok || !k->behind) on_synced(k, ok ? NULL : error);
+}
+
+static void save_behind(struct keeper *k) {
+	k->behind = state_save_behind(k->state, k->loop, on_synced, k);
+	if (!k->behind)
+		log_warn("no thread can be made: whenever the table of sessions is written, everybody waits for the disk");
+}
+
+/* --- reading --------------------------------------------------------------------------------------------------------
+ */
+
+static bool restore_words(struct words *w, char *const *v, size_t n) {
+	for (size_t i = 0; i < n; i++)
+		if (!words_add(w, v[i])) return false;
+	return true;
+}
+
+static bool restore(void *arg, const struct state_session *from) {
+	struct keeper *k = arg;
+	const struct profile *p = settings_profile(k->router->settings, from->profile);
+	struct launch l = {.uid = from->uid, .env_only = from->env_only};
+	if (!p) {
+		log_warn("session %s: its profile %s is not configured any more", from->name, from->profile);
+		p = settings_profile(k->router->settings, k->router->settings->default_profile);
+	}
+	if (!p || router_find(k->router, from->name)) return true;
+	l.cwd = str_dup(from->cwd ? from->cwd : "/");
+	struct session *s = NULL;
+	if (l.cwd && restore_words(&l.args, from->args, from->n_args) && restore_words(&l.env, from->env, from->n_env))
+		s = router_create(k->router, from->name, p, &l);
+	launch_free(&l);
+	if (!s) return false;
+	if (strcmp(p->name, from->profile) != 0) s->lost_profile = str_dup(from->profile);
+	if (from->conversation_id) session_set_conversation(s, from->conversation_id);
+	s->resumed_id = str_dup(from->previous_id);
+	s->created_at = from->created_ms;
+	if (from->guards && !router_restore_guards(s, from->guards))
+		log_warn("session %s: hooks that guarded it cannot be read any more", s->name);
+	s->tape.oldest = s->tape.next = (uint64_t)now_real_ms(); /* no number of its last life means anything now */
+	return true;
+}
+
+/* A daemon that was killed may have left processes behind: none may go on writing to a conversation that we resume. */
+static void sweep_leftovers(struct keeper *k) {
+	char mark[48];
+	snprintf(mark, sizeof mark, "%s.", k->instance);
+	for (int i = 0; i < 3; i++) {
+		size_t n = proc_sweep("PLENUM_INSTANCE", mark, NULL, NULL);
+		if (n == 0) return;
+		log_warn("killed %zu processes that an earlier daemon left behind", n);
+	}
+}
+
+static void name_instance(struct keeper *k) {
+	struct stat st;
+	if (k->state && stat(state_dir(k->state), &st) == 0) {
+		snprintf(k->instance, sizeof k->instance, "d%jx-%jx", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+		return;
+	}
+	k->instance[0] = 'r';
+	str_random_hex(k->instance + 1, 16);
+}
+
+/* --- for the server -------------------------------------------------------------------------------------------------
+ */
+
+struct keeper *keeper_new(struct loop *loop, struct router *router) {
+	struct keeper *k = calloc(1, sizeof *k);
+	if (!k) return NULL;
+	k->loop = loop;
+	k->router = router;
+	router->instance = k->instance;
+	loop_task_init(&k->task, save, k);
+	loop_timer_init(&k->timer, loop, save, k);
+	return k;
+}
+
+void keeper_open(struct keeper *k) {
+	char error[STATE_ERROR_MAX] = "";
+	k->state = state_open(k->router->settings->state_dir, error);
+	if (!k->state) log_error("sessions will not survive a restart: %s", error);
+	name_instance(k);
+	if (!k->state) return;
+	sweep_leftovers(k);
+	save_behind(k);
+	int n = state_load(k->state, restore, k, error);
+	if (*error) log_warn("%s", error);
+	if (n > 0) log_info("%d sessions are asleep from before", n);
+}
+
+const char *keeper_dir(const struct keeper *k) {
+	return k->state ? state_dir(k->state) : NULL;
+}
+
+void keeper_changed(struct keeper *k) {
+	if (k) loop_defer_urgent(k->loop, &k->task);
+}
+
+void keeper_save(struct keeper *k) {
+	save(k);
+}
+
+void keeper_carry(struct carry *c, struct keeper *k) {
+	char error[STATE_ERROR_MAX] = "";
+	char *dir = c->saving && k->state ? (char *)(uintptr_t)state_dir(k->state) : NULL;
+	int lock = c->saving && k->state ? state_lock(k->state) : -1;
+	if (lock >= 0) state_settle(k->state);
+	carry_text(c, &dir);
+	carry_fd(c, &lock, S_IFREG);
+	carry_bytes(c, k->instance, sizeof k->instance);
+	k->instance[sizeof k->instance - 1] = 0;
+	if (c->saving) return;
+	if (carry_ok(c) && dir && lock >= 0) k->state = state_resume(dir, lock, error);
+	if (*error) carry_fail(c, "%s", error);
+	if (k->state) save_behind(k);
+	free(dir);
+}
+
+void keeper_free(struct keeper *k) {
+	if (!k) return;
+	if (k->state) state_settle(k->state); /* a failure is still told */
+	state_close(k->state);
+	loop_task_stop(&k->task);
+	loop_timer_stop(&k->timer);
+	free(k);
+}
