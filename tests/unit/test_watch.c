@@ -6,12 +6,14 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A process that does nothing until end(). */
+/* A process that does nothing until end(), or until a test that failed has ended. */
 static pid_t begin(void) {
 	pid_t pid = fork();
+	if (pid == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (pid == 0)
 		for (;;) pause();
 	return pid;
@@ -115,5 +117,6 @@ START_TEST(nothing_is_no_watch) {
 }
 END_TEST
 
-RUN_TESTS("watch", it_is_shared_until_the_last_one_drops_it, each_process_has_its_own,
-		  a_number_that_is_used_again_is_another_process, both_come_from_the_binary_before, nothing_is_no_watch)
+RUN_TESTS("watch", NOT_IN_VALGRIND(it_is_shared_until_the_last_one_drops_it), NOT_IN_VALGRIND(each_process_has_its_own),
+		  NOT_IN_VALGRIND(a_number_that_is_used_again_is_another_process),
+		  NOT_IN_VALGRIND(both_come_from_the_binary_before), nothing_is_no_watch)
