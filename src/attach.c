@@ -444,17 +444,13 @@ static json_t *ignored(const struct request *q, const struct session *s, bool cr
 	return all;
 }
 
-static struct span word(const char *json) {
-	return json ? (struct span){json, strlen(json)} : SPAN_NONE;
-}
-
 /* What the lines of the tape have told those who were here (core/snapshot.h). Programs that stand in for the CLI are
  * told nothing that it would not tell. */
 static void put_snapshot(struct buf *b, const struct session *s) {
 	const struct snapshot *sn = &s->snapshot;
-	notice_raw(b, "permission_mode", word(sn->mode));
-	notice_raw(b, "model", word(sn->model));
-	notice_raw(b, "background_tasks", word(sn->tasks ? sn->tasks : s->background ? NULL : "[]"));
+	notice_raw(b, "permission_mode", span_of(sn->mode));
+	notice_raw(b, "model", span_of(sn->model));
+	notice_raw(b, "background_tasks", span_of(sn->tasks ? sn->tasks : s->background ? NULL : "[]"));
 	if (sn->init_seq)
 		notice_number(b, "init_seq", (int64_t)sn->init_seq);
 	else

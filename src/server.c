@@ -415,7 +415,7 @@ static void carry_server(struct carry *c, void *arg) {
 
 static void answer_asker(struct server *srv, const struct asker *a, const char *error) {
 	struct client *c = router_client(srv->router, a->client);
-	struct span id = {a->id, strlen(a->id)};
+	struct span id = span_of(a->id);
 	struct buf b = NOTICE_INIT;
 	if (!c) return; /* has left meanwhile */
 	if (error) {

@@ -397,7 +397,7 @@ static struct mcp_server *find_spelled(const struct owner *o, struct span name) 
 const char *owner_add_server(struct registry *r, struct owner *o, struct span raw, struct span config, bool is_sdk) {
 	_cleanup_free_ char *text = spell(raw);
 	if (!text) return "out of memory";
-	struct span name = {text, strlen(text)};
+	struct span name = span_of(text);
 	struct mcp_server *s = find_spelled(o, name);
 	if (s && s->is_sdk == is_sdk && !config.p) return NULL;
 	if (s) free_server(s);

@@ -235,7 +235,7 @@ void router_call_timer(void *arg) {
 		router_fail_call(call, PLENUM_E_TIMEOUT, text);
 		return;
 	}
-	router_fail(c, (struct span){call->asker_id, strlen(call->asker_id)}, PLENUM_E_TIMEOUT, "%s", text);
+	router_fail(c, span_of(call->asker_id), PLENUM_E_TIMEOUT, "%s", text);
 	call_orphan(&s->calls, call);
 	loop_timer_set(&call->timer, LATE_MS);
 	router_check_close(c);
@@ -264,7 +264,7 @@ static void tell_change(const struct call *call, struct span value) {
 void router_call_answered(struct call *call, struct chunk line, const struct envelope *e) {
 	struct session *s = call->session;
 	struct client *c = call->asker;
-	struct span value = call->value ? (struct span){call->value, strlen(call->value)} : SPAN_NONE;
+	struct span value = span_of(call->value);
 	if (c)
 		client_post(c,
 					dialect_replace(line.data, line.len, e->inner_request_id, call->asker_id, strlen(call->asker_id)));

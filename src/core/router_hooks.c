@@ -43,13 +43,13 @@ static void refuse_hook(struct session *s, struct span id, bool guard, struct sp
 void router_refuse_hook(struct session *s, struct span id, struct span callback, const char *why) {
 	const struct hook *h = registry_hook(&s->registry, callback);
 	const struct hook_entry *e = h ? h->entry : NULL;
-	refuse_hook(s, id, !e || e->guard, e ? (struct span){e->event, strlen(e->event)} : SPAN_NONE, why);
+	refuse_hook(s, id, !e || e->guard, e ? span_of(e->event) : SPAN_NONE, why);
 }
 
 static void answer_hook(struct pending *p, const char *why) {
 	struct buf b = NOTICE_INIT;
 	if (p->guard)
-		dialect_put_hook_deny(&b, (struct span){p->event, strlen(p->event)}, why);
+		dialect_put_hook_deny(&b, span_of(p->event), why);
 	else
 		buf_puts(&b, dialect_neutral);
 	router_answer_self(p, b.data, p->guard ? "deny" : "neutral", why);
@@ -76,8 +76,7 @@ void router_hook(struct session *s, struct chunk line, const struct envelope *e)
 		return;
 	}
 	if (!h->entry->owner) {
-		refuse_hook(s, e->request_id, h->entry->guard, (struct span){h->entry->event, strlen(h->entry->event)},
-					REPLACED_TEXT);
+		refuse_hook(s, e->request_id, h->entry->guard, span_of(h->entry->event), REPLACED_TEXT);
 		return;
 	}
 	struct owner *o = h->entry->owner;

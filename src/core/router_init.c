@@ -299,7 +299,7 @@ static void fail_waiters(struct session *s, const char *code, const char *text) 
 	struct init *in = init_of(s);
 	struct waiter *w;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
-		router_fail(w->client, (struct span){w->id, strlen(w->id)}, code, "%s", text);
+		router_fail(w->client, span_of(w->id), code, "%s", text);
 		free_waiter(w);
 	}
 }
@@ -439,7 +439,7 @@ void router_client_left_init(struct session *s, struct client *c) {
 	struct waiter *w;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
 		if (w->client != c) continue;
-		struct span id = {w->id, strlen(w->id)};
+		struct span id = span_of(w->id);
 		if (!c->dead) router_fail(c, id, PLENUM_E_NOT_ATTACHED, ROUTER_LEFT_TEXT, s->name);
 		free_waiter(w);
 	}

@@ -72,7 +72,7 @@ static void question_free(struct question *q) {
 }
 
 static struct span question_span(const struct question *q) {
-	return (struct span){q->request, strlen(q->request)};
+	return span_of(q->request);
 }
 
 static struct span question_input(const struct question *q) {

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* The raw text of one JSON value (a string with its quotes), or p == NULL where the member is absent. */
 struct span {
@@ -22,6 +23,11 @@ struct span {
 };
 
 #define SPAN_NONE ((struct span){NULL, 0})
+
+/* All of a C string; NULL: absent. */
+static inline struct span span_of(const char *text) {
+	return text ? (struct span){text, strlen(text)} : SPAN_NONE;
+}
 
 /* What routing reads of a line. All spans point into the line. */
 struct envelope {

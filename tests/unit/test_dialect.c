@@ -12,10 +12,6 @@ static struct envelope envelope(const char *line) {
 	return e;
 }
 
-static struct span span_of(const char *text) {
-	return text ? (struct span){text, strlen(text)} : SPAN_NONE;
-}
-
 START_TEST(kinds) {
 	static const struct {
 		const char *type;

@@ -9,10 +9,6 @@
 
 #include <string.h>
 
-static struct span span_of(const char *text) {
-	return (struct span){text, strlen(text)};
-}
-
 /* A copy of exactly n bytes, so that a sanitizer sees a byte read behind it. */
 static char *exact(const char *text, size_t n) {
 	char *copy = malloc(n ? n : 1);

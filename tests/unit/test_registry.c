@@ -3,8 +3,6 @@
 
 #include "carrying.h"
 
-static struct session *const session = (struct session *)(void *)&party[0]; /* looked at by nobody */
-
 struct world {
 	struct loop *loop;
 	struct registry r;
@@ -26,12 +24,8 @@ static void end(void *arg) {
 	loop_free(w->loop);
 }
 
-static struct span span_of(const char *text) {
-	return text ? (struct span){text, strlen(text)} : SPAN_NONE;
-}
-
 static struct owner *own(struct world *w, int who, const char *name) {
-	return owner_new(&w->r, session, w->loop, &party[who], 1000, name, on_grace);
+	return owner_new(&w->r, NO_SESSION, w->loop, &party[who], 1000, name, on_grace);
 }
 
 static void set(struct world *w, struct owner *o, const char *hooks) {
@@ -473,7 +467,7 @@ END_TEST
 
 static void carry(struct carry *c, void *arg) {
 	struct world *w = arg;
-	registry_carry(c, &w->r, session, w->loop, on_grace);
+	registry_carry(c, &w->r, NO_SESSION, w->loop, on_grace);
 }
 
 static void fill(struct world *w) {

@@ -11,10 +11,6 @@
 #include <jansson.h>
 #include <string.h>
 
-static struct span span_of(const char *text) {
-	return (struct span){text, strlen(text)};
-}
-
 static bool is_text(struct span s, const char *text) {
 	return text ? s.n == strlen(text) && memcmp(s.p, text, s.n) == 0 : s.p == NULL;
 }
