@@ -27,7 +27,8 @@ static bool leads(const struct owner *o, const struct hook_entry *which) {
 	return false;
 }
 
-static void put_event(struct buf *b, const struct owner *o, const char *event) {
+/* proven: which of them a child has taken, in the order in which they are written. */
+static void put_event(struct buf *b, struct buf *proven, const struct owner *o, const char *event) {
 	const struct hook_entry *e;
 	bool first = true;
 	buf_printf(b, "%s:[", event);
@@ -35,26 +36,14 @@ static void put_event(struct buf *b, const struct owner *o, const char *event) {
 		if (!e->guard || strcmp(e->event, event) != 0) continue;
 		if (!first) buf_putc(b, ',');
 		put_entry(b, e);
+		buf_printf(proven, "%s%s", proven->len ? "," : "", e->proven ? "true" : "false");
 		first = false;
 	}
 	buf_putc(b, ']');
 }
 
-/* Which of them a child has taken, in the order in which they are written. */
-static void put_proven(struct buf *b, const struct owner *o) {
-	const struct hook_entry *first, *e;
-	bool any = false;
-	LIST_FOR_EACH (first, &o->entries, const struct hook_entry, node) {
-		if (!first->guard || !leads(o, first)) continue;
-		LIST_FOR_EACH (e, &o->entries, const struct hook_entry, node) {
-			if (!e->guard || strcmp(e->event, first->event) != 0) continue;
-			buf_printf(b, "%s%s", any ? "," : "", e->proven ? "true" : "false");
-			any = true;
-		}
-	}
-}
-
 static void put_owner(struct buf *b, const struct owner *o) {
+	struct buf proven = BUF_INIT(SIZE_MAX / 4);
 	const struct hook_entry *e;
 	bool first = true;
 	buf_printf(b, "%s{\"uid\":%u,\"name\":", b->len ? "," : "[", o->uid);
@@ -66,12 +55,14 @@ static void put_owner(struct buf *b, const struct owner *o) {
 	LIST_FOR_EACH (e, &o->entries, const struct hook_entry, node) {
 		if (!e->guard || !leads(o, e)) continue;
 		if (!first) buf_putc(b, ',');
-		put_event(b, o, e->event);
+		put_event(b, &proven, o, e->event);
 		first = false;
 	}
 	buf_puts(b, "},\"proven\":[");
-	put_proven(b, o);
+	buf_put(b, proven.data, proven.len);
 	buf_puts(b, "]}");
+	b->failed = b->failed || proven.failed;
+	buf_free(&proven);
 }
 
 bool guards_text(const struct registry *r, char **text) {
@@ -114,7 +105,7 @@ static bool restore_owner(struct registry *r, struct session *s, struct loop *lo
 
 bool guards_restore(struct registry *r, struct session *s, struct loop *loop, const char *text,
 					void (*on_grace)(void *)) {
-	struct span all = {text, strlen(text)}, one;
+	struct span all = span_of(text), one;
 	size_t n = 0;
 	bool ok = true;
 	for (size_t at = 0; span_next(all, &at, &one); n++) ok = restore_owner(r, s, loop, one, on_grace) && ok;
