@@ -175,90 +175,6 @@ static bool fail_memory(struct loader *l) {
 	return fail(l, 0, "out of memory");
 }
 
-/* --- Words ------------------------------------------------------------------------------------------------------- */
-
-/* One quoted or bare stretch of a word, from *p on; false: *error says why. */
-static bool split_quoted(const char **p, struct buf *word, const char **error) {
-	char quote = *(*p)++;
-	for (; **p && **p != quote; ++*p) {
-		if (quote == '"' && **p == '\\' && (*p)[1] && strchr("\"\\$`", (*p)[1])) ++*p;
-		buf_putc(word, **p);
-	}
-	if (**p == quote) {
-		++*p;
-		return true;
-	}
-	*error = quote == '"' ? "a double quote is not closed: add the missing \", or write \\\" for the character itself"
-						  : "a single quote is not closed: add the missing ', or write \\' for the character itself";
-	return false;
-}
-
-static bool split_word(const char **p, struct buf *word, const char **error) {
-	while (**p && !strchr(" \t\r\n", **p)) {
-		if (**p == '\'' || **p == '"') {
-			if (!split_quoted(p, word, error)) return false;
-			continue;
-		}
-		if (**p == '\\' && !*++*p) {
-			*error = "a backslash at the end quotes nothing: write \\\\ for the character itself";
-			return false;
-		}
-		buf_putc(word, *(*p)++);
-	}
-	return true;
-}
-
-bool config_split(const char *text, struct words *out, const char **error) {
-	struct buf word = BUF_INIT(SIZE_MAX / 4);
-	bool ok = true;
-	for (const char *p = text; ok;) {
-		while (*p && strchr(" \t\r\n", *p)) p++;
-		if (!*p) break;
-		word.len = 0;
-		ok = buf_puts(&word, "") && split_word(&p, &word, error);
-		if (ok && (word.failed || !words_add(out, word.data))) {
-			*error = "out of memory";
-			ok = false;
-		}
-	}
-	buf_free(&word);
-	if (!ok) words_free(out);
-	return ok;
-}
-
-/* Rules hold blanks within their parentheses: Bash(git status) is one word here. A comma between rules is allowed. */
-static const char *rule_end(const char *p) {
-	int depth = 0;
-	for (; *p; p++) {
-		if (*p == '\\' && p[1])
-			p++;
-		else if (*p == '(')
-			depth++;
-		else if (*p == ')' && depth)
-			depth--;
-		else if (!depth && strchr(" \t,", *p))
-			break;
-	}
-	return p;
-}
-
-/* A rule may stand in double quotes, as a word of the other lists may. */
-static char *unquoted(const char *p, size_t n) {
-	bool quoted = n > 2 && p[0] == '"' && p[n - 1] == '"';
-	return quoted ? strndup(p + 1, n - 2) : strndup(p, n);
-}
-
-static bool split_rules(const char *text, struct words *out) {
-	for (const char *p = text;;) {
-		while (*p && strchr(" \t,", *p)) p++;
-		if (!*p) return true;
-		const char *end = rule_end(p);
-		_cleanup_free_ char *rule = unquoted(p, (size_t)(end - p));
-		if (!rule || !words_add(out, rule)) return false;
-		p = end;
-	}
-}
-
 /* --- Values ------------------------------------------------------------------------------------------------------ */
 
 static bool take_text(struct loader *l, char **to, const char *text) {
@@ -416,8 +332,8 @@ static bool check_words(struct loader *l, struct words *w) {
 
 static bool split_value(struct loader *l, struct words *w, const char *value) {
 	const char *why = NULL;
-	if (l->key->kind == KIND_RULES || l->key->kind == KIND_RULES_ALLOW) return split_rules(value, w) || fail_memory(l);
-	return config_split(value, w, &why) || fail(l, l->key_line, "%s: %s", l->key->name, why);
+	if (l->key->kind == KIND_RULES || l->key->kind == KIND_RULES_ALLOW) return rules_split(value, w) || fail_memory(l);
+	return words_split(w, value, &why) || fail(l, l->key_line, "%s: %s", l->key->name, why);
 }
 
 static bool set_words(struct loader *l, struct words *to, const char *value) {
@@ -461,7 +377,7 @@ static bool set_ids(struct loader *l, struct access *a, const char *value) {
 	_cleanup_free_ char *text = strdup(value);
 	for (char *p = text; p && *p; p++)
 		if (*p == ',') *p = ' ';
-	if (!text || !config_split(text, &w, &why))
+	if (!text || !words_split(&w, text, &why))
 		return fail(l, l->key_line, "%s: %s", l->key->name, why ? why : "memory");
 	uint32_t *ids = calloc(w.n + 1, sizeof *ids);
 	bool ok = ids ? read_ids(l, &w, ids) : fail_memory(l);

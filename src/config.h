@@ -16,6 +16,3 @@
 /* file NULL: the usual places. NULL on failure; error[0..CONFIG_ERROR_MAX) then says "FILE:LINE: what, and what to
  * write instead". The caller owns the result. */
 struct settings *config_load(const char *file, char *error);
-
-/* Splits a command line as a shell would (single and double quotes, backslash; no expansion). False: error. */
-bool config_split(const char *text, struct words *out, const char **error);

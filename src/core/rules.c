@@ -525,3 +525,38 @@ enum rule_verdict rules_judge(const struct profile *p, const char *tool, struct 
 	free_call(&c);
 	return verdict;
 }
+
+/* --- Lists -------------------------------------------------------------------------------------------------------- */
+
+/* Rules hold blanks within their parentheses: Bash(git status) is one word here. A comma between rules is allowed. */
+static const char *rule_end(const char *p) {
+	int depth = 0;
+	for (; *p; p++) {
+		if (*p == '\\' && p[1])
+			p++;
+		else if (*p == '(')
+			depth++;
+		else if (*p == ')' && depth)
+			depth--;
+		else if (!depth && strchr(" \t,", *p))
+			break;
+	}
+	return p;
+}
+
+/* A rule may stand in double quotes, as a word of the other lists may. */
+static char *unquoted(const char *p, size_t n) {
+	bool quoted = n > 2 && p[0] == '"' && p[n - 1] == '"';
+	return quoted ? strndup(p + 1, n - 2) : strndup(p, n);
+}
+
+bool rules_split(const char *text, struct words *out) {
+	for (const char *p = text;;) {
+		while (*p && strchr(" \t,", *p)) p++;
+		if (!*p) return true;
+		const char *end = rule_end(p);
+		_cleanup_free_ char *rule = unquoted(p, (size_t)(end - p));
+		if (!rule || !words_add(out, rule)) return false;
+		p = end;
+	}
+}

@@ -43,3 +43,6 @@ enum rule_verdict rules_judge(const struct profile *p, const char *tool, struct 
 
 /* NULL: the rule is well-formed. Else a static sentence that says what is wrong (for config.c). */
 const char *rules_check(const char *rule, bool for_allow);
+
+/* Appends the rules that stand in a line, with blanks or commas between them; false without memory. */
+bool rules_split(const char *text, struct words *out);

@@ -41,38 +41,6 @@ static const char *const fake_command[] = {
 static const char *const resume_args[] = {"--resume={id}", NULL};
 static const char *const pass_all[] = {"*", NULL};
 
-bool words_add(struct words *w, const char *word) {
-	char *copy = strdup(word);
-	char **v = copy ? realloc(w->v, (w->n + 2) * sizeof *v) : NULL;
-	if (!v) {
-		free(copy);
-		return false;
-	}
-	w->v = v;
-	w->v[w->n++] = copy;
-	w->v[w->n] = NULL;
-	return true;
-}
-
-bool words_copy(struct words *to, const struct words *from) {
-	for (size_t i = 0; i < from->n; i++)
-		if (!words_add(to, from->v[i])) return false;
-	return true;
-}
-
-bool words_same(const struct words *a, const struct words *b) {
-	if (a->n != b->n) return false;
-	for (size_t i = 0; i < a->n; i++)
-		if (strcmp(a->v[i], b->v[i]) != 0) return false;
-	return true;
-}
-
-void words_free(struct words *w) {
-	for (size_t i = 0; i < w->n; i++) free(w->v[i]);
-	free(w->v);
-	*w = (struct words){0};
-}
-
 static bool words_set(struct words *w, const char *const *list) {
 	for (; *list; list++)
 		if (!words_add(w, *list)) return false;

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/words.h"
 #include "wire/limits.h"
 
 #include <stdbool.h>
@@ -13,12 +14,6 @@
 #include <sys/types.h>
 
 #define SETTINGS_NEVER INT64_MAX /* a time that never comes */
-
-/* A list of words; NULL-terminated, all owned by the list. */
-struct words {
-	char **v;
-	size_t n;
-};
 
 /* A recipe for starting a child: [profile NAME]. Times in ms. */
 struct profile {
@@ -76,10 +71,6 @@ void settings_unref(struct settings *s);
 const struct profile *settings_profile(const struct settings *s, const char *name); /* NULL: no such profile */
 /* A new profile with the defaults, at the end of the list; NULL without memory. Pointers to profiles change. */
 struct profile *settings_add_profile(struct settings *s, const char *name);
-bool words_add(struct words *w, const char *word);
-bool words_copy(struct words *to, const struct words *from); /* appends; false without memory */
-bool words_same(const struct words *a, const struct words *b);
-void words_free(struct words *w);
 bool access_is_empty(const struct access *a);
 /* Membership alone: false for an empty list. What an empty list means (allow: own uid and root; approve: anybody who
  * may connect) is the caller's to say. */

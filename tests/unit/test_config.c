@@ -301,20 +301,6 @@ START_TEST(test_bytes_and_rights) {
 }
 END_TEST
 
-START_TEST(test_split) {
-	struct words w = {0};
-	const char *why = NULL;
-	ck_assert(config_split("  a\t'b c'd \"e\\\"f\\n\" g\\ h '' ", &w, &why));
-	WORDS(&w, "a", "b cd", "e\"f\\n", "g h", "");
-	words_free(&w);
-	ck_assert(config_split("", &w, &why));
-	ck_assert_uint_eq(w.n, 0);
-	ck_assert(!config_split("a 'b", &w, &why));
-	ck_assert_ptr_nonnull(why);
-	ck_assert_uint_eq(w.n, 0);
-}
-END_TEST
-
 /* The example that is installed must be one that works, as it is and with every example taken out of its comment. */
 START_TEST(test_example) {
 	char command[600];
@@ -405,7 +391,6 @@ int main(void) {
 	tcase_add_test(tc, test_mistakes);
 	tcase_add_test(tc, test_profile_mistakes);
 	tcase_add_test(tc, test_bytes_and_rights);
-	tcase_add_test(tc, test_split);
 	tcase_add_test(tc, test_example);
 	tcase_add_test(tc, test_manual_keys);
 	tcase_add_test(tc, test_manual_examples);

@@ -504,6 +504,17 @@ START_TEST(test_check) {
 }
 END_TEST
 
+START_TEST(test_split) {
+	static const char *const want[] = {"Read", "Bash(git status)", "Bash(a (b), c)", "Edit(x y)", "mcp__x"};
+	struct words w = {0};
+	ck_assert(rules_split(" Read Bash(git status),Bash(a (b), c)\t\"Edit(x y)\" , mcp__x", &w));
+	ck_assert_uint_eq(w.n, ARRAY_SIZE(want));
+	for (size_t i = 0; i < w.n; i++) ck_assert_str_eq(w.v[i], want[i]);
+	words_free(&w);
+	ck_assert(rules_split("", &w) && w.n == 0);
+}
+END_TEST
+
 int main(void) {
 	Suite *suite = suite_create("rules");
 	TCase *tc = tcase_create("all");
@@ -526,6 +537,7 @@ int main(void) {
 	tcase_add_test(tc, test_hosts);
 	tcase_add_test(tc, test_other_patterns);
 	tcase_add_test(tc, test_check);
+	tcase_add_test(tc, test_split);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	int failed = srunner_ntests_failed(runner);

@@ -79,20 +79,6 @@ START_TEST(test_access) {
 }
 END_TEST
 
-START_TEST(test_words) {
-	struct words a = {0}, b = {0};
-	ck_assert(words_add(&a, "one") && words_add(&a, ""));
-	ck_assert(words_copy(&b, &a) && words_copy(&b, &a));
-	ck_assert_uint_eq(b.n, 4);
-	ck_assert_ptr_null(b.v[4]);
-	words_free(&a);
-	ck_assert_str_eq(b.v[2], "one");
-	words_free(&b);
-	ck_assert_ptr_null(b.v);
-	words_free(&b);
-}
-END_TEST
-
 int main(void) {
 	Suite *suite = suite_create("settings");
 	TCase *tc = tcase_create("all");
@@ -102,7 +88,6 @@ int main(void) {
 	tcase_add_test(tc, test_profile_fake);
 	tcase_add_test(tc, test_refs_and_profiles);
 	tcase_add_test(tc, test_access);
-	tcase_add_test(tc, test_words);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	int failed = srunner_ntests_failed(runner);
