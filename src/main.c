@@ -42,10 +42,11 @@ static int usage(FILE *to) {
 }
 
 static int check_config(const char *file) {
-	char error[CONFIG_ERROR_MAX];
-	struct settings *s = config_load(file, error);
+	struct mistakes mistakes = {0};
+	struct settings *s = config_load(file, &mistakes);
 	if (!s) {
-		fprintf(stderr, "plenumd: %s\n", error);
+		for (size_t i = 0; i < mistakes.n; i++) fprintf(stderr, "plenumd: %s\n", mistakes_text(&mistakes, i));
+		mistakes_free(&mistakes);
 		return EX_CONFIG;
 	}
 	settings_unref(s);

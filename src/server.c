@@ -296,8 +296,9 @@ static void choose_default(struct settings *s) {
 	log_info("default profile: %s%s", s->default_profile, found ? "" : " (no claude in PATH)");
 }
 
-static bool load(struct server *srv, char *error) {
-	struct settings *fresh = config_load(srv->options->config, error);
+static bool load(struct server *srv, struct mistakes *mistakes) {
+	struct settings *fresh = config_load(srv->options->config, mistakes);
+	for (size_t i = 0; i < mistakes->n; i++) log_error("%s", mistakes_text(mistakes, i));
 	if (!fresh) return false;
 	choose_default(fresh);
 	settings_unref(srv->settings);
@@ -308,10 +309,11 @@ static bool load(struct server *srv, char *error) {
 
 static bool reload(struct verbs_host *h, char *error, size_t size) {
 	struct server *srv = (struct server *)h;
-	char text[CONFIG_ERROR_MAX], ready[80];
+	struct mistakes mistakes = {0};
+	char ready[80];
 	snprintf(ready, sizeof ready, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)now_us());
 	notify_send(&srv->notify, ready);
-	bool ok = load(srv, text);
+	bool ok = load(srv, &mistakes);
 	if (ok) {
 		settings_unref(srv->router->settings);
 		srv->router->settings = settings_ref(srv->settings);
@@ -320,15 +322,16 @@ static bool reload(struct verbs_host *h, char *error, size_t size) {
 		arm_pressure(srv);
 		log_info("the configuration was read again; running sessions keep theirs until their next start");
 	} else {
-		snprintf(error, size, "%s", text);
-		log_error("the old configuration is kept: %s", text);
+		mistakes_sum_up(&mistakes, error, size);
+		log_error("the old configuration is kept");
 	}
+	mistakes_free(&mistakes);
 	notify_send(&srv->notify, "READY=1");
 	return ok;
 }
 
 static void on_hup(void *arg) {
-	char error[CONFIG_ERROR_MAX];
+	char error[1024];
 	struct server *srv = arg;
 	reload(&srv->host, error, sizeof error);
 }
@@ -632,12 +635,11 @@ int server_run(const struct server_options *options) {
 	struct server srv = {
 		.options = options,
 		.host = {.reload = reload, .shut_down = shut_down, .upgrade = upgrade, .started_ms = now_real_ms()}};
-	char error[CONFIG_ERROR_MAX];
+	struct mistakes mistakes = {0};
 	notify_init(&srv.notify);
-	if (!load(&srv, error)) {
-		log_error("%s", error);
-		return EX_CONFIG;
-	}
+	bool loaded = load(&srv, &mistakes);
+	mistakes_free(&mistakes);
+	if (!loaded) return EX_CONFIG;
 	if (!make_parts(&srv)) {
 		log_error("the event loop cannot be made: %s", strerror(errno));
 		return EX_OSERR;

@@ -36,8 +36,6 @@ struct profile {
 	bool restart_never;      /* restart = never */
 	bool stdout_pipe;        /* stdout = pipe */
 	size_t warm;             /* children kept started before anybody asks; needs cwd */
-	const char *warm_file;   /* where that was said, for messages */
-	int warm_line;
 	const char *file; /* where it was defined, for messages; NULL: built in */
 	int line;
 };

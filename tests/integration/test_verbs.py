@@ -251,6 +251,19 @@ class ReloadTest(Case):
             self.rewrite(d, "%s\n" % broken, "")
         d.call("plenum_reload")
 
+    def test_every_mistake(self):
+        d, agent = self.start()
+        at = open(d.conf).read().split("\n").index("[profile agent]") + 1
+        self.rewrite(d, "[profile agent]\n", "[profile agent]\nnonsense = 1\nowner_grace = soon\n[nonsense]\n[profile agent]\n")
+        with self.assertRaises(PlenumError) as e:
+            d.call("plenum_reload")
+        self.assertIn("%s:%d: " % (d.conf, at + 1), e.exception.text)
+        self.assertIn("(and 2 more", e.exception.text)
+        d.process.send_signal(signal.SIGHUP)
+        for line in (at + 1, at + 2, at + 3):
+            until(lambda: d.log().count("%s:%d: " % (d.conf, line)) == 2)
+        self.assertEqual(d.client().attach("x")["profile"], "agent")
+
     def test_by_signal(self):
         d, agent = self.start()
         self.rewrite(d, "[profile agent]", "[profile fresh]\ncommand = %s\n[profile agent]" % agent.command)
@@ -310,6 +323,12 @@ class CheckTest(Case):
             self.assertIn(conf, out)
             self.assertIn(":%d" % line, out, text)
             self.assertIn(word, out)
+
+    def test_every_mistake(self):
+        text = "[daemon]\nnonsense\nlog_level = loud\n[profile x]\ncommand = cat 'open\nallow_tools = (a) Read (b)\n"
+        status, out, conf = self.check(text)
+        self.assertEqual(status, 78)
+        self.assertEqual([line.split(":")[:3] for line in out.splitlines()], [["plenumd", " " + conf, str(n)] for n in (2, 3, 5, 6, 6)], out)
 
     def test_a_bad_file_is_no_start(self):
         d = self.track(Daemon({"daemon": {"nonsense": "1"}}, start=False))

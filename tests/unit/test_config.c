@@ -10,7 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char dir[64], file[128], error[CONFIG_ERROR_MAX];
+static char dir[64], file[128], error[1024];
+
+static struct mistakes mistakes;
 
 static void setup(void) {
 	strcpy(dir, "/tmp/plenum-config-XXXXXX");
@@ -22,6 +24,7 @@ static void teardown(void) {
 	char command[128];
 	snprintf(command, sizeof command, "rm -rf '%s'", dir);
 	ck_assert_int_eq(system(command), 0);
+	mistakes_free(&mistakes);
 }
 
 static void put(const char *name, const char *text) {
@@ -38,9 +41,18 @@ static void put(const char *name, const char *text) {
 	ck_assert_int_eq(fclose(f), 0);
 }
 
+/* error: the first mistake. */
+static struct settings *load_path(const char *path) {
+	mistakes_free(&mistakes);
+	struct settings *s = config_load(path, &mistakes);
+	ck_assert(!s == !!mistakes.n && mistakes.list.n == mistakes.n);
+	snprintf(error, sizeof error, "%s", s ? "" : mistakes.list.v[0]);
+	return s;
+}
+
 static struct settings *load(const char *text) {
 	put("plenum.conf", text);
-	struct settings *s = config_load(file, error);
+	struct settings *s = load_path(file);
 	ck_assert_msg(s != NULL, "%s", error);
 	return s;
 }
@@ -49,7 +61,7 @@ static struct settings *load(const char *text) {
 static void refuse(const char *text, int line, const char *what) {
 	char head[160];
 	put("plenum.conf", text);
-	struct settings *s = config_load(file, error);
+	struct settings *s = load_path(file);
 	ck_assert_msg(s == NULL, "accepted: %s", text);
 	snprintf(head, sizeof head, line ? "%s:%d: " : "%s: ", file, line);
 	ck_assert_msg(strncmp(error, head, strlen(head)) == 0, "%s", error);
@@ -166,19 +178,19 @@ END_TEST
 
 START_TEST(test_usual_places) {
 	setenv("XDG_CONFIG_HOME", dir, 1);
-	struct settings *s = config_load(NULL, error);
+	struct settings *s = load_path(NULL);
 	ck_assert_msg(s != NULL, "%s", error);
 	settings_unref(s);
 	put("plenum/plenum.conf", "[daemon]\nmax_sessions = 11\n");
 	put("plenum/plenum.conf.d/x.conf", "[daemon]\nmax_clients = 12\n");
-	s = config_load(NULL, error);
+	s = load_path(NULL);
 	ck_assert_msg(s != NULL, "%s", error);
 	ck_assert_uint_eq(s->max_sessions, 11);
 	ck_assert_uint_eq(s->max_clients, 12);
 	settings_unref(s);
-	ck_assert_ptr_null(config_load(file, error));
+	ck_assert_ptr_null(load_path(file));
 	ck_assert_ptr_nonnull(strstr(error, "No such file"));
-	ck_assert_ptr_null(config_load(dir, error));
+	ck_assert_ptr_null(load_path(dir));
 }
 END_TEST
 
@@ -256,6 +268,67 @@ START_TEST(test_mistakes) {
 }
 END_TEST
 
+/* Exactly these lines of the file have mistakes, one each and in this order. */
+static void refuse_lines(const char *text, const int *lines, size_t n) {
+	char head[160];
+	put("plenum.conf", text);
+	ck_assert_ptr_null(load_path(file));
+	for (size_t i = 0; i < n && i < mistakes.n; i++) {
+		snprintf(head, sizeof head, "%s:%d: ", file, lines[i]);
+		ck_assert_msg(strncmp(mistakes.list.v[i], head, strlen(head)) == 0, "not %s: %s", head, mistakes.list.v[i]);
+	}
+	ck_assert_msg(mistakes.n == n, "%zu, not %zu; the last: %s", mistakes.n, n, mistakes.list.v[mistakes.n - 1]);
+}
+#define REFUSE_LINES(text, ...)                                                                                        \
+	refuse_lines(text, (const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
+
+START_TEST(test_every_mistake) {
+	REFUSE_LINES("x = 1\n[deamon]\nsokket = 1\nnonsense = 2\n[daemon]\nsokket = 1\nnonsense\nmax_clients = 0\n"
+				 "log_level = debug\n[limits\ntape_bytes = 1\nlag_wait = 10\n",
+				 1, 2, 6, 7, 8, 10, 11, 12);
+	REFUSE_LINES("[profile a/b]\ncommand = 'x\n[profile b]\ncwd = x\nwarm = 2\ncwd = /\n[daemon]\n"
+				 "default_profile = a/b\nallow_uids = no-such-user 0 nor-such-a-one\n",
+				 1, 2, 4, 6, 9, 9, 3);
+	REFUSE_LINES("[profile a]\nallow_tools = B* Read Read(src/**)\ndeny_tools = (x) Read (y)\n", 2, 2, 3, 3, 1);
+}
+END_TEST
+
+/* What follows from a mistake that was told is not told again. */
+START_TEST(test_one_mistake_one_line) {
+	char text[3000];
+	REFUSE_LINES("[daemon]\nnonsense\n  that = goes on\n\n  and on\n; here too\n  and on\nmax_clients = x\n", 2, 8);
+	REFUSE_LINES("[daemon]\nmax_clients = 3\nnonsense\n  5\nmax_sessions = 0\n", 3, 5);
+	REFUSE_LINES("[daemon]\nsokket = 1\n  2\n\tlog_level\nmax_clients = 0\n", 2, 5);
+	REFUSE_LINES("[profile x]\n command = a\n warm = 2\n cwd = /\n", 3, 4);
+	REFUSE_LINES("[profile x]\ncommand = 'a\nwarm = 2\ncwd = b\n", 2, 4);
+	REFUSE_LINES("[deamon]\nsocket = x\nsocket = y\nnonsense = 3\n  [limits]\n", 1);
+	memset(text, 'x', sizeof text);
+	strcpy(text + 2000, " = 1\n[limits]\nx\n");
+	REFUSE_LINES(text, 1, 3);
+	memcpy(text, "[daemon]\nmax_clients = 1\n[limits\n", 33);
+	REFUSE_LINES(text, 3, 4, 6);
+}
+END_TEST
+
+START_TEST(test_mistakes_of_several_files) {
+	put("plenum.conf.d/1.conf", "[daemon]\nmax_clients = x\n[profile y]\n");
+	put("plenum.conf.d/2.conf", "a\0");
+	put("plenum.conf.d/3.conf", "max_clients = 3\n");
+	put("plenum.conf", "[daemon]\nmax_clients = 0\ndefault_profile = none\n");
+	ck_assert_ptr_null(load_path(file));
+	ck_assert_uint_eq(mistakes.n, 6);
+	static const char *const want[] = {"/plenum.conf:2: max_clients",
+									   "/1.conf:2: max_clients",
+									   "/2.conf:1: this is neither",
+									   "/3.conf:1: \"max_clients\" stands before any section",
+									   "/1.conf:3: [profile y] has no command",
+									   "/plenum.conf:3: default_profile"};
+	for (size_t i = 0; i < 6; i++) ck_assert_msg(strstr(mistakes.list.v[i], want[i]) != NULL, "%s", mistakes.list.v[i]);
+	mistakes_sum_up(&mistakes, error, sizeof error);
+	ck_assert_ptr_nonnull(strstr(error, "(and 5 more: "));
+}
+END_TEST
+
 START_TEST(test_profile_mistakes) {
 	refuse("[profile x]\n", 1, "[profile x] has no command");
 	refuse("[daemon]\n[profile x]\ncwd = /\n", 2, "[profile x] has no command");
@@ -288,11 +361,11 @@ START_TEST(test_bytes_and_rights) {
 	FILE *f = fopen(file, "w");
 	fwrite("[daemon]\nsocket = /a\0b\n", 1, 23, f);
 	fclose(f);
-	ck_assert_ptr_null(config_load(file, error));
+	ck_assert_ptr_null(load_path(file));
 	ck_assert_ptr_nonnull(strstr(error, ":2: "));
 	put("plenum.conf", "");
 	chmod(file, 0666);
-	ck_assert_ptr_null(config_load(file, error));
+	ck_assert_ptr_null(load_path(file));
 	ck_assert_ptr_nonnull(strstr(error, "chmod o-w"));
 	chmod(file, 0600);
 	refuse("[daemon]\n\x1b[31m = 1\n", 2, "\\x1b");
@@ -308,13 +381,13 @@ START_TEST(test_example) {
 	ck_assert_ptr_nonnull(root);
 	snprintf(command, sizeof command, "cp '%s/examples/plenum.conf.example' '%s'", root, file);
 	ck_assert_int_eq(system(command), 0);
-	struct settings *s = config_load(file, error);
+	struct settings *s = load_path(file);
 	ck_assert_msg(s != NULL, "%s", error);
 	settings_unref(s);
 	snprintf(command, sizeof command, "sed -E 's/^#([a-z_]+ = |\\[)/\\1/' '%s/examples/plenum.conf.example' > '%s'",
 			 root, file);
 	ck_assert_int_eq(system(command), 0);
-	s = config_load(file, error);
+	s = load_path(file);
 	ck_assert_msg(s != NULL, "%s", error);
 	ck_assert_uint_gt(s->n_profiles, 2);
 	settings_unref(s);
@@ -389,6 +462,9 @@ int main(void) {
 	tcase_add_test(tc, test_long_comments_and_blanks);
 	tcase_add_test(tc, test_continuation);
 	tcase_add_test(tc, test_mistakes);
+	tcase_add_test(tc, test_every_mistake);
+	tcase_add_test(tc, test_one_mistake_one_line);
+	tcase_add_test(tc, test_mistakes_of_several_files);
 	tcase_add_test(tc, test_profile_mistakes);
 	tcase_add_test(tc, test_bytes_and_rights);
 	tcase_add_test(tc, test_example);

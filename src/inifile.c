@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "inifile.h"
+
+#include "base/buf.h"
+
+#include <ini.h>
+#include <stdint.h>
+#include <string.h>
+
+#define PIECE 150       /* fits every inih; short enough for the blank and the LF that are added */
+#define HIDDEN ';'      /* what inih must not see ... */
+#define STAND_IN '\x01' /* ... and what stands in its place */
+
+struct inifile {
+	FILE *stream;
+	struct inifile_user *user;
+	struct mistakes *mistakes;
+
+	/* the line in hand */
+	struct place at;
+	char *text; /* with capacity, length, and how much of it inih has got */
+	size_t cap, len, given;
+	bool indented;
+	bool piece;   /* what inih got last was a later piece of a long line */
+	bool unheard; /* something stands there, and inih has not called for it */
+
+	/* the member in hand, complete when the next one starts */
+	char *name;
+	int name_line;
+	struct buf value;
+	bool skip; /* the line above was a mistake: what continues it is none of its own */
+};
+
+/* --- Members ------------------------------------------------------------------------------------------------------ */
+
+static void finish_member(struct inifile *f) {
+	if (f->name && f->value.failed) mistakes_add_memory(f->mistakes);
+	if (f->name) f->user->member(f->user, f->name, f->value.data ? f->value.data : "", f->name_line);
+	free(f->name);
+	f->name = NULL;
+}
+
+static bool start_member(struct inifile *f, const char *name, size_t n, const char *value) {
+	finish_member(f);
+	f->name = strndup(name, n);
+	f->name_line = f->at.line;
+	f->value.len = 0;
+	return (f->name && buf_puts(&f->value, value)) || mistakes_add_memory(f->mistakes);
+}
+
+/* A line that begins with a blank and looks like a key of its own is a mistake, and is read as what was meant. */
+static bool continue_member(struct inifile *f, const char *more) {
+	size_t n = strcspn(more, " \t=:");
+	const char *after = more + n + strspn(more + n, " \t");
+	if (*after != '=' || !f->user->knows(f->user, more, n))
+		return buf_putc(&f->value, ' ') && buf_puts(&f->value, more);
+	mistakes_add(f->mistakes, f->at,
+				 "a line that begins with a blank continues the one above: begin \"%.*s\" in the first column", (int)n,
+				 more);
+	return start_member(f, more, n, after + 1 + strspn(after + 1, " \t"));
+}
+
+static int on_member(void *arg, const char *section UNUSED, const char *name, const char *value) {
+	struct inifile *f = arg;
+	if (f->piece && f->unheard) return true; /* of a line whose first piece was no member */
+	f->unheard = false;
+	_cleanup_free_ char *text = strdup(value ? value : "");
+	if (!text) return mistakes_add_memory(f->mistakes);
+	for (char *p = text; (p = strchr(p, STAND_IN));) *p = HIDDEN;
+	if (f->indented && f->skip) return true;
+	f->skip = false;
+	if (f->piece) return buf_puts(&f->value, text);
+	return f->indented && f->name ? continue_member(f, text) : start_member(f, name, strlen(name), text);
+}
+
+/* --- Lines -------------------------------------------------------------------------------------------------------- */
+
+/* Takes a comment behind a value away: a ; after a blank, outside of quotes. Every other ; is hidden from inih. */
+static void strip_comment(char *text) {
+	char quote = 0;
+	for (char *p = text; *p; p++) {
+		if (quote != '\'' && *p == '\\' && p[1] && p[1] != HIDDEN)
+			p++;
+		else if (quote)
+			quote = *p == quote ? 0 : quote;
+		else if (*p == '\'' || *p == '"')
+			quote = *p;
+		else if (*p == HIDDEN && p > text && (p[-1] == ' ' || p[-1] == '\t')) {
+			*p = 0;
+			return;
+		}
+		if (*p == HIDDEN) *p = STAND_IN;
+	}
+}
+
+/* inih gets a short one, and forgets with it the member above. */
+static void take_section(struct inifile *f, char *start) {
+	char *end = strchr(start, ']');
+	finish_member(f);
+	f->skip = f->unheard = false;
+	if (!end) mistakes_add(f->mistakes, f->at, "a section has no closing bracket: write [NAME]");
+	if (end) *end = 0;
+	f->user->section(f->user, start + 1, f->at.line);
+	memcpy(f->text, "[]", f->len = 2);
+}
+
+static void take_text(struct inifile *f, char *start) {
+	strip_comment(start);
+	f->len = strlen(f->text);
+	while (f->len && strchr(" \t", f->text[f->len - 1])) f->len--;
+	f->text[f->len] = 0;
+}
+
+/* What the line is, if it is anything. A section that is indented below a member continues that, as for inih. */
+static void take_line(struct inifile *f) {
+	f->text[strcspn(f->text, "\r\n")] = 0;
+	f->indented = *f->text == ' ' || *f->text == '\t';
+	char *start = f->text + strspn(f->text, " \t");
+	if (f->at.line == 1 && strncmp(start, "\xef\xbb\xbf", 3) == 0) start += 3;
+	f->len = f->given = 0;
+	f->unheard = *start && !strchr(";#", *start);
+	if (*start == '[' && !(f->indented && (f->name || f->skip)))
+		take_section(f, start);
+	else if (f->unheard)
+		take_text(f, start);
+}
+
+/* inih made nothing of the line before. */
+static void judge_line(struct inifile *f) {
+	if (!f->unheard || (f->indented && f->skip)) return;
+	finish_member(f);
+	f->skip = true;
+	mistakes_add(f->mistakes, f->at, "this is neither a section nor a member: write [SECTION] or KEY = VALUE");
+}
+
+static bool next_line(struct inifile *f) {
+	judge_line(f);
+	f->unheard = false;
+	ssize_t n = getline(&f->text, &f->cap, f->stream);
+	if (n < 0) return false;
+	f->at.line++;
+	if (memchr(f->text, 0, (size_t)n) || memchr(f->text, STAND_IN, (size_t)n))
+		return mistakes_add(f->mistakes, f->at, "the line holds a control character: this is no text file");
+	take_line(f);
+	return true;
+}
+
+/* Where a long line may be cut so that inih, which takes blanks away at both ends, and comments, loses nothing. */
+static size_t cut_at(const struct inifile *f) {
+	const char *p = f->text + f->given;
+	size_t n = f->len - f->given;
+	if (n <= PIECE) return n;
+	for (n = PIECE; n > 60; n--)
+		if (!strchr(" \t", p[n - 1]) && !strchr(" \t;#[", p[n])) return n;
+	return 0;
+}
+
+static char *read_piece(char *out, int room, void *arg) {
+	struct inifile *f = arg;
+	bool later = f->given < f->len;
+	if (!later && !next_line(f)) return NULL;
+	size_t n = cut_at(f);
+	if (room < PIECE + 3 || (!n && f->len)) {
+		mistakes_add(f->mistakes, f->at, "the line has too many blanks in a row to be read");
+		f->unheard = false;
+		f->len = f->given;
+		n = 0;
+	}
+	snprintf(out, (size_t)room, "%s%.*s\n", later ? " " : "", (int)n, f->text + f->given);
+	f->given += n;
+	f->piece = later;
+	return out;
+}
+
+void inifile_read(FILE *stream, const char *path, struct inifile_user *user, struct mistakes *mistakes) {
+	struct inifile f = {
+		.stream = stream, .user = user, .mistakes = mistakes, .at.file = path, .value = BUF_INIT((size_t)1 << 30)};
+	ini_parse_stream(read_piece, &f, on_member, &f);
+	finish_member(&f);
+	free(f.text);
+	buf_free(&f.value);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The keys of the configuration, section by section, and how the text behind each becomes a value. plenum.conf(5) lists
+ * them.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "core/settings.h"
+#include "mistakes.h"
+
+enum keys_section { KEYS_DAEMON, KEYS_LIMITS, KEYS_PROFILE };
+
+struct key;
+
+const struct key *keys_find(enum keys_section section, const char *name, size_t n); /* NULL: no such key */
+void keys_list(enum keys_section section, struct buf *out);                         /* names, with commas between */
+
+/* Reads the text into the key's place in base (struct settings, for [profile NAME] struct profile). False: it cannot be
+ * used, base is as it was, and each mistake in it has been told. */
+bool keys_set(const struct key *key, void *base, const char *text, struct place at, struct mistakes *mistakes);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#include "mistakes.h"
+
+#include "base/str.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WHAT_MAX 512 /* a value that is quoted can be long */
+
+bool mistakes_add(struct mistakes *m, struct place at, const char *fmt, ...) {
+	char what[WHAT_MAX];
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof what, fmt, ap);
+	va_end(ap);
+	if (at.file && at.line)
+		buf_printf(&b, "%s:%d: ", at.file, at.line);
+	else if (at.file)
+		buf_printf(&b, "%s: ", at.file);
+	str_put_safe(&b, what, strlen(what));
+	if (!b.failed) words_add(&m->list, b.data);
+	m->n++;
+	buf_free(&b);
+	return false;
+}
+
+bool mistakes_add_memory(struct mistakes *m) {
+	return mistakes_add(m, (struct place){0}, "out of memory");
+}
+
+const char *mistakes_text(const struct mistakes *m, size_t i) {
+	return i < m->list.n ? m->list.v[i] : "out of memory";
+}
+
+void mistakes_sum_up(const struct mistakes *m, char *out, size_t size) {
+	const char *first = mistakes_text(m, 0);
+	if (m->n < 2)
+		snprintf(out, size, "%s", first);
+	else
+		snprintf(out, size, "%s (and %zu more: the log has them, and plenumd --check prints them)", first, m->n - 1);
+}
+
+void mistakes_free(struct mistakes *m) {
+	words_free(&m->list);
+	m->n = 0;
+}
