@@ -171,15 +171,17 @@ static void verb_status(struct request *q) {
 		status_daemon(q);
 }
 
+static void add_line(json_t *lines, const char *text) {
+	json_t *line = json_string(text);
+	json_array_append_new(lines, line ? line : reply_text(text, strlen(text)));
+}
+
 static void verb_logs(struct request *q) {
 	struct session *s = named_session(q);
 	if (!s) return;
 	json_t *lines = json_array();
-	for (size_t i = 0; i < s->stderr_count; i++) {
-		const char *text = session_stderr(s, i);
-		json_t *line = json_string(text);
-		json_array_append_new(lines, line ? line : reply_text(text, strlen(text)));
-	}
+	for (size_t i = 0; i < s->stderr_count; i++) add_line(lines, session_stderr(s, i));
+	if (s->stderr_part.len) add_line(lines, s->stderr_part.data); /* no LF yet: often the question it waits with */
 	reply(q, json_pack("{s:s,s:o,s:s?}", "session", s->name, "stderr", lines, "reason", s->reason));
 }
 

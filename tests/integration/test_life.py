@@ -723,6 +723,20 @@ class LogsTest(Case):
         self.assertIn("first line", str(d.call("plenum_logs", session="s")))
         self.assertRefused("no_such_session", a.request, "plenum_logs", session="nope")
 
+    def test_a_line_without_an_end(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        lines = lambda: a.request("plenum_logs", session="s")["stderr"]
+        child.stderr("first\nPassword: ")
+        until(lambda: lines() == ["first", "Password: "])
+        child.stderr(b"half a letter \xc3")
+        until(lambda: lines()[1].startswith("Password: half a letter "))
+        child.stderr(b"\xa9\n")
+        until(lambda: lines() == ["first", "Password: half a letter \u00e9"])
+        child.stderr("".join("%d\n" % i for i in range(50)) + "open")
+        until(lambda: lines() == [str(i) for i in range(10, 50)] + ["open"])
+
     def test_bounded(self):
         d, agent = self.start()
         a = d.attached()
