@@ -488,7 +488,7 @@ static int resume(struct server *srv) {
 	char error[UPGRADE_ERROR_MAX];
 	bool ok = upgrade_read(srv->options->resume, carry_server, srv, error);
 	if (srv->options->check) {
-		if (!ok) fprintf(stderr, "%s\n", error);
+		fprintf(stderr, "%s\n", ok ? UPGRADE_READ : error);
 		_exit(ok ? EX_OK : EX_SOFTWARE); /* everything in memory refers to another process's descriptors */
 	}
 	if (!ok) { /* cannot be: it was tried */

@@ -249,6 +249,10 @@ static bool watch_trial(struct trial *t, pid_t pid, char *error) {
 	bool ran = fd_read(t->report[0], &number, sizeof number) != sizeof number;
 	if (!ran) snprintf(error, UPGRADE_ERROR_MAX, "cannot run %s: %s", t->u->exe, strerror(number));
 	bool ok = ran && judge(t->u, status, in_time, &said, error);
+	if (ok && strcmp(last_line(&said), UPGRADE_READ) != 0) { /* any script can end with 0 */
+		snprintf(error, UPGRADE_ERROR_MAX, "%s was tried and did not read the state: is it a plenumd?", t->u->exe);
+		ok = false;
+	}
 	buf_free(&said);
 	return ok;
 }

@@ -11,6 +11,7 @@
 #include "io/child.h"
 
 #define UPGRADE_ERROR_MAX CHILD_ERROR_MAX
+#define UPGRADE_READ "plenumd has read the state" /* the last words of a trial that went well */
 
 struct upgrade_host {
 	void (*carry)(struct carry *c, void *arg);    /* everything, in both directions */

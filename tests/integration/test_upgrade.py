@@ -805,6 +805,12 @@ class Failed(Upgrade):
         self.replace(d, b"#!/bin/sh\ncase $1 in --check) exit 0;; esac\nexec %s --check-upgrade 99\n" % exe)
         self.assertIn("holds no state", self.refused(d, a, child))
 
+    def test_one_that_only_says_that_all_is_well(self):
+        d, a, child = self.ready()
+        for script in (b"#!/bin/sh\nexit 0\n", b"#!/bin/sh\necho good\n"):
+            self.replace(d, script)
+            self.assertIn("did not read the state", self.refused(d, a, child))
+
     def test_one_that_does_not_end(self):
         """While it is tried everything goes on; a second request does not start it again."""
         d, a, child = self.ready()
