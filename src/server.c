@@ -557,6 +557,7 @@ static int open_listener(struct server *srv) {
 
 static void arm_signals(struct server *srv) {
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is a full disk, and no reason to end */
 	loop_signal_init(&srv->term, srv->loop, SIGTERM, on_term, srv);
 	loop_signal_init(&srv->intr, srv->loop, SIGINT, on_term, srv);
 	loop_signal_init(&srv->hup, srv->loop, SIGHUP, on_hup, srv);

@@ -131,6 +131,20 @@ class FoundTest(Case):
         os.rmdir(state + "/sessions.json.new")
         until(lambda: "\"t\"" in self.table(state), what="the table again")
 
+    def test_a_limit_on_the_size_of_files_is_a_full_disk(self):
+        d, agent = self.start()
+        state = d.state + "/plenum"
+        limit = os.path.getsize(d.log_path) + 8192
+        before = resource.prlimit(d.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(d.pid, resource.RLIMIT_FSIZE, (limit, before[1]))
+        d.attached("s", env={"LONG": "x" * 2 * limit})
+        until(lambda: "cannot write" in d.log(), what="the complaint")
+        agent.child()
+        resource.prlimit(d.pid, resource.RLIMIT_FSIZE, before)
+        d.attached("t")
+        until(lambda: "\"t\"" in self.table(state), what="the table")
+        self.assertIn("\"s\"", self.table(state))
+
     @staticmethod
     def table(state):
         try:
