@@ -180,10 +180,17 @@ static void check_linger(struct doctor *d) {
 			  "off: logout ends the daemon");
 }
 
-static void check_state(struct doctor *d) {
-	_cleanup_free_ char *folder = path_state_dir();
+/* The daemon's own folder, where one answers. */
+static void check_state(struct doctor *d, struct plenum *p) {
+	_cleanup_json_ json_t *status = NULL;
+	if (p) ctl_ask(p, PLENUM_STATUS, NULL, &status);
+	const char *named = ctl_str(status, "state_dir", NULL);
+	_cleanup_free_ char *folder = named ? strdup(named) : path_state_dir();
 	struct stat st;
-	if (!folder)
+	if (json_is_null(json_object_get(status, "state_dir")))
+		found(d, BAD, "state", "see the beginning of its log for the folder and what is wrong with it",
+			  "the daemon could not open its state folder: sessions will not survive a restart");
+	else if (!folder)
 		found(d, BAD, "state", "set HOME", "there is no home folder");
 	else if (stat(folder, &st) < 0 && errno == ENOENT)
 		found(d, GOOD, "state", NULL, "%s (made at the first start)", folder);
@@ -215,7 +222,7 @@ int cmd_doctor(struct ctl *c, int argc, char **argv) {
 	}
 	check_profiles(&d, p);
 	check_environment(&d);
-	check_state(&d);
+	check_state(&d, p);
 	check_linger(&d);
 	check_files(&d);
 	if (c->json) ctl_print_json(findings);

@@ -540,6 +540,17 @@ class Sessions(Ctl):
         self.assertRegex(p.stdout, r"(?m)^ok +daemon +answers$")
         self.assertRegex(p.stdout, r"(?m)^note +inside .*CLAUDECODE")
 
+    def test_doctor_on_a_daemon_without_a_table(self):
+        os.makedirs(self.d.home, exist_ok=True)
+        self.assertRegex(self.ctl("doctor").stdout, r"(?m)^ok +state +%s" % self.d.state)
+        file = self.d.root + "/file"
+        open(file, "w").close()
+        d, agent = self.start(daemon={"state_dir": file})
+        p = subprocess.run([build_file("plenumctl"), "doctor"], capture_output=True, text=True, timeout=TIMEOUT,
+                           env=environment(d.socket, HOME=d.home))
+        self.assertEqual(p.returncode, 1)
+        self.assertRegex(p.stdout, r"(?m)^BAD +state +.*will not survive a restart")
+
     @unittest.skipUnless(os.getuid() == 0, "needs root, to become somebody else")
     def test_the_daemon_of_another_user_is_named(self):
         program = self.d.root + "/plenumctl"
