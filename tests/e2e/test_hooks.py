@@ -137,6 +137,77 @@ class Hooks(Shared):
         self.assertTrue((self.work / "made").exists())
 
 
+class Guards(Shared):
+    """A guard outlives the daemon: whatever comes between its kill -9 and the owner's return runs nothing unguarded."""
+
+    profile = ("owner_grace = 2min",)
+
+    def guard(self, answers):
+        """It guards by hooks, and it alone is asked for permissions."""
+        client = self.client("work", approve=True, name="guard")
+        client.handlers["hook_callback"] = answers
+        client.allow_everything()
+        return client
+
+    def driver(self, **attach):
+        return self.client("work", approve=False, name="driver", **attach)
+
+    def remember(self, driver):
+        """A conversation that can be resumed."""
+        driver.turn("remember the melon")
+        self.wait_written(self.state("work")["conversation_id"], "melon")
+
+    def kill_and_start(self):
+        self.daemon.kill()
+        self.daemon.start()
+        driver = self.driver(create="never")
+        self.assertEqual(driver.attached["state"], "asleep")
+        return driver
+
+    def asked(self, guard):
+        return [request.get("tool_name") or request["input"]["hook_event_name"] for request in
+                (line["request"] for line in guard.seen(lambda l: l.get("type") == "control_request"))]
+
+    def test_the_daemon_is_killed(self):
+        driver, guard = self.driver(), self.guard(lambda line: {})
+        self.register(guard, hooks=hooks("PreToolUse"))
+        self.remember(driver)
+        driver.turn(bash("touch before"))
+        self.assertTrue((self.work / "before").exists())
+
+        driver = self.kill_and_start()
+        self.assertFalse(driver.turn(bash("touch guarded"))["is_error"])
+        self.assertFalse((self.work / "guarded").exists(), "the owner is not back yet")
+        self.assertIn("not there", text_of(tool_results(driver)[-1]))
+
+        guard = self.guard(lambda line: {})
+        driver.wait_event("owner_back")
+        driver.turn(bash("touch guarded"))
+        self.assertTrue((self.work / "guarded").exists())
+        self.assertEqual(self.asked(guard), ["PreToolUse", "Bash"])
+        guard.handlers["hook_callback"] = lambda line: DENY
+        driver.turn(bash("touch denied"))
+        self.assertFalse((self.work / "denied").exists())
+        self.assertIn("guarded", text_of(tool_results(driver)[-1]))
+
+    def test_the_daemon_is_killed_while_a_callback_is_open(self):
+        driver, guard = self.driver(), self.guard(lambda line: None)
+        self.register(guard, hooks={**hooks("PreToolUse"), **hooks("PermissionRequest")})
+        self.remember(driver)
+        driver.prompt(bash("touch guarded"))
+        guard.wait_request("hook_callback")
+
+        driver = self.kill_and_start()
+        uuid = driver.prompt(bash("touch guarded"))  # the child is on its way up when the owner comes back
+        guard = self.guard(lambda line: DENY)
+        driver.wait_result(uuid)
+        self.assertFalse((self.work / "guarded").exists())
+        guard.handlers["hook_callback"] = lambda line: {}
+        driver.turn(bash("touch guarded"))
+        self.assertTrue((self.work / "guarded").exists())
+        self.assertIn("PermissionRequest", self.asked(guard))
+
+
 class Mcp(Shared):
     def test_owner_killed_in_a_call_and_back_again(self):
         driver = self.client("work")
