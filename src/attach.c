@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "core/guards.h"
 #include "io/proc.h"
 #include "plenum/protocol.h"
 
@@ -473,6 +474,7 @@ static void answer(struct request *q, const struct attachment *a, bool created, 
 		return;
 	}
 	json_object_set_new(o, "pid", s->running ? json_integer(s->child.pid) : json_null());
+	if (guards_lost(&s->registry)) json_object_set_new(o, "guards_lost", json_true());
 	json_object_set_new(o, "attachments_total", json_integer((json_int_t)s->n_attachments - 1));
 	json_t *late = ignored(q, s, created);
 	if (json_array_size(late)) json_object_set(o, "ignored", late);

@@ -4,6 +4,7 @@
 #include "attach.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "core/guards.h"
 #include "core/warm.h"
 #include "io/proc.h"
 #include "plenum/protocol.h"
@@ -136,6 +137,7 @@ static void status_session(struct request *q) {
 							 (json_int_t)s->registry.n_hooks, "clients", clients, "prompts", queue_json(s, false));
 	json_object_update(o, more);
 	json_decref(more);
+	if (guards_lost(&s->registry)) json_object_set_new(o, "guards_lost", json_true());
 	if (s->running) {
 		json_object_set_new(o, "output_ms", json_integer(now_ms() - s->last_output));
 		json_object_set_new(o, "child_rss", json_integer((json_int_t)proc_rss(s->child.pid)));

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/guards.h"
 
+#include "base/log.h"
 #include "base/macros.h"
 #include "base/str.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Stands for guards that cannot be read any more: asked about every tool, and nobody can come back to it. */
+#define LOST_CALLBACK "\"plenum_guards_lost\""
+#define LOST_OWNER                                                                                                     \
+	"{\"uid\":0,\"name\":null,\"hooks\":{\"PreToolUse\":[{\"hookCallbackIds\":[" LOST_CALLBACK "]}]},\"proven\":["     \
+																							   "true]}"
 
 static void put_entry(struct buf *b, const struct hook_entry *e) {
 	const struct hook *h;
@@ -109,5 +116,23 @@ bool guards_restore(struct registry *r, struct session *s, struct loop *loop, co
 	size_t n = 0;
 	bool ok = true;
 	for (size_t at = 0; span_next(all, &at, &one); n++) ok = restore_owner(r, s, loop, one, on_grace) && ok;
-	return ok && n;
+	if (ok && n) return true;
+	if (!restore_owner(r, s, loop, span_of(LOST_OWNER), on_grace)) log_no_memory(); /* nothing would guard it */
+	return false;
+}
+
+bool guards_stand_in(const struct owner *o) {
+	const struct hook_entry *e;
+	const struct hook *h;
+	if (o->name || o->holder) return false;
+	LIST_FOR_EACH (e, &o->entries, const struct hook_entry, node)
+		LIST_FOR_EACH (h, &e->hooks, const struct hook, node) return strcmp(h->callback, LOST_CALLBACK) == 0;
+	return false;
+}
+
+bool guards_lost(const struct registry *r) {
+	const struct owner *o;
+	LIST_FOR_EACH (o, &r->owners, const struct owner, node)
+		if (guards_stand_in(o)) return true;
+	return false;
 }

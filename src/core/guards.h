@@ -11,6 +11,9 @@
 /* *text: the caller's; NULL: nobody guards. False: no memory. */
 bool guards_text(const struct registry *r, char **text);
 /* Owners as guards_text() wrote them, whose holders are gone; nobody has set their grace timers. False: the text is
- * damaged, or no memory; what could be read is there. */
+ * damaged, or no memory; what could be read is there, and a stand-in that refuses every tool for the rest, for as long
+ * as there is the session: whoever set the guards must not find that nothing was guarded. */
 bool guards_restore(struct registry *r, struct session *s, struct loop *loop, const char *text,
 					void (*on_grace)(void *));
+bool guards_stand_in(const struct owner *o);
+bool guards_lost(const struct registry *r); /* is there a stand-in? */

@@ -214,5 +214,5 @@ void router_owners_changed(struct session *s);                  /* the table on 
 void router_owner_leaves(struct attachment *a);
 void router_owner_returns(struct attachment *a);
 void router_grace_timer(void *owner); /* it did not come back */
-/* The guards of before, whose owners are gone since now. False: the text is damaged. */
+/* The guards of before, whose owners are gone since now. False: the text is damaged, and every tool is refused. */
 bool router_restore_guards(struct session *s, const char *guards);

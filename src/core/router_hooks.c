@@ -20,6 +20,9 @@
 #define NAMELESS_TEXT                                                                                                  \
 	"the client that guards this with a hook is gone and gave itself no name to come back by; Plenum refuses for as "  \
 	"long as it keeps the session"
+#define LOST_TEXT                                                                                                      \
+	"the hooks that guarded this session could not be read when Plenum started; it refuses every tool for as long as " \
+	"it keeps the session (the conversation goes on in a new one: plenumctl stop --forget, then new --resume)"
 #define SILENT_TEXT                                                                                                    \
 	"the client that guards this with a hook did not answer in time; Plenum refuses before the CLI's own deadline"
 
@@ -57,7 +60,7 @@ static void answer_hook(struct pending *p, const char *why) {
 }
 
 static void answer_for_gone(struct pending *p, const struct owner *o) {
-	answer_hook(p, o->name ? GONE_TEXT : NAMELESS_TEXT);
+	answer_hook(p, o->name ? GONE_TEXT : guards_stand_in(o) ? LOST_TEXT : NAMELESS_TEXT);
 }
 
 void router_hook_deadline(struct pending *p) {
@@ -281,6 +284,7 @@ void router_owner_leaves(struct attachment *a) {
 bool router_restore_guards(struct session *s, const char *guards) {
 	struct owner *o;
 	bool ok = guards_restore(&s->registry, s, s->loop, guards, router_grace_timer);
+	if (!ok) log_error("session %s: every tool is refused, because its guards are damaged: %.1000s", s->name, guards);
 	LIST_FOR_EACH (o, &s->registry.owners, struct owner, node) loop_timer_set(&o->grace, s->profile->owner_grace);
 	return ok;
 }

@@ -3,10 +3,20 @@
 
 #include <string.h>
 
+static void tell_of_guards(const json_t *answer) {
+	if (json_is_true(json_object_get(answer, "guards_lost")))
+		ctl_say("the hooks that guarded this session could not be read when the daemon started: every tool is refused "
+				"(stop --forget and new --resume go on without them)");
+}
+
 int attach_to(struct plenum *p, const char *session, json_t *members, json_t **answer) {
+	json_t *own = NULL, **to = answer ? answer : &own;
 	if (session) json_object_set_new(members, "session", json_string(session));
 	json_object_set_new(members, "name", json_string("plenumctl"));
-	return ctl_ask(p, PLENUM_ATTACH, members, answer);
+	int code = ctl_ask(p, PLENUM_ATTACH, members, to);
+	if (code == CTL_OK) tell_of_guards(*to);
+	json_decref(own);
+	return code;
 }
 
 enum plenum_result attach_next(struct plenum *p, int timeout_ms, struct incoming *in) {

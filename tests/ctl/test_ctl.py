@@ -4,6 +4,7 @@
 
     PLENUM_BUILD=FOLDER tests/ctl/test_ctl.py [-v] [Class[.method]]
 """
+import glob
 import json
 import os
 import pty
@@ -497,6 +498,22 @@ class Sessions(Ctl):
         self.ended(q, 0)
         child.print(self.result(uuid, is_error=True, subtype="error_during_execution"))
         self.ended(p, 1)
+
+    def test_guards_that_were_lost_are_told(self):
+        guard = self.d.attached("work", name="guard")
+        init = harness.init("i", {"PreToolUse": [{"hookCallbackIds": ["p"]}]})
+        child = self.agent.child()
+        guard.send(init)
+        child.reply(child.request("initialize"))
+        guard.answer("i")
+        self.d.kill9()
+        for path in glob.glob(self.d.env["XDG_STATE_HOME"] + "/plenum/sessions.json*"):
+            with open(path) as f:
+                text = f.read()
+            with open(path, "w") as f:
+                f.write(text.replace("hookCallbackIds", "nothing"))
+        self.d.start()
+        self.assertIn("every tool is refused", self.ctl("attach", "-o", "work").stderr)
 
     def test_logs(self):
         self.ctl("new", "work")

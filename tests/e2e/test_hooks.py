@@ -208,6 +208,21 @@ class Guards(Shared):
         self.assertIn("PermissionRequest", self.asked(guard))
 
 
+    def test_its_guards_are_damaged(self):
+        driver, guard = self.driver(), self.guard(lambda line: {})
+        self.register(guard, hooks=hooks("PreToolUse", "Write"))
+        self.remember(driver)
+        self.daemon.kill()
+        for table in self.place.state.rglob("sessions.json*"):
+            table.write_text(table.read_text().replace("hookCallbackIds", "nothing"))
+        self.daemon.start()
+        driver = self.driver(create="never")
+        self.assertTrue(driver.attached["guards_lost"])
+        driver.turn(bash("touch guarded"))
+        self.assertFalse((self.work / "guarded").exists())
+        self.assertIn("could not be read", text_of(tool_results(driver)[-1]))
+
+
 class Mcp(Shared):
     def test_owner_killed_in_a_call_and_back_again(self):
         driver = self.client("work")

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """One table of hooks for all clients (DESIGN 6, 9.2; CASES C05 C41 C68)."""
+import glob
+import json
 import time
 import unittest
 
@@ -586,6 +588,37 @@ class KilledTest(Guarded):
         self.child.wait(request__subtype="initialize")
         self.assertFalse((self.child.seen(request__subtype="initialize")[-1]["request.hooks"] or {}).get("PreToolUse"))
 
+
+    def damage(self, change):
+        for path in glob.glob(self.d.env["XDG_STATE_HOME"] + "/plenum/sessions.json*"):
+            with open(path) as f:
+                table = json.load(f)
+            for s in table["sessions"]:
+                s["guards"] = s["guards"] and change(s["guards"])
+            with open(path, "w") as f:
+                json.dump(table, f)
+
+    def test_what_cannot_be_read_any_more_refuses_every_tool(self):
+        """... and so does the next daemon, until the session is forgotten."""
+        self.setup()
+        self.d.kill9()
+        self.damage(lambda text: text[:len(text) // 2])
+        for end in (lambda: None, self.d.kill9):
+            self.again(end)
+            self.assertTrue(self.d.call("plenum_status", session="s")["guards_lost"])
+            self.assertIn("PreToolUse", self.d.log())
+            back = self.d.client()
+            self.assertTrue(back.attach("s", name="guard")["guards_lost"])
+            entry = self.table(self.child, lambda hooks: "PreToolUse" in hooks)["PreToolUse"][-1]
+            self.assertNotIn("matcher", entry)
+            self.child.print(hook("k-1", entry["hookCallbackIds"][0]))
+            answer = self.child.answer("k-1", 3)
+            self.refuses(answer)
+            self.assertIn(b"--forget", answer.raw)
+        self.assertEqual(back.seen(request__subtype="hook_callback"), [])
+        self.d.call("plenum_stop", session="s", forget=True, how="kill")
+        until(lambda: "s" not in self.d.sessions())
+        self.assertNotIn("guards_lost", self.d.client().attach("s"))
 
     def test_a_table_that_is_refused(self):
         """A stranger's bad hook is what the new child refuses: the guard stays, and no prompt runs without it."""

@@ -106,6 +106,10 @@ START_TEST(a_table_is_refused) {
 }
 END_TEST
 
+#define LOST                                                                                                           \
+	"[{\"uid\":0,\"name\":null,\"hooks\":{\"PreToolUse\":[{\"plenum_owner_gone\":\"deny\",\"hookCallbackIds\":["       \
+	"\"plenum_guards_lost\"]}]},\"proven\":[true]}]"
+
 START_TEST(damaged) {
 	static const char good[] = "{\"uid\":1,\"name\":\"a\",\"hooks\":{\"PreToolUse\":[{\"hookCallbackIds\":[\"x\"]}]}}";
 	static const char *const bad[] = {"",
@@ -120,7 +124,9 @@ START_TEST(damaged) {
 		struct registry r;
 		registry_init(&r);
 		ck_assert_msg(!guards_restore(&r, NULL, loop, bad[i], on_grace), "%s", bad[i]);
-		ck_assert(list_empty(&r.owners));
+		ck_assert(guards_lost(&r) && registry_guards(&r));
+		ck_assert_uint_eq(r.n_hooks, 1);
+		comes_back_as(&r, LOST);
 		registry_free(&r);
 	}
 	char text[300];
@@ -129,7 +135,29 @@ START_TEST(damaged) {
 	snprintf(text, sizeof text, "[{\"uid\":1},%s]", good);
 	ck_assert(!guards_restore(&r, NULL, loop, text, on_grace));
 	ck_assert_ptr_nonnull(owner_waiting(&r, 1, "a")); /* what could be read is there */
-	ck_assert(registry_guards(&r));
+	ck_assert(guards_lost(&r));
+	ck_assert_uint_eq(r.n_hooks, 2);
+	registry_free(&r);
+}
+END_TEST
+
+/* It goes with the session alone: no grace, no return, no refused table ends it. */
+START_TEST(the_stand_in_stays) {
+	struct registry r;
+	struct owner *o;
+	int lost = 0;
+	registry_init(&r);
+	ck_assert(!guards_restore(&r, NULL, loop, "damaged", on_grace));
+	ck_assert_ptr_null(owner_waiting(&r, 0, NULL));
+	LIST_FOR_EACH (o, &r.owners, struct owner, node) {
+		ck_assert(guards_stand_in(o));
+		o->grace_over = true;
+		owner_drop_loose(&r, o);
+	}
+	registry_was_sent(&r);
+	ck_assert(!registry_was_refused(&r, true, count, &lost));
+	o = add(&r, &somebody, "guard", "{\"PreToolUse\":[{\"hookCallbackIds\":[\"a\"]}]}");
+	ck_assert(!guards_stand_in(o) && guards_lost(&r));
 	registry_free(&r);
 }
 END_TEST
@@ -151,6 +179,7 @@ int main(void) {
 	tcase_add_test(tc, guards_alone_are_kept);
 	tcase_add_test(tc, a_table_is_refused);
 	tcase_add_test(tc, damaged);
+	tcase_add_test(tc, the_stand_in_stays);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	int failed = srunner_ntests_failed(runner);
