@@ -121,6 +121,11 @@ int cmd_stop(struct ctl *c, int argc, char **argv) {
 	return end_session(c, PLENUM_STOP, members, forget ? "removed" : "stopped", forget);
 }
 
+/* The agent answers alike whether a turn ran or not; the session's state when we attached tells. */
+static bool runs(const char *state) {
+	return strcmp(state, "busy") == 0 || strcmp(state, "asking") == 0;
+}
+
 int cmd_interrupt(struct ctl *c, int argc, char **argv) {
 	bool queued = false, all = false;
 	const struct ctl_option options[] = {
@@ -130,18 +135,25 @@ int cmd_interrupt(struct ctl *c, int argc, char **argv) {
 	};
 	int code = ctl_options(c, options, &argc, &argv, 1, 1);
 	if (code != CTL_GO) return code;
-	_cleanup_json_ json_t *answer = NULL;
+	_cleanup_json_ json_t *attached = NULL, *answer = NULL;
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
 	if (!p) return CTL_NO_DAEMON;
-	code = attach_to(p, argv[0], json_pack("{s:s,s:b}", "create", "never", "approve", 0), NULL);
+	code = attach_to(p, argv[0], json_pack("{s:s,s:b}", "create", "never", "approve", 0), &attached);
 	if (code != CTL_OK) return code;
+	const char *state = ctl_str(attached, "state", "");
 	json_t *members = json_object();
 	if (queued) json_object_set_new(members, "cancel_queued", json_true());
 	if (all) json_object_set_new(members, "plenum_all", json_true());
-	code = ctl_ask(p, "interrupt", members, &answer);
+	if (ctl_int(attached, "pid", 0) || c->json)
+		code = ctl_ask(p, "interrupt", members, &answer);
+	else
+		json_decref(members);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
-	printf("%s interrupted\n", argv[0]);
+	if (runs(state))
+		printf("%s interrupted\n", argv[0]);
+	else
+		printf("nothing ran in %s: it is %s\n", argv[0], state);
 	return CTL_OK;
 }
 

@@ -495,9 +495,16 @@ class Sessions(Ctl):
         p, child, uuid = self.prompted()
         q = self.spawn("interrupt", "work")
         child.reply(child.request("interrupt"))
-        self.ended(q, 0)
-        child.print(self.result(uuid, is_error=True, subtype="error_during_execution"))
+        self.assertEqual(self.ended(q, 0)[0], "work interrupted\n")
+        child.print(self.result(uuid, is_error=True, subtype="error_during_execution", session_id="c"))
         self.ended(p, 1)
+        self.d.wait_state("work", "idle")
+        q = self.spawn("interrupt", "work")
+        until(lambda: len(child.seen(request__subtype="interrupt")) == 2)
+        child.reply(child.seen(request__subtype="interrupt")[1])
+        self.assertEqual(self.ended(q, 0)[0], "nothing ran in work: it is idle\n")
+        self.ctl("sleep", "work")
+        self.assertEqual(self.ctl("interrupt", "work").stdout, "nothing ran in work: it is asleep\n")
 
     def test_guards_that_were_lost_are_told(self):
         guard = self.d.attached("work", name="guard")
