@@ -207,10 +207,39 @@ static void read_lifecycle(struct session *s, struct chunk line) {
 	router_next_held(s);
 }
 
+/* To whoever sent it, unless its program knows nothing of the daemon. */
+static void tell_asker(const struct session *s, const struct prompt *p, const char *code, const char *text) {
+	struct client *c = p->asker;
+	if (!c || c->filter.quiet) return;
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_ERROR, s->name);
+	notice_text(&b, "code", code);
+	notice_text(&b, "error", text);
+	notice_text(&b, "uuid", p->uuid);
+	client_post(c, notice_end(&b));
+}
+
+/* Echoed, but there was no turn for it: its uuid stands in the conversation already, from before a restart or in the
+ * one that was resumed. The CLI runs no uuid twice. */
+static void end_swallowed(struct session *s) {
+	struct prompt *p;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
+		if (p->state != PROMPT_TAKEN) continue;
+		tell_asker(s, p, PLENUM_E_DUPLICATE_REQUEST,
+				   "the conversation has a prompt with this uuid already; this one was not run");
+		prompt_done(&s->prompts, p);
+	}
+}
+
+/* Idle comes after the last result, and with nothing left in the child's queue. */
 static void read_state(struct session *s, struct chunk line) {
 	struct span all = {line.data, line.len}, state = span_member(all, "state");
 	if (span_equals(state, "running")) s->turn = true;
-	if (span_equals(state, "idle")) s->turn = false;
+	if (!span_equals(state, "idle")) return;
+	s->turn = false;
+	end_swallowed(s);
+	router_next_held(s);
+	check_closes(s);
 }
 
 /* What a line says of the session, before it goes to the tape. Main turn only: a subagent may work after the result. */
@@ -480,15 +509,7 @@ static void fail_prompts(struct session *s, const struct session_exit *e, const 
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		if (p->state == PROMPT_HELD || (s->want_child && p->child > s->child_no)) continue;
-		struct client *c = p->asker;
-		if (c && !c->filter.quiet) {
-			struct buf b = NOTICE_INIT;
-			notice_begin(&b, PLENUM_EV_ERROR, s->name);
-			notice_text(&b, "code", code);
-			notice_text(&b, "error", text);
-			notice_text(&b, "uuid", p->uuid);
-			client_post(c, notice_end(&b));
-		}
+		tell_asker(s, p, code, text);
 		if (never_ran(s, e, p))
 			prompt_forget(&s->prompts, p);
 		else

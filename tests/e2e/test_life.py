@@ -74,6 +74,18 @@ class Life(Case):
         self.assertFalse(again.attached["created"])
         self.assertIn("quince", again.turn("@history@")["result"])
 
+    def test_a_prompt_is_sent_again_after_the_daemon_was_killed(self):
+        client = self.client("work")
+        uuid = client.prompt("the marker is quince")
+        client.wait_result(uuid)
+        self.daemon.kill()
+        self.daemon.start()
+        again = self.client("work")
+        again.prompt("the marker is quince", uuid)
+        self.assertEqual(again.wait_event("error")["code"], "duplicate_request")
+        wait_until("the session is idle", lambda: self.state("work")["state"] == "idle")
+        self.assertEqual(again.turn("@history@")["result"].count("quince"), 1)
+
     def test_the_daemon_stops_and_starts(self):
         client = self.client("work")
         self.remember(client, "quince")

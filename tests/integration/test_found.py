@@ -120,6 +120,36 @@ class FoundTest(Case):
         child.print({"type": "result", "session_id": "c", "user_message_uuids": ["u-1"]})
         d.wait_state("s", "idle")
 
+    def test_a_prompt_that_the_conversation_has_already(self):
+        d, agent = self.start(profile={"prompts": "queue"})
+        a, b = d.attached("s"), d.attached("s")
+        child = agent.child()
+        c = d.attached("s")
+        a.send(user("one", uuid="u-1"))
+        child.wait(type="user", uuid="u-1")
+        b.send(user("two", uuid="u-2"))
+        until(lambda: d.call("plenum_queue", session="s")["prompts"], what="the prompt that is held")
+        c.send(user("one", uuid="u-3"))
+        c.half_close()
+        child.print(dict(user("one", uuid="u-1"), isReplay=True),
+                    {"type": "command_lifecycle", "command_uuid": "u-1", "state": "completed"},
+                    {"type": "system", "subtype": "session_state_changed", "state": "idle"})
+        self.assertEqual(a.error("duplicate_request")["uuid"], "u-1")
+        child.wait(type="user", uuid="u-2")
+        child.print({"type": "system", "subtype": "session_state_changed", "state": "running"},
+                    {"type": "system", "subtype": "init", "session_id": "c", "user_message_uuids": ["u-2"]},
+                    dict(user("two", uuid="u-2"), isReplay=True),
+                    {"type": "result", "session_id": "c", "user_message_uuids": ["u-2"]},
+                    {"type": "system", "subtype": "session_state_changed", "state": "idle"})
+        self.assertEqual(b.event("turn_ended")["uuids"], ["u-2"])
+        child.wait(type="user", uuid="u-3")
+        child.print(dict(user("one", uuid="u-3"), isReplay=True),
+                    {"type": "system", "subtype": "session_state_changed", "state": "idle"})
+        self.assertEqual(c.error("duplicate_request")["uuid"], "u-3")
+        c.wait_eof()
+        d.wait_state("s", "idle")
+        self.assertNone(b.events("error"))
+
     def test_the_table_is_written_when_the_disk_is_free_again(self):
         d, agent = self.start()
         state = d.state + "/plenum"
