@@ -9,6 +9,10 @@ _plenumctl_take() {
 	done
 }
 
+_plenumctl_profiles() {
+	plenumctl status --profiles 2>/dev/null
+}
+
 _plenumctl_requests() { # the ids that wait in a session
 	plenumctl pending --ids -- "$1" 2>/dev/null
 }
@@ -53,6 +57,10 @@ _plenumctl() {
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;
+	--profile | -p)
+		_plenumctl_take "$cur" < <(_plenumctl_profiles)
+		return
+		;;
 	--on-lag)
 		mapfile -t COMPREPLY < <(compgen -W "gap close wait" -- "$cur")
 		return
@@ -69,6 +77,7 @@ _plenumctl() {
 		case $verb in
 		"") options+=" --version" ;;
 		ls) options+=" --names" ;;
+		status) options+=" --profiles" ;;
 		new) options+=" --profile --cwd --env --resume --fork" ;;
 		send) options+=" --no-wait --timeout --existing --profile --cwd" ;;
 		chat) options+=" --profile --cwd --resume --lines" ;;

@@ -8,6 +8,10 @@ function __plenumctl_sessions
     plenumctl ls --names 2>/dev/null
 end
 
+function __plenumctl_profiles
+    plenumctl status --profiles 2>/dev/null
+end
+
 function __plenumctl_requests
     set -l words (commandline -opc | string match -v -- '-*')
     test (count $words) -ge 3; and plenumctl pending --ids -- $words[3] 2>/dev/null
@@ -50,7 +54,7 @@ complete -c plenumctl -n "__fish_seen_subcommand_from $of_session; and test (__p
 complete -c plenumctl -n "__fish_seen_subcommand_from allow deny; and test (__plenumctl_words) -eq 3" -a '(__plenumctl_requests)'
 
 complete -c plenumctl -n '__fish_seen_subcommand_from ls' -l names -d 'only the names'
-complete -c plenumctl -n '__fish_seen_subcommand_from new send chat attach' -s p -l profile -x -d 'profile of a new session'
+complete -c plenumctl -n '__fish_seen_subcommand_from new send chat attach' -s p -l profile -x -a '(__plenumctl_profiles)' -d 'profile of a new session'
 complete -c plenumctl -n '__fish_seen_subcommand_from new send chat attach' -s C -l cwd -x -a '(__fish_complete_directories)' -d 'its working folder'
 complete -c plenumctl -n '__fish_seen_subcommand_from new' -s E -l env -x -d 'a variable of the agent'
 complete -c plenumctl -n '__fish_seen_subcommand_from new chat' -s r -l resume -x -d 'go on with a conversation'
@@ -73,6 +77,7 @@ complete -c plenumctl -n '__fish_seen_subcommand_from interrupt' -s q -l cancel-
 complete -c plenumctl -n '__fish_seen_subcommand_from interrupt' -l all -d 'those of others too'
 complete -c plenumctl -n '__fish_seen_subcommand_from stop' -s k -l kill -d 'at once'
 complete -c plenumctl -n '__fish_seen_subcommand_from stop' -s f -l forget -d 'take it from the list'
+complete -c plenumctl -n '__fish_seen_subcommand_from status' -l profiles -d 'only the names of the profiles'
 complete -c plenumctl -n '__fish_seen_subcommand_from pending' -l ids -d 'only the ids'
 complete -c plenumctl -n '__fish_seen_subcommand_from log' -s d -l decisions -d 'only who allowed or denied what'
 complete -c plenumctl -n '__fish_seen_subcommand_from log' -s f -l follow -d 'go on as more comes'

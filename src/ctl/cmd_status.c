@@ -66,14 +66,30 @@ static void print_value(const char *key, json_t *value, int depth) {
 		print_members(value, depth + 1);
 }
 
+static void print_profiles(json_t *list) {
+	json_t *one;
+	size_t i;
+	json_array_foreach(list, i, one) puts(ctl_str(one, "name", "")); /* names have no letter that is not plain */
+}
+
 int cmd_status(struct ctl *c, int argc, char **argv) {
+	bool profiles = false;
+	const struct ctl_option options[] = {
+		{"profiles", 0, NULL, "only the names of the daemon's profiles, one a line", .flag = &profiles},
+		{0},
+	};
 	_cleanup_json_ json_t *answer = NULL;
-	int code = ctl_options(c, NULL, &argc, &argv, 0, 1);
+	int code = ctl_options(c, options, &argc, &argv, 0, 1);
 	if (code != CTL_GO) return code;
+	if (profiles && argc) return ctl_usage(c, "status: profiles are the daemon's, not a session's");
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
 	if (!p) return CTL_NO_DAEMON;
 	code = ctl_ask(p, PLENUM_STATUS, argc ? json_pack("{s:s}", "session", argv[0]) : NULL, &answer);
 	if (code != CTL_OK) return code;
+	if (profiles) {
+		print_profiles(ctl_array(answer, "profiles"));
+		return CTL_OK;
+	}
 	if (c->json) return ctl_print_json(answer);
 	if (!argc && !json_object_get(answer, "socket")) printf("%-24s %s\n", "socket", plenum_path(p));
 	print_members(answer, 0);

@@ -57,7 +57,8 @@ class Alone(unittest.TestCase):
                      ("send", "s"), ("send", "-t", "soon", "s", "x"), ("allow", "s"), ("allow", "s", "r", "x"),
                      ("allow", "-i", "7", "s", "r"), ("deny", "s"), ("tail",), ("tail", "-n", "few", "s"), ("attach",),
                      ("attach", "-r", "some", "s"), ("new", "-E", "noequals", "s"), ("chat", "-n", "x"), ("stop",),
-                     ("logs",), ("queue",), ("sleep",), ("interrupt",), ("status", "a", "b")):
+                     ("logs",), ("queue",), ("sleep",), ("interrupt",), ("status", "a", "b"),
+                     ("status", "--profiles", "s")):
             with self.subTest(args=args):
                 p = self.run_ctl(64, *args)
                 self.assertTrue(p.stderr.strip())
@@ -535,6 +536,7 @@ class Sessions(Ctl):
         self.assertIn(self.d.socket, self.ctl("status").stdout)
         self.assertIsInstance(json.loads(self.ctl("status", "--json").stdout), dict)
         self.assertIn("win\\", self.ctl("status", "work").stdout)
+        self.assertEqual(self.ctl("status", "--profiles").stdout, "claude\nfake\nagent\n")
         top = self.ctl("top", "--once").stdout
         self.assertRegex(top, r"(?m)^work +\w+ +win\\x1bdow +driver +%d " % os.getpid())
         self.assertNotIn("\x1b", top)
@@ -605,12 +607,24 @@ class Sessions(Ctl):
         self.d.attached("work")
         path = os.path.dirname(build_file("plenumctl")) + ":" + os.environ["PATH"]
         for words, want in (("attach -t ''", "work"), ("attach -r ''", "none all"), ("attach -r all ''", "work"),
-                            ("deny -i ''", "work"), ("allow -i {} ''", "work"), ("send -t 5s w", "work"), ("new -r ''", "")):
+                            ("deny -i ''", "work"), ("allow -i {} ''", "work"), ("send -t 5s w", "work"), ("new -r ''", ""),
+                            ("new -p ''", "claude fake agent"), ("send --profile ag", "agent"), ("status --p", "--profiles")):
             script = ("source %s/completions/plenumctl.bash; COMP_WORDS=(plenumctl %s); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); "
                       "_plenumctl; echo ${COMPREPLY[*]}" % (ROOT, words))
             p = subprocess.run(["bash", "-c", script], env=environment(self.d.socket, PATH=path), stdout=subprocess.PIPE,
                                text=True, timeout=TIMEOUT)
             self.assertEqual(p.stdout.strip(), want, words)
+
+
+    def test_completion_of_profiles_in_fish(self):
+        env = environment(self.d.socket, PATH=os.path.dirname(build_file("plenumctl")) + ":" + os.environ["PATH"],
+                          HOME=self.d.root, TERM="dumb")
+        if not shutil.which("fish"):
+            self.skipTest("fish is not installed")
+        for words in ("new -p ", "send --profile "):
+            p = subprocess.run(["fish", "-c", "source %s/completions/plenumctl.fish; complete -C 'plenumctl %s'" % (ROOT, words)],
+                               env=env, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT)
+            self.assertEqual({line.split("\t")[0] for line in p.stdout.splitlines()}, {"claude", "fake", "agent"})
 
 
 class Queue(Ctl):
