@@ -392,6 +392,35 @@ static void on_interrupt(struct client *c, struct session *s, struct chunk line,
 	cancel_own(s, c);
 }
 
+static bool is_own(const struct prompt *p, const struct client *c) {
+	if (p->client == c->id) return true;
+	return p->uid == c->peer.uid && p->name && c->name && strcmp(p->name, c->name) == 0;
+}
+
+/* One prompt is taken back. The child does not know those that are held; of those of others nobody disposes by mistake.
+ */
+static void on_cancel_prompt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+	struct span uuid = span_member(e->request, "message_uuid");
+	struct prompt *p = prompt_find(&s->prompts, uuid);
+	bool open = p && p->state != PROMPT_DONE;
+	if (open && !is_own(p, c) && !span_is_true(span_member(e->request, "plenum_all"))) {
+		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
+					"this prompt is another client's: say \"plenum_all\":true to take it back all the same");
+		return;
+	}
+	if (!open || p->state != PROMPT_HELD) {
+		router_call(c, s, line, e, NULL);
+		return;
+	}
+	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
+	buf_printf(&body, "{\"cancelled\":true,\"message_uuid\":%.*s}", (int)uuid.n, uuid.p);
+	dialect_put_success(&b, e->request_id, body.data);
+	buf_free(&body);
+	router_prompt_cancelled(s, p, c);
+	client_post(c, notice_chunk(&b));
+	router_next_held(s);
+}
+
 static void on_end_session(struct client *c, struct session *s, const struct envelope *e) {
 	struct buf b = NOTICE_INIT;
 	if (!router_may_stop(s, c)) {
@@ -439,6 +468,9 @@ static void on_request(struct client *c, struct session *s, struct chunk line, c
 		break;
 	case ACT_INTERRUPT:
 		on_interrupt(c, s, line, e);
+		break;
+	case ACT_CANCEL_PROMPT:
+		on_cancel_prompt(c, s, line, e);
 		break;
 	case ACT_END_SESSION:
 		on_end_session(c, s, e);

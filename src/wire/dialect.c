@@ -66,6 +66,7 @@ static const struct {
 	{"initialize", ACT_INITIALIZE, NULL, NULL},
 	{"interrupt", ACT_INTERRUPT, NULL, NULL},
 	{"end_session", ACT_END_SESSION, NULL, NULL},
+	{"cancel_async_message", ACT_CANCEL_PROMPT, NULL, NULL},
 	{"mcp_set_servers", ACT_MCP_SET_SERVERS, NULL, NULL},
 	{"set_permission_mode", ACT_CHANGE, "permission_mode", "mode"},
 	{"set_model", ACT_CHANGE, "model", "model"},

@@ -47,6 +47,7 @@ enum act_kind {
 	ACT_INITIALIZE,
 	ACT_INTERRUPT,
 	ACT_END_SESSION,
+	ACT_CANCEL_PROMPT, /* one that waits in a queue, by its uuid */
 	ACT_MCP_SET_SERVERS,
 	ACT_CHANGE, /* mode, model, settings: everybody is told */
 };

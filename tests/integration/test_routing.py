@@ -474,6 +474,31 @@ class PromptsTest(Case):
         child.wait(type="user", uuid="ua")
         child.wait(type="user", uuid="ub", timeout=3)
 
+    def test_one_queued_prompt_is_taken_back(self):
+        d, agent = self.start(profile={"prompts": "queue"}, mode={"control": True})
+        a, b, again = d.attached(), d.attached(name="b"), d.attached(name="b")
+        child = agent.child()
+        a.send(user("one", uuid="ua"))
+        child.wait(type="user", uuid="ua")
+        b.send(*(user("two", uuid=u) for u in ("ub", "uc", "ud")))
+        a.send(user("more", uuid="ue"))
+
+        def held():
+            return [p["uuid"] for p in d.call("plenum_queue", session="s")["prompts"]]
+
+        until(lambda: len(held()) == 4, what="the prompts that are held")
+        self.assertRefused("not_allowed", a.request, "cancel_async_message", message_uuid="ub")
+        for client, uuid, members in ((b, "ub", {}), (again, "uc", {}), (a, "ud", {"plenum_all": True})):
+            answer = client.request("cancel_async_message", message_uuid=uuid, **members)
+            self.assertEqual(answer, {"cancelled": True, "message_uuid": uuid})
+            self.assertEqual(a.event("changed", what="prompt_cancelled")["value"], uuid)
+        child.wait(type="user", uuid="ue")  # nothing of others stands before it
+        self.assertEqual(held(), [])
+        self.assertNone(child.seen(subtype="cancel_async_message"))
+        self.assertRefused("not_allowed", b.request, "cancel_async_message", message_uuid="ua")
+        a.ask("cancel_async_message", message_uuid="ua")
+        child.request("cancel_async_message")
+
     def test_turn_events(self):
         d, agent = self.start()
         a, o = d.attached(), d.attached(role="observer")

@@ -101,6 +101,7 @@ START_TEST(what_acts_on_everybody) {
 		{"{\"subtype\":\"initialize\"}", ACT_INITIALIZE, NULL, NULL},
 		{"{\"subtype\":\"interrupt\"}", ACT_INTERRUPT, NULL, NULL},
 		{"{\"subtype\":\"end_session\"}", ACT_END_SESSION, NULL, NULL},
+		{"{\"subtype\":\"cancel_async_message\"}", ACT_CANCEL_PROMPT, NULL, NULL},
 		{"{\"subtype\":\"mcp_set_servers\",\"servers\":{}}", ACT_MCP_SET_SERVERS, NULL, NULL},
 		{"{\"subtype\":\"set_permission_mode\",\"mode\":\"plan\"}", ACT_CHANGE, "permission_mode", "\"plan\""},
 		{"{\"subtype\":\"set_model\",\"model\":null}", ACT_CHANGE, "model", "null"},
