@@ -29,6 +29,20 @@ struct span attach_event(const struct incoming *in) {
 	return span_equals(in->e.subtype, PLENUM_EVENT_SUBTYPE) ? span_member(in->line, "event") : SPAN_NONE;
 }
 
+bool attach_took_back(const struct incoming *in, const char *uuid) {
+	return span_equals(attach_event(in), PLENUM_EV_CHANGED) &&
+		   span_equals(span_member(in->line, "what"), "prompt_cancelled") &&
+		   span_equals(span_member(in->line, "value"), uuid);
+}
+
+bool attach_ended(const struct incoming *in, const char *uuid) {
+	struct span uuids = span_member(in->line, "uuids"), one;
+	if (!span_equals(attach_event(in), PLENUM_EV_TURN_ENDED) || !span_is_array(uuids)) return false;
+	for (size_t at = 0; span_next(uuids, &at, &one);)
+		if (span_equals(one, uuid)) return true;
+	return false;
+}
+
 void attach_print_error(const struct incoming *in) {
 	_cleanup_free_ char *code = span_dup(span_member(in->line, "code"), NULL);
 	_cleanup_free_ char *error = span_dup(span_member(in->line, "error"), NULL);

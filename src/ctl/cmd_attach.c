@@ -161,6 +161,7 @@ static int watch(struct ctl *c, struct plenum *p) {
 			printf("%.*s\n", (int)in.line.n, in.line.p);
 		else
 			show_line(&show, in.line, &in.e);
+		if (span_equals(attach_event(&in), PLENUM_EV_SESSION_REMOVED)) return fflush(stdout) == 0 ? CTL_OK : CTL_CUT;
 	}
 }
 

@@ -308,9 +308,10 @@ static void take_event(struct chat *ch, const struct incoming *in, struct span e
 	}
 	bool refused = span_equals(event, PLENUM_EV_ERROR) &&
 				   !span_member(in->line, "request_id").p; /* not about an answer */
-	bool lost = refused || span_equals(event, PLENUM_EV_CHILD_EXITED);
+	bool lost = refused || (ch->waiting && (attach_took_back(in, ch->turn.uuid) || attach_ended(in, ch->turn.uuid)));
+	bool removed = span_equals(event, PLENUM_EV_SESSION_REMOVED);
 	if (lost) ch->waiting = false; /* no result will come */
-	if (lost && !ch->terminal && !span_is_true(span_member(in->line, "wanted"))) ch->code = CTL_CUT;
+	if (removed || (lost && !ch->terminal)) ch->code = CTL_CUT;
 	if (!is_noise(event)) show_line(&ch->show, in->line, &in->e);
 	if (lost) prompt_sign(ch);
 }

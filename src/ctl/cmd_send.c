@@ -18,6 +18,8 @@
 #include <string.h>
 #include <sys/signalfd.h>
 
+#define TAKE_BACK_TIME 2000 /* ms that the child may take to say whether a prompt still waited */
+
 struct sending {
 	struct ctl *c;
 	struct plenum *p;
@@ -25,6 +27,7 @@ struct sending {
 	bool no_wait;
 	bool told_waiting; /* "a permission waits" was said for this stop */
 	bool gap;          /* lines were lost: the result may be among them */
+	char *unnamed;     /* what the last result says that failed and names nobody we know */
 	int64_t deadline;  /* now_ms() clock; INT64_MAX: none */
 	int signals;       /* signalfd of SIGINT and SIGTERM */
 	struct turn turn;
@@ -33,7 +36,7 @@ struct sending {
 
 /* --- How it ends -------------------------------------------------------------------------------------------------- */
 
-static void print_failure(struct span line, const struct envelope *e) {
+static char *failure_of(struct span line, const struct envelope *e) {
 	struct span errors = span_member(line, "errors"), first = SPAN_NONE;
 	size_t at = 0;
 	if (!span_is_array(errors) || !span_next(errors, &at, &first)) first = span_member(line, "result");
@@ -41,8 +44,8 @@ static void print_failure(struct span line, const struct envelope *e) {
 	_cleanup_free_ char *why = span_dup(first, NULL);
 	bool named = subtype &&
 				 strcmp(subtype, "success") != 0; /* a failure of the API ends a turn as a `success` with is_error */
-	ctl_say("the turn failed%s%s%s%s%s", named ? " (" : "", named ? subtype : "", named ? ")" : "",
-			why && *why ? ": " : "", why ? why : "");
+	return str_printf("the turn failed%s%s%s%s%s", named ? " (" : "", named ? subtype : "", named ? ")" : "",
+					  why && *why ? ": " : "", why ? why : "");
 }
 
 static int take_result(struct sending *s, const struct incoming *in) {
@@ -54,7 +57,8 @@ static int take_result(struct sending *s, const struct incoming *in) {
 		s->show.mid_line = n && text && text[n - 1] != '\n';
 	}
 	show_break(&s->show);
-	if (bad) print_failure(in->line, &in->e);
+	_cleanup_free_ char *why = bad ? failure_of(in->line, &in->e) : NULL;
+	if (why) ctl_say("%s", why);
 	return bad ? CTL_REFUSED : CTL_OK;
 }
 
@@ -78,17 +82,15 @@ static int take_state(struct sending *s, const struct incoming *in) {
 	return CTL_CUT;
 }
 
-static int take_exit(const struct sending *s, const struct incoming *in) {
-	if (span_is_true(span_member(in->line, "wanted"))) return CTL_GO;
-	_cleanup_free_ char *reason = span_dup(span_member(in->line, "reason"), NULL);
-	ctl_say("%s; `plenumctl logs %s` shows what it said", reason ? reason : "the agent ended before it answered",
-			s->session);
-	return CTL_CUT;
+/* The daemon knows that the last result was ours, though that does not say so. */
+static int take_end(const struct sending *s, const struct incoming *in) {
+	if (!span_is_true(span_member(in->line, "is_error"))) return CTL_OK;
+	ctl_say("%s", s->unnamed ? s->unnamed : "the turn failed");
+	return CTL_REFUSED;
 }
 
 static int take_event(struct sending *s, const struct incoming *in, struct span event) {
 	if (span_equals(event, PLENUM_EV_SESSION_STATE)) return take_state(s, in);
-	if (span_equals(event, PLENUM_EV_CHILD_EXITED)) return take_exit(s, in);
 	if (span_equals(event, PLENUM_EV_ERROR)) {
 		attach_print_error(in);
 		return span_equals(span_member(in->line, "code"), PLENUM_E_CHILD_EXITED) ? CTL_CUT : CTL_REFUSED;
@@ -96,6 +98,11 @@ static int take_event(struct sending *s, const struct incoming *in, struct span 
 	if (span_equals(event, PLENUM_EV_SESSION_REMOVED)) {
 		ctl_say("the session was removed before the answer");
 		return CTL_CUT;
+	}
+	if (attach_ended(in, s->turn.uuid)) return take_end(s, in);
+	if (attach_took_back(in, s->turn.uuid)) {
+		ctl_say("the prompt was taken back before its turn");
+		return CTL_REFUSED;
 	}
 	if (span_equals(event, PLENUM_EV_GAP)) s->gap = true;
 	return CTL_GO;
@@ -108,6 +115,10 @@ static int take_line(struct sending *s, const struct incoming *in) {
 	}
 	bool end = turn_feed(&s->turn, in->line, &in->e);
 	if (end) return take_result(s, in);
+	if (span_equals(in->e.type, "result")) {
+		free(s->unnamed);
+		s->unnamed = failure_of(in->line, &in->e);
+	}
 	if (!s->c->json && s->turn.ours) show_answer(&s->show, in->line, &in->e);
 	struct span event = attach_event(in);
 	return event.p ? take_event(s, in, event) : CTL_GO;
@@ -115,11 +126,27 @@ static int take_line(struct sending *s, const struct incoming *in) {
 
 /* --- Waiting ------------------------------------------------------------------------------------------------------ */
 
+/* It may still wait in a queue, while the turn of somebody else's prompt runs. */
+static bool take_back(struct sending *s) {
+	char object[PLENUM_UUID_SIZE + 32];
+	struct plenum_answer a;
+	if (s->turn.ours) return false;
+	snprintf(object, sizeof object, "{\"message_uuid\":\"%s\"}", s->turn.uuid);
+	bool answered = plenum_request(s->p, "cancel_async_message", object, TAKE_BACK_TIME, &a) == PLENUM_OK;
+	bool done = answered && a.body && span_is_true(span_member((struct span){a.body, a.body_len}, "cancelled"));
+	plenum_answer_free(&a);
+	return done;
+}
+
 static int give_up(struct sending *s, int code) {
 	char id[PLENUM_ID_SIZE];
 	show_break(&s->show);
-	plenum_post(s->p, "interrupt", NULL, id);
-	ctl_say(code == CTL_TIMED_OUT ? "the time is over; the turn was interrupted" : "interrupted");
+	bool queued = take_back(s);
+	if (!queued) plenum_post(s->p, "interrupt", NULL, id);
+	ctl_say("%s%s", code == CTL_TIMED_OUT ? "the time is over; " : "",
+			queued                  ? "the prompt was taken back before its turn"
+			: code == CTL_TIMED_OUT ? "the turn was interrupted"
+									: "interrupted");
 	return code;
 }
 
@@ -222,5 +249,6 @@ int cmd_send(struct ctl *c, int argc, char **argv) {
 						: NULL;
 	code = p ? send_prompt(&s, members, &text) : CTL_NO_DAEMON;
 	buf_free(&text);
+	free(s.unnamed);
 	return code;
 }

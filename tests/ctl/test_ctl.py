@@ -211,6 +211,52 @@ class Send(Ctl):
         child.print(said("mine"), self.result(uuid))
         self.assertEqual(self.ended(p, 0)[0], "mine\n")
 
+    def queued(self, *options):
+        """A client whose turn runs, its child, and `send` whose prompt waits for it."""
+        self.d.sections["profile agent"]["prompts"] = "queue"
+        self.d.write_conf()
+        self.ctl("reload")
+        a = self.d.attached("work")
+        child = self.agent.child()
+        a.send({"type": "user", "uuid": "first", "message": {"role": "user", "content": "x"}})
+        child.wait(type="user", uuid="first")
+        self.begin(child, "first")
+        p = self.spawn("send", *options, "work", "go")
+        harness.until(lambda: self.d.call("plenum_queue", session="work")["prompts"], what="the prompt that waits")
+        return a, child, p
+
+    def test_a_prompt_that_waits_is_taken_back_by_somebody(self):
+        a, child, p = self.queued()
+        a.ask("interrupt", cancel_queued=True, plenum_all=True)
+        self.assertIn("was taken back", self.ended(p, 1)[1])
+
+    def test_who_gives_up_a_prompt_that_waits_stops_nobodys_turn(self):
+        for options, number, code in (((), signal.SIGINT, 130), (("-t", "200ms"), None, 124)):
+            with self.subTest(code=code):
+                a, child, p = self.queued(*options)
+                if number:
+                    p.send_signal(number)
+                self.assertIn("was taken back", self.ended(p, code)[1])
+                self.assertEqual(self.d.call("plenum_queue", session="work")["prompts"], [])
+                child.mark(a)
+                self.assertFalse(child.seen(subtype="interrupt"))
+                a.request("plenum_stop", how="kill", forget=True)
+                a.event("session_removed")
+
+    def test_the_child_ends_while_the_prompt_waits(self):
+        a, child, p = self.queued()
+        child.kill()
+        child = self.agent.child()
+        uuid = child.wait(type="user")["uuid"]
+        self.begin(child, uuid)
+        child.print(said("after all"), self.result(uuid))
+        self.assertEqual(self.ended(p, 0)[0], "after all\n")
+
+    def test_a_failure_that_names_nobody(self):
+        p, child, uuid = self.prompted()
+        child.print({"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": ["no such thing"]})
+        self.assertIn("no such thing", self.ended(p, 1)[1])
+
     def test_a_result_without_text_before_is_printed(self):
         p, child, uuid = self.prompted()
         child.print(self.result(uuid, result="of a command"))
@@ -426,6 +472,13 @@ class Attach(Ctl):
         self.assertNotIn("\x1b", text)
         self.assertIn("no_such_session", self.ctl("tail", "nope", code=1).stderr)
 
+
+    def test_tail_ends_with_the_session(self):
+        a = self.d.attached("work")
+        p = self.spawn("tail", "work")
+        a.event("attached")
+        self.ctl("stop", "-k", "-f", "work")
+        self.assertIn("session_removed", self.ended(p, 0)[0])
 
     def test_tail_that_begins_within_a_message_shows_its_text_once(self):
         a = self.d.attached("work")
