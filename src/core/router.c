@@ -237,6 +237,8 @@ bool router_may_approve(struct router *r, struct client *c) {
 /* --- pace and lag ---------------------------------------------------------------------------------------------------
  */
 
+#define BEHIND_TOLD INT64_MAX /* of behind_since */
+
 /* How often those who are far behind are looked at: a short client_lag_soft_time is kept to within a half. */
 static int64_t lag_tick(const struct session *s) {
 	int64_t quarter = s->settings->limits.client_lag_soft_time / 4;
@@ -272,19 +274,16 @@ bool router_on_may_read(struct session *s) {
 	struct attachment *a;
 	uint64_t best = UINT64_MAX;
 	int64_t now = now_ms();
-	bool lag = false;
+	bool lag = false, held = false;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		uint64_t behind = pressure(s, a->client);
 		bool stands = a->client->blocked && now - a->client->blocked_since >= STANDSTILL_MS;
 		lag = lag || behind > s->settings->limits.client_lag_soft;
-		if (holds_up(s, a, behind, now)) {
-			loop_timer_set(&s->pace_timer, STANDSTILL_MS);
-			return false;
-		}
+		held = holds_up(s, a, behind, now) || held;
 		if (!stands && behind < best) best = behind;
 	}
 	if (lag && !loop_timer_pending(&s->lag_timer)) loop_timer_set(&s->lag_timer, lag_tick(s));
-	if (best == UINT64_MAX || best <= MIN(PACE_WINDOW, (uint64_t)s->tape.max_bytes / 4)) return true;
+	if (!held && (best == UINT64_MAX || best <= MIN(PACE_WINDOW, (uint64_t)s->tape.max_bytes / 4))) return true;
 	loop_timer_set(&s->pace_timer, STANDSTILL_MS);
 	return false;
 }
@@ -344,18 +343,33 @@ static void close_lagging(struct client *c, struct session *s, uint64_t from, ui
 void router_overtaken(struct client *c, uint64_t from, uint64_t to) {
 	struct attachment *a = c->attachment;
 	if (!a) return;
-	if (a->on_lag == LAG_CLOSE)
+	if (a->on_lag == LAG_CLOSE) {
 		close_lagging(c, a->session, from, to);
-	else
-		post_gap(c, a->session, from, to);
+		return;
+	}
+	log_lag(a->session, c, c->blocked_since ? now_ms() - c->blocked_since : 0,
+			"a client was overtaken by the end of the tape: it has a gap");
+	post_gap(c, a->session, from, to);
+}
+
+/* Told once, however long it lasts: bounded by lag_wait and the tape. */
+static void tell_waited(struct session *s, struct attachment *a, int64_t age) {
+	struct client *c = a->client;
+	router_tell_present(s, lag_notice(s, c, age), a);
+	client_post_first(c, lag_notice(s, c, age));
+	log_lag(s, c, age, "a client that is to be waited for is too far behind");
+	a->behind_since = BEHIND_TOLD;
 }
 
 static void apply_lag(struct session *s, struct attachment *a, int64_t age) {
 	struct client *c = a->client;
+	if (a->on_lag == LAG_WAIT) {
+		tell_waited(s, a, age);
+		return;
+	}
 	router_tell_present(s, lag_notice(s, c, age), a);
 	client_post_first(c, lag_notice(s, c, age)); /* before the gap that it may lead to */
 	a->behind_since = now_ms();
-	if (a->on_lag == LAG_WAIT) return; /* bounded by lag_wait and the tape */
 	uint64_t from = c->cursor, to = s->tape.next - 1;
 	if (a->on_lag == LAG_CLOSE) {
 		close_lagging(c, s, from, to);

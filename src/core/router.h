@@ -28,7 +28,7 @@ struct attachment {
 	bool wants_stderr;    /* the child's stderr, as it comes */
 	bool deny_asks;       /* nobody here can answer: permissions are denied at once */
 	bool initialized;     /* has sent an initialize */
-	int64_t behind_since; /* over the soft limit; 0: not */
+	int64_t behind_since; /* over the soft limit; 0: not; in the far future: all is said */
 	int64_t waited_since; /* with LAG_WAIT: since then the child stands still for it; 0: it does not */
 	uint64_t waited_from; /* what it had read by then */
 	struct owner *owner;  /* its registration; may be NULL */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The tape: replay, tags, filters, lag, and its bounds (DESIGN 3.2, 7, 9.2; CASES C36 C67)."""
+import os
 import socket
 import threading
 import time
@@ -413,6 +414,23 @@ class LagTest(Case):
         until(lambda: d.sessions()["s"]["attachments"] == 1, what="the stalled client to be closed")
         b.wait_eof()
         self.assertTrue(b.events("lag"))
+
+    def test_who_is_waited_for_is_named(self):
+        """At the soft limit, while the child is held up, and where the wait ends with a gap."""
+        d, agent = self.start(limits={"client_lag_soft": "64K", "client_lag_soft_time": "100ms", "lag_wait": "1s",
+                                      "tape_bytes": "256K"})
+        a, b = d.attached(types=["result"]), d.attached(on_lag="wait")
+        child = agent.child()
+        child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 4000, pad=1000)
+        child.print(RESULT)
+        until(lambda: "to be waited for" in d.log(), what="the culprit in the log")
+        a.wait(type="result", timeout=20)
+        b.wait(type="result")
+        self.assertEqual(len(b.events("lag")), 1)
+        self.assertTrue(b.events("gap"))
+        for text in ("to be waited for", "overtaken"):
+            line = next(line for line in d.log().splitlines() if text in line)
+            self.assertRegex(line, r" uid=%d pid=%d program=\S+ bytes=\d+ ms=\d+" % (os.getuid(), os.getpid()))
 
     def test_a_short_pause_loses_nothing(self):
         d, agent = self.start(limits={"client_lag_soft": "1M", "client_lag_soft_time": "30s"})
