@@ -12,7 +12,7 @@
 #define LOST_CALLBACK "\"plenum_guards_lost\""
 #define LOST_OWNER                                                                                                     \
 	"{\"uid\":0,\"name\":null,\"hooks\":{\"PreToolUse\":[{\"hookCallbackIds\":[" LOST_CALLBACK "]}]},\"proven\":["     \
-																							   "true]}"
+	"true]}"
 
 static void put_entry(struct buf *b, const struct hook_entry *e) {
 	const struct hook *h;

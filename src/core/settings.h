@@ -36,7 +36,7 @@ struct profile {
 	bool restart_never;      /* restart = never */
 	bool stdout_pipe;        /* stdout = pipe */
 	size_t warm;             /* children kept started before anybody asks; needs cwd */
-	const char *file; /* where it was defined, for messages; NULL: built in */
+	const char *file;        /* where it was defined, for messages; NULL: built in */
 	int line;
 };
 
