@@ -77,7 +77,8 @@ class Life(Case):
     def test_a_prompt_is_sent_again_after_the_daemon_was_killed(self):
         client = self.client("work")
         uuid = client.prompt("the marker is quince")
-        client.wait_result(uuid)
+        result = client.wait_result(uuid)
+        self.wait_written(result["session_id"], "echo: the marker is quince")
         self.daemon.kill()
         self.daemon.start()
         again = self.client("work")
