@@ -19,7 +19,7 @@
 
 #include <sys/stat.h>
 
-#define CARRY_VERSION 3 /* 3: clients of one process share the descriptor that watches it */
+#define CARRY_VERSION 4 /* 3: clients of one process share the descriptor that watches it; 4: prompts.unnamed */
 #define CARRY_ERROR_MAX 200
 
 struct session;

@@ -163,6 +163,7 @@ static void save_prompts(struct carry *c, struct prompts *p, struct list *which)
 void prompts_carry(struct carry *c, struct prompts *p) {
 	carry_mark(c, "prompts");
 	CARRY(c, p->replays);
+	if (c->version >= 4) CARRY(c, p->unnamed);
 	size_t n = carry_count(c, p->n_open + p->n_done);
 	if (c->saving) {
 		save_prompts(c, p, &p->open);

@@ -43,6 +43,7 @@ struct prompts {
 	struct list open, done;
 	size_t n_open, n_done, n_held;
 	bool replays; /* the child echoes prompts */
+	bool unnamed; /* a turn has begun, and nothing has said yet whose it is */
 };
 
 void prompts_init(struct prompts *p);

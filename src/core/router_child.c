@@ -116,9 +116,29 @@ static void tell_turn(struct session *s, const char *event, struct turn *t, stru
 	router_tell(s, notice_end(&b));
 }
 
+static bool some_are_sent(const struct session *s) {
+	struct prompt *p;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
+		if (p->state == PROMPT_SENT) return true;
+	return false;
+}
+
+static void name_turn(struct session *s) {
+	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
+	struct prompt *p;
+	if (!s->prompts.unnamed) return;
+	s->prompts.unnamed = false;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
+		if (p->state == PROMPT_TAKEN) turn_add(&t, p);
+	tell_turn(s, PLENUM_EV_TURN_STARTED, &t, SPAN_NONE);
+}
+
+/* An old child names no prompts here: it is told with the first one that it echoes, or with the first line of the
+ * answer, whose turn has begun. */
 static void begin_turn(struct session *s, const struct envelope *e) {
 	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
 	struct span uuid;
+	name_turn(s);
 	for (size_t at = 0; span_next(e->user_message_uuids, &at, &uuid);) {
 		struct prompt *p = prompt_find(&s->prompts, uuid);
 		if (p) turn_add(&t, p);
@@ -130,7 +150,8 @@ static void begin_turn(struct session *s, const struct envelope *e) {
 	}
 	session_check_state(s);
 	if (s->state == SESSION_BUSY && s->told_state != SESSION_BUSY) tell_state(s); /* it may be over in the same read */
-	tell_turn(s, PLENUM_EV_TURN_STARTED, &t, SPAN_NONE);
+	s->prompts.unnamed = t.n == 0 && s->prompts.replays && some_are_sent(s);
+	if (!s->prompts.unnamed) tell_turn(s, PLENUM_EV_TURN_STARTED, &t, SPAN_NONE);
 }
 
 static void finish(struct session *s, struct turn *t, struct prompt *p) {
@@ -194,7 +215,9 @@ static void after_turn(struct session *s) {
 static void read_echo(struct session *s, const struct envelope *e) {
 	struct prompt *p = prompt_find(&s->prompts, e->uuid);
 	s->prompts.replays = true;
-	if (p && p->state == PROMPT_SENT) p->state = PROMPT_TAKEN;
+	if (!p || p->state != PROMPT_SENT) return;
+	p->state = PROMPT_TAKEN;
+	name_turn(s);
 }
 
 /* The child's own account of a prompt: one that it threw away has no result to wait for. */
@@ -345,6 +368,8 @@ static bool hides_its_kind(struct chunk line, const struct envelope *e) {
 static void on_line(struct session *s, struct chunk line, const struct envelope *e) {
 	enum line_kind kind = dialect_kind(e);
 	s->got_line = true;
+	if (kind == LINE_STREAM_EVENT || kind == LINE_ASSISTANT || kind == LINE_REQUEST || kind == LINE_RESULT)
+		name_turn(s);
 	switch (kind) {
 	case LINE_REQUEST:
 		on_request(s, line, e);
@@ -557,6 +582,7 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	else
 		snprintf(text, sizeof text, "the child exited with status %d before it answered; its last words: %s", e->status,
 				 last_words(s));
+	name_turn(s);
 	unlearn_resume(s, e);
 	router_renew_profile(s);
 	router_init_child_gone(s, text);

@@ -120,6 +120,27 @@ class FoundTest(Case):
         child.print({"type": "result", "session_id": "c", "user_message_uuids": ["u-1"]})
         d.wait_state("s", "idle")
 
+    def test_whose_turn_it_is_in_an_old_cli(self):
+        """Only what it echoes, after system/init, says so; a turn that nobody asked for echoes nothing."""
+        d, agent = self.start(mode={"init": "197"})
+        a, b = d.attached("s", name="a"), d.attached("s", name="b")
+        child = agent.child()
+        start, end = {"type": "system", "subtype": "init", "session_id": "c"}, {"type": "result", "session_id": "c"}
+        text = {"type": "assistant", "message": {"role": "assistant", "content": []}}
+        for i, (client, name) in enumerate(((a, "a"), (b, "b"), (a, "a"))):
+            uuid = "u-%d" % i
+            client.send(user("x", uuid=uuid))
+            child.wait(type="user", uuid=uuid)
+            if i == 1:
+                child.print(start, text)
+                self.assertEqual(a.event("turn_started")["uuids"], [])
+                child.print(end)
+                a.event("turn_ended")
+            child.print(start, dict(user("x", uuid=uuid), isReplay=True), text, end)
+            started = a.event("turn_started")
+            self.assertEqual((started["uuids"], [c["name"] for c in started["clients"]]), ([uuid], [name]))
+            self.assertEqual(a.event("turn_ended")["uuids"], [uuid])
+
     def test_a_prompt_that_the_conversation_has_already(self):
         d, agent = self.start(profile={"prompts": "queue"})
         a, b = d.attached("s"), d.attached("s")
