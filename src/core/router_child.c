@@ -368,8 +368,7 @@ static bool hides_its_kind(struct chunk line, const struct envelope *e) {
 static void on_line(struct session *s, struct chunk line, const struct envelope *e) {
 	enum line_kind kind = dialect_kind(e);
 	s->got_line = true;
-	if (kind == LINE_STREAM_EVENT || kind == LINE_ASSISTANT || kind == LINE_REQUEST || kind == LINE_RESULT)
-		name_turn(s);
+	if (kind == LINE_ASSISTANT || kind == LINE_REQUEST || kind == LINE_RESULT) name_turn(s);
 	switch (kind) {
 	case LINE_REQUEST:
 		on_request(s, line, e);

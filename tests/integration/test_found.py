@@ -121,7 +121,7 @@ class FoundTest(Case):
         d.wait_state("s", "idle")
 
     def test_whose_turn_it_is_in_an_old_cli(self):
-        """Only what it echoes, after system/init, says so; a turn that nobody asked for echoes nothing."""
+        """Only what it echoes, behind the deltas, says so; a turn that nobody asked for echoes nothing."""
         d, agent = self.start(mode={"init": "197"})
         a, b = d.attached("s", name="a"), d.attached("s", name="b")
         child = agent.child()
@@ -136,7 +136,8 @@ class FoundTest(Case):
                 self.assertEqual(a.event("turn_started")["uuids"], [])
                 child.print(end)
                 a.event("turn_ended")
-            child.print(start, dict(user("x", uuid=uuid), isReplay=True), text, end)
+            child.print(start, {"type": "stream_event", "event": {"type": "message_start"}},
+                        dict(user("x", uuid=uuid), isReplay=True), text, end)
             started = a.event("turn_started")
             self.assertEqual((started["uuids"], [c["name"] for c in started["clients"]]), ([uuid], [name]))
             self.assertEqual(a.event("turn_ended")["uuids"], [uuid])
