@@ -114,7 +114,7 @@ class PathTest(Refusals):
     @need_root
     def test_no_runtime_directory_and_no_place(self):
         d = self.idle_daemon(run_as="nobody")
-        d.env = {"PATH": d.env["PATH"]}
+        d.env = {"PATH": d.env["PATH"], "HOME": d.home}
         log = self.cannot_start(d, (64, 71, 73, 78))
         self.assertIn("/run/plenum", log)
         self.assertIn("XDG_RUNTIME_DIR is not set: log in through PAM", log)
