@@ -495,30 +495,45 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 	r->events->changed(r);
 }
 
-/* The one that is missed least, or NULL. */
-static struct session *oldest_idle(const struct router *r) {
+/* The one that is missed least, or NULL. but: not this one. */
+static struct session *oldest_idle(const struct router *r, const struct session *but) {
 	struct session *oldest = NULL;
 	for (struct session *s = r->sessions; s; s = s->hh.next) {
 		if (!s->running || s->state != SESSION_IDLE || s->stopping || s->pendings.n || s->calls.n || s->background ||
-			s->ephemeral)
+			s->ephemeral || s == but)
 			continue;
 		if (!oldest || s->used_at < oldest->used_at) oldest = s;
 	}
 	return oldest;
 }
 
-void router_make_room(struct router *r) {
+static size_t count_children(const struct router *r) {
 	size_t n = 0;
-	for (struct session *s = r->sessions; s; s = s->hh.next) n += s->running;
-	struct session *oldest = n < r->settings->max_children ? NULL : oldest_idle(r);
-	if (!oldest) return;
+	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->running && !s->stopping;
+	return n;
+}
+
+static bool send_to_sleep(struct router *r, const struct session *but, size_t n) {
+	struct session *oldest = oldest_idle(r, but);
+	if (!oldest) return false;
 	log_info("session %s: goes to sleep, there are %zu children already", oldest->name, n);
 	session_stop(oldest, false, THEN_SLEEP);
+	return true;
+}
+
+void router_make_room(struct router *r) {
+	size_t n = count_children(r);
+	if (n >= r->settings->max_children) send_to_sleep(r, NULL, n);
+}
+
+void router_keep_to_limit(struct router *r, const struct session *but) {
+	size_t n = count_children(r);
+	while (n > r->settings->max_children && send_to_sleep(r, but, n)) n--;
 }
 
 void router_relieve(struct router *r) {
 	if (warm_relieve(r->warm)) return;
-	struct session *oldest = oldest_idle(r);
+	struct session *oldest = oldest_idle(r, NULL);
 	if (!oldest) {
 		log_debug("memory is short, and no session is idle");
 		return;

@@ -98,6 +98,8 @@ void router_renew_profile(struct session *s);
 void router_remove(struct router *r, struct session *s, const char *why);
 /* The least recently used idle child goes to sleep if there are too many. */
 void router_make_room(struct router *r);
+/* The same where more were started than there may be, because all were at work: now this one is idle, and stays. */
+void router_keep_to_limit(struct router *r, const struct session *but);
 /* Memory is short: the spares end, or else the least recently used idle child goes to sleep. */
 void router_relieve(struct router *r);
 

@@ -606,7 +606,9 @@ static void on_state(struct session *s) {
 	put_state(&b, s);
 	if (s->state == SESSION_FAILED && s->reason) notice_text(&b, "reason", s->reason);
 	router_tell(s, notice_end(&b));
-	if (s->state == SESSION_IDLE) router_init_settled(s);
+	if (s->state != SESSION_IDLE) return;
+	router_init_settled(s);
+	router_keep_to_limit(s->world, s);
 }
 
 static void on_started(struct session *s) {

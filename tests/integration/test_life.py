@@ -464,6 +464,28 @@ class SleepTest(Case):
         self.assertIn(d.state_of("one"), ("idle",))
         self.assertLessEqual(len(children_of(d.pid)), 2)
 
+    def test_max_children_when_all_were_busy(self):
+        """More than that are started then, and those that idle give way later."""
+        d, agent = self.start(daemon={"max_children": "2"})
+        names = ("one", "two", "three", "four")
+        clients = [d.attached(name) for name in names]
+        children = {}
+        for c in clients:
+            c.send(user("x"))
+        for _ in clients:
+            child = agent.child()
+            children[child.env["PLENUM_CHILD"]] = child
+        for name in names:
+            child = children[name]
+            uuid = child.wait(type="user")["uuid"]
+            child.print({"type": "system", "subtype": "init", "session_id": "c-" + name},
+                        dict(RESULT, session_id="c-" + name, user_message_uuids=[uuid]))
+            clients[names.index(name)].event("turn_ended")
+        for name in ("one", "two"):
+            d.wait_state(name, "asleep")
+        for name in ("three", "four"):
+            self.assertEqual(d.state_of(name), "idle")
+
 
 class StopTest(Case):
     def ladder(self, busy=False, answer=True, **mode):
