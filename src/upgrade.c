@@ -44,6 +44,19 @@ static char *find_exe(void) {
 	return strndup(path, (size_t)n);
 }
 
+/* The path by which this program was started, where that still leads to it: a link that is set to another version later
+ * is followed then. */
+static char *find_link(const char *word, const char *exe) {
+	char cwd[4096], error[CHILD_ERROR_MAX];
+	int number;
+	if (!getcwd(cwd, sizeof cwd)) return NULL;
+	char *path = child_find_program(word, getenv("PATH"), cwd, &number, error);
+	_cleanup_free_ char *real = path ? realpath(path, NULL) : NULL;
+	if (real && strcmp(real, exe) == 0) return path;
+	free(path);
+	return NULL;
+}
+
 /* --- the command line -----------------------------------------------------------------------------------------------
  */
 
@@ -363,7 +376,10 @@ static void on_task(void *arg) {
 struct upgrade *upgrade_new(struct loop *loop, struct children *children, char *const *argv,
 							const struct upgrade_host *host, void *arg) {
 	struct upgrade *u = calloc(1, sizeof *u);
-	if (!u || (!(u->exe = find_exe()) && !(u->exe = strdup(argv[0])))) {
+	char *exe = u ? find_exe() : NULL, *link = exe ? find_link(argv[0], exe) : NULL;
+	if (u) u->exe = link ? link : exe ? exe : strdup(argv[0]);
+	if (link) free(exe);
+	if (!u || !u->exe) {
 		free(u);
 		return NULL;
 	}

@@ -57,6 +57,14 @@ class Upgrade(Case):
             return f.read().count(b" upgraded: ")
 
 
+def command_line(pid):
+    try:
+        with open("/proc/%d/cmdline" % pid, "rb") as f:
+            return f.read()
+    except OSError:  # it has just ended
+        return b""
+
+
 class Idle(Upgrade):
     def test_nothing_there(self):
         (d,) = self.start(agents=())
@@ -75,6 +83,26 @@ class Idle(Upgrade):
         until(lambda: self.resumes(d) == 2, what="the second upgrade")
         child.mark(c)
         self.assertEqual(c.seen(type="control_response", **{"response.subtype": "error"}), [])
+
+    def test_a_link_is_followed_anew(self):
+        """Versions side by side, and a link to the one that is meant."""
+        for word in ("/plenumd", "plenumd"):
+            with self.subTest(word=word):
+                root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
+                link = os.path.join(root, "plenumd")
+                for version in ("v1", "v2"):
+                    os.mkdir(os.path.join(root, version))
+                    shutil.copy2(build_file("plenumd"), os.path.join(root, version, "plenumd"))
+                os.symlink("v1/plenumd", link)
+                start = link if word[0] == "/" else word
+                d, agent = self.start(root=root, wrap=("/bin/sh", "-c", 'shift; PATH=%s:$PATH exec %s "$@"' % (root, start), "sh"))
+                c = d.attached()
+                child = agent.child()
+                os.symlink("v2/plenumd", link + ".new")
+                os.rename(link + ".new", link)
+                self.upgrade(d)
+                child.mark(c)
+                self.assertEqual(os.readlink("/proc/%d/exe" % d.pid), os.path.join(root, "v2", "plenumd"))
 
     def test_session_goes_on(self):
         d, agent = self.start()
@@ -817,7 +845,7 @@ class Failed(Upgrade):
         c, other = d.client(), d.client()
         self.replace(d, b"#!/bin/sh\nexec sleep 1000\n")
         rid = c.ask("plenum_upgrade")
-        sleeper = until(lambda: [p for p, _ in children_of(d.pid) if b"sleep" in open("/proc/%d/cmdline" % p, "rb").read()])
+        sleeper = until(lambda: [p for p, _ in children_of(d.pid) if b"sleep" in command_line(p)])
         second = other.ask("plenum_upgrade")
         os.kill(d.pid, signal.SIGUSR2)
         child.mark(a)
@@ -851,7 +879,7 @@ class Failed(Upgrade):
         self.replace(d, b"#!/bin/sh\ncase $1 in --check) exit 0;; esac\nexec sleep 1000 >/dev/null 2>&1\n")
         c = d.client()
         c.ask("plenum_upgrade")
-        until(lambda: [p for p, _ in children_of(d.pid) if b"sleep" in open("/proc/%d/cmdline" % p, "rb").read()])
+        until(lambda: [p for p, _ in children_of(d.pid) if b"sleep" in command_line(p)])
         d.kill9()
         self.replace(d)
         d.start()
@@ -863,7 +891,7 @@ class Failed(Upgrade):
         self.replace(d, b"#!/bin/sh\nexec sleep 1000\n")
         c = d.client()
         c.ask("plenum_upgrade")
-        until(lambda: [p for p, _ in children_of(d.pid) if b"sleep" in open("/proc/%d/cmdline" % p, "rb").read()])
+        until(lambda: [p for p, _ in children_of(d.pid) if b"sleep" in command_line(p)])
         d.stop()
         d.process = None
 
