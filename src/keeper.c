@@ -141,7 +141,8 @@ static bool restore(void *arg, const struct state_session *from) {
 	s->created_at = from->created_ms;
 	if (from->guards && !router_restore_guards(s, from->guards))
 		log_warn("session %s: hooks that guarded it cannot be read any more", s->name);
-	s->tape.oldest = s->tape.next = (uint64_t)now_real_ms(); /* no number of its last life means anything now */
+	/* No number of its last life means anything now. In microseconds, which no child outruns with its lines. */
+	s->tape.oldest = s->tape.next = (uint64_t)now_real_ms() * 1000;
 	return true;
 }
 

@@ -541,6 +541,22 @@ class IdentityTest(Review):
         b = d.attached(replay={"after": 2})
         self.assertIs(b.attached["replay_cut"], True)
 
+    def test_a_burst_of_lines_before_the_daemon_is_killed(self):
+        """More lines than milliseconds: the numbers of the next life must not begin among them."""
+        d, agent = self.start(mode={"session_id": "conv-1"})
+        d.attached()
+        agent.child().kill()
+        d.wait_state("s", "asleep", "failed")
+        d.kill9()
+        d.start()
+        a = d.attached(wake=True, tag=True, on_lag="wait")
+        child = agent.child()
+        child.flood(b'{"type":"x","n":@N@}', 20000)
+        last = a.wait(type="x", n=19999, timeout=20)["plenum_seq"]
+        d.kill9()
+        d.start()
+        self.assertGreater(d.call("plenum_status", session="s")["oldest_seq"], last)
+
     @unittest.skipUnless(os.getuid() == 0, "needs root, to connect as somebody else")
     def test_a_private_session(self):
         d, agent = self.start(daemon={"allow_uids": "12345"}, profile={"private": "yes"})
