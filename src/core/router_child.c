@@ -254,13 +254,25 @@ static void end_swallowed(struct session *s) {
 	}
 }
 
+/* A turn that ended without a result: nobody is to wait for one. */
+static void end_unresolved(struct session *s) {
+	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
+	struct prompt *p;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
+		if (p->state == PROMPT_TAKEN) finish(s, &t, p);
+	if (t.n) tell_turn(s, PLENUM_EV_TURN_ENDED, &t, span_of("true"));
+}
+
 /* Idle comes after the last result, and with nothing left in the child's queue. */
 static void read_state(struct session *s, struct chunk line) {
 	struct span all = {line.data, line.len}, state = span_member(all, "state");
 	if (span_equals(state, "running")) s->turn = true;
 	if (!span_equals(state, "idle")) return;
+	if (s->turn)
+		end_unresolved(s);
+	else
+		end_swallowed(s);
 	s->turn = false;
-	end_swallowed(s);
 	router_next_held(s);
 	check_closes(s);
 }

@@ -172,6 +172,23 @@ class FoundTest(Case):
         d.wait_state("s", "idle")
         self.assertNone(b.events("error"))
 
+    def test_a_turn_that_ends_without_a_result(self):
+        d, agent = self.start()
+        a = d.attached("s")
+        child = agent.child()
+        a.send(user("one", uuid="u-1"))
+        a.half_close()
+        child.wait(type="user", uuid="u-1")
+        child.print({"type": "system", "subtype": "session_state_changed", "state": "running"},
+                    {"type": "system", "subtype": "init", "session_id": "c", "user_message_uuids": ["u-1"]},
+                    dict(user("one", uuid="u-1"), isReplay=True),
+                    {"type": "system", "subtype": "session_state_changed", "state": "idle"})
+        ended = a.event("turn_ended")
+        self.assertEqual((ended["uuids"], ended["is_error"]), (["u-1"], True))
+        a.wait_eof()
+        d.wait_state("s", "idle")
+        self.assertNone(a.events("error"))
+
     def test_the_table_is_written_when_the_disk_is_free_again(self):
         d, agent = self.start()
         state = d.state + "/plenum"
