@@ -520,7 +520,7 @@ class StopTest(Case):
     def test_term(self):
         d, agent, a, child, gone, took = self.ladder(eof="ignore")
         self.assertEqual((gone["status"], gone["signal"]), (143, None))
-        eof, term = child.had("eof")[0], child.had("signal")[0]
+        eof, term = child.event("eof"), child.event("signal")
         self.assertEqual(term["signal"], signal.SIGTERM)
         self.assertGreater(term["t"] - eof["t"], 0.3)
 
