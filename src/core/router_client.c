@@ -334,10 +334,16 @@ struct call *router_call(struct client *c, struct session *s, struct chunk line,
 	return call;
 }
 
+/* Of this client, or of another connection of the same one (DESIGN 9.2). */
+static bool is_own(const struct prompt *p, const struct client *c) {
+	if (p->client == c->id) return true;
+	return p->uid == c->peer.uid && p->name && c->name && strcmp(p->name, c->name) == 0;
+}
+
 static bool others_wait(const struct session *s, const struct client *c) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-		if (p->client != c->id) return true;
+		if (!is_own(p, c)) return true;
 	return false;
 }
 
@@ -357,14 +363,14 @@ void router_prompt_cancelled(struct session *s, struct prompt *p, const struct c
 void router_cancel_held(struct session *s, const struct client *c, bool all) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-		if (p->state == PROMPT_HELD && (p->client == c->id || all)) router_prompt_cancelled(s, p, c);
+		if (p->state == PROMPT_HELD && (all || is_own(p, c))) router_prompt_cancelled(s, p, c);
 }
 
 /* Withdraws this client's own prompts that the child has not taken up yet. */
 static void cancel_own(struct session *s, const struct client *c) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
-		if (p->client != c->id) continue;
+		if (!is_own(p, c)) continue;
 		struct call *call = p->state == PROMPT_SENT
 								? call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, router_call_timer)
 								: NULL;
@@ -390,11 +396,6 @@ static void on_interrupt(struct client *c, struct session *s, struct chunk line,
 	if (!router_call(c, s, line, e, "{\"subtype\":\"interrupt\"}")) return;
 	router_cancel_held(s, c, false);
 	cancel_own(s, c);
-}
-
-static bool is_own(const struct prompt *p, const struct client *c) {
-	if (p->client == c->id) return true;
-	return p->uid == c->peer.uid && p->name && c->name && strcmp(p->name, c->name) == 0;
 }
 
 /* One prompt is taken back. The child does not know those that are held; of those of others nobody disposes by mistake.

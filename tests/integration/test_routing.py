@@ -316,6 +316,24 @@ class InterruptTest(Case):
         child.reply(got, {})
         a.answer("2")
 
+    def test_queued_prompts_of_an_earlier_connection_are_its_own(self):
+        """The same uid and name are the same client."""
+        d, agent = self.start(profile={"prompts": "queue"})
+        a, b, other = d.attached(), d.attached(name="b"), d.attached(name="other")
+        child = agent.child()
+        a.send(user("one", uuid="ua"))
+        child.wait(type="user", uuid="ua")
+        b.send(user("two", uuid="ub"))
+        other.send(user("three", uuid="uc"))
+        until(lambda: len(d.call("plenum_queue", session="s")["prompts"]) == 2, what="the prompts that are held")
+        b.close()
+        b = d.attached(name="b")
+        b.send(request("1", "interrupt", cancel_queued=True))
+        child.reply(child.request("interrupt"))
+        b.answer("1")
+        self.assertEqual(a.event("changed", what="prompt_cancelled")["value"], "ub")
+        self.assertEqual([p["uuid"] for p in d.call("plenum_queue", session="s")["prompts"]], ["uc"])
+
 
 class EverybodyTest(Case):
     def test_end_session_is_a_stop(self):
