@@ -175,15 +175,16 @@ static bool find_start(struct request *q, const struct tape *t, struct start *ou
 	const json_t *replay = json_object_get(q->body, "replay");
 	const char *word = json_string_value(replay), *uuid = json_string_value(json_object_get(replay, "after_uuid"));
 	uint64_t n;
+	bool one = json_object_size(replay) == 1; /* two ways at once would be none of them */
 	if (!replay || (word && strcmp(word, "none") == 0))
 		*out = (struct start){t->next, false};
 	else if (word && strcmp(word, "all") == 0)
 		*out = start_all(t);
-	else if (count_of(replay, "last", &n))
+	else if (one && count_of(replay, "last", &n))
 		*out = start_last(t, n);
-	else if (count_of(replay, "after", &n))
+	else if (one && count_of(replay, "after", &n))
 		*out = start_after(t, n);
-	else if (uuid) {
+	else if (one && uuid) {
 		uint64_t after = tape_after_uuid(t, uuid);
 		*out = after ? (struct start){after, false} : (struct start){t->oldest, true};
 	} else {

@@ -65,7 +65,8 @@ class ReplayTest(Case):
         self.assertEqual(got, list(range(10)))
 
     def test_bad_replays(self):
-        for bad in ("some", 5, {}, {"last": -1}, {"after": "x"}, [], True):
+        for bad in ("some", 5, {}, {"last": -1}, {"after": "x"}, [], True, {"last": 1, "after": 1},
+                    {"last": 1, "more": 1}):
             c = self.d.client()
             e = self.assertRefused("bad_request", c.attach, "s", replay=bad)
             self.assertIn("replay", e.text)
