@@ -20,6 +20,14 @@ static char *value_text(json_t *value) {
 	return json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
 }
 
+/* A line feed in a client's name begins no line here. */
+static void print_text(const char *text) {
+	struct buf b = BUF_INIT((size_t)1 << 20);
+	text_put_line(&b, text, strlen(text), (size_t)1 << 16);
+	fputs(b.data ? b.data : "", stdout);
+	buf_free(&b);
+}
+
 static void print_value(const char *key, json_t *value, int depth);
 
 static void print_members(json_t *object, int depth) {
@@ -32,7 +40,7 @@ static void print_scalar(const char *key, json_t *value, int depth) {
 	_cleanup_free_ char *text = value_text(value);
 	int pad = 24 - depth * 2;
 	printf("%*s%-*s ", depth * 2, "", pad > 0 ? pad : 0, key);
-	text_print(stdout, text ? text : "?", text ? strlen(text) : 1);
+	print_text(text ? text : "?");
 	putchar('\n');
 }
 
@@ -47,7 +55,7 @@ static void print_list(json_t *list, int depth) {
 			_cleanup_free_ char *text = value_text(value);
 			if (!text || json_is_null(value)) continue;
 			printf(" %s=", key);
-			text_print(stdout, text, strlen(text));
+			print_text(text);
 		}
 		putchar('\n');
 	}

@@ -589,6 +589,8 @@ class Sessions(Ctl):
         self.assertIn(self.d.socket, self.ctl("status").stdout)
         self.assertIsInstance(json.loads(self.ctl("status", "--json").stdout), dict)
         self.assertIn("win\\", self.ctl("status", "work").stdout)
+        self.d.attached("work", name="two\nlines")
+        self.assertIn(" name=two lines ", self.ctl("status", "work").stdout)
         self.assertEqual(self.ctl("status", "--profiles").stdout, "claude\nfake\nagent\n")
         top = self.ctl("top", "--once").stdout
         self.assertRegex(top, r"(?m)^work +\w+ +win\\x1bdow +driver +%d " % os.getpid())
