@@ -482,6 +482,9 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 		struct client *c = a->client;
 		bool ephemeral = a->ephemeral;
 		a->ephemeral = false; /* or its detachment would remove the session once more */
+		if (c->filter.quiet && !ephemeral)
+			router_fail(c, SPAN_NONE, PLENUM_E_NOT_ATTACHED, "session %s was removed: nothing more comes of it",
+						s->name);
 		router_detach(c, why);
 		if (ephemeral || c->ended) client_close(c);
 	}

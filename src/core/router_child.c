@@ -230,10 +230,16 @@ static void read_lifecycle(struct session *s, struct chunk line) {
 	router_next_held(s);
 }
 
-/* To whoever sent it, unless its program knows nothing of the daemon. */
+/* A program that knows nothing of the daemon, in a session that goes on without its prompt, would wait for ever. */
+static bool must_hear(const struct client *c, const char *code) {
+	const struct attachment *a = c->attachment;
+	return !c->filter.quiet || (a && !a->ephemeral && a->wants_stderr && strcmp(code, PLENUM_E_CHILD_EXITED) == 0);
+}
+
+/* To whoever sent it. */
 static void tell_asker(const struct session *s, const struct prompt *p, const char *code, const char *text) {
 	struct client *c = p->asker;
-	if (!c || c->filter.quiet) return;
+	if (!c || !must_hear(c, code)) return;
 	struct buf b = NOTICE_INIT;
 	notice_begin(&b, PLENUM_EV_ERROR, s->name);
 	notice_text(&b, "code", code);

@@ -54,6 +54,7 @@ struct pump {
 	char request_id[32]; /* of the shim's own open request */
 	int signal;          /* that ends us; 0 */
 	bool child_exited, shutting_down, heard_stderr;
+	bool lost; /* a prompt of ours went with the child of a shared session */
 	int code;
 };
 
@@ -181,7 +182,7 @@ static void put_last_words(struct pump *p, struct span event) {
  * would wait for ever. */
 static void on_child_exited(struct pump *p, struct span event) {
 	int64_t signal = number(event, "signal");
-	if (!p->own && span_is_true(member(event, "wanted"))) return;
+	if (!p->own && !p->lost && span_is_true(member(event, "wanted"))) return;
 	put_last_words(p, event);
 	p->child_exited = true;
 	p->code = (int)(signal ? 128 + signal : number(event, "status"));
@@ -189,11 +190,16 @@ static void on_child_exited(struct pump *p, struct span event) {
 	if (!p->own) finish(p, p->code ? p->code : 1);
 }
 
-/* The CLI would have ended at a line that it cannot take; a session that others share goes on. */
+/* The CLI would have ended at a line that it cannot take; a session that others share goes on, until it is removed. */
 static void on_error(struct pump *p, struct span event) {
-	if (span_equals(member(event, "code"), PLENUM_E_ALREADY_SETTLED)) return;
+	struct span code = member(event, "code");
+	if (span_equals(code, PLENUM_E_ALREADY_SETTLED)) return;
+	if (!p->own && span_equals(code, PLENUM_E_CHILD_EXITED)) { /* how it ended comes next */
+		p->lost = true;
+		return;
+	}
 	say_error(p, event);
-	if (p->own && span_equals(member(event, "code"), PLENUM_E_BAD_LINE)) finish(p, 1);
+	if (span_equals(code, p->own ? PLENUM_E_BAD_LINE : PLENUM_E_NOT_ATTACHED)) finish(p, 1);
 }
 
 static void on_event(struct pump *p, struct span event) {

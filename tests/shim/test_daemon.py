@@ -451,6 +451,24 @@ class Shared(Case):
         self.assertEqual(b.finish(), (0, ""))
         self.assertEqual([s["session"] for s in self.daemon.sessions()], ["work"])
 
+    def test_the_session_is_removed(self):
+        a = self.named()
+        a.prompt("hello")
+        self.daemon.ask("plenum_stop", session="work", forget=True)
+        code, err = a.finish(eof=False)
+        self.assertEqual(code, 1)
+        self.assertIn("session work was removed", err)
+
+    def test_the_agent_is_stopped_while_a_prompt_waits(self):
+        a, b = self.named(), self.named()
+        b.prompt("hello")
+        a.send("@slow 1000@ " + "x" * 400)
+        a.until(lambda f: f["type"] == "stream_event" or f.get("subtype") == "init")
+        self.daemon.ask("plenum_stop", session="work", how="kill")
+        self.assertEqual(a.finish(eof=False)[0], 137)
+        b.prompt("and on")
+        self.assertEqual(b.finish(), (0, ""))
+
     def test_the_first_answer_counts(self):
         a, b = self.named(permission="later"), self.named(permission=deny)
         a.ask("initialize", hooks=None)
