@@ -461,11 +461,13 @@ enum child_result router_start(struct router *r, struct session *s, char *error)
 
 void router_renew_profile(struct session *s) {
 	struct router *r = s->world;
-	const struct profile *p = s->lost_profile ? NULL : settings_profile(r->settings, s->profile->name);
+	const struct profile *p = settings_profile(r->settings, s->lost_profile ? s->lost_profile : s->profile->name);
 	if (!p || s->running || s->settings == r->settings) return; /* one that is gone lives on with its sessions */
 	struct settings *old = s->settings;
 	s->settings = settings_ref(r->settings);
 	s->profile = p;
+	free(s->lost_profile); /* it is back */
+	s->lost_profile = NULL;
 	settings_unref(old);
 }
 

@@ -462,7 +462,7 @@ static bool begin_start(struct session *s, char *error) {
 	int64_t wait = s->not_before - now_ms();
 	if (s->lost_profile) {
 		snprintf(error, CHILD_ERROR_MAX,
-				 "profile %s of session %s is not configured any more: bring it back and restart plenumd",
+				 "profile %s of session %s is not configured any more: bring it back and reload the configuration",
 				 s->lost_profile, s->name);
 		return false;
 	}

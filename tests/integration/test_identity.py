@@ -275,6 +275,14 @@ class RestartTest(Identity):
             child.event("start")
             self.assertEqual(self.resumed(child), ["c-1"])
         self.assertIn("work", d.sessions())
+        with open(d.conf, "a") as f:  # and back again
+            f.write("\n[profile agent]\ncommand = %s\n" % agent.command)
+        d.call("plenum_reload")
+        a.send(user("and on"))
+        until(lambda: agent.starts > before, what="a child of the profile that is back")
+        child = agent.children[-1]
+        child.event("start")
+        self.assertEqual(self.resumed(child), ["c-1"])
 
 
 if __name__ == "__main__":
