@@ -390,7 +390,7 @@ static struct session *get_session(struct request *q, bool *created) {
 		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", s->profile->name, s->name);
 		return NULL;
 	}
-	if (s && flag(q, "wake", false) && !s->running && !s->want_child) router_make_room(q->router);
+	if (s && flag(q, "wake", false) && !s->agent && !s->want_child) router_make_room(q->router);
 	if (s && flag(q, "wake", false)) router_take_login(s, q->client);
 	if (s && flag(q, "wake", false) && session_wake_now(s, error) != CHILD_OK) {
 		reply_error(q, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_SPAWN_FAILED, "%s", error);
@@ -474,7 +474,7 @@ static void answer(struct request *q, const struct attachment *a, bool created, 
 		reply_error(q, PLENUM_E_INTERNAL, "the answer could not be made");
 		return;
 	}
-	json_object_set_new(o, "pid", s->running ? json_integer(s->child.pid) : json_null());
+	json_object_set_new(o, "pid", s->agent ? json_integer(s->agent->child.pid) : json_null());
 	if (guards_lost(&s->registry)) json_object_set_new(o, "guards_lost", json_true());
 	json_object_set_new(o, "attachments_total", json_integer((json_int_t)s->n_attachments - 1));
 	json_t *late = ignored(q, s, created);

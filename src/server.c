@@ -135,7 +135,7 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 
 static size_t running_children(const struct router *r) {
 	size_t n = warm_running(r->warm);
-	for (struct session *s = r->sessions; s; s = s->hh.next) n += s->running;
+	for (struct session *s = r->sessions; s; s = s->hh.next) n += s->agent != NULL;
 	return n;
 }
 

@@ -83,7 +83,7 @@ static json_t *session_json(const struct session *s) {
 						  (json_int_t)s->tape.next, "created_ms", (json_int_t)s->created_at, "idle_ms",
 						  (json_int_t)(now - s->used_at), "uid", (json_int_t)s->launch.uid, "version",
 						  reply_string(s->version), "reason", reply_string(s->reason));
-	json_object_set_new(o, "pid", s->running ? json_integer(s->child.pid) : json_null());
+	json_object_set_new(o, "pid", s->agent ? json_integer(s->agent->child.pid) : json_null());
 	if (s->resumed_id) json_object_set_new(o, "resumed_id", json_string(s->resumed_id));
 	return o;
 }
@@ -138,9 +138,9 @@ static void status_session(struct request *q) {
 	json_object_update(o, more);
 	json_decref(more);
 	if (guards_lost(&s->registry)) json_object_set_new(o, "guards_lost", json_true());
-	if (s->running) {
-		json_object_set_new(o, "output_ms", json_integer(now_ms() - s->last_output));
-		json_object_set_new(o, "child_rss", json_integer((json_int_t)proc_rss(s->child.pid)));
+	if (s->agent) {
+		json_object_set_new(o, "output_ms", json_integer(now_ms() - s->agent->heard_at));
+		json_object_set_new(o, "child_rss", json_integer((json_int_t)proc_rss(s->agent->child.pid)));
 	}
 	reply(q, o);
 }
@@ -182,8 +182,7 @@ static void verb_logs(struct request *q) {
 	struct session *s = named_session(q);
 	if (!s) return;
 	json_t *lines = json_array();
-	for (size_t i = 0; i < s->stderr_count; i++) add_line(lines, session_stderr(s, i));
-	if (s->stderr_part.len) add_line(lines, s->stderr_part.data); /* no LF yet: often the question it waits with */
+	for (size_t i = 0; i < tail_count(&s->tail); i++) add_line(lines, tail_line(&s->tail, i));
 	reply(q, json_pack("{s:s,s:o,s:s?}", "session", s->name, "stderr", lines, "reason", s->reason));
 }
 
@@ -300,7 +299,7 @@ static void verb_stop(struct request *q) {
 	struct session *s = named_session(q);
 	bool kill_now, forget = json_is_true(json_object_get(q->body, "forget"));
 	if (!s || !read_how(q, &kill_now) || !may_stop(q, s)) return;
-	bool running = s->running;
+	bool running = s->agent != NULL;
 	forget = forget || s->ephemeral;
 	log_info("session %s: client %llu asks to stop it%s", s->name, (unsigned long long)q->client->id,
 			 forget ? " and forget it" : "");
@@ -315,13 +314,13 @@ static void verb_hibernate(struct request *q) {
 	struct session *s = named_session(q);
 	if (!s || !may_stop(q, s)) return;
 	bool at_rest = s->state == SESSION_IDLE || s->state == SESSION_STARTING;
-	if (s->running &&
+	if (s->agent &&
 		(!at_rest || !list_empty(&s->prompts.open))) { /* a child that starts may have its prompt already */
 		reply_error(q, PLENUM_E_BUSY, "session %s is %s: let its turn end, or interrupt or stop it", s->name,
 					session_state_name(s->state));
 		return;
 	}
-	bool running = s->running;
+	bool running = s->agent != NULL;
 	router_tell_stopping(s, q->client, false);
 	if (running) session_stop(s, false, THEN_SLEEP);
 	reply(q,
@@ -358,7 +357,7 @@ static void verb_metrics(struct request *q) {
 	for (struct session *s = r->sessions; s; s = s->hh.next) {
 		lines += s->lines_out, bytes += s->bytes_out, strays += s->strays, dropped += s->dropped_answers,
 			turns += s->turns;
-		pending += s->pendings.n, children += s->running, attachments += s->n_attachments, tape += s->tape.bytes;
+		pending += s->pendings.n, children += s->agent != NULL, attachments += s->n_attachments, tape += s->tape.bytes;
 	}
 	reply(q, json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "sessions",
 					   (json_int_t)r->n_sessions, "children", (json_int_t)children, "warm",

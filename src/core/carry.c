@@ -233,9 +233,9 @@ void carry_list(struct carry *c, char ***v, size_t *n) {
 }
 
 void carry_timer(struct carry *c, struct loop_timer *t) {
-	int64_t left = c->saving ? loop_timer_left(t) : 0;
+	int64_t left = c->saving && t ? loop_timer_left(t) : -1;
 	CARRY(c, left);
-	if (!c->saving && carry_ok(c) && left >= 0) loop_timer_set(t, left);
+	if (!c->saving && t && carry_ok(c) && left >= 0) loop_timer_set(t, left);
 }
 
 /* --- descriptors ----------------------------------------------------------------------------------------------------

@@ -75,17 +75,20 @@ void launch_free(struct launch *l) {
 	*l = (struct launch){0};
 }
 
-static void take(struct launch *l, pid_t pid, const char *name) {
-	_cleanup_free_ char *value = proc_env(pid, name);
+static void take(struct launch *l, const char *env, size_t len, const char *name) {
+	const char *value = proc_find(env, len, name);
 	_cleanup_free_ char *word = value ? str_printf("%s=%s", name, value) : NULL;
 	if (word) words_add(&l->fresh, word);
 }
 
 void launch_take_requester(struct launch *l, const struct profile *p, pid_t pid) {
-	for (size_t i = 0; i < ARRAY_SIZE(refreshed); i++) take(l, pid, refreshed[i]);
+	size_t len;
+	_cleanup_free_ char *env = proc_environ(pid, &len);
+	if (!env) return;
+	for (size_t i = 0; i < ARRAY_SIZE(refreshed); i++) take(l, env, len, refreshed[i]);
 	for (size_t i = 0; i < p->pass_env.n; i++)
-		if (strcmp(p->pass_env.v[i], "*") != 0) take(l, pid, p->pass_env.v[i]);
-	take(l, pid, "PATH");
+		if (strcmp(p->pass_env.v[i], "*") != 0) take(l, env, len, p->pass_env.v[i]);
+	take(l, env, len, "PATH");
 }
 
 /* --- environment ----------------------------------------------------------------------------------------------------

@@ -181,7 +181,7 @@ void router_put_by(struct buf *b, const struct client *c) {
 
 void router_tell_stopping(struct session *s, const struct client *by, bool kill_now) {
 	struct buf b = NOTICE_INIT;
-	if (!s->running || (s->stopping && !kill_now)) return;
+	if (!s->agent || (s->stopping && !kill_now)) return;
 	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
 	notice_text(&b, "what", "stopping");
 	notice_text(&b, "value", kill_now ? "kill" : "graceful");
@@ -239,10 +239,22 @@ bool router_may_approve(struct router *r, struct client *c) {
 
 #define BEHIND_TOLD INT64_MAX /* of behind_since */
 
+static void on_lag_timer(void *arg);
+
 /* How often those who are far behind are looked at: a short client_lag_soft_time is kept to within a half. */
 static int64_t lag_tick(const struct session *s) {
 	int64_t quarter = s->settings->limits.client_lag_soft_time / 4;
 	return MAX(MIN(quarter, LAG_TICK_MS), LAG_TICK_LEAST_MS);
+}
+
+/* Without memory for the timer the next read tries again. */
+void router_watch_lag(struct session *s) {
+	if (!s->lag_timer) {
+		s->lag_timer = malloc(sizeof *s->lag_timer);
+		if (!s->lag_timer) return;
+		loop_timer_init(s->lag_timer, s->loop, on_lag_timer, s);
+	}
+	if (!loop_timer_pending(s->lag_timer)) loop_timer_set(s->lag_timer, lag_tick(s));
 }
 
 /* Who asked to be waited for must read on: a piece of the tape within each lag_wait, not a byte now and then. Beside a
@@ -282,9 +294,9 @@ bool router_on_may_read(struct session *s) {
 		held = holds_up(s, a, behind, now) || held;
 		if (!stands && behind < best) best = behind;
 	}
-	if (lag && !loop_timer_pending(&s->lag_timer)) loop_timer_set(&s->lag_timer, lag_tick(s));
+	if (lag) router_watch_lag(s);
 	if (!held && (best == UINT64_MAX || best <= MIN(PACE_WINDOW, (uint64_t)s->tape.max_bytes / 4))) return true;
-	loop_timer_set(&s->pace_timer, STANDSTILL_MS);
+	loop_timer_set(&s->agent->pace_timer, STANDSTILL_MS);
 	return false;
 }
 
@@ -292,13 +304,9 @@ void router_on_read_done(struct session *s) {
 	wake_all(s);
 }
 
-static void on_pace_timer(void *arg) {
-	session_read_again(arg);
-}
-
 void router_pace(struct client *c, bool blocked) {
 	struct attachment *a = c->attachment;
-	if (!blocked && a && a->session->read_paused) session_read_again(a->session);
+	if (!blocked && a && a->session->agent && a->session->agent->read_paused) session_read_again(a->session);
 }
 
 static void post_gap(struct client *c, const struct session *s, uint64_t from, uint64_t to) {
@@ -395,7 +403,7 @@ static void on_lag_timer(void *arg) {
 		int64_t age = now - a->behind_since;
 		if (age >= s->settings->limits.client_lag_soft_time) apply_lag(s, a, age);
 	}
-	if (again) loop_timer_set(&s->lag_timer, lag_tick(s));
+	if (again) router_watch_lag(s);
 }
 
 /* --- sessions -------------------------------------------------------------------------------------------------------
@@ -404,7 +412,7 @@ static void on_lag_timer(void *arg) {
 static void on_over(void *arg) {
 	struct session *s = arg;
 	struct router *r = s->world;
-	if (s->running)
+	if (s->agent)
 		session_stop(s, false, THEN_REMOVE);
 	else
 		r->events->session_over(r, s);
@@ -434,8 +442,6 @@ struct session *router_add(struct router *r, const char *name, const struct prof
 									&router_session_events, r);
 	if (!s) return NULL;
 	s->id = ++r->sessions_seen;
-	loop_timer_init(&s->pace_timer, r->loop, on_pace_timer, s);
-	loop_timer_init(&s->lag_timer, r->loop, on_lag_timer, s);
 	loop_task_init(&s->over_task, on_over, s);
 	HASH_ADD_KEYPTR(hh, r->sessions, s->name, strlen(s->name), s);
 	r->n_sessions++;
@@ -462,7 +468,7 @@ enum child_result router_start(struct router *r, struct session *s, char *error)
 void router_renew_profile(struct session *s) {
 	struct router *r = s->world;
 	const struct profile *p = settings_profile(r->settings, s->lost_profile ? s->lost_profile : s->profile->name);
-	if (!p || s->running || s->settings == r->settings) return; /* one that is gone lives on with its sessions */
+	if (!p || s->agent || s->settings == r->settings) return; /* one that is gone lives on with its sessions */
 	struct settings *old = s->settings;
 	s->settings = settings_ref(r->settings);
 	s->profile = p;
@@ -493,8 +499,7 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 	HASH_DELETE(hh, r->sessions, s);
 	r->n_sessions--;
 	router_init_free(s);
-	loop_timer_stop(&s->pace_timer);
-	loop_timer_stop(&s->lag_timer);
+	if (s->lag_timer) loop_timer_stop(s->lag_timer);
 	loop_task_stop(&s->over_task);
 	session_remove(s);
 	r->events->changed(r);
@@ -504,7 +509,7 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 static struct session *oldest_idle(const struct router *r, const struct session *but) {
 	struct session *oldest = NULL;
 	for (struct session *s = r->sessions; s; s = s->hh.next) {
-		if (!s->running || s->state != SESSION_IDLE || s->stopping || s->pendings.n || s->calls.n || s->background ||
+		if (!s->agent || s->state != SESSION_IDLE || s->stopping || s->pendings.n || s->calls.n || s->background ||
 			s->ephemeral || s == but)
 			continue;
 		if (!oldest || s->used_at < oldest->used_at) oldest = s;
@@ -514,7 +519,7 @@ static struct session *oldest_idle(const struct router *r, const struct session 
 
 static size_t count_children(const struct router *r) {
 	size_t n = 0;
-	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->running && !s->stopping;
+	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->agent && !s->stopping;
 	return n;
 }
 
@@ -635,7 +640,7 @@ void router_check_close(struct client *c) {
 		LIST_FOR_EACH (call, &a->session->calls.order, struct call, node)
 			if (call->asker == c) return;
 		if (router_waits_for_init(a->session, c)) return;
-		if (a->ephemeral && a->session->running) { /* its session ends with it, and it hears how */
+		if (a->ephemeral && a->session->agent) { /* its session ends with it, and it hears how */
 			session_stop(a->session, false, THEN_REMOVE);
 			return;
 		}
@@ -667,7 +672,7 @@ bool router_may_stop(const struct session *s, const struct client *c) {
 /* An agent's program has an environment of the agent's making, and a pid whose process is gone may be another's. */
 void router_take_login(struct session *s, struct client *c) {
 	uid_t me = getuid();
-	if (s->running || s->want_child || s->launch.env_only || s->launch.uid != me || c->peer.uid != me) return;
+	if (s->agent || s->want_child || s->launch.env_only || s->launch.uid != me || c->peer.uid != me) return;
 	if (!router_trusted(s->world, c)) return;
 	launch_renew_requester(&s->launch, s->profile, c->peer.pid);
 }

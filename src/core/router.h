@@ -143,6 +143,7 @@ struct span router_head_member(struct chunk head, const char *key);
 bool router_has_other(const struct session *s);
 void router_on_read_done(struct session *s);
 bool router_on_may_read(struct session *s);
+void router_watch_lag(struct session *s); /* somebody may be far behind */
 void router_pace(struct client *c, bool blocked);
 void router_overtaken(struct client *c, uint64_t from, uint64_t to);
 void router_check_close(struct client *c); /* a half-closed client that waits for nothing any more */

@@ -301,7 +301,7 @@ static void learn(struct session *s, enum line_kind kind, struct chunk line, con
 
 static void to_tape(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
 	unsigned flags = dialect_is_echo(e) ? TAPE_REPLAY : 0;
-	if (!tape_append(&s->tape, chunk_ref(line), kind, flags, s->last_output))
+	if (!tape_append(&s->tape, chunk_ref(line), kind, flags, s->agent->heard_at))
 		session_no_memory(s, "a line of its child was lost");
 }
 
@@ -514,8 +514,8 @@ static void on_stderr(struct session *s, const char *data, size_t n) {
 
 static void put_stderr(struct buf *b, const struct session *s) {
 	buf_puts(b, ",\"stderr\":[");
-	for (size_t i = 0; i < s->stderr_count; i++) {
-		const char *line = session_stderr(s, i);
+	for (size_t i = 0; i < tail_count(&s->tail); i++) {
+		const char *line = tail_line(&s->tail, i);
 		if (i) buf_putc(b, ',');
 		str_put_json(b, line, strlen(line));
 	}
@@ -560,7 +560,8 @@ static void fail_prompts(struct session *s, const struct session_exit *e, const 
 }
 
 static const char *last_words(const struct session *s) {
-	return s->stderr_count ? session_stderr(s, s->stderr_count - 1) : "nothing on stderr";
+	const char *last = tail_last(&s->tail);
+	return last ? last : "nothing on stderr";
 }
 
 /* A shim's own session is its child: it ends with it, but where the daemon only starts the child anew. */
@@ -578,8 +579,8 @@ static void tell_private_exit(struct session *s, struct chunk notice) {
 /* Resumed under an id that the child does not know: the next start tries the other one. */
 static void unlearn_resume(struct session *s, const struct session_exit *e) {
 	if (e->wanted || s->said_init || !s->resumed_id) return;
-	for (size_t i = 0; i < s->stderr_count; i++)
-		if (strstr(session_stderr(s, i), "No conversation found")) {
+	for (size_t i = 0; i < tail_count(&s->tail); i++)
+		if (strstr(tail_line(&s->tail, i), "No conversation found")) {
 			free(s->resumed_id);
 			s->resumed_id = NULL;
 			return;

@@ -119,12 +119,12 @@ static void send_prompt(struct session *s, struct prompt *p, struct chunk line) 
 	router_init_before_prompt(s);
 	p->child = session_writes_to(s);
 	p->state = PROMPT_SENT;
-	bool deaf = session_has_child(s) && s->child.in < 0; /* its end, which tells of its prompts, is near */
+	bool deaf = session_has_child(s) && !agent_hears(s->agent); /* its end, which tells of its prompts, is near */
 	if (!session_write(s, line, true) && !deaf) lose_prompt(s, p);
 }
 
 static bool wake(struct session *s, char *error) {
-	if (!s->running && !s->want_child) router_make_room(s->world);
+	if (!s->agent && !s->want_child) router_make_room(s->world);
 	return session_wake(s, error);
 }
 

@@ -415,7 +415,7 @@ static void share_answer(struct session *s) {
 	struct edit edits[] = {{e.inner_request_id, "\"\""}, {pid, "null"}};
 	struct chunk own = apply_edits(in->answer, edits, pid.p ? 2 : 1);
 	for (struct session *o = r->sessions; own.data && o; o = o->hh.next) {
-		const struct init *other = o == s || o->running ? NULL : o->init;
+		const struct init *other = o == s || o->agent ? NULL : o->init;
 		if (!other || other->answer.len != own.len || memcmp(other->answer.data, own.data, own.len) != 0) continue;
 		chunk_drop(&own);
 		own = chunk_ref(other->answer);

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "core/agent.h"
 #include "core/call.h"
 #include "core/launch.h"
 #include "core/pending.h"
@@ -16,15 +17,11 @@
 #include "core/registry.h"
 #include "core/settings.h"
 #include "core/snapshot.h"
+#include "core/tail.h"
 #include "core/tape.h"
-#include "io/child.h"
 #include "io/loop.h"
-#include "wire/lines.h"
 
 #include "base/hash.h"
-
-#define STDERR_LINES 40
-#define STDERR_LINE_MAX 1024
 
 enum session_state {
 	SESSION_STARTING,
@@ -85,30 +82,17 @@ struct session {
 	char *left_socket;     /* a socket file that the child makes and does not remove when it is killed */
 	char *version;         /* claude_code_version of the newest init */
 
-	struct child child;
-	char *child_name;  /* what the child was started as, where that is not the session's name: it was a spare */
-	uint64_t program;  /* with child_name: launch_program() when it was started */
+	struct agent *agent; /* the child that runs; NULL: none, or its end is complete */
+	struct lines_pool *pool;
+	uint64_t child_no; /* counts starts */
 	void *spare;       /* not NULL: a spare of core/warm.h, nobody's session yet */
 	bool untouched;    /* the child was a spare, and nothing was written to it since */
-	uint64_t child_no; /* counts starts */
-	bool running;      /* a process is there, or its end is not complete */
-	bool exited, eof;
-	int exit_status;
-	int64_t started_at, exited_at;
-	struct loop_fd in_fd, out_fd, err_fd;
-	struct lines out;
 	struct queue in;
-	struct loop_timer end_timer; /* exit seen, output still open */
-	bool read_paused, bom_seen;
-
-	char **stderr_lines; /* STDERR_LINES; NULL until there is one */
-	size_t stderr_first, stderr_count;
-	struct buf stderr_part;
+	struct tail tail; /* of the newest child's stderr */
 
 	enum stop_stage stopping;
 	enum stop_then then;
 	int64_t stop_since;
-	struct loop_timer stop_timer;
 
 	enum session_state state, told_state, previous;
 	char *lost_profile; /* what it was made with, where that is not configured any more: it cannot start */
@@ -120,7 +104,6 @@ struct session {
 	bool said_init;  /* the child has printed system/init since it was started */
 	bool background; /* the child has tasks in the background */
 	bool warming;    /* just started, nothing was sent yet */
-	struct loop_timer warm_timer;
 	struct loop_task state_task;
 	unsigned failures;  /* starts in a row that came to nothing */
 	int64_t not_before; /* back-off */
@@ -128,14 +111,13 @@ struct session {
 	unsigned spawn_tries;
 	bool want_child; /* a start is put off */
 
-	struct loop_timer idle_timer;
-	int64_t used_at, created_at, last_output;
+	int64_t used_at, created_at;
 
 	struct tape tape;
 	struct snapshot snapshot;
 	struct list attachments; /* the router's */
 	size_t n_attachments;
-	struct loop_timer lag_timer, pace_timer;
+	struct loop_timer *lag_timer; /* the router's; NULL: nobody was ever far behind */
 
 	struct calls calls;
 	struct pendings pendings;
@@ -193,8 +175,7 @@ bool session_can_give(const struct session *s);
 /* The child of `from` becomes that of `to`, which has none. False without memory. */
 bool session_take_child(struct session *to, struct session *from);
 const char *session_state_name(enum session_state state);
-/* The last stderr lines, oldest first: n of them from `index` 0 on. */
-const char *session_stderr(const struct session *s, size_t index);
 /* All of it but its name, its profile, its launch and what is the router's (session_carry.c). */
 void session_carry(struct carry *c, struct session *s);
-void session_resume(struct session *s); /* everything is read: its child is listened to again */
+struct agent *session_new_agent(struct session *s); /* for session_carry(): without a process */
+void session_resume(struct session *s);             /* everything is read: its child is listened to again */

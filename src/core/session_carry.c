@@ -5,51 +5,49 @@
  */
 #include "core/session.h"
 
-static void carry_child(struct carry *c, struct session *s) {
-	CARRY(c, s->child.pid);
-	CARRY(c, s->child.start);
-	carry_fd(c, &s->child.in, S_IFIFO);
-	carry_fd(c, &s->child.out, 0); /* a socket or a pipe */
-	carry_fd(c, &s->child.err, S_IFIFO);
+static void carry_process(struct carry *c, struct agent *a) {
+	CARRY(c, a->child.pid);
+	CARRY(c, a->child.start);
+	carry_fd(c, &a->child.in, S_IFIFO);
+	carry_fd(c, &a->child.out, 0); /* a socket or a pipe */
+	carry_fd(c, &a->child.err, S_IFIFO);
+}
+
+static void carry_progress(struct carry *c, struct agent *a) {
+	CARRY(c, a->exited);
+	CARRY(c, a->eof);
+	CARRY(c, a->exit_status);
+	CARRY(c, a->started_at);
+	CARRY(c, a->exited_at);
+	CARRY(c, a->heard_at);
+	CARRY(c, a->read_paused);
+	CARRY(c, a->bom_seen);
+	carry_lines(c, &a->out);
+}
+
+static void carry_child(struct carry *c, struct session *s, struct agent *a) {
+	carry_process(c, a);
 	CARRY(c, s->child_no);
-	carry_text(c, &s->child_name);
-	CARRY(c, s->program);
+	carry_text(c, &a->name);
+	CARRY(c, a->program);
 	carry_text(c, &s->left_socket);
 	CARRY(c, s->untouched);
-	CARRY(c, s->running);
-	CARRY(c, s->exited);
-	CARRY(c, s->eof);
-	CARRY(c, s->exit_status);
-	CARRY(c, s->started_at);
-	CARRY(c, s->exited_at);
-	CARRY(c, s->last_output);
-	CARRY(c, s->read_paused);
-	CARRY(c, s->bom_seen);
-	carry_lines(c, &s->out);
+	bool there = s->agent != NULL;
+	CARRY(c, there);
+	carry_progress(c, a);
+	if (there) s->agent = a;
 	queue_carry(c, &s->in);
 }
 
-static void carry_stderr(struct carry *c, struct session *s) {
-	size_t n = carry_count(c, s->stderr_count);
-	if (n > STDERR_LINES) carry_fail(c, "there are too many lines of stderr");
-	if (n && !c->saving && !(s->stderr_lines = calloc(STDERR_LINES, sizeof *s->stderr_lines)))
-		carry_fail(c, "out of memory");
-	for (size_t i = 0; i < n && carry_ok(c); i++) {
-		carry_name(c, &s->stderr_lines[(s->stderr_first + i) % STDERR_LINES]);
-		if (!c->saving && carry_ok(c)) s->stderr_count = i + 1;
-	}
-	carry_buf(c, &s->stderr_part);
-}
-
-static void carry_stop(struct carry *c, struct session *s) {
+static void carry_stop(struct carry *c, struct session *s, struct agent *a) {
 	CARRY_UPTO(c, s->stopping, STOP_KILL);
 	CARRY_UPTO(c, s->then, THEN_REMOVE);
 	CARRY(c, s->stop_since);
-	carry_timer(c, &s->stop_timer);
-	carry_timer(c, &s->end_timer);
+	carry_timer(c, &a->stop_timer);
+	carry_timer(c, &a->end_timer);
 }
 
-static void carry_state(struct carry *c, struct session *s) {
+static void carry_state(struct carry *c, struct session *s, struct agent *a) {
 	CARRY_UPTO(c, s->state, SESSION_FAILED);
 	CARRY_UPTO(c, s->told_state, SESSION_FAILED);
 	CARRY_UPTO(c, s->previous, SESSION_FAILED);
@@ -61,7 +59,7 @@ static void carry_state(struct carry *c, struct session *s) {
 	CARRY(c, s->said_init);
 	CARRY(c, s->background);
 	CARRY(c, s->warming);
-	carry_timer(c, &s->warm_timer);
+	carry_timer(c, &a->warm_timer);
 }
 
 static void carry_start(struct carry *c, struct session *s) {
@@ -78,8 +76,8 @@ static void carry_names(struct carry *c, struct session *s) {
 	carry_text(c, &s->version);
 }
 
-static void carry_counters(struct carry *c, struct session *s) {
-	carry_timer(c, &s->idle_timer);
+static void carry_counters(struct carry *c, struct session *s, struct agent *a) {
+	carry_timer(c, &a->idle_timer);
 	CARRY(c, s->used_at);
 	CARRY(c, s->created_at);
 	CARRY(c, s->ephemeral);
@@ -92,14 +90,21 @@ static void carry_counters(struct carry *c, struct session *s) {
 }
 
 void session_carry(struct carry *c, struct session *s) {
+	/* a session without a child carries the blank of one */
+	struct agent *a = s->agent ? s->agent : session_new_agent(s);
 	carry_mark(c, "session");
 	carry_names(c, s);
-	carry_child(c, s);
-	carry_stderr(c, s);
-	carry_stop(c, s);
-	carry_state(c, s);
+	if (!a) {
+		carry_fail(c, "out of memory");
+		return;
+	}
+	carry_child(c, s, a);
+	tail_carry(c, &s->tail);
+	carry_stop(c, s, a);
+	carry_state(c, s, a);
 	carry_start(c, s);
-	carry_counters(c, s);
+	carry_counters(c, s, a);
+	if (!s->agent) agent_free(a);
 	tape_carry(c, &s->tape);
 	snapshot_carry(c, &s->snapshot);
 	if (c->version < 2) s->snapshot.tasks_lost = s->background;

@@ -82,7 +82,7 @@ size_t warm_ready(const struct warm *w, const struct profile *p) {
 
 static size_t all_children(const struct warm *w) {
 	size_t n = warm_running(w);
-	for (const struct session *s = w->router->sessions; s; s = s->hh.next) n += s->running;
+	for (const struct session *s = w->router->sessions; s; s = s->hh.next) n += s->agent != NULL;
 	return n;
 }
 
@@ -113,7 +113,7 @@ static void end_spare(struct spare *one, bool kill_now) {
 static void on_start_timer(void *arg) {
 	struct spare *one = arg;
 	log_warn("%s: no answer to initialize in %d s", one->session->name, START_MS / 1000);
-	child_kill(&one->session->child, SIGKILL); /* counts as a failure when it is gone */
+	child_kill(&one->session->agent->child, SIGKILL); /* counts as a failure when it is gone */
 }
 
 static void join_stock(struct spare *one, struct stock *k) {
@@ -191,7 +191,7 @@ static void start_one(struct stock *k) {
 		failed(k, error);
 		return;
 	}
-	one->session->program = launch_program(&one->session->launch, k->profile);
+	one->session->agent->program = launch_program(&one->session->launch, k->profile);
 	loop_timer_set(&one->timer, START_MS);
 }
 
@@ -280,7 +280,7 @@ static void check_ready(struct spare *one) {
 	loop_timer_stop(&one->timer);
 	if (!router_kept_init(s).p) {
 		log_warn("%s: the child refused its initialize", s->name);
-		child_kill(&s->child, SIGKILL);
+		child_kill(&s->agent->child, SIGKILL);
 		return;
 	}
 	one->ready = true;
@@ -361,7 +361,7 @@ static void drop_outdated(struct stock *k) {
 	struct spare *one;
 	LIST_FOR_EACH (one, &k->spares, struct spare, node) {
 		struct session *s = one->session;
-		if (!one->ready || launch_program(&s->launch, s->profile) == s->program) continue;
+		if (!one->ready || launch_program(&s->launch, s->profile) == s->agent->program) continue;
 		log_info("%s: ends, its program was replaced", s->name);
 		end_spare(one, false);
 		refill(k, REFILL_MS);
@@ -404,7 +404,7 @@ bool warm_give(struct warm *w, struct session *s) {
 	if (!one || !session_take_child(s, one->session)) return false;
 	router_init_move(s, one->session);
 	s->untouched = true;
-	log_info("session %s: takes warm child %d, %s", s->name, s->child.pid, one->session->name);
+	log_info("session %s: takes warm child %d, %s", s->name, s->agent->child.pid, one->session->name);
 	forget(one);
 	k->failures = 0;
 	refill(k, REFILL_MS);
@@ -416,7 +416,7 @@ void warm_take_back(struct warm *w, struct session *s) {
 	struct stock *k = stock_of(w, s->profile);
 	struct launch launch = {0};
 	bool made = make_launch(w, s->profile, &s->launch.fresh, &launch);
-	struct spare *one = made ? new_spare(w, s->settings, s->profile, s->child_name, &launch) : NULL;
+	struct spare *one = made ? new_spare(w, s->settings, s->profile, s->agent->name, &launch) : NULL;
 	if (!one || !session_take_child(one->session, s)) {
 		launch_free(&launch);
 		if (one) forget(one);
@@ -425,7 +425,7 @@ void warm_take_back(struct warm *w, struct session *s) {
 	router_init_move(one->session, s);
 	s->untouched = false;
 	log_info("session %s: gives warm child %d back, its client asks for something else", s->name,
-			 one->session->child.pid);
+			 one->session->agent->child.pid);
 	list_add_tail(&w->ending, &one->node);
 	if (!k || k->n >= k->profile->warm) {
 		end_spare(one, false);

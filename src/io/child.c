@@ -398,17 +398,6 @@ void child_forget(struct child *c) {
 	list_del(&c->node);
 }
 
-void child_move(struct child *to, struct child *from) {
-	struct child moved = *from;
-	moved.exited = to->exited;
-	moved.arg = to->arg;
-	*to = moved;
-	list_init(&to->node);
-	list_add_tail(&from->owner->list, &to->node);
-	list_del(&from->node);
-	from->pid = from->in = from->out = from->err = -1;
-}
-
 bool child_alive(const struct child *c) {
 	siginfo_t info = {0};
 	if (c->pid <= 0) return false;

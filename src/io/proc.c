@@ -63,7 +63,7 @@ char *proc_cwd(pid_t pid) {
 	return strndup(target, (size_t)n);
 }
 
-static char *read_environ(pid_t pid, size_t *len) {
+char *proc_environ(pid_t pid, size_t *len) {
 	struct buf b = BUF_INIT(ENVIRON_MAX);
 	_cleanup_close_ int fd = open_file(pid, "environ");
 	if (fd < 0) return NULL;
@@ -77,7 +77,7 @@ static char *read_environ(pid_t pid, size_t *len) {
 	return buf_steal(&b, len);
 }
 
-static const char *find_env(const char *env, size_t len, const char *name) {
+const char *proc_find(const char *env, size_t len, const char *name) {
 	size_t n = strlen(name);
 	for (const char *p = env; p < env + len; p += strlen(p) + 1)
 		if (strncmp(p, name, n) == 0 && p[n] == '=') return p + n + 1;
@@ -86,8 +86,8 @@ static const char *find_env(const char *env, size_t len, const char *name) {
 
 char *proc_env(pid_t pid, const char *name) {
 	size_t len;
-	_cleanup_free_ char *env = read_environ(pid, &len);
-	const char *value = env ? find_env(env, len, name) : NULL;
+	_cleanup_free_ char *env = proc_environ(pid, &len);
+	const char *value = env ? proc_find(env, len, name) : NULL;
 	return value ? strdup(value) : NULL;
 }
 

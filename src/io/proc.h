@@ -16,7 +16,11 @@ void proc_name(pid_t pid, char *out, size_t size);
 bool proc_stat(pid_t pid, pid_t *parent, pid_t *session, uint64_t *start);
 /* The working directory, or NULL; the caller frees. */
 char *proc_cwd(pid_t pid);
-/* The value of one variable in the environment that the process was started with, or NULL; the caller frees. */
+/* The environment that the process was started with, or NULL: NAME=VALUE with a NUL each. The caller frees. */
+char *proc_environ(pid_t pid, size_t *len);
+/* The value of one variable in such an environment, or NULL. */
+const char *proc_find(const char *env, size_t len, const char *name);
+/* The same of a process, a copy; the caller frees. */
 char *proc_env(pid_t pid, const char *name);
 /* True if pid is `ancestor` or descends from it. */
 bool proc_descends(pid_t pid, pid_t ancestor);

@@ -242,24 +242,20 @@ END_TEST
 /* --- handing on -----------------------------------------------------------------------------------------------------
  */
 
-START_TEST(forgotten_moved_resumed) {
-	struct world w, other;
-	struct child a, b = {.exited = on_exit_of, .arg = &other};
+START_TEST(forgotten_resumed) {
+	struct world w;
+	struct child a;
 	begin(&w);
-	other = w;
 	shell(&w, &a, "read x; exit 4", PLAIN);
 	pid_t pid = a.pid;
-	child_move(&b, &a);
-	ck_assert(a.pid == -1 && a.in == -1 && a.out == -1 && a.err == -1 && b.pid == pid && b.in >= 0);
-	ck_assert(children_known(w.all, pid) && child_alive(&b));
-	child_forget(&b);
+	ck_assert(children_known(w.all, pid) && child_alive(&a));
+	child_forget(&a);
 	ck_assert(!children_known(w.all, pid));
-	child_resume(&b, w.all);
+	child_resume(&a, w.all);
 	ck_assert(children_known(w.all, pid));
-	child_close_in(&b);
-	while (!other.exits) loop_run(w.loop);
-	ck_assert(other.status == EXIT(4) && w.exits == 0 && b.pid == -1);
-	close_all(&b);
+	child_close_in(&a);
+	ends(&w, &a, EXIT(4));
+	w.exits = 0;
 	/* one that is forgotten goes on, and is reaped all the same */
 	shell(&w, &a, "read x; exit 4", PLAIN);
 	pid = a.pid;
@@ -421,6 +417,6 @@ END_TEST
 
 RUN_TESTS("child", streams, what_it_starts_with, NOT_IN_VALGRIND(the_limit_on_descriptors),
 		  signals_are_as_at_the_beginning, a_session_of_its_own, killed_with_all_its_group,
-		  exit_and_end_of_output_are_two_events, without_pipes, forgotten_moved_resumed,
+		  exit_and_end_of_output_are_two_events, without_pipes, forgotten_resumed,
 		  processes_that_nobody_knows_are_reaped, NOT_IN_VALGRIND(no_program), no_folder,
 		  NOT_IN_VALGRIND(too_much_for_the_kernel), no_descriptors, finding_programs)

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/agent.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define END_GRACE_MS 1000 /* for whoever still holds the output of a child that has exited */
+#define LAST_READS 64     /* at its end a pipe is read as far as it can be full, not as fast as a grandchild fills it */
+
+/* --- stdout ---------------------------------------------------------------------------------------------------------
+ */
+
+/* A byte order mark before the first line is skipped. */
+static struct chunk without_bom(struct agent *a, struct chunk line) {
+	bool first = !a->bom_seen;
+	a->bom_seen = true;
+	if (!first || line.len < 3 || memcmp(line.data, "\xef\xbb\xbf", 3) != 0) return chunk_ref(line);
+	return chunk_view(line, 3, line.len - 3);
+}
+
+static void take_line(struct agent *a, struct chunk raw) {
+	struct chunk line = without_bom(a, raw);
+	a->events->line(a->arg, line);
+	chunk_drop(&line);
+}
+
+static void take_lines(struct agent *a) {
+	struct chunk line;
+	size_t size;
+	enum lines_result r;
+	while ((r = lines_next(&a->out, &line, &size)) == LINES_LINE || r == LINES_LONG) {
+		if (r == LINES_LONG)
+			a->events->long_line(a->arg, line, size);
+		else
+			take_line(a, line);
+		chunk_drop(&line);
+	}
+	if (r == LINES_OOM) a->events->line_lost(a->arg);
+}
+
+/* One read; true: there may be more. */
+static bool read_out(struct agent *a) {
+	size_t room;
+	char *space = lines_space(&a->out, &room);
+	if (!space) {
+		log_error("no memory to read child %d", a->child.pid);
+		return false;
+	}
+	ssize_t n = fd_read(a->child.out, space, MIN(room, a->read_max));
+	int number = errno;
+	if (n > 0) {
+		a->heard_at = now_ms();
+		lines_commit(&a->out, (size_t)n);
+	}
+	take_lines(a);
+	a->eof |= n == 0 || (n < 0 && number != EAGAIN);
+	a->events->read_done(a->arg);
+	return n > 0;
+}
+
+static void finish_out(struct agent *a) {
+	struct chunk rest;
+	size_t size;
+	if (lines_cut(&a->out, &size)) a->events->long_line(a->arg, a->out.head, size);
+	if (lines_rest(&a->out, &rest)) {
+		take_line(a, rest);
+		chunk_drop(&rest);
+	}
+	lines_free(&a->out);
+	loop_fd_stop(&a->out_fd);
+	child_close_out(&a->child);
+}
+
+static void check_end(struct agent *a) {
+	if (!a->exited) return;
+	if (a->eof)
+		a->events->ended(a->arg);
+	else if (!loop_timer_pending(&a->end_timer))
+		loop_timer_set(&a->end_timer, END_GRACE_MS);
+}
+
+static void on_out(void *arg, bool readable, bool writable) {
+	struct agent *a = arg;
+	(void)readable, (void)writable;
+	read_out(a);
+	if (!a->eof) return;
+	finish_out(a);
+	check_end(a);
+}
+
+void agent_read(struct agent *a, bool may) {
+	if (a->eof || a->child.out < 0) return;
+	a->read_paused = !may;
+	loop_fd_want(&a->out_fd, may, false);
+}
+
+/* --- stderr ---------------------------------------------------------------------------------------------------------
+ */
+
+static ssize_t read_err(struct agent *a) {
+	char data[16384];
+	ssize_t n = fd_read(a->child.err, data, sizeof data);
+	int number = errno;
+	if (n > 0) a->events->stderr_data(a->arg, data, (size_t)n);
+	errno = number;
+	return n;
+}
+
+static void close_err(struct agent *a) {
+	loop_fd_stop(&a->err_fd);
+	child_close_err(&a->child);
+}
+
+static void on_err(void *arg, bool readable, bool writable) {
+	struct agent *a = arg;
+	(void)readable, (void)writable;
+	ssize_t n = read_err(a);
+	if (n == 0 || (n < 0 && errno != EAGAIN)) close_err(a);
+}
+
+/* --- stdin ----------------------------------------------------------------------------------------------------------
+ */
+
+bool agent_write(struct agent *a, struct queue *q) {
+	int r = queue_write(q, a->child.in);
+	if (r >= 0)
+		loop_fd_want(&a->in_fd, false, r > 0);
+	else
+		agent_close_in(a);
+	return r >= 0;
+}
+
+void agent_close_in(struct agent *a) {
+	loop_fd_stop(&a->in_fd);
+	child_close_in(&a->child);
+}
+
+static void on_in(void *arg, bool readable, bool writable) {
+	struct agent *a = arg;
+	(void)readable, (void)writable;
+	a->events->may_write(a->arg);
+}
+
+/* --- its life -------------------------------------------------------------------------------------------------------
+ */
+
+static void on_end_timer(void *arg) {
+	struct agent *a = arg;
+	a->events->ended(a->arg);
+}
+
+static void on_exited(void *arg, int status) {
+	struct agent *a = arg;
+	a->exited = true;
+	a->exit_status = status;
+	a->exited_at = now_ms();
+	a->events->exited(a->arg);
+	/* the pipe may still hold lines: the loop reads them, EOF completes the end */
+	check_end(a);
+}
+
+static void free_agent(void *arg) {
+	struct agent *a = arg;
+	lines_free(&a->out);
+	free(a->name);
+	free(a);
+}
+
+struct agent *agent_new(struct loop *loop, struct lines_pool *pool, size_t max_line, size_t read_max,
+						const struct agent_events *events, void *arg) {
+	struct agent *a = calloc(1, sizeof *a);
+	if (!a) return NULL;
+	a->loop = loop;
+	a->events = events;
+	a->arg = arg;
+	a->read_max = read_max;
+	a->child = (struct child){.pid = -1, .in = -1, .out = -1, .err = -1, .exited = on_exited, .arg = a};
+	list_init(&a->child.node);
+	lines_init(&a->out, pool, max_line);
+	loop_timer_init(&a->end_timer, loop, on_end_timer, a);
+	loop_task_init(&a->free_task, free_agent, a);
+	return a;
+}
+
+static void init_fds(struct agent *a) {
+	loop_fd_init(&a->in_fd, a->loop, a->child.in, on_in, a);
+	loop_fd_init(&a->out_fd, a->loop, a->child.out, on_out, a);
+	loop_fd_init(&a->err_fd, a->loop, a->child.err, on_err, a);
+}
+
+void agent_run(struct agent *a) {
+	a->started_at = a->heard_at = now_ms();
+	init_fds(a);
+	loop_fd_want(&a->out_fd, true, false);
+	loop_fd_want(&a->err_fd, true, false);
+}
+
+void agent_resume(struct agent *a, struct children *children, bool writes) {
+	init_fds(a);
+	if (a->child.pid > 0) child_resume(&a->child, children);
+	if (a->child.in >= 0) loop_fd_want(&a->in_fd, false, writes);
+	if (a->child.err >= 0) loop_fd_want(&a->err_fd, true, false);
+}
+
+void agent_finish(struct agent *a) {
+	loop_timer_stop(&a->end_timer);
+	for (int i = 0; i < LAST_READS && !a->eof && read_out(a); i++) {}
+	finish_out(a);
+	for (int i = 0; i < LAST_READS && a->child.err >= 0 && read_err(a) > 0; i++) {}
+	close_err(a);
+	agent_close_in(a);
+}
+
+void agent_free(struct agent *a) {
+	struct loop_timer *timers[] = {&a->end_timer, &a->stop_timer, &a->idle_timer, &a->warm_timer, &a->pace_timer};
+	struct loop_fd *fds[] = {&a->in_fd, &a->out_fd, &a->err_fd};
+	for (size_t i = 0; i < ARRAY_SIZE(timers); i++) loop_timer_stop(timers[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) loop_fd_stop(fds[i]);
+	child_forget(&a->child);
+	loop_defer(a->loop, &a->free_task);
+}
