@@ -307,7 +307,7 @@ static bool make_launch(struct request *q, const struct profile *p, struct launc
 		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 		return false;
 	}
-	if (!l->env_only && q->client->peer.uid == getuid()) launch_take_requester(l, p, q->client->peer.pid);
+	if (!l->env_only && q->client->peer.uid == getuid()) l->login = login_read(q->client->peer.pid, p);
 	return true;
 }
 

@@ -314,8 +314,7 @@ static void verb_hibernate(struct request *q) {
 	struct session *s = named_session(q);
 	if (!s || !may_stop(q, s)) return;
 	bool at_rest = s->state == SESSION_IDLE || s->state == SESSION_STARTING;
-	if (s->agent &&
-		(!at_rest || !list_empty(&s->prompts.open))) { /* a child that starts may have its prompt already */
+	if (s->agent && (!at_rest || !list_empty(&s->prompts.open))) { /* a child that starts may have its prompt already */
 		reply_error(q, PLENUM_E_BUSY, "session %s is %s: let its turn end, or interrupt or stop it", s->name,
 					session_state_name(s->state));
 		return;

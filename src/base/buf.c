@@ -65,7 +65,8 @@ char *buf_steal(struct buf *b, size_t *len) {
 		buf_free(b);
 		return NULL;
 	}
-	char *data = b->data;
+	char *exact = realloc(b->data, b->len + 1); /* who keeps it pays for no more than it is */
+	char *data = exact ? exact : b->data;
 	data[b->len] = 0;
 	if (len) *len = b->len;
 	*b = (struct buf){.max = b->max};

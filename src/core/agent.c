@@ -214,10 +214,15 @@ void agent_finish(struct agent *a) {
 	agent_close_in(a);
 }
 
-void agent_free(struct agent *a) {
-	struct loop_timer *timers[] = {&a->end_timer, &a->stop_timer, &a->idle_timer, &a->warm_timer, &a->pace_timer};
-	struct loop_fd *fds[] = {&a->in_fd, &a->out_fd, &a->err_fd};
+void agent_stop_timers(struct agent *a) {
+	struct loop_timer *timers[] = {&a->stop_timer, &a->idle_timer, &a->warm_timer, &a->pace_timer};
 	for (size_t i = 0; i < ARRAY_SIZE(timers); i++) loop_timer_stop(timers[i]);
+}
+
+void agent_free(struct agent *a) {
+	struct loop_fd *fds[] = {&a->in_fd, &a->out_fd, &a->err_fd};
+	agent_stop_timers(a);
+	loop_timer_stop(&a->end_timer);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) loop_fd_stop(fds[i]);
 	child_forget(&a->child);
 	loop_defer(a->loop, &a->free_task);

@@ -51,6 +51,7 @@ struct agent *agent_new(struct loop *loop, struct lines_pool *pool, size_t max_l
 						const struct agent_events *events, void *arg);
 /* From any callback; the process goes on if it has not ended. */
 void agent_free(struct agent *a);
+void agent_stop_timers(struct agent *a); /* the session's: before they are another one's */
 /* The process is there: it is listened to from now on. */
 void agent_run(struct agent *a);
 void agent_resume(struct agent *a, struct children *children, bool writes); /* it ran in the binary before this one */

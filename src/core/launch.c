@@ -45,14 +45,6 @@ static const char *const stripped[] = {
 	"PLENUM_KEEP",
 };
 
-/* Of the environment of who asks: what belongs to its login, and is stale in a daemon that started long ago. */
-static const char *const refreshed[] = {
-	"SSH_AUTH_SOCK", "SSH_AGENT_PID",  "SSH_CONNECTION",   "SSH_CLIENT",
-	"SSH_TTY",       "SSH_ASKPASS",    "DISPLAY",          "WAYLAND_DISPLAY",
-	"XAUTHORITY",    "XDG_SESSION_ID", "XDG_SESSION_TYPE", "DBUS_SESSION_BUS_ADDRESS",
-	"KRB5CCNAME",    "GPG_AGENT_INFO", "GPG_TTY",
-};
-
 bool launch_strips(const char *variable) {
 	size_t n = strcspn(variable, "=");
 	for (size_t i = 0; i < ARRAY_SIZE(stripped); i++) {
@@ -70,25 +62,9 @@ void launch_free(struct launch *l) {
 	free(l->resume);
 	words_free(&l->args);
 	words_free(&l->env);
-	words_free(&l->fresh);
+	login_unref(l->login);
 	words_free(&l->argv);
 	*l = (struct launch){0};
-}
-
-static void take(struct launch *l, const char *env, size_t len, const char *name) {
-	const char *value = proc_find(env, len, name);
-	_cleanup_free_ char *word = value ? str_printf("%s=%s", name, value) : NULL;
-	if (word) words_add(&l->fresh, word);
-}
-
-void launch_take_requester(struct launch *l, const struct profile *p, pid_t pid) {
-	size_t len;
-	_cleanup_free_ char *env = proc_environ(pid, &len);
-	if (!env) return;
-	for (size_t i = 0; i < ARRAY_SIZE(refreshed); i++) take(l, env, len, refreshed[i]);
-	for (size_t i = 0; i < p->pass_env.n; i++)
-		if (strcmp(p->pass_env.v[i], "*") != 0) take(l, env, len, p->pass_env.v[i]);
-	take(l, env, len, "PATH");
 }
 
 /* --- environment ----------------------------------------------------------------------------------------------------
@@ -118,22 +94,6 @@ static void env_put(struct env *e, const char *word) {
 	}
 	free(e->w.v[at]);
 	e->w.v[at] = copy;
-}
-
-void launch_renew_requester(struct launch *l, const struct profile *p, pid_t pid) {
-	struct launch now = {0};
-	struct env e = {.w = l->fresh};
-	launch_take_requester(&now, p, pid);
-	for (size_t i = 0; i < now.fresh.n; i++) {
-		const char *word = now.fresh.v[i];
-		size_t n = strcspn(word, "=");
-		bool login = false;
-		for (size_t k = 0; k < ARRAY_SIZE(refreshed); k++)
-			login = login || (strlen(refreshed[k]) == n && strncmp(refreshed[k], word, n) == 0);
-		if (login || env_find(&e, word, n) < 0) env_put(&e, word);
-	}
-	l->fresh = e.w;
-	launch_free(&now);
 }
 
 static void env_default(struct env *e, const char *name, const char *value) {
@@ -186,15 +146,19 @@ char *launch_mark(const struct launch *l, const char *session) {
 	return str_printf("%s.%s", l->instance ? l->instance : "none", session);
 }
 
+static void put_login(struct env *e, const struct words *w, const struct profile *p) {
+	for (size_t i = 0; i < w->n; i++)
+		if (strncmp(w->v[i], "PATH=", 5) == 0)
+			join_path(e, w->v[i], p->command.v[0]);
+		else if (!launch_strips(w->v[i]))
+			env_put(e, w->v[i]);
+}
+
 static void build_env(struct env *e, const struct launch *l, const struct profile *p, const char *session) {
 	if (!l->env_only) {
 		for (char **v = environ; *v; v++)
 			if (passes(p, *v)) env_put(e, *v);
-		for (size_t i = 0; i < l->fresh.n; i++)
-			if (strncmp(l->fresh.v[i], "PATH=", 5) == 0)
-				join_path(e, l->fresh.v[i], p->command.v[0]);
-			else if (!launch_strips(l->fresh.v[i]))
-				env_put(e, l->fresh.v[i]);
+		put_login(e, login_words(l->login), p);
 		env_default(e, "PATH", "/usr/local/bin:/usr/bin:/bin");
 		from_password_file(e, getuid());
 	}
@@ -321,7 +285,7 @@ void launch_carry(struct carry *c, struct launch *l) {
 	carry_name(c, &l->cwd);
 	carry_words(c, &l->args);
 	carry_words(c, &l->env);
-	carry_words(c, &l->fresh);
+	login_carry(c, &l->login);
 	carry_words(c, &l->argv);
 	CARRY(c, l->has_argv);
 	CARRY(c, l->no_asks);

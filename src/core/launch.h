@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/carry.h"
+#include "core/login.h"
 #include "core/settings.h"
 #include "io/child.h"
 
@@ -13,10 +14,10 @@
 
 struct launch {
 	char *cwd;
-	struct words args;  /* added to the profile's command line */
-	struct words env;   /* NAME=VALUE that the requester named */
-	struct words fresh; /* NAME=VALUE read from the requester: agent sockets, displays, its PATH */
-	struct words argv;  /* instead of the profile's own flags (the shim's) */
+	struct words args;   /* added to the profile's command line */
+	struct words env;    /* NAME=VALUE that the requester named */
+	struct login *login; /* the requester's; owned */
+	struct words argv;   /* instead of the profile's own flags (the shim's) */
 	bool has_argv;
 	bool no_asks;         /* nobody can answer: the child denies by itself, as without --permission-prompt-tool */
 	bool env_only;        /* env is the whole environment */
@@ -29,11 +30,6 @@ struct launch {
 
 void launch_free(struct launch *l);
 void launch_carry(struct carry *c, struct launch *l); /* but instance and nofile, which are the daemon's */
-/* Reads what `fresh` holds from the process that asks (same uid only). */
-void launch_take_requester(struct launch *l, const struct profile *p, pid_t pid);
-/* For a later start that another process causes: its login counts from now on, what else it has fills gaps only. */
-void launch_renew_requester(struct launch *l, const struct profile *p, pid_t pid);
-
 /* The whole command line and environment for one start. resume NULL: a new conversation. error: as child_spawn(). */
 enum child_result launch_spawn(const struct launch *l, const struct profile *p, const char *session, const char *resume,
 							   bool fork, struct child *c, struct children *owner, char *error);

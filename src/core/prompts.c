@@ -17,7 +17,6 @@ static void free_prompt(struct prompts *p, struct prompt *one) {
 	HASH_DELETE(hh, p->by_uuid, one);
 	list_del(&one->node);
 	chunk_drop(&one->held);
-	free(one->uuid);
 	free(one->name);
 	free(one);
 }
@@ -38,11 +37,9 @@ struct prompt *prompt_find(struct prompts *p, struct span uuid) {
 }
 
 struct prompt *prompt_add(struct prompts *p, const char *uuid, size_t n) {
-	struct prompt *one = calloc(1, sizeof *one);
-	if (!one || !(one->uuid = strndup(uuid, n))) {
-		free(one);
-		return NULL;
-	}
+	struct prompt *one = calloc(1, sizeof *one + n + 1);
+	if (!one) return NULL;
+	memcpy(one->uuid, uuid, n);
 	one->state = PROMPT_SENT;
 	one->since = now_ms();
 	HASH_ADD_KEYPTR(hh, p->by_uuid, one->uuid, n, one);
@@ -155,7 +152,8 @@ static void load_prompt(struct carry *c, struct prompts *p) {
 static void save_prompts(struct carry *c, struct prompts *p, struct list *which) {
 	struct prompt *one;
 	LIST_FOR_EACH (one, which, struct prompt, node) {
-		carry_name(c, &one->uuid);
+		char *uuid = one->uuid;
+		carry_name(c, &uuid);
 		carry_prompt(c, p, one);
 	}
 }

@@ -25,7 +25,6 @@ enum prompt_state {
 struct prompt {
 	UT_hash_handle hh; /* by uuid */
 	struct list node;  /* open: in order; done: oldest first */
-	char *uuid;        /* without quotes and escapes */
 	enum prompt_state state;
 	uint64_t child;  /* which of the session's children it was written for */
 	uint64_t client; /* number of the connection */
@@ -36,6 +35,7 @@ struct prompt {
 	void *asker;       /* the client, NULL when it is gone */
 	struct chunk held; /* PROMPT_HELD: the line */
 	int64_t since;
+	char uuid[]; /* without quotes and escapes */
 };
 
 struct prompts {

@@ -50,6 +50,7 @@ struct router *router_new(struct loop *loop, struct children *children, struct s
 void router_free(struct router *r) {
 	if (!r) return;
 	warm_free(r->warm);
+	login_unref(r->login);
 	lines_pool_free(&r->pool);
 	settings_unref(r->settings);
 	free(r);
@@ -438,6 +439,7 @@ struct session *router_find_conversation(struct router *r, const char *id) {
 struct session *router_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch) {
 	launch->instance = r->instance;
 	launch->nofile = r->nofile;
+	login_share(&launch->login, &r->login);
 	struct session *s = session_new(r->loop, &r->pool, r->children, r->settings, profile, name, launch,
 									&router_session_events, r);
 	if (!s) return NULL;
@@ -674,7 +676,11 @@ void router_take_login(struct session *s, struct client *c) {
 	uid_t me = getuid();
 	if (s->agent || s->want_child || s->launch.env_only || s->launch.uid != me || c->peer.uid != me) return;
 	if (!router_trusted(s->world, c)) return;
-	launch_renew_requester(&s->launch, s->profile, c->peer.pid);
+	struct router *r = s->world;
+	struct login *now = login_renew(s->launch.login, c->peer.pid, s->profile);
+	login_unref(s->launch.login);
+	s->launch.login = now;
+	login_share(&s->launch.login, &r->login);
 }
 
 /* May a line of this client make a session of this name? No: the client was told. */
@@ -701,7 +707,7 @@ static struct session *make_implicitly(struct router *r, struct client *c, const
 	struct launch launch = {.uid = c->peer.uid};
 	if (c->peer.uid == getuid()) {
 		launch.cwd = proc_cwd(c->peer.pid);
-		launch_take_requester(&launch, p, c->peer.pid);
+		launch.login = login_read(c->peer.pid, p);
 	}
 	if (!launch.cwd) launch.cwd = str_dup(p->cwd ? p->cwd : getenv("HOME") ? getenv("HOME") : "/");
 	router_make_room(r);

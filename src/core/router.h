@@ -62,6 +62,7 @@ struct router {
 	void *server;
 	const char *instance;
 	uint64_t nofile;
+	struct login *login;      /* of the newest session: most have the same */
 	struct session *sessions; /* by name */
 	size_t n_sessions;
 	struct warm *warm; /* children that nobody has asked for yet (core/warm.h) */

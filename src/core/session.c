@@ -21,8 +21,8 @@
 #define BACKOFF_MAX_MS 30000
 #define SPAWN_TRIES 5
 #define SPAWN_RETRY_MS 300
-#define SLEEP_PROMPTS 16 /* finished prompts that a session without a child remembers */
-#define SLEEP_SETTLED 64 /* and requests that were settled */
+#define SLEEP_PROMPTS 4  /* finished prompts that a session without a child remembers */
+#define SLEEP_SETTLED 16 /* and requests that were settled */
 #define HEALTHY_MS 10000 /* a child that ran this long ends a row of failures */
 
 static void advance_stop(struct session *s);
@@ -420,6 +420,7 @@ static void move_output(struct session *to, struct session *from) {
 
 static struct agent *leave_child(struct session *s) {
 	struct agent *a = s->agent;
+	agent_stop_timers(a);
 	s->agent = NULL;
 	s->warming = false;
 	s->child_no--;

@@ -24,7 +24,7 @@ struct stock {
 	const struct profile *profile; /* of warm->settings */
 	struct list spares;
 	size_t n;
-	struct words fresh; /* of who is expected next: as the last requester had them */
+	struct login *login; /* of who is expected next: the last requester's */
 	unsigned failures;
 	struct loop_timer refill;
 };
@@ -167,10 +167,11 @@ static void failed(struct stock *k, const char *why) {
 		loop_timer_set(&k->refill, BACKOFF_FIRST_MS << (k->failures - 1));
 }
 
-static bool make_launch(const struct warm *w, const struct profile *p, const struct words *fresh, struct launch *l) {
+static bool make_launch(const struct warm *w, const struct profile *p, struct login *login, struct launch *l) {
 	*l = (struct launch){
 		.cwd = str_dup(p->cwd), .uid = getuid(), .instance = w->router->instance, .nofile = w->router->nofile};
-	return l->cwd && words_copy(&l->fresh, fresh);
+	l->login = login_ref(login);
+	return l->cwd != NULL;
 }
 
 static void start_one(struct stock *k) {
@@ -178,7 +179,7 @@ static void start_one(struct stock *k) {
 	struct launch launch;
 	str_random_hex(random, 8);
 	_cleanup_free_ char *name = str_printf("warm-%s-%s", k->profile->name, random);
-	bool made = make_launch(k->warm, k->profile, &k->fresh, &launch);
+	bool made = make_launch(k->warm, k->profile, k->login, &launch);
 	struct spare *one = name && made ? new_spare(k->warm, k->warm->settings, k->profile, name, &launch) : NULL;
 	if (!one) {
 		launch_free(&launch);
@@ -226,7 +227,7 @@ static void add_stock(struct warm *w, const struct profile *p) {
 
 static void free_stock(struct stock *k) {
 	list_del(&k->node);
-	words_free(&k->fresh);
+	login_unref(k->login);
 	free(k);
 }
 
@@ -379,16 +380,11 @@ static struct spare *choose(struct stock *k, const struct session *s) {
 /* Who comes from a terminal or over SSH has variables that the daemon has not. That one goes without this time; the
  * next spares are for the like of it. */
 static void follow_requester(struct stock *k, const struct session *s) {
-	struct words fresh = {0};
 	struct spare *one;
-	struct launch like = {.cwd = k->profile->cwd, .fresh = s->launch.fresh, .instance = s->launch.instance};
-	if (words_same(&k->fresh, &s->launch.fresh) || !launch_same(&like, &s->launch, k->profile)) return;
-	if (!words_copy(&fresh, &s->launch.fresh)) {
-		words_free(&fresh);
-		return;
-	}
-	words_free(&k->fresh);
-	k->fresh = fresh;
+	struct launch like = {.cwd = k->profile->cwd, .login = s->launch.login, .instance = s->launch.instance};
+	if (login_same(k->login, s->launch.login) || !launch_same(&like, &s->launch, k->profile)) return;
+	login_unref(k->login);
+	k->login = login_ref(s->launch.login);
 	LIST_FOR_EACH (one, &k->spares, struct spare, node) end_spare(one, false);
 	refill(k, REFILL_MS);
 }
@@ -415,7 +411,7 @@ bool warm_give(struct warm *w, struct session *s) {
 void warm_take_back(struct warm *w, struct session *s) {
 	struct stock *k = stock_of(w, s->profile);
 	struct launch launch = {0};
-	bool made = make_launch(w, s->profile, &s->launch.fresh, &launch);
+	bool made = make_launch(w, s->profile, s->launch.login, &launch);
 	struct spare *one = made ? new_spare(w, s->settings, s->profile, s->agent->name, &launch) : NULL;
 	if (!one || !session_take_child(one->session, s)) {
 		launch_free(&launch);

@@ -28,15 +28,23 @@ static void done(struct launch *a, struct launch *b) {
 	settings_unref(settings);
 }
 
+static void knows(struct launch *l, const char *word) {
+	if (!l->login) {
+		l->login = calloc(1, sizeof *l->login);
+		l->login->refs = 1;
+	}
+	ck_assert(words_add(&l->login->words, word));
+}
+
 START_TEST(same) {
 	struct profile *p = make_profile();
 	struct launch a = here("/usr/bin"), b = here("/usr/../usr/bin/");
 	ck_assert(launch_same(&a, &b, p));
-	words_add(&a.fresh, "PLENUM_TEST_A=1");
-	words_add(&a.fresh, "PLENUM_TEST_B=2");
+	knows(&a, "PLENUM_TEST_A=1");
+	knows(&a, "PLENUM_TEST_B=2");
 	ck_assert(!launch_same(&a, &b, p));
-	words_add(&b.fresh, "PLENUM_TEST_B=2"); /* in another order */
-	words_add(&b.fresh, "PLENUM_TEST_A=1");
+	knows(&b, "PLENUM_TEST_B=2"); /* in another order */
+	knows(&b, "PLENUM_TEST_A=1");
 	ck_assert(launch_same(&a, &b, p));
 	a.uid = b.uid + 1; /* whose session it is starts nothing else */
 	ck_assert(launch_same(&a, &b, p));
@@ -47,8 +55,8 @@ END_TEST
 START_TEST(profile_settles_what_differs) {
 	struct profile *p = make_profile();
 	struct launch a = here("/"), b = here("/");
-	words_add(&a.fresh, "DISPLAY=:1");
-	words_add(&b.fresh, "DISPLAY=:2");
+	knows(&a, "DISPLAY=:1");
+	knows(&b, "DISPLAY=:2");
 	ck_assert(!launch_same(&a, &b, p));
 	words_add(&p->env, "DISPLAY=:3");
 	ck_assert(launch_same(&a, &b, p));

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/login.h"
+
+#include "base/str.h"
+#include "io/proc.h"
+
+#include <string.h>
+
+/* What belongs to a login, and is stale in a daemon that started long ago: the newest one's work. */
+static const char *const refreshed[] = {
+	"SSH_AUTH_SOCK", "SSH_AGENT_PID",  "SSH_CONNECTION",   "SSH_CLIENT",
+	"SSH_TTY",       "SSH_ASKPASS",    "DISPLAY",          "WAYLAND_DISPLAY",
+	"XAUTHORITY",    "XDG_SESSION_ID", "XDG_SESSION_TYPE", "DBUS_SESSION_BUS_ADDRESS",
+	"KRB5CCNAME",    "GPG_AGENT_INFO", "GPG_TTY",
+};
+
+static const struct words no_words;
+
+/* Takes the words over. */
+static struct login *make(struct words *w) {
+	struct login *l = w->n ? malloc(sizeof *l) : NULL;
+	if (l)
+		*l = (struct login){.refs = 1, .words = *w};
+	else
+		words_free(w);
+	return l;
+}
+
+static void take(struct words *w, const char *env, size_t len, const char *name) {
+	const char *value = proc_find(env, len, name);
+	_cleanup_free_ char *word = value ? str_printf("%s=%s", name, value) : NULL;
+	if (word) words_add(w, word);
+}
+
+static void read_words(struct words *w, pid_t pid, const struct profile *p) {
+	size_t len;
+	_cleanup_free_ char *env = proc_environ(pid, &len);
+	if (!env) return;
+	for (size_t i = 0; i < ARRAY_SIZE(refreshed); i++) take(w, env, len, refreshed[i]);
+	for (size_t i = 0; i < p->pass_env.n; i++)
+		if (strcmp(p->pass_env.v[i], "*") != 0) take(w, env, len, p->pass_env.v[i]);
+	take(w, env, len, "PATH");
+}
+
+struct login *login_read(pid_t pid, const struct profile *p) {
+	struct words w = {0};
+	read_words(&w, pid, p);
+	return make(&w);
+}
+
+static bool is_refreshed(const char *word) {
+	size_t n = strcspn(word, "=");
+	for (size_t i = 0; i < ARRAY_SIZE(refreshed); i++)
+		if (strlen(refreshed[i]) == n && strncmp(refreshed[i], word, n) == 0) return true;
+	return false;
+}
+
+static bool has_name(const struct words *w, const char *word) {
+	size_t n = strcspn(word, "=") + 1;
+	for (size_t i = 0; i < w->n; i++)
+		if (strncmp(w->v[i], word, n) == 0) return true;
+	return false;
+}
+
+struct login *login_renew(const struct login *old, pid_t pid, const struct profile *p) {
+	const struct words *had = login_words(old);
+	struct words now = {0}, all = {0};
+	read_words(&now, pid, p);
+	for (size_t i = 0; i < now.n; i++)
+		if (is_refreshed(now.v[i]) || !has_name(had, now.v[i])) words_add(&all, now.v[i]);
+	for (size_t i = 0; i < had->n; i++)
+		if (!has_name(&all, had->v[i])) words_add(&all, had->v[i]);
+	words_free(&now);
+	return make(&all);
+}
+
+struct login *login_ref(struct login *l) {
+	if (l) l->refs++;
+	return l;
+}
+
+void login_unref(struct login *l) {
+	if (!l || --l->refs) return;
+	words_free(&l->words);
+	free(l);
+}
+
+const struct words *login_words(const struct login *l) {
+	return l ? &l->words : &no_words;
+}
+
+bool login_same(const struct login *a, const struct login *b) {
+	return a == b || words_same(login_words(a), login_words(b));
+}
+
+void login_share(struct login **l, struct login **newest) {
+	if (!*l) return;
+	if (login_same(*l, *newest)) {
+		login_unref(*l);
+		*l = login_ref(*newest);
+	} else {
+		login_unref(*newest);
+		*newest = login_ref(*l);
+	}
+}
+
+void login_carry(struct carry *c, struct login **l) {
+	struct words w = {0};
+	if (c->saving) w = *login_words(*l);
+	carry_words(c, &w);
+	if (!c->saving) *l = make(&w);
+}

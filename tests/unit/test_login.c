@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/login.h"
+
+#include "carrying.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct asker {
+	pid_t pid;
+	int in;
+};
+
+/* A process with this environment, which it has had since its exec. */
+static struct asker start(const char *const *env) {
+	int in[2], out[2];
+	char c;
+	ck_assert(pipe(in) == 0 && pipe(out) == 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		dup2(in[0], STDIN_FILENO);
+		dup2(out[1], STDOUT_FILENO);
+		execle("/bin/sh", "sh", "-c", "echo; read x", NULL, (char *const *)(uintptr_t)env);
+		_exit(127);
+	}
+	ck_assert_int_eq(read(out[0], &c, 1), 1);
+	close(in[0]), close(out[0]), close(out[1]);
+	return (struct asker){pid, in[1]};
+}
+
+static void stop(struct asker a) {
+	kill(a.pid, SIGKILL);
+	waitpid(a.pid, NULL, 0);
+	close(a.in);
+}
+
+static struct login *read_one(const struct profile *p, const char *const *env) {
+	struct asker a = start(env);
+	struct login *l = login_read(a.pid, p);
+	stop(a);
+	return l;
+}
+
+static void has(const struct login *l, const char *const *words) {
+	size_t n = 0;
+	for (; words[n]; n++) {
+		ck_assert_uint_lt(n, login_words(l)->n);
+		ck_assert_str_eq(login_words(l)->v[n], words[n]);
+	}
+	ck_assert_uint_eq(login_words(l)->n, n);
+}
+#define HAS(l, ...) has(l, (const char *const[]){__VA_ARGS__, NULL})
+#define ENV(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+START_TEST(what_is_read) {
+	char *passed[] = {(char[]){"*"}, (char[]){"EDITOR"}, NULL};
+	struct profile p = {.pass_env = {passed, 2}};
+	struct login *l = read_one(&p, ENV("SECRET=1", "PATH=/usr/bin:/bin", "EDITOR=vi", "DISPLAY=:1", "DISPLAYS=2"));
+	HAS(l, "DISPLAY=:1", "EDITOR=vi", "PATH=/usr/bin:/bin");
+	login_unref(l);
+	l = read_one(&p, ENV("SECRET=1"));
+	ck_assert_ptr_null(l);
+	ck_assert_uint_eq(login_words(l)->n, 0);
+	ck_assert_ptr_null(login_read(0, &p)); /* no such process */
+	login_unref(NULL);
+}
+END_TEST
+
+START_TEST(a_newer_one) {
+	struct profile p = {0};
+	struct login *old = read_one(&p, ENV("DISPLAY=:1", "SSH_AUTH_SOCK=/tmp/a", "PATH=/usr/bin:/bin"));
+	struct asker asker = start(ENV("DISPLAY=:2", "GPG_TTY=/dev/tty1", "PATH=/bin"));
+	struct login *now = login_renew(old, asker.pid, &p);
+	HAS(now, "DISPLAY=:2", "GPG_TTY=/dev/tty1", "SSH_AUTH_SOCK=/tmp/a", "PATH=/usr/bin:/bin");
+	struct login *again = login_renew(now, asker.pid, &p);
+	ck_assert_uint_eq(login_words(again)->n, 4);
+	struct login *first = login_renew(NULL, asker.pid, &p), *same = login_read(asker.pid, &p);
+	ck_assert(login_same(first, same)); /* in the same order: it can be shared */
+	stop(asker);
+	HAS(old, "SSH_AUTH_SOCK=/tmp/a", "DISPLAY=:1", "PATH=/usr/bin:/bin");
+	struct login *all[] = {old, now, again, first, same};
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) login_unref(all[i]);
+}
+END_TEST
+
+START_TEST(sessions_share_it) {
+	struct profile p = {0};
+	struct login *newest = NULL, *none = NULL;
+	struct login *a = read_one(&p, ENV("DISPLAY=:1")), *b = read_one(&p, ENV("DISPLAY=:1"));
+	struct login *c = read_one(&p, ENV("DISPLAY=:2"));
+	login_share(&none, &newest);
+	ck_assert(!none && !newest);
+	login_share(&a, &newest);
+	ck_assert(newest == a && a->refs == 2);
+	login_share(&none, &newest);
+	ck_assert(!none && newest == a);
+	login_share(&b, &newest);
+	ck_assert(b == a && newest == a && a->refs == 3);
+	login_share(&b, &newest); /* once more changes nothing */
+	ck_assert(b == a && a->refs == 3);
+	login_share(&c, &newest);
+	ck_assert(newest == c && c->refs == 2 && a->refs == 2);
+	login_unref(newest);
+	login_unref(login_ref(c));
+	login_unref(c);
+	login_unref(a);
+	HAS(b, "DISPLAY=:1");
+	login_unref(b);
+}
+END_TEST
+
+static void carry_login(struct carry *c, void *l) {
+	login_carry(c, l);
+}
+
+static void begin_login(void *l) {
+	*(struct login **)l = NULL;
+}
+
+static void end_login(void *l) {
+	login_unref(*(struct login **)l);
+}
+
+START_TEST(is_carried) {
+	struct profile p = {0};
+	struct login *l = read_one(&p, ENV("DISPLAY=:1", "PATH=/bin")), *other = NULL, *none = NULL;
+	char error[CARRY_ERROR_MAX];
+	struct saved s = carry_save_thing(carry_login, &l);
+	ck_assert_msg(carry_load_thing(s, s.len, carry_login, &other, error), "%s", error);
+	ck_assert(other != l && login_same(l, other) && other->refs == 1);
+	login_unref(l);
+	login_unref(other);
+	carry_spoil_thing(s, carry_login, &l, begin_login, end_login);
+	free(s.data);
+	s = carry_save_thing(carry_login, &none);
+	ck_assert(carry_load_thing(s, s.len, carry_login, &other, error));
+	ck_assert_ptr_null(other);
+	free(s.data);
+}
+END_TEST
+
+RUN_TESTS("login", what_is_read, a_newer_one, sessions_share_it, is_carried)
