@@ -257,11 +257,10 @@ START_TEST(freed_in_its_own_callback) {
 	own.line = free_it;
 	w.a->events = &own;
 	spawn(&w, "echo a; read x");
-	loop_run(w.loop);
 	int in = w.a->child.in, out = w.a->child.out, err = w.a->child.err;
 	pid_t pid = w.a->child.pid;
+	loop_run(w.loop);
 	ck_assert(!children_known(w.children, pid));
-	loop_finish(w.loop);
 	close(in), close(out), close(err);
 	while (kill(pid, 0) == 0) children_reap(w.children);
 	ck_assert_int_eq(w.ends + w.exits, 0);
