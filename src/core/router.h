@@ -143,10 +143,6 @@ void router_take_login(struct session *s, struct client *c);
 struct span router_head_member(struct chunk head, const char *key);
 bool router_has_other(const struct session *s);
 void router_on_read_done(struct session *s);
-bool router_on_may_read(struct session *s);
-void router_watch_lag(struct session *s); /* somebody may be far behind */
-void router_pace(struct client *c, bool blocked);
-void router_overtaken(struct client *c, uint64_t from, uint64_t to);
 void router_check_close(struct client *c); /* a half-closed client that waits for nothing any more */
 
 /* --- to the next binary (router_carry.c) --- */
@@ -155,6 +151,12 @@ void router_carry(struct carry *c, struct router *r);
 /* After it, when nothing can fail any more: clients and children are listened to. */
 void router_resume(struct router *r);
 struct client *router_client(struct router *r, uint64_t number); /* NULL: it is gone */
+
+/* --- pace and lag (router_lag.c) --- */
+bool router_on_may_read(struct session *s);
+void router_watch_lag(struct session *s); /* somebody may be far behind */
+void router_pace(struct client *c, bool blocked);
+void router_overtaken(struct client *c, uint64_t from, uint64_t to);
 
 /* --- from the child (router_child.c) --- */
 extern const struct session_events router_session_events;

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How fast a child is read, and what becomes of clients who read more slowly: gap, close, wait (DESIGN 7).
+ */
+#include "core/router.h"
+
+#include "base/log.h"
+#include "plenum/protocol.h"
+
+#include <stdio.h>
+
+#define PACE_WINDOW ((uint64_t)2 << 20)   /* bytes that the fastest reader may be behind while the child is read */
+#define STANDSTILL_MS 1000                /* a reader that took nothing for so long holds nobody up */
+#define WAIT_PIECE ((uint64_t)256 * 1024) /* what who is waited for must read within each lag_wait */
+#define LAG_TICK_MS 1000                  /* how often those are looked at who are far behind, at the least */
+#define LAG_TICK_LEAST_MS 20              /* and at the most */
+#define BEHIND_TOLD INT64_MAX             /* of behind_since */
+
+static void on_lag_timer(void *arg);
+
+/* How often those who are far behind are looked at: a short client_lag_soft_time is kept to within a half. */
+static int64_t lag_tick(const struct session *s) {
+	int64_t quarter = s->settings->limits.client_lag_soft_time / 4;
+	return MAX(MIN(quarter, LAG_TICK_MS), LAG_TICK_LEAST_MS);
+}
+
+/* Without memory for the timer the next read tries again. */
+void router_watch_lag(struct session *s) {
+	if (!s->lag_timer) {
+		s->lag_timer = malloc(sizeof *s->lag_timer);
+		if (!s->lag_timer) return;
+		loop_timer_init(s->lag_timer, s->loop, on_lag_timer, s);
+	}
+	if (!loop_timer_pending(s->lag_timer)) loop_timer_set(s->lag_timer, lag_tick(s));
+}
+
+/* Who asked to be waited for must read on: a piece of the tape within each lag_wait, not a byte now and then. Beside a
+ * quarter of the tape there is room for the longest line, which counts as half, and for the rest of the same read. */
+static bool holds_up(const struct session *s, struct attachment *a, uint64_t behind, int64_t now) {
+	const struct client *c = a->client;
+	if (a->on_lag != LAG_WAIT) return false;
+	if (behind <= s->tape.max_bytes / 4) {
+		a->waited_since = 0;
+		return false;
+	}
+	if (!a->waited_since || c->bytes_out - a->waited_from >= MIN(WAIT_PIECE, (uint64_t)s->tape.max_bytes / 8)) {
+		a->waited_since = now;
+		a->waited_from = c->bytes_out;
+	}
+	return now - a->waited_since < s->settings->limits.lag_wait;
+}
+
+/* How far behind, in bytes; many short lines fill a tape by their number. */
+static uint64_t pressure(const struct session *s, const struct client *c) {
+	uint64_t bytes = client_behind(c), lines = c->tape ? c->tape->next - c->cursor : 0;
+	uint64_t by_count = lines * (s->tape.max_bytes / s->tape.max_lines);
+	return lines > s->tape.max_lines / 4 ? MAX(bytes, by_count) : bytes;
+}
+
+/* The child is read as fast as its fastest reader reads, not faster: the rest would only fall off the tape. A reader
+ * that stands still counts for nothing, unless it asked that it be waited for. */
+bool router_on_may_read(struct session *s) {
+	struct attachment *a;
+	uint64_t best = UINT64_MAX;
+	int64_t now = now_ms();
+	bool lag = false, held = false;
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
+		uint64_t behind = pressure(s, a->client);
+		bool stands = a->client->blocked && now - a->client->blocked_since >= STANDSTILL_MS;
+		lag = lag || behind > s->settings->limits.client_lag_soft;
+		held = holds_up(s, a, behind, now) || held;
+		if (!stands && behind < best) best = behind;
+	}
+	if (lag) router_watch_lag(s);
+	if (!held && (best == UINT64_MAX || best <= MIN(PACE_WINDOW, (uint64_t)s->tape.max_bytes / 4))) return true;
+	loop_timer_set(&s->agent->pace_timer, STANDSTILL_MS);
+	return false;
+}
+
+void router_pace(struct client *c, bool blocked) {
+	struct attachment *a = c->attachment;
+	if (!blocked && a && a->session->agent && a->session->agent->read_paused) session_read_again(a->session);
+}
+
+static void post_gap(struct client *c, const struct session *s, uint64_t from, uint64_t to) {
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_GAP, s->name);
+	notice_number(&b, "from", (int64_t)from);
+	notice_number(&b, "to", (int64_t)to);
+	client_post_first(c, notice_end(&b));
+}
+
+static struct chunk lag_notice(const struct session *s, const struct client *c, int64_t age) {
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_LAG, s->name);
+	buf_puts(&b, ",\"client\":");
+	router_put_where(&b, c);
+	notice_number(&b, "bytes", (int64_t)client_behind(c));
+	notice_number(&b, "ms", age);
+	return notice_end(&b);
+}
+
+static void log_lag(const struct session *s, const struct client *c, int64_t age, const char *what) {
+	char uid[16], pid[16], bytes[24], ms[24];
+	snprintf(uid, sizeof uid, "%u", c->peer.uid);
+	snprintf(pid, sizeof pid, "%d", c->peer.pid);
+	snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)client_behind(c));
+	snprintf(ms, sizeof ms, "%lld", (long long)age);
+	const char *fields[] = {"session",  s->name, "uid", uid,  "pid", pid, "program",
+							c->program, "bytes", bytes, "ms", ms,    NULL};
+	log_event(LOG_WARN, what, fields);
+}
+
+/* Closed for lag: a last notice, then nothing of what it had not read. */
+static void close_lagging(struct client *c, struct session *s, uint64_t from, uint64_t to) {
+	log_lag(s, c, c->blocked_since ? now_ms() - c->blocked_since : 0,
+			"a client fell behind and is closed, as it asked");
+	c->cursor = s->tape.next;
+	post_gap(c, s, from, to);
+	router_detach(c, "too far behind");
+	client_close(c);
+}
+
+void router_overtaken(struct client *c, uint64_t from, uint64_t to) {
+	struct attachment *a = c->attachment;
+	if (!a) return;
+	if (a->on_lag == LAG_CLOSE) {
+		close_lagging(c, a->session, from, to);
+		return;
+	}
+	log_lag(a->session, c, c->blocked_since ? now_ms() - c->blocked_since : 0,
+			"a client was overtaken by the end of the tape: it has a gap");
+	post_gap(c, a->session, from, to);
+}
+
+/* Told once, however long it lasts: bounded by lag_wait and the tape. */
+static void tell_waited(struct session *s, struct attachment *a, int64_t age) {
+	struct client *c = a->client;
+	router_tell_present(s, lag_notice(s, c, age), a);
+	client_post_first(c, lag_notice(s, c, age));
+	log_lag(s, c, age, "a client that is to be waited for is too far behind");
+	a->behind_since = BEHIND_TOLD;
+}
+
+static void apply_lag(struct session *s, struct attachment *a, int64_t age) {
+	struct client *c = a->client;
+	if (a->on_lag == LAG_WAIT) {
+		tell_waited(s, a, age);
+		return;
+	}
+	router_tell_present(s, lag_notice(s, c, age), a);
+	client_post_first(c, lag_notice(s, c, age)); /* before the gap that it may lead to */
+	a->behind_since = now_ms();
+	uint64_t from = c->cursor, to = s->tape.next - 1;
+	if (a->on_lag == LAG_CLOSE) {
+		close_lagging(c, s, from, to);
+		return;
+	}
+	log_lag(s, c, age, "a client is too far behind: it skips to the newest line");
+	c->cursor = s->tape.next;
+	if (from <= to) post_gap(c, s, from, to);
+}
+
+static void on_lag_timer(void *arg) {
+	struct session *s = arg;
+	struct attachment *a;
+	int64_t now = now_ms();
+	bool again = false;
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
+		if (client_behind(a->client) <= s->settings->limits.client_lag_soft) {
+			a->behind_since = 0;
+			continue;
+		}
+		again = true;
+		if (!a->behind_since) a->behind_since = now;
+		int64_t age = now - a->behind_since;
+		if (age >= s->settings->limits.client_lag_soft_time) apply_lag(s, a, age);
+	}
+	if (again) router_watch_lag(s);
+}
