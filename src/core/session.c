@@ -533,6 +533,7 @@ static void on_ended(void *arg) {
 
 static void on_exited(void *arg) {
 	struct session *s = arg;
+	s->untouched = false; /* nobody could take it back now */
 	if (s->stopping < STOP_EOF) queue_free(&s->in); /* was meant for the dead one */
 	session_read_again(s);
 }
@@ -612,6 +613,7 @@ static bool outweighs(enum stop_then then, enum stop_then before) {
 
 void session_stop(struct session *s, bool kill_now, enum stop_then then) {
 	bool first = s->stopping == STOP_NOT;
+	s->untouched = false;
 	if (!s->agent) {
 		loop_timer_stop(&s->retry_timer);
 		if (s->want_child && then != THEN_RESTART) cancel_start(s, then);

@@ -86,7 +86,7 @@ struct session {
 	struct lines_pool *pool;
 	uint64_t child_no; /* counts starts */
 	void *spare;       /* not NULL: a spare of core/warm.h, nobody's session yet */
-	bool untouched;    /* the child was a spare, and nothing was written to it since */
+	bool untouched;    /* the child was a spare, lives, and nothing was written to it since */
 	struct queue in;
 	struct tail tail; /* of the newest child's stderr */
 

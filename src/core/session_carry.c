@@ -104,6 +104,7 @@ void session_carry(struct carry *c, struct session *s) {
 	carry_state(c, s, a);
 	carry_start(c, s);
 	carry_counters(c, s, a);
+	s->untouched &= session_has_child(s); /* once it could stay set */
 	if (!s->agent) agent_free(a);
 	tape_carry(c, &s->tape);
 	snapshot_carry(c, &s->snapshot);

@@ -273,6 +273,47 @@ class InitializeTest(WarmCase):
         own.wait(type="user")
         self.assertNone(spare.seen(type="user"))
 
+    def asks_late(self, end, late):
+        """The child ended as it was given: there is none to be given back, its session's next one is told."""
+        d, agent = self.warm()
+        spare = agent.child()
+        a = d.attached("work", cwd="/")
+        self.assertEqual(a.attached["pid"], spare.pid)
+        end(a, spare)
+        answer = a.initialize(HOOKS, systemPrompt=["You are brief."])
+        self.assertEqual(answer["response.response.plenum.hooks_applied"], False, answer)
+        self.assertEqual(answer["response.response.plenum.ignored"], ["systemPrompt"] if late else None, answer)
+        if late:
+            spare.kill()
+            a.event("child_exited")
+        self.wait_ready(d, 1)
+        fresh = agent.child()
+        a.send(user("hi"))
+        own = agent.child()
+        own.wait(type="user")
+        first = self.first_line(own)
+        self.assertTrue(first["request.hooks.PreToolUse"])
+        self.assertEqual(first["request.systemPrompt"], None if late else ["You are brief."])
+        self.assertEqual(len(fresh.seen()), 1)
+
+    def test_hooks_when_it_sleeps(self):
+        def end(a, spare):
+            a.request("plenum_hibernate")
+            a.event("session_state", state="asleep")
+        self.asks_late(end, late=False)
+
+    def test_hooks_when_it_was_killed(self):
+        def end(a, spare):
+            spare.kill()
+            a.event("child_exited")
+        self.asks_late(end, late=False)
+
+    def test_hooks_while_it_stops(self):
+        def end(a, spare):
+            os.kill(spare.pid, signal.SIGSTOP)
+            a.request("plenum_hibernate")
+        self.asks_late(end, late=True)
+
 
 class LifeTest(WarmCase):
     def test_marks_follow(self):
