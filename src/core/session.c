@@ -533,7 +533,7 @@ static void on_ended(void *arg) {
 
 static void on_exited(void *arg) {
 	struct session *s = arg;
-	s->untouched = false; /* nobody could take it back now */
+	s->untouched = false;                           /* nobody could take it back now */
 	if (s->stopping < STOP_EOF) queue_free(&s->in); /* was meant for the dead one */
 	session_read_again(s);
 }
