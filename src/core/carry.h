@@ -19,7 +19,8 @@
 
 #include <sys/stat.h>
 
-#define CARRY_VERSION 4 /* 3: clients of one process share the descriptor that watches it; 4: prompts.unnamed */
+/* 3: clients of one process share the descriptor that watches it; 4: prompts.unnamed; 5: no times on the tape */
+#define CARRY_VERSION 5
 #define CARRY_ERROR_MAX 200
 
 struct session;

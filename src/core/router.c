@@ -137,7 +137,7 @@ void router_tell(struct session *s, struct chunk notice) {
 							   "\",\"error\":\"the daemon is out of memory: a notice is missing here\"}\n";
 	if (!notice.data) notice = CHUNK_STATIC(lost);
 	router_tell_subscribers(s, chunk_ref(notice));
-	tape_append(&s->tape, notice, LINE_NOTICE, 0, now_ms());
+	tape_append(&s->tape, notice, LINE_NOTICE, 0);
 	wake_all(s);
 }
 

@@ -301,8 +301,7 @@ static void learn(struct session *s, enum line_kind kind, struct chunk line, con
 
 static void to_tape(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
 	unsigned flags = dialect_is_echo(e) ? TAPE_REPLAY : 0;
-	if (!tape_append(&s->tape, chunk_ref(line), kind, flags, s->agent->heard_at))
-		session_no_memory(s, "a line of its child was lost");
+	if (!tape_append(&s->tape, chunk_ref(line), kind, flags)) session_no_memory(s, "a line of its child was lost");
 }
 
 static void on_request(struct session *s, struct chunk line, const struct envelope *e) {

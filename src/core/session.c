@@ -413,7 +413,7 @@ static void move_output(struct session *to, struct session *from) {
 	tail_init(&from->tail);
 	for (uint64_t seq = from->tape.oldest; seq < from->tape.next; seq++) {
 		const struct tape_entry *e = tape_at(&from->tape, seq);
-		tape_append(&to->tape, chunk_ref(e->line), (enum line_kind)e->kind, e->flags, (int64_t)e->ms);
+		tape_append(&to->tape, chunk_ref(e->line), (enum line_kind)e->kind, e->flags);
 	}
 	tape_clear(&from->tape);
 }

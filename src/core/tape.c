@@ -55,7 +55,7 @@ void tape_reserve(struct tape *t, size_t len) {
 	while (t->count && t->bytes + cost > t->max_bytes) drop_oldest(t);
 }
 
-bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigned flags, int64_t ms) {
+bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigned flags) {
 	size_t cost = charge(t, line.len);
 	while (t->count && (t->bytes + cost > t->max_bytes || t->count >= t->max_lines)) drop_oldest(t);
 	if (t->count == t->cap && !grow(t)) {
@@ -68,7 +68,7 @@ bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigne
 	t->total += line.len;
 	t->bytes += cost;
 	t->ring[(t->first + t->count) & (t->cap - 1)] = (struct tape_entry){
-		.line = line, .end = t->total, .ms = (uint64_t)ms & 0xffffffffffff, .kind = kind, .flags = flags & 0xff};
+		.line = line, .end = t->total & 0xffffffffffff, .kind = kind, .flags = flags & 0xff};
 	t->count++;
 	t->next++;
 	return true;
@@ -129,26 +129,24 @@ void tape_pack(struct tape *t) {
 }
 
 static void save_entry(struct carry *c, const struct tape_entry *e) {
-	uint64_t ms = e->ms, flags = e->flags, kind = e->kind;
+	uint64_t flags = e->flags, kind = e->kind;
 	struct chunk line = e->line;
 	carry_chunk(c, &line);
-	CARRY(c, ms);
 	CARRY(c, flags);
 	CARRY(c, kind);
 }
 
 static void load_entry(struct carry *c, struct tape *t, struct packer *p) {
-	uint64_t ms = 0, flags = 0, kind = 0;
+	uint64_t old_ms = 0, flags = 0, kind = 0;
 	size_t n;
 	const char *data = carry_borrow(c, &n);
-	CARRY(c, ms);
+	if (c->version < 5) CARRY(c, old_ms); /* when it came */
 	CARRY(c, flags);
 	CARRY_UPTO(c, kind, LINE_OTHER);
 	if (carry_ok(c) && (!n || data[n - 1] != '\n')) carry_fail(c, "a line of the tape has no end");
 	if (!carry_ok(c)) return;
 	struct chunk line = pack(p, data, n);
-	if (!line.data || !tape_append(t, line, (enum line_kind)kind, (unsigned)flags, (int64_t)ms))
-		carry_fail(c, "out of memory");
+	if (!line.data || !tape_append(t, line, (enum line_kind)kind, (unsigned)flags)) carry_fail(c, "out of memory");
 }
 
 void tape_carry(struct carry *c, struct tape *t) {

@@ -14,8 +14,7 @@
 
 struct tape_entry {
 	struct chunk line; /* with its LF */
-	uint64_t end;      /* bytes that the tape has taken, this line included */
-	uint64_t ms : 48;  /* monotonic, when it was appended */
+	uint64_t end : 48; /* bytes that the tape has taken, this line included */
 	uint64_t kind : 8; /* enum line_kind */
 	uint64_t flags : 8;
 };
@@ -32,7 +31,7 @@ struct tape {
 void tape_init(struct tape *t, size_t max_bytes, size_t max_lines);
 void tape_free(struct tape *t);
 /* Takes over the caller's reference to line. False without memory (the line is dropped then). */
-bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigned flags, int64_t ms);
+bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigned flags);
 /* So many bytes of a line are being read: what would go for it when it is whole goes now. */
 void tape_reserve(struct tape *t, size_t len);
 /* Each line into blocks that hold the tape's own lines alone: what it holds is then what it charges. For a session that

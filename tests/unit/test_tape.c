@@ -83,7 +83,7 @@ START_TEST(does_what_a_list_does) {
 					tape_clear(&t);
 				} else {
 					model_append(m, len, fill);
-					ck_assert(tape_append(&t, line_of(len, fill), LINE_USER, 0, i));
+					ck_assert(tape_append(&t, line_of(len, fill), LINE_USER, 0));
 				}
 				compare(&t, m);
 			}
@@ -97,13 +97,13 @@ START_TEST(owns_one_reference_to_each_line) {
 	struct tape t;
 	struct chunk line = chunk_copy("one\n", 4);
 	tape_init(&t, 1000, 2);
-	for (int i = 0; i < 5; i++) ck_assert(tape_append(&t, chunk_ref(line), LINE_USER, 0, 0));
+	for (int i = 0; i < 5; i++) ck_assert(tape_append(&t, chunk_ref(line), LINE_USER, 0));
 	ck_assert_uint_eq(line.block->refs, 3); /* two on the tape, and ours */
 	tape_clear(&t);
 	ck_assert_uint_eq(line.block->refs, 1);
 	ck_assert_uint_eq(t.oldest, 6);
 	ck_assert_uint_eq(t.next, 6);
-	ck_assert(tape_append(&t, chunk_ref(line), LINE_USER, 0, 0));
+	ck_assert(tape_append(&t, chunk_ref(line), LINE_USER, 0));
 	tape_free(&t);
 	ck_assert_uint_eq(line.block->refs, 1);
 	chunk_drop(&line);
@@ -113,12 +113,11 @@ END_TEST
 START_TEST(keeps_what_it_is_told_of_a_line) {
 	struct tape t;
 	tape_init(&t, 1000, 100);
-	ck_assert(tape_append(&t, CHUNK_STATIC("a\n"), LINE_RESULT, TAPE_REPLAY, 123456789012));
-	ck_assert(tape_append(&t, CHUNK_STATIC("bcd\n"), LINE_NOTICE, 0, 123456789013));
+	ck_assert(tape_append(&t, CHUNK_STATIC("a\n"), LINE_RESULT, TAPE_REPLAY));
+	ck_assert(tape_append(&t, CHUNK_STATIC("bcd\n"), LINE_NOTICE, 0));
 	const struct tape_entry *e = tape_at(&t, 1);
 	ck_assert_uint_eq(e->kind, LINE_RESULT);
 	ck_assert_uint_eq(e->flags, TAPE_REPLAY);
-	ck_assert_uint_eq(e->ms, 123456789012);
 	ck_assert_uint_eq(e->end, 2);
 	ck_assert_uint_eq(tape_at(&t, 2)->kind, LINE_NOTICE);
 	ck_assert_uint_eq(tape_at(&t, 2)->end, 6);
@@ -130,10 +129,10 @@ END_TEST
 START_TEST(a_long_line_spares_the_rest) {
 	struct tape t;
 	tape_init(&t, 1000, 100);
-	for (int i = 0; i < 10; i++) ck_assert(tape_append(&t, line_of(40, 'x'), LINE_USER, 0, 0));
-	ck_assert(tape_append(&t, line_of(5000, 'y'), LINE_USER, 0, 0));
+	for (int i = 0; i < 10; i++) ck_assert(tape_append(&t, line_of(40, 'x'), LINE_USER, 0));
+	ck_assert(tape_append(&t, line_of(5000, 'y'), LINE_USER, 0));
 	ck_assert_uint_eq(t.count, 11);
-	ck_assert(tape_append(&t, line_of(4000, 'z'), LINE_USER, 0, 0));
+	ck_assert(tape_append(&t, line_of(4000, 'z'), LINE_USER, 0));
 	ck_assert_uint_eq(t.count, 1);
 	ck_assert_uint_eq(tape_at(&t, 12)->line.len, 4000);
 	ck_assert_uint_eq(tape_behind(&t, 1), 4000);
@@ -145,14 +144,14 @@ END_TEST
 START_TEST(reserving_is_appending_early) {
 	struct tape t;
 	tape_init(&t, 1000, 100);
-	for (int i = 0; i < 20; i++) ck_assert(tape_append(&t, line_of(50, 'x'), LINE_USER, 0, 0));
+	for (int i = 0; i < 20; i++) ck_assert(tape_append(&t, line_of(50, 'x'), LINE_USER, 0));
 	tape_reserve(&t, 0);
 	ck_assert_uint_eq(t.count, 20);
 	tape_reserve(&t, 120);
 	ck_assert_uint_eq(t.count, 17);
 	tape_reserve(&t, 150);
 	ck_assert_uint_eq(t.count, 17);
-	ck_assert(tape_append(&t, line_of(150, 'y'), LINE_USER, 0, 0));
+	ck_assert(tape_append(&t, line_of(150, 'y'), LINE_USER, 0));
 	ck_assert_uint_eq(t.count, 18);
 	tape_reserve(&t, SIZE_MAX); /* half of it, as for any long line */
 	ck_assert_uint_eq(t.count, 7);
@@ -161,7 +160,7 @@ START_TEST(reserving_is_appending_early) {
 END_TEST
 
 static void put(struct tape *t, const char *line) {
-	ck_assert(tape_append(t, chunk_copy(line, strlen(line)), LINE_USER, 0, 0));
+	ck_assert(tape_append(t, chunk_copy(line, strlen(line)), LINE_USER, 0));
 }
 
 START_TEST(packing_leaves_what_is_not_its_own) {
@@ -171,7 +170,7 @@ START_TEST(packing_leaves_what_is_not_its_own) {
 	tape_init(&t, 4096, 100);
 	tape_pack(&t);
 	for (int i = 0; i < 2; i++)
-		ck_assert(tape_append(&t, (struct chunk){block_ref(shared), shared->data + i * 10, 10}, LINE_OTHER, 0, 0));
+		ck_assert(tape_append(&t, (struct chunk){block_ref(shared), shared->data + i * 10, 10}, LINE_OTHER, 0));
 	struct chunk sent = chunk_ref(tape_at(&t, 1)->line); /* a client has half of it still to send */
 	tape_pack(&t);
 	ck_assert_uint_eq(shared->refs, 2);
@@ -246,7 +245,7 @@ static void same(const struct tape *a, const struct tape *b, uint64_t from) {
 		const struct tape_entry *x = tape_at(a, seq), *y = tape_at(b, seq);
 		ck_assert_uint_eq(x->line.len, y->line.len);
 		ck_assert_mem_eq(x->line.data, y->line.data, x->line.len);
-		ck_assert(x->kind == y->kind && x->flags == y->flags && x->ms == y->ms && x->end == y->end);
+		ck_assert(x->kind == y->kind && x->flags == y->flags && x->end == y->end);
 		ck_assert_uint_eq(tape_behind(a, seq), tape_behind(b, seq));
 	}
 }
@@ -254,7 +253,7 @@ static void same(const struct tape *a, const struct tape *b, uint64_t from) {
 static void fill(struct tape *t, int n) {
 	for (int i = 0; i < n; i++)
 		ck_assert(tape_append(t, line_of(1 + (size_t)i % 70, (char)('a' + i % 26)),
-							  (enum line_kind)(i % (LINE_OTHER + 1)), i % 2, 1000 + i));
+							  (enum line_kind)(i % (LINE_OTHER + 1)), i % 2));
 }
 
 START_TEST(is_carried) {
