@@ -21,8 +21,8 @@
 #define BACKOFF_MAX_MS 30000
 #define SPAWN_TRIES 5
 #define SPAWN_RETRY_MS 300
-#define SLEEP_PROMPTS 4  /* finished prompts that a session without a child remembers */
-#define SLEEP_SETTLED 16 /* and requests that were settled */
+#define SLEEP_PROMPTS 2  /* finished prompts that a session without a child remembers */
+#define SLEEP_SETTLED 8  /* and requests that were settled */
 #define HEALTHY_MS 10000 /* a child that ran this long ends a row of failures */
 
 static void advance_stop(struct session *s);
@@ -55,12 +55,21 @@ static void arm_idle(struct session *s) {
 		loop_timer_stop(&s->agent->idle_timer);
 }
 
+/* From a task: nobody stands in it then. */
+static void drop_timer(struct loop_timer **t) {
+	if (!*t || loop_timer_pending(*t)) return;
+	free(*t);
+	*t = NULL;
+}
+
 /* A session that sleeps holds little: its tape, and what a late answer or a retried prompt needs. */
 static void slim(struct session *s) {
 	tape_pack(&s->tape);
 	prompts_trim(&s->prompts, SLEEP_PROMPTS);
 	pendings_trim(&s->pendings, SLEEP_SETTLED);
 	queue_free(&s->in);
+	drop_timer(&s->retry_timer);
+	drop_timer(&s->lag_timer);
 }
 
 static void on_state(void *arg) {
@@ -346,13 +355,23 @@ static void try_start(struct session *s) {
 	if (r == CHILD_OK) return;
 	log_warn("session %s: %s", s->name, error);
 	if (r == CHILD_TRANSIENT && ++s->spawn_tries < SPAWN_TRIES)
-		loop_timer_set(&s->retry_timer, SPAWN_RETRY_MS * (int64_t)s->spawn_tries);
+		session_put_off(s, SPAWN_RETRY_MS * (int64_t)s->spawn_tries);
 	else
 		give_up_start(s, error);
 }
 
 static void on_retry(void *arg) {
 	try_start(arg);
+}
+
+bool session_put_off(struct session *s, int64_t ms) {
+	if (!s->retry_timer) {
+		s->retry_timer = malloc(sizeof *s->retry_timer);
+		if (!s->retry_timer) return false;
+		loop_timer_init(s->retry_timer, s->loop, on_retry, s);
+	}
+	loop_timer_set(s->retry_timer, ms);
+	return true;
 }
 
 static bool begin_start(struct session *s, char *error) {
@@ -368,10 +387,13 @@ static bool begin_start(struct session *s, char *error) {
 				 s->name, s->profile->name);
 		return false;
 	}
+	/* an old one that is still ending starts the next by its end */
+	if (!s->agent && !session_put_off(s, MAX(wait, (int64_t)0))) {
+		snprintf(error, CHILD_ERROR_MAX, "out of memory");
+		return false;
+	}
 	s->want_child = true;
 	session_check_state(s);
-	if (s->agent) return true; /* the old one is still ending */
-	loop_timer_set(&s->retry_timer, MAX(wait, (int64_t)0));
 	return true;
 }
 
@@ -381,7 +403,7 @@ enum child_result session_wake_now(struct session *s, char *error) {
 	if (!session_wake(s, error)) return CHILD_FAILED;
 	if (s->agent || s->not_before > now_ms()) return CHILD_OK; /* is there, or comes later */
 	enum child_result r = session_start(s, error);
-	loop_timer_stop(&s->retry_timer);
+	if (s->retry_timer) loop_timer_stop(s->retry_timer);
 	if (r != CHILD_OK && wanted)
 		give_up_start(s, error); /* others wait for it; what was held may begin another */
 	else if (r != CHILD_OK)
@@ -615,7 +637,7 @@ void session_stop(struct session *s, bool kill_now, enum stop_then then) {
 	bool first = s->stopping == STOP_NOT;
 	s->untouched = false;
 	if (!s->agent) {
-		loop_timer_stop(&s->retry_timer);
+		if (s->retry_timer) loop_timer_stop(s->retry_timer);
 		if (s->want_child && then != THEN_RESTART) cancel_start(s, then);
 		return;
 	}
@@ -652,6 +674,7 @@ static void free_session(void *arg) {
 	free(s->version);
 	free(s->lost_profile);
 	free(s->reason);
+	free(s->retry_timer);
 	free(s->lag_timer);
 	free(s->name);
 	free(s);
@@ -685,7 +708,6 @@ struct session *session_new(struct loop *loop, struct lines_pool *pool, struct c
 	pendings_init(&s->pendings);
 	registry_init(&s->registry);
 	prompts_init(&s->prompts);
-	loop_timer_init(&s->retry_timer, loop, on_retry, s);
 	loop_task_init(&s->state_task, on_state, s);
 	loop_task_init(&s->free_task, free_session, s);
 	return s;
@@ -699,7 +721,7 @@ void session_remove(struct session *s) {
 	registry_free(&s->registry);
 	prompts_free(&s->prompts);
 	if (s->agent) drop_agent(s);
-	loop_timer_stop(&s->retry_timer);
+	if (s->retry_timer) loop_timer_stop(s->retry_timer);
 	loop_task_stop(&s->state_task);
 	loop_defer(s->loop, &s->free_task);
 }

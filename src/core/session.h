@@ -105,9 +105,9 @@ struct session {
 	bool background; /* the child has tasks in the background */
 	bool warming;    /* just started, nothing was sent yet */
 	struct loop_task state_task;
-	unsigned failures;  /* starts in a row that came to nothing */
-	int64_t not_before; /* back-off */
-	struct loop_timer retry_timer;
+	unsigned failures;              /* starts in a row that came to nothing */
+	int64_t not_before;             /* back-off */
+	struct loop_timer *retry_timer; /* NULL: no start was put off */
 	unsigned spawn_tries;
 	bool want_child; /* a start is put off */
 
@@ -177,5 +177,7 @@ bool session_take_child(struct session *to, struct session *from);
 const char *session_state_name(enum session_state state);
 /* All of it but its name, its profile, its launch and what is the router's (session_carry.c). */
 void session_carry(struct carry *c, struct session *s);
-struct agent *session_new_agent(struct session *s); /* for session_carry(): without a process */
-void session_resume(struct session *s);             /* everything is read: its child is listened to again */
+/* For session_carry(): a child without a process; a start in so many ms, false without memory. */
+struct agent *session_new_agent(struct session *s);
+bool session_put_off(struct session *s, int64_t ms);
+void session_resume(struct session *s); /* everything is read: its child is listened to again */

@@ -13,7 +13,7 @@ void tape_init(struct tape *t, size_t max_bytes, size_t max_lines) {
 }
 
 void tape_clear(struct tape *t) {
-	for (size_t i = 0; i < t->count; i++) chunk_drop(&t->ring[(t->first + i) & (t->cap - 1)].line);
+	for (size_t i = 0; i < t->count; i++) chunk_drop(&t->ring[tape_place(t, i)].line);
 	free(t->ring);
 	t->ring = NULL;
 	t->cap = t->first = t->count = t->bytes = 0;
@@ -29,11 +29,10 @@ static size_t charge(const struct tape *t, size_t len) {
 	return MIN(len, t->max_bytes / 2 + 1);
 }
 
-static bool grow(struct tape *t) {
-	size_t cap = t->cap ? t->cap * 2 : 16;
+static bool resize(struct tape *t, size_t cap) {
 	struct tape_entry *ring = malloc(cap * sizeof *ring);
 	if (!ring) return false;
-	for (size_t i = 0; i < t->count; i++) ring[i] = t->ring[(t->first + i) & (t->cap - 1)];
+	for (size_t i = 0; i < t->count; i++) ring[i] = t->ring[tape_place(t, i)];
 	free(t->ring);
 	t->ring = ring;
 	t->cap = cap;
@@ -45,7 +44,7 @@ static void drop_oldest(struct tape *t) {
 	struct tape_entry *e = &t->ring[t->first];
 	t->bytes -= charge(t, e->line.len);
 	chunk_drop(&e->line);
-	t->first = (t->first + 1) & (t->cap - 1);
+	t->first = tape_place(t, 1);
 	t->count--;
 	t->oldest++;
 }
@@ -58,7 +57,7 @@ void tape_reserve(struct tape *t, size_t len) {
 bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigned flags) {
 	size_t cost = charge(t, line.len);
 	while (t->count && (t->bytes + cost > t->max_bytes || t->count >= t->max_lines)) drop_oldest(t);
-	if (t->count == t->cap && !grow(t)) {
+	if (t->count == t->cap && !resize(t, MAX(t->cap * 2, (size_t)16))) {
 		if (!t->count) {
 			chunk_drop(&line);
 			return false;
@@ -67,7 +66,7 @@ bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigne
 	}
 	t->total += line.len;
 	t->bytes += cost;
-	t->ring[(t->first + t->count) & (t->cap - 1)] = (struct tape_entry){
+	t->ring[tape_place(t, t->count)] = (struct tape_entry){
 		.line = line, .end = t->total & 0xffffffffffff, .kind = kind, .flags = flags & 0xff};
 	t->count++;
 	t->next++;
@@ -119,13 +118,14 @@ static struct chunk pack(struct packer *p, const char *data, size_t n) {
 void tape_pack(struct tape *t) {
 	struct packer p = {.left = t->bytes};
 	for (size_t i = 0; i < t->count; i++) {
-		struct tape_entry *e = &t->ring[(t->first + i) & (t->cap - 1)];
+		struct tape_entry *e = &t->ring[tape_place(t, i)];
 		struct chunk own = pack(&p, e->line.data, e->line.len);
 		if (!own.data) break; /* as it is, then */
 		chunk_drop(&e->line);
 		e->line = own;
 	}
 	block_unref(p.block);
+	if (t->count && t->count < t->cap) (void)resize(t, t->count);
 }
 
 static void save_entry(struct carry *c, const struct tape_entry *e) {
@@ -153,14 +153,14 @@ void tape_carry(struct carry *c, struct tape *t) {
 	struct packer p = {0};
 	uint64_t before = t->total;
 	carry_mark(c, "tape");
-	for (size_t i = 0; i < t->count; i++) before -= t->ring[(t->first + i) & (t->cap - 1)].line.len;
+	for (size_t i = 0; i < t->count; i++) before -= t->ring[tape_place(t, i)].line.len;
 	p.left = (size_t)(t->total - before);
 	CARRY(c, t->oldest);
 	CARRY(c, before);
 	CARRY(c, p.left);
 	size_t n = carry_count(c, t->count);
 	if (c->saving) {
-		for (size_t i = 0; i < n && carry_ok(c); i++) save_entry(c, &t->ring[(t->first + i) & (t->cap - 1)]);
+		for (size_t i = 0; i < n && carry_ok(c); i++) save_entry(c, &t->ring[tape_place(t, i)]);
 		return;
 	}
 	t->next = t->oldest;

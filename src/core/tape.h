@@ -34,15 +34,21 @@ void tape_free(struct tape *t);
 bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigned flags);
 /* So many bytes of a line are being read: what would go for it when it is whole goes now. */
 void tape_reserve(struct tape *t, size_t len);
-/* Each line into blocks that hold the tape's own lines alone: what it holds is then what it charges. For a session that
- * goes to sleep. */
+/* Each line into blocks that hold the tape's own lines alone, and an index of that size: what it holds is then what it
+ * charges. For a session that goes to sleep. */
 void tape_pack(struct tape *t);
 /* Forgets every line; numbers go on. */
 void tape_clear(struct tape *t);
 
+/* Where in the ring the i-th line is, from the oldest on. */
+static inline size_t tape_place(const struct tape *t, size_t i) {
+	size_t at = t->first + i;
+	return at < t->cap ? at : at - t->cap;
+}
+
 /* The line with this number; seq must be in oldest..next-1. */
 static inline const struct tape_entry *tape_at(const struct tape *t, uint64_t seq) {
-	return &t->ring[(t->first + (size_t)(seq - t->oldest)) & (t->cap - 1)];
+	return &t->ring[tape_place(t, (size_t)(seq - t->oldest))];
 }
 
 /* Bytes from the line with this number to the end. */

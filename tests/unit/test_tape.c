@@ -183,6 +183,26 @@ START_TEST(packing_leaves_what_is_not_its_own) {
 }
 END_TEST
 
+/* The index is as long as the tape then, of whatever length; it goes on from there. */
+START_TEST(packing_leaves_no_room_in_the_index) {
+	struct tape t;
+	char text[16];
+	tape_init(&t, 4096, 7);
+	for (size_t i = 1; i <= 100; i++) {
+		snprintf(text, sizeof text, "%zu\n", i);
+		put(&t, text);
+		if (i % 9 == 0 || i % 4 == 0) {
+			tape_pack(&t);
+			ck_assert_uint_eq(t.cap, t.count);
+		}
+		ck_assert_uint_eq(t.count, MIN(i, (size_t)7));
+		for (uint64_t seq = t.oldest; seq < t.next; seq++)
+			ck_assert_uint_eq(strtoul(tape_at(&t, seq)->line.data, NULL, 10), seq);
+	}
+	tape_free(&t);
+}
+END_TEST
+
 START_TEST(finds_a_line_by_its_uuid) {
 	struct tape t;
 	tape_init(&t, 1000, 4);
@@ -291,4 +311,5 @@ END_TEST
 
 RUN_TESTS("tape", does_what_a_list_does, owns_one_reference_to_each_line, keeps_what_it_is_told_of_a_line,
 		  a_long_line_spares_the_rest, reserving_is_appending_early, packing_leaves_what_is_not_its_own,
-		  finds_a_line_by_its_uuid, finds_a_uuid_that_is_spelled_with_escapes, is_carried, damage_is_noticed)
+		  packing_leaves_no_room_in_the_index, finds_a_line_by_its_uuid, finds_a_uuid_that_is_spelled_with_escapes,
+		  is_carried, damage_is_noticed)
