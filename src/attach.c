@@ -474,7 +474,7 @@ static void answer(struct request *q, const struct attachment *a, bool created, 
 		reply_error(q, PLENUM_E_INTERNAL, "the answer could not be made");
 		return;
 	}
-	json_object_set_new(o, "pid", s->agent ? json_integer(s->agent->child.pid) : json_null());
+	json_object_set_new(o, "pid", session_pid(s) ? json_integer(session_pid(s)) : json_null());
 	if (guards_lost(&s->registry)) json_object_set_new(o, "guards_lost", json_true());
 	json_object_set_new(o, "attachments_total", json_integer((json_int_t)s->n_attachments - 1));
 	json_t *late = ignored(q, s, created);

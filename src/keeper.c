@@ -49,8 +49,8 @@ static bool to_state(const struct session *s, struct state_session *out) {
 		.n_env = l->env.n,
 		.uid = l->uid,
 		.env_only = l->env_only,
-		.child_pid = s->agent ? s->agent->child.pid : 0,
-		.child_start = s->agent ? s->agent->child.start : 0,
+		.child_pid = session_pid(s),
+		.child_start = session_pid(s) ? s->agent->child.start : 0,
 		.created_ms = s->created_at,
 		.used_ms = now_real_ms() - (now_ms() - s->used_at),
 	};

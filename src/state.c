@@ -394,13 +394,13 @@ static bool from_number(const json_t *object, const char *key, int64_t min, int6
 
 static bool from_numbers(const json_t *j, struct state_session *s) {
 	int64_t uid, pid, start;
-	bool ok = from_number(j, "uid", 0, UINT32_MAX, &uid) && from_number(j, "child_pid", 0, INT32_MAX, &pid) &&
+	bool ok = from_number(j, "uid", 0, UINT32_MAX, &uid) && from_number(j, "child_pid", -1, INT32_MAX, &pid) &&
 			  from_number(j, "child_start", 0, INT64_MAX, &start) &&
 			  from_number(j, "created_ms", INT64_MIN, INT64_MAX, &s->created_ms) &&
 			  from_number(j, "used_ms", INT64_MIN, INT64_MAX, &s->used_ms);
 	if (!ok || !json_object_get(j, "uid")) return false;
 	s->uid = (uid_t)uid;
-	s->child_pid = (pid_t)pid;
+	s->child_pid = (pid_t)MAX(pid, (int64_t)0); /* -1 was written once, where there was none */
 	s->child_start = (uint64_t)start;
 	return true;
 }

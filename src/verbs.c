@@ -83,7 +83,7 @@ static json_t *session_json(const struct session *s) {
 						  (json_int_t)s->tape.next, "created_ms", (json_int_t)s->created_at, "idle_ms",
 						  (json_int_t)(now - s->used_at), "uid", (json_int_t)s->launch.uid, "version",
 						  reply_string(s->version), "reason", reply_string(s->reason));
-	json_object_set_new(o, "pid", s->agent ? json_integer(s->agent->child.pid) : json_null());
+	json_object_set_new(o, "pid", session_pid(s) ? json_integer(session_pid(s)) : json_null());
 	if (s->resumed_id) json_object_set_new(o, "resumed_id", json_string(s->resumed_id));
 	return o;
 }
@@ -138,9 +138,9 @@ static void status_session(struct request *q) {
 	json_object_update(o, more);
 	json_decref(more);
 	if (guards_lost(&s->registry)) json_object_set_new(o, "guards_lost", json_true());
-	if (s->agent) {
+	if (session_pid(s)) {
 		json_object_set_new(o, "output_ms", json_integer(now_ms() - s->agent->heard_at));
-		json_object_set_new(o, "child_rss", json_integer((json_int_t)proc_rss(s->agent->child.pid)));
+		json_object_set_new(o, "child_rss", json_integer((json_int_t)proc_rss(session_pid(s))));
 	}
 	reply(q, o);
 }

@@ -174,6 +174,10 @@ void session_set_reason(struct session *s, const char *reason);
 bool session_can_give(const struct session *s);
 /* The child of `from` becomes that of `to`, which has none. False without memory. */
 bool session_take_child(struct session *to, struct session *from);
+/* The process that runs; 0: none, or it has exited and its output has not ended yet. */
+static inline pid_t session_pid(const struct session *s) {
+	return s->agent && s->agent->child.pid > 0 ? s->agent->child.pid : 0;
+}
 const char *session_state_name(enum session_state state);
 /* All of it but its name, its profile, its launch and what is the router's (session_carry.c). */
 void session_carry(struct carry *c, struct session *s);

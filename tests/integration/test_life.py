@@ -209,6 +209,36 @@ class ExitTest(Case):
         child.exit(0)
         a.event("child_exited", timeout=6)
 
+    def exited_and_held(self):
+        """A session whose child has exited, while its end is not complete: another process holds the output."""
+        d, agent = self.start()
+        d.attached("work")
+        child = agent.child()
+        child.spawn(SLEEPER + [d.root + "/"], setsid=True, keep_stdout=True)
+        os.kill(child.pid, signal.SIGKILL)
+        until(lambda: d.sessions()["work"]["pid"] != child.pid)
+        return d, agent
+
+    def test_no_pid_of_a_child_that_has_exited(self):
+        """Least of all -1, to which somebody could send a signal."""
+        d, _ = self.exited_and_held()
+        self.assertIsNone(d.sessions()["work"]["pid"])
+        self.assertIsNone(d.attached("work").attached["pid"])
+        self.assertIsNone(d.call("plenum_status", session="work")["pid"])
+
+    def test_kill_the_daemon_while_output_is_held(self):
+        d, agent = self.exited_and_held()
+        d.attached("other")
+        agent.child()
+        def table():
+            with open(d.env["XDG_STATE_HOME"] + "/plenum/sessions.json") as f:
+                return f.read()
+
+        until(lambda: '"other"' in table())
+        d.kill9()
+        d.start()
+        self.assertEqual(sorted(d.sessions()), ["other", "work"])
+
     def test_stop_and_continue_are_no_exit(self):
         d, agent = self.start()
         a = d.attached()

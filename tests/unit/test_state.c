@@ -222,6 +222,24 @@ START_TEST(test_damaged_in_part) {
 }
 END_TEST
 
+static bool no_child(void *arg, const struct state_session *s) {
+	ck_assert_int_eq(s->child_pid, 0);
+	++*(int *)arg;
+	return true;
+}
+
+/* As it was written of a child that had exited. */
+START_TEST(test_no_pid) {
+	struct state *s = open_it();
+	int seen = 0;
+	const char *text = "{\"version\":1,\"sessions\":[{\"name\":\"a\",\"profile\":\"p\",\"uid\":0,\"child_pid\":-1}]}";
+	put(text, strlen(text));
+	ck_assert_int_eq(state_load(s, no_child, &seen, error), 1);
+	ck_assert_int_eq(seen, 1);
+	state_close(s);
+}
+END_TEST
+
 START_TEST(test_stop) {
 	struct state *s = open_it();
 	struct state_session all[5];
@@ -409,6 +427,7 @@ int main(void) {
 	tcase_add_test(tc, test_default_folder);
 	tcase_add_test(tc, test_damaged);
 	tcase_add_test(tc, test_damaged_in_part);
+	tcase_add_test(tc, test_no_pid);
 	tcase_add_test(tc, test_stop);
 	tcase_add_test(tc, test_full_disk);
 	tcase_add_test(tc, test_folder_removed);
