@@ -59,7 +59,7 @@ void child_close_out(struct child *c);
 void child_close_err(struct child *c);
 void child_resume(struct child *c, struct children *owner); /* it was started by the binary before this one */
 void child_forget(struct child *c);                         /* no exited() any more; the process goes on */
-bool child_alive(const struct child *c); /* has not ended, whether or not that was noticed */
+bool child_alive(const struct child *c);                    /* has not ended, whether or not that was noticed */
 
 /* Where a program is: the path, or NULL with an error text (PATH searched; what is wrong with the file). The caller
  * frees. */
