@@ -387,7 +387,7 @@ static struct session *get_session(struct request *q, bool *created) {
 		return NULL;
 	}
 	if (s && router_is_closed_to(s, q->client)) {
-		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", s->profile->name, s->name);
+		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", session_profile(s), s->name);
 		return NULL;
 	}
 	if (s && flag(q, "wake", false) && !s->agent && !s->want_child) router_make_room(q->router);
@@ -432,7 +432,7 @@ static json_t *ignored(const struct request *q, const struct session *s, bool cr
 		const char *value = text(q, starts[i]);
 		if (!json_object_get(q->body, starts[i]) || flag(q, "env_only", false)) continue;
 		if (value && strcmp(starts[i], "cwd") == 0 && strcmp(value, s->launch.cwd) == 0) continue;
-		if (value && strcmp(starts[i], "profile") == 0 && strcmp(value, s->profile->name) == 0) continue;
+		if (value && strcmp(starts[i], "profile") == 0 && strcmp(value, session_profile(s)) == 0) continue;
 		if (value && strcmp(starts[i], "resume") == 0 && s->conversation_id && strcmp(value, s->conversation_id) == 0)
 			continue;
 		json_array_append_new(all, json_string(starts[i]));
@@ -465,7 +465,7 @@ static void answer(struct request *q, const struct attachment *a, bool created, 
 	const char *conversation = s->conversation_id ? s->conversation_id : s->launch.fork ? NULL : s->launch.resume;
 	json_t *o = json_pack("{s:s,s:b,s:s?,s:s,s:s,s:o,s:I,s:I,s:b,s:o,s:o,s:i,s:s,s:b,s:I}", "session", s->name,
 						  "created", created, "conversation_id", conversation, "state", session_state_name(s->state),
-						  "profile", s->profile->name, "cwd", reply_string(s->launch.cwd), "seq",
+						  "profile", session_profile(s), "cwd", reply_string(s->launch.cwd), "seq",
 						  (json_int_t)s->tape.next, "oldest_seq", (json_int_t)s->tape.oldest, "replay_cut", start.cut,
 						  "pending", pending_ids(a), "attachments", others(a), "protocol", PLENUM_PROTOCOL_VERSION,
 						  "role", a->observer ? "observer" : "driver", "approve", a->approve, "client",

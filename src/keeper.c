@@ -37,7 +37,7 @@ static bool to_state(const struct session *s, struct state_session *out) {
 	bool argv = l->has_argv;
 	*out = (struct state_session){
 		.name = s->name,
-		.profile = s->lost_profile ? s->lost_profile : s->profile->name,
+		.profile = session_profile(s),
 		.cwd = l->cwd,
 		.conversation_id = s->conversation_id ? s->conversation_id
 						   : l->fork          ? NULL

@@ -30,7 +30,7 @@ static struct session *named_session(struct request *q) {
 	struct session *s = router_find(q->router, json_string_value(name));
 	if (!s) s = router_find_conversation(q->router, json_string_value(name));
 	if (s && router_is_closed_to(s, q->client)) {
-		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", s->profile->name, s->name);
+		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", session_profile(s), s->name);
 		return NULL;
 	}
 	if (!s)
@@ -77,7 +77,7 @@ static json_t *session_json(const struct session *s) {
 	int64_t now = now_ms();
 	const char *conversation = s->conversation_id ? s->conversation_id : s->launch.resume;
 	json_t *o = json_pack("{s:o,s:s,s:s,s:o,s:s?,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "session", reply_string(s->name),
-						  "state", session_state_name(s->state), "profile", s->profile->name, "cwd",
+						  "state", session_state_name(s->state), "profile", session_profile(s), "cwd",
 						  reply_string(s->launch.cwd), "conversation_id", conversation, "attachments",
 						  (json_int_t)s->n_attachments, "pending", (json_int_t)s->pendings.n, "seq",
 						  (json_int_t)s->tape.next, "created_ms", (json_int_t)s->created_at, "idle_ms",

@@ -295,7 +295,7 @@ enum child_result router_start(struct router *r, struct session *s, char *error)
 
 void router_renew_profile(struct session *s) {
 	struct router *r = s->world;
-	const struct profile *p = settings_profile(r->settings, s->lost_profile ? s->lost_profile : s->profile->name);
+	const struct profile *p = settings_profile(r->settings, session_profile(s));
 	if (!p || s->agent || s->settings == r->settings) return; /* one that is gone lives on with its sessions */
 	struct settings *old = s->settings;
 	s->settings = settings_ref(r->settings);
@@ -490,7 +490,8 @@ bool router_is_name(const char *name) {
 }
 
 bool router_is_closed_to(const struct session *s, const struct client *c) {
-	return s->profile->is_private && c->peer.uid != getuid() && c->peer.uid != 0;
+	bool is_private = s->lost_profile || s->profile->is_private; /* of a lost one nobody knows */
+	return is_private && c->peer.uid != getuid() && c->peer.uid != 0;
 }
 
 bool router_may_stop(const struct session *s, const struct client *c) {
@@ -555,7 +556,7 @@ static struct session *implicit_session(struct router *r, struct client *c, cons
 	if (!s) s = router_find_conversation(r, name);
 	if (!s) return may_make(r, c, name, p, id) ? make_implicitly(r, c, name, p, id) : NULL;
 	if (!router_is_closed_to(s, c)) return s;
-	router_fail(c, id, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", s->profile->name, s->name);
+	router_fail(c, id, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", session_profile(s), s->name);
 	return NULL;
 }
 

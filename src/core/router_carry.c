@@ -204,7 +204,7 @@ static void carry_parts(struct carry *c, struct session *s) {
 
 static void save_session(struct carry *c, struct session *s) {
 	struct basics b = {.name = s->name, .id = s->id, .launch = s->launch};
-	b.profile = s->lost_profile ? s->lost_profile : s->profile->name;
+	b.profile = session_profile(s);
 	carry_basics(c, &b);
 	carry_parts(c, s);
 }

@@ -34,6 +34,10 @@ const char *session_state_name(enum session_state state) {
 	return names[state];
 }
 
+char *session_profile(const struct session *s) {
+	return s->lost_profile ? s->lost_profile : s->profile->name;
+}
+
 /* --- state ----------------------------------------------------------------------------------------------------------
  */
 

@@ -179,6 +179,8 @@ static inline pid_t session_pid(const struct session *s) {
 	return s->agent && s->agent->child.pid > 0 ? s->agent->child.pid : 0;
 }
 const char *session_state_name(enum session_state state);
+/* The name of what it was made with, configured or not; borrowed. */
+char *session_profile(const struct session *s);
 /* All of it but its name, its profile, its launch and what is the router's (session_carry.c). */
 void session_carry(struct carry *c, struct session *s);
 /* For session_carry(): a child without a process; a start in so many ms, false without memory. */

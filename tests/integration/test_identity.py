@@ -265,8 +265,9 @@ class RestartTest(Identity):
         with open(d.conf, "w") as f:
             f.write(conf)
         d.start()
+        self.assertEqual(d.sessions()["work"]["profile"], "agent")
         a = d.client()
-        a.attach("work")
+        self.assertEqual(a.attach("work")["profile"], "agent")
         before = agent.starts
         a.send(user("on"))
         until(lambda: agent.starts > before or a.seen(code=lambda c: c in ("no_such_profile", "spawn_failed", "child_exited")))
@@ -283,6 +284,23 @@ class RestartTest(Identity):
         child = agent.children[-1]
         child.event("start")
         self.assertEqual(self.resumed(child), ["c-1"])
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root, to connect as somebody else")
+    def test_a_profile_that_is_gone_may_have_been_private(self):
+        d, agent = self.start(daemon={"allow_uids": "12345"}, profile={"private": "yes"})
+        d.attached("work")
+        agent.child()
+        d.stop()
+        conf = open(d.conf).read()
+        with open(d.conf, "w") as f:
+            f.write(conf.replace("profile agent", "profile other").replace("default_profile = agent", "default_profile = other")
+                    .replace("private = yes", "private = no"))
+        d.start()
+        d.open_to_all()
+        c = d.client(uid=12345, gid=12345)
+        self.assertEqual(c.request("plenum_list")["sessions"], [])
+        self.assertRefused("not_allowed", c.attach, "work")
+        d.client().attach("work")  # to its owner it is open as ever
 
 
 if __name__ == "__main__":
