@@ -144,10 +144,12 @@ int cmd_interrupt(struct ctl *c, int argc, char **argv) {
 	json_t *members = json_object();
 	if (queued) json_object_set_new(members, "cancel_queued", json_true());
 	if (all) json_object_set_new(members, "plenum_all", json_true());
-	if (ctl_int(attached, "pid", 0) || c->json)
+	if (ctl_int(attached, "pid", 0)) {
 		code = ctl_ask(p, "interrupt", members, &answer);
-	else
+	} else { /* nobody is there who could answer */
 		json_decref(members);
+		answer = json_pack("{s:s,s:s}", "session", argv[0], "state", state);
+	}
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
 	if (runs(state))

@@ -559,6 +559,8 @@ class Sessions(Ctl):
         self.assertEqual(self.ended(q, 0)[0], "nothing ran in work: it is idle\n")
         self.ctl("sleep", "work")
         self.assertEqual(self.ctl("interrupt", "work").stdout, "nothing ran in work: it is asleep\n")
+        asleep = self.ctl("--json", "interrupt", "work")
+        self.assertEqual((asleep.returncode, json.loads(asleep.stdout)), (0, {"session": "work", "state": "asleep"}))
 
     def test_guards_that_were_lost_are_told(self):
         guard = self.d.attached("work", name="guard")
