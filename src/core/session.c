@@ -466,6 +466,7 @@ bool session_take_child(struct session *to, struct session *from) {
 	to->snapshot = from->snapshot;
 	to->snapshot.init_seq = 0; /* the lines have other numbers here */
 	from->snapshot = (struct snapshot){0};
+	session_read_again(to); /* it may have waited for the readers of the other */
 	session_check_state(from);
 	session_check_state(to);
 	return true;

@@ -250,6 +250,24 @@ class InitializeTest(WarmCase):
     def test_hooks_197(self):
         self.own_first_line({"init": "197"})
 
+    def test_given_back_while_it_waits_for_a_reader(self):
+        """Nobody reads slowly any more: what it prints is read on."""
+        d, agent = self.warm(limits={"tape_bytes": "1M", "lag_wait": "1m"})
+        spare = agent.child()
+        d.attached("work", "slow", cwd="/", on_lag="wait")
+        b = d.attached("work", "fast")
+        spare.flood({"type": "system", "subtype": "x", "text": "@P@"}, 2000, pad=4000)
+        b.wait(type="system", subtype="x")
+        seen = 0
+        while len(b.seen(type="system", subtype="x")) > seen:  # until nothing more comes: the daemon waits for the other
+            seen = len(b.seen(type="system", subtype="x"))
+            b.sync()
+            b.fill(0.2)
+        self.assertLess(seen, 2000)
+        b.initialize(HOOKS)
+        agent.child()
+        spare.written()
+
     def test_hooks_after_a_prompt(self):
         """The child was written to: hooks go the ordinary way."""
         d, agent = self.warm()
