@@ -129,11 +129,15 @@ char *str_dup(const char *text) {
 	return text ? strdup(text) : NULL;
 }
 
-char *str_printf(const char *fmt, ...) {
+char *str_vprintf(const char *fmt, va_list ap) {
 	char *text = NULL;
+	return vasprintf(&text, fmt, ap) < 0 ? NULL : text;
+}
+
+char *str_printf(const char *fmt, ...) {
 	va_list ap;
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0) text = NULL;
+	char *text = str_vprintf(fmt, ap);
 	va_end(ap);
 	return text;
 }

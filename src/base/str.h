@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 
+#include <stdarg.h>
 #include <stdint.h>
 
 /* The whole text is one decimal number in min..max. */
@@ -23,5 +24,6 @@ size_t str_utf8(const char *p, size_t n);
 /* strdup(), or NULL for NULL. */
 char *str_dup(const char *text);
 char *str_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
+char *str_vprintf(const char *fmt, va_list ap) PRINTF_LIKE(1, 0);
 /* n random lower-case hex digits and a NUL; from getrandom(2). */
 void str_random_hex(char *out, size_t n);

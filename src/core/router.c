@@ -151,8 +151,8 @@ void router_tell_present(struct session *s, struct chunk notice, const struct at
 	router_tell_subscribers(s, notice);
 }
 
-void router_put_where(struct buf *b, const struct client *c) {
-	const struct attachment *a = c->attachment;
+/* An object that is not closed yet. */
+static void put_who(struct buf *b, const struct client *c) {
 	buf_puts(b, "{\"name\":");
 	if (c->name)
 		str_put_json(b, c->name, strlen(c->name));
@@ -160,6 +160,11 @@ void router_put_where(struct buf *b, const struct client *c) {
 		buf_puts(b, "null");
 	buf_printf(b, ",\"uid\":%u,\"pid\":%d,\"program\":", c->peer.uid, c->peer.pid);
 	str_put_json(b, c->program, strlen(c->program));
+}
+
+void router_put_where(struct buf *b, const struct client *c) {
+	const struct attachment *a = c->attachment;
+	put_who(b, c);
 	buf_printf(b, ",\"client\":%llu", (unsigned long long)c->id);
 	if (a)
 		buf_printf(b, ",\"role\":\"%s\",\"approve\":%s", a->observer ? "observer" : "driver",
@@ -168,13 +173,8 @@ void router_put_where(struct buf *b, const struct client *c) {
 }
 
 void router_put_by(struct buf *b, const struct client *c) {
-	buf_puts(b, ",\"by\":{\"name\":");
-	if (c->name)
-		str_put_json(b, c->name, strlen(c->name));
-	else
-		buf_puts(b, "null");
-	buf_printf(b, ",\"uid\":%u,\"pid\":%d,\"program\":", c->peer.uid, c->peer.pid);
-	str_put_json(b, c->program, strlen(c->program));
+	buf_puts(b, ",\"by\":");
+	put_who(b, c);
 	buf_putc(b, '}');
 }
 

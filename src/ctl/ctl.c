@@ -2,6 +2,7 @@
 #include "ctl/ctl.h"
 
 #include "base/buf.h"
+#include "base/str.h"
 #include "ctl/text.h"
 #include "wire/scan.h"
 
@@ -22,18 +23,14 @@ static const struct option common_options[] = {
 };
 
 void ctl_say(const char *fmt, ...) {
-	_cleanup_free_ char *text = NULL;
 	va_list ap;
 	va_start(ap, fmt);
-	int n = vasprintf(&text, fmt, ap);
+	_cleanup_free_ char *text = str_vprintf(fmt, ap);
 	va_end(ap);
-	if (n < 0) {
-		text = NULL;
-		return;
-	}
+	if (!text) return;
 	fflush(stdout); /* on one terminal, what was said before stands before */
 	fputs("plenumctl: ", stderr);
-	text_print(stderr, text, (size_t)n);
+	text_print(stderr, text, strlen(text));
 	fputc('\n', stderr);
 }
 

@@ -2,6 +2,7 @@
 #include "ctl/show.h"
 
 #include "base/macros.h"
+#include "base/str.h"
 #include "ctl/text.h"
 #include "plenum/protocol.h"
 
@@ -23,18 +24,14 @@ void show_break(struct show *s) {
 }
 
 void show_note(struct show *s, const char *color, const char *fmt, ...) {
-	_cleanup_free_ char *text = NULL;
 	va_list ap;
 	va_start(ap, fmt);
-	int n = vasprintf(&text, fmt, ap);
+	_cleanup_free_ char *text = str_vprintf(fmt, ap);
 	va_end(ap);
-	if (n < 0) {
-		text = NULL;
-		return;
-	}
+	if (!text) return;
 	show_break(s);
 	if (s->color) fprintf(s->out, "\033[%sm", color);
-	text_print(s->out, text, (size_t)n);
+	text_print(s->out, text, strlen(text));
 	fputs(s->color ? "\033[0m\n" : "\n", s->out);
 }
 

@@ -4,21 +4,10 @@
  * plain loop over the whole finds.
  */
 #include "base/macros.h"
+#include "target.h"
 #include "wire/lines.h"
 
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define INSIST(cond)                                                                                                   \
-	do                                                                                                                 \
-		if (!(cond)) {                                                                                                 \
-			fprintf(stderr, "not true: %s\n", #cond);                                                                  \
-			abort();                                                                                                   \
-		}                                                                                                              \
-	while (0)
 
 struct feed {
 	const char *data;

@@ -4,21 +4,10 @@
  * scanners read it alike, and what is rewritten is taken as it is the second time.
  */
 #include "reference.h"
+#include "target.h"
 #include "wire/message.h"
 
 #include <jansson.h>
-#include <stdint.h>
-#include <stdio.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define INSIST(cond)                                                                                                   \
-	do                                                                                                                 \
-		if (!(cond)) {                                                                                                 \
-			fprintf(stderr, "not true: %s\n", #cond);                                                                  \
-			abort();                                                                                                   \
-		}                                                                                                              \
-	while (0)
 
 /* jansson takes more only where a NUL byte follows (it stops there), and less only in known places: lone surrogates,
  * NUL in keys, numbers, its depth. */

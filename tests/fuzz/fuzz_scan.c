@@ -3,20 +3,8 @@
  * The scanner against the plain byte loop, and every span function on what it found.
  */
 #include "reference.h"
+#include "target.h"
 #include "wire/scan.h"
-
-#include <stdint.h>
-#include <stdio.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define INSIST(cond)                                                                                                   \
-	do                                                                                                                 \
-		if (!(cond)) {                                                                                                 \
-			fprintf(stderr, "not true: %s\n", #cond);                                                                  \
-			abort();                                                                                                   \
-		}                                                                                                              \
-	while (0)
 
 static void walk(struct span s) {
 	struct span key, value;

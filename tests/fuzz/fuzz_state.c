@@ -6,23 +6,12 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "state.h"
+#include "target.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define INSIST(cond)                                                                                                   \
-	do                                                                                                                 \
-		if (!(cond)) {                                                                                                 \
-			fprintf(stderr, "not true: %s\n", #cond);                                                                  \
-			abort();                                                                                                   \
-		}                                                                                                              \
-	while (0)
 
 static struct {
 	char path[64];

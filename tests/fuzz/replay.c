@@ -4,14 +4,11 @@
  * the corpus. With nothing found it fails: a corpus that is not there is no success.
  */
 #include "base/buf.h"
+#include "target.h"
 
 #include <dirent.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool read_file(const char *path, struct buf *b) {
 	FILE *f = fopen(path, "rbe");
