@@ -5,10 +5,18 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #define END_GRACE_MS 1000 /* for whoever still holds the output of a child that has exited */
 #define LAST_READS 64     /* at its end a pipe is read as far as it can be full, not as fast as a grandchild fills it */
+
+/* A child that cannot be heard, or told, would wait for ever: it is ended. One that has exited ends by its timer. */
+static void watch(struct agent *a, struct loop_fd *f, bool read, bool write) {
+	if (loop_fd_want(f, read, write)) return;
+	log_error("no memory to watch child %d, it is ended", a->child.pid);
+	child_kill(&a->child, SIGKILL);
+}
 
 /* --- stdout ---------------------------------------------------------------------------------------------------------
  */
@@ -94,7 +102,7 @@ static void on_out(void *arg, bool readable, bool writable) {
 void agent_read(struct agent *a, bool may) {
 	if (a->eof || a->child.out < 0) return;
 	a->read_paused = !may;
-	loop_fd_want(&a->out_fd, may, false);
+	watch(a, &a->out_fd, may, false);
 }
 
 /* --- stderr ---------------------------------------------------------------------------------------------------------
@@ -127,7 +135,7 @@ static void on_err(void *arg, bool readable, bool writable) {
 bool agent_write(struct agent *a, struct queue *q) {
 	int r = queue_write(q, a->child.in);
 	if (r >= 0)
-		loop_fd_want(&a->in_fd, false, r > 0);
+		watch(a, &a->in_fd, false, r > 0);
 	else
 		agent_close_in(a);
 	return r >= 0;
@@ -194,15 +202,15 @@ static void init_fds(struct agent *a) {
 void agent_run(struct agent *a) {
 	a->started_at = a->heard_at = now_ms();
 	init_fds(a);
-	loop_fd_want(&a->out_fd, true, false);
-	loop_fd_want(&a->err_fd, true, false);
+	watch(a, &a->out_fd, true, false);
+	watch(a, &a->err_fd, true, false);
 }
 
 void agent_resume(struct agent *a, struct children *children, bool writes) {
 	init_fds(a);
 	if (a->child.pid > 0) child_resume(&a->child, children);
-	if (a->child.in >= 0) loop_fd_want(&a->in_fd, false, writes);
-	if (a->child.err >= 0) loop_fd_want(&a->err_fd, true, false);
+	if (a->child.in >= 0) watch(a, &a->in_fd, false, writes);
+	if (a->child.err >= 0) watch(a, &a->err_fd, true, false);
 }
 
 void agent_finish(struct agent *a) {

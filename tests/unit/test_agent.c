@@ -5,7 +5,9 @@
 #include "harness.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 struct world {
 	struct loop *loop;
@@ -81,12 +83,16 @@ static void begin(struct world *w, size_t max_line, size_t read_max) {
 	queue_init(&w->in, 1 << 24);
 }
 
-static void spawn(struct world *w, const char *script) {
+static void start(struct world *w, const char *script) {
 	static char path[] = "PATH=/usr/bin:/bin", *const env[] = {path, NULL};
 	const char *const argv[] = {"sh", "-c", script, NULL};
 	struct child_spec spec = {.argv = (char *const *)(uintptr_t)argv, .envp = env, .cwd = "/"};
 	char error[CHILD_ERROR_MAX];
 	ck_assert_msg(child_spawn(&w->a->child, w->children, &spec, error) == CHILD_OK, "%s", error);
+}
+
+static void spawn(struct world *w, const char *script) {
+	start(w, script);
 	agent_run(w->a);
 }
 
@@ -122,6 +128,24 @@ START_TEST(lines_then_the_end) {
 	heard(&w, "one\n|\xef\xbb\xbftwo\n|hal|"); /* one byte order mark is skipped, the first line's */
 	ck_assert_str_eq(w.errors.data, "oh\n");
 	ck_assert(w.a->child.in == -1 && w.a->child.out == -1 && w.a->child.err == -1);
+	finish(&w);
+}
+END_TEST
+
+/* A file stands for a pipe that there is no memory to watch: the kernel takes none of either. */
+START_TEST(cannot_be_watched) {
+	struct world w;
+	begin(&w, 1000, 1 << 16);
+	start(&w, "exec sleep 600");
+	int file = memfd_create("file", MFD_CLOEXEC);
+	ck_assert_int_ge(file, 0);
+	ck_assert_int_ge(dup2(file, w.a->child.out), 0);
+	close(file);
+	agent_run(w.a);
+	loop_run(w.loop);
+	ck_assert(w.ends == 1 && w.exits == 1);
+	ck_assert_int_eq(WTERMSIG(w.a->exit_status), SIGKILL);
+	agent_finish(w.a);
 	finish(&w);
 }
 END_TEST
@@ -270,5 +294,6 @@ START_TEST(freed_in_its_own_callback) {
 }
 END_TEST
 
-RUN_TESTS("agent", lines_then_the_end, writes_and_is_heard, a_full_pipe_goes_on, stdin_that_is_closed_is_told,
-		  output_that_stays_open, waits_for_its_readers, a_long_line_is_reported_once, freed_in_its_own_callback)
+RUN_TESTS("agent", lines_then_the_end, cannot_be_watched, writes_and_is_heard, a_full_pipe_goes_on,
+		  stdin_that_is_closed_is_told, output_that_stays_open, waits_for_its_readers, a_long_line_is_reported_once,
+		  freed_in_its_own_callback)
