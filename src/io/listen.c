@@ -145,7 +145,7 @@ static int bind_socket(const char *path, const struct sockaddr_un *to, mode_t mo
 }
 
 static void arm(struct listener *l, bool on) {
-	loop_fd_want(&l->accept, on && !l->paused, false);
+	if (!loop_fd_want(&l->accept, on && !l->paused, false)) loop_timer_set(&l->backoff, BACKOFF_MS); /* no memory */
 }
 
 static bool out_of_resources(int error) {
