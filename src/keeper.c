@@ -135,7 +135,8 @@ static bool restore(void *arg, const struct state_session *from) {
 		s = router_create(k->router, from->name, p, &l);
 	launch_free(&l);
 	if (!s) return false;
-	if (strcmp(p->name, from->profile) != 0) s->lost_profile = str_dup(from->profile);
+	if (strcmp(p->name, from->profile) != 0 && !(s->lost_profile = str_dup(from->profile)))
+		log_no_memory(); /* it would be open to everybody */
 	if (from->conversation_id) session_set_conversation(s, from->conversation_id);
 	s->resumed_id = str_dup(from->previous_id);
 	s->created_at = from->created_ms;

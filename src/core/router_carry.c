@@ -172,7 +172,7 @@ static struct session *make_session(struct carry *c, struct router *r, struct ba
 		return NULL;
 	}
 	s->id = b->id;
-	if (lost) s->lost_profile = str_dup(b->profile);
+	if (lost && !(s->lost_profile = str_dup(b->profile))) carry_fail(c, "out of memory");
 	return s;
 }
 
