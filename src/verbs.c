@@ -313,15 +313,15 @@ static void verb_stop(struct request *q) {
 static void verb_hibernate(struct request *q) {
 	struct session *s = named_session(q);
 	if (!s || !may_stop(q, s)) return;
-	bool at_rest = s->state == SESSION_IDLE || s->state == SESSION_STARTING;
-	if (s->agent && (!at_rest || !list_empty(&s->prompts.open))) { /* a child that starts may have its prompt already */
+	bool at_rest = s->state == SESSION_IDLE || s->state == SESSION_STARTING, awake = s->agent || s->want_child;
+	if (awake && (!at_rest || !list_empty(&s->prompts.open))) { /* a child that starts may have its prompt already */
 		reply_error(q, PLENUM_E_BUSY, "session %s is %s: let its turn end, or interrupt or stop it", s->name,
 					session_state_name(s->state));
 		return;
 	}
 	bool running = s->agent != NULL;
 	router_tell_stopping(s, q->client, false);
-	if (running) session_stop(s, false, THEN_SLEEP);
+	if (awake) session_stop(s, false, THEN_SLEEP); /* a start that was put off is given up */
 	reply(q,
 		  json_pack("{s:s,s:b,s:s}", "session", s->name, "stopping", running, "state", session_state_name(s->state)));
 }

@@ -454,6 +454,24 @@ class SleepTest(Case):
         self.assertRefused("busy", a.request, "plenum_hibernate")
         child.mark(a)
 
+    def test_a_start_that_is_put_off(self):
+        """It is given up; with a prompt that waits for it, it is not."""
+        d, agent, a, child = self.idle()
+        for _ in range(4):  # the wait between two starts doubles
+            child.exit(1)
+            a.event("child_exited")
+            d.client().attach("s", wake=True)
+            if d.state_of("s") == "starting" and not d.sessions()["s"]["pid"]:
+                break
+            child = agent.child()
+        starts = agent.starts
+        a.request("plenum_hibernate")
+        self.assertEqual(d.state_of("s"), "asleep")
+        a.send(user("x", uuid="u"))
+        self.assertRefused("busy", a.request, "plenum_hibernate")
+        agent.child().wait(type="user", uuid="u")
+        self.assertEqual(agent.starts, starts + 1)
+
     def test_idle_sleep(self):
         d, agent, a, child = self.idle(profile={"idle_sleep": "300ms"})
         a.event("child_exited", wanted=True)

@@ -181,8 +181,10 @@ START_TEST(a_full_pipe_goes_on) {
 	spawn(&w, "read x; head -c 3000000 | wc -c");
 	put(&w, "go\n");
 	put(&w, big);
+	child_kill(&w.a->child, SIGSTOP); /* however slow we are, it reads nothing meanwhile */
 	ck_assert(agent_write(w.a, &w.in));
 	ck_assert(w.in.bytes > 0);
+	child_kill(&w.a->child, SIGCONT);
 	loop_run(w.loop);
 	heard(&w, "3000000\n|");
 	ck_assert(w.in.bytes == 0 && w.ends == 1);
