@@ -461,7 +461,9 @@ class Shared(Case):
 
     def test_the_agent_is_stopped_while_a_prompt_waits(self):
         a, b = self.named(), self.named()
+        a.prompt("hello")  # from now on it hears of each turn
         b.prompt("hello")
+        a.until(lambda f: f["type"] == "result")  # of that one: what comes next is of its own
         a.send("@slow 1000@ " + "x" * 400)
         a.until(lambda f: f["type"] == "stream_event" or f.get("subtype") == "init")
         self.daemon.ask("plenum_stop", session="work", how="kill")
