@@ -133,12 +133,6 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 /* --- stopping -------------------------------------------------------------------------------------------------------
  */
 
-static size_t running_children(const struct router *r) {
-	size_t n = warm_running(r->warm);
-	for (struct session *s = r->sessions; s; s = s->hh.next) n += s->agent != NULL;
-	return n;
-}
-
 static void leave(struct server *srv) {
 	struct client *c;
 	if (srv->leaving) return;
@@ -154,7 +148,7 @@ static void on_goodbye(void *arg) {
 }
 
 static void check_stopped(struct server *srv) {
-	if (srv->stopping && running_children(srv->router) == 0) leave(srv);
+	if (srv->stopping && router_children(srv->router) == 0) leave(srv);
 }
 
 static void tell_all_stopping(struct server *srv) {
@@ -171,7 +165,7 @@ static void begin_stop(struct server *srv, bool kill_now) {
 	srv->stopping = true;
 	srv->router->shutting_down = true;
 	if (!again) {
-		log_info("stopping: %zu children are running", running_children(srv->router));
+		log_info("stopping: %zu children are running", router_children(srv->router));
 		notify_send(&srv->notify, "STOPPING=1\nSTATUS=stopping the sessions");
 		listen_pause(srv->listener);
 		tell_all_stopping(srv);
@@ -355,7 +349,7 @@ static void on_status(void *arg) {
 	struct server *srv = arg;
 	char text[160];
 	snprintf(text, sizeof text, "STATUS=%zu sessions, %zu running, %zu clients", srv->router->n_sessions,
-			 running_children(srv->router), srv->router->n_clients);
+			 router_children(srv->router), srv->router->n_clients);
 	notify_send(&srv->notify, text);
 }
 

@@ -57,6 +57,13 @@ static char *find_link(const char *word, const char *exe) {
 	return NULL;
 }
 
+static char *find_program(const char *word) {
+	char *exe = find_exe(), *link = exe ? find_link(word, exe) : NULL;
+	if (!link) return exe ? exe : strdup(word);
+	free(exe);
+	return link;
+}
+
 /* --- the command line -----------------------------------------------------------------------------------------------
  */
 
@@ -376,10 +383,7 @@ static void on_task(void *arg) {
 struct upgrade *upgrade_new(struct loop *loop, struct children *children, char *const *argv,
 							const struct upgrade_host *host, void *arg) {
 	struct upgrade *u = calloc(1, sizeof *u);
-	char *exe = u ? find_exe() : NULL, *link = exe ? find_link(argv[0], exe) : NULL;
-	if (u) u->exe = link ? link : exe ? exe : strdup(argv[0]);
-	if (link) free(exe);
-	if (!u || !u->exe) {
+	if (!u || !(u->exe = find_program(argv[0]))) {
 		free(u);
 		return NULL;
 	}

@@ -173,16 +173,12 @@ static void verb_status(struct request *q) {
 		status_daemon(q);
 }
 
-static void add_line(json_t *lines, const char *text) {
-	json_t *line = json_string(text);
-	json_array_append_new(lines, line ? line : reply_text(text, strlen(text)));
-}
-
 static void verb_logs(struct request *q) {
 	struct session *s = named_session(q);
 	if (!s) return;
 	json_t *lines = json_array();
-	for (size_t i = 0; i < tail_count(&s->tail); i++) add_line(lines, tail_line(&s->tail, i));
+	for (size_t i = 0; i < tail_count(&s->tail); i++)
+		json_array_append_new(lines, reply_string(tail_line(&s->tail, i)));
 	reply(q, json_pack("{s:s,s:o,s:s?}", "session", s->name, "stderr", lines, "reason", s->reason));
 }
 

@@ -32,6 +32,12 @@ bool words_same(const struct words *a, const struct words *b) {
 	return true;
 }
 
+ssize_t words_named(const struct words *w, const char *name, size_t n) {
+	for (size_t i = 0; i < w->n; i++)
+		if (strncmp(w->v[i], name, n) == 0 && w->v[i][n] == '=') return (ssize_t)i;
+	return -1;
+}
+
 void words_free(struct words *w) {
 	for (size_t i = 0; i < w->n; i++) free(w->v[i]);
 	free(w->v);

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct words {
 	char **v;
@@ -16,6 +17,8 @@ struct words {
 bool words_add(struct words *w, const char *word);
 bool words_copy(struct words *to, const struct words *from); /* appends; false without memory */
 bool words_same(const struct words *a, const struct words *b);
+/* The first NAME=VALUE with this name of n bytes; -1: there is none. */
+ssize_t words_named(const struct words *w, const char *name, size_t n);
 void words_free(struct words *w);
 
 /* Appends the words of a command line, split as a shell would (single and double quotes, backslash; no expansion).

@@ -232,10 +232,15 @@ void carry_list(struct carry *c, char ***v, size_t *n) {
 	}
 }
 
-void carry_timer(struct carry *c, struct loop_timer *t) {
-	int64_t left = c->saving && t ? loop_timer_left(t) : -1;
+int64_t carry_left(struct carry *c, const struct loop_timer *t) {
+	int64_t left = c->saving ? loop_timer_left(t) : -1;
 	CARRY(c, left);
-	if (!c->saving && t && carry_ok(c) && left >= 0) loop_timer_set(t, left);
+	return carry_ok(c) ? left : -1;
+}
+
+void carry_timer(struct carry *c, struct loop_timer *t) {
+	int64_t left = carry_left(c, t);
+	if (!c->saving && t && left >= 0) loop_timer_set(t, left);
 }
 
 /* --- descriptors ----------------------------------------------------------------------------------------------------

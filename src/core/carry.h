@@ -96,6 +96,8 @@ void carry_lines(struct carry *c, struct lines *l); /* between reads */
 void carry_words(struct carry *c, struct words *w);
 /* A list of owned strings without a NULL at its end. No list and an empty one are two things. */
 void carry_list(struct carry *c, char ***v, size_t *n);
+/* What is left of a timer; -1: it is not set, or what is read is damaged. */
+int64_t carry_left(struct carry *c, const struct loop_timer *t);
 /* A timer with what is left of it; it must have been initialised. NULL: none, what is read is dropped. */
 void carry_timer(struct carry *c, struct loop_timer *t);
 /* A descriptor of this type (S_IFSOCK, S_IFIFO, S_IFREG; 0: any), or -1. */

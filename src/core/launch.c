@@ -75,14 +75,8 @@ struct env {
 	bool failed;
 };
 
-static ssize_t env_find(const struct env *e, const char *name, size_t n) {
-	for (size_t i = 0; i < e->w.n; i++)
-		if (strncmp(e->w.v[i], name, n) == 0 && e->w.v[i][n] == '=') return (ssize_t)i;
-	return -1;
-}
-
 static void env_put(struct env *e, const char *word) {
-	ssize_t at = env_find(e, word, strcspn(word, "="));
+	ssize_t at = words_named(&e->w, word, strcspn(word, "="));
 	if (at < 0) {
 		if (!words_add(&e->w, word)) e->failed = true;
 		return;
@@ -97,7 +91,7 @@ static void env_put(struct env *e, const char *word) {
 }
 
 static void env_default(struct env *e, const char *name, const char *value) {
-	if (!value || env_find(e, name, strlen(name)) >= 0) return;
+	if (!value || words_named(&e->w, name, strlen(name)) >= 0) return;
 	_cleanup_free_ char *word = str_printf("%s=%s", name, value);
 	if (word) env_put(e, word);
 }
@@ -117,7 +111,7 @@ static bool passes(const struct profile *p, const char *word) {
 static void join_path(struct env *e, const char *more, const char *program) {
 	char error[CHILD_ERROR_MAX];
 	int number;
-	ssize_t at = env_find(e, "PATH", 4);
+	ssize_t at = words_named(&e->w, "PATH", 4);
 	_cleanup_free_ char *found = at < 0 ? NULL : child_find_program(program, e->w.v[at] + 5, "/", &number, error);
 	if (found || strchr(program, '/') || (at >= 0 && strcmp(e->w.v[at], more) == 0)) return;
 	_cleanup_free_ char *word = at < 0 ? strdup(more) : str_printf("%s:%s", e->w.v[at], more + strlen("PATH="));
@@ -308,7 +302,7 @@ static bool same_folder(const char *a, const char *b) {
 static bool same_env(const struct env *a, const struct env *b) {
 	if (a->failed || b->failed || a->w.n != b->w.n) return false;
 	for (size_t i = 0; i < a->w.n; i++) {
-		ssize_t at = env_find(b, a->w.v[i], strcspn(a->w.v[i], "="));
+		ssize_t at = words_named(&b->w, a->w.v[i], strcspn(a->w.v[i], "="));
 		if (at < 0 || strcmp(a->w.v[i], b->w.v[at]) != 0) return false;
 	}
 	return true;
@@ -337,7 +331,7 @@ uint64_t launch_program(const struct launch *l, const struct profile *p) {
 	char error[CHILD_ERROR_MAX];
 	int number;
 	build_env(&env, l, p, "");
-	ssize_t at = env_find(&env, "PATH", 4);
+	ssize_t at = words_named(&env.w, "PATH", 4);
 	_cleanup_free_ char *file = child_find_program(p->command.v[0], at < 0 ? NULL : env.w.v[at] + 5, l->cwd, &number,
 												   error);
 	words_free(&env.w);

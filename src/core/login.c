@@ -56,10 +56,7 @@ static bool is_refreshed(const char *word) {
 }
 
 static bool has_name(const struct words *w, const char *word) {
-	size_t n = strcspn(word, "=") + 1;
-	for (size_t i = 0; i < w->n; i++)
-		if (strncmp(w->v[i], word, n) == 0) return true;
-	return false;
+	return words_named(w, word, strcspn(word, "=")) >= 0;
 }
 
 struct login *login_renew(const struct login *old, pid_t pid, const struct profile *p) {

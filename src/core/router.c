@@ -122,13 +122,9 @@ void router_tell_subscribers(struct session *s, struct chunk notice) {
 	chunk_drop(&notice);
 }
 
-static void wake_all(struct session *s) {
+void router_wake_all(struct session *s) {
 	struct attachment *a;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) client_wake(a->client);
-}
-
-void router_on_read_done(struct session *s) {
-	wake_all(s);
 }
 
 void router_tell(struct session *s, struct chunk notice) {
@@ -138,7 +134,7 @@ void router_tell(struct session *s, struct chunk notice) {
 	if (!notice.data) notice = CHUNK_STATIC(lost);
 	router_tell_subscribers(s, chunk_ref(notice));
 	tape_append(&s->tape, notice, LINE_NOTICE, 0);
-	wake_all(s);
+	router_wake_all(s);
 }
 
 void router_tell_present(struct session *s, struct chunk notice, const struct attachment *except) {
@@ -327,7 +323,7 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 	HASH_DELETE(hh, r->sessions, s);
 	r->n_sessions--;
 	router_init_free(s);
-	if (s->lag_timer) loop_timer_stop(s->lag_timer);
+	loop_timer_stop(s->lag_timer);
 	loop_task_stop(&s->over_task);
 	session_remove(s);
 	r->events->changed(r);
@@ -345,6 +341,13 @@ static struct session *oldest_idle(const struct router *r, const struct session 
 	return oldest;
 }
 
+size_t router_children(const struct router *r) {
+	size_t n = warm_running(r->warm);
+	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->agent != NULL;
+	return n;
+}
+
+/* Without the spares, and those that are on their way out. */
 static size_t count_children(const struct router *r) {
 	size_t n = 0;
 	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->agent && !s->stopping;

@@ -97,6 +97,7 @@ struct session *router_add(struct router *r, const char *name, const struct prof
 void router_renew_profile(struct session *s);
 /* The session goes: everybody in it is told and detached. Its child must be gone or is killed. */
 void router_remove(struct router *r, struct session *s, const char *why);
+size_t router_children(const struct router *r); /* that run, the spares among them */
 /* The least recently used idle child goes to sleep if there are too many. */
 void router_make_room(struct router *r);
 /* The same where more were started than there may be, because all were at work: now this one is idle, and stays. */
@@ -142,7 +143,7 @@ void router_take_login(struct session *s, struct client *c);
 /* The raw string behind `"key":` in the beginning of a line whose rest is gone. */
 struct span router_head_member(struct chunk head, const char *key);
 bool router_has_other(const struct session *s);
-void router_on_read_done(struct session *s);
+void router_wake_all(struct session *s);   /* there is something on the tape */
 void router_check_close(struct client *c); /* a half-closed client that waits for nothing any more */
 
 /* --- to the next binary (router_carry.c) --- */

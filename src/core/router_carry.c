@@ -183,12 +183,6 @@ static void carry_end(struct carry *c, struct session *s) {
 	if (!c->saving && over) loop_defer(s->loop, &s->over_task);
 }
 
-static void carry_lag(struct carry *c, struct session *s) {
-	int64_t left = c->saving && s->lag_timer ? loop_timer_left(s->lag_timer) : -1;
-	CARRY(c, left);
-	if (!c->saving && left >= 0) router_watch_lag(s);
-}
-
 static void carry_parts(struct carry *c, struct session *s) {
 	session_carry(c, s);
 	carry_attachments(c, s);
@@ -197,7 +191,7 @@ static void carry_parts(struct carry *c, struct session *s) {
 	calls_carry(c, &s->calls, s, s->loop, router_call_timer);
 	pendings_carry(c, &s->pendings, s, s->loop, &owners, router_ask_timer);
 	router_init_carry(c, s);
-	carry_lag(c, s);
+	if (carry_left(c, s->lag_timer) >= 0) router_watch_lag(s);
 	carry_timer(c, s->agent ? &s->agent->pace_timer : NULL);
 	carry_end(c, s);
 }

@@ -645,5 +645,5 @@ const struct session_events router_session_events = {
 	.exited = on_exited,
 	.state = on_state,
 	.may_read = router_on_may_read,
-	.read_done = router_on_read_done,
+	.read_done = router_wake_all,
 };

@@ -23,11 +23,6 @@ static struct span line_body(struct chunk line) {
 	return (struct span){line.data, n};
 }
 
-static bool is_blank(struct span s) {
-	while (s.n && (*s.p == ' ' || *s.p == '\t' || *s.p == '\r')) s.p++, s.n--;
-	return s.n == 0;
-}
-
 static struct chunk join3(const char *a, size_t an, const char *b, size_t bn, const char *c, size_t cn) {
 	struct chunk parts[] = {{NULL, a, an}, {NULL, b, bn}, {NULL, c, cn}, CHUNK_STATIC("\n")};
 	return chunk_join(parts, ARRAY_SIZE(parts));
@@ -49,10 +44,15 @@ static bool is_still_there(const struct session *s, uint64_t client) {
 	return false;
 }
 
-static bool same_client(const struct session *s, const struct prompt *p, const struct client *c, uint64_t hash) {
-	if (p->uid != c->peer.uid) return false;
+/* Of this client, or of another connection of the same one (DESIGN 9.2). */
+static bool is_own(const struct prompt *p, const struct client *c) {
 	if (p->client == c->id) return true;
-	if (p->name && c->name) return strcmp(p->name, c->name) == 0;
+	return p->uid == c->peer.uid && p->name && c->name && strcmp(p->name, c->name) == 0;
+}
+
+static bool same_client(const struct session *s, const struct prompt *p, const struct client *c, uint64_t hash) {
+	if (is_own(p, c)) return true;
+	if (p->uid != c->peer.uid || (p->name && c->name)) return false;
 	/* a retry on a new connection that gave itself no name */
 	return p->bytes_hash == hash && !is_still_there(s, p->client);
 }
@@ -334,12 +334,6 @@ struct call *router_call(struct client *c, struct session *s, struct chunk line,
 	return call;
 }
 
-/* Of this client, or of another connection of the same one (DESIGN 9.2). */
-static bool is_own(const struct prompt *p, const struct client *c) {
-	if (p->client == c->id) return true;
-	return p->uid == c->peer.uid && p->name && c->name && strcmp(p->name, c->name) == 0;
-}
-
 static bool others_wait(const struct session *s, const struct client *c) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
@@ -584,7 +578,7 @@ void router_on_line(struct client *c, struct chunk line) {
 	struct chunk rewritten = CHUNK_NONE;
 	struct message m;
 	char error[512];
-	if (is_blank(body)) return;
+	if (span_is_blank(body)) return;
 	if (!message_check(body.p, body.n, &m, &rewritten, error, sizeof error, &id)) {
 		refuse_line(c, body, id, error);
 		return;

@@ -26,11 +26,7 @@ static int64_t lag_tick(const struct session *s) {
 
 /* Without memory for the timer the next read tries again. */
 void router_watch_lag(struct session *s) {
-	if (!s->lag_timer) {
-		s->lag_timer = malloc(sizeof *s->lag_timer);
-		if (!s->lag_timer) return;
-		loop_timer_init(s->lag_timer, s->loop, on_lag_timer, s);
-	}
+	if (!loop_timer_make(&s->lag_timer, s->loop, on_lag_timer, s)) return;
 	if (!loop_timer_pending(s->lag_timer)) loop_timer_set(s->lag_timer, lag_tick(s));
 }
 

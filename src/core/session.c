@@ -59,21 +59,14 @@ static void arm_idle(struct session *s) {
 		loop_timer_stop(&s->agent->idle_timer);
 }
 
-/* From a task: nobody stands in it then. */
-static void drop_timer(struct loop_timer **t) {
-	if (!*t || loop_timer_pending(*t)) return;
-	free(*t);
-	*t = NULL;
-}
-
 /* A session that sleeps holds little: its tape, and what a late answer or a retried prompt needs. */
 static void slim(struct session *s) {
 	tape_pack(&s->tape);
 	prompts_trim(&s->prompts, SLEEP_PROMPTS);
 	pendings_trim(&s->pendings, SLEEP_SETTLED);
 	queue_free(&s->in);
-	drop_timer(&s->retry_timer);
-	drop_timer(&s->lag_timer);
+	loop_timer_drop(&s->retry_timer);
+	loop_timer_drop(&s->lag_timer);
 }
 
 static void on_state(void *arg) {
@@ -137,11 +130,6 @@ void session_set_reason(struct session *s, const char *reason) {
 /* --- what the child says --------------------------------------------------------------------------------------------
  */
 
-static bool is_blank(const char *p, size_t n) {
-	while (n && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')) p++, n--;
-	return n == 0;
-}
-
 static void on_line(void *arg, struct chunk line) {
 	struct session *s = arg;
 	struct envelope e;
@@ -150,7 +138,7 @@ static void on_line(void *arg, struct chunk line) {
 	s->bytes_out += line.len;
 	if (n < line.len && scan_envelope(line.data, n, &e))
 		s->events->line(s, line, &e);
-	else if (!is_blank(line.data, n))
+	else if (!span_is_blank((struct span){line.data, n}))
 		s->events->stray(s, line); /* half a line at the child's death, too */
 }
 
@@ -369,11 +357,7 @@ static void on_retry(void *arg) {
 }
 
 bool session_put_off(struct session *s, int64_t ms) {
-	if (!s->retry_timer) {
-		s->retry_timer = malloc(sizeof *s->retry_timer);
-		if (!s->retry_timer) return false;
-		loop_timer_init(s->retry_timer, s->loop, on_retry, s);
-	}
+	if (!loop_timer_make(&s->retry_timer, s->loop, on_retry, s)) return false;
 	loop_timer_set(s->retry_timer, ms);
 	return true;
 }
@@ -407,7 +391,7 @@ enum child_result session_wake_now(struct session *s, char *error) {
 	if (!session_wake(s, error)) return CHILD_FAILED;
 	if (s->agent || s->not_before > now_ms()) return CHILD_OK; /* is there, or comes later */
 	enum child_result r = session_start(s, error);
-	if (s->retry_timer) loop_timer_stop(s->retry_timer);
+	loop_timer_stop(s->retry_timer);
 	if (r != CHILD_OK && wanted)
 		give_up_start(s, error); /* others wait for it; what was held may begin another */
 	else if (r != CHILD_OK)
@@ -642,7 +626,7 @@ void session_stop(struct session *s, bool kill_now, enum stop_then then) {
 	bool first = s->stopping == STOP_NOT;
 	s->untouched = false;
 	if (!s->agent) {
-		if (s->retry_timer) loop_timer_stop(s->retry_timer);
+		loop_timer_stop(s->retry_timer);
 		if (s->want_child && then != THEN_RESTART) cancel_start(s, then);
 		return;
 	}
@@ -726,7 +710,7 @@ void session_remove(struct session *s) {
 	registry_free(&s->registry);
 	prompts_free(&s->prompts);
 	if (s->agent) drop_agent(s);
-	if (s->retry_timer) loop_timer_stop(s->retry_timer);
+	loop_timer_stop(s->retry_timer);
 	loop_task_stop(&s->state_task);
 	loop_defer(s->loop, &s->free_task);
 }

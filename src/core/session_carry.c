@@ -65,9 +65,8 @@ static void carry_state(struct carry *c, struct session *s, struct agent *a) {
 static void carry_start(struct carry *c, struct session *s) {
 	CARRY(c, s->failures);
 	CARRY(c, s->not_before);
-	int64_t left = c->saving && s->retry_timer ? loop_timer_left(s->retry_timer) : -1;
-	CARRY(c, left);
-	if (!c->saving && carry_ok(c) && left >= 0 && !session_put_off(s, left)) carry_fail(c, "out of memory");
+	int64_t left = carry_left(c, s->retry_timer);
+	if (!c->saving && left >= 0 && !session_put_off(s, left)) carry_fail(c, "out of memory");
 	CARRY(c, s->spawn_tries);
 	CARRY(c, s->want_child);
 }

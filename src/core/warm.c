@@ -80,12 +80,6 @@ size_t warm_ready(const struct warm *w, const struct profile *p) {
 	return n;
 }
 
-static size_t all_children(const struct warm *w) {
-	size_t n = warm_running(w);
-	for (const struct session *s = w->router->sessions; s; s = s->hh.next) n += s->agent != NULL;
-	return n;
-}
-
 /* --- one spare ------------------------------------------------------------------------------------------------------
  */
 
@@ -204,7 +198,7 @@ static void on_refill(void *arg) {
 	int64_t wait = w->not_before - now_ms();
 	if (wait > 0)
 		loop_timer_set(&k->refill, wait);
-	else if (all_children(w) >= w->router->settings->max_children)
+	else if (router_children(w->router) >= w->router->settings->max_children)
 		loop_timer_set(&k->refill, FULL_MS);
 	else
 		start_one(k);
@@ -438,7 +432,7 @@ void warm_take_back(struct warm *w, struct session *s) {
 void warm_make_room(struct warm *w) {
 	struct stock *k;
 	struct spare *one;
-	if (all_children(w) <= w->router->settings->max_children) return;
+	if (router_children(w->router) <= w->router->settings->max_children) return;
 	LIST_FOR_EACH (k, &w->stocks, struct stock, node)
 		LIST_FOR_EACH (one, &k->spares, struct spare, node) {
 			log_info("%s: ends, there are %zu children already", one->session->name, w->router->settings->max_children);

@@ -142,19 +142,32 @@ void loop_timer_set(struct loop_timer *t, int64_t ms) {
 }
 
 void loop_timer_stop(struct loop_timer *t) {
-	event_del(&t->ev);
+	if (t) event_del(&t->ev);
 }
 
 bool loop_timer_pending(const struct loop_timer *t) {
-	return event_pending(&t->ev, EV_TIMEOUT, NULL) != 0;
+	return t && event_pending(&t->ev, EV_TIMEOUT, NULL) != 0;
 }
 
 int64_t loop_timer_left(const struct loop_timer *t) {
 	struct timeval at, now;
-	if (!event_pending(&t->ev, EV_TIMEOUT, &at)) return -1;
+	if (!t || !event_pending(&t->ev, EV_TIMEOUT, &at)) return -1;
 	evutil_gettimeofday(&now, NULL);
 	int64_t ms = (int64_t)(at.tv_sec - now.tv_sec) * 1000 + (at.tv_usec - now.tv_usec) / 1000;
 	return ms > 0 ? ms : 0;
+}
+
+bool loop_timer_make(struct loop_timer **t, struct loop *l, void (*fn)(void *), void *arg) {
+	if (*t) return true;
+	*t = malloc(sizeof **t);
+	if (*t) loop_timer_init(*t, l, fn, arg);
+	return *t != NULL;
+}
+
+void loop_timer_drop(struct loop_timer **t) {
+	if (loop_timer_pending(*t)) return;
+	free(*t);
+	*t = NULL;
 }
 
 static void on_signal(evutil_socket_t fd, short what, void *arg) {

@@ -50,9 +50,12 @@ struct loop_timer {
 
 void loop_timer_init(struct loop_timer *t, struct loop *l, void (*fn)(void *), void *arg);
 void loop_timer_set(struct loop_timer *t, int64_t ms); /* once; replaces an earlier setting; INT64_MAX: never */
-void loop_timer_stop(struct loop_timer *t);
+void loop_timer_stop(struct loop_timer *t);            /* NULL is one that is not set, here and below */
 bool loop_timer_pending(const struct loop_timer *t);
 int64_t loop_timer_left(const struct loop_timer *t); /* ms until it runs; -1: it is not set */
+/* One that is seldom needed: makes it where there is none yet. False without memory. */
+bool loop_timer_make(struct loop_timer **t, struct loop *l, void (*fn)(void *), void *arg);
+void loop_timer_drop(struct loop_timer **t); /* gives it back, unless it is set; from a task */
 
 struct loop_signal {
 	struct event ev;

@@ -29,6 +29,11 @@ static inline struct span span_of(const char *text) {
 	return text ? (struct span){text, strlen(text)} : SPAN_NONE;
 }
 
+static inline bool span_is_blank(struct span s) {
+	while (s.n && (*s.p == ' ' || *s.p == '\t' || *s.p == '\r' || *s.p == '\n')) s.p++, s.n--;
+	return s.n == 0;
+}
+
 /* What routing reads of a line. All spans point into the line. */
 struct envelope {
 	struct span type, subtype, request_id, uuid, session_id; /* top level */

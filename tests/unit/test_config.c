@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/log.h"
 #include "config.h"
+#include "words.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -67,16 +68,6 @@ static void refuse(const char *text, int line, const char *what) {
 	ck_assert_msg(strncmp(error, head, strlen(head)) == 0, "%s", error);
 	ck_assert_msg(strstr(error, what) != NULL, "no \"%s\" in: %s", what, error);
 }
-
-static void words_are(const struct words *w, const char *const *want) {
-	size_t n = 0;
-	for (; want[n]; n++) {
-		ck_assert_uint_lt(n, w->n);
-		ck_assert_str_eq(w->v[n], want[n]);
-	}
-	ck_assert_uint_eq(w->n, n);
-}
-#define WORDS(w, ...) words_are(w, (const char *const[]){__VA_ARGS__, NULL})
 
 START_TEST(test_daemon) {
 	struct settings *s = load(

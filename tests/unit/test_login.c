@@ -2,6 +2,7 @@
 #include "core/login.h"
 
 #include "carrying.h"
+#include "words.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -42,15 +43,7 @@ static struct login *read_one(const struct profile *p, const char *const *env) {
 	return l;
 }
 
-static void has(const struct login *l, const char *const *words) {
-	size_t n = 0;
-	for (; words[n]; n++) {
-		ck_assert_uint_lt(n, login_words(l)->n);
-		ck_assert_str_eq(login_words(l)->v[n], words[n]);
-	}
-	ck_assert_uint_eq(login_words(l)->n, n);
-}
-#define HAS(l, ...) has(l, (const char *const[]){__VA_ARGS__, NULL})
+#define HAS(l, ...) WORDS(login_words(l), __VA_ARGS__)
 #define ENV(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 START_TEST(what_is_read) {

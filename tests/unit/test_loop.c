@@ -215,6 +215,30 @@ START_TEST(timers_can_be_set_anew_and_stopped) {
 }
 END_TEST
 
+START_TEST(a_timer_that_is_made_when_it_is_needed) {
+	struct world w;
+	struct actor a;
+	struct loop_timer *t = NULL;
+	begin(&w);
+	actor(&a, &w, 'a');
+	loop_timer_stop(t); /* none is one that is not set */
+	ck_assert(!loop_timer_pending(t));
+	ck_assert_int_eq(loop_timer_left(t), -1);
+	loop_timer_drop(&t);
+	ck_assert(loop_timer_make(&t, w.loop, a.timer.fn, a.timer.arg));
+	struct loop_timer *made = t;
+	loop_timer_set(t, 1);
+	ck_assert(loop_timer_make(&t, w.loop, NULL, NULL)); /* it is there */
+	ck_assert_ptr_eq(t, made);
+	loop_timer_drop(&t); /* it is set: it stays */
+	ck_assert_ptr_eq(t, made);
+	run(&w, 1, "a");
+	loop_timer_drop(&t);
+	ck_assert_ptr_null(t);
+	end(&w);
+}
+END_TEST
+
 /* --- descriptors ----------------------------------------------------------------------------------------------------
  */
 
@@ -342,6 +366,6 @@ START_TEST(signals) {
 END_TEST
 
 RUN_TESTS("loop", tasks_run_once_in_order, tasks_that_defer, a_task_can_stop_the_next, descriptors_come_between_tasks,
-		  timers_run_in_order_and_once, timers_can_be_set_anew_and_stopped, what_is_wanted_is_told,
-		  what_is_wanted_twice_is_told_once, what_is_not_wanted_is_not_told, a_descriptor_that_is_closed_is_refused,
-		  the_end_of_a_half_closed_stream, signals)
+		  timers_run_in_order_and_once, timers_can_be_set_anew_and_stopped, a_timer_that_is_made_when_it_is_needed,
+		  what_is_wanted_is_told, what_is_wanted_twice_is_told_once, what_is_not_wanted_is_not_told,
+		  a_descriptor_that_is_closed_is_refused, the_end_of_a_half_closed_stream, signals)

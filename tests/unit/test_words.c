@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/words.h"
+#include "words.h"
 
-#include <check.h>
 #include <stdlib.h>
 
 START_TEST(test_list) {
@@ -18,15 +17,17 @@ START_TEST(test_list) {
 }
 END_TEST
 
-static void words_are(const struct words *w, const char *const *want) {
-	size_t n = 0;
-	for (; want[n]; n++) {
-		ck_assert_uint_lt(n, w->n);
-		ck_assert_str_eq(w->v[n], want[n]);
-	}
-	ck_assert_uint_eq(w->n, n);
+START_TEST(test_named) {
+	struct words w = {0};
+	ck_assert_int_eq(words_named(&w, "A", 1), -1);
+	ck_assert(words_add(&w, "AB=1") && words_add(&w, "A=2") && words_add(&w, "A=3") && words_add(&w, "B"));
+	ck_assert_int_eq(words_named(&w, "A", 1), 1);
+	ck_assert_int_eq(words_named(&w, "AB=x", 2), 0);
+	ck_assert_int_eq(words_named(&w, "B", 1), -1);
+	ck_assert_int_eq(words_named(&w, "", 0), -1);
+	words_free(&w);
 }
-#define WORDS(w, ...) words_are(w, (const char *const[]){__VA_ARGS__, NULL})
+END_TEST
 
 START_TEST(test_split) {
 	struct words w = {0};
@@ -47,6 +48,7 @@ int main(void) {
 	TCase *tc = tcase_create("all");
 	suite_add_tcase(suite, tc);
 	tcase_add_test(tc, test_list);
+	tcase_add_test(tc, test_named);
 	tcase_add_test(tc, test_split);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
