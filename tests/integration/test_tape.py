@@ -272,11 +272,11 @@ class FilterTest(Case):
 class LagTest(Case):
     LINES, PAD = 6000, 1000
 
-    def stalled(self, limits=None, **members):
-        """A client that does not read while 6 MB pass a tape of 1 MB; the others do read."""
+    def stalled(self, limits=None, first=(), **members):
+        """A client that does not read while 6 MB pass a tape of 1 MB; the first does read."""
         d, agent = self.start(limits=dict({"tape_bytes": "1M"}, **(limits or {})))
         self.d = d
-        self.a = d.attached()
+        self.a = d.attached(**dict(first))
         self.b = d.attached(**members)
         self.child = agent.child()
         self.child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', self.LINES, pad=self.PAD)
@@ -324,7 +324,8 @@ class LagTest(Case):
         self.assertEqual(self.d.sessions()["s"]["attachments"], 1)
 
     def test_wait(self):
-        self.stalled(on_lag="wait", limits={"lag_wait": "20s"})
+        """Both ask for it: the loop below reads now the one, now the other, and either may be the slower one."""
+        self.stalled(on_lag="wait", first={"on_lag": "wait"}, limits={"lag_wait": "20s"})
         with self.assertRaises(Timeout):
             self.a.wait(type="result", timeout=0.7)
         deadline = time.monotonic() + 20
