@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -94,6 +95,14 @@ int fd_raise_nofile(uint64_t *soft_before) {
 	*soft_before = r.rlim_cur;
 	r.rlim_cur = r.rlim_max;
 	return setrlimit(RLIMIT_NOFILE, &r);
+}
+
+int fd_signals(const int *list) {
+	sigset_t set;
+	sigemptyset(&set);
+	for (; *list; list++) sigaddset(&set, *list);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 static int64_t clock_us(clockid_t id) {

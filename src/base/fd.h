@@ -29,6 +29,7 @@ bool fd_pidfd_alive(int pidfd);
 /* flock(2) at once. Where the process that the file names is dead, what it was about to start may hold the lock for a
  * moment more: that is waited for. */
 int fd_lock(int fd);
+int fd_signals(const int *list);            /* blocks them (0 ends the list); a signalfd(2) of them */
 int fd_raise_nofile(uint64_t *soft_before); /* soft limit to the hard one */
 
 int64_t now_ms(void); /* CLOCK_MONOTONIC */

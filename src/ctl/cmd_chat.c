@@ -395,15 +395,6 @@ static void run(struct chat *ch, int signals) {
 	}
 }
 
-static int signals_fd(void) {
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 static void greet(struct chat *ch, json_t *answer) {
 	const char *state = ctl_str(answer, "state", "");
 	ch->live = ctl_int(answer, "seq", 0);
@@ -424,7 +415,7 @@ static int converse(struct ctl *c, const char *session, json_t *members) {
 	int code = attach_to(p, session, members, &answer);
 	if (code != CTL_OK) return code;
 	struct chat ch = {.c = c, .p = p, .session = session, .code = CTL_GO, .input = BUF_INIT((size_t)1 << 26)};
-	_cleanup_close_ int signals = signals_fd();
+	_cleanup_close_ int signals = fd_signals((const int[]){SIGINT, SIGTERM, 0});
 	list_init(&ch.questions);
 	ch.terminal = isatty(STDIN_FILENO);
 	show_init(&ch.show, stdout);

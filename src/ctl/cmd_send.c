@@ -16,7 +16,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 
 #define TAKE_BACK_TIME 2000 /* ms that the child may take to say whether a prompt still waited */
 
@@ -195,15 +194,6 @@ static bool prompt_text(int argc, char **argv, struct buf *b) {
 	return !b->failed;
 }
 
-static int signals_fd(void) {
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 static int send_prompt(struct sending *s, json_t *members, const struct buf *text) {
 	_cleanup_json_ json_t *answer = NULL;
 	int code = attach_to(s->p, s->session, members, &answer);
@@ -212,7 +202,7 @@ static int send_prompt(struct sending *s, json_t *members, const struct buf *tex
 		code = take_asking(s);
 		if (code != CTL_GO) return code;
 	}
-	_cleanup_close_ int signals = signals_fd();
+	_cleanup_close_ int signals = fd_signals((const int[]){SIGINT, SIGTERM, 0});
 	s->signals = signals;
 	enum plenum_result r = plenum_prompt(s->p, text->data, text->len, s->turn.uuid);
 	return r == PLENUM_OK ? follow(s) : ctl_failed(s->p, r);

@@ -4,6 +4,7 @@
  */
 #include "fakeagent/agent.h"
 
+#include "base/fd.h"
 #include "base/str.h"
 #include "fakeagent/asks.h"
 #include "fakeagent/frames.h"
@@ -16,7 +17,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <time.h>
 
 void agent_exit(struct agent *a, int code) {
@@ -43,13 +43,8 @@ static int usage_error(char *text) {
 }
 
 static void watch_signals(struct agent *a) {
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	a->sigfd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	a->sigfd = fd_signals((const int[]){SIGTERM, SIGINT, 0});
 }
 
 static void agent_init(struct agent *a, struct options *o) {

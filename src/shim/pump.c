@@ -387,14 +387,8 @@ static void drain(struct pump *p) {
 }
 
 static bool prepare_signals(struct pump *p) {
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	p->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	p->signals = fd_signals((const int[]){SIGTERM, SIGINT, SIGHUP, 0});
 	return p->signals >= 0;
 }
 

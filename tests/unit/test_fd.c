@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -245,6 +246,21 @@ START_TEST(locks) {
 }
 END_TEST
 
+START_TEST(signals_are_read) {
+	struct signalfd_siginfo info;
+	sigset_t before;
+	sigprocmask(SIG_SETMASK, NULL, &before);
+	_cleanup_close_ int fd = fd_signals((const int[]){SIGUSR1, SIGHUP, 0});
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(fd_read(fd, &info, sizeof info), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_eq(kill(getpid(), SIGHUP), 0);
+	ck_assert_int_eq(fd_read(fd, &info, sizeof info), sizeof info);
+	ck_assert_uint_eq(info.ssi_signo, SIGHUP);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+END_TEST
+
 START_TEST(the_limit_on_descriptors) {
 	struct rlimit old, now;
 	uint64_t before;
@@ -273,4 +289,4 @@ START_TEST(clocks) {
 END_TEST
 
 RUN_TESTS("fd", nonblocking, peers, vectors, interrupted_calls_go_on, writing_everything_can_fail,
-		  NOT_IN_VALGRIND(a_pidfd_tells_who_is_alive), locks, the_limit_on_descriptors, clocks)
+		  NOT_IN_VALGRIND(a_pidfd_tells_who_is_alive), locks, signals_are_read, the_limit_on_descriptors, clocks)
