@@ -7,6 +7,7 @@
 #include "io/proc.h"
 #include "state.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -182,17 +183,20 @@ struct keeper *keeper_new(struct loop *loop, struct router *router) {
 	return k;
 }
 
-void keeper_open(struct keeper *k) {
+bool keeper_open(struct keeper *k, const char *socket) {
 	char error[STATE_ERROR_MAX] = "";
-	k->state = state_open(k->router->settings->state_dir, error);
-	if (!k->state) log_error("sessions will not survive a restart: %s", error);
+	k->state = state_open(k->router->settings->state_dir, socket, error);
+	bool held = !k->state && errno == EWOULDBLOCK;
+	if (!k->state) log_error("%s%s", held ? "" : "sessions will not survive a restart: ", error);
+	if (held) return false;
 	name_instance(k);
-	if (!k->state) return;
+	if (!k->state) return true;
 	sweep_leftovers(k);
 	save_behind(k);
 	int n = state_load(k->state, restore, k, error);
 	if (*error) log_warn("%s", error);
 	if (n > 0) log_info("%d sessions are asleep from before", n);
+	return true;
 }
 
 const char *keeper_dir(const struct keeper *k) {
@@ -207,7 +211,7 @@ void keeper_save(struct keeper *k) {
 	save(k);
 }
 
-void keeper_carry(struct carry *c, struct keeper *k) {
+void keeper_carry(struct carry *c, struct keeper *k, const char *socket) {
 	char error[STATE_ERROR_MAX] = "";
 	char *dir = c->saving && k->state ? (char *)(uintptr_t)state_dir(k->state) : NULL;
 	int lock = c->saving && k->state ? state_lock(k->state) : -1;
@@ -217,7 +221,7 @@ void keeper_carry(struct carry *c, struct keeper *k) {
 	carry_bytes(c, k->instance, sizeof k->instance);
 	k->instance[sizeof k->instance - 1] = 0;
 	if (c->saving) return;
-	if (carry_ok(c) && dir && lock >= 0) k->state = state_resume(dir, lock, error);
+	if (carry_ok(c) && dir && lock >= 0) k->state = state_resume(dir, socket, lock, error);
 	if (*error) carry_fail(c, "%s", error);
 	if (k->state) save_behind(k);
 	free(dir);

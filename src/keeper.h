@@ -13,9 +13,10 @@ struct keeper;
 
 struct keeper *keeper_new(struct loop *loop, struct router *router); /* NULL without memory */
 void keeper_free(struct keeper *k);                                  /* waits for the disk; NULL is allowed */
-/* Opens the folder of the settings, ends processes of an earlier daemon, makes its sessions. */
-void keeper_open(struct keeper *k);
+/* Opens the folder of the settings, ends processes of an earlier daemon, makes its sessions. socket: this daemon's.
+ * False: another daemon has the folder, and with it the conversations; this one must not run beside it. */
+bool keeper_open(struct keeper *k, const char *socket);
 const char *keeper_dir(const struct keeper *k); /* NULL: there is none */
 void keeper_changed(struct keeper *k);          /* to be written at the end of this turn; NULL is allowed */
 void keeper_save(struct keeper *k);             /* now, if it changed */
-void keeper_carry(struct carry *c, struct keeper *k);
+void keeper_carry(struct carry *c, struct keeper *k, const char *socket);

@@ -403,7 +403,7 @@ static void carry_server(struct carry *c, void *arg) {
 	carry_fd(c, &srv->notify.fd, S_IFSOCK);
 	CARRY(c, srv->notify.watchdog);
 	carry_listener(c, srv);
-	keeper_carry(c, srv->keeper);
+	keeper_carry(c, srv->keeper, srv->host.socket_path);
 	srv->host.state_dir = keeper_dir(srv->keeper);
 	if (!c->saving && !carry_ok(c)) return;
 	router_carry(c, srv->router);
@@ -549,6 +549,13 @@ static int open_listener(struct server *srv) {
 	return EX_OK;
 }
 
+/* Two daemons that share a folder would each resume the same conversations. */
+static int open_table(struct server *srv) {
+	if (!keeper_open(srv->keeper, srv->host.socket_path)) return EX_UNAVAILABLE;
+	srv->host.state_dir = keeper_dir(srv->keeper);
+	return EX_OK;
+}
+
 static void arm_signals(struct server *srv) {
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is a full disk, and no reason to end */
@@ -602,9 +609,9 @@ static void stop_timers(struct server *srv) {
 /* Nothing is written to disk any more: what is removed here is only memory. */
 static void clean_up(struct server *srv) {
 	struct client *c;
-	listen_close(srv->listener);
-	keeper_free(srv->keeper);
+	keeper_free(srv->keeper); /* first: whoever gets the socket now finds the folder free */
 	srv->keeper = NULL;
+	listen_close(srv->listener);
 	srv->listener = NULL;
 	LIST_FOR_EACH (c, &srv->router->clients, struct client, node) client_kill(c);
 	pressure_close(srv->pressure);
@@ -641,11 +648,8 @@ int server_run(const struct server_options *options) {
 	}
 	bool resumes = options->resume >= 0;
 	int status = resumes ? resume(&srv) : open_listener(&srv);
+	if (status == EX_OK && !resumes) status = open_table(&srv);
 	if (status == EX_OK) {
-		if (!resumes) {
-			keeper_open(srv.keeper);
-			srv.host.state_dir = keeper_dir(srv.keeper);
-		}
 		warm_configure(srv.router->warm);
 		arm_pressure(&srv);
 		run(&srv);

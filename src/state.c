@@ -24,6 +24,7 @@
 
 struct state {
 	char *dir;
+	char *socket; /* of this daemon, for the lock file; NULL: none */
 	int dir_fd, lock_fd;
 	struct syncer *syncer; /* NULL: whoever saves waits for the disk */
 	int syncing;           /* on its way to the disk: a table, or dir_fd; -1: nothing */
@@ -80,14 +81,20 @@ static int open_folder(const char *dir, char *error) {
 }
 
 static void name_holder(int fd, const char *dir, char *error) {
-	char pid[24] = "";
+	char pid[4200] = "";
 	ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
-	pid[n > 0 ? strspn(pid, "0123456789") : 0] = 0;
-	fail(error, "another plenumd%s%s uses the folder %s: stop it, or name another folder with state_dir",
-		 *pid ? " with pid " : "", pid, dir);
+	pid[n > 0 ? n : 0] = 0;
+	char *socket = pid + strspn(pid, "0123456789");
+	if (*socket) *socket++ = 0;
+	socket[strcspn(socket, "\n")] = 0;
+	fail(error,
+		 "another plenumd%s%s%s%.150s uses the folder %.150s: stop it, or give this one a folder of its own "
+		 "(`state_dir` in plenum.conf, or XDG_STATE_HOME)",
+		 *pid ? " with pid " : "", pid, *socket ? ", which listens on " : "", socket, dir);
+	errno = EWOULDBLOCK;
 }
 
-static int take_lock(int dir_fd, const char *dir, char *error) {
+static int take_lock(int dir_fd, const char *dir, const char *socket, char *error) {
 	_cleanup_close_ int fd = openat(dir_fd, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0) {
 		fail(error, "cannot open %s/" LOCK_NAME ": %s", dir, strerror(errno));
@@ -100,39 +107,55 @@ static int take_lock(int dir_fd, const char *dir, char *error) {
 			fail(error, "cannot lock %s/" LOCK_NAME ": %s", dir, strerror(errno));
 		return -1;
 	}
-	if (ftruncate(fd, 0) == 0) dprintf(fd, "%d\n", (int)getpid()); /* for the message alone: a full disk is no harm */
+	if (ftruncate(fd, 0) == 0) /* for the message alone: a full disk is no harm */
+		dprintf(fd, "%d\n%s%s", (int)getpid(), socket ? socket : "", socket ? "\n" : "");
 	int result = fd;
 	fd = -1;
 	return result;
 }
 
-static bool open_both(const char *dir, int *dir_fd, int *lock_fd, char *error) {
+static bool open_both(const char *dir, const char *socket, int *dir_fd, int *lock_fd, char *error) {
 	*dir_fd = open_folder(dir, error);
 	if (*dir_fd < 0) return false;
-	*lock_fd = take_lock(*dir_fd, dir, error);
+	*lock_fd = take_lock(*dir_fd, dir, socket, error);
 	if (*lock_fd >= 0) return true;
+	int number = errno;
 	close(*dir_fd);
+	errno = number;
 	return false;
 }
 
-static struct state *make(void) {
-	struct state *s = calloc(1, sizeof *s);
-	if (s) s->syncing = s->newer = -1;
+/* dir is taken over; NULL without it. */
+static struct state *make(char *dir, const char *socket) {
+	struct state *s = dir ? calloc(1, sizeof *s) : NULL;
+	if (s && socket && !(s->socket = strdup(socket))) {
+		free(s);
+		s = NULL;
+	}
+	if (!s) {
+		free(dir);
+		return NULL;
+	}
+	s->dir = dir;
+	s->syncing = s->newer = -1;
 	return s;
 }
 
-struct state *state_open(const char *dir, char *error) {
-	*error = 0;
-	struct state *s = make();
-	char *own = dir ? strdup(dir) : path_state_dir();
-	if (!s || !own) {
-		fail(error, "no folder for the table of sessions: set HOME, XDG_STATE_HOME or state_dir");
-	} else if (open_both(own, &s->dir_fd, &s->lock_fd, error)) {
-		s->dir = own;
-		return s;
-	}
-	free(own);
+static struct state *drop(struct state *s) {
+	int number = errno;
+	free(s->socket);
+	free(s->dir);
 	free(s);
+	errno = number;
+	return NULL;
+}
+
+struct state *state_open(const char *dir, const char *socket, char *error) {
+	*error = 0;
+	struct state *s = make(dir ? strdup(dir) : path_state_dir(), socket);
+	if (s) return open_both(s->dir, s->socket, &s->dir_fd, &s->lock_fd, error) ? s : drop(s);
+	fail(error, "no folder for the table of sessions: set HOME, XDG_STATE_HOME or state_dir");
+	errno = ENOENT;
 	return NULL;
 }
 
@@ -143,26 +166,22 @@ void state_close(struct state *s) {
 	syncer_free(s->syncer);
 	close(s->lock_fd);
 	close(s->dir_fd);
-	free(s->dir);
-	free(s);
+	drop(s);
 }
 
 int state_lock(const struct state *s) {
 	return s->lock_fd;
 }
 
-struct state *state_resume(const char *dir, int lock, char *error) {
-	struct state *s = make();
-	if (s && (s->dir = strdup(dir))) {
-		s->lock_fd = lock;
-		s->dir_fd = open_folder(dir, error);
-		if (s->dir_fd >= 0) return s;
-	} else {
+struct state *state_resume(const char *dir, const char *socket, int lock, char *error) {
+	struct state *s = make(strdup(dir), socket);
+	if (!s) {
 		fail(error, "out of memory");
+		return NULL;
 	}
-	if (s) free(s->dir);
-	free(s);
-	return NULL;
+	s->lock_fd = lock;
+	s->dir_fd = open_folder(dir, error);
+	return s->dir_fd >= 0 ? s : drop(s);
 }
 
 const char *state_dir(const struct state *s) {
@@ -173,7 +192,7 @@ const char *state_dir(const struct state *s) {
 static bool reopen(struct state *s, char *error) {
 	int dir_fd, lock_fd;
 	state_settle(s);
-	if (!open_both(s->dir, &dir_fd, &lock_fd, error)) return false;
+	if (!open_both(s->dir, s->socket, &dir_fd, &lock_fd, error)) return false;
 	close(s->dir_fd);
 	close(s->lock_fd);
 	s->dir_fd = dir_fd;

@@ -10,8 +10,9 @@
  * alone. A file that cannot be understood is set aside as sessions.json.damaged-TIME, never thrown away and never a
  * reason not to start.
  *
- * A lock file in the folder keeps two daemons from sharing it; the lock goes with the process. Strings that are no
- * UTF-8 (paths) are kept as {"hex":"..."}. Version 1 of the format:
+ * A lock file in the folder keeps two daemons from sharing it; the lock goes with the process. It says who holds it:
+ * the pid on its first line, the socket on its second. Strings that are no UTF-8 (paths) are kept as {"hex":"..."}.
+ * Version 1 of the format:
  *   {"version":1,"sessions":[{"name":...,"profile":...,"cwd":...,"conversation_id":...,"previous_id":...,"args":[...],
  *    "env":[...],"guards":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,"used_ms":N}, ...]}
  * Members that are not known are ignored; absent ones are empty.
@@ -48,13 +49,14 @@ struct state_session {
 
 struct state;
 
-/* dir NULL: $XDG_STATE_HOME/plenum, else ~/.local/state/plenum. The folder is made where it is not there. NULL on
- * failure: error[0..STATE_ERROR_MAX) says why and what to do. */
-struct state *state_open(const char *dir, char *error);
+/* dir NULL: $XDG_STATE_HOME/plenum, else ~/.local/state/plenum. The folder is made where it is not there. socket: where
+ * whoever finds the folder held can reach its holder; NULL: nowhere. NULL on failure: error[0..STATE_ERROR_MAX) says
+ * why and what to do; errno is EWOULDBLOCK where another daemon holds the folder. */
+struct state *state_open(const char *dir, const char *socket, char *error);
 void state_close(struct state *s); /* NULL is allowed */
 /* For a daemon that goes on in the next binary: the lock goes with the descriptor. */
 int state_lock(const struct state *s);
-struct state *state_resume(const char *dir, int lock, char *error);
+struct state *state_resume(const char *dir, const char *socket, int lock, char *error);
 
 /* Shows every session of the table; the strings are the table's, valid during the call. each() returns false to stop.
  * Returns how many it took. error is empty, or says what was set aside and where (a warning for the log: the daemon

@@ -180,6 +180,39 @@ static void check_linger(struct doctor *d) {
 			  "off: logout ends the daemon");
 }
 
+/* The kernel's list of locks: does this process hold one on this file? To try the lock itself would take it for a
+ * moment from a daemon that starts. */
+static bool holds_lock(long pid, const struct stat *st) {
+	FILE *f = fopen("/proc/locks", "re");
+	char line[256], inode[32];
+	long owner;
+	bool holds = false;
+	if (!f) return false;
+	snprintf(inode, sizeof inode, ":%ju ", (uintmax_t)st->st_ino);
+	while (!holds && fgets(line, sizeof line, f))
+		holds = sscanf(line, "%*s FLOCK %*s %*s %ld", &owner) == 1 && owner == pid && strstr(line, inode);
+	fclose(f);
+	return holds;
+}
+
+/* Where no daemon answers, one that listens elsewhere may have the folder, and a new one would refuse to start. */
+static bool is_held(struct doctor *d, const char *folder) {
+	_cleanup_free_ char *path = str_printf("%s/lock", folder);
+	FILE *f = path ? fopen(path, "re") : NULL;
+	char socket[PLENUM_SOCKET_PATH_SIZE] = "";
+	struct stat st;
+	long pid = 0;
+	if (!f) return false;
+	bool named = fscanf(f, "%ld %107[^\n]", &pid, socket) >= 1 && fstat(fileno(f), &st) == 0;
+	fclose(f);
+	if (!named || !holds_lock(pid, &st)) return false;
+	_cleanup_free_ char *advice = *socket ? str_printf("set PLENUM_SOCKET=%s to reach it", socket) : NULL;
+	found(d, NOTE, "state", advice ? advice : "stop it, or give another daemon a folder of its own (state_dir)",
+		  "plenumd with pid %ld%s%s has the folder %s: no other can start with it", pid,
+		  *socket ? ", which listens on " : "", socket, folder);
+	return true;
+}
+
 /* The daemon's own folder, where one answers. */
 static void check_state(struct doctor *d, struct plenum *p) {
 	_cleanup_json_ json_t *status = NULL;
@@ -197,7 +230,7 @@ static void check_state(struct doctor *d, struct plenum *p) {
 	else if (access(folder, R_OK | W_OK | X_OK) < 0)
 		found(d, BAD, "state", "chown or chmod it: sessions would not survive a restart", "%s: %s", folder,
 			  strerror(errno));
-	else
+	else if (p || !is_held(d, folder))
 		found(d, GOOD, "state", NULL, "%s", folder);
 }
 

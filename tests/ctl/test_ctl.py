@@ -634,6 +634,21 @@ class Sessions(Ctl):
         self.assertEqual(p.returncode, 1)
         self.assertRegex(p.stdout, r"(?m)^BAD +state +.*will not survive a restart")
 
+    def test_doctor_names_the_daemon_that_has_the_state_folder(self):
+        env = environment(self.d.root + "/no/socket", HOME=self.d.home, XDG_STATE_HOME=self.d.state)
+
+        def doctor():
+            return subprocess.run([build_file("plenumctl"), "doctor"], capture_output=True, text=True, timeout=TIMEOUT,
+                                  env=env).stdout
+
+        out = doctor()
+        self.assertRegex(out, r"(?m)^note +state +plenumd with pid %d, which listens on %s has the folder" % (
+            self.d.pid, self.d.socket))
+        self.assertIn("set PLENUM_SOCKET=%s to reach it" % self.d.socket, out)
+        self.d.kill9()
+        self.assertRegex(doctor(), r"(?m)^ok +state ")
+        self.d.start()
+
     @unittest.skipUnless(os.getuid() == 0, "needs root, to become somebody else")
     def test_the_daemon_of_another_user_is_named(self):
         program = self.d.root + "/plenumctl"

@@ -34,7 +34,7 @@ static void make_folder(void) {
 			 stat("/dev/shm", &st) == 0 ? "/dev/shm" : "/tmp");
 	INSIST(mkdtemp(folder.path));
 	folder.fd = open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	folder.state = state_open(folder.path, error);
+	folder.state = state_open(folder.path, NULL, error);
 	INSIST(folder.fd >= 0 && folder.state);
 	atexit(remove_folder);
 }

@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ static void teardown(void) {
 }
 
 static struct state *open_it(void) {
-	struct state *s = state_open(dir, error);
+	struct state *s = state_open(dir, NULL, error);
 	ck_assert_msg(s != NULL, "%s", error);
 	return s;
 }
@@ -146,9 +147,16 @@ END_TEST
 START_TEST(test_lock) {
 	char pid[32];
 	struct state *s = open_it();
-	ck_assert_ptr_null(state_open(dir, error));
-	snprintf(pid, sizeof pid, "with pid %d ", (int)getpid());
+	ck_assert_ptr_null(state_open(dir, NULL, error));
+	ck_assert_int_eq(errno, EWOULDBLOCK);
+	snprintf(pid, sizeof pid, "with pid %d uses", (int)getpid());
 	ck_assert_msg(strstr(error, pid) != NULL, "%s", error);
+	state_close(s);
+	s = state_open(dir, "/run/x/plenum.sock", error);
+	ck_assert_ptr_null(state_open(dir, "/run/y/plenum.sock", error));
+	snprintf(pid, sizeof pid, "with pid %d, which", (int)getpid());
+	ck_assert_msg(strstr(error, pid) && strstr(error, "listens on /run/x/plenum.sock uses"), "%s", error);
+	ck_assert_ptr_nonnull(strstr(error, "XDG_STATE_HOME"));
 	state_close(s);
 	state_close(open_it());
 }
@@ -160,11 +168,11 @@ START_TEST(test_lock_of_a_killed_process) {
 	ck_assert_int_eq(pipe(ready), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
-		if (state_open(dir, error) && write(ready[1], "x", 1) == 1) pause();
+		if (state_open(dir, NULL, error) && write(ready[1], "x", 1) == 1) pause();
 		_exit(1);
 	}
 	ck_assert_int_eq(read(ready[0], &c, 1), 1);
-	ck_assert_ptr_null(state_open(dir, error));
+	ck_assert_ptr_null(state_open(dir, NULL, error));
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	state_close(open_it());
@@ -173,7 +181,7 @@ END_TEST
 
 START_TEST(test_default_folder) {
 	setenv("XDG_STATE_HOME", top, 1);
-	struct state *s = state_open(NULL, error);
+	struct state *s = state_open(NULL, NULL, error);
 	ck_assert_msg(s != NULL, "%s", error);
 	ck_assert_str_eq(state_dir(s) + strlen(top), "/plenum");
 	state_close(s);
@@ -281,15 +289,16 @@ START_TEST(test_folder_removed) {
 	ck_assert_msg(state_save(s, &one, 1, error), "%s", error);
 	int seen = 0;
 	ck_assert_int_eq(state_load(s, same, &seen, error), 1);
-	ck_assert_ptr_null(state_open(dir, error));
+	ck_assert_ptr_null(state_open(dir, NULL, error));
 	state_close(s);
 }
 END_TEST
 
 START_TEST(test_no_folder) {
-	ck_assert_ptr_null(state_open("/proc/no/such/folder", error));
+	ck_assert_ptr_null(state_open("/proc/no/such/folder", NULL, error));
+	ck_assert_int_ne(errno, EWOULDBLOCK);
 	ck_assert_ptr_nonnull(strstr(error, "/proc/no"));
-	ck_assert_ptr_null(state_open("/dev/null/x", error));
+	ck_assert_ptr_null(state_open("/dev/null/x", NULL, error));
 }
 END_TEST
 
