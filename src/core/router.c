@@ -480,6 +480,12 @@ void router_check_close(struct client *c) {
 	client_close(c);
 }
 
+void router_check_closes(struct session *s) {
+	struct attachment *a;
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
+		if (a->client->ended) router_check_close(a->client);
+}
+
 bool router_has_other(const struct session *s) {
 	return s->n_attachments > 1;
 }

@@ -2,9 +2,10 @@
  *
  * The router: who receives which line, who may answer which request. The only module that sees both sessions and
  * clients; it fills in the events of both. Split by where a line comes from: router_child.c (the child),
- * router_client.c (a client), router_asks.c (requests that somebody must answer), router_init.c (initialize),
- * router_hooks.c (hooks, MCP servers), and this header's router.c (sessions, attachments, notices). Policy on the
- * daemon as a whole (verbs, counts, state on disk) is above it, behind struct router_events. Source: DESIGN 4 to 8.
+ * router_client.c (a client), router_turns.c (whose turn it is), router_asks.c (requests that somebody must answer),
+ * router_init.c (initialize), router_hooks.c (hooks, MCP servers), router_lag.c (slow clients), and this header's
+ * router.c (sessions, attachments, notices). Policy on the daemon as a whole (verbs, counts, state on disk) is above
+ * it, behind struct router_events. Source: DESIGN 4 to 8.
  */
 #pragma once
 
@@ -143,8 +144,9 @@ void router_take_login(struct session *s, struct client *c);
 /* The raw string behind `"key":` in the beginning of a line whose rest is gone. */
 struct span router_head_member(struct chunk head, const char *key);
 bool router_has_other(const struct session *s);
-void router_wake_all(struct session *s);   /* there is something on the tape */
-void router_check_close(struct client *c); /* a half-closed client that waits for nothing any more */
+void router_wake_all(struct session *s);     /* there is something on the tape */
+void router_check_close(struct client *c);   /* a half-closed client that waits for nothing any more */
+void router_check_closes(struct session *s); /* each of them */
 
 /* --- to the next binary (router_carry.c) --- */
 /* Everything; into a router that has nothing yet. */
@@ -161,6 +163,16 @@ void router_overtaken(struct client *c, uint64_t from, uint64_t to);
 
 /* --- from the child (router_child.c) --- */
 extern const struct session_events router_session_events;
+
+/* --- turns (router_turns.c): when one begins and ends, and which prompts it answers --- */
+void router_turn_begins(struct session *s, const struct envelope *e);                  /* system/init */
+void router_turn_ends(struct session *s, struct chunk line, const struct envelope *e); /* result; line may be none */
+void router_turn_named(struct session *s);                                             /* whose it is can be told now */
+void router_turn_echo(struct session *s, const struct envelope *e);                    /* isReplay */
+void router_turn_lifecycle(struct session *s, struct chunk line);                      /* command_lifecycle */
+void router_turn_state(struct session *s, struct chunk line);                          /* session_state_changed */
+void router_turn_cancelled(struct session *s, const struct envelope *e, const struct call *call);
+void router_turn_failed(struct session *s, const struct session_exit *e, const char *text); /* the child is gone */
 
 /* --- from clients (router_client.c) --- */
 void router_on_line(struct client *c, struct chunk line);

@@ -77,221 +77,18 @@ static void read_init(struct session *s, struct chunk line, const struct envelop
 	s->version = span_dup(span_member(all, "claude_code_version"), NULL);
 }
 
-/* --- turns and prompts ----------------------------------------------------------------------------------------------
+/* --- what a line says of the session --------------------------------------------------------------------------------
  */
-
-static void put_uuid(struct buf *b, const char *uuid, bool first) {
-	if (!first) buf_putc(b, ',');
-	str_put_json(b, uuid, strlen(uuid));
-}
-
-static void put_asker(struct buf *b, const struct prompt *p, bool first) {
-	buf_printf(b, "%s{\"name\":", first ? "" : ",");
-	if (p->name)
-		str_put_json(b, p->name, strlen(p->name));
-	else
-		buf_puts(b, "null");
-	buf_printf(b, ",\"uid\":%u,\"client\":%llu}", p->uid, (unsigned long long)p->client);
-}
-
-struct turn {
-	struct buf uuids, clients;
-	size_t n;
-};
-
-static void turn_add(struct turn *t, const struct prompt *p) {
-	put_uuid(&t->uuids, p->uuid, t->n == 0);
-	put_asker(&t->clients, p, t->n == 0);
-	t->n++;
-}
-
-static void tell_turn(struct session *s, const char *event, struct turn *t, struct span is_error) {
-	struct buf b = NOTICE_INIT;
-	notice_begin(&b, event, s->name);
-	buf_printf(&b, ",\"uuids\":[%s],\"clients\":[%s]", t->uuids.data ? t->uuids.data : "",
-			   t->clients.data ? t->clients.data : "");
-	if (is_error.p) notice_raw(&b, "is_error", is_error);
-	buf_free(&t->uuids);
-	buf_free(&t->clients);
-	router_tell(s, notice_end(&b));
-}
-
-static bool some_are_sent(const struct session *s) {
-	struct prompt *p;
-	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-		if (p->state == PROMPT_SENT) return true;
-	return false;
-}
-
-static void name_turn(struct session *s) {
-	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
-	struct prompt *p;
-	if (!s->prompts.unnamed) return;
-	s->prompts.unnamed = false;
-	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-		if (p->state == PROMPT_TAKEN) turn_add(&t, p);
-	tell_turn(s, PLENUM_EV_TURN_STARTED, &t, SPAN_NONE);
-}
-
-/* An old child names no prompts here: it is told with the first one that it echoes, or with the first line of the
- * answer, whose turn has begun. */
-static void begin_turn(struct session *s, const struct envelope *e) {
-	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
-	struct span uuid;
-	name_turn(s);
-	for (size_t at = 0; span_next(e->user_message_uuids, &at, &uuid);) {
-		struct prompt *p = prompt_find(&s->prompts, uuid);
-		if (p) turn_add(&t, p);
-	}
-	struct prompt *p;
-	if (t.n == 0) {
-		LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-			if (p->state == PROMPT_TAKEN || (p->state == PROMPT_SENT && !s->prompts.replays)) turn_add(&t, p);
-	}
-	session_check_state(s);
-	if (s->state == SESSION_BUSY && s->told_state != SESSION_BUSY) tell_state(s); /* it may be over in the same read */
-	s->prompts.unnamed = t.n == 0 && s->prompts.replays && some_are_sent(s);
-	if (!s->prompts.unnamed) tell_turn(s, PLENUM_EV_TURN_STARTED, &t, SPAN_NONE);
-}
-
-static void finish(struct session *s, struct turn *t, struct prompt *p) {
-	if (p->state == PROMPT_DONE || p->state == PROMPT_HELD) return;
-	turn_add(t, p);
-	prompt_done(&s->prompts, p);
-}
-
-/* An old child echoes neither its own commands nor what a hook has blocked: a result without a turn, for nothing that
- * it has echoed, is the oldest prompt's. */
-static void finish_unechoed(struct session *s, struct chunk line, struct turn *t) {
-	struct span all = {line.data, line.len};
-	int64_t turns;
-	bool none = !line.data || (span_int(span_member(all, "num_turns"), &turns) && turns == 0);
-	struct prompt *p;
-	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
-		if (p->state == PROMPT_HELD) continue;
-		if (none || p->command) finish(s, t, p);
-		return;
-	}
-}
-
-/* The prompts that this result answers: those it names; where it names none, those that the child has echoed since the
- * last one; where the child echoes nothing, all that it was sent. */
-static void finish_prompts(struct session *s, struct chunk line, const struct envelope *e, struct turn *t) {
-	struct span uuid;
-	struct prompt *p;
-	bool named = e->user_message_uuids.p || e->user_message_uuid.p;
-	for (size_t at = 0; span_next(e->user_message_uuids, &at, &uuid);)
-		if ((p = prompt_find(&s->prompts, uuid))) finish(s, t, p);
-	if ((p = prompt_find(&s->prompts, e->user_message_uuid))) finish(s, t, p);
-	if (named) return;
-	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-		if (p->state == PROMPT_TAKEN || !s->prompts.replays) finish(s, t, p);
-	if (t->n == 0) finish_unechoed(s, line, t);
-}
-
-static void check_closes(struct session *s) {
-	struct attachment *a;
-	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
-		if (a->client->ended) router_check_close(a->client);
-}
-
-static void end_turn(struct session *s, struct chunk line, const struct envelope *e) {
-	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
-	if (s->said_init || !span_is_true(e->is_error)) learn_conversation(s, e->session_id);
-	finish_prompts(s, line, e, &t);
-	s->turn = false;
-	s->turns++;
-	s->failures = 0;
-	tell_turn(s, PLENUM_EV_TURN_ENDED, &t, e->is_error);
-}
-
-static void after_turn(struct session *s) {
-	session_turn_ended(s);
-	router_init_settled(s);
-	router_next_held(s);
-	check_closes(s);
-}
-
-static void read_echo(struct session *s, const struct envelope *e) {
-	struct prompt *p = prompt_find(&s->prompts, e->uuid);
-	s->prompts.replays = true;
-	if (!p || p->state != PROMPT_SENT) return;
-	p->state = PROMPT_TAKEN;
-	name_turn(s);
-}
-
-/* The child's own account of a prompt: one that it threw away has no result to wait for. */
-static void read_lifecycle(struct session *s, struct chunk line) {
-	struct span all = {line.data, line.len}, state = span_member(all, "state");
-	struct prompt *p = prompt_find(&s->prompts, span_member(all, "command_uuid"));
-	if (!p || p->state == PROMPT_HELD) return;
-	if (!span_equals(state, "cancelled") && !span_equals(state, "discarded") && !span_equals(state, "refused")) return;
-	prompt_done(&s->prompts, p);
-	router_next_held(s);
-}
-
-/* A program that knows nothing of the daemon, in a session that goes on without its prompt, would wait for ever. */
-static bool must_hear(const struct client *c, const char *code) {
-	const struct attachment *a = c->attachment;
-	return !c->filter.quiet || (a && !a->ephemeral && a->wants_stderr && strcmp(code, PLENUM_E_CHILD_EXITED) == 0);
-}
-
-/* To whoever sent it. */
-static void tell_asker(const struct session *s, const struct prompt *p, const char *code, const char *text) {
-	struct client *c = p->asker;
-	if (!c || !must_hear(c, code)) return;
-	struct buf b = NOTICE_INIT;
-	notice_begin(&b, PLENUM_EV_ERROR, s->name);
-	notice_text(&b, "code", code);
-	notice_text(&b, "error", text);
-	notice_text(&b, "uuid", p->uuid);
-	client_post(c, notice_end(&b));
-}
-
-/* Echoed, but there was no turn for it: its uuid stands in the conversation already, from before a restart or in the
- * one that was resumed. The CLI runs no uuid twice. */
-static void end_swallowed(struct session *s) {
-	struct prompt *p;
-	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
-		if (p->state != PROMPT_TAKEN) continue;
-		tell_asker(s, p, PLENUM_E_DUPLICATE_REQUEST,
-				   "the conversation has a prompt with this uuid already; this one was not run");
-		prompt_done(&s->prompts, p);
-	}
-}
-
-/* A turn that ended without a result: nobody is to wait for one. */
-static void end_unresolved(struct session *s) {
-	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
-	struct prompt *p;
-	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-		if (p->state == PROMPT_TAKEN) finish(s, &t, p);
-	if (t.n) tell_turn(s, PLENUM_EV_TURN_ENDED, &t, span_of("true"));
-}
-
-/* Idle comes after the last result, and with nothing left in the child's queue. */
-static void read_state(struct session *s, struct chunk line) {
-	struct span all = {line.data, line.len}, state = span_member(all, "state");
-	if (span_equals(state, "running")) s->turn = true;
-	if (!span_equals(state, "idle")) return;
-	if (s->turn)
-		end_unresolved(s);
-	else
-		end_swallowed(s);
-	s->turn = false;
-	router_next_held(s);
-	check_closes(s);
-}
 
 /* What a line says of the session, before it goes to the tape. Main turn only: a subagent may work after the result. */
 static void learn(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
 	bool sub = e->parent_tool_use_id.p && span_is_string(e->parent_tool_use_id);
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "init")) read_init(s, line, e);
-	if (kind == LINE_SYSTEM && span_equals(e->subtype, "session_state_changed")) read_state(s, line);
+	if (kind == LINE_SYSTEM && span_equals(e->subtype, "session_state_changed")) router_turn_state(s, line);
 	snapshot_line(&s->snapshot, kind, line, e);
 	if (kind == LINE_SYSTEM) s->background = snapshot_has_tasks(&s->snapshot);
-	if (kind == LINE_LIFECYCLE) read_lifecycle(s, line);
-	if (dialect_is_echo(e)) read_echo(s, e);
+	if (kind == LINE_LIFECYCLE) router_turn_lifecycle(s, line);
+	if (dialect_is_echo(e)) router_turn_echo(s, e);
 	if ((kind == LINE_ASSISTANT || kind == LINE_STREAM_EVENT) && !sub) s->turn = true;
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "init")) s->turn = true;
 }
@@ -333,19 +130,6 @@ static void on_request(struct session *s, struct chunk line, const struct envelo
 	}
 }
 
-static void cancelled(struct session *s, struct span uuid, const struct call *call) {
-	struct prompt *p = prompt_find(&s->prompts, uuid);
-	if (p && p->state != PROMPT_DONE && p->state != PROMPT_HELD) router_prompt_cancelled(s, p, call->asker);
-}
-
-/* Prompts that the child has thrown away because it was asked to: an old one says so in its answer alone. */
-static void read_cancelled(struct session *s, const struct envelope *e, const struct call *call) {
-	struct span what = span_member(e->inner_response, "cancelled"), uuid;
-	if (span_is_true(what)) cancelled(s, span_member(e->inner_response, "message_uuid"), call);
-	for (size_t at = 0; span_next(what, &at, &uuid);) cancelled(s, uuid, call);
-	if (what.p) router_next_held(s);
-}
-
 /* Answers to what clients asked. One that answers nothing open is the child's echo of a client's answer, or comes after
  * its time: nobody gets it. */
 static void on_response(struct session *s, struct chunk line, const struct envelope *e) {
@@ -355,14 +139,14 @@ static void on_response(struct session *s, struct chunk line, const struct envel
 		if (id.n > 4 && memcmp(id.p, "req_", 4) == 0) s->dropped_answers++; /* ours, and too late */
 		return;
 	}
-	if (call->purpose != CALL_INIT) read_cancelled(s, e, call);
+	if (call->purpose != CALL_INIT) router_turn_cancelled(s, e, call);
 	if (call->purpose == CALL_INIT)
 		router_init_answered(s, call, line, e);
 	else if (call->purpose == CALL_CLIENT || call->act == ACT_CHANGE) /* also of one that left meanwhile */
 		router_call_answered(call, line, e);
 	else
 		call_end(&s->calls, call);
-	check_closes(s);
+	router_check_closes(s);
 }
 
 static void on_stray(struct session *s, struct chunk line);
@@ -385,7 +169,7 @@ static bool hides_its_kind(struct chunk line, const struct envelope *e) {
 static void on_line(struct session *s, struct chunk line, const struct envelope *e) {
 	enum line_kind kind = dialect_kind(e);
 	s->got_line = true;
-	if (kind == LINE_ASSISTANT || kind == LINE_REQUEST || kind == LINE_RESULT) name_turn(s);
+	if (kind == LINE_ASSISTANT || kind == LINE_REQUEST || kind == LINE_RESULT) router_turn_named(s);
 	switch (kind) {
 	case LINE_REQUEST:
 		on_request(s, line, e);
@@ -402,8 +186,8 @@ static void on_line(struct session *s, struct chunk line, const struct envelope 
 		break;
 	case LINE_RESULT:
 		to_tape(s, kind, line, e);
-		end_turn(s, line, e);
-		after_turn(s);
+		if (s->said_init || !span_is_true(e->is_error)) learn_conversation(s, e->session_id);
+		router_turn_ends(s, line, e);
 		break;
 	default: {
 		if (kind == LINE_OTHER && hides_its_kind(line, e)) {
@@ -415,7 +199,9 @@ static void on_line(struct session *s, struct chunk line, const struct envelope 
 		to_tape(s, kind, line, e);
 		if (!begins) break;
 		snapshot_taped(&s->snapshot, s->tape.next - 1);
-		begin_turn(s, e);
+		session_check_state(s);
+		if (s->state == SESSION_BUSY && s->told_state != SESSION_BUSY) tell_state(s); /* it may be over in one read */
+		router_turn_begins(s, e);
 		break;
 	}
 	}
@@ -479,8 +265,7 @@ static void end_long_turn(struct session *s, struct chunk head) {
 	static const char mark[] = "\"type\":\"result\"";
 	struct envelope nothing = {0};
 	if (!memmem(head.data, head.len, mark, sizeof mark - 1)) return;
-	end_turn(s, CHUNK_NONE, &nothing);
-	after_turn(s);
+	router_turn_ends(s, CHUNK_NONE, &nothing);
 	session_check_state(s);
 }
 
@@ -540,24 +325,6 @@ static void fail_calls(struct session *s, const char *text) {
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node) router_fail_call(call, PLENUM_E_CHILD_EXITED, text);
 }
 
-/* What did not run may be sent again under the same uuid. */
-static bool never_ran(const struct session *s, const struct session_exit *e, const struct prompt *p) {
-	return e->never_ran || (p->state == PROMPT_SENT && (s->prompts.replays || !s->got_line));
-}
-
-static void fail_prompts(struct session *s, const struct session_exit *e, const char *text) {
-	const char *code = e->never_ran && !e->wanted ? PLENUM_E_SPAWN_FAILED : PLENUM_E_CHILD_EXITED;
-	struct prompt *p;
-	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
-		if (p->state == PROMPT_HELD || (s->want_child && p->child > s->child_no)) continue;
-		tell_asker(s, p, code, text);
-		if (never_ran(s, e, p))
-			prompt_forget(&s->prompts, p);
-		else
-			prompt_done(&s->prompts, p);
-	}
-}
-
 static const char *last_words(const struct session *s) {
 	const char *last = tail_last(&s->tail);
 	return last ? last : "nothing on stderr";
@@ -599,13 +366,13 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	else
 		snprintf(text, sizeof text, "the child exited with status %d before it answered; its last words: %s", e->status,
 				 last_words(s));
-	name_turn(s);
+	router_turn_named(s);
 	unlearn_resume(s, e);
 	router_renew_profile(s);
 	router_init_child_gone(s, text);
 	fail_calls(s, text);
 	router_withdraw_all(s, "child_exited");
-	fail_prompts(s, e, text);
+	router_turn_failed(s, e, text);
 	struct chunk notice = e->never_ran && e->wanted ? CHUNK_NONE : exit_notice(s, e); /* there was no child */
 	if (notice.data && !(e->wanted && s->then == THEN_RESTART)) tell_private_exit(s, notice);
 	if (notice.data || !(e->never_ran && e->wanted)) router_tell(s, notice);
@@ -615,7 +382,7 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 		r->events->session_over(r, s);
 		return;
 	}
-	check_closes(s);
+	router_check_closes(s);
 	router_next_held(s);
 }
 
