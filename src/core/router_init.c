@@ -609,7 +609,7 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 		router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST, "initialize: %s", error);
 		return;
 	}
-	if (s->untouched && asks_something(e->request)) warm_take_back(r->warm, s);
+	if (asks_something(e->request)) warm_take_back(r->warm, s);
 	struct init *in = init_of(s);
 	bool first = !in->first.data && in->state == INIT_NONE;
 	if (first && !keep_first(in, line)) {

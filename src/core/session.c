@@ -418,14 +418,27 @@ bool session_can_give(const struct session *s) {
 		   child_alive(&s->agent->child);
 }
 
-static void move_output(struct session *to, struct session *from) {
+/* A notice tells of the session that it was made for. Of a line that is no JSON it is all that there is: that one gets
+ * the other session's name. data NULL: it stays where it is. */
+static struct chunk retold(const struct session *to, struct chunk notice) {
+	struct span line = {notice.data, notice.len}, name = span_member(line, "session");
+	if (!span_same(span_member(line, "event"), span_of("\"" PLENUM_EV_STRAY_OUTPUT "\""))) return CHUNK_NONE;
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	str_put_json(&b, to->name, strlen(to->name));
+	struct chunk told = b.failed ? CHUNK_NONE : dialect_replace(notice.data, notice.len, name, b.data, b.len);
+	buf_free(&b);
+	return told;
+}
+
+/* What the child has printed stands on the tape of whoever has it next, and stays on this one. */
+static void pass_output(struct session *to, struct session *from) {
 	to->tail = from->tail;
 	tail_init(&from->tail);
 	for (uint64_t seq = from->tape.oldest; seq < from->tape.next; seq++) {
 		const struct tape_entry *e = tape_at(&from->tape, seq);
-		tape_append(&to->tape, chunk_ref(e->line), (enum line_kind)e->kind, e->flags);
+		struct chunk line = e->kind == LINE_NOTICE ? retold(to, e->line) : chunk_ref(e->line);
+		if (line.data) tape_append(&to->tape, line, (enum line_kind)e->kind, e->flags);
 	}
-	tape_clear(&from->tape);
 }
 
 static struct agent *leave_child(struct session *s) {
@@ -437,13 +450,17 @@ static struct agent *leave_child(struct session *s) {
 	return a;
 }
 
+bool session_can_return(const struct session *s) {
+	return session_has_child(s) && s->untouched && s->state == SESSION_IDLE && !s->calls.n && !s->pendings.n;
+}
+
 bool session_take_child(struct session *to, struct session *from) {
 	if (!from->agent->name && !(from->agent->name = strdup(from->name))) return false;
 	struct agent *a = leave_child(from);
 	a->arg = to;
 	init_timers(to, a);
 	reset_for_child(to);
-	move_output(to, from);
+	pass_output(to, from);
 	adopt(to, a);
 	to->got_line = from->got_line;
 	to->background = from->background;

@@ -172,7 +172,10 @@ void session_set_conversation(struct session *s, const char *id);
 void session_set_reason(struct session *s, const char *reason);
 /* Is this a child that could be another session's as well: alive, initialised, idle, nothing under way? */
 bool session_can_give(const struct session *s);
-/* The child of `from` becomes that of `to`, which has none. False without memory. */
+/* Is it one that nobody has used since it was given? Half a line of it may be read already. */
+bool session_can_return(const struct session *s);
+/* The child of `from` becomes that of `to`, which has none; what it printed stands on both tapes then. False without
+ * memory. */
 bool session_take_child(struct session *to, struct session *from);
 /* The process that runs; 0: none, or it has exited and its output has not ended yet. */
 static inline pid_t session_pid(const struct session *s) {

@@ -402,18 +402,22 @@ bool warm_give(struct warm *w, struct session *s) {
 	return true;
 }
 
-void warm_take_back(struct warm *w, struct session *s) {
-	struct stock *k = stock_of(w, s->profile);
+static struct spare *spare_of(struct warm *w, struct session *s) {
 	struct launch launch = {0};
 	bool made = make_launch(w, s->profile, s->launch.login, &launch);
 	struct spare *one = made ? new_spare(w, s->settings, s->profile, s->agent->name, &launch) : NULL;
-	if (!one || !session_take_child(one->session, s)) {
-		launch_free(&launch);
-		if (one) forget(one);
-		return;
-	}
+	if (one && session_take_child(one->session, s)) return one;
+	launch_free(&launch);
+	if (one) forget(one);
+	return NULL;
+}
+
+void warm_take_back(struct warm *w, struct session *s) {
+	struct stock *k = stock_of(w, s->profile);
+	struct spare *one = session_can_return(s) ? spare_of(w, s) : NULL;
+	s->untouched = false; /* if it asks something, or works, it is this session's child like any other */
+	if (!one) return;
 	router_init_move(one->session, s);
-	s->untouched = false;
 	log_info("session %s: gives warm child %d back, its client asks for something else", s->name,
 			 one->session->agent->child.pid);
 	list_add_tail(&w->ending, &one->node);

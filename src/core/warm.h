@@ -28,7 +28,7 @@ void warm_forget(struct warm *w);
 
 /* A session that was just made and has no child gets a spare's, if one fits. */
 bool warm_give(struct warm *w, struct session *s);
-/* The child that it got and that nothing was written to is a spare again; the session has none. */
+/* The child that it got, that nothing was written to and that does nothing, is a spare again; the session has none. */
 void warm_take_back(struct warm *w, struct session *s);
 /* A spare ends if there are more children than max_children. */
 void warm_make_room(struct warm *w);

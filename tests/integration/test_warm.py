@@ -244,6 +244,70 @@ class InitializeTest(WarmCase):
         self.assertEqual(b.attached["pid"], spare.pid)
         self.assertEqual(len(spare.seen()), 1)
 
+    def give_back(self, child_says):
+        """A spare that is given, says something, is given back and given to another session."""
+        d, agent = self.warm()
+        spare = agent.child()
+        spare.print("before")
+        spare.written()
+        a = d.attached("work", cwd="/", tag=True, replay="all")
+        spare.print(*child_says)
+        a.wait(type="system", subtype="hook_started")
+        a.initialize(HOOKS)
+        self.assertNotEqual(d.sessions()["work"]["pid"], spare.pid)
+        agent.child()
+        return d, spare, a
+
+    def test_lines_of_one_given_back_stay(self):
+        """Who saw them sees on without a gap, and who comes later sees them too."""
+        d, spare, a = self.give_back([{"type": "system", "subtype": "hook_started"}, "stray"])
+        a.sync()
+        b = d.attached("work", tag=True, replay="all")
+        self.assertEqual((b.attached["oldest_seq"], b.attached["replay_cut"]), (1, False))
+        b.sync()
+        a.sync()
+        self.assertNone(a.events("gap"))
+        numbered = [[m for m in c.log if m["plenum_seq"] is not None] for c in (a, b)]
+        self.assertEqual([m.raw for m in numbered[0]], [m.raw for m in numbered[1]])
+        self.assertEqual([m["plenum_seq"] for m in numbered[0]], list(range(1, len(numbered[0]) + 1)))
+
+    def test_another_session_hears_nothing_of_the_one_before(self):
+        """What the child printed comes with it, a line that is no JSON under the new name; what was told of the session
+        that gave it back does not."""
+        d, spare, a = self.give_back([{"type": "system", "subtype": "hook_started"}, "stray"])
+        self.assertEqual([m["session"] for m in a.events("stray_output")], ["work", "work"])
+        name = 'b"\\\u00e9'
+        b = d.attached(name, cwd="/", replay="all", tag=True)
+        self.assertEqual(b.attached["pid"], spare.pid)
+        b.event("stray_output", text='"stray"')
+        self.assertTrue(b.seen(type="system", subtype="hook_started"))
+        self.assertEqual([(m["session"], m["text"]) for m in b.events("stray_output")], [(name, '"before"'), (name, '"stray"')])
+        self.assertNone([m for m in b.log if b"work" in m.raw])
+
+    def test_one_that_asks_is_not_given_back(self):
+        """Its request would be lost, and the answer would reach a child that has not asked."""
+        d, agent = self.warm()
+        spare = agent.child()
+        a = d.attached("work", cwd="/")
+        spare.print(request("r1", "elicitation", message="who?"))
+        rid = a.wait(type="control_request")["request_id"]
+        answer = a.initialize(HOOKS, systemPrompt=["You are brief."])
+        self.assertEqual(answer["response.response.plenum.ignored"], ["systemPrompt"], answer)
+        self.assertEqual(d.sessions()["work"]["pid"], spare.pid)
+        a.send(ok(rid, {"action": "decline"}))
+        spare.answer("r1")
+
+    def test_one_that_works_is_not_given_back(self):
+        d, agent = self.warm()
+        spare = agent.child()
+        a = d.attached("work", cwd="/")
+        spare.print({"type": "system", "subtype": "init", "session_id": "x"})
+        d.wait_state("work", "busy")
+        a.initialize(HOOKS)
+        self.assertEqual(d.sessions()["work"]["pid"], spare.pid)
+        spare.print(RESULT)
+        a.wait(type="result")
+
     def test_hooks_332(self):
         self.own_first_line({"init": "332"})
 
