@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "wire/splice.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -53,7 +54,7 @@ static bool make_line(struct pending *p, const struct envelope *e, struct chunk 
 	char id[PENDING_ID_MAX + 2];
 	int n = snprintf(id, sizeof id, "\"%s\"", p->id);
 	struct envelope own;
-	p->line = dialect_replace(line.data, line.len, e->request_id, id, (size_t)n);
+	p->line = splice_replace(line.data, line.len, e->request_id, id, (size_t)n);
 	if (!p->line.data || !scan_envelope(p->line.data, p->line.len, &own)) return false;
 	p->request = own.request;
 	return true;
@@ -105,7 +106,7 @@ char *pending_summary(const struct pending *p) {
 bool pending_set_member(struct pending *p, const char *member, const char *json) {
 	struct envelope e;
 	struct span old = span_member(p->request, member);
-	struct chunk line = dialect_replace(p->line.data, p->line.len, old, json, strlen(json));
+	struct chunk line = splice_replace(p->line.data, p->line.len, old, json, strlen(json));
 	if (!line.data || !scan_envelope(line.data, line.len, &e)) {
 		chunk_drop(&line);
 		return false;

@@ -2,10 +2,10 @@
  *
  * The router: who receives which line, who may answer which request. The only module that sees both sessions and
  * clients; it fills in the events of both. Split by where a line comes from: router_child.c (the child),
- * router_client.c (a client), router_turns.c (whose turn it is), router_asks.c (requests that somebody must answer),
- * router_init.c (initialize), router_hooks.c (hooks, MCP servers), router_lag.c (slow clients), and this header's
- * router.c (sessions, attachments, notices). Policy on the daemon as a whole (verbs, counts, state on disk) is above
- * it, behind struct router_events. Source: DESIGN 4 to 8.
+ * router_client.c (a client), router_prompts.c (its prompts), router_turns.c (whose turn it is), router_asks.c
+ * (requests that somebody must answer), router_init.c (initialize), router_hooks.c (hooks, MCP servers), router_lag.c
+ * (slow clients), and this header's router.c (sessions, attachments, notices). Policy on the daemon as a whole (verbs,
+ * counts, state on disk) is above it, behind struct router_events. Source: DESIGN 4 to 8.
  */
 #pragma once
 
@@ -179,15 +179,20 @@ void router_on_line(struct client *c, struct chunk line);
 void router_on_long_line(struct client *c, struct chunk head, size_t size);
 void router_on_no_more(struct client *c);
 void router_on_gone(struct client *c);
-void router_next_held(struct session *s); /* the next held prompt, if the turn allows it */
-void router_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by); /* it will not run */
-void router_cancel_held(struct session *s, const struct client *by, bool all); /* all: also those of others */
 /* A request of a client to the child under a fresh id; body NULL: the line's own. NULL: the client was told why not. */
 struct call *router_call(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 						 const char *body);
 void router_call_timer(void *call); /* its time is over */
 void router_call_answered(struct call *call, struct chunk line, const struct envelope *e);
 void router_fail_call(struct call *call, const char *code, const char *text);
+
+/* --- prompts (router_prompts.c) --- */
+void router_prompt(struct client *c, struct session *s, struct chunk line, const struct message *m);
+void router_next_held(struct session *s); /* the next held prompt, if the turn allows it */
+void router_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by); /* it will not run */
+void router_cancel_held(struct session *s, const struct client *by, bool all); /* all: also those of others */
+void router_interrupt(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+void router_cancel_prompt(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 
 /* --- requests that somebody must answer (router_asks.c) --- */
 void router_ask(struct session *s, struct chunk line, const struct envelope *e);

@@ -5,7 +5,6 @@
 #include "core/router.h"
 #include "core/warm.h"
 
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "plenum/protocol.h"

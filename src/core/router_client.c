@@ -4,11 +4,11 @@
  */
 #include "core/router.h"
 
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
 #include "wire/message.h"
+#include "wire/splice.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,209 +16,6 @@
 #define LATE_MS (5 * 60 * 1000) /* beyond its time, for the answer to a change */
 
 #define ASLEEP_TEXT "session %s is %s and has no child: send a prompt, or attach with \"wake\":true, and ask again"
-
-static struct span line_body(struct chunk line) {
-	size_t n = line.len;
-	while (n && (line.data[n - 1] == '\n' || line.data[n - 1] == '\r')) n--;
-	return (struct span){line.data, n};
-}
-
-static struct chunk join3(const char *a, size_t an, const char *b, size_t bn, const char *c, size_t cn) {
-	struct chunk parts[] = {{NULL, a, an}, {NULL, b, bn}, {NULL, c, cn}, CHUNK_STATIC("\n")};
-	return chunk_join(parts, ARRAY_SIZE(parts));
-}
-
-/* The line as the child gets it: one LF at its end. Shared where it already is so. */
-static struct chunk clean_line(struct chunk line, struct span body) {
-	if (body.p == line.data && body.n + 1 == line.len && line.data[body.n] == '\n') return chunk_ref(line);
-	return join3(body.p, body.n, NULL, 0, NULL, 0);
-}
-
-/* --- prompts --------------------------------------------------------------------------------------------------------
- */
-
-static bool is_still_there(const struct session *s, uint64_t client) {
-	const struct attachment *a;
-	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
-		if (a->client->id == client) return true;
-	return false;
-}
-
-/* Of this client, or of another connection of the same one (DESIGN 9.2). */
-static bool is_own(const struct prompt *p, const struct client *c) {
-	if (p->client == c->id) return true;
-	return p->uid == c->peer.uid && p->name && c->name && strcmp(p->name, c->name) == 0;
-}
-
-static bool same_client(const struct session *s, const struct prompt *p, const struct client *c, uint64_t hash) {
-	if (is_own(p, c)) return true;
-	if (p->uid != c->peer.uid || (p->name && c->name)) return false;
-	/* a retry on a new connection that gave itself no name */
-	return p->bytes_hash == hash && !is_still_there(s, p->client);
-}
-
-static void tell_repeat(struct client *c, const struct prompt *p) {
-	struct attachment *a = c->attachment;
-	struct buf b = NOTICE_INIT;
-	if (c->filter.quiet) return;
-	notice_begin(&b, PLENUM_EV_ERROR, a->session->name);
-	notice_text(&b, "code", PLENUM_E_DUPLICATE_REQUEST);
-	notice_text(&b, "error", "this prompt was accepted before under the same uuid; it is not sent again");
-	notice_number(&b, "line", (int64_t)c->lines_in);
-	notice_text(&b, "uuid", p->uuid);
-	client_post(c, notice_end(&b));
-}
-
-static void tell_fresh_uuid(struct client *c, struct span old, const char *fresh) {
-	struct attachment *a = c->attachment;
-	struct buf b = NOTICE_INIT;
-	if (c->filter.quiet) return;
-	notice_begin(&b, PLENUM_EV_CHANGED, a->session->name);
-	notice_text(&b, "what", "uuid");
-	notice_raw(&b, "was", old);
-	notice_text(&b, "value", fresh);
-	client_post(c, notice_end(&b));
-}
-
-/* The line with a uuid of ours: in place of its own, or as its first member. */
-static struct chunk with_uuid(struct span body, struct span old, const char *uuid) {
-	char text[64];
-	if (old.p) {
-		size_t before = (size_t)(old.p - body.p);
-		int n = snprintf(text, sizeof text, "\"%s\"", uuid);
-		return join3(body.p, before, text, (size_t)n, old.p + old.n, body.n - before - old.n);
-	}
-	const char *brace = memchr(body.p, '{', body.n);
-	size_t before = (size_t)(brace - body.p) + 1;
-	int n = snprintf(text, sizeof text, "\"uuid\":\"%s\",", uuid);
-	return join3(body.p, before, text, (size_t)n, body.p + before, body.n - before);
-}
-
-static bool held_back(const struct session *s, const struct client *c) {
-	struct prompt *p;
-	if (!s->profile->prompts_queue) return false;
-	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-		if (p->client != c->id || p->state == PROMPT_HELD) return true;
-	return false;
-}
-
-static void lose_prompt(struct session *s, struct prompt *p) {
-	struct client *c = p->asker;
-	if (c && !c->filter.quiet) {
-		struct buf b = NOTICE_INIT;
-		notice_begin(&b, PLENUM_EV_ERROR, s->name);
-		notice_text(&b, "code", PLENUM_E_INTERNAL);
-		notice_text(&b, "error", "out of memory: this prompt was not passed on");
-		notice_text(&b, "uuid", p->uuid);
-		client_post(c, notice_end(&b));
-	}
-	prompt_done(&s->prompts, p);
-}
-
-static void send_prompt(struct session *s, struct prompt *p, struct chunk line) {
-	router_init_before_prompt(s);
-	p->child = session_writes_to(s);
-	p->state = PROMPT_SENT;
-	bool deaf = session_has_child(s) && !agent_hears(s->agent); /* its end, which tells of its prompts, is near */
-	if (!session_write(s, line, true) && !deaf) lose_prompt(s, p);
-}
-
-static bool wake(struct session *s, char *error) {
-	if (!s->agent && !s->want_child) router_make_room(s->world);
-	return session_wake(s, error);
-}
-
-void router_next_held(struct session *s) {
-	const struct router *r = s->world;
-	struct prompt *p, *open;
-	char error[CHILD_ERROR_MAX];
-	if (r->shutting_down) return;
-	while (s->prompts.n_held && (p = prompt_held(&s->prompts)) != NULL) {
-		LIST_FOR_EACH (open, &s->prompts.open, struct prompt, node)
-			if (open->state != PROMPT_HELD && open->client != p->client) return;
-		if (s->turn && s->prompts.n_open == s->prompts.n_held) return;
-		if (!wake(s, error)) return;
-		struct chunk line = p->held;
-		p->held = CHUNK_NONE;
-		s->prompts.n_held--;
-		send_prompt(s, p, line);
-	}
-	session_check_state(s);
-}
-
-/* Held prompts are charged like those that the child is to read. */
-static bool has_room(const struct session *s, size_t len, bool hold) {
-	struct queue all = {.count = s->in.count, .bytes = s->in.bytes, .max = s->in.max};
-	struct prompt *p;
-	if (hold) {
-		LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
-			all.bytes += p->held.len;
-			all.count += p->held.len != 0;
-		}
-	}
-	return queue_has_room(&all, len);
-}
-
-static bool refuse_prompt(struct client *c, struct session *s, const struct message *m, size_t len, bool hold) {
-	char error[CHILD_ERROR_MAX];
-	if (!has_room(s, len, hold)) {
-		router_refuse(c, m, PLENUM_E_BUSY, "%s of session %s has too much to read already: send it again later",
-					  hold ? "the queue" : "the child", s->name);
-		return true;
-	}
-	router_take_login(s, c);
-	if (wake(s, error)) return false;
-	router_refuse(c, m, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_CHILD_EXITED, "%s", error);
-	return true;
-}
-
-/* "/clear", as a string or as the first block of text. */
-static bool is_command(struct span body) {
-	struct span content = span_member(span_member(body, "message"), "content");
-	if (span_is_array(content)) content = span_member(span_element(content, 0), "text");
-	return span_is_string(content) && content.n > 2 && content.p[1] == '/';
-}
-
-static void on_prompt(struct client *c, struct session *s, struct chunk line, struct span body,
-					  const struct message *m) {
-	const struct envelope *e = &m->env;
-	uint64_t hash = prompt_hash(body.p, body.n);
-	_cleanup_free_ char *uuid = span_dup(e->uuid, NULL); /* as the child reads it, and says it back */
-	struct prompt *known = uuid ? prompt_find(&s->prompts, e->uuid) : NULL;
-	char fresh[37] = "";
-	if (known && same_client(s, known, c, hash)) {
-		tell_repeat(c, known);
-		return;
-	}
-	bool hold = held_back(s, c);
-	if (refuse_prompt(c, s, m, body.n + 64, hold)) return;
-	if (known || !uuid || !*uuid) prompt_uuid(fresh);
-	struct chunk out = *fresh ? with_uuid(body, e->uuid, fresh) : clean_line(line, body);
-	const char *name = *fresh ? fresh : uuid;
-	struct prompt *p = prompt_add(&s->prompts, name, strlen(name));
-	if (!p || !out.data) {
-		if (p) prompt_forget(&s->prompts, p);
-		chunk_drop(&out);
-		router_fail(c, SPAN_NONE, PLENUM_E_INTERNAL, "out of memory");
-		return;
-	}
-	if (known) tell_fresh_uuid(c, e->uuid, fresh);
-	p->client = c->id;
-	p->uid = c->peer.uid;
-	p->name = str_dup(c->name);
-	p->asker = c;
-	p->bytes_hash = hash;
-	p->command = is_command(body);
-	session_used(s);
-	p->state = hold ? PROMPT_HELD : PROMPT_SENT;
-	if (hold) {
-		p->held = out;
-		s->prompts.n_held++;
-	} else {
-		send_prompt(s, p, out);
-	}
-	session_check_state(s);
-}
 
 /* --- requests -------------------------------------------------------------------------------------------------------
  */
@@ -267,7 +64,7 @@ void router_call_answered(struct call *call, struct chunk line, const struct env
 	struct span value = span_of(call->value);
 	if (c)
 		client_post(c,
-					dialect_replace(line.data, line.len, e->inner_request_id, call->asker_id, strlen(call->asker_id)));
+					splice_replace(line.data, line.len, e->inner_request_id, call->asker_id, strlen(call->asker_id)));
 	if (call->act == ACT_CHANGE && span_equals(e->inner_subtype, "success")) {
 		struct span told = span_member(e->inner_response, "mode");
 		if (!told.p) told = span_member(e->inner_response, "model");
@@ -281,18 +78,8 @@ void router_call_answered(struct call *call, struct chunk line, const struct env
 
 /* The client's line under a fresh id. Where its id stands inside `request` (an old form) ours goes in front. */
 static struct chunk under_id(struct span body, const struct envelope *e, const char *id) {
-	char text[CALL_ID_MAX + 20];
 	bool inside = e->request_id.p > e->request.p && e->request_id.p < e->request.p + e->request.n;
-	if (!inside) {
-		int n = snprintf(text, sizeof text, "\"%s\"", id);
-		size_t before = (size_t)(e->request_id.p - body.p);
-		return join3(body.p, before, text, (size_t)n, e->request_id.p + e->request_id.n,
-					 body.n - before - e->request_id.n);
-	}
-	const char *brace = memchr(body.p, '{', body.n);
-	size_t before = (size_t)(brace - body.p) + 1;
-	int n = snprintf(text, sizeof text, "\"request_id\":\"%s\",", id);
-	return join3(body.p, before, text, (size_t)n, body.p + before, body.n - before);
+	return splice_string(body, inside ? SPAN_NONE : e->request_id, "request_id", id);
 }
 
 static bool bad_timeout(struct client *c, const struct envelope *e) {
@@ -324,7 +111,7 @@ struct call *router_call(struct client *c, struct session *s, struct chunk line,
 	}
 	struct call *call = call_new(&s->calls, s, s->loop, CALL_CLIENT, c, c->id, e->request_id, router_call_timer);
 	if (call && body) dialect_put_request(&b, call->id, body);
-	struct chunk out = !call ? CHUNK_NONE : body ? notice_chunk(&b) : under_id(line_body(line), e, call->id);
+	struct chunk out = !call ? CHUNK_NONE : body ? notice_chunk(&b) : under_id(splice_body(line), e, call->id);
 	if (!call || !out.data || !session_write(s, out, true)) {
 		if (call) call_end(&s->calls, call);
 		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
@@ -332,88 +119,6 @@ struct call *router_call(struct client *c, struct session *s, struct chunk line,
 	}
 	loop_timer_set(&call->timer, timeout_of(s, e));
 	return call;
-}
-
-static bool others_wait(const struct session *s, const struct client *c) {
-	struct prompt *p;
-	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-		if (!is_own(p, c)) return true;
-	return false;
-}
-
-void router_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by) {
-	struct client *asker = p->asker;
-	struct buf b = NOTICE_INIT;
-	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
-	notice_text(&b, "what", "prompt_cancelled");
-	notice_text(&b, "value", p->uuid);
-	if (by) router_put_by(&b, by);
-	router_tell(s, notice_end(&b));
-	prompt_done(&s->prompts, p);
-	if (asker && asker != by) router_check_close(asker);
-}
-
-/* Held prompts are ours to cancel: the child knows nothing of them. */
-void router_cancel_held(struct session *s, const struct client *c, bool all) {
-	struct prompt *p;
-	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-		if (p->state == PROMPT_HELD && (all || is_own(p, c))) router_prompt_cancelled(s, p, c);
-}
-
-/* Withdraws this client's own prompts that the child has not taken up yet. */
-static void cancel_own(struct session *s, const struct client *c) {
-	struct prompt *p;
-	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
-		if (!is_own(p, c)) continue;
-		struct call *call = p->state == PROMPT_SENT
-								? call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, router_call_timer)
-								: NULL;
-		if (!call) continue;
-		struct buf body = NOTICE_INIT, b = NOTICE_INIT;
-		buf_puts(&body, "{\"subtype\":\"cancel_async_message\",\"message_uuid\":");
-		str_put_json(&body, p->uuid, strlen(p->uuid));
-		buf_puts(&body, "}");
-		dialect_put_request(&b, call->id, body.data);
-		buf_free(&body);
-		session_write(s, notice_chunk(&b), true);
-		loop_timer_set(&call->timer, s->profile->control_timeout);
-	}
-}
-
-static void on_interrupt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
-	bool queued = span_is_true(span_member(e->request, "cancel_queued"));
-	bool all = span_is_true(span_member(e->request, "plenum_all"));
-	if (!queued || all || !others_wait(s, c)) {
-		if (router_call(c, s, line, e, NULL) && queued) router_cancel_held(s, c, all);
-		return;
-	}
-	if (!router_call(c, s, line, e, "{\"subtype\":\"interrupt\"}")) return;
-	router_cancel_held(s, c, false);
-	cancel_own(s, c);
-}
-
-/* One prompt is taken back. The child does not know those that are held; of those of others nobody disposes by mistake.
- */
-static void on_cancel_prompt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
-	struct span uuid = span_member(e->request, "message_uuid");
-	struct prompt *p = prompt_find(&s->prompts, uuid);
-	bool open = p && p->state != PROMPT_DONE;
-	if (open && !is_own(p, c) && !span_is_true(span_member(e->request, "plenum_all"))) {
-		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
-					"this prompt is another client's: say \"plenum_all\":true to take it back all the same");
-		return;
-	}
-	if (!open || p->state != PROMPT_HELD) {
-		router_call(c, s, line, e, NULL);
-		return;
-	}
-	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
-	buf_printf(&body, "{\"cancelled\":true,\"message_uuid\":%.*s}", (int)uuid.n, uuid.p);
-	dialect_put_success(&b, e->request_id, body.data);
-	buf_free(&body);
-	router_prompt_cancelled(s, p, c);
-	client_post(c, notice_chunk(&b));
-	router_next_held(s);
 }
 
 static void on_end_session(struct client *c, struct session *s, const struct envelope *e) {
@@ -462,10 +167,10 @@ static void on_request(struct client *c, struct session *s, struct chunk line, c
 		router_initialize(c, s, line, e);
 		break;
 	case ACT_INTERRUPT:
-		on_interrupt(c, s, line, e);
+		router_interrupt(c, s, line, e);
 		break;
 	case ACT_CANCEL_PROMPT:
-		on_cancel_prompt(c, s, line, e);
+		router_cancel_prompt(c, s, line, e);
 		break;
 	case ACT_END_SESSION:
 		on_end_session(c, s, e);
@@ -501,7 +206,7 @@ static void on_cancel(struct client *c, struct session *s, const struct envelope
 static void on_other(struct client *c, struct session *s, struct chunk line, struct span body) {
 	if (!session_has_child(s) && !s->want_child)
 		router_fail(c, SPAN_NONE, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, session_state_name(s->state));
-	else if (!session_write(s, clean_line(line, body), false))
+	else if (!session_write(s, splice_line(line, body), false))
 		router_fail(c, SPAN_NONE, PLENUM_E_BUSY,
 					"the child of session %s has too much to read already: send it again later", s->name);
 }
@@ -536,7 +241,7 @@ static void dispatch(struct client *c, struct attachment *a, struct chunk line, 
 	}
 	switch (m->kind) {
 	case MESSAGE_USER:
-		on_prompt(c, s, line, body, m);
+		router_prompt(c, s, line, m);
 		break;
 	case MESSAGE_REQUEST:
 		on_request(c, s, line, &m->env);
@@ -574,7 +279,7 @@ static void on_message(struct client *c, struct chunk line, struct span body, co
 }
 
 void router_on_line(struct client *c, struct chunk line) {
-	struct span body = line_body(line), id = SPAN_NONE;
+	struct span body = splice_body(line), id = SPAN_NONE;
 	struct chunk rewritten = CHUNK_NONE;
 	struct message m;
 	char error[512];
@@ -584,7 +289,7 @@ void router_on_line(struct client *c, struct chunk line) {
 		return;
 	}
 	if (rewritten.data)
-		on_message(c, rewritten, line_body(rewritten), &m);
+		on_message(c, rewritten, splice_body(rewritten), &m);
 	else
 		on_message(c, line, body, &m);
 	chunk_drop(&rewritten);

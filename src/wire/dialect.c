@@ -99,12 +99,6 @@ const char *dialect_what(const char *what) {
 	return NULL;
 }
 
-struct chunk dialect_replace(const char *p, size_t n, struct span old, const char *new_text, size_t new_len) {
-	size_t before = (size_t)(old.p - p);
-	struct chunk parts[] = {{NULL, p, before}, {NULL, new_text, new_len}, {NULL, old.p + old.n, n - before - old.n}};
-	return chunk_join(parts, ARRAY_SIZE(parts));
-}
-
 /* --- builders -------------------------------------------------------------------------------------------------------
  */
 

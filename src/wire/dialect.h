@@ -6,7 +6,6 @@
 #pragma once
 
 #include "base/buf.h"
-#include "wire/chunk.h"
 #include "wire/scan.h"
 
 /* What a line of the child is. The kinds up to LINE_OTHER are for everybody. */
@@ -56,9 +55,6 @@ enum act_kind {
 enum act_kind dialect_act_kind(const struct envelope *e, const char **what, struct span *value);
 /* The same name, living as long as the program; NULL: nothing of this name changes. */
 const char *dialect_what(const char *what);
-
-/* The line p[0..n) with the bytes of `old` (a span into it) replaced. data NULL: no memory. */
-struct chunk dialect_replace(const char *p, size_t n, struct span old, const char *new_text, size_t new_len);
 
 /* Builders: each appends one whole line with its LF to b. Ids and values are raw JSON text (a string with its quotes).
  */

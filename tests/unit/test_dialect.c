@@ -130,22 +130,6 @@ START_TEST(what_acts_on_everybody) {
 }
 END_TEST
 
-START_TEST(only_those_bytes_are_replaced) {
-	static const char line[] = " { \"request_id\" : \"1\" , \"n\":1.00}\n";
-	struct envelope e;
-	ck_assert(scan_envelope(line, sizeof line - 1, &e));
-	static const char *const ids[] = {"\"1\"", "\"\"", "\"req_1_0123456789\""};
-	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
-		char want[200];
-		snprintf(want, sizeof want, " { \"request_id\" : %s , \"n\":1.00}\n", ids[i]);
-		struct chunk c = dialect_replace(line, sizeof line - 1, e.request_id, ids[i], strlen(ids[i]));
-		ck_assert_uint_eq(c.len, strlen(want));
-		ck_assert_mem_eq(c.data, want, c.len);
-		chunk_drop(&c);
-	}
-}
-END_TEST
-
 static void is_built(struct buf *b, const char *want) {
 	ck_assert_str_eq(b->data, want);
 	json_t *root = json_loads(b->data, JSON_REJECT_DUPLICATES, NULL);
@@ -294,5 +278,5 @@ START_TEST(hooks) {
 }
 END_TEST
 
-RUN_TESTS("dialect", kinds, echoes, what_is_asked, what_acts_on_everybody, only_those_bytes_are_replaced, builders,
-		  own_answers_are_valid, answers, error_answers, hooks)
+RUN_TESTS("dialect", kinds, echoes, what_is_asked, what_acts_on_everybody, builders, own_answers_are_valid, answers,
+		  error_answers, hooks)

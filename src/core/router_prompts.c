@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Prompts of clients: accepted once, held while another client's turn runs, sent, taken back (DESIGN 4, 8).
+ */
+#include "core/router.h"
+
+#include "base/str.h"
+#include "plenum/protocol.h"
+#include "wire/splice.h"
+
+#include <string.h>
+
+static bool is_still_there(const struct session *s, uint64_t client) {
+	const struct attachment *a;
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
+		if (a->client->id == client) return true;
+	return false;
+}
+
+/* Of this client, or of another connection of the same one (DESIGN 9.2). */
+static bool is_own(const struct prompt *p, const struct client *c) {
+	if (p->client == c->id) return true;
+	return p->uid == c->peer.uid && p->name && c->name && strcmp(p->name, c->name) == 0;
+}
+
+static bool same_client(const struct session *s, const struct prompt *p, const struct client *c, uint64_t hash) {
+	if (is_own(p, c)) return true;
+	if (p->uid != c->peer.uid || (p->name && c->name)) return false;
+	/* a retry on a new connection that gave itself no name */
+	return p->bytes_hash == hash && !is_still_there(s, p->client);
+}
+
+static void tell_repeat(struct client *c, const struct prompt *p) {
+	struct attachment *a = c->attachment;
+	struct buf b = NOTICE_INIT;
+	if (c->filter.quiet) return;
+	notice_begin(&b, PLENUM_EV_ERROR, a->session->name);
+	notice_text(&b, "code", PLENUM_E_DUPLICATE_REQUEST);
+	notice_text(&b, "error", "this prompt was accepted before under the same uuid; it is not sent again");
+	notice_number(&b, "line", (int64_t)c->lines_in);
+	notice_text(&b, "uuid", p->uuid);
+	client_post(c, notice_end(&b));
+}
+
+static void tell_fresh_uuid(struct client *c, struct span old, const char *fresh) {
+	struct attachment *a = c->attachment;
+	struct buf b = NOTICE_INIT;
+	if (c->filter.quiet) return;
+	notice_begin(&b, PLENUM_EV_CHANGED, a->session->name);
+	notice_text(&b, "what", "uuid");
+	notice_raw(&b, "was", old);
+	notice_text(&b, "value", fresh);
+	client_post(c, notice_end(&b));
+}
+
+static bool held_back(const struct session *s, const struct client *c) {
+	struct prompt *p;
+	if (!s->profile->prompts_queue) return false;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
+		if (p->client != c->id || p->state == PROMPT_HELD) return true;
+	return false;
+}
+
+static void lose_prompt(struct session *s, struct prompt *p) {
+	struct client *c = p->asker;
+	if (c && !c->filter.quiet) {
+		struct buf b = NOTICE_INIT;
+		notice_begin(&b, PLENUM_EV_ERROR, s->name);
+		notice_text(&b, "code", PLENUM_E_INTERNAL);
+		notice_text(&b, "error", "out of memory: this prompt was not passed on");
+		notice_text(&b, "uuid", p->uuid);
+		client_post(c, notice_end(&b));
+	}
+	prompt_done(&s->prompts, p);
+}
+
+static void send_prompt(struct session *s, struct prompt *p, struct chunk line) {
+	router_init_before_prompt(s);
+	p->child = session_writes_to(s);
+	p->state = PROMPT_SENT;
+	bool deaf = session_has_child(s) && !agent_hears(s->agent); /* its end, which tells of its prompts, is near */
+	if (!session_write(s, line, true) && !deaf) lose_prompt(s, p);
+}
+
+static bool wake(struct session *s, char *error) {
+	if (!s->agent && !s->want_child) router_make_room(s->world);
+	return session_wake(s, error);
+}
+
+void router_next_held(struct session *s) {
+	const struct router *r = s->world;
+	struct prompt *p, *open;
+	char error[CHILD_ERROR_MAX];
+	if (r->shutting_down) return;
+	while (s->prompts.n_held && (p = prompt_held(&s->prompts)) != NULL) {
+		LIST_FOR_EACH (open, &s->prompts.open, struct prompt, node)
+			if (open->state != PROMPT_HELD && open->client != p->client) return;
+		if (s->turn && s->prompts.n_open == s->prompts.n_held) return;
+		if (!wake(s, error)) return;
+		struct chunk line = p->held;
+		p->held = CHUNK_NONE;
+		s->prompts.n_held--;
+		send_prompt(s, p, line);
+	}
+	session_check_state(s);
+}
+
+/* Held prompts are charged like those that the child is to read. */
+static bool has_room(const struct session *s, size_t len, bool hold) {
+	struct queue all = {.count = s->in.count, .bytes = s->in.bytes, .max = s->in.max};
+	struct prompt *p;
+	if (hold) {
+		LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
+			all.bytes += p->held.len;
+			all.count += p->held.len != 0;
+		}
+	}
+	return queue_has_room(&all, len);
+}
+
+static bool refuse_prompt(struct client *c, struct session *s, const struct message *m, size_t len, bool hold) {
+	char error[CHILD_ERROR_MAX];
+	if (!has_room(s, len, hold)) {
+		router_refuse(c, m, PLENUM_E_BUSY, "%s of session %s has too much to read already: send it again later",
+					  hold ? "the queue" : "the child", s->name);
+		return true;
+	}
+	router_take_login(s, c);
+	if (wake(s, error)) return false;
+	router_refuse(c, m, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_CHILD_EXITED, "%s", error);
+	return true;
+}
+
+/* "/clear", as a string or as the first block of text. */
+static bool is_command(struct span body) {
+	struct span content = span_member(span_member(body, "message"), "content");
+	if (span_is_array(content)) content = span_member(span_element(content, 0), "text");
+	return span_is_string(content) && content.n > 2 && content.p[1] == '/';
+}
+
+void router_prompt(struct client *c, struct session *s, struct chunk line, const struct message *m) {
+	const struct envelope *e = &m->env;
+	struct span body = splice_body(line);
+	uint64_t hash = prompt_hash(body.p, body.n);
+	_cleanup_free_ char *uuid = span_dup(e->uuid, NULL); /* as the child reads it, and says it back */
+	struct prompt *known = uuid ? prompt_find(&s->prompts, e->uuid) : NULL;
+	char fresh[37] = "";
+	if (known && same_client(s, known, c, hash)) {
+		tell_repeat(c, known);
+		return;
+	}
+	bool hold = held_back(s, c);
+	if (refuse_prompt(c, s, m, body.n + 64, hold)) return;
+	if (known || !uuid || !*uuid) prompt_uuid(fresh);
+	struct chunk out = *fresh ? splice_string(body, e->uuid, "uuid", fresh) : splice_line(line, body);
+	const char *name = *fresh ? fresh : uuid;
+	struct prompt *p = prompt_add(&s->prompts, name, strlen(name));
+	if (!p || !out.data) {
+		if (p) prompt_forget(&s->prompts, p);
+		chunk_drop(&out);
+		router_fail(c, SPAN_NONE, PLENUM_E_INTERNAL, "out of memory");
+		return;
+	}
+	if (known) tell_fresh_uuid(c, e->uuid, fresh);
+	p->client = c->id;
+	p->uid = c->peer.uid;
+	p->name = str_dup(c->name);
+	p->asker = c;
+	p->bytes_hash = hash;
+	p->command = is_command(body);
+	session_used(s);
+	p->state = hold ? PROMPT_HELD : PROMPT_SENT;
+	if (hold) {
+		p->held = out;
+		s->prompts.n_held++;
+	} else {
+		send_prompt(s, p, out);
+	}
+	session_check_state(s);
+}
+
+/* --- taking back ----
+ */
+
+static bool others_wait(const struct session *s, const struct client *c) {
+	struct prompt *p;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
+		if (!is_own(p, c)) return true;
+	return false;
+}
+
+void router_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by) {
+	struct client *asker = p->asker;
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
+	notice_text(&b, "what", "prompt_cancelled");
+	notice_text(&b, "value", p->uuid);
+	if (by) router_put_by(&b, by);
+	router_tell(s, notice_end(&b));
+	prompt_done(&s->prompts, p);
+	if (asker && asker != by) router_check_close(asker);
+}
+
+/* Held prompts are ours to cancel: the child knows nothing of them. */
+void router_cancel_held(struct session *s, const struct client *c, bool all) {
+	struct prompt *p;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
+		if (p->state == PROMPT_HELD && (all || is_own(p, c))) router_prompt_cancelled(s, p, c);
+}
+
+/* Withdraws this client's own prompts that the child has not taken up yet. */
+static void cancel_own(struct session *s, const struct client *c) {
+	struct prompt *p;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
+		if (!is_own(p, c)) continue;
+		struct call *call = p->state == PROMPT_SENT
+								? call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, router_call_timer)
+								: NULL;
+		if (!call) continue;
+		struct buf body = NOTICE_INIT, b = NOTICE_INIT;
+		buf_puts(&body, "{\"subtype\":\"cancel_async_message\",\"message_uuid\":");
+		str_put_json(&body, p->uuid, strlen(p->uuid));
+		buf_puts(&body, "}");
+		dialect_put_request(&b, call->id, body.data);
+		buf_free(&body);
+		session_write(s, notice_chunk(&b), true);
+		loop_timer_set(&call->timer, s->profile->control_timeout);
+	}
+}
+
+void router_interrupt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+	bool queued = span_is_true(span_member(e->request, "cancel_queued"));
+	bool all = span_is_true(span_member(e->request, "plenum_all"));
+	if (!queued || all || !others_wait(s, c)) {
+		if (router_call(c, s, line, e, NULL) && queued) router_cancel_held(s, c, all);
+		return;
+	}
+	if (!router_call(c, s, line, e, "{\"subtype\":\"interrupt\"}")) return;
+	router_cancel_held(s, c, false);
+	cancel_own(s, c);
+}
+
+/* One prompt is taken back. The child does not know those that are held; of those of others nobody disposes by mistake.
+ */
+void router_cancel_prompt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+	struct span uuid = span_member(e->request, "message_uuid");
+	struct prompt *p = prompt_find(&s->prompts, uuid);
+	bool open = p && p->state != PROMPT_DONE;
+	if (open && !is_own(p, c) && !span_is_true(span_member(e->request, "plenum_all"))) {
+		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
+					"this prompt is another client's: say \"plenum_all\":true to take it back all the same");
+		return;
+	}
+	if (!open || p->state != PROMPT_HELD) {
+		router_call(c, s, line, e, NULL);
+		return;
+	}
+	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
+	buf_printf(&body, "{\"cancelled\":true,\"message_uuid\":%.*s}", (int)uuid.n, uuid.p);
+	dialect_put_success(&b, e->request_id, body.data);
+	buf_free(&body);
+	router_prompt_cancelled(s, p, c);
+	client_post(c, notice_chunk(&b));
+	router_next_held(s);
+}
