@@ -96,6 +96,7 @@ static void on_out(void *arg, bool readable, bool writable) {
 	read_out(a);
 	if (!a->eof) return;
 	finish_out(a);
+	if (!a->exited) a->events->muted(a->arg);
 	check_end(a);
 }
 

@@ -24,6 +24,7 @@ struct agent_events {
 	void (*read_done)(void *arg);
 	void (*stderr_data)(void *arg, const char *data, size_t n);
 	void (*may_write)(void *arg); /* its stdin takes more */
+	void (*muted)(void *arg);     /* its output has ended, and it lives, for this moment or on and on */
 	void (*exited)(void *arg);    /* its output may go on */
 	void (*ended)(void *arg);     /* nothing more comes but what agent_finish() reads */
 };

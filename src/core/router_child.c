@@ -359,6 +359,9 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 		snprintf(text, sizeof text, "%s", s->reason ? s->reason : "the child could not be started");
 	else if (e->wanted)
 		snprintf(text, sizeof text, "the child was stopped before it answered");
+	else if (e->broken)
+		snprintf(text, sizeof text, "%s before it answered; its last words: %s", session_broken_text(e->broken),
+				 last_words(s));
 	else if (e->signal)
 		snprintf(text, sizeof text, "the child was killed by signal %d before it answered; its last words: %s",
 				 e->signal, last_words(s));

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 
 #define WARM_MS 100       /* a child that lives this long and was asked for nothing is idle */
-#define DEAF_MS 1000      /* how long a child may go on that has closed its stdin */
+#define BROKEN_MS 1000    /* how long a child may go on that has closed its stdin or its stdout */
 #define INTERRUPT_MS 2000 /* the longest that a stop waits for the interrupted turn's result */
 #define BACKOFF_FIRST_MS 500
 #define BACKOFF_MAX_MS 30000
@@ -32,6 +32,11 @@ const char *session_state_name(enum session_state state) {
 	static const char *const names[] = {PLENUM_ST_STARTING, PLENUM_ST_IDLE,   PLENUM_ST_BUSY,
 										PLENUM_ST_ASKING,   PLENUM_ST_ASLEEP, PLENUM_ST_FAILED};
 	return names[state];
+}
+
+const char *session_broken_text(enum broken broken) {
+	return broken == BROKEN_DEAF ? "the child had closed its stdin and lived on, so it was stopped"
+								 : "the child had closed its stdout and lived on, so it was stopped";
 }
 
 char *session_profile(const struct session *s) {
@@ -175,12 +180,21 @@ static void on_pace(void *arg) {
 /* --- stdin ----------------------------------------------------------------------------------------------------------
  */
 
+/* Its exit, which tells the rest, may be on its way. If not, the stop timer ends it. */
+static void expect_end(struct session *s) {
+	if (!s->agent->exited && s->stopping == STOP_NOT) loop_timer_set(&s->agent->stop_timer, BROKEN_MS);
+}
+
 static void write_in(struct session *s) {
 	struct agent *a = s->agent;
 	if (!agent_hears(a) || agent_write(a, &s->in)) return;
-	queue_free(&s->in); /* the child is gone or has closed its stdin: its exit tells the rest */
-	/* one that lives on can be told nothing any more */
-	if (!a->exited && s->stopping == STOP_NOT) loop_timer_set(&a->stop_timer, DEAF_MS);
+	queue_free(&s->in); /* the child is gone, or has closed its stdin and can be told nothing any more */
+	expect_end(s);
+}
+
+/* The child is gone, or has closed its stdout: nothing that it was asked will be answered. */
+static void on_muted(void *arg) {
+	expect_end(arg);
 }
 
 static void on_may_write(void *arg) {
@@ -247,6 +261,7 @@ static const struct agent_events agent_events = {
 	.read_done = on_read_done,
 	.stderr_data = on_stderr,
 	.may_write = on_may_write,
+	.muted = on_muted,
 	.exited = on_exited,
 	.ended = on_ended,
 };
@@ -256,6 +271,7 @@ static void reset_for_child(struct session *s) {
 	s->init_open = s->want_child = s->background = s->untouched = false;
 	s->warming = true;
 	s->stopping = STOP_NOT;
+	s->broken = BROKEN_NOT;
 	s->then = THEN_SLEEP;
 	s->spawn_tries = 0;
 	snapshot_clear(&s->snapshot);
@@ -323,6 +339,7 @@ enum child_result session_start(struct session *s, char *error) {
 void session_resume(struct session *s) {
 	if (s->agent) {
 		agent_resume(s->agent, s->children, s->in.count > 0);
+		if (s->agent->eof && !loop_timer_pending(&s->agent->stop_timer)) expect_end(s); /* once nobody waited for it */
 		session_read_again(s);
 	}
 	session_check_state(s);
@@ -505,8 +522,9 @@ static bool can_resume(const struct session *s) {
 
 static void explain_failure(struct session *s, const struct session_exit *e) {
 	const char *line = tail_last(&s->tail), *last = line ? line : "it printed nothing on stderr";
-	_cleanup_free_ char *text = e->signal ? str_printf("the child was killed by signal %d: %s", e->signal, last)
-										  : str_printf("the child exited with status %d: %s", e->status, last);
+	_cleanup_free_ char *text = e->broken   ? str_printf("%s: %s", session_broken_text(e->broken), last)
+								: e->signal ? str_printf("the child was killed by signal %d: %s", e->signal, last)
+											: str_printf("the child exited with status %d: %s", e->status, last);
 	session_set_reason(s, text);
 }
 
@@ -524,7 +542,8 @@ static void count_failure(struct session *s, const struct session_exit *e) {
 static struct session_exit exit_of(const struct session *s) {
 	int status = s->agent->exit_status;
 	struct session_exit e = {.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
-							 .wanted = s->stopping != STOP_NOT,
+							 .wanted = s->stopping != STOP_NOT && !s->broken,
+							 .broken = s->broken,
 							 .ran_ms = s->agent->exited_at - s->agent->started_at};
 	e.status = e.signal ? 128 + e.signal : WEXITSTATUS(status);
 	return e;
@@ -605,7 +624,7 @@ static void step_signal(struct session *s, int signo, enum stop_stage stage) {
 
 static void advance_stop(struct session *s) {
 	if (!s->agent || s->agent->exited) return;
-	if (s->stopping == STOP_NOT && (s->turn || s->prompts.n_open > s->prompts.n_held))
+	if (s->stopping == STOP_NOT && !s->broken && (s->turn || s->prompts.n_open > s->prompts.n_held))
 		step_interrupt(s);
 	else if (s->stopping < STOP_EOF)
 		step_eof(s);
@@ -615,8 +634,18 @@ static void advance_stop(struct session *s) {
 		step_signal(s, SIGKILL, STOP_KILL);
 }
 
+static void stop_broken(struct session *s) {
+	s->broken = s->agent->eof ? BROKEN_MUTE : BROKEN_DEAF;
+	log_warn("session %s: child %d has closed its %s and lives on: it is stopped", s->name, s->agent->child.pid,
+			 s->agent->eof ? "stdout" : "stdin");
+	s->stop_since = now_ms();
+	loop_timer_stop(&s->agent->idle_timer);
+}
+
 static void on_stop_timer(void *arg) {
-	advance_stop(arg);
+	struct session *s = arg;
+	if (s->stopping == STOP_NOT && !s->agent->exited) stop_broken(s);
+	advance_stop(s);
 }
 
 void session_turn_ended(struct session *s) {
@@ -648,6 +677,7 @@ void session_stop(struct session *s, bool kill_now, enum stop_then then) {
 		return;
 	}
 	if (first || outweighs(then, s->then)) s->then = then;
+	s->broken = BROKEN_NOT;                      /* now somebody wants it */
 	if (s->want_child && then != THEN_RESTART) { /* nor the child after this one; the end tells whom it concerns */
 		s->want_child = false;
 		if (!session_has_child(s)) queue_free(&s->in);

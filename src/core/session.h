@@ -37,12 +37,16 @@ enum stop_stage { STOP_NOT, STOP_INTERRUPT, STOP_EOF, STOP_TERM, STOP_KILL };
 /* What becomes of a session whose child was stopped on purpose. */
 enum stop_then { THEN_SLEEP, THEN_RESTART, THEN_REMOVE };
 
+/* A child that lived on without an end of its streams: it is of no use to anybody, and was ended for that. */
+enum broken { BROKEN_NOT, BROKEN_DEAF, BROKEN_MUTE };
+
 struct session;
 
 struct session_exit {
 	int status; /* exit status, or 128 + signal */
 	int signal; /* 0: none */
 	bool wanted;
+	enum broken broken;
 	bool never_ran; /* it could not be started at all */
 	int64_t ran_ms;
 };
@@ -93,6 +97,7 @@ struct session {
 	enum stop_stage stopping;
 	enum stop_then then;
 	int64_t stop_since;
+	enum broken broken; /* why the child is being stopped, though nobody wanted it */
 
 	enum session_state state, told_state, previous;
 	char *lost_profile; /* what it was made with, where that is not configured any more: it cannot start */
@@ -182,6 +187,7 @@ static inline pid_t session_pid(const struct session *s) {
 	return s->agent && s->agent->child.pid > 0 ? s->agent->child.pid : 0;
 }
 const char *session_state_name(enum session_state state);
+const char *session_broken_text(enum broken broken); /* "the child ..." */
 /* The name of what it was made with, configured or not; borrowed. */
 char *session_profile(const struct session *s);
 /* All of it but its name, its profile, its launch and what is the router's (session_carry.c). */

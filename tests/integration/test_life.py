@@ -189,17 +189,80 @@ class ExitTest(Case):
         self.assertEqual(kinds, list(range(3000)))
         self.assertEqual([m for m in a.log if m["type"] == "x" or m["event"] == "child_exited"][-1]["event"], "child_exited")
 
-    def test_closed_stdout_is_no_exit(self):
+    def test_a_child_that_closes_its_stdout_and_exits(self):
         d, agent = self.start()
         a = d.attached()
         child = agent.child()
         child.order("close_stdout")
-        child.written()
-        a.sync()
-        self.assertTrue(alive(child.pid))
-        self.assertNone(a.events("child_exited"))
         child.exit(4)
-        self.assertEqual(a.event("child_exited")["status"], 4)
+        m = a.event("child_exited")
+        self.assertEqual((m["status"], m["wanted"], m["reason"]), (4, False, "the child exited with status 4: it printed nothing on stderr"))
+
+    def broken(self, closes, **mode):
+        """A child in the middle of a turn that can be heard, or told, no more, and lives on."""
+        d, agent = self.start(mode=dict({"session_id": "conv-1"}, **mode), profile={"stop_grace": "200ms"})
+        a = d.attached()
+        child = agent.child()
+        a.send(user("one", uuid="u1"))
+        child.wait(type="user", uuid="u1")
+        child.print(init_line(), {"type": "assistant", "message": {}})
+        a.wait(type="assistant")
+        d.wait_state("s", "busy")
+        child.order(closes)
+        return d, agent, a, child
+
+    def told_and_resumed(self, d, agent, a, child, text, uuid):
+        e = a.error("child_exited", uuid=uuid)
+        self.assertIn(text, e["error"])
+        m = a.event("child_exited")
+        self.assertIs(m["wanted"], False)
+        self.assertIn(text, m["reason"])
+        child.wait_gone()
+        self.assertEqual(d.wait_state("s", "asleep"), "asleep")
+        a.send(user("again", uuid="u9"))
+        second = agent.child()
+        self.assertIn("--resume=conv-1", second.argv)
+        second.wait(type="user", uuid="u9")
+        second.print(init_line(), dict(RESULT, user_message_uuids=["u9"]))
+        a.wait(type="result", user_message_uuids=["u9"])
+        d.wait_state("s", "idle")
+        return m
+
+    def test_a_child_that_closes_its_stdout_and_lives_on(self):
+        d, agent, a, child = self.broken("close_stdout")
+        m = self.told_and_resumed(d, agent, a, child, "the child had closed its stdout and lived on", "u1")
+        self.assertEqual((m["status"], m["signal"]), (0, None))  # the end of its input was enough
+
+    def test_one_that_must_be_killed(self):
+        d, agent, a, child = self.broken("close_stdout", eof="ignore", term="ignore")
+        m = self.told_and_resumed(d, agent, a, child, "the child had closed its stdout and lived on", "u1")
+        self.assertEqual((m["status"], m["signal"]), (137, 9))
+
+    def test_a_child_that_closes_its_stdin_and_lives_on(self):
+        d, agent, a, child = self.broken("close_stdin", term="ignore")
+
+        def told():
+            a.send({"type": "keep_alive"})
+            return a.events("child_exited")
+
+        until(told, every=0.05)
+        m = self.told_and_resumed(d, agent, a, child, "the child had closed its stdin and lived on", "u1")
+        self.assertEqual(m["signal"], 9)
+
+    def test_a_stop_that_somebody_wants_is_no_failure_of_a_broken_child(self):
+        d, agent, a, child = self.broken("close_stdout", eof="ignore", term="ignore")
+        until(lambda: "has closed its stdout and lives on" in d.log(), what="the daemon to see it")
+        a.request("plenum_stop", how="kill")
+        m = a.event("child_exited")
+        self.assertEqual((m["wanted"], m["reason"]), (True, None))
+
+    def test_one_that_breaks_whenever_it_is_started_is_not_started_for_ever(self):
+        d, agent = self.start(mode={"session_id": "conv-1", "start": [{"op": "close_stdout"}]}, profile={"stop_grace": "200ms"})
+        a = d.attached()
+        agent.child()
+        self.assertIn("closed its stdout", a.event("child_exited")["reason"])
+        with self.assertRaises(Timeout):
+            until(lambda: agent.starts > 1, 1.0)
 
     def test_a_grandchild_that_holds_the_pipe(self):
         d, agent = self.start()

@@ -16,7 +16,7 @@ struct world {
 	struct agent *a;
 	struct queue in;
 	struct buf heard, errors;
-	int lines, long_lines, lost, reads, exits, ends;
+	int lines, long_lines, lost, reads, muted, exits, ends;
 	size_t long_size;
 	void (*first)(struct world *w); /* what is done when the first line comes */
 };
@@ -55,6 +55,13 @@ static void on_may_write(void *arg) {
 	agent_write(w->a, &w->in);
 }
 
+static void on_muted(void *arg) {
+	struct world *w = arg;
+	ck_assert(w->a->eof && w->a->child.out == -1);
+	w->muted++;
+	child_kill(&w->a->child, SIGKILL);
+}
+
 static void on_exited(void *arg) {
 	struct world *w = arg;
 	w->exits++;
@@ -66,8 +73,8 @@ static void on_ended(void *arg) {
 	loop_stop(w->loop);
 }
 
-static const struct agent_events events = {on_line,   on_long_line, on_line_lost, on_read_done,
-										   on_stderr, on_may_write, on_exited,    on_ended};
+static const struct agent_events events = {on_line,      on_long_line, on_line_lost, on_read_done, on_stderr,
+										   on_may_write, on_muted,     on_exited,    on_ended};
 
 static void init_timers(struct world *w) {
 	struct loop_timer *timers[] = {&w->a->stop_timer, &w->a->idle_timer, &w->a->warm_timer, &w->a->pace_timer};
@@ -210,6 +217,17 @@ START_TEST(stdin_that_is_closed_is_told) {
 }
 END_TEST
 
+START_TEST(stdout_that_is_closed_is_told) {
+	struct world w;
+	begin(&w, 1000, 1 << 16);
+	spawn(&w, "echo one; exec >&-; while :; do sleep 0.01; done");
+	loop_run(w.loop);
+	ck_assert(w.muted == 1 && w.ends == 1 && WTERMSIG(w.a->exit_status) == SIGKILL);
+	heard(&w, "one\n|");
+	finish(&w);
+}
+END_TEST
+
 /* Who still holds the output is waited for a second, then the end is the end. */
 START_TEST(output_that_stays_open) {
 	struct world w;
@@ -297,5 +315,5 @@ START_TEST(freed_in_its_own_callback) {
 END_TEST
 
 RUN_TESTS("agent", lines_then_the_end, cannot_be_watched, writes_and_is_heard, a_full_pipe_goes_on,
-		  stdin_that_is_closed_is_told, output_that_stays_open, waits_for_its_readers, a_long_line_is_reported_once,
-		  freed_in_its_own_callback)
+		  stdin_that_is_closed_is_told, stdout_that_is_closed_is_told, output_that_stays_open, waits_for_its_readers,
+		  a_long_line_is_reported_once, freed_in_its_own_callback)
