@@ -93,6 +93,10 @@ static void carry_attachment_members(struct carry *c, struct attachment *a) {
 	CARRY(c, a->deny_asks);
 	CARRY(c, a->initialized);
 	CARRY(c, a->behind_since);
+	if (c->version >= 6) {
+		CARRY(c, a->waited_since);
+		CARRY(c, a->waited_from);
+	}
 	CARRY(c, reads);
 	if (c->saving || !reads) return;
 	a->client->tape = &a->session->tape;

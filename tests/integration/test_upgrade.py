@@ -554,6 +554,44 @@ class Flight(Upgrade):
         child.wait_gone()
         self.assertIs(a.event("child_exited")["wanted"], True)
 
+    def test_a_child_that_closed_its_output(self):
+        """Whether it was seen to live on before the upgrade or comes to be after it, the end says why."""
+        d, agent = self.start(mode={"eof": "ignore", "term": "ignore"}, profile={"stop_grace": "500ms"})
+        for name in ("early", "late"):
+            a = d.attached(name)
+            child = agent.child()
+            child.order("close_stdout")
+            if name == "late":
+                until(lambda: d.log().count("has closed its stdout and lives on") == 2, what="its stop")
+            self.upgrade(d)
+            m = a.event("child_exited")
+            self.assertEqual((m["wanted"], m["signal"]), (False, 9))
+            self.assertIn("the child had closed its stdout", m["reason"])
+
+    def test_how_long_a_client_lags_is_counted_on(self):
+        d, agent = self.start()
+        d.attached()
+        agent.child().flood(FLOOD, 5000, pad=1000)
+
+        def lag():
+            return d.call("plenum_status", session="s")["clients"][0]["lag_ms"]
+
+        before = until(lag, what="a client that lags")
+        self.upgrade(d)
+        self.assertGreaterEqual(lag(), before)
+
+    def test_the_wait_for_a_client_goes_on(self):
+        """However often it is upgraded meanwhile, a client that reads nothing is waited for no longer than lag_wait."""
+        d, agent = self.start(limits={"lag_wait": "1500ms", "tape_bytes": "256K"})
+        d.attached(on_lag="wait")
+        child = agent.child()
+        child.flood(FLOOD, 3000, pad=1000)
+        child.order("sync", id=-7)
+        deadline = time.monotonic() + 30
+        while not child.had("sync"):
+            self.assertLess(time.monotonic(), deadline)
+            self.upgrade(d)
+
 
 class Open(Upgrade):
     """Requests that are open."""
