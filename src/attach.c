@@ -158,16 +158,18 @@ static bool count_of(const json_t *replay, const char *member, uint64_t *n) {
 
 static struct start start_last(const struct tape *t, uint64_t n) {
 	uint64_t have = t->next - t->oldest;
-	return (struct start){t->next - MIN(n, have), n > have && t->oldest > 1};
-}
-
-static struct start start_after(const struct tape *t, uint64_t seq) {
-	if (seq + 1 < t->oldest || seq >= t->next) return (struct start){t->oldest, true};
-	return (struct start){seq + 1, false};
+	return (struct start){t->next - MIN(n, have), n > have && t->oldest > t->began};
 }
 
 static struct start start_all(const struct tape *t) {
-	return (struct start){t->oldest, t->oldest > 1};
+	return (struct start){t->oldest, t->oldest > t->began};
+}
+
+/* A number of another life of the session is none of this tape's: it gets all that there is, and is told so. */
+static struct start start_after(const struct tape *t, uint64_t seq) {
+	if (seq == 0) return start_all(t);
+	if (seq + 1 < t->oldest || seq >= t->next) return (struct start){t->oldest, true};
+	return (struct start){seq + 1, false};
 }
 
 /* replay: "none", "all", {"last":N}, {"after":SEQ}, {"after_uuid":U}. */

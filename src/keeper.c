@@ -12,7 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define SAVE_MS 2000 /* until a table that could not be written is tried again */
+#define SEQ_UNSAVED 1000000000 /* more lines than a session has between two writings of the table */
+#define SAVE_MS 2000           /* until a table that could not be written is tried again */
 
 struct keeper {
 	struct loop *loop;
@@ -54,6 +55,7 @@ static bool to_state(const struct session *s, struct state_session *out) {
 		.child_start = session_pid(s) ? s->agent->child.start : 0,
 		.created_ms = s->created_at,
 		.used_ms = now_real_ms() - (now_ms() - s->used_at),
+		.seq = s->tape.next,
 	};
 	return guards_text(&s->registry, &out->guards);
 }
@@ -143,8 +145,8 @@ static bool restore(void *arg, const struct state_session *from) {
 	s->created_at = from->created_ms;
 	if (from->guards && !router_restore_guards(s, from->guards))
 		log_warn("session %s: hooks that guarded it cannot be read any more", s->name);
-	/* No number of its last life means anything now. In microseconds, which no child outruns with its lines. */
-	s->tape.oldest = s->tape.next = (uint64_t)now_real_ms() * 1000;
+	/* no number of its last life means anything now, also of the lines that came after this was written */
+	tape_begin(&s->tape, tape_fresh_number(now_real_ms(), from->seq + SEQ_UNSAVED), false);
 	return true;
 }
 

@@ -15,6 +15,6 @@ struct server_options {
 	bool check;         /* only see whether that state can be read */
 };
 
-/* Runs until it is told to stop. The exit status (sysexits.h): 0, 69 another daemon has the socket or the state folder, 71, 73 socket, 78
- * configuration. */
+/* Runs until it is told to stop. The exit status (sysexits.h): 0, 69 another daemon has the socket or the state folder,
+ * 71, 73 socket, 78 configuration. */
 int server_run(const struct server_options *options);

@@ -20,6 +20,7 @@
 #define NEXT_NAME "sessions.json.next"
 #define NEW_NAME "sessions.json.new"
 #define LOCK_NAME "lock"
+#define SEQ_MAX ((int64_t)1 << 53) /* what clients read in JavaScript can tell apart */
 #define FILE_MAX ((size_t)256 * 1024 * 1024)
 
 struct state {
@@ -232,13 +233,13 @@ static json_t *to_list(char *const *v, size_t n) {
 }
 
 static json_t *to_session(const struct state_session *s) {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:I, s:I, s:I, s:I}", "name", to_text(s->name),
-					 "profile", to_text(s->profile), "cwd", to_text(s->cwd), "conversation_id",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:I, s:I, s:I, s:I, s:I}", "name",
+					 to_text(s->name), "profile", to_text(s->profile), "cwd", to_text(s->cwd), "conversation_id",
 					 to_text(s->conversation_id), "previous_id", to_text(s->previous_id), "args",
 					 to_list(s->args, s->n_args), "env", to_list(s->env, s->n_env), "guards", to_text(s->guards), "uid",
 					 (json_int_t)s->uid, "env_only", (int)s->env_only, "child_pid", (json_int_t)s->child_pid,
 					 "child_start", (json_int_t)s->child_start, "created_ms", (json_int_t)s->created_ms, "used_ms",
-					 (json_int_t)s->used_ms);
+					 (json_int_t)s->used_ms, "seq", (json_int_t)s->seq);
 }
 
 static int put(const char *data, size_t n, void *b) {
@@ -412,15 +413,16 @@ static bool from_number(const json_t *object, const char *key, int64_t min, int6
 }
 
 static bool from_numbers(const json_t *j, struct state_session *s) {
-	int64_t uid, pid, start;
+	int64_t uid, pid, start, seq;
 	bool ok = from_number(j, "uid", 0, UINT32_MAX, &uid) && from_number(j, "child_pid", -1, INT32_MAX, &pid) &&
 			  from_number(j, "child_start", 0, INT64_MAX, &start) &&
 			  from_number(j, "created_ms", INT64_MIN, INT64_MAX, &s->created_ms) &&
-			  from_number(j, "used_ms", INT64_MIN, INT64_MAX, &s->used_ms);
+			  from_number(j, "used_ms", INT64_MIN, INT64_MAX, &s->used_ms) && from_number(j, "seq", 0, SEQ_MAX, &seq);
 	if (!ok || !json_object_get(j, "uid")) return false;
 	s->uid = (uid_t)uid;
 	s->child_pid = (pid_t)MAX(pid, (int64_t)0); /* -1 was written once, where there was none */
 	s->child_start = (uint64_t)start;
+	s->seq = (uint64_t)seq;
 	return true;
 }
 

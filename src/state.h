@@ -14,7 +14,8 @@
  * the pid on its first line, the socket on its second. Strings that are no UTF-8 (paths) are kept as {"hex":"..."}.
  * Version 1 of the format:
  *   {"version":1,"sessions":[{"name":...,"profile":...,"cwd":...,"conversation_id":...,"previous_id":...,"args":[...],
- *    "env":[...],"guards":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,"used_ms":N}, ...]}
+ *    "env":[...],"guards":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,"used_ms":N,"seq":N},
+ *    ...]}
  * Members that are not known are ignored; absent ones are empty.
  */
 #pragma once
@@ -45,6 +46,7 @@ struct state_session {
 	pid_t child_pid;             /* 0: no child */
 	uint64_t child_start;        /* /proc/PID/stat field 22, in clock ticks since boot; 0: none */
 	int64_t created_ms, used_ms; /* CLOCK_REALTIME */
+	uint64_t seq;                /* of its tape when this was written: the next number */
 };
 
 struct state;

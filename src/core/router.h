@@ -70,6 +70,7 @@ struct router {
 	struct list clients;
 	size_t n_clients, n_subscribers;
 	uint64_t clients_seen, sessions_seen, decisions, bad_lines;
+	uint64_t last_seq; /* the highest number on the tapes of sessions that are gone */
 	bool shutting_down;
 };
 

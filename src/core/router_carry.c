@@ -226,6 +226,7 @@ static void carry_counters(struct carry *c, struct router *r) {
 	CARRY(c, r->sessions_seen);
 	CARRY(c, r->decisions);
 	CARRY(c, r->bad_lines);
+	if (c->version >= 6) CARRY(c, r->last_seq);
 	CARRY(c, r->nofile);
 }
 

@@ -9,7 +9,17 @@
 #define PACK ((size_t)256 * 1024) /* a block of lines that were carried */
 
 void tape_init(struct tape *t, size_t max_bytes, size_t max_lines) {
-	*t = (struct tape){.oldest = 1, .next = 1, .max_bytes = max_bytes, .max_lines = MAX(max_lines, (size_t)1)};
+	*t = (struct tape){.max_bytes = max_bytes, .max_lines = MAX(max_lines, (size_t)1)};
+	tape_begin(t, 1, true);
+}
+
+uint64_t tape_fresh_number(int64_t real_ms, uint64_t above) {
+	return MAX((uint64_t)MAX(real_ms, (int64_t)0) * 1000, above + 1);
+}
+
+void tape_begin(struct tape *t, uint64_t seq, bool anew) {
+	t->oldest = t->next = seq;
+	t->began = anew ? seq : 0;
 }
 
 void tape_clear(struct tape *t) {
@@ -156,6 +166,10 @@ void tape_carry(struct carry *c, struct tape *t) {
 	for (size_t i = 0; i < t->count; i++) before -= t->ring[tape_place(t, i)].line.len;
 	p.left = (size_t)(t->total - before);
 	CARRY(c, t->oldest);
+	if (c->version >= 6)
+		CARRY(c, t->began);
+	else if (!c->saving)
+		t->began = 1; /* or in microseconds, where there was something before */
 	CARRY(c, before);
 	CARRY(c, p.left);
 	size_t n = carry_count(c, t->count);

@@ -23,6 +23,7 @@ struct tape {
 	struct tape_entry *ring;
 	size_t cap, first, count;
 	uint64_t oldest, next; /* sequence numbers: of the oldest line, of the line to come */
+	uint64_t began;        /* the number of the first line that there ever was; 0: some were lost before that */
 	uint64_t total;        /* bytes taken since the beginning */
 	size_t bytes;          /* charged now */
 	size_t max_bytes, max_lines;
@@ -30,6 +31,12 @@ struct tape {
 
 void tape_init(struct tape *t, size_t max_bytes, size_t max_lines);
 void tape_free(struct tape *t);
+/* A number to begin with that no line before had, were it another tape's under the same name or before a restart: from
+ * the time in microseconds, which no child outruns with its lines, and always over `above`, since the clock may have
+ * been set back. */
+uint64_t tape_fresh_number(int64_t real_ms, uint64_t above);
+/* Begins there, before the first line. anew: there never was a line before it. */
+void tape_begin(struct tape *t, uint64_t seq, bool anew);
 /* Takes over the caller's reference to line. False without memory (the line is dropped then). */
 bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigned flags);
 /* So many bytes of a line are being read: what would go for it when it is whole goes now. */

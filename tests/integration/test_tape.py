@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The tape: replay, tags, filters, lag, and its bounds (DESIGN 3.2, 7, 9.2; CASES C36 C67)."""
+import json
 import os
 import socket
 import threading
@@ -444,6 +445,77 @@ class LagTest(Case):
         b.wait(type="result")
         self.assertEqual(numbers(b), list(range(5000)))
         self.assertNone(b.events("gap"))
+
+
+class NumbersTest(Case):
+    """A number of a line is one line's alone, also of sessions that had the same name before."""
+
+    def life(self, d, agent, lines):
+        """The session with some lines on its tape; the number of the last one."""
+        a = d.attached("work", tag=True)
+        child = agent.child()
+        for i in range(lines):
+            child.print({"type": "x", "n": i})
+        last = a.wait(type="x", n=lines - 1)["plenum_seq"]
+        a.close()
+        return last
+
+    def forgotten(self, d):
+        b = d.attached("work")
+        b.request("plenum_stop", how="kill", forget=True)
+        b.event("session_removed")
+        b.close()
+
+    def test_a_number_of_a_session_that_was_forgotten(self):
+        d, agent = self.start()
+        last = self.life(d, agent, 5)
+        self.forgotten(d)
+        self.life(d, agent, 20)  # now it has more lines than the old one had
+        c = d.attached("work", replay={"after": last}, tag=True)
+        self.assertIs(c.attached["replay_cut"], True)
+        self.assertGreater(c.attached["oldest_seq"], last)
+        c.wait(type="x", n=19)
+        self.assertEqual([m["n"] for m in c.seen(type="x")], list(range(20)))
+        self.assertEqual([m["plenum_seq"] for m in c.log if m["plenum_seq"] is not None][0], c.attached["oldest_seq"])
+
+    def test_the_same_with_a_restart_between(self):
+        d, agent = self.start()
+        last = self.life(d, agent, 5)
+        self.forgotten(d)
+        d.stop()
+        d.start()
+        self.life(d, agent, 20)
+        c = d.attached("work", replay={"after": last})
+        self.assertIs(c.attached["replay_cut"], True)
+        self.assertGreater(c.attached["oldest_seq"], last)
+
+    def test_a_new_session_has_lost_nothing(self):
+        d, agent = self.start()
+        self.life(d, agent, 5)
+        for replay in ("all", {"after": 0}, {"last": 1000}):
+            c = d.attached("work", replay=replay)
+            self.assertIs(c.attached["replay_cut"], False, replay)
+            c.wait(type="x", n=4)
+            self.assertEqual([m["n"] for m in c.seen(type="x")], list(range(5)), replay)
+        d.call("plenum_upgrade")
+        self.assertIs(d.attached("work", replay="all").attached["replay_cut"], False)
+
+    def test_the_clock_was_set_back_before_a_restart(self):
+        """The table says how far the numbers had come."""
+        d, agent = self.start(mode={"session_id": "conv-1"})
+        self.life(d, agent, 5)
+        d.stop()
+        path = d.state + "/plenum/sessions.json"
+        with open(path) as f:
+            table = json.load(f)
+        ahead = table["sessions"][0]["seq"] = table["sessions"][0]["seq"] + 10 ** 13  # 115 days
+        with open(path, "w") as f:
+            json.dump(table, f)
+        d.start()
+        c = d.attached("work", replay={"after": ahead})
+        self.assertIs(c.attached["replay_cut"], True)
+        self.assertGreater(c.attached["oldest_seq"], ahead)
+        self.assertLess(c.attached["oldest_seq"], 2 ** 53)  # JavaScript's numbers
 
 
 class MemoryTest(Case):

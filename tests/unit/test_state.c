@@ -77,6 +77,7 @@ static struct state_session sample(void) {
 		.child_start = 123456789012,
 		.created_ms = 1700000000000,
 		.used_ms = 1700000000001,
+		.seq = 1700000000000002,
 	};
 }
 
@@ -99,6 +100,7 @@ static bool same(void *arg, const struct state_session *s) {
 	ck_assert_uint_eq(s->child_start, want.child_start);
 	ck_assert_int_eq(s->created_ms, want.created_ms);
 	ck_assert_int_eq(s->used_ms, want.used_ms);
+	ck_assert_uint_eq(s->seq, want.seq);
 	++*(int *)arg;
 	return true;
 }

@@ -309,7 +309,37 @@ START_TEST(damage_is_noticed) {
 }
 END_TEST
 
-RUN_TESTS("tape", does_what_a_list_does, owns_one_reference_to_each_line, keeps_what_it_is_told_of_a_line,
-		  a_long_line_spares_the_rest, reserving_is_appending_early, packing_leaves_what_is_not_its_own,
-		  packing_leaves_no_room_in_the_index, finds_a_line_by_its_uuid, finds_a_uuid_that_is_spelled_with_escapes,
-		  is_carried, damage_is_noticed)
+START_TEST(numbers_only_grow) {
+	ck_assert_uint_eq(tape_fresh_number(1700000000000, 0), 1700000000000000);
+	ck_assert_uint_eq(tape_fresh_number(1700000000000, 1700000000000000), 1700000000000001); /* in one millisecond */
+	ck_assert_uint_eq(tape_fresh_number(1600000000000, 1700000000000000), 1700000000000001); /* it was set back */
+	ck_assert_uint_eq(tape_fresh_number(0, 0), 1);                                           /* there is no clock */
+	ck_assert_uint_eq(tape_fresh_number(-5, 7), 8);
+}
+END_TEST
+
+START_TEST(begins_where_it_is_told) {
+	char error[CARRY_ERROR_MAX];
+	struct tape a, b;
+	begin(&a);
+	tape_begin(&a, 500, true);
+	fill(&a, 1);
+	ck_assert(a.began == 500 && a.oldest == 500 && a.next == 501 && tape_at(&a, 500)->line.len == 1);
+	struct saved s = carry_save_thing(carry, &a);
+	begin(&b);
+	ck_assert_msg(carry_load_thing(s, s.len, carry, &b, error), "%s", error);
+	same(&a, &b, 500);
+	ck_assert_uint_eq(b.began, 500);
+	free(s.data);
+	tape_free(&a);
+	tape_free(&b);
+	begin(&a);
+	tape_begin(&a, 600, false);
+	ck_assert(a.began == 0 && a.oldest == 600 && a.next == 600);
+}
+END_TEST
+
+RUN_TESTS("tape", numbers_only_grow, begins_where_it_is_told, does_what_a_list_does, owns_one_reference_to_each_line,
+		  keeps_what_it_is_told_of_a_line, a_long_line_spares_the_rest, reserving_is_appending_early,
+		  packing_leaves_what_is_not_its_own, packing_leaves_no_room_in_the_index, finds_a_line_by_its_uuid,
+		  finds_a_uuid_that_is_spelled_with_escapes, is_carried, damage_is_noticed)
