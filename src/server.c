@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,9 +28,11 @@
 #include <sys/un.h>
 #include <sysexits.h>
 
-#define GOODBYE_MS 1000 /* for the last lines of clients that still read */
-#define STATUS_MS 1000  /* between two STATUS= messages */
-#define TRIM_MS 1000    /* after comings and goings, memory that they needed goes back */
+#define GOODBYE_MS 1000    /* for the last lines of clients that still read */
+#define CONFIG_MS 5000     /* for whoever writes the configuration at the moment of an upgrade */
+#define CONFIG_STEP_MS 200 /* between two looks at it */
+#define STATUS_MS 1000     /* between two STATUS= messages */
+#define TRIM_MS 1000       /* after comings and goings, memory that they needed goes back */
 #define REFUSED_LOG_EVERY 100
 
 struct asker {
@@ -633,15 +636,24 @@ static void clean_up(struct server *srv) {
 	notify_close(&srv->notify);
 }
 
+/* The trial has read it, but somebody may have begun to write it since: nobody's child ends for that. */
+static bool load_at_start(struct server *srv) {
+	int64_t until = now_ms() + (srv->options->resume >= 0 && !srv->options->check ? CONFIG_MS : 0);
+	for (;;) {
+		struct mistakes mistakes = {0};
+		bool loaded = load(srv, &mistakes);
+		mistakes_free(&mistakes);
+		if (loaded || now_ms() >= until) return loaded;
+		poll(NULL, 0, CONFIG_STEP_MS);
+	}
+}
+
 int server_run(const struct server_options *options) {
 	struct server srv = {
 		.options = options,
 		.host = {.reload = reload, .shut_down = shut_down, .upgrade = upgrade, .started_ms = now_real_ms()}};
-	struct mistakes mistakes = {0};
 	notify_init(&srv.notify);
-	bool loaded = load(&srv, &mistakes);
-	mistakes_free(&mistakes);
-	if (!loaded) return EX_CONFIG;
+	if (!load_at_start(&srv)) return EX_CONFIG;
 	if (!make_parts(&srv)) {
 		log_error("the event loop cannot be made: %s", strerror(errno));
 		return EX_OSERR;

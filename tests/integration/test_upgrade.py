@@ -857,6 +857,29 @@ class Failed(Upgrade):
         self.upgrade(d)
         child.mark(a)
 
+    def spoil(self, d):
+        """Asks for an upgrade; the configuration goes bad when it has been tried and before it is read for good."""
+        self.replace(d, b'#!/bin/sh\ncase "$*" in *--resume-from*) printf "[nonsense]\\n" >>%s;; esac\nexec %s "$@"\n' % (
+            d.conf.encode(), build_file("plenumd").encode()))
+        c = d.client()
+        rid = c.ask("plenum_upgrade")
+        until(lambda: "nonsense" in d.log())
+        return c, rid
+
+    def test_a_configuration_that_is_being_written(self):
+        d, a, child = self.ready()
+        c, rid = self.spoil(d)
+        d.write_conf()
+        self.assertTrue(c.answer(rid)["response.response.upgraded"])
+        child.mark(a)
+
+    def test_a_configuration_that_stays_bad(self):
+        d, a, child = self.ready()
+        self.spoil(d)
+        self.assertEqual(d.process.wait(20), 78)
+        child.wait_gone()
+        d.process = None
+
     def test_by_signal(self):
         d, a, child = self.ready()
         self.replace(d, b"#!/bin/sh\nexit 1\n")
