@@ -1,14 +1,24 @@
 # SPDX-License-Identifier: MIT
 """What stands on a session's tape, as the clients saw it, against what the session's children printed (recorder.py)."""
+import bisect
 import json
 import os
-from collections import deque
+import re
 
-from peer import Violation, alive, parse, start_time
+from peer import Violation, alive, key_of, parse, start_time
 from snapshot import Said
 
 KEPT = 200000
 LINE_MAX = 1000000  # a longer line of a child is left out, and said so
+MARK = re.compile(rb"mark-[0-9a-f]{16}")  # in a prompt that has no uuid
+
+
+def is_echo(obj):
+    """A prompt that the child says back; what its own commands say has the same mark."""
+    content = (obj.get("message") or {}).get("content")
+    if isinstance(content, list) and content and isinstance(content[0], dict):
+        content = content[0].get("text")
+    return obj.get("isReplay") is True and obj.get("type") == "user" and not str(content).startswith("<local-command-")
 
 
 class Run:
@@ -20,11 +30,18 @@ class Run:
             self.meta = json.load(f)
         self.start = start_time(self.meta["pid"])
         self.pid, self.ppid, self.session = self.meta["pid"], self.meta["ppid"], self.meta["session"]
+        self.spare = self.session.startswith("warm-")  # it was started before anybody asked
+        self.owners = [] if self.spare else [key_of(self.session, self.meta["cwd"])]  # the sessions that had it, in order
+        self.profile = self.meta["profile"]
         self.read = {"in": 0, "out": 0}
         self.rest = {"in": b"", "out": b""}
-        self.lines = deque()    # (kind, hash, beginning) for the tape, not yet found there
+        self.lines = []         # (kind, hash, beginning) for the tape
+        self.order = []         # (size of `in`, size of `out` when it was read)
+        self.heard = []         # subtypes of the requests that it was sent
+        self.took_at, self.done_at = [], {}  # its prompts: (end in `in`, uuid); where in `out` each was over
+        self.marks = {}         # of prompts without a uuid: the line as it came
         self.asked, self.answers = {}, {}   # its requests: id: subtype; their answers: id: how many
-        self.withdrawn = set()
+        self.withdrawn, self.calls = set(), {}
         self.uuids = {}         # uuid: the line as it came
         self.repeated = []
         self.echoed = set()     # the uuids that its replays name: those prompts were taken up
@@ -38,18 +55,20 @@ class Run:
             with open(os.path.join(self.folder, name), "rb") as f:
                 f.seek(self.read[name])
                 data = f.read()
+            at = self.read[name] - len(self.rest[name])
             self.read[name] += len(data)
             lines = (self.rest[name] + data).split(b"\n")
             self.rest[name] = lines.pop()
             for line in lines:
-                take(line)
+                at += len(line) + 1
+                take(line, at)
         if over and not self.over:
             self.over = True
             self.complete = os.path.exists(os.path.join(self.folder, "end"))
             if self.rest["out"]:  # half a line at the end
                 self.lines.append(("stray", None, self.rest["out"]))
 
-    def printed(self, line):
+    def printed(self, line, at):
         obj = parse(line)
         if not isinstance(obj, dict):
             if line.strip():
@@ -57,20 +76,51 @@ class Run:
             return
         kind = obj.get("type")
         self.said.printed(obj)
+        self.over_at(obj, at)
         if obj.get("isReplay"):
             self.echoed.add(obj.get("uuid"))
         if kind == "control_request":
             self.asked[obj["request_id"]] = obj["request"].get("subtype")
+            if obj["request"].get("subtype") == "mcp_message":
+                self.calls_server(obj)
         elif kind == "control_cancel_request":
             self.withdrawn.add(obj["request_id"])
         elif kind != "control_response" and len(line) <= LINE_MAX:
             self.lines.append(("line", hash(line), line[:200]))
 
-    def took(self, line):
+    def calls_server(self, obj):
+        """A call of a tool that it does not wait for any more is withdrawn in the words of MCP."""
+        server, message = obj["request"].get("server_name"), obj["request"].get("message") or {}
+        if message.get("method") == "notifications/cancelled":
+            self.withdrawn.add(self.calls.get((server, (message.get("params") or {}).get("requestId"))))
+        elif "id" in message:
+            self.calls[server, message["id"]] = obj["request_id"]
+
+    def over_at(self, obj, at):
+        """Which prompts this line ends."""
+        over = []
+        if obj.get("type") == "result":
+            over = (obj.get("user_message_uuids") or []) + [obj.get("user_message_uuid")]
+        elif obj.get("type") == "command_lifecycle" and obj.get("state") in ("cancelled", "discarded", "refused"):
+            over = [obj.get("command_uuid")]
+        for uuid in over:
+            self.done_at.setdefault(uuid, at)
+
+    def out_seen(self, at):
+        """How much of `out` there was at most when the daemon wrote what ends here in `in`."""
+        if not self.order or self.order[-1][0] < at:
+            with open(os.path.join(self.folder, "order")) as f:
+                self.order = [tuple(map(int, line.split())) for line in f.read().split("\n")[:-1]]
+        found = bisect.bisect_left(self.order, (at, 0))
+        return self.order[found][1] if found < len(self.order) else self.read["out"]
+
+    def took(self, line, at):
         obj = parse(line)
         if not isinstance(obj, dict):
             raise Violation("the child of %s was sent what is no JSON object: %r" % (self.session, line[:500]))
         self.said.took(obj)
+        if obj.get("type") == "control_request":
+            self.heard.append((obj.get("request") or {}).get("subtype"))
         if obj.get("type") == "control_response":
             rid = (obj.get("response") or {}).get("request_id")
             self.answers[rid] = self.answers.get(rid, 0) + 1
@@ -79,6 +129,12 @@ class Run:
             if self.answers[rid] > 1:
                 raise Violation("the child of %s was sent two answers to %s" % (self.session, rid))
         uuid = obj.get("uuid")
+        if obj.get("type") == "user":
+            self.took_at.append((at, uuid))
+            for mark in MARK.findall(line):
+                if mark in self.marks:
+                    self.repeated.append(mark)
+                self.marks[mark] = line
         if obj.get("type") == "user" and uuid:
             if uuid in self.uuids:
                 self.repeated.append(uuid)
@@ -106,14 +162,15 @@ class Run:
 class Book:
     """The tape of one session in one life of the daemon."""
 
-    def __init__(self, session, life):
-        self.session, self.life = session, life
-        self.entries = {}       # seq: (kind, hash, text)
+    def __init__(self, session, key):
+        self.session, self.key = session, key
+        self.entries = {}       # seq: (kind, hash, text, size of a cut line, type, whether it is an echo)
+        self.uuids = {}         # uuid of a line: its numbers
         self.top = -1
         self.next = None        # the first line that is not compared yet
         self.hole = 0
         self.at = 0             # which of the runs
-        self.passed = 0
+        self.taken = {}         # run: how many of its lines are past
         self.finds = 0
 
     def put(self, peer, seq, raw, obj):
@@ -125,6 +182,8 @@ class Book:
             if self.next is not None and seq < self.next:
                 return  # forgotten, or in a hole
             self.entries[seq] = entry
+            if entry[4] in ("user", "assistant", "result") and obj.get("uuid"):
+                bisect.insort(self.uuids.setdefault(obj["uuid"], []), seq)
             self.top = max(self.top, seq)
         elif known != entry:
             peer.fail("line %d differs from what another client got: %r" % (seq, known[2]), raw)
@@ -132,10 +191,10 @@ class Book:
     @staticmethod
     def entry(raw, obj):
         if obj.get("type") != "system" or obj.get("subtype") != "plenum_event":
-            return ("line", hash(raw), raw[:200])
+            return ("line", hash(raw), raw[:200], None, obj.get("type"), is_echo(obj))
         if obj.get("event") == "stray_output":
-            return ("stray", hash(raw), obj["text"], obj.get("size"))
-        return ("notice", hash(raw), raw[:200])
+            return ("stray", hash(raw), obj["text"], obj.get("size"), "system", False)
+        return ("notice", hash(raw), raw[:200], None, "system", False)
 
     # --- comparing with what was recorded
 
@@ -161,24 +220,42 @@ class Book:
         skipped = []
         while self.at < len(runs):
             run = runs[self.at]
-            while run.lines:
-                if self.same(entry, run.lines[0], run):
-                    run.lines.popleft()
+            at = self.taken.get(run, 0)
+            gave_up = self.gave_up(run, runs)
+            while at < len(run.lines):
+                if self.same(entry, run.lines[at], run):
+                    self.pass_to(run, at + 1)
                     return
                 if run.over and not run.complete:
-                    run.lines.popleft()  # it was killed: the rest of its output may never have come out
+                    at += 1  # it was killed: the rest of its output may never have come out
                 elif allowed > 0:
                     allowed -= 1
-                    skipped.append(run.lines.popleft())
+                    skipped.append(run.lines[at])
+                    at += 1
                 else:
                     break
-            if run.lines or not run.over:
-                break
+            if not gave_up:
+                self.pass_to(run, at)
+                if at < len(run.lines) or not run.over:
+                    break
             self.at += 1
         raise Violation("session %s: line %d of the tape is not what the child printed: %r\n  it printed: %r\n  "
                         "in a hole of %d lines: %r" % (
-                            self.session, self.next, entry[2],
-                            [list(r.lines)[:2] for r in runs[self.at:self.at + 2]], self.hole, skipped[:5]))
+                            self.key, self.next, entry[2],
+                            [self.rest_of(r)[:2] for r in runs[self.at:self.at + 2]], self.hole, skipped[:5]))
+
+    def gave_up(self, run, runs):
+        """Is it a spare again, or another session's? A session has one child at a time."""
+        return run.spare and (run.owners[-1] != self.key or (run is not runs[-1] and not run.over))
+
+    def pass_to(self, run, at):
+        """What is past is forgotten, unless another session may have it, too."""
+        for i in range(self.taken.get(run, 0), at if not run.spare else 0):
+            run.lines[i] = None
+        self.taken[run] = at
+
+    def rest_of(self, run):
+        return run.lines[self.taken.get(run, 0):]
 
     @staticmethod
     def same(entry, line, run):
@@ -199,9 +276,36 @@ class Book:
         found = []
         spare = self.hole
         for run in runs[self.at:]:
-            if run.over and not run.complete:
+            if (run.over and not run.complete) or self.gave_up(run, runs):
                 continue
-            if len(run.lines) > spare:
-                found.append((run.pid, len(run.lines), run.lines[0][2]))
-            spare = max(0, spare - len(run.lines))
+            rest = self.rest_of(run)
+            if len(rest) > spare:
+                found.append((run.pid, len(rest), rest[0][2]))
+            spare = max(0, spare - len(rest))
         return found
+
+    # --- what a client must have got
+
+    def whole(self, first):
+        """Is every line known from this one on?"""
+        return all(s in self.entries for s in range(first, self.top + 1))
+
+    def lines_for(self, first, options):
+        """The numbers of the lines that a client with these filters gets."""
+        return [s for s in range(first, self.top + 1) if self.passes(self.entries[s], options)]
+
+    @staticmethod
+    def passes(entry, options):
+        kind, echo = entry[4], entry[5]
+        if entry[0] != "line":
+            return True
+        if options.get("types") is not None and kind not in options["types"]:
+            return False
+        return not (options.get("partial") is False and kind == "stream_event") and not (options.get("echo") is False and echo)
+
+    def after_uuid(self, uuid, oldest, seq):
+        """Where `after_uuid` begins, and whether it was cut; None where the book does not know all."""
+        if not all(s in self.entries for s in range(oldest, seq)):
+            return None
+        known = [s for s in self.uuids.get(uuid, []) if oldest <= s < seq]
+        return (known[-1] + 1, False) if known else (oldest, True)

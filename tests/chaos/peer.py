@@ -26,11 +26,19 @@ def parse(raw):
         return None
 
 
+def key_of(name, cwd):
+    """A name can be used again, for another session: then its folder is NAME~N."""
+    base = os.path.basename(cwd)
+    return base if base.startswith(name + "~") else name
+
+
 class Prompt:
-    __slots__ = ("uuid", "line", "raw", "outcome", "peer", "excuse")
+    __slots__ = ("uuid", "line", "raw", "outcome", "peer", "excuse", "key", "was")
 
     def __init__(self, uuid, line, raw, peer):
         self.uuid, self.line, self.raw, self.peer = uuid, line, raw, peer
+        self.key = peer.certain_key()
+        self.was = uuid      # as it was sent; the daemon gives another where it is taken
         self.outcome = None  # "done", or the code of an error
         self.excuse = None   # why no outcome can be expected any more
 
@@ -63,12 +71,16 @@ class Peer:
         self.mine = {}       # request_id: requests that this peer has answered
         self.prompts = {}    # uuid: Prompt, without outcome
         self.by_line = {}
-        self.session = self.wanted = None
+        self.session = self.wanted = self.key = None  # key: the session's name and which of that name (book.key_of)
+        self.warned = False  # it has heard of a gap or a lag
         self.options = {}
         self.expected = None  # the number of the next line, where every line must come
         self.last_seq = -1
         self.tagged = self.filtered = False
         self.plain = None     # untagged: hashes of its tape lines, compared later
+        self.got = None       # tagged, with a filter: numbers of its lines, compared later
+        self.first = None     # the number where its lines begin
+        self.after = None     # replay after_uuid: what was asked, what was answered, the first line that came
         self.history = []
 
     def fail(self, text, raw=None):
@@ -108,10 +120,16 @@ class Peer:
         self.send({"type": "control_request", "request_id": rid, "request": dict({"subtype": subtype}, **members)})
         return rid
 
+    def certain_key(self):
+        """The session that a line goes to which is sent now; None where that depends on what is under way."""
+        moving = any(v[0] in ("plenum_attach", "plenum_detach") for v in self.open.values())
+        return None if moving else self.key
+
     def prompt(self, uuid, raw):
-        """A user line that holds this uuid."""
+        """A user line that holds this uuid, or none (None)."""
         p = Prompt(uuid, self.lines_sent + 1, raw.rstrip(b"\r\n"), self)
-        self.prompts[uuid] = p
+        if uuid:
+            self.prompts[uuid] = p
         self.by_line[p.line] = p
         self.send_raw(raw)
         return p
@@ -123,13 +141,14 @@ class Peer:
 
         self.options = dict(options)
         self.wanted = session
-        self.request("plenum_attach", attached, session=session, **options)
+        self.request("plenum_attach", attached, **(dict(options, session=session) if session else options))
 
     def on_attached(self, obj, body):
         self.wanted = None
         if body is None:
+            self.world.refused(self, obj["response"])
             return
-        self.session = body["session"]
+        self.session, self.key = body["session"], key_of(body["session"], body["cwd"])
         self.tagged = bool(self.options.get("tag"))
         self.filtered = any(k in self.options for k in ("types", "partial", "echo"))
         self.cut_prompts("attached anew")
@@ -142,19 +161,25 @@ class Peer:
         elif isinstance(replay, dict) and "after" in replay:
             first = min(max(oldest, replay["after"] + 1), seq) if not body["replay_cut"] else oldest
         self.expected, self.last_seq = first, first - 1
-        self.plain = [] if not self.tagged and not self.filtered and replay == "none" else None
-        self.plain_from = seq
+        self.after = None
+        if isinstance(replay, dict) and "after_uuid" in replay:
+            self.expected = first = None
+            self.last_seq = 0
+            self.after = [replay["after_uuid"], oldest, seq, body["replay_cut"], None]
+        self.first = first
+        self.plain = [] if not self.tagged and first is not None else None
+        self.got = [] if self.tagged and self.filtered and first is not None else None
         self.world.attached(self, body)
 
     def left(self, why):
         """It is in no session any more; its next line may bring it into one, by the defaults."""
-        self.session = self.expected = self.plain = None
+        self.session = self.key = self.expected = self.plain = self.got = self.after = None
         self.tagged = False
         self.asked.clear()
         self.cut_prompts(why)
 
     def cut_prompts(self, why):
-        for p in self.prompts.values():
+        for p in list(self.prompts.values()) + list(self.by_line.values()):
             p.excuse = p.excuse or why
 
     # --- receiving
@@ -201,6 +226,7 @@ class Peer:
     def abandon(self):
         """This client dies, with whatever it has not read."""
         self.closed, self.why_closed = True, "own"
+        self.cut_prompts("died")
         self.sock.close()
 
     def on_line(self, raw):
@@ -265,6 +291,7 @@ class Peer:
         elif event == "gap":
             self.on_gap(obj, raw)
         elif event == "lag":
+            self.warned = True
             self.cut_prompts("lag")
         elif self.tagged and event not in PRIVATE_EVENTS and obj.get("session") == self.session and not (
                 event == "changed" and obj.get("what") == "uuid"):
@@ -278,6 +305,8 @@ class Peer:
         p = self.prompts.get(obj.get("uuid")) or self.by_line.get(obj.get("line"))
         if p:
             self.settle(p, code)
+        elif obj.get("uuid"):
+            self.excuse_unnamed(code)
         rid = obj.get("request_id")
         if code in ("bad_answer", "not_allowed") and rid in self.mine:
             self.asked[rid] = self.mine.pop(rid)
@@ -293,7 +322,8 @@ class Peer:
         if self.witness and self.options.get("on_lag") == "wait" and not self.world.is_slow():
             self.fail("it reads on, wants every line, and lost some", raw)
         self.expected, self.last_seq = b + 1, max(b, self.last_seq)
-        self.plain = None
+        self.plain = self.got = self.after = None
+        self.warned = True
         self.cut_prompts("gap")
 
     def on_tape(self, seq, raw):
@@ -302,8 +332,12 @@ class Peer:
         if self.expected is not None and not self.filtered and seq != self.expected:
             self.fail("line %d came where %d was due: lines are lost" % (seq, self.expected), raw)
         self.last_seq, self.expected = seq, seq + 1
+        if self.got is not None:
+            self.got.append(seq)
+        if self.after and self.after[4] is None:
+            self.after[4] = seq
         obj = parse(raw)
-        self.world.book(self.session).put(self, seq, raw, obj)
+        self.world.book(self).put(self, seq, raw, obj)
         self.look(obj)
 
     def on_plain(self, obj, raw):
@@ -319,16 +353,21 @@ class Peer:
         if event == "turn_ended":
             for u in obj.get("uuids", []):
                 if u in self.prompts:
-                    self.settle(self.prompts[u], "done")
+                    self.settle(self.prompts[u], "ended" if obj.get("is_error") else "done")
         elif event == "changed" and obj.get("what") == "prompt_cancelled":
             if obj["value"] in self.prompts:
                 self.settle(self.prompts[obj["value"]], "cancelled")
+            else:
+                self.excuse_unnamed("cancelled")
+        elif event == "changed" and obj.get("what") == "uuid":
+            self.rename(obj["was"], obj["value"])
         elif event == "settled":
             self.mine.pop(obj.get("request_id"), None)
         elif event == "session_removed":
+            key = self.key
             if obj.get("session") == self.session:
                 self.left("removed")
-            self.world.removed(obj.get("session"))
+            self.world.removed(obj.get("session"), key)
         elif obj.get("type") == "result":
             for u in (obj.get("user_message_uuids") or []) + [obj.get("user_message_uuid")]:
                 if u in self.prompts:
@@ -337,6 +376,22 @@ class Peer:
             p = self.prompts.get(obj.get("command_uuid"))
             if p:
                 self.settle(p, obj["state"])
+            else:
+                self.excuse_unnamed(obj["state"])
+
+    def rename(self, was, value):
+        """Another client's prompt has this uuid: the daemon gave its own line another."""
+        p = self.prompts.pop(was, None)
+        if p:
+            p.uuid = value
+            self.prompts[value] = p
+            self.world.renamed(p)
+
+    def excuse_unnamed(self, why):
+        """Something that this client cannot know by its uuid: it may be one of those that it sent without."""
+        for p in self.by_line.values():
+            if p.uuid is None:
+                p.excuse = p.excuse or why
 
     def settle(self, p, outcome):
         p.outcome = p.outcome or outcome
@@ -405,7 +460,7 @@ class Guard(Peer):
         if body is None:
             return
         if note.get("hooks_applied") is not False or "asleep" in note.get("reason", ""):
-            self.world.guarded_from_now(self.session)
+            self.world.guarded_from_now(self)
         else:
             self.waits = True
 
@@ -413,7 +468,7 @@ class Guard(Peer):
         super().look(obj)
         if self.waits and isinstance(obj, dict) and obj.get("event") == "changed" and obj.get("what") == "hooks_applied":
             self.waits = False
-            self.world.guarded_from_now(self.session)
+            self.world.guarded_from_now(self)
 
     def on_request(self, obj, raw):
         super().on_request(obj, raw)

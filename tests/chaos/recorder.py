@@ -3,9 +3,10 @@
 
     python3 -I -S recorder.py DIR PROGRAM [ARGUMENT...]
 
-Each run makes DIR/<time>-<pid>/ with `meta` (JSON: pid, ppid, session, argv), `in` (what the daemon wrote), `out` (what
-the agent printed) and, once the agent has ended and everything of its output has been passed on, `end` (its status as
-waitpid gives it). A byte is in `out` before it is passed on, so the daemon has seen a prefix of it.
+Each run makes DIR/<time>-<pid>/ with `meta` (JSON: pid, ppid, session, cwd, profile, argv), `in` (what the daemon wrote),
+`out` (what the agent printed), `order` (a line "IN OUT" for each read of input: the sizes that both had then) and, once
+the agent has ended and everything of its output has been passed on, `end` (its status as waitpid gives it). A byte is in
+`out` before it is passed on, so the daemon has seen a prefix of it.
 """
 import json
 import os
@@ -26,13 +27,15 @@ class Recorder:
         self.folder = os.path.join(folder, "%020d-%d" % (time.time_ns(), os.getpid()))
         os.mkdir(self.folder)
         self.logs = {name: os.open(os.path.join(self.folder, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-                     for name in ("in", "out")}
+                     for name in ("in", "out", "order")}
+        self.sizes = {"in": 0, "out": 0}
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)  # the agent gets them too, and its end is ours
         self.agent = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, restore_signals=True,
                                       preexec_fn=self.defaults)
         self.note("meta", json.dumps({"pid": os.getpid(), "ppid": os.getppid(), "agent": self.agent.pid,
-                                      "session": os.environ.get("PLENUM_CHILD"), "argv": argv}))
+                                      "session": os.environ.get("PLENUM_CHILD"), "cwd": os.getcwd(),
+                                      "profile": os.environ.get("CHAOS_PROFILE"), "argv": argv}))
         self.to_agent = self.agent.stdin.fileno()
         self.from_agent = self.agent.stdout.fileno()
         self.ended = os.pidfd_open(self.agent.pid)  # its end counts, not that of whoever else holds its output
@@ -50,9 +53,14 @@ class Recorder:
             f.write(text)
         os.rename(path + ".new", path)
 
+    def log(self, name, data):
+        self.sizes[name] += len(data)
+        write_all(self.logs[name], data)
+
     def take_input(self):
         data = os.read(0, 262144)
-        write_all(self.logs["in"], data)
+        self.log("in", data)
+        write_all(self.logs["order"], b"%d %d\n" % (self.sizes["in"], self.sizes["out"]))
         self.waiting += data
         return bool(data)
 
@@ -67,7 +75,7 @@ class Recorder:
 
     def pass_output(self):
         data = os.read(self.from_agent, 262144)
-        write_all(self.logs["out"], data)
+        self.log("out", data)
         write_all(1, data)
         return bool(data)
 

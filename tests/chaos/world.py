@@ -2,6 +2,7 @@
 """The daemon of a chaos run with everything around it, and what must hold of it (checks)."""
 import json
 import os
+import re
 import resource
 import select
 import signal
@@ -15,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 import snapshot  # noqa: E402
 from book import LINE_MAX, Book, Run  # noqa: E402
 from harness import PYTHON, Client, Daemon, build_file  # noqa: E402
-from peer import Guard, Peer, Violation, alive, environment, pids, start_time, wait_readable  # noqa: E402
+from peer import Guard, Peer, Violation, alive, environment, key_of, pids, start_time, wait_readable  # noqa: E402
 
 TAPE_BYTES = 256 * 1024
 LAG_WAIT = 2  # seconds
@@ -31,7 +32,24 @@ PROFILES = {
     "pipe": ([], {"stdout": "pipe"}),
     "odd-pipe": (["--fault", "partial=97,garbage=40"], {"stdout": "pipe"}),
     "huge-pipe": (["--fault", "huge=300000"], {"stdout": "pipe"}),
+    "warm": ([], {"warm": 2}),
+    "warm-old": (["--compat", "2.1.197"], {"warm": 1}),
+    "warm-odd": (["--fault", "partial=97,garbage=3"], {"warm": 1}),
+    "warm-slow": (["--fault", "late=40,start-delay=200"], {"warm": 1, "prompts": "queue"}),
+    "warm-deaf": (["--fault", "deaf=0,ignore-eof"], {"warm": 1}),  # never answers
+    "warm-dead": (["--fault", "start-exit=3"], {"warm": 1}),
 }
+NO_SESSIONS = ("warm-deaf", "warm-dead")  # spares alone, that never come to anything
+TAKEN_AWAY = ("odd", "slow", "queue", "warm-odd", "pipe")  # and brought back, by the configuration
+
+
+UUID_PUT_IN = re.compile(rb'^\{"uuid":"[0-9a-f-]{36}",')
+
+
+def odd(some, others):
+    """What is in some alone, and how many those are."""
+    more = sorted(set(some) - set(others))
+    return "%s (%d more)" % (more[:10], len(more))
 
 
 def mount_small(path):
@@ -48,7 +66,7 @@ class World:
         self.records = root + "/rec"
         self.work = root + "/work"  # sessions' folders; and that of this program, which an implicit attach names
         os.makedirs(self.records)
-        os.makedirs(self.work)
+        os.makedirs(self.work + "/warm")
         os.chdir(self.work)
         self.disk = mount_small(root + "/disk")
         agent = build_file("plenum-fakeagent")
@@ -59,9 +77,14 @@ class World:
             command = [PYTHON, "-I", "-S", HERE + "/recorder.py", self.records, agent, "-p", "--input-format",
                        "stream-json", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio",
                        "--include-partial-messages", "--replay-user-messages", *words]
-            sections["profile " + name] = dict({"command": " ".join(command), "owner_grace": "1s", "cwd": root + "/home"},
-                                               **keys)
-        self.daemon = Daemon(sections, root=root, start=False, env={"PLENUM_FAULTS": faults})
+            cwd = self.work + "/warm" if "warm" in keys else root + "/home"
+            sections["profile " + name] = dict({"command": " ".join(command), "owner_grace": "1s", "cwd": cwd,
+                                                "env": "CHAOS_PROFILE=" + name}, **keys)
+        self.fifo = root + "/pressure"
+        os.mkfifo(self.fifo, 0o600)
+        self.daemon = Daemon(sections, root=root, start=False,
+                             env={"PLENUM_FAULTS": faults, "MEMORY_PRESSURE_WATCH": self.fifo})
+        self.sections = dict(sections)
         self.daemon.program = program
         self.peers, self.books, self.runs, self.known = [], {}, {}, set()
         self.life = 0
@@ -69,6 +92,14 @@ class World:
         self.sent = {}           # uuid: Prompt, all that were ever sent
         self.sessions = []       # names that were made and not removed, as far as the driver knows
         self.witnesses = {}
+        self.keys = {}           # name: which session of that name is there now
+        self.uses = {}           # name: how many sessions had it
+        self.marks = {}          # prompts without a uuid, by the mark in their text
+        self.clashed = set()     # uuids that somebody else used, too
+        self.stopped = set()     # processes that stand still until everything comes to rest
+        self.reconfigured = self.pressed = False
+        self.given = {"given": 0, "back": 0}
+        self.log_read, self.told, self.by_pid = 0, [], {}
         self.guarded = set()     # sessions where no Write may run
         self.forbidden = {}      # files that a guard had to keep from being written: who asked for it, where and when
         self.ephemeral = set()   # names of sessions that end with a client, and with the daemon
@@ -83,6 +114,7 @@ class World:
     def start(self):
         self.life += 1
         self.books = {}
+        self.pressed = False
         self.daemon.start()
         self.nofile = resource.prlimit(self.daemon.pid, resource.RLIMIT_NOFILE)
         self.limited = False
@@ -132,7 +164,7 @@ class World:
         self.peers, self.witnesses = [], {}
         self.refresh_runs()
         for book in self.books.values():
-            book.compare(self.runs_of(book.session))
+            book.compare(self.runs_of(book.key))
 
     def check_alive(self):
         status = self.daemon.process.poll()
@@ -155,6 +187,11 @@ class World:
 
     def attached(self, peer, body):
         name = body["session"]
+        self.owned(body["pid"], peer.key)
+        if body["created"]:
+            self.keys[name] = peer.key
+            self.ephemeral.discard(name)
+        self.keys.setdefault(name, peer.key)
         if body["created"] and name not in self.sessions:
             self.sessions.append(name)
             if peer.options.get("ephemeral"):
@@ -162,8 +199,35 @@ class World:
         if name not in self.witnesses and not peer.witness and not self.limited:
             self.witness(name)
 
-    def removed(self, name):
+    REFUSALS = {"no_such_session", "session_exists", "conversation_in_use"}
+
+    def refused(self, peer, answer):
+        """An attach was; was there a reason?"""
+        code, o = answer.get("code"), peer.options
+        good = {"never": {"no_such_session"}, "new": {"session_exists"}}.get(o.get("create"), set())
+        if o.get("resume"):
+            good = good | {"conversation_in_use"}
+        if self.reconfigured:
+            good = good | {"no_such_profile"}
+        if self.limited or peer.squeezed or self.daemon.env.get("PLENUM_FAULTS"):
+            good = good | {"spawn_failed", "too_many"}
+        if code not in good | {"already_attached", "shutting_down"} and not peer.half:
+            peer.fail("its attach was refused: %s" % answer)
+
+    def renamed(self, prompt):
+        old, new = prompt.was.encode(), prompt.uuid.encode()
+        prompt.raw = prompt.raw.replace(b'"uuid":"%s"' % old, b'"uuid":"%s"' % new)
+        self.sent[prompt.uuid] = prompt
+
+    def new_key(self, name):
+        """For a session that is made now: its key, which is its folder's name."""
+        n = self.uses[name] = self.uses.get(name, -1) + 1
+        return "%s~%d" % (name, n) if n else name
+
+    def removed(self, name, key=None):
         """A session is gone, as somebody has heard; its witness is an ordinary client from now on."""
+        if key is not None and key != self.keys.get(name):
+            return  # one that had the name before
         if name in self.sessions:
             self.sessions.remove(name)
         self.guarded.discard(name)
@@ -185,9 +249,9 @@ class World:
         os.makedirs(path, exist_ok=True)
         return path
 
-    def guarded_from_now(self, name):
-        if name in self.sessions:
-            self.guarded.add(name)
+    def guarded_from_now(self, peer):
+        if peer.session in self.sessions and peer.key == self.keys.get(peer.session):
+            self.guarded.add(peer.session)
 
     def lost(self, peer):
         """Its connection was closed by the daemon: was there a reason?"""
@@ -199,6 +263,9 @@ class World:
         if peer.half and waits and self.daemon.process.poll() is None and not peer.filtered:
             peer.fail("it had ended its input and was closed before the answers were out: %s" % waits)
         peer.cut_prompts("closed")
+        if peer.options.get("on_lag") == "close" and peer.why_closed == "end" and not (
+                peer.half or peer.warned or peer.squeezed or peer.options.get("ephemeral") or self.daemon.process.poll() is not None):
+            peer.fail("it was closed, and not told that it was behind")
         if peer.half or peer.options.get("on_lag") == "close" or peer.why_closed == "own":
             return
         if peer.options.get("ephemeral") and not peer.session:
@@ -209,10 +276,10 @@ class World:
             raise Violation("%s was closed by the daemon without a reason (%s); last lines:\n    %s" % (
                 peer.label, peer.why_closed, "\n    ".join(repr(h) for h in peer.history[-5:])))
 
-    def book(self, session):
-        if session not in self.books:
-            self.books[session] = Book(session, self.life)
-        return self.books[session]
+    def book(self, peer):
+        if peer.key not in self.books:
+            self.books[peer.key] = Book(peer.session, peer.key)
+        return self.books[peer.key]
 
     def note_pace(self):
         now = time.monotonic()
@@ -256,7 +323,11 @@ class World:
         return got[0][1]
 
     def listed(self):
-        return {s["session"]: s for s in self.call("plenum_list")["sessions"]}
+        found = {s["session"]: s for s in self.call("plenum_list")["sessions"]}
+        for name, s in found.items():
+            self.keys[name] = key_of(name, s["cwd"])
+            self.owned(s["pid"], self.keys[name])
+        return found
 
     # --- stress
 
@@ -284,6 +355,33 @@ class World:
             os.unlink(self.disk + "/ballast")
         self.full = False
 
+    def write_conf(self):
+        """At once: whoever reads it sees the old one or the new one."""
+        conf = self.daemon.conf
+        self.daemon.conf = conf + ".new"
+        self.daemon.write_conf()
+        self.daemon.conf = conf
+        os.rename(conf + ".new", conf)
+
+    def press(self):
+        """Memory is short: what the kernel would say."""
+        fd = os.open(self.fifo, os.O_WRONLY | os.O_NONBLOCK)
+        os.write(fd, b"x")
+        os.close(fd)
+        self.pressed = True
+
+    def stand_still(self, pids_):
+        for pid in pids_:
+            if alive(pid):
+                os.kill(pid, signal.SIGSTOP)
+                self.stopped.add((pid, start_time(pid)))
+
+    def go_on(self):
+        for pid, born in self.stopped:
+            if start_time(pid) == born and alive(pid):
+                os.kill(pid, signal.SIGCONT)
+        self.stopped.clear()
+
     def freeze(self):
         self.daemon.process.send_signal(signal.SIGSTOP)
         self.frozen = True
@@ -305,14 +403,59 @@ class World:
             path = os.path.join(self.records, name)
             if name not in self.known and os.path.exists(path + "/meta"):
                 self.known.add(name)
-                self.runs[name] = Run(path)
+                self.runs[name] = run = Run(path)
+                self.by_pid[run.pid] = run
         for run in self.runs.values():
             if not run.over:
                 run.refresh()
+        self.read_log()
+        for pid, key, logged in self.told:
+            run = self.by_pid.get(pid)
+            if run and run.spare and (run.owners[-1:] != [key] if logged else key not in run.owners):
+                run.owners.append(key)
+        self.told.clear()
 
-    def runs_of(self, session):
-        return [self.runs[n] for n in sorted(self.runs) if self.runs[n].session == session and
-                self.runs[n].ppid == self.daemon.pid]
+    def runs_of(self, key):
+        return [self.runs[n] for n in sorted(self.runs) if key in self.runs[n].owners and self.runs[n].ppid == self.daemon.pid]
+
+    # --- spares
+
+    GIVEN = re.compile(rb"session (.*): (takes|gives) warm child (\d+)[ ,]")
+
+    def read_log(self):
+        """Who got which spare. The lines of the log that tell it may be lost where writing fails, so what clients are
+        told counts as well."""
+        with open(self.daemon.log_path, "rb") as f:
+            f.seek(self.log_read)
+            data = f.read()
+        end = data.rfind(b"\n") + 1
+        self.log_read += end
+        for name, what, pid in self.GIVEN.findall(data[:end]):
+            self.given["given" if what == b"takes" else "back"] += 1
+            # a name that is used again is never that of a warm one
+            self.told.append((int(pid), name.decode() if what == b"takes" else None, True))
+
+    def owned(self, pid, key):
+        """A client was told that this session has that child."""
+        if pid:
+            self.told.append((pid, key, False))
+
+    def spares(self):
+        """Those that wait for a session."""
+        return [r for r in self.runs.values() if not r.over and r.spare and r.owners[-1:] in ([], [None])]
+
+    def check_spares(self):
+        """As many as the daemon says; and nothing was written to them but its initialize."""
+        def good():
+            self.refresh_runs()
+            self.metrics = self.call("plenum_metrics")
+            return self.metrics["warm"] == len(self.spares()) and not (self.pressed and self.metrics["warm"])
+
+        self.wait_for(good, lambda: "the spares to be those that the daemon knows: %d, it says %d%s" % (
+            len(self.spares()), self.metrics["warm"], ", and memory is short" if self.pressed else ""), 10)
+        for run in self.runs.values():
+            if run.spare and not set(run.owners) - {None} and (run.took_at or run.heard not in ([], ["initialize"])):
+                raise Violation("spare %s was written to: %s, %d prompts" % (run.session, run.heard, len(run.took_at)))
 
     def check_step(self):
         """After every step: it lives, it answers, it takes no more than it should."""
@@ -345,37 +488,54 @@ class World:
         self.pump(0.0)
         self.refresh_runs()
         for book in self.books.values():
-            book.compare(self.runs_of(book.session))
+            book.compare(self.runs_of(book.key))
 
     def behind(self):
         """What has been printed but has not come to the witness yet."""
         self.compare()
-        return [(b.session, b.missing(self.runs_of(b.session))) for b in self.books.values()
-                if b.session in self.witnesses and not self.witnesses[b.session].closed and
-                b.missing(self.runs_of(b.session))]
+        here = [b for b in self.books.values() if b.session in self.witnesses and not self.witnesses[b.session].closed and
+                self.witnesses[b.session].key == b.key]
+        missing = [(b.key, b.missing(self.runs_of(b.key))) for b in here]
+        return [m for m in missing if m[1]]
 
-    def check_plain(self):
-        """What came without a tag, against what stands on the tape."""
+    def check_lines(self):
+        """What came without a tag or through a filter, and where a replay began, against what stands on the tape."""
         for p in self.peers:
-            if not p.plain or p.session not in self.books:
+            book = self.books.get(p.key)
+            if not book or p.closed:
                 continue
-            book = self.books[p.session]
-            here = [book.entries[s][1] for s in sorted(book.entries) if s >= p.plain_from and book.entries[s][0] == "line"]
-            full = all(s in book.entries for s in range(p.plain_from, book.top + 1))
-            if full and p.plain != here[:len(p.plain)]:
-                p.fail("its lines are not those of the tape: %d lines" % len(p.plain))
-            if full and len(p.plain) != len(here):
-                p.fail("%d lines came, %d stand on the tape" % (len(p.plain), len(here)))
+            if p.after:
+                self.check_after(p, book)
+            if (p.plain is None and p.got is None) or not book.whole(p.first):
+                continue
+            numbers = book.lines_for(p.first, p.options)
+            if p.got is not None and p.got != numbers:
+                p.fail("through its filter came %s, and should have come %s" % (odd(p.got, numbers), odd(numbers, p.got)))
+            here = [book.entries[s][1] for s in numbers if book.entries[s][0] == "line"]
+            if p.plain is not None and p.plain != here:
+                p.fail("its lines are not those of the tape: %d lines came, %d stand there from %d on" % (
+                    len(p.plain), len(here), p.first))
+
+    @staticmethod
+    def check_after(p, book):
+        uuid, oldest, seq, cut, first = p.after
+        want = book.after_uuid(uuid, oldest, seq)
+        if want is None:
+            return
+        if want[1] != cut:
+            p.fail("replay after %s (%d..%d): replay_cut is %s" % (uuid, oldest, seq, cut))
+        if first is not None and first != want[0] and not p.filtered:
+            p.fail("replay after %s (%d..%d) began at %d, not at %d" % (uuid, oldest, seq, first, want[0]))
 
     def check_children(self):
-        """Each prompt reached one child at most, as it was sent; or the next, if its client repeated it and the one
-        before had not begun with it."""
+        """Each prompt reached one child at most, as it was sent, and one of the session that it was sent to; or the
+        next, if its client repeated it and the one before had not begun with it."""
         seen, echoed = {}, set()
         for run in self.runs.values():
             if run.repeated:
                 raise Violation("session %s: prompts reached the child twice: %s" % (run.session, run.repeated))
             for uuid, line in run.uuids.items():
-                if uuid in seen and (uuid not in self.retried or uuid in echoed):
+                if uuid in seen and uuid not in self.clashed and (uuid not in self.retried or uuid in echoed):
                     raise Violation("prompt %s reached two children" % uuid)
                 seen[uuid] = line
                 if run.complete or not run.over:  # else the daemon may not have come to read so
@@ -383,7 +543,59 @@ class World:
                 p = self.sent.get(uuid)
                 if p and p.raw != line:
                     raise Violation("a prompt reached the child changed: %r, was %r" % (line[:300], p.raw[:300]))
+                self.check_place(p, run)
+            self.check_marks(run)
+            self.check_queue(run)
+        for uuid, p in self.sent.items():
+            if p.outcome == "done" and uuid not in seen:
+                raise Violation("prompt %s was answered, and reached no child" % uuid)
+        lost = [m for m, p in self.marks.items() if not p.outcome and not p.excuse and p.uuid is None]
+        lost = [m for m in lost if not any(m in run.marks for run in self.runs.values())]
+        if lost:
+            raise Violation("prompts without a uuid reached no child: %s" % [(m, self.marks[m].peer.label) for m in lost])
         return seen
+
+    @staticmethod
+    def check_place(p, run):
+        if p and p.key and p.key not in run.owners:
+            raise Violation("a prompt of %s for %s reached the child of %s: %r" % (
+                p.peer.label, p.key, run.owners, p.raw[:300]))
+
+    def check_marks(self, run):
+        """Prompts that came without a uuid: with one put in, and nothing else."""
+        for mark, line in run.marks.items():
+            p = self.marks.get(mark)
+            plain = UUID_PUT_IN.sub(b"{", line, count=1)
+            if p and plain != p.raw:
+                raise Violation("a prompt reached the child changed: %r, was %r" % (line[:300], p.raw[:300]))
+            self.check_place(p, run)
+
+    def check_queue(self, run):
+        """prompts = queue: none was written while a turn of another client's ran."""
+        if "prompts" not in PROFILES.get(run.profile, ([], {}))[1] or run.done_at.get("checked") == len(run.took_at):
+            return
+        run.done_at["checked"] = len(run.took_at)
+        before = []
+        for at, uuid in run.took_at:
+            p = self.sent.get(uuid)
+            out = run.out_seen(at)
+            for other in before:
+                if p and uuid not in self.clashed and other.peer is not p.peer and run.done_at.get(other.uuid, out + 1) > out:
+                    raise Violation("prompt %s of %s was not held back while %s of %s ran: %r" % (
+                        uuid, p.peer.label, other.uuid, other.peer.label, other.raw[:200]))
+            if p and b"/clear" not in p.raw and uuid not in self.retried | self.clashed:
+                before.append(p)
+            before = [o for o in before if run.done_at.get(o.uuid, out + 1) > out]
+
+    def check_conversations(self):
+        """One conversation, one child."""
+        held = {}
+        for run in self.runs.values():
+            if not run.over and run.said.conversation:
+                if run.said.conversation in held:
+                    raise Violation("conversation %s has two children: of %s and of %s" % (
+                        run.said.conversation, held[run.said.conversation], run.session))
+                held[run.said.conversation] = run.session
 
     def check_snapshots(self):
         """What a client that comes late is told of a child, against what that child has printed."""
@@ -404,10 +616,12 @@ class World:
         if p in self.peers:
             self.peers.remove(p)
         self.refresh_runs()
-        body, runs = got[0][1], self.runs_of(name)
+        body = got[0][1]
         if body is None:
             return [] if name not in self.sessions else ["refused: %s" % got[0][0]]
-        return snapshot.errors(body, runs[-1] if runs else None, self.books.get(name))
+        key = key_of(name, body["cwd"])
+        runs = self.runs_of(key)
+        return snapshot.errors(body, runs[-1] if runs else None, self.books.get(key))
 
     def orphans(self):
         """Processes that should not be there: of sessions without a child, of earlier children, and zombies."""
@@ -438,6 +652,7 @@ class World:
 
     def destroy(self):
         self.thaw()
+        self.go_on()
         for p in self.peers:
             if not p.closed:
                 p.abandon()
