@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "io/proc.h"
 #include "plenum/protocol.h"
+#include "wire/splice.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -442,7 +443,7 @@ static struct chunk retold(const struct session *to, struct chunk notice) {
 	if (!span_same(span_member(line, "event"), span_of("\"" PLENUM_EV_STRAY_OUTPUT "\""))) return CHUNK_NONE;
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	str_put_json(&b, to->name, strlen(to->name));
-	struct chunk told = b.failed ? CHUNK_NONE : dialect_replace(notice.data, notice.len, name, b.data, b.len);
+	struct chunk told = b.failed ? CHUNK_NONE : splice_replace(notice.data, notice.len, name, b.data, b.len);
 	buf_free(&b);
 	return told;
 }
