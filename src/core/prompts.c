@@ -162,6 +162,8 @@ void prompts_carry(struct carry *c, struct prompts *p) {
 	carry_mark(c, "prompts");
 	CARRY(c, p->replays);
 	if (c->version >= 4) CARRY(c, p->unnamed);
+	if (!c->saving) p->echoed = true;
+	if (c->version >= 7) CARRY(c, p->echoed);
 	size_t n = carry_count(c, p->n_open + p->n_done);
 	if (c->saving) {
 		save_prompts(c, p, &p->open);

@@ -44,6 +44,7 @@ struct prompts {
 	size_t n_open, n_done, n_held;
 	bool replays; /* the child echoes prompts */
 	bool unnamed; /* a turn has begun, and nothing has said yet whose it is */
+	bool echoed;  /* the child has echoed a prompt since its newest system/init */
 };
 
 void prompts_init(struct prompts *p);

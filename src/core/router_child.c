@@ -70,6 +70,7 @@ static void read_init(struct session *s, struct chunk line, const struct envelop
 	struct span all = {line.data, line.len};
 	learn_conversation(s, e->session_id);
 	s->said_init = true;
+	s->prompts.echoed = false;
 	free(s->left_socket);
 	s->left_socket = span_dup(span_member(all, "messaging_socket_path"), NULL);
 	free(s->version);

@@ -88,7 +88,8 @@ static void finish(struct session *s, struct turn *t, struct prompt *p) {
 }
 
 /* An old child echoes neither its own commands nor what a hook has blocked: a result without a turn, for nothing that
- * it has echoed, is the oldest prompt's. */
+ * it has echoed, is the oldest prompt's. Of several prompts that it has merged and a hook has blocked it echoes all but
+ * the last one, before it prints init. */
 static void finish_unechoed(struct session *s, struct chunk line, struct turn *t) {
 	struct span all = {line.data, line.len};
 	int64_t turns;
@@ -96,7 +97,7 @@ static void finish_unechoed(struct session *s, struct chunk line, struct turn *t
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		if (p->state == PROMPT_HELD) continue;
-		if (none || p->command) finish(s, t, p);
+		if (none || (p->command && t->n == 0)) finish(s, t, p);
 		return;
 	}
 }
@@ -113,7 +114,7 @@ static void finish_prompts(struct session *s, struct chunk line, const struct en
 	if (named) return;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
 		if (p->state == PROMPT_TAKEN || !s->prompts.replays) finish(s, t, p);
-	if (t->n == 0) finish_unechoed(s, line, t);
+	if (t->n == 0 || !s->prompts.echoed) finish_unechoed(s, line, t);
 }
 
 void router_turn_ends(struct session *s, struct chunk line, const struct envelope *e) {
@@ -131,7 +132,7 @@ void router_turn_ends(struct session *s, struct chunk line, const struct envelop
 
 void router_turn_echo(struct session *s, const struct envelope *e) {
 	struct prompt *p = prompt_find(&s->prompts, e->uuid);
-	s->prompts.replays = true;
+	s->prompts.replays = s->prompts.echoed = true;
 	if (!p || p->state != PROMPT_SENT) return;
 	p->state = PROMPT_TAKEN;
 	router_turn_named(s);

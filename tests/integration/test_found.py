@@ -105,6 +105,28 @@ class FoundTest(Case):
         self.assertEqual(a.event("turn_ended")["uuids"], ["u-2"])
         d.wait_state("s", "idle")
 
+    def test_merged_prompts_that_a_hook_has_blocked_in_an_old_cli(self):
+        """It echoes all but the last one, before init; a turn that echoes its prompt behind init takes no other along."""
+        d, agent = self.start(mode={"init": "197"})
+        a = d.attached("s")
+        child = agent.child()
+        a.send(*[user("x", uuid="u-%d" % i) for i in range(5)])
+        child.wait(type="user", uuid="u-4")
+        start, none = {"type": "system", "subtype": "init", "session_id": "c"}, {"type": "result", "session_id": "c", "num_turns": 0}
+
+        def echo(i):
+            return dict(user("x", uuid="u-%d" % i), isReplay=True)
+
+        child.print(echo(0), echo(1), start, none)
+        self.assertEqual(a.event("turn_ended")["uuids"], ["u-0", "u-1", "u-2"])
+        child.print(start, echo(3), none)
+        self.assertEqual(a.event("turn_ended")["uuids"], ["u-3"])
+        child.mark(a)
+        self.assertEqual(d.state_of("s"), "busy")
+        child.print(start, echo(4), dict(none, num_turns=1))
+        self.assertEqual(a.event("turn_ended")["uuids"], ["u-4"])
+        d.wait_state("s", "idle")
+
     def test_a_prompt_that_an_old_cli_has_thrown_away(self):
         d, agent = self.start()
         a, b = d.attached("s"), d.attached("s")

@@ -193,7 +193,7 @@ static void end(void *p) {
 
 static void fill(struct prompts *p) {
 	prompts_init(p);
-	p->replays = true;
+	p->replays = p->echoed = true;
 	prompt_done(p, add(p, "old"));
 	struct prompt *one = add(p, "a\"\xc3\xa9");
 	one->state = PROMPT_TAKEN;
@@ -215,7 +215,7 @@ START_TEST(is_carried) {
 	struct saved s = carry_save_thing(carry, &a);
 	begin(&b);
 	ck_assert_msg(carry_load_thing(s, s.len, carry, &b, error), "%s", error);
-	ck_assert(b.replays && b.n_open == 2 && b.n_done == 2 && b.n_held == 1);
+	ck_assert(b.replays && b.echoed && b.n_open == 2 && b.n_done == 2 && b.n_held == 1);
 	const struct prompt *x = find(&a, "\"a\\\"\\u00e9\""), *y = find(&b, "\"a\\\"\\u00e9\"");
 	ck_assert(y->state == PROMPT_TAKEN && y->asker == &party[2] && y->client == 3 && y->child == 2 && y->uid == 1234);
 	ck_assert(y->bytes_hash == x->bytes_hash && y->command && y->since == x->since);
