@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Lets each single allocation of ordinary work fail once, one after the other.
 
-    tests/faults/test_memory.py PROGRAM [FIRST [STEP [LAST]]]
+    tests/faults/test_memory.py PROGRAM WORK [FIRST [STEP [LAST]]]
 
-PROGRAM is plenumd-faults. For N = FIRST, FIRST + STEP, ...: the same work is done, and its Nth allocation fails. Then: the
+PROGRAM is plenumd-faults; WORK is turn, sleep, queue, warm or upgrade: the functions work_* below. For N = FIRST,
+FIRST + STEP, ...: the same work is done, and its Nth allocation fails. Then: the
 daemon lives, or it has ended with 71 and said why (where nothing else was left to it); whoever asked was answered,
 refused, or closed; no line was wrong or doubled, and none is missing without a word. And the same work right after it,
 without a fault, goes as if nothing had been. It ends when the work has fewer allocations than N.
@@ -99,13 +100,15 @@ class Watcher(Client):
 
 
 class Sweep:
-    def __init__(self, program):
+    def __init__(self, program, work):
+        self.work = getattr(self, "work_" + work)
         self.root = tempfile.mkdtemp(prefix="pl-mem-", dir="/tmp")
         self.board = Board(self.root + "/board")
         command = "%s -p --input-format stream-json --output-format stream-json --verbose --permission-prompt-tool stdio " \
                   "--include-partial-messages --replay-user-messages" % build_file("plenum-fakeagent")
         self.daemon = Daemon({"daemon": {"default_profile": "fake"}, "limits": {"lag_wait": "1s"},
-                              "profile fake": {"command": command, "owner_grace": "50ms", "cwd": self.root + "/home"}},
+                              **{"profile " + name: dict({"command": command, "owner_grace": "50ms", "cwd": self.root + "/home"}, **keys)
+                                 for name, keys in self.PROFILES.items() if name in ("fake", work)}},
                              root=self.root, start=False, env={"PLENUM_FAULTS_FILE": self.root + "/board"})
         self.daemon.program = program
         self.made = self.ended = 0
@@ -119,11 +122,130 @@ class Sweep:
         self.daemon.clients.append(c)
         return c.begin()
 
+    PROFILES = {"fake": {}, "queue": {"prompts": "queue"}, "warm": {"warm": 1}}
+
     # --- the work. strict: everything must come out right
 
-    def work(self, strict):
+    def new_name(self):
         self.made += 1
-        name = "s%d" % self.made
+        return "s%d" % self.made
+
+    def attach(self, client, session, **members):
+        body = client.try_request("plenum_attach", session=session, tag=True, **members)
+        if body is None:
+            raise Gone("attach")
+        return body
+
+    def ends(self, a, text, uuid, strict):
+        """A turn to its end."""
+        outcome = self.turn(a, text, uuid)
+        if strict and outcome != "result":
+            raise Wrong("the turn without a fault ended with %s" % outcome)
+        return outcome == "result"
+
+    def forget(self, a, name):
+        if a.try_request("plenum_stop", how="kill", forget=True, session=name) is not None:
+            a.get(lambda m: m["event"] in ("session_removed", "gap") or m["code"] == "internal", "the stop")
+
+    def has(self, body, what, strict):
+        if strict and not what(body):
+            raise Wrong("without a fault came %s" % body)
+
+    def work_sleep(self, strict):
+        """A session goes to sleep, is read from a line on, and wakes by a prompt and by an attach."""
+        name = self.new_name()
+        a, b = self.client("driver"), self.client("reader")
+        self.attach(a, name, name="driver", wake=True)
+        self.ends(a, "first", "u-1" + name, strict)
+        self.sleep(a, strict)
+        body = self.attach(b, name, role="observer", replay={"after_uuid": "u-1" + name})
+        self.has(body, lambda x: not x["replay_cut"], strict)
+        if self.ends(a, "second", "u-2" + name, strict) and strict:
+            for _ in range(2):
+                b.get(lambda m: m["type"] == "result", "both turns, at the other client")
+        self.sleep(a, strict)
+        b.try_request("plenum_detach")
+        b.try_request("plenum_attach", session=name, role="observer", replay={"after_uuid": "u-3" + name}, wake=True, tag=False)
+        self.ends(a, "third", "u-3" + name, strict)
+        self.forget(a, name)
+        a.close()
+        b.close()
+
+    def sleep(self, a, strict):
+        a.inbox.clear()
+        body = a.try_request("plenum_hibernate")
+        if body and body["stopping"]:
+            a.get(lambda m: m["event"] in ("child_exited", "gap") or m["code"] == "internal", "the sleep")
+        self.has(body, lambda x: x and x["stopping"], strict)
+
+    def work_queue(self, strict):
+        """Prompts are held back, looked at, taken back, and passed on."""
+        name = self.new_name()
+        a, b = self.client("driver"), self.client("other")
+        self.attach(a, name, name="driver", profile="queue", wake=True)
+        self.attach(b, name, name="other")
+        a.say(user("@slow 3@ @long 300@", uuid="u-1" + name))
+        a.get(lambda m: m["event"] in ("turn_started", "error", "gap", "child_exited"), "the turn's beginning")
+        b.say(user("held", uuid="u-2" + name))
+        b.say(user("taken back", uuid="u-3" + name))
+        body = b.try_request("plenum_queue")
+        b.try_request("cancel_async_message", message_uuid="u-3" + name)
+        b.get(lambda m: (m["event"] == "turn_ended" and "u-2" + name in m["uuids"]) or
+              m["event"] in ("error", "gap", "child_exited") or (m["event"] == "changed" and m["value"] == "u-2" + name),
+              "the turn of the prompt that was held")
+        self.has(body, lambda x: [p["state"] for p in x["prompts"]] == ["held", "held"], strict)
+        self.forget(a, name)
+        a.close()
+        b.close()
+
+    def work_warm(self, strict):
+        """A spare is started, given, given back, and given to the next."""
+        a, b = self.client("driver"), self.client("other")
+        cwd = self.root + "/home"
+        a.try_request("plenum_reload")
+        self.spare_is_ready(a, strict)
+        one, two = self.new_name(), self.new_name()
+        self.attach(a, one, name="driver", profile="warm", cwd=cwd)
+        a.try_request("initialize", hooks={"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["h"], "timeout": 5}]})
+        self.attach(b, two, name="other", profile="warm", cwd=cwd)
+        self.ends(a, '@tool Bash {"command":"true"}@', "u-" + one, strict)
+        self.ends(b, "hello", "u-" + two, strict)
+        self.forget(a, one)
+        self.forget(b, two)
+        a.close()
+        b.close()
+
+    def spare_is_ready(self, client, strict):
+        def ready():
+            body = client.try_request("plenum_status", daemon=True)
+            return body and any(p["name"] == "warm" and p["warm"] for p in body["profiles"])
+        try:
+            until(ready, PATIENCE if strict else 0.6, "a spare")
+        except Timeout:
+            if strict:
+                raise
+
+    def work_upgrade(self, strict):
+        """Another binary takes over while a request waits for an answer, and then without any."""
+        name = self.new_name()
+        a, b = self.client("driver"), self.client("watcher")
+        self.attach(a, name, name="driver", wake=True)
+        self.attach(b, name, role="observer", replay="all")
+        a.try_request("initialize", hooks={"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["h"], "timeout": 5}]})
+        a.say(user('@tool Bash {"command":"true"}@', uuid="u-" + name))
+        m = a.get(lambda m: m["type"] == "control_request" or m["event"] in ("error", "gap", "child_exited"), "the question")
+        self.has(b.try_request("plenum_upgrade"), lambda x: x and x["upgraded"], strict)
+        if m["type"] == "control_request":
+            outcome = self.go_on(a, m)
+            if strict and outcome != "result":
+                raise Wrong("the turn without a fault ended with %s" % outcome)
+        b.try_request("plenum_pending")
+        self.forget(a, name)
+        a.close()
+        b.close()
+
+    def work_turn(self, strict):
+        name = self.new_name()
         a, b = self.client("driver"), self.client("watcher")
         if a.try_request("plenum_attach", session=name, name="driver", tag=True, wake=True) is None:
             raise Gone("attach")
@@ -149,11 +271,15 @@ class Sweep:
 
     def turn(self, a, text, uuid):
         a.say(user(text, uuid=uuid))
+        return self.go_on(a)
+
+    def go_on(self, a, m=None):
+        """Answers whatever is asked, until the turn is over: how."""
         ends = {"result": lambda m: m["type"] == "result" and m["parent_tool_use_id"] is None,
                 "error": lambda m: m["event"] == "error", "gap": lambda m: m["event"] == "gap",
                 "child_exited": lambda m: m["event"] == "child_exited"}
         while True:
-            m = a.get(lambda m: m["type"] == "control_request" or any(f(m) for f in ends.values()), "the prompt")
+            m = m or a.get(lambda m: m["type"] == "control_request" or any(f(m) for f in ends.values()), "the prompt")
             if m["type"] != "control_request":
                 return next(k for k, f in ends.items() if f(m))
             sub, rid = m["request.subtype"], m["request_id"]
@@ -161,6 +287,7 @@ class Sweep:
                 a.say(allow(rid, "true"))
             else:
                 a.say(ok(rid, {"mcp_response": Peer.mcp(m["request.message"])} if sub == "mcp_message" else {}))
+            m = None
 
     # --- one allocation
 
@@ -192,7 +319,8 @@ class Sweep:
         for name in list(self.daemon.sessions()):
             self.daemon.call("plenum_stop", session=name, how="kill", forget=True)
         until(lambda: not self.daemon.sessions(), 5, "sessions to go")
-        until(lambda: self.daemon.fd_count() <= self.daemon.fds, 5, "descriptors to be given back: %s" % self.daemon.fd_list())
+        spares = 0 if self.work != self.work_warm else 3 * 2  # one that ends and one that is there
+        until(lambda: self.daemon.fd_count() <= self.daemon.fds + spares, 5, "descriptors to be given back: %s" % self.daemon.fd_list())
 
     def again_if_ended(self, seconds):
         """True: it had ended, as it may, and runs again."""
@@ -239,8 +367,8 @@ class Sweep:
 
 
 def main():
-    numbers = [int(w) for w in sys.argv[2:]] + [1, 1, 1 << 30][len(sys.argv) - 2:]
-    sweep = Sweep(os.path.abspath(sys.argv[1]))
+    numbers = [int(w) for w in sys.argv[3:]] + [1, 1, 1 << 30][len(sys.argv) - 3:]
+    sweep = Sweep(os.path.abspath(sys.argv[1]), sys.argv[2])
     try:
         sweep.work(True)
         return sweep.run(*numbers)
