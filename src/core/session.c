@@ -469,7 +469,8 @@ static struct agent *leave_child(struct session *s) {
 }
 
 bool session_can_return(const struct session *s) {
-	return session_has_child(s) && s->untouched && s->state == SESSION_IDLE && !s->calls.n && !s->pendings.n;
+	return session_has_child(s) && s->untouched && s->state == SESSION_IDLE && !s->calls.n && !s->pendings.n &&
+		   !s->conversation_id; /* the session's next child would take that up as well */
 }
 
 bool session_take_child(struct session *to, struct session *from) {

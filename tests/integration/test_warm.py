@@ -308,6 +308,17 @@ class InitializeTest(WarmCase):
         spare.print(RESULT)
         a.wait(type="result")
 
+    def test_one_with_a_conversation_is_not_given_back(self):
+        """Else the session's own child would take the same conversation up."""
+        d, agent = self.warm()
+        spare = agent.child()
+        a = d.attached("work", cwd="/")
+        spare.print({"type": "system", "subtype": "init", "session_id": "x"}, RESULT)
+        a.event("session_state", conversation_id="x")
+        d.wait_state("work", "idle")
+        a.initialize(HOOKS)
+        self.assertEqual(d.sessions()["work"]["pid"], spare.pid)
+
     def test_hooks_332(self):
         self.own_first_line({"init": "332"})
 
