@@ -210,7 +210,7 @@ class World:
         if self.reconfigured:
             good = good | {"no_such_profile"}
         if self.limited or peer.squeezed or self.daemon.env.get("PLENUM_FAULTS"):
-            good = good | {"spawn_failed", "too_many"}
+            good = good | {"spawn_failed", "too_many", "not_allowed"}
         if code not in good | {"already_attached", "shutting_down"} and not peer.half:
             peer.fail("its attach was refused: %s" % answer)
 
