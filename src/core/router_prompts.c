@@ -217,10 +217,11 @@ static void cancel_own(struct session *s, const struct client *c) {
 								? call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, router_call_timer)
 								: NULL;
 		if (!call) continue;
-		struct buf body = NOTICE_INIT, b = NOTICE_INIT;
-		buf_puts(&body, "{\"subtype\":\"cancel_async_message\",\"message_uuid\":");
-		str_put_json(&body, p->uuid, strlen(p->uuid));
-		buf_puts(&body, "}");
+		struct buf uuid = NOTICE_INIT, body = NOTICE_INIT, b = NOTICE_INIT;
+		str_put_json(&uuid, p->uuid, strlen(p->uuid));
+		buf_printf(&body, "{\"subtype\":\"cancel_async_message\",\"message_uuid\":%s}", uuid.data ? uuid.data : "null");
+		call->act = ACT_CANCEL_PROMPT;
+		call->value = uuid.data;
 		dialect_put_request(&b, call->id, body.data);
 		buf_free(&body);
 		session_write(s, notice_chunk(&b), true);
@@ -231,13 +232,12 @@ static void cancel_own(struct session *s, const struct client *c) {
 void router_interrupt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	bool queued = span_is_true(span_member(e->request, "cancel_queued"));
 	bool all = span_is_true(span_member(e->request, "plenum_all"));
-	if (!queued || all || !others_wait(s, c)) {
-		if (router_call(c, s, line, e, NULL) && queued) router_cancel_held(s, c, all);
-		return;
-	}
-	if (!router_call(c, s, line, e, "{\"subtype\":\"interrupt\"}")) return;
-	router_cancel_held(s, c, false);
-	cancel_own(s, c);
+	bool spare = queued && !all && others_wait(s, c);
+	if (spare) cancel_own(s, c); /* before the end of the turn lets the child take them up */
+	struct call *call = router_call(c, s, line, e, spare ? "{\"subtype\":\"interrupt\"}" : NULL);
+	if (!call) return;
+	call->act = ACT_INTERRUPT;
+	if (queued) router_cancel_held(s, c, all);
 }
 
 /* One prompt is taken back. The child does not know those that are held; of those of others nobody disposes by mistake.
@@ -252,7 +252,10 @@ void router_cancel_prompt(struct client *c, struct session *s, struct chunk line
 		return;
 	}
 	if (!open || p->state != PROMPT_HELD) {
-		router_call(c, s, line, e, NULL);
+		struct call *call = router_call(c, s, line, e, NULL);
+		if (!call) return;
+		call->act = ACT_CANCEL_PROMPT;
+		call->value = uuid.p ? strndup(uuid.p, uuid.n) : NULL;
 		return;
 	}
 	struct buf b = NOTICE_INIT, body = NOTICE_INIT;

@@ -62,20 +62,29 @@ void router_turn_named(struct session *s) {
 	tell_turn(s, PLENUM_EV_TURN_STARTED, &t, SPAN_NONE);
 }
 
+/* A turn of more prompts than a line has names for: the others are those that the child has echoed. */
+static bool names_few(const struct envelope *e) {
+	struct span uuid;
+	size_t n = 0;
+	for (size_t at = 0; span_next(e->user_message_uuids, &at, &uuid);) n++;
+	return n >= DIALECT_NAMES_MAX;
+}
+
 /* An old child names no prompts here: it is told with the first one that it echoes, or with the first line of the
  * answer, whose turn has begun. */
 void router_turn_begins(struct session *s, const struct envelope *e) {
 	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
 	struct span uuid;
 	router_turn_named(s);
-	for (size_t at = 0; span_next(e->user_message_uuids, &at, &uuid);) {
-		struct prompt *p = prompt_find(&s->prompts, uuid);
-		if (p) turn_add(&t, p);
-	}
 	struct prompt *p;
-	if (t.n == 0) {
+	bool few = names_few(e);
+	for (size_t at = 0; span_next(e->user_message_uuids, &at, &uuid);) {
+		p = prompt_find(&s->prompts, uuid);
+		if (p && !(few && p->state == PROMPT_TAKEN)) turn_add(&t, p);
+	}
+	if (t.n == 0 || few) {
 		LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-			if (p->state == PROMPT_TAKEN || (p->state == PROMPT_SENT && !s->prompts.replays)) turn_add(&t, p);
+			if (p->state == PROMPT_TAKEN || (!few && p->state == PROMPT_SENT && !s->prompts.replays)) turn_add(&t, p);
 	}
 	s->prompts.unnamed = t.n == 0 && s->prompts.replays && some_are_sent(s);
 	if (!s->prompts.unnamed) tell_turn(s, PLENUM_EV_TURN_STARTED, &t, SPAN_NONE);
@@ -102,8 +111,8 @@ static void finish_unechoed(struct session *s, struct chunk line, struct turn *t
 	}
 }
 
-/* The prompts that this result answers: those it names; where it names none, those that the child has echoed since the
- * last one; where the child echoes nothing, all that it was sent. */
+/* The prompts that this result answers: those it names; where it names none, or not all, those that the child has
+ * echoed since the last one; where the child echoes nothing, all that it was sent. */
 static void finish_prompts(struct session *s, struct chunk line, const struct envelope *e, struct turn *t) {
 	struct span uuid;
 	struct prompt *p;
@@ -111,10 +120,10 @@ static void finish_prompts(struct session *s, struct chunk line, const struct en
 	for (size_t at = 0; span_next(e->user_message_uuids, &at, &uuid);)
 		if ((p = prompt_find(&s->prompts, uuid))) finish(s, t, p);
 	if ((p = prompt_find(&s->prompts, e->user_message_uuid))) finish(s, t, p);
-	if (named) return;
+	if (named && !names_few(e)) return;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-		if (p->state == PROMPT_TAKEN || !s->prompts.replays) finish(s, t, p);
-	if (t->n == 0 || !s->prompts.echoed) finish_unechoed(s, line, t);
+		if (p->state == PROMPT_TAKEN || (!named && !s->prompts.replays)) finish(s, t, p);
+	if (!named && (t->n == 0 || !s->prompts.echoed)) finish_unechoed(s, line, t);
 }
 
 void router_turn_ends(struct session *s, struct chunk line, const struct envelope *e) {
@@ -138,13 +147,27 @@ void router_turn_echo(struct session *s, const struct envelope *e) {
 	router_turn_named(s);
 }
 
+/* Whose request it is that a waiting prompt is thrown away: the child's account of it comes before its answer. */
+static const struct client *canceller(const struct session *s, const struct prompt *p) {
+	const struct call *call, *interrupt = NULL;
+	LIST_FOR_EACH (call, &s->calls.order, struct call, node) {
+		if (call->act == ACT_CANCEL_PROMPT && span_equals(span_of(call->value), p->uuid)) return call->asker;
+		if (call->act == ACT_INTERRUPT) interrupt = call;
+	}
+	return interrupt ? interrupt->asker : NULL;
+}
+
 /* The child's own account of a prompt: one that it threw away has no result to wait for. */
 void router_turn_lifecycle(struct session *s, struct chunk line) {
 	struct span all = {line.data, line.len}, state = span_member(all, "state");
 	struct prompt *p = prompt_find(&s->prompts, span_member(all, "command_uuid"));
-	if (!p || p->state == PROMPT_HELD) return;
-	if (!span_equals(state, "cancelled") && !span_equals(state, "discarded") && !span_equals(state, "refused")) return;
-	prompt_done(&s->prompts, p);
+	if (!p || p->state == PROMPT_HELD || p->state == PROMPT_DONE) return;
+	if (p->state == PROMPT_SENT && span_equals(state, "cancelled"))
+		router_prompt_cancelled(s, p, canceller(s, p));
+	else if (span_equals(state, "cancelled") || span_equals(state, "discarded") || span_equals(state, "refused"))
+		prompt_done(&s->prompts, p);
+	else
+		return;
 	router_next_held(s);
 }
 
@@ -206,10 +229,11 @@ static void cancelled(struct session *s, struct span uuid, const struct call *ca
 	if (p && p->state != PROMPT_DONE && p->state != PROMPT_HELD) router_prompt_cancelled(s, p, call->asker);
 }
 
-/* Prompts that the child has thrown away because it was asked to: an old one says so in its answer alone. */
+/* Prompts that the child has thrown away because it was asked to: an old one says so in its answer alone, without the
+ * uuid. */
 void router_turn_cancelled(struct session *s, const struct envelope *e, const struct call *call) {
 	struct span what = span_member(e->inner_response, "cancelled"), uuid;
-	if (span_is_true(what)) cancelled(s, span_member(e->inner_response, "message_uuid"), call);
+	if (span_is_true(what) && call->act == ACT_CANCEL_PROMPT) cancelled(s, span_of(call->value), call);
 	for (size_t at = 0; span_next(what, &at, &uuid);) cancelled(s, uuid, call);
 	if (what.p) router_next_held(s);
 }

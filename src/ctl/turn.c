@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "ctl/turn.h"
 
+#include "wire/dialect.h"
+
 enum names { NAMES_NOBODY, NAMES_OTHERS, NAMES_US };
 
 static enum names names_in(const struct envelope *e, const char *uuid) {
-	size_t at = 0;
+	size_t at = 0, n = 0;
 	struct span one;
 	if (span_equals(e->user_message_uuid, uuid)) return NAMES_US;
-	while (span_is_array(e->user_message_uuids) && span_next(e->user_message_uuids, &at, &one))
+	for (; span_is_array(e->user_message_uuids) && span_next(e->user_message_uuids, &at, &one); n++)
 		if (span_equals(one, uuid)) return NAMES_US;
+	if (n >= DIALECT_NAMES_MAX) return NAMES_NOBODY; /* there was no room for all */
 	return span_is_string(e->user_message_uuid) || at ? NAMES_OTHERS : NAMES_NOBODY;
 }
 

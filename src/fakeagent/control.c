@@ -157,7 +157,8 @@ static void do_interrupt(struct request *r) {
 static void do_cancel_message(struct request *r) {
 	const char *uuid = js_get(r->body, "message_uuid");
 	bool gone = uuid && queue_cancel(r->a, uuid);
-	succeed(r, json_pack("{s:b,s:s*}", "cancelled", gone, "message_uuid", gone ? uuid : NULL));
+	bool said = gone && !r->a->opt->old;
+	succeed(r, json_pack("{s:b,s:s*}", "cancelled", gone, "message_uuid", said ? uuid : NULL));
 }
 
 static void do_end_session(struct request *r) {

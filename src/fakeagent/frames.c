@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "fakeagent/scenario.h"
+#include "wire/dialect.h"
 
 #include <limits.h>
 #include <string.h>
@@ -27,11 +28,20 @@ void frames_stamp(json_t *frame) {
 	json_object_set_new(frame, "timestamp", js_printf("%s.%03ldZ", day, now.tv_nsec / 1000000));
 }
 
+/* The CLI names the first 63 of a turn's prompts and the last. */
+static json_t *names(json_t *uuids) {
+	size_t n = json_array_size(uuids);
+	json_t *few = js_need(json_array());
+	for (size_t i = 0; i < n; i++)
+		if (i < DIALECT_NAMES_MAX - 1 || i == n - 1) json_array_append(few, json_array_get(uuids, i));
+	return few;
+}
+
 void frames_name(struct agent *a, const struct turn *t, json_t *frame, bool both) {
 	size_t n = t ? json_array_size(t->uuids) : 0;
 	if (a->opt->old || !n) return;
 	if (both) json_object_set(frame, "user_message_uuid", json_array_get(t->uuids, n - 1));
-	json_object_set(frame, "user_message_uuids", t->uuids);
+	json_object_set_new(frame, "user_message_uuids", names(t->uuids));
 }
 
 /* ---- system ---------------------------------------------------------------------------------------------------- */

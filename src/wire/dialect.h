@@ -51,6 +51,9 @@ enum act_kind {
 	ACT_CHANGE, /* mode, model, settings: everybody is told */
 };
 
+/* A line of the child names at most so many prompts of its turn: the first ones and the last (measured: 2.1.332). */
+#define DIALECT_NAMES_MAX 64
+
 /* what: for ACT_CHANGE the name of what changes ("permission_mode"), value the span of its new value (may be none). */
 enum act_kind dialect_act_kind(const struct envelope *e, const char **what, struct span *value);
 /* The same name, living as long as the program; NULL: nothing of this name changes. */

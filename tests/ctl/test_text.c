@@ -111,6 +111,20 @@ START_TEST(a_merged_turn_is_ours_too) {
 }
 END_TEST
 
+/* A line has names for 64. */
+START_TEST(a_turn_of_a_crowd_is_ours_by_its_echo) {
+	struct turn t = {.uuid = "u1"};
+	struct buf b = BUF_INIT(4096);
+	buf_puts(&b, "{\"type\":\"result\",\"user_message_uuids\":[\"a\"");
+	for (int i = 1; i < 64; i++) buf_puts(&b, ",\"a\"");
+	buf_puts(&b, "]}");
+	ck_assert(!feed(&t, b.data));
+	ck_assert(!feed(&t, "{\"type\":\"user\",\"isReplay\":true,\"uuid\":\"u1\"}"));
+	ck_assert(feed(&t, b.data));
+	buf_free(&b);
+}
+END_TEST
+
 START_TEST(an_old_cli_names_nobody) {
 	struct turn t = {.uuid = "u1"};
 	ck_assert(!feed(&t, "{\"type\":\"user\",\"isReplay\":true,\"uuid\":\"u0\"}"));
@@ -198,6 +212,7 @@ int main(void) {
 	tcase_add_test(t, sizes_and_ages);
 	tcase_add_test(t, a_result_is_found_by_uuid);
 	tcase_add_test(t, a_merged_turn_is_ours_too);
+	tcase_add_test(t, a_turn_of_a_crowd_is_ours_by_its_echo);
 	tcase_add_test(t, an_old_cli_names_nobody);
 	tcase_add_test(t, a_turn_that_nobody_asked_for_is_not_ours);
 	tcase_add_test(t, the_turn_of_another_prompt_is_not_printed);

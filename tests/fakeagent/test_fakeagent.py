@@ -221,6 +221,16 @@ class Turns(Case):
         replays = [(f["uuid"], f["message"]["content"]) for f in a.seen if f.get("isReplay")]
         self.assertEqual(replays, [("q1", "one"), ("q2", "one\ntwo")])
 
+    def test_of_many_merged_prompts_the_last_and_the_first_are_named(self):
+        a = self.start("--replay-user-messages", "--include-partial-messages")
+        a.prompt("@slow 20@ @long 200@", "u1")
+        a.until(lambda f: f.get("isReplay"))
+        uuids = ["q%d" % i for i in range(100)]
+        for uuid in uuids:
+            a.prompt("x", uuid)
+        a.result()
+        self.assertEqual(a.result()["user_message_uuids"], uuids[:63] + uuids[-1:])
+
     def test_a_uuid_runs_once(self):
         a = self.start("--replay-user-messages")
         a.prompt("x", "u1")
@@ -497,6 +507,15 @@ class Control(Case):
         a.result()
         a.close()
         self.assertEqual(kinds(a.seen).count("result"), 1)
+
+    def test_the_old_one_does_not_say_which_it_cancelled(self):
+        for more, want in (([], {"cancelled": True, "message_uuid": "q1"}), (["--compat=2.1.197"], {"cancelled": True})):
+            a = self.start("--include-partial-messages", *more)
+            a.prompt("@slow 50@ @long 200@", "u1")
+            a.until(lambda f: f["type"] == "stream_event")
+            a.prompt("one", "q1")
+            a.request("c", "cancel_async_message", message_uuid="q1")
+            self.assertEqual(a.response("c")["response"], want)
 
     def test_settings(self):
         a = self.start()

@@ -136,11 +136,56 @@ class FoundTest(Case):
         child.wait(type="user", uuid="u-2")
         child.print(dict(user("one", uuid="u-1"), isReplay=True), {"type": "system", "subtype": "init", "session_id": "c"})
         b.send(request("i", "interrupt", cancel_queued=True))
+        taken_back = child.request("cancel_async_message")  # before the turn ends, and the child takes it up
+        self.assertFalse(child.seen(subtype="interrupt"))
         child.reply(child.request("interrupt"))
-        child.reply(child.request("cancel_async_message"), {"cancelled": True, "message_uuid": "u-2"})
+        child.reply(taken_back, {"cancelled": True})
         self.assertEqual(a.event("changed", what="prompt_cancelled")["value"], "u-2")
         child.print({"type": "result", "session_id": "c", "user_message_uuids": ["u-1"]})
         d.wait_state("s", "idle")
+
+    def test_a_prompt_that_its_client_takes_back(self):
+        """2.1.332 tells of it before it answers; 2.1.197 does not say in its answer which one it was."""
+        lifecycle = {"type": "command_lifecycle", "command_uuid": "u-2", "state": "cancelled"}
+        for name, before, more in (("new", [lifecycle], {"message_uuid": "u-2"}), ("old", [], {})):
+            with self.subTest(name):
+                d, agent = self.start()
+                a, b = d.attached(name, name="a"), d.attached(name)
+                child = agent.child()
+                a.send(user("one", uuid="u-1"), user("two", uuid="u-2"))
+                child.wait(type="user", uuid="u-2")
+                child.print(dict(user("one", uuid="u-1"), isReplay=True),
+                            {"type": "system", "subtype": "init", "session_id": "c"})
+                a.send(request("c", "cancel_async_message", message_uuid="u-2"))
+                asked = child.request("cancel_async_message")
+                child.print(*before)
+                child.reply(asked, {"cancelled": True, **more})
+                self.assertTrue(a.answer("c")["response.response.cancelled"])
+                told = b.event("changed", what="prompt_cancelled")
+                self.assertEqual((told["value"], told["by"]["name"]), ("u-2", "a"))
+                child.print({"type": "result", "session_id": "c", "user_message_uuids": ["u-1"]})
+                d.wait_state(name, "idle")
+                self.assertEqual(len(b.events("changed")), 1)
+
+    def test_more_prompts_than_a_result_has_names_for(self):
+        """2.1.332 names the first 63 of a turn and the last."""
+        d, agent = self.start()
+        a, b = d.attached("s"), d.attached("s")
+        child = agent.child()
+        uuids = ["u-%d" % i for i in range(100)]
+        named = uuids[:63] + uuids[-1:]
+        a.send(*(user("p", uuid=u) for u in uuids))
+        child.wait(type="user", uuid=uuids[-1])
+        init = {"type": "system", "subtype": "init", "session_id": "c", "user_message_uuids": named}
+        child.print(*(dict(user("p", uuid=u), isReplay=True) for u in uuids[:-1]), init,
+                    dict(user("p", uuid=uuids[-1]), isReplay=True),
+                    {"type": "result", "session_id": "c", "user_message_uuids": named},
+                    {"type": "system", "subtype": "session_state_changed", "state": "idle"})
+        for event in ("turn_started", "turn_ended"):
+            self.assertEqual(sorted(b.event(event)["uuids"]), sorted(uuids))
+        d.wait_state("s", "idle")
+        a.sync()
+        self.assertFalse(a.events("error"))
 
     def test_whose_turn_it_is_in_an_old_cli(self):
         """Only what it echoes, behind the deltas, says so; a turn that nobody asked for echoes nothing."""
