@@ -371,13 +371,18 @@ static bool find_session(struct request *q, struct session **found) {
 	return true;
 }
 
-/* Found, or made; NULL: the client was told why not. */
+/* Found, or made; NULL: the client was told why not, or its request comes again when a session is gone that is to be
+ * forgotten: a new one takes its place. */
 static struct session *get_session(struct request *q, bool *created) {
 	const char *create = text(q, "create") ? text(q, "create") : "auto", *name = text(q, "session");
 	struct session *s = NULL;
 	char error[CHILD_ERROR_MAX];
 	*created = false;
 	if (!one_of(q, "create", creates) || !foreign_ok(q) || !find_session(q, &s)) return NULL;
+	if (s && session_is_going(s) && strcmp(create, "never") != 0 && !router_is_closed_to(s, q->client)) {
+		client_hold(q->client, q->line);
+		return NULL;
+	}
 	if (s && strcmp(create, "new") == 0) {
 		reply_error(q, PLENUM_E_SESSION_EXISTS, "session %s exists already (state %s)", s->name,
 					session_state_name(s->state));

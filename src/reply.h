@@ -11,8 +11,9 @@
 struct request {
 	struct router *router;
 	struct client *client;
-	struct span id; /* raw JSON, into the client's line */
-	json_t *body;   /* the `request` object */
+	struct chunk line; /* the client's; borrowed */
+	struct span id;    /* raw JSON, into the line */
+	json_t *body;      /* the `request` object */
 };
 
 /* A member that a verb takes and its type: s string, b boolean, i integer, o object, a array of strings; several

@@ -160,6 +160,7 @@ static void tell_all_stopping(struct server *srv) {
 		struct buf b = NOTICE_INIT;
 		notice_begin(&b, PLENUM_EV_SHUTTING_DOWN, NULL);
 		client_post(c, notice_end(&b));
+		client_release(c); /* it waits in vain, and is told */
 	}
 }
 

@@ -417,7 +417,7 @@ static const struct verb *find_verb(struct span subtype) {
 #define VERB_MAX ((size_t)8 * 1024 * 1024)
 
 void verbs_run(struct router *r, struct client *c, struct chunk line, const struct envelope *e) {
-	struct request q = {.router = r, .client = c, .id = e->request_id};
+	struct request q = {.router = r, .client = c, .line = line, .id = e->request_id};
 	const struct verb *verb = find_verb(e->inner_subtype);
 	json_error_t error;
 	if (line.len > VERB_MAX) {

@@ -46,6 +46,7 @@ static void free_client(void *arg) {
 	LIST_FOR_EACH (m, &c->mail, struct mail, node) drop_mail(m);
 	for (size_t i = 0; i < c->n_rest; i++) chunk_drop(&c->rest[i]);
 	lines_free(&c->in);
+	queue_free(&c->held);
 	client_filter_free(&c->filter);
 	free(c->name);
 	free(c);
@@ -56,6 +57,7 @@ void client_kill(struct client *c) {
 	c->dead = true;
 	loop_fd_stop(&c->io);
 	loop_task_stop(&c->flush_task);
+	loop_task_stop(&c->release_task);
 	close(c->io.fd);
 	watch_drop(c->watch);
 	c->watch = NULL;
@@ -72,7 +74,8 @@ static void doom(struct client *c) {
 }
 
 static void want(struct client *c) {
-	bool ok = c->ended ? loop_fd_want_end(&c->io, c->blocked) : loop_fd_want(&c->io, !c->paused, c->blocked);
+	bool reads = !c->paused && !client_holds(c);
+	bool ok = c->ended ? loop_fd_want_end(&c->io, c->blocked) : loop_fd_want(&c->io, reads, c->blocked);
 	if (!ok) doom(c);
 }
 
@@ -84,8 +87,12 @@ static void take_lines(struct client *c) {
 	size_t size;
 	enum lines_result r;
 	while ((r = lines_next(&c->in, &line, &size)) == LINES_LINE || r == LINES_LONG) {
-		c->lines_in++;
 		bool here = !c->dead && !c->doomed;
+		if (here && r == LINES_LINE && client_holds(c)) {
+			if (!queue_put(&c->held, line)) doom(c);
+			continue;
+		}
+		c->lines_in++;
 		if (here && r == LINES_LONG) c->events->long_line(c, line, size);
 		if (here && r == LINES_LINE) c->events->line(c, line);
 		chunk_drop(&line);
@@ -113,6 +120,36 @@ static void input_ended(struct client *c) {
 	if (c->dead) return;
 	want(c);
 	if (!c->dead) c->events->no_more(c);
+}
+
+void client_hold(struct client *c, struct chunk line) {
+	if (!queue_put_first(&c->held, chunk_ref(line)))
+		doom(c);
+	else
+		want(c);
+}
+
+static void on_release(void *arg) {
+	struct client *c = arg;
+	struct queue held = c->held;
+	queue_init(&c->held, SIZE_MAX);
+	for (size_t i = 0; i < held.count && !c->dead && !c->doomed; i++) {
+		struct chunk line = held.ring[(held.first + i) % held.cap];
+		if (client_holds(c)) {
+			if (!queue_put(&c->held, chunk_ref(line))) doom(c);
+			continue;
+		}
+		c->lines_in += i > 0; /* the first was counted when it came */
+		c->events->line(c, line);
+	}
+	queue_free(&held);
+	if (c->dead || c->doomed) return;
+	want(c);
+	if (!c->dead && c->ended && !client_holds(c)) c->events->no_more(c);
+}
+
+void client_release(struct client *c) {
+	if (client_holds(c)) loop_defer(c->loop, &c->release_task);
 }
 
 static void read_some(struct client *c) {
@@ -410,6 +447,8 @@ static struct client *make(struct loop *loop, struct lines_pool *pool, int fd, s
 	lines_init(&c->in, pool, max_line);
 	loop_task_init(&c->flush_task, on_flush, c);
 	loop_task_init(&c->free_task, free_client, c);
+	loop_task_init(&c->release_task, on_release, c);
+	queue_init(&c->held, SIZE_MAX);
 	loop_fd_init(&c->io, loop, fd, on_io, c);
 	return c;
 }
@@ -616,6 +655,7 @@ static void carry_client_members(struct carry *c, struct client *cl, struct watc
 	CARRY(c, cl->closing);
 	CARRY(c, cl->paused);
 	CARRY(c, cl->doomed);
+	if (c->version >= 8) queue_carry(c, &cl->held);
 }
 
 void client_carry(struct carry *c, struct client **client, struct loop *loop, struct lines_pool *pool,
@@ -639,4 +679,5 @@ void client_resume(struct client *c) {
 	want(c);
 	if (c->doomed) doom(c);
 	client_wake(c);
+	client_release(c); /* what it waits for may be over */
 }

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "core/carry.h"
+#include "core/queue.h"
 #include "core/tape.h"
 #include "io/loop.h"
 #include "io/watch.h"
@@ -46,8 +47,9 @@ struct client {
 	const struct client_events *events;
 	void *world; /* the router */
 	struct loop_fd io;
-	struct loop_task flush_task, free_task;
+	struct loop_task flush_task, free_task, release_task;
 	struct lines in;
+	struct queue held; /* lines that cannot be taken yet, since client_hold() */
 
 	uint64_t id; /* of this connection, for logs */
 	struct peer peer;
@@ -83,6 +85,13 @@ struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, co
 void client_post(struct client *c, struct chunk line);
 /* The same, but before everything that was not sent yet. */
 void client_post_first(struct client *c, struct chunk line);
+/* From the event `line`: neither this line nor those behind it can be taken now. They come again, in their order, after
+ * client_release(); until then no more is read. */
+void client_hold(struct client *c, struct chunk line);
+void client_release(struct client *c); /* from a task; may be held again. No harm where nothing is */
+static inline bool client_holds(const struct client *c) {
+	return c->held.count > 0;
+}
 /* There may be something to send: looked at once, at the end of the turn. */
 void client_wake(struct client *c);
 /* Reads this tape from seq on. */

@@ -302,6 +302,12 @@ void router_renew_profile(struct session *s) {
 	settings_unref(old);
 }
 
+/* Those who wait for a name to be free. */
+static void release_all(struct router *r) {
+	struct client *c;
+	LIST_FOR_EACH (c, &r->clients, struct client, node) client_release(c);
+}
+
 void router_remove(struct router *r, struct session *s, const char *why) {
 	struct attachment *a;
 	struct buf b = NOTICE_INIT;
@@ -324,6 +330,7 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 	r->last_seq = MAX(r->last_seq, s->tape.next);
 	HASH_DELETE(hh, r->sessions, s);
 	r->n_sessions--;
+	release_all(r);
 	router_init_free(s);
 	loop_timer_stop(s->lag_timer);
 	loop_task_stop(&s->over_task);
@@ -467,7 +474,7 @@ void router_detach(struct client *c, const char *why) {
 void router_check_close(struct client *c) {
 	struct attachment *a = c->attachment;
 	struct call *call;
-	if (!c->ended || c->closing || c->dead) return;
+	if (!c->ended || c->closing || c->dead || client_holds(c)) return;
 	if (a) {
 		if (prompts_of(&a->session->prompts, c) || router_init_waits(a->session, c)) return;
 		LIST_FOR_EACH (call, &a->session->calls.order, struct call, node)
@@ -561,25 +568,30 @@ static struct session *make_implicitly(struct router *r, struct client *c, const
 	return NULL;
 }
 
-static struct session *implicit_session(struct router *r, struct client *c, const char *name, struct span id) {
+static struct session *implicit_session(struct router *r, struct client *c, const char *name, struct span id,
+										struct chunk line) {
 	const struct profile *p = settings_profile(r->settings, r->settings->default_profile);
 	struct session *s = router_find(r, name);
 	if (!s) s = router_find_conversation(r, name);
 	if (!s) return may_make(r, c, name, p, id) ? make_implicitly(r, c, name, p, id) : NULL;
-	if (!router_is_closed_to(s, c)) return s;
+	if (!router_is_closed_to(s, c)) {
+		if (!session_is_going(s)) return s;
+		client_hold(c, line); /* what comes now is for the next of that name */
+		return NULL;
+	}
 	router_fail(c, id, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", session_profile(s), s->name);
 	return NULL;
 }
 
 struct attachment *router_attach_implicitly(struct router *r, struct client *c, struct span session,
-											struct span request_id) {
+											struct span request_id, struct chunk line) {
 	_cleanup_free_ char *wanted = session.p ? span_dup(session, NULL) : NULL;
 	const char *name = wanted && *wanted ? wanted : "default";
 	if (name != wanted && span_is_string(session) && session.n > 2) {
 		router_fail(c, request_id, PLENUM_E_BAD_REQUEST, "session_id names the session, and no name holds a NUL");
 		return NULL;
 	}
-	struct session *s = implicit_session(r, c, name, request_id);
+	struct session *s = implicit_session(r, c, name, request_id, line);
 	if (!s) return NULL;
 	struct attachment *a = router_attach(r, c, s, false, router_may_approve(r, c));
 	if (!a) {

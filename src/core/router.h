@@ -113,9 +113,10 @@ void router_detach(struct client *c, const char *why);
 static inline struct attachment *router_attachment(const struct client *c) {
 	return c->attachment;
 }
-/* The attachment that a line without plenum_attach makes. NULL: it could not, the client was told. */
+/* The attachment that a line without plenum_attach makes. NULL: it could not, the client was told; or the line comes
+ * again when the session of that name, which is to be forgotten, is gone. */
 struct attachment *router_attach_implicitly(struct router *r, struct client *c, struct span session,
-											struct span request_id);
+											struct span request_id, struct chunk line);
 /* The owner takes its place again, pending requests are offered: after every member of the attachment is set. */
 void router_attached(struct router *r, struct attachment *a);
 /* Descends from an agent, or is not among the approvers of the configuration. */

@@ -274,7 +274,7 @@ static void on_message(struct client *c, struct chunk line, struct span body, co
 		router_refuse(c, m, PLENUM_E_NOT_ATTACHED, "you are attached to no session: attach to one first");
 		return;
 	}
-	if (!a) a = router_attach_implicitly(r, c, m->kind == MESSAGE_USER ? m->env.session_id : SPAN_NONE, id);
+	if (!a) a = router_attach_implicitly(r, c, m->kind == MESSAGE_USER ? m->env.session_id : SPAN_NONE, id, line);
 	if (a) dispatch(c, a, line, body, m);
 }
 

@@ -419,8 +419,9 @@ enum child_result session_wake_now(struct session *s, char *error) {
 }
 
 bool session_wake(struct session *s, char *error) {
-	if (s->removed || (s->agent && s->then == THEN_REMOVE && s->stopping)) {
-		snprintf(error, CHILD_ERROR_MAX, "session %s is being removed", s->name);
+	if (s->removed || session_is_going(s)) {
+		snprintf(error, CHILD_ERROR_MAX,
+				 "session %s is being stopped and forgotten: attach anew, and there will be another", s->name);
 		return false;
 	}
 	if (session_has_child(s) || s->want_child) return true;

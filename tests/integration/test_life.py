@@ -8,7 +8,7 @@ import sys
 import time
 import unittest
 
-from harness import Case, Timeout, alive, allow, children_of, perm, processes_of, request, until, user, RESULT
+from harness import Case, Timeout, alive, allow, children_of, dump, perm, processes_of, request, until, user, RESULT
 
 SLEEPER = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(120)"]
 
@@ -693,6 +693,108 @@ class StopTest(Case):
             c.event("child_exited")
             c.sync()
             self.assertEqual(len(c.events("child_exited")), 1)
+
+
+class ForgetTest(Case):
+    """A session that is being stopped and forgotten: who comes meanwhile is not lost with it."""
+
+    def going(self):
+        """Its child ends when the test kills it."""
+        d, agent = self.start(mode={"eof": "ignore", "term": "ignore", "session_id": "conv-1"}, profile={"stop_grace": "60s"})
+        a = d.attached("work")
+        child = agent.child()
+        a.request("plenum_stop", forget=True)
+        child.event("eof")
+        return d, agent, a, child
+
+    def held(self, d, *lines):
+        """A client whose lines are there, and wait: not one of them is answered."""
+        c = d.client()
+        c.send(*lines)
+        d.call("plenum_hello")
+        c.drain(0.1)
+        self.assertEqual(c.log, [])
+        return c
+
+    def test_an_attach_makes_a_new_one_when_it_is_gone(self):
+        for create in ("auto", "new"):
+            d, agent, a, child = self.going()
+            c = self.held(d, request("1", "plenum_attach", session="work", create=create), user("hi", uuid="u"),
+                          request("2", "plenum_hello"))
+            child.kill()
+            a.event("session_removed")
+            m = c.answer("1")
+            self.assertEqual((m["response.response.created"], m["response.response.session"]), (True, "work"))
+            second = agent.child()
+            self.assertNotIn("--resume=conv-1", second.argv)
+            second.wait(type="user", uuid="u")
+            c.answer("2")
+            self.assertEqual([m["response.request_id"] for m in c.seen(type="control_response")], ["1", "2"])
+            second.kill()  # or it would not end
+
+    def test_a_prompt_that_names_it(self):
+        d, agent, a, child = self.going()
+        c = self.held(d, user("one", uuid="u1", session_id="work"), user("two", uuid="u2", session_id="work"))
+        last = d.client()
+        last.raw(dump(user("three", uuid="u3", session_id="work")))  # no line feed, and the end of its input
+        last.half_close()
+        d.call("plenum_hello")
+        child.kill()
+        second = agent.child()
+        for uuid in ("u1", "u2", "u3"):
+            second.wait(type="user", uuid=uuid)
+        second.print(init_line(), dict(RESULT, user_message_uuids=["u1", "u2", "u3"]))
+        c.wait(type="result")
+        last.wait(type="result")
+        last.wait_eof()
+        second.kill()
+
+    def test_bad_lines_are_counted_as_they_came(self):
+        d, agent, a, child = self.going()
+        c = self.held(d, request("1", "plenum_attach", session="work"), b"no json", user("x", uuid="u"), b"nor this")
+        child.kill()
+        c.answer("1")
+        self.assertEqual([c.error("bad_line")["line"] for _ in range(2)], [2, 4])
+        agent.child().kill()
+
+    def test_who_wants_no_new_one_sees_the_end(self):
+        d, agent, a, child = self.going()
+        c = d.attached("work", create="never")
+        self.assertIs(c.attached["created"], False)
+        for who in (a, c):  # the one that was there before, too
+            who.send(user("x", uuid="u"))
+            self.assertIn("forgotten", who.error("child_exited", uuid="u")["error"])
+            who.send(request("i", "initialize", hooks=None))
+            self.assertEqual(who.answer("i")["response.code"], "child_exited")
+        child.kill()
+        for who in (a, c):
+            who.event("session_removed")
+        self.assertEqual(d.sessions(), {})
+
+    def test_an_upgrade_meanwhile(self):
+        d, agent, a, child = self.going()
+        c = self.held(d, request("1", "plenum_attach", session="work"), user("hi", uuid="u"))
+        gone = self.held(d, request("1", "plenum_attach", session="work"))
+        d.call("plenum_upgrade")
+        c.drain(0.1)
+        self.assertEqual(c.log, [])
+        gone.reset()
+        child.kill()
+        self.assertIs(c.answer("1")["response.response.created"], True)
+        second = agent.child()
+        second.wait(type="user", uuid="u")
+        second.kill()
+
+    def test_a_shutdown_meanwhile(self):
+        d, agent, a, child = self.going()
+        c = self.held(d, request("1", "plenum_attach", session="work"))
+        d.process.send_signal(signal.SIGTERM)
+        a.event("shutting_down")
+        child.kill()
+        self.assertEqual(c.answer("1")["response.code"], "shutting_down")
+        d.ended(0)
+        self.daemons.remove(d)
+        self.addCleanup(d.destroy)
 
 
 class OrphanTest(Case):
