@@ -32,6 +32,7 @@ struct attachment {
 	int64_t behind_since; /* over the soft limit; 0: not; in the far future: all is said */
 	int64_t waited_since; /* with LAG_WAIT: since then the child stands still for it; 0: it does not */
 	uint64_t waited_from; /* what it had read by then */
+	bool waited_told;     /* the log has named it since it had read everything */
 	struct owner *owner;  /* its registration; may be NULL */
 };
 

@@ -30,11 +30,30 @@ void router_watch_lag(struct session *s) {
 	if (!loop_timer_pending(s->lag_timer)) loop_timer_set(s->lag_timer, lag_tick(s));
 }
 
+static void log_lag(const struct session *s, const struct client *c, int64_t age, const char *what) {
+	char uid[16], pid[16], bytes[24], ms[24];
+	snprintf(uid, sizeof uid, "%u", c->peer.uid);
+	snprintf(pid, sizeof pid, "%d", c->peer.pid);
+	snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)client_behind(c));
+	snprintf(ms, sizeof ms, "%lld", (long long)age);
+	const char *fields[] = {"session",  s->name, "uid", uid,  "pid", pid, "program",
+							c->program, "bytes", bytes, "ms", ms,    NULL};
+	log_event(LOG_WARN, what, fields);
+}
+
+/* Everybody's output stands still: whoever wonders why finds the name, long before the soft limit or lag_wait. */
+static void name_holder(const struct session *s, struct attachment *a, int64_t age) {
+	if (age < STANDSTILL_MS || a->waited_told) return;
+	a->waited_told = true;
+	log_lag(s, a->client, age, "the child is held up for a client that does not read");
+}
+
 /* Who asked to be waited for must read on: a piece of the tape within each lag_wait, not a byte now and then. Beside a
  * quarter of the tape there is room for the longest line, which counts as half, and for the rest of the same read. */
 static bool holds_up(const struct session *s, struct attachment *a, uint64_t behind, int64_t now) {
 	const struct client *c = a->client;
 	if (a->on_lag != LAG_WAIT) return false;
+	if (behind == 0) a->waited_told = false;
 	if (behind <= s->tape.max_bytes / 4) {
 		a->waited_since = 0;
 		return false;
@@ -43,6 +62,7 @@ static bool holds_up(const struct session *s, struct attachment *a, uint64_t beh
 		a->waited_since = now;
 		a->waited_from = c->bytes_out;
 	}
+	name_holder(s, a, now - a->waited_since);
 	return now - a->waited_since < s->settings->limits.lag_wait;
 }
 
@@ -94,17 +114,6 @@ static struct chunk lag_notice(const struct session *s, const struct client *c, 
 	notice_number(&b, "bytes", (int64_t)client_behind(c));
 	notice_number(&b, "ms", age);
 	return notice_end(&b);
-}
-
-static void log_lag(const struct session *s, const struct client *c, int64_t age, const char *what) {
-	char uid[16], pid[16], bytes[24], ms[24];
-	snprintf(uid, sizeof uid, "%u", c->peer.uid);
-	snprintf(pid, sizeof pid, "%d", c->peer.pid);
-	snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)client_behind(c));
-	snprintf(ms, sizeof ms, "%lld", (long long)age);
-	const char *fields[] = {"session",  s->name, "uid", uid,  "pid", pid, "program",
-							c->program, "bytes", bytes, "ms", ms,    NULL};
-	log_event(LOG_WARN, what, fields);
 }
 
 /* Closed for lag: a last notice, then nothing of what it had not read. */

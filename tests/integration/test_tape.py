@@ -435,6 +435,20 @@ class LagTest(Case):
             line = next(line for line in d.log().splitlines() if text in line)
             self.assertRegex(line, r" uid=%d pid=%d program=\S+ bytes=\d+ ms=\d+" % (os.getuid(), os.getpid()))
 
+    def test_who_holds_the_child_up_is_named_at_once(self):
+        """By default long before the soft limit, which a client that is waited for does not even reach."""
+        d, agent = self.start(limits={"tape_bytes": "1M", "client_lag_soft": "512K", "lag_wait": "30s"})
+        a, b = d.attached(types=["result"]), d.attached(on_lag="wait", name="lazy")
+        child = agent.child()
+        child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 3000, pad=1000)
+        child.print(RESULT)
+        until(lambda: "held up for a client" in d.log(), what="the culprit in the log")
+        self.assertFalse(a.seen(type="result"))
+        b.wait(type="result")
+        a.wait(type="result")
+        self.assertFalse(b.events("gap") + b.events("lag"))
+        self.assertEqual(d.log().count("held up for a client"), 1)
+
     def test_a_short_pause_loses_nothing(self):
         d, agent = self.start(limits={"client_lag_soft": "1M", "client_lag_soft_time": "30s"})
         a, b = d.attached(), d.attached()
