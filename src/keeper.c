@@ -131,7 +131,12 @@ static bool restore(void *arg, const struct state_session *from) {
 		log_warn("session %s: its profile %s is not configured any more", from->name, from->profile);
 		p = settings_profile(k->router->settings, k->router->settings->default_profile);
 	}
-	if (!p || router_find(k->router, from->name)) return true;
+	bool twice = router_find(k->router, from->name) != NULL;
+	if (twice || !p) {
+		log_warn("session %s is left out: %s", from->name,
+				 twice ? "the table has it twice" : "there is no profile for it");
+		return true;
+	}
 	l.cwd = str_dup(from->cwd ? from->cwd : "/");
 	struct session *s = NULL;
 	if (l.cwd && restore_words(&l.args, from->args, from->n_args) && restore_words(&l.env, from->env, from->n_env))
@@ -142,12 +147,16 @@ static bool restore(void *arg, const struct state_session *from) {
 		log_no_memory(); /* it would be open to everybody */
 	if (from->conversation_id) session_set_conversation(s, from->conversation_id);
 	s->resumed_id = str_dup(from->previous_id);
-	s->created_at = from->created_ms;
-	if (from->guards && !router_restore_guards(s, from->guards))
-		log_warn("session %s: hooks that guarded it cannot be read any more", s->name);
+	if (from->created_ms) s->created_at = from->created_ms;
+	if (from->guards) router_restore_guards(s, from->guards);
 	/* no number of its last life means anything now, also of the lines that came after this was written */
 	tape_begin(&s->tape, tape_fresh_number(now_real_ms(), from->seq + SEQ_UNSAVED), false);
 	return true;
+}
+
+static void on_damage(void *arg, const char *text) {
+	(void)arg;
+	log_warn("%s", text);
 }
 
 /* A daemon that was killed may have left processes behind: none may go on writing to a conversation that we resume. */
@@ -195,6 +204,7 @@ bool keeper_open(struct keeper *k, const char *socket) {
 	if (!k->state) return true;
 	sweep_leftovers(k);
 	save_behind(k);
+	state_on_damage(k->state, on_damage, k);
 	int n = state_load(k->state, restore, k, error);
 	if (*error) log_warn("%s", error);
 	if (n > 0) log_info("%d sessions are asleep from before", n);

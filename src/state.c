@@ -20,7 +20,7 @@
 #define NEXT_NAME "sessions.json.next"
 #define NEW_NAME "sessions.json.new"
 #define LOCK_NAME "lock"
-#define SEQ_MAX ((int64_t)1 << 53) /* what clients read in JavaScript can tell apart */
+#define SEQ_MAX (INT64_C(1) << 53) /* what clients read in JavaScript can tell apart */
 #define FILE_MAX ((size_t)256 * 1024 * 1024)
 
 struct state {
@@ -32,6 +32,8 @@ struct state {
 	int newer;             /* the table that goes next; -1: none */
 	void (*synced)(void *arg, const char *error);
 	void *arg;
+	void (*damaged)(void *arg, const char *text);
+	void *damaged_arg;
 };
 
 PRINTF_LIKE(2, 3) static bool fail(char *error, const char *fmt, ...) {
@@ -373,7 +375,7 @@ static int hex_digit(char c) {
 
 static char *from_hex(const char *hex) {
 	size_t n = strlen(hex) / 2;
-	char *text = malloc(n + 1);
+	char *text = strlen(hex) % 2 ? NULL : malloc(n + 1); /* half a byte: the end is missing */
 	for (size_t i = 0; text && i < n; i++) {
 		int high = hex_digit(hex[2 * i]), low = hex_digit(hex[2 * i + 1]);
 		if (high < 0 || low < 0 || (!high && !low)) {
@@ -412,29 +414,82 @@ static bool from_number(const json_t *object, const char *key, int64_t min, int6
 	return !value || (json_is_integer(value) && *n >= min && *n <= max);
 }
 
-static bool from_numbers(const json_t *j, struct state_session *s) {
-	int64_t uid, pid, start, seq;
-	bool ok = from_number(j, "uid", 0, UINT32_MAX, &uid) && from_number(j, "child_pid", -1, INT32_MAX, &pid) &&
-			  from_number(j, "child_start", 0, INT64_MAX, &start) &&
-			  from_number(j, "created_ms", INT64_MIN, INT64_MAX, &s->created_ms) &&
-			  from_number(j, "used_ms", INT64_MIN, INT64_MAX, &s->used_ms) && from_number(j, "seq", 0, SEQ_MAX, &seq);
-	if (!ok || !json_object_get(j, "uid")) return false;
-	s->uid = (uid_t)uid;
-	s->child_pid = (pid_t)MAX(pid, (int64_t)0); /* -1 was written once, where there was none */
-	s->child_start = (uint64_t)start;
-	s->seq = (uint64_t)seq;
-	return true;
+/* A session as it is read: what of it could not be, and whether it can do without that. */
+struct reading {
+	const json_t *j;
+	struct buf bad; /* "`args`, `env`" */
+	bool lost, mended;
+};
+
+static void miss(struct reading *r, const char *member) {
+	buf_printf(&r->bad, "%s`%s`", r->bad.len ? ", " : "", member);
 }
 
-static bool from_session(const json_t *j, struct state_session *s) {
-	s->env_only = json_is_true(json_object_get(j, "env_only"));
-	return json_is_object(j) && from_numbers(j, s) && from_text(json_object_get(j, "name"), &s->name) &&
-		   from_text(json_object_get(j, "profile"), &s->profile) && from_text(json_object_get(j, "cwd"), &s->cwd) &&
-		   from_text(json_object_get(j, "conversation_id"), &s->conversation_id) &&
-		   from_text(json_object_get(j, "previous_id"), &s->previous_id) &&
-		   from_text(json_object_get(j, "guards"), &s->guards) &&
-		   from_list(json_object_get(j, "args"), &s->args, &s->n_args) &&
-		   from_list(json_object_get(j, "env"), &s->env, &s->n_env) && s->name && *s->name && s->profile;
+static void need(struct reading *r, const char *member, bool ok) {
+	if (ok) return;
+	miss(r, member);
+	r->lost = true;
+}
+
+static void spare(struct reading *r, const char *member, bool ok) {
+	if (ok) return;
+	miss(r, member);
+	r->mended = true;
+}
+
+static int64_t number_or_0(struct reading *r, const char *member, int64_t min, int64_t max) {
+	int64_t n;
+	bool ok = from_number(r->j, member, min, max, &n);
+	spare(r, member, ok);
+	return ok ? n : 0;
+}
+
+static void read_numbers(struct reading *r, struct state_session *s) {
+	int64_t uid;
+	need(r, "uid", from_number(r->j, "uid", 0, UINT32_MAX, &uid) && json_object_get(r->j, "uid"));
+	s->uid = (uid_t)uid;
+	/* -1 was written once, where there was none */
+	s->child_pid = (pid_t)MAX(number_or_0(r, "child_pid", -1, INT32_MAX), (int64_t)0);
+	s->child_start = (uint64_t)number_or_0(r, "child_start", 0, INT64_MAX);
+	s->created_ms = number_or_0(r, "created_ms", INT64_MIN, INT64_MAX);
+	s->used_ms = number_or_0(r, "used_ms", INT64_MIN, INT64_MAX);
+	s->seq = (uint64_t)number_or_0(r, "seq", 0, SEQ_MAX);
+}
+
+static bool read_text(const struct reading *r, const char *member, char **text) {
+	return from_text(json_object_get(r->j, member), text);
+}
+
+/* What cannot be read stands as a text that no reader takes for one: it closes the session. */
+static void unreadable(struct reading *r, const char *member, char **text) {
+	*text = strdup(STATE_UNREADABLE);
+	need(r, member, *text != NULL);
+	r->mended = true; /* whoever takes it for what it is says so */
+}
+
+static void read_texts(struct reading *r, struct state_session *s) {
+	need(r, "name", read_text(r, "name", &s->name) && s->name && *s->name);
+	if (!read_text(r, "profile", &s->profile) || !s->profile) unreadable(r, "profile", &s->profile);
+	need(r, "cwd", read_text(r, "cwd", &s->cwd));
+	spare(r, "conversation_id", read_text(r, "conversation_id", &s->conversation_id));
+	spare(r, "previous_id", read_text(r, "previous_id", &s->previous_id));
+	if (!read_text(r, "guards", &s->guards)) unreadable(r, "guards", &s->guards);
+}
+
+static void read_start(struct reading *r, struct state_session *s) {
+	const json_t *env_only = json_object_get(r->j, "env_only");
+	need(r, "env_only", !env_only || json_is_boolean(env_only));
+	s->env_only = json_is_true(env_only);
+	need(r, "args", from_list(json_object_get(r->j, "args"), &s->args, &s->n_args));
+	need(r, "env", from_list(json_object_get(r->j, "env"), &s->env, &s->n_env));
+}
+
+static void read_session(struct reading *r, struct state_session *s) {
+	r->lost = !json_is_object(r->j);
+	if (r->lost) return;
+	read_numbers(r, s);
+	read_texts(r, s);
+	read_start(r, s);
 }
 
 static void free_list(char **v) {
@@ -493,17 +548,29 @@ static bool set_aside(struct state *s, const char *file, const char *why, bool c
 	return true;
 }
 
-static int show_all(const json_t *sessions, bool (*each)(void *, const struct state_session *), void *arg, int *bad) {
+static void tell_damage(const struct state *s, const struct reading *r, const char *name, size_t number) {
+	_cleanup_free_ char *who = name && *name ? strdup(name) : str_printf("number %zu of the table", number);
+	if (!s->damaged || (!r->lost && !r->bad.len)) return;
+	_cleanup_free_ char *text = str_printf("session %s%s: %s%s cannot be read", who ? who : "?",
+										   r->lost ? " is left out" : "", r->bad.len ? "its " : "it",
+										   r->bad.len ? r->bad.data : "");
+	s->damaged(s->damaged_arg, text ? text : "a session of the table cannot be read");
+}
+
+static int show_all(const struct state *s, const json_t *sessions, bool (*each)(void *, const struct state_session *),
+					void *arg, int *bad) {
 	int taken = 0;
 	bool more = true;
 	*bad = 0;
 	for (size_t i = 0; more && i < json_array_size(sessions); i++) {
 		struct state_session one = {0};
-		if (from_session(json_array_get(sessions, i), &one))
-			taken += more = each(arg, &one);
-		else
-			++*bad;
+		struct reading r = {.j = json_array_get(sessions, i), .bad = BUF_INIT(1024)};
+		read_session(&r, &one);
+		tell_damage(s, &r, one.name, i + 1);
+		if (!r.lost) taken += more = each(arg, &one);
+		*bad += r.lost || r.mended;
 		session_free(&one);
+		buf_free(&r.bad);
 	}
 	return taken;
 }
@@ -537,12 +604,17 @@ static int load_file(struct state *s, const char *name, bool (*each)(void *, con
 	if (!text) return set_aside(s, name, strerror(errno), false, error) ? ABSENT : UNUSABLE;
 	json_auto_t *table = parse(text, n, why, sizeof why);
 	if (!table) return set_aside(s, name, why, false, error) ? ABSENT : UNUSABLE;
-	int taken = show_all(json_object_get(table, "sessions"), each, arg, &bad);
+	int taken = show_all(s, json_object_get(table, "sessions"), each, arg, &bad);
 	if (bad) {
-		snprintf(why, sizeof why, "%d of its sessions cannot be read", bad);
+		snprintf(why, sizeof why, "%d of its sessions cannot be read as a whole", bad);
 		set_aside(s, name, why, true, error);
 	}
 	return taken;
+}
+
+void state_on_damage(struct state *s, void (*damaged)(void *arg, const char *text), void *arg) {
+	s->damaged = damaged;
+	s->damaged_arg = arg;
 }
 
 /* A daemon that was killed may have left a newer table, a computer that lost its power half of one. */

@@ -16,7 +16,10 @@
  *   {"version":1,"sessions":[{"name":...,"profile":...,"cwd":...,"conversation_id":...,"previous_id":...,"args":[...],
  *    "env":[...],"guards":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,"used_ms":N,"seq":N},
  *    ...]}
- * Members that are not known are ignored; absent ones are empty.
+ * Members that are not known are ignored; absent ones are empty. One of another type costs its session no more than
+ * what it tells, where that is safe: a conversation or a time is lost, guards refuse every tool, a profile is one that
+ * is not configured. Whose session it is, where it works and with what words and variables is not guessed: without
+ * those it is left out.
  */
 #pragma once
 
@@ -29,10 +32,11 @@
 
 #define STATE_ERROR_MAX 512
 #define STATE_VERSION 1
+#define STATE_UNREADABLE "(unreadable)"
 
 struct state_session {
 	char *name;            /* never NULL */
-	char *profile;         /* never NULL */
+	char *profile;         /* never NULL; STATE_UNREADABLE: it could not be read */
 	char *cwd;             /* NULL: none */
 	char *conversation_id; /* NULL: none yet */
 	char *previous_id;     /* the one before /clear or a fork; NULL: none */
@@ -40,7 +44,7 @@ struct state_session {
 	size_t n_args;
 	char **env; /* NAME=VALUE that the requester gave */
 	size_t n_env;
-	char *guards;                /* guards_text() of its registry; NULL: none */
+	char *guards;                /* guards_text() of its registry, or STATE_UNREADABLE; NULL: none */
 	uid_t uid;                   /* of the requester */
 	bool env_only;               /* env is the whole environment, nothing of the daemon's own */
 	pid_t child_pid;             /* 0: no child */
@@ -60,6 +64,8 @@ void state_close(struct state *s); /* NULL is allowed */
 int state_lock(const struct state *s);
 struct state *state_resume(const char *dir, const char *socket, int lock, char *error);
 
+/* What could not be read of a session, and whether it was left out: a line for the log each. */
+void state_on_damage(struct state *s, void (*damaged)(void *arg, const char *text), void *arg);
 /* Shows every session of the table; the strings are the table's, valid during the call. each() returns false to stop.
  * Returns how many it took. error is empty, or says what was set aside and where (a warning for the log: the daemon
  * goes on with what could be read). -1: the file is there, cannot be read and cannot be set aside. */

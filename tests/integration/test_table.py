@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The folder of the table of sessions: who has it, what is in it, what becomes of a damaged one (DESIGN 8)."""
+import json
 import os
 
-from harness import Case, Daemon, TIMEOUT
+from harness import Case, Daemon, RESULT, TIMEOUT, hook, user
 
 
 class FolderTest(Case):
@@ -46,3 +47,74 @@ class FolderTest(Case):
         self.assertEqual(other.state_of("s"), "asleep")
         other.stop()
         d.start()
+
+
+class DamageTest(Case):
+    """Members of the table of another type than theirs: what of the session goes on, and what is said."""
+
+    def again(self, **members):
+        """A sleeping session whose members in the table have become these, and the daemon that reads them."""
+        d, agent = self.start(mode={"session_id": "conv-1"})
+        a = d.attached("work", name="guard")
+        child = agent.child()
+        a.initialize({"PreToolUse": [{"hookCallbackIds": ["p"]}]})
+        child.print(dict(RESULT, session_id="conv-1"))
+        a.wait(type="result")
+        d.stop()
+        path = d.state + "/plenum/sessions.json"
+        with open(path) as f:
+            table = json.load(f)
+        table["sessions"][0].update(members)
+        with open(path, "w") as f:
+            json.dump(table, f)
+        os.truncate(d.log_path, 0)
+        d.start()
+        d.call("plenum_hello")
+        self.assertEqual(len([f for f in os.listdir(d.state + "/plenum") if f.startswith("sessions.json.damaged-")]), 1)
+        return d, agent
+
+    def complaints(self, d):
+        """Its log, without the line that names the copy of the table."""
+        lines = [line.split(None, 3)[2:] for line in d.log().splitlines()]
+        found = [text for level, text in lines if level in ("warn", "error")]
+        self.assertEqual(len([t for t in found if "is kept as" in t]), 1)
+        return [t for t in found if "is kept as" not in t]
+
+    def test_guards(self):
+        """It is kept, and refuses every tool."""
+        for guards in ([{"uid": 0}], 7, {"hex": "x"}):
+            d, agent = self.again(guards=guards)
+            self.assertTrue(d.call("plenum_status", session="work")["guards_lost"])
+            said = self.complaints(d)
+            self.assertEqual(len(said), 1, said)  # one mistake, one line
+            self.assertIn("session work: every tool is refused", said[0])
+            d.attached("work").send(user("hi"))
+            child = agent.child()
+            self.assertIn("--resume=conv-1", child.argv)
+            hooks = child.request("initialize")["request.hooks"]
+            child.print(hook("k-1", hooks["PreToolUse"][-1]["hookCallbackIds"][0]))
+            self.assertIn(b"deny", child.answer("k-1").raw)
+
+    def test_profile(self):
+        """It is there, closed: what its agent was to be is not guessed."""
+        d, agent = self.again(profile=["agent"])
+        a = d.attached("work")
+        a.send(user("hi", uuid="u"))
+        a.error("no_such_profile", uuid="u")
+        self.assertEqual(agent.starts, 1)
+        self.assertEqual(len(self.complaints(d)), 1)
+
+    def test_what_only_tells(self):
+        d, agent = self.again(previous_id=[], created_ms="x", used_ms=None, child_pid={}, seq="x")
+        self.assertEqual(self.complaints(d), [
+            "session work: its `child_pid`, `created_ms`, `used_ms`, `seq`, `previous_id` cannot be read"])
+        self.assertGreater(d.sessions()["work"]["created_ms"], 0)
+        d.attached("work").send(user("hi", uuid="u"))
+        child = agent.child()
+        self.assertIn("--resume=conv-1", child.argv)
+        child.wait(type="user", uuid="u")
+
+    def test_what_it_cannot_do_without(self):
+        d, agent = self.again(args="--model x", env={})
+        self.assertEqual(d.sessions(), {})
+        self.assertEqual(self.complaints(d), ["session work is left out: its `args`, `env` cannot be read"])

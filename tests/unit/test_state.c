@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "state.h"
 
+#include "base/buf.h"
+#include "base/macros.h"
+#include "base/str.h"
+
 #include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,19 +220,101 @@ START_TEST(test_damaged) {
 }
 END_TEST
 
+static char told[2000];
+
+static void on_damage(void *arg, const char *text) {
+	(void)arg;
+	strcat(strcat(told, text), "; ");
+}
+
 START_TEST(test_damaged_in_part) {
 	struct state *s = open_it();
 	int seen = 0;
+	state_on_damage(s, on_damage, NULL);
 	const char *text =
 		"{\"version\":1,\"more\":2,\"sessions\":[{\"name\":\"a\",\"profile\":\"p\",\"uid\":0,\"new\":[]},"
 		"{\"profile\":\"p\",\"uid\":0},{\"name\":\"b\",\"profile\":\"p\"},"
 		"{\"name\":\"c\",\"profile\":\"p\",\"uid\":0,\"args\":[1]},"
 		"{\"name\":\"d\",\"profile\":\"p\",\"uid\":0,\"cwd\":{\"hex\":\"2f0\"}}]}";
 	put(text, strlen(text));
-	ck_assert_int_eq(state_load(s, count, &seen, error), 2);
-	ck_assert_ptr_nonnull(strstr(error, "3 of its sessions"));
+	ck_assert_int_eq(state_load(s, count, &seen, error), 1);
+	ck_assert_ptr_nonnull(strstr(error, "4 of its sessions"));
+	ck_assert_str_eq(told, "session number 2 of the table is left out: its `name` cannot be read; "
+						   "session b is left out: its `uid` cannot be read; "
+						   "session c is left out: its `args` cannot be read; "
+						   "session d is left out: its `cwd` cannot be read; ");
 	ck_assert_int_eq(files("sessions.json.damaged-"), 1);
 	ck_assert_int_eq(access(file, F_OK), 0);
+	state_close(s);
+}
+END_TEST
+
+/* Whatever is wrong with it, the rest of the session is there. */
+static bool is_mended(void *arg, const struct state_session *s) {
+	ck_assert_str_eq(s->cwd, "/c");
+	ck_assert(s->n_args == 1 && s->n_env == 1 && s->env_only && s->uid == 5);
+	switch (++*(int *)arg) {
+	case 1:
+		ck_assert_str_eq(s->guards, STATE_UNREADABLE);
+		ck_assert_str_eq(s->conversation_id, "c-1");
+		break;
+	case 2:
+		ck_assert_str_eq(s->profile, STATE_UNREADABLE);
+		break;
+	case 3:
+		ck_assert_ptr_null(s->conversation_id);
+		ck_assert_ptr_null(s->previous_id);
+		ck_assert(s->child_pid == 0 && s->child_start == 0 && s->created_ms == 0 && s->used_ms == 0 && s->seq == 0);
+		break;
+	default:
+		ck_abort_msg("session %s was taken", s->name);
+	}
+	return true;
+}
+
+#define SAMPLE                                                                                                         \
+	"\"cwd\":\"/c\",\"args\":[\"a\"],\"env\":[\"b=c\"],\"env_only\":true,\"uid\":5,\"profile\":\"p\","                 \
+	"\"conversation_id\":\"c-1\",\"guards\":\"[]\""
+
+/* A session of which one member is of another type. */
+static void add_damaged(struct buf *b, const char *who, const char *member, const char *value) {
+	json_t *j = json_loads("{" SAMPLE "}", 0, NULL);
+	json_object_set_new(j, "name", json_string(who));
+	for (const char *end; *member; member = *end ? end + 1 : end) {
+		end = member + strcspn(member, " ");
+		_cleanup_free_ char *one = strndup(member, (size_t)(end - member));
+		json_object_set_new(j, one, json_loads(value, JSON_DECODE_ANY, NULL));
+	}
+	_cleanup_free_ char *text = json_dumps(j, JSON_COMPACT);
+	buf_printf(b, "%s%s", b->len ? "," : "{\"version\":1,\"sessions\":[", text);
+	json_decref(j);
+}
+
+START_TEST(test_members_of_another_type) {
+	static const char *const needed[] = {"name", "cwd", "uid", "args", "env", "env_only"};
+	struct state *s = open_it();
+	struct buf b = BUF_INIT(1 << 20);
+	int seen = 0;
+	state_on_damage(s, on_damage, NULL);
+	add_damaged(&b, "g", "guards", "[{}]");
+	add_damaged(&b, "p", "profile", "7");
+	add_damaged(&b, "n", "conversation_id previous_id child_pid child_start created_ms used_ms seq", "[1]");
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) add_damaged(&b, needed[i], needed[i], "{\"hex\":\"zz\"}");
+	buf_puts(&b, ",7]}");
+	put(b.data, b.len);
+	buf_free(&b);
+	ck_assert_int_eq(state_load(s, is_mended, &seen, error), 3);
+	ck_assert_msg(strstr(error, "10 of its sessions") && files("sessions.json.damaged-") == 1, "%s", error);
+	ck_assert_str_eq(told,
+					 "session n: its `child_pid`, `child_start`, `created_ms`, `used_ms`, `seq`, `conversation_id`, "
+					 "`previous_id` cannot be read; "
+					 "session number 4 of the table is left out: its `name` cannot be read; "
+					 "session cwd is left out: its `cwd` cannot be read; "
+					 "session uid is left out: its `uid` cannot be read; "
+					 "session args is left out: its `args` cannot be read; "
+					 "session env is left out: its `env` cannot be read; "
+					 "session env_only is left out: its `env_only` cannot be read; "
+					 "session number 10 of the table is left out: it cannot be read; ");
 	state_close(s);
 }
 END_TEST
@@ -438,6 +525,7 @@ int main(void) {
 	tcase_add_test(tc, test_default_folder);
 	tcase_add_test(tc, test_damaged);
 	tcase_add_test(tc, test_damaged_in_part);
+	tcase_add_test(tc, test_members_of_another_type);
 	tcase_add_test(tc, test_no_pid);
 	tcase_add_test(tc, test_stop);
 	tcase_add_test(tc, test_full_disk);
