@@ -184,6 +184,7 @@ class RefusalTest(Case):
         o.error("not_allowed", uuid="u-o", line=2)
         child = agent.child()
         child.pause()
+        child.written()
         for n in range(20):
             a.send(user("x" * 20000, uuid="u-%d" % n))
         self.assertEqual(a.error("busy")["line"], int(a.seen(event="error")[0]["uuid"][2:]) + 2)

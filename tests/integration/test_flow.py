@@ -138,6 +138,7 @@ class StdinTest(Case):
         child = agent.child()
         child.mark(a, b)
         child.pause()
+        child.written()
         child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 20000, pad=1000)
         line = dump(user("x" * 8000)) + b"\n"
         sent = 0

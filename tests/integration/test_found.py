@@ -133,7 +133,8 @@ class FoundTest(Case):
         child = agent.child()
         a.send(user("one", uuid="u-1"))
         b.send(user("two", uuid="u-2"))
-        child.wait(type="user", uuid="u-2")
+        for uuid in ("u-1", "u-2"):
+            child.wait(type="user", uuid=uuid)
         child.print(dict(user("one", uuid="u-1"), isReplay=True), {"type": "system", "subtype": "init", "session_id": "c"})
         b.send(request("i", "interrupt", cancel_queued=True))
         taken_back = child.request("cancel_async_message")  # before the turn ends, and the child takes it up

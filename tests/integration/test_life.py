@@ -130,7 +130,8 @@ class ExitTest(Case):
         a.send(request("a-1", "initialize", hooks=None), user("hello", uuid="u"))
         b.send(request("b-1", "interrupt"))
         child.request("initialize")
-        until(lambda: d.call("plenum_hello"))
+        a.sync()
+        b.sync()
         child.stderr("No conversation found with session ID: 0000\n")
         child.event("stderr_done")
         begun = time.monotonic()
@@ -535,19 +536,29 @@ class SleepTest(Case):
         agent.child().wait(type="user", uuid="u")
         self.assertEqual(agent.starts, starts + 1)
 
+    def at_work(self):
+        """A session that is to sleep soon and does not yet: from its making on it works at a prompt."""
+        d, agent = self.start(mode={"session_id": "conv-1"}, profile={"idle_sleep": "300ms"})
+        a = d.client()
+        a.send(user("x", uuid="u0", session_id="s"))
+        child = agent.child()
+        child.wait(type="user", uuid="u0")
+        child.print(init_line())
+        a.wait(subtype="init")
+        return d, agent, a, child
+
     def test_idle_sleep(self):
-        d, agent, a, child = self.idle(profile={"idle_sleep": "300ms"})
+        d, agent, a, child = self.at_work()
+        child.print(dict(RESULT, user_message_uuids=["u0"]))
         a.event("child_exited", wanted=True)
         self.assertEqual(d.state_of("s"), "asleep")
         a.send(user("wake", uuid="u"))
         agent.child().wait(type="user", uuid="u")
 
     def test_no_sleep_while_something_goes_on(self):
-        d, agent, a, child = self.idle(profile={"idle_sleep": "300ms"})
-        a.send(user("x", uuid="u"))
-        child.wait(type="user")
+        d, agent, a, child = self.at_work()
         self.assertRefused("timeout", a.request, "mcp_status", plenum_timeout_ms=700)
-        child.print(perm("k-1"), dict(RESULT, user_message_uuids=["u"]))
+        child.print(perm("k-1"), dict(RESULT, user_message_uuids=["u0"]))
         rid = a.wait(type="control_request")["request_id"]
         self.assertRefused("timeout", a.request, "mcp_status", plenum_timeout_ms=700)
         self.assertNone(a.events("child_exited"))

@@ -256,6 +256,7 @@ class BodyTest(Asks):
 
     def test_after_the_result(self):
         self.a.send(user("start a background job", uuid="u"))
+        self.child.wait(type="user", uuid="u")
         self.child.print(dict(RESULT, user_message_uuids=["u"]))
         self.a.wait(type="result")
         rid = self.ask(agent_id="agent-7", tool_use_id="toolu_bg")
@@ -348,6 +349,7 @@ class LeavingTest(Asks):
         a = d.attached()
         child = agent.child()
         a.send(user("one", uuid="u"))
+        child.wait(type="user", uuid="u")
         child.print(dict(RESULT, user_message_uuids=["u"]))
         a.wait(type="result")
         a.close()

@@ -406,6 +406,7 @@ class QueueTest(Review):
         a.send(request("1", "mcp_status"))
         child.request("mcp_status")
         child.pause()
+        child.written()
         line = b'{"type":"control_cancel_request","request_id":"1"}\n'
         a.raw(line * 8000)
         a.error("busy")
@@ -627,11 +628,16 @@ class TableTest(Review):
 class IdleTest(Review):
     def test_sleep_after_the_background_work(self):
         d, agent = self.start(profile={"idle_sleep": "300ms"})
-        a = d.attached()
+        a = d.client()
+        a.send(user("x", uuid="u", session_id="s"))  # so that it does not sleep before it says that it works
         child = agent.child()
-        child.print({"type": "system", "subtype": "background_tasks_changed", "tasks": [{"id": "t"}]})
+        child.wait(type="user", uuid="u")
+        child.print({"type": "system", "subtype": "background_tasks_changed", "tasks": [{"id": "t"}]},
+                    dict(RESULT, user_message_uuids=["u"]))
+        a.wait(type="result")
+        time.sleep(0.5)  # more than idle_sleep: what must not happen meanwhile is looked at
         child.mark(a)
-        time.sleep(0.5)
+        self.assertEqual(d.state_of("s"), "idle")
         child.print({"type": "system", "subtype": "background_tasks_changed", "tasks": []})
         d.wait_state("s", "asleep")
 

@@ -326,9 +326,14 @@ class Tasks(Snapshot):
         self.assertLate(d, background_tasks=[])
 
     def test_no_sleep_over_one(self):
-        d, agent, a, child = self.idle(task("started", "b1"), profile={"idle_sleep": "300ms"})
+        d, agent = self.start(profile={"idle_sleep": "300ms"})
+        a = d.client()
+        a.send(user("x", uuid="u", session_id="s"))  # so that it does not sleep before it says that it works
+        child = agent.child()
+        child.wait(type="user", uuid="u")
+        child.print(task("started", "b1"), result(user_message_uuids=["u"]))
+        a.wait(type="result")
         d.attached("later")
-        agent.child()
         d.wait_state("later", "asleep")
         self.assertEqual(d.state_of("s"), "idle")
         child.print(task("notification", "b1"))
