@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/loop.h"
 
+#include "base/fd.h"
 #include "base/log.h"
 
 #include <stdlib.h>
@@ -137,7 +138,9 @@ void loop_timer_set(struct loop_timer *t, int64_t ms) {
 		return;
 	}
 	if (ms < 0) ms = 0;
+	int64_t now = now_ms();
 	struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000};
+	t->due = ms < INT64_MAX - now ? now + ms : INT64_MAX;
 	if (event_add(&t->ev, &tv) < 0) log_no_memory(); /* without its timers nothing here would end */
 }
 
@@ -150,11 +153,7 @@ bool loop_timer_pending(const struct loop_timer *t) {
 }
 
 int64_t loop_timer_left(const struct loop_timer *t) {
-	struct timeval at, now;
-	if (!t || !event_pending(&t->ev, EV_TIMEOUT, &at)) return -1;
-	evutil_gettimeofday(&now, NULL);
-	int64_t ms = (int64_t)(at.tv_sec - now.tv_sec) * 1000 + (at.tv_usec - now.tv_usec) / 1000;
-	return ms > 0 ? ms : 0;
+	return loop_timer_pending(t) ? MAX(t->due - now_ms(), (int64_t)0) : -1;
 }
 
 bool loop_timer_make(struct loop_timer **t, struct loop *l, void (*fn)(void *), void *arg) {

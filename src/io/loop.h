@@ -44,6 +44,7 @@ void loop_fd_stop(struct loop_fd *f); /* before close(2) */
 
 struct loop_timer {
 	struct event ev;
+	int64_t due; /* now_ms() clock. Of libevent's own account the wall clock is a part. */
 	void (*fn)(void *arg);
 	void *arg;
 };

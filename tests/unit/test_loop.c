@@ -8,6 +8,8 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
 
 /* What happened, in order: a letter each. */
 struct world {
@@ -215,6 +217,40 @@ START_TEST(timers_can_be_set_anew_and_stopped) {
 }
 END_TEST
 
+static long wall_jump; /* seconds by which somebody has set the clock */
+
+/* In place of libc's, also for libevent. */
+int gettimeofday(struct timeval *restrict tv, void *restrict zone) {
+	struct timespec now;
+	(void)zone;
+	clock_gettime(CLOCK_REALTIME, &now);
+	*tv = (struct timeval){now.tv_sec + wall_jump, now.tv_nsec / 1000};
+	return 0;
+}
+
+START_TEST(the_wall_clock_is_none_of_a_timers_business) {
+	static const long jumps[] = {86400, -86400, 0};
+	struct world w;
+	struct actor a, b;
+	begin(&w);
+	actor(&a, &w, 'a');
+	actor(&b, &w, 'b');
+	loop_timer_set(&a.timer, 3600000);
+	loop_timer_set(&b.timer, 20);
+	for (size_t i = 0; i < ARRAY_SIZE(jumps); i++) {
+		wall_jump = jumps[i];
+		int64_t left = loop_timer_left(&a.timer);
+		ck_assert_msg(left > 3500000 && left <= 3600000, "%lld", (long long)left);
+	}
+	wall_jump = -86400;
+	run(&w, 1, "b");
+	ck_assert(loop_timer_pending(&a.timer));
+	loop_timer_stop(&a.timer);
+	wall_jump = 0;
+	end(&w);
+}
+END_TEST
+
 START_TEST(a_timer_that_is_made_when_it_is_needed) {
 	struct world w;
 	struct actor a;
@@ -366,6 +402,7 @@ START_TEST(signals) {
 END_TEST
 
 RUN_TESTS("loop", tasks_run_once_in_order, tasks_that_defer, a_task_can_stop_the_next, descriptors_come_between_tasks,
-		  timers_run_in_order_and_once, timers_can_be_set_anew_and_stopped, a_timer_that_is_made_when_it_is_needed,
-		  what_is_wanted_is_told, what_is_wanted_twice_is_told_once, what_is_not_wanted_is_not_told,
-		  a_descriptor_that_is_closed_is_refused, the_end_of_a_half_closed_stream, signals)
+		  timers_run_in_order_and_once, timers_can_be_set_anew_and_stopped, the_wall_clock_is_none_of_a_timers_business,
+		  a_timer_that_is_made_when_it_is_needed, what_is_wanted_is_told, what_is_wanted_twice_is_told_once,
+		  what_is_not_wanted_is_not_told, a_descriptor_that_is_closed_is_refused, the_end_of_a_half_closed_stream,
+		  signals)
