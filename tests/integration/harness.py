@@ -35,6 +35,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable  # for children of any uid
 TIMEOUT = float(os.environ.get("PLENUM_TEST_TIMEOUT", "10"))
+QUICK = {"stop_grace": "400ms"}  # for children that do not end when they are asked to
 _ids = itertools.count(1)
 
 
@@ -703,9 +704,10 @@ def children_of(pid):
 class Daemon:
     """plenumd in a folder of its own. Sections: {"daemon": {...}, "profile x": {...}}; a value may be a list of lines.
 
-    PROFILE_DEFAULTS makes tests quick; what a test says itself wins."""
+    What a test says itself wins over PROFILE_DEFAULTS. A child that ends by itself has as long for it as a busy machine may
+    need; where one does not, the test says QUICK, or waits."""
 
-    PROFILE_DEFAULTS = {"stop_grace": "400ms", "resume_args": "--resume={id}"}
+    PROFILE_DEFAULTS = {"stop_grace": "30s", "resume_args": "--resume={id}"}
 
     def __init__(self, sections=None, env=None, args=(), root=None, run_as=None, wrap=(), start=True, umask=None):
         self.root = root or tempfile.mkdtemp(prefix="pl-", dir="/tmp")

@@ -6,7 +6,7 @@ import threading
 import time
 import unittest
 
-from harness import Case, Timeout, dump, perm, request, until, user, RESULT
+from harness import QUICK, Case, Timeout, dump, perm, request, until, user, RESULT
 
 
 class StalledTest(Case):
@@ -157,13 +157,13 @@ class StdinTest(Case):
         self.assertRefused("timeout", b.request, "mcp_status", plenum_timeout_ms=100)
 
     def test_stopping_a_child_that_does_not_read(self):
-        d, agent = self.start(limits={"stdin_queue": "1M", "client_line": "256K"})
+        d, agent = self.start(profile=QUICK, limits={"stdin_queue": "1M", "client_line": "256K"})
         a = d.attached()
         child = agent.child()
         child.mark(a)
         self.fill(a, child)
         a.request("plenum_stop", how="graceful")
-        a.event("child_exited", timeout=8)
+        a.event("child_exited")
 
 
 class StderrTest(Case):

@@ -8,7 +8,7 @@ import sys
 import time
 import unittest
 
-from harness import Case, Timeout, alive, allow, children_of, dump, perm, processes_of, request, until, user, RESULT
+from harness import QUICK, Case, Timeout, alive, allow, children_of, dump, perm, processes_of, request, until, user, RESULT
 
 SLEEPER = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(120)"]
 
@@ -199,9 +199,9 @@ class ExitTest(Case):
         m = a.event("child_exited")
         self.assertEqual((m["status"], m["wanted"], m["reason"]), (4, False, "the child exited with status 4: it printed nothing on stderr"))
 
-    def broken(self, closes, **mode):
+    def broken(self, closes, grace="200ms", **mode):
         """A child in the middle of a turn that can be heard, or told, no more, and lives on."""
-        d, agent = self.start(mode=dict({"session_id": "conv-1"}, **mode), profile={"stop_grace": "200ms"})
+        d, agent = self.start(mode=dict({"session_id": "conv-1"}, **mode), profile={"stop_grace": grace})
         a = d.attached()
         child = agent.child()
         a.send(user("one", uuid="u1"))
@@ -230,7 +230,7 @@ class ExitTest(Case):
         return m
 
     def test_a_child_that_closes_its_stdout_and_lives_on(self):
-        d, agent, a, child = self.broken("close_stdout")
+        d, agent, a, child = self.broken("close_stdout", grace="30s")
         m = self.told_and_resumed(d, agent, a, child, "the child had closed its stdout and lived on", "u1")
         self.assertEqual((m["status"], m["signal"]), (0, None))  # the end of its input was enough
 
@@ -610,8 +610,9 @@ class SleepTest(Case):
 
 
 class StopTest(Case):
-    def ladder(self, busy=False, answer=True, **mode):
-        d, agent = self.start(mode=dict(mode, control=["interrupt"] if answer else []))
+    def ladder(self, busy=False, answer=True, grace="30s", **mode):
+        """grace: where the child does not take each step it must be long enough to tell of it on a busy machine."""
+        d, agent = self.start(mode=dict(mode, control=["interrupt"] if answer else []), profile={"stop_grace": grace})
         a = d.attached()
         child = agent.child()
         child.mark(a)
@@ -631,7 +632,6 @@ class StopTest(Case):
         self.assertEqual((gone["status"], gone["signal"]), (0, None))
         self.assertEqual(child.had("signal"), [])
         self.assertNone(child.seen(request__subtype="interrupt"))
-        self.assertLess(took, 1.5)
 
     def test_interrupt_first_when_busy(self):
         d, agent, a, child, gone, took = self.ladder(busy=True)
@@ -640,35 +640,34 @@ class StopTest(Case):
         self.assertEqual(child.had("signal"), [])
 
     def test_term(self):
-        d, agent, a, child, gone, took = self.ladder(eof="ignore")
+        d, agent, a, child, gone, took = self.ladder(eof="ignore", grace="2s")
         self.assertEqual((gone["status"], gone["signal"]), (143, None))
-        eof, term = child.event("eof"), child.event("signal")
-        self.assertEqual(term["signal"], signal.SIGTERM)
-        self.assertGreater(term["t"] - eof["t"], 0.3)
+        child.event("eof")
+        self.assertEqual(child.event("signal")["signal"], signal.SIGTERM)
+        self.assertGreater(took, 1.9, "it had no grace")
 
     def test_kill(self):
-        d, agent, a, child, gone, took = self.ladder(busy=True, answer=False, eof="ignore", term="ignore")
+        d, agent, a, child, gone, took = self.ladder(busy=True, answer=False, eof="ignore", term="ignore", grace="1500ms")
         self.assertEqual((gone["status"], gone["signal"]), (137, 9))
         self.assertEqual([e["signal"] for e in child.had("signal")], [signal.SIGTERM])
         self.assertEqual(len(child.had("eof")), 1)
-        self.assertGreater(took, 0.8)
-        self.assertLess(took, 4)
+        self.assertGreater(took, 3 * 1.4)
 
     def test_how_kill(self):
         d, agent = self.start(mode={"eof": "ignore", "term": "ignore"})
         a = d.attached()
         child = agent.child()
         a.request("plenum_stop", how="kill")
-        self.assertEqual(a.event("child_exited", timeout=2)["signal"], 9)
+        self.assertEqual(a.event("child_exited")["signal"], 9)
         self.assertEqual(child.had("signal"), [])
 
     def test_a_stopped_process_is_stopped_too(self):
-        d, agent = self.start()
+        d, agent = self.start(profile=QUICK)
         a = d.attached()
         child = agent.child()
         os.kill(child.pid, signal.SIGSTOP)
         a.request("plenum_stop", how="graceful", _timeout=20)
-        a.event("child_exited", timeout=10, wanted=True)
+        a.event("child_exited", wanted=True)
 
     def test_forget(self):
         d, agent = self.start()
@@ -690,7 +689,7 @@ class StopTest(Case):
         a.ask("plenum_stop", how="graceful")
         a.send(user("next", uuid="u"))
         second = agent.child()
-        self.assertGreater(second.start["t"], child.had("eof")[0]["t"] + 0.25)
+        self.assertGreater(second.start["t"], child.event("exiting")["t"])
         second.wait(type="user", uuid="u")
 
     def test_two_stops(self):
@@ -862,10 +861,10 @@ class OrphanTest(Case):
         d.process = None
 
     def test_a_stubborn_child_at_the_daemons_end(self):
-        d, agent = self.start(mode={"eof": "ignore", "term": "ignore"})
+        d, agent = self.start(mode={"eof": "ignore", "term": "ignore"}, profile=QUICK)
         d.attached()
         child = agent.child()
-        d.stop(timeout=10)
+        d.stop()
         self.assertFalse(alive(child.pid))
         d.process = None
 
@@ -894,7 +893,7 @@ class ShutdownTest(Case):
         d.process = None
 
     def test_in_the_middle_of_a_flood(self):
-        d, agent = self.start()
+        d, agent = self.start(profile=QUICK)
         a, stalled = d.attached(), d.attached()
         child = agent.child()
         child.flood(b'{"type":"x","p":"@P@"}', 1000000, pad=1000)

@@ -4,7 +4,7 @@ import os
 import time
 import unittest
 
-from harness import Case, err, hook, init, mcp, ok, perm, request, until, user, RESULT
+from harness import QUICK, Case, err, hook, init, mcp, ok, perm, request, until, user, RESULT
 
 PRE = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]}
 POST = {"PostToolUse": [{"matcher": "Write", "hookCallbackIds": ["hook_1"]}]}
@@ -303,7 +303,7 @@ class EndTest(Review):
         self.assertEqual(d.call("plenum_status", session="s")["pending"], 5)
 
     def test_a_child_that_closes_its_input(self):
-        d, agent = self.start()
+        d, agent = self.start(profile=QUICK)
         a = d.attached()
         child = agent.child()
         child.order("close_stdin")
@@ -330,8 +330,7 @@ class EndTest(Review):
 
 class StopTest(Review):
     def test_a_stop_beats_a_restart_for_hooks(self):
-        d, agent = self.start(mode={"init": "197", "user": True, "session_id": "conv-1", "eof": 0.3},
-                              profile={"stop_grace": "2s"})
+        d, agent = self.start(mode={"init": "197", "user": True, "session_id": "conv-1", "eof": "ignore"})
         a, b = d.attached(), d.attached()
         child = agent.child()
         self.register(a, PRE)
@@ -339,7 +338,9 @@ class StopTest(Review):
         a.wait(type="result")
         self.register(b, POST)
         child.event("eof")
-        a.request("plenum_stop")
+        a.ask("plenum_stop")
+        a.sync()
+        child.exit(0)
         child.wait_gone()
         a.event("child_exited")
         d.wait_state("s", "asleep")
@@ -363,7 +364,7 @@ class StopTest(Review):
                 self.assertEqual((agent.starts, child.had("eof")), (1, []))
 
     def test_no_child_starts_while_the_daemon_stops(self):
-        d, agent = self.start(mode={"eof": 0.3}, profile={"prompts": "queue", "stop_grace": "2s"})
+        d, agent = self.start(mode={"eof": 0.3}, profile={"prompts": "queue"})
         a, b = d.attached(), d.attached()
         child = agent.child()
         a.send(user("one", uuid="ua"))

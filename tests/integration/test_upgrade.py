@@ -543,7 +543,7 @@ class Flight(Upgrade):
         self.assertNotEqual(pid, None)
 
     def test_a_stop_that_is_under_way(self):
-        d, agent = self.start(mode={"eof": "ignore", "term": "ignore"}, profile={"stop_grace": "700ms"})
+        d, agent = self.start(mode={"eof": "ignore", "term": "ignore"}, profile={"stop_grace": "1500ms"})
         a = d.attached()
         child = agent.child()
         a.request("plenum_stop")
@@ -990,13 +990,14 @@ class Failed(Upgrade):
         child.wait(type="user", message__content="y")
 
     def test_while_it_stops(self):
-        d, agent = self.start(mode={"eof": "ignore", "term": "ignore"}, profile={"stop_grace": "1s"})
+        d, agent = self.start(mode={"eof": "ignore"})
         a = d.attached()
-        agent.child()
+        child = agent.child()
         c = d.client()
         d.process.send_signal(signal.SIGTERM)
         c.event("shutting_down")
         self.assertRefused("spawn_failed", c.request, "plenum_upgrade")
+        child.exit(0)
         d.ended()
         d.process = None
 
