@@ -23,15 +23,15 @@ LAG_WAIT = 2  # seconds
 PATIENCE = float(os.environ.get("PLENUM_CHAOS_PATIENCE", "30"))
 PROFILES = {
     "plain": ([], {}),
-    "old": (["--compat", "2.1.197"], {}),
+    "old": (["--compat", "2.1.197"], {"idle_sleep": "500ms"}),
     "queue": ([], {"prompts": "queue"}),
     "odd": (["--fault", "partial=97,garbage=40"], {}),
     "slow": (["--fault", "late=40,start-delay=60"], {}),
     "huge": (["--fault", "huge=300000"], {}),  # longer than the tape
     "too-long": (["--fault", "huge=1100000"], {}),  # longer than a line may be
-    "pipe": ([], {"stdout": "pipe"}),
-    "odd-pipe": (["--fault", "partial=97,garbage=40"], {"stdout": "pipe"}),
-    "huge-pipe": (["--fault", "huge=300000"], {"stdout": "pipe"}),
+    "pipe": ([], {"stdout": "pipe", "permission_wait": "500ms"}),
+    "odd-pipe": (["--fault", "partial=97,garbage=40"], {"stdout": "pipe", "restart": "never"}),
+    "huge-pipe": (["--fault", "huge=300000"], {"stdout": "pipe", "session_id_args": "--session-id={id}"}),
     "warm": ([], {"warm": 2}),
     "warm-old": (["--compat", "2.1.197"], {"warm": 1}),
     "warm-odd": (["--fault", "partial=97,garbage=3"], {"warm": 1}),
@@ -61,7 +61,7 @@ def mount_small(path):
 
 
 class World:
-    def __init__(self, root, say, program=None, faults=None):
+    def __init__(self, root, say, seed, program=None, faults=None):
         self.root, self.say = root, say
         self.records = root + "/rec"
         self.work = root + "/work"  # sessions' folders; and that of this program, which an implicit attach names
@@ -70,8 +70,9 @@ class World:
         os.chdir(self.work)
         self.disk = mount_small(root + "/disk")
         agent = build_file("plenum-fakeagent")
-        sections = {"daemon": {"default_profile": "plain", "max_children": 40, "state_dir": root + "/disk/state"},
-                    "limits": {"tape_bytes": TAPE_BYTES, "child_line": LINE_MAX, "client_line": LINE_MAX, "tape_lines": 4096, "lag_wait": "%ds" % LAG_WAIT,
+        sections = {"daemon": {"default_profile": "plain", "max_children": 9 if seed % 3 == 0 else 40, "state_dir": root + "/disk/state"},
+                    "limits": {"tape_bytes": TAPE_BYTES, "child_line": LINE_MAX, "client_line": LINE_MAX, "tape_lines": 4096, "stdin_queue": "2M",
+                               "client_lag_soft": "100K" if seed % 4 == 1 else "8M", "lag_wait": "%ds" % LAG_WAIT,
                                "client_lag_soft_time": "2s"}}
         for name, (words, keys) in PROFILES.items():
             command = [PYTHON, "-I", "-S", HERE + "/recorder.py", self.records, agent, "-p", "--input-format",
@@ -196,7 +197,8 @@ class World:
             self.sessions.append(name)
             if peer.options.get("ephemeral"):
                 self.ephemeral.add(name)
-        if name not in self.witnesses and not peer.witness and not self.limited:
+        here = self.daemon.process.poll() is None  # else this is what it has left behind
+        if here and name not in self.witnesses and not peer.witness and not self.limited:
             self.witness(name)
 
     REFUSALS = {"no_such_session", "session_exists", "conversation_in_use"}
@@ -207,6 +209,8 @@ class World:
         good = {"never": {"no_such_session"}, "new": {"session_exists"}}.get(o.get("create"), set())
         if o.get("resume"):
             good = good | {"conversation_in_use"}
+        if "restart = never" in answer.get("error", ""):
+            good = good | {"spawn_failed"}
         if self.reconfigured:
             good = good | {"no_such_profile"}
         if self.limited or peer.squeezed or self.daemon.env.get("PLENUM_FAULTS"):
