@@ -46,13 +46,15 @@ PRINTF_LIKE(2, 3) static bool fail(char *error, const char *fmt, ...) {
 
 /* --- The folder and its lock ------------------------------------------------------------------------------------- */
 
-static bool make_folders(const char *dir, char *error) {
+/* number: why the last one could not be made, where it may be there for all that. */
+static bool make_folders(const char *dir, int *number, char *error) {
 	_cleanup_free_ char *path = strdup(dir);
 	if (!path) return fail(error, "out of memory");
 	for (char *p = path; p && *p;) {
 		p = strchr(p + 1, '/');
 		if (p) *p = 0;
-		if (mkdir(path, 0700) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
+		*number = mkdir(path, 0700) < 0 && errno != EEXIST ? errno : 0;
+		if (*number && *number != EROFS && *number != EACCES)
 			return fail(error, "cannot make the folder %s: %s", path, strerror(errno));
 		if (p) *p = '/';
 	}
@@ -61,7 +63,8 @@ static bool make_folders(const char *dir, char *error) {
 
 static int open_folder(const char *dir, char *error) {
 	struct stat st;
-	if (!make_folders(dir, error)) return -1;
+	int made = 0;
+	if (!make_folders(dir, &made, error)) return -1;
 	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int number = errno;
 	if ((fd < 0 ? stat(dir, &st) : fstat(fd, &st)) == 0 && st.st_uid != geteuid()) { /* sudo has left such ones */
@@ -71,7 +74,8 @@ static int open_folder(const char *dir, char *error) {
 		return -1;
 	}
 	if (fd < 0) {
-		fail(error, "cannot open the folder %s: %s; name another with state_dir", dir, strerror(number));
+		fail(error, "cannot %s the folder %s: %s; name another with state_dir", made ? "make" : "open", dir,
+			 strerror(made ? made : number));
 		return -1;
 	}
 	if ((st.st_mode & 077) && fchmod(fd, 0700) < 0) {
@@ -100,7 +104,11 @@ static void name_holder(int fd, const char *dir, char *error) {
 static int take_lock(int dir_fd, const char *dir, const char *socket, char *error) {
 	_cleanup_close_ int fd = openat(dir_fd, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0) {
-		fail(error, "cannot open %s/" LOCK_NAME ": %s", dir, strerror(errno));
+		int number = errno;
+		bool closed = number == EACCES || number == EROFS || number == ENOSPC || number == EDQUOT;
+		fail(error, "cannot %s %s/" LOCK_NAME ": %s%s", closed ? "write" : "open", dir, strerror(number),
+			 closed ? "; make the folder writable, or name another with state_dir" : "");
+		errno = number;
 		return -1;
 	}
 	if (fd_lock(fd) < 0) {

@@ -2,8 +2,11 @@
 """The folder of the table of sessions: who has it, what is in it, what becomes of a damaged one (DESIGN 8)."""
 import json
 import os
+import tempfile
 
-from harness import Case, Daemon, RESULT, TIMEOUT, hook, user
+from harness import Case, Daemon, RESULT, TIMEOUT, hook, until, user
+
+NOBODY = 65534 if os.getuid() == 0 else os.getuid()
 
 
 class FolderTest(Case):
@@ -47,6 +50,58 @@ class FolderTest(Case):
         self.assertEqual(other.state_of("s"), "asleep")
         other.stop()
         d.start()
+
+
+class ReadOnlyTest(Case):
+    """A folder that cannot be written to: said once, and sessions run all the same. Not as root, who may write anywhere."""
+
+    TABLE = '{"version":1,"sessions":[{"name":"old","profile":"agent","uid":%d}]}'
+
+    def read_only(self, *files):
+        """The daemon, its agent, and what it complained of; files: those that the folder has. None: no folder."""
+        root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
+        folder = root + "/state/plenum"
+        os.makedirs(folder if files else root + "/state")
+        for name in files:
+            with open(folder + "/" + name, "w") as f:
+                f.write(self.TABLE % NOBODY if name == "sessions.json" else "")
+        os.chmod(folder if files else root + "/state", 0o500)
+        root_too = os.getuid() == 0
+        d, agent = self.start(root=root, run_as="nobody" if root_too else None)
+        a = d.attached("work")
+        a.send(user("hi", uuid="u"))
+        child = agent.child()
+        child.wait(type="user", uuid="u")
+        child.print(dict(RESULT, session_id="conv-1", user_message_uuids=["u"]))
+        a.wait(type="result")
+        a.request("plenum_stop")
+        a.event("child_exited")
+        return d, agent, [line for line in d.log().splitlines() if " error " in line or " warn " in line]
+
+    def test_no_folder(self):
+        d, agent, said = self.read_only()
+        self.assertEqual(len(said), 1, said)
+        self.assertIn("sessions will not survive a restart: cannot make the folder %s/plenum: Permission denied; name another "
+                      "with state_dir" % d.state, said[0])
+        self.assertIsNone(d.call("plenum_status")["state_dir"])
+
+    def test_a_folder_of_before(self):
+        """It cannot be locked, so its sessions are not touched."""
+        d, agent, said = self.read_only("sessions.json")
+        self.assertEqual(len(said), 1, said)
+        self.assertIn("cannot write %s/plenum/lock: Permission denied; make the folder writable" % d.state, said[0])
+        self.assertEqual(list(d.sessions()), ["work"])
+
+    def test_one_that_became_so(self):
+        """Its table is read, and written again when it can be."""
+        d, agent, said = self.read_only("sessions.json", "lock")
+        self.assertEqual(len(said), 1, said)
+        self.assertIn("cannot write %s/plenum/sessions.json: Permission denied; the table of before is kept" % d.state, said[0])
+        self.assertEqual(sorted(d.sessions()), ["old", "work"])
+        os.chmod(d.state + "/plenum", 0o700)
+        until(lambda: "the table of sessions is written again" in d.log())
+        with open(d.state + "/plenum/sessions.json") as f:
+            self.assertEqual(sorted(s["name"] for s in json.load(f)["sessions"]), ["old", "work"])
 
 
 class DamageTest(Case):
