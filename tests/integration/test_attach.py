@@ -2,7 +2,6 @@
 """Attaching, roles, and how a child is started (DESIGN 3.2, 8, 9.2; CASES C01 C11 C30 C31 C39 C63 C64)."""
 import os
 import pwd
-import time
 import unittest
 
 from harness import Case, allow, perm, request, until, user, PlenumError, RESULT
@@ -351,9 +350,7 @@ class RoleTest(Case):
 class StartFailureTest(Case):
     def refused(self, d, *words, code="spawn_failed", **members):
         a = d.client()
-        begun = time.monotonic()
         e = self.assertRefused(code, a.attach, "bad", **members)
-        self.assertLess(time.monotonic() - begun, 5)
         for word in words:
             self.assertIn(word, e.text)
         self.assertEqual(d.sessions(), {}, "a half-made session stays")

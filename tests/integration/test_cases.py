@@ -239,7 +239,7 @@ class EndTest(Cases):
         next(c for c in children if c.env["PLENUM_CHILD"] == "ask").print(perm("k-1"))
         clients[1].wait(type="control_request")
         d.kill9()
-        until(lambda: not any(alive(c.pid) for c in children), 4)
+        until(lambda: not any(alive(c.pid) for c in children))
         d.start()
         for name in names:
             got = d.client().attach(name, create="never")

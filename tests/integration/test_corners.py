@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Limits, odd ids, and changes of mind in the middle of something (DESIGN 4 to 7)."""
 import os
-import time
 import unittest
 
 from harness import Case, allow, cancel, deny, dump, err, hook, ok, perm, request, until, user, RESULT
@@ -86,10 +85,8 @@ class ManyTest(Case):
         child = agent.child()
         crowd = [d.attached(role="observer") for _ in range(300)]
         child.print({"type": "x", "n": 1}, perm("k-1"), {"type": "x", "n": 2})
-        begun = time.monotonic()
         for c in crowd:
             c.wait(type="x", n=2)
-        self.assertLess(time.monotonic() - begun, 5)
         first.send(allow(first.wait(type="control_request")["request_id"]))
         child.answer("k-1")
         for c in crowd:

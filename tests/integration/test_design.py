@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What somebody would try who knows the contract and not the source."""
 
-import time
 import uuid
 
 from harness import RESULT, Case, allow, matches, ok, perm, request, user
@@ -235,10 +234,8 @@ class LagTest(Case):
         closed.number = closed.attach("work", on_lag="close")["client"]
         child = agent.child()
         child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 500, pad=5000, rate=1000)
-        begun = time.monotonic()
         a.event("lag")
         a.event("lag")
-        self.assertLess(time.monotonic() - begun, 5)
         closed.wait_eof()
         gap.event("gap")
         for c in (closed, gap):

@@ -236,7 +236,7 @@ class CutTest(Case):
         d.call("plenum_hello")
         self.assertNone(a.seen(type="assistant"))
         child.print(LF)
-        self.assertEqual(a.wait(type="assistant", timeout=2).raw, self.LINE)
+        self.assertEqual(a.wait(type="assistant").raw, self.LINE)
 
     def test_cut_at_each_byte(self):
         d, agent = self.start()

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-from harness import Agent, init, parse, perm, until, user, RESULT
+from harness import TIMEOUT, Agent, init, parse, perm, until, user, RESULT
 
 
 class HarnessTest(unittest.TestCase):
@@ -72,7 +72,7 @@ class HarnessTest(unittest.TestCase):
                     child.exit(5)
                 else:
                     child.kill()
-                self.assertEqual(p.wait(5), status)
+                self.assertEqual(p.wait(TIMEOUT), status)
                 child.wait_gone()
 
     def test_stubborn(self):

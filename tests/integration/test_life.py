@@ -8,7 +8,7 @@ import sys
 import time
 import unittest
 
-from harness import QUICK, Case, Timeout, alive, allow, children_of, dump, perm, processes_of, request, until, user, RESULT
+from harness import QUICK, TIMEOUT, Case, Timeout, alive, allow, children_of, dump, perm, processes_of, request, until, user, RESULT
 
 SLEEPER = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(120)"]
 
@@ -134,7 +134,6 @@ class ExitTest(Case):
         b.sync()
         child.stderr("No conversation found with session ID: 0000\n")
         child.event("stderr_done")
-        begun = time.monotonic()
         child.exit(1)
         for c, rid in ((a, "a-1"), (b, "b-1")):
             m = c.answer(rid)
@@ -144,7 +143,6 @@ class ExitTest(Case):
             gone = c.event("child_exited")
             self.assertEqual((gone["status"], gone["signal"], gone["wanted"]), (1, None, False))
             self.assertIn("No conversation found", str(gone["stderr"]))
-            self.assertLess(time.monotonic() - begun, 2)
         d.call("plenum_hello")
         for c, rid in ((a, "a-1"), (b, "b-1")):
             self.assertEqual(len(c.seen(type="control_response", response__request_id=rid)), 1)
@@ -271,7 +269,7 @@ class ExitTest(Case):
         child = agent.child()
         child.spawn(SLEEPER + [d.root + "/"], setsid=True, keep_stdout=True)
         child.exit(0)
-        a.event("child_exited", timeout=6)
+        a.event("child_exited")
 
     def exited_and_held(self):
         """A session whose child has exited, while its end is not complete: another process holds the output."""
@@ -815,8 +813,8 @@ class OrphanTest(Case):
         pids += until(lambda: [p for p in processes_of(d.root + "/escaped") if alive(p) and os.getsid(p) != p])
         return pids
 
-    def gone(self, pids, timeout=5):
-        until(lambda: not any(alive(p) for p in pids), timeout, "the family of the child to be gone: %s" % pids)
+    def gone(self, pids):
+        until(lambda: not any(alive(p) for p in pids), what="the family of the child to be gone: %s" % pids)
 
     def test_stop(self):
         for how in ("graceful", "kill"):
@@ -875,7 +873,7 @@ class OrphanTest(Case):
             d.attached()
             child = agent.child()
             d.kill9()
-            self.gone([child.pid], 4)
+            self.gone([child.pid])
             d.process = None
 
 
@@ -931,8 +929,8 @@ class ShutdownTest(Case):
         a.event("shutting_down")
         child.event("eof")
         d.process.send_signal(signal.SIGINT)
-        d.process.wait(5)
-        until(lambda: not alive(child.pid), 3)
+        d.process.wait(TIMEOUT)
+        until(lambda: not alive(child.pid))
         d.process = None
 
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """MCP servers that live in clients (DESIGN 6; CASES C43)."""
-import time
 import unittest
 
 from harness import Case, init, mcp, ok, request, until
@@ -11,7 +10,8 @@ CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "a
 class Mcp(Case):
     def setUp(self):
         super().setUp()
-        self.d, self.agent = self.start(mode={"control": ["mcp_set_servers"]})
+        # no call of a server that is gone waits for its owner: it would wait for longer than the test
+        self.d, self.agent = self.start(mode={"control": ["mcp_set_servers"]}, profile={"owner_grace": "10min"})
         self.a, self.b = self.d.attached(name="a"), self.d.attached(name="b")
         self.child = self.agent.child()
 
@@ -86,7 +86,7 @@ class OwnerTest(Mcp):
     def test_an_unknown_server(self):
         self.announce(self.a, "tools")
         self.child.print(mcp("k-1", "nonsense", CALL))
-        answer = self.child.answer("k-1", 2)
+        answer = self.child.answer("k-1")
         if answer["response.subtype"] == "success":
             self.is_rpc_error(answer)
         self.child.mark(self.a, self.b)
@@ -132,10 +132,8 @@ class GoneTest(Mcp):
         self.named(self.child, "tools")
         self.child.print(mcp("k-1", "tools", CALL))
         self.a.wait(type="control_request")
-        begun = time.monotonic()
         self.a.close()
-        answer = self.child.answer("k-1", 2)
-        self.assertLess(answer.t - begun, 1.0)
+        answer = self.child.answer("k-1")
         self.is_rpc_error(answer)
         self.b.event("owner_gone")
 
@@ -144,13 +142,11 @@ class GoneTest(Mcp):
         self.named(self.child, "tools")
         self.a.close()
         self.b.event("owner_gone")
-        begun = time.monotonic()
         self.child.print(mcp("k-1", "tools", dict(CALL, id="text id")))
-        answer = self.child.answer("k-1", 2)
-        self.assertLess(answer.t - begun, 1.0)
+        answer = self.child.answer("k-1")
         self.is_rpc_error(answer, "text id")
         self.child.print(mcp("k-2", "tools", {"jsonrpc": "2.0", "method": "notifications/cancelled"}))
-        self.child.answer("k-2", 2)
+        self.child.answer("k-2")
 
     def test_the_owner_comes_back(self):
         self.announce(self.a, "tools")
@@ -205,7 +201,7 @@ class SetServersTest(Mcp):
         self.b.request("mcp_set_servers", servers={})
         self.assertEqual(list(self.child.request("mcp_set_servers")["request.servers"]), ["tools"])
         self.child.print(mcp("k-1", "b", CALL))
-        self.child.answer("k-1", 2)
+        self.child.answer("k-1")
         self.assertNone(self.b.seen(type="control_request"))
         self.call("k-2", "tools", self.a, {})
 

@@ -207,7 +207,7 @@ class TimeoutTest(Case):
         a.send(request("1", "mcp_status", plenum_timeout_ms=150), request("2", "get_settings"))
         child.request("mcp_status")
         got = child.request("get_settings")
-        self.assertEqual(a.answer("1", 3)["response.code"], "timeout")
+        self.assertEqual(a.answer("1")["response.code"], "timeout")
         self.assertNone(a.seen(type="control_response", response__request_id="2"))
         child.reply(got)
         self.assertEqual(a.answer("2")["response.subtype"], "success")
@@ -452,7 +452,7 @@ class PromptsTest(Case):
         child.wait(type="user", uuid="ua")
         child.print({"type": "assistant", "message": {}})
         b.send(user("also this", uuid="ub"))
-        child.wait(type="user", uuid="ub", timeout=2)
+        child.wait(type="user", uuid="ub")
         for uuid in ("ua", "ub"):
             child.print(user("echo", uuid=uuid, isReplay=True))
         child.print(dict(RESULT, user_message_uuids=["ua", "ub"]))
@@ -490,7 +490,7 @@ class PromptsTest(Case):
         child = agent.child()
         a.send(user("one", uuid="ua"), user("more", uuid="ub"))
         child.wait(type="user", uuid="ua")
-        child.wait(type="user", uuid="ub", timeout=3)
+        child.wait(type="user", uuid="ub")
 
     def test_one_queued_prompt_is_taken_back(self):
         d, agent = self.start(profile={"prompts": "queue"}, mode={"control": True})

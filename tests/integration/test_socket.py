@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from harness import Case, Client, Daemon, Timeout, alive, until, user
+from harness import TIMEOUT, Case, Client, Daemon, Timeout, alive, until, user
 
 NOBODY = 65534
 need_root = unittest.skipUnless(os.getuid() == 0, "needs root, to become somebody else")
@@ -19,7 +19,7 @@ need_root = unittest.skipUnless(os.getuid() == 0, "needs root, to become somebod
 class Refusals(Case):
     """A start that must fail: nothing deleted, a sentence, an exit code."""
 
-    def cannot_start(self, daemon, codes=(69, 71, 73, 77, 78), words=(), timeout=5):
+    def cannot_start(self, daemon, codes=(69, 71, 73, 77, 78), words=(), timeout=TIMEOUT):
         p = daemon.launch()
         try:
             status = p.wait(timeout)
@@ -151,7 +151,7 @@ class StaleTest(Refusals):
         for _ in range(3):
             d.kill9()
             self.assertTrue(os.path.exists(d.socket))
-            d.start(timeout=3)
+            d.start()
             d.call("plenum_hello")
 
     def test_a_stopped_daemon_is_not_dead(self):
@@ -290,7 +290,7 @@ class PermissionTest(Refusals):
             c.send(user("let me in"))
         except (BrokenPipeError, ConnectionResetError):
             pass
-        c.wait_eof(3)
+        c.wait_eof()
         self.assertEqual(c.log, [])
         until(lambda: "65534" in d.log(), what="a line in the log")
         self.assertEqual(d.sessions(), {})
@@ -309,7 +309,7 @@ class PermissionTest(Refusals):
         d.open_to_all()
         self.assertEqual(d.client(uid=12345, gid=NOBODY).hello()["peer"]["uid"], 12345)
         c = d.client(uid=12345, gid=12345)
-        c.wait_eof(3)
+        c.wait_eof()
 
     @need_root
     def test_root_may_connect(self):
@@ -395,7 +395,7 @@ class LimitTest(Refusals):
         for c in held:
             c.hello()
         extra = d.client()
-        extra.wait_eof(3)
+        extra.wait_eof()
         for m in extra.log:
             self.assertEqual(m["code"], "too_many")
         held.pop().close()
@@ -439,7 +439,7 @@ class ActivationTest(Refusals):
         d = self.idle_daemon()
         notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         notify.bind(d.root + "/notify")
-        notify.settimeout(5)
+        notify.settimeout(TIMEOUT)
         d.env["NOTIFY_SOCKET"] = d.root + "/notify"
         d.start()
         said = b""

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import Case, Daemon, PlenumError, allow, build_file, perm, request, until, user, RESULT
+from harness import TIMEOUT, Case, Daemon, PlenumError, allow, build_file, perm, request, until, user, RESULT
 
 
 class EnvelopeTest(Case):
@@ -333,7 +333,7 @@ class CheckTest(Case):
     def test_a_bad_file_is_no_start(self):
         d = self.track(Daemon({"daemon": {"nonsense": "1"}}, start=False))
         p = d.launch()
-        self.assertEqual(p.wait(5), 78)
+        self.assertEqual(p.wait(TIMEOUT), 78)
         self.assertIn(d.conf, d.log())
         self.assertFalse(os.path.exists(d.socket))
 
