@@ -205,8 +205,8 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 void router_withdrawn(struct session *s, struct span child_id); /* the child's control_cancel_request */
 void router_withdraw_all(struct session *s, const char *why);
 void router_unask(struct attachment *a); /* it is gone, or no approver any more */
-/* The daemon's own answer. body: value of response.response. */
-void router_answer_self(struct pending *p, const char *body, const char *decision, const char *why);
+/* The daemon's own answer. body: value of response.response, freed; NULL: an error is the answer. */
+void router_answer_self(struct pending *p, struct buf *body, const char *decision, const char *why);
 void router_refuse_unasked(struct session *s, struct chunk line, const struct envelope *e, const char *why);
 bool router_may_answer(const struct attachment *a, const struct pending *p);
 

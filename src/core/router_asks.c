@@ -100,12 +100,12 @@ static void settle(struct session *s, struct pending *p, const struct attachment
 	router_init_settled(s);
 }
 
-void router_answer_self(struct pending *p, const char *body, const char *decision, const char *why) {
+void router_answer_self(struct pending *p, struct buf *body, const char *decision, const char *why) {
 	struct session *s = p->session;
-	struct buf b = NOTICE_INIT;
+	struct buf b = BUF_INIT(SIZE_MAX / 4); /* it may hold a line of the child's */
 	struct span id = {p->child_id, strlen(p->child_id)};
 	if (body)
-		dialect_put_success(&b, id, body);
+		dialect_put_built_success(&b, id, body);
 	else
 		dialect_put_error(&b, id, PLENUM_E_UNKNOWN_REQUEST, why ? why : "nobody can answer this");
 	session_must_write(s, notice_chunk(&b));
@@ -117,11 +117,10 @@ void router_refuse_unasked(struct session *s, struct chunk line, const struct en
 	(void)line;
 	if (dialect_ask_kind(e) == ASK_TOOL) {
 		dialect_put_tool_deny(&body, why);
-		dialect_put_success(&b, e->request_id, body.data);
+		dialect_put_built_success(&b, e->request_id, &body);
 	} else {
 		dialect_put_error(&b, e->request_id, PLENUM_E_UNKNOWN_REQUEST, why);
 	}
-	buf_free(&body);
 	session_must_write(s, notice_chunk(&b));
 }
 
@@ -208,8 +207,13 @@ void router_unask(struct attachment *a) {
 static void deny(struct pending *p, const char *decision, const char *why) {
 	struct buf b = NOTICE_INIT;
 	dialect_put_tool_deny(&b, why);
-	router_answer_self(p, b.data, decision, why);
-	buf_free(&b);
+	router_answer_self(p, &b, decision, why);
+}
+
+static void cancel(struct pending *p, const char *why) {
+	struct buf b = NOTICE_INIT;
+	buf_puts(&b, "{\"action\":\"cancel\"}");
+	router_answer_self(p, &b, "timeout", why);
 }
 
 void router_ask_timer(void *arg) {
@@ -224,19 +228,18 @@ void router_ask_timer(void *arg) {
 	if (p->kind == ASK_TOOL)
 		deny(p, "timeout", why);
 	else if (p->kind == ASK_ELICITATION)
-		router_answer_self(p, "{\"action\":\"cancel\"}", "timeout", why);
+		cancel(p, why);
 	else
 		router_answer_self(p, NULL, "timeout", why);
 }
 
 static void allow_by_rule(struct pending *p, const char *why) {
 	struct span input = span_member(p->request, "input");
-	struct buf b = NOTICE_INIT;
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	buf_puts(&b, "{\"behavior\":\"allow\",\"updatedInput\":");
 	buf_put(&b, input.p ? input.p : "{}", input.p ? input.n : 2);
 	buf_putc(&b, '}');
-	router_answer_self(p, b.data, "allow", why);
-	buf_free(&b);
+	router_answer_self(p, &b, "allow", why);
 }
 
 /* True: a rule of the profile has decided. */

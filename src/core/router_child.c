@@ -251,12 +251,11 @@ static void answer_long(struct session *s, struct chunk head) {
 	if (memmem(head.data, head.len, "\"can_use_tool\"", 14)) {
 		dialect_put_tool_deny(
 			&body, "the request is longer than Plenum's limit for a line (child_line); nobody could be asked");
-		dialect_put_success(&b, id, body.data);
+		dialect_put_built_success(&b, id, &body);
 	} else {
 		dialect_put_error(&b, id, PLENUM_E_TOO_LONG,
 						  "the request is longer than Plenum's limit for a line (child_line)");
 	}
-	buf_free(&body);
 	session_must_write(s, notice_chunk(&b));
 }
 

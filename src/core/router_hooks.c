@@ -37,10 +37,9 @@ static void refuse_hook(struct session *s, struct span id, bool guard, struct sp
 		dialect_put_hook_deny(&body, event, why);
 	else
 		buf_puts(&body, dialect_neutral);
-	dialect_put_success(&b, id, body.data);
-	buf_free(&body);
+	dialect_put_built_success(&b, id, &body);
 	log_info("session %s: a hook callback was answered %s: %s", s->name, guard ? "deny" : "neutrally", why);
-	session_answer(s, notice_chunk(&b));
+	session_must_write(s, notice_chunk(&b)); /* in the CLI a hook without an answer is none */
 }
 
 void router_refuse_hook(struct session *s, struct span id, struct span callback, const char *why) {
@@ -55,8 +54,7 @@ static void answer_hook(struct pending *p, const char *why) {
 		dialect_put_hook_deny(&b, span_of(p->event), why);
 	else
 		buf_puts(&b, dialect_neutral);
-	router_answer_self(p, b.data, p->guard ? "deny" : "neutral", why);
-	buf_free(&b);
+	router_answer_self(p, &b, p->guard ? "deny" : "neutral", why);
 }
 
 static void answer_for_gone(struct pending *p, const struct owner *o) {
@@ -112,8 +110,7 @@ static void answer_mcp(struct pending *p) {
 	struct buf b = NOTICE_INIT;
 	dialect_put_mcp_error(&b, span_member(p->request, "message"),
 						  "the client that serves this MCP server is not there");
-	router_answer_self(p, b.data, "owner_gone", NULL);
-	buf_free(&b);
+	router_answer_self(p, &b, "owner_gone", NULL);
 }
 
 /* The child waits no more for a call that it cancels, and says so by a notification alone (PROTOCOL 4.2). */
@@ -206,7 +203,10 @@ void router_set_servers(struct client *c, struct session *s, struct chunk line, 
 	buf_puts(&body, "{\"subtype\":\"mcp_set_servers\",\"servers\":");
 	registry_put_servers(&s->registry, &body);
 	buf_putc(&body, '}');
-	if (!body.failed) router_call(c, s, line, e, body.data);
+	if (body.failed)
+		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
+	else
+		router_call(c, s, line, e, body.data);
 	buf_free(&body);
 }
 

@@ -119,8 +119,7 @@ static void send_init(struct session *s) {
 	put_union(&body, s, !in->first_of_child && !in->cleared);
 	buf_putc(&body, '}');
 	if (s->registry.n_hooks) in->cleared = false;
-	if (!body.failed) dialect_put_request(&b, call->id, body.data);
-	buf_free(&body);
+	dialect_put_built_request(&b, call->id, &body);
 	in->sent = s->registry.version;
 	registry_was_sent(&s->registry);
 	bool first = in->first_of_child;

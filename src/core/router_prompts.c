@@ -220,10 +220,10 @@ static void cancel_own(struct session *s, const struct client *c) {
 		struct buf uuid = NOTICE_INIT, body = NOTICE_INIT, b = NOTICE_INIT;
 		str_put_json(&uuid, p->uuid, strlen(p->uuid));
 		buf_printf(&body, "{\"subtype\":\"cancel_async_message\",\"message_uuid\":%s}", uuid.data ? uuid.data : "null");
+		body.failed |= uuid.failed;
 		call->act = ACT_CANCEL_PROMPT;
 		call->value = uuid.data;
-		dialect_put_request(&b, call->id, body.data);
-		buf_free(&body);
+		dialect_put_built_request(&b, call->id, &body);
 		session_write(s, notice_chunk(&b), true);
 		loop_timer_set(&call->timer, s->profile->control_timeout);
 	}
@@ -260,8 +260,7 @@ void router_cancel_prompt(struct client *c, struct session *s, struct chunk line
 	}
 	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
 	buf_printf(&body, "{\"cancelled\":true,\"message_uuid\":%.*s}", (int)uuid.n, uuid.p);
-	dialect_put_success(&b, e->request_id, body.data);
-	buf_free(&body);
+	dialect_put_built_success(&b, e->request_id, &body);
 	router_prompt_cancelled(s, p, c);
 	client_post(c, notice_chunk(&b));
 	router_next_held(s);

@@ -40,6 +40,7 @@ static void tell_turn(struct session *s, const char *event, struct turn *t, stru
 	buf_printf(&b, ",\"uuids\":[%s],\"clients\":[%s]", t->uuids.data ? t->uuids.data : "",
 			   t->clients.data ? t->clients.data : "");
 	if (is_error.p) notice_raw(&b, "is_error", is_error);
+	b.failed |= t->uuids.failed || t->clients.failed;
 	buf_free(&t->uuids);
 	buf_free(&t->clients);
 	router_tell(s, notice_end(&b));

@@ -213,6 +213,7 @@ uint64_t session_writes_to(const struct session *s) {
 bool session_write(struct session *s, struct chunk line, bool own) {
 	bool here = session_has_child(s);
 	s->untouched = false;
+	if (!line.data) return false; /* there was no memory for it */
 	if ((!here && !s->want_child) || (here && !agent_hears(s->agent)) || (!own && !queue_has_room(&s->in, line.len))) {
 		chunk_drop(&line);
 		return false;

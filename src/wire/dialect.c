@@ -123,6 +123,22 @@ void dialect_put_success(struct buf *b, struct span id, const char *response_jso
 	buf_puts(b, "}}\n");
 }
 
+void dialect_put_built_request(struct buf *b, const char *id, struct buf *body) {
+	if (body->failed)
+		b->failed = true;
+	else
+		dialect_put_request(b, id, body->data);
+	buf_free(body);
+}
+
+void dialect_put_built_success(struct buf *b, struct span id, struct buf *body) {
+	if (body->failed)
+		b->failed = true;
+	else
+		dialect_put_success(b, id, body->data);
+	buf_free(body);
+}
+
 void dialect_put_error(struct buf *b, struct span id, const char *code, const char *text) {
 	put_head(b, "error", id);
 	buf_printf(b, ",\"code\":\"%s\",\"error\":", code);

@@ -63,6 +63,10 @@ const char *dialect_what(const char *what);
  */
 void dialect_put_request(struct buf *b, const char *id, const char *request_json);
 void dialect_put_success(struct buf *b, struct span id, const char *response_json); /* response_json NULL: none */
+/* The same two with a body that was built, which is freed. Where that found no room, b has found none either: half a
+ * refusal, or one without its body, would let pass what it is to refuse. */
+void dialect_put_built_request(struct buf *b, const char *id, struct buf *body);
+void dialect_put_built_success(struct buf *b, struct span id, struct buf *body);
 void dialect_put_error(struct buf *b, struct span id, const char *code, const char *text);
 void dialect_put_cancel(struct buf *b, struct span id);
 

@@ -568,6 +568,17 @@ class RulesTest(Asks):
         child.mark(a)
         return a, child
 
+    def test_a_long_input_is_allowed_by_rule(self):
+        """Longer than any line of the daemon's own: the answer repeats it."""
+        d, agent = self.start(profile={"allow_tools": "Write"}, limits={"child_line": "100M"})
+        a = d.attached()
+        child = agent.child()
+        line = dump(perm("k-1", tool="Write", input={"content": "@P@"}))
+        child.flood(line, 1, pad=65 << 20)
+        got = child.wait(type="control_response", timeout=60)["response.response"]
+        self.assertEqual((got["behavior"], len(got["updatedInput"]["content"])), ("allow", 65 << 20))
+        child.mark(a)
+
     def test_allowed_by_rule(self):
         a, child = self.judge(perm("k-1", "git status"), allow_tools="\"Bash(git status)\"")
         got = child.answer("k-1")["response.response"]

@@ -138,6 +138,31 @@ static void is_built(struct buf *b, const char *want) {
 	buf_free(b);
 }
 
+/* Half a refusal, or one without its body, lets pass what it is to refuse. */
+START_TEST(body_without_room) {
+	for (size_t room = 1; room < 100; room++) {
+		struct buf b = BUF_INIT(10000), body = BUF_INIT(room);
+		dialect_put_hook_deny(&body, span_of("\"PreToolUse\""), "no");
+		bool built = !body.failed;
+		dialect_put_built_success(&b, span_of("\"a\""), &body);
+		ck_assert(!body.data);
+		ck_assert(b.failed == !built);
+		ck_assert(built || !b.data);
+		buf_free(&b);
+		body = (struct buf)BUF_INIT(room);
+		buf_puts(&body, "{\"subtype\":\"initialize\"}");
+		built = !body.failed;
+		dialect_put_built_request(&b, "req_1", &body);
+		ck_assert(b.failed == !built);
+		if (built)
+			is_built(
+				&b,
+				"{\"type\":\"control_request\",\"request_id\":\"req_1\",\"request\":{\"subtype\":\"initialize\"}}\n");
+		buf_free(&b);
+	}
+}
+END_TEST
+
 START_TEST(builders) {
 	struct buf b = BUF_INIT(10000);
 	dialect_put_request(&b, "req_1", "{\"subtype\":\"interrupt\"}");
@@ -278,5 +303,5 @@ START_TEST(hooks) {
 }
 END_TEST
 
-RUN_TESTS("dialect", kinds, echoes, what_is_asked, what_acts_on_everybody, builders, own_answers_are_valid, answers,
-		  error_answers, hooks)
+RUN_TESTS("dialect", kinds, echoes, what_is_asked, what_acts_on_everybody, builders, body_without_room,
+		  own_answers_are_valid, answers, error_answers, hooks)
