@@ -384,13 +384,14 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 	snapshot_mode(&s->snapshot, span_member(e->inner_response, "current_permission_mode"));
 	in->state = INIT_DONE;
 	in->first_taken = in->first.data != NULL;
+	bool resumed = first && in->answer.data; /* also where nothing was registered with the child before */
 	chunk_drop(&in->answer);
 	in->answer = chunk_copy(line.data, line.len);
 	if (!in->answer.data) {
 		session_no_memory(s, "its answer to initialize was lost");
 		return;
 	}
-	bool later = in->applied != in->sent && in->applied != 0;
+	bool later = in->applied != in->sent && (in->applied != 0 || resumed);
 	if (first || span_is_true(span_member(e->inner_response, "hooks_applied")) || s->registry.n_hooks == 0) {
 		in->applied = in->sent;
 		registry_was_taken(&s->registry, in->sent);

@@ -380,6 +380,21 @@ class OldCliTest(Hooks):
         a.wait(type="result")
         self.ids(agent.child(), "PostToolUse", n=2)
 
+    def test_the_first_hooks_that_had_to_wait(self):
+        """Of a child that had run without any, and was resumed for them."""
+        d, agent = self.start(mode={"init": "197", "session_id": "conv-1"})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(user("x", uuid="u"))
+        child.wait(type="user")
+        child.print({"type": "system", "subtype": "init", "session_id": "conv-1"},
+                    dict(RESULT, user_message_uuids=["u"], session_id="conv-1"))
+        a.wait(type="result")
+        self.assertIs(self.register(a, PRE)["plenum"]["hooks_applied"], False)
+        agent.child()
+        for client in (a, b):
+            self.assertIs(client.event("changed", what="hooks_applied")["value"], True)
+
     def test_told_not_applied(self):
         """hooks_applied false in the answer of the child counts as what it says."""
         d, agent = self.start(mode={"init": "manual"})
