@@ -4,10 +4,10 @@
 
     tests/faults/test_memory.py PROGRAM WORK [FIRST [STEP [LAST]]]
 
-PROGRAM is plenumd-faults; WORK is turn, sleep, queue, warm or upgrade: the functions work_* below. For N = FIRST,
+PROGRAM is plenumd-faults; WORK is turn, sleep, queue, warm, upgrade or guard: the functions work_* below. For N = FIRST,
 FIRST + STEP, ...: the same work is done, and its Nth allocation fails. Then: the
 daemon lives, or it has ended with 71 and said why (where nothing else was left to it); whoever asked was answered,
-refused, or closed; no line was wrong or doubled, and none is missing without a word. And the same work right after it,
+refused, or closed; no line was wrong or doubled, and none is missing without a word; no tool ran that a guard has to deny. And the same work right after it,
 without a fault, goes as if nothing had been. It ends when the work has fewer allocations than N.
 PLENUM_BUILD is the build folder. The last line is "N passed, N failed".
 """
@@ -23,7 +23,7 @@ sys.path[:0] = [os.path.join(os.path.dirname(HERE), "integration"), os.path.join
 
 from board import Board  # noqa: E402
 from harness import Client, Daemon, Timeout, allow, build_file, ok, until, user  # noqa: E402
-from peer import Peer  # noqa: E402
+from peer import Guard, Peer  # noqa: E402
 
 NO_MEMORY = 71
 PATIENCE = 4
@@ -112,6 +112,7 @@ class Sweep:
                              root=self.root, start=False, env={"PLENUM_FAULTS_FILE": self.root + "/board"})
         self.daemon.program = program
         self.made = self.ended = 0
+        self.forbidden = None  # a file that must not be written
         self.daemon.start()
 
     def client(self, label):
@@ -123,6 +124,10 @@ class Sweep:
         return c.begin()
 
     PROFILES = {"fake": {}, "queue": {"prompts": "queue"}, "warm": {"warm": 1}}
+
+    ENDS = {"result": lambda m: m["type"] == "result" and m["parent_tool_use_id"] is None,
+            "error": lambda m: m["event"] == "error", "gap": lambda m: m["event"] == "gap",
+            "child_exited": lambda m: m["event"] == "child_exited"}
 
     # --- the work. strict: everything must come out right
 
@@ -233,7 +238,7 @@ class Sweep:
         self.attach(b, name, role="observer", replay="all")
         a.try_request("initialize", hooks={"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["h"], "timeout": 5}]})
         a.say(user('@tool Bash {"command":"true"}@', uuid="u-" + name))
-        m = a.get(lambda m: m["type"] == "control_request" or m["event"] in ("error", "gap", "child_exited"), "the question")
+        m = a.get(lambda m: m["type"] in ("control_request", "result") or m["event"] in ("error", "gap", "child_exited"), "the question")
         self.has(b.try_request("plenum_upgrade"), lambda x: x and x["upgraded"], strict)
         if m["type"] == "control_request":
             outcome = self.go_on(a, m)
@@ -243,6 +248,55 @@ class Sweep:
         self.forget(a, name)
         a.close()
         b.close()
+
+    def work_guard(self, strict):
+        """A guard denies, and is denied for when it has gone."""
+        name = self.new_name()
+        path = "%s/forbidden-%s" % (self.root, name)
+        write = '@tool Write {"file_path":"%s","content":"x"}@' % path
+        a, g = self.client("driver"), self.client("guard")
+        self.attach(a, name, name="driver", wake=True)
+        self.attach(g, name, name="guard", approve=False)
+        body = g.try_request("initialize", hooks=Guard.TABLE)
+        if body is not None and (body.get("plenum") or {}).get("hooks_applied") is not False:
+            self.forbidden = path
+        self.has(body, lambda x: self.forbidden, strict)
+        a.say(user(write, uuid="u-1" + name))
+        denied, outcome = self.both(a, g)
+        self.has(denied, bool, strict)
+        if outcome == "result":
+            g.close()
+            self.ends(a, write, "u-2" + name, strict)
+        self.forget(a, name)
+        a.close()
+        g.close()
+
+    def both(self, a, g):
+        """Answers what either is asked until the turn is over: whether a hook was, and how the turn ended."""
+        denied, deadline = False, time.monotonic() + PATIENCE + 2
+        while time.monotonic() < deadline:
+            for c in (a, g):
+                while c.inbox:
+                    m = c.inbox.pop(0)
+                    if m["request.subtype"] == "hook_callback":
+                        denied = True
+                        c.say(ok(m["request_id"], Guard.DENY))
+                    elif m["type"] == "control_request":
+                        c.say(allow(m["request_id"], "true"))
+                    elif c is a and any(fits(m) for fits in self.ENDS.values()):
+                        return denied, next(k for k, fits in self.ENDS.items() if fits(m))
+                if c.eof and c is a:
+                    raise Gone(c.label)
+                if not c.eof:
+                    c.fill(0.02)
+        raise Wrong("the turn of %s did not end; last lines:\n    %s" % (
+            a.label, "\n    ".join(map(repr, a.log[-6:] + g.log[-6:]))))
+
+    def no_tool_ran(self):
+        if self.forbidden and os.path.exists(self.forbidden):
+            path, self.forbidden = self.forbidden, None
+            raise Wrong("a tool ran that a guard has to deny: %s" % path)
+        self.forbidden = None
 
     def work_turn(self, strict):
         name = self.new_name()
@@ -275,9 +329,7 @@ class Sweep:
 
     def go_on(self, a, m=None):
         """Answers whatever is asked, until the turn is over: how."""
-        ends = {"result": lambda m: m["type"] == "result" and m["parent_tool_use_id"] is None,
-                "error": lambda m: m["event"] == "error", "gap": lambda m: m["event"] == "gap",
-                "child_exited": lambda m: m["event"] == "child_exited"}
+        ends = self.ENDS
         while True:
             m = m or a.get(lambda m: m["type"] == "control_request" or any(f(m) for f in ends.values()), "the prompt")
             if m["type"] != "control_request":
@@ -301,7 +353,9 @@ class Sweep:
             pass
         self.board.arm("")
         fired = self.board.failed("malloc") > before
+        self.no_tool_ran()
         self.after()
+        self.no_tool_ran()
         return fired
 
     def after(self):
