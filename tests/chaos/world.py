@@ -25,16 +25,16 @@ PROFILES = {
     "plain": ([], {}),
     "old": (["--compat", "2.1.197"], {"idle_sleep": "500ms"}),
     "queue": ([], {"prompts": "queue"}),
-    "odd": (["--fault", "partial=97,garbage=40"], {}),
+    "odd": (["--fault", "partial=997,garbage=40"], {}),
     "slow": (["--fault", "late=40,start-delay=60"], {}),
     "huge": (["--fault", "huge=300000"], {}),  # longer than the tape
     "too-long": (["--fault", "huge=1100000"], {}),  # longer than a line may be
     "pipe": ([], {"stdout": "pipe", "permission_wait": "500ms"}),
-    "odd-pipe": (["--fault", "partial=97,garbage=40"], {"stdout": "pipe", "restart": "never"}),
+    "odd-pipe": (["--fault", "partial=997,garbage=40"], {"stdout": "pipe", "restart": "never"}),
     "huge-pipe": (["--fault", "huge=300000"], {"stdout": "pipe", "session_id_args": "--session-id={id}"}),
     "warm": ([], {"warm": 2}),
     "warm-old": (["--compat", "2.1.197"], {"warm": 1}),
-    "warm-odd": (["--fault", "partial=97,garbage=3"], {"warm": 1}),
+    "warm-odd": (["--fault", "partial=997,garbage=3"], {"warm": 1}),
     "warm-slow": (["--fault", "late=40,start-delay=200"], {"warm": 1, "prompts": "queue"}),
     "warm-deaf": (["--fault", "deaf=0,ignore-eof"], {"warm": 1}),  # never answers
     "warm-dead": (["--fault", "start-exit=3"], {"warm": 1}),
@@ -156,7 +156,7 @@ class World:
         return pid
 
     def everybody_off(self):
-        for p in self.peers:
+        for p in list(self.peers):
             if not p.closed:
                 p.stalled = False
                 p.pump()
@@ -209,7 +209,7 @@ class World:
         good = {"never": {"no_such_session"}, "new": {"session_exists"}}.get(o.get("create"), set())
         if o.get("resume"):
             good = good | {"conversation_in_use"}
-        if "restart = never" in answer.get("error", ""):
+        if any(why in answer.get("error", "") for why in ("restart = never", "is being removed")):
             good = good | {"spawn_failed"}
         if self.reconfigured:
             good = good | {"no_such_profile"}
