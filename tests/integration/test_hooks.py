@@ -519,11 +519,14 @@ class GoneTest(Guarded):
         self.refuses(self.child.answer("k-1"))
 
     def test_after_the_grace_it_is_dropped_by_choice(self):
-        self.setup({"PreToolUse": [{"hookCallbackIds": ["p"], "plenum_owner_gone": "drop"}]}, grace="400ms")
+        hooks = {"PreToolUse": [{"hookCallbackIds": ["p"], "plenum_owner_gone": "drop"}]}
+        self.setup(hooks)  # within the grace it denies
         self.a.close()
         self.b.event("owner_gone")
         self.child.print(hook("k-1", self.cb))
         self.refuses(self.child.answer("k-1"))
+        self.setup(hooks, grace="100ms")
+        self.a.close()
         until(lambda: not self.child.seen(request__subtype="initialize")[-1]["request.hooks"].get("PreToolUse"),
               what="a table without the guard")
 

@@ -445,12 +445,11 @@ class ResumeTest(Case):
         agent.mode(session_id="conv-1", start=[{"op": "stderr", "text": "broken\n"}, {"op": "exit_now", "status": 1}])
         begun = time.monotonic()
         refused = 0
-        while time.monotonic() - begun < 2.0:
+        while time.monotonic() - begun < 2.0 or not refused:
             a.send(user("try"))
-            m = a.wait(lambda m: m["event"] in ("child_exited", "error"), timeout=5)
+            m = a.wait(lambda m: m["event"] in ("child_exited", "error"))
             refused += m["event"] == "error" and m["code"] in ("spawn_failed", "child_exited")
-        self.assertLess(agent.starts, 12)
-        self.assertGreater(refused, 0)
+            self.assertLess(agent.starts, 12)
 
     def test_resolved_at_each_start(self):
         """C32."""
@@ -519,13 +518,14 @@ class SleepTest(Case):
     def test_a_start_that_is_put_off(self):
         """It is given up; with a prompt that waits for it, it is not."""
         d, agent, a, child = self.idle()
-        for _ in range(4):  # the wait between two starts doubles
+        for n in range(4):  # the wait between two starts doubles: two seconds at the end
             child.exit(1)
             a.event("child_exited")
             d.client().attach("s", wake=True)
-            if d.state_of("s") == "starting" and not d.sessions()["s"]["pid"]:
-                break
-            child = agent.child()
+            if n < 3:
+                child = agent.child()
+        entry = d.sessions()["s"]
+        self.assertEqual((entry["state"], entry["pid"]), ("starting", None))
         starts = agent.starts
         a.request("plenum_hibernate")
         self.assertEqual(d.state_of("s"), "asleep")

@@ -173,9 +173,13 @@ class ProtocolTest(PressureCase):
     @unittest.skipUnless(os.access("/proc/pressure/cpu", os.W_OK), "this kernel has no PSI, or it is closed to us")
     def test_the_kernels_event(self):
         """Waiting for a processor stands for waiting for memory: it is told in the same way and harms nobody."""
-        d, agent = self.watched("/proc/pressure/cpu", b"some 1000 2000000\0", daemon={"memory_pressure": "yes"})
+        d, agent = self.watched("/proc/pressure/cpu", b"some 1000 2000000\0", daemon={"memory_pressure": "no"})
         for name in ("one", "two"):
             self.idle(d, agent, name)
+        d.sections["daemon"]["memory_pressure"] = "yes"  # not before: the machine may be busy already
+        d.write_conf()
+        d.call("plenum_reload")
+        d.fds += 2  # that file, and what waits for its event
         busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count() + 1)]
         try:
             until(lambda: "asleep" in {s["state"] for s in d.sessions().values()}, 20)

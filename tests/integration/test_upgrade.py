@@ -647,7 +647,7 @@ class Open(Upgrade):
         child = agent.child()
         begun = time.monotonic()
         child.print(perm("p1"))
-        until(lambda: d.call("plenum_pending")["pending"])
+        a.event("session_state", state="asking")
         self.upgrade(d)
         self.assertEqual(child.answer("p1")["response.response.behavior"], "deny")
         self.assertLess(1.3, time.monotonic() - begun)
