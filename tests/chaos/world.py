@@ -79,7 +79,7 @@ class World:
                        "stream-json", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio",
                        "--include-partial-messages", "--replay-user-messages", *words]
             cwd = self.work + "/warm" if "warm" in keys else root + "/home"
-            sections["profile " + name] = dict({"command": " ".join(command), "owner_grace": "1s", "cwd": cwd,
+            sections["profile " + name] = dict({"command": " ".join(command), "owner_grace": "1s", "stop_grace": "400ms", "cwd": cwd,
                                                 "env": "CHAOS_PROFILE=" + name}, **keys)
         self.fifo = root + "/pressure"
         os.mkfifo(self.fifo, 0o600)

@@ -107,7 +107,7 @@ class Sweep:
         command = "%s -p --input-format stream-json --output-format stream-json --verbose --permission-prompt-tool stdio " \
                   "--include-partial-messages --replay-user-messages" % build_file("plenum-fakeagent")
         self.daemon = Daemon({"daemon": {"default_profile": "fake"}, "limits": {"lag_wait": "1s"},
-                              **{"profile " + name: dict({"command": command, "owner_grace": "50ms", "cwd": self.root + "/home"}, **keys)
+                              **{"profile " + name: dict({"command": command, "owner_grace": "50ms", "stop_grace": "400ms", "cwd": self.root + "/home"}, **keys)
                                  for name, keys in self.PROFILES.items() if name in ("fake", work)}},
                              root=self.root, start=False, env={"PLENUM_FAULTS_FILE": self.root + "/board"})
         self.daemon.program = program
