@@ -138,6 +138,11 @@ static bool is_command(struct span body) {
 	return span_is_string(content) && content.n > 2 && content.p[1] == '/';
 }
 
+/* Does a client that sent this wait for a result that names it? */
+static bool names_one(struct span uuid) {
+	return uuid.p && !span_same(uuid, span_of("null")) && !span_same(uuid, span_of("\"\""));
+}
+
 void router_prompt(struct client *c, struct session *s, struct chunk line, const struct message *m) {
 	const struct envelope *e = &m->env;
 	struct span body = splice_body(line);
@@ -161,7 +166,7 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 		router_fail(c, SPAN_NONE, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
-	if (known) tell_fresh_uuid(c, e->uuid, fresh);
+	if (*fresh && names_one(e->uuid)) tell_fresh_uuid(c, e->uuid, fresh);
 	p->client = c->id;
 	p->uid = c->peer.uid;
 	p->name = str_dup(c->name);

@@ -196,7 +196,7 @@ class Sweep:
         body = b.try_request("plenum_queue")
         b.try_request("cancel_async_message", message_uuid="u-3" + name)
         b.get(lambda m: (m["event"] == "turn_ended" and "u-2" + name in m["uuids"]) or
-              m["event"] in ("error", "gap", "child_exited") or (m["event"] == "changed" and m["value"] == "u-2" + name),
+              m["event"] in ("error", "gap", "child_exited") or (m["event"] == "changed" and "u-2" + name in (m["value"], m["was"])),
               "the turn of the prompt that was held")
         self.has(body, lambda x: [p["state"] for p in x["prompts"]] == ["held", "held"], strict)
         self.forget(a, name)

@@ -401,6 +401,18 @@ class UuidTest(Case):
             got = self.child.wait(type="user")
             self.assertTrue(got["uuid"])
 
+    def test_one_that_cannot_be_used(self):
+        """Its client waits for a result that names it, and is told the other one."""
+        for bad in (b'"a\\u0000b"', b"7", b"[1]"):
+            self.a.send(b'{"type":"user","uuid":' + bad + b',"message":{"role":"user","content":"x"}}')
+            got = self.child.wait(type="user")
+            m = self.a.event("changed", what="uuid", value=got["uuid"])
+            self.assertIn(b'"was":' + bad, m.raw)
+        self.a.send(b'{"type":"user","uuid":null,"message":{"role":"user","content":"y"}}', user("z"))
+        self.child.wait(type="user", message__content="z")
+        self.a.sync()
+        self.assertEqual(len(self.a.events("changed")), 3)
+
     def test_the_clients_own_stays(self):
         line = b'{"type":"user","uuid":"any text","message":{"role":"user","content":"x"}}'
         self.a.send(line)
