@@ -687,6 +687,19 @@ def alive(pid):
         return False
 
 
+def dying(pid):
+    """Killed, or about to end: it has only not had its turn since."""
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            if int(f.read().rpartition(")")[2].split()[6]) & 0x4:  # PF_EXITING
+                return True
+        with open("/proc/%d/status" % pid) as f:
+            pending = [int(line.split()[1], 16) for line in f if line.startswith(("SigPnd", "ShdPnd"))]
+        return any(mask >> (signal.SIGKILL - 1) & 1 for mask in pending)
+    except OSError:
+        return True
+
+
 def children_of(pid):
     """(pid, state) of its direct children, zombies counted."""
     found = []
@@ -791,16 +804,21 @@ class Daemon:
         return len(os.listdir("/proc/%d/fd" % self.pid))
 
     def settled_fds(self):
-        """The number of descriptors once it has stayed the same over some looks."""
+        """The number of descriptors once it has stayed the same over some looks at a daemon that waits for something: one
+        that has not had its turn is in the middle of something."""
         last, same = -1, 0
         for _ in range(500):
             n = self.fd_count()
-            same = same + 1 if n == last else 0
+            same = same + 1 if n == last and self.waits() else 0
             last = n
             if same >= 3:
                 break
             time.sleep(0.005)
         return last
+
+    def waits(self):
+        with open("/proc/%d/stat" % self.pid) as f:
+            return f.read().rpartition(")")[2].split()[0] == "S"
 
     @property
     def sanitized(self):
@@ -884,13 +902,13 @@ class Daemon:
                 except PlenumError as e:
                     if e.code != "no_such_session":
                         raise
-            until(lambda: self.fd_count() <= self.fds, 5, "descriptors to be given back: %d at the start, now %s" % (
+            until(lambda: self.fd_count() <= self.fds, None, "descriptors to be given back: %d at the start, now %s" % (
                 self.fds, self.fd_list()))
         self.stop()
-        left = processes_of(self.root + "/")
-        if left:
-            time.sleep(0.2)  # SIGKILL is on its way to them
-            left = [p for p in left if alive(p)]
+        left = [p for p in processes_of(self.root + "/") if alive(p)]
+        doomed = [p for p in left if dying(p)]
+        until(lambda: not any(alive(p) for p in doomed), what="those to end that were killed")
+        left = [p for p in left if p not in doomed and alive(p)]
         if left:
             raise AssertionError("left behind: %s" % [(p, open("/proc/%d/cmdline" % p).read()) for p in left])
 

@@ -378,13 +378,13 @@ class LineTest(Cases):
 
     def test_a_pause_while_20_mb_pass(self):
         """C15: who asks to be waited for loses nothing; anybody else is told to the line what is missing."""
-        d, agent = self.start()
+        d, agent = self.start(limits={"lag_wait": "10min"})
         a, b = d.attached(), d.attached(on_lag="wait")
         child = agent.child()
         child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 20000, pad=1000)
         child.print(RESULT)
         done = threading.Thread(target=lambda: a.wait(type="result", timeout=30))
-        a.wait(type="x", n=5000, timeout=30)
+        a.wait(type="x", n=3000, timeout=30)  # a quarter of the tape is 4 MiB
         done.start()
         b.wait(type="result", timeout=30)
         done.join()

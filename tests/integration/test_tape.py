@@ -274,7 +274,8 @@ class LagTest(Case):
     LINES, PAD = 6000, 1000
 
     def stalled(self, limits=None, first=(), **members):
-        """A client that does not read while 6 MB pass a tape of 1 MB; the first does read."""
+        """A client that does not read while 6 MB pass a tape of 1 MB; the first does read. That one sees every line where
+        the machine lets it read on, and is sure of it only where it asks to be waited for."""
         d, agent = self.start(limits=dict({"tape_bytes": "1M"}, **(limits or {})))
         self.d = d
         self.a = d.attached(**dict(first))
@@ -284,7 +285,7 @@ class LagTest(Case):
         self.child.print(RESULT)
 
     def test_gap(self):
-        self.stalled(tag=True)
+        self.stalled(tag=True, first={"on_lag": "wait"})
         self.a.slurp(b'"type":"result"', timeout=20)
         self.assertEqual(numbers(self.a), list(range(self.LINES)))
         self.b.wait(type="result")
@@ -302,6 +303,19 @@ class LagTest(Case):
             if expected is not None:
                 self.assertEqual(first, expected, "a hole that nobody told: %s" % story[max(0, i - 3):i + 4])
             expected = last + 1
+
+    def test_who_reads_on_loses_nothing(self):
+        """Also who did not ask for it: the child is read as fast as its fastest reader reads. One that stands still for a
+        second does not count, so a run in which the machine let this program stand says nothing, and there is another."""
+        for _ in range(5):
+            self.stalled()
+            longest, last = 0.0, time.monotonic()
+            while not any(m["type"] == "result" for m in self.a.log[-50:]):
+                self.assertTrue(self.a.fill(20), "nothing comes any more")
+                longest, last = max(longest, time.monotonic() - last), time.monotonic()
+            if longest < 0.5:
+                self.assertEqual(numbers(self.a), list(range(self.LINES)))
+                return
 
     def test_a_gap_is_told_without_tags_too(self):
         self.stalled()
@@ -338,9 +352,9 @@ class LagTest(Case):
             self.assertNone(c.events("gap"))
 
     def test_wait_is_bounded(self):
-        self.stalled(on_lag="wait", limits={"lag_wait": "300ms"})
+        self.stalled(on_lag="wait", first={"tag": True}, limits={"lag_wait": "300ms"})
         self.a.slurp(b'"type":"result"', timeout=20)
-        self.assertEqual(numbers(self.a), list(range(self.LINES)))
+        self.whole(self.a)
         self.b.wait(type="result")
         self.assertTrue(self.b.events("gap"))
 
@@ -351,13 +365,13 @@ class LagTest(Case):
             pass
 
     def test_a_trickle_is_not_waited_for(self):
-        self.stalled(on_lag="wait", limits={"lag_wait": "300ms"})
+        self.stalled(on_lag="wait", first={"tag": True}, limits={"lag_wait": "300ms"})
         deadline = time.monotonic() + 20
         while not self.a.seen(type="result"):
             self.assertLess(time.monotonic(), deadline)
             self.a.fill(0.01)
             self.sip(1024)
-        self.assertEqual(numbers(self.a), list(range(self.LINES)))
+        self.whole(self.a)
         self.b.wait(type="result")
         self.assertTrue(self.b.events("gap"))
 
