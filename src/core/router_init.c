@@ -104,6 +104,24 @@ static void put_union(struct buf *b, struct session *s, bool always_hooks) {
 	}
 }
 
+/* A child that was only to plan does so also after the daemon has replaced it: an old CLI forgets its mode over
+ * --resume (2.1.197), a newer one brings it back by itself. Modes that allow more are for a person to choose again. */
+static void put_strict_mode(struct buf *b, struct session *s) {
+	struct call *call = call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, router_call_timer);
+	struct buf body = NOTICE_INIT;
+	if (!call) {
+		session_no_memory(s, "its permission mode was lost");
+		return;
+	}
+	buf_printf(&body, "{\"subtype\":\"set_permission_mode\",\"mode\":%s}", s->snapshot.strict);
+	call->act = ACT_CHANGE;
+	call->what = dialect_what("permission_mode");
+	call->value = strdup(s->snapshot.strict);
+	dialect_put_request(b, call->id, body.data);
+	buf_free(&body);
+	loop_timer_set(&call->timer, s->profile->control_timeout);
+}
+
 static void send_init(struct session *s) {
 	struct init *in = init_of(s);
 	struct call *call = call_new(&s->calls, s, s->loop, CALL_INIT, NULL, 0, SPAN_NONE, NULL);
@@ -124,6 +142,7 @@ static void send_init(struct session *s) {
 	registry_was_sent(&s->registry);
 	bool first = in->first_of_child;
 	if (first) s->init_open = true;
+	if (first && s->snapshot.strict) put_strict_mode(&b, s);
 	in->state = INIT_SENT;
 	struct chunk line = notice_chunk(&b);
 	if (!first)
@@ -154,7 +173,7 @@ void router_init_started(struct session *s) {
 	in->state = INIT_NONE;
 	in->ignores = in->restart_due = false;
 	if (in->first.data || s->registry.n_hooks || registry_has_servers(&s->registry) || !list_empty(&in->waiters) ||
-		s->in.count)
+		s->snapshot.strict || s->in.count)
 		send_init(s);
 }
 

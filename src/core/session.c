@@ -703,7 +703,7 @@ void session_stop(struct session *s, bool kill_now, enum stop_then then) {
 static void free_session(void *arg) {
 	struct session *s = arg;
 	tape_free(&s->tape);
-	snapshot_clear(&s->snapshot);
+	snapshot_free(&s->snapshot);
 	queue_free(&s->in);
 	tail_clear(&s->tail);
 	launch_free(&s->launch);

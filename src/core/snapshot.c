@@ -143,7 +143,17 @@ void snapshot_forget_init(struct snapshot *sn) {
 	sn->init_seq = 0;
 }
 
+/* One that died before it told its mode leaves what its predecessor left. */
+static void keep_strict(struct snapshot *sn) {
+	struct span mode = span_of(sn->mode);
+	if (!mode.p) return;
+	free(sn->strict);
+	sn->strict = span_equals(mode, "plan") || span_equals(mode, "dontAsk") ? sn->mode : NULL;
+	if (sn->strict) sn->mode = NULL;
+}
+
 void snapshot_child_gone(struct snapshot *sn) {
+	keep_strict(sn);
 	chunk_drop(&sn->init);
 	free(sn->mode);
 	free(sn->model);
@@ -155,6 +165,12 @@ void snapshot_child_gone(struct snapshot *sn) {
 void snapshot_clear(struct snapshot *sn) {
 	snapshot_child_gone(sn);
 	sn->init_seq = 0;
+}
+
+void snapshot_free(struct snapshot *sn) {
+	snapshot_clear(sn);
+	free(sn->strict);
+	sn->strict = NULL;
 }
 
 struct span snapshot_init(const struct snapshot *sn, const struct tape *tape) {
@@ -174,4 +190,5 @@ void snapshot_carry(struct carry *c, struct snapshot *sn) {
 	carry_text(c, &sn->tasks);
 	CARRY(c, sn->tasks_lost);
 	CARRY(c, sn->tasks_told);
+	if (c->version >= 9) carry_text(c, &sn->strict);
 }

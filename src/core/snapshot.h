@@ -4,8 +4,8 @@
  * permission mode and model, its tasks in the background; as the child told them last. The router feeds it, the answer
  * to plenum_attach shows it. All of it is the child's bytes, as they were printed, and valid JSON.
  *
- * Of a child that is gone nothing is kept: its system/init is shown for as long as the tape has it, and until another
- * child runs. Source: DESIGN 3.2, PROTOCOL 2.2.
+ * Of a child that is gone nothing is kept but a mode in which it might do less than by default: its system/init is
+ * shown for as long as the tape has it, and until another child runs. Source: DESIGN 3.2, PROTOCOL 2.2.
  */
 #pragma once
 
@@ -15,6 +15,7 @@ struct snapshot {
 	struct chunk init;  /* a copy without its LF: the tape may lose the line, and would hold the lines around it */
 	uint64_t init_seq;  /* its number on the tape; 0: there was none */
 	char *mode, *model; /* raw JSON strings; NULL: not known */
+	char *strict;       /* the mode of the child before, if it was "plan" or "dontAsk"; raw JSON */
 	char *tasks;        /* raw JSON array; NULL: none, or too much to keep */
 	bool tasks_lost;    /* too much to keep */
 	bool tasks_told;    /* the child prints lists of them; an old one only tells of each that starts and ends */
@@ -33,7 +34,8 @@ static inline bool snapshot_has_tasks(const struct snapshot *sn) {
 	return sn->tasks || sn->tasks_lost;
 }
 void snapshot_child_gone(struct snapshot *sn);
-void snapshot_clear(struct snapshot *sn);
+void snapshot_clear(struct snapshot *sn); /* another child begins */
+void snapshot_free(struct snapshot *sn);
 /* The newest system/init, or absent: not known, or too long to be kept. */
 struct span snapshot_init(const struct snapshot *sn, const struct tape *tape);
 void snapshot_carry(struct carry *c, struct snapshot *sn);

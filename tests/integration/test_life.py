@@ -607,6 +607,41 @@ class SleepTest(Case):
             self.assertEqual(d.state_of(name), "idle")
 
 
+class ModeTest(Case):
+    """An old CLI forgets its permission mode over --resume (2.1.197)."""
+
+    def slept_in(self, mode):
+        d, agent = self.start(mode={"session_id": "conv-1"})
+        a = d.attached("s")
+        child = agent.child()
+        a.send(request("m", "set_permission_mode", mode=mode))
+        child.reply(child.request("set_permission_mode"), {"mode": mode})
+        a.answer("m")
+        a.send(user("x", uuid="u-1"))
+        child.wait(type="user")
+        child.print({"type": "system", "subtype": "init", "session_id": "conv-1", "permissionMode": mode},
+                    dict(RESULT, session_id="conv-1", user_message_uuids=["u-1"]))
+        a.wait(type="result")
+        a.request("plenum_hibernate")
+        d.wait_state("s", "asleep")
+        a.send(user("y", uuid="u-2"))
+        return d, a, agent.child()
+
+    def test_who_was_only_to_plan_does_so_when_it_wakes(self):
+        d, a, child = self.slept_in("plan")
+        asked = child.request("set_permission_mode")
+        self.assertEqual(asked["request.mode"], "plan")
+        prompt = child.wait(type="user")
+        self.assertLess(child.log.index(asked), child.log.index(prompt))
+        child.reply(asked, {"mode": "plan"})
+        self.assertEqual(a.event("changed", what="permission_mode")["value"], "plan")
+
+    def test_a_mode_that_allows_more_is_to_be_chosen_again(self):
+        d, a, child = self.slept_in("acceptEdits")
+        child.wait(type="user")
+        self.assertNone(child.seen(request__subtype="set_permission_mode"))
+
+
 class StopTest(Case):
     def ladder(self, busy=False, answer=True, grace="30s", **mode):
         """grace: where the child does not take each step it must be long enough to tell of it on a busy machine."""
