@@ -315,6 +315,13 @@ static void verb_hibernate(struct request *q) {
 					session_state_name(s->state));
 		return;
 	}
+	if (awake && s->background) {
+		reply_error(q, PLENUM_E_BUSY,
+					"session %s has something running in the background, which its child's end would end: "
+					"let it end, or stop the session",
+					s->name);
+		return;
+	}
 	bool running = s->agent != NULL;
 	router_tell_stopping(s, q->client, false);
 	if (awake) session_stop(s, false, THEN_SLEEP); /* a start that was put off is given up */

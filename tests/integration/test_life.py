@@ -534,6 +534,18 @@ class SleepTest(Case):
         agent.child().wait(type="user", uuid="u")
         self.assertEqual(agent.starts, starts + 1)
 
+    def test_not_while_something_runs_in_the_background(self):
+        """The child's end would end it, and nobody would be told."""
+        d, agent, a, child = self.idle()
+        task = {"task_id": "t", "task_type": "local_bash", "description": "make"}
+        for tasks in ([task], []):
+            child.print({"type": "system", "subtype": "background_tasks_changed", "tasks": tasks})
+            a.wait(subtype="background_tasks_changed")
+            if tasks:
+                self.assertRefused("busy", a.request, "plenum_hibernate")
+        a.request("plenum_hibernate")
+        a.event("session_state", state="asleep")
+
     def at_work(self):
         """A session that is to sleep soon and does not yet: from its making on it works at a prompt."""
         d, agent = self.start(mode={"session_id": "conv-1"}, profile={"idle_sleep": "300ms"})
