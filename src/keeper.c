@@ -60,8 +60,8 @@ static bool to_state(const struct session *s, struct state_session *out) {
 	return guards_text(&s->registry, &out->guards);
 }
 
-static uint64_t hash_all(const struct state_session *all, size_t n) {
-	uint64_t h = n + 1; /* never 0, which no table that was saved has */
+static uint64_t hash_all(const struct state_session *all, size_t n, uint64_t last_seq) {
+	uint64_t h = (n + 1) ^ last_seq << 20; /* never 0, which no table that was saved has */
 	for (size_t i = 0; i < n; i++) {
 		h = hash_text(h, all[i].name);
 		h = hash_text(h, all[i].conversation_id);
@@ -80,7 +80,8 @@ static bool save_table(struct keeper *k, char *error) {
 	if (!all) return false;
 	for (struct session *s = k->router->sessions; s; s = s->hh.next)
 		if (!s->ephemeral) ok = to_state(s, &all[n++]) && ok; /* no table without a guard that is there */
-	uint64_t h = hash_all(all, n);
+	uint64_t h = hash_all(all, n, k->router->last_seq);
+	state_set_seq(k->state, k->router->last_seq);
 	if (ok && h != k->hash && (ok = state_save(k->state, all, n, error))) k->hash = h;
 	for (size_t i = 0; i < n; i++) free(all[i].guards);
 	free(all);
@@ -201,11 +202,13 @@ bool keeper_open(struct keeper *k, const char *socket) {
 	if (!k->state) log_error("%s%s", held ? "" : "sessions will not survive a restart: ", error);
 	if (held) return false;
 	name_instance(k);
+	k->router->last_seq = tape_fresh_number(now_real_ms(), 0); /* where nothing tells what numbers there were */
 	if (!k->state) return true;
 	sweep_leftovers(k);
 	save_behind(k);
 	state_on_damage(k->state, on_damage, k);
 	int n = state_load(k->state, restore, k, error);
+	if (!*error) k->router->last_seq = state_seq(k->state);
 	if (*error) log_warn("%s", error);
 	if (n > 0) log_info("%d sessions are asleep from before", n);
 	return true;

@@ -30,6 +30,7 @@ struct state {
 	struct syncer *syncer; /* NULL: whoever saves waits for the disk */
 	int syncing;           /* on its way to the disk: a table, or dir_fd; -1: nothing */
 	int newer;             /* the table that goes next; -1: none */
+	uint64_t seq;          /* of sessions that are gone */
 	void (*synced)(void *arg, const char *error);
 	void *arg;
 	void (*damaged)(void *arg, const char *text);
@@ -264,11 +265,12 @@ static char *dump(const json_t *table) {
 	return NULL;
 }
 
-static char *to_table(const struct state_session *all, size_t n) {
+static char *to_table(const struct state_session *all, size_t n, uint64_t seq) {
 	json_auto_t *sessions = json_array();
 	for (size_t i = 0; i < n; i++)
 		if (json_array_append_new(sessions, to_session(&all[i])) < 0) return NULL;
-	json_auto_t *table = json_pack("{s:i, s:O}", "version", STATE_VERSION, "sessions", sessions);
+	json_auto_t *table = json_pack("{s:i, s:O, s:I}", "version", STATE_VERSION, "sessions", sessions, "seq",
+								   (json_int_t)seq);
 	return table ? dump(table) : NULL;
 }
 
@@ -367,7 +369,7 @@ static int replace(struct state *s, const char *text) {
 
 bool state_save(struct state *s, const struct state_session *all, size_t n, char *error) {
 	*error = 0;
-	_cleanup_free_ char *text = to_table(all, n);
+	_cleanup_free_ char *text = to_table(all, n, s->seq);
 	if (!text) return fail(error, "cannot write the table of sessions: out of memory");
 	if (replace(s, text) == 0) return true;
 	if (errno == ENOENT && reopen(s, error) && replace(s, text) == 0) return true;
@@ -612,12 +614,22 @@ static int load_file(struct state *s, const char *name, bool (*each)(void *, con
 	if (!text) return set_aside(s, name, strerror(errno), false, error) ? ABSENT : UNUSABLE;
 	json_auto_t *table = parse(text, n, why, sizeof why);
 	if (!table) return set_aside(s, name, why, false, error) ? ABSENT : UNUSABLE;
+	int64_t seq;
+	s->seq = from_number(table, "seq", 0, SEQ_MAX, &seq) ? (uint64_t)seq : 0;
 	int taken = show_all(s, json_object_get(table, "sessions"), each, arg, &bad);
 	if (bad) {
 		snprintf(why, sizeof why, "%d of its sessions cannot be read as a whole", bad);
 		set_aside(s, name, why, true, error);
 	}
 	return taken;
+}
+
+void state_set_seq(struct state *s, uint64_t seq) {
+	s->seq = seq;
+}
+
+uint64_t state_seq(const struct state *s) {
+	return s->seq;
 }
 
 void state_on_damage(struct state *s, void (*damaged)(void *arg, const char *text), void *arg) {

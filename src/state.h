@@ -15,7 +15,7 @@
  * Version 1 of the format:
  *   {"version":1,"sessions":[{"name":...,"profile":...,"cwd":...,"conversation_id":...,"previous_id":...,"args":[...],
  *    "env":[...],"guards":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,"used_ms":N,"seq":N},
- *    ...]}
+ *    ...],"seq":N}
  * Members that are not known are ignored; absent ones are empty. One of another type costs its session no more than
  * what it tells, where that is safe: a conversation or a time is lost, guards refuse every tool, a profile is one that
  * is not configured. Whose session it is, where it works and with what words and variables is not guessed: without
@@ -79,5 +79,10 @@ void state_settle(struct state *s);
 
 /* Replaces the table. False: the old one is still there, error says why. */
 bool state_save(struct state *s, const struct state_session *all, size_t n, char *error);
+
+/* The highest number of a line on the tape of a session that is gone: written with the table, known once it is loaded.
+ */
+void state_set_seq(struct state *s, uint64_t seq);
+uint64_t state_seq(const struct state *s);
 
 const char *state_dir(const struct state *s);

@@ -277,7 +277,7 @@ struct session *router_create(struct router *r, const char *name, const struct p
 	struct session *s = router_add(r, name, profile, launch);
 	if (!s) return NULL;
 	struct buf b = NOTICE_INIT;
-	tape_begin(&s->tape, tape_fresh_number(now_real_ms(), r->last_seq), true);
+	tape_begin(&s->tape, r->last_seq + 1, true); /* above what a session of this name may have had before */
 	notice_begin(&b, PLENUM_EV_SESSION_CREATED, s->name);
 	notice_text(&b, "profile", profile->name);
 	notice_text(&b, "cwd", s->launch.cwd);
@@ -327,7 +327,7 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 		router_detach(c, why);
 		if (ephemeral || c->ended) client_close(c);
 	}
-	r->last_seq = MAX(r->last_seq, s->tape.next);
+	if (!s->ephemeral) r->last_seq = MAX(r->last_seq, s->tape.next - 1);
 	HASH_DELETE(hh, r->sessions, s);
 	r->n_sessions--;
 	release_all(r);

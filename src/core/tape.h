@@ -31,9 +31,8 @@ struct tape {
 
 void tape_init(struct tape *t, size_t max_bytes, size_t max_lines);
 void tape_free(struct tape *t);
-/* A number to begin with that no line before had, were it another tape's under the same name or before a restart: from
- * the time in microseconds, which no child outruns with its lines, and always over `above`, since the clock may have
- * been set back. */
+/* A number to begin with after a restart, that no line before it had: the time in microseconds, which no child outruns
+ * with its lines, and always over `above`, since the clock may have been set back. */
 uint64_t tape_fresh_number(int64_t real_ms, uint64_t above);
 /* Begins there, before the first line. anew: there never was a line before it. */
 void tape_begin(struct tape *t, uint64_t seq, bool anew);

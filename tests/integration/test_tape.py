@@ -517,6 +517,24 @@ class NumbersTest(Case):
         self.assertIs(c.attached["replay_cut"], True)
         self.assertGreater(c.attached["oldest_seq"], last)
 
+    def test_a_first_session_begins_at_one(self):
+        d, agent = self.start()
+        self.assertEqual(d.attached("work").attached["oldest_seq"], 1)
+        self.assertEqual(d.attached("other").attached["oldest_seq"], 1)
+
+    def test_the_same_where_the_table_is_lost(self):
+        """Nobody knows then what numbers there were."""
+        d, agent = self.start()
+        last = self.life(d, agent, 5)
+        self.forgotten(d)
+        d.stop()
+        with open(d.state + "/plenum/sessions.json", "w") as f:
+            f.write("{")
+        d.start()
+        self.life(d, agent, 20)
+        c = d.attached("work", replay={"after": last})
+        self.assertIs(c.attached["replay_cut"], True)
+
     def test_a_new_session_has_lost_nothing(self):
         d, agent = self.start()
         self.life(d, agent, 5)
