@@ -207,13 +207,19 @@ class Turns(Case):
         self.assertEqual([len(f["message"]["content"]) for f in lines], [1, 1, 1])
         self.assertNotIn("user_message_uuids", lines[1])
 
-    def test_waiting_prompts_are_merged(self):
-        a = self.start("--replay-user-messages", "--include-partial-messages")
-        a.prompt("@slow 20@ @long 200@", "u1")
-        a.until(lambda f: f.get("isReplay"))
-        a.prompt("one", "q1")
-        a.prompt("two", "q2")
+    def while_it_asks(self, *prompts):
+        """An agent that was sent the prompts while its first turn was certain to run."""
+        a = self.start("--replay-user-messages", "--include-partial-messages", *ASK)
+        a.prompt('@tool Bash {"command":"true"}@', "u1")
+        ask = a.ask("can_use_tool")
+        for text, uuid in prompts:
+            a.prompt(text, uuid)
+        a.answer(ask, {"behavior": "deny", "message": "no"})
         a.result()
+        return a
+
+    def test_waiting_prompts_are_merged(self):
+        a = self.while_it_asks(("one", "q1"), ("two", "q2"))
         del a.seen[:]
         result = a.result()
         self.assertEqual(result["result"], "echo: one\ntwo")
@@ -222,13 +228,8 @@ class Turns(Case):
         self.assertEqual(replays, [("q1", "one"), ("q2", "one\ntwo")])
 
     def test_of_many_merged_prompts_the_last_and_the_first_are_named(self):
-        a = self.start("--replay-user-messages", "--include-partial-messages")
-        a.prompt("@slow 20@ @long 200@", "u1")
-        a.until(lambda f: f.get("isReplay"))
         uuids = ["q%d" % i for i in range(100)]
-        for uuid in uuids:
-            a.prompt("x", uuid)
-        a.result()
+        a = self.while_it_asks(*[("x", uuid) for uuid in uuids])
         self.assertEqual(a.result()["user_message_uuids"], uuids[:63] + uuids[-1:])
 
     def test_a_uuid_runs_once(self):
@@ -511,7 +512,7 @@ class Control(Case):
     def test_the_old_one_does_not_say_which_it_cancelled(self):
         for more, want in (([], {"cancelled": True, "message_uuid": "q1"}), (["--compat=2.1.197"], {"cancelled": True})):
             a = self.start("--include-partial-messages", *more)
-            a.prompt("@slow 50@ @long 200@", "u1")
+            a.prompt("@slow 50@ @long 5000@", "u1")
             a.until(lambda f: f["type"] == "stream_event")
             a.prompt("one", "q1")
             a.request("c", "cancel_async_message", message_uuid="q1")

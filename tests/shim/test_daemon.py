@@ -246,6 +246,7 @@ class Same(Case):
     def test_end_of_input_in_mid_turn(self):
         def play(s):
             s.send("@slow 20@ one two three")
+            s.until(lambda f: f["type"] == "system" and f["subtype"] == "init")  # else they may be merged into one turn
             s.send("another")
 
         self.both(play)
@@ -270,9 +271,9 @@ class Same(Case):
         self.alike(play, "--permission-prompt-tool=stdio", permission="later")
 
     def test_end_of_input_before_a_question(self):
-        # slow, so that the end is there first
-        self.alike(lambda s: s.send('@slow 100@ one two three four five six @tool Bash {"command":"touch made"}@'),
-                   "--permission-prompt-tool=stdio", permission="later")
+        # a line without LF counts at the end: that is there first
+        prompt = {"type": "user", "message": {"role": "user", "content": '@tool Bash {"command":"touch made"}@'}}
+        self.alike(lambda s: s.write(json.dumps(prompt).encode()), "--permission-prompt-tool=stdio", permission="later")
 
     def test_end_of_input_while_a_hook_is_open(self):
         def play(s):
