@@ -117,8 +117,7 @@ static void put_strict_mode(struct buf *b, struct session *s) {
 	call->act = ACT_CHANGE;
 	call->what = dialect_what("permission_mode");
 	call->value = strdup(s->snapshot.strict);
-	dialect_put_request(b, call->id, body.data);
-	buf_free(&body);
+	dialect_put_built_request(b, call->id, &body);
 	loop_timer_set(&call->timer, s->profile->control_timeout);
 }
 
