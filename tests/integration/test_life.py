@@ -314,10 +314,10 @@ class ExitTest(Case):
 
     def test_many_at_once(self):
         """C56."""
-        d, _ = self.start(profiles={"profile cat": {"command": "sh -c 'exec cat >/dev/null'"}})
+        d, _ = self.start(profiles={"profile idle": {"command": "sleep 1000"}})
         for _ in range(3):
             clients = [d.client() for _ in range(50)]
-            pids = [c.attach(profile="cat")["pid"] for c in clients]
+            pids = [c.attach(profile="idle")["pid"] for c in clients]
             self.assertEqual(len(set(pids)), 50)
             for p in pids:
                 os.kill(p, signal.SIGKILL)
@@ -600,13 +600,12 @@ class SleepTest(Case):
         """More than that are started then, and those that idle give way later."""
         d, agent = self.start(daemon={"max_children": "2"})
         names = ("one", "two", "three", "four")
-        clients = [d.attached(name) for name in names]
-        children = {}
-        for c in clients:
-            c.send(user("x"))
-        for _ in clients:
-            child = agent.child()
-            children[child.env["PLENUM_CHILD"]] = child
+        clients, children = [], {}
+        for name in names:  # each of them works before the next one comes
+            clients.append(d.client())
+            clients[-1].send(user("x", session_id=name))
+            d.wait_state(name, "busy")
+            children[name] = agent.child()
         for name in names:
             child = children[name]
             uuid = child.wait(type="user")["uuid"]
