@@ -372,11 +372,11 @@ static bool mend_body(const struct pending *p, struct span body, struct buf *tex
 	return true;
 }
 
-/* The client's answer under the child's id, with what the child needs filled in. */
+/* The client's answer under the child's id, with what the child needs filled in. data NULL: no memory. */
 static struct chunk answer_line(const struct pending *p, struct span line, const struct envelope *e) {
 	struct edit id = {e->inner_request_id.p, e->inner_request_id.n, p->child_id, strlen(p->child_id)};
 	struct edit body, edits[EDITS];
-	struct buf text = NOTICE_INIT;
+	struct buf text = BUF_INIT(SIZE_MAX / 4); /* it may hold a line of the child's */
 	size_t n = 1;
 	edits[0] = id;
 	if (mend_body(p, e->inner_response, &text, &body)) {
@@ -385,7 +385,7 @@ static struct chunk answer_line(const struct pending *p, struct span line, const
 		edits[1] = first ? id : body;
 		n = 2;
 	}
-	struct chunk out = apply(line, edits, n);
+	struct chunk out = text.failed ? CHUNK_NONE : apply(line, edits, n);
 	buf_free(&text);
 	return out;
 }
@@ -420,6 +420,14 @@ static bool usable(struct client *c, struct pending *p, const struct envelope *e
 	return !wrong;
 }
 
+/* The request is open on. */
+static void tell_not_answered(struct client *c, const struct session *s, struct span id) {
+	if (session_has_child(s) && agent_hears(s->agent))
+		router_complain(c, id, PLENUM_E_INTERNAL, "out of memory: the answer was not passed on, send it again");
+	else
+		router_complain(c, id, PLENUM_E_CHILD_EXITED, "the child can take no answer any more");
+}
+
 void router_answer(struct client *c, struct chunk line, const struct envelope *e) {
 	struct attachment *a = c->attachment;
 	struct session *s = a->session;
@@ -438,7 +446,7 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 	while (n && (line.data[n - 1] == '\n' || line.data[n - 1] == '\r')) n--;
 	struct chunk out = answer_line(p, (struct span){line.data, n}, e);
 	if (!out.data || !session_answer(s, out)) {
-		router_complain(c, e->inner_request_id, PLENUM_E_CHILD_EXITED, "the child can take no answer any more");
+		tell_not_answered(c, s, e->inner_request_id);
 		return;
 	}
 	session_used(s);

@@ -281,6 +281,8 @@ class Sweep:
                     if m["request.subtype"] == "hook_callback":
                         denied = True
                         c.say(ok(m["request_id"], Guard.DENY))
+                    elif c is g and m["event"] == "error" and m["request_id"] and m["code"] == "internal":
+                        c.say(ok(m["request_id"], Guard.DENY))  # it did not get through, and is open on
                     elif m["type"] == "control_request":
                         c.say(allow(m["request_id"], "true"))
                     elif c is a and any(fits(m) for fits in self.ENDS.values()):

@@ -573,16 +573,25 @@ class RulesTest(Asks):
         child.mark(a)
         return a, child
 
-    def test_a_long_input_is_allowed_by_rule(self):
-        """Longer than any line of the daemon's own: the answer repeats it."""
-        d, agent = self.start(profile={"allow_tools": "Write"}, limits={"child_line": "100M"})
+    def long_input(self, **profile):
+        """Longer than any line of the daemon's own; the answer repeats it."""
+        d, agent = self.start(profile=profile, limits={"child_line": "100M"})
         a = d.attached()
         child = agent.child()
         line = dump(perm("k-1", tool="Write", input={"content": "@P@"}))
         child.flood(line, 1, pad=65 << 20)
+        if not profile:
+            rid = a.wait(type="control_request", timeout=60)["request_id"]
+            a.send({"type": "control_response", "response": {"subtype": "success", "request_id": rid, "response": {"behavior": "allow"}}})
         got = child.wait(type="control_response", timeout=60)["response.response"]
         self.assertEqual((got["behavior"], len(got["updatedInput"]["content"])), ("allow", 65 << 20))
         child.mark(a)
+
+    def test_a_long_input_is_allowed_by_rule(self):
+        self.long_input(allow_tools="Write")
+
+    def test_a_long_input_is_allowed_by_a_client(self):
+        self.long_input()
 
     def test_allowed_by_rule(self):
         a, child = self.judge(perm("k-1", "git status"), allow_tools="\"Bash(git status)\"")
