@@ -494,7 +494,7 @@ def wait_readable(peers, timeout):
 
 def alive(pid):
     try:
-        with open("/proc/%d/stat" % pid) as f:
+        with open("/proc/%d/stat" % pid, errors="replace") as f:
             return f.read().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
@@ -502,7 +502,7 @@ def alive(pid):
 
 def start_time(pid):
     try:
-        with open("/proc/%d/stat" % pid) as f:
+        with open("/proc/%d/stat" % pid, errors="replace") as f:
             return int(f.read().rpartition(")")[2].split()[19])
     except OSError:
         return None

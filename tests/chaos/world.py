@@ -635,7 +635,7 @@ class World:
         mark = self.root.encode()
         for pid in pids():
             try:
-                with open("/proc/%d/stat" % pid) as f:
+                with open("/proc/%d/stat" % pid, errors="replace") as f:
                     state, ppid = f.read().rpartition(")")[2].split()[:2]
             except OSError:
                 continue
