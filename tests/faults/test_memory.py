@@ -22,11 +22,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), "integration"), os.path.join(os.path.dirname(HERE), "chaos"), HERE]
 
 from board import Board  # noqa: E402
-from harness import Client, Daemon, Timeout, allow, build_file, ok, until, user  # noqa: E402
+from harness import TIMEOUT, Client, Daemon, Timeout, allow, build_file, ok, until, user  # noqa: E402
 from peer import Guard, Peer  # noqa: E402
 
 NO_MEMORY = 71
-PATIENCE = 4
 
 
 class Wrong(AssertionError):
@@ -68,7 +67,7 @@ class Watcher(Client):
 
     def get(self, fits, what):
         """The first line that fits; Gone where the connection ends first; Wrong where nothing comes."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         seen = 0
         while True:
             for m in self.inbox[seen:]:
@@ -225,7 +224,7 @@ class Sweep:
             body = client.try_request("plenum_status", daemon=True)
             return body and any(p["name"] == "warm" and p["warm"] for p in body["profiles"])
         try:
-            until(ready, PATIENCE if strict else 0.6, "a spare")
+            until(ready, TIMEOUT if strict else 0.6, "a spare")
         except Timeout:
             if strict:
                 raise
@@ -273,7 +272,7 @@ class Sweep:
 
     def both(self, a, g):
         """Answers what either is asked until the turn is over: whether a hook was, and how the turn ended."""
-        denied, deadline = False, time.monotonic() + PATIENCE + 2
+        denied, deadline = False, time.monotonic() + TIMEOUT + 2
         while time.monotonic() < deadline:
             for c in (a, g):
                 while c.inbox:
