@@ -972,7 +972,9 @@ class Case(unittest.TestCase):
         root = options.pop("root", None) or tempfile.mkdtemp(prefix="pl-", dir="/tmp")
         made = [Agent(os.path.join(root, name), name, **(mode or {})) for name in agents]
         self.agents += made
-        sections = {"daemon": dict({"default_profile": agents[0]} if agents else {}, **(daemon or {}))}
+        # no session is to sleep because other programs have made memory short
+        common = dict({"memory_pressure": "no"}, **({"default_profile": agents[0]} if agents else {}))
+        sections = {"daemon": dict(common, **(daemon or {}))}
         if limits:
             sections["limits"] = limits
         for a in made:

@@ -16,7 +16,8 @@ class PressureCase(Case):
     def watched(self, path, write=None, daemon=None, **options):
         """A daemon whose service manager names that path."""
         env = {"MEMORY_PRESSURE_WATCH": path, "MEMORY_PRESSURE_WRITE": write and base64.b64encode(write).decode()}
-        return self.start(env=env, daemon=dict({"log_level": "debug"}, **(daemon or {})), **options)
+        return self.start(env=env, daemon=dict({"log_level": "debug", "memory_pressure": "yes"}, **(daemon or {})),
+                          **options)
 
     def folder(self):
         return tempfile.mkdtemp(prefix="pl-", dir="/tmp")  # the daemon's root: it goes with it
@@ -154,7 +155,7 @@ class ProtocolTest(PressureCase):
         root = self.folder()
         path = self.fifo(root)
         d, agent = self.start(env={"MEMORY_PRESSURE_WATCH": path, "MEMORY_PRESSURE_WRITE": "a?b="},
-                              daemon={"log_level": "debug"}, root=root)
+                              daemon={"log_level": "debug", "memory_pressure": "yes"}, root=root)
         self.assertIn("no base64", d.log())
 
     def test_children_do_not_inherit_it(self):
@@ -166,7 +167,7 @@ class ProtocolTest(PressureCase):
     @unittest.skipUnless(os.access("/proc/pressure/memory", os.W_OK), "this kernel has no PSI, or it is closed to us")
     def test_the_kernels_own(self):
         """It is taken, watched, and silent while nobody waits for memory."""
-        d, agent = self.start(daemon={"log_level": "debug"})
+        d, agent = self.start(daemon={"log_level": "debug", "memory_pressure": "yes"})
         self.assertIn("memory pressure: /proc/pressure/memory", d.log())
         self.assertTrue(any(x.endswith(":/proc/pressure/memory") for x in d.fd_list()), d.fd_list())
 
