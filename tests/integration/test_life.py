@@ -249,7 +249,7 @@ class ExitTest(Case):
         self.assertEqual(m["signal"], 9)
 
     def test_a_stop_that_somebody_wants_is_no_failure_of_a_broken_child(self):
-        d, agent, a, child = self.broken("close_stdout", eof="ignore", term="ignore")
+        d, agent, a, child = self.broken("close_stdout", grace="60s", eof="ignore", term="ignore")
         until(lambda: "has closed its stdout and lives on" in d.log(), what="the daemon to see it")
         a.request("plenum_stop", how="kill")
         m = a.event("child_exited")
