@@ -208,7 +208,7 @@ bool keeper_open(struct keeper *k, const char *socket) {
 	save_behind(k);
 	state_on_damage(k->state, on_damage, k);
 	int n = state_load(k->state, restore, k, error);
-	if (!*error) k->router->last_seq = state_seq(k->state);
+	if (!*error && state_seq(k->state) >= 0) k->router->last_seq = (uint64_t)state_seq(k->state);
 	if (*error) log_warn("%s", error);
 	if (n > 0) log_info("%d sessions are asleep from before", n);
 	return true;

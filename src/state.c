@@ -30,7 +30,7 @@ struct state {
 	struct syncer *syncer; /* NULL: whoever saves waits for the disk */
 	int syncing;           /* on its way to the disk: a table, or dir_fd; -1: nothing */
 	int newer;             /* the table that goes next; -1: none */
-	uint64_t seq;          /* of sessions that are gone */
+	int64_t seq;           /* of sessions that are gone */
 	void (*synced)(void *arg, const char *error);
 	void *arg;
 	void (*damaged)(void *arg, const char *text);
@@ -265,7 +265,7 @@ static char *dump(const json_t *table) {
 	return NULL;
 }
 
-static char *to_table(const struct state_session *all, size_t n, uint64_t seq) {
+static char *to_table(const struct state_session *all, size_t n, int64_t seq) {
 	json_auto_t *sessions = json_array();
 	for (size_t i = 0; i < n; i++)
 		if (json_array_append_new(sessions, to_session(&all[i])) < 0) return NULL;
@@ -614,8 +614,7 @@ static int load_file(struct state *s, const char *name, bool (*each)(void *, con
 	if (!text) return set_aside(s, name, strerror(errno), false, error) ? ABSENT : UNUSABLE;
 	json_auto_t *table = parse(text, n, why, sizeof why);
 	if (!table) return set_aside(s, name, why, false, error) ? ABSENT : UNUSABLE;
-	int64_t seq;
-	s->seq = from_number(table, "seq", 0, SEQ_MAX, &seq) ? (uint64_t)seq : 0;
+	if (!json_object_get(table, "seq") || !from_number(table, "seq", 0, SEQ_MAX, &s->seq)) s->seq = -1;
 	int taken = show_all(s, json_object_get(table, "sessions"), each, arg, &bad);
 	if (bad) {
 		snprintf(why, sizeof why, "%d of its sessions cannot be read as a whole", bad);
@@ -625,10 +624,10 @@ static int load_file(struct state *s, const char *name, bool (*each)(void *, con
 }
 
 void state_set_seq(struct state *s, uint64_t seq) {
-	s->seq = seq;
+	s->seq = (int64_t)seq;
 }
 
-uint64_t state_seq(const struct state *s) {
+int64_t state_seq(const struct state *s) {
 	return s->seq;
 }
 

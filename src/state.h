@@ -80,9 +80,9 @@ void state_settle(struct state *s);
 /* Replaces the table. False: the old one is still there, error says why. */
 bool state_save(struct state *s, const struct state_session *all, size_t n, char *error);
 
-/* The highest number of a line on the tape of a session that is gone: written with the table, known once it is loaded.
- */
+/* The highest number of a line on the tape of a session that is gone: written with the table, known once it is loaded;
+ * 0 without a table, -1 where the table does not tell it. */
 void state_set_seq(struct state *s, uint64_t seq);
-uint64_t state_seq(const struct state *s);
+int64_t state_seq(const struct state *s);
 
 const char *state_dir(const struct state *s);

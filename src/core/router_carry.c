@@ -5,6 +5,7 @@
  */
 #include "core/router.h"
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 
@@ -226,7 +227,10 @@ static void carry_counters(struct carry *c, struct router *r) {
 	CARRY(c, r->sessions_seen);
 	CARRY(c, r->decisions);
 	CARRY(c, r->bad_lines);
-	if (c->version >= 6) CARRY(c, r->last_seq);
+	if (c->version >= 6)
+		CARRY(c, r->last_seq);
+	else if (!c->saving)
+		r->last_seq = tape_fresh_number(now_real_ms(), 0);
 	CARRY(c, r->nofile);
 }
 

@@ -126,12 +126,12 @@ START_TEST(test_round_trip) {
 	ck_assert_int_eq(seen, 1);
 	ck_assert_str_eq(error, "");
 	ck_assert_str_eq(state_dir(s), dir);
-	ck_assert_uint_eq(state_seq(s), 0);
+	ck_assert_int_eq(state_seq(s), 0);
 	state_set_seq(s, UINT64_C(1) << 53);
 	ck_assert(state_save(s, NULL, 0, error));
 	state_set_seq(s, 0);
 	ck_assert_int_eq(state_load(s, same, &seen, error), 0);
-	ck_assert_uint_eq(state_seq(s), UINT64_C(1) << 53);
+	ck_assert_int_eq(state_seq(s), INT64_C(1) << 53);
 	state_close(s);
 	state_close(NULL);
 }
@@ -220,6 +220,21 @@ START_TEST(test_damaged) {
 		ck_assert_int_eq(access(file, F_OK), -1);
 	}
 	ck_assert_int_eq(seen, 0);
+	state_close(s);
+}
+END_TEST
+
+START_TEST(test_numbers_that_are_not_told) {
+	static const char *const texts[] = {"{\"version\":1,\"sessions\":[]}",
+										"{\"version\":1,\"sessions\":[],\"seq\":\"5\"}",
+										"{\"version\":1,\"sessions\":[],\"seq\":-2}"};
+	struct state *s = open_it();
+	int seen = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		put(texts[i], strlen(texts[i]));
+		ck_assert_int_eq(state_load(s, count, &seen, error), 0);
+		ck_assert_int_eq(state_seq(s), -1);
+	}
 	state_close(s);
 }
 END_TEST
@@ -528,6 +543,7 @@ int main(void) {
 	tcase_add_test(tc, test_lock_of_a_killed_process);
 	tcase_add_test(tc, test_default_folder);
 	tcase_add_test(tc, test_damaged);
+	tcase_add_test(tc, test_numbers_that_are_not_told);
 	tcase_add_test(tc, test_damaged_in_part);
 	tcase_add_test(tc, test_members_of_another_type);
 	tcase_add_test(tc, test_no_pid);
