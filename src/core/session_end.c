@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The end of a session's child: the stop ladder, and what is done when the child is gone (DESIGN 8).
+ */
+#include "core/session_parts.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "io/proc.h"
+#include "wire/dialect.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define INTERRUPT_MS 2000 /* the longest that a stop waits for the interrupted turn's result */
+#define BACKOFF_FIRST_MS 500
+#define BACKOFF_MAX_MS 30000
+#define HEALTHY_MS 10000 /* a child that ran this long ends a row of failures */
+
+/* --- its last moment ------------------------------------------------------------------------------------------------
+ */
+
+static bool spare_known(void *arg, pid_t pid) {
+	return children_known(arg, pid);
+}
+
+/* The CLI runs each command in a session of its own, where no signal to its group reaches it. */
+static void sweep(struct session *s) {
+	_cleanup_free_ char *mark = launch_mark(&s->launch, s->agent->name ? s->agent->name : s->name);
+	for (int i = 0; mark && i < 3; i++) {
+		size_t n = proc_sweep("PLENUM_INSTANCE", mark, spare_known, s->children);
+		if (n == 0) return;
+		log_info("session %s: killed %zu processes that the child left behind", s->name, n);
+	}
+}
+
+/* The CLI leaves its message socket behind when it is killed (PROTOCOL 6.3). */
+static void remove_left_socket(struct session *s) {
+	struct stat st;
+	if (s->left_socket && lstat(s->left_socket, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_uid == geteuid())
+		unlink(s->left_socket);
+	free(s->left_socket);
+	s->left_socket = NULL;
+}
+
+static bool can_resume(const struct session *s) {
+	return s->conversation_id && s->profile->resume_args.n;
+}
+
+static void explain_failure(struct session *s, const struct session_exit *e) {
+	const char *line = tail_last(&s->tail), *last = line ? line : "it printed nothing on stderr";
+	_cleanup_free_ char *text = e->broken   ? str_printf("%s: %s", session_broken_text(e->broken), last)
+								: e->signal ? str_printf("the child was killed by signal %d: %s", e->signal, last)
+											: str_printf("the child exited with status %d: %s", e->status, last);
+	session_set_reason(s, text);
+}
+
+static void count_failure(struct session *s, const struct session_exit *e) {
+	if (e->wanted || (e->ran_ms > HEALTHY_MS && s->said_init)) {
+		s->failures = 0;
+		s->not_before = 0;
+		return;
+	}
+	int64_t wait = 0;
+	if (++s->failures > 1) wait = MIN((int64_t)BACKOFF_FIRST_MS << MIN(s->failures - 2, 10U), (int64_t)BACKOFF_MAX_MS);
+	s->not_before = now_ms() + wait;
+}
+
+static struct session_exit exit_of(const struct session *s) {
+	int status = s->agent->exit_status;
+	struct session_exit e = {.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+							 .wanted = s->stopping != STOP_NOT && !s->broken,
+							 .broken = s->broken,
+							 .ran_ms = s->agent->exited_at - s->agent->started_at};
+	e.status = e.signal ? 128 + e.signal : WEXITSTATUS(status);
+	return e;
+}
+
+void session_drop_agent(struct session *s) {
+	agent_free(s->agent);
+	s->agent = NULL;
+}
+
+void session_on_ended(void *arg) {
+	struct session *s = arg;
+	struct session_exit e = exit_of(s);
+	agent_finish(s->agent);
+	tail_end(&s->tail);
+	sweep(s);
+	session_drop_agent(s);
+	s->warming = s->turn = s->init_open = s->background = false;
+	snapshot_child_gone(&s->snapshot);
+	count_failure(s, &e);
+	remove_left_socket(s);
+	s->failed = !e.wanted && !can_resume(s);
+	if (!e.wanted) explain_failure(s, &e);
+	s->stopping = STOP_NOT;
+	if (s->then == THEN_RESTART) s->want_child = true;
+	log_info("session %s: child ended, status %d%s%s, ran %lld ms", s->name, e.status, e.signal ? ", by signal" : "",
+			 e.wanted ? ", as asked" : "", (long long)e.ran_ms);
+	s->events->exited(s, &e);
+	if (s->removed) return;
+	session_start_due(s);
+	session_check_state(s);
+}
+
+void session_on_exited(void *arg) {
+	struct session *s = arg;
+	s->untouched = false;                           /* nobody could take it back now */
+	if (s->stopping < STOP_EOF) queue_free(&s->in); /* was meant for the dead one */
+	session_read_again(s);
+}
+
+/* --- stop ladder ----------------------------------------------------------------------------------------------------
+ */
+
+static void step(struct session *s, enum stop_stage stage, int64_t wait) {
+	s->stopping = stage;
+	loop_timer_set(&s->agent->stop_timer, wait);
+}
+
+static void log_step(const struct session *s, const char *what) {
+	log_info("session %s: stop, %s after %lld ms", s->name, what, (long long)(now_ms() - s->stop_since));
+}
+
+static void step_interrupt(struct session *s) {
+	struct buf b = BUF_INIT(512);
+	struct call *c = call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, NULL);
+	log_step(s, "interrupt");
+	step(s, STOP_INTERRUPT, MIN(s->profile->stop_grace, (int64_t)INTERRUPT_MS));
+	if (!c) return;
+	dialect_put_request(&b, c->id, "{\"subtype\":\"interrupt\"}");
+	if (b.data) session_write(s, chunk_copy(b.data, b.len), true);
+	buf_free(&b);
+}
+
+static void step_eof(struct session *s) {
+	log_step(s, "closing stdin");
+	session_write_in(s);
+	queue_free(&s->in);
+	agent_close_in(s->agent);
+	step(s, STOP_EOF, s->profile->stop_grace);
+}
+
+static void step_signal(struct session *s, int signo, enum stop_stage stage) {
+	log_step(s, signo == SIGTERM ? "SIGTERM" : "SIGKILL");
+	child_kill(&s->agent->child, signo);
+	step(s, stage, s->profile->stop_grace);
+}
+
+static void advance_stop(struct session *s) {
+	if (!s->agent || s->agent->exited) return;
+	if (s->stopping == STOP_NOT && !s->broken && (s->turn || s->prompts.n_open > s->prompts.n_held))
+		step_interrupt(s);
+	else if (s->stopping < STOP_EOF)
+		step_eof(s);
+	else if (s->stopping == STOP_EOF)
+		step_signal(s, SIGTERM, STOP_TERM);
+	else
+		step_signal(s, SIGKILL, STOP_KILL);
+}
+
+static void stop_broken(struct session *s) {
+	s->broken = s->agent->eof ? BROKEN_MUTE : BROKEN_DEAF;
+	log_warn("session %s: child %d has closed its %s and lives on: it is stopped", s->name, s->agent->child.pid,
+			 s->agent->eof ? "stdout" : "stdin");
+	s->stop_since = now_ms();
+	loop_timer_stop(&s->agent->idle_timer);
+}
+
+void session_on_stop_timer(void *arg) {
+	struct session *s = arg;
+	if (s->stopping == STOP_NOT && !s->agent->exited) stop_broken(s);
+	advance_stop(s);
+}
+
+void session_turn_ended(struct session *s) {
+	if (s->stopping == STOP_INTERRUPT) advance_stop(s);
+}
+
+/* A start that was put off does not come any more: those whose prompts wait for it are told. */
+static void cancel_start(struct session *s, enum stop_then then) {
+	struct session_exit e = {.wanted = true, .never_ran = true};
+	s->want_child = false;
+	s->then = then;
+	queue_free(&s->in);
+	s->child_no++;
+	s->events->exited(s, &e);
+	session_check_state(s);
+}
+
+/* Somebody's wish to end it is stronger than a restart, forgetting it stronger than sleep. */
+static bool outweighs(enum stop_then then, enum stop_then before) {
+	return then == THEN_REMOVE || (then == THEN_SLEEP && before == THEN_RESTART);
+}
+
+void session_stop(struct session *s, bool kill_now, enum stop_then then) {
+	bool first = s->stopping == STOP_NOT;
+	s->untouched = false;
+	if (!s->agent) {
+		loop_timer_stop(s->retry_timer);
+		if (s->want_child && then != THEN_RESTART) cancel_start(s, then);
+		return;
+	}
+	if (first || outweighs(then, s->then)) s->then = then;
+	s->broken = BROKEN_NOT;                      /* now somebody wants it */
+	if (s->want_child && then != THEN_RESTART) { /* nor the child after this one; the end tells whom it concerns */
+		s->want_child = false;
+		if (!session_has_child(s)) queue_free(&s->in);
+	}
+	if (first) s->stop_since = now_ms();
+	loop_timer_stop(&s->agent->idle_timer);
+	if (kill_now && s->stopping < STOP_KILL) {
+		step_signal(s, SIGKILL, STOP_KILL);
+		agent_close_in(s->agent);
+		queue_free(&s->in);
+	} else if (first) {
+		advance_stop(s);
+	}
+}
