@@ -45,6 +45,7 @@ static bool to_state(const struct session *s, struct state_session *out) {
 						   : l->fork          ? NULL
 											  : l->resume,
 		.previous_id = s->resumed_id,
+		.mode = (char *)(uintptr_t)snapshot_strict(&s->snapshot),
 		.args = argv ? l->argv.v : l->args.v,
 		.n_args = argv ? l->argv.n : l->args.n,
 		.env = l->env.v,
@@ -67,6 +68,7 @@ static uint64_t hash_all(const struct state_session *all, size_t n, uint64_t las
 		h = hash_text(h, all[i].conversation_id);
 		h = hash_text(h, all[i].previous_id);
 		h = hash_text(h, all[i].guards);
+		h = hash_text(h, all[i].mode);
 		h = (h ^ (uint64_t)all[i].child_pid ^ all[i].child_start << 20) * 1099511628211ULL;
 	}
 	return h;
@@ -150,6 +152,7 @@ static bool restore(void *arg, const struct state_session *from) {
 	s->resumed_id = str_dup(from->previous_id);
 	if (from->created_ms) s->created_at = from->created_ms;
 	if (from->guards) router_restore_guards(s, from->guards);
+	if (from->mode) snapshot_set_strict(&s->snapshot, from->mode);
 	/* no number of its last life means anything now, also of the lines that came after this was written */
 	tape_begin(&s->tape, tape_fresh_number(now_real_ms(), from->seq + SEQ_UNSAVED), false);
 	return true;

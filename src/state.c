@@ -244,13 +244,13 @@ static json_t *to_list(char *const *v, size_t n) {
 }
 
 static json_t *to_session(const struct state_session *s) {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:I, s:I, s:I, s:I, s:I}", "name",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:I, s:I, s:I, s:I, s:I}", "name",
 					 to_text(s->name), "profile", to_text(s->profile), "cwd", to_text(s->cwd), "conversation_id",
 					 to_text(s->conversation_id), "previous_id", to_text(s->previous_id), "args",
-					 to_list(s->args, s->n_args), "env", to_list(s->env, s->n_env), "guards", to_text(s->guards), "uid",
-					 (json_int_t)s->uid, "env_only", (int)s->env_only, "child_pid", (json_int_t)s->child_pid,
-					 "child_start", (json_int_t)s->child_start, "created_ms", (json_int_t)s->created_ms, "used_ms",
-					 (json_int_t)s->used_ms, "seq", (json_int_t)s->seq);
+					 to_list(s->args, s->n_args), "env", to_list(s->env, s->n_env), "guards", to_text(s->guards),
+					 "mode", to_text(s->mode), "uid", (json_int_t)s->uid, "env_only", (int)s->env_only, "child_pid",
+					 (json_int_t)s->child_pid, "child_start", (json_int_t)s->child_start, "created_ms",
+					 (json_int_t)s->created_ms, "used_ms", (json_int_t)s->used_ms, "seq", (json_int_t)s->seq);
 }
 
 static int put(const char *data, size_t n, void *b) {
@@ -484,6 +484,7 @@ static void read_texts(struct reading *r, struct state_session *s) {
 	spare(r, "conversation_id", read_text(r, "conversation_id", &s->conversation_id));
 	spare(r, "previous_id", read_text(r, "previous_id", &s->previous_id));
 	if (!read_text(r, "guards", &s->guards)) unreadable(r, "guards", &s->guards);
+	if (!read_text(r, "mode", &s->mode)) unreadable(r, "mode", &s->mode);
 }
 
 static void read_start(struct reading *r, struct state_session *s) {
@@ -514,6 +515,7 @@ static void session_free(struct state_session *s) {
 	free(s->conversation_id);
 	free(s->previous_id);
 	free(s->guards);
+	free(s->mode);
 	free_list(s->args);
 	free_list(s->env);
 }

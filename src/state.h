@@ -14,12 +14,12 @@
  * the pid on its first line, the socket on its second. Strings that are no UTF-8 (paths) are kept as {"hex":"..."}.
  * Version 1 of the format:
  *   {"version":1,"sessions":[{"name":...,"profile":...,"cwd":...,"conversation_id":...,"previous_id":...,"args":[...],
- *    "env":[...],"guards":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,"used_ms":N,"seq":N},
- *    ...],"seq":N}
+ *    "env":[...],"guards":...,"mode":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,
+ *    "used_ms":N,"seq":N}, ...],"seq":N}
  * Members that are not known are ignored; absent ones are empty. One of another type costs its session no more than
- * what it tells, where that is safe: a conversation or a time is lost, guards refuse every tool, a profile is one that
- * is not configured. Whose session it is, where it works and with what words and variables is not guessed: without
- * those it is left out.
+ * what it tells, where that is safe: a conversation or a time is lost, guards refuse every tool, a mode is "plan", a
+ * profile is one that is not configured. Whose session it is, where it works and with what words and variables is not
+ * guessed: without those it is left out.
  */
 #pragma once
 
@@ -44,11 +44,12 @@ struct state_session {
 	size_t n_args;
 	char **env; /* NAME=VALUE that the requester gave */
 	size_t n_env;
-	char *guards;                /* guards_text() of its registry, or STATE_UNREADABLE; NULL: none */
-	uid_t uid;                   /* of the requester */
-	bool env_only;               /* env is the whole environment, nothing of the daemon's own */
-	pid_t child_pid;             /* 0: no child */
-	uint64_t child_start;        /* /proc/PID/stat field 22, in clock ticks since boot; 0: none */
+	char *mode;           /* "plan" or "dontAsk", or STATE_UNREADABLE: the next child may do no more; else NULL */
+	char *guards;         /* guards_text() of its registry, or STATE_UNREADABLE; NULL: none */
+	uid_t uid;            /* of the requester */
+	bool env_only;        /* env is the whole environment, nothing of the daemon's own */
+	pid_t child_pid;      /* 0: no child */
+	uint64_t child_start; /* /proc/PID/stat field 22, in clock ticks since boot; 0: none */
 	int64_t created_ms, used_ms; /* CLOCK_REALTIME */
 	uint64_t seq;                /* of its tape when this was written: the next number */
 };

@@ -286,6 +286,11 @@ struct session *router_create(struct router *r, const char *name, const struct p
 	return s;
 }
 
+void router_mode_told(struct session *s, const char *before) {
+	struct router *r = s->world;
+	if (snapshot_strict(&s->snapshot) != before) r->events->changed(r);
+}
+
 enum child_result router_start(struct router *r, struct session *s, char *error) {
 	return warm_give(r->warm, s) ? CHILD_OK : session_start(s, error);
 }

@@ -158,6 +158,9 @@ void router_carry(struct carry *c, struct router *r);
 void router_resume(struct router *r);
 struct client *router_client(struct router *r, uint64_t number); /* NULL: it is gone */
 
+/* After the child has told its mode, which was `before`: the table has it where the next child must be in it, too. */
+void router_mode_told(struct session *s, const char *before);
+
 /* --- pace and lag (router_lag.c) --- */
 bool router_on_may_read(struct session *s);
 void router_watch_lag(struct session *s); /* somebody may be far behind */

@@ -85,7 +85,9 @@ static void learn(struct session *s, enum line_kind kind, struct chunk line, con
 	bool sub = e->parent_tool_use_id.p && span_is_string(e->parent_tool_use_id);
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "init")) read_init(s, line, e);
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "session_state_changed")) router_turn_state(s, line);
+	const char *before = snapshot_strict(&s->snapshot);
 	snapshot_line(&s->snapshot, kind, line, e);
+	router_mode_told(s, before);
 	if (kind == LINE_SYSTEM) s->background = snapshot_has_tasks(&s->snapshot);
 	if (kind == LINE_LIFECYCLE) router_turn_lifecycle(s, line);
 	if (dialect_is_echo(e)) router_turn_echo(s, e);

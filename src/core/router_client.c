@@ -69,7 +69,9 @@ void router_call_answered(struct call *call, struct chunk line, const struct env
 		struct span told = span_member(e->inner_response, "mode");
 		if (!told.p) told = span_member(e->inner_response, "model");
 		if (!told.p) told = value;
+		const char *before = snapshot_strict(&s->snapshot);
 		snapshot_changed(&s->snapshot, call->what, told);
+		router_mode_told(s, before);
 		tell_change(call, told);
 	}
 	call_end(&s->calls, call);

@@ -399,7 +399,9 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 		on_refused(s, line);
 		return;
 	}
+	const char *before = snapshot_strict(&s->snapshot);
 	snapshot_mode(&s->snapshot, span_member(e->inner_response, "current_permission_mode"));
+	router_mode_told(s, before);
 	in->state = INIT_DONE;
 	in->first_taken = in->first.data != NULL;
 	bool resumed = first && in->answer.data; /* also where nothing was registered with the child before */

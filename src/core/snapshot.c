@@ -144,11 +144,23 @@ void snapshot_forget_init(struct snapshot *sn) {
 }
 
 /* One that died before it told its mode leaves what its predecessor left. */
-static void keep_strict(struct snapshot *sn) {
-	struct span mode = span_of(sn->mode);
-	if (!mode.p) return;
+const char *snapshot_strict(const struct snapshot *sn) {
+	static const char *const modes[] = {"plan", "dontAsk"};
+	struct span mode = span_of(sn->mode ? sn->mode : sn->strict);
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
+		if (span_equals(mode, modes[i])) return modes[i];
+	return NULL;
+}
+
+void snapshot_set_strict(struct snapshot *sn, const char *mode) {
 	free(sn->strict);
-	sn->strict = span_equals(mode, "plan") || span_equals(mode, "dontAsk") ? sn->mode : NULL;
+	sn->strict = strdup(strcmp(mode, "dontAsk") == 0 ? "\"dontAsk\"" : "\"plan\"");
+}
+
+static void keep_strict(struct snapshot *sn) {
+	if (!sn->mode) return;
+	free(sn->strict);
+	sn->strict = snapshot_strict(sn) ? sn->mode : NULL;
 	if (sn->strict) sn->mode = NULL;
 }
 

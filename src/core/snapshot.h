@@ -33,6 +33,10 @@ void snapshot_forget_init(struct snapshot *sn);
 static inline bool snapshot_has_tasks(const struct snapshot *sn) {
 	return sn->tasks || sn->tasks_lost;
 }
+/* The mode of the child, if it is one in which it might do less than by default ("plan", "dontAsk"), else NULL: the
+ * next child must be in it, too. It lives as long as the program. */
+const char *snapshot_strict(const struct snapshot *sn);
+void snapshot_set_strict(struct snapshot *sn, const char *mode); /* from before; no such mode: "plan" */
 void snapshot_child_gone(struct snapshot *sn);
 void snapshot_clear(struct snapshot *sn); /* another child begins */
 void snapshot_free(struct snapshot *sn);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The life of a session and of its child (DESIGN 8; CASES C14 C28 C32 C35 C56 C57 C69 C72 C74 C78)."""
+import json
 import os
 import signal
 import stat
@@ -646,6 +647,40 @@ class ModeTest(Case):
         self.assertLess(child.log.index(asked), child.log.index(prompt))
         child.reply(asked, {"mode": "plan"})
         self.assertEqual(a.event("changed", what="permission_mode")["value"], "plan")
+
+    def after_a_kill(self, mode):
+        """What the first child of a daemon that follows one that was killed is sent before its prompt."""
+        d, agent = self.start(mode={"session_id": "conv-1"})
+        a = d.attached("s")
+        child = agent.child()
+        a.send(request("m", "set_permission_mode", mode=mode))
+        child.reply(child.request("set_permission_mode"), {"mode": mode})
+        a.answer("m")
+        a.send(user("x", uuid="u-1"))
+        child.wait(type="user")
+        child.print(dict(RESULT, session_id="conv-1", user_message_uuids=["u-1"]))
+        a.wait(type="result")
+        until(lambda: any(s["conversation_id"] == "conv-1" for s in self.table(d)), what="the table to have it")
+        d.kill9()
+        d.start()
+        a = d.attached("s")
+        a.send(user("y", uuid="u-2"))
+        child = agent.child()
+        child.wait(type="user")
+        return [m["request.mode"] for m in child.seen(request__subtype="set_permission_mode")]
+
+    def table(self, d):
+        for name in ("sessions.json.next", "sessions.json"):
+            try:
+                with open(d.state + "/plenum/" + name) as f:
+                    return json.load(f)["sessions"]
+            except OSError:
+                pass
+        return []
+
+    def test_also_after_the_daemon_was_killed(self):
+        self.assertEqual(self.after_a_kill("plan"), ["plan"])
+        self.assertEqual(self.after_a_kill("acceptEdits"), [])
 
     def test_a_mode_that_allows_more_is_to_be_chosen_again(self):
         d, a, child = self.slept_in("acceptEdits")

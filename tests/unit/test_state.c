@@ -62,6 +62,7 @@ static char arg0[] = "--model", arg1[] = "x \"y\"\n",
 			env0[] = "TOKEN=s\xc3\xa9"
 					 "cret",
 			env1[] = "RAW=\xff\xfe";
+static char mode[] = "plan";
 static char guards[] = "[{\"matcher\":\"\\ud800\"}]"; /* as a client wrote it */
 static char *args[] = {arg0, arg1, NULL}, *env[] = {env0, env1, NULL};
 
@@ -76,6 +77,7 @@ static struct state_session sample(void) {
 		.env = env,
 		.n_env = 2,
 		.guards = guards,
+		.mode = mode,
 		.uid = 1000,
 		.env_only = true,
 		.child_pid = 4242,
@@ -99,6 +101,7 @@ static bool same(void *arg, const struct state_session *s) {
 	ck_assert_str_eq(s->env[0], env[0]);
 	ck_assert_str_eq(s->env[1], env[1]);
 	ck_assert_str_eq(s->guards, guards);
+	ck_assert_str_eq(s->mode, mode);
 	ck_assert_uint_eq(s->uid, 1000);
 	ck_assert(s->env_only);
 	ck_assert_int_eq(s->child_pid, 4242);
@@ -275,6 +278,7 @@ static bool is_mended(void *arg, const struct state_session *s) {
 	switch (++*(int *)arg) {
 	case 1:
 		ck_assert_str_eq(s->guards, STATE_UNREADABLE);
+		ck_assert_str_eq(s->mode, STATE_UNREADABLE);
 		ck_assert_str_eq(s->conversation_id, "c-1");
 		break;
 	case 2:
@@ -315,7 +319,7 @@ START_TEST(test_members_of_another_type) {
 	struct buf b = BUF_INIT(1 << 20);
 	int seen = 0;
 	state_on_damage(s, on_damage, NULL);
-	add_damaged(&b, "g", "guards", "[{}]");
+	add_damaged(&b, "g", "guards mode", "[{}]");
 	add_damaged(&b, "p", "profile", "7");
 	add_damaged(&b, "n", "conversation_id previous_id child_pid child_start created_ms used_ms seq", "[1]");
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) add_damaged(&b, needed[i], needed[i], "{\"hex\":\"zz\"}");
