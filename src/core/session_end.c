@@ -217,6 +217,8 @@ void session_stop(struct session *s, bool kill_now, enum stop_then then) {
 		step_signal(s, SIGKILL, STOP_KILL);
 		agent_close_in(s->agent);
 		queue_free(&s->in);
+	} else if (first && s->agent->exited) {
+		if (then != THEN_RESTART) s->stopping = STOP_EOF; /* only the end of its output is waited for */
 	} else if (first) {
 		advance_stop(s);
 	}

@@ -289,6 +289,25 @@ class ExitTest(Case):
         self.assertIsNone(d.attached("work").attached["pid"])
         self.assertIsNone(d.call("plenum_status", session="work")["pid"])
 
+    def test_stop_while_output_is_held(self):
+        for how in ("graceful", "kill"):
+            d, _ = self.exited_and_held()
+            a = d.attached("work")
+            a.request("plenum_stop", how=how)
+            self.assertIs(a.event("child_exited")["wanted"], True)
+            self.assertEqual(d.sessions()["work"]["state"], "asleep")
+
+    def test_forget_while_output_is_held(self):
+        for how in ("graceful", "kill"):
+            d, agent = self.exited_and_held()
+            agent.mode()
+            a = d.attached("work")
+            self.assertIs(a.request("plenum_stop", how=how, forget=True)["forget"], True)
+            b = d.attached("work")
+            self.assertIs(b.attached["created"], True)
+            a.event("session_removed")
+            agent.child().mark(b)
+
     def test_kill_the_daemon_while_output_is_held(self):
         d, agent = self.exited_and_held()
         d.attached("other")
