@@ -65,5 +65,8 @@ void agent_close_in(struct agent *a);
 static inline bool agent_hears(const struct agent *a) {
 	return a->child.in >= 0;
 }
+static inline bool agent_is_whole(const struct agent *a) {
+	return !a->eof && agent_hears(a);
+}
 /* Reads what is left of its output, and closes everything. */
 void agent_finish(struct agent *a);

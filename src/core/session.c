@@ -425,8 +425,8 @@ bool session_wake(struct session *s, char *error) {
  */
 
 bool session_can_give(const struct session *s) {
-	return session_has_child(s) && !s->stopping && s->state == SESSION_IDLE && !s->agent->eof && !s->in.count &&
-		   !lines_held(&s->agent->out) && !s->calls.n && !s->pendings.n && !s->init_open &&
+	return session_has_child(s) && !s->stopping && s->state == SESSION_IDLE && agent_is_whole(s->agent) &&
+		   !s->in.count && !lines_held(&s->agent->out) && !s->calls.n && !s->pendings.n && !s->init_open &&
 		   child_alive(&s->agent->child);
 }
 

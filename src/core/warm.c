@@ -421,7 +421,7 @@ void warm_take_back(struct warm *w, struct session *s) {
 	log_info("session %s: gives warm child %d back, its client asks for something else", s->name,
 			 one->session->agent->child.pid);
 	list_add_tail(&w->ending, &one->node);
-	if (!k || k->n >= k->profile->warm) {
+	if (!k || k->n >= k->profile->warm || !agent_is_whole(one->session->agent)) {
 		end_spare(one, false);
 		return;
 	}

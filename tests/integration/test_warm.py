@@ -364,6 +364,19 @@ class InitializeTest(WarmCase):
         own.wait(type="user")
         self.assertNone(spare.seen(type="user"))
 
+    def test_one_without_an_output_is_none_for_another(self):
+        """It would stand in the way of a new spare for ever."""
+        d, agent = self.warm(mode={"eof": "ignore"}, profile={"stop_grace": "200ms"})
+        spare = agent.child()
+        a = d.attached("work", cwd="/")
+        spare.order("close_stdout")
+        spare.written()
+        for _ in range(2):  # its end of output was there before these: the daemon has seen it
+            a.sync()
+        self.assertEqual(a.initialize(HOOKS)["response.subtype"], "success")
+        spare.wait_gone()
+        self.wait_ready(d, 1)
+
     def asks_late(self, end, late):
         """The child ended as it was given: there is none to be given back, its session's next one is told."""
         d, agent = self.warm()
