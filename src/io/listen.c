@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#define NEW_SUFFIX ".new"
 #define BACKLOG 128
 #define ACCEPTS_A_TURN 32
 #define BACKOFF_MS 1000
@@ -131,17 +132,41 @@ static enum listen_result clear_place(const char *path, const struct sockaddr_un
 	return LISTEN_OK;
 }
 
-static int bind_socket(const char *path, const struct sockaddr_un *to, mode_t mode, char *error) {
+static int listen_at(const struct sockaddr_un *at, mode_t mode) {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd >= 0) {
-		mode_t before = umask((mode_t)(~mode & 0777));
-		int bound = bind(fd, (const struct sockaddr *)to, sizeof *to);
-		umask(before);
-		if (bound == 0 && chmod(path, mode) == 0 && listen(fd, BACKLOG) == 0) return fd;
-	}
-	snprintf(error, LISTEN_ERROR_MAX, "cannot listen on %s: %s", path, strerror(errno));
-	if (fd >= 0) close(fd);
+	if (fd < 0) return -1;
+	mode_t before = umask((mode_t)(~mode & 0777));
+	int bound = bind(fd, (const struct sockaddr *)at, sizeof *at);
+	umask(before);
+	if (bound == 0 && chmod(at->sun_path, mode) == 0 && listen(fd, BACKLOG) == 0) return fd;
+	int number = errno;
+	if (bound == 0) unlink(at->sun_path);
+	close(fd);
+	errno = number;
 	return -1;
+}
+
+/* Whoever sees the file may connect at once: it gets its name when somebody listens there. The lock is held, so that a
+ * file of the other name is what a killed daemon left. */
+static int listen_there(const struct sockaddr_un *to, mode_t mode) {
+	struct sockaddr_un new = *to;
+	size_t n = strlen(to->sun_path);
+	if (n + sizeof NEW_SUFFIX > sizeof new.sun_path) return listen_at(to, mode);
+	memcpy(new.sun_path + n, NEW_SUFFIX, sizeof NEW_SUFFIX);
+	unlink(new.sun_path);
+	int fd = listen_at(&new, mode);
+	if (fd < 0 || renameat2(AT_FDCWD, new.sun_path, AT_FDCWD, to->sun_path, RENAME_NOREPLACE) == 0) return fd;
+	int number = errno;
+	unlink(new.sun_path);
+	close(fd);
+	errno = number;
+	return number == EINVAL ? listen_at(to, mode) : -1; /* a file system that has no such renaming */
+}
+
+static int bind_socket(const char *path, const struct sockaddr_un *to, mode_t mode, char *error) {
+	int fd = listen_there(to, mode);
+	if (fd < 0) snprintf(error, LISTEN_ERROR_MAX, "cannot listen on %s: %s", path, strerror(errno));
+	return fd;
 }
 
 static void arm(struct listener *l, bool on) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The listening socket: its folder (0700, ours, checked with lstat), a lock beside it, a probe before a stale file is
- * unlinked, mode 0600 from the first moment, and only our own file unlinked at the end. A file that disappears is made
- * again. Accepting backs off while descriptors are short. Source: ENGINEERING 7.3, unix(7).
+ * unlinked, mode 0600 from the first moment, there only once somebody listens on it, and only our own file unlinked at
+ * the end. A file that disappears is made again. Accepting backs off while descriptors are short. Source:
+ * ENGINEERING 7.3, unix(7).
  */
 #pragma once
 

@@ -7,6 +7,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -324,6 +327,64 @@ START_TEST(a_file_that_disappears_is_made_again) {
 }
 END_TEST
 
+struct dialler {
+	pthread_t thread;
+	const char *path;
+	atomic_bool stop;
+	atomic_int met, refused;
+};
+
+static void *dial_all_the_time(void *arg) {
+	struct dialler *d = arg;
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	strcpy(to.sun_path, d->path);
+	while (!d->stop) {
+		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		bool met = connect(fd, (struct sockaddr *)&to, sizeof to) == 0 || errno == EAGAIN; /* EAGAIN: too many of us */
+		d->refused += !met && errno == ECONNREFUSED;
+		d->met += met;
+		close(fd);
+	}
+	return NULL;
+}
+
+/* Who waits for the file and connects then must not be too early. */
+START_TEST(nobody_is_refused_at_a_file_that_is_there) {
+	struct world w;
+	struct listen_parts parts;
+	int kept[100]; /* the old sockets live on: whoever was on the way to one is not refused there */
+	begin(&w);
+	opens(&w);
+	struct dialler d = {.path = w.path};
+	ck_assert_int_eq(pthread_create(&d.thread, NULL, dial_all_the_time, &d), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
+		listen_suspend(w.l, &parts);
+		kept[i] = dup(parts.fd);
+		unlink(w.path);
+		ck_assert_msg(listen_renew(w.l, w.error), "%s", w.error);
+		for (int met = d.met; d.met == met;) sched_yield();
+	}
+	d.stop = true;
+	pthread_join(d.thread, NULL);
+	ck_assert_int_eq(d.refused, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++) close(kept[i]);
+	end(&w);
+}
+END_TEST
+
+/* What a daemon that was killed in that moment left is no harm. */
+START_TEST(a_file_that_got_no_name_is_replaced) {
+	struct world w;
+	begin(&w);
+	mkdir(in_dir(&w, "p"), 0700);
+	close(open(in_dir(&w, "p/sock.new"), O_CREAT | O_CLOEXEC, 0600));
+	opens(&w);
+	ck_assert_uint_eq(mode_of(w.path), 0600);
+	ck_assert_uint_eq(mode_of(in_dir(&w, "p/sock.new")), 0);
+	end(&w);
+}
+END_TEST
+
 START_TEST(an_inherited_socket_is_left_alone) {
 	struct world w;
 	begin(&w);
@@ -475,5 +536,6 @@ END_TEST
 
 RUN_TESTS("listen", connections, modes_whatever_the_umask_is, folders_of_which_we_are_not_sure, one_daemon_at_a_place,
 		  what_is_in_the_way, the_lock_is_no_link, only_our_own_file_is_unlinked, a_file_that_disappears_is_made_again,
+		  nobody_is_refused_at_a_file_that_is_there, a_file_that_got_no_name_is_replaced,
 		  an_inherited_socket_is_left_alone, pausing, goes_on_in_the_next_binary, NOT_IN_VALGRIND(the_last_descriptors),
 		  NOT_IN_VALGRIND(accepting_backs_off), NOT_IN_VALGRIND(peers_are_watched))

@@ -252,6 +252,7 @@ static void on_damage(void *arg, const char *text) {
 START_TEST(test_damaged_in_part) {
 	struct state *s = open_it();
 	int seen = 0;
+	*told = 0;
 	state_on_damage(s, on_damage, NULL);
 	const char *text =
 		"{\"version\":1,\"more\":2,\"sessions\":[{\"name\":\"a\",\"profile\":\"p\",\"uid\":0,\"new\":[]},"
@@ -318,6 +319,7 @@ START_TEST(test_members_of_another_type) {
 	struct state *s = open_it();
 	struct buf b = BUF_INIT(1 << 20);
 	int seen = 0;
+	*told = 0;
 	state_on_damage(s, on_damage, NULL);
 	add_damaged(&b, "g", "guards mode", "[{}]");
 	add_damaged(&b, "p", "profile", "7");
