@@ -380,7 +380,7 @@ static struct session *get_session(struct request *q, bool *created) {
 	*created = false;
 	if (!one_of(q, "create", creates) || !foreign_ok(q) || !find_session(q, &s)) return NULL;
 	if (s && session_is_going(s) && strcmp(create, "never") != 0 && !router_is_closed_to(s, q->client)) {
-		client_hold(q->client, q->line);
+		router_hold(q->client, q->line);
 		return NULL;
 	}
 	if (s && strcmp(create, "new") == 0) {

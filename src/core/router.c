@@ -307,6 +307,14 @@ void router_renew_profile(struct session *s) {
 	settings_unref(old);
 }
 
+/* Who has waited longest comes first then: it stands before those that begin to wait later. */
+void router_hold(struct client *c, struct chunk line) {
+	struct router *r = c->world;
+	client_hold(c, line);
+	list_del(&c->node);
+	list_add_tail(&r->clients, &c->node);
+}
+
 /* Those who wait for a name to be free. */
 static void release_all(struct router *r) {
 	struct client *c;
@@ -581,7 +589,7 @@ static struct session *implicit_session(struct router *r, struct client *c, cons
 	if (!s) return may_make(r, c, name, p, id) ? make_implicitly(r, c, name, p, id) : NULL;
 	if (!router_is_closed_to(s, c)) {
 		if (!session_is_going(s)) return s;
-		client_hold(c, line); /* what comes now is for the next of that name */
+		router_hold(c, line); /* what comes now is for the next of that name */
 		return NULL;
 	}
 	router_fail(c, id, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", session_profile(s), s->name);

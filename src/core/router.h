@@ -114,6 +114,9 @@ void router_detach(struct client *c, const char *why);
 static inline struct attachment *router_attachment(const struct client *c) {
 	return c->attachment;
 }
+/* What this line asks for has the name of a session that is to be forgotten: it comes again when that is gone. Not
+ * while somebody walks through the clients. */
+void router_hold(struct client *c, struct chunk line);
 /* The attachment that a line without plenum_attach makes. NULL: it could not, the client was told; or the line comes
  * again when the session of that name, which is to be forgotten, is gone. */
 struct attachment *router_attach_implicitly(struct router *r, struct client *c, struct span session,

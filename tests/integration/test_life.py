@@ -857,6 +857,19 @@ class ForgetTest(Case):
         last.wait_eof()
         second.kill()
 
+    def test_who_asked_first_comes_first(self):
+        for upgrade in (False, True):
+            d, agent, a, child = self.going()
+            late = d.client()
+            late.sync()
+            first = self.held(d, request("1", "plenum_attach", session="work", create="new"))
+            late.send(request("1", "plenum_attach", session="work", create="new"))
+            d.call("plenum_upgrade" if upgrade else "plenum_hello")
+            child.kill()
+            self.assertIs(first.answer("1")["response.response.created"], True)
+            self.assertEqual(late.answer("1")["response.code"], "session_exists")
+            agent.child().kill()
+
     def test_bad_lines_are_counted_as_they_came(self):
         d, agent, a, child = self.going()
         c = self.held(d, request("1", "plenum_attach", session="work"), b"no json", user("x", uuid="u"), b"nor this")
