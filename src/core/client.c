@@ -129,8 +129,18 @@ void client_hold(struct client *c, struct chunk line) {
 		want(c);
 }
 
+/* It writes no more, and reads no more either. */
+static bool hung_up(const struct client *c) {
+	struct pollfd p = {.fd = c->io.fd};
+	return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR);
+}
+
 static void on_release(void *arg) {
 	struct client *c = arg;
+	if (c->chooses && hung_up(c)) { /* who asked for the session did not wait for it: a prompt alone waits by itself */
+		client_kill(c);
+		return;
+	}
 	struct queue held = c->held;
 	queue_init(&c->held, SIZE_MAX);
 	for (size_t i = 0; i < held.count && !c->dead && !c->doomed; i++) {
@@ -171,12 +181,6 @@ static void read_some(struct client *c) {
 		input_ended(c);
 	else
 		client_kill(c);
-}
-
-/* It had ended its input before; now it reads no more either. */
-static bool hung_up(const struct client *c) {
-	struct pollfd p = {.fd = c->io.fd};
-	return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR);
 }
 
 static void on_io(void *arg, bool readable, bool writable) {

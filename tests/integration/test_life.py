@@ -870,6 +870,23 @@ class ForgetTest(Case):
             self.assertEqual(late.answer("1")["response.code"], "session_exists")
             agent.child().kill()
 
+    def test_who_gave_up_gets_none(self):
+        d, agent, a, child = self.going()
+        self.held(d, request("1", "plenum_attach", session="work"), user("hi", uuid="u")).close()
+        child.kill()
+        a.event("session_removed")
+        until(lambda: d.call("plenum_metrics")["clients"] == 2, what="its connection to be closed")  # a, and the one that asks
+        self.assertEqual((d.sessions(), agent.starts), ({}, 1))
+
+    def test_a_prompt_whose_sender_is_gone(self):
+        """Nobody asked for an answer: it is sent as it would have been before."""
+        d, agent, a, child = self.going()
+        self.held(d, user("hi", uuid="u", session_id="work")).close()
+        child.kill()
+        second = agent.child()
+        second.wait(type="user", uuid="u")
+        second.kill()
+
     def test_bad_lines_are_counted_as_they_came(self):
         d, agent, a, child = self.going()
         c = self.held(d, request("1", "plenum_attach", session="work"), b"no json", user("x", uuid="u"), b"nor this")
