@@ -510,8 +510,11 @@ class Case(unittest.TestCase):
     def wait_written(self, conversation, text):
         """Until the CLI has the text in its transcript: it writes a little after it answers, and SIGKILL loses that."""
         def written():
-            files = self.place.home.rglob(f"{conversation}.jsonl")
-            return any(text in path.read_text(errors="replace") for path in files)
+            for folder, _, names in os.walk(self.place.home):  # the CLI makes and removes others meanwhile
+                path = Path(folder, f"{conversation}.jsonl")
+                if path.name in names and text in path.read_text(errors="replace"):
+                    return True
+            return False
         wait_until(f"the transcript of {conversation} holds {text!r}", written)
 
     def direct(self, *args, **env):
