@@ -20,7 +20,7 @@
 #define NEXT_NAME "sessions.json.next"
 #define NEW_NAME "sessions.json.new"
 #define LOCK_NAME "lock"
-#define SEQ_MAX (INT64_C(1) << 53) /* what clients read in JavaScript can tell apart */
+#define SEQ_MAX (INT64_C(1) << 52) /* far below what clients read in JavaScript can tell apart, 2^53 */
 #define FILE_MAX ((size_t)256 * 1024 * 1024)
 
 struct state {

@@ -20,6 +20,25 @@
 /* --- requests -------------------------------------------------------------------------------------------------------
  */
 
+/* A change that the daemon asked for by itself: the mode of the child before (router_init.c). */
+static bool restores_mode(const struct call *call) {
+	return call->act == ACT_CHANGE && !call->asker_id;
+}
+
+static void tell_mode_lost(const struct call *call) {
+	struct session *s = call->session;
+	struct buf b = NOTICE_INIT;
+	char text[200];
+	snprintf(text, sizeof text,
+			 "the child was resumed, but not in permission mode %.20s, as it was before: it is in its default mode",
+			 call->value ? call->value : "plan");
+	log_warn("session %s: %s", s->name, text);
+	notice_begin(&b, PLENUM_EV_ERROR, s->name);
+	notice_text(&b, "code", PLENUM_E_INTERNAL);
+	notice_text(&b, "error", text);
+	router_tell(s, notice_end(&b));
+}
+
 /* A change that the child confirms after its time is one all the same, and everybody must be told: its answer is
  * awaited on. */
 void router_call_timer(void *arg) {
@@ -28,6 +47,7 @@ void router_call_timer(void *arg) {
 	struct client *c = call->purpose == CALL_CLIENT ? call->asker : NULL;
 	const char *text =
 		"the child did not answer in time; a later answer will be dropped (plenum_stop ends a child that hangs)";
+	if (restores_mode(call)) tell_mode_lost(call);
 	if (!c || call->act != ACT_CHANGE) {
 		router_fail_call(call, PLENUM_E_TIMEOUT, text);
 		return;
@@ -73,6 +93,8 @@ void router_call_answered(struct call *call, struct chunk line, const struct env
 		snapshot_changed(&s->snapshot, call->what, told);
 		router_mode_told(s, before);
 		tell_change(call, told);
+	} else if (restores_mode(call)) {
+		tell_mode_lost(call);
 	}
 	call_end(&s->calls, call);
 	if (c) router_check_close(c);

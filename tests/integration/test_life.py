@@ -667,6 +667,12 @@ class ModeTest(Case):
         child.reply(asked, {"mode": "plan"})
         self.assertEqual(a.event("changed", what="permission_mode")["value"], "plan")
 
+    def test_everybody_is_told_where_it_cannot(self):
+        d, a, child = self.slept_in("plan")
+        asked = child.request("set_permission_mode")
+        child.print({"type": "control_response", "response": {"subtype": "error", "request_id": asked["request_id"], "error": "no"}})
+        self.assertIn('"plan"', a.error("internal")["error"])
+
     def after_a_kill(self, mode):
         """What the first child of a daemon that follows one that was killed is sent before its prompt."""
         d, agent = self.start(mode={"session_id": "conv-1"})
