@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -16,6 +17,8 @@
 #include <sys/un.h>
 
 #define NEW_SUFFIX ".new"
+#define LIVE_MS 200  /* who answers for so long at a socket whose lock nobody holds does not die just now */
+#define LIVE_LOOKS 3 /* at one who closes each connection */
 #define BACKLOG 128
 #define ACCEPTS_A_TURN 32
 #define BACKOFF_MS 1000
@@ -105,6 +108,18 @@ static int take_lock(const char *path, char *error, enum listen_result *result) 
 	return -1;
 }
 
+enum answer { ANSWER_NONE, ANSWER_LIVE, ANSWER_CLOSED, ANSWER_UNKNOWN };
+
+/* Whatever connect(2) says but "refused" comes from somebody who listens; for a moment more, it may be. */
+static enum answer answer_at(const struct sockaddr_un *to) {
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0) return ANSWER_UNKNOWN;
+	if (connect(fd, (const struct sockaddr *)to, sizeof *to) < 0)
+		return errno == ECONNREFUSED ? ANSWER_NONE : ANSWER_LIVE;
+	struct pollfd p = {.fd = fd};
+	return poll(&p, 1, LIVE_MS) > 0 ? ANSWER_CLOSED : ANSWER_LIVE;
+}
+
 /* With the lock held: is somebody else's live socket there? Only a refused connection to a socket counts as dead. */
 static enum listen_result clear_place(const char *path, const struct sockaddr_un *to, char *error) {
 	struct stat st;
@@ -118,12 +133,16 @@ static enum listen_result clear_place(const char *path, const struct sockaddr_un
 				 path);
 		return LISTEN_FAILED;
 	}
-	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || connect(fd, (const struct sockaddr *)to, sizeof *to) == 0 || errno != ECONNREFUSED) {
-		bool live = fd >= 0 && (errno == EAGAIN || errno == 0 || errno == EISCONN || errno == EINPROGRESS);
-		snprintf(error, LISTEN_ERROR_MAX, "%s: %s", path,
-				 live || fd >= 0 ? "already running: another daemon answers on this socket" : strerror(errno));
-		return fd < 0 ? LISTEN_FAILED : LISTEN_RUNNING;
+	enum answer answer = answer_at(to);
+	/* a daemon that is dying let go of its lock first */
+	for (int i = 1; answer == ANSWER_CLOSED && i < LIVE_LOOKS; i++) answer = answer_at(to);
+	if (answer == ANSWER_UNKNOWN) {
+		snprintf(error, LISTEN_ERROR_MAX, "%s: %s", path, strerror(errno));
+		return LISTEN_FAILED;
+	}
+	if (answer != ANSWER_NONE) {
+		snprintf(error, LISTEN_ERROR_MAX, "%s: already running: another daemon answers on this socket", path);
+		return LISTEN_RUNNING;
 	}
 	if (unlink(path) < 0) {
 		snprintf(error, LISTEN_ERROR_MAX, "cannot remove the stale socket %s: %s", path, strerror(errno));

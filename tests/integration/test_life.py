@@ -638,6 +638,23 @@ class SleepTest(Case):
             self.assertEqual(d.state_of(name), "idle")
 
 
+class AtOnceTest(Case):
+    def test_killed_and_started_without_a_pause(self):
+        """Who kills a daemon and starts another need not know when the kernel is through with the first."""
+        d, agent = self.start(mode={"session_id": "conv-1"})
+        for i in range(10):
+            a = d.attached("s")
+            a.send(user("x", uuid="u-%d" % i))
+            agent.child().wait(type="user")
+            old = d.process
+            old.kill()
+            d.process = d.launch()
+            until(lambda: d.process.poll() is not None or d.log().count("listens on") == i + 2, what="the next daemon")
+            old.wait()
+            self.assertIsNone(d.process.poll(), d.log())
+            self.assertEqual(d.state_of("s"), "asleep")
+
+
 class ModeTest(Case):
     """An old CLI forgets its permission mode over --resume (2.1.197)."""
 

@@ -251,6 +251,38 @@ START_TEST(locks) {
 }
 END_TEST
 
+static pid_t holder_of(const char *path) {
+	int ready[2];
+	char byte;
+	ck_assert_int_eq(pipe(ready), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		int fd = open_lock(path, getpid());
+		if (fd_lock(fd) == 0 && write(ready[1], "x", 1) == 1) pause();
+		_exit(1);
+	}
+	close(ready[1]);
+	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+/* Whoever kills a daemon and starts another at once is not told that one runs. */
+START_TEST(the_lock_of_who_was_killed_just_now) {
+	char path[] = "/tmp/pl-XXXXXX";
+	close(mkstemp(path));
+	for (int i = 0; i < 100; i++) {
+		pid_t pid = holder_of(path);
+		int fd = open(path, O_RDWR | O_CLOEXEC);
+		kill(pid, SIGKILL);
+		ck_assert_int_eq(fd_lock(fd), 0);
+		close(fd);
+		waitpid(pid, NULL, 0);
+	}
+	unlink(path);
+}
+END_TEST
+
 START_TEST(signals_are_read) {
 	struct signalfd_siginfo info;
 	sigset_t before;
@@ -294,4 +326,5 @@ START_TEST(clocks) {
 END_TEST
 
 RUN_TESTS("fd", nonblocking, peers, vectors, interrupted_calls_go_on, writing_everything_can_fail,
-		  NOT_IN_VALGRIND(a_pidfd_tells_who_is_alive), locks, signals_are_read, the_limit_on_descriptors, clocks)
+		  NOT_IN_VALGRIND(a_pidfd_tells_who_is_alive), locks, NOT_IN_VALGRIND(the_lock_of_who_was_killed_just_now),
+		  signals_are_read, the_limit_on_descriptors, clocks)
