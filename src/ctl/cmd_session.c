@@ -122,8 +122,9 @@ int cmd_stop(struct ctl *c, int argc, char **argv) {
 }
 
 /* The agent answers alike whether a turn ran or not; the session's state when we attached tells. */
+/* One that starts has a prompt, or who would interrupt it? */
 static bool runs(const char *state) {
-	return strcmp(state, "busy") == 0 || strcmp(state, "asking") == 0;
+	return strcmp(state, "busy") == 0 || strcmp(state, "asking") == 0 || strcmp(state, "starting") == 0;
 }
 
 int cmd_interrupt(struct ctl *c, int argc, char **argv) {
