@@ -143,6 +143,7 @@ static void on_release(void *arg) {
 	}
 	struct queue held = c->held;
 	queue_init(&c->held, SIZE_MAX);
+	c->releasing = true;
 	for (size_t i = 0; i < held.count && !c->dead && !c->doomed; i++) {
 		struct chunk line = held.ring[(held.first + i) % held.cap];
 		if (client_holds(c)) {
@@ -153,13 +154,16 @@ static void on_release(void *arg) {
 		c->events->line(c, line);
 	}
 	queue_free(&held);
+	c->releasing = false;
 	if (c->dead || c->doomed) return;
 	want(c);
 	if (!c->dead && c->ended && !client_holds(c)) c->events->no_more(c);
 }
 
 void client_release(struct client *c) {
-	if (client_holds(c)) loop_defer(c->loop, &c->release_task);
+	if (!client_holds(c)) return;
+	loop_task_stop(&c->release_task); /* who is released in one go comes in that order, whoever was to come before */
+	loop_defer(c->loop, &c->release_task);
 }
 
 static void read_some(struct client *c) {

@@ -50,6 +50,7 @@ struct client {
 	struct loop_task flush_task, free_task, release_task;
 	struct lines in;
 	struct queue held; /* lines that cannot be taken yet, since client_hold() */
+	bool releasing;    /* they come again just now, and may be held once more */
 
 	uint64_t id; /* of this connection, for logs */
 	struct peer peer;

@@ -307,10 +307,12 @@ void router_renew_profile(struct session *s) {
 	settings_unref(old);
 }
 
-/* Who has waited longest comes first then: it stands before those that begin to wait later. */
+/* Who has waited longest comes first then: it stands before those that begin to wait later, and stays there while it
+ * waits on. */
 void router_hold(struct client *c, struct chunk line) {
 	struct router *r = c->world;
 	client_hold(c, line);
+	if (c->releasing) return;
 	list_del(&c->node);
 	list_add_tail(&r->clients, &c->node);
 }
