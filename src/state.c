@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/paths.h"
 #include "base/str.h"
+#include "io/lock.h"
 #include "io/syncer.h"
 
 #include <errno.h>
@@ -112,7 +113,7 @@ static int take_lock(int dir_fd, const char *dir, const char *socket, char *erro
 		errno = number;
 		return -1;
 	}
-	if (fd_lock(fd) < 0) {
+	if (lock_take(fd) < 0) {
 		if (errno == EWOULDBLOCK)
 			name_holder(fd, dir, error);
 		else

@@ -26,9 +26,6 @@ ssize_t fd_sendv(int fd, struct iovec *iov, int n);        /* sockets; MSG_NOSIG
 int fd_write_all(int fd, const void *data, size_t n);      /* blocking descriptors */
 int fd_pidfd(pid_t pid);                                   /* pidfd_open(2) */
 bool fd_pidfd_alive(int pidfd);
-/* flock(2) at once. Where the process that the file names is dead, or was killed just now, it, or what it was about to
- * start, may hold the lock for a moment more: that is waited for. */
-int fd_lock(int fd);
 int fd_signals(const int *list);            /* blocks them (0 ends the list); a signalfd(2) of them */
 int fd_raise_nofile(uint64_t *soft_before); /* soft limit to the hard one */
 

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "io/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -91,7 +92,7 @@ static int take_lock(const char *path, char *error, enum listen_result *result) 
 				 there && st.st_uid != geteuid() ? ", which belongs to another user" : "", strerror(number));
 		return -1;
 	}
-	if (fd_lock(fd) == 0) {
+	if (lock_take(fd) == 0) {
 		(void)!ftruncate(fd, 0);
 		dprintf(fd, "%d\n", getpid());
 		return fd;
@@ -99,7 +100,6 @@ static int take_lock(const char *path, char *error, enum listen_result *result) 
 	char pid[16] = "";
 	ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
 	pid[n > 0 ? strcspn(pid, "\n") : 0] = 0;
-	if (errno != EWOULDBLOCK && n < 0) n = 0;
 	*result = LISTEN_RUNNING;
 	snprintf(error, LISTEN_ERROR_MAX,
 			 "already running%s%s: another plenumd holds %s (if its socket file is gone, send it SIGUSR1)",

@@ -5,6 +5,7 @@
 #include "base/str.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 
 #define ENVIRON_MAX ((size_t)4 * 1024 * 1024)
 #define DEPTH_MAX 256
+#define PF_EXITING 4 /* of the flags in /proc/PID/stat */
 
 static int open_file(pid_t pid, const char *name) {
 	char path[64];
@@ -53,6 +55,24 @@ bool proc_stat(pid_t pid, pid_t *parent, pid_t *session, uint64_t *start) {
 	if (session) *session = sid;
 	if (start) *start = since;
 	return true;
+}
+
+/* The bit of SIGKILL in a line of /proc/PID/status, "SigPnd:" and a hexadecimal number. */
+static bool has_sigkill(const char *status, const char *line) {
+	const char *at = strstr(status, line);
+	return at && strtoull(at + strlen(line), NULL, 16) & (1ULL << (SIGKILL - 1));
+}
+
+bool proc_is_dying(pid_t pid) {
+	char text[4096];
+	unsigned long flags;
+	if (kill(pid, 0) < 0 && errno == ESRCH) return true;
+	if (read_file(pid, "status", text, sizeof text) > 0 &&
+		(has_sigkill(text, "SigPnd:") || has_sigkill(text, "ShdPnd:")))
+		return true;
+	if (read_file(pid, "stat", text, sizeof text) <= 0) return true;
+	const char *after = strrchr(text, ')');
+	return after && sscanf(after, ") %*c %*d %*d %*d %*d %*d %lu", &flags) == 1 && flags & PF_EXITING;
 }
 
 char *proc_cwd(pid_t pid) {

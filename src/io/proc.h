@@ -14,6 +14,8 @@
 void proc_name(pid_t pid, char *out, size_t size);
 /* Parent, session and start time (field 22); false: no such process. Any pointer may be NULL. */
 bool proc_stat(pid_t pid, pid_t *parent, pid_t *session, uint64_t *start);
+/* Dead, or killed, or on its way out: it lets go of its descriptors in a moment, if it has not yet. */
+bool proc_is_dying(pid_t pid);
 /* The working directory, or NULL; the caller frees. */
 char *proc_cwd(pid_t pid);
 /* The environment that the process was started with, or NULL: NAME=VALUE with a NUL each. The caller frees. */
@@ -28,6 +30,6 @@ bool proc_descends(pid_t pid, pid_t ancestor);
 size_t proc_rss(pid_t pid);
 
 /* Sends SIGKILL to every process whose environment holds `name`=`value` (a value that ends in '.' stands for all that
- * begin with it), and to their descendants, ourselves and the
- * processes for which spare() is true excepted. Returns how many were hit: call again until it is 0. */
+ * begin with it), and to their descendants, ourselves and the processes for which spare() is true excepted. Returns how
+ * many were hit: call again until it is 0. */
 size_t proc_sweep(const char *name, const char *value, bool (*spare)(void *arg, pid_t pid), void *arg);
