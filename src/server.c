@@ -83,9 +83,7 @@ static bool may_connect(const struct server *srv, const struct peer *peer) {
 
 static void refuse_connection(int fd, const char *code, const char *text) {
 	struct buf b = NOTICE_INIT;
-	notice_begin(&b, PLENUM_EV_ERROR, NULL);
-	notice_text(&b, "code", code);
-	notice_text(&b, "error", text);
+	notice_error(&b, NULL, code, text);
 	notice_number(&b, "line", 0);
 	struct chunk line = notice_end(&b);
 	struct iovec iov = {(void *)(uintptr_t)line.data, line.len};

@@ -29,6 +29,12 @@ void notice_text(struct buf *b, const char *key, const char *value) {
 	buf_puts(b, "null");
 }
 
+void notice_error(struct buf *b, const char *session, const char *code, const char *text) {
+	notice_begin(b, PLENUM_EV_ERROR, session);
+	notice_text(b, "code", code);
+	notice_text(b, "error", text);
+}
+
 void notice_number(struct buf *b, const char *key, int64_t value) {
 	buf_printf(b, ",\"%s\":%lld", key, (long long)value);
 }

@@ -15,7 +15,9 @@
 #define NOTICE_INIT BUF_INIT(NOTICE_MAX)
 
 void notice_begin(struct buf *b, const char *event, const char *session); /* session may be NULL */
-void notice_text(struct buf *b, const char *key, const char *value);      /* NULL: null */
+/* Begins an event `error`. */
+void notice_error(struct buf *b, const char *session, const char *code, const char *text);
+void notice_text(struct buf *b, const char *key, const char *value); /* NULL: null */
 void notice_bytes(struct buf *b, const char *key, const char *value, size_t n);
 void notice_number(struct buf *b, const char *key, int64_t value);
 void notice_flag(struct buf *b, const char *key, bool value);

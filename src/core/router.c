@@ -60,9 +60,7 @@ void router_post(struct client *c, struct chunk line) {
 static void post_error_event(struct client *c, struct span id, struct span uuid, const char *code, const char *text) {
 	struct attachment *a = c->attachment;
 	struct buf b = NOTICE_INIT;
-	notice_begin(&b, PLENUM_EV_ERROR, a ? a->session->name : NULL);
-	notice_text(&b, "code", code);
-	notice_text(&b, "error", text);
+	notice_error(&b, a ? a->session->name : NULL, code, text);
 	notice_number(&b, "line", (int64_t)c->lines_in);
 	if (id.p) notice_raw(&b, "request_id", id);
 	if (uuid.p) notice_raw(&b, "uuid", uuid);

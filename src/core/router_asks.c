@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "core/rules.h"
 #include "plenum/protocol.h"
+#include "wire/splice.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -442,9 +443,7 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 	if (!usable(c, p, e)) return;
 	const char *decision = dialect_decision(p->kind, e->response);
 	if (declined(p, a, decision)) return;
-	size_t n = line.len;
-	while (n && (line.data[n - 1] == '\n' || line.data[n - 1] == '\r')) n--;
-	struct chunk out = answer_line(p, (struct span){line.data, n}, e);
+	struct chunk out = answer_line(p, splice_body(line), e);
 	if (!out.data || !session_answer(s, out)) {
 		tell_not_answered(c, s, e->inner_request_id);
 		return;

@@ -274,9 +274,8 @@ static void on_long_line(struct session *s, struct chunk head, size_t size) {
 	struct buf b = NOTICE_INIT;
 	log_warn("session %s: the child printed a line of %zu bytes, the limit is %zu: it is left out", s->name, size,
 			 s->settings->limits.child_line);
-	notice_begin(&b, PLENUM_EV_ERROR, s->name);
-	notice_text(&b, "code", PLENUM_E_TOO_LONG);
-	notice_text(&b, "error", "the child printed a line over the limit (child_line); that line is left out");
+	notice_error(&b, s->name, PLENUM_E_TOO_LONG,
+				 "the child printed a line over the limit (child_line); that line is left out");
 	notice_number(&b, "size", (int64_t)size);
 	router_tell(s, notice_end(&b));
 	answer_long(s, head);

@@ -33,9 +33,7 @@ static void tell_mode_lost(const struct call *call) {
 			 "the child was resumed, but not in permission mode %.20s, as it was before: it is in its default mode",
 			 call->value ? call->value : "plan");
 	log_warn("session %s: %s", s->name, text);
-	notice_begin(&b, PLENUM_EV_ERROR, s->name);
-	notice_text(&b, "code", PLENUM_E_INTERNAL);
-	notice_text(&b, "error", text);
+	notice_error(&b, s->name, PLENUM_E_INTERNAL, text);
 	router_tell(s, notice_end(&b));
 }
 
@@ -336,9 +334,7 @@ void router_on_long_line(struct client *c, struct chunk head, size_t size) {
 		router_fail(c, id, PLENUM_E_TOO_LONG, "%s: it has %zu bytes", why, size); /* somebody waits for it */
 		return;
 	}
-	notice_begin(&b, PLENUM_EV_ERROR, a ? a->session->name : NULL);
-	notice_text(&b, "code", PLENUM_E_TOO_LONG);
-	notice_text(&b, "error", why);
+	notice_error(&b, a ? a->session->name : NULL, PLENUM_E_TOO_LONG, why);
 	notice_number(&b, "line", (int64_t)c->lines_in);
 	notice_number(&b, "size", (int64_t)size);
 	if (id.p) notice_raw(&b, "request_id", id);

@@ -34,9 +34,8 @@ static void tell_repeat(struct client *c, const struct prompt *p) {
 	struct attachment *a = c->attachment;
 	struct buf b = NOTICE_INIT;
 	if (c->filter.quiet) return;
-	notice_begin(&b, PLENUM_EV_ERROR, a->session->name);
-	notice_text(&b, "code", PLENUM_E_DUPLICATE_REQUEST);
-	notice_text(&b, "error", "this prompt was accepted before under the same uuid; it is not sent again");
+	notice_error(&b, a->session->name, PLENUM_E_DUPLICATE_REQUEST,
+				 "this prompt was accepted before under the same uuid; it is not sent again");
 	notice_number(&b, "line", (int64_t)c->lines_in);
 	notice_text(&b, "uuid", p->uuid);
 	client_post(c, notice_end(&b));
@@ -65,9 +64,7 @@ static void lose_prompt(struct session *s, struct prompt *p) {
 	struct client *c = p->asker;
 	if (c && !c->filter.quiet) {
 		struct buf b = NOTICE_INIT;
-		notice_begin(&b, PLENUM_EV_ERROR, s->name);
-		notice_text(&b, "code", PLENUM_E_INTERNAL);
-		notice_text(&b, "error", "out of memory: this prompt was not passed on");
+		notice_error(&b, s->name, PLENUM_E_INTERNAL, "out of memory: this prompt was not passed on");
 		notice_text(&b, "uuid", p->uuid);
 		client_post(c, notice_end(&b));
 	}
@@ -184,7 +181,7 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 	session_check_state(s);
 }
 
-/* --- taking back ----
+/* --- taking back ----------------------------------------------------------------------------------------------------
  */
 
 static bool others_wait(const struct session *s, const struct client *c) {

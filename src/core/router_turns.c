@@ -183,9 +183,7 @@ static void tell_asker(const struct session *s, const struct prompt *p, const ch
 	struct client *c = p->asker;
 	if (!c || !must_hear(c, code)) return;
 	struct buf b = NOTICE_INIT;
-	notice_begin(&b, PLENUM_EV_ERROR, s->name);
-	notice_text(&b, "code", code);
-	notice_text(&b, "error", text);
+	notice_error(&b, s->name, code, text);
 	notice_text(&b, "uuid", p->uuid);
 	client_post(c, notice_end(&b));
 }

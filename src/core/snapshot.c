@@ -5,6 +5,7 @@
 #include "core/notice.h"
 #include "wire/limits.h"
 #include "wire/message.h"
+#include "wire/splice.h"
 
 #include <string.h>
 
@@ -25,12 +26,6 @@ static char *keep(struct span json, size_t max) {
 static void take(char **text, struct span json, size_t max) {
 	free(*text);
 	*text = keep(json, max);
-}
-
-static struct span body_of(struct chunk line) {
-	size_t n = line.len;
-	while (n && (line.data[n - 1] == '\n' || line.data[n - 1] == '\r')) n--;
-	return (struct span){line.data, n};
 }
 
 static bool is_kept(struct span init) {
@@ -107,7 +102,7 @@ static void take_task(struct snapshot *sn, struct span line, const struct envelo
 }
 
 void snapshot_line(struct snapshot *sn, enum line_kind kind, struct chunk line, const struct envelope *e) {
-	struct span body = body_of(line);
+	struct span body = splice_body(line);
 	if (kind == LINE_RESET) snapshot_forget_init(sn);
 	if (kind != LINE_SYSTEM) return;
 	if (span_equals(e->subtype, "init"))
@@ -143,7 +138,6 @@ void snapshot_forget_init(struct snapshot *sn) {
 	sn->init_seq = 0;
 }
 
-/* One that died before it told its mode leaves what its predecessor left. */
 const char *snapshot_strict(const struct snapshot *sn) {
 	static const char *const modes[] = {"plan", "dontAsk"};
 	struct span mode = span_of(sn->mode ? sn->mode : sn->strict);
@@ -157,6 +151,7 @@ void snapshot_set_strict(struct snapshot *sn, const char *mode) {
 	sn->strict = strdup(strcmp(mode, "dontAsk") == 0 ? "\"dontAsk\"" : "\"plan\"");
 }
 
+/* A child that died before it told its mode leaves what its predecessor left. */
 static void keep_strict(struct snapshot *sn) {
 	if (!sn->mode) return;
 	free(sn->strict);
@@ -188,7 +183,7 @@ void snapshot_free(struct snapshot *sn) {
 struct span snapshot_init(const struct snapshot *sn, const struct tape *tape) {
 	if (sn->init.data) return (struct span){sn->init.data, sn->init.len};
 	if (sn->init_seq < tape->oldest || sn->init_seq >= tape->next) return SPAN_NONE;
-	struct span line = body_of(tape_at(tape, sn->init_seq)->line);
+	struct span line = splice_body(tape_at(tape, sn->init_seq)->line);
 	return is_kept(line) ? line : SPAN_NONE;
 }
 

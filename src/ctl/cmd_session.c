@@ -121,8 +121,8 @@ int cmd_stop(struct ctl *c, int argc, char **argv) {
 	return end_session(c, PLENUM_STOP, members, forget ? "removed" : "stopped", forget);
 }
 
-/* The agent answers alike whether a turn ran or not; the session's state when we attached tells. */
-/* One that starts has a prompt, or who would interrupt it? */
+/* The agent answers alike whether a turn ran or not; the session's state when we attached tells. One that starts has a
+ * prompt, or who would interrupt it? */
 static bool runs(const char *state) {
 	return strcmp(state, "busy") == 0 || strcmp(state, "asking") == 0 || strcmp(state, "starting") == 0;
 }
