@@ -658,7 +658,8 @@ class AtOnceTest(Case):
 class ModeTest(Case):
     """An old CLI forgets its permission mode over --resume (2.1.197)."""
 
-    def slept_in(self, mode):
+    def worked_in(self, mode, *before):
+        """A session that was set to a mode and has ended a turn; before: what its child prints before the result."""
         d, agent = self.start(mode={"session_id": "conv-1"})
         a = d.attached("s")
         child = agent.child()
@@ -667,9 +668,13 @@ class ModeTest(Case):
         a.answer("m")
         a.send(user("x", uuid="u-1"))
         child.wait(type="user")
-        child.print({"type": "system", "subtype": "init", "session_id": "conv-1", "permissionMode": mode},
-                    dict(RESULT, session_id="conv-1", user_message_uuids=["u-1"]))
+        child.print(*before, dict(RESULT, session_id="conv-1", user_message_uuids=["u-1"]))
         a.wait(type="result")
+        return d, agent, a
+
+    def slept_in(self, mode):
+        init = {"type": "system", "subtype": "init", "session_id": "conv-1", "permissionMode": mode}
+        d, agent, a = self.worked_in(mode, init)
         a.request("plenum_hibernate")
         d.wait_state("s", "asleep")
         a.send(user("y", uuid="u-2"))
@@ -692,16 +697,7 @@ class ModeTest(Case):
 
     def after_a_kill(self, mode):
         """What the first child of a daemon that follows one that was killed is sent before its prompt."""
-        d, agent = self.start(mode={"session_id": "conv-1"})
-        a = d.attached("s")
-        child = agent.child()
-        a.send(request("m", "set_permission_mode", mode=mode))
-        child.reply(child.request("set_permission_mode"), {"mode": mode})
-        a.answer("m")
-        a.send(user("x", uuid="u-1"))
-        child.wait(type="user")
-        child.print(dict(RESULT, session_id="conv-1", user_message_uuids=["u-1"]))
-        a.wait(type="result")
+        d, agent, _ = self.worked_in(mode)
         until(lambda: any(s["conversation_id"] == "conv-1" for s in self.table(d)), what="the table to have it")
         d.kill9()
         d.start()
