@@ -87,7 +87,7 @@ void session_bring_forward(struct session *s) {
 void session_check_state(struct session *s) {
 	if (s->removed) return; /* a task now would run after it was freed */
 	s->state = compute_state(s);
-	if (s->state != s->told_state) loop_defer_first(s->loop, &s->state_task);
+	if (s->state != s->told_state) loop_defer_urgent(s->loop, &s->state_task);
 }
 
 static void on_idle(void *arg) {

@@ -9,7 +9,8 @@
 
 struct loop {
 	struct event_base *base;
-	struct list urgent, tasks;
+	struct list urgent, first, tasks;
+	unsigned turn;
 	bool stop;
 };
 
@@ -30,6 +31,7 @@ struct loop *loop_new(void) {
 		event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV | EVENT_BASE_FLAG_NOLOCK);
 		l->base = event_base_new_with_config(config);
 		list_init(&l->urgent);
+		list_init(&l->first);
 		list_init(&l->tasks);
 	}
 	if (config) event_config_free(config);
@@ -46,25 +48,35 @@ void loop_free(struct loop *l) {
 	free(l);
 }
 
-static void run_first(struct list *list) {
-	struct loop_task *t = LIST_OF(list->next, struct loop_task, node);
+static void run_task(struct list *node) {
+	struct loop_task *t = LIST_OF(node, struct loop_task, node);
 	list_del(&t->node);
 	t->fn(t->arg);
 }
 
 static void run_urgent(struct loop *l) {
-	while (!list_empty(&l->urgent)) run_first(&l->urgent);
+	while (!list_empty(&l->urgent)) run_task(l->urgent.next);
 }
 
 static bool has_tasks(const struct loop *l) {
-	return !list_empty(&l->urgent) || !list_empty(&l->tasks);
+	return !list_empty(&l->urgent) || !list_empty(&l->first) || !list_empty(&l->tasks);
+}
+
+/* The newest of those that go before others, but in every second turn one that has waited: a stream of answers to one
+ * client must not starve the rest. */
+static struct list *next_task(struct loop *l) {
+	bool first = !list_empty(&l->first), others = !list_empty(&l->tasks);
+	unsigned turn = l->turn++ % 4;
+	if (others && (!first || turn == 1)) return l->tasks.next;
+	return !first ? NULL : turn == 3 ? l->first.prev : l->first.next;
 }
 
 /* One at a time: an answer that has come meanwhile must not wait until a thousand readers were served. Whatever is
  * deferred by it runs later, behind those that wait. */
 static void run_tasks(struct loop *l) {
 	run_urgent(l);
-	if (!list_empty(&l->tasks)) run_first(&l->tasks);
+	struct list *node = next_task(l);
+	if (node) run_task(node);
 	run_urgent(l);
 }
 
@@ -203,7 +215,7 @@ void loop_defer_urgent(struct loop *l, struct loop_task *t) {
 
 void loop_defer_first(struct loop *l, struct loop_task *t) {
 	list_del(&t->node);
-	list_add_head(&l->tasks, &t->node);
+	list_add_head(&l->first, &t->node);
 }
 
 void loop_task_stop(struct loop_task *t) {

@@ -77,7 +77,9 @@ struct loop_task {
 
 void loop_task_init(struct loop_task *t, void (*fn)(void *), void *arg);
 void loop_defer(struct loop *l, struct loop_task *t);
-void loop_defer_first(struct loop *l, struct loop_task *t); /* before all that wait */
-/* Before anything is sent at the end of this turn: what must be on disk when somebody hears of it. */
+/* Before all that wait, who get every second turn. */
+void loop_defer_first(struct loop *l, struct loop_task *t);
+/* Before anything is sent at the end of this turn: what must be on disk when somebody hears of it, or is to be told
+ * before it is over. */
 void loop_defer_urgent(struct loop *l, struct loop_task *t);
 void loop_task_stop(struct loop_task *t);

@@ -115,6 +115,27 @@ START_TEST(tasks_that_defer) {
 }
 END_TEST
 
+static void first_again(struct actor *a) {
+	if (a->w->n < 8) loop_defer_first(a->w->loop, &a->task);
+}
+
+/* One that comes first in every turn: neither one that was first before it nor the others wait for ever. */
+START_TEST(tasks_that_always_come_first) {
+	struct world w;
+	struct actor a, b, c;
+	begin(&w);
+	actor(&a, &w, 'a');
+	actor(&b, &w, 'b');
+	actor(&c, &w, 'c');
+	a.then = first_again;
+	loop_defer(w.loop, &c.task);
+	loop_defer_first(w.loop, &b.task);
+	loop_defer_first(w.loop, &a.task);
+	run(&w, 6, "acabaa");
+	end(&w);
+}
+END_TEST
+
 START_TEST(a_task_can_stop_the_next) {
 	struct world w;
 	struct actor a, b;
@@ -401,8 +422,8 @@ START_TEST(signals) {
 }
 END_TEST
 
-RUN_TESTS("loop", tasks_run_once_in_order, tasks_that_defer, a_task_can_stop_the_next, descriptors_come_between_tasks,
-		  timers_run_in_order_and_once, timers_can_be_set_anew_and_stopped, the_wall_clock_is_none_of_a_timers_business,
-		  a_timer_that_is_made_when_it_is_needed, what_is_wanted_is_told, what_is_wanted_twice_is_told_once,
-		  what_is_not_wanted_is_not_told, a_descriptor_that_is_closed_is_refused, the_end_of_a_half_closed_stream,
-		  signals)
+RUN_TESTS("loop", tasks_run_once_in_order, tasks_that_defer, tasks_that_always_come_first, a_task_can_stop_the_next,
+		  descriptors_come_between_tasks, timers_run_in_order_and_once, timers_can_be_set_anew_and_stopped,
+		  the_wall_clock_is_none_of_a_timers_business, a_timer_that_is_made_when_it_is_needed, what_is_wanted_is_told,
+		  what_is_wanted_twice_is_told_once, what_is_not_wanted_is_not_told, a_descriptor_that_is_closed_is_refused,
+		  the_end_of_a_half_closed_stream, signals)
