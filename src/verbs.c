@@ -250,12 +250,13 @@ static void verb_register(struct request *q) {
 		return;
 	}
 	if (!attach_apply(q, a)) return;
+	/* Before what follows from it, as with plenum_attach: who reads up to its answer has passed over no request. */
+	reply(q, json_pack("{s:s,s:s,s:b}", "session", a->session->name, "role", a->observer ? "observer" : "driver",
+					   "approve", a->approve));
 	if (a->observer) router_owner_leaves(a); /* what it registered was a driver's to register */
 	router_unask(a);
 	router_offer(a);
 	client_wake(q->client);
-	reply(q, json_pack("{s:s,s:s,s:b}", "session", a->session->name, "role", a->observer ? "observer" : "driver",
-					   "approve", a->approve));
 }
 
 static void verb_subscribe(struct request *q) {

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import TIMEOUT, Case, Daemon, PlenumError, allow, build_file, perm, request, until, user, RESULT
+from harness import TIMEOUT, Case, Daemon, PlenumError, allow, build_file, deny, perm, request, until, user, RESULT
 
 
 class EnvelopeTest(Case):
@@ -179,6 +179,18 @@ class ChangingTest(Case):
         self.assertIn("new", str(d.call("plenum_status", session="s")["clients"]))
         for bad in ({"role": "x"}, {"approve": 1}, {"types": 1}, {"on_lag": "x"}):
             self.assertIn(list(bad)[0], self.assertRefused("bad_request", a.request, "plenum_register", **bad).text)
+
+    def test_the_answer_comes_before_what_follows(self):
+        d, agent = self.start()
+        a, b = d.attached(), d.attached(role="observer")
+        agent.child().print(perm("k-1"))
+        rid = a.wait(type="control_request")["request_id"]
+        for approve, follows in ((True, "control_request"), (False, "control_cancel_request")):
+            asked = b.ask("plenum_register", approve=approve)
+            b.wait(type=follows)
+            own = [m["type"] for m in b.log if m["type"] == follows or m["response.request_id"] == asked]
+            self.assertEqual(own, ["control_response", follows])
+        a.send(deny(rid))
 
     def test_detach_and_attach_again(self):
         d, agent = self.start()
