@@ -41,6 +41,11 @@ static int usage(FILE *to) {
 	return to == stdout ? EX_OK : EX_USAGE;
 }
 
+static int wrong(const char *what, const char *word) {
+	fprintf(stderr, "plenumd: %s: %s\n", what, word);
+	return usage(stderr);
+}
+
 static int check_config(const char *file) {
 	struct mistakes mistakes = {0};
 	struct settings *s = config_load(file, &mistakes);
@@ -69,11 +74,11 @@ static int parse(int argc, char **argv, struct command_line *cl) {
 			cl->check = true;
 			break;
 		case 'f':
-			if (strcmp(optarg, "json") != 0 && strcmp(optarg, "text") != 0) return usage(stderr);
 			cl->json = strcmp(optarg, "json") == 0;
+			if (!cl->json && strcmp(optarg, "text") != 0) return wrong("--log-format is text or json", optarg);
 			break;
 		case 'l':
-			if (!log_level_parse(optarg, &cl->level)) return usage(stderr);
+			if (!log_level_parse(optarg, &cl->level)) return wrong("--log-level is error, warn, info or debug", optarg);
 			break;
 		case 'r':
 		case 'u':
@@ -90,7 +95,7 @@ static int parse(int argc, char **argv, struct command_line *cl) {
 			return usage(stderr);
 		}
 	}
-	return optind < argc ? usage(stderr) : -1;
+	return optind < argc ? wrong("one word too many", argv[optind]) : -1;
 }
 
 /* jansson 2.14 writes outside its buffers where it gets no memory while it reads. */

@@ -97,9 +97,9 @@ static void name_holder(int fd, const char *dir, char *error) {
 	if (*socket) *socket++ = 0;
 	socket[strcspn(socket, "\n")] = 0;
 	fail(error,
-		 "another plenumd%s%s%s%.150s uses the folder %.150s: stop it, or give this one a folder of its own "
+		 "another plenumd%s%s%s%.150s%s uses the folder %.150s: stop it, or give this one a folder of its own "
 		 "(`state_dir` in plenum.conf, or XDG_STATE_HOME)",
-		 *pid ? " with pid " : "", pid, *socket ? ", which listens on " : "", socket, dir);
+		 *pid ? " with pid " : "", pid, *socket ? ", which listens on " : "", socket, *socket ? "," : "", dir);
 	errno = EWOULDBLOCK;
 }
 

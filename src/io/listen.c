@@ -61,7 +61,9 @@ static bool check_folder(const char *folder, mode_t mode, char *error) {
 	bool made = mkdir(folder, want) == 0;
 	if (made) (void)!chmod(folder, want); /* whatever the umask is */
 	if (!made && errno != EEXIST) {
-		snprintf(error, LISTEN_ERROR_MAX, "cannot make the socket's folder %s: %s", folder, strerror(errno));
+		snprintf(error, LISTEN_ERROR_MAX,
+				 "cannot make the socket's folder %s: %s: make it, with mode %04o, or choose another --socket", folder,
+				 strerror(errno), want);
 		return false;
 	}
 	if (lstat(folder, &st) < 0) {
@@ -72,7 +74,9 @@ static bool check_folder(const char *folder, mode_t mode, char *error) {
 				(want != 0700 || !(st.st_mode & 077));
 	if (!ours)
 		snprintf(error, LISTEN_ERROR_MAX,
-				 "the socket's folder %s %s owner %u, mode %04o: it must be a folder of uid %u with mode %04o", folder,
+				 "the socket's folder %s %s owner %u, mode %04o: it must be a folder of uid %u with mode %04o; make "
+				 "one such, or choose another --socket",
+				 folder,
 				 S_ISDIR(st.st_mode)   ? "has"
 				 : S_ISLNK(st.st_mode) ? "is a symbolic link,"
 									   : "is no folder,",
@@ -102,7 +106,8 @@ static int take_lock(const char *path, char *error, enum listen_result *result) 
 	pid[n > 0 ? strcspn(pid, "\n") : 0] = 0;
 	*result = LISTEN_RUNNING;
 	snprintf(error, LISTEN_ERROR_MAX,
-			 "already running%s%s: another plenumd holds %s (if its socket file is gone, send it SIGUSR1)",
+			 "already running%s%s: another plenumd holds %s (if its socket file is gone, send it SIGUSR1; a second one "
+			 "needs a --socket and a state_dir of its own)",
 			 *pid ? " as pid " : "", pid, name);
 	close(fd);
 	return -1;
@@ -338,7 +343,7 @@ static enum listen_result make_socket(const char *path, mode_t mode, int *fd, in
 	enum listen_result result;
 	_cleanup_free_ char *copy = strdup(path);
 	if (path[0] != '/') {
-		snprintf(error, LISTEN_ERROR_MAX, "socket path %s is not absolute", path);
+		snprintf(error, LISTEN_ERROR_MAX, "the socket path \"%s\" is not absolute: begin it with /", path);
 		return LISTEN_FAILED;
 	}
 	if (!copy || !set_address(&to, path, error) || !check_folder(dirname(copy), mode, error)) return LISTEN_FAILED;

@@ -27,7 +27,7 @@ class FolderTest(Case):
         agent.child()
         other = self.beside(d)
         log = self.refused(other)
-        self.assertIn("another plenumd with pid %d, which listens on %s uses the folder %s/plenum" % (d.pid, d.socket, d.state),
+        self.assertIn("another plenumd with pid %d, which listens on %s, uses the folder %s/plenum" % (d.pid, d.socket, d.state),
                       log)
         self.assertEqual(log.count("another plenumd"), 1)
         self.assertFalse(os.path.exists(other.socket))

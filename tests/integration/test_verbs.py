@@ -342,6 +342,14 @@ class CheckTest(Case):
         self.assertEqual(status, 78)
         self.assertEqual([line.split(":")[:3] for line in out.splitlines()], [["plenumd", " " + conf, str(n)] for n in (2, 3, 5, 6, 6)], out)
 
+    def test_wrong_usage_names_what_is_wrong(self):
+        for args, word in ((["--log-format", "xml"], "--log-format is text or json: xml"), (["word"], "one word too many: word"),
+                           (["--log-level", "loud"], "--log-level is error, warn, info or debug: loud"), (["--frob"], "'--frob'")):
+            status, out, _ = self.check("", *args)
+            self.assertEqual(status, 64, out)
+            self.assertIn(word, out)
+            self.assertIn("usage: plenumd", out)
+
     def test_a_bad_file_is_no_start(self):
         d = self.track(Daemon({"daemon": {"nonsense": "1"}}, start=False))
         p = d.launch()

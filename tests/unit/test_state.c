@@ -169,7 +169,7 @@ START_TEST(test_lock) {
 	s = state_open(dir, "/run/x/plenum.sock", error);
 	ck_assert_ptr_null(state_open(dir, "/run/y/plenum.sock", error));
 	snprintf(pid, sizeof pid, "with pid %d, which", (int)getpid());
-	ck_assert_msg(strstr(error, pid) && strstr(error, "listens on /run/x/plenum.sock uses"), "%s", error);
+	ck_assert_msg(strstr(error, pid) && strstr(error, "listens on /run/x/plenum.sock, uses"), "%s", error);
 	ck_assert_ptr_nonnull(strstr(error, "XDG_STATE_HOME"));
 	state_close(s);
 	state_close(open_it());
