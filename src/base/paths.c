@@ -33,7 +33,7 @@ char *path_runtime_dir(void) {
 
 bool path_socket_check(const char *path, const char **why) {
 	const char *problem = NULL;
-	if (!*path) problem = "the socket path is empty";
+	if (!*path) problem = "the socket path is empty; name one, or leave it out for the usual place";
 	if (strlen(path) > PATH_SOCKET_MAX)
 		problem = "the socket path is longer than the 107 bytes that a Unix socket can have; choose a shorter one";
 	if (problem && why) *why = problem;

@@ -186,6 +186,8 @@ static bool read_stdin(struct buf *b) {
 
 /* The words after the session, or stdin for "-" or none. */
 static bool prompt_text(int argc, char **argv, struct buf *b) {
+	if (argc == 0 && isatty(STDIN_FILENO))
+		ctl_say("the prompt is what you type now; Ctrl-D on a line of its own ends it");
 	if (argc == 0 || (argc == 1 && strcmp(argv[0], "-") == 0)) return read_stdin(b);
 	for (int i = 0; i < argc; i++) {
 		if (i) buf_putc(b, ' ');

@@ -55,6 +55,7 @@ int cmd_new(struct ctl *c, int argc, char **argv) {
 	char room[PATH_MAX];
 	ctl_absolute(&cwd, room);
 	_cleanup_json_ json_t *env = json_object(), *args = json_array();
+	if (fork && !resume) return ctl_usage(c, "new: --fork goes with --resume");
 	if (!env_object(words, env)) return ctl_usage(c, "new: --env takes NAME=VALUE");
 	for (int i = 1; i < argc; i++) json_array_append_new(args, json_string(argv[i]));
 	json_t *members = json_pack("{s:s,s:b,s:s*,s:s*,s:s*}", "create", "new", "approve", 0, "profile", profile, "cwd",
@@ -136,6 +137,7 @@ int cmd_interrupt(struct ctl *c, int argc, char **argv) {
 	};
 	int code = ctl_options(c, options, &argc, &argv, 1, 1);
 	if (code != CTL_GO) return code;
+	if (all && !queued) return ctl_usage(c, "interrupt: --all goes with --cancel-queued");
 	_cleanup_json_ json_t *attached = NULL, *answer = NULL;
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
 	if (!p) return CTL_NO_DAEMON;

@@ -22,16 +22,20 @@ static const struct option common_options[] = {
 	{"help", no_argument, NULL, 1002},
 };
 
-void ctl_say(const char *fmt, ...) {
-	va_list ap;
-	va_start(ap, fmt);
+PRINTF_LIKE(1, 0) static void say(const char *fmt, va_list ap) {
 	_cleanup_free_ char *text = str_vprintf(fmt, ap);
-	va_end(ap);
 	if (!text) return;
 	fflush(stdout); /* on one terminal, what was said before stands before */
 	fputs("plenumctl: ", stderr);
 	text_print(stderr, text, strlen(text));
 	fputc('\n', stderr);
+}
+
+void ctl_say(const char *fmt, ...) {
+	va_list ap;
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
 }
 
 static void print_usage(FILE *out, const struct verb *v) {
@@ -41,9 +45,7 @@ static void print_usage(FILE *out, const struct verb *v) {
 int ctl_usage(struct ctl *c, const char *fmt, ...) {
 	va_list ap;
 	va_start(ap, fmt);
-	fputs("plenumctl: ", stderr);
-	vfprintf(stderr, fmt, ap);
-	fputc('\n', stderr);
+	say(fmt, ap);
 	va_end(ap);
 	print_usage(stderr, c->verb);
 	return CTL_USAGE;

@@ -74,6 +74,7 @@ static int leading_options(struct ctl *c, int argc, char **argv) {
 			printf("plenumctl %s\n", plenum_version());
 			return CTL_OK;
 		default:
+			ctl_say("`plenumctl --help` lists the options and the verbs");
 			return CTL_USAGE;
 		}
 	return CTL_GO;

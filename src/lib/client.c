@@ -84,7 +84,10 @@ struct plenum *plenum_open(const char *path, char *why, size_t size) {
 	bool ok = path ? path_socket_check(path, &rule) : path_socket(resolved, sizeof resolved, &rule);
 	if (!path) path = resolved;
 	if (!ok) {
-		if (size) snprintf(why, size, "%s (it has %zu bytes): %s", rule, strlen(path), path);
+		if (size && *path)
+			snprintf(why, size, "%s (it has %zu bytes): %s", rule, strlen(path), path);
+		else if (size)
+			snprintf(why, size, "%s", rule);
 		errno = ENAMETOOLONG;
 		return NULL;
 	}

@@ -57,13 +57,19 @@ class Alone(unittest.TestCase):
                      ("send", "s"), ("send", "-t", "soon", "s", "x"), ("allow", "s"), ("allow", "s", "r", "x"),
                      ("allow", "-i", "7", "s", "r"), ("deny", "s"), ("tail",), ("tail", "-n", "few", "s"), ("attach",),
                      ("attach", "-r", "some", "s"), ("new", "-E", "noequals", "s"), ("chat", "-n", "x"), ("stop",),
-                     ("logs",), ("queue",), ("sleep",), ("interrupt",), ("status", "a", "b"),
+                     ("logs",), ("queue",), ("sleep",), ("interrupt",), ("interrupt", "--all", "s"), ("new", "--fork", "s"), ("status", "a", "b"),
                      ("status", "--profiles", "s")):
             with self.subTest(args=args):
                 p = self.run_ctl(64, *args)
                 self.assertTrue(p.stderr.strip())
                 self.assertNotRegex(p.stderr, r"(?m)^%s:" % (args[0] if args else "x"))
                 self.assertEqual(p.stdout, "")
+
+    def test_an_option_that_is_not_there_says_where_they_are(self):
+        self.assertIn("plenumctl --help", self.run_ctl(64, "--frob").stderr)
+
+    def test_an_empty_socket_path_says_so(self):
+        self.assertRegex(self.run_ctl(69, "--socket=", "ls").stderr, "^plenumctl: the socket path is empty; name one")
 
     def test_what_is_missing_is_named(self):
         self.assertIn("allow: REQUEST is missing\n", self.run_ctl(64, "allow", "s").stderr)
