@@ -58,7 +58,7 @@ static bool holds_up(const struct session *s, struct attachment *a, uint64_t beh
 		a->waited_since = 0;
 		return false;
 	}
-	if (!a->waited_since || c->bytes_out - a->waited_from >= MIN(WAIT_PIECE, (uint64_t)s->tape.max_bytes / 8)) {
+	if (!a->waited_since || c->bytes_out - a->waited_from >= MIN(WAIT_PIECE, (uint64_t)tape_piece(&s->tape))) {
 		a->waited_since = now;
 		a->waited_from = c->bytes_out;
 	}

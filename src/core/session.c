@@ -275,13 +275,9 @@ static void init_timers(struct session *s, struct agent *a) {
 	loop_timer_init(&a->pace_timer, s->loop, on_pace, s);
 }
 
-/* What one read brings must not push out what is waited for. */
-static size_t read_max(const struct session *s) {
-	return MAX(s->tape.max_bytes / 8, (size_t)4096);
-}
-
 struct agent *session_new_agent(struct session *s) {
-	struct agent *a = agent_new(s->loop, s->pool, s->settings->limits.child_line, read_max(s), &agent_events, s);
+	size_t read_max = tape_piece(&s->tape); /* what one read brings must not push out what is waited for */
+	struct agent *a = agent_new(s->loop, s->pool, s->settings->limits.child_line, read_max, &agent_events, s);
 	if (a) init_timers(s, a);
 	return a;
 }

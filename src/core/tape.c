@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define PACK ((size_t)256 * 1024) /* a block of lines that were carried */
+#define SHORT_LINE ((size_t)64)   /* hardly any line of a child is shorter, and six in its place still fit */
+#define PIECE_MIN ((size_t)1024)  /* a tape may be smaller than what is worth a read */
 
 void tape_init(struct tape *t, size_t max_bytes, size_t max_lines) {
 	*t = (struct tape){.max_bytes = max_bytes, .max_lines = MAX(max_lines, (size_t)1)};
@@ -37,6 +39,10 @@ void tape_free(struct tape *t) {
 /* A line longer than half the tape is charged as half: it must not push out all that came before it. */
 static size_t charge(const struct tape *t, size_t len) {
 	return MIN(len, t->max_bytes / 2 + 1);
+}
+
+size_t tape_piece(const struct tape *t) {
+	return MAX(MIN(t->max_bytes / 8, t->max_lines * SHORT_LINE / 8), PIECE_MIN);
 }
 
 static bool resize(struct tape *t, size_t cap) {

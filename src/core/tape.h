@@ -43,6 +43,8 @@ void tape_reserve(struct tape *t, size_t len);
 /* Each line into blocks that hold the tape's own lines alone, and an index of that size: what it holds is then what it
  * charges. For a session that goes to sleep. */
 void tape_pack(struct tape *t);
+/* Bytes of which a few do not fill the tape: an eighth of it, by its bound of lines too where these are short. */
+size_t tape_piece(const struct tape *t);
 /* Forgets every line; numbers go on. */
 void tape_clear(struct tape *t);
 

@@ -385,6 +385,20 @@ class LagTest(Case):
         self.assertEqual(numbers(self.b), list(range(self.LINES)))
         self.assertNone(self.b.events("gap"))
 
+    def test_a_tape_of_few_lines_is_waited_for_too(self):
+        """Many short lines fill it long before their bytes do; one read of the child must not bring more than it holds."""
+        for lines in (50, 1000):
+            d, agent = self.start(limits={"tape_lines": str(lines), "lag_wait": "20s"})
+            a, b = d.attached(), d.attached(on_lag="wait", tag=True)
+            child = agent.child()
+            child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 20000, pad=100)
+            child.print(RESULT)
+            with self.assertRaises(Timeout):
+                a.wait(type="result", timeout=0.5)
+            b.wait(type="result", timeout=20)
+            self.assertEqual(numbers(b), list(range(20000)))
+            self.assertNone(b.events("gap"))
+
     def test_one_that_waits_and_leaves(self):
         self.stalled(on_lag="wait", limits={"lag_wait": "60s"})
         with self.assertRaises(Timeout):
