@@ -11,7 +11,7 @@ import sys
 import time
 import uuid
 
-PATH = os.environ.get("PLENUM_SOCKET") or os.environ["XDG_RUNTIME_DIR"] + "/plenum/plenum.sock"
+PATH = os.environ.get("PLENUM_SOCKET") or os.environ.get("XDG_RUNTIME_DIR", "/run") + "/plenum/plenum.sock"
 
 
 def talk(attach, prompt):

@@ -4,8 +4,8 @@
 # answer.
 # shellcheck disable=SC2016 # the dollars are those of jq
 set -eu
-session=$1 prompt=$2
-coproc plenum { exec socat - "UNIX-CONNECT:${PLENUM_SOCKET:-$XDG_RUNTIME_DIR/plenum/plenum.sock}"; }
+session=${1:?usage: client.sh SESSION PROMPT} prompt=${2:?usage: client.sh SESSION PROMPT}
+coproc plenum { exec socat - "UNIX-CONNECT:${PLENUM_SOCKET:-${XDG_RUNTIME_DIR:-/run}/plenum/plenum.sock}"; }
 
 send() { jq -cn "$@" >&"${plenum[1]}"; }
 
