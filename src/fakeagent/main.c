@@ -86,7 +86,7 @@ static bool set_faults(struct agent *a, char **error) {
 	json_t *fault;
 	json_array_foreach(a->opt->faults, i, fault) {
 		if (faults_set(&a->faults, json_string_value(fault))) continue;
-		*error = str_printf("no such fault: %s", json_string_value(fault));
+		*error = str_printf("no such fault: %s (plenum-fakeagent(1) lists them)", json_string_value(fault));
 		return false;
 	}
 	return true;

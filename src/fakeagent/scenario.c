@@ -59,7 +59,10 @@ struct scenario *scenario_load(const char *path, char **error) {
 	json_error_t err;
 	json_t *root = json_load_file(path, 0, &err);
 	if (!json_is_object(root)) {
-		*error = str_printf("scenario %s:%d: %s", path, err.line, root ? "no object" : err.text);
+		if (root || err.line < 1)
+			*error = str_printf("scenario %s: %s", path, root ? "no object" : err.text);
+		else
+			*error = str_printf("scenario %s:%d: %s", path, err.line, err.text);
 		json_decref(root);
 		return NULL;
 	}

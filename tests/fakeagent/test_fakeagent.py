@@ -1163,6 +1163,7 @@ class Scenarios(Case):
             code, err = self.start(self.scenario(content)).close()
             self.assertEqual(code, 1)
             self.assertIn(text, err)
+        self.assertIn("scenario /nowhere: unable to open", self.start("--scenario", "/nowhere").close()[1])
 
     def test_examples(self):
         names = sorted(n for n in os.listdir(SCENARIOS) if n.endswith(".json"))
