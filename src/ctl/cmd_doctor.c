@@ -220,9 +220,12 @@ static void check_state(struct doctor *d, struct plenum *p) {
 	const char *named = ctl_str(status, "state_dir", NULL);
 	_cleanup_free_ char *folder = named ? strdup(named) : path_state_dir();
 	struct stat st;
+	uid_t owner;
 	if (json_is_null(json_object_get(status, "state_dir")))
 		found(d, BAD, "state", "see the beginning of its log for the folder and what is wrong with it",
 			  "the daemon could not open its state folder: sessions will not survive a restart");
+	else if (p && ctl_is_strangers(p, &owner))
+		found(d, GOOD, "state", NULL, "uid %u's, which runs the daemon", owner);
 	else if (!folder)
 		found(d, BAD, "state", "set HOME", "there is no home folder");
 	else if (stat(folder, &st) < 0 && errno == ENOENT)

@@ -22,6 +22,16 @@ static int no_daemon(const char *path, const char *why) {
 	return -1;
 }
 
+static int no_connection(const char *path) {
+	if (errno != EACCES && errno != EPERM) return no_daemon(path, strerror(errno));
+	fprintf(
+		stderr,
+		"plenum-shim: cannot connect to %s: %s\n"
+		"plenum-shim: it belongs to another user, or its folder may not be entered; set PLENUM_SOCKET to your own\n",
+		path, strerror(errno));
+	return -1;
+}
+
 int attach_connect(bool *foreign) {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	char path[4096], text[256];
@@ -35,7 +45,7 @@ int attach_connect(bool *foreign) {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0) return no_daemon(addr.sun_path, strerror(errno));
 	if (connect(fd, (struct sockaddr *)&addr, sizeof addr) < 0) {
-		no_daemon(addr.sun_path, strerror(errno));
+		no_connection(addr.sun_path);
 		close(fd);
 		return -1;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The connection to the daemon and the one request that the shim makes for itself: plenum_attach with the SDK's argv
- * and environment. Source: DESIGN 3.2 and 9.1; plenum-protocol(7), "For shims".
+ * and environment. Source: DESIGN 3.2 and 9.1; plenum-protocol(7), plenum_attach.
  */
 #pragma once
 

@@ -266,6 +266,14 @@ static void half_close(struct pump *p) {
 	p->half_closed = true;
 }
 
+static const char *why_closed(const struct pump *p) {
+	if (p->shutting_down) return "the daemon was stopped";
+	/* It closes the connection of a user whom it does not know without a word. */
+	if (p->foreign && p->state == ATTACHING)
+		return "the daemon belongs to another user and does not take this one; see allow_uids in plenum.conf(5)";
+	return "the daemon closed the connection (did plenumd die?)";
+}
+
 /* The connection has ended. Says how, unless the child's own end was told before. */
 static void hung_up(struct pump *p) {
 	if (p->state == STOPPING && p->signal != SIGINT) {
@@ -280,7 +288,7 @@ static void hung_up(struct pump *p) {
 		finish(p, p->code);
 		return;
 	}
-	say(p, p->shutting_down ? "the daemon was stopped" : "the daemon closed the connection (did plenumd die?)");
+	say(p, "%s", why_closed(p));
 	finish(p, EXIT_NO_DAEMON);
 }
 

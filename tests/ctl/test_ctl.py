@@ -656,19 +656,29 @@ class Sessions(Ctl):
         self.assertRegex(doctor(), r"(?m)^ok +state ")
         self.d.start()
 
+    def as_nobody(self, d, *args):
+        """plenumctl of a user who can reach the daemon's socket."""
+        program = shutil.copy(build_file("plenumctl"), d.root + "/plenumctl")
+        for path, mode in ((d.root, 0o755), (d.run, 0o755), (d.run + "/plenum", 0o755), (d.socket, 0o666)):
+            os.chmod(path, mode)
+        return subprocess.run([program, *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT,
+                              env=environment(d.socket), user=65534, group=65534, extra_groups=[])
+
     @unittest.skipUnless(os.getuid() == 0, "needs root, to become somebody else")
     def test_the_daemon_of_another_user_is_named(self):
-        program = self.d.root + "/plenumctl"
-        shutil.copy(build_file("plenumctl"), program)
-        for path, mode in ((self.d.root, 0o755), (self.d.run, 0o755), (self.d.run + "/plenum", 0o755), (self.d.socket, 0o666)):
-            os.chmod(path, mode)
         for verb, code in (("ls", 74), ("doctor", 1)):
-            p = subprocess.run([program, verb], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT,
-                               env=environment(self.d.socket), user=65534, group=65534, extra_groups=[])
+            p = self.as_nobody(self.d, verb)
             self.assertEqual(p.returncode, code, p.stdout + p.stderr)
             self.assertIn("belongs to uid 0 and does not take uid 65534; see allow_uids", p.stderr)
         self.assertRegex(p.stdout, r"(?m)^BAD +daemon +it belongs to uid 0")
         self.assertNotIn("answers", p.stdout)
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root, to become somebody else")
+    def test_doctor_leaves_the_state_of_another_users_daemon_to_that_user(self):
+        d = self.track(harness.Daemon({"daemon": {"allow_uids": "65534"}}))
+        p = self.as_nobody(d, "doctor")
+        self.assertRegex(p.stdout, r"(?m)^ok +daemon +answers")
+        self.assertRegex(p.stdout, r"(?m)^ok +state +uid 0's, which runs the daemon")
 
     def test_completion_of_an_evil_name(self):
         mark = self.d.root + "/pwned"

@@ -366,6 +366,17 @@ class Life(Case):
         self.assertEqual(code, 69)
         self.assertIn("did plenumd die?", err)
 
+    @unittest.skipUnless(os.getuid() == 0, "needs root, to become somebody else")
+    def test_a_daemon_of_somebody_else(self):
+        shim = shutil.copy(SHIM, self.daemon.dir + "/plenum-shim")
+        os.chmod(self.daemon.dir, 0o755)
+        for mode, words in ((0o600, "cannot connect to " + self.daemon.path), (0o666, "does not take this one; see allow_uids")):
+            os.chmod(self.daemon.path, mode)
+            p = subprocess.run([shim, *STREAM], env=self.daemon.env(), stdin=subprocess.DEVNULL, capture_output=True,
+                               text=True, timeout=DEADLINE, user=65534, group=65534, extra_groups=[])
+            self.assertEqual(p.returncode, 69)
+            self.assertIn(words, p.stderr)
+
     def test_a_daemon_that_is_stopped(self):
         s = self.sdk()
         s.prompt("hello")
