@@ -189,20 +189,27 @@ static void take_input(struct permission *p, json_t *input) {
 	p->input = json_incref(input);
 }
 
+/* Members that spoil an answer where they are of a wrong type; others are passed over. */
+static bool is_spoiled(const json_t *answer, bool allow) {
+	const json_t *use = json_object_get(answer, "toolUseID"), *interrupt = json_object_get(answer, "interrupt");
+	return (use && !json_is_string(use)) || (!allow && interrupt && !json_is_boolean(interrupt));
+}
+
 /* {"behavior":"allow"|"deny",...} of the client or of a PermissionRequest hook. */
 static void take_answer(struct agent *a, struct turn *t, const json_t *use, const json_t *answer,
 						struct permission *p) {
 	const char *behavior = js_get(answer, "behavior"), *message = js_get(answer, "message");
 	json_t *input = json_object_get(answer, "updatedInput");
 	bool allow = is(behavior, "allow") && (json_is_object(input) || !a->opt->old);
-	if (allow) {
+	bool spoiled = is_spoiled(answer, allow);
+	if (allow && !spoiled) {
 		p->allowed = true;
 		take_input(p, input);
 		permission_update(a, json_object_get(answer, "updatedPermissions"));
 		return;
 	}
 	count_denial(t, use);
-	if (is(behavior, "deny") && message) {
+	if (is(behavior, "deny") && message && !spoiled) {
 		refuse(p, message);
 		p->interrupt = js_true(answer, "interrupt");
 	} else {

@@ -199,15 +199,21 @@ bool dialect_hook_guards(struct span event) {
 	return span_equals(event, "PreToolUse") || span_equals(event, "PermissionRequest");
 }
 
+static const char *check_deny(struct span body) {
+	struct span interrupt = span_member(body, "interrupt");
+	if (!span_is_string(span_member(body, "message"))) return "a deny needs `message`, a string that says why";
+	if (interrupt.p && *interrupt.p != 't' && *interrupt.p != 'f') return "`interrupt` must be true or false";
+	return NULL;
+}
+
+/* Of the other members the CLI drops what it cannot use; these it does not forgive, not even as null. */
 static const char *check_tool(struct span body) {
 	struct span behavior = span_member(body, "behavior"), old = span_member(body, "allow");
-	struct span updated = span_member(body, "updatedInput");
-	if (span_equals(behavior, "allow")) {
-		if (updated.p && !span_is_object(updated)) return "`updatedInput` must be an object";
-		return NULL;
-	}
-	if (span_equals(behavior, "deny"))
-		return span_is_string(span_member(body, "message")) ? NULL : "a deny needs `message`, a string that says why";
+	struct span updated = span_member(body, "updatedInput"), use = span_member(body, "toolUseID");
+	if (behavior.p && use.p && !span_is_string(use)) return "`toolUseID` must be a string";
+	if (span_equals(behavior, "allow"))
+		return updated.p && !span_is_object(updated) ? "`updatedInput` must be an object" : NULL;
+	if (span_equals(behavior, "deny")) return check_deny(body);
 	if (behavior.p) return "`behavior` must be \"allow\" or \"deny\"";
 	if (old.p && (*old.p == 't' || *old.p == 'f')) return NULL;
 	return "write {\"behavior\":\"allow\"} or {\"behavior\":\"deny\",\"message\":\"why\"} as response.response";
@@ -231,10 +237,11 @@ static const char *check_action(struct span body, const char *member, const char
 const char *dialect_check_answer(enum ask_kind kind, struct span response) {
 	static const char *const actions[] = {"accept", "decline", "cancel", NULL};
 	static const char *const behaviors[] = {"completed", "cancelled", NULL};
-	struct span body = span_member(response, "response");
-	if (span_equals(span_member(response, "subtype"), "error"))
+	struct span body = span_member(response, "response"), subtype = span_member(response, "subtype");
+	if (span_equals(subtype, "error"))
 		return span_is_string(span_member(response, "error")) ? NULL
 															  : "an error answer needs `error`, a string that says why";
+	if (!span_equals(subtype, "success")) return "response.subtype must be \"success\" or \"error\"";
 	if (kind == ASK_UNKNOWN) return NULL;
 	if (!span_is_object(body)) return "response.response must be an object";
 	if (kind == ASK_TOOL) return check_tool(body);

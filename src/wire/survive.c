@@ -289,10 +289,7 @@ static bool check_answer(const struct message *m, char *error, size_t size) {
 					  e->response.p ? "not an object" : "missing");
 	if (!e->inner_request_id.p && e->request_id.p)
 		return refuse(error, size, "request_id stands beside `response`, it belongs inside: write " ANSWER_EXAMPLE);
-	if (!check_answered(e->inner_request_id, error, size)) return false;
-	if (!span_equals(e->inner_subtype, "success") && !span_equals(e->inner_subtype, "error"))
-		return refuse(error, size, "response.subtype is neither \"success\" nor \"error\": write " ANSWER_EXAMPLE);
-	return true;
+	return check_answered(e->inner_request_id, error, size);
 }
 
 /* Without the metadata that only the agent knows this one stops it for good. */

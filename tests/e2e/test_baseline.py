@@ -28,6 +28,17 @@ class Baseline(Case):
         cli.wait_result(uuid, since)
         self.assertFalse((self.work / "no").exists())
 
+    def test_answers_that_are_none(self):
+        """Why the daemon refuses these (dialect_check_answer): the tool fails, whatever the person said."""
+        cli = self.direct()
+        for spoiled in ({**deny(), "interrupt": "yes"}, {**deny(), "interrupt": None}, {**deny(), "toolUseID": 5},
+                        {"behavior": "allow", "updatedInput": {"command": "true"}, "toolUseID": None}):
+            since, uuid = cli.mark(), cli.prompt(bash("touch it"))
+            cli.answer(cli.wait_request("can_use_tool", since), spoiled)
+            cli.wait_result(uuid, since)
+            said = [text_of(block) for block in tool_results(cli, since)]
+            self.assertRegex(said[0], "invalid permission result|Tool permission request failed", spoiled)
+
     def test_hook_and_mcp(self):
         cli = self.direct()
         cli.allow_everything()

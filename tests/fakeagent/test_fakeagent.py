@@ -343,7 +343,8 @@ class Tools(Case):
         self.assertEqual(result["permission_denials"][0]["tool_name"], "Bash")
 
     def test_bad_answers(self):
-        for payload in ({}, {"allow": True}, {"behavior": "deny"}):
+        for payload in ({}, {"allow": True}, {"behavior": "deny"}, {"behavior": "allow", "updatedInput": {}, "toolUseID": 5},
+                        {"behavior": "deny", "message": "x", "interrupt": "true"}):
             a, result = self.asked(payload)
             self.assertIn("invalid permission result", self.tool_result(a)["content"])
             self.assertFalse(result["is_error"])

@@ -214,7 +214,8 @@ class BodyTest(Asks):
         rid = self.ask()
         for body in ({}, {"behavior": "maybe"}, {"behavior": "deny"}, {"behavior": "deny", "message": 5}, {"decision": "allow"},
                      {"behavior": "allow", "updatedInput": "x"}, {"behavior": "allow", "updatedInput": None}, {"behavior": True},
-                     {"allow": "true"}, {"behavior": "Allow", "updatedInput": {}}):
+                     {"allow": "true"}, {"behavior": "Allow", "updatedInput": {}}, {"behavior": "allow", "toolUseID": 5},
+                     {"behavior": "deny", "message": "x", "interrupt": "true"}):
             self.a.send(ok(rid, body))
             self.assertEqual(self.a.error("bad_answer")["request_id"], rid, body)
         for body in (b'[]', b'"allow"', b'null', b'true'):
@@ -222,6 +223,10 @@ class BodyTest(Asks):
             self.a.error("bad_answer")
         self.a.send(ok(rid))
         self.a.error("bad_answer")
+        for subtype in ({}, {"subtype": "maybe"}):
+            self.a.send({"type": "control_response",
+                         "response": {**subtype, "request_id": rid, "response": {"behavior": "allow"}}})
+            self.assertEqual(self.a.error("bad_answer")["request_id"], rid)
         self.a.sync()
         self.assertNone(self.child.answers(self.k))
         self.assertEqual(self.d.state_of("s"), "asking")

@@ -245,6 +245,15 @@ START_TEST(answers) {
 		{ASK_TOOL, "{\"behavior\":\"deny\",\"message\":\"\"}", "deny"},
 		{ASK_TOOL, "{\"behavior\":\"deny\"}", NULL},
 		{ASK_TOOL, "{\"behavior\":\"deny\",\"message\":1}", NULL},
+		{ASK_TOOL, "{\"behavior\":\"deny\",\"message\":\"x\",\"interrupt\":true}", "deny"},
+		{ASK_TOOL, "{\"behavior\":\"deny\",\"message\":\"x\",\"interrupt\":false,\"toolUseID\":\"t\"}", "deny"},
+		{ASK_TOOL, "{\"behavior\":\"deny\",\"message\":\"x\",\"interrupt\":null}", NULL},
+		{ASK_TOOL, "{\"behavior\":\"deny\",\"message\":\"x\",\"interrupt\":\"true\"}", NULL},
+		{ASK_TOOL, "{\"behavior\":\"deny\",\"message\":\"x\",\"interrupt\":1}", NULL},
+		{ASK_TOOL, "{\"behavior\":\"deny\",\"message\":\"x\",\"toolUseID\":5}", NULL},
+		{ASK_TOOL, "{\"behavior\":\"allow\",\"toolUseID\":\"t\",\"interrupt\":\"x\"}", "allow"},
+		{ASK_TOOL, "{\"behavior\":\"allow\",\"toolUseID\":null}", NULL},
+		{ASK_TOOL, "{\"behavior\":\"allow\",\"updatedPermissions\":\"x\",\"decisionClassification\":1}", "allow"},
 		{ASK_TOOL, "{\"behavior\":\"ask\"}", NULL},
 		{ASK_TOOL, "{\"behavior\":true}", NULL},
 		{ASK_TOOL, "{\"allow\":true}", "allow"},
@@ -282,6 +291,15 @@ START_TEST(answers) {
 }
 END_TEST
 
+START_TEST(answers_are_success_or_error) {
+	for (int kind = ASK_TOOL; kind <= ASK_UNKNOWN; kind++) {
+		ck_assert_ptr_nonnull(dialect_check_answer((enum ask_kind)kind, span_of("{\"response\":{}}")));
+		ck_assert_ptr_nonnull(
+			dialect_check_answer((enum ask_kind)kind, span_of("{\"subtype\":\"maybe\",\"response\":{}}")));
+	}
+}
+END_TEST
+
 /* An SDK's callback that threw: a refusal, of any request. */
 START_TEST(error_answers) {
 	for (int kind = ASK_TOOL; kind <= ASK_UNKNOWN; kind++) {
@@ -304,4 +322,4 @@ START_TEST(hooks) {
 END_TEST
 
 RUN_TESTS("dialect", kinds, echoes, what_is_asked, what_acts_on_everybody, builders, body_without_room,
-		  own_answers_are_valid, answers, error_answers, hooks)
+		  own_answers_are_valid, answers, answers_are_success_or_error, error_answers, hooks)

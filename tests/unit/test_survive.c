@@ -149,6 +149,8 @@ START_TEST(answers) {
 	static const char *const good[] = {
 		"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"1\",\"response\":{}}}",
 		"{\"type\":\"control_response\",\"response\":{\"subtype\":\"error\",\"request_id\":\"1\",\"error\":\"x\"}}",
+		"{\"type\":\"control_response\",\"response\":{\"subtype\":\"maybe\",\"request_id\":\"1\"}}",
+		"{\"type\":\"control_response\",\"response\":{\"request_id\":\"1\"}}",
 		"{\"type\":\"control_cancel_request\",\"request_id\":\"1\"}",
 		"{\"type\":\"control_cancel_request\",\"request_id\":1}",
 	};
@@ -159,8 +161,6 @@ START_TEST(answers) {
 		"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\"}}",
 		"{\"type\":\"control_response\",\"request_id\":\"1\",\"response\":{\"subtype\":\"success\"}}",
 		"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":1}}",
-		"{\"type\":\"control_response\",\"response\":{\"subtype\":\"maybe\",\"request_id\":\"1\"}}",
-		"{\"type\":\"control_response\",\"response\":{\"request_id\":\"1\"}}",
 		"{\"type\":\"control_response\",\"request\":{},\"response\":{\"subtype\":\"success\",\"request_id\":\"1\"}}",
 		"{\"type\":\"control_cancel_request\"}",
 		"{\"type\":\"control_cancel_request\",\"request_id\":true}",
