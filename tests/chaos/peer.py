@@ -7,6 +7,7 @@ import select
 import socket
 import time
 
+PATIENCE = float(os.environ.get("PLENUM_CHAOS_PATIENCE", "60"))  # seconds until what must come counts as missing
 TAG = re.compile(rb'\{"plenum_seq":(\d+)(,?)')
 PRIVATE_EVENTS = ("error", "gap", "lag", "attached", "detached", "stderr", "attention", "shutting_down", "session_created")
 
@@ -54,7 +55,7 @@ class Peer:
         self.label = "%s%d" % (label or "peer", self.number)
         self.world = world
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(5)
+        self.sock.settimeout(5 if world.limited or world.frozen else PATIENCE)
         self.sock.connect(path)
         self.sock.setblocking(False)
         self.out, self.rest = bytearray(), []

@@ -16,11 +16,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 import snapshot  # noqa: E402
 from book import LINE_MAX, Book, Run  # noqa: E402
 from harness import PYTHON, Client, Daemon, build_file  # noqa: E402
-from peer import Guard, Peer, Violation, alive, environment, key_of, pids, start_time, wait_readable  # noqa: E402
+from peer import PATIENCE, Guard, Peer, Violation, alive, environment, key_of, pids, start_time, wait_readable  # noqa: E402
 
 TAPE_BYTES = 256 * 1024
 LAG_WAIT = 2  # seconds
-PATIENCE = float(os.environ.get("PLENUM_CHAOS_PATIENCE", "30"))
 PROFILES = {
     "plain": ([], {}),
     "old": (["--compat", "2.1.197"], {"idle_sleep": "500ms"}),
@@ -308,8 +307,8 @@ class World:
                 return
             wait_readable(self.peers, min(left, 0.05))
 
-    def wait_for(self, check, what, timeout=None):
-        deadline = time.monotonic() + (PATIENCE if timeout is None else timeout)
+    def wait_for(self, check, what):
+        deadline = time.monotonic() + PATIENCE
         while True:
             self.pump(0.01)
             value = check()
@@ -317,7 +316,7 @@ class World:
                 return value
             self.check_alive()
             if time.monotonic() > deadline:
-                raise Violation("not in %g s: %s" % (PATIENCE if timeout is None else timeout, what() if callable(what) else what))
+                raise Violation("not in %g s: %s" % (PATIENCE, what() if callable(what) else what))
 
     def call(self, subtype, **members):
         """A request of the probe's, its answer's body."""
@@ -456,7 +455,7 @@ class World:
             return self.metrics["warm"] == len(self.spares()) and not (self.pressed and self.metrics["warm"])
 
         self.wait_for(good, lambda: "the spares to be those that the daemon knows: %d, it says %d%s" % (
-            len(self.spares()), self.metrics["warm"], ", and memory is short" if self.pressed else ""), 10)
+            len(self.spares()), self.metrics["warm"], ", and memory is short" if self.pressed else ""))
         for run in self.runs.values():
             if run.spare and not set(run.owners) - {None} and (run.took_at or run.heard not in ([], ["initialize"])):
                 raise Violation("spare %s was written to: %s, %d prompts" % (run.session, run.heard, len(run.took_at)))
@@ -486,7 +485,7 @@ class World:
 
         if self.daemon.fd_count() > self.fd_bound() + slack:
             self.wait_for(good, lambda: "descriptors to be given back: %d, at most %d are explained: %s" % (
-                self.daemon.fd_count(), self.fd_bound() + slack, self.daemon.fd_list()), 10)
+                self.daemon.fd_count(), self.fd_bound() + slack, self.daemon.fd_list()))
 
     def compare(self):
         self.pump(0.0)
@@ -610,7 +609,7 @@ class World:
                 wrong[:] = self.snapshot_errors(name)
                 return not wrong
 
-            self.wait_for(good, lambda: "the attach answer of %s to be true: %s" % (name, wrong), 10)
+            self.wait_for(good, lambda: "the attach answer of %s to be true: %s" % (name, wrong))
 
     def snapshot_errors(self, name):
         p, got = self.client("late"), []
