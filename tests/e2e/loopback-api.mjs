@@ -9,6 +9,7 @@
 //   @long N@              a text of N letters
 //   @slow MS@             waits so long before each piece of the text
 //   @pieces N@            the text comes in so many pieces (default 20)
+//   @until FILE@          waits for that file after the first piece of the text
 //   @history@             the earlier prompts of this conversation, as JSON
 //   @fail STATUS@         an API error with that HTTP status
 // Inside a JSON string, for the prompt of a subagent, # stands for @.
@@ -53,6 +54,7 @@ function calls(prompt, word) {
 	}));
 }
 
+const awaited = (prompt) => prompt.match(/@until (\S+?)@/)?.[1];
 const number = (prompt, word) => Number(prompt.match(new RegExp(`[@#]${word} (\\d+)[@#]`))?.[1] ?? 0);
 const words = (text) => [{ type: 'text', text }];
 const flat = (result) =>
@@ -84,6 +86,7 @@ async function stream(res, base, blocks, stop, prompt) {
 				if (number(prompt, 'slow') > 0) await pause(number(prompt, 'slow'));
 				const delta = { type: 'text_delta', text: block.text.slice(from, from + step) };
 				send('content_block_delta', { index, delta });
+				while (awaited(prompt) && !fs.existsSync(awaited(prompt)) && !res.destroyed) await pause(20);
 			}
 		} else {
 			send('content_block_start', { index, content_block: { ...block, input: {} } });

@@ -110,9 +110,9 @@ const scenarios = {
 		{ mcpServers: { calc: calculator() }, allowedTools: ['mcp__calc__add'] }),
 	interrupt: async () => {
 		let done = false;
-		const texts = ['@slow 400@ @pieces 200@ @long 2000@', 'go on'];
+		const texts = ['@until /nowhere/at/all@ @long 2000@', 'go on']; // one piece, whenever the interrupt comes
 		await talk(texts, { includePartialMessages: true }, async (frame, conversation) => {
-			if (done || frame.type !== 'stream_event') return;
+			if (done || !frame.event?.delta?.text) return;
 			done = true;
 			conversation.interrupt().then((value) => called('interrupt', value));
 		});
