@@ -4,10 +4,15 @@
 from harness import Case, is_event
 
 
-def shared(client, since):
-    """The bytes that everybody attached should have seen alike."""
+def is_idle(line):
+    return line.get("subtype") == "session_state_changed" and line["state"] == "idle"
+
+
+def shared(client):
+    """The bytes that everybody attached should have seen alike, up to the end of the turn."""
     with client.changed:
-        return [raw for raw, line in zip(client.raw[since:], client.lines[since:])
+        end = next(number for number, line in enumerate(client.lines) if is_idle(line))
+        return [raw for raw, line in zip(client.raw[:end], client.lines)
                 if line.get("type") not in ("control_request", "control_response", "control_cancel_request")
                 and line.get("subtype") != "plenum_event"]
 
@@ -20,8 +25,8 @@ class Turns(Case):
         uuid = one.prompt("hello both")
         for client in (one, two):
             self.assertEqual(client.wait_result(uuid)["result"], "echo: hello both")
-            client.wait("idle", lambda l: l.get("subtype") == "session_state_changed" and l["state"] == "idle")
-        self.assertEqual(shared(one, 0), shared(two, 0))
+            client.wait("idle", is_idle)
+        self.assertEqual(shared(one), shared(two))
         kinds = {line["type"] for line in two.lines}
         self.assertLessEqual({"system", "user", "assistant", "stream_event", "result"}, kinds)
 
@@ -100,10 +105,10 @@ class Turns(Case):
     def test_a_late_client_gets_the_history(self):
         one = self.client("work")
         uuid = one.prompt("early")
-        one.wait("the end of the turn", lambda l: l.get("subtype") == "session_state_changed" and l["state"] == "idle")
+        one.wait("the end of the turn", is_idle)
         late = self.client("work", replay="all", tag=True)
         late.wait_result(uuid)
-        late.wait("idle", lambda l: l.get("subtype") == "session_state_changed" and l["state"] == "idle")
+        late.wait("idle", is_idle)
         numbers = [line["plenum_seq"] for line in late.lines if "plenum_seq" in line]
         self.assertEqual(numbers, sorted(set(numbers)))
         second = one.prompt("later")
