@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: MIT
 """The life of a session: sleep, crashes of the CLI and of the daemon, stopping."""
 
+import contextlib
 import os
 import signal
+from pathlib import Path
 
 from harness import Case, alive, bash, command_of, wait_until
 
 
+def parent_of(pid):
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
+
+
 class Life(Case):
     def agents(self):
-        """The CLI processes of this test."""
-        return [pid for pid in self.place.leftovers() if command_of(pid).startswith(str(self.cli))]
+        """The CLI processes of this test; not what one of them is just starting, which has its words until it execs."""
+        found = {pid for pid in self.place.leftovers() if command_of(pid).startswith(str(self.cli))}
+        return [pid for pid in found if parent_of(pid) not in found]
 
     def remember(self, client, what):
         result = client.turn(f"remember {what}")
