@@ -43,7 +43,7 @@ class Attack:
     def ask(self, subtype, **members):
         self.send({"type": "control_request", "request_id": subtype, "request": {"subtype": subtype, **members}})
         line = self.read(
-            lambda l: l.get("type") == "control_response" and l["response"].get("request_id") == subtype, 10)
+            lambda l: l.get("type") == "control_response" and l["response"].get("request_id") == subtype, 60)
         print(json.dumps({"asked": subtype, "answer": line}), file=self.notes, flush=True)
         return ((line or {}).get("response") or {}).get("response") or {}
 

@@ -30,8 +30,8 @@ FLAGS = [
     "--permission-prompt-tool", "stdio", "--include-partial-messages", "--replay-user-messages",
 ]
 PATH = "/usr/bin:/bin"
-# Seconds until a state that should come counts as missing; a machine of two cores may be busy.
-DEADLINE = float(os.environ.get("PLENUM_E2E_DEADLINE", 45))
+# Seconds until a state that should come counts as missing; a machine of two cores may be busy, and only a failure waits.
+DEADLINE = float(os.environ.get("PLENUM_E2E_DEADLINE", 120))
 
 
 def wait_until(what, test, timeout=DEADLINE, step=0.02):
@@ -479,9 +479,13 @@ class Case(unittest.TestCase):
     def work(self):
         return self.place.work
 
-    def client(self, session=None, **attach):
-        """A client in this process, attached when a session is named; its attach answer is in `.attached`."""
-        return self._attach(Client.connect(self.daemon.socket), session, attach)
+    def client(self, session=None, handlers=None, **attach):
+        """A client in this process, attached when a session is named; its attach answer is in `.attached`.
+
+        `handlers`: for what it may be asked as soon as it is attached."""
+        client = Client.connect(self.daemon.socket)
+        client.handlers.update(handlers or {})
+        return self._attach(client, session, attach)
 
     def process_client(self, session=None, **attach):
         """A client that is a process of its own, for kill()."""

@@ -104,8 +104,7 @@ class Hooks(Shared):
         self.assertTrue(tool_results(driver)[0]["is_error"])
         driver.turn(bash("touch guarded"))
         self.assertFalse((self.work / "guarded").exists(), "a guard that is gone lets nothing through")
-        again = self.client("work", approve=False, name="guard")
-        again.handlers["hook_callback"] = lambda line: {}
+        again = self.client("work", {"hook_callback": lambda line: {}}, approve=False, name="guard")
         self.register(again, hooks=hooks("PreToolUse"))
         driver.wait_event("owner_back")
         driver.turn(bash("touch guarded"))
@@ -144,10 +143,7 @@ class Guards(Shared):
 
     def guard(self, answers):
         """It guards by hooks, and it alone is asked for permissions."""
-        client = self.client("work", approve=True, name="guard")
-        client.handlers["hook_callback"] = answers
-        client.allow_everything()
-        return client
+        return self.client("work", {"hook_callback": answers, "can_use_tool": allow}, approve=True, name="guard")
 
     def driver(self, **attach):
         return self.client("work", approve=False, name="driver", **attach)
@@ -233,10 +229,9 @@ class Mcp(Shared):
         uuid = driver.prompt("@tool mcp__calc__hang {}@")
         owner.wait_request("mcp_message", where=lambda request: request["message"].get("method") == "tools/call")
         owner.kill()
-        driver.wait_result(uuid, timeout=20)
+        driver.wait_result(uuid)
         self.assertTrue(tool_results(driver)[0]["is_error"])
-        again = self.client("work", approve=False, name="calc")
-        again.handlers["mcp_message"] = mcp_server("calc", CALC)
+        again = self.client("work", {"mcp_message": mcp_server("calc", CALC)}, approve=False, name="calc")
         again.ask("initialize", sdkMcpServers=["calc"])
         since = driver.mark()
         driver.turn('@tool mcp__calc__add {"a":20,"b":22}@')

@@ -5,7 +5,7 @@ import json
 import re
 import subprocess
 
-from harness import HERE, Case, cli_environment
+from harness import DEADLINE, HERE, Case, cli_environment
 
 ID = re.compile(r"\b(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|toolu_\d+|msg_\d+|req_\w+|[0-9a-f]{16,})\b")
 CHANCE = re.compile(r"(_ms|_usd|timestamp|cost|USD|duration|ttft|pid|messaging_socket_path|_tokens)", re.I)
@@ -60,7 +60,7 @@ class Sdk(Case):
                                 cwd=self.work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def finish(self, process):
-        out, err = process.communicate(timeout=90)
+        out, err = process.communicate(timeout=DEADLINE)
         self.assertEqual(process.returncode, 0, err)
         return json.loads(out.splitlines()[-1])
 

@@ -4,7 +4,7 @@
 import json
 import shlex
 
-from harness import HERE, Case, allow, bash, deny, for_command, wait_until
+from harness import DEADLINE, HERE, Case, allow, bash, deny, for_command, wait_until
 
 
 class SelfApproval(Case):
@@ -20,7 +20,7 @@ class SelfApproval(Case):
         first = person.wait_request("can_use_tool")
         person.answer(first, allow(first))
         second = person.wait_request("can_use_tool", where=for_command("touch forbidden"))
-        wait_until("the attack is over", lambda: notes.exists() and notes.read_text().endswith("done\n"), 90)
+        wait_until("the attack is over", lambda: notes.exists() and notes.read_text().endswith("done\n"), 3 * DEADLINE)
         entries = [json.loads(line) for line in notes.read_text().splitlines()[:-1]]
         self.assertEqual(self.state("work")["state"], "asking", "the person's prompt is still open")
         self.assertFalse((self.work / "forbidden").exists())

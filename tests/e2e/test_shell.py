@@ -3,13 +3,13 @@
 
 import subprocess
 
-from harness import Case
+from harness import DEADLINE, Case
 
 SAY = """printf '%s\\n' '{"type":"user","message":{"role":"user","content":"hello"}}'"""
 
 
 class Shell(Case):
-    def sh(self, script, timeout=60):
+    def sh(self, script, timeout=DEADLINE):
         done = subprocess.run(["bash", "-euc", script], env=self.place.environment(PLENUM_SOCKET=self.daemon.socket),
                               cwd=self.work, capture_output=True, text=True, timeout=timeout)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -19,7 +19,7 @@ class Shell(Case):
         out = self.sh(SAY + """ | socat -t 60 - "UNIX-CONNECT:$PLENUM_SOCKET" |
             jq -r 'select(.type == "result").result'""")
         self.assertEqual(out, "echo: hello\n")
-        self.assertEqual(self.state("default")["state"], "idle")
+        self.wait_state("default", "idle")
 
     def test_nc(self):
         out = self.sh(SAY + """ | nc -N -U "$PLENUM_SOCKET" | jq -r 'select(.type == "result").result'""")

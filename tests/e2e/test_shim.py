@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 
-from harness import Case, Client, allow, bash, cli_environment, mcp_server, wait_until
+from harness import DEADLINE, Case, Client, allow, bash, cli_environment, mcp_server, wait_until
 from test_sdk import Normal, kind
 
 PYTHON = ["--output-format", "stream-json", "--verbose", "--system-prompt", ""]
@@ -37,7 +37,7 @@ class Wire(Case):
     def finish(self, client, status):
         """End of input, then everything that is still said, and how it ended."""
         client.process.stdin.close()
-        code = client.process.wait(60)
+        code = client.process.wait(DEADLINE)
         client.wait_end()
         stderr = client.process.stderr.read().decode()
         self.assertEqual(code, status, stderr)
@@ -129,7 +129,7 @@ class Wire(Case):
 
     def test_version(self):
         for flag in ("-v", "--version"):
-            ask = [subprocess.run([str(program), flag], capture_output=True, text=True, timeout=30,
+            ask = [subprocess.run([str(program), flag], capture_output=True, text=True, timeout=DEADLINE,
                                   env=self.place.environment(PLENUM_CLAUDE=str(self.cli)))
                    for program in (self.cli, self.program)]
             self.assertEqual((ask[0].stdout, ask[0].returncode), (ask[1].stdout, ask[1].returncode))
@@ -139,7 +139,7 @@ class Wire(Case):
         def script(client):
             self.start(client)
             client.process.terminate()
-            client.process.wait(30)
+            client.process.wait(DEADLINE)
         self.same(script, status=143)
         wait_until("the session is gone", lambda: not self.client().ask("plenum_list")["sessions"])
 
@@ -153,7 +153,7 @@ class Wire(Case):
         client = self.open(self.program, [*PYTHON, *INPUT])
         self.start(client)
         self.daemon.kill()
-        self.assertEqual(client.process.wait(30), 69)
+        self.assertEqual(client.process.wait(DEADLINE), 69)
         self.assertIn("daemon", client.process.stderr.read().decode())
 
     def test_the_agent_is_killed(self):
@@ -161,14 +161,14 @@ class Wire(Case):
         self.start(client)
         agent = self.client().ask("plenum_list")["sessions"][0]["pid"]
         os.kill(agent, signal.SIGKILL)
-        self.assertEqual(client.process.wait(30), 128 + signal.SIGKILL)
+        self.assertEqual(client.process.wait(DEADLINE), 128 + signal.SIGKILL)
 
     def test_kept_and_taken_up_again(self):
         client = self.open(self.program, [*PYTHON, *INPUT], PLENUM_SESSION="kept")
         client.send({"type": "user", "message": {"role": "user", "content": "remember quince"}})
         client.wait_result()
         self.finish(client, 0)
-        self.assertEqual(self.state("kept")["state"], "idle")
+        self.wait_state("kept", "idle")
         again = self.open(self.program, [*PYTHON, *INPUT], PLENUM_SESSION="kept")
         again.send({"type": "user", "message": {"role": "user", "content": "@history@"}})
         self.assertIn("quince", again.wait_result()["result"])
