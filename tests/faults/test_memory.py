@@ -26,6 +26,8 @@ from harness import TIMEOUT, Client, Daemon, Timeout, allow, build_file, ok, unt
 from peer import Guard, Peer  # noqa: E402
 
 NO_MEMORY = 71
+PATIENCE = max(TIMEOUT, 60)  # seconds until what must come counts as missing: every call is checked by sanitizers
+HOOK_TIMEOUT = 20  # seconds: whoever answers is slow, too; but less than that patience
 
 
 class Wrong(AssertionError):
@@ -67,7 +69,7 @@ class Watcher(Client):
 
     def get(self, fits, what):
         """The first line that fits; Gone where the connection ends first; Wrong where nothing comes."""
-        deadline = time.monotonic() + TIMEOUT
+        deadline = time.monotonic() + PATIENCE
         seen = 0
         while True:
             for m in self.inbox[seen:]:
@@ -127,6 +129,9 @@ class Sweep:
     ENDS = {"result": lambda m: m["type"] == "result" and m["parent_tool_use_id"] is None,
             "error": lambda m: m["event"] == "error", "gap": lambda m: m["event"] == "gap",
             "child_exited": lambda m: m["event"] == "child_exited"}
+
+    def asked_or_over(self, m):
+        return m["type"] == "control_request" or any(fits(m) for fits in self.ENDS.values())
 
     # --- the work. strict: everything must come out right
 
@@ -188,12 +193,13 @@ class Sweep:
         a, b = self.client("driver"), self.client("other")
         self.attach(a, name, name="driver", profile="queue", wake=True)
         self.attach(b, name, name="other")
-        a.say(user("@slow 3@ @long 300@", uuid="u-1" + name))
-        a.get(lambda m: m["event"] in ("turn_started", "error", "gap", "child_exited"), "the turn's beginning")
+        a.say(user('@tool Bash {"command":"true"}@', uuid="u-1" + name))
+        asked = a.get(self.asked_or_over, "the question, while which the others wait")
         b.say(user("held", uuid="u-2" + name))
         b.say(user("taken back", uuid="u-3" + name))
         body = b.try_request("plenum_queue")
         b.try_request("cancel_async_message", message_uuid="u-3" + name)
+        self.go_on(a, asked)
         b.get(lambda m: (m["event"] == "turn_ended" and "u-2" + name in m["uuids"]) or
               m["event"] in ("error", "gap", "child_exited") or (m["event"] == "changed" and "u-2" + name in (m["value"], m["was"])),
               "the turn of the prompt that was held")
@@ -210,7 +216,7 @@ class Sweep:
         self.spare_is_ready(a, strict)
         one, two = self.new_name(), self.new_name()
         self.attach(a, one, name="driver", profile="warm", cwd=cwd)
-        a.try_request("initialize", hooks={"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["h"], "timeout": 5}]})
+        a.try_request("initialize", hooks={"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["h"], "timeout": HOOK_TIMEOUT}]})
         self.attach(b, two, name="other", profile="warm", cwd=cwd)
         self.ends(a, '@tool Bash {"command":"true"}@', "u-" + one, strict)
         self.ends(b, "hello", "u-" + two, strict)
@@ -224,7 +230,7 @@ class Sweep:
             body = client.try_request("plenum_status", daemon=True)
             return body and any(p["name"] == "warm" and p["warm"] for p in body["profiles"])
         try:
-            until(ready, TIMEOUT if strict else 0.6, "a spare")
+            until(ready, PATIENCE if strict else 0.6, "a spare")
         except Timeout:
             if strict:
                 raise
@@ -235,9 +241,9 @@ class Sweep:
         a, b = self.client("driver"), self.client("watcher")
         self.attach(a, name, name="driver", wake=True)
         self.attach(b, name, role="observer", replay="all")
-        a.try_request("initialize", hooks={"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["h"], "timeout": 5}]})
+        a.try_request("initialize", hooks={"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["h"], "timeout": HOOK_TIMEOUT}]})
         a.say(user('@tool Bash {"command":"true"}@', uuid="u-" + name))
-        m = a.get(lambda m: m["type"] in ("control_request", "result") or m["event"] in ("error", "gap", "child_exited"), "the question")
+        m = a.get(self.asked_or_over, "the question")
         self.has(b.try_request("plenum_upgrade"), lambda x: x and x["upgraded"], strict)
         if m["type"] == "control_request":
             outcome = self.go_on(a, m)
@@ -272,7 +278,7 @@ class Sweep:
 
     def both(self, a, g):
         """Answers what either is asked until the turn is over: whether a hook was, and how the turn ended."""
-        denied, deadline = False, time.monotonic() + TIMEOUT + 2
+        denied, deadline = False, time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             for c in (a, g):
                 while c.inbox:
@@ -305,7 +311,7 @@ class Sweep:
         if a.try_request("plenum_attach", session=name, name="driver", tag=True, wake=True) is None:
             raise Gone("attach")
         b.try_request("plenum_attach", session=name, role="observer", replay="all", tag=True)
-        hooks = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["h"], "timeout": 5}]}
+        hooks = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["h"], "timeout": HOOK_TIMEOUT}]}
         a.try_request("initialize", hooks=hooks, sdkMcpServers=["srv"])
         outcome = self.turn(a, '@tool Bash {"command":"true"}@ @long 3000@', "u-%s" % name)
         if strict and outcome != "result":
@@ -330,11 +336,10 @@ class Sweep:
 
     def go_on(self, a, m=None):
         """Answers whatever is asked, until the turn is over: how."""
-        ends = self.ENDS
         while True:
-            m = m or a.get(lambda m: m["type"] == "control_request" or any(f(m) for f in ends.values()), "the prompt")
+            m = m or a.get(self.asked_or_over, "the prompt")
             if m["type"] != "control_request":
-                return next(k for k, f in ends.items() if f(m))
+                return next(k for k, f in self.ENDS.items() if f(m))
             sub, rid = m["request.subtype"], m["request_id"]
             if sub == "can_use_tool":
                 a.say(allow(rid, "true"))
@@ -368,14 +373,14 @@ class Sweep:
         try:
             self.work(True)
         except Gone as e:
-            if not self.again_if_ended(1):
+            if not self.again_if_ended(PATIENCE):
                 raise Wrong("without a fault: %s was closed or refused" % e) from None
             self.work(True)
         for name in list(self.daemon.sessions()):
             self.daemon.call("plenum_stop", session=name, how="kill", forget=True)
-        until(lambda: not self.daemon.sessions(), 5, "sessions to go")
+        until(lambda: not self.daemon.sessions(), PATIENCE, "sessions to go")
         spares = 0 if self.work != self.work_warm else 3 * 2  # one that ends and one that is there
-        until(lambda: self.daemon.fd_count() <= self.daemon.fds + spares, 5, "descriptors to be given back: %s" % self.daemon.fd_list())
+        until(lambda: self.daemon.fd_count() <= self.daemon.fds + spares, PATIENCE, "descriptors to be given back: %s" % self.daemon.fd_list())
 
     def again_if_ended(self, seconds):
         """True: it had ended, as it may, and runs again."""
