@@ -301,6 +301,7 @@ bool listen_renew(struct listener *l, char *error) {
 		snprintf(error, LISTEN_ERROR_MAX, "%s was taken by another file", l->path);
 		return false;
 	}
+	watch_folder(l); /* first: the file may be gone again as soon as it is there */
 	int fd = bind_socket(l->path, &to, l->mode, error);
 	if (fd < 0) return false;
 	loop_fd_stop(&l->accept);
@@ -308,7 +309,6 @@ bool listen_renew(struct listener *l, char *error) {
 	l->accept.fd = fd;
 	remember(l);
 	arm(l, true);
-	watch_folder(l);
 	return true;
 }
 
