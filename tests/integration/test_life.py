@@ -742,6 +742,7 @@ class StopTest(Case):
         self.assertIs(gone["wanted"], True)
         took = time.monotonic() - begun
         until(lambda: not alive(child.pid))
+        child.wait_gone()  # all that it told is here
         return d, agent, a, child, gone, took
 
     def test_the_end_of_input_is_enough(self):
