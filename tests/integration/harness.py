@@ -617,6 +617,21 @@ class Agent:
         child.event("start", timeout)
         return child
 
+    def child_of(self, pid, timeout=None):
+        """The child with that pid; others that started before it are left for child()."""
+
+        def found():
+            with self.cond:
+                for c in self.children[self.taken:]:
+                    if c.start and c.pid == pid:
+                        self.children.remove(c)
+                        self.children.insert(self.taken, c)
+                        self.taken += 1
+                        return c
+            return None
+
+        return until(found, timeout, "the child %d of %s" % (pid, self.name))
+
     @property
     def starts(self):
         with self.cond:
