@@ -158,6 +158,7 @@ class StdinTest(Case):
         d.call("plenum_hello")
         child.resume()
         a.wait(type="result", timeout=20)
+        until(lambda: d.call("plenum_status", session="s")["stdin_queue"] == 0, what="the prompts to be with the child")
         self.assertRefused("timeout", b.request, "mcp_status", plenum_timeout_ms=100)
 
     def test_stopping_a_child_that_does_not_read(self):
