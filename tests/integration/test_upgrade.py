@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT
 """plenum_upgrade and SIGUSR2: the running daemon becomes another binary, and nobody notices."""
 import os
+import queue
 import shutil
 import signal
 import socket
 import tempfile
+import threading
 import time
 import unittest
 
 import harness
-from harness import PYTHON, RESULT, Case, Client, PlenumError, allow, build_file, children_of, dump, hook, mcp, ok, perm, until, user
+from harness import PYTHON, RESULT, TIMEOUT, Case, Client, PlenumError, allow, build_file, children_of, dump, hook, mcp, ok, perm, until, user
 
 LINE = {"type": "assistant", "session_id": "c", "parent_tool_use_id": None, "n": 0,
         "message": {"role": "assistant", "content": [{"type": "text", "text": "@P@"}]}}
@@ -170,14 +172,26 @@ class Surroundings(Upgrade):
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.addCleanup(sock.close)
         sock.bind(root + "/notify")
-        sock.settimeout(10)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        told = queue.Queue()
 
-        def wait(text, pid=None):
-            while True:
+        def take():
+            """At once: what finds ten in the socket is thrown away."""
+            data = b"-"
+            while data:
                 data, extra, _, _ = sock.recvmsg(4096, 128)
-                if text in data.split(b"\n"):
-                    return int.from_bytes(extra[0][2][:4], "little")
+                told.put((data.split(b"\n"), int.from_bytes(extra[0][2][:4], "little") if extra else 0))
+
+        taker = threading.Thread(target=take, daemon=True)
+        taker.start()
+        self.addCleanup(taker.join)
+        self.addCleanup(sock.shutdown, socket.SHUT_RDWR)
+
+        def wait(text):
+            while True:
+                lines, pid = told.get(timeout=TIMEOUT)
+                if text in lines:
+                    return pid
 
         d, agent = self.start(root=root, env={"NOTIFY_SOCKET": root + "/notify", "WATCHDOG_USEC": "600000"})
         self.assertEqual(wait(b"READY=1"), d.pid)
