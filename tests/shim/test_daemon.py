@@ -525,6 +525,7 @@ class Shared(Case):
     def test_a_crash_of_the_agent_is_the_end_for_all(self):
         a, b = self.named(), self.named()
         a.prompt("hello")
+        until(lambda: self.daemon.sessions()[0]["attachments"] == 2, "both are there")
         os.kill(self.daemon.children()[0], signal.SIGSEGV)
         self.assertEqual(a.finish(eof=False)[0], 139)
         self.assertEqual(b.finish(eof=False)[0], 139)
