@@ -246,7 +246,7 @@ class Send(Ctl):
                 self.assertIn("was taken back", self.ended(p, code)[1])
                 self.assertEqual(self.d.call("plenum_queue", session="work")["prompts"], [])
                 child.mark(a)
-                self.assertFalse(child.seen(subtype="interrupt"))
+                self.assertFalse(child.seen(request__subtype="interrupt"))
                 a.request("plenum_stop", how="kill", forget=True)
                 a.event("session_removed")
 
