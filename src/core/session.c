@@ -372,7 +372,7 @@ static bool begin_start(struct session *s, char *error) {
 				 s->lost_profile, s->name);
 		return false;
 	}
-	if (s->profile->restart_never && s->child_no) {
+	if (s->profile->restart_never && s->child_no && s->failed) { /* one that was put to sleep is woken */
 		snprintf(error, CHILD_ERROR_MAX, "the child of session %s has ended and profile %s says restart = never",
 				 s->name, s->profile->name);
 		return false;

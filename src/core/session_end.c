@@ -47,7 +47,7 @@ static void remove_left_socket(struct session *s) {
 }
 
 static bool can_resume(const struct session *s) {
-	return s->conversation_id && s->profile->resume_args.n;
+	return s->conversation_id && s->profile->resume_args.n && !s->profile->restart_never;
 }
 
 static void explain_failure(struct session *s, const struct session_exit *e) {

@@ -455,10 +455,25 @@ class ResumeTest(Case):
 
     def test_restart_never(self):
         d, agent, a = self.spoken(profile={"restart": "never"})
-        self.assertIn(d.state_of("s"), ("failed", "asleep"))
+        self.assertEqual(d.state_of("s"), "failed")
         a.send(user("again"))
-        a.event("error")
-        self.assertEqual(agent.starts, 1)
+        self.assertIn("restart = never", a.event("error")["error"])
+        self.assertRefused("spawn_failed", d.client().attach, "s", wake=True)
+        self.assertEqual((agent.starts, d.state_of("s")), (1, "failed"))
+
+    def test_restart_never_lets_a_sleeping_one_wake(self):
+        """The session is only asleep: the next prompt wakes it (DESIGN 8)."""
+        d, agent = self.start(mode={"session_id": "conv-1", "user": True}, profile={"restart": "never"})
+        a = d.attached()
+        a.send(user("one"))
+        a.wait(type="result")
+        d.wait_state("s", "idle")
+        a.ask("plenum_hibernate")
+        a.event("child_exited")
+        d.wait_state("s", "asleep")
+        a.send(user("two"))
+        a.wait(type="result")
+        self.assertEqual(agent.starts, 2)
 
     def test_back_off(self):
         d, agent, a = self.spoken()
