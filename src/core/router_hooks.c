@@ -275,7 +275,7 @@ void router_owner_leaves(struct attachment *a) {
 		return;
 	}
 	tell_owner(s, o, PLENUM_EV_OWNER_GONE, o->uid);
-	owner_drop_loose(&s->registry, o);
+	if (!o->name) owner_drop_loose(&s->registry, o); /* nobody can come back to them */
 	o->grace.fn = router_grace_timer;
 	loop_timer_set(&o->grace, s->profile->owner_grace);
 	router_init_settled(s);

@@ -467,6 +467,24 @@ class GoneTest(Guarded):
         if got["response.subtype"] == "success":
             self.assertEqual(got["response.response"], {})
 
+    def test_other_hooks_are_there_again_with_their_owner(self):
+        self.setup({"PostToolUse": [{"hookCallbackIds": ["p"]}]})
+        self.a.close()
+        self.b.event("owner_gone")
+        self.child.print(hook("k-1", self.cb, "PostToolUse"))
+        self.assertEqual(self.child.answer("k-1")["response.response"], {})
+        again = self.d.attached(name="guard")
+        self.b.event("owner_back")
+        self.child.print(hook("k-2", self.cb, "PostToolUse"))
+        again.send(ok(self.called(again, "p")["request_id"], {"own": "answer"}))
+        self.assertEqual(self.child.answer("k-2")["response.response"], {"own": "answer"})
+
+    def test_other_hooks_of_one_without_a_name_go_at_once(self):
+        self.setup({"PostToolUse": [{"hookCallbackIds": ["p"]}]}, name=None)
+        self.a.close()
+        until(lambda: not (self.child.seen(request__subtype="initialize")[-1]["request.hooks"] or {}).get("PostToolUse"),
+              what="a table without the hook")
+
     def test_detach_and_loss_of_the_role_count_as_leaving(self):
         self.setup()
         self.a.request("plenum_detach")
