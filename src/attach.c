@@ -468,15 +468,15 @@ static void put_snapshot(struct buf *b, const struct session *s) {
 }
 
 static void answer(struct request *q, const struct attachment *a, bool created, struct start start) {
-	const struct session *s = a->session;
+	struct session *s = a->session;
 	const char *conversation = s->conversation_id ? s->conversation_id : s->launch.fork ? NULL : s->launch.resume;
 	json_t *o = json_pack("{s:s,s:b,s:s?,s:s,s:s,s:o,s:I,s:I,s:b,s:o,s:o,s:i,s:s,s:b,s:I}", "session", s->name,
-						  "created", created, "conversation_id", conversation, "state", session_state_name(s->state),
-						  "profile", session_profile(s), "cwd", reply_string(s->launch.cwd), "seq",
-						  (json_int_t)s->tape.next, "oldest_seq", (json_int_t)s->tape.oldest, "replay_cut", start.cut,
-						  "pending", pending_ids(a), "attachments", others(a), "protocol", PLENUM_PROTOCOL_VERSION,
-						  "role", a->observer ? "observer" : "driver", "approve", a->approve, "client",
-						  (json_int_t)q->client->id);
+						  "created", created, "conversation_id", conversation, "state",
+						  session_state_name(session_name_state(s)), "profile", session_profile(s), "cwd",
+						  reply_string(s->launch.cwd), "seq", (json_int_t)s->tape.next, "oldest_seq",
+						  (json_int_t)s->tape.oldest, "replay_cut", start.cut, "pending", pending_ids(a), "attachments",
+						  others(a), "protocol", PLENUM_PROTOCOL_VERSION, "role", a->observer ? "observer" : "driver",
+						  "approve", a->approve, "client", (json_int_t)q->client->id);
 	if (!o) {
 		reply_error(q, PLENUM_E_INTERNAL, "the answer could not be made");
 		return;

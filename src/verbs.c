@@ -73,11 +73,11 @@ static void verb_hello(struct request *q) {
 					   (int)getpid(), "default_profile", r->settings->default_profile, "client", (json_int_t)c->id));
 }
 
-static json_t *session_json(const struct session *s) {
+static json_t *session_json(struct session *s) {
 	int64_t now = now_ms();
 	const char *conversation = s->conversation_id ? s->conversation_id : s->launch.resume;
 	json_t *o = json_pack("{s:o,s:s,s:s,s:o,s:s?,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "session", reply_string(s->name),
-						  "state", session_state_name(s->state), "profile", session_profile(s), "cwd",
+						  "state", session_state_name(session_name_state(s)), "profile", session_profile(s), "cwd",
 						  reply_string(s->launch.cwd), "conversation_id", conversation, "attachments",
 						  (json_int_t)s->n_attachments, "pending", (json_int_t)s->pendings.n, "seq",
 						  (json_int_t)s->tape.next, "created_ms", (json_int_t)s->created_at, "idle_ms",
@@ -326,8 +326,8 @@ static void verb_hibernate(struct request *q) {
 	bool running = s->agent != NULL;
 	router_tell_stopping(s, q->client, false);
 	if (awake) session_stop(s, false, THEN_SLEEP); /* a start that was put off is given up */
-	reply(q,
-		  json_pack("{s:s,s:b,s:s}", "session", s->name, "stopping", running, "state", session_state_name(s->state)));
+	reply(q, json_pack("{s:s,s:b,s:s}", "session", s->name, "stopping", running, "state",
+					   session_state_name(session_name_state(s))));
 }
 
 /* --- the daemon -----------------------------------------------------------------------------------------------------

@@ -69,9 +69,9 @@ static void slim(struct session *s) {
 static void on_state(void *arg) {
 	struct session *s = arg;
 	s->state = compute_state(s);
-	if (s->state == s->told_state) return;
-	s->previous = s->told_state;
-	s->told_state = s->state;
+	if (s->state == s->told_state && s->state == s->named_state) return;
+	s->previous = s->state == s->told_state ? s->named_state : s->told_state;
+	s->told_state = s->named_state = s->state;
 	arm_idle(s);
 	s->events->state(s);
 	if (!s->agent && !s->want_child) slim(s);
@@ -80,8 +80,13 @@ static void on_state(void *arg) {
 void session_bring_forward(struct session *s) {
 	session_check_state(s);
 	s->previous = s->told_state;
-	if (s->state != SESSION_IDLE) s->told_state = s->state;
+	if (s->state != SESSION_IDLE) s->told_state = s->named_state = s->state;
 	arm_idle(s);
+}
+
+enum session_state session_name_state(struct session *s) {
+	if (s->state != s->told_state) s->named_state = s->state;
+	return s->state;
 }
 
 void session_check_state(struct session *s) {
@@ -523,7 +528,7 @@ struct session *session_new(struct loop *loop, struct lines_pool *pool, struct c
 	*launch = (struct launch){0};
 	s->pool = pool;
 	tail_init(&s->tail);
-	s->state = s->told_state = SESSION_ASLEEP;
+	s->state = s->told_state = s->named_state = SESSION_ASLEEP;
 	s->created_at = now_real_ms();
 	s->used_at = now_ms();
 	queue_init(&s->in, settings->limits.stdin_queue);

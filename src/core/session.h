@@ -100,6 +100,8 @@ struct session {
 	enum broken broken; /* why the child is being stopped, though nobody wanted it */
 
 	enum session_state state, told_state, previous;
+	/* What an answer named since the last one was told; else told_state. */
+	enum session_state named_state;
 	char *lost_profile; /* what it was made with, where that is not configured any more: it cannot start */
 	char *reason;       /* why it failed */
 	bool failed;
@@ -167,6 +169,8 @@ void session_stop(struct session *s, bool kill_now, enum stop_then then);
 void session_remove(struct session *s);
 /* Looks at everything that makes up the state and tells if it changed, at the end of the turn. */
 void session_check_state(struct session *s);
+/* For an answer. Whoever reads it hears of the next state, also where that is what the others know already. */
+enum session_state session_name_state(struct session *s);
 /* The caller tells the state right now, with what it is about; idle, which brings other things with it, is told later.
  */
 void session_bring_forward(struct session *s);

@@ -52,6 +52,7 @@ static void carry_state(struct carry *c, struct session *s, struct agent *a) {
 	CARRY_UPTO(c, s->state, SESSION_FAILED);
 	CARRY_UPTO(c, s->told_state, SESSION_FAILED);
 	CARRY_UPTO(c, s->previous, SESSION_FAILED);
+	s->named_state = s->told_state; /* at the end of a turn all is told */
 	carry_text(c, &s->reason);
 	CARRY(c, s->failed);
 	CARRY(c, s->init_open);

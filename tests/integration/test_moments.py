@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""Several things in one moment: the daemon stands still while they come, and finds them all in one turn of its loop."""
+import contextlib
+import os
+import signal
+import unittest
+
+from harness import RESULT, Case, request, until, user
+
+
+@contextlib.contextmanager
+def standstill(d):
+    """What comes in this block is there at once when it ends, in this order."""
+    def stands():
+        with open("/proc/%d/stat" % d.pid) as f:
+            return f.read().rpartition(")")[2].split()[0] == "T"
+
+    os.kill(d.pid, signal.SIGSTOP)
+    until(stands)
+    try:
+        yield
+    finally:
+        os.kill(d.pid, signal.SIGCONT)
+
+
+def connected(d, n):
+    """Clients whose connections are accepted already."""
+    all = [d.client() for _ in range(n)]
+    for c in all:
+        c.sync()
+    return all
+
+
+class StateTest(Case):
+    """A state that an answer names is followed by the next one, also where that is what all others know."""
+
+    def judge(self, d, c, named, want):
+        """What c takes for the state: what its answer named, then what it was told since."""
+        self.assertEqual(d.state_of("s"), want)
+        c.sync()
+        told = [m["state"] for m in c.events("session_state")]
+        self.assertEqual(told[-1] if told else named, want)
+
+    def test_idle_between_two_turns(self):
+        d, agent = self.start()
+        a = d.attached("s")
+        child = agent.child()
+        a.send(user("one"))
+        child.wait(type="user")
+        d.wait_state("s", "busy")
+        b, c, w = connected(d, 3)
+        with standstill(d):
+            child.print(RESULT)
+            child.written()
+            at_b = b.ask("plenum_attach", session="s")
+            at_w = w.ask("plenum_subscribe")
+            a.send(user("two"))
+            at_c = c.ask("plenum_attach", session="s")
+        child.wait(type="user", message__content="two")
+        named = b.answer(at_b)["response.response.state"]
+        self.assertEqual(named, "idle")
+        self.judge(d, b, named, "busy")
+        self.judge(d, w, w.answer(at_w)["response.response"]["sessions"][0]["state"], "busy")
+        self.judge(d, c, c.answer(at_c)["response.response.state"], "busy")
+        self.assertEqual(b.events("session_state")[0]["previous"], "idle")
+
+    def test_a_start_that_is_given_up(self):
+        d, agent = self.start()
+        a = d.attached("s")
+        agent.child()
+        d.wait_state("s", "idle")
+        a.request("plenum_hibernate")
+        d.wait_state("s", "asleep")
+        b, c = connected(d, 2)
+        with standstill(d):
+            a.send(user("one"))
+            rid = b.ask("plenum_attach", session="s")
+            c.ask("plenum_stop", session="s")
+        named = b.answer(rid)["response.response.state"]
+        self.assertEqual(named, "starting")
+        self.judge(d, b, named, "asleep")
+
+
+if __name__ == "__main__":
+    unittest.main()
