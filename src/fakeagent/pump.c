@@ -79,8 +79,9 @@ struct proc *proc_start(struct agent *a, const char *command) {
 	return p;
 }
 
+/* One that has just been started may not have its group yet, and then nothing below it either. */
 void proc_kill(struct proc *p) {
-	if (!p->exited) kill(-p->pid, SIGKILL);
+	if (!p->exited && kill(-p->pid, SIGKILL) < 0) kill(p->pid, SIGKILL);
 }
 
 static void proc_read(struct proc *p) {

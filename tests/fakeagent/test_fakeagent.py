@@ -496,6 +496,14 @@ class Control(Case):
         with open(self.path("pid")) as f:
             self.assertFalse(os.path.exists("/proc/%s/stat" % f.read().strip()))
 
+    def test_interrupt_of_a_command_that_has_just_been_started(self):
+        a = self.start("--allowedTools=Bash")
+        for _ in range(50):
+            a.prompt('@tool Bash {"command":"sleep 600"}@')
+            a.until(lambda f: f["type"] == "assistant")
+            a.request("i", "interrupt")
+            a.result()
+
     def test_cancel_queued(self):
         a = self.start("--include-partial-messages")
         a.prompt("@slow 50@ @long 5000@", "u1")
@@ -1093,8 +1101,8 @@ class Faults(Case):
         a.result()
         self.assertEqual(kinds(a.seen).count("response"), 1)
         a = self.start("--fault", "late=50")
-        a.request("1", "initialize")
         before = time.monotonic()
+        a.request("1", "initialize")
         a.response("1")
         self.assertGreater(time.monotonic() - before, 0.02)
 
