@@ -53,6 +53,7 @@ struct server {
 	struct pressure *pressure; /* NULL: nothing to watch, or not wanted */
 	struct notify notify;
 	struct loop_timer trim_timer, watchdog_timer, status_timer, goodbye_timer;
+	struct loop_task leave_task;
 	struct loop_signal term, intr, hup, usr1, usr2;
 	bool stopping, leaving;
 	unsigned strangers;
@@ -134,7 +135,8 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 /* --- stopping -------------------------------------------------------------------------------------------------------
  */
 
-static void leave(struct server *srv) {
+static void on_stopped(void *arg) {
+	struct server *srv = arg;
 	struct client *c;
 	if (srv->leaving) return;
 	srv->leaving = true;
@@ -148,8 +150,9 @@ static void on_goodbye(void *arg) {
 	loop_stop(srv->loop);
 }
 
+/* Not here: what has become of the last session is told at the end of the turn, to clients who still listen. */
 static void check_stopped(struct server *srv) {
-	if (srv->stopping && router_children(srv->router) == 0) leave(srv);
+	if (srv->stopping && router_children(srv->router) == 0) loop_defer(srv->loop, &srv->leave_task);
 }
 
 static void tell_all_stopping(struct server *srv) {
@@ -578,6 +581,7 @@ static bool make_parts(struct server *srv) {
 	srv->upgrade = srv->attention ? upgrade_new(srv->loop, srv->children, srv->options->argv, &upgrade_host, srv)
 								  : NULL;
 	if (!srv->upgrade) return false;
+	loop_task_init(&srv->leave_task, on_stopped, srv);
 	loop_timer_init(&srv->trim_timer, srv->loop, on_trim, srv);
 	loop_timer_init(&srv->watchdog_timer, srv->loop, on_watchdog, srv);
 	loop_timer_init(&srv->status_timer, srv->loop, on_status, srv);

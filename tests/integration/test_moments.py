@@ -81,5 +81,18 @@ class StateTest(Case):
         self.judge(d, b, named, "asleep")
 
 
+class EndTest(Case):
+    def test_the_last_child_of_a_daemon_that_stops(self):
+        d, agent = self.start()
+        a = d.attached("s")
+        agent.child()
+        d.wait_state("s", "idle")
+        d.stop()
+        a.event("child_exited")
+        a.event("session_state", state="asleep")
+        a.wait_eof()
+        d.start()
+
+
 if __name__ == "__main__":
     unittest.main()
