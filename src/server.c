@@ -132,6 +132,34 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 	list_add_tail(&r->clients, &c->node);
 }
 
+/* --- who waits for an upgrade ---------------------------------------------------------------------------------------
+ */
+
+static void answer_asker(struct server *srv, const struct asker *a, const char *error) {
+	struct client *c = router_client(srv->router, a->client);
+	struct span id = span_of(a->id);
+	struct buf b = NOTICE_INIT;
+	if (!c) return; /* has left meanwhile */
+	if (error) {
+		router_fail(c, id, PLENUM_E_SPAWN_FAILED, "the old plenumd goes on: %s", error);
+		return;
+	}
+	dialect_put_success(&b, id, "{\"upgraded\":true,\"version\":\"" PLENUM_VERSION "\"}");
+	client_post(c, notice_chunk(&b));
+}
+
+static void drop_askers(struct server *srv) {
+	for (size_t i = 0; i < srv->n_askers; i++) free(srv->askers[i].id);
+	free(srv->askers);
+	srv->askers = NULL;
+	srv->n_askers = 0;
+}
+
+static void answer_upgrade(struct server *srv, const char *error) {
+	for (size_t i = 0; i < srv->n_askers; i++) answer_asker(srv, &srv->askers[i], error);
+	drop_askers(srv);
+}
+
 /* --- stopping -------------------------------------------------------------------------------------------------------
  */
 
@@ -174,6 +202,7 @@ static void begin_stop(struct server *srv, bool kill_now) {
 		notify_send(&srv->notify, "STOPPING=1\nSTATUS=stopping the sessions");
 		listen_pause(srv->listener);
 		tell_all_stopping(srv);
+		answer_upgrade(srv, "the daemon is shutting down"); /* what is under way comes to nothing */
 	}
 	for (struct session *s = srv->router->sessions, *next; s; s = next) {
 		next = s->hh.next;
@@ -413,31 +442,6 @@ static void carry_server(struct carry *c, void *arg) {
 	if (!c->saving && !carry_ok(c)) return;
 	router_carry(c, srv->router);
 	attention_carry(c, srv->attention);
-}
-
-static void answer_asker(struct server *srv, const struct asker *a, const char *error) {
-	struct client *c = router_client(srv->router, a->client);
-	struct span id = span_of(a->id);
-	struct buf b = NOTICE_INIT;
-	if (!c) return; /* has left meanwhile */
-	if (error) {
-		router_fail(c, id, PLENUM_E_SPAWN_FAILED, "the old plenumd goes on: %s", error);
-		return;
-	}
-	dialect_put_success(&b, id, "{\"upgraded\":true,\"version\":\"" PLENUM_VERSION "\"}");
-	client_post(c, notice_chunk(&b));
-}
-
-static void drop_askers(struct server *srv) {
-	for (size_t i = 0; i < srv->n_askers; i++) free(srv->askers[i].id);
-	free(srv->askers);
-	srv->askers = NULL;
-	srv->n_askers = 0;
-}
-
-static void answer_upgrade(struct server *srv, const char *error) {
-	for (size_t i = 0; i < srv->n_askers; i++) answer_asker(srv, &srv->askers[i], error);
-	drop_askers(srv);
 }
 
 static void on_leave(void *arg) {

@@ -93,6 +93,15 @@ class EndTest(Case):
         a.wait_eof()
         d.start()
 
+    def test_upgrade_and_shutdown_in_one_write(self):
+        (d,) = self.start(agents=())
+        a = d.client()
+        a.send(request("u", "plenum_upgrade"), request("q", "plenum_shutdown"))
+        self.assertEqual(a.answer("u")["response.code"], "spawn_failed")
+        a.wait_eof()
+        d.ended()
+        d.start()
+
 
 if __name__ == "__main__":
     unittest.main()
