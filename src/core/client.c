@@ -157,6 +157,7 @@ static void on_release(void *arg) {
 	c->releasing = false;
 	if (c->dead || c->doomed) return;
 	want(c);
+	if (c->closing) client_wake(c); /* it was kept for these lines */
 	if (!c->dead && c->ended && !client_holds(c)) c->events->no_more(c);
 }
 
@@ -400,7 +401,7 @@ static void after_flush(struct client *c, bool done) {
 	if (c->dead) return;
 	if (!done)
 		loop_defer(c->loop, &c->flush_task);
-	else if (c->closing)
+	else if (c->closing && !client_holds(c))
 		client_kill(c);
 	if (!c->dead) c->events->pace(c, false);
 }

@@ -102,6 +102,25 @@ class EndTest(Case):
         d.ended()
         d.start()
 
+    def test_whoever_waits_for_a_name_is_answered_by_a_daemon_that_stops(self):
+        for _ in range(4):  # whose turn comes first takes turns
+            d, agent = self.start(mode={"eof": "ignore"})
+            a = d.attached("s")
+            child = agent.child()
+            d.wait_state("s", "idle")
+            a.request("plenum_stop", forget=True)
+            (b,) = connected(d, 1)
+            rid = b.ask("plenum_attach", session="s")
+            until(lambda: d.call("plenum_metrics")["clients"] == 3)
+            with standstill(d):
+                child.kill()
+                child.wait_gone()
+                os.kill(d.pid, signal.SIGTERM)
+            self.assertEqual(b.answer(rid)["response.code"], "shutting_down")
+            b.wait_eof()
+            d.ended()
+            d.start()
+
 
 if __name__ == "__main__":
     unittest.main()
