@@ -540,6 +540,7 @@ struct session *session_new(struct loop *loop, struct lines_pool *pool, struct c
 	prompts_init(&s->prompts);
 	loop_task_init(&s->state_task, on_state, s);
 	loop_task_init(&s->free_task, free_session, s);
+	list_init(&s->over_task.node);
 	return s;
 }
 

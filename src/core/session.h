@@ -186,9 +186,9 @@ bool session_can_return(const struct session *s);
 /* The child of `from` becomes that of `to`, which has none; what it printed stands on both tapes then. False without
  * memory. */
 bool session_take_child(struct session *to, struct session *from);
-/* Its child is being stopped, and the session is forgotten then. */
+/* Its child is being stopped, and the session is forgotten then; or that begins at the end of this turn. */
 static inline bool session_is_going(const struct session *s) {
-	return s->agent && s->stopping != STOP_NOT && s->then == THEN_REMOVE;
+	return !list_empty(&s->over_task.node) || (s->agent && s->stopping != STOP_NOT && s->then == THEN_REMOVE);
 }
 /* The process that runs; 0: none, or it has exited and its output has not ended yet. */
 static inline pid_t session_pid(const struct session *s) {

@@ -121,6 +121,20 @@ class EndTest(Case):
             d.ended()
             d.start()
 
+    def test_a_session_whose_only_client_has_just_gone(self):
+        d, agent = self.start()
+        a = d.client()
+        a.attach("s", ephemeral=True)
+        old = agent.child()
+        d.wait_state("s", "idle")
+        (b,) = connected(d, 1)
+        with standstill(d):
+            a.close()
+            rid = b.ask("plenum_attach", session="s")
+        self.assertIs(b.answer(rid)["response.response.created"], True)
+        old.wait_gone()
+        agent.child()
+
 
 if __name__ == "__main__":
     unittest.main()
