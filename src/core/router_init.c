@@ -190,7 +190,8 @@ static void restart_if_idle(struct session *s) {
 
 void router_init_settled(struct session *s) {
 	struct init *in = init_of(s);
-	if (in->state != INIT_DONE || in->applied == s->registry.version || s->removed || s->ending) return;
+	if (in->state != INIT_DONE || in->applied == s->registry.version || s->removed) return;
+	if (s->ending && list_empty(&in->waiters)) return; /* nobody needs it any more */
 	if (can_resend(s))
 		send_init(s);
 	else if (in->ignores && in->restart_due)
@@ -303,7 +304,7 @@ static void answer_waiters(struct session *s) {
 	struct init *in = init_of(s);
 	struct waiter *w;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
-		bool waits = w->hooks && in->applied != s->registry.version;
+		bool waits = w->hooks && in->applied < w->version;
 		if (waits && !in->ignores && can_resend(s)) continue; /* its own turn comes with the re-send */
 		const char *reason = !waits ? NULL : in->ignores ? REASON_IGNORES : REASON_OPEN;
 		if (waits && in->ignores) in->restart_due = true;
@@ -378,7 +379,7 @@ static void on_refused(struct session *s, struct chunk line) {
 	else if (first && !list_empty(&in->waiters))
 		send_init(s);
 	else if (!changed)
-		in->applied = s->registry.version; /* the old table holds, and the same one again would be refused again */
+		in->applied = in->sent; /* the old table holds, and the same one again would be refused again */
 	router_init_settled(s);
 }
 

@@ -5,7 +5,9 @@ import os
 import signal
 import unittest
 
-from harness import RESULT, Case, request, until, user
+from harness import RESULT, Case, init, request, until, user
+
+WATCH = {"PostToolUse": [{"matcher": None, "hookCallbackIds": ["h0"]}]}  # no guard: goes with its owner
 
 
 @contextlib.contextmanager
@@ -134,6 +136,36 @@ class EndTest(Case):
         self.assertIs(b.answer(rid)["response.response.created"], True)
         old.wait_gone()
         agent.child()
+
+
+class InitializeTest(Case):
+    def test_end_of_input_before_the_answer(self):
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.client()
+        a.send(request("t", "plenum_attach", ephemeral=True), init("i", WATCH))
+        child = agent.child()
+        m = child.wait(type="control_request")
+        with standstill(d):
+            a.half_close()
+            child.reply(m, {"hooks_applied": True})
+            child.written()
+        self.assertIs(a.answer("i")["response.response.hooks_applied"], True)
+        a.wait_eof()
+
+    def test_end_of_input_before_both_answers(self):
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.client()
+        a.send(request("t", "plenum_attach", ephemeral=True), init("i"), init("j", WATCH))
+        child = agent.child()
+        m = child.wait(type="control_request")
+        with standstill(d):
+            a.half_close()
+            child.reply(m, {})
+            child.written()
+        a.answer("i")
+        child.reply(child.wait(type="control_request"), {"hooks_applied": True})
+        a.answer("j")
+        a.wait_eof()
 
 
 if __name__ == "__main__":
