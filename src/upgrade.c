@@ -27,7 +27,7 @@ struct upgrade {
 	struct children *children;
 	char *exe; /* the path that this program was started from */
 	char *const *argv;
-	struct loop_task task; /* the preview went well: takes over at the end of a turn */
+	struct loop_task hush_task, task; /* the preview went well: takes over at the end of a turn */
 	struct child preview;
 	struct loop_fd preview_err;
 	struct loop_timer preview_timer;
@@ -156,7 +156,7 @@ static void on_preview_exited(void *arg, int status) {
 	bool ok = judge(u, status, !u->late, &u->said, error);
 	buf_free(&u->said);
 	if (ok)
-		loop_defer(u->loop, &u->task);
+		loop_defer(u->loop, &u->hush_task);
 	else
 		fail(u, error);
 }
@@ -305,7 +305,7 @@ static bool try_it(const struct upgrade *u, const struct carry *state, char *err
 /* --- taking over ----------------------------------------------------------------------------------------------------
  */
 
-/* What would end a process that has no handlers yet. */
+/* What a process that takes over has no handlers for yet. */
 static void block(int how) {
 	sigset_t set;
 	sigemptyset(&set);
@@ -333,13 +333,11 @@ static void take_over(const struct upgrade *u, const struct carry *state, char *
 		return;
 	}
 	u->host->leave(u->arg);
-	block(SIG_BLOCK);
 	keep(state->fds, state->n_fds, 0);
 	keep(&state->fd, 1, 0);
 	execve(u->exe, cmd.argv, environ);
 	snprintf(error, UPGRADE_ERROR_MAX, "cannot run %s: %s", u->exe, strerror(errno));
 	keep(state->fds, state->n_fds, FD_CLOEXEC);
-	block(SIG_UNBLOCK);
 	free(cmd.argv);
 }
 
@@ -369,11 +367,20 @@ static void run(const struct upgrade *u, char *error) {
 	carry_free(&state);
 }
 
+/* A signal that comes from now on is for whoever is there when they are unblocked. One that was caught before lies in
+ * this process, and would be lost with it: it is told in the next turn. */
+static void on_hush(void *arg) {
+	struct upgrade *u = arg;
+	block(SIG_BLOCK);
+	loop_defer(u->loop, &u->task);
+}
+
 /* At the end of a turn: every line that was read has been used, nothing is half done. */
 static void on_task(void *arg) {
 	struct upgrade *u = arg;
 	char error[UPGRADE_ERROR_MAX];
 	run(u, error);
+	block(SIG_UNBLOCK);
 	fail(u, error);
 }
 
@@ -393,6 +400,7 @@ struct upgrade *upgrade_new(struct loop *loop, struct children *children, char *
 	u->host = host;
 	u->arg = arg;
 	u->said.max = SAID_MAX;
+	loop_task_init(&u->hush_task, on_hush, u);
 	loop_task_init(&u->task, on_task, u);
 	loop_timer_init(&u->preview_timer, loop, on_preview_timer, u);
 	return u;
@@ -400,6 +408,7 @@ struct upgrade *upgrade_new(struct loop *loop, struct children *children, char *
 
 void upgrade_free(struct upgrade *u) {
 	if (!u) return;
+	loop_task_stop(&u->hush_task);
 	loop_task_stop(&u->task);
 	if (u->preview.pid > 0) {
 		child_kill(&u->preview, SIGKILL);

@@ -6,6 +6,7 @@ import signal
 import unittest
 
 from harness import RESULT, Case, init, request, until, user
+from test_upgrade import Upgrade
 
 WATCH = {"PostToolUse": [{"matcher": None, "hookCallbackIds": ["h0"]}]}  # no guard: goes with its owner
 
@@ -166,6 +167,24 @@ class InitializeTest(Case):
         child.reply(child.wait(type="control_request"), {"hooks_applied": True})
         a.answer("j")
         a.wait_eof()
+
+
+class SignalTest(Upgrade):
+    def test_term_while_the_new_binary_is_tried(self):
+        """It is for whoever is there in the end."""
+        for tried in ("--check-upgrade", "--check"):
+            with self.subTest(tried):
+                d, agent = self.start_copy()
+                a = d.attached("s")
+                agent.child()
+                real = d.exe + ".real"
+                os.rename(d.exe, real)
+                script = '#!/bin/sh\n[ "$1" = %s ] && kill -TERM $PPID\nexec %s "$@"\n' % (tried, real)
+                self.replace(d, script.encode())
+                os.kill(d.pid, signal.SIGUSR2)
+                a.event("shutting_down")
+                d.ended()
+                d.start()
 
 
 if __name__ == "__main__":
