@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/guards.h"
-#include "io/proc.h"
 #include "plenum/protocol.h"
 
 #include <stdio.h>
@@ -202,8 +201,7 @@ static bool find_start(struct request *q, const struct tape *t, struct start *ou
 
 static bool foreign_ok(struct request *q) {
 	static const char *const own[] = {"args", "env", "cwd", "argv", "env_only", "ephemeral"};
-	uid_t uid = q->client->peer.uid;
-	if (uid == getuid() || uid == 0) return true;
+	if (router_is_ours(q->client)) return true;
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
 		if (!json_object_get(q->body, own[i])) continue;
 		reply_error(q, PLENUM_E_NOT_ALLOWED, "`%s` may only be given by the user who runs the daemon", own[i]);
@@ -216,13 +214,12 @@ static const struct profile *find_profile(struct request *q) {
 	const struct settings *set = q->router->settings;
 	const char *name = text(q, "profile") ? text(q, "profile") : set->default_profile;
 	const struct profile *p = name ? settings_profile(set, name) : NULL;
-	uid_t uid = q->client->peer.uid;
 	if (!p) {
 		reply_error(q, PLENUM_E_NO_SUCH_PROFILE,
 					"there is no profile %s (`plenumctl status` and plenum_status name them)",
 					name ? name : "(default)");
-	} else if (p->is_private && uid != getuid() && uid != 0) {
-		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s is private", name);
+	} else if (p->is_private && !router_is_ours(q->client)) {
+		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s is private to the user who runs the daemon", name);
 		p = NULL;
 	}
 	return p;
@@ -253,16 +250,12 @@ static bool add_env(struct request *q, struct words *w) {
 
 /* cwd: asked for, else where the requester itself is (the same uid), else the profile's, else HOME. */
 static bool take_cwd(struct request *q, const struct profile *p, struct launch *l) {
-	const char *cwd = text(q, "cwd"), *home = getenv("HOME");
+	const char *cwd = text(q, "cwd");
 	if (cwd && cwd[0] != '/') {
 		reply_error(q, PLENUM_E_BAD_REQUEST, "`cwd` must be an absolute path, %.200s is not", cwd);
 		return false;
 	}
-	if (cwd)
-		l->cwd = str_dup(cwd);
-	else if (q->client->peer.uid == getuid())
-		l->cwd = proc_cwd(q->client->peer.pid);
-	if (!l->cwd) l->cwd = str_dup(p->cwd ? p->cwd : home && *home == '/' ? home : "/");
+	l->cwd = cwd ? str_dup(cwd) : router_usual_cwd(q->client, p);
 	return l->cwd != NULL;
 }
 
@@ -394,7 +387,8 @@ static struct session *get_session(struct request *q, bool *created) {
 		return NULL;
 	}
 	if (s && router_is_closed_to(s, q->client)) {
-		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", session_profile(s), s->name);
+		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private to the user who runs the daemon",
+					session_profile(s), s->name);
 		return NULL;
 	}
 	if (s && flag(q, "wake", false) && !s->agent && !s->want_child) router_make_room(q->router);

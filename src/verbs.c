@@ -30,7 +30,8 @@ static struct session *named_session(struct request *q) {
 	struct session *s = router_find(q->router, json_string_value(name));
 	if (!s) s = router_find_conversation(q->router, json_string_value(name));
 	if (s && router_is_closed_to(s, q->client)) {
-		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", session_profile(s), s->name);
+		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private to the user who runs the daemon",
+					session_profile(s), s->name);
 		return NULL;
 	}
 	if (!s)
@@ -40,8 +41,7 @@ static struct session *named_session(struct request *q) {
 }
 
 static bool owns_daemon(struct request *q) {
-	uid_t uid = q->client->peer.uid;
-	if (uid == getuid() || uid == 0) return true;
+	if (router_is_ours(q->client)) return true;
 	reply_error(q, PLENUM_E_NOT_ALLOWED, "only the user who runs the daemon, or root, may do this");
 	return false;
 }

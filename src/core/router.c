@@ -520,13 +520,23 @@ bool router_is_name(const char *name) {
 	return true;
 }
 
+bool router_is_ours(const struct client *c) {
+	return c->peer.uid == getuid() || c->peer.uid == 0;
+}
+
 bool router_is_closed_to(const struct session *s, const struct client *c) {
 	bool is_private = s->lost_profile || s->profile->is_private; /* of a lost one nobody knows */
-	return is_private && c->peer.uid != getuid() && c->peer.uid != 0;
+	return is_private && !router_is_ours(c);
 }
 
 bool router_may_stop(const struct session *s, const struct client *c) {
-	return c->peer.uid == getuid() || c->peer.uid == 0 || c->peer.uid == s->launch.uid;
+	return router_is_ours(c) || c->peer.uid == s->launch.uid;
+}
+
+char *router_usual_cwd(const struct client *c, const struct profile *p) {
+	char *own = c->peer.uid == getuid() ? proc_cwd(c->peer.pid) : NULL;
+	const char *home = getenv("HOME");
+	return own ? own : str_dup(p->cwd ? p->cwd : home && *home == '/' ? home : "/");
 }
 
 /* An agent's program has an environment of the agent's making, and a pid whose process is gone may be another's. */
@@ -549,8 +559,10 @@ static bool may_make(struct router *r, struct client *c, const char *name, const
 	else if (!p)
 		router_fail(c, id, PLENUM_E_NO_SUCH_PROFILE, "session %s is not there and the default profile is missing",
 					name);
-	else if (p->is_private && c->peer.uid != getuid())
-		router_fail(c, id, PLENUM_E_NOT_ALLOWED, "session %s is not there and the default profile is private", name);
+	else if (p->is_private && !router_is_ours(c))
+		router_fail(c, id, PLENUM_E_NOT_ALLOWED,
+					"session %s is not there, and the default profile is private to the user who runs the daemon",
+					name);
 	else if (r->n_sessions >= r->settings->max_sessions)
 		router_fail(c, id, PLENUM_E_TOO_MANY,
 					"there are %zu sessions already: stop one with forget, or raise max_sessions", r->n_sessions);
@@ -563,11 +575,8 @@ static struct session *make_implicitly(struct router *r, struct client *c, const
 									   struct span id) {
 	char error[CHILD_ERROR_MAX];
 	struct launch launch = {.uid = c->peer.uid};
-	if (c->peer.uid == getuid()) {
-		launch.cwd = proc_cwd(c->peer.pid);
-		launch.login = login_read(c->peer.pid, p);
-	}
-	if (!launch.cwd) launch.cwd = str_dup(p->cwd ? p->cwd : getenv("HOME") ? getenv("HOME") : "/");
+	launch.cwd = router_usual_cwd(c, p);
+	if (c->peer.uid == getuid()) launch.login = login_read(c->peer.pid, p);
 	router_make_room(r);
 	struct session *s = launch.cwd ? router_create(r, name, p, &launch) : NULL;
 	launch_free(&launch);
@@ -592,7 +601,8 @@ static struct session *implicit_session(struct router *r, struct client *c, cons
 		router_hold(c, line); /* what comes now is for the next of that name */
 		return NULL;
 	}
-	router_fail(c, id, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private", session_profile(s), s->name);
+	router_fail(c, id, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private to the user who runs the daemon",
+				session_profile(s), s->name);
 	return NULL;
 }
 

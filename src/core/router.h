@@ -86,7 +86,10 @@ void router_free(struct router *r);
 /* --- sessions (router.c) --- */
 #define ROUTER_NAME_MAX 255
 bool router_is_name(const char *name);                                     /* may a session be called so? */
+bool router_is_ours(const struct client *c);                               /* of the daemon's own user, or of root */
 bool router_is_closed_to(const struct session *s, const struct client *c); /* private, and the client is a stranger */
+/* Where a child starts for a client that names no folder. The caller's; NULL without memory. */
+char *router_usual_cwd(const struct client *c, const struct profile *p);
 bool router_may_stop(const struct session *s, const struct client *c);
 struct session *router_find(struct router *r, const char *name);            /* by name */
 struct session *router_find_conversation(struct router *r, const char *id); /* by conversation id */

@@ -596,6 +596,15 @@ class OtherUidTest(Case):
         a = self.d.client()
         a.attach("m", profile="mine", args=["--x"], cwd="/", env={"A": "1"})
 
+    def test_root_is_no_stranger(self):
+        """Neither by the verb nor by a first line that makes the session."""
+        d, agent = self.start(run_as="nobody", profile={"private": "yes"}, env={"HOME": "no/absolute/path"})
+        d.client().attach("verb")
+        d.client().send(user("hi", session_id="line"))
+        for child in (agent.child(), agent.child()):
+            self.assertEqual(child.start["cwd"], "/")
+        self.assertEqual(sorted(d.sessions()), ["line", "verb"])
+
     def test_approvers_of_another_uid(self):
         """The strong setting: only approve_uids may answer."""
         d, agent = self.start(daemon={"allow_uids": "65534", "approve_uids": "65534"})
