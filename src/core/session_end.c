@@ -198,7 +198,7 @@ static bool outweighs(enum stop_then then, enum stop_then before) {
 }
 
 void session_stop(struct session *s, bool kill_now, enum stop_then then) {
-	bool first = s->stopping == STOP_NOT;
+	bool first = s->stopping == STOP_NOT, here = session_has_child(s);
 	s->untouched = false;
 	if (!s->agent) {
 		loop_timer_stop(s->retry_timer);
@@ -216,7 +216,7 @@ void session_stop(struct session *s, bool kill_now, enum stop_then then) {
 	if (kill_now && s->stopping < STOP_KILL) {
 		step_signal(s, SIGKILL, STOP_KILL);
 		agent_close_in(s->agent);
-		queue_free(&s->in);
+		if (here) queue_free(&s->in); /* else it is for the next one */
 	} else if (first && s->agent->exited) {
 		if (then != THEN_RESTART) s->stopping = STOP_EOF; /* only the end of its output is waited for */
 	} else if (first) {

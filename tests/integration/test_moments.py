@@ -5,7 +5,7 @@ import os
 import signal
 import unittest
 
-from harness import RESULT, Case, init, request, until, user
+from harness import RESULT, Case, err, init, request, until, user
 from test_upgrade import Upgrade
 
 WATCH = {"PostToolUse": [{"matcher": None, "hookCallbackIds": ["h0"]}]}  # no guard: goes with its owner
@@ -167,6 +167,31 @@ class InitializeTest(Case):
         child.reply(child.wait(type="control_request"), {"hooks_applied": True})
         a.answer("j")
         a.wait_eof()
+
+
+    def test_refused_by_a_child_that_is_being_stopped(self):
+        """What waits for the next child does not die with this one."""
+        d, agent = self.start(mode={"init": "manual", "eof": "ignore"}, profile={"stop_grace": "1min"})
+        g = d.attached("s", name="guard")
+        child = agent.child()
+        rid = g.ask("initialize", hooks={"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["h0"]}]})
+        child.reply(child.wait(type="control_request"), {"hooks_applied": True})
+        g.answer(rid)
+        g.close()
+        d.call("plenum_stop", session="s", how="kill")
+        d.wait_state("s", "asleep")
+        a = d.attached("s")
+        a.initialize({"PreToolUse": [{"matcher": "Edit", "hookCallbackIds": ["h1"]}]})
+        d.attached("s", wake=True)
+        child = agent.child()
+        first = child.wait(type="control_request")
+        a.request("plenum_hibernate")
+        a.send(user("one"))
+        a.sync()
+        child.print(err(first["request_id"]))
+        child = agent.child()
+        child.reply(child.wait(type="control_request"), {"hooks_applied": True})
+        child.wait(type="user", message__content="one")
 
 
 class SignalTest(Upgrade):
