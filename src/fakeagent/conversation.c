@@ -129,6 +129,20 @@ void conversation_add(struct conversation *c, const char *role, json_t *content)
 	write_line(c, message);
 }
 
+void conversation_add_reply(struct conversation *c, json_t *blocks, json_t *uuids) {
+	json_t *message = js_need(json_pack("{s:s,s:o,s:O}", "role", "assistant", "content", blocks, "answers", uuids));
+	json_array_append_new(c->messages, message);
+	write_line(c, message);
+}
+
+void conversation_answered(const struct conversation *c, json_t *seen) {
+	size_t i, k;
+	json_t *message, *uuid;
+	json_array_foreach(c->messages, i, message)
+		json_array_foreach(json_object_get(message, "answers"), k, uuid) if (json_is_string(uuid))
+			json_object_set_new(seen, json_string_value(uuid), json_true());
+}
+
 void conversation_append(struct conversation *c, const json_t *texts) {
 	json_t *message = conversation_last(c), *content = json_object_get(message, "content"), *text;
 	size_t i;

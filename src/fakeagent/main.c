@@ -110,7 +110,10 @@ static bool configure(struct agent *a, char **error) {
 /* True: the process may go on. */
 static bool open_conversation(struct agent *a) {
 	enum conversation_start r = conversation_start(&a->conv, a->opt);
-	if (r == CONVERSATION_OK) return true;
+	if (r == CONVERSATION_OK) {
+		conversation_answered(&a->conv, a->seen);
+		return true;
+	}
 	if (r == CONVERSATION_IN_USE) {
 		fprintf(stderr, "Error: Session ID %s is already in use.\n", a->opt->session_id);
 		return false;

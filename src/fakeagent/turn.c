@@ -298,7 +298,7 @@ static void fail(struct agent *a, struct turn *t, const char *error) {
 static void take_reply(struct agent *a, struct turn *t, struct reply *r) {
 	bool tools = wants_tools(r->blocks);
 	if (a->abort || !stream_reply(a, t, r, tools ? "tool_use" : "end_turn")) return;
-	conversation_add(&a->conv, "assistant", json_incref(r->blocks));
+	conversation_add_reply(&a->conv, json_incref(r->blocks), t->uuids);
 	keep_text(t, r->blocks);
 	if (tools)
 		run_tools(a, t, r->blocks);

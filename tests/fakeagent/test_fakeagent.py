@@ -152,7 +152,7 @@ class Case(unittest.TestCase):
 
     def once(self, text, *args, **more):
         a = self.start(*args, **more)
-        a.prompt(text, "u1")
+        a.prompt(text, "u%d" % len(self.agents))
         result = a.result()
         a.close()
         return a, result
@@ -840,6 +840,22 @@ class Conversations(Case):
         os.utime(self.path("state/plenum-fakeagent/%s.jsonl" % first["session_id"]), (1, 1))
         a, fourth = self.once("@history@", "--continue")
         self.assertEqual(fourth["session_id"], third["session_id"])
+
+    def test_an_answered_prompt_is_not_run_again(self):
+        """As the CLI: also after --resume it knows the uuids that were answered, and no others."""
+        a = self.start()
+        a.prompt("one", "known")
+        first = a.result()
+        a.prompt("@slow 50@ @long 2000@ two", "cut off")
+        a.until(lambda f: f.get("state") == "started" and f["command_uuid"] == "cut off")
+        a.p.kill()
+        again = self.start("--resume=" + first["session_id"], "--replay-user-messages")
+        again.prompt("one", "known")
+        again.prompt("two", "cut off")
+        self.assertEqual(again.result()["user_message_uuids"], ["cut off"])
+        self.assertEqual([f["uuid"] for f in again.seen if f.get("isReplay")], ["known", "cut off"])
+        again.prompt("@history@", "new")
+        self.assertEqual(again.result()["result"].split("\n").count("one"), 1)
 
     def test_unknown_id(self):
         a = self.start("--resume=not-there")
