@@ -243,7 +243,7 @@ class Child:
 
     def ping(self, number):
         """Answered when all that lies in the pipe of stdin has been told."""
-        deadline = time.monotonic() + 2
+        deadline = time.monotonic() + 8
         while self.may_read.is_set() and time.monotonic() < deadline:
             with self.busy:
                 try:

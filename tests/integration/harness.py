@@ -474,7 +474,7 @@ class Child:
         n = next(_ids)
         try:
             self.order("ping", id=n)
-            self.until(lambda: self.gone or any(e["ev"] == "pong" and e["id"] == n for e in self.events), 5, "pong")
+            self.until(lambda: self.gone or any(e["ev"] == "pong" and e["id"] == n for e in self.events), None, "pong")
         except OSError:
             pass
 
