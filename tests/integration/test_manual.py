@@ -166,6 +166,25 @@ class Typed(FakeAgent):
         self.assertIn("socat -t 60 - UNIX-CONNECT:", read("README.md"))
 
 
+class Answers(FakeAgent):
+    """What the answer to a verb has stands in that verb's paragraphs."""
+
+    def test_every_member_is_named(self):
+        page = read("man", "plenum-protocol.7")
+        client = self.daemon.client()
+        for verb, asked in (("hello", {}), ("attach", {"session": "members"}), ("register", {}), ("list", {}), ("status", {}),
+                            ("status", {"daemon": True}), ("pending", {}), ("queue", {}), ("logs", {}), ("subscribe", {}),
+                            ("metrics", {}), ("reload", {}), ("hibernate", {}), ("detach", {}),
+                            ("stop", {"session": "members", "forget": True})):
+            text = re.search(r"^\.Ss plenum_%s$(.*?)(?=^\.S[sh] )" % verb, page, re.MULTILINE | re.DOTALL).group(1)
+            if verb in ("status", "subscribe"):
+                text += re.search(r"^\.Ss plenum_list$(.*?)(?=^\.Ss )", page, re.MULTILINE | re.DOTALL).group(1)
+            named = set(re.findall(r"\w+", text))
+            answer = client.request("plenum_" + verb, **asked)
+            self.assertEqual(set(answer) - named, set(), verb)
+            self.assertEqual(set(answer.get("capabilities", ())) - named, set(), verb)
+
+
 class Names(unittest.TestCase):
     """Each name of protocol.h has its entry, and the page makes up none."""
 
