@@ -109,6 +109,8 @@ def cli_environment(api_url):
         "DISABLE_TELEMETRY": "1",
         "DISABLE_ERROR_REPORTING": "1",
         "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
+        "NO_PROXY": "127.0.0.1",  # the machine may have one
+        "no_proxy": "127.0.0.1",
     }
 
 

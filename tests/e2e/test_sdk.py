@@ -146,7 +146,10 @@ class Sdk(Case):
         self.assertEqual([call["name"] for call in watched["callbacks"]], ["hook PreToolUse"])
         self.assertIn("guarded", json.dumps(drive["frames"]))
         self.assertEqual(drive["end"], "ok")
-        self.assertEqual(watched["frames"][-1]["result"], drive["frames"][-1]["result"])
+        # what else comes after a result, before a program that has ended its input is gone, is a matter of time
+        results = [[frame["result"] for frame in seen["frames"] if frame["type"] == "result"] for seen in (watched, drive)]
+        self.assertEqual(*results)
+        self.assertEqual(len(results[0]), 1)
         self.assertEqual(self.client("team").turn("it stays")["result"], "echo: it stays")
 
 
