@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """One client of the chaos driver: it sends, it reads when the driver lets it, and it checks every line that comes."""
+import contextlib
 import json
 import os
 import re
@@ -499,6 +500,12 @@ def alive(pid):
             return f.read().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def kill(pid, number):
+    """A signal to a process that may have ended by itself in this moment."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def start_time(pid):

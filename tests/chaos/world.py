@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 import snapshot  # noqa: E402
 from book import LINE_MAX, Book, Run  # noqa: E402
 from harness import PYTHON, Client, Daemon, build_file  # noqa: E402
-from peer import PATIENCE, Guard, Peer, Violation, alive, environment, key_of, pids, start_time, wait_readable  # noqa: E402
+from peer import PATIENCE, Guard, Peer, Violation, alive, environment, key_of, kill, pids, start_time, wait_readable  # noqa: E402
 
 TAPE_BYTES = 256 * 1024
 LAG_WAIT = 2  # seconds
@@ -376,13 +376,13 @@ class World:
     def stand_still(self, pids_):
         for pid in pids_:
             if alive(pid):
-                os.kill(pid, signal.SIGSTOP)
+                kill(pid, signal.SIGSTOP)
                 self.stopped.add((pid, start_time(pid)))
 
     def go_on(self):
         for pid, born in self.stopped:
             if start_time(pid) == born and alive(pid):
-                os.kill(pid, signal.SIGCONT)
+                kill(pid, signal.SIGCONT)
         self.stopped.clear()
 
     def freeze(self):
