@@ -148,14 +148,21 @@ void router_turn_echo(struct session *s, const struct envelope *e) {
 	router_turn_named(s);
 }
 
-/* Whose request it is that a waiting prompt is thrown away: the child's account of it comes before its answer. */
+/* Whose request it is that a waiting prompt is thrown away: the child's account of it comes before its answer. Where
+ * the daemon takes it back for an interrupt, that one follows (router_interrupt). */
 static const struct client *canceller(const struct session *s, const struct prompt *p) {
 	const struct call *call, *interrupt = NULL;
+	bool ours = false;
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node) {
-		if (call->act == ACT_CANCEL_PROMPT && span_equals(span_of(call->value), p->uuid)) return call->asker;
+		if (call->act == ACT_CANCEL_PROMPT && span_equals(span_of(call->value), p->uuid)) {
+			if (call->asker_id) return call->asker;
+			ours = true;
+		}
 		if (call->act == ACT_INTERRUPT) interrupt = call;
+		if (ours && interrupt == call) break;
 	}
-	return interrupt ? interrupt->asker : NULL;
+	if (interrupt) return interrupt->asker;
+	return ours ? p->asker : NULL; /* that one was answered first */
 }
 
 /* The child's own account of a prompt: one that it threw away has no result to wait for. */
@@ -225,7 +232,8 @@ void router_turn_state(struct session *s, struct chunk line) {
 
 static void cancelled(struct session *s, struct span uuid, const struct call *call) {
 	struct prompt *p = prompt_find(&s->prompts, uuid);
-	if (p && p->state != PROMPT_DONE && p->state != PROMPT_HELD) router_prompt_cancelled(s, p, call->asker);
+	if (!p || p->state == PROMPT_DONE || p->state == PROMPT_HELD) return;
+	router_prompt_cancelled(s, p, call->asker ? call->asker : canceller(s, p));
 }
 
 /* Prompts that the child has thrown away because it was asked to: an old one says so in its answer alone, without the

@@ -129,7 +129,7 @@ class FoundTest(Case):
 
     def test_a_prompt_that_an_old_cli_has_thrown_away(self):
         d, agent = self.start()
-        a, b = d.attached("s"), d.attached("s")
+        a, b = d.attached("s"), d.attached("s", name="b")
         child = agent.child()
         a.send(user("one", uuid="u-1"))
         b.send(user("two", uuid="u-2"))
@@ -142,9 +142,30 @@ class FoundTest(Case):
         self.assertLess(child.log.index(taken_back), child.log.index(interrupt))
         child.reply(interrupt)
         child.reply(taken_back, {"cancelled": True})
-        self.assertEqual(a.event("changed", what="prompt_cancelled")["value"], "u-2")
+        told = a.event("changed", what="prompt_cancelled")
+        self.assertEqual((told["value"], told["by.name"]), ("u-2", "b"))
         child.print({"type": "result", "session_id": "c", "user_message_uuids": ["u-1"]})
         d.wait_state("s", "idle")
+
+    def test_who_takes_back_by_an_interrupt_is_named(self):
+        """The child's account comes before its answers; an earlier connection's prompt is that client's, too."""
+        d, agent = self.start()
+        a, b = d.attached("s", name="a"), d.attached("s", name="b")
+        child = agent.child()
+        a.send(user("one", uuid="u-1"))
+        b.send(user("two", uuid="u-2"))
+        for uuid in ("u-1", "u-2"):
+            child.wait(type="user", uuid=uuid)
+        child.print(dict(user("one", uuid="u-1"), isReplay=True), {"type": "system", "subtype": "init", "session_id": "c"})
+        b.close()
+        a.event("detached")
+        b = d.attached("s", name="b")
+        a.send(request("m", "set_model", model="x"))
+        b.send(request("i", "interrupt", cancel_queued=True))
+        child.request("interrupt")
+        child.print({"type": "command_lifecycle", "command_uuid": "u-2", "state": "cancelled"})
+        told = a.event("changed", what="prompt_cancelled")
+        self.assertEqual((told["value"], told["by.name"]), ("u-2", "b"))
 
     def test_a_prompt_that_its_client_takes_back(self):
         """2.1.332 tells of it before it answers; 2.1.197 does not say in its answer which one it was."""
