@@ -296,6 +296,8 @@ START_TEST(answers_are_success_or_error) {
 		ck_assert_ptr_nonnull(dialect_check_answer((enum ask_kind)kind, span_of("{\"response\":{}}")));
 		ck_assert_ptr_nonnull(
 			dialect_check_answer((enum ask_kind)kind, span_of("{\"subtype\":\"maybe\",\"response\":{}}")));
+		ck_assert_ptr_nonnull(
+			dialect_check_answer((enum ask_kind)kind, span_of("{\"subtype\":\"succes\\u0073\",\"response\":{}}")));
 	}
 }
 END_TEST
