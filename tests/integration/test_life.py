@@ -556,13 +556,16 @@ class SleepTest(Case):
         for n in range(4):  # the wait between two starts doubles: two seconds at the end
             child.exit(1)
             a.event("child_exited")
-            d.client().attach("s", wake=True)
             if n < 3:
+                d.client().attach("s", wake=True)
                 child = agent.child()
-        entry = d.sessions()["s"]
-        self.assertEqual((entry["state"], entry["pid"]), ("starting", None))
         starts = agent.starts
-        a.request("plenum_hibernate")
+        b = d.client()  # all in one go: two seconds are not long for who must be given a processor first
+        b.send(request("1", "plenum_attach", session="s", wake=True), request("2", "plenum_status"),
+               request("3", "plenum_hibernate"))
+        entry = b.answer("2")["response.response"]
+        self.assertEqual((entry["state"], entry["pid"]), ("starting", None))
+        self.assertEqual(b.answer("3")["response.subtype"], "success")
         self.assertEqual(d.state_of("s"), "asleep")
         a.send(user("x", uuid="u"))
         self.assertRefused("busy", a.request, "plenum_hibernate")

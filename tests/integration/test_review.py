@@ -376,7 +376,7 @@ class StopTest(Review):
         self.assertEqual(agent.starts, 1)
 
     def test_a_stop_ends_what_waits_for_a_start(self):
-        d, agent = self.start(mode={"session_id": "conv-1"})
+        d, agent = self.start(mode={"session_id": "conv-1", "control": ["interrupt"]})
         a = d.attached()
         for _ in range(4):
             agent.child().exit(1, now=True)
