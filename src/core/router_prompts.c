@@ -199,7 +199,10 @@ void router_prompt_cancelled(struct session *s, struct prompt *p, const struct c
 	notice_text(&b, "value", p->uuid);
 	if (by) router_put_by(&b, by);
 	router_tell(s, notice_end(&b));
-	prompt_done(&s->prompts, p);
+	if (p->state == PROMPT_HELD)
+		prompt_forget(&s->prompts, p); /* the child never saw its uuid: it may be sent again */
+	else
+		prompt_done(&s->prompts, p);
 	if (asker && asker != by) router_check_close(asker);
 }
 

@@ -529,6 +529,22 @@ class PromptsTest(Case):
         a.ask("cancel_async_message", message_uuid="ua")
         child.request("cancel_async_message")
 
+    def test_a_held_prompt_that_was_taken_back_is_sent_again(self):
+        """It never ran; one that did, or that the child knows, is refused."""
+        d, agent = self.start(profile={"prompts": "queue"}, mode={"control": True})
+        a, b = d.attached(), d.attached(name="b")
+        child = agent.child()
+        a.send(user("one", uuid="ua"))
+        child.wait(type="user", uuid="ua")
+        b.send(user("two", uuid="ub"))
+        self.assertIs(b.request("cancel_async_message", message_uuid="ub")["cancelled"], True)
+        b.send(user("two", uuid="ub"))
+        until(lambda: [p["uuid"] for p in d.call("plenum_queue", session="s")["prompts"]] == ["ub"])
+        b.send(user("two", uuid="ub"))
+        self.assertEqual(b.event("error")["code"], "duplicate_request")
+        child.print(dict(RESULT, user_message_uuids=["ua"]))
+        child.wait(type="user", uuid="ub")
+
     def test_turn_events(self):
         d, agent = self.start()
         a, o = d.attached(), d.attached(role="observer")
