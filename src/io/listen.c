@@ -23,6 +23,7 @@
 #define BACKLOG 128
 #define ACCEPTS_A_TURN 32
 #define BACKOFF_MS 1000
+#define TELL_MS 60000
 #define RENEW_MS 500 /* between looks for the folder of a socket that cannot be made again yet */
 
 struct listener {
@@ -38,6 +39,7 @@ struct listener {
 	dev_t dev;
 	ino_t ino;
 	unsigned refused;
+	int64_t told; /* when the log had it last that connections wait; 0: never */
 	bool paused;
 };
 
@@ -219,13 +221,23 @@ int listen_watch_peer(struct listener *l, const struct peer *peer) {
 	return fd_pidfd(peer->pid);
 }
 
+/* Once a minute at most: a crowd that comes and goes must not flood the log. */
+static void tell_shortage(struct listener *l, int error) {
+	int64_t now = now_ms();
+	l->refused++;
+	if (l->told && now - l->told < TELL_MS) return;
+	l->told = now;
+	log_warn("new connections have to wait: %s%s", strerror(error),
+			 error == EMFILE ? " (a limit on descriptors: ulimit -n, LimitNOFILE)" : "");
+}
+
 static void on_accept(void *arg, bool readable, bool writable) {
 	struct listener *l = arg;
 	(void)readable, (void)writable;
 	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
 		int fd = accept_one(l);
 		if (fd < 0 && out_of_resources(errno)) {
-			l->refused++;
+			tell_shortage(l, errno);
 			arm(l, false);
 			loop_timer_set(&l->backoff, BACKOFF_MS);
 		}

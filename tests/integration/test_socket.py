@@ -370,7 +370,9 @@ class LimitTest(Refusals):
             time.sleep(0.02)
         self.assertLess(d.cpu() - cpu, 0.4)
         with open(d.log_path) as f:
-            self.assertLess(len(f.readlines()), 60)
+            lines = f.readlines()
+        self.assertLess(len(lines), 60)
+        self.assertEqual(len([line for line in lines if "Too many open files" in line]), 1)
         for s in crowd:
             s.close()
         d.call("plenum_hello")
