@@ -339,6 +339,7 @@ static void give_up_start(struct session *s, const char *error) {
 	struct session_exit e = {.status = 127, .never_ran = true};
 	s->want_child = false;
 	s->failed = true;
+	s->spawn_tries = 0; /* the next prompt is tried as often as this one was */
 	session_set_reason(s, error);
 	queue_free(&s->in);
 	s->child_no++; /* the one that never was: its prompts are failed */

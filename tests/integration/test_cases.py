@@ -96,6 +96,31 @@ class StartTest(Cases):
             agent.child().wait(type="user", uuid="u")
         return d, a
 
+    def test_an_update_that_takes_longer(self):
+        """C32: a prompt that comes after one that was given up is tried as often as that one."""
+        d, agent = self.linked(mode={"session_id": "c-1"})
+        self.program(d, 0o755, agent)
+        a = d.client()
+        a.attach("x", profile="linked")
+        child = agent.child()
+        child.print(init_line(), RESULT)
+        a.wait(type="result")
+        os.unlink(d.root + "/claude")
+        child.exit(0)
+        a.event("child_exited")
+
+        def tries():
+            with open(d.log_path) as f:
+                return f.read().count("is not there")
+
+        counted = [0]
+        for uuid in ("u-1", "u-2"):
+            a.send(user("again", uuid=uuid))
+            a.error("spawn_failed", uuid=uuid)
+            counted.append(tries())
+        self.assertGreater(counted[1], 1)
+        self.assertEqual(counted[2], 2 * counted[1])
+
     def test_a_prompt_where_the_folder_is_gone(self):
         """C30: the error names the folder and what is wrong with it, and whose prompt it was."""
         d, agent = self.start(mode={"session_id": "c-1"})
