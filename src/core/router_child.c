@@ -325,11 +325,6 @@ static void fail_calls(struct session *s, const char *text) {
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node) router_fail_call(call, PLENUM_E_CHILD_EXITED, text);
 }
 
-static const char *last_words(const struct session *s) {
-	const char *last = tail_last(&s->tail);
-	return last ? last : "nothing on stderr";
-}
-
 /* A shim's own session is its child: it ends with it, but where the daemon only starts the child anew. */
 static bool session_ends(const struct session *s, const struct session_exit *e) {
 	if (s->ephemeral) return !(e->wanted && s->then == THEN_RESTART);
@@ -356,19 +351,20 @@ static void unlearn_resume(struct session *s, const struct session_exit *e) {
 static void on_exited(struct session *s, const struct session_exit *e) {
 	struct router *r = s->world;
 	char text[1024];
+	_cleanup_free_ char *words = tail_words(&s->tail);
+	const char *last = words ? words : "nothing on stderr";
 	if (e->never_ran && !e->wanted)
 		snprintf(text, sizeof text, "%s", s->reason ? s->reason : "the child could not be started");
 	else if (e->wanted)
 		snprintf(text, sizeof text, "the child was stopped before it answered");
 	else if (e->broken)
-		snprintf(text, sizeof text, "%s before it answered; its last words: %s", session_broken_text(e->broken),
-				 last_words(s));
+		snprintf(text, sizeof text, "%s before it answered; its last words: %s", session_broken_text(e->broken), last);
 	else if (e->signal)
 		snprintf(text, sizeof text, "the child was killed by signal %d before it answered; its last words: %s",
-				 e->signal, last_words(s));
+				 e->signal, last);
 	else
 		snprintf(text, sizeof text, "the child exited with status %d before it answered; its last words: %s", e->status,
-				 last_words(s));
+				 last);
 	router_turn_named(s);
 	unlearn_resume(s, e);
 	router_renew_profile(s);

@@ -61,8 +61,26 @@ const char *tail_line(const struct tail *t, size_t index) {
 	return index < t->count ? t->lines[(t->first + index) % TAIL_LINES] : t->part.data;
 }
 
-const char *tail_last(const struct tail *t) {
-	return tail_count(t) ? tail_line(t, tail_count(t) - 1) : NULL;
+static bool is_blank(const char *line) {
+	return !line[strspn(line, " \t\r")];
+}
+
+static size_t words_begin(const struct tail *t) {
+	size_t first = tail_count(t), lines = 0, bytes = 0;
+	for (size_t i = first; i-- && lines < TAIL_WORDS_LINES;) {
+		if (is_blank(tail_line(t, i))) continue;
+		bytes += strlen(tail_line(t, i));
+		if (lines++ && bytes > TAIL_WORDS_MAX) break;
+		first = i;
+	}
+	return first;
+}
+
+char *tail_words(const struct tail *t) {
+	struct buf b = BUF_INIT((size_t)TAIL_WORDS_LINES * (TAIL_LINE_MAX + 8));
+	for (size_t i = words_begin(t); i < tail_count(t); i++)
+		if (!is_blank(tail_line(t, i))) buf_printf(&b, "%s%s", b.len ? " / " : "", tail_line(t, i));
+	return b.data;
 }
 
 void tail_carry(struct carry *c, struct tail *t) {

@@ -10,6 +10,8 @@
 
 #define TAIL_LINES 40
 #define TAIL_LINE_MAX 1024
+#define TAIL_WORDS_LINES 4
+#define TAIL_WORDS_MAX 512 /* lines before the last one are left out where they would make it more */
 
 struct tail {
 	char **lines; /* TAIL_LINES; NULL until there is one */
@@ -25,5 +27,7 @@ void tail_end(struct tail *t); /* no more comes: what has not ended is a line */
 size_t tail_count(const struct tail *t);
 /* From the oldest, 0, on. Borrowed until the next call that changes something. */
 const char *tail_line(const struct tail *t, size_t index);
-const char *tail_last(const struct tail *t); /* NULL: there is none */
+/* The last lines that are not blank, joined to one: a program's very last line is often but where or with which version
+ * it ended. Empty: there is none. */
+char *tail_words(const struct tail *t);
 void tail_carry(struct carry *c, struct tail *t);

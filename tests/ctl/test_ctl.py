@@ -282,7 +282,7 @@ class Send(Ctl):
         p, child, uuid = self.prompted()
         child.stderr("first\nno such conversation\n")
         child.exit(3)
-        self.assertIn("its last words: no such conversation", self.ended(p, 74)[1])
+        self.assertIn("its last words: first / no such conversation", self.ended(p, 74)[1])
 
     def test_the_end_of_the_daemon_is_74(self):
         p, child, uuid = self.prompted()

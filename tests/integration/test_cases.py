@@ -223,6 +223,20 @@ class EndTest(Cases):
         b.sync()
         self.assertNone(b.events("error"))
 
+    def test_the_last_words_are_more_than_the_last_line(self):
+        """C14, C11: what Node prints last is its version, and what went wrong stands before it."""
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.attached()
+        child = agent.child()
+        a.send(init("a-1", None), user("x", uuid="u"))
+        child.wait(type="user")
+        child.stderr("app.js:1\nthrow it\n\nError: no login\n    at app.js:1\n\nNode.js v20.1.0\n\n")
+        child.event("stderr_done")
+        child.exit(1)
+        for text in (a.answer("a-1")["response.error"], a.error("child_exited", uuid="u")["error"], d.sessions()["s"]["reason"]):
+            self.assertIn("Error: no login", text)
+            self.assertIn("Node.js v20.1.0", text)
+
     def test_the_wind_down(self):
         """C57: everybody is told at the start and at the end; hooks and prompts on the way reach their owners."""
         d, agent = self.start(profile={"stop_grace": "10s"})

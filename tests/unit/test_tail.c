@@ -10,10 +10,6 @@ static void take(struct tail *t, const char *text) {
 static void has(const struct tail *t, size_t n, const char *const *lines) {
 	ck_assert_int_eq(tail_count(t), n);
 	for (size_t i = 0; i < n; i++) ck_assert_str_eq(tail_line(t, i), lines[i]);
-	if (n)
-		ck_assert_str_eq(tail_last(t), lines[n - 1]);
-	else
-		ck_assert_ptr_null(tail_last(t));
 }
 #define HAS(t, ...)                                                                                                    \
 	do {                                                                                                               \
@@ -54,14 +50,39 @@ START_TEST(only_the_last_are_kept) {
 	}
 	ck_assert_int_eq(tail_count(&t), TAIL_LINES);
 	ck_assert_str_eq(tail_line(&t, 0), "line 87");
-	ck_assert_str_eq(tail_last(&t), "line 126");
+	ck_assert_str_eq(tail_line(&t, TAIL_LINES - 1), "line 126");
 	take(&t, "more");
 	ck_assert_int_eq(tail_count(&t), TAIL_LINES + 1);
-	ck_assert_str_eq(tail_last(&t), "more");
+	ck_assert_str_eq(tail_line(&t, TAIL_LINES), "more");
 	tail_end(&t);
 	ck_assert_int_eq(tail_count(&t), TAIL_LINES);
 	ck_assert_str_eq(tail_line(&t, 0), "line 88");
 	tail_clear(&t);
+}
+END_TEST
+
+static void says(const char *text, const char *words) {
+	struct tail t;
+	tail_init(&t);
+	take(&t, text);
+	_cleanup_free_ char *got = tail_words(&t);
+	ck_assert_pstr_eq(got, words);
+	tail_clear(&t);
+}
+
+START_TEST(the_last_words) {
+	char text[3 * TAIL_WORDS_MAX];
+	says("", NULL);
+	says("\n \t\r\n", NULL);
+	says("one", "one");
+	says("one\n\n", "one");
+	says("throw\n\nError: boom\n    at main\n\nNode.js v20\n", "throw / Error: boom /     at main / Node.js v20");
+	says("1\n2\n3\n4\n5\n", "2 / 3 / 4 / 5");
+	memset(text, 'x', sizeof text);
+	memcpy(text + sizeof text - 6, "\nend\n", 6);
+	says(text, "end");
+	text[sizeof text - 6] = '\0';
+	says(text, text + sizeof text - 6 - TAIL_LINE_MAX);
 }
 END_TEST
 
@@ -73,7 +94,7 @@ START_TEST(the_rest_of_a_long_line_is_cut) {
 	tail_take(&t, text, 1000);
 	tail_take(&t, text, sizeof text);
 	tail_take(&t, text, sizeof text);
-	ck_assert_int_eq(strlen(tail_last(&t)), TAIL_LINE_MAX);
+	ck_assert_int_eq(strlen(tail_line(&t, 0)), TAIL_LINE_MAX);
 	take(&t, "\nshort\n");
 	ck_assert_int_eq(tail_count(&t), 2);
 	ck_assert_int_eq(strlen(tail_line(&t, 0)), TAIL_LINE_MAX);
@@ -109,7 +130,7 @@ START_TEST(is_carried) {
 	ck_assert_int_eq(tail_count(&other), TAIL_LINES + 1);
 	for (size_t i = 0; i <= TAIL_LINES; i++) ck_assert_str_eq(tail_line(&t, i), tail_line(&other, i));
 	take(&other, " whole\n");
-	ck_assert_str_eq(tail_last(&other), "half whole");
+	ck_assert_str_eq(tail_line(&other, tail_count(&other) - 1), "half whole");
 	tail_clear(&t);
 	tail_clear(&other);
 	carry_spoil_thing(s, carry_tail, &t, begin_tail, end_tail);
@@ -117,4 +138,5 @@ START_TEST(is_carried) {
 }
 END_TEST
 
-RUN_TESTS("tail", lines_come_in_pieces, only_the_last_are_kept, the_rest_of_a_long_line_is_cut, is_carried)
+RUN_TESTS("tail", lines_come_in_pieces, only_the_last_are_kept, the_last_words, the_rest_of_a_long_line_is_cut,
+		  is_carried)
