@@ -619,7 +619,8 @@ static void stop_timers(struct server *srv) {
 /* Nothing is written to disk any more: what is removed here is only memory. */
 static void clean_up(struct server *srv) {
 	struct client *c;
-	keeper_free(srv->keeper); /* first: whoever gets the socket now finds the folder free */
+	upgrade_free(srv->upgrade); /* it may be about to take over what goes now */
+	keeper_free(srv->keeper);   /* first: whoever gets the socket now finds the folder free */
 	srv->keeper = NULL;
 	listen_close(srv->listener);
 	srv->listener = NULL;
@@ -629,7 +630,6 @@ static void clean_up(struct server *srv) {
 	loop_finish(srv->loop);
 	stop_timers(srv);
 	attention_free(srv->attention);
-	upgrade_free(srv->upgrade);
 	drop_askers(srv);
 	router_free(srv->router);
 	children_free(srv->children);

@@ -4,8 +4,9 @@ import contextlib
 import os
 import signal
 import unittest
+from pathlib import Path
 
-from harness import RESULT, Case, err, init, request, until, user
+from harness import RESULT, Case, alive, err, init, request, until, user
 from test_upgrade import Upgrade
 
 WATCH = {"PostToolUse": [{"matcher": None, "hookCallbackIds": ["h0"]}]}  # no guard: goes with its owner
@@ -18,6 +19,7 @@ def standstill(d):
         with open("/proc/%d/stat" % d.pid) as f:
             return f.read().rpartition(")")[2].split()[0] == "T"
 
+    until(d.waits)  # else what it has read last would come first once more
     os.kill(d.pid, signal.SIGSTOP)
     until(stands)
     try:
@@ -210,6 +212,25 @@ class SignalTest(Upgrade):
                 a.event("shutting_down")
                 d.ended()
                 d.start()
+
+    def test_term_when_the_new_binary_was_looked_at(self):
+        """The old one ends all the same, and takes nothing over while it does."""
+        d, _ = self.start_copy()
+        real, tried, go = d.exe + ".real", d.root + "/tried", d.root + "/go"
+        os.rename(d.exe, real)
+        os.mkfifo(go)
+        self.replace(d, ('#!/bin/sh\nif [ "$1" = --check ]; then echo $$ > %s; read x < %s; exit 0; fi\nexec %s "$@"\n' % (
+            tried, go, real)).encode())
+        os.kill(d.pid, signal.SIGUSR2)
+        until(lambda: os.path.exists(tried) and os.path.getsize(tried))
+        preview = int(Path(tried).read_text())
+        with standstill(d):
+            Path(go).write_text("go")
+            until(lambda: not alive(preview))
+            os.kill(d.pid, signal.SIGTERM)
+        d.ended()
+        self.assertEqual(self.resumes(d), 0)
+        d.start()
 
 
 if __name__ == "__main__":
