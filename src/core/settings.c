@@ -9,35 +9,12 @@
 
 /* The permission flag and the replays cannot be asked for later, so they are always there; the environment variable
  * brings session_state_changed (DESIGN 8). */
-static const char *const claude_command[] = {
-	"claude",
-	"-p",
-	"--input-format",
-	"stream-json",
-	"--output-format",
-	"stream-json",
-	"--verbose",
-	"--permission-prompt-tool",
-	"stdio",
-	"--include-partial-messages",
-	"--replay-user-messages",
-	NULL,
-};
+#define STREAM_JSON                                                                                                    \
+	"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool",  \
+		"stdio", "--include-partial-messages", "--replay-user-messages"
+static const char *const claude_command[] = {"claude", STREAM_JSON, NULL};
 static const char *const claude_env[] = {"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=1", NULL};
-static const char *const fake_command[] = {
-	"plenum-fakeagent",
-	"-p",
-	"--input-format",
-	"stream-json",
-	"--output-format",
-	"stream-json",
-	"--verbose",
-	"--permission-prompt-tool",
-	"stdio",
-	"--include-partial-messages",
-	"--replay-user-messages",
-	NULL,
-};
+static const char *const fake_command[] = {"plenum-fakeagent", STREAM_JSON, NULL};
 static const char *const resume_args[] = {"--resume={id}", NULL};
 static const char *const pass_all[] = {"*", NULL};
 
