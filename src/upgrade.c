@@ -199,10 +199,18 @@ struct trial {
 	int out[2], report[2]; /* what it says; errno of an exec that failed */
 };
 
-static _Noreturn void run_trial(const struct trial *t, pid_t parent) {
+static void reset_handlers(void) {
+	static const int handled[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
+	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	for (size_t i = 0; i < ARRAY_SIZE(handled); i++) sigaction(handled[i], &dfl, NULL);
+}
+
+static _Noreturn void run_trial(const void *arg, pid_t parent) {
+	const struct trial *t = arg;
 	sigset_t none;
+	reset_handlers(); /* before the mask lets one of them run */
 	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL); /* no handler runs: they were taken away */
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent) _exit(127);
 	dup2(t->out[1], STDOUT_FILENO);
@@ -213,30 +221,6 @@ static _Noreturn void run_trial(const struct trial *t, pid_t parent) {
 	int number = errno;
 	(void)!write(t->report[1], &number, sizeof number);
 	_exit(127);
-}
-
-static void reset_handlers(void) {
-	static const int handled[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
-	struct sigaction dfl = {.sa_handler = SIG_DFL};
-	for (size_t i = 0; i < ARRAY_SIZE(handled); i++) sigaction(handled[i], &dfl, NULL);
-}
-
-/* vfork: the pause does not grow with the daemon's memory. */
-static pid_t start_trial(const struct trial *t) {
-	sigset_t all, before;
-	pid_t parent = getpid();
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-	pid_t pid = vfork();
-#pragma GCC diagnostic pop
-	if (pid == 0) {
-		reset_handlers();
-		run_trial(t, parent);
-	}
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	return pid;
 }
 
 /* Reads what it says until it ends; false: it takes too long. What it leaves open does not count. */
@@ -291,7 +275,7 @@ static bool try_it(const struct upgrade *u, const struct carry *state, char *err
 		pipe2(t.report, O_CLOEXEC) < 0) {
 		snprintf(error, UPGRADE_ERROR_MAX, "the trial cannot be made: %s", strerror(errno));
 	} else {
-		pid_t pid = start_trial(&t);
+		pid_t pid = child_vfork(run_trial, &t);
 		if (pid < 0)
 			snprintf(error, UPGRADE_ERROR_MAX, "the trial cannot be started: %s", strerror(errno));
 		else

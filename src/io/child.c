@@ -200,8 +200,17 @@ static void reset_signals(void) {
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+struct start {
+	const struct pipes *pipes;
+	const struct child_spec *spec;
+	const char *file;
+};
+
 /* In the child, between vfork(2) and exec: system calls only, and the parent's memory is only read. */
-static _Noreturn void run_child(const struct pipes *p, const struct child_spec *spec, const char *file, pid_t parent) {
+static _Noreturn void run_child(const void *arg, pid_t parent) {
+	const struct start *start = arg;
+	const struct child_spec *spec = start->spec;
+	const struct pipes *p = start->pipes;
 	setsid();
 	reset_signals();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -218,21 +227,20 @@ static _Noreturn void run_child(const struct pipes *p, const struct child_spec *
 	if (chdir(spec->cwd) < 0) die(report, STAGE_CHDIR);
 	if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) die(report, STAGE_SETUP);
 	close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-	execve(file, spec->argv, spec->envp);
+	execve(start->file, spec->argv, spec->envp);
 	die(report, STAGE_EXEC);
 }
 
-static pid_t start_process(struct pipes *p, const struct child_spec *spec, const char *file) {
+pid_t child_vfork(void (*run)(const void *arg, pid_t parent), const void *arg) {
 	sigset_t all, before;
 	pid_t parent = getpid();
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-	/* vfork: the pause does not grow with the daemon's memory */
 	pid_t pid = vfork();
 #pragma GCC diagnostic pop
-	if (pid == 0) run_child(p, spec, file, parent);
+	if (pid == 0) run(arg, parent);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return pid;
 }
@@ -344,7 +352,7 @@ enum child_result child_spawn(struct child *c, struct children *owner, const str
 		close_pipes(&p);
 		return no_process("make the child's pipes", number, error);
 	}
-	pid_t pid = start_process(&p, spec, file);
+	pid_t pid = child_vfork(run_child, &(struct start){&p, spec, file});
 	if (pid < 0) {
 		number = errno;
 		close_pipes(&p);

@@ -24,6 +24,10 @@ bool children_known(const struct children *c, pid_t pid);
 /* Looks for dead children at once, without waiting for the signal. */
 void children_reap(struct children *c);
 
+/* vfork(2) with all signals blocked, also in the new process: the pause does not grow with the daemon's memory. run()
+ * must not return, makes system calls only, and writes to no memory of the parent. -1 with errno. */
+pid_t child_vfork(void (*run)(const void *arg, pid_t parent), const void *arg);
+
 struct child_spec {
 	char *const *argv;
 	char *const *envp;
