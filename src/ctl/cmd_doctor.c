@@ -22,6 +22,7 @@ enum finding { GOOD, NOTE, BAD };
 struct doctor {
 	struct ctl *c;
 	json_t *findings;
+	json_t *status; /* of the daemon; NULL where none answers */
 	bool bad;
 	char socket[PLENUM_SOCKET_PATH_SIZE];
 };
@@ -141,10 +142,8 @@ static void check_program(struct doctor *d, const char *profile, const char *pro
 }
 
 /* As the daemon sees them, where it tells; else those that are built in. */
-static void check_profiles(struct doctor *d, struct plenum *p) {
-	_cleanup_json_ json_t *status = NULL;
-	if (p) ctl_ask(p, PLENUM_STATUS, NULL, &status);
-	json_t *profiles = ctl_array(status, "profiles"), *one;
+static void check_profiles(struct doctor *d) {
+	json_t *profiles = ctl_array(d->status, "profiles"), *one;
 	size_t i;
 	json_array_foreach(profiles, i, one) {
 		const char *program = ctl_str(one, "program", NULL);
@@ -215,13 +214,11 @@ static bool is_held(struct doctor *d, const char *folder) {
 
 /* The daemon's own folder, where one answers. */
 static void check_state(struct doctor *d, struct plenum *p) {
-	_cleanup_json_ json_t *status = NULL;
-	if (p) ctl_ask(p, PLENUM_STATUS, NULL, &status);
-	const char *named = ctl_str(status, "state_dir", NULL);
+	const char *named = ctl_str(d->status, "state_dir", NULL);
 	_cleanup_free_ char *folder = named ? strdup(named) : path_state_dir();
 	struct stat st;
 	uid_t owner;
-	if (json_is_null(json_object_get(status, "state_dir")))
+	if (json_is_null(json_object_get(d->status, "state_dir")))
 		found(d, BAD, "state", "see the beginning of its log for the folder and what is wrong with it",
 			  "the daemon could not open its state folder: sessions will not survive a restart");
 	else if (p && ctl_is_strangers(p, &owner))
@@ -248,7 +245,7 @@ static void check_files(struct doctor *d) {
 int cmd_doctor(struct ctl *c, int argc, char **argv) {
 	int code = ctl_options(c, NULL, &argc, &argv, 0, 0);
 	if (code != CTL_GO) return code;
-	_cleanup_json_ json_t *findings = json_array();
+	_cleanup_json_ json_t *findings = json_array(), *status = NULL;
 	_cleanup_plenum_ struct plenum *p = NULL;
 	struct doctor d = {.c = c, .findings = findings};
 	if (check_path(&d)) {
@@ -256,7 +253,9 @@ int cmd_doctor(struct ctl *c, int argc, char **argv) {
 		check_folder(&d);
 		p = check_daemon(&d);
 	}
-	check_profiles(&d, p);
+	if (p) ctl_ask(p, PLENUM_STATUS, NULL, &status);
+	d.status = status;
+	check_profiles(&d);
 	check_environment(&d);
 	check_state(&d, p);
 	check_linger(&d);
