@@ -50,20 +50,12 @@ int cmd_ls(struct ctl *c, int argc, char **argv) {
 	if (code != CTL_GO) return code;
 	code = ctl_ask_once(c, PLENUM_LIST, NULL, &answer);
 	if (code != CTL_OK) return code;
-	json_t *list = ctl_array(answer, "sessions"), *one;
-	size_t i;
+	json_t *list = ctl_array(answer, "sessions");
 	if (names) {
 		print_names(list);
 		return CTL_OK;
 	}
 	if (c->json) return ctl_print_json(answer);
-	struct table t = TABLE(ARRAY_SIZE(head));
-	for (i = 0; i < ARRAY_SIZE(head); i++) table_add(&t, head[i]);
-	json_array_foreach(list, i, one) add_session(&t, one);
-	if (json_array_size(list))
-		table_print(&t, stdout);
-	else
-		puts("no sessions; `plenumctl send work \"hello\"` makes one");
-	table_free(&t);
-	return CTL_OK;
+	return ctl_print_table(list, head, ARRAY_SIZE(head), add_session,
+						   "no sessions; `plenumctl send work \"hello\"` makes one");
 }

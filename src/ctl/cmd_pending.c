@@ -43,6 +43,7 @@ static void add_entry(struct table *t, json_t *entry) {
 }
 
 int cmd_pending(struct ctl *c, int argc, char **argv) {
+	static const char *const head[] = {"SESSION", "REQUEST", "SINCE", "ASKED", "TOOL", "WHAT"};
 	bool ids = false;
 	const struct ctl_option options[] = {
 		{"ids", 0, NULL, "only the request ids, one a line", .flag = &ids},
@@ -56,20 +57,8 @@ int cmd_pending(struct ctl *c, int argc, char **argv) {
 	if (c->json && !ids) return ctl_print_json(answer);
 	json_t *list = ctl_array(answer, "pending"), *entry;
 	size_t i;
-	if (ids) {
-		json_array_foreach(list, i, entry) puts(ctl_str(entry, "request_id", ""));
-		return CTL_OK;
-	}
-	if (json_array_size(list) == 0) {
-		puts("nothing waits");
-		return CTL_OK;
-	}
-	static const char *const head[] = {"SESSION", "REQUEST", "SINCE", "ASKED", "TOOL", "WHAT"};
-	struct table t = TABLE(ARRAY_SIZE(head));
-	for (i = 0; i < ARRAY_SIZE(head); i++) table_add(&t, head[i]);
-	json_array_foreach(list, i, entry) add_entry(&t, entry);
-	table_print(&t, stdout);
-	table_free(&t);
+	if (!ids) return ctl_print_table(list, head, ARRAY_SIZE(head), add_entry, "nothing waits");
+	json_array_foreach(list, i, entry) puts(ctl_str(entry, "request_id", ""));
 	return CTL_OK;
 }
 

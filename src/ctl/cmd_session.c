@@ -209,15 +209,5 @@ int cmd_queue(struct ctl *c, int argc, char **argv) {
 	code = ctl_ask_once(c, PLENUM_QUEUE, json_pack("{s:s}", "session", argv[0]), &answer);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
-	json_t *list = ctl_array(answer, "prompts"), *one;
-	size_t i;
-	struct table t = TABLE(ARRAY_SIZE(head));
-	for (i = 0; i < ARRAY_SIZE(head); i++) table_add(&t, head[i]);
-	json_array_foreach(list, i, one) add_prompt(&t, one);
-	if (json_array_size(list))
-		table_print(&t, stdout);
-	else
-		puts("no prompt is held");
-	table_free(&t);
-	return CTL_OK;
+	return ctl_print_table(ctl_array(answer, "prompts"), head, ARRAY_SIZE(head), add_prompt, "no prompt is held");
 }

@@ -257,6 +257,22 @@ int ctl_print_json(json_t *value) {
 	return text && puts(text) >= 0 ? CTL_OK : CTL_INTERNAL;
 }
 
+int ctl_print_table(json_t *list, const char *const *head, size_t n, void (*add)(struct table *t, json_t *one),
+					const char *none) {
+	struct table t = TABLE(n);
+	json_t *one;
+	size_t i;
+	if (json_array_size(list) == 0) {
+		puts(none);
+		return CTL_OK;
+	}
+	for (i = 0; i < n; i++) table_add(&t, head[i]);
+	json_array_foreach(list, i, one) add(&t, one);
+	table_print(&t, stdout);
+	table_free(&t);
+	return CTL_OK;
+}
+
 const char *ctl_str(json_t *object, const char *key, const char *otherwise) {
 	const char *text = json_string_value(json_object_get(object, key));
 	return text ? text : otherwise;

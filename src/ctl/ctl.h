@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/macros.h"
+#include "ctl/text.h"
 #include "plenum/client.h"
 
 #include <jansson.h>
@@ -82,6 +83,9 @@ bool ctl_is_strangers(struct plenum *p, uid_t *owner);
 int ctl_failed(struct plenum *p, enum plenum_result r);
 
 int ctl_print_json(json_t *value); /* one line on stdout; for --json */
+/* A table on stdout: a row for each of list (may be NULL) under a head of n columns, or the sentence none. CTL_OK. */
+int ctl_print_table(json_t *list, const char *const *head, size_t n, void (*add)(struct table *t, json_t *one),
+					const char *none);
 
 /* Members of an answer, with a default where they are not there. */
 const char *ctl_str(json_t *object, const char *key, const char *otherwise);
