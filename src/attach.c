@@ -501,16 +501,17 @@ static void apply_shim(struct request *q, struct attachment *a, bool created) {
 void attach_verb(struct request *q) {
 	struct client *c = q->client;
 	struct router *r = q->router;
+	const struct attachment *held = c->attachment;
 	struct start start;
 	bool created;
 	if (r->shutting_down) {
 		reply_error(q, PLENUM_E_SHUTTING_DOWN, "the daemon is shutting down");
 		return;
 	}
-	if (c->attachment) {
+	if (held) {
 		reply_error(q, PLENUM_E_ALREADY_ATTACHED,
 					"this connection is attached to session %s: detach, or open another connection",
-					router_attachment(c)->session->name);
+					held->session->name);
 		return;
 	}
 	c->chooses = true;

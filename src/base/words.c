@@ -19,12 +19,6 @@ bool words_add(struct words *w, const char *word) {
 	return true;
 }
 
-bool words_copy(struct words *to, const struct words *from) {
-	for (size_t i = 0; i < from->n; i++)
-		if (!words_add(to, from->v[i])) return false;
-	return true;
-}
-
 bool words_same(const struct words *a, const struct words *b) {
 	if (a->n != b->n) return false;
 	for (size_t i = 0; i < a->n; i++)

@@ -15,7 +15,6 @@ struct words {
 
 /* False without memory; the list then has what it had. */
 bool words_add(struct words *w, const char *word);
-bool words_copy(struct words *to, const struct words *from); /* appends; false without memory */
 bool words_same(const struct words *a, const struct words *b);
 /* The first NAME=VALUE with this name of n bytes; -1: there is none. */
 ssize_t words_named(const struct words *w, const char *name, size_t n);

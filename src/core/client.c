@@ -578,10 +578,6 @@ uint64_t client_behind(const struct client *c) {
 	return n;
 }
 
-bool client_idle(const struct client *c) {
-	return list_empty(&c->mail) && !c->n_rest && (!c->tape || c->cursor >= c->tape->next);
-}
-
 /* --- upgrade --------------------------------------------------------------------------------------------------------
  */
 

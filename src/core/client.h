@@ -104,7 +104,6 @@ void client_close(struct client *c);
 void client_kill(struct client *c); /* at once */
 /* Bytes that it is behind, tape and mail. */
 uint64_t client_behind(const struct client *c);
-bool client_idle(const struct client *c); /* nothing to send */
 void client_filter_free(struct client_filter *f);
 /* All of it but its place in a session. Loading: *client becomes a new one, which does nothing before
  * client_resume(); NULL on an error. */

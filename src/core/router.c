@@ -53,10 +53,6 @@ void router_free(struct router *r) {
 /* --- telling --------------------------------------------------------------------------------------------------------
  */
 
-void router_post(struct client *c, struct chunk line) {
-	client_post(c, line);
-}
-
 static void post_error_event(struct client *c, struct span id, struct span uuid, const char *code, const char *text) {
 	struct attachment *a = c->attachment;
 	struct buf b = NOTICE_INIT;
@@ -506,10 +502,6 @@ void router_check_closes(struct session *s) {
 	struct attachment *a;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
 		if (a->client->ended) router_check_close(a->client);
-}
-
-bool router_has_other(const struct session *s) {
-	return s->n_attachments > 1;
 }
 
 bool router_is_name(const char *name) {

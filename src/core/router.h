@@ -4,8 +4,8 @@
  * clients; it fills in the events of both. Split by where a line comes from: router_child.c (the child),
  * router_client.c (a client), router_prompts.c (its prompts), router_turns.c (whose turn it is), router_asks.c
  * (requests that somebody must answer), router_init.c (initialize), router_hooks.c (hooks, MCP servers), router_lag.c
- * (slow clients), and this header's router.c (sessions, attachments, notices). Policy on the daemon as a whole (verbs,
- * counts, state on disk) is above it, behind struct router_events. Source: DESIGN 4 to 8.
+ * (slow clients), router_carry.c (an upgrade), and this header's router.c (sessions, attachments, notices). Policy on
+ * the daemon as a whole (verbs, counts, state on disk) is above it, behind struct router_events. Source: DESIGN 4 to 8.
  */
 #pragma once
 
@@ -114,9 +114,6 @@ void router_relieve(struct router *r);
 /* --- attachments (router.c) --- */
 struct attachment *router_attach(struct router *r, struct client *c, struct session *s, bool observer, bool approve);
 void router_detach(struct client *c, const char *why);
-static inline struct attachment *router_attachment(const struct client *c) {
-	return c->attachment;
-}
 /* What this line asks for has the name of a session that is to be forgotten: it comes again when that is gone. Not
  * while somebody walks through the clients. */
 void router_hold(struct client *c, struct chunk line);
@@ -126,12 +123,12 @@ struct attachment *router_attach_implicitly(struct router *r, struct client *c, 
 											struct span request_id, struct chunk line);
 /* The owner takes its place again, pending requests are offered: after every member of the attachment is set. */
 void router_attached(struct router *r, struct attachment *a);
-/* Descends from an agent, or is not among the approvers of the configuration. */
-bool router_may_approve(struct router *r, struct client *c);
+/* Does it certainly not descend from an agent? Looked at anew at each call; who once did stays out. */
 bool router_trusted(struct router *r, struct client *c);
+/* That, and is it among the approvers of the configuration, where that names some? */
+bool router_may_approve(struct router *r, struct client *c);
 
 /* --- telling (router.c) --- */
-void router_post(struct client *c, struct chunk line);
 /* An error: as the answer to id where there is one, else as an event `error` with the line's number. */
 void router_fail(struct client *c, struct span id, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* An error that is not the answer to a request, with an id that is only mentioned. */
@@ -152,7 +149,6 @@ void router_put_where(struct buf *b, const struct client *c);
 void router_take_login(struct session *s, struct client *c);
 /* The raw string behind `"key":` in the beginning of a line whose rest is gone. */
 struct span router_head_member(struct chunk head, const char *key);
-bool router_has_other(const struct session *s);
 void router_wake_all(struct session *s);     /* there is something on the tape */
 void router_check_close(struct client *c);   /* a half-closed client that waits for nothing any more */
 void router_check_closes(struct session *s); /* each of them */
@@ -228,7 +224,6 @@ void router_init_before_prompt(struct session *s);
 void router_init_settled(struct session *s); /* a callback was settled, a turn ended: is a re-send due? */
 void router_init_free(struct session *s);
 void router_init_move(struct session *to, struct session *from); /* with the child; neither has a registration yet */
-void router_init_timeout(struct session *s);
 bool router_init_waits(const struct session *s, const struct client *c);
 bool router_init_is_current(const struct session *s); /* has the child taken the registry as it is? */
 void router_init_made_current(struct session *s);     /* it learns of the change by another request */

@@ -37,9 +37,8 @@ static void cancel_others(const struct pending *p, const struct attachment *exce
 	chunk_drop(&line);
 }
 
-static void put_daemon(struct buf *b, const char *rule) {
+static void put_daemon(struct buf *b) {
 	buf_printf(b, ",\"by\":{\"name\":\"plenumd\",\"uid\":%u,\"pid\":%d,\"program\":\"plenumd\"}", getuid(), getpid());
-	if (rule) notice_text(b, "rule", rule);
 }
 
 static void tell_settled(struct session *s, const struct pending *p, const struct client *by, const char *decision,
@@ -51,7 +50,7 @@ static void tell_settled(struct session *s, const struct pending *p, const struc
 	if (by)
 		router_put_by(&b, by);
 	else
-		put_daemon(&b, NULL);
+		put_daemon(&b);
 	notice_number(&b, "ms", now_ms() - p->since);
 	if (p->subtype) notice_text(&b, "request_subtype", p->subtype);
 	if (p->tool) notice_text(&b, "tool_name", p->tool);
@@ -274,7 +273,7 @@ static void tell_attention(struct session *s, const struct pending *p) {
 	if (!pending_for_person(p)) return;
 	if (r->n_subscribers) {
 		struct buf b = NOTICE_INIT;
-		notice_begin(&b, "attention", s->name);
+		notice_begin(&b, PLENUM_EV_ATTENTION, s->name);
 		notice_text(&b, "request_id", p->id);
 		notice_text(&b, "request_subtype", p->subtype);
 		if (p->tool) notice_text(&b, "tool_name", p->tool);
@@ -308,18 +307,14 @@ void router_ask(struct session *s, struct chunk line, const struct envelope *e) 
 	tell_attention(s, p);
 }
 
-static void withdraw(struct session *s, struct pending *p, const char *why) {
-	settle(s, p, NULL, strcmp(why, "cancelled") == 0 ? "cancelled" : why, NULL);
-}
-
 void router_withdrawn(struct session *s, struct span child_id) {
 	struct pending *p = pending_find_child(&s->pendings, child_id);
-	if (p) withdraw(s, p, "cancelled");
+	if (p) settle(s, p, NULL, "cancelled", NULL);
 }
 
 void router_withdraw_all(struct session *s, const char *why) {
 	struct pending *p;
-	while ((p = LIST_TOP(&s->pendings.order, struct pending, node)) != NULL) withdraw(s, p, why);
+	while ((p = LIST_TOP(&s->pendings.order, struct pending, node)) != NULL) settle(s, p, NULL, why, NULL);
 }
 
 /* --- answers --------------------------------------------------------------------------------------------------------

@@ -290,7 +290,7 @@ static void on_stderr(struct session *s, const char *data, size_t n) {
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		if (!a->wants_stderr) continue;
 		struct buf b = NOTICE_INIT;
-		notice_begin(&b, "stderr", s->name);
+		notice_begin(&b, PLENUM_EV_STDERR, s->name);
 		notice_bytes(&b, "data", data, n);
 		client_post(a->client, notice_end(&b));
 	}

@@ -114,10 +114,6 @@ const struct profile *settings_profile(const struct settings *s, const char *nam
 	return NULL;
 }
 
-bool access_is_empty(const struct access *a) {
-	return a->n_uids == 0 && a->n_gids == 0;
-}
-
 static bool has_gid(const struct access *a, gid_t gid) {
 	for (size_t i = 0; i < a->n_gids; i++)
 		if (a->gids[i] == gid) return true;

@@ -69,7 +69,6 @@ void settings_unref(struct settings *s);
 const struct profile *settings_profile(const struct settings *s, const char *name); /* NULL: no such profile */
 /* A new profile with the defaults, at the end of the list; NULL without memory. Pointers to profiles change. */
 struct profile *settings_add_profile(struct settings *s, const char *name);
-bool access_is_empty(const struct access *a);
 /* Membership alone: false for an empty list. What an empty list means (allow: own uid and root; approve: anybody who
  * may connect) is the caller's to say. */
 bool access_allows(const struct access *a, uid_t uid, const gid_t *gids, size_t n);

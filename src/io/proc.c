@@ -13,7 +13,6 @@
 #include <string.h>
 
 #define ENVIRON_MAX ((size_t)4 * 1024 * 1024)
-#define DEPTH_MAX 256
 #define PF_EXITING 4 /* of the flags in /proc/PID/stat */
 
 static int open_file(pid_t pid, const char *name) {
@@ -109,14 +108,6 @@ char *proc_env(pid_t pid, const char *name) {
 	_cleanup_free_ char *env = proc_environ(pid, &len);
 	const char *value = env ? proc_find(env, len, name) : NULL;
 	return value ? strdup(value) : NULL;
-}
-
-bool proc_descends(pid_t pid, pid_t ancestor) {
-	for (int i = 0; i < DEPTH_MAX && pid > 0; i++) {
-		if (pid == ancestor) return true;
-		if (!proc_stat(pid, &pid, NULL, NULL)) return false;
-	}
-	return false;
 }
 
 size_t proc_rss(pid_t pid) {

@@ -24,8 +24,6 @@ char *proc_environ(pid_t pid, size_t *len);
 const char *proc_find(const char *env, size_t len, const char *name);
 /* The same of a process, a copy; the caller frees. */
 char *proc_env(pid_t pid, const char *name);
-/* True if pid is `ancestor` or descends from it. */
-bool proc_descends(pid_t pid, pid_t ancestor);
 /* Resident bytes, 0 if unknown. */
 size_t proc_rss(pid_t pid);
 

@@ -204,7 +204,7 @@ static void on_error(struct pump *p, struct span event) {
 
 static void on_event(struct pump *p, struct span event) {
 	struct span name = member(event, "event");
-	if (span_equals(name, "stderr")) {
+	if (span_equals(name, PLENUM_EV_STDERR)) {
 		p->heard_stderr = true;
 		put_text(p, member(event, "data"), "");
 	} else if (span_equals(name, PLENUM_EV_CHILD_EXITED)) {

@@ -508,9 +508,3 @@ bool message_check(const char *p, size_t n, struct message *m, struct chunk *rew
 	chunk_drop(rewritten);
 	return false;
 }
-
-char *message_quote(const char *text, size_t n) {
-	struct buf b = BUF_INIT(SIZE_MAX / 2);
-	str_put_json(&b, text, n);
-	return buf_steal(&b, NULL);
-}

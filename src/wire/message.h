@@ -47,7 +47,3 @@ bool message_check(const char *p, size_t n, struct message *m, struct chunk *rew
 
 /* Every byte of any JSON text, not only an object (unit tests, fuzzing, messages of MCP servers). */
 bool message_valid_json(const char *p, size_t n, const char **error, size_t *at);
-
-/* A JSON string, with its quotes, of any bytes (invalid UTF-8 becomes U+FFFD). The caller frees; NULL without memory.
- */
-char *message_quote(const char *text, size_t n);

@@ -3,6 +3,7 @@
  * The check of clients' lines: whatever is taken is JSON for jansson too (where jansson can read it at all), both
  * scanners read it alike, and what is rewritten is taken as it is the second time.
  */
+#include "base/str.h"
 #include "reference.h"
 #include "target.h"
 #include "wire/message.h"
@@ -57,8 +58,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	INSIST(ok || (error && at <= size));
 	against_jansson(p, size, ok);
 	check_line(p, size);
-	char *quoted = message_quote(p, size);
-	INSIST(quoted && message_valid_json(quoted, strlen(quoted), &error, &at));
-	free(quoted);
+	struct buf quoted = BUF_INIT(SIZE_MAX / 2);
+	str_put_json(&quoted, (const char *)p, size);
+	INSIST(!quoted.failed && message_valid_json(quoted.data, quoted.len, &error, &at));
+	buf_free(&quoted);
 	return 0;
 }

@@ -818,31 +818,9 @@ START_TEST(an_error_is_cut_to_its_room) {
 }
 END_TEST
 
-START_TEST(quoting) {
-	static const struct {
-		const char *text;
-		size_t n;
-		const char *json;
-	} cases[] = {
-		{TEXT(""), "\"\""},
-		{TEXT("a\"b\\c"), "\"a\\\"b\\\\c\""},
-		{TEXT("\n\t\x01\x7f"), "\"\\n\\t\\u0001\\u007f\""},
-		{TEXT("a\0b"), "\"a\\u0000b\""},
-		{TEXT("\xc3\xa9"), "\"\xc3\xa9\""},
-		{TEXT("\xff"), "\"\xef\xbf\xbd\""},
-		{TEXT("\xe2\x80\xa8"), "\"\xe2\x80\xa8\""},
-	};
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		_cleanup_free_ char *json = message_quote(cases[i].text, cases[i].n);
-		REQUIRE(json && strcmp(json, cases[i].json) == 0, "%zu: %s", i, json);
-		REQUIRE(valid(json, strlen(json)), "%zu: %s", i, json);
-	}
-}
-END_TEST
-
 RUN_TESTS("message", json_vectors, odd_bytes_at_every_place, random_lines_are_valid, depth, broken_lines,
 		  offsets_are_counted_from_one, requests, requests_that_the_agent_does_not_survive,
 		  an_id_of_ten_thousand_characters, an_id_inside_the_request, the_id_of_a_refused_line, answers, a_rich_answer,
 		  cancels, types, prompts, content_blocks, tool_results, other_lines_that_would_hurt, old_prompts, nul_bytes,
 		  separators_blanks_and_marks, duplicates, disguised_keys, disguised_values, deep_prompts,
-		  strict_and_quick_agree, an_error_is_cut_to_its_room, quoting)
+		  strict_and_quick_agree, an_error_is_cut_to_its_room)

@@ -105,6 +105,24 @@ START_TEST(safe_text) {
 }
 END_TEST
 
+static void is_json(const char *text, size_t n, const char *want) {
+	struct buf b = BUF_INIT(1000);
+	str_put_json(&b, text, n);
+	REQUIRE(strcmp(b.data, want) == 0, "%s instead of %s", b.data, want);
+	buf_free(&b);
+}
+
+START_TEST(json_strings) {
+	is_json("", 0, "\"\"");
+	is_json("a\"b\\c", 5, "\"a\\\"b\\\\c\"");
+	is_json("\n\t\x01\x7f", 4, "\"\\n\\t\\u0001\\u007f\"");
+	is_json("a\0b", 3, "\"a\\u0000b\"");
+	is_json("\xc3\xa9", 2, "\"\xc3\xa9\"");
+	is_json("\xff", 1, "\"\xef\xbf\xbd\"");
+	is_json("\xe2\x80\xa8", 3, "\"\xe2\x80\xa8\"");
+}
+END_TEST
+
 START_TEST(random_hex) {
 	char a[200], b[200];
 	for (size_t n = 0; n < 40; n++) {
@@ -126,4 +144,4 @@ START_TEST(copies) {
 }
 END_TEST
 
-RUN_TESTS("str", numbers, sizes, times, utf8, safe_text, random_hex, copies)
+RUN_TESTS("str", numbers, sizes, times, utf8, safe_text, json_strings, random_hex, copies)

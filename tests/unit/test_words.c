@@ -4,16 +4,14 @@
 #include <stdlib.h>
 
 START_TEST(test_list) {
-	struct words a = {0}, b = {0};
-	ck_assert(words_add(&a, "one") && words_add(&a, ""));
-	ck_assert(words_copy(&b, &a) && words_copy(&b, &a));
-	ck_assert_uint_eq(b.n, 4);
-	ck_assert_ptr_null(b.v[4]);
-	words_free(&a);
-	ck_assert_str_eq(b.v[2], "one");
-	words_free(&b);
-	ck_assert_ptr_null(b.v);
-	words_free(&b);
+	struct words w = {0};
+	ck_assert(words_add(&w, "one") && words_add(&w, ""));
+	ck_assert_uint_eq(w.n, 2);
+	ck_assert_str_eq(w.v[1], "");
+	ck_assert_ptr_null(w.v[2]);
+	words_free(&w);
+	ck_assert_ptr_null(w.v);
+	words_free(&w);
 }
 END_TEST
 
