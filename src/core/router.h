@@ -147,7 +147,7 @@ void router_put_where(struct buf *b, const struct client *c);
 /* Before c wakes the session: its child starts with c's login, the one that made it may be long gone. Not with that of
  * an agent's program. */
 void router_take_login(struct session *s, struct client *c);
-/* The raw string behind `"key":` in the beginning of a line whose rest is gone. */
+/* The raw string or integer of a member in the beginning of a line whose rest is gone; key with its quotes. */
 struct span router_head_member(struct chunk head, const char *key);
 void router_wake_all(struct session *s);     /* there is something on the tape */
 void router_check_close(struct client *c);   /* a half-closed client that waits for nothing any more */

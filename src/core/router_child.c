@@ -224,19 +224,32 @@ static void on_stray(struct session *s, struct chunk line) {
 /* --- over-long lines ------------------------------------------------------------------------------------------------
  */
 
+static const char *skip_blanks(const char *p, const char *end) {
+	while (p < end && (*p == ' ' || *p == '\t')) p++;
+	return p;
+}
+
+/* The value ends in the head, or nobody knows how it goes on. */
+static struct span head_value(const char *at, const char *end) {
+	const char *p = at;
+	if (p < end && *p == '"') {
+		for (p++; p < end && *p != '"';) p += *p == '\\' ? 2 : 1;
+		return p < end ? (struct span){at, (size_t)(p - at) + 1} : SPAN_NONE;
+	}
+	while (p < end && (*p == '-' || (*p >= '0' && *p <= '9'))) p++;
+	return p > at && p < end && strchr(",} \t", *p) ? (struct span){at, (size_t)(p - at)} : SPAN_NONE;
+}
+
 struct span router_head_member(struct chunk head, const char *key) {
-	const char *at = memmem(head.data, head.len, key, strlen(key));
+	const char *end = head.data + head.len, *at = memmem(head.data, head.len, key, strlen(key));
 	if (!at) return SPAN_NONE;
-	at += strlen(key);
-	const char *end = head.data + head.len, *p = at + 1;
-	if (at >= end || *at != '"') return SPAN_NONE;
-	while (p < end && *p != '"') p += *p == '\\' ? 2 : 1;
-	return p < end ? (struct span){at, (size_t)(p - at) + 1} : SPAN_NONE;
+	at = skip_blanks(at + strlen(key), end);
+	return at < end && *at == ':' ? head_value(skip_blanks(at + 1, end), end) : SPAN_NONE;
 }
 
 /* The child waits for an answer to a request that nobody could read: a permission is denied, anything else refused. */
 static void answer_long(struct session *s, struct chunk head) {
-	struct span id = router_head_member(head, "\"request_id\":");
+	struct span id = router_head_member(head, "\"request_id\"");
 	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
 	struct call *call = call_find(&s->calls, id);
 	if (call && memmem(head.data, head.len, "\"control_response\"", 18)) {
@@ -246,7 +259,7 @@ static void answer_long(struct session *s, struct chunk head) {
 	if (!id.p || !memmem(head.data, head.len, "\"control_request\"", 17)) return;
 	if (memmem(head.data, head.len, "\"hook_callback\"", 15)) {
 		router_refuse_hook(
-			s, id, router_head_member(head, "\"callback_id\":"),
+			s, id, router_head_member(head, "\"callback_id\""),
 			"the request is longer than Plenum's limit for a line (child_line); its guard cannot see it");
 		return;
 	}

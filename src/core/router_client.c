@@ -327,7 +327,7 @@ static bool is_plain(struct span id) {
 void router_on_long_line(struct client *c, struct chunk head, size_t size) {
 	static const char why[] = "this line is longer than the limit (client_line); nothing of it was used";
 	struct attachment *a = c->attachment;
-	struct span id = router_head_member(head, "\"request_id\":");
+	struct span id = router_head_member(head, "\"request_id\"");
 	struct buf b = NOTICE_INIT;
 	if (!is_plain(id)) id = SPAN_NONE;
 	if (id.p && memmem(head.data, head.len, "\"control_request\"", 17)) {

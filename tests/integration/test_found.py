@@ -30,6 +30,19 @@ class FoundTest(Case):
         self.assertEqual(a.answer("1")["response.code"], "too_long")
         a.hello()
 
+    def test_a_giant_request_in_any_spelling(self):
+        """Whoever waits for an answer gets one, however the line was printed and whatever its id is."""
+        d, agent = self.start(limits={"client_line": "64K"})
+        a = d.attached("s")
+        pad = b'"request": {"subtype": "x", "d": "' + b"x" * 70000 + b'"}}\n'
+        for head, rid in ((b'{"type": "control_request", "request_id": "spaced", ', "spaced"),
+                          (b'{"type":"control_request","request_id":17,', 17),
+                          (b'{ "type" : "control_request" , "request_id" : -3 , ', -3)):
+            a.raw(head + pad)
+            self.assertEqual(a.answer(rid)["response.code"], "too_long")
+        a.raw(b'{"type": "control_request", "request_id": 1.5, ' + pad)  # no id that anybody may use
+        self.assertIsNone(a.error("too_long")["request_id"])
+
     def test_a_result_over_the_limit(self):
         d, agent = self.start(limits={"child_line": "64K"})
         a = d.attached("s")
