@@ -485,10 +485,9 @@ void router_check_close(struct client *c) {
 	struct call *call;
 	if (!c->ended || c->closing || c->dead || client_holds(c)) return;
 	if (a) {
-		if (prompts_of(&a->session->prompts, c) || router_init_waits(a->session, c)) return;
+		if (prompts_of(&a->session->prompts, c) || router_init_waits(a->session, c, SPAN_NONE)) return;
 		LIST_FOR_EACH (call, &a->session->calls.order, struct call, node)
 			if (call->asker == c) return;
-		if (router_waits_for_init(a->session, c)) return;
 		if (a->ephemeral && a->session->agent) { /* its session ends with it, and it hears how */
 			session_stop(a->session, false, THEN_REMOVE);
 			return;

@@ -224,11 +224,11 @@ void router_init_before_prompt(struct session *s);
 void router_init_settled(struct session *s); /* a callback was settled, a turn ended: is a re-send due? */
 void router_init_free(struct session *s);
 void router_init_move(struct session *to, struct session *from); /* with the child; neither has a registration yet */
-bool router_init_waits(const struct session *s, const struct client *c);
+/* Does the client wait for the answer to an initialize: to this one, where an id is given? */
+bool router_init_waits(const struct session *s, const struct client *c, struct span id);
 bool router_init_is_current(const struct session *s); /* has the child taken the registry as it is? */
 void router_init_made_current(struct session *s);     /* it learns of the change by another request */
 void router_client_left_init(struct session *s, struct client *c);
-bool router_waits_for_init(struct session *s, const struct client *c);
 void router_init_carry(struct carry *c, struct session *s);
 struct span router_kept_init(const struct session *s); /* the child's answer to initialize, or absent */
 

@@ -174,14 +174,17 @@ static void on_change(struct client *c, struct session *s, struct chunk line, co
 	call->value = value.p ? strndup(value.p, value.n) : NULL;
 }
 
+/* Two answers under one id could not be told apart. */
+static bool is_duplicate(struct client *c, struct session *s, struct span id) {
+	if (!call_is_open(&s->calls, c->id, id) && !router_init_waits(s, c, id)) return false;
+	router_fail(c, id, PLENUM_E_DUPLICATE_REQUEST, "you have a request with this request_id open: use a fresh one");
+	return true;
+}
+
 static void on_request(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	const char *what;
 	struct span value;
-	if (call_is_open(&s->calls, c->id, e->request_id)) {
-		router_fail(c, e->request_id, PLENUM_E_DUPLICATE_REQUEST,
-					"you have a request with this request_id open: use a fresh one");
-		return;
-	}
+	if (is_duplicate(c, s, e->request_id)) return;
 	if (bad_timeout(c, e)) return;
 	session_used(s);
 	switch (dialect_act_kind(e, &what, &value)) {
@@ -283,7 +286,9 @@ static void dispatch(struct client *c, struct attachment *a, struct chunk line, 
 static void on_message(struct client *c, struct chunk line, struct span body, const struct message *m) {
 	struct router *r = c->world;
 	struct span id = m->kind == MESSAGE_REQUEST ? m->env.request_id : SPAN_NONE;
+	struct attachment *a = c->attachment;
 	if (is_verb(m)) {
+		if (a && is_duplicate(c, a->session, id)) return;
 		r->events->verb(r, c, line, &m->env);
 		return;
 	}
@@ -291,7 +296,6 @@ static void on_message(struct client *c, struct chunk line, struct span body, co
 		router_refuse(c, m, PLENUM_E_SHUTTING_DOWN, "the daemon is shutting down");
 		return;
 	}
-	struct attachment *a = c->attachment;
 	if (!a && c->chooses) { /* what was meant for one session must not run in another */
 		router_refuse(c, m, PLENUM_E_NOT_ATTACHED, "you are attached to no session: attach to one first");
 		return;

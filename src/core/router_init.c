@@ -333,17 +333,13 @@ static void refuse_waiters(struct session *s, struct chunk line) {
 	}
 }
 
-static bool waits_for_init(const struct session *s, const struct client *c) {
+bool router_init_waits(const struct session *s, const struct client *c, struct span id) {
 	const struct init *in = s->init;
 	struct waiter *w;
 	if (!in) return false;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node)
-		if (w->client == c) return true;
+		if (w->client == c && (!id.p || span_same(id, span_of(w->id)))) return true;
 	return false;
-}
-
-bool router_init_waits(const struct session *s, const struct client *c) {
-	return waits_for_init(s, c);
 }
 
 /* An owner loses hooks that no child has ever taken, because one of them may be why the child refuses the table. */
@@ -351,7 +347,7 @@ static void tell_lost(void *arg, struct owner *o) {
 	struct session *s = arg;
 	struct attachment *a = o->holder;
 	log_warn("session %s: the child refused hooks of %s", s->name, o->name ? o->name : "a client without a name");
-	if (a && !waits_for_init(s, a->client))
+	if (a && !router_init_waits(s, a->client, SPAN_NONE))
 		router_complain(a->client, SPAN_NONE, PLENUM_E_BAD_REQUEST,
 						"the child has refused the hooks that you registered: they are dropped");
 }
@@ -464,14 +460,6 @@ void router_client_left_init(struct session *s, struct client *c) {
 		if (!c->dead) router_fail(c, id, PLENUM_E_NOT_ATTACHED, ROUTER_LEFT_TEXT, s->name);
 		free_waiter(w);
 	}
-}
-
-bool router_waits_for_init(struct session *s, const struct client *c) {
-	struct init *in = init_of(s);
-	struct waiter *w;
-	LIST_FOR_EACH (w, &in->waiters, struct waiter, node)
-		if (w->client == c) return true;
-	return false;
 }
 
 bool router_init_is_current(const struct session *s) {

@@ -91,6 +91,26 @@ class IdTest(Case):
         self.child.reply(self.child.request("get_settings"), {"second": True})
         self.assertEqual(self.a.answer("1")["response.response"], {"second": True})
 
+    def test_an_open_id_reused_by_a_verb(self):
+        self.a.send(request("1", "mcp_status"), request("1", "plenum_list"))
+        got = self.child.request("mcp_status")
+        self.assertEqual(self.a.answer("1")["response.code"], "duplicate_request")
+        self.child.reply(got, {"first": True})
+        self.assertEqual(self.a.answer("1")["response.response"], {"first": True})
+        self.a.send(request("1", "plenum_list"))
+        self.assertIn("sessions", self.a.answer("1")["response.response"])
+
+    def test_the_id_of_an_open_initialize_reused(self):
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.attached()
+        child = agent.child()
+        a.send(request("1", "initialize"), request("1", "mcp_status"), request("1", "plenum_hello"))
+        for _ in range(2):
+            self.assertEqual(a.answer("1")["response.code"], "duplicate_request")
+        child.reply(child.request("initialize"), {"first": True})
+        self.assertIs(a.answer("1")["response.response"]["first"], True)
+        self.assertNone(child.seen(request__subtype="mcp_status"))
+
     def test_the_answers_of_others_cannot_be_taken(self):
         """A client's control_response under the daemon's id for a request of another client goes nowhere."""
         self.a.send(request("1", "mcp_status"))
