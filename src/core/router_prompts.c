@@ -52,6 +52,15 @@ static void tell_fresh_uuid(struct client *c, struct span old, const char *fresh
 	client_post(c, notice_end(&b));
 }
 
+static void tell_prompt(struct session *s, const char *what, const struct prompt *p, const struct client *by) {
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
+	notice_text(&b, "what", what);
+	notice_text(&b, "value", p->uuid);
+	if (by) router_put_by(&b, by);
+	router_tell(s, notice_end(&b));
+}
+
 static bool held_back(const struct session *s, const struct client *c) {
 	struct prompt *p;
 	if (!s->profile->prompts_queue) return false;
@@ -175,6 +184,7 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 	if (hold) {
 		p->held = out;
 		s->prompts.n_held++;
+		tell_prompt(s, "prompt_held", p, c);
 	} else {
 		send_prompt(s, p, out);
 	}
@@ -193,12 +203,7 @@ static bool others_wait(const struct session *s, const struct client *c) {
 
 void router_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by) {
 	struct client *asker = p->asker;
-	struct buf b = NOTICE_INIT;
-	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
-	notice_text(&b, "what", "prompt_cancelled");
-	notice_text(&b, "value", p->uuid);
-	if (by) router_put_by(&b, by);
-	router_tell(s, notice_end(&b));
+	tell_prompt(s, "prompt_cancelled", p, by);
 	if (p->state == PROMPT_HELD)
 		prompt_forget(&s->prompts, p); /* the child never saw its uuid: it may be sent again */
 	else

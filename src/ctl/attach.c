@@ -29,10 +29,9 @@ struct span attach_event(const struct incoming *in) {
 	return span_equals(in->e.subtype, PLENUM_EVENT_SUBTYPE) ? span_member(in->line, "event") : SPAN_NONE;
 }
 
-bool attach_took_back(const struct incoming *in, const char *uuid) {
-	return span_equals(attach_event(in), PLENUM_EV_CHANGED) &&
-		   span_equals(span_member(in->line, "what"), "prompt_cancelled") &&
-		   span_equals(span_member(in->line, "value"), uuid);
+bool attach_changed(const struct incoming *in, const char *what, const char *value) {
+	return span_equals(attach_event(in), PLENUM_EV_CHANGED) && span_equals(span_member(in->line, "what"), what) &&
+		   span_equals(span_member(in->line, "value"), value);
 }
 
 bool attach_ended(const struct incoming *in, const char *uuid) {

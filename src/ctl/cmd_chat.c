@@ -308,7 +308,8 @@ static void take_event(struct chat *ch, const struct incoming *in, struct span e
 	}
 	bool refused = span_equals(event, PLENUM_EV_ERROR) &&
 				   !span_member(in->line, "request_id").p; /* not about an answer */
-	bool lost = refused || (ch->waiting && (attach_took_back(in, ch->turn.uuid) || attach_ended(in, ch->turn.uuid)));
+	bool lost = refused || (ch->waiting &&
+							(attach_changed(in, "prompt_cancelled", ch->turn.uuid) || attach_ended(in, ch->turn.uuid)));
 	bool removed = span_equals(event, PLENUM_EV_SESSION_REMOVED);
 	if (lost) ch->waiting = false; /* no result will come */
 	if (removed || (lost && !ch->terminal)) ch->code = CTL_CUT;

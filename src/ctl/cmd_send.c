@@ -99,7 +99,9 @@ static int take_event(struct sending *s, const struct incoming *in, struct span 
 		return CTL_CUT;
 	}
 	if (attach_ended(in, s->turn.uuid)) return take_end(s, in);
-	if (attach_took_back(in, s->turn.uuid)) {
+	if (attach_changed(in, "prompt_held", s->turn.uuid))
+		ctl_say("the prompt waits for the end of another client's turn; see `plenumctl queue %s`", s->session);
+	if (attach_changed(in, "prompt_cancelled", s->turn.uuid)) {
 		ctl_say("the prompt was taken back before its turn");
 		return CTL_REFUSED;
 	}

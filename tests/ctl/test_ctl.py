@@ -736,6 +736,16 @@ class Queue(Ctl):
         child.print(self.result("u2"))
         second.wait(type="result")
 
+    def test_send_says_that_its_prompt_is_held(self):
+        first, child, uuid = self.prompted()
+        p = self.spawn("send", "work", "later")
+        until(lambda: "held" in self.ctl("queue", "work").stdout, what="the held prompt")
+        child.print(self.result(uuid))
+        self.ended(first, 0)
+        m = child.wait(type="user", message__content="later")
+        child.print(self.result(m["uuid"]))
+        self.assertIn("waits for the end of another client's turn", self.ended(p, 0)[1])
+
 
 class Chat(Ctl):
     def test_lines_of_a_script(self):

@@ -344,6 +344,24 @@ class TurnTest(Cases):
             m = c.event("turn_ended")
             self.assertEqual((m["uuids"], [x["name"] for x in m["clients"]]), (["ua", "ub"], ["a", "b"]))
 
+    def test_a_prompt_that_is_held_is_told(self):
+        """C37: queued with nobody told is no answer; all see whose it is, and who comes later finds it in the replay."""
+        d, agent = self.start(profile={"prompts": "queue"})
+        a, b, o = d.attached(name="a"), d.attached(name="b"), d.attached(role="observer")
+        child = agent.child()
+        a.send(user("long job", uuid="ua"))
+        child.wait(type="user", uuid="ua")
+        b.send(user("also this", uuid="ub"))
+        for c in (a, b, o):
+            self.assertEqual(c.event("changed", what="prompt_held", value="ub")["by.name"], "b")
+        self.assertNone(child.seen(type="user", uuid="ub"))
+        late = d.attached(replay="all")
+        late.event("changed", what="prompt_held", value="ub")
+        child.print(dict(RESULT, user_message_uuids=["ua"]))
+        child.wait(type="user", uuid="ub")
+        a.sync()
+        self.assertEqual([m["value"] for m in a.events("changed", what="prompt_held")], ["ub"])
+
     def test_what_a_silent_child_is_about(self):
         """C69: since when nothing came, since when the prompt waits, and what is open."""
         d, agent = self.start()
