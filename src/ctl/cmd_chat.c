@@ -108,8 +108,10 @@ static void print_permission(struct chat *ch, const struct question *q) {
 	_cleanup_free_ char *message = span_dup(span_member(request, "message"), NULL);
 	_cleanup_free_ char *reason = span_dup(span_member(request, "decision_reason"), NULL);
 	_cleanup_free_ char *plan = span_dup(span_member(question_input(q), "plan"), NULL);
+	_cleanup_free_ char *subagent = span_dup(span_member(request, "agent_id"), NULL);
 	struct span input = question_input(q);
 	show_note(&ch->show, SHOW_YELLOW, "? %s", tool ? tool : message ? message : "the agent asks");
+	if (subagent) show_note(&ch->show, SHOW_DIM, "  asked by subagent %s", subagent);
 	if (plan)
 		show_note(&ch->show, SHOW_DIM, "%s", plan);
 	else if (input.p)

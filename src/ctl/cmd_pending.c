@@ -38,7 +38,8 @@ static void add_entry(struct table *t, json_t *entry) {
 	table_add(t, ctl_str(entry, "request_id", "?"));
 	table_add(t, age);
 	table_addf(t, "%zu", json_array_size(json_object_get(entry, "asked")));
-	table_add(t, ctl_str(entry, "tool_name", ctl_str(entry, "subtype", "")));
+	table_addf(t, "%s%s", ctl_str(entry, "tool_name", ctl_str(entry, "subtype", "")),
+			   ctl_str(entry, "agent_id", NULL) ? " (subagent)" : "");
 	table_add(t, what);
 }
 

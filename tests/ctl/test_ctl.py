@@ -812,6 +812,18 @@ class Chat(Ctl):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
         self.assertEqual(self.ctl("ls", "--names").stdout, "work\n")
 
+    def test_a_subagent_asks(self):
+        pid, fd = self.terminal("chat", "work")
+        self.shown(fd, "\n> ")
+        child = self.agent.child()
+        child.print(perm("q1"))
+        self.assertNotIn("subagent", self.shown(fd, "allow?"))
+        os.write(fd, b"y\n")
+        child.answer("q1")
+        child.print(perm("q2", agent_id="agent-7"))
+        self.assertIn("asked by subagent agent-7", self.shown(fd, "allow?"))
+        self.assertRegex(self.ctl("pending").stdout, r" Bash \(subagent\) ")
+
     def test_a_question_with_choices(self):
         pid, fd = self.terminal("chat", "work")
         self.shown(fd, "\n> ")
