@@ -69,6 +69,7 @@ class World:
         os.chdir(self.work)
         self.disk = mount_small(root + "/disk")
         agent = build_file("plenum-fakeagent")
+        self.states = seed // 2 % 2 == 1  # the children tell theirs, as those of the built-in profile do
         sections = {"daemon": {"default_profile": "plain", "max_children": 9 if seed % 3 == 0 else 40, "state_dir": root + "/disk/state"},
                     "limits": {"tape_bytes": TAPE_BYTES, "child_line": LINE_MAX, "client_line": LINE_MAX, "tape_lines": 4096, "stdin_queue": "2M",
                                "client_lag_soft": "100K" if seed % 4 == 1 else "8M", "lag_wait": "%ds" % LAG_WAIT,
@@ -79,7 +80,8 @@ class World:
                        "--include-partial-messages", "--replay-user-messages", *words]
             cwd = self.work + "/warm" if "warm" in keys else root + "/home"
             sections["profile " + name] = dict({"command": " ".join(command), "owner_grace": "1s", "stop_grace": "400ms", "cwd": cwd,
-                                                "env": "CHAOS_PROFILE=" + name}, **keys)
+                                                "env": "CHAOS_PROFILE=%s CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=%d" % (
+                                                    name, self.states)}, **keys)
         self.fifo = root + "/pressure"
         os.mkfifo(self.fifo, 0o600)
         self.daemon = Daemon(sections, root=root, start=False,
