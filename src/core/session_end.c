@@ -210,7 +210,8 @@ void session_stop(struct session *s, bool kill_now, enum stop_then then) {
 	s->broken = BROKEN_NOT;                      /* now somebody wants it */
 	if (s->want_child && then != THEN_RESTART) { /* nor the child after this one; the end tells whom it concerns */
 		s->want_child = false;
-		if (!session_has_child(s)) queue_free(&s->in);
+		s->child_no++; /* the one that never will be: not another that is wanted before this one's end */
+		if (!here) queue_free(&s->in);
 	}
 	if (first) s->stop_since = now_ms();
 	loop_timer_stop(&s->agent->idle_timer);

@@ -141,6 +141,34 @@ class EndTest(Case):
         agent.child()
 
 
+class NextChildTest(Case):
+    """What is meant for the next child, while the one before it is being stopped."""
+
+    def ending(self):
+        d, agent = self.start(mode={"eof": "ignore", "control": True}, profile={"stop_grace": "1min"})
+        a = d.attached("s")
+        child = agent.child()
+        d.wait_state("s", "idle")
+        a.request("plenum_stop")
+        child.event("eof")
+        return d, agent, child
+
+    def test_not_wanted_after_all_and_then_wanted(self):
+        d, agent, child = self.ending()
+        b, c = d.attached("s"), d.attached("s")
+        b.send(user("lost", uuid="u-1"))
+        b.sync()
+        b.request("plenum_stop")
+        c.send(user("comes", uuid="u-2"))
+        c.sync()
+        child.exit(0)
+        b.error("child_exited", uuid="u-1")
+        child = agent.child()
+        self.assertEqual(child.wait(type="user")["uuid"], "u-2")
+        child.print(dict(RESULT, user_message_uuids=["u-2"]))
+        c.event("session_state", state="idle")
+
+
 class InitializeTest(Case):
     def test_end_of_input_before_the_answer(self):
         d, agent = self.start(mode={"init": "manual"})
