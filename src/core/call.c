@@ -101,6 +101,7 @@ static void carry_members(struct carry *c, struct call *call) {
 	carry_text(c, &what);
 	carry_text(c, &call->value);
 	carry_timer(c, &call->timer);
+	if (c->version >= 10) CARRY(c, call->child);
 	if (c->saving) return;
 	call->what = dialect_what(what);
 	free(what);

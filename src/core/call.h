@@ -29,6 +29,7 @@ struct call {
 	char id[CALL_ID_MAX];
 	char *key; /* asker number and its id: finds a duplicate */
 	enum call_purpose purpose;
+	uint64_t child; /* which child of the session it is for; 0: the one that is there */
 	void *asker;
 	char *asker_id; /* raw JSON */
 	enum act_kind act;

@@ -335,7 +335,8 @@ static struct chunk exit_notice(const struct session *s, const struct session_ex
 
 static void fail_calls(struct session *s, const char *text) {
 	struct call *call;
-	LIST_FOR_EACH (call, &s->calls.order, struct call, node) router_fail_call(call, PLENUM_E_CHILD_EXITED, text);
+	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
+		if (!session_awaits(s, call->child)) router_fail_call(call, PLENUM_E_CHILD_EXITED, text);
 }
 
 /* A shim's own session is its child: it ends with it, but where the daemon only starts the child anew. */

@@ -139,6 +139,7 @@ struct call *router_call(struct client *c, struct session *s, struct chunk line,
 		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 		return NULL;
 	}
+	call->child = session_writes_to(s);
 	loop_timer_set(&call->timer, timeout_of(s, e));
 	return call;
 }

@@ -232,6 +232,7 @@ static void cancel_own(struct session *s, const struct client *c) {
 		buf_printf(&body, "{\"subtype\":\"cancel_async_message\",\"message_uuid\":%s}", uuid.data ? uuid.data : "null");
 		body.failed |= uuid.failed;
 		call->act = ACT_CANCEL_PROMPT;
+		call->child = session_writes_to(s);
 		call->value = uuid.data;
 		dialect_put_built_request(&b, call->id, &body);
 		session_write(s, notice_chunk(&b), true);

@@ -254,7 +254,7 @@ void router_turn_failed(struct session *s, const struct session_exit *e, const c
 	const char *code = e->never_ran && !e->wanted ? PLENUM_E_SPAWN_FAILED : PLENUM_E_CHILD_EXITED;
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
-		if (p->state == PROMPT_HELD || (s->want_child && p->child > s->child_no)) continue;
+		if (p->state == PROMPT_HELD || session_awaits(s, p->child)) continue;
 		tell_asker(s, p, code, text);
 		if (never_ran(s, e, p))
 			prompt_forget(&s->prompts, p);

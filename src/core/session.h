@@ -164,6 +164,10 @@ void session_no_memory(struct session *s, const char *what);
 bool session_write_first(struct session *s, struct chunk line);
 /* The number of the child that a line written now is for. */
 uint64_t session_writes_to(const struct session *s);
+/* Is this the number of one that is still to come? */
+static inline bool session_awaits(const struct session *s, uint64_t child) {
+	return s->want_child && child > s->child_no;
+}
 void session_stop(struct session *s, bool kill_now, enum stop_then then);
 /* Takes it out of everything; freed at the end of the turn. The child must be gone. */
 void session_remove(struct session *s);

@@ -168,6 +168,26 @@ class NextChildTest(Case):
         child.print(dict(RESULT, user_message_uuids=["u-2"]))
         c.event("session_state", state="idle")
 
+    def test_request_for_it(self):
+        d, agent, child = self.ending()
+        b = d.attached("s")
+        b.send(user("wakes it"))
+        rid = b.ask("set_model", model="small")
+        b.sync()
+        child.exit(0)
+        self.assertEqual(b.answer(rid)["response.subtype"], "success")
+        b.event("changed", what="model")
+        agent.child().request("set_model")
+
+    def test_request_for_it_across_an_upgrade(self):
+        d, agent, child = self.ending()
+        b = d.attached("s")
+        b.send(user("wakes it"))
+        rid = b.ask("set_model", model="small")
+        d.call("plenum_upgrade")
+        child.exit(0)
+        self.assertEqual(b.answer(rid)["response.subtype"], "success")
+
 
 class InitializeTest(Case):
     def test_end_of_input_before_the_answer(self):
