@@ -5,7 +5,9 @@ import json
 import os
 import re
 
-from peer import Violation, alive, key_of, parse, start_time
+from harness import alive, parse
+from peer import Violation, key_of
+from procs import start_time
 from snapshot import Said
 
 KEPT = 200000

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """One client of the chaos driver: it sends, it reads when the driver lets it, and it checks every line that comes."""
-import contextlib
-import json
 import os
 import re
 import select
 import socket
 import time
+
+from harness import dump, parse
 
 PATIENCE = float(os.environ.get("PLENUM_CHAOS_PATIENCE", "60"))  # seconds until what must come counts as missing
 TAG = re.compile(rb'\{"plenum_seq":(\d+)(,?)')
@@ -15,17 +15,6 @@ PRIVATE_EVENTS = ("error", "gap", "lag", "attached", "detached", "stderr", "atte
 
 class Violation(AssertionError):
     """Something that must hold did not."""
-
-
-def dump(obj):
-    return json.dumps(obj, separators=(",", ":")).encode()
-
-
-def parse(raw):
-    try:
-        return json.loads(raw.decode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError):
-        return None
 
 
 def key_of(name, cwd):
@@ -73,7 +62,7 @@ class Peer:
         self.mine = {}       # request_id: requests that this peer has answered
         self.prompts = {}    # uuid: Prompt, without outcome
         self.by_line = {}
-        self.session = self.wanted = self.key = None  # key: the session's name and which of that name (book.key_of)
+        self.session = self.wanted = self.key = None  # key: the session's name and which of that name (key_of)
         self.warned = False  # it has heard of a gap or a lag
         self.options = {}
         self.expected = None  # the number of the next line, where every line must come
@@ -492,37 +481,3 @@ def wait_readable(peers, timeout):
         if not p.closed and not p.stalled and not p.trickle:
             poll.register(p.sock, select.POLLIN | (select.POLLOUT if p.out else 0))
     poll.poll(timeout * 1000)
-
-
-def alive(pid):
-    try:
-        with open("/proc/%d/stat" % pid, errors="replace") as f:
-            return f.read().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def kill(pid, number):
-    """A signal to a process that may have ended by itself in this moment."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
-
-
-def start_time(pid):
-    try:
-        with open("/proc/%d/stat" % pid, errors="replace") as f:
-            return int(f.read().rpartition(")")[2].split()[19])
-    except OSError:
-        return None
-
-
-def environment(pid):
-    try:
-        with open("/proc/%d/environ" % pid, "rb") as f:
-            return dict(w.split(b"=", 1) for w in f.read().split(b"\0") if b"=" in w)
-    except OSError:
-        return {}
-
-
-def pids():
-    return [int(p) for p in os.listdir("/proc") if p.isdigit()]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a child has said of itself, and whether plenum_attach tells a client that comes late the same (DESIGN 3.2)."""
-from peer import dump
+from harness import dump
 
 ENDS = ("completed", "failed", "killed", "stopped", "cancelled")
 

@@ -1,23 +1,19 @@
 # SPDX-License-Identifier: MIT
 """The daemon of a chaos run with everything around it, and what must hold of it (checks)."""
-import json
 import os
 import re
 import resource
-import select
 import signal
 import subprocess
-import sys
 import time
 
+import snapshot
+from book import LINE_MAX, Book, Run
+from harness import PYTHON, Daemon, alive, build_file
+from peer import PATIENCE, Peer, Violation, key_of, wait_readable
+from procs import environment, kill, pids, start_time
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
-
-import snapshot  # noqa: E402
-from book import LINE_MAX, Book, Run  # noqa: E402
-from harness import PYTHON, Client, Daemon, build_file  # noqa: E402
-from peer import PATIENCE, Guard, Peer, Violation, alive, environment, key_of, kill, pids, start_time, wait_readable  # noqa: E402
-
 TAPE_BYTES = 256 * 1024
 LAG_WAIT = 2  # seconds
 PROFILES = {

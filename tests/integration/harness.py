@@ -696,7 +696,7 @@ def where(pid):
 def alive(pid):
     """Running, and no zombie."""
     try:
-        with open("/proc/%d/stat" % pid) as f:
+        with open("/proc/%d/stat" % pid, errors="replace") as f:
             return f.read().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
@@ -705,7 +705,7 @@ def alive(pid):
 def dying(pid):
     """Killed, or about to end: it has only not had its turn since."""
     try:
-        with open("/proc/%d/stat" % pid) as f:
+        with open("/proc/%d/stat" % pid, errors="replace") as f:
             if int(f.read().rpartition(")")[2].split()[6]) & 0x4:  # PF_EXITING
                 return True
         with open("/proc/%d/status" % pid) as f:
@@ -720,7 +720,7 @@ def children_of(pid):
     found = []
     for p in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open("/proc/%s/stat" % p) as f:
+            with open("/proc/%s/stat" % p, errors="replace") as f:
                 state, ppid = f.read().rpartition(")")[2].split()[:2]
         except OSError:
             continue

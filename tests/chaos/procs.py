@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""What /proc says of processes, any of which may end by itself while it is looked at."""
+import contextlib
+import os
+
+
+def kill(pid, number):
+    """A signal to a process that may have ended by itself in this moment."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def start_time(pid):
+    try:
+        with open("/proc/%d/stat" % pid, errors="replace") as f:
+            return int(f.read().rpartition(")")[2].split()[19])
+    except OSError:
+        return None
+
+
+def environment(pid):
+    try:
+        with open("/proc/%d/environ" % pid, "rb") as f:
+            return dict(w.split(b"=", 1) for w in f.read().split(b"\0") if b"=" in w)
+    except OSError:
+        return {}
+
+
+def pids():
+    return [int(p) for p in os.listdir("/proc") if p.isdigit()]
