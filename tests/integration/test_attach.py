@@ -4,7 +4,7 @@ import os
 import pwd
 import unittest
 
-from harness import Case, allow, perm, request, until, user, PlenumError, RESULT
+from harness import Case, allow, perm, until, user, PlenumError, RESULT
 
 NOBODY = 65534
 need_root = unittest.skipUnless(os.getuid() == 0, "needs root, to become somebody else")

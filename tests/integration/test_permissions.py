@@ -3,7 +3,7 @@
 import os
 import unittest
 
-from harness import Case, allow, cancel, deny, dump, err, ok, perm, pick, request, until, user, RESULT
+from harness import Case, allow, cancel, deny, dump, err, ok, perm, request, until, user, RESULT
 
 
 class Asks(Case):

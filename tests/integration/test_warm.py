@@ -6,8 +6,7 @@ import subprocess
 import time
 import unittest
 
-from harness import (Case, Client, PlenumError, RESULT, alive, build_file, deny, hook, init, ok, processes_of, request,
-                     until, user)
+from harness import Case, RESULT, alive, build_file, hook, init, ok, request, until, user
 
 # Taken from who asks (plenumd(8)): the daemon of these tests has the same, so that a start here is a plain one.
 REFRESHED = ("SSH_AUTH_SOCK SSH_AGENT_PID SSH_CONNECTION SSH_CLIENT SSH_TTY SSH_ASKPASS DISPLAY WAYLAND_DISPLAY XAUTHORITY "
