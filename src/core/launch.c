@@ -45,7 +45,8 @@ static const char *const stripped[] = {
 	"PLENUM_KEEP",
 };
 
-bool launch_strips(const char *variable) {
+/* Is this variable taken from every child's environment (plenumd(8), ENVIRONMENT)? */
+static bool is_stripped(const char *variable) {
 	size_t n = strcspn(variable, "=");
 	for (size_t i = 0; i < ARRAY_SIZE(stripped); i++) {
 		size_t len = strlen(stripped[i]);
@@ -98,7 +99,7 @@ static void env_default(struct env *e, const char *name, const char *value) {
 
 static bool passes(const struct profile *p, const char *word) {
 	size_t n = strcspn(word, "=");
-	if (word[n] != '=' || launch_strips(word)) return false;
+	if (word[n] != '=' || is_stripped(word)) return false;
 	for (size_t i = 0; i < p->pass_env.n; i++) {
 		const char *name = p->pass_env.v[i];
 		if (strcmp(name, "*") == 0 || (strlen(name) == n && strncmp(name, word, n) == 0)) return true;
@@ -144,7 +145,7 @@ static void put_login(struct env *e, const struct words *w, const struct profile
 	for (size_t i = 0; i < w->n; i++)
 		if (strncmp(w->v[i], "PATH=", 5) == 0)
 			join_path(e, w->v[i], p->command.v[0]);
-		else if (!launch_strips(w->v[i]))
+		else if (!is_stripped(w->v[i]))
 			env_put(e, w->v[i]);
 }
 

@@ -41,6 +41,3 @@ uint64_t launch_program(const struct launch *l, const struct profile *p);
 
 /* The value of PLENUM_INSTANCE in this session's processes; the caller frees. */
 char *launch_mark(const struct launch *l, const char *session);
-
-/* Is this variable taken from every child's environment (plenumd(8), ENVIRONMENT)? */
-bool launch_strips(const char *variable);

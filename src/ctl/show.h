@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/macros.h"
 #include "wire/scan.h"
 
 #include <stdbool.h>
@@ -32,7 +33,7 @@ char *show_tool(struct span name, struct span input, size_t max);
 char *show_input(struct span input, size_t max);
 
 /* Printf on a line of its own; the arguments are made safe. */
-void show_note(struct show *s, const char *color, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void show_note(struct show *s, const char *color, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void show_break(struct show *s); /* ends a line that is not ended */
 
 #define SHOW_DIM "2"

@@ -69,7 +69,7 @@ const char *asks_error(const struct ask *ask) {
 	return text ? text : "unknown error";
 }
 
-bool asks_is(const struct ask *ask, const char *subtype) {
+static bool is_about(const struct ask *ask, const char *subtype) {
 	const char *is = js_get(ask->request, "subtype");
 	return is && strcmp(is, subtype) == 0;
 }
@@ -86,7 +86,7 @@ static void settled(struct agent *a, struct ask *ask, enum ask_how how) {
 void asks_settle(struct agent *a, struct ask *ask, enum ask_how how) {
 	bool tell = how == ASK_CANCELLED || how == ASK_TIMEOUT || how == ASK_REPLACED;
 	/* The CLI says notifications/cancelled to the server instead (PROTOCOL 4.2). */
-	if (tell && ask->how == ASK_OPEN && !asks_is(ask, "mcp_message"))
+	if (tell && ask->how == ASK_OPEN && !is_about(ask, "mcp_message"))
 		out_json(&a->out, json_pack("{s:s,s:s}", "type", "control_cancel_request", "request_id", ask->id));
 	settled(a, ask, how);
 }
@@ -96,7 +96,7 @@ static struct ask *find_open(struct agent *a, bool turn_only, const char *subtyp
 	struct ask *ask;
 	LIST_FOR_EACH (ask, &a->asks, struct ask, node) {
 		if (ask->how != ASK_OPEN || (turn_only && !ask->of_turn)) continue;
-		if (!subtype || asks_is(ask, subtype)) return ask;
+		if (!subtype || is_about(ask, subtype)) return ask;
 	}
 	return NULL;
 }
@@ -157,7 +157,7 @@ json_t *asks_open(const struct agent *a, const char *subtype) {
 	json_t *list = js_need(json_array());
 	struct ask *ask;
 	LIST_FOR_EACH (ask, &a->asks, struct ask, node) {
-		if (ask->how != ASK_OPEN || !asks_is(ask, subtype)) continue;
+		if (ask->how != ASK_OPEN || !is_about(ask, subtype)) continue;
 		json_array_append_new(list, json_pack("{s:s,s:s,s:O}", "type", "control_request", "request_id", ask->id,
 											  "request", ask->request));
 	}

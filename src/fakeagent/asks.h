@@ -45,7 +45,6 @@ void asks_free(struct ask *ask);
 json_t *asks_payload(const struct ask *ask);
 /* The text of an answer of subtype error, borrowed, or NULL. */
 const char *asks_error(const struct ask *ask);
-bool asks_is(const struct ask *ask, const char *subtype);
 
 void asks_answer(struct agent *a, json_t *line);
 void asks_settle(struct agent *a, struct ask *ask, enum ask_how how); /* tells the client where it must know */

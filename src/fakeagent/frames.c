@@ -46,7 +46,7 @@ void frames_name(struct agent *a, const struct turn *t, json_t *frame, bool both
 
 /* ---- system ---------------------------------------------------------------------------------------------------- */
 
-json_t *frames_tools(const struct agent *a) {
+static json_t *tool_names(const struct agent *a) {
 	static const char *const names[] = {"Task", "AskUserQuestion", "Bash", "Edit",      "ExitPlanMode", "Glob",
 										"Grep", "NotebookEdit",    "Read", "TodoWrite", "WebFetch",     "WebSearch",
 										"Write"};
@@ -75,7 +75,7 @@ void frames_init(struct agent *a, const struct turn *t) {
 	char cwd[PATH_MAX];
 	json_t *f = json_pack("{s:s,s:s,s:s,s:s,s:o,s:o,s:s,s:s,s:[ssss],s:s,s:s,s:s,s:[ss],s:[],s:[],s:[s],s:s}", "type",
 						  "system", "subtype", "init", "cwd", getcwd(cwd, sizeof cwd) ? cwd : "/", "session_id",
-						  a->conv.id, "tools", frames_tools(a), "mcp_servers", frames_servers(a), "model", a->model,
+						  a->conv.id, "tools", tool_names(a), "mcp_servers", frames_servers(a), "model", a->model,
 						  "permissionMode", a->mode, "slash_commands", "clear", "compact", "context", "cost",
 						  "apiKeySource", "none", "claude_code_version", a->opt->version_name, "output_style",
 						  "default", "agents", "general-purpose", "Explore", "skills", "plugins", "capabilities",

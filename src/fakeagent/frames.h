@@ -21,5 +21,4 @@ void frames_informational(struct agent *a, const char *tag, const char *level, j
 /* Names the prompts that a turn answers; nothing on an old CLI. */
 void frames_name(struct agent *a, const struct turn *t, json_t *frame, bool both);
 void frames_stamp(json_t *frame); /* timestamp */
-json_t *frames_tools(const struct agent *a);
 json_t *frames_servers(const struct agent *a);

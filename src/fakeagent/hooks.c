@@ -41,7 +41,7 @@ static bool regex_hits(const char *pattern, const char *value) {
 	return hit;
 }
 
-bool hooks_match(const char *matcher, const char *value) {
+static bool is_matched(const char *matcher, const char *value) {
 	if (!matcher || !*matcher || strcmp(matcher, "*") == 0 || !value) return true;
 	return is_list(matcher) ? in_list(matcher, value) : regex_hits(matcher, value);
 }
@@ -83,7 +83,7 @@ static void ask_all(struct agent *a, const char *event, const char *match, json_
 	size_t i;
 	json_t *entry;
 	json_array_foreach(json_object_get(a->hooks, event), i, entry) {
-		if (hooks_match(js_get(entry, "matcher"), match)) ask_entry(a, event, entry, input, id, asked);
+		if (is_matched(js_get(entry, "matcher"), match)) ask_entry(a, event, entry, input, id, asked);
 	}
 }
 

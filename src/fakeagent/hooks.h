@@ -25,6 +25,5 @@ struct hook_outcome {
 void hooks_run(struct agent *a, const char *event, const char *match, json_t *extra, const char *tool_use_id,
 			   struct hook_outcome *o);
 void hook_outcome_free(struct hook_outcome *o);
-bool hooks_match(const char *matcher, const char *value);
 bool hooks_valid(const json_t *table);
 void hooks_replace(struct agent *a, json_t *table);

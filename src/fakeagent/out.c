@@ -26,7 +26,7 @@ bool out_waits(const struct out *o) {
 	return !o->gone && o->off < o->wait.len;
 }
 
-void out_close(struct out *o) {
+static void close_stdout(struct out *o) {
 	out_drain(o);
 	close(o->fd);
 	o->gone = true;
@@ -87,7 +87,7 @@ static void end_line(struct out *o, size_t from) {
 	if (o->wait.failed) js_need(NULL);
 	o->lines++;
 	if (o->faults->die == o->lines) die_in_line(o, o->wait.len - from);
-	if (o->faults->close_stdout >= 0 && o->lines > o->faults->close_stdout) out_close(o);
+	if (o->faults->close_stdout >= 0 && o->lines > o->faults->close_stdout) close_stdout(o);
 	if (o->wait.len - o->off > 64 * 1024) out_flush(o);
 }
 

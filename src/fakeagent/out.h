@@ -23,4 +23,3 @@ void out_line(struct out *o, const char *line, size_t n); /* adds the LF */
 void out_flush(struct out *o);                            /* as much as the pipe takes */
 void out_drain(struct out *o);                            /* all of it, waiting */
 bool out_waits(const struct out *o);
-void out_close(struct out *o);

@@ -124,7 +124,8 @@ static void update_rules(struct agent *a, const char *type, const json_t *update
 	}
 }
 
-void permission_update(struct agent *a, const json_t *updates) {
+/* PermissionUpdate items; junk is left out. */
+static void take_updates(struct agent *a, const json_t *updates) {
 	size_t i;
 	json_t *update;
 	const char *code;
@@ -205,7 +206,7 @@ static void take_answer(struct agent *a, struct turn *t, const json_t *use, cons
 	if (allow && !spoiled) {
 		p->allowed = true;
 		take_input(p, input);
-		permission_update(a, json_object_get(answer, "updatedPermissions"));
+		take_updates(a, json_object_get(answer, "updatedPermissions"));
 		return;
 	}
 	count_denial(t, use);

@@ -25,6 +25,4 @@ void permission_decide(struct agent *a, struct turn *t, const json_t *use, struc
 void permission_free(struct permission *p);
 /* A can_use_tool request; reason may be NULL. */
 json_t *permission_request(const char *name, json_t *input, const char *tool_use_id, const char *reason);
-/* PermissionUpdate items; junk is left out. */
-void permission_update(struct agent *a, const json_t *updates);
 bool permission_mode(struct agent *a, const char *mode, const char **code); /* false: *code is the error_code */
