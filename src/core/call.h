@@ -5,11 +5,10 @@
  */
 #pragma once
 
+#include "base/hash.h"
 #include "core/carry.h"
 #include "io/loop.h"
 #include "wire/dialect.h"
-
-#include "base/hash.h"
 
 #define CALL_ID_MAX 40
 

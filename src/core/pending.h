@@ -6,12 +6,11 @@
  */
 #pragma once
 
+#include "base/hash.h"
 #include "core/carry.h"
 #include "io/loop.h"
 #include "wire/chunk.h"
 #include "wire/dialect.h"
-
-#include "base/hash.h"
 
 #define PENDING_ID_MAX 40
 #define SETTLED_KEPT 1024

@@ -5,12 +5,12 @@
  */
 #pragma once
 
+#include "base/hash.h"
 #include "base/list.h"
 #include "core/carry.h"
 #include "wire/chunk.h"
 #include "wire/scan.h"
 
-#include "base/hash.h"
 #include <sys/types.h>
 
 #define PROMPTS_KEPT 4096

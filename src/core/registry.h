@@ -11,12 +11,12 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/list.h"
 #include "core/carry.h"
 #include "io/loop.h"
 #include "wire/scan.h"
 
-#include "base/hash.h"
 #include <sys/types.h>
 
 #define HOOK_ID_MAX 32

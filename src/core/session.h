@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "base/hash.h"
 #include "core/agent.h"
 #include "core/call.h"
 #include "core/launch.h"
@@ -20,8 +21,6 @@
 #include "core/tail.h"
 #include "core/tape.h"
 #include "io/loop.h"
-
-#include "base/hash.h"
 
 enum session_state {
 	SESSION_STARTING,
