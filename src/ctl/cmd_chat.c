@@ -51,10 +51,10 @@ struct chat {
 };
 
 static void prompt_sign(struct chat *ch) {
-	if (!ch->terminal || ch->waiting || ch->busy || !list_empty(&ch->questions)) return;
+	if (!ch->terminal || ch->waiting || ch->busy || !list_empty(&ch->questions) || ch->show.sign) return;
 	show_break(&ch->show);
 	fputs(ch->show.color ? "\033[1m> \033[0m" : "> ", stdout);
-	ch->show.mid_line = true;
+	ch->show.mid_line = ch->show.sign = true;
 }
 
 /* --- Questions ---------------------------------------------------------------------------------------------------- */
@@ -238,7 +238,7 @@ static void send_prompt(struct chat *ch, const char *text) {
 
 static void take_typed(struct chat *ch, const char *text) {
 	struct question *q = first_question(ch);
-	ch->show.mid_line = false; /* Enter ended the line */
+	ch->show.mid_line = ch->show.sign = false; /* Enter ended the line */
 	if (!q) {
 		send_prompt(ch, text);
 		return;

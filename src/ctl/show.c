@@ -20,7 +20,7 @@ void show_init(struct show *s, FILE *out) {
 
 void show_break(struct show *s) {
 	if (s->mid_line) fputc('\n', s->out);
-	s->mid_line = false;
+	s->mid_line = s->sign = false;
 }
 
 void show_note(struct show *s, const char *color, const char *fmt, ...) {
@@ -41,6 +41,7 @@ static void put_text(struct show *s, struct span value) {
 	size_t n;
 	_cleanup_free_ char *text = span_dup(value, &n);
 	if (!text || n == 0) return;
+	if (s->sign) show_break(s);
 	text_print(s->out, text, n);
 	s->mid_line = text[n - 1] != '\n';
 	s->wrote = true;

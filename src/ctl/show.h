@@ -15,6 +15,7 @@ struct show {
 	FILE *out;
 	bool color;
 	bool mid_line;      /* the last thing printed did not end its line */
+	bool sign;          /* it was a sign to type behind, and no answer goes on there */
 	bool wrote;         /* some text of an answer was printed */
 	char streamed[128]; /* id of the message whose text came in pieces: its `assistant` lines repeat it */
 };

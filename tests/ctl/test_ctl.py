@@ -824,6 +824,21 @@ class Chat(Ctl):
         self.assertIn("asked by subagent agent-7", self.shown(fd, "allow?"))
         self.assertRegex(self.ctl("pending").stdout, r" Bash \(subagent\) ")
 
+    def test_one_sign_to_type_behind(self):
+        """Whatever the session's state becomes meanwhile; and what another client is answered does not stand behind it."""
+        pid, fd = self.terminal("chat", "work")
+        text = self.shown(fd, "\n> ")
+        self.agent.child()
+        self.d.wait_state("work", "idle")
+        self.ctl("sleep", "work")
+        p = self.spawn("send", "work", "hello")
+        child = self.agent.child()
+        child.print(said("one"), self.result(child.wait(type="user")["uuid"]))
+        self.ended(p, 0)
+        text += self.shown(fd, "one\r\n")
+        self.assertNotIn("> \r\n> ", text)
+        self.assertNotIn("> one", text)
+
     def test_a_question_with_choices(self):
         pid, fd = self.terminal("chat", "work")
         self.shown(fd, "\n> ")
