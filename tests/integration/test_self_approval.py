@@ -5,7 +5,7 @@ import os
 import sys
 import unittest
 
-from harness import Case, allow, perm, until, user
+from harness import Case, alive, allow, perm, until, user
 
 # Attaches, tries everything, and leaves what it was told in a file.
 ATTACKER = r"""
@@ -65,9 +65,11 @@ class SelfApprovalTest(Case):
         self.rid = self.guard.wait(type="control_request")["request_id"]
         out = d.root + "/attack"
         attacker.spawn([sys.executable, "-I", "-S", "-c", ATTACKER, d.socket, out, session, fork, scrub, ATTACKER, str(d.pid)], setsid=True)
-        until(lambda: os.path.exists(out), what="the attacker to end")
+        until(lambda: os.path.exists(out), what="the attacker's story")
         with open(out) as f:
-            return json.load(f)
+            got = json.load(f)
+        until(lambda: not alive(got["pid"]), what="the attacker to end")  # without its mark nobody would end it later
+        return got
 
     def refused(self, got):
         self.assertEqual(got["approve"]["code"], "not_allowed", got["approve"])
