@@ -115,9 +115,9 @@ static void take_rest(struct client *c) {
 }
 
 static void input_ended(struct client *c) {
-	c->ended = true;
-	take_rest(c);
+	take_rest(c); /* it came before the end, and may do what the client may */
 	if (c->dead) return;
+	c->ended = true;
 	want(c);
 	if (!c->dead) c->events->no_more(c);
 }

@@ -348,6 +348,17 @@ class LeavingTest(Asks):
         c.send(allow(self.asked(c)))
         child.answer("k-1")
 
+    def test_an_answer_as_the_last_line_without_its_end(self):
+        for end in ("half_close", "close"):
+            with self.subTest(end):
+                d, agent = self.start()
+                a = d.attached()
+                child = agent.child()
+                child.print(perm("k-1"))
+                a.raw(dump(allow(self.asked(a))))
+                getattr(a, end)()
+                self.assertEqual(child.answer("k-1")["response.response.behavior"], "allow")
+
     def test_after_everybody_left(self):
         """C09: the child's stdin stays open, whatever the clients do."""
         d, agent = self.start()
