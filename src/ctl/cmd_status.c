@@ -119,6 +119,7 @@ static void add_client(struct table *t, const char *session, const char *state, 
 	table_add(t, state);
 	table_add(t, ctl_str(client, "name", "-"));
 	table_add(t, ctl_str(client, "role", "-"));
+	table_addf(t, "%lld", (long long)ctl_int(client, "uid", -1));
 	table_addf(t, "%lld", (long long)ctl_int(client, "pid", 0));
 	table_add(t, ctl_str(client, "program", "-"));
 	add_bytes(t, client, "lag_bytes");
@@ -129,10 +130,13 @@ static void add_client(struct table *t, const char *session, const char *state, 
 	add_bytes(t, client, "bytes_out");
 }
 
+static const char *const top_head[] = {"SESSION", "STATE",  "CLIENT", "ROLE", "UID", "PID",
+									   "PROGRAM", "BEHIND", "FOR",    "IN",   "OUT"};
+
 static void add_alone(struct table *t, const char *session, const char *state) {
 	table_add(t, session);
 	table_add(t, state);
-	for (int i = 2; i < 10; i++) table_add(t, "-");
+	for (size_t i = 2; i < ARRAY_SIZE(top_head); i++) table_add(t, "-");
 }
 
 static int add_session(struct plenum *p, struct table *t, json_t *one) {
@@ -148,15 +152,13 @@ static int add_session(struct plenum *p, struct table *t, json_t *one) {
 }
 
 static int print_top(struct plenum *p) {
-	static const char *const head[] = {"SESSION", "STATE",  "CLIENT", "ROLE", "PID",
-									   "PROGRAM", "BEHIND", "FOR",    "IN",   "OUT"};
 	_cleanup_json_ json_t *list = NULL;
 	int code = ctl_ask(p, PLENUM_LIST, NULL, &list);
 	if (code != CTL_OK) return code;
-	struct table t = TABLE(ARRAY_SIZE(head));
+	struct table t = TABLE(ARRAY_SIZE(top_head));
 	json_t *sessions = ctl_array(list, "sessions"), *one;
 	size_t i;
-	for (i = 0; i < ARRAY_SIZE(head); i++) table_add(&t, head[i]);
+	for (i = 0; i < ARRAY_SIZE(top_head); i++) table_add(&t, top_head[i]);
 	/* A session may be gone between the list and the question about it: that one is left out. */
 	json_array_foreach(sessions, i, one) if (add_session(p, &t, one) == CTL_CUT) code = CTL_CUT;
 	printf("%s: %zu sessions\n", plenum_path(p), json_array_size(sessions));

@@ -602,7 +602,7 @@ class Sessions(Ctl):
         self.assertIn(" name=two lines ", self.ctl("status", "work").stdout)
         self.assertEqual(self.ctl("status", "--profiles").stdout, "claude\nfake\nagent\n")
         top = self.ctl("top", "--once").stdout
-        self.assertRegex(top, r"(?m)^work +\w+ +win\\x1bdow +driver +%d " % os.getpid())
+        self.assertRegex(top, r"(?m)^work +\w+ +win\\x1bdow +driver +%d +%d " % (os.getuid(), os.getpid()))
         self.assertNotIn("\x1b", top)
         machine = json.loads(self.ctl("top", "--json").stdout)
         self.assertEqual([(s["session"], s["clients"][0]["name"]) for s in machine["sessions"]], [("work", "win\x1bdow")])
