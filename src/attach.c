@@ -21,8 +21,7 @@ static bool flag(const struct request *q, const char *member, bool otherwise) {
 	return value ? json_is_true(value) : otherwise;
 }
 
-/* --- what the attachment is -----------------------------------------------------------------------------------------
- */
+/* --- what the attachment is --------------------------------------------------------------------------------------- */
 
 static bool one_of(struct request *q, const char *member, const char *const *values) {
 	const char *value = text(q, member);
@@ -140,8 +139,7 @@ bool attach_apply(struct request *q, struct attachment *a) {
 	return apply(q, a, false);
 }
 
-/* --- from where on it reads -----------------------------------------------------------------------------------------
- */
+/* --- from where on it reads --------------------------------------------------------------------------------------- */
 
 struct start {
 	uint64_t seq;
@@ -196,8 +194,7 @@ static bool find_start(struct request *q, const struct tape *t, struct start *ou
 	return true;
 }
 
-/* --- the session ----------------------------------------------------------------------------------------------------
- */
+/* --- the session -------------------------------------------------------------------------------------------------- */
 
 static bool foreign_ok(struct request *q) {
 	static const char *const own[] = {"args", "env", "cwd", "argv", "env_only", "ephemeral"};
@@ -403,8 +400,7 @@ static struct session *get_session(struct request *q, bool *created) {
 	return s;
 }
 
-/* --- the answer -----------------------------------------------------------------------------------------------------
- */
+/* --- the answer --------------------------------------------------------------------------------------------------- */
 
 static json_t *pending_ids(const struct attachment *a) {
 	json_t *all = json_array();

@@ -27,8 +27,7 @@ struct keeper {
 	bool unsaved; /* the table could not be written: the log has it */
 };
 
-/* --- writing --------------------------------------------------------------------------------------------------------
- */
+/* --- writing ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t hash_text(uint64_t h, const char *text) {
 	return (h ^ prompt_hash(text ? text : "\1", text ? strlen(text) + 1 : 1)) * 1099511628211ULL;
@@ -117,8 +116,7 @@ static void save_behind(struct keeper *k) {
 		log_warn("no thread can be made: whenever the table of sessions is written, everybody waits for the disk");
 }
 
-/* --- reading --------------------------------------------------------------------------------------------------------
- */
+/* --- reading ------------------------------------------------------------------------------------------------------ */
 
 static bool restore_words(struct words *w, char *const *v, size_t n) {
 	for (size_t i = 0; i < n; i++)
@@ -184,8 +182,7 @@ static void name_instance(struct keeper *k) {
 	str_random_hex(k->instance + 1, 16);
 }
 
-/* --- for the server -------------------------------------------------------------------------------------------------
- */
+/* --- for the server ----------------------------------------------------------------------------------------------- */
 
 struct keeper *keeper_new(struct loop *loop, struct router *router) {
 	struct keeper *k = calloc(1, sizeof *k);

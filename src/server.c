@@ -74,8 +74,7 @@ static void on_changed(struct router *r) {
 	if (!loop_timer_pending(&srv->status_timer) && srv->notify.fd >= 0) loop_timer_set(&srv->status_timer, STATUS_MS);
 }
 
-/* --- connections ----------------------------------------------------------------------------------------------------
- */
+/* --- connections -------------------------------------------------------------------------------------------------- */
 
 static bool may_connect(const struct server *srv, const struct peer *peer) {
 	if (peer->uid == geteuid() || peer->uid == 0) return true;
@@ -132,8 +131,7 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 	list_add_tail(&r->clients, &c->node);
 }
 
-/* --- who waits for an upgrade ---------------------------------------------------------------------------------------
- */
+/* --- who waits for an upgrade ------------------------------------------------------------------------------------- */
 
 static void answer_asker(struct server *srv, const struct asker *a, const char *error) {
 	struct client *c = router_client(srv->router, a->client);
@@ -160,8 +158,7 @@ static void answer_upgrade(struct server *srv, const char *error) {
 	drop_askers(srv);
 }
 
-/* --- stopping -------------------------------------------------------------------------------------------------------
- */
+/* --- stopping ----------------------------------------------------------------------------------------------------- */
 
 static void on_stopped(void *arg) {
 	struct server *srv = arg;
@@ -220,8 +217,7 @@ static void shut_down(struct verbs_host *h, bool kill_now) {
 	begin_stop((struct server *)h, kill_now);
 }
 
-/* --- the router's questions -----------------------------------------------------------------------------------------
- */
+/* --- the router's questions --------------------------------------------------------------------------------------- */
 
 static void on_session_over(struct router *r, struct session *s) {
 	router_remove(r, s, "stopped");
@@ -264,8 +260,7 @@ static const struct router_events events = {
 	.session_over = on_session_over,
 };
 
-/* --- configuration --------------------------------------------------------------------------------------------------
- */
+/* --- configuration ------------------------------------------------------------------------------------------------ */
 
 /* A tool that lies beside the daemon is found where PATH does not have it. */
 static void find_beside(struct profile *p) {
@@ -370,8 +365,7 @@ static void on_usr1(void *arg) {
 	if (!listen_renew(srv->listener, error)) log_error("the socket cannot be made again: %s", error);
 }
 
-/* --- systemd --------------------------------------------------------------------------------------------------------
- */
+/* --- systemd ------------------------------------------------------------------------------------------------------ */
 
 static void on_watchdog(void *arg) {
 	struct server *srv = arg;
@@ -387,8 +381,7 @@ static void on_status(void *arg) {
 	notify_send(&srv->notify, text);
 }
 
-/* --- upgrade --------------------------------------------------------------------------------------------------------
- */
+/* --- upgrade ------------------------------------------------------------------------------------------------------ */
 
 static void carry_listener(struct carry *c, struct server *srv) {
 	struct listen_parts parts = {.fd = -1, .lock = -1};
@@ -506,8 +499,7 @@ static int resume(struct server *srv) {
 	return EX_OK;
 }
 
-/* --- starting -------------------------------------------------------------------------------------------------------
- */
+/* --- starting ----------------------------------------------------------------------------------------------------- */
 
 static char *inherited_path(int fd) {
 	struct sockaddr_un at = {0};

@@ -64,8 +64,7 @@ static char *find_program(const char *word) {
 	return link;
 }
 
-/* --- the command line -----------------------------------------------------------------------------------------------
- */
+/* --- the command line --------------------------------------------------------------------------------------------- */
 
 struct command {
 	char **argv;
@@ -114,8 +113,7 @@ static bool judge(const struct upgrade *u, int status, bool in_time, struct buf 
 	return false;
 }
 
-/* --- the preview ----------------------------------------------------------------------------------------------------
- */
+/* --- the preview -------------------------------------------------------------------------------------------------- */
 
 static void read_preview(struct upgrade *u) {
 	char data[1024];
@@ -189,8 +187,7 @@ static void keep(const int *fds, size_t n, int flags) {
 	for (size_t i = 0; i < n; i++) fcntl(fds[i], F_SETFD, flags);
 }
 
-/* --- the trial ------------------------------------------------------------------------------------------------------
- */
+/* --- the trial ---------------------------------------------------------------------------------------------------- */
 
 struct trial {
 	const struct upgrade *u;
@@ -286,8 +283,7 @@ static bool try_it(const struct upgrade *u, const struct carry *state, char *err
 	return ok;
 }
 
-/* --- taking over ----------------------------------------------------------------------------------------------------
- */
+/* --- taking over -------------------------------------------------------------------------------------------------- */
 
 /* What a process that takes over has no handlers for yet. */
 static void block(int how) {
@@ -368,8 +364,7 @@ static void on_task(void *arg) {
 	fail(u, error);
 }
 
-/* --- the outside ----------------------------------------------------------------------------------------------------
- */
+/* --- the outside -------------------------------------------------------------------------------------------------- */
 
 struct upgrade *upgrade_new(struct loop *loop, struct children *children, char *const *argv,
 							const struct upgrade_host *host, void *arg) {
@@ -415,8 +410,7 @@ void upgrade_start(struct upgrade *u) {
 	if (!start_preview(u, error)) fail(u, error);
 }
 
-/* --- the other side -------------------------------------------------------------------------------------------------
- */
+/* --- the other side ----------------------------------------------------------------------------------------------- */
 
 bool upgrade_read(int fd, void (*carry)(struct carry *c, void *arg), void *arg, char *error) {
 	struct stat st;

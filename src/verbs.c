@@ -46,8 +46,7 @@ static bool owns_daemon(struct request *q) {
 	return false;
 }
 
-/* --- hello, list, status --------------------------------------------------------------------------------------------
- */
+/* --- hello, list, status ------------------------------------------------------------------------------------------ */
 
 static json_t *limits_json(const struct settings *s) {
 	const struct limits *l = &s->limits;
@@ -187,8 +186,7 @@ static void verb_queue(struct request *q) {
 	if (s) reply(q, json_pack("{s:s,s:o}", "session", s->name, "prompts", queue_json(s, true)));
 }
 
-/* --- pending --------------------------------------------------------------------------------------------------------
- */
+/* --- pending ------------------------------------------------------------------------------------------------------ */
 
 static json_t *pending_json(const struct session *s, const struct pending *p) {
 	json_t *asked = json_array();
@@ -228,8 +226,7 @@ static void verb_pending(struct request *q) {
 	reply(q, json_pack("{s:o}", "pending", all));
 }
 
-/* --- detach, register -----------------------------------------------------------------------------------------------
- */
+/* --- detach, register --------------------------------------------------------------------------------------------- */
 
 static void verb_detach(struct request *q) {
 	struct attachment *a = q->client->attachment;
@@ -275,8 +272,7 @@ static void verb_subscribe(struct request *q) {
 	reply(q, json_pack("{s:b,s:o}", "subscribed", on, "sessions", all));
 }
 
-/* --- stop, hibernate ------------------------------------------------------------------------------------------------
- */
+/* --- stop, hibernate ---------------------------------------------------------------------------------------------- */
 
 static bool may_stop(struct request *q, const struct session *s) {
 	if (router_may_stop(s, q->client)) return true;
@@ -330,8 +326,7 @@ static void verb_hibernate(struct request *q) {
 					   session_state_name(session_name_state(s))));
 }
 
-/* --- the daemon -----------------------------------------------------------------------------------------------------
- */
+/* --- the daemon --------------------------------------------------------------------------------------------------- */
 
 static void verb_reload(struct request *q) {
 	char error[1024];
@@ -372,8 +367,7 @@ static void verb_metrics(struct request *q) {
 					   (json_int_t)turns, "tape_bytes", (json_int_t)tape, "rss", (json_int_t)proc_rss(getpid())));
 }
 
-/* --- the table ------------------------------------------------------------------------------------------------------
- */
+/* --- the table ---------------------------------------------------------------------------------------------------- */
 
 #define MEMBERS 32
 

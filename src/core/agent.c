@@ -18,8 +18,7 @@ static void watch(struct agent *a, struct loop_fd *f, bool read, bool write) {
 	child_kill(&a->child, SIGKILL);
 }
 
-/* --- stdout ---------------------------------------------------------------------------------------------------------
- */
+/* --- stdout ------------------------------------------------------------------------------------------------------- */
 
 /* A byte order mark before the first line is skipped. */
 static struct chunk without_bom(struct agent *a, struct chunk line) {
@@ -106,8 +105,7 @@ void agent_read(struct agent *a, bool may) {
 	watch(a, &a->out_fd, may, false);
 }
 
-/* --- stderr ---------------------------------------------------------------------------------------------------------
- */
+/* --- stderr ------------------------------------------------------------------------------------------------------- */
 
 static ssize_t read_err(struct agent *a) {
 	char data[16384];
@@ -130,8 +128,7 @@ static void on_err(void *arg, bool readable, bool writable) {
 	if (n == 0 || (n < 0 && errno != EAGAIN)) close_err(a);
 }
 
-/* --- stdin ----------------------------------------------------------------------------------------------------------
- */
+/* --- stdin -------------------------------------------------------------------------------------------------------- */
 
 bool agent_write(struct agent *a, struct queue *q) {
 	int r = queue_write(q, a->child.in);
@@ -153,8 +150,7 @@ static void on_in(void *arg, bool readable, bool writable) {
 	a->events->may_write(a->arg);
 }
 
-/* --- its life -------------------------------------------------------------------------------------------------------
- */
+/* --- its life ----------------------------------------------------------------------------------------------------- */
 
 static void on_end_timer(void *arg) {
 	struct agent *a = arg;

@@ -21,8 +21,7 @@ void carry_fail(struct carry *c, const char *fmt, ...) {
 	va_end(ap);
 }
 
-/* --- bytes ----------------------------------------------------------------------------------------------------------
- */
+/* --- bytes -------------------------------------------------------------------------------------------------------- */
 
 static void flush(struct carry *c) {
 	if (carry_ok(c) && c->out.len && fd_write_all(c->fd, c->out.data, c->out.len) < 0)
@@ -82,8 +81,7 @@ static void put_bytes(struct carry *c, const char *data, size_t n) {
 	if (data) put(c, data, n);
 }
 
-/* --- head and end ---------------------------------------------------------------------------------------------------
- */
+/* --- head and end ------------------------------------------------------------------------------------------------- */
 
 void carry_begin_save(struct carry *c, int fd) {
 	*c = (struct carry){.saving = true, .fd = fd, .version = CARRY_VERSION, .out = BUF_INIT(2 * FLUSH_AT)};
@@ -133,8 +131,7 @@ void carry_mark(struct carry *c, const char *name) {
 		carry_fail(c, "the state is damaged before `%s`, at byte %zu", name, at);
 }
 
-/* --- values ---------------------------------------------------------------------------------------------------------
- */
+/* --- values ------------------------------------------------------------------------------------------------------- */
 
 size_t carry_count(struct carry *c, size_t n) {
 	uint64_t value = n;
@@ -243,8 +240,7 @@ void carry_timer(struct carry *c, struct loop_timer *t) {
 	if (!c->saving && t && left >= 0) loop_timer_set(t, left);
 }
 
-/* --- descriptors ----------------------------------------------------------------------------------------------------
- */
+/* --- descriptors -------------------------------------------------------------------------------------------------- */
 
 static void list_fd(struct carry *c, int fd) {
 	int *more = realloc(c->fds, (c->n_fds + 1) * sizeof *more);
@@ -272,8 +268,7 @@ void carry_fd(struct carry *c, int *fd, mode_t type) {
 	}
 }
 
-/* --- clients and attachments ----------------------------------------------------------------------------------------
- */
+/* --- clients and attachments -------------------------------------------------------------------------------------- */
 
 static void carry_party(struct carry *c, void **party, uint64_t (*number_of)(const void *),
 						void *(*find)(void *, uint64_t)) {

@@ -25,8 +25,7 @@ struct mail {
 
 static void flush(struct client *c);
 
-/* --- life -----------------------------------------------------------------------------------------------------------
- */
+/* --- life --------------------------------------------------------------------------------------------------------- */
 
 static void drop_mail(struct mail *m) {
 	list_del(&m->node);
@@ -79,8 +78,7 @@ static void want(struct client *c) {
 	if (!ok) doom(c);
 }
 
-/* --- reading --------------------------------------------------------------------------------------------------------
- */
+/* --- reading ------------------------------------------------------------------------------------------------------ */
 
 static void take_lines(struct client *c) {
 	struct chunk line;
@@ -203,8 +201,7 @@ static void on_io(void *arg, bool readable, bool writable) {
 		client_kill(c);
 }
 
-/* --- filters --------------------------------------------------------------------------------------------------------
- */
+/* --- filters ------------------------------------------------------------------------------------------------------ */
 
 static bool other_type_wanted(const struct client *c, const struct tape_entry *e) {
 	struct envelope env;
@@ -224,8 +221,7 @@ static bool passes(const struct client *c, const struct tape_entry *e) {
 	return f->kinds & (1U << e->kind);
 }
 
-/* --- sending --------------------------------------------------------------------------------------------------------
- */
+/* --- sending ------------------------------------------------------------------------------------------------------ */
 
 struct item {
 	struct mail *mail; /* NULL: from the tape */
@@ -438,8 +434,7 @@ static void on_flush(void *arg) {
 	flush(arg);
 }
 
-/* --- the outside ----------------------------------------------------------------------------------------------------
- */
+/* --- the outside -------------------------------------------------------------------------------------------------- */
 
 static struct client *make(struct loop *loop, struct lines_pool *pool, int fd, size_t max_line,
 						   const struct client_events *events, void *world) {
@@ -578,8 +573,7 @@ uint64_t client_behind(const struct client *c) {
 	return n;
 }
 
-/* --- upgrade --------------------------------------------------------------------------------------------------------
- */
+/* --- upgrade ------------------------------------------------------------------------------------------------------ */
 
 /* The descriptor itself: a new one could name another process by now. */
 static void carry_watch(struct carry *c, struct client *cl, struct watches *watches) {

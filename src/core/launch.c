@@ -68,8 +68,7 @@ void launch_free(struct launch *l) {
 	*l = (struct launch){0};
 }
 
-/* --- environment ----------------------------------------------------------------------------------------------------
- */
+/* --- environment -------------------------------------------------------------------------------------------------- */
 
 struct env {
 	struct words w;
@@ -165,8 +164,7 @@ static void build_env(struct env *e, const struct launch *l, const struct profil
 	put_mark(e, "PLENUM_INSTANCE", mark ? mark : "");
 }
 
-/* --- command line ---------------------------------------------------------------------------------------------------
- */
+/* --- command line ------------------------------------------------------------------------------------------------- */
 
 /* FLAG, --FLAG=VALUE; a short one that takes a value has it behind it, too: -rVALUE. */
 static bool is_flag(const char *word, const char *flag) {
@@ -290,8 +288,7 @@ void launch_carry(struct carry *c, struct launch *l) {
 	CARRY(c, l->uid);
 }
 
-/* --- comparing ------------------------------------------------------------------------------------------------------
- */
+/* --- comparing ---------------------------------------------------------------------------------------------------- */
 
 static bool same_folder(const char *a, const char *b) {
 	struct stat at_a, at_b;

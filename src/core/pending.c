@@ -130,8 +130,7 @@ struct pending *pending_find_child(struct pendings *all, struct span id) {
 	return p;
 }
 
-/* --- what was settled -----------------------------------------------------------------------------------------------
- */
+/* --- what was settled --------------------------------------------------------------------------------------------- */
 
 static bool read_id(const char *p, size_t n, struct settled_id *id) {
 	char text[PENDING_ID_MAX], *underscore;
@@ -193,8 +192,7 @@ void pending_settle(struct pendings *all, struct pending *p) {
 	free_pending(p);
 }
 
-/* --- who was asked --------------------------------------------------------------------------------------------------
- */
+/* --- who was asked ------------------------------------------------------------------------------------------------ */
 
 bool pending_was_asked(const struct pending *p, const void *who) {
 	for (size_t i = 0; i < p->n_asked; i++)
@@ -224,8 +222,7 @@ bool pending_forget(struct pending *p, const void *who) {
 	return false;
 }
 
-/* --- upgrade --------------------------------------------------------------------------------------------------------
- */
+/* --- upgrade ------------------------------------------------------------------------------------------------------ */
 
 static void carry_asked(struct carry *c, struct pending *p) {
 	size_t n = carry_count(c, p->n_asked);

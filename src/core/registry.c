@@ -49,8 +49,7 @@ struct owner *owner_waiting(struct registry *r, uid_t uid, const char *name) {
 	return NULL;
 }
 
-/* --- hooks ----------------------------------------------------------------------------------------------------------
- */
+/* --- hooks -------------------------------------------------------------------------------------------------------- */
 
 static void free_entry(struct registry *r, struct hook_entry *e) {
 	struct hook *h;
@@ -367,8 +366,7 @@ void registry_put_hooks(const struct registry *r, struct buf *b) {
 	buf_putc(b, '}');
 }
 
-/* --- servers and dialogs --------------------------------------------------------------------------------------------
- */
+/* --- servers and dialogs ------------------------------------------------------------------------------------------ */
 
 static void free_server(struct mcp_server *s) {
 	list_del(&s->node);
@@ -507,8 +505,7 @@ void owner_free(struct registry *r, struct owner *o) {
 	free(o);
 }
 
-/* --- upgrade --------------------------------------------------------------------------------------------------------
- */
+/* --- upgrade ------------------------------------------------------------------------------------------------------ */
 
 static void carry_hook(struct carry *c, struct hook *h) {
 	carry_bytes(c, h->id, sizeof h->id);

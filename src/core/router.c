@@ -50,8 +50,7 @@ void router_free(struct router *r) {
 	free(r);
 }
 
-/* --- telling --------------------------------------------------------------------------------------------------------
- */
+/* --- telling ------------------------------------------------------------------------------------------------------ */
 
 static void post_error_event(struct client *c, struct span id, struct span uuid, const char *code, const char *text) {
 	struct attachment *a = c->attachment;
@@ -178,8 +177,7 @@ void router_tell_stopping(struct session *s, const struct client *by, bool kill_
 	router_tell(s, notice_end(&b));
 }
 
-/* --- trust ----------------------------------------------------------------------------------------------------------
- */
+/* --- trust -------------------------------------------------------------------------------------------------------- */
 
 /* Whoever descends from this process was started by an agent: orphans come to us, the subreaper. A helper that we
  * started for a person is none. */
@@ -223,8 +221,7 @@ bool router_may_approve(struct router *r, struct client *c) {
 	return router_trusted(r, c);
 }
 
-/* --- sessions -------------------------------------------------------------------------------------------------------
- */
+/* --- sessions ----------------------------------------------------------------------------------------------------- */
 
 static void on_over(void *arg) {
 	struct session *s = arg;
@@ -401,8 +398,7 @@ void router_relieve(struct router *r) {
 	session_stop(oldest, false, THEN_SLEEP);
 }
 
-/* --- attachments ----------------------------------------------------------------------------------------------------
- */
+/* --- attachments -------------------------------------------------------------------------------------------------- */
 
 static void tell_presence(struct attachment *a, const char *event, const char *why) {
 	struct buf b = NOTICE_INIT;

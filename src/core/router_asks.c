@@ -17,8 +17,7 @@
 
 #define EDITS 2
 
-/* --- telling --------------------------------------------------------------------------------------------------------
- */
+/* --- telling ------------------------------------------------------------------------------------------------------ */
 
 static struct chunk cancel_line(const struct pending *p) {
 	char id[PENDING_ID_MAX + 2];
@@ -124,8 +123,7 @@ void router_refuse_unasked(struct session *s, struct chunk line, const struct en
 	session_must_write(s, notice_chunk(&b));
 }
 
-/* --- who is asked ---------------------------------------------------------------------------------------------------
- */
+/* --- who is asked ------------------------------------------------------------------------------------------------- */
 
 static bool takes_tool(const struct attachment *a, const struct pending *p) {
 	if (!a->tools || p->kind != ASK_TOOL) return true;
@@ -201,8 +199,7 @@ void router_unask(struct attachment *a) {
 	}
 }
 
-/* --- the daemon's own decisions -------------------------------------------------------------------------------------
- */
+/* --- the daemon's own decisions ----------------------------------------------------------------------------------- */
 
 static void deny(struct pending *p, const char *decision, const char *why) {
 	struct buf b = NOTICE_INIT;
@@ -265,8 +262,7 @@ static bool nobody_ever(const struct session *s) {
 	return deny_asks;
 }
 
-/* --- asking ---------------------------------------------------------------------------------------------------------
- */
+/* --- asking ------------------------------------------------------------------------------------------------------- */
 
 static void tell_attention(struct session *s, const struct pending *p) {
 	struct router *r = s->world;
@@ -317,8 +313,7 @@ void router_withdraw_all(struct session *s, const char *why) {
 	while ((p = LIST_TOP(&s->pendings.order, struct pending, node)) != NULL) settle(s, p, NULL, why, NULL);
 }
 
-/* --- answers --------------------------------------------------------------------------------------------------------
- */
+/* --- answers ------------------------------------------------------------------------------------------------------ */
 
 /* At `at`, `cut` bytes are replaced by text. Edits stand in order. */
 struct edit {

@@ -11,8 +11,7 @@
 
 #include <string.h>
 
-/* --- names ----------------------------------------------------------------------------------------------------------
- */
+/* --- names -------------------------------------------------------------------------------------------------------- */
 
 static uint64_t client_number(const void *client) {
 	return ((const struct client *)client)->id;
@@ -58,8 +57,7 @@ static void *find_owner(struct session *s, uint64_t number) {
 
 static const struct pending_owners owners = {.number = owner_number, .find = find_owner};
 
-/* --- clients --------------------------------------------------------------------------------------------------------
- */
+/* --- clients ------------------------------------------------------------------------------------------------------ */
 
 static void load_client(struct carry *c, struct router *r) {
 	struct client *one = NULL;
@@ -80,8 +78,7 @@ static void carry_clients(struct carry *c, struct router *r) {
 	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_client(c, r);
 }
 
-/* --- attachments ----------------------------------------------------------------------------------------------------
- */
+/* --- attachments -------------------------------------------------------------------------------------------------- */
 
 static void carry_attachment_members(struct carry *c, struct attachment *a) {
 	bool reads = a->client->tape != NULL;
@@ -146,8 +143,7 @@ static void join_owners(struct session *s) {
 	}
 }
 
-/* --- sessions -------------------------------------------------------------------------------------------------------
- */
+/* --- sessions ----------------------------------------------------------------------------------------------------- */
 
 /* What a session cannot be made without. */
 struct basics {
@@ -218,8 +214,7 @@ static void load_session(struct carry *c, struct router *r) {
 	if (s) carry_parts(c, s);
 }
 
-/* --- all ------------------------------------------------------------------------------------------------------------
- */
+/* --- all ---------------------------------------------------------------------------------------------------------- */
 
 static void carry_counters(struct carry *c, struct router *r) {
 	carry_mark(c, "router");

@@ -15,8 +15,7 @@
 #define STRAY_LOG_EVERY 100
 #define STRAY_MAX ((size_t)64 * 1024) /* of one stray line that is shown */
 
-/* --- the conversation -----------------------------------------------------------------------------------------------
- */
+/* --- the conversation --------------------------------------------------------------------------------------------- */
 
 static void put_state(struct buf *b, const struct session *s) {
 	notice_begin(b, PLENUM_EV_SESSION_STATE, s->name);
@@ -77,8 +76,7 @@ static void read_init(struct session *s, struct chunk line, const struct envelop
 	s->version = span_dup(span_member(all, "claude_code_version"), NULL);
 }
 
-/* --- what a line says of the session --------------------------------------------------------------------------------
- */
+/* --- what a line says of the session ------------------------------------------------------------------------------ */
 
 /* What a line says of the session, before it goes to the tape. Main turn only: a subagent may work after the result. */
 static void learn(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
@@ -95,8 +93,7 @@ static void learn(struct session *s, enum line_kind kind, struct chunk line, con
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "init")) s->turn = true;
 }
 
-/* --- where it goes --------------------------------------------------------------------------------------------------
- */
+/* --- where it goes ------------------------------------------------------------------------------------------------ */
 
 static void to_tape(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
 	unsigned flags = dialect_is_echo(e) ? TAPE_REPLAY : 0;
@@ -221,8 +218,7 @@ static void on_stray(struct session *s, struct chunk line) {
 	router_tell(s, notice_end(&b));
 }
 
-/* --- over-long lines ------------------------------------------------------------------------------------------------
- */
+/* --- over-long lines ---------------------------------------------------------------------------------------------- */
 
 static const char *skip_blanks(const char *p, const char *end) {
 	while (p < end && (*p == ' ' || *p == '\t')) p++;
@@ -295,8 +291,7 @@ static void on_long_line(struct session *s, struct chunk head, size_t size) {
 	end_long_turn(s, head);
 }
 
-/* --- stderr, start, end ---------------------------------------------------------------------------------------------
- */
+/* --- stderr, start, end ------------------------------------------------------------------------------------------- */
 
 static void on_stderr(struct session *s, const char *data, size_t n) {
 	struct attachment *a;

@@ -17,8 +17,7 @@
 
 #define ASLEEP_TEXT "session %s is %s and has no child: send a prompt, or attach with \"wake\":true, and ask again"
 
-/* --- requests -------------------------------------------------------------------------------------------------------
- */
+/* --- requests ----------------------------------------------------------------------------------------------------- */
 
 /* A change that the daemon asked for by itself: the mode of the child before (router_init.c). */
 static bool restores_mode(const struct call *call) {
@@ -237,8 +236,7 @@ static void on_other(struct client *c, struct session *s, struct chunk line, str
 					"the child of session %s has too much to read already: send it again later", s->name);
 }
 
-/* --- every line -----------------------------------------------------------------------------------------------------
- */
+/* --- every line --------------------------------------------------------------------------------------------------- */
 
 static bool is_verb(const struct message *m) {
 	struct span name = span_content(m->env.inner_subtype);
@@ -346,8 +344,7 @@ void router_on_long_line(struct client *c, struct chunk head, size_t size) {
 	client_post(c, notice_end(&b));
 }
 
-/* --- the end of a client --------------------------------------------------------------------------------------------
- */
+/* --- the end of a client ------------------------------------------------------------------------------------------ */
 
 void router_on_no_more(struct client *c) {
 	struct attachment *a = c->attachment;

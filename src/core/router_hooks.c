@@ -13,8 +13,7 @@
 
 #include <string.h>
 
-/* --- hook callbacks -------------------------------------------------------------------------------------------------
- */
+/* --- hook callbacks ----------------------------------------------------------------------------------------------- */
 
 #define GONE_TEXT "the client that guards this with a hook is not there; Plenum refuses until it is back"
 #define NAMELESS_TEXT                                                                                                  \
@@ -103,8 +102,7 @@ void router_hook(struct session *s, struct chunk line, const struct envelope *e)
 	session_check_state(s);
 }
 
-/* --- MCP ------------------------------------------------------------------------------------------------------------
- */
+/* --- MCP ---------------------------------------------------------------------------------------------------------- */
 
 static void answer_mcp(struct pending *p) {
 	struct buf b = NOTICE_INIT;
@@ -210,8 +208,7 @@ void router_set_servers(struct client *c, struct session *s, struct chunk line, 
 	buf_free(&body);
 }
 
-/* --- owners come and go ---------------------------------------------------------------------------------------------
- */
+/* --- owners come and go ------------------------------------------------------------------------------------------- */
 
 struct owner *router_owner(struct attachment *a) {
 	struct session *s = a->session;

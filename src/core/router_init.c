@@ -75,8 +75,7 @@ void router_init_move(struct session *to, struct session *from) {
 	from->init = NULL;
 }
 
-/* --- sending --------------------------------------------------------------------------------------------------------
- */
+/* --- sending ------------------------------------------------------------------------------------------------------ */
 
 static bool is_ours(struct span key) {
 	return span_equals(key, "hooks") || span_equals(key, "sdkMcpServers");
@@ -198,8 +197,7 @@ void router_init_settled(struct session *s) {
 		restart_if_idle(s);
 }
 
-/* --- answering ------------------------------------------------------------------------------------------------------
- */
+/* --- answering ---------------------------------------------------------------------------------------------------- */
 
 struct edit {
 	struct span old;
@@ -478,8 +476,7 @@ struct span router_kept_init(const struct session *s) {
 	return e.inner_response;
 }
 
-/* --- a client's initialize ------------------------------------------------------------------------------------------
- */
+/* --- a client's initialize ---------------------------------------------------------------------------------------- */
 
 static bool holds_hooks(struct span hooks) {
 	size_t at = 0;
@@ -631,8 +628,7 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 	router_offer(a); /* dialogs of a kind that it has just declared */
 }
 
-/* --- upgrade --------------------------------------------------------------------------------------------------------
- */
+/* --- upgrade ------------------------------------------------------------------------------------------------------ */
 
 static void carry_waiter(struct carry *c, struct waiter *w) {
 	void *client = w->client;

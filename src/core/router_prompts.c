@@ -191,8 +191,7 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 	session_check_state(s);
 }
 
-/* --- taking back ----------------------------------------------------------------------------------------------------
- */
+/* --- taking back -------------------------------------------------------------------------------------------------- */
 
 static bool others_wait(const struct session *s, const struct client *c) {
 	struct prompt *p;

@@ -35,8 +35,7 @@ char *session_profile(const struct session *s) {
 	return s->lost_profile ? s->lost_profile : s->profile->name;
 }
 
-/* --- state ----------------------------------------------------------------------------------------------------------
- */
+/* --- state -------------------------------------------------------------------------------------------------------- */
 
 static enum session_state compute_state(const struct session *s) {
 	if (!s->agent) return s->want_child ? SESSION_STARTING : s->failed ? SESSION_FAILED : SESSION_ASLEEP;
@@ -129,8 +128,7 @@ void session_set_reason(struct session *s, const char *reason) {
 	s->reason = str_dup(reason);
 }
 
-/* --- what the child says --------------------------------------------------------------------------------------------
- */
+/* --- what the child says ------------------------------------------------------------------------------------------ */
 
 static void on_line(void *arg, struct chunk line) {
 	struct session *s = arg;
@@ -174,8 +172,7 @@ static void on_pace(void *arg) {
 	session_read_again(arg);
 }
 
-/* --- stdin ----------------------------------------------------------------------------------------------------------
- */
+/* --- stdin -------------------------------------------------------------------------------------------------------- */
 
 /* Its exit, which tells the rest, may be on its way. If not, the stop timer ends it. */
 static void expect_end(struct session *s) {
@@ -245,8 +242,7 @@ bool session_write_first(struct session *s, struct chunk line) {
 	return true;
 }
 
-/* --- start ----------------------------------------------------------------------------------------------------------
- */
+/* --- start -------------------------------------------------------------------------------------------------------- */
 
 static const struct agent_events agent_events = {
 	.line = on_line,
@@ -423,8 +419,7 @@ bool session_wake(struct session *s, char *error) {
 	return begin_start(s, error);
 }
 
-/* --- handing a child over -------------------------------------------------------------------------------------------
- */
+/* --- handing a child over ----------------------------------------------------------------------------------------- */
 
 bool session_can_give(const struct session *s) {
 	return session_has_child(s) && !s->stopping && s->state == SESSION_IDLE && agent_is_whole(s->agent) &&
@@ -488,8 +483,7 @@ bool session_take_child(struct session *to, struct session *from) {
 	return true;
 }
 
-/* --- making and removing --------------------------------------------------------------------------------------------
- */
+/* --- making and removing ------------------------------------------------------------------------------------------ */
 
 static void free_session(void *arg) {
 	struct session *s = arg;

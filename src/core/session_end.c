@@ -20,8 +20,7 @@
 #define BACKOFF_MAX_MS 30000
 #define HEALTHY_MS 10000 /* a child that ran this long ends a row of failures */
 
-/* --- its last moment ------------------------------------------------------------------------------------------------
- */
+/* --- its last moment ---------------------------------------------------------------------------------------------- */
 
 static bool spare_known(void *arg, pid_t pid) {
 	return children_known(arg, pid);
@@ -115,8 +114,7 @@ void session_on_exited(void *arg) {
 	session_read_again(s);
 }
 
-/* --- stop ladder ----------------------------------------------------------------------------------------------------
- */
+/* --- stop ladder -------------------------------------------------------------------------------------------------- */
 
 static void step(struct session *s, enum stop_stage stage, int64_t wait) {
 	s->stopping = stage;

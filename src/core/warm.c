@@ -80,8 +80,7 @@ size_t warm_ready(const struct warm *w, const struct profile *p) {
 	return n;
 }
 
-/* --- one spare ------------------------------------------------------------------------------------------------------
- */
+/* --- one spare ---------------------------------------------------------------------------------------------------- */
 
 static void leave_stock(struct spare *one) {
 	list_del(&one->node);
@@ -136,8 +135,7 @@ static struct spare *new_spare(struct warm *w, struct settings *settings, const 
 	return one;
 }
 
-/* --- the stock ------------------------------------------------------------------------------------------------------
- */
+/* --- the stock ---------------------------------------------------------------------------------------------------- */
 
 static struct stock *stock_of(struct warm *w, const struct profile *p) {
 	struct stock *k;
@@ -266,8 +264,7 @@ void warm_free(struct warm *w) {
 	free(w);
 }
 
-/* --- what a spare's child does --------------------------------------------------------------------------------------
- */
+/* --- what a spare's child does ------------------------------------------------------------------------------------ */
 
 static void check_ready(struct spare *one) {
 	struct session *s = one->session;
@@ -343,8 +340,7 @@ static const struct session_events spare_events = {
 	.read_done = read_done,
 };
 
-/* --- giving and taking back -----------------------------------------------------------------------------------------
- */
+/* --- giving and taking back --------------------------------------------------------------------------------------- */
 
 static bool fits(const struct spare *one, const struct session *s) {
 	if (!one->ready || !session_can_give(one->session)) return false;
@@ -430,8 +426,7 @@ void warm_take_back(struct warm *w, struct session *s) {
 	one->ready = true;
 }
 
-/* --- room -----------------------------------------------------------------------------------------------------------
- */
+/* --- room --------------------------------------------------------------------------------------------------------- */
 
 void warm_make_room(struct warm *w) {
 	struct stock *k;

@@ -25,8 +25,7 @@ struct children {
 	struct list list;
 };
 
-/* --- reaping -------------------------------------------------------------------------------------------------------
- */
+/* --- reaping ------------------------------------------------------------------------------------------------------ */
 
 static struct child *find(const struct children *c, pid_t pid) {
 	struct child *child;
@@ -79,8 +78,7 @@ bool children_known(const struct children *c, pid_t pid) {
 	return find(c, pid) != NULL;
 }
 
-/* --- finding the program --------------------------------------------------------------------------------------------
- */
+/* --- finding the program ------------------------------------------------------------------------------------------ */
 
 static const char *env_get(char *const *envp, const char *name) {
 	size_t n = strlen(name);
@@ -140,8 +138,7 @@ char *child_find_program(const char *name, const char *path, const char *cwd, in
 	return NULL;
 }
 
-/* --- spawning -------------------------------------------------------------------------------------------------------
- */
+/* --- spawning ----------------------------------------------------------------------------------------------------- */
 
 enum stage { STAGE_CHDIR, STAGE_EXEC, STAGE_SETUP };
 
@@ -371,8 +368,7 @@ enum child_result child_spawn(struct child *c, struct children *owner, const str
 	return CHILD_OK;
 }
 
-/* --- handling -------------------------------------------------------------------------------------------------------
- */
+/* --- handling ----------------------------------------------------------------------------------------------------- */
 
 void child_kill(const struct child *c, int signo) {
 	if (c->pid <= 0) return;

@@ -29,8 +29,7 @@ struct pressure {
 	bool closed;
 };
 
-/* --- base64 ---------------------------------------------------------------------------------------------------------
- */
+/* --- base64 ------------------------------------------------------------------------------------------------------- */
 
 static int digit(char c) {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -56,8 +55,7 @@ bool pressure_decode(const char *text, unsigned char *out, size_t *n) {
 	return true;
 }
 
-/* --- what happens ---------------------------------------------------------------------------------------------------
- */
+/* --- what happens ------------------------------------------------------------------------------------------------- */
 
 static void free_pressure(void *arg) {
 	struct pressure *p = arg;
@@ -104,8 +102,7 @@ static void on_stream(void *arg, bool readable, bool writable) {
 	if (any) p->fn(p->arg);
 }
 
-/* --- opening --------------------------------------------------------------------------------------------------------
- */
+/* --- opening ------------------------------------------------------------------------------------------------------ */
 
 static bool failed(char *error, const char *path, const char *what) {
 	snprintf(error, PRESSURE_ERROR_MAX, "%.200s: %s: %s", path, what, strerror(errno));

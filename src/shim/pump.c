@@ -104,8 +104,7 @@ static void request(struct pump *p, const char *body) {
 	p->mid_line = false;
 }
 
-/* --- Lines from the daemon that are for us -------------------------------------------------------------------------
- */
+/* --- Lines from the daemon that are for us ------------------------------------------------------------------------ */
 
 static struct span member(struct span object, const char *key) {
 	return span_is_object(object) ? span_member(object, key) : SPAN_NONE;
@@ -227,8 +226,7 @@ static bool on_line(void *ctx, const char *line, size_t n) {
 	return true;
 }
 
-/* --- Bytes both ways -----------------------------------------------------------------------------------------------
- */
+/* --- Bytes both ways ---------------------------------------------------------------------------------------------- */
 
 /* What of the SDK's lines the shim must know: that a prompt waits for its result, and that it has a uuid. */
 static void watch_input(struct pump *p, const char *data, size_t n) {
@@ -337,8 +335,7 @@ static void on_deadline(struct pump *p) {
 	}
 }
 
-/* --- The loop ------------------------------------------------------------------------------------------------------
- */
+/* --- The loop ----------------------------------------------------------------------------------------------------- */
 
 enum { FD_IN, FD_SOCK, FD_OUT, FD_ERR, FD_SIGNAL, FD_N };
 

@@ -99,8 +99,7 @@ const char *dialect_what(const char *what) {
 	return NULL;
 }
 
-/* --- builders -------------------------------------------------------------------------------------------------------
- */
+/* --- builders ----------------------------------------------------------------------------------------------------- */
 
 void dialect_put_request(struct buf *b, const char *id, const char *request_json) {
 	buf_printf(b, "{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":%s}\n", id, request_json);
@@ -188,8 +187,7 @@ void dialect_put_mcp_error(struct buf *b, struct span message, const char *reaso
 	buf_puts(b, "}}}");
 }
 
-/* --- hooks and answers ----------------------------------------------------------------------------------------------
- */
+/* --- hooks and answers -------------------------------------------------------------------------------------------- */
 
 int dialect_hook_timeout(struct span event) {
 	return span_equals(event, "UserPromptSubmit") ? 30 : 600;

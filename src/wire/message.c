@@ -11,8 +11,7 @@
 #include <emmintrin.h>
 #endif
 
-/* --- The strict pass ------------------------------------------------------------------------------------------------
- */
+/* --- The strict pass ---------------------------------------------------------------------------------------------- */
 
 /* The members of `request`, `response` and `message` that routing reads, to find doubles. */
 struct inner {
@@ -191,8 +190,7 @@ static bool check_scalar(struct check *c) {
 	}
 }
 
-/* --- Members that routing reads -------------------------------------------------------------------------------------
- */
+/* --- Members that routing reads ----------------------------------------------------------------------------------- */
 
 /* A key of letters, digits and underscores needs no escapes; one that has them hides from whoever compares bytes. */
 static bool is_disguised(const char *key, size_t n) {
@@ -275,8 +273,7 @@ static void value_ends(struct check *c) {
 	c->slot[c->depth] = NULL;
 }
 
-/* --- The machine ----------------------------------------------------------------------------------------------------
- */
+/* --- The machine -------------------------------------------------------------------------------------------------- */
 
 static bool in_array(const struct check *c) {
 	return c->arrays[(c->depth - 1) / 64] >> (c->depth - 1) % 64 & 1;
@@ -386,8 +383,7 @@ bool message_scan(const char *p, size_t n, struct envelope *env, const char **er
 	return true;
 }
 
-/* --- The old forms --------------------------------------------------------------------------------------------------
- */
+/* --- The old forms ------------------------------------------------------------------------------------------------ */
 
 /* The value and what stands around it keep their bytes: "prompt":V becomes "message":{"role":"user","content":V}. */
 static struct chunk wrap_prompt(const char *p, size_t n, struct span key, struct span value) {
@@ -448,8 +444,7 @@ static bool modernise(const char *p, size_t n, struct envelope *env, struct chun
 	return true;
 }
 
-/* --- The whole check ------------------------------------------------------------------------------------------------
- */
+/* --- The whole check ---------------------------------------------------------------------------------------------- */
 
 static enum message_kind kind_of(struct span type) {
 	if (span_equals(type, "user")) return MESSAGE_USER;

@@ -18,8 +18,7 @@ struct cursor {
 
 #define WIDE_FROM 64 /* bytes of a line from which on that pays */
 
-/* --- Steps ----------------------------------------------------------------------------------------------------------
- */
+/* --- Steps -------------------------------------------------------------------------------------------------------- */
 
 static inline bool is_blank(char c) {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -152,8 +151,7 @@ static inline enum step next_key(struct cursor *c, bool first, struct span *key)
 	return step;
 }
 
-/* --- The envelope ---------------------------------------------------------------------------------------------------
- */
+/* --- The envelope ------------------------------------------------------------------------------------------------- */
 
 static inline bool is(const char *key, const char *name, size_t n) {
 	return memcmp(key, name, n) == 0;
@@ -259,8 +257,7 @@ bool scan_envelope_plain(const char *p, size_t n, struct envelope *e) {
 	return scan(p, n, e, false);
 }
 
-/* --- Walks ----------------------------------------------------------------------------------------------------------
- */
+/* --- Walks -------------------------------------------------------------------------------------------------------- */
 
 /* Puts the cursor where the walk goes on; *first tells whether it is at its start. */
 static bool resume(struct span s, char opening, size_t at, struct cursor *c, bool *first) {
@@ -304,8 +301,7 @@ struct span span_element(struct span array, size_t index) {
 	return SPAN_NONE;
 }
 
-/* --- Values ---------------------------------------------------------------------------------------------------------
- */
+/* --- Values ------------------------------------------------------------------------------------------------------- */
 
 bool span_is_string(struct span s) {
 	return s.n >= 2 && s.p[0] == '"' && s.p[s.n - 1] == '"';
@@ -350,8 +346,7 @@ bool span_int(struct span s, int64_t *value) {
 	return true;
 }
 
-/* --- Unescaping -----------------------------------------------------------------------------------------------------
- */
+/* --- Unescaping --------------------------------------------------------------------------------------------------- */
 
 static int hex4(const char *p, const char *end) {
 	int v = 0;

@@ -49,8 +49,7 @@ static bool check_answered(struct span id, char *error, size_t size) {
 	return true;
 }
 
-/* --- Content blocks -------------------------------------------------------------------------------------------------
- */
+/* --- Content blocks ----------------------------------------------------------------------------------------------- */
 
 /* Where a block stands: message.content[INDEX], or, within a tool_result, message.content[OUTER].content[INDEX]. */
 struct place {
@@ -160,8 +159,7 @@ static bool check_content(struct span content, char *error, size_t size) {
 	return true;
 }
 
-/* --- Messages -------------------------------------------------------------------------------------------------------
- */
+/* --- Messages ----------------------------------------------------------------------------------------------------- */
 
 #define PROMPT_EXAMPLE "{\"role\":\"user\",\"content\":\"...\"}"
 

@@ -44,8 +44,7 @@ long number(const char *text) {
 	return n;
 }
 
-/* --- the data -------------------------------------------------------------------------------------------------------
- */
+/* --- the data ----------------------------------------------------------------------------------------------------- */
 
 struct data map_file(const char *path) {
 	struct stat st;
@@ -112,8 +111,7 @@ void make_mix(const char *path, size_t size) {
 	if (fclose(f) != 0) die("%s: %s", path, strerror(errno));
 }
 
-/* --- lines ----------------------------------------------------------------------------------------------------------
- */
+/* --- lines -------------------------------------------------------------------------------------------------------- */
 
 static bool fill(struct reader *r) {
 	if (r->start) memmove(r->data, r->data + r->start, r->end - r->start);
@@ -184,8 +182,7 @@ void write_samples(const char *path, const int64_t *ns, size_t n) {
 	if (fclose(f) != 0) die("%s: %s", path, strerror(errno));
 }
 
-/* --- matching -------------------------------------------------------------------------------------------------------
- */
+/* --- matching ----------------------------------------------------------------------------------------------------- */
 
 static void keep_strange(struct match *m, const char *p, size_t n) {
 	if (m->n_strange + n > m->cap_strange) {

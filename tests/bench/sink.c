@@ -57,8 +57,7 @@ struct options {
 	bool all_say;
 };
 
-/* --- connecting -----------------------------------------------------------------------------------------------------
- */
+/* --- connecting --------------------------------------------------------------------------------------------------- */
 
 #define PATIENCE_S 60
 
@@ -151,8 +150,7 @@ static void say_user(const struct options *o, struct conn *all) {
 	for (long i = 0; i < (o->all_say ? o->count : 1); i++) write_all(all[i].out, USER, sizeof USER - 1);
 }
 
-/* --- many clients ---------------------------------------------------------------------------------------------------
- */
+/* --- many clients ------------------------------------------------------------------------------------------------- */
 
 static int watch(struct conn *all, long count) {
 	int ep = epoll_create1(EPOLL_CLOEXEC);
@@ -181,8 +179,7 @@ static void serve(int ep, long *left, void (*take)(struct conn *c, const char *p
 	}
 }
 
-/* --- relay ----------------------------------------------------------------------------------------------------------
- */
+/* --- relay -------------------------------------------------------------------------------------------------------- */
 
 static size_t n_events, n_lags;
 
@@ -231,8 +228,7 @@ static void relay(const struct options *o, const char *path) {
 	printf("],\"first\":%.6f,\"events\":%zu,\"lags\":%zu}\n", first, n_events, n_lags);
 }
 
-/* --- fill -----------------------------------------------------------------------------------------------------------
- */
+/* --- fill --------------------------------------------------------------------------------------------------------- */
 
 static size_t acked;
 static bool finished;
@@ -262,8 +258,7 @@ static void fill_file(const struct options *o, const char *path) {
 	printf("{\"bytes\":%zu,\"rounds\":[%.6f]}\n", d.n, (double)(now_ns() - from) / 1e9);
 }
 
-/* --- one line at a time ---------------------------------------------------------------------------------------------
- */
+/* --- one line at a time ------------------------------------------------------------------------------------------- */
 
 static int64_t ping_once(struct conn *c, struct reader *r, long number, int64_t *in) {
 	char text[LINE_SIZE + 1];
@@ -325,8 +320,7 @@ static void answer(const struct options *o) {
 	printf("{\"count\":%ld}\n", count);
 }
 
-/* --- pace -----------------------------------------------------------------------------------------------------------
- */
+/* --- pace --------------------------------------------------------------------------------------------------------- */
 
 static int64_t *samples;
 static size_t n_samples, cap_samples;
@@ -390,8 +384,7 @@ static void pace(const struct options *o, const char *path) {
 	printf("{\"count\":%zu}\n", n_samples);
 }
 
-/* --- hold -----------------------------------------------------------------------------------------------------------
- */
+/* --- hold --------------------------------------------------------------------------------------------------------- */
 
 static void take_nothing(struct conn *c, const char *p, size_t n, long *left) {
 	(void)p;
@@ -409,8 +402,7 @@ static void hold(const struct options *o) {
 	serve(ep, &left, take_nothing);
 }
 
-/* --- replay ---------------------------------------------------------------------------------------------------------
- */
+/* --- replay ------------------------------------------------------------------------------------------------------- */
 
 static int64_t answered;
 
@@ -483,8 +475,7 @@ static void replay(const struct options *o, long rounds, const char *path) {
 	printf("]}\n");
 }
 
-/* --- crowd ----------------------------------------------------------------------------------------------------------
- */
+/* --- crowd -------------------------------------------------------------------------------------------------------- */
 
 static void say_and_wait(const char *word) {
 	char line[16];
@@ -550,8 +541,7 @@ static void crowd(const struct options *o, long count, const char *hot, const ch
 	printf("{\"count\":%zu}\n", n_samples);
 }
 
-/* --- main -----------------------------------------------------------------------------------------------------------
- */
+/* --- main --------------------------------------------------------------------------------------------------------- */
 
 static const struct option long_options[] = {
 	{"unix", required_argument, NULL, 'u'},

@@ -213,8 +213,7 @@ static size_t shorter(size_t n) {
 	return n > 1 ? 1 + (size_t)(draw() % (n - 1)) : n;
 }
 
-/* --- memory ---------------------------------------------------------------------------------------------------------
- */
+/* --- memory ------------------------------------------------------------------------------------------------------- */
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
@@ -255,8 +254,7 @@ char *__wrap_strndup(const char *text, size_t n) {
 	return failing(F_MALLOC) ? NULL : __real_strndup(text, n);
 }
 
-/* --- the kernel -----------------------------------------------------------------------------------------------------
- */
+/* --- the kernel --------------------------------------------------------------------------------------------------- */
 
 int __real_accept4(int fd, struct sockaddr *at, socklen_t *len, int flags);
 int __real_pipe2(int fds[2], int flags);

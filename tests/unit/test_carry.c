@@ -9,8 +9,7 @@
 #include <limits.h>
 #include <sys/socket.h>
 
-/* --- one value of each kind -----------------------------------------------------------------------------------------
- */
+/* --- one value of each kind --------------------------------------------------------------------------------------- */
 
 enum color { RED, GREEN, BLUE };
 
@@ -147,8 +146,7 @@ START_TEST(damage_is_noticed) {
 }
 END_TEST
 
-/* --- what a reader refuses ------------------------------------------------------------------------------------------
- */
+/* --- what a reader refuses ---------------------------------------------------------------------------------------- */
 
 /* A number that is written, read into something smaller. */
 static uint64_t number;
@@ -335,8 +333,7 @@ START_TEST(the_first_error_stays) {
 }
 END_TEST
 
-/* --- files ----------------------------------------------------------------------------------------------------------
- */
+/* --- files -------------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_full_disk_is_told) {
 	struct carry c;
@@ -433,8 +430,7 @@ START_TEST(saved_descriptors_are_listed) {
 }
 END_TEST
 
-/* --- timers and readers ---------------------------------------------------------------------------------------------
- */
+/* --- timers and readers ------------------------------------------------------------------------------------------- */
 
 static void timer(struct carry *c, void *arg) {
 	carry_timer(c, arg);

@@ -185,8 +185,7 @@ START_TEST(builders) {
 }
 END_TEST
 
-/* --- answers: what the daemon says is what it would itself take -----------------------------------------------------
- */
+/* --- answers: what the daemon says is what it would itself take --------------------------------------------------- */
 
 static const char *check(enum ask_kind kind, const char *body) {
 	char response[1000];

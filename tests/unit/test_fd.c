@@ -72,8 +72,7 @@ START_TEST(vectors) {
 }
 END_TEST
 
-/* --- signals that come all the time ---------------------------------------------------------------------------------
- */
+/* --- signals that come all the time ------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t alarms;
 
@@ -165,8 +164,7 @@ START_TEST(writing_everything_can_fail) {
 }
 END_TEST
 
-/* --- processes ------------------------------------------------------------------------------------------------------
- */
+/* --- processes ---------------------------------------------------------------------------------------------------- */
 
 /* A process that ends when the write end of *hold is closed. */
 static pid_t idle_process(int *hold) {

@@ -91,8 +91,7 @@ START_TEST(what_nobody_can_know) {
 }
 END_TEST
 
-/* --- against the definition, with backtracking ----------------------------------------------------------------------
- */
+/* --- against the definition, with backtracking -------------------------------------------------------------------- */
 
 static bool plain(const char *p, const char *t, enum glob_style style, char boundary);
 

@@ -157,8 +157,7 @@ START_TEST(keeps_errno) {
 }
 END_TEST
 
-/* --- a reader that does not read ------------------------------------------------------------------------------------
- */
+/* --- a reader that does not read ---------------------------------------------------------------------------------- */
 
 static void begin_pipe(struct world *w) {
 	int p[2];

@@ -108,8 +108,7 @@ START_TEST(watchdogs) {
 }
 END_TEST
 
-/* --- socket activation: in a process of its own, whose descriptors from 3 on are as systemd would set them -----------
- */
+/* --- socket activation: in a process of its own, whose descriptors from 3 on are as systemd would set them -------- */
 
 enum passed { LISTENS, CONNECTED, DATAGRAM, A_FILE, NOTHING };
 

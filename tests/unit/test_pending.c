@@ -261,8 +261,7 @@ START_TEST(says_what_it_is_about) {
 }
 END_TEST
 
-/* --- upgrade --------------------------------------------------------------------------------------------------------
- */
+/* --- upgrade ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t owner_number(struct session *s, const void *owner) {
 	ck_assert_ptr_eq(s, NO_SESSION);

@@ -96,8 +96,7 @@ START_TEST(a_broken_pipe_is_told) {
 }
 END_TEST
 
-/* --- a pipe that takes little at once -------------------------------------------------------------------------------
- */
+/* --- a pipe that takes little at once ----------------------------------------------------------------------------- */
 
 static void carry(struct carry *c, void *q) {
 	queue_carry(c, q);

@@ -348,8 +348,7 @@ START_TEST(dialogs) {
 }
 END_TEST
 
-/* --- at random: what the child may call is always known -------------------------------------------------------------
- */
+/* --- at random: what the child may call is always known ----------------------------------------------------------- */
 
 #define TABLE_MAX 64
 
@@ -462,8 +461,7 @@ START_TEST(what_the_child_may_call_is_known) {
 }
 END_TEST
 
-/* --- upgrade --------------------------------------------------------------------------------------------------------
- */
+/* --- upgrade ------------------------------------------------------------------------------------------------------ */
 
 static void carry(struct carry *c, void *arg) {
 	struct world *w = arg;

@@ -265,8 +265,7 @@ START_TEST(random_bytes_against_the_plain_loop) {
 }
 END_TEST
 
-/* --- jansson --------------------------------------------------------------------------------------------------------
- */
+/* --- jansson ------------------------------------------------------------------------------------------------------ */
 
 static void same_value(uint64_t run, struct span s, const json_t *want, const char *name) {
 	REQUIRE((s.p != NULL) == (want != NULL), "seed %d: %s is there for one only", (int)run, name);
@@ -338,8 +337,7 @@ START_TEST(random_lines_against_jansson) {
 }
 END_TEST
 
-/* --- Spans ----------------------------------------------------------------------------------------------------------
- */
+/* --- Spans -------------------------------------------------------------------------------------------------------- */
 
 START_TEST(members_and_elements) {
 	struct span obj = span_of("{ \"a\" : 1 , \"b\":[10, \"x,]\", {\"c\":2} ,[]], \"a\":2 }"),
