@@ -34,6 +34,7 @@ const struct verb ctl_verbs[] = {
 	{"shutdown", "", "Ends the daemon; its sessions sleep until the next one starts.", cmd_shutdown},
 	{"demo", "", "Shows two clients on one session of a scripted agent; needs no key and no network.", cmd_demo},
 };
+
 const size_t ctl_n_verbs = ARRAY_SIZE(ctl_verbs);
 
 static void print_overview(FILE *out) {
