@@ -375,7 +375,7 @@ START_TEST(test_example) {
 	struct settings *s = load_path(file);
 	ck_assert_msg(s != NULL, "%s", error);
 	settings_unref(s);
-	snprintf(command, sizeof command, "sed -E 's/^#([a-z_]+ = |\\[)/\\1/' '%s/examples/plenum.conf.example' > '%s'",
+	snprintf(command, sizeof command, "sed -E 's/^#([a-z_]+ =|\\[)/\\1/' '%s/examples/plenum.conf.example' > '%s'",
 			 root, file);
 	ck_assert_int_eq(system(command), 0);
 	s = load_path(file);
