@@ -66,7 +66,9 @@ static bool make_folder(struct demo *d) {
 	snprintf(d->folder, sizeof d->folder, "%s/plenum-demo-XXXXXX",
 			 base && *base == '/' && strlen(base) < 60 ? base : "/tmp");
 	if (!mkdtemp(d->folder)) {
-		ctl_say("cannot make a temporary folder %s: %s", d->folder, strerror(errno));
+		ctl_say("cannot make a temporary folder %s: %s; set TMPDIR to where one can be made", d->folder,
+				strerror(errno));
+		*d->folder = 0; /* there is nothing to remove */
 		return false;
 	}
 	snprintf(d->socket, sizeof d->socket, "%s/s", d->folder);

@@ -860,6 +860,11 @@ class Chat(Ctl):
 
 
 class Demo(unittest.TestCase):
+    def test_no_place(self):
+        p = run("/nowhere", "demo", TMPDIR="/no/such/folder")
+        self.assertNotEqual(p.returncode, 0)
+        self.assertRegex(p.stderr, r"^plenumctl: cannot make a temporary folder /no/such/folder/\S+: .*; set TMPDIR [^\n]*\n$")
+
     def test_it_happens_and_leaves_nothing(self):
         with tempfile.TemporaryDirectory(prefix="pl-demo-") as tmp:
             p = run("/nonexistent/sock", "demo", TMPDIR=tmp, HOME=tmp)
