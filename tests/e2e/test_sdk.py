@@ -60,7 +60,7 @@ class Sdk(Case):
                                 cwd=self.work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def finish(self, process):
-        out, err = process.communicate(timeout=DEADLINE)
+        out, err = process.communicate(timeout=3 * DEADLINE)  # it starts the CLI several times
         self.assertEqual(process.returncode, 0, err)
         return json.loads(out.splitlines()[-1])
 
