@@ -319,11 +319,10 @@ static void verb_hibernate(struct request *q) {
 					s->name);
 		return;
 	}
-	bool running = s->agent != NULL;
+	reply(q, json_pack("{s:s,s:b,s:s}", "session", s->name, "stopping", s->agent != NULL, "state",
+					   session_state_name(session_name_state(s))));
 	router_tell_stopping(s, q->client, false);
 	if (awake) session_stop(s, false, THEN_SLEEP); /* a start that was put off is given up */
-	reply(q, json_pack("{s:s,s:b,s:s}", "session", s->name, "stopping", running, "state",
-					   session_state_name(session_name_state(s))));
 }
 
 /* --- the daemon --------------------------------------------------------------------------------------------------- */

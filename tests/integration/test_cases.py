@@ -272,6 +272,10 @@ class EndTest(Cases):
             events = [m["event"] for m in b.log if m["event"] in ("changed", "child_exited")]
             self.assertEqual(events, ["changed", "child_exited"])
             self.assertEqual(b.events("changed")[0]["value"], value)
+            a.event("child_exited")
+            own = [m["event"] or m["type"] for m in a.log
+                   if m["type"] == "control_response" or m["event"] in ("changed", "child_exited")]
+            self.assertEqual(own[-3:], ["control_response", "changed", "child_exited"], how)
 
     def test_three_sessions_and_a_kill(self):
         """C28: one in mid-turn, one that asks, one idle, all of them stubborn; then they are asleep, with their ids."""
