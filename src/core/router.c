@@ -485,7 +485,7 @@ void router_check_close(struct client *c) {
 		LIST_FOR_EACH (call, &a->session->calls.order, struct call, node)
 			if (call->asker == c) return;
 		if (a->ephemeral && a->session->agent) { /* its session ends with it, and it hears how */
-			session_stop(a->session, false, THEN_REMOVE);
+			session_end_input(a->session);
 			return;
 		}
 		router_detach(c, "end of input");

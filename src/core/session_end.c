@@ -196,23 +196,36 @@ static bool outweighs(enum stop_then then, enum stop_then before) {
 	return then == THEN_REMOVE || (then == THEN_SLEEP && before == THEN_RESTART);
 }
 
-void session_stop(struct session *s, bool kill_now, enum stop_then then) {
-	bool first = s->stopping == STOP_NOT, here = session_has_child(s);
+/* What every wish to end the child has in common. False: there is none. */
+static bool begin_stop(struct session *s, enum stop_then then) {
 	s->untouched = false;
 	if (!s->agent) {
 		loop_timer_stop(s->retry_timer);
 		if (s->want_child && then != THEN_RESTART) cancel_start(s, then);
-		return;
+		return false;
 	}
-	if (first || outweighs(then, s->then)) s->then = then;
+	if (s->stopping == STOP_NOT || outweighs(then, s->then)) s->then = then;
 	s->broken = BROKEN_NOT;                      /* now somebody wants it */
 	if (s->want_child && then != THEN_RESTART) { /* nor the child after this one; the end tells whom it concerns */
 		s->want_child = false;
 		s->child_no++; /* the one that never will be: not another that is wanted before this one's end */
-		if (!here) queue_free(&s->in);
+		if (!session_has_child(s)) queue_free(&s->in);
 	}
-	if (first) s->stop_since = now_ms();
+	if (s->stopping == STOP_NOT) s->stop_since = now_ms();
 	loop_timer_stop(&s->agent->idle_timer);
+	return true;
+}
+
+/* The steps that session_end_input() left out, since nobody waits any more. */
+static void hurry(struct session *s) {
+	struct loop_timer *timer = &s->agent->stop_timer;
+	if (s->stopping != STOP_EOF || s->agent->exited || loop_timer_pending(timer)) return;
+	loop_timer_set(timer, MAX(s->stop_since + s->profile->stop_grace - now_ms(), (int64_t)0));
+}
+
+void session_stop(struct session *s, bool kill_now, enum stop_then then) {
+	bool first = s->stopping == STOP_NOT, here = session_has_child(s);
+	if (!begin_stop(s, then)) return;
 	if (kill_now && s->stopping < STOP_KILL) {
 		step_signal(s, SIGKILL, STOP_KILL);
 		agent_close_in(s->agent);
@@ -221,5 +234,18 @@ void session_stop(struct session *s, bool kill_now, enum stop_then then) {
 		if (then != THEN_RESTART) s->stopping = STOP_EOF; /* only the end of its output is waited for */
 	} else if (first) {
 		advance_stop(s);
+	} else {
+		hurry(s);
 	}
+}
+
+void session_end_input(struct session *s) {
+	bool first = s->stopping == STOP_NOT;
+	if (!begin_stop(s, THEN_REMOVE) || !first) return;
+	if (s->agent->exited) {
+		s->stopping = STOP_EOF;
+		return;
+	}
+	step_eof(s);
+	loop_timer_stop(&s->agent->stop_timer);
 }

@@ -841,6 +841,40 @@ class StopTest(Case):
             self.assertEqual(len(c.events("child_exited")), 1)
 
 
+    def half_closed(self, **options):
+        d, agent = self.start(**options)
+        a = d.attached(ephemeral=True)
+        child = agent.child()
+        a.half_close()
+        child.event("eof")
+        return d, a, child
+
+    def test_the_end_of_its_owners_input_is_no_stop(self):
+        """As without a daemon, a child may take longer for its end than a step of a stop may."""
+        for upgrade in (False, True):
+            d, a, child = self.half_closed(mode={"eof": 0.7}, profile={"stop_grace": "100ms"})
+            if upgrade:
+                d.call("plenum_upgrade")
+            self.assertEqual(a.event("child_exited")["status"], 0)
+            self.assertEqual(child.had("signal"), [])
+            until(lambda: not d.sessions(), what="the session to be gone")
+
+    def test_whose_owner_waits_no_longer(self):
+        """Or which somebody stops: the other steps follow."""
+        for how in ("leave", "stop", "shutdown"):
+            d, a, child = self.half_closed(mode={"eof": "ignore"}, profile={"stop_grace": "200ms"})
+            self.assertEqual(child.had("signal"), [])
+            if how == "leave":
+                a.close()
+            elif how == "stop":
+                d.call("plenum_stop", session="s")
+            else:
+                d.stop()
+                d.process = None
+            child.event("signal", signal=signal.SIGTERM)
+            child.wait_gone()
+
+
 class ForgetTest(Case):
     """A session that is being stopped and forgotten: who comes meanwhile is not lost with it."""
 
