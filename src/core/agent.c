@@ -230,5 +230,5 @@ void agent_free(struct agent *a) {
 	loop_timer_stop(&a->end_timer);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) loop_fd_stop(fds[i]);
 	child_forget(&a->child);
-	loop_defer(a->loop, &a->free_task);
+	loop_defer_free(a->loop, &a->free_task);
 }

@@ -63,7 +63,7 @@ void client_kill(struct client *c) {
 	list_del(&c->node);
 	c->events->gone(c);
 	c->tape = NULL;
-	loop_defer(c->loop, &c->free_task);
+	loop_defer_free(c->loop, &c->free_task);
 }
 
 /* Cut off, but not here: whoever posts a line may be walking through a list that this client is in. */

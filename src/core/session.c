@@ -549,5 +549,5 @@ void session_remove(struct session *s) {
 	if (s->agent) session_drop_agent(s);
 	loop_timer_stop(s->retry_timer);
 	loop_task_stop(&s->state_task);
-	loop_defer(s->loop, &s->free_task);
+	loop_defer_free(s->loop, &s->free_task);
 }

@@ -9,7 +9,7 @@
 
 struct loop {
 	struct event_base *base;
-	struct list urgent, first, tasks;
+	struct list urgent, first, tasks, free;
 	unsigned turn;
 	bool stop;
 };
@@ -33,6 +33,7 @@ struct loop *loop_new(void) {
 		list_init(&l->urgent);
 		list_init(&l->first);
 		list_init(&l->tasks);
+		list_init(&l->free);
 	}
 	if (config) event_config_free(config);
 	if (l && !l->base) {
@@ -54,12 +55,12 @@ static void run_task(struct list *node) {
 	t->fn(t->arg);
 }
 
-static void run_urgent(struct loop *l) {
-	while (!list_empty(&l->urgent)) run_task(l->urgent.next);
+static void run_all(struct list *tasks) {
+	while (!list_empty(tasks)) run_task(tasks->next);
 }
 
 static bool has_tasks(const struct loop *l) {
-	return !list_empty(&l->urgent) || !list_empty(&l->first) || !list_empty(&l->tasks);
+	return !list_empty(&l->urgent) || !list_empty(&l->first) || !list_empty(&l->tasks) || !list_empty(&l->free);
 }
 
 /* The newest of those that go before others, but in every second turn one that has waited: a stream of answers to one
@@ -74,10 +75,11 @@ static struct list *next_task(struct loop *l) {
 /* One at a time: an answer that has come meanwhile must not wait until a thousand readers were served. Whatever is
  * deferred by it runs later, behind those that wait. */
 static void run_tasks(struct loop *l) {
-	run_urgent(l);
+	run_all(&l->urgent);
 	struct list *node = next_task(l);
 	if (node) run_task(node);
-	run_urgent(l);
+	run_all(&l->urgent);
+	run_all(&l->free);
 }
 
 void loop_run(struct loop *l) {
@@ -216,6 +218,10 @@ void loop_defer_urgent(struct loop *l, struct loop_task *t) {
 void loop_defer_first(struct loop *l, struct loop_task *t) {
 	list_del(&t->node);
 	list_add_head(&l->first, &t->node);
+}
+
+void loop_defer_free(struct loop *l, struct loop_task *t) {
+	if (list_empty(&t->node)) list_add_tail(&l->free, &t->node);
 }
 
 void loop_task_stop(struct loop_task *t) {

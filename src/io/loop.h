@@ -5,7 +5,7 @@
  * other file includes libevent but through this header's structs.
  *
  * All objects are embedded in their owners. Any of them may be stopped from within any callback; memory that holds one
- * must outlive the turn: free it from a task. Times are milliseconds. Source: event(3), ENGINEERING 8.6.
+ * must outlive the turn: free it with loop_defer_free(). Times are milliseconds. Source: event(3), ENGINEERING 8.6.
  */
 #pragma once
 
@@ -82,4 +82,7 @@ void loop_defer_first(struct loop *l, struct loop_task *t);
 /* Before anything is sent at the end of this turn: what must be on disk when somebody hears of it, or is to be told
  * before it is over. */
 void loop_defer_urgent(struct loop *l, struct loop_task *t);
+/* When this turn has done all else: memory that nobody refers to any more. It stands in nobody's way, however many come
+ * and go in one turn. */
+void loop_defer_free(struct loop *l, struct loop_task *t);
 void loop_task_stop(struct loop_task *t);

@@ -74,7 +74,7 @@ void pressure_close(struct pressure *p) {
 	if (!p || p->closed) return;
 	p->closed = true;
 	release(p);
-	loop_defer(p->loop, &p->free_task);
+	loop_defer_free(p->loop, &p->free_task);
 }
 
 /* The kernel clears the event when it is looked at, and the loop has looked through the nested epoll: that this is

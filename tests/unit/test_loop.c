@@ -114,6 +114,34 @@ START_TEST(tasks_that_defer) {
 }
 END_TEST
 
+static void free_other(struct actor *a) {
+	loop_defer_free(a->w->loop, a->other);
+}
+
+/* Memory is given back in the turn in which it is done with: before others that wait, after all else of this turn. */
+START_TEST(what_is_freed_waits_for_nobody) {
+	struct world w;
+	struct actor a, b, u, x, y;
+	begin(&w);
+	actor(&a, &w, 'a');
+	actor(&b, &w, 'b');
+	actor(&u, &w, 'u');
+	actor(&x, &w, 'x');
+	actor(&y, &w, 'y');
+	a.then = free_other;
+	a.other = &y.task;
+	loop_defer_free(w.loop, &x.task);
+	loop_defer_free(w.loop, &x.task); /* waits already */
+	loop_defer(w.loop, &a.task);
+	loop_defer(w.loop, &b.task);
+	loop_defer_urgent(w.loop, &u.task);
+	run(&w, 5, "uaxyb");
+	loop_defer_free(w.loop, &x.task);
+	end(&w);
+	ck_assert_str_eq(w.seen, "uaxybx");
+}
+END_TEST
+
 static void first_again(struct actor *a) {
 	if (a->w->n < 8) loop_defer_first(a->w->loop, &a->task);
 }
@@ -418,8 +446,9 @@ START_TEST(signals) {
 }
 END_TEST
 
-RUN_TESTS("loop", tasks_run_once_in_order, tasks_that_defer, tasks_that_always_come_first, a_task_can_stop_the_next,
-		  descriptors_come_between_tasks, timers_run_in_order_and_once, timers_can_be_set_anew_and_stopped,
-		  the_wall_clock_is_none_of_a_timers_business, a_timer_that_is_made_when_it_is_needed, what_is_wanted_is_told,
-		  what_is_wanted_twice_is_told_once, what_is_not_wanted_is_not_told, a_descriptor_that_is_closed_is_refused,
-		  the_end_of_a_half_closed_stream, signals)
+RUN_TESTS("loop", tasks_run_once_in_order, tasks_that_defer, what_is_freed_waits_for_nobody,
+		  tasks_that_always_come_first, a_task_can_stop_the_next, descriptors_come_between_tasks,
+		  timers_run_in_order_and_once, timers_can_be_set_anew_and_stopped, the_wall_clock_is_none_of_a_timers_business,
+		  a_timer_that_is_made_when_it_is_needed, what_is_wanted_is_told, what_is_wanted_twice_is_told_once,
+		  what_is_not_wanted_is_not_told, a_descriptor_that_is_closed_is_refused, the_end_of_a_half_closed_stream,
+		  signals)
