@@ -76,9 +76,9 @@ static void on_changed(struct router *r) {
 
 /* --- connections -------------------------------------------------------------------------------------------------- */
 
-static bool may_connect(const struct server *srv, const struct peer *peer) {
+static bool may_connect(const struct server *srv, const struct peer *peer, int fd) {
 	if (peer->uid == geteuid() || peer->uid == 0) return true;
-	return access_allows(&srv->settings->allow, peer->uid, &peer->gid, 1);
+	return access_allows_peer(&srv->settings->allow, peer, fd);
 }
 
 static void refuse_connection(int fd, const char *code, const char *text) {
@@ -104,7 +104,7 @@ static bool watch_peer(struct server *srv, const struct peer *peer, struct watch
 static void on_accepted(void *arg, int fd, const struct peer *peer) {
 	struct server *srv = arg;
 	struct router *r = srv->router;
-	if (!may_connect(srv, peer)) {
+	if (!may_connect(srv, peer, fd)) {
 		if (srv->strangers++ % REFUSED_LOG_EVERY == 0)
 			log_warn("refused a connection of uid %u, pid %d (allow_uids, allow_groups)", peer->uid, peer->pid);
 		close(fd);

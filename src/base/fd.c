@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -23,6 +24,19 @@ int fd_peer(int fd, struct peer *peer) {
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0) return -1;
 	*peer = (struct peer){cred.pid, cred.uid, cred.gid};
 	return 0;
+}
+
+gid_t *fd_peer_groups(int fd, size_t *n) {
+	socklen_t len = 0;
+	*n = 0;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &len) == 0 || errno != ERANGE) return NULL;
+	gid_t *list = malloc(len);
+	if (list && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, list, &len) == 0) {
+		*n = len / sizeof *list;
+		return list;
+	}
+	free(list);
+	return NULL;
 }
 
 ssize_t fd_read(int fd, void *data, size_t n) {

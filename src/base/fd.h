@@ -20,6 +20,9 @@ struct peer {
 
 int fd_nonblock(int fd);
 int fd_peer(int fd, struct peer *peer); /* SO_PEERCRED */
+/* The groups that the peer had when it connected, beside its first one (SO_PEERGROUPS); to be freed. NULL: there are
+ * none, or it cannot be said. */
+gid_t *fd_peer_groups(int fd, size_t *n);
 ssize_t fd_read(int fd, void *data, size_t n);
 ssize_t fd_writev(int fd, const struct iovec *iov, int n); /* pipes; SIGPIPE must be ignored */
 ssize_t fd_sendv(int fd, struct iovec *iov, int n);        /* sockets; MSG_NOSIGNAL | MSG_DONTWAIT */

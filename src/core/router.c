@@ -217,7 +217,7 @@ bool router_trusted(struct router *r, struct client *c) {
 
 bool router_may_approve(struct router *r, struct client *c) {
 	const struct access *a = &r->settings->approve;
-	if ((a->n_uids || a->n_gids) && !access_allows(a, c->peer.uid, &c->peer.gid, 1)) return false;
+	if ((a->n_uids || a->n_gids) && !access_allows_peer(a, &c->peer, c->io.fd)) return false;
 	return router_trusted(r, c);
 }
 

@@ -127,3 +127,13 @@ bool access_allows(const struct access *a, uid_t uid, const gid_t *gids, size_t 
 		if (has_gid(a, gids[i])) return true;
 	return false;
 }
+
+bool access_allows_peer(const struct access *a, const struct peer *peer, int fd) {
+	if (access_allows(a, peer->uid, &peer->gid, 1)) return true;
+	if (!a->n_gids) return false;
+	size_t n;
+	gid_t *groups = fd_peer_groups(fd, &n);
+	bool allows = access_allows(a, peer->uid, groups, n);
+	free(groups);
+	return allows;
+}

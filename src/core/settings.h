@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/fd.h"
 #include "base/words.h"
 #include "wire/limits.h"
 
@@ -72,3 +73,5 @@ struct profile *settings_add_profile(struct settings *s, const char *name);
 /* Membership alone: false for an empty list. What an empty list means (allow: own uid and root; approve: anybody who
  * may connect) is the caller's to say. */
 bool access_allows(const struct access *a, uid_t uid, const gid_t *gids, size_t n);
+/* The same of whoever is at the other end of a socket, with all its groups. */
+bool access_allows_peer(const struct access *a, const struct peer *peer, int fd);

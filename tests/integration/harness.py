@@ -187,7 +187,7 @@ class Client:
     .log is everything that came, in order; .inbox what no wait has taken yet. wait() takes the first match out of the
     inbox and leaves the rest, so tests name only the lines that they are about."""
 
-    def __init__(self, path, label="client", uid=None, gid=None, env=None):
+    def __init__(self, path, label="client", uid=None, gid=None, groups=(), env=None):
         """With uid (root only) or env: a process of that uid or environment makes the connection, and lives until it is
         closed."""
         self.label, self.helper = label, None
@@ -195,7 +195,7 @@ class Client:
             self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self.sock.connect(path)
         else:
-            self.connect_as(path, env, {} if uid is None else dict(user=uid, group=gid, extra_groups=[]))
+            self.connect_as(path, env, {} if uid is None else dict(user=uid, group=gid, extra_groups=groups))
         self.log, self.inbox = [], []
         self.parts, self.eof = [], False
         self.sent = []

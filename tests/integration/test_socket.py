@@ -308,8 +308,21 @@ class PermissionTest(Refusals):
         d, _ = self.start(daemon={"allow_groups": "nogroup"})
         d.open_to_all()
         self.assertEqual(d.client(uid=12345, gid=NOBODY).hello()["peer"]["uid"], 12345)
-        c = d.client(uid=12345, gid=12345)
-        c.wait_eof()
+        self.assertEqual(d.client(uid=12345, gid=12345, groups=[23456, NOBODY]).hello()["peer"]["gid"], 12345)
+        for groups in ([], [23456]):
+            c = d.client(uid=12345, gid=12345, groups=groups)
+            c.wait_eof()
+            self.assertEqual(c.log, [])
+
+    @need_root
+    def test_an_approving_group(self):
+        d, agent = self.start(daemon={"allow_uids": "12345", "approve_groups": "nogroup"})
+        d.open_to_all()
+        for groups, may in (([23456], False), ([23456, NOBODY], True)):
+            c = d.client(uid=12345, gid=12345, groups=groups)
+            self.assertIs(c.hello()["peer"]["may_approve"], may)
+            self.assertIs(c.attach("s")["approve"], may)
+        self.assertIs(d.client().hello()["peer"]["may_approve"], False)
 
     @need_root
     def test_root_may_connect(self):
