@@ -30,6 +30,12 @@ static bool same_client(const struct session *s, const struct prompt *p, const s
 	return p->bytes_hash == hash && !is_still_there(s, p->client);
 }
 
+/* The connection that sent it is gone; this one waits for its end now. */
+static void take_over(struct prompt *p, struct client *c) {
+	p->asker = c;
+	p->client = c->id;
+}
+
 static void tell_repeat(struct client *c, const struct prompt *p) {
 	struct attachment *a = c->attachment;
 	struct buf b = NOTICE_INIT;
@@ -157,6 +163,7 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 	struct prompt *known = uuid ? prompt_find(&s->prompts, e->uuid) : NULL;
 	char fresh[37] = "";
 	if (known && same_client(s, known, c, hash)) {
+		if (known->state != PROMPT_DONE && !known->asker) take_over(known, c);
 		tell_repeat(c, known);
 		return;
 	}

@@ -418,6 +418,30 @@ class TurnTest(Cases):
             self.assertEqual([m["message.content"] for m in child.seen(type="user")], ["deploy", "other"])
 
 
+    def test_a_retry_waits_for_the_end(self):
+        """C71: who sends it again after a lost connection hears how it ends, also with no more input."""
+        for ending in ("result", "exit"):
+            d, agent = self.start()
+            a = d.attached(name="a")
+            child = agent.child()
+            a.send(user("deploy", uuid="u"))
+            child.wait(type="user", uuid="u")
+            a.close()
+            a = d.attached(name="a")
+            a.send(user("deploy", uuid="u"))
+            a.error("duplicate_request", uuid="u")
+            a.half_close()
+            until(lambda: not any(c["approve"] for c in d.call("plenum_status", session="s")["clients"]), what="its end of input")
+            if ending == "result":
+                child.print(dict(RESULT, user_message_uuids=["u"]))
+                a.wait(type="result")
+            else:
+                child.kill()
+                a.error("child_exited", uuid="u")
+            a.wait_eof()
+            self.assertEqual([m["uuid"] for m in child.log if m["type"] == "user"], ["u"])
+
+
 class LineTest(Cases):
     def test_a_byte_order_mark_of_the_child(self):
         """C51: skipped before its first line, of each child anew; no line of JSON anywhere else."""
