@@ -136,6 +136,19 @@ static void put_mark(struct env *e, const char *name, const char *value) {
 		e->failed = true;
 }
 
+static bool says_continue(const struct words *w) {
+	bool continues = false;
+	for (size_t i = 0; i < w->n; i++) {
+		if (strcmp(w->v[i], "--fork-session") == 0) return false;
+		continues = continues || strcmp(w->v[i], "--continue") == 0 || strcmp(w->v[i], "-c") == 0;
+	}
+	return continues;
+}
+
+bool launch_continues(const struct launch *l) {
+	return !l->fork && says_continue(l->has_argv ? &l->argv : &l->args);
+}
+
 char *launch_mark(const struct launch *l, const char *session) {
 	return str_printf("%s.%s", l->instance ? l->instance : "none", session);
 }

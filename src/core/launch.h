@@ -39,5 +39,8 @@ bool launch_same(const struct launch *a, const struct launch *b, const struct pr
 /* A number for the file that is run, another one when it is replaced; 0: it is not there now. */
 uint64_t launch_program(const struct launch *l, const struct profile *p);
 
+/* Does its command line say --continue, so that only the child knows which conversation it takes up? */
+bool launch_continues(const struct launch *l);
+
 /* The value of PLENUM_INSTANCE in this session's processes; the caller frees. */
 char *launch_mark(const struct launch *l, const char *session);

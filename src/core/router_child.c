@@ -45,11 +45,22 @@ static void tell_conversation(struct session *s, bool another) {
 	r->events->changed(r);
 }
 
+/* Which conversation --continue means is known when the child says so; what is named is refused earlier. */
+static struct session *other_holder(const struct session *s, const char *id) {
+	if (s->said_init || !launch_continues(&s->launch)) return NULL;
+	struct session *other = router_find_conversation(s->world, id);
+	bool ends = other && (other->ending || (other->stopping != STOP_NOT && other->then == THEN_REMOVE));
+	return other == s || ends ? NULL : other;
+}
+
 /* A resume that reports another id than it was asked for: both are remembered, the one that is known to exist is tried
  * first at the next start. A later change (/clear) is the child's own and true. */
 static void learn_conversation(struct session *s, struct span id) {
 	_cleanup_free_ char *text = span_dup(id, NULL);
 	if (!text || !*text || (s->conversation_id && strcmp(s->conversation_id, text) == 0)) return;
+	struct session *other = other_holder(s, text);
+	if (other) session_kill_second(s, other);
+	if (s->broken == BROKEN_SECOND) return;
 	const char *asked = s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
 	bool first = !s->said_init && asked && !(s->launch.fork && !s->conversation_id);
 	char *resumed = first && strcmp(asked, text) != 0 ? strdup(asked) : NULL;

@@ -27,8 +27,13 @@ const char *session_state_name(enum session_state state) {
 }
 
 const char *session_broken_text(enum broken broken) {
-	return broken == BROKEN_DEAF ? "the child had closed its stdin and lived on, so it was stopped"
-								 : "the child had closed its stdout and lived on, so it was stopped";
+	static const char *const texts[] = {
+		[BROKEN_NOT] = "the child ended",
+		[BROKEN_DEAF] = "the child had closed its stdin and lived on, so it was stopped",
+		[BROKEN_MUTE] = "the child had closed its stdout and lived on, so it was stopped",
+		[BROKEN_SECOND] = "the child took up a conversation that is another session's, so it was stopped",
+	};
+	return texts[broken];
 }
 
 char *session_profile(const struct session *s) {

@@ -37,7 +37,7 @@ enum stop_stage { STOP_NOT, STOP_INTERRUPT, STOP_EOF, STOP_TERM, STOP_KILL };
 enum stop_then { THEN_SLEEP, THEN_RESTART, THEN_REMOVE };
 
 /* A child that lived on without an end of its streams: it is of no use to anybody, and was ended for that. */
-enum broken { BROKEN_NOT, BROKEN_DEAF, BROKEN_MUTE };
+enum broken { BROKEN_NOT, BROKEN_DEAF, BROKEN_MUTE, BROKEN_SECOND };
 
 struct session;
 
@@ -201,6 +201,8 @@ static inline pid_t session_pid(const struct session *s) {
 	return s->agent && s->agent->child.pid > 0 ? s->agent->child.pid : 0;
 }
 const char *session_state_name(enum session_state state);
+/* The child has taken up what is another session's conversation: it is killed before it writes more there. */
+void session_kill_second(struct session *s, const struct session *other);
 const char *session_broken_text(enum broken broken); /* "the child ..." */
 /* The name of what it was made with, configured or not; borrowed. */
 char *session_profile(const struct session *s);

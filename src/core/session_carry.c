@@ -43,7 +43,7 @@ static void carry_stop(struct carry *c, struct session *s, struct agent *a) {
 	CARRY_UPTO(c, s->stopping, STOP_KILL);
 	CARRY_UPTO(c, s->then, THEN_REMOVE);
 	CARRY(c, s->stop_since);
-	if (c->version >= 6) CARRY_UPTO(c, s->broken, BROKEN_MUTE);
+	if (c->version >= 6) CARRY_UPTO(c, s->broken, BROKEN_SECOND);
 	carry_timer(c, &a->stop_timer);
 	carry_timer(c, &a->end_timer);
 }

@@ -170,6 +170,15 @@ static void stop_broken(struct session *s) {
 	loop_timer_stop(&s->agent->idle_timer);
 }
 
+void session_kill_second(struct session *s, const struct session *other) {
+	if (s->stopping != STOP_NOT || s->agent->exited) return;
+	s->broken = BROKEN_SECOND;
+	log_warn("session %s: child %d took up the conversation of session %s", s->name, s->agent->child.pid, other->name);
+	s->stop_since = now_ms();
+	loop_timer_stop(&s->agent->idle_timer);
+	step_signal(s, SIGKILL, STOP_KILL);
+}
+
 void session_on_stop_timer(void *arg) {
 	struct session *s = arg;
 	if (s->stopping == STOP_NOT && !s->agent->exited) stop_broken(s);

@@ -11,6 +11,42 @@ def init_line(conversation, **more):
     return dict({"type": "system", "subtype": "init", "session_id": conversation}, **more)
 
 
+class ContinueTest(Case):
+    """What --continue takes up only the child knows; it is one conversation, one child all the same."""
+
+    def continued(self, *args, forget=False):
+        d, agent = self.start()
+        a = d.attached("first")
+        child = agent.child()
+        child.print(init_line("conv-1"), dict(RESULT, session_id="conv-1"))
+        a.wait(type="result")
+        if forget:
+            a.ask("plenum_stop", forget=True)
+            a.event("session_removed")
+        b = d.attached("second", args=list(args))
+        second = agent.child()
+        second.print(init_line("conv-1"), dict(RESULT, session_id="conv-1"))
+        return d, agent, a, b
+
+    def test_a_conversation_of_another_session(self):
+        for word in ("--continue", "-c"):
+            d, agent, a, b = self.continued(word)
+            told = b.event("child_exited")
+            self.assertEqual((told["signal"], told["wanted"]), (9, False))
+            self.assertIn("another session's", told["reason"])
+            d.wait_state("second", "failed")
+            self.assertIsNone(d.sessions()["second"]["conversation_id"])
+            self.assertEqual(d.sessions()["first"]["conversation_id"], "conv-1")
+            self.assertEqual(d.state_of("first"), "idle")
+
+    def test_one_of_its_own(self):
+        for words, forget in ((("--continue", "--fork-session"), False), (("--continue",), True)):
+            d, agent, a, b = self.continued(*words, forget=forget)
+            b.wait(type="result")
+            d.wait_state("second", "idle")
+            self.assertEqual(d.sessions()["second"]["conversation_id"], "conv-1")
+
+
 class Identity(Case):
     def conversation(self, d, session="s"):
         return d.sessions()[session]["conversation_id"]
