@@ -494,6 +494,18 @@ static void apply_shim(struct request *q, struct attachment *a, bool created) {
 	json_array_foreach(json_object_get(q->body, "mcp_servers"), i, name) router_own_server(a, json_string_value(name));
 }
 
+static bool servers_are_free(struct request *q, struct session *s) {
+	size_t i;
+	json_t *name;
+	json_array_foreach(json_object_get(q->body, "mcp_servers"), i, name) {
+		if (!router_server_is_taken(s, json_string_value(name))) continue;
+		reply_error(q, PLENUM_E_NAME_TAKEN, "MCP server %s belongs to another attachment: choose another name",
+					json_string_value(name));
+		return false;
+	}
+	return true;
+}
+
 void attach_verb(struct request *q) {
 	struct client *c = q->client;
 	struct router *r = q->router;
@@ -520,7 +532,7 @@ void attach_verb(struct request *q) {
 	drop_tools(&probe);
 	if (!approves) return;
 	struct session *s = get_session(q, &created);
-	if (!s || !find_start(q, &s->tape, &start)) return;
+	if (!s || !servers_are_free(q, s) || !find_start(q, &s->tape, &start)) return;
 	struct attachment *a = router_attach(r, c, s, false, false);
 	if (!a) {
 		reply_error(q, PLENUM_E_INTERNAL, "out of memory");

@@ -239,9 +239,10 @@ void router_mcp(struct session *s, struct chunk line, const struct envelope *e);
 void router_refuse_hook(struct session *s, struct span id, struct span callback, const char *why);
 void router_hook_deadline(struct pending *p);
 void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
-void router_own_server(struct attachment *a, const char *name); /* named in argv (the shim's) */
-struct owner *router_owner(struct attachment *a);               /* its own, made if need be; NULL without memory */
-void router_owners_changed(struct session *s);                  /* the table on disk has the guards */
+bool router_server_is_taken(struct session *s, const char *name); /* by somebody who is there */
+void router_own_server(struct attachment *a, const char *name);   /* named in argv (the shim's); it must not be taken */
+struct owner *router_owner(struct attachment *a);                 /* its own, made if need be; NULL without memory */
+void router_owners_changed(struct session *s);                    /* the table on disk has the guards */
 void router_owner_leaves(struct attachment *a);
 void router_owner_returns(struct attachment *a);
 void router_grace_timer(void *owner); /* it did not come back */

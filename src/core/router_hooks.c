@@ -152,14 +152,19 @@ void router_mcp(struct session *s, struct chunk line, const struct envelope *e) 
 	end_cancelled(s, p);
 }
 
-void router_own_server(struct attachment *a, const char *name) {
-	struct session *s = a->session;
+bool router_server_is_taken(struct session *s, const char *name) {
 	struct buf b = NOTICE_INIT;
 	str_put_json(&b, name, strlen(name));
-	struct span raw = {b.data, b.len};
-	struct owner *o = registry_server(&s->registry, raw);
-	if (!(o && o->holder && o->holder != a) && router_owner(a))
-		owner_add_server(&s->registry, a->owner, raw, SPAN_NONE, true);
+	const struct owner *o = registry_server(&s->registry, (struct span){b.data, b.len});
+	buf_free(&b);
+	return o && o->holder;
+}
+
+void router_own_server(struct attachment *a, const char *name) {
+	struct buf b = NOTICE_INIT;
+	str_put_json(&b, name, strlen(name));
+	if (router_owner(a))
+		owner_add_server(&a->session->registry, a->owner, (struct span){b.data, b.len}, SPAN_NONE, true);
 	buf_free(&b);
 }
 

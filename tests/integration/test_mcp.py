@@ -83,6 +83,16 @@ class OwnerTest(Mcp):
         self.assertIn("tools", e.text)
         self.call("k-1", "tools", self.a, {})
 
+    def test_a_taken_name_at_the_attach(self):
+        self.announce(self.a, "tools")
+        c, d = self.d.client(), self.d.client()
+        e = self.assertRefused("name_taken", c.attach, "s", mcp_servers=["free", "tools"])
+        self.assertIn("tools", e.text)
+        d.attach("s", mcp_servers=["free"])
+        self.a.close()
+        self.b.event("detached")
+        c.attach("s", mcp_servers=["tools"])
+
     def test_an_unknown_server(self):
         self.announce(self.a, "tools")
         self.child.print(mcp("k-1", "nonsense", CALL))
