@@ -100,8 +100,9 @@ static void explain(int number, const char *path, char *error) {
 	const char *what = number == EISDIR   ? "is a folder, not a program"
 					   : number == EACCES ? "is not executable (chmod +x it, or is its folder closed to you?)"
 					   : number == ENOENT ? "is not there"
-										  : strerror(number);
-	snprintf(error, CHILD_ERROR_MAX, "program %s %s", path, what);
+										  : "cannot be used: ";
+	bool named = number == EISDIR || number == EACCES || number == ENOENT;
+	snprintf(error, CHILD_ERROR_MAX, "program %s %s%s", path, what, named ? "" : strerror(number));
 }
 
 static char *search_path(const char *name, const char *path, int *number, char *error) {

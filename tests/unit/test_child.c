@@ -340,6 +340,11 @@ START_TEST(no_program) {
 	fails(&w, dot, here, CHILD_TRANSIENT, "is no program");
 	file(&w, "prog", "", 0700);
 	fails(&w, name, here, CHILD_TRANSIENT, "is no program");
+	char link[64];
+	snprintf(link, sizeof link, "%s/loop", w.dir);
+	ck_assert_int_eq(symlink("loop", link), 0);
+	fails(&w, (const char *const[]){"./loop", NULL}, here, CHILD_FAILED, "/loop cannot be used: Too many levels");
+	unlink(link);
 	file(&w, "prog", "#!/bin/sh\nexit 6\n", 0700);
 	struct child c;
 	ck_assert_int_eq(start(&w, &c, dot, here), CHILD_OK); /* relative to its cwd */
