@@ -88,6 +88,7 @@ _plenumctl() {
 		interrupt) options+=" --cancel-queued --all" ;;
 		stop) options+=" --kill --forget" ;;
 		pending) options+=" --ids" ;;
+		queue) options+=" --cancel" ;;
 		top) options+=" --once" ;;
 		log) options+=" --decisions --follow" ;;
 		esac

@@ -75,6 +75,7 @@ complete -c plenumctl -n '__fish_seen_subcommand_from allow' -s i -l input -x -d
 complete -c plenumctl -n '__fish_seen_subcommand_from deny' -s i -l interrupt -d 'and end the turn'
 complete -c plenumctl -n '__fish_seen_subcommand_from interrupt' -s q -l cancel-queued -d 'drop waiting prompts'
 complete -c plenumctl -n '__fish_seen_subcommand_from interrupt' -l all -d 'those of others too'
+complete -c plenumctl -n '__fish_seen_subcommand_from queue' -s c -l cancel -x -d 'take one back'
 complete -c plenumctl -n '__fish_seen_subcommand_from stop' -s k -l kill -d 'at once'
 complete -c plenumctl -n '__fish_seen_subcommand_from stop' -s f -l forget -d 'take it from the list'
 complete -c plenumctl -n '__fish_seen_subcommand_from status' -l profiles -d 'only the names of the profiles'

@@ -201,11 +201,37 @@ static void add_prompt(struct table *t, json_t *one) {
 	buf_free(&age);
 }
 
+/* Whether the daemon holds it or the agent does. */
+static int cancel_prompt(struct ctl *c, const char *session, const char *uuid) {
+	_cleanup_json_ json_t *attached = NULL, *answer = NULL;
+	_cleanup_plenum_ struct plenum *p = ctl_open(c);
+	if (!p) return CTL_NO_DAEMON;
+	int code = attach_to(p, session, json_pack("{s:s,s:b}", "create", "never", "approve", 0), &attached);
+	if (code != CTL_OK) return code;
+	json_t *members = json_pack("{s:s,s:b}", "message_uuid", uuid, "plenum_all", 1);
+	code = ctl_ask(p, "cancel_async_message", members, &answer);
+	if (code != CTL_OK) return code;
+	bool cancelled = json_is_true(json_object_get(answer, "cancelled"));
+	if (c->json)
+		ctl_print_json(answer);
+	else if (cancelled)
+		printf("%s cancelled\n", uuid);
+	else
+		ctl_say("no prompt %s waits in session %s", uuid, session);
+	return cancelled ? CTL_OK : CTL_REFUSED;
+}
+
 int cmd_queue(struct ctl *c, int argc, char **argv) {
 	static const char *const head[] = {"STATE", "SINCE", "CLIENT", "PROMPT"};
+	const char *cancel = NULL;
+	const struct ctl_option options[] = {
+		{"cancel", 'c', "PROMPT", "take this one back before its turn", .value = &cancel},
+		{0},
+	};
 	_cleanup_json_ json_t *answer = NULL;
-	int code = ctl_options(c, NULL, &argc, &argv, 1, 1);
+	int code = ctl_options(c, options, &argc, &argv, 1, 1);
 	if (code != CTL_GO) return code;
+	if (cancel) return cancel_prompt(c, argv[0], cancel);
 	code = ctl_ask_once(c, PLENUM_QUEUE, json_pack("{s:s}", "session", argv[0]), &answer);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);

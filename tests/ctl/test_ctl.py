@@ -739,6 +739,22 @@ class Queue(Ctl):
         child.print(self.result("u2"))
         second.wait(type="result")
 
+    def test_one_is_taken_back(self):
+        p, child, uuid = self.prompted()
+        second = self.d.attached("work", name="second", approve=False)
+        second.send(harness.user("later", uuid="u2"), harness.user("last", uuid="u3"))
+        second.event("changed", what="prompt_held", value="u3")
+        self.assertEqual(self.ctl("queue", "--cancel", "u2", "work").stdout, "u2 cancelled\n")
+        second.event("changed", what="prompt_cancelled", value="u2")
+        asking = self.spawn("queue", "-c", "u2", "work")  # the agent might have it
+        child.reply(child.request("cancel_async_message"), {"cancelled": False})
+        self.assertIn("no prompt u2 waits", self.ended(asking, 1)[1])
+        child.print(self.result(uuid))
+        self.ended(p, 0)
+        self.assertEqual(child.wait(lambda m: m["type"] == "user")["uuid"], "u3")
+        child.print(self.result("u3"))
+        second.wait(type="result")
+
     def test_send_says_that_its_prompt_is_held(self):
         first, child, uuid = self.prompted()
         p = self.spawn("send", "work", "later")
