@@ -77,6 +77,7 @@ struct router {
 
 extern const struct client_events router_client_events;
 
+#define ANSWER_LONG_TEXT "the child's answer is longer than the limit (child_line)"
 #define ROUTER_LEFT_TEXT "you left session %s before its child answered"
 
 struct router *router_new(struct loop *loop, struct children *children, struct settings *settings,
@@ -218,6 +219,7 @@ bool router_may_answer(const struct attachment *a, const struct pending *p);
 /* --- initialize (router_init.c) --- */
 void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 void router_init_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e);
+void router_init_too_long(struct session *s, struct call *call);
 void router_init_child_gone(struct session *s, const char *text);
 void router_init_started(struct session *s); /* a child was started: what must it be told first? */
 void router_init_before_prompt(struct session *s);

@@ -260,7 +260,10 @@ static void answer_long(struct session *s, struct chunk head) {
 	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
 	struct call *call = call_find(&s->calls, id);
 	if (call && memmem(head.data, head.len, "\"control_response\"", 18)) {
-		router_fail_call(call, PLENUM_E_TOO_LONG, "the child's answer is longer than the limit (child_line)");
+		if (call->purpose == CALL_INIT)
+			router_init_too_long(s, call);
+		else
+			router_fail_call(call, PLENUM_E_TOO_LONG, ANSWER_LONG_TEXT);
 		return;
 	}
 	if (!id.p || !memmem(head.data, head.len, "\"control_request\"", 17)) return;

@@ -419,6 +419,22 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 	router_init_settled(s);
 }
 
+/* What the child says of itself is lost, and with nothing to answer with the next client's initialize is sent to it
+ * again. No child writes so much to refuse. */
+void router_init_too_long(struct session *s, struct call *call) {
+	struct init *in = init_of(s);
+	call_end(&s->calls, call);
+	s->init_open = false;
+	in->state = in->first_of_child ? INIT_NONE : INIT_DONE;
+	in->applied = in->sent;
+	registry_was_taken(&s->registry, in->sent);
+	router_owners_changed(s);
+	fail_waiters(s, PLENUM_E_TOO_LONG, ANSWER_LONG_TEXT);
+	router_init_settled(s);
+	router_check_closes(s);
+	session_check_state(s);
+}
+
 /* While a session sleeps its child's last answer, ten to twenty KiB of commands and models, is for clients that come.
  * Without what is that child's alone it is the same for all sessions of a kind, which share the bytes. */
 static void share_answer(struct session *s) {

@@ -45,6 +45,28 @@ class IdTest(Case):
         self.assertLessEqual(len(child.answers("k-1")), len(a.seen(type="control_request")))
 
 
+class LongAnswerTest(Case):
+    def test_an_initialize_whose_answer_is_too_long(self):
+        d, agent = self.start(mode={"init": "manual"}, limits={"child_line": "64K"})
+        a = d.attached()
+        rid = a.ask("initialize")
+        child = agent.child()
+        child.reply(child.request("initialize"), {"commands": "x" * 100000})
+        self.assertEqual(a.answer(rid)["response.code"], "too_long")
+        d.wait_state("s", "idle")
+        rid = a.ask("initialize")
+        child.reply(child.request("initialize"), {"commands": []})
+        self.assertEqual(a.answer(rid)["response.response.commands"], [])
+        hooks = {"PreToolUse": [{"matcher": None, "hookCallbackIds": ["h0"]}]}
+        rid = a.ask("initialize", hooks=hooks)
+        child.reply(child.request("initialize"), {"commands": "x" * 100000, "hooks_applied": True})
+        self.assertEqual(a.answer(rid)["response.code"], "too_long")
+        child.print(hook("k-1", "cb_1"))
+        a.send(ok(a.wait(type="control_request")["request_id"], {}))
+        child.answer("k-1")
+        self.assertEqual(a.initialize(hooks)["response.response.commands"], [])
+
+
 class ManyTest(Case):
     def test_too_many_requests_of_the_child(self):
         d, agent = self.start(limits={"max_pending": "10"})
