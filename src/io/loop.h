@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The event loop: readiness, timers and signals through libevent's `event` (no bufferevent), and tasks that run once at
- * the end of a turn. One turn is one poll of the kernel and its callbacks, then one of the tasks that are pending. No
- * other file includes libevent but through this header's structs.
+ * the end of a turn. One turn is one poll of the kernel and its callbacks, then all urgent tasks and one of the others.
+ * No other file includes libevent but through this header's structs.
  *
  * All objects are embedded in their owners. Any of them may be stopped from within any callback; memory that holds one
  * must outlive the turn: free it with loop_defer_free(). Times are milliseconds. Source: event(3), ENGINEERING 8.6.
@@ -68,7 +68,7 @@ void loop_signal_init(struct loop_signal *s, struct loop *l, int signo, void (*f
 void loop_signal_stop(struct loop_signal *s);
 
 /* A task runs once at the end of a turn (this one, or one of the next where many wait), however often it was deferred
- * in it. A task that is deferred while tasks run, runs in a later turn. */
+ * in it. One that is not urgent and is deferred while tasks run, runs in a later turn. */
 struct loop_task {
 	struct list node;
 	void (*fn)(void *arg);
