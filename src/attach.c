@@ -348,8 +348,7 @@ static struct session *make_session(struct request *q, const char *name) {
 
 static bool find_session(struct request *q, struct session **found) {
 	const char *name = text(q, "session"), *resume = resumed(q);
-	struct session *s = name ? router_find(q->router, name) : NULL;
-	if (!s && name) s = router_find_conversation(q->router, name);
+	struct session *s = name ? router_named(q->router, name) : NULL;
 	struct session *other = resume ? router_find_conversation(q->router, resume) : NULL;
 	bool own_session = flag(q, "ephemeral", false);
 	if (other && other != s && (name || own_session)) {
@@ -361,12 +360,21 @@ static bool find_session(struct request *q, struct session **found) {
 	return true;
 }
 
+/* The child starts now. False: it cannot, the client was told. */
+static bool wake(struct request *q, struct session *s) {
+	char error[CHILD_ERROR_MAX];
+	if (!s->agent && !s->want_child) router_make_room(q->router);
+	router_take_login(s, q->client);
+	if (session_wake_now(s, error) == CHILD_OK) return true;
+	reply_error(q, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_SPAWN_FAILED, "%s", error);
+	return false;
+}
+
 /* Found, or made; NULL: the client was told why not, or its request comes again when a session is gone that is to be
  * forgotten: a new one takes its place. */
 static struct session *get_session(struct request *q, bool *created) {
 	const char *create = text(q, "create") ? text(q, "create") : "auto", *name = text(q, "session");
 	struct session *s = NULL;
-	char error[CHILD_ERROR_MAX];
 	*created = false;
 	if (!one_of(q, "create", creates) || !foreign_ok(q) || !find_session(q, &s)) return NULL;
 	if (s && session_is_going(s) && strcmp(create, "never") != 0 && !router_is_closed_to(s, q->client)) {
@@ -379,22 +387,14 @@ static struct session *get_session(struct request *q, bool *created) {
 		return NULL;
 	}
 	if (!s && strcmp(create, "never") == 0) {
-		reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (`plenumctl ls` and plenum_list name them)",
-					name ? name : "to attach to");
+		reply_no_session(q, name ? name : "to attach to");
 		return NULL;
 	}
 	if (s && router_is_closed_to(s, q->client)) {
-		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private to the user who runs the daemon",
-					session_profile(s), s->name);
+		reply_private(q, s);
 		return NULL;
 	}
-	if (s && flag(q, "wake", false) && !s->agent && !s->want_child) router_make_room(q->router);
-	if (s && flag(q, "wake", false)) router_take_login(s, q->client);
-	if (s && flag(q, "wake", false) && session_wake_now(s, error) != CHILD_OK) {
-		reply_error(q, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_SPAWN_FAILED, "%s", error);
-		return NULL;
-	}
-	if (s) return s;
+	if (s) return flag(q, "wake", false) && !wake(q, s) ? NULL : s;
 	s = make_session(q, name);
 	*created = s != NULL;
 	return s;

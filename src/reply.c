@@ -53,6 +53,15 @@ void reply_error(struct request *q, const char *code, const char *fmt, ...) {
 	router_fail(q->client, q->id, code, "%s", text);
 }
 
+void reply_no_session(struct request *q, const char *name) {
+	reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (`plenumctl ls` and plenum_list name them)", name);
+}
+
+void reply_private(struct request *q, const struct session *s) {
+	reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private to the user who runs the daemon",
+				session_profile(s), s->name);
+}
+
 static bool all_strings(const json_t *array) {
 	size_t i;
 	json_t *item;

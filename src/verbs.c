@@ -27,16 +27,13 @@ static struct session *named_session(struct request *q) {
 		reply_error(q, PLENUM_E_NOT_ATTACHED, "you are attached to no session: name one with `session`");
 		return NULL;
 	}
-	struct session *s = router_find(q->router, json_string_value(name));
-	if (!s) s = router_find_conversation(q->router, json_string_value(name));
-	if (s && router_is_closed_to(s, q->client)) {
-		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private to the user who runs the daemon",
-					session_profile(s), s->name);
-		return NULL;
+	struct session *s = router_named(q->router, json_string_value(name));
+	if (!s) {
+		reply_no_session(q, json_string_value(name));
+	} else if (router_is_closed_to(s, q->client)) {
+		reply_private(q, s);
+		s = NULL;
 	}
-	if (!s)
-		reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (`plenumctl ls` and plenum_list name them)",
-					json_string_value(name));
 	return s;
 }
 

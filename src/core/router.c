@@ -249,6 +249,11 @@ struct session *router_find_conversation(struct router *r, const char *id) {
 	return NULL;
 }
 
+struct session *router_named(struct router *r, const char *name) {
+	struct session *s = router_find(r, name);
+	return s ? s : router_find_conversation(r, name);
+}
+
 struct session *router_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch) {
 	launch->instance = r->instance;
 	launch->nofile = r->nofile;
@@ -580,8 +585,7 @@ static struct session *make_implicitly(struct router *r, struct client *c, const
 static struct session *implicit_session(struct router *r, struct client *c, const char *name, struct span id,
 										struct chunk line) {
 	const struct profile *p = settings_profile(r->settings, r->settings->default_profile);
-	struct session *s = router_find(r, name);
-	if (!s) s = router_find_conversation(r, name);
+	struct session *s = router_named(r, name);
 	if (!s) return may_make(r, c, name, p, id) ? make_implicitly(r, c, name, p, id) : NULL;
 	if (!router_is_closed_to(s, c)) {
 		if (!session_is_going(s)) return s;

@@ -94,6 +94,7 @@ char *router_usual_cwd(const struct client *c, const struct profile *p);
 bool router_may_stop(const struct session *s, const struct client *c);
 struct session *router_find(struct router *r, const char *name);            /* by name */
 struct session *router_find_conversation(struct router *r, const char *id); /* by conversation id */
+struct session *router_named(struct router *r, const char *name);           /* by either, the name first */
 /* Made, told to all, not started. launch is taken over. NULL without memory. */
 struct session *router_create(struct router *r, const char *name, const struct profile *profile, struct launch *launch);
 /* Its first child: a spare that fits, else one that is started now. */
