@@ -135,6 +135,13 @@ class Wire(Case):
             self.assertEqual((ask[0].stdout, ask[0].returncode), (ask[1].stdout, ask[1].returncode))
             self.assertIn(self.cli_version, ask[1].stdout)
 
+    def test_an_end_that_takes_longer_than_a_stop(self):
+        """A hook at the end of the session has the time that it has without the daemon."""
+        hook = {"type": "command", "command": "sleep 6; touch ended", "timeout": 60}
+        settings = {"hooks": {"SessionEnd": [{"hooks": [hook]}]}}
+        self.same(self.start, "--settings", json.dumps(settings))
+        self.assertTrue((self.work / "ended").exists())
+
     def test_sigterm(self):
         def script(client):
             self.start(client)
