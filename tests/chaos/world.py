@@ -500,7 +500,18 @@ class World:
         return [m for m in missing if m[1]]
 
     def check_lines(self):
-        """What came without a tag or through a filter, and where a replay began, against what stands on the tape."""
+        """What came without a tag or through a filter, and where a replay began, against what stands on the tape. The
+        witness may have its lines a moment before the others."""
+        wrong = []
+
+        def good():
+            wrong[:] = self.wrong_lines()
+            return not wrong
+
+        self.wait_for(good, lambda: wrong[0][0].fail(wrong[0][1]))
+
+    def wrong_lines(self):
+        """Who has others than it should have, and which."""
         for p in self.peers:
             book = self.books.get(p.key)
             if not book or p.closed:
@@ -511,11 +522,11 @@ class World:
                 continue
             numbers = book.lines_for(p.first, p.options)
             if p.got is not None and p.got != numbers:
-                p.fail("through its filter came %s, and should have come %s" % (odd(p.got, numbers), odd(numbers, p.got)))
+                yield p, "through its filter came %s, and should have come %s" % (odd(p.got, numbers), odd(numbers, p.got))
             here = [book.entries[s][1] for s in numbers if book.entries[s][0] == "line"]
             if p.plain is not None and p.plain != here:
-                p.fail("its lines are not those of the tape: %d lines came, %d stand there from %d on" % (
-                    len(p.plain), len(here), p.first))
+                yield p, "its lines are not those of the tape: %d lines came, %d stand there from %d on" % (
+                    len(p.plain), len(here), p.first)
 
     @staticmethod
     def check_after(p, book):
