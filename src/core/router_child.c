@@ -338,7 +338,8 @@ static struct chunk exit_notice(const struct session *s, const struct session_ex
 		notice_text(&b, "signal", NULL);
 	put_stderr(&b, s);
 	notice_flag(&b, "wanted", e->wanted);
-	if (s->reason && !e->wanted) notice_text(&b, "reason", s->reason);
+	if (s->reason && (!e->wanted || e->broken)) notice_text(&b, "reason", s->reason);
+	if (e->broken) notice_flag(&b, "stopped", true);
 	return notice_end(&b);
 }
 

@@ -72,7 +72,7 @@ static void count_failure(struct session *s, const struct session_exit *e) {
 static struct session_exit exit_of(const struct session *s) {
 	int status = s->agent->exit_status;
 	struct session_exit e = {.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
-							 .wanted = s->stopping != STOP_NOT && !s->broken,
+							 .wanted = s->stopping != STOP_NOT && (!s->broken || s->then == THEN_REMOVE),
 							 .broken = s->broken,
 							 .ran_ms = s->agent->exited_at - s->agent->started_at};
 	e.status = e.signal ? 128 + e.signal : WEXITSTATUS(status);
@@ -96,7 +96,7 @@ void session_on_ended(void *arg) {
 	count_failure(s, &e);
 	remove_left_socket(s);
 	s->failed = !e.wanted && !can_resume(s);
-	if (!e.wanted) explain_failure(s, &e);
+	if (!e.wanted || e.broken) explain_failure(s, &e);
 	s->stopping = STOP_NOT;
 	if (s->then == THEN_RESTART) s->want_child = true;
 	log_info("session %s: child ended, status %d%s%s, ran %lld ms", s->name, e.status, e.signal ? ", by signal" : "",
@@ -214,7 +214,7 @@ static bool begin_stop(struct session *s, enum stop_then then) {
 		return false;
 	}
 	if (s->stopping == STOP_NOT || outweighs(then, s->then)) s->then = then;
-	s->broken = BROKEN_NOT;                      /* now somebody wants it */
+	if (s->broken != BROKEN_SECOND) s->broken = BROKEN_NOT; /* now somebody wants it */
 	if (s->want_child && then != THEN_RESTART) { /* nor the child after this one; the end tells whom it concerns */
 		s->want_child = false;
 		s->child_no++; /* the one that never will be: not another that is wanted before this one's end */

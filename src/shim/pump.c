@@ -183,6 +183,10 @@ static void on_child_exited(struct pump *p, struct span event) {
 	int64_t signal = number(event, "signal");
 	if (!p->own && !p->lost && span_is_true(member(event, "wanted"))) return;
 	put_last_words(p, event);
+	if (span_is_true(member(event, "stopped"))) { /* by the daemon: its own words do not say why */
+		_cleanup_free_ char *reason = span_dup(member(event, "reason"), NULL);
+		if (reason) say(p, "%s", reason);
+	}
 	p->child_exited = true;
 	p->code = (int)(signal ? 128 + signal : number(event, "status"));
 	p->deadline = now_ms() + CLOSE_WAIT;

@@ -32,7 +32,7 @@ class ContinueTest(Case):
         for word in ("--continue", "-c"):
             d, agent, a, b = self.continued(word)
             told = b.event("child_exited")
-            self.assertEqual((told["signal"], told["wanted"]), (9, False))
+            self.assertEqual((told["signal"], told["wanted"], told["stopped"]), (9, False, True))
             self.assertIn("another session's", told["reason"])
             d.wait_state("second", "failed")
             self.assertIsNone(d.sessions()["second"]["conversation_id"])

@@ -522,6 +522,16 @@ class Shared(Case):
         self.assertEqual(s.finish(), (0, ""))
         self.assertEqual(len(self.daemon.sessions()), 1)
 
+    def test_continue_of_a_kept_conversation_says_why_it_ends(self):
+        kept = self.sdk(env={"PLENUM_KEEP": "1"})
+        kept.prompt("hello")
+        kept.finish()
+        s = self.sdk("--continue")
+        s.send("hello again")
+        code, err = s.finish()
+        self.assertEqual(code, 137)
+        self.assertIn("conversation that is another session's", err)
+
     def test_a_crash_of_the_agent_is_the_end_for_all(self):
         a, b = self.named(), self.named()
         a.prompt("hello")
