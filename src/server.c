@@ -196,7 +196,7 @@ static void begin_stop(struct server *srv, bool kill_now) {
 	srv->router->shutting_down = true;
 	if (!again) {
 		log_info("stopping: %zu children are running", router_children(srv->router));
-		notify_send(&srv->notify, "STOPPING=1\nSTATUS=stopping the sessions");
+		notify_send_once(&srv->notify, "STOPPING=1\nSTATUS=stopping the sessions");
 		listen_pause(srv->listener);
 		tell_all_stopping(srv);
 		answer_upgrade(srv, "the daemon is shutting down"); /* what is under way comes to nothing */
@@ -335,7 +335,7 @@ static bool reload(struct verbs_host *h, char *error, size_t size) {
 	struct mistakes mistakes = {0};
 	char ready[80];
 	snprintf(ready, sizeof ready, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)now_us());
-	notify_send(&srv->notify, ready);
+	notify_send_once(&srv->notify, ready);
 	bool ok = load(srv, &mistakes);
 	if (ok) {
 		settings_unref(srv->router->settings);
@@ -349,7 +349,7 @@ static bool reload(struct verbs_host *h, char *error, size_t size) {
 		log_error("the old configuration is kept");
 	}
 	mistakes_free(&mistakes);
-	notify_send(&srv->notify, "READY=1");
+	notify_send_once(&srv->notify, "READY=1");
 	return ok;
 }
 
@@ -597,7 +597,7 @@ static void drop_sessions(struct server *srv) {
 
 static void run(struct server *srv) {
 	log_info("plenumd %s listens on %s", PLENUM_VERSION, srv->host.socket_path);
-	notify_send(&srv->notify, "READY=1\nSTATUS=ready");
+	notify_send_once(&srv->notify, "READY=1\nSTATUS=ready");
 	if (srv->notify.watchdog) on_watchdog(srv);
 	loop_run(srv->loop);
 	log_info("stopped");

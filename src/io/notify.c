@@ -3,11 +3,15 @@
 
 #include "base/str.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+
+#define FULL_MS 2000
 
 static int connect_to(const char *path) {
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
@@ -40,8 +44,17 @@ void notify_init(struct notify *n) {
 	unsetenv("WATCHDOG_PID");
 }
 
+static bool try_send(const struct notify *n, const char *text) {
+	return n->fd < 0 || send(n->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+}
+
 void notify_send(const struct notify *n, const char *text) {
-	if (n->fd >= 0) (void)!send(n->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)try_send(n, text);
+}
+
+void notify_send_once(const struct notify *n, const char *text) {
+	struct pollfd room = {.fd = n->fd, .events = POLLOUT};
+	if (!try_send(n, text) && poll(&room, 1, FULL_MS) > 0) (void)try_send(n, text);
 }
 
 void notify_close(struct notify *n) {

@@ -58,6 +58,40 @@ START_TEST(messages) {
 }
 END_TEST
 
+/* A process that takes all messages up to the wanted one: 0 if that one comes. */
+static pid_t reader_until(int fd, const char *want) {
+	pid_t pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid > 0) return pid;
+	char text[100];
+	ssize_t n;
+	fcntl(fd, F_SETFL, 0);
+	do n = recv(fd, text, sizeof text, 0);
+	while (n >= 0 && (n != (ssize_t)strlen(want) || memcmp(text, want, (size_t)n) != 0));
+	_exit(n < 0);
+}
+
+/* The manager is busy and its socket full: what repeats itself is left out, what is said once waits for room. */
+START_TEST(a_full_socket) {
+	struct notify n;
+	char path[64];
+	int status;
+	snprintf(path, sizeof path, "@plenum-test-full-%d", (int)getpid());
+	int fd = manager(path);
+	setenv("NOTIFY_SOCKET", path, 1);
+	notify_init(&n);
+	while (send(n.fd, "x", 1, MSG_DONTWAIT) == 1)
+		;
+	notify_send(&n, "WATCHDOG=1");
+	pid_t reader = reader_until(fd, "READY=1");
+	notify_send_once(&n, "READY=1");
+	ck_assert_int_eq(waitpid(reader, &status, 0), reader);
+	ck_assert_int_eq(status, 0);
+	notify_close(&n);
+	close(fd);
+}
+END_TEST
+
 START_TEST(nobody_listens) {
 	static const char *const paths[] = {NULL, "", "relative", "/does/not/exist", "@plenum-nobody-is-there"};
 	struct notify n;
@@ -164,4 +198,4 @@ START_TEST(the_socket_that_was_passed) {
 }
 END_TEST
 
-RUN_TESTS("notify", messages, nobody_listens, watchdogs, the_socket_that_was_passed)
+RUN_TESTS("notify", messages, a_full_socket, nobody_listens, watchdogs, the_socket_that_was_passed)
