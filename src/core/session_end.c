@@ -171,10 +171,10 @@ static void stop_broken(struct session *s) {
 }
 
 void session_kill_second(struct session *s, const struct session *other) {
-	if (s->stopping != STOP_NOT || s->agent->exited) return;
 	s->broken = BROKEN_SECOND;
 	log_warn("session %s: child %d took up the conversation of session %s", s->name, s->agent->child.pid, other->name);
-	s->stop_since = now_ms();
+	if (s->agent->exited || s->stopping == STOP_KILL) return; /* these were its last words */
+	if (s->stopping == STOP_NOT) s->stop_since = now_ms();
 	loop_timer_stop(&s->agent->idle_timer);
 	step_signal(s, SIGKILL, STOP_KILL);
 }

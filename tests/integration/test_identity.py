@@ -5,6 +5,7 @@ import os
 import unittest
 
 from harness import Case, until, user, RESULT
+from test_moments import standstill
 
 
 def init_line(conversation, **more):
@@ -38,6 +39,29 @@ class ContinueTest(Case):
             self.assertIsNone(d.sessions()["second"]["conversation_id"])
             self.assertEqual(d.sessions()["first"]["conversation_id"], "conv-1")
             self.assertEqual(d.state_of("first"), "idle")
+
+    def test_one_that_says_it_late(self):
+        """While it is being stopped, or with the last that it wrote before it ended by itself: it is not learnt either."""
+        for how in ("stopped", "ended"):
+            d, agent = self.start(mode={"eof": "ignore"}, profile={"stop_grace": "1min"}, limits={"tape_lines": "50"})
+            a, b = d.attached("first"), d.attached("second", args=["--continue"])
+            first, second = agent.child(), agent.child()
+            if first.argv[-1] == "--continue":
+                first, second = second, first
+            first.print(init_line("conv-1"), dict(RESULT, session_id="conv-1"))
+            a.wait(type="result")
+            if how == "stopped":
+                b.request("plenum_stop")
+                second.event("eof")
+                second.print(init_line("conv-1"))
+            else:
+                with standstill(d):  # the end is seen before all is read
+                    second.print(*[{"type": "x"}] * 3000, init_line("conv-1"))
+                    second.exit(3)
+                    second.wait_gone()
+            self.assertIn("another session's", b.event("child_exited")["reason"], how)
+            d.wait_state("second", "failed")
+            self.assertIsNone(d.sessions()["second"]["conversation_id"], how)
 
     def test_one_of_its_own(self):
         for words, forget in ((("--continue", "--fork-session"), False), (("--continue",), True)):
