@@ -150,6 +150,14 @@ static void step_signal(struct session *s, int signo, enum stop_stage stage) {
 	step(s, stage, s->profile->stop_grace);
 }
 
+/* What it was to read is lost with it; behind a child that has had its end of input stands what the next one is to
+ * read. */
+static void step_kill(struct session *s) {
+	if (session_has_child(s)) queue_free(&s->in);
+	agent_close_in(s->agent);
+	step_signal(s, SIGKILL, STOP_KILL);
+}
+
 static void advance_stop(struct session *s) {
 	if (!s->agent || s->agent->exited) return;
 	if (s->stopping == STOP_NOT && !s->broken && (s->turn || s->prompts.n_open > s->prompts.n_held))
@@ -176,7 +184,7 @@ void session_kill_second(struct session *s, const struct session *other) {
 	if (s->agent->exited || s->stopping == STOP_KILL) return; /* these were its last words */
 	if (s->stopping == STOP_NOT) s->stop_since = now_ms();
 	loop_timer_stop(&s->agent->idle_timer);
-	step_signal(s, SIGKILL, STOP_KILL);
+	step_kill(s);
 }
 
 void session_on_stop_timer(void *arg) {
@@ -233,12 +241,10 @@ static void hurry(struct session *s) {
 }
 
 void session_stop(struct session *s, bool kill_now, enum stop_then then) {
-	bool first = s->stopping == STOP_NOT, here = session_has_child(s);
+	bool first = s->stopping == STOP_NOT;
 	if (!begin_stop(s, then)) return;
 	if (kill_now && s->stopping < STOP_KILL) {
-		step_signal(s, SIGKILL, STOP_KILL);
-		agent_close_in(s->agent);
-		if (here) queue_free(&s->in); /* else it is for the next one */
+		step_kill(s);
 	} else if (first && s->agent->exited) {
 		if (then != THEN_RESTART) s->stopping = STOP_EOF; /* only the end of its output is waited for */
 	} else if (first) {

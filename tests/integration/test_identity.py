@@ -63,6 +63,27 @@ class ContinueTest(Case):
             d.wait_state("second", "failed")
             self.assertIsNone(d.sessions()["second"]["conversation_id"], how)
 
+    def test_a_prompt_that_comes_meanwhile(self):
+        """It is for the next child, and what was for the killed one is not."""
+        d, agent = self.start()
+        a = d.attached("first")
+        child = agent.child()
+        child.print(init_line("conv-1"), dict(RESULT, session_id="conv-1"))
+        a.wait(type="result")
+        b = d.attached("second", args=["--continue"])
+        second = agent.child()
+        second.pause()
+        b.send(user("x" * 1000000, uuid="u1"))
+        b.sync()
+        with standstill(d):  # both are seen at once
+            second.print(init_line("conv-1"))
+            second.written()
+            b.send(user("two", uuid="u2"))
+        self.assertEqual(b.error("child_exited")["uuid"], "u1")
+        third = agent.child()
+        self.assertEqual(third.wait(type="user")["uuid"], "u2")
+        self.assertEqual([m["uuid"] for m in third.seen(type="user")], ["u2"])
+
     def test_one_of_its_own(self):
         for words, forget in ((("--continue", "--fork-session"), False), (("--continue",), True)):
             d, agent, a, b = self.continued(*words, forget=forget)
