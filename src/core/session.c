@@ -379,7 +379,7 @@ static bool begin_start(struct session *s, char *error) {
 				 s->lost_profile, s->name);
 		return false;
 	}
-	if (s->profile->restart_never && s->child_no && s->failed) { /* one that was put to sleep is woken */
+	if (s->profile->restart_never && s->spent) {
 		snprintf(error, CHILD_ERROR_MAX, "the child of session %s has ended and profile %s says restart = never",
 				 s->name, s->profile->name);
 		return false;

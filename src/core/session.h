@@ -104,6 +104,7 @@ struct session {
 	char *lost_profile; /* what it was made with, where that is not configured any more: it cannot start */
 	char *reason;       /* why it failed */
 	bool failed;
+	bool spent;      /* restart = never, and its child has ended by itself */
 	bool init_open;  /* the child owes the answer to its first initialize */
 	bool turn;       /* the child works on something */
 	bool got_line;   /* the child has said something */

@@ -55,6 +55,8 @@ static void carry_state(struct carry *c, struct session *s, struct agent *a) {
 	s->named_state = s->told_state; /* at the end of a turn all is told */
 	carry_text(c, &s->reason);
 	CARRY(c, s->failed);
+	s->spent |= c->version < 11 && s->failed; /* an older one could not tell */
+	if (c->version >= 11) CARRY(c, s->spent);
 	CARRY(c, s->init_open);
 	CARRY(c, s->turn);
 	CARRY(c, s->got_line);

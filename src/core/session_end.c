@@ -96,6 +96,7 @@ void session_on_ended(void *arg) {
 	count_failure(s, &e);
 	remove_left_socket(s);
 	s->failed = !e.wanted && !can_resume(s);
+	s->spent = !e.wanted && s->profile->restart_never;
 	if (!e.wanted || e.broken) explain_failure(s, &e);
 	s->stopping = STOP_NOT;
 	if (s->then == THEN_RESTART) s->want_child = true;

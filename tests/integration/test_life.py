@@ -475,6 +475,32 @@ class ResumeTest(Case):
         a.wait(type="result")
         self.assertEqual(agent.starts, 2)
 
+    def test_restart_never_and_a_program_that_was_not_there(self):
+        """What never ran has not ended."""
+        d, agent = self.start(mode={"session_id": "conv-1", "user": True}, profile={"restart": "never", "command": "/LINK"})
+        link = d.root + "/claude"
+        with open(link, "w") as f:
+            f.write("#!/bin/sh\nexec %s \"$@\"\n" % agent.command)
+        os.chmod(link, 0o755)
+        with open(d.conf) as f:
+            conf = f.read().replace("/LINK", link)
+        with open(d.conf, "w") as f:
+            f.write(conf)
+        d.call("plenum_reload")
+        a = d.attached()
+        a.send(user("one"))
+        a.wait(type="result")
+        d.wait_state("s", "idle")
+        a.ask("plenum_hibernate")
+        d.wait_state("s", "asleep")
+        os.rename(link, link + ".away")
+        a.send(user("two"))
+        a.error("spawn_failed")
+        os.rename(link + ".away", link)
+        d.call("plenum_upgrade")
+        a.send(user("three"))
+        self.assertEqual(a.wait(lambda m: m["type"] == "result" or m["event"] == "error", what="an end")["type"], "result")
+
     def test_back_off(self):
         d, agent, a = self.spoken()
         agent.mode(session_id="conv-1", start=[{"op": "stderr", "text": "broken\n"}, {"op": "exit_now", "status": 1}])
