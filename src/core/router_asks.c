@@ -363,14 +363,15 @@ static bool mend_body(const struct pending *p, struct span body, struct buf *tex
 	return true;
 }
 
-/* The client's answer under the child's id, with what the child needs filled in. data NULL: no memory. */
-static struct chunk answer_line(const struct pending *p, struct span line, const struct envelope *e) {
+/* The client's answer under the child's id, with what the child needs filled in where that is to be. data NULL: no
+ * memory. */
+static struct chunk answer_line(const struct pending *p, struct span line, const struct envelope *e, bool mend) {
 	struct edit id = {e->inner_request_id.p, e->inner_request_id.n, p->child_id, strlen(p->child_id)};
 	struct edit body, edits[EDITS];
 	struct buf text = BUF_INIT(SIZE_MAX / 4); /* it may hold a line of the child's */
 	size_t n = 1;
 	edits[0] = id;
-	if (mend_body(p, e->inner_response, &text, &body)) {
+	if (mend && mend_body(p, e->inner_response, &text, &body)) {
 		bool first = body.at < id.at;
 		edits[0] = first ? body : id;
 		edits[1] = first ? id : body;
@@ -395,7 +396,7 @@ static bool declined(struct pending *p, struct attachment *a, const char *decisi
 	return true;
 }
 
-static bool usable(struct client *c, struct pending *p, const struct envelope *e) {
+static bool may_answer(struct client *c, struct pending *p, const struct envelope *e) {
 	if (!pending_was_asked(p, c->attachment)) {
 		router_complain(c, e->inner_request_id, PLENUM_E_UNKNOWN_REQUEST, "this request was not sent to you");
 		return false;
@@ -406,9 +407,13 @@ static bool usable(struct client *c, struct pending *p, const struct envelope *e
 			"you may not answer: an agent started this program, your user may not, or your input has ended");
 		return false;
 	}
-	const char *wrong = dialect_check_answer(p->kind, e->response);
-	if (wrong) router_complain(c, e->inner_request_id, PLENUM_E_BAD_ANSWER, "%s; the request is still open", wrong);
-	return !wrong;
+	return true;
+}
+
+/* An SDK answers once and hears no complaint: what its program's callback gave is for the CLI to refuse, as it does
+ * where we are not between them, and not to wait for ever. */
+static bool is_refusal(const struct client *c, const struct pending *p, const struct envelope *e) {
+	return c->filter.quiet && p->kind == ASK_TOOL && span_equals(e->inner_subtype, "success");
 }
 
 /* The request is open on. */
@@ -430,10 +435,15 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 							 : "no request with this request_id is open here");
 		return;
 	}
-	if (!usable(c, p, e)) return;
-	const char *decision = dialect_decision(p->kind, e->response);
+	if (!may_answer(c, p, e)) return;
+	const char *wrong = dialect_check_answer(p->kind, e->response);
+	if (wrong && !is_refusal(c, p, e)) {
+		router_complain(c, e->inner_request_id, PLENUM_E_BAD_ANSWER, "%s; the request is still open", wrong);
+		return;
+	}
+	const char *decision = wrong ? "error" : dialect_decision(p->kind, e->response);
 	if (declined(p, a, decision)) return;
-	struct chunk out = answer_line(p, splice_body(line), e);
+	struct chunk out = answer_line(p, splice_body(line), e, !wrong);
 	if (!out.data || !session_answer(s, out)) {
 		tell_not_answered(c, s, e->inner_request_id);
 		return;

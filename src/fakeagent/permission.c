@@ -193,7 +193,9 @@ static void take_input(struct permission *p, json_t *input) {
 /* Members that spoil an answer where they are of a wrong type; others are passed over. */
 static bool is_spoiled(const json_t *answer, bool allow) {
 	const json_t *use = json_object_get(answer, "toolUseID"), *interrupt = json_object_get(answer, "interrupt");
-	return (use && !json_is_string(use)) || (!allow && interrupt && !json_is_boolean(interrupt));
+	const json_t *input = json_object_get(answer, "updatedInput");
+	if (use && !json_is_string(use)) return true;
+	return allow ? input && !json_is_object(input) : interrupt && !json_is_boolean(interrupt);
 }
 
 /* {"behavior":"allow"|"deny",...} of the client or of a PermissionRequest hook. */

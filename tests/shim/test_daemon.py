@@ -155,6 +155,16 @@ class Same(Case):
                                     "stdio", permission=answer)
             self.assertEqual([a["subtype"] for a in shim.asked], ["can_use_tool"])
 
+    def test_an_answer_that_the_agent_cannot_use(self):
+        """The program's callback has a mistake: the agent refuses the tool, and the turn goes on."""
+        for body in ({}, {"behavior": "maybe"}, {"behavior": "deny"}, {"behavior": "allow", "updatedInput": "x"},
+                     {"behavior": "allow", "updatedInput": {"command": "true"}, "toolUseID": 7}):
+            with self.subTest(body=body):
+                _, shim = self.both(lambda s: s.prompt('@tool Bash {"command":"touch made"}@'), "--permission-prompt-tool",
+                                    "stdio", permission=lambda request: body)
+                self.assertEqual(len(shim.asked), 1)
+        self.assertFalse(os.path.exists(os.path.join(self.daemon.work, "made")))
+
     def test_a_tool_that_nobody_can_allow(self):
         _, shim = self.both(lambda s: s.prompt('@tool Bash {"command":"touch made"}@'))
         self.assertEqual(shim.asked, [])
