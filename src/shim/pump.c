@@ -276,6 +276,12 @@ static const char *why_closed(const struct pump *p) {
 	return "the daemon closed the connection (did plenumd die?)";
 }
 
+/* SIGINT ends the CLI with 0, whatever became of the turn. Here it is the end of its input that ends it, and that would
+ * tell of the turn's error. */
+static int forgive_interrupted(const struct pump *p) {
+	return p->signal == SIGINT && p->code == 1 && p->filter.last_error ? 0 : p->code;
+}
+
 /* The connection has ended. Says how, unless the child's own end was told before. */
 static void hung_up(struct pump *p) {
 	if (p->state == STOPPING && p->signal != SIGINT) {
@@ -287,7 +293,7 @@ static void hung_up(struct pump *p) {
 	bool cut_off = p->shutting_down && !asked && p->code == 0;
 	if (!p->child_exited) p->code = p->filter.last_error ? 1 : 0;
 	if (clean && !cut_off) {
-		finish(p, p->code);
+		finish(p, forgive_interrupted(p));
 		return;
 	}
 	say(p, "%s", why_closed(p));

@@ -244,6 +244,14 @@ class Same(Case):
 
         self.both(play)
 
+    def test_sigint(self):
+        def play(s):
+            s.send("@slow 60000@ hello")
+            s.until(lambda f: f["type"] == "system" and f["subtype"] == "init")
+            s.process.kill(signal.SIGINT)
+
+        self.both(play)
+
     def test_the_exit_code_after_an_error_result(self):
         self.both(lambda s: self.assertTrue(s.prompt("@error overloaded@")["is_error"]))
 
