@@ -91,10 +91,10 @@ struct plenum_answer {
 };
 
 /* Sends {"type":"control_request","request_id":ID,"request":{"subtype":subtype, members of object}} with an id that
- * this connection never used, and waits for the answer. object: a JSON object as text, or NULL. Other lines that come
- * meanwhile are kept for plenum_next() in their order. PLENUM_OK: a success. PLENUM_REFUSED: an error answer. In both
- * cases *a is filled and the caller calls plenum_answer_free(). A late answer to a request that timed out comes out of
- * plenum_next() as a line. */
+ * this connection never used, and waits for the answer. object: a JSON object as text, on one line or several, or NULL.
+ * Other lines that come meanwhile are kept for plenum_next() in their order. PLENUM_OK: a success. PLENUM_REFUSED: an
+ * error answer. In both cases *a is filled and the caller calls plenum_answer_free(). A late answer to a request that
+ * timed out comes out of plenum_next() as a line. */
 PLENUM_API enum plenum_result plenum_request(struct plenum *p, const char *subtype, const char *object, int timeout_ms,
 											 struct plenum_answer *a);
 PLENUM_API void plenum_answer_free(struct plenum_answer *a);

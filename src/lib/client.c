@@ -316,6 +316,16 @@ static bool object_inside(const char *object, const char **inside, size_t *len) 
 	return true;
 }
 
+/* In JSON a line feed stands between words only, where a blank is the same. */
+static void put_on_one_line(struct buf *b, const char *json, size_t n) {
+	for (size_t part; n > 0; json += part, n -= part) {
+		const char *lf = memchr(json, '\n', n);
+		part = lf ? (size_t)(lf - json) + 1 : n;
+		buf_put(b, json, lf ? part - 1 : part);
+		if (lf) buf_putc(b, ' ');
+	}
+}
+
 enum plenum_result plenum_post(struct plenum *p, const char *subtype, const char *object, char *id) {
 	const char *inside = "";
 	size_t n = 0;
@@ -328,7 +338,7 @@ enum plenum_result plenum_post(struct plenum *p, const char *subtype, const char
 	buf_printf(&line, "{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":{\"subtype\":", id);
 	str_put_json(&line, subtype, strlen(subtype));
 	if (n) buf_putc(&line, ',');
-	buf_put(&line, inside, n);
+	put_on_one_line(&line, inside, n);
 	buf_puts(&line, "}}");
 	enum plenum_result r = line.failed ? failed(p, "out of memory") : plenum_send(p, line.data, line.len);
 	buf_free(&line);

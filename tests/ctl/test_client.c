@@ -183,6 +183,15 @@ START_TEST(a_request_without_answer_times_out) {
 }
 END_TEST
 
+START_TEST(members_may_stand_on_many_lines) {
+	struct plenum_answer a;
+	ck_assert_int_eq(plenum_request(p, "plenum_hello", "{\n\t\"a\": \"\\n\",\n\t\"b\": 2\n}\n", 20, &a),
+					 PLENUM_TIMED_OUT);
+	_cleanup_free_ char *line = heard();
+	ck_assert_ptr_nonnull(strstr(line, "\"subtype\":\"plenum_hello\",\"a\": \"\\n\", \t\"b\": 2 }}"));
+}
+END_TEST
+
 /* More than both sockets hold, in both directions at once. */
 #define MUCH ((size_t)4 << 20)
 
@@ -307,6 +316,7 @@ int main(void) {
 	tcase_add_test(connected, an_answer_is_found_among_others);
 	tcase_add_test(connected, a_refusal_has_its_code);
 	tcase_add_test(connected, a_request_without_answer_times_out);
+	tcase_add_test(connected, members_may_stand_on_many_lines);
 	tcase_add_test(connected, two_full_directions_do_not_block_each_other);
 	tcase_add_test(connected, a_prompt_has_a_uuid);
 	tcase_add_test(alone, nobody_there_is_said_with_the_path);
