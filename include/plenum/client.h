@@ -73,7 +73,8 @@ PLENUM_API int plenum_fd(const struct plenum *p);
  * PLENUM_CLOSED or PLENUM_FAILED. */
 PLENUM_API enum plenum_result plenum_send(struct plenum *p, const char *line, size_t len);
 
-/* No more input from us; answers still come. After its last answer the daemon closes. */
+/* No more input from us (what would send fails from then on); answers still come. After its last answer the daemon
+ * closes. */
 PLENUM_API enum plenum_result plenum_finish(struct plenum *p);
 
 /* The next line, without its LF and NOT NUL-terminated; it lives until the next call with this p. A last line without

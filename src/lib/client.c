@@ -24,8 +24,9 @@ struct queue {
 
 struct plenum {
 	int fd;
-	bool ended;  /* the daemon sends no more */
-	int skipped; /* over-long lines that were not reported yet */
+	bool ended;    /* the daemon sends no more */
+	bool finished; /* plenum_finish(): we send no more */
+	int skipped;   /* over-long lines that were not reported yet */
 	struct lines_pool pool;
 	struct lines in;
 	struct queue queue;
@@ -281,6 +282,10 @@ static enum plenum_result send_all(struct plenum *p, struct iovec *iov, int n) {
 
 enum plenum_result plenum_send(struct plenum *p, const char *line, size_t len) {
 	static const char lf[] = "\n";
+	if (p->finished) {
+		errno = EPIPE;
+		return failed(p, "plenum_finish() has ended the input of this connection");
+	}
 	if (len && line[len - 1] == '\n') len--;
 	if (len && memchr(line, '\n', len)) {
 		errno = EINVAL;
@@ -295,6 +300,7 @@ enum plenum_result plenum_send(struct plenum *p, const char *line, size_t len) {
 }
 
 enum plenum_result plenum_finish(struct plenum *p) {
+	p->finished = true;
 	if (shutdown(p->fd, SHUT_WR) == 0) return PLENUM_OK;
 	return errno == ENOTCONN ? PLENUM_CLOSED : failed(p, "cannot end the input: %s", strerror(errno));
 }

@@ -192,6 +192,20 @@ START_TEST(members_may_stand_on_many_lines) {
 }
 END_TEST
 
+START_TEST(nothing_is_sent_behind_the_end_of_the_input) {
+	struct plenum_answer a;
+	char uuid[PLENUM_UUID_SIZE];
+	ck_assert_int_eq(plenum_finish(p), PLENUM_OK);
+	say("{\"n\":1}\n");
+	ck_assert_int_eq(plenum_send(p, "{}", 2), PLENUM_FAILED);
+	ck_assert_ptr_nonnull(strstr(plenum_error(p), "plenum_finish"));
+	ck_assert_int_eq(plenum_prompt(p, "x", 1, uuid), PLENUM_FAILED);
+	ck_assert_int_eq(plenum_request(p, "plenum_hello", NULL, 5000, &a), PLENUM_FAILED);
+	ck_assert_int_eq(plenum_finish(p), PLENUM_OK);
+	expect_line("{\"n\":1}"); /* the connection is not closed */
+}
+END_TEST
+
 /* More than both sockets hold, in both directions at once. */
 #define MUCH ((size_t)4 << 20)
 
@@ -317,6 +331,7 @@ int main(void) {
 	tcase_add_test(connected, a_refusal_has_its_code);
 	tcase_add_test(connected, a_request_without_answer_times_out);
 	tcase_add_test(connected, members_may_stand_on_many_lines);
+	tcase_add_test(connected, nothing_is_sent_behind_the_end_of_the_input);
 	tcase_add_test(connected, two_full_directions_do_not_block_each_other);
 	tcase_add_test(connected, a_prompt_has_a_uuid);
 	tcase_add_test(alone, nobody_there_is_said_with_the_path);
