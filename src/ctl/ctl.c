@@ -254,7 +254,9 @@ int ctl_ask_once(struct ctl *c, const char *verb, json_t *members, json_t **answ
 
 int ctl_print_json(json_t *value) {
 	_cleanup_free_ char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
-	return text && puts(text) >= 0 ? CTL_OK : CTL_INTERNAL;
+	if (!text) return CTL_INTERNAL;
+	puts(text);
+	return CTL_OK; /* main() looks whether it was written */
 }
 
 int ctl_print_table(json_t *list, const char *const *head, size_t n, void (*add)(struct table *t, json_t *one),

@@ -113,8 +113,10 @@ static int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
 	signal(SIGPIPE, SIG_IGN);
+	fd_fill_standard();
 	int code = run(argc, argv);
-	/* An answer that did not reach its reader is no success (a full disk); a reader that left early is none of ours. */
-	if (fflush(stdout) != 0 && code == CTL_OK) code = CTL_CUT;
+	/* An answer that did not reach its reader is no success (a full disk), though all that came after it did. */
+	bool lost = fflush(stdout) != 0 || ferror(stdout);
+	if (lost && code == CTL_OK) code = CTL_CUT;
 	return code;
 }

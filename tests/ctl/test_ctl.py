@@ -287,6 +287,19 @@ class Send(Ctl):
         child.exit(3)
         self.assertIn("its last words: first / no such conversation", self.ended(p, 74)[1])
 
+    def test_an_answer_that_cannot_be_written_is_74(self):
+        with open("/dev/full", "wb") as full:
+            p = subprocess.Popen([build_file("plenumctl"), "send", "work", "go"], stdin=subprocess.DEVNULL, stdout=full,
+                                 stderr=subprocess.DEVNULL, env=environment(self.d.socket))
+            self.running.append(p)
+            child = self.agent.child()
+            child.print(said("an answer"), self.result(child.wait(type="user")["uuid"]))
+            self.assertEqual(p.wait(TIMEOUT), 74)
+            for args in (("ls",), ("ls", "--json"), ("status", "--json"), ("top", "--json"), ("--help",)):
+                p = subprocess.run([build_file("plenumctl"), *args], stdout=full, stderr=subprocess.DEVNULL, timeout=TIMEOUT,
+                                   env=environment(self.d.socket))
+                self.assertEqual(p.returncode, 74, args)
+
     def test_the_end_of_the_daemon_is_74(self):
         p, child, uuid = self.prompted()
         self.ends_here()
