@@ -142,6 +142,16 @@ static int decide_attached(struct plenum *p, const char *id, const struct decisi
 	return code == CTL_OK ? confirm(p, id) : code;
 }
 
+static int print_decided(struct ctl *c, const char *session, const char *id, bool allow) {
+	if (!c->json) {
+		printf("%s %s\n", allow ? "allowed" : "denied", id);
+		return CTL_OK;
+	}
+	_cleanup_json_ json_t *told = json_pack("{s:s,s:s,s:s}", "session", session, "request_id", id, "decision",
+											allow ? "allow" : "deny");
+	return ctl_print_json(told);
+}
+
 static int decide(struct ctl *c, const char *session, const char *id, const struct decision *d) {
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
 	_cleanup_json_ json_t *answer = NULL;
@@ -154,8 +164,7 @@ static int decide(struct ctl *c, const char *session, const char *id, const stru
 		return CTL_REFUSED;
 	}
 	code = decide_attached(p, id, d);
-	if (code == CTL_OK && !c->json) printf("%s %s\n", d->allow ? "allowed" : "denied", id);
-	return code;
+	return code == CTL_OK ? print_decided(c, session, id, d->allow) : code;
 }
 
 int cmd_allow(struct ctl *c, int argc, char **argv) {

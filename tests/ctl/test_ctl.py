@@ -394,6 +394,12 @@ class Decisions(Ctl):
         self.assertEqual(self.ctl("allow", "work", rid).stdout, "allowed %s\n" % rid)
         child.answer("q1")
 
+    def test_what_was_decided_as_json(self):
+        child, rid = self.asked()
+        told = json.loads(self.ctl("--json", "deny", "work", rid).stdout)
+        self.assertEqual(told, {"session": "work", "request_id": rid, "decision": "deny"})
+        self.assertEqual(child.answer("q1")["response.response.behavior"], "deny")
+
     def test_allow_always_and_changed(self):
         suggestion = {"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "touch:*"}], "behavior": "allow",
                       "destination": "localSettings"}
