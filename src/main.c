@@ -2,6 +2,7 @@
  *
  * plenumd: options and exit status. See plenumd(8).
  */
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "config.h"
@@ -107,6 +108,7 @@ static void *need(size_t n) {
 
 int main(int argc, char **argv) {
 	struct command_line cl = {.server = {.argv = argv, .resume = -1}, .level = LOG_INFO};
+	fd_fill_standard();
 	int status = parse(argc, argv, &cl);
 	if (status >= 0) return status;
 	log_setup(cl.server.check ? LOG_ERROR : cl.level, cl.json);

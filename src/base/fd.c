@@ -115,3 +115,8 @@ int64_t now_us(void) {
 int64_t now_real_ms(void) {
 	return clock_us(CLOCK_REALTIME) / 1000;
 }
+
+void fd_fill_standard(void) {
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0) open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}

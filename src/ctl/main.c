@@ -2,6 +2,7 @@
  *
  * plenumctl: a person's and a script's tool for plenumd. Source: DESIGN 9.
  */
+#include "base/fd.h"
 #include "ctl/ctl.h"
 
 #include <getopt.h>

@@ -201,6 +201,7 @@ static int run_agent(struct options *o) {
 int main(int argc, char **argv) {
 	struct options o;
 	char *error = NULL;
+	fd_fill_standard();
 	int code = options_read(&o, argc, argv, &error) ? answer_early(&o) : usage_error(error);
 	if (code < 0) code = run_agent(&o);
 	options_free(&o);

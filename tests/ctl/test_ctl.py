@@ -163,7 +163,7 @@ class Ctl(harness.Case):
         return p
 
     def ended(self, p, code, text=None):
-        out, err = p.communicate(text, timeout=TIMEOUT)
+        out, err = (data or b"" for data in p.communicate(text, timeout=TIMEOUT))
         self.assertEqual(p.returncode, code, "%s%s" % (out.decode(), err.decode()))
         return out.decode(), err.decode()
 
@@ -501,6 +501,17 @@ class Attach(Ctl):
         self.assertNotIn("\x1b", text)
         self.assertIn("no_such_session", self.ctl("tail", "nope", code=1).stderr)
 
+
+    def test_descriptors_that_are_closed_do_not_become_the_socket(self):
+        """Each would be read from and written to in the place of a standard one."""
+        self.ctl("new", "work")
+        for code, closed in ((74, 1), (0, 0)):  # no input is the end of the input
+            p = subprocess.Popen([build_file("plenumctl"), "attach", "--replay", "all", "work"], stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment(self.d.socket),
+                                 preexec_fn=lambda: os.close(closed))
+            self.running.append(p)
+            self.ended(p, code)
+        self.assertEqual(self.d.call("plenum_metrics")["bad_lines"], 0)
 
     def test_tail_ends_with_the_session(self):
         a = self.d.attached("work")

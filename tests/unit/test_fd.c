@@ -228,6 +228,28 @@ START_TEST(the_limit_on_descriptors) {
 }
 END_TEST
 
+/* 1: a closed one was left closed; 2: it can be used; 3: an open one was touched. */
+static int fill_in_child(void) {
+	int pipe_ends[2];
+	char c;
+	if (pipe(pipe_ends) < 0 || dup2(pipe_ends[1], STDERR_FILENO) < 0) return 9;
+	close(STDIN_FILENO);
+	close(STDOUT_FILENO);
+	fd_fill_standard();
+	if (open("/dev/null", O_RDWR) <= STDERR_FILENO) return 1;
+	if (read(STDIN_FILENO, &c, 1) >= 0 || write(STDOUT_FILENO, "x", 1) >= 0) return 2;
+	return write(STDERR_FILENO, "x", 1) == 1 && read(pipe_ends[0], &c, 1) == 1 ? 0 : 3;
+}
+
+START_TEST(standard_descriptors_are_filled) {
+	int status;
+	pid_t pid = fork();
+	if (pid == 0) _exit(fill_in_child());
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 START_TEST(clocks) {
 	int64_t ms = now_ms(), us = now_us();
 	ck_assert(us / 1000 - ms >= 0 && us / 1000 - ms < 10000);
@@ -242,4 +264,5 @@ START_TEST(clocks) {
 END_TEST
 
 RUN_TESTS("fd", nonblocking, peers, vectors, interrupted_calls_go_on, writing_everything_can_fail,
-		  NOT_IN_VALGRIND(a_pidfd_tells_who_is_alive), signals_are_read, the_limit_on_descriptors, clocks)
+		  NOT_IN_VALGRIND(a_pidfd_tells_who_is_alive), signals_are_read, the_limit_on_descriptors,
+		  standard_descriptors_are_filled, clocks)
