@@ -11,6 +11,10 @@ static void tell_of_guards(const json_t *answer) {
 
 int attach_to(struct plenum *p, const char *session, json_t *members, json_t **answer) {
 	json_t *own = NULL, **to = answer ? answer : &own;
+	if (!members) { /* a folder has its real name by now */
+		ctl_say("the folder's name is not valid UTF-8");
+		return CTL_USAGE;
+	}
 	if (session) json_object_set_new(members, "session", json_string(session));
 	json_object_set_new(members, "name", json_string("plenumctl"));
 	int code = ctl_ask(p, PLENUM_ATTACH, members, to);

@@ -223,7 +223,7 @@ int cmd_send(struct ctl *c, int argc, char **argv) {
 		{"cwd", 'C', "FOLDER", "the working folder of a new session", .value = &cwd},
 		{0},
 	};
-	int code = ctl_options(c, options, &argc, &argv, 1, -1);
+	int code = ctl_options(c, options, &argc, &argv, 1, CTL_TEXT);
 	if (code != CTL_GO) return code;
 	int64_t ms = INT64_MAX;
 	if (timeout && !str_time(timeout, &ms)) return ctl_usage(c, "send: '%s' is no time; write 30s or 5min", timeout);

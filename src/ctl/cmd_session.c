@@ -50,7 +50,7 @@ int cmd_new(struct ctl *c, int argc, char **argv) {
 		{"fork", 0, NULL, "with --resume: on a copy of it", .flag = &fork},
 		{0},
 	};
-	int code = ctl_options(c, options, &argc, &argv, 0, -1);
+	int code = ctl_options(c, options, &argc, &argv, 0, INT_MAX);
 	if (code != CTL_GO) return code;
 	char room[PATH_MAX];
 	ctl_absolute(&cwd, room);

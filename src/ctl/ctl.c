@@ -99,6 +99,16 @@ static const struct ctl_option *find_option(const struct ctl_option *options, si
 	return NULL;
 }
 
+/* A word that JSON cannot hold: the request would go out without it, and be another request. */
+static int check_utf8(struct ctl *c, const char *word) {
+	size_t n = strlen(word), len = 0;
+	for (size_t i = 0; i < n; i += len) {
+		len = str_utf8(word + i, n - i);
+		if (!len) return ctl_usage(c, "%s: '%s' is not valid UTF-8", c->verb->name, word);
+	}
+	return CTL_GO;
+}
+
 static void take_option(const struct ctl_option *o) {
 	if (o->flag) *o->flag = true;
 	if (o->value) *o->value = optarg;
@@ -107,6 +117,7 @@ static void take_option(const struct ctl_option *o) {
 
 static int take(struct ctl *c, const struct ctl_option *options, size_t n, int got) {
 	const struct ctl_option *o = find_option(options, n, got);
+	if (o && optarg && check_utf8(c, optarg) != CTL_GO) return CTL_USAGE;
 	if (o)
 		take_option(o);
 	else if (got == 1000)
@@ -145,8 +156,9 @@ int ctl_options(struct ctl *c, const struct ctl_option *options, int *argc, char
 	*argv += optind;
 	*argc -= optind;
 	if (*argc < min) return missing(c, *argc);
-	if (max >= 0 && *argc > max) return ctl_usage(c, "%s: one word too many: %s", c->verb->name, (*argv)[max]);
-	return CTL_GO;
+	if (max != CTL_TEXT && *argc > max) return ctl_usage(c, "%s: one word too many: %s", c->verb->name, (*argv)[max]);
+	for (int i = 0; code == CTL_GO && i < (max == CTL_TEXT ? min : *argc); i++) code = check_utf8(c, (*argv)[i]);
+	return code;
 }
 
 void ctl_absolute(const char **folder, char room[PATH_MAX]) {

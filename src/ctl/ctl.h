@@ -61,6 +61,7 @@ struct ctl_option {
 	json_t **list; /* may be given several times; the caller's array */
 };
 
+#define CTL_TEXT (-1) /* as max: behind the words that must be there stands text, any bytes */
 /* Reads the verb's options and the common ones; *argc and *argv become the words that are left. CTL_GO or an exit code
  * (--help is done here). */
 int ctl_options(struct ctl *c, const struct ctl_option *options, int *argc, char ***argv, int min, int max);

@@ -68,6 +68,16 @@ class Alone(unittest.TestCase):
     def test_an_empty_socket_path_says_so(self):
         self.assertRegex(self.run_ctl(69, "--socket=", "ls").stderr, "^plenumctl: the socket path is empty; name one")
 
+    def test_words_that_json_cannot_hold_are_64(self):
+        """The request would go out without them, and be another request: a fresh session in the place of a named one."""
+        for args in (("send", b"w\xff", "x"), ("send", "-p", b"\xff", "s", "x"), ("chat", b"\xff"), ("tail", b"\xff"),
+                     ("attach", b"\xff"), ("attach", "--resume", b"\xff", "s"), ("pending", b"\xff"), ("stop", b"\xff"),
+                     ("status", b"\xff"), ("new", b"\xff"), ("new", "-E", b"A=\xff", "s"), ("new", "s", "--", b"\xff"),
+                     ("allow", "s", b"\xff"), ("deny", "s", "r", b"\xff"), ("queue", "-c", b"\xff", "s")):
+            with self.subTest(args=args):
+                p = self.run_ctl(64, *args)
+                self.assertRegex(p.stderr, r"^plenumctl: %s: '.*\\xff' is not valid UTF-8\n" % args[0])
+
     def test_what_is_missing_is_named(self):
         self.assertIn("allow: REQUEST is missing\n", self.run_ctl(64, "allow", "s").stderr)
         self.assertIn("tail: SESSION is missing\n", self.run_ctl(64, "tail").stderr)
