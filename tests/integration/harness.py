@@ -25,6 +25,7 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -575,7 +576,7 @@ class Agent:
         self.name, self.folder = name, folder
         os.makedirs(folder)
         shutil.copy(os.path.join(HERE, "agent.py"), folder)  # where any uid can read it
-        self.children, self.taken = [], 0
+        self.children, self.taken, self.knocks = [], 0, 0
         self.cond = threading.Condition()
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.bind(os.path.join(folder, "ctl.sock"))
@@ -598,9 +599,24 @@ class Agent:
                 conn, _ = self.sock.accept()
             except OSError:
                 return
+            caller = struct.unpack("3i", conn.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
             with self.cond:
-                self.children.append(Child(conn, "%s#%d" % (self.name, len(self.children) + 1)))
+                if caller == os.getpid():
+                    conn.close()
+                    self.knocks += 1
+                else:
+                    self.children.append(Child(conn, "%s#%d" % (self.name, len(self.children) + 1)))
                 self.cond.notify_all()
+
+    def caught_up(self):
+        """Waits until every child that has called so far is in .children: they are taken in the order of their calls."""
+        with self.cond:
+            wanted = self.knocks + 1
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+            s.connect(os.path.join(self.folder, "ctl.sock"))
+            with self.cond:
+                if not self.cond.wait_for(lambda: self.knocks >= wanted, TIMEOUT):
+                    raise Timeout("%s: nobody takes the calls of children" % self.name)
 
     def child(self, timeout=None):
         """The next child that started (each is given once), ready."""
@@ -634,6 +650,8 @@ class Agent:
 
     @property
     def starts(self):
+        """How many children have started, also those that have ended since."""
+        self.caught_up()
         with self.cond:
             return len(self.children)
 
