@@ -352,6 +352,7 @@ static bool find_session(struct request *q, struct session **found) {
 	struct session *other = resume ? router_find_conversation(q->router, resume) : NULL;
 	bool own_session = flag(q, "ephemeral", false);
 	if (other && other != s && (name || own_session)) {
+		(void)router_must_wait(other, q->client); /* the shim asks again */
 		reply_error(q, PLENUM_E_CONVERSATION_IN_USE, "conversation %.100s is session %s: attach to that, or fork it",
 					resume, other->name);
 		return false;
@@ -377,7 +378,7 @@ static struct session *get_session(struct request *q, bool *created) {
 	struct session *s = NULL;
 	*created = false;
 	if (!one_of(q, "create", creates) || !foreign_ok(q) || !find_session(q, &s)) return NULL;
-	if (s && session_is_going(s) && strcmp(create, "never") != 0 && !router_is_closed_to(s, q->client)) {
+	if (s && strcmp(create, "never") != 0 && !router_is_closed_to(s, q->client) && router_must_wait(s, q->client)) {
 		router_hold(q->client, q->line);
 		return NULL;
 	}

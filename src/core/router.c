@@ -525,6 +525,12 @@ bool router_may_stop(const struct session *s, const struct client *c) {
 	return router_is_ours(c) || c->peer.uid == s->launch.uid;
 }
 
+bool router_must_wait(struct session *s, const struct client *c) {
+	if (!session_is_going(s)) return false;
+	if (s->agent && router_may_stop(s, c)) session_stop(s, false, THEN_REMOVE);
+	return true;
+}
+
 char *router_usual_cwd(const struct client *c, const struct profile *p) {
 	char *own = c->peer.uid == getuid() ? proc_cwd(c->peer.pid) : NULL;
 	const char *home = getenv("HOME");
@@ -588,7 +594,7 @@ static struct session *implicit_session(struct router *r, struct client *c, cons
 	struct session *s = router_named(r, name);
 	if (!s) return may_make(r, c, name, p, id) ? make_implicitly(r, c, name, p, id) : NULL;
 	if (!router_is_closed_to(s, c)) {
-		if (!session_is_going(s)) return s;
+		if (!router_must_wait(s, c)) return s;
 		router_hold(c, line); /* what comes now is for the next of that name */
 		return NULL;
 	}

@@ -92,6 +92,9 @@ bool router_is_closed_to(const struct session *s, const struct client *c); /* pr
 /* Where a child starts for a client that names no folder. The caller's; NULL without memory. */
 char *router_usual_cwd(const struct client *c, const struct profile *p);
 bool router_may_stop(const struct session *s, const struct client *c);
+/* Is it going to be forgotten, and the client wants its name or its conversation for the next one? A child that was
+ * left its own time to end gets the steps of a stop then. */
+bool router_must_wait(struct session *s, const struct client *c);
 struct session *router_find(struct router *r, const char *name);            /* by name */
 struct session *router_find_conversation(struct router *r, const char *id); /* by conversation id */
 struct session *router_named(struct router *r, const char *name);           /* by either, the name first */

@@ -170,7 +170,8 @@ static inline bool session_awaits(const struct session *s, uint64_t child) {
 }
 void session_stop(struct session *s, bool kill_now, enum stop_then then);
 /* Who started the child has no more input for it: it ends in its own time, as it would without a daemon, and the
- * session with it. A session_stop(), at the latest when nobody waits any more, takes the other steps. */
+ * session with it. A session_stop() takes the other steps: when nobody waits for it any more, or somebody for what it
+ * has. */
 void session_end_input(struct session *s);
 /* Takes it out of everything; freed at the end of the turn. The child must be gone. */
 void session_remove(struct session *s);

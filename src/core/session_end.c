@@ -234,7 +234,7 @@ static bool begin_stop(struct session *s, enum stop_then then) {
 	return true;
 }
 
-/* The steps that session_end_input() left out, since nobody waits any more. */
+/* The steps that session_end_input() left out: nobody waits any more, or somebody for the conversation. */
 static void hurry(struct session *s) {
 	struct loop_timer *timer = &s->agent->stop_timer;
 	if (s->stopping != STOP_EOF || s->agent->exited || loop_timer_pending(timer)) return;

@@ -867,10 +867,13 @@ class StopTest(Case):
             self.assertEqual(len(c.events("child_exited")), 1)
 
 
-    def half_closed(self, **options):
+    def half_closed(self, said=False, **options):
         d, agent = self.start(**options)
         a = d.attached(ephemeral=True)
         child = agent.child()
+        if said:
+            a.send(user("one"))
+            a.wait(type="result")
         a.half_close()
         child.event("eof")
         return d, a, child
@@ -884,6 +887,22 @@ class StopTest(Case):
             self.assertEqual(a.event("child_exited")["status"], 0)
             self.assertEqual(child.had("signal"), [])
             until(lambda: not d.sessions(), what="the session to be gone")
+
+    def test_who_wants_its_conversation_does_not_wait_for_ever(self):
+        for how in ("shim", "person", "prompt"):
+            d, a, child = self.half_closed(mode={"eof": "ignore", "user": True, "session_id": "conv-1"},
+                                           profile={"stop_grace": "200ms"}, said=True)
+            self.assertEqual(child.had("signal"), [])
+            b = d.client()
+            if how == "shim":
+                self.assertRefused("conversation_in_use", b.attach, ephemeral=True, resume="conv-1")
+                until(lambda: not d.sessions(), what="the session to be gone")
+            elif how == "person":
+                self.assertTrue(b.attach(resume="conv-1")["created"])
+            else:
+                b.send(dict(user("two"), session_id="conv-1"))
+                b.wait(type="result")
+            child.event("signal", signal=signal.SIGTERM)
 
     def test_whose_owner_waits_no_longer(self):
         """Or which somebody stops: the other steps follow."""
