@@ -916,7 +916,7 @@ class StopTest(Case):
             else:
                 d.stop()
                 d.process = None
-            child.event("signal", signal=signal.SIGTERM)
+            until(lambda: "stop, SIGTERM after" in d.log(), what="the next step")  # whatever the child has the time to tell
             child.wait_gone()
 
 
