@@ -488,8 +488,8 @@ void router_check_close(struct client *c) {
 	if (a) {
 		if (prompts_of(&a->session->prompts, c) || router_init_waits(a->session, c, SPAN_NONE)) return;
 		LIST_FOR_EACH (call, &a->session->calls.order, struct call, node)
-			if (call->asker == c) return;
-		if (a->ephemeral && a->session->agent) { /* its session ends with it, and it hears how */
+			if (call->asker == c && !a->ephemeral) return; /* the CLI does not stay for what it has not answered */
+		if (a->ephemeral && a->session->agent) {           /* its session ends with it, and it hears how */
 			session_end_input(a->session);
 			return;
 		}

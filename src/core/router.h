@@ -197,7 +197,7 @@ struct call *router_call(struct client *c, struct session *s, struct chunk line,
 						 const char *body);
 void router_call_timer(void *call); /* its time is over */
 void router_call_answered(struct call *call, struct chunk line, const struct envelope *e);
-void router_fail_call(struct call *call, const char *code, const char *text);
+void router_fail_call(struct call *call, const char *code, const char *text); /* text NULL: nobody is told */
 
 /* --- prompts (router_prompts.c) --- */
 void router_prompt(struct client *c, struct session *s, struct chunk line, const struct message *m);
@@ -224,8 +224,8 @@ bool router_may_answer(const struct attachment *a, const struct pending *p);
 void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 void router_init_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e);
 void router_init_too_long(struct session *s, struct call *call);
-void router_init_child_gone(struct session *s, const char *text);
-void router_init_started(struct session *s); /* a child was started: what must it be told first? */
+void router_init_child_gone(struct session *s, const char *text); /* text NULL: those who wait are not told */
+void router_init_started(struct session *s);                      /* a child was started: what must it be told first? */
 void router_init_before_prompt(struct session *s);
 void router_init_settled(struct session *s); /* a callback was settled, a turn ended: is a re-send due? */
 void router_init_free(struct session *s);

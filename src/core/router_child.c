@@ -392,8 +392,10 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	router_turn_named(s);
 	unlearn_resume(s, e);
 	router_renew_profile(s);
-	router_init_child_gone(s, text);
-	fail_calls(s, text);
+	/* Behind a shim a request that the CLI did not answer has no answer; that the CLI has ended comes at once. */
+	const char *told = s->ephemeral && session_ends(s, e) ? NULL : text;
+	router_init_child_gone(s, told);
+	fail_calls(s, told);
 	router_withdraw_all(s, "child_exited");
 	router_turn_failed(s, e, text);
 	struct chunk notice = e->never_ran && e->wanted ? CHUNK_NONE : exit_notice(s, e); /* there was no child */

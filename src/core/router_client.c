@@ -57,7 +57,7 @@ void router_call_timer(void *arg) {
 
 void router_fail_call(struct call *call, const char *code, const char *text) {
 	struct session *s = call->session;
-	struct client *c = call->purpose == CALL_CLIENT ? call->asker : NULL;
+	struct client *c = call->purpose == CALL_CLIENT && text ? call->asker : NULL;
 	struct span id = {call->asker_id, call->asker_id ? strlen(call->asker_id) : 0};
 	if (c) router_fail(c, id, code, "%s", text);
 	call_end(&s->calls, call);

@@ -315,7 +315,7 @@ static void fail_waiters(struct session *s, const char *code, const char *text) 
 	struct init *in = init_of(s);
 	struct waiter *w;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
-		router_fail(w->client, span_of(w->id), code, "%s", text);
+		if (text) router_fail(w->client, span_of(w->id), code, "%s", text);
 		free_waiter(w);
 	}
 }

@@ -249,6 +249,14 @@ class Same(Case):
 
         self.both(play, "--include-partial-messages")
 
+    def test_a_request_that_the_agent_does_not_answer(self):
+        """Nor does anybody else, when it ends: a program sees the end, as without the shim."""
+        def play(s):
+            s.prompt("hello")
+            s.write({"type": "control_request", "request_id": "x", "request": {"subtype": "set_model", "model": "m"}})
+
+        self.both(play, "--fault=mute")
+
     def test_sigint(self):
         def play(s):
             s.send("@slow 60000@ hello")
