@@ -74,7 +74,8 @@ static enum plenum_result copy_lines(struct plenum *p) {
 static int pump(struct pump *m) {
 	for (;;) {
 		enum plenum_result r = copy_lines(m->p);
-		if (r == PLENUM_CLOSED) return CTL_OK;
+		if (r == PLENUM_CLOSED && !m->stdin_open) return CTL_OK; /* the last answer is out */
+		if (r == PLENUM_CLOSED) return ctl_failed(m->p, r);
 		if (r == PLENUM_REFUSED) return CTL_CUT;
 		if (r == PLENUM_FAILED) return ctl_failed(m->p, r);
 		struct pollfd fds[] = {{.fd = plenum_fd(m->p), .events = POLLIN},
@@ -155,7 +156,6 @@ static int watch(struct ctl *c, struct plenum *p) {
 			if (fflush(stdout) != 0) return CTL_CUT;
 			r = attach_next(p, -1, &in);
 		}
-		if (r == PLENUM_CLOSED) return CTL_OK;
 		if (r != PLENUM_OK) return ctl_failed(p, r);
 		if (c->json)
 			printf("%.*s\n", (int)in.line.n, in.line.p);

@@ -523,6 +523,16 @@ class Attach(Ctl):
             self.ended(p, code)
         self.assertEqual(self.d.call("plenum_metrics")["bad_lines"], 0)
 
+    def test_a_daemon_that_is_lost_is_74(self):
+        a = self.d.attached("work")
+        watching = [self.spawn("tail", "work"), self.spawn("attach", "work", stdin=subprocess.PIPE)]
+        for _ in watching:
+            a.event("attached")
+        self.ends_here()
+        self.d.process.kill()
+        for p in watching:
+            self.assertIn("the daemon closed the connection", self.ended(p, 74)[1])
+
     def test_tail_ends_with_the_session(self):
         a = self.d.attached("work")
         p = self.spawn("tail", "work")
