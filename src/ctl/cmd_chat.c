@@ -222,12 +222,12 @@ static void take_choice(struct chat *ch, struct question *q, struct span choice,
 
 /* --- What is typed ------------------------------------------------------------------------------------------------ */
 
-static void send_prompt(struct chat *ch, const char *text) {
-	if (!*text) {
+static void send_prompt(struct chat *ch, const char *text, size_t n) {
+	if (n == 0) {
 		prompt_sign(ch);
 		return;
 	}
-	enum plenum_result r = plenum_prompt(ch->p, text, strlen(text), ch->turn.uuid);
+	enum plenum_result r = plenum_prompt(ch->p, text, n, ch->turn.uuid);
 	if (r != PLENUM_OK) {
 		ch->code = ctl_failed(ch->p, r);
 		return;
@@ -236,11 +236,12 @@ static void send_prompt(struct chat *ch, const char *text) {
 	memcpy(ch->own[ch->n_own++ % OWN_UUIDS], ch->turn.uuid, PLENUM_UUID_SIZE);
 }
 
-static void take_typed(struct chat *ch, const char *text) {
+/* A prompt is all of the n bytes; an answer has no NUL in it. */
+static void take_typed(struct chat *ch, const char *text, size_t n) {
 	struct question *q = first_question(ch);
 	ch->show.mid_line = ch->show.sign = false; /* Enter ended the line */
 	if (!q) {
-		send_prompt(ch, text);
+		send_prompt(ch, text, n);
 		return;
 	}
 	struct span choice = current_choice(q);
@@ -260,10 +261,12 @@ static bool next_typed(struct chat *ch) {
 	if (!end && ch->input_ended && ch->input.len) end = ch->input.data + ch->input.len; /* NUL-terminated there */
 	if (!end || !wants_line(ch)) return false;
 	size_t n = (size_t)(end - ch->input.data), used = MIN(n + 1, ch->input.len);
-	_cleanup_free_ char *text = strndup(ch->input.data, n);
+	if (n && ch->input.data[n - 1] == '\r') n--;
+	_cleanup_free_ char *text = calloc(n + 1, 1);
+	if (text) memcpy(text, ch->input.data, n);
 	memmove(ch->input.data, ch->input.data + used, ch->input.len - used + 1);
 	ch->input.len -= used;
-	if (text) take_typed(ch, text);
+	if (text) take_typed(ch, text, n);
 	return true;
 }
 

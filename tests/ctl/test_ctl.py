@@ -832,6 +832,16 @@ class Chat(Ctl):
         out, err = self.ended(p, 0)
         self.assertLess(out.index("one"), out.index("two"))
 
+    def test_every_byte_of_a_line(self):
+        p = self.spawn("chat", "work", stdin=subprocess.PIPE)
+        p.stdin.write(b"a\0b\r\n")
+        p.stdin.close()
+        p.stdin = None
+        child = self.agent.child()
+        m = child.wait(type="user", message__content="a\0b")
+        child.print(self.result(m["uuid"]))
+        self.ended(p, 0)
+
     def terminal(self, *args):
         pid, fd = pty.fork()
         if pid == 0:
