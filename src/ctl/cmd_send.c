@@ -36,6 +36,7 @@ struct sending {
 /* --- How it ends -------------------------------------------------------------------------------------------------- */
 
 static char *failure_of(struct span line, const struct envelope *e) {
+	if (show_was_interrupted(line, e)) return strdup("the turn was interrupted");
 	struct span errors = span_member(line, "errors"), first = SPAN_NONE;
 	size_t at = 0;
 	if (!span_is_array(errors) || !span_next(errors, &at, &first)) first = span_member(line, "result");

@@ -164,8 +164,7 @@ static void show_user(struct show *s, const struct envelope *e) {
 	show_tool_results(s, content);
 }
 
-/* What the CLI calls an error then is what somebody asked for. */
-static bool was_interrupted(struct span line, const struct envelope *e) {
+bool show_was_interrupted(struct span line, const struct envelope *e) {
 	struct span reason = span_member(line, "terminal_reason");
 	return span_is_true(e->is_error) &&
 		   (span_equals(reason, "aborted_streaming") || span_equals(reason, "aborted_tools"));
@@ -175,7 +174,7 @@ static void show_result(struct show *s, struct span line, const struct envelope 
 	int64_t ms = 0;
 	_cleanup_free_ char *subtype = span_line(e->subtype, 60);
 	span_int(span_member(line, "duration_ms"), &ms);
-	if (was_interrupted(line, e)) {
+	if (show_was_interrupted(line, e)) {
 		show_note(s, SHOW_DIM, "-- interrupted");
 		return;
 	}

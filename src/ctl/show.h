@@ -28,6 +28,9 @@ void show_answer(struct show *s, struct span line, const struct envelope *e);
 /* Everything that a watcher wants to see. */
 void show_line(struct show *s, struct span line, const struct envelope *e);
 
+/* Whether this result is that of an interrupt: what the CLI calls an error then is what somebody asked for. */
+bool show_was_interrupted(struct span line, const struct envelope *e);
+
 /* A tool and what it is asked to do, on one line: Bash: ls -l. input is the tool's input object. */
 char *show_tool(struct span name, struct span input, size_t max);
 /* Only what it is asked to do. */

@@ -291,6 +291,12 @@ class Send(Ctl):
         child.print(self.result(uuid, is_error=True, result="API failure"))
         self.assertIn("API failure", self.ended(p, 1)[1])
 
+    def test_a_turn_that_somebody_interrupts(self):
+        p, child, uuid = self.prompted()
+        child.print(self.result(uuid, subtype="error_during_execution", is_error=True, terminal_reason="aborted_streaming",
+                                errors=["[ede_diagnostic] result_type=user"]))
+        self.assertEqual(self.ended(p, 1)[1], "plenumctl: the turn was interrupted\n")
+
     def test_an_agent_that_dies_is_74(self):
         p, child, uuid = self.prompted()
         child.stderr("first\nno such conversation\n")
