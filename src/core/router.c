@@ -238,14 +238,25 @@ struct session *router_find(struct router *r, const char *name) {
 	return s;
 }
 
+static bool is_in(const struct session *s, const char *id) {
+	return s->conversation_id && strcmp(s->conversation_id, id) == 0;
+}
+
+static bool has_asked_for(const struct session *s, const char *id) {
+	bool silent = !s->conversation_id && !s->launch.fork; /* its child has said nothing yet */
+	const char *asked = s->resumed_id ? s->resumed_id : silent ? s->launch.resume : NULL;
+	return asked && strcmp(asked, id) == 0;
+}
+
+bool router_has_conversation(const struct session *s, const char *id) {
+	return is_in(s, id) || has_asked_for(s, id);
+}
+
 struct session *router_find_conversation(struct router *r, const char *id) {
 	for (struct session *s = r->sessions; s; s = s->hh.next)
-		if (s->conversation_id && strcmp(s->conversation_id, id) == 0) return s;
-	for (struct session *s = r->sessions; s; s = s->hh.next) {
-		bool silent = !s->conversation_id && !s->launch.fork; /* its child has said nothing yet */
-		const char *asked = s->resumed_id ? s->resumed_id : silent ? s->launch.resume : NULL;
-		if (asked && strcmp(asked, id) == 0) return s;
-	}
+		if (is_in(s, id)) return s;
+	for (struct session *s = r->sessions; s; s = s->hh.next)
+		if (has_asked_for(s, id)) return s;
 	return NULL;
 }
 

@@ -97,7 +97,8 @@ bool router_may_stop(const struct session *s, const struct client *c);
 bool router_must_wait(struct session *s, const struct client *c);
 struct session *router_find(struct router *r, const char *name);            /* by name */
 struct session *router_find_conversation(struct router *r, const char *id); /* by conversation id */
-struct session *router_named(struct router *r, const char *name);           /* by either, the name first */
+bool router_has_conversation(const struct session *s, const char *id);
+struct session *router_named(struct router *r, const char *name); /* by either, the name first */
 /* Made, told to all, not started. launch is taken over. NULL without memory. */
 struct session *router_create(struct router *r, const char *name, const struct profile *profile, struct launch *launch);
 /* Its first child: a spare that fits, else one that is started now. */

@@ -48,9 +48,10 @@ static void tell_conversation(struct session *s, bool another) {
 /* Which conversation --continue means is known when the child says so; what is named is refused earlier. */
 static struct session *other_holder(const struct session *s, const char *id) {
 	if (s->said_init || !launch_continues(&s->launch)) return NULL;
-	struct session *other = router_find_conversation(s->world, id);
-	bool ends = other && (other->ending || (other->stopping != STOP_NOT && other->then == THEN_REMOVE));
-	return other == s || ends ? NULL : other;
+	const struct router *r = s->world;
+	for (struct session *o = r->sessions; o; o = o->hh.next)
+		if (o != s && router_has_conversation(o, id) && !o->ending && !session_is_going(o)) return o;
+	return NULL;
 }
 
 /* A resume that reports another id than it was asked for: both are remembered, the one that is known to exist is tried

@@ -63,6 +63,23 @@ class ContinueTest(Case):
             d.wait_state("second", "failed")
             self.assertIsNone(d.sessions()["second"]["conversation_id"], how)
 
+    def test_behind_one_that_ends(self):
+        """The session that had it is no obstacle any more; another that has taken it up since is one."""
+        d, agent = self.start(mode={"eof": "ignore"}, profile={"stop_grace": "1min"})
+        a = d.attached("first", ephemeral=True)
+        child = agent.child()
+        child.print(init_line("conv-1"), dict(RESULT, session_id="conv-1"))
+        a.wait(type="result")
+        a.half_close()
+        child.event("eof")
+        for name in ("second", "third"):
+            b = d.attached(name, args=["--continue"])
+            agent.child().print(init_line("conv-1"), dict(RESULT, session_id="conv-1"))
+            if name == "second":
+                b.wait(type="result")
+        self.assertIn("another session's", b.event("child_exited")["reason"])
+        self.assertEqual([d.sessions()[name]["conversation_id"] for name in ("second", "third")], ["conv-1", None])
+
     def test_a_prompt_that_comes_meanwhile(self):
         """It is for the next child, and what was for the killed one is not."""
         d, agent = self.start()
