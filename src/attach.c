@@ -460,9 +460,8 @@ static void put_snapshot(struct buf *b, const struct session *s) {
 
 static void answer(struct request *q, const struct attachment *a, bool created, struct start start) {
 	struct session *s = a->session;
-	const char *conversation = s->conversation_id ? s->conversation_id : s->launch.fork ? NULL : s->launch.resume;
 	json_t *o = json_pack("{s:s,s:b,s:s?,s:s,s:s,s:o,s:I,s:I,s:b,s:o,s:o,s:i,s:s,s:b,s:I}", "session", s->name,
-						  "created", created, "conversation_id", conversation, "state",
+						  "created", created, "conversation_id", session_conversation(s), "state",
 						  session_state_name(session_name_state(s)), "profile", session_profile(s), "cwd",
 						  reply_string(s->launch.cwd), "seq", (json_int_t)s->tape.next, "oldest_seq",
 						  (json_int_t)s->tape.oldest, "replay_cut", start.cut, "pending", pending_ids(a), "attachments",

@@ -71,10 +71,9 @@ static void verb_hello(struct request *q) {
 
 static json_t *session_json(struct session *s) {
 	int64_t now = now_ms();
-	const char *conversation = s->conversation_id ? s->conversation_id : s->launch.resume;
 	json_t *o = json_pack("{s:o,s:s,s:s,s:o,s:s?,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "session", reply_string(s->name),
 						  "state", session_state_name(session_name_state(s)), "profile", session_profile(s), "cwd",
-						  reply_string(s->launch.cwd), "conversation_id", conversation, "attachments",
+						  reply_string(s->launch.cwd), "conversation_id", session_conversation(s), "attachments",
 						  (json_int_t)s->n_attachments, "pending", (json_int_t)s->pendings.n, "seq",
 						  (json_int_t)s->tape.next, "created_ms", (json_int_t)s->created_at, "idle_ms",
 						  (json_int_t)(now - s->used_at), "uid", (json_int_t)s->launch.uid, "version",

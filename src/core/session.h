@@ -202,6 +202,10 @@ static inline bool session_is_going(const struct session *s) {
 static inline pid_t session_pid(const struct session *s) {
 	return s->agent && s->agent->child.pid > 0 ? s->agent->child.pid : 0;
 }
+/* Which conversation it is in, or is to take up; NULL: a new one. */
+static inline const char *session_conversation(const struct session *s) {
+	return s->conversation_id ? s->conversation_id : s->launch.fork ? NULL : s->launch.resume;
+}
 const char *session_state_name(enum session_state state);
 /* The child has taken up what is another session's conversation: it is killed before it writes more there. */
 void session_kill_second(struct session *s, const struct session *other);

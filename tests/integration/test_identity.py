@@ -215,6 +215,7 @@ class ConversationTest(Identity):
         a.wait(type="result")
         b = d.client()
         b.attach("two", resume="c-1", fork=True)
+        self.assertIsNone(d.sessions()["two"]["conversation_id"])  # a new one, whose id is not known yet
         second = agent.child()
         self.assertEqual(self.resumed(second), ["c-1"])
         self.assertIn("--fork-session", second.argv)
