@@ -499,8 +499,8 @@ void router_check_close(struct client *c) {
 	if (a) {
 		if (prompts_of(&a->session->prompts, c) || router_init_waits(a->session, c, SPAN_NONE)) return;
 		LIST_FOR_EACH (call, &a->session->calls.order, struct call, node)
-			if (call->asker == c && !a->ephemeral) return; /* the CLI does not stay for what it has not answered */
-		if (a->ephemeral && a->session->agent) {           /* its session ends with it, and it hears how */
+			if (call->asker == c && !router_is_shim(c)) return; /* the CLI does not stay for what it has not answered */
+		if (a->ephemeral && a->session->agent) {                /* its session ends with it, and it hears how */
 			session_end_input(a->session);
 			return;
 		}
@@ -530,6 +530,11 @@ bool router_is_ours(const struct client *c) {
 bool router_is_closed_to(const struct session *s, const struct client *c) {
 	bool is_private = s->lost_profile || s->profile->is_private; /* of a lost one nobody knows */
 	return is_private && !router_is_ours(c);
+}
+
+bool router_is_shim(const struct client *c) {
+	const struct attachment *a = c->attachment;
+	return a && a->ephemeral && c->filter.quiet;
 }
 
 bool router_may_stop(const struct session *s, const struct client *c) {

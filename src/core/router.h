@@ -92,6 +92,8 @@ bool router_is_closed_to(const struct session *s, const struct client *c); /* pr
 /* Where a child starts for a client that names no folder. The caller's; NULL without memory. */
 char *router_usual_cwd(const struct client *c, const struct profile *p);
 bool router_may_stop(const struct session *s, const struct client *c);
+/* Does it stand in the place of the CLI, in a session of its own? It is shown what the CLI would show. */
+bool router_is_shim(const struct client *c);
 /* Is it going to be forgotten, and the client wants its name or its conversation for the next one? A child that was
  * left its own time to end gets the steps of a stop then. */
 bool router_must_wait(struct session *s, const struct client *c);
@@ -225,8 +227,9 @@ bool router_may_answer(const struct attachment *a, const struct pending *p);
 void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 void router_init_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e);
 void router_init_too_long(struct session *s, struct call *call);
-void router_init_child_gone(struct session *s, const char *text); /* text NULL: those who wait are not told */
-void router_init_started(struct session *s);                      /* a child was started: what must it be told first? */
+/* ends: the session with it. */
+void router_init_child_gone(struct session *s, const char *text, bool ends);
+void router_init_started(struct session *s); /* a child was started: what must it be told first? */
 void router_init_before_prompt(struct session *s);
 void router_init_settled(struct session *s); /* a callback was settled, a turn ended: is a re-send due? */
 void router_init_free(struct session *s);

@@ -344,10 +344,15 @@ static struct chunk exit_notice(const struct session *s, const struct session_ex
 	return notice_end(&b);
 }
 
-static void fail_calls(struct session *s, const char *text) {
+/* ends: the session with its child. Behind a shim a request that the CLI did not answer has no answer then: the end of
+ * the CLI is what its program is to see. */
+static void fail_calls(struct session *s, const char *text, bool ends) {
 	struct call *call;
-	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
-		if (!session_awaits(s, call->child)) router_fail_call(call, PLENUM_E_CHILD_EXITED, text);
+	LIST_FOR_EACH (call, &s->calls.order, struct call, node) {
+		const struct client *c = call->purpose == CALL_CLIENT ? call->asker : NULL;
+		if (!session_awaits(s, call->child))
+			router_fail_call(call, PLENUM_E_CHILD_EXITED, ends && c && router_is_shim(c) ? NULL : text);
+	}
 }
 
 /* A shim's own session is its child: it ends with it, but where the daemon only starts the child anew. */
@@ -393,10 +398,9 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	router_turn_named(s);
 	unlearn_resume(s, e);
 	router_renew_profile(s);
-	/* Behind a shim a request that the CLI did not answer has no answer; that the CLI has ended comes at once. */
-	const char *told = s->ephemeral && session_ends(s, e) ? NULL : text;
-	router_init_child_gone(s, told);
-	fail_calls(s, told);
+	bool ends = session_ends(s, e);
+	router_init_child_gone(s, text, ends);
+	fail_calls(s, text, ends);
 	router_withdraw_all(s, "child_exited");
 	router_turn_failed(s, e, text);
 	struct chunk notice = e->never_ran && e->wanted ? CHUNK_NONE : exit_notice(s, e); /* there was no child */

@@ -311,11 +311,12 @@ static void answer_waiters(struct session *s) {
 	}
 }
 
-static void fail_waiters(struct session *s, const char *code, const char *text) {
+/* silent: not those who see an end of the session, as they would of the CLI. */
+static void fail_waiters(struct session *s, const char *code, const char *text, bool silent) {
 	struct init *in = init_of(s);
 	struct waiter *w;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
-		if (text) router_fail(w->client, span_of(w->id), code, "%s", text);
+		if (!silent || !router_is_shim(w->client)) router_fail(w->client, span_of(w->id), code, "%s", text);
 		free_waiter(w);
 	}
 }
@@ -429,7 +430,7 @@ void router_init_too_long(struct session *s, struct call *call) {
 	in->applied = in->sent;
 	registry_was_taken(&s->registry, in->sent);
 	router_owners_changed(s);
-	fail_waiters(s, PLENUM_E_TOO_LONG, ANSWER_LONG_TEXT);
+	fail_waiters(s, PLENUM_E_TOO_LONG, ANSWER_LONG_TEXT, false);
 	router_init_settled(s);
 	router_check_closes(s);
 	session_check_state(s);
@@ -457,12 +458,12 @@ static void share_answer(struct session *s) {
 	in->answer = own;
 }
 
-void router_init_child_gone(struct session *s, const char *text) {
+void router_init_child_gone(struct session *s, const char *text, bool ends) {
 	struct init *in = init_of(s);
 	if (!s->want_child) share_answer(s);
 	in->state = INIT_NONE;
 	registry_child_gone(&s->registry);
-	if (!s->want_child) fail_waiters(s, PLENUM_E_CHILD_EXITED, text);
+	if (!s->want_child) fail_waiters(s, PLENUM_E_CHILD_EXITED, text, ends);
 }
 
 void router_client_left_init(struct session *s, struct client *c) {

@@ -278,6 +278,21 @@ class EndTest(Review):
         self.assertEqual(b.answer("2")["response.code"], "child_exited")
         until(lambda: not d.sessions(), what="the session to be gone")
 
+    def test_the_last_request_of_another_client_than_the_shim(self):
+        """Behind the shim it ends unanswered, as with the CLI; whoever else has asked is told."""
+        d, agent = self.start()
+        a = d.attached(ephemeral=True, quiet=True)
+        child = agent.child()
+        b = d.attached()
+        for client, rid in ((a, "1"), (b, "2")):
+            client.send(request(rid, "mcp_status"))
+            child.request("mcp_status")
+        child.exit(3)
+        self.assertEqual(b.answer("2")["response.code"], "child_exited")
+        until(lambda: not d.sessions(), what="the session to be gone")
+        a.wait_eof()
+        self.assertNone(a.seen(type="control_response", response__request_id="1"))
+
     def test_a_grandchild_that_never_stops_printing(self):
         d, agent = self.start()
         a = d.attached()
