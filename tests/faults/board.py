@@ -23,7 +23,7 @@ class Board:
         """In force from the daemon's next call on."""
         text = spec.encode() + b"\0"
         self.map[HEAD.size:HEAD.size + len(text)] = text
-        struct.pack_into("=I", self.map, 0, self.fields()[0] + 1)
+        struct.pack_into("@I", self.map, 0, self.fields()[0] + 1)  # native: in one store
 
     def failed(self, name):
         return self.fields()[2 + len(NAMES) + NAMES.index(name)]

@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -174,10 +175,7 @@ static void say_where(void) {
 	faults.off = 0;
 }
 
-/* 0: the call is to be made; else SHORT or the errno that it fails with. */
-static int fault(int function) {
-	struct board *b = faults.board;
-	if (!b || faults.off || getpid() != faults.pid) return 0;
+static int look_up(struct board *b, int function) {
 	if (b->generation != b->taken) {
 		b->taken = b->generation;
 		parse(b->spec);
@@ -193,6 +191,17 @@ static int fault(int function) {
 		return r->kind;
 	}
 	return 0;
+}
+
+/* 0: the call is to be made; else SHORT or the errno that it fails with. The daemon has threads that write to the disk,
+ * and a new list may be taken by any of them. */
+static int fault(int function) {
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	if (!faults.board || faults.off || getpid() != faults.pid) return 0;
+	pthread_mutex_lock(&lock);
+	int number = look_up(faults.board, function);
+	pthread_mutex_unlock(&lock);
+	return number;
 }
 
 static int failing(int function) {
