@@ -215,12 +215,6 @@ static bool reopen(struct state *s, char *error) {
 
 /* --- To JSON ----------------------------------------------------------------------------------------------------- */
 
-static bool is_utf8(const char *text, size_t n) {
-	for (size_t i = 0, len; i < n; i += len)
-		if (!(len = str_utf8(text + i, n - i))) return false;
-	return true;
-}
-
 static json_t *to_hex(const char *text, size_t n) {
 	_cleanup_free_ char *hex = malloc(2 * n + 1);
 	if (!hex) return NULL;
@@ -231,7 +225,7 @@ static json_t *to_hex(const char *text, size_t n) {
 static json_t *to_text(const char *text) {
 	size_t n = text ? strlen(text) : 0;
 	if (!text) return json_null();
-	return is_utf8(text, n) ? json_stringn(text, n) : to_hex(text, n);
+	return str_is_utf8(text, n) ? json_stringn(text, n) : to_hex(text, n);
 }
 
 static json_t *to_list(char *const *v, size_t n) {

@@ -85,6 +85,12 @@ size_t str_utf8(const char *text, size_t n) {
 	return need;
 }
 
+bool str_is_utf8(const char *text, size_t n) {
+	for (size_t i = 0, len; i < n; i += len)
+		if (!(len = str_utf8(text + i, n - i))) return false;
+	return true;
+}
+
 void str_put_safe(struct buf *b, const char *text, size_t n) {
 	for (size_t i = 0; i < n;) {
 		size_t len = str_utf8(text + i, n - i);

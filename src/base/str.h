@@ -21,6 +21,7 @@ void str_put_safe(struct buf *b, const char *text, size_t n);
 void str_put_json(struct buf *b, const char *text, size_t n);
 /* Length of the valid UTF-8 sequence at p (1..4), 0 if there is none. */
 size_t str_utf8(const char *p, size_t n);
+bool str_is_utf8(const char *text, size_t n); /* all of it */
 /* strdup(), or NULL for NULL. */
 char *str_dup(const char *text);
 char *str_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);

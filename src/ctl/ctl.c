@@ -101,12 +101,8 @@ static const struct ctl_option *find_option(const struct ctl_option *options, si
 
 /* A word that JSON cannot hold: the request would go out without it, and be another request. */
 static int check_utf8(struct ctl *c, const char *word) {
-	size_t n = strlen(word), len = 0;
-	for (size_t i = 0; i < n; i += len) {
-		len = str_utf8(word + i, n - i);
-		if (!len) return ctl_usage(c, "%s: '%s' is not valid UTF-8", c->verb->name, word);
-	}
-	return CTL_GO;
+	if (str_is_utf8(word, strlen(word))) return CTL_GO;
+	return ctl_usage(c, "%s: '%s' is not valid UTF-8", c->verb->name, word);
 }
 
 static void take_option(const struct ctl_option *o) {

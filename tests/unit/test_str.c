@@ -82,6 +82,10 @@ START_TEST(utf8) {
 				}
 		}
 	ck_assert_uint_eq(str_utf8("", 0), 0);
+	ck_assert(str_is_utf8("", 0) && str_is_utf8("a\0\xc3\xa9", 4));
+	ck_assert(!str_is_utf8("a\xc3", 2) && !str_is_utf8("a\xff"
+													   "b",
+													   3));
 }
 END_TEST
 
