@@ -58,8 +58,7 @@ void reply_no_session(struct request *q, const char *name) {
 }
 
 void reply_private(struct request *q, const struct session *s) {
-	reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s of session %s is private to the user who runs the daemon",
-				session_profile(s), s->name);
+	reply_error(q, PLENUM_E_NOT_ALLOWED, ROUTER_PRIVATE_TEXT, session_profile(s), s->name);
 }
 
 static bool all_strings(const json_t *array) {

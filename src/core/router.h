@@ -78,6 +78,7 @@ struct router {
 extern const struct client_events router_client_events;
 
 #define ANSWER_LONG_TEXT "the child's answer is longer than the limit (child_line)"
+#define ROUTER_PRIVATE_TEXT "profile %s of session %s is private to the user who runs the daemon"
 #define ROUTER_LEFT_TEXT "you left session %s before its child answered"
 
 struct router *router_new(struct loop *loop, struct children *children, struct settings *settings,

@@ -28,6 +28,6 @@ size_t tail_count(const struct tail *t);
 /* From the oldest, 0, on. Borrowed until the next call that changes something. */
 const char *tail_line(const struct tail *t, size_t index);
 /* The last lines that are not blank, joined to one: a program's very last line is often but where or with which version
- * it ended. Empty: there is none. */
+ * it ended. The caller's; NULL: there is none, or no memory. */
 char *tail_words(const struct tail *t);
 void tail_carry(struct carry *c, struct tail *t);
