@@ -123,16 +123,17 @@ void conversation_free(struct conversation *c) {
 	json_decref(c->messages);
 }
 
-void conversation_add(struct conversation *c, const char *role, json_t *content) {
-	json_t *message = js_need(json_pack("{s:s,s:o}", "role", role, "content", content));
-	json_array_append_new(c->messages, message);
+static void add(struct conversation *c, json_t *message) {
+	json_array_append_new(c->messages, js_need(message));
 	write_line(c, message);
 }
 
+void conversation_add(struct conversation *c, const char *role, json_t *content) {
+	add(c, json_pack("{s:s,s:o}", "role", role, "content", content));
+}
+
 void conversation_add_reply(struct conversation *c, json_t *blocks, json_t *uuids) {
-	json_t *message = js_need(json_pack("{s:s,s:o,s:O}", "role", "assistant", "content", blocks, "answers", uuids));
-	json_array_append_new(c->messages, message);
-	write_line(c, message);
+	add(c, json_pack("{s:s,s:o,s:O}", "role", "assistant", "content", blocks, "answers", uuids));
 }
 
 void conversation_answered(const struct conversation *c, json_t *seen) {
