@@ -823,12 +823,16 @@ class Queue(Ctl):
 
 
 class Chat(Ctl):
-    def test_lines_of_a_script(self):
+    def script(self, text):
+        """A chat whose input is all there from the beginning, and its agent."""
         p = self.spawn("chat", "work", stdin=subprocess.PIPE)
-        p.stdin.write(b"first\nn too early\nlast")
+        p.stdin.write(text)
         p.stdin.close()
         p.stdin = None
-        child = self.agent.child()
+        return p, self.agent.child()
+
+    def test_lines_of_a_script(self):
+        p, child = self.script(b"first\nn too early\nlast")
         m = child.wait(type="user", message__content="first")
         child.print(perm("q1"))
         self.assertEqual(child.answer("q1")["response.response"]["message"], "too early")
@@ -839,11 +843,7 @@ class Chat(Ctl):
         self.assertLess(out.index("one"), out.index("two"))
 
     def test_every_byte_of_a_line(self):
-        p = self.spawn("chat", "work", stdin=subprocess.PIPE)
-        p.stdin.write(b"a\0b\r\n")
-        p.stdin.close()
-        p.stdin = None
-        child = self.agent.child()
+        p, child = self.script(b"a\0b\r\n")
         m = child.wait(type="user", message__content="a\0b")
         child.print(self.result(m["uuid"]))
         self.ended(p, 0)

@@ -74,7 +74,8 @@ class StartTest(Cases):
                 return
         self.fail("the prompt does not wait: %s" % a.events("error"))
 
-    def update(self):
+    def without_its_program(self):
+        """A session that has had a turn, and then lost its program and its child."""
         d, agent = self.linked(mode={"session_id": "c-1"})
         self.program(d, 0o755, agent)
         a = d.client()
@@ -86,6 +87,10 @@ class StartTest(Cases):
         os.unlink(d.root + "/claude")
         child.exit(0)
         a.event("child_exited")
+        return d, agent, a
+
+    def update(self):
+        d, agent, a = self.without_its_program()
         a.send(user("again", uuid="u"))
         until(lambda: "is not there" in d.log())
         self.program(d, 0o644, agent)
@@ -98,16 +103,7 @@ class StartTest(Cases):
 
     def test_an_update_that_takes_longer(self):
         """C32: a prompt that comes after one that was given up is tried as often as that one."""
-        d, agent = self.linked(mode={"session_id": "c-1"})
-        self.program(d, 0o755, agent)
-        a = d.client()
-        a.attach("x", profile="linked")
-        child = agent.child()
-        child.print(init_line(), RESULT)
-        a.wait(type="result")
-        os.unlink(d.root + "/claude")
-        child.exit(0)
-        a.event("child_exited")
+        d, _, a = self.without_its_program()
 
         def tries():
             with open(d.log_path) as f:

@@ -140,15 +140,18 @@ class FoundTest(Case):
         self.assertEqual(a.event("turn_ended")["uuids"], ["u-4"])
         d.wait_state("s", "idle")
 
-    def test_a_prompt_that_an_old_cli_has_thrown_away(self):
-        d, agent = self.start()
-        a, b = d.attached("s"), d.attached("s", name="b")
-        child = agent.child()
+    def one_runs_and_one_waits(self, a, b, child):
         a.send(user("one", uuid="u-1"))
         b.send(user("two", uuid="u-2"))
         for uuid in ("u-1", "u-2"):
             child.wait(type="user", uuid=uuid)
         child.print(dict(user("one", uuid="u-1"), isReplay=True), {"type": "system", "subtype": "init", "session_id": "c"})
+
+    def test_a_prompt_that_an_old_cli_has_thrown_away(self):
+        d, agent = self.start()
+        a, b = d.attached("s"), d.attached("s", name="b")
+        child = agent.child()
+        self.one_runs_and_one_waits(a, b, child)
         b.send(request("i", "interrupt", cancel_queued=True))
         taken_back = child.request("cancel_async_message")  # before the turn ends, and the child takes it up
         interrupt = child.request("interrupt")
@@ -165,11 +168,7 @@ class FoundTest(Case):
         d, agent = self.start()
         a, b = d.attached("s", name="a"), d.attached("s", name="b")
         child = agent.child()
-        a.send(user("one", uuid="u-1"))
-        b.send(user("two", uuid="u-2"))
-        for uuid in ("u-1", "u-2"):
-            child.wait(type="user", uuid=uuid)
-        child.print(dict(user("one", uuid="u-1"), isReplay=True), {"type": "system", "subtype": "init", "session_id": "c"})
+        self.one_runs_and_one_waits(a, b, child)
         b.close()
         a.event("detached")
         b = d.attached("s", name="b")
