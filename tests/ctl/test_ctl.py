@@ -537,6 +537,7 @@ class Attach(Ctl):
         self.ends_here()
         self.d.process.kill()
         for p in watching:
+            p.wait(TIMEOUT)  # its stdin is still open: with an end of that, too, it would be no loss
             self.assertIn("the daemon closed the connection", self.ended(p, 74)[1])
 
     def test_tail_ends_with_the_session(self):
