@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/guards.h"
+#include "core/trust.h"
 #include "plenum/protocol.h"
 
 #include <stdio.h>
@@ -80,7 +81,7 @@ static bool apply_approve(struct request *q, struct attachment *a, bool fresh) {
 	bool wants = approve ? !json_is_false(approve) : fresh ? !a->observer : a->approve;
 	if (json_is_object(approve) && !take_tools(q, a, json_object_get(approve, "tools"))) return false;
 	if (json_is_boolean(approve)) drop_tools(a);
-	if (wants && !router_may_approve(q->router, q->client)) {
+	if (wants && !trust_may_approve(q->router, q->client)) {
 		if (approve) {
 			reply_error(
 				q, PLENUM_E_NOT_ALLOWED,
@@ -198,7 +199,7 @@ static bool find_start(struct request *q, const struct tape *t, struct start *ou
 
 static bool foreign_ok(struct request *q) {
 	static const char *const own[] = {"args", "env", "cwd", "argv", "env_only", "ephemeral"};
-	if (router_is_ours(q->client)) return true;
+	if (trust_is_ours(q->client)) return true;
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
 		if (!json_object_get(q->body, own[i])) continue;
 		reply_error(q, PLENUM_E_NOT_ALLOWED, "`%s` may only be given by the user who runs the daemon", own[i]);
@@ -215,7 +216,7 @@ static const struct profile *find_profile(struct request *q) {
 		reply_error(q, PLENUM_E_NO_SUCH_PROFILE,
 					"there is no profile %s (`plenumctl status` and plenum_status name them)",
 					name ? name : "(default)");
-	} else if (p->is_private && !router_is_ours(q->client)) {
+	} else if (p->is_private && !trust_is_ours(q->client)) {
 		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s is private to the user who runs the daemon", name);
 		p = NULL;
 	}

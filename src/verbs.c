@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "core/guards.h"
+#include "core/trust.h"
 #include "core/warm.h"
 #include "io/proc.h"
 #include "plenum/protocol.h"
@@ -38,7 +39,7 @@ static struct session *named_session(struct request *q) {
 }
 
 static bool owns_daemon(struct request *q) {
-	if (router_is_ours(q->client)) return true;
+	if (trust_is_ours(q->client)) return true;
 	reply_error(q, PLENUM_E_NOT_ALLOWED, "only the user who runs the daemon, or root, may do this");
 	return false;
 }
@@ -65,7 +66,7 @@ static void verb_hello(struct request *q) {
 	reply(q, json_pack("{s:s,s:i,s:o,s:o,s:{s:i,s:i,s:i,s:s,s:b},s:s,s:i,s:s?,s:I}", "version", PLENUM_VERSION,
 					   "protocol", PLENUM_PROTOCOL_VERSION, "capabilities", caps, "limits", limits_json(r->settings),
 					   "peer", "uid", (int)c->peer.uid, "gid", (int)c->peer.gid, "pid", (int)c->peer.pid, "program",
-					   c->program, "may_approve", router_may_approve(r, c), "socket", host(r)->socket_path, "pid",
+					   c->program, "may_approve", trust_may_approve(r, c), "socket", host(r)->socket_path, "pid",
 					   (int)getpid(), "default_profile", r->settings->default_profile, "client", (json_int_t)c->id));
 }
 

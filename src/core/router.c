@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/router.h"
+#include "core/trust.h"
 #include "core/warm.h"
 
 #include "base/log.h"
@@ -13,7 +14,6 @@
 #include <string.h>
 
 #define CROWD 64 /* beyond this many attachments nobody hears of comings and goings but subscribers */
-#define WALKS 8  /* up the process tree, where it changes meanwhile */
 
 const struct client_events router_client_events = {
 	.line = router_on_line,
@@ -175,50 +175,6 @@ void router_tell_stopping(struct session *s, const struct client *by, bool kill_
 	notice_text(&b, "value", kill_now ? "kill" : "graceful");
 	router_put_by(&b, by);
 	router_tell(s, notice_end(&b));
-}
-
-/* --- trust -------------------------------------------------------------------------------------------------------- */
-
-/* Whoever descends from this process was started by an agent: orphans come to us, the subreaper. A helper that we
- * started for a person is none. */
-enum descent { DESCENDS, STRANGER, VANISHED };
-
-static enum descent walk_up(struct router *r, pid_t pid) {
-	pid_t at = pid, up = 0, below = pid;
-	for (int i = 0; i < 256 && at > 1; i++) {
-		if (!proc_stat(at, &up, NULL, NULL)) return VANISHED;
-		if (at == getpid())
-			return below != at && !(r->events->is_helper && r->events->is_helper(r, below)) ? DESCENDS : STRANGER;
-		below = at;
-		at = up;
-	}
-	_cleanup_free_ char *mark = proc_env(pid, PLENUM_CHILD_ENV);
-	return mark ? DESCENDS : STRANGER;
-}
-
-/* An ancestor that ends during the walk hides those above it: its child has another parent by the next walk. */
-static enum descent descent_of(struct router *r, pid_t pid) {
-	for (int i = 0; i < WALKS; i++) {
-		enum descent d = walk_up(r, pid);
-		if (d != VANISHED) return d;
-	}
-	return VANISHED;
-}
-
-/* Whoever does not descend from us never will: orphans go to a reaper among their own ancestors. So the verdict holds
- * as long as the process lives, and that is what each answer looks at (a pid that was used again is another process).
- */
-bool router_trusted(struct router *r, struct client *c) {
-	if (c->peer.pid <= 0 || !watch_alive(c->watch)) return false;
-	enum descent d = c->trust ? VANISHED : descent_of(r, c->peer.pid);
-	if (d != VANISHED) c->trust = d == DESCENDS ? -1 : 1; /* else it cannot be told now: without descriptors, say */
-	return c->trust > 0;
-}
-
-bool router_may_approve(struct router *r, struct client *c) {
-	const struct access *a = &r->settings->approve;
-	if ((a->n_uids || a->n_gids) && !access_allows_peer(a, &c->peer, c->io.fd)) return false;
-	return router_trusted(r, c);
 }
 
 /* --- sessions ----------------------------------------------------------------------------------------------------- */
@@ -523,13 +479,9 @@ bool router_is_name(const char *name) {
 	return true;
 }
 
-bool router_is_ours(const struct client *c) {
-	return c->peer.uid == getuid() || c->peer.uid == 0;
-}
-
 bool router_is_closed_to(const struct session *s, const struct client *c) {
 	bool is_private = s->lost_profile || s->profile->is_private; /* of a lost one nobody knows */
-	return is_private && !router_is_ours(c);
+	return is_private && !trust_is_ours(c);
 }
 
 bool router_is_shim(const struct client *c) {
@@ -538,7 +490,7 @@ bool router_is_shim(const struct client *c) {
 }
 
 bool router_may_stop(const struct session *s, const struct client *c) {
-	return router_is_ours(c) || c->peer.uid == s->launch.uid;
+	return trust_is_ours(c) || c->peer.uid == s->launch.uid;
 }
 
 bool router_must_wait(struct session *s, const struct client *c) {
@@ -557,7 +509,7 @@ char *router_usual_cwd(const struct client *c, const struct profile *p) {
 void router_take_login(struct session *s, struct client *c) {
 	uid_t me = getuid();
 	if (s->agent || s->want_child || s->launch.env_only || s->launch.uid != me || c->peer.uid != me) return;
-	if (!router_trusted(s->world, c)) return;
+	if (!trust_is_free(s->world, c)) return;
 	struct router *r = s->world;
 	struct login *now = login_renew(s->launch.login, c->peer.pid, s->profile);
 	login_unref(s->launch.login);
@@ -573,7 +525,7 @@ static bool may_make(struct router *r, struct client *c, const char *name, const
 	else if (!p)
 		router_fail(c, id, PLENUM_E_NO_SUCH_PROFILE, "session %s is not there and the default profile is missing",
 					name);
-	else if (p->is_private && !router_is_ours(c))
+	else if (p->is_private && !trust_is_ours(c))
 		router_fail(c, id, PLENUM_E_NOT_ALLOWED,
 					"session %s is not there, and the default profile is private to the user who runs the daemon",
 					name);
@@ -628,7 +580,7 @@ struct attachment *router_attach_implicitly(struct router *r, struct client *c, 
 	}
 	struct session *s = implicit_session(r, c, name, request_id, line);
 	if (!s) return NULL;
-	struct attachment *a = router_attach(r, c, s, false, router_may_approve(r, c));
+	struct attachment *a = router_attach(r, c, s, false, trust_may_approve(r, c));
 	if (!a) {
 		router_fail(c, request_id, PLENUM_E_INTERNAL, "out of memory");
 		return NULL;

@@ -88,7 +88,6 @@ void router_free(struct router *r);
 /* --- sessions (router.c) --- */
 #define ROUTER_NAME_MAX 255
 bool router_is_name(const char *name);                                     /* may a session be called so? */
-bool router_is_ours(const struct client *c);                               /* of the daemon's own user, or of root */
 bool router_is_closed_to(const struct session *s, const struct client *c); /* private, and the client is a stranger */
 /* Where a child starts for a client that names no folder. The caller's; NULL without memory. */
 char *router_usual_cwd(const struct client *c, const struct profile *p);
@@ -132,10 +131,6 @@ struct attachment *router_attach_implicitly(struct router *r, struct client *c, 
 											struct span request_id, struct chunk line);
 /* The owner takes its place again, pending requests are offered: after every member of the attachment is set. */
 void router_attached(struct router *r, struct attachment *a);
-/* Does it certainly not descend from an agent? Looked at anew at each call; who once did stays out. */
-bool router_trusted(struct router *r, struct client *c);
-/* That, and is it among the approvers of the configuration, where that names some? */
-bool router_may_approve(struct router *r, struct client *c);
 
 /* --- telling (router.c) --- */
 /* An error: as the answer to id where there is one, else as an event `error` with the line's number. */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/rules.h"
+#include "core/trust.h"
 #include "plenum/protocol.h"
 #include "wire/splice.h"
 
@@ -385,7 +386,7 @@ static struct chunk answer_line(const struct pending *p, struct span line, const
 static bool may_use(struct client *c, const struct pending *p) {
 	struct router *r = c->world;
 	if (c->ended) return false;
-	return p->kind == ASK_MCP || p->kind == ASK_HOOK ? router_trusted(r, c) : router_may_approve(r, c);
+	return p->kind == ASK_MCP || p->kind == ASK_HOOK ? trust_is_free(r, c) : trust_may_approve(r, c);
 }
 
 /* Of several who were asked one may not know the request: its error leaves it open for the others. */

@@ -3,6 +3,7 @@
  * Lines of clients: checked, brought under ids of the daemon's making, sent on (DESIGN 4, "From a client").
  */
 #include "core/router.h"
+#include "core/trust.h"
 
 #include "base/log.h"
 #include "base/str.h"
@@ -160,7 +161,7 @@ static void on_end_session(struct client *c, struct session *s, const struct env
 static void on_change(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 					  const char *what, struct span value) {
 	struct router *r = s->world;
-	if (!router_may_approve(r, c)) {
+	if (!trust_may_approve(r, c)) {
 		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
 					"this changes what the agent may do: it is refused to processes that an agent started, and to "
 					"users who are not among "

@@ -5,6 +5,7 @@
  */
 #include "core/guards.h"
 #include "core/router.h"
+#include "core/trust.h"
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -186,7 +187,7 @@ void router_set_servers(struct client *c, struct session *s, struct chunk line, 
 					"mcp_set_servers needs `servers`, an object of configurations by name");
 		return;
 	}
-	if (!router_may_approve(s->world, c)) {
+	if (!trust_may_approve(s->world, c)) {
 		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
 					"this changes what the agent may do: it is refused to processes of an agent");
 		return;
@@ -294,7 +295,7 @@ bool router_restore_guards(struct session *s, const char *guards) {
 void router_owner_returns(struct attachment *a) {
 	struct session *s = a->session;
 	struct owner *o = a->observer ? NULL : owner_waiting(&s->registry, a->client->peer.uid, a->client->name);
-	if (!o || a->owner || (owner_guards(o) && !router_may_approve(s->world, a->client))) return;
+	if (!o || a->owner || (owner_guards(o) && !trust_may_approve(s->world, a->client))) return;
 	loop_timer_stop(&o->grace);
 	o->grace_over = false;
 	o->holder = a;

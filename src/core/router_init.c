@@ -4,6 +4,7 @@
  * ours. When it is sent again, who waits for its answer, and what of the answer is kept (DESIGN 6, PROTOCOL 4.4).
  */
 #include "core/router.h"
+#include "core/trust.h"
 #include "core/warm.h"
 
 #include "base/fd.h"
@@ -614,7 +615,7 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 	struct router *r = s->world;
 	struct attachment *a = c->attachment;
 	struct span hooks = span_member(e->request, "hooks");
-	if (holds_hooks(hooks) && !router_may_approve(r, c)) {
+	if (holds_hooks(hooks) && !trust_may_approve(r, c)) {
 		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
 					"hooks decide what the agent may do: a process that an agent started, or a user who is no "
 					"approver, cannot own any");
