@@ -10,6 +10,7 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* --- The tables --------------------------------------------------------------------------------------------------- */
 
@@ -214,6 +215,19 @@ static bool set_choice(const struct value *v, bool *to, const char *no, const ch
 	return true;
 }
 
+/* The words of systemd.syntax(7), in any case. */
+static bool set_yesno(const struct value *v, bool *to) {
+	static const char *const words[][2] = {{"no", "yes"},     {"n", "y"}, {"0", "1"},
+										   {"false", "true"}, {"f", "t"}, {"off", "on"}};
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		for (size_t k = 0; k < 2; k++)
+			if (strcasecmp(v->text, words[i][k]) == 0) {
+				*to = k == 1;
+				return true;
+			}
+	return wrong(v, "%s = %s: write yes or no", v->key->name, v->text);
+}
+
 static bool set_dialect(const struct value *v, char **to) {
 	if (strcmp(v->text, "claude") != 0)
 		return wrong(v, "dialect = %s: this version speaks one dialect: write claude, or leave the key out", v->text);
@@ -358,7 +372,7 @@ static bool set(const struct value *v, void *to) {
 	case KIND_FINITE:
 		return set_time(v, to);
 	case KIND_YESNO:
-		return set_choice(v, to, "no", "yes");
+		return set_yesno(v, to);
 	case KIND_CHOICE:
 		return set_choice(v, to, v->key->words[0], v->key->words[1]);
 	case KIND_DIALECT:

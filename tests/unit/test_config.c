@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/log.h"
+#include "base/str.h"
 #include "config.h"
 #include "words.h"
 
@@ -108,6 +109,17 @@ START_TEST(test_limits) {
 	ck_assert_uint_eq(s->limits.max_pending, 5);
 	ck_assert_uint_eq(s->limits.max_calls, 6);
 	settings_unref(s);
+}
+END_TEST
+
+START_TEST(test_booleans) {
+	static const char *const words[] = {"1", "yes", "Y", "true", "T", "ON", "0", "no", "n", "FALSE", "f", "Off"};
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		_cleanup_free_ char *text = str_printf("[profile x]\ncommand = a\nprivate = %s\n", words[i]);
+		struct settings *s = load(text);
+		ck_assert_msg(settings_profile(s, "x")->is_private == (i < 6), "private = %s", words[i]);
+		settings_unref(s);
+	}
 }
 END_TEST
 
@@ -335,14 +347,14 @@ START_TEST(test_profile_mistakes) {
 	refuse("[profile x]\ncommand = a\nenv = 1A=2\n", 3, "NAME=VALUE");
 	refuse("[profile x]\ncommand = a\npass_env = A=1\n", 3, "no name of a variable");
 	refuse("[profile x]\ncommand = a\nresume_args = --resume\n", 3, "{id}");
-	refuse("[profile x]\ncommand = a\nprivate = true\n", 3, "write no or yes");
+	refuse("[profile x]\ncommand = a\nprivate = 2\n", 3, "write yes or no");
 	refuse("[profile x]\ncommand = a\nprompts = hold\n", 3, "write pass or queue");
 	refuse("[profile x]\ncommand = a\nrestart = always\n", 3, "write on-demand or never");
 	refuse("[profile x]\ncommand = a\nstdout = file\n", 3, "write socket or pipe");
 	refuse("[profile x]\ncommand = a\nhot = 2\n", 3, "no key \"hot\"");
 	refuse("[profile x]\nwarm = 2\ncommand = a\n", 2, "warm = 2 needs a cwd in [profile x]");
 	refuse("[profile x]\ncommand = a\ncwd = /\nwarm = 65\n", 4, "from 0 to 64");
-	refuse("[daemon]\nmemory_pressure = on\n", 2, "write no or yes");
+	refuse("[daemon]\nmemory_pressure = maybe\n", 2, "write yes or no");
 	refuse("[profile x]\ncommand = a\nallow_tools = Bash(git\n", 3, "rule \"Bash(git\"");
 	refuse("[daemon]\ndefault_profile = clod\n", 2, "no [profile clod]; there are: claude, fake");
 }
@@ -445,6 +457,7 @@ int main(void) {
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, test_daemon);
 	tcase_add_test(tc, test_limits);
+	tcase_add_test(tc, test_booleans);
 	tcase_add_test(tc, test_profile);
 	tcase_add_test(tc, test_built_in_profile_changes_in_part);
 	tcase_add_test(tc, test_later_files_win);
