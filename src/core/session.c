@@ -135,16 +135,31 @@ void session_set_reason(struct session *s, const char *reason) {
 
 /* --- what the child says ------------------------------------------------------------------------------------------ */
 
+/* A whole last line without its LF: the end of the output ends it. */
+static void end_line(struct session *s, struct chunk line) {
+	struct chunk whole = splice_line(line, (struct span){line.data, line.len});
+	struct envelope e;
+	if (whole.data && scan_envelope(whole.data, line.len, &e))
+		s->events->line(s, whole, &e);
+	else
+		session_no_memory(s, "its last line was lost");
+	chunk_drop(&whole);
+}
+
 static void on_line(void *arg, struct chunk line) {
 	struct session *s = arg;
 	struct envelope e;
 	size_t n = line.len && line.data[line.len - 1] == '\n' ? line.len - 1 : line.len;
 	s->lines_out++;
 	s->bytes_out += line.len;
-	if (n < line.len && scan_envelope(line.data, n, &e))
+	if (!scan_envelope(line.data, n, &e)) {
+		if (!span_is_blank((struct span){line.data, n}))
+			s->events->stray(s, line); /* half a line at the end of the output, too */
+	} else if (n < line.len) {
 		s->events->line(s, line, &e);
-	else if (!span_is_blank((struct span){line.data, n}))
-		s->events->stray(s, line); /* half a line at the child's death, too */
+	} else {
+		end_line(s, line);
+	}
 }
 
 static void on_long_line(void *arg, struct chunk head, size_t size) {

@@ -301,6 +301,18 @@ class NoiseTest(Case):
         a.event("child_exited")
         self.assertNone(a.seen(type="assistant"))
 
+    def test_a_whole_last_line_without_line_feed(self):
+        """The end of the output ends the line: the SDKs parse it as well."""
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        last = b'{"type":"assistant","number":1.50,"text":"\\u00e9"}'
+        child.print({"type": "x"}, last)
+        child.exit(0)
+        self.assertEqual(a.wait(type="assistant").raw, last)
+        a.event("child_exited")
+        self.assertNone(a.events("stray_output"))
+
     def test_a_flood_of_noise_does_not_flood_the_log(self):
         d, agent = self.start()
         a = d.attached()
