@@ -190,8 +190,12 @@ int cmd_deny(struct ctl *c, int argc, char **argv) {
 		{"interrupt", 'i', NULL, "and end the turn", .flag = &d.interrupt},
 		{0},
 	};
-	int code = ctl_options(c, options, &argc, &argv, 2, 3);
+	int code = ctl_options(c, options, &argc, &argv, 2, INT_MAX);
 	if (code != CTL_GO) return code;
-	if (argc == 3) d.message = argv[2];
-	return decide(c, argv[0], argv[1], &d);
+	struct buf message = BUF_INIT(1 << 30);
+	ctl_put_words(&message, argc - 2, argv + 2);
+	if (message.len) d.message = message.data;
+	code = decide(c, argv[0], argv[1], &d);
+	buf_free(&message);
+	return code;
 }

@@ -192,10 +192,7 @@ static bool prompt_text(int argc, char **argv, struct buf *b) {
 	if (argc == 0 && isatty(STDIN_FILENO))
 		ctl_say("the prompt is what you type now; Ctrl-D on a line of its own ends it");
 	if (argc == 0 || (argc == 1 && strcmp(argv[0], "-") == 0)) return read_stdin(b);
-	for (int i = 0; i < argc; i++) {
-		if (i) buf_putc(b, ' ');
-		buf_puts(b, argv[i]);
-	}
+	ctl_put_words(b, argc, argv);
 	return !b->failed;
 }
 

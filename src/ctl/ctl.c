@@ -157,6 +157,13 @@ int ctl_options(struct ctl *c, const struct ctl_option *options, int *argc, char
 	return code;
 }
 
+void ctl_put_words(struct buf *b, int n, char **words) {
+	for (int i = 0; i < n; i++) {
+		if (i) buf_putc(b, ' ');
+		buf_puts(b, words[i]);
+	}
+}
+
 void ctl_absolute(const char **folder, char room[PATH_MAX]) {
 	char here[PATH_MAX];
 	if (!*folder || realpath(*folder, room)) {

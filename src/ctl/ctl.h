@@ -65,6 +65,8 @@ struct ctl_option {
 /* Reads the verb's options and the common ones; *argc and *argv become the words that are left. CTL_GO or an exit code
  * (--help is done here). */
 int ctl_options(struct ctl *c, const struct ctl_option *options, int *argc, char ***argv, int min, int max);
+/* Appends the words with a space between them. */
+void ctl_put_words(struct buf *b, int n, char **words);
 int ctl_usage(struct ctl *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* prints and gives CTL_USAGE */
 /* A folder as it was typed becomes absolute: the daemon has another working folder. It keeps NULL, and what is not
  * there (the daemon says so). */

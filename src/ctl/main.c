@@ -20,7 +20,7 @@ const struct verb ctl_verbs[] = {
 	{"attach", "SESSION", "Connects stdin and stdout to a session: the agent's own JSON lines.", cmd_attach},
 	{"pending", "[SESSION]", "Lists the requests that wait for somebody's answer.", cmd_pending},
 	{"allow", "SESSION REQUEST", "Allows a request that waits.", cmd_allow},
-	{"deny", "SESSION REQUEST [MESSAGE]", "Denies a request that waits.", cmd_deny},
+	{"deny", "SESSION REQUEST [MESSAGE...]", "Denies a request that waits.", cmd_deny},
 	{"interrupt", "SESSION", "Interrupts the turn that runs.", cmd_interrupt},
 	{"sleep", "SESSION", "Ends the session's agent and keeps the conversation; the next prompt wakes it.", cmd_sleep},
 	{"stop", "SESSION [--kill] [--forget]", "Stops a session.", cmd_stop},

@@ -438,7 +438,7 @@ class Decisions(Ctl):
 
     def test_deny_with_a_message(self):
         child, rid = self.asked()
-        self.assertEqual(self.ctl("deny", "--interrupt", "work", rid, "not that").stdout, "denied %s\n" % rid)
+        self.assertEqual(self.ctl("deny", "--interrupt", "work", rid, "not", "that").stdout, "denied %s\n" % rid)
         body = child.answer("q1")["response.response"]
         self.assertEqual(body, {"behavior": "deny", "message": "not that", "interrupt": True})
 
