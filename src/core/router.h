@@ -212,6 +212,8 @@ void router_offer(struct attachment *a); /* what is open and may be answered by 
 void router_ask_timer(void *pending);    /* its time is over */
 void router_answer(struct client *c, struct chunk line, const struct envelope *e);
 void router_withdrawn(struct session *s, struct span child_id); /* the child's control_cancel_request */
+/* The turn was interrupted: its permission requests go with it. Those of background agents stay open. */
+void router_withdraw_turn(struct session *s);
 void router_withdraw_all(struct session *s, const char *why);
 void router_unask(struct attachment *a); /* it is gone, or no approver any more */
 /* The daemon's own answer. body: value of response.response, freed; NULL: an error is the answer. */

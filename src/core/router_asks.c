@@ -309,6 +309,12 @@ void router_withdrawn(struct session *s, struct span child_id) {
 	if (p) settle(s, p, NULL, "cancelled", NULL);
 }
 
+void router_withdraw_turn(struct session *s) {
+	struct pending *p;
+	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
+		if (p->kind == ASK_TOOL && !span_member(p->request, "agent_id").p) settle(s, p, NULL, "cancelled", NULL);
+}
+
 void router_withdraw_all(struct session *s, const char *why) {
 	struct pending *p;
 	while ((p = LIST_TOP(&s->pendings.order, struct pending, node)) != NULL) settle(s, p, NULL, why, NULL);

@@ -130,6 +130,7 @@ static void finish_prompts(struct session *s, struct chunk line, const struct en
 void router_turn_ends(struct session *s, struct chunk line, const struct envelope *e) {
 	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
 	finish_prompts(s, line, e, &t);
+	if (line.data && dialect_was_cut((struct span){line.data, line.len})) router_withdraw_turn(s);
 	s->turn = false;
 	s->turns++;
 	s->failures = 0;

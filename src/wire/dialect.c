@@ -44,6 +44,13 @@ bool dialect_is_echo(const struct envelope *e) {
 	return text.n < sizeof own - 1 || memcmp(text.p, own, sizeof own - 1) != 0;
 }
 
+bool dialect_was_cut(struct span result) {
+	static const char aborted[] = "aborted_";
+	struct span why = span_content(span_member(result, "terminal_reason"));
+	if (why.p) return why.n >= sizeof aborted - 1 && memcmp(why.p, aborted, sizeof aborted - 1) == 0;
+	return span_equals(span_member(result, "subtype"), "error_during_execution");
+}
+
 enum ask_kind dialect_ask_kind(const struct envelope *e) {
 	static const struct {
 		const char *subtype;

@@ -35,6 +35,9 @@ enum line_kind dialect_kind_of(const char *type, size_t n);
  * whether or not the child was asked for its prompts. */
 bool dialect_is_echo(const struct envelope *e);
 
+/* Return true if this result ends a turn that was interrupted. */
+bool dialect_was_cut(struct span result);
+
 /* Requests of the child. */
 enum ask_kind { ASK_TOOL, ASK_HOOK, ASK_MCP, ASK_ELICITATION, ASK_DIALOG, ASK_UNKNOWN };
 

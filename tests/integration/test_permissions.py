@@ -678,6 +678,34 @@ class StateTest(Asks):
         for word in ("Bash", "deny", str(os.getpid()), str(os.getuid())):
             self.assertIn(word, line)
 
+    def test_an_interrupted_turn_withdraws_its_question(self):
+        """The child may say nothing more of it. A background agent's question stays open."""
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        a.send(user("go", uuid="u"))
+        child.wait(type="user")
+        child.print(perm("k-1"), perm("k-2", agent_id="agent-7"))
+        rids = [a.wait(type="control_request")["request_id"] for _ in range(2)]
+        child.print(dict(RESULT, subtype="error_during_execution", is_error=True, terminal_reason="aborted_tools"))
+        self.assertEqual(a.wait(type="control_cancel_request")["request_id"], rids[0])
+        self.assertEqual(a.event("settled", request_id=rids[0])["decision"], "cancelled")
+        a.send(allow(rids[0]))
+        a.error("already_settled", request_id=rids[0])
+        a.send(allow(rids[1]))
+        child.answer("k-2")
+        self.assertNone(child.answers("k-1"))
+
+    def test_a_turn_that_ended_by_itself_withdraws_nothing(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.print(perm("k-1"), RESULT)
+        rid = a.wait(type="control_request")["request_id"]
+        a.wait(type="result")
+        a.send(allow(rid))
+        child.answer("k-1")
+
     def test_on_pending(self):
         d, agent = self.start(daemon={"on_pending": "sh -c 'env >ROOT.new; mv ROOT.new ROOT' hook"})
         path = d.root + "/pending-ran"
