@@ -51,8 +51,9 @@ bool trust_is_free(struct router *r, struct client *c) {
 
 bool trust_may_approve(struct router *r, struct client *c) {
 	const struct access *a = &r->settings->approve;
-	if ((a->n_uids || a->n_gids) && !access_allows_peer(a, &c->peer, c->io.fd)) return false;
-	return trust_is_free(r, c);
+	bool named = a->n_uids || a->n_gids;
+	bool among = named ? access_allows_peer(a, &c->peer, c->io.fd) : trust_is_ours(c);
+	return among && trust_is_free(r, c);
 }
 
 enum trust trust_of(struct router *r, struct client *c) {
@@ -80,7 +81,7 @@ const char *trust_why(struct router *r, struct client *c) {
 		break;
 	}
 	if (!trust_is_free(r, c)) return "the origin of this program cannot be determined";
-	if (!trust_is_ours(c)) return "this user is not the user of the daemon";
+	if (!trust_is_ours(c)) return "this user is not the user of the daemon (approve_uids, approve_groups)";
 	return "this user is not among the approvers (approve_uids, approve_groups)";
 }
 

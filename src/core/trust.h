@@ -11,7 +11,7 @@
 /* What a line of a peer may do. The lower the value, the more. */
 enum trust {
 	TRUST_OWN,      /* the daemon's uid or root, may approve, certainly no agent's process */
-	TRUST_DRIVER,   /* another allowed uid, or excluded by approve_uids or approve_groups, or of unknown origin */
+	TRUST_DRIVER,   /* of another allowed uid, or excluded by approve_uids or approve_groups, or of unknown origin */
 	TRUST_AGENT,    /* a process of any session's agent */
 	TRUST_OBSERVER, /* an observer's attachment */
 };
@@ -21,7 +21,8 @@ bool trust_is_ours(const struct client *c);
 /* Return true if the peer certainly does not descend from an agent. Looked at anew at each call; a peer that once
  * descended from an agent stays one. */
 bool trust_is_free(struct router *r, struct client *c);
-/* Return true if the peer is free and is among the configured approvers, where there are any. */
+/* Return true if the peer is free and is among the configured approvers; where none are configured: has the daemon's
+ * uid or is root. */
 bool trust_may_approve(struct router *r, struct client *c);
 /* The class of a connection, whatever its role: TRUST_OWN, TRUST_DRIVER or TRUST_AGENT. */
 enum trust trust_of(struct router *r, struct client *c);

@@ -582,8 +582,13 @@ class OtherUidTest(Case):
         self.assertEqual(child.start["cwd"], "/usr")
         self.c.send(user("hi", uuid="u"))
         child.wait(type="user", uuid="u")
+        own = self.d.attached("n")
         child.print(perm("k-1"))
-        self.c.send(allow(self.c.wait(type="control_request")["request_id"]))
+        rid = own.wait(type="control_request")["request_id"]
+        child.mark(self.c)
+        self.assertNone(self.c.seen(type="control_request"), "asked though no approver is configured for its uid")
+        self.assertRefused("not_allowed", self.c.request, "plenum_register", approve=True)
+        own.send(allow(rid))
         child.answer("k-1")
 
     def test_what_only_the_owner_may(self):
