@@ -5,11 +5,11 @@
 #include "base/log.h"
 #include "base/str.h"
 
+#include <signal.h>
 #include <string.h>
 
 #define AT_ONCE 8
-#define EVERY_MS 1000
-#define REMEMBERED 64
+#define GRACE_MS 5000 /* from SIGTERM to SIGKILL */
 
 extern char **environ;
 
@@ -17,33 +17,65 @@ struct helper {
 	struct child child;
 	struct list node;
 	struct attention *owner;
+	struct loop_timer timer;
+	bool ended; /* SIGTERM was sent */
+};
+
+/* A session whose command ran within notify_interval, or is to run. */
+struct alert {
+	struct list node;
+	char *session;
+	char *request; /* the newest question, raw JSON; NULL: none waits */
+	int64_t at;    /* of the newest run */
 };
 
 struct attention {
+	struct loop *loop;
 	struct children *children;
-	struct list helpers;
+	struct router *router;
+	struct list helpers, alerts;
 	size_t n;
-	struct {
-		uint64_t session;
-		int64_t at;
-	} last[REMEMBERED]; /* by session id, modulo */
+	struct loop_timer timer; /* the next alert that waits for its time */
 };
 
-struct attention *attention_new(struct children *children) {
+static void run_due(void *arg);
+
+struct attention *attention_new(struct loop *loop, struct children *children, struct router *router) {
 	struct attention *a = calloc(1, sizeof *a);
 	if (!a) return NULL;
+	a->loop = loop;
 	a->children = children;
+	a->router = router;
 	list_init(&a->helpers);
+	list_init(&a->alerts);
+	loop_timer_init(&a->timer, loop, run_due, a);
 	return a;
+}
+
+static void free_alert(struct alert *alert) {
+	list_del(&alert->node);
+	free(alert->session);
+	free(alert->request);
+	free(alert);
+}
+
+static void free_helper(struct helper *h) {
+	loop_timer_stop(&h->timer);
+	list_del(&h->node);
+	h->owner->n--;
+	free(h);
 }
 
 void attention_free(struct attention *a) {
 	struct helper *h;
+	struct alert *alert;
 	if (!a) return;
 	LIST_FOR_EACH (h, &a->helpers, struct helper, node) {
 		child_forget(&h->child);
-		free(h);
+		free_helper(h);
 	}
+	LIST_FOR_EACH (alert, &a->alerts, struct alert, node) free_alert(alert);
+	loop_timer_stop(&a->timer);
 	free(a);
 }
 
@@ -56,10 +88,35 @@ bool attention_is_helper(const struct attention *a, pid_t pid) {
 
 static void on_exited(void *arg, int status) {
 	struct helper *h = arg;
+	struct attention *a = h->owner;
 	(void)status;
-	list_del(&h->node);
-	h->owner->n--;
-	free(h);
+	free_helper(h);
+	run_due(a);
+}
+
+static void on_limit(void *arg) {
+	struct helper *h = arg;
+	log_warn("on_pending: command %d: time limit exceeded (notify_limit), sending %s", h->child.pid,
+			 h->ended ? "SIGKILL" : "SIGTERM");
+	child_kill(&h->child, h->ended ? SIGKILL : SIGTERM);
+	h->ended = true;
+	loop_timer_set(&h->timer, GRACE_MS);
+}
+
+/* Its process is still to be made. NULL without memory. */
+static struct helper *new_helper(struct attention *a) {
+	struct helper *h = calloc(1, sizeof *h);
+	if (!h) return NULL;
+	h->owner = a;
+	h->child = (struct child){.exited = on_exited, .arg = h, .in = -1, .out = -1, .err = -1};
+	loop_timer_init(&h->timer, a->loop, on_limit, h);
+	return h;
+}
+
+static void add_helper(struct attention *a, struct helper *h) {
+	list_add_tail(&a->helpers, &h->node);
+	a->n++;
+	loop_timer_set(&h->timer, a->router->settings->notify_limit);
 }
 
 static bool put(struct words *env, const char *name, const char *value) {
@@ -75,52 +132,95 @@ static bool make_env(struct words *env, const struct session *s, const struct pe
 		   put(env, "PLENUM_SUMMARY", text) && put(env, "PLENUM_REQUEST", p->id);
 }
 
-static bool too_soon(struct attention *a, const struct session *s) {
-	size_t slot = s->id % REMEMBERED;
-	int64_t now = now_ms();
-	if (a->n >= AT_ONCE) return true;
-	if (a->last[slot].session == s->id && now - a->last[slot].at < EVERY_MS) return true;
-	a->last[slot].session = s->id;
-	a->last[slot].at = now;
-	return false;
-}
-
-void attention_call(struct attention *a, const struct settings *settings, const struct session *s,
-					const struct pending *p) {
-	char error[CHILD_ERROR_MAX];
+static void run(struct attention *a, const struct session *s, const struct pending *p) {
+	const struct words *command = &a->router->settings->on_pending;
 	struct words env = {0};
-	if (!settings->on_pending.n || too_soon(a, s)) return;
-	struct helper *h = calloc(1, sizeof *h);
-	if (h && make_env(&env, s, p)) {
-		struct child_spec spec = {.argv = settings->on_pending.v, .envp = env.v, .cwd = "/", .no_pipes = true};
-		h->owner = a;
-		h->child.exited = on_exited;
-		h->child.arg = h;
-		if (child_spawn(&h->child, a->children, &spec, error) == CHILD_OK) {
-			list_add_tail(&a->helpers, &h->node);
-			a->n++;
-			h = NULL;
-		} else {
-			log_warn("on_pending: %s", error);
-		}
+	char error[CHILD_ERROR_MAX] = "out of memory";
+	struct helper *h = new_helper(a);
+	bool ready = h && make_env(&env, s, p);
+	struct child_spec spec = {.argv = command->v, .envp = env.v, .cwd = "/", .no_pipes = true};
+	if (ready && child_spawn(&h->child, a->children, &spec, error) == CHILD_OK) {
+		add_helper(a, h);
+	} else {
+		log_warn("on_pending: %s", error);
+		free(h);
 	}
-	free(h);
 	words_free(&env);
 }
 
+/* The question that the alert is about, if it still waits. */
+static struct pending *question_of(struct attention *a, const struct alert *alert, struct session **s) {
+	*s = alert->request ? router_find(a->router, alert->session) : NULL;
+	return *s ? pending_find(&(*s)->pendings, span_of(alert->request)) : NULL;
+}
+
+/* Runs what is due, forgets what is over. Any end of a command, and the timer, look again. */
+static void run_due(void *arg) {
+	struct attention *a = arg;
+	struct alert *alert;
+	struct session *s;
+	int64_t every = a->router->settings->notify_interval, now = now_ms(), next = INT64_MAX;
+	LIST_FOR_EACH (alert, &a->alerts, struct alert, node) {
+		struct pending *p = a->router->settings->on_pending.n ? question_of(a, alert, &s) : NULL;
+		int64_t left = alert->at + every - now;
+		if (p && left <= 0 && a->n < AT_ONCE) {
+			run(a, s, p);
+			alert->at = now;
+			left = every;
+			p = NULL;
+		}
+		if (!p) {
+			free(alert->request);
+			alert->request = NULL;
+		}
+		if (!p && left <= 0)
+			free_alert(alert);
+		else if (left > 0)
+			next = MIN(next, left);
+	}
+	loop_timer_set(&a->timer, next);
+}
+
+static struct alert *alert_of(struct attention *a, const char *session) {
+	struct alert *alert;
+	LIST_FOR_EACH (alert, &a->alerts, struct alert, node)
+		if (strcmp(alert->session, session) == 0) return alert;
+	alert = calloc(1, sizeof *alert);
+	if (!alert || !(alert->session = strdup(session))) {
+		free(alert);
+		return NULL;
+	}
+	alert->at = INT64_MIN / 2;
+	list_add_tail(&a->alerts, &alert->node);
+	return alert;
+}
+
+void attention_call(struct attention *a, const struct session *s, const struct pending *p) {
+	if (!a->router->settings->on_pending.n) return;
+	struct alert *alert = alert_of(a, s->name);
+	char *request = str_printf("\"%s\"", p->id);
+	if (!alert || !request) {
+		log_warn("on_pending: out of memory");
+		free(request);
+		return;
+	}
+	if (a->n >= AT_ONCE)
+		log_warn("on_pending: session %s: waiting for a place, %d commands are running", s->name, AT_ONCE);
+	free(alert->request);
+	alert->request = request;
+	run_due(a);
+}
+
 static void load_helper(struct carry *c, struct attention *a) {
-	struct helper *h = calloc(1, sizeof *h);
+	struct helper *h = new_helper(a);
 	if (!h) {
 		carry_fail(c, "out of memory");
 		return;
 	}
-	h->owner = a;
-	h->child = (struct child){.exited = on_exited, .arg = h, .in = -1, .out = -1, .err = -1};
 	CARRY(c, h->child.pid);
 	CARRY(c, h->child.start);
 	child_resume(&h->child, a->children);
-	list_add_tail(&a->helpers, &h->node);
-	a->n++;
+	add_helper(a, h);
 }
 
 void attention_carry(struct carry *c, struct attention *a) {

@@ -63,6 +63,8 @@ static const struct key daemon_keys[] = {
 	{"approve_uids", KIND_UIDS, S(approve)},
 	{"approve_groups", KIND_GIDS, S(approve)},
 	{"on_pending", KIND_WORDS, S(on_pending)},
+	{"notify_interval", KIND_FINITE, S(notify_interval)},
+	{"notify_limit", KIND_TIME, S(notify_limit)},
 	{"memory_pressure", KIND_YESNO, S(memory_pressure)},
 	{0},
 };

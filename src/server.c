@@ -231,7 +231,7 @@ static void on_router_changed(struct router *r) {
 
 static void on_attention(struct router *r, const struct session *s, const struct pending *p) {
 	struct server *srv = server_of(r);
-	attention_call(srv->attention, srv->settings, s, p);
+	attention_call(srv->attention, s, p);
 }
 
 static void on_trim(void *arg) {
@@ -573,7 +573,7 @@ static bool make_parts(struct server *srv) {
 	srv->children = srv->loop ? children_new(srv->loop) : NULL;
 	srv->router = srv->children ? router_new(srv->loop, srv->children, srv->settings, &events, &srv->host) : NULL;
 	srv->keeper = srv->router ? keeper_new(srv->loop, srv->router) : NULL;
-	srv->attention = srv->keeper ? attention_new(srv->children) : NULL;
+	srv->attention = srv->keeper ? attention_new(srv->loop, srv->children, srv->router) : NULL;
 	srv->upgrade = srv->attention ? upgrade_new(srv->loop, srv->children, srv->options->argv, &upgrade_host, srv)
 								  : NULL;
 	if (!srv->upgrade) return false;

@@ -77,6 +77,8 @@ struct settings *settings_new(void) {
 		.max_children = 256,
 		.max_clients = 16384,
 		.memory_pressure = true,
+		.notify_interval = 10000,
+		.notify_limit = 600000,
 		.limits = LIMITS_DEFAULT,
 	};
 	if (add_claude(s) && add_fake(s)) return s;

@@ -57,6 +57,7 @@ struct settings {
 	size_t max_sessions, max_children, max_clients;
 	struct access allow, approve; /* approve.n_* == 0: anybody who may connect */
 	struct words on_pending;
+	int64_t notify_interval, notify_limit; /* ms: between two runs for a session; of one run */
 	bool memory_pressure; /* sessions go to sleep when memory is short */
 	struct limits limits;
 	struct profile *profiles;

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Requests that somebody must answer (DESIGN 5, 9.2; CASES C03 C04 C09 C10 C22 C44 C45)."""
 import os
+import shutil
+import tempfile
 import unittest
 
 from harness import Case, allow, cancel, deny, dump, err, ok, perm, request, until, user, RESULT
@@ -722,6 +724,53 @@ class StateTest(Asks):
         self.assertEqual((env["PLENUM_SESSION"], env["PLENUM_TOOL"]), ("s", "Bash"))
         self.assertIn("touch it", env["PLENUM_SUMMARY"])
         self.assertNone(child.answers("k-1"))
+
+    def announced(self, **keys):
+        """A daemon whose command notes each question; the file."""
+        path = tempfile.mkdtemp(prefix="pl-", dir="/tmp") + "/questions"
+        self.addCleanup(shutil.rmtree, os.path.dirname(path))
+        script = 'echo "$PLENUM_SUMMARY" >>%s; exec sleep 1000' % path
+        d, agent = self.start(daemon=dict({"on_pending": "sh -c '%s'" % script}, **keys))
+
+        def lines():
+            return open(path).read().splitlines() if os.path.exists(path) else []
+        return d, agent, lines
+
+    def test_on_pending_announces_the_newest_question(self):
+        """Within notify_interval the newest one waits for its turn; the one before it is passed over."""
+        d, agent, lines = self.announced(notify_interval="2s", notify_limit="100ms")
+        d.attached(role="observer")
+        agent.child().print(perm("k-1", "first"), perm("k-2", "second"), perm("k-3", "third"))
+        until(lambda: len(lines()) == 2, what="two runs")
+        self.assertIn("first", lines()[0])
+        self.assertIn("third", lines()[1])
+
+    def test_on_pending_forgets_an_answered_question(self):
+        d, agent, lines = self.announced(notify_interval="5s", notify_limit="100ms")
+        a = d.attached(approve=False)
+        child = agent.child()
+        child.print(perm("k-1", "first"), perm("k-2", "second"))
+        until(lambda: len(lines()) == 1, what="one run")
+        b = d.attached()
+        for _ in range(2):
+            b.send(deny(b.wait(type="control_request")["request_id"]))
+        for _ in range(2):
+            a.event("settled")
+        b.close()
+        a.sync()
+        child.print(perm("k-3", "third"))
+        until(lambda: len(lines()) == 2, what="the second run")
+        self.assertIn("third", lines()[1])
+
+    def test_on_pending_commands_that_hang(self):
+        """They end at their limit, the log says so, and the questions behind them are announced."""
+        d, agent, lines = self.announced(notify_limit="300ms")
+        for i in range(10):
+            d.attached("s%d" % i, role="observer")
+            agent.child().print(perm("k-1", "question %d" % i))
+        until(lambda: len(lines()) == 10, what="ten runs: %r" % lines())
+        until(lambda: d.log().count("time limit exceeded (notify_limit), sending SIGTERM") == 10, what="the log")
+        self.assertEqual(len(set(lines())), 10)
 
 
 if __name__ == "__main__":
