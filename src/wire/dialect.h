@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "wire/dialect_gate.h"
 #include "wire/scan.h"
 
 /* What a line of the child is. The kinds up to LINE_OTHER are for everybody. */
@@ -43,24 +44,8 @@ enum ask_kind { ASK_TOOL, ASK_HOOK, ASK_MCP, ASK_ELICITATION, ASK_DIALOG, ASK_UN
 
 enum ask_kind dialect_ask_kind(const struct envelope *e);
 
-/* Requests of clients that act on everybody. */
-enum act_kind {
-	ACT_PLAIN,
-	ACT_INITIALIZE,
-	ACT_INTERRUPT,
-	ACT_END_SESSION,
-	ACT_CANCEL_PROMPT, /* one that waits in a queue, by its uuid */
-	ACT_MCP_SET_SERVERS,
-	ACT_CHANGE, /* mode, model, settings: everybody is told */
-};
-
 /* A line of the child names at most so many prompts of its turn: the first ones and the last (measured: 2.1.332). */
 #define DIALECT_NAMES_MAX 64
-
-/* what: for ACT_CHANGE the name of what changes ("permission_mode"), value the span of its new value (may be none). */
-enum act_kind dialect_act_kind(const struct envelope *e, const char **what, struct span *value);
-/* The same name, living as long as the program; NULL: nothing of this name changes. */
-const char *dialect_what(const char *what);
 
 /* Builders: each appends one whole line with its LF to b. Ids and values are raw JSON text (a string with its quotes).
  */
