@@ -121,8 +121,8 @@ class SelfApprovalTest(Case):
         b.event("child_exited")
         child.mark(guard)
 
-    def test_another_session_wakes_with_nothing_of_its_making(self):
-        """The child that it wakes runs with the user's rights: no helper programs, no PATH that the agent chose."""
+    def test_another_session_is_not_woken(self):
+        """An agent's process acts in its own session alone."""
         d, agent = self.start(agents=("agent", "other"))[:2]
         d.attached("s")
         agent.child()
@@ -131,11 +131,25 @@ class SelfApprovalTest(Case):
         d.kill9()
         d.start()
         d.attached("t", wake=True)
-        second = self.agents[1].child()
-        script = ("import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\ns.sendall(b'%s\\n')\n"
-                  "s.recv(1)\n" % json.dumps(user("go on", session_id="s")))
-        second.spawn(["/usr/bin/env", "SSH_ASKPASS=/tmp/evil", "PATH=/tmp/evil", sys.executable, "-I", "-S", "-c", script,
-                      d.socket], setsid=True)
+        script = ("import os,socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\ns.sendall(b'%s\\n')\n"
+                  "open(sys.argv[2]+'.new','wb').write(s.recv(65536))\nos.rename(sys.argv[2]+'.new',sys.argv[2])\n"
+                  % json.dumps(user("go on", session_id="s")))
+        self.agents[1].child().spawn([sys.executable, "-I", "-S", "-c", script, d.socket, d.root + "/told"], setsid=True)
+        until(lambda: os.path.exists(d.root + "/told"), what="the answer to its prompt")
+        with open(d.root + "/told") as f:
+            told = json.loads(f.readline())
+        self.assertEqual(told["code"], "not_allowed", told)
+        self.assertEqual(d.state_of("s"), "asleep")
+
+    def test_its_own_session_wakes_with_nothing_of_its_making(self):
+        """The child that it wakes runs with the user's rights: no helper programs, no PATH that the agent chose."""
+        d, agent = self.start()
+        d.attached("s")
+        agent.child()
+        d.kill9()
+        d.start()
+        left = d.client(env={"PLENUM_CHILD": "s", "SSH_ASKPASS": "/tmp/evil", "PATH": "/tmp/evil"})
+        left.send(user("go on", session_id="s"))
         child = agent.child()
         child.wait(type="user")
         self.assertNotIn("SSH_ASKPASS", child.env)
