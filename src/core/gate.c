@@ -202,6 +202,7 @@ void gate_judge(struct gate *g, enum trust who, const struct message *m, struct 
 	struct judge j = {g, who, v};
 	struct span type = span_content(m->env.type), subtype = span_content(m->env.inner_subtype);
 	*v = (struct gate_verdict){.passes = true};
+	while (line.n && *line.p != '{') line.p++, line.n--; /* blanks before it are allowed */
 	v->row = judge_name(&j, GATE_TYPE, type);
 	if (m->kind == MESSAGE_REQUEST) v->row = judge_name(&j, GATE_REQUEST, subtype);
 	if (v->row->least == GATE_OWN) return; /* an own peer may send it with any member */

@@ -27,5 +27,6 @@ struct gate_verdict {
 	char thing[GATE_THING_MAX]; /* if it does not: what needs more, ASCII, for a message or the log */
 };
 
-/* m: what message_check() made of a line that it took. line: that line's object. */
+/* m: what message_check() made of a line that it took. line: its bytes, blanks before the
+ * object included. */
 void gate_judge(struct gate *g, enum trust who, const struct message *m, struct span line, struct gate_verdict *v);

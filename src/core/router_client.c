@@ -251,6 +251,7 @@ static void on_cancel(struct client *c, struct session *s, const struct envelope
 /* A line without an answer, which is therefore announced as soon as it is on its way. */
 static void announce_line(struct session *s, struct client *c, const struct gate_row *row, struct span body) {
 	struct call call = {.session = s, .asker = c, .what = row->what};
+	while (body.n && *body.p != '{') body.p++, body.n--;
 	_cleanup_free_ char *value = shown_value(row, body);
 	tell_change(&call, span_of(value));
 }

@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from harness import CLIS, HERE, Case, PACKAGES, wait_until
+from harness import HERE, Case, PACKAGES, wait_until
 
 sys.path.insert(0, str(HERE.parent))
 import gate_table  # noqa: E402

@@ -94,6 +94,7 @@ START_TEST(members_of_prompts) {
 	is("o", "user with `isSynthetic`", USER("\"x\"", ",\"isSynthetic\":true"));
 	is("o", "user with `origin`", USER("\"x\"", ",\"origin\":{\"kind\":\"human\"}"));
 	is("o", "user with `file_attachments`", USER("\"x\"", ",\"file_attachments\":[{}]"));
+	is("o", "user with `isSynthetic`", " \t" USER("\"x\"", ",\"isSynthetic\":true")); /* blanks hide nothing */
 	is("o", "user with `novel`", USER("\"x\"", ",\"novel\":{}"));
 	is("o", "message with `usage`", "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"\",\"usage\":1}}");
 }
