@@ -323,8 +323,7 @@ static struct session *make_session(struct request *q, const char *name) {
 	char made_up[24], error[CHILD_ERROR_MAX];
 	struct launch launch = {0};
 	if (name && !router_is_name(name)) {
-		reply_error(q, PLENUM_E_BAD_REQUEST, "`session` must have 1 to %d bytes and no control characters",
-					NAME_MAX_BYTES);
+		reply_error(q, PLENUM_E_BAD_REQUEST, "`session` must have " ROUTER_NAME_TEXT, NAME_MAX_BYTES);
 		return NULL;
 	}
 	const struct profile *p = find_profile(q);

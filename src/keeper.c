@@ -128,13 +128,14 @@ static bool restore(void *arg, const struct state_session *from) {
 	struct keeper *k = arg;
 	const struct profile *p = settings_profile(k->router->settings, from->profile);
 	struct launch l = {.uid = from->uid, .env_only = from->env_only};
+	_cleanup_free_ char *label = str_word(from->name);
 	if (!p) {
-		log_warn("session %s: its profile %s is not configured any more", from->name, from->profile);
+		log_warn("session %s: its profile %s is not configured any more", label ? label : "?", from->profile);
 		p = settings_profile(k->router->settings, k->router->settings->default_profile);
 	}
 	bool twice = router_find(k->router, from->name) != NULL;
 	if (twice || !p) {
-		log_warn("session %s is left out: %s", from->name,
+		log_warn("session %s is left out: %s", label ? label : "?",
 				 twice ? "the table has it twice" : "there is no profile for it");
 		return true;
 	}

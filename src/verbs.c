@@ -291,7 +291,7 @@ static void verb_stop(struct request *q) {
 	if (!s || !read_how(q, &kill_now) || !may_stop(q, s)) return;
 	bool running = s->agent != NULL;
 	forget = forget || s->ephemeral;
-	log_info("session %s: client %llu asks to stop it%s", s->name, (unsigned long long)q->client->id,
+	log_info("session %s: client %llu asks to stop it%s", s->label, (unsigned long long)q->client->id,
 			 forget ? " and forget it" : "");
 	reply(q, json_pack("{s:s,s:b,s:b}", "session", s->name, "stopping", running, "forget", forget));
 	router_tell_stopping(s, q->client, kill_now);

@@ -97,7 +97,7 @@ static void put_head(struct buf *b, enum log_level level) {
 
 static void put_message(struct buf *b, const char *text) {
 	if (logger.json)
-		str_put_json(b, text, strlen(text));
+		str_put_quoted(b, text, strlen(text));
 	else
 		str_put_safe(b, text, strlen(text));
 }
@@ -193,10 +193,12 @@ static bool send_journal(const struct buf *b) {
 }
 
 static bool journal_event(enum log_level level, const char *message, const char *const *fields) {
-	struct buf b = BUF_INIT(65536);
+	struct buf b = BUF_INIT(65536), safe = BUF_INIT(65536);
 	char name[64];
 	buf_printf(&b, "PRIORITY=%d\nSYSLOG_IDENTIFIER=plenumd\n", (int)level);
-	put_journal_field(&b, "MESSAGE", message);
+	put_message(&safe, message);
+	if (safe.data) put_journal_field(&b, "MESSAGE", safe.data);
+	buf_free(&safe);
 	for (size_t i = 0; fields[i]; i += 2) {
 		snprintf(name, sizeof name, "PLENUM_%s", fields[i]);
 		put_journal_field(&b, name, fields[i + 1] ? fields[i + 1] : "");
@@ -209,14 +211,11 @@ static bool journal_event(enum log_level level, const char *message, const char 
 static void put_field(struct buf *b, const char *name, const char *value) {
 	if (logger.json) {
 		buf_printf(b, ",\"%s\":", name);
-		str_put_json(b, value, strlen(value));
+		str_put_quoted(b, value, strlen(value));
 		return;
 	}
 	buf_printf(b, " %s=", name);
-	if (*value && strpbrk(value, " \"=") == NULL)
-		str_put_safe(b, value, strlen(value));
-	else
-		str_put_json(b, value, strlen(value));
+	str_put_word(b, value, strlen(value));
 }
 
 void log_event(enum log_level level, const char *message, const char *const *fields) {

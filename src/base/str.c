@@ -91,19 +91,92 @@ bool str_is_utf8(const char *text, size_t n) {
 	return true;
 }
 
+uint32_t str_char(const char *text, size_t n) {
+	const unsigned char *p = (const unsigned char *)text;
+	uint32_t c = n == 1 ? p[0] : p[0] & (0xffU >> (n + 1));
+	for (size_t i = 1; i < n; i++) c = c << 6 | (p[i] & 0x3f);
+	return c;
+}
+
+struct range {
+	uint32_t from, to;
+};
+
+static bool is_in(const struct range *ranges, size_t n, uint32_t c) {
+	for (size_t i = 0; i < n; i++)
+		if (c >= ranges[i].from && c <= ranges[i].to) return true;
+	return false;
+}
+
+bool str_misleads(uint32_t c) {
+	static const struct range ranges[] = {{0x00, 0x1f},     {0x7f, 0x9f},     {0x61c, 0x61c},
+										  {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}};
+	return is_in(ranges, ARRAY_SIZE(ranges), c);
+}
+
+bool str_hides(uint32_t c) {
+	static const struct range ranges[] = {{0xad, 0xad},     {0x34f, 0x34f},   {0x115f, 0x1160}, {0x17b4, 0x17b5},
+										  {0x180e, 0x180e}, {0x200b, 0x200d}, {0x2060, 0x206f}, {0x3164, 0x3164},
+										  {0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff9, 0xfffb}, {0xe0000, 0xe0fff}};
+	return str_misleads(c) || (c >= 0xad && is_in(ranges, ARRAY_SIZE(ranges), c));
+}
+
+static void put_escape(struct buf *b, uint32_t c) {
+	if (c > 0xffff)
+		buf_printf(b, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
+	else
+		buf_printf(b, "\\u%04x", c);
+}
+
+static void put_bytes(struct buf *b, const char *text, size_t n) {
+	for (size_t i = 0; i < n; i++) buf_printf(b, "\\x%02x", (unsigned char)text[i]);
+}
+
 void str_put_safe(struct buf *b, const char *text, size_t n) {
-	for (size_t i = 0; i < n;) {
-		size_t len = str_utf8(text + i, n - i);
-		unsigned char c = (unsigned char)text[i];
-		bool c1 = len == 2 && c == 0xc2 && (unsigned char)text[i + 1] < 0xa0;
-		if (len == 0 || c < 0x20 || c == 0x7f || c1) {
-			buf_printf(b, "\\x%02x", c);
-			i++;
-		} else {
+	for (size_t i = 0, len; i < n; i += MAX(len, (size_t)1)) {
+		len = str_utf8(text + i, n - i);
+		uint32_t c = len ? str_char(text + i, len) : 0;
+		if (c >= 0xa0 && str_hides(c))
+			put_escape(b, c);
+		else if (str_hides(c))
+			put_bytes(b, text + i, MAX(len, (size_t)1));
+		else
 			buf_put(b, text + i, len);
-			i += len;
-		}
 	}
+}
+
+void str_put_quoted(struct buf *b, const char *text, size_t n) {
+	buf_putc(b, '"');
+	for (size_t i = 0, len; i < n; i += MAX(len, (size_t)1)) {
+		len = str_utf8(text + i, n - i);
+		uint32_t c = len ? str_char(text + i, len) : 0xfffd;
+		if (c == '"' || c == '\\')
+			buf_printf(b, "\\%c", (char)c);
+		else if (c == '\n' || c == '\t')
+			buf_puts(b, c == '\n' ? "\\n" : "\\t");
+		else if (!len || str_hides(c))
+			put_escape(b, c);
+		else
+			buf_put(b, text + i, len);
+	}
+	buf_putc(b, '"');
+}
+
+void str_put_word(struct buf *b, const char *text, size_t n) {
+	bool plain = n > 0;
+	for (size_t i = 0; plain && i < n; i++) plain = text[i] > ' ' && text[i] < 0x7f && !strchr("\"=\\", text[i]);
+	if (plain)
+		buf_put(b, text, n);
+	else
+		str_put_quoted(b, text, n);
+}
+
+char *str_word(const char *text) {
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	str_put_word(&b, text, strlen(text));
+	if (!b.failed) return buf_steal(&b, NULL);
+	buf_free(&b);
+	return NULL;
 }
 
 void str_put_json(struct buf *b, const char *text, size_t n) {

@@ -348,7 +348,7 @@ static size_t count_children(const struct router *r) {
 static bool send_to_sleep(struct router *r, const struct session *but, size_t n) {
 	struct session *oldest = oldest_idle(r, but);
 	if (!oldest) return false;
-	log_info("session %s: goes to sleep, there are %zu children already", oldest->name, n);
+	log_info("session %s: goes to sleep, there are %zu children already", oldest->label, n);
 	session_stop(oldest, false, THEN_SLEEP);
 	return true;
 }
@@ -370,7 +370,7 @@ void router_relieve(struct router *r) {
 		log_debug("memory is short, and no session is idle");
 		return;
 	}
-	log_info("session %s: goes to sleep, memory is short", oldest->name);
+	log_info("session %s: goes to sleep, memory is short", oldest->label);
 	session_stop(oldest, false, THEN_SLEEP);
 }
 
@@ -476,10 +476,12 @@ void router_check_closes(struct session *s) {
 }
 
 bool router_is_name(const char *name) {
-	size_t n = strlen(name);
+	size_t n = strlen(name), len;
 	if (n == 0 || n > ROUTER_NAME_MAX) return false;
-	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f) return false;
+	for (size_t i = 0; i < n; i += len) {
+		len = str_utf8(name + i, n - i);
+		if (!len || str_misleads(str_char(name + i, len))) return false;
+	}
 	return true;
 }
 
@@ -524,8 +526,7 @@ void router_take_login(struct session *s, struct client *c) {
 /* May a line of this client make a session of this name? No: the client was told. */
 static bool may_make(struct router *r, struct client *c, const char *name, const struct profile *p, struct span id) {
 	if (!router_is_name(name))
-		router_fail(c, id, PLENUM_E_BAD_REQUEST,
-					"session_id names the session: 1 to %d bytes and no control characters", ROUTER_NAME_MAX);
+		router_fail(c, id, PLENUM_E_BAD_REQUEST, "session_id names the session: " ROUTER_NAME_TEXT, ROUTER_NAME_MAX);
 	else if (!p)
 		router_fail(c, id, PLENUM_E_NO_SUCH_PROFILE, "session %s is not there and the default profile is missing",
 					name);

@@ -88,6 +88,8 @@ void router_free(struct router *r);
 
 /* --- sessions (router.c) --- */
 #define ROUTER_NAME_MAX 255
+#define ROUTER_NAME_TEXT                                                                                               \
+	"1 to %d bytes of UTF-8 without control characters, line separators and controls of the writing direction"
 bool router_is_name(const char *name);                                     /* may a session be called so? */
 bool router_is_closed_to(const struct session *s, const struct client *c); /* private, and the client is a stranger */
 /* Where a child starts for a client that names no folder. The caller's; NULL without memory. */

@@ -118,7 +118,7 @@ static void on_request(struct session *s, struct chunk line, const struct envelo
 		return;
 	}
 	if (pending_find_child(&s->pendings, e->request_id)) {
-		log_warn("session %s: the child asks twice under one id; the second is dropped", s->name);
+		log_warn("session %s: the child asks twice under one id; the second is dropped", s->label);
 		return;
 	}
 	if (s->pendings.n >= s->settings->limits.max_pending) {
@@ -223,7 +223,7 @@ static void on_stray(struct session *s, struct chunk line) {
 	struct buf b = NOTICE_INIT;
 	size_t n = line.len && line.data[line.len - 1] == '\n' ? line.len - 1 : line.len;
 	if (s->strays++ % STRAY_LOG_EVERY == 0)
-		log_info("session %s: the child printed a line that is no message", s->name);
+		log_info("session %s: the child printed a line that is no message", s->label);
 	notice_begin(&b, PLENUM_EV_STRAY_OUTPUT, s->name);
 	notice_bytes(&b, "text", line.data, MIN(n, STRAY_MAX));
 	if (n > STRAY_MAX) notice_number(&b, "size", (int64_t)n);
@@ -296,7 +296,7 @@ static void end_long_turn(struct session *s, struct chunk head) {
 
 static void on_long_line(struct session *s, struct chunk head, size_t size) {
 	struct buf b = NOTICE_INIT;
-	log_warn("session %s: the child printed a line of %zu bytes, the limit is %zu: it is left out", s->name, size,
+	log_warn("session %s: the child printed a line of %zu bytes, the limit is %zu: it is left out", s->label, size,
 			 s->settings->limits.child_line);
 	notice_error(&b, s->name, PLENUM_E_TOO_LONG,
 				 "the child printed a line over the limit (child_line); that line is left out");

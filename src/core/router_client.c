@@ -33,7 +33,7 @@ static void tell_mode_lost(const struct call *call) {
 	snprintf(text, sizeof text,
 			 "the child was resumed, but not in permission mode %.20s, as it was before: it is in its default mode",
 			 call->value ? call->value : "plan");
-	log_warn("session %s: %s", s->name, text);
+	log_warn("session %s: %s", s->label, text);
 	notice_error(&b, s->name, PLENUM_E_INTERNAL, text);
 	router_tell(s, notice_end(&b));
 }
@@ -157,7 +157,7 @@ static void on_end_session(struct client *c, struct session *s, const struct env
 	}
 	dialect_put_success(&b, e->request_id, "{}");
 	client_post(c, notice_chunk(&b));
-	log_info("session %s: client %llu asked to end it", s->name, (unsigned long long)c->id);
+	log_info("session %s: client %llu asked to end it", s->label, (unsigned long long)c->id);
 	router_tell_stopping(s, c, false);
 	router_cancel_held(s, c, true);
 	session_stop(s, false, THEN_SLEEP);

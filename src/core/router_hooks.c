@@ -38,7 +38,7 @@ static void refuse_hook(struct session *s, struct span id, bool guard, struct sp
 	else
 		buf_puts(&body, dialect_neutral);
 	dialect_put_built_success(&b, id, &body);
-	log_info("session %s: a hook callback was answered %s: %s", s->name, guard ? "deny" : "neutrally", why);
+	log_info("session %s: a hook callback was answered %s: %s", s->label, guard ? "deny" : "neutrally", why);
 	session_must_write(s, notice_chunk(&b)); /* in the CLI a hook without an answer is none */
 }
 
@@ -283,7 +283,7 @@ void router_owner_leaves(struct attachment *a) {
 bool router_restore_guards(struct session *s, const char *guards) {
 	struct owner *o;
 	bool ok = guards_restore(&s->registry, s, s->loop, guards, router_grace_timer);
-	if (!ok) log_error("session %s: every tool is refused, because its guards are damaged: %.1000s", s->name, guards);
+	if (!ok) log_error("session %s: every tool is refused, because its guards are damaged: %.1000s", s->label, guards);
 	LIST_FOR_EACH (o, &s->registry.owners, struct owner, node) loop_timer_set(&o->grace, s->profile->owner_grace);
 	return ok;
 }

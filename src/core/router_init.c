@@ -185,7 +185,7 @@ static void restart_if_idle(struct session *s) {
 	if (loses || s->profile->restart_never) return; /* a child without these hooks is better than none */
 	if (s->state != SESSION_IDLE || s->pendings.n || s->calls.n || s->background || s->prompts.n_open || s->stopping)
 		return;
-	log_info("session %s: resumes its child, so that new hooks apply", s->name);
+	log_info("session %s: resumes its child, so that new hooks apply", s->label);
 	init_of(s)->restart_due = false;
 	session_stop(s, false, THEN_RESTART);
 }
@@ -348,7 +348,8 @@ bool router_init_waits(const struct session *s, const struct client *c, struct s
 static void tell_lost(void *arg, struct owner *o) {
 	struct session *s = arg;
 	struct attachment *a = o->holder;
-	log_warn("session %s: the child refused hooks of %s", s->name, o->name ? o->name : "a client without a name");
+	_cleanup_free_ char *name = o->name ? str_word(o->name) : NULL;
+	log_warn("session %s: the child refused hooks of %s", s->label, name ? name : "a client without a name");
 	if (a && !router_init_waits(s, a->client, SPAN_NONE))
 		router_complain(a->client, SPAN_NONE, PLENUM_E_BAD_REQUEST,
 						"the child has refused the hooks that you registered: they are dropped");
@@ -356,7 +357,7 @@ static void tell_lost(void *arg, struct owner *o) {
 
 /* A child that has refused its first table knows no guard. No prompt may run in it. */
 static void stop_unguarded(struct session *s, bool again) {
-	log_warn("session %s: the child refused its hooks, it is ended before it can run a tool without them", s->name);
+	log_warn("session %s: the child refused its hooks, it is ended before it can run a tool without them", s->label);
 	session_stop(s, true, again ? THEN_RESTART : THEN_SLEEP);
 }
 

@@ -106,7 +106,7 @@ static void on_idle(void *arg) {
 		arm_idle(s);
 		return;
 	}
-	log_info("session %s: idle for %lld s, goes to sleep", s->name, (long long)(s->profile->idle_sleep / 1000));
+	log_info("session %s: idle for %lld s, goes to sleep", s->label, (long long)(s->profile->idle_sleep / 1000));
 	session_stop(s, false, THEN_SLEEP);
 }
 
@@ -238,7 +238,7 @@ bool session_write(struct session *s, struct chunk line, bool own) {
 }
 
 void session_no_memory(struct session *s, const char *what) {
-	log_error("session %s: out of memory, %s; its child is ended", s->name, what);
+	log_error("session %s: out of memory, %s; its child is ended", s->label, what);
 	if (s->agent && !s->agent->exited) child_kill(&s->agent->child, SIGKILL);
 }
 
@@ -314,7 +314,7 @@ static void adopt(struct session *s, struct agent *a) {
 static const char *resume_id(struct session *s) {
 	const char *id = s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
 	if (!id || s->profile->resume_args.n) return id;
-	log_warn("session %s: profile %s has no resume_args, a new conversation begins", s->name, s->profile->name);
+	log_warn("session %s: profile %s has no resume_args, a new conversation begins", s->label, s->profile->name);
 	return NULL;
 }
 
@@ -334,7 +334,7 @@ enum child_result session_start(struct session *s, char *error) {
 	reset_for_child(s);
 	agent_run(a);
 	adopt(s, a);
-	log_info("session %s: child %d started%s%s", s->name, a->child.pid, resume ? ", resumes " : "",
+	log_info("session %s: child %d started%s%s", s->label, a->child.pid, resume ? ", resumes " : "",
 			 resume ? resume : "");
 	s->events->started(s);
 	session_write_in(s);
@@ -369,7 +369,7 @@ static void try_start(struct session *s) {
 	if (s->agent || !s->want_child) return;
 	enum child_result r = session_start(s, error);
 	if (r == CHILD_OK) return;
-	log_warn("session %s: %s", s->name, error);
+	log_warn("session %s: %s", s->label, error);
 	if (r == CHILD_TRANSIENT && ++s->spawn_tries < SPAWN_TRIES)
 		session_put_off(s, SPAWN_RETRY_MS * (int64_t)s->spawn_tries);
 	else
@@ -522,6 +522,7 @@ static void free_session(void *arg) {
 	free(s->retry_timer);
 	free(s->lag_timer);
 	free(s->name);
+	free(s->label);
 	free(s);
 }
 
@@ -529,7 +530,8 @@ struct session *session_new(struct loop *loop, struct lines_pool *pool, struct c
 							struct settings *settings, const struct profile *profile, const char *name,
 							struct launch *launch, const struct session_events *events, void *world) {
 	struct session *s = calloc(1, sizeof *s);
-	if (!s || !(s->name = strdup(name))) {
+	if (!s || !(s->name = strdup(name)) || !(s->label = str_word(name))) {
+		if (s) free(s->name);
 		free(s);
 		return NULL;
 	}

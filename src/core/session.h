@@ -69,8 +69,8 @@ struct session_events {
 };
 
 struct session {
-	UT_hash_handle hh; /* by name */
-	char *name;
+	UT_hash_handle hh;  /* by name */
+	char *name, *label; /* label: the name as one word of a log line */
 	uint64_t id;
 	struct loop *loop;
 	struct children *children;

@@ -32,7 +32,7 @@ static void sweep(struct session *s) {
 	for (int i = 0; mark && i < 3; i++) {
 		size_t n = proc_sweep("PLENUM_INSTANCE", mark, spare_known, s->children);
 		if (n == 0) return;
-		log_info("session %s: killed %zu processes that the child left behind", s->name, n);
+		log_info("session %s: killed %zu processes that the child left behind", s->label, n);
 	}
 }
 
@@ -100,7 +100,7 @@ void session_on_ended(void *arg) {
 	if (!e.wanted || e.broken) explain_failure(s, &e);
 	s->stopping = STOP_NOT;
 	if (s->then == THEN_RESTART) s->want_child = true;
-	log_info("session %s: child ended, status %d%s%s, ran %lld ms", s->name, e.status, e.signal ? ", by signal" : "",
+	log_info("session %s: child ended, status %d%s%s, ran %lld ms", s->label, e.status, e.signal ? ", by signal" : "",
 			 e.wanted ? ", as asked" : "", (long long)e.ran_ms);
 	s->events->exited(s, &e);
 	if (s->removed) return;
@@ -123,7 +123,7 @@ static void step(struct session *s, enum stop_stage stage, int64_t wait) {
 }
 
 static void log_step(const struct session *s, const char *what) {
-	log_info("session %s: stop, %s after %lld ms", s->name, what, (long long)(now_ms() - s->stop_since));
+	log_info("session %s: stop, %s after %lld ms", s->label, what, (long long)(now_ms() - s->stop_since));
 }
 
 static void step_interrupt(struct session *s) {
@@ -173,7 +173,7 @@ static void advance_stop(struct session *s) {
 
 static void stop_broken(struct session *s) {
 	s->broken = s->agent->eof ? BROKEN_MUTE : BROKEN_DEAF;
-	log_warn("session %s: child %d has closed its %s and lives on: it is stopped", s->name, s->agent->child.pid,
+	log_warn("session %s: child %d has closed its %s and lives on: it is stopped", s->label, s->agent->child.pid,
 			 s->agent->eof ? "stdout" : "stdin");
 	s->stop_since = now_ms();
 	loop_timer_stop(&s->agent->idle_timer);
@@ -181,7 +181,8 @@ static void stop_broken(struct session *s) {
 
 void session_kill_second(struct session *s, const struct session *other) {
 	s->broken = BROKEN_SECOND;
-	log_warn("session %s: child %d took up the conversation of session %s", s->name, s->agent->child.pid, other->name);
+	log_warn("session %s: child %d took up the conversation of session %s", s->label, s->agent->child.pid,
+			 other->label);
 	if (s->agent->exited || s->stopping == STOP_KILL) return; /* these were its last words */
 	if (s->stopping == STOP_NOT) s->stop_since = now_ms();
 	loop_timer_stop(&s->agent->idle_timer);

@@ -105,7 +105,7 @@ static void end_spare(struct spare *one, bool kill_now) {
 
 static void on_start_timer(void *arg) {
 	struct spare *one = arg;
-	log_warn("%s: no answer to initialize in %d s", one->session->name, START_MS / 1000);
+	log_warn("%s: no answer to initialize in %d s", one->session->label, START_MS / 1000);
 	child_kill(&one->session->agent->child, SIGKILL); /* counts as a failure when it is gone */
 }
 
@@ -271,7 +271,7 @@ static void check_ready(struct spare *one) {
 	if (one->ready || !one->stock || s->init_open) return;
 	loop_timer_stop(&one->timer);
 	if (!router_kept_init(s).p) {
-		log_warn("%s: the child refused its initialize", s->name);
+		log_warn("%s: the child refused its initialize", s->label);
 		child_kill(&s->agent->child, SIGKILL);
 		return;
 	}
@@ -293,7 +293,7 @@ static void on_stray(struct session *s, struct chunk line) {
 
 static void on_long_line(struct session *s, struct chunk head, size_t size) {
 	(void)head;
-	log_warn("%s: the child printed a line of %zu bytes", s->name, size);
+	log_warn("%s: the child printed a line of %zu bytes", s->label, size);
 }
 
 static void on_stderr(struct session *s, const char *data, size_t n) {
@@ -353,7 +353,7 @@ static void drop_outdated(struct stock *k) {
 	LIST_FOR_EACH (one, &k->spares, struct spare, node) {
 		struct session *s = one->session;
 		if (!one->ready || launch_program(&s->launch, s->profile) == s->agent->program) continue;
-		log_info("%s: ends, its program was replaced", s->name);
+		log_info("%s: ends, its program was replaced", s->label);
 		end_spare(one, false);
 		refill(k, REFILL_MS);
 	}
@@ -384,13 +384,13 @@ bool warm_give(struct warm *w, struct session *s) {
 	struct spare *one = k ? choose(k, s) : NULL;
 	if (k && !one) {
 		log_info("session %s: no warm child fits (folder %s, its arguments or environment), it gets one of its own",
-				 s->name, s->launch.cwd);
+				 s->label, s->launch.cwd);
 		follow_requester(k, s);
 	}
 	if (!one || !session_take_child(s, one->session)) return false;
 	router_init_move(s, one->session);
 	s->untouched = true;
-	log_info("session %s: takes warm child %d, %s", s->name, s->agent->child.pid, one->session->name);
+	log_info("session %s: takes warm child %d, %s", s->label, s->agent->child.pid, one->session->label);
 	forget(one);
 	k->failures = 0;
 	refill(k, REFILL_MS);
@@ -414,7 +414,7 @@ void warm_take_back(struct warm *w, struct session *s) {
 	s->untouched = false; /* if it asks something, or works, it is this session's child like any other */
 	if (!one) return;
 	router_init_move(one->session, s);
-	log_info("session %s: gives warm child %d back, its client asks for something else", s->name,
+	log_info("session %s: gives warm child %d back, its client asks for something else", s->label,
 			 one->session->agent->child.pid);
 	list_add_tail(&w->ending, &one->node);
 	if (!k || k->n >= k->profile->warm || !agent_is_whole(one->session->agent)) {
@@ -434,7 +434,8 @@ void warm_make_room(struct warm *w) {
 	if (router_children(w->router) <= w->router->settings->max_children) return;
 	LIST_FOR_EACH (k, &w->stocks, struct stock, node)
 		LIST_FOR_EACH (one, &k->spares, struct spare, node) {
-			log_info("%s: ends, there are %zu children already", one->session->name, w->router->settings->max_children);
+			log_info("%s: ends, there are %zu children already", one->session->label,
+					 w->router->settings->max_children);
 			end_spare(one, false);
 			refill(k, FULL_MS);
 			return;
@@ -448,7 +449,7 @@ bool warm_relieve(struct warm *w) {
 	w->not_before = now_ms() + PRESSURE_MS;
 	LIST_FOR_EACH (k, &w->stocks, struct stock, node)
 		LIST_FOR_EACH (one, &k->spares, struct spare, node) {
-			log_info("%s: ends, memory is short", one->session->name);
+			log_info("%s: ends, memory is short", one->session->label);
 			end_spare(one, false);
 			loop_timer_set(&k->refill, PRESSURE_MS);
 			any = true;

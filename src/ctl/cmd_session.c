@@ -98,7 +98,8 @@ static int end_session(struct ctl *c, const char *verb, json_t *members, const c
 	if (ctl_bool(answer, "stopping")) code = await_end(p, session, forget);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
-	printf("%s %s\n", session, done);
+	text_print(stdout, session, strlen(session));
+	printf(" %s\n", done);
 	return CTL_OK;
 }
 

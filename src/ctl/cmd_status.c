@@ -28,6 +28,13 @@ static void print_text(const char *text) {
 	buf_free(&b);
 }
 
+static void print_string(const char *text) {
+	struct buf b = BUF_INIT((size_t)1 << 20);
+	text_put_value(&b, text);
+	fputs(b.data ? b.data : "", stdout);
+	buf_free(&b);
+}
+
 static void print_value(const char *key, json_t *value, int depth);
 
 static void print_members(json_t *object, int depth) {
@@ -55,7 +62,10 @@ static void print_list(json_t *list, int depth) {
 			_cleanup_free_ char *text = value_text(value);
 			if (!text || json_is_null(value)) continue;
 			printf(" %s=", key);
-			print_text(text);
+			if (json_is_string(value))
+				print_string(text);
+			else
+				print_text(text);
 		}
 		putchar('\n');
 	}

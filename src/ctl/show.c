@@ -210,7 +210,9 @@ static void put_member(struct buf *b, const char *key, struct span value) {
 	struct span name = span_is_object(value) ? span_member(value, "name") : SPAN_NONE; /* a client */
 	if (span_is_object(value) && !span_is_string(name)) name = span_member(value, "program");
 	_cleanup_free_ char *text = span_line(name.p ? name : value, LINE_MAX_CHARS);
-	if (text && *text && strcmp(text, "null") != 0) buf_printf(b, " %s=%s", key, text);
+	if (!text || !*text || strcmp(text, "null") == 0) return;
+	buf_printf(b, " %s=", key);
+	text_put_value(b, text);
 }
 
 /* What the turn's own lines show anyway. */

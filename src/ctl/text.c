@@ -7,34 +7,21 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* U+202A..U+202E, U+2066..U+2069, U+200E, U+200F: they make text read otherwise than it is. U+2028 and U+2029 are line
- * ends to some terminals. Source: UAX #9; CVE-2021-42574. */
-static bool misleads(const unsigned char *p, size_t n) {
-	if (n != 3 || p[0] != 0xe2) return false;
-	if (p[1] == 0x80) return p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xa8 && p[2] <= 0xae);
-	return p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9;
-}
-
-static void put_escaped(struct buf *b, const unsigned char *p, size_t n) {
-	if (n == 3)
-		buf_printf(b, "\\u%04x", (unsigned)((p[0] & 15) << 12 | (p[1] & 63) << 6 | (p[2] & 63)));
-	else
-		buf_printf(b, "\\x%02x", n == 2 ? (unsigned)p[1] : (unsigned)p[0]);
+/* Scripts and emoji join letters with these; between ASCII letters they only hide. */
+static bool joins(const char *text, size_t n, size_t at, size_t len) {
+	uint32_t c = str_char(text + at, len);
+	bool joiner = c == 0x200c || c == 0x200d;
+	return joiner && at > 0 && at + len < n && (text[at - 1] & 0x80) && (text[at + len] & 0x80);
 }
 
 void text_put(struct buf *b, const char *text, size_t n) {
-	for (size_t i = 0; i < n;) {
-		size_t len = str_utf8(text + i, n - i);
-		const unsigned char *p = (const unsigned char *)text + i;
-		bool c1 = len == 2 && p[0] == 0xc2 && p[1] < 0xa0;
-		bool plain = *p == '\n' || *p == '\t' || (*p >= 0x20 && *p != 0x7f);
-		if (*p == '\r' && i + 1 < n && p[1] == '\n')
-			;
-		else if (len && plain && !c1 && !misleads(p, len))
+	for (size_t i = 0, len; i < n; i += MAX(len, (size_t)1)) {
+		len = str_utf8(text + i, n - i);
+		if (text[i] == '\r' && i + 1 < n && text[i + 1] == '\n') continue;
+		if (text[i] == '\n' || text[i] == '\t' || (len && joins(text, n, i, len)))
 			buf_put(b, text + i, len);
 		else
-			put_escaped(b, p, len);
-		i += MAX(len, (size_t)1);
+			str_put_safe(b, text + i, MAX(len, (size_t)1));
 	}
 }
 
@@ -75,6 +62,13 @@ void text_put_line(struct buf *b, const char *text, size_t n, size_t max) {
 		buf_put(b, is_blank ? " " : p, is_blank ? 1 : (size_t)(next - p));
 	}
 	buf_free(&safe);
+}
+
+void text_put_value(struct buf *b, const char *text) {
+	if (strpbrk(text, "=\""))
+		str_put_quoted(b, text, strlen(text));
+	else
+		text_put_line(b, text, strlen(text), (size_t)1 << 16);
 }
 
 void text_put_bytes(struct buf *b, uint64_t bytes) {

@@ -15,6 +15,8 @@ void text_put(struct buf *b, const char *text, size_t n);
 void text_print(FILE *out, const char *text, size_t n);
 /* On one line: LF and TAB become blanks, runs of blanks become one; cut after max characters with "…". */
 void text_put_line(struct buf *b, const char *text, size_t n, size_t max);
+/* On one line, as the value in a row of `name=value`: quoted where it could pass for the next one. */
+void text_put_value(struct buf *b, const char *text);
 /* Characters of safe text, as columns are counted here (one each). */
 size_t text_width(const char *text);
 

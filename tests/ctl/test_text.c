@@ -27,11 +27,15 @@ START_TEST(nothing_steers_the_terminal) {
 	SAFE("a\nb\tc", "a\nb\tc");
 	SAFE("a\r\nb\rc", "a\nb\\x0dc");
 	SAFE("\x1b[2J\x07\x7f", "\\x1b[2J\\x07\\x7f");
-	SAFE("\xc2\x9b", "\\x9b");            /* CSI as a C1 control */
-	SAFE("\xff\xc3", "\\xff\\xc3");       /* no UTF-8 */
-	SAFE("\xe2\x80\xae", "\\u202e");      /* right to left */
-	SAFE("\xe2\x81\xa6", "\\u2066");      /* an isolate */
-	SAFE("\xe2\x80\x94", "\xe2\x80\x94"); /* a dash */
+	SAFE("\xc2\x9b", "\\xc2\\x9b");                                          /* CSI as a C1 control */
+	SAFE("\xff\xc3", "\\xff\\xc3");                                          /* no UTF-8 */
+	SAFE("\xe2\x80\xae", "\\u202e");                                         /* right to left */
+	SAFE("\xe2\x81\xa6", "\\u2066");                                         /* an isolate */
+	SAFE("\xe2\x80\x94", "\xe2\x80\x94");                                    /* a dash */
+	SAFE("r\xe2\x80\x8bm \xd8\x9c\xef\xbb\xbf", "r\\u200bm \\u061c\\ufeff"); /* what does not show */
+	SAFE("r\xe2\x80\x8dm\xe2\x80\x8c", "r\\u200dm\\u200c");
+	SAFE("\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb", "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb"); /* one sign */
+	SAFE("\xf3\xa0\x81\x81", "\\udb40\\udc41");                                                           /* a tag */
 	expect_safe("a\0b", 3, "a\\x00b");
 }
 END_TEST
@@ -154,7 +158,7 @@ END_TEST
 
 /* --- Answers ------------------------------------------------------------------------------------------------------ */
 
-static char *shown(const char *const *lines) {
+static char *shown_by(void (*show)(struct show *, struct span, const struct envelope *), const char *const *lines) {
 	struct show s = {0};
 	char *out = NULL;
 	size_t n = 0;
@@ -163,10 +167,14 @@ static char *shown(const char *const *lines) {
 		struct envelope e;
 		struct span line = {*lines, strlen(*lines)};
 		ck_assert(scan_envelope(line.p, line.n, &e));
-		show_answer(&s, line, &e);
+		show(&s, line, &e);
 	}
 	fclose(s.out);
 	return out;
+}
+
+static char *shown(const char *const *lines) {
+	return shown_by(show_answer, lines);
 }
 
 #define START(id) "{\"type\":\"stream_event\",\"event\":{\"type\":\"message_start\",\"message\":{\"id\":\"" id "\"}}}"
@@ -181,6 +189,16 @@ START_TEST(streamed_text_is_printed_once) {
 	const char *const lines[] = {START("m1"), DELTA("a"), DELTA("b"), WHOLE("m1", "ab"), STOP, WHOLE("m2", "c"), NULL};
 	_cleanup_free_ char *out = shown(lines);
 	ck_assert_str_eq(out, "ab\nc\n");
+}
+END_TEST
+
+START_TEST(a_name_is_no_member_of_a_notice) {
+	const char *const lines[] = {
+		"{\"type\":\"system\",\"subtype\":\"plenum_event\",\"event\":\"settled\",\"decision\":\"deny\","
+		"\"by\":{\"name\":\"x decision=\\\"allow\\\"\"},\"reason\":\"a reason\"}",
+		"{\"type\":\"assistant\",\"subtype\":\"plenum_event\",\"event\":\"settled\"}", NULL};
+	_cleanup_free_ char *out = shown_by(show_line, lines);
+	ck_assert_str_eq(out, "[settled] reason=a reason decision=deny by=\"x decision=\\\"allow\\\"\"\n");
 }
 END_TEST
 
@@ -207,6 +225,7 @@ int main(void) {
 	Suite *s = suite_create("ctl");
 	TCase *t = tcase_create("all");
 	tcase_add_test(t, nothing_steers_the_terminal);
+	tcase_add_test(t, a_name_is_no_member_of_a_notice);
 	tcase_add_test(t, one_line_is_one_line);
 	tcase_add_test(t, columns_are_as_wide_as_their_cells);
 	tcase_add_test(t, sizes_and_ages);

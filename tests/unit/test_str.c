@@ -106,6 +106,46 @@ START_TEST(safe_text) {
 			"x",
 			3, "\\xc2\\x9bx"); /* CSI in one character */
 	is_safe("\xe2\x82", 2, "\\xe2\\x82");
+	is_safe("a\xe2\x80\xae\xe2\x80\xa8\xe2\x80\x8d", 10, "a\\u202e\\u2028\\u200d");
+	is_safe("\xc2\xad\xf3\xa0\x81\x81", 6, "\\u00ad\\udb40\\udc41");
+	is_safe("\xf0\x9f\x98\x80\xef\xb8\x8f", 7, "\xf0\x9f\x98\x80\xef\xb8\x8f"); /* a variation selector shows */
+}
+END_TEST
+
+START_TEST(characters_that_hide) {
+	static const uint32_t names[] = {0,      '\n',   0x1f,   0x7f,   0x80,   0x9f,  0x61c,
+									 0x200e, 0x200f, 0x2028, 0x202e, 0x2066, 0x2069};
+	static const uint32_t more[] = {0xad,   0x34f,  0x115f, 0x1160, 0x17b4, 0x180e, 0x200b,  0x200c, 0x200d,
+									0x2060, 0x206f, 0x3164, 0xfeff, 0xffa0, 0xfff9, 0xe0001, 0xe007f};
+	static const uint32_t plain[] = {' ',    'a',    '~',    0xa0,   0xe9,   0x5d0,  0x200a,
+									 0x2010, 0x2027, 0x202f, 0x2070, 0xfe0f, 0xfffd, 0x1f600};
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		REQUIRE(str_misleads(names[i]) && str_hides(names[i]), "%x", names[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(more); i++) REQUIRE(!str_misleads(more[i]) && str_hides(more[i]), "%x", more[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
+		REQUIRE(!str_misleads(plain[i]) && !str_hides(plain[i]), "%x", plain[i]);
+	ck_assert_uint_eq(str_char("a", 1), 'a');
+	ck_assert_uint_eq(str_char("\xc3\xa9", 2), 0xe9);
+	ck_assert_uint_eq(str_char("\xe2\x80\xae", 3), 0x202e);
+	ck_assert_uint_eq(str_char("\xf0\x9f\x98\x80", 4), 0x1f600);
+}
+END_TEST
+
+static void is_word(const char *text, const char *want) {
+	_cleanup_free_ char *word = str_word(text);
+	ck_assert_str_eq(word, want);
+}
+
+START_TEST(words_of_a_log_line) {
+	is_word("s-1.x:/@", "s-1.x:/@");
+	is_word("", "\"\"");
+	is_word("a b", "\"a b\"");
+	is_word("a=b", "\"a=b\"");
+	is_word("a\"b", "\"a\\\"b\"");
+	is_word("a\\b", "\"a\\\\b\"");
+	is_word("\xc3\xa9", "\"\xc3\xa9\"");
+	is_word("a\nb\x1b\x7f\xff", "\"a\\nb\\u001b\\u007f\\ufffd\"");
+	is_word("\xe2\x80\xae\xf3\xa0\x81\x81", "\"\\u202e\\udb40\\udc41\"");
 }
 END_TEST
 
@@ -148,4 +188,5 @@ START_TEST(copies) {
 }
 END_TEST
 
-RUN_TESTS("str", numbers, sizes, times, utf8, safe_text, json_strings, random_hex, copies)
+RUN_TESTS("str", numbers, sizes, times, utf8, safe_text, characters_that_hide, words_of_a_log_line, json_strings,
+		  random_hex, copies)
