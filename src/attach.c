@@ -119,21 +119,29 @@ static bool apply_types(struct request *q, struct client_filter *f) {
 	return true;
 }
 
-void attach_name(struct request *q) {
+static bool name_ok(struct request *q) {
 	const char *name = text(q, "name");
-	if (!name) return;
+	if (!name || strlen(name) <= NAME_MAX_BYTES) return true;
+	reply_error(q, PLENUM_E_BAD_REQUEST, "`name` may have %d bytes, this one has %zu", NAME_MAX_BYTES, strlen(name));
+	return false;
+}
+
+bool attach_name(struct request *q) {
+	const char *name = text(q, "name");
+	if (!name_ok(q)) return false;
+	if (!name) return true;
 	free(q->client->name);
-	q->client->name = *name ? strndup(name, NAME_MAX_BYTES) : NULL;
+	q->client->name = *name ? str_dup(name) : NULL;
+	return true;
 }
 
 static bool apply(struct request *q, struct attachment *a, bool fresh) {
 	struct client_filter *f = &q->client->filter;
-	if (!apply_role(q, a) || !apply_approve(q, a, fresh) || !apply_types(q, f)) return false;
+	if (!name_ok(q) || !apply_role(q, a) || !apply_approve(q, a, fresh) || !apply_types(q, f)) return false;
 	f->tag = flag(q, "tag", f->tag);
 	f->no_partial = !flag(q, "partial", !f->no_partial);
 	f->no_echo = !flag(q, "echo", !f->no_echo);
-	attach_name(q);
-	return true;
+	return attach_name(q);
 }
 
 bool attach_apply(struct request *q, struct attachment *a) {
@@ -407,7 +415,7 @@ static json_t *pending_ids(const struct attachment *a) {
 	json_t *all = json_array();
 	struct pending *p;
 	LIST_FOR_EACH (p, &a->session->pendings.order, struct pending, node)
-		if (router_may_answer(a, p)) json_array_append_new(all, json_string(p->id));
+		if (router_may_answer(a, p)) reply_append(&all, reply_string(p->id));
 	return all;
 }
 
@@ -416,7 +424,7 @@ static json_t *others(const struct attachment *me) {
 	struct attachment *a;
 	size_t n = 0;
 	LIST_FOR_EACH (a, &me->session->attachments, struct attachment, node)
-		if (a != me && n++ < OTHERS_MAX) json_array_append_new(all, reply_client(a->client));
+		if (a != me && n++ < OTHERS_MAX) reply_append(&all, reply_client(a->client));
 	return all;
 }
 
@@ -433,13 +441,13 @@ static json_t *ignored(const struct request *q, const struct session *s, bool cr
 		if (value && strcmp(starts[i], "profile") == 0 && strcmp(value, session_profile(s)) == 0) continue;
 		if (value && strcmp(starts[i], "resume") == 0 && s->conversation_id && strcmp(value, s->conversation_id) == 0)
 			continue;
-		json_array_append_new(all, json_string(starts[i]));
+		reply_append(&all, reply_string(starts[i]));
 	}
 	json_array_foreach(json_object_get(q->body, "argv"), i, word) {
 		bool has = false;
 		for (size_t k = 0; k < s->launch.argv.n; k++)
 			has = has || strcmp(s->launch.argv.v[k], json_string_value(word)) == 0;
-		if (!has) json_array_append(all, word);
+		if (!has) reply_append(&all, json_incref(word));
 	}
 	return all;
 }
@@ -460,24 +468,22 @@ static void put_snapshot(struct buf *b, const struct session *s) {
 
 static void answer(struct request *q, const struct attachment *a, bool created, struct start start) {
 	struct session *s = a->session;
-	json_t *o = json_pack("{s:s,s:b,s:s?,s:s,s:s,s:o,s:I,s:I,s:b,s:o,s:o,s:i,s:s,s:b,s:I}", "session", s->name,
-						  "created", created, "conversation_id", session_conversation(s), "state",
-						  session_state_name(session_name_state(s)), "profile", session_profile(s), "cwd",
-						  reply_string(s->launch.cwd), "seq", (json_int_t)s->tape.next, "oldest_seq",
-						  (json_int_t)s->tape.oldest, "replay_cut", start.cut, "pending", pending_ids(a), "attachments",
-						  others(a), "protocol", PLENUM_PROTOCOL_VERSION, "role", a->observer ? "observer" : "driver",
-						  "approve", a->approve, "client", (json_int_t)q->client->id);
-	if (!o) {
-		reply_error(q, PLENUM_E_INTERNAL, "the answer could not be made");
-		return;
-	}
-	json_object_set_new(o, "pid", session_pid(s) ? json_integer(session_pid(s)) : json_null());
-	if (guards_lost(&s->registry)) json_object_set_new(o, "guards_lost", json_true());
-	json_object_set_new(o, "attachments_total", json_integer((json_int_t)s->n_attachments - 1));
+	json_t *o = reply_pack(
+		"{s:s,s:b,s:s?,s:s,s:s,s:o,s:I,s:I,s:b,s:o,s:o,s:i,s:s,s:b,s:I}", "session", s->name, "created", created,
+		"conversation_id", session_conversation(s), "state", session_state_name(session_name_state(s)), "profile",
+		session_profile(s), "cwd", reply_string(s->launch.cwd), "seq", (json_int_t)s->tape.next, "oldest_seq",
+		(json_int_t)s->tape.oldest, "replay_cut", start.cut, "pending", pending_ids(a), "attachments", others(a),
+		"protocol", PLENUM_PROTOCOL_VERSION, "role", a->observer ? "observer" : "driver", "approve", a->approve,
+		"client", (json_int_t)q->client->id);
+	reply_set(&o, "pid", session_pid(s) ? json_integer(session_pid(s)) : json_null());
+	if (guards_lost(&s->registry)) reply_set(&o, "guards_lost", json_true());
+	reply_set(&o, "attachments_total", json_integer((json_int_t)s->n_attachments - 1));
 	json_t *late = ignored(q, s, created);
-	if (json_array_size(late)) json_object_set(o, "ignored", late);
-	json_decref(late);
-	if (s->version) json_object_set_new(o, "version", json_string(s->version));
+	if (!late || json_array_size(late))
+		reply_set(&o, "ignored", late);
+	else
+		json_decref(late);
+	if (s->version) reply_set(&o, "version", reply_string(s->version));
 	struct buf more = NOTICE_INIT;
 	if (!q->client->filter.quiet) put_snapshot(&more, s);
 	reply_with(q, o, &more);
@@ -524,7 +530,7 @@ void attach_verb(struct request *q) {
 	}
 	c->chooses = true;
 	struct attachment probe = {.client = c};
-	if (!one_of(q, "role", roles) || !one_of(q, "on_lag", lags) ||
+	if (!name_ok(q) || !one_of(q, "role", roles) || !one_of(q, "on_lag", lags) ||
 		!find_start(q, &(struct tape){.oldest = 1, .next = 1}, &start))
 		return;
 	probe.observer = text(q, "role") && strcmp(text(q, "role"), "observer") == 0;

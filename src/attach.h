@@ -10,5 +10,5 @@
 void attach_verb(struct request *q);
 /* role, approve, tag, types, partial, echo, on_lag, name of the request, where given. False: the client was told. */
 bool attach_apply(struct request *q, struct attachment *a);
-/* Takes the label that the request gives the client, if it does. */
-void attach_name(struct request *q);
+/* Takes the label that the request gives the client, if it does. False: it is too long, the client was told. */
+bool attach_name(struct request *q);

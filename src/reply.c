@@ -138,23 +138,101 @@ bool reply_members_ok(struct request *q, const struct member *members) {
 
 json_t *reply_client(const struct client *c) {
 	const struct attachment *a = c->attachment;
-	json_t *o = json_pack("{s:I,s:s?,s:I,s:i,s:s}", "client", (json_int_t)c->id, "name", c->name, "uid",
-						  (json_int_t)c->peer.uid, "pid", (int)c->peer.pid, "program", c->program);
+	json_t *o = reply_pack("{s:I,s:s?,s:I,s:i,s:s}", "client", (json_int_t)c->id, "name", c->name, "uid",
+						   (json_int_t)c->peer.uid, "pid", (int)c->peer.pid, "program", c->program);
 	if (a) {
-		json_object_set_new(o, "role", json_string(a->observer ? "observer" : "driver"));
-		json_object_set_new(o, "approve", json_boolean(a->approve));
+		reply_set(&o, "role", reply_string(a->observer ? "observer" : "driver"));
+		reply_set(&o, "approve", json_boolean(a->approve));
 	}
 	return o;
 }
 
 json_t *reply_text(const char *text, size_t n) {
+	json_t *value = json_stringn(text, n);
+	if (value) return value;
 	struct buf b = NOTICE_INIT;
 	str_put_json(&b, text, n);
-	json_t *value = b.data ? json_loadb(b.data, b.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
+	if (!b.failed) value = json_loadb(b.data, b.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
 	buf_free(&b);
-	return value ? value : json_string("");
+	return value;
 }
 
 json_t *reply_string(const char *text) {
 	return text ? reply_text(text, strlen(text)) : json_null();
+}
+
+static void lose(json_t **whole) {
+	json_decref(*whole);
+	*whole = NULL;
+}
+
+/* A failed call has freed the value. */
+void reply_set(json_t **object, const char *key, json_t *value) {
+	if (!*object)
+		json_decref(value);
+	else if (json_object_set_new_nocheck(*object, key, value) < 0)
+		lose(object);
+}
+
+void reply_append(json_t **array, json_t *value) {
+	if (!*array)
+		json_decref(value);
+	else if (json_array_insert_new(*array, json_array_size(*array), value) < 0)
+		lose(array);
+}
+
+void reply_merge(json_t **object, json_t *more) {
+	const char *key;
+	json_t *value;
+	if (!more) lose(object);
+	json_object_foreach(more, key, value) reply_set(object, key, json_incref(value));
+	json_decref(more);
+}
+
+/* A va_list that functions share has to be behind a pointer. */
+struct arguments {
+	va_list list;
+};
+
+static json_t *pack_object(const char **format, struct arguments *a);
+
+static json_t *pack_value(const char **format, struct arguments *a) {
+	switch (*(*format)++) {
+	case '{':
+		return pack_object(format, a);
+	case 's':
+		*format += **format == '?';
+		return reply_string(va_arg(a->list, const char *));
+	case 'b':
+		return json_boolean(va_arg(a->list, int));
+	case 'i':
+		return json_integer(va_arg(a->list, int));
+	case 'I':
+		return json_integer(va_arg(a->list, json_int_t));
+	case 'o':
+		return va_arg(a->list, json_t *);
+	default:
+		abort(); /* the format is wrong */
+	}
+}
+
+/* Behind its brace. All arguments are read, whatever fails. */
+static json_t *pack_object(const char **format, struct arguments *a) {
+	json_t *o = json_object();
+	while (**format && **format != '}') {
+		if (*(*format)++ != 's') continue; /* a comma */
+		const char *key = va_arg(a->list, const char *);
+		++*format; /* the colon */
+		reply_set(&o, key, pack_value(format, a));
+	}
+	*format += **format == '}';
+	return o;
+}
+
+json_t *reply_pack(const char *format, ...) {
+	struct arguments a;
+	va_start(a.list, format);
+	json_t *value = pack_value(&format, &a);
+	va_end(a.list);
+	return value;
 }

@@ -34,6 +34,18 @@ void reply_private(struct request *q, const struct session *s);
 bool reply_members_ok(struct request *q, const struct member *members);
 /* Who a client is: name, uid, pid, program, role. */
 json_t *reply_client(const struct client *c);
-/* A JSON string of any bytes. */
+
+/* Building answers. Text may be any bytes: what is no UTF-8 becomes U+FFFD, since a name, a path or a word of the child
+ * must not cost an entry. NULL is returned without memory alone; each function takes NULL for what could not be made
+ * and then returns NULL in turn, so that reply() answers with an error and no entry is missing from a list.
+ *
+ * reply_pack() takes the formats of json_pack() for objects: {, }, s, s?, b, i, I, o. */
+json_t *reply_pack(const char *format, ...);
 json_t *reply_text(const char *text, size_t n);
 json_t *reply_string(const char *text); /* NULL: null */
+void reply_set(json_t **object, const char *key, json_t *value);
+void reply_append(json_t **array, json_t *value);
+void reply_merge(json_t **object, json_t *more); /* every member of more */
+
+/* These lose text that is no UTF-8, or a failure. */
+#pragma GCC poison json_pack json_string json_object_set_new json_array_append_new json_object_update

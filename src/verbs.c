@@ -48,11 +48,11 @@ static bool owns_daemon(struct request *q) {
 
 static json_t *limits_json(const struct settings *s) {
 	const struct limits *l = &s->limits;
-	return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "child_line", (json_int_t)l->child_line, "client_line",
-					 (json_int_t)l->client_line, "tape_bytes", (json_int_t)l->tape_bytes, "tape_lines",
-					 (json_int_t)l->tape_lines, "stdin_queue", (json_int_t)l->stdin_queue, "max_sessions",
-					 (json_int_t)s->max_sessions, "max_children", (json_int_t)s->max_children, "max_clients",
-					 (json_int_t)s->max_clients);
+	return reply_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "child_line", (json_int_t)l->child_line, "client_line",
+					  (json_int_t)l->client_line, "tape_bytes", (json_int_t)l->tape_bytes, "tape_lines",
+					  (json_int_t)l->tape_lines, "stdin_queue", (json_int_t)l->stdin_queue, "max_sessions",
+					  (json_int_t)s->max_sessions, "max_children", (json_int_t)s->max_children, "max_clients",
+					  (json_int_t)s->max_clients);
 }
 
 static void verb_hello(struct request *q) {
@@ -60,6 +60,7 @@ static void verb_hello(struct request *q) {
 	struct client *c = q->client;
 	static const char *const capabilities[] = {"attach",      "replay", "tag",       "types",     "hooks", "mcp",
 											   "permissions", "lag",    "subscribe", "hibernate", "rules", "shim"};
+	if (!attach_name(q)) return;
 	json_t *caps = json_array();
 	attach_name(q);
 	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) json_array_append_new(caps, json_string(capabilities[i]));
@@ -72,15 +73,15 @@ static void verb_hello(struct request *q) {
 
 static json_t *session_json(struct session *s) {
 	int64_t now = now_ms();
-	json_t *o = json_pack("{s:o,s:s,s:s,s:o,s:s?,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "session", reply_string(s->name),
-						  "state", session_state_name(session_name_state(s)), "profile", session_profile(s), "cwd",
-						  reply_string(s->launch.cwd), "conversation_id", session_conversation(s), "attachments",
-						  (json_int_t)s->n_attachments, "pending", (json_int_t)s->pendings.n, "seq",
-						  (json_int_t)s->tape.next, "created_ms", (json_int_t)s->created_at, "idle_ms",
-						  (json_int_t)(now - s->used_at), "uid", (json_int_t)s->launch.uid, "version",
-						  reply_string(s->version), "reason", reply_string(s->reason));
-	json_object_set_new(o, "pid", session_pid(s) ? json_integer(session_pid(s)) : json_null());
-	if (s->resumed_id) json_object_set_new(o, "resumed_id", json_string(s->resumed_id));
+	json_t *o = reply_pack("{s:o,s:s,s:s,s:o,s:s?,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "session", reply_string(s->name),
+						   "state", session_state_name(session_name_state(s)), "profile", session_profile(s), "cwd",
+						   reply_string(s->launch.cwd), "conversation_id", session_conversation(s), "attachments",
+						   (json_int_t)s->n_attachments, "pending", (json_int_t)s->pendings.n, "seq",
+						   (json_int_t)s->tape.next, "created_ms", (json_int_t)s->created_at, "idle_ms",
+						   (json_int_t)(now - s->used_at), "uid", (json_int_t)s->launch.uid, "version",
+						   reply_string(s->version), "reason", reply_string(s->reason));
+	reply_set(&o, "pid", session_pid(s) ? json_integer(session_pid(s)) : json_null());
+	if (s->resumed_id) reply_set(&o, "resumed_id", reply_string(s->resumed_id));
 	return o;
 }
 
@@ -94,27 +95,27 @@ static void verb_list(struct request *q) {
 static json_t *client_json(const struct client *c) {
 	const struct attachment *a = c->attachment;
 	json_t *o = reply_client(c);
-	json_object_set_new(o, "bytes_in", json_integer((json_int_t)c->bytes_in));
-	json_object_set_new(o, "bytes_out", json_integer((json_int_t)c->bytes_out));
-	json_object_set_new(o, "lines_in", json_integer((json_int_t)c->lines_in));
-	json_object_set_new(o, "lag_bytes", json_integer((json_int_t)client_behind(c)));
-	json_object_set_new(o, "lag_ms", json_integer(c->blocked_since ? now_ms() - c->blocked_since : 0));
-	json_object_set_new(o, "session", a ? json_string(a->session->name) : json_null());
+	reply_set(&o, "bytes_in", json_integer((json_int_t)c->bytes_in));
+	reply_set(&o, "bytes_out", json_integer((json_int_t)c->bytes_out));
+	reply_set(&o, "lines_in", json_integer((json_int_t)c->lines_in));
+	reply_set(&o, "lag_bytes", json_integer((json_int_t)client_behind(c)));
+	reply_set(&o, "lag_ms", json_integer(c->blocked_since ? now_ms() - c->blocked_since : 0));
+	reply_set(&o, "session", a ? reply_string(a->session->name) : json_null());
 	return o;
 }
 
 static json_t *prompt_json(const struct prompt *p) {
 	static const char *const states[] = {"held", "sent", "taken", "done"};
-	return json_pack("{s:s,s:s,s:s?,s:I,s:I,s:I}", "uuid", p->uuid, "state", states[p->state], "name", p->name, "uid",
-					 (json_int_t)p->uid, "client", (json_int_t)p->client, "since_ms",
-					 (json_int_t)(now_ms() - p->since));
+	return reply_pack("{s:s,s:s,s:s?,s:I,s:I,s:I}", "uuid", p->uuid, "state", states[p->state], "name", p->name, "uid",
+					  (json_int_t)p->uid, "client", (json_int_t)p->client, "since_ms",
+					  (json_int_t)(now_ms() - p->since));
 }
 
 static json_t *queue_json(const struct session *s, bool held_only) {
 	json_t *all = json_array();
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-		if (!held_only || p->state == PROMPT_HELD) json_array_append_new(all, prompt_json(p));
+		if (!held_only || p->state == PROMPT_HELD) reply_append(&all, prompt_json(p));
 	return all;
 }
 
@@ -123,20 +124,19 @@ static void status_session(struct request *q) {
 	if (!s) return;
 	json_t *o = session_json(s), *clients = json_array();
 	struct attachment *a;
-	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) json_array_append_new(clients, client_json(a->client));
-	json_t *more = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "oldest_seq",
-							 (json_int_t)s->tape.oldest, "tape_bytes", (json_int_t)s->tape.bytes, "tape_lines",
-							 (json_int_t)s->tape.count, "stdin_queue", (json_int_t)s->in.bytes, "lines_out",
-							 (json_int_t)s->lines_out, "bytes_out", (json_int_t)s->bytes_out, "stray_lines",
-							 (json_int_t)s->strays, "dropped_answers", (json_int_t)s->dropped_answers, "turns",
-							 (json_int_t)s->turns, "calls", (json_int_t)s->calls.n, "hooks",
-							 (json_int_t)s->registry.n_hooks, "clients", clients, "prompts", queue_json(s, false));
-	json_object_update(o, more);
-	json_decref(more);
-	if (guards_lost(&s->registry)) json_object_set_new(o, "guards_lost", json_true());
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) reply_append(&clients, client_json(a->client));
+	json_t *more = reply_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "oldest_seq",
+							  (json_int_t)s->tape.oldest, "tape_bytes", (json_int_t)s->tape.bytes, "tape_lines",
+							  (json_int_t)s->tape.count, "stdin_queue", (json_int_t)s->in.bytes, "lines_out",
+							  (json_int_t)s->lines_out, "bytes_out", (json_int_t)s->bytes_out, "stray_lines",
+							  (json_int_t)s->strays, "dropped_answers", (json_int_t)s->dropped_answers, "turns",
+							  (json_int_t)s->turns, "calls", (json_int_t)s->calls.n, "hooks",
+							  (json_int_t)s->registry.n_hooks, "clients", clients, "prompts", queue_json(s, false));
+	reply_merge(&o, more);
+	if (guards_lost(&s->registry)) reply_set(&o, "guards_lost", json_true());
 	if (session_pid(s)) {
-		json_object_set_new(o, "output_ms", json_integer(now_ms() - s->agent->heard_at));
-		json_object_set_new(o, "child_rss", json_integer((json_int_t)proc_rss(session_pid(s))));
+		reply_set(&o, "output_ms", json_integer(now_ms() - s->agent->heard_at));
+		reply_set(&o, "child_rss", json_integer((json_int_t)proc_rss(session_pid(s))));
 	}
 	reply(q, o);
 }
@@ -173,14 +173,13 @@ static void verb_logs(struct request *q) {
 	struct session *s = named_session(q);
 	if (!s) return;
 	json_t *lines = json_array();
-	for (size_t i = 0; i < tail_count(&s->tail); i++)
-		json_array_append_new(lines, reply_string(tail_line(&s->tail, i)));
-	reply(q, json_pack("{s:s,s:o,s:s?}", "session", s->name, "stderr", lines, "reason", s->reason));
+	for (size_t i = 0; i < tail_count(&s->tail); i++) reply_append(&lines, reply_string(tail_line(&s->tail, i)));
+	reply(q, reply_pack("{s:s,s:o,s:s?}", "session", s->name, "stderr", lines, "reason", s->reason));
 }
 
 static void verb_queue(struct request *q) {
 	struct session *s = named_session(q);
-	if (s) reply(q, json_pack("{s:s,s:o}", "session", s->name, "prompts", queue_json(s, true)));
+	if (s) reply(q, reply_pack("{s:s,s:o}", "session", s->name, "prompts", queue_json(s, true)));
 }
 
 /* --- pending ------------------------------------------------------------------------------------------------------ */
@@ -188,23 +187,23 @@ static void verb_queue(struct request *q) {
 static json_t *pending_json(const struct session *s, const struct pending *p) {
 	json_t *asked = json_array();
 	for (size_t i = 0; i < p->n_asked; i++)
-		json_array_append_new(asked, reply_client(((struct attachment *)p->asked[i])->client));
+		reply_append(&asked, reply_client(((struct attachment *)p->asked[i])->client));
 	struct span input = span_member(p->request, "input"), agent = span_member(p->request, "agent_id");
 	_cleanup_free_ char *agent_id = span_dup(agent, NULL);
-	json_t *o = json_pack("{s:s,s:s,s:s?,s:s?,s:I,s:I,s:s?,s:o}", "session", s->name, "request_id", p->id, "subtype",
-						  p->subtype, "tool_name", p->tool, "since_ms", (json_int_t)(now_ms() - p->since),
-						  "asked_at_ms", (json_int_t)p->since_real, "agent_id", agent_id, "asked", asked);
+	json_t *o = reply_pack("{s:s,s:s,s:s?,s:s?,s:I,s:I,s:s?,s:o}", "session", s->name, "request_id", p->id, "subtype",
+						   p->subtype, "tool_name", p->tool, "since_ms", (json_int_t)(now_ms() - p->since),
+						   "asked_at_ms", (json_int_t)p->since_real, "agent_id", agent_id, "asked", asked);
 	json_t *value = input.p && input.n < 65536 ? json_loadb(input.p, input.n, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL)
 											   : NULL;
 	if (!value && input.p) value = reply_text(input.p, MIN(input.n, (size_t)1000));
-	if (value) json_object_set_new(o, "input", value);
+	if (input.p) reply_set(&o, "input", value);
 	return o;
 }
 
 static void add_pending(json_t *all, const struct session *s) {
 	struct pending *p;
 	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
-		if (p->kind != ASK_HOOK && p->kind != ASK_MCP) json_array_append_new(all, pending_json(s, p));
+		if (p->kind != ASK_HOOK && p->kind != ASK_MCP) reply_append(&all, pending_json(s, p));
 }
 
 static void verb_pending(struct request *q) {
@@ -220,7 +219,7 @@ static void verb_pending(struct request *q) {
 		for (struct session *s = q->router->sessions; s; s = s->hh.next)
 			if (!router_is_closed_to(s, q->client)) add_pending(all, s);
 	}
-	reply(q, json_pack("{s:o}", "pending", all));
+	reply(q, reply_pack("{s:o}", "pending", all));
 }
 
 /* --- detach, register --------------------------------------------------------------------------------------------- */
@@ -231,7 +230,7 @@ static void verb_detach(struct request *q) {
 		reply_error(q, PLENUM_E_NOT_ATTACHED, "you are attached to no session");
 		return;
 	}
-	json_t *o = json_pack("{s:s}", "session", a->session->name);
+	json_t *o = reply_pack("{s:s}", "session", a->session->name);
 	router_detach(q->client, "detached");
 	q->client->chooses = true;
 	reply(q, o);
@@ -245,8 +244,8 @@ static void verb_register(struct request *q) {
 	}
 	if (!attach_apply(q, a)) return;
 	/* Before what follows from it, as with plenum_attach: who reads up to its answer has passed over no request. */
-	reply(q, json_pack("{s:s,s:s,s:b}", "session", a->session->name, "role", a->observer ? "observer" : "driver",
-					   "approve", a->approve));
+	reply(q, reply_pack("{s:s,s:s,s:b}", "session", a->session->name, "role", a->observer ? "observer" : "driver",
+						"approve", a->approve));
 	if (a->observer) router_owner_leaves(a); /* what it registered was a driver's to register */
 	router_unask(a);
 	router_offer(a);
@@ -293,7 +292,7 @@ static void verb_stop(struct request *q) {
 	forget = forget || s->ephemeral;
 	log_info("session %s: client %llu asks to stop it%s", s->label, (unsigned long long)q->client->id,
 			 forget ? " and forget it" : "");
-	reply(q, json_pack("{s:s,s:b,s:b}", "session", s->name, "stopping", running, "forget", forget));
+	reply(q, reply_pack("{s:s,s:b,s:b}", "session", s->name, "stopping", running, "forget", forget));
 	router_tell_stopping(s, q->client, kill_now);
 	router_cancel_held(s, q->client, true); /* they would start it again at once */
 	session_stop(s, kill_now, forget ? THEN_REMOVE : THEN_SLEEP);
@@ -316,8 +315,8 @@ static void verb_hibernate(struct request *q) {
 					s->name);
 		return;
 	}
-	reply(q, json_pack("{s:s,s:b,s:s}", "session", s->name, "stopping", s->agent != NULL, "state",
-					   session_state_name(session_name_state(s))));
+	reply(q, reply_pack("{s:s,s:b,s:s}", "session", s->name, "stopping", s->agent != NULL, "state",
+						session_state_name(session_name_state(s))));
 	router_tell_stopping(s, q->client, false);
 	if (awake) session_stop(s, false, THEN_SLEEP); /* a start that was put off is given up */
 }
@@ -328,7 +327,7 @@ static void verb_reload(struct request *q) {
 	char error[1024];
 	if (!owns_daemon(q)) return;
 	if (host(q->router)->reload(host(q->router), error, sizeof error))
-		reply(q, json_pack("{s:b}", "reloaded", true));
+		reply(q, reply_pack("{s:b}", "reloaded", true));
 	else
 		reply_error(q, PLENUM_E_BAD_REQUEST, "the old configuration is kept: %s", error);
 }
@@ -336,7 +335,7 @@ static void verb_reload(struct request *q) {
 static void verb_shutdown(struct request *q) {
 	bool kill_now;
 	if (!owns_daemon(q) || !read_how(q, &kill_now)) return;
-	reply(q, json_pack("{s:b}", "shutting_down", true));
+	reply(q, reply_pack("{s:b}", "shutting_down", true));
 	host(q->router)->shut_down(host(q->router), kill_now);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "plenum/protocol.h"
+#include "wire/message.h"
 
 #include <string.h>
 
@@ -44,11 +45,15 @@ void notice_flag(struct buf *b, const char *key, bool value) {
 }
 
 void notice_raw(struct buf *b, const char *key, struct span json) {
+	const char *error;
+	size_t at;
 	put_key(b, key);
-	if (json.p)
+	if (!json.p)
+		buf_puts(b, "null");
+	else if (message_valid_json(json.p, json.n, &error, &at))
 		buf_put(b, json.p, json.n);
 	else
-		buf_puts(b, "null");
+		str_put_json(b, json.p, json.n);
 }
 
 struct chunk notice_chunk(struct buf *b) {

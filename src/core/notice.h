@@ -21,7 +21,8 @@ void notice_text(struct buf *b, const char *key, const char *value); /* NULL: nu
 void notice_bytes(struct buf *b, const char *key, const char *value, size_t n);
 void notice_number(struct buf *b, const char *key, int64_t value);
 void notice_flag(struct buf *b, const char *key, bool value);
-void notice_raw(struct buf *b, const char *key, struct span json); /* absent: null */
+/* Absent: null. What is no valid JSON (a value of the child's has only had its brackets counted) becomes a string. */
+void notice_raw(struct buf *b, const char *key, struct span json);
 /* Ends the line and hands it over as a chunk; data NULL without memory. Frees b. */
 struct chunk notice_end(struct buf *b);
 /* Any built lines as a chunk. Frees b. */

@@ -36,6 +36,18 @@ START_TEST(members) {
 }
 END_TEST
 
+/* Of the child's values only the brackets were counted. */
+START_TEST(raw_values_are_json) {
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, "x", NULL);
+	notice_raw(&b, "a", span_of("pla\x01n"));
+	notice_raw(&b, "b", span_of("\"\xff\""));
+	notice_raw(&b, "c", span_of("{\"a\" 1}"));
+	is_line(&b, "{\"type\":\"system\",\"subtype\":\"plenum_event\",\"event\":\"x\",\"a\":\"pla\\u0001n\","
+				"\"b\":\"\\\"\xef\xbf\xbd\\\"\",\"c\":\"{\\\"a\\\" 1}\"}\n");
+}
+END_TEST
+
 /* Whatever bytes a text has, one line of JSON comes out that says the same. */
 START_TEST(any_bytes_are_one_line) {
 	uint64_t seed = 1;
@@ -72,4 +84,4 @@ START_TEST(what_does_not_fit_is_no_chunk) {
 }
 END_TEST
 
-RUN_TESTS("notice", members, any_bytes_are_one_line, what_does_not_fit_is_no_chunk)
+RUN_TESTS("notice", members, raw_values_are_json, any_bytes_are_one_line, what_does_not_fit_is_no_chunk)
