@@ -41,8 +41,31 @@ static void put_daemon(struct buf *b) {
 	buf_printf(b, ",\"by\":{\"name\":\"plenumd\",\"uid\":%u,\"pid\":%d,\"program\":\"plenumd\"}", getuid(), getpid());
 }
 
+/* What the answer changed. Those without a text of their own are counted. */
+static void put_changes(struct buf *b, const struct changes *ch) {
+	size_t shown = MIN(ch->n_grants, (size_t)DIALECT_GRANTS);
+	if (ch->input) notice_flag(b, "input_changed", true);
+	if (!ch->n_grants) return;
+	buf_puts(b, ",\"permissions\":[");
+	for (size_t i = 0; i < shown; i++) {
+		if (i) buf_putc(b, ',');
+		str_put_json(b, ch->grants[i], strlen(ch->grants[i]));
+	}
+	if (ch->n_grants > shown) buf_printf(b, ",\"... %zu more\"", ch->n_grants - shown);
+	buf_putc(b, ']');
+}
+
+static char *grants_text(const struct changes *ch) {
+	size_t shown = MIN(ch->n_grants, (size_t)DIALECT_GRANTS);
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	buf_puts(&b, "");
+	for (size_t i = 0; i < shown; i++) buf_printf(&b, "%s%s", i ? "; " : "", ch->grants[i]);
+	if (ch->n_grants > shown) buf_printf(&b, "; ... %zu more", ch->n_grants - shown);
+	return buf_steal(&b, NULL);
+}
+
 static void tell_settled(struct session *s, const struct pending *p, const struct client *by, const char *decision,
-						 const char *why) {
+						 const char *why, const struct changes *ch) {
 	struct buf b = NOTICE_INIT;
 	notice_begin(&b, PLENUM_EV_SETTLED, s->name);
 	notice_text(&b, "request_id", p->id);
@@ -55,46 +78,68 @@ static void tell_settled(struct session *s, const struct pending *p, const struc
 	if (p->subtype) notice_text(&b, "request_subtype", p->subtype);
 	if (p->tool) notice_text(&b, "tool_name", p->tool);
 	if (why) notice_text(&b, "reason", why);
+	if (ch) put_changes(&b, ch);
 	router_tell(s, notice_end(&b));
+}
+
+/* A hook is asked about the tool in its input. */
+static char *tool_of(const struct pending *p) {
+	if (p->kind != ASK_HOOK) return str_dup(p->tool);
+	return span_dup(span_member(span_member(p->request, "input"), "tool_name"), NULL);
 }
 
 /* One structured line a decision. */
 static void log_decision(const struct session *s, const struct pending *p, const struct client *by,
-						 const char *decision, const char *why) {
-	char uid[16], pid[16], ms[24], text[200];
+						 const char *decision, const char *why, const struct changes *ch) {
+	char uid[16], pid[16], ms[24];
+	_cleanup_free_ char *tool = tool_of(p), *grants = ch && ch->n_grants ? grants_text(ch) : NULL;
 	struct router *r = s->world;
 	r->decisions++;
 	snprintf(uid, sizeof uid, "%u", by ? by->peer.uid : getuid());
 	snprintf(pid, sizeof pid, "%d", by ? by->peer.pid : getpid());
 	snprintf(ms, sizeof ms, "%lld", (long long)(now_ms() - p->since));
-	snprintf(text, sizeof text, "session %s: %s %s", s->name,
-			 p->tool      ? p->tool
-			 : p->subtype ? p->subtype
-						  : "request",
-			 decision);
-	const char *fields[] = {"event",      "decision",
-							"session",    s->name,
-							"request_id", p->id,
-							"subtype",    p->subtype,
-							"tool",       p->tool,
-							"decision",   decision,
-							"uid",        uid,
-							"pid",        pid,
-							"program",    by ? by->program : "plenumd",
-							"name",       by ? by->name : NULL,
-							"ms",         ms,
-							"reason",     why,
+	_cleanup_free_ char *what = str_word(tool ? tool : p->subtype ? p->subtype : "request");
+	_cleanup_free_ char *text = str_printf("session %s: %s %s", s->label, what ? what : "?", decision);
+	const char *fields[] = {"event",
+							"decision",
+							"session",
+							s->name,
+							"request_id",
+							p->id,
+							"subtype",
+							p->subtype,
+							"tool",
+							tool,
+							"decision",
+							decision,
+							"uid",
+							uid,
+							"pid",
+							pid,
+							"program",
+							by ? by->program : "plenumd",
+							"name",
+							by ? by->name : NULL,
+							"ms",
+							ms,
+							"reason",
+							why,
+							"input_changed",
+							ch && ch->input ? "yes" : "no",
+							"permissions",
+							grants,
 							NULL};
-	log_event(LOG_INFO, text, fields);
+	log_event(LOG_INFO, text ? text : "a decision", fields);
 }
 
+/* ch: what the answer changed; NULL: it is the daemon's own, or there is none. */
 static void settle(struct session *s, struct pending *p, const struct attachment *a, const char *decision,
-				   const char *why) {
+				   const char *why, const struct changes *ch) {
 	bool person = p->kind != ASK_HOOK && p->kind != ASK_MCP;
 	const struct client *by = a ? a->client : NULL;
 	cancel_others(p, a);
-	if (person) tell_settled(s, p, by, decision, why);
-	if (p->kind != ASK_MCP) log_decision(s, p, by, decision, why);
+	if (person) tell_settled(s, p, by, decision, why, ch);
+	if (p->kind != ASK_MCP) log_decision(s, p, by, decision, why, ch);
 	pending_settle(&s->pendings, p);
 	session_check_state(s);
 	router_init_settled(s);
@@ -109,7 +154,7 @@ void router_answer_self(struct pending *p, struct buf *body, const char *decisio
 	else
 		dialect_put_error(&b, id, PLENUM_E_UNKNOWN_REQUEST, why ? why : "nobody can answer this");
 	session_must_write(s, notice_chunk(&b));
-	settle(s, p, NULL, decision, why);
+	settle(s, p, NULL, decision, why, NULL);
 }
 
 void router_refuse_unasked(struct session *s, struct chunk line, const struct envelope *e, const char *why) {
@@ -306,18 +351,18 @@ void router_ask(struct session *s, struct chunk line, const struct envelope *e) 
 
 void router_withdrawn(struct session *s, struct span child_id) {
 	struct pending *p = pending_find_child(&s->pendings, child_id);
-	if (p) settle(s, p, NULL, "cancelled", NULL);
+	if (p) settle(s, p, NULL, "cancelled", NULL, NULL);
 }
 
 void router_withdraw_turn(struct session *s) {
 	struct pending *p;
 	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
-		if (p->kind == ASK_TOOL && !span_member(p->request, "agent_id").p) settle(s, p, NULL, "cancelled", NULL);
+		if (p->kind == ASK_TOOL && !span_member(p->request, "agent_id").p) settle(s, p, NULL, "cancelled", NULL, NULL);
 }
 
 void router_withdraw_all(struct session *s, const char *why) {
 	struct pending *p;
-	while ((p = LIST_TOP(&s->pendings.order, struct pending, node)) != NULL) settle(s, p, NULL, why, NULL);
+	while ((p = LIST_TOP(&s->pendings.order, struct pending, node)) != NULL) settle(s, p, NULL, why, NULL, NULL);
 }
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
@@ -435,6 +480,7 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 	struct attachment *a = c->attachment;
 	struct session *s = a->session;
 	struct pending *p = pending_find(&s->pendings, e->inner_request_id);
+	struct changes ch = {0};
 	if (!p) {
 		bool late = pending_was_settled(&s->pendings, e->inner_request_id);
 		router_complain(c, e->inner_request_id, late ? PLENUM_E_ALREADY_SETTLED : PLENUM_E_UNKNOWN_REQUEST,
@@ -456,5 +502,6 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 		return;
 	}
 	session_used(s);
-	settle(s, p, a, decision, NULL);
+	if (!wrong) dialect_read_changes(p->kind, p->request, e->response, &ch);
+	settle(s, p, a, decision, NULL, &ch);
 }

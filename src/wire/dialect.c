@@ -3,7 +3,9 @@
 
 #include "base/macros.h"
 #include "base/str.h"
+#include "wire/alike.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char dialect_neutral[] = "{}";
@@ -217,6 +219,23 @@ const char *dialect_check_answer(enum ask_kind kind, struct span response) {
 	return NULL;
 }
 
+static bool says(struct span value, const char *text) {
+	_cleanup_free_ char *said = span_is_string(value) ? span_dup(value, NULL) : NULL;
+	return said && strcmp(said, text) == 0;
+}
+
+/* What a hook says of the tool: for the one event in permissionDecision, for the other in `decision`. */
+static const char *hook_decision(struct span body) {
+	static const char *const words[] = {"allow", "deny", "ask", "defer"};
+	struct span output = span_member_spelled(body, "hookSpecificOutput");
+	struct span word = span_member_spelled(output, "permissionDecision");
+	if (!word.p) word = span_member_spelled(span_member_spelled(output, "decision"), "behavior");
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (says(word, words[i])) return words[i];
+	word = span_member_spelled(body, "decision");
+	return says(word, "block") ? "deny" : says(word, "approve") ? "allow" : "answered";
+}
+
 const char *dialect_decision(enum ask_kind kind, struct span response) {
 	struct span body = span_member(response, "response");
 	if (span_equals(span_member(response, "subtype"), "error")) return "error";
@@ -230,5 +249,106 @@ const char *dialect_decision(enum ask_kind kind, struct span response) {
 		return span_equals(action, "accept") ? "accept" : span_equals(action, "decline") ? "decline" : "cancel";
 	}
 	if (kind == ASK_DIALOG) return span_equals(span_member(body, "behavior"), "completed") ? "completed" : "cancelled";
-	return "answered";
+	return kind == ASK_HOOK ? hook_decision(body) : "answered";
+}
+
+/* --- changes ------------------------------------------------------------------------------------------------------ */
+
+/* The beginning of a text that fits, cut between two letters. */
+static void put_grant(struct changes *c, struct buf *text) {
+	char *to = c->n_grants < DIALECT_GRANTS ? c->grants[c->n_grants] : NULL;
+	c->n_grants++;
+	if (to) {
+		size_t n = MIN(text->len, (size_t)DIALECT_GRANT_MAX - 4);
+		while (n < text->len && n && ((unsigned char)text->data[n] & 0xc0) == 0x80) n--;
+		snprintf(to, DIALECT_GRANT_MAX, "%.*s%s", (int)n, text->data ? text->data : "?", n < text->len ? "..." : "");
+	}
+	buf_free(text);
+}
+
+static void put_content(struct buf *b, struct span value) {
+	_cleanup_free_ char *text = span_dup(value, NULL);
+	buf_puts(b, text ? text : "?");
+}
+
+static void put_word(struct buf *b, struct span object, const char *key) {
+	struct span value = span_member_spelled(object, key);
+	if (!value.p) return;
+	buf_putc(b, ' ');
+	put_content(b, value);
+}
+
+static void add_rule(struct changes *c, struct span update, const char *verb, struct span rule) {
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	struct span content = span_member_spelled(rule, "ruleContent");
+	buf_puts(&b, verb);
+	put_content(&b, span_member_spelled(rule, "toolName"));
+	if (content.p) {
+		buf_putc(&b, '(');
+		put_content(&b, content);
+		buf_putc(&b, ')');
+	}
+	put_word(&b, update, "behavior");
+	put_word(&b, update, "destination");
+	put_grant(c, &b);
+}
+
+static void add_one(struct changes *c, struct span update, const char *verb, struct span what) {
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	buf_puts(&b, verb);
+	put_content(&b, what);
+	put_word(&b, update, "destination");
+	put_grant(c, &b);
+}
+
+static const struct {
+	const char *type, *verb, *list; /* list: the member with its elements; NULL: it has one `mode` */
+} updates[] = {
+	{"addRules", "", "rules"},
+	{"replaceRules", "replace: ", "rules"},
+	{"removeRules", "remove: ", "rules"},
+	{"addDirectories", "directory ", "directories"},
+	{"removeDirectories", "remove: directory ", "directories"},
+	{"setMode", "mode ", NULL},
+};
+
+static void add_update(struct changes *c, struct span update) {
+	struct span type = span_member_spelled(update, "type"), element;
+	for (size_t i = 0; i < ARRAY_SIZE(updates); i++) {
+		if (!says(type, updates[i].type)) continue;
+		if (!updates[i].list) add_one(c, update, updates[i].verb, span_member_spelled(update, "mode"));
+		struct span list = updates[i].list ? span_member_spelled(update, updates[i].list) : SPAN_NONE;
+		for (size_t at = 0; span_next(list, &at, &element);) {
+			if (span_is_object(element))
+				add_rule(c, update, updates[i].verb, element);
+			else
+				add_one(c, update, updates[i].verb, element);
+		}
+		return;
+	}
+	add_one(c, update, "", type);
+}
+
+/* The object of an answer that lets a tool run, and what it is about. */
+static struct span allowing(enum ask_kind kind, struct span request, struct span body, struct span *input) {
+	*input = span_member(request, "input");
+	if (kind == ASK_TOOL) return body;
+	if (kind != ASK_HOOK) return SPAN_NONE;
+	*input = span_member(*input, "tool_input");
+	struct span output = span_member_spelled(body, "hookSpecificOutput");
+	struct span decision = span_member_spelled(output, "decision");
+	return span_is_object(decision) ? decision : output;
+}
+
+void dialect_read_changes(enum ask_kind kind, struct span request, struct span response, struct changes *c) {
+	struct span input, update;
+	const char *decision = dialect_decision(kind, response);
+	struct span from = allowing(kind, request, span_member(response, "response"), &input);
+	struct span updated = span_member_spelled(from, "updatedInput");
+	struct span permissions = span_member_spelled(from, "updatedPermissions");
+	*c = (struct changes){0};
+	if (!from.p || strcmp(decision, "deny") == 0 || strcmp(decision, "error") == 0) return;
+	c->input = span_is_object(updated) && !alike(updated, input);
+	for (size_t at = 0; span_next(permissions, &at, &update);)
+		if (span_is_object(update)) add_update(c, update);
 }

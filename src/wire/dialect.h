@@ -72,5 +72,19 @@ bool dialect_hook_guards(struct span event);
 /* Is this a body that the child takes as an answer (PROTOCOL 4.2)? NULL: yes; else what is wrong, for a person.
  * `response` is the whole response object of the client's line. */
 const char *dialect_check_answer(enum ask_kind kind, struct span response);
-/* What a can_use_tool answer decides: "allow", "deny", "error", or NULL. */
+/* What an answer decides: "allow", "deny", "ask", "error", ...; "answered" where it is no decision. */
 const char *dialect_decision(enum ask_kind kind, struct span response);
+
+#define DIALECT_GRANTS 8
+#define DIALECT_GRANT_MAX 200
+
+/* What an answer does beyond its decision. */
+struct changes {
+	bool input;                                     /* the tool gets another input than the one that was asked about */
+	char grants[DIALECT_GRANTS][DIALECT_GRANT_MAX]; /* changed permissions, for people: "Bash(git *) allow session" */
+	size_t n_grants;                                /* of the answer; those over DIALECT_GRANTS have no text */
+};
+
+/* request: the child's `request`; response: the client's whole `response`. Both checked. Nothing of the input is in
+ * *c. */
+void dialect_read_changes(enum ask_kind kind, struct span request, struct span response, struct changes *c);

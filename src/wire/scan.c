@@ -293,6 +293,17 @@ struct span span_member(struct span obj, const char *name) {
 	return found;
 }
 
+struct span span_member_spelled(struct span obj, const char *name) {
+	struct span key, value, found = SPAN_NONE;
+	size_t n = strlen(name), len;
+	for (size_t at = 0; span_next_member(obj, &at, &key, &value);) {
+		_cleanup_free_ char *text = memchr(key.p, '\\', key.n) ? span_dup(key, &len) : NULL;
+		bool is_it = text ? len == n && is(text, name, n) : key.n == n + 2 && is(key.p + 1, name, n);
+		if (is_it) found = value;
+	}
+	return found;
+}
+
 struct span span_element(struct span array, size_t index) {
 	struct span element;
 	size_t at = 0;

@@ -57,6 +57,9 @@ struct span *envelope_slot(struct envelope *e, const char *key, size_t n);
 /* The value of a member of an object span (last one of duplicates), SPAN_NONE if absent or if obj is no object. */
 struct span span_member(struct span obj, const char *key);
 
+/* The same for a key that may be spelled with escapes. */
+struct span span_member_spelled(struct span obj, const char *key);
+
 /* The n-th element of an array span, or SPAN_NONE. For a walk use span_next(). */
 struct span span_element(struct span array, size_t index);
 /* Walks an array: start with *at = 0; false at the end. */

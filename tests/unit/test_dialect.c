@@ -235,7 +235,13 @@ START_TEST(answers) {
 		{ASK_TOOL, "[]", NULL},
 		{ASK_TOOL, "null", NULL},
 		{ASK_HOOK, "{}", "answered"},
-		{ASK_HOOK, "{\"decision\":\"block\"}", "answered"},
+		{ASK_HOOK, "{\"decision\":\"block\"}", "deny"},
+		{ASK_HOOK, "{\"decision\":\"approve\"}", "allow"},
+		{ASK_HOOK, "{\"hookSpecificOutput\":{\"permissionDecision\":\"ask\"}}", "ask"},
+		{ASK_HOOK, "{\"decision\":\"block\",\"hookSpecificOutput\":{\"permission\\u0044ecision\":\"allo\\u0077\"}}",
+		 "allow"},
+		{ASK_HOOK, "{\"hookSpecificOutput\":{\"decision\":{\"behavior\":\"deny\"}}}", "deny"},
+		{ASK_HOOK, "{\"hookSpecificOutput\":{\"permissionDecision\":\"mine\"}}", "answered"},
 		{ASK_HOOK, "\"\"", NULL},
 		{ASK_MCP, "{\"mcp_response\":{\"result\":{}}}", "answered"},
 		{ASK_MCP, "{\"mcp_response\":{\"error\":{}}}", "answered"},
@@ -294,5 +300,38 @@ START_TEST(hooks) {
 }
 END_TEST
 
+static struct changes changes_of(enum ask_kind kind, const char *request, const char *body) {
+	struct changes c;
+	char response[1000];
+	snprintf(response, sizeof response, "{\"subtype\":\"success\",\"response\":%s}", body);
+	dialect_read_changes(kind, span_of(request), span_of(response), &c);
+	return c;
+}
+
+START_TEST(what_an_answer_changes) {
+	static const char tool[] = "{\"input\":{\"a\":1}}", hook[] = "{\"input\":{\"tool_input\":{\"a\":1}}}";
+	static const char rule[] = "{\"behavior\":\"allow\",\"updatedPermissions\":[{\"type\":\"addRules\",\"rules\":"
+							   "[{\"toolName\":\"B\",\"rule\\u0043ontent\":\"x \\n*\"}],\"behavior\":\"allow\"},7,{}]}";
+	struct changes c = changes_of(ASK_TOOL, tool, "{\"behavior\":\"allow\",\"updatedInput\":{ \"a\":1}}");
+	ck_assert(!c.input && c.n_grants == 0);
+	c = changes_of(ASK_TOOL, tool, "{\"behavior\":\"allow\",\"updatedInput\":{\"a\":2}}");
+	ck_assert(c.input && c.n_grants == 0);
+	c = changes_of(ASK_TOOL, "{}", "{\"allow\":true,\"updatedInput\":{}}");
+	ck_assert(c.input);
+	c = changes_of(ASK_TOOL, tool, rule);
+	ck_assert_uint_eq(c.n_grants, 2);
+	ck_assert_str_eq(c.grants[0], "B(x \n*) allow");
+	ck_assert_str_eq(c.grants[1], "?");
+	c = changes_of(ASK_HOOK, hook, "{\"hookSpecificOutput\":{\"updatedInput\":{\"a\":1}}}");
+	ck_assert(!c.input);
+	c = changes_of(ASK_HOOK, hook, "{\"hookSpecificOutput\":{\"updated\\u0049nput\":{\"a\":1,\"b\":2}}}");
+	ck_assert(c.input);
+	c = changes_of(ASK_HOOK, hook, "{\"hookSpecificOutput\":{\"permissionDecision\":\"deny\",\"updatedInput\":{}}}");
+	ck_assert(!c.input);
+	c = changes_of(ASK_ELICITATION, tool, "{\"action\":\"accept\",\"updatedInput\":{},\"updatedPermissions\":[{}]}");
+	ck_assert(!c.input && c.n_grants == 0);
+}
+END_TEST
+
 RUN_TESTS("dialect", kinds, echoes, what_is_asked, changes_have_names, builders, body_without_room,
-		  own_answers_are_valid, answers, answers_are_success_or_error, error_answers, hooks)
+		  own_answers_are_valid, answers, answers_are_success_or_error, error_answers, hooks, what_an_answer_changes)
