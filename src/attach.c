@@ -218,14 +218,15 @@ static bool foreign_ok(struct request *q) {
 
 static const struct profile *find_profile(struct request *q) {
 	const struct settings *set = q->router->settings;
-	const char *name = text(q, "profile") ? text(q, "profile") : set->default_profile;
+	const char *asked = text(q, "profile"), *name = asked ? asked : set->default_profile;
 	const struct profile *p = name ? settings_profile(set, name) : NULL;
 	if (!p) {
 		reply_error(q, PLENUM_E_NO_SUCH_PROFILE,
 					"there is no profile %s (`plenumctl status` and plenum_status name them)",
 					name ? name : "(default)");
 	} else if (p->is_private && !trust_is_ours(q->client)) {
-		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s is private to the user who runs the daemon", name);
+		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s is private to the user who runs the daemon",
+					asked ? asked : "(default)");
 		p = NULL;
 	}
 	return p;
@@ -361,8 +362,11 @@ static bool find_session(struct request *q, struct session **found) {
 	bool own_session = flag(q, "ephemeral", false);
 	if (other && other != s && (name || own_session)) {
 		(void)router_must_wait(other, q->client); /* the shim asks again */
-		reply_error(q, PLENUM_E_CONVERSATION_IN_USE, "conversation %.100s is session %s: attach to that, or fork it",
-					resume, other->name);
+		if (router_is_closed_to(other, q->client))
+			reply_error(q, PLENUM_E_CONVERSATION_IN_USE, "conversation %.100s is in use: fork it", resume);
+		else
+			reply_error(q, PLENUM_E_CONVERSATION_IN_USE,
+						"conversation %.100s is session %s: attach to that, or fork it", resume, other->name);
 		return false;
 	}
 	*found = s ? s : other;
@@ -386,7 +390,11 @@ static struct session *get_session(struct request *q, bool *created) {
 	struct session *s = NULL;
 	*created = false;
 	if (!one_of(q, "create", creates) || !foreign_ok(q) || !find_session(q, &s)) return NULL;
-	if (s && strcmp(create, "never") != 0 && !router_is_closed_to(s, q->client) && router_must_wait(s, q->client)) {
+	if (s && router_is_closed_to(s, q->client)) {
+		reply_private(q, name ? name : resumed(q));
+		return NULL;
+	}
+	if (s && strcmp(create, "never") != 0 && router_must_wait(s, q->client)) {
 		router_hold(q->client, q->line);
 		return NULL;
 	}
@@ -397,10 +405,6 @@ static struct session *get_session(struct request *q, bool *created) {
 	}
 	if (!s && strcmp(create, "never") == 0) {
 		reply_no_session(q, name ? name : "to attach to");
-		return NULL;
-	}
-	if (s && router_is_closed_to(s, q->client)) {
-		reply_private(q, s);
 		return NULL;
 	}
 	if (s) return flag(q, "wake", false) && !wake(q, s) ? NULL : s;
@@ -494,7 +498,7 @@ static void apply_shim(struct request *q, struct attachment *a, bool created) {
 	json_t *name;
 	a->ephemeral = created && flag(q, "ephemeral", false);
 	if (a->ephemeral) a->session->ephemeral = true;
-	a->deny_asks = flag(q, "deny_asks", false);
+	a->deny_asks = a->ephemeral && flag(q, "deny_asks", false); /* others may come to any other session */
 	a->wants_stderr = flag(q, "stderr", false);
 	q->client->filter.quiet = flag(q, "quiet", false);
 	json_array_foreach(json_object_get(q->body, "mcp_servers"), i, name) router_own_server(a, json_string_value(name));

@@ -57,8 +57,8 @@ void reply_no_session(struct request *q, const char *name) {
 	reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (`plenumctl ls` and plenum_list name them)", name);
 }
 
-void reply_private(struct request *q, const struct session *s) {
-	reply_error(q, PLENUM_E_NOT_ALLOWED, ROUTER_PRIVATE_TEXT, session_profile(s), s->name);
+void reply_private(struct request *q, const char *name) {
+	reply_error(q, PLENUM_E_NOT_ALLOWED, ROUTER_PRIVATE_TEXT, name);
 }
 
 static bool all_strings(const json_t *array) {

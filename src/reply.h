@@ -27,9 +27,10 @@ void reply(struct request *q, json_t *body);
 /* The same with more members (`,"name":value` each) at its end, as they are; body is not empty. Frees more. */
 void reply_with(struct request *q, json_t *body, struct buf *more);
 void reply_error(struct request *q, const char *code, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/* What several verbs refuse: a session that is not there, and one whose profile is closed to the client. */
+/* What several verbs refuse: a session that is not there, and one whose profile is closed to the client. name: as the
+ * client wrote it, which may be a conversation; of a closed session it learns nothing else. */
 void reply_no_session(struct request *q, const char *name);
-void reply_private(struct request *q, const struct session *s);
+void reply_private(struct request *q, const char *name);
 /* Every member is known and of its type; else the client was told which is not. The list ends with a NULL name. */
 bool reply_members_ok(struct request *q, const struct member *members);
 /* Who a client is: name, uid, pid, program, role. */

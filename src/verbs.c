@@ -32,10 +32,25 @@ static struct session *named_session(struct request *q) {
 	if (!s) {
 		reply_no_session(q, json_string_value(name));
 	} else if (router_is_closed_to(s, q->client)) {
-		reply_private(q, s);
+		reply_private(q, json_string_value(name));
 		s = NULL;
 	}
 	return s;
+}
+
+static bool is_open(const struct request *q, const struct session *s) {
+	return !router_is_closed_to(s, q->client);
+}
+
+static bool profile_is_open(const struct request *q, const struct profile *p) {
+	return !p->is_private || trust_is_ours(q->client);
+}
+
+/* NULL: there is none, or it is closed to this client. */
+static const char *default_profile(const struct request *q) {
+	const struct settings *set = q->router->settings;
+	const struct profile *p = set->default_profile ? settings_profile(set, set->default_profile) : NULL;
+	return p && !profile_is_open(q, p) ? NULL : set->default_profile;
 }
 
 static bool owns_daemon(struct request *q) {
@@ -62,13 +77,12 @@ static void verb_hello(struct request *q) {
 											   "permissions", "lag",    "subscribe", "hibernate", "rules", "shim"};
 	if (!attach_name(q)) return;
 	json_t *caps = json_array();
-	attach_name(q);
-	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) json_array_append_new(caps, json_string(capabilities[i]));
-	reply(q, json_pack("{s:s,s:i,s:o,s:o,s:{s:i,s:i,s:i,s:s,s:b},s:s,s:i,s:s?,s:I}", "version", PLENUM_VERSION,
-					   "protocol", PLENUM_PROTOCOL_VERSION, "capabilities", caps, "limits", limits_json(r->settings),
-					   "peer", "uid", (int)c->peer.uid, "gid", (int)c->peer.gid, "pid", (int)c->peer.pid, "program",
-					   c->program, "may_approve", trust_may_approve(r, c), "socket", host(r)->socket_path, "pid",
-					   (int)getpid(), "default_profile", r->settings->default_profile, "client", (json_int_t)c->id));
+	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) reply_append(&caps, reply_string(capabilities[i]));
+	reply(q, reply_pack("{s:s,s:i,s:o,s:o,s:{s:i,s:i,s:i,s:s,s:b},s:s,s:i,s:s?,s:I}", "version", PLENUM_VERSION,
+						"protocol", PLENUM_PROTOCOL_VERSION, "capabilities", caps, "limits", limits_json(r->settings),
+						"peer", "uid", (int)c->peer.uid, "gid", (int)c->peer.gid, "pid", (int)c->peer.pid, "program",
+						c->program, "may_approve", trust_may_approve(r, c), "socket", host(r)->socket_path, "pid",
+						(int)getpid(), "default_profile", default_profile(q), "client", (json_int_t)c->id));
 }
 
 static json_t *session_json(struct session *s) {
@@ -88,8 +102,8 @@ static json_t *session_json(struct session *s) {
 static void verb_list(struct request *q) {
 	json_t *all = json_array();
 	for (struct session *s = q->router->sessions; s; s = s->hh.next)
-		if (!router_is_closed_to(s, q->client)) json_array_append_new(all, session_json(s));
-	reply(q, json_pack("{s:o}", "sessions", all));
+		if (is_open(q, s)) reply_append(&all, session_json(s));
+	reply(q, reply_pack("{s:o}", "sessions", all));
 }
 
 static json_t *client_json(const struct client *c) {
@@ -141,24 +155,33 @@ static void status_session(struct request *q) {
 	reply(q, o);
 }
 
+static size_t count_open(const struct request *q) {
+	size_t n = 0;
+	for (const struct session *s = q->router->sessions; s; s = s->hh.next) n += is_open(q, s);
+	return n;
+}
+
 static void status_daemon(struct request *q) {
 	struct router *r = q->router;
 	json_t *clients = json_array(), *profiles = json_array();
 	struct client *c;
-	LIST_FOR_EACH (c, &r->clients, struct client, node) json_array_append_new(clients, client_json(c));
+	LIST_FOR_EACH (c, &r->clients, struct client, node) {
+		const struct attachment *a = c->attachment;
+		if (c == q->client || !a || is_open(q, a->session)) reply_append(&clients, client_json(c));
+	}
 	for (size_t i = 0; i < r->settings->n_profiles; i++) {
 		const struct profile *p = &r->settings->profiles[i];
-		json_array_append_new(profiles,
-							  json_pack("{s:s,s:s?,s:b,s:I,s:I}", "name", p->name, "program",
-										p->command.n ? p->command.v[0] : NULL, "private", p->is_private, "warm",
-										(json_int_t)warm_ready(r->warm, p), "warm_wanted", (json_int_t)p->warm));
+		if (!profile_is_open(q, p)) continue;
+		reply_append(&profiles, reply_pack("{s:s,s:s?,s:b,s:I,s:I}", "name", p->name, "program",
+										   p->command.n ? p->command.v[0] : NULL, "private", p->is_private, "warm",
+										   (json_int_t)warm_ready(r->warm, p), "warm_wanted", (json_int_t)p->warm));
 	}
-	reply(q, json_pack("{s:s,s:i,s:s,s:s?,s:s?,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o}", "version", PLENUM_VERSION, "pid",
-					   (int)getpid(), "socket", host(r)->socket_path, "state_dir", host(r)->state_dir,
-					   "default_profile", r->settings->default_profile, "started_ms", (json_int_t)host(r)->started_ms,
-					   "sessions", (json_int_t)r->n_sessions, "decisions", (json_int_t)r->decisions, "bad_lines",
-					   (json_int_t)r->bad_lines, "rss", (json_int_t)proc_rss(getpid()), "clients", clients, "profiles",
-					   profiles, "limits", limits_json(r->settings)));
+	reply(q, reply_pack("{s:s,s:i,s:s,s:s?,s:s?,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o}", "version", PLENUM_VERSION, "pid",
+						(int)getpid(), "socket", host(r)->socket_path, "state_dir", host(r)->state_dir,
+						"default_profile", default_profile(q), "started_ms", (json_int_t)host(r)->started_ms,
+						"sessions", (json_int_t)count_open(q), "decisions", (json_int_t)r->decisions, "bad_lines",
+						(json_int_t)r->bad_lines, "rss", (json_int_t)proc_rss(getpid()), "clients", clients, "profiles",
+						profiles, "limits", limits_json(r->settings)));
 }
 
 static void verb_status(struct request *q) {
@@ -217,7 +240,7 @@ static void verb_pending(struct request *q) {
 		add_pending(all, s);
 	} else {
 		for (struct session *s = q->router->sessions; s; s = s->hh.next)
-			if (!router_is_closed_to(s, q->client)) add_pending(all, s);
+			if (is_open(q, s)) add_pending(all, s);
 	}
 	reply(q, reply_pack("{s:o}", "pending", all));
 }
@@ -264,8 +287,8 @@ static void verb_subscribe(struct request *q) {
 	}
 	json_t *all = json_array();
 	for (struct session *s = q->router->sessions; s; s = s->hh.next)
-		if (!router_is_closed_to(s, q->client)) json_array_append_new(all, session_json(s));
-	reply(q, json_pack("{s:b,s:o}", "subscribed", on, "sessions", all));
+		if (is_open(q, s)) reply_append(&all, session_json(s));
+	reply(q, reply_pack("{s:b,s:o}", "subscribed", on, "sessions", all));
 }
 
 /* --- stop, hibernate ---------------------------------------------------------------------------------------------- */
@@ -348,18 +371,19 @@ static void verb_metrics(struct request *q) {
 	uint64_t lines = 0, bytes = 0, strays = 0, dropped = 0, turns = 0;
 	size_t pending = 0, children = 0, attachments = 0, tape = 0;
 	for (struct session *s = r->sessions; s; s = s->hh.next) {
+		if (!is_open(q, s)) continue;
 		lines += s->lines_out, bytes += s->bytes_out, strays += s->strays, dropped += s->dropped_answers,
 			turns += s->turns;
 		pending += s->pendings.n, children += s->agent != NULL, attachments += s->n_attachments, tape += s->tape.bytes;
 	}
-	reply(q, json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "sessions",
-					   (json_int_t)r->n_sessions, "children", (json_int_t)children, "warm",
-					   (json_int_t)warm_running(r->warm), "clients", (json_int_t)r->n_clients, "clients_seen",
-					   (json_int_t)r->clients_seen, "attachments", (json_int_t)attachments, "pending",
-					   (json_int_t)pending, "decisions", (json_int_t)r->decisions, "bad_lines",
-					   (json_int_t)r->bad_lines, "lines_out", (json_int_t)lines, "bytes_out", (json_int_t)bytes,
-					   "stray_lines", (json_int_t)strays, "dropped_answers", (json_int_t)dropped, "turns",
-					   (json_int_t)turns, "tape_bytes", (json_int_t)tape, "rss", (json_int_t)proc_rss(getpid())));
+	reply(q, reply_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "sessions",
+						(json_int_t)count_open(q), "children", (json_int_t)children, "warm",
+						(json_int_t)warm_running(r->warm), "clients", (json_int_t)r->n_clients, "clients_seen",
+						(json_int_t)r->clients_seen, "attachments", (json_int_t)attachments, "pending",
+						(json_int_t)pending, "decisions", (json_int_t)r->decisions, "bad_lines",
+						(json_int_t)r->bad_lines, "lines_out", (json_int_t)lines, "bytes_out", (json_int_t)bytes,
+						"stray_lines", (json_int_t)strays, "dropped_answers", (json_int_t)dropped, "turns",
+						(json_int_t)turns, "tape_bytes", (json_int_t)tape, "rss", (json_int_t)proc_rss(getpid())));
 }
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */

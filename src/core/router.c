@@ -571,7 +571,7 @@ static struct session *implicit_session(struct router *r, struct client *c, cons
 		router_hold(c, line); /* what comes now is for the next of that name */
 		return NULL;
 	}
-	router_fail(c, id, PLENUM_E_NOT_ALLOWED, ROUTER_PRIVATE_TEXT, session_profile(s), s->name);
+	router_fail(c, id, PLENUM_E_NOT_ALLOWED, ROUTER_PRIVATE_TEXT, name);
 	return NULL;
 }
 

@@ -27,7 +27,7 @@ struct attachment {
 	enum lag_policy on_lag;
 	bool ephemeral;       /* its session ends with it */
 	bool wants_stderr;    /* the child's stderr, as it comes */
-	bool deny_asks;       /* nobody here can answer: permissions are denied at once */
+	bool deny_asks;       /* ephemeral, and cannot answer: without another approver permissions are denied at once */
 	bool initialized;     /* has sent an initialize */
 	int64_t behind_since; /* over the soft limit; 0: not; in the far future: all is said */
 	int64_t waited_since; /* with LAG_WAIT: since then the child stands still for it; 0: it does not */
@@ -79,7 +79,7 @@ struct router {
 extern const struct client_events router_client_events;
 
 #define ANSWER_LONG_TEXT "the child's answer is longer than the limit (child_line)"
-#define ROUTER_PRIVATE_TEXT "profile %s of session %s is private to the user who runs the daemon"
+#define ROUTER_PRIVATE_TEXT "session %.255s is private to the user who runs the daemon"
 #define ROUTER_LEFT_TEXT "you left session %s before its child answered"
 
 struct router *router_new(struct loop *loop, struct children *children, struct settings *settings,

@@ -297,8 +297,9 @@ static bool judged(struct session *s, struct pending *p) {
 	return v == RULE_ALLOW || v == RULE_DENY;
 }
 
-/* A session of its own whose only client cannot answer: denied at once, as the CLI itself does. */
-static bool nobody_ever(const struct session *s) {
+/* Return true in a session of a client's own (ephemeral) which has no approver: denied at once, as the CLI itself does.
+ * To other sessions an approver may come. */
+static bool has_no_approver_ever(const struct session *s) {
 	struct attachment *a;
 	bool deny_asks = false;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
@@ -335,7 +336,7 @@ void router_ask(struct session *s, struct chunk line, const struct envelope *e) 
 		return;
 	}
 	if (judged(s, p)) return;
-	if (p->kind == ASK_TOOL && nobody_ever(s)) {
+	if (p->kind == ASK_TOOL && has_no_approver_ever(s)) {
 		deny(p, "deny", "This command requires approval");
 		return;
 	}
