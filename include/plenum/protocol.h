@@ -60,6 +60,8 @@
 
 /* Events: the `event` of a {"type":"system","subtype":"plenum_event"} line. */
 #define PLENUM_EVENT_SUBTYPE "plenum_event"
+/* Put before such names in a line of the child: {"subtype":"child_plenum_event"} is not the daemon's. */
+#define PLENUM_CHILD_PREFIX "child_"
 #define PLENUM_EV_SESSION_CREATED "session_created"
 #define PLENUM_EV_SESSION_STATE "session_state"
 #define PLENUM_EV_CHILD_EXITED "child_exited"

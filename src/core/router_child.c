@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
+#include "wire/disown.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -141,15 +142,7 @@ static void on_request(struct session *s, struct chunk line, const struct envelo
 	}
 }
 
-/* Answers to what clients asked. One that answers nothing open is the child's echo of a client's answer, or comes after
- * its time: nobody gets it. */
-static void on_response(struct session *s, struct chunk line, const struct envelope *e) {
-	struct call *call = call_find(&s->calls, e->inner_request_id);
-	if (!call) {
-		struct span id = span_content(e->inner_request_id);
-		if (id.n > 4 && memcmp(id.p, "req_", 4) == 0) s->dropped_answers++; /* ours, and too late */
-		return;
-	}
+static void on_answer(struct session *s, struct call *call, struct chunk line, const struct envelope *e) {
 	if (call->purpose != CALL_INIT) router_turn_cancelled(s, e, call);
 	if (call->purpose == CALL_INIT)
 		router_init_answered(s, call, line, e);
@@ -158,6 +151,24 @@ static void on_response(struct session *s, struct chunk line, const struct envel
 	else
 		call_end(&s->calls, call);
 	router_check_closes(s);
+}
+
+/* Answers to what clients asked. One that answers nothing open is the child's echo of a client's answer, or comes after
+ * its time: nobody gets it. */
+static void on_response(struct session *s, struct chunk line, const struct envelope *e) {
+	struct envelope own;
+	struct call *call = call_find(&s->calls, e->inner_request_id);
+	if (!call) {
+		struct span id = span_content(e->inner_request_id);
+		if (id.n > 4 && memcmp(id.p, "req_", 4) == 0) s->dropped_answers++; /* ours, and too late */
+		return;
+	}
+	struct chunk answer = disown_answer(line, call->purpose == CALL_INIT);
+	if (answer.data && scan_envelope(answer.data, answer.len, &own))
+		on_answer(s, call, answer, &own);
+	else
+		session_no_memory(s, "an answer of its child was lost");
+	chunk_drop(&answer);
 }
 
 static void on_stray(struct session *s, struct chunk line);
@@ -177,7 +188,7 @@ static bool hides_its_kind(struct chunk line, const struct envelope *e) {
 	return kind == LINE_REQUEST || kind == LINE_RESPONSE || kind == LINE_CANCEL;
 }
 
-static void on_line(struct session *s, struct chunk line, const struct envelope *e) {
+static void take_line(struct session *s, struct chunk line, const struct envelope *e) {
 	enum line_kind kind = dialect_kind(e);
 	s->got_line = true;
 	if (kind == LINE_ASSISTANT || kind == LINE_REQUEST || kind == LINE_RESULT) router_turn_named(s);
@@ -217,6 +228,21 @@ static void on_line(struct session *s, struct chunk line, const struct envelope 
 	}
 	}
 	session_check_state(s);
+}
+
+/* A line that uses a name of the daemon's comes to the clients under another. */
+static void on_line(struct session *s, struct chunk line, const struct envelope *e) {
+	struct envelope own;
+	if (LIKELY(!e->reserved)) {
+		take_line(s, line, e);
+		return;
+	}
+	struct chunk renamed = disown_line(line);
+	if (renamed.data && scan_envelope(renamed.data, renamed.len, &own))
+		take_line(s, renamed, &own);
+	else
+		session_no_memory(s, "a line of its child was lost");
+	chunk_drop(&renamed);
 }
 
 static void on_stray(struct session *s, struct chunk line) {

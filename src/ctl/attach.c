@@ -30,7 +30,14 @@ enum plenum_result attach_next(struct plenum *p, int timeout_ms, struct incoming
 }
 
 struct span attach_event(const struct incoming *in) {
-	return span_equals(in->e.subtype, PLENUM_EVENT_SUBTYPE) ? span_member(in->line, "event") : SPAN_NONE;
+	bool ours = span_equals(in->e.type, "system") && span_equals(in->e.subtype, PLENUM_EVENT_SUBTYPE);
+	return ours ? span_member(in->line, "event") : SPAN_NONE;
+}
+
+bool attach_seq(const struct incoming *in, int64_t *seq) {
+	struct span key, value;
+	size_t at = 0;
+	return span_next_member(in->line, &at, &key, &value) && span_equals(key, "plenum_seq") && span_int(value, seq);
 }
 
 bool attach_changed(const struct incoming *in, const char *what, const char *value) {

@@ -21,6 +21,8 @@ enum plenum_result attach_next(struct plenum *p, int timeout_ms, struct incoming
 
 /* The event's name where the line is a notice of the daemon, else SPAN_NONE. */
 struct span attach_event(const struct incoming *in);
+/* The number of a tagged line: the daemon puts it first. False: the line has none. */
+bool attach_seq(const struct incoming *in, int64_t *seq);
 /* Whether this notice says that this changed to that value: `prompt_cancelled`, a prompt that will have no result. */
 bool attach_changed(const struct incoming *in, const char *what, const char *value);
 /* Whether this notice says that a turn of the prompt has ended. It is needed only where the result did not tell: a

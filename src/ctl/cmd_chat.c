@@ -333,7 +333,7 @@ static void take_request(struct chat *ch, const struct incoming *in) {
 
 static bool is_history(const struct chat *ch, const struct incoming *in) {
 	int64_t seq;
-	return span_int(span_member(in->line, "plenum_seq"), &seq) && seq < ch->live;
+	return attach_seq(in, &seq) && seq < ch->live;
 }
 
 static void take_line(struct chat *ch, const struct incoming *in) {

@@ -3,8 +3,10 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "wire/disown.h"
 #include "wire/wide.h"
 
+#include <ctype.h>
 #include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -191,7 +193,33 @@ struct span *envelope_slot(struct envelope *e, const char *key, size_t n) {
 /* What is read inside `request` and `response`. */
 struct inner {
 	struct span subtype, request_id, response;
+	bool reserved;
 };
+
+/* The first byte of a string tells nearly all keys from the names of the daemon. */
+static inline bool may_be_name(struct span s) {
+	switch (s.n > 2 ? s.p[1] : 0) {
+	case 'p':
+	case 'P':
+	case 's':
+	case 'S':
+	case 'r':
+	case 'R':
+	case '\xc5':
+	case '\\':
+		return true;
+	default:
+		return false;
+	}
+}
+
+static inline bool is_reserved_key(struct span key) {
+	return UNLIKELY(may_be_name(key)) && disown_is_key(key);
+}
+
+static inline bool is_reserved_value(struct span value) {
+	return UNLIKELY(may_be_name(value)) && disown_is_value(value);
+}
 
 static bool scan_inner(struct cursor *c, struct inner *in) {
 	struct span key, value;
@@ -199,7 +227,12 @@ static bool scan_inner(struct cursor *c, struct inner *in) {
 	c->p++;
 	for (bool first = true; (step = next_key(c, first, &key)) == STEP_MEMBER; first = false) {
 		if (!skip_value(c, &value)) return false;
-		if (key.n == 9 && is(key.p + 1, "subtype", 7)) in->subtype = value;
+		if (key.n == 9 && is(key.p + 1, "subtype", 7)) {
+			in->subtype = value;
+			in->reserved |= is_reserved_value(value);
+		} else {
+			in->reserved |= is_reserved_key(key);
+		}
 		if (key.n == 12 && is(key.p + 1, "request_id", 10)) in->request_id = value;
 		if (key.n == 10 && is(key.p + 1, "response", 8)) in->response = value;
 	}
@@ -210,11 +243,17 @@ static bool scan_member(struct cursor *c, struct span key, struct envelope *e, s
 						struct inner *response) {
 	struct span ignored, *slot = member_slot(e, key.p + 1, key.n - 2);
 	struct inner *in = slot == &e->request ? request : slot == &e->response ? response : NULL;
-	if (LIKELY(!in)) return skip_value(c, slot ? slot : &ignored);
+	if (LIKELY(!in)) {
+		struct span *value = slot ? slot : &ignored;
+		if (!skip_value(c, value)) return false;
+		if (slot ? slot == &e->subtype && is_reserved_value(*slot) : is_reserved_key(key)) e->reserved = true;
+		return true;
+	}
 	*in = (struct inner){0};
 	if (*c->p != '{') return skip_value(c, slot);
 	const char *from = c->p;
 	if (!scan_inner(c, in)) return false;
+	e->reserved |= in == request && in->reserved;
 	*slot = (struct span){from, (size_t)(c->p - from)};
 	return true;
 }
@@ -337,6 +376,34 @@ bool span_equals(struct span s, const char *text) {
 
 bool span_same(struct span a, struct span b) {
 	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+/* The next letter of a string's content, lower case; 0 for one that no word has. */
+static int next_letter(const char **at, const char *end) {
+	const char *p = *at;
+	char hex[5] = {0};
+	*at = p + 1;
+	if (*p == '\xc5' && end - p >= 2 && p[1] == '\xbf') { /* a long s */
+		*at = p + 2;
+		return 's';
+	}
+	if (*p != '\\' || end - p < 2) return tolower((unsigned char)*p);
+	*at = p + 2;
+	if (p[1] != 'u') return strchr("bfnrt", p[1]) ? 0 : tolower((unsigned char)p[1]);
+	if (end - p < 6) return 0;
+	memcpy(hex, p + 2, 4);
+	if (strspn(hex, "0123456789abcdefABCDEF") != 4) return 0;
+	*at = p + 6;
+	long code = strtol(hex, NULL, 16);
+	return code == 0x17f ? 's' : code < 0x80 ? tolower((int)code) : 0;
+}
+
+bool span_spells(struct span s, const char *word, bool whole) {
+	if (!span_is_string(s)) return false;
+	const char *p = s.p + 1, *end = s.p + s.n - 1;
+	for (; *word; word++)
+		if (p >= end || next_letter(&p, end) != *word) return false;
+	return !whole || p == end;
 }
 
 struct span span_content(struct span s) {

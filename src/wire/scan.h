@@ -43,6 +43,7 @@ struct envelope {
 	struct span parent_tool_use_id;                          /* top level */
 	struct span inner_subtype, inner_request_id; /* of `request`, or of `response` where there is no request */
 	struct span inner_response;                  /* response.response */
+	bool reserved;                               /* it may use a name of the daemon's (wire/disown.h): look closer */
 };
 
 /* p[0..n) is one line without its LF. True: it is one balanced object (surrounding blanks allowed), *e is filled.
@@ -74,6 +75,9 @@ bool span_is_true(struct span s);
 /* A string span whose raw content equals text exactly (no unescaping). */
 bool span_equals(struct span s, const char *text);
 bool span_same(struct span a, struct span b); /* byte equality of raw spans */
+/* Return true if the content of a string span is `word` (whole), or begins with it, in any spelling that some parser
+ * takes for it: escapes, any case, U+017F for s. The word is lower-case ASCII. */
+bool span_spells(struct span s, const char *word, bool whole);
 /* A string span without its quotes (raw, escapes kept); SPAN_NONE if it is no string. */
 struct span span_content(struct span s);
 /* Unescapes a string span into a new NUL-terminated UTF-8 string; *len without the NUL (may be NULL). Lone surrogates
