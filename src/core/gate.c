@@ -57,10 +57,10 @@ static uint64_t hash_of(uint64_t h, const char *p, size_t n) {
 
 /* Log a name without a row, once. parent: what it is a member of, or its kind. */
 static void note_unknown(struct gate *g, const char *parent, const char *name, size_t n) {
+	if (g->n == GATE_SEEN_MAX) return;
 	uint64_t h = hash_of(hash_of(0xcbf29ce484222325u, parent, strlen(parent)), name, n);
 	for (size_t i = 0; i < g->n; i++)
 		if (g->seen[i] == h) return;
-	if (g->n == GATE_SEEN_MAX) return;
 	g->seen[g->n++] = h;
 	log_warn("gate: no row for %s \"%s\": passed on for the daemon's own user alone%s", parent, show(name, n).text,
 			 g->n == GATE_SEEN_MAX ? " (further unknown names are not logged)" : "");
@@ -95,7 +95,7 @@ static bool asks_nothing(const struct gate_row *row, struct span value) {
 
 static void judge_members(struct judge *j, const char *parent, size_t n, struct span object) {
 	struct span key, value;
-	for (size_t at = 0; span_next_member(object, &at, &key, &value);) {
+	for (size_t at = 0; j->v->passes && span_next_member(object, &at, &key, &value);) {
 		const char *name = key.p + 1;
 		size_t len = key.n - 2;
 		const struct gate_row *row = dialect_gate_member(parent, n, name, len);
