@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/str.h"
+#include "wire/dialect.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -135,4 +136,19 @@ bool guards_lost(const struct registry *r) {
 	LIST_FOR_EACH (o, &r->owners, const struct owner, node)
 		if (guards_stand_in(o)) return true;
 	return false;
+}
+
+static bool covers(const struct hook_entry *e, const char *tool) {
+	if (!e->guard || !dialect_hook_sees_tools(span_of(e->event))) return false;
+	_cleanup_free_ char *members = str_printf("{%s}", e->members);
+	return !members || dialect_matcher_covers(span_member(span_of(members), "matcher"), tool);
+}
+
+const struct owner *guards_covering(const struct registry *r, const char *tool) {
+	const struct owner *o;
+	const struct hook_entry *e;
+	LIST_FOR_EACH (o, &r->owners, const struct owner, node)
+		LIST_FOR_EACH (e, &o->entries, const struct hook_entry, node)
+			if (covers(e, tool)) return o;
+	return NULL;
 }

@@ -15,5 +15,7 @@ bool guards_text(const struct registry *r, char **text);
  * as there is the session: whoever set the guards must not find that nothing was guarded. */
 bool guards_restore(struct registry *r, struct session *s, struct loop *loop, const char *text,
 					void (*on_grace)(void *));
+/* The owner, there or not, of a guard that may be asked about this tool; NULL: none. */
+const struct owner *guards_covering(const struct registry *r, const char *tool);
 bool guards_stand_in(const struct owner *o);
 bool guards_lost(const struct registry *r); /* is there a stand-in? */

@@ -18,6 +18,8 @@ void pendings_init(struct pendings *p) {
 static void free_pending(struct pending *p) {
 	loop_timer_stop(&p->timer);
 	chunk_drop(&p->line);
+	chunk_drop(&p->act);
+	free(p->sender_id);
 	free(p->child_id);
 	free(p->subtype);
 	free(p->tool);
@@ -240,6 +242,15 @@ static void carry_owner(struct carry *c, struct pending *p, const struct pending
 		carry_fail(c, "the owner of a request is missing");
 }
 
+static void carry_act(struct carry *c, struct pending *p) {
+	if (c->version < 12) return;
+	carry_chunk(c, &p->act);
+	carry_client(c, &p->sender);
+	carry_text(c, &p->sender_id);
+	CARRY(c, p->sender_line);
+	if (!c->saving && p->act.data && !p->sender) carry_fail(c, "the client of a tool call is missing");
+}
+
 static void carry_pending(struct carry *c, struct pending *p, const struct pending_owners *owners) {
 	carry_bytes(c, p->id, sizeof p->id);
 	p->id[sizeof p->id - 1] = 0;
@@ -256,6 +267,7 @@ static void carry_pending(struct carry *c, struct pending *p, const struct pendi
 	CARRY(c, p->guard);
 	CARRY(c, p->timer_on);
 	carry_timer(c, &p->timer);
+	carry_act(c, p);
 }
 
 /* False: it is not whole. */

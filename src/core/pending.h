@@ -36,6 +36,11 @@ struct pending {
 	bool guard;              /* hook: silence must not let anything through */
 	struct loop_timer timer; /* hook: deadline; else permission_wait */
 	bool timer_on;
+	/* Of an entry that the daemon made, about a line of a client that runs a tool (router_execute.c). */
+	struct chunk act;     /* that line; empty: the child asks */
+	void *sender;         /* its client */
+	char *sender_id;      /* the request's id there, raw JSON; NULL: the line has none */
+	uint64_t sender_line; /* its number among the client's lines */
 };
 
 /* An id that was settled: req_COUNTER_RANDOM. */

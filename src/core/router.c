@@ -441,6 +441,7 @@ void router_detach(struct client *c, const char *why) {
 	router_unask(a);
 	router_client_left_init(s, c);
 	end_calls_of(s, c);
+	router_execute_left(s, c);
 	prompts_asker_gone(&s->prompts, c);
 	router_owner_leaves(a);
 	bool ephemeral = a->ephemeral && !s->removed;
@@ -458,6 +459,7 @@ void router_check_close(struct client *c) {
 	if (!c->ended || c->closing || c->dead || client_holds(c)) return;
 	if (a) {
 		if (prompts_of(&a->session->prompts, c) || router_init_waits(a->session, c, SPAN_NONE)) return;
+		if (router_execute_open(a->session, c, SPAN_NONE)) return;
 		LIST_FOR_EACH (call, &a->session->calls.order, struct call, node)
 			if (call->asker == c && !router_is_shim(c)) return; /* the CLI does not stay for what it has not answered */
 		if (a->ephemeral && a->session->agent) {                /* its session ends with it, and it hears how */

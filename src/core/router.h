@@ -3,9 +3,10 @@
  * The router: who receives which line, who may answer which request. The only module that sees both sessions and
  * clients; it fills in the events of both. Split by where a line comes from: router_child.c (the child),
  * router_client.c (a client), router_prompts.c (its prompts), router_turns.c (whose turn it is), router_asks.c
- * (requests that somebody must answer), router_init.c (initialize), router_hooks.c (hooks, MCP servers), router_lag.c
- * (slow clients), router_carry.c (an upgrade), and this header's router.c (sessions, attachments, notices). Policy on
- * the daemon as a whole (verbs, counts, state on disk) is above it, behind struct router_events. Source: DESIGN 4 to 8.
+ * (requests that somebody must answer), router_execute.c (tools that a client runs by itself), router_init.c
+ * (initialize), router_hooks.c (hooks, MCP servers), router_lag.c (slow clients), router_carry.c (an upgrade), and this
+ * header's router.c (sessions, attachments, notices). Policy on the daemon as a whole (verbs, counts, state on disk) is
+ * above it, behind struct router_events. Source: DESIGN 4 to 8.
  */
 #pragma once
 
@@ -205,11 +206,6 @@ void router_call_timer(void *call); /* its time is over */
 void router_call_answered(struct call *call, struct chunk line, const struct envelope *e);
 void router_fail_call(struct call *call, const char *code, const char *text); /* text NULL: nobody is told */
 
-/* --- what executes (router_execute.c) --- */
-/* bash_command, mcp_call and their like, which passed the gate. e->request is absent in a line that is no request. */
-void router_execute(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
-					const struct gate_row *row);
-
 /* --- prompts (router_prompts.c) --- */
 void router_prompt(struct client *c, struct session *s, struct chunk line, const struct message *m);
 void router_next_held(struct session *s); /* the next held prompt, if the turn allows it */
@@ -220,6 +216,9 @@ void router_cancel_prompt(struct client *c, struct session *s, struct chunk line
 
 /* --- requests that somebody must answer (router_asks.c) --- */
 void router_ask(struct session *s, struct chunk line, const struct envelope *e);
+void router_decide(struct pending *p); /* a new entry: by a rule, else its approvers are asked */
+/* Decided by what the client in a has sent itself. */
+void router_settle_own(struct pending *p, const struct attachment *a, const char *decision, const char *why);
 void router_offer(struct attachment *a); /* what is open and may be answered by it */
 void router_ask_timer(void *pending);    /* its time is over */
 void router_answer(struct client *c, struct chunk line, const struct envelope *e);
@@ -232,6 +231,16 @@ void router_unask(struct attachment *a); /* it is gone, or no approver any more 
 void router_answer_self(struct pending *p, struct buf *body, const char *decision, const char *why);
 void router_refuse_unasked(struct session *s, struct chunk line, const struct envelope *e, const char *why);
 bool router_may_answer(const struct attachment *a, const struct pending *p);
+
+/* --- lines of clients that run a tool (router_execute.c) --- */
+/* A line or request of ACT_EXECUTE, judged as the tool call that it is. The client drives the session. */
+void router_execute(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+/* The answer to the question about it, as the child would get it. Takes over the reference. False without memory. */
+bool router_execute_answered(struct pending *p, struct chunk answer);
+void router_execute_unanswered(struct pending *p, const char *why); /* there will be none */
+/* The client's open question under its own id. SPAN_NONE: any of its. NULL: none. */
+struct pending *router_execute_open(struct session *s, const struct client *c, struct span id);
+void router_execute_left(struct session *s, struct client *c); /* the client has left the session */
 
 /* --- initialize (router_init.c) --- */
 void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e);

@@ -132,12 +132,18 @@ static void log_decision(const struct session *s, const struct pending *p, const
 	log_event(LOG_INFO, text ? text : "a decision", fields);
 }
 
+/* An answer for the one that asked: the child, or the daemon for a client's line. Takes over the reference. */
+static bool hand_over(struct pending *p, struct chunk answer) {
+	return p->act.data ? router_execute_answered(p, answer) : session_answer(p->session, answer);
+}
+
 /* ch: what the answer changed; NULL: it is the daemon's own, or there is none. */
 static void settle(struct session *s, struct pending *p, const struct attachment *a, const char *decision,
 				   const char *why, const struct changes *ch) {
 	bool person = p->kind != ASK_HOOK && p->kind != ASK_MCP;
 	const struct client *by = a ? a->client : NULL;
 	cancel_others(p, a);
+	if (p->act.data) router_execute_unanswered(p, decision);
 	if (person) tell_settled(s, p, by, decision, why, ch);
 	if (p->kind != ASK_MCP) log_decision(s, p, by, decision, why, ch);
 	pending_settle(&s->pendings, p);
@@ -153,8 +159,15 @@ void router_answer_self(struct pending *p, struct buf *body, const char *decisio
 		dialect_put_built_success(&b, id, body);
 	else
 		dialect_put_error(&b, id, PLENUM_E_UNKNOWN_REQUEST, why ? why : "nobody can answer this");
-	session_must_write(s, notice_chunk(&b));
+	if (p->act.data)
+		hand_over(p, notice_chunk(&b));
+	else
+		session_must_write(s, notice_chunk(&b));
 	settle(s, p, NULL, decision, why, NULL);
+}
+
+void router_settle_own(struct pending *p, const struct attachment *a, const char *decision, const char *why) {
+	settle(p->session, p, a, decision, why, NULL);
 }
 
 void router_refuse_unasked(struct session *s, struct chunk line, const struct envelope *e, const char *why) {
@@ -261,6 +274,7 @@ static void cancel(struct pending *p, const char *why) {
 
 void router_ask_timer(void *arg) {
 	struct pending *p = arg;
+	struct session *s = p->session;
 	char why[160];
 	if (p->kind == ASK_HOOK) {
 		router_hook_deadline(p);
@@ -274,6 +288,7 @@ void router_ask_timer(void *arg) {
 		cancel(p, why);
 	else
 		router_answer_self(p, NULL, "timeout", why);
+	router_check_closes(s); /* a client that has ended its input may have waited for this alone */
 }
 
 static void allow_by_rule(struct pending *p, const char *why) {
@@ -330,11 +345,15 @@ static void tell_attention(struct session *s, const struct pending *p) {
 
 void router_ask(struct session *s, struct chunk line, const struct envelope *e) {
 	struct pending *p = pending_new(&s->pendings, s, s->loop, e, line, router_ask_timer);
-	struct attachment *a;
-	if (!p) {
+	if (p)
+		router_decide(p);
+	else
 		router_refuse_unasked(s, line, e, "the daemon is out of memory");
-		return;
-	}
+}
+
+void router_decide(struct pending *p) {
+	struct session *s = p->session;
+	struct attachment *a;
 	if (judged(s, p)) return;
 	if (p->kind == ASK_TOOL && has_no_approver_ever(s)) {
 		deny(p, "deny", "This command requires approval");
@@ -498,11 +517,12 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 	const char *decision = wrong ? "error" : dialect_decision(p->kind, e->response);
 	if (declined(p, a, decision)) return;
 	struct chunk out = answer_line(p, splice_body(line), e, !wrong);
-	if (!out.data || !session_answer(s, out)) {
+	if (!out.data || !hand_over(p, out)) {
 		tell_not_answered(c, s, e->inner_request_id);
 		return;
 	}
 	session_used(s);
 	if (!wrong) dialect_read_changes(p->kind, p->request, e->response, &ch);
 	settle(s, p, a, decision, NULL, &ch);
+	router_check_closes(s);
 }

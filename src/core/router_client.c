@@ -194,7 +194,8 @@ void router_announce_change(struct call *call, const struct gate_row *row, const
 
 /* Two answers under one id could not be told apart. */
 static bool is_duplicate(struct client *c, struct session *s, struct span id) {
-	if (!call_is_open(&s->calls, c->id, id) && !router_init_waits(s, c, id)) return false;
+	if (!call_is_open(&s->calls, c->id, id) && !router_init_waits(s, c, id) && !(id.p && router_execute_open(s, c, id)))
+		return false;
 	router_fail(c, id, PLENUM_E_DUPLICATE_REQUEST, "you have a request with this request_id open: use a fresh one");
 	return true;
 }
@@ -221,7 +222,7 @@ static void on_request(struct client *c, struct session *s, struct chunk line, c
 		router_set_servers(c, s, line, e, row);
 		break;
 	case ACT_EXECUTE:
-		router_execute(c, s, line, e, row);
+		router_execute(c, s, line, e);
 		break;
 	case ACT_CHANGE:
 		router_announce_change(router_call(c, s, line, e, NULL), row, e);
@@ -235,6 +236,11 @@ static void on_request(struct client *c, struct session *s, struct chunk line, c
 /* A client withdraws its own request: the child knows it under our id. */
 static void on_cancel(struct client *c, struct session *s, const struct envelope *e) {
 	struct call *call = call_of(&s->calls, c->id, e->request_id);
+	struct pending *asked = call || !e->request_id.p ? NULL : router_execute_open(s, c, e->request_id);
+	if (asked) {
+		router_settle_own(asked, c->attachment, "cancelled", "the client withdrew its request");
+		return;
+	}
 	if (!call) {
 		router_complain(c, e->request_id, PLENUM_E_UNKNOWN_REQUEST, "you have no open request with this request_id");
 		return;
@@ -270,7 +276,7 @@ bool router_pass_line(struct client *c, struct session *s, struct chunk line) {
 static void on_other(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 					 const struct gate_row *row) {
 	if (row->act == ACT_EXECUTE)
-		router_execute(c, s, line, e, row);
+		router_execute(c, s, line, e);
 	else if (router_pass_line(c, s, line) && row->act == ACT_CHANGE)
 		announce_line(s, c, row, splice_body(line));
 }

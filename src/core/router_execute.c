@@ -1,14 +1,273 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lines and requests of clients that execute something: judged as the tool call that each is.
+ * Lines of clients that run a tool without the model (`bash_command`, `mcp_call`): judged as the tool call that they
+ * are, before a byte reaches the child. In this order: deny rules, guard hooks, the sender's own yes if it is an
+ * approver of this tool, allow rules, the approvers. The question to them is a can_use_tool of the daemon's making: an
+ * ordinary pending entry that has the client's line, with the daemon in the child's place. What was judged is what
+ * runs: the line is written anew from the judged input.
+ *
+ * A guard cannot be asked about a bash_command, nor about an mcp_call of a child without check_permissions: those are
+ * refused while a guard covers the tool. A child with check_permissions asks guards and approvers by itself, so its
+ * mcp_call is passed on with that member, unless an approver sent it and no guard covers the tool. Source: DESIGN 14.
  */
+#include "core/guards.h"
 #include "core/router.h"
+#include "core/rules.h"
+#include "core/trust.h"
 
-void router_execute(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
-					const struct gate_row *row) {
-	(void)row;
-	if (e->request.p)
-		router_call(c, s, line, e, NULL);
+#include "base/log.h"
+#include "base/str.h"
+#include "plenum/protocol.h"
+#include "wire/splice.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define GUARD_TEXT                                                                                                     \
+	"a hook of the client %.100s guards %.100s and cannot be asked about this line: it is refused while that hook is " \
+	"registered (let the agent run it by a prompt)"
+
+/* --- the sender --------------------------------------------------------------------------------------------------- */
+
+static void post_refusal(struct client *c, struct span id, struct span uuid, uint64_t number, const char *code,
+						 const char *text) {
+	const struct attachment *a = c->attachment;
+	struct buf b = NOTICE_INIT;
+	if (id.p) {
+		router_fail(c, id, code, "%s", text);
+		return;
+	}
+	notice_error(&b, a ? a->session->name : NULL, code, text);
+	notice_number(&b, "line", (int64_t)number);
+	if (span_is_string(uuid)) notice_raw(&b, "uuid", uuid);
+	client_post(c, notice_end(&b));
+}
+
+static void refuse_line(struct client *c, const struct envelope *e, const char *code, const char *fmt, ...)
+	PRINTF_LIKE(4, 5);
+
+static void refuse_line(struct client *c, const struct envelope *e, const char *code, const char *fmt, ...) {
+	char text[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	post_refusal(c, dialect_line_executes(e) ? SPAN_NONE : e->request_id, e->uuid, c->lines_in, code, text);
+}
+
+/* The entry has no line any more: nothing can run by it. The chunk is the caller's. */
+static struct chunk take_act(struct pending *p) {
+	struct chunk act = p->act;
+	p->act = CHUNK_NONE;
+	return act;
+}
+
+static void refuse_sender(struct pending *p, const char *code, const char *text) {
+	struct chunk act = take_act(p);
+	struct client *c = p->sender;
+	struct envelope e;
+	bool known = scan_envelope(act.data, act.len, &e);
+	if (c && !c->dead) post_refusal(c, span_of(p->sender_id), known ? e.uuid : SPAN_NONE, p->sender_line, code, text);
+	chunk_drop(&act);
+}
+
+/* --- running it --------------------------------------------------------------------------------------------------- */
+
+static const char *name_of(const struct owner *o) {
+	return o->name ? o->name : guards_stand_in(o) ? "whose hooks were lost" : "without a name";
+}
+
+/* What may have changed since the question was asked, or by its answer. True: it may not run, `why` says so. */
+static bool is_forbidden(const struct pending *p, struct span input, char *why, size_t size) {
+	struct session *s = p->session;
+	const struct owner *guard = guards_covering(&s->registry, p->tool);
+	const char *rule = NULL;
+	if (rules_judge(s->profile, p->tool, input, &rule) == RULE_DENY)
+		snprintf(why, size, "by rule %.200s of profile %.60s", rule ? rule : "", s->profile->name);
+	else if (guard)
+		snprintf(why, size, GUARD_TEXT, name_of(guard), p->tool);
 	else
-		router_pass_line(c, s, line);
+		return false;
+	return true;
+}
+
+/* Pass the line on with this input. The sender hears of everything that keeps it from the child. */
+static void run(struct pending *p, struct span input, bool check) {
+	struct session *s = p->session;
+	struct chunk act = take_act(p);
+	struct client *c = p->sender;
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	struct envelope e = {0};
+	if (!scan_envelope(act.data, act.len, &e) || !dialect_put_call(&b, splice_body(act), &e, input, check)) {
+		refuse_line(c, &e, PLENUM_E_BAD_ANSWER, "the answer has an input that cannot be used; the tool did not run");
+	} else if (!dialect_line_executes(&e)) {
+		router_call(c, s, act, &e, b.data);
+	} else {
+		buf_putc(&b, '\n');
+		if (!session_write(s, notice_chunk(&b), false))
+			refuse_line(c, &e, PLENUM_E_BUSY,
+						"the child of session %s has too much to read already: send it again later", s->name);
+	}
+	buf_free(&b);
+	chunk_drop(&act);
+}
+
+bool router_execute_answered(struct pending *p, struct chunk answer) {
+	struct envelope e;
+	char why[600];
+	if (!answer.data || !scan_envelope(answer.data, answer.len, &e)) {
+		refuse_sender(p, PLENUM_E_INTERNAL, "out of memory");
+	} else if (!span_equals(span_member(e.inner_response, "behavior"), "allow")) {
+		_cleanup_free_ char *text = span_dup(span_member(e.inner_response, "message"), NULL);
+		snprintf(why, sizeof why, "denied: %.500s", text ? text : "the approver's answer was an error");
+		refuse_sender(p, PLENUM_E_NOT_ALLOWED, why);
+	} else if (is_forbidden(p, span_member(e.inner_response, "updatedInput"), why, sizeof why)) {
+		log_warn("session %s: %s was allowed, and did not run: %s", p->session->name, p->tool, why);
+		refuse_sender(p, PLENUM_E_NOT_ALLOWED, why);
+	} else {
+		run(p, span_member(e.inner_response, "updatedInput"), false);
+	}
+	chunk_drop(&answer);
+	return true;
+}
+
+void router_execute_unanswered(struct pending *p, const char *why) {
+	const struct client *c = p->sender;
+	char text[300];
+	if (!c->attachment) {
+		snprintf(text, sizeof text, "you left session %.255s before this was decided", p->session->name);
+		refuse_sender(p, PLENUM_E_NOT_ATTACHED, text);
+	} else if (strcmp(why, "cancelled") == 0) {
+		refuse_sender(p, PLENUM_E_NOT_ALLOWED, "withdrawn before it was decided; the tool did not run");
+	} else {
+		refuse_sender(p, PLENUM_E_CHILD_EXITED, "the child ended before this was decided; the tool did not run");
+	}
+}
+
+/* --- judging ------------------------------------------------------------------------------------------------------ */
+
+/* The question as the child would ask it. */
+static struct chunk question(const struct client *c, const char *tool, const struct buf *input, bool command) {
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	char id[17], text[400];
+	str_random_hex(id, 16);
+	snprintf(text, sizeof text,
+			 "The client %.100s (uid %u, pid %d, %.60s) runs this by %s; the agent did not ask for it.",
+			 c->name ? c->name : "without a name", c->peer.uid, c->peer.pid, c->program,
+			 command ? "bash_command" : "mcp_call");
+	buf_printf(&b,
+			   "{\"type\":\"control_request\",\"request_id\":\"plenum_%s\",\"request\":{\"subtype\":\"can_use_tool\","
+			   "\"tool_name\":\"%s\",\"input\":",
+			   id, tool);
+	buf_put(&b, input->data, input->len);
+	buf_printf(&b, ",\"tool_use_id\":\"plenum_%s\",\"permission_suggestions\":[],\"description\":", id);
+	str_put_json(&b, text, strlen(text));
+	buf_puts(&b, ",\"plenum_by\":");
+	router_put_where(&b, c);
+	buf_puts(&b, "}}\n");
+	return notice_chunk(&b);
+}
+
+/* An open entry that has the line; NULL without memory. */
+static struct pending *open_entry(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
+								  const char *tool, const struct buf *input) {
+	bool command = dialect_line_executes(e);
+	struct chunk asked = question(c, tool, input, command);
+	struct envelope own;
+	struct pending *p = NULL;
+	if (asked.data && scan_envelope(asked.data, asked.len, &own))
+		p = pending_new(&s->pendings, s, s->loop, &own, asked, router_ask_timer);
+	chunk_drop(&asked);
+	if (!p) return NULL;
+	p->sender = c;
+	p->sender_line = c->lines_in;
+	if (!command) p->sender_id = strndup(e->request_id.p, e->request_id.n);
+	if (command || p->sender_id) p->act = chunk_ref(line);
+	if (p->act.data) return p;
+	pending_settle(&s->pendings, p);
+	return NULL;
+}
+
+/* A request of an approver is its own yes, also where a rule has it asked. Not where it says that it speaks for another
+ * (check_permissions): then it is asked, too. */
+static bool is_own_yes(const struct attachment *a, const struct pending *p, const struct envelope *e) {
+	return router_may_answer(a, p) && trust_may_approve(a->session->world, a->client) && !dialect_call_wants_check(e);
+}
+
+static bool child_checks(const struct session *s, const struct envelope *e) {
+	return !dialect_line_executes(e) && session_has_child(s) && !s->init_open &&
+		   dialect_checks_calls(router_kept_init(s));
+}
+
+static void refuse_guarded(struct pending *p, const struct owner *guard) {
+	struct buf b = NOTICE_INIT;
+	char why[400];
+	snprintf(why, sizeof why, GUARD_TEXT, name_of(guard), p->tool);
+	dialect_put_tool_deny(&b, why);
+	router_answer_self(p, &b, "deny", why);
+}
+
+static void judge(struct pending *p, const struct attachment *a, const struct envelope *e) {
+	struct session *s = p->session;
+	struct span input = span_member(p->request, "input");
+	const struct owner *guard = guards_covering(&s->registry, p->tool);
+	bool own = is_own_yes(a, p, e);
+	if (rules_judge(s->profile, p->tool, input, NULL) == RULE_DENY) {
+		router_decide(p);
+	} else if (child_checks(s, e) && (guard || !own)) {
+		run(p, input, true);
+		router_settle_own(p, a, "passed", "the child asks its guards and the approvers about it");
+	} else if (guard) {
+		refuse_guarded(p, guard);
+	} else if (own) {
+		run(p, input, false);
+		router_settle_own(p, a, "allow", "the client that sent it is an approver");
+	} else {
+		router_decide(p);
+	}
+}
+
+static bool has_room(struct client *c, struct session *s, const struct envelope *e) {
+	if (s->pendings.n < s->settings->limits.max_pending) return true;
+	refuse_line(c, e, PLENUM_E_BUSY, "too many requests are open in session %s (max_pending): ask again later",
+				s->name);
+	return false;
+}
+
+void router_execute(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+	struct buf input = BUF_INIT(SIZE_MAX / 4);
+	_cleanup_free_ char *tool = NULL;
+	if (!session_has_child(s) && !s->want_child) {
+		refuse_line(c, e, PLENUM_E_CHILD_EXITED,
+					"session %s is %s and has no child: send a prompt, or attach with \"wake\":true, and ask again",
+					s->name, session_state_name(s->state));
+		return;
+	}
+	if (!has_room(c, s, e)) return;
+	const char *wrong = dialect_read_call(splice_body(line), e, &tool, &input);
+	struct pending *p = wrong ? NULL : open_entry(c, s, line, e, tool, &input);
+	if (wrong)
+		refuse_line(c, e, PLENUM_E_BAD_REQUEST, "%s", wrong);
+	else if (!p)
+		refuse_line(c, e, PLENUM_E_INTERNAL, "out of memory");
+	else
+		judge(p, c->attachment, e);
+	if (p) router_check_close(c);
+	buf_free(&input);
+}
+
+/* --- the sender's open questions ---------------------------------------------------------------------------------- */
+
+struct pending *router_execute_open(struct session *s, const struct client *c, struct span id) {
+	struct pending *p;
+	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
+		if (p->act.data && p->sender == c && (!id.p || span_same(span_of(p->sender_id), id))) return p;
+	return NULL;
+}
+
+void router_execute_left(struct session *s, struct client *c) {
+	struct pending *p;
+	while ((p = router_execute_open(s, c, SPAN_NONE)) != NULL)
+		router_settle_own(p, NULL, "cancelled", "the client that sent it has left");
 }

@@ -67,6 +67,113 @@ enum ask_kind dialect_ask_kind(const struct envelope *e) {
 	return ASK_UNKNOWN;
 }
 
+/* --- tool calls by a client --------------------------------------------------------------------------------------- */
+
+#define CALL_CAPABILITY "mcp_call_check_permissions_v1"
+
+/* What is judged, and what a copy must not have, is left out of the copy. */
+static const char *const command_judged[] = {"type", "command", "cwd", NULL};
+static const char *const mcp_judged[] = {"subtype", "tool", "arguments", "check_permissions", "request_id", NULL};
+
+bool dialect_line_executes(const struct envelope *e) {
+	return span_equals(e->type, "bash_command");
+}
+
+static bool is_one_of(struct span key, const char *const *names) {
+	for (; *names; names++)
+		if (span_equals(key, *names)) return true;
+	return false;
+}
+
+/* The CLI finds a tool by its normal name and sends any other one to the server as it is, past rules and matchers. */
+static bool is_mcp_name(const char *tool) {
+	if (!tool || strncmp(tool, "mcp__", 5) != 0 || !strstr(tool + 5, "__")) return false;
+	return tool[strspn(tool, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")] == 0;
+}
+
+static bool is_absent(struct span s) {
+	return !s.p || *s.p == 'n';
+}
+
+static void put_command(struct buf *b, struct span command, struct span cwd) {
+	buf_puts(b, "\"command\":");
+	buf_put(b, command.p, command.n);
+	if (!is_absent(cwd)) {
+		buf_puts(b, ",\"cwd\":");
+		buf_put(b, cwd.p, cwd.n);
+	}
+}
+
+static bool is_command(struct span command, struct span cwd) {
+	return span_is_string(command) && (is_absent(cwd) || span_is_string(cwd));
+}
+
+const char *dialect_read_call(struct span line, const struct envelope *e, char **tool, struct buf *input) {
+	if (dialect_line_executes(e)) {
+		struct span command = span_member(line, "command"), cwd = span_member(line, "cwd");
+		if (!is_command(command, cwd)) return "`command` of bash_command must be a string, and `cwd` if it is there";
+		buf_putc(input, '{');
+		put_command(input, command, cwd);
+		buf_putc(input, '}');
+		*tool = str_dup("Bash");
+		return *tool ? NULL : "out of memory";
+	}
+	if (!span_equals(e->inner_subtype, "mcp_call")) return "this request cannot be judged: send the line bash_command";
+	struct span arguments = span_member(e->request, "arguments");
+	_cleanup_free_ char *name = span_dup(span_member(e->request, "tool"), NULL);
+	if (!is_mcp_name(name)) return "`tool` of mcp_call must be a name such as mcp__server__tool, of A-Z a-z 0-9 _ -";
+	if (!is_absent(arguments) && !span_is_object(arguments)) return "`arguments` of mcp_call must be an object";
+	if (is_absent(arguments)) arguments = span_of("{}");
+	buf_put(input, arguments.p, arguments.n);
+	*tool = str_dup(name);
+	return *tool ? NULL : "out of memory";
+}
+
+bool dialect_call_wants_check(const struct envelope *e) {
+	struct span check = span_member(e->request, "check_permissions");
+	return !is_absent(check) && *check.p != 'f';
+}
+
+/* The judged in another spelling are none of them: message.h refuses their lines. */
+static void put_rest(struct buf *b, struct span of, const char *const *judged) {
+	struct span key, value;
+	for (size_t at = 0; span_next_member(of, &at, &key, &value);) {
+		if (is_one_of(key, judged)) continue;
+		buf_putc(b, ',');
+		buf_put(b, key.p, key.n);
+		buf_putc(b, ':');
+		buf_put(b, value.p, value.n);
+	}
+}
+
+bool dialect_put_call(struct buf *b, struct span line, const struct envelope *e, struct span input, bool check) {
+	if (!span_is_object(input)) return false;
+	if (dialect_line_executes(e)) {
+		struct span text = span_member(input, "command"), cwd = span_member(input, "cwd");
+		if (!is_command(text, cwd)) return false;
+		buf_puts(b, "{\"type\":\"bash_command\",");
+		put_command(b, text, cwd);
+		put_rest(b, line, command_judged);
+	} else {
+		struct span tool = span_member(e->request, "tool");
+		buf_puts(b, "{\"subtype\":\"mcp_call\",\"tool\":");
+		buf_put(b, tool.p, tool.n);
+		buf_puts(b, ",\"arguments\":");
+		buf_put(b, input.p, input.n);
+		if (check) buf_puts(b, ",\"check_permissions\":true");
+		put_rest(b, e->request, mcp_judged);
+	}
+	buf_putc(b, '}');
+	return !b->failed;
+}
+
+bool dialect_checks_calls(struct span init_answer) {
+	struct span all = span_member(init_answer, "capabilities"), one;
+	for (size_t at = 0; span_next(all, &at, &one);)
+		if (span_equals(one, CALL_CAPABILITY)) return true;
+	return false;
+}
+
 /* --- builders ----------------------------------------------------------------------------------------------------- */
 
 void dialect_put_request(struct buf *b, const char *id, const char *request_json) {
@@ -163,6 +270,26 @@ int dialect_hook_timeout(struct span event) {
 
 bool dialect_hook_guards(struct span event) {
 	return span_equals(event, "PreToolUse") || span_equals(event, "PermissionRequest");
+}
+
+bool dialect_hook_sees_tools(struct span event) {
+	static const char *const events[] = {
+		"PreToolUse",        "PostToolUse",      "PostToolUseFailure",   "PostToolBatch",
+		"PermissionRequest", "PermissionDenied", "PreSkillShellCommand", NULL};
+	return is_one_of(event, events);
+}
+
+bool dialect_matcher_covers(struct span matcher, const char *tool) {
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_|, -";
+	_cleanup_free_ char *text = span_dup(matcher, NULL);
+	char *save = NULL;
+	if (!text || !*text || text[strspn(text, plain)]) return true;
+	for (char *name = strtok_r(text, "|,", &save); name; name = strtok_r(NULL, "|,", &save)) {
+		name += strspn(name, " ");
+		size_t n = strcspn(name, " ");
+		if (strlen(tool) == n && memcmp(tool, name, n) == 0) return true;
+	}
+	return false;
 }
 
 static const char *check_deny(struct span body) {

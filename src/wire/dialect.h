@@ -47,6 +47,20 @@ enum ask_kind dialect_ask_kind(const struct envelope *e);
 /* A line of the child names at most so many prompts of its turn: the first ones and the last (measured: 2.1.332). */
 #define DIALECT_NAMES_MAX 64
 
+/* Return true if this line of a client, which is no request, runs a tool by itself (`bash_command`). */
+bool dialect_line_executes(const struct envelope *e);
+/* The tool call that a line or request of ACT_EXECUTE is. Return NULL, with *tool for the caller to free and the input
+ * appended as a JSON object; else what is wrong with the line, for a person. */
+const char *dialect_read_call(struct span line, const struct envelope *e, char **tool, struct buf *input);
+/* Return true if the sender wants the child to check its permissions (`check_permissions`). */
+bool dialect_call_wants_check(const struct envelope *e);
+/* Append the same line (bash_command: all of it, without LF) or request (mcp_call: the value of `request`) with this
+ * input. What was judged stands in it once. Return false if the input cannot be used. */
+bool dialect_put_call(struct buf *b, struct span line, const struct envelope *e, struct span input, bool check);
+/* Return true if the child that gave this answer to initialize asks its guards and approvers about an mcp_call that
+ * says check_permissions. A child that does not say so runs the tool unchecked. */
+bool dialect_checks_calls(struct span init_answer);
+
 /* Builders: each appends one whole line with its LF to b. Ids and values are raw JSON text (a string with its quotes).
  */
 void dialect_put_request(struct buf *b, const char *id, const char *request_json);
@@ -68,6 +82,12 @@ extern const char dialect_neutral[];                                            
 int dialect_hook_timeout(struct span event);
 /* True for events whose callbacks guard: PreToolUse, PermissionRequest. */
 bool dialect_hook_guards(struct span event);
+
+/* Return true if hooks of this event are about a tool and have a matcher for its name. */
+bool dialect_hook_sees_tools(struct span event);
+/* Return true if a hook with this matcher (raw JSON, may be absent) may be called for the tool. Names are compared; a
+ * regular expression counts as a match. */
+bool dialect_matcher_covers(struct span matcher, const char *tool);
 
 /* Is this a body that the child takes as an answer (PROTOCOL 4.2)? NULL: yes; else what is wrong, for a person.
  * `response` is the whole response object of the client's line. */

@@ -651,6 +651,8 @@ class KilledTest(Guarded):
             answer = self.child.answer("k-1")
             self.refuses(answer)
             self.assertIn(b"--forget", answer.raw)
+            back.send({"type": "bash_command", "command": "ls"})
+            self.refusal(back, codes=("not_allowed",))
         self.assertEqual(back.seen(request__subtype="hook_callback"), [])
         self.d.call("plenum_stop", session="s", forget=True, how="kill")
         until(lambda: "s" not in self.d.sessions())
