@@ -205,20 +205,10 @@ static bool find_start(struct request *q, const struct tape *t, struct start *ou
 
 /* --- the session -------------------------------------------------------------------------------------------------- */
 
-static bool foreign_ok(struct request *q) {
-	static const char *const own[] = {"args", "env", "cwd", "argv", "env_only", "ephemeral"};
-	if (trust_is_ours(q->client)) return true;
-	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
-		if (!json_object_get(q->body, own[i])) continue;
-		reply_error(q, PLENUM_E_NOT_ALLOWED, "`%s` may only be given by the user who runs the daemon", own[i]);
-		return false;
-	}
-	return true;
-}
-
-static const struct profile *find_profile(struct request *q) {
+static const struct profile *find_profile(struct request *q, struct session *home) {
 	const struct settings *set = q->router->settings;
-	const char *asked = text(q, "profile"), *name = asked ? asked : set->default_profile;
+	const char *asked = text(q, "profile");
+	const char *name = asked ? asked : home ? session_profile(home) : set->default_profile;
 	const struct profile *p = name ? settings_profile(set, name) : NULL;
 	if (!p) {
 		reply_error(q, PLENUM_E_NO_SUCH_PROFILE,
@@ -309,8 +299,51 @@ static bool make_launch(struct request *q, const struct profile *p, struct launc
 		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 		return false;
 	}
-	if (!l->env_only && q->client->peer.uid == getuid()) l->login = login_read(q->client->peer.pid, p);
+	bool ours = q->client->peer.uid == getuid() && trust_is_free(q->router, q->client);
+	if (!l->env_only && ours) l->login = login_read(q->client->peer.pid, p);
 	return true;
+}
+
+static bool has_guards(const struct session *s) {
+	const struct owner *o;
+	LIST_FOR_EACH (o, &s->registry.owners, const struct owner, node)
+		if (owner_guards(o)) return true;
+	return false;
+}
+
+/* Is there nothing but its profile that holds this session's agent back? A session by the profile alone has all of it.
+ */
+static bool is_plain(struct session *s) {
+	const struct launch *l = &s->launch;
+	return !l->args.n && !l->has_argv && !l->env.n && !l->env_only && !l->no_asks && !has_guards(s) &&
+		   !snapshot_strict(&s->snapshot) && !s->lost_profile;
+}
+
+/* A process of an agent makes no session with fewer rules or flags than that agent has, none of a name that others may
+ * use, and none by way of another one that an agent has made. home: that agent's; NULL: the peer is none. */
+static bool may_make(struct request *q, const char *name, struct session *home) {
+	const char *profile = text(q, "profile"), *why = NULL;
+	if (!home) return true;
+	if (name)
+		why = "leave out `session`: the daemon makes a name up";
+	else if (profile && strcmp(profile, session_profile(home)) != 0)
+		why = "its profile must be that of the agent's own session";
+	else if (home->made_by || !is_plain(home))
+		why = "the agent's own session has guards, flags or a mode that a new one would not have, or an agent made it";
+	if (why)
+		reply_error(q, PLENUM_E_NOT_ALLOWED, "an agent started this program, which may not make this session: %s", why);
+	return !why;
+}
+
+/* As the agent's own session has it: a process of the agent chooses neither folder nor environment. */
+static void take_home(struct launch *l, const struct session *home) {
+	char *cwd = str_dup(home->launch.cwd);
+	if (cwd) {
+		free(l->cwd);
+		l->cwd = cwd;
+	}
+	l->uid = home->launch.uid;
+	if (home->launch.login) l->login = login_ref(home->launch.login);
 }
 
 static void make_up_name(struct router *r, char out[24]) {
@@ -331,16 +364,18 @@ static bool room_for_session(struct request *q) {
 static struct session *make_session(struct request *q, const char *name) {
 	char made_up[24], error[CHILD_ERROR_MAX];
 	struct launch launch = {0};
+	struct session *home = router_home(q->router, q->client);
 	if (name && !router_is_name(name)) {
 		reply_error(q, PLENUM_E_BAD_REQUEST, "`session` must have " ROUTER_NAME_TEXT, NAME_MAX_BYTES);
 		return NULL;
 	}
-	const struct profile *p = find_profile(q);
+	const struct profile *p = may_make(q, name, home) ? find_profile(q, home) : NULL;
 	if (!p || !room_for_session(q)) return NULL;
 	if (!make_launch(q, p, &launch)) {
 		launch_free(&launch);
 		return NULL;
 	}
+	if (home) take_home(&launch, home);
 	if (!name) make_up_name(q->router, made_up);
 	router_make_room(q->router);
 	struct session *s = router_create(q->router, name ? name : made_up, p, &launch);
@@ -349,6 +384,7 @@ static struct session *make_session(struct request *q, const char *name) {
 		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 		return NULL;
 	}
+	if (home) s->made_by = home->id;
 	if (router_start(q->router, s, error) == CHILD_OK) return s;
 	reply_error(q, PLENUM_E_SPAWN_FAILED, "%s", error);
 	router_remove(q->router, s, error);
@@ -389,7 +425,7 @@ static struct session *get_session(struct request *q, bool *created) {
 	const char *create = text(q, "create") ? text(q, "create") : "auto", *name = text(q, "session");
 	struct session *s = NULL;
 	*created = false;
-	if (!one_of(q, "create", creates) || !foreign_ok(q) || !find_session(q, &s)) return NULL;
+	if (!one_of(q, "create", creates) || !find_session(q, &s)) return NULL;
 	if (s && router_is_closed_to(s, q->client)) {
 		reply_private(q, name ? name : resumed(q));
 		return NULL;

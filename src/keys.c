@@ -103,6 +103,7 @@ static const struct key profile_keys[] = {
 	{"prompts", KIND_CHOICE, P(prompts_queue), .words = {"pass", "queue"}},
 	{"restart", KIND_CHOICE, P(restart_never), .words = {"on-demand", "never"}},
 	{"stdout", KIND_CHOICE, P(stdout_pipe), .words = {"socket", "pipe"}},
+	{"agent_peers", KIND_CHOICE, P(agent_peers_none), .words = {"own-session", "none"}},
 	{"warm", KIND_COUNT, P(warm), 0, 64},
 	{0},
 };

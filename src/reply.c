@@ -2,6 +2,7 @@
 #include "reply.h"
 
 #include "base/str.h"
+#include "core/trust.h"
 #include "plenum/protocol.h"
 
 #include <stdarg.h>
@@ -58,7 +59,10 @@ void reply_no_session(struct request *q, const char *name) {
 }
 
 void reply_private(struct request *q, const char *name) {
-	reply_error(q, PLENUM_E_NOT_ALLOWED, ROUTER_PRIVATE_TEXT, name);
+	if (trust_of(q->router, q->client) == TRUST_AGENT)
+		reply_error(q, PLENUM_E_NOT_ALLOWED, ROUTER_AGENT_TEXT);
+	else
+		reply_error(q, PLENUM_E_NOT_ALLOWED, ROUTER_PRIVATE_TEXT, name);
 }
 
 static bool all_strings(const json_t *array) {
@@ -115,6 +119,34 @@ static const struct member *find_member(const struct member *members, const char
 	return NULL;
 }
 
+static bool is_at_least(struct request *q, enum least least) {
+	struct router *r = q->router;
+	struct client *c = q->client;
+	switch (least) {
+	case LEAST_ANY:
+		return true;
+	case LEAST_AGENT:
+		return trust_of(r, c) != TRUST_AGENT || router_home(r, c);
+	case LEAST_FREE:
+		return trust_is_free(r, c);
+	case LEAST_OURS:
+		break;
+	}
+	return trust_is_free(r, c) && trust_is_ours(c);
+}
+
+bool reply_peer_ok(struct request *q, enum least least, const char *what) {
+	if (is_at_least(q, least)) return true;
+	if (least == LEAST_AGENT)
+		reply_error(q, PLENUM_E_NOT_ALLOWED,
+					"`%s` is refused: the session of the agent that started this program is gone, or has "
+					"agent_peers = none",
+					what);
+	else
+		reply_error(q, PLENUM_E_NOT_ALLOWED, "`%s` is refused: %s", what, trust_why(q->router, q->client));
+	return false;
+}
+
 bool reply_members_ok(struct request *q, const struct member *members) {
 	const char *key;
 	json_t *value;
@@ -131,7 +163,7 @@ bool reply_members_ok(struct request *q, const struct member *members) {
 			json_object_del(q->body, key);
 			continue;
 		}
-		if (!has_type(q, m, value)) return false;
+		if (!has_type(q, m, value) || !reply_peer_ok(q, m->least, m->name)) return false;
 	}
 	return true;
 }

@@ -16,10 +16,19 @@ struct request {
 	json_t *body;      /* the `request` object */
 };
 
+/* The least peer that may use a verb or one of its members. */
+enum least {
+	LEAST_ANY,   /* any connection */
+	LEAST_AGENT, /* a process of an agent too, for what it may act in: router_home() */
+	LEAST_FREE,  /* certainly no process of an agent */
+	LEAST_OURS,  /* that, and of the daemon's uid or root */
+};
+
 /* A member that a verb takes and its type: s string, b boolean, i integer, o object, a array of strings; several
  * letters: any of them. */
 struct member {
 	const char *name, *types;
+	enum least least;
 };
 
 /* The answer. Takes over body. */
@@ -31,7 +40,10 @@ void reply_error(struct request *q, const char *code, const char *fmt, ...) PRIN
  * client wrote it, which may be a conversation; of a closed session it learns nothing else. */
 void reply_no_session(struct request *q, const char *name);
 void reply_private(struct request *q, const char *name);
-/* Every member is known and of its type; else the client was told which is not. The list ends with a NULL name. */
+/* Return true if the peer may use this verb or member; else it was told why not. */
+bool reply_peer_ok(struct request *q, enum least least, const char *what);
+/* Every member is known, of its type, and for this peer; else the client was told which is not. The list ends with a
+ * NULL name. */
 bool reply_members_ok(struct request *q, const struct member *members);
 /* Who a client is: name, uid, pid, program, role. */
 json_t *reply_client(const struct client *c);

@@ -53,12 +53,6 @@ static const char *default_profile(const struct request *q) {
 	return p && !profile_is_open(q, p) ? NULL : set->default_profile;
 }
 
-static bool owns_daemon(struct request *q) {
-	if (trust_is_ours(q->client)) return true;
-	reply_error(q, PLENUM_E_NOT_ALLOWED, "only the user who runs the daemon, or root, may do this");
-	return false;
-}
-
 /* --- hello, list, status ------------------------------------------------------------------------------------------ */
 
 static json_t *limits_json(const struct settings *s) {
@@ -188,7 +182,7 @@ static void verb_status(struct request *q) {
 	if (json_object_get(q->body, "session") ||
 		(q->client->attachment && !json_is_true(json_object_get(q->body, "daemon"))))
 		status_session(q);
-	else
+	else if (reply_peer_ok(q, LEAST_FREE, "plenum_status without a session"))
 		status_daemon(q);
 }
 
@@ -348,7 +342,6 @@ static void verb_hibernate(struct request *q) {
 
 static void verb_reload(struct request *q) {
 	char error[1024];
-	if (!owns_daemon(q)) return;
 	if (host(q->router)->reload(host(q->router), error, sizeof error))
 		reply(q, reply_pack("{s:b}", "reloaded", true));
 	else
@@ -357,13 +350,13 @@ static void verb_reload(struct request *q) {
 
 static void verb_shutdown(struct request *q) {
 	bool kill_now;
-	if (!owns_daemon(q) || !read_how(q, &kill_now)) return;
+	if (!read_how(q, &kill_now)) return;
 	reply(q, reply_pack("{s:b}", "shutting_down", true));
 	host(q->router)->shut_down(host(q->router), kill_now);
 }
 
 static void verb_upgrade(struct request *q) {
-	if (owns_daemon(q)) host(q->router)->upgrade(host(q->router), q->client, q->id);
+	host(q->router)->upgrade(host(q->router), q->client, q->id);
 }
 
 static void verb_metrics(struct request *q) {
@@ -390,21 +383,46 @@ static void verb_metrics(struct request *q) {
 
 #define MEMBERS 32
 
+/* Each verb with the least peer that may use it; a member may need more than its verb. */
 static const struct verb {
 	const char *name;
+	enum least least;
 	void (*run)(struct request *q);
 	struct member members[MEMBERS];
 } verbs[] = {
-	{PLENUM_HELLO, verb_hello, {{"name", "s"}, {"protocol", "i"}}},
-	{PLENUM_ATTACH, attach_verb, {{"session", "s"},   {"create", "s"},   {"profile", "s"},     {"cwd", "s"},
-								  {"env", "o"},       {"args", "a"},     {"resume", "s"},      {"fork", "b"},
-								  {"role", "s"},      {"approve", "bo"}, {"replay", "so"},     {"tag", "b"},
-								  {"types", "a"},     {"partial", "b"},  {"on_lag", "s"},      {"wake", "b"},
-								  {"echo", "b"},      {"name", "s"},     {"argv", "a"},        {"env_only", "b"},
-								  {"ephemeral", "b"}, {"quiet", "b"},    {"mcp_servers", "a"}, {"raw_init", "b"},
-								  {"deny_asks", "b"}, {"stderr", "b"}}},
-	{PLENUM_DETACH, verb_detach, {{NULL, NULL}}},
+	{PLENUM_HELLO, LEAST_ANY, verb_hello, {{"name", "s"}, {"protocol", "i"}}},
+	{PLENUM_ATTACH,
+	 LEAST_AGENT,
+	 attach_verb,
+	 {{"session", "s"},
+	  {"create", "s"},
+	  {"profile", "s"},
+	  {"cwd", "s", LEAST_OURS},
+	  {"env", "o", LEAST_OURS},
+	  {"args", "a", LEAST_OURS},
+	  {"resume", "s", LEAST_FREE},
+	  {"fork", "b", LEAST_FREE},
+	  {"role", "s"},
+	  {"approve", "bo"},
+	  {"replay", "so"},
+	  {"tag", "b"},
+	  {"types", "a"},
+	  {"partial", "b"},
+	  {"on_lag", "s"},
+	  {"wake", "b"},
+	  {"echo", "b"},
+	  {"name", "s"},
+	  {"argv", "a", LEAST_OURS},
+	  {"env_only", "b", LEAST_OURS},
+	  {"ephemeral", "b", LEAST_OURS},
+	  {"quiet", "b"},
+	  {"mcp_servers", "a", LEAST_FREE},
+	  {"raw_init", "b"},
+	  {"deny_asks", "b", LEAST_FREE},
+	  {"stderr", "b"}}},
+	{PLENUM_DETACH, LEAST_AGENT, verb_detach, {{NULL, NULL}}},
 	{PLENUM_REGISTER,
+	 LEAST_AGENT,
 	 verb_register,
 	 {{"role", "s"},
 	  {"approve", "bo"},
@@ -414,18 +432,18 @@ static const struct verb {
 	  {"echo", "b"},
 	  {"on_lag", "s"},
 	  {"name", "s"}}},
-	{PLENUM_LIST, verb_list, {{NULL, NULL}}},
-	{PLENUM_STATUS, verb_status, {{"session", "s"}, {"daemon", "b"}}},
-	{PLENUM_PENDING, verb_pending, {{"session", "s"}}},
-	{PLENUM_STOP, verb_stop, {{"session", "s"}, {"how", "s"}, {"forget", "b"}}},
-	{PLENUM_HIBERNATE, verb_hibernate, {{"session", "s"}}},
-	{PLENUM_SUBSCRIBE, verb_subscribe, {{"off", "b"}}},
-	{PLENUM_RELOAD, verb_reload, {{NULL, NULL}}},
-	{PLENUM_SHUTDOWN, verb_shutdown, {{"how", "s"}}},
-	{PLENUM_UPGRADE, verb_upgrade, {{NULL, NULL}}},
-	{PLENUM_METRICS, verb_metrics, {{NULL, NULL}}},
-	{PLENUM_LOGS, verb_logs, {{"session", "s"}}},
-	{PLENUM_QUEUE, verb_queue, {{"session", "s"}}},
+	{PLENUM_LIST, LEAST_AGENT, verb_list, {{NULL, NULL}}},
+	{PLENUM_STATUS, LEAST_AGENT, verb_status, {{"session", "s"}, {"daemon", "b"}}},
+	{PLENUM_PENDING, LEAST_AGENT, verb_pending, {{"session", "s"}}},
+	{PLENUM_STOP, LEAST_FREE, verb_stop, {{"session", "s"}, {"how", "s"}, {"forget", "b"}}},
+	{PLENUM_HIBERNATE, LEAST_FREE, verb_hibernate, {{"session", "s"}}},
+	{PLENUM_SUBSCRIBE, LEAST_FREE, verb_subscribe, {{"off", "b"}}},
+	{PLENUM_RELOAD, LEAST_OURS, verb_reload, {{NULL, NULL}}},
+	{PLENUM_SHUTDOWN, LEAST_OURS, verb_shutdown, {{"how", "s"}}},
+	{PLENUM_UPGRADE, LEAST_OURS, verb_upgrade, {{NULL, NULL}}},
+	{PLENUM_METRICS, LEAST_FREE, verb_metrics, {{NULL, NULL}}},
+	{PLENUM_LOGS, LEAST_AGENT, verb_logs, {{"session", "s"}}},
+	{PLENUM_QUEUE, LEAST_AGENT, verb_queue, {{"session", "s"}}},
 };
 
 static const struct verb *find_verb(struct span subtype) {
@@ -454,7 +472,7 @@ void verbs_run(struct router *r, struct client *c, struct chunk line, const stru
 	q.body = json_loadb(e->request.p, e->request.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
 	if (!q.body)
 		reply_error(&q, PLENUM_E_BAD_REQUEST, "the request cannot be read: %s", error.text);
-	else if (reply_members_ok(&q, verb->members))
+	else if (reply_peer_ok(&q, verb->least, verb->name) && reply_members_ok(&q, verb->members))
 		verb->run(&q);
 	json_decref(q.body);
 }

@@ -106,14 +106,18 @@ void router_refuse(struct client *c, const struct message *m, const char *code, 
 		post_error_event(c, SPAN_NONE, uuid, code, text);
 }
 
+static bool is_private_to(const struct session *s, const struct client *c) {
+	bool is_private = s->lost_profile || s->profile->is_private; /* of a lost one nobody knows */
+	return is_private && !trust_is_ours(c);
+}
+
 void router_tell_subscribers(struct session *s, struct chunk notice) {
 	struct router *r = s->world;
 	struct client *c;
 	if (r->n_subscribers && notice.data && !s->spare) {
 		LIST_FOR_EACH (c, &r->clients, struct client, node) {
 			struct attachment *a = c->attachment;
-			if (c->subscribed && !(a && a->session == s) && !router_is_closed_to(s, c))
-				client_post(c, chunk_ref(notice));
+			if (c->subscribed && !(a && a->session == s) && !is_private_to(s, c)) client_post(c, chunk_ref(notice));
 		}
 	}
 	chunk_drop(&notice);
@@ -487,9 +491,17 @@ bool router_is_name(const char *name) {
 	return true;
 }
 
-bool router_is_closed_to(const struct session *s, const struct client *c) {
-	bool is_private = s->lost_profile || s->profile->is_private; /* of a lost one nobody knows */
-	return is_private && !trust_is_ours(c);
+struct session *router_home(struct router *r, struct client *c) {
+	struct session *home = trust_session(r, c);
+	return home && !home->profile->agent_peers_none ? home : NULL;
+}
+
+bool router_is_closed_to(const struct session *s, struct client *c) {
+	struct router *r = s->world;
+	if (is_private_to(s, c)) return true;
+	if (trust_of(r, c) != TRUST_AGENT) return false;
+	const struct session *home = router_home(r, c);
+	return !home || (s != home && s->made_by != home->id);
 }
 
 bool router_is_shim(const struct client *c) {
@@ -497,11 +509,11 @@ bool router_is_shim(const struct client *c) {
 	return a && a->ephemeral && c->filter.quiet;
 }
 
-bool router_may_stop(const struct session *s, const struct client *c) {
-	return trust_is_ours(c) || c->peer.uid == s->launch.uid;
+bool router_may_stop(const struct session *s, struct client *c) {
+	return trust_is_free(s->world, c) && (trust_is_ours(c) || c->peer.uid == s->launch.uid);
 }
 
-bool router_must_wait(struct session *s, const struct client *c) {
+bool router_must_wait(struct session *s, struct client *c) {
 	if (!session_is_going(s)) return false;
 	if (s->agent && router_may_stop(s, c)) session_stop(s, false, THEN_REMOVE);
 	return true;
@@ -527,7 +539,9 @@ void router_take_login(struct session *s, struct client *c) {
 
 /* May a line of this client make a session of this name? No: the client was told. */
 static bool may_make(struct router *r, struct client *c, const char *name, const struct profile *p, struct span id) {
-	if (!router_is_name(name))
+	if (trust_of(r, c) == TRUST_AGENT)
+		router_fail(c, id, PLENUM_E_NOT_ALLOWED, ROUTER_AGENT_TEXT);
+	else if (!router_is_name(name))
 		router_fail(c, id, PLENUM_E_BAD_REQUEST, "session_id names the session: " ROUTER_NAME_TEXT, ROUTER_NAME_MAX);
 	else if (!p)
 		router_fail(c, id, PLENUM_E_NO_SUCH_PROFILE, "session %s is not there and the default profile is missing",
@@ -549,7 +563,7 @@ static struct session *make_implicitly(struct router *r, struct client *c, const
 	char error[CHILD_ERROR_MAX];
 	struct launch launch = {.uid = c->peer.uid};
 	launch.cwd = router_usual_cwd(c, p);
-	if (c->peer.uid == getuid()) launch.login = login_read(c->peer.pid, p);
+	if (c->peer.uid == getuid() && trust_is_free(r, c)) launch.login = login_read(c->peer.pid, p);
 	router_make_room(r);
 	struct session *s = launch.cwd ? router_create(r, name, p, &launch) : NULL;
 	launch_free(&launch);
@@ -573,7 +587,10 @@ static struct session *implicit_session(struct router *r, struct client *c, cons
 		router_hold(c, line); /* what comes now is for the next of that name */
 		return NULL;
 	}
-	router_fail(c, id, PLENUM_E_NOT_ALLOWED, ROUTER_PRIVATE_TEXT, name);
+	if (trust_of(r, c) == TRUST_AGENT)
+		router_fail(c, id, PLENUM_E_NOT_ALLOWED, ROUTER_AGENT_TEXT);
+	else
+		router_fail(c, id, PLENUM_E_NOT_ALLOWED, ROUTER_PRIVATE_TEXT, name);
 	return NULL;
 }
 

@@ -81,6 +81,8 @@ extern const struct client_events router_client_events;
 
 #define ANSWER_LONG_TEXT "the child's answer is longer than the limit (child_line)"
 #define ROUTER_PRIVATE_TEXT "session %.255s is private to the user who runs the daemon"
+#define ROUTER_AGENT_TEXT                                                                                              \
+	"an agent started this program: it may act in that agent's own session only (run it from a shell of your own)"
 #define ROUTER_LEFT_TEXT "you left session %s before its child answered"
 
 struct router *router_new(struct loop *loop, struct children *children, struct settings *settings,
@@ -91,16 +93,22 @@ void router_free(struct router *r);
 #define ROUTER_NAME_MAX 255
 #define ROUTER_NAME_TEXT                                                                                               \
 	"1 to %d bytes of UTF-8 without control characters, line separators and controls of the writing direction"
-bool router_is_name(const char *name);                                     /* may a session be called so? */
-bool router_is_closed_to(const struct session *s, const struct client *c); /* private, and the client is a stranger */
+bool router_is_name(const char *name); /* may a session be called so? */
+/* Return true if the client may know nothing of the session: it is private and the client has another uid, or the
+ * client is an agent's process and the session is neither that agent's nor made by it. */
+bool router_is_closed_to(const struct session *s, struct client *c);
+/* The session in which a process of an agent may act: its agent's. NULL: none, it is gone or has agent_peers = none. */
+struct session *router_home(struct router *r, struct client *c);
 /* Where a child starts for a client that names no folder. The caller's; NULL without memory. */
 char *router_usual_cwd(const struct client *c, const struct profile *p);
-bool router_may_stop(const struct session *s, const struct client *c);
+/* Return true if the client may end the child of the session, or the session: certainly no process of an agent, of the
+ * daemon's uid or root, or of the uid that made the session. */
+bool router_may_stop(const struct session *s, struct client *c);
 /* Does it stand in the place of the CLI, in a session of its own? It is shown what the CLI would show. */
 bool router_is_shim(const struct client *c);
 /* Is it going to be forgotten, and the client wants its name or its conversation for the next one? A child that was
  * left its own time to end gets the steps of a stop then. */
-bool router_must_wait(struct session *s, const struct client *c);
+bool router_must_wait(struct session *s, struct client *c);
 struct session *router_find(struct router *r, const char *name);            /* by name */
 struct session *router_find_conversation(struct router *r, const char *id); /* by conversation id */
 bool router_has_conversation(const struct session *s, const char *id);

@@ -147,12 +147,10 @@ struct call *router_call(struct client *c, struct session *s, struct chunk line,
 
 static void on_end_session(struct client *c, struct session *s, const struct envelope *e) {
 	struct buf b = NOTICE_INIT;
-	if (trust_of(s->world, c) == TRUST_AGENT) {
-		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED, "end_session: %s", trust_why(s->world, c));
-		return;
-	}
 	if (!router_may_stop(s, c)) {
-		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED, "session %s belongs to uid %u", s->name, s->launch.uid);
+		const char *why = trust_is_free(s->world, c) ? NULL : trust_why(s->world, c);
+		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED, "session %s belongs to uid %u%s%s", s->name, s->launch.uid,
+					why ? ": " : "", why ? why : "");
 		return;
 	}
 	dialect_put_success(&b, e->request_id, "{}");
@@ -304,18 +302,13 @@ static void refuse_line(struct client *c, struct span body, struct span id, cons
 #define FOREIGN_TEXT "%s: a process of an agent writes to its own session alone"
 #define LESS_TEXT "%s: needs the daemon's own user: %s (uid %u may prompt, interrupt and read here)"
 
-/* An agent's process acts in its own session alone. */
-static bool is_foreign(struct router *r, const struct attachment *a, enum trust who) {
-	return who == TRUST_AGENT && trust_session(r, a->client) != a->session;
-}
-
 /* The one way of a client's line to the child. Return false if it is refused; the client was told. */
 static bool pass_gate(struct attachment *a, struct span body, const struct message *m, struct gate_verdict *v) {
 	struct session *s = a->session;
 	struct router *r = s->world;
 	struct client *c = a->client;
 	enum trust who = trust_in(r, a);
-	bool foreign = is_foreign(r, a, who);
+	bool foreign = who == TRUST_AGENT && router_is_closed_to(s, c);
 	gate_judge(r->gate, foreign ? TRUST_OBSERVER : who, m, body, v);
 	if (v->passes) return true;
 	if (m->kind == MESSAGE_REQUEST && is_duplicate(c, s, m->env.request_id)) return false;

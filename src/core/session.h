@@ -132,8 +132,9 @@ struct session {
 	struct prompts prompts;
 	void *init; /* the router's: state of the child's initialize */
 
-	bool ephemeral; /* ends with the client that made it; not kept on disk */
-	bool ending;    /* that client's input is over: the session ends with what it still waits for */
+	uint64_t made_by; /* the id of the session whose agent has made it; 0: none */
+	bool ephemeral;   /* ends with the client that made it; not kept on disk */
+	bool ending;      /* that client's input is over: the session ends with what it still waits for */
 	bool removed;
 	struct loop_task free_task, over_task; /* over_task: the router's; the one that it ended with is gone */
 	uint64_t lines_out, bytes_out, strays, dropped_answers, turns;

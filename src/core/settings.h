@@ -36,6 +36,7 @@ struct profile {
 	bool prompts_queue;      /* prompts = queue */
 	bool restart_never;      /* restart = never */
 	bool stdout_pipe;        /* stdout = pipe */
+	bool agent_peers_none;   /* agent_peers = none */
 	size_t warm;             /* children kept started before anybody asks; needs cwd */
 	const char *file;        /* where it was defined, for messages; NULL: built in */
 	int line;
@@ -58,7 +59,7 @@ struct settings {
 	struct access allow, approve; /* approve.n_* == 0: anybody who may connect */
 	struct words on_pending;
 	int64_t notify_interval, notify_limit; /* ms: between two runs for a session; of one run */
-	bool memory_pressure; /* sessions go to sleep when memory is short */
+	bool memory_pressure;                  /* sessions go to sleep when memory is short */
 	struct limits limits;
 	struct profile *profiles;
 	size_t n_profiles;
