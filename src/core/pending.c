@@ -275,6 +275,7 @@ static bool check_pending(struct pending *p) {
 	struct envelope e;
 	if (!p->line.data || !scan_envelope(p->line.data, p->line.len, &e) || !e.request.p) return false;
 	p->request = e.request;
+	if (p->act.data && (!scan_envelope(p->act.data, p->act.len, &e) || !p->tool)) return false;
 	return p->kind != ASK_HOOK || p->event;
 }
 

@@ -5,7 +5,7 @@ import os
 import sys
 import unittest
 
-from harness import Case, alive, until, user
+from harness import Case, alive, build_file, until, user
 
 # Sends the lines of a file in which each line is one request; writes each answer to another file.
 PEER = r"""
@@ -219,6 +219,21 @@ class MakingTest(Peers):
         c = self.d.client()
         got = c.attach("u", profile="other", args=["--x"], env={"A": "b"}, cwd="/tmp")
         self.assertTrue(got["created"])
+
+
+class ShimTest(Peers):
+    def test_a_program_with_an_sdk(self):
+        """Its session would have an argv of the agent's choice: the shim says why not, and fails."""
+        self.begin()
+        out = self.d.root + "/shim"
+        self.child.spawn(["/bin/sh", "-c", '"$0" -p --input-format stream-json --output-format stream-json --verbose '
+                          '--dangerously-skip-permissions </dev/null >$1.out 2>$1.err; echo $? >$1.n; mv $1.n $1.status',
+                          build_file("src/shim/plenum-shim"), out], setsid=True)
+        until(lambda: os.path.exists(out + ".status"), what="the end of the shim")
+        with open(out + ".status") as status, open(out + ".err") as text:
+            self.assertNotEqual(status.read().strip(), "0")
+            self.assertIn("an agent started this program", text.read())
+        self.assertEqual(sorted(self.d.sessions()), ["s"])
 
 
 class NoneTest(Peers):

@@ -333,5 +333,102 @@ START_TEST(what_an_answer_changes) {
 }
 END_TEST
 
-RUN_TESTS("dialect", kinds, echoes, what_is_asked, changes_have_names, builders, body_without_room,
-		  own_answers_are_valid, answers, answers_are_success_or_error, error_answers, hooks, what_an_answer_changes)
+START_TEST(matchers) {
+	static const struct {
+		const char *matcher;
+		bool covers;
+	} table[] = {
+		{NULL, true},
+		{"\"\"", true},
+		{"\"*\"", true},
+		{"\"Bash\"", true},
+		{"\"Edit|Bash\"", true},
+		{"\"Edit, Bash\"", true},
+		{"\" Bash \"", true},
+		{"\".*\"", true},
+		{"\"^Edit$\"", true},
+		{"\"Edit\"", false},
+		{"\"Bas\"", false},
+		{"\"bash\"", false},
+		{"\"BashOutput\"", false},
+		{"7", true},
+		{"\"B\\u0061sh\"", true},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		REQUIRE(dialect_matcher_covers(span_of(table[i].matcher), "Bash") == table[i].covers, "%s", table[i].matcher);
+	ck_assert(dialect_hook_sees_tools(span_of("\"PreToolUse\"")) && !dialect_hook_sees_tools(span_of("\"Stop\"")));
+}
+END_TEST
+
+/* The tool call that a line is, and the line again as it is passed on; NULL: what is wrong was said. */
+static char *call_of(const char *line, const char *input, bool check) {
+	struct envelope e = envelope(line);
+	struct buf read = BUF_INIT(1000), out = BUF_INIT(1000);
+	char *tool = NULL;
+	if (dialect_read_call(span_of(line), &e, &tool, &read)) {
+		buf_free(&read);
+		return NULL;
+	}
+	buf_puts(&out, tool);
+	buf_putc(&out, ' ');
+	bool ok = dialect_put_call(&out, span_of(line), &e, span_of(input ? input : read.data), check);
+	free(tool);
+	buf_free(&read);
+	if (ok) return buf_steal(&out, NULL);
+	buf_free(&out);
+	return strdup("unusable");
+}
+
+#define MCP_CALL(members)                                                                                              \
+	"{\"type\":\"control_request\",\"request_id\":\"1\",\"request\":{\"subtype\":\"mcp_call\"" members "}}"
+
+START_TEST(calls) {
+	static const struct {
+		const char *line, *input;
+		bool check;
+		const char *want;
+	} table[] = {
+		{"{\"type\":\"bash_command\",\"command\":\"a\",\"command\":\"b\",\"uuid\":\"u\"}", NULL, false,
+		 "Bash {\"type\":\"bash_command\",\"command\":\"b\",\"uuid\":\"u\"}"},
+		{"{\"command\":\"a\",\"cwd\":\"/\",\"type\":\"bash_command\"}", NULL, false,
+		 "Bash {\"type\":\"bash_command\",\"command\":\"a\",\"cwd\":\"/\"}"},
+		{"{\"type\":\"bash_command\",\"command\":\"a\",\"cwd\":\"/\"}", "{\"command\":\"c\"}", false,
+		 "Bash {\"type\":\"bash_command\",\"command\":\"c\"}"},
+		{"{\"type\":\"bash_command\",\"command\":\"a\"}", "{\"cwd\":\"/\"}", false, "unusable"},
+		{"{\"type\":\"bash_command\",\"command\":[\"a\"]}", NULL, false, NULL},
+		{"{\"type\":\"bash_command\",\"command\":\"a\",\"cwd\":1}", NULL, false, NULL},
+		{"{\"type\":\"bash_command\"}", NULL, false, NULL},
+		{MCP_CALL(",\"tool\":\"mcp__a__b\",\"arguments\":{\"x\":1},\"timeout_ms\":5"), NULL, false,
+		 "mcp__a__b {\"subtype\":\"mcp_call\",\"tool\":\"mcp__a__b\",\"arguments\":{\"x\":1},\"timeout_ms\":5}"},
+		{MCP_CALL(",\"tool\":\"mcp__a__b\",\"check_permissions\":false"), NULL, true,
+		 "mcp__a__b {\"subtype\":\"mcp_call\",\"tool\":\"mcp__a__b\",\"arguments\":{},\"check_permissions\":true}"},
+		{MCP_CALL(",\"tool\":\"mcp__a__b\",\"arguments\":null"), "[1]", false, "unusable"},
+		{MCP_CALL(",\"tool\":\"mcp__a__b\",\"arguments\":[]"), NULL, false, NULL},
+		{MCP_CALL(",\"tool\":\"mcp__a__b.c\""), NULL, false, NULL},
+		{MCP_CALL(",\"tool\":\"mcp__a\""), NULL, false, NULL},
+		{MCP_CALL(",\"tool\":\"Bash\""), NULL, false, NULL},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		char *got = call_of(table[i].line, table[i].input, table[i].check);
+		REQUIRE(!got == !table[i].want && (!got || strcmp(got, table[i].want) == 0), "%s: %s", table[i].line,
+				got ? got : "refused");
+		free(got);
+	}
+}
+END_TEST
+
+START_TEST(checked_calls) {
+	struct envelope command = envelope("{\"type\":\"bash_command\",\"command\":\"a\"}");
+	struct envelope call = envelope(MCP_CALL(",\"tool\":\"mcp__a__b\""));
+	struct envelope checked = envelope(MCP_CALL(",\"tool\":\"mcp__a__b\",\"check_permissions\":true"));
+	ck_assert(dialect_line_executes(&command) && !dialect_line_executes(&call));
+	ck_assert(!dialect_call_wants_check(&command) && !dialect_call_wants_check(&call));
+	ck_assert(dialect_call_wants_check(&checked));
+	ck_assert(dialect_checks_calls(span_of("{\"capabilities\":[\"x\",\"mcp_call_check_permissions_v1\"]}")));
+	ck_assert(!dialect_checks_calls(span_of("{\"capabilities\":[\"x\"]}")) && !dialect_checks_calls(SPAN_NONE));
+}
+END_TEST
+
+RUN_TESTS("dialect", kinds, echoes, what_is_asked, changes_have_names, matchers, calls, checked_calls, builders,
+		  body_without_room, own_answers_are_valid, answers, answers_are_success_or_error, error_answers, hooks,
+		  what_an_answer_changes)

@@ -284,6 +284,11 @@ static void fill(struct world *w) {
 	struct pending *p = ask(w, "can_use_tool", 10);
 	pending_ask(p, &party[1]);
 	pending_ask(p, &party[4]);
+	p->tool = strdup("Bash");
+	p->act = chunk_copy("{\"type\":\"bash_command\"}\n", 24);
+	p->sender = &party[3];
+	p->sender_id = strdup("\"mine\"");
+	p->sender_line = 7;
 	p = ask(w, "hook_callback", 11);
 	p->event = strdup("\"PreToolUse\"");
 	p->owner = &party[2];
@@ -316,6 +321,8 @@ START_TEST(is_carried) {
 	}
 	p = LIST_TOP(&b.all.order, struct pending, node);
 	ck_assert(pending_was_asked(p, &party[1]) && pending_was_asked(p, &party[4]) && !pending_was_asked(p, &party[2]));
+	ck_assert(p->act.len == 24 && p->sender == &party[3] && p->sender_line == 7);
+	ck_assert_str_eq(p->sender_id, "\"mine\"");
 	ck_assert_uint_eq(b.all.n_settled, 5);
 	ck_assert_mem_eq(a.all.settled, b.all.settled, 5 * sizeof *a.all.settled);
 	struct pending *next = ask(&b, "can_use_tool", 20); /* counts on */
