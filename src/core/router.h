@@ -270,6 +270,7 @@ bool router_init_is_current(const struct session *s); /* has the child taken the
 void router_init_made_current(struct session *s);     /* it learns of the change by another request */
 void router_client_left_init(struct session *s, struct client *c);
 void router_init_carry(struct carry *c, struct session *s);
+bool router_init_is_answered(const struct session *s); /* by this child, not by one before it */
 struct span router_kept_init(const struct session *s); /* the child's answer to initialize, or absent */
 
 /* --- hooks, MCP, owners (router_hooks.c) --- */

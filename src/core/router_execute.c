@@ -196,7 +196,7 @@ static bool is_own_yes(const struct attachment *a, const struct pending *p, cons
 }
 
 static bool child_checks(const struct session *s, const struct envelope *e) {
-	return !dialect_line_executes(e) && session_has_child(s) && !s->init_open &&
+	return !dialect_line_executes(e) && session_has_child(s) && router_init_is_answered(s) &&
 		   dialect_checks_calls(router_kept_init(s));
 }
 

@@ -486,6 +486,11 @@ bool router_init_is_current(const struct session *s) {
 	return in && in->applied == s->registry.version;
 }
 
+bool router_init_is_answered(const struct session *s) {
+	const struct init *in = s->init;
+	return in && in->state == INIT_DONE;
+}
+
 void router_init_made_current(struct session *s) {
 	init_of(s)->applied = s->registry.version;
 }

@@ -386,6 +386,22 @@ class CheckedTest(Execute):
         self.assertIs(self.child.request("mcp_call")["request.check_permissions"], True)
         until(lambda: "mcp__files__read passed" in self.d.log(), what="a decision line")
 
+    def test_the_next_child_cannot(self):
+        """What the one before said of itself does not count: it may have been another version."""
+        self.begin()
+        self.child.exit(0)
+        self.person.event("child_exited")
+        self.d.attached(wake=True)
+        self.child = self.agent.child()
+        m = self.child.request("initialize")
+        self.person.send(call("1"))
+        self.refusal(self.person, "1", codes=("not_allowed",))
+        self.child.print(ok(m["request_id"], {"hooks_applied": True}))
+        self.person.event("session_state", state="idle")
+        self.person.send(call("2"))
+        self.refusal(self.person, "2", codes=("not_allowed",))
+        self.assertNone(self.ran())
+
     def test_a_deny_rule_all_the_same(self):
         self.begin(profile={"deny_tools": TOOL})
         self.person.send(call("1"))
