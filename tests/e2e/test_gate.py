@@ -143,7 +143,7 @@ class GateDriver(Case):
         (self.work / "other").mkdir()
         one = self.client("work")
         touch = {"type": "stdio", "command": "/usr/bin/touch", "args": [str(self.work / "started")]}
-        self.refused_line(one, {"type": "bash_command", "command": "touch made"})
+        one.send({"type": "bash_command", "command": "touch made"})  # waits for an approver, see test_execute.py
         self.refused_line(one, {"type": "update_environment_variables", "variables": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}})
         self.refused_line(one, {"type": "system", "subtype": "informational", "content": "TOP-SECRET"})
         self.refused_line(one, {"type": "user", "message": {"role": "user", "content": f"look at @{secret}"}})
@@ -154,7 +154,7 @@ class GateDriver(Case):
         other = str(self.work / "other")
         one.refused("set_cwd", "not_allowed", path=other, trust_accepted=True, trusted_directory=other)
         one.refused("read_file", "not_allowed", path=str(secret))
-        one.refused("mcp_call", "not_allowed", tool="mcp__a__b", arguments={})
+        one.refused("start_shell_task", "not_allowed", command="touch made")
         one.refused("set_permission_mode", "not_allowed", mode="acceptEdits")
         one.refused("mcp_status", "not_allowed")
         one.ask("get_context_usage")

@@ -21,6 +21,7 @@ NOVEL = [  # what no table knows: needs an own peer
                        ("BLOCK", "novel"), ("COMMAND", "novel"), ("REQUEST", "set cwd"), ("TYPE", "bash command"))
 ]
 SPECIAL = {("REQUEST", "end_session"), ("MEMBER", "end_session.reason")}  # SessionEndTest
+EXECUTES = ("bash_command", "mcp_call", "start_shell_task")  # behind the gate they are judged: test_execute.py
 
 
 def value_of(row):
@@ -82,7 +83,8 @@ class GateCase(Case):
         """Sends what needs each row; no more and no less than the `admitted` rows pass."""
         wanted, sent = set(), {}
         for n, row in enumerate(gate_table.rows() + NOVEL):
-            if (row.kind, row.name) in SPECIAL:
+            executes = row.name.split(".")[0] in EXECUTES
+            if (row.kind, row.name) in SPECIAL or executes and (row.kind == "MEMBER" or admitted(row)):
                 continue
             rid = "row-%d" % n
             line = sample(row, rid)
@@ -151,8 +153,11 @@ class RowsTest(GateCase):
         child = self.session()
         c = self.d.client(env={"PLENUM_CHILD": "t"})
         self.d.attached("t")
-        c.attach("s")
-        self.tried(c, child, lambda row: row.least == "OBSERVER" and row.name.startswith("control_response"))
+        self.assertRefused("not_allowed", c.attach, "s")
+        c.send(user("x", session_id="s", uuid="u"))
+        self.assertEqual(c.error("not_attached")["code"], "not_attached")
+        child.mark(self.a)
+        self.assertNone(child.seen(type="user"))
 
     def test_an_observer(self):
         child = self.session()
@@ -164,14 +169,13 @@ class AttackTest(GateCase):
     """As a driver of another uid, and as a program that the agent started."""
 
     LINES = [
-        {"type": "bash_command", "command": "id"},
         {"type": "update_environment_variables", "variables": {"A": "b"}},
         {"type": "system", "subtype": "informational", "content": "x"},
         {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": "x"}]}},
         request("x1", "initialize", agents={"a": {"description": "d", "prompt": "p"}}),
         request("x2", "initialize", mcpServers={"a": {"command": "true"}}),
         request("x3", "set_cwd", path="/", trust_accepted=True),
-        request("x4", "mcp_call", tool="mcp__a__b", arguments={}),
+        request("x4", "start_shell_task", command="id"),
         request("x5", "read_file", path="secret"),
         request("x6", "reload_plugins"),
         request("x7", "side_question", question="x"),
