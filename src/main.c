@@ -13,6 +13,7 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sysexits.h>
 
 static const struct option options[] = {
@@ -108,6 +109,9 @@ static void *need(size_t n) {
 
 int main(int argc, char **argv) {
 	struct command_line cl = {.server = {.argv = argv, .resume = -1}, .level = LOG_INFO};
+	/* No process of the same user, so no agent, attaches to it, reads its memory, or takes its descriptors. An exec
+	 * turns this off: the children are as they were. */
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	fd_fill_standard();
 	int status = parse(argc, argv, &cl);
 	if (status >= 0) return status;

@@ -162,6 +162,7 @@ static void on_exited(void *arg, int status) {
 	a->exited = true;
 	a->exit_status = status;
 	a->exited_at = now_ms();
+	agent_close_in(a); /* a process that it started may hold the other end: it gets no line that was the child's */
 	a->events->exited(a->arg);
 	/* the pipe may still hold lines: the loop reads them, EOF completes the end */
 	check_end(a);

@@ -68,6 +68,12 @@ static void drop_written(struct queue *q, size_t n) {
 	q->sent = n;
 }
 
+/* The stdin of a child that an older binary started is a pipe. */
+static ssize_t send_some(int fd, struct iovec *iov, int n) {
+	ssize_t w = fd_sendv(fd, iov, n);
+	return w < 0 && errno == ENOTSOCK ? fd_writev(fd, iov, n) : w;
+}
+
 int queue_write(struct queue *q, int fd) {
 	while (q->count) {
 		struct iovec iov[IOVS];
@@ -77,7 +83,7 @@ int queue_write(struct queue *q, int fd) {
 			size_t skip = i == 0 ? q->sent : 0;
 			iov[n++] = (struct iovec){(void *)(uintptr_t)(c.data + skip), c.len - skip};
 		}
-		ssize_t w = fd_writev(fd, iov, n);
+		ssize_t w = send_some(fd, iov, n);
 		if (w < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? 1 : -1;
 		drop_written(q, (size_t)w);
 	}

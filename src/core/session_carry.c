@@ -8,9 +8,9 @@
 static void carry_process(struct carry *c, struct agent *a) {
 	CARRY(c, a->child.pid);
 	CARRY(c, a->child.start);
-	carry_fd(c, &a->child.in, S_IFIFO);
-	carry_fd(c, &a->child.out, 0); /* a socket or a pipe */
-	carry_fd(c, &a->child.err, S_IFIFO);
+	carry_fd(c, &a->child.in, 0); /* sockets; pipes of a child that an older binary started */
+	carry_fd(c, &a->child.out, 0);
+	carry_fd(c, &a->child.err, 0);
 }
 
 static void carry_progress(struct carry *c, struct agent *a) {

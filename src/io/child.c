@@ -147,8 +147,9 @@ struct report {
 	int stage, number;
 };
 
-/* stdin and stderr are pipes. stdout is a socket, as children of Node have it: it moves twice as much, because writer
- * and reader do not wait for one lock. */
+/* The three streams are sockets, as children of Node have them. /proc/PID/fd/N of a socket cannot be opened, so no
+ * other process of the same user can write a line into the child's stdin; and a socket moves twice as much as a pipe,
+ * because writer and reader do not wait for one lock. */
 struct pipes {
 	int in[2], out[2], err[2], report[2];
 };
@@ -159,10 +160,16 @@ static void close_pipes(struct pipes *p) {
 		if (all[i] >= 0) close(all[i]);
 }
 
+/* Bytes go one way: our end never sends what the child could read on its stdout or stderr (nor the other way round). */
+static bool open_stream(int *ends, int ours) {
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return false;
+	return shutdown(ends[ours], ours == 0 ? SHUT_WR : SHUT_RD) == 0;
+}
+
 static bool open_out(int *out, bool is_pipe) {
 	static const int buffer = 512 * 1024;
 	if (is_pipe) return pipe2(out, O_CLOEXEC) == 0;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, out) < 0) return false;
+	if (!open_stream(out, 0)) return false;
 	setsockopt(out[1], SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer); /* a refusal costs speed, nothing else */
 	return true;
 }
@@ -176,7 +183,7 @@ static bool open_pipes(struct pipes *p, const struct child_spec *spec) {
 		p->err[1] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 		return p->in[0] >= 0;
 	}
-	return pipe2(p->in, O_CLOEXEC) == 0 && open_out(p->out, spec->out_pipe) && pipe2(p->err, O_CLOEXEC) == 0;
+	return open_stream(p->in, 1) && open_out(p->out, spec->out_pipe) && open_stream(p->err, 0);
 }
 
 /* dup2() with care for a source that already is one of 0 to 2: it is moved out of the way first. */
@@ -348,7 +355,7 @@ enum child_result child_spawn(struct child *c, struct children *owner, const str
 	if (!open_pipes(&p, spec)) {
 		number = errno;
 		close_pipes(&p);
-		return no_process("make the child's pipes", number, error);
+		return no_process("make the child's streams", number, error);
 	}
 	pid_t pid = child_vfork(run_child, &(struct start){&p, spec, file});
 	if (pid < 0) {

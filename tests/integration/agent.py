@@ -257,7 +257,8 @@ class Child:
 
     def spawn(self, job):
         keep = None if job.get("keep_stdout") else subprocess.DEVNULL
-        p = subprocess.Popen(job["argv"], stdin=subprocess.DEVNULL, stdout=keep, stderr=subprocess.DEVNULL,
+        stdin = None if job.get("keep_stdin") else subprocess.DEVNULL
+        p = subprocess.Popen(job["argv"], stdin=stdin, stdout=keep, stderr=subprocess.DEVNULL,
                              start_new_session=job.get("setsid", False), close_fds=True)
         self.tell("spawned", pid=p.pid)
 

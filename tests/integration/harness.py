@@ -562,9 +562,9 @@ class Child:
         """Answers a request that the child got (Message)."""
         self.print(ok(m["request_id"], {} if body is None else body))
 
-    def spawn(self, argv, setsid=False, keep_stdout=False):
+    def spawn(self, argv, setsid=False, keep_stdout=False, keep_stdin=False):
         before = len(self.had("spawned"))
-        self.order("spawn", argv=argv, setsid=setsid, keep_stdout=keep_stdout)
+        self.order("spawn", argv=argv, setsid=setsid, keep_stdout=keep_stdout, keep_stdin=keep_stdin)
         return self.until(lambda: len([e for e in self.events if e["ev"] == "spawned"]) > before and
                           [e for e in self.events if e["ev"] == "spawned"][-1]["pid"], None, "spawned process")
 

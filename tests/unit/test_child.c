@@ -123,7 +123,7 @@ START_TEST(streams) {
 	ck_assert(fcntl(c.in, F_GETFD) & FD_CLOEXEC && fcntl(c.out, F_GETFD) & FD_CLOEXEC &&
 			  fcntl(c.err, F_GETFD) & FD_CLOEXEC);
 	ck_assert(fstat(c.in, &in) == 0 && fstat(c.out, &out) == 0 && fstat(c.err, &err) == 0);
-	ck_assert(S_ISFIFO(in.st_mode) && S_ISSOCK(out.st_mode) && S_ISFIFO(err.st_mode));
+	ck_assert(S_ISSOCK(in.st_mode) && S_ISSOCK(out.st_mode) && S_ISSOCK(err.st_mode));
 	ck_assert_int_eq(write(c.in, "hello\n", 6), 6);
 	child_close_in(&c);
 	ck_assert_str_eq(output(c.out), "hello\n");
@@ -153,6 +153,17 @@ END_TEST
 
 START_TEST(the_limit_on_descriptors) {
 	prints("ulimit -Sn", (struct child_spec){.nofile = 77}, "77\n");
+}
+END_TEST
+
+/* No process can open them by a name below /proc; and bytes go one way. */
+START_TEST(streams_are_sockets) {
+	prints(
+		"for n in 0 1 2; do (: </proc/$$/fd/$n) 2>/dev/null || echo no; (: >>/proc/$$/fd/$n) 2>/dev/null || echo no; "
+		"done",
+		PLAIN, "no\nno\nno\nno\nno\nno\n");
+	prints("trap '' PIPE; (echo x >&0) 2>/dev/null || echo no; read x <&1 || echo end; read x <&2 || echo end", PLAIN,
+		   "no\nend\nend\n");
 }
 END_TEST
 
@@ -418,7 +429,7 @@ START_TEST(finding_programs) {
 }
 END_TEST
 
-RUN_TESTS("child", streams, what_it_starts_with, NOT_IN_VALGRIND(the_limit_on_descriptors),
+RUN_TESTS("child", streams, what_it_starts_with, streams_are_sockets, NOT_IN_VALGRIND(the_limit_on_descriptors),
 		  signals_are_as_at_the_beginning, a_session_of_its_own, killed_with_all_its_group,
 		  exit_and_end_of_output_are_two_events, without_pipes, forgotten_resumed,
 		  processes_that_nobody_knows_are_reaped, NOT_IN_VALGRIND(no_program), no_folder,

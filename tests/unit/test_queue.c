@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
 static void put(struct queue *q, const char *line) {
 	ck_assert(queue_put(q, chunk_copy(line, strlen(line))));
@@ -92,6 +93,23 @@ START_TEST(a_broken_pipe_is_told) {
 	ck_assert_int_eq(errno, EPIPE);
 	ck_assert_uint_eq(q.count, 1);
 	close(p[1]);
+	queue_free(&q);
+}
+END_TEST
+
+START_TEST(a_closed_socket_is_told_without_a_signal) {
+	int s[2];
+	struct queue q;
+	signal(SIGPIPE, SIG_DFL);
+	queue_init(&q, 1000);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, s), 0);
+	put(&q, "x\n");
+	ck_assert_int_eq(queue_write(&q, s[1]), 0);
+	close(s[0]);
+	put(&q, "y\n");
+	ck_assert_int_eq(queue_write(&q, s[1]), -1);
+	ck_assert(errno == EPIPE || errno == ECONNRESET);
+	close(s[1]);
 	queue_free(&q);
 }
 END_TEST
@@ -207,4 +225,4 @@ START_TEST(damage_is_noticed) {
 END_TEST
 
 RUN_TESTS("queue", an_empty_queue_takes_any_line, a_line_can_come_first, gives_references_back, a_broken_pipe_is_told,
-		  nothing_is_lost_or_doubled_in_a_full_pipe, damage_is_noticed)
+		  a_closed_socket_is_told_without_a_signal, nothing_is_lost_or_doubled_in_a_full_pipe, damage_is_noticed)
