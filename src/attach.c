@@ -83,9 +83,7 @@ static bool apply_approve(struct request *q, struct attachment *a, bool fresh) {
 	if (json_is_boolean(approve)) drop_tools(a);
 	if (wants && !trust_may_approve(q->router, q->client)) {
 		if (approve) {
-			reply_error(
-				q, PLENUM_E_NOT_ALLOWED,
-				"you cannot be an approver: an agent started this program, or your user is not among the approvers");
+			reply_error(q, PLENUM_E_NOT_ALLOWED, "you cannot be an approver: %s", trust_why(q->router, q->client));
 			return false;
 		}
 		wants = false;
@@ -515,6 +513,7 @@ static void answer(struct request *q, const struct attachment *a, bool created, 
 		(json_int_t)s->tape.oldest, "replay_cut", start.cut, "pending", pending_ids(a), "attachments", others(a),
 		"protocol", PLENUM_PROTOCOL_VERSION, "role", a->observer ? "observer" : "driver", "approve", a->approve,
 		"client", (json_int_t)q->client->id);
+	reply_put_peer(&o, q->client);
 	reply_set(&o, "pid", session_pid(s) ? json_integer(session_pid(s)) : json_null());
 	if (guards_lost(&s->registry)) reply_set(&o, "guards_lost", json_true());
 	reply_set(&o, "attachments_total", json_integer((json_int_t)s->n_attachments - 1));

@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/guards.h"
-#include "io/proc.h"
 #include "state.h"
 
 #include <errno.h>
@@ -60,8 +59,24 @@ static bool to_state(const struct session *s, struct state_session *out) {
 	return guards_text(&s->registry, &out->guards);
 }
 
-static uint64_t hash_all(const struct state_session *all, size_t n, uint64_t last_seq) {
-	uint64_t h = (n + 1) ^ last_seq << 20; /* never 0, which no table that was saved has */
+/* The children that run are among them: a later daemon knows by them what was in their process sessions. */
+static bool to_left(struct keeper *k) {
+	const struct router *r = k->router;
+	struct kin *one, *next;
+	size_t n = 0;
+	struct state_left *all = calloc(HASH_COUNT(r->descent.by_pid) + r->n_sessions + 1, sizeof *all);
+	if (!all) return false;
+	HASH_ITER (hh, r->descent.by_pid, one, next) all[n++] = (struct state_left){one->pid, one->start, one->number};
+	for (const struct session *s = r->sessions; s; s = s->hh.next)
+		if (session_pid(s))
+			all[n++] = (struct state_left){session_pid(s), s->agent->child.start, launch_number(k->instance, s->name)};
+	bool ok = state_set_left(k->state, all, n);
+	free(all);
+	return ok;
+}
+
+static uint64_t hash_all(const struct state_session *all, size_t n, const struct router *r) {
+	uint64_t h = (n + 1) ^ r->last_seq << 20 ^ r->descent.changes << 40; /* never 0: no table that was saved has that */
 	for (size_t i = 0; i < n; i++) {
 		h = hash_text(h, all[i].name);
 		h = hash_text(h, all[i].conversation_id);
@@ -81,7 +96,8 @@ static bool save_table(struct keeper *k, char *error) {
 	if (!all) return false;
 	for (struct session *s = k->router->sessions; s; s = s->hh.next)
 		if (!s->ephemeral) ok = to_state(s, &all[n++]) && ok; /* no table without a guard that is there */
-	uint64_t h = hash_all(all, n, k->router->last_seq);
+	uint64_t h = hash_all(all, n, k->router);
+	ok = to_left(k) && ok;
 	state_set_seq(k->state, k->router->last_seq);
 	if (ok && h != k->hash && (ok = state_save(k->state, all, n, error))) k->hash = h;
 	for (size_t i = 0; i < n; i++) free(all[i].guards);
@@ -162,15 +178,13 @@ static void on_damage(void *arg, const char *text) {
 	log_warn("%s", text);
 }
 
-/* A daemon that was killed may have left processes behind: none may go on writing to a conversation that we resume. */
+/* A daemon that was killed may have left processes behind: none may go on writing to a conversation that we resume.
+ * What cannot be ended stays known for what it is. */
 static void sweep_leftovers(struct keeper *k) {
-	char mark[48];
-	snprintf(mark, sizeof mark, "%s.", k->instance);
-	for (int i = 0; i < 3; i++) {
-		size_t n = proc_sweep("PLENUM_INSTANCE", mark, NULL, NULL);
-		if (n == 0) return;
-		log_warn("killed %zu processes that an earlier daemon left behind", n);
-	}
+	size_t n;
+	const struct state_left *all = state_left(k->state, &n);
+	for (size_t i = 0; i < n; i++) descent_add(&k->router->descent, all[i].pid, all[i].start, all[i].number);
+	descent_sweep_all(k->router);
 }
 
 static void name_instance(struct keeper *k) {
@@ -205,10 +219,10 @@ bool keeper_open(struct keeper *k, const char *socket) {
 	name_instance(k);
 	k->router->last_seq = tape_fresh_number(now_real_ms(), 0); /* where nothing tells what numbers there were */
 	if (!k->state) return true;
-	sweep_leftovers(k);
 	save_behind(k);
 	state_on_damage(k->state, on_damage, k);
 	int n = state_load(k->state, restore, k, error);
+	sweep_leftovers(k);
 	if (!*error && state_seq(k->state) >= 0) k->router->last_seq = (uint64_t)state_seq(k->state);
 	if (*error) log_warn("%s", error);
 	if (n > 0) log_info("%d sessions are asleep from before", n);

@@ -168,10 +168,23 @@ bool reply_members_ok(struct request *q, const struct member *members) {
 	return true;
 }
 
+void reply_put_peer(json_t **o, const struct client *c) {
+	struct client *who = (struct client *)(uintptr_t)c; /* it may be looked at anew */
+	struct router *r = c->world;
+	const struct attachment *a = c->attachment;
+	enum trust t = a ? trust_in(r, a) : trust_of(r, who);
+	const char *why = t == TRUST_OWN || t == TRUST_OBSERVER ? NULL : trust_why(r, who);
+	const struct session *s = trust_session(r, who);
+	reply_set(o, "peer", reply_string(trust_name(t)));
+	if (why) reply_set(o, "why", reply_string(why));
+	if (s) reply_set(o, "agent_of", reply_string(s->name));
+}
+
 json_t *reply_client(const struct client *c) {
 	const struct attachment *a = c->attachment;
 	json_t *o = reply_pack("{s:I,s:s?,s:I,s:i,s:s}", "client", (json_int_t)c->id, "name", c->name, "uid",
 						   (json_int_t)c->peer.uid, "pid", (int)c->peer.pid, "program", c->program);
+	reply_put_peer(&o, c);
 	if (a) {
 		reply_set(&o, "role", reply_string(a->observer ? "observer" : "driver"));
 		reply_set(&o, "approve", json_boolean(a->approve));

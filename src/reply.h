@@ -46,6 +46,9 @@ bool reply_peer_ok(struct request *q, enum least least, const char *what);
  * NULL name. */
 bool reply_members_ok(struct request *q, const struct member *members);
 /* Who a client is: name, uid, pid, program, role. */
+/* Sets `peer`, the class of a client or of its attachment; `why`, where that is less than it could be; `agent_of`, the
+ * session whose agent started it. */
+void reply_put_peer(json_t **o, const struct client *c);
 json_t *reply_client(const struct client *c);
 
 /* Building answers. Text may be any bytes: what is no UTF-8 becomes U+FFFD, since a name, a path or a word of the child

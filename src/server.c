@@ -7,6 +7,7 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "config.h"
+#include "core/trust.h"
 #include "core/warm.h"
 #include "io/listen.h"
 #include "io/notify.h"
@@ -92,13 +93,22 @@ static void refuse_connection(int fd, const char *code, const char *text) {
 	close(fd);
 }
 
-/* A client that we cannot watch could answer nothing, for as long as it stays: better none. NULL: it is gone. */
-static bool watch_peer(struct server *srv, const struct peer *peer, struct watch **watch) {
+static enum origin unwatched(const struct peer *peer, int number) {
+	if (peer->pid <= 0) return ORIGIN_ABROAD;
+	return number == ESRCH ? ORIGIN_GONE : number == ESTALE ? ORIGIN_UNSURE : ORIGIN_UNWATCHED;
+}
+
+/* A client that we cannot watch for want of descriptors could answer nothing, for as long as it stays: better none. */
+static bool watch_peer(struct server *srv, int conn, const struct peer *peer, struct watch **watch,
+					   enum origin *origin) {
 	struct watches *all = &srv->router->watches;
-	if ((*watch = watch_share(all, peer->pid))) return true;
-	int fd = listen_watch_peer(srv->listener, peer);
-	if (fd < 0) return errno != EMFILE && errno != ENFILE && errno != ENOMEM;
-	return (*watch = watch_take(all, peer->pid, fd)) != NULL;
+	*origin = ORIGIN_NEW;
+	if (peer->pid > 0 && (*watch = watch_share(all, peer->pid))) return true;
+	int fd = peer->pid > 0 ? listen_watch_peer(srv->listener, conn, peer) : -1;
+	*watch = NULL;
+	if (fd >= 0) return (*watch = watch_take(all, peer->pid, fd)) != NULL;
+	*origin = unwatched(peer, errno);
+	return *origin == ORIGIN_ABROAD || (errno != EMFILE && errno != ENFILE && errno != ENOMEM);
 }
 
 static void on_accepted(void *arg, int fd, const struct peer *peer) {
@@ -115,11 +125,12 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 		return;
 	}
 	struct watch *watch;
-	if (!watch_peer(srv, peer, &watch)) {
+	enum origin origin;
+	if (!watch_peer(srv, fd, peer, &watch, &origin)) {
 		refuse_connection(fd, PLENUM_E_TOO_MANY, "the daemon cannot watch one client more: connect again later");
 		return;
 	}
-	struct client *c = client_new(srv->loop, &r->pool, fd, peer, watch, srv->settings->limits.client_line,
+	struct client *c = client_new(srv->loop, &r->pool, fd, peer, watch, origin, srv->settings->limits.client_line,
 								  &router_client_events, r);
 	if (!c) {
 		log_error("out of memory, a connection was closed");
@@ -129,6 +140,7 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 	c->id = ++r->clients_seen;
 	r->n_clients++;
 	list_add_tail(&r->clients, &c->node);
+	trust_meet(r, c);
 }
 
 /* --- who waits for an upgrade ------------------------------------------------------------------------------------- */

@@ -32,6 +32,8 @@ struct state {
 	int syncing;           /* on its way to the disk: a table, or dir_fd; -1: nothing */
 	int newer;             /* the table that goes next; -1: none */
 	int64_t seq;           /* of sessions that are gone */
+	struct state_left *left;
+	size_t n_left;
 	void (*synced)(void *arg, const char *error);
 	void *arg;
 	void (*damaged)(void *arg, const char *text);
@@ -156,6 +158,7 @@ static struct state *make(char *dir, const char *socket) {
 
 static struct state *drop(struct state *s) {
 	int number = errno;
+	free(s->left);
 	free(s->socket);
 	free(s->dir);
 	free(s);
@@ -260,12 +263,33 @@ static char *dump(const json_t *table) {
 	return NULL;
 }
 
-static char *to_table(const struct state_session *all, size_t n, int64_t seq) {
+/* Numbers of processes and their start times mean something until the computer starts again; "": it cannot be told. */
+static void read_boot(char out[64]) {
+	_cleanup_close_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? fd_read(fd, out, 63) : -1;
+	out[n > 0 ? n : 0] = 0;
+	out[strcspn(out, "\n")] = 0;
+}
+
+static json_t *to_left(const struct state *s) {
+	json_t *all = json_array();
+	for (size_t i = 0; i < s->n_left; i++)
+		if (json_array_append_new(all, json_pack("[I,I,I]", (json_int_t)s->left[i].pid, (json_int_t)s->left[i].start,
+												 (json_int_t)s->left[i].number)) < 0) {
+			json_decref(all);
+			return NULL;
+		}
+	return all;
+}
+
+static char *to_table(const struct state *s, const struct state_session *all, size_t n) {
+	char boot[64];
 	json_auto_t *sessions = json_array();
 	for (size_t i = 0; i < n; i++)
 		if (json_array_append_new(sessions, to_session(&all[i])) < 0) return NULL;
-	json_auto_t *table = json_pack("{s:i, s:O, s:I}", "version", STATE_VERSION, "sessions", sessions, "seq",
-								   (json_int_t)seq);
+	read_boot(boot);
+	json_auto_t *table = json_pack("{s:i, s:O, s:I, s:s, s:o}", "version", STATE_VERSION, "sessions", sessions, "seq",
+								   (json_int_t)s->seq, "boot", boot, "left", to_left(s));
 	return table ? dump(table) : NULL;
 }
 
@@ -364,7 +388,7 @@ static int replace(struct state *s, const char *text) {
 
 bool state_save(struct state *s, const struct state_session *all, size_t n, char *error) {
 	*error = 0;
-	_cleanup_free_ char *text = to_table(all, n, s->seq);
+	_cleanup_free_ char *text = to_table(s, all, n);
 	if (!text) return fail(error, "cannot write the table of sessions: out of memory");
 	if (replace(s, text) == 0) return true;
 	if (errno == ENOENT && reopen(s, error) && replace(s, text) == 0) return true;
@@ -601,6 +625,25 @@ static json_t *parse(const char *text, size_t n, char *why, size_t size) {
 
 enum { UNUSABLE = -1, ABSENT = -2 };
 
+static bool read_left(const json_t *one, struct state_left *out) {
+	json_int_t n[3];
+	for (size_t i = 0; i < 3; i++) n[i] = json_integer_value(json_array_get(one, i));
+	*out = (struct state_left){(pid_t)n[0], (uint64_t)n[1], (uint64_t)n[2]};
+	return n[0] > 1 && n[0] <= INT32_MAX && n[1] >= 0 && n[2] >= 0;
+}
+
+static void load_left(struct state *s, const json_t *table) {
+	const json_t *all = json_object_get(table, "left"), *one;
+	const char *then = json_string_value(json_object_get(table, "boot"));
+	char now[64];
+	size_t i;
+	read_boot(now);
+	free(s->left);
+	s->n_left = 0;
+	s->left = then && *then && strcmp(then, now) == 0 ? calloc(json_array_size(all) + 1, sizeof *s->left) : NULL;
+	json_array_foreach(all, i, one) if (s->left && read_left(one, &s->left[s->n_left])) s->n_left++;
+}
+
 static int load_file(struct state *s, const char *name, bool (*each)(void *, const struct state_session *), void *arg,
 					 char *error) {
 	char why[256];
@@ -612,6 +655,7 @@ static int load_file(struct state *s, const char *name, bool (*each)(void *, con
 	json_auto_t *table = parse(text, n, why, sizeof why);
 	if (!table) return set_aside(s, name, why, false, error) ? ABSENT : UNUSABLE;
 	if (!json_object_get(table, "seq") || !from_number(table, "seq", 0, SEQ_MAX, &s->seq)) s->seq = -1;
+	load_left(s, table);
 	int taken = show_all(s, json_object_get(table, "sessions"), each, arg, &bad);
 	if (bad) {
 		snprintf(why, sizeof why, "%d of its sessions cannot be read as a whole", bad);
@@ -622,6 +666,21 @@ static int load_file(struct state *s, const char *name, bool (*each)(void *, con
 
 void state_set_seq(struct state *s, uint64_t seq) {
 	s->seq = (int64_t)seq;
+}
+
+bool state_set_left(struct state *s, const struct state_left *all, size_t n) {
+	struct state_left *copy = calloc(n + 1, sizeof *copy);
+	if (!copy) return false;
+	if (n) memcpy(copy, all, n * sizeof *copy);
+	free(s->left);
+	s->left = copy;
+	s->n_left = n;
+	return true;
+}
+
+const struct state_left *state_left(const struct state *s, size_t *n) {
+	*n = s->n_left;
+	return s->left;
 }
 
 int64_t state_seq(const struct state *s) {

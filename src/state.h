@@ -15,7 +15,7 @@
  * Version 1 of the format:
  *   {"version":1,"sessions":[{"name":...,"profile":...,"cwd":...,"conversation_id":...,"previous_id":...,"args":[...],
  *    "env":[...],"guards":...,"mode":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,
- *    "used_ms":N,"seq":N}, ...],"seq":N}
+ *    "used_ms":N,"seq":N}, ...],"seq":N,"boot":ID,"left":[[PID,START,NUMBER], ...]}
  * Members that are not known are ignored; absent ones are empty. One of another type costs its session no more than
  * what it tells, where that is safe: a conversation or a time is lost, guards refuse every tool, a mode is "plan", a
  * profile is one that is not configured. Whose session it is, where it works and with what words and variables is not
@@ -54,6 +54,12 @@ struct state_session {
 	uint64_t seq;                /* of its tape when this was written: the next number */
 };
 
+/* A process that an agent has left behind, or may have. */
+struct state_left {
+	pid_t pid;
+	uint64_t start, number; /* as struct kin has them */
+};
+
 struct state;
 
 /* dir NULL: $XDG_STATE_HOME/plenum, else ~/.local/state/plenum. The folder is made where it is not there. socket: where
@@ -85,5 +91,10 @@ bool state_save(struct state *s, const struct state_session *all, size_t n, char
  * 0 without a table, -1 where the table does not tell it. */
 void state_set_seq(struct state *s, uint64_t seq);
 int64_t state_seq(const struct state *s);
+
+/* Processes that agents have left behind: copied, written with the table; known once it is loaded, those of another
+ * boot of the computer left out. False: no memory. */
+bool state_set_left(struct state *s, const struct state_left *all, size_t n);
+const struct state_left *state_left(const struct state *s, size_t *n);
 
 const char *state_dir(const struct state *s);

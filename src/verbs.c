@@ -72,11 +72,13 @@ static void verb_hello(struct request *q) {
 	if (!attach_name(q)) return;
 	json_t *caps = json_array();
 	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) reply_append(&caps, reply_string(capabilities[i]));
-	reply(q, reply_pack("{s:s,s:i,s:o,s:o,s:{s:i,s:i,s:i,s:s,s:b},s:s,s:i,s:s?,s:I}", "version", PLENUM_VERSION,
-						"protocol", PLENUM_PROTOCOL_VERSION, "capabilities", caps, "limits", limits_json(r->settings),
-						"peer", "uid", (int)c->peer.uid, "gid", (int)c->peer.gid, "pid", (int)c->peer.pid, "program",
-						c->program, "may_approve", trust_may_approve(r, c), "socket", host(r)->socket_path, "pid",
-						(int)getpid(), "default_profile", default_profile(q), "client", (json_int_t)c->id));
+	json_t *peer = reply_pack("{s:i,s:i,s:i,s:s,s:b}", "uid", (int)c->peer.uid, "gid", (int)c->peer.gid, "pid",
+							  (int)c->peer.pid, "program", c->program, "may_approve", trust_may_approve(r, c));
+	reply_put_peer(&peer, c);
+	reply(q, reply_pack("{s:s,s:i,s:o,s:o,s:o,s:s,s:i,s:s?,s:I}", "version", PLENUM_VERSION, "protocol",
+						PLENUM_PROTOCOL_VERSION, "capabilities", caps, "limits", limits_json(r->settings), "peer", peer,
+						"socket", host(r)->socket_path, "pid", (int)getpid(), "default_profile", default_profile(q),
+						"client", (json_int_t)c->id));
 }
 
 static json_t *session_json(struct session *s) {

@@ -83,6 +83,13 @@
 #define PLENUM_EV_ATTENTION "attention"
 #define PLENUM_EV_STDERR "stderr"
 
+/* What the daemon takes a client for: `peer` of an attach answer, of plenum_hello's `peer`, and of clients in listings.
+ * Where that is less than own, `why` says the reason; `agent_of` names the session whose agent started the program. */
+#define PLENUM_PEER_OWN "own"
+#define PLENUM_PEER_DRIVER "driver"
+#define PLENUM_PEER_AGENT "agent"
+#define PLENUM_PEER_OBSERVER "observer"
+
 /* States of a session, as in `state` of answers and of session_state. */
 #define PLENUM_ST_STARTING "starting"
 #define PLENUM_ST_IDLE "idle"

@@ -36,6 +36,7 @@ struct agent {
 	struct child child;
 	char *name;       /* what it was started as, where that is not its session's name: it was a spare */
 	uint64_t program; /* with name: launch_program() when it was started */
+	char *cgroup;     /* its control group where that is not ours, else ""; NULL: not looked at yet (core/descent.c) */
 	struct loop_fd in_fd, out_fd, err_fd;
 	struct lines out;
 	size_t read_max; /* bytes that one read may bring */

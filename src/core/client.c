@@ -458,7 +458,8 @@ static struct client *make(struct loop *loop, struct lines_pool *pool, int fd, s
 }
 
 struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer,
-						  struct watch *watch, size_t max_line, const struct client_events *events, void *world) {
+						  struct watch *watch, enum origin origin, size_t max_line, const struct client_events *events,
+						  void *world) {
 	static const int send_buffer = 1024 * 1024;
 	struct client *c = make(loop, pool, fd, max_line, events, world);
 	if (!c) {
@@ -467,6 +468,7 @@ struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, co
 	}
 	c->peer = *peer;
 	c->watch = watch;
+	c->origin = origin;
 	c->since = now_ms();
 	proc_name(peer->pid, c->program, sizeof c->program);
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer);
@@ -582,6 +584,17 @@ static void carry_watch(struct carry *c, struct client *cl, struct watches *watc
 	if (!c->saving && fd >= 0 && !(cl->watch = watch_take(watches, cl->peer.pid, fd))) carry_fail(c, "out of memory");
 }
 
+static void carry_origin(struct carry *c, struct client *cl) {
+	int8_t before = 0; /* 1: may approve, -1: descends from an agent */
+	if (c->version >= 12) {
+		CARRY_UPTO(c, cl->origin, ORIGIN_UNWATCHED);
+		CARRY(c, cl->family);
+		return;
+	}
+	CARRY(c, before);
+	cl->origin = before > 0 ? ORIGIN_FREE : before < 0 ? ORIGIN_AGENT : ORIGIN_NEW;
+}
+
 static void carry_identity(struct carry *c, struct client *cl, struct watches *watches) {
 	CARRY(c, cl->id);
 	CARRY(c, cl->peer.pid);
@@ -590,7 +603,7 @@ static void carry_identity(struct carry *c, struct client *cl, struct watches *w
 	carry_watch(c, cl, watches);
 	carry_bytes(c, cl->program, sizeof cl->program);
 	cl->program[sizeof cl->program - 1] = 0;
-	CARRY(c, cl->trust);
+	carry_origin(c, cl);
 	CARRY(c, cl->subscribed);
 	CARRY(c, cl->chooses);
 	carry_text(c, &cl->name);

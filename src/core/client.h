@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "core/carry.h"
+#include "core/origin.h"
 #include "core/queue.h"
 #include "core/tape.h"
 #include "io/loop.h"
@@ -54,9 +55,10 @@ struct client {
 
 	uint64_t id; /* of this connection, for logs */
 	struct peer peer;
-	struct watch *watch; /* its process; NULL: it was gone */
+	struct watch *watch; /* its process; NULL: there is none, origin says why */
 	char program[16];
-	int8_t trust;    /* 0: not looked at, 1: may approve, -1: descends from an agent */
+	enum origin origin;
+	uint64_t family; /* of an agent's process: the id of its session; 0: of none that is known */
 	bool subscribed; /* hears of every session */
 	bool chooses;    /* has attached or detached by a verb: is put into no session unasked */
 	char *name;      /* the label that it gave itself; may be NULL */
@@ -78,10 +80,11 @@ struct client {
 	int64_t since;
 };
 
-/* Takes over fd and the watch of the peer (NULL: it is gone, and trusted with nothing). NULL without memory (both are
- * given up). */
+/* Takes over fd and the watch of the peer (NULL: origin says why there is none). NULL without memory (both are given
+ * up). */
 struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer,
-						  struct watch *watch, size_t max_line, const struct client_events *events, void *world);
+						  struct watch *watch, enum origin origin, size_t max_line, const struct client_events *events,
+						  void *world);
 /* A line for this client alone, behind all that is on the tape now. Takes over the reference. */
 void client_post(struct client *c, struct chunk line);
 /* The same, but before everything that was not sent yet. */

@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "core/prompts.h"
+#include "io/mark.h"
 #include "io/proc.h"
 #include "plenum/protocol.h"
 
@@ -153,6 +154,23 @@ char *launch_mark(const struct launch *l, const char *session) {
 	return str_printf("%s.%s", l->instance ? l->instance : "none", session);
 }
 
+#define NAME_BITS 32 /* of a number; above them those of the instance */
+
+static uint64_t hash_name(const char *text, unsigned bits) {
+	uint64_t h = prompt_hash(text, strlen(text));
+	h ^= h >> 32;
+	return h & ((UINT64_C(1) << bits) - 1);
+}
+
+uint64_t launch_number(const char *instance, const char *session) {
+	uint64_t name = hash_name(session, NAME_BITS);
+	return hash_name(instance, MARK_BITS - NAME_BITS) << NAME_BITS | (name ? name : 1);
+}
+
+bool launch_is_number_of(const char *instance, uint64_t number) {
+	return number && number >> NAME_BITS == hash_name(instance, MARK_BITS - NAME_BITS);
+}
+
 static void put_login(struct env *e, const struct words *w, const struct profile *p) {
 	for (size_t i = 0; i < w->n; i++)
 		if (strncmp(w->v[i], "PATH=", 5) == 0)
@@ -280,6 +298,7 @@ enum child_result launch_spawn(const struct launch *l, const struct profile *p, 
 	} else {
 		struct child_spec spec = {
 			.argv = argv.v, .envp = env.w.v, .cwd = l->cwd, .nofile = l->nofile, .out_pipe = p->stdout_pipe};
+		spec.mark = launch_number(l->instance ? l->instance : "none", session);
 		r = child_spawn(c, owner, &spec, error);
 	}
 	words_free(&argv);

@@ -44,3 +44,6 @@ bool launch_continues(const struct launch *l);
 
 /* The value of PLENUM_INSTANCE in this session's processes; the caller frees. */
 char *launch_mark(const struct launch *l, const char *session);
+/* The same as a number: of this instance and this session; the next one: is it one of this instance? Never 0. */
+uint64_t launch_number(const char *instance, const char *session);
+bool launch_is_number_of(const char *instance, uint64_t number);

@@ -49,6 +49,7 @@ void router_free(struct router *r) {
 	warm_free(r->warm);
 	free(r->gate);
 	login_unref(r->login);
+	descent_free(&r->descent);
 	lines_pool_free(&r->pool);
 	settings_unref(r->settings);
 	free(r);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "core/client.h"
+#include "core/descent.h"
 #include "core/notice.h"
 #include "core/session.h"
 #include "wire/message.h"
@@ -59,6 +60,8 @@ struct router {
 	struct loop *loop;
 	struct lines_pool pool;
 	struct watches watches; /* the processes of the clients */
+	struct descent descent; /* the processes of agents */
+	unsigned origins_told;  /* bit 1 << enum origin: the log has said why such peers are not trusted */
 	struct children *children;
 	struct settings *settings;
 	const struct router_events *events;

@@ -227,6 +227,7 @@ static void carry_counters(struct carry *c, struct router *r) {
 	else if (!c->saving)
 		r->last_seq = tape_fresh_number(now_real_ms(), 0);
 	CARRY(c, r->nofile);
+	if (c->version >= 12) descent_carry(c, &r->descent);
 }
 
 void router_carry(struct carry *c, struct router *r) {

@@ -59,6 +59,9 @@ struct session_events {
 	void (*stderr_data)(struct session *s, const char *data, size_t n);
 	/* The child was started: the time to send it its initialize. */
 	void (*started)(struct session *s);
+	/* The child is about to be ended; it has ended, and what it has started may be there still. */
+	void (*ending)(struct session *s);
+	void (*left)(struct session *s);
 	/* Exit and end of output have both been seen, everything that it printed was delivered. */
 	void (*exited)(struct session *s, const struct session_exit *e);
 	void (*state)(struct session *s);

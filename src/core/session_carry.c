@@ -8,6 +8,10 @@
 static void carry_process(struct carry *c, struct agent *a) {
 	CARRY(c, a->child.pid);
 	CARRY(c, a->child.start);
+	if (c->version >= 12)
+		CARRY(c, a->child.was);
+	else
+		a->child.was = a->child.pid;
 	carry_fd(c, &a->child.in, 0); /* sockets; pipes of a child that an older binary started */
 	carry_fd(c, &a->child.out, 0);
 	carry_fd(c, &a->child.err, 0);

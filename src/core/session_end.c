@@ -7,7 +7,6 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "io/proc.h"
 #include "wire/dialect.h"
 
 #include <signal.h>
@@ -21,20 +20,6 @@
 #define HEALTHY_MS 10000 /* a child that ran this long ends a row of failures */
 
 /* --- its last moment ---------------------------------------------------------------------------------------------- */
-
-static bool spare_known(void *arg, pid_t pid) {
-	return children_known(arg, pid);
-}
-
-/* The CLI runs each command in a session of its own, where no signal to its group reaches it. */
-static void sweep(struct session *s) {
-	_cleanup_free_ char *mark = launch_mark(&s->launch, s->agent->name ? s->agent->name : s->name);
-	for (int i = 0; mark && i < 3; i++) {
-		size_t n = proc_sweep("PLENUM_INSTANCE", mark, spare_known, s->children);
-		if (n == 0) return;
-		log_info("session %s: killed %zu processes that the child left behind", s->label, n);
-	}
-}
 
 /* The CLI leaves its message socket behind when it is killed (PROTOCOL 6.3). */
 static void remove_left_socket(struct session *s) {
@@ -89,7 +74,7 @@ void session_on_ended(void *arg) {
 	struct session_exit e = exit_of(s);
 	agent_finish(s->agent);
 	tail_end(&s->tail);
-	sweep(s);
+	s->events->left(s);
 	session_drop_agent(s);
 	s->warming = s->turn = s->init_open = s->background = false;
 	snapshot_child_gone(&s->snapshot);
@@ -171,12 +156,19 @@ static void advance_stop(struct session *s) {
 		step_signal(s, SIGKILL, STOP_KILL);
 }
 
+/* Before the first step, while the tree of its processes is whole. */
+static void begin_end(struct session *s) {
+	loop_timer_stop(&s->agent->idle_timer);
+	if (s->stopping != STOP_NOT) return;
+	s->stop_since = now_ms();
+	if (!s->agent->exited) s->events->ending(s);
+}
+
 static void stop_broken(struct session *s) {
 	s->broken = s->agent->eof ? BROKEN_MUTE : BROKEN_DEAF;
 	log_warn("session %s: child %d has closed its %s and lives on: it is stopped", s->label, s->agent->child.pid,
 			 s->agent->eof ? "stdout" : "stdin");
-	s->stop_since = now_ms();
-	loop_timer_stop(&s->agent->idle_timer);
+	begin_end(s);
 }
 
 void session_kill_second(struct session *s, const struct session *other) {
@@ -184,8 +176,7 @@ void session_kill_second(struct session *s, const struct session *other) {
 	log_warn("session %s: child %d took up the conversation of session %s", s->label, s->agent->child.pid,
 			 other->label);
 	if (s->agent->exited || s->stopping == STOP_KILL) return; /* these were its last words */
-	if (s->stopping == STOP_NOT) s->stop_since = now_ms();
-	loop_timer_stop(&s->agent->idle_timer);
+	begin_end(s);
 	step_kill(s);
 }
 
@@ -230,8 +221,7 @@ static bool begin_stop(struct session *s, enum stop_then then) {
 		s->child_no++; /* the one that never will be: not another that is wanted before this one's end */
 		if (!session_has_child(s)) queue_free(&s->in);
 	}
-	if (s->stopping == STOP_NOT) s->stop_since = now_ms();
-	loop_timer_stop(&s->agent->idle_timer);
+	begin_end(s);
 	return true;
 }
 

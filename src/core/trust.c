@@ -1,53 +1,89 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/trust.h"
 
-#include "io/proc.h"
+#include "base/log.h"
 #include "plenum/protocol.h"
 
-#include <string.h>
 #include <unistd.h>
-
-#define WALKS 8 /* up the process tree, where it changes meanwhile */
 
 bool trust_is_ours(const struct client *c) {
 	return c->peer.uid == getuid() || c->peer.uid == 0;
 }
 
-/* Whoever descends from this process was started by an agent: orphans come to us, the subreaper. A helper that we
- * started for a person is none. */
-enum descent { DESCENDS, STRANGER, VANISHED };
+/* --- where it comes from ------------------------------------------------------------------------------------------ */
 
-static enum descent walk_up(struct router *r, pid_t pid) {
-	pid_t at = pid, up = 0, below = pid;
-	for (int i = 0; i < 256 && at > 1; i++) {
-		if (!proc_stat(at, &up, NULL, NULL)) return VANISHED;
-		if (at == getpid())
-			return below != at && !(r->events->is_helper && r->events->is_helper(r, below)) ? DESCENDS : STRANGER;
-		below = at;
-		at = up;
-	}
-	_cleanup_free_ char *mark = proc_env(pid, PLENUM_CHILD_ENV);
-	return mark ? DESCENDS : STRANGER;
+/* Whether the cause may be another one at the next look. */
+static bool is_final(enum origin o) {
+	return o != ORIGIN_NEW && o != ORIGIN_HIDDEN;
 }
 
-/* An ancestor that ends during the walk hides those above it: its child has another parent by the next walk. */
-static enum descent descent_of(struct router *r, pid_t pid) {
-	for (int i = 0; i < WALKS; i++) {
-		enum descent d = walk_up(r, pid);
-		if (d != VANISHED) return d;
+/* One look for all connections of a process. What is seen under its number is said of it if it lives afterwards. */
+static void look_at(struct router *r, struct client *c) {
+	struct watch *w = c->watch;
+	if (w && !is_final((enum origin)w->origin) && watch_alive(w)) {
+		uint64_t family;
+		enum origin o = descent_of(r, w->pid, &family);
+		if (watch_alive(w)) w->origin = o, w->family = family;
 	}
-	return VANISHED;
+	c->origin = w && w->origin != ORIGIN_NEW ? (enum origin)w->origin : ORIGIN_GONE;
+	c->family = w ? w->family : 0;
 }
 
-/* Whoever does not descend from us never will: orphans go to a reaper among their own ancestors. So the verdict holds
- * as long as the process lives, and that is what each answer looks at (a pid that was used again is another process).
- */
+/* Without a pidfd only what speaks against it counts. */
+static void look_by_number(struct router *r, struct client *c) {
+	uint64_t family;
+	if (descent_of(r, c->peer.pid, &family) != ORIGIN_AGENT) return;
+	c->origin = ORIGIN_AGENT;
+	c->family = family;
+}
+
+static const char *origin_text(enum origin o) {
+	static const char *const texts[] = {
+		[ORIGIN_AGENT] = "an agent started this program (run it from a shell of your own)",
+		[ORIGIN_HIDDEN] =
+			"the daemon cannot see in /proc where this program comes from (mount /proc without hidepid, or "
+			"make the daemon's user a member of the group of its gid= option)",
+		[ORIGIN_GONE] = "the process that made this connection has ended, so that its origin cannot be seen (connect "
+						"from the process that stays)",
+		[ORIGIN_UNSURE] =
+			"the kernel does not tell which process made this connection (use Linux 6.5 or later, or load "
+			"the module unix_diag and start this program before it connects)",
+		[ORIGIN_ABROAD] =
+			"this program runs in another pid namespace, where the daemon cannot see it (run the daemon and "
+			"its clients in one container)",
+		[ORIGIN_UNWATCHED] = "the daemon cannot watch this process (pidfd_open needs Linux 5.3, and leave of the "
+							 "container's seccomp filter)",
+	};
+	return (size_t)o < ARRAY_SIZE(texts) ? texts[o] : NULL;
+}
+
+/* Once for each cause, not for each client. An agent's process is nothing that one could mend. */
+static void tell(struct router *r, const struct client *c) {
+	unsigned bit = 1U << c->origin;
+	const char *text = c->origin == ORIGIN_AGENT || c->origin == ORIGIN_GONE ? NULL : origin_text(c->origin);
+	if (!text || r->origins_told & bit) return;
+	r->origins_told |= bit;
+	log_warn("client %llu (uid %u, pid %d) is not trusted: %s", (unsigned long long)c->id, c->peer.uid, c->peer.pid,
+			 text);
+}
+
+enum origin trust_look(struct router *r, struct client *c) {
+	if (!is_final(c->origin)) look_at(r, c);
+	return c->origin;
+}
+
+void trust_meet(struct router *r, struct client *c) {
+	if (c->origin == ORIGIN_UNWATCHED) look_by_number(r, c);
+	trust_look(r, c);
+	tell(r, c);
+}
+
+/* A process that ends may leave its connection to another: what was found of it does not hold for that one. */
 bool trust_is_free(struct router *r, struct client *c) {
-	if (c->peer.pid <= 0 || !watch_alive(c->watch)) return false;
-	enum descent d = c->trust ? VANISHED : descent_of(r, c->peer.pid);
-	if (d != VANISHED) c->trust = d == DESCENDS ? -1 : 1; /* else it cannot be told now: without descriptors, say */
-	return c->trust > 0;
+	return trust_look(r, c) == ORIGIN_FREE && watch_alive(c->watch);
 }
+
+/* --- what it may do ----------------------------------------------------------------------------------------------- */
 
 bool trust_may_approve(struct router *r, struct client *c) {
 	const struct access *a = &r->settings->approve;
@@ -56,10 +92,14 @@ bool trust_may_approve(struct router *r, struct client *c) {
 	return among && trust_is_free(r, c);
 }
 
+/* Might it be an agent's, then it counts as one. */
+static bool counts_as_agent(enum origin o) {
+	return o == ORIGIN_AGENT || o == ORIGIN_GONE || o == ORIGIN_UNSURE;
+}
+
 enum trust trust_of(struct router *r, struct client *c) {
-	bool free = trust_is_free(r, c);
-	if (c->trust < 0) return TRUST_AGENT;
-	return free && trust_is_ours(c) && trust_may_approve(r, c) ? TRUST_OWN : TRUST_DRIVER;
+	if (counts_as_agent(trust_look(r, c))) return TRUST_AGENT;
+	return trust_is_ours(c) && trust_may_approve(r, c) ? TRUST_OWN : TRUST_DRIVER;
 }
 
 enum trust trust_in(struct router *r, const struct attachment *a) {
@@ -67,31 +107,23 @@ enum trust trust_in(struct router *r, const struct attachment *a) {
 }
 
 const char *trust_name(enum trust t) {
-	static const char *const names[] = {"own", "driver", "agent", "observer"};
+	static const char *const names[] = {PLENUM_PEER_OWN, PLENUM_PEER_DRIVER, PLENUM_PEER_AGENT, PLENUM_PEER_OBSERVER};
 	return names[t];
 }
 
 const char *trust_why(struct router *r, struct client *c) {
-	switch (trust_of(r, c)) {
-	case TRUST_OWN:
-		return NULL;
-	case TRUST_AGENT:
-		return "an agent started this program (run it from a shell of your own)";
-	default:
-		break;
-	}
-	if (!trust_is_free(r, c)) return "the origin of this program cannot be determined";
-	if (!trust_is_ours(c)) return "this user is not the user of the daemon (approve_uids, approve_groups)";
-	return "this user is not among the approvers (approve_uids, approve_groups)";
+	if (trust_of(r, c) == TRUST_OWN) return NULL;
+	if (c->origin != ORIGIN_FREE) return origin_text(c->origin);
+	if (!watch_alive(c->watch)) return origin_text(ORIGIN_GONE);
+	if (!trust_is_ours(c))
+		return "this user is not the user of the daemon (connect as that user, or name this one in approve_uids to let "
+			   "it answer)";
+	return "this user is not among the approvers (approve_uids and approve_groups in plenum.conf)";
 }
 
-/* The session whose child is an ancestor, else the one named by the mark in the environment. */
 struct session *trust_session(struct router *r, struct client *c) {
-	pid_t at = c->peer.pid, up = 0;
-	if (trust_of(r, c) != TRUST_AGENT) return NULL;
-	for (int i = 0; i < 256 && at > 1 && proc_stat(at, &up, NULL, NULL); i++, at = up)
-		for (struct session *s = r->sessions; s; s = s->hh.next)
-			if (session_pid(s) == at) return s;
-	_cleanup_free_ char *mark = proc_env(c->peer.pid, PLENUM_CHILD_ENV);
-	return mark ? router_find(r, mark) : NULL;
+	if (trust_look(r, c) != ORIGIN_AGENT) return NULL;
+	for (struct session *s = r->sessions; s; s = s->hh.next)
+		if (s->id == c->family) return s;
+	return NULL;
 }

@@ -23,6 +23,11 @@ int attach_to(struct plenum *p, const char *session, json_t *members, json_t **a
 	return code;
 }
 
+void attach_tell_peer(const json_t *answer) {
+	const char *why = json_string_value(json_object_get(answer, "why"));
+	if (why) ctl_say("you decide nothing here (%s): %s", ctl_str(answer, "peer", "?"), why);
+}
+
 enum plenum_result attach_next(struct plenum *p, int timeout_ms, struct incoming *in) {
 	enum plenum_result r = plenum_next(p, timeout_ms, &in->line.p, &in->line.n);
 	if (r == PLENUM_OK && !scan_envelope(in->line.p, in->line.n, &in->e)) memset(&in->e, 0, sizeof in->e);

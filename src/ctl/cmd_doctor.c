@@ -23,6 +23,7 @@ struct doctor {
 	struct ctl *c;
 	json_t *findings;
 	json_t *status; /* of the daemon; NULL where none answers */
+	json_t *peer;   /* what it takes us for; likewise */
 	bool bad;
 	char socket[PLENUM_SOCKET_PATH_SIZE];
 };
@@ -127,7 +128,36 @@ static struct plenum *check_daemon(struct doctor *d) {
 	}
 	found(d, GOOD, "daemon", NULL, "answers");
 	check_version(d, hello);
+	d->peer = json_incref(json_object_get(hello, "peer"));
+	check_origin(d);
 	return p;
+}
+
+/* --- Who may decide ----------------------------------------------------------------------------------------------- */
+
+static void check_origin(struct doctor *d) {
+	const char *why = ctl_str(d->peer, "why", NULL), *class = ctl_str(d->peer, "peer", NULL);
+	if (!class) return; /* an older daemon */
+	if (why)
+		found(d, NOTE, "origin",
+			  "see SECURITY in plenumd(8); without it such a program may prompt, and decides nothing",
+			  "the daemon takes this shell's programs for \"%s\": %s", class, why);
+	else
+		found(d, GOOD, "origin", NULL, "the daemon knows this shell's programs for the user's own");
+}
+
+static void check_ptrace(struct doctor *d) {
+	FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	int scope = 0;
+	if (f && fscanf(f, "%d", &scope) != 1) scope = 0;
+	if (f) fclose(f);
+	if (scope > 0)
+		found(d, GOOD, "ptrace", NULL, "kernel.yama.ptrace_scope is %d", scope);
+	else
+		found(d, NOTE, "ptrace",
+			  f ? "`sysctl kernel.yama.ptrace_scope=1`, or let another user approve (approve_uids in plenum.conf)"
+				: "let another user approve (approve_uids in plenum.conf): this kernel has no Yama",
+			  "a process of an agent can attach to other programs of its user, and speak for them");
 }
 
 /* --- Programs ----------------------------------------------------------------------------------------------------- */
@@ -257,9 +287,11 @@ int cmd_doctor(struct ctl *c, int argc, char **argv) {
 	d.status = status;
 	check_profiles(&d);
 	check_environment(&d);
+	check_ptrace(&d);
 	check_state(&d, p);
 	check_linger(&d);
 	check_files(&d);
 	if (c->json) ctl_print_json(findings);
+	json_decref(d.peer);
 	return d.bad ? CTL_REFUSED : CTL_OK;
 }

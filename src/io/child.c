@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "io/mark.h"
 #include "io/proc.h"
 
 #include <errno.h>
@@ -227,6 +228,7 @@ static _Noreturn void run_child(const void *arg, pid_t parent) {
 			setrlimit(RLIMIT_NOFILE, &r);
 		}
 	}
+	if (spec->mark) mark_set(spec->mark);
 	int in = above_two(p->in[0]), out = above_two(p->out[1]), err = above_two(p->err[1]);
 	int report = above_two(p->report[1]);
 	if (chdir(spec->cwd) < 0) die(report, STAGE_CHDIR);
@@ -311,7 +313,7 @@ static enum child_result no_process(const char *what, int number, char *error) {
 
 static void adopt(struct child *c, struct children *owner, struct pipes *p, pid_t pid) {
 	c->owner = owner;
-	c->pid = pid;
+	c->pid = c->was = pid;
 	c->in = p->in[1];
 	c->out = p->out[0];
 	c->err = p->err[0];

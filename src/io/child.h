@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Child processes: their standard streams (sockets), a process group and session of their own, default signals, no descriptor but
- * 0 to 2, a parent-death signal. A program that cannot be run is an error of child_spawn(), not an exit status. The end
- * of a child is two events, its exit and the end of its output, in either order. Knows argv and descriptors, not
- * sessions. Sources: ENGINEERING 7.4, fork(2), prctl(2), waitid(2).
+ * Child processes: their standard streams (sockets), a process group and session of their own, default signals, no
+ * descriptor but 0 to 2, a parent-death signal. A program that cannot be run is an error of child_spawn(), not an exit
+ * status. The end of a child is two events, its exit and the end of its output, in either order. Knows argv and
+ * descriptors, not sessions. Sources: ENGINEERING 7.4, fork(2), prctl(2), waitid(2).
  */
 #pragma once
 
@@ -33,6 +33,7 @@ struct child_spec {
 	char *const *envp;
 	const char *cwd;
 	uint64_t nofile; /* soft limit to restore, 0: leave */
+	uint64_t mark;   /* for it and all that it starts (io/mark.h); 0: none */
 	bool no_pipes;   /* stdin from /dev/null, output to our stderr (command hooks) */
 	bool out_pipe; /* stdout is a pipe, for a program that opens /dev/stdout: slower, two processes wait for its lock */
 };
@@ -41,6 +42,7 @@ struct child {
 	struct list node;
 	struct children *owner;
 	pid_t pid;
+	pid_t was;                             /* the same, also after its end: the number of its process session */
 	uint64_t start;                        /* /proc start time: pid and start name one process for ever */
 	int in, out, err;                      /* our ends, non-blocking; -1: none. The child's owner closes them. */
 	void (*exited)(void *arg, int status); /* wait(2) status; pid is not valid any more */

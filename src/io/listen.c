@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "io/lock.h"
+#include "io/peer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,6 +39,7 @@ struct listener {
 	mode_t mode;
 	dev_t dev;
 	ino_t ino;
+	uint64_t quiet; /* when nobody waited to be accepted: whoever is accepted has connected since (peer_now()) */
 	unsigned refused;
 	int64_t told; /* when the log had it last that connections wait; 0: never */
 	bool paused;
@@ -213,12 +215,12 @@ static int accept_one(struct listener *l) {
 	return have_spare(l) ? accept4(l->accept.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
 }
 
-int listen_watch_peer(struct listener *l, const struct peer *peer) {
-	int fd = fd_pidfd(peer->pid);
+int listen_watch_peer(struct listener *l, int conn, const struct peer *peer) {
+	int fd = peer_pidfd(conn, peer, l->quiet);
 	if (fd >= 0 || (errno != EMFILE && errno != ENFILE) || l->spare < 0) return fd;
 	close(l->spare);
 	l->spare = -1;
-	return fd_pidfd(peer->pid);
+	return peer_pidfd(conn, peer, l->quiet);
 }
 
 /* Once a minute at most: a crowd that comes and goes must not flood the log. */
@@ -235,7 +237,9 @@ static void on_accept(void *arg, bool readable, bool writable) {
 	struct listener *l = arg;
 	(void)readable, (void)writable;
 	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+		uint64_t now = peer_now();
 		int fd = accept_one(l);
+		if (fd < 0 && errno == EAGAIN) l->quiet = now;
 		if (fd < 0 && out_of_resources(errno)) {
 			tell_shortage(l, errno);
 			arm(l, false);

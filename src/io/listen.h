@@ -26,8 +26,8 @@ enum listen_result listen_open(struct listener **out, struct loop *loop, const c
 							   void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg, char *error);
 const char *listen_path(const struct listener *l);
 /* A pidfd for the peer of a connection that accepted() has just been given, from the descriptor kept for it if no other
- * is left. -1 with errno: ESRCH, the peer is gone; else it cannot be watched. */
-int listen_watch_peer(struct listener *l, const struct peer *peer);
+ * is left. -1 with errno as peer_pidfd() has it. */
+int listen_watch_peer(struct listener *l, int conn, const struct peer *peer);
 /* What a listener is made of, for one that goes on in the next binary. */
 struct listen_parts {
 	int fd, lock; /* lock -1: an inherited socket */

@@ -41,18 +41,26 @@ void proc_name(pid_t pid, char *out, size_t size) {
 		if (!(len = str_utf8(out + i, strlen(out + i)))) out[i] = '?';
 }
 
-bool proc_stat(pid_t pid, pid_t *parent, pid_t *session, uint64_t *start) {
-	char text[1024];
+static bool read_stat(pid_t pid, struct proc *out) {
+	char text[1024], state;
 	int ppid, sid;
 	unsigned long long since;
 	if (pid <= 0 || read_file(pid, "stat", text, sizeof text) <= 0) return false;
 	const char *p = strrchr(text, ')'); /* the name before it may hold anything */
-	if (!p || sscanf(p + 1, " %*c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ppid,
-					 &sid, &since) != 3)
+	if (!p || sscanf(p + 1, " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state,
+					 &ppid, &sid, &since) != 4)
 		return false;
-	if (parent) *parent = ppid;
-	if (session) *session = sid;
-	if (start) *start = since;
+	*out = (struct proc){.pid = pid, .parent = ppid, .session = sid, .start = since};
+	out->zombie = state == 'Z' || state == 'X';
+	return true;
+}
+
+bool proc_stat(pid_t pid, pid_t *parent, pid_t *session, uint64_t *start) {
+	struct proc p;
+	if (!read_stat(pid, &p)) return false;
+	if (parent) *parent = p.parent;
+	if (session) *session = p.session;
+	if (start) *start = p.start;
 	return true;
 }
 
@@ -117,83 +125,62 @@ size_t proc_rss(pid_t pid) {
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-struct family {
-	pid_t *pids;
-	pid_t *parents;
-	bool *marked;
+char *proc_cgroup(pid_t pid) {
+	char text[8192];
+	if (read_file(pid, "cgroup", text, sizeof text) <= 0) return NULL;
+	char *line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+	if (!line) return NULL;
+	line = strchr(line, '/');
+	return line ? strndup(line, strcspn(line, "\n")) : NULL;
+}
+
+/* --- listing ------------------------------------------------------------------------------------------------------ */
+
+struct listing {
+	struct proc *all;
 	size_t n, cap;
 };
 
-static bool add_process(struct family *f, pid_t pid, pid_t parent) {
-	if (f->n == f->cap) {
-		size_t cap = f->cap ? f->cap * 2 : 256;
-		pid_t *pids = realloc(f->pids, cap * sizeof *pids);
-		if (pids) f->pids = pids;
-		pid_t *parents = realloc(f->parents, cap * sizeof *parents);
-		if (parents) f->parents = parents;
-		bool *marked = realloc(f->marked, cap * sizeof *marked);
-		if (marked) f->marked = marked;
-		if (!pids || !parents || !marked) return false;
-		f->cap = cap;
+static bool add_process(struct listing *l, const struct proc *p) {
+	if (l->n == l->cap) {
+		size_t cap = l->cap ? l->cap * 2 : 256;
+		struct proc *all = realloc(l->all, cap * sizeof *all);
+		if (!all) return false;
+		l->all = all;
+		l->cap = cap;
 	}
-	f->pids[f->n] = pid;
-	f->parents[f->n] = parent;
-	f->marked[f->n++] = false;
+	l->all[l->n++] = *p;
 	return true;
 }
 
-static void free_family(struct family *f) {
-	free(f->pids);
-	free(f->parents);
-	free(f->marked);
+static int by_pid(const void *a, const void *b) {
+	pid_t one = ((const struct proc *)a)->pid, other = ((const struct proc *)b)->pid;
+	return (one > other) - (one < other);
 }
 
-static void list_processes(struct family *f) {
+struct proc *proc_list(size_t *n) {
+	struct listing l = {0};
 	DIR *dir = opendir("/proc");
-	if (!dir) return;
-	for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+	bool whole = dir != NULL;
+	while (whole) {
 		uint64_t pid;
-		pid_t parent;
-		if (!str_u64(e->d_name, 2, INT32_MAX, &pid) || (pid_t)pid == getpid()) continue;
-		if (proc_stat((pid_t)pid, &parent, NULL, NULL) && !add_process(f, (pid_t)pid, parent)) break;
+		struct proc p;
+		struct dirent *e = readdir(dir);
+		if (!e) break;
+		if (!str_u64(e->d_name, 1, INT32_MAX, &pid) || (pid_t)pid == getpid()) continue;
+		p.pid = (pid_t)pid;
+		if (read_stat(p.pid, &p)) whole = add_process(&l, &p);
 	}
-	closedir(dir);
+	if (dir) closedir(dir);
+	if (whole && !l.all) l.all = calloc(1, sizeof *l.all); /* we are alone */
+	*n = whole ? l.n : 0;
+	if (l.n) qsort(l.all, l.n, sizeof *l.all, by_pid);
+	if (whole) return l.all;
+	free(l.all);
+	return NULL;
 }
 
-static bool mark_children(struct family *f) {
-	bool more = false;
-	for (size_t i = 0; i < f->n; i++) {
-		if (f->marked[i]) continue;
-		for (size_t k = 0; k < f->n && !f->marked[i]; k++)
-			if (f->marked[k] && f->pids[k] == f->parents[i]) f->marked[i] = more = true;
-	}
-	return more;
-}
-
-static bool is_zombie(pid_t pid) {
-	char text[512];
-	if (read_file(pid, "stat", text, sizeof text) <= 0) return true;
-	const char *p = strrchr(text, ')');
-	return !p || p[1] != ' ' || p[2] == 'Z' || p[2] == 'X';
-}
-
-static bool is_mark(const char *have, const char *value) {
-	size_t n = strlen(value);
-	return n && value[n - 1] == '.' ? strncmp(have, value, n) == 0 : strcmp(have, value) == 0;
-}
-
-size_t proc_sweep(const char *name, const char *value, bool (*spare)(void *arg, pid_t pid), void *arg) {
-	struct family f = {0};
-	size_t hit = 0;
-	list_processes(&f);
-	for (size_t i = 0; i < f.n; i++) {
-		_cleanup_free_ char *have = spare && spare(arg, f.pids[i]) ? NULL : proc_env(f.pids[i], name);
-		f.marked[i] = have && is_mark(have, value);
-	}
-	while (mark_children(&f)) {}
-	for (size_t i = 0; i < f.n; i++)
-		if (f.marked[i] && !(spare && spare(arg, f.pids[i])) && !is_zombie(f.pids[i]) && kill(f.pids[i], SIGKILL) == 0)
-			hit++;
-	free_family(&f);
-	return hit;
+struct proc *proc_in(const struct proc *list, size_t n, pid_t pid) {
+	struct proc key = {.pid = pid};
+	return n ? bsearch(&key, list, n, sizeof *list, by_pid) : NULL;
 }

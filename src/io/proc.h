@@ -27,7 +27,16 @@ char *proc_env(pid_t pid, const char *name);
 /* Resident bytes, 0 if unknown. */
 size_t proc_rss(pid_t pid);
 
-/* Sends SIGKILL to every process whose environment holds `name`=`value` (a value that ends in '.' stands for all that
- * begin with it), and to their descendants, ourselves and the processes for which spare() is true excepted. Returns how
- * many were hit: call again until it is 0. */
-size_t proc_sweep(const char *name, const char *value, bool (*spare)(void *arg, pid_t pid), void *arg);
+/* The path of its control group (the unified hierarchy), or NULL; the caller frees. */
+char *proc_cgroup(pid_t pid);
+
+/* A process of a listing. */
+struct proc {
+	pid_t pid, parent, session;
+	uint64_t start;
+	bool zombie;
+};
+/* All that are there but ourselves, by pid; the caller frees. NULL: they cannot be listed. */
+struct proc *proc_list(size_t *n);
+/* One of them, or NULL. */
+struct proc *proc_in(const struct proc *list, size_t n, pid_t pid);

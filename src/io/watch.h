@@ -15,7 +15,9 @@ struct watch {
 	pid_t pid;
 	int fd;
 	size_t users;
-	bool unlisted; /* not in by_pid: another process may have the number */
+	bool unlisted;   /* not in by_pid: another process may have the number */
+	int origin;      /* of its users' making: what they have found out about the process; 0: nothing yet */
+	uint64_t family; /* likewise */
 	struct watches *all;
 	UT_hash_handle hh_pid, hh_fd;
 };

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Where a process comes from: the streams of a child are no door, and an agent's process is known as one, however it was
 started and whoever its parent is by now (DESIGN 14)."""
+import ctypes
 import json
 import os
-import sys
+import signal
+import subprocess
+import tempfile
 import unittest
 
-from harness import PYTHON, Case, until, user
+from harness import PYTHON, Agent, Case, Daemon, alive, children_of, request, until, user
 
 # Tries each stream of a process, in both directions; prints the names of the errors.
 OPENER = r"""
@@ -104,6 +107,454 @@ os.rename(out + ".new", out)
         until(lambda: os.path.exists(out), what="the report of the process")
         with open(out) as f:
             return json.load(f)
+
+
+# A process that an agent starts and that hides: any of fork (twice, so that it is an orphan), setsid, clean (no variable at
+# all), limits (the resource limits lowered), deep=N (N processes above it). Then it writes its pid to FOLDER/pid and waits;
+# for each FOLDER/go.N it connects, attaches as an approver and without, and writes the answers to FOLDER/got.N.
+STRAY = r"""
+import json, os, resource, socket, sys, time
+folder, path, session, how, script = sys.argv[1:6]
+how = how.split(",")
+if "clean" in how and os.environ.get("PLENUM_CHILD"):
+    os.execve(sys.executable, [sys.executable, "-I", "-S", "-c", script] + sys.argv[1:], {})
+if "limits" in how:
+    for which in (resource.RLIMIT_RSS, 10):
+        resource.setrlimit(which, (1 << 40, 1 << 40))
+for _ in range(2 if "fork" in how else 0):
+    if os.fork(): os._exit(0)
+    if "setsid" in how: os.setsid()
+for word in how:
+    if word.startswith("deep="):
+        for _ in range(int(word[5:])):
+            if os.fork():
+                os.wait()
+                os._exit(0)
+def write(name, value):
+    with open(folder + "/new", "w") as f: f.write(value)
+    os.rename(folder + "/new", folder + "/" + name)
+def ask(f, rid, **request):
+    f.write(json.dumps({"type": "control_request", "request_id": rid, "request": request}).encode() + b"\n")
+    f.flush()
+    while True:
+        m = json.loads(f.readline())
+        if m["type"] == "control_response" and m["response"].get("request_id") == rid: return m["response"]
+write("pid", str(os.getpid()))
+n = 0
+while True:
+    while not os.path.exists(folder + "/go.%d" % n): time.sleep(0.005)
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(path)
+    f = s.makefile("rwb")
+    got = {"approve": ask(f, "1", subtype="plenum_attach", session=session, approve=True, create="never"),
+           "attach": ask(f, "2", subtype="plenum_attach", session=session, create="never"),
+           "hello": ask(f, "3", subtype="plenum_hello")}
+    f.close()
+    s.close()
+    write("got.%d" % n, json.dumps(got))
+    n += 1
+"""
+
+
+class Stray:
+    """One such process, below the child of a test or below the test itself (spawn: how to start a command line)."""
+
+    def __init__(self, d, spawn, how, session="s", name="stray", path=None):
+        self.folder, self.asked = d.root + "/" + name, 0
+        os.mkdir(self.folder)
+        os.chmod(self.folder, 0o777)
+        spawn([PYTHON, "-I", "-S", "-c", STRAY, self.folder, path or d.socket, session, how, STRAY])
+        self.pid = int(self.read("pid", 60))  # many processes take long to start on a busy machine
+
+    def read(self, name, timeout=None):
+        until(lambda: os.path.exists(self.folder + "/" + name), timeout, what=name + " of the process")
+        with open(self.folder + "/" + name) as f:
+            return f.read()
+
+    def ask(self):
+        """What it is told: {approve, attach, hello}, the inner parts of the answers."""
+        open(self.folder + "/go.%d" % self.asked, "w").close()
+        self.asked += 1
+        return json.loads(self.read("got.%d" % (self.asked - 1)))
+
+    def gone(self):
+        until(lambda: not alive(self.pid), what="the end of the process")
+
+    def end(self):
+        if alive(self.pid):
+            os.kill(self.pid, signal.SIGKILL)
+
+
+class OriginCase(Case):
+    def stray(self, d, child, how, **more):
+        s = Stray(d, lambda argv: child.spawn(argv, setsid=True), how, **more)
+        self.addCleanup(s.end)
+        return s
+
+    def own(self, d, how="", **more):
+        """The same program, started by the user."""
+        p = []
+        s = Stray(d, lambda argv: p.append(subprocess.Popen(argv)), how, **more)
+        self.addCleanup(lambda: (s.end(), p[0].wait()))
+        return s
+
+    def is_agent(self, got, session="s"):
+        self.assertEqual(got["approve"].get("code"), "not_allowed", got["approve"])
+        self.assertIn("an agent started this program", got["approve"]["error"])
+        answer = got["attach"]["response"]
+        self.assertEqual((answer["peer"], answer.get("agent_of"), answer["approve"]), ("agent", session, False), answer)
+        self.assertIn("an agent started this program", answer["why"])
+        self.assertEqual(got["hello"]["response"]["peer"]["peer"], "agent")
+
+    def is_own(self, got):
+        self.assertEqual(got["approve"]["subtype"], "success", got["approve"])
+        answer = got["approve"]["response"]
+        self.assertEqual((answer["peer"], answer.get("why"), answer.get("agent_of")), ("own", None, None))
+
+
+class OriginTest(OriginCase):
+    def test_a_program_of_the_user(self):
+        d, _ = self.start()
+        d.attached("s")
+        self.is_own(self.own(d, "fork,setsid,clean").ask())
+
+    def test_disguises(self):
+        """Of the right session each time, also where another one runs."""
+        d, agent = self.start(agents=("agent", "other"))[:2]
+        d.attached("s")
+        child = agent.child()
+        d.attached("t", profile="other")
+        other = self.agents[1].child()
+        for i, how in enumerate(("", "clean", "fork", "fork,clean", "fork,setsid,clean", "setsid,clean,limits")):
+            self.is_agent(self.stray(d, child, how, name="s%d" % i).ask())
+            self.is_agent(self.stray(d, other, how, name="t%d" % i).ask(), "t")
+
+    def test_one_that_drops_all_marks_is_of_no_session(self):
+        d, agent = self.start(agents=("agent", "other"))[:2]
+        d.attached("s")
+        child = agent.child()
+        d.attached("t", profile="other")
+        self.agents[1].child()
+        self.is_agent(self.stray(d, child, "fork,setsid,clean,limits").ask(), None)
+
+    def test_an_environment_that_names_another_session(self):
+        d, agent = self.start(agents=("agent", "other"))[:2]
+        d.attached("s")
+        child = agent.child()
+        d.attached("t", profile="other")
+        other = self.agents[1].child()
+        lie = ["/usr/bin/env", "PLENUM_CHILD=t", "PLENUM_INSTANCE=" + other.env["PLENUM_INSTANCE"]]
+        for i, how in enumerate(("", "fork,setsid")):
+            s = Stray(d, lambda argv: child.spawn(lie + argv, setsid=True), how, name="lie%d" % i)
+            self.addCleanup(s.end)
+            self.is_agent(s.ask())
+
+    def test_any_depth(self):
+        d, agent = self.start()
+        d.attached("s")
+        self.is_agent(self.stray(d, agent.child(), "clean,limits,deep=300").ask())
+
+    def test_an_attachment_of_each_kind(self):
+        d, agent = self.start()
+        a = d.attached("s")
+        self.assertEqual((a.attached["peer"], a.attached.get("why")), ("own", None))
+        b = d.attached("s", role="observer")
+        self.assertEqual((b.attached["peer"], b.attached.get("why")), ("observer", None))
+        clients = {c["client"]: c["peer"] for c in d.call("plenum_status")["clients"]}
+        self.assertEqual([clients[c.attached["client"]] for c in (a, b)], ["own", "observer"])
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root, to connect as another user")
+    def test_drivers_hear_why(self):
+        d, agent = self.start(daemon={"allow_uids": "12345", "approve_uids": "0"})
+        d.attached("s")
+        d.open_to_all()
+        c = d.client(uid=12345, gid=12345)
+        got = c.attach("s")
+        self.assertEqual(got["peer"], "driver")
+        self.assertIn("not the user of the daemon", got["why"])
+        d.sections["daemon"]["approve_uids"] = "12345"
+        d.write_conf()
+        d.call("plenum_reload")
+        got = d.attached("s").attached
+        self.assertEqual(got["peer"], "driver")
+        self.assertIn("approve_uids", got["why"])
+
+
+class ConnectionTest(OriginCase):
+    """Whose connection it is when the process that made it has ended."""
+
+    # Connects with a socket of its parent's, and ends; the parent goes on with it, writes FOLDER/sent, and then the answer.
+    RELAY = r"""
+import os, socket, sys
+path, folder, lines = sys.argv[1:4]
+s = socket.socket(socket.AF_UNIX)
+pid = os.fork()
+if pid == 0:
+    s.connect(path)
+    os._exit(0)
+os.waitpid(pid, 0)
+s.sendall(lines.encode())
+with open(folder + "/new", "w") as f: f.write(str(pid))
+os.rename(folder + "/new", folder + "/sent")
+f = s.makefile("rb")
+answer = next(line for line in f if b"control_response" in line)
+with open(folder + "/new", "wb") as f: f.write(answer)
+os.rename(folder + "/new", folder + "/answer")
+"""
+
+    def relay(self, d, spawn, request):
+        folder = d.root + "/relay"
+        os.mkdir(folder)
+        self.folder = folder
+        spawn(["/usr/bin/env", "-i", PYTHON, "-I", "-S", "-c", self.RELAY, d.socket, folder, json.dumps(request) + "\n"])
+
+    def answer(self):
+        until(lambda: os.path.exists(self.folder + "/answer"), what="the answer")
+        with open(self.folder + "/answer") as f:
+            return json.load(f)["response"]
+
+    def test_a_number_that_is_used_again(self):
+        """While the daemon stands still an agent's process connects and ends, and the user starts one with its number."""
+        d, agent = self.start()
+        d.attached("s")
+        child = agent.child()
+        os.kill(d.pid, signal.SIGSTOP)
+        try:
+            self.relay(d, lambda argv: child.spawn(argv, setsid=True), request("1", "plenum_attach", session="s", approve=True))
+            until(lambda: os.path.exists(self.folder + "/sent"))
+            with open(self.folder + "/sent") as f:
+                again = start_with_number(int(f.read()))
+            if again is None:
+                self.skipTest("the kernel gives no process a chosen number here")
+            self.addCleanup(again.end)
+        finally:
+            os.kill(d.pid, signal.SIGCONT)
+        got = self.answer()
+        self.assertEqual(got.get("code"), "not_allowed", got)
+        self.assertIn("the process that made this connection has ended", got["error"])
+
+    def test_one_that_ends_at_once_counts_as_an_agents(self):
+        d, agent = self.start()
+        d.attached("s")
+        agent.child()
+        os.kill(d.pid, signal.SIGSTOP)
+        try:
+            self.relay(d, lambda argv: self.addCleanup(subprocess.Popen(argv).wait), request("1", "plenum_attach", session="s"))
+            until(lambda: os.path.exists(self.folder + "/sent"))
+        finally:
+            os.kill(d.pid, signal.SIGCONT)
+        got = self.answer()["response"]
+        self.assertEqual((got["peer"], got["approve"], got.get("agent_of")), ("agent", False, None))
+        self.assertIn("has ended", got["why"])
+
+    def test_one_that_was_seen_and_ends(self):
+        """It was no agent's: whoever has the connection now may type, and decides nothing."""
+        d, agent = self.start()
+        d.attached("s")
+        child = agent.child()
+        env = {"PATH": os.environ["PATH"]}
+        c = d.client(env=env)
+        self.assertEqual(c.attach("s")["peer"], "own")
+        c.helper.kill()
+        c.helper.wait()
+        self.assertEqual(c.hello()["peer"]["peer"], "driver")
+        self.assertRefused("not_allowed", c.request, "set_permission_mode", mode="plan")
+        c.send(user("hi", uuid="u"))
+        child.wait(type="user", uuid="u")
+
+
+class Chosen:
+    def __init__(self, pid):
+        self.pid = pid
+
+    def end(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+def start_with_number(pid):
+    """A process with that number, which waits to be killed; None: it cannot be had (clone3(2), set_tid)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    number = (ctypes.c_int * 1)(pid)
+    # flags pidfd child_tid parent_tid exit_signal stack stack_size tls set_tid set_tid_size
+    args = (ctypes.c_uint64 * 10)(0, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, ctypes.addressof(number), 1)
+    got = libc.syscall(435, args, ctypes.sizeof(args))
+    if got == 0:
+        os.execv("/bin/sleep", ["sleep", "60"])
+    return Chosen(got) if got > 0 else None
+
+
+class LeftoverTest(OriginCase):
+    """What an agent leaves behind."""
+
+    def test_a_stop_ends_them(self):
+        """Whatever their environment says, and no process of another session or of the user."""
+        d, agent = self.start(agents=("agent", "other"))[:2]
+        a = d.attached("s")
+        child = agent.child()
+        d.attached("t", profile="other")
+        other = self.agents[1].child()
+        mine = [self.stray(d, child, how, name="m%d" % i) for i, how in
+                enumerate(("", "clean", "fork", "fork,clean", "fork,setsid,clean", "clean,limits", "clean,deep=300"))]
+        others = [self.stray(d, other, how, name="o%d" % i) for i, how in
+                  enumerate(("", "fork,setsid,clean", "fork,setsid,clean,limits"))]
+        own = self.own(d, "fork,setsid,clean")
+        d.call("plenum_stop", session="s")
+        a.event("child_exited")
+        for s in mine:
+            s.gone()
+        self.assertEqual([alive(s.pid) for s in others + [own]], [True] * 4)
+        self.assertTrue(alive(other.pid))
+        d.call("plenum_stop", session="t")
+        for s in others:
+            s.gone()
+        self.assertTrue(alive(own.pid))
+
+    def test_a_crash_of_the_child_ends_them(self):
+        d, agent = self.start()
+        a = d.attached("s")
+        child = agent.child()
+        mine = [self.stray(d, child, how, name="m%d" % i) for i, how in
+                enumerate(("", "clean", "fork,setsid,clean", "fork,setsid,clean,limits"))]
+        child.kill()
+        a.event("child_exited")
+        for s in mine:
+            s.gone()
+
+    def test_the_end_of_the_daemon_ends_them(self):
+        d, agent = self.start()
+        d.attached("s")
+        child = agent.child()
+        mine = [self.stray(d, child, how, name="m%d" % i) for i, how in
+                enumerate(("clean", "fork,setsid,clean", "fork,setsid,clean,limits"))]
+        own = self.own(d, "fork,setsid,clean")
+        d.stop()
+        for s in mine:
+            s.gone()
+        self.assertTrue(alive(own.pid))
+        d.start()
+        self.is_own(own.ask())
+
+    def test_the_next_daemon_ends_what_a_killed_one_left(self):
+        """By the mark; one without any by the record, since it came to the daemon as an orphan and connected."""
+        d, agent = self.start()
+        d.attached("s")
+        child = agent.child()
+        mine = [self.stray(d, child, how, name="m%d" % i) for i, how in
+                enumerate(("", "clean", "fork,setsid,clean", "fork,setsid,clean,limits"))]
+        own = self.own(d, "fork,setsid,clean")
+        self.is_agent(mine[-1].ask(), None)
+        d.sessions()
+        d.kill9()
+        d.start()
+        for s in mine:
+            s.gone()
+        self.is_own(own.ask())
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root, for a process that the daemon may not end")
+    def test_what_cannot_be_ended_stays_known(self):
+        """A process of another user (sudo), which lives on when session and daemon end: the next daemon knows it."""
+        d, agent = self.start(run_as="nobody")
+        a = d.attached("s")
+        agent.child()
+        s = self.own(d, "clean")
+        d.stop()
+        table = d.state + "/plenum/sessions.json"
+        with open(table) as f:
+            stored = json.load(f)
+        self.assertEqual(stored["left"], [])
+        with open("/proc/%d/stat" % s.pid) as f:
+            start = int(f.read().rpartition(")")[2].split()[19])
+        stored["left"] = [[s.pid, start, 0]]
+        with open(table, "w") as f:
+            json.dump(stored, f)
+        d.start()
+        self.is_agent(s.ask(), None)
+        d.stop()
+        with open(table) as f:
+            self.assertEqual(json.load(f)["left"], [[s.pid, start, 0]])
+        stored["left"] = [[s.pid, start + 1, 0]]  # another process that had the number
+        with open(table, "w") as f:
+            json.dump(stored, f)
+        d.start()
+        self.is_own(s.ask())
+        del a
+
+    def test_an_upgrade_keeps_what_is_known(self):
+        d, agent = self.start()
+        d.attached("s")
+        child = agent.child()
+        s = self.stray(d, child, "fork,setsid,clean,limits")
+        self.is_agent(s.ask(), None)
+        c = d.client()
+        c.request("plenum_upgrade")
+        self.is_agent(s.ask(), None)
+        self.assertEqual(c.hello()["peer"]["peer"], "own")
+        self.assertEqual(os.stat("/proc/%d/mem" % d.pid).st_uid, 0)
+        d.call("plenum_stop", session="s")
+        s.gone()
+
+
+class InnerDaemon(Daemon):
+    """plenumd as process 1 of a pid namespace of its own."""
+
+    @property
+    def pid(self):
+        inner = [pid for pid, _ in children_of(self.process.pid)]
+        return inner[0] if inner else self.process.pid
+
+    def stop(self, status=0, timeout=None):
+        os.kill(self.pid, signal.SIGTERM)
+        self.ended(status, timeout)
+
+    def kill9(self):
+        os.kill(self.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def may_unshare():
+    return subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+class NamespaceTest(OriginCase):
+    def start_inside(self):
+        if not may_unshare():
+            self.skipTest("no pid namespace can be made here")
+        root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
+        agent = Agent(root + "/agent")
+        self.agents.append(agent)
+        d = self.track(InnerDaemon({"daemon": {"default_profile": "agent"}, "profile agent": {"command": agent.command}}, root=root,
+                                   wrap=["unshare", "--pid", "--fork", "--mount-proc"], start=False))
+        d.start()
+        return d, agent
+
+    def inside(self, d, how="", **more):
+        """A program that the user starts in that namespace."""
+        p = []
+        enter = ["nsenter", "--pid", "--mount", "-t", str(d.pid)]
+        s = Stray(d, lambda argv: p.append(subprocess.Popen(enter + argv)), how, **more)
+        self.addCleanup(lambda: (p[0].kill(), p[0].wait()))
+        return s
+
+    def test_the_daemon_is_process_1(self):
+        d, agent = self.start_inside()
+        d.attached("s")
+        child = agent.child()
+        self.assertEqual(child.start["ppid"], 1)
+        for i, how in enumerate(("clean", "fork,setsid,clean", "clean,limits")):
+            s = Stray(d, lambda argv: child.spawn(argv, setsid=True), how, name="m%d" % i)
+            self.is_agent(s.ask())
+        self.is_own(self.inside(d).ask())
+
+    def test_a_client_of_another_namespace(self):
+        d, agent = self.start_inside()
+        c = d.client()
+        got = c.attach("s")
+        agent.child()
+        self.assertEqual((got["peer"], got["approve"]), ("driver", False))
+        self.assertIn("another pid namespace", got["why"])
+        self.assertIn("another pid namespace", self.assertRefused("not_allowed", d.client().attach, "s", approve=True).text)
+        self.assertEqual(d.log().count("another pid namespace"), 1, "said once, not for each client")
 
 
 if __name__ == "__main__":

@@ -100,57 +100,37 @@ START_TEST(what_a_process_has) {
 }
 END_TEST
 
-/* --- sweeping ----------------------------------------------------------------------------------------------------- */
+/* --- listing ------------------------------------------------------------------------------------------------------ */
 
-static bool is_spared(void *arg, pid_t pid) {
-	return pid == *(pid_t *)arg;
-}
-
-static bool dies(pid_t pid) {
-	int status;
-	return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-}
-
-/* Nobody has the write end any more: all that were started are gone. */
-static void all_gone(int out) {
+START_TEST(a_list_of_all_but_ourselves) {
+	char *const envp[] = {(char[]){"PATH=/usr/bin:/bin"}, NULL};
 	char text[64];
-	while (read(out, text, sizeof text) > 0) {}
-}
-
-START_TEST(a_sweep_takes_the_marked_and_what_they_started) {
-	char mark[64], other[64], text[64];
-	int hold[3], out[3];
-	snprintf(mark, sizeof mark, "PLENUM_TEST_MARK=%d.x", (int)getpid());
-	snprintf(other, sizeof other, "PLENUM_TEST_MARK=%d.xy", (int)getpid());
-	const char *value = strchr(mark, '=') + 1;
-	char *const marked[] = {mark, (char[]){"PATH=/usr/bin:/bin"}, NULL}, *const unmarked[] = {other, NULL};
-	/* a session of its own, a clean environment: still its descendants */
-	pid_t a = run("exec 3<&0; setsid cat <&3 & env -i cat <&3 & echo up; wait", marked, &hold[0], &out[0]);
-	pid_t b = run("echo up; read x", unmarked, &hold[1], &out[1]);
-	pid_t c = run("echo up; read x", marked, &hold[2], &out[2]);
-	for (int i = 0; i < 3; i++) {
-		line(out[i], text, sizeof text);
-		ck_assert_str_eq(text, "up");
-	}
-	size_t hit = proc_sweep("PLENUM_TEST_MARK", value, is_spared, &c);
-	ck_assert_uint_ge(hit, 1);
-	ck_assert(dies(a));
-	while (proc_sweep("PLENUM_TEST_MARK", value, is_spared, &c) > 0) {}
-	all_gone(out[0]);
-	ck_assert(kill(b, 0) == 0 && kill(c, 0) == 0);
-	ck_assert_int_eq(waitpid(b, NULL, WNOHANG), 0);
-	ck_assert_int_eq(waitpid(c, NULL, WNOHANG), 0);
-	ck_assert_uint_eq(proc_sweep("PLENUM_TEST_MARK", "x", NULL, NULL), 0);
-	char begins[64];
-	snprintf(begins, sizeof begins, "%d.", (int)getpid()); /* all that begin so */
-	ck_assert_uint_eq(proc_sweep("PLENUM_TEST_MARK", begins, NULL, NULL), 2);
-	ck_assert(dies(b) && dies(c));
-	ck_assert_uint_eq(proc_sweep("PLENUM_TEST_MARK", begins, NULL, NULL), 0);
-	for (int i = 0; i < 3; i++) {
-		close(hold[i]);
-		close(out[i]);
-	}
+	int hold, out;
+	size_t n = 0;
+	pid_t pid = run("exec 3<&0; sh -c 'echo $$; read x' <&3 & wait", envp, &hold, &out), parent, session;
+	uint64_t start;
+	line(out, text, sizeof text);
+	pid_t below = (pid_t)atoi(text), gone = fork();
+	if (gone == 0) _exit(0);
+	waitid(P_PID, (id_t)gone, &(siginfo_t){0}, WEXITED | WNOWAIT);
+	struct proc *all = proc_list(&n);
+	ck_assert_ptr_nonnull(all);
+	for (size_t i = 1; i < n; i++) ck_assert(all[i - 1].pid < all[i].pid);
+	const struct proc *p = proc_in(all, n, pid), *b = proc_in(all, n, below), *z = proc_in(all, n, gone);
+	ck_assert(p && b && z && p->parent == getpid() && b->parent == pid && z->zombie && !p->zombie);
+	ck_assert(proc_stat(pid, &parent, &session, &start) && p->session == session && p->start == start);
+	ck_assert(!proc_in(all, n, getpid()) && !proc_in(all, n, NOBODY) && !proc_in(NULL, 0, pid));
+	free(all);
+	waitpid(gone, NULL, 0);
+	finish(pid, hold, out);
 }
 END_TEST
 
-RUN_TESTS("proc", names, of_nobody_nothing_is_said, what_a_process_has, a_sweep_takes_the_marked_and_what_they_started)
+START_TEST(control_groups) {
+	_cleanup_free_ char *own = proc_cgroup(getpid());
+	ck_assert(!own || (own[0] == '/' && !strchr(own, '\n')));
+	ck_assert_ptr_null(proc_cgroup(NOBODY));
+}
+END_TEST
+
+RUN_TESTS("proc", names, of_nobody_nothing_is_said, what_a_process_has, a_list_of_all_but_ourselves, control_groups)

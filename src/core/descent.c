@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/descent.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "core/router.h"
+#include "io/mark.h"
+#include "io/proc.h"
+#include "plenum/protocol.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WALKS 8             /* up the process tree, where it changes meanwhile */
+#define DEPTH_MAX (1 << 22) /* more processes than a kernel has */
+#define SWEEPS 3            /* what a process starts before it is killed is found by the next one */
+#define INSTANCE "PLENUM_INSTANCE"
+
+/* --- the record --------------------------------------------------------------------------------------------------- */
+
+static struct kin *find_kin(const struct descent *d, pid_t pid) {
+	struct kin *k;
+	HASH_FIND(hh, d->by_pid, &pid, sizeof pid, k);
+	return k;
+}
+
+static void drop_kin(struct descent *d, struct kin *k) {
+	HASH_DELETE(hh, d->by_pid, k);
+	free(k);
+	d->changes++;
+}
+
+static struct kin *new_kin(struct descent *d, pid_t pid) {
+	struct kin *k = HASH_COUNT(d->by_pid) < DESCENT_MAX ? calloc(1, sizeof *k) : NULL;
+	if (!k) {
+		if (!d->full) log_warn("%d processes of agents are on the record: no further ones are kept", DESCENT_MAX);
+		d->full = true;
+		return NULL;
+	}
+	k->pid = pid;
+	HASH_ADD(hh, d->by_pid, pid, sizeof k->pid, k);
+	return k;
+}
+
+void descent_add(struct descent *d, pid_t pid, uint64_t start, uint64_t number) {
+	struct kin *k = find_kin(d, pid);
+	if (pid <= 0 || (k && k->start == start && (k->number == number || !number))) return;
+	if (!k && !(k = new_kin(d, pid))) return;
+	k->start = start;
+	k->number = number;
+	k->seen = true;
+	d->changes++;
+}
+
+void descent_free(struct descent *d) {
+	struct kin *k, *next;
+	HASH_ITER (hh, d->by_pid, k, next) drop_kin(d, k);
+}
+
+static void load_kin(struct carry *c, struct descent *d) {
+	struct kin one = {0};
+	CARRY(c, one.pid);
+	CARRY(c, one.start);
+	CARRY(c, one.number);
+	if (carry_ok(c)) descent_add(d, one.pid, one.start, one.number);
+}
+
+void descent_carry(struct carry *c, struct descent *d) {
+	struct kin *k, *next;
+	size_t n = carry_count(c, HASH_COUNT(d->by_pid));
+	if (c->saving) {
+		HASH_ITER (hh, d->by_pid, k, next) {
+			CARRY(c, k->pid);
+			CARRY(c, k->start);
+			CARRY(c, k->number);
+		}
+	}
+	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_kin(c, d);
+}
+
+/* --- what tells of a session -------------------------------------------------------------------------------------- */
+
+struct child_of {
+	pid_t pid;
+	struct session *session;
+};
+
+/* What is the same for all processes of one look. */
+struct look {
+	struct router *r;
+	struct child_of *children; /* of the sessions, by pid */
+	size_t n_children;
+	bool marks, cgroups;
+};
+
+/* What was found of a process. */
+enum kind { KIND_NEW, KIND_WAITS, KIND_FREE, KIND_APART, KIND_AGENT };
+
+struct who {
+	enum kind kind; /* KIND_APART: a spare or a helper of ours, or a process of one */
+	uint64_t number;
+};
+
+static uint64_t number_of(const struct session *s) {
+	const struct router *r = s->world;
+	return launch_number(r->instance, s->agent && s->agent->name ? s->agent->name : s->name);
+}
+
+static int by_pid(const void *a, const void *b) {
+	pid_t one = ((const struct child_of *)a)->pid, other = ((const struct child_of *)b)->pid;
+	return (one > other) - (one < other);
+}
+
+/* A wrapper (systemd-run --scope) may have put the child into a control group of its own. Where it is in ours, that
+ * says nothing. It is there when the child speaks. */
+static bool has_cgroup(const struct session *s) {
+	struct agent *a = s->agent;
+	if (!a || !session_pid(s) || (!a->cgroup && !s->got_line)) return false;
+	if (!a->cgroup) {
+		_cleanup_free_ char *ours = proc_cgroup(getpid());
+		char *its = proc_cgroup(session_pid(s));
+		bool own = ours && its && its[1] && strcmp(ours, its) != 0;
+		a->cgroup = own ? its : strdup("");
+		if (!own) free(its);
+	}
+	return a->cgroup && *a->cgroup;
+}
+
+static bool begin_look(struct look *l, struct router *r) {
+	*l = (struct look){.r = r, .marks = mark_possible()};
+	l->children = calloc(r->n_sessions + 1, sizeof *l->children);
+	if (!l->children) return false;
+	for (struct session *s = r->sessions; s; s = s->hh.next) {
+		l->cgroups |= has_cgroup(s);
+		if (session_pid(s)) l->children[l->n_children++] = (struct child_of){session_pid(s), s};
+	}
+	qsort(l->children, l->n_children, sizeof *l->children, by_pid);
+	return true;
+}
+
+static struct session *child_in(const struct look *l, pid_t pid) {
+	struct child_of key = {.pid = pid};
+	const struct child_of *found = l->n_children ? bsearch(&key, l->children, l->n_children, sizeof key, by_pid) : NULL;
+	return found ? found->session : NULL;
+}
+
+static bool is_helper(const struct router *r, pid_t pid) {
+	return r->events->is_helper && r->events->is_helper((struct router *)(uintptr_t)r, pid);
+}
+
+/* By what the process cannot change: that it, or the leader of its process session, was seen. The number of a leader is
+ * not used again while its session has a member. */
+static bool by_record(const struct look *l, pid_t pid, pid_t session, uint64_t start, uint64_t *number) {
+	struct kin *k = find_kin(&l->r->descent, pid), *leader = find_kin(&l->r->descent, session);
+	struct session *s = child_in(l, session);
+	bool is_it = k && k->start == start;
+	bool follows = leader && leader->start <= start;
+	if (is_it) k->seen = true;
+	if (follows) leader->seen = true;
+	if (is_it)
+		*number = k->number;
+	else if (s)
+		*number = number_of(s);
+	else if (follows)
+		*number = leader->number;
+	return is_it || s || follows;
+}
+
+static bool by_mark(const struct look *l, pid_t pid, uint64_t *number) {
+	uint64_t mark = 0;
+	enum mark_state state = l->marks ? mark_read(pid, &mark) : MARK_NONE;
+	if (state == MARK_NONE || (state == MARK_WHOLE && !launch_is_number_of(l->r->instance, mark))) return false;
+	*number = mark;
+	return true;
+}
+
+static bool by_environment(const struct look *l, pid_t pid, uint64_t *number) {
+	_cleanup_free_ char *value = proc_env(pid, INSTANCE);
+	size_t n = strlen(l->r->instance);
+	if (!value || strncmp(value, l->r->instance, n) != 0 || value[n] != '.') return false;
+	*number = launch_number(l->r->instance, value + n + 1);
+	return true;
+}
+
+static bool is_below(const char *path, const char *group) {
+	size_t n = strlen(group);
+	return strncmp(path, group, n) == 0 && (path[n] == 0 || path[n] == '/');
+}
+
+static bool by_cgroup(const struct look *l, pid_t pid, uint64_t *number) {
+	_cleanup_free_ char *path = l->cgroups ? proc_cgroup(pid) : NULL;
+	for (size_t i = 0; path && i < l->n_children; i++) {
+		const struct session *s = l->children[i].session;
+		if (!has_cgroup(s) || !is_below(path, s->agent->cgroup)) continue;
+		*number = number_of(s);
+		return true;
+	}
+	return false;
+}
+
+/* By what the process has of its own. */
+static bool by_itself(const struct look *l, pid_t pid, uint64_t *number) {
+	return by_mark(l, pid, number) || by_environment(l, pid, number) || by_cgroup(l, pid, number);
+}
+
+/* --- one process -------------------------------------------------------------------------------------------------- */
+
+struct step {
+	pid_t pid, session;
+	uint64_t start;
+};
+
+struct path {
+	struct step *v; /* from the process up */
+	size_t n, cap;
+};
+
+enum end { END_TOP, END_US, END_HIDDEN, END_CHANGED };
+
+static bool add_step(struct path *p, const struct step *s) {
+	if (p->n == p->cap) {
+		size_t cap = p->cap ? p->cap * 2 : 32;
+		struct step *v = realloc(p->v, cap * sizeof *v);
+		if (!v) return false;
+		p->v = v;
+		p->cap = cap;
+	}
+	p->v[p->n++] = *s;
+	return true;
+}
+
+/* A parent is no younger than its child: else its number was used again between two looks. */
+static enum end climb(struct path *p, pid_t pid) {
+	p->n = 0;
+	for (pid_t at = pid, up = 0; at > 1 || (at == 1 && (!p->n || getpid() == 1)); at = up) {
+		struct step s = {.pid = at};
+		if (at == getpid()) return p->n ? END_US : END_TOP;
+		if (!proc_stat(at, &up, &s.session, &s.start))
+			return kill(at, 0) < 0 && errno == ESRCH ? END_CHANGED : END_HIDDEN;
+		if (p->n == DEPTH_MAX || (p->n && s.start > p->v[p->n - 1].start)) return END_CHANGED;
+		if (!add_step(p, &s)) return END_HIDDEN;
+	}
+	return END_TOP;
+}
+
+/* An ancestor that ends during the walk hides those above it: its child has another parent by the next walk. */
+static enum end climb_up(struct path *p, pid_t pid) {
+	enum end end = END_CHANGED;
+	for (int i = 0; i < WALKS && end == END_CHANGED; i++) end = climb(p, pid);
+	return end;
+}
+
+/* Does anything on the way up tell? The record first, since nothing forges it; then what is nearest to the top. */
+static bool told_by(const struct look *l, const struct path *p, uint64_t *number) {
+	for (size_t i = p->n; i-- > 0;)
+		if (by_record(l, p->v[i].pid, p->v[i].session, p->v[i].start, number)) return true;
+	for (size_t i = p->n; i-- > 0;)
+		if (by_itself(l, p->v[i].pid, number)) return true;
+	return false;
+}
+
+/* An orphan that came to us. What is found now is kept, whatever becomes of the process that told it. */
+static void adopt(const struct look *l, const struct path *p, uint64_t number) {
+	const struct step *top = &p->v[p->n - 1];
+	struct descent *d = &l->r->descent;
+	uint64_t before = d->changes;
+	descent_add(d, top->pid, top->start, number);
+	if (d->changes != before) l->r->events->changed(l->r);
+}
+
+static struct who from_path(const struct look *l, const struct path *p, enum end end) {
+	struct who agent = {.kind = KIND_AGENT};
+	pid_t top = end == END_US ? p->v[p->n - 1].pid : 0;
+	const struct session *s = top ? child_in(l, top) : NULL;
+	if (top && is_helper(l->r, top)) return (struct who){.kind = KIND_APART};
+	if (s) agent.number = number_of(s);
+	if (s || (top && children_known(l->r->children, top))) return agent;
+	bool told = told_by(l, p, &agent.number);
+	if (top) adopt(l, p, agent.number);
+	return told || top ? agent : (struct who){.kind = KIND_FREE};
+}
+
+static uint64_t session_with(const struct router *r, uint64_t number) {
+	for (const struct session *s = r->sessions; number && s; s = s->hh.next)
+		if (number_of(s) == number || launch_number(r->instance, s->name) == number) return s->id;
+	return 0;
+}
+
+enum origin descent_of(struct router *r, pid_t pid, uint64_t *session) {
+	struct look l;
+	struct path p = {0};
+	*session = 0;
+	if (!begin_look(&l, r)) return ORIGIN_HIDDEN;
+	enum end end = climb_up(&p, pid);
+	struct who who = p.n ? from_path(&l, &p, end) : (struct who){.kind = KIND_FREE};
+	/* the mark of another daemon's agent: which session of ours that would be is not asked */
+	_cleanup_free_ char *mark = who.kind == KIND_FREE ? proc_env(pid, PLENUM_CHILD_ENV) : NULL;
+	bool agent = who.kind == KIND_AGENT || mark;
+	if (agent) *session = session_with(r, who.number);
+	free(p.v);
+	free(l.children);
+	if (agent) return ORIGIN_AGENT;
+	return end == END_HIDDEN || end == END_CHANGED ? ORIGIN_HIDDEN : ORIGIN_FREE;
+}
+
+/* --- all processes ------------------------------------------------------------------------------------------------ */
+
+struct crowd {
+	struct look look;
+	struct proc *list; /* by pid */
+	struct who *who;   /* of each */
+	size_t *way;       /* room for one way up */
+	size_t n;
+};
+
+static void end_crowd(struct crowd *c) {
+	free(c->look.children);
+	free(c->list);
+	free(c->who);
+	free(c->way);
+}
+
+static struct who judge(const struct crowd *c, const struct proc *p, struct who up) {
+	const struct look *l = &c->look;
+	const struct session *s = child_in(l, p->pid);
+	bool ours = p->parent == getpid();
+	struct who agent = {.kind = KIND_AGENT};
+	if (s) agent.number = number_of(s);
+	if (s || by_record(l, p->pid, p->session, p->start, &agent.number)) return agent;
+	if (ours && children_known(l->r->children, p->pid)) return (struct who){.kind = KIND_APART};
+	if (up.kind >= KIND_APART) return up;
+	return by_itself(l, p->pid, &agent.number) || ours ? agent : (struct who){.kind = KIND_FREE};
+}
+
+/* Up to an ancestor that was judged already, then down again: each process is judged once. */
+static struct who resolve(struct crowd *c, size_t at) {
+	struct who up = {.kind = KIND_FREE};
+	size_t n = 0;
+	for (;;) {
+		const struct proc *p = &c->list[at], *parent = proc_in(c->list, c->n, p->parent);
+		c->who[at].kind = KIND_WAITS;
+		c->way[n++] = at;
+		if (!parent || parent->start > p->start) break;
+		at = (size_t)(parent - c->list);
+		up = c->who[at];
+		if (up.kind != KIND_NEW) break;
+	}
+	while (n-- > 0) up = c->who[c->way[n]] = judge(c, &c->list[c->way[n]], up);
+	return up;
+}
+
+static bool begin_crowd(struct crowd *c, struct router *r) {
+	struct kin *k, *next;
+	*c = (struct crowd){0};
+	if (!begin_look(&c->look, r)) return false;
+	c->list = proc_list(&c->n);
+	c->who = calloc(c->n + 1, sizeof *c->who);
+	c->way = calloc(c->n + 1, sizeof *c->way);
+	if (!c->list || !c->who || !c->way) {
+		log_warn("the processes cannot be listed: what an agent leaves behind is not found");
+		end_crowd(c);
+		return false;
+	}
+	HASH_ITER (hh, r->descent.by_pid, k, next) k->seen = false;
+	for (size_t i = 0; i < c->n; i++)
+		if (c->who[i].kind == KIND_NEW) resolve(c, i);
+	return true;
+}
+
+/* A process that runs, is an agent's, and is no child that we started. */
+static bool is_stray(const struct crowd *c, size_t i) {
+	const struct proc *p = &c->list[i];
+	return c->who[i].kind == KIND_AGENT && !p->zombie && !child_in(&c->look, p->pid);
+}
+
+static void record(const struct crowd *c, size_t i) {
+	descent_add(&c->look.r->descent, c->list[i].pid, c->list[i].start, c->who[i].number);
+}
+
+/* --- ending ------------------------------------------------------------------------------------------------------- */
+
+/* Of whom nothing tells, an orphan is ended with the last session that can have started it. */
+static bool could_be_of_another(const struct crowd *c, size_t i, const struct session *but) {
+	for (size_t k = 0; k < c->look.n_children; k++) {
+		const struct session *s = c->look.children[k].session;
+		if (s != but && s->agent->child.start <= c->list[i].start) return true;
+	}
+	return false;
+}
+
+struct sweep {
+	struct router *r;
+	struct session *session; /* NULL: all of an earlier daemon's */
+	uint64_t numbers[2];     /* under which its children ran */
+};
+
+static bool is_meant(const struct sweep *w, const struct crowd *c, size_t i) {
+	uint64_t number = c->who[i].number;
+	if (!is_stray(c, i)) return false;
+	if (!w->session) {
+		const struct kin *k = find_kin(&w->r->descent, c->list[i].pid);
+		return launch_is_number_of(w->r->instance, number) || (k && k->start == c->list[i].start);
+	}
+	if (number == 0) return c->list[i].parent == getpid() && !could_be_of_another(c, i, w->session);
+	return number == w->numbers[0] || number == w->numbers[1];
+}
+
+/* Nobody has the number, or the process session, any more. */
+static void forget_the_dead(struct descent *d) {
+	struct kin *k, *next;
+	HASH_ITER (hh, d->by_pid, k, next) {
+		if (!k->seen) drop_kin(d, k);
+	}
+}
+
+static size_t sweep_once(const struct sweep *w) {
+	struct crowd c;
+	size_t hit = 0;
+	if (!begin_crowd(&c, w->r)) return 0;
+	for (size_t i = 0; i < c.n; i++) {
+		if (!is_meant(w, &c, i)) continue;
+		record(&c, i);
+		hit += kill(c.list[i].pid, SIGKILL) == 0;
+	}
+	forget_the_dead(&w->r->descent);
+	end_crowd(&c);
+	return hit;
+}
+
+static size_t sweep(const struct sweep *w) {
+	size_t all = 0, hit = 1;
+	for (int i = 0; i < SWEEPS && hit; i++) all += hit = sweep_once(w);
+	return all;
+}
+
+void descent_sweep(struct session *s) {
+	struct router *r = s->world;
+	struct sweep w = {.r = r, .session = s, .numbers = {number_of(s), launch_number(r->instance, s->name)}};
+	descent_add(&r->descent, s->agent->child.was, s->agent->child.start, w.numbers[0]);
+	size_t n = sweep(&w);
+	if (n) log_info("session %s: killed %zu processes that the child left behind", s->name, n);
+}
+
+void descent_sweep_all(struct router *r) {
+	size_t n = sweep(&(struct sweep){.r = r});
+	if (n) log_warn("killed %zu processes that an earlier daemon left behind", n);
+}
+
+void descent_record(struct session *s) {
+	struct router *r = s->world;
+	struct crowd c;
+	if (r->descent.stopping || !begin_crowd(&c, r)) return;
+	r->descent.stopping = r->shutting_down; /* of one look for all sessions */
+	for (size_t i = 0; i < c.n; i++)
+		if (is_stray(&c, i)) record(&c, i);
+	end_crowd(&c);
+}
