@@ -474,9 +474,9 @@ static bool may_answer(struct client *c, struct pending *p, const struct envelop
 		return false;
 	}
 	if (!may_use(c, p)) {
-		router_complain(
-			c, e->inner_request_id, PLENUM_E_NOT_ALLOWED,
-			"you may not answer: an agent started this program, your user may not, or your input has ended");
+		const char *why = trust_why(p->session->world, c);
+		router_complain(c, e->inner_request_id, PLENUM_E_NOT_ALLOWED, "you may not answer: %s",
+						why ? why : "your input has ended");
 		return false;
 	}
 	return true;

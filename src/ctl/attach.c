@@ -23,8 +23,8 @@ int attach_to(struct plenum *p, const char *session, json_t *members, json_t **a
 	return code;
 }
 
-void attach_tell_peer(const json_t *answer) {
-	const char *why = json_string_value(json_object_get(answer, "why"));
+void attach_tell_peer(json_t *answer) {
+	const char *why = ctl_str(answer, "why", NULL);
 	if (why) ctl_say("you decide nothing here (%s): %s", ctl_str(answer, "peer", "?"), why);
 }
 

@@ -30,5 +30,5 @@ bool attach_changed(const struct incoming *in, const char *what, const char *val
 bool attach_ended(const struct incoming *in, const char *uuid);
 /* A notice `error` to us alone: prints it. */
 /* Says on stderr what the daemon takes this program for, where that is less than it asked to be. */
-void attach_tell_peer(const json_t *answer);
+void attach_tell_peer(json_t *answer);
 void attach_print_error(const struct incoming *in);

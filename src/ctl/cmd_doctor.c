@@ -129,7 +129,6 @@ static struct plenum *check_daemon(struct doctor *d) {
 	found(d, GOOD, "daemon", NULL, "answers");
 	check_version(d, hello);
 	d->peer = json_incref(json_object_get(hello, "peer"));
-	check_origin(d);
 	return p;
 }
 
@@ -287,6 +286,7 @@ int cmd_doctor(struct ctl *c, int argc, char **argv) {
 	d.status = status;
 	check_profiles(&d);
 	check_environment(&d);
+	check_origin(&d);
 	check_ptrace(&d);
 	check_state(&d, p);
 	check_linger(&d);

@@ -2,8 +2,11 @@
 """Where a process comes from: the streams of a child are no door, and an agent's process is known as one, however it was
 started and whoever its parent is by now (DESIGN 14)."""
 import ctypes
+import errno
 import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -493,6 +496,56 @@ class LeftoverTest(OriginCase):
         self.assertEqual(os.stat("/proc/%d/mem" % d.pid).st_uid, 0)
         d.call("plenum_stop", session="s")
         s.gone()
+
+
+class ControlGroupTest(OriginCase):
+    """A wrapper may put the child into a control group of its own, as `systemd-run --scope` does."""
+
+    def groups(self, root, n):
+        """Folders of the unified hierarchy, mounted for this test."""
+        top = root + "/cgroup"
+        os.mkdir(top)
+        if subprocess.run(["mount", "-t", "cgroup2", "none", top], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("the unified hierarchy of control groups cannot be mounted here")
+        self.addCleanup(subprocess.run, ["umount", top], check=True)
+        found = []
+        for i in range(n):
+            found.append("%s/plenum-test-%d-%d" % (top, os.getpid(), i))
+            os.mkdir(found[-1])
+            self.addCleanup(lambda path=found[-1]: until(lambda: self.removed(path), what="an empty control group"))
+        return found
+
+    def removed(self, path):
+        try:
+            os.rmdir(path)
+        except OSError as e:
+            return e.errno != errno.EBUSY
+        return True
+
+    def test_what_has_nothing_else(self):
+        root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, root, True)
+        groups = self.groups(root, 2)
+        made = [Agent(root + "/" + name, name) for name in ("agent", "other")]
+        self.agents += made
+        sections = {"daemon": {"default_profile": "agent"}}
+        for a, group in zip(made, groups):
+            move = shlex.quote("echo $$ >%s/cgroup.procs; exec \"$@\"" % group)
+            sections["profile " + a.name] = {"command": "/bin/sh -c %s sh %s" % (move, a.command)}
+        d = self.track(Daemon(sections))
+        strays = []
+        for a, session in zip(made, "st"):
+            client = d.attached(session, profile=a.name)
+            child = a.child()
+            child.mark(client)
+            strays.append(self.stray(d, child, "fork,setsid,clean,limits", session=session, name=session + "1"))
+            self.is_agent(strays[-1].ask(), session)
+        d.call("plenum_stop", session="s")
+        strays[0].gone()
+        self.assertTrue(alive(strays[1].pid))
+        d.call("plenum_stop", session="t")
+        strays[1].gone()
+        d.wait_state("t", "asleep")  # the groups are empty
 
 
 class InnerDaemon(Daemon):
