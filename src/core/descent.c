@@ -407,7 +407,7 @@ static bool is_meant(const struct sweep *w, const struct crowd *c, size_t i) {
 	return number == w->numbers[0] || number == w->numbers[1];
 }
 
-/* Nobody has the number, or the process session, any more. */
+/* No process has the number, and none is in the process session. */
 static void forget_the_dead(struct descent *d) {
 	struct kin *k, *next;
 	HASH_ITER (hh, d->by_pid, k, next) {

@@ -39,7 +39,7 @@ struct listener {
 	mode_t mode;
 	dev_t dev;
 	ino_t ino;
-	uint64_t quiet; /* when nobody waited to be accepted: whoever is accepted has connected since (peer_now()) */
+	uint64_t quiet; /* when no connection waited: what is accepted was made since (peer_now()) */
 	unsigned refused;
 	int64_t told; /* when the log had it last that connections wait; 0: never */
 	bool paused;

@@ -689,6 +689,8 @@ class Sessions(Ctl):
         p = self.ctl("doctor", HOME=self.d.home, CLAUDECODE="1")
         self.assertRegex(p.stdout, r"(?m)^ok +daemon +answers$")
         self.assertRegex(p.stdout, r"(?m)^note +inside .*CLAUDECODE")
+        self.assertRegex(p.stdout, r"(?m)^ok +origin ")
+        self.assertRegex(p.stdout, r"(?m)^(ok|note) +ptrace ")
 
     def test_doctor_on_a_daemon_without_a_table(self):
         os.makedirs(self.d.home, exist_ok=True)

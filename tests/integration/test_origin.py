@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import PYTHON, Agent, Case, Daemon, alive, children_of, request, until, user
+from harness import PYTHON, Agent, Case, Daemon, alive, build_file, children_of, request, until, user
 
 # Tries each stream of a process, in both directions; prints the names of the errors.
 OPENER = r"""
@@ -256,6 +256,20 @@ class OriginTest(OriginCase):
         d, agent = self.start()
         d.attached("s")
         self.is_agent(self.stray(d, agent.child(), "clean,limits,deep=300").ask())
+
+    def test_plenumctl_says_so(self):
+        d, agent = self.start()
+        d.attached("s")
+        child = agent.child()
+        out = d.root + "/said"
+        script = ("%s --socket %s attach s </dev/null >/dev/null 2>%s.new; %s --socket %s doctor >>%s.new; mv %s.new %s"
+                  % (build_file("plenumctl"), d.socket, out, build_file("plenumctl"), d.socket, out, out, out))
+        child.spawn(["/usr/bin/env", "-i", "/bin/sh", "-c", script], setsid=True)
+        until(lambda: os.path.exists(out), what="what plenumctl says")
+        with open(out) as f:
+            said = f.read()
+        self.assertIn("you decide nothing here (agent): an agent started this program", said)
+        self.assertRegex(said, r'(?m)^note +origin .*"agent": an agent started this program')
 
     def test_an_attachment_of_each_kind(self):
         d, agent = self.start()

@@ -118,6 +118,11 @@ static bool count(void *arg, const struct state_session *s) {
 	return ++*(int *)arg < 3;
 }
 
+static bool never(void *arg, const struct state_session *s) {
+	(void)arg, (void)s;
+	ck_abort();
+}
+
 START_TEST(test_round_trip) {
 	struct state *s = open_it();
 	int seen = 0;
@@ -137,6 +142,38 @@ START_TEST(test_round_trip) {
 	ck_assert_int_eq(state_seq(s), INT64_C(1) << 52);
 	state_close(s);
 	state_close(NULL);
+}
+END_TEST
+
+/* Processes mean something until the computer starts again. */
+START_TEST(test_left) {
+	const struct state_left all[] = {{12, 34, 0}, {56, UINT64_C(1) << 50, (UINT64_C(1) << 60) - 1}}, *have;
+	size_t n;
+	struct state *s = open_it();
+	ck_assert(state_set_left(s, all, 2) && state_save(s, NULL, 0, error));
+	state_close(s);
+	s = open_it();
+	state_left(s, &n);
+	ck_assert_uint_eq(n, 0);
+	ck_assert_int_eq(state_load(s, never, NULL, error), 0);
+	have = state_left(s, &n);
+	ck_assert_uint_eq(n, 2);
+	for (size_t i = 0; i < n; i++)
+		ck_assert(have[i].pid == all[i].pid && have[i].start == all[i].start && have[i].number == all[i].number);
+	state_close(s);
+	static const char *const tables[] = {
+		"{\"version\":1,\"sessions\":[],\"boot\":\"another\",\"left\":[[12,34,0]]}",
+		"{\"version\":1,\"sessions\":[],\"boot\":\"\",\"left\":[[12,34,0]]}",
+		"{\"version\":1,\"sessions\":[],\"left\":[[12,34,0]]}",
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+		put(tables[i], strlen(tables[i]));
+		s = open_it();
+		ck_assert_int_eq(state_load(s, never, NULL, error), 0);
+		state_left(s, &n);
+		ck_assert_uint_eq(n, 0);
+		state_close(s);
+	}
 }
 END_TEST
 
@@ -544,6 +581,7 @@ int main(void) {
 	suite_add_tcase(suite, tc);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, test_round_trip);
+	tcase_add_test(tc, test_left);
 	tcase_add_test(tc, test_rights);
 	tcase_add_test(tc, test_lock);
 	tcase_add_test(tc, test_lock_of_a_killed_process);
