@@ -529,26 +529,44 @@ static void answer(struct request *q, const struct attachment *a, bool created, 
 }
 
 static void apply_shim(struct request *q, struct attachment *a, bool created) {
-	size_t i;
-	json_t *name;
 	a->ephemeral = created && flag(q, "ephemeral", false);
 	if (a->ephemeral) a->session->ephemeral = true;
 	a->deny_asks = a->ephemeral && flag(q, "deny_asks", false); /* others may come to any other session */
 	a->wants_stderr = flag(q, "stderr", false);
 	q->client->filter.quiet = flag(q, "quiet", false);
-	json_array_foreach(json_object_get(q->body, "mcp_servers"), i, name) router_own_server(a, json_string_value(name));
 }
 
-static bool servers_are_free(struct request *q, struct session *s) {
+/* probe: the attachment to be. */
+static bool may_own_servers(struct request *q, const struct attachment *probe) {
+	if (!json_array_size(json_object_get(q->body, "mcp_servers")) || router_may_own(probe)) return true;
+	reply_error(q, PLENUM_E_NOT_ALLOWED, ROUTER_SERVERS_TEXT "%s", router_why_not_own(probe));
+	return false;
+}
+
+static bool servers_are_free(struct request *q, struct session *s, const struct attachment *probe) {
+	size_t i;
+	json_t *one;
+	attach_name(q); /* by which it may be an absent owner */
+	json_array_foreach(json_object_get(q->body, "mcp_servers"), i, one) {
+		struct buf name = NOTICE_INIT;
+		str_put_json(&name, json_string_value(one), json_string_length(one));
+		const struct owner *o = router_server_taken(s, probe, (struct span){name.data, name.len});
+		if (o) router_refuse_server(q->client, q->id, (struct span){name.data, name.len}, o);
+		buf_free(&name);
+		if (o) return false;
+	}
+	return true;
+}
+
+static void own_servers(struct request *q, struct attachment *a) {
 	size_t i;
 	json_t *name;
 	json_array_foreach(json_object_get(q->body, "mcp_servers"), i, name) {
-		if (!router_server_is_taken(s, json_string_value(name))) continue;
-		reply_error(q, PLENUM_E_NAME_TAKEN, "MCP server %s belongs to another attachment: choose another name",
-					json_string_value(name));
-		return false;
+		const char *error = router_own_server(a, json_string_value(name));
+		if (error)
+			router_complain(q->client, SPAN_NONE, registry_code(error), "MCP server %s: %s", json_string_value(name),
+							error);
 	}
-	return true;
 }
 
 void attach_verb(struct request *q) {
@@ -575,9 +593,9 @@ void attach_verb(struct request *q) {
 	probe.observer = text(q, "role") && strcmp(text(q, "role"), "observer") == 0;
 	bool approves = apply_approve(q, &probe, true);
 	drop_tools(&probe);
-	if (!approves) return;
+	if (!approves || !may_own_servers(q, &probe)) return;
 	struct session *s = get_session(q, &created);
-	if (!s || !servers_are_free(q, s) || !find_start(q, &s->tape, &start)) return;
+	if (!s || !servers_are_free(q, s, &probe) || !find_start(q, &s->tape, &start)) return;
 	struct attachment *a = router_attach(r, c, s, false, false);
 	if (!a) {
 		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
@@ -591,4 +609,5 @@ void attach_verb(struct request *q) {
 	answer(q, a, created, start);
 	client_read_tape(c, &s->tape, start.seq);
 	router_attached(r, a);
+	own_servers(q, a);
 }

@@ -265,7 +265,10 @@ static void verb_register(struct request *q) {
 	/* Before what follows from it, as with plenum_attach: who reads up to its answer has passed over no request. */
 	reply(q, reply_pack("{s:s,s:s,s:b}", "session", a->session->name, "role", a->observer ? "observer" : "driver",
 						"approve", a->approve));
-	if (a->observer) router_owner_leaves(a); /* what it registered was a driver's to register */
+	if (a->observer)
+		router_owner_leaves(a); /* what it registered was a driver's to register */
+	else
+		router_owner_returns(a); /* a driver again, or by the name of an absent owner */
 	router_unask(a);
 	router_offer(a);
 	client_wake(q->client);

@@ -2,10 +2,25 @@
 #include "core/registry.h"
 
 #include "base/str.h"
+#include "plenum/protocol.h"
 #include "wire/dialect.h"
+#include "wire/limits.h"
 
 #include <stdio.h>
 #include <string.h>
+
+static const char no_memory[] = "out of memory";
+static const char too_many_hooks[] = "a session may have 4,096 hooks and as many entries";
+static const char too_many_servers[] = "a session may have 4,096 MCP servers";
+static const char too_many_dialogs[] = "a client may name 4,096 kinds of dialogs";
+static const char too_much_text[] = "the hooks of a session may have 1 MiB together";
+
+const char *registry_code(const char *error) {
+	static const char *const full[] = {too_many_hooks, too_many_servers, too_many_dialogs, too_much_text};
+	for (size_t i = 0; i < ARRAY_SIZE(full); i++)
+		if (error == full[i]) return PLENUM_E_TOO_MANY;
+	return error == no_memory ? PLENUM_E_INTERNAL : PLENUM_E_BAD_REQUEST;
+}
 
 void registry_init(struct registry *r) {
 	*r = (struct registry){0};
@@ -29,6 +44,7 @@ struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop
 	o->name = name && *name ? strdup(name) : NULL;
 	list_init(&o->entries);
 	list_init(&o->servers);
+	list_init(&o->staged);
 	loop_timer_init(&o->grace, loop, on_grace, o);
 	list_add_tail(&r->owners, &o->node);
 	return o;
@@ -231,8 +247,10 @@ static const char *add_entry(struct registry *r, struct owner *o, struct list *t
 	if (!span_is_array(ids)) return "a hook entry needs `hookCallbackIds`, an array of strings";
 	if (gone.p && !span_equals(gone, "deny") && !span_equals(gone, "drop"))
 		return "`plenum_owner_gone` must be \"deny\" or \"drop\"";
+	if (event.n > LIMITS_MATCHER || span_member(text, "matcher").n > LIMITS_MATCHER)
+		return "a hook's `matcher` may have 64 KiB, and so may the name of its event";
 	struct hook_entry *e = calloc(1, sizeof *e);
-	if (!e) return "out of memory";
+	if (!e) return no_memory;
 	list_init(&e->hooks);
 	list_add_tail(to, &e->node);
 	e->owner = o;
@@ -243,10 +261,11 @@ static const char *add_entry(struct registry *r, struct owner *o, struct list *t
 	e->guard = dialect_hook_guards(event) || span_equals(span_member(text, "onFailure"), "block");
 	e->drop_when_gone = gone.p ? span_equals(gone, "drop") : !e->guard;
 	if (gone.p && span_equals(gone, "deny")) e->guard = true;
-	if (!e->event || !e->members) return "out of memory";
+	if (!e->event || !e->members) return no_memory;
 	for (size_t at = 0; span_next(ids, &at, &id);) {
 		if (!span_is_string(id)) return "`hookCallbackIds` must hold strings";
-		if (!add_hook(r, e, id)) return "out of memory";
+		if (id.n > LIMITS_MATCHER) return "an id in `hookCallbackIds` may have 64 KiB";
+		if (!add_hook(r, e, id)) return no_memory;
 	}
 	return NULL;
 }
@@ -276,6 +295,7 @@ static void replace_entries(struct registry *r, struct owner *o, struct list *fr
 	LIST_FOR_EACH (e, fresh, struct hook_entry, node) {
 		old = find_same(&o->entries, e);
 		changed = changed || !old;
+		e->proven = false; /* it was the old one's */
 		struct hook_entry *stays = old ? old : e;
 		list_del(&stays->node);
 		list_add_tail(&kept, &stays->node);
@@ -290,21 +310,77 @@ static void replace_entries(struct registry *r, struct owner *o, struct list *fr
 	r->version += changed;
 }
 
-const char *owner_set_hooks(struct registry *r, struct owner *o, struct span hooks) {
-	struct span event, entries, entry;
-	struct list fresh;
+static void drop_entries(struct registry *r, struct list *entries) {
 	struct hook_entry *e;
+	LIST_FOR_EACH (e, entries, struct hook_entry, node) free_entry(r, e);
+}
+
+struct amount {
+	size_t entries, hooks, text;
+};
+
+static void add_amount(struct amount *a, const struct list *entries) {
+	struct hook_entry *e;
+	struct hook *h;
+	LIST_FOR_EACH (e, entries, struct hook_entry, node) {
+		a->entries++;
+		a->text += strlen(e->event) + strlen(e->members);
+		LIST_FOR_EACH (h, &e->hooks, struct hook, node) {
+			a->hooks++;
+			a->text += strlen(h->callback);
+		}
+	}
+}
+
+/* With what is staged the session has no more than it may. */
+static const char *check_amount(const struct registry *r) {
+	const struct owner *o;
+	struct amount a = {0};
+	LIST_FOR_EACH (o, &r->owners, const struct owner, node) add_amount(&a, o->staging ? &o->staged : &o->entries);
+	if (a.entries > LIMITS_NAMES || a.hooks > LIMITS_NAMES) return too_many_hooks;
+	return a.text > LIMITS_HOOKS_TEXT ? too_much_text : NULL;
+}
+
+static const char *read_hooks(struct registry *r, struct owner *o, struct span hooks) {
+	struct span event, entries, entry;
 	const char *error = NULL;
-	list_init(&fresh);
 	if (!span_is_object(hooks)) return "`hooks` must be an object of events";
 	for (size_t at = 0; !error && span_next_member(hooks, &at, &event, &entries);) {
 		if (!span_is_array(entries)) error = "each hook event must hold an array of entries";
-		for (size_t k = 0; !error && span_next(entries, &k, &entry);) error = add_entry(r, o, &fresh, event, entry);
+		for (size_t k = 0; !error && span_next(entries, &k, &entry);) error = add_entry(r, o, &o->staged, event, entry);
 	}
-	if (!error)
-		replace_entries(r, o, &fresh);
-	else
-		LIST_FOR_EACH (e, &fresh, struct hook_entry, node) free_entry(r, e);
+	return error ? error : check_amount(r);
+}
+
+const char *owner_stage_hooks(struct registry *r, struct owner *o, struct span hooks) {
+	struct hook_entry *e;
+	owner_cancel_hooks(r, o);
+	o->staging = true;
+	const char *error = read_hooks(r, o, hooks);
+	if (error) {
+		owner_cancel_hooks(r, o);
+		return error;
+	}
+	LIST_FOR_EACH (e, &o->staged, struct hook_entry, node) {
+		const struct hook_entry *old = find_same(&o->entries, e);
+		e->proven = old && old->proven;
+	}
+	return NULL;
+}
+
+void owner_commit_hooks(struct registry *r, struct owner *o) {
+	if (o->staging) replace_entries(r, o, &o->staged);
+	o->staging = false;
+}
+
+void owner_cancel_hooks(struct registry *r, struct owner *o) {
+	drop_entries(r, &o->staged);
+	o->staging = false;
+}
+
+const char *owner_set_hooks(struct registry *r, struct owner *o, struct span hooks) {
+	const char *error = owner_stage_hooks(r, o, hooks);
+	owner_commit_hooks(r, o);
 	return error;
 }
 
@@ -392,17 +468,37 @@ static struct mcp_server *find_spelled(const struct owner *o, struct span name) 
 	return NULL;
 }
 
+/* What an absent owner had of this name goes over to another. */
+static void free_name(struct registry *r, struct span name) {
+	struct owner *o;
+	LIST_FOR_EACH (o, &r->owners, struct owner, node) {
+		struct mcp_server *s = o->holder ? NULL : find_spelled(o, name);
+		if (s) free_server(s);
+	}
+}
+
+static size_t count_servers(const struct registry *r) {
+	const struct owner *o;
+	size_t n = 0;
+	LIST_FOR_EACH (o, &r->owners, const struct owner, node) n += length(&o->servers);
+	return n;
+}
+
 const char *owner_add_server(struct registry *r, struct owner *o, struct span raw, struct span config, bool is_sdk) {
+	if (raw.n > LIMITS_MATCHER) return "the name of an MCP server may have 64 KiB";
 	_cleanup_free_ char *text = spell(raw);
-	if (!text) return "out of memory";
+	if (!text) return no_memory;
 	struct span name = span_of(text);
 	struct mcp_server *s = find_spelled(o, name);
+	if (s) s->claimed = false;
 	if (s && s->is_sdk == is_sdk && !config.p) return NULL;
 	if (s) free_server(s);
+	free_name(r, name);
+	if (count_servers(r) >= LIMITS_NAMES) return too_many_servers;
 	s = calloc(1, sizeof *s);
 	if (!s || !(s->name = strndup(name.p, name.n))) {
 		free(s);
-		return "out of memory";
+		return no_memory;
 	}
 	s->config = config.p ? strndup(config.p, config.n) : NULL;
 	s->is_sdk = is_sdk;
@@ -429,6 +525,28 @@ struct owner *registry_server(struct registry *r, struct span raw) {
 		gone = o;
 	}
 	return gone;
+}
+
+static bool can_take_up(const struct owner *o, uid_t uid, const char *client_name) {
+	return client_name && *client_name && o->uid == uid && strcmp(o->name, client_name) == 0;
+}
+
+struct owner *registry_server_taken(struct registry *r, struct span raw, const void *holder, uid_t uid,
+									const char *client_name) {
+	struct owner *o;
+	_cleanup_free_ char *text = raw.p ? spell(raw) : NULL;
+	if (!text) return NULL;
+	LIST_FOR_EACH (o, &r->owners, struct owner, node) {
+		if (!find_spelled(o, span_of(text))) continue;
+		if (o->holder ? o->holder != holder : o->name && !can_take_up(o, uid, client_name)) return o;
+	}
+	return NULL;
+}
+
+bool owner_claims_server(const struct owner *o, struct span raw) {
+	_cleanup_free_ char *text = raw.p ? spell(raw) : NULL;
+	const struct mcp_server *s = text ? find_spelled(o, span_of(text)) : NULL;
+	return s && s->claimed;
 }
 
 bool registry_has_servers(const struct registry *r) {
@@ -480,10 +598,11 @@ const char *owner_set_dialogs(struct owner *o, struct span kinds) {
 	struct span kind;
 	free_dialogs(o);
 	for (size_t at = 0; span_next(kinds, &at, &kind);) {
+		if (o->n_dialogs >= LIMITS_NAMES) return too_many_dialogs;
 		char **more = realloc(o->dialogs, (o->n_dialogs + 1) * sizeof *more);
-		if (!more) return "out of memory";
+		if (!more) return no_memory;
 		o->dialogs = more;
-		if (!(more[o->n_dialogs] = strndup(kind.p, kind.n))) return "out of memory";
+		if (!(more[o->n_dialogs] = strndup(kind.p, kind.n))) return no_memory;
 		o->n_dialogs++;
 	}
 	return NULL;
@@ -495,7 +614,32 @@ bool owner_takes_dialog(const struct owner *o, struct span kind) {
 	return false;
 }
 
+void owner_merge(struct registry *r, struct owner *to, struct owner *from) {
+	struct hook_entry *e;
+	struct mcp_server *s;
+	LIST_FOR_EACH (e, &from->entries, struct hook_entry, node) {
+		list_del(&e->node);
+		list_add_tail(&to->entries, &e->node);
+		e->owner = to;
+	}
+	LIST_FOR_EACH (e, &r->retired, struct hook_entry, node)
+		if (e->from == from) e->from = to;
+	LIST_FOR_EACH (s, &from->servers, struct mcp_server, node) {
+		if (find_spelled(to, span_of(s->name))) continue; /* `to` has registered it itself */
+		list_del(&s->node);
+		list_add_tail(&to->servers, &s->node);
+		s->claimed = true;
+	}
+	owner_free(r, from);
+}
+
+void owner_claimed(struct owner *o) {
+	struct mcp_server *s;
+	LIST_FOR_EACH (s, &o->servers, struct mcp_server, node) s->claimed = true;
+}
+
 void owner_free(struct registry *r, struct owner *o) {
+	owner_cancel_hooks(r, o);
 	drop_hooks(r, o);
 	owner_drop_servers(r, o, true);
 	free_dialogs(o);
@@ -562,6 +706,7 @@ static void carry_server(struct carry *c, struct mcp_server *s) {
 	carry_name(c, &s->name);
 	carry_text(c, &s->config);
 	CARRY(c, s->is_sdk);
+	if (c->version >= 12) CARRY(c, s->claimed);
 }
 
 static void load_server(struct carry *c, struct owner *o) {

@@ -52,6 +52,7 @@ struct mcp_server {
 	char *name;       /* raw JSON */
 	char *config;     /* raw JSON; NULL: an SDK server */
 	bool is_sdk;
+	bool claimed; /* its holder has taken it up by uid and name, and has not registered it itself */
 };
 
 struct owner {
@@ -61,7 +62,9 @@ struct owner {
 	uid_t uid;
 	char *name; /* may be NULL: nobody can come back to it */
 	struct list entries, servers;
-	char **dialogs; /* raw JSON strings */
+	struct list staged; /* entries of a registration under way */
+	bool staging;       /* staged is what the owner has if the registration succeeds */
+	char **dialogs;     /* raw JSON strings */
 	size_t n_dialogs;
 	struct loop_timer grace;
 	bool grace_over;
@@ -85,13 +88,25 @@ struct owner *owner_of(struct registry *r, const void *holder);
 /* One whose holder is gone, of the same uid and name. */
 struct owner *owner_waiting(struct registry *r, uid_t uid, const char *name);
 void owner_free(struct registry *r, struct owner *o);
-/* Reads `hooks` of an initialize; replaces what the owner had, but for entries that it names again. NULL: done; else
- * what is wrong, and it has what it had. */
+/* Move the hooks and servers of `from` to `to`, and free `from`. No request of the child may be open at `from`. */
+void owner_merge(struct registry *r, struct owner *to, struct owner *from);
+/* The holder has taken up what an absent owner left: its servers count as claimed until it registers them. */
+void owner_claimed(struct owner *o);
+/* Read `hooks` of an initialize and keep them beside the present ones, until they are committed or cancelled. Return
+ * NULL, or what is wrong: then nothing is kept. Static text. */
+const char *owner_stage_hooks(struct registry *r, struct owner *o, struct span hooks);
+/* Replace the owner's hooks by the staged ones, except for entries that both have. Cannot fail; no-op without any. */
+void owner_commit_hooks(struct registry *r, struct owner *o);
+void owner_cancel_hooks(struct registry *r, struct owner *o);
+/* Both at once. On an error the owner has what it had. */
 const char *owner_set_hooks(struct registry *r, struct owner *o, struct span hooks);
+/* The error code (plenum/protocol.h) of a text that one of the functions here has returned. */
+const char *registry_code(const char *error);
 /* Drops the entries that do not outlive their owner; true: something went. */
 bool owner_drop_loose(struct registry *r, struct owner *o);
 bool owner_guards(const struct owner *o);
 bool owner_empty(const struct owner *o);
+/* Takes the name from absent owners; the caller has checked registry_server_is_taken(). */
 const char *owner_add_server(struct registry *r, struct owner *o, struct span name, struct span config, bool is_sdk);
 void owner_drop_servers(struct registry *r, struct owner *o, bool sdk_too);
 const char *owner_set_dialogs(struct owner *o, struct span kinds);
@@ -111,8 +126,15 @@ bool registry_was_refused(struct registry *r, bool alone, void (*lost)(void *arg
 void registry_child_gone(struct registry *r);
 /* Is there a guard that a child has taken, or that its owner has left behind? */
 bool registry_guards(const struct registry *r);
-/* Whose server this is; owners whose holder is gone only if nobody else has it. NULL: nobody's. */
+/* The owner of this server; an absent one only if no other has it. NULL: none. */
 struct owner *registry_server(struct registry *r, struct span name);
+/* The owner that keeps a client from registering this server: one whose holder is present and is not `holder`, or an
+ * absent one that can come back and is not of this uid and name. NULL: the name is free. client_name NULL: the client
+ * may take up nothing of an absent owner. */
+struct owner *registry_server_taken(struct registry *r, struct span name, const void *holder, uid_t uid,
+									const char *client_name);
+/* Return true if the owner has this server by a claim alone. */
+bool owner_claims_server(const struct owner *o, struct span name);
 /* Appends the union: {"Event":[...],...}; an array of SDK server names; an object of all servers' configurations. */
 void registry_put_hooks(const struct registry *r, struct buf *b);
 void registry_put_server_names(const struct registry *r, struct buf *b);

@@ -284,12 +284,22 @@ void router_refuse_hook(struct session *s, struct span id, struct span callback,
 void router_hook_deadline(struct pending *p);
 void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 						const struct gate_row *row);
-bool router_server_is_taken(struct session *s, const char *name); /* by somebody who is there */
-void router_own_server(struct attachment *a, const char *name);   /* named in argv (the shim's); it must not be taken */
-struct owner *router_owner(struct attachment *a);                 /* its own, made if need be; NULL without memory */
-void router_owners_changed(struct session *s);                    /* the table on disk has the guards */
+/* Return true if the attachment may register hooks and servers, and take up those of an absent owner with its uid and
+ * name. */
+bool router_may_own(const struct attachment *a);
+#define ROUTER_SERVERS_TEXT "MCP servers are registered by drivers of the daemon's own user: "
+const char *router_why_not_own(const struct attachment *a); /* static text */
+/* The owner, present or absent, that keeps the attachment from registering this server; NULL: none. name: raw JSON.
+ * `a` need not be in the session yet. */
+struct owner *router_server_taken(struct session *s, const struct attachment *a, struct span name);
+void router_refuse_server(struct client *c, struct span id, struct span name, const struct owner *o);
+/* Register a server named in the attach (the shim's argv). It must not be taken. NULL, or what is wrong. */
+const char *router_own_server(struct attachment *a, const char *name);
+/* Its registration, made if need be, with what an absent owner of its uid and name left. NULL without memory. */
+struct owner *router_owner(struct attachment *a);
+void router_owners_changed(struct session *s); /* the table on disk has the guards */
 void router_owner_leaves(struct attachment *a);
-void router_owner_returns(struct attachment *a);
-void router_grace_timer(void *owner); /* it did not come back */
+void router_owner_returns(struct attachment *a); /* takes up what its absent owners left, if it may */
+void router_grace_timer(void *owner);            /* it did not come back */
 /* The guards of before, whose owners are gone since now. False: the text is damaged, and every tool is refused. */
 bool router_restore_guards(struct session *s, const char *guards);

@@ -61,8 +61,23 @@ static void answer_for_gone(struct pending *p, const struct owner *o) {
 	answer_hook(p, o->name ? GONE_TEXT : guards_stand_in(o) ? LOST_TEXT : NAMELESS_TEXT);
 }
 
+static void answer_mcp(struct pending *p, const char *why) {
+	struct buf b = NOTICE_INIT;
+	dialect_put_mcp_error(&b, span_member(p->request, "message"), why);
+	router_answer_self(p, &b, "owner_gone", NULL);
+}
+
+/* A server that its owner has registered meanwhile may take its time. */
+static void mcp_deadline(struct pending *p) {
+	if (!p->owner || owner_claims_server(p->owner, span_member(p->request, "server_name")))
+		answer_mcp(p, "the client that took over this MCP server by its name does not answer");
+}
+
 void router_hook_deadline(struct pending *p) {
-	answer_hook(p, SILENT_TEXT);
+	if (p->kind == ASK_MCP)
+		mcp_deadline(p);
+	else
+		answer_hook(p, SILENT_TEXT);
 }
 
 static void on_hook_timer(void *arg) {
@@ -105,12 +120,7 @@ void router_hook(struct session *s, struct chunk line, const struct envelope *e)
 
 /* --- MCP ---------------------------------------------------------------------------------------------------------- */
 
-static void answer_mcp(struct pending *p) {
-	struct buf b = NOTICE_INIT;
-	dialect_put_mcp_error(&b, span_member(p->request, "message"),
-						  "the client that serves this MCP server is not there");
-	router_answer_self(p, &b, "owner_gone", NULL);
-}
+#define MCP_GONE_TEXT "the client that serves this MCP server is not there"
 
 /* The child waits no more for a call that it cancels, and says so by a notification alone (PROTOCOL 4.2). */
 static void end_cancelled(struct session *s, const struct pending *notice) {
@@ -141,41 +151,64 @@ void router_mcp(struct session *s, struct chunk line, const struct envelope *e) 
 	}
 	p->owner = o;
 	struct attachment *a = o->holder;
-	if (!a) {
-		answer_mcp(p);
+	if (!a || !pending_ask(p, a)) {
+		answer_mcp(p, MCP_GONE_TEXT);
 		return;
 	}
-	if (!pending_ask(p, a)) {
-		answer_mcp(p);
-		return;
-	}
+	if (owner_claims_server(o, span_member(p->request, "server_name")))
+		loop_timer_set(&p->timer, s->profile->owner_grace);
 	client_post(a->client, chunk_ref(p->line));
 	end_cancelled(s, p);
 }
 
-bool router_server_is_taken(struct session *s, const char *name) {
-	struct buf b = NOTICE_INIT;
-	str_put_json(&b, name, strlen(name));
-	const struct owner *o = registry_server(&s->registry, (struct span){b.data, b.len});
-	buf_free(&b);
-	return o && o->holder;
+bool router_may_own(const struct attachment *a) {
+	return trust_in(a->client->world, a) == TRUST_OWN;
 }
 
-void router_own_server(struct attachment *a, const char *name) {
+const char *router_why_not_own(const struct attachment *a) {
+	const char *why = trust_why(a->client->world, a->client);
+	return why ? why : "an observer registers nothing: attach as a driver";
+}
+
+struct owner *router_server_taken(struct session *s, const struct attachment *a, struct span name) {
+	const char *client_name = router_may_own(a) ? a->client->name : NULL;
+	return registry_server_taken(&s->registry, name, a, a->client->peer.uid, client_name);
+}
+
+void router_refuse_server(struct client *c, struct span id, struct span name, const struct owner *o) {
 	struct buf b = NOTICE_INIT;
-	str_put_json(&b, name, strlen(name));
-	if (router_owner(a))
-		owner_add_server(&a->session->registry, a->owner, (struct span){b.data, b.len}, SPAN_NONE, true);
+	if (o->name) str_put_json(&b, o->name, strlen(o->name));
+	if (o->holder)
+		router_fail(c, id, PLENUM_E_NAME_TAKEN, "MCP server %.*s belongs to another attachment: choose another name",
+					(int)name.n, name.p);
+	else
+		router_fail(c, id, PLENUM_E_NAME_TAKEN,
+					"MCP server %.*s belongs to client %s, which is away and has its owner_grace to come back: choose "
+					"another name, or try again later",
+					(int)name.n, name.p, b.data ? b.data : "?");
 	buf_free(&b);
 }
 
-static struct span taken_server(struct session *s, const struct attachment *a, struct span servers) {
+const char *router_own_server(struct attachment *a, const char *name) {
+	struct buf b = NOTICE_INIT;
+	str_put_json(&b, name, strlen(name));
+	struct owner *o = router_owner(a);
+	const char *error = o && !b.failed
+							? owner_add_server(&a->session->registry, o, (struct span){b.data, b.len}, SPAN_NONE, true)
+							: "out of memory";
+	buf_free(&b);
+	return error;
+}
+
+static bool is_taken(struct client *c, struct session *s, struct span id, struct span servers) {
 	struct span name, config;
 	for (size_t at = 0; span_next_member(servers, &at, &name, &config);) {
-		struct owner *o = registry_server(&s->registry, name);
-		if (o && o->holder && o->holder != a) return name;
+		const struct owner *o = router_server_taken(s, c->attachment, name);
+		if (!o) continue;
+		router_refuse_server(c, id, name, o);
+		return true;
 	}
-	return SPAN_NONE;
+	return false;
 }
 
 /* mcp_set_servers drops whatever it does not name: what other attachments hold is named with it. */
@@ -188,16 +221,20 @@ void router_set_servers(struct client *c, struct session *s, struct chunk line, 
 					"mcp_set_servers needs `servers`, an object of configurations by name");
 		return;
 	}
-	struct span taken = taken_server(s, a, servers);
-	if (taken.p || !router_owner(a)) {
-		router_fail(c, e->request_id, taken.p ? PLENUM_E_NAME_TAKEN : PLENUM_E_INTERNAL,
-					"MCP server %.*s belongs to another attachment", (int)taken.n, taken.p ? taken.p : "");
+	if (is_taken(c, s, e->request_id, servers)) return;
+	if (!router_owner(a)) {
+		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
 	bool current = router_init_is_current(s); /* or hooks still wait to be sent */
 	owner_drop_servers(&s->registry, a->owner, true);
-	for (size_t at = 0; span_next_member(servers, &at, &name, &config);)
-		owner_add_server(&s->registry, a->owner, name, config, span_equals(span_member(config, "type"), "sdk"));
+	const char *error = NULL;
+	for (size_t at = 0; !error && span_next_member(servers, &at, &name, &config);)
+		error = owner_add_server(&s->registry, a->owner, name, config, span_equals(span_member(config, "type"), "sdk"));
+	if (error) {
+		router_fail(c, e->request_id, registry_code(error), "mcp_set_servers: %s", error);
+		return;
+	}
 	if (current) router_init_made_current(s); /* the child learns of them from this request */
 	struct buf body = NOTICE_INIT;
 	buf_puts(&body, "{\"subtype\":\"mcp_set_servers\",\"servers\":");
@@ -214,6 +251,7 @@ void router_set_servers(struct client *c, struct session *s, struct chunk line, 
 
 struct owner *router_owner(struct attachment *a) {
 	struct session *s = a->session;
+	router_owner_returns(a); /* its name may be a newer one than when it attached */
 	if (!a->owner) a->owner = owner_new(&s->registry, s, s->loop, a, a->client->peer.uid, a->client->name, NULL);
 	return a->owner;
 }
@@ -245,7 +283,8 @@ void router_grace_timer(void *arg) {
 	struct session *s = o->session;
 	o->grace_over = true;
 	owner_drop_loose(&s->registry, o);
-	if (!owner_guards(o)) owner_free(&s->registry, o); /* its servers are nobody's now */
+	owner_drop_servers(&s->registry, o, true); /* their names are free now */
+	if (!owner_guards(o)) owner_free(&s->registry, o);
 	router_owners_changed(s);
 	router_init_settled(s);
 }
@@ -258,7 +297,7 @@ static void settle_owned(struct session *s, const struct owner *o) {
 		if (p->kind == ASK_HOOK)
 			answer_for_gone(p, o);
 		else if (p->kind == ASK_MCP)
-			answer_mcp(p);
+			answer_mcp(p, MCP_GONE_TEXT);
 	}
 }
 
@@ -288,13 +327,24 @@ bool router_restore_guards(struct session *s, const char *guards) {
 	return ok;
 }
 
-void router_owner_returns(struct attachment *a) {
-	struct session *s = a->session;
-	struct owner *o = a->observer ? NULL : owner_waiting(&s->registry, a->client->peer.uid, a->client->name);
-	if (!o || a->owner || (owner_guards(o) && !trust_may_approve(s->world, a->client))) return;
+/* An open request belongs to a present owner alone, so what is taken up here has none. */
+static void take_up(struct attachment *a, struct owner *o) {
 	loop_timer_stop(&o->grace);
 	o->grace_over = false;
+	if (a->owner) {
+		owner_merge(&a->session->registry, a->owner, o);
+		return;
+	}
+	owner_claimed(o);
 	o->holder = a;
 	a->owner = o;
-	tell_owner(s, o, PLENUM_EV_OWNER_BACK, o->uid);
+}
+
+/* All of it: of several owners of this name it cannot be told which one has come back. */
+void router_owner_returns(struct attachment *a) {
+	struct session *s = a->session;
+	struct owner *o = owner_waiting(&s->registry, a->client->peer.uid, a->client->name);
+	if (!o || !router_may_own(a)) return;
+	for (; o; o = owner_waiting(&s->registry, a->client->peer.uid, a->client->name)) take_up(a, o);
+	tell_owner(s, a->owner, PLENUM_EV_OWNER_BACK, a->owner->uid);
 }

@@ -510,14 +510,16 @@ static bool holds_hooks(struct span hooks) {
 	return span_next_member(hooks, &at, &key, &value);
 }
 
-/* NULL, or the raw name of a server in this array that another attachment holds. */
-static struct span taken_name(struct session *s, const struct attachment *a, struct span names) {
+/* Each name of this array is free for the client; else it was told. */
+static bool servers_are_free(struct client *c, struct session *s, struct span id, struct span names) {
 	struct span name;
 	for (size_t at = 0; span_next(names, &at, &name);) {
-		struct owner *o = registry_server(&s->registry, name);
-		if (o && o->holder && o->holder != a) return name;
+		const struct owner *o = router_server_taken(s, c->attachment, name);
+		if (!o) continue;
+		router_refuse_server(c, id, name, o);
+		return false;
 	}
-	return SPAN_NONE;
+	return true;
 }
 
 static const char *register_all(struct attachment *a, struct span request) {
@@ -632,16 +634,11 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 	struct router *r = s->world;
 	struct attachment *a = c->attachment;
 	struct span hooks = span_member(e->request, "hooks");
-	struct span taken = taken_name(s, a, span_member(e->request, "sdkMcpServers"));
-	if (taken.p) {
-		router_init_refuse(c, e, PLENUM_E_NAME_TAKEN,
-						   "MCP server %.*s belongs to another attachment: choose another name", (int)taken.n, taken.p);
-		return;
-	}
+	if (!servers_are_free(c, s, e->request_id, span_member(e->request, "sdkMcpServers"))) return;
 	const char *error = register_all(a, e->request);
 	router_owners_changed(s);
 	if (error) {
-		router_init_refuse(c, e, PLENUM_E_BAD_REQUEST, "initialize: %s", error);
+		router_init_refuse(c, e, registry_code(error), "initialize: %s", error);
 		return;
 	}
 	if (asks_something(e->request)) warm_take_back(r->warm, s);

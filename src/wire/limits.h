@@ -24,6 +24,11 @@ struct limits {
 /* What is kept of a child for clients that come late; what is longer is on the tape alone. */
 #define LIMITS_KEPT_INIT ((size_t)512 * 1024)
 #define LIMITS_KEPT_TASKS ((size_t)64 * 1024)
+/* Registrations of a session's clients. The table on disk has the guards among them: what is accepted here can always
+ * be written, and read again. */
+#define LIMITS_NAMES ((size_t)4096)             /* hooks, entries, MCP servers, dialog kinds: each of a session */
+#define LIMITS_MATCHER ((size_t)64 * 1024)      /* bytes of a matcher, of a callback's or a server's name */
+#define LIMITS_HOOKS_TEXT ((size_t)1024 * 1024) /* bytes of all hooks of a session */
 #define LIMITS_DEFAULT                                                                                                 \
 	{                                                                                                                  \
 		.child_line = 64 * LIMITS_MIB, .client_line = 64 * LIMITS_MIB, .tape_bytes = 16 * LIMITS_MIB,                  \

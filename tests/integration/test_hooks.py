@@ -419,6 +419,33 @@ class Guarded(Hooks):
         self.cb = self.ids(self.child, self.event)[0]
 
 
+class BoundsTest(Guarded):
+    """What is registered fits on the table of sessions, whatever it is."""
+
+    def refused(self, code, hooks):
+        m = self.a.initialize(hooks, _timeout=30)
+        self.assertEqual(m["response.code"], code, m)
+        return m["response.error"]
+
+    def test_a_matcher_of_60_mib(self):
+        self.setup()
+        self.assertIn("matcher", self.refused("bad_request", {"PreToolUse": [{"matcher": "x" * (60 << 20), "hookCallbackIds": ["h"]}]}))
+        self.d.kill9()
+        self.d.start()
+        self.b = self.d.attached("s", wake=True)
+        hooks = self.agent.child().request("initialize")["request.hooks"]
+        self.assertEqual(hooks["PreToolUse"][0]["matcher"], "Bash")  # those of before are in force
+
+    def test_more_than_a_session_may_have(self):
+        self.setup()
+        one = {"matcher": "x", "hookCallbackIds": ["h"]}
+        self.refused("too_many", {"PreToolUse": [one] * 4097})
+        self.refused("too_many", {"PreToolUse": [dict(one, hookCallbackIds=["h"] * 4097)]})
+        self.refused("too_many", {"PreToolUse": [dict(one, matcher="x" * 60000)] * 20})
+        self.register(self.a, {"PreToolUse": [one] * 4096})
+        self.assertEqual(self.b.initialize(sdkMcpServers=["s%d" % i for i in range(4097)])["response.code"], "too_many")
+
+
 class GoneTest(Guarded):
     def test_a_guard_keeps_guarding(self):
         self.setup()

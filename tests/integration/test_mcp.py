@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """MCP servers that live in clients (DESIGN 6; CASES C43)."""
+import os
 import unittest
 
-from harness import Case, init, mcp, ok, request, until
+from harness import Case, hook, init, mcp, ok, request, until
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add", "arguments": {"n": 1}}}
 
@@ -89,9 +90,9 @@ class OwnerTest(Mcp):
         e = self.assertRefused("name_taken", c.attach, "s", mcp_servers=["free", "tools"])
         self.assertIn("tools", e.text)
         d.attach("s", mcp_servers=["free"])
-        self.a.close()
+        d.close()
         self.b.event("detached")
-        c.attach("s", mcp_servers=["tools"])
+        c.attach("s", mcp_servers=["free"])  # the name of a client that cannot come back
 
     def test_an_unknown_server(self):
         self.announce(self.a, "tools")
@@ -188,6 +189,178 @@ class GoneTest(Mcp):
         self.a.send(ok(rid, {"mcp_response": {}}))
         self.a.error("already_settled")
         self.assertNone(self.child.answers("k-1"))
+
+
+class AwayTest(Mcp):
+    """The servers and hooks of an absent owner stay its own."""
+
+    def setUp(self):
+        Case.setUp(self)
+
+    def leave(self, grace="10min", hooks=None, name="a", **daemon):
+        """Client `a` registers the server `tools`, and hooks, and leaves."""
+        self.d, self.agent = self.start(daemon=daemon, mode={"control": ["mcp_set_servers"]}, profile={"owner_grace": grace})
+        self.a, self.b = self.d.attached(name=name), self.d.attached(name="b")
+        self.child = self.agent.child()
+        m = self.a.initialize(hooks, sdkMcpServers=["tools"])
+        self.assertEqual(m["response.subtype"], "success", m)
+        self.named(self.child, "tools")
+        self.hooks = self.child.seen(request__subtype="initialize")[-1]["request.hooks"]
+        self.a.close()
+        self.b.event("owner_gone")
+
+    GUARD = {"PreToolUse": [{"hookCallbackIds": ["h"]}], "PostToolUse": [{"hookCallbackIds": ["h"]}]}
+
+    def callback(self, event):
+        return self.hooks[event][0]["hookCallbackIds"][0]
+
+    def nobody_has_it(self, *others):
+        """A call gets an error at once, a guarded tool is refused, and no other client is asked."""
+        self.child.print(mcp("k-1", "tools", CALL))
+        self.is_rpc_error(self.child.answer("k-1"))
+        if self.hooks:
+            self.child.print(hook("k-2", self.callback("PreToolUse")), hook("k-3", self.callback("PostToolUse"), "PostToolUse"))
+            self.assertIn(b"deny", self.child.answer("k-2").raw)
+            self.assertEqual(self.child.answer("k-3")["response.response"], {})
+        for c in others:
+            self.child.mark(c)
+            self.assertNone(c.seen(type="control_request"))
+
+    def owner_has_it_again(self):
+        again = self.d.attached("s", name="a")
+        self.b.event("owner_back")
+        self.call("k-8", "tools", again, {"who": "a"})
+        if self.hooks:
+            for k, event in (("k-9", "PreToolUse"), ("k-10", "PostToolUse")):
+                self.child.print(hook(k, self.callback(event), event))
+                m = again.wait(type="control_request", request__subtype="hook_callback")
+                again.send(ok(m["request_id"], {"who": "a"}))
+                self.assertEqual(self.child.answer(k)["response.response"], {"who": "a"})
+        return again
+
+    def test_not_an_observers(self):
+        """Not by the words of its attach, whatever its name."""
+        self.leave(hooks=self.GUARD)
+        o = self.d.client()
+        for name in ("a", "other"):
+            self.assertRefused("not_allowed", o.attach, "s", role="observer", mcp_servers=["tools"], name=name)
+            self.assertRefused("not_allowed", o.attach, "s", role="observer", mcp_servers=["free"], name=name)
+        o.attach("s", role="observer", name="a")
+        self.nobody_has_it(o)
+        self.owner_has_it_again()
+
+    def test_not_an_agents_process(self):
+        self.leave(hooks=self.GUARD)
+        c = self.d.client(env={"PLENUM_CHILD": "s"})
+        self.assertRefused("not_allowed", c.attach, "s", name="a", mcp_servers=["tools"])
+        c.attach("s", name="a")
+        self.assertNone(self.b.events("owner_back"))
+        self.assertIn(c.initialize(sdkMcpServers=["tools"])["response.code"], ("not_allowed", "name_taken"))
+        c.initialize({})
+        self.assertIn(c.answer(c.ask("mcp_set_servers", servers={"tools": {"type": "sdk", "name": "tools"}}))["response.code"],
+                      ("not_allowed", "name_taken"))
+        self.nobody_has_it(c)
+        self.owner_has_it_again()
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root, to connect as another user")
+    def test_not_another_users(self):
+        self.leave(hooks=self.GUARD, allow_uids="12345")
+        self.d.open_to_all()
+        c = self.d.client(uid=12345, gid=12345)
+        self.assertRefused("not_allowed", c.attach, "s", name="a", mcp_servers=["tools"])
+        c.attach("s", name="a")
+        self.assertNone(self.b.events("owner_back"))
+        self.assertIn(c.initialize(sdkMcpServers=["tools"])["response.code"], ("not_allowed", "name_taken"))
+        c.initialize({})
+        self.nobody_has_it(c)
+        self.owner_has_it_again()
+
+    def test_not_another_clients(self):
+        self.leave(hooks=self.GUARD)
+        c = self.d.client()
+        e = self.assertRefused("name_taken", c.attach, "s", name="c", mcp_servers=["tools"])
+        self.assertIn("\"a\"", e.text)
+        c.attach("s", name="c")
+        self.assertEqual(c.initialize(sdkMcpServers=["tools"])["response.code"], "name_taken")
+        self.assertRefused("name_taken", c.request, "mcp_set_servers", servers={"tools": {"type": "sdk", "name": "tools"}})
+        self.nobody_has_it(c)
+        self.owner_has_it_again()
+
+    def test_until_the_grace_is_over(self):
+        for hooks in (None, self.GUARD):
+            with self.subTest(hooks):
+                self.leave(grace="100ms", hooks=hooks)
+                until(lambda: self.b.initialize(sdkMcpServers=["tools"])["response.subtype"] == "success", what="the name to be free")
+                self.call("k-1", "tools", self.b, {"who": "b"})
+
+    def test_the_owner_names_them_in_its_attach(self):
+        """As a program behind the shim does: it has its guard again, too."""
+        self.leave(hooks=self.GUARD)
+        again = self.d.attached("s", name="a", mcp_servers=["tools"])
+        self.b.event("owner_back")
+        self.child.print(hook("k-1", self.callback("PreToolUse")))
+        m = again.wait(type="control_request", request__subtype="hook_callback")
+        again.send(ok(m["request_id"], {"who": "a"}))
+        self.assertEqual(self.child.answer("k-1")["response.response"], {"who": "a"})
+        self.call("k-2", "tools", again, {"who": "a"})
+
+    def test_two_of_one_name(self):
+        """Which of two present clients of a name comes back cannot be told: the one that does has what both had."""
+        self.leave()
+        two = [self.d.attached("s", name="x"), self.d.attached("s", name="x")]
+        for n, c in enumerate(two):
+            m = c.initialize({"PreToolUse": [{"matcher": "M%d" % n, "hookCallbackIds": ["h%d" % n]}]}, sdkMcpServers=["x%d" % n])
+            self.assertEqual(m["response.subtype"], "success", m)
+        self.assertEqual(two[1].initialize(sdkMcpServers=["x0"])["response.code"], "name_taken")
+        self.named(self.child, "tools", "x0", "x1")
+        for c in two:
+            c.close()
+            self.b.event("owner_gone")
+        back = self.d.attached("s", name="x")
+        self.b.event("owner_back")
+        self.call("k-1", "x0", back, {})
+        self.call("k-2", "x1", back, {})
+        hooks = until(lambda: self.child.seen(request__subtype="initialize")[-1]["request.hooks"], what="the hooks")
+        for n, e in enumerate(hooks["PreToolUse"]):
+            self.child.print(hook("k-h%d" % n, e["hookCallbackIds"][0]))
+            m = back.wait(type="control_request", request__subtype="hook_callback", request__callback_id="h%d" % n)
+            back.send(ok(m["request_id"], {"n": n}))
+            self.assertEqual(self.child.answer("k-h%d" % n)["response.response"], {"n": n})
+        m = back.initialize({"PreToolUse": [{"matcher": "New", "hookCallbackIds": ["h"]}]})
+        self.assertEqual(m["response.subtype"], "success", m)
+        until(lambda: [e["matcher"] for e in self.child.seen(request__subtype="initialize")[-1]["request.hooks"]["PreToolUse"]] == ["New"],
+              what="the guards of both to be replaced")
+
+    def test_a_role_or_a_name_taken_later(self):
+        self.leave(hooks=self.GUARD)
+        c = self.d.attached("s", name="a", role="observer")
+        self.assertNone(self.b.events("owner_back"))
+        c.request("plenum_register", role="driver")
+        self.b.event("owner_back")
+        self.call("k-1", "tools", c, {"who": "a"})
+        c.request("plenum_register", role="observer")
+        self.b.event("owner_gone")
+        self.nobody_has_it()
+        e = self.d.attached("s", name="e")
+        e.request("plenum_register", name="a")
+        self.b.event("owner_back")
+        self.call("k-5", "tools", e, {"who": "a"})
+
+    def test_a_silent_claimant(self):
+        """It came back by its name alone: a call waits no longer for it than for an absent owner."""
+        self.leave(grace="1s")
+        again = self.d.attached("s", name="a")
+        self.b.event("owner_back")
+        self.child.print(mcp("k-1", "tools", CALL))
+        again.wait(request__subtype="mcp_message")
+        self.is_rpc_error(self.child.answer("k-1"))
+        self.announce(again, "tools")  # now it says so itself: a tool may take its time
+        self.child.print(mcp("k-2", "tools", CALL))
+        m = again.wait(request__subtype="mcp_message")
+        self.assertRefused("timeout", self.b.request, "mcp_status", plenum_timeout_ms=1500)
+        self.assertNone(self.child.answers("k-2"))
+        again.send(ok(m["request_id"], {"mcp_response": {"jsonrpc": "2.0", "id": 1, "result": {}}}))
+        self.child.answer("k-2")
 
 
 class SetServersTest(Mcp):

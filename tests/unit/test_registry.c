@@ -2,6 +2,8 @@
 #include "core/registry.h"
 
 #include "carrying.h"
+#include "plenum/protocol.h"
+#include "wire/limits.h"
 
 struct world {
 	struct loop *loop;
@@ -531,6 +533,111 @@ START_TEST(damage_is_noticed) {
 }
 END_TEST
 
+/* `count` entries of one event; matcher and callback of these lengths. */
+static char *many(size_t count, size_t matcher, size_t callback) {
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	_cleanup_free_ char *m = calloc(1, matcher + 1), *c = calloc(1, callback + 1);
+	memset(m, 'm', matcher);
+	memset(c, 'c', callback);
+	buf_puts(&b, "{\"PreToolUse\":[");
+	for (size_t i = 0; i < count; i++)
+		buf_printf(&b, "%s{\"matcher\":\"%s\",\"hookCallbackIds\":[\"%s\"]}", i ? "," : "", m, c);
+	buf_puts(&b, "]}");
+	return buf_steal(&b, NULL);
+}
+
+static void is_refused(struct world *w, struct owner *o, size_t count, size_t matcher, size_t callback,
+					   const char *code) {
+	_cleanup_free_ char *hooks = many(count, matcher, callback);
+	const char *error = owner_set_hooks(&w->r, o, span_of(hooks));
+	ck_assert_msg(error && strcmp(registry_code(error), code) == 0, "%s", error ? error : "accepted");
+}
+
+/* What is accepted has a place on disk; what is refused leaves everything as it was. */
+START_TEST(bounds) {
+	struct world w;
+	begin(&w);
+	struct owner *a = own(&w, 1, "a"), *b = own(&w, 2, "b");
+	set(&w, b, "{\"PreToolUse\":[{\"matcher\":\"B\",\"hookCallbackIds\":[\"b\"]}]}");
+	set(&w, a, "{\"PreToolUse\":[{\"matcher\":\"A\",\"hookCallbackIds\":[\"a\"]}]}");
+	is_refused(&w, a, 1, LIMITS_MATCHER, 1, PLENUM_E_BAD_REQUEST); /* with its quotes it is longer */
+	is_refused(&w, a, 1, 1, LIMITS_MATCHER, PLENUM_E_BAD_REQUEST);
+	is_refused(&w, a, 17, LIMITS_MATCHER - 100, 1, PLENUM_E_TOO_MANY);
+	is_refused(&w, a, LIMITS_NAMES, 1, 1, PLENUM_E_TOO_MANY); /* b has one */
+	ck_assert_uint_eq(w.r.n_hooks, 2);
+	is_sent(&w, "{\"PreToolUse\":[{\"matcher\":\"A\",\"hookCallbackIds\":[\"cb_2\"]},"
+				"{\"matcher\":\"B\",\"hookCallbackIds\":[\"cb_1\"]}]}");
+	_cleanup_free_ char *most = many(LIMITS_NAMES - 1, 1, 1);
+	set(&w, a, most);
+	set(&w, a, most); /* the same again: it replaces them */
+	ck_assert_uint_eq(w.r.n_hooks, LIMITS_NAMES);
+	for (size_t i = 0; i < LIMITS_NAMES; i++) {
+		char name[24];
+		snprintf(name, sizeof name, "\"%zu\"", i);
+		ck_assert_ptr_null(owner_add_server(&w.r, a, span_of(name), SPAN_NONE, true));
+	}
+	const char *error = owner_add_server(&w.r, b, span_of("\"x\""), SPAN_NONE, true);
+	ck_assert(error && strcmp(registry_code(error), PLENUM_E_TOO_MANY) == 0);
+	end(&w);
+}
+END_TEST
+
+/* What a registration would have is not in force before it is committed. */
+START_TEST(staged) {
+	static const char fresh[] = "{\"Stop\":[{\"hookCallbackIds\":[\"new\"]}]}";
+	struct world w;
+	begin(&w);
+	struct owner *a = own(&w, 1, "a");
+	set(&w, a, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"old\"]}]}");
+	send_and_take(&w);
+	uint64_t version = w.r.version;
+	ck_assert_ptr_null(owner_stage_hooks(&w.r, a, span_of(fresh)));
+	is_sent(&w, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"cb_1\"]}]}");
+	owner_cancel_hooks(&w.r, a);
+	ck_assert_uint_eq(w.r.version, version);
+	ck_assert_uint_eq(w.r.n_hooks, 1);
+	ck_assert_ptr_null(hook(&w, "cb_2"));
+	ck_assert_ptr_null(owner_stage_hooks(&w.r, a, span_of(fresh)));
+	owner_commit_hooks(&w.r, a);
+	owner_commit_hooks(&w.r, a); /* nothing is staged */
+	is_sent(&w, "{\"Stop\":[{\"hookCallbackIds\":[\"cb_3\"]}]}");
+	end(&w);
+}
+END_TEST
+
+START_TEST(names_of_absent_owners) {
+	struct world w;
+	begin(&w);
+	struct owner *a = own(&w, 1, "a"), *b = own(&w, 2, NULL);
+	struct span x = span_of("\"x\""), y = span_of("\"\\u0079\"");
+	owner_add_server(&w.r, a, x, SPAN_NONE, true);
+	owner_add_server(&w.r, b, span_of("\"y\""), SPAN_NONE, true);
+	ck_assert_ptr_null(registry_server_taken(&w.r, x, &party[1], 1, NULL)); /* its own */
+	ck_assert_ptr_eq(registry_server_taken(&w.r, x, &party[2], 1000, "a"), a);
+	ck_assert_ptr_eq(registry_server_taken(&w.r, y, &party[1], 1000, "a"), b);
+	a->holder = b->holder = NULL;
+	ck_assert_ptr_null(registry_server_taken(&w.r, x, &party[2], 1000, "a"));
+	ck_assert_ptr_eq(registry_server_taken(&w.r, x, &party[2], 1000, "b"), a);
+	ck_assert_ptr_eq(registry_server_taken(&w.r, x, &party[2], 1001, "a"), a);
+	ck_assert_ptr_eq(registry_server_taken(&w.r, x, &party[2], 1000, NULL), a);
+	ck_assert_ptr_null(registry_server_taken(&w.r, y, &party[2], 1001, NULL)); /* that one cannot come back */
+	struct owner *c = own(&w, 3, "a");
+	owner_add_server(&w.r, c, y, SPAN_NONE, true);
+	ck_assert(list_empty(&b->servers));
+	set(&w, a, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"a\"]}]}");
+	set(&w, c, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"c\"]}]}");
+	send_and_take(&w);
+	owner_merge(&w.r, c, a);
+	is_sent(&w, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"cb_2\"]},{\"hookCallbackIds\":[\"cb_1\"]}]}");
+	ck_assert_ptr_eq(hook(&w, "cb_1")->entry->owner, c);
+	ck_assert(registry_server(&w.r, x) == c && owner_claims_server(c, x) && !owner_claims_server(c, y));
+	owner_add_server(&w.r, c, x, SPAN_NONE, true);
+	ck_assert(!owner_claims_server(c, x));
+	end(&w);
+}
+END_TEST
+
 RUN_TESTS("registry", nothing, the_child_gets_the_union, what_is_wrong_changes_nothing,
 		  a_second_registration_replaces_the_first, guards, deadlines, owners_come_back, a_refused_table_is_taken_back,
-		  servers, dialogs, what_the_child_may_call_is_known, is_carried, damage_is_noticed)
+		  servers, dialogs, bounds, staged, names_of_absent_owners, what_the_child_may_call_is_known, is_carried,
+		  damage_is_noticed)
