@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/guards.h"
+#include "plenum/protocol.h"
 #include "state.h"
 
 #include <errno.h>
@@ -76,7 +77,9 @@ static bool to_left(struct keeper *k) {
 }
 
 static uint64_t hash_all(const struct state_session *all, size_t n, const struct router *r) {
-	uint64_t h = (n + 1) ^ r->last_seq << 20 ^ r->descent.changes << 40; /* never 0: no table that was saved has that */
+	uint64_t h = (n + 1) ^ r->last_seq << 20 ^
+				 r->descent.changes << 40; /* never 0, which no table that was saved has */
+	h ^= (uint64_t)r->guards_lost << 63;
 	for (size_t i = 0; i < n; i++) {
 		h = hash_text(h, all[i].name);
 		h = hash_text(h, all[i].conversation_id);
@@ -88,10 +91,12 @@ static uint64_t hash_all(const struct state_session *all, size_t n, const struct
 	return h;
 }
 
+/* False: errno says why, too. */
 static bool save_table(struct keeper *k, char *error) {
 	size_t n = 0;
 	bool ok = true;
 	struct state_session *all = calloc(k->router->n_sessions + 1, sizeof *all);
+	errno = ENOMEM;
 	snprintf(error, STATE_ERROR_MAX, "cannot write the table of sessions: out of memory");
 	if (!all) return false;
 	for (struct session *s = k->router->sessions; s; s = s->hh.next)
@@ -99,9 +104,12 @@ static bool save_table(struct keeper *k, char *error) {
 	uint64_t h = hash_all(all, n, k->router);
 	ok = to_left(k) && ok;
 	state_set_seq(k->state, k->router->last_seq);
+	state_set_lost(k->state, k->router->guards_lost);
 	if (ok && h != k->hash && (ok = state_save(k->state, all, n, error))) k->hash = h;
+	int number = errno;
 	for (size_t i = 0; i < n; i++) free(all[i].guards);
 	free(all);
+	errno = number;
 	return ok;
 }
 
@@ -126,6 +134,20 @@ static void save(void *arg) {
 	if (!ok || !k->behind) on_synced(k, ok ? NULL : error);
 }
 
+static const char *hint(int number) {
+	return number == ENOSPC || number == EDQUOT ? "free space in" : number == EFBIG ? "forget sessions of" : "see";
+}
+
+const char *keeper_keep(struct keeper *k, const struct session *s, char *error, size_t size) {
+	char why[STATE_ERROR_MAX];
+	if (!k || !k->state || s->ephemeral || save_table(k, why)) return NULL;
+	int number = errno;
+	snprintf(error, size, "cannot keep the hooks on disk: %s (%s %s)", strerror(number), hint(number),
+			 state_dir(k->state));
+	on_synced(k, why);
+	return number == EFBIG ? PLENUM_E_TOO_MANY : PLENUM_E_INTERNAL;
+}
+
 static void save_behind(struct keeper *k) {
 	k->behind = state_save_behind(k->state, k->loop, on_synced, k);
 	if (!k->behind)
@@ -145,10 +167,14 @@ static bool restore(void *arg, const struct state_session *from) {
 	const struct profile *p = settings_profile(k->router->settings, from->profile);
 	struct launch l = {.uid = from->uid, .env_only = from->env_only};
 	_cleanup_free_ char *label = str_word(from->name);
-	if (!p) {
+	bool bare = strcmp(from->profile, STATE_UNREADABLE) == 0;
+	if (bare)
+		log_error("session %s: its record in the table of sessions is damaged: it cannot start (forget it, then resume "
+				  "conversation %s in a new one)",
+				  label ? label : "?", from->conversation_id ? from->conversation_id : "(none)");
+	else if (!p)
 		log_warn("session %s: its profile %s is not configured any more", label ? label : "?", from->profile);
-		p = settings_profile(k->router->settings, k->router->settings->default_profile);
-	}
+	if (!p || bare) p = settings_profile(k->router->settings, k->router->settings->default_profile);
 	bool twice = router_find(k->router, from->name) != NULL;
 	if (twice || !p) {
 		log_warn("session %s is left out: %s", label ? label : "?",
@@ -161,7 +187,8 @@ static bool restore(void *arg, const struct state_session *from) {
 		s = router_create(k->router, from->name, p, &l);
 	launch_free(&l);
 	if (!s) return false;
-	if (strcmp(p->name, from->profile) != 0 && !(s->lost_profile = str_dup(from->profile)))
+	if ((bare || strcmp(p->name, from->profile) != 0) &&
+		!(s->lost_profile = str_dup(bare ? SESSION_UNREADABLE : from->profile)))
 		log_no_memory(); /* it would be open to everybody */
 	if (from->conversation_id) session_set_conversation(s, from->conversation_id);
 	s->resumed_id = str_dup(from->previous_id);
@@ -171,11 +198,6 @@ static bool restore(void *arg, const struct state_session *from) {
 	/* no number of its last life means anything now, also of the lines that came after this was written */
 	tape_begin(&s->tape, tape_fresh_number(now_real_ms(), from->seq + SEQ_UNSAVED), false);
 	return true;
-}
-
-static void on_damage(void *arg, const char *text) {
-	(void)arg;
-	log_warn("%s", text);
 }
 
 /* A daemon that was killed may have left processes behind: none may go on writing to a conversation that we resume.
@@ -220,11 +242,17 @@ bool keeper_open(struct keeper *k, const char *socket) {
 	k->router->last_seq = tape_fresh_number(now_real_ms(), 0); /* where nothing tells what numbers there were */
 	if (!k->state) return true;
 	save_behind(k);
-	state_on_damage(k->state, on_damage, k);
 	int n = state_load(k->state, restore, k, error);
 	sweep_leftovers(k);
-	if (!*error && state_seq(k->state) >= 0) k->router->last_seq = (uint64_t)state_seq(k->state);
-	if (*error) log_warn("%s", error);
+	k->router->guards_lost = state_lost(k->state);
+	if (state_seq(k->state) >= 0) k->router->last_seq = (uint64_t)state_seq(k->state);
+	if (*error) {
+		log_warn("%s", error);
+		keeper_changed(k); /* or the next daemon finds the same */
+	}
+	if (k->router->guards_lost)
+		log_error("sessions were lost of which nothing is known: each session that is made from now on refuses every "
+				  "tool, in case it was guarded (plenumctl clear-lost --all ends that)");
 	if (n > 0) log_info("%d sessions are asleep from before", n);
 	return true;
 }

@@ -19,4 +19,7 @@ bool keeper_open(struct keeper *k, const char *socket);
 const char *keeper_dir(const struct keeper *k); /* NULL: there is none */
 void keeper_changed(struct keeper *k);          /* to be written at the end of this turn; NULL is allowed */
 void keeper_save(struct keeper *k);             /* now, if it changed */
+/* Write the table now, because a client is to be told that its hooks in `s` are kept. NULL: the next daemon has them,
+ * or there will be no such session then. Else an error code, and what to tell the client in error[0..size). */
+const char *keeper_keep(struct keeper *k, const struct session *s, char *error, size_t size);
 void keeper_carry(struct carry *c, struct keeper *k, const char *socket);

@@ -75,6 +75,10 @@ static void on_changed(struct router *r) {
 	if (!loop_timer_pending(&srv->status_timer) && srv->notify.fd >= 0) loop_timer_set(&srv->status_timer, STATUS_MS);
 }
 
+static const char *on_keep(struct router *r, const struct session *s, char *error, size_t size) {
+	return keeper_keep(server_of(r)->keeper, s, error, size);
+}
+
 /* --- connections -------------------------------------------------------------------------------------------------- */
 
 static bool may_connect(const struct server *srv, const struct peer *peer, int fd) {
@@ -266,6 +270,7 @@ static bool is_helper(struct router *r, pid_t pid) {
 static const struct router_events events = {
 	.verb = verbs_run,
 	.changed = on_router_changed,
+	.keep = on_keep,
 	.attention = on_attention,
 	.client_gone = on_client_gone,
 	.is_helper = is_helper,

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/paths.h"
 #include "base/str.h"
 #include "io/lock.h"
@@ -10,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,7 +24,10 @@
 #define NEW_NAME "sessions.json.new"
 #define LOCK_NAME "lock"
 #define SEQ_MAX (INT64_C(1) << 52) /* far below what clients read in JavaScript can tell apart, 2^53 */
-#define FILE_MAX ((size_t)256 * 1024 * 1024)
+#define WRITE_MAX ((size_t)256 * 1024 * 1024)
+#define READ_MAX (2 * WRITE_MAX)
+#define SEAL_BEFORE ",\"sum\":\""
+#define SEAL_LEN (sizeof SEAL_BEFORE - 1 + 16 + 2) /* ,"sum":"0123456789abcdef"} */
 
 struct state {
 	char *dir;
@@ -34,10 +39,9 @@ struct state {
 	int64_t seq;           /* of sessions that are gone */
 	struct state_left *left;
 	size_t n_left;
+	bool lost; /* sessions were lost of which not even the names are known */
 	void (*synced)(void *arg, const char *error);
 	void *arg;
-	void (*damaged)(void *arg, const char *text);
-	void *damaged_arg;
 };
 
 PRINTF_LIKE(2, 3) static bool fail(char *error, const char *fmt, ...) {
@@ -255,12 +259,23 @@ static int put(const char *data, size_t n, void *b) {
 	return buf_put(b, data, n) ? 0 : -1;
 }
 
-/* Not json_dumps(): where memory ends within a key it leaves that key out and calls it a success (jansson 2.14). */
-static char *dump(const json_t *table) {
-	struct buf b = BUF_INIT(SIZE_MAX);
-	if (json_dump_callback(table, put, &b, JSON_INDENT(1)) == 0) return buf_steal(&b, NULL);
-	buf_free(&b);
-	return NULL;
+/* FNV-1a: a change of one byte always changes it. Against damage, not against forgery. */
+static uint64_t sum_of(const char *text, size_t n) {
+	uint64_t h = 14695981039346656037ULL;
+	for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)text[i]) * 1099511628211ULL;
+	return h;
+}
+
+/* Append one line. Takes over the object. Not json_dumps(): where memory ends within a key it leaves that key out and
+ * calls it a success (jansson 2.14). */
+static bool put_line(struct buf *b, json_t *object) {
+	size_t from = b->len;
+	int rc = object ? json_dump_callback(object, put, b, JSON_COMPACT) : -1;
+	json_decref(object);
+	if (rc < 0 || b->failed) return false;
+	b->len--; /* the brace */
+	uint64_t sum = sum_of(b->data + from, b->len - from);
+	return buf_printf(b, SEAL_BEFORE "%016" PRIx64 "\"}\n", sum) && !b->failed;
 }
 
 /* Numbers of processes and their start times mean something until the computer starts again; "": it cannot be told. */
@@ -282,30 +297,39 @@ static json_t *to_left(const struct state *s) {
 	return all;
 }
 
-static char *to_table(const struct state *s, const struct state_session *all, size_t n) {
-	char boot[64];
-	json_auto_t *sessions = json_array();
+static json_t *to_head(const struct state *s, const struct state_session *all, size_t n) {
+	json_t *index = json_array();
 	for (size_t i = 0; i < n; i++)
-		if (json_array_append_new(sessions, to_session(&all[i])) < 0) return NULL;
+		if (json_array_append_new(index, json_pack("[o, o]", to_text(all[i].name), to_text(all[i].conversation_id))) <
+			0) {
+			json_decref(index);
+			return NULL;
+		}
+	char boot[64];
 	read_boot(boot);
-	json_auto_t *table = json_pack("{s:i, s:O, s:I, s:s, s:o}", "version", STATE_VERSION, "sessions", sessions, "seq",
-								   (json_int_t)s->seq, "boot", boot, "left", to_left(s));
-	return table ? dump(table) : NULL;
+	return json_pack("{s:i, s:I, s:b, s:s, s:o, s:o}", "version", STATE_VERSION, "seq", (json_int_t)s->seq, "lost",
+					 (int)s->lost, "boot", boot, "left", to_left(s), "sessions", index);
+}
+
+static bool to_table(const struct state *s, const struct state_session *all, size_t n, struct buf *b) {
+	bool ok = put_line(b, to_head(s, all, n));
+	for (size_t i = 0; ok && i < n && b->len <= WRITE_MAX; i++) ok = put_line(b, to_session(&all[i]));
+	return ok && put_line(b, to_head(s, all, n));
 }
 
 /* --- Writing ----------------------------------------------------------------------------------------------------- */
 
-static int write_new(int dir_fd, const char *text) {
+static int write_new(int dir_fd, const struct buf *b) {
 	_cleanup_close_ int fd = openat(dir_fd, NEW_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || fd_write_all(fd, text, strlen(text)) < 0 || fd_write_all(fd, "\n", 1) < 0) return -1;
+	if (fd < 0 || fd_write_all(fd, b->data, b->len) < 0) return -1;
 	int result = fd;
 	fd = -1;
 	return result;
 }
 
 /* The table is there for whoever reads it, the next daemon too; the disk may not have it yet. */
-static int write_next(int dir_fd, const char *text) {
-	int fd = write_new(dir_fd, text);
+static int write_next(int dir_fd, const struct buf *b) {
+	int fd = write_new(dir_fd, b);
 	if (fd >= 0 && renameat(dir_fd, NEW_NAME, dir_fd, NEXT_NAME) == 0) return fd;
 	int saved = errno;
 	if (fd >= 0) close(fd);
@@ -373,8 +397,8 @@ static int save_now(struct state *s, int fd) {
 	return 0;
 }
 
-static int replace(struct state *s, const char *text) {
-	int fd = write_next(s->dir_fd, text);
+static int replace(struct state *s, const struct buf *b) {
+	int fd = write_next(s->dir_fd, b);
 	if (fd < 0) return -1;
 	if (!s->syncer) return save_now(s, fd);
 	if (s->syncing < 0) {
@@ -386,13 +410,32 @@ static int replace(struct state *s, const char *text) {
 	return 0;
 }
 
+static bool save_text(struct state *s, const struct buf *b, char *error) {
+	if (replace(s, b) == 0) return true;
+	if (errno == ENOENT && reopen(s, error) && replace(s, b) == 0) return true;
+	int number = errno;
+	if (!*error) say_unwritten(s, number, error);
+	errno = number;
+	return false;
+}
+
 bool state_save(struct state *s, const struct state_session *all, size_t n, char *error) {
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	*error = 0;
-	_cleanup_free_ char *text = to_table(s, all, n);
-	if (!text) return fail(error, "cannot write the table of sessions: out of memory");
-	if (replace(s, text) == 0) return true;
-	if (errno == ENOENT && reopen(s, error) && replace(s, text) == 0) return true;
-	return !*error && say_unwritten(s, errno, error);
+	bool ok = false;
+	int number = ENOMEM;
+	if (!to_table(s, all, n, &b)) {
+		fail(error, "cannot write the table of sessions: out of memory");
+	} else if (b.len > WRITE_MAX) {
+		fail(error, "the table of sessions would be longer than %zu bytes: forget sessions", WRITE_MAX);
+		number = EFBIG;
+	} else {
+		ok = save_text(s, &b, error);
+		number = errno;
+	}
+	buf_free(&b);
+	errno = number;
+	return ok;
 }
 
 /* --- From JSON --------------------------------------------------------------------------------------------------- */
@@ -443,83 +486,40 @@ static bool from_number(const json_t *object, const char *key, int64_t min, int6
 	return !value || (json_is_integer(value) && *n >= min && *n <= max);
 }
 
-/* A session as it is read: what of it could not be, and whether it can do without that. */
-struct reading {
-	const json_t *j;
-	struct buf bad; /* "`args`, `env`" */
-	bool lost, mended;
-};
-
-static void miss(struct reading *r, const char *member) {
-	buf_printf(&r->bad, "%s`%s`", r->bad.len ? ", " : "", member);
+static bool read_number(const json_t *j, const char *key, int64_t min, int64_t max, int64_t *n) {
+	return json_object_get(j, key) && from_number(j, key, min, max, n);
 }
 
-static void need(struct reading *r, const char *member, bool ok) {
-	if (ok) return;
-	miss(r, member);
-	r->lost = true;
-}
-
-static void spare(struct reading *r, const char *member, bool ok) {
-	if (ok) return;
-	miss(r, member);
-	r->mended = true;
-}
-
-static int64_t number_or_0(struct reading *r, const char *member, int64_t min, int64_t max) {
-	int64_t n;
-	bool ok = from_number(r->j, member, min, max, &n);
-	spare(r, member, ok);
-	return ok ? n : 0;
-}
-
-static void read_numbers(struct reading *r, struct state_session *s) {
-	int64_t uid;
-	need(r, "uid", from_number(r->j, "uid", 0, UINT32_MAX, &uid) && json_object_get(r->j, "uid"));
+static bool read_numbers(const json_t *j, struct state_session *s) {
+	int64_t uid, pid, start, seq;
+	if (!read_number(j, "uid", 0, UINT32_MAX, &uid) || !read_number(j, "child_pid", 0, INT32_MAX, &pid) ||
+		!read_number(j, "child_start", 0, INT64_MAX, &start) || !read_number(j, "seq", 0, SEQ_MAX, &seq) ||
+		!read_number(j, "created_ms", INT64_MIN, INT64_MAX, &s->created_ms) ||
+		!read_number(j, "used_ms", INT64_MIN, INT64_MAX, &s->used_ms))
+		return false;
 	s->uid = (uid_t)uid;
-	/* -1 was written once, where there was none */
-	s->child_pid = (pid_t)MAX(number_or_0(r, "child_pid", -1, INT32_MAX), (int64_t)0);
-	s->child_start = (uint64_t)number_or_0(r, "child_start", 0, INT64_MAX);
-	s->created_ms = number_or_0(r, "created_ms", INT64_MIN, INT64_MAX);
-	s->used_ms = number_or_0(r, "used_ms", INT64_MIN, INT64_MAX);
-	s->seq = (uint64_t)number_or_0(r, "seq", 0, SEQ_MAX);
+	s->child_pid = (pid_t)pid;
+	s->child_start = (uint64_t)start;
+	s->seq = (uint64_t)seq;
+	return true;
 }
 
-static bool read_text(const struct reading *r, const char *member, char **text) {
-	return from_text(json_object_get(r->j, member), text);
+static bool read_texts(const json_t *j, struct state_session *s) {
+	return from_text(json_object_get(j, "name"), &s->name) && s->name && *s->name &&
+		   from_text(json_object_get(j, "profile"), &s->profile) && s->profile &&
+		   from_text(json_object_get(j, "cwd"), &s->cwd) &&
+		   from_text(json_object_get(j, "conversation_id"), &s->conversation_id) &&
+		   from_text(json_object_get(j, "previous_id"), &s->previous_id) &&
+		   from_text(json_object_get(j, "guards"), &s->guards) && from_text(json_object_get(j, "mode"), &s->mode);
 }
 
-/* What cannot be read stands as a text that no reader takes for one: it closes the session. */
-static void unreadable(struct reading *r, const char *member, char **text) {
-	*text = strdup(STATE_UNREADABLE);
-	need(r, member, *text != NULL);
-	r->mended = true; /* whoever takes it for what it is says so */
-}
-
-static void read_texts(struct reading *r, struct state_session *s) {
-	need(r, "name", read_text(r, "name", &s->name) && s->name && *s->name);
-	if (!read_text(r, "profile", &s->profile) || !s->profile) unreadable(r, "profile", &s->profile);
-	need(r, "cwd", read_text(r, "cwd", &s->cwd));
-	spare(r, "conversation_id", read_text(r, "conversation_id", &s->conversation_id));
-	spare(r, "previous_id", read_text(r, "previous_id", &s->previous_id));
-	if (!read_text(r, "guards", &s->guards)) unreadable(r, "guards", &s->guards);
-	if (!read_text(r, "mode", &s->mode)) unreadable(r, "mode", &s->mode);
-}
-
-static void read_start(struct reading *r, struct state_session *s) {
-	const json_t *env_only = json_object_get(r->j, "env_only");
-	need(r, "env_only", !env_only || json_is_boolean(env_only));
+/* All of it as it was written, or nothing. */
+static bool read_session(const json_t *j, struct state_session *s) {
+	const json_t *env_only = json_object_get(j, "env_only");
 	s->env_only = json_is_true(env_only);
-	need(r, "args", from_list(json_object_get(r->j, "args"), &s->args, &s->n_args));
-	need(r, "env", from_list(json_object_get(r->j, "env"), &s->env, &s->n_env));
-}
-
-static void read_session(struct reading *r, struct state_session *s) {
-	r->lost = !json_is_object(r->j);
-	if (r->lost) return;
-	read_numbers(r, s);
-	read_texts(r, s);
-	read_start(r, s);
+	return json_is_boolean(env_only) && read_numbers(j, s) && read_texts(j, s) &&
+		   from_list(json_object_get(j, "args"), &s->args, &s->n_args) &&
+		   from_list(json_object_get(j, "env"), &s->env, &s->n_env);
 }
 
 static void free_list(char **v) {
@@ -545,10 +545,11 @@ static char *read_file(int dir_fd, const char *name, size_t *n) {
 	_cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st) < 0) return NULL;
-	struct buf b = BUF_INIT(FILE_MAX);
+	struct buf b = BUF_INIT(READ_MAX);
+	size_t step = st.st_size < 65536 ? (size_t)st.st_size + 1 : 65536;
 	for (;;) {
-		if (!buf_reserve(&b, 65536)) break;
-		ssize_t r = fd_read(fd, b.data + b.len, 65536);
+		if (!buf_reserve(&b, step)) break;
+		ssize_t r = fd_read(fd, b.data + b.len, step);
 		if (r == 0) return buf_steal(&b, n);
 		if (r < 0) break;
 		b.len += (size_t)r;
@@ -559,71 +560,94 @@ static char *read_file(int dir_fd, const char *name, size_t *n) {
 	return NULL;
 }
 
-/* Keeps a file that was not understood under another name; `copy` leaves it where it is, too (part of it was good). */
-static bool set_aside(struct state *s, const char *file, const char *why, bool copy, char *error) {
+/* Keep a copy of a damaged file under another name. It stays in its place until the next table is there: with it would
+ * go what tells that sessions were lost. What is no file (a folder) is in the next table's way and moves. */
+static void set_aside(struct state *s, const char *file, const char *why, char *error) {
 	char name[80], stamp[32];
 	time_t now = time(NULL);
 	struct tm tm;
+	struct stat st;
+	bool copy = fstatat(s->dir_fd, file, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
 	strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
 	int rc = -1;
 	for (int i = 0; i < 100 && rc < 0; i++) {
 		snprintf(name, sizeof name, i ? FILE_NAME ".damaged-%s-%d" : FILE_NAME ".damaged-%s", stamp, i);
 		rc = copy ? linkat(s->dir_fd, file, s->dir_fd, name, 0)
 				  : renameat2(s->dir_fd, file, s->dir_fd, name, RENAME_NOREPLACE);
-		if (rc < 0 && errno == EINVAL) rc = renameat(s->dir_fd, file, s->dir_fd, name);
 		if (rc < 0 && errno != EEXIST) break;
 	}
 	if (rc < 0)
-		return fail(error, "%s/%s is damaged (%s) and cannot be set aside: %s", s->dir, file, why, strerror(errno));
-	fail(error, "%s/%s is damaged (%s); it is kept as %s/%s", s->dir, file, why, s->dir, name);
+		fail(error, "%s/%s is damaged (%s), and no copy can be kept: %s", s->dir, file, why, strerror(errno));
+	else
+		fail(error, "%s/%s is damaged (%s); it is kept as %s/%s", s->dir, file, why, s->dir, name);
+}
+
+/* A table as it was found. */
+struct found {
+	bool there, whole;
+	json_t *head; /* either copy; NULL: neither can be read, and it is not known what sessions there were */
+	struct state_session *all;
+	size_t n, bad;      /* bad: lines that cannot be read */
+	json_int_t version; /* of another plenumd; 0: of this one */
+	char why[128];
+};
+
+static json_t *read_line(const char *line, size_t n) {
+	char seal[SEAL_LEN + 1];
+	if (n < SEAL_LEN + 1) return NULL;
+	snprintf(seal, sizeof seal, SEAL_BEFORE "%016" PRIx64 "\"}", sum_of(line, n - SEAL_LEN));
+	if (memcmp(line + n - SEAL_LEN, seal, SEAL_LEN) != 0) return NULL;
+	return json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
+}
+
+static bool is_head(const json_t *j) {
+	const json_t *version = json_object_get(j, "version"), *one;
+	size_t i;
+	if (json_integer_value(version) != STATE_VERSION || !json_is_array(json_object_get(j, "sessions"))) return false;
+	json_array_foreach(json_object_get(j, "sessions"), i, one) {
+		_cleanup_free_ char *name = NULL, *id = NULL;
+		if (json_array_size(one) != 2 || !from_text(json_array_get(one, 0), &name) || !name || !*name ||
+			!from_text(json_array_get(one, 1), &id))
+			return false;
+	}
 	return true;
 }
 
-static void tell_damage(const struct state *s, const struct reading *r, const char *name, size_t number) {
-	_cleanup_free_ char *who = name && *name ? strdup(name) : str_printf("number %zu of the table", number);
-	if (!s->damaged || (!r->lost && !r->bad.len)) return;
-	_cleanup_free_ char *text = str_printf("session %s%s: %s%s cannot be read", who ? who : "?",
-										   r->lost ? " is left out" : "", r->bad.len ? "its " : "it",
-										   r->bad.len ? r->bad.data : "");
-	s->damaged(s->damaged_arg, text ? text : "a session of the table cannot be read");
-}
-
-static int show_all(const struct state *s, const json_t *sessions, bool (*each)(void *, const struct state_session *),
-					void *arg, int *bad) {
-	int taken = 0;
-	bool more = true;
-	*bad = 0;
-	for (size_t i = 0; more && i < json_array_size(sessions); i++) {
-		struct state_session one = {0};
-		struct reading r = {.j = json_array_get(sessions, i), .bad = BUF_INIT(1024)};
-		read_session(&r, &one);
-		tell_damage(s, &r, one.name, i + 1);
-		if (!r.lost) taken += more = each(arg, &one);
-		*bad += r.lost || r.mended;
+static bool take_record(struct found *f, const json_t *j) {
+	struct state_session one = {0}, *more;
+	bool ok = read_session(j, &one) && (more = realloc(f->all, (f->n + 1) * sizeof *more));
+	if (ok) {
+		f->all = more;
+		f->all[f->n++] = one;
+	} else {
 		session_free(&one);
-		buf_free(&r.bad);
 	}
-	return taken;
+	return ok;
 }
 
-static json_t *parse(const char *text, size_t n, char *why, size_t size) {
-	json_error_t e;
-	json_t *table = json_loadb(text, n, JSON_REJECT_DUPLICATES, &e);
-	json_int_t version = json_integer_value(json_object_get(table, "version"));
-	if (!table)
-		snprintf(why, size, "line %d: %s", e.line, e.text);
-	else if (!json_is_array(json_object_get(table, "sessions")) || version < 1)
-		snprintf(why, size, "it is no table of sessions");
-	else if (version > STATE_VERSION)
-		snprintf(why, size, "its version is %lld, from a newer plenumd; this one knows %d", (long long)version,
-				 STATE_VERSION);
-	else
-		return table;
-	json_decref(table);
+static void take_line(struct found *f, const char *line, size_t n, size_t *heads) {
+	json_auto_t *j = read_line(line, n);
+	json_int_t version = json_integer_value(json_object_get(j, "version"));
+	if (version && version != STATE_VERSION) f->version = version;
+	if (is_head(j)) {
+		if (!f->head) f->head = json_incref(j);
+		++*heads;
+	} else if (!j || !take_record(f, j)) {
+		f->bad++;
+	}
+}
+
+static const struct state_session *record_of(const struct found *f, const char *name, size_t hint) {
+	if (hint < f->n && strcmp(f->all[hint].name, name) == 0) return &f->all[hint];
+	for (size_t i = 0; i < f->n; i++)
+		if (strcmp(f->all[i].name, name) == 0) return &f->all[i];
 	return NULL;
 }
 
-enum { UNUSABLE = -1, ABSENT = -2 };
+/* Names and conversations stand in the head: they are known also where the record is damaged. */
+static size_t index_size(const struct found *f) {
+	return json_array_size(json_object_get(f->head, "sessions"));
+}
 
 static bool read_left(const json_t *one, struct state_left *out) {
 	json_int_t n[3];
@@ -644,24 +668,119 @@ static void load_left(struct state *s, const json_t *table) {
 	json_array_foreach(all, i, one) if (s->left && read_left(one, &s->left[s->n_left])) s->n_left++;
 }
 
-static int load_file(struct state *s, const char *name, bool (*each)(void *, const struct state_session *), void *arg,
-					 char *error) {
-	char why[256];
-	size_t n = 0;
-	int bad;
-	_cleanup_free_ char *text = read_file(s->dir_fd, name, &n);
-	if (!text && errno == ENOENT) return ABSENT;
-	if (!text) return set_aside(s, name, strerror(errno), false, error) ? ABSENT : UNUSABLE;
-	json_auto_t *table = parse(text, n, why, sizeof why);
-	if (!table) return set_aside(s, name, why, false, error) ? ABSENT : UNUSABLE;
-	if (!json_object_get(table, "seq") || !from_number(table, "seq", 0, SEQ_MAX, &s->seq)) s->seq = -1;
-	load_left(s, table);
-	int taken = show_all(s, json_object_get(table, "sessions"), each, arg, &bad);
-	if (bad) {
-		snprintf(why, sizeof why, "%d of its sessions cannot be read as a whole", bad);
-		set_aside(s, name, why, true, error);
+static bool index_entry(const struct found *f, size_t i, char **name, char **conversation) {
+	const json_t *one = json_array_get(json_object_get(f->head, "sessions"), i);
+	*name = *conversation = NULL;
+	return from_text(json_array_get(one, 0), name) && from_text(json_array_get(one, 1), conversation);
+}
+
+static bool in_index(const struct found *f, const char *who) {
+	for (size_t i = 0; i < index_size(f); i++) {
+		_cleanup_free_ char *name, *conversation;
+		if (index_entry(f, i, &name, &conversation) && strcmp(name, who) == 0) return true;
 	}
-	return taken;
+	return false;
+}
+
+static size_t count_missing(const struct found *f) {
+	size_t missing = 0;
+	for (size_t i = 0; i < index_size(f); i++) {
+		_cleanup_free_ char *name, *conversation;
+		missing += !index_entry(f, i, &name, &conversation) || !record_of(f, name, i);
+	}
+	return missing;
+}
+
+static void found_free(struct found *f) {
+	for (size_t i = 0; i < f->n; i++) session_free(&f->all[i]);
+	free(f->all);
+	json_decref(f->head);
+	f->all = NULL;
+	f->head = NULL;
+	f->n = 0;
+}
+
+static void find(struct state *s, const char *file, struct found *f) {
+	size_t n = 0, heads = 0;
+	_cleanup_free_ char *text = read_file(s->dir_fd, file, &n);
+	*f = (struct found){.there = text || errno != ENOENT};
+	if (!text) {
+		snprintf(f->why, sizeof f->why, "%s", strerror(errno));
+		return;
+	}
+	for (const char *line = text, *end = text + n; line < end;) {
+		const char *lf = memchr(line, '\n', (size_t)(end - line)), *stop = lf ? lf : end;
+		take_line(f, line, (size_t)(stop - line), &heads);
+		line = lf ? lf + 1 : end;
+	}
+	if (f->version) found_free(f); /* what its records mean is not known */
+	size_t missing = count_missing(f);
+	f->whole = heads == 2 && f->bad == 0 && missing == 0;
+	if (f->version)
+		snprintf(f->why, sizeof f->why, "its version is %lld, and this plenumd knows %d", (long long)f->version,
+				 STATE_VERSION);
+	else if (!f->head)
+		snprintf(f->why, sizeof f->why, "neither copy of its head can be read");
+	else
+		snprintf(f->why, sizeof f->why, "%zu lines cannot be read; %zu of %zu sessions are lost", f->bad + 2 - heads,
+				 missing, index_size(f));
+}
+
+/* --- What is shown of it -------------------------------------------------------------------------------------------
+ */
+
+struct showing {
+	bool (*each)(void *arg, const struct state_session *s);
+	void *arg;
+	int taken;
+	bool stopped;
+};
+
+static void show(struct showing *to, const struct state_session *s) {
+	if (to->stopped) return;
+	to->stopped = !to->each(to->arg, s);
+	to->taken += !to->stopped;
+}
+
+/* Its guards of now are not known, and what it may do is not guessed. */
+static void show_unguarded(struct showing *to, const struct state_session *from) {
+	static char unreadable[] = STATE_UNREADABLE;
+	struct state_session s = *from;
+	s.guards = s.mode = unreadable;
+	if (!s.profile) s.profile = unreadable;
+	show(to, &s);
+}
+
+/* Sessions of the index without a record: with that of an older table, else by name and conversation alone. */
+static void show_missing(struct showing *to, const struct found *f, const struct found *newer,
+						 const struct found *older) {
+	for (size_t i = 0; i < index_size(f); i++) {
+		_cleanup_free_ char *name, *conversation;
+		if (!index_entry(f, i, &name, &conversation)) log_no_memory(); /* it would come back unguarded */
+		if (record_of(f, name, i) || (newer && (record_of(newer, name, i) || (newer->head && !in_index(newer, name)))))
+			continue;
+		const struct state_session *old = older ? record_of(older, name, i) : NULL;
+		struct state_session bare = {.name = name, .conversation_id = conversation, .uid = geteuid()};
+		show_unguarded(to, old ? old : &bare);
+	}
+}
+
+/* The older table has what was lost of the newer one, but maybe not all guards. */
+static void show_older(struct showing *to, const struct found *newer, const struct found *older) {
+	if (newer->head) return; /* what is missing there is known, and was shown */
+	for (size_t i = 0; i < older->n; i++)
+		if (!record_of(newer, older->all[i].name, i)) show_unguarded(to, &older->all[i]);
+	show_missing(to, older, newer, NULL);
+}
+
+static void show_found(struct state *s, struct showing *to, const struct found *f, const struct found *older) {
+	for (size_t i = 0; i < f->n; i++) show(to, &f->all[i]);
+	show_missing(to, f, NULL, older);
+	if (older) show_older(to, f, older);
+	s->lost = !f->head || json_is_true(json_object_get(f->head, "lost"));
+	s->seq = -1;
+	if (f->head && !read_number(f->head, "seq", 0, SEQ_MAX, &s->seq)) s->seq = -1;
+	load_left(s, f->head);
 }
 
 void state_set_seq(struct state *s, uint64_t seq) {
@@ -687,15 +806,28 @@ int64_t state_seq(const struct state *s) {
 	return s->seq;
 }
 
-void state_on_damage(struct state *s, void (*damaged)(void *arg, const char *text), void *arg) {
-	s->damaged = damaged;
-	s->damaged_arg = arg;
+void state_set_lost(struct state *s, bool lost) {
+	s->lost = lost;
+}
+
+bool state_lost(const struct state *s) {
+	return s->lost;
 }
 
 /* A daemon that was killed may have left a newer table, a computer that lost its power half of one. */
 int state_load(struct state *s, bool (*each)(void *, const struct state_session *), void *arg, char *error) {
+	struct found next, file = {0};
+	struct showing to = {.each = each, .arg = arg};
 	*error = 0;
-	int taken = load_file(s, NEXT_NAME, each, arg, error);
-	if (taken < 0) taken = load_file(s, FILE_NAME, each, arg, error);
-	return taken == ABSENT ? 0 : taken;
+	find(s, NEXT_NAME, &next);
+	if (!next.whole) find(s, FILE_NAME, &file);
+	if (next.there)
+		show_found(s, &to, &next, next.whole ? NULL : &file);
+	else if (file.there)
+		show_found(s, &to, &file, NULL);
+	if (file.there && !file.whole) set_aside(s, FILE_NAME, file.why, error);
+	if (next.there && !next.whole) set_aside(s, NEXT_NAME, next.why, error);
+	found_free(&next);
+	found_free(&file);
+	return to.taken;
 }

@@ -7,19 +7,26 @@
  * secrets: store only what was given explicitly. It is replaced as a whole: written beside, fsync, rename, fsync of the
  * folder; so it is the old table or the new one at every moment, also when the disk is full or the power fails. Until
  * the fsync is done the new table is sessions.json.next: it is read first, so that nothing is lost with the daemon
- * alone. A file that cannot be understood is set aside as sessions.json.damaged-TIME, never thrown away and never a
- * reason not to start.
+ * alone.
  *
  * A lock file in the folder keeps two daemons from sharing it; the lock goes with the process. It says who holds it:
  * the pid on its first line, the socket on its second. Strings that are no UTF-8 (paths) are kept as {"hex":"..."}.
- * Version 1 of the format:
- *   {"version":1,"sessions":[{"name":...,"profile":...,"cwd":...,"conversation_id":...,"previous_id":...,"args":[...],
- *    "env":[...],"guards":...,"mode":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,
- *    "used_ms":N,"seq":N}, ...],"seq":N,"boot":ID,"left":[[PID,START,NUMBER], ...]}
- * Members that are not known are ignored; absent ones are empty. One of another type costs its session no more than
- * what it tells, where that is safe: a conversation or a time is lost, guards refuse every tool, a mode is "plan", a
- * profile is one that is not configured. Whose session it is, where it works and with what words and variables is not
- * guessed: without those it is left out.
+ *
+ * Version 1 of the format is JSON Lines: a head, a record for each session, the head again.
+ *   {"version":1,"seq":N,"lost":B,"boot":ID,"left":[[PID,START,NUMBER],...],"sessions":[["NAME","CONVERSATION"],...],
+ *    "sum":"..."}
+ *   {"name":...,"profile":...,"cwd":...,"conversation_id":...,"previous_id":...,"args":[...],"env":[...],"guards":...,
+ *    "mode":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,"used_ms":N,"seq":N,"sum":"..."}
+ * Each line ends with the FNV-1a sum of the bytes before `,"sum"`, so a record is read as it was written or not at all.
+ *
+ * Damage fails closed. A session whose record cannot be read is known by the head: it has its record of the older
+ * table, if there is one, else its name and conversation alone (profile STATE_UNREADABLE: it cannot start), and in both
+ * cases guards and mode STATE_UNREADABLE. If neither copy of the head can be read, sessions may be lost of which
+ * nothing is known: state_lost(). The same counts for a file of a newer version, and for an empty one. A damaged file
+ * is kept as sessions.json.damaged-TIME, never thrown away and never a reason not to start.
+ *
+ * What state_save() writes is at most half as long as what state_load() reads; a longer table is an error when it is
+ * written.
  */
 #pragma once
 
@@ -45,7 +52,7 @@ struct state_session {
 	char **env; /* NAME=VALUE that the requester gave */
 	size_t n_env;
 	char *mode;           /* "plan" or "dontAsk", or STATE_UNREADABLE: the next child may do no more; else NULL */
-	char *guards;         /* guards_text() of its registry, or STATE_UNREADABLE; NULL: none */
+	char *guards;         /* guards_text() of its registry, or STATE_UNREADABLE: every tool is refused; NULL: none */
 	uid_t uid;            /* of the requester */
 	bool env_only;        /* env is the whole environment, nothing of the daemon's own */
 	pid_t child_pid;      /* 0: no child */
@@ -71,11 +78,8 @@ void state_close(struct state *s); /* NULL is allowed */
 int state_lock(const struct state *s);
 struct state *state_resume(const char *dir, const char *socket, int lock, char *error);
 
-/* What could not be read of a session, and whether it was left out: a line for the log each. */
-void state_on_damage(struct state *s, void (*damaged)(void *arg, const char *text), void *arg);
-/* Shows every session of the table; the strings are the table's, valid during the call. each() returns false to stop.
- * Returns how many it took. error is empty, or says what was set aside and where (a warning for the log: the daemon
- * goes on with what could be read). -1: the file is there, cannot be read and cannot be set aside. */
+/* Show each session of the table; the strings are the table's, valid during the call. each() returns false to stop.
+ * Return how many it took. error is empty, or names the damaged file and its copy (a warning for the log). */
 int state_load(struct state *s, bool (*each)(void *, const struct state_session *), void *arg, char *error);
 
 /* From now on state_save() does not wait for the disk: a thread does. synced(): the disk has the newest table, or error
@@ -84,13 +88,17 @@ bool state_save_behind(struct state *s, struct loop *loop, void (*synced)(void *
 /* Waits until the disk has what was saved. state_close() does so, too. */
 void state_settle(struct state *s);
 
-/* Replaces the table. False: the old one is still there, error says why. */
+/* Replace the table. True: the next daemon reads it, if the computer does not fail before the fsync. False: the old one
+ * is still there, error says why, and errno is the cause (EFBIG: it would be too long). */
 bool state_save(struct state *s, const struct state_session *all, size_t n, char *error);
 
 /* The highest number of a line on the tape of a session that is gone: written with the table, known once it is loaded;
  * 0 without a table, -1 where the table does not tell it. */
 void state_set_seq(struct state *s, uint64_t seq);
 int64_t state_seq(const struct state *s);
+/* Sessions were lost of which not even the names are known. Written with the table, known once it is loaded. */
+void state_set_lost(struct state *s, bool lost);
+bool state_lost(const struct state *s);
 
 /* Processes that agents have left behind: copied, written with the table; known once it is loaded, those of another
  * boot of the computer left out. False: no memory. */

@@ -172,12 +172,14 @@ static void status_daemon(struct request *q) {
 										   p->command.n ? p->command.v[0] : NULL, "private", p->is_private, "warm",
 										   (json_int_t)warm_ready(r->warm, p), "warm_wanted", (json_int_t)p->warm));
 	}
-	reply(q, reply_pack("{s:s,s:i,s:s,s:s?,s:s?,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o}", "version", PLENUM_VERSION, "pid",
-						(int)getpid(), "socket", host(r)->socket_path, "state_dir", host(r)->state_dir,
-						"default_profile", default_profile(q), "started_ms", (json_int_t)host(r)->started_ms,
-						"sessions", (json_int_t)count_open(q), "decisions", (json_int_t)r->decisions, "bad_lines",
-						(json_int_t)r->bad_lines, "rss", (json_int_t)proc_rss(getpid()), "clients", clients, "profiles",
-						profiles, "limits", limits_json(r->settings)));
+	json_t *o = reply_pack("{s:s,s:i,s:s,s:s?,s:s?,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o}", "version", PLENUM_VERSION, "pid",
+						   (int)getpid(), "socket", host(r)->socket_path, "state_dir", host(r)->state_dir,
+						   "default_profile", default_profile(q), "started_ms", (json_int_t)host(r)->started_ms,
+						   "sessions", (json_int_t)count_open(q), "decisions", (json_int_t)r->decisions, "bad_lines",
+						   (json_int_t)r->bad_lines, "rss", (json_int_t)proc_rss(getpid()), "clients", clients,
+						   "profiles", profiles, "limits", limits_json(r->settings));
+	if (r->guards_lost && trust_is_ours(q->client)) reply_set(&o, "guards_lost", json_true());
+	reply(q, o);
 }
 
 static void verb_status(struct request *q) {
@@ -343,6 +345,39 @@ static void verb_hibernate(struct request *q) {
 	if (awake) session_stop(s, false, THEN_SLEEP); /* a start that was put off is given up */
 }
 
+/* --- guards that were lost ---------------------------------------------------------------------------------------- */
+
+static void clear_session(struct request *q, struct session *s, json_t **cleared) {
+	if (router_clear_lost(s, q->client)) reply_append(cleared, reply_string(s->name));
+}
+
+static void clear_daemon(struct request *q, json_t **cleared) {
+	struct router *r = q->router;
+	if (r->guards_lost)
+		log_warn("client %llu: new sessions may run tools again, as nothing was lost",
+				 (unsigned long long)q->client->id);
+	r->guards_lost = false;
+	for (struct session *s = r->sessions; s; s = s->hh.next) clear_session(q, s, cleared);
+	r->events->changed(r);
+}
+
+static void verb_clear_lost(struct request *q) {
+	bool all = json_is_true(json_object_get(q->body, "daemon")), was = q->router->guards_lost;
+	struct session *s = NULL;
+	if (trust_of(q->router, q->client) != TRUST_OWN) {
+		reply_error(q, PLENUM_E_NOT_ALLOWED, "lost guards are cleared by the user of the daemon: %s",
+					trust_why(q->router, q->client));
+		return;
+	}
+	if (!all && !(s = named_session(q))) return;
+	json_t *cleared = json_array();
+	if (all)
+		clear_daemon(q, &cleared);
+	else
+		clear_session(q, s, &cleared);
+	reply(q, reply_pack("{s:o,s:b}", "cleared", cleared, "daemon", all && was));
+}
+
 /* --- the daemon --------------------------------------------------------------------------------------------------- */
 
 static void verb_reload(struct request *q) {
@@ -449,6 +484,7 @@ static const struct verb {
 	{PLENUM_METRICS, LEAST_FREE, verb_metrics, {{NULL, NULL}}},
 	{PLENUM_LOGS, LEAST_AGENT, verb_logs, {{"session", "s"}}},
 	{PLENUM_QUEUE, LEAST_AGENT, verb_queue, {{"session", "s"}}},
+	{PLENUM_CLEAR_LOST, LEAST_OURS, verb_clear_lost, {{"session", "s"}, {"daemon", "b"}}},
 };
 
 static const struct verb *find_verb(struct span subtype) {

@@ -33,6 +33,7 @@
 /* One session's last stderr lines and the queue of held prompts (additions to the table of the design). */
 #define PLENUM_LOGS "plenum_logs"
 #define PLENUM_QUEUE "plenum_queue"
+#define PLENUM_CLEAR_LOST "plenum_clear_lost"
 
 /* Error codes. */
 #define PLENUM_E_BAD_LINE "bad_line"

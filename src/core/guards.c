@@ -27,10 +27,21 @@ static void put_entry(struct buf *b, const struct hook_entry *e) {
 	buf_puts(b, "]}");
 }
 
+static const struct list *entries_of(const struct owner *o) {
+	return o->staging ? &o->staged : &o->entries;
+}
+
+static bool has_guards(const struct owner *o) {
+	const struct hook_entry *e;
+	LIST_FOR_EACH (e, entries_of(o), const struct hook_entry, node)
+		if (e->guard) return true;
+	return false;
+}
+
 /* Is it the owner's first guard of its event? */
 static bool leads(const struct owner *o, const struct hook_entry *which) {
 	const struct hook_entry *e;
-	LIST_FOR_EACH (e, &o->entries, const struct hook_entry, node)
+	LIST_FOR_EACH (e, entries_of(o), const struct hook_entry, node)
 		if (e->guard && strcmp(e->event, which->event) == 0) return e == which;
 	return false;
 }
@@ -40,7 +51,7 @@ static void put_event(struct buf *b, struct buf *proven, const struct owner *o, 
 	const struct hook_entry *e;
 	bool first = true;
 	buf_printf(b, "%s:[", event);
-	LIST_FOR_EACH (e, &o->entries, const struct hook_entry, node) {
+	LIST_FOR_EACH (e, entries_of(o), const struct hook_entry, node) {
 		if (!e->guard || strcmp(e->event, event) != 0) continue;
 		if (!first) buf_putc(b, ',');
 		put_entry(b, e);
@@ -60,7 +71,7 @@ static void put_owner(struct buf *b, const struct owner *o) {
 	else
 		buf_puts(b, "null");
 	buf_puts(b, ",\"hooks\":{");
-	LIST_FOR_EACH (e, &o->entries, const struct hook_entry, node) {
+	LIST_FOR_EACH (e, entries_of(o), const struct hook_entry, node) {
 		if (!e->guard || !leads(o, e)) continue;
 		if (!first) buf_putc(b, ',');
 		put_event(b, &proven, o, e->event);
@@ -78,7 +89,7 @@ bool guards_text(const struct registry *r, char **text) {
 	const struct owner *o;
 	*text = NULL;
 	LIST_FOR_EACH (o, &r->owners, const struct owner, node)
-		if (owner_guards(o)) put_owner(&b, o);
+		if (has_guards(o)) put_owner(&b, o);
 	if (b.len) buf_putc(&b, ']');
 	bool ok = !b.failed;
 	if (ok && b.len) *text = buf_steal(&b, NULL);
@@ -118,8 +129,27 @@ bool guards_restore(struct registry *r, struct session *s, struct loop *loop, co
 	bool ok = true;
 	for (size_t at = 0; span_next(all, &at, &one); n++) ok = restore_owner(r, s, loop, one, on_grace) && ok;
 	if (ok && n) return true;
-	if (!restore_owner(r, s, loop, span_of(LOST_OWNER), on_grace)) log_no_memory(); /* nothing would guard it */
+	guards_lose(r, s, loop, on_grace);
 	return false;
+}
+
+void guards_lose(struct registry *r, struct session *s, struct loop *loop, void (*on_grace)(void *)) {
+	if (guards_lost(r)) return;
+	if (!restore_owner(r, s, loop, span_of(LOST_OWNER), on_grace)) log_no_memory(); /* nothing would guard it */
+}
+
+/* Until the child has a table without it, its calls are let through. */
+bool guards_clear(struct registry *r) {
+	struct owner *o;
+	struct hook_entry *e;
+	bool any = false;
+	LIST_FOR_EACH (o, &r->owners, struct owner, node) {
+		if (!guards_stand_in(o)) continue;
+		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) e->guard = false;
+		owner_free(r, o);
+		any = true;
+	}
+	return any;
 }
 
 bool guards_stand_in(const struct owner *o) {

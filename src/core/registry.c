@@ -484,8 +484,25 @@ static size_t count_servers(const struct registry *r) {
 	return n;
 }
 
+static const char server_long[] = "the name of an MCP server may have 64 KiB";
+
+const char *registry_check_names(const struct registry *r, const struct owner *o, struct span servers,
+								 struct span dialogs) {
+	struct span name;
+	size_t n = count_servers(r), n_dialogs = 0;
+	for (size_t at = 0; span_next(servers, &at, &name);) {
+		if (!span_is_string(name)) return "`sdkMcpServers` must hold strings";
+		if (name.n > LIMITS_MATCHER) return server_long;
+		_cleanup_free_ char *text = spell(name);
+		if (!text) return no_memory;
+		if (!find_spelled(o, span_of(text))) n++;
+	}
+	for (size_t at = 0; span_next(dialogs, &at, &name);) n_dialogs++;
+	return n > LIMITS_NAMES ? too_many_servers : n_dialogs > LIMITS_NAMES ? too_many_dialogs : NULL;
+}
+
 const char *owner_add_server(struct registry *r, struct owner *o, struct span raw, struct span config, bool is_sdk) {
-	if (raw.n > LIMITS_MATCHER) return "the name of an MCP server may have 64 KiB";
+	if (raw.n > LIMITS_MATCHER) return server_long;
 	_cleanup_free_ char *text = spell(raw);
 	if (!text) return no_memory;
 	struct span name = span_of(text);

@@ -106,6 +106,9 @@ const char *registry_code(const char *error);
 bool owner_drop_loose(struct registry *r, struct owner *o);
 bool owner_guards(const struct owner *o);
 bool owner_empty(const struct owner *o);
+/* What the two functions below would refuse, beforehand: `servers` and `dialogs` are arrays, or absent. Static text. */
+const char *registry_check_names(const struct registry *r, const struct owner *o, struct span servers,
+								 struct span dialogs);
 /* Takes the name from absent owners; the caller has checked registry_server_is_taken(). */
 const char *owner_add_server(struct registry *r, struct owner *o, struct span name, struct span config, bool is_sdk);
 void owner_drop_servers(struct registry *r, struct owner *o, bool sdk_too);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/router.h"
 #include "core/gate.h"
+#include "core/guards.h"
 #include "core/trust.h"
 #include "core/warm.h"
 
@@ -249,6 +250,7 @@ struct session *router_create(struct router *r, const char *name, const struct p
 	struct session *s = router_add(r, name, profile, launch);
 	if (!s) return NULL;
 	struct buf b = NOTICE_INIT;
+	if (r->guards_lost) guards_lose(&s->registry, s, s->loop, router_grace_timer);
 	tape_begin(&s->tape, r->last_seq + 1, true); /* above what a session of this name may have had before */
 	notice_begin(&b, PLENUM_EV_SESSION_CREATED, s->name);
 	notice_text(&b, "profile", profile->name);

@@ -46,6 +46,8 @@ struct router_events {
 	void (*verb)(struct router *r, struct client *c, struct chunk line, const struct envelope *e);
 	/* Something that the table on disk holds has changed. */
 	void (*changed)(struct router *r);
+	/* The table on disk has it, with the hooks that are staged in s, or an error code and a text for the client. */
+	const char *(*keep)(struct router *r, const struct session *s, char *error, size_t size);
 	/* Somebody is needed: a request waits for a person and may have nobody to answer it. */
 	void (*attention)(struct router *r, const struct session *s, const struct pending *p);
 	/* A client is gone: its descriptor is free. */
@@ -77,6 +79,7 @@ struct router {
 	uint64_t clients_seen, sessions_seen, decisions, bad_lines;
 	struct gate *gate; /* core/gate.h */
 	uint64_t last_seq; /* the highest number on the tapes of sessions that are gone */
+	bool guards_lost;  /* sessions were lost of which nothing is known: new ones refuse every tool */
 	bool shutting_down;
 };
 
@@ -303,3 +306,5 @@ void router_owner_returns(struct attachment *a); /* takes up what its absent own
 void router_grace_timer(void *owner);            /* it did not come back */
 /* The guards of before, whose owners are gone since now. False: the text is damaged, and every tool is refused. */
 bool router_restore_guards(struct session *s, const char *guards);
+/* Go on without the guards that could not be read. False: none were lost. */
+bool router_clear_lost(struct session *s, const struct client *by);

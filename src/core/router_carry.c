@@ -228,6 +228,7 @@ static void carry_counters(struct carry *c, struct router *r) {
 		r->last_seq = tape_fresh_number(now_real_ms(), 0);
 	CARRY(c, r->nofile);
 	if (c->version >= 12) descent_carry(c, &r->descent);
+	if (c->version >= 12) CARRY(c, r->guards_lost);
 }
 
 void router_carry(struct carry *c, struct router *r) {

@@ -21,8 +21,8 @@
 	"the client that guards this with a hook is gone and gave itself no name to come back by; Plenum refuses for as "  \
 	"long as it keeps the session"
 #define LOST_TEXT                                                                                                      \
-	"the hooks that guarded this session could not be read when Plenum started; it refuses every tool for as long as " \
-	"it keeps the session (the conversation goes on in a new one: plenumctl stop --forget, then new --resume)"
+	"the hooks that guarded this session could not be read when Plenum started; it refuses every tool until its user " \
+	"goes on without them (plenumctl clear-lost)"
 #define SILENT_TEXT                                                                                                    \
 	"the client that guards this with a hook did not answer in time; Plenum refuses before the CLI's own deadline"
 
@@ -322,9 +322,27 @@ void router_owner_leaves(struct attachment *a) {
 bool router_restore_guards(struct session *s, const char *guards) {
 	struct owner *o;
 	bool ok = guards_restore(&s->registry, s, s->loop, guards, router_grace_timer);
-	if (!ok) log_error("session %s: every tool is refused, because its guards are damaged: %.1000s", s->label, guards);
+	if (!ok)
+		log_error(
+			"session %s: every tool is refused, because its guards cannot be read (plenumctl clear-lost): %.1000s",
+			s->label, guards);
 	LIST_FOR_EACH (o, &s->registry.owners, struct owner, node) loop_timer_set(&o->grace, s->profile->owner_grace);
 	return ok;
+}
+
+bool router_clear_lost(struct session *s, const struct client *by) {
+	struct buf b = NOTICE_INIT;
+	if (!guards_clear(&s->registry)) return false;
+	log_warn("session %s: client %llu (uid %u, pid %d) goes on without the guards that were lost", s->name,
+			 (unsigned long long)by->id, by->peer.uid, by->peer.pid);
+	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
+	notice_text(&b, "what", "guards_lost");
+	notice_flag(&b, "value", false);
+	router_put_by(&b, by);
+	router_tell(s, notice_end(&b));
+	router_owners_changed(s);
+	router_init_settled(s);
+	return true;
 }
 
 /* An open request belongs to a present owner alone, so what is taken up here has none. */

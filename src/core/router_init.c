@@ -3,6 +3,7 @@
  * The child's initialize belongs to the daemon: what it gets is the union of all registrations, under callback ids of
  * ours. When it is sent again, who waits for its answer, and what of the answer is kept (DESIGN 6, PROTOCOL 4.4).
  */
+#include "core/guards.h"
 #include "core/router.h"
 #include "core/trust.h"
 #include "core/warm.h"
@@ -522,19 +523,65 @@ static bool servers_are_free(struct client *c, struct session *s, struct span id
 	return true;
 }
 
-static const char *register_all(struct attachment *a, struct span request) {
-	struct session *s = a->session;
-	struct owner *o = router_owner(a);
-	struct span hooks = span_member(request, "hooks"), name;
-	const char *error = o ? NULL : "out of memory";
-	if (!error && span_is_object(hooks)) error = owner_set_hooks(&s->registry, o, hooks);
-	if (!error && hooks.p && *hooks.p != 'n' && *hooks.p != '{') error = "`hooks` must be an object of events, or null";
+struct refusal {
+	const char *code; /* NULL: it is done */
+	char text[512];
+};
+
+static void refuse(struct refusal *no, const char *code, const char *text) {
+	no->code = code;
+	snprintf(no->text, sizeof no->text, "initialize: %s", text);
+}
+
+/* Nothing of it is in force yet. */
+static const char *stage(struct session *s, struct owner *o, struct span request) {
+	struct span hooks = span_member(request, "hooks");
+	if (hooks.p && *hooks.p != 'n' && *hooks.p != '{') return "`hooks` must be an object of events, or null";
+	const char *error = registry_check_names(&s->registry, o, span_member(request, "sdkMcpServers"),
+											 span_member(request, "supportedDialogKinds"));
+	return !error && span_is_object(hooks) ? owner_stage_hooks(&s->registry, o, hooks) : error;
+}
+
+/* Guards are registered when the table on disk has them: what is staged is written there first. */
+static void keep(struct session *s, struct refusal *no, const char *before) {
+	struct router *r = s->world;
+	_cleanup_free_ char *after = NULL;
+	char text[sizeof no->text - 20];
+	if (!guards_text(&s->registry, &after)) {
+		refuse(no, PLENUM_E_INTERNAL, "out of memory");
+		return;
+	}
+	if (strcmp(before ? before : "", after ? after : "") == 0) return;
+	const char *code = r->events->keep(r, s, text, sizeof text);
+	if (code) refuse(no, code, text);
+}
+
+static const char *commit(struct session *s, struct owner *o, struct span request) {
+	struct span name;
+	const char *error = NULL;
+	owner_commit_hooks(&s->registry, o);
 	for (size_t at = 0; !error && span_next(span_member(request, "sdkMcpServers"), &at, &name);)
-		error = span_is_string(name) ? owner_add_server(&s->registry, o, name, SPAN_NONE, true)
-									 : "`sdkMcpServers` must hold strings";
+		error = owner_add_server(&s->registry, o, name, SPAN_NONE, true);
 	if (!error && span_is_array(span_member(request, "supportedDialogKinds")))
 		error = owner_set_dialogs(o, span_member(request, "supportedDialogKinds"));
 	return error;
+}
+
+/* All of it, or nothing. */
+static void register_all(struct attachment *a, struct span request, struct refusal *no) {
+	struct session *s = a->session;
+	struct owner *o = router_owner(a);
+	_cleanup_free_ char *before = NULL;
+	bool ok = o && guards_text(&s->registry, &before);
+	const char *error = ok ? stage(s, o, request) : NULL;
+	if (!ok)
+		refuse(no, PLENUM_E_INTERNAL, "out of memory");
+	else if (error)
+		refuse(no, registry_code(error), error);
+	else
+		keep(s, no, before);
+	if (!no->code && (error = commit(s, o, request))) refuse(no, registry_code(error), error);
+	if (no->code && o) owner_cancel_hooks(&s->registry, o);
 }
 
 /* Does it say anything that a child must be told with its first initialize? */
@@ -635,10 +682,11 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 	struct attachment *a = c->attachment;
 	struct span hooks = span_member(e->request, "hooks");
 	if (!servers_are_free(c, s, e->request_id, span_member(e->request, "sdkMcpServers"))) return;
-	const char *error = register_all(a, e->request);
+	struct refusal no = {0};
+	register_all(a, e->request, &no);
 	router_owners_changed(s);
-	if (error) {
-		router_init_refuse(c, e, registry_code(error), "initialize: %s", error);
+	if (no.code) {
+		router_init_refuse(c, e, no.code, "%s", no.text);
 		return;
 	}
 	if (asks_something(e->request)) warm_take_back(r->warm, s);

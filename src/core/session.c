@@ -388,6 +388,14 @@ bool session_put_off(struct session *s, int64_t ms) {
 
 static bool begin_start(struct session *s, char *error) {
 	int64_t wait = s->not_before - now_ms();
+	if (s->lost_profile && strcmp(s->lost_profile, SESSION_UNREADABLE) == 0) {
+		snprintf(
+			error, CHILD_ERROR_MAX,
+			"session %s cannot start, because its record on disk was damaged: forget it, and resume its conversation "
+			"in a new one",
+			s->name);
+		return false;
+	}
 	if (s->lost_profile) {
 		snprintf(error, CHILD_ERROR_MAX,
 				 "profile %s of session %s is not configured any more: bring it back and reload the configuration",

@@ -71,6 +71,8 @@ struct session_events {
 	void (*read_done)(struct session *s);
 };
 
+#define SESSION_UNREADABLE "(unreadable)" /* its record on disk is damaged */
+
 struct session {
 	UT_hash_handle hh;  /* by name */
 	char *name, *label; /* label: the name as one word of a log line */
@@ -104,7 +106,8 @@ struct session {
 	enum session_state state, told_state, previous;
 	/* What an answer named since the last one was told; else told_state. */
 	enum session_state named_state;
-	char *lost_profile; /* what it was made with, where that is not configured any more: it cannot start */
+	char *lost_profile; /* what it was made with, where that is not configured any more, or SESSION_UNREADABLE: it
+						 * cannot start */
 	char *reason;       /* why it failed */
 	bool failed;
 	bool spent;      /* restart = never, and its child has ended by itself */

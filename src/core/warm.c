@@ -382,7 +382,8 @@ static void follow_requester(struct stock *k, const struct session *s) {
 }
 
 bool warm_give(struct warm *w, struct session *s) {
-	struct stock *k = s->conversation_id || s->launch.resume || s->launch.fork ? NULL : stock_of(w, s->profile);
+	bool own = s->conversation_id || s->launch.resume || s->launch.fork || s->registry.n_hooks;
+	struct stock *k = own ? NULL : stock_of(w, s->profile);
 	struct spare *one = k ? choose(k, s) : NULL;
 	if (k && !one) {
 		log_info("session %s: no warm child fits (folder %s, its arguments or environment), it gets one of its own",

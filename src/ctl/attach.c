@@ -6,7 +6,7 @@
 static void tell_of_guards(const json_t *answer) {
 	if (json_is_true(json_object_get(answer, "guards_lost")))
 		ctl_say("the hooks that guarded this session could not be read when the daemon started: every tool is refused "
-				"(stop --forget and new --resume go on without them)");
+				"(plenumctl clear-lost goes on without them)");
 }
 
 int attach_to(struct plenum *p, const char *session, json_t *members, json_t **answer) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The verbs that ask the daemon one thing about one session: new, interrupt, sleep, stop, queue, logs.
+ * The verbs that ask the daemon one thing about one session: new, interrupt, sleep, stop, clear-lost, queue, logs.
  */
 #include "base/str.h"
 #include "ctl/attach.h"
@@ -121,6 +121,37 @@ int cmd_stop(struct ctl *c, int argc, char **argv) {
 	json_t *members = json_pack("{s:s,s:s,s:b}", "session", argv[0], "how", now ? "kill" : "graceful", "forget",
 								(int)forget);
 	return end_session(c, PLENUM_STOP, members, forget ? "removed" : "stopped", forget);
+}
+
+static void print_cleared(json_t *answer) {
+	json_t *name, *cleared = ctl_array(answer, "cleared");
+	size_t i;
+	json_array_foreach(cleared, i, name) {
+		text_print(stdout, json_string_value(name), json_string_length(name));
+		puts(" goes on without the guards that were lost");
+	}
+	if (ctl_bool(answer, "daemon"))
+		puts("new sessions may run tools again");
+	else if (json_array_size(cleared) == 0)
+		puts("no guards were lost");
+}
+
+int cmd_clear_lost(struct ctl *c, int argc, char **argv) {
+	bool all = false;
+	const struct ctl_option options[] = {
+		{"all", 'a', NULL, "all sessions, and those that will be made", .flag = &all},
+		{0},
+	};
+	_cleanup_json_ json_t *answer = NULL;
+	int code = ctl_options(c, options, &argc, &argv, 0, 1);
+	if (code != CTL_GO) return code;
+	if (all == (argc == 1)) return ctl_usage(c, "clear-lost: name a session, or say --all");
+	json_t *members = all ? json_pack("{s:b}", "daemon", 1) : json_pack("{s:s}", "session", argv[0]);
+	code = ctl_ask_once(c, PLENUM_CLEAR_LOST, members, &answer);
+	if (code != CTL_OK) return code;
+	if (c->json) return ctl_print_json(answer);
+	print_cleared(answer);
+	return CTL_OK;
 }
 
 /* The agent answers alike whether a turn ran or not; the session's state when we attached tells. One that starts has a

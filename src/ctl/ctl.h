@@ -117,6 +117,7 @@ int cmd_allow(struct ctl *c, int argc, char **argv);
 int cmd_deny(struct ctl *c, int argc, char **argv);
 int cmd_interrupt(struct ctl *c, int argc, char **argv);
 int cmd_stop(struct ctl *c, int argc, char **argv);
+int cmd_clear_lost(struct ctl *c, int argc, char **argv);
 int cmd_sleep(struct ctl *c, int argc, char **argv);
 int cmd_top(struct ctl *c, int argc, char **argv);
 int cmd_logs(struct ctl *c, int argc, char **argv);

@@ -24,6 +24,7 @@ const struct verb ctl_verbs[] = {
 	{"interrupt", "SESSION", "Interrupts the turn that runs.", cmd_interrupt},
 	{"sleep", "SESSION", "Ends the session's agent and keeps the conversation; the next prompt wakes it.", cmd_sleep},
 	{"stop", "SESSION [--kill] [--forget]", "Stops a session.", cmd_stop},
+	{"clear-lost", "SESSION|--all", "Goes on without guards that could not be read.", cmd_clear_lost},
 	{"queue", "SESSION", "Shows the prompts that wait for another client's turn to end.", cmd_queue},
 	{"logs", "SESSION", "Prints the last stderr lines of the session's agent.", cmd_logs},
 	{"status", "[SESSION]", "Shows the daemon, or one session, with its clients.", cmd_status},

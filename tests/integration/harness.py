@@ -747,6 +747,14 @@ def children_of(pid):
     return found
 
 
+def seal(obj):
+    """A line of the table of sessions: the object with the sum of its bytes as its last member."""
+    text, h = dump(obj)[:-1], 14695981039346656037
+    for byte in text:
+        h = (h ^ byte) * 1099511628211 & 0xffffffffffffffff
+    return text + b',"sum":"%016x"}' % h
+
+
 class Daemon:
     """plenumd in a folder of its own. Sections: {"daemon": {...}, "profile x": {...}}; a value may be a list of lines.
 
@@ -945,6 +953,29 @@ class Daemon:
         left = [p for p in left if p not in doomed and alive(p)]
         if left:
             raise AssertionError("left behind: %s" % [(p, open("/proc/%d/cmdline" % p).read()) for p in left])
+
+    # the table of sessions
+
+    def table(self, name=None):
+        """Its sessions, as a list of objects; the newest file, without a name."""
+        for file in [name] if name else ["sessions.json.next", "sessions.json"]:
+            try:
+                with open(self.state + "/plenum/" + file, "rb") as f:
+                    return [o for o in map(json.loads, f.read().splitlines()) if "name" in o]
+            except FileNotFoundError:
+                pass
+        return []
+
+    def change_table(self, change):
+        """Calls change() with each line's object of both files, and seals the line again."""
+        for path in glob.glob(self.state + "/plenum/sessions.json*"):
+            with open(path, "rb") as f:
+                lines = list(map(json.loads, f.read().splitlines()))
+            with open(path, "wb") as f:
+                for o in lines:
+                    del o["sum"]
+                    change(o)
+                    f.write(seal(o) + b"\n")
 
     def stop(self, status=0, timeout=None):
         """SIGTERM, and its exit status checked."""

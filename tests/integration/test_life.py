@@ -742,7 +742,7 @@ class ModeTest(Case):
     def after_a_kill(self, mode):
         """What the first child of a daemon that follows one that was killed is sent before its prompt."""
         d, agent, _ = self.worked_in(mode)
-        until(lambda: any(s["conversation_id"] == "conv-1" for s in self.table(d)), what="the table to have it")
+        until(lambda: any(s["conversation_id"] == "conv-1" for s in d.table()), what="the table to have it")
         d.kill9()
         d.start()
         a = d.attached("s")
@@ -750,15 +750,6 @@ class ModeTest(Case):
         child = agent.child()
         child.wait(type="user")
         return [m["request.mode"] for m in child.seen(request__subtype="set_permission_mode")]
-
-    def table(self, d):
-        for name in ("sessions.json.next", "sessions.json"):
-            try:
-                with open(d.state + "/plenum/" + name) as f:
-                    return json.load(f)["sessions"]
-            except OSError:
-                pass
-        return []
 
     def test_also_after_the_daemon_was_killed(self):
         self.assertEqual(self.after_a_kill("plan"), ["plan"])

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The folder of the table of sessions: who has it, what is in it, what becomes of a damaged one (DESIGN 8)."""
-import json
+import errno
 import os
+import subprocess
 import tempfile
+import unittest
 
-from harness import Case, Daemon, RESULT, TIMEOUT, hook, until, user
+from harness import Case, Daemon, RESULT, TIMEOUT, hook, ok, seal, until, user
 
 NOBODY = 65534 if os.getuid() == 0 else os.getuid()
 
@@ -55,7 +57,10 @@ class FolderTest(Case):
 class ReadOnlyTest(Case):
     """A folder that cannot be written to: said once, and sessions run all the same. Not as root, who may write anywhere."""
 
-    TABLE = '{"version":1,"sessions":[{"name":"old","profile":"agent","uid":%d}]}'
+    RECORD = {"name": "old", "profile": "agent", "uid": NOBODY, "env_only": False, "child_pid": 0, "child_start": 0,
+              "created_ms": 1, "used_ms": 1, "seq": 1}
+    HEAD = {"version": 1, "seq": 1, "lost": False, "sessions": [["old", None]]}
+    TABLE = b"".join(seal(o) + b"\n" for o in (HEAD, RECORD, HEAD))
 
     def read_only(self, *files):
         """The daemon, its agent, and what it complained of; files: those that the folder has. None: no folder."""
@@ -63,8 +68,8 @@ class ReadOnlyTest(Case):
         folder = root + "/state/plenum"
         os.makedirs(folder if files else root + "/state")
         for name in files:
-            with open(folder + "/" + name, "w") as f:
-                f.write(self.TABLE % NOBODY if name == "sessions.json" else "")
+            with open(folder + "/" + name, "wb") as f:
+                f.write(self.TABLE if name == "sessions.json" else b"")
         os.chmod(folder if files else root + "/state", 0o500)
         root_too = os.getuid() == 0
         d, agent = self.start(root=root, run_as="nobody" if root_too else None)
@@ -100,76 +105,303 @@ class ReadOnlyTest(Case):
         self.assertEqual(sorted(d.sessions()), ["old", "work"])
         os.chmod(d.state + "/plenum", 0o700)
         until(lambda: "the table of sessions is written again" in d.log())
-        with open(d.state + "/plenum/sessions.json") as f:
-            self.assertEqual(sorted(s["name"] for s in json.load(f)["sessions"]), ["old", "work"])
+        self.assertEqual(sorted(s["name"] for s in d.table()), ["old", "work"])
 
 
 class DamageTest(Case):
-    """Members of the table of another type than theirs: what of the session goes on, and what is said."""
+    """Lines of the table that are not as they were written: what of a session goes on, and what is said."""
 
-    def again(self, **members):
-        """A sleeping session whose members in the table have become these, and the daemon that reads them."""
+    def again(self, change, seals=True):
+        """Two sleeping sessions, whose table was changed, and the daemon that reads it."""
         d, agent = self.start(mode={"session_id": "conv-1"})
         a = d.attached("work", name="guard")
         child = agent.child()
         a.initialize({"PreToolUse": [{"hookCallbackIds": ["p"]}]})
         child.print(dict(RESULT, session_id="conv-1"))
         a.wait(type="result")
+        d.attached("other")
+        agent.child()
         d.stop()
-        path = d.state + "/plenum/sessions.json"
-        with open(path) as f:
-            table = json.load(f)
-        table["sessions"][0].update(members)
-        with open(path, "w") as f:
-            json.dump(table, f)
+        if seals:
+            d.change_table(change)
+        else:
+            path = d.state + "/plenum/sessions.json"
+            with open(path, "rb") as f:
+                data = f.read()
+            with open(path, "wb") as f:
+                f.write(change(data))
         os.truncate(d.log_path, 0)
         d.start()
         d.call("plenum_hello")
-        self.assertEqual(len([f for f in os.listdir(d.state + "/plenum") if f.startswith("sessions.json.damaged-")]), 1)
         return d, agent
 
     def complaints(self, d):
-        """Its log, without the line that names the copy of the table."""
         lines = [line.split(None, 3)[2:] for line in d.log().splitlines()]
-        found = [text for level, text in lines if level in ("warn", "error")]
-        self.assertEqual(len([t for t in found if "is kept as" in t]), 1)
-        return [t for t in found if "is kept as" not in t]
+        return [text for level, text in lines if level in ("warn", "error")]
+
+    def copies(self, d):
+        return len([f for f in os.listdir(d.state + "/plenum") if ".damaged-" in f])
 
     def test_guards(self):
-        """It is kept, and refuses every tool."""
-        for guards in ([{"uid": 0}], 7, {"hex": "x"}):
-            d, agent = self.again(guards=guards)
-            self.assertTrue(d.call("plenum_status", session="work")["guards_lost"])
-            said = self.complaints(d)
-            self.assertEqual(len(said), 1, said)  # one mistake, one line
-            self.assertIn("session work: every tool is refused", said[0])
-            d.attached("work").send(user("hi"))
-            child = agent.child()
-            self.assertIn("--resume=conv-1", child.argv)
-            hooks = child.request("initialize")["request.hooks"]
-            child.print(hook("k-1", hooks["PreToolUse"][-1]["hookCallbackIds"][0]))
-            self.assertIn(b"deny", child.answer("k-1").raw)
+        """A text of another daemon's making, say: the session is there, and refuses every tool until its user clears that."""
+        for guards in ('[{"uid":0}]', "7", ""):
+            with self.subTest(guards):
+                d, agent = self.again(lambda o: o.get("name") == "work" and o.update(guards=guards))
+                self.assertTrue(d.call("plenum_status", session="work")["guards_lost"])
+                self.assertNotIn("guards_lost", d.call("plenum_status", session="other"))
+                said = self.complaints(d)
+                self.assertEqual(len(said), 1, said)  # one mistake, one line
+                self.assertIn("session work: every tool is refused", said[0])
+                a = d.attached("work")
+                a.send(user("hi"))
+                child = agent.child()
+                self.assertIn("--resume=conv-1", child.argv)
+                hooks = child.request("initialize")["request.hooks"]
+                child.print(hook("k-1", hooks["PreToolUse"][-1]["hookCallbackIds"][0]))
+                self.assertIn(b"clear-lost", child.answer("k-1").raw)
+                self.assertEqual(d.call("plenum_clear_lost", session="work"), {"cleared": ["work"], "daemon": False})
+                self.assertIs(a.event("changed", what="guards_lost")["value"], False)
+                child.print(hook("k-2", hooks["PreToolUse"][-1]["hookCallbackIds"][0]))
+                self.assertNotIn(b"deny", child.answer("k-2").raw)
+                until(lambda: not child.seen(request__subtype="initialize")[-1]["request.hooks"].get("PreToolUse"),
+                      what="a table without the stand-in")
+                self.assertNotIn("guards_lost", d.call("plenum_status", session="work"))
+                self.assertEqual(d.call("plenum_clear_lost", session="work")["cleared"], [])
+                d.kill9()
+                d.start()
+                self.assertNotIn("guards_lost", d.call("plenum_status", session="work"))
 
-    def test_profile(self):
-        """It is there, closed: what its agent was to be is not guessed."""
-        d, agent = self.again(profile=["agent"])
-        a = d.attached("work")
+    def test_a_record(self):
+        """The session is there by its name and its conversation, closed: what its agent was to be is not guessed."""
+        d, agent = self.again(lambda data: data.replace(b'"profile":"agent"', b'"profile":"agenu"', 1), seals=False)
+        damaged, good = ("work", "other") if d.sessions()["work"]["profile"] != "agent" else ("other", "work")
+        self.assertEqual(d.sessions()[good]["profile"], "agent")
+        said = self.complaints(d)
+        self.assertIn("session %s: its record in the table of sessions is damaged" % damaged, said[0])
+        self.assertIn("1 of 2 sessions are lost); it is kept as %s/plenum/sessions.json.damaged-" % d.state, said[-1])
+        self.assertEqual(self.copies(d), 1)
+        a = d.attached(damaged)
+        self.assertTrue(a.attached["guards_lost"])
         a.send(user("hi", uuid="u"))
-        a.error("no_such_profile", uuid="u")
-        self.assertEqual(agent.starts, 1)
-        self.assertEqual(len(self.complaints(d)), 1)
+        self.assertIn("resume its conversation in a new one", a.error("no_such_profile", uuid="u")["error"])
+        if damaged == "work":
+            self.assertEqual(a.attached["conversation_id"], "conv-1")
+            self.assertRefused("conversation_in_use", d.client().attach, "third", resume="conv-1")
+        self.assertEqual(agent.starts, 2)
+        d.kill9()
+        os.truncate(d.log_path, 0)
+        d.start()  # nothing is damaged any more, and nothing is forgotten
+        self.assertTrue(d.attached(damaged).attached["guards_lost"])
+        self.assertEqual(self.copies(d), 1)
+        d.call("plenum_stop", session=damaged, forget=True)
+        until(lambda: damaged not in d.sessions())
+        self.assertNotIn("guards_lost", d.attached(damaged, resume="conv-1" if damaged == "work" else "c").attached)
 
-    def test_what_only_tells(self):
-        d, agent = self.again(previous_id=[], created_ms="x", used_ms=None, child_pid={}, seq="x")
-        self.assertEqual(self.complaints(d), [
-            "session work: its `child_pid`, `created_ms`, `used_ms`, `seq`, `previous_id` cannot be read"])
-        self.assertGreater(d.sessions()["work"]["created_ms"], 0)
-        d.attached("work").send(user("hi", uuid="u"))
+    def test_one_copy_of_the_head(self):
+        for change in (lambda data: data[1:], lambda data: data[:-2]):
+            d, agent = self.again(change, seals=False)
+            self.assertEqual({name: s["profile"] for name, s in d.sessions().items()}, {"work": "agent", "other": "agent"})
+            self.assertFalse(any(d.call("plenum_status", session=s).get("guards_lost") for s in ("work", "other")))
+            self.assertEqual(self.copies(d), 1)
+
+
+class LostTest(Case):
+    """Whatever is done to the file of the table: no session comes back without the guards that it had."""
+
+    GUARD = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["p"]}]}
+
+    def guarded(self, **options):
+        """A session with a guard, whose daemon was killed; its agent."""
+        d, agent = self.start(mode={"session_id": "conv-1"}, **options)
+        a = d.attached("work", name="guard")
         child = agent.child()
-        self.assertIn("--resume=conv-1", child.argv)
-        child.wait(type="user", uuid="u")
+        a.initialize(self.GUARD)
+        child.print({"type": "system", "subtype": "init", "session_id": "conv-1"}, RESULT)
+        a.wait(type="result")
+        d.call("plenum_hello")
+        d.kill9()
+        return d, agent
 
-    def test_what_it_cannot_do_without(self):
-        d, agent = self.again(args="--model x", env={})
-        self.assertEqual(d.sessions(), {})
-        self.assertEqual(self.complaints(d), ["session work is left out: its `args`, `env` cannot be read"])
+    def files(self, d):
+        folder = d.state + "/plenum/"
+        return [folder + f for f in ("sessions.json", "sessions.json.next") if os.path.exists(folder + f)]
+
+    def change(self, d, change):
+        for path in self.files(d):
+            with open(path, "rb") as f:
+                data = f.read()
+            with open(path, "wb") as f:
+                f.write(change(data))
+
+    def refuses(self, d, agent, session="work", **attach):
+        """Every tool of the session is refused, or it cannot start at all. Whether it has started."""
+        a = d.attached(session, **attach)
+        self.assertTrue(a.attached.get("guards_lost"), a.attached)
+        self.assertTrue(d.call("plenum_status", session=session)["guards_lost"])
+        a.send(user("hi", uuid="u"))
+        m = a.wait(lambda m: m["code"] == "no_such_profile" or m["event"] == "session_state" and m["state"] == "busy")
+        if m["code"]:
+            return False
+        child = agent.child()
+        hooks = child.request("initialize")["request.hooks"]
+        stand_in = hooks["PreToolUse"][-1]
+        self.assertNotIn("matcher", stand_in)
+        child.print(hook("k-1", stand_in["hookCallbackIds"][0]))
+        self.assertIn(b'"permissionDecision":"deny"', child.answer("k-1").raw)
+        return True
+
+    def test_the_table_as_a_whole(self):
+        """Nothing of it can be read: every session that is made since refuses every tool, whatever its name."""
+        for name, change in (("empty", lambda data: b""), ("garbage", lambda data: bytes(len(data))),
+                             ("cut", lambda data: data[:20]), ("newer", None)):
+            with self.subTest(name):
+                d, agent = self.guarded()
+                if change:
+                    self.change(d, change)
+                else:
+                    d.change_table(lambda o: "version" in o and o.update(version=9))
+                d.start()
+                self.assertTrue(self.refuses(d, agent, "work" if name != "garbage" else "other"))
+                self.assertTrue(d.call("plenum_status", daemon=True)["guards_lost"])
+                d.kill9()
+                d.start()  # it is not forgotten
+                self.assertTrue(d.attached("third").attached["guards_lost"])
+                agent.child()
+                d.call("plenum_upgrade")
+                self.assertTrue(d.attached("fourth").attached["guards_lost"])
+                agent.child()
+                cleared = d.call("plenum_clear_lost", daemon=True)
+                self.assertIs(cleared["daemon"], True)
+                self.assertIn("fourth", cleared["cleared"])
+                self.assertNotIn("guards_lost", d.call("plenum_status", daemon=True))
+                for session in ("third", "fifth"):
+                    self.assertNotIn("guards_lost", d.attached(session).attached)
+                agent.child()
+                d.kill9()
+                d.start()
+                self.assertNotIn("guards_lost", d.attached("sixth").attached)
+                agent.child()
+
+    def test_a_newer_table_beside_it(self):
+        """The older table has the session without its guard: it is not taken for the newer one."""
+        d, agent = self.start(mode={"session_id": "conv-1"})
+        a = d.attached("work", name="guard")
+        child = agent.child()
+        child.print({"type": "system", "subtype": "init", "session_id": "conv-1"}, RESULT)
+        a.wait(type="result")
+        path = d.state + "/plenum/sessions.json"
+        until(lambda: d.table("sessions.json") and d.table("sessions.json")[0]["conversation_id"] == "conv-1", what="the table")
+        with open(path, "rb") as f:
+            older = f.read()
+        a.initialize(self.GUARD)
+        d.kill9()
+        newest = self.files(d)[-1]
+        with open(newest, "rb") as f:
+            newer = f.read()
+        self.assertIn(b"Bash", newer)
+        for data in (b"", newer[:100], newer.replace(b"Bash", b"Basi")):
+            with self.subTest(data[-30:]):
+                with open(path, "wb") as f:
+                    f.write(older)
+                with open(path + ".next", "wb") as f:
+                    f.write(data)
+                d.start()
+                self.assertTrue(self.refuses(d, agent, create="never"))
+                d.kill9()
+        d.start()
+
+    def test_who_may_clear_it(self):
+        d, agent = self.guarded(daemon={"allow_uids": "12345"})
+        self.change(d, lambda data: b"")
+        d.start()
+        d.open_to_all()
+        d.attached("work")
+        agent.child()
+        others = [d.client(env={"PLENUM_CHILD": "work"})] + ([d.client(uid=12345, gid=12345)] if os.getuid() == 0 else [])
+        for c in others:
+            for members in ({"session": "work"}, {"daemon": True}):
+                self.assertRefused("not_allowed", c.request, "plenum_clear_lost", **members)
+        self.assertTrue(d.attached("work").attached["guards_lost"])
+        self.assertRefused("not_attached", d.client().request, "plenum_clear_lost")
+        self.assertRefused("no_such_session", d.client().request, "plenum_clear_lost", session="none")
+
+    def test_the_matcher_is_another(self):
+        d, agent = self.guarded()
+        self.change(d, lambda data: data.replace(b"Bash", b"Basi"))
+        d.start()
+        self.assertFalse(self.refuses(d, agent, create="never"))
+
+    def test_the_end_is_missing(self):
+        d, agent = self.guarded()
+        self.change(d, lambda data: data[:-len(data) // 3])
+        d.start()
+        self.refuses(d, agent)
+
+
+class FullDiskTest(Case):
+    """A registration is answered when it is kept, or with the error."""
+
+    GUARD = LostTest.GUARD
+
+    def refused(self, client, hooks, **members):
+        m = client.initialize(hooks, **members)
+        self.assertEqual(m["response.code"], "internal", m)
+        self.assertIn("cannot keep", m["response.error"])
+        return m["response.error"]
+
+    def test_nothing_can_be_written(self):
+        d, agent = self.start()
+        a = d.attached("s", name="guard")
+        child = agent.child()
+        self.assertEqual(a.initialize(self.GUARD)["response.subtype"], "success")
+        first = child.request("initialize")["request.hooks"]
+        os.mkdir(d.state + "/plenum/sessions.json.new")
+        self.refused(a, {"PreToolUse": [{"matcher": "Write", "hookCallbackIds": ["q"]}]}, sdkMcpServers=["x"])
+        self.refused(a, {})  # to give them up is a change of the table, too
+        child.mark(a)
+        self.assertEqual([m["request.hooks"] for m in child.seen(request__subtype="initialize")[1:]], [])
+        child.print(hook("k-1", first["PreToolUse"][0]["hookCallbackIds"][0]))  # what it had is in force
+        m = a.wait(request__subtype="hook_callback", request__callback_id="p")
+        a.send(ok(m["request_id"], {}))
+        child.answer("k-1")
+        self.assertEqual(a.initialize(self.GUARD)["response.subtype"], "success")  # nothing is to be written
+        self.assertEqual(a.initialize(sdkMcpServers=["x"])["response.subtype"], "success")  # a name that was not kept, either
+        os.rmdir(d.state + "/plenum/sessions.json.new")
+        self.assertEqual(a.initialize({"PreToolUse": [{"matcher": "Write", "hookCallbackIds": ["q"]}]})["response.subtype"], "success")
+        d.kill9()
+        d.start()
+        d.attached("s", wake=True)
+        self.assertEqual(agent.child().request("initialize")["request.hooks"]["PreToolUse"][0]["matcher"], "Write")
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root, to mount a file system")
+    def test_a_full_file_system(self):
+        folder = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
+        self.addCleanup(os.rmdir, folder)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=0700", "tmpfs", folder], stderr=subprocess.PIPE).returncode:
+            self.skipTest("this machine mounts nothing")
+        self.addCleanup(subprocess.run, ["umount", "-l", folder], check=True)
+        d, agent = self.start(daemon={"state_dir": folder})
+        a = d.attached("s", name="guard")
+        agent.child()
+        until(lambda: os.path.exists(folder + "/sessions.json"), what="the table")
+        with open(folder + "/full", "wb", buffering=0) as f:
+            try:
+                while True:
+                    f.write(bytes(512))
+            except OSError as e:
+                self.assertEqual(e.errno, errno.ENOSPC)
+        self.assertIn("No space left on device (free space in %s)" % folder, self.refused(a, self.GUARD))
+        self.assertFalse(d.call("plenum_status", session="s")["hooks"])
+        os.unlink(folder + "/full")
+        self.assertEqual(a.initialize(self.GUARD)["response.subtype"], "success")
+        d.kill9()
+        d.start()
+        d.attached("s", wake=True)
+        self.assertEqual(agent.child().request("initialize")["request.hooks"]["PreToolUse"][0]["matcher"], "Bash")
+
+    def test_without_a_folder(self):
+        """Nothing of a session outlives the daemon then, and its guards need not."""
+        d, agent = self.start(daemon={"state_dir": "/proc/no/folder"})
+        a = d.attached("s", name="guard")
+        agent.child()
+        self.assertEqual(a.initialize(self.GUARD)["response.subtype"], "success")

@@ -565,12 +565,8 @@ class NumbersTest(Case):
         d, agent = self.start(mode={"session_id": "conv-1"})
         self.life(d, agent, 5)
         d.stop()
-        path = d.state + "/plenum/sessions.json"
-        with open(path) as f:
-            table = json.load(f)
-        ahead = table["sessions"][0]["seq"] = table["sessions"][0]["seq"] + 10 ** 13  # 115 days
-        with open(path, "w") as f:
-            json.dump(table, f)
+        ahead = d.table()[0]["seq"] + 10 ** 13  # 115 days
+        d.change_table(lambda o: "name" in o and o.update(seq=ahead))
         d.start()
         c = d.attached("work", replay={"after": ahead})
         self.assertIs(c.attached["replay_cut"], True)

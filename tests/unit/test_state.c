@@ -4,11 +4,13 @@
 #include "base/buf.h"
 #include "base/macros.h"
 #include "base/str.h"
+#include "harness.h"
 
 #include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +24,7 @@
 static char top[64], dir[128], file[200], error[STATE_ERROR_MAX];
 
 static void setup(void) {
-	strcpy(top, "/tmp/plenum-state-XXXXXX");
+	snprintf(top, sizeof top, "%s/plenum-state-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	ck_assert_ptr_nonnull(mkdtemp(top));
 	snprintf(dir, sizeof dir, "%s/a/plenum", top);
 	snprintf(file, sizeof file, "%s/sessions.json", dir);
@@ -239,27 +241,67 @@ START_TEST(test_default_folder) {
 }
 END_TEST
 
+/* --- damage ------------------------------------------------------------------------------------------------------- */
+
+/* A line as state_save() writes it. */
+static void put_sealed(struct buf *b, const char *object) {
+	uint64_t h = 14695981039346656037ULL;
+	size_t n = strlen(object) - 1;
+	for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)object[i]) * 1099511628211ULL;
+	buf_printf(b, "%.*s,\"sum\":\"%016" PRIx64 "\"}\n", (int)n, object, h);
+}
+
+static void put_lines(const char *const *objects, size_t n) {
+	struct buf b = BUF_INIT(1 << 20);
+	for (size_t i = 0; i < n; i++) put_sealed(&b, objects[i]);
+	put(b.data, b.len);
+	buf_free(&b);
+}
+
+/* A file of which nothing can be used: it stays until the next table is there, and a copy of it for longer. */
 START_TEST(test_damaged) {
-	static const struct {
-		const char *text, *why;
-	} cases[] = {
-		{"{\"version\":1,\"sessions\":[", "line 1"},
-		{"", "line 1"},
-		{"[]", "no table"},
-		{"{\"version\":1}", "no table"},
-		{"{\"version\":99,\"sessions\":[]}", "newer plenumd"},
-		{"{\"version\":1,\"sessions\":[]} x", "line 1"},
-	};
+	static const char sealed_none[] = "{\"version\":1,\"seq\":7,\"lost\":false}";
+	static const char *const texts[] = {"",
+										"\n",
+										"[]\n",
+										"{\"version\":1,\"sessions\":[]}\n",
+										sealed_none,
+										"{\"version\":9,\"seq\":7,\"lost\":false,\"sessions\":[]}",
+										"{\"version\":1,\"seq\":7,\"lost\":false,\"sessions\":[[\"a\"]]}",
+										"{\"version\":1,\"seq\":7,\"lost\":false,\"sessions\":[[7,null]]}"};
 	struct state *s = open_it();
 	int seen = 0;
-	for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
-		put(cases[i].text, strlen(cases[i].text));
+	for (int i = 0; i < (int)ARRAY_SIZE(texts); i++) {
+		if (i < 4)
+			put(texts[i], strlen(texts[i]));
+		else
+			put_lines(&texts[i], 1);
 		ck_assert_int_eq(state_load(s, count, &seen, error), 0);
-		ck_assert_msg(strstr(error, cases[i].why) && strstr(error, "sessions.json.damaged-"), "%s", error);
+		ck_assert_msg(state_lost(s) && state_seq(s) == -1, "%s", texts[i]);
+		ck_assert_msg(strstr(error, i == 5 ? "its version is 9" : "neither copy") && strstr(error, "sessions.json.damaged-"), "%s", error);
 		ck_assert_int_eq(files("sessions.json.damaged-"), i + 1);
-		ck_assert_int_eq(access(file, F_OK), -1);
+		ck_assert_int_eq(access(file, F_OK), 0);
 	}
-	ck_assert_int_eq(seen, 0);
+	ck_assert(state_save(s, NULL, 0, error));
+	ck_assert_int_eq(state_load(s, count, &seen, error), 0);
+	ck_assert(state_lost(s) && !*error); /* until somebody says otherwise */
+	state_set_lost(s, false);
+	ck_assert(state_save(s, NULL, 0, error));
+	ck_assert_int_eq(state_load(s, count, &seen, error), 0);
+	ck_assert(!state_lost(s) && seen == 0);
+	state_close(s);
+}
+END_TEST
+
+START_TEST(test_no_file_at_all) {
+	struct state *s = open_it();
+	int seen = 0;
+	ck_assert_int_eq(state_load(s, count, &seen, error), 0);
+	ck_assert(!state_lost(s) && !*error);
+	ck_assert_int_eq(mkdir(file, 0700), 0); /* not what belongs there: it makes room for the next table */
+	ck_assert_int_eq(state_load(s, count, &seen, error), 0);
+	ck_assert(state_lost(s) && strstr(error, "Is a directory") && files("sessions.json.damaged-") == 1);
+	ck_assert_msg(state_save(s, NULL, 0, error), "%s", error);
 	state_close(s);
 }
 END_TEST
@@ -271,130 +313,242 @@ START_TEST(test_numbers_that_are_not_told) {
 	struct state *s = open_it();
 	int seen = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		put(texts[i], strlen(texts[i]));
+		const char *const both[] = {texts[i], texts[i]};
+		put_lines(both, 2);
 		ck_assert_int_eq(state_load(s, count, &seen, error), 0);
 		ck_assert_int_eq(state_seq(s), -1);
+		ck_assert(!state_lost(s) && !*error);
 	}
 	state_close(s);
 }
 END_TEST
 
-static char told[2000];
+#define SAMPLE                                                                                                         \
+	"\"profile\":\"p\",\"cwd\":\"/c\",\"conversation_id\":\"c-1\",\"previous_id\":null,\"args\":[\"a\"],"              \
+	"\"env\":[\"b=c\"],\"guards\":\"[]\",\"mode\":null,\"uid\":5,\"env_only\":true,\"child_pid\":0,\"child_start\":0," \
+	"\"created_ms\":1,\"used_ms\":2,\"seq\":3"
 
-static void on_damage(void *arg, const char *text) {
-	(void)arg;
-	strcat(strcat(told, text), "; ");
-}
-
-START_TEST(test_damaged_in_part) {
-	struct state *s = open_it();
-	int seen = 0;
-	*told = 0;
-	state_on_damage(s, on_damage, NULL);
-	const char *text =
-		"{\"version\":1,\"more\":2,\"sessions\":[{\"name\":\"a\",\"profile\":\"p\",\"uid\":0,\"new\":[]},"
-		"{\"profile\":\"p\",\"uid\":0},{\"name\":\"b\",\"profile\":\"p\"},"
-		"{\"name\":\"c\",\"profile\":\"p\",\"uid\":0,\"args\":[1]},"
-		"{\"name\":\"d\",\"profile\":\"p\",\"uid\":0,\"cwd\":{\"hex\":\"2f0\"}}]}";
-	put(text, strlen(text));
-	ck_assert_int_eq(state_load(s, count, &seen, error), 1);
-	ck_assert_ptr_nonnull(strstr(error, "4 of its sessions"));
-	ck_assert_str_eq(told, "session number 2 of the table is left out: its `name` cannot be read; "
-						   "session b is left out: its `uid` cannot be read; "
-						   "session c is left out: its `args` cannot be read; "
-						   "session d is left out: its `cwd` cannot be read; ");
-	ck_assert_int_eq(files("sessions.json.damaged-"), 1);
-	ck_assert_int_eq(access(file, F_OK), 0);
-	state_close(s);
-}
-END_TEST
-
-/* Whatever is wrong with it, the rest of the session is there. */
-static bool is_mended(void *arg, const struct state_session *s) {
-	ck_assert_str_eq(s->cwd, "/c");
-	ck_assert(s->n_args == 1 && s->n_env == 1 && s->env_only && s->uid == 5);
-	switch (++*(int *)arg) {
-	case 1:
-		ck_assert_str_eq(s->guards, STATE_UNREADABLE);
-		ck_assert_str_eq(s->mode, STATE_UNREADABLE);
-		ck_assert_str_eq(s->conversation_id, "c-1");
-		break;
-	case 2:
-		ck_assert_str_eq(s->profile, STATE_UNREADABLE);
-		break;
-	case 3:
-		ck_assert_ptr_null(s->conversation_id);
-		ck_assert_ptr_null(s->previous_id);
-		ck_assert(s->child_pid == 0 && s->child_start == 0 && s->created_ms == 0 && s->used_ms == 0 && s->seq == 0);
-		break;
-	default:
-		ck_abort_msg("session %s was taken", s->name);
+/* Of one that cannot be read as it was written, the name and the conversation are known, and nothing else. */
+static bool is_bare(void *arg, const struct state_session *s) {
+	++*(int *)arg;
+	if (strcmp(s->name, "good") == 0) {
+		ck_assert_str_eq(s->guards, "[]");
+		ck_assert(s->uid == 5 && !s->mode && s->n_args == 1 && strcmp(s->cwd, "/c") == 0);
+		return true;
 	}
+	ck_assert_str_eq(s->name, "bad");
+	ck_assert_str_eq(s->conversation_id, "c-2");
+	ck_assert_str_eq(s->guards, STATE_UNREADABLE);
+	ck_assert_str_eq(s->mode, STATE_UNREADABLE);
+	ck_assert_str_eq(s->profile, STATE_UNREADABLE);
+	ck_assert(s->uid == geteuid() && !s->cwd && s->n_args == 0 && s->n_env == 0 && s->child_pid == 0);
 	return true;
 }
 
-#define SAMPLE                                                                                                         \
-	"\"cwd\":\"/c\",\"args\":[\"a\"],\"env\":[\"b=c\"],\"env_only\":true,\"uid\":5,\"profile\":\"p\","                 \
-	"\"conversation_id\":\"c-1\",\"guards\":\"[]\""
-
-/* A session of which one member is of another type. */
-static void add_damaged(struct buf *b, const char *who, const char *member, const char *value) {
-	json_t *j = json_loads("{" SAMPLE "}", 0, NULL);
-	json_object_set_new(j, "name", json_string(who));
-	for (const char *end; *member; member = *end ? end + 1 : end) {
-		end = member + strcspn(member, " ");
-		_cleanup_free_ char *one = strndup(member, (size_t)(end - member));
-		json_object_set_new(j, one, json_loads(value, JSON_DECODE_ANY, NULL));
-	}
-	_cleanup_free_ char *text = json_dumps(j, JSON_COMPACT);
-	buf_printf(b, "%s%s", b->len ? "," : "{\"version\":1,\"sessions\":[", text);
-	json_decref(j);
-}
-
+/* Each member absent, and of another type. */
 START_TEST(test_members_of_another_type) {
-	static const char *const needed[] = {"name", "cwd", "uid", "args", "env", "env_only"};
+	static const char head[] = "{\"version\":1,\"seq\":1,\"sessions\":[[\"bad\",\"c-2\"],[\"good\",\"c-1\"]]}";
 	struct state *s = open_it();
-	struct buf b = BUF_INIT(1 << 20);
-	int seen = 0;
-	*told = 0;
-	state_on_damage(s, on_damage, NULL);
-	add_damaged(&b, "g", "guards mode", "[{}]");
-	add_damaged(&b, "p", "profile", "7");
-	add_damaged(&b, "n", "conversation_id previous_id child_pid child_start created_ms used_ms seq", "[1]");
-	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) add_damaged(&b, needed[i], needed[i], "{\"hex\":\"zz\"}");
-	buf_puts(&b, ",7]}");
-	put(b.data, b.len);
-	buf_free(&b);
-	ck_assert_int_eq(state_load(s, is_mended, &seen, error), 3);
-	ck_assert_msg(strstr(error, "10 of its sessions") && files("sessions.json.damaged-") == 1, "%s", error);
-	ck_assert_str_eq(told,
-					 "session n: its `child_pid`, `child_start`, `created_ms`, `used_ms`, `seq`, `conversation_id`, "
-					 "`previous_id` cannot be read; "
-					 "session number 4 of the table is left out: its `name` cannot be read; "
-					 "session cwd is left out: its `cwd` cannot be read; "
-					 "session uid is left out: its `uid` cannot be read; "
-					 "session args is left out: its `args` cannot be read; "
-					 "session env is left out: its `env` cannot be read; "
-					 "session env_only is left out: its `env_only` cannot be read; "
-					 "session number 10 of the table is left out: it cannot be read; ");
+	int seen = 0, n = 0;
+	json_t *sample = json_loads("{\"name\":\"bad\"," SAMPLE "}", 0, NULL), *value;
+	const char *member;
+	ck_assert_ptr_nonnull(sample);
+	json_object_foreach(sample, member, value) {
+		json_t *j = json_copy(sample);
+		json_object_set_new(j, member, json_pack("[{s:s}]", "hex", "zz"));
+		_cleanup_free_ char *text = json_dumps(j, JSON_COMPACT);
+		const char *const lines[] = {head, text, "{\"name\":\"good\"," SAMPLE "}", head};
+		put_lines(lines, 4);
+		ck_assert_int_eq(state_load(s, is_bare, &seen, error), 2);
+		ck_assert_msg(strstr(error, "1 of 2 sessions are lost") != NULL, "%s: %s", member, error);
+		ck_assert(!state_lost(s) && state_seq(s) == 1);
+		json_decref(j);
+		n++;
+	}
+	ck_assert_int_eq(n, 16);
+	ck_assert_int_eq(seen, 2 * n);
+	ck_assert_int_eq(files("sessions.json.damaged-"), n);
+	json_decref(sample);
 	state_close(s);
 }
 END_TEST
 
-static bool no_child(void *arg, const struct state_session *s) {
-	ck_assert_int_eq(s->child_pid, 0);
+/* Two short sessions, both guarded: each byte of their table will be another. */
+#define MANY 2
+static char other_guards[] = "[{}]", one_name[] = "a", two_name[] = "\xff";
+
+static void many(struct state_session all[MANY]) {
+	for (int i = 0; i < MANY; i++)
+		all[i] = (struct state_session){.name = i ? two_name : one_name,
+										.profile = profile,
+										.cwd = top,
+										.args = args,
+										.n_args = 1,
+										.guards = i ? other_guards : guards};
+}
+
+struct shown {
+	int exact, refusing;
+};
+
+static bool is_guarded(void *arg, const struct state_session *s) {
+	struct shown *n = arg;
+	struct state_session all[MANY];
+	bool known = false;
+	many(all);
+	if (strcmp(s->guards, STATE_UNREADABLE) == 0) {
+		REQUIRE(strcmp(s->mode, STATE_UNREADABLE) == 0, "%s", s->name);
+		n->refusing++;
+		return true;
+	}
+	for (int i = 0; i < MANY; i++)
+		known = known || (strcmp(s->name, all[i].name) == 0 && strcmp(s->guards, all[i].guards) == 0);
+	REQUIRE(known && strcmp(s->cwd, top) == 0 && strcmp(s->args[0], args[0]) == 0, "%s: %s", s->name, s->guards);
+	n->exact++;
+	return true;
+}
+
+static void remove_copies(void) {
+	DIR *d = opendir(dir);
+	for (struct dirent *e; (e = readdir(d));)
+		if (strstr(e->d_name, ".damaged-")) unlinkat(dirfd(d), e->d_name, 0);
+	closedir(d);
+}
+
+/* All are there, with their guards or refusing every tool; or any session that is made refuses every tool. */
+static void nothing_is_unguarded(struct state *s, size_t at) {
+	struct shown n = {0};
+	state_load(s, is_guarded, &n, error);
+	REQUIRE(state_lost(s) || n.exact + n.refusing == MANY, "at %zu: %d and %d: %s", at, n.exact, n.refusing, error);
+	REQUIRE(n.exact == MANY || *error, "at %zu", at);
+	if (*error) remove_copies();
+}
+
+static char *slurp(size_t *n) {
+	FILE *f = fopen(file, "r");
+	char *text = calloc(1, 65536);
+	*n = fread(text, 1, 65535, f);
+	fclose(f);
+	return text;
+}
+
+static struct state *many_saved(char **text, size_t *n) {
+	struct state *s = open_it();
+	struct state_session all[MANY];
+	many(all);
+	ck_assert_msg(state_save(s, all, MANY, error), "%s", error);
+	*text = slurp(n);
+	return s;
+}
+
+/* Each byte of the file is another, one at a time: one bit of it, a line feed, a quote. */
+static void change_all(struct state *s, char *text, size_t n) {
+	for (size_t i = 0; i < n; i++) {
+		const char before = text[i], others[] = {(char)(before ^ 1 << i % 8), '\n', '"'};
+		for (size_t k = 0; k < ARRAY_SIZE(others); k++) {
+			text[i] = others[k];
+			put(text, n);
+			nothing_is_unguarded(s, i);
+		}
+		text[i] = before;
+	}
+}
+
+/* It ends anywhere, or begins anywhere, or what is behind is zeros. */
+static void cut_all(struct state *s, char *text, size_t n) {
+	_cleanup_free_ char *zeros = calloc(1, n);
+	for (size_t i = 0; i < n; i++) {
+		put(text, i);
+		nothing_is_unguarded(s, i);
+		put(text + i, n - i);
+		nothing_is_unguarded(s, i);
+		memcpy(zeros, text, i);
+		put(zeros, n);
+		nothing_is_unguarded(s, i);
+	}
+}
+
+START_TEST(test_every_byte) {
+	size_t n;
+	char *text;
+	struct state *s = many_saved(&text, &n);
+	change_all(s, text, n);
+	cut_all(s, text, n);
+	free(text);
+	state_close(s);
+}
+END_TEST
+
+/* The same with the newer of two tables, where the older one has the sessions without their guards. */
+START_TEST(test_every_byte_of_a_newer_one) {
+	size_t n;
+	char *text;
+	struct state_session all[MANY];
+	struct state *s = many_saved(&text, &n);
+	many(all);
+	for (int i = 0; i < MANY; i++) all[i].guards = NULL;
+	ck_assert(state_save(s, all, MANY, error));
+	strcat(file, ".next");
+	change_all(s, text, n);
+	cut_all(s, text, n);
+	free(text);
+	state_close(s);
+}
+END_TEST
+
+/* What was forgotten in the newer table does not come back from the older one. */
+static bool is_not_two(void *arg, const struct state_session *s) {
+	ck_assert_str_eq(s->name, one_name);
+	ck_assert_str_eq(s->guards, STATE_UNREADABLE);
+	ck_assert_str_eq(s->profile, profile); /* as the older one has it */
 	++*(int *)arg;
 	return true;
 }
 
-/* As it was written of a child that had exited. */
-START_TEST(test_no_pid) {
-	struct state *s = open_it();
+START_TEST(test_forgotten_in_a_newer_one) {
+	size_t n;
+	char *text;
 	int seen = 0;
-	const char *text = "{\"version\":1,\"sessions\":[{\"name\":\"a\",\"profile\":\"p\",\"uid\":0,\"child_pid\":-1}]}";
-	put(text, strlen(text));
-	ck_assert_int_eq(state_load(s, no_child, &seen, error), 1);
-	ck_assert_int_eq(seen, 1);
+	struct state_session all[MANY];
+	struct state *s = many_saved(&text, &n);
+	free(text);
+	many(all);
+	char older[sizeof file + 8];
+	snprintf(older, sizeof older, "%s.older", file);
+	ck_assert_int_eq(rename(file, older), 0);
+	ck_assert(state_save(s, all, 1, error));
+	text = slurp(&n);
+	ck_assert_int_eq(rename(older, file), 0);
+	strcat(file, ".next");
+	strchr(text, '\n')[20] ^= 1; /* its record */
+	put(text, n);
+	ck_assert_int_eq(state_load(s, is_not_two, &seen, error), 1);
+	ck_assert(seen == 1 && !state_lost(s));
+	free(text);
+	state_close(s);
+}
+END_TEST
+
+START_TEST(test_too_long_a_table) {
+	struct state *s = open_it();
+	const struct state_session one = sample();
+	struct state_session *all = calloc(257, sizeof *all);
+	char *word = malloc((1 << 20) + 1), *words[] = {word, NULL};
+	memset(word, 'x', 1 << 20);
+	word[1 << 20] = 0;
+	ck_assert(state_save(s, &one, 1, error));
+	for (int i = 0; i < 257; i++) {
+		all[i] = one;
+		all[i].args = words;
+		all[i].n_args = 1;
+	}
+	ck_assert(!state_save(s, all, 257, error));
+	ck_assert_int_eq(errno, EFBIG);
+	ck_assert_msg(strstr(error, "longer than 268435456") != NULL, "%s", error);
+	int seen = 0;
+	ck_assert_int_eq(state_load(s, same, &seen, error), 1); /* the one of before */
+	free(word);
+	free(all);
 	state_close(s);
 }
 END_TEST
@@ -557,6 +711,14 @@ START_TEST(test_newer_one_is_left) {
 }
 END_TEST
 
+static bool is_older(void *arg, const struct state_session *s) {
+	ck_assert_str_eq(s->cwd, cwd);
+	ck_assert_str_eq(s->guards, STATE_UNREADABLE);
+	++*(int *)arg;
+	return true;
+}
+
+/* The older one tells what the session was, and not what guards it had at the end. */
 START_TEST(test_half_a_newer_one_is_left) {
 	struct state *s = open_it();
 	const struct state_session one = sample();
@@ -566,10 +728,12 @@ START_TEST(test_half_a_newer_one_is_left) {
 	snprintf(next, sizeof next, "%s.next", file);
 	strcpy(file, next);
 	put("{\"version\":1,\"sess", 18);
-	seen = 0;
-	ck_assert_int_eq(state_load(s, same, &seen, error), 1);
+	ck_assert_int_eq(state_load(s, is_older, &seen, error), 1);
+	ck_assert(seen == 1 && state_lost(s));
 	ck_assert_ptr_nonnull(strstr(error, "sessions.json.next is damaged"));
 	ck_assert_int_eq(files("sessions.json.damaged-"), 1);
+	ck_assert_int_eq(files("sessions.json.next"), 1);
+	ck_assert(state_save(s, &one, 1, error));
 	ck_assert_int_eq(files("sessions.json.next"), 0);
 	state_close(s);
 }
@@ -588,9 +752,12 @@ int main(void) {
 	tcase_add_test(tc, test_default_folder);
 	tcase_add_test(tc, test_damaged);
 	tcase_add_test(tc, test_numbers_that_are_not_told);
-	tcase_add_test(tc, test_damaged_in_part);
+	tcase_add_test(tc, test_no_file_at_all);
 	tcase_add_test(tc, test_members_of_another_type);
-	tcase_add_test(tc, test_no_pid);
+	tcase_add_test(tc, test_every_byte);
+	tcase_add_test(tc, test_every_byte_of_a_newer_one);
+	tcase_add_test(tc, test_forgotten_in_a_newer_one);
+	tcase_add_test(tc, test_too_long_a_table);
 	tcase_add_test(tc, test_stop);
 	tcase_add_test(tc, test_full_disk);
 	tcase_add_test(tc, test_folder_removed);
