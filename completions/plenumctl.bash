@@ -30,7 +30,7 @@ _plenumctl_takes_value() { # the option $1 of the verb $2
 _plenumctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb="" session="" word i skip=""
-	local verbs="ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top log doctor reload upgrade shutdown demo"
+	local verbs="ls new send chat tail attach pending allow deny interrupt sleep stop clear-lost queue logs status top log doctor reload upgrade shutdown demo"
 	COMPREPLY=()
 
 	for ((i = 1; i < COMP_CWORD; i++)); do
@@ -88,6 +88,7 @@ _plenumctl() {
 		interrupt) options+=" --cancel-queued --all" ;;
 		stop) options+=" --kill --forget" ;;
 		pending) options+=" --ids" ;;
+		clear-lost) options+=" --all" ;;
 		queue) options+=" --cancel" ;;
 		top) options+=" --once" ;;
 		log) options+=" --decisions --follow" ;;
@@ -97,7 +98,7 @@ _plenumctl() {
 		mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur")
 	elif [[ -z $session ]]; then
 		case $verb in
-		send | chat | tail | attach | pending | allow | deny | interrupt | sleep | stop | queue | logs | log | status)
+		send | chat | tail | attach | pending | allow | deny | interrupt | sleep | stop | clear-lost | queue | logs | log | status)
 			_plenumctl_take "$cur" < <(plenumctl ls --names 2>/dev/null)
 			;;
 		esac

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # fish completion of plenumctl(1)
 
-set -l verbs ls new send chat tail attach pending allow deny interrupt sleep stop queue logs status top log doctor reload upgrade shutdown demo
-set -l of_session send chat tail attach pending allow deny interrupt sleep stop queue logs log status
+set -l verbs ls new send chat tail attach pending allow deny interrupt sleep stop clear-lost queue logs status top log doctor reload upgrade shutdown demo
+set -l of_session send chat tail attach pending allow deny interrupt sleep stop clear-lost queue logs log status
 
 function __plenumctl_sessions
     plenumctl ls --names 2>/dev/null
@@ -39,6 +39,7 @@ complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a deny -d 'de
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a interrupt -d 'interrupt the turn'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a sleep -d 'end the agent, keep the conversation'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a stop -d 'stop a session'
+complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a clear-lost -d 'go on without lost guards'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a queue -d 'prompts that wait'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a logs -d 'what the agent wrote to stderr'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a status -d 'the daemon or a session'
@@ -75,6 +76,7 @@ complete -c plenumctl -n '__fish_seen_subcommand_from allow' -s i -l input -x -d
 complete -c plenumctl -n '__fish_seen_subcommand_from deny' -s i -l interrupt -d 'and end the turn'
 complete -c plenumctl -n '__fish_seen_subcommand_from interrupt' -s q -l cancel-queued -d 'drop waiting prompts'
 complete -c plenumctl -n '__fish_seen_subcommand_from interrupt' -l all -d 'those of others too'
+complete -c plenumctl -n '__fish_seen_subcommand_from clear-lost' -s a -l all -d 'all sessions, and new ones'
 complete -c plenumctl -n '__fish_seen_subcommand_from queue' -s c -l cancel -x -d 'take one back'
 complete -c plenumctl -n '__fish_seen_subcommand_from stop' -s k -l kill -d 'at once'
 complete -c plenumctl -n '__fish_seen_subcommand_from stop' -s f -l forget -d 'take it from the list'
