@@ -54,7 +54,7 @@ class Alone(unittest.TestCase):
                      ("send", "s"), ("send", "-t", "soon", "s", "x"), ("allow", "s"), ("allow", "s", "r", "x"),
                      ("allow", "-i", "7", "s", "r"), ("deny", "s"), ("tail",), ("tail", "-n", "few", "s"), ("attach",),
                      ("attach", "-r", "some", "s"), ("new", "-E", "noequals", "s"), ("chat", "-n", "x"), ("stop",),
-                     ("logs",), ("queue",), ("sleep",), ("interrupt",), ("interrupt", "--all", "s"), ("new", "--fork", "s"), ("status", "a", "b"),
+                     ("logs",), ("queue",), ("sleep",), ("clear-lost",), ("clear-lost", "--all", "s"), ("interrupt",), ("interrupt", "--all", "s"), ("new", "--fork", "s"), ("status", "a", "b"),
                      ("status", "--profiles", "s")):
             with self.subTest(args=args):
                 p = self.run_ctl(64, *args)
@@ -85,7 +85,7 @@ class Alone(unittest.TestCase):
     def test_no_daemon_is_69_and_says_where(self):
         for args in (("ls",), ("new", "s"), ("send", "s", "x"), ("chat",), ("tail", "s"), ("attach", "s"), ("pending",),
                      ("allow", "s", "r"), ("deny", "s", "r"), ("interrupt", "s"), ("sleep", "s"), ("stop", "s"),
-                     ("queue", "s"), ("logs", "s"), ("status",), ("top", "--once"), ("reload",), ("upgrade",), ("shutdown",)):
+                     ("clear-lost", "s"), ("queue", "s"), ("logs", "s"), ("status",), ("top", "--once"), ("reload",), ("upgrade",), ("shutdown",)):
             with self.subTest(args=args):
                 p = self.run_ctl(69, *args)
                 self.assertIn(self.NOWHERE, p.stderr)
@@ -98,7 +98,7 @@ class Alone(unittest.TestCase):
 
     def verbs(self):
         """All that there are, as help lists them."""
-        found = re.findall(r"(?m)^  ([a-z]+) +[A-Z].*\.$", self.run_ctl(0, "--help").stdout)
+        found = re.findall(r"(?m)^  ([a-z-]+) +[A-Z].*\.$", self.run_ctl(0, "--help").stdout)
         self.assertIn("send", found)
         return found
 
@@ -591,6 +591,21 @@ class Sessions(Ctl):
         self.ctl("stop", "--kill", "--forget", "work")
         self.assertEqual(self.ctl("ls", "--names").stdout, "")
         self.assertIn("no_such_session", self.ctl("stop", "work", code=1).stderr)
+
+    def test_guards_that_were_lost(self):
+        self.ctl("new", "work")
+        self.agent.child()
+        self.assertEqual(self.ctl("clear-lost", "work").stdout, "no guards were lost\n")
+        self.d.stop()
+        os.truncate(self.d.state + "/plenum/sessions.json", 0)
+        self.d.start()
+        self.assertIn("clear-lost", self.ctl("new", "other").stderr)
+        self.assertEqual(self.ctl("clear-lost", "other").stdout, "other goes on without the guards that were lost\n")
+        self.ctl("new", "third")
+        self.assertEqual(self.ctl("clear-lost", "--all").stdout,
+                         "third goes on without the guards that were lost\nnew sessions may run tools again\n")
+        self.assertNotIn("clear-lost", self.ctl("new", "fourth").stderr)
+        self.assertIn("no_such_session", self.ctl("clear-lost", "nowhere", code=1).stderr)
 
     def test_sleep_and_wake(self):
         self.ctl("new", "work")
