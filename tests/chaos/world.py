@@ -63,6 +63,7 @@ class World:
         os.makedirs(self.records)
         os.makedirs(self.work + "/warm")
         os.chdir(self.work)
+        self.faults = faults
         self.disk = mount_small(root + "/disk")
         agent = build_file("plenum-fakeagent")
         self.states = seed // 2 % 2 == 1  # the children tell theirs, as those of the built-in profile do
@@ -341,6 +342,9 @@ class World:
         if self.limited:
             resource.prlimit(self.daemon.pid, resource.RLIMIT_NOFILE, self.nofile)
         self.limited = False
+
+    def disk_may_fail(self):
+        return self.disk_was_full or self.faults
 
     def fill_disk(self):
         self.full = self.disk_was_full = True

@@ -141,7 +141,7 @@ START_TEST(damaged) {
 }
 END_TEST
 
-/* It goes with the session alone: no grace, no return, no refused table ends it. */
+/* It goes when it is cleared, or with the session: no grace, no return, no refused table ends it. */
 START_TEST(the_stand_in_stays) {
 	struct registry r;
 	struct owner *o;
@@ -158,6 +158,54 @@ START_TEST(the_stand_in_stays) {
 	ck_assert(!registry_was_refused(&r, true, count, &lost));
 	o = add(&r, &somebody, "guard", "{\"PreToolUse\":[{\"hookCallbackIds\":[\"a\"]}]}");
 	ck_assert(!guards_stand_in(o) && guards_lost(&r));
+	registry_free(&r);
+}
+END_TEST
+
+/* Until its person goes on without what was lost: then what could be read is what guards. */
+START_TEST(lost_and_cleared) {
+	struct registry r;
+	registry_init(&r);
+	ck_assert(!guards_clear(&r));
+	guards_lose(&r, NULL, loop, on_grace);
+	guards_lose(&r, NULL, loop, on_grace); /* one is enough */
+	ck_assert(guards_lost(&r) && r.n_hooks == 1);
+	add(&r, &somebody, "guard", "{\"PreToolUse\":[{\"hookCallbackIds\":[\"a\"]}]}");
+	registry_was_sent(&r);
+	registry_was_taken(&r, r.sent);
+	uint64_t version = r.version;
+	ck_assert(guards_clear(&r));
+	ck_assert(!guards_lost(&r) && r.n_hooks == 1 && r.version > version && registry_guards(&r));
+	struct hook *h = registry_hook(&r, span_of("\"cb_1\"")); /* the child may ask it until it has another table */
+	ck_assert(h && !h->entry->owner && !h->entry->guard);
+	ck_assert(!guards_clear(&r));
+	comes_back_as(&r, "[{\"uid\":1000,\"name\":\"guard\",\"hooks\":{\"PreToolUse\":[{\"plenum_owner_gone\":\"deny\","
+					  "\"hookCallbackIds\":[\"a\"]}]},\"proven\":[true]}]");
+	registry_free(&r);
+}
+END_TEST
+
+#define KEPT(matcher, proven)                                                                                          \
+	"[{\"uid\":1000,\"name\":\"g\",\"hooks\":{\"PreToolUse\":[{\"matcher\":\"" matcher                                 \
+	"\",\"plenum_owner_gone\":\"deny\",\"hookCallbackIds\":[\"a\"]}]},\"proven\":[" proven "]}]"
+
+/* The table has a registration before it is in force. */
+START_TEST(what_is_staged_is_written) {
+	struct registry r;
+	registry_init(&r);
+	struct owner *o = add(&r, &somebody, "g", "{\"PreToolUse\":[{\"matcher\":\"A\",\"hookCallbackIds\":[\"a\"]}]}");
+	registry_was_sent(&r);
+	registry_was_taken(&r, r.sent);
+	owner_stage_hooks(&r, o, span_of("{\"PreToolUse\":[{\"matcher\":\"A\",\"hookCallbackIds\":[\"a\"]}]}"));
+	comes_back_as(&r, KEPT("A", "true")); /* the same is no change */
+	owner_stage_hooks(&r, o, span_of("{\"PreToolUse\":[{\"matcher\":\"B\",\"hookCallbackIds\":[\"a\"]}]}"));
+	comes_back_as(&r, KEPT("B", "false"));
+	owner_cancel_hooks(&r, o);
+	comes_back_as(&r, KEPT("A", "true"));
+	owner_stage_hooks(&r, o, span_of("{}"));
+	ck_assert_ptr_null(text_of(&r));
+	owner_commit_hooks(&r, o);
+	ck_assert_ptr_null(text_of(&r));
 	registry_free(&r);
 }
 END_TEST
@@ -180,6 +228,8 @@ int main(void) {
 	tcase_add_test(tc, a_table_is_refused);
 	tcase_add_test(tc, damaged);
 	tcase_add_test(tc, the_stand_in_stays);
+	tcase_add_test(tc, lost_and_cleared);
+	tcase_add_test(tc, what_is_staged_is_written);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	int failed = srunner_ntests_failed(runner);

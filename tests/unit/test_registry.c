@@ -480,6 +480,8 @@ static void fill(struct world *w) {
 	set(w, b, "{\"Stop\":[{\"hookCallbackIds\":[\"hook_0\"]}]}");
 	owner_add_server(&w->r, b, span_of("\"s\""), SPAN_NONE, true);
 	owner_add_server(&w->r, b, span_of("\"t\""), span_of("{\"command\":\"x\"}"), false);
+	owner_claimed(b);
+	owner_add_server(&w->r, b, span_of("\"t\""), span_of("{\"command\":\"x\"}"), false);
 	owner_set_dialogs(b, span_of("[\"kind\"]"));
 	a->holder = NULL;
 	a->grace_over = true;
@@ -509,6 +511,8 @@ START_TEST(is_carried) {
 	ck_assert(back && back->grace_over && !loop_timer_pending(&back->grace));
 	ck_assert(loop_timer_pending(&owner_of(&b.r, &party[2])->grace));
 	ck_assert(owner_takes_dialog(owner_of(&b.r, &party[2]), span_of("\"kind\"")));
+	ck_assert(owner_claims_server(owner_of(&b.r, &party[2]), span_of("\"s\"")));
+	ck_assert(!owner_claims_server(owner_of(&b.r, &party[2]), span_of("\"t\"")));
 	ck_assert_int_eq(hook(&b, "cb_2")->entry->timeout, 3000);
 	ck_assert(hook(&b, "cb_2")->entry->proven && hook(&b, "cb_2")->entry->guard);
 	ck_assert_ptr_null(hook(&b, "cb_1")->entry->owner); /* retired, and whose it was is known */
