@@ -278,7 +278,9 @@ START_TEST(test_damaged) {
 			put_lines(&texts[i], 1);
 		ck_assert_int_eq(state_load(s, count, &seen, error), 0);
 		ck_assert_msg(state_lost(s) && state_seq(s) == -1, "%s", texts[i]);
-		ck_assert_msg(strstr(error, i == 5 ? "its version is 9" : "neither copy") && strstr(error, "sessions.json.damaged-"), "%s", error);
+		ck_assert_msg(strstr(error, i == 5 ? "its version is 9" : "neither copy") &&
+						  strstr(error, "sessions.json.damaged-"),
+					  "%s", error);
 		ck_assert_int_eq(files("sessions.json.damaged-"), i + 1);
 		ck_assert_int_eq(access(file, F_OK), 0);
 	}
