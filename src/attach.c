@@ -88,6 +88,7 @@ static bool apply_approve(struct request *q, struct attachment *a, bool fresh) {
 		}
 		wants = false;
 	}
+	if (approve) a->asked_approve = wants;
 	a->approve = wants;
 	return true;
 }
@@ -585,7 +586,6 @@ void attach_verb(struct request *q) {
 					held->session->name);
 		return;
 	}
-	c->chooses = true;
 	struct attachment probe = {.client = c};
 	if (!name_ok(q) || !one_of(q, "role", roles) || !one_of(q, "on_lag", lags) ||
 		!find_start(q, &(struct tape){.oldest = 1, .next = 1}, &start))

@@ -47,6 +47,8 @@
 #define PLENUM_E_SPAWN_FAILED "spawn_failed"
 #define PLENUM_E_NOT_ALLOWED "not_allowed"
 #define PLENUM_E_NAME_TAKEN "name_taken"
+#define PLENUM_E_INITIALIZE_REFUSED "initialize_refused"
+#define PLENUM_E_CHANGE_REFUSED "change_refused"
 #define PLENUM_E_DUPLICATE_REQUEST "duplicate_request"
 #define PLENUM_E_ALREADY_SETTLED "already_settled"
 #define PLENUM_E_UNKNOWN_REQUEST "unknown_request"

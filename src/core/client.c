@@ -48,6 +48,7 @@ static void free_client(void *arg) {
 	queue_free(&c->held);
 	client_filter_free(&c->filter);
 	free(c->name);
+	free(c->refused_change);
 	free(c);
 }
 
@@ -606,6 +607,11 @@ static void carry_identity(struct carry *c, struct client *cl, struct watches *w
 	carry_origin(c, cl);
 	CARRY(c, cl->subscribed);
 	CARRY(c, cl->chooses);
+	if (c->version >= 12) {
+		CARRY(c, cl->inits);
+		CARRY(c, cl->init_due);
+		carry_text(c, &cl->refused_change);
+	}
 	carry_text(c, &cl->name);
 	CARRY(c, cl->lines_in);
 	CARRY(c, cl->bytes_in);

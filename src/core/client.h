@@ -58,10 +58,13 @@ struct client {
 	struct watch *watch; /* its process; NULL: there is none, origin says why */
 	char program[16];
 	enum origin origin;
-	uint64_t family; /* of an agent's process: the id of its session; 0: of none that is known */
-	bool subscribed; /* hears of every session */
-	bool chooses;    /* has attached or detached by a verb: is put into no session unasked */
-	char *name;      /* the label that it gave itself; may be NULL */
+	uint64_t family;      /* of an agent's process: the id of its session; 0: of none that is known */
+	bool subscribed;      /* hears of every session */
+	bool chooses;         /* has asked to attach, or detached, by a verb: is put into no session unasked */
+	uint64_t inits;       /* initialize requests that it has sent */
+	uint64_t init_due;    /* the newest of them that its prompts need, until one from there on succeeds; 0: none */
+	char *refused_change; /* a change that its prompts need, and that was refused; NULL: none */
+	char *name;           /* the label that it gave itself; may be NULL */
 
 	struct tape *tape; /* NULL: attached to nothing */
 	uint64_t cursor;

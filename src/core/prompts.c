@@ -78,13 +78,6 @@ void prompt_forget(struct prompts *p, struct prompt *one) {
 	free_prompt(p, one);
 }
 
-struct prompt *prompt_held(struct prompts *p) {
-	struct prompt *one;
-	LIST_FOR_EACH (one, &p->open, struct prompt, node)
-		if (one->state == PROMPT_HELD) return one;
-	return NULL;
-}
-
 size_t prompts_of(const struct prompts *p, const void *asker) {
 	struct prompt *one;
 	size_t n = 0;

@@ -16,7 +16,7 @@
 #define PROMPTS_KEPT 4096
 
 enum prompt_state {
-	PROMPT_HELD,  /* waits for another client's turn to end (prompts = queue) */
+	PROMPT_HELD,  /* waits for another turn to end (prompts = queue), or for its sender's initialize */
 	PROMPT_SENT,  /* on its way to the child */
 	PROMPT_TAKEN, /* the child has echoed it: it is part of the turn */
 	PROMPT_DONE,  /* its result came, or it was given up */
@@ -55,8 +55,6 @@ struct prompt *prompt_add(struct prompts *p, const char *uuid, size_t n);
 void prompt_done(struct prompts *p, struct prompt *one);
 void prompts_trim(struct prompts *p, size_t keep);         /* forgets all finished ones but the last */
 void prompt_forget(struct prompts *p, struct prompt *one); /* as if it had never been */
-/* The next held prompt, or NULL. */
-struct prompt *prompt_held(struct prompts *p);
 /* Open prompts of this client. */
 size_t prompts_of(const struct prompts *p, const void *asker);
 void prompts_asker_gone(struct prompts *p, const void *asker);

@@ -200,6 +200,13 @@ bool owner_guards(const struct owner *o) {
 	return false;
 }
 
+bool owner_unproven(const struct owner *o) {
+	struct hook_entry *e;
+	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node)
+		if (!e->proven) return true;
+	return false;
+}
+
 bool owner_empty(const struct owner *o) {
 	return list_empty(&o->entries) && list_empty(&o->servers);
 }

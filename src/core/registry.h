@@ -106,6 +106,7 @@ const char *registry_code(const char *error);
 bool owner_drop_loose(struct registry *r, struct owner *o);
 bool owner_guards(const struct owner *o);
 bool owner_empty(const struct owner *o);
+bool owner_unproven(const struct owner *o); /* it has hooks that no child has taken yet */
 /* What the two functions below would refuse, beforehand: `servers` and `dialogs` are arrays, or absent. Static text. */
 const char *registry_check_names(const struct registry *r, const struct owner *o, struct span servers,
 								 struct span dialogs);

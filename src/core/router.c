@@ -436,6 +436,8 @@ void router_detach(struct client *c, const char *why) {
 	if (!a) return;
 	struct session *s = a->session;
 	struct router *r = s->world;
+	router_prompts_leave(c);
+	c->init_due = 0;
 	if (a->on_lag == LAG_CLOSE)
 		a->on_lag = LAG_GAP; /* it goes already: a gap that shows now must not detach it again */
 	if (!c->dead) client_leave_tape(c);

@@ -31,6 +31,7 @@ struct attachment {
 	bool wants_stderr;    /* the child's stderr, as it comes */
 	bool deny_asks;       /* ephemeral, and cannot answer: without another approver permissions are denied at once */
 	bool initialized;     /* has sent an initialize */
+	bool asked_approve;   /* asked to be an approver: has a permission callback */
 	int64_t behind_since; /* over the soft limit; 0: not; in the far future: all is said */
 	int64_t waited_since; /* with LAG_WAIT: since then the child stands still for it; 0: it does not */
 	uint64_t waited_from; /* what it had read by then */
@@ -90,6 +91,9 @@ extern const struct client_events router_client_events;
 #define ROUTER_AGENT_TEXT                                                                                              \
 	"an agent started this program: it may act in that agent's own session only (run it from a shell of your own)"
 #define ROUTER_LEFT_TEXT "you left session %s before its child answered"
+#define ROUTER_INIT_TEXT                                                                                               \
+	"your initialize was refused, and with it your hooks, MCP servers or permission callback: nothing of yours runs "  \
+	"without them (send an initialize that succeeds first)"
 
 struct router *router_new(struct loop *loop, struct children *children, struct settings *settings,
 						  const struct router_events *events, void *server);
@@ -222,7 +226,8 @@ void router_fail_call(struct call *call, const char *code, const char *text); /*
 
 /* --- prompts (router_prompts.c) --- */
 void router_prompt(struct client *c, struct session *s, struct chunk line, const struct message *m);
-void router_next_held(struct session *s); /* the next held prompt, if the turn allows it */
+void router_next_held(struct session *s); /* those held prompts that may go now go; those that never may are refused */
+void router_prompts_leave(struct client *c); /* it detaches: what waits for its initialize is taken back */
 void router_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by); /* it will not run */
 void router_cancel_held(struct session *s, const struct client *by, bool all); /* all: also those of others */
 void router_interrupt(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
@@ -258,9 +263,6 @@ void router_execute_left(struct session *s, struct client *c); /* the client has
 
 /* --- initialize (router_init.c) --- */
 void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
-/* The one place where an initialize is refused, by the gate or by what it asks for. */
-void router_init_refuse(struct client *c, const struct envelope *e, const char *code, const char *fmt, ...)
-	PRINTF_LIKE(4, 5);
 void router_init_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e);
 void router_init_too_long(struct session *s, struct call *call);
 /* ends: the session with it. */
@@ -272,6 +274,20 @@ void router_init_free(struct session *s);
 void router_init_move(struct session *to, struct session *from); /* with the child; neither has a registration yet */
 /* Does the client wait for the answer to an initialize: to this one, where an id is given? */
 bool router_init_waits(const struct session *s, const struct client *c, struct span id);
+/* A line of the client that is an initialize, before anything looks at it: from here on its prompts wait for the
+ * success, if it carries hooks, servers or a permission callback. Return true if they do. */
+bool router_init_arrives(struct client *c, struct span request);
+/* The same for a line that cannot be read as a whole: text is what there is of it. */
+bool router_init_arrives_broken(struct client *c, const char *text, size_t n);
+/* After such a line was served: where it was refused, a shim hears of it at once, and ends. */
+void router_init_served(struct client *c);
+/* Return true if the newest initialize that the client's prompts need was refused, and no other has succeeded. */
+bool router_init_refused(const struct client *c);
+/* Return true if it is not known yet whether the client's hooks apply: its prompts wait. */
+bool router_init_holds(const struct session *s, const struct client *c);
+/* For a line of the client that runs something: return true if it must not, by either; the client was told. id: of the
+ * request, or absent. */
+bool router_init_blocks(struct client *c, struct span id);
 bool router_init_is_current(const struct session *s); /* has the child taken the registry as it is? */
 void router_init_made_current(struct session *s);     /* it learns of the change by another request */
 void router_client_left_init(struct session *s, struct client *c);

@@ -90,6 +90,7 @@ static void carry_attachment_members(struct carry *c, struct attachment *a) {
 	CARRY(c, a->wants_stderr);
 	CARRY(c, a->deny_asks);
 	CARRY(c, a->initialized);
+	if (c->version >= 12) CARRY(c, a->asked_approve);
 	CARRY(c, a->behind_since);
 	if (c->version >= 6) {
 		CARRY(c, a->waited_since);

@@ -161,6 +161,27 @@ static void on_end_session(struct client *c, struct session *s, const struct env
 	session_stop(s, false, THEN_SLEEP);
 }
 
+/* Return true if the agent may do less in this mode than it may now. */
+static bool restricts(const struct client *c, const struct gate_row *row, struct span mode) {
+	const struct attachment *a = c->attachment;
+	const char *now = a ? a->session->snapshot.mode : NULL;
+	if (!row->what || strcmp(row->what, "permission_mode") != 0) return false;
+	if (!span_equals(mode, "plan") && !span_equals(mode, "dontAsk")) return false;
+	return !now || !span_same(mode, span_of(now));
+}
+
+static void need_change(struct client *c, const char *what) {
+	free(c->refused_change);
+	c->refused_change = strdup(what);
+}
+
+/* The child gets it, before the prompts behind it. */
+static void change_taken(struct client *c, const char *what) {
+	if (!c->refused_change || strcmp(c->refused_change, what) != 0) return;
+	free(c->refused_change);
+	c->refused_change = NULL;
+}
+
 /* The names of the members of an object, as a JSON array; the caller frees. NULL: no object, or no memory. */
 static char *keys_of(struct span object) {
 	struct buf b = NOTICE_INIT;
@@ -185,6 +206,7 @@ static char *shown_value(const struct gate_row *row, struct span object) {
 
 void router_announce_change(struct call *call, const struct gate_row *row, const struct envelope *e) {
 	if (!call) return;
+	if (call->asker) change_taken(call->asker, row->what);
 	call->act = ACT_CHANGE;
 	call->what = row->what;
 	call->value = shown_value(row, e->request);
@@ -287,15 +309,23 @@ static bool is_verb(const struct message *m) {
 	return m->kind == MESSAGE_REQUEST && name.p && name.n >= n && memcmp(name.p, PLENUM_VERB_PREFIX, n) == 0;
 }
 
+/* What was meant for one session must not run in another, whatever becomes of the request. */
+static void note_choice(struct client *c, struct span subtype) {
+	if (span_equals(subtype, PLENUM_ATTACH)) c->chooses = true;
+}
+
 static void refuse_line(struct client *c, struct span body, struct span id, const char *error) {
 	struct router *r = c->world;
 	struct envelope e;
 	bool request = id.p && scan_envelope(body.p, body.n, &e) && span_equals(e.type, "control_request");
+	bool needed = router_init_arrives_broken(c, body.p, body.n);
+	c->chooses |= memmem(body.p, body.n, "\"" PLENUM_ATTACH "\"", sizeof PLENUM_ATTACH + 1) != NULL;
 	r->bad_lines++;
 	if (request)
 		router_fail(c, id, PLENUM_E_BAD_LINE, "%s", error);
 	else
 		router_complain(c, id, PLENUM_E_BAD_LINE, "%s", error);
+	if (needed) router_init_served(c);
 }
 
 #define OBSERVER_TEXT "you are an observer of session %s: attach as a driver to write"
@@ -315,10 +345,7 @@ static bool pass_gate(struct attachment *a, struct span body, const struct messa
 	_cleanup_free_ char *text = who == TRUST_OBSERVER ? str_printf(OBSERVER_TEXT, s->name)
 								: foreign             ? str_printf(FOREIGN_TEXT, v->thing)
 													  : str_printf(LESS_TEXT, v->thing, trust_why(r, c), c->peer.uid);
-	if (v->row->act == ACT_INITIALIZE)
-		router_init_refuse(c, &m->env, PLENUM_E_NOT_ALLOWED, "%s", text ? text : v->thing);
-	else
-		router_refuse(c, m, PLENUM_E_NOT_ALLOWED, "%s", text ? text : v->thing);
+	router_refuse(c, m, PLENUM_E_NOT_ALLOWED, "%s", text ? text : v->thing);
 	return false;
 }
 
@@ -346,11 +373,12 @@ static void dispatch(struct client *c, struct attachment *a, struct chunk line, 
 	}
 }
 
-static void on_message(struct client *c, struct chunk line, struct span body, const struct message *m) {
+static void serve(struct client *c, struct chunk line, struct span body, const struct message *m) {
 	struct router *r = c->world;
 	struct span id = m->kind == MESSAGE_REQUEST ? m->env.request_id : SPAN_NONE;
 	struct attachment *a = c->attachment;
 	if (is_verb(m)) {
+		note_choice(c, m->env.inner_subtype);
 		if (a && is_duplicate(c, a->session, id)) return;
 		r->events->verb(r, c, line, &m->env);
 		return;
@@ -359,12 +387,23 @@ static void on_message(struct client *c, struct chunk line, struct span body, co
 		router_refuse(c, m, PLENUM_E_SHUTTING_DOWN, "the daemon is shutting down");
 		return;
 	}
-	if (!a && c->chooses) { /* what was meant for one session must not run in another */
+	if (!a && c->chooses) {
 		router_refuse(c, m, PLENUM_E_NOT_ATTACHED, "you are attached to no session: attach to one first");
 		return;
 	}
 	if (!a) a = router_attach_implicitly(r, c, m->kind == MESSAGE_USER ? m->env.session_id : SPAN_NONE, id, line);
 	if (a) dispatch(c, a, line, body, m);
+}
+
+/* What the prompts behind this line need is noted before it is served: however it is refused, they know. */
+static void on_message(struct client *c, struct chunk line, struct span body, const struct message *m) {
+	struct span name = span_content(m->env.inner_subtype);
+	const struct gate_row *row = m->kind == MESSAGE_REQUEST ? dialect_gate_row(GATE_REQUEST, name.p, name.n) : NULL;
+	bool needed = row && row->act == ACT_INITIALIZE && router_init_arrives(c, m->env.request);
+	if (row && row->act == ACT_CHANGE && restricts(c, row, span_member(m->env.request, "mode")))
+		need_change(c, row->what);
+	serve(c, line, body, m);
+	if (needed) router_init_served(c);
 }
 
 void router_on_line(struct client *c, struct chunk line) {
@@ -396,9 +435,12 @@ void router_on_long_line(struct client *c, struct chunk head, size_t size) {
 	struct attachment *a = c->attachment;
 	struct span id = router_head_member(head, "\"request_id\"");
 	struct buf b = NOTICE_INIT;
+	bool needed = router_init_arrives_broken(c, head.data, head.len);
+	c->chooses |= memmem(head.data, head.len, "\"" PLENUM_ATTACH "\"", sizeof PLENUM_ATTACH + 1) != NULL;
 	if (!is_plain(id)) id = SPAN_NONE;
 	if (id.p && memmem(head.data, head.len, "\"control_request\"", 17)) {
 		router_fail(c, id, PLENUM_E_TOO_LONG, "%s: it has %zu bytes", why, size); /* somebody waits for it */
+		if (needed) router_init_served(c);
 		return;
 	}
 	notice_error(&b, a ? a->session->name : NULL, PLENUM_E_TOO_LONG, why);
@@ -406,6 +448,7 @@ void router_on_long_line(struct client *c, struct chunk head, size_t size) {
 	notice_number(&b, "size", (int64_t)size);
 	if (id.p) notice_raw(&b, "request_id", id);
 	client_post(c, notice_end(&b));
+	if (needed) router_init_served(c);
 }
 
 /* --- the end of a client ------------------------------------------------------------------------------------------ */

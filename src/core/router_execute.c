@@ -244,7 +244,7 @@ void router_execute(struct client *c, struct session *s, struct chunk line, cons
 					s->name, session_state_name(s->state));
 		return;
 	}
-	if (!has_room(c, s, e)) return;
+	if (router_init_blocks(c, dialect_line_executes(e) ? SPAN_NONE : e->request_id) || !has_room(c, s, e)) return;
 	const char *wrong = dialect_read_call(splice_body(line), e, &tool, &input);
 	struct pending *p = wrong ? NULL : open_entry(c, s, line, e, tool, &input);
 	if (wrong)

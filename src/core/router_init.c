@@ -13,7 +13,6 @@
 #include "base/str.h"
 #include "plenum/protocol.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +26,7 @@ struct waiter {
 	char *ignored;    /* JSON array of names, or NULL */
 	bool hooks;       /* it registered hooks with it */
 	uint64_t version; /* of the registry, with what it registered */
+	uint64_t number;  /* which of the client's requests it is (client.h, inits) */
 };
 
 struct init {
@@ -179,13 +179,17 @@ void router_init_started(struct session *s) {
 		send_init(s);
 }
 
+static bool may_restart(const struct session *s) {
+	bool loses = s->conversation_id && !s->profile->resume_args.n;
+	return !loses && !s->profile->restart_never;
+}
+
 /* Where a repeated initialize is ignored, the child is resumed at the next idle moment, and takes the union as its
  * first. */
 static void restart_if_idle(struct session *s) {
-	bool loses = s->conversation_id && !s->profile->resume_args.n;
-	if (loses || s->profile->restart_never) return; /* a child without these hooks is better than none */
-	if (s->state != SESSION_IDLE || s->pendings.n || s->calls.n || s->background || s->prompts.n_open || s->stopping)
-		return;
+	bool prompts = s->prompts.n_open > s->prompts.n_held; /* those that are held may wait for just this */
+	if (!may_restart(s)) return;                          /* a child without these hooks is better than none */
+	if (s->state != SESSION_IDLE || s->pendings.n || s->calls.n || s->background || prompts || s->stopping) return;
 	log_info("session %s: resumes its child, so that new hooks apply", s->label);
 	init_of(s)->restart_due = false;
 	session_stop(s, false, THEN_RESTART);
@@ -199,6 +203,78 @@ void router_init_settled(struct session *s) {
 		send_init(s);
 	else if (in->ignores && in->restart_due)
 		restart_if_idle(s);
+}
+
+/* --- programs that count on their initialize ---------------------------------------------------------------------- */
+
+static bool is_empty(struct span value) {
+	size_t at = 0;
+	struct span key, member;
+	if (!value.p || *value.p == 'n') return true;
+	return *value.p == '{' ? !span_next_member(value, &at, &key, &member)
+						   : *value.p == '[' && !span_element(value, 0).p;
+}
+
+/* Whose prompts must not run without it. */
+static bool carries(const struct client *c, struct span request) {
+	static const char *const members[] = {"hooks", "sdkMcpServers", "sdkMcpServerConfigs", "mcpServers"};
+	const struct attachment *a = c->attachment;
+	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
+		if (!is_empty(span_member(request, members[i]))) return true;
+	return a && (a->asked_approve || (a->owner && !list_empty(&a->owner->servers)));
+}
+
+bool router_init_arrives(struct client *c, struct span request) {
+	c->inits++;
+	if (!carries(c, request)) return false;
+	c->init_due = c->inits;
+	return true;
+}
+
+bool router_init_arrives_broken(struct client *c, const char *text, size_t n) {
+	static const char name[] = "\"initialize\"";
+	if (!memmem(text, n, name, sizeof name - 1)) return false;
+	c->init_due = ++c->inits;
+	return true;
+}
+
+static void succeeded(struct client *c, uint64_t number) {
+	if (number >= c->init_due) c->init_due = 0;
+}
+
+bool router_init_refused(const struct client *c) {
+	const struct attachment *a = c->attachment;
+	return c->init_due && !(a && router_init_waits(a->session, c, SPAN_NONE));
+}
+
+/* Its hooks are registered, no child has taken them, and one will. */
+static bool hooks_come(const struct session *s, const struct attachment *a) {
+	const struct init *in = s->init;
+	if (!a->owner || !owner_unproven(a->owner)) return false;
+	return !in || !in->ignores || (in->restart_due && may_restart(s));
+}
+
+bool router_init_holds(const struct session *s, const struct client *c) {
+	const struct attachment *a = c->attachment;
+	if (!a || a->session != s) return false;
+	return (c->init_due && router_init_waits(s, c, SPAN_NONE)) || hooks_come(s, a);
+}
+
+bool router_init_blocks(struct client *c, struct span id) {
+	const struct attachment *a = c->attachment;
+	if (router_init_refused(c)) {
+		router_fail(c, id, PLENUM_E_INITIALIZE_REFUSED, ROUTER_INIT_TEXT);
+		return true;
+	}
+	if (!a || !router_init_holds(a->session, c)) return false;
+	router_fail(c, id, PLENUM_E_BUSY, "your hooks do not apply yet: wait for the answer to your initialize");
+	return true;
+}
+
+/* A program that stands in for the CLI cannot wait for what it does not know: it is told, and ends. */
+void router_init_served(struct client *c) {
+	if (c->dead || client_holds(c) || !c->filter.quiet || !router_init_refused(c)) return;
+	router_complain(c, SPAN_NONE, PLENUM_E_INITIALIZE_REFUSED, ROUTER_INIT_TEXT);
 }
 
 /* --- answering ---------------------------------------------------------------------------------------------------- */
@@ -293,6 +369,7 @@ static struct chunk answer_for(struct chunk line, const char *id, const char *ig
 static void answer_kept(struct client *c, struct session *s, const char *id, const char *ignored, const char *reason,
 						bool hooks) {
 	client_post(c, answer_for(init_of(s)->answer, id, ignored, reason, hooks, s));
+	succeeded(c, c->inits);
 }
 
 #define REASON_IGNORES                                                                                                 \
@@ -311,6 +388,7 @@ static void answer_waiters(struct session *s) {
 		const char *reason = !waits ? NULL : in->ignores ? REASON_IGNORES : REASON_OPEN;
 		if (waits && in->ignores) in->restart_due = true;
 		client_post(w->client, answer_for(in->answer, w->id, w->ignored, reason, w->hooks, NULL));
+		succeeded(w->client, w->number);
 		free_waiter(w);
 	}
 }
@@ -320,8 +398,11 @@ static void fail_waiters(struct session *s, const char *code, const char *text, 
 	struct init *in = init_of(s);
 	struct waiter *w;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
-		if (!silent || !router_is_shim(w->client)) router_fail(w->client, span_of(w->id), code, "%s", text);
+		struct client *c = w->client;
+		bool told = !silent || !router_is_shim(c);
+		if (told) router_fail(c, span_of(w->id), code, "%s", text);
 		free_waiter(w);
+		if (told) router_init_served(c);
 	}
 }
 
@@ -351,9 +432,18 @@ static void tell_lost(void *arg, struct owner *o) {
 	struct attachment *a = o->holder;
 	_cleanup_free_ char *name = o->name ? str_word(o->name) : NULL;
 	log_warn("session %s: the child refused hooks of %s", s->label, name ? name : "a client without a name");
-	if (a && !router_init_waits(s, a->client, SPAN_NONE))
+	if (!a) return;
+	a->client->init_due = ++a->client->inits;
+	if (!router_init_waits(s, a->client, SPAN_NONE))
 		router_complain(a->client, SPAN_NONE, PLENUM_E_BAD_REQUEST,
 						"the child has refused the hooks that you registered: they are dropped");
+}
+
+/* The hooks of a client that sends no more have no holder to ask whose they were. */
+static void forsake_ended(struct session *s) {
+	struct attachment *a;
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
+		if (a->client->ended) a->client->init_due = ++a->client->inits;
 }
 
 /* A child that has refused its first table knows no guard. No prompt may run in it. */
@@ -368,6 +458,7 @@ static void on_refused(struct session *s, struct chunk line) {
 	bool members = first && !in->first_taken && in->first.data;
 	bool changed = registry_was_refused(&s->registry, !members, tell_lost, s);
 	router_owners_changed(s);
+	if (changed) forsake_ended(s);
 	if (members) { /* that no child has taken: they are not repeated */
 		chunk_drop(&in->first);
 		in->request = SPAN_NONE;
@@ -381,6 +472,7 @@ static void on_refused(struct session *s, struct chunk line) {
 	else if (!changed)
 		in->applied = in->sent; /* the old table holds, and the same one again would be refused again */
 	router_init_settled(s);
+	router_next_held(s);
 }
 
 static void tell_applied(struct session *s) {
@@ -423,6 +515,7 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 	}
 	answer_waiters(s);
 	router_init_settled(s);
+	router_next_held(s);
 }
 
 /* What the child says of itself is lost, and with nothing to answer with the next client's initialize is sent to it
@@ -437,6 +530,7 @@ void router_init_too_long(struct session *s, struct call *call) {
 	router_owners_changed(s);
 	fail_waiters(s, PLENUM_E_TOO_LONG, ANSWER_LONG_TEXT, false);
 	router_init_settled(s);
+	router_next_held(s);
 	router_check_closes(s);
 	session_check_state(s);
 }
@@ -587,13 +681,8 @@ static void register_all(struct attachment *a, struct span request, struct refus
 /* Does it say anything that a child must be told with its first initialize? */
 static bool asks_something(struct span request) {
 	struct span key, value;
-	for (size_t at = 0; span_next_member(request, &at, &key, &value);) {
-		size_t in = 0;
-		struct span one, other;
-		bool empty = *value.p == 'n' || (*value.p == '{' && !span_next_member(value, &in, &one, &other)) ||
-					 (*value.p == '[' && !span_element(value, 0).p);
-		if (!empty && !span_equals(key, "subtype") && !span_equals(key, "request_id")) return true;
-	}
+	for (size_t at = 0; span_next_member(request, &at, &key, &value);)
+		if (!is_empty(value) && !span_equals(key, "subtype") && !span_equals(key, "request_id")) return true;
 	return false;
 }
 
@@ -630,6 +719,7 @@ static void add_waiter(struct client *c, struct session *s, struct span id, cons
 	w->ignored = str_dup(ignored);
 	w->hooks = hooks;
 	w->version = s->registry.version;
+	w->number = c->inits;
 	list_add_tail(&init_of(s)->waiters, &w->node);
 }
 
@@ -668,15 +758,6 @@ static void proceed(struct client *c, struct session *s, struct span id, const c
 	if (here && in->state != INIT_SENT) send_init(s);
 }
 
-void router_init_refuse(struct client *c, const struct envelope *e, const char *code, const char *fmt, ...) {
-	char text[1024];
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	router_fail(c, e->request_id, code, "%s", text);
-}
-
 void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	struct router *r = s->world;
 	struct attachment *a = c->attachment;
@@ -686,14 +767,14 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 	register_all(a, e->request, &no);
 	router_owners_changed(s);
 	if (no.code) {
-		router_init_refuse(c, e, no.code, "%s", no.text);
+		router_fail(c, e->request_id, no.code, "%s", no.text);
 		return;
 	}
 	if (asks_something(e->request)) warm_take_back(r->warm, s);
 	struct init *in = init_of(s);
 	bool first = !in->first.data && in->state == INIT_NONE;
 	if (first && !keep_first(in, line)) {
-		router_init_refuse(c, e, PLENUM_E_INTERNAL, "out of memory");
+		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
 	a->initialized = true;
@@ -712,6 +793,7 @@ static void carry_waiter(struct carry *c, struct waiter *w) {
 	carry_text(c, &w->ignored);
 	CARRY(c, w->hooks);
 	CARRY(c, w->version);
+	if (c->version >= 12) CARRY(c, w->number);
 }
 
 static void carry_waiters(struct carry *c, struct init *in) {

@@ -99,15 +99,48 @@ static bool wake(struct session *s, char *error) {
 	return session_wake(s, error);
 }
 
+/* With prompts = queue: does it wait for the turn of another client, or for one that nobody asked for? */
+static bool waits_for_turn(const struct session *s, const struct prompt *p) {
+	struct prompt *open;
+	if (!s->profile->prompts_queue) return false;
+	LIST_FOR_EACH (open, &s->prompts.open, struct prompt, node)
+		if (open->state != PROMPT_HELD && open->client != p->client) return true;
+	return s->turn && s->prompts.n_open == s->prompts.n_held;
+}
+
+/* The next that may go; those that wait for their sender's initialize stand in nobody's way. */
+static struct prompt *next_to_go(const struct session *s) {
+	struct prompt *p;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
+		if (p->state != PROMPT_HELD || (p->asker && router_init_holds(s, p->asker))) continue;
+		return waits_for_turn(s, p) ? NULL : p;
+	}
+	return NULL;
+}
+
+static void refuse_held(struct session *s) {
+	struct prompt *p;
+	bool any = false;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
+		struct client *c = p->asker;
+		if (p->state != PROMPT_HELD || !c || !router_init_refused(c)) continue;
+		struct buf b = NOTICE_INIT;
+		notice_error(&b, s->name, PLENUM_E_INITIALIZE_REFUSED, ROUTER_INIT_TEXT);
+		notice_text(&b, "uuid", p->uuid);
+		client_post(c, notice_end(&b));
+		prompt_forget(&s->prompts, p);
+		any = true;
+	}
+	if (any) router_check_closes(s);
+}
+
 void router_next_held(struct session *s) {
 	const struct router *r = s->world;
-	struct prompt *p, *open;
+	struct prompt *p;
 	char error[CHILD_ERROR_MAX];
-	if (r->shutting_down) return;
-	while (s->prompts.n_held && (p = prompt_held(&s->prompts)) != NULL) {
-		LIST_FOR_EACH (open, &s->prompts.open, struct prompt, node)
-			if (open->state != PROMPT_HELD && open->client != p->client) return;
-		if (s->turn && s->prompts.n_open == s->prompts.n_held) return;
+	if (r->shutting_down || !s->prompts.n_held) return;
+	refuse_held(s);
+	while ((p = next_to_go(s)) != NULL) {
 		if (!wake(s, error)) return;
 		struct chunk line = p->held;
 		p->held = CHUNK_NONE;
@@ -150,6 +183,21 @@ static bool is_command(struct span body) {
 	return span_is_string(content) && content.n > 2 && content.p[1] == '/';
 }
 
+/* What the client asked for before it, and was refused. */
+static bool lacks_something(struct client *c, const struct message *m) {
+	if (router_init_refused(c))
+		router_refuse(c, m, PLENUM_E_INITIALIZE_REFUSED, ROUTER_INIT_TEXT);
+	else if (c->refused_change)
+		router_refuse(
+			c, m, PLENUM_E_CHANGE_REFUSED,
+			"your change of %s was refused: no prompt of yours runs under laxer rules than you asked for (repeat "
+			"the change, or connect anew)",
+			c->refused_change);
+	else
+		return false;
+	return true;
+}
+
 /* Does a client that sent this wait for a result that names it? */
 static bool names_one(struct span uuid) {
 	return uuid.p && !span_same(uuid, span_of("null")) && !span_same(uuid, span_of("\"\""));
@@ -162,12 +210,13 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 	_cleanup_free_ char *uuid = span_dup(e->uuid, NULL); /* as the child reads it, and says it back */
 	struct prompt *known = uuid ? prompt_find(&s->prompts, e->uuid) : NULL;
 	char fresh[37] = "";
+	if (lacks_something(c, m)) return;
 	if (known && same_client(s, known, c, hash)) {
 		if (known->state != PROMPT_DONE && !known->asker) take_over(known, c);
 		tell_repeat(c, known);
 		return;
 	}
-	bool hold = held_back(s, c);
+	bool hold = held_back(s, c) || router_init_holds(s, c);
 	if (refuse_prompt(c, s, m, body.n + 64, hold)) return;
 	if (known || !uuid || !*uuid) prompt_uuid(fresh);
 	struct chunk out = *fresh ? splice_string(body, e->uuid, "uuid", fresh) : splice_line(line, body);
@@ -222,6 +271,14 @@ void router_cancel_held(struct session *s, const struct client *c, bool all) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
 		if (p->state == PROMPT_HELD && (all || is_own(p, c))) router_prompt_cancelled(s, p, c);
+}
+
+void router_prompts_leave(struct client *c) {
+	struct attachment *a = c->attachment;
+	struct prompt *p;
+	LIST_FOR_EACH (p, &a->session->prompts.open, struct prompt, node)
+		if (p->state == PROMPT_HELD && p->asker == c && router_init_holds(a->session, c))
+			router_prompt_cancelled(a->session, p, c);
 }
 
 /* Withdraws this client's own prompts that the child has not taken up yet. */

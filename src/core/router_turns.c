@@ -248,14 +248,15 @@ void router_turn_cancelled(struct session *s, const struct envelope *e, const st
 
 /* What did not run may be sent again under the same uuid. */
 static bool never_ran(const struct session *s, const struct session_exit *e, const struct prompt *p) {
-	return e->never_ran || (p->state == PROMPT_SENT && (s->prompts.replays || !s->got_line));
+	return e->never_ran || p->state == PROMPT_HELD || (p->state == PROMPT_SENT && (s->prompts.replays || !s->got_line));
 }
 
 void router_turn_failed(struct session *s, const struct session_exit *e, const char *text) {
 	const char *code = e->never_ran && !e->wanted ? PLENUM_E_SPAWN_FAILED : PLENUM_E_CHILD_EXITED;
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
-		if (p->state == PROMPT_HELD || session_awaits(s, p->child)) continue;
+		bool lost = p->asker && !s->want_child && router_init_holds(s, p->asker); /* with what it waits for */
+		if (p->state == PROMPT_HELD ? !lost : session_awaits(s, p->child)) continue;
 		tell_asker(s, p, code, text);
 		if (never_ran(s, e, p))
 			prompt_forget(&s->prompts, p);
