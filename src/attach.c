@@ -255,26 +255,18 @@ static bool take_cwd(struct request *q, const struct profile *p, struct launch *
 	return l->cwd != NULL;
 }
 
-/* What --resume=ID, --resume ID, -r ID, -rID in these words names; forks: they make a copy. */
-static const char *resumed_by(const json_t *words, bool *forks) {
-	const char *id = NULL;
-	for (size_t i = 0; i < json_array_size(words); i++) {
-		const char *w = json_string_value(json_array_get(words, i));
-		const char *next = json_string_value(json_array_get(words, i + 1));
-		if (strcmp(w, "--fork-session") == 0) *forks = true;
-		if (strncmp(w, "--resume=", 9) == 0) id = w + 9;
-		if (strncmp(w, "-r", 2) == 0 && w[2]) id = w + 2;
-		if ((strcmp(w, "--resume") == 0 || strcmp(w, "-r") == 0) && next && *next != '-') id = next;
-	}
-	return id;
-}
-
-/* The conversation that is to be resumed, also where the words of a command line say so. */
-static const char *resumed(const struct request *q) {
-	bool forks = flag(q, "fork", false);
-	const char *args = resumed_by(json_object_get(q->body, "args"), &forks);
-	const char *argv = resumed_by(json_object_get(q->body, "argv"), &forks);
-	return forks ? NULL : args ? args : argv ? argv : text(q, "resume");
+/* Which conversation is taken up, in whatever spelling: by the profile's command, `args`, `argv` or `resume`. The claim
+ * points into words, which the caller frees. */
+static void read_claim(const struct request *q, struct words *words, struct launch_claim *claim) {
+	const struct settings *set = q->router->settings;
+	const char *name = text(q, "profile") ? text(q, "profile") : set->default_profile;
+	const struct profile *p = name ? settings_profile(set, name) : NULL;
+	*claim = (struct launch_claim){.resume = text(q, "resume")};
+	add_all(words, json_object_get(q->body, "args"));
+	add_all(words, json_object_get(q->body, "argv"));
+	if (p && !json_object_get(q->body, "argv")) launch_read_claim(&p->command, claim);
+	launch_read_claim(words, claim);
+	if (claim->forks || flag(q, "fork", false)) claim->resume = NULL;
 }
 
 static bool make_launch(struct request *q, const struct profile *p, struct launch *l) {
@@ -282,8 +274,12 @@ static bool make_launch(struct request *q, const struct profile *p, struct launc
 						 .env_only = flag(q, "env_only", false),
 						 .fork = flag(q, "fork", false),
 						 .no_asks = flag(q, "deny_asks", false) && flag(q, "ephemeral", false)};
-	const char *resume = resumed(q), *asked = text(q, "resume");
-	l->resume = str_dup(resume ? resume : asked);
+	const char *asked = text(q, "resume");
+	struct words words = {0};
+	struct launch_claim claim;
+	read_claim(q, &words, &claim);
+	l->resume = str_dup(claim.resume ? claim.resume : asked);
+	words_free(&words);
 	l->has_argv = json_object_get(q->body, "argv") != NULL;
 	if (asked && !*asked) {
 		reply_error(q, PLENUM_E_BAD_REQUEST, "`resume` must be the id of a conversation, and is empty");
@@ -390,18 +386,24 @@ static struct session *make_session(struct request *q, const char *name) {
 	return NULL;
 }
 
+/* The session that has the conversation; NULL: none has it, or none is asked for. */
+static struct session *find_holder(const struct request *q) {
+	struct words words = {0};
+	struct launch_claim claim;
+	read_claim(q, &words, &claim);
+	struct session *s = claim.resume ? router_find_conversation(q->router, claim.resume) : NULL;
+	if (!s && claim.fresh) s = router_find_conversation(q->router, claim.fresh);
+	words_free(&words);
+	return s;
+}
+
 static bool find_session(struct request *q, struct session **found) {
-	const char *name = text(q, "session"), *resume = resumed(q);
+	const char *name = text(q, "session");
 	struct session *s = name ? router_named(q->router, name) : NULL;
-	struct session *other = resume ? router_find_conversation(q->router, resume) : NULL;
+	struct session *other = find_holder(q);
 	bool own_session = flag(q, "ephemeral", false);
 	if (other && other != s && (name || own_session)) {
-		(void)router_must_wait(other, q->client); /* the shim asks again */
-		if (router_is_closed_to(other, q->client))
-			reply_error(q, PLENUM_E_CONVERSATION_IN_USE, "conversation %.100s is in use: fork it", resume);
-		else
-			reply_error(q, PLENUM_E_CONVERSATION_IN_USE,
-						"conversation %.100s is session %s: attach to that, or fork it", resume, other->name);
+		reply_in_use(q, other, router_must_wait(other, q->client) || other->ending);
 		return false;
 	}
 	*found = s ? s : other;
@@ -426,7 +428,7 @@ static struct session *get_session(struct request *q, bool *created) {
 	*created = false;
 	if (!one_of(q, "create", creates) || !find_session(q, &s)) return NULL;
 	if (s && router_is_closed_to(s, q->client)) {
-		reply_private(q, name ? name : resumed(q));
+		reply_private(q, name ? name : "of this conversation");
 		return NULL;
 	}
 	if (s && strcmp(create, "never") != 0 && router_must_wait(s, q->client)) {

@@ -54,6 +54,19 @@ void reply_error(struct request *q, const char *code, const char *fmt, ...) {
 	router_fail(q->client, q->id, code, "%s", text);
 }
 
+void reply_in_use(struct request *q, const struct session *holder, bool ending) {
+	struct buf b = NOTICE_INIT;
+	char text[ROUTER_NAME_MAX + 128];
+	bool closed = router_is_closed_to(holder, q->client);
+	snprintf(text, sizeof text, "this conversation is %s%s: %s", closed ? "in use" : "that of session ",
+			 closed ? "" : holder->name,
+			 closed   ? "fork it"
+			 : ending ? "ask again when that has ended"
+					  : "attach to that, or fork the conversation");
+	dialect_put_error_more(&b, q->id, PLENUM_E_CONVERSATION_IN_USE, text, ending ? ",\"ending\":true" : "");
+	client_post(q->client, notice_chunk(&b));
+}
+
 void reply_no_session(struct request *q, const char *name) {
 	reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (`plenumctl ls` and plenum_list name them)", name);
 }

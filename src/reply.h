@@ -36,6 +36,8 @@ void reply(struct request *q, json_t *body);
 /* The same with more members (`,"name":value` each) at its end, as they are; body is not empty. Frees more. */
 void reply_with(struct request *q, json_t *body, struct buf *more);
 void reply_error(struct request *q, const char *code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Its conversation is asked for by another session. ending: soon it will be free, and the answer says so. */
+void reply_in_use(struct request *q, const struct session *holder, bool ending);
 /* What several verbs refuse: a session that is not there, and one whose profile is closed to the client. name: as the
  * client wrote it, which may be a conversation; of a closed session it learns nothing else. */
 void reply_no_session(struct request *q, const char *name);
@@ -45,10 +47,10 @@ bool reply_peer_ok(struct request *q, enum least least, const char *what);
 /* Every member is known, of its type, and for this peer; else the client was told which is not. The list ends with a
  * NULL name. */
 bool reply_members_ok(struct request *q, const struct member *members);
-/* Who a client is: name, uid, pid, program, role. */
 /* Sets `peer`, the class of a client or of its attachment; `why`, where that is less than it could be; `agent_of`, the
  * session whose agent started it. */
 void reply_put_peer(json_t **o, const struct client *c);
+/* Who a client is: name, uid, pid, program, role. */
 json_t *reply_client(const struct client *c);
 
 /* Building answers. Text may be any bytes: what is no UTF-8 becomes U+FFFD, since a name, a path or a word of the child

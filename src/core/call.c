@@ -94,7 +94,7 @@ static void carry_members(struct carry *c, struct call *call) {
 	carry_bytes(c, call->id, sizeof call->id);
 	call->id[sizeof call->id - 1] = 0;
 	carry_text(c, &call->key);
-	CARRY_UPTO(c, call->purpose, CALL_SILENT);
+	CARRY_UPTO(c, call->purpose, CALL_NAME);
 	carry_client(c, &call->asker);
 	carry_text(c, &call->asker_id);
 	CARRY_UPTO(c, call->act, ACT_CANCEL);

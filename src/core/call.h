@@ -18,6 +18,7 @@ enum call_purpose {
 	CALL_CLIENT, /* the answer goes to the asker */
 	CALL_INIT,   /* the daemon's initialize */
 	CALL_SILENT, /* nobody waits for it */
+	CALL_NAME,   /* the daemon's: a line before its answer names the conversation */
 };
 
 struct call {

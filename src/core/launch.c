@@ -137,17 +137,70 @@ static void put_mark(struct env *e, const char *name, const char *value) {
 		e->failed = true;
 }
 
-static bool says_continue(const struct words *w) {
-	bool continues = false;
-	for (size_t i = 0; i < w->n; i++) {
-		if (strcmp(w->v[i], "--fork-session") == 0) return false;
-		continues = continues || strcmp(w->v[i], "--continue") == 0 || strcmp(w->v[i], "-c") == 0;
-	}
-	return continues;
+/* FLAG, --FLAG=VALUE. */
+static bool is_flag(const char *word, const char *flag) {
+	size_t n = strlen(flag);
+	return strncmp(word, flag, n) == 0 && (word[n] == 0 || word[n] == '=');
 }
 
-bool launch_continues(const struct launch *l) {
-	return !l->fork && says_continue(l->has_argv ? &l->argv : &l->args);
+/* --- which conversation ------------------------------------------------------------------------------------------- */
+
+/* 8-4-4-4-12 hexadecimal digits; anything else is a title or a file to the CLI. */
+static bool is_id(const char *text) {
+	size_t n = strspn(text, "0123456789abcdefABCDEF-");
+	return n == 36 && text[n] == 0 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-';
+}
+
+static void claim_resume(struct launch_claim *claim, const char *id) {
+	claim->resume = id;
+	claim->open |= !is_id(id);
+}
+
+/* The value of a flag behind its word, where that may be left out. */
+static const char *optional_value(const struct words *w, size_t i) {
+	const char *next = i + 1 < w->n ? w->v[i + 1] : NULL;
+	return next && *next != '-' ? next : NULL;
+}
+
+/* Short flags in one word, as the CLI reads them: -pc, -pr ID, -prID. The first that takes a value takes the rest of
+ * the word. Return the place of -r, or of the end of the flags; *continues: -c is before it. */
+static size_t read_short(const char *word, bool *continues) {
+	*continues = false;
+	if (word[0] != '-' || word[1] == '-' || !word[1]) return strlen(word);
+	size_t n = strcspn(word, "rndw");
+	*continues = memchr(word, 'c', n) != NULL;
+	return word[n] == 'r' ? n : strlen(word);
+}
+
+void launch_read_claim(const struct words *w, struct launch_claim *claim) {
+	static const char *const unnamed[] = {"--continue", "--from-pr", "--teleport"};
+	for (size_t i = 0; i < w->n && strcmp(w->v[i], "--") != 0; i++) {
+		const char *word = w->v[i], *eq = strchr(word, '='), *value = eq ? eq + 1 : optional_value(w, i);
+		bool continues;
+		size_t at = read_short(word, &continues);
+		claim->forks |= strcmp(word, "--fork-session") == 0;
+		claim->open |= continues;
+		for (size_t k = 0; k < ARRAY_SIZE(unnamed); k++) claim->open |= is_flag(word, unnamed[k]);
+		if (is_flag(word, "--session-id") && value) claim->fresh = value;
+		if (word[at]) value = word[at + 1] ? word + at + 1 : optional_value(w, i);
+		if ((word[at] || is_flag(word, "--resume")) && value) claim_resume(claim, value);
+	}
+}
+
+bool launch_asks_for(const struct launch *l, const char *id) {
+	struct launch_claim claim = {0};
+	launch_read_claim(&l->args, &claim);
+	launch_read_claim(&l->argv, &claim);
+	return (!l->fork && l->resume && strcmp(l->resume, id) == 0) || (claim.fresh && strcmp(claim.fresh, id) == 0);
+}
+
+bool launch_in_doubt(const struct launch *l, const struct profile *p) {
+	struct launch_claim claim = {0};
+	if (!l->has_argv) launch_read_claim(&p->command, &claim);
+	if (l->resume) claim_resume(&claim, l->resume);
+	launch_read_claim(&l->args, &claim);
+	launch_read_claim(&l->argv, &claim);
+	return claim.open && !claim.forks && !l->fork;
 }
 
 char *launch_mark(const struct launch *l, const char *session) {
@@ -197,24 +250,36 @@ static void build_env(struct env *e, const struct launch *l, const struct profil
 
 /* --- command line ------------------------------------------------------------------------------------------------- */
 
-/* FLAG, --FLAG=VALUE; a short one that takes a value has it behind it, too: -rVALUE. */
-static bool is_flag(const char *word, const char *flag) {
-	size_t n = strlen(flag);
-	bool glued = strcmp(flag, "-r") == 0;
-	return strncmp(word, flag, n) == 0 && (word[n] == 0 || word[n] == '=' || glued);
-}
-
 static bool has_flag(const struct words *w, const char *flag) {
 	for (size_t i = 0; i < w->n; i++)
 		if (is_flag(w->v[i], flag)) return true;
 	return false;
 }
 
-/* Takes out a flag that a later start must not repeat: --resume=X, --resume X, --continue, --fork-session. */
-static bool one_time_flag(const struct words *w, size_t *i) {
-	static const char *const with_value[] = {"--resume", "-r", "--session-id", "--resume-session-at"};
-	static const char *const alone[] = {"--continue", "-c", "--fork-session"};
+/* -pcr ID: -p. NULL: nothing is left, or no memory. */
+static char *without_continue(const char *word, size_t n) {
+	char *rest = calloc(1, n + 1), *to = rest;
+	for (size_t i = 0; rest && i < n; i++)
+		if (word[i] != 'c') *to++ = word[i];
+	if (rest && rest[1]) return rest;
+	free(rest);
+	return NULL;
+}
+
+/* Takes out a flag that a later start must not repeat: --resume=X, --resume X, --continue, --fork-session. *rest: what
+ * is left of a word with several flags, the caller's. */
+static bool one_time_flag(const struct words *w, size_t *i, char **rest) {
+	static const char *const with_value[] = {"--resume", "--session-id", "--resume-session-at", "--from-pr",
+											 "--teleport"};
+	static const char *const alone[] = {"--continue", "--fork-session"};
 	const char *word = w->v[*i];
+	bool continues;
+	size_t at = read_short(word, &continues);
+	if (word[at] || continues) {
+		if (word[at] && !word[at + 1] && optional_value(w, *i)) ++*i;
+		*rest = without_continue(word, at);
+		return true;
+	}
 	for (size_t k = 0; k < ARRAY_SIZE(alone); k++)
 		if (strcmp(word, alone[k]) == 0) return true;
 	for (size_t k = 0; k < ARRAY_SIZE(with_value); k++) {
@@ -227,8 +292,10 @@ static bool one_time_flag(const struct words *w, size_t *i) {
 
 static bool add_words(struct words *out, const struct words *more, bool later_start) {
 	for (size_t i = 0; i < more->n; i++) {
-		if (later_start && one_time_flag(more, &i)) continue;
-		if (!words_add(out, more->v[i])) return false;
+		_cleanup_free_ char *rest = NULL;
+		bool taken = later_start && one_time_flag(more, &i, &rest);
+		const char *word = taken ? rest : more->v[i];
+		if (word && !words_add(out, word)) return false;
 	}
 	return true;
 }
@@ -263,12 +330,18 @@ static bool add_with_id(struct words *out, const struct words *more, const char 
 
 /* A new conversation under an id of ours, where the profile says how and the words do not say which already. */
 static bool add_new_id(struct words *out, const struct profile *p) {
-	static const char *const which[] = {"--session-id", "--resume", "-r", "--continue", "-c"};
+	struct launch_claim claim = {0};
 	char id[37];
-	for (size_t i = 0; i < ARRAY_SIZE(which); i++)
-		if (has_flag(out, which[i])) return true;
+	launch_read_claim(out, &claim);
+	if (claim.open || claim.resume || claim.fresh) return true;
 	prompt_uuid(id);
 	return add_with_id(out, &p->session_id_args, id);
+}
+
+static bool says_resume(const struct words *w) {
+	struct launch_claim claim = {0};
+	launch_read_claim(w, &claim);
+	return claim.resume != NULL;
 }
 
 static bool build_argv(struct words *out, const struct launch *l, const struct profile *p, const char *resume,
@@ -280,8 +353,7 @@ static bool build_argv(struct words *out, const struct launch *l, const struct p
 	else
 		ok = add_words(out, &p->command, false);
 	ok = ok && add_words(out, &l->args, later);
-	if (resume && !has_flag(out, "--resume") && !has_flag(out, "-r"))
-		ok = ok && add_with_id(out, &p->resume_args, resume);
+	if (resume && !says_resume(out)) ok = ok && add_with_id(out, &p->resume_args, resume);
 	if (fork && !has_flag(out, "--fork-session")) ok = ok && words_add(out, "--fork-session");
 	return ok;
 }

@@ -39,8 +39,20 @@ bool launch_same(const struct launch *a, const struct launch *b, const struct pr
 /* A number for the file that is run, another one when it is replaced; 0: it is not there now. */
 uint64_t launch_program(const struct launch *l, const struct profile *p);
 
-/* Does its command line say --continue, so that only the child knows which conversation it takes up? */
-bool launch_continues(const struct launch *l);
+/* Which conversation the words of a command line take up. */
+struct launch_claim {
+	const char *resume; /* an old one: its id, its title, its file; borrowed; NULL: none is named */
+	const char *fresh;  /* the id of a new one; borrowed; NULL: none is named */
+	bool open;          /* which one, only the child can tell: the newest, or what is no id */
+	bool forks;         /* it goes on in a copy */
+};
+
+/* Adds what these words say to *claim, in every spelling that the CLI takes; later words count more. */
+void launch_read_claim(const struct words *w, struct launch_claim *claim);
+/* Is this the conversation that its first child is to take up, or to begin? */
+bool launch_asks_for(const struct launch *l, const char *id);
+/* Is the conversation of its first child one that only the child can name? */
+bool launch_in_doubt(const struct launch *l, const struct profile *p);
 
 /* The value of PLENUM_INSTANCE in this session's processes; the caller frees. */
 char *launch_mark(const struct launch *l, const char *session);

@@ -20,6 +20,10 @@ struct queue {
 void queue_init(struct queue *q, size_t max);
 void queue_free(struct queue *q);
 bool queue_has_room(const struct queue *q, size_t len);
+/* The i-th line from the front, borrowed; i < count. */
+static inline struct chunk *queue_at(const struct queue *q, size_t i) {
+	return &q->ring[(q->first + i) & (q->cap - 1)];
+}
 /* Takes over the reference; false without memory. */
 bool queue_put(struct queue *q, struct chunk line);
 /* The same, before all others; nothing of the first line may have been written. */

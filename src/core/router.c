@@ -210,8 +210,8 @@ static bool is_in(const struct session *s, const char *id) {
 
 static bool has_asked_for(const struct session *s, const char *id) {
 	bool silent = !s->conversation_id && !s->launch.fork; /* its child has said nothing yet */
-	const char *asked = s->resumed_id ? s->resumed_id : silent ? s->launch.resume : NULL;
-	return asked && strcmp(asked, id) == 0;
+	if (s->resumed_id) return strcmp(s->resumed_id, id) == 0;
+	return silent && launch_asks_for(&s->launch, id);
 }
 
 bool router_has_conversation(const struct session *s, const char *id) {

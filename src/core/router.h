@@ -4,9 +4,9 @@
  * clients; it fills in the events of both. Split by where a line comes from: router_child.c (the child),
  * router_client.c (a client), router_prompts.c (its prompts), router_turns.c (whose turn it is), router_asks.c
  * (requests that somebody must answer), router_execute.c (tools that a client runs by itself), router_init.c
- * (initialize), router_hooks.c (hooks, MCP servers), router_lag.c (slow clients), router_carry.c (an upgrade), and this
- * header's router.c (sessions, attachments, notices). Policy on the daemon as a whole (verbs, counts, state on disk) is
- * above it, behind struct router_events. Source: DESIGN 4 to 8.
+ * (initialize), router_names.c (conversations), router_hooks.c (hooks, MCP servers), router_lag.c (slow clients),
+ * router_carry.c (an upgrade), and this header's router.c (sessions, attachments, notices). Policy on the daemon as a
+ * whole (verbs, counts, state on disk) is above it, behind struct router_events. Source: DESIGN 4 to 8.
  */
 #pragma once
 
@@ -197,6 +197,14 @@ void router_overtaken(struct client *c, uint64_t from, uint64_t to);
 
 /* --- from the child (router_child.c) --- */
 extern const struct session_events router_session_events;
+void router_tell_state(struct session *s); /* now, with what it is about */
+
+/* --- which conversation a child has taken up (router_names.c) --- */
+void router_name_ask(struct session *s);  /* it has answered its initialize, and clients' lines wait for the name */
+void router_name_over(struct call *call); /* that was answered, or not in time */
+void router_learn_conversation(struct session *s, struct span id);
+/* A system line. Return true if it is there only because the daemon has asked. */
+bool router_name_line(struct session *s, const struct envelope *e);
 
 /* --- turns (router_turns.c): when one begins and ends, and which prompts it answers --- */
 void router_turn_begins(struct session *s, const struct envelope *e);                  /* system/init */

@@ -16,7 +16,7 @@
 #define STRAY_LOG_EVERY 100
 #define STRAY_MAX ((size_t)64 * 1024) /* of one stray line that is shown */
 
-/* --- the conversation --------------------------------------------------------------------------------------------- */
+/* --- its state ---------------------------------------------------------------------------------------------------- */
 
 static void put_state(struct buf *b, const struct session *s) {
 	notice_begin(b, PLENUM_EV_SESSION_STATE, s->name);
@@ -26,61 +26,16 @@ static void put_state(struct buf *b, const struct session *s) {
 	if (s->resumed_id) notice_text(b, "resumed", s->resumed_id);
 }
 
-static void tell_state(struct session *s) {
+void router_tell_state(struct session *s) {
 	struct buf b = NOTICE_INIT;
 	session_bring_forward(s);
 	put_state(&b, s);
 	router_tell(s, notice_end(&b));
 }
 
-static void tell_conversation(struct session *s, bool another) {
-	struct router *r = s->world;
-	tell_state(s);
-	if (another) {
-		struct buf b = NOTICE_INIT;
-		notice_begin(&b, PLENUM_EV_CHANGED, s->name);
-		notice_text(&b, "what", "conversation_id");
-		notice_text(&b, "value", s->conversation_id);
-		router_tell(s, notice_end(&b));
-	}
-	r->events->changed(r);
-}
-
-/* Which conversation --continue means is known when the child says so; what is named is refused earlier. */
-static struct session *other_holder(const struct session *s, const char *id) {
-	if (s->said_init || !launch_continues(&s->launch)) return NULL;
-	const struct router *r = s->world;
-	for (struct session *o = r->sessions; o; o = o->hh.next)
-		if (o != s && router_has_conversation(o, id) && !o->ending && !session_is_going(o)) return o;
-	return NULL;
-}
-
-/* A resume that reports another id than it was asked for: both are remembered, the one that is known to exist is tried
- * first at the next start. A later change (/clear) is the child's own and true. */
-static void learn_conversation(struct session *s, struct span id) {
-	_cleanup_free_ char *text = span_dup(id, NULL);
-	if (!text || !*text || (s->conversation_id && strcmp(s->conversation_id, text) == 0)) return;
-	struct session *other = other_holder(s, text);
-	if (other) session_kill_second(s, other);
-	if (s->broken == BROKEN_SECOND) return;
-	const char *asked = s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
-	bool first = !s->said_init && asked && !(s->launch.fork && !s->conversation_id);
-	char *resumed = first && strcmp(asked, text) != 0 ? strdup(asked) : NULL;
-	bool known = !s->conversation_id && !resumed, another = s->conversation_id != NULL;
-	free(s->resumed_id);
-	s->resumed_id = resumed;
-	session_set_conversation(s, text);
-	snapshot_forget_init(&s->snapshot);
-	if (known) {
-		struct router *r = s->world;
-		r->events->changed(r);
-	}
-	tell_conversation(s, another);
-}
-
 static void read_init(struct session *s, struct chunk line, const struct envelope *e) {
 	struct span all = {line.data, line.len};
-	learn_conversation(s, e->session_id);
+	router_learn_conversation(s, e->session_id);
 	s->said_init = true;
 	s->prompts.echoed = false;
 	free(s->left_socket);
@@ -146,6 +101,8 @@ static void on_answer(struct session *s, struct call *call, struct chunk line, c
 	if (call->purpose != CALL_INIT) router_turn_cancelled(s, e, call);
 	if (call->purpose == CALL_INIT)
 		router_init_answered(s, call, line, e);
+	else if (call->purpose == CALL_NAME)
+		router_name_over(call);
 	else if (call->purpose == CALL_CLIENT || call->act == ACT_CHANGE) /* also of one that left meanwhile */
 		router_call_answered(call, line, e);
 	else
@@ -208,7 +165,7 @@ static void take_line(struct session *s, struct chunk line, const struct envelop
 		break;
 	case LINE_RESULT:
 		to_tape(s, kind, line, e);
-		if (s->said_init || !span_is_true(e->is_error)) learn_conversation(s, e->session_id);
+		if (s->said_init || !span_is_true(e->is_error)) router_learn_conversation(s, e->session_id);
 		router_turn_ends(s, line, e);
 		break;
 	default: {
@@ -217,12 +174,14 @@ static void take_line(struct session *s, struct chunk line, const struct envelop
 			break;
 		}
 		bool begins = kind == LINE_SYSTEM && span_equals(e->subtype, "init");
+		bool asked = kind == LINE_SYSTEM && router_name_line(s, e);
 		learn(s, kind, line, e);
-		to_tape(s, kind, line, e);
+		if (!asked) to_tape(s, kind, line, e);
 		if (!begins) break;
 		snapshot_taped(&s->snapshot, s->tape.next - 1);
 		session_check_state(s);
-		if (s->state == SESSION_BUSY && s->told_state != SESSION_BUSY) tell_state(s); /* it may be over in one read */
+		if (s->state == SESSION_BUSY && s->told_state != SESSION_BUSY)
+			router_tell_state(s); /* it may be over in one read */
 		router_turn_begins(s, e);
 		break;
 	}

@@ -47,6 +47,10 @@ void router_call_timer(void *arg) {
 	const char *text =
 		"the child did not answer in time; a later answer will be dropped (plenum_stop ends a child that hangs)";
 	if (restores_mode(call)) tell_mode_lost(call);
+	if (call->purpose == CALL_NAME) {
+		router_name_over(call);
+		return;
+	}
 	if (!c || call->act != ACT_CHANGE) {
 		router_fail_call(call, PLENUM_E_TIMEOUT, text);
 		return;
@@ -127,7 +131,7 @@ struct call *router_call(struct client *c, struct session *s, struct chunk line,
 		router_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, session_state_name(s->state));
 		return NULL;
 	}
-	if (!queue_has_room(&s->in, line.len) || s->calls.n >= s->settings->limits.max_calls) {
+	if (!queue_has_room(session_queue(s), line.len) || s->calls.n >= s->settings->limits.max_calls) {
 		router_fail(c, e->request_id, PLENUM_E_BUSY,
 					"the child of session %s has too much to read already: ask again later", s->name);
 		return NULL;

@@ -175,7 +175,7 @@ void router_init_started(struct session *s) {
 	in->state = INIT_NONE;
 	in->ignores = in->restart_due = false;
 	if (in->first.data || s->registry.n_hooks || registry_has_servers(&s->registry) || !list_empty(&in->waiters) ||
-		s->snapshot.strict || s->in.count)
+		s->snapshot.strict || session_queue(s)->count)
 		send_init(s);
 }
 
@@ -464,6 +464,7 @@ static void on_refused(struct session *s, struct chunk line) {
 		in->request = SPAN_NONE;
 	}
 	in->state = first ? INIT_NONE : INIT_DONE;
+	if (first) router_name_ask(s);
 	refuse_waiters(s, line);
 	if (first && registry_guards(&s->registry))
 		stop_unguarded(s, changed);
@@ -497,6 +498,7 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 	router_mode_told(s, before);
 	in->state = INIT_DONE;
 	in->first_taken = in->first.data != NULL;
+	if (first) router_name_ask(s);
 	bool resumed = first && in->answer.data; /* also where nothing was registered with the child before */
 	chunk_drop(&in->answer);
 	in->answer = chunk_copy(line.data, line.len);
@@ -525,6 +527,7 @@ void router_init_too_long(struct session *s, struct call *call) {
 	call_end(&s->calls, call);
 	s->init_open = false;
 	in->state = in->first_of_child ? INIT_NONE : INIT_DONE;
+	if (in->first_of_child) router_name_ask(s);
 	in->applied = in->sent;
 	registry_was_taken(&s->registry, in->sent);
 	router_owners_changed(s);

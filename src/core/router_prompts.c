@@ -152,7 +152,7 @@ void router_next_held(struct session *s) {
 
 /* Held prompts are charged like those that the child is to read. */
 static bool has_room(const struct session *s, size_t len, bool hold) {
-	struct queue all = {.count = s->in.count, .bytes = s->in.bytes, .max = s->in.max};
+	struct queue all = *session_queue(s);
 	struct prompt *p;
 	if (hold) {
 		LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {

@@ -202,7 +202,7 @@ static void expect_end(struct session *s) {
 void session_write_in(struct session *s) {
 	struct agent *a = s->agent;
 	if (!agent_hears(a) || agent_write(a, &s->in)) return;
-	queue_free(&s->in); /* the child is gone, or has closed its stdin and can be told nothing any more */
+	session_drop_input(s); /* the child is gone, or has closed its stdin and can be told nothing any more */
 	expect_end(s);
 }
 
@@ -223,18 +223,38 @@ uint64_t session_writes_to(const struct session *s) {
 	return session_has_child(s) ? s->child_no : s->child_no + 1;
 }
 
-bool session_write(struct session *s, struct chunk line, bool own) {
+void session_drop_input(struct session *s) {
+	queue_free(&s->in);
+	queue_free(&s->later);
+}
+
+static bool write_to(struct session *s, struct queue *q, struct chunk line, bool own) {
 	bool here = session_has_child(s);
 	s->untouched = false;
 	if (!line.data) return false; /* there was no memory for it */
-	if ((!here && !s->want_child) || (here && !agent_hears(s->agent)) || (!own && !queue_has_room(&s->in, line.len))) {
+	if ((!here && !s->want_child) || (here && !agent_hears(s->agent)) || (!own && !queue_has_room(q, line.len))) {
 		chunk_drop(&line);
 		return false;
 	}
-	bool empty = s->in.count == 0;
-	if (!queue_put(&s->in, line)) return false;
-	if (here && empty) session_write_in(s);
+	bool empty = q->count == 0;
+	if (!queue_put(q, line)) return false;
+	if (here && empty && q == &s->in) session_write_in(s);
 	return true;
+}
+
+bool session_write(struct session *s, struct chunk line, bool own) {
+	return write_to(s, session_queue(s) == &s->later ? &s->later : &s->in, line, own);
+}
+
+void session_named(struct session *s) {
+	if (!s->unnamed) return;
+	s->unnamed = 0;
+	for (size_t i = 0; i < s->later.count; i++) {
+		struct chunk line = chunk_ref(*queue_at(&s->later, i));
+		if (!queue_put(&s->in, line)) session_no_memory(s, "a line for it was lost");
+	}
+	queue_free(&s->later);
+	session_write_in(s);
 }
 
 void session_no_memory(struct session *s, const char *what) {
@@ -243,7 +263,7 @@ void session_no_memory(struct session *s, const char *what) {
 }
 
 bool session_answer(struct session *s, struct chunk line) {
-	if (session_has_child(s)) return session_write(s, line, true);
+	if (session_has_child(s)) return write_to(s, &s->in, line, true);
 	chunk_drop(&line);
 	return false;
 }
@@ -255,7 +275,7 @@ void session_must_write(struct session *s, struct chunk line) {
 }
 
 bool session_write_first(struct session *s, struct chunk line) {
-	if (s->in.sent || !session_has_child(s)) return session_write(s, line, true);
+	if (s->in.sent || !session_has_child(s)) return write_to(s, &s->in, line, true);
 	s->untouched = false;
 	if (!queue_put_first(&s->in, line)) return false;
 	session_write_in(s);
@@ -279,6 +299,7 @@ static const struct agent_events agent_events = {
 static void reset_for_child(struct session *s) {
 	s->got_line = s->said_init = s->turn = s->failed = false;
 	s->init_open = s->want_child = s->background = s->untouched = false;
+	s->unnamed = 0;
 	s->warming = true;
 	s->stopping = STOP_NOT;
 	s->broken = BROKEN_NOT;
@@ -332,6 +353,11 @@ enum child_result session_start(struct session *s, char *error) {
 		return r;
 	}
 	reset_for_child(s);
+	s->unnamed = !s->conversation_id && launch_in_doubt(&s->launch, s->profile);
+	if (s->unnamed) { /* what waits for this child was put there before */
+		s->later = s->in;
+		queue_init(&s->in, s->later.max);
+	}
 	agent_run(a);
 	adopt(s, a);
 	log_info("session %s: child %d started%s%s", s->label, a->child.pid, resume ? ", resumes " : "",
@@ -517,7 +543,7 @@ static void free_session(void *arg) {
 	struct session *s = arg;
 	tape_free(&s->tape);
 	snapshot_free(&s->snapshot);
-	queue_free(&s->in);
+	session_drop_input(s);
 	tail_clear(&s->tail);
 	launch_free(&s->launch);
 	settings_unref(s->settings);
@@ -557,6 +583,7 @@ struct session *session_new(struct loop *loop, struct lines_pool *pool, struct c
 	s->created_at = now_real_ms();
 	s->used_at = now_ms();
 	queue_init(&s->in, settings->limits.stdin_queue);
+	queue_init(&s->later, settings->limits.stdin_queue);
 	tape_init(&s->tape, settings->limits.tape_bytes, settings->limits.tape_lines);
 	list_init(&s->attachments);
 	calls_init(&s->calls);

@@ -96,7 +96,9 @@ struct session {
 	void *spare;       /* not NULL: a spare of core/warm.h, nobody's session yet */
 	bool untouched;    /* the child was a spare, lives, and nothing was written to it since */
 	struct queue in;
-	struct tail tail; /* of the newest child's stderr */
+	struct queue later; /* what is to be written once it is known which conversation the child has taken up */
+	unsigned unnamed;   /* not 0: that is not known; counts how often the child was asked, from 1 */
+	struct tail tail;   /* of the newest child's stderr */
 
 	enum stop_stage stopping;
 	enum stop_then then;
@@ -156,6 +158,10 @@ enum child_result session_start(struct session *s, char *error);
 bool session_wake(struct session *s, char *error);
 enum child_result session_wake_now(struct session *s, char *error); /* the same, but a start is tried at once */
 bool session_has_child(const struct session *s);                    /* running and not being stopped */
+/* Where the next line of a client waits for the child. */
+static inline const struct queue *session_queue(const struct session *s) {
+	return session_has_child(s) && s->unnamed ? &s->later : &s->in;
+}
 /* A line for the child, or for the next one where that is to be started (session_wake()). own: it must go, however full
  * the queue is. Takes over the reference. False: full, or no child. */
 bool session_write(struct session *s, struct chunk line, bool own);
@@ -193,6 +199,8 @@ void session_turn_ended(struct session *s); /* a result came */
 void session_used(struct session *s);       /* somebody asked for something: idle time starts again */
 void session_read_again(struct session *s); /* may_read() may answer differently now */
 void session_set_conversation(struct session *s, const char *id);
+/* The child's conversation is known and nobody else's, or nobody can tell: what waited for that is written. */
+void session_named(struct session *s);
 void session_set_reason(struct session *s, const char *reason);
 /* Is this a child that could be another session's as well: alive, initialised, idle, nothing under way? */
 bool session_can_give(const struct session *s);

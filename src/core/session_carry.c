@@ -41,6 +41,10 @@ static void carry_child(struct carry *c, struct session *s, struct agent *a) {
 	carry_progress(c, a);
 	if (there) s->agent = a;
 	queue_carry(c, &s->in);
+	if (c->version >= 12) {
+		queue_carry(c, &s->later);
+		CARRY(c, s->unnamed);
+	}
 }
 
 static void carry_stop(struct carry *c, struct session *s, struct agent *a) {

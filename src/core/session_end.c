@@ -95,7 +95,8 @@ void session_on_ended(void *arg) {
 
 void session_on_exited(void *arg) {
 	struct session *s = arg;
-	s->untouched = false;                           /* nobody could take it back now */
+	s->untouched = false; /* nobody could take it back now */
+	queue_free(&s->later);
 	if (s->stopping < STOP_EOF) queue_free(&s->in); /* was meant for the dead one */
 	session_read_again(s);
 }
@@ -125,7 +126,7 @@ static void step_interrupt(struct session *s) {
 static void step_eof(struct session *s) {
 	log_step(s, "closing stdin");
 	session_write_in(s);
-	queue_free(&s->in);
+	session_drop_input(s);
 	agent_close_in(s->agent);
 	step(s, STOP_EOF, s->profile->stop_grace);
 }
@@ -139,7 +140,7 @@ static void step_signal(struct session *s, int signo, enum stop_stage stage) {
 /* What it was to read is lost with it; behind a child that has had its end of input stands what the next one is to
  * read. */
 static void step_kill(struct session *s) {
-	if (session_has_child(s)) queue_free(&s->in);
+	if (session_has_child(s)) session_drop_input(s);
 	agent_close_in(s->agent);
 	step_signal(s, SIGKILL, STOP_KILL);
 }

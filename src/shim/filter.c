@@ -68,7 +68,7 @@ static enum filter_mode judge(const struct filter *f) {
 	if (is_system(f, NULL)) return judge_system(f);
 	if (glance_is(g, "transcript_mirror", NULL)) return pass_if(o->mirror);
 	if (glance_is(g, "command_lifecycle", NULL)) return pass_if(f->uuids);
-	if (glance_is(g, "control_response", NULL)) return f->asking ? FILTER_HOLD : FILTER_PASS;
+	if (glance_is(g, "control_response", NULL)) return FILTER_HOLD;
 	return FILTER_PASS;
 }
 

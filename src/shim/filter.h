@@ -20,11 +20,10 @@ enum filter_mode { FILTER_UNKNOWN, FILTER_PASS, FILTER_DROP, FILTER_HOLD };
 struct filter {
 	const struct options *options;
 	struct sink *out;
-	/* A whole line without its LF that may be ours: a plenum_event, or a control_response while `asking`.
+	/* A whole line without its LF that may be ours: a plenum_event or a control_response.
 	 * True: it was; false: it is the SDK's (never the case for a plenum_event). */
 	bool (*mine)(void *ctx, const char *line, size_t n);
 	void *ctx;
-	bool asking;     /* a request of the shim's own is open */
 	bool uuids;      /* the SDK gives its prompts uuids, so it wants to hear of their lifecycle */
 	bool mute;       /* nothing reaches the SDK any more */
 	bool last_error; /* the last result was an error: the CLI's exit code */

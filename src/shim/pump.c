@@ -29,7 +29,7 @@
 
 enum state {
 	ATTACHING, /* the answer to the attach is awaited; nothing of stdin is read */
-	RETRYING,  /* the conversation is in use: again at the deadline */
+	RETRYING,  /* who has the conversation is ending: again at the deadline */
 	RUNNING,
 	STOPPING, /* a signal came: the session is ending */
 	OVER,
@@ -53,6 +53,7 @@ struct pump {
 	unsigned attempts;
 	char request_id[32]; /* of the shim's own open request */
 	int signal;          /* that ends us; 0 */
+	char *refusal;       /* why the daemon has refused the SDK's newest request that it refused; may be NULL */
 	bool child_exited, shutting_down, heard_stderr;
 	bool lost; /* a prompt of ours went with the child of a shared session */
 	int code;
@@ -80,7 +81,6 @@ static const char *new_id(struct pump *p) {
 	char hex[9];
 	str_random_hex(hex, 8);
 	snprintf(p->request_id, sizeof p->request_id, "plenum-shim-%u-%s", ++p->attempts, hex);
-	p->filter.asking = true;
 	return p->request_id;
 }
 
@@ -149,8 +149,8 @@ static void attached(struct pump *p, struct span answer) {
 }
 
 static void refused(struct pump *p, struct span response) {
-	bool in_use = span_equals(member(response, "code"), PLENUM_E_CONVERSATION_IN_USE);
-	if (in_use && now_ms() < p->resume_until) {
+	bool ending = span_is_true(member(response, "ending")); /* of who has the conversation */
+	if (ending && now_ms() < p->resume_until) {
 		p->state = RETRYING;
 		p->deadline = now_ms() + RESUME_RETRY;
 		return;
@@ -159,10 +159,19 @@ static void refused(struct pump *p, struct span response) {
 	finish(p, span_equals(member(response, "code"), PLENUM_E_SHUTTING_DOWN) ? EXIT_NO_DAEMON : 1);
 }
 
+/* Keep the daemon's reason, which the CLI's own answers have no code for: it may be why we end. */
+static void note_refusal(struct pump *p, struct span response) {
+	_cleanup_free_ char *code = span_dup(member(response, "code"), NULL);
+	_cleanup_free_ char *error = span_dup(member(response, "error"), NULL);
+	if (!code || !error) return;
+	free(p->refusal);
+	p->refusal = str_printf("%s: %s", error, code);
+}
+
 /* True: the answer to a request of our own. */
 static bool own_answer(struct pump *p, const struct envelope *e) {
 	if (!span_equals(e->inner_request_id, p->request_id)) return false;
-	p->filter.asking = false;
+	p->request_id[0] = 0;
 	if (p->state != ATTACHING) return true;
 	if (span_equals(e->inner_subtype, "success"))
 		attached(p, e->inner_response);
@@ -201,7 +210,11 @@ static void on_error(struct pump *p, struct span event) {
 		p->lost = true;
 		return;
 	}
-	say_error(p, event);
+	if (span_equals(code, PLENUM_E_INITIALIZE_REFUSED) && p->refusal)
+		say(p, "the initialize of this program was refused: %s", p->refusal);
+	else
+		say_error(p, event);
+	if (span_equals(code, PLENUM_E_INITIALIZE_REFUSED) || span_equals(code, PLENUM_E_CHANGE_REFUSED)) finish(p, 1);
 	if (span_equals(code, p->own ? PLENUM_E_BAD_LINE : PLENUM_E_NOT_ATTACHED)) finish(p, 1);
 }
 
@@ -225,7 +238,11 @@ static bool on_line(void *ctx, const char *line, size_t n) {
 	struct pump *p = ctx;
 	struct envelope e;
 	if (!scan_envelope(line, n, &e)) return false;
-	if (span_equals(e.type, "control_response")) return own_answer(p, &e);
+	if (span_equals(e.type, "control_response")) {
+		if (own_answer(p, &e)) return true;
+		note_refusal(p, e.response);
+		return false;
+	}
 	if (p->state != OVER) on_event(p, (struct span){line, n});
 	return true;
 }
@@ -427,6 +444,7 @@ int pump_run(const struct options *o) {
 	sink_free(&p.up);
 	sink_free(&p.out);
 	sink_free(&p.err);
+	free(p.refusal);
 	free(block);
 	close(p.signals);
 	close(p.sock);

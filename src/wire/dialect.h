@@ -70,7 +70,17 @@ void dialect_put_success(struct buf *b, struct span id, const char *response_jso
 void dialect_put_built_request(struct buf *b, const char *id, struct buf *body);
 void dialect_put_built_success(struct buf *b, struct span id, struct buf *body);
 void dialect_put_error(struct buf *b, struct span id, const char *code, const char *text);
+/* more: further members of the response, `,"name":value` each. */
+void dialect_put_error_more(struct buf *b, struct span id, const char *code, const char *text, const char *more);
 void dialect_put_cancel(struct buf *b, struct span id);
+
+/* A request that makes the child name its conversation by a line of its own, before a turn begins and without a trace
+ * in the conversation; n: the first, from 0, and what to try where one did not. NULL: there is no other. */
+const char *dialect_ask_name(unsigned n);
+/* Return true for lines of a start that is under way, when the conversation may still be another one, and of a turn. */
+bool dialect_is_start(const struct envelope *e);
+/* Return true if this is such a line. */
+bool dialect_is_name(const struct envelope *e);
 
 /* The answer bodies that the daemon gives by itself (the value of response.response). */
 void dialect_put_tool_deny(struct buf *b, const char *reason);

@@ -178,8 +178,18 @@ class Child:
         if sub == "initialize":
             if self.mode["init"] != "manual":
                 self.say(self.init_answer(rid, request))
+            if self.mode["init"] == "332" and self.inits > 1 and "hooks" not in request:
+                self.say({"type": "system", "subtype": "background_tasks_changed", "tasks": [], "session_id": self.sid})
+        elif sub == "reload_plugins" and self.mode["init"] == "197":
+            self.say({"type": "system", "subtype": "commands_changed", "commands": [], "session_id": self.sid})
+            self.say(self.success(rid))
+        elif sub == "get_session_cost" and self.mode["init"] != "manual":
+            self.say(self.success(rid))
         elif self.mode["control"] is True or sub in self.mode["control"]:
-            self.say({"type": "control_response", "response": {"subtype": "success", "request_id": rid, "response": {}}})
+            self.say(self.success(rid))
+
+    def success(self, rid):
+        return {"type": "control_response", "response": {"subtype": "success", "request_id": rid, "response": {}}}
 
     def init_answer(self, rid, request):
         self.inits += 1

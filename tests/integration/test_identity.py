@@ -26,7 +26,8 @@ class ContinueTest(Case):
             a.event("session_removed")
         b = d.attached("second", args=list(args))
         second = agent.child()
-        second.print(init_line("conv-1"), dict(RESULT, session_id="conv-1"))
+        mine = "conv-2" if "--fork-session" in args else "conv-1"
+        second.print(init_line(mine), dict(RESULT, session_id=mine))
         return d, agent, a, b
 
     def test_a_conversation_of_another_session(self):
@@ -106,7 +107,7 @@ class ContinueTest(Case):
             d, agent, a, b = self.continued(*words, forget=forget)
             b.wait(type="result")
             d.wait_state("second", "idle")
-            self.assertEqual(d.sessions()["second"]["conversation_id"], "conv-1")
+            self.assertEqual(d.sessions()["second"]["conversation_id"], "conv-2" if not forget else "conv-1")
 
 
 class Identity(Case):

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which conversation a child has taken up. Where the command line leaves that to the child (the newest one, a title, a
+ * file), it is asked before a line of a client reaches it: of two children that write to one conversation the second is
+ * ended before it writes (DESIGN 8, PROTOCOL 1.4).
+ */
+#include "core/router.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "plenum/protocol.h"
+
+#include <string.h>
+
+#define NAME_WAIT 10000 /* ms for one answer; then it is compared with the first line that has it */
+
+static void tell_conversation(struct session *s, bool another) {
+	struct router *r = s->world;
+	router_tell_state(s);
+	if (another) {
+		struct buf b = NOTICE_INIT;
+		notice_begin(&b, PLENUM_EV_CHANGED, s->name);
+		notice_text(&b, "what", "conversation_id");
+		notice_text(&b, "value", s->conversation_id);
+		router_tell(s, notice_end(&b));
+	}
+	r->events->changed(r);
+}
+
+/* Whatever the command line said: the child's own word is compared. */
+static struct session *other_holder(const struct session *s, const char *id) {
+	const struct router *r = s->world;
+	for (struct session *o = r->sessions; o; o = o->hh.next)
+		if (o != s && router_has_conversation(o, id) && !o->ending && !session_is_going(o)) return o;
+	return NULL;
+}
+
+/* A resume that reports another id than it was asked for: both are remembered, the one that is known to exist is tried
+ * first at the next start. A later change (/clear) is the child's own and true. */
+static void learn(struct session *s, struct span id, bool asked_for) {
+	_cleanup_free_ char *text = span_dup(id, NULL);
+	if (!text || !*text || (s->conversation_id && strcmp(s->conversation_id, text) == 0)) return;
+	struct session *other = other_holder(s, text);
+	if (other) session_kill_second(s, other);
+	if (s->broken == BROKEN_SECOND) return;
+	const char *asked = s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
+	bool first = !s->said_init && asked && !(s->launch.fork && !s->conversation_id);
+	char *resumed = first && asked_for && strcmp(asked, text) != 0 ? strdup(asked) : NULL;
+	bool known = !s->conversation_id && !resumed, another = s->conversation_id != NULL;
+	free(s->resumed_id);
+	s->resumed_id = resumed;
+	session_set_conversation(s, text);
+	snapshot_forget_init(&s->snapshot);
+	if (known) {
+		struct router *r = s->world;
+		r->events->changed(r);
+	}
+	tell_conversation(s, another);
+}
+
+void router_learn_conversation(struct session *s, struct span id) {
+	learn(s, id, true);
+	if (s->broken != BROKEN_SECOND) session_named(s);
+}
+
+static bool is_asked(const struct session *s) {
+	const struct call *call;
+	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
+		if (call->purpose == CALL_NAME) return true;
+	return false;
+}
+
+void router_name_ask(struct session *s) {
+	const char *body = s->unnamed ? dialect_ask_name(s->unnamed - 1) : NULL;
+	struct call *call = body ? call_new(&s->calls, s, s->loop, CALL_NAME, NULL, 0, SPAN_NONE, router_call_timer) : NULL;
+	struct buf b = NOTICE_INIT;
+	if (!call) {
+		if (body) session_no_memory(s, "it cannot be asked for its conversation");
+		session_named(s);
+		return;
+	}
+	s->unnamed++;
+	dialect_put_request(&b, call->id, body);
+	loop_timer_set(&call->timer, NAME_WAIT);
+	session_must_write(s, notice_chunk(&b));
+}
+
+void router_name_over(struct call *call) {
+	struct session *s = call->session;
+	call_end(&s->calls, call);
+	router_name_ask(s);
+	session_check_state(s);
+}
+
+bool router_name_line(struct session *s, const struct envelope *e) {
+	bool asked = dialect_is_name(e) && is_asked(s);
+	if (!s->unnamed || !span_is_string(e->session_id) || dialect_is_start(e)) return asked;
+	learn(s, e->session_id, false); /* found by a title, or as the newest: no id was asked for */
+	if (s->broken != BROKEN_SECOND) session_named(s);
+	return asked;
+}
