@@ -150,6 +150,38 @@ class Life(Case):
         self.assertEqual(self.client("work").turn("others go on")["result"], "echo: others go on")
 
 
+class SecondWriter(Case):
+    """A second child that takes up the conversation by a title, or as the newest, is ended before it writes there."""
+
+    def test_by_what_only_the_cli_can_name(self):
+        first = self.client("work", args=["--name", "My Title"])
+        conversation = first.turn("remember quince")["session_id"]
+        self.wait_written(conversation, "echo: remember quince")
+        for number, words in enumerate((["--resume", "my title"], ["--continue"], ["-pr", "My Title"])):
+            second = self.client(f"second{number}", args=words)
+            uuid = second.prompt("secret medlar")
+            self.assertEqual(second.wait_event("error", code="child_exited")["uuid"], uuid, words)
+            self.assertIn("another session's", second.wait_event("child_exited")["reason"])
+        self.assertEqual(first.turn("on")["session_id"], conversation)
+        self.wait_written(conversation, "echo: on")
+        written = "".join(path.read_text(errors="replace") for path in self.place.home.rglob("*.jsonl"))
+        self.assertNotIn("medlar", written)
+        self.client().refused("plenum_attach", "conversation_in_use", session="third", args=["-pr", conversation])
+
+    def test_a_conversation_that_nobody_has(self):
+        first = self.client("work", args=["--name", "My Title"])
+        conversation = first.turn("remember quince")["session_id"]
+        self.wait_written(conversation, "echo: remember quince")
+        first.ask("plenum_stop", session="work", how="graceful", forget=True)
+        wait_until("it is forgotten", lambda: not self.client().ask("plenum_list")["sessions"])
+        second = self.client("again", args=["--continue"])
+        result = second.turn("@history@")
+        self.assertEqual(result["session_id"], conversation)
+        self.assertIn("quince", result["result"])
+        asked = ("background_tasks_changed", "commands_changed")
+        self.assertEqual(second.seen(lambda line: line.get("subtype") in asked), [])
+
+
 class ChosenId(Case):
     profile = ("session_id_args = --session-id={id}",)
 

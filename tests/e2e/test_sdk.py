@@ -5,7 +5,7 @@ import json
 import re
 import subprocess
 
-from harness import DEADLINE, HERE, Case, cli_environment
+from harness import DEADLINE, HERE, Case, cli_environment, mcp_server
 
 ID = re.compile(r"\b(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|toolu_\d+|msg_\d+|req_\w+|[0-9a-f]{16,})\b")
 CHANCE = re.compile(r"(_ms|_usd|timestamp|cost|USD|duration|ttft|pid|messaging_socket_path|_tokens)", re.I)
@@ -51,7 +51,9 @@ class Normal:
                 "stderr": self.text(seen["stderr"])}
 
 
-class Sdk(Case):
+class Program(Case):
+    """Runs the program on the real CLI or on the shim."""
+
     def start(self, scenario, executable, **env):
         environment = self.place.environment(**cli_environment(self.api.url), **env)
         del environment["CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"]
@@ -68,6 +70,8 @@ class Sdk(Case):
         return self.start(scenario, next(self.build.rglob("plenum-shim")), PLENUM_SOCKET=self.daemon.socket,
                           PLENUM_CLAUDE=str(self.cli), **env)
 
+
+class Sdk(Program):
     def same(self, scenario, made=None):
         direct = self.finish(self.start(scenario, self.cli))
         if made is not None:
@@ -151,6 +155,34 @@ class Sdk(Case):
         self.assertEqual(*results)
         self.assertEqual(len(results[0]), 1)
         self.assertEqual(self.client("team").turn("it stays")["result"], "echo: it stays")
+
+
+class Refused(Program):
+    """A program whose initialize is refused ends with the reason, and nothing of it runs without its guard."""
+    settings = ("approve_uids = 65534",)
+
+    def refused(self, process, reason):
+        seen = self.finish(process)
+        self.assertIn("exited with code 1", seen["end"])
+        self.assertIn(reason, seen["stderr"])
+        self.assertEqual([frame for frame in seen["frames"] if frame["type"] in ("assistant", "result")], [])
+        self.assertEqual(seen["callbacks"], [])
+        self.assertFalse((self.work / "made").exists())
+        return seen
+
+    def test_a_guard(self):
+        self.refused(self.shim("guard"), "hooks decide what the agent may do")
+
+    def test_a_guard_in_a_session_of_others(self):
+        watcher = self.client("team")
+        self.refused(self.shim("guard", PLENUM_SESSION="team"), "not_allowed")
+        self.assertEqual(watcher.turn("it stays")["result"], "echo: it stays")
+        self.assertEqual(watcher.seen(lambda line: line.get("isReplay") and "made" in str(line)), [])
+
+    def test_a_server_whose_name_is_taken(self):
+        watcher = self.client("team", {"mcp_message": mcp_server("calc", {})}, mcp_servers=["calc"])
+        self.refused(self.shim("mcp", PLENUM_SESSION="team"), "name_taken")
+        self.assertEqual(watcher.turn("it stays")["result"], "echo: it stays")
 
 
 def kind(frame):

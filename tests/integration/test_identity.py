@@ -2,9 +2,10 @@
 """Which conversation a session has, and that it survives (DESIGN 8; CASES C26 C28 C78)."""
 import glob
 import os
+import subprocess
 import unittest
 
-from harness import Case, until, user, RESULT
+from harness import Case, build_file, err, init as init_request, request, until, user, RESULT
 from test_moments import standstill
 
 
@@ -269,6 +270,198 @@ class InUseTest(Identity):
         b = d.client()
         self.assertRefused("conversation_in_use", b.attach, "two", resume="c-1")
         self.assertEqual(b.attach("c-1")["session"], "one")
+
+
+class SecondWriterTest(Identity):
+    """Of two children in one conversation the second is ended before a line of a client reaches it."""
+    ID = "11111111-2222-4333-8444-5555555555ab"
+    OPEN = (["--continue"], ["-c"], ["-pc"], ["-cp"], ["--resume", "My Title"], ["--resume=My Title"], ["-rMy Title"],
+            ["-pr", "My Title"], ["--resume", "/home/me/%s.jsonl" % ID], ["--resume= " + ID], ["--from-pr", "1"])
+
+    def holder(self, **options):
+        """A session that has the conversation; the next child takes it up, too."""
+        d, agent = self.start(**options)
+        a = d.attached("one")
+        agent.child().print(init_line(self.ID), dict(RESULT, session_id=self.ID))
+        a.wait(type="result")
+        return d, agent, a
+
+    def second(self, d, agent, init="332", sid=None, name="two", **members):
+        agent.mode(init=init, session_id=sid or self.ID)
+        b = d.attached(name, **members)
+        return b, agent.child()
+
+    def ended_unheard(self, b, child, what=None):
+        told = b.event("child_exited")
+        self.assertIn("another session's", told["reason"], what)
+        child.wait_gone()
+        self.assertEqual([m.obj for m in child.log if m["type"] == "user" or m["request.subtype"] == "rename_session"], [], what)
+
+    def test_every_spelling_of_an_id(self):
+        d, agent, a = self.holder()
+        argv = agent.command.split()[1:]
+        for words in (["--resume", self.ID], ["--resume=" + self.ID], ["-r", self.ID], ["-r" + self.ID], ["-pr", self.ID],
+                      ["-pr" + self.ID], ["-pcr", self.ID], ["--session-id", self.ID], ["--session-id=" + self.ID],
+                      ["--resume=other", "--resume", self.ID], ["--fork-session", "--session-id", self.ID]):
+            self.assertRefused("conversation_in_use", d.client().attach, "two", args=words)
+            self.assertRefused("conversation_in_use", d.client().attach, "two", ephemeral=True, argv=argv + words)
+        self.assertEqual(agent.starts, 1)
+
+    def test_an_id_in_the_command_of_the_profile(self):
+        for words in ("--resume " + self.ID, "-pr" + self.ID, "--session-id=" + self.ID):
+            d, agent, a = self.holder(profiles={})
+            d.sections["profile again"] = {"command": agent.command + " " + words}
+            d.write_conf()
+            d.call("plenum_reload")
+            self.assertRefused("conversation_in_use", d.client().attach, "two", profile="again")
+            self.assertEqual(agent.starts, 1)
+
+    def test_a_new_id_that_another_session_is_about_to_take(self):
+        d, agent = self.start()
+        d.attached("one", args=["--session-id", self.ID])
+        agent.child()
+        self.assertRefused("conversation_in_use", d.client().attach, "two", resume=self.ID)
+
+    def test_a_copy(self):
+        d, agent, a = self.holder()
+        for words in (["--resume", self.ID, "--fork-session"], ["--fork-session", "--continue"]):
+            b, child = self.second(d, agent, sid="22222222-2222-4333-8444-5555555555ab", name=words[0], args=words)
+            b.send(user("x", uuid="u"))
+            child.wait(type="user", uuid="u")
+            b.request("plenum_stop", how="kill", forget=True)
+            b.event("session_removed")
+
+    def test_what_only_the_child_can_name(self):
+        for init in ("332", "197"):
+            for words in self.OPEN:
+                d, agent, a = self.holder()
+                b, child = self.second(d, agent, init, args=words)
+                b.send(request("r", "rename_session", title="mine"), user("secret", uuid="u"))
+                self.assertEqual(b.error("child_exited")["uuid"], "u", words)
+                self.ended_unheard(b, child, (init, words))
+                self.assertEqual(d.sessions()["one"]["conversation_id"], self.ID)
+                self.assertNotEqual(d.sessions()["two"]["conversation_id"], self.ID)
+
+    def test_wherever_it_stands(self):
+        d, agent, a = self.holder()
+        b, child = self.second(d, agent, resume="My Title")
+        b.send(user("secret", uuid="u"))
+        self.ended_unheard(b, child)
+        argv = agent.command.split()[1:] + ["--resume", "my title"]
+        c, child = self.second(d, agent, name="three", ephemeral=True, argv=argv)
+        c.send(init_request("i"), user("secret", uuid="u"))
+        self.ended_unheard(c, child)
+        d.sections["profile again"] = {"command": agent.command + " --continue"}
+        d.write_conf()
+        d.call("plenum_reload")
+        e, child = self.second(d, agent, name="four", profile="again")
+        e.send(user("secret", uuid="u"))
+        self.ended_unheard(e, child)
+
+    def test_a_child_that_says_it_unasked(self):
+        """2.1.332 names a conversation with a title before it answers its initialize."""
+        d, agent, a = self.holder()
+        b, child = self.second(d, agent, "manual", args=["--resume", "My Title"])
+        b.send(user("secret", uuid="u"))
+        child.request("initialize")
+        child.print({"type": "system", "subtype": "session_title_changed", "title": "My Title", "session_id": self.ID})
+        self.ended_unheard(b, child)
+
+    def test_a_command_line_that_says_nothing(self):
+        """A wrapper may add what it likes: then the first line with the conversation ends it."""
+        d, agent, a = self.holder()
+        b, child = self.second(d, agent)
+        b.send(user("x", uuid="u"))
+        child.wait(type="user")
+        child.print(init_line(self.ID))
+        self.assertIn("another session's", b.event("child_exited")["reason"])
+        child.wait_gone()
+
+    def test_one_that_changes_to_it(self):
+        d, agent, a = self.holder()
+        b, child = self.second(d, agent, sid="22222222-2222-4333-8444-5555555555ab")
+        b.send(user("x", uuid="u"))
+        child.print(init_line("22222222-2222-4333-8444-5555555555ab"), RESULT)
+        b.wait(type="result")
+        child.print(init_line(self.ID))
+        self.assertIn("another session's", b.event("child_exited")["reason"])
+
+    def test_a_conversation_that_is_free(self):
+        """All reaches it, in order; what it printed only because it was asked is on no tape; the daemon knows the name."""
+        for init in ("332", "197"):
+            d, agent, a = self.holder()
+            free = "22222222-2222-4333-8444-5555555555ab"
+            b, child = self.second(d, agent, init, sid=free, args=["--resume", "My Title"])
+            b.send(init_request("i", agents={"x": {}}), request("m", "set_permission_mode", mode="plan"),
+                   user("one", uuid="u1"), user("two", uuid="u2"))
+            self.assertEqual(child.wait(type="user")["uuid"], "u1")
+            self.assertEqual(child.wait(type="user")["uuid"], "u2")
+            order = [m["request.subtype"] or m["type"] for m in child.log]
+            self.assertLess(order.index("set_permission_mode"), order.index("user"))
+            self.assertLess(order.index("get_session_cost"), order.index("set_permission_mode"))
+            child.mark(b)
+            self.assertEqual([m["subtype"] for m in b.seen(type="system") if m["subtype"] != "plenum_event"], [])
+            self.assertEqual(d.sessions()["two"]["conversation_id"], free)
+            self.assertRefused("conversation_in_use", d.client().attach, "three", resume=free)
+            child.print(init_line(free), dict(RESULT, session_id=free))
+            b.wait(type="result")
+            b.request("plenum_hibernate")
+            child.wait_gone()
+            b.send(user("on", uuid="u3"))
+            third = agent.child()
+            self.assertEqual(third.wait(type="user")["uuid"], "u3")
+            self.assertEqual([w for w in third.argv if "Title" in w or w.startswith("--resume")], ["--resume=" + free])
+
+    def test_words_that_a_later_start_leaves_out(self):
+        free = "22222222-2222-4333-8444-5555555555ab"
+        for words, left in ((["-pc", "x"], ["-p", "x"]), (["-pr", "My Title", "x"], ["-p", "x"]), (["-prTitle", "x"], ["-p", "x"]),
+                            (["-c", "x"], ["x"]), (["--from-pr", "7", "-d", "x"], ["-d", "x"])):
+            d, agent = self.start(mode={"session_id": free, "user": True})
+            b = d.attached(args=words)
+            b.send(user("x"))
+            b.wait(type="result")
+            b.request("plenum_hibernate")
+            agent.child().wait_gone()
+            b.send(user("y"))
+            b.wait(type="result")
+            self.assertEqual(agent.child().argv[1:], left + ["--resume=" + free], words)
+
+    def test_a_child_that_cannot_say_it(self):
+        """It answers that it knows no such request: then the first line that names the conversation is compared."""
+        d, agent, a = self.holder()
+        b, child = self.second(d, agent, "manual", args=["--continue"])
+        b.send(user("x", uuid="u"))
+        child.reply(child.request("initialize"))
+        for subtype in ("initialize", "get_session_cost", "reload_plugins"):
+            child.print(err(child.request(subtype)["request_id"], "unsupported"))
+        child.wait(type="user", uuid="u")
+        child.print(init_line(self.ID))
+        self.assertIn("another session's", b.event("child_exited")["reason"])
+
+    def test_across_an_upgrade(self):
+        for sid in (self.ID, "22222222-2222-4333-8444-5555555555ab"):
+            d, agent, a = self.holder()
+            b, child = self.second(d, agent, "manual", sid=sid, args=["--continue"])
+            b.send(user("x", uuid="u"))
+            child.reply(child.request("initialize"))
+            again = child.request("initialize")
+            d.call("plenum_upgrade")
+            child.reply(again)
+            child.print({"type": "system", "subtype": "background_tasks_changed", "tasks": [], "session_id": sid})
+            if sid == self.ID:
+                self.ended_unheard(b, child)
+            else:
+                child.wait(type="user", uuid="u")
+
+    def test_a_shim_hears_it_at_once(self):
+        """It asks again only where the holder ends (it would for ten seconds)."""
+        d, agent, a = self.holder()
+        argv = ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--resume=" + self.ID]
+        env = dict(d.env, PLENUM_SOCKET=d.socket)
+        done = subprocess.run([build_file("plenum-shim")] + argv, env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=9)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("conversation_in_use", done.stderr)
 
 
 class RestartTest(Identity):
