@@ -5,46 +5,17 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "core/glob.h"
+#include "core/program.h"
 #include "core/shell.h"
+#include "core/tools.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <strings.h>
 
 enum side { SIDE_ALLOW, SIDE_DENY }; /* ask rules are judged as deny rules are */
-
-/* What a tool's patterns are about. */
-enum subject {
-	SUBJECT_NONE, /* no pattern is known for this tool */
-	SUBJECT_COMMAND,
-	SUBJECT_PATH,
-	SUBJECT_SEARCH, /* a path that may be left out, and what lies below it */
-	SUBJECT_URL,
-	SUBJECT_NAME,
-};
-
-static const struct tool {
-	const char *name;
-	const char *rule; /* whose patterns it obeys, besides those of its own name */
-	enum subject subject;
-	const char *members[3]; /* the first that is there */
-} tools[] = {
-	{"Bash", "Bash", SUBJECT_COMMAND, {"command"}},
-	{"Read", "Read", SUBJECT_PATH, {"file_path"}},
-	{"NotebookRead", "Read", SUBJECT_PATH, {"notebook_path"}},
-	{"Grep", "Read", SUBJECT_SEARCH, {"path"}},
-	{"Glob", "Read", SUBJECT_SEARCH, {"path"}},
-	{"LS", "Read", SUBJECT_SEARCH, {"path"}},
-	{"Edit", "Edit", SUBJECT_PATH, {"file_path"}},
-	{"MultiEdit", "Edit", SUBJECT_PATH, {"file_path"}},
-	{"Write", "Edit", SUBJECT_PATH, {"file_path"}},
-	{"NotebookEdit", "Edit", SUBJECT_PATH, {"notebook_path"}},
-	{"WebFetch", "WebFetch", SUBJECT_URL, {"url"}},
-	{"Task", "Task", SUBJECT_NAME, {"subagent_type"}},
-	{"Agent", "Task", SUBJECT_NAME, {"subagent_type"}},
-	{"Skill", "Skill", SUBJECT_NAME, {"skill", "command"}},
-};
 
 /* A rule in its two parts, both views into it. */
 struct rule {
@@ -54,16 +25,25 @@ struct rule {
 	size_t n_pattern;
 };
 
+/* One row of the tool's table (tools.h), held against the call's input. */
+struct use {
+	const struct tool_use *row;
+	struct words values; /* the member that patterns are about, decoded; of a path all texts in it */
+	bool absent;         /* it is not there */
+	bool undecoded;      /* it is, and cannot be read */
+	struct shell_commands commands;
+};
+#define USES_MAX 8 /* more than any tool has rows */
+
 /* A call, taken apart once. */
 struct call {
 	const char *name;
-	const struct tool *tool; /* NULL: none of the table */
 	struct span input;
-	char *value;    /* the member that patterns are about, decoded; NULL: absent or not decodable */
-	bool absent;    /* it is not there */
+	struct use uses[USES_MAX];
+	size_t n_uses;  /* 0: a tool that no pattern is known for */
+	bool known;     /* the tool is in the table */
 	bool undecoded; /* the input cannot be read with certainty */
 	bool unboxed;   /* wants out of the sandbox */
-	struct shell_commands commands;
 	bool no_memory;
 };
 
@@ -92,26 +72,24 @@ static bool parse_rule(const char *text, struct rule *r) {
 	return text[n - 1] == ')' && open[1] != ')';
 }
 
-static const struct tool *find_tool(const char *name, size_t n) {
-	for (size_t i = 0; i < ARRAY_SIZE(tools); i++)
-		if (strlen(tools[i].name) == n && memcmp(tools[i].name, name, n) == 0) return &tools[i];
-	return NULL;
+static bool names(const struct rule *r, const char *tool) {
+	return strlen(tool) == r->n_tool && memcmp(r->tool, tool, r->n_tool) == 0;
 }
 
-static bool equals(const struct rule *r, const char *name) {
-	return strlen(name) == r->n_tool && memcmp(r->tool, name, r->n_tool) == 0;
+/* Task and Agent are two names of one tool. */
+static bool names_family(const struct rule *r, const struct tool_use *row) {
+	size_t n;
+	const struct tool_use *named = tools_uses(r->tool, r->n_tool, &n);
+	return names(r, row->rule) ||
+		   (named && row->subject == TOOL_NAME && named->subject == TOOL_NAME && strcmp(named->rule, row->rule) == 0);
 }
 
-/* Is the rule about this tool? An allow rule without a pattern is about the very tool alone. */
-static bool is_about(const struct rule *r, const struct call *c, enum side side) {
-	if (equals(r, c->name)) return true;
-	if (r->tool[r->n_tool - 1] == '*') return strncmp(r->tool, c->name, r->n_tool - 1) == 0;
-	if (c->tool && (r->pattern || side == SIDE_DENY) && equals(r, c->tool->rule)) return true;
-	const struct tool *named = find_tool(r->tool, r->n_tool);
-	if (named && c->tool && named->subject == SUBJECT_NAME && named->rule == c->tool->rule)
-		return true; /* Task, Agent */
+/* Is the rule about this tool by its name? */
+static bool names_tool(const struct rule *r, const char *tool) {
+	if (names(r, tool)) return true;
+	if (r->tool[r->n_tool - 1] == '*') return strncmp(r->tool, tool, r->n_tool - 1) == 0;
 	bool server = is_mcp(r->tool, r->n_tool) && !memmem(r->tool + 5, r->n_tool - 5, "__", 2);
-	return server && strncmp(r->tool, c->name, r->n_tool) == 0 && strncmp(c->name + r->n_tool, "__", 2) == 0;
+	return server && strncmp(r->tool, tool, r->n_tool) == 0 && strncmp(tool + r->n_tool, "__", 2) == 0;
 }
 
 static bool has_control(const char *p) {
@@ -124,59 +102,96 @@ static bool is_rooted(const char *p, size_t n) {
 	return n && (*p == '/' || (n > 1 && memcmp(p, "~/", 2) == 0) || (n > 2 && memcmp(p, "**/", 3) == 0));
 }
 
+static bool is_path(const struct tool_use *use) {
+	return use->subject == TOOL_PATH || use->subject == TOOL_SEARCH;
+}
+
 const char *rules_check(const char *rule, bool for_allow) {
 	struct rule r;
 	if (has_control(rule) || !parse_rule(rule, &r))
 		return "write a tool's name, such as Bash or mcp__server, or TOOL(PATTERN), such as Bash(npm run:*)";
-	const struct tool *tool = find_tool(r.tool, r.n_tool);
 	if (!r.pattern) return NULL;
+	size_t n;
+	const struct tool_use *use = tools_uses(r.tool, r.n_tool, &n);
 	if (is_mcp(r.tool, r.n_tool) || r.tool[0] == '*')
 		return "rules for MCP tools have no pattern: leave the brackets out";
-	if (!tool && for_allow)
+	if (for_allow && !(use && use->always))
 		return "patterns are known for Bash, Read, Edit, WebFetch, Task and Skill: leave the brackets out";
-	bool path = tool && (tool->subject == SUBJECT_PATH || tool->subject == SUBJECT_SEARCH);
-	if (path && for_allow && !is_rooted(r.pattern, r.n_pattern))
+	if (use && is_path(use) && for_allow && !is_rooted(r.pattern, r.n_pattern))
 		return "begin the path with /, ~/ or **/: no folder is known that it could be relative to";
-	if (tool && tool->subject == SUBJECT_URL && (r.n_pattern < 8 || memcmp(r.pattern, "domain:", 7) != 0))
+	if (use && n == 1 && use->subject == TOOL_URL && (r.n_pattern < 8 || memcmp(r.pattern, "domain:", 7) != 0))
 		return "write WebFetch(domain:example.com)";
 	return NULL;
 }
 
 /* --- The call ---------------------------------------------------------------------------------------------------- */
 
+static bool is_read(const struct call *c, struct span key) {
+	for (size_t i = 0; i < c->n_uses; i++)
+		for (size_t k = 0; k < 3 && c->uses[i].row->members[k]; k++)
+			if (span_equals(key, c->uses[i].row->members[k])) return true;
+	return false;
+}
+
 /* A key spelled with escapes, or one that is there twice, could be read otherwise than we do. */
-static bool is_certain(struct span input, const char *const *members) {
-	struct span key, value;
-	size_t at = 0, seen[3] = {0};
-	while (span_next_member(input, &at, &key, &value)) {
+static bool is_certain(const struct call *c) {
+	struct span key, value, other;
+	size_t at = 0;
+	while (span_next_member(c->input, &at, &key, &value)) {
 		if (memchr(key.p, '\\', key.n)) return false;
-		for (size_t i = 0; i < 3 && members[i]; i++)
-			if (span_equals(key, members[i]) && seen[i]++) return false;
+		size_t behind = at;
+		while (is_read(c, key) && span_next_member(c->input, &behind, &other, &value))
+			if (span_same(key, other)) return false;
 	}
 	return true;
 }
 
-static void read_value(struct call *c) {
+#define NESTED_MAX 4
+
+/* The texts of a value, also those in lists and objects; false: one cannot be read. */
+static bool read_texts(struct words *out, struct span value, int depth) {
+	struct span key, inner;
+	size_t at = 0;
+	bool ok = true;
+	if (span_is_string(value)) {
+		_cleanup_free_ char *text = span_dup(value, NULL);
+		return text && words_add(out, text);
+	}
+	if (depth >= NESTED_MAX) return false;
+	if (span_is_array(value))
+		while (ok && span_next(value, &at, &inner)) ok = read_texts(out, inner, depth + 1);
+	else if (span_is_object(value))
+		while (ok && span_next_member(value, &at, &key, &inner)) ok = read_texts(out, inner, depth + 1);
+	else
+		return depth > 0;
+	return ok;
+}
+
+static void read_use(struct call *c, struct use *u) {
 	struct span value = SPAN_NONE;
-	for (size_t i = 0; i < 3 && c->tool->members[i] && !value.p; i++)
-		value = span_member(c->input, c->tool->members[i]);
-	c->absent = !value.p;
-	if (value.p) c->value = span_dup(value, NULL);
-	c->undecoded |= value.p && !c->value;
-	c->unboxed = span_is_true(span_member(c->input, "dangerouslyDisableSandbox"));
-	if (c->value && c->tool->subject == SUBJECT_COMMAND) c->no_memory |= !shell_commands(c->value, &c->commands);
+	for (size_t i = 0; i < 3 && u->row->members[i] && !value.p; i++) value = span_member(c->input, u->row->members[i]);
+	u->absent = !value.p;
+	bool nested = !u->row->always && (is_path(u->row) || u->row->subject == TOOL_URL);
+	if (value.p) u->undecoded = !(nested || span_is_string(value)) || !read_texts(&u->values, value, 0);
+	if (u->row->subject == TOOL_COMMAND && u->values.n) c->no_memory |= !shell_commands(u->values.v[0], &u->commands);
 }
 
 static void read_call(struct call *c, const char *name, struct span input) {
-	static const char *const no_members[3];
-	*c = (struct call){.name = name, .input = input, .tool = find_tool(name, strlen(name))};
-	c->undecoded = !span_is_object(input) || !is_certain(input, c->tool ? c->tool->members : no_members);
-	if (c->tool) read_value(c);
+	size_t n;
+	const struct tool_use *rows = tools_uses(name, strlen(name), &n);
+	*c = (struct call){.name = name, .input = input, .n_uses = MIN(n, (size_t)USES_MAX), .known = tools_know(name)};
+	for (size_t i = 0; i < c->n_uses; i++) c->uses[i].row = &rows[i];
+	c->undecoded = !span_is_object(input) || !is_certain(c);
+	for (size_t i = 0; i < c->n_uses; i++) read_use(c, &c->uses[i]);
+	c->unboxed = span_is_true(span_member(input, "dangerouslyDisableSandbox"));
+	for (size_t i = 0; i < c->n_uses; i++) c->undecoded |= c->uses[i].undecoded;
 }
 
 static void free_call(struct call *c) {
-	free(c->value);
-	shell_commands_free(&c->commands);
+	for (size_t i = 0; i < c->n_uses; i++) {
+		words_free(&c->uses[i].values);
+		shell_commands_free(&c->uses[i].commands);
+	}
 }
 
 /* --- Commands ---------------------------------------------------------------------------------------------------- */
@@ -216,22 +231,79 @@ static enum match match_text(const struct rule *r, const char *text, bool keep_q
 	return m;
 }
 
-static enum match find_command(const struct rule *r, const struct call *c) {
+/* The words of a pattern in front of its first star. */
+static bool fixed_words(struct words *out, const char *pattern) {
+	_cleanup_free_ char *fixed = strndup(pattern, strcspn(pattern, "*\\"));
+	size_t n = fixed ? strlen(fixed) : 0;
+	if (!fixed) return false;
+	bool cut = pattern[n] && n && fixed[n - 1] != ' ' && fixed[n - 1] != ':';
+	if (n && fixed[n - 1] == ':') fixed[n - 1] = 0;
+	for (char *save, *word = strtok_r(fixed, " ", &save); word; word = strtok_r(NULL, " ", &save))
+		if (!words_add(out, word)) return false;
+	if (cut && out->n > 1) free(out->v[--out->n]), out->v[out->n] = NULL; /* half a word says nothing */
+	return !cut || out->n > 1;
+}
+
+static bool in_name(char c) {
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* The word at or behind p, not within a longer one. */
+static const char *find_word(const char *text, const char *p, const char *word) {
+	size_t n = strlen(word);
+	while ((p = strstr(p, word)) && ((p > text && in_name(p[-1]) && in_name(*word)) || in_name(p[n]))) p++;
+	return p;
+}
+
+/* The program is the rule's, and its words are among the arguments, but elsewhere: git -C x push. */
+static bool is_spread(const struct words *want, const char *text) {
+	const char *base = program_base(want->v[0]), *p = text + strlen(base);
+	bool in_place = true;
+	if (want->n < 2 || strncmp(text, base, (size_t)(p - text)) != 0 || (*p && *p != ' ')) return false;
+	for (size_t i = 1; i < want->n; i++) {
+		const char *found = find_word(text, p, want->v[i]);
+		if (!found) return false;
+		in_place = in_place && found == p + 1;
+		p = found + strlen(want->v[i]);
+	}
+	return !in_place || (*p && *p != ' ');
+}
+
+/* Could the line run what the pattern names without its being among the commands that were found? The name must then
+ * stand somewhere in the line where a program could take it for a command. */
+static bool may_hide(const char *pattern, const struct shell_commands *commands) {
+	_cleanup_(words_free) struct words want = {0};
+	if (!fixed_words(&want, pattern) || !want.n) return commands->others;
+	for (size_t i = 0; i < commands->texts.n; i++)
+		if (is_spread(&want, commands->texts.v[i])) return true;
+	const char *name = program_base(want.v[0]);
+	_cleanup_free_ char *joined = want.n > 1 ? str_printf("%s-%s", name, want.v[1]) : NULL; /* git-push */
+	if (joined && shell_says(commands, joined, strlen(joined), true)) return true;
+	if (!commands->others || !shell_says(commands, name, strlen(name), name != want.v[0])) return false;
+	for (size_t i = 1; i < want.n; i++)
+		if (!shell_says(commands, want.v[i], strlen(want.v[i]), true)) return false;
+	return true;
+}
+
+static enum match find_command(const struct rule *r, const struct shell_commands *commands) {
 	struct glob g;
-	enum match best = c->commands.doubtful ? MATCH_MAYBE : MATCH_NO;
-	if (!command_glob(&g, r->pattern, r->n_pattern, false)) return MATCH_MAYBE;
-	for (size_t i = 0; i < c->commands.texts.n && best != MATCH_YES; i++) {
-		enum match m = glob_match(&g, c->commands.texts.v[i], strlen(c->commands.texts.v[i]));
+	enum match best = commands->unsure ? MATCH_MAYBE : MATCH_NO;
+	_cleanup_free_ char *pattern = tidy_pattern(r->pattern, r->n_pattern, false);
+	if (!pattern || !command_glob(&g, r->pattern, r->n_pattern, false)) return MATCH_MAYBE;
+	for (size_t i = 0; i < commands->texts.n && best != MATCH_YES; i++) {
+		enum match m = glob_match(&g, commands->texts.v[i], strlen(commands->texts.v[i]));
 		best = MAX(best, m);
 	}
 	glob_free(&g);
+	if (best == MATCH_NO && may_hide(pattern, commands)) best = MATCH_MAYBE;
 	return best;
 }
 
-static enum match match_command(const struct rule *r, const struct call *c, enum side side) {
-	if (side == SIDE_ALLOW) return shell_is_plain(c->value) ? match_text(r, c->value, true) : MATCH_NO;
-	bool whole = strlen(c->value) <= SHELL_TEXT_MAX && match_text(r, c->value, true) == MATCH_YES;
-	return whole ? MATCH_YES : find_command(r, c);
+static enum match match_command(const struct rule *r, const struct use *u, enum side side) {
+	const char *line = u->values.v[0];
+	if (side == SIDE_ALLOW) return shell_is_plain(line) ? match_text(r, line, true) : MATCH_NO;
+	bool whole = strlen(line) <= SHELL_TEXT_MAX && match_text(r, line, true) == MATCH_YES;
+	return whole ? MATCH_YES : find_command(r, &u->commands);
 }
 
 /* --- Paths ------------------------------------------------------------------------------------------------------- */
@@ -350,13 +422,13 @@ static bool is_above(const struct paths *pattern, const char *path) {
 	return false;
 }
 
-static enum match deny_path(const struct paths *pattern, const char *path, bool rooted, enum subject subject) {
+static enum match deny_path(const struct paths *pattern, const char *path, bool rooted, enum tool_subject subject) {
 	_cleanup_free_ char *tidy = tidy_path(path), *real = tidy && *path == '/' ? real_path(tidy) : NULL;
 	if (!tidy) return MATCH_MAYBE;
 	if (match_one_path(pattern, tidy, SIDE_DENY) == MATCH_YES) return MATCH_YES;
 	if (*path != '/') return rooted || strstr(path, "..") ? MATCH_MAYBE : MATCH_NO;
 	if (!real || match_one_path(pattern, real, SIDE_DENY) == MATCH_YES) return real ? MATCH_YES : MATCH_MAYBE;
-	bool search = subject == SUBJECT_SEARCH && (!rooted || is_above(pattern, tidy) || is_above(pattern, real));
+	bool search = subject == TOOL_SEARCH && (!rooted || is_above(pattern, tidy) || is_above(pattern, real));
 	return search ? MATCH_MAYBE : MATCH_NO;
 }
 
@@ -370,21 +442,24 @@ static enum match match_search_pattern(const struct paths *pattern, const struct
 	if (side == SIDE_ALLOW) return leads ? MATCH_NO : MATCH_YES;
 	if (!leads) return MATCH_NO;
 	text[fixed_part(text)] = 0;
-	return *text == '/' ? deny_path(pattern, text, rooted, SUBJECT_SEARCH) : MATCH_MAYBE;
+	return *text == '/' ? deny_path(pattern, text, rooted, TOOL_SEARCH) : MATCH_MAYBE;
 }
 
-static enum match match_path(const struct rule *r, const struct call *c, enum side side) {
-	bool rooted = is_rooted(r->pattern, r->n_pattern), search = c->tool->subject == SUBJECT_SEARCH;
+static enum match match_path(const struct rule *r, const struct call *c, const struct use *u, enum side side) {
+	bool rooted = is_rooted(r->pattern, r->n_pattern), search = u->row->subject == TOOL_SEARCH;
 	_cleanup_(paths_free) struct paths pattern = {absolute_pattern(r->pattern, r->n_pattern), NULL};
 	if (pattern.written) pattern.real = real_pattern(pattern.written);
 	if (!pattern.written) return side == SIDE_ALLOW ? MATCH_NO : MATCH_MAYBE;
 	enum match inner = search ? match_search_pattern(&pattern, c, side, rooted) : MATCH_NO;
 	if (side == SIDE_ALLOW) {
-		if (!rooted || !c->value || (search && inner != MATCH_YES)) return MATCH_NO;
-		return allow_path(&pattern, c->value);
+		if (!rooted || u->values.n != 1 || (search && inner != MATCH_YES)) return MATCH_NO;
+		return allow_path(&pattern, u->values.v[0]);
 	}
-	enum match m = c->value ? deny_path(&pattern, c->value, *r->pattern != '*' && rooted, c->tool->subject)
-							: MATCH_MAYBE;
+	enum match m = u->absent ? MATCH_MAYBE : MATCH_NO;
+	for (size_t i = 0; i < u->values.n; i++) {
+		enum match one = deny_path(&pattern, u->values.v[i], *r->pattern != '*' && rooted, u->row->subject);
+		m = MAX(m, one);
+	}
 	return MAX(m, inner);
 }
 
@@ -418,9 +493,9 @@ static char *find_host(const char *url, bool *certain) {
 	return plain ? strdup(start) : NULL;
 }
 
-static enum match match_host(const struct rule *r, const struct call *c, enum side side) {
+static enum match match_host(const struct rule *r, const struct use *u, enum side side) {
 	bool certain;
-	_cleanup_free_ char *host = find_host(c->value, &certain);
+	_cleanup_free_ char *host = find_host(u->values.v[0], &certain);
 	if (!host || (side == SIDE_ALLOW && !certain)) return side == SIDE_ALLOW ? MATCH_NO : MATCH_MAYBE;
 	if (r->n_pattern < 8 || memcmp(r->pattern, "domain:", 7) != 0) return MATCH_NO;
 	_cleanup_free_ char *want = strndup(r->pattern + 7, r->n_pattern - 7);
@@ -433,7 +508,7 @@ static enum match match_host(const struct rule *r, const struct call *c, enum si
 
 /* --- Judging ----------------------------------------------------------------------------------------------------- */
 
-/* A tool that is not in the table: any string member will do, for deny and ask alone. */
+/* A tool without patterns of its own: any string member will do, for deny and ask alone. */
 static enum match match_members(const struct rule *r, const struct call *c) {
 	struct span key, value;
 	size_t at = 0;
@@ -446,32 +521,97 @@ static enum match match_members(const struct rule *r, const struct call *c) {
 	return best;
 }
 
-static enum match match_pattern(const struct rule *r, const struct call *c, enum side side) {
-	enum subject subject = c->tool ? c->tool->subject : SUBJECT_NONE;
-	bool searches = subject == SUBJECT_SEARCH && c->absent;
-	if (c->undecoded || c->no_memory || (!c->value && !searches && subject != SUBJECT_NONE))
-		return side == SIDE_ALLOW ? MATCH_NO : MATCH_YES;
-	switch (subject) {
-	case SUBJECT_COMMAND:
-		return match_command(r, c, side);
-	case SUBJECT_PATH:
-	case SUBJECT_SEARCH:
-		return match_path(r, c, side);
-	case SUBJECT_URL:
-		return match_host(r, c, side);
-	case SUBJECT_NAME:
-		return match_text(r, c->value, true);
-	case SUBJECT_NONE:
-		break;
+static enum match match_pattern(const struct rule *r, const struct call *c, const struct use *u, enum side side) {
+	bool needed = u->row->always && u->row->subject != TOOL_SEARCH;
+	if (c->undecoded || c->no_memory || (needed && u->absent)) return side == SIDE_ALLOW ? MATCH_NO : MATCH_YES;
+	if (u->absent && !(u->row->always && u->row->subject == TOOL_SEARCH)) return MATCH_NO;
+	switch (u->row->subject) {
+	case TOOL_COMMAND:
+		return match_command(r, u, side);
+	case TOOL_FOREIGN:
+		return match_text(r, u->values.v[0], true) == MATCH_YES ? MATCH_YES : MATCH_MAYBE;
+	case TOOL_CODE:
+		return MATCH_MAYBE;
+	case TOOL_PATH:
+	case TOOL_SEARCH:
+		return match_path(r, c, u, side);
+	case TOOL_URL:
+		return u->values.n ? match_host(r, u, side) : MATCH_NO;
+	case TOOL_NAME:
+		return match_text(r, u->values.v[0], true);
 	}
-	return side == SIDE_ALLOW ? MATCH_NO : match_members(r, c);
+	return MATCH_NO;
+}
+
+/* Does the rule speak of the tool by its own name, or by that of its family? An allow rule without a pattern is about
+ * the very tool alone; one with a pattern is about tools that do nothing else. */
+static enum match judge_use(const struct rule *r, const struct call *c, const struct use *u, enum side side) {
+	bool family = names_family(r, u->row) && (side == SIDE_DENY || (r->pattern && u->row->always));
+	if (!family && !(r->pattern && names(r, c->name))) return MATCH_NO;
+	if (side == SIDE_ALLOW && !u->row->always) return MATCH_NO;
+	if (r->pattern) return match_pattern(r, c, u, side);
+	if (u->absent && !u->row->always) return MATCH_NO;
+	return u->row->subject == TOOL_CODE ? MATCH_MAYBE : MATCH_YES;
+}
+
+static bool key_has(struct span key, const char *word) {
+	for (size_t i = 0; i + strlen(word) <= key.n; i++)
+		if (strncasecmp(key.p + i, word, strlen(word)) == 0) return true;
+	return false;
+}
+
+/* What a member of an unknown tool looks like; false: like nothing that rules are about. */
+static bool guess(struct span key, const char *family, struct tool_use *row) {
+	static const char *const commands[] = {"command", "cmd", "code", "script", "shell", "argv", "exec"};
+	static const char *const paths[] = {"path", "file", "dir", "folder"};
+	*row = (struct tool_use){.tool = "", .rule = family, .subject = TOOL_PATH};
+	if (strcmp(family, "Bash") == 0) {
+		row->subject = TOOL_CODE;
+		for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+			if (key_has(key, commands[i])) return true;
+		return false;
+	}
+	if (strcmp(family, "WebFetch") == 0) {
+		row->subject = TOOL_URL;
+		return key_has(key, "url");
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		if (key_has(key, paths[i])) return true;
+	return false;
+}
+
+/* A tool that is not in the table, and a rule for a family of tools: is it asked where the tool looks like one of it.
+ */
+static enum match judge_unknown(const struct rule *r, const struct call *c) {
+	static const char *const families[] = {"Bash", "Read", "Edit", "WebFetch"};
+	struct span key, value;
+	enum match best = MATCH_NO;
+	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
+		for (size_t at = 0; names(r, families[i]) && span_next_member(c->input, &at, &key, &value);) {
+			struct tool_use row;
+			struct use u = {.row = &row};
+			if (!guess(key, families[i], &row)) continue;
+			bool ok = !c->undecoded && read_texts(&u.values, value, 0);
+			enum match m = !ok || !r->pattern ? MATCH_MAYBE : match_pattern(r, c, &u, SIDE_DENY);
+			best = MAX(best, m);
+			words_free(&u.values);
+		}
+	return MIN(best, MATCH_MAYBE);
 }
 
 static enum match judge_rule(const char *text, const struct call *c, enum side side) {
 	struct rule r;
+	enum match best = MATCH_NO;
 	if (!parse_rule(text, &r)) return side == SIDE_ALLOW ? MATCH_NO : MATCH_MAYBE;
-	if (!is_about(&r, c, side)) return MATCH_NO;
-	return r.pattern ? match_pattern(&r, c, side) : MATCH_YES;
+	bool named = names_tool(&r, c->name);
+	if (named && !r.pattern) return MATCH_YES;
+	for (size_t i = 0; i < c->n_uses && best != MATCH_YES; i++) {
+		enum match m = judge_use(&r, c, &c->uses[i], side);
+		best = MAX(best, m);
+	}
+	if (side == SIDE_ALLOW || c->n_uses) return best;
+	if (named) return c->undecoded ? MATCH_YES : match_members(&r, c);
+	return c->known || is_mcp(c->name, strlen(c->name)) ? MATCH_NO : judge_unknown(&r, c);
 }
 
 /* The first rule that matches, else the first that might. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/shell.h"
 
-#include "base/buf.h"
+#include "core/program.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define DEPTH_MAX 24
@@ -57,14 +58,23 @@ struct flags {
 	bool interpreted; /* a program that runs what it reads: words anywhere may be commands */
 };
 
+/* A here-document whose text begins at the next line. */
+struct here {
+	char word[256]; /* the word that ends it */
+	bool quoted, tabs;
+};
+#define HERES_MAX 8
+
 struct scanner {
 	struct shell_commands *out;
 	bool no_memory;
-	int depth;
+	int depth, inner; /* texts within texts; lists within this text */
 	struct flags flags;
 	bool comments; /* # begins a comment */
 	bool raw;      /* quotes mean nothing */
-	char here[64]; /* the word that ends the here-document whose text begins at the next line; "": none */
+	bool again;    /* the text was read before, in another way: only more commands count */
+	struct here heres[HERES_MAX];
+	size_t n_heres;
 };
 
 /* The command that is being read. */
@@ -72,50 +82,15 @@ struct command {
 	struct words words;
 	struct buf word;
 	bool in_word, is_target; /* the word is a redirection's file */
+	bool writes;             /* it is written to */
+	bool computed;           /* the word has a part that is no number and not known */
+	int braces;
 };
 
 static void scan_text(struct scanner *s, const char *text);
 
 static const char *const keywords[] = {"if", "then", "else", "elif", "do", "while", "until",
 									   "!",  "{",    "}",    "time", "fi", "done",  "esac"};
-
-/* Programs that run the program named in their arguments; which argument that is, is not worked out. */
-static const char *const wrappers[] = {"sudo",        "doas",
-									   "env",         "command",
-									   "builtin",     "exec",
-									   "nohup",       "nice",
-									   "ionice",      "time",
-									   "timeout",     "stdbuf",
-									   "setsid",      "xargs",
-									   "watch",       "strace",
-									   "ltrace",      "chroot",
-									   "su",          "runuser",
-									   "flock",       "parallel",
-									   "unshare",     "nsenter",
-									   "chrt",        "taskset",
-									   "busybox",     "ssh",
-									   "script",      "coproc",
-									   "function",    "trap",
-									   "eval",        "sh",
-									   "bash",        "dash",
-									   "zsh",         "ksh",
-									   "ash",         "fish",
-									   "systemd-run", "pkexec",
-									   "gdb",         "setpriv",
-									   "prlimit",     "cgexec",
-									   "firejail",    "bwrap",
-									   "docker",      "podman",
-									   "npx",         "caffeinate",
-									   "unbuffer",    "toybox",
-									   "entr",        "dbus-run-session",
-									   "xvfb-run",    "fakeroot",
-									   "proot",       "noglob",
-									   "nocorrect",   "start-stop-daemon"};
-
-/* Programs that run text from their input or their arguments. */
-static const char *const interpreters[] = {
-	"sh",      "bash", "dash", "zsh",  "ksh", "ash", "fish", "eval", "source", ".",  "xargs", "parallel", "python",
-	"python3", "perl", "ruby", "node", "php", "lua", "awk",  "gawk", "mawk",   "at", "batch", "crontab"};
 
 static const char *const exec_words[] = {"-exec", "-execdir", "-ok", "-okdir"};
 
@@ -126,9 +101,8 @@ static bool is_one_of(const char *word, const char *const *list, size_t n) {
 }
 #define IS_ONE_OF(word, list) is_one_of(word, list, ARRAY_SIZE(list))
 
-static const char *base_name(const char *word) {
-	const char *slash = strrchr(word, '/');
-	return slash && slash[1] ? slash + 1 : word;
+static void doubt(struct scanner *s) {
+	if (!s->again && !s->raw) s->out->unsure = true;
 }
 
 /* NAME=..., NAME+=..., NAME[...]=... */
@@ -143,7 +117,7 @@ static bool is_assignment(const char *word) {
 static void add_text(struct scanner *s, const char *first, char *const *rest, size_t n) {
 	struct buf b = BUF_INIT(SHELL_COMMAND_MAX + 1);
 	if (s->out->texts.n >= SHELL_COMMANDS_MAX) {
-		s->out->doubtful = true;
+		s->out->unsure = true;
 		return;
 	}
 	bool fits = buf_puts(&b, first);
@@ -152,7 +126,7 @@ static void add_text(struct scanner *s, const char *first, char *const *rest, si
 		fits = strlen(rest[i]) + 1 < room && buf_putc(&b, ' ') && buf_puts(&b, rest[i]);
 	}
 	if (!b.data || b.len > SHELL_COMMAND_MAX) {
-		s->out->doubtful = true;
+		s->out->unsure = true;
 	} else {
 		b.failed = false;
 		if (!fits) buf_putc(&b, GLOB_UNKNOWN);
@@ -161,49 +135,160 @@ static void add_text(struct scanner *s, const char *first, char *const *rest, si
 	buf_free(&b);
 }
 
+/* --- What the line says ------------------------------------------------------------------------------------------ */
+
+#define HEAD '\x02' /* around a word at which a command begins: its text is among the commands */
+
+/* The text without quotes; `expand`: and without what a shell would replace. */
+static void say_unquoted(struct buf *b, const char *p, bool expand) {
+	buf_putc(b, ' ');
+	for (; *p; p++) {
+		if (expand && IS_IN(*p, "$`")) {
+			char closing = *p == '`' ? '`' : p[1] == '(' ? ')' : p[1] == '{' ? '}' : 0;
+			const char *end = closing ? strchr(p + 1, closing) : NULL;
+			buf_putc(b, GLOB_UNKNOWN);
+			if (end)
+				p = end;
+			else if (p[1] && !IS_IN(p[1], " \t\n"))
+				p += IS_IN(p[1], LETTERS "_") ? strspn(p + 1, NAME) : 1;
+		} else if (!IS_IN(*p, "'\"\\")) {
+			buf_putc(b, *p);
+		}
+	}
+}
+
+/* Escapes such as \n stand for other bytes, so that a word can begin behind one. */
+static void say_unescaped(struct buf *b, const char *p) {
+	buf_putc(b, ' ');
+	for (; *p; p++) {
+		bool escape = *p == '\\' && p[1];
+		buf_putc(b, escape ? ' ' : *p);
+		p += escape;
+	}
+}
+
+/* Adds a word in all the ways in which a program could read it: one may take it for a line of a shell. */
+static void say(struct scanner *s, const char *word, bool head) {
+	struct buf *b = &s->out->said;
+	if (s->raw || s->again) return;
+	size_t from = b->len + 1;
+	buf_putc(b, head ? HEAD : ' ');
+	buf_puts(b, word);
+	if (strpbrk(word, "'\"\\$`") && !head) {
+		say_unquoted(b, word, false);
+		say_unquoted(b, word, true);
+		say_unescaped(b, word);
+	}
+	for (size_t i = from; i < b->len; i++)
+		if (is_control(b->data[i]) && b->data[i] != GLOB_UNKNOWN) b->data[i] = ' ';
+	buf_putc(b, head ? HEAD : ' ');
+	if (b->failed) s->out->unsure = true;
+}
+
+/* A part that is only known in its beginning and its end; nothing known at all is no hint. */
+static bool may_be(const char *token, size_t n, const char *name, size_t n_name) {
+	const char *first = memchr(token, GLOB_UNKNOWN, n), *last = memrchr(token, GLOB_UNKNOWN, n);
+	if (!first) return n == n_name && memcmp(token, name, n) == 0;
+	size_t head = (size_t)(first - token), tail = n - (size_t)(last - token) - 1;
+	return head + tail && head + tail <= n_name && memcmp(token, name, head) == 0 &&
+		   memcmp(last + 1, name + n_name - tail, tail) == 0;
+}
+
+bool shell_says(const struct shell_commands *c, const char *name, size_t n, bool heads) {
+	static const char part[] = NAME ".+-\x01";
+	bool in_head = false;
+	for (const char *p = c->said.data ? c->said.data : ""; *p;) {
+		size_t len = strspn(p, part);
+		if (len && (heads || !in_head)) {
+			if (may_be(p, len, name, n)) return true;
+			if (len > 2 && *p == '-' && p[1] != '-' && may_be(p + 2, len - 2, name, n)) return true; /* -crm */
+		}
+		in_head ^= !len && *p == HEAD;
+		p += len ? len : 1;
+	}
+	return false;
+}
+
 /* The command that begins with words[at], as it is written and without the folder of its program. */
 static void add_command(struct scanner *s, const struct words *words, size_t at) {
-	const char *first = words->v[at], *base = base_name(first);
+	const char *first = words->v[at], *base = program_base(first);
 	add_text(s, first, words->v + at + 1, words->n - at - 1);
 	if (base != first) add_text(s, base, words->v + at + 1, words->n - at - 1);
 }
 
+/* Text whose unknown parts are code for the program that runs it. */
+static void scan_code(struct scanner *s, const char *text, bool lines) {
+	if (lines && strchr(text, GLOB_UNKNOWN)) doubt(s);
+	scan_text(s, text);
+}
+
 /* Arguments that are lines of their own: sh -c, env -S, watch, su -c. eval joins its arguments. */
-static void scan_arguments(struct scanner *s, const struct words *words, size_t at) {
+static void scan_arguments(struct scanner *s, const struct words *words, size_t at, bool lines) {
 	struct buf all = BUF_INIT(SHELL_TEXT_MAX);
 	for (size_t i = at + 1; i < words->n; i++) {
 		const char *word = words->v[i], *equals = strchr(word, '=');
 		if (strpbrk(word, " \t" OPERATORS "'\"\\$")) {
-			scan_text(s, word);
+			scan_code(s, word, lines);
 			if (*word == '-' && word[1]) scan_text(s, word + 2); /* env -S'rm -rf' */
 			if (*word == '-' && equals) scan_text(s, equals + 1);
 		}
 		buf_puts(&all, words->v[i]);
 		buf_putc(&all, ' ');
 	}
-	if (strcmp(words->v[at], "eval") == 0 && all.data) scan_text(s, all.data);
-	if (all.failed) s->out->doubtful = true;
+	if (strcmp(words->v[at], "eval") == 0 && all.data) scan_code(s, all.data, true);
+	if (all.failed) doubt(s);
 	buf_free(&all);
+}
+
+/* A program that may run its arguments, and a file among them that this line has written. */
+static void look_for_written(struct scanner *s, const struct words *words, size_t at) {
+	for (size_t i = at; i < words->n; i++)
+		for (size_t k = 0; k < s->out->written.n; k++)
+			if (strcmp(program_base(words->v[i]), s->out->written.v[k]) == 0) doubt(s);
+}
+
+static void note_written(struct scanner *s, const char *file) {
+	if (strncmp(file, "/dev/", 5) != 0) s->no_memory |= !words_add(&s->out->written, program_base(file));
+}
+
+/* What is known of the program at words[at], at which a command may begin. */
+static struct program look_at(struct scanner *s, const struct words *words, size_t at) {
+	struct program p = program_of(words->v + at, words->n - at);
+	if (p.reads) s->flags.interpreted = true;
+	if (s->raw || s->again) return p;
+	s->out->unsure |= p.unsure;
+	if (strcmp(words->v[at], "case") == 0 && s->inner) doubt(s);
+	if (strcmp(words->v[at], "read") == 0) s->out->odd_values = true;
+	if (strcmp(words->v[at], "let") == 0) s->out->computes = true;
+	if (strcmp(words->v[at], "[[") == 0) s->out->computes |= !p.data;
+	if (!p.data) {
+		s->out->others = true;
+		look_for_written(s, words, at);
+	}
+	if (strcmp(program_base(words->v[at]), "tee") == 0)
+		for (size_t i = at + 1; i < words->n; i++) note_written(s, words->v[i]);
+	return p;
 }
 
 /* Every place of a simple command at which a command may begin. */
 static void take_command(struct scanner *s, const struct words *words, bool everywhere) {
 	bool start = true, wrapped = everywhere, scanned = false, finds = false;
 	for (size_t i = 0; i < words->n; i++) {
-		const char *word = words->v[i], *name = base_name(word);
+		const char *word = words->v[i], *name = program_base(word);
+		bool skips = IS_ONE_OF(word, keywords) || is_assignment(word);
+		say(s, word, start && !skips);
 		if (start || wrapped) {
 			add_command(s, words, i);
-			if (IS_ONE_OF(name, interpreters) || strncmp(name, "python", 6) == 0) s->flags.interpreted = true;
+			struct program p = skips && !wrapped && strcmp(word, "time") != 0 ? (struct program){0}
+																			  : look_at(s, words, i);
 			if (strcmp(name, "case") == 0) s->flags.lost = true;
+			if (finds && strstr(word, "{}")) doubt(s);
 			finds |= strcmp(name, "find") == 0 || strcmp(name, "fd") == 0;
-			bool wraps = IS_ONE_OF(name, wrappers);
-			if (wraps && !scanned && !s->raw) scan_arguments(s, words, i);
-			scanned |= wraps;
-			wrapped |= wraps;
+			if (p.runs && !scanned && !s->raw) scan_arguments(s, words, i, p.lines);
+			scanned |= p.runs;
+			wrapped |= p.runs;
 		}
-		start = (start && (IS_ONE_OF(word, keywords) || is_assignment(word))) ||
-				(finds && (IS_ONE_OF(word, exec_words) || strcmp(word, "-x") == 0));
-		if (!start && !wrapped && !finds) return;
+		start = (start && skips) || (finds && (IS_ONE_OF(word, exec_words) || strcmp(word, "-x") == 0));
 	}
 }
 
@@ -214,12 +299,35 @@ static void put(struct scanner *s, struct command *c, char byte) {
 	s->no_memory |= !buf_putc(&c->word, byte);
 }
 
-static void end_word(struct scanner *s, struct command *c) {
-	if (c->in_word && !c->is_target) s->no_memory |= !words_add(&c->words, c->word.data ? c->word.data : "");
-	if (c->in_word) c->is_target = false;
-	c->in_word = false;
+static void clear_word(struct command *c) {
+	c->in_word = c->computed = false;
+	c->braces = 0;
 	c->word.len = 0;
 	if (c->word.data) c->word.data[0] = 0;
+}
+
+/* A value that arithmetic could take for more than a number: a[$(command)]. */
+static bool is_odd_value(const struct command *c) {
+	const char *value = c->word.data ? strchr(c->word.data, '=') : NULL;
+	return value && (c->computed || value[1 + strspn(value + 1, NAME "./:,@%+=-\x01")]);
+}
+
+/* The value of an assignment and the text of a redirection are read as lines, too: what they mean shows later. */
+static void end_word(struct scanner *s, struct command *c) {
+	const char *word = c->word.data ? c->word.data : "";
+	if (!c->in_word) return;
+	if (!c->is_target) {
+		s->no_memory |= !words_add(&c->words, word);
+	} else {
+		say(s, word, false);
+		if (c->writes && !s->raw && !s->again) note_written(s, word);
+	}
+	if (!s->raw && is_assignment(word)) {
+		if (!s->again) s->out->odd_values |= is_odd_value(c);
+		if (strstr(word, "$(") || strchr(word, '`')) scan_text(s, strchr(word, '=') + 1);
+	}
+	c->is_target = c->writes = false;
+	clear_word(c);
 }
 
 static void end_command(struct scanner *s, struct command *c, bool everywhere) {
@@ -231,15 +339,20 @@ static void end_command(struct scanner *s, struct command *c, bool everywhere) {
 
 static const char *scan_list(struct scanner *s, const char *p, char closing);
 
-/* $( or <( or >(: p stands behind the bracket. */
+/* $( or <( or >(: p stands behind the bracket. A here-document that is open here or at the end is read in ways that
+ * differ between shells. */
 static const char *scan_inner(struct scanner *s, const char *p) {
 	if (s->depth >= DEPTH_MAX) {
-		s->out->doubtful = s->flags.lost = true;
+		s->out->unsure = s->flags.lost = true;
 		return p + strlen(p);
 	}
+	if (s->n_heres) doubt(s);
 	s->depth++;
+	s->inner++;
 	p = scan_list(s, p, ')');
+	s->inner--;
 	s->depth--;
+	if (s->n_heres) doubt(s);
 	return p;
 }
 
@@ -259,29 +372,104 @@ static const char *scan_backticks(struct scanner *s, const char *p) {
 	return p;
 }
 
-/* What stands in ${...} is read on as if it were text; that goes wrong where there are quotes in it. */
-static const char *scan_dollar(struct scanner *s, struct command *c, const char *p) {
-	if (*p == '(') {
-		put(s, c, GLOB_UNKNOWN);
-		return scan_inner(s, p + 1);
-	}
-	if (*p == '{') {
-		size_t n = strcspn(p, "}");
-		s->flags.lost |= memchr(p, '\'', n) || memchr(p, '"', n) || memchr(p, '\\', n) || memchr(p, '`', n);
-		put(s, c, GLOB_UNKNOWN);
-		return p + 1;
-	}
-	put(s, c, IS_IN(*p, NAME "@*#?-$!") ? GLOB_UNKNOWN : '$');
-	return p;
+static const char *scan_dollar(struct scanner *s, struct command *c, const char *p);
+
+/* p stands behind ((: where the )) is that closes it, or NULL where it is no arithmetic. As bash looks for it. */
+static const char *arithmetic_end(const char *p) {
+	int brackets = 0;
+	for (; *p && (*p != ')' || brackets); p++) brackets += *p == '(' ? 1 : *p == ')' ? -1 : 0;
+	return *p && p[1] == ')' ? p : NULL;
 }
 
-/* $'...': p stands behind the opening quote. Escapes are not decoded. */
+/* p stands behind ((. Names in it are evaluated, and what they stand for again. */
+static const char *scan_arithmetic(struct scanner *s, const char *p, const char *end) {
+	struct command unused = {.word = BUF_INIT(SHELL_TEXT_MAX)};
+	s->flags.lost = true;
+	while (p < end) {
+		if (*p == '$' || *p == '`')
+			p = *p == '$' ? scan_dollar(s, &unused, p + 1) : scan_backticks(s, p + 1);
+		else if (IS_IN(*p, LETTERS "_'\"\\"))
+			s->out->computes = true, p++;
+		else
+			p++;
+	}
+	buf_free(&unused.word);
+	return end + 2;
+}
+
+/* p stands behind ${. Quotes in it mean this or that, depending on what is around: its text is then read on as if it
+ * stood outside. */
+static const char *scan_braces(struct scanner *s, struct command *c, const char *p) {
+	size_t n = strcspn(p, "}"), name = strspn(p, NAME "#");
+	put(s, c, GLOB_UNKNOWN);
+	c->computed = true;
+	if (strcspn(p, "'\"\\`") < n) {
+		s->flags.lost = true;
+		doubt(s);
+		return p;
+	}
+	bool index = p[name] == '[' && !IS_IN(p[name + 1], "@*" DIGITS);
+	bool range = p[name] == ':' && !IS_IN(p[name + 1], "-+=?" DIGITS);
+	if (*p == '!' || index || range) s->out->computes = true;
+	if (memmem(p, n, "@P", 2)) doubt(s);
+	_cleanup_free_ char *text = strndup(p, n);
+	if (text && name < n) say(s, text, false);
+	for (; *p && *p != '}';) p = *p == '$' ? scan_dollar(s, c, p + 1) : p + 1;
+	s->flags.unclosed |= !*p;
+	return *p ? p + 1 : p;
+}
+
+/* p stands behind the dollar sign. */
+static const char *scan_dollar(struct scanner *s, struct command *c, const char *p) {
+	const char *end = *p == '(' && p[1] == '(' ? arithmetic_end(p + 2) : NULL;
+	if (end) {
+		put(s, c, GLOB_UNKNOWN);
+		return scan_arithmetic(s, p + 2, end);
+	}
+	if (*p == '[') s->out->computes = true; /* arithmetic as it was written once */
+	if (*p == '{') return scan_braces(s, c, p + 1);
+	bool named = IS_IN(*p, NAME "@*#?-$!");
+	put(s, c, named || *p == '(' || *p == '[' ? GLOB_UNKNOWN : '$');
+	c->computed |= named || *p == '(';
+	if (*p == '(') return scan_inner(s, p + 1);
+	if (!named) return p;
+	return p + (IS_IN(*p, LETTERS "_") ? strspn(p, NAME) : 1);
+}
+
+/* A number of up to `most` digits behind an escape; 0 where there is none. */
+static long escaped_number(const char **p, int base, int most) {
+	char digits[9] = {0}, *end;
+	memcpy(digits, *p, strnlen(*p, (size_t)most));
+	if (!IS_IN(digits[0], DIGITS "abcdefABCDEF")) return 0;
+	long value = strtol(digits, &end, base);
+	*p += end - digits;
+	return value;
+}
+
+/* p stands behind the backslash; the byte that the escape stands for. */
+static char unescape(const char **p) {
+	static const char from[] = "abeEfnrtv", to[] = "\a\b\033\033\f\n\r\t\v";
+	char c = *(*p)++;
+	const char *at = strchr(from, c);
+	if (at) return to[at - from];
+	if (c == 'c' && **p) return (char)(*(*p)++ & 0x1f);
+	long value;
+	if (IS_IN(c, "01234567"))
+		--*p, value = escaped_number(p, 8, 3);
+	else if (IS_IN(c, "xuU"))
+		value = escaped_number(p, 16, c == 'x' ? 2 : c == 'u' ? 4 : 8);
+	else
+		return IS_IN(c, "\\'\"?") ? c : GLOB_UNKNOWN;
+	return value > 0 && value < 0x80 ? (char)value : GLOB_UNKNOWN;
+}
+
+/* $'...': p stands behind the opening quote. */
 static const char *scan_ansi(struct scanner *s, struct command *c, const char *p) {
 	c->in_word = true;
-	for (; *p && *p != '\''; p++) {
+	while (*p && *p != '\'') {
 		bool escape = *p == '\\' && p[1];
-		put(s, c, escape ? GLOB_UNKNOWN : *p);
-		p += escape;
+		char byte = *p++;
+		put(s, c, escape ? unescape(&p) : byte);
 	}
 	s->flags.unclosed |= !*p;
 	return *p ? p + 1 : p;
@@ -306,6 +494,7 @@ static const char *scan_double(struct scanner *s, struct command *c, const char 
 			p = scan_dollar(s, c, p + 1);
 		} else if (*p == '`') {
 			put(s, c, GLOB_UNKNOWN);
+			c->computed = true;
 			p = scan_backticks(s, p + 1);
 		} else {
 			put(s, c, *p++);
@@ -329,28 +518,69 @@ static const char *scan_quote(struct scanner *s, struct command *c, const char *
 
 /* p stands behind <<: the word that ends the here-document, without its quotes. */
 static void note_here(struct scanner *s, const char *p) {
+	struct here h = {.tabs = *p == '-'};
 	size_t n = 0;
-	p += *p == '-';
+	char quote = 0;
+	p += h.tabs;
 	p += strspn(p, " \t");
-	for (; *p && !IS_IN(*p, " \t" OPERATORS) && n < sizeof s->here - 1; p++)
-		if (!IS_IN(*p, "'\"\\")) s->here[n++] = *p;
-	s->here[n] = 0;
+	for (; *p && (quote || !IS_IN(*p, " \t" OPERATORS)) && n < sizeof h.word - 1; p++) {
+		if (*p == '\n' || *p == '`' || (*p == '$' && quote != '\'')) doubt(s);
+		if (*p == '\\' && quote != '\'' && p[1]) {
+			h.quoted = true;
+			h.word[n++] = *++p;
+		} else if (IS_IN(*p, "'\"") && (!quote || quote == *p)) {
+			h.quoted = true;
+			quote = quote ? 0 : *p;
+		} else {
+			h.word[n++] = *p;
+		}
+	}
+	if (s->n_heres == HERES_MAX || n == sizeof h.word - 1 || !n || quote) doubt(s);
+	if (s->n_heres < HERES_MAX) s->heres[s->n_heres++] = h;
 }
 
-/* p stands on the line end before a here-document: the line end behind it. A document that does not end is read as
- * commands. What a shell expands in it is left to the reading without quotes, which `lost` brings about. */
-static const char *skip_here(struct scanner *s, const char *p) {
-	size_t n = strlen(s->here);
-	for (const char *line = p; n && *line; line += strcspn(line, "\n")) {
-		line++;
-		line += strspn(line, "\t");
-		if (strncmp(line, s->here, n) == 0 && (!line[n] || line[n] == '\n')) {
-			p = line + n;
-			break;
+/* What a shell expands in the text of a here-document. */
+static void scan_here(struct scanner *s, const char *p, size_t n) {
+	struct command unused = {.word = BUF_INIT(SHELL_TEXT_MAX)};
+	_cleanup_free_ char *text = strndup(p, n);
+	for (p = text; p && *p;) {
+		if (*p == '\\' && p[1] == '\n') doubt(s); /* the end may be split like this */
+		if (*p == '$')
+			p = scan_dollar(s, &unused, p + 1);
+		else if (*p == '`')
+			p = scan_backticks(s, p + 1);
+		else
+			p += *p == '\\' && p[1] ? 2 : 1;
+	}
+	buf_free(&unused.word);
+}
+
+/* p stands on the line end before the text: the line end behind it, or NULL where the text does not end. */
+static const char *here_end(struct scanner *s, const struct here *h, const char *p) {
+	size_t n = strlen(h->word);
+	for (const char *line = p; *line; line += strcspn(line, "\n")) {
+		const char *start = ++line;
+		if (h->tabs) line += strspn(line, "\t");
+		if (strncmp(line, h->word, n) == 0 && (!line[n] || line[n] == '\n')) {
+			_cleanup_free_ char *text = strndup(p, (size_t)(start - p));
+			if (text) say(s, text, false);
+			if (text && !h->quoted) scan_here(s, text, strlen(text));
+			return line + n;
 		}
+		if (s->inner && strncmp(line, h->word, n) == 0 && line[n] == ')') doubt(s);
 		if (!*line) break;
 	}
-	s->here[0] = 0;
+	return NULL;
+}
+
+/* p stands on a line end. A document that does not end is read as commands. */
+static const char *skip_heres(struct scanner *s, const char *p) {
+	for (size_t i = 0; i < s->n_heres; i++) {
+		const char *end = *p && s->heres[i].word[0] ? here_end(s, &s->heres[i], p) : NULL;
+		if (!end) doubt(s);
+		if (end) p = end;
+	}
+	s->n_heres = 0;
 	return p;
 }
 
@@ -360,12 +590,9 @@ static const char *scan_redirection(struct scanner *s, struct command *c, const 
 		put(s, c, GLOB_UNKNOWN);
 		return scan_inner(s, p + 2);
 	}
-	if (c->in_word && c->word.data && strspn(c->word.data, DIGITS) == c->word.len) {
-		c->in_word = false;
-		c->word.len = 0;
-		c->word.data[0] = 0;
-	}
+	if (c->in_word && c->word.data && strspn(c->word.data, DIGITS) == c->word.len) clear_word(c);
 	end_word(s, c);
+	bool writes = *p == '>' || p[1] == '>';
 	if (p[0] == '<' && p[1] == '<') s->flags.lost = true;
 	if (p[0] == '<' && p[1] == '<' && p[2] != '<') note_here(s, p + 2);
 	p++;
@@ -373,6 +600,7 @@ static const char *scan_redirection(struct scanner *s, struct command *c, const 
 	bool closes = *p == '-' && p[-1] == '&'; /* >&- is whole: what follows is the command, even without a blank */
 	if (closes || (*p == '-' && p[-1] == '<')) p++;
 	c->is_target = !closes;
+	c->writes = writes;
 	return p;
 }
 
@@ -390,9 +618,14 @@ static const char *scan_word(struct scanner *s, struct command *c, const char *p
 	if (*p == '$' && !(s->raw && p[1] == '(')) return scan_dollar(s, c, p + 1);
 	if (*p == '`') {
 		put(s, c, GLOB_UNKNOWN);
+		c->computed = true;
 		return scan_backticks(s, p + 1);
 	}
-	put(s, c, is_expanded(c, p) || *p == '$' ? GLOB_UNKNOWN : *p);
+	bool expanded = is_expanded(c, p);
+	c->braces += *p == '{' && expanded;
+	expanded |= c->braces && IS_IN(*p, ",}.");
+	c->computed |= expanded;
+	put(s, c, expanded || *p == '$' ? GLOB_UNKNOWN : *p);
 	return p + 1;
 }
 
@@ -416,7 +649,10 @@ static const char *scan_list(struct scanner *s, const char *p, char closing) {
 	struct command c = {.word = BUF_INIT(SHELL_TEXT_MAX)};
 	int brackets = 0;
 	while (*p && (*p != closing || brackets)) {
-		if (*p == '#' && !c.in_word && s->comments) {
+		const char *end = *p == '(' && p[1] == '(' && !c.in_word ? arithmetic_end(p + 2) : NULL;
+		if (end) {
+			p = scan_arithmetic(s, p + 2, end);
+		} else if (*p == '#' && !c.in_word && s->comments) {
 			s->flags.commented = true;
 			p += strcspn(p, "\n");
 		} else if (*p == ' ' || *p == '\t') {
@@ -425,9 +661,10 @@ static const char *scan_list(struct scanner *s, const char *p, char closing) {
 		} else if (*p == '<' || *p == '>' || (*p == '&' && p[1] == '>')) {
 			p = scan_redirection(s, &c, p + (*p == '&'));
 		} else if (IS_IN(*p, ";&|\n()")) {
+			if (*p == '(' && c.in_word && c.word.len && IS_IN(c.word.data[c.word.len - 1], "?*+@!\x01")) doubt(s);
 			brackets += *p == '(' ? 1 : *p == ')' && brackets ? -1 : 0;
 			end_command(s, &c, false);
-			if (*p == '\n' && s->here[0]) p = skip_here(s, p);
+			if (*p == '\n' && s->n_heres) p = skip_heres(s, p);
 			p += *p != 0;
 		} else {
 			p = scan_word(s, &c, p);
@@ -439,39 +676,64 @@ static const char *scan_list(struct scanner *s, const char *p, char closing) {
 	return *p ? p + 1 : p;
 }
 
+/* A shell joins the lines before it reads them. */
+static char *joined_lines(const char *text) {
+	char *out = malloc(strlen(text) + 1), *to = out;
+	for (const char *p = text; out && *p; p++) {
+		if (*p == '\\' && p[1] == '\n')
+			p++;
+		else
+			*to++ = *p;
+	}
+	if (out) *to = 0;
+	return out;
+}
+
+/* The text once more: with what stands in comments, with the lines joined, with all quotes taken away. */
+static void scan_again(struct scanner *s, const char *text) {
+	bool twice = s->again; /* not once more in each text within: that would double with the depth */
+	s->again = true;
+	s->comments = !s->flags.commented;
+	_cleanup_free_ char *joined = !twice && strstr(text, "\\\n") ? joined_lines(text) : NULL;
+	if (s->flags.commented && !twice) scan_list(s, text, 0);
+	s->n_heres = 0;
+	if (joined) scan_list(s, joined, 0);
+	s->n_heres = 0;
+	s->raw = true;
+	if (s->flags.unclosed || s->flags.lost || s->flags.interpreted) scan_raw(s, text, s->flags.interpreted);
+}
+
 /* One text with its own flags; those of inner texts do not concern the outer one. */
 static void scan_text(struct scanner *outer, const char *text) {
-	struct scanner s = {.out = outer->out, .depth = outer->depth + 1, .comments = true};
+	struct scanner s = {.out = outer->out, .depth = outer->depth + 1, .comments = true, .again = outer->again};
 	if (s.depth > DEPTH_MAX || s.out->texts.n >= SHELL_COMMANDS_MAX) {
-		s.out->doubtful = true;
+		s.out->unsure = true;
 		return;
 	}
 	scan_list(&s, text, 0);
-	if (s.flags.commented) {
-		s.comments = false;
-		s.here[0] = 0;
-		scan_list(&s, text, 0);
-	}
-	s.raw = true;
-	if (s.flags.unclosed) s.out->doubtful = true;
-	if (s.flags.unclosed || s.flags.lost || s.flags.interpreted) scan_raw(&s, text, s.flags.interpreted);
+	if (s.flags.unclosed || s.n_heres) doubt(&s);
+	s.n_heres = 0;
+	scan_again(&s, text);
 	outer->no_memory |= s.no_memory;
 }
 
 bool shell_commands(const char *text, struct shell_commands *out) {
 	struct scanner s = {.out = out};
-	*out = (struct shell_commands){0};
+	*out = (struct shell_commands){.said = BUF_INIT(4 * SHELL_TEXT_MAX)};
 	if (strlen(text) > SHELL_TEXT_MAX) {
 		_cleanup_free_ char *head = strndup(text, SHELL_TEXT_MAX);
-		out->doubtful = true;
+		out->unsure = true;
 		if (!head) return false;
 		scan_text(&s, head);
 	} else {
 		scan_text(&s, text);
 	}
+	if (out->computes && out->odd_values) out->unsure = true;
 	return !s.no_memory;
 }
 
 void shell_commands_free(struct shell_commands *c) {
 	words_free(&c->texts);
+	words_free(&c->written);
+	buf_free(&c->said);
 }

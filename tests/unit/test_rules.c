@@ -236,6 +236,9 @@ START_TEST(test_deny_finds_the_command) {
 		"\\rm x",
 		"r\\m x",
 		"r\\\nm x",
+		"$'\\x72m' x",
+		"$'\\162'm x",
+		"$'\\u0072m' x",
 		"rm\t-rf",
 		">/dev/null rm x",
 		"2>/dev/null rm x",
@@ -296,9 +299,8 @@ END_TEST
 
 START_TEST(test_deny_asks_where_it_cannot_know) {
 	static const char *const lines[] = {
-		"$CMD x",       "ls; $CMD x", "${X}m x",   "$(echo rm) x", "`echo rm` x",  "{rm,x}",
-		"/bin/r? x",    "/bin/r* x",  "[r]m x",    "$'\\x72m' x",  "r$X x",        "sudo $CMD",
-		"ls 'unclosed", "ls \"open",  "echo $(ls", "ls \\",        "X=rm; $X -rf",
+		"$CMD x", "ls; $CMD x", "${X}m x",   "$(echo rm) x", "`echo rm` x", "{rm,x}",    "/bin/r? x", "/bin/r* x",
+		"[r]m x", "r$X x",      "sudo $CMD", "ls 'unclosed", "ls \"open",   "echo $(ls", "ls \\",     "X=rm; $X -rf",
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) ASKED("Bash(rm:*)", lines[i]);
 	ASKED("Bash(git push:*)", "git $VERB");
@@ -309,28 +311,131 @@ END_TEST
 START_TEST(test_deny_passes_the_rest) {
 	static const char *const lines[] = {
 		"ls",
+		"echo hello",
 		"echo rm",
-		"git commit -m 'fix; rm of x'",
-		"git commit -m \"$(cat <<'EOF'\nremove the rm call\n\nEOF\n)\"",
 		"rmdir x",
 		"ls -l | grep rm",
 		"echo 'a; rm x'",
 		"echo \"a && rm x\"",
-		"git rm x",
 		"ls > rm",
 		"ls >rm",
 		"cat < rm",
 		"npm run build -- --flag=$X",
+		"npm test -- --rm && docker ps",
+		"git commit -m 'removes the farm'",
+		"git add $f && git diff --stat | head -n 3",
 		"for f in *.c; do echo $f; done",
+		"for f in *.c; do gcc -c $f; n=$((n+1)); done",
 		"find . -name rm",
+		"find . -name '*.o' -exec ls -l {} \\;",
 		"X=rm ls",
 		"[ -f x ] && ls",
 		"cp a.{c,h} x/",
 		"grep -E 'a|rm' x",
+		"sed -n '1,10p' x | awk '{print $1}' | sort | uniq -c",
+		"sed -i 's/a/b/g; /^$/d' x.c",
+		"cat <<'EOF' > x\ndon't do $(this)\nEOF\nls",
+		"cat <<A <<-\"B C\"\n'\nA\n\t\"\n\tB C\nls",
+		"echo $((1<<2)); ls",
+		"bash -c 'cd x && npm test'",
+		"bash x.sh --all",
+		"source venv/bin/activate && python3 -m pytest -q && python3 x.py",
+		"make -j4 CFLAGS='-O2 -g' 2>&1 | tail -n 5",
+		"tar czf x.tar.gz src && git status",
+		"echo a | xargs git add",
+		"ls | xargs -I{} cp {} x",
+		"timeout 60 npm test",
+		"set -euo pipefail; cd x",
+		"echo \"${X:-none} ${#A[@]} ${A[0]}\"",
+		"echo done # don't",
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) PASSED("Bash(rm:*)", lines[i]);
-	PASSED("Bash(git push:*)", "git commit -m \"$(cat <<'EOF'\nit's about git push\nEOF\n)\"");
 	PASSED("Bash(git push)", "git push origin");
+	PASSED("Bash(git push:*)", "git status && git log --stat");
+	PASSED("Bash(git push:*)", "git commit -m 'it pushes'");
+	PASSED("Bash(/bin/rm:*)", "ls && make");
+}
+END_TEST
+
+/* The name stands where some program may take it for a command, or a part of the pattern stands elsewhere. */
+START_TEST(test_deny_asks_where_the_name_stands) {
+	static const char *const lines[] = {
+		"git rm x",
+		"git commit -m 'fix; rm of x'",
+		"git commit -m \"$(cat <<'EOF'\nremove the rm call\n\nEOF\n)\"",
+		"mywrapper rm x",
+		"mywrapper --run=rm x",
+		"mywrapper -crm x",
+		"mywrapper \"r''m\" x",
+		"mywrapper 'a\\nrm x'",
+		"mywrapper r{m,} x",
+		"mywrapper r$X",
+		"X=rm mywrapper",
+		"npm test && echo rm",
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) ASKED("Bash(rm:*)", lines[i]);
+	ASKED("Bash(git push:*)", "git -C x push");
+	ASKED("Bash(git push:*)", "git --no-pager push origin");
+	ASKED("Bash(git push:*)", "git -c alias.x=push x");
+	ASKED("Bash(git push:*)", "/usr/lib/git-core/git-push origin");
+	ASKED("Bash(git push:*)", "mywrapper git push");
+	ASKED("Bash(/bin/rm:*)", "rm x");
+	ASKED("Bash(*rm*)", "mywrapper x");
+}
+END_TEST
+
+static void is_covered(const char *tool, const char *json, const char *deny, enum rule_verdict want) {
+	expect(want, judge("*", deny, NULL, tool, json), deny, json);
+}
+
+/* Every tool that runs a line for a shell is under the rules for Bash; what runs something else is asked about. */
+START_TEST(test_tools_that_execute) {
+	is_covered("Monitor", "{\"command\":\"rm x\"}", "Bash(rm:*)", RULE_DENY);
+	is_covered("Monitor", "{\"command\":\"ls\"}", "Bash(rm:*)", RULE_ALLOW);
+	is_covered("Monitor", "{\"command\":\"ls\"}", "Bash", RULE_DENY);
+	is_covered("Monitor", "{\"command\":\"ls\"}", "Monitor", RULE_DENY);
+	is_covered("Monitor", "{\"command\":\"ls\"}", "Monitor(ls)", RULE_DENY);
+	is_covered("Monitor", "{\"command\":[\"rm\"]}", "Bash(rm:*)", RULE_DENY);
+	is_covered("Monitor", "{\"ws\":{\"url\":\"wss://example.com\"}}", "Bash(rm:*)", RULE_ALLOW);
+	is_covered("Monitor", "{\"ws\":{\"url\":\"wss://example.com\"}}", "Bash", RULE_ALLOW);
+	is_covered("Monitor", "{\"ws\":{\"url\":\"wss://example.com\"}}", "WebFetch(domain:example.com)", RULE_DENY);
+	is_covered("PowerShell", "{\"command\":\"ls\"}", "Bash(rm:*)", RULE_ASK);
+	is_covered("PowerShell", "{\"command\":\"rm x\"}", "Bash(rm:*)", RULE_DENY);
+	is_covered("PowerShell", "{\"command\":\"ls\"}", "Bash", RULE_DENY);
+	is_covered("REPL", "{\"code\":\"1\"}", "Bash(rm:*)", RULE_ASK);
+	is_covered("REPL", "{\"code\":\"1\"}", "Bash", RULE_ASK);
+	is_covered("TaskStop", "{\"task_id\":\"rm\"}", "Bash(rm:*)", RULE_ALLOW);
+	is_covered("mcp__a__b", "{\"command\":\"rm x\"}", "Bash(rm:*)", RULE_ALLOW);
+	is_covered("Future", "{\"command\":\"ls\"}", "Bash(rm:*)", RULE_ASK);
+	is_covered("Future", "{\"shellCommand\":\"ls\"}", "Bash", RULE_ASK);
+	is_covered("Future", "{\"text\":\"rm x\"}", "Bash(rm:*)", RULE_ALLOW);
+	/* an allow rule for Bash is for Bash */
+	expect(RULE_NONE, judge("Bash(ls)", NULL, NULL, "Monitor", "{\"command\":\"ls\"}"), "Bash(ls)", "Monitor");
+	expect(RULE_NONE, judge("Bash", NULL, NULL, "Monitor", "{\"command\":\"ls\"}"), "Bash", "Monitor");
+	expect(RULE_ALLOW, judge("Monitor", NULL, NULL, "Monitor", "{\"command\":\"ls\"}"), "Monitor", "Monitor");
+	ck_assert_ptr_nonnull(rules_check("Monitor(ls)", true));
+	ck_assert_ptr_null(rules_check("Monitor(ls)", false));
+}
+END_TEST
+
+/* Likewise every tool that reads or writes a file, however many names it takes. */
+START_TEST(test_tools_with_files) {
+	is_covered("LSP", "{\"filePath\":\"/srv/a\"}", "Read(/srv/**)", RULE_DENY);
+	is_covered("SendFile", "{\"files\":[\"/x\",\"/srv/a\"]}", "Read(/srv/**)", RULE_DENY);
+	is_covered("SendFile", "{\"files\":[\"/x\"]}", "Read(/srv/**)", RULE_ALLOW);
+	is_covered("SendFile", "{\"files\":[\"/x\"]}", "Read", RULE_DENY);
+	is_covered("SendUserFile", "{\"files\":\"/srv/a\"}", "Read(/srv/**)", RULE_DENY);
+	is_covered("Artifact", "{\"files\":{\"p\":{\"from\":\"/srv/a\"}}}", "Read(/srv/**)", RULE_DENY);
+	is_covered("Artifact", "{\"action\":\"list\"}", "Read(/srv/**)", RULE_ALLOW);
+	is_covered("Artifact", "{\"out_dir\":\"/srv/a\"}", "Edit(/srv/**)", RULE_DENY);
+	is_covered("Workflow", "{\"scriptPath\":\"/srv/a\"}", "Read(/srv/**)", RULE_DENY);
+	is_covered("Projects", "{\"local_path\":7}", "Read(/srv/**)", RULE_DENY);
+	is_covered("Future", "{\"file\":\"/srv/a\"}", "Read(/srv/**)", RULE_ASK);
+	is_covered("Future", "{\"targetPaths\":[\"/srv/a\"]}", "Edit(/srv/**)", RULE_ASK);
+	is_covered("Future", "{\"file\":\"/x\"}", "Read(/srv/**)", RULE_ALLOW);
+	is_covered("Future", "{\"text\":\"/srv/a\"}", "Read(/srv/**)", RULE_ALLOW);
+	is_covered("Future", "{\"url\":\"https://example.com\"}", "WebFetch(domain:example.com)", RULE_ASK);
+	expect(RULE_NONE, judge("Read(/srv/**)", NULL, NULL, "LSP", "{\"filePath\":\"/srv/a\"}"), "Read", "LSP");
 }
 END_TEST
 
@@ -529,6 +634,9 @@ int main(void) {
 	tcase_add_test(tc, test_deny_finds_the_command);
 	tcase_add_test(tc, test_deny_asks_where_it_cannot_know);
 	tcase_add_test(tc, test_deny_passes_the_rest);
+	tcase_add_test(tc, test_deny_asks_where_the_name_stands);
+	tcase_add_test(tc, test_tools_that_execute);
+	tcase_add_test(tc, test_tools_with_files);
 	tcase_add_test(tc, test_hostile_commands);
 	tcase_add_test(tc, test_paths);
 	tcase_add_test(tc, test_denied_paths);
