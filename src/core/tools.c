@@ -140,3 +140,11 @@ bool tools_know(const char *tool) {
 		if (strcmp(others[i], tool) == 0) return true;
 	return tools_uses(tool, strlen(tool), &n) != NULL;
 }
+
+size_t tools_count(void) {
+	return ARRAY_SIZE(uses);
+}
+
+size_t tools_others(void) {
+	return ARRAY_SIZE(others);
+}

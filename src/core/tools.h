@@ -34,3 +34,6 @@ struct tool_use {
 /* The n rows of a tool, side by side; NULL: none. */
 const struct tool_use *tools_uses(const char *tool, size_t length, size_t *n);
 bool tools_know(const char *tool);
+/* How many rows there are, and how many tools without one. */
+size_t tools_count(void);
+size_t tools_others(void);

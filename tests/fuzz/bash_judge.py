@@ -112,6 +112,12 @@ def fence():
 
 NAMES = ["forbidden", "f''orbidden", '"forbidden"', "forbid\\den", "bin/forbidden", "./bin/forbidden", "for\\\nbidden",
          "$'\\x66orbidden'", "f{orbidden,}", "$X", "for$Y", "bin/f*", "${X}", "$(echo forbidden)", "`echo forbidden`"]
+# The name in forms that only a program or the shell puts together again: an unlisted reader of such text is the danger.
+HIDDEN = ["printf 'forb\\151dden x'", "$(printf 'forb\\151dden')", "X=orbidden", "f$X", "f${X}", "Z=f", "$Z''orbidden",
+          "echo forbXdden x|tr X i", "x='a[$(f\"\"orbidden x)]'", "x='a[$(forb'", "x+='idden x)]'", "$((x))", "${x@P}", "${!x}",
+          "((x))", "[[ x -eq 1 ]]", "let x", "read -r x", "'$(forb\\idden)'", "bin/f*n", "b*/f*", "'f''orbidden x'", ">s",
+          "sh s", "./s", ". ./s", "chmod +x s", "| sh", "|bash", "<(", "<<< ", "tee s", "eval ", "env ", "xargs ", "sed ",
+          "s/X/i/e", "awk ", "-e ", "-c ", "\"$x\"", "$x", "for x in ", "; do ", "done", "ls(){ ", "}", "ls ", "echo ", ": "]
 WRAPPERS = ["env ", "nice ", "nice -n 3 ", "timeout 1 ", "nohup ", "command ", "exec ", "time ", "! ", "eval ", "stdbuf -o0 ",
             "builtin command ", "env -u A B=1 ", "A=1 ", "xargs ", "xargs -n1 ", "xargs -I% ", "find bin -exec ", "sh -c ",
             "bash -c ", "if ", "{ ", "( ", "coproc ", "mywrapper ", "trap ", "mapfile -C ", ">out ", "2>&1 "]
@@ -141,9 +147,12 @@ def chain(rng):
 
 def make_line(rng, evasions):
     kind = rng.random()
-    if kind < 0.4:
+    if kind < 0.3:
+        return "".join(rng.choice(HIDDEN) + rng.choice(["", " ", " ", ";", "; ", "\n", "|", "&&"])
+                       for _ in range(rng.randrange(2, 8)))
+    if kind < 0.5:
         return "".join(word(rng) for _ in range(rng.randrange(2, 12)))
-    if kind < 0.6:
+    if kind < 0.65:
         before = "".join(rng.choice(PIECES) for _ in range(rng.randrange(5)))
         return before + rng.choice(["", ";", "\n", "|", " "]) + chain(rng)
     line = list(rng.choice(evasions))  # one of the list, changed
@@ -163,7 +172,8 @@ def make_line(rng, evasions):
 
 def harmless(line):
     """Slashes lead out of the scratch folder; only those of the table above are let through, and no background loops."""
-    rest = line.replace("./bin/f", "").replace("bin/f", "").replace("s/a/b/e", "").replace("/dev/null", "")
+    rest = line.replace("./bin/f", "").replace("bin/f", "").replace("s/a/b/e", "").replace("s/X/i/e", "")
+    rest = rest.replace("./s", "").replace("b*/f*", "").replace("/dev/null", "")
     return "/" not in rest and "while" not in line and "until" not in line and "kill" not in line
 
 
