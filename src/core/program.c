@@ -295,9 +295,8 @@ struct program program_of(char *const *words, size_t n) {
 	} else if (is_in(" find gfind ", name)) {
 		p.data = !finds(words, n);
 	} else if (strcmp(name, "xargs") == 0) {
-		p.reads = true;
-		p.inner = xargs_command(words, n);
-		p.unsure |= xargs_is_unsure(words, n, p.inner);
+		p.unsure |= xargs_is_unsure(words, n, xargs_command(words, n));
+		p.reads = p.unsure;
 	} else if (is_in(" . source ", name)) {
 		p.reads = true;
 		p.unsure |= n < 2 || !is_file(words[1]);

@@ -14,12 +14,11 @@
 #include <stddef.h>
 
 struct program {
-	bool data;    /* runs no other program, whatever its arguments are */
-	bool runs;    /* runs a program named in its arguments, at any position */
-	bool lines;   /* an argument may be a whole line for a shell */
-	bool reads;   /* runs text from its input or its arguments: any word of the line may be a command */
-	bool unsure;  /* what it runs cannot be told from its arguments */
-	size_t inner; /* where the command of xargs and the like begins; 0: not known */
+	bool data;   /* runs no other program, whatever its arguments are */
+	bool runs;   /* runs a program named in its arguments, at any position */
+	bool lines;  /* an argument may be a whole line for a shell */
+	bool reads;  /* runs text from its input or its arguments: any word of the line may be a command */
+	bool unsure; /* what it runs cannot be told from its arguments */
 };
 
 /* words[0] is the program, with or without its folder; the words are free of quotes and hold GLOB_UNKNOWN (glob.h) for

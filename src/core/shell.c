@@ -139,18 +139,32 @@ static void add_text(struct scanner *s, const char *first, char *const *rest, si
 
 #define HEAD '\x02' /* around a word at which a command begins: its text is among the commands */
 
+/* p stands on a $ or a backtick: the last byte of what a shell would replace. */
+static const char *replaced_end(const char *p) {
+	char closing = *p == '`' ? '`' : p[1] == '(' ? ')' : p[1] == '{' ? '}' : 0;
+	const char *end = closing ? strchr(p + 1, closing) : NULL;
+	if (end) return end;
+	if (IS_IN(p[1], LETTERS "_")) return p + strspn(p + 1, NAME);
+	return p + (p[1] && !IS_IN(p[1], " \t\n"));
+}
+
+/* p stands on {: is it {a,b} or {1..3}? */
+static bool is_brace_expansion(const char *p) {
+	size_t n = strcspn(p + 1, "{} \t\n:;\"'");
+	return p[1 + n] == '}' && (memchr(p + 1, ',', n) || memmem(p + 1, n, "..", 2));
+}
+
 /* The text without quotes; `expand`: and without what a shell would replace. */
 static void say_unquoted(struct buf *b, const char *p, bool expand) {
+	bool braces = false;
 	buf_putc(b, ' ');
 	for (; *p; p++) {
-		if (expand && IS_IN(*p, "$`")) {
-			char closing = *p == '`' ? '`' : p[1] == '(' ? ')' : p[1] == '{' ? '}' : 0;
-			const char *end = closing ? strchr(p + 1, closing) : NULL;
+		braces |= *p == '{' && is_brace_expansion(p);
+		bool part = IS_IN(*p, "*?$`") || (braces && IS_IN(*p, "{,}"));
+		if (expand && part) {
+			braces &= *p != '}';
+			if (IS_IN(*p, "$`")) p = replaced_end(p);
 			buf_putc(b, GLOB_UNKNOWN);
-			if (end)
-				p = end;
-			else if (p[1] && !IS_IN(p[1], " \t\n"))
-				p += IS_IN(p[1], LETTERS "_") ? strspn(p + 1, NAME) : 1;
 		} else if (!IS_IN(*p, "'\"\\")) {
 			buf_putc(b, *p);
 		}
@@ -174,7 +188,7 @@ static void say(struct scanner *s, const char *word, bool head) {
 	size_t from = b->len + 1;
 	buf_putc(b, head ? HEAD : ' ');
 	buf_puts(b, word);
-	if (strpbrk(word, "'\"\\$`") && !head) {
+	if (strpbrk(word, "'\"\\$`*?{") && !head) {
 		say_unquoted(b, word, false);
 		say_unquoted(b, word, true);
 		say_unescaped(b, word);
@@ -227,7 +241,7 @@ static void scan_arguments(struct scanner *s, const struct words *words, size_t 
 	struct buf all = BUF_INIT(SHELL_TEXT_MAX);
 	for (size_t i = at + 1; i < words->n; i++) {
 		const char *word = words->v[i], *equals = strchr(word, '=');
-		if (strpbrk(word, " \t" OPERATORS "'\"\\$")) {
+		if (strpbrk(word, lines ? " \t" OPERATORS "'\"\\$*?[{~" : " \t" OPERATORS "'\"\\$")) {
 			scan_code(s, word, lines);
 			if (*word == '-' && word[1]) scan_text(s, word + 2); /* env -S'rm -rf' */
 			if (*word == '-' && equals) scan_text(s, equals + 1);
