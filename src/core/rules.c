@@ -586,12 +586,14 @@ static enum match judge_unknown(const struct rule *r, const struct call *c) {
 	static const char *const families[] = {"Bash", "Read", "Edit", "WebFetch"};
 	struct span key, value;
 	enum match best = MATCH_NO;
+	for (size_t i = 0; i < ARRAY_SIZE(families) && c->undecoded; i++)
+		if (names(r, families[i])) return MATCH_MAYBE;
 	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
-		for (size_t at = 0; names(r, families[i]) && span_next_member(c->input, &at, &key, &value);) {
+		for (size_t at = 0; names(r, families[i]) && !c->undecoded && span_next_member(c->input, &at, &key, &value);) {
 			struct tool_use row;
 			struct use u = {.row = &row};
 			if (!guess(key, families[i], &row)) continue;
-			bool ok = !c->undecoded && read_texts(&u.values, value, 0);
+			bool ok = read_texts(&u.values, value, 0);
 			enum match m = !ok || !r->pattern ? MATCH_MAYBE : match_pattern(r, c, &u, SIDE_DENY);
 			best = MAX(best, m);
 			words_free(&u.values);

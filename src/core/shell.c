@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define DEPTH_MAX 24
+#define WRITTEN_MAX 64
 #define IS_IN(c, set) ((c) && strchr(set, c))
 #define DIGITS "0123456789"
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -116,10 +117,8 @@ static bool is_assignment(const char *word) {
 
 static void add_text(struct scanner *s, const char *first, char *const *rest, size_t n) {
 	struct buf b = BUF_INIT(SHELL_COMMAND_MAX + 1);
-	if (s->out->texts.n >= SHELL_COMMANDS_MAX) {
-		s->out->unsure = true;
-		return;
-	}
+	if (s->out->texts.n + 1 >= SHELL_COMMANDS_MAX) s->out->unsure = true;
+	if (s->out->texts.n >= SHELL_COMMANDS_MAX) return;
 	bool fits = buf_puts(&b, first);
 	for (size_t i = 0; i < n && fits; i++) {
 		size_t room = SHELL_COMMAND_MAX - MIN(b.len, (size_t)SHELL_COMMAND_MAX);
@@ -262,7 +261,10 @@ static void look_for_written(struct scanner *s, const struct words *words, size_
 }
 
 static void note_written(struct scanner *s, const char *file) {
-	if (strncmp(file, "/dev/", 5) != 0) s->no_memory |= !words_add(&s->out->written, program_base(file));
+	if (s->out->written.n >= WRITTEN_MAX)
+		doubt(s);
+	else if (strncmp(file, "/dev/", 5) != 0)
+		s->no_memory |= !words_add(&s->out->written, program_base(file));
 }
 
 /* What is known of the program at words[at], at which a command may begin. */
@@ -290,11 +292,13 @@ static void take_command(struct scanner *s, const struct words *words, bool ever
 	for (size_t i = 0; i < words->n; i++) {
 		const char *word = words->v[i], *name = program_base(word);
 		bool skips = IS_ONE_OF(word, keywords) || is_assignment(word);
+		if (s->out->texts.n >= SHELL_COMMANDS_MAX) return; /* unsure by then */
 		say(s, word, start && !skips);
 		if (start || wrapped) {
 			add_command(s, words, i);
-			struct program p = skips && !wrapped && strcmp(word, "time") != 0 ? (struct program){0}
-																			  : look_at(s, words, i);
+			bool program = wrapped || !skips || strcmp(word, "time") == 0;
+			struct program p = {0};
+			if (program) p = look_at(s, words, i);
 			if (strcmp(name, "case") == 0) s->flags.lost = true;
 			if (finds && strstr(word, "{}")) doubt(s);
 			finds |= strcmp(name, "find") == 0 || strcmp(name, "fd") == 0;

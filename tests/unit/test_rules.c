@@ -412,6 +412,8 @@ START_TEST(test_tools_that_execute) {
 	is_covered("mcp__a__b", "{\"command\":\"rm x\"}", "Bash(rm:*)", RULE_ALLOW);
 	is_covered("Future", "{\"command\":\"ls\"}", "Bash(rm:*)", RULE_ASK);
 	is_covered("Future", "{\"shellCommand\":\"ls\"}", "Bash", RULE_ASK);
+	is_covered("Future", "{\"comm\\u0061nd\":\"ls\"}", "Bash(rm:*)", RULE_ASK);
+	is_covered("Future", "[]", "Bash(rm:*)", RULE_ASK);
 	is_covered("Future", "{\"text\":\"rm x\"}", "Bash(rm:*)", RULE_ALLOW);
 	/* an allow rule for Bash is for Bash */
 	expect(RULE_NONE, judge("Bash(ls)", NULL, NULL, "Monitor", "{\"command\":\"ls\"}"), "Bash(ls)", "Monitor");
@@ -445,9 +447,9 @@ END_TEST
 
 /* A hostile command must neither hang nor crash, and is then not allowed. */
 START_TEST(test_hostile_commands) {
-	static const char *const pieces[] = {"$(", "`",  "(",        "\"$(",      "sudo ", "eval ", "'",
-										 "\\", "{",  "sh -c \"", "#\n",       "${",    "<(",    "rm x;",
-										 "$'", "a ", "case ",    "xargs rm ", "\"`",   "<<"};
+	static const char *const pieces[] = {"$(",    "`",         "(",   "\"$(", "sudo ", "eval ", "'",     "\\",
+										 "{",     "sh -c \"",  "#\n", "${",   "<(",    "rm x;", "$'",    "a ",
+										 "case ", "xargs rm ", "\"`", "<<",   "a>b ",  "sudo ", "X='$(", "a<<E\n"};
 	int64_t start = now_ms();
 	for (size_t i = 0; i < ARRAY_SIZE(pieces); i++)
 		for (size_t j = 0; j < ARRAY_SIZE(pieces); j += 3) {
