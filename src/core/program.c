@@ -80,18 +80,29 @@ static bool begins(const char *word, const char *start, size_t n) {
 	return strncmp(word, start, n) == 0;
 }
 
+static bool is_unknown(const char *word) {
+	return strchr(word, GLOB_UNKNOWN) != NULL;
+}
+
 const char *program_base(const char *word) {
 	const char *slash = strrchr(word, '/');
 	return slash && slash[1] ? slash + 1 : word;
 }
 
-static bool is_unknown(const char *word) {
-	return strchr(word, GLOB_UNKNOWN) != NULL;
+/* An option that the shell computes may be any; of programs that are otherwise harmless a whole word may be one. */
+static bool hides_option(const char *name, char *const *words, size_t n) {
+	bool harmless = is_in(data_programs, name);
+	for (size_t k = 1; k < n; k++)
+		if (*words[k] == '-' && (words[k][1] == GLOB_UNKNOWN || (harmless && is_unknown(words[k])))) return true;
+	if (n < 2 || *words[1] != GLOB_UNKNOWN) return false;
+	bool test = is_in(" test [ ", name), few = n <= 3 + (*name == '[');
+	return is_in(" jobs wait ", name) || (test && few) || (strcmp(name, "printf") == 0 && n > 3);
 }
 
 static bool is_risky(const char *name, char *const *words, size_t n) {
 	for (size_t i = 0; i < ARRAY_SIZE(risky); i++) {
 		if (!is_in(risky[i].programs, name)) continue;
+		if (hides_option(name, words, n)) return true;
 		for (const char *p = risky[i].words; *++p;) {
 			size_t len = strcspn(p, " "), whole = p[len - 1] == '$';
 			for (size_t k = 1; k < n; k++)

@@ -8,6 +8,8 @@
 
 #define DEPTH_MAX 24
 #define WRITTEN_MAX 64
+/* Bytes looked at for the end of something: without a bound the work grows with the square of the line. */
+#define AHEAD_MAX 2048
 #define IS_IN(c, set) ((c) && strchr(set, c))
 #define DIGITS "0123456789"
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -75,7 +77,7 @@ struct scanner {
 	bool raw;      /* quotes mean nothing */
 	bool again;    /* the text was read before, in another way: only more commands count */
 	struct here heres[HERES_MAX];
-	size_t n_heres;
+	size_t n_heres, endless; /* those that wait; those whose end was not found */
 };
 
 /* The command that is being read. */
@@ -141,7 +143,7 @@ static void add_text(struct scanner *s, const char *first, char *const *rest, si
 /* p stands on a $ or a backtick: the last byte of what a shell would replace. */
 static const char *replaced_end(const char *p) {
 	char closing = *p == '`' ? '`' : p[1] == '(' ? ')' : p[1] == '{' ? '}' : 0;
-	const char *end = closing ? strchr(p + 1, closing) : NULL;
+	const char *end = closing ? memchr(p + 1, closing, strnlen(p + 1, AHEAD_MAX)) : NULL;
 	if (end) return end;
 	if (IS_IN(p[1], LETTERS "_")) return p + strspn(p + 1, NAME);
 	return p + (p[1] && !IS_IN(p[1], " \t\n"));
@@ -149,7 +151,8 @@ static const char *replaced_end(const char *p) {
 
 /* p stands on {: is it {a,b} or {1..3}? */
 static bool is_brace_expansion(const char *p) {
-	size_t n = strcspn(p + 1, "{} \t\n:;\"'");
+	size_t n = 0;
+	while (n < AHEAD_MAX && p[1 + n] && !strchr("{} \t\n:;\"'", p[1 + n])) n++;
 	return p[1 + n] == '}' && (memchr(p + 1, ',', n) || memmem(p + 1, n, "..", 2));
 }
 
@@ -277,10 +280,7 @@ static struct program look_at(struct scanner *s, const struct words *words, size
 	if (strcmp(words->v[at], "read") == 0) s->out->odd_values = true;
 	if (strcmp(words->v[at], "let") == 0) s->out->computes = true;
 	if (strcmp(words->v[at], "[[") == 0) s->out->computes |= !p.data;
-	if (!p.data) {
-		s->out->others = true;
-		look_for_written(s, words, at);
-	}
+	s->out->others |= !p.data;
 	if (strcmp(program_base(words->v[at]), "tee") == 0)
 		for (size_t i = at + 1; i < words->n; i++) note_written(s, words->v[i]);
 	return p;
@@ -288,7 +288,7 @@ static struct program look_at(struct scanner *s, const struct words *words, size
 
 /* Every place of a simple command at which a command may begin. */
 static void take_command(struct scanner *s, const struct words *words, bool everywhere) {
-	bool start = true, wrapped = everywhere, scanned = false, finds = false;
+	bool start = true, wrapped = everywhere, scanned = false, finds = false, looked = s->raw || s->again;
 	for (size_t i = 0; i < words->n; i++) {
 		const char *word = words->v[i], *name = program_base(word);
 		bool skips = IS_ONE_OF(word, keywords) || is_assignment(word);
@@ -299,6 +299,8 @@ static void take_command(struct scanner *s, const struct words *words, bool ever
 			bool program = wrapped || !skips || strcmp(word, "time") == 0;
 			struct program p = {0};
 			if (program) p = look_at(s, words, i);
+			if (program && !p.data && !looked) look_for_written(s, words, i);
+			looked |= program && !p.data;
 			if (strcmp(name, "case") == 0) s->flags.lost = true;
 			if (finds && strstr(word, "{}")) doubt(s);
 			finds |= strcmp(name, "find") == 0 || strcmp(name, "fd") == 0;
@@ -393,10 +395,12 @@ static const char *scan_backticks(struct scanner *s, const char *p) {
 static const char *scan_dollar(struct scanner *s, struct command *c, const char *p);
 
 /* p stands behind ((: where the )) is that closes it, or NULL where it is no arithmetic. As bash looks for it. */
-static const char *arithmetic_end(const char *p) {
+static const char *arithmetic_end(struct scanner *s, const char *p) {
 	int brackets = 0;
-	for (; *p && (*p != ')' || brackets); p++) brackets += *p == '(' ? 1 : *p == ')' ? -1 : 0;
-	return *p && p[1] == ')' ? p : NULL;
+	size_t left = AHEAD_MAX;
+	for (; *p && left && (*p != ')' || brackets); p++, left--) brackets += *p == '(' ? 1 : *p == ')' ? -1 : 0;
+	if (!left) doubt(s);
+	return *p && left && p[1] == ')' ? p : NULL;
 }
 
 /* p stands behind ((. Names in it are evaluated, and what they stand for again. */
@@ -418,10 +422,11 @@ static const char *scan_arithmetic(struct scanner *s, const char *p, const char 
 /* p stands behind ${. Quotes in it mean this or that, depending on what is around: its text is then read on as if it
  * stood outside. */
 static const char *scan_braces(struct scanner *s, struct command *c, const char *p) {
-	size_t n = strcspn(p, "}"), name = strspn(p, NAME "#");
+	const char *end = memchr(p, '}', strnlen(p, AHEAD_MAX));
+	size_t n = end ? (size_t)(end - p) : 0, name = strspn(p, NAME "#");
 	put(s, c, GLOB_UNKNOWN);
 	c->computed = true;
-	if (strcspn(p, "'\"\\`") < n) {
+	if (!end || strcspn(p, "'\"\\`") < n) {
 		s->flags.lost = true;
 		doubt(s);
 		return p;
@@ -432,14 +437,14 @@ static const char *scan_braces(struct scanner *s, struct command *c, const char 
 	if (memmem(p, n, "@P", 2)) doubt(s);
 	_cleanup_free_ char *text = strndup(p, n);
 	if (text && name < n) say(s, text, false);
-	for (; *p && *p != '}';) p = *p == '$' ? scan_dollar(s, c, p + 1) : p + 1;
+	while (*p && *p != '}') p = *p == '$' ? scan_dollar(s, c, p + 1) : p + 1;
 	s->flags.unclosed |= !*p;
 	return *p ? p + 1 : p;
 }
 
 /* p stands behind the dollar sign. */
 static const char *scan_dollar(struct scanner *s, struct command *c, const char *p) {
-	const char *end = *p == '(' && p[1] == '(' ? arithmetic_end(p + 2) : NULL;
+	const char *end = *p == '(' && p[1] == '(' ? arithmetic_end(s, p + 2) : NULL;
 	if (end) {
 		put(s, c, GLOB_UNKNOWN);
 		return scan_arithmetic(s, p + 2, end);
@@ -594,8 +599,8 @@ static const char *here_end(struct scanner *s, const struct here *h, const char 
 /* p stands on a line end. A document that does not end is read as commands. */
 static const char *skip_heres(struct scanner *s, const char *p) {
 	for (size_t i = 0; i < s->n_heres; i++) {
-		const char *end = *p && s->heres[i].word[0] ? here_end(s, &s->heres[i], p) : NULL;
-		if (!end) doubt(s);
+		const char *end = *p && s->heres[i].word[0] && s->endless < HERES_MAX ? here_end(s, &s->heres[i], p) : NULL;
+		if (!end) doubt(s), s->endless++;
 		if (end) p = end;
 	}
 	s->n_heres = 0;
@@ -667,7 +672,7 @@ static const char *scan_list(struct scanner *s, const char *p, char closing) {
 	struct command c = {.word = BUF_INIT(SHELL_TEXT_MAX)};
 	int brackets = 0;
 	while (*p && (*p != closing || brackets)) {
-		const char *end = *p == '(' && p[1] == '(' && !c.in_word ? arithmetic_end(p + 2) : NULL;
+		const char *end = *p == '(' && p[1] == '(' && !c.in_word ? arithmetic_end(s, p + 2) : NULL;
 		if (end) {
 			p = scan_arithmetic(s, p + 2, end);
 		} else if (*p == '#' && !c.in_word && s->comments) {
