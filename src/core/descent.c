@@ -288,6 +288,14 @@ static uint64_t session_with(const struct router *r, uint64_t number) {
 	return 0;
 }
 
+/* A process that says itself which session it belongs to, with nothing else known of it. The word of another daemon's
+ * agent is about that one's sessions. */
+static uint64_t session_by_word(struct router *r, pid_t pid, const char *name) {
+	_cleanup_free_ char *instance = proc_env(pid, INSTANCE);
+	const struct session *s = instance ? NULL : router_find(r, name);
+	return s ? s->id : 0;
+}
+
 enum origin descent_of(struct router *r, pid_t pid, uint64_t *session) {
 	struct look l;
 	struct path p = {0};
@@ -295,10 +303,9 @@ enum origin descent_of(struct router *r, pid_t pid, uint64_t *session) {
 	if (!begin_look(&l, r)) return ORIGIN_HIDDEN;
 	enum end end = climb_up(&p, pid);
 	struct who who = p.n ? from_path(&l, &p, end) : (struct who){.kind = KIND_FREE};
-	/* the mark of another daemon's agent: which session of ours that would be is not asked */
 	_cleanup_free_ char *mark = who.kind == KIND_FREE ? proc_env(pid, PLENUM_CHILD_ENV) : NULL;
 	bool agent = who.kind == KIND_AGENT || mark;
-	if (agent) *session = session_with(r, who.number);
+	if (agent) *session = mark ? session_by_word(r, pid, mark) : session_with(r, who.number);
 	free(p.v);
 	free(l.children);
 	if (agent) return ORIGIN_AGENT;

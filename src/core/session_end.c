@@ -141,8 +141,8 @@ static void step_signal(struct session *s, int signo, enum stop_stage stage) {
  * read. */
 static void step_kill(struct session *s) {
 	if (session_has_child(s)) session_drop_input(s);
-	agent_close_in(s->agent);
 	step_signal(s, SIGKILL, STOP_KILL);
+	agent_close_in(s->agent); /* behind the signal: at the end of its input the child would end by itself */
 }
 
 static void advance_stop(struct session *s) {

@@ -93,14 +93,22 @@ class Attach(Case):
         peer.answer(line, {"session": "s"})
         self.assertEqual(peer.read()["n"], 1)
 
-    def test_a_conversation_in_use_is_waited_for(self):
+    def test_a_conversation_that_is_soon_free_is_waited_for(self):
         shim = self.place.shim("--resume=abc")
         peer = self.place.accept()
         for _ in range(2):
-            peer.answer(peer.read(), code="conversation_in_use", error="it is in use")
+            peer.answer(peer.read(), code="conversation_in_use", error="it is in use", ending=True)
         peer.attach()
         peer.send({"type": "assistant"})
         self.assertEqual(shim.read()["type"], "assistant")
+
+    def test_a_conversation_in_use_is_the_exit(self):
+        shim = self.place.shim("--resume=abc")
+        peer = self.place.accept()
+        peer.answer(peer.read(), code="conversation_in_use", error="it is in use")
+        code, out, err = shim.end()
+        self.assertEqual((code, out), (1, b""))
+        self.assertIn("it is in use: conversation_in_use", err)
 
     def test_a_refusal_is_the_exit(self):
         shim = self.place.shim()
