@@ -218,7 +218,7 @@ class ConversationTest(Case):
         a.event("session_state", state="asleep")
         a.send(user("again"))
         self.assertEqual(agent.child().argv[1:], ["--resume=" + chosen])
-        for args in (["--session-id", "mine"], ["--resume=mine"], ["-c"]):
+        for args in (["--session-id", "mine"], ["--resume=yours"], ["-c"]):
             d.client().attach("-".join(args), args=args)
             self.assertEqual(agent.child().argv[1:], args)
         d.client().attach("resumed", resume="other")

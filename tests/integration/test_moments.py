@@ -220,7 +220,7 @@ class InitializeTest(Case):
 
 
     def test_refused_by_a_child_that_is_being_stopped(self):
-        """What waits for the next child does not die with this one."""
+        """What waits for the next child does not die with this one. A prompt behind refused hooks does not run."""
         d, agent = self.start(mode={"init": "manual", "eof": "ignore"}, profile={"stop_grace": "1min"})
         g = d.attached("s", name="guard")
         child = agent.child()
@@ -232,16 +232,20 @@ class InitializeTest(Case):
         d.wait_state("s", "asleep")
         a = d.attached("s")
         a.initialize({"PreToolUse": [{"matcher": "Edit", "hookCallbackIds": ["h1"]}]})
-        d.attached("s", wake=True)
+        b = d.attached("s", wake=True)
         child = agent.child()
         first = child.wait(type="control_request")
         a.request("plenum_hibernate")
-        a.send(user("one"))
+        b.send(user("one"))
+        b.sync()
+        a.send(user("two", uuid="u2"))
         a.sync()
         child.print(err(first["request_id"]))
+        self.assertEqual(a.error("initialize_refused")["uuid"], "u2")
         child = agent.child()
         child.reply(child.wait(type="control_request"), {"hooks_applied": True})
         child.wait(type="user", message__content="one")
+        self.assertNone(child.seen(type="user", uuid="u2"))
 
 
 class SignalTest(Upgrade):
