@@ -57,6 +57,7 @@ struct server {
 	struct loop_task leave_task;
 	struct loop_signal term, intr, hup, usr1, usr2;
 	bool stopping, leaving;
+	bool trim_heap; /* with the next trim: clients have come or gone */
 	unsigned strangers;
 	struct upgrade *upgrade;
 	bool left;            /* everything was ready for the new binary */
@@ -67,6 +68,15 @@ struct server {
 
 static struct server *server_of(struct router *r) {
 	return (struct server *)r->server;
+}
+
+static void arm_trim(struct server *srv) {
+	if (!loop_timer_pending(&srv->trim_timer)) loop_timer_set(&srv->trim_timer, TRIM_MS);
+}
+
+static void trim_soon(struct server *srv) {
+	srv->trim_heap = true;
+	arm_trim(srv);
 }
 
 static void on_changed(struct router *r) {
@@ -140,7 +150,7 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 		log_error("out of memory, a connection was closed");
 		return;
 	}
-	if (!loop_timer_pending(&srv->trim_timer)) loop_timer_set(&srv->trim_timer, TRIM_MS);
+	trim_soon(srv);
 	c->id = ++r->clients_seen;
 	r->n_clients++;
 	list_add_tail(&r->clients, &c->node);
@@ -252,13 +262,19 @@ static void on_attention(struct router *r, const struct session *s, const struct
 
 static void on_trim(void *arg) {
 	struct server *srv = arg;
-	lines_pool_trim(&srv->router->pool);
-	malloc_trim(0);
+	bool busy = lines_pool_trim(&srv->router->pool, false);
+	if (busy) arm_trim(srv);
+	if (srv->trim_heap || !busy) malloc_trim(0);
+	srv->trim_heap = false;
+}
+
+static void on_pool_busy(struct lines_pool *pool) {
+	arm_trim(server_of(CONTAINER_OF(pool, struct router, pool)));
 }
 
 static void on_client_gone(struct router *r) {
 	struct server *srv = server_of(r);
-	if (!loop_timer_pending(&srv->trim_timer)) loop_timer_set(&srv->trim_timer, TRIM_MS);
+	trim_soon(srv);
 	if (srv->listener) listen_fd_freed(srv->listener);
 	if (srv->leaving && r->n_clients == 0) loop_timer_set(&srv->goodbye_timer, 0);
 }
@@ -307,7 +323,7 @@ static void on_pressure(void *arg) {
 	struct server *srv = arg;
 	if (srv->stopping) return;
 	router_relieve(srv->router);
-	lines_pool_trim(&srv->router->pool);
+	(void)lines_pool_trim(&srv->router->pool, true);
 	malloc_trim(0);
 }
 
@@ -596,6 +612,7 @@ static bool make_parts(struct server *srv) {
 	if (!srv->upgrade) return false;
 	loop_task_init(&srv->leave_task, on_stopped, srv);
 	loop_timer_init(&srv->trim_timer, srv->loop, on_trim, srv);
+	srv->router->pool.on_busy = on_pool_busy;
 	loop_timer_init(&srv->watchdog_timer, srv->loop, on_watchdog, srv);
 	loop_timer_init(&srv->status_timer, srv->loop, on_status, srv);
 	loop_timer_init(&srv->goodbye_timer, srv->loop, on_goodbye, srv);

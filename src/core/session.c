@@ -320,7 +320,9 @@ static void init_timers(struct session *s, struct agent *a) {
 struct agent *session_new_agent(struct session *s) {
 	size_t read_max = tape_piece(&s->tape); /* what one read brings must not push out what is waited for */
 	struct agent *a = agent_new(s->loop, s->pool, s->settings->limits.child_line, read_max, &agent_events, s);
-	if (a) init_timers(s, a);
+	if (!a) return NULL;
+	lines_keep(&a->out, s->tape.max_bytes);
+	init_timers(s, a);
 	return a;
 }
 

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-#define PACK ((size_t)256 * 1024) /* a block of lines that were carried */
-#define SHORT_LINE ((size_t)64)   /* hardly any line of a child is shorter, and six in its place still fit */
-#define PIECE_MIN ((size_t)1024)  /* a tape may be smaller than what is worth a read */
+#define PACK ((size_t)1024 * 1024) /* a block of packed lines; no part of the heap, so it goes back when it is free */
+#define SHORT_LINE ((size_t)64)    /* hardly any line of a child is shorter, and six in its place still fit */
+#define PIECE_MIN ((size_t)1024)   /* a tape may be smaller than what is worth a read */
 
 void tape_init(struct tape *t, size_t max_bytes, size_t max_lines) {
 	*t = (struct tape){.max_bytes = max_bytes, .max_lines = MAX(max_lines, (size_t)1)};
@@ -124,7 +124,7 @@ static struct chunk pack(struct packer *p, const char *data, size_t n) {
 		p->block = block_new(MAX(n, MIN(p->left, PACK)));
 		if (!p->block) return CHUNK_NONE;
 	}
-	char *at = p->block->data + p->used;
+	char *at = block_data(p->block) + p->used;
 	memcpy(at, data, n);
 	p->used += n;
 	p->left -= MIN(n, p->left);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Counted bytes. A block is a piece of memory with a reference count; a chunk is a view of some bytes of one block and
- * owns one reference to it. Lines read together share one block, so a line costs no allocation and lines that follow
- * each other lie beside each other in memory. Bytes are never changed once a chunk shows them.
+ * Counted bytes. A block is memory with a reference count: of its own, or a piece of a ring (wire/ring). A chunk is a
+ * view of bytes that begin in one block, and owns one reference to it. Lines read together share a block, so a line
+ * costs no allocation and lines that follow each other lie beside each other in memory. Bytes are never changed once a
+ * chunk shows them.
  *
  * Not thread safe: one thread uses it. Allocation failure is fatal in the caller: functions that allocate
  * return false or a chunk with a NULL data pointer.
@@ -13,13 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct shelf;
+struct ring;
 
 struct block {
 	uint32_t refs;
-	struct shelf *home; /* where it goes when its last reference is gone; NULL: nowhere */
+	uint32_t reach;    /* the ring's */
+	struct ring *home; /* it is a piece of this ring; NULL: it is freed with its last reference */
 	size_t cap;
-	char data[];
 };
 
 struct chunk {
@@ -31,18 +32,14 @@ struct chunk {
 #define CHUNK_NONE ((struct chunk){0})
 #define CHUNK_STATIC(s) ((struct chunk){NULL, (s), sizeof(s) - 1})
 
-struct block *block_new(size_t cap);                     /* one reference, NULL without memory */
-struct block *block_resize(struct block *b, size_t cap); /* only with one reference; NULL: b is unchanged */
-void block_unref(struct block *b);                       /* NULL is allowed */
-/* Nothing shows what lies behind the first `used` bytes, nor will: the kernel may have the pages. */
-void block_cut(struct block *b, size_t used);
-
-/* Blocks of one size that come and go all the time. The few that are free are kept: memory that went back to the kernel
- * must be faulted in anew. Taken blocks may outlive shelf_close(). A resized one does not come back. */
-struct shelf *shelf_new(size_t cap);
-struct block *shelf_take(struct shelf *s); /* one reference, NULL without memory */
-void shelf_clear(struct shelf *s);         /* keeps none; NULL is allowed */
-void shelf_close(struct shelf *s);         /* NULL is allowed */
+struct block *block_new(size_t cap); /* one reference, NULL without memory */
+struct block *block_resize(struct block *b,
+						   size_t cap); /* only with one reference, no piece of a ring; NULL: b is unchanged */
+void block_unref(struct block *b);      /* NULL is allowed */
+/* Where the bytes of a block lie that is no piece of a ring. */
+static inline char *block_data(struct block *b) {
+	return (char *)(b + 1);
+}
 
 static inline struct block *block_ref(struct block *b) {
 	if (b) b->refs++;

@@ -5,120 +5,175 @@
 
 #include <string.h>
 
-/* A batch of this many bytes is handed out as views of the block that it was read to. With fewer bytes a copy is
- * cheaper than a fresh block for the pool, and whoever keeps a line would keep a block that is mostly empty. */
-#define VIEW_FROM ((size_t)128 * 1024)
-/* An unfinished line of this many bytes stays in its block, which is this reader's until the line ends, and so does a
- * shorter one that came in so many small pieces that more bytes than CARRY_MAX were moved for it: the work for a line
- * stays bounded by its length. */
+/* With this much in one read, or that much in all, copies cost more than a ring. */
+#define FLOW_FROM ((size_t)128 * 1024)
+#define COPY_MAX ((size_t)1024 * 1024)
+/* An unfinished line of this many bytes goes to the ring, where it is not moved any more, and so does a shorter one
+ * that came in so many small pieces that more bytes than CARRY_MAX were moved for it: the work for a line stays bounded
+ * by its length. */
 #define GROW_FROM ((size_t)64 * 1024)
 #define CARRY_MAX (4 * GROW_FROM)
-#define READ_FROM GROW_FROM /* no read goes to the end of a block where less than this is left */
+#define READ_FROM GROW_FROM                /* no read goes where less than this is free */
+#define KEEPS ((size_t)1024 * 1024)        /* of a reader whose lines go at once */
+#define RING_MORE ((size_t)3 * LINES_READ) /* the read in hand, the unfinished line, pieces that are held up */
 
 void lines_init(struct lines *l, struct lines_pool *pool, size_t max) {
-	*l = (struct lines){.pool = pool, .max = max};
+	*l = (struct lines){.pool = pool, .max = max, .keeps = KEEPS};
+	list_init(&l->node);
+}
+
+void lines_keep(struct lines *l, size_t bytes) {
+	l->keeps = MAX(bytes, KEEPS);
+}
+
+/* --- memory ------------------------------------------------------------------------------------------------------- */
+
+static void close_ring(struct lines *l) {
+	ring_close(l->ring);
+	l->ring = NULL;
+	list_del(&l->node);
+}
+
+/* The shared block goes back to the pool, a long line's is freed. */
+static void drop_block(struct lines *l) {
+	if (!l->owned && !l->pool->scratch)
+		l->pool->scratch = l->block;
+	else
+		block_unref(l->block);
+	l->block = NULL;
+	l->owned = false;
 }
 
 void lines_free(struct lines *l) {
+	close_ring(l);
 	block_unref(l->block);
 	chunk_drop(&l->batch);
 	chunk_drop(&l->partial);
 	chunk_drop(&l->head);
-	*l = (struct lines){.pool = l->pool, .max = l->max};
+	*l = (struct lines){.pool = l->pool, .max = l->max, .keeps = l->keeps};
+	list_init(&l->node);
 }
 
 void lines_pool_free(struct lines_pool *pool) {
-	block_unref(pool->spare);
-	pool->spare = NULL;
-	shelf_close(pool->shelf);
-	pool->shelf = NULL;
-}
-
-void lines_pool_trim(struct lines_pool *pool) {
-	if (pool->spare && pool->spare->refs == 1) {
-		block_unref(pool->spare);
-		pool->spare = NULL;
+	struct list *n, *next;
+	for (n = pool->flowing.next; n && n != &pool->flowing; n = next) {
+		next = n->next;
+		close_ring(LIST_OF(n, struct lines, node));
 	}
-	shelf_clear(pool->shelf);
+	block_unref(pool->scratch);
+	pool->scratch = NULL;
 }
 
-static struct block *new_block(struct lines_pool *pool, size_t cap) {
-	if (cap != LINES_BLOCK) return block_new(cap);
-	if (!pool->shelf) pool->shelf = shelf_new(LINES_BLOCK);
-	return pool->shelf ? shelf_take(pool->shelf) : NULL;
+static void rest(struct lines *l) {
+	if (l->end == 0 && ring_unused(l->ring))
+		close_ring(l);
+	else
+		ring_trim(l->ring, l->end);
+}
+
+bool lines_pool_trim(struct lines_pool *pool, bool all) {
+	struct lines *l;
+	pool->busy = false;
+	if (pool->flowing.next) {
+		LIST_FOR_EACH (l, &pool->flowing, struct lines, node) {
+			pool->busy |= l->flowed;
+			if (all || !l->flowed) rest(l);
+			l->flowed = false;
+		}
+	}
+	if (pool->busy && !all) return true;
+	block_unref(pool->scratch);
+	pool->scratch = NULL;
+	return pool->busy;
 }
 
 static char *data(const struct lines *l) {
-	return l->block->data + l->base;
+	return l->ring ? ring_data(l->ring) : block_data(l->block);
 }
 
-static size_t room_of(const struct lines *l) {
-	return l->block->cap - l->base - l->end;
-}
-
-/* The block goes back to the pool; of this reader's bytes, `kept` are held by views. */
-static void give_back(struct lines *l, size_t kept) {
-	struct block *b = l->block;
-	if (b && b->cap == LINES_BLOCK && !l->pool->spare) {
-		l->pool->spare = b;
-		l->pool->used = l->base + kept;
-	} else {
-		block_unref(b);
-	}
-	l->block = NULL;
-	l->owned = false;
-	l->base = l->end = l->ready = 0;
-}
-
-/* The pool's block, where enough of it is left. */
-static bool take_block(struct lines *l) {
-	struct lines_pool *pool = l->pool;
-	struct block *b = pool->spare;
-	pool->spare = NULL;
-	l->base = b && b->refs > 1 ? pool->used : 0;
-	if (b && b->cap - l->base < l->partial.len + READ_FROM) {
-		block_cut(b, l->base);
-		block_unref(b);
-		b = NULL;
-		l->base = 0;
-	}
-	l->block = b ? b : new_block(pool, LINES_BLOCK);
-	return l->block != NULL;
-}
-
-static bool start_block(struct lines *l) {
-	if (!take_block(l)) return false;
-	l->owned = false;
-	l->end = l->partial.len;
-	l->ready = 0;
-	if (l->end) memcpy(data(l), l->partial.data, l->end);
-	chunk_drop(&l->partial);
-	return true;
-}
-
-/* More room for a long line, in a block of its own. */
-static bool grow_block(struct lines *l) {
-	size_t cap = MIN(MAX(l->end * 2, LINES_BLOCK), l->max + LINES_BLOCK);
-	if (l->base == 0 && l->block->refs == 1) {
-		struct block *b = cap > l->block->cap ? block_resize(l->block, cap) : l->block;
-		if (b) l->block = b;
-		return b != NULL;
-	}
-	struct block *b = new_block(l->pool, cap);
+/* These bytes are in hand from now on, in a block of their own that has room for as many. */
+static bool own_block(struct lines *l, const char *from, size_t n) {
+	struct block *b = block_new(MIN(MAX(2 * n, LINES_BLOCK), l->max + LINES_BLOCK));
 	if (!b) return false;
-	memcpy(b->data, data(l), l->end);
-	block_cut(l->block, l->base);
-	block_unref(l->block);
+	memcpy(block_data(b), from, n);
+	if (l->block) drop_block(l);
+	close_ring(l);
 	l->block = b;
-	l->base = 0;
+	l->owned = true;
+	l->end = n;
 	return true;
+}
+
+static void be_busy(struct lines *l) {
+	struct lines_pool *pool = l->pool;
+	bool before = pool->busy;
+	l->flowed = pool->busy = true;
+	if (!before && pool->on_busy) pool->on_busy(pool);
+}
+
+/* The same, in a new ring; false: they do not fit, or it cannot be had. */
+static bool new_ring(struct lines *l, const char *from, size_t n) {
+	struct list *flowing = &l->pool->flowing;
+	struct ring *r = n > l->keeps / 2 ? NULL : ring_new(l->keeps + RING_MORE);
+	if (!r) return false;
+	(void)ring_room(r, 0, n);
+	memcpy(ring_data(r), from, n);
+	if (l->block) drop_block(l);
+	close_ring(l);
+	l->ring = r;
+	if (!flowing->next) list_init(flowing);
+	list_add_tail(flowing, &l->node);
+	l->end = n;
+	l->copied = 0;
+	be_busy(l);
+	return true;
+}
+
+/* The same, for an unfinished line. */
+static bool take_up(struct lines *l, const char *from, size_t n) {
+	return new_ring(l, from, n) || own_block(l, from, n);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+static bool scratch_space(struct lines *l) {
+	l->block = l->pool->scratch ? l->pool->scratch : block_new(LINES_BLOCK);
+	l->pool->scratch = NULL;
+	if (!l->block) return false;
+	l->end = l->partial.len;
+	if (l->end) memcpy(data(l), l->partial.data, l->end);
+	return true;
+}
+
+/* More room in the ring: around lines that are held longer than others, or in a new one. */
+static bool ring_space(struct lines *l) {
+	return ring_room(l->ring, l->end, LINES_READ) >= READ_FROM || ring_skip(l->ring, l->end, READ_FROM) ||
+		   take_up(l, data(l), l->end);
+}
+
+static bool grow_block(struct lines *l) {
+	if (l->block->cap - l->end >= READ_FROM) return true;
+	struct block *b = block_resize(l->block, MIN(l->end * 2, l->max + LINES_BLOCK));
+	if (b) l->block = b;
+	return b != NULL;
 }
 
 char *lines_space(struct lines *l, size_t *room) {
-	if (!l->block && !start_block(l)) return NULL;
-	if (l->owned && room_of(l) < READ_FROM && !grow_block(l)) return NULL;
-	*room = MIN(room_of(l), LINES_READ);
+	if (l->ring && !ring_space(l)) return NULL;
+	if (l->owned && !grow_block(l)) return NULL;
+	if (!l->ring && !l->block && !scratch_space(l)) return NULL;
+	*room = l->ring ? ring_room(l->ring, l->end, LINES_READ) : l->block->cap - l->end;
+	*room = MIN(*room, LINES_READ);
 	return data(l) + l->end;
+}
+
+static void begin_skip(struct lines *l, const char *from, size_t n) {
+	chunk_drop(&l->head);
+	l->head = chunk_copy(from, MIN(n, (size_t)LINES_HEAD));
+	l->skipping = true;
+	l->skipped = n;
+	l->end = l->searched = 0;
+	if (l->owned) drop_block(l);
 }
 
 /* While skipping: everything up to the LF is thrown away. */
@@ -134,85 +189,52 @@ static void skip(struct lines *l) {
 	l->skip_done = true;
 	l->end -= gone + 1;
 	memmove(data(l), lf + 1, l->end);
-	l->searched = 0;
 }
 
 void lines_commit(struct lines *l, size_t n) {
 	l->end += n;
 	if (l->skipping) skip(l);
-	if (l->skipping) return;
-	size_t from = l->ready + l->searched;
-	const char *lf = memrchr(data(l) + from, '\n', l->end - from);
-	if (lf) {
-		if (l->ready == 0) l->first = l->searched;
-		l->ready = (size_t)(lf - data(l)) + 1;
-	}
-	l->searched = l->end - l->ready;
+	if (l->ring && n) be_busy(l);
 }
 
-static void begin_skip(struct lines *l, size_t from) {
-	size_t have = l->end - from;
-	chunk_drop(&l->head);
-	l->head = chunk_copy(data(l) + from, MIN(have, (size_t)LINES_HEAD));
-	l->skipping = true;
-	l->skipped = have;
-	l->searched = 0;
+/* --- a small read ------------------------------------------------------------------------------------------------- */
+
+/* What lies behind the whole lines: a short rest is copied back before the next read, a long one is not moved again. */
+static bool keep_rest(struct lines *l, const char *from, size_t n) {
+	if (n > l->max) begin_skip(l, from, n);
+	if (n == 0 || l->skipping) return true;
+	l->carried += n;
+	if (n >= GROW_FROM || l->carried >= CARRY_MAX) return take_up(l, from, n);
+	l->partial = chunk_copy(from, n);
+	return l->partial.data != NULL;
 }
 
-/* What lies behind the whole lines is kept: a short rest where the next read finds it, a long one where it is. True in
- * *stays: the block is still this reader's. */
-static bool keep_rest(struct lines *l, bool *stays) {
-	size_t rest = l->end - l->ready;
-	*stays = false;
-	if (l->ready) l->carried = 0;
-	if (rest > l->max) {
-		begin_skip(l, l->ready);
+/* Settles what the shared block holds, so that it is free for the next reader. */
+static bool settle(struct lines *l) {
+	size_t end = l->end;
+	l->copied += end - l->partial.len;
+	bool much = end - l->partial.len >= FLOW_FROM || l->copied >= COPY_MAX;
+	l->end = 0;
+	if (end == l->partial.len) { /* nothing came */
+		drop_block(l);
 		return true;
 	}
-	if (rest == 0) return true;
-	l->carried += rest;
-	if (rest < GROW_FROM && l->carried < CARRY_MAX) {
-		l->partial = chunk_copy(data(l) + l->ready, rest);
-		return l->partial.data != NULL;
+	chunk_drop(&l->partial);
+	if (much && new_ring(l, block_data(l->block), end)) return true;
+	const char *from = block_data(l->block), *lf = memrchr(from + l->searched, '\n', end - l->searched);
+	size_t ready = lf ? (size_t)(lf - from) + 1 : 0;
+	if (ready) {
+		l->batch = chunk_copy(from, ready);
+		l->cut = l->carried = 0;
+		l->first = l->searched;
 	}
-	l->base += l->ready;
-	l->end = rest;
-	l->ready = 0;
-	l->owned = *stays = true;
-	/* a block that was made for one long line is not kept for the next */
-	return l->base == 0 || l->block->cap == LINES_BLOCK || grow_block(l);
+	l->searched = end - ready;
+	bool ok = (!ready || l->batch.data) && keep_rest(l, from + ready, end - ready);
+	if (l->block && !l->owned) drop_block(l);
+	return ok;
 }
 
-/* Nothing whole is left: settle what is unfinished, so that the pool's block is free for the next reader. */
-static enum lines_result settle(struct lines *l) {
-	bool stays;
-	if (!l->block) return LINES_MORE;
-	if (l->owned && l->end <= l->max) return LINES_MORE;
-	bool ok = keep_rest(l, &stays);
-	if (!stays) give_back(l, 0);
-	return ok ? LINES_MORE : LINES_OOM;
-}
-
-/* The whole lines of a block; the room behind a long line that nobody else gets goes back. */
-static struct chunk last_view(struct block *b, size_t base, size_t ready) {
-	if (b->refs == 1 && base == 0) {
-		struct block *less = block_resize(b, ready);
-		if (less) b = less;
-	}
-	return (struct chunk){b, b->data + base, ready};
-}
-
-/* Takes the whole lines out of the block, as views where that pays, and settles the rest. */
-static bool make_batch(struct lines *l) {
-	bool stays, views = l->ready >= VIEW_FROM;
-	size_t base = l->base, ready = l->ready;
-	struct block *b = l->block;
-	l->batch = views ? (struct chunk){block_ref(b), data(l), ready} : chunk_copy(data(l), ready);
-	bool kept = keep_rest(l, &stays);
-	if (!stays) give_back(l, views ? ready : 0);
-	if (views) l->batch = last_view(b, base, ready);
-	return l->batch.data && kept;
-}
+/* --- lines -------------------------------------------------------------------------------------------------------- */
 
 static enum lines_result long_line(struct lines *l, struct chunk *line, size_t *size) {
 	l->skip_done = false;
@@ -222,51 +244,79 @@ static enum lines_result long_line(struct lines *l, struct chunk *line, size_t *
 	return LINES_LONG;
 }
 
-/* Short lines that came behind a long one: as views they would keep its memory when it is long gone. */
-static void leave_block(struct lines *l) {
-	struct chunk rest = chunk_copy(l->batch.data + l->cut, l->batch.len - l->cut);
-	if (!rest.data) return;
-	chunk_drop(&l->batch);
-	l->batch = rest;
-	l->cut = l->first = 0;
+/* A view of an over-long line's head would keep all of it in memory. */
+static enum lines_result hand_out(const struct lines *l, struct chunk *line, size_t *size) {
+	*size = line->len - 1;
+	if (*size <= l->max) return LINES_LINE;
+	struct chunk head = chunk_copy(line->data, MIN(line->len, (size_t)LINES_HEAD));
+	chunk_drop(line);
+	*line = head;
+	return LINES_LONG;
 }
 
-static enum lines_result cut_line(struct lines *l, struct chunk *line, size_t *size) {
+static enum lines_result cut_batch(struct lines *l, struct chunk *line, size_t *size) {
 	const char *from = l->batch.data + l->cut;
 	size_t known = l->cut ? 0 : l->first;
 	const char *lf = memchr(from + known, '\n', l->batch.len - l->cut - known);
 	size_t len = (size_t)(lf - from) + 1;
-	bool too_long = len - 1 > l->max;
-	/* A view of an over-long line's head would keep all of it in memory. */
-	*line = too_long ? chunk_copy(from, MIN(len, (size_t)LINES_HEAD)) : chunk_view(l->batch, l->cut, len);
-	*size = len - 1;
+	*line = chunk_view(l->batch, l->cut, len);
 	l->cut += len;
-	if (l->cut == l->batch.len)
-		chunk_drop(&l->batch);
-	else if (l->batch.block->cap > LINES_BLOCK)
-		leave_block(l);
-	return too_long ? LINES_LONG : LINES_LINE;
+	if (l->cut == l->batch.len) chunk_drop(&l->batch);
+	return hand_out(l, line, size);
+}
+
+/* The long line's block becomes the line's; what was read behind it goes the way of a small read. */
+static bool take_block(struct lines *l, struct chunk *line, size_t len) {
+	struct block *b = l->block;
+	size_t n = l->end - len;
+	l->block = NULL;
+	l->owned = false;
+	l->searched = 0;
+	bool ok = n == 0 || scratch_space(l);
+	if (ok && n) memcpy(block_data(l->block), block_data(b) + len, n);
+	l->end = ok ? n : 0;
+	struct block *less = block_resize(b, len);
+	if (less) b = less;
+	*line = (struct chunk){b, block_data(b), len};
+	return ok;
+}
+
+static enum lines_result cut_flow(struct lines *l, struct chunk *line, size_t *size) {
+	const char *from = data(l), *lf = memchr(from + l->searched, '\n', l->end - l->searched);
+	if (!lf) {
+		l->searched = l->end;
+		if (l->end > l->max) begin_skip(l, from, l->end);
+		return LINES_MORE;
+	}
+	size_t len = (size_t)(lf - from) + 1;
+	l->searched = l->carried = 0;
+	if (l->owned) {
+		if (!take_block(l, line, len)) {
+			chunk_drop(line);
+			return LINES_OOM;
+		}
+	} else {
+		*line = ring_take(l->ring, len);
+		l->end -= len;
+	}
+	return hand_out(l, line, size);
 }
 
 enum lines_result lines_next(struct lines *l, struct chunk *line, size_t *size) {
 	if (l->skip_done) return long_line(l, line, size);
-	if (l->batch.data) return cut_line(l, line, size);
-	if (l->block && l->ready) {
-		l->cut = 0;
-		if (!make_batch(l)) return LINES_OOM;
-		return cut_line(l, line, size);
-	}
-	return settle(l);
+	if (l->batch.data) return cut_batch(l, line, size);
+	if (l->block && !l->owned && !settle(l)) return LINES_OOM;
+	if (l->batch.data) return cut_batch(l, line, size);
+	if (l->ring || l->owned) return cut_flow(l, line, size);
+	return LINES_MORE;
 }
 
 bool lines_rest(struct lines *l, struct chunk *rest) {
 	if (l->skipping || (l->partial.len == 0 && l->end == 0)) return false;
-	*rest = l->partial;
+	*rest = l->partial.len ? l->partial : chunk_copy(data(l), l->end);
 	l->partial = CHUNK_NONE;
-	if (l->block) {
-		*rest = chunk_copy(data(l) + l->ready, l->end - l->ready);
-		give_back(l, 0);
-	}
+	l->end = 0;
+	if (l->block) drop_block(l);
 	return rest->data != NULL;
 }
 
@@ -280,10 +330,8 @@ size_t lines_held(const struct lines *l) {
 }
 
 void lines_suspend(const struct lines *l, struct lines_state *state) {
-	const char *bytes = l->block ? data(l) + l->ready : l->partial.data;
-	size_t len = l->block ? l->end - l->ready : l->partial.len;
-	*state = (struct lines_state){.data = bytes,
-								  .len = len,
+	*state = (struct lines_state){.data = l->end ? data(l) : l->partial.data,
+								  .len = lines_held(l),
 								  .carried = l->carried,
 								  .skipping = l->skipping,
 								  .skipped = l->skipped,
@@ -296,15 +344,7 @@ bool lines_resume(struct lines *l, const struct lines_state *state) {
 	l->head = state->head;
 	l->carried = state->carried;
 	l->searched = state->len;
-	if (state->len == 0) return true;
-	if (state->len < GROW_FROM) {
-		l->partial = chunk_copy(state->data, state->len);
-		return l->partial.data != NULL;
-	}
-	l->block = block_new(MAX(state->len * 2, LINES_BLOCK));
-	if (!l->block) return false;
-	memcpy(data(l), state->data, state->len);
-	l->owned = true;
-	l->end = state->len;
-	return true;
+	if (state->len >= GROW_FROM) return take_up(l, state->data, state->len);
+	if (state->len) l->partial = chunk_copy(state->data, state->len);
+	return !state->len || l->partial.data;
 }

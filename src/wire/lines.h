@@ -1,42 +1,50 @@
 /* SPDX-License-Identifier: MIT
  *
  * Framing: bytes come in as they were read, whole lines come out as chunks. Only byte 0x0A ends a line. No byte is
- * looked at twice. A line over the limit is skipped up to its LF and reported once, with its size. Reads that bring
- * much are kept as the block that they were read into (views, no copy); small ones are copied into a block of their
- * own size, so that an idle session or client holds no buffer.
+ * looked at twice. A line over the limit is skipped up to its LF and reported once, with its size.
+ *
+ * A quiet reader holds no buffer: a read goes to memory that all readers share, and its whole lines are copied into a
+ * block of their size. A read that brings much, many small ones, or a long unfinished line give the reader a ring
+ * (wire/ring): its reads go there from then on and its lines stay where they were read to. lines_pool_trim() takes the
+ * ring away from a reader that rests. A line that is too long for the ring is read to a block of its own.
  *
  * Use: lines_space() says where to read to, lines_commit() what was read, then lines_next() until it returns
  * LINES_MORE, in a loop. Source: DESIGN 7, ENGINEERING 8.4.
  */
 #pragma once
 
-#include "wire/chunk.h"
+#include "base/list.h"
+#include "wire/ring.h"
 
 #define LINES_BLOCK ((size_t)1024 * 1024 - 64) /* a whole number of pages with its headers */
 #define LINES_READ ((size_t)256 * 1024)        /* the most that one read brings */
 
-/* Scratch memory shared by all readers of a process; zero-initialised by its owner. A block is filled by one read
- * after the other, whoever's they are: blocks of one size lie well in the heap. */
+/* What the readers of a process share; zero-initialised by its owner. */
 struct lines_pool {
-	struct block *spare;
-	size_t used; /* bytes of it that views hold */
-	struct shelf *shelf;
+	struct block *scratch; /* where quiet readers read to, one after the other */
+	struct list flowing;   /* readers with a ring */
+	bool busy;             /* one of them has read since the last lines_pool_trim() */
+	/* It has become busy: trim it in a while. NULL: it is never trimmed. */
+	void (*on_busy)(struct lines_pool *pool);
 };
 
 struct lines {
 	struct lines_pool *pool;
 	size_t max;           /* bytes of a line without its LF */
-	struct block *block;  /* where bytes are being read to; NULL between reads unless a long line grows */
-	size_t base;          /* where in it this reader's bytes begin */
-	size_t end;           /* bytes in it from there */
-	size_t ready;         /* bytes of it that are whole lines */
-	bool owned;           /* block is kept between reads (a long line), it is not the pool's */
-	struct chunk batch;   /* whole lines that are being handed out */
+	size_t keeps;         /* bytes of its lines that are in use at a time, as a rule */
+	struct ring *ring;    /* while much comes */
+	struct list node;     /* with a ring: in the pool's list */
+	struct block *block;  /* a long line's own; or the pool's, between lines_space() and lines_next() */
+	bool owned;           /* block is a long line's */
+	bool flowed;          /* has read to its ring since the last trim */
+	size_t end;           /* bytes in ring or block that were not handed out */
+	size_t searched;      /* of them, and of partial, bytes that are known to hold no LF */
+	size_t carried;       /* bytes that were moved for the unfinished line */
+	size_t copied;        /* bytes that small reads have brought since there was a ring */
+	struct chunk batch;   /* whole lines of a small read that are being handed out */
 	size_t cut;           /* bytes of batch that were handed out */
 	size_t first;         /* bytes of the batch's first line that are known to hold no LF */
-	size_t searched;      /* bytes of the unfinished line that are known to hold no LF */
-	size_t carried;       /* bytes that were moved for the unfinished line */
-	struct chunk partial; /* a short unfinished line between reads */
+	struct chunk partial; /* a short unfinished line between small reads */
 	bool skipping;        /* in the middle of an over-long line */
 	bool skip_done;       /* its LF was found, it was not reported yet */
 	size_t skipped;       /* its bytes so far */
@@ -53,9 +61,13 @@ enum lines_result {
 };
 
 void lines_init(struct lines *l, struct lines_pool *pool, size_t max);
+/* So many bytes of its lines are in use at a time (a tape's bound): its ring, made at need, has room for them. */
+void lines_keep(struct lines *l, size_t bytes);
 void lines_free(struct lines *l);
 void lines_pool_free(struct lines_pool *pool);
-void lines_pool_trim(struct lines_pool *pool); /* gives back what nobody needs now */
+/* Gives back what nobody needs now: all of it, or but for the readers that have read to a ring since the last call.
+ * True: there were such readers, so it is to be called again. */
+bool lines_pool_trim(struct lines_pool *pool, bool all);
 
 /* Where the next read goes; at least 4 KiB. NULL without memory. */
 char *lines_space(struct lines *l, size_t *room);

@@ -59,13 +59,13 @@ END_TEST
 
 START_TEST(blocks_resize) {
 	struct block *b = block_new(10);
-	memcpy(b->data, "0123456789", 10);
+	memcpy(block_data(b), "0123456789", 10);
 	b = block_resize(b, 100000);
 	ck_assert_uint_eq(b->cap, 100000);
-	ck_assert_mem_eq(b->data, "0123456789", 10);
+	ck_assert_mem_eq(block_data(b), "0123456789", 10);
 	b = block_resize(b, 4);
 	ck_assert_uint_eq(b->cap, 4);
-	ck_assert_mem_eq(b->data, "0123", 4);
+	ck_assert_mem_eq(block_data(b), "0123", 4);
 	ck_assert_uint_eq(b->refs, 1);
 	block_unref(b);
 	block_unref(NULL);
@@ -83,43 +83,5 @@ START_TEST(sizes_that_no_memory_has) {
 }
 END_TEST
 
-START_TEST(a_shelf_gives_what_came_back) {
-	struct shelf *s = shelf_new(5000);
-	struct block *a = shelf_take(s), *b = shelf_take(s), *first = a;
-	ck_assert_uint_eq(a->cap, 5000);
-	ck_assert_uint_eq(a->refs, 1);
-	block_unref(block_ref(a));
-	ck_assert_uint_eq(a->refs, 1);
-	block_unref(a);
-	a = shelf_take(s);
-	ck_assert_ptr_eq(a, first);
-	b = block_resize(b, 9000); /* it does not come back any more */
-	ck_assert_ptr_null(b->home);
-	block_unref(b);
-	shelf_close(s); /* with one block still out */
-	memset(a->data, 'x', a->cap);
-	block_unref(a);
-	shelf_clear(NULL);
-	shelf_close(NULL);
-	struct shelf *empty = shelf_new(10);
-	block_unref(shelf_take(empty));
-	shelf_clear(empty);
-	shelf_close(empty);
-}
-END_TEST
-
-START_TEST(a_block_that_is_cut_keeps_its_beginning) {
-	static const size_t cap = 100000, used = 10000;
-	struct block *b = block_new(cap);
-	memset(b->data, 'y', cap);
-	block_cut(b, used);
-	for (size_t i = 0; i < used; i++) ck_assert_int_eq(b->data[i], 'y');
-	memset(b->data, 'z', cap);
-	block_cut(b, cap);
-	ck_assert_int_eq(b->data[cap - 1], 'z');
-	block_unref(b);
-}
-END_TEST
-
 RUN_TESTS("chunk", a_copy_is_its_own, views_count, static_bytes_are_not_freed, joins, blocks_resize,
-		  sizes_that_no_memory_has, a_shelf_gives_what_came_back, a_block_that_is_cut_keeps_its_beginning)
+		  sizes_that_no_memory_has)

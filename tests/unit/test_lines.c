@@ -8,6 +8,7 @@
 #include "harness.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 /* --- Bytes looked at ---------------------------------------------------------------------------------------------- */
 
@@ -28,6 +29,41 @@ void *__wrap_memrchr(const void *s, int c, size_t n) {
 	char *hit = __real_memrchr(s, c, n);
 	looked_at += hit ? (size_t)((const char *)s + n - hit) : n;
 	return hit;
+}
+
+/* --- What is asked of the kernel ---------------------------------------------------------------------------------- */
+
+static unsigned calls;
+static bool refuse; /* no memory can be mapped: there are no rings */
+
+void *__real_mmap(void *p, size_t n, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap(void *p, size_t n, int prot, int flags, int fd, off_t off);
+int __real_munmap(void *p, size_t n);
+int __wrap_munmap(void *p, size_t n);
+int __real_madvise(void *p, size_t n, int advice);
+int __wrap_madvise(void *p, size_t n, int advice);
+void *__real_malloc(size_t n);
+void *__wrap_malloc(size_t n);
+
+void *__wrap_mmap(void *p, size_t n, int prot, int flags, int fd, off_t off) {
+	calls++;
+	return refuse ? MAP_FAILED : __real_mmap(p, n, prot, flags, fd, off);
+}
+
+int __wrap_munmap(void *p, size_t n) {
+	calls++;
+	return __real_munmap(p, n);
+}
+
+int __wrap_madvise(void *p, size_t n, int advice) {
+	calls++;
+	return __real_madvise(p, n, advice);
+}
+
+/* Asked of the heap, which may ask the kernel. */
+void *__wrap_malloc(size_t n) {
+	calls++;
+	return __real_malloc(n);
 }
 
 /* --- The model ---------------------------------------------------------------------------------------------------- */
@@ -193,7 +229,7 @@ static size_t piece(uint64_t *seed) {
 	return 1 + rng_below(seed, sizes[rng_below(seed, ARRAY_SIZE(sizes))]);
 }
 
-START_TEST(big_random_streams) {
+static void random_streams(void) {
 	const size_t cap = 4 << 20;
 	char *data = malloc(cap);
 	REQUIRE(data, "no memory");
@@ -214,6 +250,19 @@ START_TEST(big_random_streams) {
 		lines_pool_free(&pool);
 	}
 	free(data);
+}
+
+START_TEST(big_random_streams) {
+	random_streams();
+}
+END_TEST
+
+START_TEST(big_random_streams_without_rings) {
+	refuse = true;
+	calls = 0;
+	random_streams();
+	refuse = false;
+	REQUIRE(calls > 0, "no ring was wanted");
 }
 END_TEST
 
@@ -264,14 +313,14 @@ START_TEST(an_idle_reader_holds_nothing) {
 	struct feed f = {.data = "one\ntwo\n", .len = 8, .max = 100};
 	lines_init(&l, &pool, f.max);
 	feed(&l, &f, 8);
-	REQUIRE(!l.block && !l.partial.block && !l.batch.block, "memory is held between reads");
-	REQUIRE(pool.spare, "the block did not go back to the pool");
-	const struct block *spare = pool.spare;
+	REQUIRE(!l.block && !l.ring && !l.partial.block && !l.batch.block, "memory is held between reads");
+	REQUIRE(pool.scratch, "the block did not go back to the pool");
+	const struct block *scratch = pool.scratch;
 	size_t room;
-	REQUIRE(lines_space(&l, &room) && l.block == spare, "the pool's block is not used again");
+	REQUIRE(lines_space(&l, &room) && l.block == scratch, "the pool's block is not used again");
 	lines_commit(&l, 0); /* a read that would block */
 	drain(&l, &f);
-	REQUIRE(!l.block && pool.spare == spare, "the block stayed after an empty read");
+	REQUIRE(!l.block && pool.scratch == scratch, "the block stayed after an empty read");
 	finish(&l, &f);
 	lines_pool_free(&pool);
 }
@@ -393,7 +442,133 @@ START_TEST(short_lines_behind_a_long_one_do_not_keep_it) {
 }
 END_TEST
 
-RUN_TESTS("lines", every_split, byte_by_byte, nul_bytes_are_bytes, big_random_streams, short_line_before_a_long_one,
-		  readers_share_a_pool, an_idle_reader_holds_nothing, space_without_commit,
+/* --- Flow --------------------------------------------------------------------------------------------------------- */
+
+enum { TAPE_LINES = 4096 };
+
+/* Lines that are kept until their bytes pass a bound, as a tape keeps them. */
+struct tape {
+	struct chunk lines[TAPE_LINES];
+	size_t first, count, bytes, max, total;
+};
+
+static void tape_drop(struct tape *t) {
+	struct chunk *oldest = &t->lines[t->first++ % TAPE_LINES];
+	t->bytes -= oldest->len;
+	t->count--;
+	chunk_drop(oldest);
+}
+
+/* One read, of which nothing is looked at; half a line may stay unfinished. */
+static void flow(struct lines *l, struct tape *t, const char *data, size_t n) {
+	struct chunk line;
+	size_t room, size;
+	while (n) {
+		char *space = lines_space(l, &room);
+		REQUIRE(space, "no memory");
+		room = MIN(room, n);
+		memcpy(space, data, room);
+		lines_commit(l, room);
+		data += room;
+		n -= room;
+		while (lines_next(l, &line, &size) == LINES_LINE) {
+			while (t->count && (t->bytes + line.len > t->max || t->count == TAPE_LINES)) tape_drop(t);
+			t->lines[(t->first + t->count++) % TAPE_LINES] = line;
+			t->bytes += line.len;
+			t->total++;
+		}
+		while (t->count && t->bytes + lines_held(l) > t->max) tape_drop(t);
+	}
+}
+
+/* A mix of lines of up to 1.5 MB, in reads of this size, four times as much as is kept before anything is counted. */
+static void steady(size_t read, size_t longest) {
+	enum { MAX_BYTES = 4 << 20 };
+	struct lines_pool pool = {0};
+	struct lines l;
+	struct tape *t = calloc(1, sizeof *t);
+	size_t cap = 6 << 20, at = 0;
+	char *data = malloc(cap);
+	REQUIRE(data && t, "no memory");
+	t->max = MAX_BYTES;
+	memset(data, 'x', cap);
+	for (size_t i = 0, len = 300; at + len < cap; i++, len = i % 500 == 499 ? longest : i % 50 ? 2000 : 60000) {
+		at += len;
+		data[at - 1] = '\n';
+	}
+	lines_init(&l, &pool, 64 << 20);
+	lines_keep(&l, MAX_BYTES);
+	for (size_t round = 0; round < 10; round++) {
+		if (round == 3) calls = 0;
+		for (size_t from = 0; from < at; from += read) flow(&l, t, data + from, MIN(read, at - from));
+	}
+	REQUIRE(calls == 0, "reads of %zu: %u calls", read, calls);
+	REQUIRE(t->bytes > MAX_BYTES - (2 << 20), "the tape holds %zu bytes only", t->bytes);
+	while (t->count) tape_drop(t);
+	lines_free(&l);
+	lines_pool_free(&pool);
+	free(data);
+	free(t);
+}
+
+START_TEST(a_steady_flow_asks_for_nothing) {
+	static const size_t reads[] = {700, 50000, 262144};
+	for (size_t i = 0; i < ARRAY_SIZE(reads); i++) steady(reads[i], 1500000);
+}
+END_TEST
+
+static unsigned told_busy;
+
+static void on_busy(struct lines_pool *pool) {
+	(void)pool;
+	told_busy++;
+}
+
+START_TEST(a_reader_that_rests_loses_its_ring) {
+	struct lines_pool pool = {.on_busy = on_busy};
+	struct lines l, quiet;
+	struct tape *t = calloc(1, sizeof *t);
+	char *data = malloc(200000);
+	REQUIRE(data && t, "no memory");
+	t->max = 1 << 20;
+	memset(data, 'x', 200000);
+	data[150000] = '\n';
+	told_busy = 0;
+	lines_init(&l, &pool, 1 << 20);
+	lines_init(&quiet, &pool, 1 << 20);
+	flow(&quiet, t, "a\nb", 3);
+	REQUIRE(!quiet.ring && !told_busy, "a small read is no flow");
+	flow(&l, t, data, 200000);
+	REQUIRE(l.ring && told_busy == 1, "told %u times", told_busy);
+	flow(&l, t, data + 150000, 1);
+	REQUIRE(told_busy == 1 && lines_held(&l) == 0, "told %u times", told_busy);
+	REQUIRE(lines_pool_trim(&pool, false) && l.ring, "it has just read");
+	REQUIRE(!lines_pool_trim(&pool, false) && l.ring, "its lines are in use");
+	REQUIRE(!pool.scratch, "the shared block is kept");
+	flow(&l, t, data, 200000);
+	REQUIRE(told_busy == 2, "told %u times", told_busy);
+	while (t->count) tape_drop(t);
+	REQUIRE(lines_pool_trim(&pool, true) && l.ring, "an unfinished line is in use");
+	flow(&l, t, data + 150000, 1);
+	REQUIRE(t->count == 1 && t->bytes == 49999 + 1, "%zu bytes", t->bytes);
+	while (t->count) tape_drop(t);
+	REQUIRE(lines_pool_trim(&pool, true) && !l.ring, "a ring without lines is kept");
+	flow(&quiet, t, "c\n", 2);
+	REQUIRE(t->bytes == 3, "%zu bytes", t->bytes);
+	while (t->count) tape_drop(t);
+	flow(&l, t, data, 200000);
+	lines_pool_free(&pool); /* before its readers, as it may come */
+	REQUIRE(!l.ring && pool.flowing.next, "the pool is gone, a ring is not");
+	while (t->count) tape_drop(t);
+	lines_free(&l);
+	lines_free(&quiet);
+	free(data);
+	free(t);
+}
+END_TEST
+
+RUN_TESTS("lines", every_split, byte_by_byte, nul_bytes_are_bytes, big_random_streams, big_random_streams_without_rings,
+		  short_line_before_a_long_one, readers_share_a_pool, an_idle_reader_holds_nothing, space_without_commit,
 		  a_trickle_is_moved_to_a_block_of_its_own, a_very_long_line_is_skipped_without_being_held,
-		  the_head_of_a_long_line_keeps_no_more_than_itself, short_lines_behind_a_long_one_do_not_keep_it)
+		  the_head_of_a_long_line_keeps_no_more_than_itself, short_lines_behind_a_long_one_do_not_keep_it,
+		  NOT_IN_VALGRIND(a_steady_flow_asks_for_nothing), NOT_IN_VALGRIND(a_reader_that_rests_loses_its_ring))

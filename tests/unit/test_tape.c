@@ -165,11 +165,11 @@ static void put(struct tape *t, const char *line) {
 START_TEST(packing_leaves_what_is_not_its_own) {
 	struct tape t;
 	struct block *shared = block_new(100000);
-	memset(shared->data, 'x', 20);
+	memset(block_data(shared), 'x', 20);
 	tape_init(&t, 4096, 100);
 	tape_pack(&t);
 	for (int i = 0; i < 2; i++)
-		ck_assert(tape_append(&t, (struct chunk){block_ref(shared), shared->data + i * 10, 10}, LINE_OTHER, 0));
+		ck_assert(tape_append(&t, (struct chunk){block_ref(shared), block_data(shared) + i * 10, 10}, LINE_OTHER, 0));
 	struct chunk sent = chunk_ref(tape_at(&t, 1)->line); /* a client has half of it still to send */
 	tape_pack(&t);
 	ck_assert_uint_eq(shared->refs, 2);
