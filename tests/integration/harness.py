@@ -874,6 +874,11 @@ class Daemon:
         with open("/proc/%d/status" % self.pid) as f:
             return next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
 
+    def faults(self):
+        """Page faults so far that no disk was needed for."""
+        with open("/proc/%d/stat" % self.pid) as f:
+            return int(f.read().rpartition(")")[2].split()[7])
+
     def cpu(self):
         """Seconds of processor time so far."""
         with open("/proc/%d/stat" % self.pid) as f:

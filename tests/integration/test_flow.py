@@ -85,6 +85,68 @@ class StalledTest(Case):
         a.close()
 
 
+class SteadyTest(Case):
+    """A flow that goes on asks the kernel for no memory; what it needed goes back when it pauses."""
+
+    SHORT, LONG = b'{"type":"x","n":@N@,"p":"@P@"}', b'{"type":"y","n":@N@,"p":"@P@"}'
+
+    def relay(self, a, child, megabytes):
+        """So much through the daemon: deltas, texts, and tool results of 200 KB."""
+        for _ in range(megabytes // 4):
+            child.flood(self.SHORT, 2000, pad=300)
+            child.flood(self.SHORT, 500, pad=2200)
+            child.flood(self.LONG, 11, pad=200000)
+        child.print(RESULT)
+        total, tail = 0, b""
+        while b'"type":"result"' not in tail:
+            data = a.sock.recv(1 << 20)
+            self.assertTrue(data, "the daemon closed the connection")
+            total += len(data)
+            tail = tail[-200:] + data
+        self.assertGreater(total, megabytes * 950000)
+
+    def started(self):
+        d, agent = self.start(limits={"lag_wait": "10min"})
+        if d.sanitized:
+            self.skipTest("the address sanitizer has a memory of its own")
+        a = d.attached(on_lag="wait")
+        child = agent.child()
+        child.mark(a)
+        return d, a, child
+
+    def test_no_page_is_asked_for(self):
+        """A tape is filled, and the ring behind it once around; from then on a page fault is a mistake. The bound has
+        room for what the kernel takes away by itself."""
+        d, a, child = self.started()
+        self.relay(a, child, 48)
+        before = d.faults()
+        self.relay(a, child, 100)
+        self.assertLess(d.faults() - before, 50)
+
+    def test_a_stalled_client_does_not_change_that(self):
+        """Part of a line waits for it, where the others' lines are to go."""
+        d, a, child = self.started()
+        b = d.attached()
+        self.relay(a, child, 48)
+        before = d.faults()
+        self.relay(a, child, 48)
+        self.assertLess(d.faults() - before, 200)
+        b.wait(type="result")
+
+    def test_memory_goes_back(self):
+        """A pause leaves the tape's lines alone; sleep leaves them packed."""
+        d, a, child = self.started()
+        empty, tape = d.rss(), 16 * 1024
+        self.relay(a, child, 48)
+        self.assertGreater(d.rss() - empty, tape - 1024)
+        until(lambda: d.rss() - empty < tape + 1024, what="the memory to go back in a pause")
+        a.ask("plenum_hibernate")
+        d.wait_state("s", "asleep")
+        until(lambda: d.rss() - empty < tape + 1024, what="the memory to go back in its sleep")
+        a.ask("plenum_stop", forget=True)
+        until(lambda: d.rss() - empty < 1024, what="the memory to go back at its end")
+
+
 class StdinTest(Case):
     def fill(self, a, child):
         """A child that does not read, and a queue that is full; how many prompts went out."""
