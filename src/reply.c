@@ -151,9 +151,8 @@ static bool is_at_least(struct request *q, enum least least) {
 bool reply_peer_ok(struct request *q, enum least least, const char *what) {
 	if (is_at_least(q, least)) return true;
 	if (least == LEAST_AGENT)
-		reply_error(q, PLENUM_E_NOT_ALLOWED,
-					"%s: %s; its session is not known, is gone, or has agent_peers = none", what,
-					trust_why(q->router, q->client));
+		reply_error(q, PLENUM_E_NOT_ALLOWED, "%s: %s; its session is not known, is gone, or has agent_peers = none",
+					what, trust_why(q->router, q->client));
 	else
 		reply_error(q, PLENUM_E_NOT_ALLOWED, "%s: %s", what, trust_why(q->router, q->client));
 	return false;

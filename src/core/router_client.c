@@ -356,7 +356,7 @@ static bool pass_gate(struct attachment *a, struct span body, const struct messa
 static void dispatch(struct client *c, struct attachment *a, struct chunk line, struct span body,
 					 const struct message *m) {
 	struct session *s = a->session;
-	struct gate_verdict v;
+	struct gate_verdict v = {0};
 	if (!pass_gate(a, body, m, &v)) return;
 	switch (m->kind) {
 	case MESSAGE_USER:

@@ -241,7 +241,7 @@ static bool scan_inner(struct cursor *c, struct inner *in) {
 
 static bool scan_member(struct cursor *c, struct span key, struct envelope *e, struct inner *request,
 						struct inner *response) {
-	struct span ignored, *slot = member_slot(e, key.p + 1, key.n - 2);
+	struct span ignored = SPAN_NONE, *slot = member_slot(e, key.p + 1, key.n - 2);
 	struct inner *in = slot == &e->request ? request : slot == &e->response ? response : NULL;
 	if (LIKELY(!in)) {
 		struct span *value = slot ? slot : &ignored;

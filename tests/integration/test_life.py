@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """The life of a session and of its child (DESIGN 8; CASES C14 C28 C32 C35 C56 C57 C69 C72 C74 C78)."""
-import json
 import os
 import signal
 import stat

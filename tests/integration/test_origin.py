@@ -114,10 +114,11 @@ os.rename(out + ".new", out)
 
 # A process that an agent starts and that hides: any of fork (twice, so that it is an orphan), setsid, clean (no variable at
 # all), limits (the resource limits lowered), deep=N (N processes above it). Then it writes its pid to FOLDER/pid and waits;
-# for each FOLDER/go.N it connects, attaches as an approver and without, and writes the answers to FOLDER/got.N.
+# for each FOLDER/go.N it connects, attaches to the session named there, as an approver and without, says plenum_hello, and
+# writes the answers to FOLDER/got.N.
 STRAY = r"""
 import json, os, resource, socket, sys, time
-folder, path, session, how, script = sys.argv[1:6]
+folder, path, how, script = sys.argv[1:5]
 how = how.split(",")
 if "clean" in how and os.environ.get("PLENUM_CHILD"):
     os.execve(sys.executable, [sys.executable, "-I", "-S", "-c", script] + sys.argv[1:], {})
@@ -146,6 +147,7 @@ write("pid", str(os.getpid()))
 n = 0
 while True:
     while not os.path.exists(folder + "/go.%d" % n): time.sleep(0.005)
+    with open(folder + "/go.%d" % n) as f: session = f.read()
     s = socket.socket(socket.AF_UNIX)
     s.connect(path)
     f = s.makefile("rwb")
@@ -159,14 +161,21 @@ while True:
 """
 
 
+AGENT = "an agent started this program (run it from a shell of your own)"
+GONE = ("the process that made this connection has ended, so that its origin cannot be seen (connect from the process that "
+        "stays)")
+FOREIGN = "an agent started this program: it may act in that agent's own session only (run it from a shell of your own)"
+HOMELESS = "plenum_attach: %s; its session is not known, is gone, or has agent_peers = none"
+
+
 class Stray:
     """One such process, below the child of a test or below the test itself (spawn: how to start a command line)."""
 
     def __init__(self, d, spawn, how, session="s", name="stray", path=None):
-        self.folder, self.asked = d.root + "/" + name, 0
+        self.folder, self.asked, self.session = d.root + "/" + name, 0, session
         os.mkdir(self.folder)
         os.chmod(self.folder, 0o777)
-        spawn([PYTHON, "-I", "-S", "-c", STRAY, self.folder, path or d.socket, session, how, STRAY])
+        spawn([PYTHON, "-I", "-S", "-c", STRAY, self.folder, path or d.socket, how, STRAY])
         self.pid = int(self.read("pid", 60))  # many processes take long to start on a busy machine
 
     def read(self, name, timeout=None):
@@ -174,9 +183,12 @@ class Stray:
         with open(self.folder + "/" + name) as f:
             return f.read()
 
-    def ask(self):
-        """What it is told: {approve, attach, hello}, the inner parts of the answers."""
-        open(self.folder + "/go.%d" % self.asked, "w").close()
+    def ask(self, session=None):
+        """What it is told of a session: {approve, attach, hello}, the inner parts of the answers."""
+        go = self.folder + "/go.%d" % self.asked
+        with open(go + ".new", "w") as f:
+            f.write(session or self.session)
+        os.rename(go + ".new", go)
         self.asked += 1
         return json.loads(self.read("got.%d" % (self.asked - 1)))
 
@@ -194,20 +206,39 @@ class OriginCase(Case):
         self.addCleanup(s.end)
         return s
 
-    def own(self, d, how="", **more):
-        """The same program, started by the user."""
+    def own(self, d, how="", env=None, **more):
+        """The same program, started by the user; env: what is added to its environment."""
         p = []
-        s = Stray(d, lambda argv: p.append(subprocess.Popen(argv)), how, **more)
+        s = Stray(d, lambda argv: p.append(subprocess.Popen(argv, env=dict(os.environ, **env or {}))), how, **more)
         self.addCleanup(lambda: (s.end(), p[0].wait()))
         return s
 
     def is_agent(self, got, session="s"):
-        self.assertEqual(got["approve"].get("code"), "not_allowed", got["approve"])
-        self.assertIn("an agent started this program", got["approve"]["error"])
+        """It asked for the session of the agent that started it."""
+        self.refused(got["approve"], "you cannot be an approver: " + AGENT)
         answer = got["attach"]["response"]
-        self.assertEqual((answer["peer"], answer.get("agent_of"), answer["approve"]), ("agent", session, False), answer)
-        self.assertIn("an agent started this program", answer["why"])
-        self.assertEqual(got["hello"]["response"]["peer"]["peer"], "agent")
+        self.assertEqual((answer["peer"], answer.get("agent_of"), answer["approve"], answer["why"]),
+                         ("agent", session, False, AGENT), answer)
+        self.is_peer(got["hello"], AGENT, session)
+
+    def is_foreign(self, got, session="s"):
+        """It asked for another session than that of the agent that started it."""
+        self.refused(got["approve"], "you cannot be an approver: " + AGENT)
+        self.refused(got["attach"], FOREIGN)
+        self.is_peer(got["hello"], AGENT, session)
+
+    def is_homeless(self, got, why=None):
+        """It counts as a process of an agent, of no session that is known."""
+        for answer in (got["approve"], got["attach"]):
+            self.refused(answer, HOMELESS % (why or AGENT))
+        self.is_peer(got["hello"], why or AGENT, None)
+
+    def refused(self, answer, text):
+        self.assertEqual((answer.get("code"), answer.get("error")), ("not_allowed", text), answer)
+
+    def is_peer(self, hello, why, session):
+        peer = hello["response"]["peer"]
+        self.assertEqual((peer["peer"], peer["why"], peer.get("agent_of")), ("agent", why, session), peer)
 
     def is_own(self, got):
         self.assertEqual(got["approve"]["subtype"], "success", got["approve"])
@@ -222,15 +253,19 @@ class OriginTest(OriginCase):
         self.is_own(self.own(d, "fork,setsid,clean").ask())
 
     def test_disguises(self):
-        """Of the right session each time, also where another one runs."""
+        """Of the right session each time, also where another one runs: it acts in that one alone."""
         d, agent = self.start(agents=("agent", "other"))[:2]
         d.attached("s")
         child = agent.child()
         d.attached("t", profile="other")
         other = self.agents[1].child()
         for i, how in enumerate(("", "clean", "fork", "fork,clean", "fork,setsid,clean", "setsid,clean,limits")):
-            self.is_agent(self.stray(d, child, how, name="s%d" % i).ask())
-            self.is_agent(self.stray(d, other, how, name="t%d" % i).ask(), "t")
+            with self.subTest(how):
+                mine, others = self.stray(d, child, how, name="s%d" % i), self.stray(d, other, how, name="t%d" % i)
+                self.is_agent(mine.ask())
+                self.is_foreign(mine.ask("t"))
+                self.is_agent(others.ask("t"), "t")
+                self.is_foreign(others.ask("s"), "t")
 
     def test_one_that_drops_all_marks_is_of_no_session(self):
         d, agent = self.start(agents=("agent", "other"))[:2]
@@ -238,7 +273,9 @@ class OriginTest(OriginCase):
         child = agent.child()
         d.attached("t", profile="other")
         self.agents[1].child()
-        self.is_agent(self.stray(d, child, "fork,setsid,clean,limits").ask(), None)
+        s = self.stray(d, child, "fork,setsid,clean,limits")
+        for session in "st":
+            self.is_homeless(s.ask(session))
 
     def test_an_environment_that_names_another_session(self):
         d, agent = self.start(agents=("agent", "other"))[:2]
@@ -251,6 +288,21 @@ class OriginTest(OriginCase):
             s = Stray(d, lambda argv: child.spawn(lie + argv, setsid=True), how, name="lie%d" % i)
             self.addCleanup(s.end)
             self.is_agent(s.ask())
+            self.is_foreign(s.ask("t"))
+
+    def test_an_environment_that_names_a_session(self):
+        """A process with no other mark: it is taken at its word, unless that is about another daemon's sessions."""
+        d, agent = self.start(agents=("agent", "other"))[:2]
+        d.attached("s")
+        agent.child()
+        d.attached("t", profile="other")
+        self.agents[1].child()
+        s = self.own(d, env={"PLENUM_CHILD": "s"})
+        self.is_agent(s.ask())
+        self.is_foreign(s.ask("t"))
+        self.is_homeless(self.own(d, env={"PLENUM_CHILD": "u"}, name="gone").ask())
+        outer = {"PLENUM_CHILD": "s", "PLENUM_INSTANCE": "0123456789abcdef.s"}
+        self.is_homeless(self.own(d, env=outer, name="outer").ask())
 
     def test_any_depth(self):
         d, agent = self.start()
@@ -300,7 +352,7 @@ class OriginTest(OriginCase):
 class ConnectionTest(OriginCase):
     """Whose connection it is when the process that made it has ended."""
 
-    # Connects with a socket of its parent's, and ends; the parent goes on with it, writes FOLDER/sent, and then the answer.
+    # Connects with a socket of its parent's, and ends; the parent goes on with it, writes FOLDER/sent, and then the answers.
     RELAY = r"""
 import os, socket, sys
 path, folder, lines = sys.argv[1:4]
@@ -314,21 +366,25 @@ s.sendall(lines.encode())
 with open(folder + "/new", "w") as f: f.write(str(pid))
 os.rename(folder + "/new", folder + "/sent")
 f = s.makefile("rb")
-answer = next(line for line in f if b"control_response" in line)
-with open(folder + "/new", "wb") as f: f.write(answer)
-os.rename(folder + "/new", folder + "/answer")
+answers = [next(line for line in f if b"control_response" in line) for _ in lines.splitlines()]
+with open(folder + "/new", "wb") as f: f.writelines(answers)
+os.rename(folder + "/new", folder + "/answers")
 """
 
-    def relay(self, d, spawn, request):
+    def relay(self, d, spawn):
+        asks = (request("approve", "plenum_attach", session="s", approve=True), request("attach", "plenum_attach", session="s"),
+                request("hello", "plenum_hello"))
         folder = d.root + "/relay"
         os.mkdir(folder)
         self.folder = folder
-        spawn(["/usr/bin/env", "-i", PYTHON, "-I", "-S", "-c", self.RELAY, d.socket, folder, json.dumps(request) + "\n"])
+        spawn(["/usr/bin/env", "-i", PYTHON, "-I", "-S", "-c", self.RELAY, d.socket, folder,
+               "".join(json.dumps(o) + "\n" for o in asks)])
 
-    def answer(self):
-        until(lambda: os.path.exists(self.folder + "/answer"), what="the answer")
-        with open(self.folder + "/answer") as f:
-            return json.load(f)["response"]
+    def answers(self):
+        """As Stray.ask()."""
+        until(lambda: os.path.exists(self.folder + "/answers"), what="the answers")
+        with open(self.folder + "/answers") as f:
+            return {o["request_id"]: o for o in (json.loads(line)["response"] for line in f)}
 
     def test_a_number_that_is_used_again(self):
         """While the daemon stands still an agent's process connects and ends, and the user starts one with its number."""
@@ -337,7 +393,7 @@ os.rename(folder + "/new", folder + "/answer")
         child = agent.child()
         os.kill(d.pid, signal.SIGSTOP)
         try:
-            self.relay(d, lambda argv: child.spawn(argv, setsid=True), request("1", "plenum_attach", session="s", approve=True))
+            self.relay(d, lambda argv: child.spawn(argv, setsid=True))
             until(lambda: os.path.exists(self.folder + "/sent"))
             with open(self.folder + "/sent") as f:
                 again = start_with_number(int(f.read()))
@@ -346,9 +402,7 @@ os.rename(folder + "/new", folder + "/answer")
             self.addCleanup(again.end)
         finally:
             os.kill(d.pid, signal.SIGCONT)
-        got = self.answer()
-        self.assertEqual(got.get("code"), "not_allowed", got)
-        self.assertIn("the process that made this connection has ended", got["error"])
+        self.is_homeless(self.answers(), GONE)
 
     def test_one_that_ends_at_once_counts_as_an_agents(self):
         d, agent = self.start()
@@ -356,16 +410,14 @@ os.rename(folder + "/new", folder + "/answer")
         agent.child()
         os.kill(d.pid, signal.SIGSTOP)
         try:
-            self.relay(d, lambda argv: self.addCleanup(subprocess.Popen(argv).wait), request("1", "plenum_attach", session="s"))
+            self.relay(d, lambda argv: self.addCleanup(subprocess.Popen(argv).wait))
             until(lambda: os.path.exists(self.folder + "/sent"))
         finally:
             os.kill(d.pid, signal.SIGCONT)
-        got = self.answer()["response"]
-        self.assertEqual((got["peer"], got["approve"], got.get("agent_of")), ("agent", False, None))
-        self.assertIn("has ended", got["why"])
+        self.is_homeless(self.answers(), GONE)
 
     def test_one_that_was_seen_and_ends(self):
-        """It was no agent's: whoever has the connection now may type, and decides nothing."""
+        """It was no agent's: the process that has the connection now may send prompts, and decides nothing."""
         d, agent = self.start()
         d.attached("s")
         child = agent.child()
@@ -374,8 +426,10 @@ os.rename(folder + "/new", folder + "/answer")
         self.assertEqual(c.attach("s")["peer"], "own")
         c.helper.kill()
         c.helper.wait()
-        self.assertEqual(c.hello()["peer"]["peer"], "driver")
-        self.assertRefused("not_allowed", c.request, "set_permission_mode", mode="plan")
+        peer = c.hello()["peer"]
+        self.assertEqual((peer["peer"], peer["why"], peer.get("agent_of")), ("driver", GONE, None))
+        # not "plan": no prompt follows a refused change that restricts the agent
+        self.assertRefused("not_allowed", c.request, "set_permission_mode", mode="acceptEdits")
         c.send(user("hi", uuid="u"))
         child.wait(type="user", uuid="u")
 
@@ -460,7 +514,7 @@ class LeftoverTest(OriginCase):
         mine = [self.stray(d, child, how, name="m%d" % i) for i, how in
                 enumerate(("", "clean", "fork,setsid,clean", "fork,setsid,clean,limits"))]
         own = self.own(d, "fork,setsid,clean")
-        self.is_agent(mine[-1].ask(), None)
+        self.is_homeless(mine[-1].ask())
         d.sessions()
         d.kill9()
         d.start()
@@ -476,36 +530,39 @@ class LeftoverTest(OriginCase):
         agent.child()
         s = self.own(d, "clean")
         d.stop()
-        table = d.state + "/plenum/sessions.json"
-        with open(table) as f:
-            stored = json.load(f)
-        self.assertEqual(stored["left"], [])
+        self.assertEqual(self.left(d), [])
         with open("/proc/%d/stat" % s.pid) as f:
             start = int(f.read().rpartition(")")[2].split()[19])
-        stored["left"] = [[s.pid, start, 0]]
-        with open(table, "w") as f:
-            json.dump(stored, f)
+        self.set_left(d, [[s.pid, start, 0]])
         d.start()
-        self.is_agent(s.ask(), None)
+        self.is_homeless(s.ask())
         d.stop()
-        with open(table) as f:
-            self.assertEqual(json.load(f)["left"], [[s.pid, start, 0]])
-        stored["left"] = [[s.pid, start + 1, 0]]  # another process that had the number
-        with open(table, "w") as f:
-            json.dump(stored, f)
+        self.assertEqual(self.left(d), [[s.pid, start, 0]])
+        self.set_left(d, [[s.pid, start + 1, 0]])  # another process that had the number
         d.start()
         self.is_own(s.ask())
         del a
+
+    def left(self, d):
+        """What the table on disk says of left-overs, in its first line; the last one repeats that line."""
+        with open(d.state + "/plenum/sessions.json", "rb") as f:
+            lines = f.read().splitlines()
+        self.assertEqual(lines[0], lines[-1])
+        return json.loads(lines[0])["left"]
+
+    def set_left(self, d, left):
+        d.change_table(lambda o: "left" in o and o.update(left=left))
+        self.assertEqual(self.left(d), left)
 
     def test_an_upgrade_keeps_what_is_known(self):
         d, agent = self.start()
         d.attached("s")
         child = agent.child()
         s = self.stray(d, child, "fork,setsid,clean,limits")
-        self.is_agent(s.ask(), None)
+        self.is_homeless(s.ask())
         c = d.client()
         c.request("plenum_upgrade")
-        self.is_agent(s.ask(), None)
+        self.is_homeless(s.ask())
         self.assertEqual(c.hello()["peer"]["peer"], "own")
         self.assertEqual(os.stat("/proc/%d/mem" % d.pid).st_uid, 0)
         d.call("plenum_stop", session="s")
@@ -578,6 +635,17 @@ class InnerDaemon(Daemon):
         os.kill(self.pid, signal.SIGKILL)
         self.process.wait()
 
+    def enter(self):
+        """What starts a command in that namespace."""
+        return ["nsenter", "--pid", "--mount", "-t", str(self.pid)]
+
+    def finish(self):
+        """The daemon cannot see the process of the test, which therefore stops nothing: plenumctl does, from inside."""
+        for name in self.sessions():
+            subprocess.run([*self.enter(), build_file("plenumctl"), "--socket", self.socket, "stop", "--kill", "--forget", name],
+                           check=True, stdout=subprocess.DEVNULL)
+        super().finish()
+
 
 def may_unshare():
     return subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
@@ -598,8 +666,7 @@ class NamespaceTest(OriginCase):
     def inside(self, d, how="", **more):
         """A program that the user starts in that namespace."""
         p = []
-        enter = ["nsenter", "--pid", "--mount", "-t", str(d.pid)]
-        s = Stray(d, lambda argv: p.append(subprocess.Popen(enter + argv)), how, **more)
+        s = Stray(d, lambda argv: p.append(subprocess.Popen(d.enter() + argv)), how, **more)
         self.addCleanup(lambda: (p[0].kill(), p[0].wait()))
         return s
 
@@ -621,6 +688,7 @@ class NamespaceTest(OriginCase):
         self.assertEqual((got["peer"], got["approve"]), ("driver", False))
         self.assertIn("another pid namespace", got["why"])
         self.assertIn("another pid namespace", self.assertRefused("not_allowed", d.client().attach, "s", approve=True).text)
+        self.assertIn("another pid namespace", self.assertRefused("not_allowed", d.call, "plenum_stop", session="s").text)
         self.assertEqual(d.log().count("another pid namespace"), 1, "said once, not for each client")
 
 

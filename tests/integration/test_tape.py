@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """The tape: replay, tags, filters, lag, and its bounds (DESIGN 3.2, 7, 9.2; CASES C36 C67)."""
-import json
 import os
 import socket
 import threading
