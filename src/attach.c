@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define NAME_MAX_BYTES ROUTER_NAME_MAX
+#define HELPERS_MAX 4 /* sessions that the processes of one agent may make */
 #define OTHERS_MAX 64 /* of a crowd no more are named; plenum_status names all */
 
 static const char *text(const struct request *q, const char *member) {
@@ -311,7 +312,7 @@ static bool has_guards(const struct session *s) {
 static bool is_plain(struct session *s) {
 	const struct launch *l = &s->launch;
 	return !l->args.n && !l->has_argv && !l->env.n && !l->env_only && !l->no_asks && !has_guards(s) &&
-		   !snapshot_strict(&s->snapshot) && !s->lost_profile;
+		   !snapshot_strict(&s->snapshot) && !s->lost_profile && !s->altered && !router_init_asks(s);
 }
 
 /* A process of an agent makes no session with fewer rules or flags than that agent has, none of a name that others may
@@ -349,8 +350,21 @@ static void make_up_name(struct router *r, char out[24]) {
 	} while (router_find(r, out));
 }
 
-static bool room_for_session(struct request *q) {
+/* An agent's process puts no other session to sleep and takes only a few places. */
+static bool room_for_helper(struct request *q, const struct session *home) {
 	const struct router *r = q->router;
+	size_t n = 0;
+	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->made_by == home->id;
+	if (n < HELPERS_MAX && router_children(r) < r->settings->max_children) return true;
+	reply_error(q, PLENUM_E_TOO_MANY,
+				"an agent's process makes at most %d sessions, and none beyond max_children: %zu of %s are there",
+				HELPERS_MAX, n, home->name);
+	return false;
+}
+
+static bool room_for_session(struct request *q, const struct session *home) {
+	const struct router *r = q->router;
+	if (home && !room_for_helper(q, home)) return false;
 	if (r->n_sessions < r->settings->max_sessions) return true;
 	reply_error(q, PLENUM_E_TOO_MANY, "there are %zu sessions already (max_sessions): forget one first", r->n_sessions);
 	return false;
@@ -365,14 +379,14 @@ static struct session *make_session(struct request *q, const char *name) {
 		return NULL;
 	}
 	const struct profile *p = may_make(q, name, home) ? find_profile(q, home) : NULL;
-	if (!p || !room_for_session(q)) return NULL;
+	if (!p || !room_for_session(q, home)) return NULL;
 	if (!make_launch(q, p, &launch)) {
 		launch_free(&launch);
 		return NULL;
 	}
 	if (home) take_home(&launch, home);
 	if (!name) make_up_name(q->router, made_up);
-	router_make_room(q->router);
+	if (!home) router_make_room(q->router);
 	struct session *s = router_create(q->router, name ? name : made_up, p, &launch);
 	launch_free(&launch);
 	if (!s) {

@@ -364,7 +364,8 @@ static void clear_daemon(struct request *q, json_t **cleared) {
 static void verb_clear_lost(struct request *q) {
 	bool all = json_is_true(json_object_get(q->body, "daemon")), was = q->router->guards_lost;
 	struct session *s = NULL;
-	if (trust_of(q->router, q->client) != TRUST_OWN) {
+	bool root = q->client->peer.uid == 0; /* approve_uids may leave no own peer */
+	if (!root && trust_of(q->router, q->client) != TRUST_OWN) {
 		reply_error(q, PLENUM_E_NOT_ALLOWED, "lost guards are cleared by the user of the daemon: %s",
 					trust_why(q->router, q->client));
 		return;

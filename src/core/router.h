@@ -237,7 +237,7 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 void router_next_held(struct session *s); /* those held prompts that may go now go; those that never may are refused */
 void router_prompts_leave(struct client *c); /* it detaches: what waits for its initialize is taken back */
 void router_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by); /* it will not run */
-void router_cancel_held(struct session *s, const struct client *by, bool all); /* all: also those of others */
+void router_cancel_held(struct session *s, struct client *by, bool all); /* all: also those of others */
 void router_interrupt(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 void router_cancel_prompt(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 
@@ -296,6 +296,7 @@ bool router_init_holds(const struct session *s, const struct client *c);
 /* For a line of the client that runs something: return true if it must not, by either; the client was told. id: of the
  * request, or absent. */
 bool router_init_blocks(struct client *c, struct span id);
+bool router_init_asks(const struct session *s);       /* a client's initialize has members that ask for something */
 bool router_init_is_current(const struct session *s); /* has the child taken the registry as it is? */
 void router_init_made_current(struct session *s);     /* it learns of the change by another request */
 void router_client_left_init(struct session *s, struct client *c);

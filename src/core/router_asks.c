@@ -377,7 +377,8 @@ void router_withdrawn(struct session *s, struct span child_id) {
 void router_withdraw_turn(struct session *s) {
 	struct pending *p;
 	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
-		if (p->kind == ASK_TOOL && !span_member(p->request, "agent_id").p) settle(s, p, NULL, "cancelled", NULL, NULL);
+		if (p->kind == ASK_TOOL && !p->act.data && !span_member(p->request, "agent_id").p)
+			settle(s, p, NULL, "cancelled", NULL, NULL);
 }
 
 void router_withdraw_all(struct session *s, const char *why) {

@@ -170,6 +170,9 @@ static bool restricts(const struct client *c, const struct gate_row *row, struct
 	const struct attachment *a = c->attachment;
 	const char *now = a ? a->session->snapshot.mode : NULL;
 	if (!row->what || strcmp(row->what, "permission_mode") != 0) return false;
+	if (span_equals(mode, "default") && now) /* out of a laxer one */
+		return !span_equals(span_of(now), "plan") && !span_equals(span_of(now), "dontAsk") &&
+			   !span_same(mode, span_of(now));
 	if (!span_equals(mode, "plan") && !span_equals(mode, "dontAsk")) return false;
 	return !now || !span_same(mode, span_of(now));
 }
@@ -211,6 +214,7 @@ static char *shown_value(const struct gate_row *row, struct span object) {
 void router_announce_change(struct call *call, const struct gate_row *row, const struct envelope *e) {
 	if (!call) return;
 	if (call->asker) change_taken(call->asker, row->what);
+	if (strcmp(row->what, "permission_mode") != 0) call->session->altered = true;
 	call->act = ACT_CHANGE;
 	call->what = row->what;
 	call->value = shown_value(row, e->request);
@@ -334,7 +338,7 @@ static void refuse_line(struct client *c, struct span body, struct span id, cons
 
 #define OBSERVER_TEXT "you are an observer of session %s: attach as a driver to write"
 #define FOREIGN_TEXT "%s: a process of an agent writes to its own session alone"
-#define LESS_TEXT "%s: needs the daemon's own user: %s (uid %u may prompt, interrupt and read here)"
+#define LESS_TEXT "%s: needs an own peer: %s; you may prompt, interrupt and read here"
 
 /* The one way of a client's line to the child. Return false if it is refused; the client was told. */
 static bool pass_gate(struct attachment *a, struct span body, const struct message *m, struct gate_verdict *v) {
@@ -348,7 +352,7 @@ static bool pass_gate(struct attachment *a, struct span body, const struct messa
 	if (m->kind == MESSAGE_REQUEST && is_duplicate(c, s, m->env.request_id)) return false;
 	_cleanup_free_ char *text = who == TRUST_OBSERVER ? str_printf(OBSERVER_TEXT, s->name)
 								: foreign             ? str_printf(FOREIGN_TEXT, v->thing)
-													  : str_printf(LESS_TEXT, v->thing, trust_why(r, c), c->peer.uid);
+													  : str_printf(LESS_TEXT, v->thing, trust_why(r, c));
 	router_refuse(c, m, PLENUM_E_NOT_ALLOWED, "%s", text ? text : v->thing);
 	return false;
 }

@@ -197,7 +197,7 @@ static bool is_own_yes(const struct attachment *a, const struct pending *p, cons
 
 static bool child_checks(const struct session *s, const struct envelope *e) {
 	return !dialect_line_executes(e) && session_has_child(s) && router_init_is_answered(s) &&
-		   dialect_checks_calls(router_kept_init(s));
+		   router_init_is_current(s) && dialect_checks_calls(router_kept_init(s));
 }
 
 static void refuse_guarded(struct pending *p, const struct owner *guard) {
@@ -242,6 +242,10 @@ void router_execute(struct client *c, struct session *s, struct chunk line, cons
 		refuse_line(c, e, PLENUM_E_CHILD_EXITED,
 					"session %s is %s and has no child: send a prompt, or attach with \"wake\":true, and ask again",
 					s->name, session_state_name(s->state));
+		return;
+	}
+	if (!session_has_child(s) || s->unnamed) { /* what is judged now would run under other hooks */
+		refuse_line(c, e, PLENUM_E_BUSY, "the child of session %s is starting: send it again later", s->name);
 		return;
 	}
 	if (router_init_blocks(c, dialect_line_executes(e) ? SPAN_NONE : e->request_id) || !has_room(c, s, e)) return;

@@ -689,6 +689,11 @@ static bool asks_something(struct span request) {
 	return false;
 }
 
+bool router_init_asks(const struct session *s) {
+	const struct init *in = s->init;
+	return in && in->first.data && asks_something(in->request);
+}
+
 /* The names of members that come too late: another initialize was first, and said something else. */
 static char *ignored_members(struct span first, struct span request) {
 	struct buf b = NOTICE_INIT;

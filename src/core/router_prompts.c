@@ -3,6 +3,7 @@
  * Prompts of clients: accepted once, held while another client's turn runs, sent, taken back (DESIGN 4, 8).
  */
 #include "core/router.h"
+#include "core/trust.h"
 
 #include "base/str.h"
 #include "plenum/protocol.h"
@@ -17,13 +18,14 @@ static bool is_still_there(const struct session *s, uint64_t client) {
 	return false;
 }
 
-/* Of this client, or of another connection of the same one (DESIGN 9.2). */
-static bool is_own(const struct prompt *p, const struct client *c) {
+/* Of this client, or of another connection of the same one (DESIGN 9.2). A process of an agent takes no name. */
+static bool is_own(const struct prompt *p, struct client *c) {
 	if (p->client == c->id) return true;
+	if (trust_of(c->world, c) == TRUST_AGENT) return false;
 	return p->uid == c->peer.uid && p->name && c->name && strcmp(p->name, c->name) == 0;
 }
 
-static bool same_client(const struct session *s, const struct prompt *p, const struct client *c, uint64_t hash) {
+static bool same_client(const struct session *s, const struct prompt *p, struct client *c, uint64_t hash) {
 	if (is_own(p, c)) return true;
 	if (p->uid != c->peer.uid || (p->name && c->name)) return false;
 	/* a retry on a new connection that gave itself no name */
@@ -249,7 +251,7 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 
 /* --- taking back -------------------------------------------------------------------------------------------------- */
 
-static bool others_wait(const struct session *s, const struct client *c) {
+static bool others_wait(const struct session *s, struct client *c) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
 		if (!is_own(p, c)) return true;
@@ -267,7 +269,7 @@ void router_prompt_cancelled(struct session *s, struct prompt *p, const struct c
 }
 
 /* Held prompts are ours to cancel: the child knows nothing of them. */
-void router_cancel_held(struct session *s, const struct client *c, bool all) {
+void router_cancel_held(struct session *s, struct client *c, bool all) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
 		if (p->state == PROMPT_HELD && (all || is_own(p, c))) router_prompt_cancelled(s, p, c);
@@ -282,7 +284,7 @@ void router_prompts_leave(struct client *c) {
 }
 
 /* Withdraws this client's own prompts that the child has not taken up yet. */
-static void cancel_own(struct session *s, const struct client *c) {
+static void cancel_own(struct session *s, struct client *c) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		if (!is_own(p, c)) continue;

@@ -140,6 +140,7 @@ struct session {
 	struct prompts prompts;
 	void *init; /* the router's: state of the child's initialize */
 
+	bool altered;     /* a client has changed settings of its child, which another session would not have */
 	uint64_t made_by; /* the id of the session whose agent has made it; 0: none */
 	bool ephemeral;   /* ends with the client that made it; not kept on disk */
 	bool ending;      /* that client's input is over: the session ends with what it still waits for */

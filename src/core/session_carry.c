@@ -66,6 +66,7 @@ static void carry_state(struct carry *c, struct session *s, struct agent *a) {
 	s->spent |= c->version < 11 && s->failed; /* an older one could not tell */
 	if (c->version >= 11) CARRY(c, s->spent);
 	if (c->version >= 12) CARRY(c, s->made_by);
+	if (c->version >= 12) CARRY(c, s->altered);
 	CARRY(c, s->init_open);
 	CARRY(c, s->turn);
 	CARRY(c, s->got_line);

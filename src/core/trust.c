@@ -115,9 +115,7 @@ const char *trust_why(struct router *r, struct client *c) {
 	if (trust_of(r, c) == TRUST_OWN) return NULL;
 	if (c->origin != ORIGIN_FREE) return origin_text(c->origin);
 	if (!watch_alive(c->watch)) return origin_text(ORIGIN_GONE);
-	if (!trust_is_ours(c))
-		return "this user is not the user of the daemon (connect as that user, or name this one in approve_uids to let "
-			   "it answer)";
+	if (!trust_is_ours(c)) return "this user is not the user of the daemon (connect as that user)";
 	return "this user is not among the approvers (approve_uids and approve_groups in plenum.conf)";
 }
 

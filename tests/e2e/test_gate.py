@@ -158,6 +158,7 @@ class GateDriver(Case):
         one.refused("set_permission_mode", "not_allowed", mode="acceptEdits")
         one.refused("mcp_status", "not_allowed")
         one.ask("get_context_usage")
+        one.ask("initialize")  # nothing of it ran behind the refused ones
         uuid = one.prompt("say@history@")
         self.assertNotIn("TOP-SECRET", str(one.wait_result(uuid)))
         init = one.seen(lambda l: l.get("type") == "system" and l.get("subtype") == "init")[-1]

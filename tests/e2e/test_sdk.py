@@ -171,13 +171,19 @@ class Refused(Program):
         return seen
 
     def test_a_guard(self):
-        self.refused(self.shim("guard"), "hooks decide what the agent may do")
+        self.refused(self.shim("guard"), "initialize with `hooks`")
 
     def test_a_guard_in_a_session_of_others(self):
         watcher = self.client("team")
         self.refused(self.shim("guard", PLENUM_SESSION="team"), "not_allowed")
         self.assertEqual(watcher.turn("it stays")["result"], "echo: it stays")
         self.assertEqual(watcher.seen(lambda line: line.get("isReplay") and "made" in str(line)), [])
+
+
+class RefusedServer(Refused):
+    """The same for a server whose name another client holds."""
+    settings = ()
+    test_a_guard = test_a_guard_in_a_session_of_others = None
 
     def test_a_server_whose_name_is_taken(self):
         watcher = self.client("team", {"mcp_message": mcp_server("calc", {})}, mcp_servers=["calc"])

@@ -277,5 +277,47 @@ class OtherPeersTest(Peers):
         c.request("plenum_stop")
 
 
+class NameTest(Peers):
+    def test_the_queued_prompt_of_a_person_of_this_name(self):
+        self.begin(profile={"prompts": "queue"})
+        b = self.d.attached("s", name="b")
+        b.send(user("first", uuid="u-b"))
+        self.child.wait(type="user", uuid="u-b")
+        self.owner.send(user("mine", uuid="u-owner"))
+        self.owner.event("changed", what="prompt_held", value="u-owner")
+        cancelled = {"type": "control_request", "request": {"subtype": "cancel_async_message", "message_uuid": "u-owner"}}
+        self.assertEqual(self.tries(verb("attach", session="s", name="owner"), cancelled)[-1].get("code"), "not_allowed")
+        again = self.d.attached("s", name="owner")
+        self.assertEqual(again.request("cancel_async_message", message_uuid="u-owner")["cancelled"], True)
+
+
+class RoomTest(Peers):
+    def test_no_other_session_goes_to_sleep_for_it(self):
+        self.d = self.start(agents=("agent", "other"), daemon={"max_children": "2"})[0]
+        self.owner = self.d.attached("s", name="owner")
+        self.child, self.count = self.agents[0].child(), 0
+        self.d.attached("t", profile="other")
+        other = self.agents[1].child()
+        self.refused(verb("attach"), code="too_many")
+        self.assertFalse(other.gone)
+
+    def test_a_few_sessions_and_no_more(self):
+        self.begin()
+        got = self.tries(*[line for _ in range(5) for line in (verb("attach"), verb("detach"))])
+        self.assertEqual([m.get("code") for m in got[::2]], [None] * 4 + ["too_many"])
+
+    def test_none_without_what_an_initialize_forbade(self):
+        self.begin()
+        self.owner.initialize(disallowedTools=["Bash"])
+        self.refused(verb("attach"))
+
+    def test_none_without_settings_of_a_client(self):
+        self.begin()
+        rid = self.owner.ask("apply_flag_settings", settings={"permissions": {"deny": ["Bash"]}})
+        self.child.reply(self.child.request("apply_flag_settings"))
+        self.owner.answer(rid)
+        self.refused(verb("attach"))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -2,7 +2,7 @@
 """Lines of clients that run a tool without the model are judged as the tool call that they are (DESIGN 14)."""
 import unittest
 
-from harness import Case, allow, cancel, deny, ok, request, until
+from harness import Case, RESULT, allow, cancel, deny, hook, init, ok, request, until
 
 GUARD = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["h"]}]}
 TOOL = "mcp__files__write"
@@ -413,6 +413,45 @@ class CheckedTest(Execute):
         self.driver.send(bash_line("ls"))
         self.asked(request__tool_name="Bash")
         self.assertNone(self.ran())
+
+
+class UnderWayTest(Execute):
+    """What is judged before a guard applies does not run behind it."""
+
+    def test_a_child_in_doubt_about_its_conversation(self):
+        self.d, agent = self.start(mode={"init": "manual"})
+        p = self.d.client()
+        p.attach("s", args=["--continue"])
+        agent.child()
+        p.send(bash_line("ls", uuid="u"))
+        self.assertEqual(p.error("busy")["uuid"], "u")
+
+    def test_a_guard_that_the_child_has_not_taken(self):
+        self.d, agent = self.start(mode={"init": "manual"})
+        p = self.d.attached(name="p")
+        child = agent.child()
+        p.ask("initialize", hooks={"PreToolUse": [{"matcher": "Read", "hookCallbackIds": ["h"]}]})
+        first = child.request("initialize")
+        child.reply(first, CHECKS)
+        p.wait(type="control_response")
+        child.print(hook("k-1", first["request.hooks.PreToolUse"][0]["hookCallbackIds"][0]))
+        p.wait(type="control_request", request__subtype="hook_callback")
+        g = self.d.attached(name="g")
+        g.send(init("i", {"PreToolUse": [{"matcher": TOOL, "hookCallbackIds": ["h"]}]}))
+        self.assertEqual(g.answer("i")["response.response.plenum.hooks_applied"], False)
+        driver = self.d.attached(name="driver", approve=False)
+        driver.send(call("1"))
+        self.assertEqual(driver.answer("1")["response.code"], "not_allowed")
+        self.assertNone(child.seen(request__subtype="mcp_call"))
+
+    def test_the_end_of_an_interrupted_turn_withdraws_nothing_of_this(self):
+        self.begin()
+        self.driver.send(bash_line("ls", uuid="u"))
+        rid = self.asked()["request_id"]
+        self.child.print(dict(RESULT, subtype="error_during_execution", is_error=True))
+        self.child.mark(self.person)
+        self.person.send(allow(rid, "ls"))
+        self.child.wait(type="bash_command")
 
 
 if __name__ == "__main__":

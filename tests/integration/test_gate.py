@@ -244,7 +244,7 @@ class AttackTest(GateCase):
 
     def test_the_refusal_names_the_thing(self):
         child = self.session(approve_uids=str(os.getuid() + 1))
-        for line, words in ((request("1", "set_cwd", path="/"), ["set_cwd: ", "approve_uids", "uid %d" % os.getuid()]),
+        for line, words in ((request("1", "set_cwd", path="/"), ["set_cwd: ", "approve_uids"]),
                             (init("2", None, agents={"a": {}}), ["initialize with `agents`: "]),
                             (request("3", "x\u202e"), ["x???: "])):
             self.a.send(json.dumps(line, ensure_ascii=False).encode())

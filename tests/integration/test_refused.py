@@ -367,6 +367,19 @@ class ChangeTest(Refused):
             self.assertEqual(c.answer("m")["response.code"], "not_allowed")
         self.runs_prompts(c, child)
 
+    def test_out_of_a_laxer_mode(self):
+        d, agent = self.start(mode={"control": True})
+        c = d.attached()
+        child = agent.child()
+        c.initialize()
+        c.request("set_permission_mode", mode="bypassPermissions")
+        c.send(request("m", "set_permission_mode", mode="default", plenum_timeout_ms=-1), user("secret", uuid="u-secret"))
+        self.assertEqual(c.answer("m")["response.code"], "bad_request")
+        self.assertEqual(c.error("change_refused")["uuid"], "u-secret")
+        self.assertNone(child.seen(type="user"))
+        c.request("set_permission_mode", mode="default")
+        self.runs_prompts(c, child)
+
     def test_the_mode_that_it_is_in(self):
         d, agent = self.start(daemon={"approve_uids": "65534"}, mode={"init": "manual"})
         c = d.attached()

@@ -120,7 +120,7 @@ START_TEST(near_misses) {
 	for (size_t n = 0; n < 7; n++) {
 		snprintf(line, sizeof line, "{\"%.*s\":1}", (int)n, "plenum_");
 		becomes(line, line);
-		snprintf(line, sizeof line, "{\"%.*s-%s\":1}", (int)n, "plenum_", "plenum_" + n + 1);
+		snprintf(line, sizeof line, "{\"%.*s-%s\":1}", (int)n, "plenum_", &"plenum_"[n + 1]);
 		becomes(line, line);
 		snprintf(line, sizeof line, "{\"subtype\":\"%.*s\"}", (int)n, "plenum_");
 		becomes(line, line);
