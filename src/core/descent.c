@@ -101,6 +101,7 @@ enum kind { KIND_NEW, KIND_WAITS, KIND_FREE, KIND_APART, KIND_AGENT };
 struct who {
 	enum kind kind; /* KIND_APART: a spare or a helper of ours, or a process of one */
 	uint64_t number;
+	bool said; /* by the environment alone, which names any session that the process chooses */
 };
 
 static uint64_t number_of(const struct session *s) {
@@ -150,22 +151,39 @@ static bool is_helper(const struct router *r, pid_t pid) {
 	return r->events->is_helper && r->events->is_helper((struct router *)(uintptr_t)r, pid);
 }
 
-/* By what the process cannot change: that it, or the leader of its process session, was seen. The number of a leader is
- * not used again while its session has a member. */
+/* The record of the process that has this number now. The kernel uses a number again only when no process has it and
+ * none is in its process session: a record with another start time then tells of nothing any more. */
+static struct kin *kin_since(struct descent *d, pid_t pid, uint64_t start) {
+	struct kin *k = find_kin(d, pid);
+	if (k && k->start != start) {
+		drop_kin(d, k);
+		return NULL;
+	}
+	return k;
+}
+
+/* The record of the leader of a process session that has a member. */
+static struct kin *leader_kin(struct descent *d, pid_t session) {
+	uint64_t start;
+	struct kin *k = find_kin(d, session);
+	return k && proc_stat(session, NULL, NULL, &start) ? kin_since(d, session, start) : k;
+}
+
+/* By what the process cannot change: that it, or the leader of its process session, was seen. */
 static bool by_record(const struct look *l, pid_t pid, pid_t session, uint64_t start, uint64_t *number) {
-	struct kin *k = find_kin(&l->r->descent, pid), *leader = find_kin(&l->r->descent, session);
+	struct descent *d = &l->r->descent;
+	struct kin *k = kin_since(d, pid, start), *leader = session == pid ? k : leader_kin(d, session);
 	struct session *s = child_in(l, session);
-	bool is_it = k && k->start == start;
 	bool follows = leader && leader->start <= start;
-	if (is_it) k->seen = true;
+	if (k) k->seen = true;
 	if (follows) leader->seen = true;
-	if (is_it)
+	if (k)
 		*number = k->number;
 	else if (s)
 		*number = number_of(s);
 	else if (follows)
 		*number = leader->number;
-	return is_it || s || follows;
+	return k || s || follows;
 }
 
 static bool by_mark(const struct look *l, pid_t pid, uint64_t *number) {
@@ -200,9 +218,9 @@ static bool by_cgroup(const struct look *l, pid_t pid, uint64_t *number) {
 	return false;
 }
 
-/* By what the process has of its own. */
-static bool by_itself(const struct look *l, pid_t pid, uint64_t *number) {
-	return by_mark(l, pid, number) || by_environment(l, pid, number) || by_cgroup(l, pid, number);
+/* By what the process has of its own and did not write itself. */
+static bool by_bond(const struct look *l, pid_t pid, uint64_t *number) {
+	return by_mark(l, pid, number) || by_cgroup(l, pid, number);
 }
 
 /* --- one process -------------------------------------------------------------------------------------------------- */
@@ -252,12 +270,17 @@ static enum end climb_up(struct path *p, pid_t pid) {
 	return end;
 }
 
-/* Does anything on the way up tell? The record first, since nothing forges it; then what is nearest to the top. */
+/* Does anything on the way up tell? The record first, since nothing forges it; then what is nearest to the top. The
+ * environment comes last and tells only that it is an agent's: a process can choose the session that it names. */
 static bool told_by(const struct look *l, const struct path *p, uint64_t *number) {
 	for (size_t i = p->n; i-- > 0;)
 		if (by_record(l, p->v[i].pid, p->v[i].session, p->v[i].start, number)) return true;
 	for (size_t i = p->n; i-- > 0;)
-		if (by_itself(l, p->v[i].pid, number)) return true;
+		if (by_bond(l, p->v[i].pid, number)) return true;
+	for (size_t i = p->n; i-- > 0;) {
+		uint64_t said;
+		if (by_environment(l, p->v[i].pid, &said)) return true;
+	}
 	return false;
 }
 
@@ -288,8 +311,8 @@ static uint64_t session_with(const struct router *r, uint64_t number) {
 	return 0;
 }
 
-/* A process that says itself which session it belongs to, with nothing else known of it. The word of another daemon's
- * agent is about that one's sessions. */
+/* A process that says itself which session it belongs to, with nothing else known of it and all ancestors seen. The
+ * word of another daemon's agent is about that one's sessions. */
 static uint64_t session_by_word(struct router *r, pid_t pid, const char *name) {
 	_cleanup_free_ char *instance = proc_env(pid, INSTANCE);
 	const struct session *s = instance ? NULL : router_find(r, name);
@@ -305,7 +328,7 @@ enum origin descent_of(struct router *r, pid_t pid, uint64_t *session) {
 	struct who who = p.n ? from_path(&l, &p, end) : (struct who){.kind = KIND_FREE};
 	_cleanup_free_ char *mark = who.kind == KIND_FREE ? proc_env(pid, PLENUM_CHILD_ENV) : NULL;
 	bool agent = who.kind == KIND_AGENT || mark;
-	if (agent) *session = mark ? session_by_word(r, pid, mark) : session_with(r, who.number);
+	if (agent) *session = mark && end == END_TOP ? session_by_word(r, pid, mark) : session_with(r, who.number);
 	free(p.v);
 	free(l.children);
 	if (agent) return ORIGIN_AGENT;
@@ -329,16 +352,21 @@ static void end_crowd(struct crowd *c) {
 	free(c->way);
 }
 
+/* What is nearest to the top counts. The environment counts where nothing else names a session. */
 static struct who judge(const struct crowd *c, const struct proc *p, struct who up) {
 	const struct look *l = &c->look;
 	const struct session *s = child_in(l, p->pid);
 	bool ours = p->parent == getpid();
 	struct who agent = {.kind = KIND_AGENT};
 	if (s) agent.number = number_of(s);
-	if (s || by_record(l, p->pid, p->session, p->start, &agent.number)) return agent;
-	if (ours && children_known(l->r->children, p->pid)) return (struct who){.kind = KIND_APART};
-	if (up.kind >= KIND_APART) return up;
-	return by_itself(l, p->pid, &agent.number) || ours ? agent : (struct who){.kind = KIND_FREE};
+	bool known = s || by_record(l, p->pid, p->session, p->start, &agent.number);
+	if (known && agent.number) return agent;
+	if (!known && ours && children_known(l->r->children, p->pid)) return (struct who){.kind = KIND_APART};
+	if (!known && up.kind >= KIND_APART && !up.said) return up;
+	if (by_bond(l, p->pid, &agent.number)) return agent;
+	if (up.kind == KIND_AGENT && up.number) return up;
+	agent.said = by_environment(l, p->pid, &agent.number);
+	return agent.said || known || ours ? agent : (struct who){.kind = KIND_FREE};
 }
 
 /* Up to an ancestor that was judged already, then down again: each process is judged once. */
@@ -382,8 +410,10 @@ static bool is_stray(const struct crowd *c, size_t i) {
 	return c->who[i].kind == KIND_AGENT && !p->zombie && !child_in(&c->look, p->pid);
 }
 
+/* A session that the environment alone names is not recorded: the record would make it a fact. */
 static void record(const struct crowd *c, size_t i) {
-	descent_add(&c->look.r->descent, c->list[i].pid, c->list[i].start, c->who[i].number);
+	uint64_t number = c->who[i].said ? 0 : c->who[i].number;
+	descent_add(&c->look.r->descent, c->list[i].pid, c->list[i].start, number);
 }
 
 /* --- ending ------------------------------------------------------------------------------------------------------- */

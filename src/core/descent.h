@@ -2,9 +2,10 @@
  *
  * Which processes descend from an agent, and from which session's. What counts, in this order: an ancestor that is a
  * session's child; the record, by number and start time, of processes that were seen to descend from one; the process
- * session of either; the mark in the resource limits (io/mark.h); PLENUM_INSTANCE in the environment; the control group
- * of a session that has one of its own. Orphans of an agent come to us, the subreaper: what descends from us and not
- * from a helper of ours is an agent's, also where nothing tells of which session.
+ * session of either; the mark in the resource limits (io/mark.h); the control group of a session that has one of its
+ * own; PLENUM_INSTANCE in the environment, which gives a process no session to act in, since the process can choose it,
+ * and only says with which session it is ended. Orphans of an agent come to us, the subreaper: what descends from us
+ * and not from a helper of ours is an agent's, also where nothing tells of which session.
  *
  * A session is known by a number that is made of the daemon's state folder and of its name (launch_number()), so that a
  * later daemon knows it again. The record goes to the table on disk. It belongs to the router. Source: DESIGN 14, 15,

@@ -289,6 +289,13 @@ class OriginTest(OriginCase):
             self.addCleanup(s.end)
             self.is_agent(s.ask())
             self.is_foreign(s.ask("t"))
+        s = Stray(d, lambda argv: child.spawn(lie[:1] + lie[2:] + argv, setsid=True), "fork,setsid,limits", name="lie")
+        self.addCleanup(s.end)
+        for _ in range(2):  # the second time it is on the record
+            for session in "st":
+                self.is_homeless(s.ask(session))
+        s = self.own(d, "fork,setsid", env={"PLENUM_INSTANCE": other.env["PLENUM_INSTANCE"]}, name="own")
+        self.is_homeless(s.ask("t"))
 
     def test_an_environment_that_names_a_session(self):
         """A process with no other mark: it is taken at its word, unless that is about another daemon's sessions."""
@@ -404,6 +411,42 @@ os.rename(folder + "/new", folder + "/answers")
             os.kill(d.pid, signal.SIGCONT)
         self.is_homeless(self.answers(), GONE)
 
+    def successor(self, d, child, how, name):
+        """An orphan of the agent connects and ends; the user starts a program that leads a process session with its number."""
+        s = self.stray(d, child, "fork,setsid,clean", name=name + "-first")
+        self.is_agent(s.ask())
+        s.end()
+        until(lambda: not os.path.exists("/proc/%d" % s.pid), what="a free number")
+
+        def spawn(argv):
+            again = start_with_number(s.pid, argv)
+            if again is None:
+                self.skipTest("the kernel gives no process a chosen number here")
+            self.addCleanup(again.end)
+        own = Stray(d, spawn, how, name=name)
+        self.addCleanup(own.end)
+        self.assertEqual(os.getsid(own.pid), s.pid)
+        return own
+
+    def test_a_number_on_the_record_that_is_used_again(self):
+        """The leader of the new process session and its members are the user's."""
+        d, agent = self.start()
+        d.attached("s")
+        child = agent.child()
+        for how, name in (("", "leader"), ("deep=1", "member")):
+            with self.subTest(name):
+                self.is_own(self.successor(d, child, how, name).ask())
+
+    def test_a_stop_spares_a_number_that_is_used_again(self):
+        d, agent = self.start()
+        a = d.attached("s")
+        own = self.successor(d, agent.child(), "deep=1", "member")
+        d.call("plenum_stop", session="s")
+        a.event("child_exited")
+        d.wait_state("s", "asleep")
+        self.assertTrue(alive(own.pid))
+        self.is_own(own.ask())
+
     def test_one_that_ends_at_once_counts_as_an_agents(self):
         d, agent = self.start()
         d.attached("s")
@@ -443,15 +486,17 @@ class Chosen:
         os.waitpid(self.pid, 0)
 
 
-def start_with_number(pid):
-    """A process with that number, which waits to be killed; None: it cannot be had (clone3(2), set_tid)."""
+def start_with_number(pid, argv=("/bin/sleep", "60")):
+    """A process with that number, in a process session of its own, until it is killed; None: it cannot be had (clone3(2),
+    set_tid)."""
     libc = ctypes.CDLL(None, use_errno=True)
     number = (ctypes.c_int * 1)(pid)
     # flags pidfd child_tid parent_tid exit_signal stack stack_size tls set_tid set_tid_size
     args = (ctypes.c_uint64 * 10)(0, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, ctypes.addressof(number), 1)
     got = libc.syscall(435, args, ctypes.sizeof(args))
     if got == 0:
-        os.execv("/bin/sleep", ["sleep", "60"])
+        os.setsid()
+        os.execv(argv[0], argv)
     return Chosen(got) if got > 0 else None
 
 
@@ -480,6 +525,25 @@ class LeftoverTest(OriginCase):
         for s in others:
             s.gone()
         self.assertTrue(alive(own.pid))
+
+    def test_what_only_the_environment_names_ends_with_that_session(self):
+        """Also where it connected; but no process that has the mark of another session, whatever its environment says."""
+        d, agent = self.start(agents=("agent", "other"))[:2]
+        d.attached("s")
+        child = agent.child()
+        d.attached("t", profile="other")
+        other = self.agents[1].child()
+        lie = ["/usr/bin/env", "PLENUM_INSTANCE=" + other.env["PLENUM_INSTANCE"]]
+        marked = Stray(d, lambda argv: child.spawn(lie + argv, setsid=True), "fork,setsid", name="marked")
+        self.addCleanup(marked.end)
+        bare = [self.stray(d, other, "fork,setsid,limits", name="bare%d" % i) for i in range(2)]
+        self.is_homeless(bare[0].ask("t"))
+        d.call("plenum_stop", session="t")
+        for s in bare:
+            s.gone()
+        self.assertTrue(alive(marked.pid))
+        d.call("plenum_stop", session="s")
+        marked.gone()
 
     def test_a_crash_of_the_child_ends_them(self):
         d, agent = self.start()
