@@ -780,7 +780,7 @@ static void show_found(struct state *s, struct showing *to, const struct found *
 	s->lost = !f->head || json_is_true(json_object_get(f->head, "lost"));
 	s->seq = -1;
 	if (f->head && !read_number(f->head, "seq", 0, SEQ_MAX, &s->seq)) s->seq = -1;
-	load_left(s, f->head);
+	load_left(s, f->head ? f->head : older ? older->head : NULL);
 }
 
 void state_set_seq(struct state *s, uint64_t seq) {

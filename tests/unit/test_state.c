@@ -163,6 +163,15 @@ START_TEST(test_left) {
 	for (size_t i = 0; i < n; i++)
 		ck_assert(have[i].pid == all[i].pid && have[i].start == all[i].start && have[i].number == all[i].number);
 	state_close(s);
+	char next[sizeof dir + 64];
+	snprintf(next, sizeof next, "%s/sessions.json.next", dir);
+	FILE *f = fopen(next, "w"); /* a newer table of which nothing can be read */
+	ck_assert(f && fputs("{", f) > 0 && fclose(f) == 0);
+	s = open_it();
+	ck_assert_int_eq(state_load(s, never, NULL, error), 0);
+	have = state_left(s, &n);
+	ck_assert(n == 2 && have[1].pid == all[1].pid);
+	state_close(s);
 	static const char *const tables[] = {
 		"{\"version\":1,\"sessions\":[],\"boot\":\"another\",\"left\":[[12,34,0]]}",
 		"{\"version\":1,\"sessions\":[],\"boot\":\"\",\"left\":[[12,34,0]]}",
