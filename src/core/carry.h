@@ -22,7 +22,8 @@
 /* 3: clients of one process share the descriptor that watches it; 4: prompts.unnamed; 5: no times on the tape;
  * 6: session.broken, attachment.waited_*, tape.began, router.last_seq; 7: prompts.echoed; 8: client.held;
  * 9: snapshot.strict; 10: call.child; 11: session.spent; 12: pending.act, session.made_by, session.altered,
- * client.origin, client.family, router.descent, child.was, mcp_server.claimed, router.guards_lost */
+ * client.origin, client.family, router.descent, child.was, mcp_server.claimed, router.guards_lost,
+ * prompt.needs */
 #define CARRY_VERSION 12
 #define CARRY_ERROR_MAX 200
 

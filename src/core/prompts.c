@@ -91,6 +91,19 @@ void prompts_asker_gone(struct prompts *p, const void *asker) {
 		if (one->asker == asker) one->asker = NULL;
 }
 
+void prompts_need(struct prompts *p, const void *asker, uint64_t version) {
+	struct prompt *one;
+	LIST_FOR_EACH (one, &p->open, struct prompt, node)
+		if (one->state == PROMPT_HELD && one->asker == asker) one->needs = version;
+}
+
+bool prompts_needy(const struct prompts *p, const void *asker, uint64_t version) {
+	struct prompt *one;
+	LIST_FOR_EACH (one, &p->open, struct prompt, node)
+		if (one->state == PROMPT_HELD && one->needs > version && (!asker || one->asker == asker)) return true;
+	return false;
+}
+
 uint64_t prompt_hash(const char *data, size_t n) {
 	uint64_t h = 1469598103934665603ULL, word; /* FNV-1a, eight bytes a step: prompts with images are long */
 	for (; n >= sizeof word; data += sizeof word, n -= sizeof word) {
@@ -121,6 +134,7 @@ static void carry_prompt(struct carry *c, struct prompts *p, struct prompt *one)
 	carry_client(c, &one->asker);
 	carry_chunk(c, &one->held);
 	CARRY(c, one->since);
+	if (c->version >= 12) CARRY(c, one->needs);
 	if (c->saving) return;
 	if (one->state == PROMPT_HELD) p->n_held++;
 	if ((one->state == PROMPT_HELD) != (one->held.data != NULL)) carry_fail(c, "a held prompt has no line");

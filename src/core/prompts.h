@@ -34,6 +34,7 @@ struct prompt {
 	bool command;      /* a command of the child's own (/clear): old ones neither echo nor name it */
 	void *asker;       /* the client, NULL when it is gone */
 	struct chunk held; /* PROMPT_HELD: the line */
+	uint64_t needs;    /* PROMPT_HELD: the version of the registry that has its client's hooks; 0: it has none */
 	int64_t since;
 	char uuid[]; /* without quotes and escapes */
 };
@@ -58,6 +59,10 @@ void prompt_forget(struct prompts *p, struct prompt *one); /* as if it had never
 /* Open prompts of this client. */
 size_t prompts_of(const struct prompts *p, const void *asker);
 void prompts_asker_gone(struct prompts *p, const void *asker);
+/* The client has registered hooks: its held prompts need this version of the registry. */
+void prompts_need(struct prompts *p, const void *asker, uint64_t version);
+/* Return true if a prompt is held that needs a newer version than this one. asker: its client; NULL: any. */
+bool prompts_needy(const struct prompts *p, const void *asker, uint64_t version);
 uint64_t prompt_hash(const char *data, size_t n);
 /* A random version 4 UUID and a NUL. */
 void prompt_uuid(char out[37]);

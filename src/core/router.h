@@ -293,6 +293,11 @@ void router_init_served(struct client *c);
 bool router_init_refused(const struct client *c);
 /* Return true if it is not known yet whether the client's hooks apply: its prompts wait. */
 bool router_init_holds(const struct session *s, const struct client *c);
+/* The version of the registry that has the hooks of this client which no child has taken yet; 0: there are none. */
+uint64_t router_init_needs(const struct session *s, const struct client *c);
+/* Return true if this held prompt waits for its client's hooks. They may outlast the client's place as their holder: a
+ * client that has ended its input, or observes now, left them behind. */
+bool router_init_holds_prompt(const struct session *s, const struct prompt *p);
 /* For a line of the client that runs something: return true if it must not, by either; the client was told. id: of the
  * request, or absent. */
 bool router_init_blocks(struct client *c, struct span id);

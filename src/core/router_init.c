@@ -191,14 +191,14 @@ static void restart_if_idle(struct session *s) {
 	if (!may_restart(s)) return;                          /* a child without these hooks is better than none */
 	if (s->state != SESSION_IDLE || s->pendings.n || s->calls.n || s->background || prompts || s->stopping) return;
 	log_info("session %s: resumes its child, so that new hooks apply", s->label);
-	init_of(s)->restart_due = false;
-	session_stop(s, false, THEN_RESTART);
+	session_stop(s, false, THEN_RESTART); /* due until the next child is there: what waits for it goes to no other */
 }
 
 void router_init_settled(struct session *s) {
 	struct init *in = init_of(s);
 	if (in->state != INIT_DONE || in->applied == s->registry.version || s->removed) return;
-	if (s->ending && list_empty(&in->waiters)) return; /* nobody needs it any more */
+	bool needed = !list_empty(&in->waiters) || prompts_needy(&s->prompts, NULL, in->applied);
+	if (s->ending && !needed) return;
 	if (can_resend(s))
 		send_init(s);
 	else if (in->ignores && in->restart_due)
@@ -247,17 +247,35 @@ bool router_init_refused(const struct client *c) {
 	return c->init_due && !(a && router_init_waits(a->session, c, SPAN_NONE));
 }
 
-/* Its hooks are registered, no child has taken them, and one will. */
-static bool hooks_come(const struct session *s, const struct attachment *a) {
+uint64_t router_init_needs(const struct session *s, const struct client *c) {
+	const struct attachment *a = c->attachment;
+	const struct hook_entry *e;
+	uint64_t newest = 0;
+	if (!a || a->session != s || !a->owner || !owner_unproven(a->owner)) return 0;
+	LIST_FOR_EACH (e, &a->owner->entries, struct hook_entry, node) newest = MAX(newest, e->born);
+	return newest;
+}
+
+static uint64_t applied(const struct session *s) {
 	const struct init *in = s->init;
-	if (!a->owner || !owner_unproven(a->owner)) return false;
+	return in ? in->applied : 0;
+}
+
+/* No child has taken this version yet, and one will. */
+static bool comes(const struct session *s, uint64_t version) {
+	const struct init *in = s->init;
+	if (version <= applied(s)) return false;
 	return !in || !in->ignores || (in->restart_due && may_restart(s));
 }
 
 bool router_init_holds(const struct session *s, const struct client *c) {
 	const struct attachment *a = c->attachment;
 	if (!a || a->session != s) return false;
-	return (c->init_due && router_init_waits(s, c, SPAN_NONE)) || hooks_come(s, a);
+	return (c->init_due && router_init_waits(s, c, SPAN_NONE)) || comes(s, router_init_needs(s, c));
+}
+
+bool router_init_holds_prompt(const struct session *s, const struct prompt *p) {
+	return p->asker && (router_init_holds(s, p->asker) || comes(s, p->needs));
 }
 
 bool router_init_blocks(struct client *c, struct span id) {
@@ -439,11 +457,14 @@ static void tell_lost(void *arg, struct owner *o) {
 						"the child has refused the hooks that you registered: they are dropped");
 }
 
-/* The hooks of a client that sends no more have no holder to ask whose they were. */
-static void forsake_ended(struct session *s) {
+/* Hooks that a client has left behind have no holder to ask whose they were: it may be that these are dropped. */
+static void forsake_left(struct session *s) {
 	struct attachment *a;
-	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
-		if (a->client->ended) a->client->init_due = ++a->client->inits;
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
+		struct client *c = a->client;
+		bool left = !a->owner && prompts_needy(&s->prompts, c, applied(s));
+		if (c->ended || left) c->init_due = ++c->inits;
+	}
 }
 
 /* A child that has refused its first table knows no guard. No prompt may run in it. */
@@ -458,7 +479,7 @@ static void on_refused(struct session *s, struct chunk line) {
 	bool members = first && !in->first_taken && in->first.data;
 	bool changed = registry_was_refused(&s->registry, !members, tell_lost, s);
 	router_owners_changed(s);
-	if (changed) forsake_ended(s);
+	if (changed) forsake_left(s);
 	if (members) { /* that no child has taken: they are not repeated */
 		chunk_drop(&in->first);
 		in->request = SPAN_NONE;
@@ -774,6 +795,7 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 	struct refusal no = {0};
 	register_all(a, e->request, &no);
 	router_owners_changed(s);
+	if (!no.code) prompts_need(&s->prompts, c, router_init_needs(s, c));
 	if (no.code) {
 		router_fail(c, e->request_id, no.code, "%s", no.text);
 		return;

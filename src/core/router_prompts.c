@@ -114,7 +114,7 @@ static bool waits_for_turn(const struct session *s, const struct prompt *p) {
 static struct prompt *next_to_go(const struct session *s) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
-		if (p->state != PROMPT_HELD || (p->asker && router_init_holds(s, p->asker))) continue;
+		if (p->state != PROMPT_HELD || router_init_holds_prompt(s, p)) continue;
 		return waits_for_turn(s, p) ? NULL : p;
 	}
 	return NULL;
@@ -241,6 +241,7 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 	p->state = hold ? PROMPT_HELD : PROMPT_SENT;
 	if (hold) {
 		p->held = out;
+		p->needs = router_init_needs(s, c);
 		s->prompts.n_held++;
 		tell_prompt(s, "prompt_held", p, c);
 	} else {
@@ -279,7 +280,7 @@ void router_prompts_leave(struct client *c) {
 	struct attachment *a = c->attachment;
 	struct prompt *p;
 	LIST_FOR_EACH (p, &a->session->prompts.open, struct prompt, node)
-		if (p->state == PROMPT_HELD && p->asker == c && router_init_holds(a->session, c))
+		if (p->state == PROMPT_HELD && p->asker == c && router_init_holds_prompt(a->session, p))
 			router_prompt_cancelled(a->session, p, c);
 }
 

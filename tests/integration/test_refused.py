@@ -2,7 +2,7 @@
 """What was refused does not count as done: the lines behind a refusal are not served as if nothing had happened."""
 import unittest
 
-from harness import Case, err, init, request, user, RESULT
+from harness import Case, err, hook, init, ok, request, user, RESULT
 
 GUARD = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["g"]}]}
 LONG = "x" * 70000
@@ -339,6 +339,191 @@ class ChildTest(Refused):
         self.assertEqual(len(child.seen(type="user")), 1)
         child.print(dict(RESULT, user_message_uuids=[got]))
         self.assertEqual({got, child.wait(type="user")["uuid"]}, {"u1", "u2"})
+
+
+class LeavesItsGuardTest(Refused):
+    """A prompt waits for its client's guard also where that client is the guard's holder no more."""
+
+    def begin(self, mode="197", name="guard"):
+        """Another client's turn runs in a child without the guard. The prompt of the one that has it is held."""
+        self.d, self.agent = self.start(mode={"init": mode, "session_id": "conv-1"})
+        self.a = self.d.attached()
+        self.child = self.agent.child()
+        self.a.initialize({"PreToolUse": [{"matcher": "Read", "hookCallbackIds": ["h"]}]})
+        self.a.send(user("long", uuid="ua"))
+        self.child.wait(type="user", uuid="ua")
+        self.child.print({"type": "system", "subtype": "init", "session_id": "conv-1"})
+        if mode != "197":
+            asked = self.child.seen(lambda m: m["request.subtype"] == "initialize")[0]
+            self.child.print(hook("k-open", asked["request.hooks.PreToolUse"][0]["hookCallbackIds"][0]))
+            self.open = self.a.wait(type="control_request", request__subtype="hook_callback")
+        self.c = self.d.attached(**({"name": name} if name else {}))
+        self.c.send(init("i", GUARD), user("secret", uuid="u-secret"))
+        self.assertEqual(self.c.answer("i")["response.response.plenum.hooks_applied"], False)
+        self.c.event("changed", what="prompt_held", value="u-secret")
+
+    def leave(self, how):
+        if how == "observer":
+            self.c.request("plenum_register", role="observer")
+        elif how == "detach":
+            self.c.request("plenum_detach")
+        else:
+            getattr(self.c, how)()
+        self.a.event("owner_gone", guards=True)
+
+    def end_turn(self):
+        self.child.print(dict(RESULT, session_id="conv-1", user_message_uuids=["ua"]))
+        self.a.event("turn_ended")
+
+    def old_child_has_only(self, *uuids):
+        self.assertEqual([m["uuid"] for m in self.child.seen(type="user")], list(uuids))
+
+    def guard_denies(self, child, asked):
+        bash = [e for e in asked["request.hooks.PreToolUse"] if e["matcher"] == "Bash"][0]
+        child.print(hook("k-guard", bash["hookCallbackIds"][0]))
+        out = child.wait(lambda m: m["response.request_id"] == "k-guard")
+        self.assertEqual(out["response.response.hookSpecificOutput.permissionDecision"], "deny")
+
+    def guard_denies_once_it_runs(self, child, uuid):
+        """The prompt has come, behind a repeated initialize that names the guard."""
+        child.wait(type="user", uuid=uuid)
+        got = child.seen(lambda m: m["type"] == "user" or m["request.subtype"] == "initialize")
+        self.assertEqual([m["uuid"] for m in got][-1:], [uuid])
+        self.guard_denies(child, got[-2])
+
+    def runs_under_the_guard(self):
+        second = self.agent.child()
+        asked = second.request("initialize")
+        second.wait(type="user", uuid="u-secret")
+        self.old_child_has_only("ua")
+        self.guard_denies(second, asked)
+        return second
+
+    def test_an_old_child(self):
+        for how in ("half_close", "observer"):
+            for name in ("guard", None):
+                with self.subTest(how=how, name=name):
+                    self.begin(name=name)
+                    self.leave(how)
+                    self.end_turn()
+                    second = self.runs_under_the_guard()
+                    second.print(dict(RESULT, session_id="conv-1", user_message_uuids=["u-secret"]))
+                    self.c.wait(type="result", user_message_uuids=["u-secret"])
+                    if how == "half_close":
+                        self.c.wait_eof()
+
+    def test_who_is_gone(self):
+        """Its prompt is taken back, and runs in no child; the guard stays."""
+        for first in (None, "half_close", "observer"):
+            for how in ("close", "detach") if first != "half_close" else ("close",):
+                with self.subTest(first=first, how=how):
+                    self.begin()
+                    if first:
+                        self.leave(first)
+                        self.c.sync() if first == "observer" else None
+                        self.c.close() if how == "close" else self.c.request("plenum_detach")
+                    else:
+                        self.leave(how)
+                    self.a.event("changed", what="prompt_cancelled", value="u-secret")
+                    self.end_turn()
+                    second = self.agent.child()
+                    self.guard_denies(second, second.request("initialize"))
+                    self.old_child_has_only("ua")
+                    self.assertEqual(second.seen(type="user"), [])
+
+    def test_an_open_callback(self):
+        for how in ("half_close", "observer"):
+            with self.subTest(how=how):
+                self.begin("332")
+                self.leave(how)
+                self.end_turn()
+                self.child.mark(self.a)
+                self.old_child_has_only("ua")
+                told = len(self.child.seen(lambda m: m["request.subtype"] == "initialize"))
+                self.a.send(ok(self.open["request_id"], {}))
+                self.assertEqual(told, 1)
+                self.guard_denies_once_it_runs(self.child, "u-secret")
+
+    def test_the_next_child_refuses_the_guard(self):
+        for how in ("half_close", "observer"):
+            with self.subTest(how=how):
+                self.begin()
+                self.leave(how)
+                self.agent.mode(init="manual", session_id="conv-1")
+                self.end_turn()
+                second = self.agent.child()
+                second.print(err(second.request("initialize")["request_id"], "no such hooks"))
+                self.assertEqual(self.c.error("initialize_refused")["uuid"], "u-secret")
+                self.old_child_has_only("ua")
+                self.assertEqual(second.seen(type="user"), [])
+
+    def test_the_child_ends_meanwhile(self):
+        for how in ("half_close", "observer"):
+            with self.subTest(how=how):
+                self.begin("332")
+                self.leave(how)
+                self.end_turn()
+                self.child.exit(3)
+                self.assertEqual(self.c.error("child_exited")["uuid"], "u-secret")
+                self.old_child_has_only("ua")
+                if how == "half_close":
+                    self.c.wait_eof()
+
+    def test_a_session_that_ends_with_its_client(self):
+        """The guard is sent to its child all the same, for the prompt that is left."""
+        d, agent = self.start(mode={"init": "332"})
+        c = d.attached(ephemeral=True, name="guard")
+        a, child = d.attached(), agent.child()
+        a.initialize({"PreToolUse": [{"matcher": "Read", "hookCallbackIds": ["h"]}]})
+        asked = child.request("initialize")
+        child.print(hook("k-open", asked["request.hooks.PreToolUse"][0]["hookCallbackIds"][0]))
+        callback = a.wait(type="control_request", request__subtype="hook_callback")
+        c.send(init("i", GUARD), user("secret", uuid="u-secret"))
+        c.event("changed", what="prompt_held", value="u-secret")
+        c.half_close()
+        a.event("owner_gone", guards=True)
+        self.assertEqual(child.seen(type="user"), [])
+        a.send(ok(callback["request_id"], {}))
+        self.guard_denies_once_it_runs(child, "u-secret")
+        child.print(dict(RESULT, user_message_uuids=["u-secret"]))
+        c.wait(type="result")
+
+    def test_across_an_upgrade(self):
+        for when in ("before", "after"):
+            with self.subTest(when=when):
+                self.begin()
+                if when == "after":
+                    self.d.call("plenum_upgrade")
+                self.leave("half_close")
+                if when == "before":
+                    self.d.call("plenum_upgrade")
+                self.end_turn()
+                self.runs_under_the_guard()
+
+    def test_a_prompt_queued_before_its_initialize(self):
+        """It runs after the initialize, so under it."""
+        self.d, self.agent = self.start(mode={"init": "197", "session_id": "conv-1"}, profile={"prompts": "queue"})
+        self.a = self.d.attached()
+        self.child = self.agent.child()
+        self.a.initialize()
+        self.a.send(user("long", uuid="ua"))
+        self.child.wait(type="user", uuid="ua")
+        self.child.print({"type": "system", "subtype": "init", "session_id": "conv-1"})
+        self.c = self.d.attached(name="guard")
+        self.c.send(user("secret", uuid="u-secret"), init("i", GUARD))
+        self.c.event("changed", what="prompt_held", value="u-secret")
+        self.c.answer("i")
+        self.leave("half_close")
+        self.end_turn()
+        self.runs_under_the_guard()
+
+    def test_without_hooks_nothing_waits(self):
+        self.begin()
+        b = self.d.attached()
+        b.send(init("i"), user("other", uuid="ub"))
+        b.half_close()
+        self.child.wait(type="user", uuid="ub")
+        self.old_child_has_only("ua", "ub")
 
 
 class ChangeTest(Refused):

@@ -110,6 +110,23 @@ START_TEST(whose_they_are) {
 }
 END_TEST
 
+START_TEST(those_that_need_hooks) {
+	struct prompts p;
+	prompts_init(&p);
+	add(&p, "sent")->asker = &party[0];
+	hold(&p, "held")->asker = &party[0];
+	hold(&p, "other")->asker = &party[1];
+	ck_assert(!prompts_needy(&p, NULL, 0));
+	prompts_need(&p, &party[0], 4);
+	ck_assert_uint_eq(find(&p, "\"sent\"")->needs, 0);
+	ck_assert(prompts_needy(&p, NULL, 3) && prompts_needy(&p, &party[0], 3));
+	ck_assert(!prompts_needy(&p, NULL, 4) && !prompts_needy(&p, &party[1], 3));
+	prompt_done(&p, find(&p, "\"held\""));
+	ck_assert(!prompts_needy(&p, NULL, 3));
+	prompts_free(&p);
+}
+END_TEST
+
 /* A retry is told from another prompt by these: no bit may count for nothing, and the place in memory for something. */
 START_TEST(hashes_see_each_bit) {
 	char text[80], moved[88];
@@ -206,7 +223,7 @@ static void fill(struct prompts *p) {
 	one->name = strdup("phone");
 	one->bytes_hash = UINT64_MAX - 1;
 	one->command = true;
-	hold(p, "later");
+	hold(p, "later")->needs = UINT64_MAX - 2;
 	prompt_done(p, add(p, "older"));
 }
 
@@ -223,6 +240,7 @@ START_TEST(is_carried) {
 	ck_assert(y->bytes_hash == x->bytes_hash && y->command && y->since == x->since);
 	ck_assert_str_eq(y->name, "phone");
 	ck_assert_str_eq(first_held(&b)->uuid, "later");
+	ck_assert_uint_eq(first_held(&b)->needs, UINT64_MAX - 2);
 	ck_assert_mem_eq(first_held(&b)->held.data, "{}\n", 3);
 	prompts_trim(&b, 1); /* they are in the same order */
 	ck_assert_ptr_null(find(&b, "\"old\""));
@@ -252,4 +270,4 @@ START_TEST(damage_is_noticed) {
 END_TEST
 
 RUN_TESTS("prompts", found_by_its_uuid, held_ones_are_counted, finished_ones_are_remembered, whose_they_are,
-		  hashes_see_each_bit, makes_uuids, counts_stay_right, is_carried, damage_is_noticed)
+		  those_that_need_hooks, hashes_see_each_bit, makes_uuids, counts_stay_right, is_carried, damage_is_noticed)
