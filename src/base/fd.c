@@ -79,7 +79,12 @@ int fd_pidfd(pid_t pid) {
 
 bool fd_pidfd_alive(int pidfd) {
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
-	return pidfd >= 0 && poll(&p, 1, 0) == 0;
+	int n = -1;
+	if (pidfd < 0) return false;
+	do
+		n = poll(&p, 1, 0);
+	while (n < 0 && errno == EINTR); /* a signal that waits ends also a poll that would not wait */
+	return n == 0;
 }
 
 int fd_raise_nofile(uint64_t *soft_before) {

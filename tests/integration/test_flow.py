@@ -107,8 +107,6 @@ class SteadyTest(Case):
 
     def started(self):
         d, agent = self.start(limits={"lag_wait": "10min"})
-        if d.sanitized:
-            self.skipTest("the address sanitizer has a memory of its own")
         a = d.attached(on_lag="wait")
         child = agent.child()
         child.mark(a)
@@ -138,7 +136,7 @@ class SteadyTest(Case):
         d, a, child = self.started()
         empty, tape = d.rss(), 16 * 1024
         self.relay(a, child, 48)
-        self.assertGreater(d.rss() - empty, tape - 1024)
+        self.assertTrue(d.sanitized or d.rss() - empty > tape - 1024)
         until(lambda: d.rss() - empty < tape + 1024, what="the memory to go back in a pause")
         a.ask("plenum_hibernate")
         d.wait_state("s", "asleep")
