@@ -12,11 +12,12 @@
 #include "base/str.h"
 #include "plenum/protocol.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* --- hook callbacks ----------------------------------------------------------------------------------------------- */
 
-#define GONE_TEXT "the client that guards this with a hook is not there; Plenum refuses until it is back"
+#define GONE_TEXT "the client %.300s guards this with a hook and is not there; Plenum refuses until it is back"
 #define NAMELESS_TEXT                                                                                                  \
 	"the client that guards this with a hook is gone and gave itself no name to come back by; Plenum refuses for as "  \
 	"long as it keeps the session"
@@ -58,7 +59,10 @@ static void answer_hook(struct pending *p, const char *why) {
 }
 
 static void answer_for_gone(struct pending *p, const struct owner *o) {
-	answer_hook(p, o->name ? GONE_TEXT : guards_stand_in(o) ? LOST_TEXT : NAMELESS_TEXT);
+	_cleanup_free_ char *name = o->name ? str_word(o->name) : NULL;
+	char gone[400];
+	snprintf(gone, sizeof gone, GONE_TEXT, name ? name : "");
+	answer_hook(p, o->name ? gone : guards_stand_in(o) ? LOST_TEXT : NAMELESS_TEXT);
 }
 
 static void answer_mcp(struct pending *p, const char *why) {
