@@ -84,7 +84,7 @@ int queue_write(struct queue *q, int fd) {
 			iov[n++] = (struct iovec){(void *)(uintptr_t)(c.data + skip), c.len - skip};
 		}
 		ssize_t w = send_some(fd, iov, n);
-		if (w < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? 1 : -1;
+		if (w < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? 1 : -1;
 		drop_written(q, (size_t)w);
 	}
 	return 0;
