@@ -621,6 +621,17 @@ static bool make_parts(struct server *srv) {
 	return true;
 }
 
+/* What make_parts() made before there was no memory for more. */
+static void drop_parts(struct server *srv) {
+	upgrade_free(srv->upgrade);
+	attention_free(srv->attention);
+	keeper_free(srv->keeper);
+	router_free(srv->router);
+	children_free(srv->children);
+	loop_free(srv->loop);
+	settings_unref(srv->settings);
+}
+
 static void drop_sessions(struct server *srv) {
 	warm_forget(srv->router->warm);
 	for (struct session *s = srv->router->sessions, *next; s; s = next) {
@@ -689,6 +700,7 @@ int server_run(const struct server_options *options) {
 	if (!load_at_start(&srv)) return EX_CONFIG;
 	if (!make_parts(&srv)) {
 		log_error("the event loop cannot be made: %s", strerror(errno));
+		drop_parts(&srv);
 		return EX_OSERR;
 	}
 	bool resumes = options->resume >= 0;
