@@ -110,7 +110,7 @@ bool owner_unproven(const struct owner *o); /* it has hooks that no child has ta
 /* What the two functions below would refuse, beforehand: `servers` and `dialogs` are arrays, or absent. Static text. */
 const char *registry_check_names(const struct registry *r, const struct owner *o, struct span servers,
 								 struct span dialogs);
-/* Takes the name from absent owners; the caller has checked registry_server_is_taken(). */
+/* Takes the name from absent owners; the caller has checked router_server_taken(). */
 const char *owner_add_server(struct registry *r, struct owner *o, struct span name, struct span config, bool is_sdk);
 void owner_drop_servers(struct registry *r, struct owner *o, bool sdk_too);
 const char *owner_set_dialogs(struct owner *o, struct span kinds);
