@@ -4,6 +4,7 @@
 #include "base/macros.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DEPTH_MAX 256
@@ -25,6 +26,7 @@ static bool take(struct work *w, size_t n) {
 static bool same_string(struct span a, struct span b) {
 	size_t n, m;
 	if (span_same(a, b)) return true;
+	if (!memchr(a.p, '\\', a.n) && !memchr(b.p, '\\', b.n)) return false;
 	_cleanup_free_ char *x = span_dup(a, &n), *y = span_dup(b, &m);
 	bool lossy = x && memmem(x, n, "\xef\xbf\xbd", 3); /* stands for any lone surrogate */
 	return x && y && !lossy && n == m && memcmp(x, y, n) == 0;
@@ -75,35 +77,60 @@ static bool in_order(struct work *w, struct span a, struct span b) {
 	return true;
 }
 
-/* The last one of duplicates counts. */
-static struct span find(struct work *w, struct span object, struct span key) {
-	struct span other, member, found = SPAN_NONE;
-	if (!take(w, object.n)) return SPAN_NONE;
-	for (size_t at = 0; span_next_member(object, &at, &other, &member);)
-		if (same_string(other, key)) found = member;
-	return found;
+/* A member of an object. The text of a key with escapes is owned. */
+struct member {
+	struct span key, value;
+	char *text;
+	const char *p;
+	size_t n;
+};
+
+static void free_members(struct member *m, size_t n) {
+	for (size_t i = 0; m && i < n; i++) free(m[i].text);
+	free(m);
 }
 
-static bool is_within(struct work *w, struct span a, struct span b) {
-	struct span key, x;
-	for (size_t at = 0; span_next_member(a, &at, &key, &x);) {
-		struct span y = find(w, b, key);
-		if (!y.p || !value(w, x, y)) return false;
+/* By key, members of one key in their order. */
+static int by_key(const void *a, const void *b) {
+	const struct member *x = a, *y = b;
+	int order = memcmp(x->p, y->p, x->n < y->n ? x->n : y->n);
+	if (order == 0) order = (x->n > y->n) - (x->n < y->n);
+	return order ? order : (x->key.p > y->key.p) - (x->key.p < y->key.p);
+}
+
+/* The n members of an object, sorted. NULL without memory. */
+static struct member *sorted(struct span object, size_t n) {
+	struct member *all = calloc(n + 1, sizeof *all);
+	size_t at = 0;
+	for (size_t i = 0; all && i < n && span_next_member(object, &at, &all[i].key, &all[i].value); i++) {
+		struct member *m = &all[i];
+		m->p = m->key.p + 1; /* within its quotes */
+		m->n = m->key.n - 2;
+		if (!memchr(m->p, '\\', m->n)) continue;
+		m->p = m->text = span_dup(m->key, &m->n);
+		if (!m->text) {
+			free_members(all, n);
+			return NULL;
+		}
 	}
-	return true;
+	if (all) qsort(all, n, sizeof *all, by_key);
+	return all;
 }
 
-static bool has_keys_of(struct work *w, struct span a, struct span b) {
-	struct span key, member;
-	for (size_t at = 0; span_next_member(b, &at, &key, &member);)
-		if (!find(w, a, key).p) return false;
-	return true;
+/* The same members in another order. */
+static bool same_members(struct work *w, struct span a, struct span b, size_t n) {
+	struct member *x = sorted(a, n), *y = sorted(b, n);
+	bool same = x && y;
+	for (size_t i = 0; same && i < n; i++) same = same_string(x[i].key, y[i].key) && value(w, x[i].value, y[i].value);
+	free_members(x, n);
+	free_members(y, n);
+	return same;
 }
 
 static bool object(struct work *w, struct span a, struct span b) {
 	size_t n, m;
 	if (same_order(a, b, &n, &m)) return in_order(w, a, b);
-	return n == m && is_within(w, a, b) && has_keys_of(w, a, b);
+	return n == m && same_members(w, a, b, n);
 }
 
 static bool value(struct work *w, struct span a, struct span b) {
@@ -125,6 +152,6 @@ static bool value(struct work *w, struct span a, struct span b) {
 }
 
 bool alike(struct span a, struct span b) {
-	struct work w = {.left = 64 * (a.n + b.n) + 65536};
+	struct work w = {.left = 16 * (a.n + b.n) + 65536};
 	return value(&w, a, b);
 }

@@ -20,6 +20,7 @@ START_TEST(the_same_in_other_words) {
 	judged("\"\\ud83d\\ude00\"", "\"\xf0\x9f\x98\x80\"", true);
 	judged("[true,false,null]", "[ true, false , null ]", true);
 	judged("{\"x\":1,\"x\":2}", "{\"x\":1, \"x\":2}", true);
+	judged("{\"a\":1,\"\\u0062\":2,\"c\":3}", "{\"c\":3,\"b\":2,\"\\u0061\":1}", true);
 }
 END_TEST
 
@@ -67,11 +68,11 @@ static char *numbered(size_t n, bool backwards) {
 	return out;
 }
 
-/* A strange shape costs no second: it is another text, then. */
+/* The order of many members does not count; very deep texts count as different. */
 START_TEST(work_has_a_bound) {
 	char *forth = numbered(100000, false), *back = numbered(100000, true);
 	judged(forth, forth, true);
-	judged(forth, back, false);
+	judged(forth, back, true);
 	free(forth);
 	free(back);
 	forth = numbered(20, false), back = numbered(20, true);
