@@ -131,4 +131,6 @@ START_TEST(times) {
 }
 END_TEST
 
-RUN_TESTS("peer", the_process_that_stays, one_that_has_ended, a_number_that_is_used_again, times)
+/* valgrind 3.19 does not know pidfd_open(2) */
+RUN_TESTS("peer", NOT_IN_VALGRIND(the_process_that_stays), NOT_IN_VALGRIND(one_that_has_ended),
+		  NOT_IN_VALGRIND(a_number_that_is_used_again), times)
