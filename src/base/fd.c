@@ -81,8 +81,7 @@ bool fd_pidfd_alive(int pidfd) {
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 	int n = -1;
 	if (pidfd < 0) return false;
-	do
-		n = poll(&p, 1, 0);
+	do n = poll(&p, 1, 0);
 	while (n < 0 && errno == EINTR); /* a signal that waits ends also a poll that would not wait */
 	return n == 0;
 }
