@@ -102,7 +102,8 @@ static int by_key(const void *a, const void *b) {
 static struct member *sorted(struct span object, size_t n) {
 	struct member *all = calloc(n + 1, sizeof *all);
 	size_t at = 0;
-	for (size_t i = 0; all && i < n && span_next_member(object, &at, &all[i].key, &all[i].value); i++) {
+	if (!all) return NULL;
+	for (size_t i = 0; i < n && span_next_member(object, &at, &all[i].key, &all[i].value); i++) {
 		struct member *m = &all[i];
 		m->p = m->key.p + 1; /* within its quotes */
 		m->n = m->key.n - 2;
@@ -113,7 +114,7 @@ static struct member *sorted(struct span object, size_t n) {
 			return NULL;
 		}
 	}
-	if (all) qsort(all, n, sizeof *all, by_key);
+	qsort(all, n, sizeof *all, by_key);
 	return all;
 }
 
