@@ -300,7 +300,7 @@ class Client:
             self.log.append(m)
             self.inbox.append(m)
 
-    def wait(self, pred=None, timeout=None, what=None, **want):
+    def wait(self, pred=None, timeout=None, title=None, **want):
         """The first line that fits: pred(message) true and the named members equal. Fails at the deadline or the end."""
         deadline = time.monotonic() + (TIMEOUT if timeout is None else timeout)
         seen = 0
@@ -315,7 +315,7 @@ class Client:
                 if len(self.inbox) > seen:
                     continue
                 raise Timeout("%s: no %s %s; last lines:\n  %s" % (
-                    self.label, what or want or "such line", "(closed)" if self.eof else "in time",
+                    self.label, title or want or "such line", "(closed)" if self.eof else "in time",
                     "\n  ".join(map(repr, self.log[-25:]))))
 
     def event(self, event, timeout=None, **want):
@@ -1103,7 +1103,7 @@ class Case(unittest.TestCase):
                 return rid is not None and m["response.request_id"] == rid
             return matches(m.obj, {"type": "system", "subtype": "plenum_event", "event": "error"})
 
-        m = client.wait(fits, what="refusal")
+        m = client.wait(fits, title="refusal")
         body = m.obj["response"] if m["type"] == "control_response" else m.obj
         self.assertIn(body.get("code"), codes, m)
         self.assertTrue(isinstance(body.get("error"), str) and body["error"].strip(), m)

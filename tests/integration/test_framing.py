@@ -132,7 +132,7 @@ class BytesTest(Case):
         child.print(*(line + LF for line in self.LINES))
         for c in (a, b):
             for line in self.LINES:
-                c.wait(lambda m: m.raw == line, what=line)
+                c.wait(lambda m: m.raw == line, title=line)
             got = [m.raw for m in c.log if m.raw in self.LINES]
             self.assertEqual(got, self.LINES)
         numbers = (b'{"type":"user","uuid":"u","message":{"role":"user","content":[{"type":"text","text":"t","n":12345678901234567000,"big":'

@@ -498,7 +498,7 @@ class ResumeTest(Case):
         os.rename(link + ".away", link)
         d.call("plenum_upgrade")
         a.send(user("three"))
-        self.assertEqual(a.wait(lambda m: m["type"] == "result" or m["event"] == "error", what="an end")["type"], "result")
+        self.assertEqual(a.wait(lambda m: m["type"] == "result" or m["event"] == "error", title="an end")["type"], "result")
 
     def test_back_off(self):
         d, agent, a = self.spoken()

@@ -76,7 +76,7 @@ class ChildsWordTest(Case):
                  b'{"type":"system","Subtype":"child_plenum_event","event":"gap"}'),
                 (b'{"type":"result","subtype":"plenum_later"}', b'{"type":"result","subtype":"child_plenum_later"}')):
             self.child.print(line + b"\n")
-            m = self.b.wait(lambda m: m.raw == want, what=want.decode())
+            m = self.b.wait(lambda m: m.raw == want, title=want.decode())
             self.assertNotIn("plenum_event", last(m.raw, "subtype"))
         self.assertNone(self.b.seen(lambda m: m.raw.startswith(b'{"type":"system","subtype":"plenum_event"') and
                                     m["event"] in ("gap", "settled")))
@@ -109,7 +109,7 @@ class ChildsWordTest(Case):
         want = line[:-1].replace(b'"plen', b'"child_plen')
         for chunk in (1, 7, 33, 1000):
             self.child.print(line, chunk=chunk)
-            self.b.wait(lambda m: m.raw == want, what="the line in pieces of %d" % chunk)
+            self.b.wait(lambda m: m.raw == want, title="the line in pieces of %d" % chunk)
 
     def test_a_quiet_client_is_told_nothing_in_the_daemons_name(self):
         """One that hears of no notices (the shim) takes one for an end of its session."""
