@@ -567,13 +567,14 @@ static void advise_on_path(struct server *srv) {
 			  problem);
 }
 
-static int open_listener(struct server *srv) {
+/* The lock of the socket's place; no client can connect yet. */
+static int claim_place(struct server *srv) {
 	char error[LISTEN_ERROR_MAX];
 	int inherited = notify_listen_fd();
 	_cleanup_free_ char *path = choose_path(srv, inherited);
 	mode_t mode = srv->settings->allow.n_uids || srv->settings->allow.n_gids ? 0666 : 0600;
 	if (!path) return EX_CANTCREAT;
-	enum listen_result r = listen_open(&srv->listener, srv->loop, path, inherited, mode, on_accepted, srv, error);
+	enum listen_result r = listen_claim(&srv->listener, srv->loop, path, inherited, mode, on_accepted, srv, error);
 	if (r != LISTEN_OK) {
 		log_error("%s", error);
 		if (r != LISTEN_RUNNING && inherited < 0) advise_on_path(srv);
@@ -588,6 +589,21 @@ static int open_table(struct server *srv) {
 	if (!keeper_open(srv->keeper, srv->host.socket_path)) return EX_UNAVAILABLE;
 	srv->host.state_dir = keeper_dir(srv->keeper);
 	return EX_OK;
+}
+
+static int open_socket(struct server *srv) {
+	char error[LISTEN_ERROR_MAX];
+	if (listen_begin(srv->listener, error)) return EX_OK;
+	log_error("%s", error);
+	advise_on_path(srv);
+	return EX_CANTCREAT;
+}
+
+/* The socket comes last: until both locks are held, this may be a daemon that ends again at once. */
+static int open_all(struct server *srv) {
+	int status = claim_place(srv);
+	if (status == EX_OK) status = open_table(srv);
+	return status == EX_OK ? open_socket(srv) : status;
 }
 
 static void arm_signals(struct server *srv) {
@@ -703,9 +719,7 @@ int server_run(const struct server_options *options) {
 		drop_parts(&srv);
 		return EX_OSERR;
 	}
-	bool resumes = options->resume >= 0;
-	int status = resumes ? resume(&srv) : open_listener(&srv);
-	if (status == EX_OK && !resumes) status = open_table(&srv);
+	int status = options->resume >= 0 ? resume(&srv) : open_all(&srv);
 	if (status == EX_OK) {
 		warm_configure(srv.router->warm);
 		arm_pressure(&srv);

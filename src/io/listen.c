@@ -88,6 +88,16 @@ static bool check_folder(const char *folder, mode_t mode, char *error) {
 	return ours;
 }
 
+static void name_holder(int fd, const char *name, char *error) {
+	char pid[16] = "";
+	ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
+	pid[n > 0 ? strcspn(pid, "\n") : 0] = 0;
+	snprintf(error, LISTEN_ERROR_MAX,
+			 "already running%s%s: another plenumd holds %s (if its socket file is gone, send it SIGUSR1; a second one "
+			 "needs a --socket and a state_dir of its own)",
+			 *pid ? " as pid " : "", pid, name);
+}
+
 static int take_lock(const char *path, char *error, enum listen_result *result) {
 	_cleanup_free_ char *name = str_printf("%s.lock", path);
 	*result = LISTEN_FAILED;
@@ -105,14 +115,13 @@ static int take_lock(const char *path, char *error, enum listen_result *result) 
 		dprintf(fd, "%d\n", getpid());
 		return fd;
 	}
-	char pid[16] = "";
-	ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
-	pid[n > 0 ? strcspn(pid, "\n") : 0] = 0;
-	*result = LISTEN_RUNNING;
-	snprintf(error, LISTEN_ERROR_MAX,
-			 "already running%s%s: another plenumd holds %s (if its socket file is gone, send it SIGUSR1; a second one "
-			 "needs a --socket and a state_dir of its own)",
-			 *pid ? " as pid " : "", pid, name);
+	if (errno == EWOULDBLOCK) {
+		*result = LISTEN_RUNNING;
+		name_holder(fd, name, error);
+	} else {
+		snprintf(error, LISTEN_ERROR_MAX, "cannot lock %s: %s (choose a --socket on another file system)", name,
+				 strerror(errno));
+	}
 	close(fd);
 	return -1;
 }
@@ -354,7 +363,7 @@ static void begin(struct listener *l) {
 	arm(l, true);
 }
 
-static enum listen_result make_socket(const char *path, mode_t mode, int *fd, int *lock, char *error) {
+static enum listen_result take_place(const char *path, mode_t mode, int *lock, char *error) {
 	struct sockaddr_un to;
 	enum listen_result result;
 	_cleanup_free_ char *copy = strdup(path);
@@ -364,37 +373,38 @@ static enum listen_result make_socket(const char *path, mode_t mode, int *fd, in
 	}
 	if (!copy || !set_address(&to, path, error) || !check_folder(dirname(copy), mode, error)) return LISTEN_FAILED;
 	*lock = take_lock(path, error, &result);
-	if (*lock < 0) return result;
-	result = clear_place(path, &to, error);
-	if (result != LISTEN_OK) return result;
-	*fd = bind_socket(path, &to, mode, error);
-	return *fd < 0 ? LISTEN_FAILED : LISTEN_OK;
+	return *lock < 0 ? result : clear_place(path, &to, error);
 }
 
-enum listen_result listen_open(struct listener **out, struct loop *loop, const char *path, int inherited, mode_t mode,
-							   void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg, char *error) {
-	int fd = inherited, lock = -1;
-	if (inherited < 0) {
-		enum listen_result result = make_socket(path, mode, &fd, &lock, error);
-		if (result != LISTEN_OK) {
-			if (lock >= 0) close(lock);
-			return result;
-		}
-	} else {
-		fd_nonblock(inherited);
+enum listen_result listen_claim(struct listener **out, struct loop *loop, const char *path, int inherited, mode_t mode,
+								void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg, char *error) {
+	int lock = -1;
+	enum listen_result result = inherited < 0 ? take_place(path, mode, &lock, error) : LISTEN_OK;
+	if (result != LISTEN_OK) {
+		if (lock >= 0) close(lock);
+		return result;
 	}
-	struct listener *l = make(loop, path, fd, lock, mode);
+	struct listener *l = make(loop, path, inherited, lock, mode);
 	if (!l) {
 		snprintf(error, LISTEN_ERROR_MAX, "out of memory");
-		close(fd);
+		if (inherited >= 0) close(inherited);
 		if (lock >= 0) close(lock);
 		return LISTEN_FAILED;
 	}
 	l->accepted = accepted;
 	l->arg = arg;
-	begin(l);
 	*out = l;
 	return LISTEN_OK;
+}
+
+bool listen_begin(struct listener *l, char *error) {
+	struct sockaddr_un to;
+	if (l->lock < 0)
+		fd_nonblock(l->accept.fd);
+	else if (!set_address(&to, l->path, error) || (l->accept.fd = bind_socket(l->path, &to, l->mode, error)) < 0)
+		return false;
+	begin(l);
+	return true;
 }
 
 void listen_suspend(const struct listener *l, struct listen_parts *parts) {
@@ -441,7 +451,7 @@ void listen_close(struct listener *l) {
 	loop_fd_stop(&l->watch);
 	if (l->watch.fd >= 0) close(l->watch.fd);
 	if (l->lock >= 0 && still_ours(l)) unlink(l->path);
-	close(l->accept.fd);
+	if (l->accept.fd >= 0) close(l->accept.fd);
 	if (l->spare >= 0) close(l->spare);
 	if (l->lock >= 0) close(l->lock); /* the lock file stays: removing it would race */
 	free(l->path);

@@ -20,10 +20,13 @@ enum listen_result {
 
 struct listener;
 
-/* path: where; inherited: a descriptor that listens already (then path is only used for messages and never unlinked),
- * or -1. accepted() gets every new connection (non-blocking, close-on-exec, credentials read) and owns fd. */
-enum listen_result listen_open(struct listener **out, struct loop *loop, const char *path, int inherited, mode_t mode,
-							   void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg, char *error);
+/* Takes the lock of the place and clears it of a stale file; no client can connect yet. path: where; inherited: a
+ * descriptor that listens already (then path is only used for messages and never unlinked), or -1. accepted() gets
+ * every new connection (non-blocking, close-on-exec, credentials read) and owns fd. */
+enum listen_result listen_claim(struct listener **out, struct loop *loop, const char *path, int inherited, mode_t mode,
+								void (*accepted)(void *arg, int fd, const struct peer *peer), void *arg, char *error);
+/* Makes the socket and accepts from now on. False: error says why. */
+bool listen_begin(struct listener *l, char *error);
 const char *listen_path(const struct listener *l);
 /* A pidfd for the peer of a connection that accepted() has just been given, from the descriptor kept for it if no other
  * is left. -1 with errno as peer_pidfd() has it. */

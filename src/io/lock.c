@@ -27,6 +27,7 @@ int lock_take(int fd) {
 	for (bool seen = false;;) {
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0) return 0;
 		int number = errno;
+		if (number == EINTR) continue;
 		bool dying = number == EWOULDBLOCK && holder_is_dying(fd);
 		if (number != EWOULDBLOCK || (!dying && seen) || now_ms() >= until) {
 			errno = number;

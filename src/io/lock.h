@@ -6,5 +6,6 @@
 #pragma once
 
 /* Takes it at once. Where the process that the file names is dead, or was killed just now, it, or what it was about to
- * start, may have the lock for a moment more: that is waited for. -1 with errno: EWOULDBLOCK where somebody has it. */
+ * start, may have the lock for a moment more: that is waited for. -1 with errno: EWOULDBLOCK if another process has
+ * it; any other value says that it cannot be had (ENOLCK: the file system has no locks). */
 int lock_take(int fd);

@@ -42,6 +42,18 @@ class FolderTest(Case):
         d.call("plenum_upgrade")
         self.assertIn("with pid %d, which listens on %s" % (d.pid, d.socket), self.refused(other))
 
+    def test_the_second_one_never_listens(self):
+        """A client that connected to it would be cut off at once. Its lock file is there before, so that nothing but a socket
+        could change the folder."""
+        d, = self.start(agents=())
+        other = self.beside(d)
+        folder = os.path.dirname(other.socket)
+        os.makedirs(folder, mode=0o700)
+        open(other.socket + ".lock", "w").close()
+        os.utime(folder, (1, 1))
+        self.refused(other)
+        self.assertEqual(os.stat(folder).st_mtime, 1)
+
     def test_no_lock_is_left_by_a_killed_one(self):
         d, agent = self.start(mode={"session_id": "conv-1"})
         d.attached()

@@ -11,9 +11,11 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
@@ -30,6 +32,14 @@ struct world {
 	bool watch, ticked;
 	int stop_at;
 };
+
+/* What flock(2) fails with; 0: the kernel answers. */
+static int lock_errno;
+
+int flock(int fd, int operation) {
+	errno = lock_errno;
+	return lock_errno ? -1 : (int)syscall(SYS_flock, fd, operation);
+}
 
 static void on_tick(void *arg) {
 	struct world *w = arg;
@@ -55,7 +65,8 @@ static void accepted(void *arg, int fd, const struct peer *peer) {
 static enum listen_result open_at(struct world *w, const char *path, mode_t mode) {
 	if (!w->loop) w->loop = loop_new();
 	w->error[0] = 0;
-	enum listen_result r = listen_open(&w->l, w->loop, path, -1, mode, accepted, w, w->error);
+	enum listen_result r = listen_claim(&w->l, w->loop, path, -1, mode, accepted, w, w->error);
+	if (r == LISTEN_OK && !listen_begin(w->l, w->error)) r = LISTEN_FAILED;
 	ck_assert_int_eq(r == LISTEN_OK, !w->error[0]);
 	if (r != LISTEN_OK) w->l = NULL;
 	return r;
@@ -227,6 +238,39 @@ START_TEST(one_daemon_at_a_place) {
 }
 END_TEST
 
+/* A lock that cannot be had is not the lock of another daemon. */
+START_TEST(a_place_that_cannot_be_locked) {
+	static const int numbers[] = {ENOLCK, ENOSYS, EACCES, EIO, EBADF};
+	struct world w;
+	char want[120];
+	begin(&w);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		lock_errno = numbers[i];
+		snprintf(want, sizeof want, "cannot lock %s.lock: %s", w.path, strerror(numbers[i]));
+		fails(&w, w.path, LISTEN_FAILED, want);
+		ck_assert_ptr_null(strstr(w.error, "already running"));
+	}
+	lock_errno = 0;
+	opens(&w);
+	end(&w);
+}
+END_TEST
+
+/* Claimed, it is refused to others, and nothing is there yet that a client could connect to. */
+START_TEST(a_place_is_claimed_before_it_is_open) {
+	struct world w, other;
+	begin(&w);
+	w.loop = loop_new();
+	ck_assert_int_eq(listen_claim(&w.l, w.loop, w.path, -1, 0600, accepted, &w, w.error), LISTEN_OK);
+	ck_assert_int_ne(access(w.path, F_OK), 0);
+	other = w;
+	fails(&other, w.path, LISTEN_RUNNING, "already running");
+	listen_close(w.l); /* given up before it was open */
+	opens(&w);
+	end(&w);
+}
+END_TEST
+
 static int bind_here(const char *path, bool listens) {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -391,7 +435,8 @@ START_TEST(an_inherited_socket_is_left_alone) {
 	mkdir(in_dir(&w, "p"), 0700);
 	int fd = bind_here(w.path, true);
 	w.loop = loop_new();
-	ck_assert_int_eq(listen_open(&w.l, w.loop, w.path, fd, 0600, accepted, &w, w.error), LISTEN_OK);
+	ck_assert_int_eq(listen_claim(&w.l, w.loop, w.path, fd, 0600, accepted, &w, w.error), LISTEN_OK);
+	ck_assert(listen_begin(w.l, w.error));
 	int mine = dial(w.path);
 	run(&w, 1);
 	close(mine);
@@ -528,7 +573,8 @@ START_TEST(peers_are_watched) {
 END_TEST
 
 RUN_TESTS("listen", connections, modes_whatever_the_umask_is, folders_of_which_we_are_not_sure, one_daemon_at_a_place,
-		  what_is_in_the_way, the_lock_is_no_link, only_our_own_file_is_unlinked, a_file_that_disappears_is_made_again,
+		  a_place_that_cannot_be_locked, a_place_is_claimed_before_it_is_open, what_is_in_the_way, the_lock_is_no_link,
+		  only_our_own_file_is_unlinked, a_file_that_disappears_is_made_again,
 		  nobody_is_refused_at_a_file_that_is_there, a_file_that_got_no_name_is_replaced,
 		  an_inherited_socket_is_left_alone, pausing, goes_on_in_the_next_binary, NOT_IN_VALGRIND(the_last_descriptors),
 		  NOT_IN_VALGRIND(accepting_backs_off), NOT_IN_VALGRIND(peers_are_watched))

@@ -16,12 +16,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static char top[64], dir[128], file[200], error[STATE_ERROR_MAX];
+
+/* What flock(2) fails with; 0: the kernel answers. */
+static int lock_errno;
+
+int flock(int fd, int operation) {
+	errno = lock_errno;
+	return lock_errno ? -1 : (int)syscall(SYS_flock, fd, operation);
+}
 
 static void setup(void) {
 	snprintf(top, sizeof top, "%s/plenum-state-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
@@ -220,6 +230,21 @@ START_TEST(test_lock) {
 	ck_assert_msg(strstr(error, pid) && strstr(error, "listens on /run/x/plenum.sock, uses"), "%s", error);
 	ck_assert_ptr_nonnull(strstr(error, "XDG_STATE_HOME"));
 	state_close(s);
+	state_close(open_it());
+}
+END_TEST
+
+/* It is not held by another daemon: this one runs, without a table. */
+START_TEST(test_lock_that_cannot_be_had) {
+	static const int numbers[] = {ENOLCK, ENOSYS, EACCES, EIO};
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		lock_errno = numbers[i];
+		ck_assert_ptr_null(state_open(dir, NULL, error));
+		ck_assert_int_eq(errno, numbers[i]);
+		ck_assert_msg(strstr(error, "cannot lock") && strstr(error, strerror(numbers[i])), "%s", error);
+		ck_assert_ptr_null(strstr(error, "another plenumd"));
+	}
+	lock_errno = 0;
 	state_close(open_it());
 }
 END_TEST
@@ -764,6 +789,7 @@ int main(void) {
 	tcase_add_test(tc, test_left);
 	tcase_add_test(tc, test_rights);
 	tcase_add_test(tc, test_lock);
+	tcase_add_test(tc, test_lock_that_cannot_be_had);
 	tcase_add_test(tc, test_lock_of_a_killed_process);
 	tcase_add_test(tc, test_default_folder);
 	tcase_add_test(tc, test_damaged);
