@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "io/proc.h"
 
 #include <signal.h>
 #include <string.h>
@@ -18,7 +19,7 @@ struct helper {
 	struct list node;
 	struct attention *owner;
 	struct loop_timer timer;
-	bool ended; /* SIGTERM was sent */
+	int sent; /* SIGTERM, then SIGKILL; 0: neither yet */
 };
 
 /* A session whose command ran within notify_interval, or is to run. */
@@ -94,12 +95,19 @@ static void on_exited(void *arg, int status) {
 	run_due(a);
 }
 
+/* One that SIGKILL does not end keeps its place: what cannot be ended must not become more and more. */
 static void on_limit(void *arg) {
 	struct helper *h = arg;
+	char why[128];
+	if (h->sent == SIGKILL) {
+		proc_explain(h->child.pid, why, sizeof why);
+		log_warn("on_pending: command %d cannot be ended: %s", h->child.pid, why);
+		return;
+	}
+	h->sent = h->sent ? SIGKILL : SIGTERM;
 	log_warn("on_pending: command %d: time limit exceeded (notify_limit), sending %s", h->child.pid,
-			 h->ended ? "SIGKILL" : "SIGTERM");
-	child_kill(&h->child, h->ended ? SIGKILL : SIGTERM);
-	h->ended = true;
+			 h->sent == SIGKILL ? "SIGKILL" : "SIGTERM");
+	child_kill(&h->child, h->sent);
 	loop_timer_set(&h->timer, GRACE_MS);
 }
 

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/guards.h"
+#include "io/proc.h"
 #include "plenum/protocol.h"
 #include "state.h"
 
@@ -35,6 +36,7 @@ static uint64_t hash_text(uint64_t h, const char *text) {
 
 static bool to_state(const struct session *s, struct state_session *out) {
 	const struct launch *l = &s->launch;
+	pid_t pid = session_pid(s);
 	bool argv = l->has_argv;
 	*out = (struct state_session){
 		.name = s->name,
@@ -51,8 +53,8 @@ static bool to_state(const struct session *s, struct state_session *out) {
 		.n_env = l->env.n,
 		.uid = l->uid,
 		.env_only = l->env_only,
-		.child_pid = session_pid(s),
-		.child_start = session_pid(s) ? s->agent->child.start : 0,
+		.child_pid = pid ? pid : s->stuck_pid,
+		.child_start = pid ? s->agent->child.start : s->stuck_start,
 		.created_ms = s->created_at,
 		.used_ms = now_real_ms() - (now_ms() - s->used_at),
 		.seq = s->tape.next,
@@ -192,6 +194,10 @@ static bool restore(void *arg, const struct state_session *from) {
 		log_no_memory(); /* it would be open to everybody */
 	if (from->conversation_id) session_set_conversation(s, from->conversation_id);
 	s->resumed_id = str_dup(from->previous_id);
+	if (proc_lives(from->child_pid, from->child_start)) { /* no matter if it has ended when the next is to start */
+		s->stuck_pid = from->child_pid;
+		s->stuck_start = from->child_start;
+	}
 	if (from->created_ms) s->created_at = from->created_ms;
 	if (from->guards) router_restore_guards(s, from->guards);
 	if (from->mode) snapshot_set_strict(&s->snapshot, from->mode);

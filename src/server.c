@@ -229,7 +229,7 @@ static void begin_stop(struct server *srv, bool kill_now) {
 	}
 	for (struct session *s = srv->router->sessions, *next; s; s = next) {
 		next = s->hh.next;
-		session_stop(s, kill_now || again, THEN_SLEEP);
+		session_quit(s, kill_now || again);
 	}
 	warm_stop(srv->router->warm, kill_now || again);
 	check_stopped(srv);

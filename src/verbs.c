@@ -313,7 +313,12 @@ static void verb_stop(struct request *q) {
 	bool kill_now, forget = json_is_true(json_object_get(q->body, "forget"));
 	if (!s || !read_how(q, &kill_now) || !may_stop(q, s)) return;
 	bool running = s->agent != NULL;
+	char error[CHILD_ERROR_MAX];
 	forget = forget || s->ephemeral;
+	if (!running && !forget && session_is_stuck(s, error)) {
+		reply_error(q, PLENUM_E_CANNOT_STOP, "%s", error);
+		return;
+	}
 	log_info("session %s: client %llu asks to stop it%s", s->label, (unsigned long long)q->client->id,
 			 forget ? " and forget it" : "");
 	reply(q, reply_pack("{s:s,s:b,s:b}", "session", s->name, "stopping", running, "forget", forget));

@@ -24,7 +24,7 @@
  * 9: snapshot.strict; 10: call.child; 11: session.spent; 12: pending.act, session.made_by, session.altered,
  * client.origin, client.family, router.descent, child.was, mcp_server.claimed, router.guards_lost,
  * prompt.needs */
-#define CARRY_VERSION 12
+#define CARRY_VERSION 13
 #define CARRY_ERROR_MAX 200
 
 struct session;

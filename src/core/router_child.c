@@ -329,6 +329,12 @@ static struct chunk exit_notice(const struct session *s, const struct session_ex
 	return notice_end(&b);
 }
 
+static struct chunk stuck_notice(const struct session *s) {
+	struct buf b = NOTICE_INIT;
+	notice_error(&b, s->name, PLENUM_E_CANNOT_STOP, s->reason ? s->reason : "the child cannot be ended");
+	return notice_end(&b);
+}
+
 /* ends: the session with its child. Behind a shim a request that the CLI did not answer has no answer then: the end of
  * the CLI is what its program is to see. */
 static void fail_calls(struct session *s, const char *text, bool ends) {
@@ -370,6 +376,8 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	const char *last = words ? words : "nothing on stderr";
 	if (e->never_ran && !e->wanted)
 		snprintf(text, sizeof text, "%s", s->reason ? s->reason : "the child could not be started");
+	else if (e->stuck)
+		snprintf(text, sizeof text, "%s", s->reason ? s->reason : "the child cannot be ended");
 	else if (e->wanted)
 		snprintf(text, sizeof text, "the child was stopped before it answered");
 	else if (e->broken)
@@ -388,9 +396,10 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	fail_calls(s, text, ends);
 	router_withdraw_all(s, "child_exited");
 	router_turn_failed(s, e, text);
-	struct chunk notice = e->never_ran && e->wanted ? CHUNK_NONE : exit_notice(s, e); /* there was no child */
+	bool no_child = e->never_ran && e->wanted;
+	struct chunk notice = no_child ? CHUNK_NONE : e->stuck ? stuck_notice(s) : exit_notice(s, e);
 	if (notice.data && !(e->wanted && s->then == THEN_RESTART)) tell_private_exit(s, notice);
-	if (notice.data || !(e->never_ran && e->wanted)) router_tell(s, notice);
+	if (notice.data || !no_child) router_tell(s, notice);
 	session_check_state(s);
 	r->events->changed(r);
 	if (session_ends(s, e)) {

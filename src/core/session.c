@@ -344,6 +344,7 @@ static const char *resume_id(struct session *s) {
 enum child_result session_start(struct session *s, char *error) {
 	const char *resume = resume_id(s);
 	bool fork = s->launch.fork && !s->conversation_id;
+	if (session_is_stuck(s, error)) return CHILD_TRANSIENT;
 	struct agent *a = session_new_agent(s);
 	if (!a) {
 		snprintf(error, CHILD_ERROR_MAX, "out of memory");
@@ -430,6 +431,7 @@ static bool begin_start(struct session *s, char *error) {
 				 s->lost_profile, s->name);
 		return false;
 	}
+	if (s->failed && session_is_stuck(s, error)) return false;
 	if (s->profile->restart_never && s->spent) {
 		snprintf(error, CHILD_ERROR_MAX, "the child of session %s has ended and profile %s says restart = never",
 				 s->name, s->profile->name);
@@ -454,7 +456,8 @@ void session_start_due(struct session *s) {
 enum child_result session_wake_now(struct session *s, char *error) {
 	bool wanted = s->want_child;
 	if (!session_wake(s, error)) return CHILD_FAILED;
-	if (s->agent || s->not_before > now_ms()) return CHILD_OK; /* is there, or comes later */
+	/* is there, or comes later */
+	if (s->agent || s->not_before > now_ms() || session_is_stuck(s, error)) return CHILD_OK;
 	enum child_result r = session_start(s, error);
 	loop_timer_stop(s->retry_timer);
 	if (r != CHILD_OK && wanted)

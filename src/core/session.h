@@ -47,6 +47,7 @@ struct session_exit {
 	bool wanted;
 	enum broken broken;
 	bool never_ran; /* it could not be started at all */
+	bool stuck;     /* it lives on: SIGKILL did not end it */
 	int64_t ran_ms;
 };
 
@@ -93,8 +94,11 @@ struct session {
 	struct agent *agent; /* the child that runs; NULL: none, or its end is complete */
 	struct lines_pool *pool;
 	uint64_t child_no; /* counts starts */
-	void *spare;       /* not NULL: a spare of core/warm.h, nobody's session yet */
-	bool untouched;    /* the child was a spare, lives, and nothing was written to it since */
+	/* A child that could not be ended, here or by the daemon before, and may live on: no other is started beside it. */
+	pid_t stuck_pid; /* 0: none */
+	uint64_t stuck_start;
+	void *spare;    /* not NULL: a spare of core/warm.h, nobody's session yet */
+	bool untouched; /* the child was a spare, lives, and nothing was written to it since */
 	struct queue in;
 	struct queue later; /* what is to be written once it is known which conversation the child has taken up */
 	unsigned unnamed;   /* not 0: that is not known; counts how often the child was asked, from 1 */
@@ -103,6 +107,7 @@ struct session {
 	enum stop_stage stopping;
 	enum stop_then then;
 	int64_t stop_since;
+	bool brief;         /* the daemon ends: each step of the stop takes half of stop_grace */
 	enum broken broken; /* why the child is being stopped, though nobody wanted it */
 
 	enum session_state state, told_state, previous;
@@ -183,6 +188,10 @@ static inline bool session_awaits(const struct session *s, uint64_t child) {
 	return s->want_child && child > s->child_no;
 }
 void session_stop(struct session *s, bool kill_now, enum stop_then then);
+/* The same because the daemon ends: after stop_grace twice there is no child any more, or it is given up. */
+void session_quit(struct session *s, bool kill_now);
+/* Does the child live on that could not be ended? error[0..CHILD_ERROR_MAX) then says why it could not. */
+bool session_is_stuck(struct session *s, char *error);
 /* Who started the child has no more input for it: it ends in its own time, as it would without a daemon, and the
  * session with it. A session_stop() takes the other steps: when nobody waits for it any more, or somebody for what it
  * has. */

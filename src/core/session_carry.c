@@ -50,6 +50,8 @@ static void carry_child(struct carry *c, struct session *s, struct agent *a) {
 static void carry_stop(struct carry *c, struct session *s, struct agent *a) {
 	CARRY_UPTO(c, s->stopping, STOP_KILL);
 	CARRY_UPTO(c, s->then, THEN_REMOVE);
+	if (c->version >= 13) CARRY(c, s->stuck_pid);
+	if (c->version >= 13) CARRY(c, s->stuck_start);
 	CARRY(c, s->stop_since);
 	if (c->version >= 6) CARRY_UPTO(c, s->broken, BROKEN_SECOND);
 	carry_timer(c, &a->stop_timer);

@@ -7,9 +7,11 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "io/proc.h"
 #include "wire/dialect.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +19,7 @@
 #define INTERRUPT_MS 2000 /* the longest that a stop waits for the interrupted turn's result */
 #define BACKOFF_FIRST_MS 500
 #define BACKOFF_MAX_MS 30000
+#define KILL_MIN_MS 1000 /* what the end of a killed process may take, however short stop_grace is */
 #define HEALTHY_MS 10000 /* a child that ran this long ends a row of failures */
 
 /* --- its last moment ---------------------------------------------------------------------------------------------- */
@@ -69,28 +72,40 @@ void session_drop_agent(struct session *s) {
 	s->agent = NULL;
 }
 
-void session_on_ended(void *arg) {
-	struct session *s = arg;
-	struct session_exit e = exit_of(s);
+static void log_end(const struct session *s, const struct session_exit *e) {
+	if (e->stuck)
+		log_error("session %s: %s", s->label, s->reason ? s->reason : "its child cannot be ended");
+	else
+		log_info("session %s: child ended, status %d%s%s, ran %lld ms", s->label, e->status,
+				 e->signal ? ", by signal" : "", e->wanted ? ", as asked" : "", (long long)e->ran_ms);
+}
+
+/* The session has no child any more. */
+static void end_child(struct session *s, const struct session_exit *e) {
 	agent_finish(s->agent);
 	tail_end(&s->tail);
 	s->events->left(s);
 	session_drop_agent(s);
 	s->warming = s->turn = s->init_open = s->background = false;
 	snapshot_child_gone(&s->snapshot);
-	count_failure(s, &e);
+	count_failure(s, e);
 	remove_left_socket(s);
-	s->failed = !e.wanted && !can_resume(s);
-	s->spent = !e.wanted && s->profile->restart_never;
-	if (!e.wanted || e.broken) explain_failure(s, &e);
+	if (!e->stuck && (!e->wanted || e->broken)) explain_failure(s, e);
+	s->failed = e->stuck || (!e->wanted && !can_resume(s));
+	s->spent = !e->wanted && s->profile->restart_never;
 	s->stopping = STOP_NOT;
-	if (s->then == THEN_RESTART) s->want_child = true;
-	log_info("session %s: child ended, status %d%s%s, ran %lld ms", s->label, e.status, e.signal ? ", by signal" : "",
-			 e.wanted ? ", as asked" : "", (long long)e.ran_ms);
-	s->events->exited(s, &e);
+	if (s->then == THEN_RESTART && !e->stuck) s->want_child = true;
+	log_end(s, e);
+	s->events->exited(s, e);
 	if (s->removed) return;
 	session_start_due(s);
 	session_check_state(s);
+}
+
+void session_on_ended(void *arg) {
+	struct session *s = arg;
+	struct session_exit e = exit_of(s);
+	end_child(s, &e);
 }
 
 void session_on_exited(void *arg) {
@@ -102,6 +117,10 @@ void session_on_exited(void *arg) {
 }
 
 /* --- stop ladder -------------------------------------------------------------------------------------------------- */
+
+static int64_t step_ms(const struct session *s) {
+	return s->brief ? s->profile->stop_grace / 2 : s->profile->stop_grace;
+}
 
 static void step(struct session *s, enum stop_stage stage, int64_t wait) {
 	s->stopping = stage;
@@ -116,7 +135,7 @@ static void step_interrupt(struct session *s) {
 	struct buf b = BUF_INIT(512);
 	struct call *c = call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, NULL);
 	log_step(s, "interrupt");
-	step(s, STOP_INTERRUPT, MIN(s->profile->stop_grace, (int64_t)INTERRUPT_MS));
+	step(s, STOP_INTERRUPT, MIN(step_ms(s), (int64_t)INTERRUPT_MS));
 	if (!c) return;
 	dialect_put_request(&b, c->id, "{\"subtype\":\"interrupt\"}");
 	if (b.data) session_write(s, chunk_copy(b.data, b.len), true);
@@ -128,21 +147,49 @@ static void step_eof(struct session *s) {
 	session_write_in(s);
 	session_drop_input(s);
 	agent_close_in(s->agent);
-	step(s, STOP_EOF, s->profile->stop_grace);
+	step(s, STOP_EOF, step_ms(s));
 }
 
-static void step_signal(struct session *s, int signo, enum stop_stage stage) {
-	log_step(s, signo == SIGTERM ? "SIGTERM" : "SIGKILL");
-	child_kill(&s->agent->child, signo);
-	step(s, stage, s->profile->stop_grace);
+static void step_term(struct session *s) {
+	log_step(s, "SIGTERM");
+	child_kill(&s->agent->child, SIGTERM);
+	step(s, STOP_TERM, step_ms(s));
 }
 
 /* What it was to read is lost with it; behind a child that has had its end of input stands what the next one is to
  * read. */
 static void step_kill(struct session *s) {
 	if (session_has_child(s)) session_drop_input(s);
-	step_signal(s, SIGKILL, STOP_KILL);
+	log_step(s, "SIGKILL");
+	child_kill(&s->agent->child, SIGKILL);
+	step(s, STOP_KILL, MAX(step_ms(s), (int64_t)KILL_MIN_MS));
 	agent_close_in(s->agent); /* behind the signal: at the end of its input the child would end by itself */
+}
+
+static void explain_stuck(const struct session *s, char *error) {
+	char why[128];
+	proc_explain(s->stuck_pid, why, sizeof why);
+	snprintf(error, CHILD_ERROR_MAX, "child %d of session %s cannot be ended: %s", s->stuck_pid, s->name, why);
+}
+
+bool session_is_stuck(struct session *s, char *error) {
+	if (s->stuck_pid && !proc_lives(s->stuck_pid, s->stuck_start)) s->stuck_pid = 0;
+	if (s->stuck_pid) explain_stuck(s, error);
+	return s->stuck_pid != 0;
+}
+
+/* The last step: SIGKILL did not end it. The session goes on without the child, as if that had ended. */
+static void give_up(struct session *s) {
+	char error[CHILD_ERROR_MAX];
+	children_reap(s->children); /* its end may be there, and only not have been looked at */
+	if (!s->agent || s->agent->exited) return;
+	struct session_exit e = exit_of(s);
+	e.stuck = true;
+	s->stuck_pid = s->agent->child.pid;
+	s->stuck_start = s->agent->child.start;
+	explain_stuck(s, error);
+	session_set_reason(s, error);
+	end_child(s, &e);
 }
 
 static void advance_stop(struct session *s) {
@@ -152,9 +199,11 @@ static void advance_stop(struct session *s) {
 	else if (s->stopping < STOP_EOF)
 		step_eof(s);
 	else if (s->stopping == STOP_EOF)
-		step_signal(s, SIGTERM, STOP_TERM);
+		step_term(s);
+	else if (s->stopping == STOP_TERM)
+		step_kill(s);
 	else
-		step_signal(s, SIGKILL, STOP_KILL);
+		give_up(s);
 }
 
 /* Before the first step, while the tree of its processes is whole. */
@@ -230,7 +279,7 @@ static bool begin_stop(struct session *s, enum stop_then then) {
 static void hurry(struct session *s) {
 	struct loop_timer *timer = &s->agent->stop_timer;
 	if (s->stopping != STOP_EOF || s->agent->exited || loop_timer_pending(timer)) return;
-	loop_timer_set(timer, MAX(s->stop_since + s->profile->stop_grace - now_ms(), (int64_t)0));
+	loop_timer_set(timer, MAX(s->stop_since + step_ms(s) - now_ms(), (int64_t)0));
 }
 
 void session_stop(struct session *s, bool kill_now, enum stop_then then) {
@@ -245,6 +294,14 @@ void session_stop(struct session *s, bool kill_now, enum stop_then then) {
 	} else {
 		hurry(s);
 	}
+}
+
+void session_quit(struct session *s, bool kill_now) {
+	s->brief = true;
+	session_stop(s, kill_now, THEN_SLEEP);
+	struct loop_timer *timer = s->agent ? &s->agent->stop_timer : NULL;
+	int64_t most = s->stopping == STOP_KILL ? MAX(step_ms(s), (int64_t)KILL_MIN_MS) : step_ms(s);
+	if (loop_timer_left(timer) > most) loop_timer_set(timer, most);
 }
 
 void session_end_input(struct session *s) {

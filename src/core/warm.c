@@ -243,8 +243,8 @@ void warm_configure(struct warm *w) {
 
 void warm_stop(struct warm *w, bool kill_now) {
 	struct spare *one;
-	LIST_FOR_EACH (one, &w->ending, struct spare, node) session_stop(one->session, kill_now, THEN_SLEEP);
 	drop_stocks(w, kill_now);
+	LIST_FOR_EACH (one, &w->ending, struct spare, node) session_quit(one->session, kill_now);
 }
 
 void warm_forget(struct warm *w) {

@@ -77,12 +77,24 @@ static bool is_over(const struct incoming *in, const char *session, bool forget)
 	return span_equals(state, PLENUM_ST_ASLEEP) || span_equals(state, PLENUM_ST_FAILED);
 }
 
+/* Its agent lives on. */
+static bool is_stuck(const struct incoming *in, const char *session) {
+	return span_equals(attach_event(in), PLENUM_EV_ERROR) &&
+		   span_equals(span_member(in->line, "code"), PLENUM_E_CANNOT_STOP) &&
+		   span_equals(span_member(in->line, "session"), session);
+}
+
 static int await_end(struct plenum *p, const char *session, bool forget) {
 	struct incoming in;
-	for (;;) {
+	for (int code = CTL_OK;;) {
 		enum plenum_result r = attach_next(p, CTL_ANSWER_TIME * 2, &in);
 		if (r != PLENUM_OK) return ctl_failed(p, r);
-		if (is_over(&in, session, forget)) return CTL_OK;
+		if (is_stuck(&in, session)) {
+			_cleanup_free_ char *reason = span_dup(span_member(in.line, "error"), NULL);
+			if (reason) ctl_say("%s", reason);
+			code = CTL_REFUSED;
+		}
+		if (is_over(&in, session, forget)) return code;
 	}
 }
 

@@ -51,6 +51,7 @@ static bool read_stat(pid_t pid, struct proc *out) {
 					 &ppid, &sid, &since) != 4)
 		return false;
 	*out = (struct proc){.pid = pid, .parent = ppid, .session = sid, .start = since};
+	out->state = state;
 	out->zombie = state == 'Z' || state == 'X';
 	return true;
 }
@@ -62,6 +63,34 @@ bool proc_stat(pid_t pid, pid_t *parent, pid_t *session, uint64_t *start) {
 	if (session) *session = p.session;
 	if (start) *start = p.start;
 	return true;
+}
+
+bool proc_lives(pid_t pid, uint64_t start) {
+	struct proc p;
+	return read_stat(pid, &p) && p.start == start && !p.zombie;
+}
+
+/* The number behind a name in /proc/PID/status, such as "\nUid:"; 0: there is none. */
+static unsigned status_number(pid_t pid, const char *name) {
+	char text[4096];
+	if (read_file(pid, "status", text, sizeof text) <= 0) return 0;
+	const char *at = strstr(text, name);
+	return at ? (unsigned)strtoul(at + strlen(name), NULL, 10) : 0;
+}
+
+void proc_explain(pid_t pid, char *out, size_t size) {
+	struct proc p = {.state = '?'};
+	bool foreign = kill(pid, 0) < 0 && errno == EPERM;
+	unsigned tracer = status_number(pid, "\nTracerPid:");
+	(void)read_stat(pid, &p);
+	if (foreign)
+		snprintf(out, size, "it runs as uid %u, and may not be signalled", status_number(pid, "\nUid:"));
+	else if (tracer && p.state == 't')
+		snprintf(out, size, "process %u traces it and holds it (state t)", tracer);
+	else if (p.state == 'D')
+		snprintf(out, size, "it waits in the kernel and cannot be interrupted (state D)");
+	else
+		snprintf(out, size, "it goes on after SIGKILL (state %c)", p.state);
 }
 
 /* The bit of SIGKILL in a line of /proc/PID/status, "SigPnd:" and a hexadecimal number. */

@@ -14,6 +14,10 @@
 void proc_name(pid_t pid, char *out, size_t size);
 /* Parent, session and start time (field 22); false: no such process. Any pointer may be NULL. */
 bool proc_stat(pid_t pid, pid_t *parent, pid_t *session, uint64_t *start);
+/* Does the process with this number and start time run? A zombie does not. */
+bool proc_lives(pid_t pid, uint64_t start);
+/* Why SIGKILL did not end it, as far as /proc tells: the end of a sentence about it. */
+void proc_explain(pid_t pid, char *out, size_t size);
 /* Dead, or killed, or on its way out: it lets go of its descriptors in a moment, if it has not yet. */
 bool proc_is_dying(pid_t pid);
 /* The working directory, or NULL; the caller frees. */
@@ -34,6 +38,7 @@ char *proc_cgroup(pid_t pid);
 struct proc {
 	pid_t pid, parent, session;
 	uint64_t start;
+	char state; /* as ps(1) has it */
 	bool zombie;
 };
 /* All that are there but ourselves, by pid; the caller frees. NULL: they cannot be listed. */

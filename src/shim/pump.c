@@ -215,6 +215,7 @@ static void on_error(struct pump *p, struct span event) {
 	else
 		say_error(p, event);
 	if (span_equals(code, PLENUM_E_INITIALIZE_REFUSED) || span_equals(code, PLENUM_E_CHANGE_REFUSED)) finish(p, 1);
+	if (span_equals(code, PLENUM_E_CANNOT_STOP)) finish(p, 1); /* nothing more comes of that child */
 	if (span_equals(code, p->own ? PLENUM_E_BAD_LINE : PLENUM_E_NOT_ATTACHED)) finish(p, 1);
 }
 

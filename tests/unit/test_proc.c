@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 
 extern char **environ;
@@ -100,6 +101,42 @@ START_TEST(what_a_process_has) {
 }
 END_TEST
 
+START_TEST(whether_and_why_a_process_goes_on) {
+	char *const envp[] = {NULL};
+	char text[128], want[64];
+	int hold, out;
+	uint64_t start;
+	pid_t pid = run("read x", envp, &hold, &out);
+	ck_assert(proc_stat(pid, NULL, NULL, &start) && proc_lives(pid, start));
+	ck_assert(!proc_lives(pid, start + 1) && !proc_lives(NOBODY, start) && !proc_lives(0, 0));
+	proc_explain(pid, text, sizeof text);
+	ck_assert_ptr_nonnull(strstr(text, "it goes on after SIGKILL (state "));
+	bool held = ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXIT) == 0; /* in its exit, where that is allowed */
+	kill(pid, SIGKILL);
+	if (held) {
+		ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+		ck_assert(proc_lives(pid, start));
+		proc_explain(pid, text, sizeof text);
+		snprintf(want, sizeof want, "process %d traces it and holds it (state t)", getpid());
+		ck_assert_str_eq(text, want);
+		ptrace(PTRACE_DETACH, pid, NULL, NULL);
+	}
+	waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
+	ck_assert(!proc_lives(pid, start)); /* a zombie */
+	finish(pid, hold, out);
+	if (getuid() == 0) { /* one of another user */
+		pid = fork();
+		if (pid == 0) {
+			if (setresuid(1, 1, 1) < 0) _exit(1);
+			proc_explain(getppid(), text, sizeof text);
+			_exit(strcmp(text, "it runs as uid 0, and may not be signalled") != 0);
+		}
+		int status;
+		ck_assert(waitpid(pid, &status, 0) == pid && status == 0);
+	}
+}
+END_TEST
+
 /* --- listing ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(a_list_of_all_but_ourselves) {
@@ -133,4 +170,5 @@ START_TEST(control_groups) {
 }
 END_TEST
 
-RUN_TESTS("proc", names, of_nobody_nothing_is_said, what_a_process_has, a_list_of_all_but_ourselves, control_groups)
+RUN_TESTS("proc", names, of_nobody_nothing_is_said, what_a_process_has, whether_and_why_a_process_goes_on,
+		  a_list_of_all_but_ourselves, control_groups)
