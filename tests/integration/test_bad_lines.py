@@ -134,6 +134,8 @@ class BadLineTest(Case):
             self.a.raw(raw + b"\n")
             m = self.a.wait(lambda m: m["code"] == "bad_line" or m["response.code"] == "bad_line")
             self.assertTrue((m["error"] or m["response.error"]).strip())
+        self.a.raw(b'{"type":"control_request","request_id":"v","request":{"subtype":"plenum_status","daemon":true,"daemon":true}}\n')
+        self.assertEqual(self.a.answer("v")["response.code"], "bad_request")
         self.good()
 
     def test_duplicate_id_in_an_answer(self):
