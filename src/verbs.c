@@ -4,6 +4,7 @@
 #include "attach.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "core/guards.h"
 #include "core/trust.h"
 #include "core/warm.h"
@@ -14,6 +15,8 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+
+#define MATCHER_SHOWN ((size_t)200) /* bytes of a guard's matcher that plenum_status has */
 
 static struct verbs_host *host(const struct router *r) {
 	return r->server;
@@ -81,6 +84,18 @@ static void verb_hello(struct request *q) {
 						"client", (json_int_t)c->id));
 }
 
+/* Has the owner guards that refuse until it is back? */
+static bool is_away(const struct owner *o) {
+	return !o->holder && owner_guards(o) && !guards_stand_in(o);
+}
+
+static bool has_guard_away(const struct session *s) {
+	const struct owner *o;
+	LIST_FOR_EACH (o, &s->registry.owners, struct owner, node)
+		if (is_away(o)) return true;
+	return false;
+}
+
 static json_t *session_json(struct session *s) {
 	int64_t now = now_ms();
 	json_t *o = reply_pack("{s:o,s:s,s:s,s:o,s:s?,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "session", reply_string(s->name),
@@ -92,6 +107,8 @@ static json_t *session_json(struct session *s) {
 						   reply_string(s->version), "reason", reply_string(s->reason));
 	reply_set(&o, "pid", session_pid(s) ? json_integer(session_pid(s)) : json_null());
 	if (s->resumed_id) reply_set(&o, "resumed_id", reply_string(s->resumed_id));
+	if (guards_lost(&s->registry)) reply_set(&o, "guards_lost", json_true());
+	if (has_guard_away(s)) reply_set(&o, "guards_away", json_true());
 	return o;
 }
 
@@ -129,6 +146,31 @@ static json_t *queue_json(const struct session *s, bool held_only) {
 	return all;
 }
 
+/* One entry of a guard's hooks, and whose it is. */
+static json_t *guard_json(const struct owner *o, const struct hook_entry *e) {
+	const struct attachment *a = o->holder;
+	_cleanup_free_ char *members = str_printf("{%s}", e->members);
+	_cleanup_free_ char *event = span_dup(span_of(e->event), NULL);
+	_cleanup_free_ char *matcher = members ? span_dup(span_member(span_of(members), "matcher"), NULL) : NULL;
+	json_t *json = reply_pack("{s:s?,s:o,s:s?,s:I,s:b}", "event", event, "matcher",
+							  matcher ? reply_text(matcher, MIN(strlen(matcher), MATCHER_SHOWN)) : json_null(), "name",
+							  o->name, "uid", (json_int_t)o->uid, "here", a != NULL);
+	if (a) reply_set(&json, "client", json_integer((json_int_t)a->client->id));
+	return json;
+}
+
+static json_t *guards_json(const struct session *s) {
+	json_t *all = json_array();
+	const struct owner *o;
+	const struct hook_entry *e;
+	LIST_FOR_EACH (o, &s->registry.owners, struct owner, node) {
+		if (guards_stand_in(o)) continue;
+		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node)
+			if (e->guard) reply_append(&all, guard_json(o, e));
+	}
+	return all;
+}
+
 static void status_session(struct request *q) {
 	struct session *s = named_session(q);
 	if (!s) return;
@@ -143,7 +185,7 @@ static void status_session(struct request *q) {
 							  (json_int_t)s->turns, "calls", (json_int_t)s->calls.n, "hooks",
 							  (json_int_t)s->registry.n_hooks, "clients", clients, "prompts", queue_json(s, false));
 	reply_merge(&o, more);
-	if (guards_lost(&s->registry)) reply_set(&o, "guards_lost", json_true());
+	reply_set(&o, "guards", guards_json(s));
 	if (session_pid(s)) {
 		reply_set(&o, "output_ms", json_integer(now_ms() - s->agent->heard_at));
 		reply_set(&o, "child_rss", json_integer((json_int_t)proc_rss(session_pid(s))));

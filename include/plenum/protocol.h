@@ -94,6 +94,9 @@
 #define PLENUM_PEER_AGENT "agent"
 #define PLENUM_PEER_OBSERVER "observer"
 
+/* The profile of a session whose record on disk is damaged. */
+#define PLENUM_UNREADABLE "(unreadable)"
+
 /* States of a session, as in `state` of answers and of session_state. */
 #define PLENUM_ST_STARTING "starting"
 #define PLENUM_ST_IDLE "idle"

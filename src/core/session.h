@@ -21,6 +21,7 @@
 #include "core/tail.h"
 #include "core/tape.h"
 #include "io/loop.h"
+#include "plenum/protocol.h"
 
 enum session_state {
 	SESSION_STARTING,
@@ -72,7 +73,7 @@ struct session_events {
 	void (*read_done)(struct session *s);
 };
 
-#define SESSION_UNREADABLE "(unreadable)" /* its record on disk is damaged */
+#define SESSION_UNREADABLE PLENUM_UNREADABLE /* its record on disk is damaged */
 
 struct session {
 	UT_hash_handle hh;  /* by name */

@@ -10,6 +10,7 @@
 #include "ctl/text.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -263,6 +264,45 @@ static void check_state(struct doctor *d, struct plenum *p) {
 		found(d, GOOD, "state", NULL, "%s", folder);
 }
 
+/* What the daemon could not read when it started was put aside. */
+static void check_damage(struct doctor *d) {
+	const char *folder = ctl_str(d->status, "state_dir", NULL);
+	_cleanup_free_ char *own = folder ? NULL : path_state_dir();
+	_cleanup_free_ char *pattern = folder || own ? str_printf("%s/sessions.json.damaged-*", folder ? folder : own)
+												 : NULL;
+	glob_t files;
+	if (!pattern || glob(pattern, 0, NULL, &files) != 0) return;
+	for (size_t i = 0; i < files.gl_pathc; i++)
+		found(d, NOTE, "table", "the log of that day says what was lost; remove the copy when nothing is missing",
+			  "a damaged table of sessions was kept: %s", files.gl_pathv[i]);
+	globfree(&files);
+}
+
+static void check_session(struct doctor *d, json_t *one) {
+	const char *name = ctl_str(one, "session", "?");
+	if (strcmp(ctl_str(one, "profile", ""), PLENUM_UNREADABLE) == 0)
+		found(d, BAD, "table", "`plenumctl stop -f` forgets it; its conversation can be resumed in a new one",
+			  "session %s cannot start: its record was damaged (conversation %s)", name,
+			  ctl_str(one, "conversation_id", "not known"));
+	if (ctl_bool(one, "guards_lost"))
+		found(d, BAD, "guards", "`plenumctl clear-lost` once its guards have registered again",
+			  "session %s refuses every tool: its guards could not be read", name);
+	if (ctl_bool(one, "guards_away"))
+		found(d, NOTE, "guards", "start that program again; `plenumctl status` of the session names it",
+			  "session %s refuses what a guard guards whose program is not there", name);
+}
+
+static void check_sessions(struct doctor *d, struct plenum *p) {
+	_cleanup_json_ json_t *list = NULL;
+	json_t *one;
+	size_t i;
+	if (ctl_bool(d->status, "guards_lost"))
+		found(d, BAD, "guards", "`plenumctl clear-lost --all` once you know what was lost",
+			  "each new session refuses every tool: sessions were lost, perhaps with guards");
+	if (!p || ctl_ask(p, PLENUM_LIST, NULL, &list) != CTL_OK) return;
+	json_array_foreach(ctl_array(list, "sessions"), i, one) check_session(d, one);
+}
+
 static void check_files(struct doctor *d) {
 	struct rlimit r;
 	if (getrlimit(RLIMIT_NOFILE, &r) < 0) return;
@@ -289,6 +329,8 @@ int cmd_doctor(struct ctl *c, int argc, char **argv) {
 	check_origin(&d);
 	check_ptrace(&d);
 	check_state(&d, p);
+	check_damage(&d);
+	check_sessions(&d, p);
 	check_linger(&d);
 	check_files(&d);
 	if (c->json) ctl_print_json(findings);

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """One table of hooks for all clients (DESIGN 6, 9.2; CASES C05 C41 C68)."""
+import os
+import subprocess
 import time
 import unittest
 
-from harness import Case, err, hook, init, matches, ok, perm, request, until, user, RESULT
+from harness import Case, build_file, err, hook, init, matches, ok, perm, request, until, user, RESULT
 
 PRE = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]}
 POST = {"PostToolUse": [{"matcher": "Write", "hookCallbackIds": ["hook_0", "hook_1"]}]}
@@ -415,6 +417,25 @@ class Guarded(Hooks):
         self.register(self.a, hooks, **members)
         self.event = list(hooks)[0]
         self.cb = self.ids(self.child, self.event)[0]
+
+
+class ShownTest(Guarded):
+    def test_guards_and_whether_they_are_here(self):
+        self.setup()
+        self.register(self.b, POST)  # no guard
+        self.a.sync()
+        ours = {"event": "PreToolUse", "matcher": "Bash", "name": "guard", "uid": os.getuid()}
+        self.assertEqual(self.d.call("plenum_status", session="s")["guards"],
+                         [dict(ours, here=True, client=self.a.attached["client"])])
+        self.assertNotIn("guards_away", self.d.sessions()["s"])
+        self.a.close()
+        until(lambda: self.d.sessions()["s"].get("guards_away"))
+        self.assertEqual(self.d.call("plenum_status", session="s")["guards"], [dict(ours, here=False)])
+        doctor = subprocess.run([build_file("plenumctl"), "doctor"], env=dict(self.d.env, PLENUM_SOCKET=self.d.socket), text=True,
+                                stdout=subprocess.PIPE)
+        self.assertRegex(doctor.stdout, "(?m)^note +guards +session s refuses what a guard guards")
+        self.d.attached("s", name="guard")
+        self.assertNotIn("guards_away", self.d.sessions()["s"])
 
 
 class BoundsTest(Guarded):

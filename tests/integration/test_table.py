@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import Case, Daemon, RESULT, TIMEOUT, hook, ok, seal, until, user
+from harness import Case, Daemon, RESULT, TIMEOUT, build_file, hook, ok, seal, until, user
 
 NOBODY = 65534 if os.getuid() == 0 else os.getuid()
 
@@ -192,6 +192,13 @@ class DamageTest(Case):
         self.assertIn("session %s: its record in the table of sessions is damaged" % damaged, said[0])
         self.assertIn("1 of 2 sessions are lost); it is kept as %s/plenum/sessions.json.damaged-" % d.state, said[-1])
         self.assertEqual(self.copies(d), 1)
+        doctor = subprocess.run([build_file("plenumctl"), "doctor"], env=dict(d.env, PLENUM_SOCKET=d.socket), text=True,
+                                stdout=subprocess.PIPE)
+        self.assertEqual(doctor.returncode, 1)
+        self.assertRegex(doctor.stdout, "(?m)^note +table +a damaged table of sessions was kept: .*/sessions.json.damaged-")
+        self.assertRegex(doctor.stdout, "(?m)^BAD +table +session %s cannot start" % damaged)
+        self.assertRegex(doctor.stdout, "(?m)^BAD +guards +session %s refuses every tool" % damaged)
+        self.assertNotIn("session %s " % good, doctor.stdout)
         a = d.attached(damaged)
         self.assertTrue(a.attached["guards_lost"])
         a.send(user("hi", uuid="u"))
