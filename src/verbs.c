@@ -364,6 +364,7 @@ static void verb_stop(struct request *q) {
 	log_info("session %s: client %llu asks to stop it%s", s->label, (unsigned long long)q->client->id,
 			 forget ? " and forget it" : "");
 	reply(q, reply_pack("{s:s,s:b,s:b}", "session", s->name, "stopping", running, "forget", forget));
+	s->stopper = q->client->id;
 	router_tell_stopping(s, q->client, kill_now);
 	router_cancel_held(s, q->client, true); /* they would start it again at once */
 	session_stop(s, kill_now, forget ? THEN_REMOVE : THEN_SLEEP);
@@ -388,6 +389,7 @@ static void verb_hibernate(struct request *q) {
 	}
 	reply(q, reply_pack("{s:s,s:b,s:s}", "session", s->name, "stopping", s->agent != NULL, "state",
 						session_state_name(session_name_state(s))));
+	s->stopper = q->client->id;
 	router_tell_stopping(s, q->client, false);
 	if (awake) session_stop(s, false, THEN_SLEEP); /* a start that was put off is given up */
 }

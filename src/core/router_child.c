@@ -335,6 +335,13 @@ static struct chunk stuck_notice(const struct session *s) {
 	return notice_end(&b);
 }
 
+/* The client that asked for the stop, where it does not hear of it as an attachment or a subscriber. */
+static void tell_stopper(struct session *s, struct chunk notice) {
+	struct client *c = router_client(s->world, s->stopper);
+	const struct attachment *a = c ? c->attachment : NULL;
+	if (c && !c->subscribed && !(a && a->session == s)) client_post(c, chunk_ref(notice));
+}
+
 /* ends: the session with its child. Behind a shim a request that the CLI did not answer has no answer then: the end of
  * the CLI is what its program is to see. */
 static void fail_calls(struct session *s, const char *text, bool ends) {
@@ -399,6 +406,7 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	bool no_child = e->never_ran && e->wanted;
 	struct chunk notice = no_child ? CHUNK_NONE : e->stuck ? stuck_notice(s) : exit_notice(s, e);
 	if (notice.data && !(e->wanted && s->then == THEN_RESTART)) tell_private_exit(s, notice);
+	if (notice.data && e->stuck) tell_stopper(s, notice);
 	if (notice.data || !no_child) router_tell(s, notice);
 	session_check_state(s);
 	r->events->changed(r);

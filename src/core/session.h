@@ -108,6 +108,7 @@ struct session {
 	enum stop_stage stopping;
 	enum stop_then then;
 	int64_t stop_since;
+	uint64_t stopper;   /* the client that asked for the stop last; it is told if that cannot be done */
 	bool brief;         /* the daemon ends: each step of the stop takes half of stop_grace */
 	enum broken broken; /* why the child is being stopped, though nobody wanted it */
 

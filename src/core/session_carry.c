@@ -52,6 +52,7 @@ static void carry_stop(struct carry *c, struct session *s, struct agent *a) {
 	CARRY_UPTO(c, s->then, THEN_REMOVE);
 	if (c->version >= 13) CARRY(c, s->stuck_pid);
 	if (c->version >= 13) CARRY(c, s->stuck_start);
+	if (c->version >= 13) CARRY(c, s->stopper);
 	CARRY(c, s->stop_since);
 	if (c->version >= 6) CARRY_UPTO(c, s->broken, BROKEN_SECOND);
 	carry_timer(c, &a->stop_timer);

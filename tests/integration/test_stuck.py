@@ -82,8 +82,10 @@ class StopTest(HeldCase):
         d, agent, held = self.held("killed", "asked", "next", "forgotten")
         (killed, child), (asked, _), (waits, _), (forgotten, _) = held
         call = killed.ask("mcp_status")
-        for a, how, forget in ((asked, "graceful", False), (killed, "kill", False), (waits, "kill", False), (forgotten, "kill", True)):
-            self.assertIs(a.request("plenum_stop", how=how, forget=forget)["stopping"], True)
+        other = d.client()
+        for a, how, forget in ((other, "graceful", False), (killed, "kill", False), (waits, "kill", False), (forgotten, "kill", True)):
+            name = "asked" if a is other else a.attached["session"]
+            self.assertIs(a.request("plenum_stop", session=name, how=how, forget=forget)["stopping"], True)
         waits.send(user("for the next child"))
         for a, one in held[:3]:
             name = a.attached["session"]
@@ -93,6 +95,8 @@ class StopTest(HeldCase):
             entry = d.sessions()[name]
             self.assertEqual((entry["state"], entry["pid"], entry["reason"]), ("failed", None, reason))
             self.assertEqual(d.log().count("session %s: stop, SIGKILL after" % name), 1)
+        other.error("cannot_stop", session="asked")
+        self.assertEqual(len(asked.events("error", code="cannot_stop")), 1)
         self.assertEqual(killed.answer(call)["response.code"], "child_exited")
         self.assertEqual(killed.events("child_exited") + asked.events("child_exited"), [])
         self.assertIn("cannot be ended", waits.error("spawn_failed")["error"])
