@@ -449,6 +449,11 @@ static void verb_upgrade(struct request *q) {
 	host(q->router)->upgrade(host(q->router), q->client, q->id);
 }
 
+static void put_turns(json_t **o, const struct histogram *took) {
+	reply_set(o, "turn_longest_us", json_integer((json_int_t)took->longest));
+	reply_set(o, "turn_p99_us", json_integer((json_int_t)histogram_percentile(took, 99)));
+}
+
 static void verb_metrics(struct request *q) {
 	struct router *r = q->router;
 	uint64_t lines = 0, bytes = 0, strays = 0, dropped = 0, turns = 0;
@@ -459,14 +464,16 @@ static void verb_metrics(struct request *q) {
 			turns += s->turns;
 		pending += s->pendings.n, children += s->agent != NULL, attachments += s->n_attachments, tape += s->tape.bytes;
 	}
-	reply(q, reply_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "sessions",
-						(json_int_t)count_open(q), "children", (json_int_t)children, "warm",
-						(json_int_t)warm_running(r->warm), "clients", (json_int_t)r->n_clients, "clients_seen",
-						(json_int_t)r->clients_seen, "attachments", (json_int_t)attachments, "pending",
-						(json_int_t)pending, "decisions", (json_int_t)r->decisions, "bad_lines",
-						(json_int_t)r->bad_lines, "lines_out", (json_int_t)lines, "bytes_out", (json_int_t)bytes,
-						"stray_lines", (json_int_t)strays, "dropped_answers", (json_int_t)dropped, "turns",
-						(json_int_t)turns, "tape_bytes", (json_int_t)tape, "rss", (json_int_t)proc_rss(getpid())));
+	json_t *o = reply_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "sessions",
+						   (json_int_t)count_open(q), "children", (json_int_t)children, "warm",
+						   (json_int_t)warm_running(r->warm), "clients", (json_int_t)r->n_clients, "clients_seen",
+						   (json_int_t)r->clients_seen, "attachments", (json_int_t)attachments, "pending",
+						   (json_int_t)pending, "decisions", (json_int_t)r->decisions, "bad_lines",
+						   (json_int_t)r->bad_lines, "lines_out", (json_int_t)lines, "bytes_out", (json_int_t)bytes,
+						   "stray_lines", (json_int_t)strays, "dropped_answers", (json_int_t)dropped, "turns",
+						   (json_int_t)turns, "tape_bytes", (json_int_t)tape, "rss", (json_int_t)proc_rss(getpid()));
+	put_turns(&o, loop_turns(r->loop));
+	reply(q, o);
 }
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */

@@ -12,6 +12,8 @@ struct loop {
 	struct list urgent, first, tasks, free;
 	unsigned turn;
 	bool stop;
+	int64_t began; /* when this turn began, us; 0: it waits for the kernel */
+	struct histogram turns;
 };
 
 /* Else libevent writes to stderr by itself, past the log and its format. */
@@ -82,11 +84,28 @@ static void run_tasks(struct loop *l) {
 	run_all(&l->free);
 }
 
+/* Before each callback of a turn: libevent does not say when its wait was over. */
+static void begin_turn(struct loop *l) {
+	if (!l->began) l->began = now_us();
+}
+
+static void end_turn(struct loop *l) {
+	histogram_add(&l->turns, (uint64_t)(now_us() - l->began));
+	l->began = 0;
+}
+
+const struct histogram *loop_turns(const struct loop *l) {
+	return &l->turns;
+}
+
 void loop_run(struct loop *l) {
 	while (!l->stop) {
 		bool work = has_tasks(l);
+		if (work) begin_turn(l);
 		if (event_base_loop(l->base, EVLOOP_ONCE | (work ? EVLOOP_NONBLOCK : 0)) != 0 && !work) break;
+		begin_turn(l);
 		run_tasks(l);
+		end_turn(l);
 	}
 }
 
@@ -102,6 +121,7 @@ void loop_stop(struct loop *l) {
 static void on_fd(evutil_socket_t fd, short what, void *arg) {
 	struct loop_fd *f = arg;
 	(void)fd;
+	begin_turn(f->loop);
 	f->fn(f->arg, what & EV_READ, what & EV_WRITE);
 }
 
@@ -137,10 +157,12 @@ void loop_fd_stop(struct loop_fd *f) {
 static void on_timer(evutil_socket_t fd, short what, void *arg) {
 	struct loop_timer *t = arg;
 	(void)fd, (void)what;
+	begin_turn(t->loop);
 	t->fn(t->arg);
 }
 
 void loop_timer_init(struct loop_timer *t, struct loop *l, void (*fn)(void *), void *arg) {
+	t->loop = l;
 	t->fn = fn;
 	t->arg = arg;
 	event_assign(&t->ev, l->base, -1, 0, on_timer, t);
@@ -186,10 +208,12 @@ void loop_timer_drop(struct loop_timer **t) {
 static void on_signal(evutil_socket_t fd, short what, void *arg) {
 	struct loop_signal *s = arg;
 	(void)fd, (void)what;
+	begin_turn(s->loop);
 	s->fn(s->arg);
 }
 
 void loop_signal_init(struct loop_signal *s, struct loop *l, int signo, void (*fn)(void *), void *arg) {
+	s->loop = l;
 	s->fn = fn;
 	s->arg = arg;
 	event_assign(&s->ev, l->base, signo, EV_SIGNAL | EV_PERSIST, on_signal, s);

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "base/histogram.h"
 #include "base/list.h"
 
 #include <event2/event.h>
@@ -22,6 +23,9 @@ struct loop *loop_new(void); /* NULL: no memory or no epoll */
 void loop_free(struct loop *l);
 void loop_run(struct loop *l); /* until loop_stop() */
 void loop_stop(struct loop *l);
+/* How long each turn took, in microseconds of the monotonic clock without the wait for the kernel: from its first
+ * callback to the end of its tasks. The turn that runs is not counted yet. */
+const struct histogram *loop_turns(const struct loop *l);
 void loop_finish(struct loop *l); /* runs the tasks that are left (memory that waits to be freed) */
 
 /* A descriptor. Level-triggered; fn runs when it is readable or writable, as asked for. */
@@ -44,6 +48,7 @@ void loop_fd_stop(struct loop_fd *f); /* before close(2) */
 
 struct loop_timer {
 	struct event ev;
+	struct loop *loop;
 	int64_t due; /* now_ms() clock. Of libevent's own account the wall clock is a part. */
 	void (*fn)(void *arg);
 	void *arg;
@@ -60,6 +65,7 @@ void loop_timer_drop(struct loop_timer **t); /* gives it back, unless it is set;
 
 struct loop_signal {
 	struct event ev;
+	struct loop *loop;
 	void (*fn)(void *arg);
 	void *arg;
 };

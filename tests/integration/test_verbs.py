@@ -132,6 +132,8 @@ class AskingTest(Case):
         agent.child().mark(a)
         got = d.call("plenum_metrics")
         self.assertTrue(got)
+        self.assertGreater(got["turn_longest_us"], 0)
+        self.assertLessEqual(got["turn_p99_us"], got["turn_longest_us"])
 
     def test_subscribe(self):
         d, agent = self.start()
