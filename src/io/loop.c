@@ -7,12 +7,18 @@
 #include <stdlib.h>
 #include <sys/time.h>
 
+#define SHARE_US 2000 /* of one callback that can be interrupted */
+#define TURN_US 5000  /* from then on the next turn serves what is ready */
+
 struct loop {
 	struct event_base *base;
 	struct list urgent, first, tasks, free;
-	unsigned turn;
+	struct list late, late_timers; /* they were ready when a turn was over */
+	bool late_timer;               /* one has run when this turn was over */
+	unsigned turn, served;         /* turns; callbacks of them that were late */
 	bool stop;
 	int64_t began; /* when this turn began, us; 0: it waits for the kernel */
+	int64_t share; /* when the callback that runs began */
 	struct histogram turns;
 };
 
@@ -36,6 +42,8 @@ struct loop *loop_new(void) {
 		list_init(&l->first);
 		list_init(&l->tasks);
 		list_init(&l->free);
+		list_init(&l->late);
+		list_init(&l->late_timers);
 	}
 	if (config) event_config_free(config);
 	if (l && !l->base) {
@@ -51,14 +59,29 @@ void loop_free(struct loop *l) {
 	free(l);
 }
 
-static void run_task(struct list *node) {
+/* Before each callback: libevent does not say when its wait was over. */
+static void begin(struct loop *l) {
+	l->share = now_us();
+	if (!l->began) l->began = l->share;
+}
+
+static bool turn_is_over(const struct loop *l) {
+	return l->share - l->began >= TURN_US;
+}
+
+bool loop_must_yield(const struct loop *l) {
+	return now_us() - l->share >= SHARE_US;
+}
+
+static void run_task(struct loop *l, struct list *node) {
 	struct loop_task *t = LIST_OF(node, struct loop_task, node);
 	list_del(&t->node);
+	begin(l);
 	t->fn(t->arg);
 }
 
-static void run_all(struct list *tasks) {
-	while (!list_empty(tasks)) run_task(tasks->next);
+static void run_all(struct loop *l, struct list *tasks) {
+	while (!list_empty(tasks)) run_task(l, tasks->next);
 }
 
 static bool has_tasks(const struct loop *l) {
@@ -77,16 +100,11 @@ static struct list *next_task(struct loop *l) {
 /* One at a time: an answer that has come meanwhile must not wait until a thousand readers were served. Whatever is
  * deferred by it runs later, behind those that wait. */
 static void run_tasks(struct loop *l) {
-	run_all(&l->urgent);
+	run_all(l, &l->urgent);
 	struct list *node = next_task(l);
-	if (node) run_task(node);
-	run_all(&l->urgent);
-	run_all(&l->free);
-}
-
-/* Before each callback of a turn: libevent does not say when its wait was over. */
-static void begin_turn(struct loop *l) {
-	if (!l->began) l->began = now_us();
+	if (node) run_task(l, node);
+	run_all(l, &l->urgent);
+	run_all(l, &l->free);
 }
 
 static void end_turn(struct loop *l) {
@@ -98,12 +116,42 @@ const struct histogram *loop_turns(const struct loop *l) {
 	return &l->turns;
 }
 
+static void serve(struct loop_fd *f, short what) {
+	what &= f->wanted;
+	if (what) f->fn(f->arg, what & EV_READ, what & EV_WRITE);
+}
+
+static void serve_late(struct list *node) {
+	struct loop_fd *f = LIST_OF(node, struct loop_fd, node);
+	short what = f->late;
+	f->late = 0;
+	serve(f, what);
+}
+
+static void run_late_timer(struct list *node) {
+	struct loop_timer *t = LIST_OF(node, struct loop_timer, node);
+	t->fn(t->arg);
+}
+
+/* At least one, so that none waits for ever. */
+static void run_late(struct loop *l, struct list *late, void (*run)(struct list *node)) {
+	while (!l->stop && !list_empty(late)) {
+		struct list *node = ++l->served % 2 ? late->next : late->prev;
+		list_del(node);
+		begin(l);
+		run(node);
+		if (now_us() - l->began >= TURN_US) return;
+	}
+}
+
 void loop_run(struct loop *l) {
 	while (!l->stop) {
-		bool work = has_tasks(l);
-		if (work) begin_turn(l);
+		bool work = has_tasks(l) || !list_empty(&l->late) || !list_empty(&l->late_timers);
+		if (work) begin(l);
+		run_late(l, &l->late_timers, run_late_timer);
+		run_late(l, &l->late, serve_late);
 		if (event_base_loop(l->base, EVLOOP_ONCE | (work ? EVLOOP_NONBLOCK : 0)) != 0 && !work) break;
-		begin_turn(l);
+		begin(l);
 		run_tasks(l);
 		end_turn(l);
 	}
@@ -120,13 +168,20 @@ void loop_stop(struct loop *l) {
 
 static void on_fd(evutil_socket_t fd, short what, void *arg) {
 	struct loop_fd *f = arg;
+	struct loop *l = f->loop;
 	(void)fd;
-	begin_turn(f->loop);
-	f->fn(f->arg, what & EV_READ, what & EV_WRITE);
+	begin(l);
+	if (!f->late && !turn_is_over(l)) {
+		serve(f, what);
+		return;
+	}
+	if (!f->late) list_add_tail(&l->late, &f->node);
+	f->late |= what;
 }
 
 void loop_fd_init(struct loop_fd *f, struct loop *l, int fd, void (*fn)(void *, bool, bool), void *arg) {
 	*f = (struct loop_fd){.loop = l, .fn = fn, .arg = arg, .fd = fd};
+	list_init(&f->node);
 }
 
 static bool change(struct loop_fd *f, short wanted) {
@@ -150,19 +205,27 @@ bool loop_fd_want_end(struct loop_fd *f, bool write) {
 }
 
 void loop_fd_stop(struct loop_fd *f) {
-	if (f->ready) event_del(&f->ev);
-	f->wanted = 0;
+	if (f->ready) {
+		event_del(&f->ev);
+		list_del(&f->node);
+	}
+	f->wanted = f->late = 0;
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg) {
 	struct loop_timer *t = arg;
 	(void)fd, (void)what;
-	begin_turn(t->loop);
-	t->fn(t->arg);
+	struct loop *l = t->loop;
+	begin(l);
+	if (turn_is_over(l))
+		list_add_tail(&l->late_timers, &t->node);
+	else
+		t->fn(t->arg);
 }
 
 void loop_timer_init(struct loop_timer *t, struct loop *l, void (*fn)(void *), void *arg) {
 	t->loop = l;
+	list_init(&t->node);
 	t->fn = fn;
 	t->arg = arg;
 	event_assign(&t->ev, l->base, -1, 0, on_timer, t);
@@ -176,16 +239,19 @@ void loop_timer_set(struct loop_timer *t, int64_t ms) {
 	if (ms < 0) ms = 0;
 	int64_t now = now_ms();
 	struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000};
+	list_del(&t->node);
 	t->due = ms < INT64_MAX - now ? now + ms : INT64_MAX;
 	if (event_add(&t->ev, &tv) < 0) log_no_memory(); /* without its timers nothing here would end */
 }
 
 void loop_timer_stop(struct loop_timer *t) {
-	if (t) event_del(&t->ev);
+	if (!t) return;
+	event_del(&t->ev);
+	if (t->loop) list_del(&t->node);
 }
 
 bool loop_timer_pending(const struct loop_timer *t) {
-	return t && event_pending(&t->ev, EV_TIMEOUT, NULL) != 0;
+	return t && (event_pending(&t->ev, EV_TIMEOUT, NULL) != 0 || (t->loop && !list_empty(&t->node)));
 }
 
 int64_t loop_timer_left(const struct loop_timer *t) {
@@ -208,7 +274,7 @@ void loop_timer_drop(struct loop_timer **t) {
 static void on_signal(evutil_socket_t fd, short what, void *arg) {
 	struct loop_signal *s = arg;
 	(void)fd, (void)what;
-	begin_turn(s->loop);
+	begin(s->loop);
 	s->fn(s->arg);
 }
 

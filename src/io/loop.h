@@ -4,6 +4,11 @@
  * the end of a turn. One turn is one poll of the kernel and its callbacks, then all urgent tasks and one of the others.
  * No other file includes libevent but through this header's structs.
  *
+ * A turn has a budget of time. Descriptors that became ready after it was used up, and timers that were due, are served
+ * in the next turns, before others: by turns the one that waits longest and the newest, so that neither a crowd before
+ * it nor one behind it keeps a descriptor waiting. A callback with much to
+ * do asks loop_must_yield() between two pieces of work, and goes on in a task.
+ *
  * All objects are embedded in their owners. Any of them may be stopped from within any callback; memory that holds one
  * must outlive the turn: free it with loop_defer_free(). Times are milliseconds. Source: event(3), ENGINEERING 8.6.
  */
@@ -23,6 +28,8 @@ struct loop *loop_new(void); /* NULL: no memory or no epoll */
 void loop_free(struct loop *l);
 void loop_run(struct loop *l); /* until loop_stop() */
 void loop_stop(struct loop *l);
+/* Return true if the callback that runs has used up its share of the turn. One that has more to do defers a task. */
+bool loop_must_yield(const struct loop *l);
 /* How long each turn took, in microseconds of the monotonic clock without the wait for the kernel: from its first
  * callback to the end of its tasks. The turn that runs is not counted yet. */
 const struct histogram *loop_turns(const struct loop *l);
@@ -36,7 +43,9 @@ struct loop_fd {
 	void *arg;
 	int fd;
 	short wanted;
-	bool ready; /* ev was assigned */
+	bool ready;       /* ev was assigned */
+	short late;       /* became ready so when the turn was over */
+	struct list node; /* then in the loop's list */
 };
 
 void loop_fd_init(struct loop_fd *f, struct loop *l, int fd, void (*fn)(void *, bool, bool), void *arg);
@@ -49,7 +58,8 @@ void loop_fd_stop(struct loop_fd *f); /* before close(2) */
 struct loop_timer {
 	struct event ev;
 	struct loop *loop;
-	int64_t due; /* now_ms() clock. Of libevent's own account the wall clock is a part. */
+	struct list node; /* in the loop's list: it was due when the turn was over */
+	int64_t due;      /* now_ms() clock. Of libevent's own account the wall clock is a part. */
 	void (*fn)(void *arg);
 	void *arg;
 };

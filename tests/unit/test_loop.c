@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/loop.h"
 
+#include "base/fd.h"
 #include "harness.h"
 
 #include <fcntl.h>
@@ -24,6 +25,7 @@ struct actor {
 	char letter;
 	void (*then)(struct actor *a);
 	struct loop_task task, *other;
+	struct actor *stopped;
 	struct loop_timer timer;
 	struct loop_fd fd;
 	int ends[2];
@@ -209,6 +211,142 @@ START_TEST(descriptors_come_between_tasks) {
 	loop_fd_stop(&in.fd);
 	close(in.ends[0]);
 	close(in.ends[1]);
+	end(&w);
+}
+END_TEST
+
+/* --- the budget of a turn ----------------------------------------------------------------------------------------- */
+
+static void work(int64_t us) {
+	for (int64_t end = now_us() + us; now_us() < end;) {}
+}
+
+static void work_long(struct actor *a) {
+	(void)a;
+	work(10000);
+}
+
+static void pipe_actor(struct actor *a, struct world *w, char letter) {
+	actor(a, w, letter);
+	ck_assert_int_eq(pipe2(a->ends, O_CLOEXEC), 0);
+	loop_fd_init(&a->fd, w->loop, a->ends[0], ready, a);
+	ck_assert(loop_fd_want(&a->fd, true, false));
+	ck_assert_int_eq(write(a->ends[1], "x", 1), 1);
+}
+
+static void drop_pipe(struct actor *a) {
+	loop_fd_stop(&a->fd);
+	close(a->ends[0]);
+	close(a->ends[1]);
+}
+
+/* What is ready behind a long callback is served in the next turn: first, the oldest and the newest by turns, and once.
+ */
+START_TEST(a_turn_that_is_over_serves_no_more_descriptors) {
+	struct world w;
+	struct actor a, b, c, d, task;
+	begin(&w);
+	pipe_actor(&a, &w, 'a');
+	pipe_actor(&b, &w, 'b');
+	pipe_actor(&c, &w, 'c');
+	pipe_actor(&d, &w, 'd');
+	actor(&task, &w, 't');
+	a.then = work_long;
+	loop_defer(w.loop, &task.task);
+	run(&w, 5, "atbdc");
+	drop_pipe(&a);
+	drop_pipe(&b);
+	drop_pipe(&c);
+	drop_pipe(&d);
+	end(&w);
+}
+END_TEST
+
+static void stop_next_but_one(struct actor *a) {
+	loop_fd_stop(&a[2].fd);
+}
+
+START_TEST(a_descriptor_that_waits_for_its_turn_can_be_stopped) {
+	struct world w;
+	struct actor all[4], task, last;
+	begin(&w);
+	actor(&last, &w, 'z');
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) pipe_actor(&all[i], &w, (char)('a' + i));
+	actor(&task, &w, 't');
+	all[0].then = work_long;
+	all[1].then = stop_next_but_one; /* when both wait for the second turn */
+	all[2].then = defer_other;
+	all[2].other = &last.task;
+	loop_defer(w.loop, &task.task);
+	run(&w, 5, "atbcz");
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) drop_pipe(&all[i]);
+	end(&w);
+}
+END_TEST
+
+static void stop_timer(struct actor *a) {
+	ck_assert(loop_timer_pending(&a->stopped->timer));
+	loop_timer_stop(&a->stopped->timer);
+	ck_assert(!loop_timer_pending(&a->stopped->timer));
+}
+
+START_TEST(timers_of_a_turn_that_is_over) {
+	struct world w;
+	struct actor all[5], stopped, task;
+	begin(&w);
+	actor(&stopped, &w, 's');
+	loop_timer_set(&stopped.timer, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		actor(&all[i], &w, (char)('a' + i));
+		loop_timer_set(&all[i].timer, (int64_t)i);
+	}
+	work(10000); /* all are due */
+	all[0].then = work_long;
+	actor(&task, &w, 't');
+	task.then = stop_timer;
+	task.stopped = &stopped;
+	loop_defer(w.loop, &task.task);
+	run(&w, 6, "atbecd");
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) ck_assert(!loop_timer_pending(&all[i].timer));
+	end(&w);
+}
+END_TEST
+
+static void yields_in_the_end(struct actor *a) {
+	ck_assert(!loop_must_yield(a->w->loop));
+	work(10000);
+	ck_assert(loop_must_yield(a->w->loop));
+}
+
+/* Each callback has a share of its own. */
+START_TEST(a_callback_is_told_to_yield) {
+	struct world w;
+	struct actor a, b;
+	begin(&w);
+	actor(&a, &w, 'a');
+	actor(&b, &w, 'b');
+	a.then = b.then = yields_in_the_end;
+	loop_defer_urgent(w.loop, &a.task);
+	loop_defer_urgent(w.loop, &b.task);
+	run(&w, 2, "ab");
+	ck_assert_uint_ge(loop_turns(w.loop)->longest, 20000);
+	ck_assert_uint_eq(loop_turns(w.loop)->n, 1);
+	end(&w);
+}
+END_TEST
+
+/* The wait for the kernel is no part of a turn. */
+START_TEST(a_turn_does_not_count_its_wait) {
+	struct world w;
+	struct actor a, b;
+	begin(&w);
+	actor(&a, &w, 'a');
+	actor(&b, &w, 'b');
+	loop_timer_set(&a.timer, 1);
+	loop_timer_set(&b.timer, 1000);
+	run(&w, 2, "ab");
+	ck_assert_uint_ge(loop_turns(w.loop)->n, 2);
+	ck_assert_uint_lt(loop_turns(w.loop)->longest, 900000);
 	end(&w);
 }
 END_TEST
@@ -448,6 +586,8 @@ END_TEST
 
 RUN_TESTS("loop", tasks_run_once_in_order, tasks_that_defer, what_is_freed_waits_for_nobody,
 		  tasks_that_always_come_first, a_task_can_stop_the_next, descriptors_come_between_tasks,
+		  a_turn_that_is_over_serves_no_more_descriptors, a_descriptor_that_waits_for_its_turn_can_be_stopped,
+		  timers_of_a_turn_that_is_over, a_callback_is_told_to_yield, a_turn_does_not_count_its_wait,
 		  timers_run_in_order_and_once, timers_can_be_set_anew_and_stopped, the_wall_clock_is_none_of_a_timers_business,
 		  a_timer_that_is_made_when_it_is_needed, what_is_wanted_is_told, what_is_wanted_twice_is_told_once,
 		  what_is_not_wanted_is_not_told, a_descriptor_that_is_closed_is_refused, the_end_of_a_half_closed_stream,
