@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SUMMARY_MAX 200 /* bytes */
+#define SUMMARY_MAX 200   /* bytes */
+#define ASKED_SEARCHED 16 /* entries that are searched one by one */
 
 void pendings_init(struct pendings *p) {
 	memset(p, 0, sizeof *p);
@@ -25,6 +26,7 @@ static void free_pending(struct pending *p) {
 	free(p->tool);
 	free(p->event);
 	free(p->asked);
+	free(p->places);
 	free(p);
 }
 
@@ -196,10 +198,50 @@ void pending_settle(struct pendings *all, struct pending *p) {
 
 /* --- who was asked ------------------------------------------------------------------------------------------------ */
 
+static size_t slot_of(const struct pending *p, const void *who) {
+	return (size_t)(((uint64_t)(uintptr_t)who * 0x9e3779b97f4a7c15ULL) >> 32) & (p->n_places - 1);
+}
+
+/* The slot that names it, or the empty one where it would be. */
+static size_t find_slot(const struct pending *p, const void *who) {
+	size_t slot = slot_of(p, who);
+	while (p->places[slot] && p->asked[p->places[slot] - 1] != who) slot = (slot + 1) & (p->n_places - 1);
+	return slot;
+}
+
+/* Its place in asked; n_asked: it was not asked. */
+static size_t place_of(const struct pending *p, const void *who) {
+	size_t i = 0;
+	if (p->places) {
+		size_t place = p->places[find_slot(p, who)];
+		return place ? place - 1 : p->n_asked;
+	}
+	while (i < p->n_asked && p->asked[i] != who) i++;
+	return i;
+}
+
+/* Twice as many slots as there may be entries. Without memory they are searched as before. */
+static void index_asked(struct pending *p) {
+	free(p->places);
+	p->n_places = 2 * p->cap_asked;
+	p->places = p->cap_asked > ASKED_SEARCHED ? calloc(p->n_places, sizeof *p->places) : NULL;
+	for (size_t i = 0; p->places && i < p->n_asked; i++) p->places[find_slot(p, p->asked[i])] = (uint32_t)i + 1;
+}
+
+/* Those behind it move up where they would not be found any more. */
+static void empty_slot(struct pending *p, size_t slot) {
+	size_t mask = p->n_places - 1;
+	for (size_t next = (slot + 1) & mask; p->places[next]; next = (next + 1) & mask) {
+		size_t home = slot_of(p, p->asked[p->places[next] - 1]);
+		if (((next - home) & mask) < ((next - slot) & mask)) continue;
+		p->places[slot] = p->places[next];
+		slot = next;
+	}
+	p->places[slot] = 0;
+}
+
 bool pending_was_asked(const struct pending *p, const void *who) {
-	for (size_t i = 0; i < p->n_asked; i++)
-		if (p->asked[i] == who) return true;
-	return false;
+	return place_of(p, who) < p->n_asked;
 }
 
 bool pending_ask(struct pending *p, void *who) {
@@ -210,18 +252,25 @@ bool pending_ask(struct pending *p, void *who) {
 		if (!more) return false;
 		p->asked = more;
 		p->cap_asked = cap;
+		index_asked(p);
 	}
 	p->asked[p->n_asked++] = who;
+	if (p->places) p->places[find_slot(p, who)] = (uint32_t)p->n_asked;
 	return true;
 }
 
 bool pending_forget(struct pending *p, const void *who) {
-	for (size_t i = 0; i < p->n_asked; i++)
-		if (p->asked[i] == who) {
-			p->asked[i] = p->asked[--p->n_asked];
-			return true;
-		}
-	return false;
+	size_t place = place_of(p, who), last = p->n_asked - 1;
+	if (place == p->n_asked) return false;
+	if (p->places) {
+		size_t of_last = find_slot(p, p->asked[last]), of_this = find_slot(p, who);
+		p->places[of_last] = (uint32_t)place + 1;
+		p->asked[place] = p->asked[last];
+		empty_slot(p, of_this);
+	}
+	p->asked[place] = p->asked[last];
+	p->n_asked = last;
+	return true;
 }
 
 /* --- upgrade ------------------------------------------------------------------------------------------------------ */

@@ -190,23 +190,27 @@ START_TEST(remembers_the_last_settled) {
 }
 END_TEST
 
+#define CROWD 100
+
+static char crowd[CROWD];
+
 START_TEST(knows_who_was_asked) {
 	struct world w;
-	bool asked[PARTIES] = {0};
+	bool asked[CROWD] = {0};
 	uint64_t seed = 3;
 	begin(&w);
 	struct pending *p = ask(&w, "can_use_tool", 1);
 	for (int i = 0; i < 2000; i++) {
-		size_t who = rng_below(&seed, PARTIES), n = 0;
+		size_t who = rng_below(&seed, CROWD), n = 0;
 		if (rng_below(&seed, 2)) {
-			ck_assert_int_eq(pending_ask(p, &party[who]), !asked[who]);
+			ck_assert_int_eq(pending_ask(p, &crowd[who]), !asked[who]);
 			asked[who] = true;
 		} else {
-			ck_assert_int_eq(pending_forget(p, &party[who]), asked[who]);
+			ck_assert_int_eq(pending_forget(p, &crowd[who]), asked[who]);
 			asked[who] = false;
 		}
-		for (size_t k = 0; k < PARTIES; k++) {
-			ck_assert_int_eq(pending_was_asked(p, &party[k]), asked[k]);
+		for (size_t k = 0; k < CROWD; k++) {
+			ck_assert_int_eq(pending_was_asked(p, &crowd[k]), asked[k]);
 			n += asked[k];
 		}
 		ck_assert_uint_eq(p->n_asked, n);
