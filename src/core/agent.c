@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define END_GRACE_MS 1000 /* for whoever still holds the output of a child that has exited */
+#define LINES_A_LOOK 8    /* lines between two looks at the clock */
 #define LAST_READS 64     /* at its end a pipe is read as far as it can be full, not as fast as a grandchild fills it */
 
 /* A child that cannot be heard, or told, would wait for ever: it is ended. One that has exited ends by its timer. */
@@ -34,18 +35,33 @@ static void take_line(struct agent *a, struct chunk raw) {
 	chunk_drop(&line);
 }
 
-static void take_lines(struct agent *a) {
+/* Some lines at a time, between two looks at the clock. False: there may be more. */
+static bool take_some(struct agent *a) {
 	struct chunk line;
 	size_t size;
-	enum lines_result r;
-	while ((r = lines_next(&a->out, &line, &size)) == LINES_LINE || r == LINES_LONG) {
-		if (r == LINES_LONG)
+	enum lines_result r = LINES_LINE;
+	for (int i = 0; i < LINES_A_LOOK && (r == LINES_LINE || r == LINES_LONG); i++) {
+		r = lines_next(&a->out, &line, &size);
+		if (r == LINES_LONG) {
 			a->events->long_line(a->arg, line, size);
-		else
-			take_line(a, line);
-		chunk_drop(&line);
+			i = 0; /* behind it the shared block may have to be given back first */
+		}
+		if (r == LINES_LINE) take_line(a, line);
+		if (r == LINES_LINE || r == LINES_LONG) chunk_drop(&line);
 	}
 	if (r == LINES_OOM) a->events->line_lost(a->arg);
+	return r == LINES_MORE || r == LINES_OOM;
+}
+
+/* The lines of a read, until the share of the turn is used up. */
+static void take_lines(struct agent *a) {
+	do a->more = !take_some(a);
+	while (a->more && !loop_must_yield(a->loop));
+}
+
+static void take_all(struct agent *a) {
+	while (!take_some(a)) {}
+	a->more = false;
 }
 
 /* One read; true: there may be more. */
@@ -66,6 +82,12 @@ static bool read_out(struct agent *a) {
 	a->eof |= n == 0 || (n < 0 && number != EAGAIN);
 	a->events->read_done(a->arg);
 	return n > 0;
+}
+
+static void on_more(void *arg) {
+	struct agent *a = arg;
+	take_lines(a);
+	a->events->read_done(a->arg);
 }
 
 static void finish_out(struct agent *a) {
@@ -102,7 +124,11 @@ static void on_out(void *arg, bool readable, bool writable) {
 void agent_read(struct agent *a, bool may) {
 	if (a->eof || a->child.out < 0) return;
 	a->read_paused = !may;
-	watch(a, &a->out_fd, may, false);
+	watch(a, &a->out_fd, may && !a->more, false);
+	if (may && a->more)
+		loop_defer(a->loop, &a->more_task);
+	else
+		loop_task_stop(&a->more_task);
 }
 
 /* --- stderr ------------------------------------------------------------------------------------------------------- */
@@ -189,6 +215,7 @@ struct agent *agent_new(struct loop *loop, struct lines_pool *pool, size_t max_l
 	lines_init(&a->out, pool, max_line);
 	loop_timer_init(&a->end_timer, loop, on_end_timer, a);
 	loop_task_init(&a->free_task, free_agent, a);
+	loop_task_init(&a->more_task, on_more, a);
 	return a;
 }
 
@@ -207,6 +234,7 @@ void agent_run(struct agent *a) {
 
 void agent_resume(struct agent *a, struct children *children, bool writes) {
 	init_fds(a);
+	a->more = a->child.out >= 0; /* the plenumd before this one may have read it */
 	if (a->child.pid > 0) child_resume(&a->child, children);
 	if (a->child.in >= 0) watch(a, &a->in_fd, false, writes);
 	if (a->child.err >= 0) watch(a, &a->err_fd, true, false);
@@ -214,7 +242,8 @@ void agent_resume(struct agent *a, struct children *children, bool writes) {
 
 void agent_finish(struct agent *a) {
 	loop_timer_stop(&a->end_timer);
-	for (int i = 0; i < LAST_READS && !a->eof && read_out(a); i++) {}
+	take_all(a);
+	for (int i = 0; i < LAST_READS && !a->eof && read_out(a); i++) take_all(a);
 	finish_out(a);
 	for (int i = 0; i < LAST_READS && a->child.err >= 0 && read_err(a) > 0; i++) {}
 	close_err(a);
@@ -230,6 +259,7 @@ void agent_free(struct agent *a) {
 	struct loop_fd *fds[] = {&a->in_fd, &a->out_fd, &a->err_fd};
 	agent_stop_timers(a);
 	loop_timer_stop(&a->end_timer);
+	loop_task_stop(&a->more_task);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) loop_fd_stop(fds[i]);
 	child_forget(&a->child);
 	loop_defer_free(a->loop, &a->free_task);

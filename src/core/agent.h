@@ -41,11 +41,12 @@ struct agent {
 	struct lines out;
 	size_t read_max; /* bytes that one read may bring */
 	bool exited, eof, read_paused, bom_seen;
-	int exit_status;                                                  /* as wait(2) has it */
+	bool more;       /* out has lines that were not handed out: the turn of the loop was used up */
+	int exit_status; /* as wait(2) has it */
 	int64_t started_at, heard_at, exited_at;                          /* heard_at: its newest output was read */
 	struct loop_timer end_timer;                                      /* exit seen, output still open */
 	struct loop_timer stop_timer, idle_timer, warm_timer, pace_timer; /* the session's, while it has a child */
-	struct loop_task free_task;
+	struct loop_task free_task, more_task;
 };
 
 /* NULL without memory. Its process is still to be made: into child, whose exited and arg are set. */

@@ -187,11 +187,19 @@ void carry_buf(struct carry *c, struct buf *b) {
 	if (p && !buf_put(b, p, n)) carry_fail(c, "a text is longer than it may be");
 }
 
+/* Both as one length and its bytes. */
+static void put_pieces(struct carry *c, const char *first, size_t n, const char *second, size_t m) {
+	uint64_t len = first || second ? n + m : NONE;
+	carry_number(c, &len);
+	if (first) put(c, first, n);
+	if (second) put(c, second, m);
+}
+
 void carry_lines(struct carry *c, struct lines *l) {
 	struct lines_state s = {0};
 	if (c->saving) {
 		lines_suspend(l, &s);
-		put_bytes(c, s.data, s.len);
+		put_pieces(c, s.whole, s.n_whole, s.data, s.len);
 	} else {
 		s.data = take_bytes(c, &s.len);
 	}

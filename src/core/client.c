@@ -57,7 +57,7 @@ void client_kill(struct client *c) {
 	c->dead = true;
 	loop_fd_stop(&c->io);
 	loop_task_stop(&c->flush_task);
-	loop_task_stop(&c->release_task);
+	loop_task_stop(&c->serve_task);
 	close(c->io.fd);
 	watch_drop(c->watch);
 	c->watch = NULL;
@@ -74,29 +74,47 @@ static void doom(struct client *c) {
 }
 
 static void want(struct client *c) {
-	bool reads = !c->paused && !client_holds(c);
+	bool reads = !c->paused && !client_holds(c) && !c->more;
 	bool ok = c->ended ? loop_fd_want_end(&c->io, c->blocked) : loop_fd_want(&c->io, reads, c->blocked);
 	if (!ok) doom(c);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
+/* Return true if lines of the client were read and not served yet. */
+static bool waits(const struct client *c) {
+	return c->more || client_holds(c);
+}
+
+static void serve_later(struct client *c) {
+	if (c->more && !c->dead && !c->paused && !client_holds(c)) loop_defer(c->loop, &c->serve_task);
+}
+
+/* Serves what was read, until the client's share of the turn is used up or its next line cannot be taken now. An
+ * over-long line does not end a share: behind it the shared block may have to be given back first. */
 static void take_lines(struct client *c) {
 	struct chunk line;
-	size_t size;
+	size_t size, n = 0;
 	enum lines_result r;
-	while ((r = lines_next(&c->in, &line, &size)) == LINES_LINE || r == LINES_LONG) {
-		bool here = !c->dead && !c->doomed;
-		if (here && r == LINES_LINE && client_holds(c)) {
-			if (!queue_put(&c->held, line)) doom(c);
-			continue;
-		}
+	bool before = c->more, go_on = true;
+	while (go_on && ((r = lines_next(&c->in, &line, &size)) == LINES_LINE || r == LINES_LONG)) {
 		c->lines_in++;
-		if (here && r == LINES_LONG) c->events->long_line(c, line, size);
-		if (here && r == LINES_LINE) c->events->line(c, line);
+		if (r == LINES_LONG)
+			c->events->long_line(c, line, size);
+		else
+			c->events->line(c, line);
 		chunk_drop(&line);
+		bool over = ++n >= LIMITS_TURN_LINES || loop_must_yield(c->loop) || c->paused || client_holds(c);
+		go_on = !c->dead && !c->doomed && (r == LINES_LONG || !over);
 	}
-	if (r == LINES_OOM && !c->dead) client_kill(c);
+	if (c->dead) return;
+	if (r == LINES_OOM) {
+		client_kill(c);
+		return;
+	}
+	c->more = r != LINES_MORE;
+	if (c->more != before) want(c);
+	serve_later(c);
 }
 
 /* A last line without its LF counts. */
@@ -134,36 +152,42 @@ static bool hung_up(const struct client *c) {
 	return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR);
 }
 
-static void on_release(void *arg) {
+/* The line that was held comes again. A plenumd before this one may have held those behind it, too. */
+static void serve_held(struct client *c) {
+	struct chunk line;
+	bool held = false;
+	c->releasing = true;
+	while (!held && !c->dead && !c->doomed && queue_take(&c->held, &line)) {
+		size_t left = c->held.count;
+		c->lines_in += !c->releasing; /* the first was counted when it came */
+		c->events->line(c, line);
+		chunk_drop(&line);
+		held = c->held.count > left;
+		c->releasing = false;
+	}
+	c->releasing = false;
+}
+
+static void on_serve(void *arg) {
 	struct client *c = arg;
-	if (c->chooses && hung_up(c)) { /* who asked for the session did not wait for it: a prompt alone waits by itself */
+	bool held = client_holds(c);
+	if (held && c->chooses && hung_up(c)) { /* it asked for a session and did not wait for it; a prompt alone waits */
 		client_kill(c);
 		return;
 	}
-	struct queue held = c->held;
-	queue_init(&c->held, SIZE_MAX);
-	c->releasing = true;
-	for (size_t i = 0; i < held.count && !c->dead && !c->doomed; i++) {
-		struct chunk line = held.ring[(held.first + i) % held.cap];
-		if (client_holds(c)) {
-			if (!queue_put(&c->held, chunk_ref(line))) doom(c);
-			continue;
-		}
-		c->lines_in += i > 0; /* the first was counted when it came */
-		c->events->line(c, line);
-	}
-	queue_free(&held);
-	c->releasing = false;
-	if (c->dead || c->doomed) return;
+	serve_held(c);
+	if (c->dead || c->doomed || client_holds(c)) return;
+	take_lines(c);
+	if (c->dead || c->doomed || waits(c)) return;
 	want(c);
 	if (c->closing) client_wake(c); /* it was kept for these lines */
-	if (!c->dead && c->ended && !client_holds(c)) c->events->no_more(c);
+	if (!c->dead && c->ended) c->events->no_more(c);
 }
 
 void client_release(struct client *c) {
 	if (!client_holds(c)) return;
-	loop_task_stop(&c->release_task); /* who is released in one go comes in that order, whoever was to come before */
-	loop_defer(c->loop, &c->release_task);
+	loop_task_stop(&c->serve_task); /* who is released in one go comes in that order, whoever was to come before */
+	loop_defer(c->loop, &c->serve_task);
 }
 
 static void read_some(struct client *c) {
@@ -394,11 +418,12 @@ static void after_flush(struct client *c, bool done) {
 	if (c->paused && c->mail_bytes < MAIL_PAUSE / 2) {
 		c->paused = false;
 		want(c);
+		serve_later(c);
 	}
 	if (c->dead) return;
 	if (!done)
 		loop_defer(c->loop, &c->flush_task);
-	else if (c->closing && !client_holds(c))
+	else if (c->closing && !waits(c))
 		client_kill(c);
 	if (!c->dead) c->events->pace(c, false);
 }
@@ -452,7 +477,7 @@ static struct client *make(struct loop *loop, struct lines_pool *pool, int fd, s
 	lines_init(&c->in, pool, max_line);
 	loop_task_init(&c->flush_task, on_flush, c);
 	loop_task_init(&c->free_task, free_client, c);
-	loop_task_init(&c->release_task, on_release, c);
+	loop_task_init(&c->serve_task, on_serve, c);
 	queue_init(&c->held, SIZE_MAX);
 	loop_fd_init(&c->io, loop, fd, on_io, c);
 	return c;
@@ -694,7 +719,9 @@ void client_carry(struct carry *c, struct client **client, struct loop *loop, st
 }
 
 void client_resume(struct client *c) {
+	c->more = true;
 	want(c);
+	serve_later(c);
 	if (c->doomed) doom(c);
 	client_wake(c);
 	client_release(c); /* what it waits for may be over */

@@ -4,6 +4,9 @@
  * client reads (a cursor) and its mail (lines for it alone, each placed before the tape line that followed it). Written
  * once a turn, with gathered writes. Knows no session: what happens is told through struct client_events.
  *
+ * In one turn of the loop a client is read once and served at most LIMITS_TURN_LINES lines, fewer if they take long.
+ * What it has sent beyond waits in `in` for later turns, between which others are served; until then no more is read.
+ *
  * A client is freed by the loop's task after client_kill(); until then its memory stays valid. All counters in bytes
  * and lines, times in ms (monotonic).
  */
@@ -48,10 +51,11 @@ struct client {
 	const struct client_events *events;
 	void *world; /* the router */
 	struct loop_fd io;
-	struct loop_task flush_task, free_task, release_task;
+	struct loop_task flush_task, free_task, serve_task;
 	struct lines in;
-	struct queue held; /* lines that cannot be taken yet, since client_hold() */
-	bool releasing;    /* they come again just now, and may be held once more */
+	bool more;         /* in has lines that were not served yet */
+	struct queue held; /* lines that cannot be taken yet, since client_hold(), before those of in */
+	bool releasing;    /* the first of them comes again just now, and may be held once more */
 
 	uint64_t id; /* of this connection, for logs */
 	struct peer peer;

@@ -56,6 +56,15 @@ bool queue_put_first(struct queue *q, struct chunk line) {
 	return true;
 }
 
+bool queue_take(struct queue *q, struct chunk *line) {
+	if (!q->count) return false;
+	*line = q->ring[q->first];
+	q->first = (q->first + 1) & (q->cap - 1);
+	q->count--;
+	q->bytes -= line->len;
+	return true;
+}
+
 static void drop_written(struct queue *q, size_t n) {
 	q->bytes -= n;
 	n += q->sent;

@@ -28,6 +28,8 @@ static inline struct chunk *queue_at(const struct queue *q, size_t i) {
 bool queue_put(struct queue *q, struct chunk line);
 /* The same, before all others; nothing of the first line may have been written. */
 bool queue_put_first(struct queue *q, struct chunk line);
+/* The first line with its reference; nothing of it may have been written. False: there is none. */
+bool queue_take(struct queue *q, struct chunk *line);
 /* Writes what the pipe takes. -1: the pipe is broken (errno). 1: something is left. 0: empty. */
 int queue_write(struct queue *q, int fd);
 void queue_carry(struct carry *c, struct queue *q);

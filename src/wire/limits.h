@@ -29,6 +29,10 @@ struct limits {
 #define LIMITS_NAMES ((size_t)4096)             /* hooks, entries, MCP servers, dialog kinds: each of a session */
 #define LIMITS_MATCHER ((size_t)64 * 1024)      /* bytes of a matcher, of a callback's or a server's name */
 #define LIMITS_HOOKS_TEXT ((size_t)1024 * 1024) /* bytes of all hooks of a session */
+/* What a client may have read and done in one turn of the loop; what it has sent beyond waits for later turns. Of a
+ * child, whose lines cost less, the bytes. */
+#define LIMITS_TURN_LINES ((size_t)64)
+#define LIMITS_TURN_BYTES ((size_t)256 * 1024)
 #define LIMITS_DEFAULT                                                                                                 \
 	{                                                                                                                  \
 		.child_line = 64 * LIMITS_MIB, .client_line = 64 * LIMITS_MIB, .tape_bytes = 16 * LIMITS_MIB,                  \

@@ -330,7 +330,9 @@ size_t lines_held(const struct lines *l) {
 }
 
 void lines_suspend(const struct lines *l, struct lines_state *state) {
-	*state = (struct lines_state){.data = l->end ? data(l) : l->partial.data,
+	*state = (struct lines_state){.whole = l->batch.data ? l->batch.data + l->cut : NULL,
+								  .n_whole = l->batch.data ? l->batch.len - l->cut : 0,
+								  .data = l->end ? data(l) : l->partial.data,
 								  .len = lines_held(l),
 								  .carried = l->carried,
 								  .skipping = l->skipping,
@@ -343,8 +345,9 @@ bool lines_resume(struct lines *l, const struct lines_state *state) {
 	l->skipped = state->skipped;
 	l->head = state->head;
 	l->carried = state->carried;
-	l->searched = state->len;
-	if (state->len >= GROW_FROM) return take_up(l, state->data, state->len);
+	bool whole = state->len && memchr(state->data, '\n', state->len);
+	l->searched = whole ? 0 : state->len;
+	if (whole || state->len >= GROW_FROM) return take_up(l, state->data, state->len);
 	if (state->len) l->partial = chunk_copy(state->data, state->len);
 	return !state->len || l->partial.data;
 }

@@ -14,10 +14,11 @@
 #pragma once
 
 #include "base/list.h"
+#include "wire/limits.h"
 #include "wire/ring.h"
 
 #define LINES_BLOCK ((size_t)1024 * 1024 - 64) /* a whole number of pages with its headers */
-#define LINES_READ ((size_t)256 * 1024)        /* the most that one read brings */
+#define LINES_READ LIMITS_TURN_BYTES           /* the most that one read brings */
 
 /* What the readers of a process share; zero-initialised by its owner. */
 struct lines_pool {
@@ -72,7 +73,8 @@ bool lines_pool_trim(struct lines_pool *pool, bool all);
 /* Where the next read goes; at least 4 KiB. NULL without memory. */
 char *lines_space(struct lines *l, size_t *room);
 void lines_commit(struct lines *l, size_t n);
-/* Must be called until it returns LINES_MORE before the reader yields (another reader may use the pool then). */
+/* Must be called until it returns LINES_LINE or LINES_MORE before the reader yields (another reader may use the pool
+ * then), and until it returns LINES_MORE before the next read. */
 enum lines_result lines_next(struct lines *l, struct chunk *line, size_t *size);
 /* At EOF: an unfinished line (without LF), or false. */
 bool lines_rest(struct lines *l, struct chunk *rest);
@@ -80,8 +82,10 @@ bool lines_rest(struct lines *l, struct chunk *rest);
 bool lines_cut(const struct lines *l, size_t *size);
 /* Bytes held for an unfinished line. */
 size_t lines_held(const struct lines *l);
-/* What an unfinished line is made of, between reads: for a reader that goes on in another process. */
+/* What a reader has in hand between reads: for one that goes on in another process. */
 struct lines_state {
+	const char *whole; /* lines before it that were not handed out yet */
+	size_t n_whole;
 	const char *data; /* its bytes; NULL: none */
 	size_t len, carried;
 	bool skipping;
@@ -89,5 +93,6 @@ struct lines_state {
 	struct chunk head;
 };
 void lines_suspend(const struct lines *l, struct lines_state *state); /* everything is borrowed */
-/* Into a reader that was just initialised; takes over head alone. False without memory. */
+/* Into a reader that was just initialised; takes over head alone. All bytes are in data, where lines_next() finds whole
+ * lines, too. False without memory. */
 bool lines_resume(struct lines *l, const struct lines_state *state);

@@ -473,41 +473,58 @@ static void feed(struct lines *l, const char *text, size_t n) {
 	lines_commit(l, n);
 }
 
-/* A reader that goes on in another process at any byte gives the same lines. */
-START_TEST(lines_go_on_in_their_middle) {
-	static const char text[] = "first\nsecond line\n\nmuch longer than a line may be\nlast\nrest";
-	static const char *const want[] = {"first\n", "second line\n", "\n", NULL, "last\n"};
-	char error[CARRY_ERROR_MAX];
-	for (size_t cut = 0; cut < sizeof text; cut++) {
-		struct lines_pool pool = {0};
-		struct lines a, b;
-		struct chunk line;
-		size_t size, n = 0;
-		lines_init(&a, &pool, 12);
-		lines_init(&b, &pool, 12);
-		feed(&a, text, cut);
-		for (enum lines_result r; (r = lines_next(&a, &line, &size)) != LINES_MORE; n++) {
-			ck_assert_int_eq(r, want[n] ? LINES_LINE : LINES_LONG);
-			chunk_drop(&line);
-		}
-		struct saved s = carry_save_thing(lines, &a);
-		ck_assert_msg(carry_load_thing(s, s.len, lines, &b, error), "%s", error);
-		feed(&b, text + cut, sizeof text - 1 - MIN(cut, sizeof text - 1));
-		for (enum lines_result r; (r = lines_next(&b, &line, &size)) != LINES_MORE; n++) {
-			ck_assert_int_eq(r, want[n] ? LINES_LINE : LINES_LONG);
-			if (!want[n]) ck_assert_uint_eq(size, strlen("much longer than a line may be"));
-			if (want[n]) ck_assert_mem_eq(line.data, want[n], line.len);
-			chunk_drop(&line);
-		}
-		ck_assert_uint_eq(n, ARRAY_SIZE(want));
-		ck_assert(lines_rest(&b, &line));
-		ck_assert_mem_eq(line.data, "rest", 4);
+static const char stream[] = "first\nsecond line\n\nmuch longer than a line may be\nlast\nrest";
+static const char *const want[] = {"first\n", "second line\n", "\n", NULL, "last\n"};
+
+/* Up to so many lines, and on to the next that is no over-long one. */
+static void take_lines(struct lines *l, size_t *n, size_t most) {
+	struct chunk line;
+	size_t size;
+	enum lines_result r = LINES_LONG;
+	for (size_t i = 0; i < most || r == LINES_LONG; i++) {
+		if ((r = lines_next(l, &line, &size)) == LINES_MORE) return;
+		ck_assert_int_eq(r, want[*n] ? LINES_LINE : LINES_LONG);
+		if (!want[*n]) ck_assert_uint_eq(size, strlen("much longer than a line may be"));
+		if (want[*n]) ck_assert_uint_eq(line.len, strlen(want[*n]));
+		if (want[*n]) ck_assert_mem_eq(line.data, want[*n], line.len);
 		chunk_drop(&line);
-		free(s.data);
-		lines_free(&a);
-		lines_free(&b);
-		lines_pool_free(&pool);
+		++*n;
 	}
+}
+
+static void go_on_elsewhere(size_t cut, size_t taken, bool flowing) {
+	char error[CARRY_ERROR_MAX];
+	struct lines_pool pool = {0};
+	struct lines a, b;
+	struct chunk line;
+	size_t n = 0;
+	lines_init(&a, &pool, 12);
+	lines_init(&b, &pool, 12);
+	if (flowing) a.copied = 1024 * 1024; /* its next read gives it a ring */
+	feed(&a, stream, cut);
+	take_lines(&a, &n, taken);
+	struct saved s = carry_save_thing(lines, &a);
+	ck_assert_msg(carry_load_thing(s, s.len, lines, &b, error), "%s", error);
+	take_lines(&b, &n, SIZE_MAX);
+	feed(&b, stream + cut, sizeof stream - 1 - cut);
+	take_lines(&b, &n, SIZE_MAX);
+	ck_assert_uint_eq(n, ARRAY_SIZE(want));
+	ck_assert(lines_rest(&b, &line));
+	ck_assert_mem_eq(line.data, "rest", 4);
+	chunk_drop(&line);
+	free(s.data);
+	lines_free(&a);
+	lines_free(&b);
+	lines_pool_free(&pool);
+}
+
+/* A reader that goes on in another process at any byte, and behind any line, gives the same lines. */
+START_TEST(lines_go_on_in_their_middle) {
+	for (size_t cut = 0; cut < sizeof stream; cut++)
+		for (size_t taken = 1; taken <= ARRAY_SIZE(want) + 1; taken++) {
+			go_on_elsewhere(cut, taken, false);
+			go_on_elsewhere(cut, taken, true);
+		}
 }
 END_TEST
 
