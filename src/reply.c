@@ -15,14 +15,9 @@ static int put(const char *data, size_t n, void *b) {
 }
 
 /* Not json_dumps(): where memory ends within a key it leaves that key out and calls it a success (jansson 2.14). */
-static char *dump(const json_t *body, const struct buf *more) {
+static char *dump(const json_t *body) {
 	struct buf b = BUF_INIT(SIZE_MAX);
-	bool ok = !more->failed && json_dump_callback(body, put, &b, JSON_COMPACT) == 0;
-	if (ok && more->len) {
-		b.len--; /* the brace */
-		ok = buf_put(&b, more->data, more->len) && buf_putc(&b, '}');
-	}
-	if (ok) return buf_steal(&b, NULL);
+	if (json_dump_callback(body, put, &b, JSON_COMPACT) == 0) return buf_steal(&b, NULL);
 	buf_free(&b);
 	return NULL;
 }
@@ -32,17 +27,34 @@ void reply(struct request *q, json_t *body) {
 	reply_with(q, body, &more);
 }
 
-void reply_with(struct request *q, json_t *body, struct buf *more) {
-	_cleanup_free_ char *text = body ? dump(body, more) : NULL;
+#define ANSWER_END "}}}\n" /* of the body, of `response`, of the line */
+
+/* The members go in before the end of the body; without a copy of their own, since they may be many. */
+static struct chunk join(struct span id, const char *body, const struct buf *more) {
 	struct buf b = NOTICE_INIT;
+	dialect_put_success(&b, id, body);
+	if (b.failed || more->failed) {
+		buf_free(&b);
+		return CHUNK_NONE;
+	}
+	size_t comma = more->len && strcmp(body, "{}") == 0;
+	struct chunk parts[] = {{NULL, b.data, b.len - strlen(ANSWER_END)},
+							{NULL, more->data + comma, more->len - comma},
+							CHUNK_STATIC(ANSWER_END)};
+	struct chunk line = chunk_join(parts, ARRAY_SIZE(parts));
+	buf_free(&b);
+	return line;
+}
+
+void reply_with(struct request *q, json_t *body, struct buf *more) {
+	_cleanup_free_ char *text = body ? dump(body) : NULL;
+	struct chunk line = text ? join(q->id, text, more) : CHUNK_NONE;
 	buf_free(more);
 	json_decref(body);
-	if (!text) {
+	if (line.data)
+		client_post(q->client, line);
+	else
 		reply_error(q, PLENUM_E_INTERNAL, "the answer could not be made");
-		return;
-	}
-	dialect_put_success(&b, q->id, text);
-	client_post(q->client, notice_chunk(&b));
 }
 
 void reply_error(struct request *q, const char *code, const char *fmt, ...) {
@@ -235,14 +247,6 @@ void reply_append(json_t **array, json_t *value) {
 		json_decref(value);
 	else if (json_array_insert_new(*array, json_array_size(*array), value) < 0)
 		lose(array);
-}
-
-void reply_merge(json_t **object, json_t *more) {
-	const char *key;
-	json_t *value;
-	if (!more) lose(object);
-	json_object_foreach(more, key, value) reply_set(object, key, json_incref(value));
-	json_decref(more);
 }
 
 /* A va_list that functions share has to be behind a pointer. */

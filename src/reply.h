@@ -33,7 +33,7 @@ struct member {
 
 /* The answer. Takes over body. */
 void reply(struct request *q, json_t *body);
-/* The same with more members (`,"name":value` each) at its end, as they are; body is not empty. Frees more. */
+/* The same with more members (`,"name":value` each) at its end, as they are. Frees more. */
 void reply_with(struct request *q, json_t *body, struct buf *more);
 void reply_error(struct request *q, const char *code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Its conversation is asked for by another session. ending: soon it will be free, and the answer says so. */
@@ -63,7 +63,6 @@ json_t *reply_text(const char *text, size_t n);
 json_t *reply_string(const char *text); /* NULL: null */
 void reply_set(json_t **object, const char *key, json_t *value);
 void reply_append(json_t **array, json_t *value);
-void reply_merge(json_t **object, json_t *more); /* every member of more */
 
 /* These lose text that is no UTF-8, or a failure. */
 #pragma GCC poison json_pack json_string json_object_set_new json_array_append_new json_object_update

@@ -41,10 +41,6 @@ static struct session *named_session(struct request *q) {
 	return s;
 }
 
-static bool is_open(const struct request *q, const struct session *s) {
-	return !router_is_closed_to(s, q->client);
-}
-
 static bool profile_is_open(const struct request *q, const struct profile *p) {
 	return !p->is_private || trust_is_ours(q->client);
 }
@@ -60,11 +56,12 @@ static const char *default_profile(const struct request *q) {
 
 static json_t *limits_json(const struct settings *s) {
 	const struct limits *l = &s->limits;
-	return reply_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "child_line", (json_int_t)l->child_line, "client_line",
-					  (json_int_t)l->client_line, "tape_bytes", (json_int_t)l->tape_bytes, "tape_lines",
+	return reply_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "child_line", (json_int_t)l->child_line,
+					  "client_line", (json_int_t)l->client_line, "tape_bytes", (json_int_t)l->tape_bytes, "tape_lines",
 					  (json_int_t)l->tape_lines, "stdin_queue", (json_int_t)l->stdin_queue, "max_sessions",
 					  (json_int_t)s->max_sessions, "max_children", (json_int_t)s->max_children, "max_clients",
-					  (json_int_t)s->max_clients);
+					  (json_int_t)s->max_clients, "turn_lines", (json_int_t)LIMITS_TURN_LINES, "turn_bytes",
+					  (json_int_t)LIMITS_TURN_BYTES);
 }
 
 static void verb_hello(struct request *q) {
@@ -96,27 +93,51 @@ static bool has_guard_away(const struct session *s) {
 	return false;
 }
 
-static json_t *session_json(struct session *s) {
-	int64_t now = now_ms();
-	json_t *o = reply_pack("{s:o,s:s,s:s,s:o,s:s?,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "session", reply_string(s->name),
-						   "state", session_state_name(session_name_state(s)), "profile", session_profile(s), "cwd",
-						   reply_string(s->launch.cwd), "conversation_id", session_conversation(s), "attachments",
-						   (json_int_t)s->n_attachments, "pending", (json_int_t)s->pendings.n, "seq",
-						   (json_int_t)s->tape.next, "created_ms", (json_int_t)s->created_at, "idle_ms",
-						   (json_int_t)(now - s->used_at), "uid", (json_int_t)s->launch.uid, "version",
-						   reply_string(s->version), "reason", reply_string(s->reason));
-	reply_set(&o, "pid", session_pid(s) ? json_integer(session_pid(s)) : json_null());
-	if (s->resumed_id) reply_set(&o, "resumed_id", reply_string(s->resumed_id));
-	if (guards_lost(&s->registry)) reply_set(&o, "guards_lost", json_true());
-	if (has_guard_away(s)) reply_set(&o, "guards_away", json_true());
-	return o;
+/* Its members, each with a comma before it. As text: a tree of all sessions would take ten times as long. */
+static void put_session(struct buf *b, struct session *s) {
+	notice_text(b, "session", s->name);
+	notice_text(b, "state", session_state_name(session_name_state(s)));
+	notice_text(b, "profile", session_profile(s));
+	notice_text(b, "cwd", s->launch.cwd);
+	notice_text(b, "conversation_id", session_conversation(s));
+	notice_number(b, "attachments", (int64_t)s->n_attachments);
+	notice_number(b, "pending", (int64_t)s->pendings.n);
+	notice_number(b, "seq", (int64_t)s->tape.next);
+	notice_number(b, "created_ms", s->created_at);
+	notice_number(b, "idle_ms", now_ms() - s->used_at);
+	notice_number(b, "uid", s->launch.uid);
+	notice_text(b, "version", s->version);
+	notice_text(b, "reason", s->reason);
+	if (session_pid(s))
+		notice_number(b, "pid", session_pid(s));
+	else
+		notice_text(b, "pid", NULL);
+	if (s->resumed_id) notice_text(b, "resumed_id", s->resumed_id);
+	if (guards_lost(&s->registry)) notice_raw(b, "guards_lost", span_of("true"));
+	if (has_guard_away(s)) notice_raw(b, "guards_away", span_of("true"));
+}
+
+#define SESSION_TEXT 512 /* bytes, about */
+
+static void reply_sessions(struct request *q, json_t *body) {
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	struct router_view view = router_view(q->router, q->client);
+	buf_reserve(&b, q->router->n_sessions * SESSION_TEXT);
+	buf_puts(&b, ",\"sessions\":[");
+	for (struct session *s = q->router->sessions; s; s = s->hh.next) {
+		if (!router_view_has(&view, s)) continue;
+		size_t at = b.len;
+		put_session(&b, s);
+		if (!b.failed) b.data[at] = '{';
+		buf_puts(&b, "},");
+	}
+	if (!b.failed && b.data[b.len - 1] == ',') b.len--;
+	buf_putc(&b, ']');
+	reply_with(q, body, &b);
 }
 
 static void verb_list(struct request *q) {
-	json_t *all = json_array();
-	for (struct session *s = q->router->sessions; s; s = s->hh.next)
-		if (is_open(q, s)) reply_append(&all, session_json(s));
-	reply(q, reply_pack("{s:o}", "sessions", all));
+	reply_sessions(q, json_object());
 }
 
 static json_t *client_json(const struct client *c) {
@@ -174,38 +195,41 @@ static json_t *guards_json(const struct session *s) {
 static void status_session(struct request *q) {
 	struct session *s = named_session(q);
 	if (!s) return;
-	json_t *o = session_json(s), *clients = json_array();
+	json_t *clients = json_array();
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	struct attachment *a;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) reply_append(&clients, client_json(a->client));
-	json_t *more = reply_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "oldest_seq",
-							  (json_int_t)s->tape.oldest, "tape_bytes", (json_int_t)s->tape.bytes, "tape_lines",
-							  (json_int_t)s->tape.count, "stdin_queue", (json_int_t)s->in.bytes, "lines_out",
-							  (json_int_t)s->lines_out, "bytes_out", (json_int_t)s->bytes_out, "stray_lines",
-							  (json_int_t)s->strays, "dropped_answers", (json_int_t)s->dropped_answers, "turns",
-							  (json_int_t)s->turns, "calls", (json_int_t)s->calls.n, "hooks",
-							  (json_int_t)s->registry.n_hooks, "clients", clients, "prompts", queue_json(s, false));
-	reply_merge(&o, more);
+	json_t *o = reply_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "oldest_seq",
+						   (json_int_t)s->tape.oldest, "tape_bytes", (json_int_t)s->tape.bytes, "tape_lines",
+						   (json_int_t)s->tape.count, "stdin_queue", (json_int_t)s->in.bytes, "lines_out",
+						   (json_int_t)s->lines_out, "bytes_out", (json_int_t)s->bytes_out, "stray_lines",
+						   (json_int_t)s->strays, "dropped_answers", (json_int_t)s->dropped_answers, "turns",
+						   (json_int_t)s->turns, "calls", (json_int_t)s->calls.n, "hooks",
+						   (json_int_t)s->registry.n_hooks, "clients", clients, "prompts", queue_json(s, false));
 	reply_set(&o, "guards", guards_json(s));
 	if (session_pid(s)) {
 		reply_set(&o, "output_ms", json_integer(now_ms() - s->agent->heard_at));
 		reply_set(&o, "child_rss", json_integer((json_int_t)proc_rss(session_pid(s))));
 	}
-	reply(q, o);
+	put_session(&b, s);
+	reply_with(q, o, &b);
 }
 
 static size_t count_open(const struct request *q) {
+	struct router_view view = router_view(q->router, q->client);
 	size_t n = 0;
-	for (const struct session *s = q->router->sessions; s; s = s->hh.next) n += is_open(q, s);
+	for (const struct session *s = q->router->sessions; s; s = s->hh.next) n += router_view_has(&view, s);
 	return n;
 }
 
 static void status_daemon(struct request *q) {
 	struct router *r = q->router;
 	json_t *clients = json_array(), *profiles = json_array();
+	struct router_view view = router_view(r, q->client);
 	struct client *c;
 	LIST_FOR_EACH (c, &r->clients, struct client, node) {
 		const struct attachment *a = c->attachment;
-		if (c == q->client || !a || is_open(q, a->session)) reply_append(&clients, client_json(c));
+		if (c == q->client || !a || router_view_has(&view, a->session)) reply_append(&clients, client_json(c));
 	}
 	for (size_t i = 0; i < r->settings->n_profiles; i++) {
 		const struct profile *p = &r->settings->profiles[i];
@@ -279,8 +303,9 @@ static void verb_pending(struct request *q) {
 		}
 		add_pending(all, s);
 	} else {
+		struct router_view view = router_view(q->router, q->client);
 		for (struct session *s = q->router->sessions; s; s = s->hh.next)
-			if (is_open(q, s)) add_pending(all, s);
+			if (router_view_has(&view, s)) add_pending(all, s);
 	}
 	reply(q, reply_pack("{s:o}", "pending", all));
 }
@@ -328,10 +353,7 @@ static void verb_subscribe(struct request *q) {
 		else
 			q->router->n_subscribers--;
 	}
-	json_t *all = json_array();
-	for (struct session *s = q->router->sessions; s; s = s->hh.next)
-		if (is_open(q, s)) reply_append(&all, session_json(s));
-	reply(q, reply_pack("{s:b,s:o}", "subscribed", on, "sessions", all));
+	reply_sessions(q, reply_pack("{s:b}", "subscribed", on));
 }
 
 /* --- stop, hibernate ---------------------------------------------------------------------------------------------- */
@@ -456,10 +478,11 @@ static void put_turns(json_t **o, const struct histogram *took) {
 
 static void verb_metrics(struct request *q) {
 	struct router *r = q->router;
+	struct router_view view = router_view(r, q->client);
 	uint64_t lines = 0, bytes = 0, strays = 0, dropped = 0, turns = 0;
 	size_t pending = 0, children = 0, attachments = 0, tape = 0;
 	for (struct session *s = r->sessions; s; s = s->hh.next) {
-		if (!is_open(q, s)) continue;
+		if (!router_view_has(&view, s)) continue;
 		lines += s->lines_out, bytes += s->bytes_out, strays += s->strays, dropped += s->dropped_answers,
 			turns += s->turns;
 		pending += s->pendings.n, children += s->agent != NULL, attachments += s->n_attachments, tape += s->tape.bytes;

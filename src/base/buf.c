@@ -49,11 +49,12 @@ bool buf_printf(struct buf *b, const char *fmt, ...) {
 	va_list ap, again;
 	va_start(ap, fmt);
 	va_copy(again, ap);
-	int n = vsnprintf(NULL, 0, fmt, ap);
+	size_t room = b->failed ? 0 : b->cap - b->len;
+	int n = vsnprintf(b->data ? b->data + b->len : NULL, room, fmt, ap);
 	va_end(ap);
 	bool ok = n >= 0 && buf_reserve(b, (size_t)n);
 	if (ok) {
-		vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
+		if ((size_t)n >= room) vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
 		b->len += (size_t)n;
 	}
 	va_end(again);

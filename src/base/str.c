@@ -179,9 +179,22 @@ char *str_word(const char *text) {
 	return NULL;
 }
 
+/* Bytes that stand in a JSON string as they are. */
+static size_t plain(const char *text, size_t n) {
+	size_t i = 0;
+	while (i < n && text[i] >= ' ' && text[i] < 0x7f && text[i] != '"' && text[i] != '\\') i++;
+	return i;
+}
+
 void str_put_json(struct buf *b, const char *text, size_t n) {
 	buf_putc(b, '"');
 	for (size_t i = 0; i < n;) {
+		size_t same = plain(text + i, n - i);
+		if (same) {
+			buf_put(b, text + i, same);
+			i += same;
+			continue;
+		}
 		size_t len = str_utf8(text + i, n - i);
 		unsigned char c = (unsigned char)text[i];
 		if (len == 0) {

@@ -13,7 +13,9 @@ void notice_begin(struct buf *b, const char *event, const char *session) {
 }
 
 static void put_key(struct buf *b, const char *key) {
-	buf_printf(b, ",\"%s\":", key);
+	buf_puts(b, ",\"");
+	buf_puts(b, key);
+	buf_puts(b, "\":");
 }
 
 void notice_bytes(struct buf *b, const char *key, const char *value, size_t n) {
@@ -37,11 +39,18 @@ void notice_error(struct buf *b, const char *session, const char *code, const ch
 }
 
 void notice_number(struct buf *b, const char *key, int64_t value) {
-	buf_printf(b, ",\"%s\":%lld", key, (long long)value);
+	char digits[24], *p = digits + sizeof digits;
+	uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+	do *--p = (char)('0' + rest % 10);
+	while (rest /= 10);
+	if (value < 0) *--p = '-';
+	put_key(b, key);
+	buf_put(b, p, (size_t)(digits + sizeof digits - p));
 }
 
 void notice_flag(struct buf *b, const char *key, bool value) {
-	buf_printf(b, ",\"%s\":%s", key, value ? "true" : "false");
+	put_key(b, key);
+	buf_puts(b, value ? "true" : "false");
 }
 
 void notice_raw(struct buf *b, const char *key, struct span json) {

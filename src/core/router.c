@@ -108,9 +108,12 @@ void router_refuse(struct client *c, const struct message *m, const char *code, 
 		post_error_event(c, SPAN_NONE, uuid, code, text);
 }
 
+static bool is_private(const struct session *s) {
+	return s->lost_profile || s->profile->is_private; /* of a lost one nobody knows */
+}
+
 static bool is_private_to(const struct session *s, const struct client *c) {
-	bool is_private = s->lost_profile || s->profile->is_private; /* of a lost one nobody knows */
-	return is_private && !trust_is_ours(c);
+	return is_private(s) && !trust_is_ours(c);
 }
 
 void router_tell_subscribers(struct session *s, struct chunk notice) {
@@ -501,12 +504,19 @@ struct session *router_home(struct router *r, struct client *c) {
 	return home && !home->profile->agent_peers_none ? home : NULL;
 }
 
+struct router_view router_view(struct router *r, struct client *c) {
+	bool agent = trust_of(r, c) == TRUST_AGENT;
+	return (struct router_view){.ours = trust_is_ours(c), .agent = agent, .home = agent ? router_home(r, c) : NULL};
+}
+
+bool router_view_has(const struct router_view *v, const struct session *s) {
+	if (is_private(s) && !v->ours) return false;
+	return !v->agent || (v->home && (s == v->home || s->made_by == v->home->id));
+}
+
 bool router_is_closed_to(const struct session *s, struct client *c) {
-	struct router *r = s->world;
-	if (is_private_to(s, c)) return true;
-	if (trust_of(r, c) != TRUST_AGENT) return false;
-	const struct session *home = router_home(r, c);
-	return !home || (s != home && s->made_by != home->id);
+	struct router_view v = router_view(s->world, c);
+	return !router_view_has(&v, s);
 }
 
 bool router_is_shim(const struct client *c) {

@@ -107,6 +107,13 @@ bool router_is_name(const char *name); /* may a session be called so? */
 /* Return true if the client may know nothing of the session: it is private and the client has another uid, or the
  * client is an agent's process and the session is neither that agent's nor made by it. */
 bool router_is_closed_to(const struct session *s, struct client *c);
+/* What a client may know of, for a walk over all sessions: its process is looked at once. */
+struct router_view {
+	bool ours, agent;
+	const struct session *home;
+};
+struct router_view router_view(struct router *r, struct client *c);
+bool router_view_has(const struct router_view *v, const struct session *s);
 /* The session in which a process of an agent may act: its agent's. NULL: none, it is gone or has agent_peers = none. */
 struct session *router_home(struct router *r, struct client *c);
 /* Where a child starts for a client that names no folder. The caller's; NULL without memory. */
