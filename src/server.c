@@ -34,6 +34,7 @@
 #define CONFIG_STEP_MS 200 /* between two looks at it */
 #define STATUS_MS 1000     /* between two STATUS= messages */
 #define TRIM_MS 1000       /* after comings and goings, memory that they needed goes back */
+#define TRIM_CLIENTS 64    /* or after so many goings at once: the more there is to give back, the longer it takes */
 #define REFUSED_LOG_EVERY 100
 
 struct asker {
@@ -58,6 +59,7 @@ struct server {
 	struct loop_signal term, intr, hup, usr1, usr2;
 	bool stopping, leaving;
 	bool trim_heap; /* with the next trim: clients have come or gone */
+	unsigned gone;  /* clients since the last trim of the heap */
 	unsigned strangers;
 	struct upgrade *upgrade;
 	bool left;            /* everything was ready for the new binary */
@@ -266,6 +268,7 @@ static void on_trim(void *arg) {
 	if (busy) arm_trim(srv);
 	if (srv->trim_heap || !busy) malloc_trim(0);
 	srv->trim_heap = false;
+	srv->gone = 0;
 }
 
 static void on_pool_busy(struct lines_pool *pool) {
@@ -275,6 +278,7 @@ static void on_pool_busy(struct lines_pool *pool) {
 static void on_client_gone(struct router *r) {
 	struct server *srv = server_of(r);
 	trim_soon(srv);
+	if (++srv->gone == TRIM_CLIENTS) loop_timer_set(&srv->trim_timer, 0);
 	if (srv->listener) listen_fd_freed(srv->listener);
 	if (srv->leaving && r->n_clients == 0) loop_timer_set(&srv->goodbye_timer, 0);
 }
