@@ -245,7 +245,7 @@ static void tell_shortage(struct listener *l, int error) {
 static void on_accept(void *arg, bool readable, bool writable) {
 	struct listener *l = arg;
 	(void)readable, (void)writable;
-	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+	for (int i = 0; i < ACCEPTS_A_TURN && !loop_must_yield(l->accept.loop); i++) {
 		uint64_t now = peer_now();
 		int fd = accept_one(l);
 		if (fd < 0 && errno == EAGAIN) l->quiet = now;
