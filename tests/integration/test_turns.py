@@ -40,24 +40,32 @@ class TurnsTest(Case):
         answers = [m["response.request_id"] for m in c.log if m["type"] == "control_response"][1:]
         self.assertEqual(answers, ["r%d" % i for i in range(count)])
 
-    def test_a_client_that_does_not_read_is_served_no_further(self):
-        """Its answers stay within a bound though one read brought all its requests, and come when it reads."""
+    def unread(self):
+        """(daemon, client, ids): one read has brought requests whose answers are more than are kept for a client."""
         d, agent = self.start()
         a = d.attached()
         agent.child().print(perm("k", "x" * 60000))
         a.wait(type="control_request")
         c = d.client()
-        count, bound = 400, 16 * 1024 * 1024 + 512 * 1024
-        c.raw(b"".join(dump(request("r%d" % i, "plenum_pending")) + b"\n" for i in range(count)))
+        ids = ["r%d" % i for i in range(400)]
+        c.raw(b"".join(dump(request(i, "plenum_pending")) + b"\n" for i in ids))
+        until(lambda: self.behind(d) > 8 * 1024 * 1024)
+        return d, c, ids
 
-        def behind():
-            return max(x["lag_bytes"] for x in d.call("plenum_status")["clients"])
+    def behind(self, d):
+        return max(x["lag_bytes"] for x in d.call("plenum_status")["clients"])
 
-        until(lambda: behind() > 8 * 1024 * 1024)
+    def test_a_client_that_does_not_read_is_served_no_further(self):
+        """Its answers stay within a bound, and all of them come when it reads."""
+        d, c, ids = self.unread()
         for _ in range(5):
-            self.assertLess(behind(), bound)
-        got = [c.wait(type="control_response")["response.request_id"] for _ in range(count)]
-        self.assertEqual(got, ["r%d" % i for i in range(count)])
+            self.assertLess(self.behind(d), 16 * 1024 * 1024 + 512 * 1024)
+        self.assertEqual(ids, [c.wait(type="control_response")["response.request_id"] for _ in ids])
+
+    def test_requests_that_wait_for_their_turn_go_through_an_upgrade(self):
+        d, c, ids = self.unread()
+        d.call("plenum_upgrade")
+        self.assertEqual(ids, [c.wait(type="control_response")["response.request_id"] for _ in ids])
 
     def test_a_burst_of_a_child_leaves_room_for_clients(self):
         """More short lines in one read than a turn serves: all of them come, in their order."""
