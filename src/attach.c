@@ -363,11 +363,11 @@ static bool room_for_helper(struct request *q, const struct session *home) {
 }
 
 static bool room_for_session(struct request *q, const struct session *home) {
-	const struct router *r = q->router;
+	char why[SHARE_TEXT_MAX];
 	if (home && !room_for_helper(q, home)) return false;
-	if (r->n_sessions < r->settings->max_sessions) return true;
-	reply_error(q, PLENUM_E_TOO_MANY, "there are %zu sessions already (max_sessions): forget one first", r->n_sessions);
-	return false;
+	const char *code = router_session_refused(q->router, q->client, why);
+	if (code) reply_error(q, code, "%s", why);
+	return !code;
 }
 
 static struct session *make_session(struct request *q, const char *name) {

@@ -80,6 +80,10 @@ static const struct key limit_keys[] = {
 	{"lag_wait", KIND_FINITE, S(limits.lag_wait)},
 	{"max_pending", KIND_COUNT, S(limits.max_pending), 1, 1000000},
 	{"max_calls", KIND_COUNT, S(limits.max_calls), 1, 1000000},
+	{"uid_sessions", KIND_COUNT, S(limits.uid_sessions), 0, 1000000},
+	{"uid_clients", KIND_COUNT, S(limits.uid_clients), 0, 1000000},
+	{"uid_bytes", KIND_SIZE, S(limits.uid_bytes), 64 * KIB, 64 * GIB},
+	{"uid_requests", KIND_COUNT, S(limits.uid_requests), 0, 1000000},
 	{0},
 };
 

@@ -127,17 +127,35 @@ static bool watch_peer(struct server *srv, int conn, const struct peer *peer, st
 	return *origin == ORIGIN_ABROAD || (errno != EMFILE && errno != ENFILE && errno != ENOMEM);
 }
 
+/* Why the peer cannot be a client: an error code, with a text for it; NULL: it can. Some places and descriptors are
+ * kept for the daemon's user and root. */
+static const char *no_place(struct server *srv, const struct peer *peer, char why[SHARE_TEXT_MAX]) {
+	struct router *r = srv->router;
+	size_t max = srv->settings->max_clients;
+	bool limited = share_is_limited(&r->shares, peer->uid);
+	if (!share_allows(&r->shares, peer->uid, SHARE_CLIENTS, 1, why)) return PLENUM_E_SHARE_EXCEEDED;
+	if (r->n_clients + (limited ? share_reserve(max) : 0) >= max)
+		snprintf(why, SHARE_TEXT_MAX, "there are too many connections (max_clients)");
+	else if (limited && fd_is_short(SHARE_RESERVE_MAX))
+		snprintf(why, SHARE_TEXT_MAX, "too few descriptors are free (ulimit -n, LimitNOFILE): connect again later");
+	else
+		return NULL;
+	return PLENUM_E_TOO_MANY;
+}
+
 static void on_accepted(void *arg, int fd, const struct peer *peer) {
 	struct server *srv = arg;
 	struct router *r = srv->router;
+	char why[SHARE_TEXT_MAX];
 	if (!may_connect(srv, peer, fd)) {
 		if (srv->strangers++ % REFUSED_LOG_EVERY == 0)
 			log_warn("refused a connection of uid %u, pid %d (allow_uids, allow_groups)", peer->uid, peer->pid);
 		close(fd);
 		return;
 	}
-	if (r->n_clients >= srv->settings->max_clients) {
-		refuse_connection(fd, PLENUM_E_TOO_MANY, "there are too many connections (max_clients)");
+	const char *code = no_place(srv, peer, why);
+	if (code) {
+		refuse_connection(fd, code, why);
 		return;
 	}
 	struct watch *watch;
@@ -146,8 +164,8 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 		refuse_connection(fd, PLENUM_E_TOO_MANY, "the daemon cannot watch one client more: connect again later");
 		return;
 	}
-	struct client *c = client_new(srv->loop, &r->pool, fd, peer, watch, origin, srv->settings->limits.client_line,
-								  &router_client_events, r);
+	struct client *c = client_new(srv->loop, &r->pool, &r->shares, fd, peer, watch, origin,
+								  srv->settings->limits.client_line, &router_client_events, r);
 	if (!c) {
 		log_error("out of memory, a connection was closed");
 		return;
@@ -377,6 +395,7 @@ static bool reload(struct verbs_host *h, char *error, size_t size) {
 	if (ok) {
 		settings_unref(srv->router->settings);
 		srv->router->settings = settings_ref(srv->settings);
+		shares_limit(&srv->router->shares, &srv->settings->limits);
 		for (struct session *s = srv->router->sessions; s; s = s->hh.next) router_renew_profile(s);
 		if (!srv->stopping) warm_configure(srv->router->warm);
 		arm_pressure(srv);

@@ -59,6 +59,7 @@
 #define PLENUM_E_TOO_LONG "too_long"
 #define PLENUM_E_TOO_MANY "too_many"
 #define PLENUM_E_CANNOT_STOP "cannot_stop"
+#define PLENUM_E_SHARE_EXCEEDED "share_exceeded"
 #define PLENUM_E_SHUTTING_DOWN "shutting_down"
 #define PLENUM_E_INTERNAL "internal"
 

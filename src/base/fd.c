@@ -94,6 +94,14 @@ int fd_raise_nofile(uint64_t *soft_before) {
 	return setrlimit(RLIMIT_NOFILE, &r);
 }
 
+bool fd_is_short(uint64_t keep) {
+	struct rlimit r;
+	int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0); /* the lowest that is free */
+	if (fd < 0) return errno == EMFILE;
+	close(fd);
+	return getrlimit(RLIMIT_NOFILE, &r) == 0 && (uint64_t)fd + keep >= r.rlim_cur;
+}
+
 int fd_signals(const int *list) {
 	sigset_t set;
 	sigemptyset(&set);

@@ -31,6 +31,8 @@ int fd_pidfd(pid_t pid);                                   /* pidfd_open(2) */
 bool fd_pidfd_alive(int pidfd);
 int fd_signals(const int *list);            /* blocks them (0 ends the list); a signalfd(2) of them */
 int fd_raise_nofile(uint64_t *soft_before); /* soft limit to the hard one */
+/* Return true if no descriptor is free below the last `keep` of the soft limit: so many or fewer are left. */
+bool fd_is_short(uint64_t keep);
 /* For the beginning of a program: a standard descriptor that whoever started it left closed would become the next file
  * or socket that is opened. What takes its place reads and writes nothing, and fails as the closed one would. */
 void fd_fill_standard(void);

@@ -74,6 +74,7 @@ static void forget_key(struct calls *all, struct call *c) {
 
 void call_orphan(struct calls *all, struct call *c) {
 	forget_key(all, c);
+	share_orphan(&c->charge);
 	c->asker = NULL;
 	if (c->purpose == CALL_CLIENT) c->purpose = CALL_SILENT;
 }
@@ -82,6 +83,7 @@ void call_end(struct calls *all, struct call *c) {
 	HASH_DELETE(hh, all->by_id, c);
 	forget_key(all, c);
 	list_del(&c->node);
+	share_end(&c->charge);
 	all->n--;
 	loop_timer_stop(&c->timer);
 	free(c->asker_id);

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "core/carry.h"
+#include "core/share.h"
 #include "io/loop.h"
 #include "wire/dialect.h"
 
@@ -36,6 +37,7 @@ struct call {
 	const char *what; /* ACT_CHANGE: what changes */
 	char *value;      /* its new value, raw JSON; may be NULL */
 	struct loop_timer timer;
+	struct share_request charge;
 };
 
 struct calls {

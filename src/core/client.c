@@ -73,6 +73,21 @@ static void doom(struct client *c) {
 	loop_defer(c->loop, &c->flush_task);
 }
 
+/* Closed at the end of the turn. From now on nothing is charged to it. */
+static void evict(struct client *c) {
+	c->evicted = MAX(c->member.bytes, (size_t)1);
+	(void)share_hold(&c->member, 0);
+	loop_defer(c->loop, &c->flush_task);
+}
+
+/* What it holds may have changed. Where its uid has too much, the connections that hold most of it go. */
+static void charge(struct client *c) {
+	struct share_member *most;
+	if (c->dead || c->evicted) return;
+	if (share_hold(&c->member, lines_held(&c->in) + c->held.bytes + c->mail_bytes + c->rest_whole)) return;
+	while ((most = share_heaviest(c->member.share)) != NULL) evict(CONTAINER_OF(most, struct client, member));
+}
+
 static void want(struct client *c) {
 	bool reads = !c->paused && !client_holds(c) && !c->more;
 	bool ok = c->ended ? loop_fd_want_end(&c->io, c->blocked) : loop_fd_want(&c->io, reads, c->blocked);
@@ -105,7 +120,7 @@ static void take_lines(struct client *c) {
 			c->events->line(c, line);
 		chunk_drop(&line);
 		bool over = ++n >= LIMITS_TURN_LINES || loop_must_yield(c->loop) || c->paused || client_holds(c);
-		go_on = !c->dead && !c->doomed && (r == LINES_LONG || !over);
+		go_on = !c->dead && !c->doomed && !c->evicted && (r == LINES_LONG || !over);
 	}
 	if (c->dead) return;
 	if (r == LINES_OOM) {
@@ -115,6 +130,7 @@ static void take_lines(struct client *c) {
 	c->more = r != LINES_MORE;
 	if (c->more != before) want(c);
 	serve_later(c);
+	charge(c);
 }
 
 /* A last line without its LF counts. */
@@ -125,7 +141,7 @@ static void take_rest(struct client *c) {
 		c->lines_in++;
 		c->events->long_line(c, c->in.head, size);
 	}
-	if (c->dead || c->doomed || !lines_rest(&c->in, &rest)) return;
+	if (c->dead || c->doomed || c->evicted || !lines_rest(&c->in, &rest)) return;
 	c->lines_in++;
 	c->events->line(c, rest);
 	chunk_drop(&rest);
@@ -157,7 +173,7 @@ static void serve_held(struct client *c) {
 	struct chunk line;
 	bool held = false;
 	c->releasing = true;
-	while (!held && !c->dead && !c->doomed && queue_take(&c->held, &line)) {
+	while (!held && !c->dead && !c->doomed && !c->evicted && queue_take(&c->held, &line)) {
 		size_t left = c->held.count;
 		c->lines_in += !c->releasing; /* the first was counted when it came */
 		c->events->line(c, line);
@@ -176,9 +192,9 @@ static void on_serve(void *arg) {
 		return;
 	}
 	serve_held(c);
-	if (c->dead || c->doomed || client_holds(c)) return;
+	if (c->dead || c->doomed || c->evicted || client_holds(c)) return;
 	take_lines(c);
-	if (c->dead || c->doomed || waits(c)) return;
+	if (c->dead || c->doomed || c->evicted || waits(c)) return;
 	want(c);
 	if (c->closing) client_wake(c); /* it was kept for these lines */
 	if (!c->dead && c->ended) c->events->no_more(c);
@@ -373,6 +389,7 @@ static size_t consume_rest(struct client *c, size_t sent) {
 	}
 	memmove(c->rest, c->rest + i, (c->n_rest - i) * sizeof c->rest[0]);
 	c->n_rest -= i;
+	if (c->n_rest == 0) c->rest_whole = 0;
 	return sent;
 }
 
@@ -386,18 +403,22 @@ static void consume(struct client *c, struct batch *b, size_t sent) {
 	bool all = sent == b->bytes;
 	c->bytes_out += sent;
 	sent = consume_rest(c, sent);
-	if (c->n_rest) return;
+	if (c->n_rest) return; /* the whole line is held until all of it is out */
 	for (size_t i = 0; i < b->n_items; i++) {
 		struct item *it = &b->items[i];
 		size_t len = it->line.len + it->tag;
 		if (sent == 0 && len) break;
 		c->cursor = it->after;
-		if (sent < len) keep_rest(c, b, it, sent);
+		if (sent < len) {
+			keep_rest(c, b, it, sent);
+			c->rest_whole = it->line.len;
+		}
 		if (it->mail) finish_mail(c, it->mail);
 		if (sent < len) break;
 		sent -= len;
 	}
 	if (all) c->cursor = b->cursor;
+	charge(c);
 }
 
 static void set_blocked(struct client *c) {
@@ -428,11 +449,26 @@ static void after_flush(struct client *c, bool done) {
 	if (!c->dead) c->events->pace(c, false);
 }
 
+/* A line of which a part was sent is sent to its end. */
+static void cast_out(struct client *c) {
+	struct mail *m;
+	LIST_FOR_EACH (m, &c->mail, struct mail, node) drop_mail(m);
+	c->mail_bytes = 0;
+	lines_free(&c->in);
+	queue_free(&c->held);
+	if (c->tape) c->cursor = c->tape->next;
+	c->events->evicted(c, c->evicted);
+}
+
 static void flush(struct client *c) {
 	struct batch b;
 	if (c->dead) return;
 	if (c->doomed) {
 		client_kill(c);
+		return;
+	}
+	if (c->evicted && !c->closing) {
+		cast_out(c);
 		return;
 	}
 	if (c->blocked) return;
@@ -483,9 +519,9 @@ static struct client *make(struct loop *loop, struct lines_pool *pool, int fd, s
 	return c;
 }
 
-struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer,
-						  struct watch *watch, enum origin origin, size_t max_line, const struct client_events *events,
-						  void *world) {
+struct client *client_new(struct loop *loop, struct lines_pool *pool, struct shares *shares, int fd,
+						  const struct peer *peer, struct watch *watch, enum origin origin, size_t max_line,
+						  const struct client_events *events, void *world) {
 	static const int send_buffer = 1024 * 1024;
 	struct client *c = make(loop, pool, fd, max_line, events, world);
 	if (!c) {
@@ -498,7 +534,8 @@ struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, co
 	c->since = now_ms();
 	proc_name(peer->pid, c->program, sizeof c->program);
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer);
-	if (loop_fd_want(&c->io, true, false)) return c;
+	if (share_join(&c->member, shares, peer->uid) && loop_fd_want(&c->io, true, false)) return c;
+	share_leave(&c->member);
 	close(fd);
 	watch_drop(c->watch);
 	free(c);
@@ -518,6 +555,7 @@ static struct mail *new_mail(struct client *c, struct chunk line, uint64_t at) {
 }
 
 static void mail_grew(struct client *c) {
+	charge(c);
 	if (c->mail_bytes > MAIL_MAX) {
 		doom(c);
 		return;
@@ -583,6 +621,7 @@ void client_leave_tape(struct client *c) {
 	}
 	LIST_FOR_EACH (m, &c->mail, struct mail, node) m->at = 0;
 	c->tape = NULL;
+	charge(c);
 	client_wake(c);
 }
 
@@ -682,7 +721,10 @@ static void carry_mail(struct carry *c, struct client *cl) {
 
 static void carry_rest(struct carry *c, struct client *cl) {
 	CARRY_UPTO(c, cl->n_rest, ARRAY_SIZE(cl->rest));
-	for (size_t i = 0; i < cl->n_rest; i++) carry_chunk(c, &cl->rest[i]);
+	for (size_t i = 0; i < cl->n_rest; i++) {
+		carry_chunk(c, &cl->rest[i]);
+		if (!c->saving) cl->rest_whole += cl->rest[i].len;
+	}
 }
 
 static void carry_client_members(struct carry *c, struct client *cl, struct watches *watches) {
@@ -723,6 +765,7 @@ void client_resume(struct client *c) {
 	want(c);
 	serve_later(c);
 	if (c->doomed) doom(c);
+	charge(c);
 	client_wake(c);
 	client_release(c); /* what it waits for may be over */
 }

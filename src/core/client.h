@@ -16,6 +16,7 @@
 #include "core/carry.h"
 #include "core/origin.h"
 #include "core/queue.h"
+#include "core/share.h"
 #include "core/tape.h"
 #include "io/loop.h"
 #include "io/watch.h"
@@ -33,6 +34,9 @@ struct client_events {
 	void (*gone)(struct client *c);
 	/* Lines from..to of the tape were dropped before this client read them. The cursor stands behind them already. */
 	void (*overtaken)(struct client *c, uint64_t from, uint64_t to);
+	/* Its uid holds more than its share of bytes, and this client most of them. Its input and what it has not read were
+	 * dropped; it is to be closed. */
+	void (*evicted)(struct client *c, size_t held);
 	/* The kernel's buffer is full (blocked), or something was taken. */
 	void (*pace)(struct client *c, bool blocked);
 };
@@ -79,8 +83,11 @@ struct client {
 	size_t mail_bytes;
 	struct chunk rest[3]; /* what is left of a line that was sent in part */
 	size_t n_rest;
+	size_t rest_whole; /* bytes of that line */
+	struct share_member member;
 	bool blocked, ended, closing, dead, paused;
-	bool doomed; /* is cut off at the end of the turn */
+	bool doomed;    /* is cut off at the end of the turn */
+	size_t evicted; /* not 0: is closed at the end of the turn, for so many bytes */
 	int64_t blocked_since;
 
 	uint64_t lines_in, bytes_in, bytes_out;
@@ -89,9 +96,9 @@ struct client {
 
 /* Takes over fd and the watch of the peer (NULL: origin says why there is none). NULL without memory (both are given
  * up). */
-struct client *client_new(struct loop *loop, struct lines_pool *pool, int fd, const struct peer *peer,
-						  struct watch *watch, enum origin origin, size_t max_line, const struct client_events *events,
-						  void *world);
+struct client *client_new(struct loop *loop, struct lines_pool *pool, struct shares *shares, int fd,
+						  const struct peer *peer, struct watch *watch, enum origin origin, size_t max_line,
+						  const struct client_events *events, void *world);
 /* A line for this client alone, behind all that is on the tape now. Takes over the reference. */
 void client_post(struct client *c, struct chunk line);
 /* The same, but before everything that was not sent yet. */
@@ -115,7 +122,7 @@ void client_kill(struct client *c); /* at once */
 /* Bytes that it is behind, tape and mail. */
 uint64_t client_behind(const struct client *c);
 void client_filter_free(struct client_filter *f);
-/* All of it but its place in a session. Loading: *client becomes a new one, which does nothing before
+/* All of it but its place in a session and in a share. Loading: *client becomes a new one, which does nothing before
  * client_resume(); NULL on an error. */
 void client_carry(struct carry *c, struct client **client, struct loop *loop, struct lines_pool *pool,
 				  struct watches *watches, size_t max_line, const struct client_events *events, void *world);

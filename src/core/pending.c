@@ -18,6 +18,7 @@ void pendings_init(struct pendings *p) {
 
 static void free_pending(struct pending *p) {
 	loop_timer_stop(&p->timer);
+	share_end(&p->charge);
 	chunk_drop(&p->line);
 	chunk_drop(&p->act);
 	free(p->sender_id);

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "core/carry.h"
+#include "core/share.h"
 #include "io/loop.h"
 #include "wire/chunk.h"
 #include "wire/dialect.h"
@@ -43,6 +44,7 @@ struct pending {
 	void *sender;         /* its client */
 	char *sender_id;      /* the request's id there, raw JSON; NULL: the line has none */
 	uint64_t sender_line; /* its number among the client's lines */
+	struct share_request charge;
 };
 
 /* An id that was settled: req_COUNTER_RANDOM. */

@@ -13,10 +13,16 @@ void prompts_init(struct prompts *p) {
 	list_init(&p->done);
 }
 
+static void drop_held(struct prompt *one) {
+	if (one->held.data) share_give(one->payer, SHARE_BYTES, one->held.len);
+	one->payer = NULL;
+	chunk_drop(&one->held);
+}
+
 static void free_prompt(struct prompts *p, struct prompt *one) {
 	HASH_DELETE(hh, p->by_uuid, one);
 	list_del(&one->node);
-	chunk_drop(&one->held);
+	drop_held(one);
 	free(one->name);
 	free(one);
 }
@@ -51,7 +57,25 @@ struct prompt *prompt_add(struct prompts *p, const char *uuid, size_t n) {
 static void leave_open(struct prompts *p, struct prompt *one) {
 	p->n_open--;
 	if (one->state == PROMPT_HELD) p->n_held--;
-	chunk_drop(&one->held);
+	drop_held(one);
+}
+
+void prompt_hold(struct prompts *p, struct prompt *one, struct chunk line, struct share *payer) {
+	one->state = PROMPT_HELD;
+	one->held = line;
+	one->payer = payer;
+	share_add(payer, SHARE_BYTES, line.len);
+	p->n_held++;
+}
+
+struct chunk prompt_release(struct prompts *p, struct prompt *one, struct share **payer) {
+	struct chunk line = one->held;
+	*payer = one->payer;
+	one->held = CHUNK_NONE;
+	one->payer = NULL;
+	p->n_held--;
+	one->state = PROMPT_SENT;
+	return line;
 }
 
 void prompt_done(struct prompts *p, struct prompt *one) {

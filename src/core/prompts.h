@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "core/carry.h"
+#include "core/share.h"
 #include "wire/chunk.h"
 #include "wire/scan.h"
 
@@ -31,10 +32,11 @@ struct prompt {
 	char *name;      /* its label; may be NULL */
 	uid_t uid;
 	uint64_t bytes_hash;
-	bool command;      /* a command of the child's own (/clear): old ones neither echo nor name it */
-	void *asker;       /* the client, NULL when it is gone */
-	struct chunk held; /* PROMPT_HELD: the line */
-	uint64_t needs;    /* PROMPT_HELD: the version of the registry that has its client's hooks; 0: it has none */
+	bool command;        /* a command of the child's own (/clear): old ones neither echo nor name it */
+	void *asker;         /* the client, NULL when it is gone */
+	struct chunk held;   /* PROMPT_HELD: the line */
+	struct share *payer; /* PROMPT_HELD: of the line; else its child's queue has it */
+	uint64_t needs;      /* PROMPT_HELD: the version of the registry that has its client's hooks; 0: it has none */
 	int64_t since;
 	char uuid[]; /* without quotes and escapes */
 };
@@ -54,6 +56,10 @@ struct prompt *prompt_find(struct prompts *p, struct span uuid); /* raw, with it
 /* A new open prompt; uuid without quotes. NULL without memory. */
 struct prompt *prompt_add(struct prompts *p, const char *uuid, size_t n);
 void prompt_done(struct prompts *p, struct prompt *one);
+/* It waits with this line, which is taken over and charged to payer. */
+void prompt_hold(struct prompts *p, struct prompt *one, struct chunk line, struct share *payer);
+/* It waits no more: its line and the charge for it, now at *payer, are the caller's. */
+struct chunk prompt_release(struct prompts *p, struct prompt *one, struct share **payer);
 void prompts_trim(struct prompts *p, size_t keep);         /* forgets all finished ones but the last */
 void prompt_forget(struct prompts *p, struct prompt *one); /* as if it had never been */
 /* Open prompts of this client. */

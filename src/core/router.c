@@ -5,6 +5,7 @@
 #include "core/trust.h"
 #include "core/warm.h"
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "io/proc.h"
@@ -14,6 +15,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CROWD 64 /* beyond this many attachments nobody hears of comings and goings but subscribers */
 
@@ -22,6 +24,7 @@ const struct client_events router_client_events = {
 	.long_line = router_on_long_line,
 	.no_more = router_on_no_more,
 	.gone = router_on_gone,
+	.evicted = router_on_evicted,
 	.overtaken = router_overtaken,
 	.pace = router_pace,
 };
@@ -36,6 +39,8 @@ struct router *router_new(struct loop *loop, struct children *children, struct s
 	r->events = events;
 	r->server = server;
 	list_init(&r->clients);
+	shares_init(&r->shares, getuid());
+	shares_limit(&r->shares, &settings->limits);
 	r->gate = calloc(1, sizeof *r->gate);
 	r->warm = r->gate ? warm_new(r) : NULL;
 	if (r->warm) return r;
@@ -238,9 +243,15 @@ struct session *router_add(struct router *r, const char *name, const struct prof
 	launch->instance = r->instance;
 	launch->nofile = r->nofile;
 	login_share(&launch->login, &r->login);
-	struct session *s = session_new(r->loop, &r->pool, r->children, r->settings, profile, name, launch,
-									&router_session_events, r);
-	if (!s) return NULL;
+	struct share *payer = share_take(&r->shares, launch->uid, SHARE_SESSIONS, 1);
+	struct session *s = payer ? session_new(r->loop, &r->pool, r->children, r->settings, profile, name, launch,
+											&router_session_events, r)
+							  : NULL;
+	if (!s) {
+		share_give(payer, SHARE_SESSIONS, 1);
+		return NULL;
+	}
+	s->payer = payer;
 	s->id = ++r->sessions_seen;
 	loop_task_init(&s->over_task, on_over, s);
 	HASH_ADD_KEYPTR(hh, r->sessions, s->name, strlen(s->name), s);
@@ -322,6 +333,8 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 	if (!s->ephemeral) r->last_seq = MAX(r->last_seq, s->tape.next - 1);
 	HASH_DELETE(hh, r->sessions, s);
 	r->n_sessions--;
+	share_give(s->payer, SHARE_SESSIONS, 1);
+	s->payer = NULL;
 	release_all(r);
 	router_init_free(s);
 	loop_timer_stop(s->lag_timer);
@@ -540,6 +553,19 @@ char *router_usual_cwd(const struct client *c, const struct profile *p) {
 	return own ? own : str_dup(p->cwd ? p->cwd : home && *home == '/' ? home : "/");
 }
 
+const char *router_session_refused(struct router *r, const struct client *c, char why[SHARE_TEXT_MAX]) {
+	size_t max = r->settings->max_sessions, kept = trust_is_ours(c) ? 0 : share_reserve(max);
+	if (!share_allows(&r->shares, c->peer.uid, SHARE_SESSIONS, 1, why)) return PLENUM_E_SHARE_EXCEEDED;
+	if (r->n_sessions + kept >= max)
+		snprintf(why, SHARE_TEXT_MAX, "there are %zu of %zu sessions (max_sessions)%s: forget one first", r->n_sessions,
+				 max, kept ? ", the rest is the daemon's user's" : "");
+	else if (kept && fd_is_short(SHARE_RESERVE_MAX))
+		snprintf(why, SHARE_TEXT_MAX, "too few descriptors are free (ulimit -n, LimitNOFILE): forget a session first");
+	else
+		return NULL;
+	return PLENUM_E_TOO_MANY;
+}
+
 /* An agent's program has an environment of the agent's making, and a pid whose process is gone may be another's. */
 void router_take_login(struct session *s, struct client *c) {
 	uid_t me = getuid();
@@ -554,6 +580,8 @@ void router_take_login(struct session *s, struct client *c) {
 
 /* May a line of this client make a session of this name? No: the client was told. */
 static bool may_make(struct router *r, struct client *c, const char *name, const struct profile *p, struct span id) {
+	char why[SHARE_TEXT_MAX];
+	const char *code;
 	if (trust_of(r, c) == TRUST_AGENT)
 		router_fail(c, id, PLENUM_E_NOT_ALLOWED, ROUTER_AGENT_TEXT);
 	else if (!router_is_name(name))
@@ -565,9 +593,8 @@ static bool may_make(struct router *r, struct client *c, const char *name, const
 		router_fail(c, id, PLENUM_E_NOT_ALLOWED,
 					"session %s is not there, and the default profile is private to the user who runs the daemon",
 					name);
-	else if (r->n_sessions >= r->settings->max_sessions)
-		router_fail(c, id, PLENUM_E_TOO_MANY,
-					"there are %zu sessions already: stop one with forget, or raise max_sessions", r->n_sessions);
+	else if ((code = router_session_refused(r, c, why)) != NULL)
+		router_fail(c, id, code, "%s", why);
 	else
 		return true;
 	return false;

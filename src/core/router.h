@@ -14,6 +14,7 @@
 #include "core/descent.h"
 #include "core/notice.h"
 #include "core/session.h"
+#include "core/share.h"
 #include "wire/message.h"
 
 enum lag_policy { LAG_GAP, LAG_CLOSE, LAG_WAIT };
@@ -76,6 +77,7 @@ struct router {
 	size_t n_sessions;
 	struct warm *warm; /* children that nobody has asked for yet (core/warm.h) */
 	struct list clients;
+	struct shares shares;
 	size_t n_clients, n_subscribers;
 	uint64_t clients_seen, sessions_seen, decisions, bad_lines;
 	struct gate *gate; /* core/gate.h */
@@ -136,6 +138,8 @@ struct session *router_create(struct router *r, const char *name, const struct p
 enum child_result router_start(struct router *r, struct session *s, char *error);
 /* The same without telling anybody. */
 struct session *router_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch);
+/* Why the client may make no session more: an error code, with a text for it; NULL: it may. */
+const char *router_session_refused(struct router *r, const struct client *c, char why[SHARE_TEXT_MAX]);
 /* A session without a child gets what the configuration says now. */
 void router_renew_profile(struct session *s);
 /* The session goes: everybody in it is told and detached. Its child must be gone or is killed. */
@@ -228,6 +232,7 @@ void router_on_line(struct client *c, struct chunk line);
 void router_on_long_line(struct client *c, struct chunk head, size_t size);
 void router_on_no_more(struct client *c);
 void router_on_gone(struct client *c);
+void router_on_evicted(struct client *c, size_t held);
 /* A request of a client to the child under a fresh id; body NULL: the line's own. NULL: the client was told why not. */
 struct call *router_call(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 						 const char *body);

@@ -63,6 +63,7 @@ static void load_client(struct carry *c, struct router *r) {
 	struct client *one = NULL;
 	client_carry(c, &one, r->loop, &r->pool, &r->watches, r->settings->limits.client_line, &router_client_events, r);
 	if (!one) return;
+	if (!share_join(&one->member, &r->shares, one->peer.uid)) carry_fail(c, "out of memory");
 	list_add_tail(&r->clients, &one->node);
 	r->n_clients++;
 	r->n_subscribers += one->subscribed;
@@ -178,6 +179,20 @@ static struct session *make_session(struct carry *c, struct router *r, struct ba
 	return s;
 }
 
+/* Of what a client waits for. Lines that wait for the child are nobody's. */
+static void charge_again(struct session *s) {
+	struct router *r = s->world;
+	struct call *call;
+	struct pending *p;
+	struct prompt *one;
+	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
+		if (call->asker) share_begin(&call->charge, &((struct client *)call->asker)->member, false);
+	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
+		if (p->sender) share_begin(&p->charge, &((struct client *)p->sender)->member, false);
+	LIST_FOR_EACH (one, &s->prompts.open, struct prompt, node)
+		if (one->held.data) one->payer = share_take(&r->shares, one->uid, SHARE_BYTES, one->held.len);
+}
+
 /* What was to be done at the end of this turn. */
 static void carry_end(struct carry *c, struct session *s) {
 	bool over = !list_empty(&s->over_task.node);
@@ -193,6 +208,7 @@ static void carry_parts(struct carry *c, struct session *s) {
 	calls_carry(c, &s->calls, s, s->loop, router_call_timer);
 	pendings_carry(c, &s->pendings, s, s->loop, &owners, router_ask_timer);
 	router_init_carry(c, s);
+	if (!c->saving) charge_again(s);
 	if (carry_left(c, s->lag_timer) >= 0) router_watch_lag(s);
 	carry_timer(c, s->agent ? &s->agent->pace_timer : NULL);
 	carry_end(c, s);

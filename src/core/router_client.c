@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define URGENT_MAX ((size_t)64 * 1024)
 #define LATE_MS (5 * 60 * 1000) /* beyond its time, for the answer to a change */
 
 #define ASLEEP_TEXT "session %s is %s and has no child: send a prompt, or attach with \"wake\":true, and ask again"
@@ -112,9 +113,9 @@ static struct chunk under_id(struct span body, const struct envelope *e, const c
 static bool bad_timeout(struct client *c, const struct envelope *e) {
 	int64_t ms;
 	struct span wanted = span_member(e->request, "plenum_timeout_ms");
-	if (!wanted.p || (span_int(wanted, &ms) && ms > 0)) return false;
+	if (!wanted.p || (span_int(wanted, &ms) && ms > 0 && ms <= LIMITS_TIMEOUT_MS)) return false;
 	router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST,
-				"`plenum_timeout_ms` must be a whole number of milliseconds, 1 or more");
+				"`plenum_timeout_ms` must be a whole number of milliseconds, 1 to %lld", (long long)LIMITS_TIMEOUT_MS);
 	return true;
 }
 
@@ -124,26 +125,59 @@ static int64_t timeout_of(const struct session *s, const struct envelope *e) {
 	return span_int(wanted, &ms) && ms > 0 ? ms : s->profile->control_timeout;
 }
 
+/* An interrupt gets in beyond all limits, one of each client at a time. */
+static bool is_urgent(const struct client *c, const struct envelope *e, size_t len) {
+	return span_equals(e->inner_subtype, "interrupt") && !c->member.urgent && len <= URGENT_MAX;
+}
+
+/* May the client have one request more open? No: it was told. */
+static bool may_ask(struct client *c, const struct session *s, const struct envelope *e, struct span id, size_t len) {
+	struct router *r = s->world;
+	char why[SHARE_TEXT_MAX];
+	size_t max = s->settings->limits.max_calls;
+	if (is_urgent(c, e, len)) return true;
+	if (c->member.requests >= max)
+		router_fail(c, id, PLENUM_E_BUSY,
+					"you have %zu requests open (max_calls): wait for the answers to some of them", max);
+	else if (!share_allows(&r->shares, c->peer.uid, SHARE_REQUESTS, 1, why))
+		router_fail(c, id, PLENUM_E_SHARE_EXCEEDED, "%s", why);
+	else
+		return true;
+	return false;
+}
+
+/* May the line wait for the child? No: the client was told. */
+static bool has_room(struct client *c, const struct session *s, size_t len, struct span id) {
+	struct router *r = s->world;
+	char why[SHARE_TEXT_MAX];
+	if (!share_allows(&r->shares, c->peer.uid, SHARE_BYTES, len, why))
+		router_fail(c, id, PLENUM_E_SHARE_EXCEEDED, "%s", why);
+	else if (!queue_has_room(session_queue(s), len))
+		router_fail(c, id, PLENUM_E_BUSY, "the child of session %s has too much to read already: send it again later",
+					s->name);
+	else
+		return true;
+	return false;
+}
+
 struct call *router_call(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 						 const char *body) {
 	struct buf b = NOTICE_INIT;
+	bool urgent = is_urgent(c, e, line.len);
 	if (!session_has_child(s) && !s->want_child) {
 		router_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, session_state_name(s->state));
 		return NULL;
 	}
-	if (!queue_has_room(session_queue(s), line.len) || s->calls.n >= s->settings->limits.max_calls) {
-		router_fail(c, e->request_id, PLENUM_E_BUSY,
-					"the child of session %s has too much to read already: ask again later", s->name);
-		return NULL;
-	}
+	if (!urgent && !has_room(c, s, line.len, e->request_id)) return NULL;
 	struct call *call = call_new(&s->calls, s, s->loop, CALL_CLIENT, c, c->id, e->request_id, router_call_timer);
 	if (call && body) dialect_put_request(&b, call->id, body);
 	struct chunk out = !call ? CHUNK_NONE : body ? notice_chunk(&b) : under_id(splice_body(line), e, call->id);
-	if (!call || !out.data || !session_write(s, out, true)) {
+	if (!call || !out.data || !session_write_charged(s, out, true, c->member.share)) {
 		if (call) call_end(&s->calls, call);
 		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 		return NULL;
 	}
+	share_begin(&call->charge, &c->member, urgent);
 	call->child = session_writes_to(s);
 	loop_timer_set(&call->timer, timeout_of(s, e));
 	return call;
@@ -231,7 +265,7 @@ static bool is_duplicate(struct client *c, struct session *s, struct span id) {
 static void on_request(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 					   const struct gate_row *row) {
 	if (is_duplicate(c, s, e->request_id)) return;
-	if (bad_timeout(c, e)) return;
+	if (bad_timeout(c, e) || !may_ask(c, s, e, e->request_id, line.len)) return;
 	session_used(s);
 	switch (row->act) {
 	case ACT_INITIALIZE:
@@ -293,9 +327,11 @@ static void announce_line(struct session *s, struct client *c, const struct gate
 bool router_pass_line(struct client *c, struct session *s, struct chunk line) {
 	if (!session_has_child(s) && !s->want_child)
 		router_fail(c, SPAN_NONE, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, session_state_name(s->state));
-	else if (!session_write(s, splice_line(line, splice_body(line)), false))
-		router_fail(c, SPAN_NONE, PLENUM_E_BUSY,
-					"the child of session %s has too much to read already: send it again later", s->name);
+	else if (!has_room(c, s, line.len, SPAN_NONE))
+		return false;
+	else if (!session_write_charged(s, splice_line(line, splice_body(line)), true, c->member.share))
+		router_fail(c, SPAN_NONE, PLENUM_E_BUSY, "the child of session %s takes no input: send it again later",
+					s->name);
 	else
 		return true;
 	return false;
@@ -303,9 +339,9 @@ bool router_pass_line(struct client *c, struct session *s, struct chunk line) {
 
 static void on_other(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 					 const struct gate_row *row) {
-	if (row->act == ACT_EXECUTE)
+	if (row->act == ACT_EXECUTE && may_ask(c, s, e, SPAN_NONE, line.len))
 		router_execute(c, s, line, e);
-	else if (router_pass_line(c, s, line) && row->act == ACT_CHANGE)
+	else if (row->act != ACT_EXECUTE && router_pass_line(c, s, line) && row->act == ACT_CHANGE)
 		announce_line(s, c, row, splice_body(line));
 }
 
@@ -459,6 +495,22 @@ void router_on_long_line(struct client *c, struct chunk head, size_t size) {
 	if (needed) router_init_served(c);
 }
 
+/* The client's input is not read any more, and what it has not read is gone. */
+void router_on_evicted(struct client *c, size_t held) {
+	struct router *r = c->world;
+	if (c->subscribed) r->n_subscribers--;
+	c->subscribed = false;
+	log_warn("client %llu of uid %u is closed: its uid holds too much (uid_bytes), of which it held %zu bytes",
+			 (unsigned long long)c->id, c->peer.uid, held);
+	router_complain(
+		c, SPAN_NONE, PLENUM_E_SHARE_EXCEEDED,
+		"uid %u holds more than %zu bytes (uid_bytes), %zu of them for this connection, which is closed: read "
+		"your answers, or send less at a time",
+		c->peer.uid, r->shares.max[SHARE_BYTES], held);
+	router_detach(c, "share exceeded");
+	client_close(c);
+}
+
 /* --- the end of a client ------------------------------------------------------------------------------------------ */
 
 void router_on_no_more(struct client *c) {
@@ -475,6 +527,7 @@ void router_on_no_more(struct client *c) {
 void router_on_gone(struct client *c) {
 	struct router *r = c->world;
 	router_detach(c, "disconnected");
+	share_leave(&c->member);
 	if (c->subscribed) r->n_subscribers--;
 	r->n_clients--;
 	r->events->client_gone(r);

@@ -181,6 +181,7 @@ static struct pending *open_entry(struct client *c, struct session *s, struct ch
 	chunk_drop(&asked);
 	if (!p) return NULL;
 	p->sender = c;
+	share_begin(&p->charge, &c->member, false);
 	p->sender_line = c->lines_in;
 	if (!command) p->sender_id = strndup(e->request_id.p, e->request_id.n);
 	if (command || p->sender_id) p->act = chunk_ref(line);
@@ -229,7 +230,8 @@ static void judge(struct pending *p, const struct attachment *a, const struct en
 }
 
 static bool has_room(struct client *c, struct session *s, const struct envelope *e) {
-	if (s->pendings.n < s->settings->limits.max_pending) return true;
+	/* the other half is the child's */
+	if (s->pendings.n < (s->settings->limits.max_pending + 1) / 2) return true;
 	refuse_line(c, e, PLENUM_E_BUSY, "too many requests are open in session %s (max_pending): ask again later",
 				s->name);
 	return false;

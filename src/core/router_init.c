@@ -27,6 +27,7 @@ struct waiter {
 	bool hooks;       /* it registered hooks with it */
 	uint64_t version; /* of the registry, with what it registered */
 	uint64_t number;  /* which of the client's requests it is (client.h, inits) */
+	struct share_request charge;
 };
 
 struct init {
@@ -55,6 +56,7 @@ static struct init *init_of(struct session *s) {
 
 static void free_waiter(struct waiter *w) {
 	list_del(&w->node);
+	share_end(&w->charge);
 	free(w->id);
 	free(w->ignored);
 	free(w);
@@ -749,6 +751,7 @@ static void add_waiter(struct client *c, struct session *s, struct span id, cons
 	w->hooks = hooks;
 	w->version = s->registry.version;
 	w->number = c->inits;
+	share_begin(&w->charge, &c->member, false);
 	list_add_tail(&init_of(s)->waiters, &w->node);
 }
 
@@ -842,7 +845,10 @@ static void carry_waiters(struct carry *c, struct init *in) {
 		}
 		list_add_tail(&in->waiters, &w->node);
 		carry_waiter(c, w);
-		if (!w->client) carry_fail(c, "nobody waits for an initialize");
+		if (w->client)
+			share_begin(&w->charge, &w->client->member, false);
+		else
+			carry_fail(c, "nobody waits for an initialize");
 	}
 }
 

@@ -88,12 +88,12 @@ static void lose_prompt(struct session *s, struct prompt *p) {
 	prompt_done(&s->prompts, p);
 }
 
-static void send_prompt(struct session *s, struct prompt *p, struct chunk line) {
+static void send_prompt(struct session *s, struct prompt *p, struct chunk line, struct share *payer) {
 	router_init_before_prompt(s);
 	p->child = session_writes_to(s);
 	p->state = PROMPT_SENT;
 	bool deaf = session_has_child(s) && !agent_hears(s->agent); /* its end, which tells of its prompts, is near */
-	if (!session_write(s, line, true) && !deaf) lose_prompt(s, p);
+	if (!session_write_charged(s, line, true, payer) && !deaf) lose_prompt(s, p);
 }
 
 static bool wake(struct session *s, char *error) {
@@ -144,10 +144,11 @@ void router_next_held(struct session *s) {
 	refuse_held(s);
 	while ((p = next_to_go(s)) != NULL) {
 		if (!wake(s, error)) return;
-		struct chunk line = p->held;
-		p->held = CHUNK_NONE;
-		s->prompts.n_held--;
-		send_prompt(s, p, line);
+		struct share *payer;
+		struct chunk line = prompt_release(&s->prompts, p, &payer);
+		size_t len = line.len;
+		send_prompt(s, p, line, payer); /* charged once more, in the queue */
+		share_give(payer, SHARE_BYTES, len);
 	}
 	session_check_state(s);
 }
@@ -166,7 +167,12 @@ static bool has_room(const struct session *s, size_t len, bool hold) {
 }
 
 static bool refuse_prompt(struct client *c, struct session *s, const struct message *m, size_t len, bool hold) {
-	char error[CHILD_ERROR_MAX];
+	char error[CHILD_ERROR_MAX], why[SHARE_TEXT_MAX];
+	struct router *r = s->world;
+	if (!share_allows(&r->shares, c->peer.uid, SHARE_BYTES, len, why)) {
+		router_refuse(c, m, PLENUM_E_SHARE_EXCEEDED, "%s", why);
+		return true;
+	}
 	if (!has_room(s, len, hold)) {
 		router_refuse(c, m, PLENUM_E_BUSY, "%s of session %s has too much to read already: send it again later",
 					  hold ? "the queue" : "the child", s->name);
@@ -238,14 +244,12 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 	p->bytes_hash = hash;
 	p->command = is_command(body);
 	session_used(s);
-	p->state = hold ? PROMPT_HELD : PROMPT_SENT;
 	if (hold) {
-		p->held = out;
+		prompt_hold(&s->prompts, p, out, c->member.share);
 		p->needs = router_init_needs(s, c);
-		s->prompts.n_held++;
 		tell_prompt(s, "prompt_held", p, c);
 	} else {
-		send_prompt(s, p, out);
+		send_prompt(s, p, out, c->member.share);
 	}
 	session_check_state(s);
 }

@@ -228,7 +228,7 @@ void session_drop_input(struct session *s) {
 	queue_free(&s->later);
 }
 
-static bool write_to(struct session *s, struct queue *q, struct chunk line, bool own) {
+static bool write_to(struct session *s, struct queue *q, struct chunk line, bool own, struct share *payer) {
 	bool here = session_has_child(s);
 	s->untouched = false;
 	if (!line.data) return false; /* there was no memory for it */
@@ -237,23 +237,23 @@ static bool write_to(struct session *s, struct queue *q, struct chunk line, bool
 		return false;
 	}
 	bool empty = q->count == 0;
-	if (!queue_put(q, line)) return false;
+	if (!queue_put_charged(q, line, payer)) return false;
 	if (here && empty && q == &s->in) session_write_in(s);
 	return true;
 }
 
+bool session_write_charged(struct session *s, struct chunk line, bool own, struct share *payer) {
+	return write_to(s, session_queue(s) == &s->later ? &s->later : &s->in, line, own, payer);
+}
+
 bool session_write(struct session *s, struct chunk line, bool own) {
-	return write_to(s, session_queue(s) == &s->later ? &s->later : &s->in, line, own);
+	return session_write_charged(s, line, own, NULL);
 }
 
 void session_named(struct session *s) {
 	if (!s->unnamed) return;
 	s->unnamed = 0;
-	for (size_t i = 0; i < s->later.count; i++) {
-		struct chunk line = chunk_ref(*queue_at(&s->later, i));
-		if (!queue_put(&s->in, line)) session_no_memory(s, "a line for it was lost");
-	}
-	queue_free(&s->later);
+	if (!queue_move(&s->in, &s->later)) session_no_memory(s, "a line for it was lost");
 	session_write_in(s);
 }
 
@@ -263,7 +263,7 @@ void session_no_memory(struct session *s, const char *what) {
 }
 
 bool session_answer(struct session *s, struct chunk line) {
-	if (session_has_child(s)) return write_to(s, &s->in, line, true);
+	if (session_has_child(s)) return write_to(s, &s->in, line, true, NULL);
 	chunk_drop(&line);
 	return false;
 }
@@ -275,7 +275,7 @@ void session_must_write(struct session *s, struct chunk line) {
 }
 
 bool session_write_first(struct session *s, struct chunk line) {
-	if (s->in.sent || !session_has_child(s)) return write_to(s, &s->in, line, true);
+	if (s->in.sent || !session_has_child(s)) return write_to(s, &s->in, line, true, NULL);
 	s->untouched = false;
 	if (!queue_put_first(&s->in, line)) return false;
 	session_write_in(s);

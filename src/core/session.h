@@ -152,6 +152,7 @@ struct session {
 	bool ephemeral;   /* ends with the client that made it; not kept on disk */
 	bool ending;      /* that client's input is over: the session ends with what it still waits for */
 	bool removed;
+	struct share *payer;                   /* of the uid that it was made for; the router's */
 	struct loop_task free_task, over_task; /* over_task: the router's; the one that it ended with is gone */
 	uint64_t lines_out, bytes_out, strays, dropped_answers, turns;
 };
@@ -173,6 +174,8 @@ static inline const struct queue *session_queue(const struct session *s) {
 /* A line for the child, or for the next one where that is to be started (session_wake()). own: it must go, however full
  * the queue is. Takes over the reference. False: full, or no child. */
 bool session_write(struct session *s, struct chunk line, bool own);
+/* The same, charged to payer until the child has read it. */
+bool session_write_charged(struct session *s, struct chunk line, bool own, struct share *payer);
 /* An answer to what the child has asked: false once its input is closed. The next child, which may be wanted already,
  * has asked nothing. */
 bool session_answer(struct session *s, struct chunk line);

@@ -17,7 +17,9 @@ struct limits {
 	int64_t client_lag_soft_time; /* ms */
 	int64_t lag_wait;             /* ms that on_lag:"wait" holds the tape */
 	size_t max_pending;           /* open requests of one child */
-	size_t max_calls;             /* open requests of clients to one child */
+	size_t max_calls;             /* open requests of one client */
+	/* Of each uid but the daemon's and root (core/share.h). */
+	size_t uid_sessions, uid_clients, uid_bytes, uid_requests;
 };
 
 #define LIMITS_MIB ((size_t)1024 * 1024)
@@ -26,9 +28,10 @@ struct limits {
 #define LIMITS_KEPT_TASKS ((size_t)64 * 1024)
 /* Registrations of a session's clients. The table on disk has the guards among them: what is accepted here can always
  * be written, and read again. */
-#define LIMITS_NAMES ((size_t)4096)             /* hooks, entries, MCP servers, dialog kinds: each of a session */
-#define LIMITS_MATCHER ((size_t)64 * 1024)      /* bytes of a matcher, of a callback's or a server's name */
-#define LIMITS_HOOKS_TEXT ((size_t)1024 * 1024) /* bytes of all hooks of a session */
+#define LIMITS_NAMES ((size_t)4096)                 /* hooks, entries, MCP servers, dialog kinds: each of a session */
+#define LIMITS_MATCHER ((size_t)64 * 1024)          /* bytes of a matcher, of a callback's or a server's name */
+#define LIMITS_HOOKS_TEXT ((size_t)1024 * 1024)     /* bytes of all hooks of a session */
+#define LIMITS_TIMEOUT_MS ((int64_t)60 * 60 * 1000) /* longest plenum_timeout_ms */
 /* What a client may have read and done in one turn of the loop; what it has sent beyond waits for later turns. Of a
  * child, whose lines cost less, the bytes. */
 #define LIMITS_TURN_LINES ((size_t)64)
@@ -37,5 +40,6 @@ struct limits {
 	{                                                                                                                  \
 		.child_line = 64 * LIMITS_MIB, .client_line = 64 * LIMITS_MIB, .tape_bytes = 16 * LIMITS_MIB,                  \
 		.tape_lines = 65536, .stdin_queue = 64 * LIMITS_MIB, .client_lag_soft = 8 * LIMITS_MIB,                        \
-		.client_lag_soft_time = 10000, .lag_wait = 10000, .max_pending = 4096, .max_calls = 4096,                      \
+		.client_lag_soft_time = 10000, .lag_wait = 10000, .max_pending = 4096, .max_calls = 4096, .uid_sessions = 64,  \
+		.uid_clients = 256, .uid_bytes = 256 * LIMITS_MIB, .uid_requests = 1024,                                       \
 	}

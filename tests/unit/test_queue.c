@@ -159,7 +159,7 @@ static void read_some(struct stream *s, size_t n) {
 /* sent is always less than the first line, and what is charged is what is still to be written. */
 static void check(const struct queue *q, size_t in_pipe_and_read, const struct stream *s) {
 	ck_assert_uint_eq(q->bytes, s->put - in_pipe_and_read);
-	ck_assert(q->count ? q->sent < q->ring[q->first].len : q->sent == 0);
+	ck_assert(q->count ? q->sent < queue_at(q, 0)->len : q->sent == 0);
 }
 
 static size_t in_pipe(const struct stream *s) {
