@@ -56,12 +56,38 @@ static const char *default_profile(const struct request *q) {
 
 static json_t *limits_json(const struct settings *s) {
 	const struct limits *l = &s->limits;
-	return reply_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "child_line", (json_int_t)l->child_line,
-					  "client_line", (json_int_t)l->client_line, "tape_bytes", (json_int_t)l->tape_bytes, "tape_lines",
-					  (json_int_t)l->tape_lines, "stdin_queue", (json_int_t)l->stdin_queue, "max_sessions",
-					  (json_int_t)s->max_sessions, "max_children", (json_int_t)s->max_children, "max_clients",
-					  (json_int_t)s->max_clients, "turn_lines", (json_int_t)LIMITS_TURN_LINES, "turn_bytes",
-					  (json_int_t)LIMITS_TURN_BYTES);
+	const struct {
+		const char *name;
+		int64_t value;
+	} limits[] = {
+		{"child_line", (int64_t)l->child_line},     {"client_line", (int64_t)l->client_line},
+		{"tape_bytes", (int64_t)l->tape_bytes},     {"tape_lines", (int64_t)l->tape_lines},
+		{"stdin_queue", (int64_t)l->stdin_queue},   {"max_sessions", (int64_t)s->max_sessions},
+		{"max_children", (int64_t)s->max_children}, {"max_clients", (int64_t)s->max_clients},
+		{"max_pending", (int64_t)l->max_pending},   {"max_calls", (int64_t)l->max_calls},
+		{"plenum_timeout_ms", LIMITS_TIMEOUT_MS},   {"turn_lines", LIMITS_TURN_LINES},
+		{"turn_bytes", LIMITS_TURN_BYTES},          {"uid_sessions", (int64_t)l->uid_sessions},
+		{"uid_clients", (int64_t)l->uid_clients},   {"uid_bytes", (int64_t)l->uid_bytes},
+		{"uid_requests", (int64_t)l->uid_requests},
+	};
+	json_t *o = json_object();
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) reply_set(&o, limits[i].name, json_integer(limits[i].value));
+	return o;
+}
+
+/* Of each uid that has anything here; a client of another one sees its own. */
+static json_t *shares_json(const struct request *q) {
+	const struct shares *all = &q->router->shares;
+	json_t *list = json_array();
+	for (const struct share *s = all->by_uid; s; s = s->hh.next) {
+		if (s->uid != q->client->peer.uid && !trust_is_ours(q->client)) continue;
+		reply_append(&list,
+					 reply_pack("{s:I,s:b,s:I,s:I,s:I,s:I}", "uid", (json_int_t)s->uid, "limited",
+								share_is_limited(all, s->uid), "sessions", (json_int_t)s->held[SHARE_SESSIONS],
+								"clients", (json_int_t)s->held[SHARE_CLIENTS], "bytes",
+								(json_int_t)s->held[SHARE_BYTES], "requests", (json_int_t)s->held[SHARE_REQUESTS]));
+	}
+	return list;
 }
 
 static void verb_hello(struct request *q) {
@@ -147,6 +173,8 @@ static json_t *client_json(const struct client *c) {
 	reply_set(&o, "bytes_out", json_integer((json_int_t)c->bytes_out));
 	reply_set(&o, "lines_in", json_integer((json_int_t)c->lines_in));
 	reply_set(&o, "lag_bytes", json_integer((json_int_t)client_behind(c)));
+	reply_set(&o, "held_bytes", json_integer((json_int_t)c->member.bytes));
+	reply_set(&o, "requests", json_integer((json_int_t)c->member.requests));
 	reply_set(&o, "lag_ms", json_integer(c->blocked_since ? now_ms() - c->blocked_since : 0));
 	reply_set(&o, "session", a ? reply_string(a->session->name) : json_null());
 	return o;
@@ -244,6 +272,7 @@ static void status_daemon(struct request *q) {
 						   "sessions", (json_int_t)count_open(q), "decisions", (json_int_t)r->decisions, "bad_lines",
 						   (json_int_t)r->bad_lines, "rss", (json_int_t)proc_rss(getpid()), "clients", clients,
 						   "profiles", profiles, "limits", limits_json(r->settings));
+	reply_set(&o, "shares", shares_json(q));
 	if (r->guards_lost && trust_is_ours(q->client)) reply_set(&o, "guards_lost", json_true());
 	reply(q, o);
 }
@@ -496,6 +525,9 @@ static void verb_metrics(struct request *q) {
 						   "stray_lines", (json_int_t)strays, "dropped_answers", (json_int_t)dropped, "turns",
 						   (json_int_t)turns, "tape_bytes", (json_int_t)tape, "rss", (json_int_t)proc_rss(getpid()));
 	put_turns(&o, loop_turns(r->loop));
+	reply_set(&o, "held_bytes", json_integer((json_int_t)shares_held(&r->shares, SHARE_BYTES)));
+	reply_set(&o, "requests", json_integer((json_int_t)shares_held(&r->shares, SHARE_REQUESTS)));
+	reply_set(&o, "share_exceeded", json_integer((json_int_t)r->shares.refused));
 	reply(q, o);
 }
 

@@ -80,12 +80,30 @@ static void evict(struct client *c) {
 	loop_defer(c->loop, &c->flush_task);
 }
 
-/* What it holds may have changed. Where its uid has too much, the connections that hold most of it go. */
+static bool hold(struct client *c) {
+	return share_hold(&c->member, lines_held(&c->in) + c->held.bytes + c->mail_bytes + c->rest_whole);
+}
+
+/* It gives up an unfinished line, if that is most of what it holds, or else goes. */
+static void shed(struct client *c) {
+	if (c->more || 2 * lines_held(&c->in) < c->member.bytes) {
+		evict(c);
+		return;
+	}
+	c->starved = true;
+	lines_skip(&c->in);
+	(void)hold(c);
+}
+
+/* What it holds may have changed. Where its uid has too much, the connections that hold most of it shed it. */
 static void charge(struct client *c) {
 	struct share_member *most;
-	if (c->dead || c->evicted) return;
-	if (share_hold(&c->member, lines_held(&c->in) + c->held.bytes + c->mail_bytes + c->rest_whole)) return;
-	while ((most = share_heaviest(c->member.share)) != NULL) evict(CONTAINER_OF(most, struct client, member));
+	if (c->dead || c->evicted || hold(c) || c->taking) return;
+	while ((most = share_heaviest(c->member.share)) != NULL) {
+		struct client *heavy = CONTAINER_OF(most, struct client, member);
+		if (heavy->taking) return; /* looked at when that is over */
+		shed(heavy);
+	}
 }
 
 static void want(struct client *c) {
@@ -112,16 +130,20 @@ static void take_lines(struct client *c) {
 	size_t size, n = 0;
 	enum lines_result r;
 	bool before = c->more, go_on = true;
+	c->taking = true;
 	while (go_on && ((r = lines_next(&c->in, &line, &size)) == LINES_LINE || r == LINES_LONG)) {
 		c->lines_in++;
+		charge(c); /* the line in hand is held by whom it goes to */
 		if (r == LINES_LONG)
 			c->events->long_line(c, line, size);
 		else
 			c->events->line(c, line);
+		if (r == LINES_LONG) c->starved = false;
 		chunk_drop(&line);
 		bool over = ++n >= LIMITS_TURN_LINES || loop_must_yield(c->loop) || c->paused || client_holds(c);
 		go_on = !c->dead && !c->doomed && !c->evicted && (r == LINES_LONG || !over);
 	}
+	c->taking = false;
 	if (c->dead) return;
 	if (r == LINES_OOM) {
 		client_kill(c);

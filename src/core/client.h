@@ -27,6 +27,7 @@ struct client;
 struct client_events {
 	/* One line, its LF and CR still there; the chunk is borrowed. */
 	void (*line)(struct client *c, struct chunk line);
+	/* One that was not kept, being too long; or starved. */
 	void (*long_line)(struct client *c, struct chunk head, size_t size);
 	/* The peer sends no more; it may still read. */
 	void (*no_more)(struct client *c);
@@ -88,6 +89,8 @@ struct client {
 	bool blocked, ended, closing, dead, paused;
 	bool doomed;    /* is cut off at the end of the turn */
 	size_t evicted; /* not 0: is closed at the end of the turn, for so many bytes */
+	bool taking;    /* its lines are being taken: what it holds is not known */
+	bool starved;   /* its uid has no bytes left for the line that is being skipped */
 	int64_t blocked_since;
 
 	uint64_t lines_in, bytes_in, bytes_out;

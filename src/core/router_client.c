@@ -475,7 +475,13 @@ static bool is_plain(struct span id) {
 }
 
 void router_on_long_line(struct client *c, struct chunk head, size_t size) {
-	static const char why[] = "this line is longer than the limit (client_line); nothing of it was used";
+	static const char too_long[] = "this line is longer than the limit (client_line); nothing of it was used";
+	const struct router *r = c->world;
+	char starved[SHARE_TEXT_MAX];
+	const char *code = c->starved ? PLENUM_E_SHARE_EXCEEDED : PLENUM_E_TOO_LONG, *why = c->starved ? starved : too_long;
+	snprintf(starved, sizeof starved,
+			 "uid %u had no room for this line in its %zu bytes (uid_bytes); nothing of it was used", c->peer.uid,
+			 r->shares.max[SHARE_BYTES]);
 	struct attachment *a = c->attachment;
 	struct span id = router_head_member(head, "\"request_id\"");
 	struct buf b = NOTICE_INIT;
@@ -483,11 +489,11 @@ void router_on_long_line(struct client *c, struct chunk head, size_t size) {
 	c->chooses |= memmem(head.data, head.len, "\"" PLENUM_ATTACH "\"", sizeof PLENUM_ATTACH + 1) != NULL;
 	if (!is_plain(id)) id = SPAN_NONE;
 	if (id.p && memmem(head.data, head.len, "\"control_request\"", 17)) {
-		router_fail(c, id, PLENUM_E_TOO_LONG, "%s: it has %zu bytes", why, size); /* somebody waits for it */
+		router_fail(c, id, code, "%s: it has %zu bytes", why, size); /* somebody waits for it */
 		if (needed) router_init_served(c);
 		return;
 	}
-	notice_error(&b, a ? a->session->name : NULL, PLENUM_E_TOO_LONG, why);
+	notice_error(&b, a ? a->session->name : NULL, code, why);
 	notice_number(&b, "line", (int64_t)c->lines_in);
 	notice_number(&b, "size", (int64_t)size);
 	if (id.p) notice_raw(&b, "request_id", id);
@@ -500,6 +506,7 @@ void router_on_evicted(struct client *c, size_t held) {
 	struct router *r = c->world;
 	if (c->subscribed) r->n_subscribers--;
 	c->subscribed = false;
+	r->shares.refused++;
 	log_warn("client %llu of uid %u is closed: its uid holds too much (uid_bytes), of which it held %zu bytes",
 			 (unsigned long long)c->id, c->peer.uid, held);
 	router_complain(

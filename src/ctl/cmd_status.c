@@ -161,6 +161,30 @@ static int add_session(struct plenum *p, struct table *t, json_t *one) {
 	return CTL_OK;
 }
 
+static const char *const share_head[] = {"UID", "SESSIONS", "CONNECTIONS", "HELD", "REQUESTS"};
+
+/* What each uid has of the daemon; nothing, where there is one alone or the daemon does not tell. */
+static int print_shares(struct plenum *p) {
+	_cleanup_json_ json_t *status = NULL;
+	int code = ctl_ask(p, PLENUM_STATUS, json_pack("{s:b}", "daemon", true), &status);
+	json_t *shares = ctl_array(status, "shares"), *one;
+	size_t i;
+	if (code != CTL_OK || json_array_size(shares) < 2) return code == CTL_CUT ? code : CTL_OK;
+	struct table t = TABLE(ARRAY_SIZE(share_head));
+	for (i = 0; i < ARRAY_SIZE(share_head); i++) table_add(&t, share_head[i]);
+	json_array_foreach(shares, i, one) {
+		table_addf(&t, "%lld", (long long)ctl_int(one, "uid", -1));
+		table_addf(&t, "%lld", (long long)ctl_int(one, "sessions", 0));
+		table_addf(&t, "%lld", (long long)ctl_int(one, "clients", 0));
+		add_bytes(&t, one, "bytes");
+		table_addf(&t, "%lld", (long long)ctl_int(one, "requests", 0));
+	}
+	putchar('\n');
+	table_print(&t, stdout);
+	table_free(&t);
+	return CTL_OK;
+}
+
 static int print_top(struct plenum *p) {
 	_cleanup_json_ json_t *list = NULL;
 	int code = ctl_ask(p, PLENUM_LIST, NULL, &list);
@@ -174,7 +198,7 @@ static int print_top(struct plenum *p) {
 	printf("%s: %zu sessions\n", plenum_path(p), json_array_size(sessions));
 	table_print(&t, stdout);
 	table_free(&t);
-	return code;
+	return code == CTL_OK ? print_shares(p) : code;
 }
 
 /* The same for machines: one line, the whole status of each session. */

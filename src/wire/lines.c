@@ -325,6 +325,15 @@ bool lines_cut(const struct lines *l, size_t *size) {
 	return l->skipping;
 }
 
+void lines_skip(struct lines *l) {
+	if (l->skipping || lines_held(l) == 0) return;
+	if (l->partial.len)
+		begin_skip(l, l->partial.data, l->partial.len);
+	else
+		begin_skip(l, data(l), l->end);
+	chunk_drop(&l->partial);
+}
+
 size_t lines_held(const struct lines *l) {
 	return l->partial.len + l->end;
 }

@@ -80,6 +80,8 @@ enum lines_result lines_next(struct lines *l, struct chunk *line, size_t *size);
 bool lines_rest(struct lines *l, struct chunk *rest);
 /* At EOF: the input ended within an over-long line, which was not reported yet: *size bytes of it came. */
 bool lines_cut(const struct lines *l, size_t *size);
+/* Between reads: the unfinished line is dropped, and is one over the limit from now on. */
+void lines_skip(struct lines *l);
 /* Bytes held for an unfinished line. */
 size_t lines_held(const struct lines *l);
 /* What a reader has in hand between reads: for one that goes on in another process. */
