@@ -8,8 +8,23 @@
 #include "base/log.h"
 
 #define HASH_FUNCTION HASH_FNV
-#define uthash_fatal(why) log_no_memory()
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(element)                                                                                   \
+	do                                                                                                                 \
+		if (!hash_may_fail) log_no_memory();                                                                           \
+	while (0)
 #include <uthash.h>
+
+/* What uthash's own HASH_ADD macros find: without memory they end the program. */
+enum { hash_may_fail = 0 };
+
+/* HASH_ADD_KEYPTR for an element that the caller can do without: false without memory, and it is in no table. */
+#define HASH_TRY_ADD(hh, head, keyptr, keylen, element)                                                                \
+	__extension__({                                                                                                    \
+		_Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wshadow\"") enum { hash_may_fail = 1 };      \
+		_Pragma("GCC diagnostic pop") HASH_ADD_KEYPTR(hh, head, keyptr, keylen, element);                              \
+		(element)->hh.tbl != NULL;                                                                                     \
+	})
 
 /* Most tables are a session's and have few entries; they grow. */
 #undef HASH_INITIAL_NUM_BUCKETS

@@ -10,7 +10,9 @@
 
 #define END_GRACE_MS 1000 /* for whoever still holds the output of a child that has exited */
 #define LINES_A_LOOK 8    /* lines between two looks at the clock */
-#define LAST_READS 64     /* at its end a pipe is read as far as it can be full, not as fast as a grandchild fills it */
+#define STARVED_MS 100
+#define STARVED_TRIES 10 /* then the unfinished line is given up for its memory */
+#define LAST_READS 64    /* at its end a pipe is read as far as it can be full, not as fast as a grandchild fills it */
 
 /* A child that cannot be heard, or told, would wait for ever: it is ended. One that has exited ends by its timer. */
 static void watch(struct agent *a, struct loop_fd *f, bool read, bool write) {
@@ -64,14 +66,31 @@ static void take_all(struct agent *a) {
 	a->more = false;
 }
 
+/* Readable all the time, it is left alone for a while. */
+static void starve(struct agent *a) {
+	if (a->starved++ == 0) log_error("no memory to read child %d: it waits", a->child.pid);
+	loop_fd_want(&a->out_fd, false, false);
+	loop_timer_set(&a->starved_timer, STARVED_MS);
+}
+
+static char *space_for(struct agent *a, size_t *room) {
+	char *space = lines_space(&a->out, room);
+	if (!space && a->starved >= STARVED_TRIES) {
+		lines_skip(&a->out);
+		space = lines_space(&a->out, room);
+	}
+	if (space)
+		a->starved = 0;
+	else
+		starve(a);
+	return space;
+}
+
 /* One read; true: there may be more. */
 static bool read_out(struct agent *a) {
 	size_t room;
-	char *space = lines_space(&a->out, &room);
-	if (!space) {
-		log_error("no memory to read child %d", a->child.pid);
-		return false;
-	}
+	char *space = space_for(a, &room);
+	if (!space) return false;
 	ssize_t n = fd_read(a->child.out, space, MIN(room, a->read_max));
 	int number = errno;
 	if (n > 0) {
@@ -99,6 +118,7 @@ static void finish_out(struct agent *a) {
 		chunk_drop(&rest);
 	}
 	lines_free(&a->out);
+	loop_timer_stop(&a->starved_timer);
 	loop_fd_stop(&a->out_fd);
 	child_close_out(&a->child);
 }
@@ -124,11 +144,16 @@ static void on_out(void *arg, bool readable, bool writable) {
 void agent_read(struct agent *a, bool may) {
 	if (a->eof || a->child.out < 0) return;
 	a->read_paused = !may;
-	watch(a, &a->out_fd, may && !a->more, false);
+	watch(a, &a->out_fd, may && !a->more && !loop_timer_pending(&a->starved_timer), false);
 	if (may && a->more)
 		loop_defer(a->loop, &a->more_task);
 	else
 		loop_task_stop(&a->more_task);
+}
+
+static void on_starved_timer(void *arg) {
+	struct agent *a = arg;
+	agent_read(a, !a->read_paused);
 }
 
 /* --- stderr ------------------------------------------------------------------------------------------------------- */
@@ -214,6 +239,7 @@ struct agent *agent_new(struct loop *loop, struct lines_pool *pool, size_t max_l
 	list_init(&a->child.node);
 	lines_init(&a->out, pool, max_line);
 	loop_timer_init(&a->end_timer, loop, on_end_timer, a);
+	loop_timer_init(&a->starved_timer, loop, on_starved_timer, a);
 	loop_task_init(&a->free_task, free_agent, a);
 	loop_task_init(&a->more_task, on_more, a);
 	return a;
@@ -260,6 +286,7 @@ void agent_free(struct agent *a) {
 	agent_stop_timers(a);
 	loop_timer_stop(&a->end_timer);
 	loop_task_stop(&a->more_task);
+	loop_timer_stop(&a->starved_timer);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) loop_fd_stop(fds[i]);
 	child_forget(&a->child);
 	loop_defer_free(a->loop, &a->free_task);

@@ -43,8 +43,10 @@ struct agent {
 	bool exited, eof, read_paused, bom_seen;
 	bool more;       /* out has lines that were not handed out: the turn of the loop was used up */
 	int exit_status; /* as wait(2) has it */
-	int64_t started_at, heard_at, exited_at;                          /* heard_at: its newest output was read */
-	struct loop_timer end_timer;                                      /* exit seen, output still open */
+	int64_t started_at, heard_at, exited_at; /* heard_at: its newest output was read */
+	struct loop_timer end_timer;             /* exit seen, output still open */
+	struct loop_timer starved_timer;         /* without memory to read it: until the next try */
+	unsigned starved;                        /* tries in a row that had none */
 	struct loop_timer stop_timer, idle_timer, warm_timer, pace_timer; /* the session's, while it has a child */
 	struct loop_task free_task, more_task;
 };

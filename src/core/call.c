@@ -20,6 +20,17 @@ static char *make_key(uint64_t number, struct span id) {
 	return str_printf("%llu:%.*s", (unsigned long long)number, (int)id.n, id.p ? id.p : "");
 }
 
+static bool enlist(struct calls *all, struct call *c) {
+	if (!HASH_TRY_ADD(hh, all->by_id, c->id, strlen(c->id), c)) return false;
+	if (c->key && !HASH_TRY_ADD(hh_asker, all->by_asker, c->key, strlen(c->key), c)) {
+		HASH_DELETE(hh, all->by_id, c);
+		return false;
+	}
+	list_add_tail(&all->order, &c->node);
+	all->n++;
+	return true;
+}
+
 struct call *call_new(struct calls *all, struct session *s, struct loop *loop, enum call_purpose purpose, void *asker,
 					  uint64_t asker_number, struct span asker_id, void (*on_timer)(void *)) {
 	char random[9];
@@ -40,12 +51,12 @@ struct call *call_new(struct calls *all, struct session *s, struct loop *loop, e
 			free(c);
 			return NULL;
 		}
-		HASH_ADD_KEYPTR(hh_asker, all->by_asker, c->key, strlen(c->key), c);
 	}
-	HASH_ADD_KEYPTR(hh, all->by_id, c->id, strlen(c->id), c);
-	list_add_tail(&all->order, &c->node);
-	all->n++;
-	return c;
+	if (enlist(all, c)) return c;
+	free(c->asker_id);
+	free(c->key);
+	free(c);
+	return NULL;
 }
 
 struct call *call_find(struct calls *all, struct span id) {
@@ -129,9 +140,12 @@ void calls_carry(struct carry *c, struct calls *all, struct session *s, struct l
 		call->session = s;
 		loop_timer_init(&call->timer, loop, on_timer, call);
 		carry_members(c, call);
-		HASH_ADD_KEYPTR(hh, all->by_id, call->id, strlen(call->id), call);
-		if (call->key) HASH_ADD_KEYPTR(hh_asker, all->by_asker, call->key, strlen(call->key), call);
-		list_add_tail(&all->order, &call->node);
-		all->n++;
+		if (enlist(all, call)) continue;
+		carry_fail(c, "out of memory");
+		loop_timer_stop(&call->timer);
+		free(call->key);
+		free(call->asker_id);
+		free(call->value);
+		free(call);
 	}
 }

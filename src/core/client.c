@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/client.h"
 
+#include "base/log.h"
 #include "io/proc.h"
 
 #include <errno.h>
@@ -90,7 +91,7 @@ static void shed(struct client *c) {
 		evict(c);
 		return;
 	}
-	c->starved = true;
+	c->starved = STARVED_SHARE;
 	lines_skip(&c->in);
 	(void)hold(c);
 }
@@ -138,7 +139,7 @@ static void take_lines(struct client *c) {
 			c->events->long_line(c, line, size);
 		else
 			c->events->line(c, line);
-		if (r == LINES_LONG) c->starved = false;
+		if (r == LINES_LONG) c->starved = STARVED_NOT;
 		chunk_drop(&line);
 		bool over = ++n >= LIMITS_TURN_LINES || loop_must_yield(c->loop) || c->paused || client_holds(c);
 		go_on = !c->dead && !c->doomed && !c->evicted && (r == LINES_LONG || !over);
@@ -231,7 +232,13 @@ void client_release(struct client *c) {
 static void read_some(struct client *c) {
 	size_t room;
 	char *space = lines_space(&c->in, &room);
+	if (!space && lines_held(&c->in)) { /* for its own memory */
+		c->starved = STARVED_MEMORY;
+		lines_skip(&c->in);
+		space = lines_space(&c->in, &room);
+	}
 	if (!space) {
+		log_error("client %llu is closed: no memory to read it", (unsigned long long)c->id);
 		client_kill(c);
 		return;
 	}

@@ -50,6 +50,9 @@ struct client_filter {
 	size_t n_other;
 };
 
+/* A line is skipped for its length, because its uid has too many bytes, or for want of memory. */
+enum starved { STARVED_NOT, STARVED_SHARE, STARVED_MEMORY };
+
 struct client {
 	struct list node; /* in the server's list of clients */
 	struct loop *loop;
@@ -87,10 +90,10 @@ struct client {
 	size_t rest_whole; /* bytes of that line */
 	struct share_member member;
 	bool blocked, ended, closing, dead, paused;
-	bool doomed;    /* is cut off at the end of the turn */
-	size_t evicted; /* not 0: is closed at the end of the turn, for so many bytes */
-	bool taking;    /* its lines are being taken: what it holds is not known */
-	bool starved;   /* its uid has no bytes left for the line that is being skipped */
+	bool doomed;          /* is cut off at the end of the turn */
+	size_t evicted;       /* not 0: is closed at the end of the turn, for so many bytes */
+	bool taking;          /* its lines are being taken: what it holds is not known */
+	enum starved starved; /* why the line in hand is skipped */
 	int64_t blocked_since;
 
 	uint64_t lines_in, bytes_in, bytes_out;

@@ -40,8 +40,9 @@ static struct kin *new_kin(struct descent *d, pid_t pid) {
 		return NULL;
 	}
 	k->pid = pid;
-	HASH_ADD(hh, d->by_pid, pid, sizeof k->pid, k);
-	return k;
+	if (HASH_TRY_ADD(hh, d->by_pid, &k->pid, sizeof k->pid, k)) return k;
+	free(k);
+	return NULL;
 }
 
 void descent_add(struct descent *d, pid_t pid, uint64_t start, uint64_t number) {

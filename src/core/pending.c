@@ -65,6 +65,18 @@ static bool make_line(struct pending *p, const struct envelope *e, struct chunk 
 	return true;
 }
 
+static bool enlist(struct pendings *all, struct pending *p) {
+	if (!HASH_TRY_ADD(hh, all->by_id, p->id, strlen(p->id), p)) return false;
+	if (!HASH_TRY_ADD(hh_child, all->by_child, p->child_id, strlen(p->child_id), p)) {
+		HASH_DELETE(hh, all->by_id, p);
+		return false;
+	}
+	list_add_tail(&all->order, &p->node);
+	all->n++;
+	if (pending_for_person(p)) all->n_person++;
+	return true;
+}
+
 struct pending *pending_new(struct pendings *all, struct session *s, struct loop *loop, const struct envelope *e,
 							struct chunk line, void (*on_timer)(void *)) {
 	char random[9];
@@ -81,16 +93,9 @@ struct pending *pending_new(struct pendings *all, struct session *s, struct loop
 	p->since_real = now_real_ms();
 	loop_timer_init(&p->timer, loop, on_timer, p);
 	bool nameless = !p->tool && span_is_string(span_member(e->request, "tool_name")); /* rules go by it */
-	if (!p->child_id || nameless || !make_line(p, e, line)) {
-		free_pending(p);
-		return NULL;
-	}
-	HASH_ADD_KEYPTR(hh, all->by_id, p->id, strlen(p->id), p);
-	HASH_ADD_KEYPTR(hh_child, all->by_child, p->child_id, strlen(p->child_id), p);
-	list_add_tail(&all->order, &p->node);
-	all->n++;
-	if (pending_for_person(p)) all->n_person++;
-	return p;
+	if (p->child_id && !nameless && make_line(p, e, line) && enlist(all, p)) return p;
+	free_pending(p);
+	return NULL;
 }
 
 char *pending_summary(const struct pending *p) {
@@ -340,15 +345,8 @@ static void load_pending(struct carry *c, struct pendings *all, struct session *
 	loop_timer_init(&p->timer, loop, on_timer, p);
 	carry_pending(c, p, owners);
 	if (carry_ok(c) && !check_pending(p)) carry_fail(c, "an open request is damaged");
-	if (!carry_ok(c)) {
-		free_pending(p);
-		return;
-	}
-	HASH_ADD_KEYPTR(hh, all->by_id, p->id, strlen(p->id), p);
-	HASH_ADD_KEYPTR(hh_child, all->by_child, p->child_id, strlen(p->child_id), p);
-	list_add_tail(&all->order, &p->node);
-	all->n++;
-	if (pending_for_person(p)) all->n_person++;
+	if (carry_ok(c) && !enlist(all, p)) carry_fail(c, "out of memory");
+	if (!carry_ok(c)) free_pending(p);
 }
 
 static void carry_settled(struct carry *c, struct pendings *all) {

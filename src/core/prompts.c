@@ -48,7 +48,10 @@ struct prompt *prompt_add(struct prompts *p, const char *uuid, size_t n) {
 	memcpy(one->uuid, uuid, n);
 	one->state = PROMPT_SENT;
 	one->since = now_ms();
-	HASH_ADD_KEYPTR(hh, p->by_uuid, one->uuid, n, one);
+	if (!HASH_TRY_ADD(hh, p->by_uuid, one->uuid, n, one)) {
+		free(one);
+		return NULL;
+	}
 	list_add_tail(&p->open, &one->node);
 	p->n_open++;
 	return one;

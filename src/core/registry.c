@@ -219,8 +219,12 @@ static bool add_hook(struct registry *r, struct hook_entry *e, struct span callb
 	}
 	snprintf(h->id, sizeof h->id, "cb_%llu", (unsigned long long)++r->counter);
 	h->entry = e;
+	if (!HASH_TRY_ADD(hh, r->hooks, h->id, strlen(h->id), h)) {
+		free(h->callback);
+		free(h);
+		return false;
+	}
 	list_add_tail(&e->hooks, &h->node);
-	HASH_ADD_KEYPTR(hh, r->hooks, h->id, strlen(h->id), h);
 	r->n_hooks++;
 	return true;
 }
@@ -689,8 +693,13 @@ static void load_hook(struct carry *c, struct registry *r, struct hook_entry *e)
 	}
 	h->entry = e;
 	carry_hook(c, h);
+	if (!HASH_TRY_ADD(hh, r->hooks, h->id, strlen(h->id), h)) {
+		carry_fail(c, "out of memory");
+		free(h->callback);
+		free(h);
+		return;
+	}
 	list_add_tail(&e->hooks, &h->node);
-	HASH_ADD_KEYPTR(hh, r->hooks, h->id, strlen(h->id), h);
 	if (e->owner) r->n_hooks++;
 }
 

@@ -247,16 +247,17 @@ struct session *router_add(struct router *r, const char *name, const struct prof
 	struct session *s = payer ? session_new(r->loop, &r->pool, r->children, r->settings, profile, name, launch,
 											&router_session_events, r)
 							  : NULL;
-	if (!s) {
-		share_give(payer, SHARE_SESSIONS, 1);
-		return NULL;
+	if (s && router_init_begin(s) && HASH_TRY_ADD(hh, r->sessions, s->name, strlen(s->name), s)) {
+		s->payer = payer;
+		s->id = ++r->sessions_seen;
+		loop_task_init(&s->over_task, on_over, s);
+		r->n_sessions++;
+		return s;
 	}
-	s->payer = payer;
-	s->id = ++r->sessions_seen;
-	loop_task_init(&s->over_task, on_over, s);
-	HASH_ADD_KEYPTR(hh, r->sessions, s->name, strlen(s->name), s);
-	r->n_sessions++;
-	return s;
+	share_give(payer, SHARE_SESSIONS, 1);
+	if (s) router_init_free(s);
+	if (s) session_remove(s);
+	return NULL;
 }
 
 struct session *router_create(struct router *r, const char *name, const struct profile *profile,

@@ -290,6 +290,7 @@ void router_init_child_gone(struct session *s, const char *text, bool ends);
 void router_init_started(struct session *s); /* a child was started: what must it be told first? */
 void router_init_before_prompt(struct session *s);
 void router_init_settled(struct session *s); /* a callback was settled, a turn ended: is a re-send due? */
+bool router_init_begin(struct session *s);   /* before all else of a session; false without memory */
 void router_init_free(struct session *s);
 void router_init_move(struct session *to, struct session *from); /* with the child; neither has a registration yet */
 /* Does the client wait for the answer to an initialize: to this one, where an id is given? */

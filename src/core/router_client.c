@@ -474,14 +474,26 @@ static bool is_plain(struct span id) {
 	return id.p;
 }
 
-void router_on_long_line(struct client *c, struct chunk head, size_t size) {
-	static const char too_long[] = "this line is longer than the limit (client_line); nothing of it was used";
+static const char *why_skipped(const struct client *c, char why[SHARE_TEXT_MAX]) {
+	static const char unused[] = "nothing of it was used";
 	const struct router *r = c->world;
-	char starved[SHARE_TEXT_MAX];
-	const char *code = c->starved ? PLENUM_E_SHARE_EXCEEDED : PLENUM_E_TOO_LONG, *why = c->starved ? starved : too_long;
-	snprintf(starved, sizeof starved,
-			 "uid %u had no room for this line in its %zu bytes (uid_bytes); nothing of it was used", c->peer.uid,
-			 r->shares.max[SHARE_BYTES]);
+	switch (c->starved) {
+	case STARVED_SHARE:
+		snprintf(why, SHARE_TEXT_MAX, "uid %u had no room for this line in its %zu bytes (uid_bytes); %s", c->peer.uid,
+				 r->shares.max[SHARE_BYTES], unused);
+		return PLENUM_E_SHARE_EXCEEDED;
+	case STARVED_MEMORY:
+		snprintf(why, SHARE_TEXT_MAX, "the daemon has no memory for this line; %s", unused);
+		return PLENUM_E_INTERNAL;
+	default:
+		snprintf(why, SHARE_TEXT_MAX, "this line is longer than the limit (client_line); %s", unused);
+		return PLENUM_E_TOO_LONG;
+	}
+}
+
+void router_on_long_line(struct client *c, struct chunk head, size_t size) {
+	char why[SHARE_TEXT_MAX];
+	const char *code = why_skipped(c, why);
 	struct attachment *a = c->attachment;
 	struct span id = router_head_member(head, "\"request_id\"");
 	struct buf b = NOTICE_INIT;

@@ -44,13 +44,17 @@ struct init {
 	struct list waiters;
 };
 
+bool router_init_begin(struct session *s) {
+	if (s->init) return true;
+	struct init *in = calloc(1, sizeof *in);
+	if (!in) return false;
+	list_init(&in->waiters);
+	s->init = in;
+	return true;
+}
+
 static struct init *init_of(struct session *s) {
-	if (!s->init) {
-		struct init *in = calloc(1, sizeof *in);
-		if (!in) log_no_memory(); /* a session without this would lie about its hooks */
-		list_init(&in->waiters);
-		s->init = in;
-	}
+	if (!router_init_begin(s)) log_no_memory(); /* a session without this would lie about its hooks */
 	return s->init;
 }
 

@@ -70,8 +70,9 @@ static struct share *make(struct shares *all, uid_t uid) {
 	s->all = all;
 	s->uid = uid;
 	list_init(&s->members);
-	HASH_ADD(hh, all->by_uid, uid, sizeof s->uid, s);
-	return s;
+	if (HASH_TRY_ADD(hh, all->by_uid, &s->uid, sizeof s->uid, s)) return s;
+	free(s);
+	return NULL;
 }
 
 struct share *share_take(struct shares *all, uid_t uid, enum share_kind kind, size_t n) {

@@ -32,9 +32,12 @@ static struct watch *make(struct watches *all, pid_t pid, int fd) {
 	HASH_FIND(hh_pid, all->by_pid, &pid, sizeof pid, other);
 	w->unlisted = watch_alive(other);
 	if (other && !w->unlisted) unlist(other);
-	if (!w->unlisted) HASH_ADD(hh_pid, all->by_pid, pid, sizeof pid, w);
-	HASH_ADD(hh_fd, all->by_fd, fd, sizeof fd, w);
-	return w;
+	if (!w->unlisted) w->unlisted = !HASH_TRY_ADD(hh_pid, all->by_pid, &w->pid, sizeof w->pid, w); /* shared less */
+	if (HASH_TRY_ADD(hh_fd, all->by_fd, &w->fd, sizeof w->fd, w)) return w;
+	unlist(w);
+	close(fd);
+	free(w);
+	return NULL;
 }
 
 struct watch *watch_take(struct watches *all, pid_t pid, int fd) {
