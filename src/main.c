@@ -9,7 +9,6 @@
 #include "server.h"
 
 #include <getopt.h>
-#include <jansson.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,13 +99,6 @@ static int parse(int argc, char **argv, struct command_line *cl) {
 	return optind < argc ? wrong("one word too many", argv[optind]) : -1;
 }
 
-/* jansson 2.14 writes outside its buffers where it gets no memory while it reads. */
-static void *need(size_t n) {
-	void *p = malloc(n);
-	if (!p) log_no_memory();
-	return p;
-}
-
 int main(int argc, char **argv) {
 	struct command_line cl = {.server = {.argv = argv, .resume = -1}, .level = LOG_INFO};
 	/* No process of the same user, so no agent, attaches to it, reads its memory, or takes its descriptors. An exec
@@ -117,7 +109,6 @@ int main(int argc, char **argv) {
 	if (status >= 0) return status;
 	log_setup(cl.server.check ? LOG_ERROR : cl.level, cl.json);
 	if (cl.check) return check_config(cl.server.config);
-	json_set_alloc_funcs(need, free);
 	/* Blocks of lines, and long lines, do not lie among what is small: no holes that only they would fit in. */
 	mallopt(M_MMAP_THRESHOLD, 512 * 1024);
 	return server_run(&cl.server);

@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "core/trust.h"
+#include "parse.h"
 #include "plenum/protocol.h"
 
 #include <stdarg.h>
@@ -220,7 +221,8 @@ json_t *reply_text(const char *text, size_t n) {
 	if (value) return value;
 	struct buf b = NOTICE_INIT;
 	str_put_json(&b, text, n);
-	if (!b.failed) value = json_loadb(b.data, b.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+	struct parse_error error;
+	if (!b.failed) value = parse_json(b.data, b.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
 	buf_free(&b);
 	return value;
 }

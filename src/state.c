@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "io/lock.h"
 #include "io/syncer.h"
+#include "parse.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -597,7 +598,10 @@ static json_t *read_line(const char *line, size_t n) {
 	if (n < SEAL_LEN + 1) return NULL;
 	snprintf(seal, sizeof seal, SEAL_BEFORE "%016" PRIx64 "\"}", sum_of(line, n - SEAL_LEN));
 	if (memcmp(line + n - SEAL_LEN, seal, SEAL_LEN) != 0) return NULL;
-	return json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
+	struct parse_error error;
+	json_t *value = parse_json(line, n, JSON_REJECT_DUPLICATES, &error);
+	if (error.no_memory) log_no_memory(); /* a record that is whole would count as damaged */
+	return value;
 }
 
 static bool is_head(const json_t *j) {

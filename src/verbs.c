@@ -9,6 +9,7 @@
 #include "core/trust.h"
 #include "core/warm.h"
 #include "io/proc.h"
+#include "parse.h"
 #include "plenum/protocol.h"
 #include "reply.h"
 
@@ -309,7 +310,8 @@ static json_t *pending_json(const struct session *s, const struct pending *p) {
 	json_t *o = reply_pack("{s:s,s:s,s:s?,s:s?,s:I,s:I,s:s?,s:o}", "session", s->name, "request_id", p->id, "subtype",
 						   p->subtype, "tool_name", p->tool, "since_ms", (json_int_t)(now_ms() - p->since),
 						   "asked_at_ms", (json_int_t)p->since_real, "agent_id", agent_id, "asked", asked);
-	json_t *value = input.p && input.n < 65536 ? json_loadb(input.p, input.n, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL)
+	struct parse_error error;
+	json_t *value = input.p && input.n < 65536 ? parse_json(input.p, input.n, JSON_ALLOW_NUL | JSON_DECODE_ANY, &error)
 											   : NULL;
 	if (!value && input.p) value = reply_text(input.p, MIN(input.n, (size_t)1000));
 	if (input.p) reply_set(&o, "input", value);
@@ -611,7 +613,7 @@ static const struct verb *find_verb(struct span subtype) {
 void verbs_run(struct router *r, struct client *c, struct chunk line, const struct envelope *e) {
 	struct request q = {.router = r, .client = c, .line = line, .id = e->request_id};
 	const struct verb *verb = find_verb(e->inner_subtype);
-	json_error_t error;
+	struct parse_error error;
 	if (line.len > VERB_MAX) {
 		reply_error(&q, PLENUM_E_TOO_LONG, "a plenum_ request may have %zu bytes, this one has %zu", VERB_MAX,
 					line.len);
@@ -622,9 +624,10 @@ void verbs_run(struct router *r, struct client *c, struct chunk line, const stru
 					(int)e->inner_subtype.n, e->inner_subtype.p);
 		return;
 	}
-	q.body = json_loadb(e->request.p, e->request.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+	q.body = parse_json(e->request.p, e->request.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
 	if (!q.body)
-		reply_error(&q, PLENUM_E_BAD_REQUEST, "the request cannot be read: %s", error.text);
+		reply_error(&q, error.no_memory ? PLENUM_E_INTERNAL : PLENUM_E_BAD_REQUEST, "the request cannot be read: %s",
+					error.text);
 	else if (reply_peer_ok(&q, verb->least, verb->name) && reply_members_ok(&q, verb->members))
 		verb->run(&q);
 	json_decref(q.body);
