@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+
+static int allocations = -1; /* so many are left; -1: any number */
+
+static void *try_malloc(size_t n) {
+	if (allocations == 0) return NULL;
+	if (allocations > 0) allocations--;
+	return malloc(n);
+}
+
+#define uthash_malloc(n) try_malloc(n)
 #include "base/hash.h"
 
 #include "harness.h"
@@ -47,6 +58,29 @@ START_TEST(finds_what_is_there) {
 }
 END_TEST
 
+/* At whatever allocation memory ends: that element is in no table, the others are, and can be taken out. */
+START_TEST(an_element_without_memory_is_refused) {
+	for (int left = 0; left < 6; left++) {
+		struct item items[KEYS], *table = NULL, *found;
+		bool in[KEYS];
+		allocations = left;
+		for (int i = 0; i < KEYS; i++) {
+			make_key(&items[i], 1 + i + i / 10);
+			in[i] = HASH_TRY_ADD(hh, table, items[i].key, items[i].n, &items[i]);
+		}
+		ck_assert(in[0] == (left >= 2)); /* a table takes two */
+		allocations = -1;
+		for (int i = 0; i < KEYS; i++) {
+			HASH_FIND(hh, table, items[i].key, items[i].n, found);
+			ck_assert_ptr_eq(found, in[i] ? &items[i] : NULL);
+		}
+		for (int i = 0; i < KEYS; i++)
+			if (in[i]) HASH_DELETE(hh, table, &items[i]);
+		ck_assert_ptr_null(table);
+	}
+}
+END_TEST
+
 START_TEST(one_thing_in_two_tables) {
 	struct item a = {.key = "a", .n = 1}, *by_key = NULL, *by_value = NULL, *found;
 	a.value = 7;
@@ -63,4 +97,4 @@ START_TEST(one_thing_in_two_tables) {
 }
 END_TEST
 
-RUN_TESTS("hash", finds_what_is_there, one_thing_in_two_tables)
+RUN_TESTS("hash", finds_what_is_there, an_element_without_memory_is_refused, one_thing_in_two_tables)

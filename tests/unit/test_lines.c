@@ -395,6 +395,42 @@ START_TEST(a_very_long_line_is_skipped_without_being_held) {
 }
 END_TEST
 
+/* Held as a short piece, in a ring, in a block of its own; given up, and the line behind it comes. */
+START_TEST(an_unfinished_line_can_be_given_up) {
+	const size_t sizes[] = {1, 1000, (size_t)200 << 10, (size_t)3 << 20};
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct lines_pool pool = {0};
+		struct lines l;
+		size_t room, size;
+		struct chunk line;
+		lines_init(&l, &pool, (size_t)8 << 20);
+		lines_skip(&l); /* there is none */
+		for (size_t fed = 0; fed < sizes[i]; fed += room) {
+			char *space = lines_space(&l, &room);
+			REQUIRE(space, "no memory");
+			room = MIN(room, sizes[i] - fed);
+			memset(space, 'x', room);
+			lines_commit(&l, room);
+			REQUIRE(lines_next(&l, &line, &size) == LINES_MORE, "something came out");
+		}
+		REQUIRE(lines_held(&l) == sizes[i], "held %zu", lines_held(&l));
+		lines_skip(&l);
+		lines_skip(&l);
+		REQUIRE(lines_held(&l) == 0, "held %zu", lines_held(&l));
+		memcpy(lines_space(&l, &room), "yz\nnext\n", 8);
+		lines_commit(&l, 8);
+		REQUIRE(lines_next(&l, &line, &size) == LINES_LONG && size == sizes[i] + 2, "%zu", size);
+		REQUIRE(line.len == MIN(sizes[i], (size_t)LINES_HEAD) && line.data[0] == 'x', "head %zu", line.len);
+		chunk_drop(&line);
+		REQUIRE(lines_next(&l, &line, &size) == LINES_LINE && memcmp(line.data, "next\n", 5) == 0, "%zu", line.len);
+		chunk_drop(&line);
+		REQUIRE(lines_next(&l, &line, &size) == LINES_MORE, "something came out");
+		lines_free(&l);
+		lines_pool_free(&pool);
+	}
+}
+END_TEST
+
 START_TEST(the_head_of_a_long_line_keeps_no_more_than_itself) {
 	struct lines_pool pool = {0};
 	struct lines l;
@@ -569,6 +605,7 @@ END_TEST
 
 RUN_TESTS("lines", every_split, byte_by_byte, nul_bytes_are_bytes, big_random_streams, big_random_streams_without_rings,
 		  short_line_before_a_long_one, readers_share_a_pool, an_idle_reader_holds_nothing, space_without_commit,
-		  a_trickle_is_moved_to_a_block_of_its_own, a_very_long_line_is_skipped_without_being_held,
-		  the_head_of_a_long_line_keeps_no_more_than_itself, short_lines_behind_a_long_one_do_not_keep_it,
-		  NOT_IN_VALGRIND(a_steady_flow_asks_for_nothing), NOT_IN_VALGRIND(a_reader_that_rests_loses_its_ring))
+		  a_trickle_is_moved_to_a_block_of_its_own, an_unfinished_line_can_be_given_up,
+		  a_very_long_line_is_skipped_without_being_held, the_head_of_a_long_line_keeps_no_more_than_itself,
+		  short_lines_behind_a_long_one_do_not_keep_it, NOT_IN_VALGRIND(a_steady_flow_asks_for_nothing),
+		  NOT_IN_VALGRIND(a_reader_that_rests_loses_its_ring))

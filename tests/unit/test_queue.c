@@ -224,5 +224,35 @@ START_TEST(damage_is_noticed) {
 }
 END_TEST
 
-RUN_TESTS("queue", an_empty_queue_takes_any_line, a_line_can_come_first, gives_references_back, a_broken_pipe_is_told,
-		  a_closed_socket_is_told_without_a_signal, nothing_is_lost_or_doubled_in_a_full_pipe, damage_is_noticed)
+/* From when a line is put in until all of it was written or dropped. */
+START_TEST(a_line_is_charged_while_it_waits) {
+	struct shares all;
+	struct queue later, q;
+	int fds[2];
+	shares_init(&all, 1000);
+	struct share *s = share_take(&all, 1001, SHARE_SESSIONS, 1);
+	queue_init(&later, 100);
+	queue_init(&q, 100);
+	ck_assert(queue_put_charged(&later, chunk_copy("12345\n", 6), s));
+	put(&later, "nobody's\n");
+	ck_assert(queue_put_charged(&later, chunk_copy("123\n", 4), s));
+	ck_assert_uint_eq(s->held[SHARE_BYTES], 10);
+	ck_assert(queue_move(&q, &later));
+	ck_assert_uint_eq(later.count, 0);
+	ck_assert_uint_eq(q.count, 3);
+	ck_assert_uint_eq(s->held[SHARE_BYTES], 10);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	ck_assert_int_eq(queue_write(&q, fds[0]), 0);
+	ck_assert_uint_eq(s->held[SHARE_BYTES], 0);
+	close(fds[0]);
+	close(fds[1]);
+	ck_assert(queue_put_charged(&q, chunk_copy("123\n", 4), s));
+	share_give(s, SHARE_SESSIONS, 1); /* the charge alone keeps it */
+	queue_free(&q);
+	ck_assert_ptr_null(all.by_uid);
+}
+END_TEST
+
+RUN_TESTS("queue", an_empty_queue_takes_any_line, a_line_is_charged_while_it_waits, a_line_can_come_first,
+		  gives_references_back, a_broken_pipe_is_told, a_closed_socket_is_told_without_a_signal,
+		  nothing_is_lost_or_doubled_in_a_full_pipe, damage_is_noticed)
