@@ -179,7 +179,7 @@ static struct session *make_session(struct carry *c, struct router *r, struct ba
 	return s;
 }
 
-/* Of what a client waits for. Lines that wait for the child are nobody's. */
+/* What a client waits for. Lines that wait for the child are charged to no share any more. */
 static void charge_again(struct session *s) {
 	struct router *r = s->world;
 	struct call *call;
