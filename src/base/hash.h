@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * uthash with a hash function that both compilers take without a warning. Source: uthash's user guide, "Specifying an
- * alternate key hash function", "Out of memory".
+ * uthash with a hash function whose values a client cannot foresee: keys come from clients, and keys chosen to collide
+ * would turn a table into a list. Source: uthash's user guide, "Specifying an alternate key hash function", "Out of
+ * memory".
  */
 #pragma once
 
 #include "base/log.h"
 
-#define HASH_FUNCTION HASH_FNV
+#include <stddef.h>
+
+/* SipHash-1-3 (Aumasson, Bernstein), keyed with the random bytes that the kernel gives each process (getauxval(3),
+ * AT_RANDOM): values differ from process to process and must not be kept. */
+unsigned hash_keyed(const void *data, size_t n);
+
+#define HASH_FUNCTION(key, n, value) ((value) = hash_keyed((key), (n)))
 #define HASH_NONFATAL_OOM 1
 #define uthash_nonfatal_oom(element)                                                                                   \
 	do                                                                                                                 \
