@@ -49,11 +49,9 @@ static bool apply_role(struct request *q, struct attachment *a) {
 	return true;
 }
 
-static void drop_tools(struct attachment *a) {
-	for (size_t i = 0; i < a->n_tools; i++) free(a->tools[i]);
-	free(a->tools);
-	a->tools = NULL;
-	a->n_tools = 0;
+static void take_all_tools(struct attachment *a) {
+	names_free(&a->tools);
+	a->by_tool = false;
 }
 
 static bool take_tools(struct request *q, struct attachment *a, const json_t *tools) {
@@ -63,16 +61,20 @@ static bool take_tools(struct request *q, struct attachment *a, const json_t *to
 		reply_error(q, PLENUM_E_BAD_REQUEST, "`approve` must be true, false or {\"tools\":[\"Bash\",...]}");
 		return false;
 	}
-	drop_tools(a);
-	a->tools = calloc(json_array_size(tools) + 1, sizeof *a->tools);
+	if (!reply_list_ok(q, "approve.tools", json_array_size(tools))) return false;
+	names_free(&a->tools);
+	a->by_tool = true;
 	json_array_foreach(tools, i, tool) {
-		if (!a->tools || !json_is_string(tool)) {
+		if (!json_is_string(tool)) {
 			reply_error(q, PLENUM_E_BAD_REQUEST, "`approve.tools` must hold strings");
 			return false;
 		}
-		a->tools[a->n_tools++] = str_dup(json_string_value(tool));
+		if (!names_add(&a->tools, json_string_value(tool), json_string_length(tool))) {
+			reply_error(q, PLENUM_E_INTERNAL, "out of memory");
+			return false;
+		}
 	}
-	return a->tools != NULL;
+	return true;
 }
 
 /* Whoever was asked nothing is an approver if it is a driver, and may be one; whoever asks to be and may not, is told.
@@ -81,7 +83,7 @@ static bool apply_approve(struct request *q, struct attachment *a, bool fresh) {
 	json_t *approve = json_object_get(q->body, "approve");
 	bool wants = approve ? !json_is_false(approve) : fresh ? !a->observer : a->approve;
 	if (json_is_object(approve) && !take_tools(q, a, json_object_get(approve, "tools"))) return false;
-	if (json_is_boolean(approve)) drop_tools(a);
+	if (json_is_boolean(approve)) take_all_tools(a);
 	if (wants && !trust_may_approve(q->router, q->client)) {
 		if (approve) {
 			reply_error(q, PLENUM_E_NOT_ALLOWED, "you cannot be an approver: %s", trust_why(q->router, q->client));
@@ -98,23 +100,18 @@ static bool apply_types(struct request *q, struct client_filter *f) {
 	json_t *types = json_object_get(q->body, "types"), *type;
 	size_t i;
 	if (!types) return true;
-	for (i = 0; i < f->n_other; i++) free(f->other_types[i]);
-	free(f->other_types);
+	names_free(&f->others);
 	f->by_type = true;
 	f->kinds = 0;
-	f->n_other = 0;
-	f->other_types = calloc(json_array_size(types) + 1, sizeof *f->other_types);
-	if (!f->other_types) {
-		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
-		return false;
-	}
 	json_array_foreach(types, i, type) {
 		const char *name = json_string_value(type);
 		enum line_kind kind = dialect_kind_of(name, strlen(name));
-		if (kind != LINE_OTHER)
+		if (kind != LINE_OTHER) {
 			f->kinds |= 1U << kind;
-		else if ((f->other_types[f->n_other] = strdup(name)))
-			f->n_other++;
+		} else if (!names_add(&f->others, name, strlen(name))) {
+			reply_error(q, PLENUM_E_INTERNAL, "out of memory");
+			return false;
+		}
 	}
 	return true;
 }
@@ -498,12 +495,14 @@ static json_t *ignored(const struct request *q, const struct session *s, bool cr
 			continue;
 		reply_append(&all, reply_string(starts[i]));
 	}
-	json_array_foreach(json_object_get(q->body, "argv"), i, word) {
-		bool has = false;
-		for (size_t k = 0; k < s->launch.argv.n; k++)
-			has = has || strcmp(s->launch.argv.v[k], json_string_value(word)) == 0;
-		if (!has) reply_append(&all, json_incref(word));
-	}
+	struct names had = {0};
+	for (size_t k = 0; k < s->launch.argv.n; k++)
+		if (!names_add(&had, s->launch.argv.v[k], strlen(s->launch.argv.v[k])))
+			reply_append(&all, NULL); /* no memory */
+	json_array_foreach(json_object_get(q->body, "argv"), i,
+					   word) if (!names_have(&had, json_string_value(word), json_string_length(word)))
+		reply_append(&all, json_incref(word));
+	names_free(&had);
 	return all;
 }
 
@@ -564,10 +563,11 @@ static bool servers_are_free(struct request *q, struct session *s, const struct 
 	size_t i;
 	json_t *one;
 	attach_name(q); /* by which it may be an absent owner */
+	const char *as = router_takes_up_as(probe);
 	json_array_foreach(json_object_get(q->body, "mcp_servers"), i, one) {
 		struct buf name = NOTICE_INIT;
 		str_put_json(&name, json_string_value(one), json_string_length(one));
-		const struct owner *o = router_server_taken(s, probe, (struct span){name.data, name.len});
+		const struct owner *o = router_server_taken(s, probe, as, (struct span){name.data, name.len});
 		if (o) router_refuse_server(q->client, q->id, (struct span){name.data, name.len}, o);
 		buf_free(&name);
 		if (o) return false;
@@ -608,7 +608,7 @@ void attach_verb(struct request *q) {
 		return;
 	probe.observer = text(q, "role") && strcmp(text(q, "role"), "observer") == 0;
 	bool approves = apply_approve(q, &probe, true);
-	drop_tools(&probe);
+	names_free(&probe.tools);
 	if (!approves || !may_own_servers(q, &probe)) return;
 	struct session *s = get_session(q, &created);
 	if (!s || !servers_are_free(q, s, &probe) || !find_start(q, &s->tape, &start)) return;

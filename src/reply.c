@@ -5,6 +5,7 @@
 #include "core/trust.h"
 #include "parse.h"
 #include "plenum/protocol.h"
+#include "wire/limits.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -91,6 +92,89 @@ void reply_private(struct request *q, const char *name) {
 		reply_error(q, PLENUM_E_NOT_ALLOWED, ROUTER_PRIVATE_TEXT, name);
 }
 
+static void lose(json_t **whole) {
+	json_decref(*whole);
+	*whole = NULL;
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+#define DEPTH_MAX 16 /* levels; no verb takes more than three */
+
+/* A value that is none comes from its own error, or from a lack of memory. */
+static json_t *read_error(const char **error, const char *text) {
+	*error = text;
+	return NULL;
+}
+
+static json_t *read_value(struct span text, int depth, const char **error);
+
+static json_t *read_string(struct span text, const char **error) {
+	size_t n;
+	_cleanup_free_ char *plain = span_dup(text, &n);
+	if (!plain) return read_error(error, "a string holds \\u0000");
+	return json_stringn_nocheck(plain, n);
+}
+
+static json_t *read_array(struct span text, int depth, const char **error) {
+	json_t *array = json_array();
+	struct span item;
+	for (size_t at = 0; array && span_next(text, &at, &item);) reply_append(&array, read_value(item, depth, error));
+	return array;
+}
+
+static json_t *read_object(struct span text, int depth, const char **error) {
+	json_t *object = json_object();
+	struct span raw, value;
+	for (size_t at = 0; object && span_next_member(text, &at, &raw, &value);) {
+		_cleanup_free_ char *key = span_dup(raw, NULL);
+		bool twice = key && json_object_get(object, key);
+		if (!key) *error = "a key holds \\u0000";
+		if (twice) *error = "a key stands twice in one object";
+		if (key && !twice)
+			reply_set(&object, key, read_value(value, depth, error));
+		else
+			lose(&object);
+	}
+	return object;
+}
+
+/* Numbers that are none of ours: their text has a few bytes, and jansson knows the rest. */
+static json_t *read_number(struct span text, const char **error) {
+	int64_t number;
+	if (span_int(text, &number)) return json_integer(number);
+	struct parse_error why;
+	json_t *value = parse_json(text.p, text.n, JSON_DECODE_ANY, &why);
+	return value || why.no_memory ? value : read_error(error, "a number is too large");
+}
+
+static json_t *read_value(struct span text, int depth, const char **error) {
+	if (depth == DEPTH_MAX) return read_error(error, "it is nested deeper than 16 levels");
+	switch (text.n ? *text.p : 0) {
+	case '"':
+		return read_string(text, error);
+	case '[':
+		return read_array(text, depth + 1, error);
+	case '{':
+		return read_object(text, depth + 1, error);
+	case 't':
+		return json_true();
+	case 'f':
+		return json_false();
+	case 'n':
+		return json_null();
+	default:
+		return read_number(text, error);
+	}
+}
+
+json_t *reply_read(struct span text, const char **error) {
+	*error = NULL;
+	return read_value(text, 0, error);
+}
+
+/* --- checking ----------------------------------------------------------------------------------------------------- */
+
 static bool all_strings(const json_t *array) {
 	size_t i;
 	json_t *item;
@@ -171,6 +255,12 @@ bool reply_peer_ok(struct request *q, enum least least, const char *what) {
 	return false;
 }
 
+bool reply_list_ok(struct request *q, const char *member, size_t n) {
+	if (n <= LIMITS_WORDS) return true;
+	reply_error(q, PLENUM_E_TOO_MANY, "`%s` may have %zu entries, this one has %zu", member, LIMITS_WORDS, n);
+	return false;
+}
+
 bool reply_members_ok(struct request *q, const struct member *members) {
 	const char *key;
 	json_t *value;
@@ -188,6 +278,7 @@ bool reply_members_ok(struct request *q, const struct member *members) {
 			continue;
 		}
 		if (!has_type(q, m, value) || !reply_peer_ok(q, m->least, m->name)) return false;
+		if (!reply_list_ok(q, key, json_array_size(value) + json_object_size(value))) return false;
 	}
 	return true;
 }
@@ -229,11 +320,6 @@ json_t *reply_text(const char *text, size_t n) {
 
 json_t *reply_string(const char *text) {
 	return text ? reply_text(text, strlen(text)) : json_null();
-}
-
-static void lose(json_t **whole) {
-	json_decref(*whole);
-	*whole = NULL;
 }
 
 /* A failed call has freed the value. */

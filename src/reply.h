@@ -44,6 +44,12 @@ void reply_no_session(struct request *q, const char *name);
 void reply_private(struct request *q, const char *name);
 /* Return true if the peer may use this verb or member; else it was told why not. */
 bool reply_peer_ok(struct request *q, enum least least, const char *what);
+/* The tree of a checked JSON text: what json_loadb() would make of it, but for duplicate keys and NUL characters, which
+ * are errors, and in a time that its strings do not matter for. NULL: *error is a static sentence, or NULL without
+ * memory. */
+json_t *reply_read(struct span text, const char **error);
+/* A list in the request has no more entries than it may; else the client was told. */
+bool reply_list_ok(struct request *q, const char *member, size_t n);
 /* Every member is known, of its type, and for this peer; else the client was told which is not. The list ends with a
  * NULL name. */
 bool reply_members_ok(struct request *q, const struct member *members);

@@ -12,6 +12,7 @@
 #include "parse.h"
 #include "plenum/protocol.h"
 #include "reply.h"
+#include "wire/limits.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -61,15 +62,33 @@ static json_t *limits_json(const struct settings *s) {
 		const char *name;
 		int64_t value;
 	} limits[] = {
-		{"child_line", (int64_t)l->child_line},     {"client_line", (int64_t)l->client_line},
-		{"tape_bytes", (int64_t)l->tape_bytes},     {"tape_lines", (int64_t)l->tape_lines},
-		{"stdin_queue", (int64_t)l->stdin_queue},   {"max_sessions", (int64_t)s->max_sessions},
-		{"max_children", (int64_t)s->max_children}, {"max_clients", (int64_t)s->max_clients},
-		{"max_pending", (int64_t)l->max_pending},   {"max_calls", (int64_t)l->max_calls},
-		{"plenum_timeout_ms", LIMITS_TIMEOUT_MS},   {"turn_lines", LIMITS_TURN_LINES},
-		{"turn_bytes", LIMITS_TURN_BYTES},          {"uid_sessions", (int64_t)l->uid_sessions},
-		{"uid_clients", (int64_t)l->uid_clients},   {"uid_bytes", (int64_t)l->uid_bytes},
+		{"child_line", (int64_t)l->child_line},
+		{"client_line", (int64_t)l->client_line},
+		{"tape_bytes", (int64_t)l->tape_bytes},
+		{"tape_lines", (int64_t)l->tape_lines},
+		{"stdin_queue", (int64_t)l->stdin_queue},
+		{"max_sessions", (int64_t)s->max_sessions},
+		{"max_children", (int64_t)s->max_children},
+		{"max_clients", (int64_t)s->max_clients},
+		{"max_pending", (int64_t)l->max_pending},
+		{"max_calls", (int64_t)l->max_calls},
+		{"plenum_timeout_ms", LIMITS_TIMEOUT_MS},
+		{"turn_lines", LIMITS_TURN_LINES},
+		{"turn_bytes", LIMITS_TURN_BYTES},
+		{"uid_sessions", (int64_t)l->uid_sessions},
+		{"uid_clients", (int64_t)l->uid_clients},
+		{"uid_bytes", (int64_t)l->uid_bytes},
 		{"uid_requests", (int64_t)l->uid_requests},
+		{"request", LIMITS_REQUEST},
+		{"values", LIMITS_VALUES},
+		{"members", LIMITS_MEMBERS},
+		{"words", LIMITS_WORDS},
+		{"types", LIMITS_WORDS},
+		{"names", LIMITS_NAMES},
+		{"hooks", LIMITS_NAMES},
+		{"hooks_text", LIMITS_HOOKS_TEXT},
+		{"matcher", LIMITS_MATCHER},
+		{"initialize", LIMITS_INITS},
 	};
 	json_t *o = json_object();
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) reply_set(&o, limits[i].name, json_integer(limits[i].value));
@@ -607,27 +626,33 @@ static const struct verb *find_verb(struct span subtype) {
 	return NULL;
 }
 
-/* Read into a tree, a line takes 20 times its size. No kernel takes a command line and an environment near this one. */
-#define VERB_MAX ((size_t)8 * 1024 * 1024)
+/* A line is read into a tree only if that takes little time and memory, whatever it says. */
+static bool is_small(struct request *q, struct span body) {
+	if (q->line.len > LIMITS_REQUEST) {
+		reply_error(q, PLENUM_E_TOO_LONG, "a plenum_ request may have %zu bytes, this one has %zu", LIMITS_REQUEST,
+					q->line.len);
+		return false;
+	}
+	size_t n = span_values(body);
+	if (n <= LIMITS_VALUES) return true;
+	reply_error(q, PLENUM_E_TOO_MANY, "a plenum_ request may have %zu JSON values, this one has %zu", LIMITS_VALUES, n);
+	return false;
+}
 
 void verbs_run(struct router *r, struct client *c, struct chunk line, const struct envelope *e) {
 	struct request q = {.router = r, .client = c, .line = line, .id = e->request_id};
 	const struct verb *verb = find_verb(e->inner_subtype);
-	struct parse_error error;
-	if (line.len > VERB_MAX) {
-		reply_error(&q, PLENUM_E_TOO_LONG, "a plenum_ request may have %zu bytes, this one has %zu", VERB_MAX,
-					line.len);
-		return;
-	}
+	const char *error = NULL;
 	if (!verb) {
 		reply_error(&q, PLENUM_E_BAD_REQUEST, "there is no verb %.*s (plenum-protocol(7) lists them)",
-					(int)e->inner_subtype.n, e->inner_subtype.p);
+					(int)MIN(e->inner_subtype.n, (size_t)100), e->inner_subtype.p);
 		return;
 	}
-	q.body = parse_json(e->request.p, e->request.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+	if (!is_small(&q, e->request)) return;
+	q.body = reply_read(e->request, &error);
 	if (!q.body)
-		reply_error(&q, error.no_memory ? PLENUM_E_INTERNAL : PLENUM_E_BAD_REQUEST, "the request cannot be read: %s",
-					error.text);
+		reply_error(&q, error ? PLENUM_E_BAD_REQUEST : PLENUM_E_INTERNAL, "the request cannot be read: %s",
+					error ? error : "out of memory");
 	else if (reply_peer_ok(&q, verb->least, verb->name) && reply_members_ok(&q, verb->members))
 		verb->run(&q);
 	json_decref(q.body);

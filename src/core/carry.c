@@ -222,18 +222,21 @@ void carry_words(struct carry *c, struct words *w) {
 	}
 }
 
-void carry_list(struct carry *c, char ***v, size_t *n) {
-	bool there = *v != NULL;
-	CARRY(c, there);
-	size_t count = carry_count(c, *n);
-	if (!c->saving) {
-		*n = 0;
-		*v = there ? calloc(count + 1, sizeof **v) : NULL;
-		if (there != (*v != NULL) || (count && !there)) carry_fail(c, "a list is damaged");
-	}
+void carry_set(struct carry *c, struct names *s, bool *there) {
+	bool any = there ? *there : true;
+	CARRY(c, any);
+	if (there) *there = any;
+	size_t count = carry_count(c, names_count(s));
+	const struct name *at = s->table;
 	for (size_t i = 0; i < count && carry_ok(c); i++) {
-		carry_name(c, &(*v)[i]);
-		if (!c->saving && (*v)[i]) *n = i + 1;
+		char *text = c->saving ? (char *)(uintptr_t)at->text : NULL;
+		carry_name(c, &text);
+		if (c->saving) {
+			at = at->hh.next;
+			continue;
+		}
+		if (text && !names_add(s, text, strlen(text))) carry_fail(c, "out of memory");
+		free(text);
 	}
 }
 

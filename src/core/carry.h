@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/names.h"
 #include "core/settings.h"
 #include "io/loop.h"
 #include "wire/chunk.h"
@@ -98,8 +99,8 @@ const char *carry_borrow(struct carry *c, size_t *n);
 void carry_buf(struct carry *c, struct buf *b);
 void carry_lines(struct carry *c, struct lines *l); /* between reads */
 void carry_words(struct carry *c, struct words *w);
-/* A list of owned strings without a NULL at its end. No list and an empty one are two things. */
-void carry_list(struct carry *c, char ***v, size_t *n);
+/* A set of names, and whether there is one at all (NULL: there is). */
+void carry_set(struct carry *c, struct names *s, bool *there);
 /* What is left of a timer; -1: it is not set, or what is read is damaged. */
 int64_t carry_left(struct carry *c, const struct loop_timer *t);
 /* A timer with what is left of it; it must have been initialised. NULL: none, what is read is dropped. */

@@ -35,8 +35,7 @@ static void drop_mail(struct mail *m) {
 }
 
 void client_filter_free(struct client_filter *f) {
-	for (size_t i = 0; i < f->n_other; i++) free(f->other_types[i]);
-	free(f->other_types);
+	names_free(&f->others);
 	*f = (struct client_filter){0};
 }
 
@@ -275,10 +274,9 @@ static void on_io(void *arg, bool readable, bool writable) {
 
 static bool other_type_wanted(const struct client *c, const struct tape_entry *e) {
 	struct envelope env;
-	if (c->filter.n_other == 0 || !scan_envelope(e->line.data, e->line.len, &env)) return false;
-	for (size_t i = 0; i < c->filter.n_other; i++)
-		if (span_equals(env.type, c->filter.other_types[i])) return true;
-	return false;
+	if (!names_count(&c->filter.others) || !scan_envelope(e->line.data, e->line.len, &env)) return false;
+	struct span type = span_content(env.type);
+	return type.p && names_have(&c->filter.others, type.p, type.n);
 }
 
 static bool passes(const struct client *c, const struct tape_entry *e) {
@@ -719,7 +717,7 @@ static void carry_filter(struct carry *c, struct client_filter *f) {
 	CARRY(c, f->quiet);
 	CARRY(c, f->by_type);
 	CARRY(c, f->kinds);
-	carry_list(c, &f->other_types, &f->n_other);
+	carry_set(c, &f->others, NULL);
 }
 
 static void load_mail(struct carry *c, struct client *cl) {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "base/fd.h"
+#include "base/names.h"
 #include "core/carry.h"
 #include "core/origin.h"
 #include "core/queue.h"
@@ -45,9 +46,8 @@ struct client_events {
 struct client_filter {
 	bool tag, no_partial, no_echo, quiet; /* quiet: no plenum_event lines from the tape */
 	bool by_type;
-	uint32_t kinds;     /* by_type: bit 1 << enum line_kind */
-	char **other_types; /* by_type: names of types that have no kind of their own; owned */
-	size_t n_other;
+	uint32_t kinds;      /* by_type: bit 1 << enum line_kind */
+	struct names others; /* by_type: names of types that have no kind of their own */
 };
 
 /* A line is skipped for its length, because its uid has too many bytes, or for want of memory. */
@@ -73,6 +73,7 @@ struct client {
 	uint64_t family;      /* of an agent's process: the id of its session; 0: of none that is known */
 	bool subscribed;      /* hears of every session */
 	bool chooses;         /* has asked to attach, or detached, by a verb: is put into no session unasked */
+	size_t inits_open;    /* of them those that wait for their answer */
 	uint64_t inits;       /* initialize requests that it has sent */
 	uint64_t init_due;    /* the newest of them that its prompts need, until one from there on succeeds; 0: none */
 	char *refused_change; /* a change that its prompts need, and that was refused; NULL: none */

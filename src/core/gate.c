@@ -34,6 +34,11 @@ static bool admits(enum trust who, enum gate_least least) {
 	}
 }
 
+void gate_init(struct gate *g) {
+	g->n = 0;
+	gate_index_init(&g->rows);
+}
+
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
 struct shown {
@@ -98,7 +103,7 @@ static void judge_members(struct judge *j, const char *parent, size_t n, struct 
 	for (size_t at = 0; j->v->passes && span_next_member(object, &at, &key, &value);) {
 		const char *name = key.p + 1;
 		size_t len = key.n - 2;
-		const struct gate_row *row = dialect_gate_member(parent, n, name, len);
+		const struct gate_row *row = dialect_gate_member(&j->gate->rows, parent, n, name, len);
 		if (asks_nothing(row, value)) continue;
 		if (!row) note_unknown(j->gate, show(parent, n).text, name, len);
 		if (admits(j->who, row ? row->least : GATE_OWN)) continue;
@@ -142,14 +147,14 @@ static void judge_command(struct judge *j, struct span text) {
 		if (n < sizeof word) word[n] = (char)(c < 0x80 ? c : '?');
 		n += n < sizeof word;
 	}
-	const struct gate_row *row = dialect_gate_row(GATE_COMMAND, word, n);
+	const struct gate_row *row = dialect_gate_row(&j->gate->rows, GATE_COMMAND, word, n);
 	if (!admits(j->who, row ? row->least : GATE_OWN)) refuse(j, "the command /%s", show(word, n).text);
 }
 
 /* "@path": not behind a letter or a digit, as in an address. */
 static void judge_mentions(struct judge *j, struct span text) {
 	const char *p = text.p, *end = text.p + text.n;
-	const struct gate_row *row = dialect_gate_row(GATE_COMMAND, "@", 1);
+	const struct gate_row *row = dialect_gate_row(&j->gate->rows, GATE_COMMAND, "@", 1);
 	int before = ' ';
 	bool open = false;
 	while (p < end) {
@@ -172,7 +177,7 @@ static void judge_text(struct judge *j, struct span string) {
 
 static void judge_block(struct judge *j, struct span block) {
 	struct span type = span_content(span_member(block, "type"));
-	const struct gate_row *row = type.p ? dialect_gate_row(GATE_BLOCK, type.p, type.n) : NULL;
+	const struct gate_row *row = type.p ? dialect_gate_row(&j->gate->rows, GATE_BLOCK, type.p, type.n) : NULL;
 	if (!row && type.p) note_unknown(j->gate, "block", type.p, type.n);
 	if (!admits(j->who, row ? row->least : GATE_OWN))
 		refuse(j, "a prompt with a `%s` block", show(type.p, type.n).text);
@@ -190,7 +195,7 @@ static void judge_prompt(struct judge *j, struct span message) {
 /* --- lines -------------------------------------------------------------------------------------------------------- */
 
 static const struct gate_row *judge_name(struct judge *j, enum gate_kind kind, struct span name) {
-	const struct gate_row *row = dialect_gate_row(kind, name.p, name.n);
+	const struct gate_row *row = dialect_gate_row(&j->gate->rows, kind, name.p, name.n);
 	bool is_type = kind == GATE_TYPE;
 	if (!row) note_unknown(j->gate, is_type ? "type" : "subtype", name.p, name.n);
 	if (!admits(j->who, row ? row->least : GATE_OWN))

@@ -15,8 +15,9 @@
 #define GATE_SEEN_MAX 256 /* names without a row that the log has had; more are not logged */
 #define GATE_THING_MAX 128
 
-/* All zero at first. Owned by the router; not serialized, so that a new binary may log a name once more. */
+/* Owned by the router; not serialized, so that a new binary may log a name once more. */
 struct gate {
+	struct gate_index rows;
 	uint64_t seen[GATE_SEEN_MAX];
 	size_t n;
 };
@@ -27,6 +28,7 @@ struct gate_verdict {
 	char thing[GATE_THING_MAX]; /* if it does not: what needs more, ASCII, for a message or the log */
 };
 
+void gate_init(struct gate *g);
 /* m: what message_check() made of a line that it took. line: its bytes, blanks before the
  * object included. */
 void gate_judge(struct gate *g, enum trust who, const struct message *m, struct span line, struct gate_verdict *v);

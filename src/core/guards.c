@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/guards.h"
 
+#include "base/bundle.h"
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/str.h"
@@ -18,7 +19,9 @@
 static void put_entry(struct buf *b, const struct hook_entry *e) {
 	const struct hook *h;
 	bool first = true;
-	buf_printf(b, "{%s%s\"plenum_owner_gone\":\"%s\",\"hookCallbackIds\":[", e->members, *e->members ? "," : "",
+	buf_printf(b, "%s{", b->len ? "," : "");
+	buf_puts(b, e->members);
+	buf_printf(b, "%s\"plenum_owner_gone\":\"%s\",\"hookCallbackIds\":[", *e->members ? "," : "",
 			   e->drop_when_gone ? "drop" : "deny");
 	LIST_FOR_EACH (h, &e->hooks, const struct hook, node) {
 		buf_printf(b, "%s%s", first ? "" : ",", h->callback);
@@ -38,50 +41,32 @@ static bool has_guards(const struct owner *o) {
 	return false;
 }
 
-/* Is it the owner's first guard of its event? */
-static bool leads(const struct owner *o, const struct hook_entry *which) {
-	const struct hook_entry *e;
-	LIST_FOR_EACH (e, entries_of(o), const struct hook_entry, node)
-		if (e->guard && strcmp(e->event, which->event) == 0) return e == which;
-	return false;
-}
-
 /* proven: which of them a child has taken, in the order in which they are written. */
-static void put_event(struct buf *b, struct buf *proven, const struct owner *o, const char *event) {
+static void put_entries(struct bundle *events, struct bundle *proven, const struct owner *o) {
 	const struct hook_entry *e;
-	bool first = true;
-	buf_printf(b, "%s:[", event);
 	LIST_FOR_EACH (e, entries_of(o), const struct hook_entry, node) {
-		if (!e->guard || strcmp(e->event, event) != 0) continue;
-		if (!first) buf_putc(b, ',');
-		put_entry(b, e);
-		buf_printf(proven, "%s%s", proven->len ? "," : "", e->proven ? "true" : "false");
-		first = false;
+		if (!e->guard) continue;
+		struct buf *flags = bundle_part(proven, e->event);
+		put_entry(bundle_part(events, e->event), e);
+		buf_printf(flags, "%s%s", flags->len ? "," : "", e->proven ? "true" : "false");
 	}
-	buf_putc(b, ']');
 }
 
 static void put_owner(struct buf *b, const struct owner *o) {
-	struct buf proven = BUF_INIT(SIZE_MAX / 4);
-	const struct hook_entry *e;
-	bool first = true;
+	struct bundle events = {0}, proven = {0};
 	buf_printf(b, "%s{\"uid\":%u,\"name\":", b->len ? "," : "[", o->uid);
 	if (o->name)
 		str_put_json(b, o->name, strlen(o->name));
 	else
 		buf_puts(b, "null");
-	buf_puts(b, ",\"hooks\":{");
-	LIST_FOR_EACH (e, entries_of(o), const struct hook_entry, node) {
-		if (!e->guard || !leads(o, e)) continue;
-		if (!first) buf_putc(b, ',');
-		put_event(b, &proven, o, e->event);
-		first = false;
-	}
-	buf_puts(b, "},\"proven\":[");
-	buf_put(b, proven.data, proven.len);
+	put_entries(&events, &proven, o);
+	buf_puts(b, ",\"hooks\":");
+	bundle_put(&events, b);
+	buf_puts(b, ",\"proven\":[");
+	bundle_put_elements(&proven, b);
 	buf_puts(b, "]}");
-	b->failed = b->failed || proven.failed;
-	buf_free(&proven);
+	bundle_free(&events);
+	bundle_free(&proven);
 }
 
 bool guards_text(const struct registry *r, char **text) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/launch.h"
 
+#include "base/hash.h"
 #include "base/str.h"
 #include "core/prompts.h"
 #include "io/mark.h"
@@ -71,28 +72,71 @@ void launch_free(struct launch *l) {
 
 /* --- environment -------------------------------------------------------------------------------------------------- */
 
+struct variable {
+	UT_hash_handle hh; /* by the n bytes of its name */
+	size_t at;         /* in the words */
+	size_t n;
+};
+
+/* Each name once. */
 struct env {
 	struct words w;
+	struct variable *by_name;
 	bool failed;
 };
 
-static void env_put(struct env *e, const char *word) {
-	ssize_t at = words_named(&e->w, word, strcspn(word, "="));
-	if (at < 0) {
-		if (!words_add(&e->w, word)) e->failed = true;
-		return;
+static struct variable *env_find(const struct env *e, const char *name, size_t n) {
+	struct variable *v;
+	HASH_FIND(hh, e->by_name, name, n, v);
+	return v;
+}
+
+/* The value; NULL: there is no such variable. */
+static const char *env_value(const struct env *e, const char *name) {
+	const struct variable *v = env_find(e, name, strlen(name));
+	return v && e->w.v[v->at][v->n] ? e->w.v[v->at] + v->n + 1 : NULL;
+}
+
+static void env_free(struct env *e) {
+	struct variable *v, *next;
+	HASH_ITER (hh, e->by_name, v, next) {
+		HASH_DELETE(hh, e->by_name, v);
+		free(v);
 	}
+	words_free(&e->w);
+}
+
+static bool env_add(struct env *e, const char *word, size_t n) {
+	struct variable *v = calloc(1, sizeof *v);
+	if (!v || !words_add(&e->w, word)) {
+		free(v);
+		return false;
+	}
+	v->at = e->w.n - 1;
+	v->n = n;
+	HASH_ADD_KEYPTR(hh, e->by_name, e->w.v[v->at], n, v);
+	return true;
+}
+
+/* In the place of the word that has this name, which is the key. */
+static bool env_replace(struct env *e, struct variable *v, const char *word) {
 	char *copy = strdup(word);
-	if (!copy) {
-		e->failed = true;
-		return;
-	}
-	free(e->w.v[at]);
-	e->w.v[at] = copy;
+	if (!copy) return false;
+	HASH_DELETE(hh, e->by_name, v);
+	free(e->w.v[v->at]);
+	e->w.v[v->at] = copy;
+	HASH_ADD_KEYPTR(hh, e->by_name, copy, v->n, v);
+	return true;
+}
+
+static void env_put(struct env *e, const char *word) {
+	size_t n = strcspn(word, "=");
+	struct variable *v = env_find(e, word, n);
+	if (!(v ? env_replace(e, v, word) : env_add(e, word, n))) e->failed = true;
 }
 
 static void env_default(struct env *e, const char *name, const char *value) {
-	if (!value || words_named(&e->w, name, strlen(name)) >= 0) return;
+	if (!value || env_value(e, name)) return;
 	_cleanup_free_ char *word = str_printf("%s=%s", name, value);
 	if (word) env_put(e, word);
 }
@@ -112,10 +156,11 @@ static bool passes(const struct profile *p, const char *word) {
 static void join_path(struct env *e, const char *more, const char *program) {
 	char error[CHILD_ERROR_MAX];
 	int number;
-	ssize_t at = words_named(&e->w, "PATH", 4);
-	_cleanup_free_ char *found = at < 0 ? NULL : child_find_program(program, e->w.v[at] + 5, "/", &number, error);
-	if (found || strchr(program, '/') || (at >= 0 && strcmp(e->w.v[at], more) == 0)) return;
-	_cleanup_free_ char *word = at < 0 ? strdup(more) : str_printf("%s:%s", e->w.v[at], more + strlen("PATH="));
+	const char *path = env_value(e, "PATH");
+	_cleanup_free_ char *found = path ? child_find_program(program, path, "/", &number, error) : NULL;
+	more += strlen("PATH=");
+	if (found || strchr(program, '/') || (path && strcmp(path, more) == 0)) return;
+	_cleanup_free_ char *word = str_printf("PATH=%s%s%s", path ? path : "", path ? ":" : "", more);
 	if (word) env_put(e, word);
 }
 
@@ -374,7 +419,7 @@ enum child_result launch_spawn(const struct launch *l, const struct profile *p, 
 		r = child_spawn(c, owner, &spec, error);
 	}
 	words_free(&argv);
-	words_free(&env.w);
+	env_free(&env);
 	return r;
 }
 
@@ -404,8 +449,8 @@ static bool same_folder(const char *a, const char *b) {
 static bool same_env(const struct env *a, const struct env *b) {
 	if (a->failed || b->failed || a->w.n != b->w.n) return false;
 	for (size_t i = 0; i < a->w.n; i++) {
-		ssize_t at = words_named(&b->w, a->w.v[i], strcspn(a->w.v[i], "="));
-		if (at < 0 || strcmp(a->w.v[i], b->w.v[at]) != 0) return false;
+		const struct variable *v = env_find(b, a->w.v[i], strcspn(a->w.v[i], "="));
+		if (!v || strcmp(a->w.v[i], b->w.v[v->at]) != 0) return false;
 	}
 	return true;
 }
@@ -422,8 +467,8 @@ bool launch_same(const struct launch *a, const struct launch *b, const struct pr
 				same_env(&env_a, &env_b);
 	words_free(&argv_a);
 	words_free(&argv_b);
-	words_free(&env_a.w);
-	words_free(&env_b.w);
+	env_free(&env_a);
+	env_free(&env_b);
 	return same;
 }
 
@@ -433,10 +478,8 @@ uint64_t launch_program(const struct launch *l, const struct profile *p) {
 	char error[CHILD_ERROR_MAX];
 	int number;
 	build_env(&env, l, p, "");
-	ssize_t at = words_named(&env.w, "PATH", 4);
-	_cleanup_free_ char *file = child_find_program(p->command.v[0], at < 0 ? NULL : env.w.v[at] + 5, l->cwd, &number,
-												   error);
-	words_free(&env.w);
+	_cleanup_free_ char *file = child_find_program(p->command.v[0], env_value(&env, "PATH"), l->cwd, &number, error);
+	env_free(&env);
 	if (!file || stat(file, &st) < 0) return 0;
 	uint64_t parts[] = {st.st_dev, st.st_ino, (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec}, h = 1;
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) h = (h ^ parts[i]) * 1099511628211ULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/registry.h"
 
+#include "base/bundle.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
 #include "wire/dialect.h"
@@ -14,11 +15,21 @@ static const char too_many_hooks[] = "a session may have 4,096 hooks and as many
 static const char too_many_servers[] = "a session may have 4,096 MCP servers";
 static const char too_many_dialogs[] = "a client may name 4,096 kinds of dialogs";
 static const char too_much_text[] = "the hooks of a session may have 1 MiB together";
+static const char matcher_long[] = "a hook's `matcher` may have 64 KiB, and so may the name of its event";
+static const char callback_long[] = "an id in `hookCallbackIds` may have 64 KiB";
+static const char server_long[] = "the name of an MCP server may have 64 KiB";
+
+static bool is_one_of(const char *error, const char *const *list) {
+	for (; *list; list++)
+		if (error == *list) return true;
+	return false;
+}
 
 const char *registry_code(const char *error) {
-	static const char *const full[] = {too_many_hooks, too_many_servers, too_many_dialogs, too_much_text};
-	for (size_t i = 0; i < ARRAY_SIZE(full); i++)
-		if (error == full[i]) return PLENUM_E_TOO_MANY;
+	static const char *const full[] = {too_many_hooks, too_many_servers, too_many_dialogs, too_much_text, NULL};
+	static const char *const lengthy[] = {matcher_long, callback_long, server_long, NULL};
+	if (is_one_of(error, full)) return PLENUM_E_TOO_MANY;
+	if (is_one_of(error, lengthy)) return PLENUM_E_TOO_LONG;
 	return error == no_memory ? PLENUM_E_INTERNAL : PLENUM_E_BAD_REQUEST;
 }
 
@@ -251,19 +262,70 @@ static int64_t timeout_ms(struct span event, struct span timeout) {
 	return (int64_t)(s * 1000);
 }
 
-static const char *add_entry(struct registry *r, struct owner *o, struct list *to, struct span event,
-							 struct span text) {
-	struct span ids = span_member(text, "hookCallbackIds"), gone = span_member(text, "plenum_owner_gone"), id;
+/* --- what a registration may have --------------------------------------------------------------------------------- */
+
+/* How much a session has: counted while entries are read, so that no more is read than it may have. */
+struct amount {
+	size_t entries, hooks, text;
+};
+
+static void add_amount(struct amount *a, const struct list *entries) {
+	struct hook_entry *e;
+	struct hook *h;
+	LIST_FOR_EACH (e, entries, struct hook_entry, node) {
+		a->entries++;
+		a->text += strlen(e->event) + strlen(e->members);
+		LIST_FOR_EACH (h, &e->hooks, struct hook, node) {
+			a->hooks++;
+			a->text += strlen(h->callback);
+		}
+	}
+}
+
+/* Of the other owners. */
+static struct amount other_amount(const struct registry *r, const struct owner *but) {
+	const struct owner *o;
+	struct amount a = {0};
+	LIST_FOR_EACH (o, &r->owners, const struct owner, node)
+		if (o != but) add_amount(&a, &o->entries);
+	return a;
+}
+
+static const char *check_amount(const struct amount *a) {
+	if (a->entries > LIMITS_NAMES || a->hooks > LIMITS_NAMES) return too_many_hooks;
+	return a->text > LIMITS_HOOKS_TEXT ? too_much_text : NULL;
+}
+
+/* --- reading one -------------------------------------------------------------------------------------------------- */
+
+static const char *add_callbacks(struct registry *r, struct hook_entry *e, struct span ids, struct amount *a) {
+	const char *error = NULL;
+	struct span id;
+	for (size_t at = 0; !error && span_next(ids, &at, &id);) {
+		a->hooks++;
+		a->text += id.n;
+		if (!span_is_string(id))
+			error = "`hookCallbackIds` must hold strings";
+		else if (id.n > LIMITS_MATCHER)
+			error = callback_long;
+		else if (!(error = check_amount(a)) && !add_hook(r, e, id))
+			error = no_memory;
+	}
+	return error;
+}
+
+static const char *add_entry(struct registry *r, struct owner *o, struct span event, struct span text,
+							 struct amount *a) {
+	struct span ids = span_member(text, "hookCallbackIds"), gone = span_member(text, "plenum_owner_gone");
 	if (!span_is_object(text)) return "each entry of a hook event must be an object";
 	if (!span_is_array(ids)) return "a hook entry needs `hookCallbackIds`, an array of strings";
 	if (gone.p && !span_equals(gone, "deny") && !span_equals(gone, "drop"))
 		return "`plenum_owner_gone` must be \"deny\" or \"drop\"";
-	if (event.n > LIMITS_MATCHER || span_member(text, "matcher").n > LIMITS_MATCHER)
-		return "a hook's `matcher` may have 64 KiB, and so may the name of its event";
+	if (event.n > LIMITS_MATCHER || span_member(text, "matcher").n > LIMITS_MATCHER) return matcher_long;
 	struct hook_entry *e = calloc(1, sizeof *e);
 	if (!e) return no_memory;
 	list_init(&e->hooks);
-	list_add_tail(to, &e->node);
+	list_add_tail(&o->staged, &e->node);
 	e->owner = o;
 	e->born = r->version + 1;
 	e->event = strndup(event.p, event.n);
@@ -273,28 +335,86 @@ static const char *add_entry(struct registry *r, struct owner *o, struct list *t
 	e->drop_when_gone = gone.p ? span_equals(gone, "drop") : !e->guard;
 	if (gone.p && span_equals(gone, "deny")) e->guard = true;
 	if (!e->event || !e->members) return no_memory;
-	for (size_t at = 0; span_next(ids, &at, &id);) {
-		if (!span_is_string(id)) return "`hookCallbackIds` must hold strings";
-		if (id.n > LIMITS_MATCHER) return "an id in `hookCallbackIds` may have 64 KiB";
-		if (!add_hook(r, e, id)) return no_memory;
+	a->entries++;
+	a->text += event.n + strlen(e->members);
+	const char *error = check_amount(a);
+	return error ? error : add_callbacks(r, e, ids, a);
+}
+
+/* --- entries that say the same ------------------------------------------------------------------------------------ */
+
+/* An entry by all that it says. */
+struct saying {
+	UT_hash_handle hh; /* by text */
+	struct hook_entry *entry;
+	char *text;
+	size_t n;
+};
+
+static void free_saying(struct saying *s) {
+	if (s) free(s->text);
+	free(s);
+}
+
+/* No JSON of a line has a line feed: what stands between two of them is one thing. NULL without memory. */
+static struct saying *saying_of(struct hook_entry *e) {
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	struct hook *h;
+	buf_printf(&b, "%d%d", e->guard, e->drop_when_gone);
+	buf_putc(&b, '\n');
+	buf_puts(&b, e->event);
+	buf_putc(&b, '\n');
+	buf_puts(&b, e->members);
+	LIST_FOR_EACH (h, &e->hooks, struct hook, node) {
+		buf_putc(&b, '\n');
+		buf_puts(&b, h->callback);
 	}
-	return NULL;
+	struct saying *s = b.failed ? NULL : calloc(1, sizeof *s);
+	if (!s) {
+		buf_free(&b);
+		return NULL;
+	}
+	s->entry = e;
+	s->n = b.len;
+	s->text = buf_steal(&b, NULL);
+	return s;
 }
 
-static bool same_callbacks(struct hook_entry *a, struct hook_entry *b) {
-	struct list *x = a->hooks.next, *y = b->hooks.next;
-	for (; x != &a->hooks && y != &b->hooks; x = x->next, y = y->next)
-		if (strcmp(LIST_OF(x, struct hook, node)->callback, LIST_OF(y, struct hook, node)->callback) != 0) return false;
-	return x == &a->hooks && y == &b->hooks;
+static bool say_all(struct saying **table, const struct list *entries) {
+	struct hook_entry *e;
+	LIST_FOR_EACH (e, entries, struct hook_entry, node) {
+		struct saying *s = saying_of(e);
+		if (!s) return false;
+		HASH_ADD_KEYPTR(hh, *table, s->text, s->n, s);
+	}
+	return true;
 }
 
-static struct hook_entry *find_same(struct list *in, struct hook_entry *e) {
-	struct hook_entry *old;
-	LIST_FOR_EACH (old, in, struct hook_entry, node)
-		if (old->guard == e->guard && old->drop_when_gone == e->drop_when_gone && strcmp(old->event, e->event) == 0 &&
-			strcmp(old->members, e->members) == 0 && same_callbacks(old, e))
-			return old;
-	return NULL;
+/* An entry of the table is the twin of one alone. */
+static bool find_twin(struct saying **table, struct hook_entry *e) {
+	struct saying *own = saying_of(e), *old = NULL;
+	if (!own) return false;
+	HASH_FIND(hh, *table, own->text, own->n, old);
+	if (old) {
+		e->twin = old->entry;
+		e->proven = old->entry->proven;
+		HASH_DELETE(hh, *table, old);
+	}
+	free_saying(own);
+	free_saying(old);
+	return true;
+}
+
+static bool find_twins(struct owner *o) {
+	struct saying *table = NULL, *s, *next;
+	struct hook_entry *e;
+	bool ok = say_all(&table, &o->entries);
+	LIST_FOR_EACH (e, &o->staged, struct hook_entry, node) ok = ok && find_twin(&table, e);
+	HASH_ITER (hh, table, s, next) {
+		HASH_DELETE(hh, table, s);
+		free_saying(s);
+	}
+	return ok;
 }
 
 /* Entries that were there before keep their ids: what the child has of them stays true. */
@@ -304,7 +424,8 @@ static void replace_entries(struct registry *r, struct owner *o, struct list *fr
 	bool changed = false;
 	list_init(&kept);
 	LIST_FOR_EACH (e, fresh, struct hook_entry, node) {
-		old = find_same(&o->entries, e);
+		old = e->twin;
+		e->twin = NULL;
 		changed = changed || !old;
 		e->proven = false; /* it was the old one's */
 		struct hook_entry *stays = old ? old : e;
@@ -326,57 +447,24 @@ static void drop_entries(struct registry *r, struct list *entries) {
 	LIST_FOR_EACH (e, entries, struct hook_entry, node) free_entry(r, e);
 }
 
-struct amount {
-	size_t entries, hooks, text;
-};
-
-static void add_amount(struct amount *a, const struct list *entries) {
-	struct hook_entry *e;
-	struct hook *h;
-	LIST_FOR_EACH (e, entries, struct hook_entry, node) {
-		a->entries++;
-		a->text += strlen(e->event) + strlen(e->members);
-		LIST_FOR_EACH (h, &e->hooks, struct hook, node) {
-			a->hooks++;
-			a->text += strlen(h->callback);
-		}
-	}
-}
-
-/* With what is staged the session has no more than it may. */
-static const char *check_amount(const struct registry *r) {
-	const struct owner *o;
-	struct amount a = {0};
-	LIST_FOR_EACH (o, &r->owners, const struct owner, node) add_amount(&a, o->staging ? &o->staged : &o->entries);
-	if (a.entries > LIMITS_NAMES || a.hooks > LIMITS_NAMES) return too_many_hooks;
-	return a.text > LIMITS_HOOKS_TEXT ? too_much_text : NULL;
-}
-
 static const char *read_hooks(struct registry *r, struct owner *o, struct span hooks) {
+	struct amount amount = other_amount(r, o);
 	struct span event, entries, entry;
 	const char *error = NULL;
 	if (!span_is_object(hooks)) return "`hooks` must be an object of events";
 	for (size_t at = 0; !error && span_next_member(hooks, &at, &event, &entries);) {
 		if (!span_is_array(entries)) error = "each hook event must hold an array of entries";
-		for (size_t k = 0; !error && span_next(entries, &k, &entry);) error = add_entry(r, o, &o->staged, event, entry);
+		for (size_t k = 0; !error && span_next(entries, &k, &entry);) error = add_entry(r, o, event, entry, &amount);
 	}
-	return error ? error : check_amount(r);
+	return !error && !find_twins(o) ? no_memory : error;
 }
 
 const char *owner_stage_hooks(struct registry *r, struct owner *o, struct span hooks) {
-	struct hook_entry *e;
 	owner_cancel_hooks(r, o);
 	o->staging = true;
 	const char *error = read_hooks(r, o, hooks);
-	if (error) {
-		owner_cancel_hooks(r, o);
-		return error;
-	}
-	LIST_FOR_EACH (e, &o->staged, struct hook_entry, node) {
-		const struct hook_entry *old = find_same(&o->entries, e);
-		e->proven = old && old->proven;
-	}
-	return NULL;
+	if (error) owner_cancel_hooks(r, o);
+	return error;
 }
 
 void owner_commit_hooks(struct registry *r, struct owner *o) {
@@ -405,7 +493,9 @@ struct hook *registry_hook(struct registry *r, struct span id) {
 static void put_entry(struct buf *b, const struct hook_entry *e) {
 	struct hook *h;
 	bool first = true;
-	buf_printf(b, "{%s%s\"hookCallbackIds\":[", e->members, *e->members ? "," : "");
+	buf_printf(b, "%s{", b->len ? "," : "");
+	buf_puts(b, e->members);
+	buf_printf(b, "%s\"hookCallbackIds\":[", *e->members ? "," : "");
 	LIST_FOR_EACH (h, &e->hooks, struct hook, node) {
 		buf_printf(b, "%s\"%s\"", first ? "" : ",", h->id);
 		first = false;
@@ -413,51 +503,33 @@ static void put_entry(struct buf *b, const struct hook_entry *e) {
 	buf_puts(b, "]}");
 }
 
-/* The first entry of this event in the whole registry? Then its group is written here. */
-static bool leads(const struct registry *r, const struct hook_entry *which) {
-	struct owner *o;
-	struct hook_entry *e;
-	LIST_FOR_EACH (o, &r->owners, struct owner, node)
-		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node)
-			if (strcmp(e->event, which->event) == 0) return e == which;
-	return false;
-}
-
-static void put_event(const struct registry *r, struct buf *b, const char *event) {
-	struct owner *o;
-	struct hook_entry *e;
-	bool first = true;
-	buf_printf(b, "%s:[", event);
-	LIST_FOR_EACH (o, &r->owners, struct owner, node)
-		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) {
-			if (strcmp(e->event, event) != 0) continue;
-			if (!first) buf_putc(b, ',');
-			put_entry(b, e);
-			first = false;
-		}
-	buf_putc(b, ']');
-}
-
 void registry_put_hooks(const struct registry *r, struct buf *b) {
+	struct bundle events = {0};
 	struct owner *o;
 	struct hook_entry *e;
-	bool first = true;
-	buf_putc(b, '{');
 	LIST_FOR_EACH (o, &r->owners, struct owner, node)
-		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) {
-			if (!leads(r, e)) continue;
-			if (!first) buf_putc(b, ',');
-			put_event(r, b, e->event);
-			first = false;
-		}
-	buf_putc(b, '}');
+		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) put_entry(bundle_part(&events, e->event), e);
+	bundle_put(&events, b);
+	bundle_free(&events);
 }
 
 /* --- servers and dialogs ------------------------------------------------------------------------------------------ */
 
-static void free_server(struct mcp_server *s) {
+/* All servers of one name. More than one owner has it only if all but one of them are absent. */
+struct server_name {
+	UT_hash_handle hh; /* by text */
+	struct list servers;
+	char text[];
+};
+
+static void free_server(struct registry *r, struct mcp_server *s) {
 	list_del(&s->node);
-	free(s->name);
+	list_del(&s->same);
+	r->n_servers--;
+	if (list_empty(&s->known->servers)) {
+		HASH_DELETE(hh, r->server_names, s->known);
+		free(s->known);
+	}
 	free(s->config);
 	free(s);
 }
@@ -472,44 +544,89 @@ static char *spell(struct span name) {
 	return buf_steal(&b, NULL);
 }
 
-static struct mcp_server *find_spelled(const struct owner *o, struct span name) {
+static struct server_name *find_name(const struct registry *r, struct span name) {
+	struct server_name *known;
+	HASH_FIND(hh, r->server_names, name.p, name.n, known);
+	return known;
+}
+
+static struct server_name *know_name(struct registry *r, struct span name) {
+	struct server_name *known = find_name(r, name);
+	if (known) return known;
+	known = malloc(sizeof *known + name.n + 1);
+	if (!known) return NULL;
+	list_init(&known->servers);
+	memcpy(known->text, name.p, name.n);
+	known->text[name.n] = 0;
+	HASH_ADD_KEYPTR(hh, r->server_names, known->text, name.n, known);
+	return known;
+}
+
+/* A new server without a configuration. NULL without memory. */
+static struct mcp_server *new_server(struct registry *r, struct owner *o, struct span name) {
+	struct mcp_server *s = calloc(1, sizeof *s);
+	if (!s || !(s->known = know_name(r, name))) {
+		free(s);
+		return NULL;
+	}
+	s->name = s->known->text;
+	s->owner = o;
+	list_add_tail(&o->servers, &s->node);
+	list_add_tail(&s->known->servers, &s->same);
+	r->n_servers++;
+	return s;
+}
+
+static struct mcp_server *find_spelled(const struct registry *r, const struct owner *o, struct span name) {
+	const struct server_name *known = find_name(r, name);
 	struct mcp_server *s;
-	LIST_FOR_EACH (s, &o->servers, struct mcp_server, node)
-		if (strlen(s->name) == name.n && memcmp(s->name, name.p, name.n) == 0) return s;
+	if (!known) return NULL;
+	LIST_FOR_EACH (s, &known->servers, struct mcp_server, same)
+		if (s->owner == o) return s;
 	return NULL;
 }
 
 /* What an absent owner had of this name goes over to another. */
 static void free_name(struct registry *r, struct span name) {
-	struct owner *o;
-	LIST_FOR_EACH (o, &r->owners, struct owner, node) {
-		struct mcp_server *s = o->holder ? NULL : find_spelled(o, name);
-		if (s) free_server(s);
+	const struct server_name *known = find_name(r, name);
+	size_t n = known ? length(&known->servers) : 0;
+	struct list *at = known ? known->servers.next : NULL;
+	for (; n; n--) { /* the name goes with its last server */
+		struct mcp_server *s = LIST_OF(at, struct mcp_server, same);
+		at = at->next;
+		if (!s->owner->holder) free_server(r, s);
 	}
 }
 
-static size_t count_servers(const struct registry *r) {
-	const struct owner *o;
-	size_t n = 0;
-	LIST_FOR_EACH (o, &r->owners, const struct owner, node) n += length(&o->servers);
-	return n;
+/* Count a name that the owner has not yet. */
+static const char *check_server(const struct registry *r, const struct owner *o, struct span name, size_t *n) {
+	if (!span_is_string(name)) return "`sdkMcpServers` must hold strings";
+	if (name.n > LIMITS_MATCHER) return server_long;
+	_cleanup_free_ char *text = spell(name);
+	if (!text) return no_memory;
+	*n += !find_spelled(r, o, span_of(text));
+	return *n > LIMITS_NAMES ? too_many_servers : NULL;
 }
-
-static const char server_long[] = "the name of an MCP server may have 64 KiB";
 
 const char *registry_check_names(const struct registry *r, const struct owner *o, struct span servers,
 								 struct span dialogs) {
 	struct span name;
-	size_t n = count_servers(r), n_dialogs = 0;
-	for (size_t at = 0; span_next(servers, &at, &name);) {
-		if (!span_is_string(name)) return "`sdkMcpServers` must hold strings";
+	size_t n = r->n_servers, n_dialogs = 0;
+	const char *error = NULL;
+	for (size_t at = 0; !error && span_next(servers, &at, &name);) error = check_server(r, o, name, &n);
+	for (size_t at = 0; !error && span_next(dialogs, &at, &name);)
+		if (++n_dialogs > LIMITS_NAMES) error = too_many_dialogs;
+	return error;
+}
+
+const char *registry_check_servers(const struct registry *r, const struct owner *o, struct span servers) {
+	struct span name, config;
+	size_t n = r->n_servers - (o ? length(&o->servers) : 0);
+	for (size_t at = 0; span_next_member(servers, &at, &name, &config);) {
 		if (name.n > LIMITS_MATCHER) return server_long;
-		_cleanup_free_ char *text = spell(name);
-		if (!text) return no_memory;
-		if (!find_spelled(o, span_of(text))) n++;
+		if (++n > LIMITS_NAMES) return too_many_servers;
 	}
-	for (size_t at = 0; span_next(dialogs, &at, &name);) n_dialogs++;
-	return n > LIMITS_NAMES ? too_many_servers : n_dialogs > LIMITS_NAMES ? too_many_dialogs : NULL;
+	return NULL;
 }
 
 const char *owner_add_server(struct registry *r, struct owner *o, struct span raw, struct span config, bool is_sdk) {
@@ -517,40 +634,38 @@ const char *owner_add_server(struct registry *r, struct owner *o, struct span ra
 	_cleanup_free_ char *text = spell(raw);
 	if (!text) return no_memory;
 	struct span name = span_of(text);
-	struct mcp_server *s = find_spelled(o, name);
+	struct mcp_server *s = find_spelled(r, o, name);
 	if (s) s->claimed = false;
 	if (s && s->is_sdk == is_sdk && !config.p) return NULL;
-	if (s) free_server(s);
+	if (s) free_server(r, s);
 	free_name(r, name);
-	if (count_servers(r) >= LIMITS_NAMES) return too_many_servers;
-	s = calloc(1, sizeof *s);
-	if (!s || !(s->name = strndup(name.p, name.n))) {
-		free(s);
-		return no_memory;
-	}
-	s->config = config.p ? strndup(config.p, config.n) : NULL;
+	if (r->n_servers >= LIMITS_NAMES) return too_many_servers;
+	_cleanup_free_ char *own_config = config.p ? strndup(config.p, config.n) : NULL;
+	s = config.p && !own_config ? NULL : new_server(r, o, name);
+	if (!s) return no_memory;
+	s->config = own_config;
+	own_config = NULL;
 	s->is_sdk = is_sdk;
-	list_add_tail(&o->servers, &s->node);
 	if (is_sdk) r->version++;
 	return NULL;
 }
 
 void owner_drop_servers(struct registry *r, struct owner *o, bool sdk_too) {
 	struct mcp_server *s;
-	(void)r; /* the child keeps a server's name until mcp_set_servers leaves it out */
+	/* the child keeps a server's name until mcp_set_servers leaves it out */
 	LIST_FOR_EACH (s, &o->servers, struct mcp_server, node)
-		if (sdk_too || !s->is_sdk) free_server(s);
+		if (sdk_too || !s->is_sdk) free_server(r, s);
 }
 
 struct owner *registry_server(struct registry *r, struct span raw) {
-	struct owner *o, *gone = NULL;
+	struct owner *gone = NULL;
+	struct mcp_server *s;
 	_cleanup_free_ char *text = raw.p ? spell(raw) : NULL;
-	struct span name = {text, text ? strlen(text) : 0};
-	if (!text) return NULL;
-	LIST_FOR_EACH (o, &r->owners, struct owner, node) {
-		if (!find_spelled(o, name)) continue;
-		if (o->holder) return o;
-		gone = o;
+	const struct server_name *known = text ? find_name(r, span_of(text)) : NULL;
+	if (!known) return NULL;
+	LIST_FOR_EACH (s, &known->servers, struct mcp_server, same) {
+		if (s->owner->holder) return s->owner;
+		gone = s->owner;
 	}
 	return gone;
 }
@@ -561,19 +676,20 @@ static bool can_take_up(const struct owner *o, uid_t uid, const char *client_nam
 
 struct owner *registry_server_taken(struct registry *r, struct span raw, const void *holder, uid_t uid,
 									const char *client_name) {
-	struct owner *o;
+	struct mcp_server *s;
 	_cleanup_free_ char *text = raw.p ? spell(raw) : NULL;
-	if (!text) return NULL;
-	LIST_FOR_EACH (o, &r->owners, struct owner, node) {
-		if (!find_spelled(o, span_of(text))) continue;
+	const struct server_name *known = text ? find_name(r, span_of(text)) : NULL;
+	if (!known) return NULL;
+	LIST_FOR_EACH (s, &known->servers, struct mcp_server, same) {
+		struct owner *o = s->owner;
 		if (o->holder ? o->holder != holder : o->name && !can_take_up(o, uid, client_name)) return o;
 	}
 	return NULL;
 }
 
-bool owner_claims_server(const struct owner *o, struct span raw) {
+bool owner_claims_server(const struct registry *r, const struct owner *o, struct span raw) {
 	_cleanup_free_ char *text = raw.p ? spell(raw) : NULL;
-	const struct mcp_server *s = text ? find_spelled(o, span_of(text)) : NULL;
+	const struct mcp_server *s = text ? find_spelled(r, o, span_of(text)) : NULL;
 	return s && s->claimed;
 }
 
@@ -615,31 +731,18 @@ void registry_put_servers(const struct registry *r, struct buf *b) {
 	buf_putc(b, '}');
 }
 
-static void free_dialogs(struct owner *o) {
-	for (size_t i = 0; i < o->n_dialogs; i++) free(o->dialogs[i]);
-	free(o->dialogs);
-	o->dialogs = NULL;
-	o->n_dialogs = 0;
-}
-
 const char *owner_set_dialogs(struct owner *o, struct span kinds) {
 	struct span kind;
-	free_dialogs(o);
+	names_free(&o->dialogs);
 	for (size_t at = 0; span_next(kinds, &at, &kind);) {
-		if (o->n_dialogs >= LIMITS_NAMES) return too_many_dialogs;
-		char **more = realloc(o->dialogs, (o->n_dialogs + 1) * sizeof *more);
-		if (!more) return no_memory;
-		o->dialogs = more;
-		if (!(more[o->n_dialogs] = strndup(kind.p, kind.n))) return no_memory;
-		o->n_dialogs++;
+		if (names_count(&o->dialogs) >= LIMITS_NAMES) return too_many_dialogs;
+		if (!names_add(&o->dialogs, kind.p, kind.n)) return no_memory;
 	}
 	return NULL;
 }
 
 bool owner_takes_dialog(const struct owner *o, struct span kind) {
-	for (size_t i = 0; kind.p && i < o->n_dialogs; i++)
-		if (strlen(o->dialogs[i]) == kind.n && memcmp(o->dialogs[i], kind.p, kind.n) == 0) return true;
-	return false;
+	return kind.p && names_have(&o->dialogs, kind.p, kind.n);
 }
 
 void owner_merge(struct registry *r, struct owner *to, struct owner *from) {
@@ -653,9 +756,10 @@ void owner_merge(struct registry *r, struct owner *to, struct owner *from) {
 	LIST_FOR_EACH (e, &r->retired, struct hook_entry, node)
 		if (e->from == from) e->from = to;
 	LIST_FOR_EACH (s, &from->servers, struct mcp_server, node) {
-		if (find_spelled(to, span_of(s->name))) continue; /* `to` has registered it itself */
+		if (find_spelled(r, to, span_of(s->name))) continue; /* `to` has registered it itself */
 		list_del(&s->node);
 		list_add_tail(&to->servers, &s->node);
+		s->owner = to;
 		s->claimed = true;
 	}
 	owner_free(r, from);
@@ -670,7 +774,7 @@ void owner_free(struct registry *r, struct owner *o) {
 	owner_cancel_hooks(r, o);
 	drop_hooks(r, o);
 	owner_drop_servers(r, o, true);
-	free_dialogs(o);
+	names_free(&o->dialogs);
 	loop_timer_stop(&o->grace);
 	list_del(&o->node);
 	free(o->name);
@@ -736,20 +840,20 @@ static void load_entry(struct carry *c, struct registry *r, struct owner *o, str
 }
 
 static void carry_server(struct carry *c, struct mcp_server *s) {
-	carry_name(c, &s->name);
 	carry_text(c, &s->config);
 	CARRY(c, s->is_sdk);
 	if (c->version >= 12) CARRY(c, s->claimed);
 }
 
-static void load_server(struct carry *c, struct owner *o) {
-	struct mcp_server *s = calloc(1, sizeof *s);
-	if (!s) {
+static void load_server(struct carry *c, struct registry *r, struct owner *o) {
+	char *name = NULL;
+	carry_name(c, &name);
+	struct mcp_server *s = name ? new_server(r, o, span_of(name)) : NULL;
+	free(name);
+	if (s)
+		carry_server(c, s);
+	else
 		carry_fail(c, "out of memory");
-		return;
-	}
-	list_add_tail(&o->servers, &s->node);
-	carry_server(c, s);
 }
 
 static void carry_owner(struct carry *c, struct registry *r, struct owner *o) {
@@ -757,15 +861,18 @@ static void carry_owner(struct carry *c, struct registry *r, struct owner *o) {
 	struct mcp_server *s;
 	CARRY(c, o->grace_over);
 	carry_timer(c, &o->grace);
-	carry_list(c, &o->dialogs, &o->n_dialogs);
+	carry_set(c, &o->dialogs, NULL);
 	size_t entries = carry_count(c, length(&o->entries)), servers = carry_count(c, length(&o->servers));
 	if (c->saving) {
 		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) carry_entry(c, r, e);
-		LIST_FOR_EACH (s, &o->servers, struct mcp_server, node) carry_server(c, s);
+		LIST_FOR_EACH (s, &o->servers, struct mcp_server, node) {
+			carry_name(c, &s->name);
+			carry_server(c, s);
+		}
 		return;
 	}
 	for (size_t i = 0; i < entries && carry_ok(c); i++) load_entry(c, r, o, &o->entries);
-	for (size_t i = 0; i < servers && carry_ok(c); i++) load_server(c, o);
+	for (size_t i = 0; i < servers && carry_ok(c); i++) load_server(c, r, o);
 }
 
 /* Who it is, then what it has. */

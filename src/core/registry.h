@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/list.h"
+#include "base/names.h"
 #include "core/carry.h"
 #include "io/loop.h"
 #include "wire/scan.h"
@@ -42,15 +43,19 @@ struct hook_entry {
 	char *members;   /* raw JSON members but hookCallbackIds: `"matcher":"Bash","timeout":5`, or "" */
 	int64_t timeout; /* ms */
 	bool guard, drop_when_gone;
-	uint64_t born, died; /* versions of the registry that first has it, that first has it not */
-	bool proven;         /* a child has taken it */
-	struct owner *from;  /* retired: whose it was; NULL: that one is gone */
+	uint64_t born, died;     /* versions of the registry that first has it, that first has it not */
+	bool proven;             /* a child has taken it */
+	struct hook_entry *twin; /* staged: the present one that says the same */
+	struct owner *from;      /* retired: whose it was; NULL: that one is gone */
 };
 
 struct mcp_server {
 	struct list node; /* in its owner */
-	char *name;       /* raw JSON */
-	char *config;     /* raw JSON; NULL: an SDK server */
+	struct list same; /* among the servers of its name */
+	struct owner *owner;
+	struct server_name *known;
+	char *name;   /* raw JSON, the known one's */
+	char *config; /* raw JSON; NULL: an SDK server */
 	bool is_sdk;
 	bool claimed; /* its holder has taken it up by uid and name, and has not registered it itself */
 };
@@ -62,10 +67,9 @@ struct owner {
 	uid_t uid;
 	char *name; /* may be NULL: nobody can come back to it */
 	struct list entries, servers;
-	struct list staged; /* entries of a registration under way */
-	bool staging;       /* staged is what the owner has if the registration succeeds */
-	char **dialogs;     /* raw JSON strings */
-	size_t n_dialogs;
+	struct list staged;   /* entries of a registration under way */
+	bool staging;         /* staged is what the owner has if the registration succeeds */
+	struct names dialogs; /* raw JSON strings */
 	struct loop_timer grace;
 	bool grace_over;
 };
@@ -74,6 +78,8 @@ struct registry {
 	struct list owners, retired;
 	struct hook *hooks; /* by id, those of retired entries too */
 	size_t n_hooks;     /* without those */
+	struct server_name *server_names;
+	size_t n_servers;
 	uint64_t counter;
 	uint64_t version; /* counts changes that the child must learn of */
 	uint64_t sent;    /* the newest version that this child was sent */
@@ -110,6 +116,8 @@ bool owner_unproven(const struct owner *o); /* it has hooks that no child has ta
 /* What the two functions below would refuse, beforehand: `servers` and `dialogs` are arrays, or absent. Static text. */
 const char *registry_check_names(const struct registry *r, const struct owner *o, struct span servers,
 								 struct span dialogs);
+/* The same for an object of servers that replaces all of the owner's (NULL: it has none). */
+const char *registry_check_servers(const struct registry *r, const struct owner *o, struct span servers);
 /* Takes the name from absent owners; the caller has checked router_server_taken(). */
 const char *owner_add_server(struct registry *r, struct owner *o, struct span name, struct span config, bool is_sdk);
 void owner_drop_servers(struct registry *r, struct owner *o, bool sdk_too);
@@ -138,7 +146,7 @@ struct owner *registry_server(struct registry *r, struct span name);
 struct owner *registry_server_taken(struct registry *r, struct span name, const void *holder, uid_t uid,
 									const char *client_name);
 /* Return true if the owner has this server by a claim alone. */
-bool owner_claims_server(const struct owner *o, struct span name);
+bool owner_claims_server(const struct registry *r, const struct owner *o, struct span name);
 /* Appends the union: {"Event":[...],...}; an array of SDK server names; an object of all servers' configurations. */
 void registry_put_hooks(const struct registry *r, struct buf *b);
 void registry_put_server_names(const struct registry *r, struct buf *b);

@@ -42,6 +42,7 @@ struct router *router_new(struct loop *loop, struct children *children, struct s
 	shares_init(&r->shares, getuid());
 	shares_limit(&r->shares, &settings->limits);
 	r->gate = calloc(1, sizeof *r->gate);
+	if (r->gate) gate_init(r->gate);
 	r->warm = r->gate ? warm_new(r) : NULL;
 	if (r->warm) return r;
 	settings_unref(r->settings);
@@ -432,8 +433,7 @@ void router_attached(struct router *r, struct attachment *a) {
 }
 
 static void free_attachment(struct attachment *a) {
-	for (size_t i = 0; i < a->n_tools; i++) free(a->tools[i]);
-	free(a->tools);
+	names_free(&a->tools);
 	free(a);
 }
 

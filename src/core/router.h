@@ -25,8 +25,8 @@ struct attachment {
 	struct session *session;
 	struct client *client;
 	bool observer, approve;
-	char **tools; /* approver for these tools only; NULL: all */
-	size_t n_tools;
+	bool by_tool;       /* approver for these tools only */
+	struct names tools; /* by_tool */
 	enum lag_policy on_lag;
 	bool ephemeral;       /* its session ends with it */
 	bool wants_stderr;    /* the child's stderr, as it comes */
@@ -337,7 +337,9 @@ bool router_may_own(const struct attachment *a);
 const char *router_why_not_own(const struct attachment *a); /* static text */
 /* The owner, present or absent, that keeps the attachment from registering this server; NULL: none. name: raw JSON.
  * `a` need not be in the session yet. */
-struct owner *router_server_taken(struct session *s, const struct attachment *a, struct span name);
+struct owner *router_server_taken(struct session *s, const struct attachment *a, const char *as, struct span name);
+/* The name by which the client may take up what an absent owner left; NULL: none. Looks at the client's process. */
+const char *router_takes_up_as(const struct attachment *a);
 void router_refuse_server(struct client *c, struct span id, struct span name, const struct owner *o);
 /* Register a server named in the attach (the shim's argv). It must not be taken. NULL, or what is wrong. */
 const char *router_own_server(struct attachment *a, const char *name);

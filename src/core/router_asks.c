@@ -185,10 +185,8 @@ void router_refuse_unasked(struct session *s, struct chunk line, const struct en
 /* --- who is asked ------------------------------------------------------------------------------------------------- */
 
 static bool takes_tool(const struct attachment *a, const struct pending *p) {
-	if (!a->tools || p->kind != ASK_TOOL) return true;
-	for (size_t i = 0; i < a->n_tools; i++)
-		if (p->tool && strcmp(a->tools[i], p->tool) == 0) return true;
-	return false;
+	if (!a->by_tool || p->kind != ASK_TOOL) return true;
+	return p->tool && names_have(&a->tools, p->tool, strlen(p->tool));
 }
 
 bool router_may_answer(const struct attachment *a, const struct pending *p) {

@@ -85,7 +85,7 @@ static void carry_attachment_members(struct carry *c, struct attachment *a) {
 	bool reads = a->client->tape != NULL;
 	CARRY(c, a->observer);
 	CARRY(c, a->approve);
-	carry_list(c, &a->tools, &a->n_tools);
+	carry_set(c, &a->tools, &a->by_tool);
 	CARRY_UPTO(c, a->on_lag, LAG_WAIT);
 	CARRY(c, a->ephemeral);
 	CARRY(c, a->wants_stderr);

@@ -358,7 +358,7 @@ static void note_choice(struct client *c, struct span subtype) {
 	if (span_equals(subtype, PLENUM_ATTACH)) c->chooses = true;
 }
 
-static void refuse_line(struct client *c, struct span body, struct span id, const char *error) {
+static void refuse_line(struct client *c, struct span body, struct span id, const char *code, const char *error) {
 	struct router *r = c->world;
 	struct envelope e;
 	bool request = id.p && scan_envelope(body.p, body.n, &e) && span_equals(e.type, "control_request");
@@ -366,9 +366,9 @@ static void refuse_line(struct client *c, struct span body, struct span id, cons
 	c->chooses |= memmem(body.p, body.n, "\"" PLENUM_ATTACH "\"", sizeof PLENUM_ATTACH + 1) != NULL;
 	r->bad_lines++;
 	if (request)
-		router_fail(c, id, PLENUM_E_BAD_LINE, "%s", error);
+		router_fail(c, id, code, "%s", error);
 	else
-		router_complain(c, id, PLENUM_E_BAD_LINE, "%s", error);
+		router_complain(c, id, code, "%s", error);
 	if (needed) router_init_served(c);
 }
 
@@ -442,7 +442,10 @@ static void serve(struct client *c, struct chunk line, struct span body, const s
 /* What the prompts behind this line need is noted before it is served: however it is refused, they know. */
 static void on_message(struct client *c, struct chunk line, struct span body, const struct message *m) {
 	struct span name = span_content(m->env.inner_subtype);
-	const struct gate_row *row = m->kind == MESSAGE_REQUEST ? dialect_gate_row(GATE_REQUEST, name.p, name.n) : NULL;
+	const struct router *r = c->world;
+	const struct gate_row *row = m->kind == MESSAGE_REQUEST
+									 ? dialect_gate_row(&r->gate->rows, GATE_REQUEST, name.p, name.n)
+									 : NULL;
 	bool needed = row && row->act == ACT_INITIALIZE && router_init_arrives(c, m->env.request);
 	if (row && row->act == ACT_CHANGE && restricts(c, row, span_member(m->env.request, "mode")))
 		need_change(c, row->what);
@@ -457,7 +460,7 @@ void router_on_line(struct client *c, struct chunk line) {
 	char error[512];
 	if (span_is_blank(body)) return;
 	if (!message_check(body.p, body.n, &m, &rewritten, error, sizeof error, &id)) {
-		refuse_line(c, body, id, error);
+		refuse_line(c, body, id, m.too_many ? PLENUM_E_TOO_MANY : PLENUM_E_BAD_LINE, error);
 		return;
 	}
 	if (rewritten.data)

@@ -73,7 +73,7 @@ static void answer_mcp(struct pending *p, const char *why) {
 
 /* A server that its owner has registered meanwhile may take its time. */
 static void mcp_deadline(struct pending *p) {
-	if (!p->owner || owner_claims_server(p->owner, span_member(p->request, "server_name")))
+	if (!p->owner || owner_claims_server(&p->session->registry, p->owner, span_member(p->request, "server_name")))
 		answer_mcp(p, "the client that took over this MCP server by its name does not answer");
 }
 
@@ -159,7 +159,7 @@ void router_mcp(struct session *s, struct chunk line, const struct envelope *e) 
 		answer_mcp(p, MCP_GONE_TEXT);
 		return;
 	}
-	if (owner_claims_server(o, span_member(p->request, "server_name")))
+	if (owner_claims_server(&s->registry, o, span_member(p->request, "server_name")))
 		loop_timer_set(&p->timer, s->profile->owner_grace);
 	client_post(a->client, chunk_ref(p->line));
 	end_cancelled(s, p);
@@ -174,9 +174,12 @@ const char *router_why_not_own(const struct attachment *a) {
 	return why ? why : "an observer registers nothing: attach as a driver";
 }
 
-struct owner *router_server_taken(struct session *s, const struct attachment *a, struct span name) {
-	const char *client_name = router_may_own(a) ? a->client->name : NULL;
-	return registry_server_taken(&s->registry, name, a, a->client->peer.uid, client_name);
+const char *router_takes_up_as(const struct attachment *a) {
+	return router_may_own(a) ? a->client->name : NULL;
+}
+
+struct owner *router_server_taken(struct session *s, const struct attachment *a, const char *as, struct span name) {
+	return registry_server_taken(&s->registry, name, a, a->client->peer.uid, as);
 }
 
 void router_refuse_server(struct client *c, struct span id, struct span name, const struct owner *o) {
@@ -206,8 +209,9 @@ const char *router_own_server(struct attachment *a, const char *name) {
 
 static bool is_taken(struct client *c, struct session *s, struct span id, struct span servers) {
 	struct span name, config;
+	const char *as = router_takes_up_as(c->attachment);
 	for (size_t at = 0; span_next_member(servers, &at, &name, &config);) {
-		const struct owner *o = router_server_taken(s, c->attachment, name);
+		const struct owner *o = router_server_taken(s, c->attachment, as, name);
 		if (!o) continue;
 		router_refuse_server(c, id, name, o);
 		return true;
@@ -225,6 +229,11 @@ void router_set_servers(struct client *c, struct session *s, struct chunk line, 
 					"mcp_set_servers needs `servers`, an object of configurations by name");
 		return;
 	}
+	const char *error = registry_check_servers(&s->registry, a->owner, servers);
+	if (error) {
+		router_fail(c, e->request_id, registry_code(error), "mcp_set_servers: %s", error);
+		return;
+	}
 	if (is_taken(c, s, e->request_id, servers)) return;
 	if (!router_owner(a)) {
 		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
@@ -232,7 +241,6 @@ void router_set_servers(struct client *c, struct session *s, struct chunk line, 
 	}
 	bool current = router_init_is_current(s); /* or hooks still wait to be sent */
 	owner_drop_servers(&s->registry, a->owner, true);
-	const char *error = NULL;
 	for (size_t at = 0; !error && span_next_member(servers, &at, &name, &config);)
 		error = owner_add_server(&s->registry, a->owner, name, config, span_equals(span_member(config, "type"), "sdk"));
 	if (error) {

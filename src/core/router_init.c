@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
+#include "wire/limits.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,9 +21,11 @@ enum init_state { INIT_NONE, INIT_SENT, INIT_DONE };
 
 /* A client that waits for the answer to its initialize. */
 struct waiter {
+	UT_hash_handle hh; /* by key */
 	struct list node;
 	struct client *client;
 	char *id;         /* raw JSON */
+	char *key;        /* the client's number and the id */
 	char *ignored;    /* JSON array of names, or NULL */
 	bool hooks;       /* it registered hooks with it */
 	uint64_t version; /* of the registry, with what it registered */
@@ -42,6 +45,7 @@ struct init {
 	bool restart_due;       /* somebody's hooks wait for a child that takes them */
 	bool cleared;           /* nothing was ever registered with this child */
 	struct list waiters;
+	struct waiter *by_key;
 };
 
 bool router_init_begin(struct session *s) {
@@ -58,9 +62,27 @@ static struct init *init_of(struct session *s) {
 	return s->init;
 }
 
-static void free_waiter(struct waiter *w) {
+static char *waiter_key(const struct client *c, struct span id) {
+	return str_printf("%llu:%.*s", (unsigned long long)c->id, (int)id.n, id.p ? id.p : "");
+}
+
+/* Its client and its id are set. Return false without memory. */
+static bool list_waiter(struct init *in, struct waiter *w) {
+	w->key = waiter_key(w->client, span_of(w->id));
+	if (!w->key) return false;
+	HASH_ADD_KEYPTR(hh, in->by_key, w->key, strlen(w->key), w);
+	w->client->inits_open++;
+	return true;
+}
+
+static void free_waiter(struct init *in, struct waiter *w) {
 	list_del(&w->node);
 	share_end(&w->charge);
+	if (w->key) {
+		HASH_DELETE(hh, in->by_key, w);
+		w->client->inits_open--;
+	}
+	free(w->key);
 	free(w->id);
 	free(w->ignored);
 	free(w);
@@ -70,7 +92,7 @@ void router_init_free(struct session *s) {
 	struct init *in = s->init;
 	struct waiter *w;
 	if (!in) return;
-	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) free_waiter(w);
+	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) free_waiter(in, w);
 	chunk_drop(&in->first);
 	chunk_drop(&in->answer);
 	free(in);
@@ -413,7 +435,7 @@ static void answer_waiters(struct session *s) {
 		if (waits && in->ignores) in->restart_due = true;
 		client_post(w->client, answer_for(in->answer, w->id, w->ignored, reason, w->hooks, NULL));
 		succeeded(w->client, w->number);
-		free_waiter(w);
+		free_waiter(in, w);
 	}
 }
 
@@ -425,7 +447,7 @@ static void fail_waiters(struct session *s, const char *code, const char *text, 
 		struct client *c = w->client;
 		bool told = !silent || !router_is_shim(c);
 		if (told) router_fail(c, span_of(w->id), code, "%s", text);
-		free_waiter(w);
+		free_waiter(in, w);
 		if (told) router_init_served(c);
 	}
 }
@@ -437,17 +459,19 @@ static void refuse_waiters(struct session *s, struct chunk line) {
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
 		if (w->version > in->sent) continue;
 		client_post(w->client, answer_for(line, w->id, NULL, NULL, false, NULL));
-		free_waiter(w);
+		free_waiter(in, w);
 	}
 }
 
 bool router_init_waits(const struct session *s, const struct client *c, struct span id) {
 	const struct init *in = s->init;
-	struct waiter *w;
-	if (!in) return false;
-	LIST_FOR_EACH (w, &in->waiters, struct waiter, node)
-		if (w->client == c && (!id.p || span_same(id, span_of(w->id)))) return true;
-	return false;
+	const struct waiter *w;
+	if (!in || !c->inits_open) return false;
+	if (!id.p) return true;
+	_cleanup_free_ char *key = waiter_key(c, id);
+	if (!key) return true; /* rather refused than answered twice */
+	HASH_FIND_STR(in->by_key, key, w);
+	return w;
 }
 
 /* An owner loses hooks that no child has ever taken, because one of them may be why the child refuses the table. */
@@ -602,7 +626,7 @@ void router_client_left_init(struct session *s, struct client *c) {
 		if (w->client != c) continue;
 		struct span id = span_of(w->id);
 		if (!c->dead) router_fail(c, id, PLENUM_E_NOT_ATTACHED, ROUTER_LEFT_TEXT, s->name);
-		free_waiter(w);
+		free_waiter(in, w);
 	}
 }
 
@@ -638,8 +662,10 @@ static bool holds_hooks(struct span hooks) {
 /* Each name of this array is free for the client; else it was told. */
 static bool servers_are_free(struct client *c, struct session *s, struct span id, struct span names) {
 	struct span name;
-	for (size_t at = 0; span_next(names, &at, &name);) {
-		const struct owner *o = router_server_taken(s, c->attachment, name);
+	const char *as = router_takes_up_as(c->attachment);
+	size_t n = 0; /* more than there may be are refused for that */
+	for (size_t at = 0; n++ <= LIMITS_NAMES && span_next(names, &at, &name);) {
+		const struct owner *o = router_server_taken(s, c->attachment, as, name);
 		if (!o) continue;
 		router_refuse_server(c, id, name, o);
 		return false;
@@ -721,20 +747,56 @@ bool router_init_asks(const struct session *s) {
 	return in && in->first.data && asks_something(in->request);
 }
 
+/* A member of an initialize. */
+struct said {
+	UT_hash_handle hh; /* by the raw key */
+	struct span key, value;
+};
+
+static void free_said(struct said **all) {
+	struct said *one, *next;
+	HASH_ITER (hh, *all, one, next) {
+		HASH_DELETE(hh, *all, one);
+		free(one);
+	}
+}
+
+/* Of a key that stands there twice the last value counts. */
+static struct said *read_said(struct span request) {
+	struct said *all = NULL, *one;
+	struct span key, value;
+	for (size_t at = 0; span_next_member(request, &at, &key, &value);) {
+		HASH_FIND(hh, all, key.p, key.n, one);
+		if (!one) {
+			if (!(one = calloc(1, sizeof *one))) break; /* then it counts as new */
+			one->key = key;
+			HASH_ADD_KEYPTR(hh, all, key.p, key.n, one);
+		}
+		one->value = value;
+	}
+	return all;
+}
+
+static bool was_said(const struct said *all, struct span key, struct span value) {
+	const struct said *one;
+	HASH_FIND(hh, all, key.p, key.n, one);
+	return one && span_same(one->value, value);
+}
+
 /* The names of members that come too late: another initialize was first, and said something else. */
 static char *ignored_members(struct span first, struct span request) {
+	struct said *said = read_said(first);
 	struct buf b = NOTICE_INIT;
 	struct span key, value;
 	for (size_t at = 0; span_next_member(request, &at, &key, &value);) {
-		struct span content = span_content(key);
 		if (is_ours(key) || span_equals(key, "subtype") || span_equals(key, "request_id") ||
 			span_equals(key, "supportedDialogKinds") || *value.p == 'n')
 			continue;
-		_cleanup_free_ char *name = strndup(content.p, content.n);
-		if (!name || span_same(span_member(first, name), value)) continue;
+		if (was_said(said, key, value)) continue;
 		buf_putc(&b, b.len ? ',' : '[');
 		buf_put(&b, key.p, key.n);
 	}
+	free_said(&said);
 	if (!b.len) {
 		buf_free(&b);
 		return NULL;
@@ -745,12 +807,19 @@ static char *ignored_members(struct span first, struct span request) {
 
 static void add_waiter(struct client *c, struct session *s, struct span id, const char *ignored, bool hooks) {
 	struct waiter *w = calloc(1, sizeof *w);
-	if (!w || !(w->id = strndup(id.p, id.n))) {
+	if (c->inits_open >= LIMITS_INITS) {
+		free(w);
+		router_fail(c, id, PLENUM_E_TOO_MANY, "a client may have %zu initialize requests open: wait for an answer",
+					LIMITS_INITS);
+		return;
+	}
+	if (w) w->client = c;
+	if (!w || !(w->id = strndup(id.p, id.n)) || !list_waiter(init_of(s), w)) {
+		if (w) free(w->id);
 		free(w);
 		router_fail(c, id, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
-	w->client = c;
 	w->ignored = str_dup(ignored);
 	w->hooks = hooks;
 	w->version = s->registry.version;
@@ -849,10 +918,12 @@ static void carry_waiters(struct carry *c, struct init *in) {
 		}
 		list_add_tail(&in->waiters, &w->node);
 		carry_waiter(c, w);
-		if (w->client)
-			share_begin(&w->charge, &w->client->member, false);
-		else
+		if (!w->client)
 			carry_fail(c, "nobody waits for an initialize");
+		else if (!list_waiter(in, w))
+			carry_fail(c, "out of memory");
+		else
+			share_begin(&w->charge, &w->client->member, false);
 	}
 }
 

@@ -17,20 +17,57 @@ const struct gate_row *dialect_gate_rows(size_t *n) {
 	return rows;
 }
 
-const struct gate_row *dialect_gate_row(enum gate_kind kind, const char *name, size_t len) {
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (rows[i].len == len && rows[i].kind == kind && memcmp(rows[i].name, name, len) == 0) return &rows[i];
+_Static_assert(ARRAY_SIZE(rows) < GATE_ROWS_MAX, "GATE_ROWS_MAX is too small");
+
+#define HASH_BEGIN 0xcbf29ce484222325u
+
+/* FNV-1a: the rows are ours, so that their chains are short whatever a client asks for. */
+static uint64_t hash(uint64_t h, const char *p, size_t n) {
+	for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)p[i]) * 0x100000001b3u;
+	return h;
+}
+
+static size_t bucket(enum gate_kind kind, uint64_t h) {
+	return (size_t)((h ^ h >> 32 ^ kind) % GATE_BUCKETS);
+}
+
+void gate_index_init(struct gate_index *ix) {
+	*ix = (struct gate_index){.longest = 0};
+	for (size_t i = ARRAY_SIZE(rows); i-- > 0;) {
+		uint16_t *first = &ix->first[bucket(rows[i].kind, hash(HASH_BEGIN, rows[i].name, rows[i].len))];
+		ix->next[i] = *first;
+		*first = (uint16_t)(i + 1);
+		if (rows[i].len > ix->longest) ix->longest = rows[i].len;
+	}
+}
+
+const struct gate_row *dialect_gate_row(const struct gate_index *ix, enum gate_kind kind, const char *name,
+										size_t len) {
+	if (len > ix->longest) return NULL;
+	for (size_t i = ix->first[bucket(kind, hash(HASH_BEGIN, name, len))]; i; i = ix->next[i - 1]) {
+		const struct gate_row *row = &rows[i - 1];
+		if (row->len == len && row->kind == kind && memcmp(row->name, name, len) == 0) return row;
+	}
 	return NULL;
 }
 
-const struct gate_row *dialect_gate_member(const char *parent, size_t parent_len, const char *name, size_t len) {
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		const struct gate_row *row = &rows[i];
-		if (row->kind != GATE_MEMBER || row->len != parent_len + 1 + len || row->name[parent_len] != '.') continue;
-		if (memcmp(row->name, parent, parent_len) == 0 && memcmp(row->name + parent_len + 1, name, len) == 0)
-			return row;
+static const struct gate_row *member_of(const struct gate_index *ix, const char *parent, size_t n, const char *name,
+										size_t len) {
+	if (n + 1 + len > ix->longest) return NULL;
+	uint64_t h = hash(hash(hash(HASH_BEGIN, parent, n), ".", 1), name, len);
+	for (size_t i = ix->first[bucket(GATE_MEMBER, h)]; i; i = ix->next[i - 1]) {
+		const struct gate_row *row = &rows[i - 1];
+		if (row->kind != GATE_MEMBER || row->len != n + 1 + len || row->name[n] != '.') continue;
+		if (memcmp(row->name, parent, n) == 0 && memcmp(row->name + n + 1, name, len) == 0) return row;
 	}
-	return memchr(name, '.', len) ? NULL : dialect_gate_row(GATE_MEMBER, name, len);
+	return NULL;
+}
+
+const struct gate_row *dialect_gate_member(const struct gate_index *ix, const char *parent, size_t parent_len,
+										   const char *name, size_t len) {
+	const struct gate_row *row = member_of(ix, parent, parent_len, name, len);
+	if (row) return row;
+	return memchr(name, '.', len) ? NULL : dialect_gate_row(ix, GATE_MEMBER, name, len);
 }
 
 const char *dialect_what(const char *what) {

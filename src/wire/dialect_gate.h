@@ -49,9 +49,21 @@ struct gate_row {
 
 /* All rows, *n of them. */
 const struct gate_row *dialect_gate_rows(size_t *n);
+
+#define GATE_BUCKETS 512
+#define GATE_ROWS_MAX 1024
+
+/* The rows by kind and name: what finds one, whatever the number of rows. The caller's; read-only once it is made. */
+struct gate_index {
+	uint16_t first[GATE_BUCKETS], next[GATE_ROWS_MAX]; /* numbers of rows, from 1 on */
+	size_t longest;                                    /* name of a row */
+};
+
+void gate_index_init(struct gate_index *ix);
 /* The row of a raw name without quotes; NULL: there is none. */
-const struct gate_row *dialect_gate_row(enum gate_kind kind, const char *name, size_t len);
+const struct gate_row *dialect_gate_row(const struct gate_index *ix, enum gate_kind kind, const char *name, size_t len);
 /* The row of a member of `parent` (a type, a subtype, or "message"), else that of a member of all of them. */
-const struct gate_row *dialect_gate_member(const char *parent, size_t parent_len, const char *name, size_t len);
+const struct gate_row *dialect_gate_member(const struct gate_index *ix, const char *parent, size_t parent_len,
+										   const char *name, size_t len);
 /* The same name of a change, living as long as the program; NULL: nothing of this name changes. */
 const char *dialect_what(const char *what);

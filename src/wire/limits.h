@@ -28,8 +28,14 @@ struct limits {
 #define LIMITS_KEPT_TASKS ((size_t)64 * 1024)
 /* Registrations of a session's clients. The table on disk has the guards among them: what is accepted here can always
  * be written, and read again. */
-#define LIMITS_NAMES ((size_t)4096)                 /* hooks, entries, MCP servers, dialog kinds: each of a session */
-#define LIMITS_MATCHER ((size_t)64 * 1024)          /* bytes of a matcher, of a callback's or a server's name */
+#define LIMITS_NAMES ((size_t)4096)        /* hooks, entries, MCP servers, dialog kinds: each of a session */
+#define LIMITS_MATCHER ((size_t)64 * 1024) /* bytes of a matcher, of a callback's or a server's name */
+#define LIMITS_INITS ((size_t)64)          /* initialize requests of one client that wait for their answer */
+/* What one line of a client may make the daemon do. */
+#define LIMITS_MEMBERS ((size_t)4096)               /* members of an object that routing reads */
+#define LIMITS_WORDS ((size_t)4096)                 /* entries of a list in a plenum_ request: args, env, types, ... */
+#define LIMITS_REQUEST LIMITS_MIB                   /* bytes of a plenum_ request */
+#define LIMITS_VALUES ((size_t)16 * 1024)           /* JSON values of a plenum_ request: each may take 400 bytes */
 #define LIMITS_HOOKS_TEXT ((size_t)1024 * 1024)     /* bytes of all hooks of a session */
 #define LIMITS_TIMEOUT_MS ((int64_t)60 * 60 * 1000) /* longest plenum_timeout_ms */
 /* What a client may have read and done in one turn of the loop; what it has sent beyond waits for later turns. Of a

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "wire/limits.h"
 #include "wire/survive.h"
 
 #include <stdio.h>
@@ -27,6 +28,7 @@ struct check {
 	/* The members being read at levels 1 and 2, where they are wanted. */
 	struct span *slot[3];
 	const char *begin[3];
+	size_t keys[3];     /* how many of them there were */
 	struct span *place; /* which of `request`, `response`, `message` level 2 is in, or NULL */
 	struct inner request, response, message;
 	bool body; /* level 3 is in response.response: what was decided */
@@ -240,6 +242,8 @@ static bool has_place(const struct envelope *e, const struct span *slot) {
 	return slot && (slot == &e->request || slot == &e->response || slot == &e->message);
 }
 
+static const char too_many_members[] = "an object that routing reads has more than 4,096 members";
+
 /* A key at level 1, or at level 2 within one of the three places. In the body of an answer only the spelling counts:
  * "behavior" must not be hidden from whoever checks and logs the decision. */
 static bool note_key(struct check *c, const char *key, size_t n) {
@@ -248,6 +252,10 @@ static bool note_key(struct check *c, const char *key, size_t n) {
 		return false;
 	}
 	if (c->depth == 3) return true;
+	if (++c->keys[c->depth] > LIMITS_MEMBERS) {
+		c->error = too_many_members;
+		return false;
+	}
 	struct span *slot = c->depth == 1 ? envelope_slot(c->env, key, n) : inner_slot(c, key, n);
 	if (slot && slot->p && !may_repeat(c->env, slot)) {
 		c->error = "a key that routing reads stands twice in one object: write it once";
@@ -296,7 +304,10 @@ static enum state open_level(struct check *c) {
 	else
 		c->arrays[c->depth / 64] &= ~bit;
 	c->depth++;
-	if (c->depth == 2) c->slot[2] = NULL;
+	if (c->depth == 2) {
+		c->slot[2] = NULL;
+		c->keys[2] = 0;
+	}
 	skip_blanks(c);
 	if (c->p < c->end && *c->p == (array ? ']' : '}')) return close_level(c);
 	return array ? STATE_VALUE : STATE_KEY;
@@ -486,7 +497,9 @@ bool message_check(const char *p, size_t n, struct message *m, struct chunk *rew
 	*request_id = SPAN_NONE;
 	if (!message_scan(p, n, &m->env, &text, &at)) {
 		snprintf(error, size, "%s (byte %zu of the line)", text, at + 1);
+		bool too_many = text == too_many_members;
 		salvage(p, n, m, request_id);
+		m->too_many = too_many;
 		return false;
 	}
 	m->kind = kind_of(m->env.type);

@@ -28,6 +28,7 @@ enum message_kind {
 struct message {
 	enum message_kind kind;
 	struct envelope env; /* spans into the checked line */
+	bool too_many;       /* refused for a limit on a count, not for what it is */
 };
 
 /* p[0..n): a line without LF or CR. True: it is valid JSON by the rules above and *env is filled. False: *error is a

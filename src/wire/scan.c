@@ -351,6 +351,20 @@ struct span span_element(struct span array, size_t index) {
 	return SPAN_NONE;
 }
 
+size_t span_values(struct span s) {
+	struct cursor c = {s.p, s.p + s.n, wide_here()};
+	size_t n = 1;
+	while (c.p < c.end) {
+		if (*c.p == '"') {
+			if (!skip_string(&c)) break;
+			continue;
+		}
+		n += *c.p == ',' || *c.p == ':' || *c.p == '[' || *c.p == '{';
+		c.p++;
+	}
+	return n;
+}
+
 /* --- Values ------------------------------------------------------------------------------------------------------- */
 
 bool span_is_string(struct span s) {

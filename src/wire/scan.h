@@ -68,6 +68,9 @@ bool span_next(struct span array, size_t *at, struct span *element);
 /* Walks an object: start with *at = 0; key is the raw key with its quotes. */
 bool span_next_member(struct span obj, size_t *at, struct span *key, struct span *value);
 
+/* How many values a checked JSON text has at most, itself and members' keys included. */
+size_t span_values(struct span s);
+
 bool span_is_string(struct span s);
 bool span_is_object(struct span s);
 bool span_is_array(struct span s);

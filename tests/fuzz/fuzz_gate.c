@@ -10,7 +10,9 @@
 
 /* -1: no line that is taken. */
 static int passes(enum trust who, const char *p, size_t n) {
-	struct gate gate = {.n = GATE_SEEN_MAX}; /* logs nothing */
+	struct gate gate;
+	gate_init(&gate);
+	gate.n = GATE_SEEN_MAX; /* logs nothing */
 	struct gate_verdict v;
 	struct message m;
 	struct chunk rewritten;

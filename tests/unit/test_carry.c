@@ -25,8 +25,8 @@ struct thing {
 	struct chunk chunk, no_chunk;
 	struct buf buf;
 	struct words words, no_words;
-	char **list, **no_list;
-	size_t n_list, n_no_list;
+	struct names list, no_list;
+	bool listed, not_listed;
 	void *client, *attachment, *nobody;
 	size_t n;
 };
@@ -50,8 +50,8 @@ static void carry(struct carry *c, void *arg) {
 	carry_buf(c, &t->buf);
 	carry_words(c, &t->words);
 	carry_words(c, &t->no_words);
-	carry_list(c, &t->list, &t->n_list);
-	carry_list(c, &t->no_list, &t->n_no_list);
+	carry_set(c, &t->list, &t->listed);
+	carry_set(c, &t->no_list, &t->not_listed);
 	carry_client(c, &t->client);
 	carry_attachment(c, &t->attachment);
 	carry_client(c, &t->nobody);
@@ -61,11 +61,6 @@ static void carry(struct carry *c, void *arg) {
 
 static void begin(void *arg) {
 	*(struct thing *)arg = (struct thing){.buf = BUF_INIT(20)};
-}
-
-static void free_list(char **list, size_t n) {
-	for (size_t i = 0; list && i < n; i++) free(list[i]);
-	free(list);
 }
 
 static void end(void *arg) {
@@ -79,8 +74,8 @@ static void end(void *arg) {
 	buf_free(&t->buf);
 	words_free(&t->words);
 	words_free(&t->no_words);
-	free_list(t->list, t->n_list);
-	free_list(t->no_list, t->n_no_list);
+	names_free(&t->list);
+	names_free(&t->no_list);
 }
 
 static void fill(struct thing *t) {
@@ -98,10 +93,9 @@ static void fill(struct thing *t) {
 	t->chunk = chunk_copy("a\0b\n", 4);
 	buf_puts(&t->buf, "in a buffer");
 	ck_assert(words_add(&t->words, "one") && words_add(&t->words, ""));
-	t->list = calloc(2, sizeof *t->list);
-	t->list[0] = strdup("x");
-	t->list[1] = strdup("y");
-	t->n_list = 2;
+	names_add(&t->list, "x", 1);
+	names_add(&t->list, "y", 1);
+	t->listed = true;
 	t->client = &party[3];
 	t->attachment = &party[7];
 	t->n = 3;
@@ -125,9 +119,8 @@ START_TEST(comes_out_as_it_went_in) {
 	ck_assert_ptr_null(b.no_chunk.data);
 	ck_assert_str_eq(b.buf.data, "in a buffer");
 	ck_assert(words_same(&a.words, &b.words) && b.no_words.n == 0);
-	ck_assert_uint_eq(b.n_list, 2);
-	ck_assert_str_eq(b.list[1], "y");
-	ck_assert_ptr_null(b.no_list);
+	ck_assert_uint_eq(names_count(&b.list), 2);
+	ck_assert(names_have(&b.list, "y", 1) && b.listed && !b.not_listed);
 	ck_assert(b.client == &party[3] && b.attachment == &party[7] && !b.nobody);
 	ck_assert_uint_eq(b.n, 3);
 	free(s.data);

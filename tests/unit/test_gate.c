@@ -9,6 +9,10 @@
 
 static struct gate gate;
 
+__attribute__((constructor)) static void make_gate(void) {
+	gate_init(&gate);
+}
+
 static bool passes(enum trust who, const char *line, struct gate_verdict *v) {
 	struct message m;
 	struct chunk rewritten;
@@ -139,18 +143,19 @@ START_TEST(rows_are_sound) {
 		bool changes = row->act == ACT_CHANGE || row->act == ACT_MCP_SET_SERVERS;
 		REQUIRE(!changes || (row->what && row->least == GATE_OWN), "%s", row->name);
 		REQUIRE(changes == (row->show != GATE_NOTHING), "%s", row->name);
-		REQUIRE(row->kind == GATE_MEMBER || dialect_gate_row(row->kind, row->name, row->len) == row, "%s twice",
-				row->name);
+		REQUIRE(row->kind == GATE_MEMBER || dialect_gate_row(&gate.rows, row->kind, row->name, row->len) == row,
+				"%s twice", row->name);
 		const char *dot = strchr(row->name, '.');
 		if (row->kind != GATE_MEMBER || !dot) continue;
 		size_t parent = (size_t)(dot - row->name);
-		REQUIRE(dialect_gate_member(row->name, parent, dot + 1, row->len - parent - 1) == row, "%s twice", row->name);
-		const struct gate_row *of = dialect_gate_row(GATE_REQUEST, row->name, parent);
-		if (!of) of = dialect_gate_row(GATE_TYPE, row->name, parent);
+		REQUIRE(dialect_gate_member(&gate.rows, row->name, parent, dot + 1, row->len - parent - 1) == row, "%s twice",
+				row->name);
+		const struct gate_row *of = dialect_gate_row(&gate.rows, GATE_REQUEST, row->name, parent);
+		if (!of) of = dialect_gate_row(&gate.rows, GATE_TYPE, row->name, parent);
 		REQUIRE(of ? of->least != GATE_OWN : strncmp(row->name, "message.", 8) == 0, "%s is never looked at",
 				row->name);
 	}
-	ck_assert_ptr_null(dialect_gate_member("x", 1, "interrupt.reason", 16));
+	ck_assert_ptr_null(dialect_gate_member(&gate.rows, "x", 1, "interrupt.reason", 16));
 }
 END_TEST
 
@@ -160,7 +165,7 @@ START_TEST(names_are_logged_once) {
 	struct gate_verdict v;
 	int out[2], err = dup(2);
 	ck_assert_int_eq(pipe(out), 0);
-	gate = (struct gate){.n = 0};
+	gate_init(&gate);
 	dup2(out[1], 2);
 	for (int i = 0; i < 3; i++) passes(TRUST_DRIVER, "{\"type\":\"a\xe2\x80\xae b\xc2\x85\"}", &v);
 	for (int i = 0; i < 3 * GATE_SEEN_MAX; i++) {

@@ -511,8 +511,8 @@ START_TEST(is_carried) {
 	ck_assert(back && back->grace_over && !loop_timer_pending(&back->grace));
 	ck_assert(loop_timer_pending(&owner_of(&b.r, &party[2])->grace));
 	ck_assert(owner_takes_dialog(owner_of(&b.r, &party[2]), span_of("\"kind\"")));
-	ck_assert(owner_claims_server(owner_of(&b.r, &party[2]), span_of("\"s\"")));
-	ck_assert(!owner_claims_server(owner_of(&b.r, &party[2]), span_of("\"t\"")));
+	ck_assert(owner_claims_server(&b.r, owner_of(&b.r, &party[2]), span_of("\"s\"")));
+	ck_assert(!owner_claims_server(&b.r, owner_of(&b.r, &party[2]), span_of("\"t\"")));
 	ck_assert_int_eq(hook(&b, "cb_2")->entry->timeout, 3000);
 	ck_assert(hook(&b, "cb_2")->entry->proven && hook(&b, "cb_2")->entry->guard);
 	ck_assert_ptr_null(hook(&b, "cb_1")->entry->owner); /* retired, and whose it was is known */
@@ -564,8 +564,8 @@ START_TEST(bounds) {
 	struct owner *a = own(&w, 1, "a"), *b = own(&w, 2, "b");
 	set(&w, b, "{\"PreToolUse\":[{\"matcher\":\"B\",\"hookCallbackIds\":[\"b\"]}]}");
 	set(&w, a, "{\"PreToolUse\":[{\"matcher\":\"A\",\"hookCallbackIds\":[\"a\"]}]}");
-	is_refused(&w, a, 1, LIMITS_MATCHER, 1, PLENUM_E_BAD_REQUEST); /* with its quotes it is longer */
-	is_refused(&w, a, 1, 1, LIMITS_MATCHER, PLENUM_E_BAD_REQUEST);
+	is_refused(&w, a, 1, LIMITS_MATCHER, 1, PLENUM_E_TOO_LONG); /* with its quotes it is longer */
+	is_refused(&w, a, 1, 1, LIMITS_MATCHER, PLENUM_E_TOO_LONG);
 	is_refused(&w, a, 17, LIMITS_MATCHER - 100, 1, PLENUM_E_TOO_MANY);
 	is_refused(&w, a, LIMITS_NAMES, 1, 1, PLENUM_E_TOO_MANY); /* b has one */
 	ck_assert_uint_eq(w.r.n_hooks, 2);
@@ -634,9 +634,9 @@ START_TEST(names_of_absent_owners) {
 	owner_merge(&w.r, c, a);
 	is_sent(&w, "{\"PreToolUse\":[{\"hookCallbackIds\":[\"cb_2\"]},{\"hookCallbackIds\":[\"cb_1\"]}]}");
 	ck_assert_ptr_eq(hook(&w, "cb_1")->entry->owner, c);
-	ck_assert(registry_server(&w.r, x) == c && owner_claims_server(c, x) && !owner_claims_server(c, y));
+	ck_assert(registry_server(&w.r, x) == c && owner_claims_server(&w.r, c, x) && !owner_claims_server(&w.r, c, y));
 	owner_add_server(&w.r, c, x, SPAN_NONE, true);
-	ck_assert(!owner_claims_server(c, x));
+	ck_assert(!owner_claims_server(&w.r, c, x));
 	end(&w);
 }
 END_TEST
