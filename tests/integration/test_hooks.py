@@ -448,7 +448,7 @@ class BoundsTest(Guarded):
 
     def test_a_matcher_of_60_mib(self):
         self.setup()
-        self.assertIn("matcher", self.refused("bad_request", {"PreToolUse": [{"matcher": "x" * (60 << 20), "hookCallbackIds": ["h"]}]}))
+        self.assertIn("matcher", self.refused("too_long", {"PreToolUse": [{"matcher": "x" * (60 << 20), "hookCallbackIds": ["h"]}]}))
         self.d.kill9()
         self.d.start()
         self.b = self.d.attached("s", wake=True)
