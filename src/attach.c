@@ -292,8 +292,8 @@ static bool make_launch(struct request *q, const struct profile *p, struct launc
 		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 		return false;
 	}
-	bool ours = q->client->peer.uid == getuid() && trust_is_free(q->router, q->client);
-	if (!l->env_only && ours) l->login = login_read(q->client->peer.pid, p);
+	if (!l->env_only) l->login = router_login_of(q->client, p);
+	l->place = router_place_of(q->client);
 	return true;
 }
 
@@ -377,6 +377,7 @@ static struct session *make_session(struct request *q, const char *name) {
 	}
 	const struct profile *p = may_make(q, name, home) ? find_profile(q, home) : NULL;
 	if (!p || !room_for_session(q, home)) return NULL;
+	if (!router_look_for(q->client, q->line, p, text(q, "cwd"))) return NULL;
 	if (!make_launch(q, p, &launch)) {
 		launch_free(&launch);
 		return NULL;
@@ -391,8 +392,11 @@ static struct session *make_session(struct request *q, const char *name) {
 		return NULL;
 	}
 	if (home) s->made_by = home->id;
-	if (router_start(q->router, s, error) == CHILD_OK) return s;
-	reply_error(q, PLENUM_E_SPAWN_FAILED, "%s", error);
+	s->ephemeral = flag(q, "ephemeral", false);
+	enum child_result result = router_start(q->router, s, error);
+	if (s->starting) router_await_start(q->client, s, q->line, true);
+	if (result == CHILD_OK) return s->starting ? NULL : s;
+	reply_error(q, result == CHILD_TIMEOUT ? PLENUM_E_TIMEOUT : PLENUM_E_SPAWN_FAILED, "%s", error);
 	router_remove(q->router, s, error);
 	return NULL;
 }
@@ -421,13 +425,20 @@ static bool find_session(struct request *q, struct session **found) {
 	return true;
 }
 
-/* The child starts now. False: it cannot, the client was told. */
+/* The child is there. False: it cannot start, the client was told; or its request comes again when that is known. */
 static bool wake(struct request *q, struct session *s) {
 	char error[CHILD_ERROR_MAX];
+	if (router_needs_login(q->client, s) && !router_know_login(q->client, q->line, NULL)) return false;
 	if (!s->agent && !s->want_child) router_make_room(q->router);
 	router_take_login(s, q->client);
-	if (session_wake_now(s, error) == CHILD_OK) return true;
-	reply_error(q, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_SPAWN_FAILED, "%s", error);
+	enum child_result result = session_wake_now(s, error);
+	if (s->starting) router_await_start(q->client, s, q->line, false);
+	if (result == CHILD_OK) return !s->starting;
+	reply_error(q,
+				s->lost_profile           ? PLENUM_E_NO_SUCH_PROFILE
+				: result == CHILD_TIMEOUT ? PLENUM_E_TIMEOUT
+										  : PLENUM_E_SPAWN_FAILED,
+				"%s", error);
 	return false;
 }
 
@@ -458,6 +469,15 @@ static struct session *get_session(struct request *q, bool *created) {
 	if (s) return flag(q, "wake", false) && !wake(q, s) ? NULL : s;
 	s = make_session(q, name);
 	*created = s != NULL;
+	return s;
+}
+
+/* The request has waited for a start. */
+static struct session *awaited(struct request *q, bool *created) {
+	char error[CHILD_ERROR_MAX];
+	const char *code;
+	struct session *s = router_awaited(q->client, q->line, created, &code, error);
+	if (code) reply_error(q, code, "%s", error);
 	return s;
 }
 
@@ -610,7 +630,7 @@ void attach_verb(struct request *q) {
 	bool approves = apply_approve(q, &probe, true);
 	names_free(&probe.tools);
 	if (!approves || !may_own_servers(q, &probe)) return;
-	struct session *s = get_session(q, &created);
+	struct session *s = c->starting ? awaited(q, &created) : get_session(q, &created);
 	if (!s || !servers_are_free(q, s, &probe) || !find_start(q, &s->tape, &start)) return;
 	struct attachment *a = router_attach(r, c, s, false, false);
 	if (!a) {

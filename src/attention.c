@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "core/launch.h"
 #include "io/proc.h"
 
 #include <signal.h>
@@ -20,6 +21,8 @@ struct helper {
 	struct attention *owner;
 	struct loop_timer timer;
 	int sent; /* SIGTERM, then SIGKILL; 0: neither yet */
+	struct errand start;
+	struct loop_task free_task;
 };
 
 /* A session whose command ran within notify_interval, or is to run. */
@@ -60,11 +63,17 @@ static void free_alert(struct alert *alert) {
 	free(alert);
 }
 
+static void free_task(void *arg) {
+	free(arg);
+}
+
 static void free_helper(struct helper *h) {
 	loop_timer_stop(&h->timer);
+	errand_drop(&h->start);
 	list_del(&h->node);
 	h->owner->n--;
-	free(h);
+	loop_task_init(&h->free_task, free_task, h);
+	loop_defer_free(h->owner->loop, &h->free_task); /* its errand may have called us */
 }
 
 void attention_free(struct attention *a) {
@@ -72,8 +81,10 @@ void attention_free(struct attention *a) {
 	struct alert *alert;
 	if (!a) return;
 	LIST_FOR_EACH (h, &a->helpers, struct helper, node) {
+		loop_timer_stop(&h->timer);
+		errand_drop(&h->start);
 		child_forget(&h->child);
-		free_helper(h);
+		free(h);
 	}
 	LIST_FOR_EACH (alert, &a->alerts, struct alert, node) free_alert(alert);
 	loop_timer_stop(&a->timer);
@@ -111,11 +122,25 @@ static void on_limit(void *arg) {
 	loop_timer_set(&h->timer, GRACE_MS);
 }
 
+static void on_started(void *arg, enum errand_end end) {
+	struct helper *h = arg;
+	struct attention *a = h->owner;
+	struct child_place place;
+	char error[CHILD_ERROR_MAX];
+	if (launch_result("/", &h->start, end, &place, error) == CHILD_OK) return;
+	log_warn("on_pending: %s", error);
+	h->child.exited = NULL;
+	child_forget(&h->child);
+	free_helper(h);
+	run_due(a);
+}
+
 /* Its process is still to be made. NULL without memory. */
 static struct helper *new_helper(struct attention *a) {
 	struct helper *h = calloc(1, sizeof *h);
 	if (!h) return NULL;
 	h->owner = a;
+	h->start = ERRAND_ZERO;
 	h->child = (struct child){.exited = on_exited, .arg = h, .in = -1, .out = -1, .err = -1};
 	loop_timer_init(&h->timer, a->loop, on_limit, h);
 	return h;
@@ -146,8 +171,8 @@ static void run(struct attention *a, const struct session *s, const struct pendi
 	char error[CHILD_ERROR_MAX] = "out of memory";
 	struct helper *h = new_helper(a);
 	bool ready = h && make_env(&env, s, p);
-	struct child_spec spec = {.argv = command->v, .envp = env.v, .cwd = "/", .no_pipes = true};
-	if (ready && child_spawn(&h->child, a->children, &spec, error) == CHILD_OK) {
+	if (ready && launch_begin_command(command, &env, a->router->settings->outside_timeout, &h->start, &h->child,
+									  a->children, on_started, h, error) == CHILD_OK) {
 		add_helper(a, h);
 	} else {
 		log_warn("on_pending: %s", error);

@@ -65,6 +65,7 @@ static const struct key daemon_keys[] = {
 	{"on_pending", KIND_WORDS, S(on_pending)},
 	{"notify_interval", KIND_FINITE, S(notify_interval)},
 	{"notify_limit", KIND_TIME, S(notify_limit)},
+	{"outside_timeout", KIND_FINITE, S(outside_timeout)},
 	{"memory_pressure", KIND_YESNO, S(memory_pressure)},
 	{0},
 };

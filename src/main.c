@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config.h"
+#include "core/errands.h"
 #include "server.h"
 
 #include <getopt.h>
@@ -105,6 +106,7 @@ int main(int argc, char **argv) {
 	 * turns this off: the children are as they were. */
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	fd_fill_standard();
+	if (argc == 3 && strcmp(argv[1], "--errand") == 0) return errands_run(argv[2]); /* the daemon's own */
 	int status = parse(argc, argv, &cl);
 	if (status >= 0) return status;
 	log_setup(cl.server.check ? LOG_ERROR : cl.level, cl.json);

@@ -72,6 +72,7 @@ static json_t *limits_json(const struct settings *s) {
 		{"max_clients", (int64_t)s->max_clients},
 		{"max_pending", (int64_t)l->max_pending},
 		{"max_calls", (int64_t)l->max_calls},
+		{"outside_timeout", s->outside_timeout},
 		{"plenum_timeout_ms", LIMITS_TIMEOUT_MS},
 		{"turn_lines", LIMITS_TURN_LINES},
 		{"turn_bytes", LIMITS_TURN_BYTES},

@@ -16,14 +16,14 @@ struct buf *bundle_part(struct bundle *b, const char *key) {
 	HASH_FIND_STR(b->parts, key, part);
 	if (part) return &part->elements;
 	part = calloc(1, sizeof *part);
-	if (!part) {
-		b->lost.failed = true;
-		return &b->lost;
+	if (part && HASH_TRY_ADD(hh, b->parts, key, strlen(key), part)) {
+		part->key = key;
+		part->elements.max = SIZE_MAX / 4;
+		return &part->elements;
 	}
-	part->key = key;
-	part->elements.max = SIZE_MAX / 4;
-	HASH_ADD_KEYPTR(hh, b->parts, part->key, strlen(key), part);
-	return &part->elements;
+	free(part);
+	b->lost.failed = true;
+	return &b->lost;
 }
 
 static void put_part(const struct bundle_part *part, struct buf *out) {

@@ -17,8 +17,9 @@ bool names_add(struct names *s, const char *name, size_t n) {
 	fresh->n = n;
 	memcpy(fresh->text, name, n);
 	fresh->text[n] = 0;
-	HASH_ADD_KEYPTR(hh, s->table, fresh->text, n, fresh);
-	return true;
+	if (HASH_TRY_ADD(hh, s->table, fresh->text, n, fresh)) return true;
+	free(fresh);
+	return false;
 }
 
 size_t names_count(const struct names *s) {

@@ -237,6 +237,7 @@ struct agent *agent_new(struct loop *loop, struct lines_pool *pool, size_t max_l
 	a->read_max = read_max;
 	a->child = (struct child){.pid = -1, .in = -1, .out = -1, .err = -1, .exited = on_exited, .arg = a};
 	list_init(&a->child.node);
+	a->start = ERRAND_ZERO;
 	lines_init(&a->out, pool, max_line);
 	loop_timer_init(&a->end_timer, loop, on_end_timer, a);
 	loop_timer_init(&a->starved_timer, loop, on_starved_timer, a);
@@ -288,6 +289,7 @@ void agent_free(struct agent *a) {
 	loop_task_stop(&a->more_task);
 	loop_timer_stop(&a->starved_timer);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) loop_fd_stop(fds[i]);
+	errand_drop(&a->start);
 	child_forget(&a->child);
 	loop_defer_free(a->loop, &a->free_task);
 }

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "core/queue.h"
-#include "io/child.h"
+#include "io/errand.h"
 #include "io/loop.h"
 #include "wire/lines.h"
 
@@ -34,9 +34,10 @@ struct agent {
 	const struct agent_events *events;
 	void *arg;
 	struct child child;
-	char *name;       /* what it was started as, where that is not its session's name: it was a spare */
-	uint64_t program; /* with name: launch_program() when it was started */
-	char *cgroup;     /* its control group where that is not ours, else ""; NULL: not looked at yet (core/descent.c) */
+	char *name;               /* what it was started as, where that is not its session's name: it was a spare */
+	struct child_place place; /* with name: where it was started */
+	struct errand start;      /* until its program runs */
+	char *cgroup; /* its control group where that is not ours, else ""; NULL: not looked at yet (core/descent.c) */
 	struct loop_fd in_fd, out_fd, err_fd;
 	struct lines out;
 	size_t read_max; /* bytes that one read may bring */

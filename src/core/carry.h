@@ -24,7 +24,8 @@
  * 6: session.broken, attachment.waited_*, tape.began, router.last_seq; 7: prompts.echoed; 8: client.held;
  * 9: snapshot.strict; 10: call.child; 11: session.spent; 12: pending.act, session.made_by, session.altered,
  * client.origin, client.family, router.descent, child.was, mcp_server.claimed, router.guards_lost,
- * prompt.needs */
+ * prompt.needs; 13: agent.place.cwd, client.starting, client.makes, pending.judging, session.stuck_pid,
+ * session.stuck_start, session.stopper */
 #define CARRY_VERSION 13
 #define CARRY_ERROR_MAX 200
 

@@ -209,7 +209,8 @@ static void serve_held(struct client *c) {
 static void on_serve(void *arg) {
 	struct client *c = arg;
 	bool held = client_holds(c);
-	if (held && c->chooses && hung_up(c)) { /* it asked for a session and did not wait for it; a prompt alone waits */
+	/* it asked for a session and did not wait for it; a prompt alone waits */
+	if (held && c->chooses && !c->inquiry && !c->starting && hung_up(c)) {
 		client_kill(c);
 		return;
 	}
@@ -768,6 +769,10 @@ static void carry_client_members(struct carry *c, struct client *cl, struct watc
 	CARRY(c, cl->paused);
 	CARRY(c, cl->doomed);
 	if (c->version >= 8) queue_carry(c, &cl->held);
+	if (c->version >= 13) {
+		CARRY(c, cl->starting);
+		CARRY(c, cl->makes);
+	}
 }
 
 void client_carry(struct carry *c, struct client **client, struct loop *loop, struct lines_pool *pool,

@@ -8,10 +8,8 @@
 #include "io/proc.h"
 #include "plenum/protocol.h"
 
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 extern char **environ;
 
@@ -82,6 +80,7 @@ struct variable {
 struct env {
 	struct words w;
 	struct variable *by_name;
+	const char *more_path; /* PATH=..., the requester's, for a program that PATH does not have; borrowed */
 	bool failed;
 };
 
@@ -114,8 +113,9 @@ static bool env_add(struct env *e, const char *word, size_t n) {
 	}
 	v->at = e->w.n - 1;
 	v->n = n;
-	HASH_ADD_KEYPTR(hh, e->by_name, e->w.v[v->at], n, v);
-	return true;
+	if (HASH_TRY_ADD(hh, e->by_name, e->w.v[v->at], n, v)) return true;
+	free(v);
+	return false;
 }
 
 /* In the place of the word that has this name, which is the key. */
@@ -125,8 +125,9 @@ static bool env_replace(struct env *e, struct variable *v, const char *word) {
 	HASH_DELETE(hh, e->by_name, v);
 	free(e->w.v[v->at]);
 	e->w.v[v->at] = copy;
-	HASH_ADD_KEYPTR(hh, e->by_name, copy, v->n, v);
-	return true;
+	if (HASH_TRY_ADD(hh, e->by_name, copy, v->n, v)) return true;
+	free(v);
+	return false;
 }
 
 static void env_put(struct env *e, const char *word) {
@@ -149,29 +150,6 @@ static bool passes(const struct profile *p, const char *word) {
 		if (strcmp(name, "*") == 0 || (strlen(name) == n && strncmp(name, word, n) == 0)) return true;
 	}
 	return false;
-}
-
-/* A service manager's PATH is thin: where the program is not in the daemon's own, the requester's is searched behind
- * it. */
-static void join_path(struct env *e, const char *more, const char *program) {
-	char error[CHILD_ERROR_MAX];
-	int number;
-	const char *path = env_value(e, "PATH");
-	_cleanup_free_ char *found = path ? child_find_program(program, path, "/", &number, error) : NULL;
-	more += strlen("PATH=");
-	if (found || strchr(program, '/') || (path && strcmp(path, more) == 0)) return;
-	_cleanup_free_ char *word = str_printf("PATH=%s%s%s", path ? path : "", path ? ":" : "", more);
-	if (word) env_put(e, word);
-}
-
-static void from_password_file(struct env *e, uid_t uid) {
-	struct passwd pw, *found = NULL;
-	char text[4096];
-	if (getpwuid_r(uid, &pw, text, sizeof text, &found) != 0 || !found) return;
-	env_default(e, "HOME", pw.pw_dir);
-	env_default(e, "USER", pw.pw_name);
-	env_default(e, "LOGNAME", pw.pw_name);
-	env_default(e, "SHELL", pw.pw_shell && *pw.pw_shell ? pw.pw_shell : "/bin/sh");
 }
 
 static void put_mark(struct env *e, const char *name, const char *value) {
@@ -269,24 +247,33 @@ bool launch_is_number_of(const char *instance, uint64_t number) {
 	return number && number >> NAME_BITS == hash_name(instance, MARK_BITS - NAME_BITS);
 }
 
-static void put_login(struct env *e, const struct words *w, const struct profile *p) {
-	for (size_t i = 0; i < w->n; i++)
-		if (strncmp(w->v[i], "PATH=", 5) == 0)
-			join_path(e, w->v[i], p->command.v[0]);
+static void put_login(struct env *e, const struct words *w) {
+	for (size_t i = 0; i < w->n; i++) {
+		bool path = strncmp(w->v[i], "PATH=", 5) == 0;
+		if (path && env_value(e, "PATH"))
+			e->more_path = w->v[i];
 		else if (!is_stripped(w->v[i]))
 			env_put(e, w->v[i]);
+	}
+}
+
+/* The same, by what counts more: a PATH here is the only one. */
+static void put_words(struct env *e, const struct words *w) {
+	for (size_t i = 0; i < w->n; i++) {
+		if (strncmp(w->v[i], "PATH=", 5) == 0) e->more_path = NULL;
+		env_put(e, w->v[i]);
+	}
 }
 
 static void build_env(struct env *e, const struct launch *l, const struct profile *p, const char *session) {
 	if (!l->env_only) {
 		for (char **v = environ; *v; v++)
 			if (passes(p, *v)) env_put(e, *v);
-		put_login(e, login_words(l->login), p);
+		put_login(e, login_words(l->login));
 		env_default(e, "PATH", "/usr/local/bin:/usr/bin:/bin");
-		from_password_file(e, getuid());
 	}
-	for (size_t i = 0; i < p->env.n; i++) env_put(e, p->env.v[i]);
-	for (size_t i = 0; i < l->env.n; i++) env_put(e, l->env.v[i]);
+	put_words(e, &p->env);
+	put_words(e, &l->env);
 	if (!l->env_only) put_mark(e, "PWD", l->cwd);
 	put_mark(e, PLENUM_CHILD_ENV, session);
 	_cleanup_free_ char *mark = launch_mark(l, session);
@@ -403,24 +390,134 @@ static bool build_argv(struct words *out, const struct launch *l, const struct p
 	return ok;
 }
 
-enum child_result launch_spawn(const struct launch *l, const struct profile *p, const char *session, const char *resume,
-							   bool fork, struct child *c, struct children *owner, char *error) {
+/* --- the start ---------------------------------------------------------------------------------------------------- */
+
+static void put_request(struct buf *b, const char *cwd, const char *more_path, bool add_user, const struct words *argv,
+						const struct words *env) {
+	errand_put(b, cwd);
+	errand_put(b, more_path ? more_path : "");
+	errand_put(b, add_user ? "user" : "");
+	buf_printf(b, "%zu", argv->n);
+	buf_put(b, "", 1);
+	for (size_t i = 0; i < argv->n; i++) errand_put(b, argv->v[i]);
+	for (size_t i = 0; i < env->n; i++) errand_put(b, env->v[i]);
+}
+
+/* The request is freed. */
+static enum child_result begin(struct buf *request, const char *cwd, const struct child_spec *streams, int64_t limit,
+							   struct errand *e, struct child *c, struct children *owner,
+							   void (*done)(void *arg, enum errand_end end), void *arg, char *error) {
+	struct errand_spec spec = {.kind = LAUNCH_ERRAND,
+							   .request = request->data,
+							   .n = request->len,
+							   .place = cwd,
+							   .limit = limit,
+							   .answer_max = 4096,
+							   .streams = streams,
+							   .becomes = c};
+	enum child_result r = CHILD_TRANSIENT;
+	if (request->failed)
+		snprintf(error, CHILD_ERROR_MAX, "out of memory");
+	else
+		r = errand_begin(e, owner, &spec, done, arg, error);
+	buf_free(request);
+	return r;
+}
+
+enum child_result launch_begin_command(const struct words *argv, const struct words *env, int64_t limit,
+									   struct errand *e, struct child *c, struct children *owner,
+									   void (*done)(void *arg, enum errand_end end), void *arg, char *error) {
+	static const struct child_spec streams = {.no_pipes = true};
+	struct buf request = BUF_INIT(SIZE_MAX / 4);
+	put_request(&request, "/", NULL, false, argv, env);
+	return begin(&request, "/", &streams, limit, e, c, owner, done, arg, error);
+}
+
+enum child_result launch_begin(const struct launch *l, const struct profile *p, const char *session, const char *resume,
+							   bool fork, int64_t limit, struct errand *e, struct child *c, struct children *owner,
+							   void (*done)(void *arg, enum errand_end end), void *arg, char *error) {
 	struct words argv = {0};
 	struct env env = {0};
-	enum child_result r = CHILD_FAILED;
+	struct buf request = BUF_INIT(SIZE_MAX / 4);
+	struct child_spec streams = {.nofile = l->nofile, .out_pipe = p->stdout_pipe};
+	streams.mark = launch_number(l->instance ? l->instance : "none", session);
 	build_env(&env, l, p, session);
 	bool ok = build_argv(&argv, l, p, resume, fork) && (resume || l->has_argv || add_new_id(&argv, p));
-	if (env.failed || !ok) {
-		snprintf(error, CHILD_ERROR_MAX, "out of memory");
-	} else {
-		struct child_spec spec = {
-			.argv = argv.v, .envp = env.w.v, .cwd = l->cwd, .nofile = l->nofile, .out_pipe = p->stdout_pipe};
-		spec.mark = launch_number(l->instance ? l->instance : "none", session);
-		r = child_spawn(c, owner, &spec, error);
-	}
+	if (ok && !env.failed)
+		put_request(&request, l->cwd, env.more_path, !l->env_only, &argv, &env.w);
+	else
+		request.failed = true;
 	words_free(&argv);
 	env_free(&env);
-	return r;
+	return begin(&request, l->cwd, &streams, limit, e, c, owner, done, arg, error);
+}
+
+/* What its process says: once before the exec, once more if that fails. */
+struct said {
+	int32_t result;
+	struct child_place place;
+	char error[CHILD_ERROR_MAX];
+};
+
+static void on_found(void *arg, const struct child_place *place) {
+	struct said *said = arg;
+	said->place = *place;
+	errand_say(said, sizeof *said);
+}
+
+static bool read_request(struct child_spec *spec, const char *at, const char *end) {
+	spec->cwd = errand_next(&at, end);
+	spec->more_path = errand_next(&at, end);
+	const char *user = errand_next(&at, end), *count = errand_next(&at, end), *word;
+	uint64_t n_argv;
+	if (!count || !str_u64(count, 1, SIZE_MAX, &n_argv)) return false;
+	struct words argv = {0}, env = {0};
+	bool ok = true;
+	while (ok && (word = errand_next(&at, end))) ok = words_add(argv.n < n_argv ? &argv : &env, word);
+	if (!env.v) env.v = calloc(1, sizeof *env.v);
+	*spec = (struct child_spec){.argv = argv.v,
+								.envp = env.v,
+								.cwd = spec->cwd,
+								.more_path = *spec->more_path ? spec->more_path : NULL,
+								.add_user = *user != 0};
+	return ok && argv.n == n_argv && env.v;
+}
+
+int launch_errand(void) {
+	struct child_spec spec;
+	struct said said = {0};
+	size_t n;
+	char *request = errand_request(&n); /* lives until the exec, or the end */
+	if (!request || !read_request(&spec, request, request + n)) {
+		said.result = CHILD_TRANSIENT;
+		snprintf(said.error, sizeof said.error, "out of memory");
+	} else {
+		said.result = (int32_t)child_become(&spec, on_found, &said, said.error);
+	}
+	errand_say(&said, sizeof said);
+	return 127;
+}
+
+enum child_result launch_result(const char *cwd, const struct errand *e, enum errand_end end, struct child_place *place,
+								char *error) {
+	struct said said;
+	size_t n = e->answer.len / sizeof said;
+	*place = (struct child_place){0};
+	if (end == ERRAND_TIMEOUT) {
+		snprintf(error, CHILD_ERROR_MAX,
+				 "no start in time: directory %s, or the program, does not answer (outside_timeout; is it on a mount "
+				 "whose server is gone?)",
+				 cwd);
+		return CHILD_TIMEOUT;
+	}
+	if (end == ERRAND_LOST || n == 0 || e->answer.len % sizeof said) {
+		snprintf(error, CHILD_ERROR_MAX, "the start ended before it came to the program");
+		return CHILD_TRANSIENT;
+	}
+	memcpy(&said, e->answer.data + (n - 1) * sizeof said, sizeof said);
+	*place = said.place;
+	snprintf(error, CHILD_ERROR_MAX, "%.*s", (int)sizeof said.error - 1, said.error);
+	return (enum child_result)said.result;
 }
 
 void launch_carry(struct carry *c, struct launch *l) {
@@ -439,12 +536,6 @@ void launch_carry(struct carry *c, struct launch *l) {
 
 /* --- comparing ---------------------------------------------------------------------------------------------------- */
 
-static bool same_folder(const char *a, const char *b) {
-	struct stat at_a, at_b;
-	return strcmp(a, b) == 0 ||
-		   (stat(a, &at_a) == 0 && stat(b, &at_b) == 0 && at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino);
-}
-
 /* In any order: a name stands in an environment once. */
 static bool same_env(const struct env *a, const struct env *b) {
 	if (a->failed || b->failed || a->w.n != b->w.n) return false;
@@ -455,14 +546,15 @@ static bool same_env(const struct env *a, const struct env *b) {
 	return true;
 }
 
-bool launch_same(const struct launch *a, const struct launch *b, const struct profile *p) {
+bool launch_same(const struct launch *a, const struct launch *b, const struct profile *p, bool path_counts) {
 	struct words argv_a = {0}, argv_b = {0};
 	struct env env_a = {0}, env_b = {0};
-	struct launch here = *a; /* one folder may have two names */
+	struct launch here = *a; /* one directory may have two names */
 	here.cwd = b->cwd;
 	build_env(&env_a, &here, p, "");
 	build_env(&env_b, b, p, "");
-	bool same = same_folder(a->cwd, b->cwd) && build_argv(&argv_a, a, p, a->resume, a->fork) &&
+	const char *path_a = env_a.more_path ? env_a.more_path : "", *path_b = env_b.more_path ? env_b.more_path : "";
+	bool same = (!path_counts || strcmp(path_a, path_b) == 0) && build_argv(&argv_a, a, p, a->resume, a->fork) &&
 				build_argv(&argv_b, b, p, b->resume, b->fork) && words_same(&argv_a, &argv_b) &&
 				same_env(&env_a, &env_b);
 	words_free(&argv_a);
@@ -470,18 +562,4 @@ bool launch_same(const struct launch *a, const struct launch *b, const struct pr
 	env_free(&env_a);
 	env_free(&env_b);
 	return same;
-}
-
-uint64_t launch_program(const struct launch *l, const struct profile *p) {
-	struct env env = {0};
-	struct stat st;
-	char error[CHILD_ERROR_MAX];
-	int number;
-	build_env(&env, l, p, "");
-	_cleanup_free_ char *file = child_find_program(p->command.v[0], env_value(&env, "PATH"), l->cwd, &number, error);
-	env_free(&env);
-	if (!file || stat(file, &st) < 0) return 0;
-	uint64_t parts[] = {st.st_dev, st.st_ino, (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec}, h = 1;
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) h = (h ^ parts[i]) * 1099511628211ULL;
-	return h ? h : 1;
 }

@@ -8,7 +8,7 @@
 #include "core/carry.h"
 #include "core/login.h"
 #include "core/settings.h"
-#include "io/child.h"
+#include "io/errand.h"
 
 #include <sys/types.h>
 
@@ -19,25 +19,38 @@ struct launch {
 	struct login *login; /* the requester's; owned */
 	struct words argv;   /* instead of the profile's own flags (the shim's) */
 	bool has_argv;
-	bool no_asks;         /* nobody can answer: the child denies by itself, as without --permission-prompt-tool */
-	bool env_only;        /* env is the whole environment */
-	bool fork;            /* --fork-session at the first start */
-	char *resume;         /* conversation to resume at the first start; NULL: none */
-	uid_t uid;            /* whose session it is */
-	uint64_t nofile;      /* the soft limit that the daemon was started with */
-	const char *instance; /* the daemon's mark, so that a later one can find what is left; borrowed */
+	bool no_asks;             /* nobody can answer: the child denies by itself, as without --permission-prompt-tool */
+	bool env_only;            /* env is the whole environment */
+	bool fork;                /* --fork-session at the first start */
+	char *resume;             /* conversation to resume at the first start; NULL: none */
+	struct child_place place; /* where it would start, if that was looked at (login_ask()); until the first start */
+	uid_t uid;                /* whose session it is */
+	uint64_t nofile;          /* the soft limit that the daemon was started with */
+	const char *instance;     /* the daemon's mark, so that a later one can find what is left; borrowed */
 };
 
 void launch_free(struct launch *l);
 void launch_carry(struct carry *c, struct launch *l); /* but instance and nofile, which are the daemon's */
-/* The whole command line and environment for one start. resume NULL: a new conversation. error: as child_spawn(). */
-enum child_result launch_spawn(const struct launch *l, const struct profile *p, const char *session, const char *resume,
-							   bool fork, struct child *c, struct children *owner, char *error);
+/* The errand that becomes a session's child (core/errands.h). */
+#define LAUNCH_ERRAND "launch"
+int launch_errand(void); /* in its process; returns the exit status if the program cannot be run */
 
-/* Would both start the same program with the same words and the same environment, in the same folder? */
-bool launch_same(const struct launch *a, const struct launch *b, const struct profile *p);
-/* A number for the file that is run, another one when it is replaced; 0: it is not there now. */
-uint64_t launch_program(const struct launch *l, const struct profile *p);
+/* Begins a start with the whole command line and environment; e->done() tells when it has come to its end, and
+ * launch_result() what it came to. resume NULL: a new conversation. error: CHILD_ERROR_MAX bytes. */
+enum child_result launch_begin(const struct launch *l, const struct profile *p, const char *session, const char *resume,
+							   bool fork, int64_t limit, struct errand *e, struct child *c, struct children *owner,
+							   void (*done)(void *arg, enum errand_end end), void *arg, char *error);
+/* The same for a command of the daemon's own in /, without streams. */
+enum child_result launch_begin_command(const struct words *argv, const struct words *env, int64_t limit,
+									   struct errand *e, struct child *c, struct children *owner,
+									   void (*done)(void *arg, enum errand_end end), void *arg, char *error);
+/* What either came to. cwd: where it starts. */
+enum child_result launch_result(const char *cwd, const struct errand *e, enum errand_end end, struct child_place *place,
+								char *error);
+
+/* Would both start the same program with the same words and the same environment? path_counts: the requester's PATH is
+ * searched, too. The directory is not compared. */
+bool launch_same(const struct launch *a, const struct launch *b, const struct profile *p, bool path_counts);
 
 /* Which conversation the words of a command line take up. */
 struct launch_claim {

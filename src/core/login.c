@@ -4,7 +4,9 @@
 #include "base/str.h"
 #include "io/proc.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sysexits.h>
 
 /* What belongs to a login, and is stale in a daemon that started long ago: the newest one's work. */
 static const char *const refreshed[] = {
@@ -32,9 +34,9 @@ static void take(struct words *w, const char *env, size_t len, const char *name)
 	if (word) words_add(w, word);
 }
 
-static void read_words(struct words *w, pid_t pid, const struct profile *p) {
-	size_t len;
-	_cleanup_free_ char *env = proc_environ(pid, &len);
+static void read_words(struct words *w, struct span environment, const struct profile *p) {
+	const char *env = environment.p;
+	size_t len = environment.n;
 	if (!env) return;
 	for (size_t i = 0; i < ARRAY_SIZE(refreshed); i++) take(w, env, len, refreshed[i]);
 	for (size_t i = 0; i < p->pass_env.n; i++)
@@ -42,9 +44,9 @@ static void read_words(struct words *w, pid_t pid, const struct profile *p) {
 	take(w, env, len, "PATH");
 }
 
-struct login *login_read(pid_t pid, const struct profile *p) {
+struct login *login_read(struct span env, const struct profile *p) {
 	struct words w = {0};
-	read_words(&w, pid, p);
+	read_words(&w, env, p);
 	return make(&w);
 }
 
@@ -59,10 +61,10 @@ static bool has_name(const struct words *w, const char *word) {
 	return words_named(w, word, strcspn(word, "=")) >= 0;
 }
 
-struct login *login_renew(const struct login *old, pid_t pid, const struct profile *p) {
+struct login *login_renew(const struct login *old, struct span env, const struct profile *p) {
 	const struct words *had = login_words(old);
 	struct words now = {0}, all = {0};
-	read_words(&now, pid, p);
+	read_words(&now, env, p);
 	for (size_t i = 0; i < now.n; i++)
 		if (is_refreshed(now.v[i]) || !has_name(had, now.v[i])) words_add(&all, now.v[i]);
 	for (size_t i = 0; i < had->n; i++)
@@ -106,4 +108,54 @@ void login_carry(struct carry *c, struct login **l) {
 	if (c->saving) w = *login_words(*l);
 	carry_words(c, &w);
 	if (!c->saving) *l = make(&w);
+}
+
+/* --- the errand --------------------------------------------------------------------------------------------------- */
+
+void login_ask(struct buf *request, pid_t pid, const struct login_place *place) {
+	char number[16];
+	snprintf(number, sizeof number, "%d", (int)pid);
+	errand_put(request, number);
+	if (!place) return;
+	errand_put(request, place->cwd);
+	errand_put(request, place->program);
+	errand_put(request, place->path ? place->path : "");
+}
+
+bool login_answer(const char *answer, size_t n, struct child_place *place, struct span *env) {
+	*env = SPAN_NONE;
+	*place = (struct child_place){0};
+	if (n < sizeof *place) return false;
+	memcpy(place, answer, sizeof *place);
+	*env = (struct span){answer + sizeof *place, n - sizeof *place};
+	return true;
+}
+
+static void find_place(const char *cwd, const char *program, const char *path, const char *more,
+					   struct child_place *place) {
+	char error[CHILD_ERROR_MAX];
+	int number;
+	bool other = false;
+	char *file = child_find_program(program, *path ? path : NULL, cwd, &number, error);
+	if (!file && more && !strchr(program, '/')) {
+		file = child_find_program(program, more, cwd, &number, error);
+		other = true;
+	}
+	child_place_of(file, cwd, other, place);
+	free(file);
+}
+
+int login_errand(void) {
+	size_t n, len = 0;
+	_cleanup_free_ char *request = errand_request(&n);
+	const char *at = request, *end = request ? request + n : NULL;
+	const char *pid = errand_next(&at, end), *cwd = errand_next(&at, end), *program = errand_next(&at, end);
+	const char *path = errand_next(&at, end);
+	struct child_place place = {0};
+	if (!pid) return EX_USAGE;
+	_cleanup_free_ char *env = proc_environ((pid_t)atoi(pid), &len);
+	if (path) find_place(cwd, program, path, env ? proc_find(env, len, "PATH") : NULL, &place);
+	errand_say(&place, sizeof place);
+	if (env) errand_say(env, len);
+	return EX_OK;
 }

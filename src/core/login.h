@@ -9,6 +9,8 @@
 
 #include "core/carry.h"
 #include "core/settings.h"
+#include "io/errand.h"
+#include "wire/scan.h"
 
 #include <sys/types.h>
 
@@ -17,11 +19,22 @@ struct login {
 	struct words words; /* NAME=VALUE */
 };
 
-/* Of a process of our own uid. Without memory something is left out. */
-struct login *login_read(pid_t pid, const struct profile *p);
+/* The errand that reads the environment of a process, and what a start in its directory would find: reading either may
+ * wait. place: NULL, or for a profile with warm children. */
+#define LOGIN_ERRAND "login"
+int login_errand(void);
+struct login_place {
+	const char *cwd, *program, *path; /* path: the daemon's; NULL: the default */
+};
+void login_ask(struct buf *request, pid_t pid, const struct login_place *place);
+/* Of its answer: env is the environment. False: it says nothing. */
+bool login_answer(const char *answer, size_t n, struct child_place *place, struct span *env);
+
+/* Of the environment of a process of our own uid. Without memory something is left out. */
+struct login *login_read(struct span env, const struct profile *p);
 /* What `old` is when another process starts its children: that one's agent sockets and displays count from now on, what
  * else it has fills gaps only. */
-struct login *login_renew(const struct login *old, pid_t pid, const struct profile *p);
+struct login *login_renew(const struct login *old, struct span env, const struct profile *p);
 /* One more owner. */
 struct login *login_ref(struct login *l);
 void login_unref(struct login *l);

@@ -19,6 +19,7 @@ void pendings_init(struct pendings *p) {
 static void free_pending(struct pending *p) {
 	loop_timer_stop(&p->timer);
 	share_end(&p->charge);
+	errand_drop(&p->judge);
 	chunk_drop(&p->line);
 	chunk_drop(&p->act);
 	free(p->sender_id);
@@ -85,6 +86,7 @@ struct pending *pending_new(struct pendings *all, struct session *s, struct loop
 	str_random_hex(random, 8);
 	snprintf(p->id, sizeof p->id, "req_%llu_%s", (unsigned long long)++all->counter, random);
 	p->session = s;
+	p->judge = ERRAND_ZERO;
 	p->kind = dialect_ask_kind(e);
 	p->child_id = strndup(e->request_id.p, e->request_id.n);
 	p->subtype = span_dup(e->inner_subtype, NULL);
@@ -321,6 +323,7 @@ static void carry_pending(struct carry *c, struct pending *p, const struct pendi
 	carry_text(c, &p->event);
 	CARRY(c, p->guard);
 	CARRY(c, p->timer_on);
+	if (c->version >= 13) CARRY(c, p->judging);
 	carry_timer(c, &p->timer);
 	carry_act(c, p);
 }
@@ -342,6 +345,7 @@ static void load_pending(struct carry *c, struct pendings *all, struct session *
 		return;
 	}
 	p->session = s;
+	p->judge = ERRAND_ZERO;
 	loop_timer_init(&p->timer, loop, on_timer, p);
 	carry_pending(c, p, owners);
 	if (carry_ok(c) && !check_pending(p)) carry_fail(c, "an open request is damaged");

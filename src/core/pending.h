@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "core/carry.h"
 #include "core/share.h"
+#include "io/errand.h"
 #include "io/loop.h"
 #include "wire/chunk.h"
 #include "wire/dialect.h"
@@ -39,6 +40,8 @@ struct pending {
 	bool guard;              /* hook: silence must not let anything through */
 	struct loop_timer timer; /* hook: deadline; else permission_wait */
 	bool timer_on;
+	bool judging;        /* an errand holds the rules against it: nobody is asked yet */
+	struct errand judge; /* that one */
 	/* Of an entry that the daemon made, about a line of a client that runs a tool (router_execute.c). */
 	struct chunk act;     /* that line; empty: the child asks */
 	void *sender;         /* its client */

@@ -352,6 +352,7 @@ struct saying {
 };
 
 static void free_saying(struct saying *s) {
+	if (!s) return;
 	if (s) free(s->text);
 	free(s);
 }
@@ -384,8 +385,10 @@ static bool say_all(struct saying **table, const struct list *entries) {
 	struct hook_entry *e;
 	LIST_FOR_EACH (e, entries, struct hook_entry, node) {
 		struct saying *s = saying_of(e);
-		if (!s) return false;
-		HASH_ADD_KEYPTR(hh, *table, s->text, s->n, s);
+		if (!s || !HASH_TRY_ADD(hh, *table, s->text, s->n, s)) {
+			free_saying(s);
+			return false;
+		}
 	}
 	return true;
 }
@@ -558,8 +561,9 @@ static struct server_name *know_name(struct registry *r, struct span name) {
 	list_init(&known->servers);
 	memcpy(known->text, name.p, name.n);
 	known->text[name.n] = 0;
-	HASH_ADD_KEYPTR(hh, r->server_names, known->text, name.n, known);
-	return known;
+	if (HASH_TRY_ADD(hh, r->server_names, known->text, name.n, known)) return known;
+	free(known);
+	return NULL;
 }
 
 /* A new server without a configuration. NULL without memory. */

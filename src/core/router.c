@@ -201,10 +201,8 @@ void router_tell_stopping(struct session *s, const struct client *by, bool kill_
 static void on_over(void *arg) {
 	struct session *s = arg;
 	struct router *r = s->world;
-	if (s->agent)
-		session_stop(s, false, THEN_REMOVE);
-	else
-		r->events->session_over(r, s);
+	if (s->agent || s->starting) session_stop(s, false, THEN_REMOVE);
+	if (!s->agent && !s->removed) r->events->session_over(r, s);
 }
 
 struct session *router_find(struct router *r, const char *name) {
@@ -282,7 +280,9 @@ void router_mode_told(struct session *s, const char *before) {
 }
 
 enum child_result router_start(struct router *r, struct session *s, char *error) {
-	return warm_give(r->warm, s) ? CHILD_OK : session_start(s, error);
+	if (warm_give(r->warm, s)) return CHILD_OK;
+	s->only_asked = true;
+	return session_start(s, error);
 }
 
 void router_renew_profile(struct session *s) {
@@ -305,6 +305,43 @@ void router_hold(struct client *c, struct chunk line) {
 	if (c->releasing) return;
 	list_del(&c->node);
 	list_add_tail(&r->clients, &c->node);
+}
+
+void router_await_start(struct client *c, struct session *s, struct chunk line, bool makes) {
+	c->starting = s->id;
+	c->makes = makes;
+	router_hold(c, line);
+}
+
+static struct session *find_id(const struct router *r, uint64_t id) {
+	struct session *s = r->sessions;
+	while (s && s->id != id) s = s->hh.next;
+	return s;
+}
+
+struct session *router_awaited(struct client *c, struct chunk line, bool *made, const char **code, char *error) {
+	struct router *r = c->world;
+	struct session *s = find_id(r, c->starting);
+	*made = c->makes;
+	*code = NULL;
+	if (s && !s->agent && s->want_child) {
+		router_hold(c, line);
+		return NULL;
+	}
+	c->starting = 0;
+	c->makes = false;
+	if (s && !s->start_error) return s;
+	*code = s && s->start_result == CHILD_TIMEOUT ? PLENUM_E_TIMEOUT : PLENUM_E_SPAWN_FAILED;
+	snprintf(error, CHILD_ERROR_MAX, "%s", s ? s->start_error : "the session was removed before its child had started");
+	if (s && *made && !s->n_attachments && !s->agent && !s->want_child) router_remove(r, s, error);
+	return NULL;
+}
+
+void router_leave_start(struct client *c) {
+	struct router *r = c->world;
+	struct session *s = c->starting && c->makes ? find_id(r, c->starting) : NULL;
+	c->starting = 0;
+	if (s && s->ephemeral && !s->n_attachments && !r->shutting_down) loop_defer(s->loop, &s->over_task);
 }
 
 /* Those who wait for a name to be free. */
@@ -359,14 +396,14 @@ static struct session *oldest_idle(const struct router *r, const struct session 
 
 size_t router_children(const struct router *r) {
 	size_t n = warm_running(r->warm);
-	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->agent != NULL;
+	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->agent || s->starting;
 	return n;
 }
 
 /* Without the spares, and those that are on their way out. */
 static size_t count_children(const struct router *r) {
 	size_t n = 0;
-	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->agent && !s->stopping;
+	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->starting || (s->agent && !s->stopping);
 	return n;
 }
 
@@ -573,7 +610,10 @@ void router_take_login(struct session *s, struct client *c) {
 	if (s->agent || s->want_child || s->launch.env_only || s->launch.uid != me || c->peer.uid != me) return;
 	if (!trust_is_free(s->world, c)) return;
 	struct router *r = s->world;
-	struct login *now = login_renew(s->launch.login, c->peer.pid, s->profile);
+	struct span answer = router_answer_of(c, LOGIN_ERRAND, NULL), env = SPAN_NONE;
+	struct child_place place;
+	if (!answer.p || !login_answer(answer.p, answer.n, &place, &env)) return; /* it is not known: the old one stays */
+	struct login *now = login_renew(s->launch.login, env, s->profile);
 	login_unref(s->launch.login);
 	s->launch.login = now;
 	login_share(&s->launch.login, &r->login);
@@ -602,11 +642,13 @@ static bool may_make(struct router *r, struct client *c, const char *name, const
 }
 
 static struct session *make_implicitly(struct router *r, struct client *c, const char *name, const struct profile *p,
-									   struct span id) {
+									   struct span id, struct chunk line) {
 	char error[CHILD_ERROR_MAX];
 	struct launch launch = {.uid = c->peer.uid};
+	if (!router_look_for(c, line, p, NULL)) return NULL;
 	launch.cwd = router_usual_cwd(c, p);
-	if (c->peer.uid == getuid() && trust_is_free(r, c)) launch.login = login_read(c->peer.pid, p);
+	launch.place = router_place_of(c);
+	launch.login = router_login_of(c, p);
 	router_make_room(r);
 	struct session *s = launch.cwd ? router_create(r, name, p, &launch) : NULL;
 	launch_free(&launch);
@@ -614,17 +656,30 @@ static struct session *make_implicitly(struct router *r, struct client *c, const
 		router_fail(c, id, PLENUM_E_INTERNAL, "out of memory");
 		return NULL;
 	}
-	if (router_start(r, s, error) == CHILD_OK) return s;
-	router_fail(c, id, PLENUM_E_SPAWN_FAILED, "%s", error);
+	enum child_result result = router_start(r, s, error);
+	if (s->starting) router_await_start(c, s, line, true);
+	if (result == CHILD_OK) return s->starting ? NULL : s;
+	router_fail(c, id, result == CHILD_TIMEOUT ? PLENUM_E_TIMEOUT : PLENUM_E_SPAWN_FAILED, "%s", error);
 	router_remove(r, s, error);
 	return NULL;
+}
+
+/* The line has waited for the start of its session. */
+static struct session *awaited_implicitly(struct client *c, struct span id, struct chunk line) {
+	char error[CHILD_ERROR_MAX];
+	const char *code;
+	bool made;
+	struct session *s = router_awaited(c, line, &made, &code, error);
+	if (code) router_fail(c, id, code, "%s", error);
+	return s;
 }
 
 static struct session *implicit_session(struct router *r, struct client *c, const char *name, struct span id,
 										struct chunk line) {
 	const struct profile *p = settings_profile(r->settings, r->settings->default_profile);
+	if (c->starting) return awaited_implicitly(c, id, line);
 	struct session *s = router_named(r, name);
-	if (!s) return may_make(r, c, name, p, id) ? make_implicitly(r, c, name, p, id) : NULL;
+	if (!s) return may_make(r, c, name, p, id) ? make_implicitly(r, c, name, p, id, line) : NULL;
 	if (!router_is_closed_to(s, c)) {
 		if (!router_must_wait(s, c)) return s;
 		router_hold(c, line); /* what comes now is for the next of that name */

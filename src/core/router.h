@@ -12,6 +12,7 @@
 
 #include "core/client.h"
 #include "core/descent.h"
+#include "core/login.h"
 #include "core/notice.h"
 #include "core/session.h"
 #include "core/share.h"
@@ -134,7 +135,7 @@ bool router_has_conversation(const struct session *s, const char *id);
 struct session *router_named(struct router *r, const char *name); /* by either, the name first */
 /* Made, told to all, not started. launch is taken over. NULL without memory. */
 struct session *router_create(struct router *r, const char *name, const struct profile *profile, struct launch *launch);
-/* Its first child: a spare that fits, else one that is started now. */
+/* Its first child: a spare that fits, else a start begins (s->starting). */
 enum child_result router_start(struct router *r, struct session *s, char *error);
 /* The same without telling anybody. */
 struct session *router_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch);
@@ -158,6 +159,32 @@ void router_detach(struct client *c, const char *why);
 /* What this line asks for has the name of a session that is to be forgotten: it comes again when that is gone. Not
  * while somebody walks through the clients. */
 void router_hold(struct client *c, struct chunk line);
+/* The same: it comes again when the start of s has come to its end. makes: this client has made the session for it. */
+void router_await_start(struct client *c, struct session *s, struct chunk line, bool makes);
+void router_leave_start(struct client *c); /* it is gone: a session of its own, which it would have had, goes */
+/* For a line that has come again so (c->starting): the session, started. NULL: *code is NULL, and the line waits on; or
+ * it says why not, and a session that was made for it is gone. error: CHILD_ERROR_MAX bytes. */
+struct session *router_awaited(struct client *c, struct chunk line, bool *made, const char **code, char *error);
+
+/* --- what a line needs from outside (router_outside.c) --- */
+/* Asks an errand, for this line alone; place as in io/errand.h. False: the line comes again when that is over, and the
+ * same question is answered then. */
+bool router_inquire(struct client *c, struct chunk line, const char *kind, const struct buf *request,
+					const char *place);
+/* The answer to the question that this line asked last; SPAN_NONE: it failed, or none was asked of this kind. *end (may
+ * be NULL): how it ended. */
+struct span router_answer_of(const struct client *c, const char *kind, enum errand_end *end);
+void router_inquiry_over(struct client *c); /* the line was served, or the client is gone */
+/* Before the child of a session is started for the client: what login_read() needs is asked for. place: see login.h. */
+bool router_know_login(struct client *c, struct chunk line, const struct login_place *place);
+/* Is that needed for this line, which would start the session's child? */
+bool router_needs_login(struct client *c, const struct session *s);
+/* The same before a session of this profile is made, in cwd (NULL: the usual one); also where that is, if a warm child
+ * could fit. */
+bool router_look_for(struct client *c, struct chunk line, const struct profile *p, const char *cwd);
+struct child_place router_place_of(const struct client *c);
+struct login *router_login_of(const struct client *c, const struct profile *p);
+
 /* The attachment that a line without plenum_attach makes. NULL: it could not, the client was told; or the line comes
  * again when the session of that name, which is to be forgotten, is gone. */
 struct attachment *router_attach_implicitly(struct router *r, struct client *c, struct span session,
@@ -275,7 +302,9 @@ bool router_may_answer(const struct attachment *a, const struct pending *p);
 /* A line or request of ACT_EXECUTE, judged as the tool call that it is. The client drives the session. */
 void router_execute(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 /* The answer to the question about it, as the child would get it. Takes over the reference. False without memory. */
-bool router_execute_answered(struct pending *p, struct chunk answer);
+bool router_execute_answered(struct pending *p, struct chunk answer, const struct client *by);
+/* Can the rules be held against what this answer allows? False: the client's line comes again when they can. */
+bool router_execute_may_judge(struct client *c, struct chunk line, const struct pending *p, struct chunk answer);
 void router_execute_unanswered(struct pending *p, const char *why); /* there will be none */
 /* The client's open question under its own id. SPAN_NONE: any of its. NULL: none. */
 struct pending *router_execute_open(struct session *s, const struct client *c, struct span id);

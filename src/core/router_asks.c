@@ -133,8 +133,9 @@ static void log_decision(const struct session *s, const struct pending *p, const
 }
 
 /* An answer for the one that asked: the child, or the daemon for a client's line. Takes over the reference. */
-static bool hand_over(struct pending *p, struct chunk answer) {
-	return p->act.data ? router_execute_answered(p, answer) : session_answer(p->session, answer);
+/* by: NULL: the daemon itself. */
+static bool hand_over(struct pending *p, struct chunk answer, const struct client *by) {
+	return p->act.data ? router_execute_answered(p, answer, by) : session_answer(p->session, answer);
 }
 
 /* ch: what the answer changed; NULL: it is the daemon's own, or there is none. */
@@ -160,7 +161,7 @@ void router_answer_self(struct pending *p, struct buf *body, const char *decisio
 	else
 		dialect_put_error(&b, id, PLENUM_E_UNKNOWN_REQUEST, why ? why : "nobody can answer this");
 	if (p->act.data)
-		hand_over(p, notice_chunk(&b));
+		hand_over(p, notice_chunk(&b), NULL);
 	else
 		session_must_write(s, notice_chunk(&b));
 	settle(s, p, NULL, decision, why, NULL);
@@ -190,7 +191,7 @@ static bool takes_tool(const struct attachment *a, const struct pending *p) {
 }
 
 bool router_may_answer(const struct attachment *a, const struct pending *p) {
-	if (a->client->ended || a->client->closing) return false;
+	if (a->client->ended || a->client->closing || p->judging) return false;
 	switch (p->kind) {
 	case ASK_TOOL:
 	case ASK_ELICITATION:
@@ -299,12 +300,9 @@ static void allow_by_rule(struct pending *p, const char *why) {
 }
 
 /* True: a rule of the profile has decided. */
-static bool judged(struct session *s, struct pending *p) {
-	const char *rule = NULL;
+static bool is_decided(struct pending *p, enum rule_verdict v, const char *rule) {
 	char why[300];
-	if (p->kind != ASK_TOOL) return false;
-	enum rule_verdict v = rules_judge(s->profile, p->tool, span_member(p->request, "input"), &rule);
-	snprintf(why, sizeof why, "by rule %.200s of profile %.60s", rule ? rule : "", s->profile->name);
+	snprintf(why, sizeof why, "by rule %.200s of profile %.60s", rule ? rule : "", p->session->profile->name);
 	if (v == RULE_ALLOW) allow_by_rule(p, why);
 	if (v == RULE_DENY) deny(p, "deny", why);
 	return v == RULE_ALLOW || v == RULE_DENY;
@@ -349,10 +347,60 @@ void router_ask(struct session *s, struct chunk line, const struct envelope *e) 
 		router_refuse_unasked(s, line, e, "the daemon is out of memory");
 }
 
+static void ask_people(struct pending *p);
+
+static void on_judged(void *arg, enum errand_end end) {
+	struct pending *p = arg;
+	struct session *s = p->session;
+	const char *rule = NULL;
+	struct span answer = {p->judge.answer.data, end == ERRAND_DONE ? p->judge.answer.len : 0};
+	p->judging = false;
+	if (!answer.n)
+		log_warn("session %s: %s: the links in its paths could not be followed%s", s->label, p->tool,
+				 end == ERRAND_TIMEOUT ? " in time (outside_timeout)" : "");
+	enum rule_verdict v = rules_answer(s->profile, p->tool, span_member(p->request, "input"), answer, &rule);
+	if (is_decided(p, v, rule))
+		router_check_closes(s);
+	else
+		ask_people(p);
+}
+
+/* Links in its paths are followed by an errand: the request waits, and nothing else. */
+static void judge_outside(struct pending *p, struct span input) {
+	struct session *s = p->session;
+	char error[CHILD_ERROR_MAX];
+	struct buf request = BUF_INIT(SIZE_MAX / 4);
+	_cleanup_free_ char *place = rules_place(p->tool, input);
+	rules_ask(&request, s->profile, p->tool, input);
+	struct errand_spec spec = {.kind = RULES_ERRAND,
+							   .request = request.data,
+							   .n = request.len,
+							   .place = place ? place : "",
+							   .limit = s->settings->outside_timeout,
+							   .answer_max = 65536};
+	p->judging = true;
+	if (request.failed || errand_begin(&p->judge, s->children, &spec, on_judged, p, error) != CHILD_OK)
+		on_judged(p, ERRAND_LOST);
+	else
+		session_check_state(s);
+	buf_free(&request);
+}
+
 void router_decide(struct pending *p) {
+	const struct profile *profile = p->session->profile;
+	struct span input = span_member(p->request, "input");
+	const char *rule = NULL;
+	if (p->kind == ASK_TOOL && rules_need_errand(profile, p->tool, input)) {
+		judge_outside(p, input);
+		return;
+	}
+	enum rule_verdict v = p->kind == ASK_TOOL ? rules_judge(profile, p->tool, input, &rule) : RULE_NONE;
+	if (!is_decided(p, v, rule)) ask_people(p);
+}
+
+static void ask_people(struct pending *p) {
 	struct session *s = p->session;
 	struct attachment *a;
-	if (judged(s, p)) return;
 	if (p->kind == ASK_TOOL && has_no_approver_ever(s)) {
 		deny(p, "deny", "This command requires approval");
 		return;
@@ -516,7 +564,11 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 	const char *decision = wrong ? "error" : dialect_decision(p->kind, e->response);
 	if (declined(p, a, decision)) return;
 	struct chunk out = answer_line(p, splice_body(line), e, !wrong);
-	if (!out.data || !hand_over(p, out)) {
+	if (p->act.data && out.data && !router_execute_may_judge(c, line, p, out)) { /* it comes again */
+		chunk_drop(&out);
+		return;
+	}
+	if (!out.data || !hand_over(p, out, c)) {
 		tell_not_answered(c, s, e->inner_request_id);
 		return;
 	}

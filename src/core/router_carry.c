@@ -266,5 +266,10 @@ void router_carry(struct carry *c, struct router *r) {
 void router_resume(struct router *r) {
 	struct client *c;
 	LIST_FOR_EACH (c, &r->clients, struct client, node) client_resume(c);
-	for (struct session *s = r->sessions; s; s = s->hh.next) session_resume(s);
+	for (struct session *s = r->sessions; s; s = s->hh.next) {
+		struct pending *p;
+		session_resume(s);
+		LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
+			if (p->judging) router_decide(p);
+	}
 }

@@ -435,11 +435,19 @@ static void on_started(struct session *s) {
 	r->events->changed(r);
 }
 
+static void on_start_over(struct session *s) {
+	struct router *r = s->world;
+	struct client *c;
+	LIST_FOR_EACH (c, &r->clients, struct client, node)
+		if (c->starting == s->id) client_release(c);
+}
+
 const struct session_events router_session_events = {
 	.line = on_line,
 	.stray = on_stray,
 	.long_line = on_long_line,
 	.stderr_data = on_stderr,
+	.start_over = on_start_over,
 	.started = on_started,
 	.ending = descent_record,
 	.left = descent_sweep,

@@ -417,6 +417,11 @@ static void dispatch(struct client *c, struct attachment *a, struct chunk line, 
 	}
 }
 
+/* Could it start the session's child? */
+static bool may_start(const struct message *m) {
+	return m->kind == MESSAGE_USER || (m->kind == MESSAGE_REQUEST && span_equals(m->env.inner_subtype, "initialize"));
+}
+
 static void serve(struct client *c, struct chunk line, struct span body, const struct message *m) {
 	struct router *r = c->world;
 	struct span id = m->kind == MESSAGE_REQUEST ? m->env.request_id : SPAN_NONE;
@@ -435,6 +440,7 @@ static void serve(struct client *c, struct chunk line, struct span body, const s
 		router_refuse(c, m, PLENUM_E_NOT_ATTACHED, "you are attached to no session: attach to one first");
 		return;
 	}
+	if (a && may_start(m) && router_needs_login(c, a->session) && !router_know_login(c, line, NULL)) return;
 	if (!a) a = router_attach_implicitly(r, c, m->kind == MESSAGE_USER ? m->env.session_id : SPAN_NONE, id, line);
 	if (a) dispatch(c, a, line, body, m);
 }
@@ -468,6 +474,7 @@ void router_on_line(struct client *c, struct chunk line) {
 	else
 		on_message(c, line, body, &m);
 	chunk_drop(&rewritten);
+	if (!client_holds(c)) router_inquiry_over(c);
 }
 
 /* Nobody has checked the line that it stands in. */
@@ -548,6 +555,8 @@ void router_on_no_more(struct client *c) {
 
 void router_on_gone(struct client *c) {
 	struct router *r = c->world;
+	router_inquiry_over(c);
+	router_leave_start(c);
 	router_detach(c, "disconnected");
 	share_leave(&c->member);
 	if (c->subscribed) r->n_subscribers--;

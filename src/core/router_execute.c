@@ -78,12 +78,43 @@ static const char *name_of(const struct owner *o) {
 	return o->name ? o->name : guards_stand_in(o) ? "whose hooks were lost" : "without a name";
 }
 
+#define UNKNOWN_TEXT                                                                                                   \
+	"the file system of its paths does not answer (outside_timeout), so that no rule can be held against them"
+
+/* What the rules say of the call must be asked for outside. False: this line of the client comes again. */
+static bool know_rules(struct client *c, struct chunk line, const struct session *s, const char *tool,
+					   struct span input) {
+	if (!rules_need_errand(s->profile, tool, input)) return true;
+	struct buf request = BUF_INIT(SIZE_MAX / 4);
+	_cleanup_free_ char *place = rules_place(tool, input);
+	rules_ask(&request, s->profile, tool, input);
+	bool known = router_inquire(c, line, RULES_ERRAND, &request, place ? place : "");
+	buf_free(&request);
+	return known;
+}
+
+/* After it. by: the client; NULL: the daemon, which has judged it already. */
+static enum rule_verdict verdict_of(const struct client *by, const struct session *s, const char *tool,
+									struct span input, const char **rule) {
+	if (!rules_need_errand(s->profile, tool, input)) return rules_judge(s->profile, tool, input, rule);
+	struct span answer = by ? router_answer_of(by, RULES_ERRAND, NULL) : SPAN_NONE;
+	return by ? rules_answer(s->profile, tool, input, answer, rule) : RULE_NONE;
+}
+
+bool router_execute_may_judge(struct client *c, struct chunk line, const struct pending *p, struct chunk answer) {
+	struct envelope e;
+	if (!scan_envelope(answer.data, answer.len, &e)) return true;
+	return know_rules(c, line, p->session, p->tool, span_member(e.inner_response, "updatedInput"));
+}
+
 /* What may have changed since the question was asked, or by its answer. True: it may not run, `why` says so. */
-static bool is_forbidden(const struct pending *p, struct span input, char *why, size_t size) {
+static bool is_forbidden(const struct pending *p, struct span input, const struct client *by, char *why, size_t size) {
 	struct session *s = p->session;
 	const struct owner *guard = guards_covering(&s->registry, p->tool);
 	const char *rule = NULL;
-	if (rules_judge(s->profile, p->tool, input, &rule) == RULE_DENY)
+	if (by && rules_need_errand(s->profile, p->tool, input) && !router_answer_of(by, RULES_ERRAND, NULL).n)
+		snprintf(why, size, "%s", UNKNOWN_TEXT);
+	else if (verdict_of(by, s, p->tool, input, &rule) == RULE_DENY)
 		snprintf(why, size, "by rule %.200s of profile %.60s", rule ? rule : "", s->profile->name);
 	else if (guard)
 		snprintf(why, size, GUARD_TEXT, name_of(guard), p->tool);
@@ -113,7 +144,7 @@ static void run(struct pending *p, struct span input, bool check) {
 	chunk_drop(&act);
 }
 
-bool router_execute_answered(struct pending *p, struct chunk answer) {
+bool router_execute_answered(struct pending *p, struct chunk answer, const struct client *by) {
 	struct envelope e;
 	char why[600];
 	if (!answer.data || !scan_envelope(answer.data, answer.len, &e)) {
@@ -122,7 +153,7 @@ bool router_execute_answered(struct pending *p, struct chunk answer) {
 		_cleanup_free_ char *text = span_dup(span_member(e.inner_response, "message"), NULL);
 		snprintf(why, sizeof why, "denied: %.500s", text ? text : "the approver's answer was an error");
 		refuse_sender(p, PLENUM_E_NOT_ALLOWED, why);
-	} else if (is_forbidden(p, span_member(e.inner_response, "updatedInput"), why, sizeof why)) {
+	} else if (is_forbidden(p, span_member(e.inner_response, "updatedInput"), by, why, sizeof why)) {
 		log_warn("session %s: %s was allowed, and did not run: %s", p->session->name, p->tool, why);
 		refuse_sender(p, PLENUM_E_NOT_ALLOWED, why);
 	} else {
@@ -214,7 +245,7 @@ static void judge(struct pending *p, const struct attachment *a, const struct en
 	struct span input = span_member(p->request, "input");
 	const struct owner *guard = guards_covering(&s->registry, p->tool);
 	bool own = is_own_yes(a, p, e);
-	if (rules_judge(s->profile, p->tool, input, NULL) == RULE_DENY) {
+	if (verdict_of(a->client, s, p->tool, input, NULL) == RULE_DENY) {
 		router_decide(p);
 	} else if (child_checks(s, e) && (guard || !own)) {
 		run(p, input, true);
@@ -252,9 +283,17 @@ void router_execute(struct client *c, struct session *s, struct chunk line, cons
 	}
 	if (router_init_blocks(c, dialect_line_executes(e) ? SPAN_NONE : e->request_id) || !has_room(c, s, e)) return;
 	const char *wrong = dialect_read_call(splice_body(line), e, &tool, &input);
-	struct pending *p = wrong ? NULL : open_entry(c, s, line, e, tool, &input);
+	if (!wrong && !know_rules(c, line, s, tool, (struct span){input.data, input.len})) {
+		buf_free(&input);
+		return;
+	}
+	bool unknown = !wrong && rules_need_errand(s->profile, tool, (struct span){input.data, input.len}) &&
+				   !router_answer_of(c, RULES_ERRAND, NULL).n;
+	struct pending *p = wrong || unknown ? NULL : open_entry(c, s, line, e, tool, &input);
 	if (wrong)
 		refuse_line(c, e, PLENUM_E_BAD_REQUEST, "%s", wrong);
+	else if (unknown)
+		refuse_line(c, e, PLENUM_E_TIMEOUT, "%s", UNKNOWN_TEXT);
 	else if (!p)
 		refuse_line(c, e, PLENUM_E_INTERNAL, "out of memory");
 	else

@@ -70,7 +70,11 @@ static char *waiter_key(const struct client *c, struct span id) {
 static bool list_waiter(struct init *in, struct waiter *w) {
 	w->key = waiter_key(w->client, span_of(w->id));
 	if (!w->key) return false;
-	HASH_ADD_KEYPTR(hh, in->by_key, w->key, strlen(w->key), w);
+	if (!HASH_TRY_ADD(hh, in->by_key, w->key, strlen(w->key), w)) {
+		free(w->key);
+		w->key = NULL;
+		return false;
+	}
 	w->client->inits_open++;
 	return true;
 }
@@ -768,9 +772,12 @@ static struct said *read_said(struct span request) {
 	for (size_t at = 0; span_next_member(request, &at, &key, &value);) {
 		HASH_FIND(hh, all, key.p, key.n, one);
 		if (!one) {
-			if (!(one = calloc(1, sizeof *one))) break; /* then it counts as new */
+			one = calloc(1, sizeof *one);
+			if (!one || !HASH_TRY_ADD(hh, all, key.p, key.n, one)) { /* then it counts as new */
+				free(one);
+				break;
+			}
 			one->key = key;
-			HASH_ADD_KEYPTR(hh, all, key.p, key.n, one);
 		}
 		one->value = value;
 	}

@@ -8,12 +8,14 @@
 #include "core/program.h"
 #include "core/shell.h"
 #include "core/tools.h"
+#include "io/errand.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <strings.h>
+#include <sysexits.h>
 
 enum side { SIDE_ALLOW, SIDE_DENY }; /* ask rules are judged as deny rules are */
 
@@ -45,6 +47,7 @@ struct call {
 	bool undecoded; /* the input cannot be read with certainty */
 	bool unboxed;   /* wants out of the sandbox */
 	bool no_memory;
+	bool blind; /* no links are followed: what depends on them is uncertain */
 };
 
 /* --- Rules -------------------------------------------------------------------------------------------------------- */
@@ -388,6 +391,7 @@ static enum match match_path_pattern(const char *pattern, const char *path, enum
 /* The two spellings of a rule's path. */
 struct paths {
 	char *written, *real;
+	bool blind; /* links are not followed */
 };
 
 static void paths_free(struct paths *p) {
@@ -403,7 +407,7 @@ static enum match match_one_path(const struct paths *pattern, const char *path, 
 
 /* Both names of the path must match. */
 static enum match allow_path(const struct paths *pattern, const char *path) {
-	_cleanup_free_ char *tidy = tidy_path(path), *real = tidy ? real_path(tidy) : NULL;
+	_cleanup_free_ char *tidy = tidy_path(path), *real = tidy && !pattern->blind ? real_path(tidy) : NULL;
 	size_t n = strlen(path);
 	if (!real || has_control(path)) return MATCH_NO;
 	bool slash = n > 1 && path[n - 1] == '/' && strncmp(path, tidy, n - 1) == 0 && !tidy[n - 1];
@@ -423,7 +427,8 @@ static bool is_above(const struct paths *pattern, const char *path) {
 }
 
 static enum match deny_path(const struct paths *pattern, const char *path, bool rooted, enum tool_subject subject) {
-	_cleanup_free_ char *tidy = tidy_path(path), *real = tidy && *path == '/' ? real_path(tidy) : NULL;
+	_cleanup_free_ char *tidy = tidy_path(path),
+						*real = tidy && *path == '/' && !pattern->blind ? real_path(tidy) : NULL;
 	if (!tidy) return MATCH_MAYBE;
 	if (match_one_path(pattern, tidy, SIDE_DENY) == MATCH_YES) return MATCH_YES;
 	if (*path != '/') return rooted || strstr(path, "..") ? MATCH_MAYBE : MATCH_NO;
@@ -447,8 +452,8 @@ static enum match match_search_pattern(const struct paths *pattern, const struct
 
 static enum match match_path(const struct rule *r, const struct call *c, const struct use *u, enum side side) {
 	bool rooted = is_rooted(r->pattern, r->n_pattern), search = u->row->subject == TOOL_SEARCH;
-	_cleanup_(paths_free) struct paths pattern = {absolute_pattern(r->pattern, r->n_pattern), NULL};
-	if (pattern.written) pattern.real = real_pattern(pattern.written);
+	_cleanup_(paths_free) struct paths pattern = {absolute_pattern(r->pattern, r->n_pattern), NULL, c->blind};
+	if (pattern.written && !c->blind) pattern.real = real_pattern(pattern.written);
 	if (!pattern.written) return side == SIDE_ALLOW ? MATCH_NO : MATCH_MAYBE;
 	enum match inner = search ? match_search_pattern(&pattern, c, side, rooted) : MATCH_NO;
 	if (side == SIDE_ALLOW) {
@@ -655,7 +660,8 @@ static enum rule_verdict judge_nameless(const struct profile *p, const char **ru
 	return p->deny_tools.n ? RULE_DENY : w->n ? RULE_ASK : RULE_NONE;
 }
 
-enum rule_verdict rules_judge(const struct profile *p, const char *tool, struct span input, const char **rule) {
+static enum rule_verdict judge_call(const struct profile *p, const char *tool, struct span input, bool blind,
+									const char **rule) {
 	const char *unused;
 	struct call c;
 	if (!rule) rule = &unused;
@@ -663,9 +669,14 @@ enum rule_verdict rules_judge(const struct profile *p, const char *tool, struct 
 	if (!tool) return judge_nameless(p, rule);
 	if (!p->deny_tools.n && !p->ask_tools.n && !p->allow_tools.n) return RULE_NONE;
 	read_call(&c, tool, input);
+	c.blind = blind;
 	enum rule_verdict verdict = judge(p, &c, rule);
 	free_call(&c);
 	return verdict;
+}
+
+enum rule_verdict rules_judge(const struct profile *p, const char *tool, struct span input, const char **rule) {
+	return judge_call(p, tool, input, false, rule);
 }
 
 /* --- Lists -------------------------------------------------------------------------------------------------------- */
@@ -701,4 +712,94 @@ bool rules_split(const char *text, struct words *out) {
 		if (!rule || !words_add(out, rule)) return false;
 		p = end;
 	}
+}
+
+/* --- by an errand ------------------------------------------------------------------------------------------------- */
+
+/* Rules with a pattern for paths, of any tool that may have paths. */
+static bool may_match_path(const char *text, const struct call *c) {
+	struct rule r;
+	if (!parse_rule(text, &r) || !r.pattern) return false;
+	for (size_t i = 0; i < c->n_uses; i++)
+		if (is_path(c->uses[i].row) && (names_family(&r, c->uses[i].row) || names(&r, c->name))) return true;
+	return !c->n_uses && (names(&r, "Read") || names(&r, "Edit"));
+}
+
+bool rules_need_errand(const struct profile *p, const char *tool, struct span input) {
+	const struct words *lists[] = {&p->deny_tools, &p->ask_tools, &p->allow_tools};
+	struct call c;
+	bool needed = false;
+	if (!tool || (!p->deny_tools.n && !p->ask_tools.n && !p->allow_tools.n)) return false;
+	read_call(&c, tool, input);
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		for (size_t k = 0; k < lists[i]->n && !needed; k++) needed = may_match_path(lists[i]->v[k], &c);
+	free_call(&c);
+	return needed;
+}
+
+char *rules_place(const char *tool, struct span input) {
+	struct call c;
+	char *place = NULL;
+	read_call(&c, tool, input);
+	for (size_t i = 0; i < c.n_uses && !place; i++)
+		if (is_path(c.uses[i].row) && c.uses[i].values.n && *c.uses[i].values.v[0] == '/')
+			place = strdup(c.uses[i].values.v[0]);
+	free_call(&c);
+	char *last = place ? strrchr(place, '/') : NULL;
+	if (last && last != place) *last = 0;
+	return place;
+}
+
+void rules_ask(struct buf *request, const struct profile *p, const char *tool, struct span input) {
+	const struct words *lists[] = {&p->deny_tools, &p->ask_tools, &p->allow_tools};
+	errand_put(request, tool);
+	buf_put(request, input.p ? input.p : "", input.n);
+	buf_put(request, "", 1);
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		for (size_t k = 0; k < lists[i]->n; k++) errand_put(request, lists[i]->v[k]);
+		errand_put(request, "");
+	}
+}
+
+static bool read_list(struct words *list, const char **at, const char *end) {
+	const char *rule;
+	while ((rule = errand_next(at, end)) && *rule)
+		if (!words_add(list, rule)) return false;
+	return rule != NULL;
+}
+
+/* The answer is the verdict's digit and the rule. */
+int rules_errand(void) {
+	struct profile p = {0};
+	size_t n;
+	const char *rule = NULL;
+	char *request = errand_request(&n);
+	const char *at = request, *end = request ? request + n : NULL;
+	const char *tool = errand_next(&at, end), *input = errand_next(&at, end);
+	if (!input || !read_list(&p.deny_tools, &at, end) || !read_list(&p.ask_tools, &at, end) ||
+		!read_list(&p.allow_tools, &at, end))
+		return EX_USAGE;
+	struct span span = {*input ? input : NULL, strlen(input)};
+	char verdict = (char)('0' + (int)rules_judge(&p, tool, span, &rule));
+	errand_say(&verdict, 1);
+	if (rule) errand_say(rule, strlen(rule));
+	return EX_OK;
+}
+
+static const char *find_rule(const struct words *list, struct span text) {
+	for (size_t i = 0; i < list->n; i++)
+		if (span_same(span_of(list->v[i]), text)) return list->v[i];
+	return NULL;
+}
+
+enum rule_verdict rules_answer(const struct profile *p, const char *tool, struct span input, struct span answer,
+							   const char **rule) {
+	const char *unused;
+	if (!rule) rule = &unused;
+	if (!answer.n || *answer.p < '0' || *answer.p > '0' + (char)RULE_ASK) return judge_call(p, tool, input, true, rule);
+	struct span text = {answer.p + 1, answer.n - 1};
+	*rule = find_rule(&p->deny_tools, text);
+	if (!*rule) *rule = find_rule(&p->ask_tools, text);
+	if (!*rule) *rule = find_rule(&p->allow_tools, text);
+	return (enum rule_verdict)(*answer.p - '0');
 }

@@ -31,6 +31,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "core/settings.h"
 #include "wire/scan.h"
 
@@ -40,6 +41,19 @@ enum rule_verdict { RULE_NONE, RULE_ALLOW, RULE_DENY, RULE_ASK };
  * first ask rule asks). input: the request's `input`, a raw JSON span. *rule (may be NULL) is the rule that decided,
  * owned by the profile, or NULL. */
 enum rule_verdict rules_judge(const struct profile *p, const char *tool, struct span input, const char **rule);
+
+/* The same by an errand, where links of paths are to be followed: file systems may not answer. */
+#define RULES_ERRAND "rules"
+int rules_errand(void);
+/* Is that needed: does a rule with a path speak of this call? */
+bool rules_need_errand(const struct profile *p, const char *tool, struct span input);
+/* The directory of its first path, to tell mounts that do not answer; the caller's. */
+char *rules_place(const char *tool, struct span input);
+void rules_ask(struct buf *request, const struct profile *p, const char *tool, struct span input);
+/* The verdict by what it answered. Without an answer no link is followed: what depends on one is uncertain, so that a
+ * deny rule has it asked and nothing is allowed by it. */
+enum rule_verdict rules_answer(const struct profile *p, const char *tool, struct span input, struct span answer,
+							   const char **rule);
 
 /* NULL: the rule is well-formed. Else a static sentence that says what is wrong (for config.c). */
 const char *rules_check(const char *rule, bool for_allow);

@@ -341,20 +341,13 @@ static const char *resume_id(struct session *s) {
 	return NULL;
 }
 
-enum child_result session_start(struct session *s, char *error) {
-	const char *resume = resume_id(s);
-	bool fork = s->launch.fork && !s->conversation_id;
-	if (session_is_stuck(s, error)) return CHILD_TRANSIENT;
-	struct agent *a = session_new_agent(s);
-	if (!a) {
-		snprintf(error, CHILD_ERROR_MAX, "out of memory");
-		return CHILD_TRANSIENT;
-	}
-	enum child_result r = launch_spawn(&s->launch, s->profile, s->name, resume, fork, &a->child, s->children, error);
-	if (r != CHILD_OK) {
-		agent_free(a);
-		return r;
-	}
+static void set_start_error(struct session *s, enum child_result r, const char *error) {
+	free(s->start_error);
+	s->start_error = r == CHILD_OK ? NULL : strdup(error);
+	s->start_result = r;
+}
+
+static void complete_start(struct session *s, struct agent *a) {
 	reset_for_child(s);
 	s->unnamed = !s->conversation_id && launch_in_doubt(&s->launch, s->profile);
 	if (s->unnamed) { /* what waits for this child was put there before */
@@ -363,12 +356,88 @@ enum child_result session_start(struct session *s, char *error) {
 	}
 	agent_run(a);
 	adopt(s, a);
-	log_info("session %s: child %d started%s%s", s->label, a->child.pid, resume ? ", resumes " : "",
-			 resume ? resume : "");
+	log_info("session %s: child %d started", s->label, a->child.pid);
 	s->events->started(s);
 	session_write_in(s);
+}
+
+static void give_up_start(struct session *s, const char *error);
+
+/* What may pass is tried some times more, but for those who wait to hear of it. */
+static void start_failed(struct session *s, enum child_result r, const char *error) {
+	log_warn("session %s: %s", s->label, error);
+	set_start_error(s, r, error);
+	bool again = r == CHILD_TRANSIENT && !s->only_asked && ++s->spawn_tries < SPAWN_TRIES;
+	if (again && session_put_off(s, SPAWN_RETRY_MS * (int64_t)s->spawn_tries)) return;
+	if (s->only_asked)
+		s->want_child = false;
+	else
+		give_up_start(s, error);
+	if (!s->removed) s->events->start_over(s);
+}
+
+static void on_start_over(void *arg, enum errand_end end) {
+	struct session *s = arg;
+	struct agent *a = s->starting;
+	char error[CHILD_ERROR_MAX];
+	enum child_result r = launch_result(s->launch.cwd, &a->start, end, &a->place, error);
+	s->starting = NULL;
+	if (r == CHILD_OK) {
+		set_start_error(s, r, NULL);
+		complete_start(s, a);
+		s->events->start_over(s);
+	} else {
+		a->child.exited = NULL;
+		child_close_in(&a->child);
+		child_close_out(&a->child);
+		child_close_err(&a->child);
+		agent_free(a);
+		start_failed(s, r, error);
+	}
+	s->only_asked = false;
+	session_check_state(s);
+}
+
+enum child_result session_start(struct session *s, char *error) {
+	const char *resume = resume_id(s);
+	bool fork = s->launch.fork && !s->conversation_id;
+	if (s->starting) return CHILD_OK;
+	if (session_is_stuck(s, error)) return CHILD_TRANSIENT;
+	struct agent *a = session_new_agent(s);
+	if (!a) {
+		snprintf(error, CHILD_ERROR_MAX, "out of memory");
+		return CHILD_TRANSIENT;
+	}
+	enum child_result r = launch_begin(&s->launch, s->profile, s->name, resume, fork, s->settings->outside_timeout,
+									   &a->start, &a->child, s->children, on_start_over, s, error);
+	if (r != CHILD_OK) {
+		agent_free(a);
+		return r;
+	}
+	log_info("session %s: process %d starts%s%s", s->label, a->child.pid, resume ? ", resumes " : "",
+			 resume ? resume : "");
+	s->starting = a;
+	s->want_child = true;
 	session_check_state(s);
 	return CHILD_OK;
+}
+
+void session_drop_start(struct session *s) {
+	if (!s->starting) return;
+	agent_free(s->starting);
+	s->starting = NULL;
+	s->only_asked = false;
+}
+
+void session_end_start(struct session *s, const char *error) {
+	set_start_error(s, CHILD_FAILED, error);
+	s->events->start_over(s);
+}
+
+void session_pause_start(struct session *s) {
+	if (!s->starting) return;
+	session_drop_start(s);
+	if (!session_put_off(s, 0)) session_no_memory(s, "its start is lost");
 }
 
 void session_resume(struct session *s) {
@@ -392,17 +461,12 @@ static void give_up_start(struct session *s, const char *error) {
 	session_check_state(s);
 }
 
-/* Tries a start that was put off; what may pass is tried some times more. */
+/* Tries a start that was put off. */
 static void try_start(struct session *s) {
 	char error[CHILD_ERROR_MAX];
 	if (s->agent || !s->want_child) return;
 	enum child_result r = session_start(s, error);
-	if (r == CHILD_OK) return;
-	log_warn("session %s: %s", s->label, error);
-	if (r == CHILD_TRANSIENT && ++s->spawn_tries < SPAWN_TRIES)
-		session_put_off(s, SPAWN_RETRY_MS * (int64_t)s->spawn_tries);
-	else
-		give_up_start(s, error);
+	if (r != CHILD_OK) start_failed(s, r, error);
 }
 
 static void on_retry(void *arg) {
@@ -452,12 +516,12 @@ void session_start_due(struct session *s) {
 	if (s->want_child && !begin_start(s, error)) give_up_start(s, error);
 }
 
-/* For somebody who waits to hear whether the program can be started. */
 enum child_result session_wake_now(struct session *s, char *error) {
-	bool wanted = s->want_child;
+	bool wanted = s->want_child, only_asked = s->only_asked || !wanted;
 	if (!session_wake(s, error)) return CHILD_FAILED;
+	s->only_asked = only_asked;
 	/* is there, or comes later */
-	if (s->agent || s->not_before > now_ms() || session_is_stuck(s, error)) return CHILD_OK;
+	if (s->agent || s->starting || s->not_before > now_ms() || session_is_stuck(s, error)) return CHILD_OK;
 	enum child_result r = session_start(s, error);
 	loop_timer_stop(s->retry_timer);
 	if (r != CHILD_OK && wanted)
@@ -474,6 +538,7 @@ bool session_wake(struct session *s, char *error) {
 				 "session %s is being stopped and forgotten: attach anew, and there will be another", s->name);
 		return false;
 	}
+	s->only_asked = false;
 	if (session_has_child(s) || s->want_child) return true;
 	return begin_start(s, error);
 }
@@ -558,6 +623,7 @@ static void free_session(void *arg) {
 	free(s->version);
 	free(s->lost_profile);
 	free(s->reason);
+	free(s->start_error);
 	free(s->retry_timer);
 	free(s->lag_timer);
 	free(s->name);
@@ -609,6 +675,7 @@ void session_remove(struct session *s) {
 	registry_free(&s->registry);
 	prompts_free(&s->prompts);
 	if (s->agent) session_drop_agent(s);
+	session_drop_start(s);
 	loop_timer_stop(s->retry_timer);
 	loop_task_stop(&s->state_task);
 	loop_defer_free(s->loop, &s->free_task);

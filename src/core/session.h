@@ -61,6 +61,9 @@ struct session_events {
 	void (*stderr_data)(struct session *s, const char *data, size_t n);
 	/* The child was started: the time to send it its initialize. */
 	void (*started)(struct session *s);
+	/* A start has come to its end: started() has run, or s->start_error says why not and s->start_result whose it is.
+	 */
+	void (*start_over)(struct session *s);
 	/* The child is about to be ended; it has ended, and what it has started may be there still. */
 	void (*ending)(struct session *s);
 	void (*left)(struct session *s);
@@ -92,7 +95,11 @@ struct session {
 	char *left_socket;     /* a socket file that the child makes and does not remove when it is killed */
 	char *version;         /* claude_code_version of the newest init */
 
-	struct agent *agent; /* the child that runs; NULL: none, or its end is complete */
+	struct agent *agent;    /* the child that runs; NULL: none, or its end is complete */
+	struct agent *starting; /* want_child, and its process is on its way to the program; NULL: none is */
+	bool only_asked;        /* that start is for clients alone that wait to hear of it: it is tried once */
+	char *start_error;      /* why the newest start failed; NULL: it did not */
+	enum child_result start_result;
 	struct lines_pool *pool;
 	uint64_t child_no; /* counts starts */
 	/* A child that could not be ended, here or by the daemon before, and may live on: no other is started beside it. */
@@ -131,7 +138,7 @@ struct session {
 	int64_t not_before;             /* back-off */
 	struct loop_timer *retry_timer; /* NULL: no start was put off */
 	unsigned spawn_tries;
-	bool want_child; /* a start is put off */
+	bool want_child; /* a start is put off, or under way */
 
 	int64_t used_at, created_at;
 
@@ -161,12 +168,14 @@ struct session {
 struct session *session_new(struct loop *loop, struct lines_pool *pool, struct children *children,
 							struct settings *settings, const struct profile *profile, const char *name,
 							struct launch *launch, const struct session_events *events, void *world);
-/* Starts the child now. Failure: error says why, the state is unchanged; transient: it may work soon. */
+/* Begins to start the child now; start_over() tells the rest. Failure: error says why, the state is unchanged;
+ * transient: it may work soon. */
 enum child_result session_start(struct session *s, char *error);
 /* Sees to it that a child runs, now or, after failures, when the back-off is over. False: error says why not. */
 bool session_wake(struct session *s, char *error);
-enum child_result session_wake_now(struct session *s, char *error); /* the same, but a start is tried at once */
-bool session_has_child(const struct session *s);                    /* running and not being stopped */
+/* The same, but a start begins at once, for a client that waits for start_over(). */
+enum child_result session_wake_now(struct session *s, char *error);
+bool session_has_child(const struct session *s); /* running and not being stopped */
 /* Where the next line of a client waits for the child. */
 static inline const struct queue *session_queue(const struct session *s) {
 	return session_has_child(s) && s->unnamed ? &s->later : &s->in;
@@ -247,4 +256,5 @@ void session_carry(struct carry *c, struct session *s);
 /* For session_carry(): a child without a process; a start in so many ms, false without memory. */
 struct agent *session_new_agent(struct session *s);
 bool session_put_off(struct session *s, int64_t ms);
-void session_resume(struct session *s); /* everything is read: its child is listened to again */
+void session_pause_start(struct session *s); /* before it is saved: a start that is under way begins anew */
+void session_resume(struct session *s);      /* everything is read: its child is listened to again */

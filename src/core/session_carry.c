@@ -33,7 +33,8 @@ static void carry_child(struct carry *c, struct session *s, struct agent *a) {
 	carry_process(c, a);
 	CARRY(c, s->child_no);
 	carry_text(c, &a->name);
-	CARRY(c, a->program);
+	CARRY(c, a->place.program);
+	if (c->version >= 13) CARRY(c, a->place.cwd);
 	carry_text(c, &s->left_socket);
 	CARRY(c, s->untouched);
 	bool there = s->agent != NULL;
@@ -109,6 +110,7 @@ static void carry_counters(struct carry *c, struct session *s, struct agent *a) 
 
 void session_carry(struct carry *c, struct session *s) {
 	/* a session without a child carries the blank of one */
+	if (c->saving) session_pause_start(s);
 	struct agent *a = s->agent ? s->agent : session_new_agent(s);
 	carry_mark(c, "session");
 	carry_names(c, s);

@@ -243,11 +243,13 @@ void session_turn_ended(struct session *s) {
 /* A start that was put off does not come any more: those whose prompts wait for it are told. */
 static void cancel_start(struct session *s, enum stop_then then) {
 	struct session_exit e = {.wanted = true, .never_ran = true};
+	session_drop_start(s);
 	s->want_child = false;
 	s->then = then;
 	queue_free(&s->in);
 	s->child_no++;
 	s->events->exited(s, &e);
+	if (!s->removed) session_end_start(s, "the session was stopped meanwhile");
 	session_check_state(s);
 }
 

@@ -8,9 +8,11 @@
 #include "core/session.h"
 
 /* session.c */
-void session_write_in(struct session *s);   /* what the child's stdin takes now */
-void session_drop_input(struct session *s); /* what the child was to read is lost with it */
-void session_start_due(struct session *s);  /* the child that is wanted after this one */
+void session_write_in(struct session *s);                     /* what the child's stdin takes now */
+void session_drop_input(struct session *s);                   /* what the child was to read is lost with it */
+void session_drop_start(struct session *s);                   /* one that is under way; want_child stays */
+void session_end_start(struct session *s, const char *error); /* those who wait for it are told */
+void session_start_due(struct session *s);                    /* the child that is wanted after this one */
 
 /* session_end.c: events of the agent and its stop timer; arg is the session */
 void session_on_exited(void *arg);

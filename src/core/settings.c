@@ -79,6 +79,7 @@ struct settings *settings_new(void) {
 		.memory_pressure = true,
 		.notify_interval = 10000,
 		.notify_limit = 600000,
+		.outside_timeout = 10000,
 		.limits = LIMITS_DEFAULT,
 	};
 	if (add_claude(s) && add_fake(s)) return s;

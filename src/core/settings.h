@@ -59,6 +59,7 @@ struct settings {
 	struct access allow, approve; /* approve.n_* == 0: anybody who may connect */
 	struct words on_pending;
 	int64_t notify_interval, notify_limit; /* ms: between two runs for a session; of one run */
+	int64_t outside_timeout;               /* ms: of what file systems and other processes are asked for */
 	bool memory_pressure;                  /* sessions go to sleep when memory is short */
 	struct limits limits;
 	struct profile *profiles;

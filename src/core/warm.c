@@ -179,13 +179,12 @@ static void start_one(struct stock *k) {
 		return;
 	}
 	join_stock(one, k);
+	one->session->only_asked = true;
 	if (session_start(one->session, error) != CHILD_OK) {
 		forget(one);
 		failed(k, error);
 		return;
 	}
-	one->session->agent->program = launch_program(&one->session->launch, k->profile);
-	loop_timer_set(&one->timer, START_MS);
 }
 
 /* One at a time: each takes a processor for a second or two. */
@@ -301,7 +300,18 @@ static void on_stderr(struct session *s, const char *data, size_t n) {
 }
 
 static void on_started(struct session *s) {
+	struct spare *one = s->spare;
+	loop_timer_set(&one->timer, START_MS);
 	router_init_before_prompt(s);
+}
+
+static void on_start_over(struct session *s) {
+	struct spare *one = s->spare;
+	struct stock *k = one->stock;
+	if (!s->start_error) return;
+	_cleanup_free_ char *why = str_dup(s->start_error);
+	forget(one);
+	if (k) failed(k, why ? why : "its start failed");
 }
 
 static void on_exited(struct session *s, const struct session_exit *e) {
@@ -334,6 +344,7 @@ static const struct session_events spare_events = {
 	.long_line = on_long_line,
 	.stderr_data = on_stderr,
 	.started = on_started,
+	.start_over = on_start_over,
 	.ending = descent_record,
 	.left = descent_sweep,
 	.exited = on_exited,
@@ -345,17 +356,20 @@ static const struct session_events spare_events = {
 /* --- giving and taking back --------------------------------------------------------------------------------------- */
 
 static bool fits(const struct spare *one, const struct session *s) {
-	if (!one->ready || !session_can_give(one->session)) return false;
-	return launch_same(&one->session->launch, &s->launch, s->profile);
+	const struct session *spare = one->session;
+	if (!one->ready || !session_can_give(spare)) return false;
+	const struct child_place *place = &spare->agent->place;
+	if (!place->cwd || place->cwd != s->launch.place.cwd) return false;
+	return launch_same(&spare->launch, &s->launch, s->profile, place->program & 1);
 }
 
 /* A program that was updated since is not what a start would run now: such spares make room for others. */
-static void drop_outdated(struct stock *k) {
+static void drop_outdated(struct stock *k, const struct session *s) {
 	struct spare *one;
 	LIST_FOR_EACH (one, &k->spares, struct spare, node) {
-		struct session *s = one->session;
-		if (!one->ready || launch_program(&s->launch, s->profile) == s->agent->program) continue;
-		log_info("%s: ends, its program was replaced", s->label);
+		const struct session *spare = one->session;
+		if (!fits(one, s) || spare->agent->place.program == s->launch.place.program) continue;
+		log_info("%s: ends, its program was replaced", spare->label);
 		end_spare(one, false);
 		refill(k, REFILL_MS);
 	}
@@ -363,10 +377,19 @@ static void drop_outdated(struct stock *k) {
 
 static struct spare *choose(struct stock *k, const struct session *s) {
 	struct spare *one;
-	drop_outdated(k);
+	drop_outdated(k, s);
 	LIST_FOR_EACH (one, &k->spares, struct spare, node)
 		if (fits(one, s)) return one;
 	return NULL;
+}
+
+/* One directory may have two names. */
+static bool is_in_cwd(const struct stock *k, const struct session *s) {
+	const struct spare *one;
+	uint64_t cwd = s->launch.place.cwd;
+	LIST_FOR_EACH (one, &k->spares, const struct spare, node)
+		if (cwd && one->session->agent && one->session->agent->place.cwd == cwd) return true;
+	return k->profile->cwd && strcmp(k->profile->cwd, s->launch.cwd) == 0;
 }
 
 /* Who comes from a terminal or over SSH has variables that the daemon has not. That one goes without this time; the
@@ -374,7 +397,8 @@ static struct spare *choose(struct stock *k, const struct session *s) {
 static void follow_requester(struct stock *k, const struct session *s) {
 	struct spare *one;
 	struct launch like = {.cwd = k->profile->cwd, .login = s->launch.login, .instance = s->launch.instance};
-	if (login_same(k->login, s->launch.login) || !launch_same(&like, &s->launch, k->profile)) return;
+	if (login_same(k->login, s->launch.login) || !is_in_cwd(k, s) || !launch_same(&like, &s->launch, k->profile, true))
+		return;
 	login_unref(k->login);
 	k->login = login_ref(s->launch.login);
 	LIST_FOR_EACH (one, &k->spares, struct spare, node) end_spare(one, false);

@@ -3,11 +3,13 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "base/words.h"
 #include "io/mark.h"
 #include "io/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,11 +22,94 @@
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 #define STRING_MAX 131071 /* bytes of one argument or variable: execve(2), MAX_ARG_STRLEN without the NUL */
 
+extern char **environ;
+
+/* A process that looks at something outside, and may never come back. */
+struct outing {
+	struct list node;
+	pid_t pid;
+	int64_t since;
+	char *place, *mount;
+};
+
 struct children {
 	struct loop *loop;
 	struct loop_signal signal;
-	struct list list;
+	struct list list, outings;
+	size_t n_outings;
 };
+
+/* --- outside ------------------------------------------------------------------------------------------------------ */
+
+#define OUTINGS_MAX 64
+#define OUTINGS_AT_PLACE 2 /* for long at one place: a further one would only wait there, too */
+#define OUTING_LONG_MS 1000
+
+static void free_outing(struct children *c, struct outing *o) {
+	list_del(&o->node);
+	c->n_outings--;
+	free(o->place);
+	free(o->mount);
+	free(o);
+}
+
+static bool is_within(const char *path, const char *folder) {
+	size_t n = strlen(folder);
+	return strncmp(path, folder, n) == 0 && (path[n] == 0 || path[n] == '/' || (n && folder[n - 1] == '/'));
+}
+
+/* The mount point that a path lies in by its name, without looking at it; NULL: the root, or unknown. */
+static char *mount_of(const char *path) {
+	char line[8192], at[4096], *best = NULL;
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	while (f && fgets(line, sizeof line, f)) {
+		if (sscanf(line, "%*s %*s %*s %*s %4095s", at) != 1 || strcmp(at, "/") == 0 || !is_within(path, at)) continue;
+		if (best && strlen(best) >= strlen(at)) continue;
+		free(best);
+		best = strdup(at);
+	}
+	if (f) fclose(f);
+	return best;
+}
+
+/* The mounts are read only if a process is out for long. */
+bool children_may_go(struct children *c, const char *place) {
+	struct outing *o;
+	_cleanup_free_ char *mount = NULL;
+	size_t there = 0;
+	bool looked = false;
+	int64_t long_ago = now_ms() - OUTING_LONG_MS;
+	LIST_FOR_EACH (o, &c->outings, struct outing, node) {
+		if (o->since > long_ago) continue;
+		if (!o->mount) o->mount = mount_of(o->place);
+		if (!looked) mount = mount_of(place);
+		looked = true;
+		there += is_within(place, o->place) || (mount && o->mount && strcmp(mount, o->mount) == 0);
+	}
+	return there < OUTINGS_AT_PLACE && c->n_outings < OUTINGS_MAX;
+}
+
+bool children_out(struct children *c, pid_t pid, const char *place) {
+	struct outing *o = calloc(1, sizeof *o);
+	if (!o || !(o->place = strdup(place))) {
+		free(o);
+		return false;
+	}
+	o->pid = pid;
+	o->since = now_ms();
+	list_add_tail(&c->outings, &o->node);
+	c->n_outings++;
+	return true;
+}
+
+void children_back(struct children *c, pid_t pid) {
+	struct outing *o;
+	LIST_FOR_EACH (o, &c->outings, struct outing, node)
+		if (o->pid == pid) {
+			free_outing(c, o);
+			return;
+		}
+}
 
 /* --- reaping ------------------------------------------------------------------------------------------------------ */
 
@@ -38,6 +123,7 @@ static struct child *find(const struct children *c, pid_t pid) {
 static void reap_one(struct children *c, pid_t pid) {
 	struct child *child = find(c, pid);
 	int status = 0;
+	children_back(c, pid);
 	/* the dead leader still holds its group's number, so that the kill can hit no stranger */
 	if (child) kill(-pid, SIGKILL);
 	if (waitpid(pid, &status, 0) != pid || !child) return;
@@ -64,19 +150,29 @@ struct children *children_new(struct loop *loop) {
 	if (!c) return NULL;
 	c->loop = loop;
 	list_init(&c->list);
+	list_init(&c->outings);
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	loop_signal_init(&c->signal, loop, SIGCHLD, on_sigchld, c);
 	return c;
 }
 
 void children_free(struct children *c) {
+	struct outing *o;
 	if (!c) return;
 	loop_signal_stop(&c->signal);
+	LIST_FOR_EACH (o, &c->outings, struct outing, node) free_outing(c, o);
 	free(c);
 }
 
 bool children_known(const struct children *c, pid_t pid) {
+	const struct outing *o;
+	LIST_FOR_EACH (o, &c->outings, const struct outing, node)
+		if (o->pid == pid) return true;
 	return find(c, pid) != NULL;
+}
+
+struct loop *children_loop(const struct children *c) {
+	return c->loop;
 }
 
 /* --- finding the program ------------------------------------------------------------------------------------------ */
@@ -187,9 +283,9 @@ static bool open_pipes(struct pipes *p, const struct child_spec *spec) {
 	return open_stream(p->in, 1) && open_out(p->out, spec->out_pipe) && open_stream(p->err, 0);
 }
 
-/* dup2() with care for a source that already is one of 0 to 2: it is moved out of the way first. */
-static int above_two(int fd) {
-	return fd > 2 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+/* dup2() with care for a source that already is one of the targets: it is moved out of the way first. */
+static int above(int fd, int last) {
+	return fd > last ? fd : fcntl(fd, F_DUPFD_CLOEXEC, last + 1);
 }
 
 static _Noreturn void die(int report, enum stage stage) {
@@ -210,7 +306,14 @@ struct start {
 	const struct pipes *pipes;
 	const struct child_spec *spec;
 	const char *file;
+	int request, answer; /* of an errand; -1: none */
 };
+
+/* In the child: the two descriptors of an errand, where it looks for them. */
+static bool pass_errand(int request, int answer) {
+	int from = above(request, CHILD_ERRAND_ANSWER), to = above(answer, CHILD_ERRAND_ANSWER);
+	return from >= 0 && to >= 0 && dup2(from, CHILD_ERRAND_REQUEST) >= 0 && dup2(to, CHILD_ERRAND_ANSWER) >= 0;
+}
 
 /* In the child, between vfork(2) and exec: system calls only, and the parent's memory is only read. */
 static _Noreturn void run_child(const void *arg, pid_t parent) {
@@ -229,11 +332,12 @@ static _Noreturn void run_child(const void *arg, pid_t parent) {
 		}
 	}
 	if (spec->mark) mark_set(spec->mark);
-	int in = above_two(p->in[0]), out = above_two(p->out[1]), err = above_two(p->err[1]);
-	int report = above_two(p->report[1]);
+	int in = above(p->in[0], 2), out = above(p->out[1], 2), err = above(p->err[1], 2);
+	int report = above(p->report[1], CHILD_ERRAND_ANSWER);
 	if (chdir(spec->cwd) < 0) die(report, STAGE_CHDIR);
 	if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) die(report, STAGE_SETUP);
 	close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+	if (start->answer >= 0 && !pass_errand(start->request, start->answer)) die(report, STAGE_SETUP);
 	execve(start->file, spec->argv, spec->envp);
 	die(report, STAGE_EXEC);
 }
@@ -344,22 +448,18 @@ static enum child_result check_cwd(const char *cwd, char *error) {
 	return CHILD_FAILED;
 }
 
-enum child_result child_spawn(struct child *c, struct children *owner, const struct child_spec *spec, char *error) {
+/* file: the program, wherever it was looked for. */
+static enum child_result spawn(struct child *c, struct children *owner, struct start *start, char *error) {
 	struct pipes p;
 	struct report r;
 	int number;
-	list_init(&c->node);
-	c->pid = c->in = c->out = c->err = -1;
-	if (check_cwd(spec->cwd, error) != CHILD_OK) return CHILD_FAILED;
-	_cleanup_free_ char *file = child_find_program(spec->argv[0], env_get(spec->envp, "PATH"), spec->cwd, &number,
-												   error);
-	if (!file) return transient(number) ? CHILD_TRANSIENT : CHILD_FAILED;
-	if (!open_pipes(&p, spec)) {
+	if (!open_pipes(&p, start->spec)) {
 		number = errno;
 		close_pipes(&p);
 		return no_process("make the child's streams", number, error);
 	}
-	pid_t pid = child_vfork(run_child, &(struct start){&p, spec, file});
+	start->pipes = &p;
+	pid_t pid = child_vfork(run_child, start);
 	if (pid < 0) {
 		number = errno;
 		close_pipes(&p);
@@ -371,11 +471,118 @@ enum child_result child_spawn(struct child *c, struct children *owner, const str
 	if (n == (ssize_t)sizeof r) {
 		close_pipes(&p);
 		waitpid(pid, NULL, 0);
-		return failed(&r, spec, file, error);
+		return failed(&r, start->spec, start->file, error);
 	}
 	adopt(c, owner, &p, pid);
 	close_pipes(&p);
 	return CHILD_OK;
+}
+
+static void clear(struct child *c) {
+	list_init(&c->node);
+	c->pid = c->in = c->out = c->err = -1;
+}
+
+enum child_result child_spawn(struct child *c, struct children *owner, const struct child_spec *spec, char *error) {
+	int number;
+	clear(c);
+	if (check_cwd(spec->cwd, error) != CHILD_OK) return CHILD_FAILED;
+	_cleanup_free_ char *file = child_find_program(spec->argv[0], env_get(spec->envp, "PATH"), spec->cwd, &number,
+												   error);
+	if (!file) return transient(number) ? CHILD_TRANSIENT : CHILD_FAILED;
+	return spawn(c, owner, &(struct start){.spec = spec, .file = file, .request = -1, .answer = -1}, error);
+}
+
+enum child_result child_spawn_errand(struct child *c, struct children *owner, const char *kind, int request, int answer,
+									 const struct child_spec *spec, char *error) {
+	char *argv[] = {(char[]){"plenumd"}, (char[]){"--errand"}, (char *)(uintptr_t)kind, NULL};
+	struct child_spec own = *spec;
+	own.argv = argv;
+	own.envp = environ;
+	own.cwd = "/";
+	clear(c);
+	return spawn(c, owner,
+				 &(struct start){.spec = &own, .file = "/proc/self/exe", .request = request, .answer = answer}, error);
+}
+
+/* --- becoming a program ------------------------------------------------------------------------------------------- */
+
+static uint64_t hash_numbers(const uint64_t *numbers, size_t n) {
+	uint64_t h = 1;
+	for (size_t i = 0; i < n; i++) h = (h ^ numbers[i]) * 1099511628211ULL;
+	return h;
+}
+
+void child_place_of(const char *file, const char *cwd, bool more, struct child_place *out) {
+	struct stat st;
+	*out = (struct child_place){0};
+	if (file && stat(file, &st) == 0) {
+		uint64_t of_file[] = {st.st_dev, st.st_ino, (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec};
+		out->program = (hash_numbers(of_file, ARRAY_SIZE(of_file)) & ~UINT64_C(1)) | 2 | more;
+	}
+	if (stat(cwd, &st) == 0) {
+		uint64_t of_cwd[] = {st.st_dev, st.st_ino};
+		out->cwd = hash_numbers(of_cwd, ARRAY_SIZE(of_cwd)) | 1;
+	}
+}
+
+/* A service manager's PATH is thin: where the program is not in the daemon's own, the requester's is searched behind
+ * it. */
+static char *find_in_both(const struct child_spec *spec, struct words *env, bool *more, int *number, char *error) {
+	ssize_t at = words_named(env, "PATH", 4);
+	const char *path = at < 0 ? NULL : env->v[at] + 5, *name = spec->argv[0];
+	char *found = child_find_program(name, path, spec->cwd, number, error);
+	*more = !found && spec->more_path && !strchr(name, '/');
+	if (!*more) return found;
+	char *both = path ? str_printf("%s:%s", env->v[at], spec->more_path + strlen("PATH=")) : strdup(spec->more_path);
+	if (!both || (at < 0 && !words_add(env, both))) return NULL;
+	if (at < 0) {
+		free(both);
+		at = words_named(env, "PATH", 4);
+	} else {
+		free(env->v[at]);
+		env->v[at] = both;
+	}
+	return child_find_program(name, env->v[at] + 5, spec->cwd, number, error);
+}
+
+static void add_default(struct words *env, const char *name, const char *value) {
+	_cleanup_free_ char *word = words_named(env, name, strlen(name)) < 0 ? str_printf("%s=%s", name, value) : NULL;
+	if (word) words_add(env, word);
+}
+
+static void add_user(struct words *env) {
+	struct passwd pw, *user = NULL;
+	char text[4096];
+	if (getpwuid_r(getuid(), &pw, text, sizeof text, &user) != 0 || !user) return;
+	add_default(env, "HOME", pw.pw_dir);
+	add_default(env, "USER", pw.pw_name);
+	add_default(env, "LOGNAME", pw.pw_name);
+	add_default(env, "SHELL", pw.pw_shell && *pw.pw_shell ? pw.pw_shell : "/bin/sh");
+}
+
+enum child_result child_become(const struct child_spec *spec, void (*found)(void *arg, const struct child_place *p),
+							   void *arg, char *error) {
+	struct words env = {0};
+	struct child_place place;
+	bool more;
+	int number = 0;
+	for (char *const *v = spec->envp; *v; v++)
+		if (!words_add(&env, *v)) number = ENOMEM;
+	if (spec->add_user) add_user(&env);
+	if (check_cwd(spec->cwd, error) != CHILD_OK) return CHILD_FAILED;
+	if (chdir(spec->cwd) < 0) return failed(&(struct report){STAGE_CHDIR, errno}, spec, NULL, error);
+	_cleanup_free_ char *file = number ? NULL : find_in_both(spec, &env, &more, &number, error);
+	if (!file) return transient(number) ? CHILD_TRANSIENT : CHILD_FAILED;
+	child_place_of(file, spec->cwd, more, &place);
+	found(arg, &place);
+	execve(file, spec->argv, env.v);
+	number = errno;
+	struct child_spec tried = *spec;
+	tried.envp = env.v;
+	enum child_result r = failed(&(struct report){STAGE_EXEC, number}, &tried, file, error);
+	words_free(&env);
+	return r;
 }
 
 /* --- handling ----------------------------------------------------------------------------------------------------- */

@@ -19,10 +19,16 @@ struct children;
 
 struct children *children_new(struct loop *loop);
 void children_free(struct children *c);
-/* True if pid is one of ours that was spawned and not yet reaped. */
+/* True if pid is one of ours that was spawned and not yet reaped, or is out (below). */
 bool children_known(const struct children *c, pid_t pid);
 /* Looks for dead children at once, without waiting for the signal. */
 void children_reap(struct children *c);
+struct loop *children_loop(const struct children *c);
+/* Processes that are outside, at a place (a path): from children_out() until they are reaped or children_back(). False:
+ * too many are there for long already, or at this place (a mount that does not answer), or there is no memory. */
+bool children_may_go(struct children *c, const char *place);
+bool children_out(struct children *c, pid_t pid, const char *place);
+void children_back(struct children *c, pid_t pid);
 
 /* vfork(2) with all signals blocked, also in the new process: the pause does not grow with the daemon's memory. run()
  * must not return, makes system calls only, and writes to no memory of the parent. -1 with errno. */
@@ -36,6 +42,9 @@ struct child_spec {
 	uint64_t mark;   /* for it and all that it starts (io/mark.h); 0: none */
 	bool no_pipes;   /* stdin from /dev/null, output to our stderr (command hooks) */
 	bool out_pipe; /* stdout is a pipe, for a program that opens /dev/stdout: slower, two processes wait for its lock */
+	/* For child_become() alone: */
+	const char *more_path; /* PATH=..., searched behind that of envp if the program is not there; NULL: none */
+	bool add_user;         /* HOME, USER, LOGNAME and SHELL of this process's user, if envp has none */
 };
 
 struct child {
@@ -53,11 +62,30 @@ enum child_result {
 	CHILD_OK,
 	CHILD_FAILED,    /* it cannot be run: error says which case it is */
 	CHILD_TRANSIENT, /* the same, but worth another try (being installed, limits) */
+	CHILD_TIMEOUT,   /* its directory or program did not answer in time (outside_timeout) */
 };
 
-/* Fills *c, which must live until exited() ran or child_forget(). Program names without a slash are looked for in the
- * PATH of envp. */
+/* Waits for the exec, and for all that it needs of file systems: not for the loop, but for what runs our own program
+ * or a test. Fills *c, which must live until exited() ran or child_forget(). Program names without a slash are looked
+ * for in the PATH of envp. */
 enum child_result child_spawn(struct child *c, struct children *owner, const struct child_spec *spec, char *error);
+#define CHILD_ERRAND_REQUEST 3
+#define CHILD_ERRAND_ANSWER 4
+/* Starts this very program as `--errand KIND` in /, with the daemon's environment and two more descriptors: 3 is
+ * request (read from its beginning), 4 is answer. Of spec the streams, nofile and mark count. Both descriptors stay the
+ * caller's. Waits for nothing but the exec of a program that runs already. */
+enum child_result child_spawn_errand(struct child *c, struct children *owner, const char *kind, int request, int answer,
+									 const struct child_spec *spec, char *error);
+/* What the program of child_become() was found to be, for comparing; 0: unknown. */
+struct child_place {
+	uint64_t program; /* the file, another one when it is replaced; odd: it was found in more_path */
+	uint64_t cwd;     /* the directory, whatever its name */
+};
+void child_place_of(const char *file, const char *cwd, bool more, struct child_place *out);
+/* This process becomes the program: found() is called before the exec. Returns if that fails. For an errand: waits for
+ * file systems and the user database. */
+enum child_result child_become(const struct child_spec *spec, void (*found)(void *arg, const struct child_place *p),
+							   void *arg, char *error);
 /* To the child's whole group; nothing if it has been reaped. */
 void child_kill(const struct child *c, int signo);
 void child_close_in(struct child *c);

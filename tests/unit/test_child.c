@@ -429,7 +429,30 @@ START_TEST(finding_programs) {
 }
 END_TEST
 
-RUN_TESTS("child", streams, what_it_starts_with, streams_are_sockets, NOT_IN_VALGRIND(the_limit_on_descriptors),
+START_TEST(places) {
+	struct child_place a, b;
+	char dir[] = "/tmp/pl-XXXXXX", one[64], two[64], link[64], same[64];
+	ck_assert(mkdtemp(dir));
+	snprintf(one, sizeof one, "%s/one", dir);
+	snprintf(two, sizeof two, "%s/two", dir);
+	snprintf(link, sizeof link, "%s/link", dir);
+	snprintf(same, sizeof same, "%s/../%s", dir, dir + strlen("/tmp/"));
+	ck_assert(mkdir(one, 0700) == 0 && mkdir(two, 0700) == 0 && symlink("one", link) == 0);
+	child_place_of(one, dir, false, &a);
+	child_place_of(link, same, false, &b);
+	ck_assert(a.program && a.cwd && a.program == b.program && a.cwd == b.cwd);
+	child_place_of(one, dir, true, &b);
+	ck_assert(!(a.program & 1) && b.program == (a.program | 1));
+	ck_assert(unlink(link) == 0 && symlink("two", link) == 0);
+	child_place_of(link, "/", false, &b);
+	ck_assert(b.program && a.program != b.program && a.cwd != b.cwd);
+	child_place_of(NULL, "/does/not/exist", false, &b);
+	ck_assert(!b.program && !b.cwd);
+	unlink(link), rmdir(one), rmdir(two), rmdir(dir);
+}
+END_TEST
+
+RUN_TESTS("child", places, streams, what_it_starts_with, streams_are_sockets, NOT_IN_VALGRIND(the_limit_on_descriptors),
 		  signals_are_as_at_the_beginning, a_session_of_its_own, killed_with_all_its_group,
 		  exit_and_end_of_output_are_two_events, without_pipes, forgotten_resumed,
 		  processes_that_nobody_knows_are_reaped, NOT_IN_VALGRIND(no_program), no_folder,

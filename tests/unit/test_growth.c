@@ -172,7 +172,7 @@ static void environment(size_t n) {
 		snprintf(word, sizeof word, "NAME_%zu=x", n - 1 - i);
 		ck_assert(words_add(&b.env, word));
 	}
-	REQUIRE(launch_same(&a, &b, p), "%zu", n);
+	REQUIRE(launch_same(&a, &b, p, true), "%zu", n);
 	launch_free(&a);
 	launch_free(&b);
 	settings_unref(settings);

@@ -39,15 +39,15 @@ static void knows(struct launch *l, const char *word) {
 START_TEST(same) {
 	struct profile *p = make_profile();
 	struct launch a = here("/usr/bin"), b = here("/usr/../usr/bin/");
-	ck_assert(launch_same(&a, &b, p));
+	ck_assert(launch_same(&a, &b, p, true));
 	knows(&a, "PLENUM_TEST_A=1");
 	knows(&a, "PLENUM_TEST_B=2");
-	ck_assert(!launch_same(&a, &b, p));
+	ck_assert(!launch_same(&a, &b, p, true));
 	knows(&b, "PLENUM_TEST_B=2"); /* in another order */
 	knows(&b, "PLENUM_TEST_A=1");
-	ck_assert(launch_same(&a, &b, p));
+	ck_assert(launch_same(&a, &b, p, true));
 	a.uid = b.uid + 1; /* whose session it is starts nothing else */
-	ck_assert(launch_same(&a, &b, p));
+	ck_assert(launch_same(&a, &b, p, true));
 	done(&a, &b);
 }
 END_TEST
@@ -57,9 +57,9 @@ START_TEST(profile_settles_what_differs) {
 	struct launch a = here("/"), b = here("/");
 	knows(&a, "DISPLAY=:1");
 	knows(&b, "DISPLAY=:2");
-	ck_assert(!launch_same(&a, &b, p));
+	ck_assert(!launch_same(&a, &b, p, true));
 	words_add(&p->env, "DISPLAY=:3");
-	ck_assert(launch_same(&a, &b, p));
+	ck_assert(launch_same(&a, &b, p, true));
 	done(&a, &b);
 }
 END_TEST
@@ -67,21 +67,11 @@ END_TEST
 static void differs(void (*change)(struct launch *)) {
 	struct profile *p = make_profile();
 	struct launch a = here("/"), b = here("/");
-	ck_assert(launch_same(&a, &b, p));
+	ck_assert(launch_same(&a, &b, p, true));
 	change(&b);
-	ck_assert(!launch_same(&a, &b, p));
-	ck_assert(!launch_same(&b, &a, p));
+	ck_assert(!launch_same(&a, &b, p, true));
+	ck_assert(!launch_same(&b, &a, p, true));
 	done(&a, &b);
-}
-
-static void other_folder(struct launch *l) {
-	free(l->cwd);
-	l->cwd = strdup("/usr");
-}
-
-static void no_folder(struct launch *l) {
-	free(l->cwd);
-	l->cwd = strdup("/nonexistent");
 }
 
 static void argument(struct launch *l) {
@@ -106,51 +96,24 @@ static void resumed(struct launch *l) {
 }
 
 START_TEST(different) {
-	static void (*const changes[])(struct launch *) = {other_folder, no_folder,         argument, variable,
-													   flags,        whole_environment, resumed};
+	static void (*const changes[])(struct launch *) = {argument, variable, flags, whole_environment, resumed};
 	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) differs(changes[i]);
 }
 END_TEST
 
-static void write_file(const char *path) {
-	FILE *f = fopen(path, "w");
-	ck_assert(f && fputs("#!/bin/sh\n", f) >= 0 && fclose(f) == 0);
-	ck_assert_int_eq(chmod(path, 0755), 0);
-}
-
-START_TEST(program) {
+/* The requester's PATH matters where the program was found in it. */
+START_TEST(requesters_path) {
 	struct profile *p = make_profile();
 	struct launch a = here("/"), b = here("/");
-	char dir[] = "/tmp/pl-XXXXXX", path[64], next[64], link[64];
-	ck_assert(mkdtemp(dir));
-	snprintf(path, sizeof path, "%s/one", dir);
-	snprintf(next, sizeof next, "%s/two", dir);
-	snprintf(link, sizeof link, "%s/link", dir);
-	write_file(path);
-	write_file(next);
-	ck_assert_int_eq(symlink("one", link), 0);
-	free(p->command.v[0]);
-	p->command.v[0] = strdup(link);
-	uint64_t first = launch_program(&a, p);
-	ck_assert_uint_ne(first, 0);
-	ck_assert_uint_eq(launch_program(&a, p), first);
-	unlink(link);
-	ck_assert_uint_eq(launch_program(&a, p), 0);
-	ck_assert_int_eq(symlink("two", link), 0);
-	uint64_t second = launch_program(&a, p);
-	ck_assert(second && second != first);
-	free(p->command.v[0]);
-	p->command.v[0] = strdup("one"); /* in the PATH that the child will have */
-	char word[100];
-	snprintf(word, sizeof word, "PATH=/bin:%s", dir);
-	words_add(&a.env, word);
-	ck_assert_uint_eq(launch_program(&a, p), first);
-	unlink(link);
-	unlink(path);
-	unlink(next);
-	rmdir(dir);
+	words_add(&p->pass_env, "PATH");
+	knows(&a, "PATH=/a");
+	knows(&b, "PATH=/b");
+	ck_assert(launch_same(&a, &b, p, false));
+	ck_assert(!launch_same(&a, &b, p, true));
+	words_add(&p->env, "PATH=/c"); /* no other counts then */
+	ck_assert(launch_same(&a, &b, p, true));
 	done(&a, &b);
 }
 END_TEST
 
-RUN_TESTS("launch", same, profile_settles_what_differs, different, program)
+RUN_TESTS("launch", same, profile_settles_what_differs, different, requesters_path)

@@ -2,6 +2,7 @@
 #include "core/login.h"
 
 #include "carrying.h"
+#include "io/proc.h"
 #include "words.h"
 
 #include <signal.h>
@@ -36,10 +37,20 @@ static void stop(struct asker a) {
 	close(a.in);
 }
 
-static struct login *read_one(const struct profile *p, const char *const *env) {
+/* The caller frees what it points to. */
+static struct span environment(const char *const *env) {
 	struct asker a = start(env);
-	struct login *l = login_read(a.pid, p);
+	size_t n;
+	char *text = proc_environ(a.pid, &n);
 	stop(a);
+	ck_assert_ptr_nonnull(text);
+	return (struct span){text, n};
+}
+
+static struct login *read_one(const struct profile *p, const char *const *env) {
+	struct span text = environment(env);
+	struct login *l = login_read(text, p);
+	free((char *)(uintptr_t)text.p);
 	return l;
 }
 
@@ -55,7 +66,7 @@ START_TEST(what_is_read) {
 	l = read_one(&p, ENV("SECRET=1"));
 	ck_assert_ptr_null(l);
 	ck_assert_uint_eq(login_words(l)->n, 0);
-	ck_assert_ptr_null(login_read(0, &p)); /* no such process */
+	ck_assert_ptr_null(login_read(SPAN_NONE, &p)); /* it could not be read */
 	login_unref(NULL);
 }
 END_TEST
@@ -63,14 +74,14 @@ END_TEST
 START_TEST(a_newer_one) {
 	struct profile p = {0};
 	struct login *old = read_one(&p, ENV("DISPLAY=:1", "SSH_AUTH_SOCK=/tmp/a", "PATH=/usr/bin:/bin"));
-	struct asker asker = start(ENV("DISPLAY=:2", "GPG_TTY=/dev/tty1", "PATH=/bin"));
-	struct login *now = login_renew(old, asker.pid, &p);
+	struct span asker = environment(ENV("DISPLAY=:2", "GPG_TTY=/dev/tty1", "PATH=/bin"));
+	struct login *now = login_renew(old, asker, &p);
 	HAS(now, "DISPLAY=:2", "GPG_TTY=/dev/tty1", "SSH_AUTH_SOCK=/tmp/a", "PATH=/usr/bin:/bin");
-	struct login *again = login_renew(now, asker.pid, &p);
+	struct login *again = login_renew(now, asker, &p);
 	ck_assert_uint_eq(login_words(again)->n, 4);
-	struct login *first = login_renew(NULL, asker.pid, &p), *same = login_read(asker.pid, &p);
+	struct login *first = login_renew(NULL, asker, &p), *same = login_read(asker, &p);
 	ck_assert(login_same(first, same)); /* in the same order: it can be shared */
-	stop(asker);
+	free((char *)(uintptr_t)asker.p);
 	HAS(old, "SSH_AUTH_SOCK=/tmp/a", "DISPLAY=:1", "PATH=/usr/bin:/bin");
 	struct login *all[] = {old, now, again, first, same};
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) login_unref(all[i]);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/errands.h"
+
+#include "core/launch.h"
+#include "core/login.h"
+#include "core/rules.h"
+
+#include <string.h>
+#include <sysexits.h>
+
+static const struct {
+	const char *kind;
+	int (*run)(void);
+} errands[] = {
+	{LAUNCH_ERRAND, launch_errand},
+	{LOGIN_ERRAND, login_errand},
+	{RULES_ERRAND, rules_errand},
+};
+
+int errands_run(const char *kind) {
+	for (size_t i = 0; i < ARRAY_SIZE(errands); i++)
+		if (strcmp(errands[i].kind, kind) == 0) return errands[i].run();
+	return EX_USAGE;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a client's line needs from outside, of file systems and other processes: an errand finds it out while the line
+ * waits with the client, whose next lines wait behind it. Nobody else waits.
+ */
+#include "core/router.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "core/trust.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ANSWER_MAX ((size_t)8 * 1024 * 1024)
+
+struct inquiry {
+	struct errand errand;
+	struct loop_task free_task;
+	struct client *client;
+	char *kind, *request;
+	size_t n;
+	bool over;
+	enum errand_end end;
+};
+
+static void free_inquiry(void *arg) {
+	struct inquiry *q = arg;
+	free(q->kind);
+	free(q->request);
+	free(q);
+}
+
+void router_inquiry_over(struct client *c) {
+	struct inquiry *q = c->inquiry;
+	if (!q) return;
+	c->inquiry = NULL;
+	errand_drop(&q->errand);
+	loop_task_init(&q->free_task, free_inquiry, q);
+	loop_defer_free(c->loop, &q->free_task); /* it may be what has called us */
+}
+
+static void on_over(void *arg, enum errand_end end) {
+	struct inquiry *q = arg;
+	q->over = true;
+	q->end = end;
+	if (end != ERRAND_DONE)
+		log_warn("client %llu: what its line needs from outside (%s) %s", (unsigned long long)q->client->id, q->kind,
+				 end == ERRAND_TIMEOUT ? "did not come in time (outside_timeout)" : "was lost");
+	client_release(q->client);
+}
+
+static struct inquiry *new_inquiry(struct client *c, const char *kind, const struct buf *request) {
+	struct inquiry *q = calloc(1, sizeof *q);
+	if (!q) return NULL;
+	q->errand = ERRAND_ZERO;
+	q->client = c;
+	q->kind = str_dup(kind);
+	q->request = malloc(request->len + 1);
+	q->n = request->len;
+	if (q->kind && q->request) {
+		memcpy(q->request, request->data, request->len);
+		return q;
+	}
+	free_inquiry(q);
+	return NULL;
+}
+
+static void begin(struct inquiry *q, const char *place) {
+	struct router *r = q->client->world;
+	char error[CHILD_ERROR_MAX];
+	struct errand_spec spec = {.kind = q->kind,
+							   .request = q->request,
+							   .n = q->n,
+							   .place = place,
+							   .limit = r->settings->outside_timeout,
+							   .answer_max = ANSWER_MAX};
+	enum child_result result = errand_begin(&q->errand, r->children, &spec, on_over, q, error);
+	if (result == CHILD_OK) return;
+	log_warn("client %llu: %s", (unsigned long long)q->client->id, error);
+	q->over = true;
+	q->end = result == CHILD_TIMEOUT ? ERRAND_TIMEOUT : ERRAND_LOST;
+}
+
+bool router_inquire(struct client *c, struct chunk line, const char *kind, const struct buf *request,
+					const char *place) {
+	struct inquiry *q = c->inquiry;
+	if (q && (strcmp(q->kind, kind) != 0 || q->n != request->len || memcmp(q->request, request->data, q->n) != 0)) {
+		router_inquiry_over(c);
+		q = NULL;
+	}
+	if (!q && !request->failed && (q = new_inquiry(c, kind, request))) {
+		c->inquiry = q;
+		begin(q, place);
+	}
+	if (!q || q->over) return true;
+	router_hold(c, line);
+	return false;
+}
+
+struct span router_answer_of(const struct client *c, const char *kind, enum errand_end *end) {
+	const struct inquiry *q = c->inquiry;
+	bool ours = q && q->over && strcmp(q->kind, kind) == 0;
+	if (end) *end = ours ? q->end : ERRAND_LOST;
+	return ours && q->end == ERRAND_DONE ? (struct span){q->errand.answer.data, q->errand.answer.len} : SPAN_NONE;
+}
+
+/* --- the login ---------------------------------------------------------------------------------------------------- */
+
+static bool has_login(struct client *c) {
+	return c->peer.uid == getuid() && trust_is_free(c->world, c);
+}
+
+bool router_needs_login(struct client *c, const struct session *s) {
+	if (s && (s->agent || s->want_child || s->launch.env_only || s->launch.uid != getuid())) return false;
+	return has_login(c);
+}
+
+bool router_know_login(struct client *c, struct chunk line, const struct login_place *place) {
+	struct buf request = BUF_INIT(65536);
+	login_ask(&request, has_login(c) ? c->peer.pid : 0, place);
+	bool known = router_inquire(c, line, LOGIN_ERRAND, &request, place ? place->cwd : "/proc");
+	buf_free(&request);
+	return known;
+}
+
+struct login *router_login_of(const struct client *c, const struct profile *p) {
+	struct span answer = router_answer_of(c, LOGIN_ERRAND, NULL), env;
+	struct child_place place;
+	return answer.p && login_answer(answer.p, answer.n, &place, &env) ? login_read(env, p) : NULL;
+}
+
+struct child_place router_place_of(const struct client *c) {
+	struct span answer = router_answer_of(c, LOGIN_ERRAND, NULL), env;
+	struct child_place place = {0};
+	if (answer.p) login_answer(answer.p, answer.n, &place, &env);
+	return place;
+}
+
+/* PATH as a start has it before the requester's. */
+static const char *path_of(const struct profile *p) {
+	ssize_t at = words_named(&p->env, "PATH", 4);
+	bool passes = false;
+	for (size_t i = 0; i < p->pass_env.n; i++)
+		passes |= strcmp(p->pass_env.v[i], "*") == 0 || strcmp(p->pass_env.v[i], "PATH") == 0;
+	return at >= 0 ? p->env.v[at] + strlen("PATH=") : passes ? getenv("PATH") : NULL;
+}
+
+bool router_look_for(struct client *c, struct chunk line, const struct profile *p, const char *cwd) {
+	if (!p->warm) return !router_needs_login(c, NULL) || router_know_login(c, line, NULL);
+	_cleanup_free_ char *usual = cwd ? NULL : router_usual_cwd(c, p);
+	struct login_place place = {cwd ? cwd : usual ? usual : "/", p->command.v[0], path_of(p)};
+	return router_know_login(c, line, &place);
+}

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: MIT
+"""What is outside of the daemon (a mount whose server does not answer) is waited for by the client that asked alone."""
+
+import ctypes
+import os
+import select
+import struct
+import tempfile
+import threading
+import unittest
+
+from harness import Case, perm, until, user
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+MNT_DETACH = 2
+INIT, GETATTR = 26, 3
+
+
+class DeadMount:
+    """A FUSE mount whose server answers that it is there, and nothing more: who looks into it cannot even be killed."""
+
+    def __init__(self):
+        self.dir = tempfile.mkdtemp(prefix="pl-dead-")
+        self.fd = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+        options = b"fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other" % self.fd
+        if LIBC.mount(b"dead", self.dir.encode(), b"fuse", 0, options) != 0:
+            self.close(mounted=False)
+            raise OSError(ctypes.get_errno(), "mount")
+        self.over, self.asked = threading.Event(), 0
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+        self.thread.start()
+
+    def _serve(self):
+        while not self.over.is_set():
+            if not select.select([self.fd], [], [], 0.05)[0]:
+                continue
+            try:
+                request = os.read(self.fd, 1 << 17)
+            except OSError:
+                continue
+            _, opcode, unique = struct.unpack_from("<IIQ", request)
+            if opcode == INIT:
+                body = struct.pack("<IIIIHHI", 7, 31, 0, 0, 0, 0, 4096).ljust(64, b"\0")
+                os.write(self.fd, struct.pack("<IiQ", 16 + len(body), 0, unique) + body)
+            else:
+                self.asked += 1
+
+    def fail(self):
+        """The server is gone: all that hang get ENOTCONN, and all that come."""
+        if not self.over.is_set():
+            self.over.set()
+            self.thread.join()
+            os.close(self.fd)
+
+    def close(self, mounted=True):
+        if mounted:
+            self.fail()
+            LIBC.umount2(self.dir.encode(), MNT_DETACH)
+        else:
+            os.close(self.fd)
+        os.rmdir(self.dir)
+
+
+def dead_mount(test):
+    try:
+        mount = DeadMount()
+    except OSError as e:
+        raise unittest.SkipTest(f"no FUSE mount can be made here: {e}")
+    test.addCleanup(mount.close)
+    return mount
+
+
+class DeadMountTest(Case):
+    """LONG: nothing runs into the limit while a test looks at who waits. SHORT: the limit is what it looks at."""
+
+    LONG, SHORT = {"outside_timeout": "10min"}, {"outside_timeout": "200ms"}
+
+    def asks(self, d, **members):
+        """A client whose request hangs at the mount by now, and that request."""
+        a = d.client()
+        rid = a.ask("plenum_attach", **members)
+        until(lambda: self.mount.asked, what="a look into the mount")
+        return a, rid
+
+    def begin(self, limit, **options):
+        self.mount = dead_mount(self)
+        d, agent = self.start(daemon=limit, **options)
+        c = d.attached("well")
+        return d, agent, c, agent.child()
+
+    def served(self, c, child):
+        """Another client and its child, in both directions."""
+        c.send(user("hello"))
+        child.wait(type="user")
+        child.print({"type": "assistant", "text": "here"})
+        c.wait(type="assistant")
+        c.request("plenum_status")
+
+    def test_a_directory(self):
+        d, agent, c, child = self.begin(self.LONG)
+        a, rid = self.asks(d, session="dead", cwd=self.mount.dir + "/x")
+        self.served(c, child)
+        b = d.attached("another")  # a further start
+        self.assertEqual(d.state_of("dead"), "starting")
+        self.assertEqual(a.seen(type="control_response"), [])
+        a.send(user("behind it"))
+        c.request("plenum_stop", session="dead", forget=True)
+        e = a.answer(rid)
+        self.assertEqual((e["response.subtype"], e["response.code"]), ("error", "spawn_failed"))
+        a.error("not_attached")
+        self.assertEqual(sorted(d.sessions()), ["another", "well"])
+        b.sync()
+
+    def test_the_limit(self):
+        d, agent, c, child = self.begin(self.SHORT, profiles={"profile dead": {"command": "/dev/null"}})
+        for members in ({"cwd": self.mount.dir}, {"cwd": self.mount.dir + "/x/y"}):
+            e = self.assertRefused("timeout", d.client().attach, "dead", **members)
+            self.assertIn(self.mount.dir, e.text)
+            self.assertIn("outside_timeout", e.text)
+        self.assertEqual(list(d.sessions()), ["well"])
+        # what hangs there for long is joined by no other, and nobody else is kept from a start
+        until(lambda: "other processes wait" in self.assertRefused(
+            "timeout", d.client().attach, "dead", cwd=self.mount.dir + "/z").text, what="a refusal at once", every=0.3)
+        d.attached("another")
+        self.served(c, child)
+
+    def test_it_answers_late(self):
+        d, agent, c, child = self.begin(self.LONG)
+        a, rid = self.asks(d, session="dead", cwd=self.mount.dir + "/x")
+        self.mount.fail()
+        e = a.answer(rid)
+        self.assertEqual(e["response.code"], "spawn_failed")
+        self.assertIn("as cwd", e["response.error"])
+        self.assertEqual(list(d.sessions()), ["well"])
+
+    def test_a_session_that_wakes(self):
+        d, agent, c, child = self.begin(self.SHORT)
+        link = d.root + "/link"
+        os.symlink("/", link)
+        a = d.attached("s", cwd=link)
+        agent.child()
+        a.request("plenum_hibernate")
+        d.wait_state("s", "asleep")
+        os.unlink(link)
+        os.symlink(self.mount.dir, link)
+        a.send(user("wake"))
+        d.wait_state("s", "failed")
+        self.served(c, child)
+        e = self.assertRefused("timeout", d.client().attach, "s", wake=True)
+        self.assertIn("outside_timeout", e.text)
+
+    def test_a_path_of_a_tool(self):
+        rules = {"deny_tools": "Read(//secret/**)", "allow_tools": "Read(//tmp/**)"}
+        d, agent, c, child = self.begin(self.LONG, profile=rules)
+        read = perm("r-1", tool="Read")
+        read["request"]["input"] = {"file_path": self.mount.dir + "/x"}
+        child.print(read)
+        until(lambda: self.mount.asked, what="a look into the mount")
+        self.served(c, child)
+        child.print(perm("b-1"))
+        asked = c.wait(type="control_request")
+        self.assertEqual(asked["request.tool_name"], "Bash")  # the other one is not asked before it is judged
+        self.mount.fail()
+        asked = c.wait(type="control_request")
+        self.assertEqual(asked["request.tool_name"], "Read")  # its real name cannot be known: a person decides
+
+    def test_a_path_within_the_limit(self):
+        d, agent, c, child = self.begin(self.SHORT, profile={"deny_tools": "Read(//secret/**)"})
+        read = perm("r-1", tool="Read")
+        read["request"]["input"] = {"file_path": self.mount.dir + "/x"}
+        child.print(read)
+        asked = c.wait(type="control_request")  # where the links lead cannot be told: a person decides
+        self.assertEqual(asked["request.tool_name"], "Read")
+        self.assertIn("outside_timeout", d.log())
+        read["request_id"] = "r-2"
+        read["request"]["input"] = {"file_path": "/secret/x"}
+        child.print(read)
+        self.assertEqual(child.answer("r-2")["response.response.behavior"], "deny")
+        self.served(c, child)
+
+    def test_the_daemon_ends(self):
+        d, agent, c, child = self.begin(self.LONG)
+        self.asks(d, session="dead", cwd=self.mount.dir + "/x")
+        d.stop()
+        d.process = None
+
+    def test_an_upgrade(self):
+        d, agent, c, child = self.begin(self.LONG)
+        a, rid = self.asks(d, session="dead", cwd=self.mount.dir + "/x")
+        before = self.mount.asked
+        c.request("plenum_upgrade")
+        until(lambda: self.mount.asked > before, what="the start's next try")
+        self.served(c, child)
+        self.mount.fail()
+        self.assertEqual(a.answer(rid)["response.code"], "spawn_failed")

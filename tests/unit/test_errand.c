@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * This program is its own errand: main() runs what a case asks for, as the daemon's does.
+ */
+#include "io/errand.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "harness.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+struct world {
+	struct loop *loop;
+	struct children *all;
+	struct errand e;
+	struct child c;
+	int ends, exits, status;
+	enum errand_end end;
+	char error[CHILD_ERROR_MAX];
+};
+
+static void on_done(void *arg, enum errand_end end) {
+	struct world *w = arg;
+	w->ends++;
+	w->end = end;
+	ck_assert(!errand_runs(&w->e));
+	loop_stop(w->loop);
+}
+
+static void on_exited(void *arg, int status) {
+	struct world *w = arg;
+	w->exits++;
+	w->status = status;
+	loop_stop(w->loop);
+}
+
+static void begin(struct world *w) {
+	*w = (struct world){.loop = loop_new(), .e = ERRAND_ZERO};
+	signal(SIGPIPE, SIG_IGN);
+	w->all = children_new(w->loop);
+}
+
+static void end(struct world *w) {
+	errand_drop(&w->e);
+	children_free(w->all);
+	loop_free(w->loop);
+}
+
+static enum child_result go(struct world *w, const char *kind, const char *request, const char *place, int64_t limit) {
+	struct errand_spec spec = {
+		.kind = kind, .request = request, .n = strlen(request), .place = place, .limit = limit, .answer_max = 100000};
+	return errand_begin(&w->e, w->all, &spec, on_done, w, w->error);
+}
+
+static void until_done(struct world *w, enum errand_end how) {
+	while (!w->ends) loop_run(w->loop);
+	ck_assert_int_eq(w->ends, 1);
+	ck_assert_int_eq(w->end, how);
+	w->ends = 0;
+}
+
+static bool is_gone(struct world *w, pid_t pid) {
+	children_reap(w->all);
+	return kill(pid, 0) < 0;
+}
+
+START_TEST(answers) {
+	struct world w;
+	char *much = calloc(1, 70001);
+	begin(&w);
+	ck_assert_int_eq(go(&w, "echo", "", "/x", 60000), CHILD_OK);
+	pid_t pid = w.e.own.pid;
+	ck_assert(errand_runs(&w.e) && children_known(w.all, pid));
+	until_done(&w, ERRAND_DONE);
+	ck_assert_uint_eq(w.e.answer.len, 0);
+	while (!is_gone(&w, pid)) poll(NULL, 0, 1);
+	end(&w);
+	begin(&w);
+	memset(much, 'x', 70000);
+	ck_assert_int_eq(go(&w, "echo", much, "/x", 60000), CHILD_OK);
+	until_done(&w, ERRAND_DONE);
+	ck_assert_uint_eq(w.e.answer.len, 70000);
+	ck_assert_str_eq(w.e.answer.data, much);
+	free(much);
+	end(&w);
+}
+END_TEST
+
+START_TEST(says_too_much) {
+	struct world w;
+	begin(&w);
+	ck_assert_int_eq(go(&w, "flood", "", "/x", 60000), CHILD_OK);
+	until_done(&w, ERRAND_LOST);
+	end(&w);
+}
+END_TEST
+
+START_TEST(takes_too_long) {
+	struct world w;
+	begin(&w);
+	ck_assert_int_eq(go(&w, "hang", "", "/x", 10), CHILD_OK);
+	pid_t pid = w.e.own.pid;
+	until_done(&w, ERRAND_TIMEOUT);
+	while (!is_gone(&w, pid)) poll(NULL, 0, 1);
+	end(&w);
+}
+END_TEST
+
+START_TEST(dropped) {
+	struct world w;
+	begin(&w);
+	ck_assert_int_eq(go(&w, "hang", "", "/x", 60000), CHILD_OK);
+	pid_t pid = w.e.own.pid;
+	errand_drop(&w.e);
+	errand_drop(&w.e);
+	ck_assert(!errand_runs(&w.e));
+	while (!is_gone(&w, pid)) poll(NULL, 0, 1);
+	ck_assert_int_eq(w.ends, 0);
+	end(&w);
+}
+END_TEST
+
+/* Those who hang at a place are joined by no other, which is a matter of that place alone. */
+START_TEST(places) {
+	struct world w, more[2];
+	begin(&w);
+	for (int i = 0; i < 2; i++) {
+		more[i] = (struct world){.loop = w.loop, .all = w.all};
+		ck_assert_int_eq(go(&more[i], "hang", "", i ? "/dead/b" : "/dead", 60000), CHILD_OK);
+	}
+	while (children_may_go(w.all, "/dead/b/c")) poll(NULL, 0, 10);
+	ck_assert(children_may_go(w.all, "/dead/a")); /* of two one alone is known to hang above it */
+	ck_assert(children_may_go(w.all, "/deadly") && children_may_go(w.all, "/"));
+	ck_assert_int_eq(go(&w, "echo", "", "/dead/b/c", 60000), CHILD_TIMEOUT);
+	ck_assert_msg(strstr(w.error, "/dead/b/c does not answer"), "%s", w.error);
+	ck_assert_int_eq(go(&w, "echo", "", "/live", 60000), CHILD_OK);
+	until_done(&w, ERRAND_DONE);
+	for (int i = 0; i < 2; i++) {
+		pid_t pid = more[i].e.own.pid;
+		errand_drop(&more[i].e);
+		while (!is_gone(&w, pid)) poll(NULL, 0, 1);
+	}
+	ck_assert(children_may_go(w.all, "/dead/b/c"));
+	end(&w);
+}
+END_TEST
+
+static void become(struct world *w, const char *script) {
+	static const struct child_spec none = {.no_pipes = true};
+	struct errand_spec spec = {.kind = "become",
+							   .request = script,
+							   .n = strlen(script),
+							   .place = "/",
+							   .limit = 60000,
+							   .answer_max = 10000,
+							   .streams = &none,
+							   .becomes = &w->c};
+	w->c = (struct child){.exited = on_exited, .arg = w};
+	ck_assert_int_eq(errand_begin(&w->e, w->all, &spec, on_done, w, w->error), CHILD_OK);
+}
+
+/* Its exit is told after its start, whichever is seen first. */
+START_TEST(becomes_a_program) {
+	struct world w;
+	begin(&w);
+	become(&w, "exit 3");
+	pid_t pid = w.c.pid;
+	until_done(&w, ERRAND_DONE);
+	while (!w.exits) children_reap(w.all);
+	ck_assert_int_eq(w.exits, 1);
+	ck_assert_int_eq(WEXITSTATUS(w.status), 3);
+	ck_assert(!children_known(w.all, pid));
+	end(&w);
+	begin(&w);
+	become(&w, "exit 4");
+	waitid(P_PID, (id_t)w.c.pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
+	children_reap(w.all);
+	ck_assert(w.ends == 1 && w.exits == 1 && w.end == ERRAND_DONE);
+	ck_assert_int_eq(WEXITSTATUS(w.status), 4);
+	end(&w);
+}
+END_TEST
+
+START_TEST(texts) {
+	struct buf b = BUF_INIT(100);
+	errand_put(&b, "one");
+	errand_put(&b, "");
+	buf_puts(&b, "half");
+	const char *at = b.data, *stop = b.data + b.len;
+	ck_assert_str_eq(errand_next(&at, stop), "one");
+	ck_assert_str_eq(errand_next(&at, stop), "");
+	ck_assert_ptr_null(errand_next(&at, stop));
+	at = stop = NULL;
+	ck_assert_ptr_null(errand_next(&at, stop));
+	buf_free(&b);
+}
+END_TEST
+
+/* --- as an errand ------------------------------------------------------------------------------------------------- */
+
+static void on_found(void *arg, const struct child_place *place) {
+	(void)arg;
+	errand_say(place, sizeof *place);
+}
+
+static int run_errand(const char *kind) {
+	char error[CHILD_ERROR_MAX];
+	size_t n;
+	char *request = errand_request(&n);
+	if (strcmp(kind, "echo") == 0) errand_say(request, n);
+	if (strcmp(kind, "hang") == 0) pause();
+	for (int i = 0; strcmp(kind, "flood") == 0; i++) errand_say("0123456789", 10);
+	char *argv[] = {(char[]){"sh"}, (char[]){"-c"}, request, NULL};
+	if (strcmp(kind, "become") == 0)
+		child_become(&(struct child_spec){.argv = argv, .envp = argv + 3, .cwd = "/"}, on_found, NULL, error);
+	free(request);
+	return 0;
+}
+
+int main(int argc, char **argv) {
+	const TTest *const tests[] = {answers, says_too_much, takes_too_long, dropped, places, becomes_a_program, texts};
+	return argc == 3 ? run_errand(argv[2]) : run_tests("errand", tests, ARRAY_SIZE(tests));
+}
