@@ -4,6 +4,7 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "inifile.h"
+#include "io/errand.h"
 #include "keys.h"
 
 #include <dirent.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sysexits.h>
 
 #define PROFILE_NAME_MAX 40
 
@@ -300,4 +302,19 @@ struct settings *config_load(const char *file, struct mistakes *mistakes) {
 	if (!mistakes->n) return l.s;
 	settings_unref(l.s);
 	return NULL;
+}
+
+void config_ask(struct buf *request, const char *file) {
+	errand_put(request, file ? file : "");
+}
+
+int config_errand(void) {
+	struct mistakes mistakes = {0};
+	size_t n;
+	_cleanup_free_ char *request = errand_request(&n);
+	const char *at = request, *file = request ? errand_next(&at, request + n) : NULL;
+	if (!file) return EX_USAGE;
+	settings_unref(config_load(*file ? file : NULL, &mistakes));
+	mistakes_free(&mistakes);
+	return EX_OK;
 }

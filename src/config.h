@@ -9,8 +9,15 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "core/settings.h"
 #include "mistakes.h"
+
+/* The errand that reads the files first, which may wait, so that config_load() finds them in memory. Whether they are
+ * good, that one says. */
+#define CONFIG_ERRAND "config"
+int config_errand(void);
+void config_ask(struct buf *request, const char *file);
 
 /* file NULL: the usual places. NULL where there is a mistake; mistakes (an empty list) then has them all. The caller
  * owns the result and the list. */

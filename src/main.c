@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config.h"
-#include "core/errands.h"
+#include "errands.h"
 #include "server.h"
 
 #include <getopt.h>

@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -56,6 +57,7 @@ struct server {
 	struct notify notify;
 	struct loop_timer trim_timer, watchdog_timer, status_timer, goodbye_timer;
 	struct loop_task leave_task;
+	struct errand reading; /* the configuration, for SIGHUP */
 	struct loop_signal term, intr, hup, usr1, usr2;
 	bool stopping, leaving;
 	bool trim_heap; /* with the next trim: clients have come or gone */
@@ -409,10 +411,36 @@ static bool reload(struct verbs_host *h, char *error, size_t size) {
 	return ok;
 }
 
-static void on_hup(void *arg) {
+static void on_read(void *arg, enum errand_end end) {
 	char error[1024];
 	struct server *srv = arg;
-	reload(&srv->host, error, sizeof error);
+	buf_free(&srv->reading.answer);
+	if (end == ERRAND_TIMEOUT)
+		log_error("the old configuration is kept: its files do not answer (outside_timeout)");
+	else
+		reload(&srv->host, error, sizeof error);
+}
+
+/* One that comes while the files are read has them read anew. */
+static void on_hup(void *arg) {
+	char error[CHILD_ERROR_MAX];
+	struct server *srv = arg;
+	const char *file = srv->options->config;
+	struct buf request = BUF_INIT(PATH_MAX + 1);
+	errand_drop(&srv->reading);
+	config_ask(&request, file);
+	struct errand_spec spec = {.kind = CONFIG_ERRAND,
+							   .request = request.data,
+							   .n = request.len,
+							   .place = file ? file : "/etc/plenum",
+							   .limit = srv->settings->outside_timeout,
+							   .answer_max = 1};
+	enum child_result r = errand_begin(&srv->reading, srv->children, &spec, on_read, srv, error);
+	if (r == CHILD_TIMEOUT)
+		log_error("the old configuration is kept: %s", error);
+	else if (r != CHILD_OK)
+		on_read(srv, ERRAND_LOST);
+	buf_free(&request);
 }
 
 static void on_usr1(void *arg) {
@@ -705,6 +733,7 @@ static void clean_up(struct server *srv) {
 	drop_sessions(srv);
 	loop_finish(srv->loop);
 	stop_timers(srv);
+	errand_drop(&srv->reading);
 	attention_free(srv->attention);
 	drop_askers(srv);
 	router_free(srv->router);
@@ -732,9 +761,13 @@ static bool load_at_start(struct server *srv) {
 }
 
 int server_run(const struct server_options *options) {
-	struct server srv = {
-		.options = options,
-		.host = {.reload = reload, .shut_down = shut_down, .upgrade = upgrade, .started_ms = now_real_ms()}};
+	struct server srv = {.options = options,
+						 .reading = ERRAND_ZERO,
+						 .host = {.config = options->config,
+								  .reload = reload,
+								  .shut_down = shut_down,
+								  .upgrade = upgrade,
+								  .started_ms = now_real_ms()}};
 	notify_init(&srv.notify);
 	if (!load_at_start(&srv)) return EX_CONFIG;
 	if (!make_parts(&srv)) {

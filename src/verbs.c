@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "config.h"
 #include "core/guards.h"
 #include "core/trust.h"
 #include "core/warm.h"
@@ -15,6 +16,7 @@
 #include "wire/limits.h"
 
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -505,7 +507,17 @@ static void verb_clear_lost(struct request *q) {
 
 static void verb_reload(struct request *q) {
 	char error[1024];
-	if (host(q->router)->reload(host(q->router), error, sizeof error))
+	struct buf request = BUF_INIT(PATH_MAX + 1);
+	const char *file = host(q->router)->config;
+	enum errand_end end;
+	config_ask(&request, file);
+	bool known = router_inquire(q->client, q->line, CONFIG_ERRAND, &request, file ? file : "/etc/plenum");
+	buf_free(&request);
+	if (!known) return;
+	router_answer_of(q->client, CONFIG_ERRAND, &end);
+	if (end == ERRAND_TIMEOUT)
+		reply_error(q, PLENUM_E_TIMEOUT, "the old configuration is kept: its files do not answer (outside_timeout)");
+	else if (host(q->router)->reload(host(q->router), error, sizeof error))
 		reply(q, reply_pack("{s:b}", "reloaded", true));
 	else
 		reply_error(q, PLENUM_E_BAD_REQUEST, "the old configuration is kept: %s", error);

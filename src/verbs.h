@@ -10,6 +10,7 @@
 
 struct verbs_host {
 	const char *socket_path, *state_dir;
+	const char *config; /* its file; NULL: the usual places */
 	int64_t started_ms; /* wall clock */
 	/* Reads the configuration again; false: the old one is kept, error says why. */
 	bool (*reload)(struct verbs_host *h, char *error, size_t size);

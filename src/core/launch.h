@@ -31,7 +31,7 @@ struct launch {
 
 void launch_free(struct launch *l);
 void launch_carry(struct carry *c, struct launch *l); /* but instance and nofile, which are the daemon's */
-/* The errand that becomes a session's child (core/errands.h). */
+/* The errand that becomes a session's child (errands.h). */
 #define LAUNCH_ERRAND "launch"
 int launch_errand(void); /* in its process; returns the exit status if the program cannot be run */
 

@@ -352,7 +352,6 @@ struct saying {
 };
 
 static void free_saying(struct saying *s) {
-	if (!s) return;
 	if (s) free(s->text);
 	free(s);
 }

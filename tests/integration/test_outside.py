@@ -4,6 +4,7 @@
 import ctypes
 import os
 import select
+import signal
 import struct
 import tempfile
 import threading
@@ -193,3 +194,15 @@ class DeadMountTest(Case):
         self.served(c, child)
         self.mount.fail()
         self.assertEqual(a.answer(rid)["response.code"], "spawn_failed")
+
+    def test_the_configuration(self):
+        """Read by the verb and for SIGHUP; one that does not answer leaves the old one."""
+        d, agent, c, child = self.begin(self.SHORT)
+        os.symlink(self.mount.dir, d.config + "/plenum/plenum.conf.d")
+        e = self.assertRefused("timeout", d.client().request, "plenum_reload")
+        self.assertIn("outside_timeout", e.text)
+        os.kill(d.pid, signal.SIGHUP)
+        until(lambda: "its files do not answer" in d.log() or "does not answer: other" in d.log(), what="the log")
+        self.served(c, child)
+        os.unlink(d.config + "/plenum/plenum.conf.d")
+        d.client().request("plenum_reload")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/errands.h"
+#include "errands.h"
 
+#include "config.h"
 #include "core/launch.h"
 #include "core/login.h"
 #include "core/rules.h"
@@ -12,6 +13,7 @@ static const struct {
 	const char *kind;
 	int (*run)(void);
 } errands[] = {
+	{CONFIG_ERRAND, config_errand},
 	{LAUNCH_ERRAND, launch_errand},
 	{LOGIN_ERRAND, login_errand},
 	{RULES_ERRAND, rules_errand},
