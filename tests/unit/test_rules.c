@@ -15,8 +15,38 @@
 
 static const char *const verdicts[] = {"none", "allow", "deny", "ask"};
 
+static void expect(enum rule_verdict want, enum rule_verdict have, const char *rule, const char *text) {
+	ck_assert_msg(want == have, "%s, not %s: rule %s, input %s", verdicts[have], verdicts[want], rule, text);
+}
+
 static void add(struct words *w, const char *rule) {
 	if (rule) ck_assert(words_add(w, rule));
+}
+
+static unsigned looks; /* into the file system */
+
+char *__real_realpath(const char *path, char *resolved);
+char *__wrap_realpath(const char *path, char *resolved);
+
+char *__wrap_realpath(const char *path, char *resolved) {
+	looks++;
+	return __real_realpath(path, resolved);
+}
+
+/* A call that needs no errand is judged without a look at a file. Without links nothing more is allowed, and what is
+ * denied is at least asked. */
+static void judge_without_links(const struct profile *p, const char *tool, struct span json, enum rule_verdict v,
+								unsigned looked) {
+	unsigned before = looks;
+	const char *rule;
+	enum rule_verdict blind = rules_answer(p, tool, json, SPAN_NONE, &rule);
+	ck_assert_uint_eq(looks, before);
+	ck_assert_int_eq(rule != NULL, blind != RULE_NONE);
+	ck_assert(blind != RULE_ALLOW || v == RULE_ALLOW);
+	ck_assert(v != RULE_DENY || blind == RULE_DENY || blind == RULE_ASK);
+	if (rules_need_errand(p, tool, json)) return;
+	ck_assert_uint_eq(looked, 0);
+	expect(v, blind, rule, json.p);
 }
 
 static enum rule_verdict judge(const char *allow, const char *deny, const char *ask, const char *tool,
@@ -26,8 +56,10 @@ static enum rule_verdict judge(const char *allow, const char *deny, const char *
 	add(&p.allow_tools, allow);
 	add(&p.deny_tools, deny);
 	add(&p.ask_tools, ask);
+	unsigned before = looks;
 	enum rule_verdict v = rules_judge(&p, tool, (struct span){json, strlen(json)}, &rule);
 	ck_assert_int_eq(rule != NULL, v != RULE_NONE);
+	judge_without_links(&p, tool, (struct span){json, strlen(json)}, v, looks - before);
 	words_free(&p.allow_tools);
 	words_free(&p.deny_tools);
 	words_free(&p.ask_tools);
@@ -40,10 +72,6 @@ static char *input(const char *key, const char *value) {
 	str_put_json(&b, value, strlen(value));
 	buf_puts(&b, ",\"description\":\"x\"}");
 	return buf_steal(&b, NULL);
-}
-
-static void expect(enum rule_verdict want, enum rule_verdict have, const char *rule, const char *text) {
-	ck_assert_msg(want == have, "%s, not %s: rule %s, input %s", verdicts[have], verdicts[want], rule, text);
 }
 
 static void allows(const char *rule, const char *tool, const char *key, const char *value, bool yes) {
