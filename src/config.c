@@ -310,11 +310,14 @@ void config_ask(struct buf *request, const char *file) {
 
 int config_errand(void) {
 	struct mistakes mistakes = {0};
+	char error[CHILD_ERROR_MAX];
+	int number;
 	size_t n;
 	_cleanup_free_ char *request = errand_request(&n);
 	const char *at = request, *file = request ? errand_next(&at, request + n) : NULL;
 	if (!file) return EX_USAGE;
 	settings_unref(config_load(*file ? file : NULL, &mistakes));
+	free(child_find_program("claude", getenv("PATH"), "/", &number, error)); /* the default profile depends on it */
 	mistakes_free(&mistakes);
 	return EX_OK;
 }

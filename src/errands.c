@@ -5,6 +5,7 @@
 #include "core/launch.h"
 #include "core/login.h"
 #include "core/rules.h"
+#include "core/session.h"
 
 #include <string.h>
 #include <sysexits.h>
@@ -13,10 +14,8 @@ static const struct {
 	const char *kind;
 	int (*run)(void);
 } errands[] = {
-	{CONFIG_ERRAND, config_errand},
-	{LAUNCH_ERRAND, launch_errand},
-	{LOGIN_ERRAND, login_errand},
-	{RULES_ERRAND, rules_errand},
+	{CONFIG_ERRAND, config_errand}, {LAUNCH_ERRAND, launch_errand}, {SESSION_LEFT_ERRAND, session_left_errand},
+	{LOGIN_ERRAND, login_errand},   {RULES_ERRAND, rules_errand},
 };
 
 int errands_run(const char *kind) {

@@ -256,5 +256,8 @@ void session_carry(struct carry *c, struct session *s);
 /* For session_carry(): a child without a process; a start in so many ms, false without memory. */
 struct agent *session_new_agent(struct session *s);
 bool session_put_off(struct session *s, int64_t ms);
+/* The errand that removes left_socket. */
+#define SESSION_LEFT_ERRAND "left"
+int session_left_errand(void);
 void session_pause_start(struct session *s); /* before it is saved: a start that is under way begins anew */
 void session_resume(struct session *s);      /* everything is read: its child is listened to again */

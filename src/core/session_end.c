@@ -12,6 +12,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,13 +25,24 @@
 
 /* --- its last moment ---------------------------------------------------------------------------------------------- */
 
-/* The CLI leaves its message socket behind when it is killed (PROTOCOL 6.3). */
+/* The CLI leaves its message socket behind when it is killed (PROTOCOL 6.3). Where it is, the child has said: it may be
+ * anywhere. */
 static void remove_left_socket(struct session *s) {
-	struct stat st;
-	if (s->left_socket && lstat(s->left_socket, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_uid == geteuid())
-		unlink(s->left_socket);
-	free(s->left_socket);
+	char *path = s->left_socket;
 	s->left_socket = NULL;
+	if (path && *path == '/') {
+		_cleanup_free_ char *place = strndup(path, (size_t)(strrchr(path, '/') - path));
+		if (place) errand_send(s->children, SESSION_LEFT_ERRAND, path, strlen(path) + 1, place);
+	}
+	free(path);
+}
+
+int session_left_errand(void) {
+	struct stat st;
+	size_t n;
+	_cleanup_free_ char *path = errand_request(&n);
+	if (path && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_uid == geteuid()) unlink(path);
+	return 0;
 }
 
 static bool can_resume(const struct session *s) {

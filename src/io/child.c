@@ -322,7 +322,7 @@ static _Noreturn void run_child(const void *arg, pid_t parent) {
 	const struct pipes *p = start->pipes;
 	setsid();
 	reset_signals();
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!spec->outlives) prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent) _exit(127);
 	if (spec->nofile) {
 		struct rlimit r;

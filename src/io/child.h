@@ -40,6 +40,7 @@ struct child_spec {
 	const char *cwd;
 	uint64_t nofile; /* soft limit to restore, 0: leave */
 	uint64_t mark;   /* for it and all that it starts (io/mark.h); 0: none */
+	bool outlives;   /* the daemon: without a parent-death signal */
 	bool no_pipes;   /* stdin from /dev/null, output to our stderr (command hooks) */
 	bool out_pipe; /* stdout is a pipe, for a program that opens /dev/stdout: slower, two processes wait for its lock */
 	/* For child_become() alone: */

@@ -130,6 +130,18 @@ enum child_result errand_begin(struct errand *e, struct children *owner, const s
 	return CHILD_OK;
 }
 
+void errand_send(struct children *owner, const char *kind, const void *request, size_t n, const char *place) {
+	static const struct child_spec none = {.no_pipes = true, .outlives = true};
+	struct errand_spec spec = {.kind = kind, .request = request, .n = n};
+	struct child c = {0};
+	char error[CHILD_ERROR_MAX];
+	if (!children_may_go(owner, place)) return;
+	_cleanup_close_ int fd = request_file(&spec);
+	if (fd < 0 || child_spawn_errand(&c, owner, kind, fd, fd, &none, error) != CHILD_OK) return;
+	children_out(owner, c.pid, place);
+	child_forget(&c);
+}
+
 void errand_drop(struct errand *e) {
 	if (errand_runs(e)) {
 		stop(e);

@@ -48,6 +48,8 @@ struct errand_spec {
 /* On failure error says why and done() is not called; CHILD_TIMEOUT: too many hang there already. */
 enum child_result errand_begin(struct errand *e, struct children *owner, const struct errand_spec *spec,
 							   void (*done)(void *arg, enum errand_end end), void *arg, char *error);
+/* One whose end nobody waits for, not even the daemon's; without an answer and a limit. May be left undone. */
+void errand_send(struct children *owner, const char *kind, const void *request, size_t n, const char *place);
 /* Is it under way? */
 static inline bool errand_runs(const struct errand *e) {
 	return e->fd.fd >= 0;

@@ -5,6 +5,7 @@ import ctypes
 import os
 import select
 import signal
+import socket
 import struct
 import tempfile
 import threading
@@ -206,3 +207,20 @@ class DeadMountTest(Case):
         self.served(c, child)
         os.unlink(d.config + "/plenum/plenum.conf.d")
         d.client().request("plenum_reload")
+
+    def test_what_a_child_left(self):
+        """The path of its socket is the child's word: one in the mount holds nobody, one elsewhere is removed."""
+        d, agent, c, child = self.begin(self.LONG)
+        left = d.root + "/left"
+        for session, path in (("dead", self.mount.dir + "/x"), ("live", left)):
+            a = d.attached(session)
+            kid = agent.child()
+            kid.print({"type": "system", "subtype": "init", "session_id": session, "messaging_socket_path": path})
+            a.wait(type="system", subtype="init")
+            with socket.socket(socket.AF_UNIX) as s:
+                s.bind(left) if path == left else None
+            kid.kill()
+            a.event("child_exited")
+        self.served(c, child)
+        until(lambda: self.mount.asked, what="a look into the mount")
+        until(lambda: not os.path.exists(left), what="the removal")
