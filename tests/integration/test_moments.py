@@ -71,7 +71,8 @@ class StateTest(Case):
 
     def test_a_start_that_is_given_up(self):
         d, agent = self.start()
-        a = d.attached("s")
+        # its own environment: the prompt that wakes it does not wait for that of its sender
+        a = d.attached("s", env={"PATH": "/usr/bin:/bin"}, env_only=True)
         agent.child()
         d.wait_state("s", "idle")
         a.request("plenum_hibernate")
