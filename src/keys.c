@@ -109,6 +109,7 @@ static const struct key profile_keys[] = {
 	{"restart", KIND_CHOICE, P(restart_never), .words = {"on-demand", "never"}},
 	{"stdout", KIND_CHOICE, P(stdout_pipe), .words = {"socket", "pipe"}},
 	{"agent_peers", KIND_CHOICE, P(agent_peers_none), .words = {"own-session", "none"}},
+	{"leftovers", KIND_CHOICE, P(leftovers_end), .words = {"keep", "end"}},
 	{"warm", KIND_COUNT, P(warm), 0, 64},
 	{0},
 };

@@ -225,7 +225,8 @@ static void on_goodbye(void *arg) {
 
 /* Not here: what has become of the last session is told at the end of the turn, to clients who still listen. */
 static void check_stopped(struct server *srv) {
-	if (srv->stopping && router_children(srv->router) == 0) loop_defer(srv->loop, &srv->leave_task);
+	if (srv->stopping && router_children(srv->router) == 0 && !descent_ends(&srv->router->descent))
+		loop_defer(srv->loop, &srv->leave_task);
 }
 
 static void tell_all_stopping(struct server *srv) {
@@ -254,6 +255,7 @@ static void begin_stop(struct server *srv, bool kill_now) {
 		session_quit(s, kill_now || again);
 	}
 	warm_stop(srv->router->warm, kill_now || again);
+	if (kill_now || again) descent_hurry(srv->router);
 	check_stopped(srv);
 }
 

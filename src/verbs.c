@@ -177,12 +177,30 @@ static void reply_sessions(struct request *q, json_t *body) {
 		if (!router_view_has(&view, s)) continue;
 		size_t at = b.len;
 		put_session(&b, s);
+		notice_number(&b, "leftovers", (int64_t)descent_count(s->world, s));
 		if (!b.failed) b.data[at] = '{';
 		buf_puts(&b, "},");
 	}
 	if (!b.failed && b.data[b.len - 1] == ',') b.len--;
 	buf_putc(&b, ']');
 	reply_with(q, body, &b);
+}
+
+/* Detached processes of a session; NULL: of all that this client may know of, each with its session. */
+static json_t *leftovers_json(const struct request *q, const struct session *of) {
+	size_t n;
+	struct descent_entry *list = descent_list(q->router, of, &n);
+	json_t *all = list ? json_array() : NULL;
+	for (size_t i = 0; i < n; i++) {
+		const struct session *s = of ? of : descent_session(q->router, &list[i]);
+		if (s ? !is_open(q, s) : !trust_is_ours(q->client)) continue;
+		json_t *o = reply_pack("{s:i,s:s,s:I}", "pid", (int)list[i].pid, "program", list[i].program, "since_ms",
+							   (json_int_t)list[i].since_ms);
+		if (!of) reply_set(&o, "session", s ? reply_string(s->name) : json_null());
+		reply_append(&all, o);
+	}
+	free(list);
+	return all;
 }
 
 static void verb_list(struct request *q) {
@@ -258,6 +276,7 @@ static void status_session(struct request *q) {
 						   (json_int_t)s->turns, "calls", (json_int_t)s->calls.n, "hooks",
 						   (json_int_t)s->registry.n_hooks, "clients", clients, "prompts", queue_json(s, false));
 	reply_set(&o, "guards", guards_json(s));
+	reply_set(&o, "leftovers", leftovers_json(q, s));
 	if (session_pid(s)) {
 		reply_set(&o, "output_ms", json_integer(now_ms() - s->agent->heard_at));
 		reply_set(&o, "child_rss", json_integer((json_int_t)proc_rss(session_pid(s))));
@@ -296,6 +315,7 @@ static void status_daemon(struct request *q) {
 						   (json_int_t)r->bad_lines, "rss", (json_int_t)proc_rss(getpid()), "clients", clients,
 						   "profiles", profiles, "limits", limits_json(r->settings));
 	reply_set(&o, "shares", shares_json(q));
+	reply_set(&o, "leftovers", leftovers_json(q, NULL));
 	if (r->guards_lost && trust_is_ours(q->client)) reply_set(&o, "guards_lost", json_true());
 	reply(q, o);
 }
@@ -438,11 +458,14 @@ static void verb_stop(struct request *q) {
 	}
 	log_info("session %s: client %llu asks to stop it%s", s->label, (unsigned long long)q->client->id,
 			 forget ? " and forget it" : "");
-	reply(q, reply_pack("{s:s,s:b,s:b}", "session", s->name, "stopping", running, "forget", forget));
+	reply(q, reply_pack("{s:s,s:b,s:b,s:o}", "session", s->name, "stopping", running, "forget", forget, "leftovers",
+						leftovers_json(q, s)));
 	s->stopper = q->client->id;
 	router_tell_stopping(s, q->client, kill_now);
 	router_cancel_held(s, q->client, true); /* they would start it again at once */
+	if (running) s->leftovers = MAX(s->leftovers, kill_now ? LEFTOVERS_KILL : LEFTOVERS_END);
 	session_stop(s, kill_now, forget ? THEN_REMOVE : THEN_SLEEP);
+	if (!running && descent_count(q->router, s)) descent_end(s, kill_now);
 	if (!running && forget) q->router->events->session_over(q->router, s);
 }
 

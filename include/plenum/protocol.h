@@ -84,6 +84,11 @@
 #define PLENUM_EV_GAP "gap"
 #define PLENUM_EV_ERROR "error"
 #define PLENUM_EV_SHUTTING_DOWN "shutting_down"
+/* Detached processes of an agent whose child has ended, by name; `action` is one of the words below. */
+#define PLENUM_EV_LEFTOVERS "leftovers"
+#define PLENUM_LEFT_KEPT "kept"
+#define PLENUM_LEFT_ENDING "ending" /* SIGTERM was sent */
+#define PLENUM_LEFT_KILLED "killed"
 /* To subscribers: a person is needed. To attachments that asked for it: the child's stderr as it comes. */
 #define PLENUM_EV_ATTENTION "attention"
 #define PLENUM_EV_STDERR "stderr"

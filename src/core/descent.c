@@ -11,11 +11,15 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define WALKS 8             /* up the process tree, where it changes meanwhile */
 #define DEPTH_MAX (1 << 22) /* more processes than a kernel has */
 #define SWEEPS 3            /* what a process starts before it is killed is found by the next one */
+#define CHECK_MS 100        /* between two looks whether processes have ended after SIGTERM */
+#define LOOK_MS 100         /* between two looks for orphans */
+#define LOOK_SHARE 20       /* at most one part in so many of all time is spent on them */
 #define INSTANCE "PLENUM_INSTANCE"
 
 /* --- the record --------------------------------------------------------------------------------------------------- */
@@ -45,19 +49,34 @@ static struct kin *new_kin(struct descent *d, pid_t pid) {
 	return NULL;
 }
 
-void descent_add(struct descent *d, pid_t pid, uint64_t start, uint64_t number) {
+void descent_add(struct descent *d, pid_t pid, uint64_t start, uint64_t number, bool detached) {
 	struct kin *k = find_kin(d, pid);
 	if (pid <= 0 || (k && k->start == start && (k->number == number || !number))) return;
 	if (!k && !(k = new_kin(d, pid))) return;
+	if (k->start != start) {
+		k->detached = detached;
+		k->root = k->gone = false;
+		k->due = 0;
+	}
 	k->start = start;
 	k->number = number;
 	k->seen = true;
 	d->changes++;
 }
 
+static void clear_counts(struct descent *d) {
+	struct kin_count *c, *next;
+	HASH_ITER (hh, d->counts, c, next) {
+		HASH_DELETE(hh, d->counts, c);
+		free(c);
+	}
+}
+
 void descent_free(struct descent *d) {
 	struct kin *k, *next;
 	HASH_ITER (hh, d->by_pid, k, next) drop_kin(d, k);
+	clear_counts(d);
+	loop_timer_stop(&d->timer);
 }
 
 static void load_kin(struct carry *c, struct descent *d) {
@@ -65,7 +84,15 @@ static void load_kin(struct carry *c, struct descent *d) {
 	CARRY(c, one.pid);
 	CARRY(c, one.start);
 	CARRY(c, one.number);
-	if (carry_ok(c)) descent_add(d, one.pid, one.start, one.number);
+	if (c->version >= 13) CARRY(c, one.detached);
+	if (c->version >= 13) CARRY(c, one.root);
+	if (c->version >= 13) CARRY(c, one.due);
+	if (!carry_ok(c)) return;
+	descent_add(d, one.pid, one.start, one.number, one.detached);
+	struct kin *k = find_kin(d, one.pid);
+	if (!k) return;
+	k->root = one.root;
+	k->due = one.due;
 }
 
 void descent_carry(struct carry *c, struct descent *d) {
@@ -76,6 +103,9 @@ void descent_carry(struct carry *c, struct descent *d) {
 			CARRY(c, k->pid);
 			CARRY(c, k->start);
 			CARRY(c, k->number);
+			CARRY(c, k->detached);
+			CARRY(c, k->root);
+			CARRY(c, k->due);
 		}
 	}
 	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_kin(c, d);
@@ -219,6 +249,13 @@ static bool by_cgroup(const struct look *l, pid_t pid, uint64_t *number) {
 	return false;
 }
 
+/* Return true if a process with this process session ends with no child: it is in the process session of none. */
+static bool is_detached(const struct look *l, pid_t pid, pid_t session) {
+	const struct kin *leader = find_kin(&l->r->descent, session), *k = find_kin(&l->r->descent, pid);
+	if (child_in(l, pid) || child_in(l, session)) return false;
+	return !(leader && !leader->detached) && !(k && !k->detached);
+}
+
 /* By what the process has of its own and did not write itself. */
 static bool by_bond(const struct look *l, pid_t pid, uint64_t *number) {
 	return by_mark(l, pid, number) || by_cgroup(l, pid, number);
@@ -290,7 +327,10 @@ static void adopt(const struct look *l, const struct path *p, uint64_t number) {
 	const struct step *top = &p->v[p->n - 1];
 	struct descent *d = &l->r->descent;
 	uint64_t before = d->changes;
-	descent_add(d, top->pid, top->start, number);
+	kin_since(d, top->pid, top->start);
+	descent_add(d, top->pid, top->start, number, is_detached(l, top->pid, top->session));
+	struct kin *k = find_kin(d, top->pid);
+	if (k) k->root = k->detached;
 	if (d->changes != before) l->r->events->changed(l->r);
 }
 
@@ -412,14 +452,30 @@ static bool is_stray(const struct crowd *c, size_t i) {
 }
 
 /* A session that the environment alone names is not recorded: the record would make it a fact. */
-static void record(const struct crowd *c, size_t i) {
-	uint64_t number = c->who[i].said ? 0 : c->who[i].number;
-	descent_add(&c->look.r->descent, c->list[i].pid, c->list[i].start, number);
+static struct kin *record(const struct crowd *c, size_t i, uint64_t number) {
+	const struct proc *p = &c->list[i];
+	descent_add(&c->look.r->descent, p->pid, p->start, c->who[i].said ? 0 : number,
+				is_detached(&c->look, p->pid, p->session));
+	return find_kin(&c->look.r->descent, p->pid);
 }
 
-/* --- ending ------------------------------------------------------------------------------------------------------- */
+/* --- ending ----------------------------------------------------------------------------------------------------------
+ */
 
-/* Of whom nothing tells, an orphan is ended with the last session that can have started it. */
+enum fate { FATE_KEEP, FATE_END, FATE_KILL };
+
+struct sweep {
+	struct router *r;
+	struct session *session; /* NULL: all of an earlier daemon's */
+	uint64_t numbers[2];     /* under which its children ran; the second one is that of its name */
+	enum fate fate;          /* of detached processes */
+	bool due;                /* only those to which SIGTERM was sent, and what they have started */
+	int64_t grace;           /* from SIGTERM to SIGKILL */
+	struct buf names;        /* of detached processes, as the members of a JSON array */
+	size_t n_names;
+};
+
+/* If no sign names its session, an orphan is ended with the last session that can have started it. */
 static bool could_be_of_another(const struct crowd *c, size_t i, const struct session *but) {
 	for (size_t k = 0; k < c->look.n_children; k++) {
 		const struct session *s = c->look.children[k].session;
@@ -428,20 +484,38 @@ static bool could_be_of_another(const struct crowd *c, size_t i, const struct se
 	return false;
 }
 
-struct sweep {
-	struct router *r;
-	struct session *session; /* NULL: all of an earlier daemon's */
-	uint64_t numbers[2];     /* under which its children ran */
-};
+static bool is_unnamed_orphan_of(const struct crowd *c, size_t i, const struct session *s) {
+	const struct proc *p = &c->list[i];
+	if (p->parent != getpid() || could_be_of_another(c, i, s)) return false;
+	return !s || (s->agent && s->agent->child.start <= p->start);
+}
+
+static bool has_child(const struct crowd *c, uint64_t number) {
+	for (size_t k = 0; k < c->look.n_children; k++)
+		if (number_of(c->look.children[k].session) == number) return true;
+	return false;
+}
+
+/* Was SIGTERM sent to it or to an ancestor? If no child of the session runs, all detached processes of it are meant. */
+static bool is_due(const struct sweep *w, const struct crowd *c, size_t i) {
+	uint64_t number = c->who[i].number;
+	for (const struct proc *p = &c->list[i]; p; p = proc_in(c->list, c->n, p->parent)) {
+		const struct kin *k = find_kin(&w->r->descent, p->pid);
+		if (k && k->due && k->start == p->start && k->number == w->numbers[0]) return true;
+	}
+	if (number != w->numbers[0]) return false;
+	return number ? !has_child(c, number) : is_unnamed_orphan_of(c, i, NULL);
+}
 
 static bool is_meant(const struct sweep *w, const struct crowd *c, size_t i) {
 	uint64_t number = c->who[i].number;
 	if (!is_stray(c, i)) return false;
+	if (w->due) return is_due(w, c, i);
 	if (!w->session) {
 		const struct kin *k = find_kin(&w->r->descent, c->list[i].pid);
 		return launch_is_number_of(w->r->instance, number) || (k && k->start == c->list[i].start);
 	}
-	if (number == 0) return c->list[i].parent == getpid() && !could_be_of_another(c, i, w->session);
+	if (number == 0) return is_unnamed_orphan_of(c, i, w->session);
 	return number == w->numbers[0] || number == w->numbers[1];
 }
 
@@ -453,37 +527,182 @@ static void forget_the_dead(struct descent *d) {
 	}
 }
 
-static size_t sweep_once(const struct sweep *w) {
+/* Return true if no detached process of an agent started it. */
+static bool is_root(const struct crowd *c, size_t i) {
+	const struct proc *parent = proc_in(c->list, c->n, c->list[i].parent);
+	size_t at = parent ? (size_t)(parent - c->list) : 0;
+	return !parent || !is_stray(c, at) || !is_detached(&c->look, parent->pid, parent->session);
+}
+
+static void name(struct sweep *w, pid_t pid) {
+	char program[32];
+	if (w->n_names++ >= DESCENT_NAMES_MAX) return;
+	proc_name(pid, program, sizeof program);
+	buf_printf(&w->names, "%s{\"pid\":%d,\"program\":", w->n_names > 1 ? "," : "", (int)pid);
+	str_put_json(&w->names, program, strlen(program));
+	buf_putc(&w->names, '}');
+}
+
+/* SIGKILL to one process: a later sweep finds what it has started meanwhile. */
+static size_t kill_one(pid_t pid) {
+	if (kill(pid, SIGKILL) == 0) return 1;
+	if (errno == EPERM) log_warn("process %d of an agent cannot be ended: it has another user", (int)pid);
+	return 0;
+}
+
+static size_t sweep_one(struct sweep *w, const struct crowd *c, size_t i, bool first) {
+	pid_t pid = c->list[i].pid;
+	bool detached = is_detached(&c->look, pid, c->list[i].session), root = detached && is_root(c, i);
+	struct kin *k = record(c, i, c->who[i].number && w->session ? w->numbers[1] : c->who[i].number);
+	if (root && first) name(w, pid);
+	if (!detached || w->fate == FATE_KILL) return kill_one(pid);
+	if (!k || !first) return 0;
+	k->root = root;
+	if (w->fate == FATE_KEEP || k->due) return 0;
+	k->due = now_ms() + w->grace;
+	if (kill(pid, SIGTERM) < 0 && errno == EPERM)
+		log_warn("process %d of an agent cannot be ended: it has another user", (int)pid);
+	return 0;
+}
+
+static size_t sweep_once(struct sweep *w, bool first) {
 	struct crowd c;
 	size_t hit = 0;
 	if (!begin_crowd(&c, w->r)) return 0;
-	for (size_t i = 0; i < c.n; i++) {
-		if (!is_meant(w, &c, i)) continue;
-		record(&c, i);
-		hit += kill(c.list[i].pid, SIGKILL) == 0;
-	}
+	for (size_t i = 0; i < c.n; i++)
+		if (is_meant(w, &c, i)) hit += sweep_one(w, &c, i, first);
 	forget_the_dead(&w->r->descent);
 	end_crowd(&c);
 	return hit;
 }
 
-static size_t sweep(const struct sweep *w) {
+static size_t sweep(struct sweep *w) {
 	size_t all = 0, hit = 1;
-	for (int i = 0; i < SWEEPS && hit; i++) all += hit = sweep_once(w);
+	w->names = (struct buf)BUF_INIT((size_t)64 * 1024);
+	for (int i = 0; i < SWEEPS && hit; i++) all += hit = sweep_once(w, i == 0);
+	w->r->descent.look_at = 0; /* the lists are old */
 	return all;
 }
 
-void descent_sweep(struct session *s) {
+static void tell(struct sweep *w, const char *action) {
+	struct session *s = w->session;
+	if (w->n_names && s && !s->spare && !s->removed) {
+		struct buf b = NOTICE_INIT;
+		notice_begin(&b, PLENUM_EV_LEFTOVERS, s->name);
+		notice_text(&b, "action", action);
+		notice_number(&b, "count", (int64_t)w->n_names);
+		buf_printf(&b, ",\"processes\":[%s]", w->names.data ? w->names.data : "");
+		b.failed |= w->names.failed;
+		router_tell(s, notice_end(&b));
+	}
+	if (w->n_names)
+		log_info("session %s: detached processes, %s: [%s]", s ? s->label : "(gone)", action,
+				 w->names.data ? w->names.data : "");
+	buf_free(&w->names);
+}
+
+static void arm(struct descent *d) {
+	if (!loop_timer_pending(&d->timer)) loop_timer_set(&d->timer, CHECK_MS);
+}
+
+/* A client's wish counts before the profile's. A restart goes on with the session: what runs beside it does, too. */
+static enum fate fate_of(const struct session *s) {
+	if (s->spare || s->leftovers == LEFTOVERS_KILL) return FATE_KILL;
+	if (s->leftovers == LEFTOVERS_END) return FATE_END;
+	bool restarts = s->stopping != STOP_NOT && s->then == THEN_RESTART;
+	return s->profile->leftovers_end && !restarts ? FATE_END : FATE_KEEP;
+}
+
+static void sweep_session(struct session *s, enum fate fate) {
+	static const char *const actions[] = {PLENUM_LEFT_KEPT, PLENUM_LEFT_ENDING, PLENUM_LEFT_KILLED};
 	struct router *r = s->world;
-	struct sweep w = {.r = r, .session = s, .numbers = {number_of(s), launch_number(r->instance, s->name)}};
-	descent_add(&r->descent, s->agent->child.was, s->agent->child.start, w.numbers[0]);
+	struct sweep w = {.r = r,
+					  .session = s,
+					  .numbers = {number_of(s), launch_number(r->instance, s->name)},
+					  .fate = fate,
+					  .grace = s->profile->stop_grace};
 	size_t n = sweep(&w);
-	if (n) log_info("session %s: killed %zu processes that the child left behind", s->name, n);
+	if (n) log_info("session %s: killed %zu processes that the child left behind", s->label, n);
+	tell(&w, actions[fate]);
+	if (descent_ends(&r->descent)) arm(&r->descent);
+	r->events->changed(r);
+}
+
+void descent_child_gone(struct session *s) {
+	struct router *r = s->world;
+	descent_add(&r->descent, s->agent->child.was, s->agent->child.start, number_of(s), false);
+	sweep_session(s, fate_of(s));
+}
+
+void descent_end(struct session *s, bool kill_now) {
+	sweep_session(s, kill_now ? FATE_KILL : FATE_END);
+}
+
+static bool ended(const struct kin *k) {
+	uint64_t start;
+	return (kill(k->pid, 0) < 0 && errno == ESRCH) || !proc_stat(k->pid, NULL, NULL, &start) || start != k->start;
+}
+
+bool descent_ends(const struct descent *d) {
+	const struct kin *k;
+	for (k = d->by_pid; k; k = k->hh.next)
+		if (k->due) return true;
+	return false;
+}
+
+/* The next process whose time is over, or NULL. */
+static struct kin *overdue(const struct descent *d, int64_t now) {
+	for (struct kin *k = d->by_pid; k; k = k->hh.next)
+		if (k->due && k->due <= now) return k;
+	return NULL;
+}
+
+static void kill_due(struct router *r, uint64_t number) {
+	struct descent *d = &r->descent;
+	struct sweep w = {.r = r, .numbers = {number, number}, .fate = FATE_KILL, .due = true};
+	for (struct session *s = r->sessions; number && s && !w.session; s = s->hh.next)
+		if (launch_number(r->instance, s->name) == number) w.session = s;
+	sweep(&w);
+	tell(&w, PLENUM_LEFT_KILLED);
+	for (struct kin *k = d->by_pid; k; k = k->hh.next)
+		if (k->number == number) k->due = 0;
+}
+
+static void on_due(void *arg) {
+	struct router *r = arg;
+	struct descent *d = &r->descent;
+	struct kin *k;
+	for (k = d->by_pid; k; k = k->hh.next)
+		if (k->due && ended(k)) k->due = 0;
+	while ((k = overdue(d, now_ms()))) kill_due(r, k->number);
+	if (descent_ends(d))
+		arm(d);
+	else
+		r->events->changed(r);
+}
+
+void descent_hurry(struct router *r) {
+	for (struct kin *k = r->descent.by_pid; k; k = k->hh.next)
+		if (k->due) k->due = 1;
+	on_due(r);
+}
+
+void descent_init(struct descent *d, struct router *r) {
+	loop_timer_init(&d->timer, r->loop, on_due, r);
+}
+
+void descent_resume(struct descent *d) {
+	if (descent_ends(d)) arm(d);
 }
 
 void descent_sweep_all(struct router *r) {
-	size_t n = sweep(&(struct sweep){.r = r});
+	struct sweep w = {.r = r, .fate = FATE_KEEP};
+	size_t n = sweep(&w);
 	if (n) log_warn("killed %zu processes that an earlier daemon left behind", n);
+	if (w.n_names) log_info("detached processes of an earlier daemon's agents, kept: [%s]", w.names.data);
+	buf_free(&w.names);
+	for (struct session *s = r->sessions; s; s = s->hh.next)
+		if (fate_of(s) == FATE_END && descent_count(r, s)) sweep_session(s, FATE_END);
 }
 
 void descent_record(struct session *s) {
@@ -492,6 +711,104 @@ void descent_record(struct session *s) {
 	if (r->descent.stopping || !begin_crowd(&c, r)) return;
 	r->descent.stopping = r->shutting_down; /* of one look for all sessions */
 	for (size_t i = 0; i < c.n; i++)
-		if (is_stray(&c, i)) record(&c, i);
+		if (is_stray(&c, i)) record(&c, i, c.who[i].number);
 	end_crowd(&c);
+}
+
+/* --- lists ---------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_listed(const struct kin *k) {
+	return k && k->root && !k->gone;
+}
+
+/* Orphans that have come to us since the last look, each judged once. */
+static void find_orphans(struct router *r) {
+	struct look l;
+	struct path p = {0};
+	size_t n;
+	pid_t *own = proc_children(&n);
+	if (!own || !begin_look(&l, r)) {
+		free(own);
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (child_in(&l, own[i]) || is_listed(find_kin(&r->descent, own[i]))) continue;
+		enum end end = climb_up(&p, own[i]);
+		if (end == END_US && p.n == 1) (void)from_path(&l, &p, end);
+	}
+	free(p.v);
+	free(l.children);
+	free(own);
+}
+
+static struct kin_count *count_of(const struct descent *d, uint64_t number) {
+	struct kin_count *c;
+	HASH_FIND(hh, d->counts, &number, sizeof number, c);
+	return c;
+}
+
+static void count_one(struct descent *d, uint64_t number) {
+	struct kin_count *c = count_of(d, number);
+	if (!c && (c = calloc(1, sizeof *c))) {
+		c->number = number;
+		HASH_ADD(hh, d->counts, number, sizeof c->number, c);
+	}
+	if (c) c->n++;
+}
+
+static void look_again(struct router *r) {
+	struct descent *d = &r->descent;
+	int64_t begun = now_ms();
+	if (begun < d->look_at) return;
+	find_orphans(r);
+	clear_counts(d);
+	for (struct kin *k = d->by_pid; k; k = k->hh.next) {
+		if (!is_listed(k)) continue;
+		k->gone = kill(k->pid, 0) < 0 && errno == ESRCH;
+		if (!k->gone) count_one(d, k->number);
+	}
+	d->look_at = now_ms() + MAX((int64_t)LOOK_MS, LOOK_SHARE * (now_ms() - begun));
+}
+
+static bool is_of(const struct session *s, uint64_t number) {
+	const struct router *r = s->world;
+	return number == number_of(s) || number == launch_number(r->instance, s->name);
+}
+
+size_t descent_count(struct router *r, const struct session *s) {
+	look_again(r);
+	if (!r->descent.counts) return 0;
+	uint64_t one = number_of(s), other = launch_number(r->instance, s->name);
+	const struct kin_count *c = count_of(&r->descent, one), *more = one == other ? NULL : count_of(&r->descent, other);
+	return (c ? c->n : 0) + (more ? more->n : 0);
+}
+
+/* The kernel counts the start of a process in ticks from the start of the computer. */
+static int64_t age_of(const struct kin *k) {
+	struct timespec now;
+	long ticks = sysconf(_SC_CLK_TCK);
+	if (ticks <= 0 || clock_gettime(CLOCK_BOOTTIME, &now) < 0) return -1;
+	return MAX((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - (int64_t)(k->start * 1000 / (uint64_t)ticks),
+			   (int64_t)0);
+}
+
+struct descent_entry *descent_list(struct router *r, const struct session *s, size_t *n) {
+	*n = 0;
+	look_again(r);
+	struct descent_entry *all = calloc(DESCENT_NAMES_MAX, sizeof *all);
+	for (struct kin *k = r->descent.by_pid; all && k && *n < DESCENT_NAMES_MAX; k = k->hh.next) {
+		if (!is_listed(k) || (s && !is_of(s, k->number))) continue;
+		if ((k->gone = ended(k))) continue;
+		struct descent_entry *e = &all[(*n)++];
+		*e = (struct descent_entry){.pid = k->pid, .number = k->number, .since_ms = age_of(k)};
+		proc_name(k->pid, e->program, sizeof e->program);
+	}
+	return all;
+}
+
+const struct session *descent_session(const struct router *r, const struct descent_entry *e) {
+	for (const struct session *s = r->sessions; e->number && s; s = s->hh.next)
+		if (is_of(s, e->number)) return s;
+	return NULL;
 }

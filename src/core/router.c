@@ -41,6 +41,7 @@ struct router *router_new(struct loop *loop, struct children *children, struct s
 	list_init(&r->clients);
 	shares_init(&r->shares, getuid());
 	shares_limit(&r->shares, &settings->limits);
+	descent_init(&r->descent, r);
 	r->gate = calloc(1, sizeof *r->gate);
 	if (r->gate) gate_init(r->gate);
 	r->warm = r->gate ? warm_new(r) : NULL;

@@ -272,4 +272,5 @@ void router_resume(struct router *r) {
 		LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
 			if (p->judging) router_decide(p);
 	}
+	descent_resume(&r->descent);
 }

@@ -304,6 +304,7 @@ static void reset_for_child(struct session *s) {
 	s->stopping = STOP_NOT;
 	s->broken = BROKEN_NOT;
 	s->then = THEN_SLEEP;
+	s->leftovers = LEFTOVERS_AS_SET;
 	s->spawn_tries = 0;
 	snapshot_clear(&s->snapshot);
 	tail_clear(&s->tail);

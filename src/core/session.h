@@ -40,6 +40,9 @@ enum stop_then { THEN_SLEEP, THEN_RESTART, THEN_REMOVE };
 /* A child that lived on without an end of its streams: it is of no use to anybody, and was ended for that. */
 enum broken { BROKEN_NOT, BROKEN_DEAF, BROKEN_MUTE, BROKEN_SECOND };
 
+/* What becomes of detached processes when the child is gone. */
+enum leftovers { LEFTOVERS_AS_SET, LEFTOVERS_END, LEFTOVERS_KILL };
+
 struct session;
 
 struct session_exit {
@@ -115,9 +118,10 @@ struct session {
 	enum stop_stage stopping;
 	enum stop_then then;
 	int64_t stop_since;
-	uint64_t stopper;   /* the client that asked for the stop last; it is told if that cannot be done */
-	bool brief;         /* the daemon ends: each step of the stop takes half of stop_grace */
-	enum broken broken; /* why the child is being stopped, though nobody wanted it */
+	uint64_t stopper;         /* the client that asked for the stop last; it is told if that cannot be done */
+	bool brief;               /* the daemon ends: each step of the stop takes half of stop_grace */
+	enum broken broken;       /* why the child is being stopped, though nobody wanted it */
+	enum leftovers leftovers; /* a client that stops it wants detached processes ended, too; else as the profile says */
 
 	enum session_state state, told_state, previous;
 	/* What an answer named since the last one was told; else told_state. */

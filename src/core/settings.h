@@ -37,6 +37,7 @@ struct profile {
 	bool restart_never;      /* restart = never */
 	bool stdout_pipe;        /* stdout = pipe */
 	bool agent_peers_none;   /* agent_peers = none */
+	bool leftovers_end;      /* leftovers = end */
 	size_t warm;             /* children kept started before anybody asks; needs cwd */
 	const char *file;        /* where it was defined, for messages; NULL: built in */
 	int line;

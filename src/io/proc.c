@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ENVIRON_MAX ((size_t)4 * 1024 * 1024)
 #define PF_EXITING 4 /* of the flags in /proc/PID/stat */
@@ -206,6 +207,32 @@ struct proc *proc_list(size_t *n) {
 	if (l.n) qsort(l.all, l.n, sizeof *l.all, by_pid);
 	if (whole) return l.all;
 	free(l.all);
+	return NULL;
+}
+
+/* The kernel gives orphans to the first thread, which is also the one that forks. */
+pid_t *proc_children(size_t *n) {
+	char path[64];
+	pid_t *all = NULL, *more;
+	size_t cap = 0;
+	*n = 0;
+	snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+	FILE *f = fopen(path, "re");
+	bool whole = f != NULL;
+	for (int pid; whole && fscanf(f, "%d", &pid) == 1;) {
+		if (*n == cap) {
+			cap = cap ? cap * 2 : 64;
+			whole = (more = realloc(all, cap * sizeof *all)) != NULL;
+			if (!whole) break;
+			all = more;
+		}
+		all[(*n)++] = pid;
+	}
+	if (f) fclose(f);
+	if (whole && !all) all = calloc(1, sizeof *all); /* there is none */
+	if (whole) return all;
+	free(all);
+	*n = 0;
 	return NULL;
 }
 

@@ -34,6 +34,9 @@ size_t proc_rss(pid_t pid);
 /* The path of its control group (the unified hierarchy), or NULL; the caller frees. */
 char *proc_cgroup(pid_t pid);
 
+/* Our own children, also those that came to us as orphans. The caller frees. NULL: they cannot be listed. */
+pid_t *proc_children(size_t *n);
+
 /* A process of a listing. */
 struct proc {
 	pid_t pid, parent, session;

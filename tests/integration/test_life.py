@@ -1064,12 +1064,16 @@ class OrphanTest(Case):
             until(lambda: children_of(d.pid) == [], what="no zombies")
 
     def test_the_child_is_killed(self):
+        """What is in its process session ends with it."""
         d, agent = self.start()
         a = d.attached()
         child = agent.child()
         pids = self.family(d, child)
         child.kill()
         a.event("child_exited")
+        self.gone(pids[:1])
+        self.assertTrue(all(alive(p) for p in pids[1:]))
+        a.request("plenum_stop")
         self.gone(pids)
 
     def test_of_one_session_only(self):
@@ -1092,7 +1096,10 @@ class OrphanTest(Case):
         d.process.terminate()
         a.event("shutting_down")
         d.ended(0, 15)
-        self.assertFalse([p for p in pids if alive(p)])
+        self.assertEqual([alive(p) for p in pids], [False] + [True] * len(pids[1:]))
+        for p in pids[1:]:
+            os.kill(p, signal.SIGKILL)
+        self.gone(pids)
         d.process = None
 
     def test_a_stubborn_child_at_the_daemons_end(self):

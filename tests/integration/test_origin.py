@@ -545,7 +545,16 @@ class LeftoverTest(OriginCase):
         d.call("plenum_stop", session="s")
         marked.gone()
 
-    def test_a_crash_of_the_child_ends_them(self):
+    def known(self, d, mine):
+        """The named ones are listed with their session, the one that hides (the last one) without; a stop ends the former."""
+        listed = {o["pid"]: o["session"] for o in d.call("plenum_status", daemon=True)["leftovers"]}
+        self.assertEqual(listed, {**{s.pid: "s" for s in mine[:-1]}, mine[-1].pid: None})
+        d.call("plenum_stop", session="s")
+        for s in mine[:-1]:
+            s.gone()
+        self.assertTrue(alive(mine[-1].pid))
+
+    def test_a_crash_of_the_child_leaves_them(self):
         d, agent = self.start()
         a = d.attached("s")
         child = agent.child()
@@ -553,24 +562,23 @@ class LeftoverTest(OriginCase):
                 enumerate(("", "clean", "fork,setsid,clean", "fork,setsid,clean,limits"))]
         child.kill()
         a.event("child_exited")
-        for s in mine:
-            s.gone()
+        self.known(d, mine)
 
-    def test_the_end_of_the_daemon_ends_them(self):
+    def test_the_end_of_the_daemon_leaves_them(self):
         d, agent = self.start()
         d.attached("s")
         child = agent.child()
+        child.print({"type": "system", "subtype": "init", "session_id": "conv-1"})
+        until(lambda: d.sessions()["s"]["conversation_id"] == "conv-1")
         mine = [self.stray(d, child, how, name="m%d" % i) for i, how in
                 enumerate(("clean", "fork,setsid,clean", "fork,setsid,clean,limits"))]
         own = self.own(d, "fork,setsid,clean")
         d.stop()
-        for s in mine:
-            s.gone()
-        self.assertTrue(alive(own.pid))
         d.start()
+        self.known(d, mine)
         self.is_own(own.ask())
 
-    def test_the_next_daemon_ends_what_a_killed_one_left(self):
+    def test_the_next_daemon_knows_what_a_killed_one_left(self):
         """By the mark; one without any by the record, since it came to the daemon as an orphan and connected."""
         d, agent = self.start()
         d.attached("s")
@@ -582,8 +590,7 @@ class LeftoverTest(OriginCase):
         d.sessions()
         d.kill9()
         d.start()
-        for s in mine:
-            s.gone()
+        self.known(d, mine)
         self.is_own(own.ask())
 
     @unittest.skipUnless(os.getuid() == 0, "needs root, for a process that the daemon may not end")

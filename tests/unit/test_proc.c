@@ -163,6 +163,25 @@ START_TEST(a_list_of_all_but_ourselves) {
 }
 END_TEST
 
+START_TEST(our_own_children) {
+	size_t before, n;
+	pid_t *all = proc_children(&before), pid = fork();
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	free(all);
+	all = proc_children(&n);
+	ck_assert(all && n == before + 1 && all[n - 1] == pid);
+	free(all);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	all = proc_children(&n);
+	ck_assert(all && n == before);
+	free(all);
+}
+END_TEST
+
 START_TEST(control_groups) {
 	_cleanup_free_ char *own = proc_cgroup(getpid());
 	ck_assert(!own || (own[0] == '/' && !strchr(own, '\n')));
@@ -171,4 +190,4 @@ START_TEST(control_groups) {
 END_TEST
 
 RUN_TESTS("proc", names, of_nobody_nothing_is_said, what_a_process_has, whether_and_why_a_process_goes_on,
-		  a_list_of_all_but_ourselves, control_groups)
+		  a_list_of_all_but_ourselves, our_own_children, control_groups)

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: MIT
+"""Detached processes that an agent leaves running: who keeps them, who ends them, and where they are named."""
+import os
+import signal
+import subprocess
+import sys
+
+from harness import Case, alive, build_file, request, until, user, RESULT
+
+# Detached as by `setsid program &`: an orphan with a process session of its own. Writes its pid; with "stubborn" it ignores
+# SIGTERM, else it notes it in FOLDER/NAME.term and ends.
+SERVICE = r"""
+import os, signal, sys, time
+path, how = sys.argv[1:3]
+if os.fork(): os._exit(0)
+os.setsid()
+def term(*_):
+    open(path + ".term", "w").close()
+    if how != "stubborn": os._exit(0)
+signal.signal(signal.SIGTERM, term)
+with open(path + ".new", "w") as f: f.write(str(os.getpid()))
+os.rename(path + ".new", path)
+while True: time.sleep(60)
+"""
+INIT = {"type": "system", "subtype": "init", "session_id": "conv-1"}
+
+
+def kill(pid):
+    if alive(pid):
+        os.kill(pid, signal.SIGKILL)
+
+
+class LeftoversCase(Case):
+    def going(self, profile=None, **mode):
+        """A session in a conversation, with its child."""
+        d, agent = self.start(profile=profile or {}, mode=dict({"session_id": "conv-1"}, **mode))
+        a = d.attached("s")
+        child = agent.child()
+        child.print(INIT, RESULT)
+        a.wait(type="result")
+        a.event("session_state", state="idle")
+        return d, agent, a, child
+
+    def service(self, d, child, name="service", how="plain"):
+        path = d.root + "/" + name
+        child.spawn([sys.executable, "-I", "-S", "-c", SERVICE, path, how], setsid=True)
+        until(lambda: os.path.exists(path), what="the service")
+        with open(path) as f:
+            pid = int(f.read())
+        self.addCleanup(kill, pid)
+        return pid
+
+    def listed(self, d, session="s"):
+        return [o["pid"] for o in d.call("plenum_status", session=session)["leftovers"]]
+
+    def is_listed(self, d, pid, session="s"):
+        until(lambda: self.listed(d, session) == [pid], what="%d in the status" % pid)
+        until(lambda: d.sessions()[session]["leftovers"] == 1, what="%d in the list" % pid)
+
+    def gone(self, *pids):
+        until(lambda: not any(map(alive, pids)), what="the end of %s" % (pids,))
+
+    def named(self, event):
+        return [p["pid"] for p in event["processes"]]
+
+
+class KeepTest(LeftoversCase):
+    def test_sleep_and_stop(self):
+        """Sleep ends the child and what is in its process session; a stop ends the service, too, and says so."""
+        d, agent, a, child = self.going()
+        near = child.spawn(["sleep", "600"])
+        pid = self.service(d, child)
+        self.is_listed(d, pid)
+        got = d.call("plenum_status", session="s")["leftovers"][0]
+        self.assertIn("python", got["program"])
+        self.assertGreaterEqual(got["since_ms"], 0)
+        a.request("plenum_hibernate")
+        event = a.event("leftovers", action="kept")
+        self.assertEqual((self.named(event), event["count"]), ([pid], 1))
+        d.wait_state("s", "asleep")
+        self.gone(near)
+        self.assertTrue(alive(pid))
+        self.assertFalse(os.path.exists(d.root + "/service.term"))
+        self.is_listed(d, pid)
+        a.log.clear()
+        answer = a.request("plenum_stop")
+        self.assertEqual((answer["stopping"], self.named({"processes": answer["leftovers"]})), (False, [pid]))
+        self.assertEqual(self.named(a.event("leftovers", action="ending")), [pid])
+        self.gone(pid)
+        self.assertTrue(os.path.exists(d.root + "/service.term"))
+        until(lambda: self.listed(d) == [] and d.sessions()["s"]["leftovers"] == 0)
+
+    def test_a_stop_of_a_running_child(self):
+        """One that ignores SIGTERM gets SIGKILL after stop_grace. A service of another session goes on."""
+        d, agent, a, child = self.going(profile={"stop_grace": "300ms"})
+        b = d.attached("t")
+        other = self.service(d, agent.child(), "other")
+        plain, stubborn = self.service(d, child), self.service(d, child, "stubborn", "stubborn")
+        until(lambda: sorted(self.listed(d)) == sorted([plain, stubborn]))
+        answer = a.request("plenum_stop")
+        self.assertEqual(sorted(o["pid"] for o in answer["leftovers"]), sorted([plain, stubborn]))
+        self.assertEqual(sorted(self.named(a.event("leftovers", action="ending"))), sorted([plain, stubborn]))
+        self.assertEqual(self.named(a.event("leftovers", action="killed")), [stubborn])
+        self.gone(plain, stubborn)
+        self.assertTrue(os.path.exists(d.root + "/stubborn.term"))
+        self.assertTrue(alive(other))
+        self.assertEqual(b.events("leftovers"), [])
+
+    def test_forget(self):
+        """Also of a session that sleeps; what it had is ended although the session is gone by then."""
+        d, agent, a, child = self.going(profile={"stop_grace": "300ms"})
+        pid = self.service(d, child, how="stubborn")
+        a.request("plenum_hibernate")
+        d.wait_state("s", "asleep")
+        a.request("plenum_stop", forget=True)
+        self.assertEqual(self.named(a.event("leftovers", action="ending")), [pid])
+        a.event("session_removed")
+        self.gone(pid)
+        self.assertTrue(os.path.exists(d.root + "/service.term"))
+
+    def test_how_kill_sends_no_sigterm(self):
+        d, agent, a, child = self.going()
+        pid = self.service(d, child)
+        a.request("plenum_stop", how="kill")
+        self.assertEqual(self.named(a.event("leftovers", action="killed")), [pid])
+        self.gone(pid)
+        self.assertFalse(os.path.exists(d.root + "/service.term"))
+
+    def test_the_next_child(self):
+        """The service is the session's also with its next child, and when that crashes."""
+        d, agent, a, child = self.going()
+        pid = self.service(d, child)
+        a.request("plenum_hibernate")
+        d.wait_state("s", "asleep")
+        a.send(user("again", uuid="u"))
+        second = agent.child()
+        second.wait(type="user", uuid="u")
+        self.is_listed(d, pid)
+        a.log.clear()
+        second.kill()
+        self.assertEqual(self.named(a.event("leftovers", action="kept")), [pid])
+        a.event("child_exited")
+        self.assertTrue(alive(pid))
+        a.request("plenum_stop")
+        self.gone(pid)
+
+    def test_across_daemons(self):
+        """A daemon that ends, or is killed, leaves it alone; the next one names it and ends it when asked to."""
+        d, agent, a, child = self.going()
+        pid = self.service(d, child)
+        self.is_listed(d, pid)
+        d.stop()
+        self.assertTrue(alive(pid))
+        d.start()
+        self.is_listed(d, pid)
+        d.kill9()
+        d.start()
+        self.is_listed(d, pid)
+        got = [(o["pid"], o["session"]) for o in d.call("plenum_status", daemon=True)["leftovers"]]
+        self.assertEqual(got, [(pid, "s")])
+        c = d.client()
+        c.request("plenum_upgrade")
+        self.is_listed(d, pid)
+        c.request("plenum_stop", session="s")
+        self.gone(pid)
+
+    def test_a_killed_daemon(self):
+        """Its child runs when it is killed: the next daemon has not seen the service before."""
+        d, agent, a, child = self.going()
+        pid = self.service(d, child)
+        d.kill9()
+        d.start()
+        self.is_listed(d, pid)
+        self.assertFalse(alive(child.pid))
+
+    def test_a_shim(self):
+        """The end of its own session is that of a CLI, which leaves its services alone."""
+        d, agent = self.start()
+        c = d.client()
+        c.attach(ephemeral=True, quiet=True)
+        child = agent.child()
+        pid = self.service(d, child)
+        c.close()
+        until(lambda: d.sessions() == {}, what="the end of the session")
+        self.assertTrue(alive(pid))
+        until(lambda: [o["pid"] for o in d.call("plenum_status", daemon=True)["leftovers"]] == [pid])
+
+    def test_an_upgrade_while_sigkill_is_due(self):
+        d, agent, a, child = self.going(profile={"stop_grace": "1s"})
+        pid = self.service(d, child, how="stubborn")
+        a.request("plenum_stop")
+        a.event("leftovers", action="ending")
+        a.request("plenum_upgrade")
+        self.gone(pid)
+
+
+class EndTest(LeftoversCase):
+    """leftovers = end"""
+
+    def test_sleep(self):
+        d, agent, a, child = self.going(profile={"leftovers": "end"})
+        pid = self.service(d, child)
+        a.request("plenum_hibernate")
+        self.assertEqual(self.named(a.event("leftovers", action="ending")), [pid])
+        self.gone(pid)
+        self.assertTrue(os.path.exists(d.root + "/service.term"))
+
+    def test_the_daemon_waits_for_them(self):
+        """Until they have ended, or SIGKILL has ended them."""
+        d, agent, a, child = self.going(profile={"leftovers": "end", "stop_grace": "300ms"})
+        pid = self.service(d, child, how="stubborn")
+        d.stop()
+        self.assertFalse(alive(pid))
+        self.assertTrue(os.path.exists(d.root + "/service.term"))
+        d.start()
+
+
+class PlenumctlTest(LeftoversCase):
+    def ctl(self, d, *argv):
+        return subprocess.run([build_file("plenumctl"), "--socket", d.socket, *argv], capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=60)
+
+    def test_it_shows_them(self):
+        d, agent, a, child = self.going()
+        pid = self.service(d, child)
+        self.is_listed(d, pid)
+        self.assertRegex(self.ctl(d, "ls").stdout, r"(?m)^s +idle .* 1 left ")
+        self.assertRegex(self.ctl(d, "top", "-1").stdout, r"(?m)^s +idle .* 1 left$")
+        self.assertIn("pid=%d program=" % pid, self.ctl(d, "status", "s").stdout)
+        got = self.ctl(d, "sleep", "s")
+        self.assertEqual((got.returncode, got.stdout), (0, "s sleeps\n"))
+        self.assertRegex(got.stderr, r"goes on: python\S* \(pid %d\)" % pid)
+        got = self.ctl(d, "stop", "s")
+        self.assertEqual((got.returncode, got.stdout), (0, "s stopped\n"))
+        self.assertRegex(got.stderr, r"ended with it: python\S* \(pid %d\)" % pid)
+        self.gone(pid)
