@@ -533,6 +533,7 @@ static void put_snapshot(struct buf *b, const struct session *s) {
 	notice_raw(b, "permission_mode", span_of(sn->mode));
 	notice_raw(b, "model", span_of(sn->model));
 	notice_raw(b, "background_tasks", span_of(sn->tasks ? sn->tasks : s->background ? NULL : "[]"));
+	notice_raw(b, "timers", span_of(s->timers.armed ? s->timers.armed : "[]"));
 	if (sn->init_seq)
 		notice_number(b, "init_seq", (int64_t)sn->init_seq);
 	else

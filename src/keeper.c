@@ -58,6 +58,7 @@ static bool to_state(const struct session *s, struct state_session *out) {
 		.created_ms = s->created_at,
 		.used_ms = now_real_ms() - (now_ms() - s->used_at),
 		.seq = s->tape.next,
+		.timers = timers_text(&s->timers),
 	};
 	return guards_text(&s->registry, &out->guards);
 }
@@ -90,6 +91,7 @@ static uint64_t hash_all(const struct state_session *all, size_t n, const struct
 		h = hash_text(h, all[i].previous_id);
 		h = hash_text(h, all[i].guards);
 		h = hash_text(h, all[i].mode);
+		h = hash_text(h, all[i].timers);
 		h = (h ^ (uint64_t)all[i].child_pid ^ all[i].child_start << 20) * 1099511628211ULL;
 	}
 	return h;
@@ -111,7 +113,10 @@ static bool save_table(struct keeper *k, char *error) {
 	state_set_lost(k->state, k->router->guards_lost);
 	if (ok && h != k->hash && (ok = state_save(k->state, all, n, error))) k->hash = h;
 	int number = errno;
-	for (size_t i = 0; i < n; i++) free(all[i].guards);
+	for (size_t i = 0; i < n; i++) {
+		free(all[i].guards);
+		free(all[i].timers);
+	}
 	free(all);
 	errno = number;
 	return ok;
@@ -202,6 +207,7 @@ static bool restore(void *arg, const struct state_session *from) {
 	}
 	if (from->created_ms) s->created_at = from->created_ms;
 	if (from->guards) router_restore_guards(s, from->guards);
+	if (from->timers) timers_restore(&s->timers, from->timers);
 	if (from->mode) snapshot_set_strict(&s->snapshot, from->mode);
 	/* no number of its last life means anything now, also of the lines that came after this was written */
 	tape_begin(&s->tape, tape_fresh_number(now_real_ms(), from->seq + SEQ_UNSAVED), false);

@@ -247,13 +247,14 @@ static json_t *to_list(char *const *v, size_t n) {
 }
 
 static json_t *to_session(const struct state_session *s) {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:I, s:I, s:I, s:I, s:I}", "name",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:I, s:I, s:I, s:I, s:I}", "name",
 					 to_text(s->name), "profile", to_text(s->profile), "cwd", to_text(s->cwd), "conversation_id",
 					 to_text(s->conversation_id), "previous_id", to_text(s->previous_id), "args",
 					 to_list(s->args, s->n_args), "env", to_list(s->env, s->n_env), "guards", to_text(s->guards),
-					 "mode", to_text(s->mode), "uid", (json_int_t)s->uid, "env_only", (int)s->env_only, "child_pid",
-					 (json_int_t)s->child_pid, "child_start", (json_int_t)s->child_start, "created_ms",
-					 (json_int_t)s->created_ms, "used_ms", (json_int_t)s->used_ms, "seq", (json_int_t)s->seq);
+					 "mode", to_text(s->mode), "timers", to_text(s->timers), "uid", (json_int_t)s->uid, "env_only",
+					 (int)s->env_only, "child_pid", (json_int_t)s->child_pid, "child_start", (json_int_t)s->child_start,
+					 "created_ms", (json_int_t)s->created_ms, "used_ms", (json_int_t)s->used_ms, "seq",
+					 (json_int_t)s->seq);
 }
 
 static int put(const char *data, size_t n, void *b) {
@@ -512,7 +513,8 @@ static bool read_texts(const json_t *j, struct state_session *s) {
 		   from_text(json_object_get(j, "cwd"), &s->cwd) &&
 		   from_text(json_object_get(j, "conversation_id"), &s->conversation_id) &&
 		   from_text(json_object_get(j, "previous_id"), &s->previous_id) &&
-		   from_text(json_object_get(j, "guards"), &s->guards) && from_text(json_object_get(j, "mode"), &s->mode);
+		   from_text(json_object_get(j, "guards"), &s->guards) && from_text(json_object_get(j, "mode"), &s->mode) &&
+		   from_text(json_object_get(j, "timers"), &s->timers);
 }
 
 /* All of it as it was written, or nothing. */
@@ -537,6 +539,7 @@ static void session_free(struct state_session *s) {
 	free(s->previous_id);
 	free(s->guards);
 	free(s->mode);
+	free(s->timers);
 	free_list(s->args);
 	free_list(s->env);
 }

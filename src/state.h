@@ -16,7 +16,7 @@
  *   {"version":1,"seq":N,"lost":B,"boot":ID,"left":[[PID,START,NUMBER],[PID,START,NUMBER,1],...],"sessions":[["NAME","CONVERSATION"],...],
  *    "sum":"..."}
  *   {"name":...,"profile":...,"cwd":...,"conversation_id":...,"previous_id":...,"args":[...],"env":[...],"guards":...,
- *    "mode":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,"used_ms":N,"seq":N,"sum":"..."}
+ *    "mode":...,"timers":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,"used_ms":N,"seq":N,"sum":"..."}
  * Each line ends with the FNV-1a sum of the bytes before `,"sum"`, so a record is read as it was written or not at all.
  *
  * Damage fails closed. A session whose record cannot be read is known by the head: it has its record of the older
@@ -53,6 +53,7 @@ struct state_session {
 	size_t n_env;
 	char *mode;           /* "plan" or "dontAsk", or STATE_UNREADABLE: the next child may do no more; else NULL */
 	char *guards;         /* guards_text() of its registry, or STATE_UNREADABLE: every tool is refused; NULL: none */
+	char *timers;         /* timers_text() of the session; NULL: none */
 	uid_t uid;            /* of the requester */
 	bool env_only;        /* env is the whole environment, nothing of the daemon's own */
 	pid_t child_pid;      /* 0: no child */

@@ -166,6 +166,21 @@ static void put_session(struct buf *b, struct session *s) {
 	if (has_guard_away(s)) notice_raw(b, "guards_away", span_of("true"));
 }
 
+static size_t count(const char *list) {
+	struct span one;
+	size_t n = 0;
+	for (size_t at = 0; span_next(span_of(list), &at, &one);) n++;
+	return n;
+}
+
+/* How much runs in the background; tasks that could not be kept count as one. */
+static void put_counts(struct buf *b, struct session *s) {
+	size_t tasks = count(s->snapshot.tasks);
+	notice_number(b, "tasks", tasks ? (int64_t)tasks : s->background);
+	notice_number(b, "timers", (int64_t)timers_count(&s->timers, now_real_ms()));
+	notice_number(b, "leftovers", (int64_t)descent_count(s->world, s));
+}
+
 #define SESSION_TEXT 512 /* bytes, about */
 
 static void reply_sessions(struct request *q, json_t *body) {
@@ -177,13 +192,21 @@ static void reply_sessions(struct request *q, json_t *body) {
 		if (!router_view_has(&view, s)) continue;
 		size_t at = b.len;
 		put_session(&b, s);
-		notice_number(&b, "leftovers", (int64_t)descent_count(s->world, s));
+		put_counts(&b, s);
 		if (!b.failed) b.data[at] = '{';
 		buf_puts(&b, "},");
 	}
 	if (!b.failed && b.data[b.len - 1] == ',') b.len--;
 	buf_putc(&b, ']');
 	reply_with(q, body, &b);
+}
+
+/* ,"tasks":[...],"timers":[...] as the child told them; tasks null: too much to keep. */
+static void put_background(struct buf *b, struct session *s) {
+	const struct snapshot *sn = &s->snapshot;
+	timers_count(&s->timers, now_real_ms());
+	notice_raw(b, "tasks", span_of(sn->tasks ? sn->tasks : s->background ? NULL : "[]"));
+	notice_raw(b, "timers", span_of(s->timers.armed ? s->timers.armed : "[]"));
 }
 
 /* Detached processes of a session; NULL: of all that this client may know of, each with its session. */
@@ -193,7 +216,7 @@ static json_t *leftovers_json(const struct request *q, const struct session *of)
 	json_t *all = list ? json_array() : NULL;
 	for (size_t i = 0; i < n; i++) {
 		const struct session *s = of ? of : descent_session(q->router, &list[i]);
-		if (s ? !is_open(q, s) : !trust_is_ours(q->client)) continue;
+		if (s ? router_is_closed_to(s, q->client) : !trust_is_ours(q->client)) continue;
 		json_t *o = reply_pack("{s:i,s:s,s:I}", "pid", (int)list[i].pid, "program", list[i].program, "since_ms",
 							   (json_int_t)list[i].since_ms);
 		if (!of) reply_set(&o, "session", s ? reply_string(s->name) : json_null());
@@ -282,6 +305,7 @@ static void status_session(struct request *q) {
 		reply_set(&o, "child_rss", json_integer((json_int_t)proc_rss(session_pid(s))));
 	}
 	put_session(&b, s);
+	put_background(&b, s);
 	reply_with(q, o, &b);
 }
 
@@ -458,8 +482,8 @@ static void verb_stop(struct request *q) {
 	}
 	log_info("session %s: client %llu asks to stop it%s", s->label, (unsigned long long)q->client->id,
 			 forget ? " and forget it" : "");
-	reply(q, reply_pack("{s:s,s:b,s:b,s:o}", "session", s->name, "stopping", running, "forget", forget, "leftovers",
-						leftovers_json(q, s)));
+	reply(q, reply_pack("{s:s,s:b,s:b,s:o,s:b}", "session", s->name, "stopping", running, "forget", forget, "leftovers",
+						leftovers_json(q, s), "end_leftovers", true));
 	s->stopper = q->client->id;
 	router_tell_stopping(s, q->client, kill_now);
 	router_cancel_held(s, q->client, true); /* they would start it again at once */
@@ -467,6 +491,23 @@ static void verb_stop(struct request *q) {
 	session_stop(s, kill_now, forget ? THEN_REMOVE : THEN_SLEEP);
 	if (!running && descent_count(q->router, s)) descent_end(s, kill_now);
 	if (!running && forget) q->router->events->session_over(q->router, s);
+}
+
+/* Not a matter of waiting only: the error names what would be lost, and `force` does it all the same. */
+static void reply_would_lose(struct request *q, struct session *s) {
+	struct buf list = NOTICE_INIT, b = NOTICE_INIT;
+	char text[ROUTER_NAME_MAX + 200];
+	size_t tasks = count(s->snapshot.tasks), timers = timers_count(&s->timers, now_real_ms());
+	snprintf(text, sizeof text,
+			 "session %s: sleep would end what runs in the background (tasks: %zu) and stop its timers (%zu): let them "
+			 "end, or say \"force\":true",
+			 s->name, tasks ? tasks : s->background, timers);
+	put_background(&list, s);
+	list.failed |= !buf_putc(&list, 0);
+	_cleanup_free_ char *more = list.failed ? NULL : str_printf(",\"would_lose\":{%s}", list.data + 1);
+	dialect_put_error_more(&b, q->id, PLENUM_E_BUSY, text, more ? more : "");
+	client_post(q->client, notice_chunk(&b));
+	buf_free(&list);
 }
 
 static void verb_hibernate(struct request *q) {
@@ -478,15 +519,13 @@ static void verb_hibernate(struct request *q) {
 					session_state_name(s->state));
 		return;
 	}
-	if (awake && s->background) {
-		reply_error(q, PLENUM_E_BUSY,
-					"session %s has something running in the background, which its child's end would end: "
-					"let it end, or stop the session",
-					s->name);
+	if (awake && session_works_on(s) && !json_is_true(json_object_get(q->body, "force"))) {
+		reply_would_lose(q, s);
 		return;
 	}
-	reply(q, reply_pack("{s:s,s:b,s:s}", "session", s->name, "stopping", s->agent != NULL, "state",
-						session_state_name(session_name_state(s))));
+	reply(q, reply_pack("{s:s,s:b,s:s,s:o,s:b}", "session", s->name, "stopping", s->agent != NULL, "state",
+						session_state_name(session_name_state(s)), "leftovers", leftovers_json(q, s), "end_leftovers",
+						s->agent && s->profile->leftovers_end));
 	s->stopper = q->client->id;
 	router_tell_stopping(s, q->client, false);
 	if (awake) session_stop(s, false, THEN_SLEEP); /* a start that was put off is given up */
@@ -645,7 +684,7 @@ static const struct verb {
 	{PLENUM_STATUS, LEAST_AGENT, verb_status, {{"session", "s"}, {"daemon", "b"}}},
 	{PLENUM_PENDING, LEAST_AGENT, verb_pending, {{"session", "s"}}},
 	{PLENUM_STOP, LEAST_FREE, verb_stop, {{"session", "s"}, {"how", "s"}, {"forget", "b"}}},
-	{PLENUM_HIBERNATE, LEAST_FREE, verb_hibernate, {{"session", "s"}}},
+	{PLENUM_HIBERNATE, LEAST_FREE, verb_hibernate, {{"session", "s"}, {"force", "b"}}},
 	{PLENUM_SUBSCRIBE, LEAST_FREE, verb_subscribe, {{"off", "b"}}},
 	{PLENUM_RELOAD, LEAST_OURS, verb_reload, {{NULL, NULL}}},
 	{PLENUM_SHUTDOWN, LEAST_OURS, verb_shutdown, {{"how", "s"}}},

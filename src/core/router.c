@@ -387,10 +387,10 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 static struct session *oldest_idle(const struct router *r, const struct session *but) {
 	struct session *oldest = NULL;
 	for (struct session *s = r->sessions; s; s = s->hh.next) {
-		if (!s->agent || s->state != SESSION_IDLE || s->stopping || s->pendings.n || s->calls.n || s->background ||
-			s->ephemeral || s == but)
+		if (!s->agent || s->state != SESSION_IDLE || s->stopping || s->pendings.n || s->calls.n || s->ephemeral ||
+			s == but)
 			continue;
-		if (!oldest || s->used_at < oldest->used_at) oldest = s;
+		if ((!oldest || s->used_at < oldest->used_at) && !session_works_on(s)) oldest = s;
 	}
 	return oldest;
 }

@@ -55,6 +55,8 @@ static void learn(struct session *s, enum line_kind kind, struct chunk line, con
 	snapshot_line(&s->snapshot, kind, line, e);
 	router_mode_told(s, before);
 	if (kind == LINE_SYSTEM) s->background = snapshot_has_tasks(&s->snapshot);
+	struct router *r = s->world;
+	if (timers_line(&s->timers, kind, line, e, now_real_ms())) r->events->changed(r);
 	if (kind == LINE_LIFECYCLE) router_turn_lifecycle(s, line);
 	if (dialect_is_echo(e)) router_turn_echo(s, e);
 	if ((kind == LINE_ASSISTANT || kind == LINE_STREAM_EVENT) && !sub) s->turn = true;

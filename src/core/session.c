@@ -102,12 +102,16 @@ void session_check_state(struct session *s) {
 static void on_idle(void *arg) {
 	struct session *s = arg;
 	if (s->state != SESSION_IDLE) return;
-	if (s->pendings.n || s->calls.n || s->background) { /* not now; nobody else would look again */
+	if (s->pendings.n || s->calls.n || session_works_on(s)) { /* not now; nobody else would look again */
 		arm_idle(s);
 		return;
 	}
 	log_info("session %s: idle for %lld s, goes to sleep", s->label, (long long)(s->profile->idle_sleep / 1000));
 	session_stop(s, false, THEN_SLEEP);
+}
+
+bool session_works_on(struct session *s) {
+	return s->background || (s->agent && timers_count(&s->timers, now_real_ms()));
 }
 
 void session_used(struct session *s) {
@@ -350,6 +354,7 @@ static void set_start_error(struct session *s, enum child_result r, const char *
 
 static void complete_start(struct session *s, struct agent *a) {
 	reset_for_child(s);
+	if (!resume) timers_free(&s->timers); /* they were those of the old conversation */
 	s->unnamed = !s->conversation_id && launch_in_doubt(&s->launch, s->profile);
 	if (s->unnamed) { /* what waits for this child was put there before */
 		s->later = s->in;
@@ -614,6 +619,7 @@ static void free_session(void *arg) {
 	struct session *s = arg;
 	tape_free(&s->tape);
 	snapshot_free(&s->snapshot);
+	timers_free(&s->timers);
 	session_drop_input(s);
 	tail_clear(&s->tail);
 	launch_free(&s->launch);

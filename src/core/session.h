@@ -20,6 +20,7 @@
 #include "core/snapshot.h"
 #include "core/tail.h"
 #include "core/tape.h"
+#include "core/timers.h"
 #include "io/loop.h"
 #include "plenum/protocol.h"
 
@@ -148,6 +149,7 @@ struct session {
 
 	struct tape tape;
 	struct snapshot snapshot;
+	struct timers timers;
 	struct list attachments; /* the router's */
 	size_t n_attachments;
 	struct loop_timer *lag_timer; /* the router's; NULL: nobody was ever far behind */
@@ -224,6 +226,8 @@ enum session_state session_name_state(struct session *s);
  */
 void session_bring_forward(struct session *s);
 void session_turn_ended(struct session *s); /* a result came */
+/* Return true if the child has tasks in the background or armed timers, which its end would end. */
+bool session_works_on(struct session *s);
 void session_used(struct session *s);       /* somebody asked for something: idle time starts again */
 void session_read_again(struct session *s); /* may_read() may answer differently now */
 void session_set_conversation(struct session *s, const char *id);

@@ -129,6 +129,7 @@ void session_carry(struct carry *c, struct session *s) {
 	if (!s->agent) agent_free(a);
 	tape_carry(c, &s->tape);
 	snapshot_carry(c, &s->snapshot);
+	if (c->version >= 13) timers_carry(c, &s->timers);
 	if (c->version < 2) s->snapshot.tasks_lost = s->background;
 	prompts_carry(c, &s->prompts);
 }

@@ -100,6 +100,7 @@ static void end_child(struct session *s, const struct session_exit *e) {
 	session_drop_agent(s);
 	s->warming = s->turn = s->init_open = s->background = false;
 	snapshot_child_gone(&s->snapshot);
+	timers_child_gone(&s->timers);
 	count_failure(s, e);
 	remove_left_socket(s);
 	if (!e->stuck && (!e->wanted || e->broken)) explain_failure(s, e);

@@ -33,13 +33,14 @@ static void add_session(struct table *t, json_t *one) {
 		table_addf(t, "%lld", (long long)pid);
 	else
 		table_add(t, "-");
+	ctl_add_background(t, one);
 	table_add(t, ctl_str(one, "conversation_id", "-"));
 	table_add(t, ctl_str(one, "cwd", ""));
 }
 
 int cmd_ls(struct ctl *c, int argc, char **argv) {
-	static const char *const head[] = {"SESSION", "STATE", "PROFILE",      "CLIENTS",
-									   "PENDING", "PID",   "CONVERSATION", "FOLDER"};
+	static const char *const head[] = {"SESSION", "STATE",      "PROFILE",      "CLIENTS", "PENDING",
+									   "PID",     "BACKGROUND", "CONVERSATION", "FOLDER"};
 	bool names = false;
 	const struct ctl_option options[] = {
 		{"names", 0, NULL, "only the names, one a line", .flag = &names},

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* --- new ---------------------------------------------------------------------------------------------------------- */
 
@@ -98,6 +99,16 @@ static int await_end(struct plenum *p, const char *session, bool forget) {
 	}
 }
 
+/* Detached processes, which the end of the agent does not end by itself. */
+static void say_leftovers(json_t *answer) {
+	bool end = ctl_bool(answer, "end_leftovers");
+	json_t *one;
+	size_t i;
+	json_array_foreach(ctl_array(answer, "leftovers"), i, one)
+		ctl_say("%s: %s (pid %lld)", end ? "ended with it" : "goes on", ctl_str(one, "program", "?"),
+				(long long)ctl_int(one, "pid", 0));
+}
+
 /* Asks for it and waits until it has happened. members is consumed. */
 static int end_session(struct ctl *c, const char *verb, json_t *members, const char *done, bool forget) {
 	_cleanup_json_ json_t *owned = members, *answer = NULL;
@@ -112,13 +123,54 @@ static int end_session(struct ctl *c, const char *verb, json_t *members, const c
 	if (c->json) return ctl_print_json(answer);
 	text_print(stdout, session, strlen(session));
 	printf(" %s\n", done);
+	fflush(stdout);
+	say_leftovers(answer);
 	return CTL_OK;
 }
 
+/* Prints what the sleep of a session ends, from its status. Return how much that is. */
+static size_t say_losses(json_t *status) {
+	json_t *tasks = ctl_array(status, "tasks"), *timers = ctl_array(status, "timers"), *one;
+	size_t i;
+	json_array_foreach(tasks, i, one) ctl_say("sleep would end: %s (%s)", ctl_str(one, "description", "a task"),
+											  ctl_str(one, "task_type", "in the background"));
+	json_array_foreach(timers, i, one)
+		ctl_say("%s: %s (%s)", json_is_string(json_object_get(one, "id")) ? "it would not fire" : "sleep would end",
+				ctl_str(one, "prompt", "a timer"), ctl_str(one, "schedule", "a wake-up"));
+	bool unknown = json_is_null(json_object_get(status, "tasks"));
+	if (unknown) ctl_say("sleep would end: more tasks than the daemon keeps a list of");
+	return json_array_size(tasks) + json_array_size(timers) + unknown;
+}
+
+static bool says_yes(void) {
+	char text[64];
+	fputs("put it to sleep all the same? [y/N] ", stderr);
+	return fgets(text, sizeof text, stdin) && (*text == 'y' || *text == 'Y');
+}
+
+/* Is the session to sleep, whatever that ends? CTL_GO: yes, *force says whether that was asked. */
+static int confirm_sleep(struct ctl *c, const char *session, bool *force) {
+	_cleanup_json_ json_t *status = NULL;
+	int code = ctl_ask_once(c, PLENUM_STATUS, json_pack("{s:s}", "session", session), &status);
+	if (code != CTL_OK) return code;
+	if (!ctl_int(status, "pid", 0) || !say_losses(status)) return CTL_GO;
+	*force = isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && says_yes();
+	if (*force) return CTL_GO;
+	ctl_say("%s stays awake (--force puts it to sleep)", session);
+	return CTL_REFUSED;
+}
+
 int cmd_sleep(struct ctl *c, int argc, char **argv) {
-	int code = ctl_options(c, NULL, &argc, &argv, 1, 1);
+	bool force = false;
+	const struct ctl_option options[] = {
+		{"force", 'f', NULL, "also if that ends tasks or timers; do not ask", .flag = &force},
+		{0},
+	};
+	int code = ctl_options(c, options, &argc, &argv, 1, 1);
+	if (code == CTL_GO && !force) code = confirm_sleep(c, argv[0], &force);
 	if (code != CTL_GO) return code;
-	return end_session(c, PLENUM_HIBERNATE, json_pack("{s:s}", "session", argv[0]), "sleeps", false);
+	json_t *members = json_pack("{s:s,s:b}", "session", argv[0], "force", (int)force);
+	return end_session(c, PLENUM_HIBERNATE, members, "sleeps", false);
 }
 
 int cmd_stop(struct ctl *c, int argc, char **argv) {

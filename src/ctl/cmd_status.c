@@ -123,7 +123,7 @@ static void add_bytes(struct table *t, json_t *client, const char *key) {
 	buf_free(&b);
 }
 
-static void add_client(struct table *t, const char *session, const char *state, json_t *client) {
+static void add_client(struct table *t, json_t *one, const char *session, const char *state, json_t *client) {
 	struct buf lag = BUF_INIT(64);
 	table_add(t, session);
 	table_add(t, state);
@@ -138,15 +138,17 @@ static void add_client(struct table *t, const char *session, const char *state, 
 	buf_free(&lag);
 	add_bytes(t, client, "bytes_in");
 	add_bytes(t, client, "bytes_out");
+	ctl_add_background(t, one);
 }
 
 static const char *const top_head[] = {"SESSION", "STATE",  "CLIENT", "ROLE", "UID", "PID",
-									   "PROGRAM", "BEHIND", "FOR",    "IN",   "OUT"};
+									   "PROGRAM", "BEHIND", "FOR",    "IN",   "OUT", "BACKGROUND"};
 
-static void add_alone(struct table *t, const char *session, const char *state) {
+static void add_alone(struct table *t, json_t *one, const char *session, const char *state) {
 	table_add(t, session);
 	table_add(t, state);
-	for (size_t i = 2; i < ARRAY_SIZE(top_head); i++) table_add(t, "-");
+	for (size_t i = 3; i < ARRAY_SIZE(top_head); i++) table_add(t, "-");
+	ctl_add_background(t, one);
 }
 
 static int add_session(struct plenum *p, struct table *t, json_t *one) {
@@ -156,8 +158,8 @@ static int add_session(struct plenum *p, struct table *t, json_t *one) {
 	if (code != CTL_OK) return code;
 	json_t *clients = ctl_array(status, "clients"), *client;
 	size_t i;
-	json_array_foreach(clients, i, client) add_client(t, name, state, client);
-	if (json_array_size(clients) == 0) add_alone(t, name, state);
+	json_array_foreach(clients, i, client) add_client(t, one, name, state, client);
+	if (json_array_size(clients) == 0) add_alone(t, one, name, state);
 	return CTL_OK;
 }
 

@@ -290,6 +290,20 @@ int ctl_print_table(json_t *list, const char *const *head, size_t n, void (*add)
 	return CTL_OK;
 }
 
+void ctl_add_background(struct table *t, json_t *session) {
+	static const struct {
+		const char *key, *one, *more;
+	} kinds[] = {{"tasks", "task", "tasks"}, {"timers", "timer", "timers"}, {"leftovers", "left", "left"}};
+	struct buf b = BUF_INIT(200);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		json_t *value = json_object_get(session, kinds[i].key);
+		long long n = json_is_array(value) ? (long long)json_array_size(value) : (long long)json_integer_value(value);
+		if (n > 0) buf_printf(&b, "%s%lld %s", b.len ? ", " : "", n, n == 1 ? kinds[i].one : kinds[i].more);
+	}
+	table_add(t, b.len && !b.failed ? b.data : "-");
+	buf_free(&b);
+}
+
 const char *ctl_str(json_t *object, const char *key, const char *otherwise) {
 	const char *text = json_string_value(json_object_get(object, key));
 	return text ? text : otherwise;

@@ -90,6 +90,9 @@ int ctl_print_json(json_t *value); /* one line on stdout; for --json */
 int ctl_print_table(json_t *list, const char *const *head, size_t n, void (*add)(struct table *t, json_t *one),
 					const char *none);
 
+/* A cell that says what runs in the background of a session of plenum_list or plenum_status. */
+void ctl_add_background(struct table *t, json_t *session);
+
 /* Members of an answer, with a default where they are not there. */
 const char *ctl_str(json_t *object, const char *key, const char *otherwise);
 int64_t ctl_int(json_t *object, const char *key, int64_t otherwise);

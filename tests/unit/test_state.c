@@ -76,6 +76,7 @@ static char arg0[] = "--model", arg1[] = "x \"y\"\n",
 			env1[] = "RAW=\xff\xfe";
 static char mode[] = "plan";
 static char guards[] = "[{\"matcher\":\"\\ud800\"}]"; /* as a client wrote it */
+static char timers[] = "[{\"id\":\"1\"}]";
 static char *args[] = {arg0, arg1, NULL}, *env[] = {env0, env1, NULL};
 
 static struct state_session sample(void) {
@@ -90,6 +91,7 @@ static struct state_session sample(void) {
 		.n_env = 2,
 		.guards = guards,
 		.mode = mode,
+		.timers = timers,
 		.uid = 1000,
 		.env_only = true,
 		.child_pid = 4242,
@@ -114,6 +116,7 @@ static bool same(void *arg, const struct state_session *s) {
 	ck_assert_str_eq(s->env[1], env[1]);
 	ck_assert_str_eq(s->guards, guards);
 	ck_assert_str_eq(s->mode, mode);
+	ck_assert_str_eq(s->timers, timers);
 	ck_assert_uint_eq(s->uid, 1000);
 	ck_assert(s->env_only);
 	ck_assert_int_eq(s->child_pid, 4242);
