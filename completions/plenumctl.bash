@@ -87,6 +87,7 @@ _plenumctl() {
 		deny) options+=" --interrupt" ;;
 		interrupt) options+=" --cancel-queued --all" ;;
 		stop) options+=" --kill --forget" ;;
+		sleep) options+=" --force" ;;
 		pending) options+=" --ids" ;;
 		clear-lost) options+=" --all" ;;
 		queue) options+=" --cancel" ;;

@@ -78,6 +78,7 @@ complete -c plenumctl -n '__fish_seen_subcommand_from interrupt' -s q -l cancel-
 complete -c plenumctl -n '__fish_seen_subcommand_from interrupt' -l all -d 'those of others too'
 complete -c plenumctl -n '__fish_seen_subcommand_from clear-lost' -s a -l all -d 'all sessions, and new ones'
 complete -c plenumctl -n '__fish_seen_subcommand_from queue' -s c -l cancel -x -d 'take one back'
+complete -c plenumctl -n '__fish_seen_subcommand_from sleep' -s f -l force -d 'do not ask'
 complete -c plenumctl -n '__fish_seen_subcommand_from stop' -s k -l kill -d 'at once'
 complete -c plenumctl -n '__fish_seen_subcommand_from stop' -s f -l forget -d 'take it from the list'
 complete -c plenumctl -n '__fish_seen_subcommand_from status' -l profiles -d 'only the names of the profiles'

@@ -22,7 +22,7 @@ const struct verb ctl_verbs[] = {
 	{"allow", "SESSION REQUEST", "Allows a request that waits.", cmd_allow},
 	{"deny", "SESSION REQUEST [MESSAGE...]", "Denies a request that waits.", cmd_deny},
 	{"interrupt", "SESSION", "Interrupts the turn that runs.", cmd_interrupt},
-	{"sleep", "SESSION", "Ends the session's agent and keeps the conversation; the next prompt wakes it.", cmd_sleep},
+	{"sleep", "SESSION [--force]", "Ends the session's agent and keeps the conversation; the next prompt wakes it.", cmd_sleep},
 	{"stop", "SESSION [--kill] [--forget]", "Stops a session.", cmd_stop},
 	{"clear-lost", "SESSION|--all", "Goes on without guards that could not be read.", cmd_clear_lost},
 	{"queue", "SESSION", "Shows the prompts that wait for another client's turn to end.", cmd_queue},
