@@ -18,7 +18,7 @@ TAPE_BYTES = 256 * 1024
 LAG_WAIT = 2  # seconds
 PROFILES = {
     "plain": ([], {}),
-    "old": (["--compat", "2.1.197"], {"idle_sleep": "500ms"}),
+    "old": (["--compat", "2.1.197"], {"idle_sleep": "500ms", "leftovers": "end"}),
     "queue": ([], {"prompts": "queue"}),
     "odd": (["--fault", "partial=997,garbage=40"], {}),
     "slow": (["--fault", "late=40,start-delay=60"], {}),

@@ -2,6 +2,7 @@
 """The life of a session: sleep, crashes of the CLI and of the daemon, stopping."""
 
 import contextlib
+import json
 import os
 import signal
 from pathlib import Path
@@ -124,6 +125,42 @@ class Life(Case):
         client.ask("plenum_stop", session="work", how="graceful", forget=True)
         wait_until("the CLI and its tool are gone", lambda: not any(map(alive, sleepers)) and not self.agents())
         wait_until("it is forgotten", lambda: not self.client().ask("plenum_list")["sessions"])
+
+    def test_a_detached_service_outlives_sleep(self):
+        """A service that the agent was asked to start: sleep leaves it alone, as the CLI does, and a stop ends it."""
+        client = self.client("work")
+        client.allow_everything()
+        client.turn(bash("setsid nohup tail -f /dev/null >/dev/null 2>&1 </dev/null &"))
+        [service] = wait_until("the service runs", lambda: [pid for pid in self.place.leftovers()
+                                                            if command_of(pid) == "tail -f /dev/null"])
+        wait_until("it is listed", lambda: [p["pid"] for p in self.state("work")["leftovers"]] == [service])
+        client.ask("plenum_hibernate", session="work")
+        kept = client.wait_event("leftovers", action="kept")
+        self.assertEqual(kept["processes"], [{"pid": service, "program": "tail"}])
+        self.wait_state("work", "asleep")
+        self.assertTrue(alive(service))
+        client.turn("hello")
+        client.ask("plenum_stop", session="work")
+        client.wait_event("leftovers", action="ending")
+        wait_until("the service has ended", lambda: not alive(service))
+
+    def test_an_armed_timer_is_known(self):
+        """Also with the next CLI, which arms it again."""
+        client = self.client("work")
+        client.allow_everything()
+        client.turn('@tool CronCreate {"cron":"*/7 * * * *","prompt":"look again"}@')
+        client.turn('@tool CronCreate {"cron":"3 4 5 6 *","prompt":"once","recurring":false}@')
+        armed = self.state("work")["timers"]
+        self.assertEqual([(t["prompt"], t["recurring"]) for t in armed], [("look again", True), ("once", False)])
+        self.assertIn("would_lose", client.request("plenum_hibernate", session="work"))
+        result = client.turn("hello")
+        self.wait_written(result["session_id"], "echo: hello")
+        client.ask("plenum_hibernate", session="work", force=True)
+        self.wait_state("work", "asleep")
+        client.turn("@tool CronList {}@")
+        self.assertEqual({t["id"] for t in self.state("work")["timers"]}, {t["id"] for t in armed})
+        client.turn('@tool CronDelete {"id":%s}@' % json.dumps(armed[0]["id"]))
+        self.assertEqual([t["id"] for t in self.state("work")["timers"]], [armed[1]["id"]])
 
     def test_a_client_that_leaves_takes_nothing_with_it(self):
         first = self.client("work")
