@@ -556,7 +556,8 @@ static size_t sweep_one(struct sweep *w, const struct crowd *c, size_t i, bool f
 	struct kin *k = record(c, i, c->who[i].number && w->session ? w->numbers[1] : c->who[i].number);
 	if (root && first) name(w, pid);
 	if (!detached || w->fate == FATE_KILL) return kill_one(pid);
-	if (!k || !first) return 0;
+	if (!k) return w->fate == FATE_KEEP ? 0 : kill_one(pid); /* without room on the record SIGKILL could not follow */
+	if (!first) return 0;
 	k->root = root;
 	if (w->fate == FATE_KEEP || k->due) return 0;
 	k->due = now_ms() + w->grace;

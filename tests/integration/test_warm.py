@@ -437,8 +437,11 @@ class LifeTest(WarmCase):
         mine, other = a.attached["pid"], b.attached["pid"]
         os.kill(mine, signal.SIGKILL)
         a.event("child_exited")
-        until(lambda: not alive(stray[mine]))
-        self.assertTrue(alive(stray[other]))
+        self.assertEqual([p["pid"] for p in d.call("plenum_status", session="one")["leftovers"]], [stray[mine]])
+        for session, pid in (("one", stray[mine]), ("two", stray[other])):
+            self.assertTrue(alive(pid))
+            d.call("plenum_stop", session=session)
+            until(lambda: not alive(pid))
 
     def test_sleep_and_wake(self):
         d, agent = self.warm()
