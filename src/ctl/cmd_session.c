@@ -153,7 +153,7 @@ static int confirm_sleep(struct ctl *c, const char *session, bool *force) {
 	_cleanup_json_ json_t *status = NULL;
 	int code = ctl_ask_once(c, PLENUM_STATUS, json_pack("{s:s}", "session", session), &status);
 	if (code != CTL_OK) return code;
-	if (!ctl_int(status, "pid", 0) || !say_losses(status)) return CTL_GO;
+	if (strcmp(ctl_str(status, "state", ""), PLENUM_ST_IDLE) != 0 || !say_losses(status)) return CTL_GO;
 	*force = isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && says_yes();
 	if (*force) return CTL_GO;
 	ctl_say("%s stays awake (--force puts it to sleep)", session);
