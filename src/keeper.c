@@ -70,12 +70,10 @@ static bool to_left(struct keeper *k) {
 	size_t n = 0;
 	struct state_left *all = calloc(HASH_COUNT(r->descent.by_pid) + r->n_sessions + 1, sizeof *all);
 	if (!all) return false;
-	HASH_ITER (hh, r->descent.by_pid, one, next)
-		all[n++] = (struct state_left){one->pid, one->start, one->number, one->detached && !one->due};
+	HASH_ITER (hh, r->descent.by_pid, one, next) all[n++] = (struct state_left){one->pid, one->start, one->number};
 	for (const struct session *s = r->sessions; s; s = s->hh.next)
 		if (session_pid(s))
-			all[n++] = (struct state_left){session_pid(s), s->agent->child.start, launch_number(k->instance, s->name),
-										   false};
+			all[n++] = (struct state_left){session_pid(s), s->agent->child.start, launch_number(k->instance, s->name)};
 	bool ok = state_set_left(k->state, all, n);
 	free(all);
 	return ok;
@@ -214,13 +212,12 @@ static bool restore(void *arg, const struct state_session *from) {
 	return true;
 }
 
-/* A daemon that was killed may have left its children behind: none may go on writing to a conversation that we resume.
- * Detached processes, and those that cannot be ended, stay known for what they are. */
+/* A daemon that was killed may have left processes behind: none may go on writing to a conversation that we resume.
+ * What cannot be ended stays known for what it is. */
 static void sweep_leftovers(struct keeper *k) {
 	size_t n;
 	const struct state_left *all = state_left(k->state, &n);
-	for (size_t i = 0; i < n; i++)
-		descent_add(&k->router->descent, all[i].pid, all[i].start, all[i].number, all[i].detached);
+	for (size_t i = 0; i < n; i++) descent_add(&k->router->descent, all[i].pid, all[i].start, all[i].number, false);
 	descent_sweep_all(k->router);
 }
 

@@ -225,7 +225,7 @@ static void on_goodbye(void *arg) {
 
 /* Not here: what has become of the last session is told at the end of the turn, to clients who still listen. */
 static void check_stopped(struct server *srv) {
-	if (srv->stopping && router_children(srv->router) == 0 && !descent_ends(&srv->router->descent))
+	if (srv->stopping && router_children(srv->router) == 0 && descent_finish(srv->router))
 		loop_defer(srv->loop, &srv->leave_task);
 }
 

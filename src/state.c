@@ -291,9 +291,8 @@ static void read_boot(char out[64]) {
 static json_t *to_left(const struct state *s) {
 	json_t *all = json_array();
 	for (size_t i = 0; i < s->n_left; i++)
-		if (json_array_append_new(all,
-								  json_pack(s->left[i].detached ? "[I,I,I,i]" : "[I,I,I]", (json_int_t)s->left[i].pid,
-											(json_int_t)s->left[i].start, (json_int_t)s->left[i].number, 1)) < 0) {
+		if (json_array_append_new(all, json_pack("[I,I,I]", (json_int_t)s->left[i].pid, (json_int_t)s->left[i].start,
+												 (json_int_t)s->left[i].number)) < 0) {
 			json_decref(all);
 			return NULL;
 		}
@@ -660,8 +659,7 @@ static size_t index_size(const struct found *f) {
 static bool read_left(const json_t *one, struct state_left *out) {
 	json_int_t n[3];
 	for (size_t i = 0; i < 3; i++) n[i] = json_integer_value(json_array_get(one, i));
-	bool detached = json_integer_value(json_array_get(one, 3)) == 1;
-	*out = (struct state_left){(pid_t)n[0], (uint64_t)n[1], (uint64_t)n[2], detached};
+	*out = (struct state_left){(pid_t)n[0], (uint64_t)n[1], (uint64_t)n[2]};
 	return n[0] > 1 && n[0] <= INT32_MAX && n[1] >= 0 && n[2] >= 0;
 }
 

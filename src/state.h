@@ -13,7 +13,7 @@
  * the pid on its first line, the socket on its second. Strings that are no UTF-8 (paths) are kept as {"hex":"..."}.
  *
  * Version 1 of the format is JSON Lines: a head, a record for each session, the head again.
- *   {"version":1,"seq":N,"lost":B,"boot":ID,"left":[[PID,START,NUMBER],[PID,START,NUMBER,1],...],"sessions":[["NAME","CONVERSATION"],...],
+ *   {"version":1,"seq":N,"lost":B,"boot":ID,"left":[[PID,START,NUMBER],...],"sessions":[["NAME","CONVERSATION"],...],
  *    "sum":"..."}
  *   {"name":...,"profile":...,"cwd":...,"conversation_id":...,"previous_id":...,"args":[...],"env":[...],"guards":...,
  *    "mode":...,"timers":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,"used_ms":N,"seq":N,"sum":"..."}
@@ -66,7 +66,6 @@ struct state_session {
 struct state_left {
 	pid_t pid;
 	uint64_t start, number; /* as struct kin has them */
-	bool detached;          /* the next daemon keeps it; a 1 in the table */
 };
 
 struct state;

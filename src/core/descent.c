@@ -17,6 +17,7 @@
 #define WALKS 8             /* up the process tree, where it changes meanwhile */
 #define DEPTH_MAX (1 << 22) /* more processes than a kernel has */
 #define SWEEPS 3            /* what a process starts before it is killed is found by the next one */
+#define LAST_GRACE_MS 5000  /* from SIGTERM to SIGKILL at the end of the daemon, for what is of no session */
 #define CHECK_MS 100        /* between two looks whether processes have ended after SIGTERM */
 #define LOOK_MS 100         /* between two looks for orphans */
 #define LOOK_SHARE 20       /* at most one part in so many of all time is spent on them */
@@ -608,8 +609,9 @@ static void arm(struct descent *d) {
 
 /* A client's wish counts before the profile's. A restart goes on with the session: what runs beside it does, too. */
 static enum fate fate_of(const struct session *s) {
-	if (s->spare || s->leftovers == LEFTOVERS_KILL) return FATE_KILL;
-	if (s->leftovers == LEFTOVERS_END) return FATE_END;
+	const struct router *r = s->world;
+	if (s->spare || s->leftovers == LEFTOVERS_KILL || (r->shutting_down && s->stopping == STOP_KILL)) return FATE_KILL;
+	if (s->leftovers == LEFTOVERS_END || r->shutting_down) return FATE_END;
 	bool restarts = s->stopping != STOP_NOT && s->then == THEN_RESTART;
 	return s->profile->leftovers_end && !restarts ? FATE_END : FATE_KEEP;
 }
@@ -697,13 +699,34 @@ void descent_resume(struct descent *d) {
 }
 
 void descent_sweep_all(struct router *r) {
-	struct sweep w = {.r = r, .fate = FATE_KEEP};
+	struct sweep w = {.r = r, .fate = FATE_KILL};
 	size_t n = sweep(&w);
-	if (n) log_warn("killed %zu processes that an earlier daemon left behind", n);
-	if (w.n_names) log_info("detached processes of an earlier daemon's agents, kept: [%s]", w.names.data);
+	if (n) log_warn("killed %zu processes of agents that were left", n);
+	if (w.n_names) log_warn("detached ones of them: [%s]", w.names.data ? w.names.data : "");
 	buf_free(&w.names);
+}
+
+/* Those of sessions first, by name; then whatever else is an agent's. */
+static void end_all(struct router *r) {
+	struct sweep w = {.r = r, .fate = FATE_END, .grace = LAST_GRACE_MS};
 	for (struct session *s = r->sessions; s; s = s->hh.next)
-		if (fate_of(s) == FATE_END && descent_count(r, s)) sweep_session(s, FATE_END);
+		if (descent_count(r, s)) sweep_session(s, FATE_END);
+	sweep(&w);
+	tell(&w, PLENUM_LEFT_ENDING);
+	if (descent_ends(&r->descent)) arm(&r->descent);
+}
+
+bool descent_finish(struct router *r) {
+	struct descent *d = &r->descent;
+	if (d->finished) return true;
+	if (!d->finishing) {
+		d->finishing = true;
+		end_all(r);
+	}
+	if (descent_ends(d)) return false;
+	d->finished = true;
+	descent_sweep_all(r); /* what they have started meanwhile */
+	return true;
 }
 
 void descent_record(struct session *s) {

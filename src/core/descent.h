@@ -64,6 +64,7 @@ struct descent {
 	uint64_t changes; /* counts what came and went, for the table on disk */
 	bool full;        /* the log has it */
 	bool stopping;    /* all was recorded since the daemon began to stop */
+	bool finishing, finished;
 	struct kin_count *counts;
 	int64_t look_at;         /* now_ms() from which the lists are renewed when they are asked for */
 	struct loop_timer timer; /* while SIGKILL is due for any */
@@ -86,9 +87,13 @@ void descent_child_gone(struct session *s);
 void descent_end(struct session *s, bool kill_now);
 /* Return true while processes have time to end after SIGTERM. router_events.changed follows the last one. */
 bool descent_ends(const struct descent *d);
+/* The daemon ends and no child is left: ends all that agents have left running, since the next daemon could not tell
+ * what such a process starts from the programs of the user. Return true when that is done; router_events.changed
+ * follows when it is to be asked again. */
+bool descent_finish(struct router *r);
 /* Send SIGKILL now to the processes that have time to end. */
 void descent_hurry(struct router *r);
-/* An earlier daemon with our state folder was killed: ends its children. Detached processes are kept and recorded. */
+/* Kills whatever an earlier daemon with our state folder, which was killed, has left behind. */
 void descent_sweep_all(struct router *r);
 /* How many detached processes the session has: those that are on the record or came to us as orphans. */
 size_t descent_count(struct router *r, const struct session *s);

@@ -354,7 +354,6 @@ static void set_start_error(struct session *s, enum child_result r, const char *
 
 static void complete_start(struct session *s, struct agent *a) {
 	reset_for_child(s);
-	if (!resume_id(s)) timers_free(&s->timers); /* they were those of the old conversation */
 	s->unnamed = !s->conversation_id && launch_in_doubt(&s->launch, s->profile);
 	if (s->unnamed) { /* what waits for this child was put there before */
 		s->later = s->in;
@@ -420,6 +419,7 @@ enum child_result session_start(struct session *s, char *error) {
 		agent_free(a);
 		return r;
 	}
+	if (!resume) timers_free(&s->timers); /* they were those of the old conversation */
 	log_info("session %s: process %d starts%s%s", s->label, a->child.pid, resume ? ", resumes " : "",
 			 resume ? resume : "");
 	s->starting = a;

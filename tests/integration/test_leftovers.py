@@ -144,34 +144,29 @@ class KeepTest(LeftoversCase):
         a.request("plenum_stop")
         self.gone(pid)
 
-    def test_across_daemons(self):
-        """A daemon that ends, or is killed, leaves it alone; the next one names it and ends it when asked to."""
+    def test_an_upgrade(self):
         d, agent, a, child = self.going()
         pid = self.service(d, child)
-        self.is_listed(d, pid)
-        d.stop()
-        self.assertTrue(alive(pid))
-        d.start()
-        self.is_listed(d, pid)
-        d.kill9()
-        d.start()
-        self.is_listed(d, pid)
-        got = [(o["pid"], o["session"]) for o in d.call("plenum_status", daemon=True)["leftovers"]]
-        self.assertEqual(got, [(pid, "s")])
+        a.request("plenum_hibernate")
+        d.wait_state("s", "asleep")
         c = d.client()
         c.request("plenum_upgrade")
         self.is_listed(d, pid)
+        got = [(o["pid"], o["session"]) for o in d.call("plenum_status", daemon=True)["leftovers"]]
+        self.assertEqual(got, [(pid, "s")])
         c.request("plenum_stop", session="s")
         self.gone(pid)
 
-    def test_a_killed_daemon(self):
-        """Its child runs when it is killed: the next daemon has not seen the service before."""
-        d, agent, a, child = self.going()
-        pid = self.service(d, child)
-        d.kill9()
+    def test_the_end_of_the_daemon(self):
+        """The next daemon could not tell it from programs of the user: it ends, of a sleeping session too, by SIGTERM first."""
+        d, agent, a, child = self.going(profile={"stop_grace": "300ms"})
+        pid, stubborn = self.service(d, child), self.service(d, child, "stubborn", "stubborn")
+        a.request("plenum_hibernate")
+        d.wait_state("s", "asleep")
+        d.stop()
+        self.assertEqual([alive(p) for p in (pid, stubborn)], [False, False])
+        self.assertTrue(os.path.exists(d.root + "/service.term"))
         d.start()
-        self.is_listed(d, pid)
-        self.assertFalse(alive(child.pid))
 
     def test_a_shim(self):
         """The end of its own session is that of a CLI, which leaves its services alone."""
