@@ -2,16 +2,15 @@
 """The daemon of a chaos run with everything around it, and what must hold of it (checks)."""
 import os
 import re
-import resource
 import signal
-import subprocess
 import time
 
 import snapshot
 from book import LINE_MAX, Book, Run
-from harness import PYTHON, Daemon, alive, build_file
+from harness import PYTHON, alive, build_file
 from peer import PATIENCE, Peer, Violation, key_of, wait_readable
 from procs import environment, kill, pids, start_time
+from stage import Stage
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TAPE_BYTES = 256 * 1024
@@ -47,27 +46,18 @@ def odd(some, others):
     return "%s (%d more)" % (more[:10], len(more))
 
 
-def mount_small(path):
-    """A file system of 256 KiB; None where this process may not mount."""
-    os.makedirs(path)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=0700", "chaos", path], stderr=subprocess.DEVNULL,
-                          check=False)
-    return path if done.returncode == 0 else None
-
-
-class World:
+class World(Stage):
     def __init__(self, root, say, seed, program=None, faults=None):
-        self.root, self.say = root, say
+        super().__init__(root, say)
         self.records = root + "/rec"
         self.work = root + "/work"  # sessions' folders; and that of this program, which an implicit attach names
         os.makedirs(self.records)
         os.makedirs(self.work + "/warm")
         os.chdir(self.work)
         self.faults = faults
-        self.disk = mount_small(root + "/disk")
         agent = build_file("plenum-fakeagent")
         self.states = seed // 2 % 2 == 1  # the children tell theirs, as those of the built-in profile do
-        sections = {"daemon": {"default_profile": "plain", "max_children": 9 if seed % 3 == 0 else 40, "state_dir": root + "/disk/state"},
+        sections = {"daemon": {"default_profile": "plain", "max_children": 9 if seed % 3 == 0 else 40, "state_dir": self.state_dir},
                     "limits": {"tape_bytes": TAPE_BYTES, "child_line": LINE_MAX, "client_line": LINE_MAX, "tape_lines": 4096, "stdin_queue": "2M",
                                "client_lag_soft": "100K" if seed % 4 == 1 else "8M", "lag_wait": "%ds" % LAG_WAIT,
                                "client_lag_soft_time": "2s"}}
@@ -81,8 +71,7 @@ class World:
                                                     name, self.states)}, **keys)
         self.fifo = root + "/pressure"
         os.mkfifo(self.fifo, 0o600)
-        self.daemon = Daemon(sections, root=root, start=False,
-                             env={"PLENUM_FAULTS": faults, "MEMORY_PRESSURE_WATCH": self.fifo})
+        self.make_daemon(sections, env={"PLENUM_FAULTS": faults, "MEMORY_PRESSURE_WATCH": self.fifo})
         self.sections = dict(sections)
         self.daemon.program = program
         self.peers, self.books, self.runs, self.known = [], {}, {}, set()
@@ -102,9 +91,7 @@ class World:
         self.guarded = set()     # sessions where no Write may run
         self.forbidden = {}      # files that a guard had to keep from being written: who asked for it, where and when
         self.ephemeral = set()   # names of sessions that end with a client, and with the daemon
-        self.limited = self.full = self.frozen = False
         self.read_at = self.slow_at = time.monotonic()  # when clients were read last; when that was last late
-        self.disk_was_full = False
         self.first_rss = None
         self.probe = None
 
@@ -114,9 +101,7 @@ class World:
         self.life += 1
         self.books = {}
         self.pressed = False
-        self.daemon.start()
-        self.nofile = resource.prlimit(self.daemon.pid, resource.RLIMIT_NOFILE)
-        self.limited = False
+        self.start_daemon()
         # more than once: a child of the daemon before may have its socket for a last moment
         deadline = time.monotonic() + PATIENCE
         while not self.connect_probe(time.monotonic() < deadline):
@@ -164,11 +149,6 @@ class World:
         self.refresh_runs()
         for book in self.books.values():
             book.compare(self.runs_of(book.key))
-
-    def check_alive(self):
-        status = self.daemon.process.poll()
-        if status is not None:
-            raise Violation("plenumd ended with %d:\n%s" % (status, self.daemon.log()))
 
     # --- clients
 
@@ -333,40 +313,8 @@ class World:
 
     # --- stress
 
-    def limit(self, spare):
-        used = self.daemon.fd_count()
-        resource.prlimit(self.daemon.pid, resource.RLIMIT_NOFILE, (used + spare, self.nofile[1]))
-        self.limited = True
-
-    def unlimit(self):
-        if self.limited:
-            resource.prlimit(self.daemon.pid, resource.RLIMIT_NOFILE, self.nofile)
-        self.limited = False
-
     def disk_may_fail(self):
         return self.disk_was_full or self.faults
-
-    def fill_disk(self):
-        self.full = self.disk_was_full = True
-        with open(self.disk + "/ballast", "wb", buffering=0) as f:
-            try:
-                while True:
-                    f.write(b"x" * 4096)
-            except OSError:
-                pass
-
-    def free_disk(self):
-        if self.full:
-            os.unlink(self.disk + "/ballast")
-        self.full = False
-
-    def write_conf(self):
-        """At once: whoever reads it sees the old one or the new one."""
-        conf = self.daemon.conf
-        self.daemon.conf = conf + ".new"
-        self.daemon.write_conf()
-        self.daemon.conf = conf
-        os.rename(conf + ".new", conf)
 
     def press(self):
         """Memory is short: what the kernel would say."""
@@ -386,15 +334,6 @@ class World:
             if start_time(pid) == born and alive(pid):
                 kill(pid, signal.SIGCONT)
         self.stopped.clear()
-
-    def freeze(self):
-        self.daemon.process.send_signal(signal.SIGSTOP)
-        self.frozen = True
-
-    def thaw(self):
-        if self.frozen:
-            self.daemon.process.send_signal(signal.SIGCONT)
-        self.frozen = False
 
     # --- checks
 
@@ -676,7 +615,4 @@ class World:
         for p in self.peers:
             if not p.closed:
                 p.abandon()
-        self.daemon.destroy()
-        os.chdir("/")
-        subprocess.run(["umount", self.root + "/disk"], stderr=subprocess.DEVNULL, check=False)
-        subprocess.run(["rm", "-rf", self.root], check=False)
+        super().destroy()

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""A client that does nothing wrong, for ever: what it waits for, and how long, is how well the daemon serves others.
+
+    tests/chaos/good_client.py SOCKET
+
+Prints a JSON object a line for each thing that it did: {"what", "begun" (CLOCK_MONOTONIC), "seconds", "error" (or null)},
+and after each round of all of them {"round": N, "begun": ...}. Ends with its standard input."""
+import os
+import select
+import sys
+import time
+import uuid
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(os.path.dirname(HERE), "integration")]
+
+from harness import Client, PlenumError, Timeout, allow, dump, user  # noqa: E402
+
+NAME = "good"
+
+
+class Good:
+    def __init__(self, path):
+        self.path, self.main, self.rounds = path, None, 0
+        self.doings = [self.hello, self.turn, self.tool, self.look, self.interrupt, self.session]
+
+    def connect(self):
+        if self.main is None:
+            self.main = Client(self.path, NAME)
+            self.seq = self.main.attach(NAME, profile="good", tag=True, wake=True, name=NAME)["seq"]
+
+    def hello(self):
+        self.main.hello()
+
+    def prompt(self, text):
+        name = str(uuid.uuid4())
+        self.main.send(user(text, uuid=name))
+        return name
+
+    def result(self, name):
+        self.main.wait(lambda m: m["type"] == "result" and name in (m["user_message_uuids"] or []), what="its result")
+        self.check_lines()
+
+    def turn(self):
+        self.result(self.prompt("hello"))
+
+    def tool(self):
+        name = self.prompt('@tool Bash {"command":"true"}@')
+        asked = self.main.wait(type="control_request", request__subtype="can_use_tool")
+        self.main.send(allow(asked["request_id"], "true"))
+        self.result(name)
+
+    def check_lines(self):
+        """Each line of the session came once, and in order."""
+        for m in self.main.log:
+            seq = m["plenum_seq"]
+            if m["event"] == "gap":
+                raise AssertionError("lines are lost: %r" % m)
+            if seq is not None and seq != self.seq:
+                raise AssertionError("line %d came where %d was due: %r" % (seq, self.seq, m))
+            self.seq += seq is not None
+        self.main.log.clear()
+        self.main.inbox.clear()
+        self.main.sent.clear()
+
+    def look(self):
+        """A new connection always gets in."""
+        c = Client(self.path, "look")
+        try:
+            c.attach(NAME, role="observer", replay={"last": 5})
+            c.request("plenum_status", session=NAME)
+        finally:
+            c.close()
+
+    def interrupt(self):
+        self.main.request("interrupt")
+
+    def session(self):
+        """So does a new session."""
+        c = Client(self.path, "session")
+        try:
+            name = c.attach("good-%d" % self.rounds, profile="good", create="new")["session"]
+            c.send(user("hello"))
+            c.wait(type="result")
+            c.request("plenum_stop", session=name, how="kill", forget=True)
+        finally:
+            c.close()
+
+    def do(self, what):
+        begun, error = time.monotonic(), None
+        try:
+            self.connect()
+            what()
+        except (OSError, PlenumError, Timeout, AssertionError) as e:
+            error = "%s: %s" % (type(e).__name__, str(e)[-2000:])
+            if self.main:
+                self.main.close()
+            self.main = None
+        self.say({"what": what.__name__, "begun": begun, "seconds": time.monotonic() - begun, "error": error})
+        return error
+
+    @staticmethod
+    def say(obj):
+        sys.stdout.buffer.write(dump(obj) + b"\n")
+        sys.stdout.buffer.flush()
+
+    def run(self):
+        while not select.select([0], [], [], 0.02)[0]:
+            begun = time.monotonic()
+            failed = [self.do(what) for what in self.doings]
+            self.rounds += 1
+            if not any(failed):
+                self.say({"round": self.rounds, "begun": begun})
+
+
+if __name__ == "__main__":
+    Good(sys.argv[1]).run()
