@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Connections of the hostile driver: any number, of any uid, that send what they like and need not read."""
+import collections
 import os
+import re
 import select
 import socket
 import subprocess
@@ -50,9 +52,13 @@ class Door:
             self.process.wait()
 
 
+CODE = re.compile(rb'"subtype":"(success)"|"code":"([a-z_]+)"')
+
+
 class Foe:
     def __init__(self, door, reads=True):
         self.uid, self.reads = door.uid, reads
+        self.codes = collections.Counter()  # how its lines were answered
         self.sock = door.connect()
         self.sock.setblocking(False)
         self.out, self.chunk = bytearray(), 1 << 18  # chunk: so many bytes at a time
@@ -106,10 +112,13 @@ class Foe:
             self.take(data)
 
     def take(self, data):
-        """Only its own syncs are of interest: their answers are short."""
+        """The beginning of a line says all that is of interest."""
         lines = (self.tail + data).split(b"\n")
-        self.tail = lines.pop()[-4096:]
+        self.tail = lines.pop()[:4096]
         for raw in lines:
+            raw = raw[:4096]
+            for good, code in CODE.findall(raw) if raw.startswith((b'{"type":"control_resp', b'{"type":"system","subtype":"plenum')) else ():
+                self.codes[(good or code).decode()] += 1
             at = raw.find(b'"request_id":"sync-')
             if at >= 0:
                 self.answered.add(raw[at + 14:raw.index(b'"', at + 14)].decode())
