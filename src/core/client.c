@@ -20,7 +20,8 @@
 
 struct mail {
 	struct list node;
-	uint64_t at; /* goes out before the tape's line of this number */
+	uint64_t
+		at; /* goes out before the tape's line of this number; 0: before all of them, and behind no mail that has one */
 	struct chunk line;
 };
 
@@ -621,33 +622,45 @@ void client_wake(struct client *c) {
 }
 
 void client_read_tape(struct client *c, struct tape *tape, uint64_t seq) {
-	struct mail *m;
-	LIST_FOR_EACH (m, &c->mail, struct mail, node) m->at = 0; /* what was posted before stays before */
 	c->tape = tape;
 	c->cursor = seq;
 	client_wake(c);
+}
+
+/* The first mail with a place on the tape, that is, posted since the client reads it; the list's head without any. The
+ * walk begins at the end: each mail is met once as such, however much older mail waits before it. */
+static struct list *first_placed(struct client *c) {
+	struct list *first = &c->mail;
+	while (first->prev != &c->mail && LIST_OF(first->prev, struct mail, node)->at) first = first->prev;
+	return first;
+}
+
+/* Takes their place from those due before seq; the first one after them. */
+static struct list *unplace(struct client *c, struct list *mail, uint64_t seq) {
+	for (; mail != &c->mail && LIST_OF(mail, struct mail, node)->at <= seq; mail = mail->next)
+		LIST_OF(mail, struct mail, node)->at = 0;
+	return mail;
 }
 
 void client_leave_tape(struct client *c) {
 	struct tape *tape = c->tape;
 	if (!tape) return;
 	check_overtaken(c);
-	struct mail *m, *next = LIST_TOP(&c->mail, struct mail, node);
+	struct list *next = first_placed(c);
 	for (uint64_t seq = c->cursor; seq < tape->next && !c->dead; seq++) {
 		const struct tape_entry *e = tape_at(tape, seq);
 		if (!passes(c, e)) continue;
-		while (next && next->at <= seq)
-			next = next->node.next == &c->mail ? NULL : LIST_OF(next->node.next, struct mail, node);
+		next = unplace(c, next, seq);
 		char tag[TAG_MAX];
 		struct item it = {.line = e->line};
 		if (c->filter.tag) make_tag(tag, &it, seq);
 		struct chunk parts[] = {{NULL, it.line.data, it.split},
 								{NULL, tag, it.tag},
 								{NULL, it.line.data + it.split, it.line.len - it.split}};
-		m = new_mail(c, it.tag ? chunk_join(parts, 3) : chunk_ref(e->line), 0);
-		if (m) list_add_tail(next ? &next->node : &c->mail, &m->node);
+		struct mail *m = new_mail(c, it.tag ? chunk_join(parts, 3) : chunk_ref(e->line), 0);
+		if (m) list_add_tail(next, &m->node);
 	}
-	LIST_FOR_EACH (m, &c->mail, struct mail, node) m->at = 0;
+	unplace(c, next, UINT64_MAX);
 	c->tape = NULL;
 	charge(c);
 	client_wake(c);

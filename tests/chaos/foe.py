@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Connections of the hostile driver: any number, of any uid, that send what they like and need not read."""
 import collections
+import json
 import os
 import re
 import select
@@ -65,6 +66,7 @@ class Foe:
         self.tail, self.closed = b"", False
         self.answered = set()  # ids of the answers that this one waits for
         self.syncs = 0
+        self.answer = False    # what it answers to each request of an agent; False: nothing
 
     def send(self, data):
         self.out += data
@@ -116,12 +118,17 @@ class Foe:
         lines = (self.tail + data).split(b"\n")
         self.tail = lines.pop()[:4096]
         for raw in lines:
-            raw = raw[:4096]
-            for good, code in CODE.findall(raw) if raw.startswith((b'{"type":"control_resp', b'{"type":"system","subtype":"plenum')) else ():
+            for good, code in CODE.findall(raw[:4096]) if raw.startswith((b'{"type":"control_resp', b'{"type":"system","subtype":"plenum')) else ():
                 self.codes[(good or code).decode()] += 1
+            if self.answer is not False and raw.startswith(b'{"type":"control_request"'):
+                self.say(json.loads(raw)["request_id"])
             at = raw.find(b'"request_id":"sync-')
             if at >= 0:
                 self.answered.add(raw[at + 14:raw.index(b'"', at + 14)].decode())
+
+    def say(self, rid):
+        answer = {"subtype": "success", "request_id": rid, "response": self.answer}
+        self.send((dump({"type": "control_response", "response": answer}) + b"\n") * 3)
 
     def close(self):
         if not self.closed:
