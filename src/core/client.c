@@ -20,8 +20,7 @@
 
 struct mail {
 	struct list node;
-	uint64_t
-		at; /* goes out before the tape's line of this number; 0: before all of them, and behind no mail that has one */
+	uint64_t at; /* goes out before the tape's line of this number; 0 (all such mail stands first): before all lines */
 	struct chunk line;
 };
 
