@@ -11,7 +11,8 @@ from hostile import TABLE, members  # noqa: E402
 
 
 def repeated(line):
-    return lambda size: line * (size // len(line))
+    """Each has an answer, which this side must read."""
+    return lambda size: line * min(size // len(line), 20000)
 
 
 def inside(before, part, after):
