@@ -482,6 +482,8 @@ static void cast_out(struct client *c) {
 	struct mail *m;
 	LIST_FOR_EACH (m, &c->mail, struct mail, node) drop_mail(m);
 	c->mail_bytes = 0;
+	c->more = false;
+	loop_task_stop(&c->serve_task);
 	lines_free(&c->in);
 	queue_free(&c->held);
 	if (c->tape) c->cursor = c->tape->next;

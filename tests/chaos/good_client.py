@@ -39,7 +39,7 @@ class Good:
         return name
 
     def result(self, name):
-        self.main.wait(lambda m: m["type"] == "result" and name in (m["user_message_uuids"] or []), what="its result")
+        self.main.wait(lambda m: m["type"] == "result" and name in (m["user_message_uuids"] or []), title="its result")
         self.check_lines()
 
     def turn(self):
