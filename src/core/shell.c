@@ -117,10 +117,15 @@ static bool is_assignment(const char *word) {
 	return word[n] == '=';
 }
 
+/* What comes behind changes nothing any more: the line is unsure. */
+static bool is_full(const struct scanner *s) {
+	return s->out->texts.n >= SHELL_COMMANDS_MAX;
+}
+
 static void add_text(struct scanner *s, const char *first, char *const *rest, size_t n) {
 	struct buf b = BUF_INIT(SHELL_COMMAND_MAX + 1);
 	if (s->out->texts.n + 1 >= SHELL_COMMANDS_MAX) s->out->unsure = true;
-	if (s->out->texts.n >= SHELL_COMMANDS_MAX) return;
+	if (is_full(s)) return;
 	bool fits = buf_puts(&b, first);
 	for (size_t i = 0; i < n && fits; i++) {
 		size_t room = SHELL_COMMAND_MAX - MIN(b.len, (size_t)SHELL_COMMAND_MAX);
@@ -292,7 +297,7 @@ static void take_command(struct scanner *s, const struct words *words, bool ever
 	for (size_t i = 0; i < words->n; i++) {
 		const char *word = words->v[i], *name = program_base(word);
 		bool skips = IS_ONE_OF(word, keywords) || is_assignment(word);
-		if (s->out->texts.n >= SHELL_COMMANDS_MAX) return; /* unsure by then */
+		if (is_full(s)) return; /* unsure by then */
 		say(s, word, start && !skips);
 		if (start || wrapped) {
 			add_command(s, words, i);
@@ -655,7 +660,7 @@ static const char *scan_word(struct scanner *s, struct command *c, const char *p
 /* With all quotes taken away: every operator separates, wherever it stands. */
 static void scan_raw(struct scanner *s, const char *p, bool everywhere) {
 	struct command c = {.word = BUF_INIT(SHELL_TEXT_MAX)};
-	for (; *p; p++) {
+	for (; *p && !is_full(s); p++) {
 		if (IS_IN(*p, OPERATORS "{}"))
 			end_command(s, &c, everywhere);
 		else if (*p == ' ' || *p == '\t')
@@ -671,7 +676,7 @@ static void scan_raw(struct scanner *s, const char *p, bool everywhere) {
 static const char *scan_list(struct scanner *s, const char *p, char closing) {
 	struct command c = {.word = BUF_INIT(SHELL_TEXT_MAX)};
 	int brackets = 0;
-	while (*p && (*p != closing || brackets)) {
+	while (*p && !is_full(s) && (*p != closing || brackets)) {
 		const char *end = *p == '(' && p[1] == '(' && !c.in_word ? arithmetic_end(s, p + 2) : NULL;
 		if (end) {
 			p = scan_arithmetic(s, p + 2, end);
@@ -729,7 +734,7 @@ static void scan_again(struct scanner *s, const char *text) {
 /* One text with its own flags; those of inner texts do not concern the outer one. */
 static void scan_text(struct scanner *outer, const char *text) {
 	struct scanner s = {.out = outer->out, .depth = outer->depth + 1, .comments = true, .again = outer->again};
-	if (s.depth > DEPTH_MAX || s.out->texts.n >= SHELL_COMMANDS_MAX) {
+	if (s.depth > DEPTH_MAX || is_full(&s)) {
 		s.out->unsure = true;
 		return;
 	}
