@@ -214,7 +214,7 @@ static json_t *leftovers_json(const struct request *q, const struct session *of)
 	size_t n;
 	struct descent_entry *list = descent_list(q->router, of, &n);
 	json_t *all = list ? json_array() : NULL;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; list && i < n; i++) {
 		const struct session *s = of ? of : descent_session(q->router, &list[i]);
 		if (s ? router_is_closed_to(s, q->client) : !trust_is_ours(q->client)) continue;
 		json_t *o = reply_pack("{s:i,s:s,s:I}", "pid", (int)list[i].pid, "program", list[i].program, "since_ms",

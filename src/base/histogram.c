@@ -25,9 +25,9 @@ void histogram_add(struct histogram *h, uint64_t value) {
 
 uint64_t histogram_percentile(const struct histogram *h, unsigned percent) {
 	uint64_t above = h->n * (100 - percent) / 100, seen = 0; /* values that may be greater */
-	for (unsigned i = HISTOGRAM_BUCKETS; h->n && i-- > 0;) {
-		seen += h->counts[i];
-		if (seen > above) return MIN(upper_bound(i), h->longest);
+	for (unsigned i = HISTOGRAM_BUCKETS; h->n && i > 0; i--) {
+		seen += h->counts[i - 1];
+		if (seen > above) return MIN(upper_bound(i - 1), h->longest);
 	}
 	return 0;
 }

@@ -33,8 +33,8 @@ struct pending {
 	int64_t since, since_real; /* ms, monotonic and wall clock */
 	void **asked;
 	size_t n_asked, cap_asked;
-	uint32_t *places; /* of many: a hash table of their places in asked, from 1 on; NULL: they are searched */
-	size_t n_places;  /* a power of two */
+	uint32_t *places;        /* of many: a hash table of their places in asked, from 1 on; NULL: they are searched */
+	size_t n_places;         /* a power of two */
 	void *owner;             /* hook, mcp: whose it is; NULL: nobody's any more */
 	char *event;             /* hook: raw JSON */
 	bool guard;              /* hook: silence must not let anything through */

@@ -303,7 +303,7 @@ static void reset_signals(void) {
 }
 
 struct start {
-	const struct pipes *pipes;
+	struct pipes pipes;
 	const struct child_spec *spec;
 	const char *file;
 	int request, answer; /* of an errand; -1: none */
@@ -319,7 +319,7 @@ static bool pass_errand(int request, int answer) {
 static _Noreturn void run_child(const void *arg, pid_t parent) {
 	const struct start *start = arg;
 	const struct child_spec *spec = start->spec;
-	const struct pipes *p = start->pipes;
+	const struct pipes *p = &start->pipes;
 	setsid();
 	reset_signals();
 	if (!spec->outlives) prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -450,31 +450,30 @@ static enum child_result check_cwd(const char *cwd, char *error) {
 
 /* file: the program, wherever it was looked for. */
 static enum child_result spawn(struct child *c, struct children *owner, struct start *start, char *error) {
-	struct pipes p;
+	struct pipes *p = &start->pipes;
 	struct report r;
 	int number;
-	if (!open_pipes(&p, start->spec)) {
+	if (!open_pipes(p, start->spec)) {
 		number = errno;
-		close_pipes(&p);
+		close_pipes(p);
 		return no_process("make the child's streams", number, error);
 	}
-	start->pipes = &p;
 	pid_t pid = child_vfork(run_child, start);
 	if (pid < 0) {
 		number = errno;
-		close_pipes(&p);
+		close_pipes(p);
 		return no_process("create a process", number, error);
 	}
-	close(p.report[1]);
-	p.report[1] = -1;
-	ssize_t n = fd_read(p.report[0], &r, sizeof r);
+	close(p->report[1]);
+	p->report[1] = -1;
+	ssize_t n = fd_read(p->report[0], &r, sizeof r);
 	if (n == (ssize_t)sizeof r) {
-		close_pipes(&p);
+		close_pipes(p);
 		waitpid(pid, NULL, 0);
 		return failed(&r, start->spec, start->file, error);
 	}
-	adopt(c, owner, &p, pid);
-	close_pipes(&p);
+	adopt(c, owner, p, pid);
+	close_pipes(p);
 	return CHILD_OK;
 }
 

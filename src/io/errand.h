@@ -32,7 +32,7 @@ struct errand {
 	void *exited_arg;
 };
 
-#define ERRAND_ZERO ((struct errand){.fd = {.fd = -1}})
+#define ERRAND_ZERO ((struct errand){.fd.fd = -1})
 
 struct errand_spec {
 	const char *kind;

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 
-from harness import Case, alive, build_file, request, until, user, RESULT
+from harness import Case, alive, build_file, until, user, RESULT
 
 # Detached as by `setsid program &`: an orphan with a process session of its own. Writes its pid; with "stubborn" it ignores
 # SIGTERM, else it notes it in FOLDER/NAME.term and ends.

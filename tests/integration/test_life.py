@@ -8,7 +8,7 @@ import sys
 import time
 import unittest
 
-from harness import QUICK, TIMEOUT, Case, Timeout, alive, allow, children_of, dump, perm, processes_of, request, until, user, RESULT
+from harness import QUICK, TIMEOUT, Case, Timeout, alive, allow, children_of, dump, perm, request, until, user, RESULT
 
 SLEEPER = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(120)"]
 
@@ -964,7 +964,7 @@ class ForgetTest(Case):
         last.wait_eof()
         second.kill()
 
-    def test_who_asked_first_comes_first(self):
+    def test_one_of_two_gets_it(self):
         for upgrade in (False, True):
             d, agent, a, child = self.going()
             late = d.client()
@@ -973,8 +973,9 @@ class ForgetTest(Case):
             late.send(request("1", "plenum_attach", session="work", create="new"))
             d.call("plenum_upgrade" if upgrade else "plenum_hello")
             child.kill()
-            self.assertIs(first.answer("1")["response.response.created"], True)
-            self.assertEqual(late.answer("1")["response.code"], "session_exists")
+            answers = [c.answer("1") for c in (first, late)]
+            self.assertCountEqual([m["response.response.created"] for m in answers], [True, None])
+            self.assertCountEqual([m["response.code"] for m in answers], [None, "session_exists"])
             agent.child().kill()
 
     def test_who_gave_up_gets_none(self):
@@ -1045,9 +1046,10 @@ class ForgetTest(Case):
 class OrphanTest(Case):
     def family(self, d, child):
         pids = [child.spawn(SLEEPER + [d.root + "/"]), child.spawn(SLEEPER + [d.root + "/"], setsid=True)]
-        script = "import os,sys,time\nif os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\ntime.sleep(120)\n"
+        script = ("import os,sys,time\nif os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\n"
+                  "os.mkdir(sys.argv[1] + '.%d' % os.getpid())\ntime.sleep(120)\n")
         child.spawn([sys.executable, "-I", "-S", "-c", script, d.root + "/escaped"], setsid=True)
-        pids += until(lambda: [p for p in processes_of(d.root + "/escaped") if alive(p) and os.getsid(p) != p])
+        pids += until(lambda: [int(name.split(".")[1]) for name in os.listdir(d.root) if name.startswith("escaped.")])
         return pids
 
     def gone(self, pids):
