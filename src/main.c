@@ -106,7 +106,8 @@ int main(int argc, char **argv) {
 	 * turns this off: the children are as they were. */
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	fd_fill_standard();
-	if (argc == 3 && strcmp(argv[1], "--errand") == 0) return errands_run(argv[2]); /* the daemon's own */
+	/* The daemon's own. Its answer is written: nothing is left to be done at its end, such as a search for leaks. */
+	if (argc == 3 && strcmp(argv[1], "--errand") == 0) _exit(errands_run(argv[2]));
 	int status = parse(argc, argv, &cl);
 	if (status >= 0) return status;
 	log_setup(cl.server.check ? LOG_ERROR : cl.level, cl.json);
