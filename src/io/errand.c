@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define REQUEST_MAX ((size_t)256 * 1024 * 1024)
@@ -77,12 +78,23 @@ static void on_exited(void *arg, int status) {
 	if (becomes && c->exited) c->exited(c->arg, status); /* an own one may be freed by now */
 }
 
-/* The request as a file in memory, read from its beginning. */
+/* The request as a file in memory, read from its beginning. Until an errand has hidden itself (prctl(2),
+ * PR_SET_DUMPABLE), processes of the same user can open what it has through /proc/PID/fd: a file that none can change,
+ * and a socket, which cannot be opened so. */
 static int request_file(const struct errand_spec *spec) {
-	int fd = memfd_create("plenum-errand", MFD_CLOEXEC);
-	if (fd >= 0 && fd_write_all(fd, spec->request, spec->n) == 0 && lseek(fd, 0, SEEK_SET) == 0) return fd;
+	int fd = memfd_create("plenum-errand", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd >= 0 && fd_write_all(fd, spec->request, spec->n) == 0 && lseek(fd, 0, SEEK_SET) == 0 &&
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0)
+		return fd;
 	if (fd >= 0) close(fd);
 	return -1;
+}
+
+/* From its end [1] to ours. */
+static bool answer_socket(int ends[2]) {
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return false;
+	shutdown(ends[0], SHUT_WR);
+	return true;
 }
 
 static enum child_result no_descriptor(char *error) {
@@ -108,7 +120,7 @@ enum child_result errand_begin(struct errand *e, struct children *owner, const s
 		return CHILD_TIMEOUT;
 	}
 	_cleanup_close_ int request = request_file(spec);
-	if (request < 0 || pipe2(answer, O_CLOEXEC) < 0) return no_descriptor(error);
+	if (request < 0 || !answer_socket(answer)) return no_descriptor(error);
 	e->child = spec->becomes ? spec->becomes : &e->own;
 	e->becomes = spec->becomes != NULL;
 	enum child_result r = child_spawn_errand(e->child, owner, spec->kind, request, answer[1],

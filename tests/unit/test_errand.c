@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "harness.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -86,6 +87,18 @@ START_TEST(answers) {
 	ck_assert_uint_eq(w.e.answer.len, 70000);
 	ck_assert_str_eq(w.e.answer.data, much);
 	free(much);
+	end(&w);
+}
+END_TEST
+
+/* Another process of the same user can neither change what it is asked nor say anything in its place. */
+START_TEST(is_not_reached_through_proc) {
+	struct world w;
+	begin(&w);
+	ck_assert_int_eq(go(&w, "streams", "", "/x", 60000), CHILD_OK);
+	until_done(&w, ERRAND_DONE);
+	ck_assert_uint_eq(w.e.answer.len, 2);
+	ck_assert_msg(memcmp(w.e.answer.data, "yy", 2) == 0, "socket, sealed: %.2s", w.e.answer.data);
 	end(&w);
 }
 END_TEST
@@ -207,11 +220,20 @@ static void on_found(void *arg, const struct child_place *place) {
 	errand_say(place, sizeof *place);
 }
 
+static void say_streams(void) {
+	struct stat st;
+	int seals = fcntl(CHILD_ERRAND_REQUEST, F_GET_SEALS), all = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK;
+	bool socket = fstat(CHILD_ERRAND_ANSWER, &st) == 0 && S_ISSOCK(st.st_mode);
+	errand_say(socket ? "y" : "n", 1);
+	errand_say(seals >= 0 && (seals & all) == all ? "y" : "n", 1);
+}
+
 static int run_errand(const char *kind) {
 	char error[CHILD_ERROR_MAX];
 	size_t n;
 	char *request = errand_request(&n);
 	if (strcmp(kind, "echo") == 0) errand_say(request, n);
+	if (strcmp(kind, "streams") == 0) say_streams();
 	if (strcmp(kind, "hang") == 0) pause();
 	for (int i = 0; strcmp(kind, "flood") == 0; i++) errand_say("0123456789", 10);
 	char *argv[] = {(char[]){"sh"}, (char[]){"-c"}, request, NULL};
@@ -222,6 +244,7 @@ static int run_errand(const char *kind) {
 }
 
 int main(int argc, char **argv) {
-	const TTest *const tests[] = {answers, says_too_much, takes_too_long, dropped, places, becomes_a_program, texts};
+	const TTest *const tests[] = {answers, is_not_reached_through_proc, says_too_much, takes_too_long, dropped,
+								  places,  becomes_a_program,           texts};
 	return argc == 3 ? run_errand(argv[2]) : run_tests("errand", tests, ARRAY_SIZE(tests));
 }
