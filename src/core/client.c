@@ -220,7 +220,11 @@ static void on_serve(void *arg) {
 	if (c->dead || c->doomed || c->evicted || waits(c)) return;
 	want(c);
 	if (c->closing) client_wake(c); /* it was kept for these lines */
-	if (!c->dead && c->ended) c->events->no_more(c);
+	if (c->dead || !c->ended) return;
+	if (hung_up(c))
+		client_kill(c);
+	else
+		c->events->no_more(c);
 }
 
 void client_release(struct client *c) {
@@ -267,7 +271,7 @@ static void on_io(void *arg, bool readable, bool writable) {
 	if (!readable || c->dead) return;
 	if (!c->ended)
 		read_some(c);
-	else if (hung_up(c))
+	else if (!waits(c) && hung_up(c))
 		client_kill(c);
 }
 
@@ -477,17 +481,39 @@ static void after_flush(struct client *c, bool done) {
 	if (!c->dead) c->events->pace(c, false);
 }
 
-/* A line of which a part was sent is sent to its end. */
-static void cast_out(struct client *c) {
+static void drop_unsent(struct client *c) {
 	struct mail *m;
 	LIST_FOR_EACH (m, &c->mail, struct mail, node) drop_mail(m);
 	c->mail_bytes = 0;
+	if (c->tape) c->cursor = c->tape->next;
+}
+
+/* A line of which a part was sent is sent to its end. */
+static void cast_out(struct client *c) {
+	drop_unsent(c);
 	c->more = false;
 	loop_task_stop(&c->serve_task);
 	lines_free(&c->in);
 	queue_free(&c->held);
-	if (c->tape) c->cursor = c->tape->next;
 	c->events->evicted(c, c->evicted);
+}
+
+static void send_nothing(struct client *c) {
+	drop_unsent(c);
+	charge(c);
+	after_flush(c, true);
+}
+
+/* The peer may have closed its connection behind lines that it has sent. The end of its input ends the client. */
+static void send_failed(struct client *c) {
+	if (c->ended && !waits(c)) {
+		client_kill(c);
+		return;
+	}
+	c->deaf = true;
+	for (; c->n_rest; c->n_rest--) chunk_drop(&c->rest[c->n_rest - 1]);
+	c->rest_whole = 0;
+	send_nothing(c);
 }
 
 static void flush(struct client *c) {
@@ -502,6 +528,10 @@ static void flush(struct client *c) {
 		return;
 	}
 	if (c->blocked) return;
+	if (c->deaf) {
+		send_nothing(c);
+		return;
+	}
 	check_overtaken(c);
 	if (c->dead) return;
 	bool done = gather(c, &b);
@@ -512,7 +542,7 @@ static void flush(struct client *c) {
 	}
 	ssize_t n = fd_sendv(c->io.fd, b.iov, b.n_iov);
 	if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) {
-		client_kill(c);
+		send_failed(c);
 		return;
 	}
 	consume(c, &b, n < 0 ? 0 : (size_t)n);

@@ -95,6 +95,7 @@ struct client {
 	struct share_member member;
 	bool blocked, ended, closing, dead, paused;
 	bool doomed;          /* is cut off at the end of the turn */
+	bool deaf;            /* its peer takes nothing any more: what it has sent is served all the same */
 	size_t evicted;       /* not 0: is closed at the end of the turn, for so many bytes */
 	bool taking;          /* its lines are being taken: what it holds is not known */
 	enum starved starved; /* why the line in hand is skipped */

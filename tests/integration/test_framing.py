@@ -249,6 +249,14 @@ class CutTest(Case):
         for _ in range(1, len(self.LINE)):
             self.assertEqual(a.wait(type="assistant").raw, self.LINE)
 
+    def test_a_last_prompt_without_lf_of_a_client_that_is_gone(self):
+        """It makes a session, which takes a while: that the client does not wait for it changes nothing."""
+        d, agent = self.start()
+        c = d.client()
+        c.raw(dump(user("hello")))
+        c.close()
+        self.assertEqual(agent.child().wait(type="user")["message.content"], "hello")
+
     def test_last_line_without_newline_counts(self):
         d, agent = self.start()
         a = d.client()

@@ -40,6 +40,23 @@ class TurnsTest(Case):
         answers = [m["response.request_id"] for m in c.log if m["type"] == "control_response"][1:]
         self.assertEqual(answers, ["r%d" % i for i in range(count)])
 
+    def test_a_burst_of_a_client_that_is_gone_is_served(self):
+        """It has closed its connection without reading: what it had sent is served all the same, in its order."""
+        d, agent = self.start()
+        d.attached()
+        child = agent.child()
+        c = d.client()
+        count = c.hello()["limits"]["turn_lines"] * 3
+        c.attach("s")
+        os.kill(d.pid, signal.SIGSTOP)
+        c.raw(b"".join(dump({"type": "x", "n": i}) + b"\n" + dump(request("r%d" % i, "plenum_hello")) + b"\n"
+                       for i in range(count)))
+        c.close()
+        os.kill(d.pid, signal.SIGCONT)
+        child.wait(type="x", n=count - 1)
+        self.assertEqual([m["n"] for m in child.seen(type="x")], list(range(count)))
+        until(lambda: len(d.call("plenum_status")["clients"]) == 2, what="the end of the connection")
+
     def unread(self):
         """(daemon, client, ids): one read has brought requests whose answers are more than are kept for a client."""
         d, agent = self.start()
