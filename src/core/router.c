@@ -342,6 +342,7 @@ void router_leave_start(struct client *c) {
 	struct router *r = c->world;
 	struct session *s = c->starting && c->makes ? find_id(r, c->starting) : NULL;
 	c->starting = 0;
+	c->makes = false;
 	if (s && s->ephemeral && !s->n_attachments && !r->shutting_down) loop_defer(s->loop, &s->over_task);
 }
 

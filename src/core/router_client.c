@@ -474,7 +474,9 @@ void router_on_line(struct client *c, struct chunk line) {
 	else
 		on_message(c, line, body, &m);
 	chunk_drop(&rewritten);
-	if (!client_holds(c)) router_inquiry_over(c);
+	if (client_holds(c)) return;
+	router_inquiry_over(c);
+	router_leave_start(c); /* whatever the line was refused for: the next one is about something else */
 }
 
 /* Nobody has checked the line that it stands in. */

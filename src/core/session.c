@@ -235,7 +235,8 @@ void session_drop_input(struct session *s) {
 static bool write_to(struct session *s, struct queue *q, struct chunk line, bool own, struct share *payer) {
 	bool here = session_has_child(s);
 	s->untouched = false;
-	if (!line.data) return false; /* there was no memory for it */
+	if (!here) s->only_asked = false; /* who has sent this waits for the start, too */
+	if (!line.data) return false;     /* there was no memory for it */
 	if ((!here && !s->want_child) || (here && !agent_hears(s->agent)) || (!own && !queue_has_room(q, line.len))) {
 		chunk_drop(&line);
 		return false;

@@ -151,6 +151,28 @@ class DeadMountTest(Case):
         e = self.assertRefused("timeout", d.client().attach, "s", wake=True)
         self.assertIn("outside_timeout", e.text)
 
+    def test_a_start_that_another_waits_for(self):
+        """A request that waits for a child which cannot start is answered; it does not reach a later child."""
+        d, agent, c, child = self.begin(self.LONG)
+        a, rid = self.asks(d, session="dead", cwd=self.mount.dir + "/x")
+        b = d.attached("dead")
+        waits = b.ask("set_model", model="m")
+        b.sync()
+        self.mount.fail()
+        self.assertEqual(b.answer(waits)["response.code"], "child_exited")
+        self.assertEqual(a.answer(rid)["response.code"], "spawn_failed")
+
+    def test_an_attach_that_is_refused_after_the_start(self):
+        """What was asked with it does not become part of the next request."""
+        d, agent, c, child = self.begin(self.LONG)
+        a, rid = self.asks(d, session="dead", cwd=self.mount.dir + "/x", approve=True)
+        d.sections["daemon"]["approve_uids"] = "54321"
+        d.write_conf()
+        c.request("plenum_reload")
+        self.mount.fail()
+        self.assertEqual(a.answer(rid)["response.code"], "not_allowed")
+        self.assertEqual(a.attach("well")["session"], "well")
+
     def test_a_path_of_a_tool(self):
         rules = {"deny_tools": "Read(//secret/**)", "allow_tools": "Read(//tmp/**)"}
         d, agent, c, child = self.begin(self.LONG, profile=rules)
