@@ -440,9 +440,9 @@ static void serve(struct client *c, struct chunk line, struct span body, const s
 		router_refuse(c, m, PLENUM_E_NOT_ATTACHED, "you are attached to no session: attach to one first");
 		return;
 	}
-	if (a && may_start(m) && router_needs_login(c, a->session) && !router_know_login(c, line, NULL)) return;
 	if (!a) a = router_attach_implicitly(r, c, m->kind == MESSAGE_USER ? m->env.session_id : SPAN_NONE, id, line);
-	if (a) dispatch(c, a, line, body, m);
+	if (!a || (may_start(m) && router_needs_login(c, a->session) && !router_know_login(c, line, NULL))) return;
+	dispatch(c, a, line, body, m);
 }
 
 /* What the prompts behind this line need is noted before it is served: however it is refused, they know. */

@@ -183,6 +183,9 @@ class StartTest(Cases):
         b.send(user("x"))
         check(b, "b")
         check(visitor("c", "/usr/bin", wake=True), "c")
+        e = d.client(env={"SSH_AUTH_SOCK": "/tmp/e", "PATH": "/usr/bin"})
+        e.send(user("x", session_id="s"))  # by the prompt that attaches it, too
+        check(e, "e")
         d.kill9()
         d.start()
         check(visitor("d", d.root, wake=True), "d")
