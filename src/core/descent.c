@@ -720,10 +720,11 @@ bool descent_finish(struct router *r) {
 	struct descent *d = &r->descent;
 	if (d->finished) return true;
 	if (!d->finishing) {
-		d->finishing = true;
+		d->finishing = d->ending_all = true;
 		end_all(r);
+		d->ending_all = false;
 	}
-	if (descent_ends(d)) return false;
+	if (d->ending_all || descent_ends(d)) return false; /* what it tells of one session may ask while others follow */
 	d->finished = true;
 	descent_sweep_all(r); /* what they have started meanwhile */
 	return true;
@@ -776,7 +777,10 @@ static void count_one(struct descent *d, uint64_t number) {
 	struct kin_count *c = count_of(d, number);
 	if (!c && (c = calloc(1, sizeof *c))) {
 		c->number = number;
-		HASH_ADD(hh, d->counts, number, sizeof c->number, c);
+		if (!HASH_TRY_ADD(hh, d->counts, &c->number, sizeof c->number, c)) {
+			free(c);
+			return;
+		}
 	}
 	if (c) c->n++;
 }

@@ -64,7 +64,7 @@ struct descent {
 	uint64_t changes; /* counts what came and went, for the table on disk */
 	bool full;        /* the log has it */
 	bool stopping;    /* all was recorded since the daemon began to stop */
-	bool finishing, finished;
+	bool finishing, ending_all, finished;
 	struct kin_count *counts;
 	int64_t look_at;         /* now_ms() from which the lists are renewed when they are asked for */
 	struct loop_timer timer; /* while SIGKILL is due for any */

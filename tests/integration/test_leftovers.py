@@ -90,6 +90,29 @@ class KeepTest(LeftoversCase):
         self.assertTrue(os.path.exists(d.root + "/service.term"))
         until(lambda: self.listed(d) == [] and d.sessions()["s"]["leftovers"] == 0)
 
+    def test_the_end_of_the_daemon_behind_that_of_a_service(self):
+        """A service that has just ended by itself takes the time to end from none of another session."""
+        d, agent, a, child = self.going()
+        first = self.service(d, child)
+        b = d.attached("t")
+        kid = agent.child()
+        kid.print(dict(INIT, session_id="conv-2"), dict(RESULT, session_id="conv-2"))
+        b.wait(type="result")
+        other = self.service(d, kid, "other")
+        for c, name in ((a, "s"), (b, "t")):
+            d.wait_state(name, "idle")
+            c.request("plenum_hibernate")
+            d.wait_state(name, "asleep")
+        self.is_listed(d, first)
+        self.is_listed(d, other, "t")
+        until(lambda: d.sessions()["s"]["leftovers"] == 1)
+        os.kill(first, signal.SIGKILL)
+        self.gone(first)
+        d.stop()
+        d.process = None
+        self.gone(other)
+        self.assertTrue(os.path.exists(d.root + "/other.term"))
+
     def test_a_stop_of_a_running_child(self):
         """One that ignores SIGTERM gets SIGKILL after stop_grace. A service of another session goes on."""
         d, agent, a, child = self.going(profile={"stop_grace": "300ms"})
