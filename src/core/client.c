@@ -73,19 +73,28 @@ static void doom(struct client *c) {
 	loop_defer(c->loop, &c->flush_task);
 }
 
-/* Closed at the end of the turn. From now on nothing is charged to it. */
+/* Closed at the end of the turn. From now on a line of which a part was sent is charged to it, and nothing else. */
 static void evict(struct client *c) {
 	c->evicted = MAX(c->member.bytes, (size_t)1);
-	(void)share_hold(&c->member, 0);
+	(void)share_hold(&c->member, c->rest_whole);
 	loop_defer(c->loop, &c->flush_task);
+}
+
+static void cut_off(struct client *c) {
+	(void)share_hold(&c->member, 0);
+	doom(c);
 }
 
 static bool hold(struct client *c) {
 	return share_hold(&c->member, lines_held(&c->in) + c->held.bytes + c->mail_bytes + c->rest_whole);
 }
 
-/* It gives up an unfinished line, if that is most of what it holds, or else goes. */
+/* It gives up an unfinished line, if that is most of what it holds, or else goes; one that goes already is cut off. */
 static void shed(struct client *c) {
+	if (c->evicted) {
+		cut_off(c);
+		return;
+	}
 	if (c->more || 2 * lines_held(&c->in) < c->member.bytes) {
 		evict(c);
 		return;
@@ -98,7 +107,9 @@ static void shed(struct client *c) {
 /* What it holds may have changed. Where its uid has too much, the connections that hold most of it shed it. */
 static void charge(struct client *c) {
 	struct share_member *most;
-	if (c->dead || c->evicted || hold(c) || c->taking) return;
+	if (c->dead || c->doomed) return;
+	if (c->evicted) (void)share_hold(&c->member, c->rest_whole);
+	if (c->evicted || hold(c) || c->taking) return;
 	while ((most = share_heaviest(c->member.share)) != NULL) {
 		struct client *heavy = CONTAINER_OF(most, struct client, member);
 		if (heavy->taking) return; /* looked at when that is over */
@@ -519,12 +530,12 @@ static void send_failed(struct client *c) {
 static void flush(struct client *c) {
 	struct batch b;
 	if (c->dead) return;
-	if (c->doomed) {
-		client_kill(c);
-		return;
-	}
 	if (c->evicted && !c->closing) {
 		cast_out(c);
+		if (!c->doomed) return;
+	}
+	if (c->doomed) {
+		client_kill(c);
 		return;
 	}
 	if (c->blocked) return;

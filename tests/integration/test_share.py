@@ -217,6 +217,17 @@ class BytesTest(ShareCase):
         bad.wait_eof()
         idle.request("plenum_hello")
 
+    def test_a_line_that_is_read_in_part(self):
+        """It is held as long as its client lives, which is cut off where the share has no room even for that line."""
+        self.share()
+        own = self.d.attached("s")
+        c, idle = self.other("s"), self.other()
+        self.agent.child().print({"type": "assistant", "text": "x" * 4000000})
+        own.wait(type="assistant")
+        until(lambda: self.held()[1:3] == (1, 0), what="the end of the connection")
+        self.assertIn("holds too much", self.d.log())
+        idle.request("plenum_hello")
+
     def test_queued_prompts(self):
         """In the session's queue, and where the child reads nothing; what it has read counts no more."""
         self.share(profile={"prompts": "queue"})
