@@ -25,7 +25,8 @@
  * 9: snapshot.strict; 10: call.child; 11: session.spent; 12: pending.act, session.made_by, session.altered,
  * client.origin, client.family, router.descent, child.was, mcp_server.claimed, router.guards_lost,
  * prompt.needs; 13: agent.place.cwd, client.starting, client.makes, pending.judging, session.stuck_pid,
- * session.stuck_start, session.stopper, session.leftovers, session.timers, kin.detached, kin.root, kin.due */
+ * session.stuck_start, session.start_error, session.start_result, session.stopper, session.leftovers, session.timers,
+ * kin.detached, kin.root, kin.due */
 #define CARRY_VERSION 13
 #define CARRY_ERROR_MAX 200
 

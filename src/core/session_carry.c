@@ -88,6 +88,9 @@ static void carry_start(struct carry *c, struct session *s) {
 	if (!c->saving && left >= 0 && !session_put_off(s, left)) carry_fail(c, "out of memory");
 	CARRY(c, s->spawn_tries);
 	CARRY(c, s->want_child);
+	if (c->version < 13) return;
+	carry_text(c, &s->start_error); /* who waits for the start may not know of it yet */
+	CARRY_UPTO(c, s->start_result, CHILD_TIMEOUT);
 }
 
 static void carry_names(struct carry *c, struct session *s) {
