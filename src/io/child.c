@@ -30,6 +30,7 @@ struct outing {
 	pid_t pid;
 	int64_t since;
 	char *place, *mount;
+	bool left; /* its limit is over, or its end was not to be waited for */
 };
 
 struct children {
@@ -42,7 +43,8 @@ struct children {
 /* --- outside ------------------------------------------------------------------------------------------------------ */
 
 #define OUTINGS_MAX 64
-#define OUTINGS_AT_PLACE 2 /* for long at one place: a further one would only wait there, too */
+#define OUTINGS_SLOW 32    /* for long at one place: there is room for those at others */
+#define OUTINGS_AT_PLACE 2 /* of them those that were left there: a further one would only wait there, too */
 #define OUTING_LONG_MS 1000
 
 static void free_outing(struct children *c, struct outing *o) {
@@ -76,7 +78,7 @@ static char *mount_of(const char *path) {
 bool children_may_go(struct children *c, const char *place) {
 	struct outing *o;
 	_cleanup_free_ char *mount = NULL;
-	size_t there = 0;
+	size_t there = 0, left = 0;
 	bool looked = false;
 	int64_t long_ago = now_ms() - OUTING_LONG_MS;
 	LIST_FOR_EACH (o, &c->outings, struct outing, node) {
@@ -84,9 +86,11 @@ bool children_may_go(struct children *c, const char *place) {
 		if (!o->mount) o->mount = mount_of(o->place);
 		if (!looked) mount = mount_of(place);
 		looked = true;
-		there += is_within(place, o->place) || (mount && o->mount && strcmp(mount, o->mount) == 0);
+		bool same = is_within(place, o->place) || (mount && o->mount && strcmp(mount, o->mount) == 0);
+		there += same;
+		left += same && o->left;
 	}
-	return there < OUTINGS_AT_PLACE && c->n_outings < OUTINGS_MAX;
+	return left < OUTINGS_AT_PLACE && there < OUTINGS_SLOW && c->n_outings < OUTINGS_MAX;
 }
 
 bool children_out(struct children *c, pid_t pid, const char *place) {
@@ -102,13 +106,21 @@ bool children_out(struct children *c, pid_t pid, const char *place) {
 	return true;
 }
 
-void children_back(struct children *c, pid_t pid) {
+static struct outing *find_outing(const struct children *c, pid_t pid) {
 	struct outing *o;
 	LIST_FOR_EACH (o, &c->outings, struct outing, node)
-		if (o->pid == pid) {
-			free_outing(c, o);
-			return;
-		}
+		if (o->pid == pid) return o;
+	return NULL;
+}
+
+void children_left(struct children *c, pid_t pid) {
+	struct outing *o = find_outing(c, pid);
+	if (o) o->left = true;
+}
+
+void children_back(struct children *c, pid_t pid) {
+	struct outing *o = find_outing(c, pid);
+	if (o) free_outing(c, o);
 }
 
 /* --- reaping ------------------------------------------------------------------------------------------------------ */
@@ -165,10 +177,7 @@ void children_free(struct children *c) {
 }
 
 bool children_known(const struct children *c, pid_t pid) {
-	const struct outing *o;
-	LIST_FOR_EACH (o, &c->outings, const struct outing, node)
-		if (o->pid == pid) return true;
-	return find(c, pid) != NULL;
+	return find_outing(c, pid) || find(c, pid);
 }
 
 struct loop *children_loop(const struct children *c) {

@@ -25,10 +25,13 @@ bool children_known(const struct children *c, pid_t pid);
 void children_reap(struct children *c);
 struct loop *children_loop(const struct children *c);
 /* Processes that are outside, at a place (a path): from children_out() until they are reaped or children_back(). False:
- * too many are there for long already, or at this place (a mount that does not answer), or there is no memory. */
+ * too many are there already, or at this place (a mount that does not answer), or there is no memory. */
 bool children_may_go(struct children *c, const char *place);
 bool children_out(struct children *c, pid_t pid, const char *place);
 void children_back(struct children *c, pid_t pid);
+/* It is not waited for any more: two such processes that do not come back close their place to others, where a slow one
+ * does not. */
+void children_left(struct children *c, pid_t pid);
 
 /* vfork(2) with all signals blocked, also in the new process: the pause does not grow with the daemon's memory. run()
  * must not return, makes system calls only, and writes to no memory of the parent. -1 with errno. */

@@ -25,6 +25,7 @@ static void stop(struct errand *e) {
 /* Its process is killed and is not waited for: it may be in a state in which it cannot die. */
 static void leave(struct errand *e) {
 	child_kill(e->child, SIGKILL);
+	children_left(e->child->owner, e->child->pid);
 	child_forget(e->child);
 	child_close_in(e->child);
 	child_close_out(e->child);
@@ -151,6 +152,7 @@ void errand_send(struct children *owner, const char *kind, const void *request, 
 	_cleanup_close_ int fd = request_file(&spec);
 	if (fd < 0 || child_spawn_errand(&c, owner, kind, fd, fd, &none, error) != CHILD_OK) return;
 	children_out(owner, c.pid, place);
+	children_left(owner, c.pid);
 	child_forget(&c);
 }
 
