@@ -516,8 +516,9 @@ static void send_nothing(struct client *c) {
 }
 
 /* The peer may have closed its connection behind lines that it has sent. The end of its input ends the client. */
-static void send_failed(struct client *c) {
-	if (c->ended && !waits(c)) {
+static void send_failed(struct client *c, int number) {
+	bool closed = number == EPIPE || number == ECONNRESET;
+	if (!closed || (c->ended && !waits(c))) {
 		client_kill(c);
 		return;
 	}
@@ -553,7 +554,7 @@ static void flush(struct client *c) {
 	}
 	ssize_t n = fd_sendv(c->io.fd, b.iov, b.n_iov);
 	if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) {
-		send_failed(c);
+		send_failed(c, errno);
 		return;
 	}
 	consume(c, &b, n < 0 ? 0 : (size_t)n);
