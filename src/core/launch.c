@@ -404,13 +404,13 @@ static void put_request(struct buf *b, const char *cwd, const char *more_path, b
 }
 
 /* The request is freed. */
-static enum child_result begin(struct buf *request, const char *cwd, const struct child_spec *streams, int64_t limit,
+static enum child_result begin(struct buf *request, const char *place, const struct child_spec *streams, int64_t limit,
 							   struct errand *e, struct child *c, struct children *owner,
 							   void (*done)(void *arg, enum errand_end end), void *arg, char *error) {
 	struct errand_spec spec = {.kind = LAUNCH_ERRAND,
 							   .request = request->data,
 							   .n = request->len,
-							   .place = cwd,
+							   .place = place,
 							   .limit = limit,
 							   .answer_max = 4096,
 							   .streams = streams,
@@ -429,8 +429,9 @@ enum child_result launch_begin_command(const struct words *argv, const struct wo
 									   void (*done)(void *arg, enum errand_end end), void *arg, char *error) {
 	static const struct child_spec streams = {.no_pipes = true};
 	struct buf request = BUF_INIT(SIZE_MAX / 4);
+	const char *program = argv->v[0]; /* where it may hang */
 	put_request(&request, "/", NULL, false, argv, env);
-	return begin(&request, "/", &streams, limit, e, c, owner, done, arg, error);
+	return begin(&request, *program == '/' ? program : "/", &streams, limit, e, c, owner, done, arg, error);
 }
 
 enum child_result launch_begin(const struct launch *l, const struct profile *p, const char *session, const char *resume,

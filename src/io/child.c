@@ -74,6 +74,11 @@ static char *mount_of(const char *path) {
 	return best;
 }
 
+/* The root says nothing of what lies below it. */
+static bool is_at(const char *path, const char *place) {
+	return strcmp(place, "/") == 0 ? strcmp(path, "/") == 0 : is_within(path, place);
+}
+
 /* The mounts are read only if a process is out for long. */
 bool children_may_go(struct children *c, const char *place) {
 	struct outing *o;
@@ -86,7 +91,7 @@ bool children_may_go(struct children *c, const char *place) {
 		if (!o->mount) o->mount = mount_of(o->place);
 		if (!looked) mount = mount_of(place);
 		looked = true;
-		bool same = is_within(place, o->place) || (mount && o->mount && strcmp(mount, o->mount) == 0);
+		bool same = is_at(place, o->place) || (mount && o->mount && strcmp(mount, o->mount) == 0);
 		there += same;
 		left += same && o->left;
 	}

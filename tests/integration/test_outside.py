@@ -202,6 +202,22 @@ class DeadMountTest(Case):
         self.assertEqual(child.answer("r-2")["response.response.behavior"], "deny")
         self.served(c, child)
 
+    def test_a_command_for_questions(self):
+        """Where on_pending hangs, sessions are started all the same."""
+        self.mount = dead_mount(self)
+        d, agent = self.start(daemon=dict(self.SHORT, on_pending=self.mount.dir + "/x", notify_interval="10ms"))
+        c = d.attached("well")
+        child = agent.child()
+        ids = iter(range(1000))
+
+        def closed():
+            child.print(perm("q-%d" % next(ids)))
+            return "does not answer: other processes" in d.log()
+
+        until(closed, what="commands that hang", every=0.3)
+        d.attached("another")
+        self.served(c, child)
+
     def test_the_daemon_ends(self):
         d, agent, c, child = self.begin(self.LONG)
         self.asks(d, session="dead", cwd=self.mount.dir + "/x")

@@ -139,11 +139,12 @@ END_TEST
 
 /* Those who hang at a place are joined by no other, which is a matter of that place alone. */
 START_TEST(places) {
-	struct world w, more[2];
+	static const char *const at[] = {"/dead", "/dead/b", "/", "/"};
+	struct world w, more[4];
 	begin(&w);
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 4; i++) {
 		more[i] = (struct world){.loop = w.loop, .all = w.all};
-		ck_assert_int_eq(go(&more[i], "hang", "", i ? "/dead/b" : "/dead", 60000), CHILD_OK);
+		ck_assert_int_eq(go(&more[i], "hang", "", at[i], 60000), CHILD_OK);
 	}
 	poll(NULL, 0, 1100);
 	ck_assert(children_may_go(w.all, "/dead/b/c")); /* they are slow, and may come back within their limits */
@@ -155,7 +156,10 @@ START_TEST(places) {
 	ck_assert_msg(strstr(w.error, "/dead/b/c does not answer"), "%s", w.error);
 	ck_assert_int_eq(go(&w, "echo", "", "/live", 60000), CHILD_OK);
 	until_done(&w, ERRAND_DONE);
-	for (int i = 0; i < 2; i++) {
+	for (int i = 2; i < 4; i++) children_left(w.all, more[i].e.own.pid);
+	ck_assert(!children_may_go(w.all, "/"));
+	ck_assert(children_may_go(w.all, "/live")); /* the root says nothing of what lies below it */
+	for (int i = 0; i < 4; i++) {
 		pid_t pid = more[i].e.own.pid;
 		errand_drop(&more[i].e);
 		while (!is_gone(&w, pid)) poll(NULL, 0, 1);
