@@ -127,7 +127,10 @@ static void on_started(void *arg, enum errand_end end) {
 	struct attention *a = h->owner;
 	struct child_place place;
 	char error[CHILD_ERROR_MAX];
-	if (launch_result("/", &h->start, end, &place, error) == CHILD_OK) return;
+	if (launch_result("/", &h->start, end, &place, error) == CHILD_OK) {
+		loop_timer_set(&h->timer, a->router->settings->notify_limit);
+		return;
+	}
 	log_warn("on_pending: %s", error);
 	h->child.exited = NULL;
 	child_forget(&h->child);
@@ -149,7 +152,6 @@ static struct helper *new_helper(struct attention *a) {
 static void add_helper(struct attention *a, struct helper *h) {
 	list_add_tail(&a->helpers, &h->node);
 	a->n++;
-	loop_timer_set(&h->timer, a->router->settings->notify_limit);
 }
 
 static bool put(struct words *env, const char *name, const char *value) {

@@ -41,7 +41,7 @@ static inline bool in_valgrind(void) {
 static inline int run_tests(const char *name, const TTest *const *tests, size_t n) {
 	Suite *suite = suite_create(name);
 	TCase *tcase = tcase_create(name);
-	tcase_set_timeout(tcase, 100);
+	tcase_set_timeout(tcase, 400);
 	for (size_t i = 0; i < n; i++)
 		if (tests[i]) tcase_add_test(tcase, tests[i]);
 	suite_add_tcase(suite, tcase);
