@@ -244,6 +244,7 @@ class DeadMountTest(Case):
         self.served(c, child)
         until(lambda: "its files do not answer" in d.log() or "does not answer: other" in d.log(), what="the log")
         os.unlink(d.config + "/plenum/plenum.conf.d")
+        self.mount.fail()
         until(lambda: self.reloads(d), what="the processes that hung to be gone")
 
     @staticmethod
