@@ -84,8 +84,8 @@ class LimitsTest(Case):
         self.assertRefused("name_taken", b.request, "initialize", sdkMcpServers=["held"])
 
     def test_open_initialize_requests(self):
-        a = self.d.attached()
-        self.agent.child().mode(init="manual")
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.attached()
         for i in range(LIMITS["initialize"]):
             a.send({"type": "control_request", "request_id": "i%d" % i, "request": {"subtype": "initialize"}})
         a.send({"type": "control_request", "request_id": "i7", "request": {"subtype": "initialize"}})
