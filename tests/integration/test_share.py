@@ -38,6 +38,16 @@ class ShareCase(Case):
         self.assertEqual(m.get("code"), "share_exceeded")
         self.assertIn(key, m["error"])
 
+    def working(self):
+        """The owner's turn runs in session s, and the prompts of others are queued behind it."""
+        self.share(profile={"prompts": "queue"})
+        own = self.d.attached("s")
+        child = self.agent.child()
+        own.initialize()
+        own.send(user("work", uuid="w"))
+        child.wait(type="user", uuid="w")
+        return own, child
+
 
 class SessionsTest(ShareCase):
     def test_one_uid_fills_its_share_alone(self):
@@ -230,12 +240,7 @@ class BytesTest(ShareCase):
 
     def test_queued_prompts(self):
         """In the session's queue, and where the child reads nothing; what it has read counts no more."""
-        self.share(profile={"prompts": "queue"})
-        own = self.d.attached("s")
-        child = self.agent.child()
-        own.initialize()
-        own.send(user("work", uuid="w"))
-        child.wait(type="user", uuid="w")
+        own, child = self.working()
         c = self.other("s")
         c.send(user("x" * 400000, uuid="p1"))
         until(lambda: self.held()[2] >= 400000)
@@ -270,12 +275,7 @@ class ShownTest(ShareCase):
         self.assertRegex(top, r"(?m)^%d +0 +1 +0 +1$" % NOBODY)
 
     def test_an_upgrade_counts_them_again(self):
-        self.share(profile={"prompts": "queue"})
-        own = self.d.attached("s")
-        child = self.agent.child()
-        own.initialize()
-        own.send(user("work", uuid="w"))
-        child.wait(type="user", uuid="w")
+        own, child = self.working()
         c = self.other("s")
         c.send(user("x" * 100000, uuid="p"), request("r", "get_context_usage"))
         c.event("changed", what="prompt_held")
