@@ -238,8 +238,10 @@ static void load_named(struct loader *l, const char *file) {
 		fail_memory(l);
 }
 
+#define SYSTEM_FOLDER "/etc/plenum"
+
 static void load_usual(struct loader *l) {
-	load_folder(l, "/etc/plenum", NULL);
+	load_folder(l, SYSTEM_FOLDER, NULL);
 	_cleanup_free_ char *home = path_config_home();
 	if (!home) return;
 	_cleanup_free_ char *dir = str_printf("%s/plenum", home);
@@ -304,8 +306,9 @@ struct settings *config_load(const char *file, struct mistakes *mistakes) {
 	return NULL;
 }
 
-void config_ask(struct buf *request, const char *file) {
+const char *config_ask(struct buf *request, const char *file) {
 	errand_put(request, file ? file : "");
+	return file ? file : SYSTEM_FOLDER;
 }
 
 int config_errand(void) {

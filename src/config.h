@@ -17,7 +17,8 @@
  * good, that one says. */
 #define CONFIG_ERRAND "config"
 int config_errand(void);
-void config_ask(struct buf *request, const char *file);
+/* file as for config_load(). Return the place (io/errand.h) where the errand looks; borrowed. */
+const char *config_ask(struct buf *request, const char *file);
 
 /* file NULL: the usual places. NULL where there is a mistake; mistakes (an empty list) then has them all. The caller
  * owns the result and the list. */

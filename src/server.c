@@ -427,14 +427,13 @@ static void on_read(void *arg, enum errand_end end) {
 static void on_hup(void *arg) {
 	char error[CHILD_ERROR_MAX];
 	struct server *srv = arg;
-	const char *file = srv->options->config;
 	struct buf request = BUF_INIT(PATH_MAX + 1);
 	errand_drop(&srv->reading);
-	config_ask(&request, file);
+	const char *place = config_ask(&request, srv->options->config);
 	struct errand_spec spec = {.kind = CONFIG_ERRAND,
 							   .request = request.data,
 							   .n = request.len,
-							   .place = file ? file : "/etc/plenum",
+							   .place = place,
 							   .limit = srv->settings->outside_timeout,
 							   .answer_max = 1};
 	enum child_result r = errand_begin(&srv->reading, srv->children, &spec, on_read, srv, error);

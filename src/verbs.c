@@ -570,10 +570,9 @@ static void verb_clear_lost(struct request *q) {
 static void verb_reload(struct request *q) {
 	char error[1024];
 	struct buf request = BUF_INIT(PATH_MAX + 1);
-	const char *file = host(q->router)->config;
 	enum errand_end end;
-	config_ask(&request, file);
-	bool known = router_inquire(q->client, q->line, CONFIG_ERRAND, &request, file ? file : "/etc/plenum");
+	const char *place = config_ask(&request, host(q->router)->config);
+	bool known = router_inquire(q->client, q->line, CONFIG_ERRAND, &request, place);
 	buf_free(&request);
 	if (!known) return;
 	router_answer_of(q->client, CONFIG_ERRAND, &end);
