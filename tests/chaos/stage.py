@@ -10,9 +10,9 @@ from peer import Violation
 
 
 def mount_small(path):
-    """A file system of 256 KiB; None where this process may not mount."""
+    """A file system of 32 MiB, twice what the sessions of the attackers may take; None where this process may not mount."""
     os.makedirs(path)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=0700", "chaos", path], stderr=subprocess.DEVNULL,
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m,mode=0700", "chaos", path], stderr=subprocess.DEVNULL,
                           check=False)
     return path if done.returncode == 0 else None
 

@@ -456,4 +456,4 @@ RUN_TESTS("child", places, streams, what_it_starts_with, streams_are_sockets, NO
 		  signals_are_as_at_the_beginning, a_session_of_its_own, killed_with_all_its_group,
 		  exit_and_end_of_output_are_two_events, without_pipes, forgotten_resumed,
 		  processes_that_nobody_knows_are_reaped, NOT_IN_VALGRIND(no_program), no_folder,
-		  NOT_IN_VALGRIND(too_much_for_the_kernel), no_descriptors, finding_programs)
+		  NOT_IN_VALGRIND(too_much_for_the_kernel), NOT_IN_VALGRIND(no_descriptors), finding_programs)
