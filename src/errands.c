@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "errands.h"
 
-#include "config.h"
+#include "config/config.h"
 #include "core/launch.h"
 #include "core/login.h"
 #include "core/rules.h"

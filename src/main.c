@@ -5,7 +5,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "config.h"
+#include "config/config.h"
 #include "errands.h"
 #include "server.h"
 
@@ -49,11 +49,11 @@ static int wrong(const char *what, const char *word) {
 }
 
 static int check_config(const char *file) {
-	struct mistakes mistakes = {0};
-	struct settings *s = config_load(file, &mistakes);
+	struct errors errors = {0};
+	struct settings *s = config_load(file, &errors);
 	if (!s) {
-		for (size_t i = 0; i < mistakes.n; i++) fprintf(stderr, "plenumd: %s\n", mistakes_text(&mistakes, i));
-		mistakes_free(&mistakes);
+		for (size_t i = 0; i < errors.n; i++) fprintf(stderr, "plenumd: %s\n", errors_text(&errors, i));
+		errors_free(&errors);
 		return EX_CONFIG;
 	}
 	settings_unref(s);

@@ -6,16 +6,16 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/str.h"
-#include "config.h"
+#include "config/config.h"
 #include "core/trust.h"
 #include "core/warm.h"
 #include "io/listen.h"
 #include "io/notify.h"
 #include "io/pressure.h"
-#include "keeper.h"
 #include "plenum/protocol.h"
+#include "store/store.h"
 #include "upgrade.h"
-#include "verbs.h"
+#include "verbs/verbs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +51,7 @@ struct server {
 	struct router *router;
 	struct settings *settings;
 	struct listener *listener;
-	struct keeper *keeper;
+	struct store *store;
 	struct attention *attention;
 	struct pressure *pressure; /* NULL: nothing to watch, or not wanted */
 	struct notify notify;
@@ -85,12 +85,12 @@ static void trim_soon(struct server *srv) {
 
 static void on_changed(struct router *r) {
 	struct server *srv = server_of(r);
-	keeper_changed(srv->keeper);
+	store_changed(srv->store);
 	if (!loop_timer_pending(&srv->status_timer) && srv->notify.fd >= 0) loop_timer_set(&srv->status_timer, STATUS_MS);
 }
 
 static const char *on_keep(struct router *r, const struct session *s, char *error, size_t size) {
-	return keeper_keep(server_of(r)->keeper, s, error, size);
+	return store_keep(server_of(r)->store, s, error, size);
 }
 
 /* --- connections -------------------------------------------------------------------------------------------------- */
@@ -213,7 +213,7 @@ static void on_stopped(void *arg) {
 	struct client *c;
 	if (srv->leaving) return;
 	srv->leaving = true;
-	keeper_save(srv->keeper);
+	store_save(srv->store);
 	LIST_FOR_EACH (c, &srv->router->clients, struct client, node) client_close(c);
 	loop_timer_set(&srv->goodbye_timer, srv->router->n_clients ? GOODBYE_MS : 0);
 }
@@ -378,9 +378,9 @@ static void choose_default(struct settings *s) {
 	log_info("default profile: %s%s", s->default_profile, found ? "" : " (no claude in PATH)");
 }
 
-static bool load(struct server *srv, struct mistakes *mistakes) {
-	struct settings *fresh = config_load(srv->options->config, mistakes);
-	for (size_t i = 0; i < mistakes->n; i++) log_error("%s", mistakes_text(mistakes, i));
+static bool load(struct server *srv, struct errors *errors) {
+	struct settings *fresh = config_load(srv->options->config, errors);
+	for (size_t i = 0; i < errors->n; i++) log_error("%s", errors_text(errors, i));
 	if (!fresh) return false;
 	choose_default(fresh);
 	settings_unref(srv->settings);
@@ -391,11 +391,11 @@ static bool load(struct server *srv, struct mistakes *mistakes) {
 
 static bool reload(struct verbs_host *h, char *error, size_t size) {
 	struct server *srv = (struct server *)h;
-	struct mistakes mistakes = {0};
+	struct errors errors = {0};
 	char ready[80];
 	snprintf(ready, sizeof ready, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)now_us());
 	notify_send_once(&srv->notify, ready);
-	bool ok = load(srv, &mistakes);
+	bool ok = load(srv, &errors);
 	if (ok) {
 		settings_unref(srv->router->settings);
 		srv->router->settings = settings_ref(srv->settings);
@@ -405,10 +405,10 @@ static bool reload(struct verbs_host *h, char *error, size_t size) {
 		arm_pressure(srv);
 		log_info("the configuration was read again; running sessions keep theirs until their next start");
 	} else {
-		mistakes_sum_up(&mistakes, error, size);
+		errors_sum_up(&errors, error, size);
 		log_error("the old configuration is kept");
 	}
-	mistakes_free(&mistakes);
+	errors_free(&errors);
 	notify_send_once(&srv->notify, "READY=1");
 	return ok;
 }
@@ -515,8 +515,8 @@ static void carry_server(struct carry *c, void *arg) {
 	carry_fd(c, &srv->notify.fd, S_IFSOCK);
 	CARRY(c, srv->notify.watchdog);
 	carry_listener(c, srv);
-	keeper_carry(c, srv->keeper, srv->host.socket_path);
-	srv->host.state_dir = keeper_dir(srv->keeper);
+	store_carry(c, srv->store, srv->host.socket_path);
+	srv->host.state_dir = store_dir(srv->store);
 	if (!c->saving && !carry_ok(c)) return;
 	router_carry(c, srv->router);
 	attention_carry(c, srv->attention);
@@ -638,8 +638,8 @@ static int claim_place(struct server *srv) {
 
 /* Two daemons that share a folder would each resume the same conversations. */
 static int open_table(struct server *srv) {
-	if (!keeper_open(srv->keeper, srv->host.socket_path)) return EX_UNAVAILABLE;
-	srv->host.state_dir = keeper_dir(srv->keeper);
+	if (!store_open(srv->store, srv->host.socket_path)) return EX_UNAVAILABLE;
+	srv->host.state_dir = store_dir(srv->store);
 	return EX_OK;
 }
 
@@ -673,8 +673,8 @@ static bool make_parts(struct server *srv) {
 	srv->loop = loop_new();
 	srv->children = srv->loop ? children_new(srv->loop) : NULL;
 	srv->router = srv->children ? router_new(srv->loop, srv->children, srv->settings, &events, &srv->host) : NULL;
-	srv->keeper = srv->router ? keeper_new(srv->loop, srv->router) : NULL;
-	srv->attention = srv->keeper ? attention_new(srv->loop, srv->children, srv->router) : NULL;
+	srv->store = srv->router ? store_new(srv->loop, srv->router) : NULL;
+	srv->attention = srv->store ? attention_new(srv->loop, srv->children, srv->router) : NULL;
 	srv->upgrade = srv->attention ? upgrade_new(srv->loop, srv->children, srv->options->argv, &upgrade_host, srv)
 								  : NULL;
 	if (!srv->upgrade) return false;
@@ -693,7 +693,7 @@ static bool make_parts(struct server *srv) {
 static void drop_parts(struct server *srv) {
 	upgrade_free(srv->upgrade);
 	attention_free(srv->attention);
-	keeper_free(srv->keeper);
+	store_free(srv->store);
 	router_free(srv->router);
 	children_free(srv->children);
 	loop_free(srv->loop);
@@ -725,8 +725,8 @@ static void stop_timers(struct server *srv) {
 static void clean_up(struct server *srv) {
 	struct client *c;
 	upgrade_free(srv->upgrade); /* it may be about to take over what goes now */
-	keeper_free(srv->keeper);   /* first: whoever gets the socket now finds the folder free */
-	srv->keeper = NULL;
+	store_free(srv->store);     /* first: whoever gets the socket now finds the folder free */
+	srv->store = NULL;
 	listen_close(srv->listener);
 	srv->listener = NULL;
 	LIST_FOR_EACH (c, &srv->router->clients, struct client, node) client_kill(c);
@@ -753,9 +753,9 @@ static void clean_up(struct server *srv) {
 static bool load_at_start(struct server *srv) {
 	int64_t until = now_ms() + (srv->options->resume >= 0 && !srv->options->check ? CONFIG_MS : 0);
 	for (;;) {
-		struct mistakes mistakes = {0};
-		bool loaded = load(srv, &mistakes);
-		mistakes_free(&mistakes);
+		struct errors errors = {0};
+		bool loaded = load(srv, &errors);
+		errors_free(&errors);
 		if (loaded || now_ms() >= until) return loaded;
 		poll(NULL, 0, CONFIG_STEP_MS);
 	}

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "ctl/attach.h"
+#include "ctl/follow.h"
 
 struct decision {
 	bool allow, always, interrupt;

@@ -5,7 +5,7 @@
  */
 #include "base/fd.h"
 #include "base/str.h"
-#include "ctl/attach.h"
+#include "ctl/follow.h"
 #include "ctl/show.h"
 #include "wire/lines.h"
 
@@ -133,7 +133,7 @@ int cmd_attach(struct ctl *c, int argc, char **argv) {
 	if (deny_me) json_object_set_new(members, "approve", json_false());
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
 	if (!p) return CTL_NO_DAEMON;
-	code = attach_to(p, argv[0], json_incref(members), &answer);
+	code = follow_to(p, argv[0], json_incref(members), &answer);
 	if (code != CTL_OK) return code;
 	attach_tell_peer(answer);
 	if (verbose) print_attached(answer);
@@ -152,17 +152,17 @@ static int watch(struct ctl *c, struct plenum *p) {
 	struct incoming in;
 	show_init(&show, stdout);
 	for (;;) {
-		enum plenum_result r = attach_next(p, 0, &in);
+		enum plenum_result r = follow_next(p, 0, &in);
 		if (r == PLENUM_TIMED_OUT) {
 			if (fflush(stdout) != 0) return CTL_CUT;
-			r = attach_next(p, -1, &in);
+			r = follow_next(p, -1, &in);
 		}
 		if (r != PLENUM_OK) return ctl_failed(p, r);
 		if (c->json)
 			printf("%.*s\n", (int)in.line.n, in.line.p);
 		else
 			show_line(&show, in.line, &in.e);
-		if (span_equals(attach_event(&in), PLENUM_EV_SESSION_REMOVED)) return fflush(stdout) == 0 ? CTL_OK : CTL_CUT;
+		if (span_equals(follow_event(&in), PLENUM_EV_SESSION_REMOVED)) return fflush(stdout) == 0 ? CTL_OK : CTL_CUT;
 	}
 }
 
@@ -182,6 +182,6 @@ int cmd_tail(struct ctl *c, int argc, char **argv) {
 		json_decref(members);
 		return CTL_NO_DAEMON;
 	}
-	code = attach_to(p, argv[0], members, NULL);
+	code = follow_to(p, argv[0], members, NULL);
 	return code == CTL_OK ? watch(c, p) : code;
 }

@@ -314,7 +314,7 @@ static void take_event(struct chat *ch, const struct incoming *in, struct span e
 	bool refused = span_equals(event, PLENUM_EV_ERROR) &&
 				   !span_member(in->line, "request_id").p; /* not about an answer */
 	bool lost = refused || (ch->waiting &&
-							(attach_changed(in, "prompt_cancelled", ch->turn.uuid) || attach_ended(in, ch->turn.uuid)));
+							(follow_changed(in, "prompt_cancelled", ch->turn.uuid) || follow_ended(in, ch->turn.uuid)));
 	bool removed = span_equals(event, PLENUM_EV_SESSION_REMOVED);
 	if (lost) ch->waiting = false; /* no result will come */
 	if (removed || (lost && !ch->terminal)) ch->code = CTL_CUT;
@@ -333,11 +333,11 @@ static void take_request(struct chat *ch, const struct incoming *in) {
 
 static bool is_history(const struct chat *ch, const struct incoming *in) {
 	int64_t seq;
-	return attach_seq(in, &seq) && seq < ch->live;
+	return follow_seq(in, &seq) && seq < ch->live;
 }
 
 static void take_line(struct chat *ch, const struct incoming *in) {
-	struct span event = attach_event(in);
+	struct span event = follow_event(in);
 	if (is_history(ch, in)) {
 		if (!event.p || !is_noise(event)) show_line(&ch->show, in->line, &in->e);
 		return;
@@ -389,7 +389,7 @@ static void wait_for_something(struct chat *ch, int signals) {
 static void run(struct chat *ch, int signals) {
 	struct incoming in;
 	while (ch->code == CTL_GO) {
-		enum plenum_result r = attach_next(ch->p, 0, &in);
+		enum plenum_result r = follow_next(ch->p, 0, &in);
 		if (r == PLENUM_OK)
 			take_line(ch, &in);
 		else if (r != PLENUM_TIMED_OUT)
@@ -418,7 +418,7 @@ static int converse(struct ctl *c, const char *session, json_t *members) {
 		json_decref(members);
 		return CTL_NO_DAEMON;
 	}
-	int code = attach_to(p, session, members, &answer);
+	int code = follow_to(p, session, members, &answer);
 	if (code != CTL_OK) return code;
 	attach_tell_peer(answer);
 	struct chat ch = {.c = c, .p = p, .session = session, .code = CTL_GO, .input = BUF_INIT((size_t)1 << 26)};

@@ -195,7 +195,7 @@ static void tell_settled(struct demo *d, struct party *who, const struct incomin
 }
 
 static int take_line(struct demo *d, struct party *who, const struct incoming *in) {
-	struct span event = attach_event(in);
+	struct span event = follow_event(in);
 	if (who == &d->window) d->lines++;
 	if (span_equals(event, PLENUM_EV_SETTLED)) tell_settled(d, who, in);
 	if (span_equals(event, PLENUM_EV_ERROR)) {
@@ -217,7 +217,7 @@ static int take_line(struct demo *d, struct party *who, const struct incoming *i
 static int drain(struct demo *d, struct party *who) {
 	struct incoming in;
 	enum plenum_result r;
-	while ((r = attach_next(who->p, 0, &in)) == PLENUM_OK) {
+	while ((r = follow_next(who->p, 0, &in)) == PLENUM_OK) {
 		int code = take_line(d, who, &in);
 		if (code != CTL_GO && code != CTL_OK) return code;
 	}
@@ -281,7 +281,7 @@ static int play_return(struct demo *d) {
 	int code = join(d, &d->window, json_pack("{s:s}", "replay", "all"));
 	if (code != CTL_OK) return code;
 	for (;;) {
-		enum plenum_result r = attach_next(d->window.p, DEMO_TIME, &in);
+		enum plenum_result r = follow_next(d->window.p, DEMO_TIME, &in);
 		if (r != PLENUM_OK) return ctl_failed(d->window.p, r);
 		lines++;
 		if (span_equals(in.e.type, "result")) break;

@@ -80,7 +80,7 @@ static int await_request(struct plenum *p, const char *id, struct incoming *in) 
 	int64_t deadline = now_ms() + CTL_ANSWER_TIME;
 	for (;;) {
 		int64_t left = deadline - now_ms();
-		enum plenum_result r = attach_next(p, (int)MAX(left, 0), in);
+		enum plenum_result r = follow_next(p, (int)MAX(left, 0), in);
 		if (r != PLENUM_OK) return ctl_failed(p, r);
 		if (!span_equals(in->e.request_id, id)) continue;
 		if (span_equals(in->e.type, "control_request")) return CTL_OK;
@@ -99,7 +99,7 @@ struct verdict {
 };
 
 static int take_notice(const struct incoming *in, struct verdict *v) {
-	struct span event = attach_event(in);
+	struct span event = follow_event(in);
 	if (span_equals(in->e.inner_request_id, v->fence) && span_equals(in->e.type, "control_response")) v->fenced = true;
 	if (!event.p || !span_equals(span_member(in->line, "request_id"), v->id)) return CTL_GO;
 	if (span_equals(event, PLENUM_EV_SETTLED)) v->settled = true;
@@ -116,7 +116,7 @@ static int confirm(struct plenum *p, const char *id) {
 	enum plenum_result r = plenum_post(p, PLENUM_HELLO, NULL, v.fence);
 	while (r == PLENUM_OK && !(v.settled && v.fenced)) {
 		int64_t left = deadline - now_ms();
-		r = attach_next(p, (int)MAX(left, 0), &in);
+		r = follow_next(p, (int)MAX(left, 0), &in);
 		int code = r == PLENUM_OK ? take_notice(&in, &v) : CTL_GO;
 		if (code != CTL_GO) return code;
 	}
@@ -156,7 +156,7 @@ static int decide(struct ctl *c, const char *session, const char *id, const stru
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
 	_cleanup_json_ json_t *answer = NULL;
 	if (!p) return CTL_NO_DAEMON;
-	int code = attach_to(p, session, json_pack("{s:s,s:s,s:b}", "create", "never", "role", "driver", "approve", 1),
+	int code = follow_to(p, session, json_pack("{s:s,s:s,s:b}", "create", "never", "role", "driver", "approve", 1),
 						 &answer);
 	if (code != CTL_OK) return code;
 	if (!was_offered(answer, id)) {

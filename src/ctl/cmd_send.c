@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "ctl/attach.h"
+#include "ctl/follow.h"
 #include "ctl/show.h"
 #include "ctl/text.h"
 #include "ctl/turn.h"
@@ -99,10 +99,10 @@ static int take_event(struct sending *s, const struct incoming *in, struct span 
 		ctl_say("the session was removed before the answer");
 		return CTL_CUT;
 	}
-	if (attach_ended(in, s->turn.uuid)) return take_end(s, in);
-	if (attach_changed(in, "prompt_held", s->turn.uuid))
+	if (follow_ended(in, s->turn.uuid)) return take_end(s, in);
+	if (follow_changed(in, "prompt_held", s->turn.uuid))
 		ctl_say("the prompt waits for the end of another client's turn; see `plenumctl queue %s`", s->session);
-	if (attach_changed(in, "prompt_cancelled", s->turn.uuid)) {
+	if (follow_changed(in, "prompt_cancelled", s->turn.uuid)) {
 		ctl_say("the prompt was taken back before its turn");
 		return CTL_REFUSED;
 	}
@@ -122,7 +122,7 @@ static int take_line(struct sending *s, const struct incoming *in) {
 		s->unnamed = failure_of(in->line, &in->e);
 	}
 	if (!s->c->json && s->turn.ours) show_answer(&s->show, in->line, &in->e);
-	struct span event = attach_event(in);
+	struct span event = follow_event(in);
 	return event.p ? take_event(s, in, event) : CTL_GO;
 }
 
@@ -165,7 +165,7 @@ static int wait_for_lines(struct sending *s) {
 static int follow(struct sending *s) {
 	struct incoming in;
 	for (;;) {
-		enum plenum_result r = attach_next(s->p, 0, &in);
+		enum plenum_result r = follow_next(s->p, 0, &in);
 		int code = CTL_GO;
 		if (r == PLENUM_OK)
 			code = take_line(s, &in);
@@ -198,7 +198,7 @@ static bool prompt_text(int argc, char **argv, struct buf *b) {
 
 static int send_prompt(struct sending *s, json_t *members, const struct buf *text) {
 	_cleanup_json_ json_t *answer = NULL;
-	int code = attach_to(s->p, s->session, members, &answer);
+	int code = follow_to(s->p, s->session, members, &answer);
 	if (code != CTL_OK) return code;
 	if (strcmp(ctl_str(answer, "state", ""), PLENUM_ST_ASKING) == 0) {
 		code = take_asking(s);

@@ -3,7 +3,7 @@
  * The verbs that ask the daemon one thing about one session: new, interrupt, sleep, stop, clear-lost, queue, logs.
  */
 #include "base/str.h"
-#include "ctl/attach.h"
+#include "ctl/follow.h"
 #include "ctl/text.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ static int make_session(struct ctl *c, const char *name, json_t *members) {
 		json_decref(members);
 		return CTL_NO_DAEMON;
 	}
-	int code = attach_to(p, name, members, &answer);
+	int code = follow_to(p, name, members, &answer);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
 	puts(ctl_str(answer, "session", name ? name : "?"));
@@ -71,7 +71,7 @@ int cmd_new(struct ctl *c, int argc, char **argv) {
 
 /* The end of the session's agent, or of the session where it is to be forgotten. */
 static bool is_over(const struct incoming *in, const char *session, bool forget) {
-	struct span event = attach_event(in), state = span_member(in->line, "state");
+	struct span event = follow_event(in), state = span_member(in->line, "state");
 	if (!event.p || !span_equals(span_member(in->line, "session"), session)) return false;
 	if (span_equals(event, PLENUM_EV_SESSION_REMOVED)) return true;
 	if (forget || !span_equals(event, PLENUM_EV_SESSION_STATE)) return false;
@@ -80,7 +80,7 @@ static bool is_over(const struct incoming *in, const char *session, bool forget)
 
 /* Its agent lives on. */
 static bool is_stuck(const struct incoming *in, const char *session) {
-	return span_equals(attach_event(in), PLENUM_EV_ERROR) &&
+	return span_equals(follow_event(in), PLENUM_EV_ERROR) &&
 		   span_equals(span_member(in->line, "code"), PLENUM_E_CANNOT_STOP) &&
 		   span_equals(span_member(in->line, "session"), session);
 }
@@ -88,7 +88,7 @@ static bool is_stuck(const struct incoming *in, const char *session) {
 static int await_end(struct plenum *p, const char *session, bool forget) {
 	struct incoming in;
 	for (int code = CTL_OK;;) {
-		enum plenum_result r = attach_next(p, CTL_ANSWER_TIME * 2, &in);
+		enum plenum_result r = follow_next(p, CTL_ANSWER_TIME * 2, &in);
 		if (r != PLENUM_OK) return ctl_failed(p, r);
 		if (is_stuck(&in, session)) {
 			_cleanup_free_ char *reason = span_dup(span_member(in.line, "error"), NULL);
@@ -237,7 +237,7 @@ int cmd_interrupt(struct ctl *c, int argc, char **argv) {
 	_cleanup_json_ json_t *attached = NULL, *answer = NULL;
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
 	if (!p) return CTL_NO_DAEMON;
-	code = attach_to(p, argv[0], json_pack("{s:s,s:b}", "create", "never", "approve", 0), &attached);
+	code = follow_to(p, argv[0], json_pack("{s:s,s:b}", "create", "never", "approve", 0), &attached);
 	if (code != CTL_OK) return code;
 	const char *state = ctl_str(attached, "state", "");
 	json_t *members = json_object();
@@ -302,7 +302,7 @@ static int cancel_prompt(struct ctl *c, const char *session, const char *uuid) {
 	_cleanup_json_ json_t *attached = NULL, *answer = NULL;
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
 	if (!p) return CTL_NO_DAEMON;
-	int code = attach_to(p, session, json_pack("{s:s,s:b}", "create", "never", "approve", 0), &attached);
+	int code = follow_to(p, session, json_pack("{s:s,s:b}", "create", "never", "approve", 0), &attached);
 	if (code != CTL_OK) return code;
 	json_t *members = json_pack("{s:s,s:b}", "message_uuid", uuid, "plenum_all", 1);
 	code = ctl_ask(p, "cancel_async_message", members, &answer);

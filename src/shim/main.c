@@ -4,8 +4,8 @@
  * plenumd. Anything that is not a stream-json conversation is the real CLI's own business.
  */
 #include "base/fd.h"
-#include "shim/attach.h"
 #include "shim/cli.h"
+#include "shim/daemon.h"
 #include "shim/options.h"
 #include "shim/pump.h"
 
@@ -16,6 +16,6 @@ int main(int argc, char **argv) {
 	if (argc < 1) return 64;
 	fd_fill_standard();
 	options_read(&o, argv + 1, environ);
-	if (o.info || !o.stream || attach_is_agent()) return cli_exec(argv);
+	if (o.info || !o.stream || daemon_is_parent()) return cli_exec(argv);
 	return pump_run(&o);
 }

@@ -4,7 +4,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
-#include "shim/attach.h"
+#include "shim/daemon.h"
 #include "shim/filter.h"
 #include "shim/sink.h"
 
@@ -88,7 +88,7 @@ static void attach(struct pump *p) {
 	struct buf line = BUF_INIT(REQUEST_MAX);
 	p->state = ATTACHING;
 	p->deadline = now_ms() + ATTACH_WAIT;
-	if (!attach_line(&line, p->o, new_id(p), p->foreign) || !sink_put(&p->up, line.data, line.len)) {
+	if (!daemon_attach_line(&line, p->o, new_id(p), p->foreign) || !sink_put(&p->up, line.data, line.len)) {
 		say(p, "the command line and the environment are too long");
 		finish(p, 1);
 	}
@@ -427,7 +427,7 @@ static bool prepare_signals(struct pump *p) {
 
 int pump_run(const struct options *o) {
 	struct pump p = {.o = o, .signals = -1, .deadline = INT64_MAX, .resume_until = now_ms() + RESUME_WAIT};
-	p.sock = attach_connect(&p.foreign);
+	p.sock = daemon_connect(&p.foreign);
 	if (p.sock < 0) return EXIT_NO_DAEMON;
 	p.own = o->own && !p.foreign;
 	char *block = malloc(BLOCK);

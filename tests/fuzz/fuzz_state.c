@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/macros.h"
-#include "state.h"
+#include "store/state.h"
 #include "target.h"
 
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/log.h"
 #include "base/str.h"
-#include "config.h"
+#include "config/config.h"
 #include "words.h"
 
 #include <check.h>
@@ -14,7 +14,7 @@
 
 static char dir[64], file[128], error[1024];
 
-static struct mistakes mistakes;
+static struct errors errors;
 
 static void setup(void) {
 	strcpy(dir, "/tmp/plenum-config-XXXXXX");
@@ -26,7 +26,7 @@ static void teardown(void) {
 	char command[128];
 	snprintf(command, sizeof command, "rm -rf '%s'", dir);
 	ck_assert_int_eq(system(command), 0);
-	mistakes_free(&mistakes);
+	errors_free(&errors);
 }
 
 static void put(const char *name, const char *text) {
@@ -45,10 +45,10 @@ static void put(const char *name, const char *text) {
 
 /* error: the first mistake. */
 static struct settings *load_path(const char *path) {
-	mistakes_free(&mistakes);
-	struct settings *s = config_load(path, &mistakes);
-	ck_assert(!s == !!mistakes.n && mistakes.list.n == mistakes.n);
-	snprintf(error, sizeof error, "%s", s ? "" : mistakes.list.v[0]);
+	errors_free(&errors);
+	struct settings *s = config_load(path, &errors);
+	ck_assert(!s == !!errors.n && errors.list.n == errors.n);
+	snprintf(error, sizeof error, "%s", s ? "" : errors.list.v[0]);
 	return s;
 }
 
@@ -271,16 +271,16 @@ START_TEST(test_mistakes) {
 }
 END_TEST
 
-/* Exactly these lines of the file have mistakes, one each and in this order. */
+/* Exactly these lines of the file have errors, one each and in this order. */
 static void refuse_lines(const char *text, const int *lines, size_t n) {
 	char head[160];
 	put("plenum.conf", text);
 	ck_assert_ptr_null(load_path(file));
-	for (size_t i = 0; i < n && i < mistakes.n; i++) {
+	for (size_t i = 0; i < n && i < errors.n; i++) {
 		snprintf(head, sizeof head, "%s:%d: ", file, lines[i]);
-		ck_assert_msg(strncmp(mistakes.list.v[i], head, strlen(head)) == 0, "not %s: %s", head, mistakes.list.v[i]);
+		ck_assert_msg(strncmp(errors.list.v[i], head, strlen(head)) == 0, "not %s: %s", head, errors.list.v[i]);
 	}
-	ck_assert_msg(mistakes.n == n, "%zu, not %zu; the last: %s", mistakes.n, n, mistakes.list.v[mistakes.n - 1]);
+	ck_assert_msg(errors.n == n, "%zu, not %zu; the last: %s", errors.n, n, errors.list.v[errors.n - 1]);
 }
 #define REFUSE_LINES(text, ...)                                                                                        \
 	refuse_lines(text, (const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
@@ -319,15 +319,15 @@ START_TEST(test_mistakes_of_several_files) {
 	put("plenum.conf.d/3.conf", "max_clients = 3\n");
 	put("plenum.conf", "[daemon]\nmax_clients = 0\ndefault_profile = none\n");
 	ck_assert_ptr_null(load_path(file));
-	ck_assert_uint_eq(mistakes.n, 6);
+	ck_assert_uint_eq(errors.n, 6);
 	static const char *const want[] = {"/plenum.conf:2: max_clients",
 									   "/1.conf:2: max_clients",
 									   "/2.conf:1: this is neither",
 									   "/3.conf:1: \"max_clients\" stands before any section",
 									   "/1.conf:3: [profile y] has no command",
 									   "/plenum.conf:3: default_profile"};
-	for (size_t i = 0; i < 6; i++) ck_assert_msg(strstr(mistakes.list.v[i], want[i]) != NULL, "%s", mistakes.list.v[i]);
-	mistakes_sum_up(&mistakes, error, sizeof error);
+	for (size_t i = 0; i < 6; i++) ck_assert_msg(strstr(errors.list.v[i], want[i]) != NULL, "%s", errors.list.v[i]);
+	errors_sum_up(&errors, error, sizeof error);
 	ck_assert_ptr_nonnull(strstr(error, "(and 5 more: "));
 }
 END_TEST

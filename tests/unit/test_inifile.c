@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "inifile.h"
+#include "config/inifile.h"
 
 #include "base/buf.h"
 #include "base/words.h"
@@ -27,22 +27,21 @@ static bool knows(struct inifile_user *u, const char *name, size_t n) {
 	return (n == 3 && memcmp(name, "key", 3) == 0) || (n == 5 && memcmp(name, "other", 5) == 0);
 }
 
-/* mistakes: the lines that have one, "2 5 ". */
+/* errors: the lines that have one, "2 5 ". */
 static void reads(const char *file, const char *want, const char *mistaken) {
 	struct told t = {.user = {.section = on_section, .member = on_member, .knows = knows}, .text = BUF_INIT(1 << 20)};
-	struct mistakes mistakes = {0};
+	struct errors errors = {0};
 	struct buf lines = BUF_INIT(1 << 20);
 	FILE *stream = fmemopen((char *)(uintptr_t)file, strlen(file), "r");
 	ck_assert_ptr_nonnull(stream);
-	inifile_read(stream, "f", &t.user, &mistakes);
+	inifile_read(stream, "f", &t.user, &errors);
 	fclose(stream);
-	for (size_t i = 0; i < mistakes.n; i++)
-		buf_printf(&lines, "%ld ", strtol(mistakes_text(&mistakes, i) + 2, NULL, 10));
+	for (size_t i = 0; i < errors.n; i++) buf_printf(&lines, "%ld ", strtol(errors_text(&errors, i) + 2, NULL, 10));
 	ck_assert_msg(strcmp(t.text.data ? t.text.data : "", want) == 0, "%.2000s", t.text.data ? t.text.data : "nothing");
 	ck_assert_str_eq(lines.data ? lines.data : "", mistaken);
 	buf_free(&t.text);
 	buf_free(&lines);
-	mistakes_free(&mistakes);
+	errors_free(&errors);
 }
 
 START_TEST(test_good) {

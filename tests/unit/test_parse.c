@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "parse.h"
+#include "wire/parse.h"
 
 #include "base/buf.h"
 #include "harness.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "state.h"
+#include "store/state.h"
 
 #include "base/buf.h"
 #include "base/macros.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "inifile.h"
+#include "config/inifile.h"
 
 #include "base/buf.h"
 
@@ -14,7 +14,7 @@
 struct inifile {
 	FILE *stream;
 	struct inifile_user *user;
-	struct mistakes *mistakes;
+	struct errors *errors;
 
 	/* the line in hand */
 	struct place at;
@@ -34,7 +34,7 @@ struct inifile {
 /* --- Members ------------------------------------------------------------------------------------------------------ */
 
 static void finish_member(struct inifile *f) {
-	if (f->name && f->value.failed) mistakes_add_memory(f->mistakes);
+	if (f->name && f->value.failed) errors_add_memory(f->errors);
 	if (f->name) f->user->member(f->user, f->name, f->value.data ? f->value.data : "", f->name_line);
 	free(f->name);
 	f->name = NULL;
@@ -45,7 +45,7 @@ static bool start_member(struct inifile *f, const char *name, size_t n, const ch
 	f->name = strndup(name, n);
 	f->name_line = f->at.line;
 	f->value.len = 0;
-	return (f->name && buf_puts(&f->value, value)) || mistakes_add_memory(f->mistakes);
+	return (f->name && buf_puts(&f->value, value)) || errors_add_memory(f->errors);
 }
 
 /* A line that begins with a blank and looks like a key of its own is a mistake, and is read as what was meant. */
@@ -54,9 +54,9 @@ static bool continue_member(struct inifile *f, const char *more) {
 	const char *after = more + n + strspn(more + n, " \t");
 	if (*after != '=' || !f->user->knows(f->user, more, n))
 		return buf_putc(&f->value, ' ') && buf_puts(&f->value, more);
-	mistakes_add(f->mistakes, f->at,
-				 "a line that begins with a blank continues the one above: begin \"%.*s\" in the first column", (int)n,
-				 more);
+	errors_add(f->errors, f->at,
+			   "a line that begins with a blank continues the one above: begin \"%.*s\" in the first column", (int)n,
+			   more);
 	return start_member(f, more, n, after + 1 + strspn(after + 1, " \t"));
 }
 
@@ -65,7 +65,7 @@ static int on_member(void *arg, const char *section UNUSED, const char *name, co
 	if (f->piece && f->unheard) return true; /* of a line whose first piece was no member */
 	f->unheard = false;
 	_cleanup_free_ char *text = strdup(value ? value : "");
-	if (!text) return mistakes_add_memory(f->mistakes);
+	if (!text) return errors_add_memory(f->errors);
 	for (char *p = text; (p = strchr(p, STAND_IN));) *p = HIDDEN;
 	if (f->indented && f->skip) return true;
 	f->skip = false;
@@ -98,7 +98,7 @@ static void take_section(struct inifile *f, char *start) {
 	char *end = strchr(start, ']');
 	finish_member(f);
 	f->skip = f->unheard = false;
-	if (!end) mistakes_add(f->mistakes, f->at, "a section has no closing bracket: write [NAME]");
+	if (!end) errors_add(f->errors, f->at, "a section has no closing bracket: write [NAME]");
 	if (end) *end = 0;
 	f->user->section(f->user, start + 1, f->at.line);
 	memcpy(f->text, "[]", f->len = 2);
@@ -130,7 +130,7 @@ static void judge_line(struct inifile *f) {
 	if (!f->unheard || (f->indented && f->skip)) return;
 	finish_member(f);
 	f->skip = true;
-	mistakes_add(f->mistakes, f->at, "this is neither a section nor a member: write [SECTION] or KEY = VALUE");
+	errors_add(f->errors, f->at, "this is neither a section nor a member: write [SECTION] or KEY = VALUE");
 }
 
 static bool next_line(struct inifile *f) {
@@ -140,7 +140,7 @@ static bool next_line(struct inifile *f) {
 	if (n < 0) return false;
 	f->at.line++;
 	if (memchr(f->text, 0, (size_t)n) || memchr(f->text, STAND_IN, (size_t)n))
-		return mistakes_add(f->mistakes, f->at, "the line holds a control character: this is no text file");
+		return errors_add(f->errors, f->at, "the line holds a control character: this is no text file");
 	take_line(f);
 	return true;
 }
@@ -161,7 +161,7 @@ static char *read_piece(char *out, int room, void *arg) {
 	if (!later && !next_line(f)) return NULL;
 	size_t n = cut_at(f);
 	if (room < PIECE + 3 || (!n && f->len)) {
-		mistakes_add(f->mistakes, f->at, "the line has too many blanks in a row to be read");
+		errors_add(f->errors, f->at, "the line has too many blanks in a row to be read");
 		f->unheard = false;
 		f->len = f->given;
 		n = 0;
@@ -172,9 +172,9 @@ static char *read_piece(char *out, int room, void *arg) {
 	return out;
 }
 
-void inifile_read(FILE *stream, const char *path, struct inifile_user *user, struct mistakes *mistakes) {
+void inifile_read(FILE *stream, const char *path, struct inifile_user *user, struct errors *errors) {
 	struct inifile f = {
-		.stream = stream, .user = user, .mistakes = mistakes, .at.file = path, .value = BUF_INIT((size_t)1 << 30)};
+		.stream = stream, .user = user, .errors = errors, .at.file = path, .value = BUF_INIT((size_t)1 << 30)};
 	ini_parse_stream(read_piece, &f, on_member, &f);
 	finish_member(&f);
 	free(f.text);

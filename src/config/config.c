@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "config.h"
+#include "config/config.h"
 
 #include "base/paths.h"
 #include "base/str.h"
-#include "inifile.h"
+#include "config/inifile.h"
+#include "config/keys.h"
 #include "io/errand.h"
-#include "keys.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,7 +26,7 @@ struct given {
 struct loader {
 	struct inifile_user user;
 	struct settings *s;
-	struct mistakes *mistakes;
+	struct errors *errors;
 	struct given *given;
 	size_t n_given;
 
@@ -38,7 +38,7 @@ struct loader {
 };
 
 static bool fail_memory(struct loader *l) {
-	return mistakes_add_memory(l->mistakes);
+	return errors_add_memory(l->errors);
 }
 
 static struct place at(const struct loader *l, int line) {
@@ -85,12 +85,12 @@ static void check_profile_name(struct loader *l, const char *name, int line) {
 	for (size_t i = 0; i < n; i++)
 		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", name[i])) n = 0;
 	if (n && n <= PROFILE_NAME_MAX) return;
-	mistakes_add(l->mistakes, at(l, line),
-				 "[profile %s]: write a name of 1 to %d letters, digits, dots, dashes and underscores", name,
-				 PROFILE_NAME_MAX);
+	errors_add(l->errors, at(l, line),
+			   "[profile %s]: write a name of 1 to %d letters, digits, dots, dashes and underscores", name,
+			   PROFILE_NAME_MAX);
 }
 
-/* One with a bad name is read all the same, for the mistakes in it. */
+/* One with a bad name is read all the same, for the errors in it. */
 static bool enter_profile(struct loader *l, const char *name, int line) {
 	const struct profile *have = settings_profile(l->s, name);
 	if (!have) {
@@ -120,23 +120,23 @@ static void on_section(struct inifile_user *user, const char *name, int line) {
 	else if (strncmp(name, "profile ", 8) == 0)
 		l->in_section = enter_profile(l, name + 8 + strspn(name + 8, " \t"), line);
 	else
-		l->in_section = mistakes_add(l->mistakes, at(l, line),
-									 "there is no section [%s]: write [daemon], [limits] or [profile NAME]", name);
+		l->in_section = errors_add(l->errors, at(l, line),
+								   "there is no section [%s]: write [daemon], [limits] or [profile NAME]", name);
 }
 
 static void fail_key(struct loader *l, const char *name, int line) {
 	struct buf known = BUF_INIT(4096);
 	keys_list(l->section, &known);
-	mistakes_add(l->mistakes, at(l, line), "there is no key \"%s\" in [%s]; its keys are: %s", name, l->section_name,
-				 known.failed ? "" : known.data);
+	errors_add(l->errors, at(l, line), "there is no key \"%s\" in [%s]; its keys are: %s", name, l->section_name,
+			   known.failed ? "" : known.data);
 	buf_free(&known);
 }
 
 static void on_member(struct inifile_user *user, const char *name, const char *value, int line) {
 	struct loader *l = CONTAINER_OF(user, struct loader, user);
 	if (!l->section_name)
-		mistakes_add(l->mistakes, at(l, line),
-					 "\"%s\" stands before any section: write [daemon], [limits] or [profile NAME] above it", name);
+		errors_add(l->errors, at(l, line),
+				   "\"%s\" stands before any section: write [daemon], [limits] or [profile NAME] above it", name);
 	if (!l->in_section) return;
 	const struct key *key = keys_find(l->section, name, strlen(name));
 	if (!key) {
@@ -145,10 +145,10 @@ static void on_member(struct inifile_user *user, const char *name, const char *v
 	}
 	const struct place *before = find_given(l, l->section_name, name);
 	if (before && before->file == l->file)
-		mistakes_add(l->mistakes, at(l, line), "%s is given twice in [%s] of this file: keep one of the two lines",
-					 name, l->section_name);
+		errors_add(l->errors, at(l, line), "%s is given twice in [%s] of this file: keep one of the two lines", name,
+				   l->section_name);
 	void *base = l->section == KEYS_PROFILE ? (void *)&l->s->profiles[l->profile] : l->s;
-	if (note_given(l, name, line)) keys_set(key, base, value, at(l, line), l->mistakes);
+	if (note_given(l, name, line)) keys_set(key, base, value, at(l, line), l->errors);
 }
 
 static bool knows(struct inifile_user *user, const char *name, size_t n) {
@@ -161,14 +161,13 @@ static bool knows(struct inifile_user *user, const char *name, size_t n) {
 /* Whoever can write the file can run programs as us. */
 static bool check_owner(struct loader *l, FILE *stream, bool named) {
 	struct stat st;
-	if (fstat(fileno(stream), &st) < 0) return mistakes_add(l->mistakes, at(l, 0), "%s", strerror(errno));
-	if (S_ISDIR(st.st_mode)) return mistakes_add(l->mistakes, at(l, 0), "this is a folder: name a file");
+	if (fstat(fileno(stream), &st) < 0) return errors_add(l->errors, at(l, 0), "%s", strerror(errno));
+	if (S_ISDIR(st.st_mode)) return errors_add(l->errors, at(l, 0), "this is a folder: name a file");
 	if (S_ISREG(st.st_mode) && (st.st_mode & S_IWOTH))
-		mistakes_add(l->mistakes, at(l, 0),
-					 "everybody may write this file, so everybody could run programs through it: chmod o-w");
+		errors_add(l->errors, at(l, 0),
+				   "everybody may write this file, so everybody could run programs through it: chmod o-w");
 	if (!named && st.st_uid != 0 && st.st_uid != geteuid())
-		mistakes_add(l->mistakes, at(l, 0), "this file belongs to uid %u, neither to root nor to you: chown it",
-					 st.st_uid);
+		errors_add(l->errors, at(l, 0), "this file belongs to uid %u, neither to root nor to you: chown it", st.st_uid);
 	return true;
 }
 
@@ -177,7 +176,7 @@ static void load_file(struct loader *l, const char *path, bool named) {
 	if (!stream && errno == ENOENT && !named) return;
 	l->file = path;
 	if (!stream) {
-		mistakes_add(l->mistakes, at(l, 0), "%s", strerror(errno));
+		errors_add(l->errors, at(l, 0), "%s", strerror(errno));
 		return;
 	}
 	if (!words_add(&l->s->files, path)) {
@@ -185,7 +184,7 @@ static void load_file(struct loader *l, const char *path, bool named) {
 	} else {
 		l->file = l->s->files.v[l->s->files.n - 1];
 		l->in_section = false;
-		if (check_owner(l, stream, named)) inifile_read(stream, l->file, &l->user, l->mistakes);
+		if (check_owner(l, stream, named)) inifile_read(stream, l->file, &l->user, l->errors);
 		free(l->section_name);
 		l->section_name = NULL;
 	}
@@ -205,7 +204,7 @@ static void load_dropins(struct loader *l, const char *dir) {
 	struct dirent **names = NULL;
 	int n = scandir(dir, &names, is_dropin, by_bytes);
 	if (n < 0 && errno != ENOENT && errno != ENOTDIR)
-		mistakes_add(l->mistakes, (struct place){.file = dir}, "%s", strerror(errno));
+		errors_add(l->errors, (struct place){.file = dir}, "%s", strerror(errno));
 	for (int i = 0; i < n; i++) {
 		_cleanup_free_ char *path = str_printf("%s/%s", dir, names[i]->d_name);
 		if (path)
@@ -259,8 +258,8 @@ static void check_default(struct loader *l) {
 	if (!name || !place || settings_profile(l->s, name)) return;
 	struct buf known = BUF_INIT(4096);
 	for (size_t i = 0; i < l->s->n_profiles; i++) buf_printf(&known, "%s%s", i ? ", " : "", l->s->profiles[i].name);
-	mistakes_add(l->mistakes, *place, "default_profile = %s: there is no [profile %s]; there are: %s", name, name,
-				 known.data ? known.data : "");
+	errors_add(l->errors, *place, "default_profile = %s: there is no [profile %s]; there are: %s", name, name,
+			   known.data ? known.data : "");
 	buf_free(&known);
 }
 
@@ -268,15 +267,15 @@ static void check_default(struct loader *l) {
 static void check_warm(struct loader *l, const struct profile *p) {
 	const struct place *place = find_given_profile(l, p, "warm");
 	if (!p->warm || !place || find_given_profile(l, p, "cwd")) return;
-	mistakes_add(l->mistakes, *place,
-				 "warm = %zu needs a cwd in [profile %s]: children are started there before anybody asks for one",
-				 p->warm, p->name);
+	errors_add(l->errors, *place,
+			   "warm = %zu needs a cwd in [profile %s]: children are started there before anybody asks for one",
+			   p->warm, p->name);
 }
 
 static void check_command(struct loader *l, const struct profile *p) {
 	if (p->command.n || find_given_profile(l, p, "command")) return;
-	mistakes_add(l->mistakes, (struct place){.file = p->file, .line = p->line},
-				 "[profile %s] has no command: write command = PROGRAM and its arguments", p->name);
+	errors_add(l->errors, (struct place){.file = p->file, .line = p->line},
+			   "[profile %s] has no command: write command = PROGRAM and its arguments", p->name);
 }
 
 static void check_whole(struct loader *l) {
@@ -287,10 +286,9 @@ static void check_whole(struct loader *l) {
 	check_default(l);
 }
 
-struct settings *config_load(const char *file, struct mistakes *mistakes) {
-	struct loader l = {.user = {.section = on_section, .member = on_member, .knows = knows},
-					   .s = settings_new(),
-					   .mistakes = mistakes};
+struct settings *config_load(const char *file, struct errors *errors) {
+	struct loader l = {
+		.user = {.section = on_section, .member = on_member, .knows = knows}, .s = settings_new(), .errors = errors};
 	if (!l.s) {
 		fail_memory(&l);
 		return NULL;
@@ -301,7 +299,7 @@ struct settings *config_load(const char *file, struct mistakes *mistakes) {
 		load_usual(&l);
 	check_whole(&l);
 	free_given(&l);
-	if (!mistakes->n) return l.s;
+	if (!errors->n) return l.s;
 	settings_unref(l.s);
 	return NULL;
 }
@@ -312,15 +310,15 @@ const char *config_ask(struct buf *request, const char *file) {
 }
 
 int config_errand(void) {
-	struct mistakes mistakes = {0};
+	struct errors errors = {0};
 	char error[CHILD_ERROR_MAX];
 	int number;
 	size_t n;
 	_cleanup_free_ char *request = errand_request(&n);
 	const char *at = request, *file = request ? errand_next(&at, request + n) : NULL;
 	if (!file) return EX_USAGE;
-	settings_unref(config_load(*file ? file : NULL, &mistakes));
+	settings_unref(config_load(*file ? file : NULL, &errors));
 	free(child_find_program("claude", getenv("PATH"), "/", &number, error)); /* the default profile depends on it */
-	mistakes_free(&mistakes);
+	errors_free(&errors);
 	return EX_OK;
 }

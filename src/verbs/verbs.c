@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-#include "verbs.h"
+#include "verbs/verbs.h"
 
-#include "attach.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "config.h"
+#include "config/config.h"
 #include "core/guards.h"
 #include "core/trust.h"
 #include "core/warm.h"
 #include "io/proc.h"
-#include "parse.h"
 #include "plenum/protocol.h"
-#include "reply.h"
+#include "verbs/attach.h"
+#include "verbs/reply.h"
 #include "wire/limits.h"
+#include "wire/parse.h"
 
 #include <jansson.h>
 #include <limits.h>

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "mistakes.h"
+#include "config/errors.h"
 
 #include <stdio.h>
 
@@ -21,5 +21,5 @@ struct inifile_user {
 	bool (*knows)(struct inifile_user *u, const char *name, size_t n); /* is this a key of the section in hand? */
 };
 
-/* path: for the mistakes. The stream stays open. */
-void inifile_read(FILE *stream, const char *path, struct inifile_user *user, struct mistakes *mistakes);
+/* path: for the errors. The stream stays open. */
+void inifile_read(FILE *stream, const char *path, struct inifile_user *user, struct errors *errors);

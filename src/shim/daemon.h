@@ -11,12 +11,12 @@
 
 /* A connected socket, or -1 after a sentence on stderr that says which socket it was and what to do. *foreign: the
  * daemon runs as another user. */
-int attach_connect(bool *foreign);
+int daemon_connect(bool *foreign);
 
 /* Appends the plenum_attach line with its LF. To a daemon of another user no argv and no environment is sent: it would
  * refuse them, and there may be secrets in them; nor does the session end with us. False: it is too long or there is no
  * memory. */
-bool attach_line(struct buf *b, const struct options *o, const char *request_id, bool foreign);
+bool daemon_attach_line(struct buf *b, const struct options *o, const char *request_id, bool foreign);
 
 /* This process was started by plenumd itself, which found plenum-shim where it looked for `claude`. */
-bool attach_is_agent(void);
+bool daemon_is_parent(void);

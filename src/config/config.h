@@ -10,8 +10,8 @@
 #pragma once
 
 #include "base/buf.h"
+#include "config/errors.h"
 #include "core/settings.h"
-#include "mistakes.h"
 
 /* The errand that reads the files first, which may wait, so that config_load() finds them in memory. Whether they are
  * good, that one says. */
@@ -20,6 +20,6 @@ int config_errand(void);
 /* file as for config_load(). Return the place (io/errand.h) where the errand looks; borrowed. */
 const char *config_ask(struct buf *request, const char *file);
 
-/* file NULL: the usual places. NULL where there is a mistake; mistakes (an empty list) then has them all. The caller
+/* file NULL: the usual places. NULL where there is a mistake; errors (an empty list) then has them all. The caller
  * owns the result and the list. */
-struct settings *config_load(const char *file, struct mistakes *mistakes);
+struct settings *config_load(const char *file, struct errors *errors);

@@ -13,15 +13,15 @@ struct place {
 	int line;         /* from 1 on; 0: the file as a whole */
 };
 
-struct mistakes {
+struct errors {
 	struct words list;
 	size_t n; /* of all; more than the list holds where memory was short */
 };
 
 /* Always false, so that a check can return it. */
-bool mistakes_add(struct mistakes *m, struct place at, const char *fmt, ...) PRINTF_LIKE(3, 4);
-bool mistakes_add_memory(struct mistakes *m);
-const char *mistakes_text(const struct mistakes *m, size_t i); /* the one of number i < n */
+bool errors_add(struct errors *m, struct place at, const char *fmt, ...) PRINTF_LIKE(3, 4);
+bool errors_add_memory(struct errors *m);
+const char *errors_text(const struct errors *m, size_t i); /* the one of number i < n */
 /* For an answer: the first of at least one, and how many more there are. */
-void mistakes_sum_up(const struct mistakes *m, char *out, size_t size);
-void mistakes_free(struct mistakes *m);
+void errors_sum_up(const struct errors *m, char *out, size_t size);
+void errors_free(struct errors *m);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/attach.h"
+#include "shim/daemon.h"
 
 #include "base/fd.h"
 #include "base/paths.h"
@@ -32,7 +32,7 @@ static int no_connection(const char *path) {
 	return -1;
 }
 
-int attach_connect(bool *foreign) {
+int daemon_connect(bool *foreign) {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	char path[4096], text[256];
 	const char *why = NULL;
@@ -140,7 +140,7 @@ static void put_start(struct buf *b, const struct options *o) {
 	if (o->raw_init) put_bool(b, "raw_init", true);
 }
 
-bool attach_line(struct buf *b, const struct options *o, const char *request_id, bool foreign) {
+bool daemon_attach_line(struct buf *b, const struct options *o, const char *request_id, bool foreign) {
 	buf_printf(b, "{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":{\"subtype\":\"" PLENUM_ATTACH "\"",
 			   request_id);
 	put_string(b, "session", o->session);
@@ -157,7 +157,7 @@ bool attach_line(struct buf *b, const struct options *o, const char *request_id,
 	return !b->failed;
 }
 
-bool attach_is_agent(void) {
+bool daemon_is_parent(void) {
 	char path[32], name[32] = "";
 	if (!getenv(PLENUM_CHILD_ENV)) return false;
 	snprintf(path, sizeof path, "/proc/%d/comm", (int)getppid());

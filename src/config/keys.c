@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "keys.h"
+#include "config/keys.h"
 
 #include "base/log.h"
 #include "base/paths.h"
@@ -135,13 +135,13 @@ struct value {
 	const struct key *key;
 	const char *text;
 	struct place at;
-	struct mistakes *mistakes;
+	struct errors *errors;
 };
-#define wrong(v, ...) mistakes_add((v)->mistakes, (v)->at, __VA_ARGS__)
+#define wrong(v, ...) errors_add((v)->errors, (v)->at, __VA_ARGS__)
 
 static bool take_text(const struct value *v, char **to, const char *text) {
 	char *copy = strdup(text);
-	if (!copy) return mistakes_add_memory(v->mistakes);
+	if (!copy) return errors_add_memory(v->errors);
 	free(*to);
 	*to = copy;
 	return true;
@@ -154,7 +154,7 @@ static char *expand_home(const char *text) {
 
 static bool set_path(const struct value *v, char **to) {
 	_cleanup_free_ char *path = expand_home(v->text);
-	if (!path) return mistakes_add_memory(v->mistakes);
+	if (!path) return errors_add_memory(v->errors);
 	if (*path != '/')
 		return wrong(v, "%s = %s: write an absolute path, or one that begins with ~/", v->key->name, v->text);
 	const char *why = NULL;
@@ -273,7 +273,7 @@ static bool check_rule(const struct value *v, const char *rule) {
 static bool check_command(const struct value *v, struct words *w) {
 	if (!w->n || !*w->v[0]) return wrong(v, "%s is empty: write the program and its arguments", v->key->name);
 	char *program = expand_home(w->v[0]);
-	if (!program) return mistakes_add_memory(v->mistakes);
+	if (!program) return errors_add_memory(v->errors);
 	free(w->v[0]);
 	w->v[0] = program;
 	if (*program == '/' || !strchr(program, '/')) return true;
@@ -303,7 +303,7 @@ static bool check_words(const struct value *v, struct words *w) {
 static bool split_value(const struct value *v, struct words *w) {
 	const char *why = NULL;
 	if (v->key->kind == KIND_RULES || v->key->kind == KIND_RULES_ALLOW)
-		return rules_split(v->text, w) || mistakes_add_memory(v->mistakes);
+		return rules_split(v->text, w) || errors_add_memory(v->errors);
 	return words_split(w, v->text, &why) || wrong(v, "%s: %s", v->key->name, why);
 }
 
@@ -350,7 +350,7 @@ static bool set_ids(const struct value *v, struct access *a) {
 		if (*p == ',') *p = ' ';
 	if (!text || !words_split(&w, text, &why)) return wrong(v, "%s: %s", v->key->name, why ? why : "out of memory");
 	uint32_t *ids = calloc(w.n + 1, sizeof *ids);
-	bool ok = ids ? read_ids(v, &w, ids) : mistakes_add_memory(v->mistakes);
+	bool ok = ids ? read_ids(v, &w, ids) : errors_add_memory(v->errors);
 	size_t n = w.n;
 	words_free(&w);
 	if (!ok) {
@@ -401,7 +401,7 @@ static bool set(const struct value *v, void *to) {
 	return false;
 }
 
-bool keys_set(const struct key *key, void *base, const char *text, struct place at, struct mistakes *mistakes) {
-	struct value v = {.key = key, .text = text, .at = at, .mistakes = mistakes};
+bool keys_set(const struct key *key, void *base, const char *text, struct place at, struct errors *errors) {
+	struct value v = {.key = key, .text = text, .at = at, .errors = errors};
 	return set(&v, (char *)base + key->offset);
 }

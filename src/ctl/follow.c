@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ctl/attach.h"
+#include "ctl/follow.h"
 
 #include <string.h>
 
@@ -9,7 +9,7 @@ static void tell_of_guards(const json_t *answer) {
 				"(plenumctl clear-lost goes on without them)");
 }
 
-int attach_to(struct plenum *p, const char *session, json_t *members, json_t **answer) {
+int follow_to(struct plenum *p, const char *session, json_t *members, json_t **answer) {
 	json_t *own = NULL, **to = answer ? answer : &own;
 	if (!members) { /* a folder has its real name by now */
 		ctl_say("the folder's name is not valid UTF-8");
@@ -28,31 +28,31 @@ void attach_tell_peer(json_t *answer) {
 	if (why) ctl_say("you decide nothing here (%s): %s", ctl_str(answer, "peer", "?"), why);
 }
 
-enum plenum_result attach_next(struct plenum *p, int timeout_ms, struct incoming *in) {
+enum plenum_result follow_next(struct plenum *p, int timeout_ms, struct incoming *in) {
 	enum plenum_result r = plenum_next(p, timeout_ms, &in->line.p, &in->line.n);
 	if (r == PLENUM_OK && !scan_envelope(in->line.p, in->line.n, &in->e)) memset(&in->e, 0, sizeof in->e);
 	return r;
 }
 
-struct span attach_event(const struct incoming *in) {
+struct span follow_event(const struct incoming *in) {
 	bool ours = span_equals(in->e.type, "system") && span_equals(in->e.subtype, PLENUM_EVENT_SUBTYPE);
 	return ours ? span_member(in->line, "event") : SPAN_NONE;
 }
 
-bool attach_seq(const struct incoming *in, int64_t *seq) {
+bool follow_seq(const struct incoming *in, int64_t *seq) {
 	struct span key, value;
 	size_t at = 0;
 	return span_next_member(in->line, &at, &key, &value) && span_equals(key, "plenum_seq") && span_int(value, seq);
 }
 
-bool attach_changed(const struct incoming *in, const char *what, const char *value) {
-	return span_equals(attach_event(in), PLENUM_EV_CHANGED) && span_equals(span_member(in->line, "what"), what) &&
+bool follow_changed(const struct incoming *in, const char *what, const char *value) {
+	return span_equals(follow_event(in), PLENUM_EV_CHANGED) && span_equals(span_member(in->line, "what"), what) &&
 		   span_equals(span_member(in->line, "value"), value);
 }
 
-bool attach_ended(const struct incoming *in, const char *uuid) {
+bool follow_ended(const struct incoming *in, const char *uuid) {
 	struct span uuids = span_member(in->line, "uuids"), one;
-	if (!span_equals(attach_event(in), PLENUM_EV_TURN_ENDED) || !span_is_array(uuids)) return false;
+	if (!span_equals(follow_event(in), PLENUM_EV_TURN_ENDED) || !span_is_array(uuids)) return false;
 	for (size_t at = 0; span_next(uuids, &at, &one);)
 		if (span_equals(one, uuid)) return true;
 	return false;

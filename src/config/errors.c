@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "mistakes.h"
+#include "config/errors.h"
 
 #include "base/str.h"
 
@@ -9,7 +9,7 @@
 
 #define WHAT_MAX 512 /* a value that is quoted can be long */
 
-bool mistakes_add(struct mistakes *m, struct place at, const char *fmt, ...) {
+bool errors_add(struct errors *m, struct place at, const char *fmt, ...) {
 	char what[WHAT_MAX];
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	va_list ap;
@@ -27,23 +27,23 @@ bool mistakes_add(struct mistakes *m, struct place at, const char *fmt, ...) {
 	return false;
 }
 
-bool mistakes_add_memory(struct mistakes *m) {
-	return mistakes_add(m, (struct place){0}, "out of memory");
+bool errors_add_memory(struct errors *m) {
+	return errors_add(m, (struct place){0}, "out of memory");
 }
 
-const char *mistakes_text(const struct mistakes *m, size_t i) {
+const char *errors_text(const struct errors *m, size_t i) {
 	return i < m->list.n ? m->list.v[i] : "out of memory";
 }
 
-void mistakes_sum_up(const struct mistakes *m, char *out, size_t size) {
-	const char *first = mistakes_text(m, 0);
+void errors_sum_up(const struct errors *m, char *out, size_t size) {
+	const char *first = errors_text(m, 0);
 	if (m->n < 2)
 		snprintf(out, size, "%s", first);
 	else
 		snprintf(out, size, "%s (and %zu more: the log has them, and plenumd --check prints them)", first, m->n - 1);
 }
 
-void mistakes_free(struct mistakes *m) {
+void errors_free(struct errors *m) {
 	words_free(&m->list);
 	m->n = 0;
 }

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "base/buf.h"
+#include "config/errors.h"
 #include "core/settings.h"
-#include "mistakes.h"
 
 enum keys_section { KEYS_DAEMON, KEYS_LIMITS, KEYS_PROFILE };
 
@@ -18,4 +18,4 @@ void keys_list(enum keys_section section, struct buf *out);                     
 
 /* Reads the text into the key's place in base (struct settings, for [profile NAME] struct profile). False: it cannot be
  * used, base is as it was, and each mistake in it has been told. */
-bool keys_set(const struct key *key, void *base, const char *text, struct place at, struct mistakes *mistakes);
+bool keys_set(const struct key *key, void *base, const char *text, struct place at, struct errors *errors);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "keeper.h"
+#include "store/store.h"
 
 #include "base/log.h"
 #include "base/str.h"
 #include "core/guards.h"
 #include "io/proc.h"
 #include "plenum/protocol.h"
-#include "state.h"
+#include "store/state.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #define SEQ_UNSAVED 1000000000 /* more lines than a session has between two writings of the table */
 #define SAVE_MS 2000           /* until a table that could not be written is tried again */
 
-struct keeper {
+struct store {
 	struct loop *loop;
 	struct router *router;
 	struct state *state; /* NULL: there is no folder */
@@ -64,7 +64,7 @@ static bool to_state(const struct session *s, struct state_session *out) {
 }
 
 /* The children that run are among them: a later daemon knows by them what was in their process sessions. */
-static bool to_left(struct keeper *k) {
+static bool to_left(struct store *k) {
 	const struct router *r = k->router;
 	struct kin *one, *next;
 	size_t n = 0;
@@ -96,7 +96,7 @@ static uint64_t hash_all(const struct state_session *all, size_t n, const struct
 }
 
 /* False: errno says why, too. */
-static bool save_table(struct keeper *k, char *error) {
+static bool save_table(struct store *k, char *error) {
 	size_t n = 0;
 	bool ok = true;
 	struct state_session *all = calloc(k->router->n_sessions + 1, sizeof *all);
@@ -122,7 +122,7 @@ static bool save_table(struct keeper *k, char *error) {
 
 /* A full disk may be free again before anything else changes: it is tried until it works. */
 static void on_synced(void *arg, const char *error) {
-	struct keeper *k = arg;
+	struct store *k = arg;
 	if (error && !k->unsaved) log_error("%s", error);
 	if (!error && k->unsaved) log_info("the table of sessions is written again");
 	k->unsaved = error != NULL;
@@ -134,7 +134,7 @@ static void on_synced(void *arg, const char *error) {
 }
 
 static void save(void *arg) {
-	struct keeper *k = arg;
+	struct store *k = arg;
 	char error[STATE_ERROR_MAX];
 	if (!k->state) return;
 	bool ok = save_table(k, error);
@@ -145,7 +145,7 @@ static const char *hint(int number) {
 	return number == ENOSPC || number == EDQUOT ? "free space in" : number == EFBIG ? "forget sessions of" : "see";
 }
 
-const char *keeper_keep(struct keeper *k, const struct session *s, char *error, size_t size) {
+const char *store_keep(struct store *k, const struct session *s, char *error, size_t size) {
 	char why[STATE_ERROR_MAX];
 	if (!k || !k->state || s->ephemeral || save_table(k, why)) return NULL;
 	int number = errno;
@@ -155,7 +155,7 @@ const char *keeper_keep(struct keeper *k, const struct session *s, char *error, 
 	return number == EFBIG ? PLENUM_E_TOO_MANY : PLENUM_E_INTERNAL;
 }
 
-static void save_behind(struct keeper *k) {
+static void save_behind(struct store *k) {
 	k->behind = state_save_behind(k->state, k->loop, on_synced, k);
 	if (!k->behind)
 		log_warn("no thread can be made: whenever the table of sessions is written, everybody waits for the disk");
@@ -170,7 +170,7 @@ static bool restore_words(struct words *w, char *const *v, size_t n) {
 }
 
 static bool restore(void *arg, const struct state_session *from) {
-	struct keeper *k = arg;
+	struct store *k = arg;
 	const struct profile *p = settings_profile(k->router->settings, from->profile);
 	struct launch l = {.uid = from->uid, .env_only = from->env_only};
 	_cleanup_free_ char *label = str_word(from->name);
@@ -214,14 +214,14 @@ static bool restore(void *arg, const struct state_session *from) {
 
 /* A daemon that was killed may have left processes behind: none may go on writing to a conversation that we resume.
  * What cannot be ended stays known for what it is. */
-static void sweep_leftovers(struct keeper *k) {
+static void sweep_leftovers(struct store *k) {
 	size_t n;
 	const struct state_left *all = state_left(k->state, &n);
 	for (size_t i = 0; i < n; i++) descent_add(&k->router->descent, all[i].pid, all[i].start, all[i].number, false);
 	descent_sweep_all(k->router);
 }
 
-static void name_instance(struct keeper *k) {
+static void name_instance(struct store *k) {
 	struct stat st;
 	if (k->state && stat(state_dir(k->state), &st) == 0) {
 		snprintf(k->instance, sizeof k->instance, "d%jx-%jx", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
@@ -233,8 +233,8 @@ static void name_instance(struct keeper *k) {
 
 /* --- for the server ----------------------------------------------------------------------------------------------- */
 
-struct keeper *keeper_new(struct loop *loop, struct router *router) {
-	struct keeper *k = calloc(1, sizeof *k);
+struct store *store_new(struct loop *loop, struct router *router) {
+	struct store *k = calloc(1, sizeof *k);
 	if (!k) return NULL;
 	k->loop = loop;
 	k->router = router;
@@ -244,7 +244,7 @@ struct keeper *keeper_new(struct loop *loop, struct router *router) {
 	return k;
 }
 
-bool keeper_open(struct keeper *k, const char *socket) {
+bool store_open(struct store *k, const char *socket) {
 	char error[STATE_ERROR_MAX] = "";
 	k->state = state_open(k->router->settings->state_dir, socket, error);
 	bool held = !k->state && errno == EWOULDBLOCK;
@@ -260,7 +260,7 @@ bool keeper_open(struct keeper *k, const char *socket) {
 	if (state_seq(k->state) >= 0) k->router->last_seq = (uint64_t)state_seq(k->state);
 	if (*error) {
 		log_warn("%s", error);
-		keeper_changed(k); /* or the next daemon finds the same */
+		store_changed(k); /* or the next daemon finds the same */
 	}
 	if (k->router->guards_lost)
 		log_error("sessions were lost of which nothing is known: each session that is made from now on refuses every "
@@ -269,19 +269,19 @@ bool keeper_open(struct keeper *k, const char *socket) {
 	return true;
 }
 
-const char *keeper_dir(const struct keeper *k) {
+const char *store_dir(const struct store *k) {
 	return k->state ? state_dir(k->state) : NULL;
 }
 
-void keeper_changed(struct keeper *k) {
+void store_changed(struct store *k) {
 	if (k) loop_defer_urgent(k->loop, &k->task);
 }
 
-void keeper_save(struct keeper *k) {
+void store_save(struct store *k) {
 	save(k);
 }
 
-void keeper_carry(struct carry *c, struct keeper *k, const char *socket) {
+void store_carry(struct carry *c, struct store *k, const char *socket) {
 	char error[STATE_ERROR_MAX] = "";
 	char *dir = c->saving && k->state ? (char *)(uintptr_t)state_dir(k->state) : NULL;
 	int lock = c->saving && k->state ? state_lock(k->state) : -1;
@@ -297,7 +297,7 @@ void keeper_carry(struct carry *c, struct keeper *k, const char *socket) {
 	free(dir);
 }
 
-void keeper_free(struct keeper *k) {
+void store_free(struct store *k) {
 	if (!k) return;
 	if (k->state) state_settle(k->state); /* a failure is still told */
 	state_close(k->state);

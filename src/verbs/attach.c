@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "attach.h"
+#include "verbs/attach.h"
 
 #include "base/log.h"
 #include "base/str.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "state.h"
+#include "store/state.h"
 
 #include "base/buf.h"
 #include "base/fd.h"
@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "io/lock.h"
 #include "io/syncer.h"
-#include "parse.h"
+#include "wire/parse.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "reply.h"
+#include "verbs/reply.h"
 
 #include "base/str.h"
 #include "core/trust.h"
-#include "parse.h"
 #include "plenum/protocol.h"
 #include "wire/limits.h"
+#include "wire/parse.h"
 
 #include <stdarg.h>
 #include <stdint.h>

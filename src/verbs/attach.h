@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "reply.h"
+#include "verbs/reply.h"
 
 void attach_verb(struct request *q);
 /* role, approve, tag, types, partial, echo, on_lag, name of the request, where given. False: the client was told. */
