@@ -364,25 +364,12 @@ static void arm_pressure(struct server *srv) {
 	}
 }
 
-static void choose_default(struct settings *s) {
-	char error[CHILD_ERROR_MAX];
-	int number;
-	for (size_t i = 0; i < s->n_profiles; i++)
-		if (strcmp(s->profiles[i].name, "fake") == 0) find_beside(&s->profiles[i]);
-	if (s->default_profile) return;
-	const struct profile *claude = settings_profile(s, "claude");
-	_cleanup_free_ char *found = claude && claude->command.n
-									 ? child_find_program(claude->command.v[0], getenv("PATH"), "/", &number, error)
-									 : NULL;
-	s->default_profile = str_dup(found ? "claude" : "fake");
-	log_info("default profile: %s%s", s->default_profile, found ? "" : " (no claude in PATH)");
-}
-
 static bool load(struct server *srv, struct errors *errors) {
 	struct settings *fresh = config_load(srv->options->config, errors);
 	for (size_t i = 0; i < errors->n; i++) log_error("%s", errors_text(errors, i));
 	if (!fresh) return false;
-	choose_default(fresh);
+	for (size_t i = 0; i < fresh->n_profiles; i++)
+		if (strcmp(fresh->profiles[i].name, "fake") == 0) find_beside(&fresh->profiles[i]);
 	settings_unref(srv->settings);
 	srv->settings = fresh;
 	if (!srv->options->check) log_set_level((enum log_level)fresh->log_level);

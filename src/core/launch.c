@@ -376,6 +376,19 @@ static bool says_resume(const struct words *w) {
 	return claim.resume != NULL;
 }
 
+/* The requester may name the CLI of the profile claude (plenumd(8), PLENUM_CLAUDE). */
+static char *named_program(const struct profile *p, const struct env *e) {
+	const char *value = strcmp(p->name, "claude") == 0 ? env_value(e, "PLENUM_CLAUDE") : NULL;
+	return strdup(value && *value ? value : p->command.v[0]);
+}
+
+static bool use_program(struct words *argv, char *program) {
+	if (!program) return false;
+	free(argv->v[0]);
+	argv->v[0] = program;
+	return true;
+}
+
 static bool build_argv(struct words *out, const struct launch *l, const struct profile *p, const char *resume,
 					   bool fork) {
 	bool later = resume && !(l->resume && strcmp(l->resume, resume) == 0 && fork == l->fork);
@@ -443,7 +456,8 @@ enum child_result launch_begin(const struct launch *l, const struct profile *p, 
 	struct child_spec streams = {.nofile = l->nofile, .out_pipe = p->stdout_pipe};
 	streams.mark = launch_number(l->instance ? l->instance : "none", session);
 	build_env(&env, l, p, session);
-	bool ok = build_argv(&argv, l, p, resume, fork) && (resume || l->has_argv || add_new_id(&argv, p));
+	bool ok = build_argv(&argv, l, p, resume, fork) && use_program(&argv, named_program(p, &env)) &&
+			  (resume || l->has_argv || add_new_id(&argv, p));
 	if (ok && !env.failed)
 		put_request(&request, l->cwd, env.more_path, !l->env_only, &argv, &env.w);
 	else

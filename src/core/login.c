@@ -42,6 +42,7 @@ static void read_words(struct words *w, struct span environment, const struct pr
 	for (size_t i = 0; i < p->pass_env.n; i++)
 		if (strcmp(p->pass_env.v[i], "*") != 0) take(w, env, len, p->pass_env.v[i]);
 	take(w, env, len, "PATH");
+	take(w, env, len, "PLENUM_CLAUDE");
 }
 
 struct login *login_read(struct span env, const struct profile *p) {

@@ -82,7 +82,8 @@ struct settings *settings_new(void) {
 		.outside_timeout = 10000,
 		.limits = LIMITS_DEFAULT,
 	};
-	if (add_claude(s) && add_fake(s)) return s;
+	s->default_profile = strdup("claude"); /* the scripted agent is used by name only */
+	if (s->default_profile && add_claude(s) && add_fake(s)) return s;
 	settings_unref(s);
 	return NULL;
 }

@@ -54,7 +54,7 @@ struct settings {
 	unsigned refs;
 	char *socket;          /* NULL: resolved from the environment */
 	char *state_dir;       /* NULL: $XDG_STATE_HOME/plenum */
-	char *default_profile; /* NULL: claude where it is found, else fake */
+	char *default_profile; /* never NULL */
 	int log_level;         /* LOG_* of base/log.h */
 	size_t max_sessions, max_children, max_clients;
 	struct access allow, approve; /* approve.n_* == 0: anybody who may connect */

@@ -11,14 +11,14 @@
 
 /* A `claude` that is a script around plenum-shim would start us again and again. */
 #define DEPTH_ENV "PLENUM_SHIM_DEPTH"
-#define DEPTH_MAX 4
+#define DEPTH_MAX 3
 
 static bool is_self(const struct stat *st) {
 	struct stat self;
 	return stat("/proc/self/exe", &self) == 0 && self.st_dev == st->st_dev && self.st_ino == st->st_ino;
 }
 
-/* A file in one folder of PATH that can be the CLI; a new string, or NULL. */
+/* A file in this directory that can be the CLI; a new string, or NULL. */
 static char *candidate(const char *dir, size_t n) {
 	struct stat st;
 	_cleanup_free_ char *path = str_printf("%.*s/claude", (int)n, n ? dir : ".");
@@ -28,10 +28,7 @@ static char *candidate(const char *dir, size_t n) {
 	return found;
 }
 
-static char *find(void) {
-	const char *set = getenv("PLENUM_CLAUDE");
-	if (set && *set) return strdup(set);
-	const char *dir = getenv("PATH");
+static char *find_in_path(const char *dir) {
 	for (; dir; dir = *dir ? dir + 1 : NULL) {
 		size_t n = strcspn(dir, ":");
 		char *path = candidate(n ? dir : ".", n ? n : 1);
@@ -39,6 +36,25 @@ static char *find(void) {
 		dir += n;
 	}
 	return NULL;
+}
+
+/* Where the native installer puts the CLI, which is not in the PATH of every service. */
+static char *find_in_home(void) {
+	static const char *const places[] = {".local/bin", ".claude/local"};
+	const char *home = getenv("HOME");
+	for (size_t i = 0; home && i < ARRAY_SIZE(places); i++) {
+		_cleanup_free_ char *dir = str_printf("%s/%s", home, places[i]);
+		char *path = dir ? candidate(dir, strlen(dir)) : NULL;
+		if (path) return path;
+	}
+	return NULL;
+}
+
+static char *find(void) {
+	const char *set = getenv("PLENUM_CLAUDE");
+	if (set && *set) return strdup(set);
+	char *path = find_in_path(getenv("PATH"));
+	return path ? path : find_in_home();
 }
 
 static bool too_deep(void) {
@@ -54,11 +70,14 @@ static bool too_deep(void) {
 int cli_exec(char **argv) {
 	_cleanup_free_ char *path = find();
 	if (!path) {
-		fputs("plenum-shim: the real claude is not in PATH; set PLENUM_CLAUDE to its path\n", stderr);
+		fputs("plenum-shim: claude: not found in PATH, ~/.local/bin and ~/.claude/local (install it, or set "
+			  "PLENUM_CLAUDE "
+			  "to its path)\n",
+			  stderr);
 		return 127;
 	}
 	if (too_deep()) {
-		fprintf(stderr, "plenum-shim: %s leads back to plenum-shim; set PLENUM_CLAUDE to the real claude\n", path);
+		fprintf(stderr, "plenum-shim: %s: it leads back to plenum-shim (set PLENUM_CLAUDE to the real claude)\n", path);
 		return 126;
 	}
 	argv[0] = path;
@@ -67,6 +86,6 @@ int cli_exec(char **argv) {
 	else
 		execvp(path, argv);
 	int code = errno == ENOENT ? 127 : 126;
-	fprintf(stderr, "plenum-shim: cannot run the real claude, %s: %s\n", path, strerror(errno));
+	fprintf(stderr, "plenum-shim: cannot run %s: %s\n", path, strerror(errno));
 	return code;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The real CLI, for everything that the daemon is not asked: --version, --help, subcommands, prompts that are not
- * stream-json. It is $PLENUM_CLAUDE, else the first `claude` of PATH that is not this program.
+ * stream-json. It is $PLENUM_CLAUDE, else the first `claude` in PATH, ~/.local/bin and ~/.claude/local
+ * that is not this program.
  */
 #pragma once
 

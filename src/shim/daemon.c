@@ -85,13 +85,18 @@ static bool seen_before(char **env, char **at, size_t n) {
 	return false;
 }
 
+/* The shim's own settings. PLENUM_CLAUDE is for the daemon, too: it names the program of the session. */
+static bool is_ours(const char *variable) {
+	return strncmp(variable, "PLENUM_", 7) == 0 && strncmp(variable, "PLENUM_CLAUDE=", 14) != 0;
+}
+
 static void put_env(struct buf *b, const struct options *o) {
 	bool first = true;
 	put_key(b, "env");
 	buf_putc(b, '{');
 	for (char **e = o->env; *e; e++) {
 		size_t n = strcspn(*e, "=");
-		if (n == 0 || (*e)[n] == 0 || strncmp(*e, "PLENUM_", 7) == 0 || seen_before(o->env, e, n)) continue;
+		if (n == 0 || (*e)[n] == 0 || is_ours(*e) || seen_before(o->env, e, n)) continue;
 		if (!first) buf_putc(b, ',');
 		first = false;
 		str_put_json(b, *e, n);

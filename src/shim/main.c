@@ -9,6 +9,8 @@
 #include "shim/options.h"
 #include "shim/pump.h"
 
+#include <stdlib.h>
+
 extern char **environ;
 
 int main(int argc, char **argv) {
@@ -16,6 +18,8 @@ int main(int argc, char **argv) {
 	if (argc < 1) return 64;
 	fd_fill_standard();
 	options_read(&o, argv + 1, environ);
-	if (o.info || !o.stream || daemon_is_parent()) return cli_exec(argv);
+	if (o.cli) setenv("PLENUM_CLAUDE", o.cli, true); /* for the daemon, too */
+	o.env = environ;
+	if (o.info || !o.stream || daemon_is_parent()) return cli_exec(o.argv - 1);
 	return pump_run(&o);
 }

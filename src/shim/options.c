@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* How many words a flag takes when its value is not joined with `=`. A value may look like a flag, so the flags that
  * take one must be known. */
@@ -131,9 +133,16 @@ static bool truthy(const char *name) {
 	return true;
 }
 
+static bool is_program(const char *path) {
+	struct stat st;
+	return path && path[0] == '/' && stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
 void options_read(struct options *o, char **argv, char **env) {
 	struct formats formats = {false, false};
 	*o = (struct options){.argv = argv, .env = env};
+	if (is_program(argv[0])) o->cli = *argv++;
+	o->argv = argv;
 	for (char **word = argv; *word && strcmp(*word, "--") != 0;) {
 		struct flag f;
 		if (**word != '-') {
@@ -145,7 +154,7 @@ void options_read(struct options *o, char **argv, char **env) {
 	}
 	o->stream = formats.in && formats.out;
 	o->session = setting("PLENUM_SESSION");
-	o->profile = setting("PLENUM_PROFILE");
+	o->profile = setting("PLENUM_PROFILE") ? setting("PLENUM_PROFILE") : "claude";
 	o->name = setting("PLENUM_NAME");
 	o->own = !o->session && !truthy("PLENUM_KEEP");
 	o->state_events = truthy("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS");

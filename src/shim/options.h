@@ -12,7 +12,8 @@
 #include <stddef.h>
 
 struct options {
-	char **argv; /* without argv[0]; NULL-terminated */
+	const char *cli; /* the real CLI, where the first argument names it: it is not in argv; else NULL */
+	char **argv;     /* without argv[0]; NULL-terminated */
 	char **env;
 	bool stream;                          /* stream-json both ways: the only way of use that a daemon can serve */
 	bool info;                            /* -v, --version, -h, --help */
@@ -25,10 +26,13 @@ struct options {
 	bool state_events;                    /* CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS */
 	bool state_reads;                     /* CLAUDE_CODE_SDK_READS_SESSION_STATE */
 	const char *resume;                   /* the conversation id of --resume, NULL without one */
-	const char *session, *profile, *name; /* PLENUM_SESSION, PLENUM_PROFILE, PLENUM_NAME; NULL if unset or empty */
+	const char *session, *name;           /* PLENUM_SESSION, PLENUM_NAME; NULL if unset or empty */
+	const char *profile;                  /* PLENUM_PROFILE, else claude */
 	bool own;                             /* the session is the shim's own and ends with it */
 };
 
+/* argv without argv[0]. A first argument with the absolute path of an executable file is the CLI to run: VS Code
+ * (claudeCode.claudeProcessWrapper) and the CLI itself (CLAUDE_CODE_PROCESS_WRAPPER) start a wrapper so. */
 void options_read(struct options *o, char **argv, char **env);
 
 /* Calls each with every value of --mcp-config (JSON text or the name of a file), in order. */

@@ -68,7 +68,7 @@ class Program(Case):
 
     def shim(self, scenario, **env):
         return self.start(scenario, next(self.build.rglob("plenum-shim")), PLENUM_SOCKET=self.daemon.socket,
-                          PLENUM_CLAUDE=str(self.cli), **env)
+                          PLENUM_CLAUDE=str(self.cli), **dict({"PLENUM_PROFILE": "real"}, **env))
 
 
 class Sdk(Program):

@@ -24,7 +24,7 @@ class Wire(Case):
     def open(self, program, args, **env):
         environment = self.place.environment(**cli_environment(self.api.url), CLAUDE_CODE_ENTRYPOINT="sdk-py",
                                              CLAUDE_AGENT_SDK_VERSION="0.2.143", PLENUM_SOCKET=self.daemon.socket,
-                                             PLENUM_CLAUDE=str(self.cli), **env)
+                                             PLENUM_CLAUDE=str(self.cli), **dict({"PLENUM_PROFILE": "real"}, **env))
         del environment["CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"]
         client = Client.run([str(program), *args], env=environment, cwd=self.work, stderr=subprocess.PIPE)
         self.addCleanup(client.close)

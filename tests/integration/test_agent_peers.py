@@ -40,6 +40,7 @@ class Peers(Case):
         self.d = self.start(agents=("agent", "other"), profile=profile)[0]
         self.owner = self.d.attached("s", name="owner", **attach)
         self.child = self.agents[0].child()
+        self.d.wait_state("s", "idle")
         self.count = 0
 
     def tries(self, *lines, way="child"):

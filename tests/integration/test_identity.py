@@ -457,7 +457,7 @@ class SecondWriterTest(Identity):
         """It asks again only where the holder ends (it would for ten seconds)."""
         d, agent, a = self.holder()
         argv = ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--resume=" + self.ID]
-        env = dict(d.env, PLENUM_SOCKET=d.socket)
+        env = dict(d.env, PLENUM_SOCKET=d.socket, PLENUM_PROFILE="agent")
         done = subprocess.run([build_file("plenum-shim")] + argv, env=env, stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, timeout=9)
         self.assertEqual(done.returncode, 1)

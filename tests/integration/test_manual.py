@@ -218,7 +218,7 @@ class Names(unittest.TestCase):
         self.assertEqual(self.values("ST_"), self.tagged("THE LIFE OF A SESSION"))
 
     def test_every_member_that_a_verb_takes_is_described(self):
-        table = re.search(r"^\} verbs\[\] = \{(.*?)^\};", read("src", "verbs.c"), re.MULTILINE | re.DOTALL).group(1)
+        table = re.search(r"^\} verbs\[\] = \{(.*?)^\};", read("src", "verbs", "verbs.c"), re.MULTILINE | re.DOTALL).group(1)
         members = set(re.findall(r'\{"(\w+)", "[a-z]+"\}', table))
         self.assertIn("session", members)
         verbs = plain(self.section("VERBS"))

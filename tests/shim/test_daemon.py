@@ -55,7 +55,7 @@ class Daemon:
 
     def env(self, **more):
         env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": self.dir, "XDG_RUNTIME_DIR": self.dir,
-               "XDG_STATE_HOME": self.dir, "PLENUM_SOCKET": self.path}
+               "XDG_STATE_HOME": self.dir, "PLENUM_SOCKET": self.path, "PLENUM_PROFILE": "agent"}
         env.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
         env.update(more)
         return env
@@ -97,8 +97,8 @@ class Case(unittest.TestCase):
         self.daemon = Daemon()
         self.addCleanup(self.daemon.destroy)
 
-    def sdk(self, *args, direct=False, env=None, cwd=None, **handlers):
-        argv = [AGENT if direct else SHIM, *STREAM, *args]
+    def sdk(self, *args, direct=False, first=(), env=None, cwd=None, **handlers):
+        argv = [AGENT if direct else SHIM, *first, *STREAM, *args]
         s = Sdk(argv, self.daemon.env(**(env or {})), cwd or self.daemon.work, **handlers)
         self.addCleanup(s.destroy)
         return s
@@ -427,6 +427,17 @@ class Life(Case):
         self.assertEqual(code, 1)
         self.assertIn("/no/such/agent", err)
         self.assertEqual(self.daemon.sessions(), [])
+
+    def test_the_program_of_the_profile_claude_is_named(self):
+        """By the environment, or by the first argument; the latter as VS Code starts a wrapper."""
+        code, err = self.sdk(env={"PLENUM_PROFILE": "", "PATH": "/usr/bin:/bin"}).finish()
+        self.assertEqual(code, 1)
+        self.assertIn("claude", err)
+        for first, env in ([], {"PLENUM_CLAUDE": AGENT}), ([AGENT], {"PLENUM_CLAUDE": "/none"}):
+            s = self.sdk(first=first, env=dict(env, PLENUM_PROFILE=""))
+            self.assertEqual(s.prompt("hello")["result"], "echo: hello")
+            self.assertEqual(self.daemon.sessions()[0]["profile"], "claude")
+            self.assertEqual(s.finish(), (0, ""))
 
     def test_a_daemon_that_starts_the_shim_as_its_agent(self):
         folder = os.path.join(self.daemon.dir, "bin")

@@ -428,7 +428,25 @@ class RealCli(Case):
     def test_none_there(self):
         code, _, err = self.run_shim("-v", PATH=self.place.dir)
         self.assertEqual(code, 127)
-        self.assertIn("PLENUM_CLAUDE", err)
+        for word in ("PATH", "~/.local/bin", "~/.claude/local", "PLENUM_CLAUDE"):
+            self.assertIn(word, err)
+
+    def test_found_where_the_native_installer_puts_it(self):
+        for place in (".local/bin", ".claude/local"):
+            cli = self.script("home/" + place, "claude", "echo %s\n" % place)
+            self.assertEqual(self.run_shim("-v", PATH=self.place.dir, HOME=self.place.dir + "/home"),
+                             (0, place.encode() + b"\n", ""))
+            os.unlink(cli)
+
+    def test_a_first_argument_names_it(self):
+        """The process-wrapper contract of VS Code and of the CLI. It counts more than PLENUM_CLAUDE, and is not passed on."""
+        cli, other = self.script("a", "claude", 'echo "$PLENUM_CLAUDE $@"\n'), self.script("b", "claude", "echo wrong\n")
+        self.assertEqual(self.run_shim(cli, "mcp", "list", PLENUM_CLAUDE=other), (0, ("%s mcp list\n" % cli).encode(), ""))
+
+    def test_a_first_argument_that_is_no_program_is_passed_on(self):
+        cli = self.script("a", "claude", 'echo "$@"\n')
+        for word in (self.place.dir, self.place.dir + "/none", "a/claude"):
+            self.assertEqual(self.run_shim(word, PLENUM_CLAUDE=cli)[:2], (0, word.encode() + b"\n"))
 
     def test_a_script_around_ourselves_is_no_endless_loop(self):
         cli = self.script("a", "claude", 'exec "%s" "$@"\n' % SHIM)
