@@ -357,6 +357,7 @@ void router_mcp(struct session *s, struct chunk line, const struct envelope *e);
 /* A callback that nobody can be asked about: no, if it guards (or if it is not known what it is). */
 void router_refuse_hook(struct session *s, struct span id, struct span callback, const char *why);
 void router_hook_deadline(struct pending *p);
+void router_hook_unanswered(struct pending *p); /* its client answered without a decision */
 void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 						const struct gate_row *row);
 /* Return true if the attachment may register hooks and servers, and take up those of an absent owner with its uid and

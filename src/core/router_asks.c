@@ -529,10 +529,16 @@ static bool may_answer(struct client *c, struct pending *p, const struct envelop
 	return true;
 }
 
-/* An SDK answers once and hears no complaint: what its program's callback gave is for the CLI to refuse, as it does
- * where we are not between them, and not to wait for ever. */
+/* An SDK answers once and reads no complaint: the CLI refuses what its program's callback gave, as it does without the
+ * daemon in between. */
 static bool is_refusal(const struct client *c, const struct pending *p, const struct envelope *e) {
-	return c->filter.quiet && p->kind == ASK_TOOL && span_equals(e->inner_subtype, "success");
+	return c->filter.quiet && (p->kind == ASK_TOOL || p->kind == ASK_HOOK) && span_equals(e->inner_subtype, "success");
+}
+
+static struct chunk empty_line(const struct pending *p, const struct envelope *e) {
+	struct buf b = NOTICE_INIT;
+	dialect_put_empty(&b, (struct span){p->child_id, strlen(p->child_id)}, p->kind, p->request, e->response);
+	return notice_chunk(&b);
 }
 
 /* The request is open on. */
@@ -556,14 +562,21 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 		return;
 	}
 	if (!may_answer(c, p, e)) return;
-	const char *wrong = dialect_check_answer(p->kind, e->response);
+	bool once = p->kind == ASK_HOOK && is_refusal(c, p, e); /* any answer: the CLI lets the tool run, as without us */
+	bool empty = !once && dialect_is_empty(p->kind, p->request, e->response);
+	const char *wrong = once || empty ? NULL : dialect_check_answer(p->kind, e->response);
 	if (wrong && !is_refusal(c, p, e)) {
 		router_complain(c, e->inner_request_id, PLENUM_E_BAD_ANSWER, "%s; the request is still open", wrong);
 		return;
 	}
+	if (p->guard && empty && span_equals(e->inner_subtype, "success")) { /* the CLI would run the tool */
+		router_hook_unanswered(p);
+		router_check_closes(s);
+		return;
+	}
 	const char *decision = wrong ? "error" : dialect_decision(p->kind, e->response);
 	if (declined(p, a, decision)) return;
-	struct chunk out = answer_line(p, splice_body(line), e, !wrong);
+	struct chunk out = empty ? empty_line(p, e) : answer_line(p, splice_body(line), e, !wrong && !once);
 	if (p->act.data && out.data && !router_execute_may_judge(c, line, p, out)) { /* it comes again */
 		chunk_drop(&out);
 		return;

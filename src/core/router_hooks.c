@@ -84,6 +84,10 @@ void router_hook_deadline(struct pending *p) {
 		answer_hook(p, SILENT_TEXT);
 }
 
+void router_hook_unanswered(struct pending *p) {
+	answer_hook(p, "the client that guards this with a hook gave no decision in its answer; Plenum refuses");
+}
+
 static void on_hook_timer(void *arg) {
 	router_hook_deadline(arg);
 }

@@ -331,6 +331,28 @@ static const char *check_action(struct span body, const char *member, const char
 	return error;
 }
 
+bool dialect_is_empty(enum ask_kind kind, struct span request, struct span response) {
+	struct span body = span_member(response, "response"), subtype = span_member(response, "subtype");
+	if (span_equals(subtype, "error")) return !span_is_string(span_member(response, "error"));
+	if (!span_equals(subtype, "success")) return false;
+	if (kind == ASK_HOOK) return !body.p || *body.p == 'n';
+	bool notification = kind == ASK_MCP && !span_member(span_member(request, "message"), "id").p;
+	return notification && check_mcp(span_member(body, "mcp_response"));
+}
+
+void dialect_put_empty(struct buf *b, struct span id, enum ask_kind kind, struct span request, struct span response) {
+	struct buf body = BUF_INIT(4096);
+	if (span_equals(span_member(response, "subtype"), "error")) {
+		dialect_put_error(b, id, "bad_answer", "the client gave no reason");
+		return;
+	}
+	if (kind == ASK_MCP)
+		dialect_put_mcp_error(&body, span_member(request, "message"), "");
+	else
+		buf_puts(&body, dialect_neutral);
+	dialect_put_built_success(b, id, &body);
+}
+
 const char *dialect_check_answer(enum ask_kind kind, struct span response) {
 	static const char *const actions[] = {"accept", "decline", "cancel", NULL};
 	static const char *const behaviors[] = {"completed", "cancelled", NULL};

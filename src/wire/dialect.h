@@ -102,6 +102,11 @@ bool dialect_matcher_covers(struct span matcher, const char *tool);
 /* Is this a body that the child takes as an answer (PROTOCOL 4.2)? NULL: yes; else what is wrong, for a person.
  * `response` is the whole response object of the client's line. */
 const char *dialect_check_answer(enum ask_kind kind, struct span response);
+/* Return true if the answer is empty where the child takes an empty one: a hook without `response` (an SDK's function
+ * returned nothing), an MCP notification acknowledged with no JSON-RPC reply, an error without a text. */
+bool dialect_is_empty(enum ask_kind kind, struct span request, struct span response);
+/* Append the line that such an answer stands for. */
+void dialect_put_empty(struct buf *b, struct span id, enum ask_kind kind, struct span request, struct span response);
 /* What an answer decides: "allow", "deny", "ask", "error", ...; "answered" where it is no decision. */
 const char *dialect_decision(enum ask_kind kind, struct span response);
 

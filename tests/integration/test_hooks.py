@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """One table of hooks for all clients (DESIGN 6, 9.2; CASES C05 C41 C68)."""
+import json
 import os
 import subprocess
 import time
@@ -59,6 +60,66 @@ class Hooks(Case):
         else:
             self.assertEqual(body.get("decision"), "block", answer)
             self.assertTrue(body["reason"])
+
+
+class EmptyAnswerTest(Hooks):
+    """An SDK's hook whose function returns nothing sends no `response`, or null: the session must not wait for more."""
+
+    EMPTY = ({}, {"response": None})
+
+    def begin(self, hooks, **members):
+        d, agent = self.start()
+        a = d.attached(**members)
+        child = agent.child()
+        self.register(a, hooks)
+        return a, child
+
+    def answer(self, a, child, k, callback, event, **members):
+        child.print(hook(k, callback, event))
+        response = dict({"subtype": "success", "request_id": self.called(a)["request_id"]}, **members)
+        a.send({"type": "control_response", "response": response})
+        return child.answer(k)
+
+    def test_it_is_neutral(self):
+        a, child = self.begin(POST)
+        callback = self.ids(child, "PostToolUse", n=2)[0]
+        for i, members in enumerate(self.EMPTY):
+            self.assertEqual(self.answer(a, child, "k-%d" % i, callback, "PostToolUse", **members)["response"],
+                             {"subtype": "success", "request_id": "k-%d" % i, "response": {}})
+
+    def test_that_of_a_guard_refuses(self):
+        a, child = self.begin(PRE)
+        callback = self.ids(child, "PreToolUse")[0]
+        for i, members in enumerate(self.EMPTY):
+            m = self.answer(a, child, "k-%d" % i, callback, "PreToolUse", **members)
+            self.refuses(m)
+            self.assertIn("no decision", json.dumps(m["response"]))
+
+    def test_that_of_a_client_that_reads_no_complaint_goes_to_the_child(self):
+        """The shim's: the CLI lets the tool run, as it does without the daemon."""
+        a, child = self.begin(PRE, quiet=True)
+        callback = self.ids(child, "PreToolUse")[0]
+        for i, members in enumerate(self.EMPTY + ({"response": []}, {"response": "x"}, {"response": 1})):
+            self.assertEqual(self.answer(a, child, "k-%d" % i, callback, "PreToolUse", **members)["response"],
+                             dict({"subtype": "success", "request_id": "k-%d" % i}, **members))
+
+    def test_others_are_told_and_may_answer_again(self):
+        a, child = self.begin(POST)
+        child.print(hook("k", self.ids(child, "PostToolUse", n=2)[0], "PostToolUse"))
+        rid = self.called(a)["request_id"]
+        for body in ([], "x", 1):
+            a.send(ok(rid, body))
+            a.error("bad_answer")
+        a.send(ok(rid, {}))
+        child.answer("k")
+
+    def test_an_error_needs_no_text(self):
+        a, child = self.begin(POST)
+        child.print(hook("k", self.ids(child, "PostToolUse", n=2)[0], "PostToolUse"))
+        a.send({"type": "control_response", "response": {"subtype": "error", "request_id": self.called(a)["request_id"]}})
+        m = child.answer("k")
+        self.assertEqual(m["response.subtype"], "error")
+        self.assertTrue(m["response.error"])
 
 
 class UnionTest(Hooks):

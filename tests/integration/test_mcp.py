@@ -122,6 +122,21 @@ class OwnerTest(Mcp):
         self.child.reply(got)
         self.assertEqual(self.a.answer("1")["response.subtype"], "success")
 
+    def test_the_acknowledgement_of_a_notification(self):
+        """Whether a JSON-RPC reply is due depends on the `id` of what was asked: without one any answer will do."""
+        self.announce(self.a, "tools")
+        self.named(self.child, "tools")
+        note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        for i, body in enumerate(({}, {"mcp_response": None}, None, {"mcp_response": {"jsonrpc": "2.0", "result": {}}})):
+            self.child.print(mcp("k-%d" % i, "tools", note))
+            self.a.send(ok(self.a.wait(type="control_request")["request_id"], body))
+            self.assertEqual(self.child.answer("k-%d" % i)["response.response.mcp_response.result"], {})
+        self.child.print(mcp("k", "tools", CALL))
+        rid = self.a.wait(type="control_request")["request_id"]
+        for body in ({}, {"mcp_response": None}):
+            self.a.send(ok(rid, body))
+            self.a.error("bad_answer")
+
     def test_after_the_childs_end(self):
         self.announce(self.a, "tools")
         self.announce(self.b, "ide")
