@@ -37,6 +37,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable  # for children of any uid
 TIMEOUT = float(os.environ.get("PLENUM_TEST_TIMEOUT", "10"))
 QUICK = {"stop_grace": "400ms"}  # for children that do not end when they are asked to
+SLEEPER = [PYTHON, "-I", "-S", "-c", "import time; time.sleep(120)"]
 _ids = itertools.count(1)
 
 
@@ -122,6 +123,11 @@ def request(rid, subtype, **members):
 
 def init(rid, hooks=None, **members):
     return request(rid, "initialize", hooks=hooks, **members)
+
+
+def init_line(conversation="conv-1", **more):
+    """The system/init line of a turn."""
+    return dict({"type": "system", "subtype": "init", "session_id": conversation}, **more)
 
 
 RESULT = {"type": "result", "subtype": "success", "is_error": False, "result": "ok"}
@@ -912,6 +918,11 @@ class Daemon:
             return c.request(subtype, **members)
         finally:
             c.close()
+
+    def ctl(self, *args, **env):
+        """plenumctl, run to its end."""
+        return subprocess.run([build_file("plenumctl"), *args], env=dict(self.env, **env), capture_output=True, text=True,
+                              timeout=20, check=False)
 
     def sessions(self):
         """plenum_list as {name: entry}."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Attaching, roles, and how a child is started (DESIGN 3.2, 8, 9.2; CASES C01 C11 C30 C31 C39 C63 C64)."""
 import os
-import pwd
 import unittest
 
-from harness import Case, allow, perm, until, user, PlenumError, RESULT
+from harness import RESULT, Case, PlenumError, allow, perm, request, until, user
+from standstill import connected, standstill
 
 NOBODY = 65534
 need_root = unittest.skipUnless(os.getuid() == 0, "needs root, to become somebody else")
@@ -83,6 +83,35 @@ class ImplicitTest(Case):
         child.wait(lambda m: m["message.content"] == "two")
         child.mark(b)
         self.assertNone(b.seen(type="x"))
+
+    def test_invalid_session_id_does_not_become_default(self):
+        d, _ = self.start()
+        a = d.client()
+        a.send(user("hi", session_id="work\0"))
+        a.error("bad_request", line=1)
+        self.assertEqual(d.sessions(), {})
+
+    def test_no_implicit_attach_after_an_explicit_one(self):
+        d, agent = self.start()
+        a = d.client()
+        a.send(request("1", "plenum_attach", session="work", cwd="/not/there"), user("rm -r *"),
+               request("2", "interrupt"))
+        self.assertEqual(a.answer("1")["response.code"], "spawn_failed")
+        a.error("not_attached", line=2)
+        self.assertEqual(a.answer("2")["response.code"], "not_attached")
+        a.attach("work")
+        a.send(user("fine"))
+        agent.child().wait(type="user")
+        d.call("plenum_stop", session="work", forget=True)
+        a.event("session_removed")
+        a.send(user("too late", uuid="u-\u00fc"))
+        a.error("not_attached", uuid="u-\u00fc")
+        b = d.client()
+        b.attach("other")
+        b.request("plenum_detach")
+        b.send(user("nowhere"))
+        b.error("not_attached")
+        self.assertEqual(list(d.sessions()), ["other"])
 
 
 class AnswerTest(Case):
@@ -253,6 +282,42 @@ class NamingTest(Case):
         for folder, _, files in os.walk(d.root):
             self.assertNotIn("evil", files)
 
+    def test_working_directory_whose_name_is_not_utf8(self):
+        d, agent = self.start()
+        folder = d.root.encode() + b"/\xff\xfe"
+        os.mkdir(folder)
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        os.chdir(folder)
+        a = d.client()
+        answer = a.attach("s")
+        os.chdir(before)
+        self.assertTrue(answer["cwd"].startswith(d.root + "/"), answer["cwd"])
+        self.assertEqual(list(d.sessions()), ["s"])
+
+    def test_invalid_session_id_in_a_prompt(self):
+        d, agent = self.start()
+        a = d.client()
+        a.send(user("hi", session_id="x" * 300))
+        a.error("bad_request")
+        a.send(user("hi", session_id="a\nb"))
+        a.error("bad_request")
+        self.assertEqual(d.sessions(), {})
+
+    def test_attach_right_behind_the_end_of_an_ephemeral_session(self):
+        d, agent = self.start()
+        a = d.client()
+        a.attach("s", ephemeral=True)
+        old = agent.child()
+        d.wait_state("s", "idle")
+        (b,) = connected(d, 1)
+        with standstill(d):
+            a.close()
+            rid = b.ask("plenum_attach", session="s")
+        self.assertIs(b.answer(rid)["response.response.created"], True)
+        old.wait_gone()
+        agent.child()
+
 
 class RoleTest(Case):
     def test_an_observer_may_not_write(self):
@@ -347,218 +412,6 @@ class RoleTest(Case):
         self.assertNone(b.seen(type="x"))
 
 
-class StartFailureTest(Case):
-    def refused(self, d, *words, code="spawn_failed", **members):
-        a = d.client()
-        e = self.assertRefused(code, a.attach, "bad", **members)
-        for word in words:
-            self.assertIn(word, e.text)
-        self.assertEqual(d.sessions(), {}, "a half-made session stays")
-        a.hello()
-        return e
-
-    def profile(self, command, **keys):
-        d, agent = self.start(profiles={"profile bad": dict(keys, command=command)})
-        return d
-
-    def test_no_such_program(self):
-        d = self.profile("no-such-program-here --x")
-        self.refused(d, "no-such-program-here", "PATH", "/usr/local/bin", profile="bad")
-
-    def test_no_such_path(self):
-        d = self.profile("/no/such/program")
-        self.refused(d, "/no/such/program", profile="bad")
-
-    def file(self, text, mode):
-        d, agent = self.start(profiles={"profile bad": {"command": "/ROOT/prog"}})
-        path = d.root + "/prog"
-        with open(path, "w") as f:
-            f.write(text)
-        os.chmod(path, mode)
-        with open(d.conf) as f:
-            conf = f.read()
-        with open(d.conf, "w") as f:
-            f.write(conf.replace("/ROOT/prog", path))
-        d.call("plenum_reload")
-        return d, path
-
-    def test_not_executable(self):
-        d, path = self.file("#!/bin/sh\n", 0o644)
-        e = self.refused(d, path, profile="bad")
-        self.assertIn("xecut", e.text + "xecut" if "ermission" in e.text else e.text)
-
-    def test_no_interpreter_line(self):
-        d, path = self.file("just text\n", 0o755)
-        self.refused(d, path, profile="bad")
-
-    def test_interpreter_missing(self):
-        d, path = self.file("#!/no/such/interpreter\n", 0o755)
-        self.refused(d, path, "/no/such/interpreter", profile="bad")
-
-    def test_a_directory(self):
-        d = self.profile("/tmp")
-        self.refused(d, "/tmp", profile="bad")
-
-    def test_env_cannot_find_the_interpreter(self):
-        d, path = self.file("#!/usr/bin/env node-that-is-missing\n", 0o755)
-        a = d.client()
-        a.attach("bad", profile="bad")
-        gone = a.event("child_exited")
-        self.assertEqual(gone["status"], 127)
-        self.assertIn("node-that-is-missing", str(gone["stderr"]))
-
-    def test_working_directory(self):
-        d, agent = self.start()
-        with open(d.root + "/file", "w"):
-            pass
-        for cwd in ("/no/such/dir", d.root + "/file"):
-            e = self.refused(d, cwd, cwd=cwd)
-            self.assertNotIn("PATH", e.text)
-        for cwd in ("proj", "~/proj", ""):
-            a = d.client()
-            e = self.assertRefusedAny(("bad_request", "spawn_failed"), a.attach, "bad", cwd=cwd)
-        self.assertEqual(agent.starts, 0)
-        good = d.client()
-        good.attach("good", cwd=d.home)
-        self.assertEqual(agent.child().start["cwd"], d.home)
-
-    def assertRefusedAny(self, codes, call, *args, **kw):
-        with self.assertRaises(PlenumError) as e:
-            call(*args, **kw)
-        self.assertIn(e.exception.code, codes)
-        return e.exception
-
-    @need_root
-    def test_working_directory_without_the_right(self):
-        d, agent = self.start(run_as="nobody")
-        os.mkdir(d.root + "/shut", 0o700)
-        self.refused(d, d.root + "/shut", "ermission", cwd=d.root + "/shut")
-
-    def test_long_arguments(self):
-        d, agent = self.start()
-        a = d.client()
-        a.attach("fits", args=["--append-system-prompt", "x" * 100000])
-        self.assertEqual(len(agent.child().argv[-1]), 100000)
-        self.assertEqual(len(d.sessions()), 1)
-        for n, code in ((131072, "spawn_failed"), (3000000, "too_long")): # the kernel's limit, and ours
-            b = d.client()
-            e = self.assertRefused(code, b.attach, "long", args=["--append-system-prompt", "x" * n])
-            self.assertTrue("long" in e.text or "big" in e.text or "may have" in e.text, e.text)
-            self.assertEqual(list(d.sessions()), ["fits"])
-
-    def test_other_sessions_do_not_notice(self):
-        d, agent = self.start(profiles={"profile bad": {"command": "/no/such/program"}})
-        a = d.attached()
-        child = agent.child()
-        for _ in range(20):
-            self.assertRefused("spawn_failed", d.client().attach, "bad", profile="bad")
-        child.mark(a)
-
-
-class EnvironmentTest(Case):
-    def test_marks_of_an_agent_are_removed(self):
-        marks = {"CLAUDECODE": "1", "CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_CODE_SSE_PORT": "12345",
-                 "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST": "1", "CLAUDE_AGENT_SDK_VERSION": "1",
-                 "JOURNAL_STREAM": "8:1", "INVOCATION_ID": "x", "LISTEN_FDNAMES": "y", "MANAGERPID": "1", "SYSTEMD_EXEC_PID": "1",
-                 "WATCHDOG_USEC": "0", "WATCHDOG_PID": "1", "LISTEN_PID": "1", "LISTEN_FDS": "1"}
-        pass_on = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:1", "FOO": "bar", "EMPTY": "", "CLAUDE_CONFIG_DIR": "/x"}
-        d, agent = self.start(env=dict(marks, **pass_on))
-        d.attached()
-        env = agent.child().env
-        self.assertEqual([m for m in marks if m in env], [])
-        for name, value in pass_on.items():
-            self.assertEqual(env.get(name), value)
-        self.assertEqual(env["HOME"], d.home)
-        self.assertEqual(env["PATH"], d.env["PATH"])
-
-    def test_notify_socket_is_removed(self):
-        d, agent = self.start(env={"NOTIFY_SOCKET": "/tmp/no-such-notify-socket"})
-        d.attached()
-        self.assertNotIn("NOTIFY_SOCKET", agent.child().env)
-
-    def test_what_the_client_asks_for_wins(self):
-        d, agent = self.start(env={"CLAUDECODE": "1", "FOO": "daemon"}, profile={"env": "FOO=profile BAR=profile"})
-        d.attached(env={"CLAUDECODE": "yes", "CLAUDE_CODE_ENTRYPOINT": "sdk-py", "BAR": "client", "NEW": "x=y z"})
-        env = agent.child().env
-        self.assertEqual(env["CLAUDECODE"], "yes")
-        self.assertEqual(env["CLAUDE_CODE_ENTRYPOINT"], "sdk-py")
-        self.assertEqual((env["FOO"], env["BAR"], env["NEW"]), ("profile", "client", "x=y z"))
-
-    def test_pass_env_narrows(self):
-        d, agent = self.start(env={"KEEP": "1", "SECRET": "2"}, profile={"pass_env": "KEEP PATH"})
-        d.attached()
-        env = agent.child().env
-        self.assertEqual(env.get("KEEP"), "1")
-        self.assertNotIn("SECRET", env)
-
-    def test_two_clients_two_environments(self):
-        d, agent = self.start()
-        d.attached("s1", env={"SSH_AUTH_SOCK": "/tmp/a", "FOO": "1"})
-        one = agent.child()
-        d.attached("s2", env={"SSH_AUTH_SOCK": "/tmp/b", "FOO": "2"})
-        two = agent.child()
-        self.assertEqual((one.env["SSH_AUTH_SOCK"], one.env["FOO"]), ("/tmp/a", "1"))
-        self.assertEqual((two.env["SSH_AUTH_SOCK"], two.env["FOO"]), ("/tmp/b", "2"))
-
-    def test_bare_environment_is_filled(self):
-        d, agent = self.start(env={"HOME": None, "PATH": None, "LANG": None})
-        d.attached()
-        env, me = agent.child().env, pwd.getpwuid(os.getuid())
-        self.assertEqual(env.get("HOME"), me.pw_dir)
-        self.assertEqual(env.get("USER"), me.pw_name)
-        self.assertEqual(env.get("LOGNAME"), me.pw_name)
-        self.assertEqual(env.get("SHELL"), me.pw_shell)
-
-    def test_the_session_is_named_in_the_environment(self):
-        d, agent = self.start()
-        d.attached("work", env={"PLENUM_CHILD": "other"})
-        self.assertEqual(agent.child().env["PLENUM_CHILD"], "work")
-
-    def test_process_shape(self):
-        """Own session and group, only stdio, default signals, the daemon's umask and not its directory."""
-        d, agent = self.start(profiles={"profile sh": {"command": "sh -c 'grep Sig /proc/self/status >&2; umask >&2; sleep 30'"}},
-                              umask=0o027)
-        d.attached()
-        child = agent.child()
-        self.assertEqual(child.start["ppid"], d.pid)
-        self.assertEqual((child.start["pgid"], child.start["sid"]), (child.pid, child.pid))
-        self.assertEqual([fd for fd in child.start["fds"] if fd > 4], [])
-        a = d.attached("sh", profile="sh")
-        text = until(lambda: (lambda t: "0027" in t and t)(str(a.request("plenum_logs", session="sh"))))
-        for line in ("SigBlk:\\t0000000000000000", "SigIgn:\\t0000000000000000"):
-            self.assertIn(line.replace("\\t", "\t") if "\t" in text else line, text)
-
-    def test_args(self):
-        d, agent = self.start()
-        d.attached(args=["--model", "x y", "", "--z=\u00e9\""])
-        self.assertEqual(agent.child().argv[1:5], ["--model", "x y", "", "--z=\u00e9\""])
-
-    def test_resume(self):
-        d, agent = self.start()
-        got = d.client().attach("r", resume="conv-9")
-        child = agent.child()
-        self.assertIn("--resume=conv-9", child.argv)
-        self.assertEqual(got["conversation_id"], "conv-9")
-
-    def test_cwd_of_the_requester(self):
-        d, agent = self.start()
-        old = os.getcwd()
-        os.chdir(d.home)
-        try:
-            c = d.client()
-            c.attach("s1")
-        finally:
-            os.chdir(old)
-        self.assertEqual(agent.child().start["cwd"], d.home)
-
-    def test_cwd_of_the_profile_is_second(self):
-        d, agent = self.start(profile={"cwd": "/usr"})
-        d.attached("s1")
-        self.assertEqual(agent.child().start["cwd"], os.getcwd())
-        d.attached("s2", cwd="/")
-        self.assertEqual(agent.child().start["cwd"], "/")
-
-
 @need_root
 class OtherUidTest(Case):
     def setUp(self):
@@ -626,6 +479,25 @@ class OtherUidTest(Case):
         self.assertNone(a.seen(type="control_request"))
         n.send(allow(rid))
         child.answer("k-1")
+
+
+class PrivateTest(Case):
+    @unittest.skipUnless(os.getuid() == 0, "needs root, to connect as somebody else")
+    def test_private_session_is_hidden_from_another_uid(self):
+        d, agent = self.start(daemon={"allow_uids": "12345"}, profile={"private": "yes"})
+        d.attached("mine")
+        child = agent.child()
+        d.open_to_all()
+        c = d.client(uid=12345, gid=12345)
+        c.send(user("hi", session_id="mine", uuid="u"))
+        c.error("not_allowed")
+        self.assertNone(child.seen(type="user"))
+        self.assertEqual(c.request("plenum_list")["sessions"], [])
+        child.print(perm("k-1"))
+        until(lambda: d.call("plenum_pending")["pending"], what="the request")
+        self.assertEqual(c.request("plenum_pending")["pending"], [])
+        for verb in ("plenum_status", "plenum_logs", "plenum_pending", "plenum_stop"):
+            self.assertRefused("not_allowed", c.request, verb, session="mine")
 
 
 if __name__ == "__main__":

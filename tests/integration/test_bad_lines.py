@@ -253,5 +253,31 @@ class OldFormTest(Case):
         self.assertEqual(agent.child().wait(type="user")["message.content"], "ok")
 
 
+class NearMissTest(Case):
+    def test_error_names_what_is_wrong(self):
+        """C73."""
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.print(perm("k-1"))
+        rid = dump(a.wait(type="control_request")["request_id"])
+        for raw, words in (
+                (b'{"subtype":"interrupt"}', ("type", "control_request")),
+                (b'{"type":"control_request","request_id":"a-2"}', ("request",)),
+                (b'{"type":"control_response","request_id":' + rid + b',"response":{"behavior":"allow"}}', ("request_id", "inside")),
+                (b'{"type":"control_cancel_request"}', ("request_id",)),
+                (b'{"type":"control_response","response":{"subtype":"success","request_id":' + rid + b',"behavior":"allow"}}',
+                 ("response.response", "open")),
+                (b'{"type":"control_response","response":{"subtype":"success","request_id":' + rid
+                 + b',"response":{"decision":"allow"}}}', ("behavior", "open"))):
+            a.raw(raw + b"\n")
+            m = a.wait(lambda m: m["event"] == "error" or m["response.subtype"] == "error")
+            for word in words:
+                self.assertIn(word, m["error"] or m["response.error"], raw)
+        a.sync()
+        self.assertNone(child.seen(lambda m: m["request.subtype"] == "interrupt" or m["type"] == "control_response"))
+        self.assertEqual(d.state_of("s"), "asking")
+
+
 if __name__ == "__main__":
     unittest.main()

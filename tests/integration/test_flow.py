@@ -6,7 +6,10 @@ import threading
 import time
 import unittest
 
-from harness import QUICK, Case, Timeout, dump, perm, request, until, user, RESULT
+from harness import QUICK, RESULT, Case, Timeout, dump, init, perm, request, until, user
+from standstill import standstill
+
+WATCH = {"PostToolUse": [{"matcher": None, "hookCallbackIds": ["h0"]}]}  # no guard: goes with its owner
 
 
 class StalledTest(Case):
@@ -365,6 +368,74 @@ class HalfCloseTest(Case):
         b = d.attached()
         child.mark(b)
         self.assertEqual(child.had("eof"), [])
+
+    def test_waits_for_the_answer_to_initialize(self):
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.attached("s")
+        child = agent.child()
+        rid = a.ask("initialize", hooks=None)
+        m = child.request("initialize")
+        a.half_close()
+        d.call("plenum_hello")
+        child.reply(m, {"commands": []})
+        self.assertEqual(a.answer(rid)["response.subtype"], "success")
+        a.wait_eof()
+
+    def test_last_request_of_the_owner_of_an_ephemeral_session(self):
+        d, agent = self.start()
+        a = d.attached(ephemeral=True)
+        child = agent.child()
+        a.send(request("1", "mcp_status"))
+        child.request("mcp_status")
+        b = d.attached()
+        b.send(request("2", "mcp_status"))
+        child.request("mcp_status")
+        a.half_close()
+        child.mark(b)
+        child.kill()
+        self.assertEqual(a.answer("1")["response.code"], "child_exited")
+        self.assertEqual(b.answer("2")["response.code"], "child_exited")
+        until(lambda: not d.sessions(), what="the session to be gone")
+
+    def test_gets_the_answer_to_its_own_initialize(self):
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.attached()
+        child = agent.child()
+        a.send(init("1"))
+        m = child.request("initialize")
+        a.half_close()
+        d.call("plenum_hello")
+        child.reply(m, {"commands": []})
+        self.assertEqual(a.answer("1")["response.subtype"], "success")
+        a.wait_eof()
+
+    def test_end_of_input_before_the_answer_to_initialize(self):
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.client()
+        a.send(request("t", "plenum_attach", ephemeral=True), init("i", WATCH))
+        child = agent.child()
+        m = child.wait(type="control_request")
+        with standstill(d):
+            a.half_close()
+            child.reply(m, {"hooks_applied": True})
+            child.written()
+        self.assertIs(a.answer("i")["response.response.hooks_applied"], True)
+        a.wait_eof()
+
+    def test_end_of_input_before_both_answers_to_initialize(self):
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.client()
+        a.send(request("t", "plenum_attach", ephemeral=True), init("i"), init("j", WATCH))
+        child = agent.child()
+        m = child.wait(type="control_request")
+        with standstill(d):
+            a.half_close()
+            child.reply(m, {})
+            child.written()
+        a.answer("i")
+        child.reply(child.wait(type="control_request"), {"hooks_applied": True})
+        a.answer("j")
+        a.wait_eof()
 
 
 class VanishTest(Case):

@@ -4,7 +4,7 @@ CASES C02 C16 C21 C46 C48 C49 C50 C51)."""
 import os
 import unittest
 
-from harness import Case, allow, dump, perm, user, RESULT
+from harness import RESULT, Case, allow, dump, hook, init_line, mcp, ok, perm, request, until, user
 
 LF = b"\n"
 
@@ -107,6 +107,66 @@ class SizeTest(Case):
         agent.child().print(tool_result(300000) + LF)
         a.wait(lambda m: len(m.raw) > 300000)
         self.assertNone(a.events("error"))
+
+    def test_too_long_plenum_request_is_answered(self):
+        d, agent = self.start()
+        a = d.client()
+        a.raw(b'{"type":"control_request","request_id":"1","request":{"subtype":"plenum_attach","args":[' + b"0," * (5 << 20) +
+              b"0]}}\n")
+        self.assertEqual(a.answer("1")["response.code"], "too_long")
+        a.hello()
+
+    def test_too_long_request_is_answered_in_any_spelling(self):
+        """Each request is answered, however its line is spaced and whatever its id is."""
+        d, agent = self.start(limits={"client_line": "64K"})
+        a = d.attached("s")
+        pad = b'"request": {"subtype": "x", "d": "' + b"x" * 70000 + b'"}}\n'
+        for head, rid in ((b'{"type": "control_request", "request_id": "spaced", ', "spaced"),
+                          (b'{"type":"control_request","request_id":17,', 17),
+                          (b'{ "type" : "control_request" , "request_id" : -3 , ', -3)):
+            a.raw(head + pad)
+            self.assertEqual(a.answer(rid)["response.code"], "too_long")
+        a.raw(b'{"type": "control_request", "request_id": 1.5, ' + pad)  # no id that anybody may use
+        self.assertIsNone(a.error("too_long")["request_id"])
+
+    def test_default_limit_of_a_line(self):
+        """C02: 70 MiB with the default limits; each side gets an error."""
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        pad = b"x" * (70 << 20)
+        child.print(b'{"type":"user","message":{"role":"user","content":"' + pad + b'"}}\n', RESULT)
+        a.error("too_long", timeout=30)
+        a.wait(type="result")
+        a.raw(b'{"type":"control_request","request_id":"big","request":{"subtype":"x","d":"' + pad + b'"}}\n', timeout=30)
+        self.assertEqual(a.answer("big", timeout=30)["response.code"], "too_long")
+        child.print(perm("k-1"))
+        rid = a.wait(type="control_request")["request_id"]
+        a.raw(b'{"type":"control_response","response":{"subtype":"success","request_id":' + dump(rid) + b',"response":{"behavior":"allow",'
+              b'"updatedInput":{"d":"' + pad + b'"}}}}\n', timeout=30)
+        self.assertEqual(a.error("too_long", timeout=30)["request_id"], rid)
+        self.assertNone(child.answers("k-1"))
+        a.send(allow(rid))
+        child.answer("k-1")
+
+    def test_too_long_requests_of_the_child(self):
+        """C02: each kind is refused under its id; a guard that cannot see the call denies it."""
+        d, agent = self.start(limits={"child_line": "64K"})
+        a = d.attached()
+        child = agent.child()
+        a.initialize({"PreToolUse": [{"hookCallbackIds": ["h"]}]}, sdkMcpServers=["t"])
+        table = until(lambda: [m for m in child.seen(request__subtype="initialize") if m["request.hooks.PreToolUse"]])[-1]
+        pad = "x" * 100000
+        child.print(hook("k-1", table["request.hooks.PreToolUse"][0]["hookCallbackIds"][0], pad=pad),
+                    mcp("k-2", "t", {"jsonrpc": "2.0", "id": 1, "method": "m", "params": {"pad": pad}}),
+                    request("k-3", "elicitation", message=pad), request("k-4", "never_heard_of", pad=pad))
+        out = child.answer("k-1")["response.response.hookSpecificOutput"]
+        self.assertEqual(out["permissionDecision"], "deny")
+        for k in ("k-2", "k-3", "k-4"):
+            self.assertEqual(child.answer(k)["response.subtype"], "error")
+        rid = a.ask("mcp_status")
+        child.print(ok(child.request("mcp_status")["request_id"], {"pad": pad}))
+        self.assertEqual(a.answer(rid)["response.code"], "too_long")
 
 
 class BytesTest(Case):
@@ -274,6 +334,18 @@ class CutTest(Case):
         b.send(user("whole"))
         self.assertEqual(child.wait(type="user")["message.content"], "whole")
 
+    def test_small_line_right_behind_a_big_one(self):
+        """C75: bytes and order stay, whatever is joined in one write."""
+        d, agent = self.start()
+        a = d.client()
+        lines = [dump({"type": "control_request", "request_id": "i", "request": {"subtype": "initialize", "hooks": None}}),
+                 dump(user("x" * 200000, uuid="u1")), dump(user("small", uuid="u2"))]
+        a.send(*lines)
+        child = agent.child()
+        child.wait(type="user", uuid="u2")
+        self.assertEqual([m.raw for m in child.log[1:]], lines[1:])
+        self.assertEqual(child.log[0]["request.subtype"], "initialize")
+
 
 class NoiseTest(Case):
     NOISE = [b"Now using node v20.1.0 (npm v10)", b"[SandboxDebug] seccomp filter ready", b"[log_1] sending request {",
@@ -370,6 +442,40 @@ class NoiseTest(Case):
         child.print(b"noise\n", perm("k-1"), b"noise\n")
         a.send(allow(a.wait(type="control_request")["request_id"]))
         child.answer("k-1")
+
+    def test_byte_order_mark_of_the_child(self):
+        """C51: skipped before the first line of each child; not JSON anywhere else."""
+        d, agent = self.start(mode={"session_id": "c-1", "init": "manual"})
+        a = d.attached()
+        child = agent.child()
+        bom = b"\xef\xbb\xbf"
+        child.print(bom + dump(init_line("c-1")) + b"\n", bom + b'{"type":"x"}\n', RESULT)
+        self.assertEqual(a.wait(subtype="init").raw, dump(init_line("c-1")))
+        a.wait(type="result")
+        self.assertNone(a.seen(type="x"))
+        self.assertEqual(len(a.events("stray_output")), 1)
+        child.exit(0)
+        a.event("child_exited")
+        a.send(user("on"))
+        child = agent.child()
+        child.print(bom + dump(init_line("c-1")) + b"\n")
+        a.wait(subtype="init")
+
+    def test_escaped_type_does_not_hide_a_request(self):
+        d, agent = self.start()
+        a = d.client()
+        a.attach("work")
+        child = agent.child()
+        rest = b'"request_id":"x","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{}}}\n'
+        for head in (b'{"\\u0074ype":"control_request",', b'{"a":1,"type":"control\\u005frequest",',
+                     b'{"\\u0074\\u0079pe":"control_c\\u0061ncel_request",'):
+            child.print(head + rest)
+            self.assertEqual(a.event("stray_output")["text"].encode(), (head + rest).rstrip())
+        other = b'{"\\u0074ype":"other","a":"\\u00e9"}'
+        child.print(other + b"\n")
+        child.mark(a)
+        self.assertEqual(len([m for m in a.log if m.raw == other]), 1)
+        self.assertNone(a.seen(request_id="x"))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 """One table of hooks for all clients (DESIGN 6, 9.2; CASES C05 C41 C68)."""
 import json
 import os
-import subprocess
+import random
 import time
 import unittest
 
-from harness import Case, build_file, err, hook, init, matches, ok, perm, request, until, user, RESULT
+from harness import RESULT, Case, err, hook, init, matches, ok, perm, request, until, user
 
 PRE = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]}
 POST = {"PostToolUse": [{"matcher": "Write", "hookCallbackIds": ["hook_0", "hook_1"]}]}
@@ -47,7 +47,8 @@ class Hooks(Case):
         return client.wait(type="control_request", request__subtype="hook_callback", request__callback_id=callback)
 
     def refuses(self, answer):
-        """A hook answer that says no, with a reason."""
+        """A hook answer that refuses the tool, with a reason; an error would let it run."""
+        self.assertEqual(answer["response.subtype"], "success", answer)
         body = answer["response.response"]
         out = body.get("hookSpecificOutput", {})
         if out.get("permissionDecision") == "deny":
@@ -468,312 +469,21 @@ class OldCliTest(Hooks):
         child.reply(child.request("initialize"), {"commands": [], "hooks_applied": False})
         self.assertIs(b.answer("b")["response.response.plenum.hooks_applied"], False)
 
-
-class Guarded(Hooks):
-    def setup(self, hooks=PRE, name="guard", grace="15s", **members):
-        d, agent = self.start(profile={"owner_grace": grace})
-        self.d, self.agent = d, agent
-        self.a, self.b = d.attached(name=name), d.attached()
-        self.child = agent.child()
-        self.register(self.a, hooks, **members)
-        self.event = list(hooks)[0]
-        self.cb = self.ids(self.child, self.event)[0]
-
-
-class ShownTest(Guarded):
-    def test_guards_and_whether_they_are_here(self):
-        self.setup()
-        self.register(self.b, POST)  # no guard
-        self.a.sync()
-        ours = {"event": "PreToolUse", "matcher": "Bash", "name": "guard", "uid": os.getuid()}
-        self.assertEqual(self.d.call("plenum_status", session="s")["guards"],
-                         [dict(ours, here=True, client=self.a.attached["client"])])
-        self.assertNotIn("guards_away", self.d.sessions()["s"])
-        self.a.close()
-        until(lambda: self.d.sessions()["s"].get("guards_away"))
-        self.assertEqual(self.d.call("plenum_status", session="s")["guards"], [dict(ours, here=False)])
-        doctor = subprocess.run([build_file("plenumctl"), "doctor"], env=dict(self.d.env, PLENUM_SOCKET=self.d.socket), text=True,
-                                stdout=subprocess.PIPE)
-        self.assertRegex(doctor.stdout, "(?m)^note +guards +session s refuses what a guard guards")
-        self.d.attached("s", name="guard")
-        self.assertNotIn("guards_away", self.d.sessions()["s"])
-
-
-class BoundsTest(Guarded):
-    """What is registered fits on the table of sessions, whatever it is."""
-
-    def refused(self, code, hooks):
-        m = self.a.initialize(hooks, _timeout=30)
-        self.assertEqual(m["response.code"], code, m)
-        return m["response.error"]
-
-    def test_a_matcher_of_60_mib(self):
-        self.setup()
-        self.assertIn("matcher", self.refused("too_long", {"PreToolUse": [{"matcher": "x" * (60 << 20), "hookCallbackIds": ["h"]}]}))
-        self.d.kill9()
-        self.d.start()
-        self.b = self.d.attached("s", wake=True)
-        hooks = self.agent.child().request("initialize")["request.hooks"]
-        self.assertEqual(hooks["PreToolUse"][0]["matcher"], "Bash")  # those of before are in force
-
-    def test_more_than_a_session_may_have(self):
-        self.setup()
-        one = {"matcher": "x", "hookCallbackIds": ["h"]}
-        self.refused("too_many", {"PreToolUse": [one] * 4097})
-        self.refused("too_many", {"PreToolUse": [dict(one, hookCallbackIds=["h"] * 4097)]})
-        self.refused("too_many", {"PreToolUse": [dict(one, matcher="x" * 60000)] * 20})
-        self.register(self.a, {"PreToolUse": [one] * 4096})
-        self.assertEqual(self.b.initialize(sdkMcpServers=["s%d" % i for i in range(4097)])["response.code"], "too_many")
-
-
-class GoneTest(Guarded):
-    def test_a_guard_keeps_guarding(self):
-        self.setup()
-        self.child.print(hook("k-1", self.cb))
-        self.called(self.a)
-        self.a.close()
-        self.refuses(self.child.answer("k-1"))
-        gone = self.b.event("owner_gone")
-        self.assertEqual(gone["session"], "s")
-        self.child.print(hook("k-2", self.cb))
-        self.refuses(self.child.answer("k-2"))
-        self.child.mark(self.b)
-        self.assertEqual(len(self.b.events("owner_gone")), 1)
-
-    def test_the_reason_says_whether_it_can_come_back(self):
-        for name, text in (("guard", b"until it is back"), (None, b"gave itself no name")):
-            with self.subTest(name):
-                self.setup(name=name)
-                self.a.close()
-                self.b.event("owner_gone")
-                self.child.print(hook("k-1", self.cb))
-                answer = self.child.answer("k-1")
-                self.refuses(answer)
-                self.assertIn(text, answer.raw)
-
-    def test_guards_of_other_kinds(self):
-        for hooks in ({"PermissionRequest": [{"hookCallbackIds": ["p"]}]}, {"PostToolUse": [{"hookCallbackIds": ["p"], "onFailure": "block"}]},
-                      {"UserPromptSubmit": [{"hookCallbackIds": ["p"], "onFailure": "block"}]}):
-            with self.subTest(list(hooks)[0]):
-                self.setup(hooks)
-                self.a.close()
-                self.b.event("owner_gone")
-                self.child.print(hook("k-1", self.cb, self.event))
-                self.refuses(self.child.answer("k-1"))
-
-    def test_other_hooks_are_answered_neutrally(self):
-        self.setup({"PostToolUse": [{"hookCallbackIds": ["p"]}]})
-        self.child.print(hook("k-1", self.cb, "PostToolUse"))
-        self.called(self.a, "p")
-        self.a.close()
-        answer = self.child.answer("k-1")
-        self.assertEqual((answer["response.subtype"], answer["response.response"]), ("success", {}))
-        self.child.print(hook("k-2", self.cb, "PostToolUse"))
-        got = self.child.answer("k-2")
-        self.assertIn(got["response.subtype"], ("success", "error"))
-        if got["response.subtype"] == "success":
-            self.assertEqual(got["response.response"], {})
-
-    def test_other_hooks_are_there_again_with_their_owner(self):
-        self.setup({"PostToolUse": [{"hookCallbackIds": ["p"]}]})
-        self.a.close()
-        self.b.event("owner_gone")
-        self.child.print(hook("k-1", self.cb, "PostToolUse"))
-        self.assertEqual(self.child.answer("k-1")["response.response"], {})
-        again = self.d.attached(name="guard")
-        self.b.event("owner_back")
-        self.child.print(hook("k-2", self.cb, "PostToolUse"))
-        again.send(ok(self.called(again, "p")["request_id"], {"own": "answer"}))
-        self.assertEqual(self.child.answer("k-2")["response.response"], {"own": "answer"})
-
-    def test_other_hooks_of_one_without_a_name_go_at_once(self):
-        self.setup({"PostToolUse": [{"hookCallbackIds": ["p"]}]}, name=None)
-        self.a.close()
-        until(lambda: not (self.child.seen(request__subtype="initialize")[-1]["request.hooks"] or {}).get("PostToolUse"),
-              what="a table without the hook")
-
-    def test_detach_and_loss_of_the_role_count_as_leaving(self):
-        self.setup()
-        self.a.request("plenum_detach")
-        self.b.event("owner_gone")
-        self.child.print(hook("k-1", self.cb))
-        self.refuses(self.child.answer("k-1"))
-
-    def test_half_close_counts_as_leaving(self):
-        self.setup()
-        self.child.print(hook("k-1", self.cb))
-        self.called(self.a)
-        self.a.half_close()
-        self.refuses(self.child.answer("k-1"))
-
-    def test_the_owner_comes_back(self):
-        self.setup()
-        self.a.close()
-        self.b.event("owner_gone")
-        stranger = self.d.attached(name="other")
-        self.register(stranger, POST)
-        self.child.mark(stranger)
-        self.assertNone(self.b.events("owner_back"))
-        again = self.d.attached(name="guard")
-        self.register(again, PRE)
-        self.b.event("owner_back")
-        hooks = self.table(self.child, lambda h: len(h.get("PreToolUse", [])) == 1 and "PostToolUse" in h)
-        cb = hooks["PreToolUse"][0]["hookCallbackIds"][0]
-        self.child.print(hook("k-1", cb))
-        again.send(ok(self.called(again)["request_id"], {"own": "answer"}))
-        self.assertEqual(self.child.answer("k-1")["response.response"], {"own": "answer"})
-
-    def test_no_name_no_way_back(self):
-        self.setup(name=None)
-        self.a.close()
-        self.b.event("owner_gone")
-        again = self.d.attached()
-        self.register(again, POST)
-        self.child.mark(again)
-        self.assertNone(self.b.events("owner_back"))
-        self.child.print(hook("k-1", self.cb))
-        self.refuses(self.child.answer("k-1"))
-
-    def test_after_the_grace_a_guard_denies_on(self):
-        self.setup(grace="100ms")
-        self.a.close()
-        self.b.event("owner_gone")
-        self.assertRefused("timeout", self.b.request, "mcp_status", plenum_timeout_ms=400)
-        cb = self.ids(self.child, "PreToolUse")[0]
-        self.child.print(hook("k-1", cb))
-        self.refuses(self.child.answer("k-1"))
-
-    def test_after_the_grace_it_is_dropped_by_choice(self):
-        hooks = {"PreToolUse": [{"hookCallbackIds": ["p"], "plenum_owner_gone": "drop"}]}
-        self.setup(hooks)  # within the grace it denies
-        self.a.close()
-        self.b.event("owner_gone")
-        self.child.print(hook("k-1", self.cb))
-        self.refuses(self.child.answer("k-1"))
-        self.setup(hooks, grace="100ms")
-        self.a.close()
-        until(lambda: not self.child.seen(request__subtype="initialize")[-1]["request.hooks"].get("PreToolUse"),
-              what="a table without the guard")
-
-    def test_after_the_grace_the_rest_is_dropped(self):
-        self.setup({"PostToolUse": [{"hookCallbackIds": ["p"]}]}, grace="100ms")
-        self.a.close()
-        until(lambda: not (self.child.seen(request__subtype="initialize")[-1]["request.hooks"] or {}).get("PostToolUse"),
-              what="a table without the hook")
-
-    def test_the_rest_may_choose_deny(self):
-        self.setup({"PostToolUse": [{"hookCallbackIds": ["p"], "plenum_owner_gone": "deny"}]}, grace="100ms")
-        self.a.close()
-        self.b.event("owner_gone")
-        self.assertRefused("timeout", self.b.request, "mcp_status", plenum_timeout_ms=400)
-        self.assertIn("PostToolUse", self.table(self.child))
-
-    def test_others_hooks_are_not_touched(self):
-        self.setup(grace="100ms")
-        self.register(self.b, POST)
-        self.a.close()
-        self.b.event("owner_gone")
-        post = self.ids(self.child, "PostToolUse", n=2)
-        self.child.print(hook("k-1", post[0], "PostToolUse"))
-        self.b.send(ok(self.called(self.b)["request_id"], {"b": 1}))
-        self.assertEqual(self.child.answer("k-1")["response.response"], {"b": 1})
-
-
-class KilledTest(Guarded):
-    """A daemon that was killed, or restarted, leaves no agent unguarded."""
-
-    def again(self, end=None):
-        (end or self.d.kill9)()
-        self.d.start()
-        self.b = self.d.attached("s")
-        self.b.send(user("go on", uuid="u2"))
-        self.child = self.agent.child()
-
-    def test_the_guard_is_kept(self):
-        for end in ("kill9", "stop"):
-            with self.subTest(end):
-                self.setup({"PreToolUse": [{"matcher": "Bash", "timeout": 7, "hookCallbackIds": ["h\u00e9", "h2"]},
-                                           {"matcher": "Write", "hookCallbackIds": ["h3"]}],
-                            "PostToolUse": [{"hookCallbackIds": ["p"]}]})
-                self.again(getattr(self.d, end))
-                table = self.table(self.child, lambda hooks: "PreToolUse" in hooks)
-                self.assertEqual([(e["matcher"], e.get("timeout"), len(e["hookCallbackIds"])) for e in table["PreToolUse"]],
-                                 [("Bash", 7, 2), ("Write", None, 1)])
-                self.assertNotIn("PostToolUse", table)
-                for e in table["PreToolUse"]:
-                    for cb in e["hookCallbackIds"]:
-                        self.child.print(hook("k-" + cb, cb))
-                        self.refuses(self.child.answer("k-" + cb))
-
-    def test_its_owner_comes_back(self):
-        self.setup()
-        self.again()
-        cb = self.ids(self.child, "PreToolUse")[0]
-        stranger = self.d.attached("s", name="another")
-        back = self.d.attached("s", name="guard")
-        self.assertEqual(self.b.event("owner_back")["name"], "guard")
-        self.child.print(hook("k-1", cb))
-        ask = self.called(back)
-        self.assertEqual(stranger.seen(request__subtype="hook_callback"), [])
-        back.send(ok(ask["request_id"], DENY))
-        self.assertEqual(self.child.answer("k-1")["response.response"], DENY)
-
-    def test_dropped_by_choice(self):
-        self.setup({"PreToolUse": [{"hookCallbackIds": ["p"], "plenum_owner_gone": "drop"}]}, grace="300ms")
-        self.again()
-        until(lambda: not (self.child.seen(request__subtype="initialize")[-1]["request.hooks"] or {}).get("PreToolUse"),
-              what="a table without the guard")
-
-    def test_an_owner_that_gave_it_up(self):
-        self.setup()
-        self.register(self.a, {})
-        self.again()
-        self.child.wait(request__subtype="initialize")
-        self.assertFalse((self.child.seen(request__subtype="initialize")[-1]["request.hooks"] or {}).get("PreToolUse"))
-
-
-    def damage(self, change):
-        self.d.change_table(lambda o: o.get("guards") and o.update(guards=change(o["guards"])))
-
-    def test_what_cannot_be_read_any_more_refuses_every_tool(self):
-        """... and so does the next daemon, until the session is forgotten."""
-        self.setup()
-        self.d.kill9()
-        self.damage(lambda text: text[:len(text) // 2])
-        for end in (lambda: None, self.d.kill9):
-            self.again(end)
-            self.assertTrue(self.d.call("plenum_status", session="s")["guards_lost"])
-            self.assertIn("PreToolUse", self.d.log())
-            back = self.d.client()
-            self.assertTrue(back.attach("s", name="guard")["guards_lost"])
-            entry = self.table(self.child, lambda hooks: "PreToolUse" in hooks)["PreToolUse"][-1]
-            self.assertNotIn("matcher", entry)
-            self.child.print(hook("k-1", entry["hookCallbackIds"][0]))
-            answer = self.child.answer("k-1")
-            self.refuses(answer)
-            self.assertIn(b"clear-lost", answer.raw)
-            back.send({"type": "bash_command", "command": "ls"})
-            self.refusal(back, codes=("not_allowed",))
-        self.assertEqual(back.seen(request__subtype="hook_callback"), [])
-        self.d.call("plenum_stop", session="s", forget=True, how="kill")
-        until(lambda: "s" not in self.d.sessions())
-        self.assertNotIn("guards_lost", self.d.client().attach("s"))
-
-    def test_a_table_that_is_refused(self):
-        """A stranger's bad hook is what the new child refuses: the guard stays, and no prompt runs without it."""
-        self.setup()
-        self.d.kill9()
-        self.agent.mode(init="manual")
-        self.d.start()
-        b = self.d.attached("s", name="stranger")
-        b.send(init("i", {"PreToolUse": [{"matcher": 5, "hookCallbackIds": ["bad"]}]}), user("go on", uuid="u2"))
-        child = self.agent.child()
-        refused = child.request("initialize")
-        self.assertEqual([e["matcher"] for e in refused["request.hooks"]["PreToolUse"]], ["Bash", 5])
-        child.print(err(refused["request_id"], "bad hooks"))
-        self.assertEqual(b.answer("i")["response.subtype"], "error")
-        child = self.agent.child()
-        self.assertEqual([e["matcher"] for e in child.request("initialize")["request.hooks"]["PreToolUse"]], ["Bash"])
+    def test_no_restart_that_would_lose_the_conversation(self):
+        for keys in ({"resume_args": ""}, {"restart": "never"}):
+            with self.subTest(list(keys)[0]):
+                d, agent = self.start(mode={"init": "197", "user": True, "session_id": "conv-1"}, profile=keys)
+                a, b = d.attached(), d.attached()
+                child = agent.child()
+                self.register(a, PRE)
+                a.send(user("x"))
+                a.wait(type="result")
+                self.assertIs(self.register(b, POST)["plenum"]["hooks_applied"], False)
+                child.mark(a)
+                a.send(user("y"))
+                a.wait(type="result")
+                child.mark(a)
+                self.assertEqual((agent.starts, child.had("eof")), (1, []))
 
 
 class DeadlineTest(Hooks):
@@ -860,6 +570,104 @@ class SlowStartTest(Hooks):
         m = a.answer("a-1")
         self.assertEqual((m["response.subtype"], m["response.error"]), ("error", "bad initialize"))
         self.assertTrue(matches(m.obj, {"type": "control_response"}))
+
+    def test_initialize_has_no_time_limit(self):
+        """C68: the first answer may come later than the timeout of any other request."""
+        d, agent = self.start(mode={"init": "manual"}, profile={"control_timeout": "100ms"})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(init("a-1", None))
+        got = child.request("initialize")
+        b.send(init("b-1", None), request("b-2", "mcp_status"))
+        self.assertEqual(b.answer("b-2")["response.code"], "timeout")
+        b.send(init("b-3", None), request("b-4", "mcp_status"))
+        self.assertEqual(b.answer("b-4")["response.code"], "timeout")
+        child.reply(got, {"commands": [{"name": "x"}]})
+        for c, rid in ((a, "a-1"), (b, "b-3")):
+            self.assertEqual(c.answer(rid)["response.response.commands"], [{"name": "x"}])
+        self.assertEqual(len(child.seen(request__subtype="initialize")), 1)
+
+    def test_too_long_answer_to_initialize(self):
+        d, agent = self.start(mode={"init": "manual"}, limits={"child_line": "64K"})
+        a = d.attached()
+        rid = a.ask("initialize")
+        child = agent.child()
+        child.reply(child.request("initialize"), {"commands": "x" * 100000})
+        self.assertEqual(a.answer(rid)["response.code"], "too_long")
+        d.wait_state("s", "idle")
+        rid = a.ask("initialize")
+        child.reply(child.request("initialize"), {"commands": []})
+        self.assertEqual(a.answer(rid)["response.response.commands"], [])
+        hooks = {"PreToolUse": [{"matcher": None, "hookCallbackIds": ["h0"]}]}
+        rid = a.ask("initialize", hooks=hooks)
+        child.reply(child.request("initialize"), {"commands": "x" * 100000, "hooks_applied": True})
+        self.assertEqual(a.answer(rid)["response.code"], "too_long")
+        child.print(hook("k-1", "cb_1"))
+        a.send(ok(a.wait(type="control_request")["request_id"], {}))
+        child.answer("k-1")
+        self.assertEqual(a.initialize(hooks)["response.response.commands"], [])
+
+
+class RandomTest(Case):
+    """Random order: an answer is the owner's own, or a refusal while the owner is away."""
+
+    def callbacks(self, child, client_matcher):
+        for m in reversed(child.seen(request__subtype="initialize")):
+            for entry in (m["request.hooks"] or {}).get("PreToolUse", []):
+                if entry.get("matcher") == client_matcher:
+                    return entry["hookCallbackIds"][0]
+            return None
+        return None
+
+    def test_owners_come_and_go(self):
+        dice = random.Random(int(os.environ.get("PLENUM_SEED", "7")))
+        d, agent = self.start(profile={"owner_grace": "60s"})
+        watcher = d.attached(name="watcher", role="observer")
+        child = agent.child()
+        owners, said, fired, n = {}, {}, {}, 0
+        for step in range(150):
+            name = dice.choice("abc")
+            c = owners.get(name)
+            move = dice.random()
+            if c is None:
+                c = owners[name] = d.attached(name=name, approve=False)
+                m = c.initialize({"PreToolUse": [{"matcher": name, "hookCallbackIds": ["hook_0"], "timeout": 600}]})
+                self.assertEqual(m["response.subtype"], "success")
+            elif move < 0.15:
+                c.reset() if dice.random() < 0.5 else c.close()
+                owners[name] = None
+            elif move < 0.55:
+                cb = self.callbacks(child, name)
+                if cb:
+                    n += 1
+                    fired["k-%d" % n] = name
+                    child.print(hook("k-%d" % n, cb))
+            else:
+                c.drain()
+                for m in [m for m in c.inbox if m["type"] == "control_request"]:
+                    c.inbox.remove(m)
+                    self.assertEqual(m["request.callback_id"], "hook_0")
+                    k = m["request.tool_use_id"][len("toolu_"):]
+                    self.assertEqual(fired[k], name, "another owner's callback")
+                    token = "t%d" % step
+                    said.setdefault(k, []).append(token)
+                    c.send(ok(m["request_id"], {"systemMessage": token}) if dice.random() < 0.9 else err(m["request_id"], token))
+        child.mark(watcher)
+        for c in owners.values():
+            if c:
+                c.close()
+        until(lambda: all(child.answers(k) for k in fired), what="every callback to be answered")
+        for k in fired:
+            got = child.answers(k)
+            self.assertEqual(len(got), 1, k)
+            body = got[0]["response.response"] or {}
+            token = body.get("systemMessage") or got[0]["response.error"]
+            if token in said.get(k, []):
+                continue
+            if got[0]["response.subtype"] == "error":
+                continue  # a callback id that a newer table has replaced
+            self.assertEqual(body["hookSpecificOutput"]["permissionDecision"], "deny", got[0])
+        self.assertNone(child.seen(type="control_response", response__request_id=lambda r: r not in fired))
 
 
 if __name__ == "__main__":

@@ -4,13 +4,10 @@ import glob
 import os
 import subprocess
 import unittest
+import uuid
 
-from harness import Case, build_file, err, init as init_request, request, until, user, RESULT
-from test_moments import standstill
-
-
-def init_line(conversation, **more):
-    return dict({"type": "system", "subtype": "init", "session_id": conversation}, **more)
+from harness import RESULT, Case, build_file, err, init as init_request, init_line, request, until, user
+from standstill import standstill
 
 
 class ContinueTest(Case):
@@ -230,6 +227,100 @@ class ConversationTest(Identity):
         self.assertEqual(self.resumed(third), ["c-2"])
         self.assertNotIn("--fork-session", third.argv)
 
+    def test_resume_flag_joined_with_its_value(self):
+        """-rID names the conversation, as the CLI reads it: a later start does not name it twice."""
+        d, agent = self.start(mode={"session_id": "conv-1", "user": True})
+        a = d.attached("one", args=["-rconv-1"])
+        self.assertEqual([w for w in agent.child().argv if "conv" in w], ["-rconv-1"])
+        a.send(user("x"))
+        a.wait(type="result")
+        a.request("plenum_hibernate")
+        a.event("child_exited")
+        a.send(user("y"))
+        self.assertEqual([w for w in agent.child().argv if "conv" in w], ["-rconv-1"])
+
+    def test_conversation_with_a_requested_and_a_reported_id(self):
+        """C26: both are reported; the next resume takes the one that is known to exist."""
+        for reported in ("Y", "X"):
+            d, agent = self.start()
+            a = d.client()
+            a.attach("s", resume="X")
+            child = agent.child()
+            child.print(init_line(reported), dict(RESULT, session_id=reported))
+            a.wait(type="result")
+            m = a.event("session_state", conversation_id=reported)
+            self.assertEqual(m["resumed"], "X" if reported == "Y" else None)
+            self.assertRefused("conversation_in_use", d.client().attach, "other", resume="X")
+            self.assertEqual(d.client().attach("X")["session"], "s")
+            child.exit(0)
+            a.event("child_exited")
+            a.send(user("on", uuid="u"))
+            child = agent.child()
+            self.assertIn("--resume=X", child.argv)
+            child.wait(type="user", uuid="u")
+
+    def test_unknown_conversation_is_not_started_anew(self):
+        """C26, C78: the child knows neither id; both are tried, and the error of the prompt gives the cause."""
+        d, agent = self.start()
+        a = d.client()
+        a.attach("s", resume="X")
+        child = agent.child()
+        child.print(init_line("Y"), RESULT)
+        a.wait(type="result")
+        agent.mode(start=[{"op": "stderr", "text": "No conversation found with session ID: it\n"}, {"op": "exit_now", "status": 1}])
+        child.exit(0)
+        a.event("child_exited")
+        tried = []
+        for prompt in ("u-1", "u-2"):
+            a.send(user("on", uuid=prompt))
+            self.assertIn("No conversation found", a.error("child_exited", uuid=prompt)["error"])
+        while len(tried) < 2 or agent.starts > len(tried) + 1:
+            tried.append([w for w in agent.child().argv if w.startswith("--resume=")])
+        self.assertEqual(tried[0], ["--resume=X"])
+        self.assertIn(["--resume=Y"], tried)
+        self.assertNotIn([], tried)
+
+    def test_empty_conversation_id_is_refused(self):
+        d, agent = self.start()
+        c = d.client()
+        self.assertRefused("bad_request", c.attach, "work", resume="")
+        self.assertRefused("bad_request", c.attach, "work", resume="", fork=True)
+        self.assertEqual(c.request("plenum_list")["sessions"], [])
+        self.assertEqual(agent.starts, 0)
+
+    def test_change_of_conversation_is_announced(self):
+        d, agent = self.start()
+        a = d.client()
+        a.attach("work")
+        child = agent.child()
+        for conversation in ("c-1", "c-1", "c-2"):
+            child.print({"type": "system", "subtype": "init", "session_id": conversation},
+                        dict(RESULT, session_id=conversation))
+            child.mark(a)
+        told = a.events("changed")
+        self.assertEqual([(m["what"], m["value"], m["by"]) for m in told], [("conversation_id", "c-2", None)])
+        self.assertEqual(d.sessions()["work"]["conversation_id"], "c-2")
+
+    def test_session_id_args_choose_the_id(self):
+        d, agent = self.start(mode={"user": True}, profile={"session_id_args": "--with 'an id' --session-id={id}"})
+        a = d.client()
+        a.attach("work")
+        *_, one, two, three = agent.child().argv
+        self.assertEqual([one, two], ["--with", "an id"])
+        chosen = three.partition("--session-id=")[2]
+        self.assertEqual(str(uuid.UUID(chosen)), chosen)
+        a.send(user("hi"))
+        a.wait(type="result", session_id=chosen)
+        a.request("plenum_hibernate")
+        a.event("session_state", state="asleep")
+        a.send(user("again"))
+        self.assertEqual(agent.child().argv[1:], ["--resume=" + chosen])
+        for args in (["--session-id", "mine"], ["--resume=yours"], ["-c"]):
+            d.client().attach("-".join(args), args=args)
+            self.assertEqual(agent.child().argv[1:], args)
+        d.client().attach("resumed", resume="other")
+        self.assertEqual(agent.child().argv[1:], ["--resume=other"])
+
 
 class InUseTest(Identity):
     def test_one_conversation_one_child(self):
@@ -270,6 +361,23 @@ class InUseTest(Identity):
         b = d.client()
         self.assertRefused("conversation_in_use", b.attach, "two", resume="c-1")
         self.assertEqual(b.attach("c-1")["session"], "one")
+
+    def test_conversation_named_in_args(self):
+        d, agent = self.start(mode={"session_id": "conv-1", "user": True})
+        a = d.attached()
+        agent.child()
+        a.send(user("x"))
+        a.wait(type="result")
+        for args in (["--resume", "conv-1"], ["--resume=conv-1"], ["-r", "conv-1"], ["-rconv-1"]):
+            self.assertRefused("conversation_in_use", d.client().attach, "two", args=args)
+
+    def test_conversation_without_a_line_yet(self):
+        d, agent = self.start()
+        argv = agent.command.split()[1:]
+        d.attached("one", argv=argv + ["--resume", "conv-1"], ephemeral=True, env_only=True, env={"PATH": "/usr/bin:/bin"})
+        agent.child()
+        self.assertRefused("conversation_in_use", d.client().attach, "two", ephemeral=True, argv=argv + ["--resume=conv-1"])
+        self.assertRefused("conversation_in_use", d.client().attach, "three", args=["--resume=conv-1"])
 
 
 class SecondWriterTest(Identity):

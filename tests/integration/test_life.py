@@ -4,17 +4,13 @@ import os
 import signal
 import stat
 import subprocess
-import sys
 import time
 import unittest
 
-from harness import QUICK, TIMEOUT, Case, Timeout, alive, allow, children_of, dump, perm, request, until, user, RESULT
+from harness import (QUICK, RESULT, SLEEPER, Case, Timeout, allow, children_of, init, init_line, ok, perm, request,
+                     until, user)
+from standstill import connected, standstill
 
-SLEEPER = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(120)"]
-
-
-def init_line(conversation="conv-1", **more):
-    return dict({"type": "system", "subtype": "init", "session_id": conversation}, **more)
 
 
 class StateTest(Case):
@@ -106,6 +102,62 @@ class StateTest(Case):
         a.send(user("again", uuid="u2"))
         agent.child().wait(type="user", uuid="u2")
 
+    def test_previous_is_the_state_before(self):
+        d, _ = self.start(mode={"user": True})
+        a = d.client()
+        state = a.attach("work")["state"]
+        for how in ("at once", "idle", "asleep"):
+            if how == "asleep":
+                a.request("plenum_hibernate")
+                a.event("session_state", state="asleep")
+            a.send(user("one"), user("two"))
+            for _ in range(2):
+                a.event("turn_ended")
+            a.event("session_state", state="idle")
+        states = a.events("session_state")
+        self.assertEqual(states[0]["previous"], state)
+        for before, after in zip(states, states[1:]):
+            self.assertEqual(after["previous"], before["state"], states)
+
+    def test_quick_turn_is_busy_and_idle_again(self):
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.client()
+        a.attach("work")
+        child = agent.child()
+        for uuid in ("u-1", "u-2"):
+            a.send(user("hi", uuid=uuid))
+            if uuid == "u-1":  # the answer to initialize and the whole turn in one write
+                asked = child.request("initialize")
+            child.wait(type="user", uuid=uuid)
+            before = [ok(asked["request_id"], {})] if uuid == "u-1" else []
+            child.print(*before, {"type": "system", "subtype": "init", "session_id": "c", "user_message_uuids": [uuid]},
+                        dict(RESULT, user_message_uuids=[uuid]))
+            a.event("session_state", state="busy")
+            a.event("turn_started", uuids=[uuid])
+            a.event("turn_ended", uuids=[uuid])
+            a.event("session_state", state="idle")
+
+    def test_prompt_makes_an_idle_session_busy(self):
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.client()
+        a.attach("work")
+        a.event("session_state", state="idle")
+        a.send(user("hi"))
+        a.event("session_state", state="busy", previous="idle")
+        self.assertEqual([m["state"] for m in a.events("session_state")], ["idle", "busy"])
+        child = agent.child()
+        child.reply(child.request("initialize"))
+        child.wait(type="user")
+        self.assertEqual(d.state_of("work"), "busy")
+
+    def test_60_sessions(self):
+        d, agent = self.start(profiles={"profile idle": {"command": "sleep 1000"}})
+        clients = [d.attached("s%d" % i, profile="idle") for i in range(60)]
+        self.assertEqual(len(d.sessions()), 60)
+        for c in clients:
+            c.close()
+        self.assertEqual(len(d.sessions()), 60)
+
 
 class StreamsTest(Case):
     def kinds(self, **options):
@@ -119,6 +171,29 @@ class StreamsTest(Case):
 
     def test_stdout_pipe(self):
         self.assertEqual(self.kinds(profile={"stdout": "pipe"}), [stat.S_IFSOCK, stat.S_IFIFO, stat.S_IFSOCK])
+
+    def test_grandchild_that_never_stops_printing(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.spawn(["/usr/bin/yes", "x" * 3000], setsid=True, keep_stdout=True)
+        child.exit(3)
+        a.event("child_exited", status=3)
+        d.call("plenum_hello")
+        d.call("plenum_stop", session="s", how="kill", forget=True)
+
+    def test_child_that_closes_its_input_while_reading(self):
+        d, agent = self.start(profile=QUICK)
+        a = d.attached()
+        child = agent.child()
+        child.order("close_stdin")
+        a.send(user("x", uuid="u"))  # what is read last by it: it looks at its input until something comes
+
+        def told():
+            a.send({"type": "keep_alive"})
+            return a.events("error", uuid="u")
+
+        self.assertEqual(until(told, every=0.05)[0]["code"], "child_exited")
 
 
 class ExitTest(Case):
@@ -360,6 +435,58 @@ class ExitTest(Case):
         self.assertEqual(d.state_of("s"), "failed")
         self.assertIn("cannot be used with root", str(d.call("plenum_logs", session="s")))
 
+    def test_error_of_the_prompt_that_the_child_died_of(self):
+        """C75: the prompt gets an error that names the cause."""
+        d, agent = self.start()
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.send(init("a-1", None), user("x" * 200000, uuid="u1"))
+        child.wait(type="user", uuid="u1")
+        child.stderr("Error parsing streaming input line\n")
+        child.event("stderr_done")
+        child.exit(1)
+        m = a.error("child_exited", uuid="u1")
+        self.assertIn("Error parsing streaming input line", m["error"])
+        self.assertIn("Error parsing", str(b.event("child_exited")["stderr"]))
+        a.send(user("on", uuid="u2"))
+        child = agent.child()
+        child.wait(type="user", uuid="u2")
+        child.exit(1)
+        self.assertRegex(a.error("child_exited", uuid="u2")["error"], r"status 1 .*: nothing on stderr$")
+        b.sync()
+        self.assertNone(b.events("error"))
+
+    def test_reason_has_more_than_the_last_line_of_stderr(self):
+        """C14, C11: Node prints its version last, and the cause before it."""
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.attached()
+        child = agent.child()
+        a.send(init("a-1", None), user("x", uuid="u"))
+        child.wait(type="user")
+        child.stderr("app.js:1\nthrow it\n\nError: no login\n    at app.js:1\n\nNode.js v20.1.0\n\n")
+        child.event("stderr_done")
+        child.exit(1)
+        for text in (a.answer("a-1")["response.error"], a.error("child_exited", uuid="u")["error"], d.sessions()["s"]["reason"]):
+            self.assertIn("Error: no login", text)
+            self.assertIn("Node.js v20.1.0", text)
+
+    def test_expired_login_is_reported_without_secrets(self):
+        """C70: the lines pass, the cause is in the notice; neither token nor address is in the log."""
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        lines = [{"type": "system", "subtype": "api_retry", "error": "authentication_failed", "attempt": 1, "account": "me@example.com"},
+                 dict(RESULT, is_error=True, result="Not logged in - Please run /login")]
+        child.print(*lines)
+        child.stderr("Invalid API key sk-ant-secret of me@example.com\n")
+        child.event("stderr_done")
+        child.exit(1)
+        self.assertIn("Invalid API key", str(a.event("child_exited", status=1)["stderr"]))
+        self.assertEqual([m.obj for m in a.log if m["subtype"] in ("api_retry", "success")], lines)
+        for secret in ("sk-ant", "example.com", "run /login"):
+            self.assertNotIn(secret, d.log())
+        self.assertEqual(agent.starts, 1)
+
 
 class ResumeTest(Case):
     def spoken(self, **options):
@@ -541,146 +668,6 @@ class ResumeTest(Case):
         two.child()
 
 
-class SleepTest(Case):
-    def idle(self, **options):
-        options.setdefault("mode", {"session_id": "conv-1"})
-        d, agent = self.start(**options)
-        a = d.attached()
-        child = agent.child()
-        a.initialize()
-        child.print(init_line(), RESULT)
-        a.wait(type="result")
-        return d, agent, a, child
-
-    def test_hibernate_and_wake(self):
-        d, agent, a, child = self.idle()
-        a.request("plenum_hibernate")
-        m = a.event("child_exited")
-        self.assertIs(m["wanted"], True)
-        a.event("session_state", state="asleep")
-        child.wait_gone()
-        self.assertEqual(child.had("signal"), [])
-        entry = d.sessions()["s"]
-        self.assertEqual((entry["state"], entry["pid"], entry["conversation_id"]), ("asleep", None, "conv-1"))
-        a.send(user("wake", uuid="u"))
-        agent.child().wait(type="user", uuid="u")
-
-    def test_not_in_mid_turn(self):
-        d, agent, a, child = self.idle()
-        a.send(user("x", uuid="u"))
-        child.wait(type="user")
-        self.assertRefused("busy", a.request, "plenum_hibernate")
-        child.print(perm("k-1"), dict(RESULT, user_message_uuids=["u"]))
-        a.wait(type="result")
-        self.assertRefused("busy", a.request, "plenum_hibernate")
-        child.mark(a)
-
-    def test_a_start_that_is_put_off(self):
-        """It is given up; with a prompt that waits for it, it is not."""
-        d, agent, a, child = self.idle()
-        for n in range(4):  # the wait between two starts doubles: two seconds at the end
-            child.exit(1)
-            a.event("child_exited")
-            if n < 3:
-                d.client().attach("s", wake=True)
-                child = agent.child()
-        starts = agent.starts
-        b = d.client()  # all in one go: two seconds are not long for who must be given a processor first
-        b.send(request("1", "plenum_attach", session="s", wake=True), request("2", "plenum_status"),
-               request("3", "plenum_hibernate"))
-        entry = b.answer("2")["response.response"]
-        self.assertEqual((entry["state"], entry["pid"]), ("starting", None))
-        self.assertEqual(b.answer("3")["response.subtype"], "success")
-        self.assertEqual(d.state_of("s"), "asleep")
-        a.send(user("x", uuid="u"))
-        self.assertRefused("busy", a.request, "plenum_hibernate")
-        agent.child().wait(type="user", uuid="u")
-        self.assertEqual(agent.starts, starts + 1)
-
-    def test_not_while_something_runs_in_the_background(self):
-        """The child's end would end it, and nobody would be told."""
-        d, agent, a, child = self.idle()
-        task = {"task_id": "t", "task_type": "local_bash", "description": "make"}
-        for tasks in ([task], []):
-            child.print({"type": "system", "subtype": "background_tasks_changed", "tasks": tasks})
-            a.wait(subtype="background_tasks_changed")
-            if tasks:
-                self.assertRefused("busy", a.request, "plenum_hibernate")
-        a.request("plenum_hibernate")
-        a.event("session_state", state="asleep")
-
-    def at_work(self):
-        """A session that is to sleep soon and does not yet: from its making on it works at a prompt."""
-        d, agent = self.start(mode={"session_id": "conv-1"}, profile={"idle_sleep": "300ms"})
-        a = d.client()
-        a.send(user("x", uuid="u0", session_id="s"))
-        child = agent.child()
-        child.wait(type="user", uuid="u0")
-        child.print(init_line())
-        a.wait(subtype="init")
-        return d, agent, a, child
-
-    def test_idle_sleep(self):
-        d, agent, a, child = self.at_work()
-        child.print(dict(RESULT, user_message_uuids=["u0"]))
-        a.event("child_exited", wanted=True)
-        self.assertEqual(d.state_of("s"), "asleep")
-        a.send(user("wake", uuid="u"))
-        agent.child().wait(type="user", uuid="u")
-
-    def test_no_sleep_while_something_goes_on(self):
-        d, agent, a, child = self.at_work()
-        self.assertRefused("timeout", a.request, "mcp_status", plenum_timeout_ms=700)
-        child.print(perm("k-1"), dict(RESULT, user_message_uuids=["u0"]))
-        rid = a.wait(type="control_request")["request_id"]
-        self.assertRefused("timeout", a.request, "mcp_status", plenum_timeout_ms=700)
-        self.assertNone(a.events("child_exited"))
-        a.send(allow(rid))
-        a.event("child_exited", wanted=True)
-
-    def test_never(self):
-        d, agent, a, child = self.idle(profile={"idle_sleep": "never"})
-        self.assertRefused("timeout", a.request, "mcp_status", plenum_timeout_ms=300)
-        child.mark(a)
-
-    def test_max_children(self):
-        d, agent = self.start(daemon={"max_children": "2"}, mode={"user": True})
-        clients = {}
-        for name in ("one", "two"):
-            clients[name] = d.attached(name)
-            clients[name].send(user("x"))
-            clients[name].wait(type="result")
-        clients["one"].send(user("y"))
-        clients["one"].wait(type="result", result="turn 2")
-        clients["three"] = d.attached("three")
-        d.wait_state("two", "asleep")
-        clients["three"].send(user("x"))
-        clients["three"].wait(type="result")
-        self.assertIn(d.state_of("one"), ("idle",))
-        self.assertLessEqual(len(children_of(d.pid)), 2)
-
-    def test_max_children_when_all_were_busy(self):
-        """More than that are started then, and those that idle give way later."""
-        d, agent = self.start(daemon={"max_children": "2"})
-        names = ("one", "two", "three", "four")
-        clients, children = [], {}
-        for name in names:  # each of them works before the next one comes
-            clients.append(d.client())
-            clients[-1].send(user("x", session_id=name))
-            d.wait_state(name, "busy")
-            children[name] = agent.child()
-        for name in names:
-            child = children[name]
-            uuid = child.wait(type="user")["uuid"]
-            child.print({"type": "system", "subtype": "init", "session_id": "c-" + name},
-                        dict(RESULT, session_id="c-" + name, user_message_uuids=[uuid]))
-            clients[names.index(name)].event("turn_ended")
-        for name in ("one", "two"):
-            d.wait_state(name, "asleep")
-        for name in ("three", "four"):
-            self.assertEqual(d.state_of(name), "idle")
-
-
 class AtOnceTest(Case):
     def test_killed_and_started_without_a_pause(self):
         """Who kills a daemon and starts another need not know when the kernel is through with the first."""
@@ -760,423 +747,6 @@ class ModeTest(Case):
         self.assertNone(child.seen(request__subtype="set_permission_mode"))
 
 
-class StopTest(Case):
-    def ladder(self, busy=False, answer=True, grace="30s", **mode):
-        """grace: where the child does not take each step it must be long enough to tell of it on a busy machine."""
-        d, agent = self.start(mode=dict(mode, control=["interrupt"] if answer else []), profile={"stop_grace": grace})
-        a = d.attached()
-        child = agent.child()
-        child.mark(a)
-        if busy:
-            a.send(user("x", uuid="u"))
-            child.wait(type="user")
-        begun = time.monotonic()
-        a.request("plenum_stop", how="graceful", _timeout=20)
-        gone = a.event("child_exited", timeout=20)
-        self.assertIs(gone["wanted"], True)
-        took = time.monotonic() - begun
-        until(lambda: not alive(child.pid))
-        child.wait_gone()  # all that it told is here
-        return d, agent, a, child, gone, took
-
-    def test_the_end_of_input_is_enough(self):
-        d, agent, a, child, gone, took = self.ladder(eof=0.1)
-        self.assertEqual((gone["status"], gone["signal"]), (0, None))
-        self.assertEqual(child.had("signal"), [])
-        self.assertNone(child.seen(request__subtype="interrupt"))
-
-    def test_interrupt_first_when_busy(self):
-        d, agent, a, child, gone, took = self.ladder(busy=True)
-        self.assertEqual(len(child.seen(request__subtype="interrupt")), 1)
-        self.assertLessEqual(child.seen(request__subtype="interrupt")[0].t, child.had("eof")[0]["t"])
-        self.assertEqual(child.had("signal"), [])
-
-    def test_term(self):
-        d, agent, a, child, gone, took = self.ladder(eof="ignore", grace="2s")
-        self.assertEqual((gone["status"], gone["signal"]), (143, None))
-        child.event("eof")
-        self.assertEqual(child.event("signal")["signal"], signal.SIGTERM)
-        self.assertGreater(took, 1.9, "it had no grace")
-
-    def test_kill(self):
-        d, agent, a, child, gone, took = self.ladder(busy=True, answer=False, eof="ignore", term="ignore", grace="1500ms")
-        self.assertEqual((gone["status"], gone["signal"]), (137, 9))
-        self.assertEqual([e["signal"] for e in child.had("signal")], [signal.SIGTERM])
-        self.assertEqual(len(child.had("eof")), 1)
-        self.assertGreater(took, 3 * 1.4)
-
-    def test_how_kill(self):
-        d, agent = self.start(mode={"eof": "ignore", "term": "ignore"})
-        a = d.attached()
-        child = agent.child()
-        a.request("plenum_stop", how="kill")
-        self.assertEqual(a.event("child_exited")["signal"], 9)
-        self.assertEqual(child.had("signal"), [])
-
-    def test_a_stopped_process_is_stopped_too(self):
-        d, agent = self.start(profile=QUICK)
-        a = d.attached()
-        child = agent.child()
-        os.kill(child.pid, signal.SIGSTOP)
-        a.request("plenum_stop", how="graceful", _timeout=20)
-        a.event("child_exited", wanted=True)
-
-    def test_forget(self):
-        d, agent = self.start()
-        a = d.attached()
-        agent.child()
-        d.call("plenum_stop", session="s", how="kill", forget=True)
-        until(lambda: d.sessions() == {})
-        a.event("session_removed")
-        b = d.client()
-        self.assertIs(b.attach("s")["created"], True)
-
-    def test_started_again_under_the_same_name(self):
-        """Only when the old process is gone."""
-        d, agent = self.start(mode={"eof": 0.3, "session_id": "conv-1"})
-        a = d.attached()
-        child = agent.child()
-        child.print(init_line(), RESULT)
-        a.wait(type="result")
-        a.ask("plenum_stop", how="graceful")
-        a.send(user("next", uuid="u"))
-        second = agent.child()
-        self.assertGreater(second.start["t"], child.event("exiting")["t"])
-        second.wait(type="user", uuid="u")
-
-    def test_two_stops(self):
-        d, agent = self.start(mode={"eof": 0.2})
-        a, b = d.attached(), d.attached()
-        agent.child()
-        x, y = a.ask("plenum_stop"), b.ask("plenum_stop")
-        a.answer(x)
-        b.answer(y)
-        for c in (a, b):
-            c.event("child_exited")
-            c.sync()
-            self.assertEqual(len(c.events("child_exited")), 1)
-
-
-    def half_closed(self, said=False, **options):
-        d, agent = self.start(**options)
-        a = d.attached(ephemeral=True)
-        child = agent.child()
-        if said:
-            a.send(user("one"))
-            a.wait(type="result")
-        a.half_close()
-        child.event("eof")
-        return d, a, child
-
-    def test_the_end_of_its_owners_input_is_no_stop(self):
-        """As without a daemon, a child may take longer for its end than a step of a stop may."""
-        for upgrade in (False, True):
-            d, a, child = self.half_closed(mode={"eof": 0.7}, profile={"stop_grace": "100ms"})
-            if upgrade:
-                d.call("plenum_upgrade")
-            self.assertEqual(a.event("child_exited")["status"], 0)
-            self.assertEqual(child.had("signal"), [])
-            until(lambda: not d.sessions(), what="the session to be gone")
-
-    def test_who_wants_its_conversation_does_not_wait_for_ever(self):
-        for how in ("shim", "person", "prompt"):
-            d, a, child = self.half_closed(mode={"eof": "ignore", "user": True, "session_id": "conv-1"},
-                                           profile={"stop_grace": "200ms"}, said=True)
-            self.assertEqual(child.had("signal"), [])
-            b = d.client()
-            if how == "shim":
-                self.assertRefused("conversation_in_use", b.attach, ephemeral=True, resume="conv-1")
-                until(lambda: not d.sessions(), what="the session to be gone")
-            elif how == "person":
-                self.assertTrue(b.attach(resume="conv-1")["created"])
-            else:
-                b.send(dict(user("two"), session_id="conv-1"))
-                b.wait(type="result")
-            child.event("signal", signal=signal.SIGTERM)
-
-    def test_whose_owner_waits_no_longer(self):
-        """Or which somebody stops: the other steps follow."""
-        for how in ("leave", "stop", "shutdown"):
-            d, a, child = self.half_closed(mode={"eof": "ignore"}, profile={"stop_grace": "200ms"})
-            self.assertEqual(child.had("signal"), [])
-            if how == "leave":
-                a.close()
-            elif how == "stop":
-                d.call("plenum_stop", session="s")
-            else:
-                d.stop()
-                d.process = None
-            until(lambda: "stop, SIGTERM after" in d.log(), what="the next step")  # whatever the child has the time to tell
-            child.wait_gone()
-
-
-class ForgetTest(Case):
-    """A session that is being stopped and forgotten: who comes meanwhile is not lost with it."""
-
-    def going(self):
-        """Its child ends when the test kills it."""
-        d, agent = self.start(mode={"eof": "ignore", "term": "ignore", "session_id": "conv-1"}, profile={"stop_grace": "60s"})
-        a = d.attached("work")
-        child = agent.child()
-        a.request("plenum_stop", forget=True)
-        child.event("eof")
-        return d, agent, a, child
-
-    def held(self, d, *lines):
-        """A client whose lines are there, and wait: not one of them is answered."""
-        c = d.client()
-        c.send(*lines)
-        d.call("plenum_hello")
-        c.drain(0.1)
-        self.assertEqual(c.log, [])
-        return c
-
-    def test_an_attach_makes_a_new_one_when_it_is_gone(self):
-        for create in ("auto", "new"):
-            d, agent, a, child = self.going()
-            c = self.held(d, request("1", "plenum_attach", session="work", create=create), user("hi", uuid="u"),
-                          request("2", "plenum_hello"))
-            child.kill()
-            a.event("session_removed")
-            m = c.answer("1")
-            self.assertEqual((m["response.response.created"], m["response.response.session"]), (True, "work"))
-            second = agent.child()
-            self.assertNotIn("--resume=conv-1", second.argv)
-            second.wait(type="user", uuid="u")
-            c.answer("2")
-            self.assertEqual([m["response.request_id"] for m in c.seen(type="control_response")], ["1", "2"])
-            second.kill()  # or it would not end
-
-    def test_a_prompt_that_names_it(self):
-        d, agent, a, child = self.going()
-        c = self.held(d, user("one", uuid="u1", session_id="work"), user("two", uuid="u2", session_id="work"))
-        last = d.client()
-        last.raw(dump(user("three", uuid="u3", session_id="work")))  # no line feed, and the end of its input
-        last.half_close()
-        d.call("plenum_hello")
-        child.kill()
-        second = agent.child()
-        for uuid in ("u1", "u2", "u3"):
-            second.wait(type="user", uuid=uuid)
-        second.print(init_line(), dict(RESULT, user_message_uuids=["u1", "u2", "u3"]))
-        c.wait(type="result")
-        last.wait(type="result")
-        last.wait_eof()
-        second.kill()
-
-    def test_one_of_two_gets_it(self):
-        for upgrade in (False, True):
-            d, agent, a, child = self.going()
-            late = d.client()
-            late.sync()
-            first = self.held(d, request("1", "plenum_attach", session="work", create="new"))
-            late.send(request("1", "plenum_attach", session="work", create="new"))
-            d.call("plenum_upgrade" if upgrade else "plenum_hello")
-            child.kill()
-            answers = [c.answer("1") for c in (first, late)]
-            self.assertCountEqual([m["response.response.created"] for m in answers], [True, None])
-            self.assertCountEqual([m["response.code"] for m in answers], [None, "session_exists"])
-            agent.child().kill()
-
-    def test_who_gave_up_gets_none(self):
-        d, agent, a, child = self.going()
-        self.held(d, request("1", "plenum_attach", session="work"), user("hi", uuid="u")).close()
-        child.kill()
-        a.event("session_removed")
-        until(lambda: d.call("plenum_metrics")["clients"] == 2, what="its connection to be closed")  # a, and the one that asks
-        self.assertEqual((d.sessions(), agent.starts), ({}, 1))
-
-    def test_a_prompt_whose_sender_is_gone(self):
-        """Nobody asked for an answer: it is sent as it would have been before."""
-        d, agent, a, child = self.going()
-        self.held(d, user("hi", uuid="u", session_id="work")).close()
-        child.kill()
-        second = agent.child()
-        second.wait(type="user", uuid="u")
-        second.kill()
-
-    def test_bad_lines_are_counted_as_they_came(self):
-        d, agent, a, child = self.going()
-        c = self.held(d, request("1", "plenum_attach", session="work"), b"no json", user("x", uuid="u"), b"nor this")
-        child.kill()
-        c.answer("1")
-        self.assertEqual([c.error("bad_line")["line"] for _ in range(2)], [2, 4])
-        agent.child().kill()
-
-    def test_who_wants_no_new_one_sees_the_end(self):
-        d, agent, a, child = self.going()
-        c = d.attached("work", create="never")
-        self.assertIs(c.attached["created"], False)
-        for who in (a, c):  # the one that was there before, too
-            who.send(user("x", uuid="u"))
-            self.assertIn("forgotten", who.error("child_exited", uuid="u")["error"])
-            who.send(request("i", "initialize", hooks=None))
-            self.assertEqual(who.answer("i")["response.code"], "child_exited")
-        child.kill()
-        for who in (a, c):
-            who.event("session_removed")
-        self.assertEqual(d.sessions(), {})
-
-    def test_an_upgrade_meanwhile(self):
-        d, agent, a, child = self.going()
-        c = self.held(d, request("1", "plenum_attach", session="work"), user("hi", uuid="u"))
-        gone = self.held(d, request("1", "plenum_attach", session="work"))
-        d.call("plenum_upgrade")
-        c.drain(0.1)
-        self.assertEqual(c.log, [])
-        gone.reset()
-        child.kill()
-        self.assertIs(c.answer("1")["response.response.created"], True)
-        second = agent.child()
-        second.wait(type="user", uuid="u")
-        second.kill()
-
-    def test_a_shutdown_meanwhile(self):
-        d, agent, a, child = self.going()
-        c = self.held(d, request("1", "plenum_attach", session="work"))
-        d.process.send_signal(signal.SIGTERM)
-        a.event("shutting_down")
-        child.kill()
-        self.assertEqual(c.answer("1")["response.code"], "shutting_down")
-        d.ended(0)
-        self.daemons.remove(d)
-        self.addCleanup(d.destroy)
-
-
-class OrphanTest(Case):
-    def family(self, d, child):
-        pids = [child.spawn(SLEEPER + [d.root + "/"]), child.spawn(SLEEPER + [d.root + "/"], setsid=True)]
-        script = ("import os,sys,time\nif os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\n"
-                  "os.mkdir(sys.argv[1] + '.%d' % os.getpid())\ntime.sleep(120)\n")
-        child.spawn([sys.executable, "-I", "-S", "-c", script, d.root + "/escaped"], setsid=True)
-        pids += until(lambda: [int(name.split(".")[1]) for name in os.listdir(d.root) if name.startswith("escaped.")])
-        return pids
-
-    def gone(self, pids):
-        until(lambda: not any(alive(p) for p in pids), what="the family of the child to be gone: %s" % pids)
-
-    def test_stop(self):
-        for how in ("graceful", "kill"):
-            d, agent = self.start()
-            a = d.attached()
-            pids = self.family(d, agent.child())
-            a.request("plenum_stop", how=how)
-            a.event("child_exited")
-            self.gone(pids)
-            until(lambda: children_of(d.pid) == [], what="no zombies")
-
-    def test_the_child_is_killed(self):
-        """What is in its process session ends with it."""
-        d, agent = self.start()
-        a = d.attached()
-        child = agent.child()
-        pids = self.family(d, child)
-        child.kill()
-        a.event("child_exited")
-        self.gone(pids[:1])
-        self.assertTrue(all(alive(p) for p in pids[1:]))
-        a.request("plenum_stop")
-        self.gone(pids)
-
-    def test_of_one_session_only(self):
-        d, agent = self.start()
-        a = d.attached("s1")
-        one = agent.child()
-        b = d.attached("s2")
-        two = agent.child()
-        mine, others = self.family(d, one), [two.spawn(SLEEPER + [d.root + "/other"], setsid=True)]
-        a.request("plenum_stop", how="kill")
-        a.event("child_exited")
-        self.gone(mine)
-        self.assertTrue(all(alive(p) for p in others))
-        two.mark(b)
-
-    def test_the_daemon_ends(self):
-        d, agent = self.start()
-        a = d.attached()
-        pids = self.family(d, agent.child())
-        d.process.terminate()
-        a.event("shutting_down")
-        d.ended(0, 15)
-        self.assertFalse([p for p in pids if alive(p)])
-        d.process = None
-
-    def test_a_stubborn_child_at_the_daemons_end(self):
-        d, agent = self.start(mode={"eof": "ignore", "term": "ignore"}, profile=QUICK)
-        d.attached()
-        child = agent.child()
-        d.stop()
-        self.assertFalse(alive(child.pid))
-        d.process = None
-
-    def test_the_daemon_is_killed(self):
-        """C28."""
-        for mode in ({}, {"eof": "ignore", "term": "ignore"}):
-            d, agent = self.start(mode=mode)
-            d.attached()
-            child = agent.child()
-            d.kill9()
-            self.gone([child.pid])
-            d.process = None
-
-
-class ShutdownTest(Case):
-    def test_clients_are_told(self):
-        d, agent = self.start()
-        a, w = d.attached(), d.client()
-        w.request("plenum_subscribe")
-        agent.child()
-        d.process.terminate()
-        a.event("shutting_down")
-        w.event("shutting_down")
-        a.wait_eof()
-        d.ended()
-        d.process = None
-
-    def test_in_the_middle_of_a_flood(self):
-        d, agent = self.start(profile=QUICK)
-        a, stalled = d.attached(), d.attached()
-        child = agent.child()
-        child.flood(b'{"type":"x","p":"@P@"}', 1000000, pad=1000)
-        a.wait(type="x")
-        d.process.terminate()
-        begun = time.monotonic()
-        while d.process.poll() is None:
-            a.drain(0.05)
-            del a.log[:], a.inbox[:]
-            self.assertLess(time.monotonic() - begun, 10)
-        d.ended()
-        self.assertTrue(stalled)
-        d.process = None
-
-    def test_new_sessions_are_refused_meanwhile(self):
-        d, agent = self.start(mode={"eof": 0.5})
-        a, b = d.attached(), d.client()
-        b.hello()
-        agent.child()
-        d.process.terminate()
-        a.event("shutting_down")
-        try:
-            self.assertRefused("shutting_down", b.attach, "new")
-        except (Timeout, BrokenPipeError, ConnectionResetError):
-            pass  # it may have closed already
-        d.ended()
-        self.assertEqual(agent.starts, 1)
-        d.process = None
-
-    def test_interrupt_and_the_second_is_faster(self):
-        d, agent = self.start(mode={"eof": "ignore", "term": "ignore"}, profile={"stop_grace": "20s"})
-        a = d.attached()
-        child = agent.child()
-        d.process.send_signal(signal.SIGINT)
-        a.event("shutting_down")
-        child.event("eof")
-        d.process.send_signal(signal.SIGINT)
-        d.process.wait(TIMEOUT)
-        until(lambda: not alive(child.pid))
-        d.process = None
-
-
 @unittest.skipUnless(os.getuid() == 0, "needs root, to run as somebody whose processes can be counted")
 class LimitTest(Case):
     def processes(self, d, n):
@@ -1230,6 +800,57 @@ class LogsTest(Case):
         child.stderr(b"x" * 500000 + b"\nlast\n")
         until(lambda: "last" in str(a.request("plenum_logs", session="s")))
         self.assertLess(len(str(a.request("plenum_logs", session="s"))), 300000)
+
+
+class AnsweredStateTest(Case):
+    """A client whose answer named a state is notified of the next one, also if the others know that state already."""
+
+    def judge(self, d, c, named, want):
+        """The state as c knows it: the one in its answer, then the events since."""
+        self.assertEqual(d.state_of("s"), want)
+        c.sync()
+        told = [m["state"] for m in c.events("session_state")]
+        self.assertEqual(told[-1] if told else named, want)
+
+    def test_state_named_between_two_turns(self):
+        d, agent = self.start()
+        a = d.attached("s")
+        child = agent.child()
+        a.send(user("one"))
+        child.wait(type="user")
+        d.wait_state("s", "busy")
+        b, c, w = connected(d, 3)
+        with standstill(d):
+            child.print(RESULT)
+            child.written()
+            at_b = b.ask("plenum_attach", session="s")
+            at_w = w.ask("plenum_subscribe")
+            a.send(user("two"))
+            at_c = c.ask("plenum_attach", session="s")
+        child.wait(type="user", message__content="two")
+        named = b.answer(at_b)["response.response.state"]
+        self.assertEqual(named, "idle")
+        self.judge(d, b, named, "busy")
+        self.judge(d, w, w.answer(at_w)["response.response"]["sessions"][0]["state"], "busy")
+        self.judge(d, c, c.answer(at_c)["response.response.state"], "busy")
+        self.assertEqual(b.events("session_state")[0]["previous"], "idle")
+
+    def test_state_named_before_a_start_is_given_up(self):
+        d, agent = self.start()
+        # its own environment: the prompt that wakes it does not wait for that of its sender
+        a = d.attached("s", env={"PATH": "/usr/bin:/bin"}, env_only=True)
+        agent.child()
+        d.wait_state("s", "idle")
+        a.request("plenum_hibernate")
+        d.wait_state("s", "asleep")
+        b, c = connected(d, 2)
+        with standstill(d):
+            a.send(user("one"))
+            rid = b.ask("plenum_attach", session="s")
+            c.ask("plenum_stop", session="s")
+        named = b.answer(rid)["response.response.state"]
+        self.assertEqual(named, "starting")
+        self.judge(d, b, named, "asleep")
 
 
 if __name__ == "__main__":

@@ -430,5 +430,37 @@ class SetServersTest(Mcp):
         self.assertNotIn("Stop", last["request.hooks"], "a refused registration is half in force")
 
 
+class CancelledTest(Case):
+    def test_call_cancelled_by_the_child_is_closed(self):
+        """The call does not stay open, and does not keep the session awake."""
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        a.initialize(None, sdkMcpServers=["x"])
+        call = {"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "t"}}
+        gone = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5, "reason": "timeout"}}
+        child.print(mcp("k-1", "x", call), mcp("k-2", "x", dict(call, id=6)), mcp("k-3", "x", gone))
+        first = a.wait(type="control_request", request__message__id=5)
+        note = a.wait(type="control_request", request__message__method="notifications/cancelled")
+        a.send(ok(note["request_id"], {"mcp_response": {"jsonrpc": "2.0", "id": 0, "result": {}}}))
+        child.answer("k-3")
+        self.assertEqual(d.call("plenum_status", session="s")["pending"], 1)
+        a.send(ok(first["request_id"], {"mcp_response": {"jsonrpc": "2.0", "id": 5, "result": {}}}))
+        a.error("already_settled")
+        self.assertNone(child.answers("k-1"))
+
+    def test_server_name_with_escapes(self):
+        d, agent = self.start(mode={"control": True})
+        a, b = d.attached(), d.attached()
+        child = agent.child()
+        a.initialize(None, sdkMcpServers=["x"])
+        b.raw(b'{"type":"control_request","request_id":"1","request":{"subtype":"initialize","sdkMcpServers":["\\u0078"]}}\n')
+        self.assertEqual(b.answer("1")["response.code"], "name_taken")
+        b.raw(b'{"type":"control_request","request_id":"2","request":{"subtype":"mcp_set_servers","servers":'
+              b'{"\\u0078":{"type":"stdio","command":"evil"}}}}\n')
+        self.assertEqual(b.answer("2")["response.code"], "name_taken")
+        child.mark(a)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 """What is shown is what is: the daemon's word, the names that it tells, and who hears of what (DESIGN 3.1, 5, 14)."""
 import contextlib
+import ctypes
 import json
 import os
 import re
 import subprocess
 import unittest
 
-from harness import Case, allow, build_file, deny, dump, hook, ok, perm, request, until, user, RESULT
+from harness import RESULT, Case, allow, build_file, deny, dump, hook, ok, perm, request, until, user
 
 NOBODY = 65534
 BIDI = "\u202e\u2066\u2028\u2029\u200b\u0085\U000e0041"
@@ -255,6 +256,18 @@ class NamesTest(Case):
         shown = os.path.join(d.root, "f\ufffd")
         self.assertEqual((a.attached["cwd"], d.sessions()["s"]["cwd"]), (shown, shown))
         self.assertIn("/bin/c\ufffd", [p["program"] for p in d.call("plenum_status")["profiles"]])
+
+    def test_program_name_cut_inside_a_character(self):
+        libc = ctypes.CDLL(None)
+        before = ctypes.create_string_buffer(16)
+        libc.prctl(16, before, 0, 0, 0)
+        self.addCleanup(libc.prctl, 15, before, 0, 0, 0)
+        d, agent = self.start()
+        libc.prctl(15, ctypes.create_string_buffer("fünfzehn-bytes".encode()[:2] + b"\xc3"), 0, 0, 0)
+        a = d.client()
+        self.assertEqual(a.hello()["peer"]["program"][-1], "?")
+        a.attach("s")
+        self.assertEqual(len(d.call("plenum_status", session="s")["clients"]), 1)
 
 
 class LogTest(Case):

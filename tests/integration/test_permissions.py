@@ -71,6 +71,37 @@ class ManyTest(Asks):
         m = a.wait(type="control_request")
         self.assertEqual(m.raw, raw.replace(b'"k-9"', dump(m["request_id"]), 1))
 
+    def test_approver_with_more_open_requests_than_its_queue_holds(self):
+        """An approver arrives to more open requests than may wait for it: it is cut off, and the daemon lives."""
+        d, agent = self.start(limits={"tape_bytes": "1M"})
+        a = d.attached(approve=False)
+        child = agent.child()
+        for i in range(5):
+            child.print(perm("k-%d" % i, "x" * 60000000))
+        until(lambda: len(d.call("plenum_pending")["pending"]) == 5, 30, "the requests")
+        b = d.client()
+        b.ask("plenum_attach", session="s")
+        b.wait_eof(30)
+        a.sync()
+        self.assertEqual(d.call("plenum_status", session="s")["pending"], 5)
+
+    def test_requests_over_max_pending_are_denied(self):
+        d, agent = self.start(limits={"max_pending": "10"})
+        a = d.attached()
+        child = agent.child()
+        child.print(*[perm("k-%d" % i, "c%d" % i) for i in range(15)])
+        for i in range(10, 15):
+            got = child.answer("k-%d" % i)["response.response"]
+            self.assertEqual(got["behavior"], "deny")
+            self.assertTrue(got["message"])
+        asked = [a.wait(type="control_request") for _ in range(10)]
+        for m in asked:
+            a.send(allow(m["request_id"], m["request.input.command"]))
+        for i in range(10):
+            self.assertEqual(child.answer("k-%d" % i)["response.response.updatedInput.command"], "c%d" % i)
+        child.print(perm("k-99"))
+        a.wait(type="control_request")
+
 
 class FirstAnswerTest(Asks):
     def setUp(self):

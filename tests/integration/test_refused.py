@@ -2,7 +2,7 @@
 """What was refused does not count as done: the lines behind a refusal are not served as if nothing had happened."""
 import unittest
 
-from harness import Case, err, hook, init, ok, request, user, RESULT
+from harness import RESULT, Case, err, hook, init, ok, request, user
 
 GUARD = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["g"]}]}
 LONG = "x" * 70000

@@ -3,7 +3,7 @@
 import re
 import unittest
 
-from harness import Case, allow, cancel, dump, ok, perm, request, until, user, RESULT
+from harness import RESULT, Case, allow, cancel, deny, dump, err, ok, perm, request, until, user
 
 
 class IdTest(Case):
@@ -262,6 +262,18 @@ class TimeoutTest(Case):
             e = self.assertRefused("bad_request", a.request, "mcp_status", plenum_timeout_ms=bad)
             self.assertIn("plenum_timeout_ms", e.text)
 
+    def test_change_confirmed_after_the_timeout(self):
+        d, agent = self.start()
+        a = d.attached("s")
+        child = agent.child()
+        for model in ("late-1", "late-2"):  # the id is free again at once
+            a.send(request("x", "set_model", model=model, plenum_timeout_ms=1))
+            got = child.request("set_model")
+            self.assertEqual(a.answer("x")["response.code"], "timeout")
+            child.reply(got, {"model": model})
+            self.assertEqual(a.event("changed", what="model")["value"], model)
+            self.assertEqual(d.client().attach("s")["model"], model)
+
 
 class CancelTest(Case):
     def test_only_its_own(self):
@@ -278,6 +290,49 @@ class CancelTest(Case):
         self.assertEqual(len(child.seen(type="control_cancel_request")), 1)
         child.reply(gb)
         self.assertEqual(b.answer("1")["response.subtype"], "success")
+
+    def test_flood_of_cancels_is_bounded(self):
+        d, agent = self.start(limits={"stdin_queue": "64K", "client_line": "64K"})
+        a = d.attached()
+        child = agent.child()
+        a.send(request("1", "mcp_status"))
+        child.request("mcp_status")
+        child.pause()
+        child.written()
+        line = b'{"type":"control_cancel_request","request_id":"1"}\n'
+        a.raw(line * 8000)
+        a.error("busy")
+        child.resume()
+
+    def test_requests_over_max_calls_are_refused(self):
+        d, agent = self.start(limits={"max_calls": "5"})
+        a = d.attached()
+        child = agent.child()
+        a.initialize()
+        a.send(*[request("r%d" % i, "mcp_status") for i in range(8)])
+        refused = [a.answer("r%d" % i) for i in range(5, 8)]
+        self.assertLessEqual({m["response.code"] for m in refused}, {"too_many", "busy"})
+        for _ in range(5):
+            child.reply(child.request("mcp_status"))
+        for i in range(5):
+            self.assertEqual(a.answer("r%d" % i)["response.subtype"], "success")
+        a.send(request("r9", "mcp_status"))
+        child.reply(child.request("mcp_status"))
+        self.assertEqual(a.answer("r9")["response.subtype"], "success")
+
+    def test_cancelled_request_ends_with_the_childs_answer(self):
+        """The answer of the child, if one comes, still ends it; the id is then free."""
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        a.send(request("1", "mcp_call", tool="mcp__x__y"), cancel("1"))
+        got = child.request("mcp_call")
+        self.assertEqual(child.wait(type="control_cancel_request")["request_id"], got["request_id"])
+        child.print(err(got["request_id"], "cancelled"))
+        self.assertEqual(a.answer("1")["response.error"], "cancelled")
+        a.send(cancel("1"), request("1", "mcp_status"))
+        child.reply(child.request("mcp_status"))
+        self.assertEqual(a.answer("1")["response.subtype"], "success")
 
 
 class InterruptTest(Case):
@@ -576,6 +631,75 @@ class PromptsTest(Case):
         for c in (a, o):
             c.event("turn_started")
             self.assertEqual(c.event("turn_ended")["uuids"], ["u1"])
+
+
+class LeavingTest(Case):
+    def test_detaching_client_gets_its_answers(self):
+        d, agent = self.start(mode={"init": "manual"})
+        a = d.attached("s")
+        child = agent.child()
+        first = a.ask("initialize", hooks=None)
+        child.request("initialize")
+        second = a.ask("set_model", model="m")
+        a.request("plenum_detach")
+        for rid in (first, second):
+            self.assertEqual(a.answer(rid)["response.code"], "not_attached")
+
+    def test_child_exit_answers_every_client_but_the_shim(self):
+        """Behind the shim the request ends unanswered, as with the CLI; any other client gets an answer."""
+        d, agent = self.start()
+        a = d.attached(ephemeral=True, quiet=True)
+        child = agent.child()
+        b = d.attached()
+        for client, rid in ((a, "1"), (b, "2")):
+            client.send(request(rid, "mcp_status"))
+            child.request("mcp_status")
+        child.exit(3)
+        self.assertEqual(b.answer("2")["response.code"], "child_exited")
+        until(lambda: not d.sessions(), what="the session to be gone")
+        a.wait_eof()
+        self.assertNone(a.seen(type="control_response", response__request_id="1"))
+
+
+class ChildIdTest(Case):
+    """Ids that the child chooses."""
+
+    def test_ids_come_back_byte_by_byte(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        for raw in (b'17', b'""', b'"k\\u002d1"', b'"\\ud800"', b'"quote \\" slash \\\\ \\/"', b'"' + b"x" * 5000 + b'"', b'1e2', b'-0'):
+            child.print(b'{"type":"control_request","request_id":' + raw + b',"request":{"subtype":"can_use_tool","tool_name":"Bash",'
+                        b'"input":{"command":"c"},"tool_use_id":"t"}}\n')
+            a.send(allow(a.wait(type="control_request")["request_id"], "c"))
+            got = child.wait(type="control_response")
+            self.assertIn(b'"request_id":' + raw, got.raw)
+
+    def test_request_without_an_id_is_skipped(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.print(b'{"type":"control_request","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{}}}\n',
+                    b'{"type":"control_request","request_id":"k-0"}\n', b'{"type":"control_request","request_id":"k-9","request":[]}\n',
+                    b'{"type":"control_cancel_request"}\n', b'{"type":"control_response"}\n', b'{"type":"control_response","response":5}\n',
+                    perm("k-1"))
+        a.send(allow(a.wait(type="control_request", request__tool_use_id="toolu_k-1")["request_id"]))
+        child.answer("k-1")
+        child.mark(a)
+
+    def test_same_id_twice_while_open(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        child.print(perm("k-1", "first"), perm("k-1", "second"))
+        first = a.wait(type="control_request")
+        a.send(allow(first["request_id"], first["request.input.command"]))
+        child.answer("k-1")
+        child.mark(a)
+        for m in a.seen(type="control_request")[1:]:
+            a.send(deny(m["request_id"]))
+        a.sync()
+        self.assertLessEqual(len(child.answers("k-1")), len(a.seen(type="control_request")))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from harness import TIMEOUT, Case, Client, Daemon, Timeout, alive, until, user
+from harness import TIMEOUT, Case, Client, Daemon, Timeout, alive, build_file, until, user
 
 NOBODY = 65534
 need_root = unittest.skipUnless(os.getuid() == 0, "needs root, to become somebody else")
@@ -144,6 +144,22 @@ class PathTest(Refusals):
 
         return launch
 
+    def test_long_path_at_the_client(self):
+        """C60: the error has the whole path, its length and the limit."""
+        d, _ = self.start()
+        for n in (108, 109, 300):
+            path = "/tmp/" + "s" * (n - 5)
+            for p in (d.ctl("ls", PLENUM_SOCKET=path), d.ctl("--socket", path, "ls"),
+                      subprocess.run([build_file("plenum-shim"), "-p", "--input-format", "stream-json", "--output-format", "stream-json"],
+                                     env=dict(d.env, PLENUM_SOCKET=path), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                     timeout=20, check=False)):
+                self.assertNotEqual(p.returncode, 0)
+                for word in ("107", str(n)):
+                    self.assertIn(word, p.stderr)
+                self.assertRegex(p.stderr, path + r"\b")
+        multi = "/tmp/" + "\u00e9" * 60
+        self.assertIn("125", d.ctl("ls", PLENUM_SOCKET=multi).stderr)
+
 
 class StaleTest(Refusals):
     def test_after_kill_9_it_starts_by_itself(self):
@@ -256,6 +272,20 @@ class StaleTest(Refusals):
         other.close()
         d.process = None
 
+    @unittest.skipUnless(os.getuid() == 0, "needs root, to leave what belongs to somebody else")
+    def test_lock_file_of_root(self):
+        """C61: a lock file of root in the user's directory: the error names the cause."""
+        d, _ = self.start(run_as="nobody")
+        d.stop()
+        d.process = None
+        path = d.socket + ".lock"
+        os.chown(path, 0, 0)
+        os.chmod(path, 0o600)
+        p = subprocess.run(["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", build_file("plenumd")], env=d.env,
+                           capture_output=True, text=True, timeout=20, check=False)
+        self.assertEqual(p.returncode, 73)
+        self.assertIn(path + ", which belongs to another user: Permission denied", p.stderr)
+
 
 class PermissionTest(Refusals):
     def test_directory_open_to_others(self):
@@ -359,6 +389,35 @@ class RemovalTest(Refusals):
             finally:
                 os.kill(d.pid, signal.SIGCONT)
         self.back(d, remove)
+
+    def test_sessions_remain_after_the_socket_was_removed(self):
+        """C62: the next client finds the same daemon and its sessions."""
+        d, _ = self.start()
+        d.attached("s1")
+        os.unlink(d.socket)
+        until(lambda: os.path.exists(d.socket))
+        p = d.ctl("ls")
+        self.assertEqual((p.returncode, "s1" in p.stdout), (0, True), p)
+
+    def test_runtime_directory_goes_and_comes_back(self):
+        """C59, C62: removed at logout, back at the next login; sessions and connections go on meanwhile."""
+        d, agent = self.start()
+        a = d.attached("s1")
+        child = agent.child()
+        os.kill(d.pid, signal.SIGSTOP)  # else it makes the socket again before the folder is gone
+        shutil.rmtree(d.run)
+        os.kill(d.pid, signal.SIGCONT)
+        until(lambda: "the socket is gone" in d.log())
+        child.mark(a)
+        self.assertFalse(os.path.exists(d.run))
+        os.mkdir(d.run, 0o700)
+        until(d.accepts, what="the socket to be there again")
+        self.assertIn("s1", d.sessions())
+        os.unlink(d.socket)
+        until(d.accepts, what="the new folder to be watched")
+        second = Daemon({}, root=d.root, start=False)
+        p = second.launch()
+        self.assertEqual(p.wait(10), 69)
 
 
 class LimitTest(Refusals):

@@ -2,11 +2,12 @@
 """The folder of the table of sessions: who has it, what is in it, what becomes of a damaged one (DESIGN 8)."""
 import errno
 import os
+import resource
 import subprocess
 import tempfile
 import unittest
 
-from harness import Case, Daemon, RESULT, TIMEOUT, build_file, hook, ok, seal, until, user
+from harness import RESULT, TIMEOUT, Case, Daemon, build_file, hook, ok, seal, until, user
 
 NOBODY = 65534 if os.getuid() == 0 else os.getuid()
 
@@ -424,3 +425,78 @@ class FullDiskTest(Case):
         a = d.attached("s", name="guard")
         agent.child()
         self.assertEqual(a.initialize(self.GUARD)["response.subtype"], "success")
+
+
+class WriteTest(Case):
+    """Writes that fail are tried again."""
+
+    @staticmethod
+    def table(state):
+        try:
+            with open(state + "/sessions.json") as f:
+                return f.read()
+        except OSError:
+            return ""
+
+    def test_written_when_the_disk_has_room_again(self):
+        d, agent = self.start()
+        state = d.state + "/plenum"
+        d.attached("s")
+        until(lambda: "\"s\"" in self.table(state), what="the table")
+        os.mkdir(state + "/sessions.json.new")  # nothing can be written beside it
+        d.attached("t")
+        until(lambda: "cannot write" in d.log(), what="the complaint")
+        os.rmdir(state + "/sessions.json.new")
+        until(lambda: "\"t\"" in self.table(state), what="the table again")
+
+    def test_file_size_limit_counts_as_a_full_disk(self):
+        d, agent = self.start()
+        state = d.state + "/plenum"
+        limit = os.path.getsize(d.log_path) + 8192
+        before = resource.prlimit(d.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(d.pid, resource.RLIMIT_FSIZE, (limit, before[1]))
+        for i in range(8):  # each small enough for what starts its child
+            d.attached("s%d" % i, env={"LONG": "x" * (limit // 4)})
+        until(lambda: "cannot write" in d.log(), what="the complaint")
+        agent.child()
+        resource.prlimit(d.pid, resource.RLIMIT_FSIZE, before)
+        d.attached("t")
+        until(lambda: "\"t\"" in self.table(state), what="the table")
+        self.assertIn("\"s7\"", self.table(state))
+
+    def test_forgotten_sessions_are_removed_later(self):
+        """The last sessions go while the table cannot be written: the empty table is written later."""
+        d, agent = self.start()
+        folder = d.state + "/plenum/"
+
+        def table():
+            with open(folder + "sessions.json") as f:
+                return f.read()
+
+        d.attached("one")
+        agent.child()
+        until(lambda: os.path.exists(folder + "sessions.json") and '"one"' in table(), what="the table")
+        os.mkdir(folder + "sessions.json.new")
+        d.attached("two")
+        agent.child()
+        until(lambda: "cannot write" in d.log(), what="a failure")
+        c = d.client()
+        for name in ("one", "two"):
+            c.request("plenum_stop", session=name, how="kill", forget=True)
+        until(lambda: not c.request("plenum_list")["sessions"], what="no session")
+        os.rmdir(folder + "sessions.json.new")
+        until(lambda: "written again" in d.log(), what="a table that was written")
+        self.assertNotIn('"one"', table())
+
+    def test_rename_that_fails_is_tried_again(self):
+        """The failure is logged, and the rename is tried again."""
+        d, agent = self.start()
+        folder = d.state + "/plenum/"
+        until(lambda: os.path.isdir(folder), what="the folder")
+        os.mkdir(folder + "sessions.json")
+        d.attached("one")
+        agent.child()
+        until(lambda: "cannot write" in d.log(), what="a failure")
+        os.rmdir(folder + "sessions.json")
+        until(lambda: os.path.isfile(folder + "sessions.json"), what="the table")
+

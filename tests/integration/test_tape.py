@@ -6,7 +6,7 @@ import threading
 import time
 import unittest
 
-from harness import Case, Timeout, allow, hook, perm, until, user, RESULT
+from harness import RESULT, Case, Timeout, allow, hook, matches, perm, until, user
 
 
 def numbers(client):
@@ -487,6 +487,68 @@ class LagTest(Case):
         self.assertEqual(numbers(b), list(range(5000)))
         self.assertNone(b.events("gap"))
 
+    def test_lag_wait_loses_no_long_line(self):
+        d, agent = self.start(limits={"tape_bytes": "256K"})
+        a = d.attached("s", on_lag="wait", tag=True)
+        child = agent.child()
+        child.print(*[{"type": "x", "n": n, "text": "y" * 700000} for n in range(12)])
+        got = [a.wait(lambda m: m["type"] == "x" or m["event"] == "gap") for _ in range(12)]
+        self.assertEqual([m["n"] for m in got], list(range(12)))
+
+    def test_lagging_client_learns_that_its_session_is_removed(self):
+        d, agent = self.start(limits={"tape_bytes": "1M"})
+        a, b = d.attached(on_lag="close"), d.attached()
+        child = agent.child()
+        child.flood(b'{"type":"x","p":"@P@"}', 6000, pad=2000)
+        child.print(RESULT)
+        b.wait(type="result")
+        d.call("plenum_stop", session="s", how="kill", forget=True)
+        until(lambda: not d.sessions(), what="the session to be gone")
+        a.event("session_removed")
+
+    def test_gaps_name_each_missing_line(self):
+        """C15: a client with on_lag wait loses nothing; for any other the gaps name each missing line."""
+        d, agent = self.start(limits={"lag_wait": "10min"})
+        a, b = d.attached(), d.attached(on_lag="wait")
+        child = agent.child()
+        child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 20000, pad=1000)
+        child.print(RESULT)
+        done = threading.Thread(target=lambda: a.wait(type="result", timeout=30))
+        a.wait(type="x", n=3000, timeout=30)  # a quarter of the tape is 4 MiB
+        done.start()
+        b.wait(type="result", timeout=30)
+        done.join()
+        self.assertEqual([m["n"] for m in b.log if m["type"] == "x"], list(range(20000)))
+        d, agent = self.start()
+        a, b = d.attached(), d.attached(tag=True)
+        child = agent.child()
+        child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 20000, pad=1000)
+        child.print(RESULT)
+        a.wait(type="result", timeout=30)
+        b.wait(type="result", timeout=30)
+        numbers = [m["plenum_seq"] for m in b.log if m["plenum_seq"] is not None]
+        missing = set(range(numbers[0], numbers[-1] + 1)) - set(numbers)
+        told = set()
+        for m in b.events("gap"):
+            told |= set(range(m["from"], m["to"] + 1))
+        self.assertEqual(missing, told)
+
+    def test_lag_event_precedes_gap_and_close(self):
+        d, agent = self.start(limits={"client_lag_soft": "64K", "client_lag_soft_time": "100ms"})
+        a, gap, closed = d.client(), d.client(), d.client()
+        a.attach("work")
+        gap.number = gap.attach("work", on_lag="gap")["client"]
+        closed.number = closed.attach("work", on_lag="close")["client"]
+        child = agent.child()
+        child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 500, pad=5000, rate=1000)
+        a.event("lag")
+        a.event("lag")
+        closed.wait_eof()
+        gap.event("gap")
+        for c in (closed, gap):
+            own = [m for m in c.events() if m["event"] == "gap" or matches(m["client"], {"client": c.number})]
+            self.assertEqual([m["event"] for m in own[:2]], ["lag", "gap"])
+
 
 class NumbersTest(Case):
     """A number of a line is one line's alone, also of sessions that had the same name before."""
@@ -571,6 +633,37 @@ class NumbersTest(Case):
         self.assertIs(c.attached["replay_cut"], True)
         self.assertGreater(c.attached["oldest_seq"], ahead)
         self.assertLess(c.attached["oldest_seq"], 2 ** 53)  # JavaScript's numbers
+
+    def test_number_from_before_a_restart_is_not_replayed(self):
+        """A number of the tape before the restart does not name a line of the tape after it."""
+        d, agent = self.start(mode={"user": True, "session_id": "conv-1"})
+        a = d.attached()
+        agent.child()
+        a.send(user("x"))
+        a.wait(type="result")
+        d.kill9()
+        d.start()
+        a = d.attached(wake=True)
+        child = agent.child()
+        child.mark(a)
+        b = d.attached(replay={"after": 2})
+        self.assertIs(b.attached["replay_cut"], True)
+
+    def test_numbers_grow_after_a_burst_and_a_kill(self):
+        """More lines than milliseconds: the numbers after the restart begin behind them."""
+        d, agent = self.start(mode={"session_id": "conv-1"})
+        d.attached()
+        agent.child().kill()
+        d.wait_state("s", "asleep", "failed")
+        d.kill9()
+        d.start()
+        a = d.attached(wake=True, tag=True, on_lag="wait")
+        child = agent.child()
+        child.flood(b'{"type":"x","n":@N@}', 20000)
+        last = a.wait(type="x", n=19999, timeout=20)["plenum_seq"]
+        d.kill9()
+        d.start()
+        self.assertGreater(d.call("plenum_status", session="s")["oldest_seq"], last)
 
 
 class MemoryTest(Case):

@@ -65,6 +65,21 @@ class EnvelopeTest(Case):
             self.assertEqual(m["session"], 'na"me\\ \u00e9')
             self.assertIsInstance(m["event"], str)
 
+    def test_hello_names_a_client_that_attaches_implicitly(self):
+        d, _ = self.start(mode={"user": True})
+        c = d.client()
+        c.request("plenum_hello", name="me", protocol=1)
+        c.send(user("hi"))
+        self.assertEqual(c.event("turn_ended")["clients"][0]["name"], "me")
+
+    def test_prefix_alone_does_not_reach_the_child(self):
+        d, agent = self.start()
+        c = d.client()
+        self.assertRefused("bad_request", c.request, "plenum_")
+        c.attach("work")
+        self.assertRefused("bad_request", c.request, "plenum_")
+        self.assertNone(agent.child().seen(request__subtype="plenum_"))
+
 
 class AskingTest(Case):
     def test_hello(self):
@@ -167,6 +182,21 @@ class AskingTest(Case):
         a.sync()
         self.assertEqual(len(a.events("session_state", session="one", state="busy")), 1)
 
+    def test_status_of_a_silent_child(self):
+        """C69: time since the last output, age of the prompt, open requests."""
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        a.send(user("x", uuid="u"))
+        child.wait(type="user", uuid="u")
+        child.print({"type": "assistant"}, perm("k-1"))
+        a.wait(type="control_request")
+        until(lambda: d.call("plenum_status", session="s")["output_ms"] > 50)
+        status = d.call("plenum_status", session="s")
+        self.assertEqual((status["state"], status["pending"]), ("asking", 1))
+        self.assertGreaterEqual(status["prompts"][0]["since_ms"], status["output_ms"])
+        self.assertGreater(d.sessions()["s"]["idle_ms"], 0)
+
 
 class ChangingTest(Case):
     def test_register(self):
@@ -231,6 +261,15 @@ class ChangingTest(Case):
         a.event("shutting_down")
         d.ended(0)
         d.process = None
+
+    def test_how_takes_only_its_two_words(self):
+        d, _ = self.start()
+        c = d.client()
+        self.assertRefused("bad_request", c.request, "plenum_shutdown", how="gently")
+        self.assertRefused("bad_request", c.request, "plenum_shutdown", how="")
+        c.attach("work")
+        self.assertRefused("bad_request", c.request, "plenum_stop", how="gently")
+        self.assertRefused("no_such_session", c.request, "plenum_stop", session="other", how="gently")
 
 
 class ReloadTest(Case):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Random interleavings of clients and child, and a judge (DESIGN 5, 9.2).
+"""First answer wins, in any order: random steps of clients and child, and a judge (DESIGN 5, 9.2).
 
-Never two answers for one request, never an answer that was meant for another, never an allow that nobody gave, nothing
+Never two answers for one request, never the answer to another request, never an allow that no client gave, no request
 left open. PLENUM_SEEDS: how many (150); PLENUM_SEED: only this one."""
 import itertools
 import os
@@ -195,8 +195,8 @@ class World:
                 self.fail("the child got a line that is no JSON: %r" % m)
 
 
-class InterleavingTest(Case):
-    def test_seeds(self):
+class RandomOrderTest(Case):
+    def test_answers_in_random_order(self):
         only = os.environ.get("PLENUM_SEED")
         seeds = [int(only)] if only else range(SEEDS)
         d, agent = self.start()

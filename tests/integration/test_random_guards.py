@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Random interleavings around a guard, and a judge: no tool runs without a yes of its guard and of a person.
+"""Random steps around a guard, and a judge: no tool runs without a yes of its guard and of a person.
 
 The test plays the CLI: it keeps the hook table of its newest initialize, asks each matching hook before a tool, then the
 permission, and notes what it ran. Around it: a guard's owner that comes and goes, an approver, a driver of another uid, a
@@ -397,8 +397,8 @@ class World:
 
 
 @unittest.skipUnless(os.getuid() == 0, "needs root, to connect as another user")
-class GuardInterleavingTest(Case):
-    def test_seeds(self):
+class RandomOrderTest(Case):
+    def test_guard_in_random_order(self):
         only = os.environ.get("PLENUM_SEED")
         for seed in [int(only)] if only else range(SEEDS):
             d, agent = self.start(mode={"init": "manual"}, daemon={"allow_uids": "%d" % OTHER_UID})

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+"""Stops the daemon while several things happen, so that it finds them in one turn of its loop."""
+import contextlib
+import os
+import signal
+
+from harness import until
+
+
+@contextlib.contextmanager
+def standstill(d):
+    """The daemon finds what comes in this block in one turn of its loop, in this order."""
+
+    def stands():
+        with open("/proc/%d/stat" % d.pid) as f:
+            return f.read().rpartition(")")[2].split()[0] == "T"
+
+    until(d.waits)  # else the line that it read last would be handled first once more
+    os.kill(d.pid, signal.SIGSTOP)
+    until(stands)
+    try:
+        yield
+    finally:
+        os.kill(d.pid, signal.SIGCONT)
+
+
+def connected(d, n):
+    """Clients whose connections the daemon has accepted."""
+    clients = [d.client() for _ in range(n)]
+    for c in clients:
+        c.sync()
+    return clients
