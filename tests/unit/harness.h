@@ -38,10 +38,12 @@ static inline bool in_valgrind(void) {
 }
 #define NOT_IN_VALGRIND(test) (in_valgrind() ? NULL : (test))
 
-static inline int run_tests(const char *name, const TTest *const *tests, size_t n) {
+/* setup and teardown surround each test; NULL: there is none. */
+static inline int run_tests(const char *name, SFun setup, SFun teardown, const TTest *const *tests, size_t n) {
 	Suite *suite = suite_create(name);
 	TCase *tcase = tcase_create(name);
 	tcase_set_timeout(tcase, 400);
+	tcase_add_checked_fixture(tcase, setup, teardown);
 	for (size_t i = 0; i < n; i++)
 		if (tests[i]) tcase_add_test(tcase, tests[i]);
 	suite_add_tcase(suite, tcase);
@@ -52,8 +54,10 @@ static inline int run_tests(const char *name, const TTest *const *tests, size_t 
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-#define RUN_TESTS(name, ...)                                                                                           \
+#define RUN_TESTS(name, ...) RUN_TESTS_WITH(NULL, NULL, name, __VA_ARGS__)
+
+#define RUN_TESTS_WITH(setup, teardown, name, ...)                                                                     \
 	int main(void) {                                                                                                   \
 		const TTest *const tests[] = {__VA_ARGS__};                                                                    \
-		return run_tests(name, tests, ARRAY_SIZE(tests));                                                              \
+		return run_tests(name, setup, teardown, tests, ARRAY_SIZE(tests));                                             \
 	}

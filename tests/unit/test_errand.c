@@ -253,5 +253,5 @@ static int run_errand(const char *kind) {
 int main(int argc, char **argv) {
 	const TTest *const tests[] = {answers, is_not_reached_through_proc, says_too_much, takes_too_long, dropped,
 								  places,  becomes_a_program,           texts};
-	return argc == 3 ? run_errand(argv[2]) : run_tests("errand", tests, ARRAY_SIZE(tests));
+	return argc == 3 ? run_errand(argv[2]) : run_tests("errand", NULL, NULL, tests, ARRAY_SIZE(tests));
 }
