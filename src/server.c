@@ -421,6 +421,7 @@ static void on_hup(void *arg) {
 							   .request = request.data,
 							   .n = request.len,
 							   .place = place,
+							   .uid = getuid(),
 							   .limit = srv->settings->outside_timeout,
 							   .answer_max = 1};
 	enum child_result r = errand_begin(&srv->reading, srv->children, &spec, on_read, srv, error);

@@ -417,13 +417,16 @@ static void put_request(struct buf *b, const char *cwd, const char *more_path, b
 }
 
 /* The request is freed. */
-static enum child_result begin(struct buf *request, const char *place, const struct child_spec *streams, int64_t limit,
-							   struct errand *e, struct child *c, struct children *owner,
-							   void (*done)(void *arg, enum errand_end end), void *arg, char *error) {
+static enum child_result begin(struct buf *request, const char *place, const char *then, uid_t uid,
+							   const struct child_spec *streams, int64_t limit, struct errand *e, struct child *c,
+							   struct children *owner, void (*done)(void *arg, enum errand_end end), void *arg,
+							   char *error) {
 	struct errand_spec spec = {.kind = LAUNCH_ERRAND,
 							   .request = request->data,
 							   .n = request->len,
 							   .place = place,
+							   .then = then,
+							   .uid = uid,
 							   .limit = limit,
 							   .answer_max = 4096,
 							   .streams = streams,
@@ -444,7 +447,8 @@ enum child_result launch_begin_command(const struct words *argv, const struct wo
 	struct buf request = BUF_INIT(SIZE_MAX / 4);
 	const char *program = argv->v[0]; /* where it may hang */
 	put_request(&request, "/", NULL, false, argv, env);
-	return begin(&request, *program == '/' ? program : "/", &streams, limit, e, c, owner, done, arg, error);
+	return begin(&request, *program == '/' ? program : "/", NULL, getuid(), &streams, limit, e, c, owner, done, arg,
+				 error);
 }
 
 enum child_result launch_begin(const struct launch *l, const struct profile *p, const char *session, const char *resume,
@@ -458,22 +462,25 @@ enum child_result launch_begin(const struct launch *l, const struct profile *p, 
 	build_env(&env, l, p, session);
 	bool ok = build_argv(&argv, l, p, resume, fork) && use_program(&argv, named_program(p, &env)) &&
 			  (resume || l->has_argv || add_new_id(&argv, p));
+	const char *program = ok && strchr(argv.v[0], '/') ? argv.v[0] : "PATH"; /* where it looks behind the cwd */
 	if (ok && !env.failed)
 		put_request(&request, l->cwd, env.more_path, !l->env_only, &argv, &env.w);
 	else
 		request.failed = true;
+	enum child_result r = begin(&request, l->cwd, program, l->uid, &streams, limit, e, c, owner, done, arg, error);
 	words_free(&argv);
 	env_free(&env);
-	return begin(&request, l->cwd, &streams, limit, e, c, owner, done, arg, error);
+	return r;
 }
 
-/* What its process says: once before the exec, once more if that fails. */
+/* What its process says: when it is in its directory, once more before the exec, and a last time if that fails. */
 struct said {
 	int32_t result;
 	struct child_place place;
 	char error[CHILD_ERROR_MAX];
 };
 
+/* Nothing is known of the program yet (place is zero), then all. */
 static void on_found(void *arg, const struct child_place *place) {
 	struct said *said = arg;
 	said->place = *place;
@@ -525,11 +532,12 @@ enum child_result launch_result(const char *cwd, const struct errand *e, enum er
 				 cwd);
 		return CHILD_TIMEOUT;
 	}
-	if (end == ERRAND_LOST || n == 0 || e->answer.len % sizeof said) {
+	if (n) memcpy(&said, e->answer.data + (n - 1) * sizeof said, sizeof said);
+	if (end == ERRAND_LOST || n == 0 || e->answer.len % sizeof said ||
+		(said.result == CHILD_OK && !said.place.program && !said.place.cwd)) {
 		snprintf(error, CHILD_ERROR_MAX, "the start ended before it came to the program");
 		return CHILD_TRANSIENT;
 	}
-	memcpy(&said, e->answer.data + (n - 1) * sizeof said, sizeof said);
 	*place = said.place;
 	snprintf(error, CHILD_ERROR_MAX, "%.*s", (int)sizeof said.error - 1, said.error);
 	return (enum child_result)said.result;

@@ -376,6 +376,7 @@ static void judge_outside(struct pending *p, struct span input) {
 							   .request = request.data,
 							   .n = request.len,
 							   .place = place ? place : "",
+							   .uid = s->launch.uid,
 							   .limit = s->settings->outside_timeout,
 							   .answer_max = 65536};
 	p->judging = true;

@@ -74,6 +74,7 @@ static void begin(struct inquiry *q, const char *place) {
 							   .request = q->request,
 							   .n = q->n,
 							   .place = place,
+							   .uid = q->client->peer.uid,
 							   .limit = r->settings->outside_timeout,
 							   .answer_max = ANSWER_MAX};
 	enum child_result result = errand_begin(&q->errand, r->children, &spec, on_over, q, error);

@@ -421,8 +421,7 @@ enum child_result session_start(struct session *s, char *error) {
 		return r;
 	}
 	if (!resume) timers_free(&s->timers); /* they were those of the old conversation */
-	log_info("session %s: process %d starts%s%s", s->label, a->child.pid, resume ? ", resumes " : "",
-			 resume ? resume : "");
+	log_info("session %s: a child starts%s%s", s->label, resume ? ", resumes " : "", resume ? resume : "");
 	s->starting = a;
 	s->want_child = true;
 	session_check_state(s);

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "base/words.h"
 #include "io/mark.h"
+#include "io/places.h"
 #include "io/proc.h"
 
 #include <errno.h>
@@ -24,109 +25,12 @@
 
 extern char **environ;
 
-/* A process that looks at something outside, and may never come back. */
-struct outing {
-	struct list node;
-	pid_t pid;
-	int64_t since;
-	char *place, *mount;
-	bool left; /* its limit is over, or its end was not to be waited for */
-};
-
 struct children {
 	struct loop *loop;
 	struct loop_signal signal;
-	struct list list, outings;
-	size_t n_outings;
+	struct list list;
+	struct places *places;
 };
-
-/* --- outside ------------------------------------------------------------------------------------------------------ */
-
-#define OUTINGS_MAX 64
-#define OUTINGS_SLOW 32    /* for long at one place: there is room for those at others */
-#define OUTINGS_AT_PLACE 2 /* of them those that were left there: a further one would only wait there, too */
-#define OUTING_LONG_MS 1000
-
-static void free_outing(struct children *c, struct outing *o) {
-	list_del(&o->node);
-	c->n_outings--;
-	free(o->place);
-	free(o->mount);
-	free(o);
-}
-
-static bool is_within(const char *path, const char *folder) {
-	size_t n = strlen(folder);
-	return strncmp(path, folder, n) == 0 && (path[n] == 0 || path[n] == '/' || (n && folder[n - 1] == '/'));
-}
-
-/* The mount point that a path lies in by its name, without looking at it; NULL: the root, or unknown. */
-static char *mount_of(const char *path) {
-	char line[8192], at[4096], *best = NULL;
-	FILE *f = fopen("/proc/self/mountinfo", "re");
-	while (f && fgets(line, sizeof line, f)) {
-		if (sscanf(line, "%*s %*s %*s %*s %4095s", at) != 1 || strcmp(at, "/") == 0 || !is_within(path, at)) continue;
-		if (best && strlen(best) >= strlen(at)) continue;
-		free(best);
-		best = strdup(at);
-	}
-	if (f) fclose(f);
-	return best;
-}
-
-/* The root says nothing of what lies below it. */
-static bool is_at(const char *path, const char *place) {
-	return strcmp(place, "/") == 0 ? strcmp(path, "/") == 0 : is_within(path, place);
-}
-
-/* The mounts are read only if a process is out for long. */
-bool children_may_go(struct children *c, const char *place) {
-	struct outing *o;
-	_cleanup_free_ char *mount = NULL;
-	size_t there = 0, left = 0;
-	bool looked = false;
-	int64_t long_ago = now_ms() - OUTING_LONG_MS;
-	LIST_FOR_EACH (o, &c->outings, struct outing, node) {
-		if (o->since > long_ago) continue;
-		if (!o->mount) o->mount = mount_of(o->place);
-		if (!looked) mount = mount_of(place);
-		looked = true;
-		bool same = is_at(place, o->place) || (mount && o->mount && strcmp(mount, o->mount) == 0);
-		there += same;
-		left += same && o->left;
-	}
-	return left < OUTINGS_AT_PLACE && there < OUTINGS_SLOW && c->n_outings < OUTINGS_MAX;
-}
-
-bool children_out(struct children *c, pid_t pid, const char *place) {
-	struct outing *o = calloc(1, sizeof *o);
-	if (!o || !(o->place = strdup(place))) {
-		free(o);
-		return false;
-	}
-	o->pid = pid;
-	o->since = now_ms();
-	list_add_tail(&c->outings, &o->node);
-	c->n_outings++;
-	return true;
-}
-
-static struct outing *find_outing(const struct children *c, pid_t pid) {
-	struct outing *o;
-	LIST_FOR_EACH (o, &c->outings, struct outing, node)
-		if (o->pid == pid) return o;
-	return NULL;
-}
-
-void children_left(struct children *c, pid_t pid) {
-	struct outing *o = find_outing(c, pid);
-	if (o) o->left = true;
-}
-
-void children_back(struct children *c, pid_t pid) {
-	struct outing *o = find_outing(c, pid);
-	if (o) free_outing(c, o);
-}
 
 /* --- reaping ------------------------------------------------------------------------------------------------------ */
 
@@ -140,7 +44,7 @@ static struct child *find(const struct children *c, pid_t pid) {
 static void reap_one(struct children *c, pid_t pid) {
 	struct child *child = find(c, pid);
 	int status = 0;
-	children_back(c, pid);
+	places_back(c->places, pid);
 	/* the dead leader still holds its group's number, so that the kill can hit no stranger */
 	if (child) kill(-pid, SIGKILL);
 	if (waitpid(pid, &status, 0) != pid || !child) return;
@@ -165,28 +69,34 @@ static void on_sigchld(void *arg) {
 struct children *children_new(struct loop *loop) {
 	struct children *c = calloc(1, sizeof *c);
 	if (!c) return NULL;
+	if (!(c->places = places_new(loop))) {
+		free(c);
+		return NULL;
+	}
 	c->loop = loop;
 	list_init(&c->list);
-	list_init(&c->outings);
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	loop_signal_init(&c->signal, loop, SIGCHLD, on_sigchld, c);
 	return c;
 }
 
 void children_free(struct children *c) {
-	struct outing *o;
 	if (!c) return;
 	loop_signal_stop(&c->signal);
-	LIST_FOR_EACH (o, &c->outings, struct outing, node) free_outing(c, o);
+	places_free(c->places);
 	free(c);
 }
 
 bool children_known(const struct children *c, pid_t pid) {
-	return find_outing(c, pid) || find(c, pid);
+	return places_has(c->places, pid) || find(c, pid);
 }
 
 struct loop *children_loop(const struct children *c) {
 	return c->loop;
+}
+
+struct places *children_places(const struct children *c) {
+	return c->places;
 }
 
 /* --- finding the program ------------------------------------------------------------------------------------------ */
@@ -491,14 +401,14 @@ static enum child_result spawn(struct child *c, struct children *owner, struct s
 	return CHILD_OK;
 }
 
-static void clear(struct child *c) {
+void child_clear(struct child *c) {
 	list_init(&c->node);
 	c->pid = c->in = c->out = c->err = -1;
 }
 
 enum child_result child_spawn(struct child *c, struct children *owner, const struct child_spec *spec, char *error) {
 	int number;
-	clear(c);
+	child_clear(c);
 	if (check_cwd(spec->cwd, error) != CHILD_OK) return CHILD_FAILED;
 	_cleanup_free_ char *file = child_find_program(spec->argv[0], env_get(spec->envp, "PATH"), spec->cwd, &number,
 												   error);
@@ -513,7 +423,7 @@ enum child_result child_spawn_errand(struct child *c, struct children *owner, co
 	own.argv = argv;
 	own.envp = environ;
 	own.cwd = "/";
-	clear(c);
+	child_clear(c);
 	return spawn(c, owner,
 				 &(struct start){.spec = &own, .file = "/proc/self/exe", .request = request, .answer = answer}, error);
 }
@@ -585,6 +495,7 @@ enum child_result child_become(const struct child_spec *spec, void (*found)(void
 	if (spec->add_user) add_user(&env);
 	if (check_cwd(spec->cwd, error) != CHILD_OK) return CHILD_FAILED;
 	if (chdir(spec->cwd) < 0) return failed(&(struct report){STAGE_CHDIR, errno}, spec, NULL, error);
+	found(arg, &(struct child_place){0});
 	_cleanup_free_ char *file = number ? NULL : find_in_both(spec, &env, &more, &number, error);
 	if (!file) return transient(number) ? CHILD_TRANSIENT : CHILD_FAILED;
 	child_place_of(file, spec->cwd, more, &place);

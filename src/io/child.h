@@ -19,19 +19,12 @@ struct children;
 
 struct children *children_new(struct loop *loop);
 void children_free(struct children *c);
-/* True if pid is one of ours that was spawned and not yet reaped, or is out (below). */
+/* True if pid is one of ours that was spawned and not yet reaped, or is out (io/places.h). */
 bool children_known(const struct children *c, pid_t pid);
 /* Looks for dead children at once, without waiting for the signal. */
 void children_reap(struct children *c);
 struct loop *children_loop(const struct children *c);
-/* Processes that are outside, at a place (a path): from children_out() until they are reaped or children_back(). False:
- * too many are there already, or at this place (a mount that does not answer), or there is no memory. */
-bool children_may_go(struct children *c, const char *place);
-bool children_out(struct children *c, pid_t pid, const char *place);
-void children_back(struct children *c, pid_t pid);
-/* It is not waited for any more: two such processes that do not come back close their place to others, where a slow one
- * does not. */
-void children_left(struct children *c, pid_t pid);
+struct places *children_places(const struct children *c); /* where errands are (io/places.h) */
 
 /* vfork(2) with all signals blocked, also in the new process: the pause does not grow with the daemon's memory. run()
  * must not return, makes system calls only, and writes to no memory of the parent. -1 with errno. */
@@ -86,8 +79,8 @@ struct child_place {
 	uint64_t cwd;     /* the directory, whatever its name */
 };
 void child_place_of(const char *file, const char *cwd, bool more, struct child_place *out);
-/* This process becomes the program: found() is called before the exec. Returns if that fails. For an errand: waits for
- * file systems and the user database. */
+/* This process becomes the program: found() is called with zeroes in its directory, and before the exec. Returns if
+ * that fails. For an errand: waits for file systems and the user database. */
 enum child_result child_become(const struct child_spec *spec, void (*found)(void *arg, const struct child_place *p),
 							   void *arg, char *error);
 /* To the child's whole group; nothing if it has been reaped. */
@@ -95,6 +88,7 @@ void child_kill(const struct child *c, int signo);
 void child_close_in(struct child *c);
 void child_close_out(struct child *c);
 void child_close_err(struct child *c);
+void child_clear(struct child *c);                          /* not started, no streams; exited and arg stay */
 void child_resume(struct child *c, struct children *owner); /* it was started by the binary before this one */
 void child_forget(struct child *c);                         /* no exited() any more; the process goes on */
 bool child_alive(const struct child *c);                    /* has not ended, whether or not that was noticed */

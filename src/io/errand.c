@@ -2,11 +2,13 @@
 #include "io/errand.h"
 
 #include "base/fd.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -17,15 +19,20 @@
 static void stop(struct errand *e) {
 	int fd = e->fd.fd;
 	loop_timer_stop(&e->timer);
-	loop_fd_stop(&e->fd);
+	if (fd >= 0) loop_fd_stop(&e->fd);
 	if (fd >= 0) close(fd);
 	e->fd.fd = -1;
+	places_wait_no_more(&e->turn);
+	free(e->request);
+	free(e->place);
+	free(e->then);
+	e->request = e->place = e->then = NULL;
 }
 
 /* Its process is killed and is not waited for: it may be in a state in which it cannot die. */
 static void leave(struct errand *e) {
 	child_kill(e->child, SIGKILL);
-	children_left(e->child->owner, e->child->pid);
+	if (e->child->pid > 0) places_left(children_places(e->owner), e->child->pid);
 	child_forget(e->child);
 	child_close_in(e->child);
 	child_close_out(e->child);
@@ -36,7 +43,7 @@ static void leave(struct errand *e) {
 static void finish(struct errand *e, enum errand_end end) {
 	stop(e);
 	if (e->becomes && end == ERRAND_DONE) {
-		children_back(e->child->owner, e->child->pid);
+		places_back(children_places(e->owner), e->child->pid);
 		e->child->exited = e->exited;
 		e->child->arg = e->exited_arg;
 	} else {
@@ -51,6 +58,9 @@ static bool read_some(struct errand *e) {
 	ssize_t n = fd_read(e->fd.fd, data, sizeof data);
 	if (n < 0 && errno == EAGAIN) return true;
 	if (n <= 0 || !buf_put(&e->answer, data, (size_t)n)) return false;
+	if (e->then) places_move(children_places(e->owner), e->child->pid, e->then);
+	free(e->then);
+	e->then = NULL;
 	return true;
 }
 
@@ -82,9 +92,9 @@ static void on_exited(void *arg, int status) {
 /* The request as a file in memory, read from its beginning. Until an errand has hidden itself (prctl(2),
  * PR_SET_DUMPABLE), processes of the same user can open what it has through /proc/PID/fd: a file that none can change,
  * and a socket, which cannot be opened so. */
-static int request_file(const struct errand_spec *spec) {
+static int request_file(const void *request, size_t n) {
 	int fd = memfd_create("plenum-errand", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd >= 0 && fd_write_all(fd, spec->request, spec->n) == 0 && lseek(fd, 0, SEEK_SET) == 0 &&
+	if (fd >= 0 && fd_write_all(fd, request, n) == 0 && lseek(fd, 0, SEEK_SET) == 0 &&
 		fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0)
 		return fd;
 	if (fd >= 0) close(fd);
@@ -106,26 +116,15 @@ static enum child_result no_descriptor(char *error) {
 static void listen_to(struct errand *e, struct loop *loop, int fd, int64_t limit) {
 	fd_nonblock(fd);
 	loop_fd_init(&e->fd, loop, fd, on_answer, e);
-	loop_timer_init(&e->timer, loop, on_limit, e);
 	loop_timer_set(&e->timer, loop_fd_want(&e->fd, true, false) ? limit : 0);
 }
 
-enum child_result errand_begin(struct errand *e, struct children *owner, const struct errand_spec *spec,
-							   void (*done)(void *arg, enum errand_end end), void *arg, char *error) {
-	static const struct child_spec none = {.no_pipes = true};
+/* Makes its process. place: where it begins to look. */
+static enum child_result go(struct errand *e, const void *text, size_t n, const char *place, char *error) {
 	int answer[2];
-	*e = ERRAND_ZERO;
-	if (!children_may_go(owner, spec->place)) {
-		snprintf(error, CHILD_ERROR_MAX, "%s does not answer: other processes wait for it already (is it on a mount?)",
-				 spec->place);
-		return CHILD_TIMEOUT;
-	}
-	_cleanup_close_ int request = request_file(spec);
+	_cleanup_close_ int request = request_file(text, n);
 	if (request < 0 || !answer_socket(answer)) return no_descriptor(error);
-	e->child = spec->becomes ? spec->becomes : &e->own;
-	e->becomes = spec->becomes != NULL;
-	enum child_result r = child_spawn_errand(e->child, owner, spec->kind, request, answer[1],
-											 spec->streams ? spec->streams : &none, error);
+	enum child_result r = child_spawn_errand(e->child, e->owner, e->kind, request, answer[1], &e->streams, error);
 	close(answer[1]);
 	if (r != CHILD_OK) {
 		close(answer[0]);
@@ -135,24 +134,86 @@ enum child_result errand_begin(struct errand *e, struct children *owner, const s
 	e->exited_arg = e->child->arg;
 	e->child->exited = on_exited;
 	e->child->arg = e;
+	places_out(children_places(e->owner), e->child->pid, place, e->uid);
+	listen_to(e, children_loop(e->owner), answer[0], e->limit);
+	return CHILD_OK;
+}
+
+static void on_turn(void *arg, enum places_state state) {
+	struct errand *e = arg;
+	char error[CHILD_ERROR_MAX];
+	enum child_result r = CHILD_TIMEOUT;
+	if (state == PLACES_OPEN) r = go(e, e->request, e->n, e->place, error);
+	if (r == CHILD_OK) {
+		free(e->request);
+		e->request = NULL;
+		return;
+	}
+	if (r != CHILD_TIMEOUT) log_warn("%s: %s", e->kind, error);
+	finish(e, r == CHILD_TIMEOUT ? ERRAND_TIMEOUT : ERRAND_LOST);
+}
+
+static enum child_result wait(struct errand *e, const struct errand_spec *spec, char *error) {
+	e->request = malloc(spec->n + 1);
+	e->place = strdup(spec->place);
+	if (!e->request || !e->place) {
+		snprintf(error, CHILD_ERROR_MAX, "out of memory");
+		return CHILD_TRANSIENT;
+	}
+	memcpy(e->request, spec->request, spec->n);
+	e->n = spec->n;
+	if (!places_wait(children_places(e->owner), &e->turn, spec->place, spec->uid, on_turn, e)) {
+		snprintf(error, CHILD_ERROR_MAX,
+				 "too many requests wait for file systems and other processes (outside_timeout)");
+		return CHILD_TIMEOUT;
+	}
+	loop_timer_set(&e->timer, spec->limit);
+	return CHILD_OK;
+}
+
+enum child_result errand_begin(struct errand *e, struct children *owner, const struct errand_spec *spec,
+							   void (*done)(void *arg, enum errand_end end), void *arg, char *error) {
+	static const struct child_spec none = {.no_pipes = true};
+	*e = ERRAND_ZERO;
+	e->owner = owner;
+	e->child = spec->becomes ? spec->becomes : &e->own;
+	e->becomes = spec->becomes != NULL;
+	e->kind = spec->kind;
+	e->uid = spec->uid;
+	e->limit = spec->limit;
+	e->streams = spec->streams ? *spec->streams : none;
 	e->answer = (struct buf)BUF_INIT(spec->answer_max);
 	e->done = done;
 	e->arg = arg;
-	children_out(owner, e->child->pid, spec->place);
-	listen_to(e, children_loop(owner), answer[0], spec->limit);
-	return CHILD_OK;
+	loop_timer_init(&e->timer, children_loop(owner), on_limit, e);
+	child_clear(e->child);
+	enum places_state state = places_look(children_places(owner), spec->place, spec->uid);
+	const char *closed = state == PLACES_CLOSED ? spec->place : NULL;
+	if (!closed && spec->then && places_look(children_places(owner), spec->then, spec->uid) == PLACES_CLOSED)
+		closed = spec->then;
+	e->then = spec->then && !closed ? strdup(spec->then) : NULL; /* without memory it stays at the first */
+	enum child_result r = CHILD_TIMEOUT;
+	if (closed)
+		snprintf(error, CHILD_ERROR_MAX, "%s does not answer: other processes wait for it already (is it on a mount?)",
+				 closed);
+	else if (state == PLACES_OPEN)
+		r = go(e, spec->request, spec->n, spec->place, error);
+	else
+		r = wait(e, spec, error);
+	if (r != CHILD_OK) stop(e);
+	return r;
 }
 
 void errand_send(struct children *owner, const char *kind, const void *request, size_t n, const char *place) {
 	static const struct child_spec none = {.no_pipes = true, .outlives = true};
-	struct errand_spec spec = {.kind = kind, .request = request, .n = n};
+	struct places *places = children_places(owner);
 	struct child c = {0};
 	char error[CHILD_ERROR_MAX];
-	if (!children_may_go(owner, place)) return;
-	_cleanup_close_ int fd = request_file(&spec);
+	if (places_look(places, place, getuid()) != PLACES_OPEN) return;
+	_cleanup_close_ int fd = request_file(request, n);
 	if (fd < 0 || child_spawn_errand(&c, owner, kind, fd, fd, &none, error) != CHILD_OK) return;
-	children_out(owner, c.pid, place);
-	children_left(owner, c.pid);
+	places_out(places, c.pid, place, getuid());
+	places_left(places, c.pid);
 	child_forget(&c);
 }
 

@@ -5,6 +5,9 @@
  * behind where it cannot, and it holds neither a thread nor a descriptor of the daemon's: exit and exec wait for no
  * mount that does not answer.
  *
+ * If many are under way, or some at its place, an errand waits for its turn before it gets a process (io/places.h). The
+ * limit counts for the wait, and anew for the process.
+ *
  * An errand is embedded in its owner. done() is called once, from the loop, unless errand_drop() comes first. Times in
  * ms. Source: DESIGN 15, fuse(4).
  */
@@ -12,16 +15,25 @@
 
 #include "base/buf.h"
 #include "io/child.h"
+#include "io/places.h"
 
 enum errand_end {
 	ERRAND_DONE,    /* answer holds all that it said */
-	ERRAND_TIMEOUT, /* it was killed */
-	ERRAND_LOST,    /* it ended by a signal, or said more than it may */
+	ERRAND_TIMEOUT, /* it was killed, or did not get a process in time, or its place does not answer */
+	ERRAND_LOST,    /* it ended by a signal, or said more than it may, or there was no process for it */
 };
 
 struct errand {
+	struct children *owner;
 	struct child own, *child; /* own: of one that stays an errand */
-	struct loop_fd fd;        /* its answer; fd -1: it is not under way */
+	struct places_turn turn;  /* it waits for its process; what that needs follows */
+	const char *kind;
+	char *request, *place, *then;
+	size_t n;
+	uid_t uid;
+	int64_t limit;
+	struct child_spec streams;
+	struct loop_fd fd; /* its answer; fd -1: it is not under way */
 	struct loop_timer timer;
 	struct buf answer;
 	bool becomes; /* a program: it lives on when the answer has ended */
@@ -35,24 +47,26 @@ struct errand {
 #define ERRAND_ZERO ((struct errand){.fd.fd = -1})
 
 struct errand_spec {
-	const char *kind;
+	const char *kind; /* lives as long as the errand */
 	const void *request;
 	size_t n;
 	const char *place; /* the path that it looks at, to tell those that hang at one place */
+	const char *then;  /* the one that it looks at once it has said anything; NULL: the same */
+	uid_t uid;         /* for whom */
 	int64_t limit;
 	size_t answer_max;
 	const struct child_spec *streams; /* NULL: none */
 	struct child *becomes;            /* NULL: the errand's own process */
 };
 
-/* On failure error says why and done() is not called; CHILD_TIMEOUT: too many hang there already. */
+/* On failure error says why and done() is not called; CHILD_TIMEOUT: others hang there already, or too many wait. */
 enum child_result errand_begin(struct errand *e, struct children *owner, const struct errand_spec *spec,
 							   void (*done)(void *arg, enum errand_end end), void *arg, char *error);
 /* One whose end nobody waits for, not even the daemon's; without an answer and a limit. May be left undone. */
 void errand_send(struct children *owner, const char *kind, const void *request, size_t n, const char *place);
 /* Is it under way? */
 static inline bool errand_runs(const struct errand *e) {
-	return e->fd.fd >= 0;
+	return e->fd.fd >= 0 || e->turn.places;
 }
 /* Ends it without done(); its process is killed. Harmless if none is under way. Frees the answer in any case. */
 void errand_drop(struct errand *e);

@@ -113,6 +113,21 @@ class DeadMountTest(Case):
         self.assertEqual(sorted(d.sessions()), ["another", "well"])
         b.sync()
 
+    def test_a_crowd(self):
+        """More requests than there is room for at one mount, and at all: the others are served, and these wait."""
+        d, agent, c, child = self.begin(self.LONG)
+        crowd = []
+        for i in range(70):
+            a = d.client()
+            crowd.append((a, a.ask("plenum_attach", session="dead-%d" % i, cwd=self.mount.dir + "/x")))
+        until(lambda: self.mount.asked, what="a look into the mount")
+        d.attached("another")
+        self.served(c, child)
+        self.assertEqual([a for a, rid in crowd if a.seen(type="control_response")], [])
+        self.mount.fail()
+        self.assertEqual({a.answer(rid)["response.code"] for a, rid in crowd}, {"spawn_failed"})
+        self.assertEqual(sorted(d.sessions()), ["another", "well"])
+
     def test_the_limit(self):
         d, agent, c, child = self.begin(self.SHORT, profiles={"profile dead": {"command": "/dev/null"}})
         for members in ({"cwd": self.mount.dir}, {"cwd": self.mount.dir + "/x/y"}):

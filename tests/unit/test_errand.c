@@ -137,6 +137,47 @@ START_TEST(dropped) {
 }
 END_TEST
 
+static bool is_open(struct places *p, const char *place) {
+	return places_look(p, place, 0) == PLACES_OPEN;
+}
+
+static struct world *waiting, *first;
+
+static void on_late(void *arg, enum errand_end end) {
+	struct world *w = arg;
+	w->ends++;
+	w->end = end;
+	ck_assert(errand_runs(&waiting->e) && waiting->e.own.pid < 0);
+	errand_drop(&first->e); /* makes room */
+}
+
+/* One more than there is room for at a place waits for its process; a limit counts meanwhile, and can be over first. */
+START_TEST(waits_for_its_turn) {
+	struct world w, more[16], late, gone;
+	begin(&w);
+	for (int i = 0; i < 16; i++) {
+		more[i] = (struct world){.loop = w.loop, .all = w.all};
+		ck_assert_int_eq(go(&more[i], "hang", "", "/a", 60000), CHILD_OK);
+	}
+	gone = late = (struct world){.loop = w.loop, .all = w.all};
+	waiting = &w;
+	first = &more[0];
+	ck_assert_int_eq(go(&gone, "echo", "text", "/a", 60000), CHILD_OK);
+	ck_assert_int_eq(go(&w, "echo", "text", "/a", 60000), CHILD_OK);
+	struct errand_spec spec = {.kind = "echo", .request = "text", .n = 4, .place = "/a", .limit = 10};
+	ck_assert_int_eq(errand_begin(&late.e, w.all, &spec, on_late, &late, late.error), CHILD_OK);
+	ck_assert(errand_runs(&gone.e) && gone.e.own.pid < 0);
+	errand_drop(&gone.e);
+	ck_assert(!errand_runs(&gone.e));
+	until_done(&w, ERRAND_DONE);
+	ck_assert(late.ends == 1 && late.end == ERRAND_TIMEOUT);
+	ck_assert_str_eq(w.e.answer.data, "text");
+	for (int i = 1; i < 16; i++) errand_drop(&more[i].e);
+	ck_assert_int_eq(gone.ends, 0);
+	end(&w);
+}
+END_TEST
+
 /* Those who hang at a place are joined by no other, which is a matter of that place alone. */
 START_TEST(places) {
 	static const char *const at[] = {"/dead", "/dead/b", "/", "/"};
@@ -146,25 +187,26 @@ START_TEST(places) {
 		more[i] = (struct world){.loop = w.loop, .all = w.all};
 		ck_assert_int_eq(go(&more[i], "hang", "", at[i], 60000), CHILD_OK);
 	}
+	struct places *p = children_places(w.all);
 	poll(NULL, 0, 1100);
-	ck_assert(children_may_go(w.all, "/dead/b/c")); /* they are slow, and may come back within their limits */
-	for (int i = 0; i < 2; i++) children_left(w.all, more[i].e.own.pid);
-	ck_assert(!children_may_go(w.all, "/dead/b/c"));
-	ck_assert(children_may_go(w.all, "/dead/a")); /* of two one alone is known to hang above it */
-	ck_assert(children_may_go(w.all, "/deadly") && children_may_go(w.all, "/"));
+	ck_assert(is_open(p, "/dead/b/c")); /* they are slow, and may come back within their limits */
+	for (int i = 0; i < 2; i++) places_left(p, more[i].e.own.pid);
+	ck_assert(!is_open(p, "/dead/b/c"));
+	ck_assert(is_open(p, "/dead/a")); /* of two one alone is known to hang above it */
+	ck_assert(is_open(p, "/deadly") && is_open(p, "/"));
 	ck_assert_int_eq(go(&w, "echo", "", "/dead/b/c", 60000), CHILD_TIMEOUT);
 	ck_assert_msg(strstr(w.error, "/dead/b/c does not answer"), "%s", w.error);
 	ck_assert_int_eq(go(&w, "echo", "", "/live", 60000), CHILD_OK);
 	until_done(&w, ERRAND_DONE);
-	for (int i = 2; i < 4; i++) children_left(w.all, more[i].e.own.pid);
-	ck_assert(!children_may_go(w.all, "/"));
-	ck_assert(children_may_go(w.all, "/live")); /* the root says nothing of what lies below it */
+	for (int i = 2; i < 4; i++) places_left(p, more[i].e.own.pid);
+	ck_assert(!is_open(p, "/"));
+	ck_assert(is_open(p, "/live")); /* the root says nothing of what lies below it */
 	for (int i = 0; i < 4; i++) {
 		pid_t pid = more[i].e.own.pid;
 		errand_drop(&more[i].e);
 		while (!is_gone(&w, pid)) poll(NULL, 0, 1);
 	}
-	ck_assert(children_may_go(w.all, "/dead/b/c"));
+	ck_assert(is_open(p, "/dead/b/c"));
 	end(&w);
 }
 END_TEST
@@ -251,7 +293,7 @@ static int run_errand(const char *kind) {
 }
 
 int main(int argc, char **argv) {
-	const TTest *const tests[] = {answers, is_not_reached_through_proc, says_too_much, takes_too_long, dropped,
-								  places,  becomes_a_program,           texts};
+	const TTest *const tests[] = {answers, is_not_reached_through_proc, says_too_much,      takes_too_long, dropped,
+								  places,  becomes_a_program,           waits_for_its_turn, texts};
 	return argc == 3 ? run_errand(argv[2]) : run_tests("errand", NULL, NULL, tests, ARRAY_SIZE(tests));
 }

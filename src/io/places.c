@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/places.h"
+
+#include "base/fd.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROCESSES_MAX 256 /* at all, also those that were left */
+#define FRESH_MAX 64      /* out for less than SLOW_MS: the others wait for something, and cost no more */
+#define AT_PLACE_MAX 16   /* at one place, but those that were left there */
+#define LEFT_MAX 2        /* at one place: a further one would only wait there, too */
+#define WAITING_MAX 256
+#define SLOW_MS 1000
+
+struct process {
+	struct list node;
+	pid_t pid;
+	uid_t uid;
+	int64_t since;
+	char *place, *mount;
+	bool looked; /* for the mount */
+	bool left;   /* its limit is over, or its end was not to be waited for */
+};
+
+struct places {
+	struct loop *loop;
+	struct list processes, turns;
+	size_t n, n_turns;
+	struct loop_task task;
+	struct loop_timer timer; /* while turns wait: when the next process is slow */
+};
+
+/* --- where -------------------------------------------------------------------------------------------------------- */
+
+static bool is_within(const char *path, const char *folder) {
+	size_t n = strlen(folder);
+	return strncmp(path, folder, n) == 0 && (path[n] == 0 || path[n] == '/' || (n && folder[n - 1] == '/'));
+}
+
+/* The mount point that a path lies in by its name, without looking at it; NULL: the root, or unknown. */
+static char *mount_of(const char *path) {
+	char line[8192], at[4096], *best = NULL;
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	while (f && fgets(line, sizeof line, f)) {
+		if (sscanf(line, "%*s %*s %*s %*s %4095s", at) != 1 || strcmp(at, "/") == 0 || !is_within(path, at)) continue;
+		if (best && strlen(best) >= strlen(at)) continue;
+		free(best);
+		best = strdup(at);
+	}
+	if (f) fclose(f);
+	return best;
+}
+
+/* Reading the mounts takes time: only where a process is slow. */
+static const char *mount_once(const char *place, char **mount, bool *looked) {
+	if (!*looked) *mount = mount_of(place);
+	*looked = true;
+	return *mount;
+}
+
+/* The root says nothing of what lies below it, and no place nothing of any. */
+static bool is_at(const char *path, const char *place) {
+	return !*place || strcmp(place, "/") == 0 ? strcmp(path, place) == 0 : is_within(path, place);
+}
+
+static bool is_slow(const struct process *o, int64_t now) {
+	return now - o->since >= SLOW_MS;
+}
+
+static bool is_same(struct places_turn *t, struct process *o, int64_t now) {
+	if (is_at(t->place, o->place)) return true;
+	if (!is_slow(o, now)) return false;
+	const char *here = mount_once(t->place, &t->mount, &t->looked);
+	const char *there = here ? mount_once(o->place, &o->mount, &o->looked) : NULL;
+	return there && strcmp(here, there) == 0;
+}
+
+/* --- how many ----------------------------------------------------------------------------------------------------- */
+
+static bool is_privileged(uid_t uid) {
+	return uid == 0 || uid == getuid();
+}
+
+static enum places_state look(struct places *p, struct places_turn *t) {
+	struct process *o;
+	size_t at = 0, left = 0, fresh = 0, others = 0;
+	int64_t now = now_ms();
+	LIST_FOR_EACH (o, &p->processes, struct process, node) {
+		bool same = is_same(t, o, now), slow = is_slow(o, now);
+		at += same && !(o->left && slow);
+		left += same && o->left && slow;
+		fresh += !slow;
+		others += !is_privileged(o->uid);
+	}
+	if (left >= LEFT_MAX) return PLACES_CLOSED;
+	bool room = p->n < PROCESSES_MAX && fresh < FRESH_MAX && at < AT_PLACE_MAX;
+	return room && (is_privileged(t->uid) || others < PROCESSES_MAX / 2) ? PLACES_OPEN : PLACES_FULL;
+}
+
+enum places_state places_look(struct places *p, const char *place, uid_t uid) {
+	struct places_turn t = {.place = (char *)(uintptr_t)place, .uid = uid};
+	enum places_state state = look(p, &t);
+	free(t.mount);
+	return state;
+}
+
+/* --- turns -------------------------------------------------------------------------------------------------------- */
+
+static size_t count_of(const struct places *p, uid_t uid) {
+	const struct process *o;
+	size_t n = 0;
+	LIST_FOR_EACH (o, &p->processes, const struct process, node) n += o->uid == uid && !o->left;
+	return n;
+}
+
+/* The next that goes; *state says how. */
+static struct places_turn *next_turn(struct places *p, enum places_state *state) {
+	struct places_turn *t, *best = NULL;
+	size_t fewest = 0;
+	LIST_FOR_EACH (t, &p->turns, struct places_turn, node) {
+		size_t n = count_of(p, t->uid);
+		if (best && n >= fewest) continue;
+		enum places_state now = look(p, t);
+		if (now == PLACES_FULL) continue;
+		best = t;
+		fewest = n;
+		*state = now;
+		if (now == PLACES_CLOSED) break; /* nothing is begun for it */
+	}
+	return best;
+}
+
+/* One in a turn of the loop: each makes a process. */
+static void on_room(void *arg) {
+	struct places *p = arg;
+	enum places_state state = PLACES_OPEN;
+	struct places_turn *t = next_turn(p, &state);
+	if (t) {
+		places_wait_no_more(t);
+		t->go(t->arg, state);
+		if (p->n_turns) loop_defer(p->loop, &p->task);
+	}
+	if (p->n_turns && !loop_timer_pending(&p->timer)) loop_timer_set(&p->timer, SLOW_MS / 4);
+}
+
+static void look_again(struct places *p) {
+	if (p->n_turns) loop_defer(p->loop, &p->task);
+}
+
+bool places_wait(struct places *p, struct places_turn *t, const char *place, uid_t uid,
+				 void (*go)(void *arg, enum places_state state), void *arg) {
+	size_t others = 0;
+	const struct places_turn *o;
+	LIST_FOR_EACH (o, &p->turns, const struct places_turn, node) others += !is_privileged(o->uid);
+	bool room = p->n_turns < WAITING_MAX && (is_privileged(uid) || others < WAITING_MAX / 2);
+	*t = (struct places_turn){.uid = uid, .go = go, .arg = arg};
+	list_init(&t->node);
+	if (!room || !(t->place = strdup(place))) return false;
+	t->places = p;
+	p->n_turns++;
+	list_add_tail(&p->turns, &t->node);
+	look_again(p);
+	return true;
+}
+
+void places_wait_no_more(struct places_turn *t) {
+	if (!t->places) return;
+	list_del(&t->node);
+	t->places->n_turns--;
+	t->places = NULL;
+	free(t->place);
+	free(t->mount);
+	t->place = t->mount = NULL;
+}
+
+/* --- processes ---------------------------------------------------------------------------------------------------- */
+
+static void free_process(struct places *p, struct process *o) {
+	list_del(&o->node);
+	p->n--;
+	free(o->place);
+	free(o->mount);
+	free(o);
+}
+
+static struct process *find(const struct places *p, pid_t pid) {
+	struct process *o;
+	LIST_FOR_EACH (o, &p->processes, struct process, node)
+		if (o->pid == pid) return o;
+	return NULL;
+}
+
+bool places_out(struct places *p, pid_t pid, const char *place, uid_t uid) {
+	struct process *o = calloc(1, sizeof *o);
+	if (!o || !(o->place = strdup(place))) {
+		free(o);
+		return false;
+	}
+	o->pid = pid;
+	o->uid = uid;
+	o->since = now_ms();
+	list_add_tail(&p->processes, &o->node);
+	p->n++;
+	return true;
+}
+
+void places_move(struct places *p, pid_t pid, const char *place) {
+	struct process *o = find(p, pid);
+	char *copy = o ? strdup(place) : NULL;
+	if (!copy) return;
+	free(o->place);
+	free(o->mount);
+	o->place = copy;
+	o->mount = NULL;
+	o->looked = false;
+	look_again(p);
+}
+
+/* For those that wait, this may close the place. */
+void places_left(struct places *p, pid_t pid) {
+	struct process *o = find(p, pid);
+	if (!o) return;
+	o->left = true;
+	look_again(p);
+}
+
+void places_back(struct places *p, pid_t pid) {
+	struct process *o = find(p, pid);
+	if (!o) return;
+	free_process(p, o);
+	look_again(p);
+}
+
+bool places_has(const struct places *p, pid_t pid) {
+	return find(p, pid);
+}
+
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
+
+struct places *places_new(struct loop *loop) {
+	struct places *p = calloc(1, sizeof *p);
+	if (!p) return NULL;
+	p->loop = loop;
+	list_init(&p->processes);
+	list_init(&p->turns);
+	loop_task_init(&p->task, on_room, p);
+	loop_timer_init(&p->timer, loop, on_room, p);
+	return p;
+}
+
+void places_free(struct places *p) {
+	struct process *o;
+	struct places_turn *t;
+	if (!p) return;
+	loop_task_stop(&p->task);
+	loop_timer_stop(&p->timer);
+	LIST_FOR_EACH (o, &p->processes, struct process, node) free_process(p, o);
+	LIST_FOR_EACH (t, &p->turns, struct places_turn, node) places_wait_no_more(t);
+	free(p);
+}

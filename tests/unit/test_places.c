@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The processes here are numbers: nothing is started.
+ */
+#include "io/places.h"
+
+#include "base/str.h"
+#include "harness.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#define OTHER 54321 /* a uid */
+
+struct world {
+	struct loop *loop;
+	struct places *p;
+	pid_t last;
+	size_t n_went;
+	int went[400];
+	enum places_state state;
+};
+
+struct waiter {
+	struct places_turn turn;
+	struct world *w;
+	int number;
+};
+
+static void begin(struct world *w) {
+	*w = (struct world){.loop = loop_new(), .last = 1000};
+	w->p = places_new(w->loop);
+}
+
+static void end(struct world *w) {
+	places_free(w->p);
+	loop_free(w->loop);
+}
+
+static pid_t out(struct world *w, const char *place, uid_t uid) {
+	ck_assert(places_out(w->p, ++w->last, place, uid));
+	return w->last;
+}
+
+static void on_go(void *arg, enum places_state state) {
+	struct waiter *at = arg;
+	struct world *w = at->w;
+	w->went[w->n_went++] = at->number;
+	w->state = state;
+	loop_stop(w->loop);
+}
+
+static bool waits(struct world *w, struct waiter *at, int number, const char *place, uid_t uid) {
+	*at = (struct waiter){.w = w, .number = number};
+	return places_wait(w->p, &at->turn, place, uid, on_go, at);
+}
+
+START_TEST(one_place_is_full) {
+	struct world w;
+	struct waiter at, other;
+	begin(&w);
+	pid_t first = out(&w, "/a", 0);
+	for (int i = 1; i < 16; i++) out(&w, "/a/b", 0);
+	ck_assert_int_eq(places_look(w.p, "/a/b/c", 0), PLACES_FULL);
+	ck_assert_int_eq(places_look(w.p, "/ab", 0), PLACES_OPEN);
+	ck_assert_int_eq(places_look(w.p, "", 0), PLACES_OPEN);
+	ck_assert(waits(&w, &at, 1, "/a/b", 0) && waits(&w, &other, 2, "/ab", 0));
+	loop_finish(w.loop);
+	ck_assert(w.n_went == 1 && w.went[0] == 2 && w.state == PLACES_OPEN); /* the one behind it does not wait for it */
+	places_back(w.p, first);
+	loop_finish(w.loop);
+	ck_assert(w.n_went == 2 && w.went[1] == 1 && w.state == PLACES_OPEN);
+	end(&w);
+}
+END_TEST
+
+/* Those that wait at a place that turns out to be dead learn it at once; a slow one alone closes nothing. */
+START_TEST(closed) {
+	struct world w;
+	struct waiter at;
+	pid_t pids[16];
+	begin(&w);
+	for (int i = 0; i < 16; i++) pids[i] = out(&w, "/dead", 0);
+	ck_assert(waits(&w, &at, 1, "/dead/x", 0));
+	poll(NULL, 0, 1100);
+	ck_assert_int_eq(places_look(w.p, "/dead", 0), PLACES_FULL);
+	ck_assert_int_eq(places_look(w.p, "/live", 0), PLACES_OPEN);
+	places_left(w.p, pids[0]);
+	places_left(w.p, pids[1]);
+	loop_finish(w.loop);
+	ck_assert(w.n_went == 1 && w.state == PLACES_CLOSED);
+	ck_assert_int_eq(places_look(w.p, "/live", 0), PLACES_OPEN);
+	places_back(w.p, pids[0]);
+	ck_assert_int_eq(places_look(w.p, "/dead", 0), PLACES_OPEN); /* 14 are there */
+	end(&w);
+}
+END_TEST
+
+START_TEST(moved) {
+	struct world w;
+	begin(&w);
+	for (int i = 0; i < 2; i++) {
+		pid_t pid = out(&w, "/home", 0);
+		places_move(w.p, pid, "/dead/program");
+		places_left(w.p, pid);
+	}
+	poll(NULL, 0, 1100);
+	ck_assert_int_eq(places_look(w.p, "/home", 0), PLACES_OPEN);
+	ck_assert_int_eq(places_look(w.p, "/dead/program", 0), PLACES_CLOSED);
+	end(&w);
+}
+END_TEST
+
+/* A crowd at as many places waits for other things: a second later others come in all the same. */
+START_TEST(slow_ones_make_room) {
+	struct world w;
+	struct waiter at;
+	char place[32];
+	begin(&w);
+	for (int i = 0; i < 64; i++) {
+		snprintf(place, sizeof place, "/p%d", i);
+		out(&w, place, OTHER);
+	}
+	ck_assert_int_eq(places_look(w.p, "/live", 0), PLACES_FULL);
+	ck_assert(waits(&w, &at, 1, "/live", 0));
+	loop_run(w.loop);
+	ck_assert(w.n_went == 1 && w.state == PLACES_OPEN);
+	for (int i = 64; i < 128; i++) {
+		snprintf(place, sizeof place, "/p%d", i);
+		out(&w, place, OTHER);
+	}
+	poll(NULL, 0, 1100);
+	ck_assert_int_eq(places_look(w.p, "/live", OTHER), PLACES_FULL); /* half of the room is not for others */
+	ck_assert_int_eq(places_look(w.p, "/live", 0), PLACES_OPEN);
+	end(&w);
+}
+END_TEST
+
+/* Of the waiting ones that of the uid with the fewest processes comes first. */
+START_TEST(fair) {
+	struct world w;
+	struct waiter many[4], one;
+	pid_t pids[64];
+	char place[32];
+	begin(&w);
+	for (int i = 0; i < 64; i++) {
+		snprintf(place, sizeof place, "/p%d", i);
+		pids[i] = out(&w, place, OTHER);
+	}
+	for (int i = 0; i < 4; i++) ck_assert(waits(&w, &many[i], i, "/live", OTHER));
+	ck_assert(waits(&w, &one, 9, "/live", OTHER + 1));
+	places_back(w.p, pids[0]);
+	loop_finish(w.loop);
+	ck_assert_int_eq(w.went[0], 9);
+	loop_finish(w.loop);
+	ck_assert_int_eq(w.went[1], 0);
+	end(&w);
+}
+END_TEST
+
+START_TEST(the_queue_is_bounded) {
+	struct world w;
+	static struct waiter all[257];
+	begin(&w);
+	for (int i = 0; i < 16; i++) out(&w, "/a", 0);
+	for (int i = 0; i < 128; i++) ck_assert(waits(&w, &all[i], i, "/a", OTHER));
+	ck_assert(!waits(&w, &all[128], 0, "/a", OTHER + 1));
+	for (int i = 128; i < 256; i++) ck_assert(waits(&w, &all[i], i, "/a", getuid()));
+	ck_assert(!waits(&w, &all[256], 0, "/a", 0));
+	places_wait_no_more(&all[256].turn);
+	places_wait_no_more(&all[0].turn);
+	places_wait_no_more(&all[0].turn);
+	ck_assert(waits(&w, &all[0], 0, "/a", 0));
+	end(&w);
+}
+END_TEST
+
+RUN_TESTS("places", one_place_is_full, closed, moved, slow_ones_make_room, fair, the_queue_is_bounded)
