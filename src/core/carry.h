@@ -27,7 +27,7 @@
  * prompt.needs; 13: agent.place.cwd, client.starting, client.makes, pending.judging, session.stuck_pid,
  * session.stuck_start, session.start_error, session.start_result, session.stopper, session.leftovers, session.timers,
  * kin.detached, kin.root, kin.due */
-#define CARRY_VERSION 13
+#define CARRY_VERSION 14
 #define CARRY_ERROR_MAX 200
 
 struct session;

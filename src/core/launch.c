@@ -275,6 +275,7 @@ static void build_env(struct env *e, const struct launch *l, const struct profil
 	put_words(e, &p->env);
 	put_words(e, &l->env);
 	if (!l->env_only) put_mark(e, "PWD", l->cwd);
+	if (!*session) return; /* a command of the daemon's own, or for comparing */
 	put_mark(e, PLENUM_CHILD_ENV, session);
 	_cleanup_free_ char *mark = launch_mark(l, session);
 	put_mark(e, "PLENUM_INSTANCE", mark ? mark : "");
@@ -376,19 +377,6 @@ static bool says_resume(const struct words *w) {
 	return claim.resume != NULL;
 }
 
-/* The requester may name the CLI of the profile claude (plenumd(8), PLENUM_CLAUDE). */
-static char *named_program(const struct profile *p, const struct env *e) {
-	const char *value = strcmp(p->name, "claude") == 0 ? env_value(e, "PLENUM_CLAUDE") : NULL;
-	return strdup(value && *value ? value : p->command.v[0]);
-}
-
-static bool use_program(struct words *argv, char *program) {
-	if (!program) return false;
-	free(argv->v[0]);
-	argv->v[0] = program;
-	return true;
-}
-
 static bool build_argv(struct words *out, const struct launch *l, const struct profile *p, const char *resume,
 					   bool fork) {
 	bool later = resume && !(l->resume && strcmp(l->resume, resume) == 0 && fork == l->fork);
@@ -405,37 +393,55 @@ static bool build_argv(struct words *out, const struct launch *l, const struct p
 
 /* --- the start ---------------------------------------------------------------------------------------------------- */
 
-static void put_request(struct buf *b, const char *cwd, const char *more_path, bool add_user, const struct words *argv,
-						const struct words *env) {
-	errand_put(b, cwd);
-	errand_put(b, more_path ? more_path : "");
-	errand_put(b, add_user ? "user" : "");
-	buf_printf(b, "%zu", argv->n);
+static void put_number(struct buf *b, uint64_t n) {
+	buf_printf(b, "%llu", (unsigned long long)n);
 	buf_put(b, "", 1);
-	for (size_t i = 0; i < argv->n; i++) errand_put(b, argv->v[i]);
-	for (size_t i = 0; i < env->n; i++) errand_put(b, env->v[i]);
 }
 
+static void put_list(struct buf *b, const struct words *w) {
+	put_number(b, w->n);
+	for (size_t i = 0; i < w->n; i++) errand_put(b, w->v[i]);
+}
+
+/* All that the environment is made of: the errand makes it, when it knows the login. */
+static void put_request(struct buf *b, const struct launch *l, const struct profile *p, const char *session,
+						const struct words *argv) {
+	errand_put(b, l->cwd);
+	errand_put(b, session);
+	errand_put(b, l->instance ? l->instance : "none");
+	errand_put(b, p->name ? p->name : "");
+	put_number(b, l->env_only);
+	put_number(b, l->env_only ? 0 : (uint64_t)l->asker);
+	put_number(b, l->asker_start);
+	put_list(b, argv);
+	put_list(b, &p->pass_env);
+	put_list(b, &p->env);
+	put_list(b, &l->env);
+	put_list(b, login_words(l->login));
+}
+
+/* What its process says: when it has the environment, in its directory, and before the exec; then once more if that
+ * fails. One size: from the number of bytes the daemon knows where it looks. */
+struct said {
+	int32_t result;
+	uint32_t login; /* so many bytes follow: what the login is now */
+	struct child_place place;
+	char error[CHILD_ERROR_MAX];
+};
+
 /* The request is freed. */
-static enum child_result begin(struct buf *request, const char *place, const char *then, uid_t uid,
-							   const struct child_spec *streams, int64_t limit, struct errand *e, struct child *c,
-							   struct children *owner, void (*done)(void *arg, enum errand_end end), void *arg,
-							   char *error) {
-	struct errand_spec spec = {.kind = LAUNCH_ERRAND,
-							   .request = request->data,
-							   .n = request->len,
-							   .place = place,
-							   .then = then,
-							   .uid = uid,
-							   .limit = limit,
-							   .answer_max = 4096,
-							   .streams = streams,
-							   .becomes = c};
+static enum child_result begin(struct buf *request, struct errand_spec *spec, struct errand *e, struct children *owner,
+							   void (*done)(void *arg, enum errand_end end), void *arg, char *error) {
 	enum child_result r = CHILD_TRANSIENT;
+	spec->kind = LAUNCH_ERRAND;
+	spec->request = request->data;
+	spec->n = request->len;
+	spec->step = sizeof(struct said);
+	spec->answer_max = (size_t)8 * 1024 * 1024;
 	if (request->failed)
 		snprintf(error, CHILD_ERROR_MAX, "out of memory");
 	else
-		r = errand_begin(e, owner, &spec, done, arg, error);
+		r = errand_begin(e, owner, spec, done, arg, error);
 	buf_free(request);
 	return r;
 }
@@ -444,87 +450,159 @@ enum child_result launch_begin_command(const struct words *argv, const struct wo
 									   struct errand *e, struct child *c, struct children *owner,
 									   void (*done)(void *arg, enum errand_end end), void *arg, char *error) {
 	static const struct child_spec streams = {.no_pipes = true};
+	static const struct profile none;
+	static char root[] = "/";
 	struct buf request = BUF_INIT(SIZE_MAX / 4);
-	const char *program = argv->v[0]; /* where it may hang */
-	put_request(&request, "/", NULL, false, argv, env);
-	return begin(&request, *program == '/' ? program : "/", NULL, getuid(), &streams, limit, e, c, owner, done, arg,
-				 error);
+	struct launch l = {.cwd = root, .env = *env, .env_only = true};
+	struct errand_spec spec = {.place = *argv->v[0] == '/' ? argv->v[0] : root, /* where it may hang */
+							   .uid = getuid(),
+							   .limit = limit,
+							   .streams = &streams,
+							   .becomes = c};
+	put_request(&request, &l, &none, "", argv);
+	return begin(&request, &spec, e, owner, done, arg, error);
 }
 
 enum child_result launch_begin(const struct launch *l, const struct profile *p, const char *session, const char *resume,
 							   bool fork, int64_t limit, struct errand *e, struct child *c, struct children *owner,
 							   void (*done)(void *arg, enum errand_end end), void *arg, char *error) {
 	struct words argv = {0};
-	struct env env = {0};
 	struct buf request = BUF_INIT(SIZE_MAX / 4);
 	struct child_spec streams = {.nofile = l->nofile, .out_pipe = p->stdout_pipe};
+	char asker[32];
+	const char *program = strchr(p->command.v[0], '/') ? p->command.v[0] : "PATH";
+	snprintf(asker, sizeof asker, "/proc/%d", (int)l->asker);
+	struct errand_spec spec = {.place = l->asker ? asker : l->cwd,
+							   .then = {l->cwd, program},
+							   .uid = l->uid,
+							   .limit = limit,
+							   .streams = &streams,
+							   .becomes = c};
 	streams.mark = launch_number(l->instance ? l->instance : "none", session);
-	build_env(&env, l, p, session);
-	bool ok = build_argv(&argv, l, p, resume, fork) && use_program(&argv, named_program(p, &env)) &&
-			  (resume || l->has_argv || add_new_id(&argv, p));
-	const char *program = ok && strchr(argv.v[0], '/') ? argv.v[0] : "PATH"; /* where it looks behind the cwd */
-	if (ok && !env.failed)
-		put_request(&request, l->cwd, env.more_path, !l->env_only, &argv, &env.w);
+	if (build_argv(&argv, l, p, resume, fork) && (resume || l->has_argv || add_new_id(&argv, p)))
+		put_request(&request, l, p, session, &argv);
 	else
 		request.failed = true;
-	enum child_result r = begin(&request, l->cwd, program, l->uid, &streams, limit, e, c, owner, done, arg, error);
 	words_free(&argv);
-	env_free(&env);
-	return r;
+	return begin(&request, &spec, e, owner, done, arg, error);
 }
 
-/* What its process says: when it is in its directory, once more before the exec, and a last time if that fails. */
-struct said {
-	int32_t result;
-	struct child_place place;
-	char error[CHILD_ERROR_MAX];
+static bool take_number(const char **at, const char *end, uint64_t *n) {
+	const char *text = errand_next(at, end);
+	return text && str_u64(text, 0, UINT64_MAX, n);
+}
+
+static bool take_list(const char **at, const char *end, struct words *w) {
+	uint64_t n;
+	const char *word;
+	if (!take_number(at, end, &n)) return false;
+	while (w->n < n)
+		if (!(word = errand_next(at, end)) || !words_add(w, word)) return false;
+	return true;
+}
+
+/* As put_request() has it. */
+struct job {
+	struct launch launch;
+	struct profile profile;
+	struct words argv, login;
+	const char *session;
+	struct buf told; /* of the login */
 };
 
-/* Nothing is known of the program yet (place is zero), then all. */
-static void on_found(void *arg, const struct child_place *place) {
-	struct said *said = arg;
-	said->place = *place;
-	errand_say(said, sizeof *said);
+/* It ends with an exec or an exit: nothing is freed. */
+static bool read_request(struct job *j, const char *at, const char *end) {
+	struct launch *l = &j->launch;
+	uint64_t env_only, asker;
+	l->cwd = (char *)(uintptr_t)errand_next(&at, end);
+	j->session = errand_next(&at, end);
+	l->instance = errand_next(&at, end);
+	j->profile.name = (char *)(uintptr_t)errand_next(&at, end);
+	if (!take_number(&at, end, &env_only) || !take_number(&at, end, &asker)) return false;
+	l->env_only = env_only;
+	l->asker = (pid_t)asker;
+	return take_number(&at, end, &l->asker_start) && take_list(&at, end, &j->argv) &&
+		   take_list(&at, end, &j->profile.pass_env) && take_list(&at, end, &j->profile.env) &&
+		   take_list(&at, end, &l->env) && take_list(&at, end, &j->login) && j->argv.n;
 }
 
-static bool read_request(struct child_spec *spec, const char *at, const char *end) {
-	spec->cwd = errand_next(&at, end);
-	spec->more_path = errand_next(&at, end);
-	const char *user = errand_next(&at, end), *count = errand_next(&at, end), *word;
-	uint64_t n_argv;
-	if (!count || !str_u64(count, 1, SIZE_MAX, &n_argv)) return false;
-	struct words argv = {0}, env = {0};
-	bool ok = true;
-	while (ok && (word = errand_next(&at, end))) ok = words_add(argv.n < n_argv ? &argv : &env, word);
-	if (!env.v) env.v = calloc(1, sizeof *env.v);
-	*spec = (struct child_spec){.argv = argv.v,
-								.envp = env.v,
-								.cwd = spec->cwd,
-								.more_path = *spec->more_path ? spec->more_path : NULL,
-								.add_user = *user != 0};
-	return ok && argv.n == n_argv && env.v;
+/* Of the process that is still the asker behind it. Else the old login stays. */
+static void renew_login(struct job *j) {
+	struct launch *l = &j->launch;
+	size_t len = 0;
+	l->login = login_copy(&j->login);
+	_cleanup_free_ char *env = l->asker ? proc_environ(l->asker, &len) : NULL;
+	if (!env || !proc_lives(l->asker, l->asker_start)) return;
+	l->login = login_renew(l->login, (struct span){env, len}, &j->profile);
+	for (size_t i = 0; i < login_words(l->login)->n; i++) errand_put(&j->told, login_words(l->login)->v[i]);
+}
+
+static void on_found(void *arg, const struct child_place *place) {
+	struct job *j = arg;
+	struct said said = {.place = *place, .login = place->cwd || place->program ? (uint32_t)j->told.len : 0};
+	errand_say(&said, sizeof said);
+	if (said.login) errand_say(j->told.data, said.login);
+}
+
+/* The requester may name the CLI of the profile claude (plenumd(8), PLENUM_CLAUDE). */
+static const char *program_of(const struct job *j, const struct env *e) {
+	const char *named = strcmp(j->profile.name, "claude") == 0 ? env_value(e, "PLENUM_CLAUDE") : NULL;
+	return named && *named ? named : j->argv.v[0];
 }
 
 int launch_errand(void) {
-	struct child_spec spec;
-	struct said said = {0};
+	struct job j = {.told = BUF_INIT(UINT32_MAX / 2)};
+	struct env env = {0};
+	struct said said = {.result = CHILD_TRANSIENT, .error = "out of memory"};
 	size_t n;
 	char *request = errand_request(&n); /* lives until the exec, or the end */
-	if (!request || !read_request(&spec, request, request + n)) {
-		said.result = CHILD_TRANSIENT;
-		snprintf(said.error, sizeof said.error, "out of memory");
-	} else {
-		said.result = (int32_t)child_become(&spec, on_found, &said, said.error);
+	if (request && read_request(&j, request, request + n)) {
+		renew_login(&j);
+		build_env(&env, &j.launch, &j.profile, j.session);
+		if (!env.w.v) env.w.v = calloc(1, sizeof *env.w.v);
+		j.argv.v[0] = (char *)(uintptr_t)program_of(&j, &env);
+		struct child_spec spec = {.argv = j.argv.v,
+								  .envp = env.w.v,
+								  .cwd = j.launch.cwd,
+								  .more_path = env.more_path,
+								  .add_user = !j.launch.env_only && *j.session};
+		on_found(&j, &said.place); /* from here it looks at the directory */
+		if (env.w.v && !env.failed) said.result = (int32_t)child_become(&spec, on_found, &j, said.error);
 	}
 	errand_say(&said, sizeof said);
 	return 127;
 }
 
+static struct login *read_login(const char *at, const char *end) {
+	struct words w = {0};
+	const char *word;
+	while ((word = errand_next(&at, end)) != NULL)
+		if (!words_add(&w, word)) break;
+	struct login *l = login_copy(&w);
+	words_free(&w);
+	return l;
+}
+
+/* The newest that it has said, with the login of any. */
+static bool read_said(const struct buf *answer, struct said *said, struct login **login) {
+	const char *at = answer->data, *end = at + answer->len;
+	bool any = false;
+	while (at && (size_t)(end - at) >= sizeof *said) {
+		memcpy(said, at, sizeof *said);
+		at += sizeof *said;
+		any = true;
+		if (said->login > (size_t)(end - at)) break;
+		if (said->login && login && !*login) *login = read_login(at, at + said->login);
+		at += said->login;
+	}
+	return any && at == end && (said->result != CHILD_OK || said->place.program || said->place.cwd);
+}
+
 enum child_result launch_result(const char *cwd, const struct errand *e, enum errand_end end, struct child_place *place,
-								char *error) {
+								struct login **login, char *error) {
 	struct said said;
-	size_t n = e->answer.len / sizeof said;
 	*place = (struct child_place){0};
+	if (login) *login = NULL;
 	if (end == ERRAND_TIMEOUT) {
 		snprintf(error, CHILD_ERROR_MAX,
 				 "no start in time: directory %s, or the program, does not answer (outside_timeout; is it on a mount "
@@ -532,9 +610,7 @@ enum child_result launch_result(const char *cwd, const struct errand *e, enum er
 				 cwd);
 		return CHILD_TIMEOUT;
 	}
-	if (n) memcpy(&said, e->answer.data + (n - 1) * sizeof said, sizeof said);
-	if (end == ERRAND_LOST || n == 0 || e->answer.len % sizeof said ||
-		(said.result == CHILD_OK && !said.place.program && !said.place.cwd)) {
+	if (end == ERRAND_LOST || !read_said(&e->answer, &said, login)) {
 		snprintf(error, CHILD_ERROR_MAX, "the start ended before it came to the program");
 		return CHILD_TRANSIENT;
 	}
@@ -555,6 +631,8 @@ void launch_carry(struct carry *c, struct launch *l) {
 	CARRY(c, l->fork);
 	carry_text(c, &l->resume);
 	CARRY(c, l->uid);
+	if (c->version >= 14) CARRY(c, l->asker);
+	if (c->version >= 14) CARRY(c, l->asker_start);
 }
 
 /* --- comparing ---------------------------------------------------------------------------------------------------- */

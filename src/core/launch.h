@@ -17,7 +17,10 @@ struct launch {
 	struct words args;   /* added to the profile's command line */
 	struct words env;    /* NAME=VALUE that the requester named */
 	struct login *login; /* the requester's; owned */
-	struct words argv;   /* instead of the profile's own flags (the shim's) */
+	/* Whose environment renews the login at the next start, by number and start time (io/proc.h); 0: nobody's. */
+	pid_t asker;
+	uint64_t asker_start;
+	struct words argv; /* instead of the profile's own flags (the shim's) */
 	bool has_argv;
 	bool no_asks;             /* nobody can answer: the child denies by itself, as without --permission-prompt-tool */
 	bool env_only;            /* env is the whole environment */
@@ -44,9 +47,10 @@ enum child_result launch_begin(const struct launch *l, const struct profile *p, 
 enum child_result launch_begin_command(const struct words *argv, const struct words *env, int64_t limit,
 									   struct errand *e, struct child *c, struct children *owner,
 									   void (*done)(void *arg, enum errand_end end), void *arg, char *error);
-/* What either came to. cwd: where it starts. */
+/* What either came to. cwd: where it starts. *login: what it is now, the caller's; NULL: as before, or there is none.
+ */
 enum child_result launch_result(const char *cwd, const struct errand *e, enum errand_end end, struct child_place *place,
-								char *error);
+								struct login **login, char *error);
 
 /* Would both start the same program with the same words and the same environment? path_counts: the requester's PATH is
  * searched, too. The directory is not compared. */

@@ -74,6 +74,12 @@ struct login *login_renew(const struct login *old, struct span env, const struct
 	return make(&all);
 }
 
+struct login *login_copy(const struct words *w) {
+	struct words all = {0};
+	for (size_t i = 0; i < w->n; i++) words_add(&all, w->v[i]);
+	return make(&all);
+}
+
 struct login *login_ref(struct login *l) {
 	if (l) l->refs++;
 	return l;
@@ -117,7 +123,6 @@ void login_ask(struct buf *request, pid_t pid, const struct login_place *place) 
 	char number[16];
 	snprintf(number, sizeof number, "%d", (int)pid);
 	errand_put(request, number);
-	if (!place) return;
 	errand_put(request, place->cwd);
 	errand_put(request, place->program);
 	errand_put(request, place->path ? place->path : "");

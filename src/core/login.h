@@ -19,8 +19,8 @@ struct login {
 	struct words words; /* NAME=VALUE */
 };
 
-/* The errand that reads the environment of a process, and what a start in its directory would find: reading either may
- * wait. place: NULL, or for a profile with warm children. */
+/* The errand that reads the environment of a process, and what a start in a directory would find, for a profile with
+ * warm children: reading either may wait. */
 #define LOGIN_ERRAND "login"
 int login_errand(void);
 struct login_place {
@@ -35,6 +35,8 @@ struct login *login_read(struct span env, const struct profile *p);
 /* What `old` is when another process starts its children: that one's agent sockets and displays count from now on, what
  * else it has fills gaps only. */
 struct login *login_renew(const struct login *old, struct span env, const struct profile *p);
+/* Of words that were one's; NULL if there are none. */
+struct login *login_copy(const struct words *w);
 /* One more owner. */
 struct login *login_ref(struct login *l);
 void login_unref(struct login *l);

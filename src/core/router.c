@@ -609,16 +609,8 @@ const char *router_session_refused(struct router *r, const struct client *c, cha
 /* An agent's program has an environment of the agent's making, and a pid whose process is gone may be another's. */
 void router_take_login(struct session *s, struct client *c) {
 	uid_t me = getuid();
-	if (s->agent || s->want_child || s->launch.env_only || s->launch.uid != me || c->peer.uid != me) return;
-	if (!trust_is_free(s->world, c)) return;
-	struct router *r = s->world;
-	struct span answer = router_answer_of(c, LOGIN_ERRAND, NULL), env = SPAN_NONE;
-	struct child_place place;
-	if (!answer.p || !login_answer(answer.p, answer.n, &place, &env)) return; /* it is not known: the old one stays */
-	struct login *now = login_renew(s->launch.login, env, s->profile);
-	login_unref(s->launch.login);
-	s->launch.login = now;
-	login_share(&s->launch.login, &r->login);
+	if (s->agent || s->want_child || s->launch.env_only || s->launch.uid != me) return;
+	router_set_asker(&s->launch, c);
 }
 
 /* May a line of this client make a session of this name? No: the client was told. */
@@ -651,6 +643,7 @@ static struct session *make_implicitly(struct router *r, struct client *c, const
 	launch.cwd = router_usual_cwd(c, p);
 	launch.place = router_place_of(c);
 	launch.login = router_login_of(c, p);
+	if (!launch.login) router_set_asker(&launch, c);
 	router_make_room(r);
 	struct session *s = launch.cwd ? router_create(r, name, p, &launch) : NULL;
 	launch_free(&launch);

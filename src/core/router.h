@@ -175,12 +175,10 @@ bool router_inquire(struct client *c, struct chunk line, const char *kind, const
  * be NULL): how it ended. */
 struct span router_answer_of(const struct client *c, const char *kind, enum errand_end *end);
 void router_inquiry_over(struct client *c); /* the line was served, or the client is gone */
-/* Before the child of a session is started for the client: what login_read() needs is asked for. place: see login.h. */
-bool router_know_login(struct client *c, struct chunk line, const struct login_place *place);
-/* Is that needed for this line, which would start the session's child? */
-bool router_needs_login(struct client *c, const struct session *s);
-/* The same before a session of this profile is made, in cwd (NULL: the usual one); also where that is, if a warm child
- * could fit. */
+/* The next start of this launch reads the environment of the client, if that may be. */
+void router_set_asker(struct launch *l, struct client *c);
+/* Before a session of this profile is made, in cwd (NULL: the usual one): if a warm child could fit, what login_read()
+ * needs is asked for, and where that is. */
 bool router_look_for(struct client *c, struct chunk line, const struct profile *p, const char *cwd);
 struct child_place router_place_of(const struct client *c);
 struct login *router_login_of(const struct client *c, const struct profile *p);

@@ -432,6 +432,7 @@ static void on_state(struct session *s) {
 
 static void on_started(struct session *s) {
 	struct router *r = s->world;
+	login_share(&s->launch.login, &r->login);
 	router_init_started(s);
 	warm_make_room(r->warm);
 	r->events->changed(r);

@@ -417,11 +417,6 @@ static void dispatch(struct client *c, struct attachment *a, struct chunk line, 
 	}
 }
 
-/* Could it start the session's child? */
-static bool may_start(const struct message *m) {
-	return m->kind == MESSAGE_USER || (m->kind == MESSAGE_REQUEST && span_equals(m->env.inner_subtype, "initialize"));
-}
-
 static void serve(struct client *c, struct chunk line, struct span body, const struct message *m) {
 	struct router *r = c->world;
 	struct span id = m->kind == MESSAGE_REQUEST ? m->env.request_id : SPAN_NONE;
@@ -441,7 +436,7 @@ static void serve(struct client *c, struct chunk line, struct span body, const s
 		return;
 	}
 	if (!a) a = router_attach_implicitly(r, c, m->kind == MESSAGE_USER ? m->env.session_id : SPAN_NONE, id, line);
-	if (!a || (may_start(m) && router_needs_login(c, a->session) && !router_know_login(c, line, NULL))) return;
+	if (!a) return;
 	dispatch(c, a, line, body, m);
 }
 

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/trust.h"
+#include "io/proc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -113,15 +114,18 @@ static bool has_login(struct client *c) {
 	return c->peer.uid == getuid() && trust_is_free(c->world, c);
 }
 
-bool router_needs_login(struct client *c, const struct session *s) {
-	if (s && (s->agent || s->want_child || s->launch.env_only || s->launch.uid != getuid())) return false;
-	return has_login(c);
+/* Its number is its own still if it lives behind the look at its start. */
+void router_set_asker(struct launch *l, struct client *c) {
+	uint64_t start;
+	if (!proc_stat(c->peer.pid, NULL, NULL, &start) || !has_login(c)) return;
+	l->asker = c->peer.pid;
+	l->asker_start = start;
 }
 
-bool router_know_login(struct client *c, struct chunk line, const struct login_place *place) {
+static bool know_login(struct client *c, struct chunk line, const struct login_place *place) {
 	struct buf request = BUF_INIT(65536);
 	login_ask(&request, has_login(c) ? c->peer.pid : 0, place);
-	bool known = router_inquire(c, line, LOGIN_ERRAND, &request, place ? place->cwd : "/proc");
+	bool known = router_inquire(c, line, LOGIN_ERRAND, &request, place->cwd);
 	buf_free(&request);
 	return known;
 }
@@ -149,8 +153,8 @@ static const char *path_of(const struct profile *p) {
 }
 
 bool router_look_for(struct client *c, struct chunk line, const struct profile *p, const char *cwd) {
-	if (!p->warm) return !router_needs_login(c, NULL) || router_know_login(c, line, NULL);
+	if (!p->warm) return true;
 	_cleanup_free_ char *usual = cwd ? NULL : router_usual_cwd(c, p);
 	struct login_place place = {cwd ? cwd : usual ? usual : "/", p->command.v[0], path_of(p)};
-	return router_know_login(c, line, &place);
+	return know_login(c, line, &place);
 }

@@ -385,10 +385,16 @@ static void start_failed(struct session *s, enum child_result r, const char *err
 static void on_start_over(void *arg, enum errand_end end) {
 	struct session *s = arg;
 	struct agent *a = s->starting;
+	struct login *login;
 	char error[CHILD_ERROR_MAX];
-	enum child_result r = launch_result(s->launch.cwd, &a->start, end, &a->place, error);
+	enum child_result r = launch_result(s->launch.cwd, &a->start, end, &a->place, &login, error);
 	s->starting = NULL;
+	if (login) {
+		login_unref(s->launch.login);
+		s->launch.login = login;
+	}
 	if (r == CHILD_OK) {
+		s->launch.asker = 0;
 		set_start_error(s, r, NULL);
 		complete_start(s, a);
 		s->events->start_over(s);

@@ -25,8 +25,11 @@ static void stop(struct errand *e) {
 	places_wait_no_more(&e->turn);
 	free(e->request);
 	free(e->place);
-	free(e->then);
-	e->request = e->place = e->then = NULL;
+	e->request = e->place = NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(e->then); i++) {
+		free(e->then[i]);
+		e->then[i] = NULL;
+	}
 }
 
 /* Its process is killed and is not waited for: it may be in a state in which it cannot die. */
@@ -58,9 +61,8 @@ static bool read_some(struct errand *e) {
 	ssize_t n = fd_read(e->fd.fd, data, sizeof data);
 	if (n < 0 && errno == EAGAIN) return true;
 	if (n <= 0 || !buf_put(&e->answer, data, (size_t)n)) return false;
-	if (e->then) places_move(children_places(e->owner), e->child->pid, e->then);
-	free(e->then);
-	e->then = NULL;
+	for (; e->at < ARRAY_SIZE(e->then) && e->then[e->at] && e->answer.len >= (e->at + 1) * e->step; e->at++)
+		places_move(children_places(e->owner), e->child->pid, e->then[e->at]);
 	return true;
 }
 
@@ -187,11 +189,13 @@ enum child_result errand_begin(struct errand *e, struct children *owner, const s
 	e->arg = arg;
 	loop_timer_init(&e->timer, children_loop(owner), on_limit, e);
 	child_clear(e->child);
+	e->step = spec->step;
 	enum places_state state = places_look(children_places(owner), spec->place, spec->uid);
 	const char *closed = state == PLACES_CLOSED ? spec->place : NULL;
-	if (!closed && spec->then && places_look(children_places(owner), spec->then, spec->uid) == PLACES_CLOSED)
-		closed = spec->then;
-	e->then = spec->then && !closed ? strdup(spec->then) : NULL; /* without memory it stays at the first */
+	for (size_t i = 0; i < ARRAY_SIZE(e->then) && spec->then[i] && !closed; i++) {
+		if (places_look(children_places(owner), spec->then[i], spec->uid) == PLACES_CLOSED) closed = spec->then[i];
+		e->then[i] = strdup(spec->then[i]); /* without memory it stays at the one before */
+	}
 	enum child_result r = CHILD_TIMEOUT;
 	if (closed)
 		snprintf(error, CHILD_ERROR_MAX, "%s does not answer: other processes wait for it already (is it on a mount?)",

@@ -17,6 +17,8 @@
 #include "io/child.h"
 #include "io/places.h"
 
+#define ERRAND_PLACES 3 /* that one looks at, one after the other */
+
 enum errand_end {
 	ERRAND_DONE,    /* answer holds all that it said */
 	ERRAND_TIMEOUT, /* it was killed, or did not get a process in time, or its place does not answer */
@@ -28,8 +30,8 @@ struct errand {
 	struct child own, *child; /* own: of one that stays an errand */
 	struct places_turn turn;  /* it waits for its process; what that needs follows */
 	const char *kind;
-	char *request, *place, *then;
-	size_t n;
+	char *request, *place, *then[ERRAND_PLACES - 1];
+	size_t n, step, at; /* at: the place of `then` that comes next */
 	uid_t uid;
 	int64_t limit;
 	struct child_spec streams;
@@ -50,9 +52,10 @@ struct errand_spec {
 	const char *kind; /* lives as long as the errand */
 	const void *request;
 	size_t n;
-	const char *place; /* the path that it looks at, to tell those that hang at one place */
-	const char *then;  /* the one that it looks at once it has said anything; NULL: the same */
-	uid_t uid;         /* for whom */
+	const char *place;                   /* the path that it looks at, to tell those that hang at one place */
+	const char *then[ERRAND_PLACES - 1]; /* where it looks when it has said so many times `step` bytes; NULL: no more */
+	size_t step;
+	uid_t uid; /* for whom */
 	int64_t limit;
 	size_t answer_max;
 	const struct child_spec *streams; /* NULL: none */

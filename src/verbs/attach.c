@@ -293,6 +293,7 @@ static bool make_launch(struct request *q, const struct profile *p, struct launc
 		return false;
 	}
 	if (!l->env_only) l->login = router_login_of(q->client, p);
+	if (!l->login && !l->env_only) router_set_asker(l, q->client);
 	l->place = router_place_of(q->client);
 	return true;
 }
@@ -428,7 +429,6 @@ static bool find_session(struct request *q, struct session **found) {
 /* The child is there. False: it cannot start, the client was told; or its request comes again when that is known. */
 static bool wake(struct request *q, struct session *s) {
 	char error[CHILD_ERROR_MAX];
-	if (router_needs_login(q->client, s) && !router_know_login(q->client, q->line, NULL)) return false;
 	if (!s->agent && !s->want_child) router_make_room(q->router);
 	router_take_login(s, q->client);
 	enum child_result result = session_wake_now(s, error);

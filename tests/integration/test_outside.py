@@ -4,6 +4,7 @@
 import ctypes
 import os
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -11,7 +12,7 @@ import tempfile
 import threading
 import unittest
 
-from harness import PlenumError, Case, perm, until, user
+from harness import PlenumError, Case, build_file, perm, until, user
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 MNT_DETACH = 2
@@ -70,6 +71,49 @@ def dead_mount(test):
         raise unittest.SkipTest(f"no FUSE mount can be made here: {e}")
     test.addCleanup(mount.close)
     return mount
+
+
+class Opens:
+    """Counts how often a file was opened: once each time that a process becomes it."""
+
+    OPEN = 0x20
+
+    def __init__(self, test, path):
+        self.fd = LIBC.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        test.addCleanup(os.close, self.fd)
+        if LIBC.inotify_add_watch(self.fd, path.encode(), self.OPEN) < 0:
+            raise OSError(ctypes.get_errno(), "inotify")
+
+    def count(self):
+        try:
+            got = os.read(self.fd, 1 << 16)
+        except BlockingIOError:
+            return 0
+        return len(got) // 16  # those of a file bear no name
+
+
+class StartTest(Case):
+    def test_it_takes_one_process_of_ours(self):
+        """It reads the environment of the requester, and becomes the program."""
+        exe = os.path.join(tempfile.mkdtemp(prefix="pl-"), "plenumd")
+        self.addCleanup(shutil.rmtree, os.path.dirname(exe))
+        shutil.copy2(build_file("plenumd"), exe)
+        d, agent = self.start(wrap=("/bin/sh", "-c", 'shift; exec %s "$@"' % exe, "sh"))
+        opens = Opens(self, exe)
+        c = d.client(env={"DISPLAY": ":77", "PATH": os.environ["PATH"]})
+        opens.count()
+        c.attach("s")
+        child = agent.child()
+        self.assertEqual(child.env["DISPLAY"], ":77")
+        self.assertEqual(opens.count(), 1)
+        c.request("plenum_hibernate")
+        d.wait_state("s", "asleep")
+        other = d.client(env={"DISPLAY": ":78"})
+        other.attach("s")
+        opens.count()
+        other.send(user("wake"))
+        self.assertEqual(agent.child().env["DISPLAY"], ":78")
+        self.assertEqual(opens.count(), 1)
 
 
 class DeadMountTest(Case):
