@@ -50,7 +50,10 @@ static int wrong(const char *what, const char *word) {
 
 static int check_config(const char *file) {
 	struct errors errors = {0};
-	struct settings *s = config_load(file, &errors);
+	struct buf text = BUF_INIT(CONFIG_MAX);
+	config_read(&text, file);
+	struct settings *s = config_load(&text, &errors);
+	buf_free(&text);
 	if (!s) {
 		for (size_t i = 0; i < errors.n; i++) fprintf(stderr, "plenumd: %s\n", errors_text(&errors, i));
 		errors_free(&errors);
@@ -61,13 +64,20 @@ static int check_config(const char *file) {
 	return EX_OK;
 }
 
+/* An errand has another working directory. Lives as long as the process. */
+static const char *absolute(const char *path) {
+	_cleanup_free_ char *here = *path == '/' ? NULL : getcwd(NULL, 0);
+	const char *whole = here ? str_printf("%s/%s", here, path) : NULL;
+	return whole ? whole : path;
+}
+
 /* -1: go on; else the exit status. */
 static int parse(int argc, char **argv, struct command_line *cl) {
 	uint64_t fd;
 	for (int o; (o = getopt_long(argc, argv, "hV", options, NULL)) != -1;) {
 		switch (o) {
 		case 'c':
-			cl->server.config = optarg;
+			cl->server.config = absolute(optarg);
 			break;
 		case 's':
 			cl->server.socket = optarg;

@@ -321,30 +321,6 @@ static const struct router_events events = {
 
 /* --- configuration ------------------------------------------------------------------------------------------------ */
 
-/* A tool that lies beside the daemon is found where PATH does not have it. */
-static void find_beside(struct profile *p) {
-	char exe[4096], error[CHILD_ERROR_MAX];
-	int number;
-	if (!p || !p->command.n || strcmp(p->command.v[0], "plenum-fakeagent") != 0) return;
-	_cleanup_free_ char *found = child_find_program(p->command.v[0], getenv("PATH"), "/", &number, error);
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-	if (found || n <= 0) return;
-	exe[n] = 0;
-	char *slash = strrchr(exe, '/');
-	if (slash) *slash = 0;
-	static const char *const places[] = {"", "/fakeagent"}; /* installed; in a build folder */
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		char path[4200];
-		snprintf(path, sizeof path, "%s%s/plenum-fakeagent", exe, places[i]);
-		if (access(path, X_OK) != 0) continue;
-		char *copy = strdup(path);
-		if (!copy) return;
-		free(p->command.v[0]);
-		p->command.v[0] = copy;
-		return;
-	}
-}
-
 static void on_pressure(void *arg) {
 	struct server *srv = arg;
 	if (srv->stopping) return;
@@ -364,25 +340,23 @@ static void arm_pressure(struct server *srv) {
 	}
 }
 
-static bool load(struct server *srv, struct errors *errors) {
-	struct settings *fresh = config_load(srv->options->config, errors);
+static bool load(struct server *srv, const struct buf *text, struct errors *errors) {
+	struct settings *fresh = config_load(text, errors);
 	for (size_t i = 0; i < errors->n; i++) log_error("%s", errors_text(errors, i));
 	if (!fresh) return false;
-	for (size_t i = 0; i < fresh->n_profiles; i++)
-		if (strcmp(fresh->profiles[i].name, "fake") == 0) find_beside(&fresh->profiles[i]);
 	settings_unref(srv->settings);
 	srv->settings = fresh;
 	if (!srv->options->check) log_set_level((enum log_level)fresh->log_level);
 	return true;
 }
 
-static bool reload(struct verbs_host *h, char *error, size_t size) {
+static bool reload(struct verbs_host *h, const struct buf *text, char *error, size_t size) {
 	struct server *srv = (struct server *)h;
 	struct errors errors = {0};
 	char ready[80];
 	snprintf(ready, sizeof ready, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)now_us());
 	notify_send_once(&srv->notify, ready);
-	bool ok = load(srv, &errors);
+	bool ok = load(srv, text, &errors);
 	if (ok) {
 		settings_unref(srv->router->settings);
 		srv->router->settings = settings_ref(srv->settings);
@@ -403,11 +377,12 @@ static bool reload(struct verbs_host *h, char *error, size_t size) {
 static void on_read(void *arg, enum errand_end end) {
 	char error[1024];
 	struct server *srv = arg;
-	buf_free(&srv->reading.answer);
-	if (end == ERRAND_TIMEOUT)
-		log_error("the old configuration is kept: its files do not answer (outside_timeout)");
+	if (end == ERRAND_DONE)
+		reload(&srv->host, &srv->reading.answer, error, sizeof error);
 	else
-		reload(&srv->host, error, sizeof error);
+		log_error("the old configuration is kept: its files %s",
+				  end == ERRAND_TIMEOUT ? "do not answer (outside_timeout)" : "could not be read");
+	buf_free(&srv->reading.answer);
 }
 
 /* One that comes while the files are read has them read anew. */
@@ -416,19 +391,16 @@ static void on_hup(void *arg) {
 	struct server *srv = arg;
 	struct buf request = BUF_INIT(PATH_MAX + 1);
 	errand_drop(&srv->reading);
-	const char *place = config_ask(&request, srv->options->config);
+	_cleanup_free_ char *place = config_ask(&request, srv->options->config);
 	struct errand_spec spec = {.kind = CONFIG_ERRAND,
 							   .request = request.data,
 							   .n = request.len,
-							   .place = place,
+							   .place = place ? place : "",
 							   .uid = getuid(),
 							   .limit = srv->settings->outside_timeout,
-							   .answer_max = 1};
+							   .answer_max = CONFIG_MAX};
 	enum child_result r = errand_begin(&srv->reading, srv->children, &spec, on_read, srv, error);
-	if (r == CHILD_TIMEOUT)
-		log_error("the old configuration is kept: %s", error);
-	else if (r != CHILD_OK)
-		on_read(srv, ERRAND_LOST);
+	if (r != CHILD_OK) log_error("the old configuration is kept: %s", error);
 	buf_free(&request);
 }
 
@@ -742,7 +714,10 @@ static bool load_at_start(struct server *srv) {
 	int64_t until = now_ms() + (srv->options->resume >= 0 && !srv->options->check ? CONFIG_MS : 0);
 	for (;;) {
 		struct errors errors = {0};
-		bool loaded = load(srv, &errors);
+		struct buf text = BUF_INIT(CONFIG_MAX);
+		config_read(&text, srv->options->config);
+		bool loaded = load(srv, &text, &errors);
+		buf_free(&text);
 		errors_free(&errors);
 		if (loaded || now_ms() >= until) return loaded;
 		poll(NULL, 0, CONFIG_STEP_MS);

@@ -3,16 +3,16 @@
 
 #include "base/paths.h"
 #include "base/str.h"
+#include "config/files.h"
 #include "config/inifile.h"
 #include "config/keys.h"
 #include "io/errand.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #define PROFILE_NAME_MAX 40
 
@@ -159,95 +159,36 @@ static bool knows(struct inifile_user *user, const char *name, size_t n) {
 /* --- Files -------------------------------------------------------------------------------------------------------- */
 
 /* Whoever can write the file can run programs as us. */
-static bool check_owner(struct loader *l, FILE *stream, bool named) {
-	struct stat st;
-	if (fstat(fileno(stream), &st) < 0) return errors_add(l->errors, at(l, 0), "%s", strerror(errno));
-	if (S_ISDIR(st.st_mode)) return errors_add(l->errors, at(l, 0), "this is a folder: name a file");
-	if (S_ISREG(st.st_mode) && (st.st_mode & S_IWOTH))
+static bool check_owner(struct loader *l, const struct file *f) {
+	if (S_ISDIR(f->mode)) return errors_add(l->errors, at(l, 0), "this is a folder: name a file");
+	if (S_ISREG(f->mode) && (f->mode & S_IWOTH))
 		errors_add(l->errors, at(l, 0),
 				   "everybody may write this file, so everybody could run programs through it: chmod o-w");
-	if (!named && st.st_uid != 0 && st.st_uid != geteuid())
-		errors_add(l->errors, at(l, 0), "this file belongs to uid %u, neither to root nor to you: chown it", st.st_uid);
+	if (!f->named && f->uid != 0 && f->uid != geteuid())
+		errors_add(l->errors, at(l, 0), "this file belongs to uid %u, neither to root nor to you: chown it", f->uid);
 	return true;
 }
 
-static void load_file(struct loader *l, const char *path, bool named) {
-	FILE *stream = fopen(path, "re");
-	if (!stream && errno == ENOENT && !named) return;
-	l->file = path;
-	if (!stream) {
-		errors_add(l->errors, at(l, 0), "%s", strerror(errno));
-		return;
-	}
-	if (!words_add(&l->s->files, path)) {
+static void read_text(struct loader *l, const struct file *f) {
+	FILE *stream = f->n ? fmemopen((char *)(uintptr_t)f->text, f->n, "r") : NULL;
+	l->in_section = false;
+	if (stream) inifile_read(stream, l->file, &l->user, l->errors);
+	if (stream) fclose(stream);
+	if (f->n && !stream) fail_memory(l);
+	free(l->section_name);
+	l->section_name = NULL;
+}
+
+static void load_file(struct loader *l, const struct file *f) {
+	l->file = f->path;
+	if (f->error) {
+		errors_add(l->errors, at(l, 0), "%s", strerror(f->error));
+	} else if (!words_add(&l->s->files, f->path)) {
 		fail_memory(l);
 	} else {
 		l->file = l->s->files.v[l->s->files.n - 1];
-		l->in_section = false;
-		if (check_owner(l, stream, named)) inifile_read(stream, l->file, &l->user, l->errors);
-		free(l->section_name);
-		l->section_name = NULL;
+		if (check_owner(l, f)) read_text(l, f);
 	}
-	fclose(stream);
-}
-
-static int is_dropin(const struct dirent *e) {
-	size_t n = strlen(e->d_name);
-	return e->d_name[0] != '.' && n > 5 && strcmp(e->d_name + n - 5, ".conf") == 0;
-}
-
-static int by_bytes(const struct dirent **a, const struct dirent **b) {
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-static void load_dropins(struct loader *l, const char *dir) {
-	struct dirent **names = NULL;
-	int n = scandir(dir, &names, is_dropin, by_bytes);
-	if (n < 0 && errno != ENOENT && errno != ENOTDIR)
-		errors_add(l->errors, (struct place){.file = dir}, "%s", strerror(errno));
-	for (int i = 0; i < n; i++) {
-		_cleanup_free_ char *path = str_printf("%s/%s", dir, names[i]->d_name);
-		if (path)
-			load_file(l, path, false);
-		else
-			fail_memory(l);
-		free(names[i]);
-	}
-	free(names);
-}
-
-/* file: in place of the folder's own. */
-static void load_folder(struct loader *l, const char *dir, const char *file) {
-	_cleanup_free_ char *path = file ? strdup(file) : str_printf("%s/plenum.conf", dir);
-	_cleanup_free_ char *dropins = str_printf("%s/plenum.conf.d", dir);
-	if (!path || !dropins) {
-		fail_memory(l);
-		return;
-	}
-	load_file(l, path, file != NULL);
-	load_dropins(l, dropins);
-}
-
-static void load_named(struct loader *l, const char *file) {
-	const char *slash = strrchr(file, '/');
-	_cleanup_free_ char *dir = slash ? strndup(file, MAX((size_t)(slash - file), (size_t)1)) : strdup(".");
-	if (dir)
-		load_folder(l, dir, file);
-	else
-		fail_memory(l);
-}
-
-#define SYSTEM_FOLDER "/etc/plenum"
-
-static void load_usual(struct loader *l) {
-	load_folder(l, SYSTEM_FOLDER, NULL);
-	_cleanup_free_ char *home = path_config_home();
-	if (!home) return;
-	_cleanup_free_ char *dir = str_printf("%s/plenum", home);
-	if (dir)
-		load_folder(l, dir, NULL);
-	else
-		fail_memory(l);
 }
 
 /* --- The whole ---------------------------------------------------------------------------------------------------- */
@@ -286,17 +227,18 @@ static void check_whole(struct loader *l) {
 	check_default(l);
 }
 
-struct settings *config_load(const char *file, struct errors *errors) {
+/* --- What was read ------------------------------------------------------------------------------------------------ */
+
+static struct settings *parse(const char *at, const char *end, struct errors *errors) {
 	struct loader l = {
 		.user = {.section = on_section, .member = on_member, .knows = knows}, .s = settings_new(), .errors = errors};
+	struct file f;
 	if (!l.s) {
 		fail_memory(&l);
 		return NULL;
 	}
-	if (file)
-		load_named(&l, file);
-	else
-		load_usual(&l);
+	while (files_next(&at, end, &f)) load_file(&l, &f);
+	if (at != end) fail_memory(&l);
 	check_whole(&l);
 	free_given(&l);
 	if (!errors->n) return l.s;
@@ -304,21 +246,84 @@ struct settings *config_load(const char *file, struct errors *errors) {
 	return NULL;
 }
 
-const char *config_ask(struct buf *request, const char *file) {
+static char *find_beside(const struct profile *p) {
+	static const char *const places[] = {"", "/fakeagent"}; /* installed; in a build folder */
+	char exe[4096], error[CHILD_ERROR_MAX];
+	int number;
+	if (!p || !p->command.n || strcmp(p->command.v[0], "plenum-fakeagent") != 0) return NULL;
+	_cleanup_free_ char *found = child_find_program(p->command.v[0], getenv("PATH"), "/", &number, error);
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+	if (found || n <= 0) return NULL;
+	exe[n] = 0;
+	char *slash = strrchr(exe, '/');
+	if (slash) *slash = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		char *path = str_printf("%s%s/plenum-fakeagent", exe, places[i]);
+		if (path && access(path, X_OK) == 0) return path;
+		free(path);
+	}
+	return NULL;
+}
+
+void config_read(struct buf *out, const char *file) {
+	struct errors errors = {0};
+	struct buf files = BUF_INIT(SIZE_MAX / 4);
+	files_read(&files, file);
+	struct settings *s = files.failed ? NULL : parse(files.data, files.data + files.len, &errors);
+	_cleanup_free_ char *fake = s ? find_beside(settings_profile(s, "fake")) : NULL;
+	errand_put(out, fake ? fake : "");
+	buf_put(out, &files.len, sizeof files.len); /* an errand may be killed between two files */
+	buf_put(out, files.data, files.len);
+	out->failed |= files.failed;
+	buf_free(&files);
+	settings_unref(s);
+	errors_free(&errors);
+}
+
+/* fake: the program of the profile fake, if it lies beside the daemon and not in PATH; else "". */
+static void apply(struct settings *s, const char *fake) {
+	for (size_t i = 0; i < s->n_profiles && *fake; i++) {
+		struct profile *p = &s->profiles[i];
+		char *copy = strcmp(p->name, "fake") == 0 ? strdup(fake) : NULL;
+		if (!copy) continue;
+		free(p->command.v[0]);
+		p->command.v[0] = copy;
+	}
+}
+
+struct settings *config_load(const struct buf *text, struct errors *errors) {
+	const char *at = text->data, *end = at + text->len, *fake = errand_next(&at, end);
+	size_t n = SIZE_MAX;
+	if (fake && (size_t)(end - at) >= sizeof n) {
+		memcpy(&n, at, sizeof n);
+		at += sizeof n;
+	}
+	if (text->failed || (size_t)(end - at) != n) {
+		errors_add(errors, (struct place){0}, "the files could not be read whole: reload again");
+		return NULL;
+	}
+	struct settings *s = parse(at, end, errors);
+	if (s) apply(s, fake);
+	return s;
+}
+
+/* --- The errand --------------------------------------------------------------------------------------------------- */
+
+/* Of the usual places, that of the user is the one that may be on a mount. */
+char *config_ask(struct buf *request, const char *file) {
 	errand_put(request, file ? file : "");
-	return file ? file : SYSTEM_FOLDER;
+	_cleanup_free_ char *home = path_config_home();
+	return file ? strdup(file) : home ? str_printf("%s/plenum", home) : strdup(FILES_SYSTEM);
 }
 
 int config_errand(void) {
-	struct errors errors = {0};
-	char error[CHILD_ERROR_MAX];
-	int number;
 	size_t n;
+	struct buf text = BUF_INIT(SIZE_MAX / 4);
 	_cleanup_free_ char *request = errand_request(&n);
 	const char *at = request, *file = request ? errand_next(&at, request + n) : NULL;
 	if (!file) return EX_USAGE;
-	settings_unref(config_load(*file ? file : NULL, &errors));
-	free(child_find_program("claude", getenv("PATH"), "/", &number, error)); /* the default profile depends on it */
-	errors_free(&errors);
+	config_read(&text, *file ? file : NULL);
+	if (!text.failed) errand_say(text.data, text.len);
+	buf_free(&text);
 	return EX_OK;
 }

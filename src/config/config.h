@@ -13,13 +13,16 @@
 #include "config/errors.h"
 #include "core/settings.h"
 
-/* The errand that reads the files first, which may wait, so that config_load() finds them in memory. Whether they are
- * good, that one says. */
-#define CONFIG_ERRAND "config"
-int config_errand(void);
-/* file as for config_load(). Return the place (io/errand.h) where the errand looks; borrowed. */
-const char *config_ask(struct buf *request, const char *file);
+/* Reads the files, and looks for the programs on which the built-in profiles depend. May wait. file: of --config; NULL:
+ * the usual places. */
+void config_read(struct buf *out, const char *file);
+/* Of what was read. NULL where there is a mistake; errors (an empty list) then has them all. The caller owns the result
+ * and the list. */
+struct settings *config_load(const struct buf *text, struct errors *errors);
 
-/* file NULL: the usual places. NULL where there is a mistake; errors (an empty list) then has them all. The caller
- * owns the result and the list. */
-struct settings *config_load(const char *file, struct errors *errors);
+/* The errand whose answer is what config_read() has. */
+#define CONFIG_ERRAND "config"
+#define CONFIG_MAX ((size_t)8 * 1024 * 1024) /* bytes of its answer */
+int config_errand(void);
+/* Return the place (io/errand.h) where the errand looks; the caller frees; NULL without memory. */
+char *config_ask(struct buf *request, const char *file);

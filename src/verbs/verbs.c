@@ -571,14 +571,18 @@ static void verb_reload(struct request *q) {
 	char error[1024];
 	struct buf request = BUF_INIT(PATH_MAX + 1);
 	enum errand_end end;
-	const char *place = config_ask(&request, host(q->router)->config);
-	bool known = router_inquire(q->client, q->line, CONFIG_ERRAND, &request, place);
+	_cleanup_free_ char *place = config_ask(&request, host(q->router)->config);
+	bool known = router_inquire(q->client, q->line, CONFIG_ERRAND, &request, place ? place : "");
 	buf_free(&request);
 	if (!known) return;
-	router_answer_of(q->client, CONFIG_ERRAND, &end);
+	struct span answer = router_answer_of(q->client, CONFIG_ERRAND, &end);
+	struct buf text = {.data = (char *)(uintptr_t)answer.p, .len = answer.n};
 	if (end == ERRAND_TIMEOUT)
-		reply_error(q, PLENUM_E_TIMEOUT, "the old configuration is kept: its files do not answer (outside_timeout)");
-	else if (host(q->router)->reload(host(q->router), error, sizeof error))
+		reply_error(q, PLENUM_E_TIMEOUT, "the old configuration is kept: %s does not answer (outside_timeout)",
+					place ? place : "a file");
+	else if (end == ERRAND_LOST)
+		reply_error(q, PLENUM_E_INTERNAL, "the old configuration is kept: its files could not be read");
+	else if (host(q->router)->reload(host(q->router), &text, error, sizeof error))
 		reply(q, reply_pack("{s:b}", "reloaded", true));
 	else
 		reply_error(q, PLENUM_E_BAD_REQUEST, "the old configuration is kept: %s", error);

@@ -13,7 +13,7 @@ struct verbs_host {
 	const char *config; /* its file; NULL: the usual places */
 	int64_t started_ms; /* wall clock */
 	/* Reads the configuration again; false: the old one is kept, error says why. */
-	bool (*reload)(struct verbs_host *h, char *error, size_t size);
+	bool (*reload)(struct verbs_host *h, const struct buf *text, char *error, size_t size);
 	void (*shut_down)(struct verbs_host *h, bool kill_now);
 	/* The binary that is installed now takes over, soon; whoever asked is answered by it, or hears why not. */
 	void (*upgrade)(struct verbs_host *h, struct client *c, struct span id);

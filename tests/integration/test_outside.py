@@ -299,6 +299,7 @@ class DeadMountTest(Case):
         os.symlink(self.mount.dir, d.config + "/plenum/plenum.conf.d")
         e = self.assertRefused("timeout", d.client().request, "plenum_reload")
         self.assertIn("outside_timeout", e.text)
+        self.assertIn(d.config + "/plenum", e.text)
         os.kill(d.pid, signal.SIGHUP)
         self.served(c, child)
         until(lambda: "its files do not answer" in d.log() or "does not answer: other" in d.log(), what="the log")

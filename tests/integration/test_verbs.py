@@ -406,6 +406,19 @@ class CheckTest(Case):
         d.start()
         d.call("plenum_hello")
 
+    def test_config_option_of_a_relative_path(self):
+        """It is the same file at a reload, which another process reads."""
+        d = self.track(Daemon({}, start=False))
+        with open(d.root + "/mine.conf", "w") as f:
+            f.write("[daemon]\n")
+        d.args = ["--config", "mine.conf"]
+        d.wrap = ("/bin/sh", "-c", 'cd "$0" && exec "$@"', d.root)
+        d.start()
+        with open(d.root + "/mine.conf", "a") as f:
+            f.write("[profile cat]\ncommand = cat\n")
+        d.call("plenum_reload")
+        d.attached("one", profile="cat")
+
     def test_drop_ins(self):
         d = self.track(Daemon({"daemon": {"max_sessions": "5"}}, start=False))
         os.mkdir(d.config + "/plenum/plenum.conf.d")

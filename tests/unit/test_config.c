@@ -46,7 +46,10 @@ static void put(const char *name, const char *text) {
 /* error: the first mistake. */
 static struct settings *load_path(const char *path) {
 	errors_free(&errors);
-	struct settings *s = config_load(path, &errors);
+	struct buf text = BUF_INIT(1024 * 1024);
+	config_read(&text, path);
+	struct settings *s = config_load(&text, &errors);
+	buf_free(&text);
 	ck_assert(!s == !!errors.n && errors.list.n == errors.n);
 	snprintf(error, sizeof error, "%s", s ? "" : errors.list.v[0]);
 	return s;
@@ -450,6 +453,28 @@ START_TEST(test_manual_examples) {
 }
 END_TEST
 
+/* What the errand has read is what counts: the files are not looked at again. */
+START_TEST(test_what_was_read) {
+	struct buf text = BUF_INIT(1024 * 1024);
+	put("plenum.conf", "[profile x]\ncommand = a\n");
+	put("plenum.conf.d/a.conf", "");
+	config_read(&text, file);
+	put("plenum.conf", "[profile x]\ncommand = b\n");
+	unlink(file);
+	struct settings *s = config_load(&text, &errors);
+	ck_assert_ptr_nonnull(s);
+	ck_assert_str_eq(settings_profile(s, "x")->command.v[0], "a");
+	ck_assert_uint_eq(s->files.n, 2);
+	settings_unref(s);
+	for (size_t cut = 0; cut < text.len; cut++) { /* an errand that was killed in the middle of a file */
+		struct buf part = {.data = text.data, .len = cut};
+		ck_assert_ptr_null(config_load(&part, &errors));
+		errors_free(&errors);
+	}
+	buf_free(&text);
+}
+END_TEST
+
 int main(void) {
 	Suite *suite = suite_create("config");
 	TCase *tc = tcase_create("all");
@@ -474,6 +499,7 @@ int main(void) {
 	tcase_add_test(tc, test_example);
 	tcase_add_test(tc, test_manual_keys);
 	tcase_add_test(tc, test_manual_examples);
+	tcase_add_test(tc, test_what_was_read);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	int failed = srunner_ntests_failed(runner);
