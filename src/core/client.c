@@ -185,7 +185,7 @@ static void input_ended(struct client *c) {
 	if (c->dead) return;
 	c->ended = true;
 	want(c);
-	if (!c->dead) c->events->no_more(c);
+	if (!c->dead && !client_holds(c)) c->events->no_more(c); /* else behind what it holds */
 }
 
 void client_hold(struct client *c, struct chunk line) {
@@ -221,7 +221,7 @@ static void on_serve(void *arg) {
 	struct client *c = arg;
 	bool held = client_holds(c);
 	/* it asked for a session and did not wait for it; a prompt alone waits */
-	if (held && c->chooses && !c->inquiry && !c->starting && hung_up(c)) {
+	if (held && c->chooses && !c->check && !c->inquiry && !c->starting && hung_up(c)) {
 		client_kill(c);
 		return;
 	}

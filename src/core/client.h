@@ -64,6 +64,7 @@ struct client {
 	bool more;         /* in has lines that were not served yet */
 	struct queue held; /* lines that cannot be taken yet, since client_hold(), before those of in */
 	void *inquiry;     /* the router's: what the first of them waits for outside, or waited for; NULL: nothing */
+	void *check;       /* the router's: how far the first of them is checked; NULL: it is to be checked */
 	uint64_t starting; /* the id of the session whose start it waits for; 0: none */
 	bool makes;        /* it has made that session */
 	bool releasing;    /* the first of them comes again just now, and may be held once more */

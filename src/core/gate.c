@@ -184,9 +184,9 @@ static void judge_block(struct judge *j, struct span block) {
 	judge_text(j, span_member(block, "text"));
 }
 
-static void judge_prompt(struct judge *j, struct span message) {
-	struct span content = span_member(message, "content"), block;
-	judge_members(j, "message", 7, message);
+static void judge_prompt(struct judge *j, const struct message *m) {
+	struct span content = m->content, block;
+	judge_members(j, "message", 7, m->env.message);
 	if (j->who == TRUST_OWN) return; /* passes whatever it says */
 	judge_text(j, content);
 	for (size_t at = 0; span_next(content, &at, &block);) judge_block(j, block);
@@ -213,5 +213,5 @@ void gate_judge(struct gate *g, enum trust who, const struct message *m, struct 
 	if (v->row->least == GATE_OWN) return; /* an own peer may send it with any member */
 	judge_members(&j, type.p, type.n, line);
 	if (m->kind == MESSAGE_REQUEST) judge_members(&j, subtype.p, subtype.n, m->env.request);
-	if (m->kind == MESSAGE_USER) judge_prompt(&j, m->env.message);
+	if (m->kind == MESSAGE_USER) judge_prompt(&j, m);
 }

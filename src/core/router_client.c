@@ -16,7 +16,8 @@
 #include <string.h>
 
 #define URGENT_MAX ((size_t)64 * 1024)
-#define LATE_MS (5 * 60 * 1000) /* beyond its time, for the answer to a change */
+#define CHECK_BYTES ((size_t)64 * 1024) /* of a line between two looks at the clock */
+#define LATE_MS (5 * 60 * 1000)         /* beyond its time, for the answer to a change */
 
 #define ASLEEP_TEXT "session %s is %s and has no child: send a prompt, or attach with \"wake\":true, and ask again"
 
@@ -454,20 +455,39 @@ static void on_message(struct client *c, struct chunk line, struct span body, co
 	if (needed) router_init_served(c);
 }
 
+/* Check the line. Return NULL if this turn is over before the check: the line waits with its client and comes again. */
+static struct message_check *check_line(struct client *c, struct chunk line, struct span body) {
+	struct message_check *k = c->check ? c->check : message_check_new(body.p, body.n);
+	c->check = NULL;
+	if (!k) {
+		refuse_line(c, body, SPAN_NONE, PLENUM_E_INTERNAL, "out of memory");
+		return NULL;
+	}
+	bool over = false;
+	do over = message_check_step(k, CHECK_BYTES);
+	while (!over && !loop_must_yield(c->loop));
+	/* what follows copies the line: that is a turn's work, too */
+	if (over && !(line.len > LIMITS_TURN_BYTES && loop_must_yield(c->loop))) return k;
+	c->check = k;
+	client_hold(c, line);
+	client_release(c);
+	return NULL;
+}
+
 void router_on_line(struct client *c, struct chunk line) {
 	struct span body = splice_body(line), id = SPAN_NONE;
 	struct chunk rewritten = CHUNK_NONE;
 	struct message m;
-	char error[512];
-	if (span_is_blank(body)) return;
-	if (!message_check(body.p, body.n, &m, &rewritten, error, sizeof error, &id)) {
+	const char *error;
+	if (!c->check && span_is_blank(body)) return;
+	struct message_check *k = check_line(c, line, body);
+	if (k && !message_check_result(k, &m, &rewritten, &error, &id))
 		refuse_line(c, body, id, m.too_many ? PLENUM_E_TOO_MANY : PLENUM_E_BAD_LINE, error);
-		return;
-	}
-	if (rewritten.data)
+	else if (k && rewritten.data)
 		on_message(c, rewritten, splice_body(rewritten), &m);
-	else
+	else if (k)
 		on_message(c, line, body, &m);
+	message_check_free(k);
 	chunk_drop(&rewritten);
 	if (client_holds(c)) return;
 	router_inquiry_over(c);
@@ -554,6 +574,8 @@ void router_on_gone(struct client *c) {
 	struct router *r = c->world;
 	router_inquiry_over(c);
 	router_leave_start(c);
+	message_check_free(c->check);
+	c->check = NULL;
 	router_detach(c, "disconnected");
 	share_leave(&c->member);
 	if (c->subscribed) r->n_subscribers--;

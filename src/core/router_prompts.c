@@ -185,10 +185,8 @@ static bool refuse_prompt(struct client *c, struct session *s, const struct mess
 }
 
 /* "/clear", as a string or as the first block of text. */
-static bool is_command(struct span body) {
-	struct span content = span_member(span_member(body, "message"), "content");
-	if (span_is_array(content)) content = span_member(span_element(content, 0), "text");
-	return span_is_string(content) && content.n > 2 && content.p[1] == '/';
+static bool is_command(const struct message *m) {
+	return span_is_string(m->text) && m->text.n > 2 && m->text.p[1] == '/';
 }
 
 /* What the client asked for before it, and was refused. */
@@ -242,7 +240,7 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 	p->name = str_dup(c->name);
 	p->asker = c;
 	p->bytes_hash = hash;
-	p->command = is_command(body);
+	p->command = is_command(m);
 	session_used(s);
 	if (hold) {
 		prompt_hold(&s->prompts, p, out, c->member.share);

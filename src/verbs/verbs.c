@@ -600,6 +600,7 @@ static void verb_upgrade(struct request *q) {
 }
 
 static void put_turns(json_t **o, const struct histogram *took) {
+	reply_set(o, "loop_turns", json_integer((json_int_t)took->n));
 	reply_set(o, "turn_longest_us", json_integer((json_int_t)took->longest));
 	reply_set(o, "turn_p99_us", json_integer((json_int_t)histogram_percentile(took, 99)));
 }

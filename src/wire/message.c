@@ -19,9 +19,32 @@ struct inner {
 	struct span subtype, request_id, response, role, content;
 };
 
+/* What comes next. A pass that was interrupted goes on there. */
+enum state {
+	STATE_VALUE,
+	STATE_STRING, /* a value, behind its opening quote */
+	STATE_DIGITS, /* of a number */
+	STATE_FIRST,  /* behind an opening bracket */
+	STATE_KEY,
+	STATE_KEY_STRING, /* behind its opening quote */
+	STATE_COLON,
+	STATE_AFTER, /* behind a value */
+	STATE_END,   /* behind the text */
+	STATE_DONE,
+	STATE_BAD,
+};
+
+enum part { PART_INTEGER, PART_FRACTION, PART_EXPONENT };
+
 struct check {
 	const char *p, *end;
-	const char *error;    /* what is wrong at p */
+	const char *stop;  /* the pass is interrupted here, or a few bytes later; at most end */
+	const char *error; /* what is wrong at p */
+	enum state state;
+	const char *first;    /* where the text begins */
+	const char *key;      /* behind the opening quote of the newest key */
+	enum part part;       /* of the number */
+	bool digits;          /* it has digits */
 	struct envelope *env; /* NULL: plain JSON, no member is looked at */
 	size_t depth;
 	uint64_t arrays[MESSAGE_MAX_DEPTH / 64]; /* one bit a level: an array, else an object */
@@ -34,15 +57,18 @@ struct check {
 	bool body; /* level 3 is in response.response: what was decided */
 };
 
-enum state { STATE_VALUE, STATE_KEY, STATE_AFTER, STATE_DONE, STATE_BAD };
-
 static enum state bad(struct check *c, const char *error) {
 	c->error = error;
 	return STATE_BAD;
 }
 
+/* More is there than this pass may look at. */
+static inline bool is_interrupted(const struct check *c) {
+	return UNLIKELY(c->p >= c->stop) && c->stop < c->end;
+}
+
 static inline void skip_blanks(struct check *c) {
-	while (c->p < c->end && (*c->p == ' ' || *c->p == '\t' || *c->p == '\n' || *c->p == '\r')) c->p++;
+	while (c->p < c->stop && (*c->p == ' ' || *c->p == '\t' || *c->p == '\n' || *c->p == '\r')) c->p++;
 }
 
 /* To the next byte of a string that is not plain: quote, backslash, control character, or not ASCII. As signed bytes
@@ -104,51 +130,31 @@ static const char *odd_byte(const struct check *c) {
 	return "the line is not valid UTF-8";
 }
 
-/* p stands on the opening quote. */
-static bool check_string(struct check *c) {
-	c->p++;
+enum string { STRING_OVER, STRING_BAD, STRING_MORE };
+
+/* p stands within a string; moves behind the closing quote. */
+static enum string check_string(struct check *c) {
 	for (;;) {
-		c->p = skip_plain(c->p, c->end);
+		c->p = skip_plain(c->p, c->stop);
+		if (is_interrupted(c)) return STRING_MORE;
 		size_t n = c->p < c->end ? str_utf8(c->p, (size_t)(c->end - c->p)) : 0;
 		if (n > 1) {
 			c->p += n;
 		} else if (n == 1 && *c->p == '\\') {
-			if (!check_escape(c)) return false;
+			if (!check_escape(c)) return STRING_BAD;
 		} else if (n == 1 && *c->p == '"') {
 			c->p++;
-			return true;
+			return STRING_OVER;
 		} else {
 			c->error = odd_byte(c);
-			return false;
+			return STRING_BAD;
 		}
 	}
-}
-
-static bool skip_digits(struct check *c) {
-	const char *from = c->p;
-	while (c->p < c->end && *c->p >= '0' && *c->p <= '9') c->p++;
-	return c->p > from;
 }
 
 static bool accept(struct check *c, char a, char b) {
 	if (c->p >= c->end || (*c->p != a && *c->p != b)) return false;
 	c->p++;
-	return true;
-}
-
-static bool check_number(struct check *c) {
-	c->error = "a number is not written as JSON wants it";
-	accept(c, '-', '-');
-	if (!accept(c, '0', '0') && !skip_digits(c)) return false;
-	if (c->p < c->end && *c->p >= '0' && *c->p <= '9') {
-		c->error = "a number begins with 0: JSON has no leading zeros";
-		return false;
-	}
-	if (accept(c, '.', '.') && !skip_digits(c)) return false;
-	if (accept(c, 'e', 'E')) {
-		accept(c, '+', '-');
-		if (!skip_digits(c)) return false;
-	}
 	return true;
 }
 
@@ -174,29 +180,13 @@ static const char *no_value(const struct check *c) {
 	return "this is not JSON: write one JSON object on each line";
 }
 
-static bool check_scalar(struct check *c) {
-	char first = c->p < c->end ? *c->p : 0;
-	if (first == '-' || (first >= '0' && first <= '9')) return check_number(c);
-	switch (first) {
-	case '"':
-		return check_string(c);
-	case 't':
-		return check_literal(c, "true");
-	case 'f':
-		return check_literal(c, "false");
-	case 'n':
-		return check_literal(c, "null");
-	default:
-		c->error = no_value(c);
-		return false;
-	}
-}
-
 /* --- Members that routing reads ----------------------------------------------------------------------------------- */
 
-/* A key of letters, digits and underscores needs no escapes; one that has them hides from whoever compares bytes. */
+#define DISGUISE_MAX 4096 /* bytes that no name has which routing, or the child, looks for */
+
+/* A key of letters, digits and underscores needs no escapes; one that has them hides from a comparison of bytes. */
 static bool is_disguised(const char *key, size_t n) {
-	if (!memchr(key, '\\', n)) return false;
+	if (n > DISGUISE_MAX || !memchr(key, '\\', n)) return false;
 	for (size_t i = 0; i < n; i++) {
 		int ch = (unsigned char)key[i];
 		if (ch == '\\') {
@@ -287,11 +277,23 @@ static bool in_array(const struct check *c) {
 	return c->arrays[(c->depth - 1) / 64] >> (c->depth - 1) % 64 & 1;
 }
 
+static enum state end_value(struct check *c) {
+	value_ends(c);
+	return c->depth ? STATE_AFTER : STATE_END;
+}
+
 static enum state close_level(struct check *c) {
 	c->p++;
 	c->depth--;
-	value_ends(c);
-	return c->depth ? STATE_AFTER : STATE_DONE;
+	return end_value(c);
+}
+
+static enum state step_first(struct check *c) {
+	bool array = in_array(c);
+	skip_blanks(c);
+	if (is_interrupted(c)) return STATE_FIRST;
+	if (c->p < c->end && *c->p == (array ? ']' : '}')) return close_level(c);
+	return array ? STATE_VALUE : STATE_KEY;
 }
 
 static enum state open_level(struct check *c) {
@@ -308,38 +310,102 @@ static enum state open_level(struct check *c) {
 		c->slot[2] = NULL;
 		c->keys[2] = 0;
 	}
-	skip_blanks(c);
-	if (c->p < c->end && *c->p == (array ? ']' : '}')) return close_level(c);
-	return array ? STATE_VALUE : STATE_KEY;
+	return step_first(c);
+}
+
+static enum state step_string(struct check *c) {
+	switch (check_string(c)) {
+	case STRING_OVER:
+		return end_value(c);
+	case STRING_MORE:
+		return STATE_STRING;
+	default:
+		return STATE_BAD;
+	}
+}
+
+/* A run of digits, and what may stand behind it. */
+static enum state step_digits(struct check *c) {
+	for (;;) {
+		for (; c->p < c->stop && *c->p >= '0' && *c->p <= '9'; c->p++) c->digits = true;
+		if (is_interrupted(c)) return STATE_DIGITS;
+		if (!c->digits) return bad(c, "a number is not written as JSON wants it");
+		if (c->part < PART_FRACTION && accept(c, '.', '.')) {
+			c->part = PART_FRACTION;
+		} else if (c->part < PART_EXPONENT && accept(c, 'e', 'E')) {
+			c->part = PART_EXPONENT;
+			accept(c, '+', '-');
+		} else {
+			return end_value(c);
+		}
+		c->digits = false;
+	}
+}
+
+static enum state begin_number(struct check *c) {
+	accept(c, '-', '-');
+	c->part = PART_INTEGER;
+	c->digits = accept(c, '0', '0');
+	if (c->digits && c->p < c->end && *c->p >= '0' && *c->p <= '9')
+		return bad(c, "a number begins with 0: JSON has no leading zeros");
+	return step_digits(c);
 }
 
 static enum state step_value(struct check *c) {
 	skip_blanks(c);
+	if (is_interrupted(c)) return STATE_VALUE;
 	value_begins(c);
-	if (c->p < c->end && (*c->p == '{' || *c->p == '[')) return open_level(c);
-	if (!check_scalar(c)) return STATE_BAD;
-	value_ends(c);
-	return c->depth ? STATE_AFTER : STATE_DONE;
+	if (!c->first) c->first = c->p;
+	char first = c->p < c->end ? *c->p : 0;
+	if (first == '-' || (first >= '0' && first <= '9')) return begin_number(c);
+	switch (first) {
+	case '{':
+	case '[':
+		return open_level(c);
+	case '"':
+		c->p++;
+		return step_string(c);
+	case 't':
+		return check_literal(c, "true") ? end_value(c) : STATE_BAD;
+	case 'f':
+		return check_literal(c, "false") ? end_value(c) : STATE_BAD;
+	case 'n':
+		return check_literal(c, "null") ? end_value(c) : STATE_BAD;
+	default:
+		return bad(c, no_value(c));
+	}
 }
 
-static enum state step_key(struct check *c) {
+static enum state step_colon(struct check *c) {
 	skip_blanks(c);
-	const char *key = c->p + 1;
-	if (c->p >= c->end) return bad(c, no_value(c));
-	if (*c->p != '"')
-		return bad(c, *c->p == '}' ? "there is a comma before }" : "a key is missing: keys need double quotes");
-	if (!check_string(c)) return STATE_BAD;
-	bool noted = is_watched(c) || (c->env && c->depth == 3 && c->body);
-	if (noted && !note_key(c, key, (size_t)(c->p - key) - 1)) return STATE_BAD;
-	skip_blanks(c);
+	if (is_interrupted(c)) return STATE_COLON;
 	if (c->p >= c->end || *c->p != ':') return bad(c, "a colon is missing after a key");
 	c->p++;
 	return STATE_VALUE;
 }
 
+static enum state step_key_string(struct check *c) {
+	enum string r = check_string(c);
+	if (r != STRING_OVER) return r == STRING_MORE ? STATE_KEY_STRING : STATE_BAD;
+	bool noted = is_watched(c) || (c->env && c->depth == 3 && c->body);
+	if (noted && !note_key(c, c->key, (size_t)(c->p - c->key) - 1)) return STATE_BAD;
+	return step_colon(c);
+}
+
+static enum state step_key(struct check *c) {
+	skip_blanks(c);
+	if (is_interrupted(c)) return STATE_KEY;
+	if (c->p >= c->end) return bad(c, no_value(c));
+	if (*c->p != '"')
+		return bad(c, *c->p == '}' ? "there is a comma before }" : "a key is missing: keys need double quotes");
+	c->key = ++c->p;
+	return step_key_string(c);
+}
+
 static enum state step_after(struct check *c) {
 	bool array = in_array(c);
 	skip_blanks(c);
+	if (is_interrupted(c)) return STATE_AFTER;
 	if (c->p >= c->end) return bad(c, "the line ends in the middle of the JSON: is it one line?");
 	if (*c->p == (array ? ']' : '}')) return close_level(c);
 	if (*c->p != ',')
@@ -348,21 +414,46 @@ static enum state step_after(struct check *c) {
 	return array ? STATE_VALUE : STATE_KEY;
 }
 
-static enum state run(struct check *c) {
-	enum state state = STATE_VALUE;
-	while (state < STATE_DONE) {
-		if (state == STATE_VALUE)
-			state = step_value(c);
-		else if (state == STATE_KEY)
-			state = step_key(c);
-		else
-			state = step_after(c);
-	}
+static enum state step_end(struct check *c) {
 	skip_blanks(c);
-	if (state == STATE_DONE && c->p < c->end)
-		return bad(c, *c->p ? "there is something after the JSON object: end each object with a line feed"
-							: "there is a NUL byte in the line: write it as \\u0000 inside a string");
-	return state;
+	if (is_interrupted(c)) return STATE_END;
+	if (c->p == c->end) return STATE_DONE;
+	return bad(c, *c->p ? "there is something after the JSON object: end each object with a line feed"
+						: "there is a NUL byte in the line: write it as \\u0000 inside a string");
+}
+
+static enum state step(struct check *c) {
+	switch (c->state) {
+	case STATE_VALUE:
+		return step_value(c);
+	case STATE_STRING:
+		return step_string(c);
+	case STATE_DIGITS:
+		return step_digits(c);
+	case STATE_FIRST:
+		return step_first(c);
+	case STATE_KEY:
+		return step_key(c);
+	case STATE_KEY_STRING:
+		return step_key_string(c);
+	case STATE_COLON:
+		return step_colon(c);
+	case STATE_AFTER:
+		return step_after(c);
+	case STATE_END:
+		return step_end(c);
+	case STATE_DONE:
+	case STATE_BAD:
+		break;
+	}
+	return c->state;
+}
+
+/* As far as `bytes` further. False: there is more. */
+static bool run(struct check *c, size_t bytes) {
+	c->stop = bytes < (size_t)(c->end - c->p) ? c->p + bytes : c->end;
+	while (c->state < STATE_DONE && !is_interrupted(c)) c->state = step(c);
+	return c->state >= STATE_DONE;
 }
 
 static bool fail(const char *p, const struct check *c, const char **error, size_t *at) {
@@ -373,25 +464,34 @@ static bool fail(const char *p, const struct check *c, const char **error, size_
 
 bool message_valid_json(const char *p, size_t n, const char **error, size_t *at) {
 	struct check c = {.p = p, .end = p + n};
-	return run(&c) == STATE_DONE || fail(p, &c, error, at);
+	run(&c, n);
+	return c.state == STATE_DONE || fail(p, &c, error, at);
+}
+
+static struct check begin_scan(const char *p, size_t n, struct envelope *env) {
+	*env = (struct envelope){0};
+	return (struct check){.p = p, .end = p + n, .env = env};
+}
+
+static bool end_scan(const char *p, struct check *c, const char **error, size_t *at) {
+	struct envelope *env = c->env;
+	if (c->state == STATE_BAD) return fail(p, c, error, at);
+	if (*c->first != '{') {
+		c->p = c->first;
+		c->error = "the line is JSON but no object: write one {...} on each line";
+		return fail(p, c, error, at);
+	}
+	const struct inner *in = env->request.p ? &c->request : &c->response;
+	env->inner_subtype = in->subtype;
+	env->inner_request_id = in->request_id;
+	env->inner_response = c->response.response;
+	return true;
 }
 
 bool message_scan(const char *p, size_t n, struct envelope *env, const char **error, size_t *at) {
-	struct check c = {.p = p, .end = p + n, .env = env};
-	*env = (struct envelope){0};
-	skip_blanks(&c);
-	const char *first = c.p;
-	if (run(&c) != STATE_DONE) return fail(p, &c, error, at);
-	if (*first != '{') {
-		c.p = first;
-		c.error = "the line is JSON but no object: write one {...} on each line";
-		return fail(p, &c, error, at);
-	}
-	const struct inner *in = env->request.p ? &c.request : &c.response;
-	env->inner_subtype = in->subtype;
-	env->inner_request_id = in->request_id;
-	env->inner_response = c.response.response;
-	return true;
+	struct check c = begin_scan(p, n, env);
+	run(&c, n);
+	return end_scan(p, &c, error, at);
 }
 
 /* --- The old forms ------------------------------------------------------------------------------------------------ */
@@ -441,16 +541,17 @@ static struct span object_of(const char *p, size_t n) {
 	return line;
 }
 
-static bool modernise(const char *p, size_t n, struct envelope *env, struct chunk *rewritten, char *error,
-					  size_t size) {
+static bool modernise(const char *p, size_t n, struct message *m, struct chunk *rewritten, char *error, size_t size) {
 	struct span key, value;
 	if (!find_prompt(object_of(p, n), &key, &value, error, size)) return false;
 	struct chunk c = wrap_prompt(p, n, key, value);
 	if (!c.data) return put_error(error, size, "out of memory");
-	if (!scan_envelope(c.data, c.len, env)) {
+	if (!scan_envelope(c.data, c.len, &m->env)) {
 		chunk_drop(&c);
 		return put_error(error, size, "the line cannot be brought into the form with \"message\"");
 	}
+	m->role = span_member(m->env.message, "role");
+	m->content = span_member(m->env.message, "content");
 	*rewritten = c;
 	return true;
 }
@@ -488,31 +589,106 @@ static void salvage(const char *p, size_t n, struct message *m, struct span *req
 	if (request_id->p && !message_valid_json(request_id->p, request_id->n, &error, &at)) *request_id = SPAN_NONE;
 }
 
-bool message_check(const char *p, size_t n, struct message *m, struct chunk *rewritten, char *error, size_t size,
-				   struct span *request_id) {
-	const char *text;
-	size_t at;
-	*m = (struct message){.kind = MESSAGE_OTHER};
-	*rewritten = CHUNK_NONE;
-	*request_id = SPAN_NONE;
-	if (!message_scan(p, n, &m->env, &text, &at)) {
-		snprintf(error, size, "%s (byte %zu of the line)", text, at + 1);
-		bool too_many = text == too_many_members;
-		salvage(p, n, m, request_id);
-		m->too_many = too_many;
-		return false;
-	}
-	m->kind = kind_of(m->env.type);
-	*request_id = readable_id(&m->env);
-	if (m->kind == MESSAGE_USER && !m->env.message.p && !modernise(p, n, &m->env, rewritten, error, size)) return false;
-	/* An old form, which the child would answer without an id: the router writes the id where it belongs. */
-	if (m->kind == MESSAGE_REQUEST && !m->env.request_id.p) m->env.request_id = m->env.inner_request_id;
-	struct span line = rewritten->data ? object_of(rewritten->data, rewritten->len) : object_of(p, n);
-	if (survive_check(m, line, error, size)) {
-		*request_id = readable_id(&m->env);
+struct message_check {
+	const char *p;
+	size_t n;
+	struct check json;
+	struct survive survive;
+	bool is_json, over, good;
+	struct message m;
+	struct chunk rewritten;
+	struct span request_id;
+	char error[MESSAGE_ERROR_MAX];
+};
+
+static void begin(struct message_check *k, const char *p, size_t n) {
+	*k = (struct message_check){.p = p, .n = n, .rewritten = CHUNK_NONE};
+	k->json = begin_scan(p, n, &k->m.env);
+}
+
+struct message_check *message_check_new(const char *p, size_t n) {
+	struct message_check *k = malloc(sizeof *k);
+	if (k) begin(k, p, n);
+	return k;
+}
+
+void message_check_free(struct message_check *k) {
+	if (k) chunk_drop(&k->rewritten);
+	free(k);
+}
+
+/* Refused, if it is: error has the reason. */
+static bool give_verdict(struct message_check *k, bool good) {
+	k->over = true;
+	k->good = good;
+	if (good) {
+		k->request_id = readable_id(&k->m.env);
 		return true;
 	}
-	if (rewritten->data) m->env = (struct envelope){0}; /* it points into what is dropped here */
-	chunk_drop(rewritten);
-	return false;
+	if (k->rewritten.data) k->m = (struct message){.kind = k->m.kind, .too_many = k->m.too_many}; /* its spans go */
+	chunk_drop(&k->rewritten);
+	return true;
+}
+
+static bool refuse_json(struct message_check *k, const char *text, size_t at) {
+	bool too_many = text == too_many_members;
+	snprintf(k->error, sizeof k->error, "%s (byte %zu of the line)", text, at + 1);
+	salvage(k->p, k->n, &k->m, &k->request_id);
+	k->m.too_many = too_many;
+	return give_verdict(k, false);
+}
+
+/* It is JSON: what it says. True: the check is over. */
+static bool begin_survive(struct message_check *k) {
+	struct message *m = &k->m;
+	k->is_json = true;
+	m->kind = kind_of(m->env.type);
+	m->role = k->json.message.role;
+	m->content = k->json.message.content;
+	k->request_id = readable_id(&m->env);
+	if (m->kind == MESSAGE_USER && !m->env.message.p &&
+		!modernise(k->p, k->n, m, &k->rewritten, k->error, sizeof k->error))
+		return give_verdict(k, false);
+	/* An old form, which the child would answer without an id: the router writes the id where it belongs. */
+	if (m->kind == MESSAGE_REQUEST && !m->env.request_id.p) m->env.request_id = m->env.inner_request_id;
+	struct chunk new = k->rewritten;
+	struct span line = new.data ? object_of(new.data, new.len) : object_of(k->p, k->n);
+	if (m->kind == MESSAGE_USER && span_is_string(m->content)) m->text = m->content;
+	bool good = survive_begin(&k->survive, m, line, k->error, sizeof k->error);
+	return (!good || !k->survive.n) && give_verdict(k, good);
+}
+
+bool message_check_step(struct message_check *k, size_t bytes) {
+	const char *text;
+	size_t at;
+	if (k->over) return true;
+	if (!k->is_json) {
+		if (!run(&k->json, bytes)) return false;
+		return end_scan(k->p, &k->json, &text, &at) ? begin_survive(k) : refuse_json(k, text, at);
+	}
+	bool good = survive_step(&k->survive, bytes, k->error, sizeof k->error);
+	k->m.too_many = k->survive.too_many;
+	if (k->m.kind == MESSAGE_USER && !k->m.text.p) k->m.text = k->survive.first_text;
+	return (!good || !k->survive.n) && give_verdict(k, good);
+}
+
+bool message_check_result(struct message_check *k, struct message *m, struct chunk *rewritten, const char **error,
+						  struct span *request_id) {
+	*m = k->m;
+	*rewritten = k->rewritten;
+	*error = k->error;
+	*request_id = k->request_id;
+	k->rewritten = CHUNK_NONE;
+	return k->good;
+}
+
+bool message_check(const char *p, size_t n, struct message *m, struct chunk *rewritten, char *error, size_t size,
+				   struct span *request_id) {
+	struct message_check k;
+	const char *text;
+	begin(&k, p, n);
+	while (!message_check_step(&k, n + 1)) {}
+	bool good = message_check_result(&k, m, rewritten, &text, request_id);
+	if (!good) snprintf(error, size, "%s", text);
+	return good;
 }

@@ -16,6 +16,7 @@
 #include "wire/scan.h"
 
 #define MESSAGE_MAX_DEPTH 4096
+#define MESSAGE_ERROR_MAX 512
 
 enum message_kind {
 	MESSAGE_OTHER,   /* any type that the child survives, passed on as it is */
@@ -27,8 +28,10 @@ enum message_kind {
 
 struct message {
 	enum message_kind kind;
-	struct envelope env; /* spans into the checked line */
-	bool too_many;       /* refused for a limit on a count, not for what it is */
+	struct envelope env;       /* spans into the checked line */
+	struct span role, content; /* of `message` */
+	struct span text;          /* of a prompt: its content, or the text of its first block; else SPAN_NONE */
+	bool too_many;             /* refused for a limit on a count, not for what it is */
 };
 
 /* p[0..n): a line without LF or CR. True: it is valid JSON by the rules above and *env is filled. False: *error is a
@@ -45,6 +48,16 @@ bool message_scan(const char *p, size_t n, struct envelope *env, const char **er
  * values other than `type`, the subtypes and `role` may be spelled with escapes. */
 bool message_check(const char *p, size_t n, struct message *m, struct chunk *rewritten, char *error, size_t size,
 				   struct span *request_id);
+
+/* The same check piece by piece, for a line that one turn of the loop is too short for. It borrows p[0..n). */
+struct message_check;
+struct message_check *message_check_new(const char *p, size_t n); /* NULL without memory */
+void message_check_free(struct message_check *k);                 /* NULL does no harm */
+/* About so many bytes further. True: it is over. No byte is looked at again because of the interruption. */
+bool message_check_step(struct message_check *k, size_t bytes);
+/* Once it is over: as message_check(), but for the error, which is borrowed from k. */
+bool message_check_result(struct message_check *k, struct message *m, struct chunk *rewritten, const char **error,
+						  struct span *request_id);
 
 /* Every byte of any JSON text, not only an object (unit tests, fuzzing, messages of MCP servers). */
 bool message_valid_json(const char *p, size_t n, const char **error, size_t *at);

@@ -2,6 +2,7 @@
 #include "wire/survive.h"
 
 #include "base/macros.h"
+#include "wire/limits.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,49 +50,64 @@ static bool check_answered(struct span id, char *error, size_t size) {
 	return true;
 }
 
+/* --- Members ------------------------------------------------------------------------------------------------------ */
+
+#define FOUND 8
+
+/* Members of an object by their names, from one look at it. */
+struct members {
+	struct span value[FOUND];
+	bool disguised; /* a key has escapes: the agent finds under its plain name what is looked for here in vain */
+	bool too_many;
+};
+
+static struct members find_members(struct span obj, const char *const *names, size_t n) {
+	struct members found = {0};
+	struct span key, value;
+	size_t at = 0, count = 0;
+	while (!found.too_many && span_next_member(obj, &at, &key, &value)) {
+		found.too_many = ++count > LIMITS_MEMBERS;
+		found.disguised |= !is_plain(key);
+		for (size_t i = 0; i < n; i++)
+			if (span_equals(key, names[i])) found.value[i] = value;
+	}
+	return found;
+}
+
 /* --- Content blocks ----------------------------------------------------------------------------------------------- */
 
 /* Where a block stands: message.content[INDEX], or, within a tool_result, message.content[OUTER].content[INDEX]. */
 struct place {
-	size_t index, outer;
-	bool nested;
+	struct survive *walk;
 	char *error;
 	size_t size;
 };
 
 static bool PRINTF_LIKE(2, 3) refuse_block(const struct place *at, const char *fmt, ...) {
 	char what[300], where[64];
+	const struct survive_list *lists = at->walk->lists;
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);
 	va_end(ap);
-	if (at->nested)
-		snprintf(where, sizeof where, "message.content[%zu].content[%zu]", at->outer, at->index);
+	if (at->walk->n == 2)
+		snprintf(where, sizeof where, "message.content[%zu].content[%zu]", lists[0].index, lists[1].index);
 	else
-		snprintf(where, sizeof where, "message.content[%zu]", at->index);
+		snprintf(where, sizeof where, "message.content[%zu]", lists[0].index);
 	return refuse(at->error, at->size, "%s %s", where, what);
 }
 
-/* No key with escapes: the agent would find under its plain name what is looked for here in vain. */
-static bool has_plain_keys(struct span obj) {
-	struct span key, value;
-	size_t at = 0;
-	while (span_next_member(obj, &at, &key, &value))
-		if (!is_plain(key)) return false;
-	return true;
+static bool refuse_many(const struct place *at, const char *where) {
+	at->walk->too_many = true;
+	return refuse_block(at, "has more than %zu members%s", LIMITS_MEMBERS, where);
 }
 
-/* Members whose type the agent takes for granted: a wrong one ends it, or every later turn fails. */
-static const struct rule {
-	const char *block, *member;
-	bool required;
-} block_rules[] = {
-	{"text", "text", true},
-	{"document", "title", false},
-	{"document", "context", false},
-};
+enum source_member { SOURCE_TYPE, SOURCE_DATA, SOURCE_MEDIA_TYPE, SOURCE_URL, SOURCE_FILE_ID, SOURCE_MEMBERS };
 
-static const char *const source_strings[] = {"type", "data", "media_type", "url", "file_id"};
+static const char *const source_names[] = {
+	[SOURCE_TYPE] = "type", [SOURCE_DATA] = "data",       [SOURCE_MEDIA_TYPE] = "media_type",
+	[SOURCE_URL] = "url",   [SOURCE_FILE_ID] = "file_id",
+};
 
 static bool check_source(struct span source, struct span type, const struct place *at) {
 	struct span name = span_content(type);
@@ -99,75 +115,84 @@ static bool check_source(struct span source, struct span type, const struct plac
 		return refuse_block(at,
 							"has no `source` object: write {\"type\":\"%.*s\",\"source\":{\"type\":\"base64\",...}}",
 							(int)name.n, name.p);
-	if (!has_plain_keys(source)) return refuse_block(at, "has a key in `source` that is spelled with escapes");
-	for (size_t i = 0; i < ARRAY_SIZE(source_strings); i++) {
-		struct span s = span_member(source, source_strings[i]);
-		if (s.p && !span_is_string(s)) return refuse_block(at, "has a source.%s that is no string", source_strings[i]);
-	}
-	struct span kind = span_member(source, "type");
+	struct members m = find_members(source, source_names, SOURCE_MEMBERS);
+	if (m.too_many) return refuse_many(at, " in `source`");
+	if (m.disguised) return refuse_block(at, "has a key in `source` that is spelled with escapes");
+	for (size_t i = 0; i < SOURCE_MEMBERS; i++)
+		if (m.value[i].p && !span_is_string(m.value[i]))
+			return refuse_block(at, "has a source.%s that is no string", source_names[i]);
+	struct span kind = m.value[SOURCE_TYPE];
 	if (!kind.p || !is_plain(kind))
 		return refuse_block(at, "has no plain source.type: write \"base64\", \"text\" or \"url\"");
 	bool inlined = span_equals(kind, "base64") || span_equals(kind, "text");
-	if (inlined && !span_member(source, "data").p)
-		return refuse_block(at, "has no source.data: write its bytes as a string");
+	if (inlined && !m.value[SOURCE_DATA].p) return refuse_block(at, "has no source.data: write its bytes as a string");
 	return true;
 }
 
-static bool check_block(struct span block, struct span *type, const struct place *at) {
+enum block_member { BLOCK_TYPE, BLOCK_TEXT, BLOCK_TITLE, BLOCK_CONTEXT, BLOCK_SOURCE, BLOCK_CONTENT, BLOCK_MEMBERS };
+
+static const char *const block_names[] = {
+	[BLOCK_TYPE] = "type",       [BLOCK_TEXT] = "text",     [BLOCK_TITLE] = "title",
+	[BLOCK_CONTEXT] = "context", [BLOCK_SOURCE] = "source", [BLOCK_CONTENT] = "content",
+};
+
+/* Members whose type the agent takes for granted: a wrong one ends it, or every later turn fails. */
+static const struct rule {
+	const char *block;
+	enum block_member member;
+	bool required;
+} block_rules[] = {
+	{"text", BLOCK_TEXT, true},
+	{"document", BLOCK_TITLE, false},
+	{"document", BLOCK_CONTEXT, false},
+};
+
+/* What a tool_result holds is walked next. Within it there is no further one. */
+static bool enter_result(struct span content, const struct place *at) {
+	struct survive *w = at->walk;
+	if (w->n == 2) return refuse_block(at, "is a tool_result within another one");
+	if (!content.p || span_is_string(content)) return true;
+	if (!span_is_array(content))
+		return refuse_block(at, "is a tool_result whose `content` is neither a string nor an array");
+	w->lists[w->n++] = (struct survive_list){.list = content, .kind = SURVIVE_BLOCKS};
+	return true;
+}
+
+static bool check_block(struct span block, const struct place *at) {
 	if (!span_is_object(block)) return refuse_block(at, "is no object: write {\"type\":\"text\",\"text\":\"...\"}");
-	if (!has_plain_keys(block))
-		return refuse_block(at, "has a key that is spelled with escapes: write its letters as they are");
-	*type = span_member(block, "type");
-	if (!type->p || !is_plain(*type))
+	struct members m = find_members(block, block_names, BLOCK_MEMBERS);
+	struct span type = m.value[BLOCK_TYPE];
+	if (at->walk->n == 1 && at->walk->lists[0].index == 0) at->walk->first_text = m.value[BLOCK_TEXT];
+	if (m.too_many) return refuse_many(at, "");
+	if (m.disguised) return refuse_block(at, "has a key that is spelled with escapes: write its letters as they are");
+	if (!type.p || !is_plain(type))
 		return refuse_block(at, "has no plain string `type`: write {\"type\":\"text\",\"text\":\"...\"}");
 	for (size_t i = 0; i < ARRAY_SIZE(block_rules); i++) {
 		const struct rule *r = &block_rules[i];
-		if (!span_equals(*type, r->block)) continue;
-		struct span s = span_member(block, r->member);
+		if (!span_equals(type, r->block)) continue;
+		struct span s = m.value[r->member];
 		if (s.p ? !span_is_string(s) : r->required)
-			return refuse_block(at, "is a %s block whose `%s` is %s", r->block, r->member,
+			return refuse_block(at, "is a %s block whose `%s` is %s", r->block, block_names[r->member],
 								s.p ? "not a string" : "missing");
 	}
-	if (span_equals(*type, "image") || span_equals(*type, "document"))
-		return check_source(span_member(block, "source"), *type, at);
-	return true;
-}
-
-/* What a tool_result holds. Within it there is no further one. */
-static bool check_result(struct span content, const struct place *outer) {
-	struct place at = {.outer = outer->index, .nested = true, .error = outer->error, .size = outer->size};
-	struct span block, type;
-	size_t walk = 0;
-	if (!content.p || span_is_string(content)) return true;
-	if (!span_is_array(content))
-		return refuse_block(outer, "is a tool_result whose `content` is neither a string nor an array");
-	for (; span_next(content, &walk, &block); at.index++) {
-		if (!check_block(block, &type, &at)) return false;
-		if (span_equals(type, "tool_result")) return refuse_block(&at, "is a tool_result within another one");
-	}
-	return true;
-}
-
-static bool check_content(struct span content, char *error, size_t size) {
-	struct place at = {.error = error, .size = size};
-	struct span block, type;
-	size_t walk = 0;
-	for (; span_next(content, &walk, &block); at.index++) {
-		if (!check_block(block, &type, &at)) return false;
-		if (span_equals(type, "tool_result") && !check_result(span_member(block, "content"), &at)) return false;
-	}
-	return true;
+	if (span_equals(type, "image") || span_equals(type, "document"))
+		return check_source(m.value[BLOCK_SOURCE], type, at);
+	return !span_equals(type, "tool_result") || enter_result(m.value[BLOCK_CONTENT], at);
 }
 
 /* --- Messages ----------------------------------------------------------------------------------------------------- */
 
+/* Each entry of the list is checked before those of the lists that are there already. */
+static void walk(struct survive *w, enum survive_kind kind, struct span list) {
+	w->lists[w->n++] = (struct survive_list){.list = list, .kind = kind};
+}
+
 #define PROMPT_EXAMPLE "{\"role\":\"user\",\"content\":\"...\"}"
 
-static bool check_user(const struct message *m, char *error, size_t size) {
-	struct span message = m->env.message;
-	if (!span_is_object(message))
+static bool check_user(struct survive *w, const struct message *m, char *error, size_t size) {
+	struct span role = m->role, content = m->content;
+	if (!span_is_object(m->env.message))
 		return refuse(error, size, "`message` of a user line is not an object: write " PROMPT_EXAMPLE);
-	struct span role = span_member(message, "role"), content = span_member(message, "content");
 	if (!span_equals(role, "user"))
 		return refuse(error, size, "message.role of a user line is %s: write \"role\":\"user\"",
 					  role.p ? "not \"user\"" : "missing");
@@ -175,15 +200,17 @@ static bool check_user(const struct message *m, char *error, size_t size) {
 		return refuse(error, size, "message.content is missing: write a string, or an array of content blocks");
 	if (!span_is_string(content) && !span_is_array(content))
 		return refuse(error, size, "message.content is neither a string nor an array: the agent would never answer it");
-	return check_content(content, error, size);
+	walk(w, SURVIVE_BLOCKS, content);
+	return true;
 }
 
 /* A client may put lines of the assistant into the conversation; a crooked one fails every later turn. */
-static bool check_assistant(const struct message *m, char *error, size_t size) {
-	struct span content = span_member(m->env.message, "content");
+static bool check_assistant(struct survive *w, const struct message *m, char *error, size_t size) {
+	struct span content = m->content;
 	if (!span_is_object(m->env.message) || !span_is_array(content))
 		return refuse(error, size, "an assistant line needs \"message\":{\"role\":\"assistant\",\"content\":[...]}");
-	return check_content(content, error, size);
+	walk(w, SURVIVE_BLOCKS, content);
+	return true;
 }
 
 enum json_type { IS_STRING = 1, IS_NULL = 2, IS_OBJECT = 4, IS_OTHER = 8 };
@@ -221,23 +248,21 @@ static bool check_members(struct span request, struct span subtype, char *error,
 }
 
 /* 2.1.332 ends at a url that is no string; the others of its members it looks at with more care. */
-static bool check_servers(struct span servers, char *error, size_t size) {
-	struct span name, config;
-	size_t at = 0;
-	while (span_next_member(servers, &at, &name, &config)) {
-		int n = name.n > 60 ? 60 : (int)name.n;
-		if (!span_is_object(config))
-			return refuse(error, size,
-						  "the MCP server %.*s has no object as its configuration: write {\"command\":\"...\"}", n,
-						  name.p);
-		if (!has_plain_keys(config))
-			return refuse(error, size, "the MCP server %.*s has a key that is spelled with escapes", n, name.p);
-		struct span url = span_member(config, "url");
-		if (url.p && !span_is_string(url))
-			return refuse(error, size, "the MCP server %.*s has a url that is no string: write \"url\":\"http://...\"",
-						  n, name.p);
-	}
-	return true;
+static bool check_server(struct survive *w, struct span name, struct span config, char *error, size_t size) {
+	static const char *const names[] = {"url"};
+	int n = name.n > 60 ? 60 : (int)name.n;
+	if (!span_is_object(config))
+		return refuse(error, size,
+					  "the MCP server %.*s has no object as its configuration: write {\"command\":\"...\"}", n, name.p);
+	struct members m = find_members(config, names, ARRAY_SIZE(names));
+	w->too_many = m.too_many;
+	if (m.too_many)
+		return refuse(error, size, "the MCP server %.*s has more than %zu members", n, name.p, LIMITS_MEMBERS);
+	if (m.disguised)
+		return refuse(error, size, "the MCP server %.*s has a key that is spelled with escapes", n, name.p);
+	if (!m.value[0].p || span_is_string(m.value[0])) return true;
+	return refuse(error, size, "the MCP server %.*s has a url that is no string: write \"url\":\"http://...\"", n,
+				  name.p);
 }
 
 /* Names that every JavaScript object has: 2.1.332 finds them in its table of events, and ends. */
@@ -246,29 +271,25 @@ static const char *const no_events[] = {
 	"propertyIsEnumerable", "__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__",
 };
 
-static bool check_hooks(struct span hooks, char *error, size_t size) {
-	struct span event, matchers;
-	size_t at = 0;
-	while (span_next_member(hooks, &at, &event, &matchers)) {
-		bool known = is_plain(event);
-		for (size_t i = 0; known && i < ARRAY_SIZE(no_events); i++) known = !span_equals(event, no_events[i]);
-		if (!known)
-			return refuse(error, size,
-						  "request.hooks has %.*s, which is no hook event: write one such as \"PreToolUse\"",
-						  event.n > 60 ? 60 : (int)event.n, event.p);
-	}
+static bool check_event(struct span event, char *error, size_t size) {
+	bool known = is_plain(event);
+	for (size_t i = 0; known && i < ARRAY_SIZE(no_events); i++) known = !span_equals(event, no_events[i]);
+	return known ||
+		   refuse(error, size, "request.hooks has %.*s, which is no hook event: write one such as \"PreToolUse\"",
+				  event.n > 60 ? 60 : (int)event.n, event.p);
+}
+
+static bool check_body(struct survive *w, struct span request, struct span subtype, char *error, size_t size) {
+	bool sets = span_equals(subtype, "mcp_set_servers"), initializes = span_equals(subtype, "initialize");
+	if (!check_members(request, subtype, error, size)) return false;
+	if (sets) walk(w, SURVIVE_SERVERS, span_member(request, "servers"));
+	if (!initializes) return true;
+	walk(w, SURVIVE_SERVERS, span_member(request, "mcpServers"));
+	walk(w, SURVIVE_EVENTS, span_member(request, "hooks"));
 	return true;
 }
 
-static bool check_body(struct span request, struct span subtype, char *error, size_t size) {
-	if (!check_members(request, subtype, error, size)) return false;
-	if (span_equals(subtype, "mcp_set_servers")) return check_servers(span_member(request, "servers"), error, size);
-	if (!span_equals(subtype, "initialize")) return true;
-	return check_hooks(span_member(request, "hooks"), error, size) &&
-		   check_servers(span_member(request, "mcpServers"), error, size);
-}
-
-static bool check_request(const struct message *m, char *error, size_t size) {
+static bool check_request(struct survive *w, const struct message *m, char *error, size_t size) {
 	const struct envelope *e = &m->env;
 	if (!e->request.p && e->subtype.p)
 		return refuse(error, size, "`request` is missing: the subtype stands inside it, as in " REQUEST_EXAMPLE);
@@ -276,7 +297,7 @@ static bool check_request(const struct message *m, char *error, size_t size) {
 	if (!span_is_object(e->request)) return refuse(error, size, "`request` is not an object: write " REQUEST_EXAMPLE);
 	return check_id(e->request_id, "request_id", REQUEST_EXAMPLE, error, size) &&
 		   check_word(e->inner_subtype, "request.subtype", REQUEST_EXAMPLE, error, size) &&
-		   check_body(e->request, e->inner_subtype, error, size);
+		   check_body(w, e->request, e->inner_subtype, error, size);
 }
 
 static bool check_answer(const struct message *m, char *error, size_t size) {
@@ -302,30 +323,68 @@ static bool check_system(const struct message *m, char *error, size_t size) {
 }
 
 /* Of the lines that routing passes on without reading them. */
-static bool check_other(const struct message *m, struct span line, char *error, size_t size) {
+static bool check_other(struct survive *w, const struct message *m, struct span line, char *error, size_t size) {
 	struct span type = m->env.type;
-	if (span_equals(type, "assistant")) return check_assistant(m, error, size);
+	if (span_equals(type, "assistant")) return check_assistant(w, m, error, size);
 	if (span_equals(type, "system")) return check_system(m, error, size);
 	if (span_equals(type, "update_environment_variables") && !span_is_object(span_member(line, "variables")))
 		return refuse(error, size, "`variables` is missing or no object: write \"variables\":{\"NAME\":\"value\"}");
 	return true;
 }
 
-bool survive_check(const struct message *m, struct span line, char *error, size_t size) {
+bool survive_begin(struct survive *w, const struct message *m, struct span line, char *error, size_t size) {
+	*w = (struct survive){0};
 	if (!m->env.type.p && m->env.subtype.p)
 		return refuse(error, size, "`type` is missing: to send a request write " REQUEST_EXAMPLE);
 	if (!check_word(m->env.type, "`type`", "\"type\":\"user\" or another message type", error, size)) return false;
 	switch (m->kind) {
 	case MESSAGE_USER:
-		return check_user(m, error, size);
+		return check_user(w, m, error, size);
 	case MESSAGE_REQUEST:
-		return check_request(m, error, size);
+		return check_request(w, m, error, size);
 	case MESSAGE_ANSWER:
 		return check_answer(m, error, size);
 	case MESSAGE_CANCEL:
 		return check_id(m->env.request_id, "request_id", CANCEL_EXAMPLE, error, size);
 	case MESSAGE_OTHER:
-		return check_other(m, line, error, size);
+		return check_other(w, m, line, error, size);
+	}
+	return true;
+}
+
+/* --- The walk ----------------------------------------------------------------------------------------------------- */
+
+static bool next_entry(struct survive_list *l, struct span *key, struct span *value) {
+	return l->kind == SURVIVE_BLOCKS ? span_next(l->list, &l->at, value)
+									 : span_next_member(l->list, &l->at, key, value);
+}
+
+static bool check_entry(struct survive *w, const struct survive_list *l, struct span key, struct span value,
+						char *error, size_t size) {
+	switch (l->kind) {
+	case SURVIVE_SERVERS:
+		return check_server(w, key, value, error, size);
+	case SURVIVE_EVENTS:
+		return check_event(key, error, size);
+	case SURVIVE_BLOCKS:
+		break;
+	}
+	return check_block(value, &(struct place){w, error, size});
+}
+
+bool survive_step(struct survive *w, size_t bytes, char *error, size_t size) {
+	for (size_t done = 0; w->n && done < bytes;) {
+		struct survive_list *l = &w->lists[w->n - 1];
+		struct span key = SPAN_NONE, value;
+		size_t from = l->at;
+		if (!next_entry(l, &key, &value)) {
+			if (--w->n && l->kind == SURVIVE_BLOCKS) w->lists[0].index++;
+			continue;
+		}
+		done += l->at - from;
+		size_t depth = w->n;
+		if (!check_entry(w, l, key, value, error, size)) return false;
+		if (w->n == depth) l->index++; /* else once the walk is back from the list within it */
 	}
 	return true;
 }

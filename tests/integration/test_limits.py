@@ -3,7 +3,7 @@
 kept, with an error that names it; and what the daemon says of its limits."""
 import unittest
 
-from harness import Case
+from harness import Case, user
 
 LIMITS = {"request": 1 << 20, "values": 16384, "words": 4096, "types": 4096, "members": 4096, "names": 4096, "hooks": 4096,
           "hooks_text": 1 << 20, "matcher": 65536, "initialize": 64}
@@ -60,6 +60,21 @@ class LimitsTest(Case):
         a.wait(type="n0")
         self.assertNone(a.seen(type="other"))
         self.assertTrue(a.seen(type="n4095"))
+
+    def test_blocks_and_servers(self):
+        a = self.d.attached()
+        child = self.agent.child()
+        many = {n: 0 for n in names(4095)}
+        for block, where in (({"type": "text", "text": "x", **many}, ""),
+                             ({"type": "image", "source": {"type": "url", "url": "x", **many}}, " in `source`"),
+                             ({"type": "tool_result", "content": [{"type": "text", "text": "x", **many}]}, "")):
+            a.send(dict(user(""), message={"role": "user", "content": [block]}))
+            e = a.event("error", code="too_many")
+            self.assertIn("has more than 4096 members" + where, e["error"])
+        self.over("too_many", "4096", a.request, "mcp_set_servers", servers={"x": {"command": "x", "args": [], **many}})
+        del many["n0"]
+        a.send(dict(user(""), message={"role": "user", "content": [{"type": "text", "text": "taken", **many}]}))
+        self.assertEqual(child.wait(type="user")["message"]["content"][0]["text"], "taken")
 
     def test_registrations(self):
         a = self.d.attached()

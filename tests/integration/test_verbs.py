@@ -147,6 +147,7 @@ class AskingTest(Case):
         agent.child().mark(a)
         got = d.call("plenum_metrics")
         self.assertTrue(got)
+        self.assertGreater(got["loop_turns"], 0)
         self.assertGreater(got["turn_longest_us"], 0)
         self.assertLessEqual(got["turn_p99_us"], got["turn_longest_us"])
 

@@ -298,11 +298,44 @@ static void verdict_free(struct verdict *v) {
 
 #define _cleanup_verdict_ _cleanup_(verdict_free)
 
+static void same_span(struct span a, struct span b) {
+	ck_assert(a.p == b.p && a.n == b.n);
+}
+
+/* Interrupted after each few bytes, the check comes to the same. */
+static void same_in_pieces(const struct verdict *v, size_t n, size_t bytes) {
+	struct message_check *k = message_check_new(v->copy, n);
+	struct message m;
+	struct chunk rewritten;
+	struct span id;
+	const char *error;
+	size_t steps = 1;
+	REQUIRE(k, "no memory");
+	while (!message_check_step(k, bytes)) REQUIRE(++steps < 4 * n + 8, "no end after %zu steps", steps);
+	bool ok = message_check_result(k, &m, &rewritten, &error, &id);
+	REQUIRE(ok == v->ok, "in pieces: %s; at once: %s", error, v->error);
+	if (!ok) ck_assert_str_eq(error, v->error);
+	same_span(id, v->id);
+	ck_assert_int_eq(m.kind, v->m.kind);
+	ck_assert_int_eq(m.too_many, v->m.too_many);
+	if (!rewritten.data) {
+		same_span(m.env.type, v->m.env.type);
+		same_span(m.env.inner_subtype, v->m.env.inner_subtype);
+		same_span(m.env.message, v->m.env.message);
+	}
+	ck_assert(rewritten.len == v->rewritten.len);
+	ck_assert(!rewritten.len || memcmp(rewritten.data, v->rewritten.data, rewritten.len) == 0);
+	chunk_drop(&rewritten);
+	message_check_free(k);
+}
+
 static struct verdict check_bytes(const char *line, size_t n) {
 	struct verdict v = {.copy = exact(line, n)};
 	v.ok = message_check(v.copy, n, &v.m, &v.rewritten, v.error, sizeof v.error, &v.id);
 	REQUIRE(v.ok || v.error[0], "refused without a reason: %.*s", (int)n, line);
 	REQUIRE(v.ok || !v.rewritten.data, "refused, but rewritten: %.*s", (int)n, line);
+	same_in_pieces(&v, n, 1);
+	same_in_pieces(&v, n, 7);
 	return v;
 }
 

@@ -17,13 +17,18 @@ static enum message_kind kind_of(const struct envelope *e) {
 }
 
 static bool survives(const char *line, char error[300]) {
-	struct message m;
+	struct message m = {0};
 	const char *what = "";
 	size_t at = 0;
 	REQUIRE(message_scan(line, strlen(line), &m.env, &what, &at), "%s: %s", line, what);
 	m.kind = kind_of(&m.env);
+	m.role = span_member(m.env.message, "role");
+	m.content = span_member(m.env.message, "content");
 	error[0] = 0;
-	return survive_check(&m, (struct span){line, strlen(line)}, error, 300);
+	struct survive w;
+	bool good = survive_begin(&w, &m, (struct span){line, strlen(line)}, error, 300);
+	while (good && w.n) good = survive_step(&w, 1, error, 300);
+	return good;
 }
 
 static void all(const char *const *lines, size_t n, bool good) {

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""Turns of the daemon's loop stay short: much work is spread over many of them."""
+import unittest
+
+from harness import Case, dump, request, until, user
+
+BLOCK = b'{"type":"text","text":"%d","more":[1,{},"two",null]}'
+
+
+class LongLineTest(Case):
+    def unfinished(self, c, line):
+        """Sends all but the end of the line, and waits until the daemon has read it. Return the end."""
+        c.raw(line[:-100])
+        until(lambda: any(one["client"] == self.number and one["held_bytes"] >= len(line) - 100
+                          for one in self.d.call("plenum_status")["clients"]))
+        return line[-100:]
+
+    def setUp(self):
+        super().setUp()
+        self.d, self.agent = self.start()
+        self.a = self.d.attached()
+        self.number = self.a.hello()["client"]
+        self.child = self.agent.child()
+
+    def turns(self):
+        return self.d.call("plenum_metrics")["loop_turns"]
+
+    def line(self, last, n=100000):
+        blocks = b",".join([BLOCK % i for i in range(n)] + [last])
+        return b'{"type":"user","message":{"role":"user","content":[' + blocks + b"]}}\n"
+
+    def test_a_clients_line_is_checked_in_many_turns(self):
+        for last in (b'{"type":1}', b'{"type":"image"}', b"{"):
+            end = self.unfinished(self.a, self.line(last, 250000))
+            before = self.turns()
+            self.a.raw(end)
+            self.a.error("bad_line")
+            self.a.inbox.clear()
+            self.assertGreater(self.turns() - before, 8)
+
+    def test_what_comes_behind_it_waits(self):
+        """The line is whole, and the lines stay in their order, also where the connection ends behind them."""
+        line = self.line(BLOCK % 7)
+        self.a.raw(line + dump(request("behind", "plenum_hello")) + b"\n" + dump(user("last")))
+        self.a.half_close()
+        self.assertEqual(len(self.child.wait(type="user")["message"]["content"]), 100001)
+        self.assertEqual(self.child.wait(type="user")["message"]["content"], "last")
+        self.a.wait(type="control_response", response__request_id="behind")
+
+    def test_its_client_may_leave(self):
+        for i in range(3):
+            c = self.d.attached()
+            c.raw(self.line(b'{"type":1}') if i else self.line(BLOCK % 7))
+            c.close()
+        until(lambda: self.d.call("plenum_metrics")["clients"] == 2)
+        self.a.sync()
+
+
+if __name__ == "__main__":
+    unittest.main()
