@@ -61,11 +61,6 @@ static void take_lines(struct agent *a) {
 	while (a->more && !loop_must_yield(a->loop));
 }
 
-static void take_all(struct agent *a) {
-	while (!take_some(a)) {}
-	a->more = false;
-}
-
 /* Readable all the time, it is left alone for a while. */
 static void starve(struct agent *a) {
 	if (a->starved++ == 0) log_error("no memory to read child %d: it waits", a->child.pid);
@@ -103,12 +98,6 @@ static bool read_out(struct agent *a) {
 	return n > 0;
 }
 
-static void on_more(void *arg) {
-	struct agent *a = arg;
-	take_lines(a);
-	a->events->read_done(a->arg);
-}
-
 static void finish_out(struct agent *a) {
 	struct chunk rest;
 	size_t size;
@@ -126,7 +115,7 @@ static void finish_out(struct agent *a) {
 static void check_end(struct agent *a) {
 	if (!a->exited) return;
 	if (a->eof)
-		a->events->ended(a->arg);
+		agent_end(a);
 	else if (!loop_timer_pending(&a->end_timer))
 		loop_timer_set(&a->end_timer, END_GRACE_MS);
 }
@@ -142,7 +131,7 @@ static void on_out(void *arg, bool readable, bool writable) {
 }
 
 void agent_read(struct agent *a, bool may) {
-	if (a->eof || a->child.out < 0) return;
+	if (a->eof || a->ending || a->child.out < 0) return;
 	a->read_paused = !may;
 	watch(a, &a->out_fd, may && !a->more && !loop_timer_pending(&a->starved_timer), false);
 	if (may && a->more)
@@ -203,9 +192,49 @@ static void on_in(void *arg, bool readable, bool writable) {
 
 /* --- its life ----------------------------------------------------------------------------------------------------- */
 
-static void on_end_timer(void *arg) {
-	struct agent *a = arg;
+/* What is left of its output, a part in each turn. */
+static void read_last(struct agent *a) {
+	if (a->more) take_lines(a);
+	while (!a->more && !loop_must_yield(a->loop) && a->last_reads < LAST_READS && !a->eof) {
+		a->last_reads++;
+		if (!read_out(a)) a->last_reads = LAST_READS;
+	}
+	while (!a->more && !loop_must_yield(a->loop) && a->last_errors < LAST_READS && a->child.err >= 0) {
+		a->last_errors++;
+		if (read_err(a) <= 0) close_err(a);
+	}
+	bool out = a->more || (!a->eof && a->last_reads < LAST_READS);
+	if (out || (a->child.err >= 0 && a->last_errors < LAST_READS)) {
+		loop_defer(a->loop, &a->more_task);
+		return;
+	}
+	finish_out(a);
+	close_err(a);
 	a->events->ended(a->arg);
+}
+
+static void on_more(void *arg) {
+	struct agent *a = arg;
+	if (a->ending) {
+		read_last(a);
+		return;
+	}
+	take_lines(a);
+	a->events->read_done(a->arg);
+}
+
+void agent_end(struct agent *a) {
+	if (a->ending) return;
+	a->ending = true;
+	loop_timer_stop(&a->end_timer);
+	loop_timer_stop(&a->starved_timer);
+	loop_fd_stop(&a->out_fd);
+	loop_fd_stop(&a->err_fd);
+	read_last(a);
+}
+
+static void on_end_timer(void *arg) {
+	agent_end(arg);
 }
 
 static void on_exited(void *arg, int status) {
@@ -265,16 +294,8 @@ void agent_resume(struct agent *a, struct children *children, bool writes) {
 	if (a->child.pid > 0) child_resume(&a->child, children);
 	if (a->child.in >= 0) watch(a, &a->in_fd, false, writes);
 	if (a->child.err >= 0) watch(a, &a->err_fd, true, false);
-}
-
-void agent_finish(struct agent *a) {
-	loop_timer_stop(&a->end_timer);
-	take_all(a);
-	for (int i = 0; i < LAST_READS && !a->eof && read_out(a); i++) take_all(a);
-	finish_out(a);
-	for (int i = 0; i < LAST_READS && a->child.err >= 0 && read_err(a) > 0; i++) {}
-	close_err(a);
-	agent_close_in(a);
+	/* its last output was being read */
+	if (a->exited && !loop_timer_pending(&a->end_timer)) loop_timer_set(&a->end_timer, 0);
 }
 
 void agent_stop_timers(struct agent *a) {

@@ -26,7 +26,7 @@ struct agent_events {
 	void (*may_write)(void *arg); /* its stdin takes more */
 	void (*muted)(void *arg);     /* its output has ended, and it lives, for this moment or on and on */
 	void (*exited)(void *arg);    /* its output may go on */
-	void (*ended)(void *arg);     /* nothing more comes but what agent_finish() reads */
+	void (*ended)(void *arg);     /* all of its output was told, and its streams are closed but for its stdin */
 };
 
 struct agent {
@@ -42,8 +42,10 @@ struct agent {
 	struct lines out;
 	size_t read_max; /* bytes that one read may bring */
 	bool exited, eof, read_paused, bom_seen;
-	bool more;       /* out has lines that were not handed out: the turn of the loop was used up */
-	int exit_status; /* as wait(2) has it */
+	bool more;                        /* out has lines that were not handed out: the turn of the loop was used up */
+	bool ending;                      /* what is left of its output is being read */
+	unsigned last_reads, last_errors; /* since then, of stdout and of stderr */
+	int exit_status;                  /* as wait(2) has it */
 	int64_t started_at, heard_at, exited_at; /* heard_at: its newest output was read */
 	struct loop_timer end_timer;             /* exit seen, output still open */
 	struct loop_timer starved_timer;         /* without memory to read it: until the next try */
@@ -73,5 +75,6 @@ static inline bool agent_hears(const struct agent *a) {
 static inline bool agent_is_whole(const struct agent *a) {
 	return !a->eof && agent_hears(a);
 }
-/* Reads what is left of its output, and closes everything. */
-void agent_finish(struct agent *a);
+/* No more than what is left of its output is waited for: it is read in as many turns as it takes, then `ended` comes
+ * (at once, where little is left). */
+void agent_end(struct agent *a);

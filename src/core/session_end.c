@@ -94,7 +94,7 @@ static void log_end(const struct session *s, const struct session_exit *e) {
 
 /* The session has no child any more. */
 static void end_child(struct session *s, const struct session_exit *e) {
-	agent_finish(s->agent);
+	agent_close_in(s->agent);
 	tail_end(&s->tail);
 	s->events->left(s);
 	session_drop_agent(s);
@@ -115,9 +115,24 @@ static void end_child(struct session *s, const struct session_exit *e) {
 	session_check_state(s);
 }
 
+static void explain_stuck(const struct session *s, char *error) {
+	char why[128];
+	proc_explain(s->stuck_pid, why, sizeof why);
+	snprintf(error, CHILD_ERROR_MAX, "child %d of session %s cannot be ended: %s", s->stuck_pid, s->name, why);
+}
+
+/* All of its output is there; without an exit it cannot be ended. */
 void session_on_ended(void *arg) {
 	struct session *s = arg;
+	char error[CHILD_ERROR_MAX];
 	struct session_exit e = exit_of(s);
+	e.stuck = !s->agent->exited;
+	if (e.stuck) {
+		s->stuck_pid = s->agent->child.pid;
+		s->stuck_start = s->agent->child.start;
+		explain_stuck(s, error);
+		session_set_reason(s, error);
+	}
 	end_child(s, &e);
 }
 
@@ -179,12 +194,6 @@ static void step_kill(struct session *s) {
 	agent_close_in(s->agent); /* behind the signal: at the end of its input the child would end by itself */
 }
 
-static void explain_stuck(const struct session *s, char *error) {
-	char why[128];
-	proc_explain(s->stuck_pid, why, sizeof why);
-	snprintf(error, CHILD_ERROR_MAX, "child %d of session %s cannot be ended: %s", s->stuck_pid, s->name, why);
-}
-
 bool session_is_stuck(struct session *s, char *error) {
 	if (s->stuck_pid && !proc_lives(s->stuck_pid, s->stuck_start)) s->stuck_pid = 0;
 	if (s->stuck_pid) explain_stuck(s, error);
@@ -193,16 +202,10 @@ bool session_is_stuck(struct session *s, char *error) {
 
 /* The last step: SIGKILL did not end it. The session goes on without the child, as if that had ended. */
 static void give_up(struct session *s) {
-	char error[CHILD_ERROR_MAX];
 	children_reap(s->children); /* its end may be there, and only not have been looked at */
 	if (!s->agent || s->agent->exited) return;
-	struct session_exit e = exit_of(s);
-	e.stuck = true;
-	s->stuck_pid = s->agent->child.pid;
-	s->stuck_start = s->agent->child.start;
-	explain_stuck(s, error);
-	session_set_reason(s, error);
-	end_child(s, &e);
+	loop_timer_set(&s->agent->stop_timer, KILL_MIN_MS); /* for a binary that takes over before the end */
+	agent_end(s->agent);
 }
 
 static void advance_stop(struct session *s) {

@@ -131,7 +131,6 @@ START_TEST(lines_then_the_end) {
 	ck_assert(w.ends == 1 && w.exits == 1 && w.a->exited && w.a->eof && w.reads > 0);
 	ck_assert_int_eq(WEXITSTATUS(w.a->exit_status), 3);
 	ck_assert(w.a->started_at <= w.a->heard_at && w.a->started_at <= w.a->exited_at);
-	agent_finish(w.a);
 	heard(&w, "one\n|\xef\xbb\xbftwo\n|hal|"); /* one byte order mark is skipped, the first line's */
 	ck_assert_str_eq(w.errors.data, "oh\n");
 	ck_assert(w.a->child.in == -1 && w.a->child.out == -1 && w.a->child.err == -1);
@@ -152,7 +151,6 @@ START_TEST(cannot_be_watched) {
 	loop_run(w.loop);
 	ck_assert(w.ends == 1 && w.exits == 1);
 	ck_assert_int_eq(WTERMSIG(w.a->exit_status), SIGKILL);
-	agent_finish(w.a);
 	finish(&w);
 }
 END_TEST
@@ -236,7 +234,6 @@ START_TEST(output_that_stays_open) {
 	w.first = close_it;
 	loop_run(w.loop);
 	ck_assert(w.ends == 1 && w.exits == 1 && !w.a->eof && w.lines == 1);
-	agent_finish(w.a);
 	ck_assert_int_eq(w.a->child.out, -1);
 	kill((pid_t)atol(w.heard.data), SIGKILL);
 	finish(&w);
@@ -275,7 +272,6 @@ START_TEST(waits_for_its_readers) {
 	w.first = pause_it;
 	spawn(&w, "echo first; read x; yes 123456789 | head -n 2000");
 	loop_run(w.loop);
-	agent_finish(w.a); /* what a slow machine had left when the time for the end was over */
 	ck_assert_int_eq(w.lines, 2001);
 	ck_assert_int_ge(w.reads, 20000 / 4096); /* each read brought no more than it may */
 	finish(&w);
@@ -287,10 +283,42 @@ START_TEST(a_long_line_is_reported_once) {
 	begin(&w, 1000, 4096);
 	spawn(&w, "head -c 50000 /dev/zero | tr '\\0' x; echo; echo ok; head -c 7000 /dev/zero | tr '\\0' y");
 	loop_run(w.loop);
-	agent_finish(w.a);
 	ck_assert_int_eq(w.long_lines, 2); /* the one that the end has cut, too */
 	ck_assert_uint_eq(w.long_size, 7000);
 	heard(&w, "ok\n|");
+	finish(&w);
+}
+END_TEST
+
+static void take_time(void *arg, struct chunk line) {
+	struct world *w = arg;
+	on_line(arg, line);
+	while (!loop_must_yield(w->loop)) {}
+}
+
+static void note_turns(void *arg) {
+	struct world *w = arg;
+	w->reads = (int)loop_turns(w->loop)->n;
+	on_ended(arg);
+}
+
+/* Lines that take a turn each are told in a turn each: the end comes behind the last of them. */
+START_TEST(the_last_output_takes_many_turns) {
+	struct agent_events own = events;
+	struct world w;
+	begin(&w, 1000, 1 << 16);
+	own.line = take_time;
+	own.read_done = on_exited; /* nothing: it is not read on but at its end */
+	own.ended = note_turns;
+	w.a->events = &own;
+	spawn(&w, "setsid sh -c 'echo $$; seq 200; echo no >&2; exec sleep 1000' & while read x; do :; done");
+	agent_read(w.a, false);
+	agent_close_in(w.a);
+	loop_run(w.loop);
+	ck_assert(w.lines == 201 && !w.a->eof && w.a->child.out == -1);
+	ck_assert_str_eq(w.errors.data, "no\n");
+	ck_assert_int_ge(w.reads, 201 / 8); /* between two looks at the clock there are some lines */
+	kill((pid_t)atol(w.heard.data), SIGKILL);
 	finish(&w);
 }
 END_TEST
@@ -325,4 +353,4 @@ END_TEST
 
 RUN_TESTS("agent", lines_then_the_end, cannot_be_watched, writes_and_is_heard, a_full_pipe_goes_on,
 		  stdin_that_is_closed_is_told, stdout_that_is_closed_is_told, output_that_stays_open, waits_for_its_readers,
-		  a_long_line_is_reported_once, freed_in_its_own_callback)
+		  the_last_output_takes_many_turns, a_long_line_is_reported_once, freed_in_its_own_callback)
