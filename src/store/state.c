@@ -223,42 +223,27 @@ static bool reopen(struct state *s, char *error) {
 
 /* --- To JSON ----------------------------------------------------------------------------------------------------- */
 
-static json_t *to_hex(const char *text, size_t n) {
-	_cleanup_free_ char *hex = malloc(2 * n + 1);
-	if (!hex) return NULL;
-	for (size_t i = 0; i < n; i++) sprintf(hex + 2 * i, "%02x", (unsigned char)text[i]);
-	return json_pack("{s:s}", "hex", hex);
-}
-
-static json_t *to_text(const char *text) {
+/* Text, not a tree: with a thousand sessions a tree would take most of the time of a change. */
+static void put_text(struct buf *b, const char *text) {
 	size_t n = text ? strlen(text) : 0;
-	if (!text) return json_null();
-	return str_is_utf8(text, n) ? json_stringn(text, n) : to_hex(text, n);
+	if (!text) {
+		buf_puts(b, "null");
+	} else if (str_is_utf8(text, n)) {
+		str_put_json(b, text, n);
+	} else {
+		buf_puts(b, "{\"hex\":\"");
+		for (size_t i = 0; i < n; i++) buf_printf(b, "%02x", (unsigned char)text[i]);
+		buf_puts(b, "\"}");
+	}
 }
 
-static json_t *to_list(char *const *v, size_t n) {
-	json_t *list = json_array();
-	for (size_t i = 0; i < n; i++)
-		if (json_array_append_new(list, to_text(v[i])) < 0) {
-			json_decref(list);
-			return NULL;
-		}
-	return list;
-}
-
-static json_t *to_session(const struct state_session *s) {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:I, s:I, s:I, s:I, s:I}", "name",
-					 to_text(s->name), "profile", to_text(s->profile), "cwd", to_text(s->cwd), "conversation_id",
-					 to_text(s->conversation_id), "previous_id", to_text(s->previous_id), "args",
-					 to_list(s->args, s->n_args), "env", to_list(s->env, s->n_env), "guards", to_text(s->guards),
-					 "mode", to_text(s->mode), "timers", to_text(s->timers), "uid", (json_int_t)s->uid, "env_only",
-					 (int)s->env_only, "child_pid", (json_int_t)s->child_pid, "child_start", (json_int_t)s->child_start,
-					 "created_ms", (json_int_t)s->created_ms, "used_ms", (json_int_t)s->used_ms, "seq",
-					 (json_int_t)s->seq);
-}
-
-static int put(const char *data, size_t n, void *b) {
-	return buf_put(b, data, n) ? 0 : -1;
+static void put_list(struct buf *b, char *const *v, size_t n) {
+	buf_putc(b, '[');
+	for (size_t i = 0; i < n; i++) {
+		if (i) buf_putc(b, ',');
+		put_text(b, v[i]);
+	}
+	buf_putc(b, ']');
 }
 
 /* FNV-1a: a change of one byte always changes it. Against damage, not against forgery. */
@@ -268,16 +253,40 @@ static uint64_t sum_of(const char *text, size_t n) {
 	return h;
 }
 
-/* Append one line. Takes over the object. Not json_dumps(): where memory ends within a key it leaves that key out and
- * calls it a success (jansson 2.14). */
-static bool put_line(struct buf *b, json_t *object) {
+/* End the line that begins at `from`: an object without its closing brace. */
+static void put_seal(struct buf *b, size_t from) {
+	if (b->failed) return;
+	buf_printf(b, SEAL_BEFORE "%016" PRIx64 "\"}\n", sum_of(b->data + from, b->len - from));
+}
+
+static void put_session(struct buf *b, const struct state_session *s) {
+	const struct {
+		const char *before, *text;
+	} texts[] = {
+		{"{\"name\":", s->name},
+		{",\"profile\":", s->profile},
+		{",\"cwd\":", s->cwd},
+		{",\"conversation_id\":", s->conversation_id},
+		{",\"previous_id\":", s->previous_id},
+		{",\"guards\":", s->guards},
+		{",\"mode\":", s->mode},
+		{",\"timers\":", s->timers},
+	};
 	size_t from = b->len;
-	int rc = object ? json_dump_callback(object, put, b, JSON_COMPACT) : -1;
-	json_decref(object);
-	if (rc < 0 || b->failed) return false;
-	b->len--; /* the brace */
-	uint64_t sum = sum_of(b->data + from, b->len - from);
-	return buf_printf(b, SEAL_BEFORE "%016" PRIx64 "\"}\n", sum) && !b->failed;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		buf_puts(b, texts[i].before);
+		put_text(b, texts[i].text);
+	}
+	buf_puts(b, ",\"args\":");
+	put_list(b, s->args, s->n_args);
+	buf_puts(b, ",\"env\":");
+	put_list(b, s->env, s->n_env);
+	buf_printf(b,
+			   ",\"uid\":%jd,\"env_only\":%s,\"child_pid\":%jd,\"child_start\":%jd,\"created_ms\":%jd,\"used_ms\":%jd,"
+			   "\"seq\":%jd",
+			   (intmax_t)s->uid, s->env_only ? "true" : "false", (intmax_t)s->child_pid, (intmax_t)s->child_start,
+			   (intmax_t)s->created_ms, (intmax_t)s->used_ms, (intmax_t)s->seq);
+	put_seal(b, from);
 }
 
 /* Numbers of processes and their start times mean something until the computer starts again; "": it cannot be told. */
@@ -288,35 +297,35 @@ static void read_boot(char out[64]) {
 	out[strcspn(out, "\n")] = 0;
 }
 
-static json_t *to_left(const struct state *s) {
-	json_t *all = json_array();
-	for (size_t i = 0; i < s->n_left; i++)
-		if (json_array_append_new(all, json_pack("[I,I,I]", (json_int_t)s->left[i].pid, (json_int_t)s->left[i].start,
-												 (json_int_t)s->left[i].number)) < 0) {
-			json_decref(all);
-			return NULL;
-		}
-	return all;
-}
-
-static json_t *to_head(const struct state *s, const struct state_session *all, size_t n) {
-	json_t *index = json_array();
-	for (size_t i = 0; i < n; i++)
-		if (json_array_append_new(index, json_pack("[o, o]", to_text(all[i].name), to_text(all[i].conversation_id))) <
-			0) {
-			json_decref(index);
-			return NULL;
-		}
+static void put_head(struct buf *b, const struct state *s, const struct state_session *all, size_t n) {
 	char boot[64];
+	size_t from = b->len;
 	read_boot(boot);
-	return json_pack("{s:i, s:I, s:b, s:s, s:o, s:o}", "version", STATE_VERSION, "seq", (json_int_t)s->seq, "lost",
-					 (int)s->lost, "boot", boot, "left", to_left(s), "sessions", index);
+	buf_printf(b, "{\"version\":%d,\"seq\":%jd,\"lost\":%s,\"boot\":", STATE_VERSION, (intmax_t)s->seq,
+			   s->lost ? "true" : "false");
+	put_text(b, boot);
+	buf_puts(b, ",\"left\":[");
+	for (size_t i = 0; i < s->n_left; i++)
+		buf_printf(b, "%s[%jd,%jd,%jd]", i ? "," : "", (intmax_t)s->left[i].pid, (intmax_t)s->left[i].start,
+				   (intmax_t)s->left[i].number);
+	buf_puts(b, "],\"sessions\":[");
+	for (size_t i = 0; i < n; i++) {
+		buf_puts(b, i ? ",[" : "[");
+		put_text(b, all[i].name);
+		buf_putc(b, ',');
+		put_text(b, all[i].conversation_id);
+		buf_putc(b, ']');
+	}
+	buf_putc(b, ']');
+	put_seal(b, from);
 }
 
 static bool to_table(const struct state *s, const struct state_session *all, size_t n, struct buf *b) {
-	bool ok = put_line(b, to_head(s, all, n));
-	for (size_t i = 0; ok && i < n && b->len <= WRITE_MAX; i++) ok = put_line(b, to_session(&all[i]));
-	return ok && put_line(b, to_head(s, all, n));
+	put_head(b, s, all, n);
+	size_t head = b->len;
+	for (size_t i = 0; i < n && b->len <= WRITE_MAX; i++) put_session(b, &all[i]);
+	if (!b->failed && buf_reserve(b, head)) buf_put(b, b->data, head);
+	return !b->failed;
 }
 
 /* --- Writing ----------------------------------------------------------------------------------------------------- */

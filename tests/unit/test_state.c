@@ -278,6 +278,27 @@ START_TEST(test_default_folder) {
 }
 END_TEST
 
+static size_t allocations;
+
+static void *count_allocation(size_t n) {
+	allocations++;
+	return malloc(n);
+}
+
+/* The loop waits for it, with a thousand sessions at each change: a tree of values costs three times as much. */
+START_TEST(test_no_tree_is_made_to_write) {
+	struct state *s = open_it();
+	const struct state_session all[] = {sample(), sample()};
+	allocations = 0;
+	json_set_alloc_funcs(count_allocation, free);
+	bool ok = state_save(s, all, ARRAY_SIZE(all), error);
+	json_set_alloc_funcs(malloc, free);
+	ck_assert_msg(ok, "%s", error);
+	ck_assert_uint_eq(allocations, 0);
+	state_close(s);
+}
+END_TEST
+
 /* --- damage ------------------------------------------------------------------------------------------------------- */
 
 /* A line as state_save() writes it. */
@@ -795,6 +816,7 @@ int main(void) {
 	tcase_add_test(tc, test_lock_that_cannot_be_had);
 	tcase_add_test(tc, test_lock_of_a_killed_process);
 	tcase_add_test(tc, test_default_folder);
+	tcase_add_test(tc, test_no_tree_is_made_to_write);
 	tcase_add_test(tc, test_damaged);
 	tcase_add_test(tc, test_numbers_that_are_not_told);
 	tcase_add_test(tc, test_no_file_at_all);
