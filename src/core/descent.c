@@ -310,13 +310,14 @@ static enum end climb_up(struct path *p, pid_t pid) {
 }
 
 /* Does anything on the way up tell? The record first, since nothing forges it; then what is nearest to the top. The
- * environment comes last and tells only that it is an agent's: a process can choose the session that it names. */
-static bool told_by(const struct look *l, const struct path *p, uint64_t *number) {
+ * environment comes last and tells only that it is an agent's, since a process can choose the session that it names: of
+ * an orphan that came to us that is known. */
+static bool told_by(const struct look *l, const struct path *p, bool is_ours, uint64_t *number) {
 	for (size_t i = p->n; i-- > 0;)
 		if (by_record(l, p->v[i].pid, p->v[i].session, p->v[i].start, number)) return true;
 	for (size_t i = p->n; i-- > 0;)
 		if (by_bond(l, p->v[i].pid, number)) return true;
-	for (size_t i = p->n; i-- > 0;) {
+	for (size_t i = p->n; i-- > 0 && !is_ours;) {
 		uint64_t said;
 		if (by_environment(l, p->v[i].pid, &said)) return true;
 	}
@@ -342,7 +343,7 @@ static struct who from_path(const struct look *l, const struct path *p, enum end
 	if (top && is_helper(l->r, top)) return (struct who){.kind = KIND_APART};
 	if (s) agent.number = number_of(s);
 	if (s || (top && children_known(l->r->children, top))) return agent;
-	bool told = told_by(l, p, &agent.number);
+	bool told = told_by(l, p, top != 0, &agent.number);
 	if (top) adopt(l, p, agent.number);
 	return told || top ? agent : (struct who){.kind = KIND_FREE};
 }
@@ -394,7 +395,9 @@ static void end_crowd(struct crowd *c) {
 	free(c->way);
 }
 
-/* What is nearest to the top counts. The environment counts where nothing else names a session. */
+/* What is nearest to the top counts. The environment counts where nothing else names a session: of a process that is an
+ * agent's for certain, or of any if there are no marks. To read it waits for that process's memory, which may be on a
+ * mount that does not answer: the programs of the user are left alone. */
 static struct who judge(const struct crowd *c, const struct proc *p, struct who up) {
 	const struct look *l = &c->look;
 	const struct session *s = child_in(l, p->pid);
@@ -407,7 +410,7 @@ static struct who judge(const struct crowd *c, const struct proc *p, struct who 
 	if (!known && up.kind >= KIND_APART && !up.said) return up;
 	if (by_bond(l, p->pid, &agent.number)) return agent;
 	if (up.kind == KIND_AGENT && up.number) return up;
-	agent.said = by_environment(l, p->pid, &agent.number);
+	agent.said = (known || ours || !l->marks) && by_environment(l, p->pid, &agent.number);
 	return agent.said || known || ours ? agent : (struct who){.kind = KIND_FREE};
 }
 
