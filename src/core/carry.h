@@ -26,7 +26,7 @@
  * client.origin, client.family, router.descent, child.was, mcp_server.claimed, router.guards_lost,
  * prompt.needs; 13: agent.place.cwd, client.starting, client.makes, pending.judging, session.stuck_pid,
  * session.stuck_start, session.start_error, session.start_result, session.stopper, session.leftovers, session.timers,
- * kin.detached, kin.root, kin.due */
+ * kin.detached, kin.root, kin.due; 14: launch.asker, launch.asker_start, session.unclaimed */
 #define CARRY_VERSION 14
 #define CARRY_ERROR_MAX 200
 

@@ -343,7 +343,11 @@ void router_leave_start(struct client *c) {
 	struct session *s = c->starting && c->makes ? find_id(r, c->starting) : NULL;
 	c->starting = 0;
 	c->makes = false;
-	if (s && s->ephemeral && !s->n_attachments && !r->shutting_down) loop_defer(s->loop, &s->over_task);
+	if (!s || s->n_attachments || r->shutting_down) return;
+	if (s->ephemeral)
+		loop_defer(s->loop, &s->over_task);
+	else
+		s->unclaimed = true;
 }
 
 /* Those who wait for a name to be free. */

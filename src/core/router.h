@@ -161,7 +161,7 @@ void router_detach(struct client *c, const char *why);
 void router_hold(struct client *c, struct chunk line);
 /* The same: it comes again when the start of s has come to its end. makes: this client has made the session for it. */
 void router_await_start(struct client *c, struct session *s, struct chunk line, bool makes);
-void router_leave_start(struct client *c); /* it is gone: a session of its own, which it would have had, goes */
+void router_leave_start(struct client *c); /* it is gone: its own session goes, another that it makes if that fails */
 /* For a line that has come again so (c->starting): the session, started. NULL: *code is NULL, and the line waits on; or
  * it says why not, and a session that was made for it is gone. error: CHILD_ERROR_MAX bytes. */
 struct session *router_awaited(struct client *c, struct chunk line, bool *made, const char **code, char *error);

@@ -443,6 +443,9 @@ static void on_start_over(struct session *s) {
 	struct client *c;
 	LIST_FOR_EACH (c, &r->clients, struct client, node)
 		if (c->starting == s->id) client_release(c);
+	bool gone = s->unclaimed && s->start_error && !s->n_attachments && !s->agent && !s->want_child;
+	s->unclaimed = false;
+	if (gone) loop_defer(s->loop, &s->over_task); /* behind those that wait to hear of it */
 }
 
 const struct session_events router_session_events = {

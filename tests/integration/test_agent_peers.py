@@ -81,14 +81,14 @@ class VerbsTest(Peers):
                      verb("status", daemon=True))
         self.refused(verb("stop", session="s"), verb("shutdown"), way="orphan")
         self.owner.sync()
-        self.assertEqual(self.d.state_of("s"), "idle")
+        self.d.wait_state("s", "idle")
 
     def test_nor_by_the_child_s_own_request(self):
         self.begin()
         end = {"type": "control_request", "request": {"subtype": "end_session"}}
         got = self.tries(verb("attach", session="s"), end, verb("stop"))
         self.assertEqual([m.get("code") for m in got], [None, "not_allowed", "not_allowed"], got)
-        self.assertEqual(self.d.state_of("s"), "idle")
+        self.d.wait_state("s", "idle")
 
     def test_its_own_session_is_all_that_it_sees(self):
         self.begin()
@@ -263,7 +263,7 @@ class OtherPeersTest(Peers):
             self.assertRefused("not_allowed", c.request, "plenum_" + name, **members)
         c.attach("s")
         self.assertRefused("not_allowed", c.request, "end_session")
-        self.assertEqual(self.d.state_of("s"), "idle")
+        self.d.wait_state("s", "idle")
 
     def test_another_user_stops_what_it_made(self):
         self.d = self.start(daemon={"allow_uids": "0 12345"})[0]

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import unittest
 
-from harness import PlenumError, Case, build_file, perm, until, user
+from harness import PlenumError, Case, build_file, dump, perm, request, until, user
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 MNT_DETACH = 2
@@ -184,6 +184,26 @@ class DeadMountTest(Case):
             "timeout", d.client().attach, "dead", cwd=self.mount.dir + "/z").text, what="a refusal at once", every=0.3)
         d.attached("another")
         self.served(c, child)
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root, to become another user")
+    def test_a_start_that_nobody_waits_for(self):
+        """The client that makes the session is cut off: if the start fails, so is the session."""
+        self.mount = dead_mount(self)
+        d, agent = self.start(daemon={"allow_uids": "65534", **self.LONG}, limits={"uid_bytes": "512K"},
+                              profiles={"profile dead": {"command": "cat", "cwd": self.mount.dir + "/x"}})
+        d.open_to_all()
+        c = d.attached("well")
+        child = agent.child()
+        a = d.client(uid=65534, gid=65534)
+        line = dump(request("long", "plenum_attach", session="dead", profile="dead", approve=False))
+        a.raw(line[:-1] + b" " * 400000 + b"}\n")
+        until(lambda: self.mount.asked, what="a look into the mount")
+        d.client(uid=65534, gid=65534).try_raw(b"x" * 300000)
+        a.wait_eof()
+        self.served(c, child)
+        self.assertEqual(d.state_of("dead"), "starting")
+        self.mount.fail()
+        until(lambda: list(d.sessions()) == ["well"], what="the end of the session")
 
     def test_it_answers_late(self):
         d, agent, c, child = self.begin(self.LONG)
