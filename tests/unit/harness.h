@@ -36,6 +36,12 @@ static inline bool in_valgrind(void) {
 	const char *preload = getenv("LD_PRELOAD");
 	return preload && strstr(preload, "vgpreload");
 }
+/* How often a loop over random input goes round: a twentieth under valgrind, where each round costs fifty times as much
+ * and any one of them shows a wrong access. */
+static inline int rounds(int n) {
+	return in_valgrind() ? (n + 19) / 20 : n;
+}
+
 #define NOT_IN_VALGRIND(test) (in_valgrind() ? NULL : (test))
 
 /* setup and teardown surround each test; NULL: there is none. */

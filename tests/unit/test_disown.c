@@ -93,7 +93,8 @@ START_TEST(every_spelling) {
 	static const char *const names[] = {"plenum_seq", "plenum_event", "plenum_", "plenum_x"};
 	char key[200], value[200], line[1000], want[1000], pad[100];
 	uint64_t seed = 1;
-	for (int i = 0; i < 20000; i++) {
+	const int n_rounds = rounds(20000);
+	for (int i = 0; i < n_rounds; i++) {
 		size_t n = rng_below(&seed, sizeof pad - 1); /* so that the wide paths have a part, too */
 		memset(pad, 'a', n);
 		pad[n] = 0;

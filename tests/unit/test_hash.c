@@ -41,7 +41,8 @@ START_TEST(finds_what_is_there) {
 		make_key(&items[i], i);
 		items[i].value = i;
 	}
-	for (int step = 0; step < 50000; step++) {
+	const int steps = rounds(50000);
+	for (int step = 0; step < steps; step++) {
 		int i = (int)rng_below(&seed, KEYS);
 		if (i > 0 && i % 11 == 0) continue; /* the empty key is there once */
 		HASH_FIND(hh, table, items[i].key, items[i].n, found);

@@ -78,7 +78,8 @@ START_TEST(does_what_an_array_does) {
 		items[i].number = i;
 		list_init(&items[i].node);
 	}
-	for (int i = 0; i < 20000; i++) {
+	const int n_rounds = rounds(20000);
+	for (int i = 0; i < n_rounds; i++) {
 		int k = (int)rng_below(&seed, ITEMS);
 		bool head = rng_below(&seed, 2);
 		if (in[k]) {

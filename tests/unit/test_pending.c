@@ -200,7 +200,8 @@ START_TEST(knows_who_was_asked) {
 	uint64_t seed = 3;
 	begin(&w);
 	struct pending *p = ask(&w, "can_use_tool", 1);
-	for (int i = 0; i < 2000; i++) {
+	const int n_rounds = rounds(2000);
+	for (int i = 0; i < n_rounds; i++) {
 		size_t who = rng_below(&seed, CROWD), n = 0;
 		if (rng_below(&seed, 2)) {
 			ck_assert_int_eq(pending_ask(p, &crowd[who]), !asked[who]);

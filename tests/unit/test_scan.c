@@ -230,7 +230,8 @@ START_TEST(string_lengths) {
 END_TEST
 
 START_TEST(random_lines_against_the_plain_loop) {
-	for (uint64_t run = 0; run < 20000; run++) {
+	const uint64_t runs = (uint64_t)rounds(20000);
+	for (uint64_t run = 0; run < runs; run++) {
 		uint64_t seed = run;
 		size_t n;
 		struct envelope e;
@@ -249,7 +250,8 @@ START_TEST(random_bytes_against_the_plain_loop) {
 	static const char *const pieces[] = {"{",    "}", "[", "]",       "\"", "\\",   "\\\"",
 										 "\\\\", ",", ":", "xxxxxxx", "{}", "\"\"", "\"x{"};
 	static const char *const starts[] = {"{\"type\":\"t\",\"m\":[", "{\"type\":\"", "{\"response\":{\"a\":{\"b\":\""};
-	for (uint64_t run = 0; run < 40000; run++) {
+	const uint64_t runs = (uint64_t)rounds(40000);
+	for (uint64_t run = 0; run < runs; run++) {
 		uint64_t seed = run * 31;
 		struct buf b = BUF_INIT(1 << 20);
 		struct envelope e;
@@ -313,7 +315,8 @@ static void same_walk(uint64_t run, struct span s, json_t *want) {
 }
 
 START_TEST(random_lines_against_jansson) {
-	for (uint64_t run = 0; run < 6000; run++) {
+	const uint64_t runs = (uint64_t)rounds(6000);
+	for (uint64_t run = 0; run < runs; run++) {
 		uint64_t seed = run * 7919;
 		size_t n;
 		struct envelope e;

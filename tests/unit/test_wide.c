@@ -9,7 +9,6 @@
 
 #define LONGEST 400
 #define LINES 200000
-#define LINES_IN_VALGRIND 2000
 
 /* A page that ends before one that cannot be read: a byte beyond the line's end is a fault. */
 static char *page, *page_end;
@@ -62,7 +61,7 @@ static char *line_of(uint64_t *seed, const char *bytes, size_t n) {
 
 START_TEST(strings_as_the_plain_loop) {
 	uint64_t seed = 11;
-	size_t found = 0, lines = in_valgrind() ? LINES_IN_VALGRIND : LINES;
+	size_t found = 0, lines = (size_t)rounds(LINES);
 	for (size_t i = 0; i < lines; i++) {
 		size_t n = rng_below(&seed, LONGEST);
 		char *p = line_of(&seed, "\"\\\\\\", n);
@@ -77,7 +76,7 @@ END_TEST
 
 START_TEST(containers_as_the_plain_loop) {
 	uint64_t seed = 12;
-	size_t closed = 0, lines = in_valgrind() ? LINES_IN_VALGRIND : LINES;
+	size_t closed = 0, lines = (size_t)rounds(LINES);
 	for (size_t i = 0; i < lines; i++) {
 		size_t n = 1 + rng_below(&seed, LONGEST);
 		char *p = line_of(&seed, i % 2 ? "{}[]]}\"" : "{}[]\"\"\\", n);
