@@ -66,7 +66,7 @@ char *buf_steal(struct buf *b, size_t *len) {
 		buf_free(b);
 		return NULL;
 	}
-	char *exact = realloc(b->data, b->len + 1); /* who keeps it pays for no more than it is */
+	char *exact = realloc(b->data, b->len + 1); /* shrink to the exact size for long-lived owners */
 	char *data = exact ? exact : b->data;
 	data[b->len] = 0;
 	if (len) *len = b->len;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Growable bytes with a hard maximum. After a failed put the buffer keeps what it had and `failed` is set: check it
- * once at the end. The contents are NUL-terminated after every put (the NUL is not counted).
+ * A growable buffer with a hard maximum. A failed put leaves the content unchanged and sets `failed`: check it once at
+ * the end. The content is NUL-terminated after every put (the NUL is not counted).
  */
 #pragma once
 
@@ -24,4 +24,4 @@ bool buf_put(struct buf *b, const void *data, size_t n);
 bool buf_puts(struct buf *b, const char *text);
 bool buf_putc(struct buf *b, char c);
 bool buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
-char *buf_steal(struct buf *b, size_t *len); /* hands the bytes over; the caller frees; NULL if failed */
+char *buf_steal(struct buf *b, size_t *len); /* gives up ownership; the caller frees; NULL if failed */

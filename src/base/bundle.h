@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A JSON object of arrays that is written in any order: what is put under one key comes together, and the keys come in
- * the order of their first use. {0} is an empty one. Keys are borrowed until the bundle is written.
+ * A JSON object of arrays, built in any order: elements are grouped by key, and keys are in the order of their first
+ * use. {0} is an empty bundle. Keys are borrowed until the bundle is written.
  */
 #pragma once
 
@@ -10,12 +10,13 @@
 
 struct bundle {
 	struct bundle_part *parts;
-	struct buf lost; /* what is written without memory */
+	struct buf lost; /* the target of writes without memory */
 };
 
-/* The elements under a key, raw JSON; the caller puts the commas. Never NULL; without memory it has failed. */
+/* Return the buffer of a key's elements (raw JSON; the caller writes the commas). Never NULL; without memory the
+ * buffer has `failed` set. */
 struct buf *bundle_part(struct bundle *b, const char *key);
-/* Append {KEY:[ELEMENTS],...}, or the elements alone of all keys. */
+/* Append {KEY:[ELEMENTS],...}, or only the elements of all keys. */
 void bundle_put(const struct bundle *b, struct buf *out);
 void bundle_put_elements(const struct bundle *b, struct buf *out);
 void bundle_free(struct bundle *b);

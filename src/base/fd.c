@@ -82,7 +82,7 @@ bool fd_pidfd_alive(int pidfd) {
 	int n = -1;
 	if (pidfd < 0) return false;
 	do n = poll(&p, 1, 0);
-	while (n < 0 && errno == EINTR); /* a signal that waits ends also a poll that would not wait */
+	while (n < 0 && errno == EINTR); /* a pending signal also interrupts a poll without a timeout */
 	return n == 0;
 }
 
@@ -96,7 +96,7 @@ int fd_raise_nofile(uint64_t *soft_before) {
 
 bool fd_is_short(uint64_t keep) {
 	struct rlimit r;
-	int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0); /* the lowest that is free */
+	int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0); /* the lowest free number */
 	if (fd < 0) return errno == EMFILE;
 	close(fd);
 	return getrlimit(RLIMIT_NOFILE, &r) == 0 && (uint64_t)fd + keep >= r.rlim_cur;

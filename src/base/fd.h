@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * System calls on descriptors and processes, with EINTR handled. All return -1 with errno as the call does. No project
- * knowledge. Sources: unix(7), socket(7), proc(5), pidfd_open(2).
+ * System calls on descriptors and processes, with EINTR handled. All return -1 and set errno like the system call.
+ * Independent of the project. Sources: unix(7), socket(7), proc(5), pidfd_open(2).
  */
 #pragma once
 
@@ -20,8 +20,8 @@ struct peer {
 
 int fd_nonblock(int fd);
 int fd_peer(int fd, struct peer *peer); /* SO_PEERCRED */
-/* The groups that the peer had when it connected, beside its first one (SO_PEERGROUPS); to be freed. NULL: there are
- * none, or it cannot be said. */
+/* Return the peer's supplementary groups at the time of its connect (SO_PEERGROUPS); the caller frees. NULL: none, or
+ * unknown. */
 gid_t *fd_peer_groups(int fd, size_t *n);
 ssize_t fd_read(int fd, void *data, size_t n);
 ssize_t fd_writev(int fd, const struct iovec *iov, int n); /* pipes; SIGPIPE must be ignored */
@@ -29,12 +29,12 @@ ssize_t fd_sendv(int fd, struct iovec *iov, int n);        /* sockets; MSG_NOSIG
 int fd_write_all(int fd, const void *data, size_t n);      /* blocking descriptors */
 int fd_pidfd(pid_t pid);                                   /* pidfd_open(2) */
 bool fd_pidfd_alive(int pidfd);
-int fd_signals(const int *list);            /* blocks them (0 ends the list); a signalfd(2) of them */
-int fd_raise_nofile(uint64_t *soft_before); /* soft limit to the hard one */
-/* Return true if no descriptor is free below the last `keep` of the soft limit: so many or fewer are left. */
+int fd_signals(const int *list);            /* block these signals (0 ends the list) and return their signalfd(2) */
+int fd_raise_nofile(uint64_t *soft_before); /* raise the soft limit to the hard one */
+/* Return true if at most `keep` descriptors are free below the soft limit. */
 bool fd_is_short(uint64_t keep);
-/* For the beginning of a program: a standard descriptor that whoever started it left closed would become the next file
- * or socket that is opened. What takes its place reads and writes nothing, and fails as the closed one would. */
+/* Call at the start of a program: the next opened file or socket would take the number of a closed standard descriptor.
+ * The replacement reads and writes nothing, and fails like a closed descriptor. */
 void fd_fill_standard(void);
 
 int64_t now_ms(void); /* CLOCK_MONOTONIC */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * uthash with a hash function whose values a client cannot foresee: keys come from clients, and keys chosen to collide
- * would turn a table into a list. Source: uthash's user guide, "Specifying an alternate key hash function", "Out of
- * memory".
+ * uthash with a hash function that clients cannot predict: keys come from clients, and colliding keys would turn a
+ * table into a list. Source: uthash's user guide, "Specifying an alternate key hash function", "Out of memory".
  */
 #pragma once
 
@@ -10,8 +9,8 @@
 
 #include <stddef.h>
 
-/* SipHash-1-3 (Aumasson, Bernstein), keyed with the random bytes that the kernel gives each process (getauxval(3),
- * AT_RANDOM): values differ from process to process and must not be kept. */
+/* SipHash-1-3 (Aumasson, Bernstein), keyed with the random bytes of the process (getauxval(3), AT_RANDOM): values
+ * differ between processes and must not be stored. */
 unsigned hash_keyed(const void *data, size_t n);
 
 #define HASH_FUNCTION(key, n, value) ((value) = hash_keyed((key), (n)))
@@ -22,10 +21,10 @@ unsigned hash_keyed(const void *data, size_t n);
 	while (0)
 #include <uthash.h>
 
-/* What uthash's own HASH_ADD macros find: without memory they end the program. */
+/* The default for uthash's own HASH_ADD macros: they end the program without memory. */
 enum { hash_may_fail = 0 };
 
-/* HASH_ADD_KEYPTR for an element that the caller can do without: false without memory, and it is in no table. */
+/* HASH_ADD_KEYPTR for an optional element: false without memory, and the element is in no table. */
 #define HASH_TRY_ADD(hh, head, keyptr, keylen, element)                                                                \
 	__extension__({                                                                                                    \
 		_Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wshadow\"") enum { hash_may_fail = 1 };      \
@@ -33,7 +32,7 @@ enum { hash_may_fail = 0 };
 		(element)->hh.tbl != NULL;                                                                                     \
 	})
 
-/* Most tables are a session's and have few entries; they grow. */
+/* Most tables belong to a session and are small; they grow. */
 #undef HASH_INITIAL_NUM_BUCKETS
 #undef HASH_INITIAL_NUM_BUCKETS_LOG2
 #define HASH_INITIAL_NUM_BUCKETS 4U

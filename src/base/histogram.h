@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A histogram of fixed size for durations in microseconds: eight buckets for each power of two, so that a percentile is
- * at most an eighth too high. Values over HISTOGRAM_MAX are counted as that; `longest` is exact. Zero-initialised by
- * its owner, needs no memory and cannot fail. Source: the log-linear buckets of HdrHistogram.
+ * at most an eighth too high. Values over HISTOGRAM_MAX are counted as HISTOGRAM_MAX; `longest` is exact.
+ * Zero-initialised by its owner; no allocation, no failure. Source: the log-linear buckets of HdrHistogram.
  */
 #pragma once
 
@@ -17,5 +17,5 @@ struct histogram {
 };
 
 void histogram_add(struct histogram *h, uint64_t value);
-/* The value that `percent` of all values do not exceed; 0: there are none. 1 <= percent <= 100. */
+/* Return the percentile: `percent` of all values are not greater; 0 if empty. 1 <= percent <= 100. */
 uint64_t histogram_percentile(const struct histogram *h, unsigned percent);

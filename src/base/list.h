@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * An intrusive doubly linked ring: the head is a node too, an empty list points at itself. A node that is in no list
- * points at itself after list_init() or list_del(), so deleting twice is harmless.
+ * An intrusive doubly linked ring: the head is a node, too, and an empty list points to itself. After list_init() or
+ * list_del() a node points to itself, so a second delete is harmless.
  */
 #pragma once
 

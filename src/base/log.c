@@ -20,13 +20,13 @@
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
-/* The logger is the one piece of state that is the process's own: stderr is, too. */
+/* The only global state: stderr is global, too. */
 static struct {
 	enum log_level level;
 	bool json, journal;
 	int journal_fd;
 	unsigned long dropped;
-	bool cut; /* the last line that was written has no end */
+	bool cut; /* the last written line is incomplete */
 } logger = {.level = LOG_INFO, .journal_fd = -1};
 
 static bool stderr_is_journal(void) {
@@ -102,13 +102,13 @@ static void put_message(struct buf *b, const char *text) {
 		str_put_safe(b, text, strlen(text));
 }
 
-/* PIPE_BUF bytes are taken at once, or not at all. */
+/* Writes of PIPE_BUF bytes are atomic. */
 static bool is_writable(void) {
 	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
 	return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT);
 }
 
-/* How many of the n bytes were taken. A stuck terminal or journal must not stop the loop. */
+/* Return the number of written bytes. A blocked terminal or journal must not stop the loop. */
 static size_t write_some(const char *text, size_t n) {
 	size_t done = 0;
 	while (done < n && is_writable()) {
@@ -119,7 +119,7 @@ static size_t write_some(const char *text, size_t n) {
 	return done;
 }
 
-/* There is room again: what was lost is said in a line like every other one. */
+/* There is room again: report the lost lines in a normal line. */
 static void tell_dropped(void) {
 	char text[64];
 	struct buf b = BUF_INIT(1024);
@@ -170,7 +170,7 @@ void log_write(enum log_level level, const char *func, const char *fmt, ...) {
 	errno = saved;
 }
 
-/* The journal's native protocol: NAME=value lines, or NAME, LF, length (LE64), value, LF where a value has an LF. */
+/* The journal's native protocol: NAME=value lines, or NAME, LF, length (LE64), value, LF if the value has an LF. */
 static void put_journal_field(struct buf *b, const char *name, const char *value) {
 	for (const char *p = name; *p; p++) buf_putc(b, (char)toupper((unsigned char)*p));
 	size_t n = strlen(value);

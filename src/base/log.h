@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Logging to stderr: `<N>` prefixes where stderr is the journal, time stamps elsewhere, one JSON object a line with
- * --log-format json. Never blocks the loop: what stderr does not take at once is dropped and counted. Keeps errno.
- * Only main, server and the layer that decides log; library layers return errors. Source: sd-daemon(3).
+ * Logging to stderr: `<N>` prefixes if stderr is the journal, else time stamps; one JSON object per line with
+ * --log-format json. Never blocks: a line that stderr does not accept at once is dropped and counted. Keeps errno.
+ * Only main, server and the deciding layer log; library layers return errors. Source: sd-daemon(3).
  */
 #pragma once
 
@@ -23,10 +23,9 @@ void log_write(enum log_level level, const char *func, const char *fmt, ...) PRI
 #define log_info(...) log_write(LOG_INFO, __func__, __VA_ARGS__)
 #define log_debug(...) log_write(LOG_DEBUG, __func__, __VA_ARGS__)
 
-/* Where nothing else is left to do without memory: says so and exits with EX_OSERR. A daemon finds its sessions again.
- */
+/* The last resort without memory: log and exit with EX_OSERR. The next daemon finds the sessions again. */
 _Noreturn void log_no_memory(void);
 
-/* A structured line: a sentence and fields (name, value, name, value, NULL). Under the journal the fields go through
- * its native socket as PLENUM_NAME=value; with --log-format json they are members; else they follow as name=value. */
+/* Log a message with fields (name, value, name, value, NULL). With the journal the fields are sent to its native socket
+ * as PLENUM_NAME=value; with --log-format json they are members; else they follow as name=value. */
 void log_event(enum log_level level, const char *message, const char *const *fields);

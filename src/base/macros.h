@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small macros without which C is noisier than it need be.
+ * Small macros that make C shorter.
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 #define UNUSED __attribute__((unused))
 #define MUST_USE __attribute__((warn_unused_result))
 
-/* _cleanup_(f) runs f(&variable) at the end of the scope; a hand-over sets the variable to its empty value. */
+/* _cleanup_(f) runs f(&variable) at the end of the scope; to keep the value, set the variable to its empty value. */
 #define _cleanup_(f) __attribute__((cleanup(f)))
 
 static inline void free_charp(char **p) {

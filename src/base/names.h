@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A set of names, which finds one in the same time however many it has. It owns copies of them; {0} is an empty one.
+ * A set of names with constant-time lookup. It owns copies; {0} is an empty set.
  */
 #pragma once
 
@@ -11,15 +11,15 @@
 struct name {
 	UT_hash_handle hh;
 	size_t n;
-	char text[]; /* with a NUL behind its n bytes */
+	char text[]; /* n bytes and a NUL */
 };
 
-/* In the order in which they were added, by hh.next. */
+/* In insertion order, by hh.next. */
 struct names {
 	struct name *table;
 };
 
-/* A name that is there already is not added again. Return false without memory; the set is as it was. */
+/* Add the name unless the set has it. Return false without memory, with the set unchanged. */
 bool names_add(struct names *s, const char *name, size_t n);
 bool names_have(const struct names *s, const char *name, size_t n);
 size_t names_count(const struct names *s);

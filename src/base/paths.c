@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The value of an environment variable that must be an absolute path; the XDG specification says to ignore others. */
+/* Return the value of an environment variable if it is an absolute path; XDG requires that others are ignored. */
 static const char *absolute_env(const char *name) {
 	const char *value = getenv(name);
 	return value && *value == '/' ? value : NULL;

@@ -179,7 +179,7 @@ char *str_word(const char *text) {
 	return NULL;
 }
 
-/* Bytes that stand in a JSON string as they are. */
+/* Bytes that need no escape in a JSON string. */
 static size_t plain(const char *text, size_t n) {
 	size_t i = 0;
 	while (i < n && text[i] >= ' ' && text[i] < 0x7f && text[i] != '"' && text[i] != '\\') i++;

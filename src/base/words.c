@@ -38,7 +38,7 @@ void words_free(struct words *w) {
 	*w = (struct words){0};
 }
 
-/* One quoted or bare stretch of a word, from *p on; false: *error says why. */
+/* Parse one quoted or bare part of a word, from *p on; false: *error is the reason. */
 static bool split_quoted(const char **p, struct buf *word, const char **error) {
 	char quote = *(*p)++;
 	for (; **p && **p != quote; ++*p) {

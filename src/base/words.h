@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A list of words, such as a command line; NULL-terminated, all owned by the list. {0} is an empty one.
+ * A NULL-terminated list of words, such as an argv; it owns them. {0} is an empty list.
  */
 #pragma once
 
@@ -13,13 +13,13 @@ struct words {
 	size_t n;
 };
 
-/* False without memory; the list then has what it had. */
+/* Return false without memory, with the list unchanged. */
 bool words_add(struct words *w, const char *word);
 bool words_same(const struct words *a, const struct words *b);
-/* The first NAME=VALUE with this name of n bytes; -1: there is none. */
+/* Return the index of the first NAME=VALUE with this name of n bytes, or -1. */
 ssize_t words_named(const struct words *w, const char *name, size_t n);
 void words_free(struct words *w);
 
-/* Appends the words of a command line, split as a shell would (single and double quotes, backslash; no expansion).
- * False: *error is a static sentence that says why, and the list is empty. */
+/* Append the words of a command line, split as by a shell (single and double quotes, backslash; no expansion).
+ * False: *error is a static message, and the list is empty. */
 bool words_split(struct words *out, const char *text, const char **error);
