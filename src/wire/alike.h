@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Do two JSON texts say the same? Blanks, the order of members and the spelling of strings do not count, since a
- * program that passes a value on prints it anew; the spelling of a number counts only where a program could lose digits
- * of it.
+ * Compare the values of two JSON texts. Spaces, the order of members and the spelling of strings are ignored, because a
+ * program that passes a value on writes it anew. The spelling of a number counts only if a program could lose digits.
  */
 #pragma once
 
 #include "wire/scan.h"
 
-/* Return true if a and b certainly say the same. False where they differ, and where telling would take too long (texts
- * of strange shape), and where lone surrogates are spelled differently. */
+/* Return true if a and b certainly have the same value. False if they differ, if the comparison would take too long
+ * (texts of unusual shape), and for different spellings of lone surrogates. */
 bool alike(struct span a, struct span b);

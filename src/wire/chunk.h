@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Counted bytes. A block is memory with a reference count: of its own, or a piece of a ring (wire/ring). A chunk is a
- * view of bytes that begin in one block, and owns one reference to it. Lines read together share a block, so a line
- * costs no allocation and lines that follow each other lie beside each other in memory. Bytes are never changed once a
- * chunk shows them.
+ * Reference-counted bytes. A block is memory with a reference count: allocated, or a piece of a ring (wire/ring). A
+ * chunk is a view of bytes that begin in one block, and owns one reference to it. Lines of one read share a block, so a
+ * line costs no allocation, and consecutive lines are adjacent in memory. The bytes of a chunk are immutable.
  *
- * Not thread safe: one thread uses it. Allocation failure is fatal in the caller: functions that allocate
- * return false or a chunk with a NULL data pointer.
+ * Not thread safe. Functions that allocate return NULL or a chunk with data NULL without memory.
  */
 #pragma once
 
@@ -18,13 +16,13 @@ struct ring;
 
 struct block {
 	uint32_t refs;
-	uint32_t reach;    /* the ring's */
-	struct ring *home; /* it is a piece of this ring; NULL: it is freed with its last reference */
+	uint32_t reach;    /* used by the ring */
+	struct ring *home; /* the ring of this piece; NULL: freed with its last reference */
 	size_t cap;
 };
 
 struct chunk {
-	struct block *block; /* NULL: static bytes that nobody frees */
+	struct block *block; /* NULL: static bytes, never freed */
 	const char *data;
 	size_t len;
 };
@@ -34,9 +32,9 @@ struct chunk {
 
 struct block *block_new(size_t cap); /* one reference, NULL without memory */
 struct block *block_resize(struct block *b,
-						   size_t cap); /* only with one reference, no piece of a ring; NULL: b is unchanged */
+						   size_t cap); /* needs a single reference, and not a piece of a ring; NULL: b is unchanged */
 void block_unref(struct block *b);      /* NULL is allowed */
-/* Where the bytes of a block lie that is no piece of a ring. */
+/* Return the bytes of a block that is not a piece of a ring. */
 static inline char *block_data(struct block *b) {
 	return (char *)(b + 1);
 }
@@ -47,11 +45,11 @@ static inline struct block *block_ref(struct block *b) {
 }
 
 struct chunk chunk_copy(const void *data, size_t len);
-/* The bytes of all parts in one new chunk; data is NULL without memory. */
+/* Copy all parts into one new chunk; data is NULL without memory. */
 struct chunk chunk_join(const struct chunk *parts, size_t n);
-void chunk_drop(struct chunk *c); /* gives the reference back and makes *c empty */
+void chunk_drop(struct chunk *c); /* drop the reference and set *c to CHUNK_NONE */
 
-/* One more reference to len bytes from off on. */
+/* Take a reference to len bytes at off. */
 static inline struct chunk chunk_view(struct chunk c, size_t off, size_t len) {
 	return (struct chunk){block_ref(c.block), c.data + off, len};
 }

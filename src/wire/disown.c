@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "plenum/protocol.h"
 
-/* A line on its way: what was copied of it, and where the rest begins. */
+/* A line in progress: the copied part, and the start of the rest. */
 struct copy {
 	struct buf b;
 	const char *from;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every cap of the wire in one place, with its default. plenum.conf(5), section [limits], changes them.
+ * All limits of lines and requests, with their defaults. plenum.conf(5), section [limits], changes the members of
+ * struct limits.
  */
 #pragma once
 
@@ -18,28 +19,28 @@ struct limits {
 	int64_t lag_wait;             /* ms that on_lag:"wait" holds the tape */
 	size_t max_pending;           /* open requests of one child */
 	size_t max_calls;             /* open requests of one client */
-	/* Of each uid but the daemon's and root (core/share.h). */
+	/* Of each uid except the daemon's and root (core/share.h). */
 	size_t uid_sessions, uid_clients, uid_bytes, uid_requests;
 };
 
 #define LIMITS_MIB ((size_t)1024 * 1024)
-/* What is kept of a child for clients that come late; what is longer is on the tape alone. */
+/* Bytes of a child's snapshot for late clients; longer lines are on the tape only. */
 #define LIMITS_KEPT_INIT ((size_t)512 * 1024)
 #define LIMITS_KEPT_TASKS ((size_t)64 * 1024)
-/* Registrations of a session's clients. The table on disk has the guards among them: what is accepted here can always
- * be written, and read again. */
-#define LIMITS_NAMES ((size_t)4096)        /* hooks, entries, MCP servers, dialog kinds: each of a session */
+/* Registrations of a session's clients. The table on disk stores their guards: accepted registrations can always be
+ * written and read. */
+#define LIMITS_NAMES ((size_t)4096)        /* hooks, entries, MCP servers, dialog kinds: of each, per session */
 #define LIMITS_MATCHER ((size_t)64 * 1024) /* bytes of a matcher, of a callback's or a server's name */
-#define LIMITS_INITS ((size_t)64)          /* initialize requests of one client that wait for their answer */
-/* What one line of a client may make the daemon do. */
+#define LIMITS_INITS ((size_t)64)          /* unanswered initialize requests of one client */
+/* Work for one line of a client. */
 #define LIMITS_MEMBERS ((size_t)4096)               /* members of an object that routing reads */
 #define LIMITS_WORDS ((size_t)4096)                 /* entries of a list in a plenum_ request: args, env, types, ... */
 #define LIMITS_REQUEST LIMITS_MIB                   /* bytes of a plenum_ request */
 #define LIMITS_VALUES ((size_t)16 * 1024)           /* JSON values of a plenum_ request: each may take 400 bytes */
 #define LIMITS_HOOKS_TEXT ((size_t)1024 * 1024)     /* bytes of all hooks of a session */
 #define LIMITS_TIMEOUT_MS ((int64_t)60 * 60 * 1000) /* longest plenum_timeout_ms */
-/* What a client may have read and done in one turn of the loop; what it has sent beyond waits for later turns. Of a
- * child, whose lines cost less, the bytes. */
+/* Work for one client in one turn of the loop; the rest waits for later turns. For a child only the bytes count,
+ * because its lines cost less. */
 #define LIMITS_TURN_LINES ((size_t)64)
 #define LIMITS_TURN_BYTES ((size_t)256 * 1024)
 #define LIMITS_DEFAULT                                                                                                 \

@@ -14,7 +14,7 @@
 #define GROW_FROM ((size_t)64 * 1024)
 #define CARRY_MAX (4 * GROW_FROM)
 #define READ_FROM GROW_FROM                /* no read goes where less than this is free */
-#define KEEPS ((size_t)1024 * 1024)        /* of a reader whose lines go at once */
+#define KEEPS ((size_t)1024 * 1024)        /* for a reader with short-lived lines */
 #define RING_MORE ((size_t)3 * LINES_READ) /* the read in hand, the unfinished line, pieces that are held up */
 
 void lines_init(struct lines *l, struct lines_pool *pool, size_t max) {
@@ -209,7 +209,7 @@ static bool keep_rest(struct lines *l, const char *from, size_t n) {
 	return l->partial.data != NULL;
 }
 
-/* Settles what the shared block holds, so that it is free for the next reader. */
+/* Move the reader's bytes out of the shared block, so that the next reader can use it. */
 static bool settle(struct lines *l) {
 	size_t end = l->end;
 	l->copied += end - l->partial.len;
@@ -265,7 +265,7 @@ static enum lines_result cut_batch(struct lines *l, struct chunk *line, size_t *
 	return hand_out(l, line, size);
 }
 
-/* The long line's block becomes the line's; what was read behind it goes the way of a small read. */
+/* The line takes over the block of a long line; the bytes behind it are treated like a small read. */
 static bool take_block(struct lines *l, struct chunk *line, size_t len) {
 	struct block *b = l->block;
 	size_t n = l->end - len;

@@ -34,7 +34,7 @@ size_t parse_needs(const char *text, size_t n) {
 }
 
 static bool have(size_t bytes) {
-	void *volatile p = malloc(bytes); /* volatile: a compiler may leave out what is freed unused */
+	void *volatile p = malloc(bytes); /* volatile: a compiler may remove an unused allocation */
 	free(p);
 	return p != NULL;
 }

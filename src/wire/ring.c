@@ -9,7 +9,7 @@
 
 #define PIECE_MIN ((size_t)64 * 1024) /* a whole number of pages of any kernel */
 #define PIECES_MAX 512                /* a larger ring has larger pieces: no walk over them grows with it */
-#define TOUCH ((size_t)64 * 1024)     /* one read maps so much of what is in memory already */
+#define TOUCH ((size_t)64 * 1024)     /* bytes that are in memory already and mapped by one read */
 
 struct ring {
 	char *base;

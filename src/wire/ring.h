@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory for lines that come one after the other and go in about the same order: a child's, which its tape drops from
- * the oldest on. It is mapped once and filled round and round, so a steady flow asks the kernel for nothing. The memory
- * is mapped a second time behind itself: bytes that pass its end go on at its beginning, and each line is contiguous.
+ * A ring buffer for lines that are freed in about their order of arrival, such as a child's lines, which its tape drops
+ * from the oldest on. It is mapped once, so a steady flow needs no system call for memory. The memory is mapped twice,
+ * one after the other, so a line that passes the end is contiguous.
  *
- * A ring has one writer, which owns it. At its head the writer holds unfinished bytes (`held`, the writer's count) and
- * reads more behind them; ring_take() makes a line of the first of them. The ring counts in pieces: the block of a line
- * is the piece in which the line begins. A piece with a reference is never written to: the writer stops before it, or
- * goes round it with ring_skip(). Sizes in bytes. (VmRSS counts what was seen through both mappings twice.)
+ * A ring has one writer, which owns it. The writer has unfinished bytes at the head (`held`, counted by the writer) and
+ * appends to them; ring_take() turns the first of them into a line. The ring is divided into pieces: the block of a
+ * line is the piece of its first byte. A piece with a reference is never overwritten: the writer stops before it, or
+ * skips it with ring_skip(). Sizes in bytes. (VmRSS counts pages used through both mappings twice.)
  */
 #pragma once
 
 #include "wire/chunk.h"
 
-struct ring *ring_new(size_t size); /* room for at least so much; NULL without memory */
-/* The lines may outlive it: each piece goes back to the kernel with its last line. NULL is allowed. */
+struct ring *ring_new(size_t size); /* at least this size; NULL without memory */
+/* Lines may outlive the ring: each piece is returned to the kernel with its last line. NULL is allowed. */
 void ring_close(struct ring *r);
-bool ring_unused(const struct ring *r); /* no line of it is left */
-/* Gives back the pieces without lines, but for those of the unfinished bytes. */
+bool ring_unused(const struct ring *r); /* it has no lines */
+/* Return the memory of pieces without lines and unfinished bytes to the kernel. */
 void ring_trim(struct ring *r, size_t held);
 
 char *ring_data(const struct ring *r); /* the unfinished bytes */
-/* Free bytes behind them, in one stretch. No search beyond `want`: it may be more. */
+/* Return the contiguous free bytes behind them. The search stops at `want`, so there may be more. */
 size_t ring_room(struct ring *r, size_t held, size_t want);
-/* Moves the unfinished bytes behind the lines in the way, where `want` bytes more are free. False: nowhere. */
+/* Move the unfinished bytes behind the blocking lines, to a place with `want` more free bytes. False: there is none. */
 bool ring_skip(struct ring *r, size_t held, size_t want);
-/* The first len of the unfinished bytes as a line. */
+/* Turn the first len unfinished bytes into a line. */
 struct chunk ring_take(struct ring *r, size_t len);
 
 /* For block_unref(): the last reference to a piece is gone. */

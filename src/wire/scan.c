@@ -190,13 +190,13 @@ struct span *envelope_slot(struct envelope *e, const char *key, size_t n) {
 	return member_slot(e, key, n);
 }
 
-/* What is read inside `request` and `response`. */
+/* The members inside `request` and `response` that routing reads. */
 struct inner {
 	struct span subtype, request_id, response;
 	bool reserved;
 };
 
-/* The first byte of a string tells nearly all keys from the names of the daemon. */
+/* The first byte distinguishes nearly all keys from the daemon's names. */
 static inline bool may_be_name(struct span s) {
 	switch (s.n > 2 ? s.p[1] : 0) {
 	case 'p':
@@ -298,7 +298,7 @@ bool scan_envelope_plain(const char *p, size_t n, struct envelope *e) {
 
 /* --- Walks -------------------------------------------------------------------------------------------------------- */
 
-/* Puts the cursor where the walk goes on; *first tells whether it is at its start. */
+/* Set the cursor to the next element; *first: it is the first one. */
 static bool resume(struct span s, char opening, size_t at, struct cursor *c, bool *first) {
 	if (s.n < 2 || *s.p != opening || at > s.n) return false;
 	*first = at == 0;
@@ -487,7 +487,7 @@ static bool unescape(struct buf *b, const char **p, const char *end) {
 	return found && buf_putc(b, to[found - from]);
 }
 
-/* Plain bytes up to the next escape; what is no UTF-8 becomes U+FFFD. */
+/* Copy plain bytes up to the next escape; invalid UTF-8 becomes U+FFFD. */
 static bool put_plain(struct buf *b, const char **p, const char *end) {
 	const char *from = *p;
 	size_t n;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * A line with other bytes in one place. Bytes in are bytes out (DESIGN 4): a line is never parsed and printed again;
- * where an id must change, only its bytes are replaced, and a member is put in behind the opening brace.
+ * Replace bytes of a line in one place. Bytes in are bytes out (DESIGN 4): a line is never parsed and written anew.
+ * If an id must change, only its bytes are replaced; a new member is inserted after the opening brace.
  *
- * Each function gives a chunk that the caller owns, with data NULL where there is no memory.
+ * Each function returns a chunk owned by the caller, with data NULL without memory.
  */
 #pragma once
 
 #include "wire/chunk.h"
 #include "wire/scan.h"
 
-/* The line without its LF or CRLF. Points into it. */
+/* Return the line without its newline or CRLF, as a span of it. */
 struct span splice_body(struct chunk line);
 
-/* The line as the child gets it: its body and one LF. Shared where it already is so. */
+/* Return the line for the child: its body and one newline. Shares the bytes if possible. */
 struct chunk splice_line(struct chunk line, struct span body);
 
-/* p[0..n) with the bytes of `old` (a span into it) replaced. */
+/* Return p[0..n) with the bytes of `old`, a span of it, replaced by text. */
 struct chunk splice_replace(const char *p, size_t n, struct span old, const char *text, size_t len);
 
-/* The body with the string `text` (nothing in it needs an escape) in place of the value `old`; where there is no old
- * one, as the first member, `key`. Ends with LF. The body is one object. */
+/* Return the body, one object, with the string `text` (which needs no escapes) in place of the value `old`; without an
+ * old value, with a new first member `key`. Ends with a newline. */
 struct chunk splice_string(struct span body, struct span old, const char *key, const char *text);
