@@ -19,13 +19,13 @@
 #include <sys/un.h>
 
 #define NEW_SUFFIX ".new"
-#define LIVE_MS 200  /* who answers for so long at a socket whose lock nobody holds does not die just now */
+#define LIVE_MS 200  /* a process that answers for so long without the lock is not dying */
 #define LIVE_LOOKS 3 /* at one who closes each connection */
 #define BACKLOG 128
 #define ACCEPTS_A_TURN 32
 #define BACKOFF_MS 1000
 #define TELL_MS 60000
-#define RENEW_MS 500 /* between looks for the folder of a socket that cannot be made again yet */
+#define RENEW_MS 500 /* interval of checks for the directory of a removed socket */
 
 struct listener {
 	struct loop *loop;
@@ -39,7 +39,7 @@ struct listener {
 	mode_t mode;
 	dev_t dev;
 	ino_t ino;
-	uint64_t quiet; /* when no connection waited: what is accepted was made since (peer_now()) */
+	uint64_t quiet; /* last time without a waiting connection: accepted ones are newer (peer_now()) */
 	unsigned refused;
 	int64_t told; /* when the log had it last that connections wait; 0: never */
 	bool paused;
@@ -58,7 +58,7 @@ static bool set_address(struct sockaddr_un *to, const char *path, char *error) {
 	return true;
 }
 
-/* The folder must be ours alone: whoever may write to it could put another socket in our place. */
+/* The directory must be writable for this user only: another user could replace the socket. */
 static bool check_folder(const char *folder, mode_t mode, char *error) {
 	struct stat st;
 	mode_t want = mode & 077 ? 0755 : 0700;
@@ -128,7 +128,7 @@ static int take_lock(const char *path, char *error, enum listen_result *result) 
 
 enum answer { ANSWER_NONE, ANSWER_LIVE, ANSWER_CLOSED, ANSWER_UNKNOWN };
 
-/* Whatever connect(2) says but "refused" comes from somebody who listens; for a moment more, it may be. */
+/* Every result of connect(2) except "refused" means that a process listens, maybe only for a moment. */
 static enum answer answer_at(const struct sockaddr_un *to) {
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0) return ANSWER_UNKNOWN;
@@ -138,7 +138,7 @@ static enum answer answer_at(const struct sockaddr_un *to) {
 	return poll(&p, 1, LIVE_MS) > 0 ? ANSWER_CLOSED : ANSWER_LIVE;
 }
 
-/* With the lock held: is somebody else's live socket there? Only a refused connection to a socket counts as dead. */
+/* With the lock held: is the socket of another live process there? Only a refused connection counts as dead. */
 static enum listen_result clear_place(const char *path, const struct sockaddr_un *to, char *error) {
 	struct stat st;
 	if (lstat(path, &st) < 0) {
@@ -183,8 +183,8 @@ static int listen_at(const struct sockaddr_un *at, mode_t mode) {
 	return -1;
 }
 
-/* Whoever sees the file may connect at once: it gets its name when somebody listens there. The lock is held, so that a
- * file of the other name is what a killed daemon left. */
+/* A client that sees the file may connect at once, so it gets its name only when the socket listens. The lock is held,
+ * so a file with the temporary name was left by a killed daemon. */
 static int listen_there(const struct sockaddr_un *to, mode_t mode) {
 	struct sockaddr_un new = *to;
 	size_t n = strlen(to->sun_path);
@@ -214,7 +214,7 @@ static bool out_of_resources(int error) {
 	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-/* Whom we cannot watch we could not trust, so a connection waits until there are descriptors for both. */
+/* A peer without a watch could not be trusted, so a connection waits for two free descriptors. */
 static bool have_spare(struct listener *l) {
 	if (l->spare < 0) l->spare = eventfd(0, EFD_CLOEXEC);
 	return l->spare >= 0;
@@ -292,7 +292,7 @@ static void watch_folder(struct listener *l) {
 					  IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
 }
 
-/* A folder that is gone with all above it (a logout) may come back: nothing tells when. */
+/* A directory that was removed with its parents (a logout) may come back, without an event. */
 static void renew(struct listener *l, bool again) {
 	char error[LISTEN_ERROR_MAX];
 	if (l->paused || still_ours(l)) return;

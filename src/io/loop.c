@@ -8,7 +8,7 @@
 #include <sys/time.h>
 
 #define SHARE_US 2000 /* of one callback that can be interrupted */
-#define TURN_US 5000  /* from then on the next turn serves what is ready */
+#define TURN_US 5000  /* after this, ready descriptors wait for the next turn */
 
 struct loop {
 	struct event_base *base;
@@ -133,7 +133,7 @@ static void run_late_timer(struct list *node) {
 	t->fn(t->arg);
 }
 
-/* At least one, so that none waits for ever. */
+/* At least one, so that no task waits indefinitely. */
 static void run_late(struct loop *l, struct list *late, void (*run)(struct list *node)) {
 	while (!l->stop && !list_empty(late)) {
 		struct list *node = ++l->served % 2 ? late->next : late->prev;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A number that a process and all that descend from it bear, whatever becomes of their environment, their process
- * session and their parents: it stands in two hard resource limits that the kernel has no use for (RLIMIT_RSS,
- * RLIMIT_LOCKS). A process without privileges can lower a hard limit and never raise it. The two always have the same
- * sum, so that lowering one of them breaks the mark and cannot make another one of it; who lowers both below all marks
- * gets rid of it. Source: getrlimit(2), proc(5).
+ * A number that a process and all its descendants inherit, independent of environment, process session and parents. It
+ * is stored in two hard resource limits that the kernel does not use (RLIMIT_RSS, RLIMIT_LOCKS). An unprivileged
+ * process can lower a hard limit but never raise it. The sum of the two is constant, so lowering one breaks the mark
+ * and cannot forge another; a process that lowers both below all marks loses its mark. Source: getrlimit(2), proc(5).
  */
 #pragma once
 
@@ -17,12 +16,12 @@
 enum mark_state {
 	MARK_NONE,
 	MARK_WHOLE,
-	MARK_BROKEN, /* there was one, and a process has changed it */
+	MARK_BROKEN, /* a process has changed it */
 };
 
-/* May this process mark its children, and believe the marks of others? Not where it has such limits itself. */
+/* Return true if this process can set marks and trust the marks of others: not if it has such limits itself. */
 bool mark_possible(void);
-/* Marks the calling process. System calls only; where a limit is too low already, nothing is changed. */
+/* Mark the calling process. System calls only; without effect if a limit is already too low. */
 void mark_set(uint64_t number);
-/* The mark of a process; *number: only of a whole one. A process that cannot be read has none. */
+/* Read the mark of a process; *number is set for MARK_WHOLE only. An unreadable process has none. */
 enum mark_state mark_read(pid_t pid, uint64_t *number);

@@ -59,7 +59,7 @@ static const void *attribute(const char *at, size_t len, int type) {
 	return NULL;
 }
 
-/* The inode of the socket at the other end; 0: it cannot be told. */
+/* Return the inode of the socket at the other end; 0: unknown. */
 static uint32_t other_inode(int conn) {
 	struct stat st;
 	union {

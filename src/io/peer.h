@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * The process at the other end of a connection. The kernel tells its number as it was at connect(2); by the time of
- * accept(2) that may be another process's. A pidfd from the socket itself is certain (SO_PEERPIDFD, Linux 6.5). Where
- * the kernel has none, the process that has the number now must be older than the connection can be, or hold the other
- * end of it. Source: unix(7), pidfd_open(2), sock_diag(7), proc(5).
+ * The process at the other end of a connection. The kernel reports its pid at the time of connect(2); at accept(2) it
+ * may belong to another process. A pidfd from the socket is certain (SO_PEERPIDFD, Linux 6.5). Without it, the process
+ * that has the pid now must be older than the connection, or hold its other end. Source: unix(7), pidfd_open(2),
+ * sock_diag(7), proc(5).
  */
 #pragma once
 
 #include "base/fd.h"
 
-/* A pidfd of the process that made the connection. since: the connection was made after that moment (peer_now()).
- * -1 with errno: ESRCH, that process has ended; ESTALE, it cannot be told whether the process that has the number made
- * it; else none can be had (EMFILE, ENOSYS, EPERM). */
+/* Return a pidfd of the process that made the connection. since: the connection is newer than this time (peer_now()).
+ * -1 with errno: ESRCH: the process has ended; ESTALE: unknown whether the process with this pid made the connection;
+ * EMFILE, ENOSYS, EPERM: no pidfd is available. */
 int peer_pidfd(int conn, const struct peer *peer, uint64_t since);
 /* The same without SO_PEERPIDFD. */
 int peer_pidfd_by_number(int conn, const struct peer *peer, uint64_t since);
-/* Now, in the unit of the start times of /proc: clock ticks since boot. */
+/* Return the current time in the unit of /proc's start times: clock ticks since boot. */
 uint64_t peer_now(void);
-/* Does this process hold the other end of the connection? 1: yes; 0: no; -1: it cannot be told. */
+/* Does this process hold the other end of the connection? 1: yes; 0: no; -1: unknown. */
 int peer_holds(int conn, pid_t pid);

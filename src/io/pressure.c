@@ -90,7 +90,7 @@ static void on_kernel(void *arg, bool readable, bool writable) {
 	p->fn(p->arg);
 }
 
-/* What the other side sends means nothing but that it sent something. */
+/* The content of the message has no meaning. */
 static void on_stream(void *arg, bool readable, bool writable) {
 	struct pressure *p = arg;
 	char data[4096];

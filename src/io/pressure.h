@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A watch on memory pressure: tells each time that the kernel, or whoever the service manager named, says that
- * processes had to wait for memory. Where the manager names a file ($MEMORY_PRESSURE_WATCH, what to write to it in
- * base64 in $MEMORY_PRESSURE_WRITE) it is that one: a PSI file of the unit's own control group, a FIFO or a Unix stream
- * socket; /dev/null turns the watch off. Else /proc/pressure/memory, where there is one that we may write to. Sources:
- * Documentation/accounting/psi.rst, systemd's "Memory pressure handling".
+ * A watch on memory pressure: reports each time that processes had to wait for memory. It uses the file of the service
+ * manager ($MEMORY_PRESSURE_WATCH, with the text to write to it in base64 in $MEMORY_PRESSURE_WRITE): a PSI file of the
+ * unit's control group, a FIFO or a Unix stream socket; /dev/null turns the watch off. Else it uses
+ * /proc/pressure/memory if that is writable. Sources: Documentation/accounting/psi.rst, systemd's "Memory pressure
+ * handling".
  */
 #pragma once
 
@@ -16,10 +16,10 @@
 
 struct pressure;
 
-/* fn runs once for each time that memory was short. NULL: there is nothing to watch, error says why. */
+/* fn runs once for each report. NULL with error set: no file to watch. */
 struct pressure *pressure_open(struct loop *loop, void (*fn)(void *arg), void *arg, char *error);
 void pressure_close(struct pressure *p); /* also from within fn; NULL does nothing */
 const char *pressure_path(const struct pressure *p);
 
-/* Decodes base64 to out, which has room for strlen(text) bytes. False: it is none. */
+/* Decode base64 to out, which has room for strlen(text) bytes. False: invalid. */
 bool pressure_decode(const char *text, unsigned char *out, size_t *n);

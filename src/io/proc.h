@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What /proc says of other processes: names, parents, marks in their environment. All answers are of the moment; a pid
- * may be reused, so whoever keeps one keeps a pidfd beside it. Source: proc(5).
+ * Other processes according to /proc: names, parents, environment. Results are snapshots; a pid may be reused, so keep
+ * a pidfd with it. Source: proc(5).
  */
 #pragma once
 
@@ -14,15 +14,15 @@
 void proc_name(pid_t pid, char *out, size_t size);
 /* Parent, session and start time (field 22); false: no such process. Any pointer may be NULL. */
 bool proc_stat(pid_t pid, pid_t *parent, pid_t *session, uint64_t *start);
-/* Does the process with this number and start time run? A zombie does not. */
+/* Return true if the process with this pid and start time runs; a zombie does not. */
 bool proc_lives(pid_t pid, uint64_t start);
-/* Why SIGKILL did not end it, as far as /proc tells: the end of a sentence about it. */
+/* Write the reason why SIGKILL did not end it, according to /proc, as the end of a sentence. */
 void proc_explain(pid_t pid, char *out, size_t size);
-/* Dead, or killed, or on its way out: it lets go of its descriptors in a moment, if it has not yet. */
+/* Return true if it is dead, killed or exiting: its descriptors are closed, or will be soon. */
 bool proc_is_dying(pid_t pid);
 /* The working directory, or NULL; the caller frees. */
 char *proc_cwd(pid_t pid);
-/* The environment that the process was started with, or NULL: NAME=VALUE with a NUL each. The caller frees. */
+/* The initial environment of the process, or NULL: NAME=VALUE with a NUL each. The caller frees. */
 char *proc_environ(pid_t pid, size_t *len);
 /* The value of one variable in such an environment, or NULL. */
 const char *proc_find(const char *env, size_t len, const char *name);
@@ -34,7 +34,7 @@ size_t proc_rss(pid_t pid);
 /* The path of its control group (the unified hierarchy), or NULL; the caller frees. */
 char *proc_cgroup(pid_t pid);
 
-/* Our own children, also those that came to us as orphans. The caller frees. NULL: they cannot be listed. */
+/* The children of this process, including adopted orphans. The caller frees. NULL: they cannot be listed. */
 pid_t *proc_children(size_t *n);
 
 /* A process of a listing. */
@@ -44,7 +44,7 @@ struct proc {
 	char state; /* as ps(1) has it */
 	bool zombie;
 };
-/* All that are there but ourselves, by pid; the caller frees. NULL: they cannot be listed. */
+/* All processes except this one, by pid; the caller frees. NULL: they cannot be listed. */
 struct proc *proc_list(size_t *n);
 /* One of them, or NULL. */
 struct proc *proc_in(const struct proc *list, size_t n, pid_t pid);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * fsync(2) takes as long as the disk takes, and everybody would wait for it: a thread does it, one descriptor after the
- * other, and does nothing else. Everything here is called by the loop's thread, and done() runs in it. Sources:
- * fsync(2), eventfd(2), pthread_create(3).
+ * fsync(2) in a separate thread, one descriptor after the other, because it may block for long. All functions are
+ * called by the loop's thread, and done() runs in it. Sources: fsync(2), eventfd(2), pthread_create(3).
  */
 #pragma once
 
@@ -10,10 +9,10 @@
 
 struct syncer;
 
-/* done(): what syncer_start() was given is on the disk, or error says why it is not. NULL: no memory, thread or
+/* done(): the file of syncer_start() is on the disk, or error is the errno. Return NULL without memory, thread or
  * descriptor. */
 struct syncer *syncer_new(struct loop *loop, void (*done)(void *arg, int error), void *arg);
-bool syncer_start(struct syncer *s, int fd); /* fd stays the caller's and open until done(). False: it is busy. */
-/* Waits for what is under way and reports it as the loop would; false if there was nothing. For the end. */
+bool syncer_start(struct syncer *s, int fd); /* the caller keeps fd open until done(). False: busy. */
+/* Wait for a running fsync and call done(); false if there is none. For shutdown. */
 bool syncer_wait(struct syncer *s);
-void syncer_free(struct syncer *s); /* waits, reports nothing; NULL is allowed */
+void syncer_free(struct syncer *s); /* waits, does not call done(); NULL is allowed */

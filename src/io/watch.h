@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Processes that hold connections, each watched through one pidfd however many connections it has: a descriptor is the
- * first thing that a daemon with ten thousand of them runs out of. A watch belongs to its users together; the last one
- * to drop it closes it. Errors: NULL, without memory. Source: pidfd_open(2).
+ * Watches on the processes of connections, one pidfd per process for any number of connections, to save descriptors. A
+ * watch is shared by its users and closed by the last one. Errors: NULL without memory. Source: pidfd_open(2).
  */
 #pragma once
 
@@ -15,21 +14,21 @@ struct watch {
 	pid_t pid;
 	int fd;
 	size_t users;
-	bool unlisted;   /* not in by_pid: another process may have the number */
-	int origin;      /* of its users' making: what they have found out about the process; 0: nothing yet */
+	bool unlisted;   /* not in by_pid: another process may have the pid */
+	int origin;      /* set by the users: their knowledge about the process; 0: none yet */
 	uint64_t family; /* likewise */
 	struct watches *all;
 	UT_hash_handle hh_pid, hh_fd;
 };
 
 struct watches {
-	struct watch *by_pid; /* of processes that lived when last looked at */
+	struct watch *by_pid; /* of processes that ran at the last check */
 	struct watch *by_fd;
 };
 
-/* One user more of the watch of this process, which must live and have the number now; NULL: there is none. */
+/* Add a user to the watch of this process, which must run and have the pid now; NULL: there is none. */
 struct watch *watch_share(struct watches *all, pid_t pid);
-/* The watch that has this pidfd, or a new one, which takes over the descriptor (and closes it on an error). */
+/* Return the watch with this pidfd, or a new one, which takes over the descriptor (and closes it on an error). */
 struct watch *watch_take(struct watches *all, pid_t pid, int fd);
-bool watch_alive(const struct watch *w); /* NULL is not */
-void watch_drop(struct watch *w);        /* NULL is nothing */
+bool watch_alive(const struct watch *w); /* NULL: false */
+void watch_drop(struct watch *w);        /* NULL is allowed */
