@@ -311,11 +311,14 @@ START_TEST(the_last_output_takes_many_turns) {
 	own.read_done = on_exited; /* nothing: it is not read on but at its end */
 	own.ended = note_turns;
 	w.a->events = &own;
-	spawn(&w, "setsid sh -c 'echo $$; seq 200; echo no >&2; exec sleep 1000' & while read x; do :; done");
+	/* the value of p is complete when the process has left the group, which is killed */
+	spawn(&w, "exec 3>&1; p=$(setsid sh -c 'echo $$; exec sleep 1000 >&3' &); echo $p; seq 200; echo no >&2; "
+			  "while read x; do :; done");
 	agent_read(w.a, false);
 	agent_close_in(w.a);
 	loop_run(w.loop);
-	ck_assert(w.lines == 201 && !w.a->eof && w.a->child.out == -1);
+	ck_assert_msg(w.lines == 201 && !w.a->eof && w.a->child.out == -1, "%d lines, eof %d, out %d", w.lines, w.a->eof,
+				  w.a->child.out);
 	ck_assert_str_eq(w.errors.data, "no\n");
 	ck_assert_int_ge(w.reads, 201 / 8); /* between two looks at the clock there are some lines */
 	kill((pid_t)atol(w.heard.data), SIGKILL);

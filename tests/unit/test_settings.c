@@ -9,7 +9,7 @@ START_TEST(test_defaults) {
 	ck_assert_ptr_nonnull(s);
 	ck_assert_uint_eq(s->n_profiles, 2);
 	ck_assert_ptr_null(s->socket);
-	ck_assert_ptr_null(s->default_profile);
+	ck_assert_str_eq(s->default_profile, "claude");
 	ck_assert_int_eq(s->log_level, LOG_INFO);
 	ck_assert_uint_eq(s->max_sessions, 1024);
 	ck_assert_uint_eq(s->max_children, 256);
