@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * The names that both sides of the socket share: verbs, error codes, events. plenum-protocol(7) describes each with
- * its members. None is ever renamed; new ones are added.
+ * The names on the wire: verbs, error codes, events. plenum-protocol(7) describes each with its members. Names are
+ * added, never changed.
  */
 #pragma once
 
 #define PLENUM_PROTOCOL_VERSION 1
 
-/* Where the socket is: $PLENUM_SOCKET, else $XDG_RUNTIME_DIR/plenum/plenum.sock, else this. */
+/* The socket: $PLENUM_SOCKET, else $XDG_RUNTIME_DIR/plenum/plenum.sock, else this. */
 #define PLENUM_SYSTEM_SOCKET "/run/plenum/plenum.sock"
 #define PLENUM_SOCKET_SUBPATH "plenum/plenum.sock"
 
-/* Set in every child: the name of its session. A peer whose environment or ancestry shows it cannot be approver. */
+/* Set in every child: the name of its session. A peer with it in its environment or ancestry cannot be an approver. */
 #define PLENUM_CHILD_ENV "PLENUM_CHILD"
 
 /* Verbs: subtypes of a control_request to the daemon. */
@@ -30,7 +30,7 @@
 #define PLENUM_SHUTDOWN "plenum_shutdown"
 #define PLENUM_METRICS "plenum_metrics"
 #define PLENUM_UPGRADE "plenum_upgrade"
-/* One session's last stderr lines and the queue of held prompts (additions to the table of the design). */
+/* The last stderr lines of a session's child; the queued prompts of a session. */
 #define PLENUM_LOGS "plenum_logs"
 #define PLENUM_QUEUE "plenum_queue"
 #define PLENUM_CLEAR_LOST "plenum_clear_lost"
@@ -65,7 +65,7 @@
 
 /* Events: the `event` of a {"type":"system","subtype":"plenum_event"} line. */
 #define PLENUM_EVENT_SUBTYPE "plenum_event"
-/* Put before such names in a line of the child: {"subtype":"child_plenum_event"} is not the daemon's. */
+/* The prefix of such names in a line of the child: {"subtype":"child_plenum_event"}. */
 #define PLENUM_CHILD_PREFIX "child_"
 #define PLENUM_EV_SESSION_CREATED "session_created"
 #define PLENUM_EV_SESSION_STATE "session_state"
@@ -84,23 +84,23 @@
 #define PLENUM_EV_GAP "gap"
 #define PLENUM_EV_ERROR "error"
 #define PLENUM_EV_SHUTTING_DOWN "shutting_down"
-/* Detached processes of an agent whose child has ended, by name; `action` is one of the words below. */
+/* Detached processes of an agent after the end of its child; `action` is one of the words below. */
 #define PLENUM_EV_LEFTOVERS "leftovers"
 #define PLENUM_LEFT_KEPT "kept"
 #define PLENUM_LEFT_ENDING "ending" /* SIGTERM was sent */
 #define PLENUM_LEFT_KILLED "killed"
-/* To subscribers: a person is needed. To attachments that asked for it: the child's stderr as it comes. */
+/* To subscribers: a request waits for a user. To attachments with `stderr`: the child's stderr. */
 #define PLENUM_EV_ATTENTION "attention"
 #define PLENUM_EV_STDERR "stderr"
 
-/* What the daemon takes a client for: `peer` of an attach answer, of plenum_hello's `peer`, and of clients in listings.
- * Where that is less than own, `why` says the reason; `agent_of` names the session whose agent started the program. */
+/* Classes of clients: `peer` of an attach answer, of plenum_hello's `peer`, and of clients in listings. `why` is the
+ * reason for a class below own; `agent_of` the session of the agent that started the program. */
 #define PLENUM_PEER_OWN "own"
 #define PLENUM_PEER_DRIVER "driver"
 #define PLENUM_PEER_AGENT "agent"
 #define PLENUM_PEER_OBSERVER "observer"
 
-/* The profile of a session whose record on disk is damaged. */
+/* The profile of a session with a damaged record on disk. */
 #define PLENUM_UNREADABLE "(unreadable)"
 
 /* States of a session, as in `state` of answers and of session_state. */

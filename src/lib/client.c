@@ -151,7 +151,7 @@ static struct chunk queue_take(struct queue *q, size_t at) {
 	return line;
 }
 
-/* Moves the whole lines of what was read to the queue. False without memory. */
+/* Move whole lines of the read bytes to the queue. False without memory. */
 static bool collect(struct plenum *p) {
 	struct chunk line = CHUNK_NONE;
 	size_t size;
@@ -179,7 +179,7 @@ static void end_of_input(struct plenum *p) {
 	if (lines_rest(&p->in, &rest) && !queue_put(&p->queue, rest)) chunk_drop(&rest);
 }
 
-/* Takes what is there, without waiting. PLENUM_TIMED_OUT: nothing is. */
+/* Read available bytes without waiting. PLENUM_TIMED_OUT: none. */
 static enum plenum_result take_input(struct plenum *p) {
 	size_t room;
 	char *space = lines_space(&p->in, &room);
@@ -257,7 +257,7 @@ static enum plenum_result send_failed(struct plenum *p) {
 	return PLENUM_CLOSED;
 }
 
-/* Waits until there is room, and reads what comes meanwhile. */
+/* Wait for room, and read meanwhile. */
 static enum plenum_result wait_for_room(struct plenum *p) {
 	short got = 0;
 	enum plenum_result r = wait_for(p, (short)(POLLOUT | (p->ended ? 0 : POLLIN)), &got, INT64_MAX);
@@ -307,7 +307,7 @@ enum plenum_result plenum_finish(struct plenum *p) {
 
 /* --- Requests ----------------------------------------------------------------------------------------------------- */
 
-/* The text between the braces of a JSON object, without blanks around it. */
+/* Return the text between the braces of a JSON object, without surrounding spaces. */
 static bool object_inside(const char *object, const char **inside, size_t *len) {
 	static const char blanks[] = " \t\r\n";
 	object += strspn(object, blanks);
@@ -322,7 +322,7 @@ static bool object_inside(const char *object, const char **inside, size_t *len) 
 	return true;
 }
 
-/* In JSON a line feed stands between words only, where a blank is the same. */
+/* In JSON a raw newline is only valid between tokens, where a space is equivalent. */
 static void put_on_one_line(struct buf *b, const char *json, size_t n) {
 	for (size_t part; n > 0; json += part, n -= part) {
 		const char *lf = memchr(json, '\n', n);
