@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define FIRST_LOOK 256 /* bytes of a line that mostly say what it is */
+#define FIRST_LOOK 256 /* bytes that usually identify a line */
 
 void filter_init(struct filter *f, const struct options *o, struct sink *out) {
 	*f = (struct filter){.options = o, .out = out, .held = BUF_INIT(FILTER_HELD)};
@@ -140,7 +140,7 @@ static void hold(struct filter *f, const char *p, size_t n) {
 	f->held.len = 0;
 }
 
-/* Of a result the whole line is read, for is_error; of others only what says what they are. */
+/* A result is read as a whole, for is_error; other lines only until they are identified. */
 static void look(struct filter *f, const char *p, size_t n) {
 	bool known = f->mode != FILTER_UNKNOWN;
 	size_t first = known ? 0 : MIN(n, (size_t)FIRST_LOOK);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What an SDK asked of `claude`: the flags and environment variables that change what the shim does. The argv itself is
- * passed on to the daemon as it is. Nothing is copied: all pointers are into argv and environ, which live as long as
- * the process.
+ * The flags and environment variables of an SDK that change the behaviour of the shim. The argv itself is passed to the
+ * daemon unchanged. Nothing is copied: all pointers are into argv and environ, which live as long as the process.
  *
  * Sources: PROTOCOL 1.2 and 1.3 (the argv of both SDKs), DESIGN 9.1.
  */
@@ -12,28 +11,28 @@
 #include <stddef.h>
 
 struct options {
-	const char *cli; /* the real CLI, where the first argument names it: it is not in argv; else NULL */
+	const char *cli; /* the real CLI if the first argument names it (then not in argv), else NULL */
 	char **argv;     /* without argv[0]; NULL-terminated */
 	char **env;
-	bool stream;                          /* stream-json both ways: the only way of use that a daemon can serve */
-	bool info;                            /* -v, --version, -h, --help */
-	bool partial;                         /* --include-partial-messages */
-	bool echo;                            /* --replay-user-messages */
-	bool approve;                         /* --permission-prompt-tool stdio */
-	bool mirror;                          /* --session-mirror */
-	bool raw_init;                        /* --await-initialize */
-	bool fork;                            /* --fork-session */
-	bool state_events;                    /* CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS */
-	bool state_reads;                     /* CLAUDE_CODE_SDK_READS_SESSION_STATE */
-	const char *resume;                   /* the conversation id of --resume, NULL without one */
-	const char *session, *name;           /* PLENUM_SESSION, PLENUM_NAME; NULL if unset or empty */
-	const char *profile;                  /* PLENUM_PROFILE, else claude */
-	bool own;                             /* the session is the shim's own and ends with it */
+	bool stream;                /* stream-json both ways: the only mode that the daemon serves */
+	bool info;                  /* -v, --version, -h, --help */
+	bool partial;               /* --include-partial-messages */
+	bool echo;                  /* --replay-user-messages */
+	bool approve;               /* --permission-prompt-tool stdio */
+	bool mirror;                /* --session-mirror */
+	bool raw_init;              /* --await-initialize */
+	bool fork;                  /* --fork-session */
+	bool state_events;          /* CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS */
+	bool state_reads;           /* CLAUDE_CODE_SDK_READS_SESSION_STATE */
+	const char *resume;         /* the conversation id of --resume, NULL without one */
+	const char *session, *name; /* PLENUM_SESSION, PLENUM_NAME; NULL if unset or empty */
+	const char *profile;        /* PLENUM_PROFILE, else claude */
+	bool own;                   /* the session is the shim's own and ends with it */
 };
 
 /* argv without argv[0]. A first argument with the absolute path of an executable file is the CLI to run: VS Code
- * (claudeCode.claudeProcessWrapper) and the CLI itself (CLAUDE_CODE_PROCESS_WRAPPER) start a wrapper so. */
+ * (claudeCode.claudeProcessWrapper) and the CLI itself (CLAUDE_CODE_PROCESS_WRAPPER) start a wrapper in this way. */
 void options_read(struct options *o, char **argv, char **env);
 
-/* Calls each with every value of --mcp-config (JSON text or the name of a file), in order. */
+/* Call each() with every value of --mcp-config (JSON text or a file name), in order. */
 void options_mcp_configs(const struct options *o, void (*each)(void *ctx, const char *value), void *ctx);

@@ -186,8 +186,8 @@ static void put_last_words(struct pump *p, struct span event) {
 	for (size_t at = 0; span_next(lines, &at, &element);) put_text(p, element, "\n");
 }
 
-/* The child of a session that others share may have been put to sleep; a crash is our end all the same, as the SDK
- * would wait for ever. */
+/* The child of a shared session may have been put to sleep. After a crash the shim exits, because the SDK would wait
+ * indefinitely. */
 static void on_child_exited(struct pump *p, struct span event) {
 	int64_t signal = number(event, "signal");
 	if (!p->own && !p->lost && span_is_true(member(event, "wanted"))) return;
@@ -288,19 +288,19 @@ static void half_close(struct pump *p) {
 
 static const char *why_closed(const struct pump *p) {
 	if (p->shutting_down) return "the daemon was stopped";
-	/* It closes the connection of a user whom it does not know without a word. */
+	/* It closes the connection of an unknown user without a message. */
 	if (p->foreign && p->state == ATTACHING)
 		return "the daemon belongs to another user and does not take this one; see allow_uids in plenum.conf(5)";
 	return "the daemon closed the connection (did plenumd die?)";
 }
 
-/* SIGINT ends the CLI with 0, whatever became of the turn. Here it is the end of its input that ends it, and that would
- * tell of the turn's error. */
+/* SIGINT ends the CLI with 0, independent of the turn. Here the end of its input ends it, which would return the error
+ * of the turn. */
 static int forgive_interrupted(const struct pump *p) {
 	return p->signal == SIGINT && p->code == 1 && p->filter.last_error ? 0 : p->code;
 }
 
-/* The connection has ended. Says how, unless the child's own end was told before. */
+/* The connection has ended. Report the reason unless the end of the child was reported before. */
 static void hung_up(struct pump *p) {
 	if (p->state == STOPPING && p->signal != SIGINT) {
 		finish(p, 128 + p->signal);
@@ -328,7 +328,7 @@ static void read_daemon(struct pump *p, char *block) {
 	filter_feed(&p->filter, block, (size_t)n);
 }
 
-/* SIGTERM and SIGHUP end the session and say nothing more; SIGINT ends the turn, whose last frames still come. */
+/* SIGTERM and SIGHUP end the session without further output; SIGINT ends the turn after its last frames. */
 static void on_signal(struct pump *p) {
 	struct signalfd_siginfo info;
 	if (read(p->signals, &info, sizeof info) != sizeof info) return;
@@ -403,7 +403,7 @@ static void turn(struct pump *p, char *block) {
 	if (p->state != OVER) on_deadline(p);
 }
 
-/* What the SDK has not taken yet; a signal ends the wait. */
+/* Write the rest for the SDK; a signal ends the wait. */
 static void drain(struct pump *p) {
 	while (sink_pending(&p->out) || sink_pending(&p->err)) {
 		struct pollfd fds[FD_N];

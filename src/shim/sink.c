@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-/* A new open file description of the same pipe: O_NONBLOCK on it is nobody else's business. */
+/* A new open file description of the same pipe: O_NONBLOCK on it affects no other process. */
 static int open_again(int fd) {
 	char path[32];
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -43,7 +43,7 @@ size_t sink_pending(const struct sink *s) {
 	return s->buf.len - s->off;
 }
 
-/* Moves what is not out yet to the front, where little is left or room is short. */
+/* Move unwritten bytes to the front if they are few or room is short. */
 static void compact(struct sink *s, size_t more) {
 	if (s->off && s->off < s->buf.len && s->buf.cap > s->buf.len + more) return;
 	memmove(s->buf.data, s->buf.data + s->off, s->buf.len - s->off);
