@@ -15,7 +15,7 @@ int answer_send(struct plenum *p, const char *id, json_t *body) {
 	return r == PLENUM_OK ? CTL_OK : ctl_failed(p, r);
 }
 
-/* What the child proposes to remember for "always"; without proposals, the tool for this session. */
+/* The permissions that the child proposes for "always"; without proposals, the tool for this session. */
 static json_t *remember(struct span request) {
 	struct span suggestions = span_member(request, "permission_suggestions");
 	json_t *list = span_is_array(suggestions) ? json_loadb(suggestions.p, suggestions.n, JSON_ALLOW_NUL, NULL) : NULL;
@@ -26,7 +26,8 @@ static json_t *remember(struct span request) {
 					 "allow", "destination", "session");
 }
 
-/* These tools ask the person: the answer is in the input, and a rule that allows them would answer for everybody. */
+/* These tools ask the user: the answer is in the input, and a rule that allows them would answer in the user's place.
+ */
 const char *answer_lacks(struct span request, const struct decision *d) {
 	struct span tool = span_member(request, "tool_name");
 	bool question = span_equals(tool, "AskUserQuestion"), plan = span_equals(tool, "ExitPlanMode");

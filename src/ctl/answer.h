@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers to what the agent asks: the body that each kind of request wants, and sending it. Source: PROTOCOL 4.2.
+ * Answers to requests of the agent: the body for each kind of request, and sending it. Source: PROTOCOL 4.2.
  */
 #pragma once
 
@@ -12,12 +12,11 @@ struct decision {
 	json_t *input;       /* of an allow: the changed input; NULL: as asked */
 };
 
-/* Why this decision is no answer to the request: a sentence for a person; NULL: it is one. */
+/* Return the reason why the decision is no valid answer to the request, a message; NULL: it is valid. */
 const char *answer_lacks(struct span request, const struct decision *d);
 
-/* The body of the answer to a request; NULL: this kind of request cannot be answered with yes or no.
- * request is the span of the line's `request`. */
+/* Return the body of the answer; NULL: this kind of request has no allow or deny. request is the line's `request`. */
 json_t *answer_body(struct span request, const struct decision *d);
 
-/* Sends a body (consumed) under the id that we were asked under. */
+/* Send a body (consumed) as the answer to the request id. */
 int answer_send(struct plenum *p, const char *id, json_t *body);

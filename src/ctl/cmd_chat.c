@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * chat: a person at a terminal. Lines typed are prompts; while a question is open the line typed is its answer. What
+ * chat: a user at a terminal. Typed lines are prompts; while a question is open the next line is its answer. What
  * was typed before a question could be seen never answers it. Ctrl-C interrupts the turn, Ctrl-D leaves; the session
  * goes on.
  */
@@ -28,7 +28,7 @@ struct question {
 	struct list node;
 	char *id;
 	char *request;   /* the JSON of its `request` */
-	json_t *answers; /* of AskUserQuestion, what was chosen so far */
+	json_t *answers; /* of AskUserQuestion, the choices so far */
 	size_t asked;    /* of its questions, those that are answered */
 };
 
@@ -101,7 +101,7 @@ static void print_choice(struct chat *ch, struct span choice) {
 	ch->show.mid_line = true;
 }
 
-/* All of what is asked for: somebody is about to say yes to it. */
+/* The complete request: the user is about to allow it. */
 static void print_permission(struct chat *ch, const struct question *q) {
 	struct span request = question_span(q);
 	_cleanup_free_ char *tool = span_dup(span_member(request, "tool_name"), NULL);
@@ -127,7 +127,7 @@ static void ask(struct chat *ch) {
 		prompt_sign(ch);
 		return;
 	}
-	if (ch->terminal) { /* what was typed until now was not meant for this */
+	if (ch->terminal) { /* earlier input was not meant for this question */
 		tcflush(STDIN_FILENO, TCIFLUSH);
 		ch->input.len = 0;
 	}

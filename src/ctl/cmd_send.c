@@ -128,7 +128,7 @@ static int take_line(struct sending *s, const struct incoming *in) {
 
 /* --- Waiting ------------------------------------------------------------------------------------------------------ */
 
-/* It may still wait in a queue, while the turn of somebody else's prompt runs. */
+/* It may still be queued while the turn of another client's prompt runs. */
 static bool take_back(struct sending *s) {
 	char object[PLENUM_UUID_SIZE + 32];
 	struct plenum_answer a;

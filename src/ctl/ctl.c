@@ -25,7 +25,7 @@ static const struct option common_options[] = {
 PRINTF_LIKE(1, 0) static void say(const char *fmt, va_list ap) {
 	_cleanup_free_ char *text = str_vprintf(fmt, ap);
 	if (!text) return;
-	fflush(stdout); /* on one terminal, what was said before stands before */
+	fflush(stdout); /* keep the order of both streams on a terminal */
 	fputs("plenumctl: ", stderr);
 	text_print(stderr, text, strlen(text));
 	fputc('\n', stderr);
@@ -199,7 +199,7 @@ bool ctl_is_strangers(struct plenum *p, uid_t *owner) {
 	return peer.uid != geteuid();
 }
 
-/* A daemon closes the connection of a user whom it does not know without a word. */
+/* A daemon closes the connection of an unknown user without a message. */
 static void explain_close(struct plenum *p) {
 	uid_t owner;
 	if (ctl_is_strangers(p, &owner))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What every verb of plenumctl shares: exit codes, options, the connection, asking the daemon. One file a verb
- * (cmd_NAME.c), one table (main.c). A verb returns its exit code; whoever finds a trouble prints its sentence.
+ * Shared by the verbs of plenumctl: exit codes, options, the connection, requests to the daemon. One file per verb
+ * (cmd_NAME.c), one table (main.c). A verb returns its exit code; the function that detects an error prints it.
  */
 #pragma once
 
@@ -19,7 +19,7 @@
  * and the shell. */
 enum {
 	CTL_OK = 0,
-	CTL_REFUSED = 1, /* an error result; the daemon or the agent said no */
+	CTL_REFUSED = 1, /* an error result; refused by the daemon or the agent */
 	CTL_USAGE = 64,
 	CTL_NO_DAEMON = 69,
 	CTL_INTERNAL = 70,     /* out of memory and the like */
@@ -27,10 +27,10 @@ enum {
 	CTL_WAITS = 75,        /* a permission waits and --no-wait was given */
 	CTL_TIMED_OUT = 124,   /* --timeout is over */
 	CTL_INTERRUPTED = 130, /* Ctrl-C */
-	CTL_GO = -1,           /* not an exit code: go on */
+	CTL_GO = -1,           /* not an exit code: continue */
 };
 
-#define CTL_ANSWER_TIME 60000 /* ms that a verb waits for the daemon's answer */
+#define CTL_ANSWER_TIME 60000 /* timeout of the daemon's answer, ms */
 
 struct ctl;
 
@@ -58,46 +58,46 @@ struct ctl_option {
 	const char *help;
 	bool *flag;
 	const char **value;
-	json_t **list; /* may be given several times; the caller's array */
+	json_t **list; /* can be repeated; owned by the caller */
 };
 
-#define CTL_TEXT (-1) /* as max: behind the words that must be there stands text, any bytes */
-/* Reads the verb's options and the common ones; *argc and *argv become the words that are left. CTL_GO or an exit code
- * (--help is done here). */
+#define CTL_TEXT (-1) /* as max: the required arguments are followed by text, any bytes */
+/* Parse the verb's options and the common ones; *argc and *argv are set to the remaining arguments. Return CTL_GO or an
+ * exit code (--help is done here). */
 int ctl_options(struct ctl *c, const struct ctl_option *options, int *argc, char ***argv, int min, int max);
-/* Appends the words with a space between them. */
+/* Append the words, separated by spaces. */
 void ctl_put_words(struct buf *b, int n, char **words);
-int ctl_usage(struct ctl *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* prints and gives CTL_USAGE */
-/* A folder as it was typed becomes absolute: the daemon has another working folder. It keeps NULL, and what is not
- * there (the daemon says so). */
+int ctl_usage(struct ctl *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* prints and returns CTL_USAGE */
+/* Make a directory absolute, because the daemon has another working directory. NULL and missing directories are
+ * unchanged (the daemon reports them). */
 void ctl_absolute(const char **folder, char room[PATH_MAX]);
-void ctl_say(const char *fmt, ...) PRINTF_LIKE(1, 2); /* "plenumctl: ..." on stderr, made safe */
+void ctl_say(const char *fmt, ...) PRINTF_LIKE(1, 2); /* "plenumctl: ..." on stderr, escaped */
 
-/* Connects; on NULL the reason and what to do were printed (the verb then returns CTL_NO_DAEMON). */
+/* Connect; on NULL the reason and a remedy were printed (the verb then returns CTL_NO_DAEMON). */
 struct plenum *ctl_open(struct ctl *c);
-/* One request. members is consumed (NULL: none). *answer (may be NULL) becomes the answer's body, an empty object where
- * it has none. Prints what went wrong. */
+/* Send one request. members is consumed (NULL: none). *answer (answer may be NULL) is set to the answer's body, or an
+ * empty object. Prints errors. */
 int ctl_ask(struct plenum *p, const char *verb, json_t *members, json_t **answer);
-/* Opens, asks once, closes. */
+/* Connect, send one request, close. */
 int ctl_ask_once(struct ctl *c, const char *verb, json_t *members, json_t **answer);
-/* Whether the daemon is another user's; *owner becomes its uid. */
+/* Return true if the daemon belongs to another user; *owner is set to its uid. */
 bool ctl_is_strangers(struct plenum *p, uid_t *owner);
-/* The exit code for a result of the library that is no success; prints its sentence. */
+/* Print a failure of the library and return its exit code. */
 int ctl_failed(struct plenum *p, enum plenum_result r);
 
 int ctl_print_json(json_t *value); /* one line on stdout; for --json */
-/* A table on stdout: a row for each of list (may be NULL) under a head of n columns, or the sentence none. CTL_OK. */
+/* Print a table: a row for each of list (may be NULL) under a header of n columns, or the text none. Return CTL_OK. */
 int ctl_print_table(json_t *list, const char *const *head, size_t n, void (*add)(struct table *t, json_t *one),
 					const char *none);
 
-/* A cell that says what runs in the background of a session of plenum_list or plenum_status. */
+/* Add a cell with the background work of a session of plenum_list or plenum_status. */
 void ctl_add_background(struct table *t, json_t *session);
 
-/* Members of an answer, with a default where they are not there. */
+/* Members of an answer, with a default if absent. */
 const char *ctl_str(json_t *object, const char *key, const char *otherwise);
 int64_t ctl_int(json_t *object, const char *key, int64_t otherwise);
 bool ctl_bool(json_t *object, const char *key);
-json_t *ctl_array(json_t *object, const char *key); /* borrowed; NULL if it is no array */
+json_t *ctl_array(json_t *object, const char *key); /* borrowed; NULL if not an array */
 
 static inline void plenum_closep(struct plenum **p) {
 	plenum_close(*p);

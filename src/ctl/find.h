@@ -6,9 +6,9 @@
 
 #include <stdbool.h>
 
-/* One of our own programs: beside this one, where the build tree has it, else in PATH. The caller frees; NULL: nowhere.
+/* Find a program of the project: beside this one, in the build tree, else in PATH. The caller frees; NULL: not found.
  */
 char *find_own(const char *name, const char *build_subfolder);
-/* A program as execvp(3) finds it. The caller frees; NULL: nowhere. */
+/* Find a program like execvp(3). The caller frees; NULL: not found. */
 char *find_program(const char *name);
-bool find_remove_tree(const char *folder); /* like rm -r; follows no link */
+bool find_remove_tree(const char *folder); /* like rm -r; does not follow symbolic links */

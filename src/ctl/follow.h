@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attaching to a session, and the lines that follow, for every verb that does so.
+ * Attach to a session and read its lines, for all verbs that need it.
  */
 #pragma once
 
 #include "ctl/ctl.h"
 #include "wire/scan.h"
 
-/* Asks for the attachment; members is consumed, `session` is added where it is not NULL. *answer is the answer's body.
- */
+/* Attach; members is consumed, and `session` is added unless NULL. *answer is the answer's body. */
 int follow_to(struct plenum *p, const char *session, json_t *members, json_t **answer);
 
-/* One line with its envelope. The spans live until the next call. A line that is no object is given with every span of
- * the envelope absent. */
+/* One line with its envelope. The spans are valid until the next call. For a line that is not an object all spans of
+ * the envelope are absent. */
 struct incoming {
 	struct span line;
 	struct envelope e;
 };
 enum plenum_result follow_next(struct plenum *p, int timeout_ms, struct incoming *in);
 
-/* The event's name where the line is a notice of the daemon, else SPAN_NONE. */
+/* Return the event's name if the line is a notice of the daemon, else SPAN_NONE. */
 struct span follow_event(const struct incoming *in);
-/* The number of a tagged line: the daemon puts it first. False: the line has none. */
+/* Read the number of a tagged line, its first member. False: none. */
 bool follow_seq(const struct incoming *in, int64_t *seq);
-/* Whether this notice says that this changed to that value: `prompt_cancelled`, a prompt that will have no result. */
+/* Return true for the event `changed` with this `what` and value, such as `prompt_cancelled`: a prompt without a
+ * result. */
 bool follow_changed(const struct incoming *in, const char *what, const char *value);
-/* Whether this notice says that a turn of the prompt has ended. It is needed only where the result did not tell: a
- * child that cannot begin prints one that names nobody. */
+/* Return true if this notice is the end of a turn of the prompt. Needed if the result names no prompt, as that of a
+ * child that cannot start. */
 bool follow_ended(const struct incoming *in, const char *uuid);
 /* A notice `error` to us alone: prints it. */
-/* Says on stderr what the daemon takes this program for, where that is less than it asked to be. */
+/* Print on stderr the class that the daemon gives this program, if that is less than requested. */
 void attach_tell_peer(json_t *answer);
 void attach_print_error(const struct incoming *in);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lines of a session as a person reads them. Text of the answer streams as it comes; everything else is one short line.
- * All of it goes through text.h first.
+ * Print lines of a session for users. Text of the answer streams; every other line is one short line. All text is
+ * escaped by text.h.
  */
 #pragma once
 
@@ -14,31 +14,31 @@
 struct show {
 	FILE *out;
 	bool color;
-	bool mid_line;      /* the last thing printed did not end its line */
-	bool sign;          /* it was a sign to type behind, and no answer goes on there */
+	bool mid_line;      /* the last output did not end its line */
+	bool sign;          /* it was an input prompt, where no answer continues */
 	bool wrote;         /* some text of an answer was printed */
-	char streamed[128]; /* id of the message whose text came in pieces: its `assistant` lines repeat it */
+	char streamed[128]; /* id of the streamed message: its `assistant` lines repeat the text */
 };
 
-/* Colour where out is a terminal, unless NO_COLOR is set or TERM is dumb. */
+/* Use colours if out is a terminal, unless NO_COLOR is set or TERM is dumb. */
 void show_init(struct show *s, FILE *out);
 
-/* The text of the answer, if this line has some; nothing else is printed. */
+/* Print only the text of the answer, if this line has some. */
 void show_answer(struct show *s, struct span line, const struct envelope *e);
-/* Everything that a watcher wants to see. */
+/* Print everything for an observer. */
 void show_line(struct show *s, struct span line, const struct envelope *e);
 
-/* Whether this result is that of an interrupt: what the CLI calls an error then is what somebody asked for. */
+/* Return true if this is the result of an interrupt: then the CLI's error is expected. */
 bool show_was_interrupted(struct span line, const struct envelope *e);
 
-/* A tool and what it is asked to do, on one line: Bash: ls -l. input is the tool's input object. */
+/* Return a tool and its task on one line, such as Bash: ls -l. input is the tool's input object. */
 char *show_tool(struct span name, struct span input, size_t max);
-/* Only what it is asked to do. */
+/* Return only the task. */
 char *show_input(struct span input, size_t max);
 
-/* Printf on a line of its own; the arguments are made safe. */
+/* printf(3) on a line of its own; the arguments are escaped. */
 void show_note(struct show *s, const char *color, const char *fmt, ...) PRINTF_LIKE(3, 4);
-void show_break(struct show *s); /* ends a line that is not ended */
+void show_break(struct show *s); /* end an unfinished line */
 
 #define SHOW_DIM "2"
 #define SHOW_BOLD "1"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Text of agents, clients and files on its way to a terminal. What could steer the terminal or hide something in a
- * permission question is shown as an escape: control characters other than LF and TAB, the C1 ones, DEL, the marks that
- * turn the writing direction, and bytes that are no UTF-8. CR before LF is left out.
+ * Escape text of agents, clients and files for a terminal, because it could control the terminal or hide a part of a
+ * permission request: control characters except newline and tab, C1, DEL, changes of the writing direction, and invalid
+ * UTF-8. CR before a newline is dropped.
  */
 #pragma once
 
@@ -13,17 +13,17 @@
 
 void text_put(struct buf *b, const char *text, size_t n);
 void text_print(FILE *out, const char *text, size_t n);
-/* On one line: LF and TAB become blanks, runs of blanks become one; cut after max characters with "…". */
+/* On one line: newlines and tabs become spaces, runs of spaces become one; cut after max characters with "…". */
 void text_put_line(struct buf *b, const char *text, size_t n, size_t max);
-/* On one line, as the value in a row of `name=value`: quoted where it could pass for the next one. */
+/* On one line, as the value in a row of `name=value`: quoted if it is ambiguous. */
 void text_put_value(struct buf *b, const char *text);
-/* Characters of safe text, as columns are counted here (one each). */
+/* Return the columns of escaped text (one per character). */
 size_t text_width(const char *text);
 
 void text_put_bytes(struct buf *b, uint64_t bytes); /* 17, 1.2K, 3.4M */
 void text_put_age(struct buf *b, int64_t ms);       /* 340ms, 12s, 5min, 3h, 2d */
 
-/* A table of columns as wide as their widest cell; cells are copied and made safe. */
+/* A table with columns as wide as their widest cell; cells are copied and escaped. */
 struct table {
 	char **cells;
 	size_t n, cap, columns;

@@ -15,7 +15,7 @@ static enum names names_in(const struct envelope *e, const char *uuid) {
 	return span_is_string(e->user_message_uuid) || at ? NAMES_OTHERS : NAMES_NOBODY;
 }
 
-/* A turn that the child started by itself (a background task that ended) names nobody, and says so in `origin`. */
+/* A turn that the child started by itself (the end of a background task) names no prompt; see `origin`. */
 static bool unasked(struct span line) {
 	struct span kind = span_member(span_member(line, "origin"), "kind");
 	return span_is_string(kind) && !span_equals(kind, "human");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which lines answer one prompt. The child names the uuids of the prompts that a turn answers, in `result` and in the
- * turn's first lines; prompts may be merged into one turn and turns may start that nobody asked for, so nothing is ever
- * matched by order. An old CLI (2.1.197) names none: there the isReplay line of the prompt says that the running turn
- * took it in. Source: PROTOCOL 2.3, 2.4; DESIGN 8.
+ * Find the lines that answer a prompt. The child names the uuids of a turn's prompts in `result` and in the turn's
+ * first lines. Prompts may be merged into one turn and turns may start without a prompt, so lines are never matched by
+ * order. CLI 2.1.197 names none: there the isReplay line of the prompt marks its turn. Source: PROTOCOL 2.3, 2.4;
+ * DESIGN 8.
  */
 #pragma once
 
@@ -14,8 +14,8 @@
 
 struct turn {
 	char uuid[PLENUM_UUID_SIZE];
-	bool ours; /* what comes now belongs to the turn of the prompt */
+	bool ours; /* the next lines belong to the turn of the prompt */
 };
 
-/* True: this line is the result of the prompt. */
+/* Return true if this line is the result of the prompt. */
 bool turn_feed(struct turn *t, struct span line, const struct envelope *e);
