@@ -4,8 +4,7 @@
  */
 #pragma once
 
-#include "fakeagent/agent.h"
+#include "fakeagent/js.h"
 
-void control_take(struct agent *a, json_t *line);
-void control_cancel(struct agent *a,
-					json_t *line); /* a request of the client that is withdrawn: nothing is ever late */
+void control_take(const json_t *line);
+bool control_initialized(void); /* an initialize was answered */

@@ -1,124 +1,295 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/directive.h"
 
+#include "base/fd.h"
+#include "base/str.h"
+#include "fakeagent/background.h"
+#include "fakeagent/conversation.h"
+#include "fakeagent/flags.h"
+#include "fakeagent/frames.h"
+#include "fakeagent/out.h"
+#include "fakeagent/query.h"
+
 #include <ctype.h>
-#include <string.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
 
-static const struct word {
-	const char *what;
-	enum directive_kind kind;
-} WORDS[] = {
-	{"tool", DIRECTIVE_TOOL},     {"after", DIRECTIVE_AFTER},   {"long", DIRECTIVE_NUMBER},
-	{"slow", DIRECTIVE_NUMBER},   {"lines", DIRECTIVE_NUMBER},  {"exit", DIRECTIVE_NUMBER},
-	{"stderr", DIRECTIVE_NUMBER}, {"blocks", DIRECTIVE_NUMBER}, {"error", DIRECTIVE_TEXT},
-	{"dialog", DIRECTIVE_TEXT},   {"unknown", DIRECTIVE_TEXT},  {"garbage", DIRECTIVE_TEXT},
-	{"think", DIRECTIVE_TEXT},    {"text", DIRECTIVE_TEXT},     {"task", DIRECTIVE_AFTER},
-	{"elicit", DIRECTIVE_PLAIN},  {"die", DIRECTIVE_PLAIN},     {"env", DIRECTIVE_PLAIN},
-	{"cwd", DIRECTIVE_PLAIN},     {"argv", DIRECTIVE_PLAIN},    {"grandchild", DIRECTIVE_PLAIN},
-	{"history", DIRECTIVE_PLAIN}, {"pid", DIRECTIVE_PLAIN},
+extern char **environ;
+
+struct directive {
+	long number;
+	char *word; /* a word or a text */
+	json_t *input;
 };
 
-struct reader {
-	const char *p, *end;
+static json_t *after;   /* asks to start after the turn: {ms, name, input} */
+static json_t *dialogs; /* kinds */
+
+/* ---- the reply ------------------------------------------------------------------------------------------------- */
+
+static void do_tool(struct speech *s, const struct directive *d) {
+	speech_tool(s, d->word, json_incref(d->input));
+}
+
+static void do_text(struct speech *s, const struct directive *d) {
+	speech_text(s, js_make("%s", d->word));
+}
+
+static void do_think(struct speech *s, const struct directive *d) {
+	speech_thought(s, js_make("%s", d->word));
+}
+
+static void do_blocks(struct speech *s, const struct directive *d) {
+	for (long i = 0; i < d->number; i++) speech_text(s, js_printf("block %ld", i + 1));
+}
+
+static json_t *repeated(char c, long n) {
+	struct buf b = JS_BUF;
+	b.len = n > 0 ? (size_t)n : 0;
+	if (!(b.data = malloc(b.len + 1))) js_need(NULL);
+	memset(b.data, c, b.len);
+	return js_of(&b);
+}
+
+static void do_long(struct speech *s, const struct directive *d) {
+	speech_text(s, repeated('x', d->number));
+}
+
+static void do_slow(struct speech *s, const struct directive *d) {
+	s->slow = d->number;
+}
+
+static void do_error(struct speech *s, const struct directive *d) {
+	js_replace(&s->error, d->word);
+}
+
+/* ---- beside the reply ------------------------------------------------------------------------------------------ */
+
+static void do_after(struct speech *s, const struct directive *d) {
+	(void)s;
+	if (!after) after = js_need(json_array());
+	json_array_append_new(after, js_make("{ms:%I,name:%s,input:%O}", (json_int_t)d->number, d->word, d->input));
+}
+
+static void do_task(struct speech *s, const struct directive *d) {
+	(void)s;
+	background_task(d->number, d->word);
+}
+
+static void do_lines(struct speech *s, const struct directive *d) {
+	(void)s;
+	for (long i = 0; i < d->number; i++)
+		frames_emit("{type:stream_event,event:{type:content_block_delta,index:0,delta:{type:text_delta,text:%o}},"
+					"parent_tool_use_id:null}",
+					js_printf("line %ld", i + 1));
+}
+
+static void do_huge(struct speech *s, const struct directive *d) {
+	(void)s;
+	frames_emit("{type:system,subtype:local_command_output,content:%o}", repeated('h', d->number));
+}
+
+static void do_garbage(struct speech *s, const struct directive *d) {
+	(void)s;
+	out_line(d->word, strlen(d->word));
+}
+
+static void do_stderr(struct speech *s, const struct directive *d) {
+	char line[1024];
+	(void)s;
+	memset(line, 'n', sizeof line);
+	memcpy(line, "noise: ", 7);
+	for (long i = 0; i < d->number; i++) fd_write_all(2, line, sizeof line);
+}
+
+static void do_exit(struct speech *s, const struct directive *d) {
+	(void)s;
+	exit((int)d->number);
+}
+
+static void do_die(struct speech *s, const struct directive *d) {
+	(void)s;
+	(void)d;
+	out_half("{\"type\":\"assistant\",\"message\":{\"role\":\"assist");
+	kill(getpid(), SIGKILL);
+}
+
+/* Returns when it has become a sleep(1): the pipe's end closes then, so that it is never found half made. */
+static void do_grandchild(struct speech *s, const struct directive *d) {
+	int fds[2];
+	char c;
+	(void)s;
+	(void)d;
+	if (pipe2(fds, O_CLOEXEC) < 0) return;
+	if (fork() == 0) {
+		sigset_t none;
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		setsid();
+		execl("/bin/sleep", "sleep", "600", (char *)NULL);
+		_exit(127);
+	}
+	close(fds[1]);
+	fd_read(fds[0], &c, 1);
+	close(fds[0]);
+}
+
+/* ---- answers about the process --------------------------------------------------------------------------------- */
+
+static void say_words(struct speech *s, char *const *words) {
+	struct buf b = JS_BUF;
+	for (; *words; words++) buf_printf(&b, "%s%s", b.len ? "\n" : "", *words);
+	speech_text(s, js_of(&b));
+}
+
+static void do_env(struct speech *s, const struct directive *d) {
+	(void)d;
+	say_words(s, environ);
+}
+
+static void do_argv(struct speech *s, const struct directive *d) {
+	(void)d;
+	say_words(s, flags()->argv);
+}
+
+static void do_cwd(struct speech *s, const struct directive *d) {
+	char cwd[PATH_MAX];
+	(void)d;
+	speech_text(s, js_make("%s", getcwd(cwd, sizeof cwd) ? cwd : "?"));
+}
+
+static void do_pid(struct speech *s, const struct directive *d) {
+	(void)d;
+	speech_text(s, js_printf("%ld", (long)getpid()));
+}
+
+/* The prompts so far, one a line; the last is this one. */
+static void do_history(struct speech *s, const struct directive *d) {
+	struct buf b = JS_BUF;
+	size_t i;
+	json_t *message;
+	(void)d;
+	json_array_foreach(conversation_messages(), i, message) {
+		_cleanup_json_ json_t *text = js_content(json_object_get(message, "content"));
+		if (!js_is(message, "role", "user") || !json_string_length(text)) continue;
+		if (b.len) buf_putc(&b, '\n');
+		buf_puts(&b, json_string_value(text));
+	}
+	speech_text(s, js_of(&b));
+}
+
+/* ---- requests to the client ------------------------------------------------------------------------------------ */
+
+/* The answer becomes the reply. */
+static void ask(struct speech *s, const char *what, json_t *request) {
+	struct query *q = query_send(request, -1);
+	query_wait(q);
+	json_t *payload = query_payload(q);
+	_cleanup_free_ char *text = payload ? js_dumps(payload) : NULL;
+	const char *error = query_error(q);
+	speech_text(s, js_printf("%s: %s", what, text ? text : error ? error : "no answer"));
+	query_free(q);
+}
+
+static void do_dialog(struct speech *s, const struct directive *d) {
+	if (js_has(dialogs, d->word))
+		ask(s, "dialog", js_make("{subtype:request_user_dialog,dialog_kind:%s,payload:{title:A dialog}}", d->word));
+	else
+		speech_text(s, js_printf("dialog: no client shows %s", d->word));
+}
+
+static void do_elicit(struct speech *s, const struct directive *d) {
+	(void)d;
+	ask(s, "elicit",
+		js_make("{subtype:elicitation,mcp_server_name:fake,message:What is your name?,mode:form,"
+				"requested_schema:{type:object,properties:{name:{type:string}}}}"));
+}
+
+static void do_unknown(struct speech *s, const struct directive *d) {
+	ask(s, "answer", js_make("{subtype:%s,detail:fake}", d->word));
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
+
+/* What follows the name: n a number, w a word, j a JSON object that may be left out, t a text up to the next @. */
+static const struct effect {
+	const char *name, *arguments;
+	void (*run)(struct speech *s, const struct directive *d);
+} EFFECTS[] = {
+	{"tool", "wj", do_tool},    {"after", "nwj", do_after},  {"task", "nt", do_task},
+	{"long", "n", do_long},     {"slow", "n", do_slow},      {"lines", "n", do_lines},
+	{"exit", "n", do_exit},     {"stderr", "n", do_stderr},  {"blocks", "n", do_blocks},
+	{"huge", "n", do_huge},     {"error", "t", do_error},    {"garbage", "t", do_garbage},
+	{"think", "t", do_think},   {"text", "t", do_text},      {"die", "", do_die},
+	{"env", "", do_env},        {"argv", "", do_argv},       {"cwd", "", do_cwd},
+	{"pid", "", do_pid},        {"history", "", do_history}, {"grandchild", "", do_grandchild},
+	{"dialog", "t", do_dialog}, {"elicit", "", do_elicit},   {"unknown", "t", do_unknown},
 };
 
-static void skip_blanks(struct reader *r) {
-	while (r->p < r->end && isspace((unsigned char)*r->p)) r->p++;
+static const char *skip_spaces(const char *p, const char *end) {
+	while (p < end && isspace((unsigned char)*p)) p++;
+	return p;
 }
 
-static bool read_word(struct reader *r, char **word) {
-	skip_blanks(r);
-	const char *from = r->p;
-	while (r->p < r->end && !isspace((unsigned char)*r->p) && *r->p != '@') r->p++;
-	if (r->p == from) return false;
-	*word = strndup(from, (size_t)(r->p - from));
-	return *word != NULL;
-}
-
-static bool read_number(struct reader *r, long *number) {
-	_cleanup_free_ char *word = NULL;
-	if (!read_word(r, &word)) return false;
-	char *rest;
-	*number = strtol(word, &rest, 10);
-	return !*rest;
-}
-
-/* The JSON object may hold `@` and `}`: its own end counts. */
-static bool read_input(struct reader *r, json_t **input) {
-	skip_blanks(r);
-	if (r->p < r->end && *r->p == '@') {
-		*input = js_need(json_object());
-		return true;
+/* The end of the argument at p, or NULL. A JSON object may hold `@` and `}`: its own end counts. */
+static const char *read_argument(char kind, const char *p, const char *end, struct directive *d) {
+	const char *to = p;
+	if (kind == 'j') {
+		json_error_t err;
+		d->input = p < end && *p == '@'
+					   ? json_object()
+					   : json_loadb(p, (size_t)(end - p), JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &err);
+		if (!d->input) return NULL;
+		return *p == '@' ? p : p + err.position;
 	}
-	json_error_t err;
-	*input = json_loadb(r->p, (size_t)(r->end - r->p), JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &err);
-	if (!*input) return false;
-	r->p += err.position;
-	return true;
+	while (to < end && *to != '@' && (kind == 't' || !isspace((unsigned char)*to))) to++;
+	if (to == (kind == 't' ? end : p)) return NULL;
+	_cleanup_free_ char *word = strndup(p, (size_t)(to - p));
+	char *rest = NULL;
+	if (kind == 'n')
+		d->number = strtol(word, &rest, 10);
+	else
+		js_replace(&d->word, word);
+	return rest && *rest ? NULL : to;
 }
 
-static bool read_text(struct reader *r, char **text) {
-	skip_blanks(r);
-	const char *at = memchr(r->p, '@', (size_t)(r->end - r->p));
-	if (!at) return false;
-	*text = strndup(r->p, (size_t)(at - r->p));
-	r->p = at;
-	return *text != NULL;
-}
-
-static bool read_end(struct reader *r) {
-	skip_blanks(r);
-	return r->p < r->end && *r->p++ == '@';
-}
-
-static bool read_rest(struct reader *r, struct directive *d) {
-	switch (d->kind) {
-	case DIRECTIVE_TOOL:
-		return read_word(r, &d->name) && read_input(r, &d->input) && read_end(r);
-	case DIRECTIVE_AFTER:
-		if (!read_number(r, &d->number)) return false;
-		if (strcmp(d->what, "task") == 0) return read_text(r, &d->name) && read_end(r);
-		return read_word(r, &d->name) && read_input(r, &d->input) && read_end(r);
-	case DIRECTIVE_NUMBER:
-		return read_number(r, &d->number) && read_end(r);
-	case DIRECTIVE_TEXT:
-		return read_text(r, &d->name) && read_end(r);
-	case DIRECTIVE_PLAIN:
-		return read_end(r);
+/* Runs the directive behind an @. Returns its end, or NULL. */
+static const char *run_one(struct speech *s, const char *p, const char *end) {
+	const struct effect *e = EFFECTS, *last = EFFECTS + ARRAY_SIZE(EFFECTS);
+	for (size_t n = 0; e < last; e++) {
+		n = strlen(e->name);
+		if ((size_t)(end - p) > n && memcmp(p, e->name, n) == 0 && !isalnum((unsigned char)p[n])) break;
 	}
-	return false;
+	if (e == last) return NULL;
+	struct directive d = {0};
+	p += strlen(e->name);
+	for (const char *kind = e->arguments; p && *kind; kind++) p = read_argument(*kind, skip_spaces(p, end), end, &d);
+	if (p) p = skip_spaces(p, end);
+	bool whole = p && p < end && *p == '@';
+	if (whole) e->run(s, &d);
+	free(d.word);
+	json_decref(d.input);
+	return whole ? p + 1 : NULL;
 }
 
-static bool read_one(struct reader *r, struct directive *d) {
-	for (size_t i = 0; i < ARRAY_SIZE(WORDS); i++) {
-		size_t n = strlen(WORDS[i].what);
-		if ((size_t)(r->end - r->p) <= n || memcmp(r->p, WORDS[i].what, n) != 0 || isalnum((unsigned char)r->p[n]))
-			continue;
-		*d = (struct directive){.kind = WORDS[i].kind, .what = WORDS[i].what};
-		r->p += n;
-		return read_rest(r, d);
+void directive_run_all(struct speech *s, const char *text, size_t n) {
+	const char *end = text + n;
+	while ((text = memchr(text, '@', (size_t)(end - text)))) {
+		text++;
+		const char *behind = run_one(s, text, end);
+		if (behind) text = behind;
 	}
-	return false;
 }
 
-bool directive_next(const char *text, size_t n, size_t *at, struct directive *d) {
-	while (*at < n) {
-		const char *hit = memchr(text + *at, '@', n - *at);
-		if (!hit) break;
-		*at = (size_t)(hit - text) + 1;
-		struct reader r = {text + *at, text + n};
-		*d = (struct directive){0};
-		if (read_one(&r, d)) {
-			*at = (size_t)(r.p - text);
-			return true;
-		}
-		directive_free(d);
-	}
-	return false;
+void directive_after_turn(void) {
+	size_t i;
+	json_t *job;
+	json_array_foreach(after, i, job) background_ask(json_incref(job));
+	js_set(&after, NULL);
 }
 
-void directive_free(struct directive *d) {
-	free(d->name);
-	json_decref(d->input);
-	*d = (struct directive){0};
+void directive_dialogs(json_t *kinds) {
+	if (!dialogs && json_is_array(kinds)) dialogs = json_incref(kinds);
 }

@@ -1,59 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/faults.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#define NUMBER(name, field, value)                                                                                     \
-	{ name, offsetof(struct faults, field), value, false }
-#define SWITCH(name, field)                                                                                            \
-	{ name, offsetof(struct faults, field), 0, true }
-
-static const struct fault {
+/* Stringified by the table's own macro: `stderr` is one of stdio's too. */
+#define ROW(name, number) {#name, number, -1},
+static struct {
 	const char *name;
-	size_t at;
-	long usual; /* where no number is given */
-	bool is_switch;
-} FAULTS[] = {
-	NUMBER("partial", partial, 7),
-	NUMBER("huge", huge, 5L * 1024 * 1024),
-	NUMBER("garbage", garbage, 1),
-	NUMBER("stderr", noise, 300),
-	NUMBER("flood", flood, 100000),
-	NUMBER("close-stdout", close_stdout, 0),
-	NUMBER("deaf", deaf, 0),
-	NUMBER("die", die, 3),
-	NUMBER("start-exit", start_exit, 1),
-	NUMBER("start-delay", start_delay, 500),
-	NUMBER("late", late, 500),
-	NUMBER("split", split, 146L * 1024),
-	SWITCH("ignore-sigterm", ignore_sigterm),
-	SWITCH("ignore-eof", ignore_eof),
-	SWITCH("grandchild", grandchild),
-	SWITCH("mute", mute),
-	SWITCH("no-newline", no_newline),
-	SWITCH("no-result", no_result),
-};
+	long usual, value;
+} table[] = {FAULTS(ROW)};
 
-void faults_init(struct faults *f) {
-	memset(f, 0, sizeof *f);
-	for (size_t i = 0; i < ARRAY_SIZE(FAULTS); i++) {
-		long off = -1;
-		if (!FAULTS[i].is_switch) memcpy((char *)f + FAULTS[i].at, &off, sizeof off);
-	}
+static bool is_named(const char *name, const char *text, size_t n) {
+	if (strlen(name) != n) return false;
+	for (size_t i = 0; i < n; i++)
+		if (name[i] != (text[i] == '-' ? '_' : text[i])) return false;
+	return true;
 }
 
-bool faults_set(struct faults *f, const char *text) {
+bool faults_set(const char *text) {
 	size_t n = strcspn(text, "=");
-	for (size_t i = 0; i < ARRAY_SIZE(FAULTS); i++) {
-		const struct fault *d = &FAULTS[i];
-		if (strlen(d->name) != n || memcmp(d->name, text, n) != 0) continue;
-		long value = text[n] ? strtol(text + n + 1, NULL, 10) : d->usual;
-		bool on = true;
-		if (d->is_switch)
-			memcpy((char *)f + d->at, &on, sizeof on);
-		else
-			memcpy((char *)f + d->at, &value, sizeof value);
+	for (int i = 0; i < FAULTS_COUNT; i++) {
+		if (!is_named(table[i].name, text, n)) continue;
+		table[i].value = text[n] ? strtol(text + n + 1, NULL, 10) : table[i].usual;
 		return true;
 	}
 	return false;
+}
+
+long faults_get(enum fault fault) {
+	return table[fault].value;
+}
+
+bool faults_has(enum fault fault) {
+	return table[fault].value > 0;
 }

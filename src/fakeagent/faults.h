@@ -1,27 +1,35 @@
 /* SPDX-License-Identifier: MIT
  *
- * Misbehaviour on demand, so that a client can be tested against it. -1 or false: off.
+ * Misbehaviour on demand, so that a client can be tested against it. plenum-fakeagent(1) describes each.
  */
 #pragma once
 
-#include "fakeagent/json.h"
+#include <stdbool.h>
 
-struct faults {
-	long partial;      /* stdout is written in pieces of so many bytes */
-	long huge;         /* every turn prints a line of so many bytes */
-	long garbage;      /* every so many lines, a line that is no JSON */
-	long noise;        /* every turn prints so many KiB on stderr, without LF at the end */
-	long flood;        /* every turn prints so many stream events */
-	long close_stdout; /* after so many lines */
-	long deaf;         /* reads no more after so many lines of input */
-	long die;          /* SIGKILL in the middle of that line of output */
-	long start_exit;   /* ends at once with that code */
-	long start_delay;  /* ms before the first byte is read */
-	long late;         /* ms that each control_response is held back */
-	long split;        /* dies at a line longer than that whose beginning came in one read with an earlier line */
-	bool ignore_sigterm, ignore_eof, grandchild, mute, no_newline, no_result;
-};
+/* The name, and the number if none is given. A word of the command line has - for _. */
+#define FAULTS(X)                                                                                                      \
+	X(partial, 7)                                                                                                      \
+	X(huge, 5L * 1024 * 1024)                                                                                          \
+	X(garbage, 1)                                                                                                      \
+	X(stderr, 300)                                                                                                     \
+	X(flood, 100000)                                                                                                   \
+	X(close_stdout, 0)                                                                                                 \
+	X(deaf, 0)                                                                                                         \
+	X(die, 3)                                                                                                          \
+	X(start_exit, 1)                                                                                                   \
+	X(start_delay, 500)                                                                                                \
+	X(late, 500)                                                                                                       \
+	X(split, 146L * 1024)                                                                                              \
+	X(ignore_sigterm, 1)                                                                                               \
+	X(ignore_eof, 1)                                                                                                   \
+	X(grandchild, 1)                                                                                                   \
+	X(mute, 1)                                                                                                         \
+	X(no_newline, 1)                                                                                                   \
+	X(no_result, 1)
 
-void faults_init(struct faults *f);
-/* NAME or NAME=N; false if there is no such fault. */
-bool faults_set(struct faults *f, const char *text);
+#define FAULTS_ID(name, number) FAULT_##name,
+enum fault { FAULTS(FAULTS_ID) FAULTS_COUNT };
+
+bool faults_set(const char *text); /* NAME or NAME=N; false: unknown fault */
+long faults_get(enum fault fault); /* -1: off */
+bool faults_has(enum fault fault); /* with a number over 0 */

@@ -2,107 +2,107 @@
 #include "fakeagent/out.h"
 
 #include "base/fd.h"
+#include "fakeagent/faults.h"
+#include "fakeagent/poller.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
-/* A terminal or a file shares its flags with others; only a pipe or a socket is made non-blocking. */
-void out_init(struct out *o, int fd, const struct faults *f) {
-	struct stat st;
-	*o = (struct out){.fd = fd, .wait = BUF_INIT(SIZE_MAX / 2), .faults = f};
-	if (fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) fd_nonblock(fd);
-}
+static bool gone; /* the reader has closed, or a fault has closed it */
+static struct buf rest = JS_BUF;
+static size_t off; /* bytes of rest that are written */
+static long lines; /* printed so far */
 
-void out_free(struct out *o) {
-	buf_free(&o->wait);
-}
-
-bool out_waits(const struct out *o) {
-	return !o->gone && o->off < o->wait.len;
-}
-
-static void close_stdout(struct out *o) {
-	out_drain(o);
-	close(o->fd);
-	o->gone = true;
-}
-
-static void pause_briefly(void) {
-	struct timespec t = {.tv_nsec = 200000};
-	nanosleep(&t, NULL);
-}
-
-static bool write_some(struct out *o) {
-	size_t n = o->wait.len - o->off;
-	if (o->faults->partial > 0) n = MIN(n, (size_t)o->faults->partial);
-	ssize_t k = write(o->fd, o->wait.data + o->off, n);
+static bool write_some(void) {
+	size_t n = rest.len - off;
+	if (faults_has(FAULT_partial)) n = MIN(n, (size_t)faults_get(FAULT_partial));
+	ssize_t k = write(1, rest.data + off, n);
 	if (k < 0 && errno == EINTR) return true;
 	if (k < 0) {
-		if (errno != EAGAIN) o->gone = true;
+		if (errno != EAGAIN) gone = true;
 		return false;
 	}
-	o->off += (size_t)k;
-	if (o->faults->partial > 0) pause_briefly();
+	off += (size_t)k;
+	if (faults_has(FAULT_partial)) nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
 	return true;
 }
 
-void out_flush(struct out *o) {
-	while (out_waits(o) && write_some(o)) continue;
-	if (o->gone || o->off == o->wait.len) {
-		o->off = o->wait.len = 0;
-	} else if (o->off > o->wait.len / 2) {
-		o->wait.len -= o->off;
-		memmove(o->wait.data, o->wait.data + o->off, o->wait.len);
-		o->off = 0;
+static bool waits(void) {
+	return !gone && off < rest.len;
+}
+
+static void flush(void) {
+	while (waits() && write_some()) continue;
+	if (gone || off == rest.len) {
+		off = rest.len = 0;
+	} else if (off > rest.len / 2) {
+		rest.len -= off;
+		memmove(rest.data, rest.data + off, rest.len);
+		off = 0;
 	}
 }
 
-void out_drain(struct out *o) {
-	for (out_flush(o); out_waits(o); out_flush(o)) {
-		struct pollfd p = {.fd = o->fd, .events = POLLOUT};
-		poll(&p, 1, -1);
+static void drain(void) {
+	for (flush(); waits(); flush()) poll(&(struct pollfd){.fd = 1, .events = POLLOUT}, 1, -1);
+}
+
+static int prepare(void) {
+	flush();
+	return waits() ? POLLOUT : 0;
+}
+
+static void act(struct watch *w, int events) {
+	(void)w;
+	if (events) flush();
+}
+
+static void finish(void) {
+	if (faults_has(FAULT_no_newline) && rest.len) rest.len--;
+	drain();
+}
+
+/* A terminal or a file shares its flags with others; only a pipe or a socket is made non-blocking. */
+void out_init(void) {
+	static struct watch watch = {.fd = 1, .prepare = prepare, .act = act};
+	struct stat st;
+	if (fstat(1, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) fd_nonblock(1);
+	poller_add(&watch);
+	atexit(finish);
+}
+
+void out_half(const char *text) {
+	buf_puts(&rest, text);
+	drain();
+}
+
+void out_line(const char *line, size_t n) {
+	long every = faults_get(FAULT_garbage), last = faults_get(FAULT_close_stdout);
+	if (gone) return;
+	if (every > 0 && lines % every == 0)
+		buf_puts(&rest, lines / every % 2 ? "{\"type\":\"assistant\",\"message\":\n" : "not a JSON line\n");
+	buf_put(&rest, line, n);
+	buf_putc(&rest, '\n');
+	if (rest.failed) js_need(NULL);
+	lines++;
+	if (faults_get(FAULT_die) == lines) {
+		rest.len -= (n + 1) / 2;
+		drain();
+		kill(getpid(), SIGKILL);
 	}
+	if (last >= 0 && lines > last) {
+		drain();
+		close(1);
+		gone = true;
+	}
+	if (rest.len - off > (size_t)64 * 1024) flush();
 }
 
-static void put_garbage(struct out *o) {
-	const char *line = o->lines / o->faults->garbage % 2 ? "{\"type\":\"assistant\",\"message\":\n"
-														 : "not a JSON line\n";
-	buf_puts(&o->wait, line);
-}
-
-static void die_in_line(struct out *o, size_t line) {
-	o->wait.len -= line / 2;
-	out_drain(o);
-	kill(getpid(), SIGKILL);
-	pause();
-}
-
-static void end_line(struct out *o, size_t from) {
-	buf_putc(&o->wait, '\n');
-	if (o->wait.failed) js_need(NULL);
-	o->lines++;
-	if (o->faults->die == o->lines) die_in_line(o, o->wait.len - from);
-	if (o->faults->close_stdout >= 0 && o->lines > o->faults->close_stdout) close_stdout(o);
-	if (o->wait.len - o->off > 64 * 1024) out_flush(o);
-}
-
-void out_line(struct out *o, const char *line, size_t n) {
-	if (o->gone) return;
-	if (o->faults->garbage > 0 && o->lines % o->faults->garbage == 0) put_garbage(o);
-	size_t from = o->wait.len;
-	buf_put(&o->wait, line, n);
-	end_line(o, from);
-}
-
-void out_json(struct out *o, json_t *frame) {
-	js_need(frame);
-	_cleanup_(buf_free) struct buf b = BUF_INIT(SIZE_MAX / 2);
+void out_json(json_t *frame) {
+	_cleanup_(buf_free) struct buf b = JS_BUF;
 	js_dump(&b, frame);
 	json_decref(frame);
-	out_line(o, b.data, b.len);
+	out_line(b.data, b.len);
 }

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Hook callbacks: the matching ones of the table, all asked at once, their answers combined. PROTOCOL 4.2, 5.
+ */
+#pragma once
+
+#include "fakeagent/policy.h"
+
+struct callback_outcome {
+	enum policy decision;
+	char *reason;
+	json_t *input;      /* updatedInput */
+	json_t *permission; /* the decision of a PermissionRequest hook */
+	json_t *output;     /* updatedToolOutput */
+	json_t *context;    /* array of additionalContext */
+	bool stop;          /* continue: false */
+	char *stop_reason;
+};
+
+/* extra: members of the event (taken). match: the text for the matchers, or NULL. */
+void callback_run(const char *event, const char *match, json_t *extra, const char *tool_use_id,
+				  struct callback_outcome *o);
+void callback_free(struct callback_outcome *o);
+/* Run hooks whose answer changes nothing. */
+void callback_notify(const char *event, const char *match, json_t *extra, const char *tool_use_id);
+bool callback_replace(json_t *table); /* false: it is malformed */

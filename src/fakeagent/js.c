@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+#include "fakeagent/js.h"
+
+#include "base/str.h"
+
+#include <ctype.h>
+#include <regex.h>
+#include <stdio.h>
+
+#define MARK 0x10F000u /* the place of lone surrogates */
+
+json_t *js_need(json_t *value) {
+	if (!value) {
+		fputs("plenum-fakeagent: out of memory\n", stderr);
+		_exit(70);
+	}
+	return value;
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
+
+static size_t hex4(const char *p, const char *end, unsigned *value) {
+	if (end - p < 6 || p[0] != '\\' || p[1] != 'u' || strspn(p + 2, "0123456789abcdefABCDEF") < 4) return 0;
+	*value = (unsigned)strtoul((char[]){p[2], p[3], p[4], p[5], 0}, NULL, 16);
+	return 6;
+}
+
+/* Copies an escape, or marks it if it is half a pair. Returns the bytes used. */
+static size_t put_escape(struct buf *b, const char *p, const char *end) {
+	unsigned hi, lo;
+	size_t n = hex4(p, end, &hi);
+	if (!n) {
+		n = end - p < 2 ? 1 : 2;
+	} else if (hi >= 0xD800 && hi < 0xDC00 && hex4(p + 6, end, &lo) && lo >= 0xDC00 && lo < 0xE000) {
+		n = 12;
+	} else if (hi >= 0xD800 && hi < 0xE000) {
+		unsigned c = MARK + (hi & 0x7FF);
+		buf_printf(b, "\xF4%c%c%c", (int)(0x80 | (c >> 12 & 63)), (int)(0x80 | (c >> 6 & 63)), (int)(0x80 | (c & 63)));
+		return n;
+	}
+	buf_put(b, p, n);
+	return n;
+}
+
+static size_t put_string(struct buf *b, const char *p, const char *end) {
+	const char *from = p;
+	buf_putc(b, *p++);
+	while (p < end && *p != '"') {
+		size_t n = str_utf8(p, (size_t)(end - p));
+		if (*p == '\\')
+			n = put_escape(b, p, end);
+		else if (n)
+			buf_put(b, p, n);
+		else
+			buf_puts(b, "\xEF\xBF\xBD");
+		p += n ? n : 1;
+	}
+	if (p < end) buf_putc(b, *p++);
+	return (size_t)(p - from);
+}
+
+/* Copies a number that fits; another becomes a real that does. */
+static size_t put_number(struct buf *b, const char *p, const char *end) {
+	size_t n = 0;
+	while (p + n < end && p[n] && strchr("+-.eE0123456789", p[n])) n++;
+	_cleanup_free_ char *text = strndup(p, n);
+	double d = text ? strtod(text, NULL) : 0;
+	if (d > 1e308 || d < -1e308)
+		buf_puts(b, d > 0 ? "1.7e308" : "-1.7e308");
+	else
+		buf_printf(b, "%.*s%s", (int)n, p, n > 18 && text && !strpbrk(text, ".eE") ? ".0" : "");
+	return n;
+}
+
+enum js_result js_parse(const char *p, size_t n, json_t **value) {
+	json_error_t err;
+	*value = json_loadb(p, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &err);
+	if (*value) return JS_OK;
+	_cleanup_(buf_free) struct buf b = JS_BUF;
+	for (const char *end = p + n; p < end;) {
+		if (*p == '"')
+			p += put_string(&b, p, end);
+		else if (*p == '-' || isdigit((unsigned char)*p))
+			p += put_number(&b, p, end);
+		else
+			buf_putc(&b, *p++);
+	}
+	if (b.len) *value = json_loadb(b.data, b.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &err);
+	if (*value) return JS_OK;
+	enum json_error_code code = json_error_code(&err);
+	return code == json_error_stack_overflow || code == json_error_null_byte_in_key ? JS_ODD : JS_BAD;
+}
+
+/* ---- printing -------------------------------------------------------------------------------------------------- */
+
+static int dump_some(const char *p, size_t n, void *arg) {
+	return buf_put(arg, p, n) ? 0 : -1;
+}
+
+/* Bytes that are printed as escapes, as JSON.stringify does: the marks, U+2028 and U+2029. Returns their length. */
+static size_t special(const unsigned char *p, const unsigned char *end, unsigned *c) {
+	if (end - p >= 4 && p[0] == 0xF4 && p[1] == 0x8F && p[2] >= 0x80 && p[2] < 0xA0) {
+		*c = 0xD800 + ((unsigned)(p[2] & 0x1F) << 6 | (p[3] & 63u));
+		return 4;
+	}
+	if (end - p < 3 || p[0] != 0xE2 || p[1] != 0x80 || (p[2] & 0xFE) != 0xA8) return 0;
+	*c = 0x2000 + (p[2] & 63u);
+	return 3;
+}
+
+void js_dump(struct buf *out, const json_t *value) {
+	_cleanup_(buf_free) struct buf b = JS_BUF;
+	if (json_dump_callback(value, dump_some, &b, JSON_COMPACT | JSON_ENCODE_ANY) != 0 || b.failed) js_need(NULL);
+	const char *p = b.data, *end = p + b.len, *hit = p;
+	for (; (hit += strcspn(hit, "\xE2\xF4")) < end; hit++) {
+		unsigned c = 0;
+		size_t n = special((const unsigned char *)hit, (const unsigned char *)end, &c);
+		if (!n) continue;
+		buf_put(out, p, (size_t)(hit - p));
+		buf_printf(out, "\\u%04x", c);
+		p = hit + n;
+		hit = p - 1;
+	}
+	if (!buf_put(out, p, (size_t)(end - p))) js_need(NULL);
+}
+
+char *js_dumps(const json_t *value) {
+	struct buf b = JS_BUF;
+	js_dump(&b, value);
+	return buf_steal(&b, NULL);
+}
+
+/* ---- templates ------------------------------------------------------------------------------------------------- */
+
+struct maker {
+	const char *p;
+	va_list ap;
+};
+
+static json_t *make_argument(struct maker *m) {
+	const char *text;
+	char what = *m->p++;
+	switch (what) {
+	case 's':
+	case 'z':
+		text = va_arg(m->ap, const char *);
+		if (text) return js_text(text, strlen(text));
+		return what == 's' ? json_null() : NULL;
+	case 'o':
+		return va_arg(m->ap, json_t *);
+	case 'O':
+		return json_incref(va_arg(m->ap, json_t *));
+	case 'i':
+		return json_integer(va_arg(m->ap, int));
+	case 'I':
+		return json_integer(va_arg(m->ap, json_int_t));
+	case 'b':
+		return json_boolean(va_arg(m->ap, int));
+	case 'f':
+		return json_real(va_arg(m->ap, double));
+	default:
+		abort();
+	}
+}
+
+static json_t *make_value(struct maker *m) {
+	char key[64], open = *m->p;
+	if (open == '%') {
+		m->p++;
+		return make_argument(m);
+	}
+	if (open != '{' && open != '[') {
+		const char *from = m->p;
+		size_t n = strcspn(from, ",}]");
+		m->p += n;
+		json_t *constant = strchr("-0123456789fnt", open) ? json_loadb(from, n, JSON_DECODE_ANY, NULL) : NULL;
+		return constant ? constant : js_text(from, n);
+	}
+	json_t *all = js_need(open == '{' ? json_object() : json_array());
+	for (m->p++; *m->p != '}' && *m->p != ']'; m->p += *m->p == ',') {
+		if (!*m->p) abort();
+		if (open == '[') {
+			json_array_append_new(all, make_value(m));
+			continue;
+		}
+		snprintf(key, sizeof key, "%.*s", (int)strcspn(m->p, ":"), m->p);
+		m->p += strlen(key) + 1;
+		js_put(all, key, make_value(m)); /* NOLINT(misc-no-recursion): templates are constants */
+	}
+	m->p++;
+	return all;
+}
+
+json_t *js_vmake(const char *format, va_list ap) {
+	struct maker m = {.p = format};
+	va_copy(m.ap, ap);
+	json_t *value = make_value(&m);
+	va_end(m.ap);
+	return js_need(value);
+}
+
+json_t *js_make(const char *format, ...) {
+	va_list ap;
+	va_start(ap, format);
+	json_t *value = js_vmake(format, ap);
+	va_end(ap);
+	return value;
+}
+
+/* ---- making values --------------------------------------------------------------------------------------------- */
+
+json_t *js_text(const char *p, size_t n) {
+	json_t *s = json_stringn(p, n);
+	if (s) return s;
+	_cleanup_(buf_free) struct buf b = JS_BUF;
+	str_put_json(&b, p, n);
+	return js_need(json_loadb(b.data, b.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL));
+}
+
+json_t *js_of(struct buf *b) {
+	json_t *s = js_text(b->data ? b->data : "", b->len);
+	buf_free(b);
+	return s;
+}
+
+json_t *js_printf(const char *fmt, ...) {
+	va_list ap;
+	va_start(ap, fmt);
+	_cleanup_free_ char *text = str_vprintf(fmt, ap);
+	va_end(ap);
+	if (!text) js_need(NULL);
+	return js_text(text, strlen(text));
+}
+
+void js_put(json_t *obj, const char *key, json_t *value) {
+	if (value) json_object_set_new(obj, key, value);
+}
+
+void js_set(json_t **to, json_t *value) {
+	json_decref(*to);
+	*to = value;
+}
+
+void js_replace(char **to, const char *text) {
+	char *copy = str_dup(text);
+	free(*to);
+	*to = copy;
+}
+
+void js_uuid(char out[37]) {
+	char h[33];
+	str_random_hex(h, 32);
+	h[12] = '4';
+	h[16] = "89ab"[h[16] & 3];
+	snprintf(out, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", h, h + 8, h + 12, h + 16, h + 20);
+}
+
+json_t *js_id(const char *prefix) {
+	static long number;
+	return js_printf("%s%07lx%04ld", prefix, (unsigned long)getpid(), ++number);
+}
+
+/* ---- reading values -------------------------------------------------------------------------------------------- */
+
+const char *js_get(const json_t *obj, const char *key) {
+	return json_string_value(json_object_get(obj, key));
+}
+
+bool js_same(const char *a, const char *b) {
+	return a && b && strcmp(a, b) == 0;
+}
+
+bool js_is(const json_t *obj, const char *key, const char *value) {
+	return js_same(js_get(obj, key), value);
+}
+
+bool js_true(const json_t *obj, const char *key) {
+	return json_is_true(json_object_get(obj, key));
+}
+
+bool js_has(const json_t *list, const char *text) {
+	size_t i;
+	json_t *one;
+	json_array_foreach(list, i, one) {
+		if (js_same(json_string_value(one), text)) return true;
+	}
+	return false;
+}
+
+bool js_matches(const char *pattern, const char *text) {
+	regex_t r;
+	if (regcomp(&r, pattern, REG_EXTENDED | REG_NOSUB) != 0) return false;
+	bool hit = regexec(&r, text, 0, NULL, 0) == 0;
+	regfree(&r);
+	return hit;
+}
+
+json_t *js_content(const json_t *content) {
+	struct buf b = JS_BUF;
+	size_t i;
+	json_t *block;
+	if (json_is_string(content)) return json_incref((json_t *)(uintptr_t)content);
+	json_array_foreach(content, i, block) {
+		json_t *text = json_object_get(block, "text");
+		if (!json_is_string(text)) continue;
+		if (b.len) buf_putc(&b, '\n');
+		buf_put(&b, json_string_value(text), json_string_length(text));
+	}
+	return js_of(&b);
+}
+
+bool js_has_block(const json_t *content, const char *type) {
+	size_t i;
+	json_t *block;
+	json_array_foreach(content, i, block) {
+		if (js_is(block, "type", type)) return true;
+	}
+	return false;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The permission mode and the rules, and their verdict on a tool without anybody asked. PROTOCOL 4.2.
+ */
+#pragma once
+
+#include "fakeagent/js.h"
+
+enum policy { POLICY_NONE, POLICY_ALLOW, POLICY_ASK, POLICY_DEFER, POLICY_DENY }; /* of several the greatest wins */
+
+void policy_init(void); /* rules of the flags */
+const char *policy_mode(void);
+const char *policy_set_mode(const char *mode);             /* NULL, or the error_code of the refusal */
+void policy_extend(const char *list, const json_t *rules); /* list: allow, deny, ask */
+bool policy_update(const json_t *update);                  /* a PermissionUpdate; true: the mode has changed */
+enum policy policy_judge(const char *tool, const json_t *input, const char **why);
+bool policy_always_asks(const char *tool);
+json_t *policy_suggest(const char *tool, const json_t *input); /* permission_suggestions; new */

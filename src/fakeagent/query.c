@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "fakeagent/query.h"
+
+#include "fakeagent/flags.h"
+#include "fakeagent/out.h"
+#include "fakeagent/phase.h"
+#include "fakeagent/poller.h"
+
+static struct list all = LIST_SELF(all);
+static bool closed;
+
+void query_free(struct query *q) {
+	list_del(&q->node);
+	poller_cancel(q->timer);
+	json_decref(q->request);
+	json_decref(q->response);
+	json_decref(q->arg);
+	free(q);
+}
+
+/* Ends q, and says so to the client if it cannot know. */
+static void finish(struct query *q, enum query_end end) {
+	bool tell = end == QUERY_CANCELLED || end == QUERY_TIMEOUT || end == QUERY_REPLACED;
+	/* The CLI says notifications/cancelled to the server instead (PROTOCOL 4.2). */
+	if (tell && !js_is(q->request, "subtype", "mcp_message"))
+		out_json(js_make("{type:control_cancel_request,request_id:%s}", q->id));
+	q->end = end;
+	poller_cancel(q->timer);
+	q->timer = NULL;
+	if (!q->then) return;
+	list_del(&q->node);
+	q->then(q);
+	query_free(q);
+}
+
+/* Ending one may run code that ends others: it begins again after each. */
+static struct query *find(const char *id, const char *subtype, bool turn_only) {
+	struct query *q;
+	LIST_FOR_EACH (q, &all, struct query, node) {
+		if (q->end || (turn_only && !q->of_turn) || (id && strcmp(q->id, id) != 0)) continue;
+		if (!subtype || js_is(q->request, "subtype", subtype)) return q;
+	}
+	return NULL;
+}
+
+static void expire(json_t *id) {
+	struct query *q = find(json_string_value(id), NULL, false);
+	if (!q) return;
+	q->timer = NULL; /* it frees itself after this */
+	finish(q, QUERY_TIMEOUT);
+}
+
+struct query *query_send(json_t *request, int64_t timeout) {
+	struct query *q = calloc(1, sizeof *q);
+	if (!q) js_need(NULL);
+	*q = (struct query){.request = request, .of_turn = phase_running(), .end = closed ? QUERY_CLOSED : QUERY_OPEN};
+	js_uuid(q->id);
+	list_add_tail(&all, &q->node);
+	if (closed) return q;
+	if (timeout >= 0) q->timer = poller_after(timeout, expire, js_make("%s", q->id));
+	out_json(js_make("{type:control_request,request_id:%s,request:%O}", q->id, request));
+	return q;
+}
+
+void query_then(struct query *q, query_fn then, json_t *arg) {
+	q->of_turn = false;
+	q->then = then;
+	q->arg = arg;
+	if (!q->end) return;
+	then(q);
+	query_free(q);
+}
+
+void query_wait(struct query *q) {
+	while (!q->end) poller_round(-1);
+}
+
+json_t *query_payload(const struct query *q) {
+	return js_is(q->response, "subtype", "success") ? json_object_get(q->response, "response") : NULL;
+}
+
+const char *query_error(const struct query *q) {
+	if (!js_is(q->response, "subtype", "error")) return NULL;
+	const char *text = js_get(q->response, "error");
+	return text ? text : "unknown error";
+}
+
+void query_answer(json_t *line) {
+	json_t *response = json_object_get(line, "response");
+	const char *id = js_get(response, "request_id");
+	struct query *q = id ? find(id, NULL, false) : NULL;
+	if (!q) return;
+	q->response = json_incref(response);
+	if (flags()->replay) out_json(json_incref(line));
+	finish(q, QUERY_ANSWERED);
+}
+
+void query_end_turn(void) {
+	struct query *q;
+	while ((q = find(NULL, NULL, true))) finish(q, QUERY_CANCELLED);
+}
+
+void query_end_hooks(void) {
+	struct query *q;
+	while ((q = find(NULL, "hook_callback", false))) finish(q, QUERY_REPLACED);
+}
+
+void query_close(void) {
+	struct query *q;
+	closed = true;
+	while ((q = find(NULL, NULL, false))) finish(q, QUERY_CLOSED);
+}
+
+json_t *query_list(const char *subtype) {
+	json_t *list = js_need(json_array());
+	struct query *q;
+	LIST_FOR_EACH (q, &all, struct query, node) {
+		if (q->end || !js_is(q->request, "subtype", subtype)) continue;
+		json_array_append_new(list, js_make("{type:control_request,request_id:%s,request:%O}", q->id, q->request));
+	}
+	return list;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Open requests to the client. The sender either waits for one (query_wait) and frees it, or gives a function that is
+ * called when it is over, after which it frees itself.
+ */
+#pragma once
+
+#include "base/list.h"
+#include "fakeagent/js.h"
+
+#include <stdint.h>
+
+enum query_end {
+	QUERY_OPEN,
+	QUERY_ANSWERED,  /* response is the `response` object of the client's line */
+	QUERY_CANCELLED, /* by an interrupt */
+	QUERY_TIMEOUT,
+	QUERY_CLOSED,   /* stdin has ended */
+	QUERY_REPLACED, /* a new hook table came */
+};
+
+struct query;
+typedef void (*query_fn)(struct query *q);
+
+struct query {
+	struct list node;
+	char id[37];
+	json_t *request, *response;
+	enum query_end end;
+	bool of_turn; /* an interrupt ends it */
+	query_fn then;
+	json_t *arg;
+	struct timer *timer;
+	/* the sender's: */
+	struct list mark;
+	const json_t *entry;
+};
+
+/* Prints the control_request (takes request) and keeps it. timeout < 0: none. After the end of stdin it is not printed
+ * and is QUERY_CLOSED at once. */
+struct query *query_send(json_t *request, int64_t timeout);
+void query_then(struct query *q, query_fn then, json_t *arg); /* takes arg; no longer of the turn; frees itself */
+void query_wait(struct query *q);
+void query_free(struct query *q);
+json_t *query_payload(const struct query *q);   /* of a successful answer, borrowed, or NULL */
+const char *query_error(const struct query *q); /* the text of an answer of subtype error, borrowed, or NULL */
+
+void query_answer(json_t *line);
+void query_end_turn(void); /* cancels those of the turn */
+void query_end_hooks(void);
+void query_close(void);                  /* stdin has ended */
+json_t *query_list(const char *subtype); /* copies of the open control_requests of that subtype */

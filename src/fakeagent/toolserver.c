@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "fakeagent/toolserver.h"
+
+#include "fakeagent/flags.h"
+#include "fakeagent/query.h"
+
+#define TIMEOUT 60000
+
+static json_t *servers; /* name -> {status, next, tools, serverInfo} */
+
+static json_t *server_of(const char *name) {
+	if (!servers) servers = js_need(json_object());
+	return name ? json_object_get(servers, name) : NULL;
+}
+
+static int next_id(json_t *server) {
+	int id = (int)json_integer_value(json_object_get(server, "next"));
+	js_put(server, "next", json_integer(id + 1));
+	return id;
+}
+
+/* Takes params. id < 0: a notification. */
+static struct query *send(const char *name, const char *method, json_t *params, int id, int64_t timeout) {
+	json_t *message = js_make("{jsonrpc:%s,method:%s,params:%o}", "2.0", method, params);
+	if (id >= 0) js_put(message, "id", json_integer(id));
+	return query_send(js_make("{subtype:mcp_message,server_name:%s,message:%o}", name, message), timeout);
+}
+
+static void ignore(struct query *q) {
+	(void)q;
+}
+
+static void notify(const char *name, const char *method, json_t *params) {
+	query_then(send(name, method, params, -1, TIMEOUT), ignore, NULL);
+}
+
+static json_t *result_of(const struct query *q) {
+	return json_object_get(json_object_get(query_payload(q), "mcp_response"), "result");
+}
+
+static void on_tools(struct query *q) {
+	json_t *server = server_of(js_get(q->request, "server_name")), *tools = json_object_get(result_of(q), "tools");
+	if (!server || q->end != QUERY_ANSWERED) return;
+	js_put(server, "status", js_make("connected"));
+	if (json_is_array(tools)) json_object_set(server, "tools", tools);
+}
+
+static void on_hello(struct query *q) {
+	const char *name = js_get(q->request, "server_name");
+	json_t *server = server_of(name), *result = result_of(q);
+	if (!server || q->end != QUERY_ANSWERED) return;
+	if (!result) {
+		js_put(server, "status", js_make("failed"));
+		return;
+	}
+	js_put(server, "serverInfo", json_incref(json_object_get(result, "serverInfo")));
+	notify(name, "notifications/initialized", NULL);
+	query_then(send(name, "tools/list", NULL, next_id(server), TIMEOUT), on_tools, NULL);
+}
+
+bool toolserver_connect(const char *name) {
+	json_t *server = server_of(name);
+	if (!server) return false;
+	js_put(server, "status", js_make("pending"));
+	json_t *hello = js_make("{protocolVersion:%s,capabilities:{},clientInfo:{name:claude-code,version:%s}}",
+							"2025-11-25", flags()->version_name);
+	query_then(send(name, "initialize", hello, next_id(server), TIMEOUT), on_hello, NULL);
+	return true;
+}
+
+bool toolserver_disable(const char *name) {
+	json_t *server = server_of(name);
+	js_put(server, "status", js_make("disabled"));
+	return server;
+}
+
+void toolserver_add(const char *name) {
+	if (!name || server_of(name)) return;
+	js_put(servers, name, js_make("{status:pending,next:0,tools:[]}"));
+	toolserver_connect(name);
+}
+
+void toolserver_configure(const json_t *configs) {
+	const char *name;
+	json_t *one;
+	json_object_foreach((json_t *)(uintptr_t)configs, name, one) if (js_is(one, "type", "sdk")) toolserver_add(name);
+}
+
+void toolserver_replace(const json_t *wanted, json_t *added, json_t *removed) {
+	json_t *one;
+	const char *name;
+	void *next;
+	json_object_foreach_safe(servers, next, name, one) {
+		if (json_object_get(wanted, name)) continue;
+		json_array_append_new(removed, js_make("%s", name));
+		json_object_del(servers, name);
+	}
+	json_object_foreach((json_t *)(uintptr_t)wanted, name, one) if (!server_of(name) && js_is(one, "type", "sdk"))
+		json_array_append_new(added, js_make("%s", name));
+	toolserver_configure(wanted);
+}
+
+json_t *toolserver_list(bool whole) {
+	json_t *list = js_need(json_array()), *server;
+	const char *name;
+	json_object_foreach(servers, name, server) {
+		json_t *one = js_make("{name:%s,status:%O}", name, json_object_get(server, "status"));
+		if (whole)
+			json_object_update_new(one,
+								   js_make("{tools:%O,transport:sdk,scope:dynamic,source:sdk,serverInfo:%O}",
+										   json_object_get(server, "tools"), json_object_get(server, "serverInfo")));
+		json_array_append_new(list, one);
+	}
+	return list;
+}
+
+json_t *toolserver_tools(void) {
+	json_t *list = js_need(json_array()), *server, *tool;
+	const char *name;
+	size_t i;
+	json_object_foreach(servers, name, server) {
+		json_array_foreach(json_object_get(server, "tools"), i, tool) {
+			const char *of = js_get(tool, "name");
+			if (of) json_array_append_new(list, js_printf("mcp__%s__%s", name, of));
+		}
+	}
+	return list;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------------------- */
+
+/* NAME of mcp__NAME__TOOL as a new string, or NULL. */
+static json_t *name_of(const char *tool) {
+	const char *at = strncmp(tool, "mcp__", 5) == 0 ? strstr(tool + 5, "__") : NULL;
+	return at ? js_text(tool + 5, (size_t)(at - tool) - 5) : NULL;
+}
+
+json_t *toolserver_source(const char *tool) {
+	json_t *name = name_of(tool);
+	return name ? js_make("{name:%o,source:sdk}", name) : NULL;
+}
+
+static void fail(struct tool_output *o, json_t *text) {
+	o->content = text;
+	o->failed = true;
+}
+
+static void take_result(struct tool_output *o, const struct query *q) {
+	json_t *reply = json_object_get(query_payload(q), "mcp_response");
+	json_t *result = json_object_get(reply, "result"), *content = json_object_get(result, "content");
+	const char *error = query_error(q), *message = js_get(json_object_get(reply, "error"), "message");
+	if (error || message || !result) {
+		fail(o, js_make("%s", error ? error : message ? message : "the server gave no result"));
+		return;
+	}
+	o->content = content ? json_incref(content) : js_make("%s", "");
+	o->failed = js_true(result, "isError");
+}
+
+void toolserver_call(const char *tool, json_t *input, const char *id, struct tool_output *o) {
+	_cleanup_json_ json_t *of = name_of(tool);
+	const char *name = json_string_value(of), *limit = getenv("MCP_TOOL_TIMEOUT");
+	json_t *server = server_of(name);
+	if (!server) {
+		fail(o, js_printf("Error: No such tool available: %s", tool));
+		return;
+	}
+	int rpc = next_id(server);
+	json_t *params = js_make("{name:%s,arguments:%O,_meta:{claudecode/toolUseId:%s,progressToken:%i}}",
+							 tool + 7 + strlen(name), input, id, rpc);
+	struct query *q = send(name, "tools/call", params, rpc, limit && atol(limit) > 0 ? atol(limit) : 100000000);
+	query_wait(q);
+	if (q->end == QUERY_ANSWERED) {
+		take_result(o, q);
+	} else {
+		fail(o, js_printf("The call of %s was not answered", tool));
+		o->aborted = q->end == QUERY_CANCELLED;
+		if (q->end != QUERY_CLOSED)
+			notify(name, "notifications/cancelled", js_make("{requestId:%i,reason:no answer}", rpc));
+	}
+	query_free(q);
+}
