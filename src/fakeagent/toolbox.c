@@ -70,7 +70,7 @@ static void run_bash(const struct call *c) {
 /* ---- files ----------------------------------------------------------------------------------------------------- */
 
 static bool read_file(const char *path, struct buf *b) {
-	_cleanup_close_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	_cleanup_close_ int fd = open(path ? path : "", O_RDONLY | O_CLOEXEC);
 	char some[16384];
 	ssize_t n = -1;
 	while (fd >= 0 && (n = fd_read(fd, some, sizeof some)) > 0) buf_put(b, some, (size_t)n);
@@ -78,7 +78,7 @@ static bool read_file(const char *path, struct buf *b) {
 }
 
 static bool write_file(const char *path, const char *text, size_t n) {
-	_cleanup_close_ int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
+	_cleanup_close_ int fd = open(path ? path : "", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	return fd >= 0 && fd_write_all(fd, text, n) == 0;
 }
 
