@@ -165,14 +165,6 @@ static void do_model(const struct request *r) {
 	succeed(r, unless_old(js_make("{model:%s}", conversation_model())));
 }
 
-static void do_nothing(const struct request *r) {
-	succeed(r, NULL);
-}
-
-static void do_empty(const struct request *r) {
-	succeed(r, json_object());
-}
-
 static void do_flags(const struct request *r) {
 	if (json_is_object(json_object_get(r->body, "settings")))
 		succeed(r, NULL);
@@ -227,6 +219,10 @@ static void do_context(const struct request *r) {
 					   n, n, n / 2000.0, conversation_model()));
 }
 
+static void do_background(const struct request *r) {
+	succeed(r, json_object());
+}
+
 static void do_rewind(const struct request *r) {
 	if (js_same(getenv("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"), "true"))
 		succeed(r, js_make("{canRewind:true,filesChanged:[],insertions:0,deletions:0}"));
@@ -236,7 +232,7 @@ static void do_rewind(const struct request *r) {
 
 static const struct handler {
 	const char *subtype;
-	void (*run)(const struct request *r);
+	void (*run)(const struct request *r); /* NULL: it is accepted, without effect */
 } HANDLERS[] = {
 	{"initialize", do_initialize},
 	{"interrupt", do_interrupt},
@@ -244,20 +240,20 @@ static const struct handler {
 	{"end_session", do_end_session},
 	{"set_permission_mode", do_mode},
 	{"set_model", do_model},
-	{"set_max_thinking_tokens", do_nothing},
+	{"set_max_thinking_tokens", NULL},
 	{"apply_flag_settings", do_flags},
 	{"rename_session", do_rename},
-	{"set_has_subscribers", do_nothing},
+	{"set_has_subscribers", NULL},
 	{"mcp_status", do_mcp_status},
 	{"mcp_set_servers", do_set_servers},
 	{"mcp_reconnect", do_reconnect},
 	{"mcp_toggle", do_toggle},
-	{"mcp_message", do_nothing},
+	{"mcp_message", NULL},
 	{"get_context_usage", do_context},
 	{"rewind_files", do_rewind},
 	{"stop_task", do_stop_task},
-	{"background_tasks", do_empty},
-	{"keep_alive", do_nothing},
+	{"background_tasks", do_background},
+	{"keep_alive", NULL},
 };
 
 /* The old place of the id, inside `request`, is executed and answered without one. */
@@ -266,7 +262,10 @@ void control_take(const json_t *line) {
 	const char *subtype = js_get(r.body, "subtype");
 	for (size_t i = 0; i < ARRAY_SIZE(HANDLERS); i++) {
 		if (!js_same(HANDLERS[i].subtype, subtype)) continue;
-		HANDLERS[i].run(&r);
+		if (HANDLERS[i].run)
+			HANDLERS[i].run(&r);
+		else
+			succeed(&r, NULL);
 		return;
 	}
 	fail(&r, "unsupported_request",

@@ -19,6 +19,7 @@
 extern char **environ;
 
 struct directive {
+	struct speech *speech;
 	long number;
 	char *word; /* a word or a text */
 	json_t *input;
@@ -29,20 +30,20 @@ static json_t *dialogs; /* kinds */
 
 /* ---- the reply ------------------------------------------------------------------------------------------------- */
 
-static void do_tool(struct speech *s, const struct directive *d) {
-	speech_tool(s, d->word, json_incref(d->input));
+static void do_tool(const struct directive *d) {
+	speech_tool(d->speech, d->word, json_incref(d->input));
 }
 
-static void do_text(struct speech *s, const struct directive *d) {
-	speech_text(s, js_make("%s", d->word));
+static void do_text(const struct directive *d) {
+	speech_text(d->speech, js_make("%s", d->word));
 }
 
-static void do_think(struct speech *s, const struct directive *d) {
-	speech_thought(s, js_make("%s", d->word));
+static void do_think(const struct directive *d) {
+	speech_thought(d->speech, js_make("%s", d->word));
 }
 
-static void do_blocks(struct speech *s, const struct directive *d) {
-	for (long i = 0; i < d->number; i++) speech_text(s, js_printf("block %ld", i + 1));
+static void do_blocks(const struct directive *d) {
+	for (long i = 0; i < d->number; i++) speech_text(d->speech, js_printf("block %ld", i + 1));
 }
 
 static json_t *repeated(char c, long n) {
@@ -53,75 +54,66 @@ static json_t *repeated(char c, long n) {
 	return js_of(&b);
 }
 
-static void do_long(struct speech *s, const struct directive *d) {
-	speech_text(s, repeated('x', d->number));
+static void do_long(const struct directive *d) {
+	speech_text(d->speech, repeated('x', d->number));
 }
 
-static void do_slow(struct speech *s, const struct directive *d) {
-	s->slow = d->number;
+static void do_slow(const struct directive *d) {
+	d->speech->slow = d->number;
 }
 
-static void do_error(struct speech *s, const struct directive *d) {
-	js_replace(&s->error, d->word);
+static void do_error(const struct directive *d) {
+	js_replace(&d->speech->error, d->word);
 }
 
 /* ---- beside the reply ------------------------------------------------------------------------------------------ */
 
-static void do_after(struct speech *s, const struct directive *d) {
-	(void)s;
+static void do_after(const struct directive *d) {
 	if (!after) after = js_need(json_array());
 	json_array_append_new(after, js_make("{ms:%I,name:%s,input:%O}", (json_int_t)d->number, d->word, d->input));
 }
 
-static void do_task(struct speech *s, const struct directive *d) {
-	(void)s;
+static void do_task(const struct directive *d) {
 	background_task(d->number, d->word);
 }
 
-static void do_lines(struct speech *s, const struct directive *d) {
-	(void)s;
+static void do_lines(const struct directive *d) {
 	for (long i = 0; i < d->number; i++)
 		frames_emit("{type:stream_event,event:{type:content_block_delta,index:0,delta:{type:text_delta,text:%o}},"
 					"parent_tool_use_id:null}",
 					js_printf("line %ld", i + 1));
 }
 
-static void do_huge(struct speech *s, const struct directive *d) {
-	(void)s;
+static void do_huge(const struct directive *d) {
 	frames_emit("{type:system,subtype:local_command_output,content:%o}", repeated('h', d->number));
 }
 
-static void do_garbage(struct speech *s, const struct directive *d) {
-	(void)s;
+static void do_garbage(const struct directive *d) {
 	out_line(d->word, strlen(d->word));
 }
 
-static void do_stderr(struct speech *s, const struct directive *d) {
+static void do_stderr(const struct directive *d) {
 	char line[1024];
-	(void)s;
 	memset(line, 'n', sizeof line);
 	memcpy(line, "noise: ", 7);
 	for (long i = 0; i < d->number; i++) fd_write_all(2, line, sizeof line);
 }
 
-static void do_exit(struct speech *s, const struct directive *d) {
-	(void)s;
+static void do_exit(const struct directive *d) {
 	exit((int)d->number);
 }
 
-static void do_die(struct speech *s, const struct directive *d) {
-	(void)s;
+static void do_die(const struct directive *d) {
 	(void)d;
 	out_half("{\"type\":\"assistant\",\"message\":{\"role\":\"assist");
 	kill(getpid(), SIGKILL);
 }
 
 /* Returns when it has become a sleep(1): the pipe's end closes then, so that it is never found half made. */
-static void do_grandchild(struct speech *s, const struct directive *d) {
+static void do_grandchild(const struct directive *d) {
+	(void)d;
 	int fds[2];
 	char c;
-	(void)s;
-	(void)d;
 	if (pipe2(fds, O_CLOEXEC) < 0) return;
 	if (fork() == 0) {
 		sigset_t none;
@@ -144,40 +136,35 @@ static void say_words(struct speech *s, char *const *words) {
 	speech_text(s, js_of(&b));
 }
 
-static void do_env(struct speech *s, const struct directive *d) {
-	(void)d;
-	say_words(s, environ);
+static void do_env(const struct directive *d) {
+	say_words(d->speech, environ);
 }
 
-static void do_argv(struct speech *s, const struct directive *d) {
-	(void)d;
-	say_words(s, flags()->argv);
+static void do_argv(const struct directive *d) {
+	say_words(d->speech, flags()->argv);
 }
 
-static void do_cwd(struct speech *s, const struct directive *d) {
+static void do_cwd(const struct directive *d) {
 	char cwd[PATH_MAX];
-	(void)d;
-	speech_text(s, js_make("%s", getcwd(cwd, sizeof cwd) ? cwd : "?"));
+	speech_text(d->speech, js_make("%s", getcwd(cwd, sizeof cwd) ? cwd : "?"));
 }
 
-static void do_pid(struct speech *s, const struct directive *d) {
-	(void)d;
-	speech_text(s, js_printf("%ld", (long)getpid()));
+static void do_pid(const struct directive *d) {
+	speech_text(d->speech, js_printf("%ld", (long)getpid()));
 }
 
 /* The prompts so far, one a line; the last is this one. */
-static void do_history(struct speech *s, const struct directive *d) {
+static void do_history(const struct directive *d) {
 	struct buf b = JS_BUF;
 	size_t i;
 	json_t *message;
-	(void)d;
 	json_array_foreach(conversation_messages(), i, message) {
 		_cleanup_json_ json_t *text = js_content(json_object_get(message, "content"));
 		if (!js_is(message, "role", "user") || !json_string_length(text)) continue;
 		if (b.len) buf_putc(&b, '\n');
 		buf_puts(&b, json_string_value(text));
 	}
-	speech_text(s, js_of(&b));
+	speech_text(d->speech, js_of(&b));
 }
 
 /* ---- requests to the client ------------------------------------------------------------------------------------ */
@@ -193,22 +180,22 @@ static void ask(struct speech *s, const char *what, json_t *request) {
 	query_free(q);
 }
 
-static void do_dialog(struct speech *s, const struct directive *d) {
+static void do_dialog(const struct directive *d) {
 	if (js_has(dialogs, d->word))
-		ask(s, "dialog", js_make("{subtype:request_user_dialog,dialog_kind:%s,payload:{title:A dialog}}", d->word));
+		ask(d->speech, "dialog",
+			js_make("{subtype:request_user_dialog,dialog_kind:%s,payload:{title:A dialog}}", d->word));
 	else
-		speech_text(s, js_printf("dialog: no client shows %s", d->word));
+		speech_text(d->speech, js_printf("dialog: no client shows %s", d->word));
 }
 
-static void do_elicit(struct speech *s, const struct directive *d) {
-	(void)d;
-	ask(s, "elicit",
+static void do_elicit(const struct directive *d) {
+	ask(d->speech, "elicit",
 		js_make("{subtype:elicitation,mcp_server_name:fake,message:What is your name?,mode:form,"
 				"requested_schema:{type:object,properties:{name:{type:string}}}}"));
 }
 
-static void do_unknown(struct speech *s, const struct directive *d) {
-	ask(s, "answer", js_make("{subtype:%s,detail:fake}", d->word));
+static void do_unknown(const struct directive *d) {
+	ask(d->speech, "answer", js_make("{subtype:%s,detail:fake}", d->word));
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
@@ -216,7 +203,7 @@ static void do_unknown(struct speech *s, const struct directive *d) {
 /* What follows the name: n a number, w a word, j a JSON object that may be left out, t a text up to the next @. */
 static const struct effect {
 	const char *name, *arguments;
-	void (*run)(struct speech *s, const struct directive *d);
+	void (*run)(const struct directive *d);
 } EFFECTS[] = {
 	{"tool", "wj", do_tool},    {"after", "nwj", do_after},  {"task", "nt", do_task},
 	{"long", "n", do_long},     {"slow", "n", do_slow},      {"lines", "n", do_lines},
@@ -263,12 +250,12 @@ static const char *run_one(struct speech *s, const char *p, const char *end) {
 		if ((size_t)(end - p) > n && memcmp(p, e->name, n) == 0 && !isalnum((unsigned char)p[n])) break;
 	}
 	if (e == last) return NULL;
-	struct directive d = {0};
+	struct directive d = {.speech = s};
 	p += strlen(e->name);
 	for (const char *kind = e->arguments; p && *kind; kind++) p = read_argument(*kind, skip_spaces(p, end), end, &d);
 	if (p) p = skip_spaces(p, end);
 	bool whole = p && p < end && *p == '@';
-	if (whole) e->run(s, &d);
+	if (whole) e->run(&d);
 	free(d.word);
 	json_decref(d.input);
 	return whole ? p + 1 : NULL;

@@ -15,7 +15,7 @@ enum kind {
 	LIST,     /* adds to an array: rules, faults */
 	NUMBER,
 	COMPAT,
-	SKIP, /* known, without effect, and without a value: a prompt may follow it */
+	PRESET, /* no value: sets `want` */
 };
 
 static const struct flag {
@@ -24,8 +24,6 @@ static const struct flag {
 	void *at;
 	const char *want;
 } FLAGS[] = {
-	{"-p", SKIP, NULL, NULL},
-	{"--print", SKIP, NULL, NULL},
 	{"--input-format", EQUALS, &f.stream_in, "stream-json"},
 	{"--output-format", EQUALS, &f.stream_out, "stream-json"},
 	{"--verbose", ON, &f.verbose, NULL},
@@ -40,7 +38,7 @@ static const struct flag {
 	{"-c", ON, &f.resume_last, NULL},
 	{"--model", TEXT, &f.model, NULL},
 	{"--permission-mode", TEXT, &f.mode, NULL},
-	{"--dangerously-skip-permissions", SKIP, &f.mode, "bypassPermissions"},
+	{"--dangerously-skip-permissions", PRESET, &f.mode, "bypassPermissions"},
 	{"--allow-dangerously-skip-permissions", ON, &f.bypass_allowed, NULL},
 	{"--await-initialize", ON, &f.await_initialize, NULL},
 	{"--allowedTools", LIST, &f.allowed, ", "},
@@ -49,7 +47,6 @@ static const struct flag {
 	{"--disallowed-tools", LIST, &f.disallowed, ", "},
 	{"--mcp-config", TEXT, &f.mcp_config, NULL},
 	{"--max-turns", NUMBER, &f.max_turns, NULL},
-	{"--json-schema", TEXT, NULL, NULL},
 	{"--no-session-persistence", ON, &f.no_persistence, NULL},
 	{"-v", ON, &f.version, NULL},
 	{"--version", ON, &f.version, NULL},
@@ -59,13 +56,6 @@ static const struct flag {
 	{"--fault", LIST, &f.faults, ","},
 	{"--compat", COMPAT, NULL, NULL},
 	{"--conversations", TEXT, &f.conversations, NULL},
-	{"--include-hook-events", SKIP, NULL, NULL},
-	{"--strict-mcp-config", SKIP, NULL, NULL},
-	{"--session-mirror", SKIP, NULL, NULL},
-	{"--forward-subagent-text", SKIP, NULL, NULL},
-	{"--bare", SKIP, NULL, NULL},
-	{"--safe-mode", SKIP, NULL, NULL},
-	{"--debug", SKIP, NULL, NULL},
 };
 
 /* Adds the parts of text; separators inside parentheses belong to a part. */
@@ -97,8 +87,8 @@ static bool set(const struct flag *flag, const char *value, char **error) {
 		break;
 	case TEXT:
 	case OPTIONAL:
-	case SKIP:
-		if (flag->at) *(const char **)flag->at = flag->kind == SKIP ? flag->want : value;
+	case PRESET:
+		if (flag->at) *(const char **)flag->at = flag->kind == PRESET ? flag->want : value;
 		break;
 	case LIST:
 		put_list(*(json_t **)flag->at, value, flag->want);
@@ -121,7 +111,7 @@ static bool read_flag(char ***argv, char **error) {
 	for (size_t i = 0; i < ARRAY_SIZE(FLAGS); i++)
 		if (strlen(FLAGS[i].name) == n && memcmp(FLAGS[i].name, word, n) == 0) flag = &FLAGS[i];
 	const char *value = word[n] ? word + n + 1 : NULL;
-	bool alone = flag->kind == ON || flag->kind == SKIP;
+	bool alone = flag->kind == ON || flag->kind == PRESET;
 	if (!alone && !value && next && (flag->kind != OPTIONAL || *next != '-')) value = *++*argv;
 	if (alone || value) return set(flag, value, error);
 	if (flag->kind == OPTIONAL) return true;
