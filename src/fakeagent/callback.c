@@ -81,12 +81,9 @@ static void read_specific(struct callback_outcome *o, const struct query *q, con
 	if (json_is_object(input)) js_set(&o->input, json_incref(input));
 	if (json_is_string(context)) json_array_append(o->context, context);
 	if (!o->permission) o->permission = json_incref(json_object_get(s, "decision"));
-	if (!o->output) o->output = json_incref(json_object_get(s, "updatedToolOutput"));
-	if (!o->output) o->output = json_incref(json_object_get(s, "updatedMCPToolOutput"));
 }
 
 static void read_output(struct callback_outcome *o, const struct query *q, const char *event, const json_t *out) {
-	if (js_true(out, "async")) return;
 	if (js_is(out, "decision", "block")) decide(o, POLICY_DENY, js_get(out, "reason"));
 	if (js_is(out, "decision", "approve")) decide(o, POLICY_ALLOW, js_get(out, "reason"));
 	if (json_is_false(json_object_get(out, "continue"))) {
@@ -146,7 +143,6 @@ void callback_free(struct callback_outcome *o) {
 	free(o->stop_reason);
 	json_decref(o->input);
 	json_decref(o->permission);
-	json_decref(o->output);
 	json_decref(o->context);
 }
 

@@ -11,7 +11,6 @@ struct callback_outcome {
 	char *reason;
 	json_t *input;      /* updatedInput */
 	json_t *permission; /* the decision of a PermissionRequest hook */
-	json_t *output;     /* updatedToolOutput */
 	json_t *context;    /* array of additionalContext */
 	bool stop;          /* continue: false */
 	char *stop_reason;

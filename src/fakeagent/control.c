@@ -100,11 +100,8 @@ static void do_initialize(const struct request *r) {
 	}
 	json_t *response = js_make("{subtype:success,request_id:%O,response:%o}", r->id, describe(hooks));
 	if (again || !flags()->old) {
-		json_t *elicitations = query_list("elicitation");
 		js_put(response, "pending_permission_requests", query_list("can_use_tool"));
 		js_put(response, "pending_user_dialog_requests", query_list("request_user_dialog"));
-		if (json_array_size(elicitations)) json_object_set(response, "pending_elicitation_requests", elicitations);
-		json_decref(elicitations);
 	}
 	answer(r, response);
 	if (again) background_changed();
@@ -194,20 +191,12 @@ static void do_set_servers(const struct request *r) {
 	succeed(r, js_make("{added:%o,removed:%o,errors:{}}", added, removed));
 }
 
-static void answer_server(const struct request *r, bool (*act)(const char *name)) {
+static void do_reconnect(const struct request *r) {
 	const char *name = js_get(r->body, "serverName");
-	if (act(name))
+	if (toolserver_connect(name))
 		succeed(r, NULL);
 	else
 		fail(r, NULL, js_printf("Server not found: %s", name ? name : "undefined"));
-}
-
-static void do_reconnect(const struct request *r) {
-	answer_server(r, toolserver_connect);
-}
-
-static void do_toggle(const struct request *r) {
-	answer_server(r, js_true(r->body, "enabled") ? toolserver_connect : toolserver_disable);
 }
 
 /* ---- the rest -------------------------------------------------------------------------------------------------- */
@@ -247,7 +236,6 @@ static const struct handler {
 	{"mcp_status", do_mcp_status},
 	{"mcp_set_servers", do_set_servers},
 	{"mcp_reconnect", do_reconnect},
-	{"mcp_toggle", do_toggle},
 	{"mcp_message", NULL},
 	{"get_context_usage", do_context},
 	{"rewind_files", do_rewind},

@@ -232,13 +232,11 @@ static void run_prompt(struct turn *t) {
 static void run_clear(struct turn *t) {
 	char id[37];
 	js_uuid(id);
-	callback_notify("SessionEnd", "clear", js_make("{reason:clear}"), NULL);
 	json_t *f = js_make("{type:conversation_reset,new_conversation_id:%s,trigger:clear}", id);
 	frames_stamp(f);
 	frames_put(f);
 	background_changed();
 	conversation_reset(id);
-	callback_notify("SessionStart", "clear", js_make("{source:clear}"), NULL);
 	print_init();
 	js_set(&t->content, js_make("%s", "<command-name>/clear</command-name>\n            "
 									  "<command-message>clear</command-message>\n            "

@@ -74,9 +74,6 @@ static void deny_alone(struct permission *p, const json_t *use, const char *type
 	frames_emit(
 		"{type:system,subtype:permission_denied,tool_name:%s,tool_use_id:%O,decision_reason_type:%s,message:%s}", name,
 		id, type, text);
-	callback_notify("PermissionDenied", name,
-					js_make("{tool_name:%s,tool_input:%O,tool_use_id:%O,reason:%s}", name, p->input, id, text),
-					json_string_value(id));
 }
 
 static void ask_client(struct permission *p, const json_t *use, const char *reason) {

@@ -88,35 +88,15 @@ enum policy policy_judge(const char *tool, const json_t *input, const char **why
 
 /* ---- PermissionUpdate ------------------------------------------------------------------------------------------ */
 
-static void drop_rule(json_t *list, const json_t *text) {
-	size_t i;
-	json_t *rule;
-	json_array_foreach(list, i, rule) {
-		if (!json_equal(rule, text)) continue;
-		json_array_remove(list, i);
-		return;
-	}
-}
-
-static void update_rules(const char *type, const json_t *update) {
+bool policy_update(const json_t *update) {
 	json_t *list = json_object_get(rules, js_get(update, "behavior")), *rule;
 	size_t i;
-	if (!list) return;
-	if (strcmp(type, "replaceRules") == 0) json_array_clear(list);
+	if (js_is(update, "type", "setMode")) return !policy_set_mode(js_get(update, "mode"));
+	if (!list || !js_is(update, "type", "addRules")) return false;
 	json_array_foreach(json_object_get(update, "rules"), i, rule) {
 		const char *tool = js_get(rule, "toolName"), *content = js_get(rule, "ruleContent");
-		if (!tool) continue;
-		_cleanup_json_ json_t *text = content ? js_printf("%s(%s)", tool, content) : js_printf("%s", tool);
-		drop_rule(list, text);
-		if (strcmp(type, "removeRules") != 0) json_array_append(list, text);
+		if (tool) json_array_append_new(list, content ? js_printf("%s(%s)", tool, content) : js_make("%s", tool));
 	}
-}
-
-bool policy_update(const json_t *update) {
-	const char *type = js_get(update, "type");
-	if (!type) return false;
-	if (strcmp(type, "setMode") == 0) return !policy_set_mode(js_get(update, "mode"));
-	if (one_of(type, "addRules replaceRules removeRules")) update_rules(type, update);
 	return false;
 }
 

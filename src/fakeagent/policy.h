@@ -12,7 +12,7 @@ void policy_init(void); /* rules of the flags */
 const char *policy_mode(void);
 const char *policy_set_mode(const char *mode);             /* NULL, or the error_code of the refusal */
 void policy_extend(const char *list, const json_t *rules); /* list: allow, deny, ask */
-bool policy_update(const json_t *update);                  /* a PermissionUpdate; true: the mode has changed */
+bool policy_update(const json_t *update); /* PermissionUpdate addRules or setMode; true: the mode has changed */
 enum policy policy_judge(const char *tool, const json_t *input, const char **why);
 bool policy_always_asks(const char *tool);
 json_t *policy_suggest(const char *tool, const json_t *input); /* permission_suggestions; new */

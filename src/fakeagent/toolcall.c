@@ -48,11 +48,10 @@ static void run_allowed(struct batch *b, const json_t *use, json_t *input) {
 	struct callback_outcome o;
 	const char *name = js_get(use, "name"), *id = js_get(use, "id");
 	toolbox_run(name, input, id, &out);
-	if (!out.aborted) {
+	if (!out.aborted && !out.failed) {
 		json_t *in = event_input(use, input);
-		json_object_set(in, out.failed ? "error" : "tool_response", out.content);
-		callback_run(out.failed ? "PostToolUseFailure" : "PostToolUse", name, in, id, &o);
-		if (o.output) js_set(&out.content, json_incref(o.output));
+		json_object_set(in, "tool_response", out.content);
+		callback_run("PostToolUse", name, in, id, &o);
 		if (o.decision == POLICY_DENY && o.reason) json_array_append_new(b->context, js_make("%s", o.reason));
 		end_hooks(b, &o);
 	}
@@ -96,7 +95,6 @@ static void run_one(struct batch *b, const json_t *use) {
 
 enum toolcall_end toolcall_run(const json_t *blocks, struct scenario_moment *m, json_t **deferred) {
 	struct batch b = {.results = js_need(json_array()), .context = js_need(json_array()), .moment = m};
-	_cleanup_json_ json_t *calls = js_need(json_array());
 	json_t *use, *text;
 	size_t i;
 	json_array_foreach(blocks, i, use) {
@@ -105,12 +103,6 @@ enum toolcall_end toolcall_run(const json_t *blocks, struct scenario_moment *m, 
 			reject(&b, use);
 		else
 			run_one(&b, use);
-		json_array_append_new(calls, event_input(use, json_object_get(use, "input")));
-	}
-	if (!phase_aborted() && !b.stopped && !b.deferred) {
-		struct callback_outcome o;
-		callback_run("PostToolBatch", NULL, js_make("{tool_calls:%O}", calls), NULL, &o);
-		end_hooks(&b, &o);
 	}
 	json_array_foreach(b.context, i, text) json_array_append_new(b.results, js_make("{type:text,text:%O}", text));
 	json_decref(b.context);

@@ -68,12 +68,6 @@ bool toolserver_connect(const char *name) {
 	return true;
 }
 
-bool toolserver_disable(const char *name) {
-	json_t *server = server_of(name);
-	js_put(server, "status", js_make("disabled"));
-	return server;
-}
-
 void toolserver_add(const char *name) {
 	if (!name || server_of(name)) return;
 	js_put(servers, name, js_make("{status:pending,next:0,tools:[]}"));

@@ -16,7 +16,6 @@ struct tool_output {
 
 void toolserver_add(const char *name);     /* begins the handshake; a known name is left alone */
 bool toolserver_connect(const char *name); /* the handshake again; false: unknown name */
-bool toolserver_disable(const char *name);
 /* Makes the servers those of `wanted`; the names that came and went are appended to the two arrays. */
 void toolserver_replace(const json_t *wanted, json_t *added, json_t *removed);
 void toolserver_configure(const json_t *configs); /* adds those of type "sdk" */
