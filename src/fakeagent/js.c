@@ -173,8 +173,10 @@ static json_t *make_value(struct maker *m) {
 		const char *from = m->p;
 		size_t n = strcspn(from, ",}]");
 		m->p += n;
-		json_t *constant = strchr("-0123456789fnt", open) ? json_loadb(from, n, JSON_DECODE_ANY, NULL) : NULL;
-		return constant ? constant : js_text(from, n);
+		if (strchr("-0123456789", open)) return json_integer(strtoll(from, NULL, 10));
+		if (n == 4 && memcmp(from, "null", n) == 0) return json_null();
+		if (n == 4 && memcmp(from, "true", n) == 0) return json_true();
+		return n == 5 && memcmp(from, "false", n) == 0 ? json_false() : js_text(from, n);
 	}
 	json_t *all = js_need(open == '{' ? json_object() : json_array());
 	for (m->p++; *m->p != '}' && *m->p != ']'; m->p += *m->p == ',') {
@@ -183,8 +185,10 @@ static json_t *make_value(struct maker *m) {
 			json_array_append_new(all, make_value(m));
 			continue;
 		}
-		snprintf(key, sizeof key, "%.*s", (int)strcspn(m->p, ":"), m->p);
-		m->p += strlen(key) + 1;
+		size_t n = MIN(strcspn(m->p, ":"), sizeof key - 1);
+		memcpy(key, m->p, n);
+		key[n] = 0;
+		m->p += n + 1;
 		js_put(all, key, make_value(m)); /* NOLINT(misc-no-recursion): templates are constants */
 	}
 	m->p++;

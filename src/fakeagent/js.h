@@ -24,7 +24,7 @@ enum js_result js_parse(const char *p, size_t n, json_t **value);
 void js_dump(struct buf *b, const json_t *value); /* compact, one line */
 char *js_dumps(const json_t *value);              /* the caller frees */
 
-/* A value from a template: {type:system,list:[a,%s],n:%i}. A word without quotes is a string, a number, true, false or
+/* A value from a template: {type:system,list:[a,%s],n:%i}. A word is a string, or an integer, true, false or
  * null. %s string (NULL: null), %z string (NULL: the member is left out), %o json_t that is taken, %O one that is
  * borrowed (NULL: left out), %i int, %I json_int_t, %b bool, %f double. */
 json_t *js_make(const char *format, ...);
