@@ -14,11 +14,9 @@
 #define STARVED_TRIES 10 /* then the unfinished line is given up for its memory */
 #define LAST_READS 64    /* at its end a pipe is read as far as it can be full, not as fast as a grandchild fills it */
 
-/* A child that cannot be heard, or told, would wait for ever: it is ended. One that has exited ends by its timer. */
+/* A child that cannot be heard, or told, would wait for ever. One that has exited ends by its timer. */
 static void watch(struct agent *a, struct loop_fd *f, bool read, bool write) {
-	if (loop_fd_want(f, read, write)) return;
-	log_error("no memory to watch child %d, it is ended", a->child.pid);
-	child_kill(&a->child, SIGKILL);
+	if (!loop_fd_want(f, read, write)) a->events->unwatched(a->arg);
 }
 
 /* --- stdout ------------------------------------------------------------------------------------------------------- */

@@ -27,6 +27,8 @@ struct agent_events {
 	void (*muted)(void *arg);     /* its output has ended, and it lives, for this moment or on and on */
 	void (*exited)(void *arg);    /* its output may go on */
 	void (*ended)(void *arg);     /* all of its output was told, and its streams are closed but for its stdin */
+	/* No memory to watch its streams: the owner must stop it. May come within any call. */
+	void (*unwatched)(void *arg);
 };
 
 struct agent {

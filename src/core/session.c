@@ -7,7 +7,6 @@
 #include "plenum/protocol.h"
 #include "wire/splice.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +30,7 @@ const char *session_broken_text(enum broken broken) {
 		[BROKEN_NOT] = "the child ended",
 		[BROKEN_DEAF] = "the child had closed its stdin and lived on, so it was stopped",
 		[BROKEN_MUTE] = "the child had closed its stdout and lived on, so it was stopped",
+		[BROKEN_MEMORY] = "there was no memory for what the child said or was to be told, so it was stopped",
 		[BROKEN_SECOND] = "the child took up a conversation that is another session's, so it was stopped",
 	};
 	return texts[broken];
@@ -175,6 +175,10 @@ static void on_line_lost(void *arg) {
 	session_no_memory(arg, "a line of the child was lost");
 }
 
+static void on_unwatched(void *arg) {
+	session_no_memory(arg, "its child cannot be watched");
+}
+
 static void on_read_done(void *arg) {
 	struct session *s = arg;
 	tape_reserve(&s->tape, lines_held(&s->agent->out));
@@ -262,11 +266,6 @@ void session_named(struct session *s) {
 	session_write_in(s);
 }
 
-void session_no_memory(struct session *s, const char *what) {
-	log_error("session %s: out of memory, %s; its child is ended", s->label, what);
-	if (s->agent && !s->agent->exited) child_kill(&s->agent->child, SIGKILL);
-}
-
 bool session_answer(struct session *s, struct chunk line) {
 	if (session_has_child(s)) return write_to(s, &s->in, line, true, NULL);
 	chunk_drop(&line);
@@ -299,6 +298,7 @@ static const struct agent_events agent_events = {
 	.muted = on_muted,
 	.exited = session_on_exited,
 	.ended = session_on_ended,
+	.unwatched = on_unwatched,
 };
 
 static void reset_for_child(struct session *s) {
@@ -360,8 +360,8 @@ static void complete_start(struct session *s, struct agent *a) {
 		s->later = s->in;
 		queue_init(&s->in, s->later.max);
 	}
-	agent_run(a);
 	adopt(s, a);
+	agent_run(a);
 	log_info("session %s: child %d started", s->label, a->child.pid);
 	s->events->started(s);
 	session_write_in(s);

@@ -39,7 +39,7 @@ enum stop_stage { STOP_NOT, STOP_INTERRUPT, STOP_EOF, STOP_TERM, STOP_KILL };
 enum stop_then { THEN_SLEEP, THEN_RESTART, THEN_REMOVE };
 
 /* A child that lived on without an end of its streams: it is of no use to anybody, and was ended for that. */
-enum broken { BROKEN_NOT, BROKEN_DEAF, BROKEN_MUTE, BROKEN_SECOND };
+enum broken { BROKEN_NOT, BROKEN_DEAF, BROKEN_MUTE, BROKEN_SECOND, BROKEN_MEMORY };
 
 /* What becomes of detached processes when the child is gone. */
 enum leftovers { LEFTOVERS_AS_SET, LEFTOVERS_END, LEFTOVERS_KILL };

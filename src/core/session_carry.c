@@ -56,7 +56,7 @@ static void carry_stop(struct carry *c, struct session *s, struct agent *a) {
 	if (c->version >= 13) CARRY(c, s->stopper);
 	if (c->version >= 14) CARRY(c, s->unclaimed);
 	CARRY(c, s->stop_since);
-	if (c->version >= 6) CARRY_UPTO(c, s->broken, BROKEN_SECOND);
+	if (c->version >= 6) CARRY_UPTO(c, s->broken, BROKEN_MEMORY);
 	if (c->version >= 13) CARRY_UPTO(c, s->leftovers, LEFTOVERS_KILL);
 	carry_timer(c, &a->stop_timer);
 	carry_timer(c, &a->end_timer);

@@ -237,13 +237,24 @@ static void stop_broken(struct session *s) {
 	begin_end(s);
 }
 
-void session_kill_second(struct session *s, const struct session *other) {
-	s->broken = BROKEN_SECOND;
-	log_warn("session %s: child %d took up the conversation of session %s", s->label, s->agent->child.pid,
-			 other->label);
+/* The last step at once: it must do nothing more. */
+static void kill_now_for(struct session *s, enum broken broken) {
+	s->broken = broken;
 	if (s->agent->exited || s->stopping == STOP_KILL) return; /* these were its last words */
 	begin_end(s);
 	step_kill(s);
+}
+
+void session_kill_second(struct session *s, const struct session *other) {
+	log_warn("session %s: child %d took up the conversation of session %s", s->label, s->agent->child.pid,
+			 other->label);
+	kill_now_for(s, BROKEN_SECOND);
+}
+
+/* One that is being stopped ends as it was to end, only sooner. */
+void session_no_memory(struct session *s, const char *what) {
+	log_error("session %s: out of memory, %s; its child is ended", s->label, what);
+	if (s->agent && !s->agent->exited) kill_now_for(s, s->stopping == STOP_NOT ? BROKEN_MEMORY : s->broken);
 }
 
 void session_on_stop_timer(void *arg) {

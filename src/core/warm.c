@@ -6,7 +6,6 @@
 #include "base/str.h"
 #include "core/router.h"
 
-#include <signal.h>
 #include <string.h>
 
 #define REFILL_MS 1000              /* the session that got the spare has its first turn meanwhile */
@@ -103,10 +102,15 @@ static void end_spare(struct spare *one, bool kill_now) {
 	session_stop(one->session, kill_now, THEN_SLEEP);
 }
 
+/* It stays in its stock: counts as a failure when it is gone. */
+static void fail(struct spare *one, const char *why) {
+	log_warn("%s: %s", one->session->label, why);
+	session_stop(one->session, true, THEN_SLEEP);
+	session_set_reason(one->session, why);
+}
+
 static void on_start_timer(void *arg) {
-	struct spare *one = arg;
-	log_warn("%s: no answer to initialize in %d s", one->session->label, START_MS / 1000);
-	child_kill(&one->session->agent->child, SIGKILL); /* counts as a failure when it is gone */
+	fail(arg, "no answer to initialize in time");
 }
 
 static void join_stock(struct spare *one, struct stock *k) {
@@ -270,8 +274,7 @@ static void check_ready(struct spare *one) {
 	if (one->ready || !one->stock || s->init_open) return;
 	loop_timer_stop(&one->timer);
 	if (!router_kept_init(s).p) {
-		log_warn("%s: the child refused its initialize", s->label);
-		child_kill(&s->agent->child, SIGKILL);
+		fail(one, "the child refused its initialize");
 		return;
 	}
 	one->ready = true;

@@ -77,6 +77,18 @@ class HeldCase(Case):
         return a, self.hold(agent.child())
 
 
+class WarmTest(HeldCase):
+    def test_one_that_refuses_its_initialize(self):
+        """A prestarted child is given up as any other, and another takes its place."""
+        d, agent = self.start(mode={"init": "manual"}, profile={"warm": 1, "cwd": "/", "stop_grace": "200ms"})
+        child = self.hold(agent.child())
+        rid = child.wait(type="control_request")["request_id"]
+        child.print({"type": "control_response", "response": {"subtype": "error", "request_id": rid, "error": "no"}})
+        until(lambda: "child %d of session warm-" % child.pid in d.log(), what="the end of the stop sequence")
+        agent.child()
+        self.assertTrue(alive(child.pid))
+
+
 class StopTest(HeldCase):
     def test_each_step_ends(self):
         d, agent, held = self.held("killed", "asked", "next", "forgotten")
