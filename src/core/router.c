@@ -331,6 +331,11 @@ struct session *router_awaited(struct client *c, struct chunk line, bool *made, 
 	}
 	c->starting = 0;
 	c->makes = false;
+	if (s && !s->start_error && router_is_closed_to(s, c)) { /* since it began to wait */
+		*code = PLENUM_E_NOT_ALLOWED;
+		snprintf(error, CHILD_ERROR_MAX, ROUTER_PRIVATE_TEXT, s->name);
+		return NULL;
+	}
 	if (s && !s->start_error) return s;
 	*code = s && s->start_result == CHILD_TIMEOUT ? PLENUM_E_TIMEOUT : PLENUM_E_SPAWN_FAILED;
 	snprintf(error, CHILD_ERROR_MAX, "%s", s ? s->start_error : "the session was removed before its child had started");

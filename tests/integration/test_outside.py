@@ -116,6 +116,41 @@ class StartTest(Case):
         self.assertEqual(opens.count(), 1)
 
 
+    @unittest.skipUnless(os.getuid() == 0, "needs root, to become another user")
+    def test_a_session_that_became_private_meanwhile(self):
+        """Who waits for the start of a child is asked again behind it."""
+        d, agent = self.start(daemon={"allow_uids": "65534"})
+        d.open_to_all()
+        program = d.root + "/program"
+        d.sections["profile agent"]["command"] = program
+        d.write_conf()
+        d.call("plenum_reload")
+
+        def install():
+            with open(program + ".new", "w") as f:
+                f.write("#!/bin/sh\nexec %s\n" % agent.command)
+            os.chmod(program + ".new", 0o755)
+            os.rename(program + ".new", program)
+
+        install()
+        a = d.attached("s")
+        agent.child()
+        a.request("plenum_hibernate")
+        d.wait_state("s", "asleep")
+        os.unlink(program)
+        a.send(user("wake"))  # it is tried again and again for a while
+        b = d.client(uid=65534, gid=65534)
+        waits = b.ask("plenum_attach", session="s", wake=True, approve=False)
+        until(lambda: d.log().count("was not found") + d.log().count("is not there") > 1, what="two tries")
+        d.sections["profile agent"]["private"] = "yes"
+        d.write_conf()
+        d.call("plenum_reload")
+        self.assertEqual(b.seen(type="control_response"), [])
+        install()
+        self.assertEqual(b.answer(waits)["response.code"], "not_allowed")
+        agent.child()
+
+
 class DeadMountTest(Case):
     """LONG: nothing runs into the limit while a test looks at who waits. SHORT: the limit is what it looks at."""
 
