@@ -164,7 +164,7 @@ struct session {
 	uint64_t made_by; /* the id of the session whose agent has made it; 0: none */
 	bool ephemeral;   /* ends with the client that made it; not kept on disk */
 	bool ending;      /* that client's input is over: the session ends with what it still waits for */
-	bool unclaimed; /* the client that makes it left before its first start was over: it is gone if that fails */
+	bool unclaimed;   /* the client that makes it left before its first start was over: it is gone if that fails */
 	bool removed;
 	struct share *payer;                   /* of the uid that it was made for; the router's */
 	struct loop_task free_task, over_task; /* over_task: the router's; the one that it ended with is gone */

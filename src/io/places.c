@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/places.h"
 
+#include "base/buf.h"
 #include "base/fd.h"
 
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@
 #define LEFT_MAX 2        /* at one place: a further one would only wait there, too */
 #define WAITING_MAX 256
 #define SLOW_MS 1000
+#define MOUNTS_MS 250
+#define MOUNTS_MAX ((size_t)4 * 1024 * 1024)
 
 struct process {
 	struct list node;
@@ -27,6 +30,8 @@ struct process {
 
 struct places {
 	struct loop *loop;
+	struct buf mounts; /* /proc/self/mountinfo, as it was at mounts_at */
+	int64_t mounts_at;
 	struct list processes, turns;
 	size_t n, n_turns;
 	struct loop_task task;
@@ -40,23 +45,49 @@ static bool is_within(const char *path, const char *folder) {
 	return strncmp(path, folder, n) == 0 && (path[n] == 0 || path[n] == '/' || (n && folder[n - 1] == '/'));
 }
 
-/* The mount point that a path lies in by its name, without looking at it; NULL: the root, or unknown. */
-static char *mount_of(const char *path) {
-	char line[8192], at[4096], *best = NULL;
-	FILE *f = fopen("/proc/self/mountinfo", "re");
-	while (f && fgets(line, sizeof line, f)) {
-		if (sscanf(line, "%*s %*s %*s %*s %4095s", at) != 1 || strcmp(at, "/") == 0 || !is_within(path, at)) continue;
-		if (best && strlen(best) >= strlen(at)) continue;
-		free(best);
-		best = strdup(at);
+/* Many turns may look in a row: the list is read anew only after a while. */
+static const char *mounts(struct places *p) {
+	if (p->mounts.data && now_ms() - p->mounts_at < MOUNTS_MS) return p->mounts.data;
+	_cleanup_close_ int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? 1 : 0;
+	buf_free(&p->mounts);
+	p->mounts = (struct buf)BUF_INIT(MOUNTS_MAX);
+	while (n > 0 && buf_reserve(&p->mounts, 4096)) {
+		n = fd_read(fd, p->mounts.data + p->mounts.len, 4096);
+		if (n > 0) p->mounts.len += (size_t)n;
 	}
-	if (f) fclose(f);
-	return best;
+	if (p->mounts.data) p->mounts.data[p->mounts.len] = 0; /* buf_reserve() has room for it */
+	p->mounts_at = now_ms();
+	return p->mounts.data;
 }
 
-/* Reading the mounts takes time: only where a process is slow. */
-static const char *mount_once(const char *place, char **mount, bool *looked) {
-	if (!*looked) *mount = mount_of(place);
+/* The word of a line behind n others. */
+static const char *word(const char *line, int n) {
+	for (; n > 0; n--) {
+		line += strcspn(line, " \n");
+		line += *line == ' ';
+	}
+	return line;
+}
+
+/* The mount point that a path lies in by its name, without looking at it; NULL: the root, or unknown. */
+static char *mount_of(struct places *p, const char *path) {
+	const char *best = NULL;
+	size_t n = 1; /* the root has as much */
+	for (const char *line = mounts(p), *next; line && *line; line = next) {
+		const char *at = word(line, 4);
+		size_t len = strcspn(at, " \n");
+		next = at + strcspn(at, "\n");
+		next += *next == '\n';
+		if (len <= n || strncmp(path, at, len) != 0 || (path[len] && path[len] != '/')) continue;
+		best = at;
+		n = len;
+	}
+	return best ? strndup(best, n) : NULL;
+}
+
+static const char *mount_once(struct places *p, const char *place, char **mount, bool *looked) {
+	if (!*looked) *mount = mount_of(p, place);
 	*looked = true;
 	return *mount;
 }
@@ -70,12 +101,12 @@ static bool is_slow(const struct process *o, int64_t now) {
 	return now - o->since >= SLOW_MS;
 }
 
-static bool is_same(struct places_turn *t, struct process *o, int64_t now) {
+/* The mounts count only if the process is slow: to look for them takes time. */
+static bool is_same(struct places *p, struct places_turn *t, struct process *o, int64_t now) {
 	if (is_at(t->place, o->place)) return true;
-	if (!is_slow(o, now)) return false;
-	const char *here = mount_once(t->place, &t->mount, &t->looked);
-	const char *there = here ? mount_once(o->place, &o->mount, &o->looked) : NULL;
-	return there && strcmp(here, there) == 0;
+	const char *there = is_slow(o, now) ? mount_once(p, o->place, &o->mount, &o->looked) : NULL;
+	const char *here = there ? mount_once(p, t->place, &t->mount, &t->looked) : NULL;
+	return here && strcmp(here, there) == 0;
 }
 
 /* --- how many ----------------------------------------------------------------------------------------------------- */
@@ -89,7 +120,7 @@ static enum places_state look(struct places *p, struct places_turn *t) {
 	size_t at = 0, left = 0, fresh = 0, others = 0;
 	int64_t now = now_ms();
 	LIST_FOR_EACH (o, &p->processes, struct process, node) {
-		bool same = is_same(t, o, now), slow = is_slow(o, now);
+		bool same = is_same(p, t, o, now), slow = is_slow(o, now);
 		at += same && !(o->left && slow);
 		left += same && o->left && slow;
 		fresh += !slow;
@@ -259,5 +290,6 @@ void places_free(struct places *p) {
 	loop_timer_stop(&p->timer);
 	LIST_FOR_EACH (o, &p->processes, struct process, node) free_process(p, o);
 	LIST_FOR_EACH (t, &p->turns, struct places_turn, node) places_wait_no_more(t);
+	buf_free(&p->mounts);
 	free(p);
 }

@@ -111,6 +111,20 @@ START_TEST(moved) {
 }
 END_TEST
 
+/* Two names in one mount are one place, once processes are slow there. */
+START_TEST(one_mount) {
+	struct world w;
+	begin(&w);
+	for (int i = 0; i < 2; i++) places_left(w.p, out(&w, i ? "/proc/a" : "/proc/b", 0));
+	ck_assert_int_eq(places_look(w.p, "/proc/c", 0), PLACES_OPEN);
+	poll(NULL, 0, 1100);
+	ck_assert_int_eq(places_look(w.p, "/proc/c", 0), PLACES_CLOSED);
+	ck_assert_int_eq(places_look(w.p, "/process", 0), PLACES_OPEN);
+	ck_assert_int_eq(places_look(w.p, "/", 0), PLACES_OPEN);
+	end(&w);
+}
+END_TEST
+
 /* A crowd at as many places waits for other things: a second later others come in all the same. */
 START_TEST(slow_ones_make_room) {
 	struct world w;
@@ -175,4 +189,4 @@ START_TEST(the_queue_is_bounded) {
 }
 END_TEST
 
-RUN_TESTS("places", one_place_is_full, closed, moved, slow_ones_make_room, fair, the_queue_is_bounded)
+RUN_TESTS("places", one_place_is_full, closed, moved, one_mount, slow_ones_make_room, fair, the_queue_is_bounded)
