@@ -10,11 +10,13 @@
 #include "server.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 static const struct option options[] = {
 	{"config", required_argument, NULL, 'c'},
@@ -64,11 +66,12 @@ static int check_config(const char *file) {
 	return EX_OK;
 }
 
-/* An errand has another working directory. Lives as long as the process. */
+/* An errand has another working directory. One that is too long is left as it is. */
 static const char *absolute(const char *path) {
-	_cleanup_free_ char *here = *path == '/' ? NULL : getcwd(NULL, 0);
-	const char *whole = here ? str_printf("%s/%s", here, path) : NULL;
-	return whole ? whole : path;
+	static char whole[PATH_MAX];
+	if (*path == '/' || !getcwd(whole, sizeof whole)) return path;
+	size_t n = strlen(whole);
+	return (size_t)snprintf(whole + n, sizeof whole - n, "/%s", path) < sizeof whole - n ? whole : path;
 }
 
 /* -1: go on; else the exit status. */
