@@ -283,28 +283,66 @@ bool reply_members_ok(struct request *q, const struct member *members) {
 	return true;
 }
 
-void reply_put_peer(json_t **o, const struct client *c) {
+struct standing {
+	const char *peer, *why, *agent_of; /* the last two: NULL where there is none */
+};
+
+static struct standing standing_of(const struct client *c) {
 	struct client *who = (struct client *)(uintptr_t)c; /* it may be looked at anew */
 	struct router *r = c->world;
 	const struct attachment *a = c->attachment;
 	enum trust t = a ? trust_in(r, a) : trust_of(r, who);
 	const char *why = t == TRUST_OWN || t == TRUST_OBSERVER ? NULL : trust_why(r, who);
 	const struct session *s = trust_session(r, who);
-	reply_set(o, "peer", reply_string(trust_name(t)));
-	if (why) reply_set(o, "why", reply_string(why));
-	if (s) reply_set(o, "agent_of", reply_string(s->name));
+	return (struct standing){trust_name(t), why, s ? s->name : NULL};
+}
+
+void reply_put_peer(json_t **o, const struct client *c) {
+	struct standing is = standing_of(c);
+	reply_set(o, "peer", reply_string(is.peer));
+	if (is.why) reply_set(o, "why", reply_string(is.why));
+	if (is.agent_of) reply_set(o, "agent_of", reply_string(is.agent_of));
+}
+
+void reply_put_client(struct buf *b, const struct client *c) {
+	const struct attachment *a = c->attachment;
+	struct standing is = standing_of(c);
+	notice_number(b, "client", (int64_t)c->id);
+	notice_text(b, "name", c->name);
+	notice_number(b, "uid", c->peer.uid);
+	notice_number(b, "pid", c->peer.pid);
+	notice_text(b, "program", c->program);
+	notice_text(b, "peer", is.peer);
+	if (is.why) notice_text(b, "why", is.why);
+	if (is.agent_of) notice_text(b, "agent_of", is.agent_of);
+	if (!a) return;
+	notice_text(b, "role", a->observer ? "observer" : "driver");
+	notice_flag(b, "approve", a->approve);
 }
 
 json_t *reply_client(const struct client *c) {
-	const struct attachment *a = c->attachment;
-	json_t *o = reply_pack("{s:I,s:s?,s:I,s:i,s:s}", "client", (json_int_t)c->id, "name", c->name, "uid",
-						   (json_int_t)c->peer.uid, "pid", (int)c->peer.pid, "program", c->program);
-	reply_put_peer(&o, c);
-	if (a) {
-		reply_set(&o, "role", reply_string(a->observer ? "observer" : "driver"));
-		reply_set(&o, "approve", json_boolean(a->approve));
-	}
+	struct buf b = NOTICE_INIT;
+	struct parse_error error;
+	reply_put_client(&b, c);
+	buf_putc(&b, '}');
+	if (!b.failed) b.data[0] = '{';
+	json_t *o = b.failed ? NULL : parse_json(b.data, b.len, 0, &error);
+	buf_free(&b);
 	return o;
+}
+
+void reply_begin_list(struct buf *b, const char *name) {
+	buf_printf(b, ",\"%s\":[", name);
+}
+
+void reply_end_entry(struct buf *b, size_t from) {
+	if (!b->failed) b->data[from] = '{';
+	buf_puts(b, "},");
+}
+
+void reply_end_list(struct buf *b) {
+	if (!b->failed && b->data[b->len - 1] == ',') b->len--;
+	buf_putc(b, ']');
 }
 
 json_t *reply_text(const char *text, size_t n) {

@@ -56,8 +56,14 @@ bool reply_members_ok(struct request *q, const struct member *members);
 /* Sets `peer`, the class of a client or of its attachment; `why`, where that is less than it could be; `agent_of`, the
  * session whose agent started it. */
 void reply_put_peer(json_t **o, const struct client *c);
-/* Who a client is: name, uid, pid, program, role. */
+/* Who a client is: name, uid, pid, program, role. As a tree, or as text: members with a comma before each. */
 json_t *reply_client(const struct client *c);
+void reply_put_client(struct buf *b, const struct client *c);
+/* Lists as text, for answers about thousands: a tree takes ten times as long. An entry is what was put since `from`,
+ * members with a comma before each. */
+void reply_begin_list(struct buf *b, const char *name);
+void reply_end_entry(struct buf *b, size_t from);
+void reply_end_list(struct buf *b);
 
 /* Building answers. Text may be any bytes: what is no UTF-8 becomes U+FFFD, since a name, a path or a word of the child
  * must not cost an entry. NULL is returned without memory alone; each function takes NULL for what could not be made

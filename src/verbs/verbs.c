@@ -142,7 +142,7 @@ static bool has_guard_away(const struct session *s) {
 	return false;
 }
 
-/* Its members, each with a comma before it. As text: a tree of all sessions would take ten times as long. */
+/* Its members, each with a comma before it. */
 static void put_session(struct buf *b, struct session *s) {
 	notice_text(b, "session", s->name);
 	notice_text(b, "state", session_state_name(session_name_state(s)));
@@ -187,17 +187,15 @@ static void reply_sessions(struct request *q, json_t *body) {
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	struct router_view view = router_view(q->router, q->client);
 	buf_reserve(&b, q->router->n_sessions * SESSION_TEXT);
-	buf_puts(&b, ",\"sessions\":[");
+	reply_begin_list(&b, "sessions");
 	for (struct session *s = q->router->sessions; s; s = s->hh.next) {
 		if (!router_view_has(&view, s)) continue;
 		size_t at = b.len;
 		put_session(&b, s);
 		put_counts(&b, s);
-		if (!b.failed) b.data[at] = '{';
-		buf_puts(&b, "},");
+		reply_end_entry(&b, at);
 	}
-	if (!b.failed && b.data[b.len - 1] == ',') b.len--;
-	buf_putc(&b, ']');
+	reply_end_list(&b);
 	reply_with(q, body, &b);
 }
 
@@ -230,80 +228,93 @@ static void verb_list(struct request *q) {
 	reply_sessions(q, json_object());
 }
 
-static json_t *client_json(const struct client *c) {
+static void put_client(struct buf *b, const struct client *c) {
 	const struct attachment *a = c->attachment;
-	json_t *o = reply_client(c);
-	reply_set(&o, "bytes_in", json_integer((json_int_t)c->bytes_in));
-	reply_set(&o, "bytes_out", json_integer((json_int_t)c->bytes_out));
-	reply_set(&o, "lines_in", json_integer((json_int_t)c->lines_in));
-	reply_set(&o, "lag_bytes", json_integer((json_int_t)client_behind(c)));
-	reply_set(&o, "held_bytes", json_integer((json_int_t)c->member.bytes));
-	reply_set(&o, "requests", json_integer((json_int_t)c->member.requests));
-	reply_set(&o, "lag_ms", json_integer(c->blocked_since ? now_ms() - c->blocked_since : 0));
-	reply_set(&o, "session", a ? reply_string(a->session->name) : json_null());
-	return o;
+	size_t from = b->len;
+	reply_put_client(b, c);
+	notice_number(b, "bytes_in", (int64_t)c->bytes_in);
+	notice_number(b, "bytes_out", (int64_t)c->bytes_out);
+	notice_number(b, "lines_in", (int64_t)c->lines_in);
+	notice_number(b, "lag_bytes", (int64_t)client_behind(c));
+	notice_number(b, "held_bytes", (int64_t)c->member.bytes);
+	notice_number(b, "requests", (int64_t)c->member.requests);
+	notice_number(b, "lag_ms", c->blocked_since ? now_ms() - c->blocked_since : 0);
+	notice_text(b, "session", a ? a->session->name : NULL);
+	reply_end_entry(b, from);
 }
 
-static json_t *prompt_json(const struct prompt *p) {
+static void put_prompt(struct buf *b, const struct prompt *p) {
 	static const char *const states[] = {"held", "sent", "taken", "done"};
-	return reply_pack("{s:s,s:s,s:s?,s:I,s:I,s:I}", "uuid", p->uuid, "state", states[p->state], "name", p->name, "uid",
-					  (json_int_t)p->uid, "client", (json_int_t)p->client, "since_ms",
-					  (json_int_t)(now_ms() - p->since));
+	size_t from = b->len;
+	notice_text(b, "uuid", p->uuid);
+	notice_text(b, "state", states[p->state]);
+	notice_text(b, "name", p->name);
+	notice_number(b, "uid", p->uid);
+	notice_number(b, "client", (int64_t)p->client);
+	notice_number(b, "since_ms", now_ms() - p->since);
+	reply_end_entry(b, from);
 }
 
-static json_t *queue_json(const struct session *s, bool held_only) {
-	json_t *all = json_array();
+static void put_queue(struct buf *b, const struct session *s, bool held_only) {
 	struct prompt *p;
+	reply_begin_list(b, "prompts");
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-		if (!held_only || p->state == PROMPT_HELD) reply_append(&all, prompt_json(p));
-	return all;
+		if (!held_only || p->state == PROMPT_HELD) put_prompt(b, p);
+	reply_end_list(b);
 }
 
 /* One entry of a guard's hooks, and whose it is. */
-static json_t *guard_json(const struct owner *o, const struct hook_entry *e) {
+static void put_guard(struct buf *b, const struct owner *o, const struct hook_entry *e) {
 	const struct attachment *a = o->holder;
+	size_t from = b->len;
 	_cleanup_free_ char *members = str_printf("{%s}", e->members);
 	_cleanup_free_ char *event = span_dup(span_of(e->event), NULL);
 	_cleanup_free_ char *matcher = members ? span_dup(span_member(span_of(members), "matcher"), NULL) : NULL;
-	json_t *json = reply_pack("{s:s?,s:o,s:s?,s:I,s:b}", "event", event, "matcher",
-							  matcher ? reply_text(matcher, MIN(strlen(matcher), MATCHER_SHOWN)) : json_null(), "name",
-							  o->name, "uid", (json_int_t)o->uid, "here", a != NULL);
-	if (a) reply_set(&json, "client", json_integer((json_int_t)a->client->id));
-	return json;
+	notice_text(b, "event", event);
+	if (matcher)
+		notice_bytes(b, "matcher", matcher, MIN(strlen(matcher), MATCHER_SHOWN));
+	else
+		notice_text(b, "matcher", NULL);
+	notice_text(b, "name", o->name);
+	notice_number(b, "uid", o->uid);
+	notice_flag(b, "here", a != NULL);
+	if (a) notice_number(b, "client", (int64_t)a->client->id);
+	reply_end_entry(b, from);
 }
 
-static json_t *guards_json(const struct session *s) {
-	json_t *all = json_array();
+static void put_guards(struct buf *b, const struct session *s) {
 	const struct owner *o;
 	const struct hook_entry *e;
+	reply_begin_list(b, "guards");
 	LIST_FOR_EACH (o, &s->registry.owners, struct owner, node) {
 		if (guards_stand_in(o)) continue;
 		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node)
-			if (e->guard) reply_append(&all, guard_json(o, e));
+			if (e->guard) put_guard(b, o, e);
 	}
-	return all;
+	reply_end_list(b);
 }
 
 static void status_session(struct request *q) {
 	struct session *s = named_session(q);
 	if (!s) return;
-	json_t *clients = json_array();
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	struct attachment *a;
-	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) reply_append(&clients, client_json(a->client));
-	json_t *o = reply_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "oldest_seq",
-						   (json_int_t)s->tape.oldest, "tape_bytes", (json_int_t)s->tape.bytes, "tape_lines",
-						   (json_int_t)s->tape.count, "stdin_queue", (json_int_t)s->in.bytes, "lines_out",
-						   (json_int_t)s->lines_out, "bytes_out", (json_int_t)s->bytes_out, "stray_lines",
-						   (json_int_t)s->strays, "dropped_answers", (json_int_t)s->dropped_answers, "turns",
-						   (json_int_t)s->turns, "calls", (json_int_t)s->calls.n, "hooks",
-						   (json_int_t)s->registry.n_hooks, "clients", clients, "prompts", queue_json(s, false));
-	reply_set(&o, "guards", guards_json(s));
+	json_t *o = reply_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "oldest_seq", (json_int_t)s->tape.oldest,
+						   "tape_bytes", (json_int_t)s->tape.bytes, "tape_lines", (json_int_t)s->tape.count,
+						   "stdin_queue", (json_int_t)s->in.bytes, "lines_out", (json_int_t)s->lines_out, "bytes_out",
+						   (json_int_t)s->bytes_out, "stray_lines", (json_int_t)s->strays, "dropped_answers",
+						   (json_int_t)s->dropped_answers, "turns", (json_int_t)s->turns, "calls",
+						   (json_int_t)s->calls.n, "hooks", (json_int_t)s->registry.n_hooks);
 	reply_set(&o, "leftovers", leftovers_json(q, s));
 	if (session_pid(s)) {
 		reply_set(&o, "output_ms", json_integer(now_ms() - s->agent->heard_at));
 		reply_set(&o, "child_rss", json_integer((json_int_t)proc_rss(session_pid(s))));
 	}
+	reply_begin_list(&b, "clients");
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) put_client(&b, a->client);
+	reply_end_list(&b);
+	put_queue(&b, s, false);
+	put_guards(&b, s);
 	put_session(&b, s);
 	put_background(&b, s);
 	reply_with(q, o, &b);
@@ -318,13 +329,16 @@ static size_t count_open(const struct request *q) {
 
 static void status_daemon(struct request *q) {
 	struct router *r = q->router;
-	json_t *clients = json_array(), *profiles = json_array();
+	json_t *profiles = json_array();
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	struct router_view view = router_view(r, q->client);
 	struct client *c;
+	reply_begin_list(&b, "clients");
 	LIST_FOR_EACH (c, &r->clients, struct client, node) {
 		const struct attachment *a = c->attachment;
-		if (c == q->client || !a || router_view_has(&view, a->session)) reply_append(&clients, client_json(c));
+		if (c == q->client || !a || router_view_has(&view, a->session)) put_client(&b, c);
 	}
+	reply_end_list(&b);
 	for (size_t i = 0; i < r->settings->n_profiles; i++) {
 		const struct profile *p = &r->settings->profiles[i];
 		if (!profile_is_open(q, p)) continue;
@@ -332,16 +346,16 @@ static void status_daemon(struct request *q) {
 										   p->command.n ? p->command.v[0] : NULL, "private", p->is_private, "warm",
 										   (json_int_t)warm_ready(r->warm, p), "warm_wanted", (json_int_t)p->warm));
 	}
-	json_t *o = reply_pack("{s:s,s:i,s:s,s:s?,s:s?,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o}", "version", PLENUM_VERSION, "pid",
+	json_t *o = reply_pack("{s:s,s:i,s:s,s:s?,s:s?,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "version", PLENUM_VERSION, "pid",
 						   (int)getpid(), "socket", host(r)->socket_path, "state_dir", host(r)->state_dir,
 						   "default_profile", default_profile(q), "started_ms", (json_int_t)host(r)->started_ms,
 						   "sessions", (json_int_t)count_open(q), "decisions", (json_int_t)r->decisions, "bad_lines",
-						   (json_int_t)r->bad_lines, "rss", (json_int_t)proc_rss(getpid()), "clients", clients,
-						   "profiles", profiles, "limits", limits_json(r->settings));
+						   (json_int_t)r->bad_lines, "rss", (json_int_t)proc_rss(getpid()), "profiles", profiles,
+						   "limits", limits_json(r->settings));
 	reply_set(&o, "shares", shares_json(q));
 	reply_set(&o, "leftovers", leftovers_json(q, NULL));
 	if (r->guards_lost && trust_is_ours(q->client)) reply_set(&o, "guards_lost", json_true());
-	reply(q, o);
+	reply_with(q, o, &b);
 }
 
 static void verb_status(struct request *q) {
@@ -362,49 +376,62 @@ static void verb_logs(struct request *q) {
 
 static void verb_queue(struct request *q) {
 	struct session *s = named_session(q);
-	if (s) reply(q, reply_pack("{s:s,s:o}", "session", s->name, "prompts", queue_json(s, true)));
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	if (!s) return;
+	put_queue(&b, s, true);
+	reply_with(q, reply_pack("{s:s}", "session", s->name), &b);
 }
 
 /* --- pending ------------------------------------------------------------------------------------------------------ */
 
-static json_t *pending_json(const struct session *s, const struct pending *p) {
-	json_t *asked = json_array();
-	for (size_t i = 0; i < p->n_asked; i++)
-		reply_append(&asked, reply_client(((struct attachment *)p->asked[i])->client));
+#define INPUT_MAX ((size_t)64 * 1024) /* of a tool's input that is shown whole */
+#define INPUT_SHOWN ((size_t)1000)    /* bytes of another */
+
+/* *room: bytes of inputs that the answer has room for. */
+static void put_pending(struct buf *b, const struct session *s, const struct pending *p, size_t *room) {
 	struct span input = span_member(p->request, "input"), agent = span_member(p->request, "agent_id");
+	size_t from = b->len;
 	_cleanup_free_ char *agent_id = span_dup(agent, NULL);
-	json_t *o = reply_pack("{s:s,s:s,s:s?,s:s?,s:I,s:I,s:s?,s:o}", "session", s->name, "request_id", p->id, "subtype",
-						   p->subtype, "tool_name", p->tool, "since_ms", (json_int_t)(now_ms() - p->since),
-						   "asked_at_ms", (json_int_t)p->since_real, "agent_id", agent_id, "asked", asked);
-	struct parse_error error;
-	json_t *value = input.p && input.n < 65536 ? parse_json(input.p, input.n, JSON_ALLOW_NUL | JSON_DECODE_ANY, &error)
-											   : NULL;
-	if (!value && input.p) value = reply_text(input.p, MIN(input.n, (size_t)1000));
-	if (input.p) reply_set(&o, "input", value);
-	return o;
+	notice_text(b, "session", s->name);
+	notice_text(b, "request_id", p->id);
+	notice_text(b, "subtype", p->subtype);
+	notice_text(b, "tool_name", p->tool);
+	notice_number(b, "since_ms", now_ms() - p->since);
+	notice_number(b, "asked_at_ms", p->since_real);
+	notice_text(b, "agent_id", agent_id);
+	reply_begin_list(b, "asked");
+	for (size_t i = 0; i < p->n_asked; i++) {
+		size_t at = b->len;
+		reply_put_client(b, ((struct attachment *)p->asked[i])->client);
+		reply_end_entry(b, at);
+	}
+	reply_end_list(b);
+	if (input.p && input.n < MIN(INPUT_MAX, *room)) {
+		notice_raw(b, "input", input);
+		*room -= input.n;
+	} else if (input.p) {
+		notice_bytes(b, "input", input.p, MIN(input.n, INPUT_SHOWN));
+	}
+	reply_end_entry(b, from);
 }
 
-static void add_pending(json_t *all, const struct session *s) {
+static void put_pendings(struct buf *b, const struct session *s, size_t *room) {
 	struct pending *p;
 	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
-		if (p->kind != ASK_HOOK && p->kind != ASK_MCP) reply_append(&all, pending_json(s, p));
+		if (p->kind != ASK_HOOK && p->kind != ASK_MCP) put_pending(b, s, p, room);
 }
 
 static void verb_pending(struct request *q) {
-	json_t *all = json_array();
-	if (json_object_get(q->body, "session")) {
-		struct session *s = named_session(q);
-		if (!s) {
-			json_decref(all);
-			return;
-		}
-		add_pending(all, s);
-	} else {
-		struct router_view view = router_view(q->router, q->client);
-		for (struct session *s = q->router->sessions; s; s = s->hh.next)
-			if (router_view_has(&view, s)) add_pending(all, s);
-	}
-	reply(q, reply_pack("{s:o}", "pending", all));
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	struct session *one = NULL;
+	size_t room = LIMITS_MIB;
+	if (json_object_get(q->body, "session") && !(one = named_session(q))) return;
+	struct router_view view = router_view(q->router, q->client);
+	reply_begin_list(&b, "pending");
+	for (struct session *s = one ? one : q->router->sessions; s; s = one ? NULL : s->hh.next)
+		if (one || router_view_has(&view, s)) put_pendings(&b, s, &room);
+	reply_end_list(&b);
+	reply_with(q, json_object(), &b);
 }
 
 /* --- detach, register --------------------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 """Turns of the daemon's loop stay short: much work is spread over many of them."""
 import unittest
 
-from harness import Case, dump, request, until, user
+from harness import Case, dump, perm, request, until, user
 
 BLOCK = b'{"type":"text","text":"%d","more":[1,{},"two",null]}'
 
@@ -54,6 +54,21 @@ class LongLineTest(Case):
             c.close()
         until(lambda: self.d.call("plenum_metrics")["clients"] == 2)
         self.a.sync()
+
+
+class LongAnswerTest(Case):
+    def test_inputs_of_open_requests(self):
+        """However many are open, the answer looks at a MiB of them."""
+        d, agent = self.start()
+        a = d.attached(approve=True)
+        child = agent.child()
+        child.print(*(perm("p%d" % i, cmd="x" * 50000) for i in range(40)))
+        for i in range(40):
+            a.wait(type="control_request", request__tool_use_id="toolu_p%d" % i)
+        inputs = [p["input"] for p in d.call("plenum_pending")["pending"]]
+        self.assertEqual([isinstance(one, dict) for one in inputs], [True] * 20 + [False] * 20)
+        self.assertEqual(inputs[0]["command"], "x" * 50000)
+        self.assertEqual(len(inputs[39]), 1000)
 
 
 if __name__ == "__main__":
