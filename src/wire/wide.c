@@ -11,6 +11,7 @@
 
 #define WIDE __attribute__((target("avx2,bmi,popcnt,pclmul")))
 #define STEP 64
+#define MANY 4 /* closing brackets in a step from which on they are not looked at one by one */
 
 bool wide_here(void) {
 	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt") &&
@@ -81,6 +82,31 @@ static WIDE int closing(uint64_t open, uint64_t close, uint64_t depth) {
 	return -1;
 }
 
+/* Each byte becomes the sum of those up to it. */
+static inline WIDE __m256i sums(__m256i v) {
+	v = _mm256_add_epi8(v, _mm256_slli_si256(v, 1));
+	v = _mm256_add_epi8(v, _mm256_slli_si256(v, 2));
+	v = _mm256_add_epi8(v, _mm256_slli_si256(v, 4));
+	v = _mm256_add_epi8(v, _mm256_slli_si256(v, 8));
+	__m256i lanes = _mm256_shuffle_epi8(v, _mm256_set1_epi8(15));
+	return _mm256_add_epi8(v, _mm256_permute2x128_si256(lanes, lanes, 0x08));
+}
+
+/* The same as closing() where no string is in the step, without a look at each bracket: +1 for one that opens, -1 for
+ * one that closes, and the container ends where their sum is -depth for the first time. depth <= 64. */
+static inline WIDE int closing_of_many(struct step brackets, uint64_t depth) {
+	const __m256i opening = _mm256_set1_epi8('{'), closed = _mm256_set1_epi8('}');
+	__m256i end = _mm256_set1_epi8((char)-(int)depth);
+	__m256i low = sums(_mm256_sub_epi8(_mm256_cmpeq_epi8(brackets.low, closed), /* a hit is -1 */
+									   _mm256_cmpeq_epi8(brackets.low, opening)));
+	__m256i high = sums(
+		_mm256_sub_epi8(_mm256_cmpeq_epi8(brackets.high, closed), _mm256_cmpeq_epi8(brackets.high, opening)));
+	high = _mm256_add_epi8(high, _mm256_set1_epi8((char)_mm256_extract_epi8(low, 31)));
+	uint64_t hits = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(low, end)) |
+					(uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(high, end)) << 32;
+	return hits ? __builtin_ctzll(hits) : -1;
+}
+
 WIDE const char *wide_container(const char *const start, const char *end) {
 	uint64_t carry = 0, depth = 0, within = 0; /* within: all ones at the end of a step that ends in a string */
 	for (const char *p = start; p < end; p += STEP) {
@@ -94,7 +120,7 @@ WIDE const char *wide_container(const char *const start, const char *end) {
 		uint64_t open = equal(brackets, '{') & ~string, close = equal(brackets, '}') & ~string;
 		uint64_t closed = (uint64_t)__builtin_popcountll(close);
 		if (closed >= depth && close) {
-			int at = closing(open, close, depth);
+			int at = string || closed < MANY ? closing(open, close, depth) : closing_of_many(brackets, depth);
 			if (at >= 0) return p + at + 1;
 		}
 		depth += (uint64_t)__builtin_popcountll(open) - closed;
