@@ -98,9 +98,10 @@ static bool asks_nothing(const struct gate_row *row, struct span value) {
 	return row && row->kind == GATE_MEMBER && row->member && value.n < 16 && is_same_without_blanks(value, row->member);
 }
 
-static void judge_members(struct judge *j, const char *parent, size_t n, struct span object) {
+/* long_one: the member that may be most of the line. */
+static void judge_members(struct judge *j, const char *parent, size_t n, struct span object, struct span long_one) {
 	struct span key, value;
-	for (size_t at = 0; j->v->passes && span_next_member(object, &at, &key, &value);) {
+	for (size_t at = 0; j->v->passes && span_next_member_past(object, &at, &key, &value, long_one);) {
 		const char *name = key.p + 1;
 		size_t len = key.n - 2;
 		const struct gate_row *row = dialect_gate_member(&j->gate->rows, parent, n, name, len);
@@ -186,7 +187,7 @@ static void judge_block(struct judge *j, struct span block) {
 
 static void judge_prompt(struct judge *j, const struct message *m) {
 	struct span content = m->content, block;
-	judge_members(j, "message", 7, m->env.message);
+	judge_members(j, "message", 7, m->env.message, m->content);
 	if (j->who == TRUST_OWN) return; /* passes whatever it says */
 	judge_text(j, content);
 	for (size_t at = 0; span_next(content, &at, &block);) judge_block(j, block);
@@ -211,7 +212,8 @@ void gate_judge(struct gate *g, enum trust who, const struct message *m, struct 
 	v->row = judge_name(&j, GATE_TYPE, type);
 	if (m->kind == MESSAGE_REQUEST) v->row = judge_name(&j, GATE_REQUEST, subtype);
 	if (v->row->least == GATE_OWN) return; /* an own peer may send it with any member */
-	judge_members(&j, type.p, type.n, line);
-	if (m->kind == MESSAGE_REQUEST) judge_members(&j, subtype.p, subtype.n, m->env.request);
+	struct span long_one = m->env.request.p ? m->env.request : m->env.message.p ? m->env.message : m->env.response;
+	judge_members(&j, type.p, type.n, line, long_one);
+	if (m->kind == MESSAGE_REQUEST) judge_members(&j, subtype.p, subtype.n, m->env.request, SPAN_NONE);
 	if (m->kind == MESSAGE_USER) judge_prompt(&j, m);
 }

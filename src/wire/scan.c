@@ -306,13 +306,22 @@ static bool resume(struct span s, char opening, size_t at, struct cursor *c, boo
 	return true;
 }
 
-bool span_next_member(struct span obj, size_t *at, struct span *key, struct span *value) {
+bool span_next_member_past(struct span obj, size_t *at, struct span *key, struct span *value, struct span known) {
 	struct cursor c;
 	bool first;
-	if (!resume(obj, '{', *at, &c, &first)) return false;
-	if (next_key(&c, first, key) != STEP_MEMBER || !skip_value(&c, value)) return false;
+	if (!resume(obj, '{', *at, &c, &first) || next_key(&c, first, key) != STEP_MEMBER) return false;
+	if (c.p == known.p) {
+		*value = known;
+		c.p += known.n;
+	} else if (!skip_value(&c, value)) {
+		return false;
+	}
 	*at = (size_t)(c.p - obj.p);
 	return true;
+}
+
+bool span_next_member(struct span obj, size_t *at, struct span *key, struct span *value) {
+	return span_next_member_past(obj, at, key, value, SPAN_NONE);
 }
 
 bool span_next(struct span array, size_t *at, struct span *element) {

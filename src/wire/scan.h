@@ -68,6 +68,8 @@ struct span span_element(struct span array, size_t index);
 bool span_next(struct span array, size_t *at, struct span *element);
 /* Iterate over an object: start with *at = 0; key is the raw key with its quotes. */
 bool span_next_member(struct span obj, size_t *at, struct span *key, struct span *value);
+/* The same, without a look at the inside of a value that is known, which may be long. SPAN_NONE: of none. */
+bool span_next_member_past(struct span obj, size_t *at, struct span *key, struct span *value, struct span known);
 
 /* Return an upper bound of the number of values in a checked JSON text, including itself and keys. */
 size_t span_values(struct span s);

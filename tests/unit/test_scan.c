@@ -453,8 +453,20 @@ START_TEST(unescaping) {
 }
 END_TEST
 
+/* The inside of the known value is none that a walk could pass. */
+START_TEST(a_known_value_is_not_looked_at) {
+	static const char text[] = "{\"a\":1,\"b\":[\"}],\"c\":2}";
+	const struct span all = span_of(text), known = {text + 11, 4};
+	struct span key, value;
+	size_t at = 0, n = 0;
+	static const char *const want[] = {"1", "[\"}]", "2"};
+	for (; span_next_member_past(all, &at, &key, &value, known); n++) ck_assert(span_same(value, span_of(want[n])));
+	ck_assert_uint_eq(n, 3);
+}
+END_TEST
+
 RUN_TESTS("scan", every_member, inner_of_a_response, the_last_one_counts,
 		  a_later_request_that_is_no_object_hides_the_first, nothing_leaks_from_within, lines_that_are_none,
 		  lines_of_the_child, a_raw_carriage_return_between_objects, deep_lines, string_lengths,
-		  random_lines_against_the_plain_loop, random_bytes_against_the_plain_loop, random_lines_against_jansson,
-		  members_and_elements, walks, kinds, whole_numbers, unescaping)
+		  a_known_value_is_not_looked_at, random_lines_against_the_plain_loop, random_bytes_against_the_plain_loop,
+		  random_lines_against_jansson, members_and_elements, walks, kinds, whole_numbers, unescaping)
