@@ -111,11 +111,19 @@ static void prints(const char *script, struct child_spec spec, const char *want)
 #define PLAIN ((struct child_spec){0})
 #define EXIT(code) ((code) << 8)
 
+static struct world w;
+
+static void setup(void) {
+	begin(&w);
+}
+
+static void teardown(void) {
+	end(&w);
+}
+
 START_TEST(streams) {
-	struct world w;
 	struct child c;
 	struct stat in, out, err;
-	begin(&w);
 	shell(&w, &c, "cat; echo error >&2; exit 3", PLAIN);
 	ck_assert(children_known(w.all, c.pid) && child_alive(&c));
 	ck_assert(fcntl(c.in, F_GETFL) & O_NONBLOCK && fcntl(c.out, F_GETFL) & O_NONBLOCK &&
@@ -131,7 +139,6 @@ START_TEST(streams) {
 	pid_t pid = c.pid;
 	ends(&w, &c, EXIT(3));
 	ck_assert(!children_known(w.all, pid));
-	end(&w);
 }
 END_TEST
 
@@ -173,9 +180,7 @@ START_TEST(signals_are_as_at_the_beginning) {
 	sigfillset(&all);
 	signal(SIGHUP, SIG_IGN);
 	sigprocmask(SIG_SETMASK, &all, &before);
-	struct world w;
 	struct child c;
-	begin(&w);
 	const char *const argv[] = {"grep", "-E", "Sig(Blk|Ign)", "/proc/self/status", NULL};
 	ck_assert_int_eq(start(&w, &c, argv, PLAIN), CHILD_OK);
 	sigset_t now;
@@ -184,17 +189,14 @@ START_TEST(signals_are_as_at_the_beginning) {
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	ck_assert_str_eq(output(c.out), "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
 	ends(&w, &c, 0);
-	end(&w);
 	signal(SIGHUP, SIG_DFL);
 }
 END_TEST
 
 START_TEST(a_session_of_its_own) {
-	struct world w;
 	struct child c;
 	pid_t parent, session;
 	uint64_t since;
-	begin(&w);
 	shell(&w, &c, "trap 'echo term; exit 0' TERM; echo up; read x; read y", PLAIN);
 	wait_for(c.out);
 	ck_assert(proc_stat(c.pid, &parent, &session, &since));
@@ -203,28 +205,22 @@ START_TEST(a_session_of_its_own) {
 	ck_assert_str_eq(output(c.out), "up\nterm\n");
 	ends(&w, &c, 0);
 	child_kill(&c, SIGKILL); /* it is gone: nobody is hit */
-	end(&w);
 }
 END_TEST
 
 START_TEST(killed_with_all_its_group) {
-	struct world w;
 	struct child c;
-	begin(&w);
 	shell(&w, &c, "exec 3<&0; cat <&3 & cat <&3 & wait", PLAIN);
 	child_kill(&c, SIGKILL);
 	ck_assert_str_eq(output(c.out), "");
 	ends(&w, &c, SIGKILL);
-	end(&w);
 }
 END_TEST
 
 /* What the leader leaves in its group is killed when it is reaped; one in a session of its own holds the pipe still. */
 START_TEST(exit_and_end_of_output_are_two_events) {
-	struct world w;
 	struct child c;
 	char byte;
-	begin(&w);
 	shell(&w, &c, "exec 3<&0; setsid sh -c 'echo up; cat' <&3 & while read x; do :; done; exit 5", PLAIN);
 	wait_for(c.out);
 	ck_assert_int_eq(kill(c.pid, SIGTERM), 0);
@@ -235,27 +231,21 @@ START_TEST(exit_and_end_of_output_are_two_events) {
 	child_close_in(&c);
 	ck_assert_str_eq(output(c.out), "");
 	ends(&w, &c, SIGTERM);
-	end(&w);
 }
 END_TEST
 
 START_TEST(without_pipes) {
-	struct world w;
 	struct child c;
-	begin(&w);
 	shell(&w, &c, "read x; test -z \"$x\" && exit 9", (struct child_spec){.no_pipes = true});
 	ck_assert(c.in == -1 && c.out == -1 && c.err == -1);
 	ends(&w, &c, EXIT(9));
-	end(&w);
 }
 END_TEST
 
 /* --- handing on --------------------------------------------------------------------------------------------------- */
 
 START_TEST(forgotten_resumed) {
-	struct world w;
 	struct child a;
-	begin(&w);
 	shell(&w, &a, "read x; exit 4", PLAIN);
 	pid_t pid = a.pid;
 	ck_assert(children_known(w.all, pid) && child_alive(&a));
@@ -276,14 +266,11 @@ START_TEST(forgotten_resumed) {
 		poll(NULL, 0, 1);
 	}
 	ck_assert_int_eq(w.exits, 0);
-	end(&w);
 }
 END_TEST
 
 START_TEST(processes_that_nobody_knows_are_reaped) {
-	struct world w;
 	int status;
-	begin(&w);
 	pid_t pid = fork();
 	if (pid == 0) _exit(0);
 	siginfo_t info;
@@ -291,7 +278,6 @@ START_TEST(processes_that_nobody_knows_are_reaped) {
 	children_reap(w.all);
 	ck_assert_int_eq(waitpid(pid, &status, WNOHANG), -1);
 	ck_assert_int_eq(errno, ECHILD);
-	end(&w);
 }
 END_TEST
 
@@ -305,23 +291,23 @@ static size_t open_fds(void) {
 	return n;
 }
 
-static void fails(struct world *w, const char *const *argv, struct child_spec spec, enum child_result want,
+static void fails(struct world *in, const char *const *argv, struct child_spec spec, enum child_result want,
 				  const char *say) {
 	struct child c;
 	size_t before = open_fds();
-	memset(w->error, 0, sizeof w->error);
-	enum child_result have = start(w, &c, argv, spec);
-	ck_assert_msg(have == want && strstr(w->error, say), "%d, not %d: %s (%s)", (int)have, (int)want, w->error, say);
-	ck_assert_msg(!strchr(w->error, '\n') && strlen(w->error) < CHILD_ERROR_MAX, "%s", w->error);
+	memset(in->error, 0, sizeof in->error);
+	enum child_result have = start(in, &c, argv, spec);
+	ck_assert_msg(have == want && strstr(in->error, say), "%d, not %d: %s (%s)", (int)have, (int)want, in->error, say);
+	ck_assert_msg(!strchr(in->error, '\n') && strlen(in->error) < CHILD_ERROR_MAX, "%s", in->error);
 	ck_assert(c.pid == -1 && c.in == -1 && c.out == -1 && c.err == -1);
 	ck_assert_uint_eq(open_fds(), before);
 	ck_assert(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
-	ck_assert_int_eq(w->exits, 0);
+	ck_assert_int_eq(in->exits, 0);
 }
 
-static void file(const struct world *w, const char *name, const char *text, mode_t mode) {
+static void file(const struct world *in, const char *name, const char *text, mode_t mode) {
 	char path[100];
-	snprintf(path, sizeof path, "%s/%s", w->dir, name);
+	snprintf(path, sizeof path, "%s/%s", in->dir, name);
 	if (text) {
 		FILE *f = fopen(path, "w");
 		ck_assert(f && fputs(text, f) >= 0 && fclose(f) == 0);
@@ -332,8 +318,6 @@ static void file(const struct world *w, const char *name, const char *text, mode
 }
 
 START_TEST(no_program) {
-	struct world w;
-	begin(&w);
 	char path[100];
 	snprintf(path, sizeof path, "PATH=relative::%s:/does/not/exist", w.dir);
 	struct child_spec here = {.cwd = w.dir, .envp = (char *[]){path, NULL}};
@@ -361,40 +345,31 @@ START_TEST(no_program) {
 	ck_assert_int_eq(start(&w, &c, dot, here), CHILD_OK); /* relative to its cwd */
 	ends(&w, &c, EXIT(6));
 	file(&w, "prog", NULL, 0);
-	end(&w);
 }
 END_TEST
 
 START_TEST(no_folder) {
-	struct world w;
-	begin(&w);
 	const char *const argv[] = {"true", NULL};
 	fails(&w, argv, (struct child_spec){.cwd = "/does/not/exist"}, CHILD_FAILED,
 		  "cannot use folder /does/not/exist as cwd: No such");
 	fails(&w, argv, (struct child_spec){.cwd = "/dev/null"}, CHILD_FAILED, "as cwd: Not a directory");
 	fails(&w, argv, (struct child_spec){.cwd = "tmp"}, CHILD_FAILED, "not absolute");
 	fails(&w, argv, (struct child_spec){.cwd = ""}, CHILD_FAILED, "not absolute");
-	end(&w);
 }
 END_TEST
 
 START_TEST(too_much_for_the_kernel) {
-	struct world w;
-	begin(&w);
 	char *much = malloc(200001);
 	memset(much, 'x', 200000);
 	much[200000] = 0;
 	const char *const argv[] = {"true", much, NULL};
 	fails(&w, argv, PLAIN, CHILD_FAILED, "131071");
 	free(much);
-	end(&w);
 }
 END_TEST
 
 START_TEST(no_descriptors) {
-	struct world w;
 	struct rlimit before, few;
-	begin(&w);
 	const char *const argv[] = {"true", NULL};
 	getrlimit(RLIMIT_NOFILE, &before);
 	int next = dup(0);
@@ -410,7 +385,6 @@ START_TEST(no_descriptors) {
 		ck_assert_msg(strstr(w.error, "ulimit -n"), "%s", w.error);
 		ck_assert_uint_eq(open_fds(), open);
 	}
-	end(&w);
 }
 END_TEST
 
@@ -452,8 +426,8 @@ START_TEST(places) {
 }
 END_TEST
 
-RUN_TESTS("child", places, streams, what_it_starts_with, streams_are_sockets, NOT_IN_VALGRIND(the_limit_on_descriptors),
-		  signals_are_as_at_the_beginning, a_session_of_its_own, killed_with_all_its_group,
-		  exit_and_end_of_output_are_two_events, without_pipes, forgotten_resumed,
-		  processes_that_nobody_knows_are_reaped, NOT_IN_VALGRIND(no_program), no_folder,
-		  NOT_IN_VALGRIND(too_much_for_the_kernel), NOT_IN_VALGRIND(no_descriptors), finding_programs)
+RUN_TESTS_WITH(setup, teardown, "child", places, streams, what_it_starts_with, streams_are_sockets,
+			   NOT_IN_VALGRIND(the_limit_on_descriptors), signals_are_as_at_the_beginning, a_session_of_its_own,
+			   killed_with_all_its_group, exit_and_end_of_output_are_two_events, without_pipes, forgotten_resumed,
+			   processes_that_nobody_knows_are_reaped, NOT_IN_VALGRIND(no_program), no_folder,
+			   NOT_IN_VALGRIND(too_much_for_the_kernel), NOT_IN_VALGRIND(no_descriptors), finding_programs)

@@ -148,9 +148,17 @@ static char *in_dir(struct world *w, const char *name) {
 	return path;
 }
 
-START_TEST(connections) {
-	struct world w;
+static struct world w;
+
+static void setup(void) {
 	begin(&w);
+}
+
+static void teardown(void) {
+	end(&w);
+}
+
+START_TEST(connections) {
 	opens(&w);
 	ck_assert_str_eq(listen_path(w.l), w.path);
 	ck_assert_uint_eq(mode_of(w.path), 0600);
@@ -167,7 +175,6 @@ START_TEST(connections) {
 	w.l = NULL;
 	ck_assert_int_eq(access(w.path, F_OK), -1);
 	listen_close(NULL);
-	end(&w);
 }
 END_TEST
 
@@ -176,27 +183,25 @@ START_TEST(modes_whatever_the_umask_is) {
 		mode_t mode, folder, mask;
 	} table[] = {{0600, 0700, 0}, {0600, 0700, 0777}, {0660, 0755, 0077}, {0666, 0755, 0}};
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-		struct world w;
-		begin(&w);
+		struct world each;
+		begin(&each);
 		mode_t before = umask(table[i].mask);
-		ck_assert_msg(open_at(&w, w.path, table[i].mode) == LISTEN_OK, "%s", w.error);
+		ck_assert_msg(open_at(&each, each.path, table[i].mode) == LISTEN_OK, "%s", each.error);
 		ck_assert_uint_eq(umask(before), table[i].mask);
-		ck_assert_uint_eq(mode_of(w.path), table[i].mode);
-		ck_assert_uint_eq(mode_of(in_dir(&w, "p")), table[i].folder);
-		end(&w);
+		ck_assert_uint_eq(mode_of(each.path), table[i].mode);
+		ck_assert_uint_eq(mode_of(in_dir(&each, "p")), table[i].folder);
+		end(&each);
 	}
 }
 END_TEST
 
-static void fails(struct world *w, const char *path, enum listen_result want, const char *say) {
-	enum listen_result have = open_at(w, path, 0600);
-	ck_assert_msg(have == want && strstr(w->error, say), "%d, not %d: %s (%s)", (int)have, (int)want, w->error, say);
+static void fails(struct world *in, const char *path, enum listen_result want, const char *say) {
+	enum listen_result have = open_at(in, path, 0600);
+	ck_assert_msg(have == want && strstr(in->error, say), "%d, not %d: %s (%s)", (int)have, (int)want, in->error, say);
 }
 
 START_TEST(folders_of_which_we_are_not_sure) {
-	struct world w;
 	char long_path[200];
-	begin(&w);
 	fails(&w, "relative/sock", LISTEN_FAILED, "is not absolute");
 	fails(&w, in_dir(&w, "no/such/sock"), LISTEN_FAILED, "cannot make the socket's folder");
 	memset(long_path, 'x', sizeof long_path - 1);
@@ -217,13 +222,11 @@ START_TEST(folders_of_which_we_are_not_sure) {
 	unlink(in_dir(&w, "p"));
 	close(open(in_dir(&w, "p"), O_CREAT | O_WRONLY, 0600));
 	fails(&w, w.path, LISTEN_FAILED, "is no folder");
-	end(&w);
 }
 END_TEST
 
 START_TEST(one_daemon_at_a_place) {
-	struct world w, other;
-	begin(&w);
+	struct world other;
 	opens(&w);
 	other = w;
 	char want[100];
@@ -234,16 +237,13 @@ START_TEST(one_daemon_at_a_place) {
 	listen_close(w.l);
 	w.l = NULL;
 	opens(&w);
-	end(&w);
 }
 END_TEST
 
 /* A lock that cannot be had is not the lock of another daemon. */
 START_TEST(a_place_that_cannot_be_locked) {
 	static const int numbers[] = {ENOLCK, ENOSYS, EACCES, EIO, EBADF};
-	struct world w;
 	char want[120];
-	begin(&w);
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
 		lock_errno = numbers[i];
 		snprintf(want, sizeof want, "cannot lock %s.lock: %s", w.path, strerror(numbers[i]));
@@ -252,14 +252,12 @@ START_TEST(a_place_that_cannot_be_locked) {
 	}
 	lock_errno = 0;
 	opens(&w);
-	end(&w);
 }
 END_TEST
 
 /* Claimed, it is refused to others, and nothing is there yet that a client could connect to. */
 START_TEST(a_place_is_claimed_before_it_is_open) {
-	struct world w, other;
-	begin(&w);
+	struct world other;
 	w.loop = loop_new();
 	ck_assert_int_eq(listen_claim(&w.l, w.loop, w.path, -1, 0600, accepted, &w, w.error), LISTEN_OK);
 	ck_assert_int_ne(access(w.path, F_OK), 0);
@@ -267,7 +265,6 @@ START_TEST(a_place_is_claimed_before_it_is_open) {
 	fails(&other, w.path, LISTEN_RUNNING, "already running");
 	listen_close(w.l); /* given up before it was open */
 	opens(&w);
-	end(&w);
 }
 END_TEST
 
@@ -281,8 +278,6 @@ static int bind_here(const char *path, bool listens) {
 }
 
 START_TEST(what_is_in_the_way) {
-	struct world w;
-	begin(&w);
 	mkdir(in_dir(&w, "p"), 0700);
 	int alive = bind_here(w.path, true); /* without a lock: somebody else's */
 	fails(&w, w.path, LISTEN_RUNNING, "another daemon answers on this socket");
@@ -302,18 +297,14 @@ START_TEST(what_is_in_the_way) {
 	unlink(w.path);
 	ck_assert_int_eq(symlink("/dev/null", w.path), 0);
 	fails(&w, w.path, LISTEN_FAILED, "is in the way");
-	end(&w);
 }
 END_TEST
 
 /* The lock is not taken through a link that somebody put there. */
 START_TEST(the_lock_is_no_link) {
-	struct world w;
-	begin(&w);
 	mkdir(in_dir(&w, "p"), 0700);
 	ck_assert_int_eq(symlink("/dev/null", in_dir(&w, "p/sock.lock")), 0);
 	fails(&w, w.path, LISTEN_FAILED, "cannot open the lock file");
-	end(&w);
 }
 END_TEST
 
@@ -322,8 +313,6 @@ static bool is_file(const char *path) {
 }
 
 START_TEST(only_our_own_file_is_unlinked) {
-	struct world w;
-	begin(&w);
 	opens(&w);
 	unlink(w.path);
 	int other = bind_here(w.path, true);
@@ -334,14 +323,11 @@ START_TEST(only_our_own_file_is_unlinked) {
 	ck_assert(is_file(w.path));
 	ck_assert(is_file(in_dir(&w, "p/sock.lock")));
 	close(other);
-	end(&w);
 }
 END_TEST
 
 /* Deleted, with its folder or without: it is there again as soon as the loop runs. */
 START_TEST(a_file_that_disappears_is_made_again) {
-	struct world w;
-	begin(&w);
 	opens(&w);
 	ck_assert(listen_renew(w.l, w.error)); /* it is there */
 	unlink(w.path);
@@ -367,7 +353,6 @@ START_TEST(a_file_that_disappears_is_made_again) {
 	drop(&w);
 	run(&w, 1);
 	close(mine);
-	end(&w);
 }
 END_TEST
 
@@ -394,10 +379,8 @@ static void *dial_all_the_time(void *arg) {
 
 /* Who waits for the file and connects then must not be too early. */
 START_TEST(nobody_is_refused_at_a_file_that_is_there) {
-	struct world w;
 	struct listen_parts parts;
 	int kept[100]; /* the old sockets live on: whoever was on the way to one is not refused there */
-	begin(&w);
 	opens(&w);
 	struct dialler d = {.path = w.path};
 	ck_assert_int_eq(pthread_create(&d.thread, NULL, dial_all_the_time, &d), 0);
@@ -412,26 +395,20 @@ START_TEST(nobody_is_refused_at_a_file_that_is_there) {
 	pthread_join(d.thread, NULL);
 	ck_assert_int_eq(d.refused, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(kept); i++) close(kept[i]);
-	end(&w);
 }
 END_TEST
 
 /* What a daemon that was killed in that moment left is no harm. */
 START_TEST(a_file_that_got_no_name_is_replaced) {
-	struct world w;
-	begin(&w);
 	mkdir(in_dir(&w, "p"), 0700);
 	close(open(in_dir(&w, "p/sock.new"), O_CREAT | O_CLOEXEC, 0600));
 	opens(&w);
 	ck_assert_uint_eq(mode_of(w.path), 0600);
 	ck_assert_uint_eq(mode_of(in_dir(&w, "p/sock.new")), 0);
-	end(&w);
 }
 END_TEST
 
 START_TEST(an_inherited_socket_is_left_alone) {
-	struct world w;
-	begin(&w);
 	mkdir(in_dir(&w, "p"), 0700);
 	int fd = bind_here(w.path, true);
 	w.loop = loop_new();
@@ -448,13 +425,10 @@ START_TEST(an_inherited_socket_is_left_alone) {
 	w.l = NULL;
 	ck_assert(is_file(w.path));
 	ck_assert(!is_file(in_dir(&w, "p/sock.lock")));
-	end(&w);
 }
 END_TEST
 
 START_TEST(pausing) {
-	struct world w;
-	begin(&w);
 	opens(&w);
 	listen_pause(w.l);
 	int mine = dial(w.path); /* the kernel's queue takes it, we do not */
@@ -464,14 +438,12 @@ START_TEST(pausing) {
 	ck_assert_int_eq(w.n, 0);
 	ck_assert(!is_file(w.path));
 	close(mine);
-	end(&w);
 }
 END_TEST
 
 START_TEST(goes_on_in_the_next_binary) {
-	struct world w, other;
+	struct world other;
 	struct listen_parts parts;
-	begin(&w);
 	opens(&w);
 	listen_suspend(w.l, &parts);
 	ck_assert(parts.fd >= 0 && parts.lock >= 0 && parts.mode == 0600);
@@ -484,7 +456,6 @@ START_TEST(goes_on_in_the_next_binary) {
 	listen_close(w.l);
 	w.l = NULL;
 	ck_assert(!is_file(w.path));
-	end(&w);
 }
 END_TEST
 
@@ -505,10 +476,8 @@ static void give_back(int some) {
 
 /* Whom we cannot watch we do not take; the descriptor that is kept lets the last one be watched. */
 START_TEST(the_last_descriptors) {
-	struct world w;
 	struct rlimit before;
 	int mine[2];
-	begin(&w);
 	getrlimit(RLIMIT_NOFILE, &before);
 	opens(&w);
 	w.watch = true;
@@ -524,24 +493,21 @@ START_TEST(the_last_descriptors) {
 	ck_assert_int_eq(errno, EMFILE);
 	close(w.pidfd);
 	give_back(n_hoard);
-	end(&w);
 	for (int i = 0; i < 2; i++) close(mine[i]);
 	setrlimit(RLIMIT_NOFILE, &before);
 }
 END_TEST
 
 static void free_some(void *arg) {
-	struct world *w = arg;
-	ck_assert_int_eq(w->n, 0);
-	ck_assert_uint_eq(listen_refused(w->l), 1); /* once, not in a busy loop */
+	struct world *in = arg;
+	ck_assert_int_eq(in->n, 0);
+	ck_assert_uint_eq(listen_refused(in->l), 1); /* once, not in a busy loop */
 	give_back(n_hoard);
-	listen_fd_freed(w->l);
+	listen_fd_freed(in->l);
 }
 
 START_TEST(accepting_backs_off) {
-	struct world w;
 	struct rlimit before;
-	begin(&w);
 	getrlimit(RLIMIT_NOFILE, &before);
 	opens(&w);
 	int mine = dial(w.path);
@@ -552,15 +518,12 @@ START_TEST(accepting_backs_off) {
 	loop_timer_set(&w.tick, 20);
 	run(&w, 1);
 	listen_fd_freed(w.l); /* nothing waits */
-	end(&w);
 	close(mine);
 	setrlimit(RLIMIT_NOFILE, &before);
 }
 END_TEST
 
 START_TEST(peers_are_watched) {
-	struct world w;
-	begin(&w);
 	opens(&w);
 	w.watch = true;
 	int mine = dial(w.path);
@@ -568,13 +531,13 @@ START_TEST(peers_are_watched) {
 	ck_assert(fd_pidfd_alive(w.pidfd));
 	close(w.pidfd);
 	close(mine);
-	end(&w);
 }
 END_TEST
 
-RUN_TESTS("listen", connections, modes_whatever_the_umask_is, folders_of_which_we_are_not_sure, one_daemon_at_a_place,
-		  a_place_that_cannot_be_locked, a_place_is_claimed_before_it_is_open, what_is_in_the_way, the_lock_is_no_link,
-		  only_our_own_file_is_unlinked, a_file_that_disappears_is_made_again,
-		  nobody_is_refused_at_a_file_that_is_there, a_file_that_got_no_name_is_replaced,
-		  an_inherited_socket_is_left_alone, pausing, goes_on_in_the_next_binary, NOT_IN_VALGRIND(the_last_descriptors),
-		  NOT_IN_VALGRIND(accepting_backs_off), NOT_IN_VALGRIND(peers_are_watched))
+RUN_TESTS_WITH(setup, teardown, "listen", connections, modes_whatever_the_umask_is, folders_of_which_we_are_not_sure,
+			   one_daemon_at_a_place, a_place_that_cannot_be_locked, a_place_is_claimed_before_it_is_open,
+			   what_is_in_the_way, the_lock_is_no_link, only_our_own_file_is_unlinked,
+			   a_file_that_disappears_is_made_again, nobody_is_refused_at_a_file_that_is_there,
+			   a_file_that_got_no_name_is_replaced, an_inherited_socket_is_left_alone, pausing,
+			   goes_on_in_the_next_binary, NOT_IN_VALGRIND(the_last_descriptors), NOT_IN_VALGRIND(accepting_backs_off),
+			   NOT_IN_VALGRIND(peers_are_watched))
