@@ -230,8 +230,8 @@ class LostTest(Case):
 
     GUARD = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["p"]}]}
 
-    def guarded(self, **options):
-        """A session with a guard, whose daemon was killed; its agent."""
+    def guarded(self, settled=False, **options):
+        """A session with a guard, whose daemon was killed; its agent. settled: when no older table was left."""
         d, agent = self.start(mode={"session_id": "conv-1"}, **options)
         a = d.attached("work", name="guard")
         child = agent.child()
@@ -239,6 +239,8 @@ class LostTest(Case):
         child.print({"type": "system", "subtype": "init", "session_id": "conv-1"}, RESULT)
         a.wait(type="result")
         d.call("plenum_hello")
+        if settled:
+            until(lambda: len(self.files(d)) == 1 and d.state + "/plenum/sessions.json" in self.files(d), what="one table")
         d.kill9()
         return d, agent
 
@@ -346,7 +348,7 @@ class LostTest(Case):
         self.assertRefused("no_such_session", d.client().request, "plenum_clear_lost", session="none")
 
     def test_the_matcher_is_another(self):
-        d, agent = self.guarded()
+        d, agent = self.guarded(settled=True)
         self.change(d, lambda data: data.replace(b"Bash", b"Basi"))
         d.start()
         self.assertFalse(self.refuses(d, agent, create="never"))
