@@ -6,6 +6,7 @@
 #include "wire/limits.h"
 #include "wire/survive.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #ifdef __SSE2__
@@ -47,14 +48,14 @@ struct check {
 	bool digits;          /* it has digits */
 	struct envelope *env; /* NULL: plain JSON, no member is looked at */
 	size_t depth;
-	uint64_t arrays[MESSAGE_MAX_DEPTH / 64]; /* one bit a level: an array, else an object */
 	/* The members being read at levels 1 and 2, where they are wanted. */
 	struct span *slot[3];
 	const char *begin[3];
 	size_t keys[3];     /* how many of them there were */
 	struct span *place; /* which of `request`, `response`, `message` level 2 is in, or NULL */
 	struct inner request, response, message;
-	bool body; /* level 3 is in response.response: what was decided */
+	bool body;                               /* level 3 is in response.response: what was decided */
+	uint64_t arrays[MESSAGE_MAX_DEPTH / 64]; /* one bit a level: an array, else an object; set when it opens */
 };
 
 static enum state bad(struct check *c, const char *error) {
@@ -136,15 +137,16 @@ enum string { STRING_OVER, STRING_BAD, STRING_MORE };
 static enum string check_string(struct check *c) {
 	for (;;) {
 		c->p = skip_plain(c->p, c->stop);
+		if (LIKELY(c->p < c->stop && *c->p == '"')) {
+			c->p++;
+			return STRING_OVER;
+		}
 		if (is_interrupted(c)) return STRING_MORE;
 		size_t n = c->p < c->end ? str_utf8(c->p, (size_t)(c->end - c->p)) : 0;
 		if (n > 1) {
 			c->p += n;
 		} else if (n == 1 && *c->p == '\\') {
 			if (!check_escape(c)) return STRING_BAD;
-		} else if (n == 1 && *c->p == '"') {
-			c->p++;
-			return STRING_OVER;
 		} else {
 			c->error = odd_byte(c);
 			return STRING_BAD;
@@ -422,38 +424,41 @@ static enum state step_end(struct check *c) {
 						: "there is a NUL byte in the line: write it as \\u0000 inside a string");
 }
 
-static enum state step(struct check *c) {
-	switch (c->state) {
-	case STATE_VALUE:
-		return step_value(c);
+/* What a pass that was interrupted within something goes on with. */
+static enum state go_on(struct check *c, enum state state) {
+	switch (state) {
 	case STATE_STRING:
 		return step_string(c);
 	case STATE_DIGITS:
 		return step_digits(c);
 	case STATE_FIRST:
 		return step_first(c);
-	case STATE_KEY:
-		return step_key(c);
 	case STATE_KEY_STRING:
 		return step_key_string(c);
 	case STATE_COLON:
 		return step_colon(c);
-	case STATE_AFTER:
-		return step_after(c);
 	case STATE_END:
 		return step_end(c);
-	case STATE_DONE:
-	case STATE_BAD:
-		break;
+	default:
+		return state;
 	}
-	return c->state;
+}
+
+static inline enum state step(struct check *c, enum state state) {
+	if (state == STATE_VALUE) return step_value(c);
+	if (state == STATE_KEY) return step_key(c);
+	if (state == STATE_AFTER) return step_after(c);
+	return go_on(c, state);
 }
 
 /* As far as `bytes` further. False: there is more. */
 static bool run(struct check *c, size_t bytes) {
+	enum state state = c->state;
 	c->stop = bytes < (size_t)(c->end - c->p) ? c->p + bytes : c->end;
-	while (c->state < STATE_DONE && !is_interrupted(c)) c->state = step(c);
-	return c->state >= STATE_DONE;
+	while (state < STATE_DONE && c->p < c->stop) state = step(c, state);
+	while (state < STATE_DONE && c->stop == c->end) state = step(c, state); /* at the end each step ends something */
+	c->state = state;
+	return state >= STATE_DONE;
 }
 
 static bool fail(const char *p, const struct check *c, const char **error, size_t *at) {
@@ -468,9 +473,13 @@ bool message_valid_json(const char *p, size_t n, const char **error, size_t *at)
 	return c.state == STATE_DONE || fail(p, &c, error, at);
 }
 
-static struct check begin_scan(const char *p, size_t n, struct envelope *env) {
+/* Of each line: what a short one does not use is not written. */
+static void begin_scan(struct check *c, const char *p, size_t n, struct envelope *env) {
+	memset(c, 0, offsetof(struct check, arrays));
 	*env = (struct envelope){0};
-	return (struct check){.p = p, .end = p + n, .env = env};
+	c->p = p;
+	c->end = p + n;
+	c->env = env;
 }
 
 static bool end_scan(const char *p, struct check *c, const char **error, size_t *at) {
@@ -489,7 +498,8 @@ static bool end_scan(const char *p, struct check *c, const char **error, size_t 
 }
 
 bool message_scan(const char *p, size_t n, struct envelope *env, const char **error, size_t *at) {
-	struct check c = begin_scan(p, n, env);
+	struct check c;
+	begin_scan(&c, p, n, env);
 	run(&c, n);
 	return end_scan(p, &c, error, at);
 }
@@ -592,18 +602,21 @@ static void salvage(const char *p, size_t n, struct message *m, struct span *req
 struct message_check {
 	const char *p;
 	size_t n;
-	struct check json;
-	struct survive survive;
 	bool is_json, over, good;
 	struct message m;
 	struct chunk rewritten;
 	struct span request_id;
+	struct survive survive;
+	struct check json; /* from here on not zeroed */
 	char error[MESSAGE_ERROR_MAX];
 };
 
 static void begin(struct message_check *k, const char *p, size_t n) {
-	*k = (struct message_check){.p = p, .n = n, .rewritten = CHUNK_NONE};
-	k->json = begin_scan(p, n, &k->m.env);
+	memset(k, 0, offsetof(struct message_check, json));
+	k->p = p;
+	k->n = n;
+	k->rewritten = CHUNK_NONE;
+	begin_scan(&k->json, p, n, &k->m.env);
 }
 
 struct message_check *message_check_new(const char *p, size_t n) {

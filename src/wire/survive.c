@@ -53,6 +53,8 @@ static bool check_answered(struct span id, char *error, size_t size) {
 /* --- Members ------------------------------------------------------------------------------------------------------ */
 
 #define FOUND 8
+#define NAME(text)                                                                                                     \
+	{ text, sizeof(text) - 1 }
 
 /* Members of an object by their names, from one look at it. */
 struct members {
@@ -61,7 +63,7 @@ struct members {
 	bool too_many;
 };
 
-static struct members find_members(struct span obj, const char *const *names, size_t n) {
+static struct members find_members(struct span obj, const struct span *names, size_t n) {
 	struct members found = {0};
 	struct span key, value;
 	size_t at = 0, count = 0;
@@ -69,7 +71,7 @@ static struct members find_members(struct span obj, const char *const *names, si
 		found.too_many = ++count > LIMITS_MEMBERS;
 		found.disguised |= !is_plain(key);
 		for (size_t i = 0; i < n; i++)
-			if (span_equals(key, names[i])) found.value[i] = value;
+			if (key.n == names[i].n + 2 && memcmp(key.p + 1, names[i].p, names[i].n) == 0) found.value[i] = value;
 	}
 	return found;
 }
@@ -104,9 +106,9 @@ static bool refuse_many(const struct place *at, const char *where) {
 
 enum source_member { SOURCE_TYPE, SOURCE_DATA, SOURCE_MEDIA_TYPE, SOURCE_URL, SOURCE_FILE_ID, SOURCE_MEMBERS };
 
-static const char *const source_names[] = {
-	[SOURCE_TYPE] = "type", [SOURCE_DATA] = "data",       [SOURCE_MEDIA_TYPE] = "media_type",
-	[SOURCE_URL] = "url",   [SOURCE_FILE_ID] = "file_id",
+static const struct span source_names[] = {
+	[SOURCE_TYPE] = NAME("type"), [SOURCE_DATA] = NAME("data"),       [SOURCE_MEDIA_TYPE] = NAME("media_type"),
+	[SOURCE_URL] = NAME("url"),   [SOURCE_FILE_ID] = NAME("file_id"),
 };
 
 static bool check_source(struct span source, struct span type, const struct place *at) {
@@ -120,7 +122,7 @@ static bool check_source(struct span source, struct span type, const struct plac
 	if (m.disguised) return refuse_block(at, "has a key in `source` that is spelled with escapes");
 	for (size_t i = 0; i < SOURCE_MEMBERS; i++)
 		if (m.value[i].p && !span_is_string(m.value[i]))
-			return refuse_block(at, "has a source.%s that is no string", source_names[i]);
+			return refuse_block(at, "has a source.%s that is no string", source_names[i].p);
 	struct span kind = m.value[SOURCE_TYPE];
 	if (!kind.p || !is_plain(kind))
 		return refuse_block(at, "has no plain source.type: write \"base64\", \"text\" or \"url\"");
@@ -131,9 +133,9 @@ static bool check_source(struct span source, struct span type, const struct plac
 
 enum block_member { BLOCK_TYPE, BLOCK_TEXT, BLOCK_TITLE, BLOCK_CONTEXT, BLOCK_SOURCE, BLOCK_CONTENT, BLOCK_MEMBERS };
 
-static const char *const block_names[] = {
-	[BLOCK_TYPE] = "type",       [BLOCK_TEXT] = "text",     [BLOCK_TITLE] = "title",
-	[BLOCK_CONTEXT] = "context", [BLOCK_SOURCE] = "source", [BLOCK_CONTENT] = "content",
+static const struct span block_names[] = {
+	[BLOCK_TYPE] = NAME("type"),       [BLOCK_TEXT] = NAME("text"),     [BLOCK_TITLE] = NAME("title"),
+	[BLOCK_CONTEXT] = NAME("context"), [BLOCK_SOURCE] = NAME("source"), [BLOCK_CONTENT] = NAME("content"),
 };
 
 /* Members whose type the agent takes for granted: a wrong one ends it, or every later turn fails. */
@@ -172,7 +174,7 @@ static bool check_block(struct span block, const struct place *at) {
 		if (!span_equals(type, r->block)) continue;
 		struct span s = m.value[r->member];
 		if (s.p ? !span_is_string(s) : r->required)
-			return refuse_block(at, "is a %s block whose `%s` is %s", r->block, block_names[r->member],
+			return refuse_block(at, "is a %s block whose `%s` is %s", r->block, block_names[r->member].p,
 								s.p ? "not a string" : "missing");
 	}
 	if (span_equals(type, "image") || span_equals(type, "document"))
@@ -249,7 +251,7 @@ static bool check_members(struct span request, struct span subtype, char *error,
 
 /* 2.1.332 ends at a url that is no string; the others of its members it looks at with more care. */
 static bool check_server(struct survive *w, struct span name, struct span config, char *error, size_t size) {
-	static const char *const names[] = {"url"};
+	static const struct span names[] = {NAME("url")};
 	int n = name.n > 60 ? 60 : (int)name.n;
 	if (!span_is_object(config))
 		return refuse(error, size,
