@@ -16,7 +16,7 @@ struct world {
 	struct agent *a;
 	struct queue in;
 	struct buf heard, errors;
-	int lines, long_lines, lost, reads, muted, exits, ends;
+	int lines, long_lines, lost, reads, muted, unwatched, exits, ends;
 	size_t long_size;
 	void (*first)(struct world *w); /* what is done when the first line comes */
 };
@@ -55,6 +55,12 @@ static void on_may_write(void *arg) {
 	agent_write(w->a, &w->in);
 }
 
+static void on_unwatched(void *arg) {
+	struct world *w = arg;
+	w->unwatched++;
+	child_kill(&w->a->child, SIGKILL);
+}
+
 static void on_muted(void *arg) {
 	struct world *w = arg;
 	ck_assert(w->a->eof && w->a->child.out == -1);
@@ -74,7 +80,7 @@ static void on_ended(void *arg) {
 }
 
 static const struct agent_events events = {on_line,      on_long_line, on_line_lost, on_read_done, on_stderr,
-										   on_may_write, on_muted,     on_exited,    on_ended};
+										   on_may_write, on_muted,     on_exited,    on_ended,     on_unwatched};
 
 static void init_timers(struct world *w) {
 	struct loop_timer *timers[] = {&w->a->stop_timer, &w->a->idle_timer, &w->a->warm_timer, &w->a->pace_timer};
@@ -149,7 +155,7 @@ START_TEST(cannot_be_watched) {
 	close(file);
 	agent_run(w.a);
 	loop_run(w.loop);
-	ck_assert(w.ends == 1 && w.exits == 1);
+	ck_assert(w.unwatched == 1 && w.ends == 1 && w.exits == 1);
 	ck_assert_int_eq(WTERMSIG(w.a->exit_status), SIGKILL);
 	finish(&w);
 }
