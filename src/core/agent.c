@@ -92,6 +92,7 @@ static bool read_out(struct agent *a) {
 	}
 	take_lines(a);
 	a->eof |= n == 0 || (n < 0 && number != EAGAIN);
+	a->unread = false;
 	a->events->read_done(a->arg);
 	return n > 0;
 }
@@ -281,6 +282,7 @@ static void init_fds(struct agent *a) {
 
 void agent_run(struct agent *a) {
 	a->started_at = a->heard_at = now_ms();
+	a->unread = true;
 	init_fds(a);
 	watch(a, &a->out_fd, true, false);
 	watch(a, &a->err_fd, true, false);

@@ -44,10 +44,11 @@ struct agent {
 	struct lines out;
 	size_t read_max; /* bytes that one read may bring */
 	bool exited, eof, read_paused, bom_seen;
-	bool more;                        /* out has lines that were not handed out: the turn of the loop was used up */
-	bool ending;                      /* what is left of its output is being read */
-	unsigned last_reads, last_errors; /* since then, of stdout and of stderr */
-	int exit_status;                  /* as wait(2) has it */
+	bool unread; /* not read yet: it is read once, even if readers of the child before are behind */
+	bool more;   /* out has lines that were not handed out: the turn of the loop was used up */
+	bool ending; /* what is left of its output is being read */
+	unsigned last_reads, last_errors;        /* since then, of stdout and of stderr */
+	int exit_status;                         /* as wait(2) has it */
 	int64_t started_at, heard_at, exited_at; /* heard_at: its newest output was read */
 	struct loop_timer end_timer;             /* exit seen, output still open */
 	struct loop_timer starved_timer;         /* without memory to read it: until the next try */

@@ -142,6 +142,7 @@ void registry_was_sent(struct registry *r) {
 void registry_was_taken(struct registry *r, uint64_t version) {
 	struct owner *o;
 	struct hook_entry *e;
+	r->taken = version;
 	LIST_FOR_EACH (e, &r->retired, struct hook_entry, node)
 		if (e->died <= version) free_entry(r, e);
 	LIST_FOR_EACH (o, &r->owners, struct owner, node)

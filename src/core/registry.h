@@ -83,6 +83,7 @@ struct registry {
 	uint64_t counter;
 	uint64_t version; /* counts changes that the child must learn of */
 	uint64_t sent;    /* the newest version that this child was sent */
+	uint64_t taken;   /* the newest version that a child has taken */
 };
 
 void registry_init(struct registry *r);

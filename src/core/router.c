@@ -275,11 +275,6 @@ struct session *router_create(struct router *r, const char *name, const struct p
 	return s;
 }
 
-void router_mode_told(struct session *s, const char *before) {
-	struct router *r = s->world;
-	if (snapshot_strict(&s->snapshot) != before) r->events->changed(r);
-}
-
 enum child_result router_start(struct router *r, struct session *s, char *error) {
 	if (warm_give(r->warm, s)) return CHILD_OK;
 	s->only_asked = true;
@@ -397,8 +392,8 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 static struct session *oldest_idle(const struct router *r, const struct session *but) {
 	struct session *oldest = NULL;
 	for (struct session *s = r->sessions; s; s = s->hh.next) {
-		if (!s->agent || s->state != SESSION_IDLE || s->stopping || s->pendings.n || s->calls.n || s->ephemeral ||
-			s == but)
+		if (!s->agent || session_state(s) != SESSION_IDLE || s->stopping || s->pendings.n || s->calls.n ||
+			s->ephemeral || s == but)
 			continue;
 		if ((!oldest || s->used_at < oldest->used_at) && !session_works_on(s)) oldest = s;
 	}
@@ -418,22 +413,18 @@ static size_t count_children(const struct router *r) {
 	return n;
 }
 
-static bool send_to_sleep(struct router *r, const struct session *but, size_t n) {
+static bool send_to_sleep(struct router *r, const struct session *but) {
 	struct session *oldest = oldest_idle(r, but);
 	if (!oldest) return false;
-	log_info("session %s: goes to sleep, there are %zu children already", oldest->label, n);
+	log_info("session %s: goes to sleep, there are more than %zu children (max_children)", oldest->label,
+			 r->settings->max_children);
 	session_stop(oldest, false, THEN_SLEEP);
 	return true;
 }
 
-void router_make_room(struct router *r) {
-	size_t n = count_children(r);
-	if (n >= r->settings->max_children) send_to_sleep(r, NULL, n);
-}
-
 void router_keep_to_limit(struct router *r, const struct session *but) {
 	size_t n = count_children(r);
-	while (n > r->settings->max_children && send_to_sleep(r, but, n)) n--;
+	while (n > r->settings->max_children && send_to_sleep(r, but)) n--;
 }
 
 void router_relieve(struct router *r) {
@@ -450,7 +441,9 @@ void router_relieve(struct router *r) {
 /* --- attachments -------------------------------------------------------------------------------------------------- */
 
 static void tell_presence(struct attachment *a, const char *event, const char *why) {
+	const struct router *r = a->session->world;
 	struct buf b = NOTICE_INIT;
+	if (a->session->n_attachments > CROWD && !r->n_subscribers) return;
 	notice_begin(&b, event, a->session->name);
 	buf_puts(&b, ",\"client\":");
 	router_put_where(&b, a->client);
@@ -470,6 +463,7 @@ struct attachment *router_attach(struct router *r, struct client *c, struct sess
 	s->n_attachments++;
 	c->attachment = a;
 	session_used(s);
+	session_changed(s);
 	return a;
 }
 
@@ -521,13 +515,13 @@ void router_detach(struct client *c, const char *why) {
 	bool ephemeral = a->ephemeral && !s->removed;
 	free_attachment(a);
 	session_used(s);
-	session_read_again(s);
+	session_changed(s);
 	/* not here: whoever detaches may be walking through the session's lists */
 	if (ephemeral && !r->shutting_down) loop_defer(s->loop, &s->over_task);
 }
 
 /* A half-closed client stays until what it waits for is out (DESIGN 7). */
-void router_check_close(struct client *c) {
+void router_close_ended(struct client *c) {
 	struct attachment *a = c->attachment;
 	struct call *call;
 	if (!c->ended || c->closing || c->dead || client_holds(c)) return;
@@ -543,12 +537,6 @@ void router_check_close(struct client *c) {
 		router_detach(c, "end of input");
 	}
 	client_close(c);
-}
-
-void router_check_closes(struct session *s) {
-	struct attachment *a;
-	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
-		if (a->client->ended) router_check_close(a->client);
 }
 
 bool router_is_name(const char *name) {
@@ -653,7 +641,6 @@ static struct session *make_implicitly(struct router *r, struct client *c, const
 	launch.place = router_place_of(c);
 	launch.login = router_login_of(c, p);
 	if (!launch.login) router_set_asker(&launch, c);
-	router_make_room(r);
 	struct session *s = launch.cwd ? router_create(r, name, p, &launch) : NULL;
 	launch_free(&launch);
 	if (!s) {

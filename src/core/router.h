@@ -146,9 +146,8 @@ void router_renew_profile(struct session *s);
 /* The session goes: everybody in it is told and detached. Its child must be gone or is killed. */
 void router_remove(struct router *r, struct session *s, const char *why);
 size_t router_children(const struct router *r); /* that run, the spares among them */
-/* The least recently used idle child goes to sleep if there are too many. */
-void router_make_room(struct router *r);
-/* The same where more were started than there may be, because all were at work: now this one is idle, and stays. */
+/* The least recently used idle children, but not this one, go to sleep while there are too many: it has a child now, or
+ * is idle again after more were started than there may be, because all were at work. */
 void router_keep_to_limit(struct router *r, const struct session *but);
 /* Memory is short: the spares end, or else the least recently used idle child goes to sleep. */
 void router_relieve(struct router *r);
@@ -211,9 +210,8 @@ void router_put_where(struct buf *b, const struct client *c);
 void router_take_login(struct session *s, struct client *c);
 /* The raw string or integer of a member in the beginning of a line whose rest is gone; key with its quotes. */
 struct span router_head_member(struct chunk head, const char *key);
-void router_wake_all(struct session *s);     /* there is something on the tape */
-void router_check_close(struct client *c);   /* a half-closed client that waits for nothing any more */
-void router_check_closes(struct session *s); /* each of them */
+void router_wake_all(struct session *s);   /* there is something on the tape */
+void router_close_ended(struct client *c); /* a half-closed client, if it waits for nothing any more */
 
 /* --- to the next binary (router_carry.c) --- */
 /* Everything; into a router that has nothing yet. */
@@ -221,9 +219,6 @@ void router_carry(struct carry *c, struct router *r);
 /* After it, when nothing can fail any more: clients and children are listened to. */
 void router_resume(struct router *r);
 struct client *router_client(struct router *r, uint64_t number); /* NULL: it is gone */
-
-/* After the child has told its mode, which was `before`: the table has it where the next child must be in it, too. */
-void router_mode_told(struct session *s, const char *before);
 
 /* --- pace and lag (router_lag.c) --- */
 bool router_on_may_read(struct session *s);
@@ -233,7 +228,8 @@ void router_overtaken(struct client *c, uint64_t from, uint64_t to);
 
 /* --- from the child (router_child.c) --- */
 extern const struct session_events router_session_events;
-void router_tell_state(struct session *s); /* now, with what it is about */
+void router_tell_state(struct session *s);    /* now, with what it is about */
+void router_publish_state(struct session *s); /* session_state_due() */
 
 /* --- which conversation a child has taken up (router_names.c) --- */
 void router_name_ask(struct session *s);  /* it has answered its initialize, and clients' lines wait for the name */
@@ -271,7 +267,7 @@ void router_fail_call(struct call *call, const char *code, const char *text); /*
 
 /* --- prompts (router_prompts.c) --- */
 void router_prompt(struct client *c, struct session *s, struct chunk line, const struct message *m);
-void router_next_held(struct session *s); /* those held prompts that may go now go; those that never may are refused */
+void router_send_held(struct session *s);    /* those held prompts that may go; those that never may are refused */
 void router_prompts_leave(struct client *c); /* it detaches: what waits for its initialize is taken back */
 void router_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by); /* it will not run */
 void router_cancel_held(struct session *s, struct client *by, bool all); /* all: also those of others */
@@ -316,7 +312,8 @@ void router_init_too_long(struct session *s, struct call *call);
 void router_init_child_gone(struct session *s, const char *text, bool ends);
 void router_init_started(struct session *s); /* a child was started: what must it be told first? */
 void router_init_before_prompt(struct session *s);
-void router_init_settled(struct session *s); /* a callback was settled, a turn ended: is a re-send due? */
+void router_init_resend(struct session *s);  /* if the child has not the registry as it is, and can take it now */
+void router_init_restart(struct session *s); /* if it can take it only by a restart, and is idle */
 bool router_init_begin(struct session *s);   /* before all else of a session; false without memory */
 void router_init_free(struct session *s);
 void router_init_move(struct session *to, struct session *from); /* with the child; neither has a registration yet */
@@ -373,7 +370,6 @@ void router_refuse_server(struct client *c, struct span id, struct span name, co
 const char *router_own_server(struct attachment *a, const char *name);
 /* Its registration, made if need be, with what an absent owner of its uid and name left. NULL without memory. */
 struct owner *router_owner(struct attachment *a);
-void router_owners_changed(struct session *s); /* the table on disk has the guards */
 void router_owner_leaves(struct attachment *a);
 void router_owner_returns(struct attachment *a); /* takes up what its absent owners left, if it may */
 void router_grace_timer(void *owner);            /* it did not come back */

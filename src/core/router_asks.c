@@ -148,8 +148,7 @@ static void settle(struct session *s, struct pending *p, const struct attachment
 	if (person) tell_settled(s, p, by, decision, why, ch);
 	if (p->kind != ASK_MCP) log_decision(s, p, by, decision, why, ch);
 	pending_settle(&s->pendings, p);
-	session_check_state(s);
-	router_init_settled(s);
+	session_changed(s);
 }
 
 void router_answer_self(struct pending *p, struct buf *body, const char *decision, const char *why) {
@@ -273,7 +272,6 @@ static void cancel(struct pending *p, const char *why) {
 
 void router_ask_timer(void *arg) {
 	struct pending *p = arg;
-	struct session *s = p->session;
 	char why[160];
 	if (p->kind == ASK_HOOK) {
 		router_hook_deadline(p);
@@ -287,7 +285,6 @@ void router_ask_timer(void *arg) {
 		cancel(p, why);
 	else
 		router_answer_self(p, NULL, "timeout", why);
-	router_check_closes(s); /* a client that has ended its input may have waited for this alone */
 }
 
 static void allow_by_rule(struct pending *p, const char *why) {
@@ -359,10 +356,7 @@ static void on_judged(void *arg, enum errand_end end) {
 		log_warn("session %s: %s: the links in its paths could not be followed%s", s->label, p->tool,
 				 end == ERRAND_TIMEOUT ? " in time (outside_timeout)" : "");
 	enum rule_verdict v = rules_answer(s->profile, p->tool, span_member(p->request, "input"), answer, &rule);
-	if (is_decided(p, v, rule))
-		router_check_closes(s);
-	else
-		ask_people(p);
+	if (!is_decided(p, v, rule)) ask_people(p);
 }
 
 /* Links in its paths are followed by an errand: the request waits, and nothing else. */
@@ -382,8 +376,6 @@ static void judge_outside(struct pending *p, struct span input) {
 	p->judging = true;
 	if (request.failed || errand_begin(&p->judge, s->children, &spec, on_judged, p, error) != CHILD_OK)
 		on_judged(p, ERRAND_LOST);
-	else
-		session_check_state(s);
 	buf_free(&request);
 }
 
@@ -412,7 +404,6 @@ static void ask_people(struct pending *p) {
 	}
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) offer_one(a, p);
 	wait_for_somebody(p);
-	session_check_state(s);
 	tell_attention(s, p);
 }
 
@@ -572,7 +563,6 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 	}
 	if (p->guard && empty && span_equals(e->inner_subtype, "success")) { /* the CLI would run the tool */
 		router_hook_unanswered(p);
-		router_check_closes(s);
 		return;
 	}
 	const char *decision = wrong ? "error" : dialect_decision(p->kind, e->response);
@@ -589,5 +579,4 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 	session_used(s);
 	if (!wrong) dialect_read_changes(p->kind, p->request, e->response, &ch);
 	settle(s, p, a, decision, NULL, &ch);
-	router_check_closes(s);
 }

@@ -2,8 +2,8 @@
  *
  * Lines of the child: who gets them, and what they say of the session (DESIGN 4, first table).
  */
+#include "core/reconcile.h"
 #include "core/router.h"
-#include "core/warm.h"
 
 #include "base/log.h"
 #include "base/str.h"
@@ -33,6 +33,13 @@ void router_tell_state(struct session *s) {
 	router_tell(s, notice_end(&b));
 }
 
+void router_publish_state(struct session *s) {
+	struct buf b = NOTICE_INIT;
+	put_state(&b, s);
+	if (s->told_state == SESSION_FAILED && s->reason) notice_text(&b, "reason", s->reason);
+	router_tell(s, notice_end(&b));
+}
+
 static void read_init(struct session *s, struct chunk line, const struct envelope *e) {
 	struct span all = {line.data, line.len};
 	router_learn_conversation(s, e->session_id);
@@ -51,12 +58,9 @@ static void learn(struct session *s, enum line_kind kind, struct chunk line, con
 	bool sub = e->parent_tool_use_id.p && span_is_string(e->parent_tool_use_id);
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "init")) read_init(s, line, e);
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "session_state_changed")) router_turn_state(s, line);
-	const char *before = snapshot_strict(&s->snapshot);
 	snapshot_line(&s->snapshot, kind, line, e);
-	router_mode_told(s, before);
 	if (kind == LINE_SYSTEM) s->background = snapshot_has_tasks(&s->snapshot);
-	struct router *r = s->world;
-	if (timers_line(&s->timers, kind, line, e, now_real_ms())) r->events->changed(r);
+	timers_line(&s->timers, kind, line, e, now_real_ms());
 	if (kind == LINE_LIFECYCLE) router_turn_lifecycle(s, line);
 	if (dialect_is_echo(e)) router_turn_echo(s, e);
 	if ((kind == LINE_ASSISTANT || kind == LINE_STREAM_EVENT) && !sub) s->turn = true;
@@ -109,7 +113,6 @@ static void on_answer(struct session *s, struct call *call, struct chunk line, c
 		router_call_answered(call, line, e);
 	else
 		call_end(&s->calls, call);
-	router_check_closes(s);
 }
 
 /* Answers to what clients asked. One that answers nothing open is the child's echo of a client's answer, or comes after
@@ -181,14 +184,12 @@ static void take_line(struct session *s, struct chunk line, const struct envelop
 		if (!asked) to_tape(s, kind, line, e);
 		if (!begins) break;
 		snapshot_taped(&s->snapshot, s->tape.next - 1);
-		session_check_state(s);
-		if (s->state == SESSION_BUSY && s->told_state != SESSION_BUSY)
+		if (session_state(s) == SESSION_BUSY && s->told_state != SESSION_BUSY)
 			router_tell_state(s); /* it may be over in one read */
 		router_turn_begins(s, e);
 		break;
 	}
 	}
-	session_check_state(s);
 }
 
 /* A line that uses a name of the daemon's comes to the clients under another. */
@@ -278,7 +279,6 @@ static void end_long_turn(struct session *s, struct chunk head) {
 	struct envelope nothing = {0};
 	if (!memmem(head.data, head.len, mark, sizeof mark - 1)) return;
 	router_turn_ends(s, CHUNK_NONE, &nothing);
-	session_check_state(s);
 }
 
 static void on_long_line(struct session *s, struct chunk head, size_t size) {
@@ -410,32 +410,13 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	if (notice.data && !(e->wanted && s->then == THEN_RESTART)) tell_private_exit(s, notice);
 	if (notice.data && e->stuck) tell_stopper(s, notice);
 	if (notice.data || !no_child) router_tell(s, notice);
-	session_check_state(s);
-	r->events->changed(r);
-	if (session_ends(s, e)) {
-		r->events->session_over(r, s);
-		return;
-	}
-	router_check_closes(s);
-	router_next_held(s);
-}
-
-static void on_state(struct session *s) {
-	struct buf b = NOTICE_INIT;
-	put_state(&b, s);
-	if (s->state == SESSION_FAILED && s->reason) notice_text(&b, "reason", s->reason);
-	router_tell(s, notice_end(&b));
-	if (s->state != SESSION_IDLE) return;
-	router_init_settled(s);
-	router_keep_to_limit(s->world, s);
+	if (session_ends(s, e)) r->events->session_over(r, s);
 }
 
 static void on_started(struct session *s) {
 	struct router *r = s->world;
 	login_share(&s->launch.login, &r->login);
 	router_init_started(s);
-	warm_make_room(r->warm);
-	r->events->changed(r);
 }
 
 static void on_start_over(struct session *s) {
@@ -458,7 +439,7 @@ const struct session_events router_session_events = {
 	.ending = descent_record,
 	.left = descent_child_gone,
 	.exited = on_exited,
-	.state = on_state,
+	.changed = reconcile,
 	.may_read = router_on_may_read,
 	.read_done = router_wake_all,
 };

@@ -48,6 +48,7 @@ void router_call_timer(void *arg) {
 	struct client *c = call->purpose == CALL_CLIENT ? call->asker : NULL;
 	const char *text =
 		"the child did not answer in time; a later answer will be dropped (plenum_stop ends a child that hangs)";
+	session_changed(s);
 	if (restores_mode(call)) tell_mode_lost(call);
 	if (call->purpose == CALL_NAME) {
 		router_name_over(call);
@@ -60,7 +61,6 @@ void router_call_timer(void *arg) {
 	router_fail(c, span_of(call->asker_id), PLENUM_E_TIMEOUT, "%s", text);
 	call_orphan(&s->calls, call);
 	loop_timer_set(&call->timer, LATE_MS);
-	router_check_close(c);
 }
 
 void router_fail_call(struct call *call, const char *code, const char *text) {
@@ -69,7 +69,6 @@ void router_fail_call(struct call *call, const char *code, const char *text) {
 	struct span id = {call->asker_id, call->asker_id ? strlen(call->asker_id) : 0};
 	if (c) router_fail(c, id, code, "%s", text);
 	call_end(&s->calls, call);
-	if (c) router_check_close(c);
 }
 
 static void tell_change(const struct call *call, struct span value) {
@@ -94,15 +93,12 @@ void router_call_answered(struct call *call, struct chunk line, const struct env
 		struct span told = span_member(e->inner_response, "mode");
 		if (!told.p) told = span_member(e->inner_response, "model");
 		if (!told.p) told = value;
-		const char *before = snapshot_strict(&s->snapshot);
 		snapshot_changed(&s->snapshot, call->what, told);
-		router_mode_told(s, before);
 		tell_change(call, told);
 	} else if (restores_mode(call)) {
 		tell_mode_lost(call);
 	}
 	call_end(&s->calls, call);
-	if (c) router_check_close(c);
 }
 
 /* The client's line under a fresh id. Where its id stands inside `request` (an old form) ours goes in front. */
@@ -166,7 +162,8 @@ struct call *router_call(struct client *c, struct session *s, struct chunk line,
 	struct buf b = NOTICE_INIT;
 	bool urgent = is_urgent(c, e, line.len);
 	if (!session_has_child(s) && !s->want_child) {
-		router_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, session_state_name(s->state));
+		router_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name,
+					session_state_name(session_state(s)));
 		return NULL;
 	}
 	if (!urgent && !has_room(c, s, line.len, e->request_id)) return NULL;
@@ -327,7 +324,7 @@ static void announce_line(struct session *s, struct client *c, const struct gate
 
 bool router_pass_line(struct client *c, struct session *s, struct chunk line) {
 	if (!session_has_child(s) && !s->want_child)
-		router_fail(c, SPAN_NONE, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, session_state_name(s->state));
+		router_fail(c, SPAN_NONE, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, session_state_name(session_state(s)));
 	else if (!has_room(c, s, line.len, SPAN_NONE))
 		return false;
 	else if (!session_write_charged(s, splice_line(line, splice_body(line)), true, c->member.share))
@@ -489,6 +486,7 @@ void router_on_line(struct client *c, struct chunk line) {
 		on_message(c, line, body, &m);
 	message_check_free(k);
 	chunk_drop(&rewritten);
+	if (c->attachment) session_changed(((struct attachment *)c->attachment)->session);
 	if (client_holds(c)) return;
 	router_inquiry_over(c);
 	router_leave_start(c); /* whatever the line was refused for: the next one is about something else */
@@ -566,8 +564,10 @@ void router_on_no_more(struct client *c) {
 		if (a->ephemeral) a->session->ending = true;
 		router_unask(a);
 		router_owner_leaves(a);
+		session_changed(a->session);
+	} else {
+		router_close_ended(c);
 	}
-	router_check_close(c);
 }
 
 void router_on_gone(struct client *c) {

@@ -274,7 +274,7 @@ void router_execute(struct client *c, struct session *s, struct chunk line, cons
 	if (!session_has_child(s) && !s->want_child) {
 		refuse_line(c, e, PLENUM_E_CHILD_EXITED,
 					"session %s is %s and has no child: send a prompt, or attach with \"wake\":true, and ask again",
-					s->name, session_state_name(s->state));
+					s->name, session_state_name(session_state(s)));
 		return;
 	}
 	if (!session_has_child(s) || s->unnamed) { /* what is judged now would run under other hooks */
@@ -298,7 +298,6 @@ void router_execute(struct client *c, struct session *s, struct chunk line, cons
 		refuse_line(c, e, PLENUM_E_INTERNAL, "out of memory");
 	else
 		judge(p, c->attachment, e);
-	if (p) router_check_close(c);
 	buf_free(&input);
 }
 

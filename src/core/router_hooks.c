@@ -123,7 +123,6 @@ void router_hook(struct session *s, struct chunk line, const struct envelope *e)
 	}
 	loop_timer_set(&p->timer, h->entry->timeout / 10 * 9);
 	client_post(a->client, chunk_ref(p->line));
-	session_check_state(s);
 }
 
 /* --- MCP ---------------------------------------------------------------------------------------------------------- */
@@ -272,11 +271,6 @@ struct owner *router_owner(struct attachment *a) {
 	return a->owner;
 }
 
-void router_owners_changed(struct session *s) {
-	struct router *r = s->world;
-	r->events->changed(r);
-}
-
 static void tell_owner(struct session *s, const struct owner *o, const char *event, uid_t uid) {
 	struct buf b = NOTICE_INIT;
 	struct mcp_server *server;
@@ -301,8 +295,7 @@ void router_grace_timer(void *arg) {
 	owner_drop_loose(&s->registry, o);
 	owner_drop_servers(&s->registry, o, true); /* their names are free now */
 	if (!owner_guards(o)) owner_free(&s->registry, o);
-	router_owners_changed(s);
-	router_init_settled(s);
+	session_changed(s);
 }
 
 static void settle_owned(struct session *s, const struct owner *o) {
@@ -332,7 +325,6 @@ void router_owner_leaves(struct attachment *a) {
 	if (!o->name) owner_drop_loose(&s->registry, o); /* nobody can come back to them */
 	o->grace.fn = router_grace_timer;
 	loop_timer_set(&o->grace, s->profile->owner_grace);
-	router_init_settled(s);
 }
 
 bool router_restore_guards(struct session *s, const char *guards) {
@@ -356,8 +348,7 @@ bool router_clear_lost(struct session *s, const struct client *by) {
 	notice_flag(&b, "value", false);
 	router_put_by(&b, by);
 	router_tell(s, notice_end(&b));
-	router_owners_changed(s);
-	router_init_settled(s);
+	session_changed(s);
 	return true;
 }
 

@@ -183,7 +183,6 @@ static void send_init(struct session *s) {
 		session_must_write(s, line);
 	else if (!line.data || !session_write_first(s, line))
 		session_no_memory(s, "it cannot be sent its initialize");
-	session_check_state(s);
 }
 
 static bool callback_open(const struct session *s) {
@@ -221,20 +220,25 @@ static bool may_restart(const struct session *s) {
 static void restart_if_idle(struct session *s) {
 	bool prompts = s->prompts.n_open > s->prompts.n_held; /* those that are held may wait for just this */
 	if (!may_restart(s)) return;                          /* a child without these hooks is better than none */
-	if (s->state != SESSION_IDLE || s->pendings.n || s->calls.n || s->background || prompts || s->stopping) return;
+	if (session_state(s) != SESSION_IDLE || s->pendings.n || s->calls.n || s->background || prompts || s->stopping)
+		return;
 	log_info("session %s: resumes its child, so that new hooks apply", s->label);
 	session_stop(s, false, THEN_RESTART); /* due until the next child is there: what waits for it goes to no other */
 }
 
-void router_init_settled(struct session *s) {
-	struct init *in = init_of(s);
-	if (in->state != INIT_DONE || in->applied == s->registry.version || s->removed) return;
-	bool needed = !list_empty(&in->waiters) || prompts_needy(&s->prompts, NULL, in->applied);
-	if (s->ending && !needed) return;
-	if (can_resend(s))
-		send_init(s);
-	else if (in->ignores && in->restart_due)
-		restart_if_idle(s);
+static bool is_behind(const struct session *s) {
+	const struct init *in = s->init;
+	if (in->state != INIT_DONE || in->applied == s->registry.version) return false;
+	return !s->ending || !list_empty(&in->waiters) || prompts_needy(&s->prompts, NULL, in->applied);
+}
+
+void router_init_resend(struct session *s) {
+	if (is_behind(s) && can_resend(s)) send_init(s);
+}
+
+void router_init_restart(struct session *s) {
+	const struct init *in = s->init;
+	if (in->ignores && in->restart_due && is_behind(s)) restart_if_idle(s);
 }
 
 /* --- programs that count on their initialize ---------------------------------------------------------------------- */
@@ -373,8 +377,9 @@ static char *plenum_note(const char *ignored, const char *reason) {
 }
 
 static const char *state_now(const struct session *s) {
-	if (s->state == SESSION_ASKING) return "\"requires_action\"";
-	return s->state == SESSION_BUSY ? "\"running\"" : "\"idle\"";
+	enum session_state now = session_state(s);
+	if (now == SESSION_ASKING) return "\"requires_action\"";
+	return now == SESSION_BUSY ? "\"running\"" : "\"idle\"";
 }
 
 /* What the child has said of itself when it gave the answer, and what has become of it since. */
@@ -432,15 +437,20 @@ static void answer_kept(struct client *c, struct session *s, const char *id, con
 static void answer_waiters(struct session *s) {
 	struct init *in = init_of(s);
 	struct waiter *w;
+	bool again = false;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
 		bool waits = w->hooks && in->applied < w->version;
-		if (waits && !in->ignores && can_resend(s)) continue; /* its own turn comes with the re-send */
+		if (waits && !in->ignores && can_resend(s)) { /* its own turn comes with the re-send */
+			again = true;
+			continue;
+		}
 		const char *reason = !waits ? NULL : in->ignores ? REASON_IGNORES : REASON_OPEN;
 		if (waits && in->ignores) in->restart_due = true;
 		client_post(w->client, answer_for(in->answer, w->id, w->ignored, reason, w->hooks, NULL));
 		succeeded(w->client, w->number);
 		free_waiter(in, w);
 	}
+	if (again) send_init(s);
 }
 
 /* silent: not those who see an end of the session, as they would of the CLI. */
@@ -512,7 +522,6 @@ static void on_refused(struct session *s, struct chunk line) {
 	bool first = in->first_of_child;
 	bool members = first && !in->first_taken && in->first.data;
 	bool changed = registry_was_refused(&s->registry, !members, tell_lost, s);
-	router_owners_changed(s);
 	if (changed) forsake_left(s);
 	if (members) { /* that no child has taken: they are not repeated */
 		chunk_drop(&in->first);
@@ -527,8 +536,6 @@ static void on_refused(struct session *s, struct chunk line) {
 		send_init(s);
 	else if (!changed)
 		in->applied = in->sent; /* the old table holds, and the same one again would be refused again */
-	router_init_settled(s);
-	router_next_held(s);
 }
 
 static void tell_applied(struct session *s) {
@@ -548,9 +555,7 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 		on_refused(s, line);
 		return;
 	}
-	const char *before = snapshot_strict(&s->snapshot);
 	snapshot_mode(&s->snapshot, span_member(e->inner_response, "current_permission_mode"));
-	router_mode_told(s, before);
 	in->state = INIT_DONE;
 	in->first_taken = in->first.data != NULL;
 	if (first) router_name_ask(s);
@@ -565,14 +570,11 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 	if (first || span_is_true(span_member(e->inner_response, "hooks_applied")) || s->registry.n_hooks == 0) {
 		in->applied = in->sent;
 		registry_was_taken(&s->registry, in->sent);
-		router_owners_changed(s);
 		if (later) tell_applied(s);
 	} else {
 		in->ignores = true;
 	}
 	answer_waiters(s);
-	router_init_settled(s);
-	router_next_held(s);
 }
 
 /* What the child says of itself is lost, and with nothing to answer with the next client's initialize is sent to it
@@ -585,12 +587,7 @@ void router_init_too_long(struct session *s, struct call *call) {
 	if (in->first_of_child) router_name_ask(s);
 	in->applied = in->sent;
 	registry_was_taken(&s->registry, in->sent);
-	router_owners_changed(s);
 	fail_waiters(s, PLENUM_E_TOO_LONG, ANSWER_LONG_TEXT, false);
-	router_init_settled(s);
-	router_next_held(s);
-	router_check_closes(s);
-	session_check_state(s);
 }
 
 /* While a session sleeps its child's last answer, ten to twenty KiB of commands and models, is for clients that come.
@@ -863,7 +860,6 @@ static void proceed(struct client *c, struct session *s, struct span id, const c
 		const char *reason = !hooks || !due ? NULL : in->ignores ? REASON_IGNORES : REASON_OPEN;
 		if (reason && in->ignores) in->restart_due = true;
 		answer_kept(c, s, raw, ignored, reason, hooks);
-		router_init_settled(s);
 		return;
 	}
 	add_waiter(c, s, id, ignored, hooks);
@@ -877,7 +873,6 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 	if (!servers_are_free(c, s, e->request_id, span_member(e->request, "sdkMcpServers"))) return;
 	struct refusal no = {0};
 	register_all(a, e->request, &no);
-	router_owners_changed(s);
 	if (!no.code) prompts_need(&s->prompts, c, router_init_needs(s, c));
 	if (no.code) {
 		router_fail(c, e->request_id, no.code, "%s", no.text);

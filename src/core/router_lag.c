@@ -95,7 +95,7 @@ bool router_on_may_read(struct session *s) {
 
 void router_pace(struct client *c, bool blocked) {
 	struct attachment *a = c->attachment;
-	if (!blocked && a && a->session->agent && a->session->agent->read_paused) session_read_again(a->session);
+	if (!blocked && a && a->session->agent && a->session->agent->read_paused) session_changed(a->session);
 }
 
 static void post_gap(struct client *c, const struct session *s, uint64_t from, uint64_t to) {

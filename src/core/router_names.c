@@ -15,7 +15,6 @@
 #define NAME_WAIT 10000 /* ms for one answer; then it is compared with the first line that has it */
 
 static void tell_conversation(struct session *s, bool another) {
-	struct router *r = s->world;
 	router_tell_state(s);
 	if (another) {
 		struct buf b = NOTICE_INIT;
@@ -24,7 +23,6 @@ static void tell_conversation(struct session *s, bool another) {
 		notice_text(&b, "value", s->conversation_id);
 		router_tell(s, notice_end(&b));
 	}
-	r->events->changed(r);
 }
 
 /* Whatever the command line said: the child's own word is compared. */
@@ -46,15 +44,11 @@ static void learn(struct session *s, struct span id, bool asked_for) {
 	const char *asked = s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
 	bool first = !s->said_init && asked && !(s->launch.fork && !s->conversation_id);
 	char *resumed = first && asked_for && strcmp(asked, text) != 0 ? strdup(asked) : NULL;
-	bool known = !s->conversation_id && !resumed, another = s->conversation_id != NULL;
+	bool another = s->conversation_id != NULL;
 	free(s->resumed_id);
 	s->resumed_id = resumed;
 	session_set_conversation(s, text);
 	snapshot_forget_init(&s->snapshot);
-	if (known) {
-		struct router *r = s->world;
-		r->events->changed(r);
-	}
 	tell_conversation(s, another);
 }
 
@@ -89,7 +83,6 @@ void router_name_over(struct call *call) {
 	struct session *s = call->session;
 	call_end(&s->calls, call);
 	router_name_ask(s);
-	session_check_state(s);
 }
 
 bool router_name_line(struct session *s, const struct envelope *e) {

@@ -96,11 +96,6 @@ static void send_prompt(struct session *s, struct prompt *p, struct chunk line, 
 	if (!session_write_charged(s, line, true, payer) && !deaf) lose_prompt(s, p);
 }
 
-static bool wake(struct session *s, char *error) {
-	if (!s->agent && !s->want_child) router_make_room(s->world);
-	return session_wake(s, error);
-}
-
 /* With prompts = queue: does it wait for the turn of another client, or for one that nobody asked for? */
 static bool waits_for_turn(const struct session *s, const struct prompt *p) {
 	struct prompt *open;
@@ -122,7 +117,6 @@ static struct prompt *next_to_go(const struct session *s) {
 
 static void refuse_held(struct session *s) {
 	struct prompt *p;
-	bool any = false;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		struct client *c = p->asker;
 		if (p->state != PROMPT_HELD || !c || !router_init_refused(c)) continue;
@@ -131,26 +125,23 @@ static void refuse_held(struct session *s) {
 		notice_text(&b, "uuid", p->uuid);
 		client_post(c, notice_end(&b));
 		prompt_forget(&s->prompts, p);
-		any = true;
 	}
-	if (any) router_check_closes(s);
 }
 
-void router_next_held(struct session *s) {
+void router_send_held(struct session *s) {
 	const struct router *r = s->world;
 	struct prompt *p;
 	char error[CHILD_ERROR_MAX];
 	if (r->shutting_down || !s->prompts.n_held) return;
 	refuse_held(s);
 	while ((p = next_to_go(s)) != NULL) {
-		if (!wake(s, error)) return;
+		if (!session_wake(s, error)) return;
 		struct share *payer;
 		struct chunk line = prompt_release(&s->prompts, p, &payer);
 		size_t len = line.len;
 		send_prompt(s, p, line, payer); /* charged once more, in the queue */
 		share_give(payer, SHARE_BYTES, len);
 	}
-	session_check_state(s);
 }
 
 /* Held prompts are charged like those that the child is to read. */
@@ -179,7 +170,7 @@ static bool refuse_prompt(struct client *c, struct session *s, const struct mess
 		return true;
 	}
 	router_take_login(s, c);
-	if (wake(s, error)) return false;
+	if (session_wake(s, error)) return false;
 	router_refuse(c, m, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_CHILD_EXITED, "%s", error);
 	return true;
 }
@@ -249,7 +240,6 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 	} else {
 		send_prompt(s, p, out, c->member.share);
 	}
-	session_check_state(s);
 }
 
 /* --- taking back -------------------------------------------------------------------------------------------------- */
@@ -262,13 +252,12 @@ static bool others_wait(const struct session *s, struct client *c) {
 }
 
 void router_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by) {
-	struct client *asker = p->asker;
 	tell_prompt(s, "prompt_cancelled", p, by);
 	if (p->state == PROMPT_HELD)
 		prompt_forget(&s->prompts, p); /* the child never saw its uuid: it may be sent again */
 	else
 		prompt_done(&s->prompts, p);
-	if (asker && asker != by) router_check_close(asker);
+	session_changed(s);
 }
 
 /* Held prompts are ours to cancel: the child knows nothing of them. */
@@ -342,5 +331,4 @@ void router_cancel_prompt(struct client *c, struct session *s, struct chunk line
 	dialect_put_built_success(&b, e->request_id, &body);
 	router_prompt_cancelled(s, p, c);
 	client_post(c, notice_chunk(&b));
-	router_next_held(s);
 }

@@ -136,9 +136,6 @@ void router_turn_ends(struct session *s, struct chunk line, const struct envelop
 	s->failures = 0;
 	tell_turn(s, PLENUM_EV_TURN_ENDED, &t, e->is_error);
 	session_turn_ended(s);
-	router_init_settled(s);
-	router_next_held(s);
-	router_check_closes(s);
 }
 
 void router_turn_echo(struct session *s, const struct envelope *e) {
@@ -175,9 +172,6 @@ void router_turn_lifecycle(struct session *s, struct chunk line) {
 		router_prompt_cancelled(s, p, canceller(s, p));
 	else if (span_equals(state, "cancelled") || span_equals(state, "discarded") || span_equals(state, "refused"))
 		prompt_done(&s->prompts, p);
-	else
-		return;
-	router_next_held(s);
 }
 
 /* A program that knows nothing of the daemon, in a session that goes on without its prompt, would wait for ever. */
@@ -227,8 +221,6 @@ void router_turn_state(struct session *s, struct chunk line) {
 	else
 		end_swallowed(s);
 	s->turn = false;
-	router_next_held(s);
-	router_check_closes(s);
 }
 
 static void cancelled(struct session *s, struct span uuid, const struct call *call) {
@@ -243,7 +235,6 @@ void router_turn_cancelled(struct session *s, const struct envelope *e, const st
 	struct span what = span_member(e->inner_response, "cancelled"), uuid;
 	if (span_is_true(what) && call->act == ACT_CANCEL_PROMPT) cancelled(s, span_of(call->value), call);
 	for (size_t at = 0; span_next(what, &at, &uuid);) cancelled(s, uuid, call);
-	if (what.p) router_next_held(s);
 }
 
 /* What did not run may be sent again under the same uuid. */

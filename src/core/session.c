@@ -42,7 +42,7 @@ char *session_profile(const struct session *s) {
 
 /* --- state -------------------------------------------------------------------------------------------------------- */
 
-static enum session_state compute_state(const struct session *s) {
+enum session_state session_state(const struct session *s) {
 	if (!s->agent) return s->want_child ? SESSION_STARTING : s->failed ? SESSION_FAILED : SESSION_ASLEEP;
 	if (s->pendings.n_person) return SESSION_ASKING;
 	bool prompts = s->prompts.n_open > s->prompts.n_held;
@@ -53,15 +53,15 @@ static enum session_state compute_state(const struct session *s) {
 }
 
 static void arm_idle(struct session *s) {
-	bool idle = s->state == SESSION_IDLE && s->stopping == STOP_NOT && !s->ephemeral && !s->spare;
+	bool idle = session_state(s) == SESSION_IDLE && s->stopping == STOP_NOT && !s->ephemeral && !s->spare;
 	if (s->agent && idle)
 		loop_timer_set(&s->agent->idle_timer, s->profile->idle_sleep);
 	else if (s->agent)
 		loop_timer_stop(&s->agent->idle_timer);
 }
 
-/* A session that sleeps holds little: its tape, and what a late answer or a retried prompt needs. */
-static void slim(struct session *s) {
+/* It holds little: its tape, and what a late answer or a retried prompt needs. */
+void session_slim(struct session *s) {
 	tape_pack(&s->tape);
 	prompts_trim(&s->prompts, SLEEP_PROMPTS);
 	pendings_trim(&s->pendings, SLEEP_SETTLED);
@@ -70,38 +70,49 @@ static void slim(struct session *s) {
 	loop_timer_drop(&s->lag_timer);
 }
 
-static void on_state(void *arg) {
+static void on_task(void *arg) {
 	struct session *s = arg;
-	s->state = compute_state(s);
-	if (s->state == s->told_state && s->state == s->named_state) return;
-	s->previous = s->state == s->told_state ? s->named_state : s->told_state;
-	s->told_state = s->named_state = s->state;
+	s->events->changed(s);
+}
+
+void session_changed(struct session *s) {
+	if (s->removed) return; /* a task now would run after it was freed */
+	loop_defer_urgent(s->loop, &s->task);
+}
+
+void session_go_on(struct session *s) {
+	loop_task_stop(&s->task);
+	loop_defer(s->loop, &s->task);
+}
+
+bool session_state_due(struct session *s) {
+	enum session_state now = session_state(s);
+	if (now == s->told_state && now == s->named_state) return false;
+	s->previous = now == s->told_state ? s->named_state : s->told_state;
+	s->told_state = s->named_state = now;
 	arm_idle(s);
-	s->events->state(s);
-	if (!s->agent && !s->want_child) slim(s);
+	return true;
 }
 
 void session_bring_forward(struct session *s) {
-	session_check_state(s);
+	enum session_state now = session_state(s);
 	s->previous = s->told_state;
-	if (s->state != SESSION_IDLE) s->told_state = s->named_state = s->state;
+	if (now != SESSION_IDLE) s->told_state = s->named_state = now;
 	arm_idle(s);
+	session_changed(s);
 }
 
 enum session_state session_name_state(struct session *s) {
-	if (s->state != s->told_state) s->named_state = s->state;
-	return s->state;
-}
-
-void session_check_state(struct session *s) {
-	if (s->removed) return; /* a task now would run after it was freed */
-	s->state = compute_state(s);
-	if (s->state != s->told_state) loop_defer_urgent(s->loop, &s->state_task);
+	enum session_state now = session_state(s);
+	if (now == s->told_state) return now;
+	s->named_state = now;
+	session_changed(s);
+	return now;
 }
 
 static void on_idle(void *arg) {
 	struct session *s = arg;
-	if (s->state != SESSION_IDLE) return;
+	if (session_state(s) != SESSION_IDLE) return;
 	if (s->pendings.n || s->calls.n || session_works_on(s)) { /* not now; nobody else would look again */
 		arm_idle(s);
 		return;
@@ -122,7 +133,7 @@ void session_used(struct session *s) {
 static void on_warm(void *arg) {
 	struct session *s = arg;
 	s->warming = false;
-	session_check_state(s);
+	session_changed(s);
 }
 
 void session_set_conversation(struct session *s, const char *id) {
@@ -183,7 +194,7 @@ static void on_read_done(void *arg) {
 	struct session *s = arg;
 	tape_reserve(&s->tape, lines_held(&s->agent->out));
 	s->events->read_done(s);
-	session_read_again(s);
+	session_changed(s);
 }
 
 static void on_stderr(void *arg, const char *data, size_t n) {
@@ -192,12 +203,14 @@ static void on_stderr(void *arg, const char *data, size_t n) {
 	tail_take(&s->tail, data, n);
 }
 
-void session_read_again(struct session *s) {
-	if (s->agent) agent_read(s->agent, s->agent->exited || s->events->may_read(s));
+/* A new child is read once, whatever the readers of the one before still have to read. */
+void session_pace(struct session *s) {
+	struct agent *a = s->agent;
+	if (a && !a->unread) agent_read(a, a->exited || s->events->may_read(s));
 }
 
 static void on_pace(void *arg) {
-	session_read_again(arg);
+	session_changed(arg);
 }
 
 /* --- stdin -------------------------------------------------------------------------------------------------------- */
@@ -217,6 +230,7 @@ void session_write_in(struct session *s) {
 /* The child is gone, or has closed its stdout: nothing that it was asked will be answered. */
 static void on_muted(void *arg) {
 	expect_end(arg);
+	session_changed(arg); /* its last line may have come without an LF */
 }
 
 static void on_may_write(void *arg) {
@@ -407,7 +421,7 @@ static void on_start_over(void *arg, enum errand_end end) {
 		start_failed(s, r, error);
 	}
 	s->only_asked = false;
-	session_check_state(s);
+	session_changed(s);
 }
 
 enum child_result session_start(struct session *s, char *error) {
@@ -430,7 +444,7 @@ enum child_result session_start(struct session *s, char *error) {
 	log_info("session %s: a child starts%s%s", s->label, resume ? ", resumes " : "", resume ? resume : "");
 	s->starting = a;
 	s->want_child = true;
-	session_check_state(s);
+	session_changed(s);
 	return CHILD_OK;
 }
 
@@ -456,9 +470,9 @@ void session_resume(struct session *s) {
 	if (s->agent) {
 		agent_resume(s->agent, s->children, s->in.count > 0);
 		if (s->agent->eof && !loop_timer_pending(&s->agent->stop_timer)) expect_end(s); /* once nobody waited for it */
-		session_read_again(s);
 	}
-	session_check_state(s);
+	s->counted = s->agent != NULL;
+	session_changed(s);
 }
 
 static void give_up_start(struct session *s, const char *error) {
@@ -470,7 +484,7 @@ static void give_up_start(struct session *s, const char *error) {
 	queue_free(&s->in);
 	s->child_no++; /* the one that never was: its prompts are failed */
 	s->events->exited(s, &e);
-	session_check_state(s);
+	session_changed(s);
 }
 
 /* Tries a start that was put off. */
@@ -519,7 +533,7 @@ static bool begin_start(struct session *s, char *error) {
 		return false;
 	}
 	s->want_child = true;
-	session_check_state(s);
+	session_changed(s);
 	return true;
 }
 
@@ -540,7 +554,6 @@ enum child_result session_wake_now(struct session *s, char *error) {
 		give_up_start(s, error); /* others wait for it; what was held may begin another */
 	else if (r != CHILD_OK)
 		s->want_child = false;
-	session_check_state(s);
 	return r;
 }
 
@@ -558,7 +571,7 @@ bool session_wake(struct session *s, char *error) {
 /* --- handing a child over ----------------------------------------------------------------------------------------- */
 
 bool session_can_give(const struct session *s) {
-	return session_has_child(s) && !s->stopping && s->state == SESSION_IDLE && agent_is_whole(s->agent) &&
+	return session_has_child(s) && !s->stopping && session_state(s) == SESSION_IDLE && agent_is_whole(s->agent) &&
 		   !s->in.count && !lines_held(&s->agent->out) && !s->calls.n && !s->pendings.n && !s->init_open &&
 		   child_alive(&s->agent->child);
 }
@@ -596,7 +609,7 @@ static struct agent *leave_child(struct session *s) {
 }
 
 bool session_can_return(const struct session *s) {
-	return session_has_child(s) && s->untouched && s->state == SESSION_IDLE && !s->calls.n && !s->pendings.n &&
+	return session_has_child(s) && s->untouched && session_state(s) == SESSION_IDLE && !s->calls.n && !s->pendings.n &&
 		   !s->conversation_id; /* the session's next child would take that up as well */
 }
 
@@ -613,9 +626,8 @@ bool session_take_child(struct session *to, struct session *from) {
 	to->snapshot = from->snapshot;
 	to->snapshot.init_seq = 0; /* the lines have other numbers here */
 	from->snapshot = (struct snapshot){0};
-	session_read_again(to); /* it may have waited for the readers of the other */
-	session_check_state(from);
-	session_check_state(to);
+	session_changed(from);
+	session_changed(to); /* the child may have waited for the readers of the other */
 	return true;
 }
 
@@ -663,7 +675,7 @@ struct session *session_new(struct loop *loop, struct lines_pool *pool, struct c
 	*launch = (struct launch){0};
 	s->pool = pool;
 	tail_init(&s->tail);
-	s->state = s->told_state = s->named_state = SESSION_ASLEEP;
+	s->told_state = s->named_state = SESSION_ASLEEP;
 	s->created_at = now_real_ms();
 	s->used_at = now_ms();
 	queue_init(&s->in, settings->limits.stdin_queue);
@@ -674,7 +686,7 @@ struct session *session_new(struct loop *loop, struct lines_pool *pool, struct c
 	pendings_init(&s->pendings);
 	registry_init(&s->registry);
 	prompts_init(&s->prompts);
-	loop_task_init(&s->state_task, on_state, s);
+	loop_task_init(&s->task, on_task, s);
 	loop_task_init(&s->free_task, free_session, s);
 	list_init(&s->over_task.node);
 	return s;
@@ -690,6 +702,6 @@ void session_remove(struct session *s) {
 	if (s->agent) session_drop_agent(s);
 	session_drop_start(s);
 	loop_timer_stop(s->retry_timer);
-	loop_task_stop(&s->state_task);
+	loop_task_stop(&s->task);
 	loop_defer_free(s->loop, &s->free_task);
 }

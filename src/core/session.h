@@ -73,7 +73,8 @@ struct session_events {
 	void (*left)(struct session *s);
 	/* Exit and end of output have both been seen, everything that it printed was delivered. */
 	void (*exited)(struct session *s, const struct session_exit *e);
-	void (*state)(struct session *s);
+	/* Something of it has changed in this turn: what follows from that is due (core/reconcile.h). */
+	void (*changed)(struct session *s);
 	/* May the child be read, or must it wait for its readers? */
 	bool (*may_read)(struct session *s);
 	/* The turn is over in which the child was read: time to send. */
@@ -124,21 +125,23 @@ struct session {
 	enum broken broken;       /* why the child is being stopped, though nobody wanted it */
 	enum leftovers leftovers; /* a client that stops it wants detached processes ended, too; else as the profile says */
 
-	enum session_state state, told_state, previous;
+	enum session_state told_state, previous;
 	/* What an answer named since the last one was told; else told_state. */
 	enum session_state named_state;
 	char *lost_profile; /* what it was made with, where that is not configured any more, or SESSION_UNREADABLE: it
 						 * cannot start */
 	char *reason;       /* why it failed */
 	bool failed;
-	bool spent;      /* restart = never, and its child has ended by itself */
-	bool init_open;  /* the child owes the answer to its first initialize */
-	bool turn;       /* the child works on something */
-	bool got_line;   /* the child has said something */
-	bool said_init;  /* the child has printed system/init since it was started */
-	bool background; /* the child has tasks in the background */
-	bool warming;    /* just started, nothing was sent yet */
-	struct loop_task state_task;
+	bool spent;                     /* restart = never, and its child has ended by itself */
+	bool init_open;                 /* the child owes the answer to its first initialize */
+	bool turn;                      /* the child works on something */
+	bool got_line;                  /* the child has said something */
+	bool said_init;                 /* the child has printed system/init since it was started */
+	bool background;                /* the child has tasks in the background */
+	bool warming;                   /* just started, nothing was sent yet */
+	struct loop_task task;          /* events.changed is due */
+	uint64_t marked;                /* hash of what the table on disk was last marked for (core/reconcile.h) */
+	bool counted;                   /* its child was counted against max_children */
 	unsigned failures;              /* starts in a row that came to nothing */
 	int64_t not_before;             /* back-off */
 	struct loop_timer *retry_timer; /* NULL: no start was put off */
@@ -219,8 +222,15 @@ bool session_is_stuck(struct session *s, char *error);
 void session_end_input(struct session *s);
 /* Takes it out of everything; freed at the end of the turn. The child must be gone. */
 void session_remove(struct session *s);
-/* Looks at everything that makes up the state and tells if it changed, at the end of the turn. */
-void session_check_state(struct session *s);
+/* events.changed is called once at the end of the turn, before anything is sent. What changes a session calls it: the
+ * lines of its child and of its clients, its starts, stops and timers. */
+void session_changed(struct session *s);
+void session_go_on(struct session *s);                     /* the same, in a later turn: others come in between */
+enum session_state session_state(const struct session *s); /* as it is now, published or not */
+/* Return true if the state must be published. It counts as published then. */
+bool session_state_due(struct session *s);
+/* A session that sleeps gives memory back that a running one needs. From a task. */
+void session_slim(struct session *s);
 /* For an answer. Whoever reads it hears of the next state, also where that is what the others know already. */
 enum session_state session_name_state(struct session *s);
 /* The caller tells the state right now, with what it is about; idle, which brings other things with it, is told later.
@@ -229,8 +239,8 @@ void session_bring_forward(struct session *s);
 void session_turn_ended(struct session *s); /* a result came */
 /* Return true if the child has tasks in the background or armed timers, which its end would end. */
 bool session_works_on(struct session *s);
-void session_used(struct session *s);       /* somebody asked for something: idle time starts again */
-void session_read_again(struct session *s); /* may_read() may answer differently now */
+void session_used(struct session *s); /* somebody asked for something: idle time starts again */
+void session_pace(struct session *s); /* the child is read, or waits, as may_read() says now */
 void session_set_conversation(struct session *s, const char *id);
 /* The child's conversation is known and nobody else's, or nobody can tell: what waited for that is written. */
 void session_named(struct session *s);

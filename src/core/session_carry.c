@@ -63,7 +63,8 @@ static void carry_stop(struct carry *c, struct session *s, struct agent *a) {
 }
 
 static void carry_state(struct carry *c, struct session *s, struct agent *a) {
-	CARRY_UPTO(c, s->state, SESSION_FAILED);
+	enum session_state now = session_state(s); /* read and not used: it is computed */
+	CARRY_UPTO(c, now, SESSION_FAILED);
 	CARRY_UPTO(c, s->told_state, SESSION_FAILED);
 	CARRY_UPTO(c, s->previous, SESSION_FAILED);
 	s->named_state = s->told_state; /* at the end of a turn all is told */

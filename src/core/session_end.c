@@ -112,7 +112,7 @@ static void end_child(struct session *s, const struct session_exit *e) {
 	s->events->exited(s, e);
 	if (s->removed) return;
 	session_start_due(s);
-	session_check_state(s);
+	session_changed(s);
 }
 
 static void explain_stuck(const struct session *s, char *error) {
@@ -141,7 +141,7 @@ void session_on_exited(void *arg) {
 	s->untouched = false; /* nobody could take it back now */
 	queue_free(&s->later);
 	if (s->stopping < STOP_EOF) queue_free(&s->in); /* was meant for the dead one */
-	session_read_again(s);
+	session_changed(s);
 }
 
 /* --- stop ladder -------------------------------------------------------------------------------------------------- */
@@ -277,7 +277,7 @@ static void cancel_start(struct session *s, enum stop_then then) {
 	s->child_no++;
 	s->events->exited(s, &e);
 	if (!s->removed) session_end_start(s, "the session was stopped meanwhile");
-	session_check_state(s);
+	session_changed(s);
 }
 
 /* Somebody's wish to end it is stronger than a restart, forgetting it stronger than sleep. */

@@ -271,7 +271,7 @@ void warm_free(struct warm *w) {
 
 static void check_ready(struct spare *one) {
 	struct session *s = one->session;
-	if (one->ready || !one->stock || s->init_open) return;
+	if (one->ready || !one->stock || !s->agent || s->init_open) return;
 	loop_timer_stop(&one->timer);
 	if (!router_kept_init(s).p) {
 		fail(one, "the child refused its initialize");
@@ -286,7 +286,6 @@ static void on_line(struct session *s, struct chunk line, const struct envelope 
 		router_refuse_unasked(s, line, e, "no client is here yet");
 	else
 		router_session_events.line(s, line, e);
-	check_ready(s->spare);
 }
 
 static void on_stray(struct session *s, struct chunk line) {
@@ -328,8 +327,10 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	r->events->changed(r);
 }
 
-static void on_state(struct session *s) {
-	(void)s; /* nobody's business */
+/* Its state is published to no client. */
+static void on_changed(struct session *s) {
+	check_ready(s->spare);
+	session_pace(s);
 }
 
 static bool may_read(struct session *s) {
@@ -351,7 +352,7 @@ static const struct session_events spare_events = {
 	.ending = descent_record,
 	.left = descent_child_gone,
 	.exited = on_exited,
-	.state = on_state,
+	.changed = on_changed,
 	.may_read = may_read,
 	.read_done = read_done,
 };
@@ -461,7 +462,7 @@ void warm_take_back(struct warm *w, struct session *s) {
 void warm_make_room(struct warm *w) {
 	struct stock *k;
 	struct spare *one;
-	if (router_children(w->router) <= w->router->settings->max_children) return;
+	if (router_children(w->router) - count(&w->ending) <= w->router->settings->max_children) return;
 	LIST_FOR_EACH (k, &w->stocks, struct stock, node)
 		LIST_FOR_EACH (one, &k->spares, struct spare, node) {
 			log_info("%s: ends, there are %zu children already", one->session->label,

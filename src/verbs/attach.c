@@ -385,7 +385,6 @@ static struct session *make_session(struct request *q, const char *name) {
 	}
 	if (home) take_home(&launch, home);
 	if (!name) make_up_name(q->router, made_up);
-	if (!home) router_make_room(q->router);
 	struct session *s = router_create(q->router, name ? name : made_up, p, &launch);
 	launch_free(&launch);
 	if (!s) {
@@ -429,7 +428,6 @@ static bool find_session(struct request *q, struct session **found) {
 /* The child is there. False: it cannot start, the client was told; or its request comes again when that is known. */
 static bool wake(struct request *q, struct session *s) {
 	char error[CHILD_ERROR_MAX];
-	if (!s->agent && !s->want_child) router_make_room(q->router);
 	router_take_login(s, q->client);
 	enum child_result result = session_wake_now(s, error);
 	if (s->starting) router_await_start(q->client, s, q->line, false);
@@ -459,7 +457,7 @@ static struct session *get_session(struct request *q, bool *created) {
 	}
 	if (s && strcmp(create, "new") == 0) {
 		reply_error(q, PLENUM_E_SESSION_EXISTS, "session %s exists already (state %s)", s->name,
-					session_state_name(s->state));
+					session_state_name(session_state(s)));
 		return NULL;
 	}
 	if (!s && strcmp(create, "never") == 0) {

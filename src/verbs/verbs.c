@@ -540,10 +540,11 @@ static void reply_would_lose(struct request *q, struct session *s) {
 static void verb_hibernate(struct request *q) {
 	struct session *s = named_session(q);
 	if (!s || !may_stop(q, s)) return;
-	bool at_rest = s->state == SESSION_IDLE || s->state == SESSION_STARTING, awake = s->agent || s->want_child;
+	enum session_state now = session_state(s);
+	bool at_rest = now == SESSION_IDLE || now == SESSION_STARTING, awake = s->agent || s->want_child;
 	if (awake && (!at_rest || !list_empty(&s->prompts.open))) { /* a child that starts may have its prompt already */
 		reply_error(q, PLENUM_E_BUSY, "session %s is %s: let its turn end, or interrupt or stop it", s->name,
-					session_state_name(s->state));
+					session_state_name(now));
 		return;
 	}
 	if (awake && session_works_on(s) && !json_is_true(json_object_get(q->body, "force"))) {

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * That what follows from a change is done once for a session and turn, and in which order. The steps stand in their own
+ * modules: the linker puts the functions below before them.
+ */
+#include "core/reconcile.h"
+
+#include "core/router.h"
+#include "core/warm.h"
+#include "harness.h"
+
+#define CROWD 3000
+
+struct world {
+	struct loop *loop;
+	struct children *children;
+	struct router *router;
+	struct session *session;
+	struct loop_task other;
+};
+
+static struct buf steps = BUF_INIT(4096);
+static size_t reconciles;
+
+static void note(const char *step) {
+	buf_printf(&steps, "%s%s", steps.len ? " " : "", step);
+}
+
+/* The steps, without what they do. */
+#define STEP(name, ...)                                                                                                \
+	void __wrap_##name(__VA_ARGS__);                                                                                   \
+	void __wrap_##name(__VA_ARGS__)
+
+STEP(router_init_resend, struct session *s) {
+	(void)s;
+	note("initialize");
+}
+
+STEP(router_send_held, struct session *s) {
+	(void)s;
+	note("held");
+}
+
+static bool slow; /* a close takes its whole share of a turn */
+
+STEP(router_close_ended, struct client *c) {
+	struct router *r = c->world;
+	note("close");
+	if (!slow) return;
+	router_detach(c, "end of input");
+	while (!loop_must_yield(r->loop)) {}
+}
+
+STEP(router_publish_state, struct session *s) {
+	note(session_state_name(s->told_state));
+}
+
+STEP(router_init_restart, struct session *s) {
+	(void)s;
+	note("restart");
+}
+
+STEP(router_keep_to_limit, struct router *r, const struct session *but) {
+	(void)r, (void)but;
+	note("limit");
+}
+
+STEP(session_pace, struct session *s) {
+	(void)s;
+	note("pace");
+}
+
+void __real_reconcile(struct session *s);
+STEP(reconcile, struct session *s) {
+	reconciles++;
+	__real_reconcile(s);
+}
+
+static void on_changed(struct router *r) {
+	(void)r;
+	note("mark");
+}
+
+static const struct router_events events = {.changed = on_changed};
+
+static void forget_steps(void) {
+	buf_free(&steps);
+	reconciles = 0;
+}
+
+static struct session *make(struct world *w, const char *name) {
+	struct launch launch = {.cwd = strdup("/"), .uid = getuid()};
+	return router_create(w->router, name, &w->router->settings->profiles[0], &launch);
+}
+
+static void begin(struct world *w) {
+	*w = (struct world){.loop = loop_new()};
+	struct settings *settings = settings_new();
+	w->children = children_new(w->loop);
+	w->router = router_new(w->loop, w->children, settings, &events, NULL);
+	settings_unref(settings);
+	w->session = make(w, "s");
+	forget_steps();
+}
+
+static void end(struct world *w) {
+	if (w->session) router_remove(w->router, w->session, "over");
+	loop_finish(w->loop);
+	router_free(w->router);
+	children_free(w->children);
+	loop_free(w->loop);
+	forget_steps();
+}
+
+/* The turn that is under way to its end. */
+static void turn(struct world *w) {
+	loop_finish(w->loop);
+}
+
+/* A client without a connection. */
+static struct client *enter(struct world *w, struct session *s) {
+	struct client *c = calloc(1, sizeof *c);
+	c->dead = true;
+	c->world = w->router;
+	list_init(&c->node);
+	list_init(&c->mail);
+	ck_assert_ptr_nonnull(router_attach(w->router, c, s, false, true));
+	return c;
+}
+
+START_TEST(the_order) {
+	struct world w;
+	begin(&w);
+	struct client *c = enter(&w, w.session);
+	turn(&w);
+	forget_steps();
+	session_set_conversation(w.session, "11111111-1111-1111-1111-111111111111");
+	c->ended = true;
+	w.session->want_child = true;
+	session_changed(w.session);
+	turn(&w);
+	ck_assert_str_eq(steps.data, "initialize held close starting restart pace mark");
+	router_detach(c, "over");
+	free(c);
+	end(&w);
+}
+END_TEST
+
+START_TEST(nothing_is_published_or_marked_twice) {
+	struct world w;
+	begin(&w);
+	session_changed(w.session);
+	turn(&w);
+	forget_steps();
+	session_changed(w.session);
+	turn(&w);
+	ck_assert_str_eq(steps.data, "initialize held restart pace");
+	w.session->want_child = true;
+	session_changed(w.session);
+	w.session->want_child = false; /* in the same turn: there was no such state */
+	forget_steps();
+	turn(&w);
+	ck_assert_str_eq(steps.data, "initialize held restart pace");
+	end(&w);
+}
+END_TEST
+
+START_TEST(a_state_that_only_an_answer_named_is_published) {
+	struct world w;
+	begin(&w);
+	w.session->want_child = true;
+	ck_assert_int_eq(session_name_state(w.session), SESSION_STARTING);
+	w.session->want_child = false;
+	forget_steps();
+	turn(&w);
+	ck_assert_ptr_nonnull(strstr(steps.data, "asleep"));
+	ck_assert_int_eq(w.session->previous, SESSION_STARTING);
+	end(&w);
+}
+END_TEST
+
+static void on_other(void *arg) {
+	(void)arg;
+	note("sent");
+}
+
+START_TEST(it_runs_before_anything_is_sent) {
+	struct world w;
+	begin(&w);
+	loop_task_init(&w.other, on_other, NULL);
+	loop_defer_first(w.loop, &w.other);
+	session_changed(w.session);
+	w.session->want_child = true;
+	turn(&w);
+	ck_assert_ptr_nonnull(strstr(steps.data, "mark sent"));
+	end(&w);
+}
+END_TEST
+
+/* The state is not held up for them. */
+START_TEST(half_closed_clients_leave_in_slices) {
+	struct world w;
+	begin(&w);
+	struct client *one = enter(&w, w.session), *two = enter(&w, w.session);
+	turn(&w);
+	forget_steps();
+	one->ended = two->ended = slow = true;
+	loop_task_init(&w.other, on_other, NULL);
+	loop_defer(w.loop, &w.other);
+	session_changed(w.session);
+	w.session->want_child = true;
+	turn(&w);
+	slow = false;
+	ck_assert_str_eq(steps.data, "initialize held close starting restart pace sent "
+								 "initialize held close restart pace initialize held restart pace");
+	free(one);
+	free(two);
+	end(&w);
+}
+END_TEST
+
+START_TEST(many_changes_of_a_turn_are_one) {
+	struct world w;
+	begin(&w);
+	turn(&w);
+	forget_steps();
+	for (int i = 0; i < 1000; i++) session_changed(w.session);
+	turn(&w);
+	ck_assert_uint_eq(reconciles, 1);
+	end(&w);
+}
+END_TEST
+
+/* Each of them changes what the others have a part in. */
+START_TEST(a_crowd_leaves_at_the_cost_of_one) {
+	struct world w;
+	static struct client *all[CROWD];
+	begin(&w);
+	for (size_t i = 0; i < CROWD; i++) all[i] = enter(&w, w.session);
+	turn(&w);
+	forget_steps();
+	for (size_t i = 0; i < CROWD; i++) router_detach(all[i], "disconnected");
+	ck_assert_uint_eq(reconciles, 0);
+	turn(&w);
+	ck_assert_uint_eq(w.session->n_attachments, 0);
+	ck_assert_uint_eq(reconciles, 1);
+	for (size_t i = 0; i < CROWD; i++) free(all[i]);
+	end(&w);
+}
+END_TEST
+
+START_TEST(what_was_removed_is_left_alone) {
+	struct world w;
+	begin(&w);
+	struct session *s = make(&w, "t");
+	turn(&w);
+	forget_steps();
+	session_changed(s);
+	router_remove(w.router, s, "over");
+	session_changed(s);
+	turn(&w);
+	ck_assert_uint_eq(reconciles, 0);
+	end(&w);
+}
+END_TEST
+
+RUN_TESTS("reconcile", the_order, nothing_is_published_or_marked_twice, a_state_that_only_an_answer_named_is_published,
+		  it_runs_before_anything_is_sent, half_closed_clients_leave_in_slices, many_changes_of_a_turn_are_one,
+		  a_crowd_leaves_at_the_cost_of_one, what_was_removed_is_left_alone)
