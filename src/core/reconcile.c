@@ -45,13 +45,11 @@ static bool is_one_more(struct session *s) {
 	return s->counted && !before;
 }
 
-/* For the table, and because a child may stand in the way of a spare now. */
 static void mark(struct session *s) {
 	struct router *r = s->world;
 	uint64_t hash = hash_of(s);
 	if (hash == s->marked) return;
 	s->marked = hash;
-	warm_make_room(r->warm);
 	r->events->changed(r);
 }
 
@@ -73,7 +71,9 @@ void reconcile(struct session *s) {
 	bool due = session_state_due(s);
 	if (due) router_publish_state(s);
 	router_init_restart(s);
-	if (is_one_more(s) || (due && s->told_state == SESSION_IDLE)) router_keep_to_limit(r, s);
+	bool one_more = is_one_more(s);
+	if (one_more) warm_make_room(r->warm);
+	if (one_more || (due && s->told_state == SESSION_IDLE)) router_keep_to_limit(r, s);
 	session_pace(s);
 	if (due && !s->agent && !s->want_child) session_slim(s);
 	mark(s);

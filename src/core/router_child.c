@@ -18,26 +18,20 @@
 
 /* --- its state ---------------------------------------------------------------------------------------------------- */
 
-static void put_state(struct buf *b, const struct session *s) {
-	notice_begin(b, PLENUM_EV_SESSION_STATE, s->name);
-	notice_text(b, "state", session_state_name(s->told_state));
-	notice_text(b, "previous", session_state_name(s->previous));
-	if (s->conversation_id) notice_text(b, "conversation_id", s->conversation_id);
-	if (s->resumed_id) notice_text(b, "resumed", s->resumed_id);
+void router_publish_state(struct session *s) {
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_SESSION_STATE, s->name);
+	notice_text(&b, "state", session_state_name(s->told_state));
+	notice_text(&b, "previous", session_state_name(s->previous));
+	if (s->conversation_id) notice_text(&b, "conversation_id", s->conversation_id);
+	if (s->resumed_id) notice_text(&b, "resumed", s->resumed_id);
+	if (s->told_state == SESSION_FAILED && s->reason) notice_text(&b, "reason", s->reason);
+	router_tell(s, notice_end(&b));
 }
 
 void router_tell_state(struct session *s) {
-	struct buf b = NOTICE_INIT;
 	session_bring_forward(s);
-	put_state(&b, s);
-	router_tell(s, notice_end(&b));
-}
-
-void router_publish_state(struct session *s) {
-	struct buf b = NOTICE_INIT;
-	put_state(&b, s);
-	if (s->told_state == SESSION_FAILED && s->reason) notice_text(&b, "reason", s->reason);
-	router_tell(s, notice_end(&b));
+	router_publish_state(s);
 }
 
 static void read_init(struct session *s, struct chunk line, const struct envelope *e) {

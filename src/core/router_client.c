@@ -486,7 +486,8 @@ void router_on_line(struct client *c, struct chunk line) {
 		on_message(c, line, body, &m);
 	message_check_free(k);
 	chunk_drop(&rewritten);
-	if (c->attachment) session_changed(((struct attachment *)c->attachment)->session);
+	const struct attachment *a = c->attachment;
+	if (a) session_changed(a->session);
 	if (client_holds(c)) return;
 	router_inquiry_over(c);
 	router_leave_start(c); /* whatever the line was refused for: the next one is about something else */

@@ -335,7 +335,7 @@ void session_quit(struct session *s, bool kill_now) {
 
 void session_end_input(struct session *s) {
 	bool first = s->stopping == STOP_NOT;
-	if (!begin_stop(s, THEN_REMOVE) || !first) return;
+	if (session_is_going(s) || !begin_stop(s, THEN_REMOVE) || !first) return;
 	if (s->agent->exited) {
 		s->stopping = STOP_EOF;
 		return;
