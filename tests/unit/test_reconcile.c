@@ -7,6 +7,8 @@
 
 #include "core/router.h"
 #include "core/warm.h"
+
+#include "base/log.h"
 #include "harness.h"
 
 #define CROWD 3000
@@ -20,7 +22,7 @@ struct world {
 };
 
 static struct buf steps = BUF_INIT(4096);
-static size_t reconciles;
+static size_t reconciles, paces, calls_for_help;
 
 static void note(const char *step) {
 	buf_printf(&steps, "%s%s", steps.len ? " " : "", step);
@@ -65,9 +67,12 @@ STEP(router_keep_to_limit, struct router *r, const struct session *but) {
 	note("limit");
 }
 
-STEP(session_pace, struct session *s) {
+bool __wrap_router_on_may_read(struct session *s);
+bool __wrap_router_on_may_read(struct session *s) {
 	(void)s;
+	paces++;
 	note("pace");
+	return true;
 }
 
 void __real_reconcile(struct session *s);
@@ -81,11 +86,21 @@ static void on_changed(struct router *r) {
 	note("mark");
 }
 
-static const struct router_events events = {.changed = on_changed};
+static void on_attention(struct router *r, const struct session *s, const struct pending *p) {
+	(void)r, (void)s, (void)p;
+	calls_for_help++;
+}
+
+static const struct router_events events = {.changed = on_changed, .attention = on_attention};
 
 static void forget_steps(void) {
 	buf_free(&steps);
-	reconciles = 0;
+	reconciles = paces = calls_for_help = 0;
+}
+
+/* The turn that is under way to its end. */
+static void turn(struct world *w) {
+	loop_finish(w->loop);
 }
 
 static struct session *make(struct world *w, const char *name) {
@@ -95,11 +110,15 @@ static struct session *make(struct world *w, const char *name) {
 
 static void begin(struct world *w) {
 	*w = (struct world){.loop = loop_new()};
+	log_set_level(LOG_ERROR);
 	struct settings *settings = settings_new();
 	w->children = children_new(w->loop);
 	w->router = router_new(w->loop, w->children, settings, &events, NULL);
 	settings_unref(settings);
 	w->session = make(w, "s");
+	w->session->agent = session_new_agent(w->session); /* without a process: it is idle */
+	session_changed(w->session);
+	turn(w);
 	forget_steps();
 }
 
@@ -110,11 +129,6 @@ static void end(struct world *w) {
 	children_free(w->children);
 	loop_free(w->loop);
 	forget_steps();
-}
-
-/* The turn that is under way to its end. */
-static void turn(struct world *w) {
-	loop_finish(w->loop);
 }
 
 /* A client without a connection. */
@@ -136,10 +150,10 @@ START_TEST(the_order) {
 	forget_steps();
 	session_set_conversation(w.session, "11111111-1111-1111-1111-111111111111");
 	c->ended = true;
-	w.session->want_child = true;
+	w.session->turn = true;
 	session_changed(w.session);
 	turn(&w);
-	ck_assert_str_eq(steps.data, "initialize held close starting restart pace mark");
+	ck_assert_str_eq(steps.data, "initialize held close busy restart pace mark");
 	router_detach(c, "over");
 	free(c);
 	end(&w);
@@ -155,9 +169,9 @@ START_TEST(nothing_is_published_or_marked_twice) {
 	session_changed(w.session);
 	turn(&w);
 	ck_assert_str_eq(steps.data, "initialize held restart pace");
-	w.session->want_child = true;
+	w.session->turn = true;
 	session_changed(w.session);
-	w.session->want_child = false; /* in the same turn: there was no such state */
+	w.session->turn = false; /* in the same turn: there was no such state */
 	forget_steps();
 	turn(&w);
 	ck_assert_str_eq(steps.data, "initialize held restart pace");
@@ -168,13 +182,13 @@ END_TEST
 START_TEST(a_state_that_only_an_answer_named_is_published) {
 	struct world w;
 	begin(&w);
-	w.session->want_child = true;
-	ck_assert_int_eq(session_name_state(w.session), SESSION_STARTING);
-	w.session->want_child = false;
+	w.session->turn = true;
+	ck_assert_int_eq(session_name_state(w.session), SESSION_BUSY);
+	w.session->turn = false;
 	forget_steps();
 	turn(&w);
-	ck_assert_ptr_nonnull(strstr(steps.data, "asleep"));
-	ck_assert_int_eq(w.session->previous, SESSION_STARTING);
+	ck_assert_ptr_nonnull(strstr(steps.data, "idle"));
+	ck_assert_int_eq(w.session->previous, SESSION_BUSY);
 	end(&w);
 }
 END_TEST
@@ -189,10 +203,11 @@ START_TEST(it_runs_before_anything_is_sent) {
 	begin(&w);
 	loop_task_init(&w.other, on_other, NULL);
 	loop_defer_first(w.loop, &w.other);
+	session_set_conversation(w.session, "11111111-1111-1111-1111-111111111111");
 	session_changed(w.session);
-	w.session->want_child = true;
+	w.session->turn = true;
 	turn(&w);
-	ck_assert_ptr_nonnull(strstr(steps.data, "mark sent"));
+	ck_assert_str_eq(steps.data, "initialize held busy restart pace mark sent");
 	end(&w);
 }
 END_TEST
@@ -208,10 +223,10 @@ START_TEST(half_closed_clients_leave_in_slices) {
 	loop_task_init(&w.other, on_other, NULL);
 	loop_defer(w.loop, &w.other);
 	session_changed(w.session);
-	w.session->want_child = true;
+	w.session->turn = true;
 	turn(&w);
 	slow = false;
-	ck_assert_str_eq(steps.data, "initialize held close starting restart pace sent "
+	ck_assert_str_eq(steps.data, "initialize held close busy restart pace sent "
 								 "initialize held close restart pace initialize held restart pace");
 	free(one);
 	free(two);
@@ -231,19 +246,29 @@ START_TEST(many_changes_of_a_turn_are_one) {
 }
 END_TEST
 
-/* Each of them changes what the others have a part in. */
-START_TEST(a_crowd_leaves_at_the_cost_of_one) {
+/* A request that all of them were asked is left to the timer, and the child is read for those that stay. */
+START_TEST(a_crowd_of_approvers_leaves_at_the_cost_of_one) {
+	static const char line[] = "{\"type\":\"control_request\",\"request_id\":\"k\",\"request\":{\"subtype\":"
+							   "\"can_use_tool\",\"tool_name\":\"Bash\",\"input\":{}}}\n";
 	struct world w;
+	struct envelope e;
 	static struct client *all[CROWD];
 	begin(&w);
 	for (size_t i = 0; i < CROWD; i++) all[i] = enter(&w, w.session);
+	struct chunk ask = CHUNK_STATIC(line);
+	ck_assert(scan_envelope(ask.data, ask.len, &e));
+	router_ask(w.session, ask, &e);
+	session_changed(w.session);
 	turn(&w);
+	ck_assert_uint_eq(LIST_TOP(&w.session->pendings.order, struct pending, node)->n_asked, CROWD);
+	ck_assert_int_eq(w.session->told_state, SESSION_ASKING);
 	forget_steps();
 	for (size_t i = 0; i < CROWD; i++) router_detach(all[i], "disconnected");
-	ck_assert_uint_eq(reconciles, 0);
 	turn(&w);
 	ck_assert_uint_eq(w.session->n_attachments, 0);
+	ck_assert_uint_eq(calls_for_help, 1);
 	ck_assert_uint_eq(reconciles, 1);
+	ck_assert_uint_eq(paces, 1);
 	for (size_t i = 0; i < CROWD; i++) free(all[i]);
 	end(&w);
 }
@@ -266,4 +291,4 @@ END_TEST
 
 RUN_TESTS("reconcile", the_order, nothing_is_published_or_marked_twice, a_state_that_only_an_answer_named_is_published,
 		  it_runs_before_anything_is_sent, half_closed_clients_leave_in_slices, many_changes_of_a_turn_are_one,
-		  a_crowd_leaves_at_the_cost_of_one, what_was_removed_is_left_alone)
+		  a_crowd_of_approvers_leaves_at_the_cost_of_one, what_was_removed_is_left_alone)
