@@ -177,12 +177,16 @@ static void judge_text(struct judge *j, struct span string) {
 }
 
 static void judge_block(struct judge *j, struct span block) {
-	struct span type = span_content(span_member(block, "type"));
+	struct span key, value, type = SPAN_NONE, text = SPAN_NONE;
+	for (size_t at = 0; span_next_member(block, &at, &key, &value);) { /* the last of its name counts */
+		if (span_equals(key, "type")) type = span_content(value);
+		if (span_equals(key, "text")) text = value;
+	}
 	const struct gate_row *row = type.p ? dialect_gate_row(&j->gate->rows, GATE_BLOCK, type.p, type.n) : NULL;
 	if (!row && type.p) note_unknown(j->gate, "block", type.p, type.n);
 	if (!admits(j->who, row ? row->least : GATE_OWN))
 		refuse(j, "a prompt with a `%s` block", show(type.p, type.n).text);
-	judge_text(j, span_member(block, "text"));
+	judge_text(j, text);
 }
 
 static void judge_prompt(struct judge *j, const struct message *m) {
