@@ -3,7 +3,7 @@
 import unittest
 
 from harness import RESULT, Case, allow, perm, user
-from test_moments import standstill
+from standstill import standstill
 
 
 def names(client, *left_out):
