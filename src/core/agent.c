@@ -251,6 +251,7 @@ static void free_agent(void *arg) {
 	struct agent *a = arg;
 	lines_free(&a->out);
 	free(a->name);
+	free(a->program);
 	free(a->cgroup);
 	free(a);
 }

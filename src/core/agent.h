@@ -38,6 +38,7 @@ struct agent {
 	struct child child;
 	char *name;               /* what it was started as, where that is not its session's name: it was a spare */
 	struct child_place place; /* with name: where it was started */
+	char *program;            /* its path; NULL: unknown */
 	struct errand start;      /* until its program runs */
 	char *cgroup; /* its control group where that is not ours, else ""; NULL: not looked at yet (core/descent.c) */
 	struct loop_fd in_fd, out_fd, err_fd;

@@ -426,7 +426,7 @@ struct said {
 	int32_t result;
 	uint32_t login; /* so many bytes follow: what the login is now */
 	struct child_place place;
-	char error[CHILD_ERROR_MAX];
+	char text[CHILD_ERROR_MAX]; /* of CHILD_OK: the program, "" if its path is longer; else the cause */
 };
 
 /* The request is freed. */
@@ -537,9 +537,10 @@ static void renew_login(struct job *j) {
 	for (size_t i = 0; i < login_words(l->login)->n; i++) errand_put(&j->told, login_words(l->login)->v[i]);
 }
 
-static void on_found(void *arg, const struct child_place *place) {
+static void on_found(void *arg, const struct child_place *place, const char *file) {
 	struct job *j = arg;
-	struct said said = {.place = *place, .login = place->cwd || place->program ? (uint32_t)j->told.len : 0};
+	struct said said = {.place = *place, .login = file ? (uint32_t)j->told.len : 0};
+	if (file && strlen(file) < sizeof said.text) strcpy(said.text, file);
 	errand_say(&said, sizeof said);
 	if (said.login) errand_say(j->told.data, said.login);
 }
@@ -550,10 +551,18 @@ static const char *program_of(const struct job *j, const struct env *e) {
 	return named && *named ? named : j->argv.v[0];
 }
 
+static const char *hint_for(const struct job *j) {
+	if (!*j->profile.name) return NULL; /* a command of the daemon's own */
+	return strcmp(j->profile.name, "claude") == 0
+			   ? "install Claude Code, or write its full path as `command` in [profile claude]; the profile fake is a "
+				 "scripted agent to try Plenum with"
+			   : "write its full path as `command` in the profile";
+}
+
 int launch_errand(void) {
 	struct job j = {.told = BUF_INIT(UINT32_MAX / 2)};
 	struct env env = {0};
-	struct said said = {.result = CHILD_TRANSIENT, .error = "out of memory"};
+	struct said said = {.result = CHILD_TRANSIENT, .text = "out of memory"};
 	size_t n;
 	char *request = errand_request(&n); /* lives until the exec, or the end */
 	if (request && read_request(&j, request, request + n)) {
@@ -565,9 +574,10 @@ int launch_errand(void) {
 								  .envp = env.w.v,
 								  .cwd = j.launch.cwd,
 								  .more_path = env.more_path,
+								  .hint = hint_for(&j),
 								  .add_user = !j.launch.env_only && *j.session};
-		on_found(&j, &said.place); /* from here it looks at the directory */
-		if (env.w.v && !env.failed) said.result = (int32_t)child_become(&spec, on_found, &j, said.error);
+		on_found(&j, &said.place, NULL); /* from here it looks at the directory */
+		if (env.w.v && !env.failed) said.result = (int32_t)child_become(&spec, on_found, &j, said.text);
 	}
 	errand_say(&said, sizeof said);
 	return 127;
@@ -615,7 +625,7 @@ enum child_result launch_result(const char *cwd, const struct errand *e, enum er
 		return CHILD_TRANSIENT;
 	}
 	*place = said.place;
-	snprintf(error, CHILD_ERROR_MAX, "%.*s", (int)sizeof said.error - 1, said.error);
+	snprintf(error, CHILD_ERROR_MAX, "%.*s", (int)sizeof said.text - 1, said.text);
 	return (enum child_result)said.result;
 }
 

@@ -47,7 +47,8 @@ enum child_result launch_begin(const struct launch *l, const struct profile *p, 
 enum child_result launch_begin_command(const struct words *argv, const struct words *env, int64_t limit,
 									   struct errand *e, struct child *c, struct children *owner,
 									   void (*done)(void *arg, enum errand_end end), void *arg, char *error);
-/* What either came to. cwd: where it starts. *login: what it is now, the caller's; NULL: as before, or there is none.
+/* What either came to. cwd: where it starts. error: of CHILD_OK the path of the program, "" if it is too long. *login:
+ * what it is now, the caller's; NULL: as before, or there is none.
  */
 enum child_result launch_result(const char *cwd, const struct errand *e, enum errand_end end, struct child_place *place,
 								struct login **login, char *error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/login.h"
 
+#include "base/paths.h"
 #include "base/str.h"
 #include "io/proc.h"
 
@@ -137,18 +138,16 @@ bool login_answer(const char *answer, size_t n, struct child_place *place, struc
 	return true;
 }
 
-static void find_place(const char *cwd, const char *program, const char *path, const char *more,
+/* As the start will find it. */
+static void find_place(const char *cwd, const char *program, const char *path, const char *asker,
 					   struct child_place *place) {
 	char error[CHILD_ERROR_MAX];
 	int number;
-	bool other = false;
-	char *file = child_find_program(program, *path ? path : NULL, cwd, &number, error);
-	if (!file && more && !strchr(program, '/')) {
-		file = child_find_program(program, more, cwd, &number, error);
-		other = true;
-	}
-	child_place_of(file, cwd, other, place);
-	free(file);
+	bool asked;
+	_cleanup_free_ char *home = path_home();
+	struct child_search in = {.asker = asker, .path = *path ? path : NULL, .own = getenv("PATH"), .home = home};
+	_cleanup_free_ char *file = child_find(program, cwd, &in, &asked, &number, error);
+	child_place_of(file, cwd, asked, place);
 }
 
 int login_errand(void) {

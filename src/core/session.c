@@ -408,6 +408,7 @@ static void on_start_over(void *arg, enum errand_end end) {
 		s->launch.login = login;
 	}
 	if (r == CHILD_OK) {
+		a->program = *error ? strdup(error) : NULL;
 		s->launch.asker = 0;
 		set_start_error(s, r, NULL);
 		complete_start(s, a);

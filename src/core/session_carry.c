@@ -35,6 +35,7 @@ static void carry_child(struct carry *c, struct session *s, struct agent *a) {
 	carry_text(c, &a->name);
 	CARRY(c, a->place.program);
 	if (c->version >= 13) CARRY(c, a->place.cwd);
+	if (c->version >= 14) carry_text(c, &a->program);
 	carry_text(c, &s->left_socket);
 	CARRY(c, s->untouched);
 	bool there = s->agent != NULL;

@@ -367,13 +367,18 @@ static bool fits(const struct spare *one, const struct session *s) {
 	return launch_same(&spare->launch, &s->launch, s->profile, place->program & 1);
 }
 
-/* A program that was updated since is not what a start would run now: such spares make room for others. */
+static uint64_t program_of(const struct spare *one) {
+	return one->session->agent->place.program;
+}
+
+/* A program that was updated since is not what a start would run now: such spares make room for others. A requester
+ * whose own PATH has another program leaves them alone. */
 static void drop_outdated(struct stock *k, const struct session *s) {
 	struct spare *one;
 	LIST_FOR_EACH (one, &k->spares, struct spare, node) {
-		const struct session *spare = one->session;
-		if (!fits(one, s) || spare->agent->place.program == s->launch.place.program) continue;
-		log_info("%s: ends, its program was replaced", spare->label);
+		if (!fits(one, s) || program_of(one) == s->launch.place.program) continue;
+		if ((program_of(one) ^ s->launch.place.program) & 1) continue;
+		log_info("%s: ends, its program was replaced", one->session->label);
 		end_spare(one, false);
 		refill(k, REFILL_MS);
 	}
@@ -383,7 +388,7 @@ static struct spare *choose(struct stock *k, const struct session *s) {
 	struct spare *one;
 	drop_outdated(k, s);
 	LIST_FOR_EACH (one, &k->spares, struct spare, node)
-		if (fits(one, s)) return one;
+		if (fits(one, s) && program_of(one) == s->launch.place.program) return one;
 	return NULL;
 }
 

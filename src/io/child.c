@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/child.h"
 
+#include "base/buf.h"
 #include "base/fd.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "base/words.h"
 #include "io/mark.h"
@@ -142,11 +144,46 @@ static char *search_path(const char *name, const char *path, int *number, char *
 		free(file);
 	}
 	*number = worst;
-	if (worst == ENOENT)
-		snprintf(error, CHILD_ERROR_MAX,
-				 "program %s was not found: set `command` in the profile to its full path (searched PATH=%s)", name,
-				 path);
+	if (worst == ENOENT) snprintf(error, CHILD_ERROR_MAX, "program %s: not found in PATH=%.200s", name, path);
 	return NULL;
+}
+
+static char *search_home(const char *name, const char *home) {
+	static const char *const places[] = {".local/bin", ".claude/local"};
+	for (size_t i = 0; home && i < ARRAY_SIZE(places); i++) {
+		char *file = str_printf("%s/%s/%s", home, places[i], name);
+		if (file && check_program(file) == 0) return file;
+		free(file);
+	}
+	return NULL;
+}
+
+static void explain_search(const char *name, const struct child_search *in, char *error) {
+	const char *path = in->path ? in->path : DEFAULT_PATH;
+	struct buf b = BUF_INIT(CHILD_ERROR_MAX);
+	buf_printf(&b, "program %.100s: not found in ", name);
+	if (in->asker && strcmp(in->asker, path) != 0) buf_printf(&b, "PATH=%.80s, ", in->asker);
+	buf_printf(&b, "PATH=%.80s", path);
+	if (in->own && strcmp(in->own, path) != 0) buf_printf(&b, ", PATH=%.80s", in->own);
+	if (in->home) buf_puts(&b, ", ~/.local/bin and ~/.claude/local");
+	snprintf(error, CHILD_ERROR_MAX, "%s", b.data ? b.data : "out of memory");
+	buf_free(&b);
+}
+
+char *child_find(const char *name, const char *cwd, const struct child_search *in, bool *asked, int *number,
+				 char *error) {
+	int other;
+	char ignored[CHILD_ERROR_MAX];
+	*asked = false;
+	char *file = child_find_program(name, in->path, cwd, number, error);
+	if (strchr(name, '/')) return file;
+	char *theirs = in->asker ? child_find_program(name, in->asker, cwd, &other, ignored) : NULL;
+	*asked = theirs && (!file || strcmp(file, theirs) != 0);
+	if (!file && !theirs && in->own) file = child_find_program(name, in->own, cwd, &other, ignored);
+	if (!file && !theirs) file = search_home(name, in->home);
+	if (!file && !theirs && *number == ENOENT) explain_search(name, in, error);
+	free(*asked ? file : theirs);
+	return *asked ? theirs : file;
 }
 
 char *child_find_program(const char *name, const char *path, const char *cwd, int *number, char *error) {
@@ -449,24 +486,38 @@ void child_place_of(const char *file, const char *cwd, bool more, struct child_p
 	}
 }
 
-/* A service manager's PATH is thin: where the program is not in the daemon's own, the requester's is searched behind
- * it. */
-static char *find_in_both(const struct child_spec *spec, struct words *env, bool *more, int *number, char *error) {
+static const char *word_value(const struct words *env, const char *name) {
+	size_t n = strlen(name);
+	ssize_t at = words_named(env, name, n);
+	return at < 0 ? NULL : env->v[at] + n + 1;
+}
+
+/* The PATH that has the program goes first: a script's interpreter may lie beside it. */
+static bool join_paths(struct words *env, const char *first) {
 	ssize_t at = words_named(env, "PATH", 4);
-	const char *path = at < 0 ? NULL : env->v[at] + 5, *name = spec->argv[0];
-	char *found = child_find_program(name, path, spec->cwd, number, error);
-	*more = !found && spec->more_path && !strchr(name, '/');
-	if (!*more) return found;
-	char *both = path ? str_printf("%s:%s", env->v[at], spec->more_path + strlen("PATH=")) : strdup(spec->more_path);
-	if (!both || (at < 0 && !words_add(env, both))) return NULL;
-	if (at < 0) {
-		free(both);
-		at = words_named(env, "PATH", 4);
-	} else {
-		free(env->v[at]);
-		env->v[at] = both;
-	}
-	return child_find_program(name, env->v[at] + 5, spec->cwd, number, error);
+	if (at < 0) return words_add(env, first);
+	char *both = str_printf("%s:%s", first, env->v[at] + strlen("PATH="));
+	if (!both) return false;
+	free(env->v[at]);
+	env->v[at] = both;
+	return true;
+}
+
+static char *find_for(const struct child_spec *spec, struct words *env, bool *asked, int *number, char *error) {
+	_cleanup_free_ char *home = path_home();
+	const char *named = word_value(env, "HOME");
+	struct child_search in = {.asker = spec->more_path ? spec->more_path + strlen("PATH=") : NULL,
+							  .path = word_value(env, "PATH"),
+							  .own = getenv("PATH"),
+							  .home = named && *named ? named : home};
+	char *file = child_find(spec->argv[0], spec->cwd, &in, asked, number, error);
+	size_t n = strlen(error);
+	if (!file && *number == ENOENT && spec->hint) snprintf(error + n, CHILD_ERROR_MAX - n, " (%s)", spec->hint);
+	if (!file || !*asked || join_paths(env, spec->more_path)) return file;
+	*number = ENOMEM;
+	snprintf(error, CHILD_ERROR_MAX, "out of memory");
+	free(file);
+	return NULL;
 }
 
 static void add_default(struct words *env, const char *name, const char *value) {
@@ -484,8 +535,9 @@ static void add_user(struct words *env) {
 	add_default(env, "SHELL", pw.pw_shell && *pw.pw_shell ? pw.pw_shell : "/bin/sh");
 }
 
-enum child_result child_become(const struct child_spec *spec, void (*found)(void *arg, const struct child_place *p),
-							   void *arg, char *error) {
+enum child_result child_become(const struct child_spec *spec,
+							   void (*found)(void *arg, const struct child_place *p, const char *file), void *arg,
+							   char *error) {
 	struct words env = {0};
 	struct child_place place;
 	bool more;
@@ -495,11 +547,11 @@ enum child_result child_become(const struct child_spec *spec, void (*found)(void
 	if (spec->add_user) add_user(&env);
 	if (check_cwd(spec->cwd, error) != CHILD_OK) return CHILD_FAILED;
 	if (chdir(spec->cwd) < 0) return failed(&(struct report){STAGE_CHDIR, errno}, spec, NULL, error);
-	found(arg, &(struct child_place){0});
-	_cleanup_free_ char *file = number ? NULL : find_in_both(spec, &env, &more, &number, error);
+	found(arg, &(struct child_place){0}, NULL);
+	_cleanup_free_ char *file = number ? NULL : find_for(spec, &env, &more, &number, error);
 	if (!file) return transient(number) ? CHILD_TRANSIENT : CHILD_FAILED;
 	child_place_of(file, spec->cwd, more, &place);
-	found(arg, &place);
+	found(arg, &place, file);
 	execve(file, spec->argv, env.v);
 	number = errno;
 	struct child_spec tried = *spec;

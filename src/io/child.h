@@ -40,7 +40,8 @@ struct child_spec {
 	bool no_pipes;   /* stdin from /dev/null, output to our stderr (command hooks) */
 	bool out_pipe; /* stdout is a pipe, for a program that opens /dev/stdout: slower, two processes wait for its lock */
 	/* For child_become() alone: */
-	const char *more_path; /* PATH=..., searched behind that of envp if the program is not there; NULL: none */
+	const char *more_path; /* PATH=..., the requester's: searched first (child_search()); NULL: none */
+	const char *hint;      /* the end of the message if the program is not found */
 	bool add_user;         /* HOME, USER, LOGNAME and SHELL of this process's user, if envp has none */
 };
 
@@ -75,14 +76,15 @@ enum child_result child_spawn_errand(struct child *c, struct children *owner, co
 									 const struct child_spec *spec, char *error);
 /* What the program of child_become() was found to be, for comparing; 0: unknown. */
 struct child_place {
-	uint64_t program; /* the file, another one when it is replaced; odd: it was found in more_path */
+	uint64_t program; /* the file, another one when it is replaced; odd: it was found in the requester's PATH only */
 	uint64_t cwd;     /* the directory, whatever its name */
 };
 void child_place_of(const char *file, const char *cwd, bool more, struct child_place *out);
-/* This process becomes the program: found() is called with zeroes in its directory, and before the exec. Returns if
- * that fails. For an errand: waits for file systems and the user database. */
-enum child_result child_become(const struct child_spec *spec, void (*found)(void *arg, const struct child_place *p),
-							   void *arg, char *error);
+/* This process becomes the program: found() is called with zeroes and NULL in its directory, and with its file before
+ * the exec. Returns if that fails. For an errand: waits for file systems and the user database. */
+enum child_result child_become(const struct child_spec *spec,
+							   void (*found)(void *arg, const struct child_place *p, const char *file), void *arg,
+							   char *error);
 /* To the child's whole group; nothing if it has been reaped. */
 void child_kill(const struct child *c, int signo);
 void child_close_in(struct child *c);
@@ -93,6 +95,17 @@ void child_resume(struct child *c, struct children *owner); /* it was started by
 void child_forget(struct child *c);                         /* no exited() any more; the process goes on */
 bool child_alive(const struct child *c);                    /* has not ended, whether or not that was noticed */
 
-/* Where a program is: the path, or NULL with an error text (PATH searched; what is wrong with the file). The caller
- * frees. */
+/* Where a name without a slash is searched. */
+struct child_search {
+	const char *asker; /* PATH of the requester; NULL: none */
+	const char *path;  /* PATH of the child; NULL: the default */
+	const char *own;   /* PATH of the daemon; NULL: none */
+	const char *home;  /* the native installer of Claude Code uses .local/bin and .claude/local; NULL: none */
+};
+
+/* Find a program: the path, or NULL with *error_number and an error text. The places count in the order of the struct.
+ * *asked becomes true if the requester's PATH alone has this file. The caller frees. Source: docs/contract.md 11. */
+char *child_find(const char *name, const char *cwd, const struct child_search *in, bool *asked, int *error_number,
+				 char *error);
+/* The same in one PATH (NULL: the default). */
 char *child_find_program(const char *name, const char *path, const char *cwd, int *error_number, char *error);

@@ -558,6 +558,7 @@ static void answer(struct request *q, const struct attachment *a, bool created, 
 	else
 		json_decref(late);
 	if (s->version) reply_set(&o, "version", reply_string(s->version));
+	if (s->agent && s->agent->program) reply_set(&o, "program", reply_string(s->agent->program));
 	struct buf more = NOTICE_INIT;
 	if (!q->client->filter.quiet) put_snapshot(&more, s);
 	reply_with(q, o, &more);

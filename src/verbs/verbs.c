@@ -148,6 +148,7 @@ static void put_session(struct buf *b, struct session *s) {
 	notice_text(b, "state", session_state_name(session_name_state(s)));
 	notice_text(b, "profile", session_profile(s));
 	notice_text(b, "cwd", s->launch.cwd);
+	notice_text(b, "program", s->agent ? s->agent->program : NULL);
 	notice_text(b, "conversation_id", session_conversation(s));
 	notice_number(b, "attachments", (int64_t)s->n_attachments);
 	notice_number(b, "pending", (int64_t)s->pendings.n);

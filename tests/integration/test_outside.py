@@ -141,7 +141,7 @@ class StartTest(Case):
         a.send(user("wake"))  # it is tried again and again for a while
         b = d.client(uid=65534, gid=65534)
         waits = b.ask("plenum_attach", session="s", wake=True, approve=False)
-        until(lambda: d.log().count("was not found") + d.log().count("is not there") > 1, what="two tries")
+        until(lambda: d.log().count("not found") + d.log().count("is not there") > 1, what="two tries")
         d.sections["profile agent"]["private"] = "yes"
         d.write_conf()
         d.call("plenum_reload")

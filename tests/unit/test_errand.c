@@ -264,8 +264,8 @@ END_TEST
 
 /* --- as an errand ------------------------------------------------------------------------------------------------- */
 
-static void on_found(void *arg, const struct child_place *place) {
-	(void)arg;
+static void on_found(void *arg, const struct child_place *place, const char *file) {
+	(void)arg, (void)file;
 	errand_say(place, sizeof *place);
 }
 

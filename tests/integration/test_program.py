@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""Which program answers (docs/contract.md 11): the profile of a session that names none, and where its program is."""
+import os
+import stat
+import unittest
+
+from harness import Case, until
+
+
+class ProgramTest(Case):
+    def begin(self, **options):
+        """A daemon with the built-in profiles alone, and HOME without a CLI."""
+        self.d = self.start(agents=(), env=dict({"PATH": "/usr/bin:/bin"}, **options.pop("env", {})), **options)[0]
+        return self.d
+
+    def cli(self, *folder):
+        """A program named claude that answers nothing; its path."""
+        path = os.path.join(self.d.root, *folder, "claude")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write("#!/bin/sh\nexec cat >/dev/null\n")
+        os.chmod(path, stat.S_IRWXU)
+        return path
+
+    def requester(self, **env):
+        return self.d.client(env=dict({"PATH": "/usr/bin:/bin"}, **env))
+
+    def program(self, name, client=None, **members):
+        got = (client or self.requester()).attach(name, **members)
+        self.assertEqual(self.d.sessions()[name]["program"], got["program"])
+        return got["program"]
+
+    def test_the_scripted_agent_is_never_a_fallback(self):
+        d = self.begin()
+        self.assertEqual(d.client().hello()["default_profile"], "claude")
+        e = self.assertRefused("spawn_failed", self.requester().attach, "x")
+        for word in ("claude", "PATH=", "~/.local/bin", "~/.claude/local", "install", "`command`", "fake"):
+            self.assertIn(word, e.text)
+        self.assertEqual(d.sessions(), {})
+
+    def test_it_is_used_by_its_name(self):
+        self.begin()
+        self.assertTrue(self.program("x", profile="fake").endswith("/plenum-fakeagent"))
+        self.d = self.start(agents=(), daemon={"default_profile": "fake"})[0]
+        self.assertTrue(self.program("x").endswith("/plenum-fakeagent"))
+
+    def test_it_is_looked_up_when_the_session_is_made(self):
+        """Not at the start of the daemon: the CLI may be installed later."""
+        d = self.begin()
+        self.assertRefused("spawn_failed", self.requester().attach, "x")
+        path = self.cli("home", ".local", "bin")
+        self.assertEqual(self.program("x"), path)
+        self.assertEqual(d.sessions()["x"]["profile"], "claude")
+
+    def test_the_places_in_their_order(self):
+        """PLENUM_CLAUDE, the requester's PATH, the daemon's PATH, and where the native installer puts it."""
+        d = self.begin(env={"PATH": "/usr/bin:/bin:/tmp/none"})
+        where = {name: self.cli(*name.split("/")) for name in ("home/.claude/local", "home/.local/bin", "asker", "named")}
+        asker = os.path.dirname(where["asker"])
+        self.assertEqual(self.program("a", self.requester(PATH=asker, PLENUM_CLAUDE=where["named"])), where["named"])
+        self.assertEqual(self.program("b", self.requester(PATH=asker)), where["asker"])
+        self.assertEqual(self.program("c"), where["home/.local/bin"])
+        os.unlink(where["home/.local/bin"])
+        self.assertEqual(self.program("d"), where["home/.claude/local"])
+        d.stop()
+        d.process = None
+        self.d = d = self.start(agents=(), env={"PATH": asker + ":/usr/bin:/bin"})[0]
+        self.cli("home", ".local", "bin")
+        other = os.path.dirname(self.cli("other"))
+        self.assertEqual(self.program("a"), where["asker"])
+        self.assertEqual(self.program("b", self.requester(PATH=other)), other + "/claude")
+
+    def test_a_member_of_env_names_it_too(self):
+        self.begin()
+        path = self.cli("named")
+        self.assertEqual(self.program("x", env={"PLENUM_CLAUDE": path}), path)
+        self.assertEqual(self.program("y", env={"PLENUM_CLAUDE": path, "PATH": "/usr/bin:/bin"}, env_only=True, argv=["-p"]), path)
+
+    def test_other_profiles_do_not_care(self):
+        d, agent = self.start(env={"PATH": "/usr/bin:/bin"})
+        got = d.client(env={"PLENUM_CLAUDE": "/none"}).attach("x")
+        self.assertEqual(got["program"], agent.command.split()[0])
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root, to become another user")
+    def test_another_user_names_nothing(self):
+        d = self.begin(daemon={"allow_uids": "0 12345"})
+        d.open_to_all()
+        path, mine = self.cli("named"), self.cli("home", ".local", "bin")
+        c = d.client(uid=12345, gid=12345, env={"PLENUM_CLAUDE": path, "PATH": os.path.dirname(path)})
+        self.assertEqual(c.attach("x")["program"], mine)
+
+    def test_a_process_of_an_agent_names_nothing(self):
+        d, agent = self.start(env={"PATH": "/usr/bin:/bin"}, profile={"agent_peers": "own-session"})
+        d.attached("s")
+        child = agent.child()
+        path = os.path.join(d.root, "named")
+        child.spawn(["/usr/bin/env", "PLENUM_CLAUDE=" + path, "/bin/sh", "-c",
+                     'printf %%s\\\\n "$1" | socat -t 20 - "UNIX-CONNECT:%s" >"$0.new"; mv "$0.new" "$0"' % d.socket,
+                     d.root + "/out", '{"type":"control_request","request_id":"1","request":{"subtype":"plenum_attach"}}'])
+        until(lambda: os.path.exists(d.root + "/out"), what="the answer")
+        with open(d.root + "/out") as f:
+            self.assertNotIn(path, f.read())
+
+    def test_a_script_finds_its_interpreter_beside_it(self):
+        """As a CLI from npm does, whose node is in the requester's PATH alone."""
+        self.begin()
+        folder = os.path.dirname(self.cli("asker"))
+        os.rename(folder + "/claude", folder + "/node-of-the-requester")
+        with open(folder + "/claude", "w") as f:
+            f.write("#!/usr/bin/env node-of-the-requester\n")
+        os.chmod(folder + "/claude", stat.S_IRWXU)
+        c = self.requester(PATH=folder + ":/usr/bin:/bin")
+        self.assertEqual(self.program("x", c), folder + "/claude")
+
+        def runs():
+            with open("/proc/%d/cmdline" % self.d.sessions()["x"]["pid"]) as f:
+                return f.read() == "cat\0"
+
+        until(runs, what="the interpreter's program")
+
+
+if __name__ == "__main__":
+    unittest.main()
