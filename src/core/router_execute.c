@@ -271,6 +271,12 @@ static bool has_room(struct client *c, struct session *s, const struct envelope 
 void router_execute(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	struct buf input = BUF_INIT(SIZE_MAX / 4);
 	_cleanup_free_ char *tool = NULL;
+	size_t length = splice_body(line).n;
+	if (length > LIMITS_CALL) {
+		refuse_line(c, e, PLENUM_E_TOO_LONG, "a line that runs a tool may have %zu bytes, this one has %zu",
+					LIMITS_CALL, length);
+		return;
+	}
 	if (!session_has_child(s) && !s->want_child) {
 		refuse_line(c, e, PLENUM_E_CHILD_EXITED,
 					"session %s is %s and has no child: send a prompt, or attach with \"wake\":true, and ask again",

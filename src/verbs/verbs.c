@@ -83,6 +83,7 @@ static json_t *limits_json(const struct settings *s) {
 		{"uid_bytes", (int64_t)l->uid_bytes},
 		{"uid_requests", (int64_t)l->uid_requests},
 		{"request", LIMITS_REQUEST},
+		{"call", LIMITS_CALL},
 		{"values", LIMITS_VALUES},
 		{"members", LIMITS_MEMBERS},
 		{"words", LIMITS_WORDS},

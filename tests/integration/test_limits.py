@@ -3,10 +3,10 @@
 kept, with an error that names it; and what the daemon says of its limits."""
 import unittest
 
-from harness import Case, user
+from harness import Case, dump, user
 
 LIMITS = {"request": 1 << 20, "values": 16384, "words": 4096, "types": 4096, "members": 4096, "names": 4096, "hooks": 4096,
-          "hooks_text": 1 << 20, "matcher": 65536, "initialize": 64}
+          "hooks_text": 1 << 20, "matcher": 65536, "call": 1 << 20, "initialize": 64}
 
 
 def names(n, stem="n"):
@@ -45,6 +45,18 @@ class LimitsTest(Case):
         a.raw(b'{"type":"control_request","request_id":"twice","request":{"subtype":"plenum_hello","name":"a","name":"b"}}\n')
         self.refusal(a, "twice", ("bad_request",))
         a.sync()
+
+    def test_a_line_that_runs_a_tool(self):
+        a = self.d.attached("s")
+        child = self.agent.child()
+        self.d.wait_state("s", "idle")
+        line = {"type": "bash_command", "command": ""}
+        room = (1 << 20) - len(dump(line))
+        a.send(dict(line, command="x" * (room + 1)))
+        self.assertIn("1048576", a.error("too_long")["error"])
+        self.over("too_long", "1048576", a.request, "mcp_call", tool="mcp__x__y", arguments={"x": "x" * (1 << 20)})
+        a.send(dict(line, command="x" * room))
+        child.wait(type="bash_command")
 
     def test_lists_of_an_attach(self):
         a = self.d.client()
