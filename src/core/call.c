@@ -116,7 +116,7 @@ static void carry_members(struct carry *c, struct call *call) {
 	carry_timer(c, &call->timer);
 	if (c->version >= 10) CARRY(c, call->child);
 	if (c->saving) return;
-	call->what = dialect_what(what);
+	call->what = dialect_gate_what(what);
 	free(what);
 	if (call->purpose == CALL_CLIENT && (!call->asker || !call->asker_id || !call->key))
 		carry_fail(c, "a request has nobody who asked");

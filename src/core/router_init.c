@@ -150,7 +150,7 @@ static void put_strict_mode(struct buf *b, struct session *s) {
 	}
 	buf_printf(&body, "{\"subtype\":\"set_permission_mode\",\"mode\":%s}", s->snapshot.strict);
 	call->act = ACT_CHANGE;
-	call->what = dialect_what("permission_mode");
+	call->what = dialect_gate_what("permission_mode");
 	call->value = strdup(s->snapshot.strict);
 	dialect_put_built_request(b, call->id, &body);
 	loop_timer_set(&call->timer, s->profile->control_timeout);

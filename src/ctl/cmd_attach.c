@@ -135,7 +135,7 @@ int cmd_attach(struct ctl *c, int argc, char **argv) {
 	if (!p) return CTL_NO_DAEMON;
 	code = follow_to(p, argv[0], json_incref(members), &answer);
 	if (code != CTL_OK) return code;
-	attach_tell_peer(answer);
+	follow_print_peer(answer);
 	if (verbose) print_attached(answer);
 	struct pump m = {.p = p, .stdin_open = true};
 	lines_init(&m.in, &m.pool, PLENUM_CLIENT_LINE_MAX);

@@ -420,7 +420,7 @@ static int converse(struct ctl *c, const char *session, json_t *members) {
 	}
 	int code = follow_to(p, session, members, &answer);
 	if (code != CTL_OK) return code;
-	attach_tell_peer(answer);
+	follow_print_peer(answer);
 	struct chat ch = {.c = c, .p = p, .session = session, .code = CTL_GO, .input = BUF_INIT((size_t)1 << 26)};
 	_cleanup_close_ int signals = fd_signals((const int[]){SIGINT, SIGTERM, 0});
 	list_init(&ch.questions);

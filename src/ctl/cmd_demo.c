@@ -199,7 +199,7 @@ static int take_line(struct demo *d, struct party *who, const struct incoming *i
 	if (who == &d->window) d->lines++;
 	if (span_equals(event, PLENUM_EV_SETTLED)) tell_settled(d, who, in);
 	if (span_equals(event, PLENUM_EV_ERROR)) {
-		attach_print_error(in);
+		follow_print_error(in);
 		return CTL_REFUSED;
 	}
 	if (span_equals(in->e.type, "control_request")) return take_question(d, who, in);

@@ -104,7 +104,7 @@ static int take_notice(const struct incoming *in, struct verdict *v) {
 	if (!event.p || !span_equals(span_member(in->line, "request_id"), v->id)) return CTL_GO;
 	if (span_equals(event, PLENUM_EV_SETTLED)) v->settled = true;
 	if (!span_equals(event, PLENUM_EV_ERROR)) return CTL_GO;
-	attach_print_error(in);
+	follow_print_error(in);
 	return CTL_REFUSED;
 }
 

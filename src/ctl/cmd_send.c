@@ -92,7 +92,7 @@ static int take_end(const struct sending *s, const struct incoming *in) {
 static int take_event(struct sending *s, const struct incoming *in, struct span event) {
 	if (span_equals(event, PLENUM_EV_SESSION_STATE)) return take_state(s, in);
 	if (span_equals(event, PLENUM_EV_ERROR)) {
-		attach_print_error(in);
+		follow_print_error(in);
 		return span_equals(span_member(in->line, "code"), PLENUM_E_CHILD_EXITED) ? CTL_CUT : CTL_REFUSED;
 	}
 	if (span_equals(event, PLENUM_EV_SESSION_REMOVED)) {

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "base/macros.h"
-#include "ctl/text.h"
+#include "base/buf.h"
+#include "ctl/table.h"
 #include "plenum/client.h"
 
 #include <jansson.h>

@@ -23,7 +23,7 @@ int follow_to(struct plenum *p, const char *session, json_t *members, json_t **a
 	return code;
 }
 
-void attach_tell_peer(json_t *answer) {
+void follow_print_peer(json_t *answer) {
 	const char *why = ctl_str(answer, "why", NULL);
 	if (why) ctl_say("you decide nothing here (%s): %s", ctl_str(answer, "peer", "?"), why);
 }
@@ -58,7 +58,7 @@ bool follow_ended(const struct incoming *in, const char *uuid) {
 	return false;
 }
 
-void attach_print_error(const struct incoming *in) {
+void follow_print_error(const struct incoming *in) {
 	_cleanup_free_ char *code = span_dup(span_member(in->line, "code"), NULL);
 	_cleanup_free_ char *error = span_dup(span_member(in->line, "error"), NULL);
 	ctl_say("%s (%s)", error ? error : "the daemon refused a line", code ? code : "?");

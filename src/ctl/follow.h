@@ -30,5 +30,5 @@ bool follow_changed(const struct incoming *in, const char *what, const char *val
 bool follow_ended(const struct incoming *in, const char *uuid);
 /* A notice `error` to us alone: prints it. */
 /* Print on stderr the class that the daemon gives this program, if that is less than requested. */
-void attach_tell_peer(json_t *answer);
-void attach_print_error(const struct incoming *in);
+void follow_print_peer(json_t *answer);
+void follow_print_error(const struct incoming *in);

@@ -22,15 +22,3 @@ size_t text_width(const char *text);
 
 void text_put_bytes(struct buf *b, uint64_t bytes); /* 17, 1.2K, 3.4M */
 void text_put_age(struct buf *b, int64_t ms);       /* 340ms, 12s, 5min, 3h, 2d */
-
-/* A table with columns as wide as their widest cell; cells are copied and escaped. */
-struct table {
-	char **cells;
-	size_t n, cap, columns;
-};
-#define TABLE(n_columns)                                                                                               \
-	{ .columns = (n_columns) }
-void table_add(struct table *t, const char *cell);
-void table_addf(struct table *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void table_print(struct table *t, FILE *out); /* the last column is not padded */
-void table_free(struct table *t);

@@ -70,7 +70,7 @@ const struct gate_row *dialect_gate_member(const struct gate_index *ix, const ch
 	return memchr(name, '.', len) ? NULL : dialect_gate_row(ix, GATE_MEMBER, name, len);
 }
 
-const char *dialect_what(const char *what) {
+const char *dialect_gate_what(const char *what) {
 	for (size_t i = 0; what && i < ARRAY_SIZE(rows); i++) {
 		bool changes = rows[i].act == ACT_CHANGE || rows[i].act == ACT_MCP_SET_SERVERS;
 		if (changes && strcmp(rows[i].what, what) == 0) return rows[i].what;

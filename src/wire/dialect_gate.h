@@ -66,4 +66,4 @@ const struct gate_row *dialect_gate_row(const struct gate_index *ix, enum gate_k
 const struct gate_row *dialect_gate_member(const struct gate_index *ix, const char *parent, size_t parent_len,
 										   const char *name, size_t len);
 /* The same name of a change, living as long as the program; NULL: nothing of this name changes. */
-const char *dialect_what(const char *what);
+const char *dialect_gate_what(const char *what);

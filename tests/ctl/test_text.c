@@ -4,6 +4,7 @@
  */
 #include "base/macros.h"
 #include "ctl/show.h"
+#include "ctl/table.h"
 #include "ctl/text.h"
 #include "ctl/turn.h"
 

@@ -122,7 +122,7 @@ static void fill(struct world *w) {
 	call_end(&w->all, add(w, 1, "\"gone\""));
 	struct call *c = add(w, 3, "\"two\"");
 	c->act = ACT_CHANGE;
-	c->what = dialect_what("model");
+	c->what = dialect_gate_what("model");
 	c->value = strdup("\"opus\"");
 	loop_timer_set(&c->timer, 100000);
 	call_new(&w->all, NO_SESSION, w->loop, CALL_SILENT, NULL, 0, SPAN_NONE, on_timer);

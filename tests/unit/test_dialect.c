@@ -94,11 +94,11 @@ END_TEST
 
 START_TEST(changes_have_names) {
 	char copy[] = "model"; /* another place in memory, as after an upgrade */
-	ck_assert_str_eq(dialect_what(copy), "model");
-	ck_assert_ptr_ne(dialect_what(copy), copy);
-	ck_assert_ptr_null(dialect_what("initialize"));
-	ck_assert_ptr_null(dialect_what("Bash")); /* of what executes: a tool */
-	ck_assert_ptr_null(dialect_what(NULL));
+	ck_assert_str_eq(dialect_gate_what(copy), "model");
+	ck_assert_ptr_ne(dialect_gate_what(copy), copy);
+	ck_assert_ptr_null(dialect_gate_what("initialize"));
+	ck_assert_ptr_null(dialect_gate_what("Bash")); /* of what executes: a tool */
+	ck_assert_ptr_null(dialect_gate_what(NULL));
 }
 END_TEST
 

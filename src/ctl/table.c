@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/table.h"
+
+#include "ctl/text.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+void table_add(struct table *t, const char *cell) {
+	if (t->n == t->cap) {
+		size_t cap = t->cap ? t->cap * 2 : 64;
+		char **cells = realloc(t->cells, cap * sizeof *cells);
+		if (!cells) return;
+		t->cells = cells;
+		t->cap = cap;
+	}
+	struct buf b = BUF_INIT(4096);
+	buf_puts(&b, "");
+	text_put_line(&b, cell ? cell : "", cell ? strlen(cell) : 0, 200);
+	t->cells[t->n] = buf_steal(&b, NULL);
+	if (t->cells[t->n]) t->n++;
+}
+
+void table_addf(struct table *t, const char *fmt, ...) {
+	char text[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	table_add(t, text);
+}
+
+static size_t column_width(const struct table *t, size_t column) {
+	size_t width = 0;
+	for (size_t i = column; i < t->n; i += t->columns) width = MAX(width, text_width(t->cells[i]));
+	return width;
+}
+
+void table_print(struct table *t, FILE *out) {
+	size_t widths[32];
+	for (size_t c = 0; c < t->columns && c < ARRAY_SIZE(widths); c++) widths[c] = column_width(t, c);
+	for (size_t i = 0; i < t->n; i++) {
+		size_t c = i % t->columns;
+		bool last = c + 1 == t->columns;
+		fputs(t->cells[i], out);
+		if (last)
+			fputc('\n', out);
+		else
+			fprintf(out, "%*s", (int)(widths[c] - text_width(t->cells[i]) + 2), "");
+	}
+}
+
+void table_free(struct table *t) {
+	for (size_t i = 0; i < t->n; i++) free(t->cells[i]);
+	free(t->cells);
+	*t = (struct table){.columns = t->columns};
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A table with columns as wide as their widest cell; cells are copied and escaped.
+ */
+#pragma once
+
+#include "base/macros.h"
+
+#include <stdio.h>
+
+struct table {
+	char **cells;
+	size_t n, cap, columns;
+};
+#define TABLE(n_columns)                                                                                               \
+	{ .columns = (n_columns) }
+void table_add(struct table *t, const char *cell);
+void table_addf(struct table *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void table_print(struct table *t, FILE *out); /* the last column is not padded */
+void table_free(struct table *t);
