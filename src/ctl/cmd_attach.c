@@ -132,7 +132,6 @@ int cmd_attach(struct ctl *c, int argc, char **argv) {
 											   "resume", resume, "on_lag", lag);
 	if (deny_me) json_object_set_new(members, "approve", json_false());
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	if (!p) return CTL_NO_DAEMON;
 	code = follow_to(p, argv[0], json_incref(members), &answer);
 	if (code != CTL_OK) return code;
 	follow_print_peer(answer);
@@ -178,10 +177,6 @@ int cmd_tail(struct ctl *c, int argc, char **argv) {
 	if (!what) return ctl_usage(c, "tail: -n takes a number of lines, or all");
 	json_t *members = json_pack("{s:s,s:s,s:o}", "create", "never", "role", "observer", "replay", what);
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	if (!p) {
-		json_decref(members);
-		return CTL_NO_DAEMON;
-	}
 	code = follow_to(p, argv[0], members, NULL);
 	return code == CTL_OK ? watch(c, p) : code;
 }

@@ -414,10 +414,6 @@ static void greet(struct chat *ch, json_t *answer) {
 static int converse(struct ctl *c, const char *session, json_t *members) {
 	_cleanup_json_ json_t *answer = NULL;
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	if (!p) {
-		json_decref(members);
-		return CTL_NO_DAEMON;
-	}
 	int code = follow_to(p, session, members, &answer);
 	if (code != CTL_OK) return code;
 	follow_print_peer(answer);

@@ -155,7 +155,6 @@ static int print_decided(struct ctl *c, const char *session, const char *id, boo
 static int decide(struct ctl *c, const char *session, const char *id, const struct decision *d) {
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
 	_cleanup_json_ json_t *answer = NULL;
-	if (!p) return CTL_NO_DAEMON;
 	int code = follow_to(p, session, json_pack("{s:s,s:s,s:b}", "create", "never", "role", "driver", "approve", 1),
 						 &answer);
 	if (code != CTL_OK) return code;

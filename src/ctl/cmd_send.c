@@ -236,10 +236,9 @@ int cmd_send(struct ctl *c, int argc, char **argv) {
 	struct sending s = {.c = c, .p = p, .session = argv[0], .no_wait = no_wait, .signals = -1};
 	s.deadline = ms == INT64_MAX ? ms : now_ms() + ms;
 	show_init(&s.show, stdout);
-	json_t *members = p ? json_pack("{s:s,s:b,s:s,s:s*,s:s*}", "create", existing ? "never" : "auto", "approve", 0,
-									"on_lag", "wait", "profile", profile, "cwd", cwd)
-						: NULL;
-	code = p ? send_prompt(&s, members, &text) : CTL_NO_DAEMON;
+	json_t *members = json_pack("{s:s,s:b,s:s,s:s*,s:s*}", "create", existing ? "never" : "auto", "approve", 0,
+								"on_lag", "wait", "profile", profile, "cwd", cwd);
+	code = send_prompt(&s, members, &text);
 	buf_free(&text);
 	free(s.unnamed);
 	return code;

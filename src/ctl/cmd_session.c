@@ -28,10 +28,6 @@ static bool env_object(json_t *words, json_t *env) {
 static int make_session(struct ctl *c, const char *name, json_t *members) {
 	_cleanup_json_ json_t *answer = NULL;
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	if (!p) {
-		json_decref(members);
-		return CTL_NO_DAEMON;
-	}
 	int code = follow_to(p, name, members, &answer);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
@@ -113,7 +109,6 @@ static void say_leftovers(json_t *answer) {
 static int end_session(struct ctl *c, const char *verb, json_t *members, const char *done, bool forget) {
 	_cleanup_json_ json_t *owned = members, *answer = NULL;
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	if (!p) return CTL_NO_DAEMON;
 	int code = ctl_ask(p, PLENUM_SUBSCRIBE, NULL, NULL);
 	if (code == CTL_OK) code = ctl_ask(p, verb, json_incref(owned), &answer);
 	if (code != CTL_OK) return code;
@@ -236,7 +231,6 @@ int cmd_interrupt(struct ctl *c, int argc, char **argv) {
 	if (all && !queued) return ctl_usage(c, "interrupt: --all goes with --cancel-queued");
 	_cleanup_json_ json_t *attached = NULL, *answer = NULL;
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	if (!p) return CTL_NO_DAEMON;
 	code = follow_to(p, argv[0], json_pack("{s:s,s:b}", "create", "never", "approve", 0), &attached);
 	if (code != CTL_OK) return code;
 	const char *state = ctl_str(attached, "state", "");
@@ -301,7 +295,6 @@ static void add_prompt(struct table *t, json_t *one) {
 static int cancel_prompt(struct ctl *c, const char *session, const char *uuid) {
 	_cleanup_json_ json_t *attached = NULL, *answer = NULL;
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	if (!p) return CTL_NO_DAEMON;
 	int code = follow_to(p, session, json_pack("{s:s,s:b}", "create", "never", "approve", 0), &attached);
 	if (code != CTL_OK) return code;
 	json_t *members = json_pack("{s:s,s:b}", "message_uuid", uuid, "plenum_all", 1);

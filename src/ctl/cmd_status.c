@@ -101,7 +101,6 @@ int cmd_status(struct ctl *c, int argc, char **argv) {
 	if (code != CTL_GO) return code;
 	if (profiles && argc) return ctl_usage(c, "status: profiles are the daemon's, not a session's");
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	if (!p) return CTL_NO_DAEMON;
 	code = ctl_ask(p, PLENUM_STATUS, argc ? json_pack("{s:s}", "session", argv[0]) : NULL, &answer);
 	if (code != CTL_OK) return code;
 	if (profiles) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ctl/ctl.h"
 
-#include "base/buf.h"
+#include "base/fd.h"
 #include "base/str.h"
 #include "ctl/text.h"
 #include "wire/scan.h"
@@ -11,7 +11,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define MAX_OPTIONS 32
@@ -192,9 +191,8 @@ struct plenum *ctl_open(struct ctl *c) {
 }
 
 bool ctl_is_strangers(struct plenum *p, uid_t *owner) {
-	struct ucred peer;
-	socklen_t size = sizeof peer;
-	if (getsockopt(plenum_fd(p), SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return false;
+	struct peer peer;
+	if (fd_peer(plenum_fd(p), &peer) < 0) return false;
 	*owner = peer.uid;
 	return peer.uid != geteuid();
 }
@@ -243,6 +241,7 @@ int ctl_ask(struct plenum *p, const char *verb, json_t *members, json_t **answer
 	_cleanup_json_ json_t *owned = members;
 	_cleanup_free_ char *object = owned ? json_dumps(owned, JSON_COMPACT) : NULL;
 	struct plenum_answer a;
+	if (!p) return CTL_NO_DAEMON;
 	if (owned && !object) {
 		ctl_say("a word of the command line is not valid UTF-8");
 		return CTL_USAGE;
@@ -260,9 +259,7 @@ int ctl_ask(struct plenum *p, const char *verb, json_t *members, json_t **answer
 
 int ctl_ask_once(struct ctl *c, const char *verb, json_t *members, json_t **answer) {
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	if (p) return ctl_ask(p, verb, members, answer);
-	json_decref(members);
-	return CTL_NO_DAEMON;
+	return ctl_ask(p, verb, members, answer);
 }
 
 /* --- JSON --------------------------------------------------------------------------------------------------------- */

@@ -75,8 +75,8 @@ void ctl_say(const char *fmt, ...) PRINTF_LIKE(1, 2); /* "plenumctl: ..." on std
 
 /* Connect; on NULL the reason and a remedy were printed (the verb then returns CTL_NO_DAEMON). */
 struct plenum *ctl_open(struct ctl *c);
-/* Send one request. members is consumed (NULL: none). *answer (answer may be NULL) is set to the answer's body, or an
- * empty object. Prints errors. */
+/* Send one request. p may be NULL: no daemon. members is consumed (NULL: none). *answer (answer may be NULL) is set to
+ * the answer's body, or an empty object. Prints errors. */
 int ctl_ask(struct plenum *p, const char *verb, json_t *members, json_t **answer);
 /* Connect, send one request, close. */
 int ctl_ask_once(struct ctl *c, const char *verb, json_t *members, json_t **answer);

@@ -11,7 +11,7 @@ static void tell_of_guards(const json_t *answer) {
 
 int follow_to(struct plenum *p, const char *session, json_t *members, json_t **answer) {
 	json_t *own = NULL, **to = answer ? answer : &own;
-	if (!members) { /* a directory was made absolute before */
+	if (p && !members) { /* a directory was made absolute before */
 		ctl_say("the folder's name is not valid UTF-8");
 		return CTL_USAGE;
 	}

@@ -7,7 +7,8 @@
 #include "ctl/ctl.h"
 #include "wire/scan.h"
 
-/* Attach; members is consumed, and `session` is added unless NULL. *answer is the answer's body. */
+/* Attach; p may be NULL: no daemon. members is consumed, and `session` is added unless NULL. *answer is the answer's
+ * body. */
 int follow_to(struct plenum *p, const char *session, json_t *members, json_t **answer);
 
 /* One line with its envelope. The spans are valid until the next call. For a line that is not an object all spans of
@@ -28,7 +29,7 @@ bool follow_changed(const struct incoming *in, const char *what, const char *val
 /* Return true if this notice is the end of a turn of the prompt. Needed if the result names no prompt, as that of a
  * child that cannot start. */
 bool follow_ended(const struct incoming *in, const char *uuid);
-/* A notice `error` to us alone: prints it. */
 /* Print on stderr the class that the daemon gives this program, if that is less than requested. */
 void follow_print_peer(json_t *answer);
+/* Print a notice `error` to this client alone. */
 void follow_print_error(const struct incoming *in);
