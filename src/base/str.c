@@ -245,3 +245,11 @@ void str_random_hex(char *out, size_t n) {
 	for (size_t i = 0; i < n; i++) out[i] = "0123456789abcdef"[raw[(i / 2) % sizeof raw] >> (i % 2 ? 4 : 0) & 15];
 	out[n] = 0;
 }
+
+void str_uuid(char out[STR_UUID_SIZE]) {
+	char hex[33];
+	str_random_hex(hex, 32);
+	hex[12] = '4';
+	hex[16] = "89ab"[(unsigned char)hex[16] & 3];
+	snprintf(out, STR_UUID_SIZE, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+}

@@ -41,3 +41,6 @@ char *str_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 char *str_vprintf(const char *fmt, va_list ap) PRINTF_LIKE(1, 0);
 /* n random lower-case hex digits and a NUL; from getrandom(2). */
 void str_random_hex(char *out, size_t n);
+/* A random UUID, version 4, and a NUL. Source: RFC 9562, 5.4. */
+#define STR_UUID_SIZE 37
+void str_uuid(char out[STR_UUID_SIZE]);

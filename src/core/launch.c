@@ -367,7 +367,7 @@ static bool add_new_id(struct words *out, const struct profile *p) {
 	char id[37];
 	launch_read_claim(out, &claim);
 	if (claim.open || claim.resume || claim.fresh) return true;
-	prompt_uuid(id);
+	str_uuid(id);
 	return add_with_id(out, &p->session_id_args, id);
 }
 

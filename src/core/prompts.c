@@ -4,7 +4,6 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-#include <stdio.h>
 #include <string.h>
 
 void prompts_init(struct prompts *p) {
@@ -140,14 +139,6 @@ uint64_t prompt_hash(const char *data, size_t n) {
 	}
 	for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)data[i]) * 1099511628211ULL;
 	return h;
-}
-
-void prompt_uuid(char out[37]) {
-	char hex[33];
-	str_random_hex(hex, 32);
-	hex[12] = '4';
-	hex[16] = "89ab"[(unsigned char)hex[16] & 3];
-	snprintf(out, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
 }
 
 static void carry_prompt(struct carry *c, struct prompts *p, struct prompt *one) {

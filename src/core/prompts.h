@@ -70,6 +70,4 @@ void prompts_need(struct prompts *p, const void *asker, uint64_t version);
 /* Return true if a prompt is held that needs a newer version than this one. asker: its client; NULL: any. */
 bool prompts_needy(const struct prompts *p, const void *asker, uint64_t version);
 uint64_t prompt_hash(const char *data, size_t n);
-/* A random version 4 UUID and a NUL. */
-void prompt_uuid(char out[37]);
 void prompts_carry(struct carry *c, struct prompts *p);

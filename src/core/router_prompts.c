@@ -215,7 +215,7 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 	}
 	bool hold = held_back(s, c) || router_init_holds(s, c);
 	if (refuse_prompt(c, s, m, body.n + 64, hold)) return;
-	if (known || !uuid || !*uuid) prompt_uuid(fresh);
+	if (known || !uuid || !*uuid) str_uuid(fresh);
 	struct chunk out = *fresh ? splice_string(body, e->uuid, "uuid", fresh) : splice_line(line, body);
 	const char *name = *fresh ? fresh : uuid;
 	struct prompt *p = prompt_add(&s->prompts, name, strlen(name));

@@ -38,6 +38,7 @@ struct plenum {
 };
 
 _Static_assert(PLENUM_SOCKET_PATH_SIZE == PATH_SOCKET_MAX + 1, "the path size of the API is that of the resolver");
+_Static_assert(PLENUM_UUID_SIZE == STR_UUID_SIZE, "the uuid size of the API is that of str_uuid()");
 
 static enum plenum_result PRINTF_LIKE(2, 3) failed(struct plenum *p, const char *fmt, ...) {
 	int saved = errno;
@@ -418,17 +419,8 @@ enum plenum_result plenum_request(struct plenum *p, const char *subtype, const c
 
 /* --- Prompts ------------------------------------------------------------------------------------------------------ */
 
-/* A random UUID, version 4. Source: RFC 9562, 5.4. */
-static void make_uuid(char *out) {
-	char hex[33];
-	str_random_hex(hex, 32);
-	hex[12] = '4';
-	hex[16] = "89ab"[hex[16] & 3];
-	snprintf(out, PLENUM_UUID_SIZE, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
-}
-
 enum plenum_result plenum_prompt(struct plenum *p, const char *text, size_t len, char *uuid) {
-	make_uuid(uuid);
+	str_uuid(uuid);
 	struct buf line = BUF_INIT(PLENUM_CLIENT_LINE_MAX);
 	buf_puts(&line, "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":");
 	str_put_json(&line, text, len);

@@ -146,23 +146,6 @@ START_TEST(hashes_see_each_bit) {
 }
 END_TEST
 
-START_TEST(makes_uuids) {
-	char one[37], last[37] = "";
-	for (int i = 0; i < 200; i++) {
-		prompt_uuid(one);
-		ck_assert_uint_eq(strlen(one), 36);
-		for (int k = 0; k < 36; k++) {
-			bool dash = k == 8 || k == 13 || k == 18 || k == 23;
-			ck_assert(dash ? one[k] == '-' : strchr("0123456789abcdef", one[k]) != NULL);
-		}
-		ck_assert_int_eq(one[14], '4');
-		ck_assert(strchr("89ab", one[19]));
-		ck_assert_str_ne(one, last);
-		strcpy(last, one);
-	}
-}
-END_TEST
-
 /* --- at random, against counters ---------------------------------------------------------------------------------- */
 
 START_TEST(counts_stay_right) {
@@ -270,4 +253,4 @@ START_TEST(damage_is_noticed) {
 END_TEST
 
 RUN_TESTS("prompts", found_by_its_uuid, held_ones_are_counted, finished_ones_are_remembered, whose_they_are,
-		  those_that_need_hooks, hashes_see_each_bit, makes_uuids, counts_stay_right, is_carried, damage_is_noticed)
+		  those_that_need_hooks, hashes_see_each_bit, counts_stay_right, is_carried, damage_is_noticed)

@@ -180,6 +180,23 @@ START_TEST(random_hex) {
 }
 END_TEST
 
+START_TEST(random_uuids) {
+	char one[37], last[37] = "";
+	for (int i = 0; i < 200; i++) {
+		str_uuid(one);
+		ck_assert_uint_eq(strlen(one), 36);
+		for (int k = 0; k < 36; k++) {
+			bool dash = k == 8 || k == 13 || k == 18 || k == 23;
+			ck_assert(dash ? one[k] == '-' : strchr("0123456789abcdef", one[k]) != NULL);
+		}
+		ck_assert_int_eq(one[14], '4');
+		ck_assert(strchr("89ab", one[19]));
+		ck_assert_str_ne(one, last);
+		strcpy(last, one);
+	}
+}
+END_TEST
+
 START_TEST(copies) {
 	_cleanup_free_ char *text = str_printf("%s-%d", "a", 5), *copy = str_dup(text);
 	ck_assert_str_eq(copy, "a-5");
@@ -189,4 +206,4 @@ START_TEST(copies) {
 END_TEST
 
 RUN_TESTS("str", numbers, sizes, times, utf8, safe_text, characters_that_hide, words_of_a_log_line, json_strings,
-		  random_hex, copies)
+		  random_hex, random_uuids, copies)
