@@ -11,11 +11,27 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <time.h>
 
 int fd_nonblock(int fd) {
 	int flags = fcntl(fd, F_GETFL);
 	return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+int fd_connect(const char *path, int flags) {
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	if (strlen(path) >= sizeof to.sun_path) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	strcpy(to.sun_path, path);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&to, sizeof to) == 0) return fd;
+	int saved = errno;
+	close(fd);
+	errno = saved;
+	return -1;
 }
 
 int fd_peer(int fd, struct peer *peer) {

@@ -19,6 +19,8 @@ struct peer {
 };
 
 int fd_nonblock(int fd);
+/* Connect a close-on-exec stream socket to a path; flags: 0 or SOCK_NONBLOCK. -1: see errno. */
+int fd_connect(const char *path, int flags);
 int fd_peer(int fd, struct peer *peer); /* SO_PEERCRED */
 /* Return the peer's supplementary groups at the time of its connect (SO_PEERGROUPS); the caller frees. NULL: none, or
  * unknown. */

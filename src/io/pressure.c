@@ -11,7 +11,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #define SYSTEM_FILE "/proc/pressure/memory"
 /* Some process waited for 150 ms within 2 s; without privileges the kernel takes windows of whole 2 s alone. */
@@ -109,23 +108,6 @@ static bool failed(char *error, const char *path, const char *what) {
 	return false;
 }
 
-static int connect_stream(const char *path) {
-	struct sockaddr_un to = {.sun_family = AF_UNIX};
-	if (strlen(path) >= sizeof to.sun_path) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	strcpy(to.sun_path, path);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof to) < 0) {
-		int saved = errno;
-		close(fd);
-		errno = saved;
-		return -1;
-	}
-	return fd;
-}
-
 static bool watch_kernel(struct pressure *p, const void *data, size_t n, char *error) {
 	struct epoll_event e = {.events = EPOLLPRI};
 	if (write(p->fd, data, n) != (ssize_t)n) return failed(error, p->path, "the kernel takes no trigger");
@@ -146,7 +128,7 @@ static bool watch_stream(struct pressure *p, const void *data, size_t n, char *e
 static bool watch(struct pressure *p, const char *data, size_t n, char *error) {
 	struct stat st;
 	bool there = stat(p->path, &st) == 0, is_socket = there && S_ISSOCK(st.st_mode);
-	if (there) p->fd = is_socket ? connect_stream(p->path) : open(p->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	if (there) p->fd = is_socket ? fd_connect(p->path, SOCK_NONBLOCK) : open(p->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 	if (p->fd < 0) return failed(error, p->path, "it cannot be opened");
 	if (!is_socket && !S_ISFIFO(st.st_mode) && !S_ISREG(st.st_mode)) {
 		errno = EINVAL;

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 /* Lines that were read and not handed out, oldest first: slots head..count. */
 struct queue {
@@ -60,16 +59,6 @@ bool plenum_socket_path(char *path, size_t size, const char **why) {
 
 /* --- Opening and closing ------------------------------------------------------------------------------------------ */
 
-static int connect_to(const char *path) {
-	struct sockaddr_un to = {.sun_family = AF_UNIX};
-	memcpy(to.sun_path, path, strlen(path) + 1);
-	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&to, sizeof to) < 0) return -1;
-	int connected = fd;
-	fd = -1;
-	return connected;
-}
-
 static struct plenum *new_handle(int fd, const char *path) {
 	struct plenum *p = calloc(1, sizeof *p);
 	if (!p) return NULL;
@@ -93,7 +82,7 @@ struct plenum *plenum_open(const char *path, char *why, size_t size) {
 		errno = ENAMETOOLONG;
 		return NULL;
 	}
-	int fd = connect_to(path);
+	int fd = fd_connect(path, 0);
 	struct plenum *p = fd < 0 ? NULL : new_handle(fd, path);
 	if (p) return p;
 	int saved = errno;

@@ -11,8 +11,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 static int no_daemon(const char *path, const char *why) {
 	fprintf(stderr,
@@ -33,7 +31,6 @@ static int no_connection(const char *path) {
 }
 
 int daemon_connect(bool *foreign) {
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	char path[4096], text[256];
 	const char *why = NULL;
 	struct peer peer;
@@ -41,14 +38,8 @@ int daemon_connect(bool *foreign) {
 		snprintf(text, sizeof text, "%s (it has %zu bytes)", why, strlen(path));
 		return no_daemon(path, text);
 	}
-	memcpy(addr.sun_path, path, strlen(path) + 1);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0) return no_daemon(addr.sun_path, strerror(errno));
-	if (connect(fd, (struct sockaddr *)&addr, sizeof addr) < 0) {
-		no_connection(addr.sun_path);
-		close(fd);
-		return -1;
-	}
+	int fd = fd_connect(path, 0);
+	if (fd < 0) return no_connection(path);
 	*foreign = fd_peer(fd, &peer) < 0 || peer.uid != geteuid();
 	return fd;
 }

@@ -8,12 +8,14 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -43,6 +45,32 @@ START_TEST(peers) {
 	close(s[1]);
 	_cleanup_close_ int file = memfd_create("x", MFD_CLOEXEC);
 	ck_assert_int_eq(fd_peer(file, &p), -1);
+}
+END_TEST
+
+START_TEST(connects_to_a_path) {
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	char path[sizeof at.sun_path + 1];
+	snprintf(at.sun_path, sizeof at.sun_path, "/tmp/plenum-test-fd-%d", (int)getpid());
+	ck_assert_int_eq(fd_connect(at.sun_path, 0), -1);
+	ck_assert_int_eq(errno, ENOENT);
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
+	ck_assert_int_eq(fd_connect(at.sun_path, 0), -1);
+	ck_assert_int_eq(errno, ECONNREFUSED);
+	ck_assert_int_eq(listen(listener, 2), 0);
+	int waits = fd_connect(at.sun_path, 0), does_not = fd_connect(at.sun_path, SOCK_NONBLOCK);
+	ck_assert_int_eq(fcntl(waits, F_GETFL) & O_NONBLOCK, 0);
+	ck_assert_int_ne(fcntl(does_not, F_GETFL) & O_NONBLOCK, 0);
+	ck_assert_int_eq(fcntl(waits, F_GETFD), FD_CLOEXEC);
+	close(waits);
+	close(does_not);
+	close(listener);
+	unlink(at.sun_path);
+	memset(path, 'x', sizeof path - 1);
+	path[sizeof path - 1] = 0; /* a NUL too many for the address */
+	ck_assert_int_eq(fd_connect(path, 0), -1);
+	ck_assert_int_eq(errno, ENAMETOOLONG);
 }
 END_TEST
 
@@ -263,6 +291,6 @@ START_TEST(clocks) {
 }
 END_TEST
 
-RUN_TESTS("fd", nonblocking, peers, vectors, interrupted_calls_go_on, writing_everything_can_fail,
+RUN_TESTS("fd", nonblocking, peers, connects_to_a_path, vectors, interrupted_calls_go_on, writing_everything_can_fail,
 		  NOT_IN_VALGRIND(a_pidfd_tells_who_is_alive), signals_are_read, the_limit_on_descriptors,
 		  standard_descriptors_are_filled, clocks)
