@@ -79,8 +79,10 @@ static enum arity arity_of(const char *name) {
 	return NO_VALUE;
 }
 
-/* Reads the flag at *word and goes behind it. */
-static char **read_flag(char **word, struct flag *f) {
+/* Read the next flag from *word on; return the word behind it. NULL: there is no other flag. */
+static char **next_flag(char **word, struct flag *f) {
+	while (*word && **word != '-') word++;
+	if (!*word || strcmp(*word, "--") == 0) return NULL;
 	const char *eq = strncmp(*word, "--", 2) == 0 ? strchr(*word, '=') : NULL;
 	*f = (struct flag){
 		.name = *word, .name_len = eq ? (size_t)(eq - *word) : strlen(*word), .value = eq ? eq + 1 : NULL};
@@ -143,15 +145,7 @@ void options_read(struct options *o, char **argv, char **env) {
 	*o = (struct options){.argv = argv, .env = env};
 	if (is_program(argv[0])) o->cli = *argv++;
 	o->argv = argv;
-	for (char **word = argv; *word && strcmp(*word, "--") != 0;) {
-		struct flag f;
-		if (**word != '-') {
-			word++;
-			continue;
-		}
-		word = read_flag(word, &f);
-		apply(o, &formats, &f);
-	}
+	for (struct flag f; (argv = next_flag(argv, &f));) apply(o, &formats, &f);
 	o->stream = formats.in && formats.out;
 	o->session = setting("PLENUM_SESSION");
 	o->profile = setting("PLENUM_PROFILE") ? setting("PLENUM_PROFILE") : "claude";
@@ -162,13 +156,8 @@ void options_read(struct options *o, char **argv, char **env) {
 }
 
 void options_mcp_configs(const struct options *o, void (*each)(void *ctx, const char *value), void *ctx) {
-	for (char **word = o->argv; *word && strcmp(*word, "--") != 0;) {
-		struct flag f;
-		if (**word != '-') {
-			word++;
-			continue;
-		}
-		word = read_flag(word, &f);
+	char **word = o->argv;
+	for (struct flag f; (word = next_flag(word, &f));) {
 		if (!named(&f, "--mcp-config") || !f.value) continue;
 		each(ctx, f.value);
 		for (size_t i = 0; i < f.n_more; i++) each(ctx, f.more[i]);
