@@ -69,7 +69,7 @@ static inline bool is_interrupted(const struct check *c) {
 }
 
 static inline void skip_blanks(struct check *c) {
-	while (c->p < c->stop && (*c->p == ' ' || *c->p == '\t' || *c->p == '\n' || *c->p == '\r')) c->p++;
+	while (c->p < c->stop && span_blank(*c->p)) c->p++;
 }
 
 /* To the next byte of a string that is not plain: quote, backslash, control character, or not ASCII. As signed bytes

@@ -22,12 +22,8 @@ struct cursor {
 
 /* --- Steps -------------------------------------------------------------------------------------------------------- */
 
-static inline bool is_blank(char c) {
-	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
 static inline void skip_blanks(struct cursor *c) {
-	while (c->p < c->end && is_blank(*c->p)) c->p++;
+	while (c->p < c->end && span_blank(*c->p)) c->p++;
 }
 
 /* Most strings of a line are keys and ids: look at 16 or 32 bytes in place before a call to memchr() pays. */
@@ -99,7 +95,7 @@ static bool skip_scalar(struct cursor *c) {
 	const char *from = c->p;
 	for (; c->p < c->end; c->p++) {
 		char ch = *c->p;
-		if (ch == ',' || ch == '"' || ch == ':' || (ch | 0x20) == '{' || (ch | 0x20) == '}' || is_blank(ch)) break;
+		if (ch == ',' || ch == '"' || ch == ':' || (ch | 0x20) == '{' || (ch | 0x20) == '}' || span_blank(ch)) break;
 	}
 	return c->p > from;
 }
@@ -401,10 +397,22 @@ bool span_same(struct span a, struct span b) {
 	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
+/* The value of four hex digits; -1 if they are not. */
+static int hex4(const char *p, const char *end) {
+	int v = 0;
+	if (end - p < 4) return -1;
+	for (int i = 0; i < 4; i++) {
+		int c = p[i] | 0x20;
+		int digit = p[i] >= '0' && p[i] <= '9' ? p[i] - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+		if (digit < 0) return -1;
+		v = v << 4 | digit;
+	}
+	return v;
+}
+
 /* The next letter of a string's content, lower case; 0 for one that no word has. */
 static int next_letter(const char **at, const char *end) {
 	const char *p = *at;
-	char hex[5] = {0};
 	*at = p + 1;
 	if (*p == '\xc5' && end - p >= 2 && p[1] == '\xbf') { /* a long s */
 		*at = p + 2;
@@ -413,12 +421,10 @@ static int next_letter(const char **at, const char *end) {
 	if (*p != '\\' || end - p < 2) return tolower((unsigned char)*p);
 	*at = p + 2;
 	if (p[1] != 'u') return strchr("bfnrt", p[1]) ? 0 : tolower((unsigned char)p[1]);
-	if (end - p < 6) return 0;
-	memcpy(hex, p + 2, 4);
-	if (strspn(hex, "0123456789abcdefABCDEF") != 4) return 0;
+	int code = hex4(p + 2, end);
+	if (code < 0) return 0;
 	*at = p + 6;
-	long code = strtol(hex, NULL, 16);
-	return code == 0x17f ? 's' : code < 0x80 ? tolower((int)code) : 0;
+	return code == 0x17f ? 's' : code < 0x80 ? tolower(code) : 0;
 }
 
 bool span_spells(struct span s, const char *word, bool whole) {
@@ -448,18 +454,6 @@ bool span_int(struct span s, int64_t *value) {
 }
 
 /* --- Unescaping --------------------------------------------------------------------------------------------------- */
-
-static int hex4(const char *p, const char *end) {
-	int v = 0;
-	if (end - p < 4) return -1;
-	for (int i = 0; i < 4; i++) {
-		int c = p[i] | 0x20;
-		int digit = p[i] >= '0' && p[i] <= '9' ? p[i] - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-		if (digit < 0) return -1;
-		v = v << 4 | digit;
-	}
-	return v;
-}
 
 static void put_code_point(struct buf *b, int cp) {
 	char out[4];

@@ -29,8 +29,13 @@ static inline struct span span_of(const char *text) {
 	return text ? (struct span){text, strlen(text)} : SPAN_NONE;
 }
 
+/* White space between the tokens of JSON. */
+static inline bool span_blank(char c) {
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
 static inline bool span_is_blank(struct span s) {
-	while (s.n && (*s.p == ' ' || *s.p == '\t' || *s.p == '\r' || *s.p == '\n')) s.p++, s.n--;
+	while (s.n && span_blank(*s.p)) s.p++, s.n--;
 	return s.n == 0;
 }
 
