@@ -48,10 +48,6 @@ void log_set_level(enum log_level level) {
 	logger.level = level;
 }
 
-enum log_level log_get_level(void) {
-	return logger.level;
-}
-
 static const struct {
 	const char *name;
 	enum log_level level;

@@ -14,7 +14,6 @@ enum log_level { LOG_ERROR = 3, LOG_WARN = 4, LOG_INFO = 6, LOG_DEBUG = 7 };
 
 void log_setup(enum log_level level, bool json);
 void log_set_level(enum log_level level);
-enum log_level log_get_level(void);
 bool log_level_parse(const char *name, enum log_level *level);
 void log_write(enum log_level level, const char *func, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
