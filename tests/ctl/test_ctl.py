@@ -832,7 +832,7 @@ class Queue(Ctl):
     def test_send_says_that_its_prompt_is_held(self):
         first, child, uuid = self.prompted()
         p = self.spawn("send", "work", "later")
-        until(lambda: "held" in self.ctl("queue", "work").stdout, what="the held prompt")
+        until(lambda: "STATE" in self.ctl("queue", "work").stdout, what="the held prompt")
         child.print(self.result(uuid))
         self.ended(first, 0)
         m = child.wait(type="user", message__content="later")
