@@ -58,6 +58,21 @@ bool path_socket(char *out, size_t size, const char **why) {
 	return put_socket(out, size, "", PLENUM_SYSTEM_SOCKET, "the system's default", why);
 }
 
+bool path_is_program(const char *path) {
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+char *path_own_dir(void) {
+	char path[4096];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+	if (n <= 0) return NULL;
+	path[n] = 0;
+	char *slash = strrchr(path, '/');
+	if (slash) *slash = 0;
+	return strdup(path);
+}
+
 char *path_home(void) {
 	const char *home = absolute_env("HOME");
 	struct passwd *pw = home ? NULL : getpwuid(geteuid());

@@ -28,6 +28,11 @@ char *path_runtime_dir(void);
 /* Return the reason for a NULL of path_runtime_dir(), a static message; NULL if it returns a directory. */
 const char *path_runtime_dir_problem(void);
 
+/* Return true if it is a regular file that this process may execute. */
+bool path_is_program(const char *path);
+/* Return the directory of the running program. */
+char *path_own_dir(void);
+
 /* Return $HOME, else the home of the password database, else NULL. */
 char *path_home(void);
 /* $XDG_STATE_HOME/plenum, else ~/.local/state/plenum; NULL without a home. */

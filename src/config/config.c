@@ -248,17 +248,13 @@ static struct settings *parse(const char *at, const char *end, struct errors *er
 
 static char *find_beside(const struct profile *p) {
 	static const char *const places[] = {"", "/fakeagent"}; /* installed; in a build folder */
-	char exe[4096], error[CHILD_ERROR_MAX];
+	char error[CHILD_ERROR_MAX];
 	int number;
 	if (!p || !p->command.n || strcmp(p->command.v[0], "plenum-fakeagent") != 0) return NULL;
 	_cleanup_free_ char *found = child_find_program(p->command.v[0], getenv("PATH"), "/", &number, error);
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-	if (found || n <= 0) return NULL;
-	exe[n] = 0;
-	char *slash = strrchr(exe, '/');
-	if (slash) *slash = 0;
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		char *path = str_printf("%s%s/plenum-fakeagent", exe, places[i]);
+	_cleanup_free_ char *own = found ? NULL : path_own_dir();
+	for (size_t i = 0; own && i < ARRAY_SIZE(places); i++) {
+		char *path = str_printf("%s%s/plenum-fakeagent", own, places[i]);
 		if (path && access(path, X_OK) == 0) return path;
 		free(path);
 	}

@@ -2,20 +2,15 @@
 #include "ctl/find.h"
 
 #include "base/macros.h"
+#include "base/paths.h"
 #include "base/str.h"
 
 #include <ftw.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-
-static bool is_program(const char *path) {
-	struct stat st;
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
-}
 
 static char *if_program(char *path) {
-	if (path && is_program(path)) return path;
+	if (path && path_is_program(path)) return path;
 	free(path);
 	return NULL;
 }
@@ -32,18 +27,8 @@ char *find_program(const char *name) {
 	return NULL;
 }
 
-static char *own_folder(void) {
-	char path[4096];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-	if (n <= 0) return NULL;
-	path[n] = 0;
-	char *slash = strrchr(path, '/');
-	if (slash) *slash = 0;
-	return strdup(path);
-}
-
 char *find_own(const char *name, const char *build_subfolder) {
-	_cleanup_free_ char *folder = own_folder();
+	_cleanup_free_ char *folder = path_own_dir();
 	char *found = folder ? if_program(str_printf("%s/%s", folder, name)) : NULL;
 	if (!found && folder) found = if_program(str_printf("%s/../%s%s", folder, build_subfolder, name));
 	return found ? found : find_program(name);

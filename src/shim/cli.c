@@ -2,6 +2,7 @@
 #include "shim/cli.h"
 
 #include "base/macros.h"
+#include "base/paths.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -13,16 +14,16 @@
 #define DEPTH_ENV "PLENUM_SHIM_DEPTH"
 #define DEPTH_MAX 3
 
-static bool is_self(const struct stat *st) {
-	struct stat self;
-	return stat("/proc/self/exe", &self) == 0 && self.st_dev == st->st_dev && self.st_ino == st->st_ino;
+static bool is_self(const char *path) {
+	struct stat st, self;
+	return stat(path, &st) == 0 && stat("/proc/self/exe", &self) == 0 && self.st_dev == st.st_dev &&
+		   self.st_ino == st.st_ino;
 }
 
 /* A file in this directory that can be the CLI; a new string, or NULL. */
 static char *candidate(const char *dir, size_t n) {
-	struct stat st;
 	_cleanup_free_ char *path = str_printf("%.*s/claude", (int)n, n ? dir : ".");
-	if (!path || stat(path, &st) < 0 || !S_ISREG(st.st_mode) || access(path, X_OK) < 0 || is_self(&st)) return NULL;
+	if (!path || !path_is_program(path) || is_self(path)) return NULL;
 	char *found = path;
 	path = NULL;
 	return found;

@@ -2,12 +2,11 @@
 #include "shim/options.h"
 
 #include "base/macros.h"
+#include "base/paths.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* How many words a flag takes when its value is not joined with `=`. A value may look like a flag, so the flags that
  * take one must be known. */
@@ -135,15 +134,10 @@ static bool truthy(const char *name) {
 	return true;
 }
 
-static bool is_program(const char *path) {
-	struct stat st;
-	return path && path[0] == '/' && stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
-}
-
 void options_read(struct options *o, char **argv, char **env) {
 	struct formats formats = {false, false};
 	*o = (struct options){.argv = argv, .env = env};
-	if (is_program(argv[0])) o->cli = *argv++;
+	if (argv[0] && argv[0][0] == '/' && path_is_program(argv[0])) o->cli = *argv++;
 	o->argv = argv;
 	for (struct flag f; (argv = next_flag(argv, &f));) apply(o, &formats, &f);
 	o->stream = formats.in && formats.out;

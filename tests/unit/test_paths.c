@@ -3,6 +3,7 @@
 
 #include "harness.h"
 
+#include <fcntl.h>
 #include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -135,4 +136,22 @@ START_TEST(homes) {
 }
 END_TEST
 
-RUN_TESTS("paths", the_socket, too_long, the_runtime_folder, homes)
+START_TEST(programs) {
+	char exe[4096] = "", file[100];
+	begin();
+	ck_assert_int_gt(readlink("/proc/self/exe", exe, sizeof exe - 1), 0);
+	_cleanup_free_ char *dir = path_own_dir();
+	ck_assert(strncmp(exe, dir, strlen(dir)) == 0);
+	ck_assert_str_eq(exe + strlen(dir), strrchr(exe, '/'));
+	ck_assert(path_is_program(exe));
+	ck_assert(!path_is_program(dir)); /* it may be entered */
+	snprintf(file, sizeof file, "%s/x", folder);
+	ck_assert(!path_is_program(file));
+	close(creat(file, 0600));
+	ck_assert(!path_is_program(file));
+	unlink(file);
+	end();
+}
+END_TEST
+
+RUN_TESTS("paths", the_socket, too_long, the_runtime_folder, homes, programs)
