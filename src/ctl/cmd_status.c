@@ -20,17 +20,13 @@ static char *value_text(json_t *value) {
 	return json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
 }
 
-/* A line feed in a client's name begins no line here. */
-static void print_text(const char *text) {
+/* A newline in a client's name begins no line here. */
+static void print_text(const char *text, bool quoted) {
 	struct buf b = BUF_INIT((size_t)1 << 20);
-	text_put_line(&b, text, strlen(text), (size_t)1 << 16);
-	fputs(b.data ? b.data : "", stdout);
-	buf_free(&b);
-}
-
-static void print_string(const char *text) {
-	struct buf b = BUF_INIT((size_t)1 << 20);
-	text_put_value(&b, text);
+	if (quoted)
+		text_put_value(&b, text);
+	else
+		text_put_line(&b, text, strlen(text), (size_t)1 << 16);
 	fputs(b.data ? b.data : "", stdout);
 	buf_free(&b);
 }
@@ -47,7 +43,7 @@ static void print_scalar(const char *key, json_t *value, int depth) {
 	_cleanup_free_ char *text = value_text(value);
 	int pad = 24 - depth * 2;
 	printf("%*s%-*s ", depth * 2, "", pad > 0 ? pad : 0, key);
-	print_text(text ? text : "?");
+	print_text(text ? text : "?", false);
 	putchar('\n');
 }
 
@@ -62,10 +58,7 @@ static void print_list(json_t *list, int depth) {
 			_cleanup_free_ char *text = value_text(value);
 			if (!text || json_is_null(value)) continue;
 			printf(" %s=", key);
-			if (json_is_string(value))
-				print_string(text);
-			else
-				print_text(text);
+			print_text(text, json_is_string(value));
 		}
 		putchar('\n');
 	}

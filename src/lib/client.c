@@ -92,16 +92,12 @@ struct plenum *plenum_open(const char *path, char *why, size_t size) {
 	return NULL;
 }
 
-static void queue_free(struct queue *q) {
-	for (size_t i = q->head; i < q->count; i++) chunk_drop(&q->lines[i]);
-	free(q->lines);
-}
-
 void plenum_close(struct plenum *p) {
 	if (!p) return;
 	close(p->fd);
 	chunk_drop(&p->current);
-	queue_free(&p->queue);
+	for (size_t i = p->queue.head; i < p->queue.count; i++) chunk_drop(&p->queue.lines[i]);
+	free(p->queue.lines);
 	lines_free(&p->in);
 	lines_pool_free(&p->pool);
 	free(p);
@@ -215,12 +211,6 @@ static enum plenum_result read_more(struct plenum *p, int64_t deadline) {
 	return r == PLENUM_TIMED_OUT || r == PLENUM_CLOSED ? PLENUM_OK : r;
 }
 
-static enum plenum_result report_skipped(struct plenum *p) {
-	p->skipped--;
-	errno = EMSGSIZE;
-	return failed(p, "a line of the daemon was longer than %zu bytes and was left out", PLENUM_CLIENT_LINE_MAX);
-}
-
 static size_t without_lf(struct chunk line) {
 	return line.len && line.data[line.len - 1] == '\n' ? line.len - 1 : line.len;
 }
@@ -229,7 +219,11 @@ enum plenum_result plenum_next(struct plenum *p, int timeout_ms, const char **li
 	int64_t deadline = deadline_of(timeout_ms);
 	chunk_drop(&p->current);
 	while (p->queue.head == p->queue.count) {
-		if (p->skipped) return report_skipped(p);
+		if (p->skipped) {
+			p->skipped--;
+			errno = EMSGSIZE;
+			return failed(p, "a line of the daemon was longer than %zu bytes and was left out", PLENUM_CLIENT_LINE_MAX);
+		}
 		enum plenum_result r = read_more(p, deadline);
 		if (r != PLENUM_OK) return r;
 	}

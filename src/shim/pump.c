@@ -106,13 +106,9 @@ static void request(struct pump *p, const char *body) {
 
 /* --- Lines from the daemon that are for us ------------------------------------------------------------------------ */
 
-static struct span member(struct span object, const char *key) {
-	return span_is_object(object) ? span_member(object, key) : SPAN_NONE;
-}
-
 static int64_t number(struct span object, const char *key) {
 	int64_t value = 0;
-	return span_int(member(object, key), &value) ? value : 0;
+	return span_int(span_member(object, key), &value) ? value : 0;
 }
 
 static void put_text(struct pump *p, struct span text, const char *end) {
@@ -124,14 +120,14 @@ static void put_text(struct pump *p, struct span text, const char *end) {
 }
 
 static void say_error(struct pump *p, struct span object) {
-	_cleanup_free_ char *code = span_dup(member(object, "code"), NULL);
-	_cleanup_free_ char *error = span_dup(member(object, "error"), NULL);
+	_cleanup_free_ char *code = span_dup(span_member(object, "code"), NULL);
+	_cleanup_free_ char *error = span_dup(span_member(object, "error"), NULL);
 	say(p, "%s%s%s", error ? error : "the daemon reported an error without a text", code ? ": " : "", code ? code : "");
 }
 
 static void say_ignored(struct pump *p, struct span answer) {
-	struct span ignored = member(answer, "ignored"), element;
-	_cleanup_free_ char *name = span_dup(member(answer, "session"), NULL);
+	struct span ignored = span_member(answer, "ignored"), element;
+	_cleanup_free_ char *name = span_dup(span_member(answer, "session"), NULL);
 	struct buf text = BUF_INIT(STDERR_MAX);
 	for (size_t at = 0; span_is_array(ignored) && span_next(ignored, &at, &element);) {
 		_cleanup_free_ char *word = span_dup(element, NULL);
@@ -149,20 +145,20 @@ static void attached(struct pump *p, struct span answer) {
 }
 
 static void refused(struct pump *p, struct span response) {
-	bool ending = span_is_true(member(response, "ending")); /* of who has the conversation */
+	bool ending = span_is_true(span_member(response, "ending")); /* of who has the conversation */
 	if (ending && now_ms() < p->resume_until) {
 		p->state = RETRYING;
 		p->deadline = now_ms() + RESUME_RETRY;
 		return;
 	}
 	say_error(p, response);
-	finish(p, span_equals(member(response, "code"), PLENUM_E_SHUTTING_DOWN) ? EXIT_NO_DAEMON : 1);
+	finish(p, span_equals(span_member(response, "code"), PLENUM_E_SHUTTING_DOWN) ? EXIT_NO_DAEMON : 1);
 }
 
 /* Keep the daemon's reason, which the CLI's own answers have no code for: it may be why we end. */
 static void note_refusal(struct pump *p, struct span response) {
-	_cleanup_free_ char *code = span_dup(member(response, "code"), NULL);
-	_cleanup_free_ char *error = span_dup(member(response, "error"), NULL);
+	_cleanup_free_ char *code = span_dup(span_member(response, "code"), NULL);
+	_cleanup_free_ char *error = span_dup(span_member(response, "error"), NULL);
 	if (!code || !error) return;
 	free(p->refusal);
 	p->refusal = str_printf("%s: %s", error, code);
@@ -181,7 +177,7 @@ static bool own_answer(struct pump *p, const struct envelope *e) {
 }
 
 static void put_last_words(struct pump *p, struct span event) {
-	struct span lines = member(event, "stderr"), element;
+	struct span lines = span_member(event, "stderr"), element;
 	if (p->heard_stderr || !span_is_array(lines)) return;
 	for (size_t at = 0; span_next(lines, &at, &element);) put_text(p, element, "\n");
 }
@@ -190,10 +186,10 @@ static void put_last_words(struct pump *p, struct span event) {
  * indefinitely. */
 static void on_child_exited(struct pump *p, struct span event) {
 	int64_t signal = number(event, "signal");
-	if (!p->own && !p->lost && span_is_true(member(event, "wanted"))) return;
+	if (!p->own && !p->lost && span_is_true(span_member(event, "wanted"))) return;
 	put_last_words(p, event);
-	if (span_is_true(member(event, "stopped"))) { /* by the daemon: its own words do not say why */
-		_cleanup_free_ char *reason = span_dup(member(event, "reason"), NULL);
+	if (span_is_true(span_member(event, "stopped"))) { /* by the daemon: its own words do not say why */
+		_cleanup_free_ char *reason = span_dup(span_member(event, "reason"), NULL);
 		if (reason) say(p, "%s", reason);
 	}
 	p->child_exited = true;
@@ -204,7 +200,7 @@ static void on_child_exited(struct pump *p, struct span event) {
 
 /* The CLI would have ended at a line that it cannot take; a session that others share goes on, until it is removed. */
 static void on_error(struct pump *p, struct span event) {
-	struct span code = member(event, "code");
+	struct span code = span_member(event, "code");
 	if (span_equals(code, PLENUM_E_ALREADY_SETTLED)) return;
 	if (!p->own && span_equals(code, PLENUM_E_CHILD_EXITED)) { /* how it ended comes next */
 		p->lost = true;
@@ -220,10 +216,10 @@ static void on_error(struct pump *p, struct span event) {
 }
 
 static void on_event(struct pump *p, struct span event) {
-	struct span name = member(event, "event");
+	struct span name = span_member(event, "event");
 	if (span_equals(name, PLENUM_EV_STDERR)) {
 		p->heard_stderr = true;
-		put_text(p, member(event, "data"), "");
+		put_text(p, span_member(event, "data"), "");
 	} else if (span_equals(name, PLENUM_EV_CHILD_EXITED)) {
 		on_child_exited(p, event);
 	} else if (span_equals(name, PLENUM_EV_ERROR)) {
@@ -419,19 +415,15 @@ static void drain(struct pump *p) {
 	}
 }
 
-static bool prepare_signals(struct pump *p) {
-	signal(SIGPIPE, SIG_IGN);
-	p->signals = fd_signals((const int[]){SIGTERM, SIGINT, SIGHUP, 0});
-	return p->signals >= 0;
-}
-
 int pump_run(const struct options *o) {
 	struct pump p = {.o = o, .signals = -1, .deadline = INT64_MAX, .resume_until = now_ms() + RESUME_WAIT};
 	p.sock = daemon_connect(&p.foreign);
 	if (p.sock < 0) return EXIT_NO_DAEMON;
 	p.own = o->own && !p.foreign;
+	signal(SIGPIPE, SIG_IGN);
+	p.signals = fd_signals((const int[]){SIGTERM, SIGINT, SIGHUP, 0});
 	char *block = malloc(BLOCK);
-	if (!block || !prepare_signals(&p)) return 1;
+	if (!block || p.signals < 0) return 1;
 	sink_init(&p.up, p.sock, REQUEST_MAX + BLOCK);
 	sink_init(&p.out, STDOUT_FILENO, FILTER_HELD + 2 * BLOCK);
 	sink_init(&p.err, STDERR_FILENO, STDERR_MAX);

@@ -71,14 +71,10 @@ bool sink_put(struct sink *s, const void *data, size_t n) {
 	return true;
 }
 
-static ssize_t write_some(struct sink *s) {
-	struct iovec iov = {s->buf.data + s->off, MIN(sink_pending(s), s->step)};
-	return s->socket ? fd_sendv(s->fd, &iov, 1) : fd_writev(s->fd, &iov, 1);
-}
-
 void sink_flush(struct sink *s) {
 	while (sink_pending(s)) {
-		ssize_t n = write_some(s);
+		struct iovec iov = {s->buf.data + s->off, MIN(sink_pending(s), s->step)};
+		ssize_t n = s->socket ? fd_sendv(s->fd, &iov, 1) : fd_writev(s->fd, &iov, 1);
 		if (n < 0 && errno == EAGAIN) return;
 		if (n < 0) {
 			s->dead = true;
