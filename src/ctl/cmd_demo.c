@@ -245,11 +245,7 @@ static int follow(struct demo *d) {
 static int join(struct demo *d, struct party *who, json_t *members) {
 	char why[256];
 	if (!who->p) who->p = plenum_open(d->socket, why, sizeof why);
-	if (!who->p) {
-		json_decref(members);
-		ctl_say("%s", why);
-		return CTL_NO_DAEMON;
-	}
+	if (!who->p) ctl_say("%s", why);
 	json_object_set_new(members, "session", json_string(SESSION));
 	json_object_set_new(members, "name", json_string(who->name));
 	return ctl_ask(who->p, PLENUM_ATTACH, members, NULL);
