@@ -98,11 +98,6 @@ static json_t *replay_value(const char *text) {
 	return NULL;
 }
 
-static void print_attached(json_t *answer) {
-	_cleanup_free_ char *text = json_dumps(answer, JSON_COMPACT | JSON_ENSURE_ASCII);
-	if (text) ctl_say("attached %s", text);
-}
-
 int cmd_attach(struct ctl *c, int argc, char **argv) {
 	const char *replay = "none", *profile = NULL, *cwd = NULL, *resume = NULL, *lag = NULL;
 	bool observer = false, deny_me = false, tag = false, existing = false, verbose = false;
@@ -135,7 +130,8 @@ int cmd_attach(struct ctl *c, int argc, char **argv) {
 	code = follow_to(p, argv[0], json_incref(members), &answer);
 	if (code != CTL_OK) return code;
 	follow_print_peer(answer);
-	if (verbose) print_attached(answer);
+	_cleanup_free_ char *text = verbose ? json_dumps(answer, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+	if (text) ctl_say("attached %s", text);
 	struct pump m = {.p = p, .stdin_open = true};
 	lines_init(&m.in, &m.pool, PLENUM_CLIENT_LINE_MAX);
 	code = pump(&m);

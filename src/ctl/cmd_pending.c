@@ -15,12 +15,6 @@
 
 /* --- pending ------------------------------------------------------------------------------------------------------ */
 
-static char *age_text(int64_t ms) {
-	struct buf b = BUF_INIT(64);
-	text_put_age(&b, ms);
-	return buf_steal(&b, NULL);
-}
-
 /* What it is about, from the entry's JSON by the same rules as a question's. */
 static char *summary(json_t *entry) {
 	json_t *input = json_object_get(entry, "input");
@@ -32,11 +26,10 @@ static char *summary(json_t *entry) {
 }
 
 static void add_entry(struct table *t, json_t *entry) {
-	_cleanup_free_ char *age = age_text(ctl_int(entry, "since_ms", 0));
 	_cleanup_free_ char *what = summary(entry);
 	table_add(t, ctl_str(entry, "session", "?"));
 	table_add(t, ctl_str(entry, "request_id", "?"));
-	table_add(t, age);
+	table_add_age(t, ctl_int(entry, "since_ms", 0));
 	table_addf(t, "%zu", json_array_size(json_object_get(entry, "asked")));
 	table_addf(t, "%s%s", ctl_str(entry, "tool_name", ctl_str(entry, "subtype", "")),
 			   ctl_str(entry, "agent_id", NULL) ? " (subagent)" : "");

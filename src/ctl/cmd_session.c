@@ -282,13 +282,10 @@ int cmd_logs(struct ctl *c, int argc, char **argv) {
 }
 
 static void add_prompt(struct table *t, json_t *one) {
-	struct buf age = BUF_INIT(64);
-	text_put_age(&age, ctl_int(one, "since_ms", 0));
 	table_add(t, ctl_str(one, "state", "?"));
-	table_add(t, age.data);
+	table_add_age(t, ctl_int(one, "since_ms", 0));
 	table_add(t, ctl_str(one, "name", "-"));
 	table_add(t, ctl_str(one, "uuid", "?"));
-	buf_free(&age);
 }
 
 /* Whether the daemon holds it or the agent does. */

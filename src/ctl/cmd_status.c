@@ -77,12 +77,6 @@ static void print_value(const char *key, json_t *value, int depth) {
 		print_members(value, depth + 1);
 }
 
-static void print_profiles(json_t *list) {
-	json_t *one;
-	size_t i;
-	json_array_foreach(list, i, one) puts(ctl_str(one, "name", "")); /* names have no letter that is not plain */
-}
-
 int cmd_status(struct ctl *c, int argc, char **argv) {
 	bool profiles = false;
 	const struct ctl_option options[] = {
@@ -90,6 +84,8 @@ int cmd_status(struct ctl *c, int argc, char **argv) {
 		{0},
 	};
 	_cleanup_json_ json_t *answer = NULL;
+	json_t *one;
+	size_t i;
 	int code = ctl_options(c, options, &argc, &argv, 0, 1);
 	if (code != CTL_GO) return code;
 	if (profiles && argc) return ctl_usage(c, "status: profiles are the daemon's, not a session's");
@@ -97,7 +93,8 @@ int cmd_status(struct ctl *c, int argc, char **argv) {
 	code = ctl_ask(p, PLENUM_STATUS, argc ? json_pack("{s:s}", "session", argv[0]) : NULL, &answer);
 	if (code != CTL_OK) return code;
 	if (profiles) {
-		print_profiles(ctl_array(answer, "profiles"));
+		json_t *list = ctl_array(answer, "profiles");
+		json_array_foreach(list, i, one) puts(ctl_str(one, "name", "")); /* names have no letter that is not plain */
 		return CTL_OK;
 	}
 	if (c->json) return ctl_print_json(answer);
@@ -116,7 +113,6 @@ static void add_bytes(struct table *t, json_t *client, const char *key) {
 }
 
 static void add_client(struct table *t, json_t *one, const char *session, const char *state, json_t *client) {
-	struct buf lag = BUF_INIT(64);
 	table_add(t, session);
 	table_add(t, state);
 	table_add(t, ctl_str(client, "name", "-"));
@@ -125,9 +121,7 @@ static void add_client(struct table *t, json_t *one, const char *session, const 
 	table_addf(t, "%lld", (long long)ctl_int(client, "pid", 0));
 	table_add(t, ctl_str(client, "program", "-"));
 	add_bytes(t, client, "lag_bytes");
-	text_put_age(&lag, ctl_int(client, "lag_ms", 0));
-	table_add(t, lag.data);
-	buf_free(&lag);
+	table_add_age(t, ctl_int(client, "lag_ms", 0));
 	add_bytes(t, client, "bytes_in");
 	add_bytes(t, client, "bytes_out");
 	ctl_add_background(t, one);

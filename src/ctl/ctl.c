@@ -104,18 +104,14 @@ static int check_utf8(struct ctl *c, const char *word) {
 	return ctl_usage(c, "%s: '%s' is not valid UTF-8", c->verb->name, word);
 }
 
-static void take_option(const struct ctl_option *o) {
-	if (o->flag) *o->flag = true;
-	if (o->value) *o->value = optarg;
-	if (o->list) json_array_append_new(*o->list, json_string(optarg));
-}
-
 static int take(struct ctl *c, const struct ctl_option *options, size_t n, int got) {
 	const struct ctl_option *o = find_option(options, n, got);
 	if (o && optarg && check_utf8(c, optarg) != CTL_GO) return CTL_USAGE;
-	if (o)
-		take_option(o);
-	else if (got == 1000)
+	if (o && o->flag) *o->flag = true;
+	if (o && o->value) *o->value = optarg;
+	if (o && o->list) json_array_append_new(*o->list, json_string(optarg));
+	if (o) return CTL_GO;
+	if (got == 1000)
 		c->socket = optarg;
 	else if (got == 1001)
 		c->json = true;

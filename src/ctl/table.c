@@ -31,6 +31,13 @@ void table_addf(struct table *t, const char *fmt, ...) {
 	table_add(t, text);
 }
 
+void table_add_age(struct table *t, int64_t ms) {
+	struct buf b = BUF_INIT(64);
+	text_put_age(&b, ms);
+	table_add(t, b.data);
+	buf_free(&b);
+}
+
 static size_t column_width(const struct table *t, size_t column) {
 	size_t width = 0;
 	for (size_t i = column; i < t->n; i += t->columns) width = MAX(width, text_width(t->cells[i]));

@@ -6,6 +6,7 @@
 
 #include "base/macros.h"
 
+#include <stdint.h>
 #include <stdio.h>
 
 struct table {
@@ -16,5 +17,6 @@ struct table {
 	{ .columns = (n_columns) }
 void table_add(struct table *t, const char *cell);
 void table_addf(struct table *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void table_print(struct table *t, FILE *out); /* the last column is not padded */
+void table_add_age(struct table *t, int64_t ms); /* as text_put_age() */
+void table_print(struct table *t, FILE *out);    /* the last column is not padded */
 void table_free(struct table *t);
