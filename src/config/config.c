@@ -73,11 +73,6 @@ static bool note_given(struct loader *l, const char *name, int line) {
 	return true;
 }
 
-static void free_given(struct loader *l) {
-	for (size_t i = 0; i < l->n_given; i++) free(l->given[i].member);
-	free(l->given);
-}
-
 /* --- Sections and members ----------------------------------------------------------------------------------------- */
 
 static void check_profile_name(struct loader *l, const char *name, int line) {
@@ -240,7 +235,8 @@ static struct settings *parse(const char *at, const char *end, struct errors *er
 	while (files_next(&at, end, &f)) load_file(&l, &f);
 	if (at != end) fail_memory(&l);
 	check_whole(&l);
-	free_given(&l);
+	for (size_t i = 0; i < l.n_given; i++) free(l.given[i].member);
+	free(l.given);
 	if (!errors->n) return l.s;
 	settings_unref(l.s);
 	return NULL;

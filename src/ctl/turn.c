@@ -16,14 +16,10 @@ static enum names names_in(const struct envelope *e, const char *uuid) {
 }
 
 /* A turn that the child started by itself (the end of a background task) names no prompt; see `origin`. */
-static bool unasked(struct span line) {
-	struct span kind = span_member(span_member(line, "origin"), "kind");
-	return span_is_string(kind) && !span_equals(kind, "human");
-}
-
 static bool is_ours(const struct turn *t, struct span line, enum names names) {
+	struct span kind = span_member(span_member(line, "origin"), "kind");
 	if (names != NAMES_NOBODY) return names == NAMES_US;
-	return t->ours && !unasked(line);
+	return t->ours && (!span_is_string(kind) || span_equals(kind, "human"));
 }
 
 bool turn_feed(struct turn *t, struct span line, const struct envelope *e) {

@@ -174,21 +174,16 @@ static void end_line(struct filter *f, const char *held, size_t n) {
 	glance_start(&f->glance);
 }
 
-/* A line that is there as a whole needs no copy. */
-static void whole_line(struct filter *f, const char *p, size_t n) {
-	look(f, p, n);
-	if (f->mode == FILTER_PASS) put(f, p, n);
-	end_line(f, p, n);
-}
-
 void filter_feed(struct filter *f, const char *p, size_t n) {
 	const char *end = p + n;
 	while (p < end) {
 		const char *lf = memchr(p, '\n', (size_t)(end - p));
 		size_t len = (size_t)((lf ? lf : end) - p);
 		bool fresh = f->mode == FILTER_UNKNOWN && f->held.len == 0;
-		if (lf && fresh) {
-			whole_line(f, p, len);
+		if (lf && fresh) { /* a complete line needs no copy */
+			look(f, p, len);
+			if (f->mode == FILTER_PASS) put(f, p, len);
+			end_line(f, p, len);
 		} else {
 			take(f, p, len);
 			if (lf) end_line(f, f->held.data, f->held.len);
