@@ -322,8 +322,7 @@ START_TEST(no_program) {
 	snprintf(path, sizeof path, "PATH=relative::%s:/does/not/exist", w.dir);
 	struct child_spec here = {.cwd = w.dir, .envp = (char *[]){path, NULL}};
 	const char *const name[] = {"prog", NULL}, *const dot[] = {"./prog", NULL}, *const folder[] = {"/tmp", NULL};
-	fails(&w, name, here, CHILD_TRANSIENT,
-		  "program prog: not found in PATH=relative:");
+	fails(&w, name, here, CHILD_TRANSIENT, "program prog: not found in PATH=relative:");
 	fails(&w, dot, here, CHILD_TRANSIENT, "prog is not there");
 	fails(&w, folder, here, CHILD_FAILED, "program /tmp is a folder, not a program");
 	file(&w, "prog", "#!/bin/sh\n", 0600);
