@@ -21,9 +21,9 @@ const char *path_runtime_dir_problem(void) {
 	struct stat st;
 	if (!dir || !*dir) return "XDG_RUNTIME_DIR is not set";
 	if (*dir != '/') return "XDG_RUNTIME_DIR is not an absolute path";
-	if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode)) return "the folder in XDG_RUNTIME_DIR does not exist";
-	if (st.st_uid != geteuid()) return "the folder in XDG_RUNTIME_DIR belongs to another user";
-	if (st.st_mode & (S_IWGRP | S_IWOTH)) return "the folder in XDG_RUNTIME_DIR is writable for others";
+	if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode)) return "the directory in XDG_RUNTIME_DIR does not exist";
+	if (st.st_uid != geteuid()) return "the directory in XDG_RUNTIME_DIR belongs to another user";
+	if (st.st_mode & (S_IWGRP | S_IWOTH)) return "the directory in XDG_RUNTIME_DIR is writable for others";
 	return NULL;
 }
 

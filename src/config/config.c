@@ -155,10 +155,9 @@ static bool knows(struct inifile_user *user, const char *name, size_t n) {
 
 /* Whoever can write the file can run programs as us. */
 static bool check_owner(struct loader *l, const struct file *f) {
-	if (S_ISDIR(f->mode)) return errors_add(l->errors, at(l, 0), "this is a folder: name a file");
+	if (S_ISDIR(f->mode)) return errors_add(l->errors, at(l, 0), "this is a directory: name a file");
 	if (S_ISREG(f->mode) && (f->mode & S_IWOTH))
-		errors_add(l->errors, at(l, 0),
-				   "everybody may write this file, so everybody could run programs through it: chmod o-w");
+		errors_add(l->errors, at(l, 0), "world-writable: any user could run programs through it (chmod o-w)");
 	if (!f->named && f->uid != 0 && f->uid != geteuid())
 		errors_add(l->errors, at(l, 0), "this file belongs to uid %u, neither to root nor to you: chown it", f->uid);
 	return true;
@@ -203,9 +202,8 @@ static void check_default(struct loader *l) {
 static void check_warm(struct loader *l, const struct profile *p) {
 	const struct place *place = find_given_profile(l, p, "warm");
 	if (!p->warm || !place || find_given_profile(l, p, "cwd")) return;
-	errors_add(l->errors, *place,
-			   "warm = %zu needs a cwd in [profile %s]: children are started there before anybody asks for one",
-			   p->warm, p->name);
+	errors_add(l->errors, *place, "warm = %zu needs a cwd in [profile %s]: children are prestarted there", p->warm,
+			   p->name);
 }
 
 static void check_command(struct loader *l, const struct profile *p) {

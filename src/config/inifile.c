@@ -161,7 +161,7 @@ static char *read_piece(char *out, int room, void *arg) {
 	if (!later && !next_line(f)) return NULL;
 	size_t n = cut_at(f);
 	if (room < PIECE + 3 || (!n && f->len)) {
-		errors_add(f->errors, f->at, "the line has too many blanks in a row to be read");
+		errors_add(f->errors, f->at, "too many spaces in a row");
 		f->unheard = false;
 		f->len = f->given;
 		n = 0;

@@ -256,8 +256,7 @@ static bool is_env_name(const char *p, size_t n) {
 static bool check_env(const struct value *v, const char *word) {
 	const char *equals = strchr(word, '=');
 	if (equals && is_env_name(word, (size_t)(equals - word))) return true;
-	return wrong(v, "%s: \"%s\" is not NAME=VALUE: quote a value that holds blanks, as in A=\"b c\"", v->key->name,
-				 word);
+	return wrong(v, "%s: \"%s\" is not NAME=VALUE: quote a value with spaces, as in A=\"b c\"", v->key->name, word);
 }
 
 static bool check_name(const struct value *v, const char *word) {
@@ -277,8 +276,8 @@ static bool check_command(const struct value *v, struct words *w) {
 	free(w->v[0]);
 	w->v[0] = program;
 	if (*program == '/' || !strchr(program, '/')) return true;
-	return wrong(v, "%s: \"%s\" depends on the folder: write an absolute path, or a name that is in PATH", v->key->name,
-				 program);
+	return wrong(v, "%s: \"%s\" depends on the directory: write an absolute path, or a name that is in PATH",
+				 v->key->name, program);
 }
 
 static bool check_id_args(const struct value *v, const struct words *w) {
@@ -337,7 +336,7 @@ static bool read_ids(const struct value *v, const struct words *w, uint32_t *ids
 	bool group = v->key->kind == KIND_GIDS, good = true;
 	for (size_t i = 0; i < w->n; i++)
 		if (!find_id(group, w->v[i], &ids[i]))
-			good = wrong(v, "%s: there is no %s \"%s\": write names or numbers, with blanks between them", v->key->name,
+			good = wrong(v, "%s: there is no %s \"%s\": write names or numbers, separated by spaces", v->key->name,
 						 group ? "group" : "user", w->v[i]);
 	return good;
 }

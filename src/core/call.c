@@ -119,7 +119,7 @@ static void carry_members(struct carry *c, struct call *call) {
 	call->what = dialect_gate_what(what);
 	free(what);
 	if (call->purpose == CALL_CLIENT && (!call->asker || !call->asker_id || !call->key))
-		carry_fail(c, "a request has nobody who asked");
+		carry_fail(c, "a request has no asker");
 }
 
 void calls_carry(struct carry *c, struct calls *all, struct session *s, struct loop *loop, void (*on_timer)(void *)) {

@@ -274,7 +274,7 @@ void carry_fd(struct carry *c, int *fd, mode_t type) {
 		list_fd(c, *fd);
 	else if (*fd < 3 || fstat(*fd, &st) < 0 || (type && (st.st_mode & S_IFMT) != type) ||
 			 fcntl(*fd, F_SETFD, FD_CLOEXEC) < 0) {
-		carry_fail(c, "descriptor %d is not what it was", *fd);
+		carry_fail(c, "descriptor %d has changed", *fd);
 		*fd = -1;
 	}
 }

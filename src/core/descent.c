@@ -439,7 +439,7 @@ static bool begin_crowd(struct crowd *c, struct router *r) {
 	c->who = calloc(c->n + 1, sizeof *c->who);
 	c->way = calloc(c->n + 1, sizeof *c->way);
 	if (!c->list || !c->who || !c->way) {
-		log_warn("the processes cannot be listed: what an agent leaves behind is not found");
+		log_warn("cannot list processes: leftovers of agents are not found");
 		end_crowd(c);
 		return false;
 	}

@@ -288,7 +288,7 @@ static void carry_asked(struct carry *c, struct pending *p) {
 	for (size_t i = 0; i < n && carry_ok(c); i++) {
 		void *who = c->saving ? p->asked[i] : NULL;
 		carry_attachment(c, &who);
-		if (!c->saving && who && !pending_ask(p, who)) carry_fail(c, "somebody was asked twice");
+		if (!c->saving && who && !pending_ask(p, who)) carry_fail(c, "a client was asked twice");
 	}
 }
 

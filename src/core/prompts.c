@@ -155,7 +155,7 @@ static void carry_prompt(struct carry *c, struct prompts *p, struct prompt *one)
 	if (c->version >= 12) CARRY(c, one->needs);
 	if (c->saving) return;
 	if (one->state == PROMPT_HELD) p->n_held++;
-	if ((one->state == PROMPT_HELD) != (one->held.data != NULL)) carry_fail(c, "a held prompt has no line");
+	if ((one->state == PROMPT_HELD) != (one->held.data != NULL)) carry_fail(c, "a queued prompt has no line");
 	if (one->state != PROMPT_DONE) return;
 	list_del(&one->node); /* a new one stands among the open */
 	list_add_tail(&p->done, &one->node);

@@ -934,7 +934,7 @@ static void carry_retired(struct carry *c, struct registry *r) {
 		load_entry(c, r, NULL, &r->retired);
 		if (!carry_ok(c)) return;
 		e = LIST_OF(r->retired.prev, struct hook_entry, node);
-		if (from && !(e->from = owner_number(r, from))) carry_fail(c, "whose a retired hook was is missing");
+		if (from && !(e->from = owner_number(r, from))) carry_fail(c, "the owner of a retired hook is missing");
 	}
 }
 

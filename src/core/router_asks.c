@@ -158,7 +158,7 @@ void router_answer_self(struct pending *p, struct buf *body, const char *decisio
 	if (body)
 		dialect_put_built_success(&b, id, body);
 	else
-		dialect_put_error(&b, id, PLENUM_E_UNKNOWN_REQUEST, why ? why : "nobody can answer this");
+		dialect_put_error(&b, id, PLENUM_E_UNKNOWN_REQUEST, why ? why : "no client can answer this");
 	if (p->act.data)
 		hand_over(p, notice_chunk(&b), NULL);
 	else
@@ -277,7 +277,7 @@ void router_ask_timer(void *arg) {
 		router_hook_deadline(p);
 		return;
 	}
-	snprintf(why, sizeof why, "no client answered within %g s (permission_wait); nobody has looked at this request",
+	snprintf(why, sizeof why, "no client answered within %g s (permission_wait); no user has seen this request",
 			 (double)p->session->profile->permission_wait / 1000);
 	if (p->kind == ASK_TOOL)
 		deny(p, "timeout", why);

@@ -258,7 +258,7 @@ static void answer_long(struct session *s, struct chunk head) {
 	}
 	if (memmem(head.data, head.len, "\"can_use_tool\"", 14)) {
 		dialect_put_tool_deny(
-			&body, "the request is longer than Plenum's limit for a line (child_line); nobody could be asked");
+			&body, "the request is longer than Plenum's limit for a line (child_line); no client could be asked");
 		dialect_put_built_success(&b, id, &body);
 	} else {
 		dialect_put_error(&b, id, PLENUM_E_TOO_LONG,

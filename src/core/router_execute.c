@@ -75,7 +75,7 @@ static void refuse_sender(struct pending *p, const char *code, const char *text)
 /* --- running it --------------------------------------------------------------------------------------------------- */
 
 static const char *name_of(const struct owner *o) {
-	return o->name ? o->name : guards_stand_in(o) ? "whose hooks were lost" : "without a name";
+	return o->name ? o->name : guards_stand_in(o) ? "with lost hooks" : "without a name";
 }
 
 #define UNKNOWN_TEXT                                                                                                   \

@@ -921,7 +921,7 @@ static void carry_waiters(struct carry *c, struct init *in) {
 		list_add_tail(&in->waiters, &w->node);
 		carry_waiter(c, w);
 		if (!w->client)
-			carry_fail(c, "nobody waits for an initialize");
+			carry_fail(c, "no client waits for an initialize");
 		else if (!list_waiter(in, w))
 			carry_fail(c, "out of memory");
 		else

@@ -121,7 +121,7 @@ const char *rules_check(const char *rule, bool for_allow) {
 	if (for_allow && !(use && use->always))
 		return "patterns are known for Bash, Read, Edit, WebFetch, Task and Skill: leave the brackets out";
 	if (use && is_path(use) && for_allow && !is_rooted(r.pattern, r.n_pattern))
-		return "begin the path with /, ~/ or **/: no folder is known that it could be relative to";
+		return "begin the path with /, ~/ or **/: no directory is known that it could be relative to";
 	if (use && n == 1 && use->subject == TOOL_URL && (r.n_pattern < 8 || memcmp(r.pattern, "domain:", 7) != 0))
 		return "write WebFetch(domain:example.com)";
 	return NULL;
@@ -568,7 +568,7 @@ static bool key_has(struct span key, const char *word) {
 /* What a member of an unknown tool looks like; false: like nothing that rules are about. */
 static bool guess(struct span key, const char *family, struct tool_use *row) {
 	static const char *const commands[] = {"command", "cmd", "code", "script", "shell", "argv", "exec"};
-	static const char *const paths[] = {"path", "file", "dir", "folder"};
+	static const char *const paths[] = {"path", "file", "dir", "directory"};
 	*row = (struct tool_use){.tool = "", .rule = family, .subject = TOOL_PATH};
 	if (strcmp(family, "Bash") == 0) {
 		row->subject = TOOL_CODE;

@@ -30,7 +30,7 @@ const char *session_broken_text(enum broken broken) {
 		[BROKEN_NOT] = "the child ended",
 		[BROKEN_DEAF] = "the child had closed its stdin and lived on, so it was stopped",
 		[BROKEN_MUTE] = "the child had closed its stdout and lived on, so it was stopped",
-		[BROKEN_MEMORY] = "there was no memory for what the child said or was to be told, so it was stopped",
+		[BROKEN_MEMORY] = "stopped: no memory for the output or the input of the child",
 		[BROKEN_SECOND] = "the child took up a conversation that is another session's, so it was stopped",
 	};
 	return texts[broken];

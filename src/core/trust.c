@@ -46,7 +46,7 @@ static const char *origin_text(enum origin o) {
 		[ORIGIN_GONE] = "the process that made this connection has ended, so that its origin cannot be seen (connect "
 						"from the process that stays)",
 		[ORIGIN_UNSURE] =
-			"the kernel does not tell which process made this connection (use Linux 6.5 or later, or load "
+			"the kernel does not report which process made this connection (use Linux 6.5 or later, or load "
 			"the module unix_diag and start this program before it connects)",
 		[ORIGIN_ABROAD] =
 			"this program runs in another pid namespace, where the daemon cannot see it (run the daemon and "

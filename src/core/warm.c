@@ -157,7 +157,7 @@ static bool one_starts(const struct stock *k) {
 
 static void failed(struct stock *k, const char *why) {
 	if (++k->failures >= FAILURES_MAX)
-		log_warn("profile %s: %d warm children in a row came to nothing (%s): no more of them until the next reload",
+		log_warn("profile %s: %d prestarted children in a row failed (%s): no more of them until the next reload",
 				 k->profile->name, FAILURES_MAX, why);
 	else
 		loop_timer_set(&k->refill, BACKOFF_FIRST_MS << (k->failures - 1));
@@ -419,14 +419,15 @@ bool warm_give(struct warm *w, struct session *s) {
 	struct stock *k = own ? NULL : stock_of(w, s->profile);
 	struct spare *one = k ? choose(k, s) : NULL;
 	if (k && !one) {
-		log_info("session %s: no warm child fits (folder %s, its arguments or environment), it gets one of its own",
-				 s->label, s->launch.cwd);
+		log_info(
+			"session %s: no prestarted child fits (directory %s, its arguments or environment), it gets one of its own",
+			s->label, s->launch.cwd);
 		follow_requester(k, s);
 	}
 	if (!one || !session_take_child(s, one->session)) return false;
 	router_init_move(s, one->session);
 	s->untouched = true;
-	log_info("session %s: takes warm child %d, %s", s->label, s->agent->child.pid, one->session->label);
+	log_info("session %s: takes prestarted child %d, %s", s->label, s->agent->child.pid, one->session->label);
 	forget(one);
 	k->failures = 0;
 	refill(k, REFILL_MS);
@@ -450,7 +451,7 @@ void warm_take_back(struct warm *w, struct session *s) {
 	s->untouched = false; /* if it asks something, or works, it is this session's child like any other */
 	if (!one) return;
 	router_init_move(one->session, s);
-	log_info("session %s: gives warm child %d back, its client asks for something else", s->label,
+	log_info("session %s: returns prestarted child %d: its client asks for something else", s->label,
 			 one->session->agent->child.pid);
 	list_add_tail(&w->ending, &one->node);
 	if (!k || k->n >= k->profile->warm || !agent_is_whole(one->session->agent)) {

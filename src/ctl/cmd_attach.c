@@ -109,7 +109,7 @@ int cmd_attach(struct ctl *c, int argc, char **argv) {
 		{"on-lag", 0, "WHAT", "gap, close or wait", .value = &lag},
 		{"existing", 'e', NULL, "do not make the session if it is not there", .flag = &existing},
 		{"profile", 'p', "NAME", "the profile of a new session", .value = &profile},
-		{"cwd", 'C', "FOLDER", "the working folder of a new session", .value = &cwd},
+		{"cwd", 'C', "DIRECTORY", "the working directory of a new session", .value = &cwd},
 		{"resume", 0, "ID", "the conversation that a new session goes on with", .value = &resume},
 		{"verbose", 'v', NULL, "print the daemon's answer to the attach on stderr", .flag = &verbose},
 		{0},

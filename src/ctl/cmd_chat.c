@@ -433,7 +433,7 @@ int cmd_chat(struct ctl *c, int argc, char **argv) {
 	const char *profile = NULL, *cwd = NULL, *resume = NULL, *lines = "0";
 	const struct ctl_option options[] = {
 		{"profile", 'p', "NAME", "the profile of a new session", .value = &profile},
-		{"cwd", 'C', "FOLDER", "the working folder of a new session", .value = &cwd},
+		{"cwd", 'C', "DIRECTORY", "the working directory of a new session", .value = &cwd},
 		{"resume", 'r', "ID", "the conversation that a new session goes on with", .value = &resume},
 		{"lines", 'n', "N", "begin with the last N lines of the session", .value = &lines},
 		{0},

@@ -66,7 +66,7 @@ static bool make_folder(struct demo *d) {
 	snprintf(d->folder, sizeof d->folder, "%s/plenum-demo-XXXXXX",
 			 base && *base == '/' && strlen(base) < 60 ? base : "/tmp");
 	if (!mkdtemp(d->folder)) {
-		ctl_say("cannot make a temporary folder %s: %s; set TMPDIR to where one can be made", d->folder,
+		ctl_say("cannot make a temporary directory %s: %s; set TMPDIR to where one can be made", d->folder,
 				strerror(errno));
 		*d->folder = 0; /* there is nothing to remove */
 		return false;
@@ -292,7 +292,7 @@ static void print_onward(void) {
 	printf("\nAll of that was real, with a scripted agent in the place of the CLI. With the real one:\n\n"
 		   "  systemctl --user enable --now plenumd.socket      (or run `plenumd` in a terminal)\n"
 		   "  plenumctl doctor                                  says what is missing\n"
-		   "  plenumctl send work \"what is in this folder?\"     one prompt\n"
+		   "  plenumctl send work \"what is in this directory?\"     one prompt\n"
 		   "  plenumctl chat work                               a conversation, in as many terminals as you like\n"
 		   "  plenumctl tail work                               only watch\n");
 }

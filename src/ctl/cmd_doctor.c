@@ -79,14 +79,15 @@ static void check_folder(struct doctor *d) {
 	if (!slash || slash == folder) return;
 	*slash = 0;
 	if (stat(folder, &st) < 0)
-		found(d, NOTE, "folder", "plenumd makes it when it starts", "%s: %s", folder, strerror(errno));
+		found(d, NOTE, "directory", "plenumd makes it when it starts", "%s: %s", folder, strerror(errno));
 	else if (st.st_uid != geteuid() && st.st_uid != 0)
-		found(d, BAD, "folder", "set PLENUM_SOCKET to a folder of yours", "%s belongs to uid %u", folder,
+		found(d, BAD, "directory", "set PLENUM_SOCKET to a directory of yours", "%s belongs to uid %u", folder,
 			  (unsigned)st.st_uid);
 	else if (st.st_mode & (S_IWGRP | S_IWOTH))
-		found(d, NOTE, "folder", "chmod 700 it", "%s is writable for others, who could put their socket there", folder);
+		found(d, NOTE, "directory", "chmod 700 it", "%s is writable for others, who could put their socket there",
+			  folder);
 	else
-		found(d, GOOD, "folder", NULL, "%s, mode %04o", folder, (unsigned)st.st_mode & 07777);
+		found(d, GOOD, "directory", NULL, "%s, mode %04o", folder, (unsigned)st.st_mode & 07777);
 }
 
 static const char *connect_advice(int error) {
@@ -236,8 +237,8 @@ static bool is_held(struct doctor *d, const char *folder) {
 	fclose(f);
 	if (!named || !holds_lock(pid, &st)) return false;
 	_cleanup_free_ char *advice = *socket ? str_printf("set PLENUM_SOCKET=%s to reach it", socket) : NULL;
-	found(d, NOTE, "state", advice ? advice : "stop it, or give another daemon a folder of its own (state_dir)",
-		  "plenumd with pid %ld%s%s has the folder %s: no other can start with it", pid,
+	found(d, NOTE, "state", advice ? advice : "stop it, or give another daemon a directory of its own (state_dir)",
+		  "plenumd with pid %ld%s%s has the directory %s: no other can start with it", pid,
 		  *socket ? ", which listens on " : "", socket, folder);
 	return true;
 }
@@ -249,12 +250,12 @@ static void check_state(struct doctor *d, struct plenum *p) {
 	struct stat st;
 	uid_t owner;
 	if (json_is_null(json_object_get(d->status, "state_dir")))
-		found(d, BAD, "state", "see the beginning of its log for the folder and what is wrong with it",
-			  "the daemon could not open its state folder: sessions will not survive a restart");
+		found(d, BAD, "state", "see the beginning of its log for the directory and the cause",
+			  "the daemon could not open its state directory: sessions will not survive a restart");
 	else if (p && ctl_is_strangers(p, &owner))
 		found(d, GOOD, "state", NULL, "uid %u's, which runs the daemon", owner);
 	else if (!folder)
-		found(d, BAD, "state", "set HOME", "there is no home folder");
+		found(d, BAD, "state", "set HOME", "there is no home directory");
 	else if (stat(folder, &st) < 0 && errno == ENOENT)
 		found(d, GOOD, "state", NULL, "%s (made at the first start)", folder);
 	else if (access(folder, R_OK | W_OK | X_OK) < 0)
@@ -273,7 +274,7 @@ static void check_damage(struct doctor *d) {
 	glob_t files;
 	if (!pattern || glob(pattern, 0, NULL, &files) != 0) return;
 	for (size_t i = 0; i < files.gl_pathc; i++)
-		found(d, NOTE, "table", "the log of that day says what was lost; remove the copy when nothing is missing",
+		found(d, NOTE, "table", "look for the losses in the log of that day; remove the copy if nothing is missing",
 			  "a damaged table of sessions was kept: %s", files.gl_pathv[i]);
 	globfree(&files);
 }
@@ -289,7 +290,7 @@ static void check_session(struct doctor *d, json_t *one) {
 			  "session %s refuses every tool: its guards could not be read", name);
 	if (ctl_bool(one, "guards_away"))
 		found(d, NOTE, "guards", "start that program again; `plenumctl status` of the session names it",
-			  "session %s refuses what a guard guards whose program is not there", name);
+			  "session %s refuses the tools of a guard while its program is away", name);
 }
 
 static void check_sessions(struct doctor *d, struct plenum *p) {
@@ -297,7 +298,7 @@ static void check_sessions(struct doctor *d, struct plenum *p) {
 	json_t *one;
 	size_t i;
 	if (ctl_bool(d->status, "guards_lost"))
-		found(d, BAD, "guards", "`plenumctl clear-lost --all` once you know what was lost",
+		found(d, BAD, "guards", "`plenumctl clear-lost --all` once you know the losses",
 			  "each new session refuses every tool: sessions were lost, perhaps with guards");
 	if (!p || ctl_ask(p, PLENUM_LIST, NULL, &list) != CTL_OK) return;
 	json_array_foreach(ctl_array(list, "sessions"), i, one) check_session(d, one);

@@ -39,8 +39,8 @@ static void add_session(struct table *t, json_t *one) {
 }
 
 int cmd_ls(struct ctl *c, int argc, char **argv) {
-	static const char *const head[] = {"SESSION", "STATE",      "PROFILE",      "CLIENTS", "PENDING",
-									   "PID",     "BACKGROUND", "CONVERSATION", "FOLDER"};
+	static const char *const head[] = {"SESSION", "STATE",      "PROFILE",      "CLIENTS",  "PENDING",
+									   "PID",     "BACKGROUND", "CONVERSATION", "DIRECTORY"};
 	bool names = false;
 	const struct ctl_option options[] = {
 		{"names", 0, NULL, "only the names, one a line", .flag = &names},

@@ -163,8 +163,7 @@ int cmd_allow(struct ctl *c, int argc, char **argv) {
 	const char *input = NULL;
 	struct decision d = {.allow = true};
 	const struct ctl_option options[] = {
-		{"always", 'a', NULL, "and what the agent proposes to remember, so that it need not ask again",
-		 .flag = &d.always},
+		{"always", 'a', NULL, "and remember the agent's suggestion, so that it does not ask again", .flag = &d.always},
 		{"input", 'i', "JSON", "run the tool with this input instead (an object)", .value = &input},
 		{0},
 	};

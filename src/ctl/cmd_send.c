@@ -68,7 +68,7 @@ static int take_asking(struct sending *s) {
 		ctl_say("a request waits for an answer; see `plenumctl pending %s`", s->session);
 		return CTL_WAITS;
 	}
-	if (!s->told_waiting) ctl_say("waiting for somebody to answer a request; see `plenumctl pending %s`", s->session);
+	if (!s->told_waiting) ctl_say("waiting for an answer to a request; see `plenumctl pending %s`", s->session);
 	s->told_waiting = true;
 	return CTL_GO;
 }
@@ -214,11 +214,11 @@ int cmd_send(struct ctl *c, int argc, char **argv) {
 	const char *profile = NULL, *cwd = NULL, *timeout = NULL;
 	bool no_wait = false, existing = false;
 	const struct ctl_option options[] = {
-		{"no-wait", 0, NULL, "exit 75 when somebody has to answer a permission request", .flag = &no_wait},
+		{"no-wait", 0, NULL, "exit 75 if a permission request waits for an answer", .flag = &no_wait},
 		{"timeout", 't', "TIME", "interrupt the turn after this time (30s, 5min) and exit 124", .value = &timeout},
 		{"existing", 'e', NULL, "do not make the session if it is not there", .flag = &existing},
 		{"profile", 'p', "NAME", "the profile of a new session", .value = &profile},
-		{"cwd", 'C', "FOLDER", "the working folder of a new session", .value = &cwd},
+		{"cwd", 'C', "DIRECTORY", "the working directory of a new session", .value = &cwd},
 		{0},
 	};
 	int code = ctl_options(c, options, &argc, &argv, 1, CTL_TEXT);

@@ -41,7 +41,7 @@ int cmd_new(struct ctl *c, int argc, char **argv) {
 	_cleanup_json_ json_t *words = json_array();
 	const struct ctl_option options[] = {
 		{"profile", 'p', "NAME", "the recipe for its agent (plenum.conf(5))", .value = &profile},
-		{"cwd", 'C', "FOLDER", "its working folder (default: this one)", .value = &cwd},
+		{"cwd", 'C', "DIRECTORY", "its working directory (default: this one)", .value = &cwd},
 		{"env", 'E', "NAME=VALUE", "a variable of its agent; may be given several times", .list = &words},
 		{"resume", 'r', "ID", "go on with this conversation", .value = &resume},
 		{"fork", 0, NULL, "with --resume: on a copy of it", .flag = &fork},

@@ -182,7 +182,7 @@ struct plenum *ctl_open(struct ctl *c) {
 		ctl_say(
 			"start one with `systemctl --user start plenumd.socket`, or with `plenumd`; `plenumctl doctor` knows more");
 	else if (error == EACCES || error == EPERM)
-		ctl_say("the socket belongs to another user, or its folder may not be entered");
+		ctl_say("the socket belongs to another user, or its directory may not be entered");
 	return NULL;
 }
 

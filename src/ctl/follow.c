@@ -12,7 +12,7 @@ static void tell_of_guards(const json_t *answer) {
 int follow_to(struct plenum *p, const char *session, json_t *members, json_t **answer) {
 	json_t *own = NULL, **to = answer ? answer : &own;
 	if (p && !members) { /* a directory was made absolute before */
-		ctl_say("the folder's name is not valid UTF-8");
+		ctl_say("the directory's name is not valid UTF-8");
 		return CTL_USAGE;
 	}
 	if (session) json_object_set_new(members, "session", json_string(session));

@@ -120,8 +120,8 @@ static int check_program(const char *path) {
 }
 
 static void explain(int number, const char *path, char *error) {
-	const char *what = number == EISDIR   ? "is a folder, not a program"
-					   : number == EACCES ? "is not executable (chmod +x it, or is its folder closed to you?)"
+	const char *what = number == EISDIR   ? "is a directory, not a program"
+					   : number == EACCES ? "is not executable (chmod +x it, or is its directory closed to you?)"
 					   : number == ENOENT ? "is not there"
 										  : "cannot be used: ";
 	bool named = number == EISDIR || number == EACCES || number == ENOENT;
@@ -344,7 +344,7 @@ static void explain_exec(int number, const struct child_spec *spec, const char *
 	head[n > 0 ? (size_t)n : 0] = 0;
 	head[strcspn(head, "\n")] = 0;
 	if (number == ENOENT && script)
-		snprintf(error, CHILD_ERROR_MAX, "program %s is a script whose interpreter is missing: %.200s", file, head);
+		snprintf(error, CHILD_ERROR_MAX, "program %s: the interpreter of this script is missing: %.200s", file, head);
 	else if (number == ENOEXEC)
 		snprintf(error, CHILD_ERROR_MAX,
 				 "program %s is no program: it has neither a #! line nor a format that the kernel knows", file);
@@ -361,7 +361,7 @@ static bool transient(int number) {
 
 static enum child_result failed(const struct report *r, const struct child_spec *spec, const char *file, char *error) {
 	if (r->stage == STAGE_CHDIR) {
-		snprintf(error, CHILD_ERROR_MAX, "cannot use folder %s as cwd: %s", spec->cwd, strerror(r->number));
+		snprintf(error, CHILD_ERROR_MAX, "cannot use directory %s as cwd: %s", spec->cwd, strerror(r->number));
 		return CHILD_FAILED;
 	}
 	explain_exec(r->number, spec, file, error);
@@ -405,7 +405,7 @@ static enum child_result check_cwd(const char *cwd, char *error) {
 	else if (access(cwd, X_OK) < 0)
 		number = errno;
 	if (number == 0) return CHILD_OK;
-	snprintf(error, CHILD_ERROR_MAX, "cannot use folder %s as cwd: %s", cwd, strerror(number));
+	snprintf(error, CHILD_ERROR_MAX, "cannot use directory %s as cwd: %s", cwd, strerror(number));
 	return CHILD_FAILED;
 }
 

@@ -66,25 +66,26 @@ static bool check_folder(const char *folder, mode_t mode, char *error) {
 	if (made) (void)!chmod(folder, want); /* whatever the umask is */
 	if (!made && errno != EEXIST) {
 		snprintf(error, LISTEN_ERROR_MAX,
-				 "cannot make the socket's folder %s: %s: make it, with mode %04o, or choose another --socket", folder,
-				 strerror(errno), want);
+				 "cannot make the socket's directory %s: %s: make it, with mode %04o, or choose another --socket",
+				 folder, strerror(errno), want);
 		return false;
 	}
 	if (lstat(folder, &st) < 0) {
-		snprintf(error, LISTEN_ERROR_MAX, "cannot look at the socket's folder %s: %s", folder, strerror(errno));
+		snprintf(error, LISTEN_ERROR_MAX, "cannot look at the socket's directory %s: %s", folder, strerror(errno));
 		return false;
 	}
 	bool ours = S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022) &&
 				(want != 0700 || !(st.st_mode & 077));
 	if (!ours)
-		snprintf(error, LISTEN_ERROR_MAX,
-				 "the socket's folder %s %s owner %u, mode %04o: it must be a folder of uid %u with mode %04o; make "
-				 "one such, or choose another --socket",
-				 folder,
-				 S_ISDIR(st.st_mode)   ? "has"
-				 : S_ISLNK(st.st_mode) ? "is a symbolic link,"
-									   : "is no folder,",
-				 st.st_uid, st.st_mode & 07777, geteuid(), want);
+		snprintf(
+			error, LISTEN_ERROR_MAX,
+			"the socket's directory %s %s owner %u, mode %04o: it must be a directory of uid %u with mode %04o; make "
+			"one such, or choose another --socket",
+			folder,
+			S_ISDIR(st.st_mode)   ? "has"
+			: S_ISLNK(st.st_mode) ? "is a symbolic link,"
+								  : "is no directory,",
+			st.st_uid, st.st_mode & 07777, geteuid(), want);
 	return ours;
 }
 
@@ -300,7 +301,7 @@ static void renew(struct listener *l, bool again) {
 	if (made)
 		log_info("the socket %s was gone and is there again", l->path);
 	else if (!again)
-		log_warn("the socket is gone, sessions go on, nobody can connect until it can be made again: %s", error);
+		log_warn("the socket is gone: sessions go on, no client can connect until it can be made again: %s", error);
 	if (!made) loop_timer_set(&l->renew, RENEW_MS);
 }
 

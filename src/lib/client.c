@@ -273,7 +273,7 @@ enum plenum_result plenum_send(struct plenum *p, const char *line, size_t len) {
 	if (len && line[len - 1] == '\n') len--;
 	if (len && memchr(line, '\n', len)) {
 		errno = EINVAL;
-		return failed(p, "a line must not have a line feed within it");
+		return failed(p, "a line must not contain a newline");
 	}
 	union {
 		const void *in;

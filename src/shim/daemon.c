@@ -25,7 +25,7 @@ static int no_connection(const char *path) {
 	fprintf(
 		stderr,
 		"plenum-shim: cannot connect to %s: %s\n"
-		"plenum-shim: it belongs to another user, or its folder may not be entered; set PLENUM_SOCKET to your own\n",
+		"plenum-shim: it belongs to another user, or its directory may not be entered; set PLENUM_SOCKET to your own\n",
 		path, strerror(errno));
 	return -1;
 }

@@ -64,7 +64,7 @@ static bool make_folders(const char *dir, int *number, char *error) {
 		if (p) *p = 0;
 		*number = mkdir(path, 0700) < 0 && errno != EEXIST ? errno : 0;
 		if (*number && *number != EROFS && *number != EACCES)
-			return fail(error, "cannot make the folder %s: %s", path, strerror(errno));
+			return fail(error, "cannot make the directory %s: %s", path, strerror(errno));
 		if (p) *p = '/';
 	}
 	return true; /* open() says the rest */
@@ -78,17 +78,18 @@ static int open_folder(const char *dir, char *error) {
 	int number = errno;
 	if ((fd < 0 ? stat(dir, &st) : fstat(fd, &st)) == 0 && st.st_uid != geteuid()) { /* sudo has left such ones */
 		fail(error,
-			 "the folder %s belongs to uid %u, not to uid %u: give it back with chown, or name another with state_dir",
+			 "the directory %s belongs to uid %u, not to uid %u: give it back with chown, or name another with "
+			 "state_dir",
 			 dir, st.st_uid, geteuid());
 		return -1;
 	}
 	if (fd < 0) {
-		fail(error, "cannot %s the folder %s: %s; name another with state_dir", made ? "make" : "open", dir,
+		fail(error, "cannot %s the directory %s: %s; name another with state_dir", made ? "make" : "open", dir,
 			 strerror(made ? made : number));
 		return -1;
 	}
 	if ((st.st_mode & 077) && fchmod(fd, 0700) < 0) {
-		fail(error, "the folder %s is open to others and cannot be closed: %s", dir, strerror(errno));
+		fail(error, "the directory %s is open to others and cannot be closed: %s", dir, strerror(errno));
 		return -1;
 	}
 	int result = fd;
@@ -104,7 +105,7 @@ static void name_holder(int fd, const char *dir, char *error) {
 	if (*socket) *socket++ = 0;
 	socket[strcspn(socket, "\n")] = 0;
 	fail(error,
-		 "another plenumd%s%s%s%.150s%s uses the folder %.150s: stop it, or give this one a folder of its own "
+		 "another plenumd%s%s%s%.150s%s uses the directory %.150s: stop it, or give this one a directory of its own "
 		 "(`state_dir` in plenum.conf, or XDG_STATE_HOME)",
 		 *pid ? " with pid " : "", pid, *socket ? ", which listens on " : "", socket, *socket ? "," : "", dir);
 	errno = EWOULDBLOCK;
@@ -116,7 +117,7 @@ static int take_lock(int dir_fd, const char *dir, const char *socket, char *erro
 		int number = errno;
 		bool closed = number == EACCES || number == EROFS || number == ENOSPC || number == EDQUOT;
 		fail(error, "cannot %s %s/" LOCK_NAME ": %s%s", closed ? "write" : "open", dir, strerror(number),
-			 closed ? "; make the folder writable, or name another with state_dir" : "");
+			 closed ? "; make the directory writable, or name another with state_dir" : "");
 		errno = number;
 		return -1;
 	}
@@ -175,7 +176,7 @@ struct state *state_open(const char *dir, const char *socket, char *error) {
 	*error = 0;
 	struct state *s = make(dir ? strdup(dir) : path_state_dir(), socket);
 	if (s) return open_both(s->dir, s->socket, &s->dir_fd, &s->lock_fd, error) ? s : drop(s);
-	fail(error, "no folder for the table of sessions: set HOME, XDG_STATE_HOME or state_dir");
+	fail(error, "no directory for the table of sessions: set HOME, XDG_STATE_HOME or state_dir");
 	errno = ENOENT;
 	return NULL;
 }

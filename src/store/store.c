@@ -158,7 +158,7 @@ const char *store_keep(struct store *k, const struct session *s, char *error, si
 static void save_behind(struct store *k) {
 	k->behind = state_save_behind(k->state, k->loop, on_synced, k);
 	if (!k->behind)
-		log_warn("no thread can be made: whenever the table of sessions is written, everybody waits for the disk");
+		log_warn("no thread can be made: each write of the table of sessions makes all clients wait for the disk");
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */

@@ -420,7 +420,7 @@ static enum state step_end(struct check *c) {
 	skip_blanks(c);
 	if (is_interrupted(c)) return STATE_END;
 	if (c->p == c->end) return STATE_DONE;
-	return bad(c, *c->p ? "there is something after the JSON object: end each object with a line feed"
+	return bad(c, *c->p ? "there is something after the JSON object: end each object with a newline"
 						: "there is a NUL byte in the line: write it as \\u0000 inside a string");
 }
 

@@ -364,7 +364,7 @@ class World(Stage):
 
     # --- spares
 
-    GIVEN = re.compile(rb"session (.*): (takes|gives) warm child (\d+)[ ,]")
+    GIVEN = re.compile(rb"session (.*): (takes|returns) prestarted child (\d+)[ ,]")
 
     def read_log(self):
         """Who got which spare. The lines of the log that tell it may be lost where writing fails, so what clients are

@@ -340,7 +340,7 @@ class Send(Ctl):
         child.print(said("done"), self.result(uuid))
         out, err = self.ended(p, 0)
         self.assertEqual(out, "done\n")
-        self.assertIn("waiting for somebody", err)
+        self.assertIn("waiting for an answer", err)
 
     def test_json_is_the_lines_as_they_came(self):
         p, child, uuid = self.prompted("work", "--json")
@@ -726,7 +726,7 @@ class Sessions(Ctl):
                                   env=env).stdout
 
         out = doctor()
-        self.assertRegex(out, r"(?m)^note +state +plenumd with pid %d, which listens on %s has the folder" % (
+        self.assertRegex(out, r"(?m)^note +state +plenumd with pid %d, which listens on %s has the directory" % (
             self.d.pid, self.d.socket))
         self.assertIn("set PLENUM_SOCKET=%s to reach it" % self.d.socket, out)
         self.d.kill9()
@@ -963,7 +963,7 @@ class Demo(unittest.TestCase):
     def test_no_place(self):
         p = run("/nowhere", "demo", TMPDIR="/no/such/folder")
         self.assertNotEqual(p.returncode, 0)
-        self.assertRegex(p.stderr, r"^plenumctl: cannot make a temporary folder /no/such/folder/\S+: .*; set TMPDIR [^\n]*\n$")
+        self.assertRegex(p.stderr, r"^plenumctl: cannot make a temporary directory /no/such/folder/\S+: .*; set TMPDIR [^\n]*\n$")
 
     def test_it_happens_and_leaves_nothing(self):
         with tempfile.TemporaryDirectory(prefix="pl-demo-") as tmp:

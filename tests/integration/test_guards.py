@@ -266,7 +266,7 @@ class ShownTest(Guarded):
         self.assertEqual(self.d.call("plenum_status", session="s")["guards"], [dict(ours, here=False)])
         doctor = subprocess.run([build_file("plenumctl"), "doctor"], env=dict(self.d.env, PLENUM_SOCKET=self.d.socket), text=True,
                                 stdout=subprocess.PIPE)
-        self.assertRegex(doctor.stdout, "(?m)^note +guards +session s refuses what a guard guards")
+        self.assertRegex(doctor.stdout, "(?m)^note +guards +session s refuses the tools of a guard")
         self.d.attached("s", name="guard")
         self.assertNotIn("guards_away", self.d.sessions()["s"])
 

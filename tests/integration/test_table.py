@@ -30,7 +30,7 @@ class FolderTest(Case):
         agent.child()
         other = self.beside(d)
         log = self.refused(other)
-        self.assertIn("another plenumd with pid %d, which listens on %s, uses the folder %s/plenum" % (d.pid, d.socket, d.state),
+        self.assertIn("another plenumd with pid %d, which listens on %s, uses the directory %s/plenum" % (d.pid, d.socket, d.state),
                       log)
         self.assertEqual(log.count("another plenumd"), 1)
         self.assertFalse(os.path.exists(other.socket))
@@ -99,7 +99,7 @@ class ReadOnlyTest(Case):
     def test_no_folder(self):
         d, agent, said = self.read_only()
         self.assertEqual(len(said), 1, said)
-        self.assertIn("sessions will not survive a restart: cannot make the folder %s/plenum: Permission denied; name another "
+        self.assertIn("sessions will not survive a restart: cannot make the directory %s/plenum: Permission denied; name another "
                       "with state_dir" % d.state, said[0])
         self.assertIsNone(d.call("plenum_status")["state_dir"])
 
@@ -107,7 +107,7 @@ class ReadOnlyTest(Case):
         """It cannot be locked, so its sessions are not touched."""
         d, agent, said = self.read_only("sessions.json")
         self.assertEqual(len(said), 1, said)
-        self.assertIn("cannot write %s/plenum/lock: Permission denied; make the folder writable" % d.state, said[0])
+        self.assertIn("cannot write %s/plenum/lock: Permission denied; make the directory writable" % d.state, said[0])
         self.assertEqual(list(d.sessions()), ["work"])
 
     def test_one_that_became_so(self):

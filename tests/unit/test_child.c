@@ -324,12 +324,12 @@ START_TEST(no_program) {
 	const char *const name[] = {"prog", NULL}, *const dot[] = {"./prog", NULL}, *const folder[] = {"/tmp", NULL};
 	fails(&w, name, here, CHILD_TRANSIENT, "program prog: not found in PATH=relative:");
 	fails(&w, dot, here, CHILD_TRANSIENT, "prog is not there");
-	fails(&w, folder, here, CHILD_FAILED, "program /tmp is a folder, not a program");
+	fails(&w, folder, here, CHILD_FAILED, "program /tmp is a directory, not a program");
 	file(&w, "prog", "#!/bin/sh\n", 0600);
 	fails(&w, name, here, CHILD_TRANSIENT, "is not executable");
 	fails(&w, dot, here, CHILD_TRANSIENT, "is not executable");
 	file(&w, "prog", "#!/does/not/exist -x\n", 0700);
-	fails(&w, name, here, CHILD_TRANSIENT, "a script whose interpreter is missing: #!/does/not/exist -x");
+	fails(&w, name, here, CHILD_TRANSIENT, "the interpreter of this script is missing: #!/does/not/exist -x");
 	file(&w, "prog", "no program\n", 0700);
 	fails(&w, dot, here, CHILD_TRANSIENT, "is no program");
 	file(&w, "prog", "", 0700);
@@ -350,7 +350,7 @@ END_TEST
 START_TEST(no_folder) {
 	const char *const argv[] = {"true", NULL};
 	fails(&w, argv, (struct child_spec){.cwd = "/does/not/exist"}, CHILD_FAILED,
-		  "cannot use folder /does/not/exist as cwd: No such");
+		  "cannot use directory /does/not/exist as cwd: No such");
 	fails(&w, argv, (struct child_spec){.cwd = "/dev/null"}, CHILD_FAILED, "as cwd: Not a directory");
 	fails(&w, argv, (struct child_spec){.cwd = "tmp"}, CHILD_FAILED, "not absolute");
 	fails(&w, argv, (struct child_spec){.cwd = ""}, CHILD_FAILED, "not absolute");

@@ -203,14 +203,14 @@ static void fails(struct world *in, const char *path, enum listen_result want, c
 START_TEST(folders_of_which_we_are_not_sure) {
 	char long_path[200];
 	fails(&w, "relative/sock", LISTEN_FAILED, "is not absolute");
-	fails(&w, in_dir(&w, "no/such/sock"), LISTEN_FAILED, "cannot make the socket's folder");
+	fails(&w, in_dir(&w, "no/such/sock"), LISTEN_FAILED, "cannot make the socket's directory");
 	memset(long_path, 'x', sizeof long_path - 1);
 	long_path[0] = '/';
 	long_path[sizeof long_path - 1] = 0;
 	fails(&w, long_path, LISTEN_FAILED, "has 199 bytes, the kernel takes at most 107");
 	mkdir(in_dir(&w, "p"), 0700);
 	chmod(in_dir(&w, "p"), 0750);
-	fails(&w, w.path, LISTEN_FAILED, "mode 0750: it must be a folder of uid");
+	fails(&w, w.path, LISTEN_FAILED, "mode 0750: it must be a directory of uid");
 	chmod(in_dir(&w, "p"), 0777);
 	fails(&w, w.path, LISTEN_FAILED, "mode 0777");
 	ck_assert_int_eq(access(w.path, F_OK), -1);
@@ -221,7 +221,7 @@ START_TEST(folders_of_which_we_are_not_sure) {
 	rmdir(in_dir(&w, "q"));
 	unlink(in_dir(&w, "p"));
 	close(open(in_dir(&w, "p"), O_CREAT | O_WRONLY, 0600));
-	fails(&w, w.path, LISTEN_FAILED, "is no folder");
+	fails(&w, w.path, LISTEN_FAILED, "is no directory");
 }
 END_TEST
 

@@ -378,7 +378,7 @@ START_TEST(broken_lines) {
 	refused("\"x\"", "no object");
 	refused("7", "no object");
 	refused("{}", "`type` is missing");
-	refused("{\"type\":\"user\"}{\"type\":\"user\"}", "line feed");
+	refused("{\"type\":\"user\"}{\"type\":\"user\"}", "newline");
 	refused("\xff\xfe{\"type\":\"user\"}", "UTF-8");
 	refused("{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"\xc3\x28\"}}", "UTF-8");
 	refused("{'type':'user'}", "double quotes");
@@ -721,7 +721,7 @@ START_TEST(separators_blanks_and_marks) {
 		  MESSAGE_USER);
 	taken("{\"type\":\"keep_alive\"}\r", MESSAGE_OTHER);
 	taken("\t {\"type\":\"keep_alive\"} ", MESSAGE_OTHER);
-	refused("{\"type\":\"keep_alive\"} \r {\"type\":\"keep_alive\"}", "line feed");
+	refused("{\"type\":\"keep_alive\"} \r {\"type\":\"keep_alive\"}", "newline");
 	refused("\xef\xbb\xbf{\"type\":\"keep_alive\"}", "byte order mark");
 	refused("{\"type\":\"keep_alive\"}\xef\xbb\xbf", "something after");
 }

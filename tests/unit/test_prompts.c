@@ -245,7 +245,7 @@ START_TEST(damage_is_noticed) {
 	s = carry_save_thing(carry, &a);
 	begin(&b);
 	ck_assert(!carry_load_thing(s, s.len, carry, &b, error));
-	ck_assert_msg(strstr(error, "a held prompt has no line"), "%s", error);
+	ck_assert_msg(strstr(error, "a queued prompt has no line"), "%s", error);
 	prompts_free(&a);
 	prompts_free(&b);
 	free(s.data);
