@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CROWD 64 /* beyond this many attachments nobody hears of comings and goings but subscribers */
+#define CROWD 64 /* with more attachments only subscribers are notified of comings and goings */
 
 const struct client_events router_client_events = {
 	.line = router_on_line,
@@ -63,7 +63,7 @@ void router_free(struct router *r) {
 	free(r);
 }
 
-/* --- telling ------------------------------------------------------------------------------------------------------ */
+/* --- notices ------------------------------------------------------------------------------------------------------ */
 
 static void post_error_event(struct client *c, struct span id, struct span uuid, const char *code, const char *text) {
 	struct attachment *a = c->attachment;
@@ -116,7 +116,7 @@ void router_refuse(struct client *c, const struct message *m, const char *code, 
 }
 
 static bool is_private(const struct session *s) {
-	return s->lost_profile || s->profile->is_private; /* of a lost one nobody knows */
+	return s->lost_profile || s->profile->is_private; /* with a lost profile: unknown */
 }
 
 static bool is_private_to(const struct session *s, const struct client *c) {
@@ -160,7 +160,7 @@ void router_tell_present(struct session *s, struct chunk notice, const struct at
 	router_tell_subscribers(s, notice);
 }
 
-/* An object that is not closed yet. */
+/* Begin an object; the caller closes it. */
 static void put_who(struct buf *b, const struct client *c) {
 	buf_puts(b, "{\"name\":");
 	if (c->name)
@@ -217,7 +217,7 @@ static bool is_in(const struct session *s, const char *id) {
 }
 
 static bool has_asked_for(const struct session *s, const char *id) {
-	bool silent = !s->conversation_id && !s->launch.fork; /* its child has said nothing yet */
+	bool silent = !s->conversation_id && !s->launch.fork; /* the child has printed nothing yet */
 	if (s->resumed_id) return strcmp(s->resumed_id, id) == 0;
 	return silent && launch_asks_for(&s->launch, id);
 }
@@ -266,7 +266,7 @@ struct session *router_create(struct router *r, const char *name, const struct p
 	if (!s) return NULL;
 	struct buf b = NOTICE_INIT;
 	if (r->guards_lost) guards_lose(&s->registry, s, s->loop, router_grace_timer);
-	tape_begin(&s->tape, r->last_seq + 1, true); /* above what a session of this name may have had before */
+	tape_begin(&s->tape, r->last_seq + 1, true); /* above the numbers of an earlier session of this name */
 	notice_begin(&b, PLENUM_EV_SESSION_CREATED, s->name);
 	notice_text(&b, "profile", profile->name);
 	notice_text(&b, "cwd", s->launch.cwd);
@@ -284,17 +284,16 @@ enum child_result router_start(struct router *r, struct session *s, char *error)
 void router_renew_profile(struct session *s) {
 	struct router *r = s->world;
 	const struct profile *p = settings_profile(r->settings, session_profile(s));
-	if (!p || s->agent || s->settings == r->settings) return; /* one that is gone lives on with its sessions */
+	if (!p || s->agent || s->settings == r->settings) return; /* a removed profile lives on with its sessions */
 	struct settings *old = s->settings;
 	s->settings = settings_ref(r->settings);
 	s->profile = p;
-	free(s->lost_profile); /* it is back */
+	free(s->lost_profile); /* the profile is configured again */
 	s->lost_profile = NULL;
 	settings_unref(old);
 }
 
-/* Who has waited longest comes first then: it stands before those that begin to wait later, and stays there while it
- * waits on. */
+/* A client keeps its place in the list while it waits, so that the longest waiting client is served first. */
 void router_hold(struct client *c, struct chunk line) {
 	struct router *r = c->world;
 	client_hold(c, line);
@@ -326,7 +325,7 @@ struct session *router_awaited(struct client *c, struct chunk line, bool *made, 
 	}
 	c->starting = 0;
 	c->makes = false;
-	if (s && !s->start_error && router_is_closed_to(s, c)) { /* since it began to wait */
+	if (s && !s->start_error && router_is_closed_to(s, c)) { /* since the wait began */
 		*code = PLENUM_E_NOT_ALLOWED;
 		snprintf(error, CHILD_ERROR_MAX, ROUTER_PRIVATE_TEXT, s->name);
 		return NULL;
@@ -350,7 +349,7 @@ void router_leave_start(struct client *c) {
 		s->unclaimed = true;
 }
 
-/* Those who wait for a name to be free. */
+/* Release the clients that wait for a free name. */
 static void release_all(struct router *r) {
 	struct client *c;
 	LIST_FOR_EACH (c, &r->clients, struct client, node) client_release(c);
@@ -364,11 +363,11 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 	notice_begin(&b, PLENUM_EV_SESSION_REMOVED, s->name);
 	notice_text(&b, "reason", why);
 	router_tell(s, notice_end(&b));
-	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) a->owner = NULL; /* nobody is to hear of owners now */
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) a->owner = NULL; /* notify no client of owners now */
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		struct client *c = a->client;
 		bool ephemeral = a->ephemeral;
-		a->ephemeral = false; /* or its detachment would remove the session once more */
+		a->ephemeral = false; /* or its detachment would remove the session again */
 		if (c->filter.quiet && !ephemeral)
 			router_fail(c, SPAN_NONE, PLENUM_E_NOT_ATTACHED, "session %s was removed: nothing more comes of it",
 						s->name);
@@ -388,7 +387,7 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 	r->events->changed(r);
 }
 
-/* The one that is missed least, or NULL. but: not this one. */
+/* Return the least recently used idle session other than `but`, or NULL. */
 static struct session *oldest_idle(const struct router *r, const struct session *but) {
 	struct session *oldest = NULL;
 	for (struct session *s = r->sessions; s; s = s->hh.next) {
@@ -406,7 +405,7 @@ size_t router_children(const struct router *r) {
 	return n;
 }
 
-/* Without the spares, and those that are on their way out. */
+/* Count without the prestarted children and those being ended. */
 static size_t count_children(const struct router *r) {
 	size_t n = 0;
 	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->starting || (s->agent && !s->stopping);
@@ -479,14 +478,14 @@ static void free_attachment(struct attachment *a) {
 	free(a);
 }
 
-/* One that only leaves the session is told that it waits in vain. */
+/* A client that only leaves the session gets an error for each open request. */
 static void end_calls_of(struct session *s, struct client *c) {
 	struct call *call;
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
 		if (call->asker == c) {
 			struct span id = {call->asker_id, call->asker_id ? strlen(call->asker_id) : 0};
 			if (!c->dead) router_fail(c, id, PLENUM_E_NOT_ATTACHED, ROUTER_LEFT_TEXT, s->name);
-			call_orphan(&s->calls, call); /* the answer will be dropped */
+			call_orphan(&s->calls, call); /* drop the answer */
 		}
 }
 
@@ -497,8 +496,7 @@ void router_detach(struct client *c, const char *why) {
 	struct router *r = s->world;
 	router_prompts_leave(c);
 	c->init_due = 0;
-	if (a->on_lag == LAG_CLOSE)
-		a->on_lag = LAG_GAP; /* it goes already: a gap that shows now must not detach it again */
+	if (a->on_lag == LAG_CLOSE) a->on_lag = LAG_GAP; /* it is leaving: a gap now must not detach it again */
 	if (!c->dead) client_leave_tape(c);
 	c->tape = NULL;
 	tell_presence(a, PLENUM_EV_DETACHED, why);
@@ -516,11 +514,11 @@ void router_detach(struct client *c, const char *why) {
 	free_attachment(a);
 	session_used(s);
 	session_changed(s);
-	/* not here: whoever detaches may be walking through the session's lists */
+	/* not here: the caller may be walking through the session's lists */
 	if (ephemeral && !r->shutting_down) loop_defer(s->loop, &s->over_task);
 }
 
-/* A half-closed client stays until what it waits for is out (DESIGN 7). */
+/* A half-closed client stays until everything that it waits for was sent (DESIGN 7). */
 void router_close_ended(struct client *c) {
 	struct attachment *a = c->attachment;
 	struct call *call;
@@ -529,8 +527,8 @@ void router_close_ended(struct client *c) {
 		if (prompts_of(&a->session->prompts, c) || router_init_waits(a->session, c, SPAN_NONE)) return;
 		if (router_execute_open(a->session, c, SPAN_NONE)) return;
 		LIST_FOR_EACH (call, &a->session->calls.order, struct call, node)
-			if (call->asker == c && !router_is_shim(c)) return; /* the CLI does not stay for what it has not answered */
-		if (a->ephemeral && a->session->agent) {                /* its session ends with it, and it hears how */
+			if (call->asker == c && !router_is_shim(c)) return; /* the CLI ends despite open requests */
+		if (a->ephemeral && a->session->agent) {                /* its session ends with it, and it gets the exit */
 			session_end_input(a->session);
 			return;
 		}
@@ -603,14 +601,14 @@ const char *router_session_refused(struct router *r, const struct client *c, cha
 	return PLENUM_E_TOO_MANY;
 }
 
-/* An agent's program has an environment of the agent's making, and a pid whose process is gone may be another's. */
+/* An agent's program has an environment made by the agent; the pid of an ended process may have been reused. */
 void router_take_login(struct session *s, struct client *c) {
 	uid_t me = getuid();
 	if (s->agent || s->want_child || s->launch.env_only || s->launch.uid != me) return;
 	router_set_asker(&s->launch, c);
 }
 
-/* May a line of this client make a session of this name? No: the client was told. */
+/* Return true if a line of this client may make a session of this name. False: the client was notified. */
 static bool may_make(struct router *r, struct client *c, const char *name, const struct profile *p, struct span id) {
 	char why[SHARE_TEXT_MAX];
 	const char *code;
@@ -673,7 +671,7 @@ static struct session *implicit_session(struct router *r, struct client *c, cons
 	if (!s) return may_make(r, c, name, p, id) ? make_implicitly(r, c, name, p, id, line) : NULL;
 	if (!router_is_closed_to(s, c)) {
 		if (!router_must_wait(s, c)) return s;
-		router_hold(c, line); /* what comes now is for the next of that name */
+		router_hold(c, line); /* later lines are for the next session of that name */
 		return NULL;
 	}
 	if (trust_of(r, c) == TRUST_AGENT)

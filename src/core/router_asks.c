@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Requests of the child that somebody must answer: who is asked, whose answer counts, who is told (DESIGN 5). The
- * daemon allows nothing by itself unless a profile's rule says so.
+ * Requests of the child to clients: which clients are asked, which answer counts, which clients are notified (DESIGN
+ * 5). The daemon allows nothing by itself unless a rule of the profile does.
  */
 #include "core/router.h"
 
@@ -18,7 +18,7 @@
 
 #define EDITS 2
 
-/* --- telling ------------------------------------------------------------------------------------------------------ */
+/* --- notices ------------------------------------------------------------------------------------------------------ */
 
 static struct chunk cancel_line(const struct pending *p) {
 	char id[PENDING_ID_MAX + 2];
@@ -41,7 +41,7 @@ static void put_daemon(struct buf *b) {
 	buf_printf(b, ",\"by\":{\"name\":\"plenumd\",\"uid\":%u,\"pid\":%d,\"program\":\"plenumd\"}", getuid(), getpid());
 }
 
-/* What the answer changed. Those without a text of their own are counted. */
+/* Append the changes made by the answer. Grants without a text of their own are counted. */
 static void put_changes(struct buf *b, const struct changes *ch) {
 	size_t shown = MIN(ch->n_grants, (size_t)DIALECT_GRANTS);
 	if (ch->input) notice_flag(b, "input_changed", true);
@@ -82,13 +82,13 @@ static void tell_settled(struct session *s, const struct pending *p, const struc
 	router_tell(s, notice_end(&b));
 }
 
-/* A hook is asked about the tool in its input. */
+/* Return the tool; for a hook the one in its input. */
 static char *tool_of(const struct pending *p) {
 	if (p->kind != ASK_HOOK) return str_dup(p->tool);
 	return span_dup(span_member(span_member(p->request, "input"), "tool_name"), NULL);
 }
 
-/* One structured line a decision. */
+/* Log one structured line for each decision. */
 static void log_decision(const struct session *s, const struct pending *p, const struct client *by,
 						 const char *decision, const char *why, const struct changes *ch) {
 	char uid[16], pid[16], ms[24];
@@ -132,13 +132,13 @@ static void log_decision(const struct session *s, const struct pending *p, const
 	log_event(LOG_INFO, text ? text : "a decision", fields);
 }
 
-/* An answer for the one that asked: the child, or the daemon for a client's line. Takes over the reference. */
+/* Send an answer to the asker: the child, or the daemon for a client's line. Takes over the reference. */
 /* by: NULL: the daemon itself. */
 static bool hand_over(struct pending *p, struct chunk answer, const struct client *by) {
 	return p->act.data ? router_execute_answered(p, answer, by) : session_answer(p->session, answer);
 }
 
-/* ch: what the answer changed; NULL: it is the daemon's own, or there is none. */
+/* ch: the changes made by the answer; NULL: none, or it is the daemon's own. */
 static void settle(struct session *s, struct pending *p, const struct attachment *a, const char *decision,
 				   const char *why, const struct changes *ch) {
 	bool person = p->kind != ASK_HOOK && p->kind != ASK_MCP;
@@ -153,7 +153,7 @@ static void settle(struct session *s, struct pending *p, const struct attachment
 
 void router_answer_self(struct pending *p, struct buf *body, const char *decision, const char *why) {
 	struct session *s = p->session;
-	struct buf b = BUF_INIT(SIZE_MAX / 4); /* it may hold a line of the child's */
+	struct buf b = BUF_INIT(SIZE_MAX / 4); /* it may hold a line of the child */
 	struct span id = {p->child_id, strlen(p->child_id)};
 	if (body)
 		dialect_put_built_success(&b, id, body);
@@ -182,7 +182,7 @@ void router_refuse_unasked(struct session *s, struct chunk line, const struct en
 	session_must_write(s, notice_chunk(&b));
 }
 
-/* --- who is asked ------------------------------------------------------------------------------------------------- */
+/* --- asked clients ------------------------------------------------------------------------------------------------ */
 
 static bool takes_tool(const struct attachment *a, const struct pending *p) {
 	if (!a->by_tool || p->kind != ASK_TOOL) return true;
@@ -231,7 +231,7 @@ void router_offer(struct attachment *a) {
 	LIST_FOR_EACH (p, &a->session->pendings.order, struct pending, node) offer_one(a, p);
 }
 
-/* A session whose only client has ended its input and so can answer nothing any more. */
+/* Return true if the session's only client has ended its input and can answer nothing any more. */
 static bool closed_to_all(const struct session *s) {
 	struct attachment *a;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
@@ -247,7 +247,7 @@ void router_unask(struct attachment *a) {
 		if (a->client->attachment == a && router_may_answer(a, p)) continue;
 		pending_forget(p, a);
 		if (!a->client->dead && !a->client->ended) client_post(a->client, cancel_line(p));
-		if (closed_to_all(s)) { /* in the words of the CLI, which hears the same end of input where no daemon is */
+		if (closed_to_all(s)) { /* the CLI's text for the same end of input without a daemon */
 			router_answer_self(p, NULL, "deny", "Tool permission stream closed before response received");
 			continue;
 		}
@@ -296,7 +296,7 @@ static void allow_by_rule(struct pending *p, const char *why) {
 	router_answer_self(p, &b, "allow", why);
 }
 
-/* True: a rule of the profile has decided. */
+/* Return true if a rule of the profile has decided. */
 static bool is_decided(struct pending *p, enum rule_verdict v, const char *rule) {
 	char why[300];
 	snprintf(why, sizeof why, "by rule %.200s of profile %.60s", rule ? rule : "", p->session->profile->name);
@@ -305,8 +305,8 @@ static bool is_decided(struct pending *p, enum rule_verdict v, const char *rule)
 	return v == RULE_ALLOW || v == RULE_DENY;
 }
 
-/* Return true in a session of a client's own (ephemeral) which has no approver: denied at once, as the CLI itself does.
- * To other sessions an approver may come. */
+/* Return true in a client's own session (ephemeral) without an approver: denied at once, like by the CLI itself. Other
+ * sessions may get an approver later. */
 static bool has_no_approver_ever(const struct session *s) {
 	struct attachment *a;
 	bool deny_asks = false;
@@ -359,7 +359,7 @@ static void on_judged(void *arg, enum errand_end end) {
 	if (!is_decided(p, v, rule)) ask_people(p);
 }
 
-/* Links in its paths are followed by an errand: the request waits, and nothing else. */
+/* Follow links in its paths by an errand: only this request waits. */
 static void judge_outside(struct pending *p, struct span input) {
 	struct session *s = p->session;
 	char error[CHILD_ERROR_MAX];
@@ -426,7 +426,7 @@ void router_withdraw_all(struct session *s, const char *why) {
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-/* At `at`, `cut` bytes are replaced by text. Edits stand in order. */
+/* Replace `cut` bytes at `at` by text. Edits are in order. */
 struct edit {
 	const char *at;
 	size_t cut;
@@ -448,7 +448,7 @@ static struct chunk apply(struct span body, const struct edit *edits, size_t n) 
 	return chunk_join(parts, k);
 }
 
-/* What the body of an allow must become: text that replaces (cut) or goes in before its brace. */
+/* Compute the edit of an allow's body: text that replaces `cut` bytes or goes in before its brace. */
 static bool mend_body(const struct pending *p, struct span body, struct buf *text, struct edit *edit) {
 	struct span input = span_member(p->request, "input"), updated = span_member(body, "updatedInput");
 	struct span old = span_member(body, "allow");
@@ -474,12 +474,12 @@ static bool mend_body(const struct pending *p, struct span body, struct buf *tex
 	return true;
 }
 
-/* The client's answer under the child's id, with what the child needs filled in where that is to be. data NULL: no
+/* Make the client's answer under the child's id, with fields needed by the child filled in if `mend`. data NULL: no
  * memory. */
 static struct chunk answer_line(const struct pending *p, struct span line, const struct envelope *e, bool mend) {
 	struct edit id = {e->inner_request_id.p, e->inner_request_id.n, p->child_id, strlen(p->child_id)};
 	struct edit body, edits[EDITS];
-	struct buf text = BUF_INIT(SIZE_MAX / 4); /* it may hold a line of the child's */
+	struct buf text = BUF_INIT(SIZE_MAX / 4); /* it may hold a line of the child */
 	size_t n = 1;
 	edits[0] = id;
 	if (mend && mend_body(p, e->inner_response, &text, &body)) {
@@ -499,7 +499,7 @@ static bool may_use(struct client *c, const struct pending *p) {
 	return p->kind == ASK_MCP || p->kind == ASK_HOOK ? trust_is_free(r, c) : trust_may_approve(r, c);
 }
 
-/* Of several who were asked one may not know the request: its error leaves it open for the others. */
+/* Return true if one of several asked clients does not know the request: its error leaves it open. */
 static bool declined(struct pending *p, struct attachment *a, const char *decision) {
 	bool several = p->kind == ASK_UNKNOWN || p->kind == ASK_ELICITATION || p->kind == ASK_DIALOG;
 	if (!several || strcmp(decision, "error") != 0 || p->n_asked < 2) return false;
@@ -521,8 +521,8 @@ static bool may_answer(struct client *c, struct pending *p, const struct envelop
 	return true;
 }
 
-/* An SDK answers once and reads no complaint: the CLI refuses what its program's callback gave, as it does without the
- * daemon in between. */
+/* Return true for an answer of a program's callback through an SDK: that answers once and reads no complaint. The CLI
+ * refuses a bad answer, like without a daemon. */
 static bool is_refusal(const struct client *c, const struct pending *p, const struct envelope *e) {
 	return c->filter.quiet && (p->kind == ASK_TOOL || p->kind == ASK_HOOK) && span_equals(e->inner_subtype, "success");
 }
@@ -533,7 +533,7 @@ static struct chunk empty_line(const struct pending *p, const struct envelope *e
 	return notice_chunk(&b);
 }
 
-/* The request is open on. */
+/* Report that the request is still open. */
 static void tell_not_answered(struct client *c, const struct session *s, struct span id) {
 	if (session_has_child(s) && agent_hears(s->agent))
 		router_complain(c, id, PLENUM_E_INTERNAL, "out of memory: the answer was not passed on, send it again");
@@ -554,7 +554,8 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 		return;
 	}
 	if (!may_answer(c, p, e)) return;
-	bool once = p->kind == ASK_HOOK && is_refusal(c, p, e); /* any answer: the CLI lets the tool run, as without us */
+	bool once = p->kind == ASK_HOOK &&
+				is_refusal(c, p, e); /* any answer: the CLI lets the tool run, like without the daemon */
 	bool empty = !once && dialect_is_empty(p->kind, p->request, e->response);
 	const char *wrong = once || empty ? NULL : dialect_check_answer(p->kind, e->response);
 	if (wrong && !is_refusal(c, p, e)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Everything that the router holds, on its way to the next binary (core/carry.h): the clients first, then each session
- * with its attachments, then what refers to them.
+ * Serialize and restore the whole router for an upgrade (core/carry.h): the clients first, then each session with its
+ * attachments, then everything that refers to them.
  */
 #include "core/router.h"
 
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* --- names -------------------------------------------------------------------------------------------------------- */
+/* --- numbers ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t client_number(const void *client) {
 	return ((const struct client *)client)->id;
@@ -147,7 +147,7 @@ static void join_owners(struct session *s) {
 
 /* --- sessions ----------------------------------------------------------------------------------------------------- */
 
-/* What a session cannot be made without. */
+/* The members needed to make a session. */
 struct basics {
 	char *name, *profile;
 	uint64_t id;
@@ -179,7 +179,8 @@ static struct session *make_session(struct carry *c, struct router *r, struct ba
 	return s;
 }
 
-/* What a client waits for. Lines that wait for the child are charged to no share any more. */
+/* Charge clients again for open requests and queued prompts. Lines in the child's queue are charged to no share any
+ * more. */
 static void charge_again(struct session *s) {
 	struct router *r = s->world;
 	struct call *call;
@@ -193,7 +194,7 @@ static void charge_again(struct session *s) {
 		if (one->held.data) one->payer = share_take(&r->shares, one->uid, SHARE_BYTES, one->held.len);
 }
 
-/* What was to be done at the end of this turn. */
+/* Tasks due at the end of this turn. */
 static void carry_end(struct carry *c, struct session *s) {
 	bool over = !list_empty(&s->over_task.node);
 	CARRY(c, over);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lines of the child: who gets them, and what they say of the session (DESIGN 4, first table).
+ * Lines of the child: the clients that get them, and the state of the session that they report (DESIGN 4, first table).
  */
 #include "core/reconcile.h"
 #include "core/router.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define STRAY_LOG_EVERY 100
-#define STRAY_MAX ((size_t)64 * 1024) /* of one stray line that is shown */
+#define STRAY_MAX ((size_t)64 * 1024) /* shown bytes of one stray line */
 
 /* --- its state ---------------------------------------------------------------------------------------------------- */
 
@@ -45,9 +45,10 @@ static void read_init(struct session *s, struct chunk line, const struct envelop
 	s->version = span_dup(span_member(all, "claude_code_version"), NULL);
 }
 
-/* --- what a line says of the session ------------------------------------------------------------------------------ */
+/* --- state reported by a line ------------------------------------------------------------------------------------- */
 
-/* What a line says of the session, before it goes to the tape. Main turn only: a subagent may work after the result. */
+/* Learn the state reported by a line, before it goes to the tape. Main turn only: a subagent may work after the result.
+ */
 static void learn(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
 	bool sub = e->parent_tool_use_id.p && span_is_string(e->parent_tool_use_id);
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "init")) read_init(s, line, e);
@@ -61,7 +62,7 @@ static void learn(struct session *s, enum line_kind kind, struct chunk line, con
 	if (kind == LINE_SYSTEM && span_equals(e->subtype, "init")) s->turn = true;
 }
 
-/* --- where it goes ------------------------------------------------------------------------------------------------ */
+/* --- destinations ------------------------------------------------------------------------------------------------- */
 
 static void to_tape(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
 	unsigned flags = dialect_is_echo(e) ? TAPE_REPLAY : 0;
@@ -69,7 +70,7 @@ static void to_tape(struct session *s, enum line_kind kind, struct chunk line, c
 }
 
 static void on_request(struct session *s, struct chunk line, const struct envelope *e) {
-	if (!e->request_id.p || !span_is_object(e->request)) { /* nobody could answer it */
+	if (!e->request_id.p || !span_is_object(e->request)) { /* it cannot be answered */
 		to_tape(s, LINE_OTHER, line, e);
 		return;
 	}
@@ -103,20 +104,20 @@ static void on_answer(struct session *s, struct call *call, struct chunk line, c
 		router_init_answered(s, call, line, e);
 	else if (call->purpose == CALL_NAME)
 		router_name_over(call);
-	else if (call->purpose == CALL_CLIENT || call->act == ACT_CHANGE) /* also of one that left meanwhile */
+	else if (call->purpose == CALL_CLIENT || call->act == ACT_CHANGE) /* also if the client left meanwhile */
 		router_call_answered(call, line, e);
 	else
 		call_end(&s->calls, call);
 }
 
-/* Answers to what clients asked. One that answers nothing open is the child's echo of a client's answer, or comes after
- * its time: nobody gets it. */
+/* Route answers to requests of clients. Without an open request it is the child's echo of a client's answer, or late:
+ * no client gets it. */
 static void on_response(struct session *s, struct chunk line, const struct envelope *e) {
 	struct envelope own;
 	struct call *call = call_find(&s->calls, e->inner_request_id);
 	if (!call) {
 		struct span id = span_content(e->inner_request_id);
-		if (id.n > 4 && memcmp(id.p, "req_", 4) == 0) s->dropped_answers++; /* ours, and too late */
+		if (id.n > 4 && memcmp(id.p, "req_", 4) == 0) s->dropped_answers++; /* one of ours, and late */
 		return;
 	}
 	struct chunk answer = disown_answer(line, call->purpose == CALL_INIT);
@@ -129,8 +130,8 @@ static void on_response(struct session *s, struct chunk line, const struct envel
 
 static void on_stray(struct session *s, struct chunk line);
 
-/* A request, or an answer, to whoever unescapes its key `type` or the value: everybody would get it under the child's
- * own id. */
+/* Return true if only unescaping its key `type` or the value makes the line a request or an answer: all clients would
+ * get it under the child's own id. */
 static bool hides_its_kind(struct chunk line, const struct envelope *e) {
 	struct span all = {line.data, line.len}, key, value, type = e->type;
 	size_t at = 0;
@@ -158,7 +159,7 @@ static void take_line(struct session *s, struct chunk line, const struct envelop
 	case LINE_CANCEL:
 		router_withdrawn(s, e->request_id);
 		break;
-	case LINE_STREAM_EVENT: /* by far the most: straight on */
+	case LINE_STREAM_EVENT: /* by far the most frequent: straight on */
 		if (!s->turn) learn(s, kind, line, e);
 		to_tape(s, kind, line, e);
 		break;
@@ -179,14 +180,14 @@ static void take_line(struct session *s, struct chunk line, const struct envelop
 		if (!begins) break;
 		snapshot_taped(&s->snapshot, s->tape.next - 1);
 		if (session_state(s) == SESSION_BUSY && s->told_state != SESSION_BUSY)
-			router_tell_state(s); /* it may be over in one read */
+			router_tell_state(s); /* one read may contain all of it */
 		router_turn_begins(s, e);
 		break;
 	}
 	}
 }
 
-/* A line that uses a name of the daemon's comes to the clients under another. */
+/* Take a line. If it uses a name of the daemon, clients get it under another name. */
 static void on_line(struct session *s, struct chunk line, const struct envelope *e) {
 	struct envelope own;
 	if (LIKELY(!e->reserved)) {
@@ -219,7 +220,7 @@ static const char *skip_blanks(const char *p, const char *end) {
 	return p;
 }
 
-/* The value ends in the head, or nobody knows how it goes on. */
+/* Return the value if it ends within the head, else none. */
 static struct span head_value(const char *at, const char *end) {
 	const char *p = at;
 	if (p < end && *p == '"') {
@@ -237,7 +238,7 @@ struct span router_head_member(struct chunk head, const char *key) {
 	return at < end && *at == ':' ? head_value(skip_blanks(at + 1, end), end) : SPAN_NONE;
 }
 
-/* The child waits for an answer to a request that nobody could read: a permission is denied, anything else refused. */
+/* Answer a request too long to read, because the child waits: deny a permission, refuse anything else. */
 static void answer_long(struct session *s, struct chunk head) {
 	struct span id = router_head_member(head, "\"request_id\"");
 	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
@@ -267,7 +268,7 @@ static void answer_long(struct session *s, struct chunk head) {
 	session_must_write(s, notice_chunk(&b));
 }
 
-/* A result that nobody could read ends its turn all the same. The quotes of a text inside a line would be escaped. */
+/* End the turn of a result too long to read. The quotes of a text inside a line would be escaped. */
 static void end_long_turn(struct session *s, struct chunk head) {
 	static const char mark[] = "\"type\":\"result\"";
 	struct envelope nothing = {0};
@@ -331,15 +332,15 @@ static struct chunk stuck_notice(const struct session *s) {
 	return notice_end(&b);
 }
 
-/* The client that asked for the stop, where it does not hear of it as an attachment or a subscriber. */
+/* Notify the client that asked for the stop, unless it is notified as an attachment or a subscriber. */
 static void tell_stopper(struct session *s, struct chunk notice) {
 	struct client *c = router_client(s->world, s->stopper);
 	const struct attachment *a = c ? c->attachment : NULL;
 	if (c && !c->subscribed && !(a && a->session == s)) client_post(c, chunk_ref(notice));
 }
 
-/* ends: the session with its child. Behind a shim a request that the CLI did not answer has no answer then: the end of
- * the CLI is what its program is to see. */
+/* ends: the session ends with its child. A shim's open request then gets no answer: its program must see the end of the
+ * CLI. */
 static void fail_calls(struct session *s, const char *text, bool ends) {
 	struct call *call;
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node) {
@@ -349,7 +350,7 @@ static void fail_calls(struct session *s, const char *text, bool ends) {
 	}
 }
 
-/* A shim's own session is its child: it ends with it, but where the daemon only starts the child anew. */
+/* Return true if the session ends: a shim's session ends with its child, except for a restart by the daemon. */
 static bool session_ends(const struct session *s, const struct session_exit *e) {
 	if (s->ephemeral) return !(e->wanted && s->then == THEN_RESTART);
 	return e->wanted && s->then == THEN_REMOVE;
@@ -361,7 +362,7 @@ static void tell_private_exit(struct session *s, struct chunk notice) {
 		if (a->client->filter.quiet && (a->ephemeral || a->wants_stderr)) client_post(a->client, chunk_ref(notice));
 }
 
-/* Resumed under an id that the child does not know: the next start tries the other one. */
+/* The child does not know the id of its resume: let the next start try the other one. */
 static void unlearn_resume(struct session *s, const struct session_exit *e) {
 	if (e->wanted || s->said_init || !s->resumed_id) return;
 	for (size_t i = 0; i < tail_count(&s->tail); i++)
@@ -420,7 +421,7 @@ static void on_start_over(struct session *s) {
 		if (c->starting == s->id) client_release(c);
 	bool gone = s->unclaimed && s->start_error && !s->n_attachments && !s->agent && !s->want_child;
 	s->unclaimed = false;
-	if (gone) loop_defer(s->loop, &s->over_task); /* behind those that wait to hear of it */
+	if (gone) loop_defer(s->loop, &s->over_task); /* after the clients that wait to be notified */
 }
 
 const struct session_events router_session_events = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lines of clients: checked, brought under ids of the daemon's making, sent on (DESIGN 4, "From a client").
+ * Lines of clients: check them, replace their ids by the daemon's, forward them (DESIGN 4, "From a client").
  */
 #include "core/gate.h"
 #include "core/router.h"
@@ -16,14 +16,14 @@
 #include <string.h>
 
 #define URGENT_MAX ((size_t)64 * 1024)
-#define CHECK_BYTES ((size_t)64 * 1024) /* of a line between two looks at the clock */
-#define LATE_MS (5 * 60 * 1000)         /* beyond its time, for the answer to a change */
+#define CHECK_BYTES ((size_t)64 * 1024) /* bytes of a line between two looks at the clock */
+#define LATE_MS (5 * 60 * 1000)         /* extra time for the answer to a change */
 
 #define ASLEEP_TEXT "session %s is %s and has no child: send a prompt, or attach with \"wake\":true, and ask again"
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
-/* A change that the daemon asked for by itself: the mode of the child before (router_init.c). */
+/* Return true for a change by the daemon itself: it restores the previous child's mode (router_init.c). */
 static bool restores_mode(const struct call *call) {
 	return call->act == ACT_CHANGE && !call->asker_id;
 }
@@ -40,8 +40,7 @@ static void tell_mode_lost(const struct call *call) {
 	router_tell(s, notice_end(&b));
 }
 
-/* A change that the child confirms after its time is one all the same, and everybody must be told: its answer is
- * awaited on. */
+/* A change may be confirmed after its timeout, and must still be announced: keep waiting for its answer. */
 void router_call_timer(void *arg) {
 	struct call *call = arg;
 	struct session *s = call->session;
@@ -101,7 +100,7 @@ void router_call_answered(struct call *call, struct chunk line, const struct env
 	call_end(&s->calls, call);
 }
 
-/* The client's line under a fresh id. Where its id stands inside `request` (an old form) ours goes in front. */
+/* Return the client's line under a fresh id. If its id is inside `request` (an old form) ours goes in front. */
 static struct chunk under_id(struct span body, const struct envelope *e, const char *id) {
 	bool inside = e->request_id.p > e->request.p && e->request_id.p < e->request.p + e->request.n;
 	return splice_string(body, inside ? SPAN_NONE : e->request_id, "request_id", id);
@@ -122,12 +121,12 @@ static int64_t timeout_of(const struct session *s, const struct envelope *e) {
 	return span_int(wanted, &ms) && ms > 0 ? ms : s->profile->control_timeout;
 }
 
-/* An interrupt gets in beyond all limits, one of each client at a time. */
+/* Return true for an interrupt, which is subject to no limit: one of each client at a time. */
 static bool is_urgent(const struct client *c, const struct envelope *e, size_t len) {
 	return span_equals(e->inner_subtype, "interrupt") && !c->member.urgent && len <= URGENT_MAX;
 }
 
-/* May the client have one request more open? No: it was told. */
+/* Return true if the client may have one more open request. False: it was notified. */
 static bool may_ask(struct client *c, const struct session *s, const struct envelope *e, struct span id, size_t len) {
 	struct router *r = s->world;
 	char why[SHARE_TEXT_MAX];
@@ -143,7 +142,7 @@ static bool may_ask(struct client *c, const struct session *s, const struct enve
 	return false;
 }
 
-/* May the line wait for the child? No: the client was told. */
+/* Return true if the line may be queued for the child. False: the client was notified. */
 static bool has_room(struct client *c, const struct session *s, size_t len, struct span id) {
 	struct router *r = s->world;
 	char why[SHARE_TEXT_MAX];
@@ -202,7 +201,7 @@ static bool restricts(const struct client *c, const struct gate_row *row, struct
 	const struct attachment *a = c->attachment;
 	const char *now = a ? a->session->snapshot.mode : NULL;
 	if (!row->what || strcmp(row->what, "permission_mode") != 0) return false;
-	if (span_equals(mode, "default") && now) /* out of a laxer one */
+	if (span_equals(mode, "default") && now) /* from a laxer one */
 		return !span_equals(span_of(now), "plan") && !span_equals(span_of(now), "dontAsk") &&
 			   !span_same(mode, span_of(now));
 	if (!span_equals(mode, "plan") && !span_equals(mode, "dontAsk")) return false;
@@ -214,14 +213,14 @@ static void need_change(struct client *c, const char *what) {
 	c->refused_change = strdup(what);
 }
 
-/* The child gets it, before the prompts behind it. */
+/* The child gets the change before the prompts behind it. */
 static void change_taken(struct client *c, const char *what) {
 	if (!c->refused_change || strcmp(c->refused_change, what) != 0) return;
 	free(c->refused_change);
 	c->refused_change = NULL;
 }
 
-/* The names of the members of an object, as a JSON array; the caller frees. NULL: no object, or no memory. */
+/* Return the names of the members of an object, as a JSON array; the caller frees. NULL: no object, or no memory. */
 static char *keys_of(struct span object) {
 	struct buf b = NOTICE_INIT;
 	struct span key, value;
@@ -235,8 +234,8 @@ static char *keys_of(struct span object) {
 	return buf_steal(&b, NULL);
 }
 
-/* What a change is announced with: of members whose values may be secrets the names alone. object: the request, or
- * the line. The caller frees. */
+/* Return the announced value of a change: only the names of members with possibly secret values. object: the request,
+ * or the line. The caller frees. */
 static char *shown_value(const struct gate_row *row, struct span object) {
 	struct span value = row->member ? span_member(object, row->member) : SPAN_NONE;
 	if (row->show == GATE_KEYS) return keys_of(value);
@@ -252,7 +251,7 @@ void router_announce_change(struct call *call, const struct gate_row *row, const
 	call->value = shown_value(row, e->request);
 }
 
-/* Two answers under one id could not be told apart. */
+/* Two answers under one id would be indistinguishable. */
 static bool is_duplicate(struct client *c, struct session *s, struct span id) {
 	if (!call_is_open(&s->calls, c->id, id) && !router_init_waits(s, c, id) && !(id.p && router_execute_open(s, c, id)))
 		return false;
@@ -314,7 +313,7 @@ static void on_cancel(struct client *c, struct session *s, const struct envelope
 						"the child has too much to read already: cancel it again later");
 }
 
-/* A line without an answer, which is therefore announced as soon as it is on its way. */
+/* Announce a line without an answer as soon as it was sent. */
 static void announce_line(struct session *s, struct client *c, const struct gate_row *row, struct span body) {
 	struct call call = {.session = s, .asker = c, .what = row->what};
 	while (body.n && *body.p != '{') body.p++, body.n--;
@@ -351,7 +350,7 @@ static bool is_verb(const struct message *m) {
 	return m->kind == MESSAGE_REQUEST && name.p && name.n >= n && memcmp(name.p, PLENUM_VERB_PREFIX, n) == 0;
 }
 
-/* What was meant for one session must not run in another, whatever becomes of the request. */
+/* A line for one session must not run in another, even if the request fails. */
 static void note_choice(struct client *c, struct span subtype) {
 	if (span_equals(subtype, PLENUM_ATTACH)) c->chooses = true;
 }
@@ -374,7 +373,7 @@ static void refuse_line(struct client *c, struct span body, struct span id, cons
 #define FOREIGN_TEXT "%s: a process of an agent writes to its own session alone"
 #define LESS_TEXT "%s: needs an own peer: %s; you may prompt, interrupt and read here"
 
-/* The one way of a client's line to the child. Return false if it is refused; the client was told. */
+/* The only way of a client's line to the child. Return false if it is refused; the client was notified. */
 static bool pass_gate(struct attachment *a, struct span body, const struct message *m, struct gate_verdict *v) {
 	struct session *s = a->session;
 	struct router *r = s->world;
@@ -438,7 +437,7 @@ static void serve(struct client *c, struct chunk line, struct span body, const s
 	dispatch(c, a, line, body, m);
 }
 
-/* What the prompts behind this line need is noted before it is served: however it is refused, they know. */
+/* Note the changes needed by later prompts before the line is served: any kind of refusal then stops them. */
 static void on_message(struct client *c, struct chunk line, struct span body, const struct message *m) {
 	struct span name = span_content(m->env.inner_subtype);
 	const struct router *r = c->world;
@@ -463,7 +462,7 @@ static struct message_check *check_line(struct client *c, struct chunk line, str
 	bool over = false;
 	do over = message_check_step(k, CHECK_BYTES);
 	while (!over && !loop_must_yield(c->loop));
-	/* what follows copies the line: that is a turn's work, too */
+	/* a copy of the line follows: that is a turn's work, too */
 	if (over && !(line.len > LIMITS_TURN_BYTES && loop_must_yield(c->loop))) return k;
 	c->check = k;
 	client_hold(c, line);
@@ -490,10 +489,10 @@ void router_on_line(struct client *c, struct chunk line) {
 	if (a) session_changed(a->session);
 	if (client_holds(c)) return;
 	router_inquiry_over(c);
-	router_leave_start(c); /* whatever the line was refused for: the next one is about something else */
+	router_leave_start(c); /* after any refusal: the next line is about something else */
 }
 
-/* Nobody has checked the line that it stands in. */
+/* The id's line was not checked. */
 static bool is_plain(struct span id) {
 	for (size_t i = 0; i < id.n; i++)
 		if (id.p[i] < ' ' || id.p[i] > '~' || id.p[i] == '\\') return false;
@@ -527,7 +526,7 @@ void router_on_long_line(struct client *c, struct chunk head, size_t size) {
 	c->chooses |= memmem(head.data, head.len, "\"" PLENUM_ATTACH "\"", sizeof PLENUM_ATTACH + 1) != NULL;
 	if (!is_plain(id)) id = SPAN_NONE;
 	if (id.p && memmem(head.data, head.len, "\"control_request\"", 17)) {
-		router_fail(c, id, code, "%s: it has %zu bytes", why, size); /* somebody waits for it */
+		router_fail(c, id, code, "%s: it has %zu bytes", why, size); /* the client waits for it */
 		if (needed) router_init_served(c);
 		return;
 	}
@@ -539,7 +538,7 @@ void router_on_long_line(struct client *c, struct chunk head, size_t size) {
 	if (needed) router_init_served(c);
 }
 
-/* The client's input is not read any more, and what it has not read is gone. */
+/* The client's input is not read any more; its unread output is dropped. */
 void router_on_evicted(struct client *c, size_t held) {
 	struct router *r = c->world;
 	if (c->subscribed) r->n_subscribers--;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lines of clients that run a tool without the model (`bash_command`, `mcp_call`): judged as the tool call that they
- * are, before a byte reaches the child. In this order: deny rules, guard hooks, the sender's own yes if it is an
- * approver of this tool, allow rules, the approvers. The question to them is a can_use_tool of the daemon's making: an
- * ordinary pending entry that has the client's line, with the daemon in the child's place. What was judged is what
- * runs: the line is written anew from the judged input.
+ * Lines of clients that run a tool without the model (`bash_command`, `mcp_call`), judged like a tool call before a
+ * byte reaches the child. In this order: deny rules, guard hooks, the sender's own yes if it is an approver of this
+ * tool, allow rules, the approvers. The approvers are asked by a can_use_tool made by the daemon: an ordinary pending
+ * entry that has the client's line, with the daemon in the child's place. The line is written anew from the judged
+ * input, so that nothing else runs.
  *
  * A guard cannot be asked about a bash_command, nor about an mcp_call of a child without check_permissions: those are
  * refused while a guard covers the tool. A child with check_permissions asks guards and approvers by itself, so its
@@ -56,7 +56,7 @@ static void refuse_line(struct client *c, const struct envelope *e, const char *
 	post_refusal(c, dialect_line_executes(e) ? SPAN_NONE : e->request_id, e->uuid, c->lines_in, code, text);
 }
 
-/* The entry has no line any more: nothing can run by it. The chunk is the caller's. */
+/* Take the line out of the entry, so that nothing can run by it. The caller owns the chunk. */
 static struct chunk take_act(struct pending *p) {
 	struct chunk act = p->act;
 	p->act = CHUNK_NONE;
@@ -81,7 +81,7 @@ static const char *name_of(const struct owner *o) {
 #define UNKNOWN_TEXT                                                                                                   \
 	"the file system of its paths does not answer (outside_timeout), so that no rule can be held against them"
 
-/* What the rules say of the call must be asked for outside. False: this line of the client comes again. */
+/* Ask an errand for the verdict of the rules, if needed. False: this line of the client comes again. */
 static bool know_rules(struct client *c, struct chunk line, const struct session *s, const char *tool,
 					   struct span input) {
 	if (!rules_need_errand(s->profile, tool, input)) return true;
@@ -93,7 +93,7 @@ static bool know_rules(struct client *c, struct chunk line, const struct session
 	return known;
 }
 
-/* After it. by: the client; NULL: the daemon, which has judged it already. */
+/* Return the verdict, after know_rules(). by: the client; NULL: the daemon, which has judged the call already. */
 static enum rule_verdict verdict_of(const struct client *by, const struct session *s, const char *tool,
 									struct span input, const char **rule) {
 	if (!rules_need_errand(s->profile, tool, input)) return rules_judge(s->profile, tool, input, rule);
@@ -107,7 +107,8 @@ bool router_execute_may_judge(struct client *c, struct chunk line, const struct 
 	return know_rules(c, line, p->session, p->tool, span_member(e.inner_response, "updatedInput"));
 }
 
-/* What may have changed since the question was asked, or by its answer. True: it may not run, `why` says so. */
+/* Return true if the call may not run, with the reason in `why`: rules and guards may have changed since the question,
+ * or by its answer. */
 static bool is_forbidden(const struct pending *p, struct span input, const struct client *by, char *why, size_t size) {
 	struct session *s = p->session;
 	const struct owner *guard = guards_covering(&s->registry, p->tool);
@@ -123,7 +124,7 @@ static bool is_forbidden(const struct pending *p, struct span input, const struc
 	return true;
 }
 
-/* Pass the line on with this input. The sender hears of everything that keeps it from the child. */
+/* Pass the line on with this input. The sender is notified of any obstacle. */
 static void run(struct pending *p, struct span input, bool check) {
 	struct session *s = p->session;
 	struct chunk act = take_act(p);
@@ -178,7 +179,7 @@ void router_execute_unanswered(struct pending *p, const char *why) {
 
 /* --- judging ------------------------------------------------------------------------------------------------------ */
 
-/* The question as the child would ask it. */
+/* Make the question in the child's format. */
 static struct chunk question(const struct client *c, const char *tool, const struct buf *input, bool command) {
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	char id[17], text[400];
@@ -200,7 +201,7 @@ static struct chunk question(const struct client *c, const char *tool, const str
 	return notice_chunk(&b);
 }
 
-/* An open entry that has the line; NULL without memory. */
+/* Open an entry for the line; NULL without memory. */
 static struct pending *open_entry(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 								  const char *tool, const struct buf *input) {
 	bool command = dialect_line_executes(e);
@@ -221,8 +222,8 @@ static struct pending *open_entry(struct client *c, struct session *s, struct ch
 	return NULL;
 }
 
-/* A request of an approver is its own yes, also where a rule has it asked. Not where it says that it speaks for another
- * (check_permissions): then it is asked, too. */
+/* Return true if the sender is an approver: its request is its own yes, even for an ask rule. Not if it speaks for
+ * another (check_permissions): then it is asked, too. */
 static bool is_own_yes(const struct attachment *a, const struct pending *p, const struct envelope *e) {
 	return router_may_answer(a, p) && trust_may_approve(a->session->world, a->client) && !dialect_call_wants_check(e);
 }
@@ -261,7 +262,7 @@ static void judge(struct pending *p, const struct attachment *a, const struct en
 }
 
 static bool has_room(struct client *c, struct session *s, const struct envelope *e) {
-	/* the other half is the child's */
+	/* the other half is for the child */
 	if (s->pendings.n < (s->settings->limits.max_pending + 1) / 2) return true;
 	refuse_line(c, e, PLENUM_E_BUSY, "too many requests are open in session %s (max_pending): ask again later",
 				s->name);
@@ -283,7 +284,7 @@ void router_execute(struct client *c, struct session *s, struct chunk line, cons
 					s->name, session_state_name(session_state(s)));
 		return;
 	}
-	if (!session_has_child(s) || s->unnamed) { /* what is judged now would run under other hooks */
+	if (!session_has_child(s) || s->unnamed) { /* it would run under hooks other than the judged ones */
 		refuse_line(c, e, PLENUM_E_BUSY, "the child of session %s is starting: send it again later", s->name);
 		return;
 	}

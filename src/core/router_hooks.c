@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hook callbacks and MCP messages of the child go to their owners; an owner that is gone or silent never lets a guard
- * fail open (DESIGN 6, PROTOCOL 4.4, 5).
+ * Send the child's hook callbacks and MCP messages to their owners. An absent or silent owner never lets a guard fail
+ * open (DESIGN 6, PROTOCOL 4.4, 5).
  */
 #include "core/guards.h"
 #include "core/router.h"
@@ -30,8 +30,8 @@
 #define REPLACED_TEXT                                                                                                  \
 	"the hooks that guard this are being replaced; Plenum refuses until the CLI has the new ones: try again"
 
-/* An error would let the tool run (PROTOCOL 4.2): where a guard cannot be asked, its answer is no. event: raw JSON, or
- * absent where it is not known. */
+/* Answer no for a guard that cannot be asked: an error would let the tool run (PROTOCOL 4.2). event: raw JSON, or
+ * absent if unknown. */
 static void refuse_hook(struct session *s, struct span id, bool guard, struct span event, const char *why) {
 	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
 	if (guard)
@@ -71,7 +71,7 @@ static void answer_mcp(struct pending *p, const char *why) {
 	router_answer_self(p, &b, "owner_gone", NULL);
 }
 
-/* A server that its owner has registered meanwhile may take its time. */
+/* A server that its owner has registered meanwhile has no deadline. */
 static void mcp_deadline(struct pending *p) {
 	if (!p->owner || owner_claims_server(&p->session->registry, p->owner, span_member(p->request, "server_name")))
 		answer_mcp(p, "the client that took over this MCP server by its name does not answer");
@@ -129,7 +129,7 @@ void router_hook(struct session *s, struct chunk line, const struct envelope *e)
 
 #define MCP_GONE_TEXT "the client that serves this MCP server is not there"
 
-/* The child waits no more for a call that it cancels, and says so by a notification alone (PROTOCOL 4.2). */
+/* The child waits no more for a cancelled call, and reports that only by a notification (PROTOCOL 4.2). */
 static void end_cancelled(struct session *s, const struct pending *notice) {
 	struct span message = span_member(notice->request, "message");
 	struct span id = span_member(span_member(message, "params"), "requestId");
@@ -222,7 +222,7 @@ static bool is_taken(struct client *c, struct session *s, struct span id, struct
 	return false;
 }
 
-/* mcp_set_servers drops whatever it does not name: what other attachments hold is named with it. */
+/* mcp_set_servers drops all servers that it does not name: add those of other attachments. */
 void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 						const struct gate_row *row) {
 	struct attachment *a = c->attachment;
@@ -250,7 +250,7 @@ void router_set_servers(struct client *c, struct session *s, struct chunk line, 
 		router_fail(c, e->request_id, registry_code(error), "mcp_set_servers: %s", error);
 		return;
 	}
-	if (current) router_init_made_current(s); /* the child learns of them from this request */
+	if (current) router_init_made_current(s); /* the child gets them by this request */
 	struct buf body = NOTICE_INIT;
 	buf_puts(&body, "{\"subtype\":\"mcp_set_servers\",\"servers\":");
 	registry_put_servers(&s->registry, &body);
@@ -266,7 +266,7 @@ void router_set_servers(struct client *c, struct session *s, struct chunk line, 
 
 struct owner *router_owner(struct attachment *a) {
 	struct session *s = a->session;
-	router_owner_returns(a); /* its name may be a newer one than when it attached */
+	router_owner_returns(a); /* its name may have changed since it attached */
 	if (!a->owner) a->owner = owner_new(&s->registry, s, s->loop, a, a->client->peer.uid, a->client->name, NULL);
 	return a->owner;
 }
@@ -322,7 +322,7 @@ void router_owner_leaves(struct attachment *a) {
 		return;
 	}
 	tell_owner(s, o, PLENUM_EV_OWNER_GONE, o->uid);
-	if (!o->name) owner_drop_loose(&s->registry, o); /* nobody can come back to them */
+	if (!o->name) owner_drop_loose(&s->registry, o); /* no client can come back to them */
 	o->grace.fn = router_grace_timer;
 	loop_timer_set(&o->grace, s->profile->owner_grace);
 }
@@ -352,7 +352,7 @@ bool router_clear_lost(struct session *s, const struct client *by) {
 	return true;
 }
 
-/* An open request belongs to a present owner alone, so what is taken up here has none. */
+/* Take over an absent owner. It has no open requests: those belong to present owners only. */
 static void take_up(struct attachment *a, struct owner *o) {
 	loop_timer_stop(&o->grace);
 	o->grace_over = false;
@@ -365,7 +365,7 @@ static void take_up(struct attachment *a, struct owner *o) {
 	a->owner = o;
 }
 
-/* All of it: of several owners of this name it cannot be told which one has come back. */
+/* Take over all absent owners of this name: it is unknown which of them has come back. */
 void router_owner_returns(struct attachment *a) {
 	struct session *s = a->session;
 	struct owner *o = owner_waiting(&s->registry, a->client->peer.uid, a->client->name);

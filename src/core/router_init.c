@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The child's initialize belongs to the daemon: what it gets is the union of all registrations, under callback ids of
- * ours. When it is sent again, who waits for its answer, and what of the answer is kept (DESIGN 6, PROTOCOL 4.4).
+ * The child's initialize belongs to the daemon: the union of all registrations, under the daemon's callback ids.
+ * Decides when it is sent again, which clients wait for its answer, and which part of the answer is kept (DESIGN 6,
+ * PROTOCOL 4.4).
  */
 #include "core/guards.h"
 #include "core/router.h"
@@ -27,22 +28,22 @@ struct waiter {
 	char *id;         /* raw JSON */
 	char *key;        /* the client's number and the id */
 	char *ignored;    /* JSON array of names, or NULL */
-	bool hooks;       /* it registered hooks with it */
-	uint64_t version; /* of the registry, with what it registered */
-	uint64_t number;  /* which of the client's requests it is (client.h, inits) */
+	bool hooks;       /* it contained hooks */
+	uint64_t version; /* of the registry, with this registration */
+	uint64_t number;  /* number of the client's request (client.h, inits) */
 	struct share_request charge;
 };
 
 struct init {
 	enum init_state state;
-	struct chunk first;     /* the first client's whole line: its other members go out each time */
+	struct chunk first;     /* the first client's whole line: its other members are repeated each time */
 	struct span request;    /* in it */
 	bool first_taken;       /* a child has taken them */
 	struct chunk answer;    /* the child's newest good answer */
 	uint64_t sent, applied; /* versions of the registry */
-	bool first_of_child;    /* the one under way is this child's first */
+	bool first_of_child;    /* the pending one is this child's first */
 	bool ignores;           /* this child takes no repeated initialize */
-	bool restart_due;       /* somebody's hooks wait for a child that takes them */
+	bool restart_due;       /* a client's hooks wait for a child that takes them */
 	bool cleared;           /* nothing was ever registered with this child */
 	struct list waiters;
 	struct waiter *by_key;
@@ -58,7 +59,7 @@ bool router_init_begin(struct session *s) {
 }
 
 static struct init *init_of(struct session *s) {
-	if (!router_init_begin(s)) log_no_memory(); /* a session without this would lie about its hooks */
+	if (!router_init_begin(s)) log_no_memory(); /* a session without this would report its hooks wrongly */
 	return s->init;
 }
 
@@ -66,7 +67,7 @@ static char *waiter_key(const struct client *c, struct span id) {
 	return str_printf("%llu:%.*s", (unsigned long long)c->id, (int)id.n, id.p ? id.p : "");
 }
 
-/* Its client and its id are set. Return false without memory. */
+/* Add a waiter with its client and its id set. Return false without memory. */
 static bool list_waiter(struct init *in, struct waiter *w) {
 	w->key = waiter_key(w->client, span_of(w->id));
 	if (!w->key) return false;
@@ -139,8 +140,8 @@ static void put_union(struct buf *b, struct session *s, bool always_hooks) {
 	}
 }
 
-/* A child that was only to plan does so also after the daemon has replaced it: an old CLI forgets its mode over
- * --resume (2.1.197), a newer one brings it back by itself. Modes that allow more are for a person to choose again. */
+/* Restore the plan mode after the daemon has replaced a child: an old CLI forgets it over --resume (2.1.197), a newer
+ * one restores it by itself. A person must choose modes that allow more again. */
 static void put_strict_mode(struct buf *b, struct session *s) {
 	struct call *call = call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, router_call_timer);
 	struct buf body = NOTICE_INIT;
@@ -215,15 +216,15 @@ static bool may_restart(const struct session *s) {
 	return !loses && !s->profile->restart_never;
 }
 
-/* Where a repeated initialize is ignored, the child is resumed at the next idle moment, and takes the union as its
- * first. */
+/* If the child ignores a repeated initialize, resume it at the next idle moment, with the union as its first. */
 static void restart_if_idle(struct session *s) {
-	bool prompts = s->prompts.n_open > s->prompts.n_held; /* those that are held may wait for just this */
+	bool prompts = s->prompts.n_open > s->prompts.n_held; /* queued ones may wait for this restart */
 	if (!may_restart(s)) return;                          /* a child without these hooks is better than none */
 	if (session_state(s) != SESSION_IDLE || s->pendings.n || s->calls.n || s->background || prompts || s->stopping)
 		return;
 	log_info("session %s: resumes its child, so that new hooks apply", s->label);
-	session_stop(s, false, THEN_RESTART); /* due until the next child is there: what waits for it goes to no other */
+	session_stop(s, false,
+				 THEN_RESTART); /* due until the next child is there: no other gets the lines that wait for it */
 }
 
 static bool is_behind(const struct session *s) {
@@ -251,7 +252,7 @@ static bool is_empty(struct span value) {
 						   : *value.p == '[' && !span_element(value, 0).p;
 }
 
-/* Whose prompts must not run without it. */
+/* Return true if the client's prompts must not run without this initialize. */
 static bool carries(const struct client *c, struct span request) {
 	static const char *const members[] = {"hooks", "sdkMcpServers", "sdkMcpServerConfigs", "mcpServers"};
 	const struct attachment *a = c->attachment;
@@ -297,7 +298,7 @@ static uint64_t applied(const struct session *s) {
 	return in ? in->applied : 0;
 }
 
-/* No child has taken this version yet, and one will. */
+/* Return true if no child has taken this version yet, and one will. */
 static bool comes(const struct session *s, uint64_t version) {
 	const struct init *in = s->init;
 	if (version <= applied(s)) return false;
@@ -325,7 +326,7 @@ bool router_init_blocks(struct client *c, struct span id) {
 	return true;
 }
 
-/* A program that stands in for the CLI cannot wait for what it does not know: it is told, and ends. */
+/* A program that stands in for the CLI cannot wait for an unknown event: it gets an error, and ends. */
 void router_init_served(struct client *c) {
 	if (c->dead || client_holds(c) || !c->filter.quiet || !router_init_refused(c)) return;
 	router_complain(c, SPAN_NONE, PLENUM_E_INITIALIZE_REFUSED, ROUTER_INIT_TEXT);
@@ -362,7 +363,7 @@ static struct chunk apply_edits(struct chunk line, struct edit *edits, size_t n)
 	return notice_chunk(&b);
 }
 
-/* ,"plenum":{...} for the end of the payload, or "" where there is nothing to say. */
+/* Return ,"plenum":{...} for the end of the payload, or "". */
 static char *plenum_note(const char *ignored, const char *reason) {
 	struct buf b = NOTICE_INIT;
 	if (!ignored && !reason) return strdup("");
@@ -382,7 +383,7 @@ static const char *state_now(const struct session *s) {
 	return now == SESSION_BUSY ? "\"running\"" : "\"idle\"";
 }
 
-/* What the child has said of itself when it gave the answer, and what has become of it since. */
+/* Update the child's report on itself to the present state. */
 static size_t edit_news(struct edit *edits, struct span body, const struct session *s) {
 	struct span mode = span_member(body, "current_permission_mode"), state = span_member(body, "session_state");
 	size_t n = 0;
@@ -391,8 +392,8 @@ static size_t edit_news(struct edit *edits, struct span body, const struct sessi
 	return n;
 }
 
-/* The child's answer for one client: its id, no list of open requests (they come as lines), the truth about its hooks;
- * with kept_by the answer may be an old one of that session's child. */
+/* Make the child's answer for one client: its id, no list of open requests (they come as lines), the true state of its
+ * hooks; with kept_by the answer may be an old one of that session's child. */
 static struct chunk answer_for(struct chunk line, const char *id, const char *ignored, const char *reason, bool hooks,
 							   const struct session *kept_by) {
 	static const char *const lists[] = {"pending_permission_requests", "pending_user_dialog_requests",
@@ -440,7 +441,7 @@ static void answer_waiters(struct session *s) {
 	bool again = false;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
 		bool waits = w->hooks && in->applied < w->version;
-		if (waits && !in->ignores && can_resend(s)) { /* its own turn comes with the re-send */
+		if (waits && !in->ignores && can_resend(s)) { /* its own turn comes with the next initialize */
 			again = true;
 			continue;
 		}
@@ -453,7 +454,7 @@ static void answer_waiters(struct session *s) {
 	if (again) send_init(s);
 }
 
-/* silent: not those who see an end of the session, as they would of the CLI. */
+/* silent: skip clients that see an end of the session as they would that of the CLI. */
 static void fail_waiters(struct session *s, const char *code, const char *text, bool silent) {
 	struct init *in = init_of(s);
 	struct waiter *w;
@@ -466,7 +467,7 @@ static void fail_waiters(struct session *s, const char *code, const char *text, 
 	}
 }
 
-/* The child's refusal, for those whose registration was in what it refused. */
+/* Report the child's refusal to the clients with a registration in the refused request. */
 static void refuse_waiters(struct session *s, struct chunk line) {
 	struct init *in = init_of(s);
 	struct waiter *w;
@@ -483,7 +484,7 @@ bool router_init_waits(const struct session *s, const struct client *c, struct s
 	if (!in || !c->inits_open) return false;
 	if (!id.p) return true;
 	_cleanup_free_ char *key = waiter_key(c, id);
-	if (!key) return true; /* rather refused than answered twice */
+	if (!key) return true; /* a refusal is better than two answers */
 	HASH_FIND_STR(in->by_key, key, w);
 	return w;
 }
@@ -501,7 +502,7 @@ static void tell_lost(void *arg, struct owner *o) {
 						"the child has refused the hooks that you registered: they are dropped");
 }
 
-/* Hooks that a client has left behind have no holder to ask whose they were: it may be that these are dropped. */
+/* Hooks left behind by a client have no holder that could know them: these may be the dropped ones. */
 static void forsake_left(struct session *s) {
 	struct attachment *a;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
@@ -511,7 +512,7 @@ static void forsake_left(struct session *s) {
 	}
 }
 
-/* A child that has refused its first table knows no guard. No prompt may run in it. */
+/* A child that has refused its first table knows no guard: no prompt may run in it. */
 static void stop_unguarded(struct session *s, bool again) {
 	log_warn("session %s: the child refused its hooks, it is ended before it can run a tool without them", s->label);
 	session_stop(s, true, again ? THEN_RESTART : THEN_SLEEP);
@@ -523,7 +524,7 @@ static void on_refused(struct session *s, struct chunk line) {
 	bool members = first && !in->first_taken && in->first.data;
 	bool changed = registry_was_refused(&s->registry, !members, tell_lost, s);
 	if (changed) forsake_left(s);
-	if (members) { /* that no child has taken: they are not repeated */
+	if (members) { /* not taken by any child: do not repeat them */
 		chunk_drop(&in->first);
 		in->request = SPAN_NONE;
 	}
@@ -535,7 +536,7 @@ static void on_refused(struct session *s, struct chunk line) {
 	else if (first && !list_empty(&in->waiters))
 		send_init(s);
 	else if (!changed)
-		in->applied = in->sent; /* the old table holds, and the same one again would be refused again */
+		in->applied = in->sent; /* the old table is in force, and the same one would be refused again */
 }
 
 static void tell_applied(struct session *s) {
@@ -559,7 +560,7 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 	in->state = INIT_DONE;
 	in->first_taken = in->first.data != NULL;
 	if (first) router_name_ask(s);
-	bool resumed = first && in->answer.data; /* also where nothing was registered with the child before */
+	bool resumed = first && in->answer.data; /* also if nothing was registered with the previous child */
 	chunk_drop(&in->answer);
 	in->answer = chunk_copy(line.data, line.len);
 	if (!in->answer.data) {
@@ -577,8 +578,8 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 	answer_waiters(s);
 }
 
-/* What the child says of itself is lost, and with nothing to answer with the next client's initialize is sent to it
- * again. No child writes so much to refuse. */
+/* The child's report on itself is lost. Without an older answer the next client's initialize is sent to it again. No
+ * child refuses in so many bytes. */
 void router_init_too_long(struct session *s, struct call *call) {
 	struct init *in = init_of(s);
 	call_end(&s->calls, call);
@@ -590,8 +591,8 @@ void router_init_too_long(struct session *s, struct call *call) {
 	fail_waiters(s, PLENUM_E_TOO_LONG, ANSWER_LONG_TEXT, false);
 }
 
-/* While a session sleeps its child's last answer, ten to twenty KiB of commands and models, is for clients that come.
- * Without what is that child's alone it is the same for all sessions of a kind, which share the bytes. */
+/* Share the child's last answer, ten to twenty KiB of commands and models for later clients, while a session sleeps.
+ * Without the members of one child it is the same for all sessions of a kind. */
 static void share_answer(struct session *s) {
 	struct router *r = s->world;
 	struct init *in = init_of(s);
@@ -660,11 +661,11 @@ static bool holds_hooks(struct span hooks) {
 	return span_next_member(hooks, &at, &key, &value);
 }
 
-/* Each name of this array is free for the client; else it was told. */
+/* Return true if each name of this array is free for the client; else it was notified. */
 static bool servers_are_free(struct client *c, struct session *s, struct span id, struct span names) {
 	struct span name;
 	const char *as = router_takes_up_as(c->attachment);
-	size_t n = 0; /* more than there may be are refused for that */
+	size_t n = 0; /* too many names: refused for that */
 	for (size_t at = 0; n++ <= LIMITS_NAMES && span_next(names, &at, &name);) {
 		const struct owner *o = router_server_taken(s, c->attachment, as, name);
 		if (!o) continue;
@@ -675,7 +676,7 @@ static bool servers_are_free(struct client *c, struct session *s, struct span id
 }
 
 struct refusal {
-	const char *code; /* NULL: it is done */
+	const char *code; /* NULL: success */
 	char text[512];
 };
 
@@ -684,7 +685,7 @@ static void refuse(struct refusal *no, const char *code, const char *text) {
 	snprintf(no->text, sizeof no->text, "initialize: %s", text);
 }
 
-/* Nothing of it is in force yet. */
+/* Stage the request; nothing of it is in force yet. */
 static const char *stage(struct session *s, struct owner *o, struct span request) {
 	struct span hooks = span_member(request, "hooks");
 	if (hooks.p && *hooks.p != 'n' && *hooks.p != '{') return "`hooks` must be an object of events, or null";
@@ -693,7 +694,7 @@ static const char *stage(struct session *s, struct owner *o, struct span request
 	return !error && span_is_object(hooks) ? owner_stage_hooks(&s->registry, o, hooks) : error;
 }
 
-/* Guards are registered when the table on disk has them: what is staged is written there first. */
+/* Guards are registered after the table on disk has them: write the staged ones there first. */
 static void keep(struct session *s, struct refusal *no, const char *before) {
 	struct router *r = s->world;
 	_cleanup_free_ char *after = NULL;
@@ -718,7 +719,7 @@ static const char *commit(struct session *s, struct owner *o, struct span reques
 	return error;
 }
 
-/* All of it, or nothing. */
+/* Register all of it, or nothing. */
 static void register_all(struct attachment *a, struct span request, struct refusal *no) {
 	struct session *s = a->session;
 	struct owner *o = router_owner(a);
@@ -735,7 +736,7 @@ static void register_all(struct attachment *a, struct span request, struct refus
 	if (no->code && o) owner_cancel_hooks(&s->registry, o);
 }
 
-/* Does it say anything that a child must be told with its first initialize? */
+/* Return true if a child must get something of it with its first initialize. */
 static bool asks_something(struct span request) {
 	struct span key, value;
 	for (size_t at = 0; span_next_member(request, &at, &key, &value);)
@@ -762,7 +763,7 @@ static void free_said(struct said **all) {
 	}
 }
 
-/* Of a key that stands there twice the last value counts. */
+/* Of a repeated key the last value counts. */
 static struct said *read_said(struct span request) {
 	struct said *all = NULL, *one;
 	struct span key, value;
@@ -770,7 +771,7 @@ static struct said *read_said(struct span request) {
 		HASH_FIND(hh, all, key.p, key.n, one);
 		if (!one) {
 			one = calloc(1, sizeof *one);
-			if (!one || !HASH_TRY_ADD(hh, all, key.p, key.n, one)) { /* then it counts as new */
+			if (!one || !HASH_TRY_ADD(hh, all, key.p, key.n, one)) { /* it counts as new then */
 				free(one);
 				break;
 			}
@@ -787,7 +788,7 @@ static bool was_said(const struct said *all, struct span key, struct span value)
 	return one && span_same(one->value, value);
 }
 
-/* The names of members that come too late: another initialize was first, and said something else. */
+/* Return the names of members that come too late: another initialize was first, with other values. */
 static char *ignored_members(struct span first, struct span request) {
 	struct said *said = read_said(first);
 	struct buf b = NOTICE_INIT;
@@ -832,7 +833,7 @@ static void add_waiter(struct client *c, struct session *s, struct span id, cons
 	list_add_tail(&init_of(s)->waiters, &w->node);
 }
 
-/* The first client's other members are what every later initialize repeats. */
+/* Keep the first client's other members: every later initialize repeats them. */
 static bool keep_first(struct init *in, struct chunk line) {
 	struct envelope e;
 	in->first = chunk_copy(line.data, line.len);
@@ -888,7 +889,7 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 	a->initialized = true;
 	_cleanup_free_ char *ignored = first || s->untouched ? NULL : ignored_members(in->request, e->request);
 	proceed(c, s, e->request_id, ignored, holds_hooks(hooks));
-	router_offer(a); /* dialogs of a kind that it has just declared */
+	router_offer(a); /* dialogs of the newly declared kinds */
 }
 
 /* --- upgrade ------------------------------------------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How fast a child is read, and what becomes of clients who read more slowly: gap, close, wait (DESIGN 7).
+ * The pace at which a child is read, and the treatment of clients that read more slowly: gap, close, wait (DESIGN 7).
  */
 #include "core/router.h"
 
@@ -9,16 +9,16 @@
 
 #include <stdio.h>
 
-#define PACE_WINDOW ((uint64_t)2 << 20)   /* bytes that the fastest reader may be behind while the child is read */
-#define STANDSTILL_MS 1000                /* a reader that took nothing for so long holds nobody up */
-#define WAIT_PIECE ((uint64_t)256 * 1024) /* what who is waited for must read within each lag_wait */
-#define LAG_TICK_MS 1000                  /* how often those are looked at who are far behind, at the least */
-#define LAG_TICK_LEAST_MS 20              /* and at the most */
+#define PACE_WINDOW ((uint64_t)2 << 20)   /* bytes that the fastest reader may lag before the child must wait */
+#define STANDSTILL_MS 1000                /* a reader that took nothing for so long delays no other */
+#define WAIT_PIECE ((uint64_t)256 * 1024) /* bytes that a waited-for client must read within each lag_wait */
+#define LAG_TICK_MS 1000                  /* the longest time between two checks of clients far behind */
+#define LAG_TICK_LEAST_MS 20              /* and the shortest */
 #define BEHIND_TOLD INT64_MAX             /* of behind_since */
 
 static void on_lag_timer(void *arg);
 
-/* How often those who are far behind are looked at: a short client_lag_soft_time is kept to within a half. */
+/* Return the time between two checks of clients far behind: a short client_lag_soft_time is kept to within a half. */
 static int64_t lag_tick(const struct session *s) {
 	int64_t quarter = s->settings->limits.client_lag_soft_time / 4;
 	return MAX(MIN(quarter, LAG_TICK_MS), LAG_TICK_LEAST_MS);
@@ -41,15 +41,16 @@ static void log_lag(const struct session *s, const struct client *c, int64_t age
 	log_event(LOG_WARN, what, fields);
 }
 
-/* Everybody's output stands still: whoever wonders why finds the name, long before the soft limit or lag_wait. */
+/* Log the client that stops the output for all, long before the soft limit or lag_wait. */
 static void name_holder(const struct session *s, struct attachment *a, int64_t age) {
 	if (age < STANDSTILL_MS || a->waited_told) return;
 	a->waited_told = true;
 	log_lag(s, a->client, age, "the child is held up for a client that does not read");
 }
 
-/* Who asked to be waited for must read on: a piece of the tape within each lag_wait, not a byte now and then. Beside a
- * quarter of the tape there is room for the longest line, which counts as half, and for the rest of the same read. */
+/* Return true if the child must wait for the client, which asked for it. It must read a piece of the tape within each
+ * lag_wait, not a byte now and then. A quarter of the tape leaves room for the longest line, which counts as half, and
+ * for the rest of the same read. */
 static bool holds_up(const struct session *s, struct attachment *a, uint64_t behind, int64_t now) {
 	const struct client *c = a->client;
 	if (a->on_lag != LAG_WAIT) return false;
@@ -66,15 +67,15 @@ static bool holds_up(const struct session *s, struct attachment *a, uint64_t beh
 	return now - a->waited_since < s->settings->limits.lag_wait;
 }
 
-/* How far behind, in bytes; many short lines fill a tape by their number. */
+/* Return the lag in bytes; many short lines fill a tape by their number. */
 static uint64_t pressure(const struct session *s, const struct client *c) {
 	uint64_t bytes = client_behind(c), lines = c->tape ? c->tape->next - c->cursor : 0;
 	uint64_t by_count = lines * (s->tape.max_bytes / s->tape.max_lines);
 	return lines > s->tape.max_lines / 4 ? MAX(bytes, by_count) : bytes;
 }
 
-/* The child is read as fast as its fastest reader reads, not faster: the rest would only fall off the tape. A reader
- * that stands still counts for nothing, unless it asked that it be waited for. */
+/* Read the child as fast as its fastest reader, not faster: the rest would only be dropped from the tape. A stopped
+ * reader does not count, unless it asked for the wait. */
 bool router_on_may_read(struct session *s) {
 	struct attachment *a;
 	uint64_t best = UINT64_MAX;
@@ -116,7 +117,7 @@ static struct chunk lag_notice(const struct session *s, const struct client *c, 
 	return notice_end(&b);
 }
 
-/* Closed for lag: a last notice, then nothing of what it had not read. */
+/* Close a client for lag: send a last notice, and none of the unread lines. */
 static void close_lagging(struct client *c, struct session *s, uint64_t from, uint64_t to) {
 	log_lag(s, c, c->blocked_since ? now_ms() - c->blocked_since : 0,
 			"a client fell behind and is closed, as it asked");
@@ -138,7 +139,7 @@ void router_overtaken(struct client *c, uint64_t from, uint64_t to) {
 	post_gap(c, a->session, from, to);
 }
 
-/* Told once, however long it lasts: bounded by lag_wait and the tape. */
+/* Notify once for any duration: it is bounded by lag_wait and the tape. */
 static void tell_waited(struct session *s, struct attachment *a, int64_t age) {
 	struct client *c = a->client;
 	router_tell_present(s, lag_notice(s, c, age), a);
@@ -154,7 +155,7 @@ static void apply_lag(struct session *s, struct attachment *a, int64_t age) {
 		return;
 	}
 	router_tell_present(s, lag_notice(s, c, age), a);
-	client_post_first(c, lag_notice(s, c, age)); /* before the gap that it may lead to */
+	client_post_first(c, lag_notice(s, c, age)); /* before the gap that may follow */
 	a->behind_since = now_ms();
 	uint64_t from = c->cursor, to = s->tape.next - 1;
 	if (a->on_lag == LAG_CLOSE) {

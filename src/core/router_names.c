@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which conversation a child has taken up. Where the command line leaves that to the child (the newest one, a title, a
- * file), it is asked before a line of a client reaches it: of two children that write to one conversation the second is
- * ended before it writes (DESIGN 8, PROTOCOL 1.4).
+ * Find out which conversation a child has taken up. If the command line leaves that to the child (the newest one, a
+ * title, a file), it is asked before it gets a client's line: of two children that write to one conversation the second
+ * is ended before it writes (DESIGN 8, PROTOCOL 1.4).
  */
 #include "core/router.h"
 
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#define NAME_WAIT 10000 /* ms for one answer; then it is compared with the first line that has it */
+#define NAME_WAIT 10000 /* ms for one answer; after that the id in the first line is compared */
 
 static void tell_conversation(struct session *s, bool another) {
 	router_tell_state(s);
@@ -25,7 +25,7 @@ static void tell_conversation(struct session *s, bool another) {
 	}
 }
 
-/* Whatever the command line said: the child's own word is compared. */
+/* Compare the child's own report, even if the command line named an id. */
 static struct session *other_holder(const struct session *s, const char *id) {
 	const struct router *r = s->world;
 	for (struct session *o = r->sessions; o; o = o->hh.next)
@@ -33,8 +33,8 @@ static struct session *other_holder(const struct session *s, const char *id) {
 	return NULL;
 }
 
-/* A resume that reports another id than it was asked for: both are remembered, the one that is known to exist is tried
- * first at the next start. A later change (/clear) is the child's own and true. */
+/* A resume that reports another id than requested: remember both; the next start tries the one known to exist first. A
+ * later change (/clear) is the child's own and true. */
 static void learn(struct session *s, struct span id, bool asked_for) {
 	_cleanup_free_ char *text = span_dup(id, NULL);
 	if (!text || !*text || (s->conversation_id && strcmp(s->conversation_id, text) == 0)) return;
@@ -88,7 +88,7 @@ void router_name_over(struct call *call) {
 bool router_name_line(struct session *s, const struct envelope *e) {
 	bool asked = dialect_is_name(e) && is_asked(s);
 	if (!s->unnamed || !span_is_string(e->session_id) || dialect_is_start(e)) return asked;
-	learn(s, e->session_id, false); /* found by a title, or as the newest: no id was asked for */
+	learn(s, e->session_id, false); /* found by a title, or as the newest: no id was requested */
 	if (s->broken != BROKEN_SECOND) session_named(s);
 	return asked;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a client's line needs from outside, of file systems and other processes: an errand finds it out while the line
- * waits with the client, whose next lines wait behind it. Nobody else waits.
+ * Questions of a client's line to file systems and other processes: an errand answers them while the line waits with
+ * the client, followed by its next lines. No other client waits.
  */
 #include "core/router.h"
 
@@ -39,7 +39,7 @@ void router_inquiry_over(struct client *c) {
 	c->inquiry = NULL;
 	errand_drop(&q->errand);
 	loop_task_init(&q->free_task, free_inquiry, q);
-	loop_defer_free(c->loop, &q->free_task); /* it may be what has called us */
+	loop_defer_free(c->loop, &q->free_task); /* it may be the caller */
 }
 
 static void on_over(void *arg, enum errand_end end) {
@@ -108,13 +108,13 @@ struct span router_answer_of(const struct client *c, const char *kind, enum erra
 	return ours && q->end == ERRAND_DONE ? (struct span){q->errand.answer.data, q->errand.answer.len} : SPAN_NONE;
 }
 
-/* --- the login ---------------------------------------------------------------------------------------------------- */
+/* --- the client's environment ------------------------------------------------------------------------------------- */
 
 static bool has_login(struct client *c) {
 	return c->peer.uid == getuid() && trust_is_free(c->world, c);
 }
 
-/* Its number is its own still if it lives behind the look at its start. */
+/* The pid is still the client's if it lives after its start time was read. */
 void router_set_asker(struct launch *l, struct client *c) {
 	uint64_t start;
 	if (!proc_stat(c->peer.pid, NULL, NULL, &start) || !has_login(c)) return;
@@ -143,7 +143,7 @@ struct child_place router_place_of(const struct client *c) {
 	return place;
 }
 
-/* PATH as a start has it before the requester's. */
+/* Return the PATH of a start without the requester's. */
 static const char *path_of(const struct profile *p) {
 	ssize_t at = words_named(&p->env, "PATH", 4);
 	bool passes = false;

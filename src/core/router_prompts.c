@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Prompts of clients: accepted once, held while another client's turn runs, sent, taken back (DESIGN 4, 8).
+ * Prompts of clients: accepted once, queued during another client's turn, sent, withdrawn (DESIGN 4, 8).
  */
 #include "core/router.h"
 #include "core/trust.h"
@@ -18,7 +18,8 @@ static bool is_still_there(const struct session *s, uint64_t client) {
 	return false;
 }
 
-/* Of this client, or of another connection of the same one (DESIGN 9.2). A process of an agent takes no name. */
+/* Return true for a prompt of this client, or of another connection of the same one (DESIGN 9.2). A process of an agent
+ * takes no name. */
 static bool is_own(const struct prompt *p, struct client *c) {
 	if (p->client == c->id) return true;
 	if (trust_of(c->world, c) == TRUST_AGENT) return false;
@@ -28,11 +29,11 @@ static bool is_own(const struct prompt *p, struct client *c) {
 static bool same_client(const struct session *s, const struct prompt *p, struct client *c, uint64_t hash) {
 	if (is_own(p, c)) return true;
 	if (p->uid != c->peer.uid || (p->name && c->name)) return false;
-	/* a retry on a new connection that gave itself no name */
+	/* a retry on a new connection without a name */
 	return p->bytes_hash == hash && !is_still_there(s, p->client);
 }
 
-/* The connection that sent it is gone; this one waits for its end now. */
+/* Replace the closed connection of the sender: this one waits for the prompt's end now. */
 static void take_over(struct prompt *p, struct client *c) {
 	p->asker = c;
 	p->client = c->id;
@@ -92,11 +93,11 @@ static void send_prompt(struct session *s, struct prompt *p, struct chunk line, 
 	router_init_before_prompt(s);
 	p->child = session_writes_to(s);
 	p->state = PROMPT_SENT;
-	bool deaf = session_has_child(s) && !agent_hears(s->agent); /* its end, which tells of its prompts, is near */
+	bool deaf = session_has_child(s) && !agent_hears(s->agent); /* its end, which reports its prompts, is near */
 	if (!session_write_charged(s, line, true, payer) && !deaf) lose_prompt(s, p);
 }
 
-/* With prompts = queue: does it wait for the turn of another client, or for one that nobody asked for? */
+/* With prompts = queue: return true if it waits for the turn of another client, or for one without a client. */
 static bool waits_for_turn(const struct session *s, const struct prompt *p) {
 	struct prompt *open;
 	if (!s->profile->prompts_queue) return false;
@@ -105,7 +106,7 @@ static bool waits_for_turn(const struct session *s, const struct prompt *p) {
 	return s->turn && s->prompts.n_open == s->prompts.n_held;
 }
 
-/* The next that may go; those that wait for their sender's initialize stand in nobody's way. */
+/* Return the next prompt that may go; prompts that wait for their sender's initialize do not delay others. */
 static struct prompt *next_to_go(const struct session *s) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
@@ -144,7 +145,7 @@ void router_send_held(struct session *s) {
 	}
 }
 
-/* Held prompts are charged like those that the child is to read. */
+/* Queued prompts are charged like lines for the child. */
 static bool has_room(const struct session *s, size_t len, bool hold) {
 	struct queue all = *session_queue(s);
 	struct prompt *p;
@@ -175,12 +176,12 @@ static bool refuse_prompt(struct client *c, struct session *s, const struct mess
 	return true;
 }
 
-/* "/clear", as a string or as the first block of text. */
+/* Return true for "/clear", as a string or as the first block of text. */
 static bool is_command(const struct message *m) {
 	return span_is_string(m->text) && m->text.n > 2 && m->text.p[1] == '/';
 }
 
-/* What the client asked for before it, and was refused. */
+/* Return true if an earlier change that this prompt needs was refused. */
 static bool lacks_something(struct client *c, const struct message *m) {
 	if (router_init_refused(c))
 		router_refuse(c, m, PLENUM_E_INITIALIZE_REFUSED, ROUTER_INIT_TEXT);
@@ -195,7 +196,7 @@ static bool lacks_something(struct client *c, const struct message *m) {
 	return true;
 }
 
-/* Does a client that sent this wait for a result that names it? */
+/* Return true if the uuid is one by which its sender can recognize the result. */
 static bool names_one(struct span uuid) {
 	return uuid.p && !span_same(uuid, span_of("null")) && !span_same(uuid, span_of("\"\""));
 }
@@ -204,7 +205,7 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 	const struct envelope *e = &m->env;
 	struct span body = splice_body(line);
 	uint64_t hash = prompt_hash(body.p, body.n);
-	_cleanup_free_ char *uuid = span_dup(e->uuid, NULL); /* as the child reads it, and says it back */
+	_cleanup_free_ char *uuid = span_dup(e->uuid, NULL); /* as the child reads it, and repeats it */
 	struct prompt *known = uuid ? prompt_find(&s->prompts, e->uuid) : NULL;
 	char fresh[37] = "";
 	if (lacks_something(c, m)) return;
@@ -242,7 +243,7 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 	}
 }
 
-/* --- taking back -------------------------------------------------------------------------------------------------- */
+/* --- withdrawal --------------------------------------------------------------------------------------------------- */
 
 static bool others_wait(const struct session *s, struct client *c) {
 	struct prompt *p;
@@ -260,7 +261,7 @@ void router_prompt_cancelled(struct session *s, struct prompt *p, const struct c
 	session_changed(s);
 }
 
-/* Held prompts are ours to cancel: the child knows nothing of them. */
+/* Queued prompts are cancelled here: the child does not know them. */
 void router_cancel_held(struct session *s, struct client *c, bool all) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
@@ -275,7 +276,7 @@ void router_prompts_leave(struct client *c) {
 			router_prompt_cancelled(a->session, p, c);
 }
 
-/* Withdraws this client's own prompts that the child has not taken up yet. */
+/* Withdraw this client's prompts that the child has not taken up yet. */
 static void cancel_own(struct session *s, struct client *c) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
@@ -308,8 +309,7 @@ void router_interrupt(struct client *c, struct session *s, struct chunk line, co
 	if (queued) router_cancel_held(s, c, all);
 }
 
-/* One prompt is taken back. The child does not know those that are held; of those of others nobody disposes by mistake.
- */
+/* Withdraw one prompt. The child does not know queued ones; a client cannot withdraw another's by accident. */
 void router_cancel_prompt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	struct span uuid = span_member(e->request, "message_uuid");
 	struct prompt *p = prompt_find(&s->prompts, uuid);

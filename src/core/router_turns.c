@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Turns: when one begins and ends, and which prompts it answers (DESIGN 8, PROTOCOL 2.3, 2.4).
+ * Turns: their begin, their end, and the prompts that they answer (DESIGN 8, PROTOCOL 2.3, 2.4).
  */
 #include "core/router.h"
 
@@ -63,7 +63,7 @@ void router_turn_named(struct session *s) {
 	tell_turn(s, PLENUM_EV_TURN_STARTED, &t, SPAN_NONE);
 }
 
-/* A turn of more prompts than a line has names for: the others are those that the child has echoed. */
+/* Return true for a turn of more prompts than a line can name: the others are the echoed ones. */
 static bool names_few(const struct envelope *e) {
 	struct span uuid;
 	size_t n = 0;
@@ -71,8 +71,8 @@ static bool names_few(const struct envelope *e) {
 	return n >= DIALECT_NAMES_MAX;
 }
 
-/* An old child names no prompts here: it is told with the first one that it echoes, or with the first line of the
- * answer, whose turn has begun. */
+/* An old child names no prompts here: announce the turn, which has begun, with the first echoed prompt, or with the
+ * first line of the answer. */
 void router_turn_begins(struct session *s, const struct envelope *e) {
 	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
 	struct span uuid;
@@ -97,9 +97,9 @@ static void finish(struct session *s, struct turn *t, struct prompt *p) {
 	prompt_done(&s->prompts, p);
 }
 
-/* An old child echoes neither its own commands nor what a hook has blocked: a result without a turn, for nothing that
- * it has echoed, is the oldest prompt's. Of several prompts that it has merged and a hook has blocked it echoes all but
- * the last one, before it prints init. */
+/* An old child echoes neither its own commands nor a prompt blocked by a hook: a result without a turn, for no echoed
+ * prompt, is the oldest prompt's. Of several merged prompts blocked by a hook it echoes all but the last one, before it
+ * prints init. */
 static void finish_unechoed(struct session *s, struct chunk line, struct turn *t) {
 	struct span all = {line.data, line.len};
 	int64_t turns;
@@ -112,8 +112,8 @@ static void finish_unechoed(struct session *s, struct chunk line, struct turn *t
 	}
 }
 
-/* The prompts that this result answers: those it names; where it names none, or not all, those that the child has
- * echoed since the last one; where the child echoes nothing, all that it was sent. */
+/* Finish the prompts answered by this result: the named ones; if it names none, or not all, those echoed since the last
+ * one; if the child echoes nothing, all sent ones. */
 static void finish_prompts(struct session *s, struct chunk line, const struct envelope *e, struct turn *t) {
 	struct span uuid;
 	struct prompt *p;
@@ -146,8 +146,8 @@ void router_turn_echo(struct session *s, const struct envelope *e) {
 	router_turn_named(s);
 }
 
-/* Whose request it is that a waiting prompt is thrown away: the child's account of it comes before its answer. Where
- * the daemon takes it back for an interrupt, that one follows (router_interrupt). */
+/* Return the client that asked for the removal of a waiting prompt: the child reports it before its answer. If the
+ * daemon withdraws it for an interrupt, the interrupt follows (router_interrupt). */
 static const struct client *canceller(const struct session *s, const struct prompt *p) {
 	const struct call *call, *interrupt = NULL;
 	bool ours = false;
@@ -160,10 +160,10 @@ static const struct client *canceller(const struct session *s, const struct prom
 		if (ours && interrupt == call) break;
 	}
 	if (interrupt) return interrupt->asker;
-	return ours ? p->asker : NULL; /* that one was answered first */
+	return ours ? p->asker : NULL; /* the withdrawal was answered first */
 }
 
-/* The child's own account of a prompt: one that it threw away has no result to wait for. */
+/* Handle the child's report on a prompt: a dropped one gets no result. */
 void router_turn_lifecycle(struct session *s, struct chunk line) {
 	struct span all = {line.data, line.len}, state = span_member(all, "state");
 	struct prompt *p = prompt_find(&s->prompts, span_member(all, "command_uuid"));
@@ -174,13 +174,14 @@ void router_turn_lifecycle(struct session *s, struct chunk line) {
 		prompt_done(&s->prompts, p);
 }
 
-/* A program that knows nothing of the daemon, in a session that goes on without its prompt, would wait for ever. */
+/* Return true for a program unaware of the daemon, in a session that goes on without its prompt: it would wait
+ * indefinitely. */
 static bool must_hear(const struct client *c, const char *code) {
 	const struct attachment *a = c->attachment;
 	return !c->filter.quiet || (a && !a->ephemeral && a->wants_stderr && strcmp(code, PLENUM_E_CHILD_EXITED) == 0);
 }
 
-/* To whoever sent it. */
+/* Notify the sender. */
 static void tell_asker(const struct session *s, const struct prompt *p, const char *code, const char *text) {
 	struct client *c = p->asker;
 	if (!c || !must_hear(c, code)) return;
@@ -190,8 +191,8 @@ static void tell_asker(const struct session *s, const struct prompt *p, const ch
 	client_post(c, notice_end(&b));
 }
 
-/* Echoed, but there was no turn for it: its uuid stands in the conversation already, from before a restart or in the
- * one that was resumed. The CLI runs no uuid twice. */
+/* Echoed without a turn: its uuid is in the conversation already, from before a restart or from the resumed one. The
+ * CLI runs no uuid twice. */
 static void end_swallowed(struct session *s) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
@@ -202,7 +203,7 @@ static void end_swallowed(struct session *s) {
 	}
 }
 
-/* A turn that ended without a result: nobody is to wait for one. */
+/* End prompts of a turn without a result: none will come. */
 static void end_unresolved(struct session *s) {
 	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
 	struct prompt *p;
@@ -229,15 +230,14 @@ static void cancelled(struct session *s, struct span uuid, const struct call *ca
 	router_prompt_cancelled(s, p, call->asker ? call->asker : canceller(s, p));
 }
 
-/* Prompts that the child has thrown away because it was asked to: an old one says so in its answer alone, without the
- * uuid. */
+/* End prompts dropped on request: an old child reports that in its answer alone, without the uuid. */
 void router_turn_cancelled(struct session *s, const struct envelope *e, const struct call *call) {
 	struct span what = span_member(e->inner_response, "cancelled"), uuid;
 	if (span_is_true(what) && call->act == ACT_CANCEL_PROMPT) cancelled(s, span_of(call->value), call);
 	for (size_t at = 0; span_next(what, &at, &uuid);) cancelled(s, uuid, call);
 }
 
-/* What did not run may be sent again under the same uuid. */
+/* A prompt that did not run may be sent again under the same uuid. */
 static bool never_ran(const struct session *s, const struct session_exit *e, const struct prompt *p) {
 	return e->never_ran || p->state == PROMPT_HELD || (p->state == PROMPT_SENT && (s->prompts.replays || !s->got_line));
 }
@@ -246,7 +246,7 @@ void router_turn_failed(struct session *s, const struct session_exit *e, const c
 	const char *code = e->never_ran && !e->wanted ? PLENUM_E_SPAWN_FAILED : PLENUM_E_CHILD_EXITED;
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
-		bool lost = !s->want_child && router_init_holds_prompt(s, p); /* with what it waits for */
+		bool lost = !s->want_child && router_init_holds_prompt(s, p); /* with the initialize that it waits for */
 		if (p->state == PROMPT_HELD ? !lost : session_awaits(s, p->child)) continue;
 		tell_asker(s, p, code, text);
 		if (never_ran(s, e, p))
