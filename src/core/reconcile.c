@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Return false if there is more to do in a later turn: a crowd leaves in slices. One that waits on is no progress. */
+/* Return false if there is more to do in a later turn: many clients leave in slices. A client that still waits is no
+ * progress. */
 static bool close_ended(struct session *s) {
 	struct attachment *a;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
@@ -25,7 +26,7 @@ static uint64_t mix_text(uint64_t h, const char *text) {
 	return mix(h, text ? prompt_hash(text, strlen(text)) : 1);
 }
 
-/* What others than its clients look at: the table on disk, and the count of children. */
+/* Hash the state used beyond the session's clients: by the table on disk, and by the count of children. */
 static uint64_t hash_of(const struct session *s) {
 	uint64_t h = mix_text(1, s->conversation_id);
 	h = mix_text(h, s->resumed_id);
@@ -38,7 +39,7 @@ static uint64_t hash_of(const struct session *s) {
 	return mix(h, s->child_no << 2 | (uint64_t)(s->agent != NULL) << 1 | (s->starting != NULL));
 }
 
-/* Return true if its child is one more than there were. */
+/* Return true if the session's child was not counted before. */
 static bool is_one_more(struct session *s) {
 	bool before = s->counted;
 	s->counted = s->agent || s->starting;
@@ -54,15 +55,15 @@ static void mark(struct session *s) {
 }
 
 /* The order:
- * 1. A child that has not the newest hooks is sent them, before a prompt that they are to see.
- * 2. Held prompts go. With the next one on its way the session stays busy: it does not become idle between two turns.
- * 3. A half-closed client leaves that waits for nothing. It waits for its prompts, so this is after 2; and the state
- *    that follows is not a part of what it has asked for.
- * 4. The state, which 1 to 3 have a part in, is published.
- * 5. An idle child is restarted for hooks that it cannot take otherwise, and others that idle go to sleep if there are
- *    too many: when a child was started, and when one that had to be let work is idle.
- * 6. The child is read again, or not, as its readers allow: some of them may have left in 3.
- * 7. The table on disk is marked last, for all of this; it is written before anything is sent. */
+ * 1. Send the newest hooks to a child without them, before a prompt that they must see.
+ * 2. Send queued prompts. With the next one sent the session stays busy: it does not become idle between two turns.
+ * 3. Close half-closed clients that wait for nothing. A client waits for its prompts, so this is after 2; and before 4,
+ *    because the state is no part of its request.
+ * 4. Publish the state, to which 1 to 3 contribute.
+ * 5. Restart an idle child for hooks that it cannot take otherwise, and put idle children to sleep if there are too
+ *    many: after the start of a child, and when a child is idle that could not sleep before.
+ * 6. Read the child or pause it, by the state of its readers: some of them may have left in 3.
+ * 7. Mark the table on disk last, for all of this; it is written before anything is sent. */
 void reconcile(struct session *s) {
 	struct router *r = s->world;
 	router_init_resend(s);

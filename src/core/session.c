@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WARM_MS 100    /* a child that lives this long and was asked for nothing is idle */
-#define BROKEN_MS 1000 /* how long a child may go on that has closed its stdin or its stdout */
+#define WARM_MS 100    /* an unused child of this age is idle */
+#define BROKEN_MS 1000 /* the longest that a child may live after it closed its stdin or its stdout */
 #define SPAWN_TRIES 5
 #define SPAWN_RETRY_MS 300
-#define SLEEP_PROMPTS 2 /* finished prompts that a session without a child remembers */
-#define SLEEP_SETTLED 8 /* and requests that were settled */
+#define SLEEP_PROMPTS 2 /* remembered finished prompts of a session without a child */
+#define SLEEP_SETTLED 8 /* and remembered resolved requests */
 
 static bool begin_start(struct session *s, char *error);
 
@@ -60,7 +60,7 @@ static void arm_idle(struct session *s) {
 		loop_timer_stop(&s->agent->idle_timer);
 }
 
-/* It holds little: its tape, and what a late answer or a retried prompt needs. */
+/* Keep little: the tape, and the data needed for a late answer or a retried prompt. */
 void session_slim(struct session *s) {
 	tape_pack(&s->tape);
 	prompts_trim(&s->prompts, SLEEP_PROMPTS);
@@ -76,7 +76,7 @@ static void on_task(void *arg) {
 }
 
 void session_changed(struct session *s) {
-	if (s->removed) return; /* a task now would run after it was freed */
+	if (s->removed) return; /* a task now would run after the free */
 	loop_defer_urgent(s->loop, &s->task);
 }
 
@@ -113,7 +113,7 @@ enum session_state session_name_state(struct session *s) {
 static void on_idle(void *arg) {
 	struct session *s = arg;
 	if (session_state(s) != SESSION_IDLE) return;
-	if (s->pendings.n || s->calls.n || session_works_on(s)) { /* not now; nobody else would look again */
+	if (s->pendings.n || s->calls.n || session_works_on(s)) { /* not now, and no other check would follow */
 		arm_idle(s);
 		return;
 	}
@@ -148,9 +148,9 @@ void session_set_reason(struct session *s, const char *reason) {
 	s->reason = str_dup(reason);
 }
 
-/* --- what the child says ------------------------------------------------------------------------------------------ */
+/* --- output of the child ------------------------------------------------------------------------------------------ */
 
-/* A whole last line without its LF: the end of the output ends it. */
+/* Handle a whole last line without its newline: the end of the output ends it. */
 static void end_line(struct session *s, struct chunk line) {
 	struct chunk whole = splice_line(line, (struct span){line.data, line.len});
 	struct envelope e;
@@ -169,7 +169,7 @@ static void on_line(void *arg, struct chunk line) {
 	s->bytes_out += line.len;
 	if (!scan_envelope(line.data, n, &e)) {
 		if (!span_is_blank((struct span){line.data, n}))
-			s->events->stray(s, line); /* half a line at the end of the output, too */
+			s->events->stray(s, line); /* also half a line at the end of the output */
 	} else if (n < line.len) {
 		s->events->line(s, line, &e);
 	} else {
@@ -203,7 +203,7 @@ static void on_stderr(void *arg, const char *data, size_t n) {
 	tail_take(&s->tail, data, n);
 }
 
-/* A new child is read once, whatever the readers of the one before still have to read. */
+/* Read a new child once, even if readers are behind with the output of the previous one. */
 void session_pace(struct session *s) {
 	struct agent *a = s->agent;
 	if (a && !a->unread) agent_read(a, a->exited || s->events->may_read(s));
@@ -215,7 +215,7 @@ static void on_pace(void *arg) {
 
 /* --- stdin -------------------------------------------------------------------------------------------------------- */
 
-/* Its exit, which tells the rest, may be on its way. If not, the stop timer ends it. */
+/* The exit with the details may be on its way. If not, the stop timer ends the child. */
 static void expect_end(struct session *s) {
 	if (!s->agent->exited && s->stopping == STOP_NOT) loop_timer_set(&s->agent->stop_timer, BROKEN_MS);
 }
@@ -223,14 +223,14 @@ static void expect_end(struct session *s) {
 void session_write_in(struct session *s) {
 	struct agent *a = s->agent;
 	if (!agent_hears(a) || agent_write(a, &s->in)) return;
-	session_drop_input(s); /* the child is gone, or has closed its stdin and can be told nothing any more */
+	session_drop_input(s); /* the child is gone, or has closed its stdin and can read nothing any more */
 	expect_end(s);
 }
 
-/* The child is gone, or has closed its stdout: nothing that it was asked will be answered. */
+/* The child is gone, or has closed its stdout: it answers no request any more. */
 static void on_muted(void *arg) {
 	expect_end(arg);
-	session_changed(arg); /* its last line may have come without an LF */
+	session_changed(arg); /* its last line may have come without a newline */
 }
 
 static void on_may_write(void *arg) {
@@ -253,8 +253,8 @@ void session_drop_input(struct session *s) {
 static bool write_to(struct session *s, struct queue *q, struct chunk line, bool own, struct share *payer) {
 	bool here = session_has_child(s);
 	s->untouched = false;
-	if (!here) s->only_asked = false; /* who has sent this waits for the start, too */
-	if (!line.data) return false;     /* there was no memory for it */
+	if (!here) s->only_asked = false; /* the sender waits for the start, too */
+	if (!line.data) return false;     /* no memory for the line */
 	if ((!here && !s->want_child) || (here && !agent_hears(s->agent)) || (!own && !queue_has_room(q, line.len))) {
 		chunk_drop(&line);
 		return false;
@@ -287,7 +287,7 @@ bool session_answer(struct session *s, struct chunk line) {
 }
 
 void session_must_write(struct session *s, struct chunk line) {
-	bool waits = session_has_child(s) && agent_hears(s->agent); /* else its end is near anyway */
+	bool waits = session_has_child(s) && agent_hears(s->agent); /* else it ends soon anyway */
 	if (line.data && session_answer(s, line)) return;
 	if (waits) session_no_memory(s, "it cannot be answered");
 }
@@ -338,7 +338,7 @@ static void init_timers(struct session *s, struct agent *a) {
 }
 
 struct agent *session_new_agent(struct session *s) {
-	size_t read_max = tape_piece(&s->tape); /* what one read brings must not push out what is waited for */
+	size_t read_max = tape_piece(&s->tape); /* the data of one read must not push unread lines off the tape */
 	struct agent *a = agent_new(s->loop, s->pool, s->settings->limits.child_line, read_max, &agent_events, s);
 	if (!a) return NULL;
 	lines_keep(&a->out, s->tape.max_bytes);
@@ -346,14 +346,14 @@ struct agent *session_new_agent(struct session *s) {
 	return a;
 }
 
-/* It is this session's child from now on. */
+/* Make it this session's child. */
 static void adopt(struct session *s, struct agent *a) {
 	s->agent = a;
 	s->child_no++;
 	loop_timer_set(&a->warm_timer, WARM_MS);
 }
 
-/* What the next child is to resume; NULL: a new conversation, said where an old one is lost by it. */
+/* Return the id for the next child to resume; NULL: a new conversation, and the loss of an old one is reported. */
 static const char *resume_id(struct session *s) {
 	const char *id = s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
 	if (!id || s->profile->resume_args.n) return id;
@@ -370,7 +370,7 @@ static void set_start_error(struct session *s, enum child_result r, const char *
 static void complete_start(struct session *s, struct agent *a) {
 	reset_for_child(s);
 	s->unnamed = !s->conversation_id && launch_in_doubt(&s->launch, s->profile);
-	if (s->unnamed) { /* what waits for this child was put there before */
+	if (s->unnamed) { /* lines for this child were queued there before */
 		s->later = s->in;
 		queue_init(&s->in, s->later.max);
 	}
@@ -383,7 +383,7 @@ static void complete_start(struct session *s, struct agent *a) {
 
 static void give_up_start(struct session *s, const char *error);
 
-/* What may pass is tried some times more, but for those who wait to hear of it. */
+/* Retry a transient failure a few times, but not for clients that wait for the result. */
 static void start_failed(struct session *s, enum child_result r, const char *error) {
 	log_warn("session %s: %s", s->label, error);
 	set_start_error(s, r, error);
@@ -441,7 +441,7 @@ enum child_result session_start(struct session *s, char *error) {
 		agent_free(a);
 		return r;
 	}
-	if (!resume) timers_free(&s->timers); /* they were those of the old conversation */
+	if (!resume) timers_free(&s->timers); /* they belonged to the old conversation */
 	log_info("session %s: a child starts%s%s", s->label, resume ? ", resumes " : "", resume ? resume : "");
 	s->starting = a;
 	s->want_child = true;
@@ -470,7 +470,8 @@ void session_pause_start(struct session *s) {
 void session_resume(struct session *s) {
 	if (s->agent) {
 		agent_resume(s->agent, s->children, s->in.count > 0);
-		if (s->agent->eof && !loop_timer_pending(&s->agent->stop_timer)) expect_end(s); /* once nobody waited for it */
+		if (s->agent->eof && !loop_timer_pending(&s->agent->stop_timer))
+			expect_end(s); /* older versions set no timer */
 	}
 	s->counted = s->agent != NULL;
 	session_changed(s);
@@ -480,15 +481,15 @@ static void give_up_start(struct session *s, const char *error) {
 	struct session_exit e = {.status = 127, .never_ran = true};
 	s->want_child = false;
 	s->failed = true;
-	s->spawn_tries = 0; /* the next prompt is tried as often as this one was */
+	s->spawn_tries = 0; /* the next prompt gets as many tries */
 	session_set_reason(s, error);
 	queue_free(&s->in);
-	s->child_no++; /* the one that never was: its prompts are failed */
+	s->child_no++; /* of the child that never was: its prompts are failed */
 	s->events->exited(s, &e);
 	session_changed(s);
 }
 
-/* Tries a start that was put off. */
+/* Try a delayed start. */
 static void try_start(struct session *s) {
 	char error[CHILD_ERROR_MAX];
 	if (s->agent || !s->want_child) return;
@@ -528,7 +529,7 @@ static bool begin_start(struct session *s, char *error) {
 				 s->name, s->profile->name);
 		return false;
 	}
-	/* an old one that is still ending starts the next by its end */
+	/* an old one that is still ending starts the next when it ends */
 	if (!s->agent && !session_put_off(s, MAX(wait, (int64_t)0))) {
 		snprintf(error, CHILD_ERROR_MAX, "out of memory");
 		return false;
@@ -547,12 +548,12 @@ enum child_result session_wake_now(struct session *s, char *error) {
 	bool wanted = s->want_child, only_asked = s->only_asked || !wanted;
 	if (!session_wake(s, error)) return CHILD_FAILED;
 	s->only_asked = only_asked;
-	/* is there, or comes later */
+	/* it exists, or comes later */
 	if (s->agent || s->starting || s->not_before > now_ms() || session_is_stuck(s, error)) return CHILD_OK;
 	enum child_result r = session_start(s, error);
 	loop_timer_stop(s->retry_timer);
 	if (r != CHILD_OK && wanted)
-		give_up_start(s, error); /* others wait for it; what was held may begin another */
+		give_up_start(s, error); /* others wait for it; a released line may begin another */
 	else if (r != CHILD_OK)
 		s->want_child = false;
 	return r;
@@ -577,8 +578,8 @@ bool session_can_give(const struct session *s) {
 		   child_alive(&s->agent->child);
 }
 
-/* A notice tells of the session that it was made for. Of a line that is no JSON it is all that there is: that one gets
- * the other session's name. data NULL: it stays where it is. */
+/* Copy a notice for the tape of another session: one about invalid JSON, the only record of that line, gets the other
+ * session's name. data NULL: it stays with the first session. */
 static struct chunk retold(const struct session *to, struct chunk notice) {
 	struct span line = {notice.data, notice.len}, name = span_member(line, "session");
 	if (!span_same(span_member(line, "event"), span_of("\"" PLENUM_EV_STRAY_OUTPUT "\""))) return CHUNK_NONE;
@@ -589,7 +590,7 @@ static struct chunk retold(const struct session *to, struct chunk notice) {
 	return told;
 }
 
-/* What the child has printed stands on the tape of whoever has it next, and stays on this one. */
+/* Copy the child's output to the tape of its next session; it stays on this one. */
 static void pass_output(struct session *to, struct session *from) {
 	to->tail = from->tail;
 	tail_init(&from->tail);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A session on its way to the next binary (core/carry.h): its child, what was read of it and is to be written to it,
- * its state, its timers, its tables.
+ * Serialize and restore a session for an upgrade (core/carry.h): its child, the child's buffered input and output, its
+ * state, its timers, its tables.
  */
 #include "core/session.h"
 
@@ -64,14 +64,14 @@ static void carry_stop(struct carry *c, struct session *s, struct agent *a) {
 }
 
 static void carry_state(struct carry *c, struct session *s, struct agent *a) {
-	enum session_state now = session_state(s); /* read and not used: it is computed */
+	enum session_state now = session_state(s); /* restored and not used: it is computed */
 	CARRY_UPTO(c, now, SESSION_FAILED);
 	CARRY_UPTO(c, s->told_state, SESSION_FAILED);
 	CARRY_UPTO(c, s->previous, SESSION_FAILED);
-	s->named_state = s->told_state; /* at the end of a turn all is told */
+	s->named_state = s->told_state; /* at the end of a turn all is published */
 	carry_text(c, &s->reason);
 	CARRY(c, s->failed);
-	s->spent |= c->version < 11 && s->failed; /* an older one could not tell */
+	s->spent |= c->version < 11 && s->failed; /* an older version could not know */
 	if (c->version >= 11) CARRY(c, s->spent);
 	if (c->version >= 12) CARRY(c, s->made_by);
 	if (c->version >= 12) CARRY(c, s->altered);
@@ -92,7 +92,7 @@ static void carry_start(struct carry *c, struct session *s) {
 	CARRY(c, s->spawn_tries);
 	CARRY(c, s->want_child);
 	if (c->version < 13) return;
-	carry_text(c, &s->start_error); /* who waits for the start may not know of it yet */
+	carry_text(c, &s->start_error); /* clients that wait for the start may not have it yet */
 	CARRY_UPTO(c, s->start_result, CHILD_TIMEOUT);
 }
 
@@ -116,7 +116,7 @@ static void carry_counters(struct carry *c, struct session *s, struct agent *a) 
 }
 
 void session_carry(struct carry *c, struct session *s) {
-	/* a session without a child carries the blank of one */
+	/* a session without a child serializes an empty one */
 	if (c->saving) session_pause_start(s);
 	struct agent *a = s->agent ? s->agent : session_new_agent(s);
 	carry_mark(c, "session");
@@ -131,7 +131,7 @@ void session_carry(struct carry *c, struct session *s) {
 	carry_state(c, s, a);
 	carry_start(c, s);
 	carry_counters(c, s, a);
-	s->untouched &= session_has_child(s); /* once it could stay set */
+	s->untouched &= session_has_child(s); /* older versions could leave it set */
 	if (!s->agent) agent_free(a);
 	tape_carry(c, &s->tape);
 	snapshot_carry(c, &s->snapshot);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The end of a session's child: the stop ladder, and what is done when the child is gone (DESIGN 8).
+ * The end of a session's child: the stop sequence, and the cleanup when the child is gone (DESIGN 8).
  */
 #include "core/session_parts.h"
 
@@ -20,13 +20,13 @@
 #define INTERRUPT_MS 2000 /* the longest that a stop waits for the interrupted turn's result */
 #define BACKOFF_FIRST_MS 500
 #define BACKOFF_MAX_MS 30000
-#define KILL_MIN_MS 1000 /* what the end of a killed process may take, however short stop_grace is */
-#define HEALTHY_MS 10000 /* a child that ran this long ends a row of failures */
+#define KILL_MIN_MS 1000 /* the least time for a killed process to end, however short stop_grace is */
+#define HEALTHY_MS 10000 /* a child that ran this long resets the count of failures */
 
-/* --- its last moment ---------------------------------------------------------------------------------------------- */
+/* --- cleanup ------------------------------------------------------------------------------------------------------ */
 
-/* The CLI leaves its message socket behind when it is killed (PROTOCOL 6.3). Where it is, the child has said: it may be
- * anywhere. */
+/* The CLI leaves its message socket behind when it is killed (PROTOCOL 6.3). Its path is reported by the child and may
+ * be anywhere. */
 static void remove_left_socket(struct session *s) {
 	char *path = s->left_socket;
 	s->left_socket = NULL;
@@ -121,7 +121,7 @@ static void explain_stuck(const struct session *s, char *error) {
 	snprintf(error, CHILD_ERROR_MAX, "child %d of session %s cannot be ended: %s", s->stuck_pid, s->name, why);
 }
 
-/* All of its output is there; without an exit it cannot be ended. */
+/* All of its output was read; without an exit the child cannot be ended. */
 void session_on_ended(void *arg) {
 	struct session *s = arg;
 	char error[CHILD_ERROR_MAX];
@@ -138,13 +138,13 @@ void session_on_ended(void *arg) {
 
 void session_on_exited(void *arg) {
 	struct session *s = arg;
-	s->untouched = false; /* nobody could take it back now */
+	s->untouched = false; /* it cannot be taken back now */
 	queue_free(&s->later);
-	if (s->stopping < STOP_EOF) queue_free(&s->in); /* was meant for the dead one */
+	if (s->stopping < STOP_EOF) queue_free(&s->in); /* queued for the dead child */
 	session_changed(s);
 }
 
-/* --- stop ladder -------------------------------------------------------------------------------------------------- */
+/* --- stop sequence ------------------------------------------------------------------------------------------------ */
 
 static int64_t step_ms(const struct session *s) {
 	return s->brief ? s->profile->stop_grace / 2 : s->profile->stop_grace;
@@ -184,14 +184,13 @@ static void step_term(struct session *s) {
 	step(s, STOP_TERM, step_ms(s));
 }
 
-/* What it was to read is lost with it; behind a child that has had its end of input stands what the next one is to
- * read. */
+/* Its unread input is lost with it; lines queued after its end of input are for the next child. */
 static void step_kill(struct session *s) {
 	if (session_has_child(s)) session_drop_input(s);
 	log_step(s, "SIGKILL");
 	child_kill(&s->agent->child, SIGKILL);
 	step(s, STOP_KILL, MAX(step_ms(s), (int64_t)KILL_MIN_MS));
-	agent_close_in(s->agent); /* behind the signal: at the end of its input the child would end by itself */
+	agent_close_in(s->agent); /* after the signal: at the end of its input the child would end by itself */
 }
 
 bool session_is_stuck(struct session *s, char *error) {
@@ -200,9 +199,9 @@ bool session_is_stuck(struct session *s, char *error) {
 	return s->stuck_pid != 0;
 }
 
-/* The last step: SIGKILL did not end it. The session goes on without the child, as if that had ended. */
+/* The last step: SIGKILL did not end it. The session goes on as if the child had ended. */
 static void give_up(struct session *s) {
-	children_reap(s->children); /* its end may be there, and only not have been looked at */
+	children_reap(s->children); /* it may have ended, and not been reaped yet */
 	if (!s->agent || s->agent->exited) return;
 	loop_timer_set(&s->agent->stop_timer, KILL_MIN_MS); /* for a binary that takes over before the end */
 	agent_end(s->agent);
@@ -222,7 +221,7 @@ static void advance_stop(struct session *s) {
 		give_up(s);
 }
 
-/* Before the first step, while the tree of its processes is whole. */
+/* Called before the first step, while the tree of its processes is complete. */
 static void begin_end(struct session *s) {
 	loop_timer_stop(&s->agent->idle_timer);
 	if (s->stopping != STOP_NOT) return;
@@ -237,10 +236,10 @@ static void stop_broken(struct session *s) {
 	begin_end(s);
 }
 
-/* The last step at once: it must do nothing more. */
+/* Go to the last step at once: the child must do nothing more. */
 static void kill_now_for(struct session *s, enum broken broken) {
 	s->broken = broken;
-	if (s->agent->exited || s->stopping == STOP_KILL) return; /* these were its last words */
+	if (s->agent->exited || s->stopping == STOP_KILL) return; /* it cannot do more */
 	begin_end(s);
 	step_kill(s);
 }
@@ -251,7 +250,7 @@ void session_kill_second(struct session *s, const struct session *other) {
 	kill_now_for(s, BROKEN_SECOND);
 }
 
-/* One that is being stopped ends as it was to end, only sooner. */
+/* A child being stopped ends as intended, only sooner. */
 void session_no_memory(struct session *s, const char *what) {
 	log_error("session %s: out of memory, %s; its child is ended", s->label, what);
 	if (s->agent && !s->agent->exited) kill_now_for(s, s->stopping == STOP_NOT ? BROKEN_MEMORY : s->broken);
@@ -267,7 +266,7 @@ void session_turn_ended(struct session *s) {
 	if (s->stopping == STOP_INTERRUPT) advance_stop(s);
 }
 
-/* A start that was put off does not come any more: those whose prompts wait for it are told. */
+/* Cancel a delayed start and fail the prompts that wait for it. */
 static void cancel_start(struct session *s, enum stop_then then) {
 	struct session_exit e = {.wanted = true, .never_ran = true};
 	session_drop_start(s);
@@ -280,12 +279,12 @@ static void cancel_start(struct session *s, enum stop_then then) {
 	session_changed(s);
 }
 
-/* Somebody's wish to end it is stronger than a restart, forgetting it stronger than sleep. */
+/* A stop by a client outweighs a restart, removal outweighs sleep. */
 static bool outweighs(enum stop_then then, enum stop_then before) {
 	return then == THEN_REMOVE || (then == THEN_SLEEP && before == THEN_RESTART);
 }
 
-/* What every wish to end the child has in common. False: there is none. */
+/* The common part of all stops. False: there is no child. */
 static bool begin_stop(struct session *s, enum stop_then then) {
 	s->untouched = false;
 	if (!s->agent) {
@@ -294,17 +293,17 @@ static bool begin_stop(struct session *s, enum stop_then then) {
 		return false;
 	}
 	if (s->stopping == STOP_NOT || outweighs(then, s->then)) s->then = then;
-	if (s->broken != BROKEN_SECOND) s->broken = BROKEN_NOT; /* now somebody wants it */
-	if (s->want_child && then != THEN_RESTART) { /* nor the child after this one; the end tells whom it concerns */
+	if (s->broken != BROKEN_SECOND) s->broken = BROKEN_NOT; /* now a client wants the stop */
+	if (s->want_child && then != THEN_RESTART) {            /* nor the next child; the end notifies its clients */
 		s->want_child = false;
-		s->child_no++; /* the one that never will be: not another that is wanted before this one's end */
+		s->child_no++; /* of the child that never will be: not of another wanted before this one's end */
 		if (!session_has_child(s)) queue_free(&s->in);
 	}
 	begin_end(s);
 	return true;
 }
 
-/* The steps that session_end_input() left out: nobody waits any more, or somebody for the conversation. */
+/* Take the steps that session_end_input() left out: no client waits any more, or one waits for the conversation. */
 static void hurry(struct session *s) {
 	struct loop_timer *timer = &s->agent->stop_timer;
 	if (s->stopping != STOP_EOF || s->agent->exited || loop_timer_pending(timer)) return;
@@ -317,7 +316,7 @@ void session_stop(struct session *s, bool kill_now, enum stop_then then) {
 	if (kill_now && s->stopping < STOP_KILL) {
 		step_kill(s);
 	} else if (first && s->agent->exited) {
-		if (then != THEN_RESTART) s->stopping = STOP_EOF; /* only the end of its output is waited for */
+		if (then != THEN_RESTART) s->stopping = STOP_EOF; /* wait only for the end of its output */
 	} else if (first) {
 		advance_stop(s);
 	} else {

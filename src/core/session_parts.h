@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the session share among themselves: session.c (its state, its child's streams and start) and
- * session_end.c (the stop ladder, the end of the child). Nobody else includes it.
+ * Functions shared by the files of the session: session.c (its state, its child's streams and start) and session_end.c
+ * (the stop sequence, the end of the child). No other file includes it.
  */
 #pragma once
 
 #include "core/session.h"
 
 /* session.c */
-void session_write_in(struct session *s);                     /* what the child's stdin takes now */
-void session_drop_input(struct session *s);                   /* what the child was to read is lost with it */
-void session_drop_start(struct session *s);                   /* one that is under way; want_child stays */
-void session_end_start(struct session *s, const char *error); /* those who wait for it are told */
-void session_start_due(struct session *s);                    /* the child that is wanted after this one */
+void session_write_in(struct session *s);                     /* as much as the child's stdin takes now */
+void session_drop_input(struct session *s);                   /* drop the child's unread input */
+void session_drop_start(struct session *s);                   /* a start under way; want_child stays */
+void session_end_start(struct session *s, const char *error); /* notify the clients that wait for it */
+void session_start_due(struct session *s);                    /* the child wanted after this one */
 
 /* session_end.c: events of the agent and its stop timer; arg is the session */
 void session_on_exited(void *arg);
