@@ -8,20 +8,20 @@
 #include <signal.h>
 #include <string.h>
 
-#define END_GRACE_MS 1000 /* for whoever still holds the output of a child that has exited */
+#define END_GRACE_MS 1000 /* for a grandchild that holds the output of an exited child open */
 #define LINES_A_LOOK 8    /* lines between two looks at the clock */
 #define STARVED_MS 100
-#define STARVED_TRIES 10 /* then the unfinished line is given up for its memory */
-#define LAST_READS 64    /* at its end a pipe is read as far as it can be full, not as fast as a grandchild fills it */
+#define STARVED_TRIES 10 /* then the unfinished line is dropped for its memory */
+#define LAST_READS 64    /* at the end read a pipe as far as it can be full, not as fast as a grandchild fills it */
 
-/* A child that cannot be heard, or told, would wait for ever. One that has exited ends by its timer. */
+/* A child without a watched stream would wait indefinitely. An exited one ends by its timer. */
 static void watch(struct agent *a, struct loop_fd *f, bool read, bool write) {
 	if (!loop_fd_want(f, read, write)) a->events->unwatched(a->arg);
 }
 
 /* --- stdout ------------------------------------------------------------------------------------------------------- */
 
-/* A byte order mark before the first line is skipped. */
+/* Skip a byte order mark before the first line. */
 static struct chunk without_bom(struct agent *a, struct chunk line) {
 	bool first = !a->bom_seen;
 	a->bom_seen = true;
@@ -35,7 +35,7 @@ static void take_line(struct agent *a, struct chunk raw) {
 	chunk_drop(&line);
 }
 
-/* Some lines at a time, between two looks at the clock. False: there may be more. */
+/* Handle some lines, between two looks at the clock. False: there may be more. */
 static bool take_some(struct agent *a) {
 	struct chunk line;
 	size_t size;
@@ -44,7 +44,7 @@ static bool take_some(struct agent *a) {
 		r = lines_next(&a->out, &line, &size);
 		if (r == LINES_LONG) {
 			a->events->long_line(a->arg, line, size);
-			i = 0; /* behind it the shared block may have to be given back first */
+			i = 0; /* the shared block may have to be given back after it first */
 		}
 		if (r == LINES_LINE) take_line(a, line);
 		if (r == LINES_LINE || r == LINES_LONG) chunk_drop(&line);
@@ -53,13 +53,13 @@ static bool take_some(struct agent *a) {
 	return r == LINES_MORE || r == LINES_OOM;
 }
 
-/* The lines of a read, until the share of the turn is used up. */
+/* Handle the lines of a read, until the share of the turn is used up. */
 static void take_lines(struct agent *a) {
 	do a->more = !take_some(a);
 	while (a->more && !loop_must_yield(a->loop));
 }
 
-/* Readable all the time, it is left alone for a while. */
+/* Pause reading: the descriptor would be readable all the time. */
 static void starve(struct agent *a) {
 	if (a->starved++ == 0) log_error("no memory to read child %d: it waits", a->child.pid);
 	loop_fd_want(&a->out_fd, false, false);
@@ -79,7 +79,7 @@ static char *space_for(struct agent *a, size_t *room) {
 	return space;
 }
 
-/* One read; true: there may be more. */
+/* Read once; true: there may be more. */
 static bool read_out(struct agent *a) {
 	size_t room;
 	char *space = space_for(a, &room);
@@ -189,9 +189,9 @@ static void on_in(void *arg, bool readable, bool writable) {
 	a->events->may_write(a->arg);
 }
 
-/* --- its life ----------------------------------------------------------------------------------------------------- */
+/* --- start and end ------------------------------------------------------------------------------------------------ */
 
-/* What is left of its output, a part in each turn. */
+/* Read the rest of its output, a part in each turn. */
 static void read_last(struct agent *a) {
 	if (a->more) take_lines(a);
 	while (!a->more && !loop_must_yield(a->loop) && a->last_reads < LAST_READS && !a->eof) {
@@ -241,7 +241,7 @@ static void on_exited(void *arg, int status) {
 	a->exited = true;
 	a->exit_status = status;
 	a->exited_at = now_ms();
-	agent_close_in(a); /* a process that it started may hold the other end: it gets no line that was the child's */
+	agent_close_in(a); /* a grandchild may hold the other end: it must not get the child's lines */
 	a->events->exited(a->arg);
 	/* the pipe may still hold lines: the loop reads them, EOF completes the end */
 	check_end(a);
@@ -291,11 +291,11 @@ void agent_run(struct agent *a) {
 
 void agent_resume(struct agent *a, struct children *children, bool writes) {
 	init_fds(a);
-	a->more = a->child.out >= 0; /* the plenumd before this one may have read it */
+	a->more = a->child.out >= 0; /* an older plenumd may have read it */
 	if (a->child.pid > 0) child_resume(&a->child, children);
 	if (a->child.in >= 0) watch(a, &a->in_fd, false, writes);
 	if (a->child.err >= 0) watch(a, &a->err_fd, true, false);
-	/* its last output was being read */
+	/* the last output was being read */
 	if (a->exited && !loop_timer_pending(&a->end_timer)) loop_timer_set(&a->end_timer, 0);
 }
 

@@ -10,17 +10,17 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define IOVS 256   /* pieces of one write */
+#define IOVS 256   /* iovecs of one write */
 #define ITEMS 1024 /* lines of one write */
 #define TAGGED_ITEMS 256
 #define TAG_MAX 40
-#define SEND_BUDGET ((size_t)512 * 1024)      /* bytes of one write, but for one longer line */
-#define MAIL_PAUSE ((size_t)16 * 1024 * 1024) /* mail beyond which nothing more is read from this client */
-#define MAIL_MAX ((size_t)256 * 1024 * 1024)  /* and beyond which it is cut off */
+#define SEND_BUDGET ((size_t)512 * 1024)      /* bytes of one write, except for one longer line */
+#define MAIL_PAUSE ((size_t)16 * 1024 * 1024) /* the client is not read while its mail exceeds this */
+#define MAIL_MAX ((size_t)256 * 1024 * 1024)  /* and it is cut off beyond this */
 
 struct mail {
 	struct list node;
-	uint64_t at; /* goes out before the tape's line of this number; 0 (all such mail stands first): before all lines */
+	uint64_t at; /* sent before the tape's line of this number; 0 (all such mail is at the front): before all lines */
 	struct chunk line;
 };
 
@@ -67,13 +67,13 @@ void client_kill(struct client *c) {
 	loop_defer_free(c->loop, &c->free_task);
 }
 
-/* Cut off, but not here: whoever posts a line may be walking through a list that this client is in. */
+/* Cut it off at the end of the turn: the caller may be walking through a list of clients. */
 static void doom(struct client *c) {
 	c->doomed = true;
 	loop_defer(c->loop, &c->flush_task);
 }
 
-/* Closed at the end of the turn. From now on a line of which a part was sent is charged to it, and nothing else. */
+/* Close it at the end of the turn. From now on only a partly sent line is charged to it. */
 static void evict(struct client *c) {
 	c->evicted = MAX(c->member.bytes, (size_t)1);
 	(void)share_hold(&c->member, c->rest_whole);
@@ -89,7 +89,7 @@ static bool hold(struct client *c) {
 	return share_hold(&c->member, lines_held(&c->in) + c->held.bytes + c->mail_bytes + c->rest_whole);
 }
 
-/* It gives up an unfinished line, if that is most of what it holds, or else goes; one that goes already is cut off. */
+/* Drop its unfinished line, if that is most of its bytes, or else close it; a client that is closing is cut off. */
 static void shed(struct client *c) {
 	if (c->evicted) {
 		cut_off(c);
@@ -104,7 +104,7 @@ static void shed(struct client *c) {
 	(void)hold(c);
 }
 
-/* What it holds may have changed. Where its uid has too much, the connections that hold most of it shed it. */
+/* Update its charge. If its uid has too much, the connections with the most bytes shed some. */
 static void charge(struct client *c) {
 	struct share_member *most;
 	if (c->dead || c->doomed) return;
@@ -112,7 +112,7 @@ static void charge(struct client *c) {
 	if (c->evicted || hold(c) || c->taking) return;
 	while ((most = share_heaviest(c->member.share)) != NULL) {
 		struct client *heavy = CONTAINER_OF(most, struct client, member);
-		if (heavy->taking) return; /* looked at when that is over */
+		if (heavy->taking) return; /* checked when that is over */
 		shed(heavy);
 	}
 }
@@ -134,8 +134,8 @@ static void serve_later(struct client *c) {
 	if (c->more && !c->dead && !c->paused && !client_holds(c)) loop_defer(c->loop, &c->serve_task);
 }
 
-/* Serves what was read, until the client's share of the turn is used up or its next line cannot be taken now. An
- * over-long line does not end a share: behind it the shared block may have to be given back first. */
+/* Serve the lines read, until the client's share of the turn is used up or its next line cannot be taken now. An
+ * over-long line does not end a share: the shared block may have to be given back after it first. */
 static void take_lines(struct client *c) {
 	struct chunk line;
 	size_t size, n = 0;
@@ -144,7 +144,7 @@ static void take_lines(struct client *c) {
 	c->taking = true;
 	while (go_on && ((r = lines_next(&c->in, &line, &size)) == LINES_LINE || r == LINES_LONG)) {
 		c->lines_in++;
-		charge(c); /* the line in hand is held by whom it goes to */
+		charge(c); /* the receiver holds the line now */
 		if (r == LINES_LONG)
 			c->events->long_line(c, line, size);
 		else
@@ -166,7 +166,7 @@ static void take_lines(struct client *c) {
 	charge(c);
 }
 
-/* A last line without its LF counts. */
+/* Serve a last line without its newline. */
 static void take_rest(struct client *c) {
 	struct chunk rest;
 	size_t size;
@@ -181,11 +181,11 @@ static void take_rest(struct client *c) {
 }
 
 static void input_ended(struct client *c) {
-	take_rest(c); /* it came before the end, and may do what the client may */
+	take_rest(c); /* it came before the end, and has the client's rights */
 	if (c->dead) return;
 	c->ended = true;
 	want(c);
-	if (!c->dead && !client_holds(c)) c->events->no_more(c); /* else behind what it holds */
+	if (!c->dead && !client_holds(c)) c->events->no_more(c); /* else after its held lines */
 }
 
 void client_hold(struct client *c, struct chunk line) {
@@ -195,13 +195,13 @@ void client_hold(struct client *c, struct chunk line) {
 		want(c);
 }
 
-/* It writes no more, and reads no more either. */
+/* Return true if the peer neither writes nor reads any more. */
 static bool hung_up(const struct client *c) {
 	struct pollfd p = {.fd = c->io.fd};
 	return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR);
 }
 
-/* The line that was held comes again. A plenumd before this one may have held those behind it, too. */
+/* Serve the held line again. An older plenumd may have held those behind it, too. */
 static void serve_held(struct client *c) {
 	struct chunk line;
 	bool held = false;
@@ -240,14 +240,14 @@ static void on_serve(void *arg) {
 
 void client_release(struct client *c) {
 	if (!client_holds(c)) return;
-	loop_task_stop(&c->serve_task); /* who is released in one go comes in that order, whoever was to come before */
+	loop_task_stop(&c->serve_task); /* clients released together keep this order */
 	loop_defer(c->loop, &c->serve_task);
 }
 
 static void read_some(struct client *c) {
 	size_t room;
 	char *space = lines_space(&c->in, &room);
-	if (!space && lines_held(&c->in)) { /* for its own memory */
+	if (!space && lines_held(&c->in)) { /* for the client's own memory */
 		c->starved = STARVED_MEMORY;
 		lines_skip(&c->in);
 		space = lines_space(&c->in, &room);
@@ -297,7 +297,7 @@ static bool other_type_wanted(const struct client *c, const struct tape_entry *e
 
 static bool passes(const struct client *c, const struct tape_entry *e) {
 	const struct client_filter *f = &c->filter;
-	if (e->kind == LINE_NOTICE) return !f->quiet; /* no types filter takes notices away */
+	if (e->kind == LINE_NOTICE) return !f->quiet; /* no types filter drops notices */
 	if (f->no_partial && e->kind == LINE_STREAM_EVENT) return false;
 	if (f->no_echo && (e->flags & TAPE_REPLAY)) return false;
 	if (!f->by_type) return true;
@@ -310,8 +310,8 @@ static bool passes(const struct client *c, const struct tape_entry *e) {
 struct item {
 	struct mail *mail; /* NULL: from the tape */
 	struct chunk line; /* borrowed */
-	uint64_t after;    /* the cursor behind it */
-	size_t split, tag; /* where the tag goes in, its length */
+	uint64_t after;    /* the cursor after it */
+	size_t split, tag; /* position and length of the tag */
 };
 
 struct batch {
@@ -319,7 +319,7 @@ struct batch {
 	int n_iov;
 	struct item items[ITEMS];
 	size_t n_items, bytes;
-	uint64_t cursor; /* behind the last line looked at */
+	uint64_t cursor; /* after the last line checked */
 	char tags[TAGGED_ITEMS][TAG_MAX];
 };
 
@@ -327,7 +327,7 @@ static bool put_iov(struct batch *b, const char *p, size_t n) {
 	struct iovec *last = b->n_iov ? &b->iov[b->n_iov - 1] : NULL;
 	if (n == 0) return true;
 	if (last && (const char *)last->iov_base + last->iov_len == p) {
-		last->iov_len += n; /* neighbours in one block go out as one piece */
+		last->iov_len += n; /* neighbours in one block are one piece */
 		return true;
 	}
 	if (b->n_iov == IOVS) return false;
@@ -335,13 +335,13 @@ static bool put_iov(struct batch *b, const char *p, size_t n) {
 	return true;
 }
 
-/* Where the tag stands in the line: behind its brace. An empty object gets no comma. */
+/* Compute the tag and its position: after the line's brace. An empty object gets no comma. */
 static void make_tag(char tag[TAG_MAX], struct item *it, uint64_t seq) {
 	const char *brace = memchr(it->line.data, '{', it->line.len);
 	if (!brace) return;
 	it->split = (size_t)(brace - it->line.data) + 1;
 	const char *p = brace + 1;
-	while (*p == ' ' || *p == '\t' || *p == '\r') p++; /* the LF ends it */
+	while (*p == ' ' || *p == '\t' || *p == '\r') p++; /* the newline ends it */
 	it->tag = (size_t)snprintf(tag, TAG_MAX, "\"plenum_seq\":%llu%s", (unsigned long long)seq, *p == '}' ? "" : ",");
 }
 
@@ -351,7 +351,7 @@ static bool put_item(struct batch *b, struct item it) {
 	bool ok = it.tag ? put_iov(b, it.line.data, it.split) && put_iov(b, b->tags[b->n_items], it.tag) &&
 						   put_iov(b, it.line.data + it.split, it.line.len - it.split)
 					 : put_iov(b, it.line.data, it.line.len);
-	if (!ok) { /* no room for the whole line: take back what went in */
+	if (!ok) { /* no room for the whole line: remove its pieces */
 		b->n_iov = before;
 		if (before) b->iov[before - 1].iov_len = last_len;
 		return false;
@@ -379,7 +379,7 @@ static bool gather_tape(struct client *c, struct batch *b, uint64_t until) {
 	return true;
 }
 
-/* Fills the batch in order: the rest of a line, then mail and tape as they stand. True: nothing is left behind it. */
+/* Fill the batch in order: the rest of a line, then mail and tape. True: nothing is left. */
 static bool gather(struct client *c, struct batch *b) {
 	uint64_t end = c->tape ? c->tape->next : 0;
 	b->n_iov = 0;
@@ -401,7 +401,7 @@ static void keep_piece(struct client *c, struct chunk whole, size_t off, size_t 
 	if (len) c->rest[c->n_rest++] = chunk_view(whole, off, len);
 }
 
-/* Keeps what is left of an item of which `sent` bytes went out. */
+/* Keep the rest of an item of which `sent` bytes were sent. */
 static void keep_rest(struct client *c, const struct batch *b, const struct item *it, size_t sent) {
 	if (!it->tag) {
 		keep_piece(c, it->line, sent, it->line.len - sent);
@@ -414,7 +414,7 @@ static void keep_rest(struct client *c, const struct batch *b, const struct item
 		if (t.data)
 			c->rest[c->n_rest++] = t;
 		else
-			doom(c); /* it has the beginning of a line that cannot be ended */
+			doom(c); /* the beginning of a line was sent, which cannot be completed */
 	}
 	keep_piece(c, it->line, it->split + body, it->line.len - it->split - body);
 }
@@ -441,12 +441,12 @@ static void finish_mail(struct client *c, struct mail *m) {
 	drop_mail(m);
 }
 
-/* Settles what the kernel took. */
+/* Account for the bytes taken by the kernel. */
 static void consume(struct client *c, struct batch *b, size_t sent) {
 	bool all = sent == b->bytes;
 	c->bytes_out += sent;
 	sent = consume_rest(c, sent);
-	if (c->n_rest) return; /* the whole line is held until all of it is out */
+	if (c->n_rest) return; /* the whole line is charged until all of it was sent */
 	for (size_t i = 0; i < b->n_items; i++) {
 		struct item *it = &b->items[i];
 		size_t len = it->line.len + it->tag;
@@ -499,7 +499,7 @@ static void drop_unsent(struct client *c) {
 	if (c->tape) c->cursor = c->tape->next;
 }
 
-/* A line of which a part was sent is sent to its end. */
+/* Send the rest of a partly sent line before closing. */
 static void cast_out(struct client *c) {
 	drop_unsent(c);
 	c->more = false;
@@ -515,7 +515,7 @@ static void send_nothing(struct client *c) {
 	after_flush(c, true);
 }
 
-/* The peer may have closed its connection behind lines that it has sent. The end of its input ends the client. */
+/* The peer may have closed its connection after sending lines. The end of its input ends the client. */
 static void send_failed(struct client *c, int number) {
 	bool closed = number == EPIPE || number == ECONNRESET;
 	if (!closed || (c->ended && !waits(c))) {
@@ -618,7 +618,7 @@ static struct mail *new_mail(struct client *c, struct chunk line, uint64_t at) {
 	struct mail *m = c->dead || c->doomed || !line.data ? NULL : malloc(sizeof *m);
 	if (!m) {
 		chunk_drop(&line);
-		if (!c->dead) doom(c); /* it would miss a line without knowing */
+		if (!c->dead) doom(c); /* it would miss a line without notice */
 		return NULL;
 	}
 	*m = (struct mail){.at = at, .line = line};
@@ -636,7 +636,7 @@ static void mail_grew(struct client *c) {
 		c->paused = true;
 		want(c);
 	}
-	/* somebody waits for this line alone: it goes before what everybody gets */
+	/* one client waits for this line: send it before the tape, which goes to all */
 	if (!c->dead && !c->blocked) loop_defer_first(c->loop, &c->flush_task);
 }
 
@@ -651,7 +651,7 @@ void client_post_first(struct client *c, struct chunk line) {
 	struct mail *m = new_mail(c, line, 0), *other;
 	struct list *before = &c->mail;
 	if (!m) return;
-	LIST_FOR_EACH (other, &c->mail, struct mail, node) { /* behind what was to be first earlier */
+	LIST_FOR_EACH (other, &c->mail, struct mail, node) { /* after earlier mail of this kind */
 		if (other->at == 0) continue;
 		before = &other->node;
 		break;
@@ -670,15 +670,15 @@ void client_read_tape(struct client *c, struct tape *tape, uint64_t seq) {
 	client_wake(c);
 }
 
-/* The first mail with a place on the tape, that is, posted since the client reads it; the list's head without any. The
- * walk begins at the end: each mail is met once as such, however much older mail waits before it. */
+/* Return the first mail with a place on the tape, that is, posted since the client reads it; the list's head without
+ * any. The walk begins at the end: each mail is visited once as such, however much older mail waits before it. */
 static struct list *first_placed(struct client *c) {
 	struct list *first = &c->mail;
 	while (first->prev != &c->mail && LIST_OF(first->prev, struct mail, node)->at) first = first->prev;
 	return first;
 }
 
-/* Takes their place from those due before seq; the first one after them. */
+/* Clear the place of mail due before seq; return the first one after it. */
 static struct list *unplace(struct client *c, struct list *mail, uint64_t seq) {
 	for (; mail != &c->mail && LIST_OF(mail, struct mail, node)->at <= seq; mail = mail->next)
 		LIST_OF(mail, struct mail, node)->at = 0;
@@ -726,7 +726,7 @@ uint64_t client_behind(const struct client *c) {
 
 /* --- upgrade ------------------------------------------------------------------------------------------------------ */
 
-/* The descriptor itself: a new one could name another process by now. */
+/* Pass the descriptor itself: a new one could refer to another process by now. */
 static void carry_watch(struct carry *c, struct client *cl, struct watches *watches) {
 	int fd = c->saving && cl->watch ? cl->watch->fd : -1;
 	carry_fd(c, &fd, 0);
@@ -855,5 +855,5 @@ void client_resume(struct client *c) {
 	if (c->doomed) doom(c);
 	charge(c);
 	client_wake(c);
-	client_release(c); /* what it waits for may be over */
+	client_release(c); /* its wait may be over */
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * One connection: lines in, lines out. What goes out comes from two places that stand in one order: the tape that the
- * client reads (a cursor) and its mail (lines for it alone, each placed before the tape line that followed it). Written
- * once a turn, with gathered writes. Knows no session: what happens is told through struct client_events.
+ * One connection: lines in, lines out. Output comes from two sources in one order: the tape that the client reads (a
+ * cursor) and its mail (lines for it alone, each placed before the tape line that followed it). Written once a turn,
+ * with gathered writes. Knows no session: it reports through struct client_events.
  *
  * In one turn of the loop a client is read once and served at most LIMITS_TURN_LINES lines, fewer if they take long.
- * What it has sent beyond waits in `in` for later turns, between which others are served; until then no more is read.
+ * The rest waits in `in` for later turns, between which others are served; until then no more is read.
  *
  * A client is freed by the loop's task after client_kill(); until then its memory stays valid. All counters in bytes
  * and lines, times in ms (monotonic).
@@ -26,20 +26,20 @@
 struct client;
 
 struct client_events {
-	/* One line, its LF and CR still there; the chunk is borrowed. */
+	/* A line with its newline and CR; the chunk is borrowed. */
 	void (*line)(struct client *c, struct chunk line);
-	/* One that was not kept, being too long; or starved. */
+	/* A dropped line: too long, or starved. */
 	void (*long_line)(struct client *c, struct chunk head, size_t size);
 	/* The peer sends no more; it may still read. */
 	void (*no_more)(struct client *c);
-	/* The connection is over (also after client_kill()); the last call for this client. */
+	/* The connection is over (also after client_kill()); the last event of this client. */
 	void (*gone)(struct client *c);
-	/* Lines from..to of the tape were dropped before this client read them. The cursor stands behind them already. */
+	/* Lines from..to of the tape were dropped before this client read them. The cursor is behind them already. */
 	void (*overtaken)(struct client *c, uint64_t from, uint64_t to);
-	/* Its uid holds more than its share of bytes, and this client most of them. Its input and what it has not read were
-	 * dropped; it is to be closed. */
+	/* Its uid has more than its share of bytes, and this client most of them. Its input and its unread lines were
+	 * dropped; it will be closed. */
 	void (*evicted)(struct client *c, size_t held);
-	/* The kernel's buffer is full (blocked), or something was taken. */
+	/* The kernel's buffer is full (blocked), or has taken some bytes. */
 	void (*pace)(struct client *c, bool blocked);
 };
 
@@ -50,7 +50,7 @@ struct client_filter {
 	struct names others; /* by_type: names of types that have no kind of their own */
 };
 
-/* A line is skipped for its length, because its uid has too many bytes, or for want of memory. */
+/* The reason to drop a line: its length while its uid has too many bytes, or no memory. */
 enum starved { STARVED_NOT, STARVED_SHARE, STARVED_MEMORY };
 
 struct client {
@@ -61,81 +61,80 @@ struct client {
 	struct loop_fd io;
 	struct loop_task flush_task, free_task, serve_task;
 	struct lines in;
-	bool more;         /* in has lines that were not served yet */
-	struct queue held; /* lines that cannot be taken yet, since client_hold(), before those of in */
-	void *inquiry;     /* the router's: what the first of them waits for outside, or waited for; NULL: nothing */
-	void *check;       /* the router's: how far the first of them is checked; NULL: it is to be checked */
-	uint64_t starting; /* the id of the session whose start it waits for; 0: none */
+	bool more;         /* in has unserved lines */
+	struct queue held; /* lines not taken since client_hold(), before those of in */
+	void *inquiry;     /* the router's: question of the first held line to the outside; NULL: none */
+	void *check;       /* the router's: progress of the first held line's check; NULL: unchecked */
+	uint64_t starting; /* id of the session that must start first; 0: none */
 	bool makes;        /* it has made that session */
-	bool releasing;    /* the first of them comes again just now, and may be held once more */
+	bool releasing;    /* the first held line is served again, and may be held once more */
 
 	uint64_t id; /* of this connection, for logs */
 	struct peer peer;
-	struct watch *watch; /* its process; NULL: there is none, origin says why */
+	struct watch *watch; /* its process; NULL: there is none, see origin */
 	char program[16];
 	enum origin origin;
-	uint64_t family;      /* of an agent's process: the id of its session; 0: of none that is known */
-	bool subscribed;      /* hears of every session */
-	bool chooses;         /* has asked to attach, or detached, by a verb: is put into no session unasked */
-	size_t inits_open;    /* of them those that wait for their answer */
+	uint64_t family;      /* of an agent's process: the id of its session; 0: of no known one */
+	bool subscribed;      /* notified of every session */
+	bool chooses;         /* it asked to attach, or detached, by a verb: no implicit attach */
+	size_t inits_open;    /* of them the unanswered ones */
 	uint64_t inits;       /* initialize requests that it has sent */
-	uint64_t init_due;    /* the newest of them that its prompts need, until one from there on succeeds; 0: none */
-	char *refused_change; /* a change that its prompts need, and that was refused; NULL: none */
-	char *name;           /* the label that it gave itself; may be NULL */
+	uint64_t init_due;    /* the newest one that its prompts need, until that or a later one succeeds; 0: none */
+	char *refused_change; /* a refused change that its prompts need; NULL: none */
+	char *name;           /* the label chosen by the client; may be NULL */
 
-	struct tape *tape; /* NULL: attached to nothing */
+	struct tape *tape; /* NULL: not attached */
 	uint64_t cursor;
 	struct client_filter filter;
 	void *attachment; /* the router's */
 
 	struct list mail;
 	size_t mail_bytes;
-	struct chunk rest[3]; /* what is left of a line that was sent in part */
+	struct chunk rest[3]; /* the rest of a partly sent line */
 	size_t n_rest;
 	size_t rest_whole; /* bytes of that line */
 	struct share_member member;
 	bool blocked, ended, closing, dead, paused;
-	bool doomed;          /* is cut off at the end of the turn */
-	bool deaf;            /* its peer takes nothing any more: what it has sent is served all the same */
-	size_t evicted;       /* not 0: is closed at the end of the turn, for so many bytes */
-	bool taking;          /* its lines are being taken: what it holds is not known */
-	enum starved starved; /* why the line in hand is skipped */
+	bool doomed;          /* it is cut off at the end of the turn */
+	bool deaf;            /* its peer takes no more bytes: its lines are still served */
+	size_t evicted;       /* not 0: it is closed at the end of the turn, for so many bytes */
+	bool taking;          /* its lines are being served: its bytes are not known */
+	enum starved starved; /* the reason to drop the current line */
 	int64_t blocked_since;
 
 	uint64_t lines_in, bytes_in, bytes_out;
 	int64_t since;
 };
 
-/* Takes over fd and the watch of the peer (NULL: origin says why there is none). NULL without memory (both are given
- * up). */
+/* Take over fd and the watch of the peer (NULL: see origin). NULL without memory (both are released). */
 struct client *client_new(struct loop *loop, struct lines_pool *pool, struct shares *shares, int fd,
 						  const struct peer *peer, struct watch *watch, enum origin origin, size_t max_line,
 						  const struct client_events *events, void *world);
-/* A line for this client alone, behind all that is on the tape now. Takes over the reference. */
+/* Post a line for this client alone, after all lines now on the tape. Takes over the reference. */
 void client_post(struct client *c, struct chunk line);
-/* The same, but before everything that was not sent yet. */
+/* The same, before all unsent lines. */
 void client_post_first(struct client *c, struct chunk line);
-/* From the event `line`: neither this line nor those behind it can be taken now. They come again, in their order, after
+/* Called in the event `line`: hold this line and those behind it. They come again, in their order, after
  * client_release(); until then no more is read. */
 void client_hold(struct client *c, struct chunk line);
-void client_release(struct client *c); /* from a task; may be held again. No harm where nothing is */
+void client_release(struct client *c); /* from a task; may be held again. No-op without held lines */
 static inline bool client_holds(const struct client *c) {
 	return c->held.count > 0;
 }
-/* There may be something to send: looked at once, at the end of the turn. */
+/* There may be something to send: check once, at the end of the turn. */
 void client_wake(struct client *c);
-/* Reads this tape from seq on. */
+/* Read this tape from seq on. */
 void client_read_tape(struct client *c, struct tape *tape, uint64_t seq);
-/* Reads no tape any more; what it had not read of it goes on as mail. */
+/* Stop reading the tape; its unread lines become mail. */
 void client_leave_tape(struct client *c);
-/* Closes when everything that is there for it now was sent. */
+/* Close after all present output was sent. */
 void client_close(struct client *c);
 void client_kill(struct client *c); /* at once */
-/* Bytes that it is behind, tape and mail. */
+/* Return the unsent bytes, of tape and mail. */
 uint64_t client_behind(const struct client *c);
 void client_filter_free(struct client_filter *f);
-/* All of it but its place in a session and in a share. Loading: *client becomes a new one, which does nothing before
- * client_resume(); NULL on an error. */
+/* Serialize or restore all of it but its place in a session and in a share. Loading: *client becomes a new one, which
+ * does nothing before client_resume(); NULL on an error. */
 void client_carry(struct carry *c, struct client **client, struct loop *loop, struct lines_pool *pool,
 				  struct watches *watches, size_t max_line, const struct client_events *events, void *world);
 void client_resume(struct client *c);

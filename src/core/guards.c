@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Stands for guards that cannot be read any more: asked about every tool, and nobody can come back to it. */
+/* A stand-in for unreadable guards: asked about every tool, and no client can come back to it. */
 #define LOST_CALLBACK "\"plenum_guards_lost\""
 #define LOST_OWNER                                                                                                     \
 	"{\"uid\":0,\"name\":null,\"hooks\":{\"PreToolUse\":[{\"hookCallbackIds\":[" LOST_CALLBACK "]}]},\"proven\":["     \
@@ -41,7 +41,7 @@ static bool has_guards(const struct owner *o) {
 	return false;
 }
 
-/* proven: which of them a child has taken, in the order in which they are written. */
+/* proven: for each entry, in this order, whether a child has taken it. */
 static void put_entries(struct bundle *events, struct bundle *proven, const struct owner *o) {
 	const struct hook_entry *e;
 	LIST_FOR_EACH (e, entries_of(o), const struct hook_entry, node) {
@@ -82,7 +82,7 @@ bool guards_text(const struct registry *r, char **text) {
 	return ok;
 }
 
-/* They stand in the order of the text. One that a child has taken is not why another child refuses its table. */
+/* Flags are in the order of the text. An entry that one child has taken is not why another refuses its table. */
 static void restore_proven(struct owner *o, struct span flags) {
 	struct hook_entry *e;
 	struct span flag;
@@ -123,7 +123,7 @@ void guards_lose(struct registry *r, struct session *s, struct loop *loop, void 
 	if (!restore_owner(r, s, loop, span_of(LOST_OWNER), on_grace)) log_no_memory(); /* nothing would guard it */
 }
 
-/* Until the child has a table without it, its calls are let through. */
+/* Until the child has a table without it, its calls are allowed. */
 bool guards_clear(struct registry *r) {
 	struct owner *o;
 	struct hook_entry *e;

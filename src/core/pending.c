@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define SUMMARY_MAX 200   /* bytes */
-#define ASKED_SEARCHED 16 /* entries that are searched one by one */
+#define ASKED_SEARCHED 16 /* up to so many entries are searched one by one */
 
 void pendings_init(struct pendings *p) {
 	memset(p, 0, sizeof *p);
@@ -55,7 +55,7 @@ bool pending_for_person(const struct pending *p) {
 	return p->kind == ASK_TOOL || p->kind == ASK_ELICITATION || p->kind == ASK_UNKNOWN;
 }
 
-/* The child's line with our id in place of its own. */
+/* Make the child's line with our id in place of its own. */
 static bool make_line(struct pending *p, const struct envelope *e, struct chunk line) {
 	char id[PENDING_ID_MAX + 2];
 	int n = snprintf(id, sizeof id, "\"%s\"", p->id);
@@ -94,7 +94,7 @@ struct pending *pending_new(struct pendings *all, struct session *s, struct loop
 	p->since = now_ms();
 	p->since_real = now_real_ms();
 	loop_timer_init(&p->timer, loop, on_timer, p);
-	bool nameless = !p->tool && span_is_string(span_member(e->request, "tool_name")); /* rules go by it */
+	bool nameless = !p->tool && span_is_string(span_member(e->request, "tool_name")); /* rules match it */
 	if (p->child_id && !nameless && make_line(p, e, line) && enlist(all, p)) return p;
 	free_pending(p);
 	return NULL;
@@ -142,7 +142,7 @@ struct pending *pending_find_child(struct pendings *all, struct span id) {
 	return p;
 }
 
-/* --- what was settled --------------------------------------------------------------------------------------------- */
+/* --- resolved requests -------------------------------------------------------------------------------------------- */
 
 static bool read_id(const char *p, size_t n, struct settled_id *id) {
 	char text[PENDING_ID_MAX], *underscore;
@@ -166,7 +166,7 @@ bool pending_was_settled(const struct pendings *all, struct span id) {
 	return false;
 }
 
-/* The ring is made when it is needed: most sessions that sleep have settled nothing. */
+/* Make the ring at its first use: most sleeping sessions have resolved nothing. */
 static bool room_for_settled(struct pendings *all) {
 	if (all->n_settled < all->cap_settled || all->cap_settled == SETTLED_KEPT) return true;
 	size_t cap = all->cap_settled ? MIN(all->cap_settled * 2, (size_t)SETTLED_KEPT) : 8;
@@ -204,20 +204,20 @@ void pending_settle(struct pendings *all, struct pending *p) {
 	free_pending(p);
 }
 
-/* --- who was asked ------------------------------------------------------------------------------------------------ */
+/* --- asked parties ------------------------------------------------------------------------------------------------ */
 
 static size_t slot_of(const struct pending *p, const void *who) {
 	return (size_t)(((uint64_t)(uintptr_t)who * 0x9e3779b97f4a7c15ULL) >> 32) & (p->n_places - 1);
 }
 
-/* The slot that names it, or the empty one where it would be. */
+/* Return the slot with it, or the empty one for it. */
 static size_t find_slot(const struct pending *p, const void *who) {
 	size_t slot = slot_of(p, who);
 	while (p->places[slot] && p->asked[p->places[slot] - 1] != who) slot = (slot + 1) & (p->n_places - 1);
 	return slot;
 }
 
-/* Its place in asked; n_asked: it was not asked. */
+/* Return its place in asked; n_asked: it was not asked. */
 static size_t place_of(const struct pending *p, const void *who) {
 	size_t i = 0;
 	if (p->places) {
@@ -228,7 +228,7 @@ static size_t place_of(const struct pending *p, const void *who) {
 	return i;
 }
 
-/* Twice as many slots as there may be entries. Without memory they are searched as before. */
+/* Make twice as many slots as there may be entries. Without memory entries are still searched one by one. */
 static void index_asked(struct pending *p) {
 	free(p->places);
 	p->n_places = 2 * p->cap_asked;
@@ -236,7 +236,7 @@ static void index_asked(struct pending *p) {
 	for (size_t i = 0; p->places && i < p->n_asked; i++) p->places[find_slot(p, p->asked[i])] = (uint32_t)i + 1;
 }
 
-/* Those behind it move up where they would not be found any more. */
+/* Move up the following entries that could not be found any more. */
 static void empty_slot(struct pending *p, size_t slot) {
 	size_t mask = p->n_places - 1;
 	for (size_t next = (slot + 1) & mask; p->places[next]; next = (next + 1) & mask) {
@@ -328,7 +328,7 @@ static void carry_pending(struct carry *c, struct pending *p, const struct pendi
 	carry_act(c, p);
 }
 
-/* False: it is not whole. */
+/* Return false if it is incomplete. */
 static bool check_pending(struct pending *p) {
 	struct envelope e;
 	if (!p->line.data || !scan_envelope(p->line.data, p->line.len, &e) || !e.request.p) return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Requests of the child that somebody must answer: one entry each, owned by the session, never by a connection. An
- * entry knows who was asked, since when and until when. Of the last settled ones the ids are kept, so that a late
- * answer is told from a wrong one. Asked parties are opaque pointers (the router's attachments). Source: DESIGN 5.
+ * The child's requests to clients: one entry each, owned by the session, never by a connection. An entry knows the
+ * asked parties, its start and its deadline. The ids of the last resolved ones are kept, to distinguish a late answer
+ * from a wrong one. Asked parties are opaque pointers (the router's attachments). Source: DESIGN 5.
  */
 #pragma once
 
@@ -24,25 +24,25 @@ struct pending {
 	UT_hash_handle hh_child; /* by child_id */
 	struct list node;        /* in order of arrival */
 	struct session *session;
-	char id[PENDING_ID_MAX]; /* the id under which clients are asked, without quotes */
+	char id[PENDING_ID_MAX]; /* the id for clients, without quotes */
 	char *child_id;          /* the child's id, raw JSON */
 	enum ask_kind kind;
-	struct chunk line; /* what clients get; the spans point into it */
+	struct chunk line; /* as sent to clients; the spans point into it */
 	struct span request;
-	char *subtype, *tool;      /* tool: NULL where there is none */
+	char *subtype, *tool;      /* tool: NULL: none */
 	int64_t since, since_real; /* ms, monotonic and wall clock */
 	void **asked;
 	size_t n_asked, cap_asked;
-	uint32_t *places;        /* of many: a hash table of their places in asked, from 1 on; NULL: they are searched */
+	uint32_t *places;        /* of many: a hash table of their places in asked, from 1 on; NULL: search one by one */
 	size_t n_places;         /* a power of two */
-	void *owner;             /* hook, mcp: whose it is; NULL: nobody's any more */
+	void *owner;             /* hook, mcp: its owner; NULL: none any more */
 	char *event;             /* hook: raw JSON */
-	bool guard;              /* hook: silence must not let anything through */
+	bool guard;              /* hook: no answer must not let anything through */
 	struct loop_timer timer; /* hook: deadline; else permission_wait */
 	bool timer_on;
-	bool judging;        /* an errand holds the rules against it: nobody is asked yet */
-	struct errand judge; /* that one */
-	/* Of an entry that the daemon made, about a line of a client that runs a tool (router_execute.c). */
+	bool judging;        /* an errand checks the rules: no client is asked yet */
+	struct errand judge; /* that errand */
+	/* Of an entry made by the daemon, about a client's line that runs a tool (router_execute.c). */
 	struct chunk act;     /* that line; empty: the child asks */
 	void *sender;         /* its client */
 	char *sender_id;      /* the request's id there, raw JSON; NULL: the line has none */
@@ -50,7 +50,7 @@ struct pending {
 	struct share_request charge;
 };
 
-/* An id that was settled: req_COUNTER_RANDOM. */
+/* The id of a resolved request: req_COUNTER_RANDOM. */
 struct settled_id {
 	uint64_t counter;
 	char random[8];
@@ -68,26 +68,26 @@ struct pendings {
 
 void pendings_init(struct pendings *p);
 void pendings_free(struct pendings *p);
-/* A new entry with a fresh id. line is the child's; child_id a span into it. NULL without memory. on_timer gets the
+/* Make an entry with a fresh id. line is the child's; child_id a span into it. NULL without memory. on_timer gets the
  * entry. */
 struct pending *pending_new(struct pendings *all, struct session *s, struct loop *loop, const struct envelope *e,
 							struct chunk line, void (*on_timer)(void *));
-struct pending *pending_find(struct pendings *all, struct span id);       /* by the id that clients know */
+struct pending *pending_find(struct pendings *all, struct span id);       /* by the id for clients */
 struct pending *pending_find_child(struct pendings *all, struct span id); /* by the child's id */
 bool pending_was_settled(const struct pendings *all, struct span id);
-bool pending_ask(struct pending *p, void *who); /* false: was asked already, or no memory */
+bool pending_ask(struct pending *p, void *who); /* false: asked already, or no memory */
 bool pending_was_asked(const struct pending *p, const void *who);
-bool pending_forget(struct pending *p, const void *who); /* who is gone; true: it held this request */
-/* Settled: out of the table, its id remembered, freed. */
+bool pending_forget(struct pending *p, const void *who); /* `who` is gone; true: it was asked */
+/* Remove the entry from the table, remember its id, and free it. */
 void pending_settle(struct pendings *all, struct pending *p);
-void pendings_trim(struct pendings *all, size_t keep); /* remembers only the last settled ones */
-/* Puts another value in place of a member of the request. False without memory. */
+void pendings_trim(struct pendings *all, size_t keep); /* remember only the last resolved ones */
+/* Replace the value of a member of the request. False without memory. */
 bool pending_set_member(struct pending *p, const char *member, const char *json);
-/* One line that says what it is about, safe to show; the caller frees. */
+/* Return one line that describes it, safe to show; the caller frees. */
 char *pending_summary(const struct pending *p);
-/* Does a person have to answer this (DESIGN 8, state `asking`)? */
+/* Return true if a person must answer this (DESIGN 8, state `asking`). */
 bool pending_for_person(const struct pending *p);
-/* owners: how an owner is named and found again. */
+/* owners: how an owner is identified and found again. */
 struct pending_owners {
 	uint64_t (*number)(struct session *s, const void *owner);
 	void *(*find)(struct session *s, uint64_t number);

@@ -42,7 +42,7 @@ void registry_init(struct registry *r) {
 void registry_free(struct registry *r) {
 	struct owner *o;
 	LIST_FOR_EACH (o, &r->owners, struct owner, node) owner_free(r, o);
-	registry_child_gone(r); /* with what the owners left behind */
+	registry_child_gone(r); /* with the entries left behind by owners */
 }
 
 struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop, void *holder, uid_t uid,
@@ -99,9 +99,9 @@ static size_t length(const struct list *l) {
 	return n;
 }
 
-/* It is not wanted any more; the version that says so is the next one. */
+/* Retire an unwanted entry; the next version is without it. */
 static void retire_entry(struct registry *r, struct hook_entry *e) {
-	if (e->born > r->sent) { /* the child has never heard of it */
+	if (e->born > r->sent) { /* the child does not know it */
 		free_entry(r, e);
 		return;
 	}
@@ -127,7 +127,7 @@ bool owner_drop_loose(struct registry *r, struct owner *o) {
 	bool gone = false;
 	LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) {
 		if (e->guard && !(e->drop_when_gone && o->grace_over)) continue;
-		e->guard = false; /* its owner chose so: nothing is refused for it, whatever the child still asks */
+		e->guard = false; /* by its owner's choice: nothing is refused for it, even if the child still asks */
 		retire_entry(r, e);
 		gone = true;
 	}
@@ -183,7 +183,7 @@ static bool take_back(struct registry *r, bool gone, void (*lost)(void *arg, str
 	return any;
 }
 
-/* Those who are there can do it again. Who left a guard behind cannot: it goes only if it is refused alone. */
+/* Present owners can register again. An absent owner of a guard cannot: it is dropped only if refused alone. */
 bool registry_was_refused(struct registry *r, bool alone, void (*lost)(void *arg, struct owner *o), void *arg) {
 	bool any = take_back(r, false, lost, arg) || (alone && take_back(r, true, lost, arg));
 	if (any) r->version++;
@@ -241,7 +241,7 @@ static bool add_hook(struct registry *r, struct hook_entry *e, struct span callb
 	return true;
 }
 
-/* Every member of the entry that the child must see, as it was written. */
+/* Return the entry's members for the child, unchanged. */
 static char *other_members(struct span entry) {
 	struct buf b = BUF_INIT(entry.n + 16);
 	struct span key, value;
@@ -263,9 +263,9 @@ static int64_t timeout_ms(struct span event, struct span timeout) {
 	return (int64_t)(s * 1000);
 }
 
-/* --- what a registration may have --------------------------------------------------------------------------------- */
+/* --- limits of a registration ------------------------------------------------------------------------------------- */
 
-/* How much a session has: counted while entries are read, so that no more is read than it may have. */
+/* A session's totals: counted while entries are read, so that reading stops at a limit. */
 struct amount {
 	size_t entries, hooks, text;
 };
@@ -283,7 +283,7 @@ static void add_amount(struct amount *a, const struct list *entries) {
 	}
 }
 
-/* Of the other owners. */
+/* Count the other owners' entries. */
 static struct amount other_amount(const struct registry *r, const struct owner *but) {
 	const struct owner *o;
 	struct amount a = {0};
@@ -342,9 +342,9 @@ static const char *add_entry(struct registry *r, struct owner *o, struct span ev
 	return error ? error : add_callbacks(r, e, ids, a);
 }
 
-/* --- entries that say the same ------------------------------------------------------------------------------------ */
+/* --- equal entries ------------------------------------------------------------------------------------------------ */
 
-/* An entry by all that it says. */
+/* An entry, by its whole content. */
 struct saying {
 	UT_hash_handle hh; /* by text */
 	struct hook_entry *entry;
@@ -357,7 +357,7 @@ static void free_saying(struct saying *s) {
 	free(s);
 }
 
-/* No JSON of a line has a line feed: what stands between two of them is one thing. NULL without memory. */
+/* Join the parts with newlines, which the JSON of a line cannot contain. NULL without memory. */
 static struct saying *saying_of(struct hook_entry *e) {
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	struct hook *h;
@@ -393,7 +393,7 @@ static bool say_all(struct saying **table, const struct list *entries) {
 	return true;
 }
 
-/* An entry of the table is the twin of one alone. */
+/* Make the entry the twin of an equal one in the table, which is then used up. */
 static bool find_twin(struct saying **table, struct hook_entry *e) {
 	struct saying *own = saying_of(e), *old = NULL;
 	if (!own) return false;
@@ -420,7 +420,7 @@ static bool find_twins(struct owner *o) {
 	return ok;
 }
 
-/* Entries that were there before keep their ids: what the child has of them stays true. */
+/* Equal entries keep their ids: the child's table stays valid. */
 static void replace_entries(struct registry *r, struct owner *o, struct list *fresh) {
 	struct list kept;
 	struct hook_entry *e, *old;
@@ -430,7 +430,7 @@ static void replace_entries(struct registry *r, struct owner *o, struct list *fr
 		old = e->twin;
 		e->twin = NULL;
 		changed = changed || !old;
-		e->proven = false; /* it was the old one's */
+		e->proven = false; /* of the old one only */
 		struct hook_entry *stays = old ? old : e;
 		list_del(&stays->node);
 		list_add_tail(&kept, &stays->node);
@@ -518,7 +518,7 @@ void registry_put_hooks(const struct registry *r, struct buf *b) {
 
 /* --- servers and dialogs ------------------------------------------------------------------------------------------ */
 
-/* All servers of one name. More than one owner has it only if all but one of them are absent. */
+/* All servers of one name. They have several owners only if all but one of those are absent. */
 struct server_name {
 	UT_hash_handle hh; /* by text */
 	struct list servers;
@@ -537,7 +537,7 @@ static void free_server(struct registry *r, struct mcp_server *s) {
 	free(s);
 }
 
-/* One spelling for each name: with escapes another attachment's could be taken unseen. NULL without memory. */
+/* Spell each name in one way: with escapes another attachment's could be taken unnoticed. NULL without memory. */
 static char *spell(struct span name) {
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	size_t n;
@@ -566,7 +566,7 @@ static struct server_name *know_name(struct registry *r, struct span name) {
 	return NULL;
 }
 
-/* A new server without a configuration. NULL without memory. */
+/* Make a server without a configuration. NULL without memory. */
 static struct mcp_server *new_server(struct registry *r, struct owner *o, struct span name) {
 	struct mcp_server *s = calloc(1, sizeof *s);
 	if (!s || !(s->known = know_name(r, name))) {
@@ -590,19 +590,19 @@ static struct mcp_server *find_spelled(const struct registry *r, const struct ow
 	return NULL;
 }
 
-/* What an absent owner had of this name goes over to another. */
+/* Take the name from absent owners, for another. */
 static void free_name(struct registry *r, struct span name) {
 	const struct server_name *known = find_name(r, name);
 	size_t n = known ? length(&known->servers) : 0;
 	struct list *at = known ? known->servers.next : NULL;
-	for (; n; n--) { /* the name goes with its last server */
+	for (; n; n--) { /* the last server frees the name */
 		struct mcp_server *s = LIST_OF(at, struct mcp_server, same);
 		at = at->next;
 		if (!s->owner->holder) free_server(r, s);
 	}
 }
 
-/* Count a name that the owner has not yet. */
+/* Count a name that is new to the owner. */
 static const char *check_server(const struct registry *r, const struct owner *o, struct span name, size_t *n) {
 	if (!span_is_string(name)) return "`sdkMcpServers` must hold strings";
 	if (name.n > LIMITS_MATCHER) return server_long;
@@ -830,7 +830,7 @@ static void carry_entry(struct carry *c, struct registry *r, struct hook_entry *
 	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_hook(c, r, e);
 }
 
-/* o NULL: a retired one, in this list. */
+/* o NULL: add a retired entry to this list. */
 static void load_entry(struct carry *c, struct registry *r, struct owner *o, struct list *to) {
 	struct hook_entry *e = calloc(1, sizeof *e);
 	if (!e) {
@@ -879,7 +879,7 @@ static void carry_owner(struct carry *c, struct registry *r, struct owner *o) {
 	for (size_t i = 0; i < servers && carry_ok(c); i++) load_server(c, r, o);
 }
 
-/* Who it is, then what it has. */
+/* Serialize or restore the identity, before the content. */
 static void carry_identity(struct carry *c, void **holder, uid_t *uid, char **name) {
 	carry_attachment(c, holder);
 	CARRY(c, *uid);
@@ -900,7 +900,7 @@ static void load_owner(struct carry *c, struct registry *r, struct session *s, s
 		carry_fail(c, "out of memory");
 }
 
-/* An owner's number is its place in the list, from 1. */
+/* Return an owner's place in the list, from 1. */
 static uint64_t number_of(const struct registry *r, const struct owner *which) {
 	struct owner *o;
 	uint64_t n = 0;
@@ -953,5 +953,5 @@ void registry_carry(struct carry *c, struct registry *r, struct session *s, stru
 	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_owner(c, r, s, loop, on_grace);
 	carry_retired(c, r);
 	CARRY(c, r->sent);
-	CARRY(c, r->version); /* last: reading counts nothing */
+	CARRY(c, r->version); /* last: loading must not count */
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who registered which hooks, MCP servers and dialog kinds in a session. An owner is one client's registration; it
- * outlives the connection where a guard must go on guarding, and waits there for the same uid and name to come back.
- * Callback ids towards the child are the daemon's. Holders are opaque pointers (attachments). Source: DESIGN 6.
+ * The hooks, MCP servers and dialog kinds registered in a session, by owner. An owner is one client's registration; it
+ * outlives the connection if it has a guard, and waits there for the same uid and name to come back. Callback ids for
+ * the child are made by the daemon. Holders are opaque pointers (attachments). Source: DESIGN 6.
  *
- * The child may ask by an id for as long as it has the table that named it. So an entry that was sent and is not wanted
- * any more is retired, not freed: it has no owner, but tells whether it guards. It goes when the child has taken a
- * table without it. An entry that no child has ever taken is not proven; if the child refuses the table, it may be why.
+ * The child may call an id for as long as it has the table with it. So an entry that was sent and is not wanted any
+ * more is retired, not freed: it has no owner, but still knows whether it guards. It is freed when the child has taken
+ * a table without it. An entry that no child has ever taken is not proven; if the child refuses the table, it may be
+ * why.
  */
 #pragma once
 
@@ -40,24 +41,24 @@ struct hook_entry {
 	struct list hooks;
 	struct owner *owner;
 	char *event;     /* raw JSON */
-	char *members;   /* raw JSON members but hookCallbackIds: `"matcher":"Bash","timeout":5`, or "" */
+	char *members;   /* raw JSON members except hookCallbackIds: `"matcher":"Bash","timeout":5`, or "" */
 	int64_t timeout; /* ms */
 	bool guard, drop_when_gone;
-	uint64_t born, died;     /* versions of the registry that first has it, that first has it not */
+	uint64_t born, died;     /* the first version of the registry with it, and the first without it */
 	bool proven;             /* a child has taken it */
-	struct hook_entry *twin; /* staged: the present one that says the same */
-	struct owner *from;      /* retired: whose it was; NULL: that one is gone */
+	struct hook_entry *twin; /* staged: the equal present entry */
+	struct owner *from;      /* retired: its former owner; NULL: freed */
 };
 
 struct mcp_server {
 	struct list node; /* in its owner */
-	struct list same; /* among the servers of its name */
+	struct list same; /* among the servers of this name */
 	struct owner *owner;
 	struct server_name *known;
-	char *name;   /* raw JSON, the known one's */
+	char *name;   /* raw JSON, as in the table of names */
 	char *config; /* raw JSON; NULL: an SDK server */
 	bool is_sdk;
-	bool claimed; /* its holder has taken it up by uid and name, and has not registered it itself */
+	bool claimed; /* taken over by its holder by uid and name, and not registered by it */
 };
 
 struct owner {
@@ -65,10 +66,10 @@ struct owner {
 	struct session *session;
 	void *holder; /* NULL: gone */
 	uid_t uid;
-	char *name; /* may be NULL: nobody can come back to it */
+	char *name; /* may be NULL: no client can come back to it */
 	struct list entries, servers;
-	struct list staged;   /* entries of a registration under way */
-	bool staging;         /* staged is what the owner has if the registration succeeds */
+	struct list staged;   /* entries of a pending registration */
+	bool staging;         /* staged replaces the hooks if the registration succeeds */
 	struct names dialogs; /* raw JSON strings */
 	struct loop_timer grace;
 	bool grace_over;
@@ -76,79 +77,79 @@ struct owner {
 
 struct registry {
 	struct list owners, retired;
-	struct hook *hooks; /* by id, those of retired entries too */
+	struct hook *hooks; /* by id, with those of retired entries */
 	size_t n_hooks;     /* without those */
 	struct server_name *server_names;
 	size_t n_servers;
 	uint64_t counter;
-	uint64_t version; /* counts changes that the child must learn of */
-	uint64_t sent;    /* the newest version that this child was sent */
-	uint64_t taken;   /* the newest version that a child has taken */
+	uint64_t version; /* counts changes relevant to the child */
+	uint64_t sent;    /* the newest version sent to this child */
+	uint64_t taken;   /* the newest version taken by a child */
 };
 
 void registry_init(struct registry *r);
 void registry_free(struct registry *r);
-/* A new owner without anything. NULL without memory. */
+/* Make an owner without registrations. NULL without memory. */
 struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop, void *holder, uid_t uid,
 						const char *name, void (*on_grace)(void *));
 struct owner *owner_of(struct registry *r, const void *holder);
-/* One whose holder is gone, of the same uid and name. */
+/* Return an owner of the same uid and name without a holder. */
 struct owner *owner_waiting(struct registry *r, uid_t uid, const char *name);
 void owner_free(struct registry *r, struct owner *o);
 /* Move the hooks and servers of `from` to `to`, and free `from`. No request of the child may be open at `from`. */
 void owner_merge(struct registry *r, struct owner *to, struct owner *from);
-/* The holder has taken up what an absent owner left: its servers count as claimed until it registers them. */
+/* The holder has taken over an absent owner: its servers count as claimed until it registers them. */
 void owner_claimed(struct owner *o);
 /* Read `hooks` of an initialize and keep them beside the present ones, until they are committed or cancelled. Return
- * NULL, or what is wrong: then nothing is kept. Static text. */
+ * NULL, or an error text (static): then nothing is kept. */
 const char *owner_stage_hooks(struct registry *r, struct owner *o, struct span hooks);
 /* Replace the owner's hooks by the staged ones, except for entries that both have. Cannot fail; no-op without any. */
 void owner_commit_hooks(struct registry *r, struct owner *o);
 void owner_cancel_hooks(struct registry *r, struct owner *o);
-/* Both at once. On an error the owner has what it had. */
+/* Both at once. On an error the owner is unchanged. */
 const char *owner_set_hooks(struct registry *r, struct owner *o, struct span hooks);
-/* The error code (plenum/protocol.h) of a text that one of the functions here has returned. */
+/* Return the error code (plenum/protocol.h) of an error text of this header. */
 const char *registry_code(const char *error);
-/* Drops the entries that do not outlive their owner; true: something went. */
+/* Drop the entries that do not outlive their owner; true: some were dropped. */
 bool owner_drop_loose(struct registry *r, struct owner *o);
 bool owner_guards(const struct owner *o);
 bool owner_empty(const struct owner *o);
 bool owner_unproven(const struct owner *o); /* it has hooks that no child has taken yet */
-/* What the two functions below would refuse, beforehand: `servers` and `dialogs` are arrays, or absent. Static text. */
+/* Check `servers` and `dialogs`, arrays or absent, for the two functions below. Return NULL, or a static error text. */
 const char *registry_check_names(const struct registry *r, const struct owner *o, struct span servers,
 								 struct span dialogs);
 /* The same for an object of servers that replaces all of the owner's (NULL: it has none). */
 const char *registry_check_servers(const struct registry *r, const struct owner *o, struct span servers);
-/* Takes the name from absent owners; the caller has checked router_server_taken(). */
+/* Take the name from absent owners; the caller has checked router_server_taken(). */
 const char *owner_add_server(struct registry *r, struct owner *o, struct span name, struct span config, bool is_sdk);
 void owner_drop_servers(struct registry *r, struct owner *o, bool sdk_too);
 const char *owner_set_dialogs(struct owner *o, struct span kinds);
 bool owner_takes_dialog(const struct owner *o, struct span kind);
 
-/* One by the id that the child knows; h->entry->owner is NULL where the entry is retired. */
+/* Return the hook of an id of the child; h->entry->owner is NULL if the entry is retired. */
 struct hook *registry_hook(struct registry *r, struct span id);
-/* The child was sent the registry as it is. */
+/* The child was sent the present registry. */
 void registry_was_sent(struct registry *r);
-/* The child has taken what it was sent. */
+/* The child has taken this version. */
 void registry_was_taken(struct registry *r, uint64_t version);
-/* The child has refused what it was sent; alone: nothing else was in it that may be why. Owners that are there have
- * again what a child has taken, or, where that changes nothing, those that are gone. Calls lost() for each owner that
- * loses something by it. True: something changed. */
+/* The child has refused the sent registry; alone: nothing else in the request may be why. Present owners get back the
+ * entries that a child has taken, or, if that changes nothing, absent ones do. Calls lost() for each owner that loses
+ * something. True: something changed. */
 bool registry_was_refused(struct registry *r, bool alone, void (*lost)(void *arg, struct owner *o), void *arg);
-/* The child is gone, and with it its table. */
+/* The child is gone, and its table with it. */
 void registry_child_gone(struct registry *r);
-/* Is there a guard that a child has taken, or that its owner has left behind? */
+/* Return true if there is a guard that a child has taken, or left behind by its owner. */
 bool registry_guards(const struct registry *r);
-/* The owner of this server; an absent one only if no other has it. NULL: none. */
+/* Return the owner of this server; an absent one only if no other has it. NULL: none. */
 struct owner *registry_server(struct registry *r, struct span name);
-/* The owner that keeps a client from registering this server: one whose holder is present and is not `holder`, or an
- * absent one that can come back and is not of this uid and name. NULL: the name is free. client_name NULL: the client
- * may take up nothing of an absent owner. */
+/* Return the owner that keeps a client from registering this server: one with a holder other than `holder`, or an
+ * absent one that can come back and has another uid or name. NULL: the name is free. client_name NULL: the client may
+ * take over nothing of an absent owner. */
 struct owner *registry_server_taken(struct registry *r, struct span name, const void *holder, uid_t uid,
 									const char *client_name);
 /* Return true if the owner has this server by a claim alone. */
 bool owner_claims_server(const struct registry *r, const struct owner *o, struct span name);
-/* Appends the union: {"Event":[...],...}; an array of SDK server names; an object of all servers' configurations. */
+/* Append the union: {"Event":[...],...}; an array of SDK server names; an object of all servers' configurations. */
 void registry_put_hooks(const struct registry *r, struct buf *b);
 void registry_put_server_names(const struct registry *r, struct buf *b);
 void registry_put_servers(const struct registry *r, struct buf *b);

@@ -8,29 +8,29 @@
 
 #include <string.h>
 
-#define REFILL_MS 1000              /* the session that got the spare has its first turn meanwhile */
-#define START_MS 60000              /* the longest that a spare may take to answer its initialize */
-#define HEALTHY_MS 60000            /* a spare that lived this long ends a row of failures */
+#define REFILL_MS 1000              /* the new session has its first turn meanwhile */
+#define START_MS 60000              /* the longest time of a spare to answer its initialize */
+#define HEALTHY_MS 60000            /* a spare of this age resets the count of failures */
 #define BACKOFF_FIRST_MS 1000       /* doubles with each failure in a row */
 #define FAILURES_MAX 5              /* then the profile has no spares until the next reload */
-#define FULL_MS 10000               /* until it is looked again whether there is room for another child */
+#define FULL_MS 10000               /* until the next check for room for another child */
 #define PRESSURE_MS (5 * 60 * 1000) /* no new spares after memory was short */
 
-/* What the configuration asks for, for one profile. */
+/* The configured number of spares of one profile. */
 struct stock {
 	struct list node;
 	struct warm *warm;
 	const struct profile *profile; /* of warm->settings */
 	struct list spares;
 	size_t n;
-	struct login *login; /* of who is expected next: the last requester's */
+	struct login *login; /* of the expected next requester: the last one's */
 	unsigned failures;
 	struct loop_timer refill;
 };
 
 struct spare {
 	struct list node;    /* in its stock, or in warm->ending */
-	struct stock *stock; /* NULL: it ends */
+	struct stock *stock; /* NULL: it is ending */
 	struct warm *warm;
 	struct session *session;
 	bool ready;
@@ -119,7 +119,7 @@ static void join_stock(struct spare *one, struct stock *k) {
 	k->n++;
 }
 
-/* A hidden session without a child. launch is taken over. */
+/* Make a hidden session without a child. Takes over launch. */
 static struct spare *new_spare(struct warm *w, struct settings *settings, const struct profile *p, const char *name,
 							   struct launch *launch) {
 	struct router *r = w->router;
@@ -191,7 +191,7 @@ static void start_one(struct stock *k) {
 	}
 }
 
-/* One at a time: each takes a processor for a second or two. */
+/* Start one at a time: each takes a processor for a second or two. */
 static void on_refill(void *arg) {
 	struct stock *k = arg;
 	struct warm *w = k->warm;
@@ -267,7 +267,7 @@ void warm_free(struct warm *w) {
 	free(w);
 }
 
-/* --- what a spare's child does ------------------------------------------------------------------------------------ */
+/* --- events of a spare's child ------------------------------------------------------------------------------------ */
 
 static void check_ready(struct spare *one) {
 	struct session *s = one->session;
@@ -371,8 +371,8 @@ static uint64_t program_of(const struct spare *one) {
 	return one->session->agent->place.program;
 }
 
-/* A program that was updated since is not what a start would run now: such spares make room for others. A requester
- * whose own PATH has another program leaves them alone. */
+/* End spares with a program that was updated since: they make room for others. Those are kept if only the requester's
+ * own PATH has another program. */
 static void drop_outdated(struct stock *k, const struct session *s) {
 	struct spare *one;
 	LIST_FOR_EACH (one, &k->spares, struct spare, node) {
@@ -392,7 +392,7 @@ static struct spare *choose(struct stock *k, const struct session *s) {
 	return NULL;
 }
 
-/* One directory may have two names. */
+/* Compare directories, of which one may have two names. */
 static bool is_in_cwd(const struct stock *k, const struct session *s) {
 	const struct spare *one;
 	uint64_t cwd = s->launch.place.cwd;
@@ -401,8 +401,8 @@ static bool is_in_cwd(const struct stock *k, const struct session *s) {
 	return k->profile->cwd && strcmp(k->profile->cwd, s->launch.cwd) == 0;
 }
 
-/* Who comes from a terminal or over SSH has variables that the daemon has not. That one goes without this time; the
- * next spares are for the like of it. */
+/* A requester on a terminal or over SSH has variables that the daemon has not. It gets no spare this time; the next
+ * spares get its environment. */
 static void follow_requester(struct stock *k, const struct session *s) {
 	struct spare *one;
 	struct launch like = {.cwd = k->profile->cwd, .login = s->launch.login, .instance = s->launch.instance};
@@ -448,7 +448,7 @@ static struct spare *spare_of(struct warm *w, struct session *s) {
 void warm_take_back(struct warm *w, struct session *s) {
 	struct stock *k = stock_of(w, s->profile);
 	struct spare *one = session_can_return(s) ? spare_of(w, s) : NULL;
-	s->untouched = false; /* if it asks something, or works, it is this session's child like any other */
+	s->untouched = false; /* if it asks something, or works, it is an ordinary child of this session */
 	if (!one) return;
 	router_init_move(one->session, s);
 	log_info("session %s: returns prestarted child %d: its client asks for something else", s->label,
