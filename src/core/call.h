@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Requests to the child that wait for its answer, under ids that the daemon made. The asker is an opaque pointer (a
- * client), or NULL for the daemon's own. Source: DESIGN 4 "Ids".
+ * Requests to the child, under ids made by the daemon, that wait for an answer. The asker is an opaque pointer (a
+ * client), or NULL for requests of the daemon. Source: DESIGN 4 "Ids".
  */
 #pragma once
 
@@ -18,8 +18,8 @@ struct session;
 enum call_purpose {
 	CALL_CLIENT, /* the answer goes to the asker */
 	CALL_INIT,   /* the daemon's initialize */
-	CALL_SILENT, /* nobody waits for it */
-	CALL_NAME,   /* the daemon's: a line before its answer names the conversation */
+	CALL_SILENT, /* no client waits for it */
+	CALL_NAME,   /* the daemon's: a line before the answer names the conversation */
 };
 
 struct call {
@@ -30,11 +30,11 @@ struct call {
 	char id[CALL_ID_MAX];
 	char *key; /* asker number and its id: finds a duplicate */
 	enum call_purpose purpose;
-	uint64_t child; /* which child of the session it is for; 0: the one that is there */
+	uint64_t child; /* the child of the session that must answer; 0: the current one */
 	void *asker;
 	char *asker_id; /* raw JSON */
 	enum act_kind act;
-	const char *what; /* ACT_CHANGE: what changes */
+	const char *what; /* ACT_CHANGE: the changed setting */
 	char *value;      /* its new value, raw JSON; may be NULL */
 	struct loop_timer timer;
 	struct share_request charge;
@@ -49,13 +49,13 @@ struct calls {
 
 void calls_init(struct calls *c);
 void calls_free(struct calls *c);
-/* A new call with a fresh id. asker_id is a raw JSON string. NULL without memory. */
+/* Make a call with a fresh id. asker_id is a raw JSON string. NULL without memory. */
 struct call *call_new(struct calls *all, struct session *s, struct loop *loop, enum call_purpose purpose, void *asker,
 					  uint64_t asker_number, struct span asker_id, void (*on_timer)(void *));
 struct call *call_find(struct calls *all, struct span id);
 bool call_is_open(struct calls *all, uint64_t asker_number, struct span asker_id);
 struct call *call_of(struct calls *all, uint64_t asker_number, struct span asker_id);
-/* Its asker waits no more and may use its own id again; the child's answer is still looked at. */
+/* The asker no longer waits and may use its own id again; the child's answer is still processed. */
 void call_orphan(struct calls *all, struct call *c);
 void call_end(struct calls *all, struct call *c);
 void calls_carry(struct carry *c, struct calls *all, struct session *s, struct loop *loop, void (*on_timer)(void *));

@@ -11,11 +11,11 @@
 
 #define MAGIC "plenum state\n"
 #define FLUSH_AT ((size_t)256 * 1024)
-#define NONE UINT64_MAX /* the length of what is NULL */
+#define NONE UINT64_MAX /* the length of a NULL */
 
 void carry_fail(struct carry *c, const char *fmt, ...) {
 	va_list ap;
-	if (c->error[0]) return; /* the first one says it */
+	if (c->error[0]) return; /* keep the first error */
 	va_start(ap, fmt);
 	vsnprintf(c->error, sizeof c->error, fmt, ap);
 	va_end(ap);
@@ -39,7 +39,7 @@ static void put(struct carry *c, const void *data, size_t n) {
 	}
 }
 
-/* NULL: there are no n bytes left. */
+/* Return NULL if fewer than n bytes are left. */
 static const char *take(struct carry *c, size_t n) {
 	if (carry_ok(c) && n > c->len - c->at) carry_fail(c, "the state ends too early, at byte %zu", c->at);
 	if (!carry_ok(c)) return NULL;
@@ -61,10 +61,10 @@ void carry_bytes(struct carry *c, void *data, size_t n) {
 }
 
 void carry_number(struct carry *c, uint64_t *value) {
-	carry_bytes(c, value, sizeof *value); /* the same machine reads it */
+	carry_bytes(c, value, sizeof *value); /* the reader is the same machine */
 }
 
-/* A length and its bytes; NULL for none (and on an error). */
+/* Read a length and its bytes; NULL for none, and on an error. */
 static const char *take_bytes(struct carry *c, size_t *n) {
 	uint64_t len = NONE;
 	carry_number(c, &len);
@@ -187,7 +187,7 @@ void carry_buf(struct carry *c, struct buf *b) {
 	if (p && !buf_put(b, p, n)) carry_fail(c, "a text is longer than it may be");
 }
 
-/* Both as one length and its bytes. */
+/* Write both as one length and its bytes. */
 static void put_pieces(struct carry *c, const char *first, size_t n, const char *second, size_t m) {
 	uint64_t len = first || second ? n + m : NONE;
 	carry_number(c, &len);

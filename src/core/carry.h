@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The daemon's state on its way from one binary to the next (upgrade in place). One function for each struct does both
- * directions: carry_*() writes the value when c->saving, else reads it into place, so that what is written and what is
- * read cannot differ. Who adds a member to a struct that is carried adds a line to its *_carry() function, under
- * `if (c->version >= N)` with a new CARRY_VERSION.
+ * Serializes the state of the daemon for the next binary (upgrade in place). One function for each struct does both
+ * directions: carry_*() writes the value when c->saving, else reads it into place, so that the two formats cannot
+ * differ. A new member of a serialized struct needs a line in its *_carry() function, under `if (c->version >= N)` with
+ * a new CARRY_VERSION.
  *
- * Whatever is read is checked: lengths against what is there, numbers against their type, descriptors against what they
- * must be. The first trouble sets c->error; from then on every read gives zero, so a reader looks once, before it uses
- * what it read. Descriptors keep their numbers across exec; those that were saved are listed in c->fds.
+ * All input is checked: lengths against the remaining input, numbers against their type, descriptors against their
+ * expected type. The first error sets c->error; all later reads return zero, so a reader checks once, before it uses
+ * the values. Descriptors keep their numbers across exec; the saved ones are listed in c->fds.
  */
 #pragma once
 
@@ -32,18 +32,18 @@
 
 struct session;
 
-/* Clients and attachments (opaque to most of core) have the connection's number as their name. */
+/* Clients and attachments (opaque to most of core) are identified by the connection's number. */
 struct carry_world {
 	uint64_t (*client_number)(const void *client);
 	uint64_t (*attachment_number)(const void *attachment);
-	void *(*client)(void *arg, uint64_t number); /* NULL: there is none */
+	void *(*client)(void *arg, uint64_t number); /* NULL: none */
 	void *(*attachment)(void *arg, uint64_t number);
 	void *arg;
 };
 
 struct carry {
 	bool saving;
-	uint64_t version; /* of what is read */
+	uint64_t version; /* of the input */
 	char error[CARRY_ERROR_MAX];
 	const struct carry_world *world;
 	/* saving */
@@ -59,17 +59,17 @@ struct carry {
 void carry_begin_save(struct carry *c, int fd); /* writes the head */
 bool carry_end_save(struct carry *c);           /* false: c->error */
 bool carry_begin_load(struct carry *c, const char *data, size_t len);
-bool carry_end_load(struct carry *c); /* everything was read, nothing is left */
+bool carry_end_load(struct carry *c); /* false unless all input was read, without an error */
 void carry_free(struct carry *c);
 
 void carry_fail(struct carry *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 static inline bool carry_ok(const struct carry *c) {
 	return c->error[0] == 0;
 }
-/* A word in the stream between two structs: says where a reader has lost its way. */
+/* Write a marker word between two structs: a read error then names its place in the stream. */
 void carry_mark(struct carry *c, const char *name);
 
-/* A number, a flag, an enum (any integer type or bit-field); on reading it must fit into it. */
+/* A number, a flag or an enum (any integer type or bit-field); a read value must fit into it. */
 #define CARRY(c, lvalue)                                                                                               \
 	do {                                                                                                               \
 		uint64_t carry_value = (uint64_t)(lvalue);                                                                     \
@@ -79,7 +79,7 @@ void carry_mark(struct carry *c, const char *name);
 			if ((uint64_t)(lvalue) != carry_value) carry_fail((c), "%s does not fit", #lvalue);                        \
 		}                                                                                                              \
 	} while (0)
-/* The same, and no greater than max (enums). */
+/* The same, at most max (enums). */
 #define CARRY_UPTO(c, lvalue, max)                                                                                     \
 	do {                                                                                                               \
 		CARRY(c, lvalue);                                                                                              \
@@ -89,23 +89,23 @@ void carry_mark(struct carry *c, const char *name);
 		}                                                                                                              \
 	} while (0)
 void carry_number(struct carry *c, uint64_t *value);
-/* How many follow, each of at least one byte. */
+/* A number of elements, of at least one byte each. */
 size_t carry_count(struct carry *c, size_t n);
 void carry_text(struct carry *c, char **text); /* may be NULL */
 /* Never NULL without an error. */
 void carry_name(struct carry *c, char **text);
 void carry_bytes(struct carry *c, void *data, size_t n); /* always n */
 void carry_chunk(struct carry *c, struct chunk *chunk);  /* data may be NULL */
-/* Loading alone: the bytes of a chunk where they lie; NULL: none, or an error. */
+/* Only for loading: return the bytes of a chunk in the input; NULL: none, or an error. */
 const char *carry_borrow(struct carry *c, size_t *n);
 void carry_buf(struct carry *c, struct buf *b);
 void carry_lines(struct carry *c, struct lines *l); /* between reads */
 void carry_words(struct carry *c, struct words *w);
-/* A set of names, and whether there is one at all (NULL: there is). */
+/* A set of names; *there is false for no set at all (NULL: there is one). */
 void carry_set(struct carry *c, struct names *s, bool *there);
-/* What is left of a timer; -1: it is not set, or what is read is damaged. */
+/* The remaining time of a timer; -1: not set, or an error. */
 int64_t carry_left(struct carry *c, const struct loop_timer *t);
-/* A timer with what is left of it; it must have been initialised. NULL: none, what is read is dropped. */
+/* A timer with its remaining time; it must have been initialised. NULL: read and ignore it. */
 void carry_timer(struct carry *c, struct loop_timer *t);
 /* A descriptor of this type (S_IFSOCK, S_IFIFO, S_IFREG; 0: any), or -1. */
 void carry_fd(struct carry *c, int *fd, mode_t type);

@@ -14,13 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WALKS 8             /* up the process tree, where it changes meanwhile */
-#define DEPTH_MAX (1 << 22) /* more processes than a kernel has */
-#define SWEEPS 3            /* what a process starts before it is killed is found by the next one */
-#define LAST_GRACE_MS 5000  /* from SIGTERM to SIGKILL at the end of the daemon, for what is of no session */
-#define CHECK_MS 100        /* between two looks whether processes have ended after SIGTERM */
-#define LOOK_MS 100         /* between two looks for orphans */
-#define LOOK_SHARE 20       /* at most one part in so many of all time is spent on them */
+#define WALKS 8             /* up the process tree, if it changes meanwhile */
+#define DEPTH_MAX (1 << 22) /* more processes than any kernel has */
+#define SWEEPS 3            /* a sweep finds the processes that were started before the last SIGKILL */
+#define LAST_GRACE_MS 5000  /* from SIGTERM to SIGKILL at the end of the daemon, for processes without a session */
+#define CHECK_MS 100        /* between two checks for processes that ended after SIGTERM */
+#define LOOK_MS 100         /* between two scans for orphans */
+#define LOOK_SHARE 20       /* scans use at most this fraction of the time */
 #define INSTANCE "PLENUM_INSTANCE"
 
 /* --- the record --------------------------------------------------------------------------------------------------- */
@@ -119,21 +119,21 @@ struct child_of {
 	struct session *session;
 };
 
-/* What is the same for all processes of one look. */
+/* Data shared by all processes of one scan. */
 struct look {
 	struct router *r;
-	struct child_of *children; /* of the sessions, by pid */
+	struct child_of *children; /* of all sessions, by pid */
 	size_t n_children;
 	bool marks, cgroups;
 };
 
-/* What was found of a process. */
+/* The classification of a process. */
 enum kind { KIND_NEW, KIND_WAITS, KIND_FREE, KIND_APART, KIND_AGENT };
 
 struct who {
-	enum kind kind; /* KIND_APART: a spare or a helper of ours, or a process of one */
+	enum kind kind; /* KIND_APART: a prestarted child or a helper of the daemon, or a descendant of one */
 	uint64_t number;
-	bool said; /* by the environment alone, which names any session that the process chooses */
+	bool said; /* known only by the environment; the process can name any session there */
 };
 
 static uint64_t number_of(const struct session *s) {
@@ -146,8 +146,8 @@ static int by_pid(const void *a, const void *b) {
 	return (one > other) - (one < other);
 }
 
-/* A wrapper (systemd-run --scope) may have put the child into a control group of its own. Where it is in ours, that
- * says nothing. It is there when the child speaks. */
+/* Return true if the child has a control group of its own, as from a wrapper (systemd-run --scope). Our own group
+ * proves nothing. The child is in its group when it first prints a line. */
 static bool has_cgroup(const struct session *s) {
 	struct agent *a = s->agent;
 	if (!a || !session_pid(s) || (!a->cgroup && !s->got_line)) return false;
@@ -183,8 +183,8 @@ static bool is_helper(const struct router *r, pid_t pid) {
 	return r->events->is_helper && r->events->is_helper((struct router *)(uintptr_t)r, pid);
 }
 
-/* The record of the process that has this number now. The kernel uses a number again only when no process has it and
- * none is in its process session: a record with another start time then tells of nothing any more. */
+/* Return the record of the current process with this number. The kernel reuses a number only if no process and no
+ * process session has it: a record with another start time is out of date. */
 static struct kin *kin_since(struct descent *d, pid_t pid, uint64_t start) {
 	struct kin *k = find_kin(d, pid);
 	if (k && k->start != start) {
@@ -194,14 +194,14 @@ static struct kin *kin_since(struct descent *d, pid_t pid, uint64_t start) {
 	return k;
 }
 
-/* The record of the leader of a process session that has a member. */
+/* Return the record of the leader of a process session that has a member. */
 static struct kin *leader_kin(struct descent *d, pid_t session) {
 	uint64_t start;
 	struct kin *k = find_kin(d, session);
 	return k && proc_stat(session, NULL, NULL, &start) ? kin_since(d, session, start) : k;
 }
 
-/* By what the process cannot change: that it, or the leader of its process session, was seen. */
+/* Identify by facts that the process cannot change: it, or the leader of its process session, is on the record. */
 static bool by_record(const struct look *l, pid_t pid, pid_t session, uint64_t start, uint64_t *number) {
 	struct descent *d = &l->r->descent;
 	struct kin *k = kin_since(d, pid, start), *leader = session == pid ? k : leader_kin(d, session);
@@ -250,14 +250,14 @@ static bool by_cgroup(const struct look *l, pid_t pid, uint64_t *number) {
 	return false;
 }
 
-/* Return true if a process with this process session ends with no child: it is in the process session of none. */
+/* Return true if the process ends with no child: its process session is not that of a child. */
 static bool is_detached(const struct look *l, pid_t pid, pid_t session) {
 	const struct kin *leader = find_kin(&l->r->descent, session), *k = find_kin(&l->r->descent, pid);
 	if (child_in(l, pid) || child_in(l, session)) return false;
 	return !(leader && !leader->detached) && !(k && !k->detached);
 }
 
-/* By what the process has of its own and did not write itself. */
+/* Identify by properties of the process that it did not write itself. */
 static bool by_bond(const struct look *l, pid_t pid, uint64_t *number) {
 	return by_mark(l, pid, number) || by_cgroup(l, pid, number);
 }
@@ -270,7 +270,7 @@ struct step {
 };
 
 struct path {
-	struct step *v; /* from the process up */
+	struct step *v; /* from the process upwards */
 	size_t n, cap;
 };
 
@@ -288,7 +288,7 @@ static bool add_step(struct path *p, const struct step *s) {
 	return true;
 }
 
-/* A parent is no younger than its child: else its number was used again between two looks. */
+/* Walk to the ancestors. A parent is not younger than its child: else its number was reused between two reads. */
 static enum end climb(struct path *p, pid_t pid) {
 	p->n = 0;
 	for (pid_t at = pid, up = 0; at > 1 || (at == 1 && (!p->n || getpid() == 1)); at = up) {
@@ -302,16 +302,17 @@ static enum end climb(struct path *p, pid_t pid) {
 	return END_TOP;
 }
 
-/* An ancestor that ends during the walk hides those above it: its child has another parent by the next walk. */
+/* Walk again after a change: an ancestor that ends during the walk hides those above it, and its child then has another
+ * parent. */
 static enum end climb_up(struct path *p, pid_t pid) {
 	enum end end = END_CHANGED;
 	for (int i = 0; i < WALKS && end == END_CHANGED; i++) end = climb(p, pid);
 	return end;
 }
 
-/* Does anything on the way up tell? The record first, since nothing forges it; then what is nearest to the top. The
- * environment comes last and tells only that it is an agent's, since a process can choose the session that it names: of
- * an orphan that came to us that is known. */
+/* Return true if any process on the way up identifies a session. The record counts first, because it cannot be forged;
+ * then the process nearest to the top. The environment comes last and only marks the process as an agent's, because a
+ * process can choose the session that it names there. An orphan adopted by the daemon is an agent's anyway. */
 static bool told_by(const struct look *l, const struct path *p, bool is_ours, uint64_t *number) {
 	for (size_t i = p->n; i-- > 0;)
 		if (by_record(l, p->v[i].pid, p->v[i].session, p->v[i].start, number)) return true;
@@ -324,7 +325,7 @@ static bool told_by(const struct look *l, const struct path *p, bool is_ours, ui
 	return false;
 }
 
-/* An orphan that came to us. What is found now is kept, whatever becomes of the process that told it. */
+/* Record an orphan adopted by the daemon. The result is kept even if the process that identified it ends. */
 static void adopt(const struct look *l, const struct path *p, uint64_t number) {
 	const struct step *top = &p->v[p->n - 1];
 	struct descent *d = &l->r->descent;
@@ -354,8 +355,8 @@ static uint64_t session_with(const struct router *r, uint64_t number) {
 	return 0;
 }
 
-/* A process that says itself which session it belongs to, with nothing else known of it and all ancestors seen. The
- * word of another daemon's agent is about that one's sessions. */
+/* Return the session that a process names itself, with no other sign and all ancestors seen. An agent of another daemon
+ * names a session of that daemon. */
 static uint64_t session_by_word(struct router *r, pid_t pid, const char *name) {
 	_cleanup_free_ char *instance = proc_env(pid, INSTANCE);
 	const struct session *s = instance ? NULL : router_find(r, name);
@@ -395,9 +396,9 @@ static void end_crowd(struct crowd *c) {
 	free(c->way);
 }
 
-/* What is nearest to the top counts. The environment counts where nothing else names a session: of a process that is an
- * agent's for certain, or of any if there are no marks. To read it waits for that process's memory, which may be on a
- * mount that does not answer: the programs of the user are left alone. */
+/* Classify a process; the sign nearest to the top counts. The environment is read only if nothing else names a session,
+ * and only of processes that are certainly an agent's, or of all if there are no marks: reading it waits for the memory
+ * of the process, which may be on a mount that does not answer. Programs of the user are thus not touched. */
 static struct who judge(const struct crowd *c, const struct proc *p, struct who up) {
 	const struct look *l = &c->look;
 	const struct session *s = child_in(l, p->pid);
@@ -414,7 +415,7 @@ static struct who judge(const struct crowd *c, const struct proc *p, struct who 
 	return agent.said || known || ours ? agent : (struct who){.kind = KIND_FREE};
 }
 
-/* Up to an ancestor that was judged already, then down again: each process is judged once. */
+/* Walk up to a classified ancestor, then down again: each process is classified once. */
 static struct who resolve(struct crowd *c, size_t at) {
 	struct who up = {.kind = KIND_FREE};
 	size_t n = 0;
@@ -449,13 +450,13 @@ static bool begin_crowd(struct crowd *c, struct router *r) {
 	return true;
 }
 
-/* A process that runs, is an agent's, and is no child that we started. */
+/* Return true for a running process of an agent that is not a child started by the daemon. */
 static bool is_stray(const struct crowd *c, size_t i) {
 	const struct proc *p = &c->list[i];
 	return c->who[i].kind == KIND_AGENT && !p->zombie && !child_in(&c->look, p->pid);
 }
 
-/* A session that the environment alone names is not recorded: the record would make it a fact. */
+/* Record a process. A session named only by the environment is not recorded: the record would make it a fact. */
 static struct kin *record(const struct crowd *c, size_t i, uint64_t number) {
 	const struct proc *p = &c->list[i];
 	descent_add(&c->look.r->descent, p->pid, p->start, c->who[i].said ? 0 : number,
@@ -470,16 +471,17 @@ enum fate { FATE_KEEP, FATE_END, FATE_KILL };
 
 struct sweep {
 	struct router *r;
-	struct session *session; /* NULL: all of an earlier daemon's */
-	uint64_t numbers[2];     /* under which its children ran; the second one is that of its name */
+	struct session *session; /* NULL: all sessions of an earlier daemon */
+	uint64_t numbers[2];     /* of its children; the second one is that of its name */
 	enum fate fate;          /* of detached processes */
-	bool due;                /* only those to which SIGTERM was sent, and what they have started */
+	bool due;                /* only processes that got SIGTERM, and their descendants */
 	int64_t grace;           /* from SIGTERM to SIGKILL */
-	struct buf names;        /* of detached processes, as the members of a JSON array */
+	struct buf names;        /* of detached processes, as members of a JSON array */
 	size_t n_names;
 };
 
-/* If no sign names its session, an orphan is ended with the last session that can have started it. */
+/* Return true if the orphan may belong to another session. If no sign names its session, an orphan is ended with the
+ * last session that can have started it. */
 static bool could_be_of_another(const struct crowd *c, size_t i, const struct session *but) {
 	for (size_t k = 0; k < c->look.n_children; k++) {
 		const struct session *s = c->look.children[k].session;
@@ -500,7 +502,8 @@ static bool has_child(const struct crowd *c, uint64_t number) {
 	return false;
 }
 
-/* Was SIGTERM sent to it or to an ancestor? If no child of the session runs, all detached processes of it are meant. */
+/* Return true if the process or an ancestor got SIGTERM. Without a running child all detached processes of the session
+ * count. */
 static bool is_due(const struct sweep *w, const struct crowd *c, size_t i) {
 	uint64_t number = c->who[i].number;
 	for (const struct proc *p = &c->list[i]; p; p = proc_in(c->list, c->n, p->parent)) {
@@ -523,7 +526,7 @@ static bool is_meant(const struct sweep *w, const struct crowd *c, size_t i) {
 	return number == w->numbers[0] || number == w->numbers[1];
 }
 
-/* No process has the number, and none is in the process session. */
+/* Drop records if no process and no process session has the number. */
 static void forget_the_dead(struct descent *d) {
 	struct kin *k, *next;
 	HASH_ITER (hh, d->by_pid, k, next) {
@@ -547,7 +550,7 @@ static void name(struct sweep *w, pid_t pid) {
 	buf_putc(&w->names, '}');
 }
 
-/* SIGKILL to one process: a later sweep finds what it has started meanwhile. */
+/* Send SIGKILL to one process; a later sweep finds its new children. */
 static size_t kill_one(pid_t pid) {
 	if (kill(pid, SIGKILL) == 0) return 1;
 	if (errno == EPERM) log_warn("process %d of an agent cannot be ended: it has another user", (int)pid);
@@ -560,7 +563,7 @@ static size_t sweep_one(struct sweep *w, const struct crowd *c, size_t i, bool f
 	struct kin *k = record(c, i, c->who[i].number && w->session ? w->numbers[1] : c->who[i].number);
 	if (root && first) name(w, pid);
 	if (!detached || w->fate == FATE_KILL) return kill_one(pid);
-	if (!k) return w->fate == FATE_KEEP ? 0 : kill_one(pid); /* without room on the record SIGKILL could not follow */
+	if (!k) return w->fate == FATE_KEEP ? 0 : kill_one(pid); /* no room on the record: SIGKILL could not follow */
 	if (!first) return 0;
 	k->root = root;
 	if (w->fate == FATE_KEEP || k->due) return 0;
@@ -585,7 +588,7 @@ static size_t sweep(struct sweep *w) {
 	size_t all = 0, hit = 1;
 	w->names = (struct buf)BUF_INIT((size_t)64 * 1024);
 	for (int i = 0; i < SWEEPS && hit; i++) all += hit = sweep_once(w, i == 0);
-	w->r->descent.look_at = 0; /* the lists are old */
+	w->r->descent.look_at = 0; /* the lists are out of date */
 	return all;
 }
 
@@ -610,7 +613,8 @@ static void arm(struct descent *d) {
 	if (!loop_timer_pending(&d->timer)) loop_timer_set(&d->timer, CHECK_MS);
 }
 
-/* A client's wish counts before the profile's. A restart goes on with the session: what runs beside it does, too. */
+/* Return what happens to leftover processes. A client's wish counts before the profile. A restart continues the
+ * session, so its detached processes continue, too. */
 static enum fate fate_of(const struct session *s) {
 	const struct router *r = s->world;
 	if (s->spare || s->leftovers == LEFTOVERS_KILL || (r->shutting_down && s->stopping == STOP_KILL)) return FATE_KILL;
@@ -656,7 +660,7 @@ bool descent_ends(const struct descent *d) {
 	return false;
 }
 
-/* The next process whose time is over, or NULL. */
+/* Return the next process with an expired grace time, or NULL. */
 static struct kin *overdue(const struct descent *d, int64_t now) {
 	for (struct kin *k = d->by_pid; k; k = k->hh.next)
 		if (k->due && k->due <= now) return k;
@@ -709,7 +713,7 @@ void descent_sweep_all(struct router *r) {
 	buf_free(&w.names);
 }
 
-/* Those of sessions first, by name; then whatever else is an agent's. */
+/* End the processes of sessions first, by name; then all other processes of agents. */
 static void end_all(struct router *r) {
 	struct sweep w = {.r = r, .fate = FATE_END, .grace = LAST_GRACE_MS};
 	for (struct session *s = r->sessions; s; s = s->hh.next)
@@ -727,9 +731,9 @@ bool descent_finish(struct router *r) {
 		end_all(r);
 		d->ending_all = false;
 	}
-	if (d->ending_all || descent_ends(d)) return false; /* what it tells of one session may ask while others follow */
+	if (d->ending_all || descent_ends(d)) return false; /* a notice may call this while others follow */
 	d->finished = true;
-	descent_sweep_all(r); /* what they have started meanwhile */
+	descent_sweep_all(r); /* processes started meanwhile */
 	return true;
 }
 
@@ -737,7 +741,7 @@ void descent_record(struct session *s) {
 	struct router *r = s->world;
 	struct crowd c;
 	if (r->descent.stopping || !begin_crowd(&c, r)) return;
-	r->descent.stopping = r->shutting_down; /* of one look for all sessions */
+	r->descent.stopping = r->shutting_down; /* one scan serves all sessions */
 	for (size_t i = 0; i < c.n; i++)
 		if (is_stray(&c, i)) record(&c, i, c.who[i].number);
 	end_crowd(&c);
@@ -750,7 +754,7 @@ static bool is_listed(const struct kin *k) {
 	return k && k->root && !k->gone;
 }
 
-/* Orphans that have come to us since the last look, each judged once. */
+/* Classify orphans adopted since the last scan, each once. */
 static void find_orphans(struct router *r) {
 	struct look l;
 	struct path p = {0};
@@ -815,7 +819,7 @@ size_t descent_count(struct router *r, const struct session *s) {
 	return (c ? c->n : 0) + (more ? more->n : 0);
 }
 
-/* The kernel counts the start of a process in ticks from the start of the computer. */
+/* Return the age; the kernel counts the start of a process in clock ticks since boot. */
 static int64_t age_of(const struct kin *k) {
 	struct timespec now;
 	long ticks = sysconf(_SC_CLK_TCK);

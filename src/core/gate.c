@@ -9,7 +9,7 @@
 
 #define NAME_MAX_SHOWN 60
 
-/* What has no row. */
+/* For names without a row. */
 static const struct gate_row unknown = {.name = "", .least = GATE_OWN, .affects = GATE_USER, .act = ACT_PLAIN};
 
 struct judge {
@@ -45,7 +45,7 @@ struct shown {
 	char text[NAME_MAX_SHOWN + 1];
 };
 
-/* A name that a client chose: a byte that might forge a line of the log is shown as '?'. */
+/* Make a name from a client safe: a byte that might forge a line of the log is shown as '?'. */
 static struct shown show(const char *name, size_t n) {
 	struct shown out = {""};
 	for (size_t i = 0; i < n && i < NAME_MAX_SHOWN; i++) {
@@ -60,7 +60,7 @@ static uint64_t hash_of(uint64_t h, const char *p, size_t n) {
 	return h;
 }
 
-/* Log a name without a row, once. parent: what it is a member of, or its kind. */
+/* Log a name without a row, once. parent: the object that has it, or its kind. */
 static void note_unknown(struct gate *g, const char *parent, const char *name, size_t n) {
 	if (g->n == GATE_SEEN_MAX) return;
 	uint64_t h = hash_of(hash_of(0xcbf29ce484222325u, parent, strlen(parent)), name, n);
@@ -73,7 +73,7 @@ static void note_unknown(struct gate *g, const char *parent, const char *name, s
 
 /* --- verdicts ----------------------------------------------------------------------------------------------------- */
 
-/* The first thing is named. */
+/* Keep the first reason. */
 static void PRINTF_LIKE(2, 3) refuse(struct judge *j, const char *fmt, ...) {
 	va_list ap;
 	if (!j->v->passes) return;
@@ -92,7 +92,7 @@ static bool is_same_without_blanks(struct span a, const char *b) {
 	return *b == 0;
 }
 
-/* SDKs write members that ask for nothing: `"hooks":null`, `"agents":{}`. */
+/* Return true for members that ask for nothing, as written by SDKs: `"hooks":null`, `"agents":{}`. */
 static bool asks_nothing(const struct gate_row *row, struct span value) {
 	if (is_same_without_blanks(value, "null")) return true;
 	return row && row->kind == GATE_MEMBER && row->member && value.n < 16 && is_same_without_blanks(value, row->member);
@@ -114,7 +114,7 @@ static void judge_members(struct judge *j, const char *parent, size_t n, struct 
 
 /* --- prompts ------------------------------------------------------------------------------------------------------ */
 
-/* The next unit of a checked string: a byte, or the value of an escape. */
+/* Return the next unit of a checked string: a byte, or the value of an escape. */
 static int next_unit(const char **p, const char *end) {
 	static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
 	int c = (unsigned char)*(*p)++;
@@ -178,7 +178,7 @@ static void judge_text(struct judge *j, struct span string) {
 
 static void judge_block(struct judge *j, struct span block) {
 	struct span key, value, type = SPAN_NONE, text = SPAN_NONE;
-	for (size_t at = 0; span_next_member(block, &at, &key, &value);) { /* the last of its name counts */
+	for (size_t at = 0; span_next_member(block, &at, &key, &value);) { /* the last one of its name counts */
 		if (span_equals(key, "type")) type = span_content(value);
 		if (span_equals(key, "text")) text = value;
 	}
@@ -192,7 +192,7 @@ static void judge_block(struct judge *j, struct span block) {
 static void judge_prompt(struct judge *j, const struct message *m) {
 	struct span content = m->content, block;
 	judge_members(j, "message", 7, m->env.message, m->content);
-	if (j->who == TRUST_OWN) return; /* passes whatever it says */
+	if (j->who == TRUST_OWN) return; /* passes regardless of its content */
 	judge_text(j, content);
 	for (size_t at = 0; span_next(content, &at, &block);) judge_block(j, block);
 }
@@ -212,7 +212,7 @@ void gate_judge(struct gate *g, enum trust who, const struct message *m, struct 
 	struct judge j = {g, who, v};
 	struct span type = span_content(m->env.type), subtype = span_content(m->env.inner_subtype);
 	*v = (struct gate_verdict){.passes = true};
-	while (line.n && *line.p != '{') line.p++, line.n--; /* blanks before it are allowed */
+	while (line.n && *line.p != '{') line.p++, line.n--; /* spaces before it are allowed */
 	v->row = judge_name(&j, GATE_TYPE, type);
 	if (m->kind == MESSAGE_REQUEST) v->row = judge_name(&j, GATE_REQUEST, subtype);
 	if (v->row->least == GATE_OWN) return; /* an own peer may send it with any member */

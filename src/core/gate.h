@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The gate: may this client send this line to the child? Decided by the table of the dialect (wire/dialect_gate.h): by
- * the type of the line, the subtype of a request, and their members; of a prompt also by its blocks, by the command
- * that it begins with and by the files that it mentions. What has no row needs an own peer and is logged once a name. A
- * name spelled with escapes has no row. Pure: reads the line, touches nothing but the set of names that were logged. No
- * errors, no allocation; time grows with the length of the line alone. Source: docs/ARCHITECTURE.md "The gate".
+ * The gate decides if a client may send a line to the child. It uses the table of the dialect (wire/dialect_gate.h): by
+ * the type of the line, the subtype of a request, and their members; for a prompt also by its blocks, the command at
+ * its beginning and the files that it mentions. A name without a row needs an own peer and is logged once. A name
+ * spelled with escapes has no row. Pure: reads the line, changes only the set of logged names. No errors, no
+ * allocation; time is linear in the length of the line. Source: docs/ARCHITECTURE.md "The gate".
  */
 #pragma once
 
@@ -12,10 +12,10 @@
 #include "wire/dialect_gate.h"
 #include "wire/message.h"
 
-#define GATE_SEEN_MAX 256 /* names without a row that the log has had; more are not logged */
+#define GATE_SEEN_MAX 256 /* logged names without a row; later ones are not logged */
 #define GATE_THING_MAX 128
 
-/* Owned by the router; not serialized, so that a new binary may log a name once more. */
+/* Owned by the router; not serialized: a new binary may log a name once more. */
 struct gate {
 	struct gate_index rows;
 	uint64_t seen[GATE_SEEN_MAX];
@@ -23,12 +23,11 @@ struct gate {
 };
 
 struct gate_verdict {
-	const struct gate_row *row; /* of the line's type, of a request its subtype; never NULL, static */
+	const struct gate_row *row; /* of the line's type or the request's subtype; never NULL, static */
 	bool passes;
-	char thing[GATE_THING_MAX]; /* if it does not: what needs more, ASCII, for a message or the log */
+	char thing[GATE_THING_MAX]; /* if refused: the reason, ASCII, for a message or the log */
 };
 
 void gate_init(struct gate *g);
-/* m: what message_check() made of a line that it took. line: its bytes, blanks before the
- * object included. */
+/* m: the result of message_check() for an accepted line. line: its bytes, including spaces before the object. */
 void gate_judge(struct gate *g, enum trust who, const struct message *m, struct span line, struct gate_verdict *v);

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tokens that are no characters of their own. A pattern that holds these bytes has them as the wildcards; rules_check()
- * refuses control characters. */
+/* Tokens of wildcards. In a pattern these bytes are wildcards; rules_check() refuses control characters. */
 enum { STAR_TEXT = 2, STAR_NAME, STAR_FOLDERS, ONE };
 
 static size_t token(const char *p, size_t n, enum glob_style style, unsigned char *t) {
@@ -47,7 +46,7 @@ void glob_free(struct glob *g) {
 	*g = (struct glob){0};
 }
 
-/* The position and all that can be reached from it without a character. */
+/* Add the position and all positions reachable from it without a character. */
 static void arrive(const struct glob *g, bool *set, size_t at) {
 	for (; !set[at]; at++) {
 		set[at] = true;
@@ -66,7 +65,7 @@ static void step(struct glob *g, size_t at, char c) {
 		arrive(g, g->next, at + 1);
 		g->next[at] = true;
 		return;
-	case STAR_FOLDERS: /* goes on only at the start of a name */
+	case STAR_FOLDERS: /* continues only at the start of a name */
 		if (c == '/') arrive(g, g->next, at + 1);
 		g->next[at] = true;
 		return;
@@ -78,7 +77,7 @@ static void step(struct glob *g, size_t at, char c) {
 	}
 }
 
-/* One character; false: no position is left. */
+/* Consume one character; return false if no position is left. */
 static bool advance(struct glob *g, char c) {
 	bool any = false;
 	memset(g->next, 0, (g->n + 1) * sizeof(bool));
@@ -91,8 +90,8 @@ static bool advance(struct glob *g, char c) {
 	return any;
 }
 
-/* Positions step in ascending order and a position is arrived at from lower ones alone, so a STAR_FOLDERS that has
- * taken part of a name (set without what follows it) never keeps arrive() from going on behind it. */
+/* Positions are visited in ascending order and reached only from lower ones, so a STAR_FOLDERS that has consumed part
+ * of a name (set without its successor) does not stop arrive() from continuing after it. */
 enum match glob_match(struct glob *g, const char *text, size_t n) {
 	enum match answer = MATCH_NO;
 	memset(g->now, 0, (g->n + 1) * sizeof(bool));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Patterns with stars, held against texts in time that grows with length(pattern) * length(text), whatever the two are:
- * a set of positions instead of backtracking. A text may have GLOB_UNKNOWN in it, which stands for any text that nobody
- * can know yet; that is why there are three answers.
+ * Patterns with stars, matched in time proportional to length(pattern) * length(text) for any input: a set of positions
+ * instead of backtracking. A text may contain GLOB_UNKNOWN, which stands for any text not known yet; therefore there
+ * are three results.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ enum match { MATCH_NO, MATCH_MAYBE, MATCH_YES };
 
 enum glob_style {
 	GLOB_TEXT, /* * any text; \* a star */
-	GLOB_PATH, /* * any text without /, ** any text, **'/' any folders or none, ? one character but / */
+	GLOB_PATH, /* * any text without /, ** any text, **'/' any directories or none, ? one character except / */
 };
 
 struct glob {
@@ -28,5 +28,5 @@ struct glob {
 /* False without memory. */
 bool glob_init(struct glob *g, const char *pattern, size_t n, enum glob_style style, char boundary);
 void glob_free(struct glob *g);
-/* Uses the memory of g: not const. */
+/* Uses memory of g: not const. */
 enum match glob_match(struct glob *g, const char *text, size_t n);

@@ -13,7 +13,7 @@
 
 extern char **environ;
 
-/* Markers of an agent session around the daemon, and systemd's own: they tell the child lies about itself. */
+/* Markers of an agent session around the daemon, and variables of systemd: both are wrong for the child. */
 static const char *const stripped[] = {
 	"CLAUDECODE",
 	"CLAUDE_CODE_*",
@@ -45,7 +45,7 @@ static const char *const stripped[] = {
 	"PLENUM_KEEP",
 };
 
-/* Is this variable taken from every child's environment (plenumd(8), ENVIRONMENT)? */
+/* Return true if this variable is removed from every child's environment (plenumd(8), ENVIRONMENT). */
 static bool is_stripped(const char *variable) {
 	size_t n = strcspn(variable, "=");
 	for (size_t i = 0; i < ARRAY_SIZE(stripped); i++) {
@@ -72,15 +72,15 @@ void launch_free(struct launch *l) {
 
 struct variable {
 	UT_hash_handle hh; /* by the n bytes of its name */
-	size_t at;         /* in the words */
+	size_t at;         /* index in the words */
 	size_t n;
 };
 
-/* Each name once. */
+/* An environment with each name once. */
 struct env {
 	struct words w;
 	struct variable *by_name;
-	const char *more_path; /* PATH=..., the requester's, for a program that PATH does not have; borrowed */
+	const char *more_path; /* PATH=... of the requester, searched after PATH for the program; borrowed */
 	bool failed;
 };
 
@@ -90,7 +90,7 @@ static struct variable *env_find(const struct env *e, const char *name, size_t n
 	return v;
 }
 
-/* The value; NULL: there is no such variable. */
+/* Return the value; NULL: no such variable. */
 static const char *env_value(const struct env *e, const char *name) {
 	const struct variable *v = env_find(e, name, strlen(name));
 	return v && e->w.v[v->at][v->n] ? e->w.v[v->at] + v->n + 1 : NULL;
@@ -118,7 +118,7 @@ static bool env_add(struct env *e, const char *word, size_t n) {
 	return false;
 }
 
-/* In the place of the word that has this name, which is the key. */
+/* Replace the word that has this name: the name is the key of the table. */
 static bool env_replace(struct env *e, struct variable *v, const char *word) {
 	char *copy = strdup(word);
 	if (!copy) return false;
@@ -168,7 +168,7 @@ static bool is_flag(const char *word, const char *flag) {
 
 /* --- which conversation ------------------------------------------------------------------------------------------- */
 
-/* 8-4-4-4-12 hexadecimal digits; anything else is a title or a file to the CLI. */
+/* 8-4-4-4-12 hexadecimal digits; the CLI takes anything else as a title or a file. */
 static bool is_id(const char *text) {
 	size_t n = strspn(text, "0123456789abcdefABCDEF-");
 	return n == 36 && text[n] == 0 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-';
@@ -179,14 +179,14 @@ static void claim_resume(struct launch_claim *claim, const char *id) {
 	claim->open |= !is_id(id);
 }
 
-/* The value of a flag behind its word, where that may be left out. */
+/* Return the optional value of a flag in the next word. */
 static const char *optional_value(const struct words *w, size_t i) {
 	const char *next = i + 1 < w->n ? w->v[i + 1] : NULL;
 	return next && *next != '-' ? next : NULL;
 }
 
-/* Short flags in one word, as the CLI reads them: -pc, -pr ID, -prID. The first that takes a value takes the rest of
- * the word. Return the place of -r, or of the end of the flags; *continues: -c is before it. */
+/* Parse short flags in one word like the CLI: -pc, -pr ID, -prID. The first flag with a value takes the rest of the
+ * word. Return the index of -r, or of the end of the flags; *continues: -c is before it. */
 static size_t read_short(const char *word, bool *continues) {
 	*continues = false;
 	if (word[0] != '-' || word[1] == '-' || !word[1]) return strlen(word);
@@ -230,7 +230,7 @@ char *launch_mark(const struct launch *l, const char *session) {
 	return str_printf("%s.%s", l->instance ? l->instance : "none", session);
 }
 
-#define NAME_BITS 32 /* of a number; above them those of the instance */
+#define NAME_BITS 32 /* of a number; the bits above are those of the instance */
 
 static uint64_t hash_name(const char *text, unsigned bits) {
 	uint64_t h = prompt_hash(text, strlen(text));
@@ -257,7 +257,7 @@ static void put_login(struct env *e, const struct words *w) {
 	}
 }
 
-/* The same, by what counts more: a PATH here is the only one. */
+/* Add the same words; the last PATH replaces the others. */
 static void put_words(struct env *e, const struct words *w) {
 	for (size_t i = 0; i < w->n; i++) {
 		if (strncmp(w->v[i], "PATH=", 5) == 0) e->more_path = NULL;
@@ -275,7 +275,7 @@ static void build_env(struct env *e, const struct launch *l, const struct profil
 	put_words(e, &p->env);
 	put_words(e, &l->env);
 	if (!l->env_only) put_mark(e, "PWD", l->cwd);
-	if (!*session) return; /* a command of the daemon's own, or for comparing */
+	if (!*session) return; /* a command of the daemon, or for comparing */
 	put_mark(e, PLENUM_CHILD_ENV, session);
 	_cleanup_free_ char *mark = launch_mark(l, session);
 	put_mark(e, "PLENUM_INSTANCE", mark ? mark : "");
@@ -289,7 +289,7 @@ static bool has_flag(const struct words *w, const char *flag) {
 	return false;
 }
 
-/* -pcr ID: -p. NULL: nothing is left, or no memory. */
+/* Return the word without c and -r: -p for -pcr ID. NULL: nothing left, or no memory. */
 static char *without_continue(const char *word, size_t n) {
 	char *rest = calloc(1, n + 1), *to = rest;
 	for (size_t i = 0; rest && i < n; i++)
@@ -299,8 +299,8 @@ static char *without_continue(const char *word, size_t n) {
 	return NULL;
 }
 
-/* Takes out a flag that a later start must not repeat: --resume=X, --resume X, --continue, --fork-session. *rest: what
- * is left of a word with several flags, the caller's. */
+/* Skip a flag that a later start must not repeat: --resume=X, --resume X, --continue, --fork-session. *rest: the
+ * remaining flags of a word with several, owned by the caller. */
 static bool one_time_flag(const struct words *w, size_t *i, char **rest) {
 	static const char *const with_value[] = {"--resume", "--session-id", "--resume-session-at", "--from-pr",
 											 "--teleport"};
@@ -333,7 +333,7 @@ static bool add_words(struct words *out, const struct words *more, bool later_st
 	return true;
 }
 
-/* The flags without which nothing works (DESIGN 8); a program that is not the CLI ignores them. */
+/* Add the required flags (DESIGN 8); a program other than the CLI ignores them. */
 static bool add_needed(struct words *out, bool no_asks) {
 	static const char *const pairs[][2] = {
 		{"--input-format", "stream-json"}, {"--output-format", "stream-json"}, {"--permission-prompt-tool", "stdio"}};
@@ -361,7 +361,7 @@ static bool add_with_id(struct words *out, const struct words *more, const char 
 	return true;
 }
 
-/* A new conversation under an id of ours, where the profile says how and the words do not say which already. */
+/* Add an id for a new conversation, if the profile has an option for it and the words have none yet. */
 static bool add_new_id(struct words *out, const struct profile *p) {
 	struct launch_claim claim = {0};
 	char id[37];
@@ -403,7 +403,7 @@ static void put_list(struct buf *b, const struct words *w) {
 	for (size_t i = 0; i < w->n; i++) errand_put(b, w->v[i]);
 }
 
-/* All that the environment is made of: the errand makes it, when it knows the login. */
+/* Write all inputs of the environment; the errand builds it, once it has the client environment. */
 static void put_request(struct buf *b, const struct launch *l, const struct profile *p, const char *session,
 						const struct words *argv) {
 	errand_put(b, l->cwd);
@@ -420,16 +420,16 @@ static void put_request(struct buf *b, const struct launch *l, const struct prof
 	put_list(b, login_words(l->login));
 }
 
-/* What its process says: when it has the environment, in its directory, and before the exec; then once more if that
- * fails. One size: from the number of bytes the daemon knows where it looks. */
+/* A report of the errand: it has the environment, it is in its directory, it calls exec; and once more if exec fails.
+ * All have one size: the number of bytes received gives the step. */
 struct said {
 	int32_t result;
-	uint32_t login; /* so many bytes follow: what the login is now */
+	uint32_t login; /* length of the new client environment that follows */
 	struct child_place place;
-	char text[CHILD_ERROR_MAX]; /* of CHILD_OK: the program, "" if its path is longer; else the cause */
+	char text[CHILD_ERROR_MAX]; /* CHILD_OK: the program, "" if its path is too long; else the cause */
 };
 
-/* The request is freed. */
+/* Frees the request. */
 static enum child_result begin(struct buf *request, struct errand_spec *spec, struct errand *e, struct children *owner,
 							   void (*done)(void *arg, enum errand_end end), void *arg, char *error) {
 	enum child_result r = CHILD_TRANSIENT;
@@ -454,7 +454,7 @@ enum child_result launch_begin_command(const struct words *argv, const struct wo
 	static char root[] = "/";
 	struct buf request = BUF_INIT(SIZE_MAX / 4);
 	struct launch l = {.cwd = root, .env = *env, .env_only = true};
-	struct errand_spec spec = {.place = *argv->v[0] == '/' ? argv->v[0] : root, /* where it may hang */
+	struct errand_spec spec = {.place = *argv->v[0] == '/' ? argv->v[0] : root, /* a step that may hang */
 							   .uid = getuid(),
 							   .limit = limit,
 							   .streams = &streams,
@@ -501,16 +501,16 @@ static bool take_list(const char **at, const char *end, struct words *w) {
 	return true;
 }
 
-/* As put_request() has it. */
+/* The content written by put_request(). */
 struct job {
 	struct launch launch;
 	struct profile profile;
 	struct words argv, login;
 	const char *session;
-	struct buf told; /* of the login */
+	struct buf told; /* the new client environment */
 };
 
-/* It ends with an exec or an exit: nothing is freed. */
+/* Nothing is freed: the process ends with exec or exit. */
 static bool read_request(struct job *j, const char *at, const char *end) {
 	struct launch *l = &j->launch;
 	uint64_t env_only, asker;
@@ -526,7 +526,7 @@ static bool read_request(struct job *j, const char *at, const char *end) {
 		   take_list(&at, end, &l->env) && take_list(&at, end, &j->login) && j->argv.n;
 }
 
-/* Of the process that is still the asker behind it. Else the old login stays. */
+/* Read the client environment of the asker if the same process still runs. Else keep the old one. */
 static void renew_login(struct job *j) {
 	struct launch *l = &j->launch;
 	size_t len = 0;
@@ -545,14 +545,14 @@ static void on_found(void *arg, const struct child_place *place, const char *fil
 	if (said.login) errand_say(j->told.data, said.login);
 }
 
-/* The requester may name the CLI of the profile claude (plenumd(8), PLENUM_CLAUDE). */
+/* Return the program: the requester may name the CLI of the profile claude (plenumd(8), PLENUM_CLAUDE). */
 static const char *program_of(const struct job *j, const struct env *e) {
 	const char *named = strcmp(j->profile.name, "claude") == 0 ? env_value(e, "PLENUM_CLAUDE") : NULL;
 	return named && *named ? named : j->argv.v[0];
 }
 
 static const char *hint_for(const struct job *j) {
-	if (!*j->profile.name) return NULL; /* a command of the daemon's own */
+	if (!*j->profile.name) return NULL; /* a command of the daemon */
 	return strcmp(j->profile.name, "claude") == 0
 			   ? "install Claude Code, or write its full path as `command` in [profile claude]; the profile fake is a "
 				 "scripted agent to try Plenum with"
@@ -576,7 +576,7 @@ int launch_errand(void) {
 								  .more_path = env.more_path,
 								  .hint = hint_for(&j),
 								  .add_user = !j.launch.env_only && *j.session};
-		on_found(&j, &said.place, NULL); /* from here it looks at the directory */
+		on_found(&j, &said.place, NULL); /* from here on it uses the directory */
 		if (env.w.v && !env.failed) said.result = (int32_t)child_become(&spec, on_found, &j, said.text);
 	}
 	errand_say(&said, sizeof said);
@@ -593,7 +593,7 @@ static struct login *read_login(const char *at, const char *end) {
 	return l;
 }
 
-/* The newest that it has said, with the login of any. */
+/* Get the newest report, and the client environment of any. */
 static bool read_said(const struct buf *answer, struct said *said, struct login **login) {
 	const char *at = answer->data, *end = at + answer->len;
 	bool any = false;
@@ -647,7 +647,7 @@ void launch_carry(struct carry *c, struct launch *l) {
 
 /* --- comparing ---------------------------------------------------------------------------------------------------- */
 
-/* In any order: a name stands in an environment once. */
+/* Compare in any order: an environment has each name once. */
 static bool same_env(const struct env *a, const struct env *b) {
 	if (a->failed || b->failed || a->w.n != b->w.n) return false;
 	for (size_t i = 0; i < a->w.n; i++) {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-/* What belongs to a login, and is stale in a daemon that started long ago: the newest one's work. */
+/* Variables of a login, out of date in a long-running daemon: the newest login's values apply. */
 static const char *const refreshed[] = {
 	"SSH_AUTH_SOCK", "SSH_AGENT_PID",  "SSH_CONNECTION",   "SSH_CLIENT",
 	"SSH_TTY",       "SSH_ASKPASS",    "DISPLAY",          "WAYLAND_DISPLAY",
@@ -19,7 +19,7 @@ static const char *const refreshed[] = {
 
 static const struct words no_words;
 
-/* Takes the words over. */
+/* Takes ownership of the words. */
 static struct login *make(struct words *w) {
 	struct login *l = w->n ? malloc(sizeof *l) : NULL;
 	if (l)

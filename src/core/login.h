@@ -19,29 +19,30 @@ struct login {
 	struct words words; /* NAME=VALUE */
 };
 
-/* The errand that reads the environment of a process, and what a start in a directory would find, for a profile with
- * warm children: reading either may wait. */
+/* The errand that reads the environment of a process and looks up the program in a directory, for a profile with
+ * prestarted children: both may block. */
 #define LOGIN_ERRAND "login"
 int login_errand(void);
 struct login_place {
 	const char *cwd, *program, *path; /* path: the daemon's; NULL: the default */
 };
 void login_ask(struct buf *request, pid_t pid, const struct login_place *place);
-/* Of its answer: env is the environment. False: it says nothing. */
+/* Parse its answer: env is the environment. False: no answer. */
 bool login_answer(const char *answer, size_t n, struct child_place *place, struct span *env);
 
-/* Of the environment of a process of our own uid. Without memory something is left out. */
+/* Read the client environment from the environment of a process of our uid. Without memory some variables are
+ * missing. */
 struct login *login_read(struct span env, const struct profile *p);
-/* What `old` is when another process starts its children: that one's agent sockets and displays count from now on, what
- * else it has fills gaps only. */
+/* Update `old` from another process that starts its children: agent sockets and displays are replaced, other variables
+ * only fill gaps. */
 struct login *login_renew(const struct login *old, struct span env, const struct profile *p);
-/* Of words that were one's; NULL if there are none. */
+/* Make one from words; NULL if there are none. */
 struct login *login_copy(const struct words *w);
-/* One more owner. */
+/* Add an owner. */
 struct login *login_ref(struct login *l);
 void login_unref(struct login *l);
 bool login_same(const struct login *a, const struct login *b);
-/* *l becomes *newest where they are the same, else it is the newest from now on. */
+/* Replace *l by *newest if they are equal, else make it the newest. */
 void login_share(struct login **l, struct login **newest);
 const struct words *login_words(const struct login *l); /* never NULL */
 void login_carry(struct carry *c, struct login **l);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Building the daemon's own lines: {"type":"system","subtype":"plenum_event","event":...}. Text may be any bytes; raw
+ * Builds the daemon's own lines: {"type":"system","subtype":"plenum_event","event":...}. Text may be any bytes; raw
  * values are JSON. Source: DESIGN 3.1, plenum-protocol(7) EVENTS.
  */
 #pragma once
@@ -15,15 +15,15 @@
 #define NOTICE_INIT BUF_INIT(NOTICE_MAX)
 
 void notice_begin(struct buf *b, const char *event, const char *session); /* session may be NULL */
-/* Begins an event `error`. */
+/* Begin an event `error`. */
 void notice_error(struct buf *b, const char *session, const char *code, const char *text);
 void notice_text(struct buf *b, const char *key, const char *value); /* NULL: null */
 void notice_bytes(struct buf *b, const char *key, const char *value, size_t n);
 void notice_number(struct buf *b, const char *key, int64_t value);
 void notice_flag(struct buf *b, const char *key, bool value);
-/* Absent: null. What is no valid JSON (a value of the child's has only had its brackets counted) becomes a string. */
+/* Absent: null. Invalid JSON becomes a string (in a value of the child only the brackets were counted so far). */
 void notice_raw(struct buf *b, const char *key, struct span json);
-/* Ends the line and hands it over as a chunk; data NULL without memory. Frees b. */
+/* End the line and return it as a chunk; data NULL without memory. Frees b. */
 struct chunk notice_end(struct buf *b);
-/* Any built lines as a chunk. Frees b. */
+/* Return built lines as a chunk. Frees b. */
 struct chunk notice_chunk(struct buf *b);

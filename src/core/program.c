@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Lists of names: each one has a space on both sides. */
+/* Lists of names, with a space on both sides of each. */
 
 static const char data_programs[] =
 	" : [ [[ arch b2sum base32 base64 basename basenc break cal case cat cd chgrp chmod chown cksum cmp comm continue "
@@ -19,7 +19,7 @@ static const char data_programs[] =
 	"sleep stat strings sum sync tac tail tee test times touch tr tree true truncate tsort tty type umask uname "
 	"unexpand uniq uptime users w wait wc which who whoami xxd yes ";
 
-/* They start the program that their arguments name, without a shell. */
+/* They start the program named by their arguments, without a shell. */
 static const char wrappers[] =
 	" builtin busybox caffeinate chrt choom command coproc exec i386 ionice ld.so linux32 linux64 nice noglob nohup "
 	"numactl prlimit setarch setpriv setsid stdbuf sudo taskset time timeout toybox unbuffer x86_64 xargs ";
@@ -35,10 +35,10 @@ static const char line_wrappers[] =
 
 static const char shells[] = " ash bash dash fish ksh mksh sh yash zsh ";
 
-/* Languages with a script's file as their first operand; anything else is code. */
+/* Languages with a script file as their first operand; anything else is code. */
 static const char languages[] = " node nodejs perl php python ruby lua luajit tclsh wish bun deno Rscript pypy ";
 
-/* What these run is decided by a text that is not read here. */
+/* Programs that run commands from a text that is not parsed here. */
 static const char code_programs[] =
 	" alias at batch bc bind compgen complete crontab csh tcsh dc dialog ed elinks emacs emacsclient enable "
 	"ex expect fc ftp gdb gdbserver hash history julia less lftp lldb links lynx mail mailx man mc more most mutt "
@@ -46,8 +46,7 @@ static const char code_programs[] =
 	"nano nc ncat netcat nvim osascript pico pilot pg ptrace psql rbash red rvim rview screen sftp shopt socat sqlite3 "
 	"telnet tmux unalias vi view vim vimdiff vipe w3m whiptail xterm zmodload ";
 
-/* Words that make a program run something else than its own task. A word counts from its beginning; with $ as a whole.
- */
+/* Words that make a program run other programs. A word matches by its beginning; with $ as a whole. */
 static const struct {
 	const char *programs, *words;
 } risky[] = {
@@ -65,7 +64,7 @@ static const struct {
 	{" zip ", " -T --unzip-command "},
 	{" go ", " -exec -toolexec "},
 	{" cargo ", " --config "},
-	{" declare local typeset ", " - "}, /* -i computes, -n names another variable */
+	{" declare local typeset ", " - "}, /* -i evaluates, -n names another variable */
 	{" jobs ", " -x "},
 	{" wait ", " -p "},
 };
@@ -89,7 +88,8 @@ const char *program_base(const char *word) {
 	return slash && slash[1] ? slash + 1 : word;
 }
 
-/* An option that the shell computes may be any; of programs that are otherwise harmless a whole word may be one. */
+/* Return true if an option may be hidden in a computed word: any option if the shell computes a part; for otherwise
+ * harmless programs also a whole word. */
 static bool hides_option(const char *name, char *const *words, size_t n) {
 	bool harmless = is_in(data_programs, name);
 	for (size_t k = 1; k < n; k++)
@@ -115,12 +115,12 @@ static bool is_risky(const char *name, char *const *words, size_t n) {
 
 /* --- Shells and languages ----------------------------------------------------------------------------------------- */
 
-/* A script's file is out of sight; what the line feeds to the program is not. */
+/* Return true for a script file, which is not read; text that the line writes to the program is. */
 static bool is_file(const char *word) {
 	return !is_unknown(word) && *word != '-' && !begins(word, "/dev/", 5) && !begins(word, "/proc/", 6);
 }
 
-/* The line after -c is read by the caller, so that it must be known; without one there must be a script. */
+/* The caller parses the line after -c, so it must be known; without -c there must be a script. */
 static bool shell_is_unsure(char *const *words, size_t n) {
 	bool line = false;
 	for (size_t i = 1; i < n; i++) {
@@ -165,7 +165,7 @@ static bool language_is_unsure(const char *name, char *const *words, size_t n) {
 
 /* --- awk and sed -------------------------------------------------------------------------------------------------- */
 
-/* A program text without pipes, system(), indirect calls and extensions runs nothing. */
+/* Without pipes, system(), indirect calls and extensions an awk program runs nothing. */
 static bool awk_is_unsure(char *const *words, size_t n) {
 	for (size_t i = 1; i < n; i++) {
 		const char *word = words[i];
@@ -176,7 +176,7 @@ static bool awk_is_unsure(char *const *words, size_t n) {
 	return false;
 }
 
-/* p stands behind the opening delimiter; behind the closing one, or NULL. */
+/* p is after the opening delimiter; return the position after the closing one, or NULL. */
 static const char *skip_part(const char *p, char delimiter) {
 	for (; *p && *p != delimiter; p++)
 		if (*p == '\\' && p[1]) p++;
@@ -195,7 +195,7 @@ static const char *skip_address(const char *p) {
 	return p;
 }
 
-/* Only s, y and the commands of one letter that read and write nothing. */
+/* Return true if there are only s, y and one-letter commands that read and write nothing. */
 static bool is_harmless_sed(const char *p) {
 	while (p && *p) {
 		p += strspn(p, " \t\n;{}");
@@ -216,7 +216,7 @@ static bool is_harmless_sed(const char *p) {
 	return p != NULL;
 }
 
-/* An option of sed; *script: the next word is one. */
+/* Parse an option of sed; *script: the next word is a script. */
 static bool is_harmless_option(const char *word, bool *script) {
 	if (word[1] == '-') return is_in(" --quiet --silent --regexp-extended --in-place --debug --posix ", word);
 	for (const char *p = word + 1; *p && *p != 'i'; p++) {
@@ -245,7 +245,7 @@ static bool sed_is_unsure(char *const *words, size_t n) {
 
 /* --- xargs -------------------------------------------------------------------------------------------------------- */
 
-/* The command behind the options of xargs; n: none. */
+/* Return the index of the command after the options of xargs; n: none. */
 static size_t xargs_command(char *const *words, size_t n) {
 	size_t i = 1;
 	for (; i < n && *words[i] == '-'; i++)
@@ -253,7 +253,7 @@ static size_t xargs_command(char *const *words, size_t n) {
 	return MIN(i, n);
 }
 
-/* Its input completes the command: safe only behind a program that does not run its arguments. */
+/* Its input completes the command: safe only for a program that does not run its arguments. */
 static bool xargs_is_unsure(char *const *words, size_t n, size_t inner) {
 	if (inner >= n) return false; /* echo */
 	for (size_t i = 1; i < inner; i++) {
@@ -279,7 +279,7 @@ static bool finds(char *const *words, size_t n) {
 	return false;
 }
 
-/* Arithmetic is evaluated again and again, subscripts in it as commands: a['$(cmd)']. */
+/* Arithmetic is evaluated repeatedly, and subscripts in it run commands: a['$(cmd)']. */
 static bool computes(char *const *words, size_t n) {
 	for (size_t i = 1; i < n; i++)
 		if (is_in(" -eq -ne -lt -le -gt -ge ", words[i])) return true;

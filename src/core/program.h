@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a program does with its arguments: the knowledge about single programs that the reader of shell lines (shell.h)
- * needs. A program that is not in the tables may run what its arguments name; the reader then looks for the denied name
- * in them. So a table entry never is what stops an evasion: it makes the answer more exact, in one direction (`runs`:
- * its arguments are commands, a rule can deny instead of ask) or the other (`data`: they are not, nobody is asked).
- * Only `data` must be right: a program that can run anything its arguments or options name does not belong there.
+ * How programs use their arguments, for the parser of shell lines (shell.h). A program without an entry may run its
+ * arguments; the parser then searches them for the denied name. An entry thus never prevents an evasion. It makes the
+ * result more exact: `runs`: its arguments are commands, and a rule can deny instead of ask; `data`: they are not, and
+ * no approver is asked. Only `data` must be right: a program that can run anything named in its arguments or options
+ * must not have it.
  *
  * Sources: bash(1) and the manual pages of the programs.
  */
@@ -14,16 +14,16 @@
 #include <stddef.h>
 
 struct program {
-	bool data;   /* runs no other program, whatever its arguments are */
+	bool data;   /* runs no other program, with any arguments */
 	bool runs;   /* runs a program named in its arguments, at any position */
 	bool lines;  /* an argument may be a whole line for a shell */
 	bool reads;  /* runs text from its input or its arguments: any word of the line may be a command */
-	bool unsure; /* what it runs cannot be told from its arguments */
+	bool unsure; /* its arguments do not show what it runs */
 };
 
-/* words[0] is the program, with or without its folder; the words are free of quotes and hold GLOB_UNKNOWN (glob.h) for
- * what a shell computes. */
+/* words[0] is the program, with or without its directory; the words have no quotes, and GLOB_UNKNOWN (glob.h) in place
+ * of parts computed by a shell. */
 struct program program_of(char *const *words, size_t n);
 
-/* The name without the folder, within the word. */
+/* Return the name without the directory, within the word. */
 const char *program_base(const char *word);

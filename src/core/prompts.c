@@ -157,7 +157,7 @@ static void carry_prompt(struct carry *c, struct prompts *p, struct prompt *one)
 	if (one->state == PROMPT_HELD) p->n_held++;
 	if ((one->state == PROMPT_HELD) != (one->held.data != NULL)) carry_fail(c, "a queued prompt has no line");
 	if (one->state != PROMPT_DONE) return;
-	list_del(&one->node); /* a new one stands among the open */
+	list_del(&one->node); /* a new prompt is among the open ones */
 	list_add_tail(&p->done, &one->node);
 	p->n_open--;
 	p->n_done++;

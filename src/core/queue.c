@@ -103,7 +103,7 @@ static void drop_written(struct queue *q, size_t n) {
 	q->sent = n;
 }
 
-/* The stdin of a child that an older binary started is a pipe. */
+/* A child started by an older binary has a pipe as its stdin. */
 static ssize_t send_some(int fd, struct iovec *iov, int n) {
 	ssize_t w = fd_sendv(fd, iov, n);
 	return w < 0 && errno == ENOTSOCK ? fd_writev(fd, iov, n) : w;

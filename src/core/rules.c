@@ -17,9 +17,9 @@
 #include <strings.h>
 #include <sysexits.h>
 
-enum side { SIDE_ALLOW, SIDE_DENY }; /* ask rules are judged as deny rules are */
+enum side { SIDE_ALLOW, SIDE_DENY }; /* ask rules are matched like deny rules */
 
-/* A rule in its two parts, both views into it. */
+/* The two parts of a rule, views into it. */
 struct rule {
 	const char *tool;
 	size_t n_tool;
@@ -27,27 +27,27 @@ struct rule {
 	size_t n_pattern;
 };
 
-/* One row of the tool's table (tools.h), held against the call's input. */
+/* One row of the tool's table (tools.h) with the value from the call's input. */
 struct use {
 	const struct tool_use *row;
-	struct words values; /* the member that patterns are about, decoded; of a path all texts in it */
-	bool absent;         /* it is not there */
-	bool undecoded;      /* it is, and cannot be read */
+	struct words values; /* the member for patterns, decoded; of a path all texts in it */
+	bool absent;         /* not in the input */
+	bool undecoded;      /* cannot be read */
 	struct shell_commands commands;
 };
-#define USES_MAX 8 /* more than any tool has rows */
+#define USES_MAX 8 /* more than the rows of any tool */
 
-/* A call, taken apart once. */
+/* A call, parsed once. */
 struct call {
 	const char *name;
 	struct span input;
 	struct use uses[USES_MAX];
-	size_t n_uses;  /* 0: a tool that no pattern is known for */
+	size_t n_uses;  /* 0: no pattern applies to this tool */
 	bool known;     /* the tool is in the table */
 	bool undecoded; /* the input cannot be read with certainty */
-	bool unboxed;   /* wants out of the sandbox */
+	bool unboxed;   /* asks to leave the sandbox */
 	bool no_memory;
-	bool blind; /* no links are followed: what depends on them is uncertain */
+	bool blind; /* links are not followed: results that depend on them are uncertain */
 };
 
 /* --- Rules -------------------------------------------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ static bool names(const struct rule *r, const char *tool) {
 	return strlen(tool) == r->n_tool && memcmp(r->tool, tool, r->n_tool) == 0;
 }
 
-/* Task and Agent are two names of one tool. */
+/* Return true for the same family: Task and Agent are two names of one tool. */
 static bool names_family(const struct rule *r, const struct tool_use *row) {
 	size_t n;
 	const struct tool_use *named = tools_uses(r->tool, r->n_tool, &n);
@@ -87,7 +87,7 @@ static bool names_family(const struct rule *r, const struct tool_use *row) {
 		   (named && row->subject == TOOL_NAME && named->subject == TOOL_NAME && strcmp(named->rule, row->rule) == 0);
 }
 
-/* Is the rule about this tool by its name? */
+/* Return true if the rule names this tool. */
 static bool names_tool(const struct rule *r, const char *tool) {
 	if (names(r, tool)) return true;
 	if (r->tool[r->n_tool - 1] == '*') return strncmp(r->tool, tool, r->n_tool - 1) == 0;
@@ -136,7 +136,7 @@ static bool is_read(const struct call *c, struct span key) {
 	return false;
 }
 
-/* A key spelled with escapes, or one that is there twice, could be read otherwise than we do. */
+/* Return false for a key with escapes or a repeated key: another parser could read it differently. */
 static bool is_certain(const struct call *c) {
 	struct span key, value, other;
 	size_t at = 0;
@@ -151,7 +151,7 @@ static bool is_certain(const struct call *c) {
 
 #define NESTED_MAX 4
 
-/* The texts of a value, also those in lists and objects; false: one cannot be read. */
+/* Collect the texts of a value, also those in lists and objects; false: one cannot be read. */
 static bool read_texts(struct words *out, struct span value, int depth) {
 	struct span key, inner;
 	size_t at = 0;
@@ -199,7 +199,7 @@ static void free_call(struct call *c) {
 
 /* --- Commands ---------------------------------------------------------------------------------------------------- */
 
-/* One blank between words; without quotes where the texts have none. */
+/* Write one space between words; remove quotes if the texts have none. */
 static char *tidy_pattern(const char *p, size_t n, bool keep_quotes) {
 	char *out = malloc(n + 1);
 	size_t len = 0;
@@ -213,7 +213,7 @@ static char *tidy_pattern(const char *p, size_t n, bool keep_quotes) {
 	return out;
 }
 
-/* PREFIX:* and PREFIX * are the words of PREFIX and whatever follows them. */
+/* PREFIX:* and PREFIX * match the words of PREFIX and any words after them. */
 static bool command_glob(struct glob *g, const char *p, size_t n, bool keep_quotes) {
 	_cleanup_free_ char *pattern = tidy_pattern(p, n, keep_quotes);
 	if (!pattern) return false;
@@ -234,7 +234,7 @@ static enum match match_text(const struct rule *r, const char *text, bool keep_q
 	return m;
 }
 
-/* The words of a pattern in front of its first star. */
+/* Split the words of a pattern before its first star. */
 static bool fixed_words(struct words *out, const char *pattern) {
 	_cleanup_free_ char *fixed = strndup(pattern, strcspn(pattern, "*\\"));
 	size_t n = fixed ? strlen(fixed) : 0;
@@ -243,7 +243,7 @@ static bool fixed_words(struct words *out, const char *pattern) {
 	if (n && fixed[n - 1] == ':') fixed[n - 1] = 0;
 	for (char *save, *word = strtok_r(fixed, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		if (!words_add(out, word)) return false;
-	if (cut && out->n > 1) free(out->v[--out->n]), out->v[out->n] = NULL; /* half a word says nothing */
+	if (cut && out->n > 1) free(out->v[--out->n]), out->v[out->n] = NULL; /* half a word proves nothing */
 	return !cut || out->n > 1;
 }
 
@@ -251,14 +251,15 @@ static bool in_name(char c) {
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The word at or behind p, not within a longer one. */
+/* Return the whole word at or after p, not within a longer one. */
 static const char *find_word(const char *text, const char *p, const char *word) {
 	size_t n = strlen(word);
 	while ((p = strstr(p, word)) && ((p > text && in_name(p[-1]) && in_name(*word)) || in_name(p[n]))) p++;
 	return p;
 }
 
-/* The program is the rule's, and its words are among the arguments, but elsewhere: git -C x push. */
+/* Return true if the program is the rule's and its words are among the arguments, but in other places: git -C x
+ * push. */
 static bool is_spread(const struct words *want, const char *text) {
 	const char *base = program_base(want->v[0]), *p = text + strlen(base);
 	bool in_place = true;
@@ -272,8 +273,8 @@ static bool is_spread(const struct words *want, const char *text) {
 	return !in_place || (*p && *p != ' ');
 }
 
-/* Could the line run what the pattern names without its being among the commands that were found? The name must then
- * stand somewhere in the line where a program could take it for a command. */
+/* Return true if the line could run a command of the pattern without its being among the found commands. The name must
+ * then be in the line, at a place where a program could take it for a command. */
 static bool may_hide(const char *pattern, const struct shell_commands *commands) {
 	_cleanup_(words_free) struct words want = {0};
 	if (!fixed_words(&want, pattern) || !want.n) return commands->others;
@@ -311,7 +312,7 @@ static enum match match_command(const struct rule *r, const struct use *u, enum 
 
 /* --- Paths ------------------------------------------------------------------------------------------------------- */
 
-/* Without //, . and ..; relative stays relative, and .. that goes above a relative start is left out. */
+/* Remove //, . and ..; a relative path stays relative, and .. above its start is left out. */
 static char *tidy_path(const char *path) {
 	char *out = malloc(strlen(path) + 2);
 	size_t len = 0;
@@ -333,7 +334,7 @@ static char *tidy_path(const char *path) {
 	return out;
 }
 
-/* The name behind all links: of the longest part that is there, with the rest as it is. NULL: it cannot be known. */
+/* Resolve all links in the longest existing part and append the rest. NULL: unknown. */
 static char *real_path(const char *tidy) {
 	_cleanup_free_ char *head = strdup(tidy);
 	for (size_t n = head ? strlen(head) : 0; head;) {
@@ -348,7 +349,7 @@ static char *real_path(const char *tidy) {
 	return NULL;
 }
 
-/* The pattern as an absolute one: // is /, ~/ the home folder, anything else is found at any depth. */
+/* Make the pattern absolute: // is /, ~/ the home directory, anything else matches at any depth. */
 static char *absolute_pattern(const char *p, size_t n) {
 	_cleanup_free_ char *home = n > 1 && memcmp(p, "~/", 2) == 0 ? path_home() : NULL;
 	if (n > 1 && memcmp(p, "//", 2) == 0) return strndup(p + 1, n - 1);
@@ -358,7 +359,7 @@ static char *absolute_pattern(const char *p, size_t n) {
 	return str_printf("/%s%.*s", n > 2 && memcmp(p, "**/", 3) == 0 ? "" : "**/", (int)n, p);
 }
 
-/* Length of the folders in front of the first wildcard, with the slash. */
+/* Return the length of the directories before the first wildcard, with the slash. */
 static size_t fixed_part(const char *pattern) {
 	size_t n = strcspn(pattern, "*?\\");
 	if (!pattern[n]) return n;
@@ -366,7 +367,7 @@ static size_t fixed_part(const char *pattern) {
 	return n;
 }
 
-/* The same pattern with the links in its fixed part followed; NULL: it cannot be known. */
+/* Resolve the links in the fixed part of the pattern; NULL: unknown. */
 static char *real_pattern(const char *pattern) {
 	size_t n = fixed_part(pattern);
 	_cleanup_free_ char *fixed = strndup(pattern, n), *tidy = fixed ? tidy_path(fixed) : NULL;
@@ -380,7 +381,7 @@ static enum match match_path_pattern(const char *pattern, const char *path, enum
 	struct glob g;
 	size_t n = strlen(pattern);
 	if (n > 3 && strcmp(pattern + n - 3, "/**") == 0 && strlen(path) == n - 3 && memcmp(pattern, path, n - 3) == 0)
-		return MATCH_YES; /* the folder itself */
+		return MATCH_YES; /* the directory itself */
 	while (n > 1 && pattern[n - 1] == '/') n--;
 	if (!glob_init(&g, pattern, n, GLOB_PATH, side == SIDE_DENY ? '/' : 0)) return MATCH_MAYBE;
 	enum match m = glob_match(&g, path, strlen(path));
@@ -417,7 +418,7 @@ static enum match allow_path(const struct paths *pattern, const char *path) {
 	return both ? MATCH_YES : MATCH_NO;
 }
 
-/* A search that starts above what is denied could go down into it. */
+/* Return true for a search that starts above a denied path and could descend into it. */
 static bool is_above(const struct paths *pattern, const char *path) {
 	size_t n = strlen(path);
 	const char *names[] = {pattern->written, pattern->real};
@@ -437,7 +438,7 @@ static enum match deny_path(const struct paths *pattern, const char *path, bool 
 	return search ? MATCH_MAYBE : MATCH_NO;
 }
 
-/* Glob's own pattern can lead elsewhere: its fixed part is a path, too. */
+/* The pattern of Glob can lead elsewhere: its fixed part is a path, too. */
 static enum match match_search_pattern(const struct paths *pattern, const struct call *c, enum side side, bool rooted) {
 	struct span member = span_member(c->input, "pattern");
 	_cleanup_free_ char *text = span_dup(member, NULL);
@@ -470,8 +471,8 @@ static enum match match_path(const struct rule *r, const struct call *c, const s
 
 /* --- Hosts ------------------------------------------------------------------------------------------------------- */
 
-/* The host of a URL as a browser would find it: backslashes are slashes, tabs and newlines are nothing, a user in front
- * is skipped. *certain: it was written in the one plain way. NULL: there is none, or it is encoded. */
+/* Find the host of a URL like a browser: backslashes are slashes, tabs and newlines are ignored, a user before it is
+ * skipped. *certain: it has the plain spelling. NULL: no host, or it is encoded. */
 static char *find_host(const char *url, bool *certain) {
 	_cleanup_free_ char *tidy = malloc(strlen(url) + 1);
 	size_t n = 0;
@@ -513,7 +514,7 @@ static enum match match_host(const struct rule *r, const struct use *u, enum sid
 
 /* --- Judging ----------------------------------------------------------------------------------------------------- */
 
-/* A tool without patterns of its own: any string member will do, for deny and ask alone. */
+/* For a tool without patterns of its own: match any string member, only for deny and ask. */
 static enum match match_members(const struct rule *r, const struct call *c) {
 	struct span key, value;
 	size_t at = 0;
@@ -548,8 +549,8 @@ static enum match match_pattern(const struct rule *r, const struct call *c, cons
 	return MATCH_NO;
 }
 
-/* Does the rule speak of the tool by its own name, or by that of its family? An allow rule without a pattern is about
- * the very tool alone; one with a pattern is about tools that do nothing else. */
+/* Match the tool's own name, or that of its family. An allow rule without a pattern matches only the tool itself; one
+ * with a pattern matches tools that do nothing else. */
 static enum match judge_use(const struct rule *r, const struct call *c, const struct use *u, enum side side) {
 	bool family = names_family(r, u->row) && (side == SIDE_DENY || (r->pattern && u->row->always));
 	if (!family && !(r->pattern && names(r, c->name))) return MATCH_NO;
@@ -565,7 +566,7 @@ static bool key_has(struct span key, const char *word) {
 	return false;
 }
 
-/* What a member of an unknown tool looks like; false: like nothing that rules are about. */
+/* Guess the subject of a member of an unknown tool; false: none that rules have. */
 static bool guess(struct span key, const char *family, struct tool_use *row) {
 	static const char *const commands[] = {"command", "cmd", "code", "script", "shell", "argv", "exec"};
 	static const char *const paths[] = {"path", "file", "dir", "directory"};
@@ -585,8 +586,7 @@ static bool guess(struct span key, const char *family, struct tool_use *row) {
 	return false;
 }
 
-/* A tool that is not in the table, and a rule for a family of tools: is it asked where the tool looks like one of it.
- */
+/* An unknown tool and a rule for a family of tools: ask if the tool looks like a member of it. */
 static enum match judge_unknown(const struct rule *r, const struct call *c) {
 	static const char *const families[] = {"Bash", "Read", "Edit", "WebFetch"};
 	struct span key, value;
@@ -621,7 +621,7 @@ static enum match judge_rule(const char *text, const struct call *c, enum side s
 	return c->known || is_mcp(c->name, strlen(c->name)) ? MATCH_NO : judge_unknown(&r, c);
 }
 
-/* The first rule that matches, else the first that might. */
+/* Return the first matching rule, else the first that might match. */
 static const char *first_match(const struct words *rules, const struct call *c, enum side side, enum match *best) {
 	const char *by = NULL;
 	*best = MATCH_NO;
@@ -653,7 +653,7 @@ static enum rule_verdict judge(const struct profile *p, const struct call *c, co
 	return RULE_ALLOW;
 }
 
-/* The name itself cannot be read: it could be any tool. */
+/* The name cannot be decoded: it could be any tool. */
 static enum rule_verdict judge_nameless(const struct profile *p, const char **rule) {
 	const struct words *w = p->deny_tools.n ? &p->deny_tools : &p->ask_tools;
 	*rule = w->n ? w->v[0] : NULL;
@@ -681,7 +681,7 @@ enum rule_verdict rules_judge(const struct profile *p, const char *tool, struct 
 
 /* --- Lists -------------------------------------------------------------------------------------------------------- */
 
-/* Rules hold blanks within their parentheses: Bash(git status) is one word here. A comma between rules is allowed. */
+/* Rules have spaces within their parentheses: Bash(git status) is one word here. A comma between rules is allowed. */
 static const char *rule_end(const char *p) {
 	int depth = 0;
 	for (; *p; p++) {
@@ -697,7 +697,7 @@ static const char *rule_end(const char *p) {
 	return p;
 }
 
-/* A rule may stand in double quotes, as a word of the other lists may. */
+/* A rule may be in double quotes, like a word of other lists. */
 static char *unquoted(const char *p, size_t n) {
 	bool quoted = n > 2 && p[0] == '"' && p[n - 1] == '"';
 	return quoted ? strndup(p + 1, n - 2) : strndup(p, n);
@@ -716,7 +716,7 @@ bool rules_split(const char *text, struct words *out) {
 
 /* --- by an errand ------------------------------------------------------------------------------------------------- */
 
-/* Rules with a pattern for paths, of any tool that may have paths. */
+/* Return true for rules with a pattern for paths, of any tool that may have paths. */
 static bool may_match_path(const char *text, const struct call *c) {
 	struct rule r;
 	if (!parse_rule(text, &r) || !r.pattern) return false;

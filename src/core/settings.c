@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The permission flag and the replays cannot be asked for later, so they are always there; the environment variable
- * brings session_state_changed (DESIGN 8). */
+/* The permission flag and the replays cannot be requested later, so they are always set; the environment variable
+ * enables session_state_changed (DESIGN 8). */
 #define STREAM_JSON                                                                                                    \
 	"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool",  \
 		"stdio", "--include-partial-messages", "--replay-user-messages"
@@ -82,7 +82,7 @@ struct settings *settings_new(void) {
 		.outside_timeout = 10000,
 		.limits = LIMITS_DEFAULT,
 	};
-	s->default_profile = strdup("claude"); /* the scripted agent is used by name only */
+	s->default_profile = strdup("claude"); /* the scripted agent is used only by name */
 	if (s->default_profile && add_claude(s) && add_fake(s)) return s;
 	settings_unref(s);
 	return NULL;

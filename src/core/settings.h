@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the configuration says, as the domain reads it. config.c makes these; a struct settings is counted, so that a
- * session keeps the profile it was started with while a reload brings a new one.
+ * The settings of the configuration, as the other modules use them. config.c makes them; a struct settings is
+ * reference-counted: a session keeps its profile while a reload brings a new one.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ struct profile {
 	char *dialect;                /* "claude" */
 	char *cwd;                    /* NULL: the requester's */
 	struct words env;             /* NAME=VALUE */
-	struct words pass_env;        /* names of the daemon's own environment that pass; "*" all */
+	struct words pass_env;        /* variables of the daemon that pass; "*" all */
 	bool is_private;              /* refused to peers of another uid */
 	struct words resume_args;     /* with {id} */
 	struct words session_id_args; /* with {id} */
@@ -32,14 +32,14 @@ struct profile {
 	int64_t owner_grace;     /* 15 s */
 	int64_t control_timeout; /* 60 s */
 	int64_t idle_sleep;      /* 30 min */
-	int64_t stop_grace;      /* 5 s, each step of the ladder */
+	int64_t stop_grace;      /* 5 s, each step of the stop sequence */
 	bool prompts_queue;      /* prompts = queue */
 	bool restart_never;      /* restart = never */
 	bool stdout_pipe;        /* stdout = pipe */
 	bool agent_peers_none;   /* agent_peers = none */
 	bool leftovers_end;      /* leftovers = end */
-	size_t warm;             /* children kept started before anybody asks; needs cwd */
-	const char *file;        /* where it was defined, for messages; NULL: built in */
+	size_t warm;             /* prestarted children in the idle pool; needs cwd */
+	const char *file;        /* the file that defines it, for messages; NULL: built in */
 	int line;
 };
 
@@ -57,25 +57,25 @@ struct settings {
 	char *default_profile; /* never NULL */
 	int log_level;         /* LOG_* of base/log.h */
 	size_t max_sessions, max_children, max_clients;
-	struct access allow, approve; /* approve.n_* == 0: anybody who may connect */
+	struct access allow, approve; /* approve.n_* == 0: all that may connect */
 	struct words on_pending;
 	int64_t notify_interval, notify_limit; /* ms: between two runs for a session; of one run */
-	int64_t outside_timeout;               /* ms: of what file systems and other processes are asked for */
-	bool memory_pressure;                  /* sessions go to sleep when memory is short */
+	int64_t outside_timeout;               /* ms: of requests to file systems and other processes */
+	bool memory_pressure;                  /* put sessions to sleep when memory is short */
 	struct limits limits;
 	struct profile *profiles;
 	size_t n_profiles;
-	struct words files; /* the configuration files that were read, in order; profile.file points into it */
+	struct words files; /* the configuration files, in order; profile.file points into it */
 };
 
 struct settings *settings_new(void); /* the built-in defaults: profiles claude and fake; NULL without memory */
 struct settings *settings_ref(struct settings *s);
 void settings_unref(struct settings *s);
 const struct profile *settings_profile(const struct settings *s, const char *name); /* NULL: no such profile */
-/* A new profile with the defaults, at the end of the list; NULL without memory. Pointers to profiles change. */
+/* Add a profile with the defaults to the end of the list; NULL without memory. Pointers to profiles change. */
 struct profile *settings_add_profile(struct settings *s, const char *name);
-/* Membership alone: false for an empty list. What an empty list means (allow: own uid and root; approve: anybody who
- * may connect) is the caller's to say. */
+/* Return true for a member; false for an empty list. The caller defines an empty list (allow: own uid and root;
+ * approve: all that may connect). */
 bool access_allows(const struct access *a, uid_t uid, const gid_t *gids, size_t n);
-/* The same of whoever is at the other end of a socket, with all its groups. */
+/* The same for the peer of a socket, with all its groups. */
 bool access_allows_peer(const struct access *a, const struct peer *peer, int fd);

@@ -8,7 +8,7 @@
 
 #define DEPTH_MAX 24
 #define WRITTEN_MAX 64
-/* Bytes looked at for the end of something: without a bound the work grows with the square of the line. */
+/* Bytes searched for the end of a construct: without a bound the time is quadratic in the length of the line. */
 #define AHEAD_MAX 2048
 #define IS_IN(c, set) ((c) && strchr(set, c))
 #define DIGITS "0123456789"
@@ -18,15 +18,15 @@
 
 /* --- Plain ------------------------------------------------------------------------------------------------------- */
 
-/* Outside of quotes only what no shell (sh, bash, zsh) gives a meaning to; globs and braces are left out because a file
- * name can be an option. */
+/* Outside of quotes only characters without a meaning in any shell (sh, bash, zsh); globs and braces are left out
+ * because a file name can be an option. */
 #define PLAIN_BYTES LETTERS DIGITS " _-./:,@%+=^~"
 
 static bool is_control(char c) {
 	return (unsigned char)c < 0x20 || c == 0x7f;
 }
 
-/* p stands behind the opening quote; moves behind the closing one. */
+/* p is after the opening quote; move it after the closing one. */
 static bool skip_plain_quoted(const char **p, char quote) {
 	for (; **p != quote; ++*p) {
 		if (is_control(**p)) return false; /* the end, too */
@@ -53,17 +53,17 @@ bool shell_is_plain(const char *text) {
 
 /* --- Collecting commands ----------------------------------------------------------------------------------------- */
 
-/* What one text showed while it was read. */
+/* Findings while a text was read. */
 struct flags {
-	bool unclosed;    /* quotes or brackets do not close */
-	bool lost;        /* here-documents and the like: quotes may mean something else than we think */
+	bool unclosed;    /* unbalanced quotes or brackets */
+	bool lost;        /* here-documents and the like: quotes may have another meaning */
 	bool commented;   /* a comment was skipped */
-	bool interpreted; /* a program that runs what it reads: words anywhere may be commands */
+	bool interpreted; /* a program runs its input: any word may be a command */
 };
 
-/* A here-document whose text begins at the next line. */
+/* A here-document: its text begins at the next line. */
 struct here {
-	char word[256]; /* the word that ends it */
+	char word[256]; /* the word at its end */
 	bool quoted, tabs;
 };
 #define HERES_MAX 8
@@ -71,22 +71,22 @@ struct here {
 struct scanner {
 	struct shell_commands *out;
 	bool no_memory;
-	int depth, inner; /* texts within texts; lists within this text */
+	int depth, inner; /* nested texts; lists within this text */
 	struct flags flags;
 	bool comments; /* # begins a comment */
 	bool raw;      /* quotes mean nothing */
-	bool again;    /* the text was read before, in another way: only more commands count */
+	bool again;    /* the text was read before, in another way: only additional commands count */
 	struct here heres[HERES_MAX];
-	size_t n_heres, endless; /* those that wait; those whose end was not found */
+	size_t n_heres, endless; /* waiting ones; those without an end */
 };
 
-/* The command that is being read. */
+/* The command that is being parsed. */
 struct command {
 	struct words words;
 	struct buf word;
-	bool in_word, is_target; /* the word is a redirection's file */
-	bool writes;             /* it is written to */
-	bool computed;           /* the word has a part that is no number and not known */
+	bool in_word, is_target; /* the word is the file of a redirection */
+	bool writes;             /* opened for writing */
+	bool computed;           /* a part of the word is unknown and not a number */
 	int braces;
 };
 
@@ -117,7 +117,7 @@ static bool is_assignment(const char *word) {
 	return word[n] == '=';
 }
 
-/* What comes behind changes nothing any more: the line is unsure. */
+/* The line is already unsure: the rest changes nothing. */
 static bool is_full(const struct scanner *s) {
 	return s->out->texts.n >= SHELL_COMMANDS_MAX;
 }
@@ -141,11 +141,12 @@ static void add_text(struct scanner *s, const char *first, char *const *rest, si
 	buf_free(&b);
 }
 
-/* --- What the line says ------------------------------------------------------------------------------------------ */
+/* --- the words of the line
+ * ------------------------------------------------------------------------------------------ */
 
 #define HEAD '\x02' /* around a word at which a command begins: its text is among the commands */
 
-/* p stands on a $ or a backtick: the last byte of what a shell would replace. */
+/* p is at a $ or a backtick: return the last byte of the replaced text. */
 static const char *replaced_end(const char *p) {
 	char closing = *p == '`' ? '`' : p[1] == '(' ? ')' : p[1] == '{' ? '}' : 0;
 	const char *end = closing ? memchr(p + 1, closing, strnlen(p + 1, AHEAD_MAX)) : NULL;
@@ -154,14 +155,14 @@ static const char *replaced_end(const char *p) {
 	return p + (p[1] && !IS_IN(p[1], " \t\n"));
 }
 
-/* p stands on {: is it {a,b} or {1..3}? */
+/* p is at {: return true for {a,b} or {1..3}. */
 static bool is_brace_expansion(const char *p) {
 	size_t n = 0;
 	while (n < AHEAD_MAX && p[1 + n] && !strchr("{} \t\n:;\"'", p[1 + n])) n++;
 	return p[1 + n] == '}' && (memchr(p + 1, ',', n) || memmem(p + 1, n, "..", 2));
 }
 
-/* The text without quotes; `expand`: and without what a shell would replace. */
+/* Write the text without quotes; `expand`: also without text that a shell would replace. */
 static void say_unquoted(struct buf *b, const char *p, bool expand) {
 	bool braces = false;
 	buf_putc(b, ' ');
@@ -178,7 +179,7 @@ static void say_unquoted(struct buf *b, const char *p, bool expand) {
 	}
 }
 
-/* Escapes such as \n stand for other bytes, so that a word can begin behind one. */
+/* Escapes such as \n stand for other bytes: a word can begin after one. */
 static void say_unescaped(struct buf *b, const char *p) {
 	buf_putc(b, ' ');
 	for (; *p; p++) {
@@ -188,7 +189,7 @@ static void say_unescaped(struct buf *b, const char *p) {
 	}
 }
 
-/* Adds a word in all the ways in which a program could read it: one may take it for a line of a shell. */
+/* Add a word in each form in which a program could read it: one may take it for a line of a shell. */
 static void say(struct scanner *s, const char *word, bool head) {
 	struct buf *b = &s->out->said;
 	if (s->raw || s->again) return;
@@ -206,7 +207,7 @@ static void say(struct scanner *s, const char *word, bool head) {
 	if (b->failed) s->out->unsure = true;
 }
 
-/* A part that is only known in its beginning and its end; nothing known at all is no hint. */
+/* Match a part with a known beginning and end; a fully unknown part never matches. */
 static bool may_be(const char *token, size_t n, const char *name, size_t n_name) {
 	const char *first = memchr(token, GLOB_UNKNOWN, n), *last = memrchr(token, GLOB_UNKNOWN, n);
 	if (!first) return n == n_name && memcmp(token, name, n) == 0;
@@ -230,20 +231,20 @@ bool shell_says(const struct shell_commands *c, const char *name, size_t n, bool
 	return false;
 }
 
-/* The command that begins with words[at], as it is written and without the folder of its program. */
+/* Add the command at words[at], as written and without the directory of its program. */
 static void add_command(struct scanner *s, const struct words *words, size_t at) {
 	const char *first = words->v[at], *base = program_base(first);
 	add_text(s, first, words->v + at + 1, words->n - at - 1);
 	if (base != first) add_text(s, base, words->v + at + 1, words->n - at - 1);
 }
 
-/* Text whose unknown parts are code for the program that runs it. */
+/* Parse text with unknown parts that are code for the program that runs it. */
 static void scan_code(struct scanner *s, const char *text, bool lines) {
 	if (lines && strchr(text, GLOB_UNKNOWN)) doubt(s);
 	scan_text(s, text);
 }
 
-/* Arguments that are lines of their own: sh -c, env -S, watch, su -c. eval joins its arguments. */
+/* Parse arguments that are lines of their own: sh -c, env -S, watch, su -c. eval joins its arguments. */
 static void scan_arguments(struct scanner *s, const struct words *words, size_t at, bool lines) {
 	struct buf all = BUF_INIT(SHELL_TEXT_MAX);
 	for (size_t i = at + 1; i < words->n; i++) {
@@ -261,7 +262,7 @@ static void scan_arguments(struct scanner *s, const struct words *words, size_t 
 	buf_free(&all);
 }
 
-/* A program that may run its arguments, and a file among them that this line has written. */
+/* Find a file written by this line among the arguments of a program that may run them. */
 static void look_for_written(struct scanner *s, const struct words *words, size_t at) {
 	for (size_t i = at; i < words->n; i++)
 		for (size_t k = 0; k < s->out->written.n; k++)
@@ -275,7 +276,7 @@ static void note_written(struct scanner *s, const char *file) {
 		s->no_memory |= !words_add(&s->out->written, program_base(file));
 }
 
-/* What is known of the program at words[at], at which a command may begin. */
+/* Return the entry of the program at words[at], where a command may begin. */
 static struct program look_at(struct scanner *s, const struct words *words, size_t at) {
 	struct program p = program_of(words->v + at, words->n - at);
 	if (p.reads) s->flags.interpreted = true;
@@ -291,13 +292,13 @@ static struct program look_at(struct scanner *s, const struct words *words, size
 	return p;
 }
 
-/* Every place of a simple command at which a command may begin. */
+/* Try each word of a simple command at which a command may begin. */
 static void take_command(struct scanner *s, const struct words *words, bool everywhere) {
 	bool start = true, wrapped = everywhere, scanned = false, finds = false, looked = s->raw || s->again;
 	for (size_t i = 0; i < words->n; i++) {
 		const char *word = words->v[i], *name = program_base(word);
 		bool skips = IS_ONE_OF(word, keywords) || is_assignment(word);
-		if (is_full(s)) return; /* unsure by then */
+		if (is_full(s)) return; /* the line is unsure then */
 		say(s, word, start && !skips);
 		if (start || wrapped) {
 			add_command(s, words, i);
@@ -331,13 +332,13 @@ static void clear_word(struct command *c) {
 	if (c->word.data) c->word.data[0] = 0;
 }
 
-/* A value that arithmetic could take for more than a number: a[$(command)]. */
+/* Return true for a value that arithmetic could evaluate as more than a number: a[$(command)]. */
 static bool is_odd_value(const struct command *c) {
 	const char *value = c->word.data ? strchr(c->word.data, '=') : NULL;
 	return value && (c->computed || value[1 + strspn(value + 1, NAME "./:,@%+=-\x01")]);
 }
 
-/* The value of an assignment and the text of a redirection are read as lines, too: what they mean shows later. */
+/* The value of an assignment and the text of a redirection are also parsed as lines: their use is known only later. */
 static void end_word(struct scanner *s, struct command *c) {
 	const char *word = c->word.data ? c->word.data : "";
 	if (!c->in_word) return;
@@ -364,8 +365,8 @@ static void end_command(struct scanner *s, struct command *c, bool everywhere) {
 
 static const char *scan_list(struct scanner *s, const char *p, char closing);
 
-/* $( or <( or >(: p stands behind the bracket. A here-document that is open here or at the end is read in ways that
- * differ between shells. */
+/* $( or <( or >(: p is after the bracket. Shells differ in how they read a here-document that is open here or at the
+ * end. */
 static const char *scan_inner(struct scanner *s, const char *p) {
 	if (s->depth >= DEPTH_MAX) {
 		s->out->unsure = s->flags.lost = true;
@@ -381,7 +382,7 @@ static const char *scan_inner(struct scanner *s, const char *p) {
 	return p;
 }
 
-/* p stands behind the opening backtick. */
+/* p is after the opening backtick. */
 static const char *scan_backticks(struct scanner *s, const char *p) {
 	struct buf b = BUF_INIT(SHELL_TEXT_MAX);
 	for (; *p && *p != '`'; p++) {
@@ -399,7 +400,7 @@ static const char *scan_backticks(struct scanner *s, const char *p) {
 
 static const char *scan_dollar(struct scanner *s, struct command *c, const char *p);
 
-/* p stands behind ((: where the )) is that closes it, or NULL where it is no arithmetic. As bash looks for it. */
+/* p is after ((: return the position of the closing )), or NULL if it is not arithmetic. Same search as bash. */
 static const char *arithmetic_end(struct scanner *s, const char *p) {
 	int brackets = 0;
 	size_t left = AHEAD_MAX;
@@ -408,7 +409,7 @@ static const char *arithmetic_end(struct scanner *s, const char *p) {
 	return *p && left && p[1] == ')' ? p : NULL;
 }
 
-/* p stands behind ((. Names in it are evaluated, and what they stand for again. */
+/* p is after ((. Names in it are evaluated, and their values again. */
 static const char *scan_arithmetic(struct scanner *s, const char *p, const char *end) {
 	struct command unused = {.word = BUF_INIT(SHELL_TEXT_MAX)};
 	s->flags.lost = true;
@@ -424,8 +425,8 @@ static const char *scan_arithmetic(struct scanner *s, const char *p, const char 
 	return end + 2;
 }
 
-/* p stands behind ${. Quotes in it mean this or that, depending on what is around: its text is then read on as if it
- * stood outside. */
+/* p is after ${. The meaning of quotes in it depends on the context: its text is then also parsed as if it were
+ * outside. */
 static const char *scan_braces(struct scanner *s, struct command *c, const char *p) {
 	const char *end = memchr(p, '}', strnlen(p, AHEAD_MAX));
 	size_t n = end ? (size_t)(end - p) : 0, name = strspn(p, NAME "#");
@@ -447,14 +448,14 @@ static const char *scan_braces(struct scanner *s, struct command *c, const char 
 	return *p ? p + 1 : p;
 }
 
-/* p stands behind the dollar sign. */
+/* p is after the dollar sign. */
 static const char *scan_dollar(struct scanner *s, struct command *c, const char *p) {
 	const char *end = *p == '(' && p[1] == '(' ? arithmetic_end(s, p + 2) : NULL;
 	if (end) {
 		put(s, c, GLOB_UNKNOWN);
 		return scan_arithmetic(s, p + 2, end);
 	}
-	if (*p == '[') s->out->computes = true; /* arithmetic as it was written once */
+	if (*p == '[') s->out->computes = true; /* old syntax of arithmetic */
 	if (*p == '{') return scan_braces(s, c, p + 1);
 	bool named = IS_IN(*p, NAME "@*#?-$!");
 	put(s, c, named || *p == '(' || *p == '[' ? GLOB_UNKNOWN : '$');
@@ -464,7 +465,7 @@ static const char *scan_dollar(struct scanner *s, struct command *c, const char 
 	return p + (IS_IN(*p, LETTERS "_") ? strspn(p, NAME) : 1);
 }
 
-/* A number of up to `most` digits behind an escape; 0 where there is none. */
+/* Parse a number of up to `most` digits after an escape; 0 if there is none. */
 static long escaped_number(const char **p, int base, int most) {
 	char digits[9] = {0}, *end;
 	memcpy(digits, *p, strnlen(*p, (size_t)most));
@@ -474,7 +475,7 @@ static long escaped_number(const char **p, int base, int most) {
 	return value;
 }
 
-/* p stands behind the backslash; the byte that the escape stands for. */
+/* p is after the backslash; return the byte of the escape. */
 static char unescape(const char **p) {
 	static const char from[] = "abeEfnrtv", to[] = "\a\b\033\033\f\n\r\t\v";
 	char c = *(*p)++;
@@ -491,7 +492,7 @@ static char unescape(const char **p) {
 	return value > 0 && value < 0x80 ? (char)value : GLOB_UNKNOWN;
 }
 
-/* $'...': p stands behind the opening quote. */
+/* $'...': p is after the opening quote. */
 static const char *scan_ansi(struct scanner *s, struct command *c, const char *p) {
 	c->in_word = true;
 	while (*p && *p != '\'') {
@@ -544,7 +545,7 @@ static const char *scan_quote(struct scanner *s, struct command *c, const char *
 	return p[1] ? p + 2 : p + 1;
 }
 
-/* p stands behind <<: the word that ends the here-document, without its quotes. */
+/* p is after <<: parse the word at the end of the here-document, without its quotes. */
 static void note_here(struct scanner *s, const char *p) {
 	struct here h = {.tabs = *p == '-'};
 	size_t n = 0;
@@ -567,7 +568,7 @@ static void note_here(struct scanner *s, const char *p) {
 	if (s->n_heres < HERES_MAX) s->heres[s->n_heres++] = h;
 }
 
-/* What a shell expands in the text of a here-document. */
+/* Parse expansions in the text of a here-document. */
 static void scan_here(struct scanner *s, const char *p, size_t n) {
 	struct command unused = {.word = BUF_INIT(SHELL_TEXT_MAX)};
 	_cleanup_free_ char *text = strndup(p, n);
@@ -583,7 +584,7 @@ static void scan_here(struct scanner *s, const char *p, size_t n) {
 	buf_free(&unused.word);
 }
 
-/* p stands on the line end before the text: the line end behind it, or NULL where the text does not end. */
+/* p is at the newline before the text: return the newline after it, or NULL if the text does not end. */
 static const char *here_end(struct scanner *s, const struct here *h, const char *p) {
 	size_t n = strlen(h->word);
 	for (const char *line = p; *line; line += strcspn(line, "\n")) {
@@ -601,7 +602,7 @@ static const char *here_end(struct scanner *s, const struct here *h, const char 
 	return NULL;
 }
 
-/* p stands on a line end. A document that does not end is read as commands. */
+/* p is at a newline. A document without an end is parsed as commands. */
 static const char *skip_heres(struct scanner *s, const char *p) {
 	for (size_t i = 0; i < s->n_heres; i++) {
 		const char *end = *p && s->heres[i].word[0] && s->endless < HERES_MAX ? here_end(s, &s->heres[i], p) : NULL;
@@ -625,14 +626,14 @@ static const char *scan_redirection(struct scanner *s, struct command *c, const 
 	if (p[0] == '<' && p[1] == '<' && p[2] != '<') note_here(s, p + 2);
 	p++;
 	while (IS_IN(*p, "<>&|")) p++;
-	bool closes = *p == '-' && p[-1] == '&'; /* >&- is whole: what follows is the command, even without a blank */
+	bool closes = *p == '-' && p[-1] == '&'; /* >&- is complete: the command follows, even without a space */
 	if (closes || (*p == '-' && p[-1] == '<')) p++;
 	c->is_target = !closes;
 	c->writes = writes;
 	return p;
 }
 
-/* A character that a shell may expand, outside of quotes. */
+/* Return true for a character that a shell may expand, outside of quotes. */
 static bool is_expanded(const struct command *c, const char *p) {
 	bool alone = !c->in_word && (!p[1] || IS_IN(p[1], " \t\n;[") || p[1] == '}');
 	if (*p == '{' || *p == '[') return !alone && !(*p == '[' && p[1] == '[');
@@ -657,7 +658,7 @@ static const char *scan_word(struct scanner *s, struct command *c, const char *p
 	return p + 1;
 }
 
-/* With all quotes taken away: every operator separates, wherever it stands. */
+/* Parse with all quotes removed: every operator separates, at any place. */
 static void scan_raw(struct scanner *s, const char *p, bool everywhere) {
 	struct command c = {.word = BUF_INIT(SHELL_TEXT_MAX)};
 	for (; *p && !is_full(s); p++) {
@@ -672,7 +673,7 @@ static void scan_raw(struct scanner *s, const char *p, bool everywhere) {
 	buf_free(&c.word);
 }
 
-/* Reads commands up to the closing bracket (0: the end); returns where it stands behind it. */
+/* Parse commands up to the closing bracket (0: the end); return the position after it. */
 static const char *scan_list(struct scanner *s, const char *p, char closing) {
 	struct command c = {.word = BUF_INIT(SHELL_TEXT_MAX)};
 	int brackets = 0;
@@ -704,7 +705,7 @@ static const char *scan_list(struct scanner *s, const char *p, char closing) {
 	return *p ? p + 1 : p;
 }
 
-/* A shell joins the lines before it reads them. */
+/* Join continued lines, as a shell does before parsing. */
 static char *joined_lines(const char *text) {
 	char *out = malloc(strlen(text) + 1), *to = out;
 	for (const char *p = text; out && *p; p++) {
@@ -717,9 +718,9 @@ static char *joined_lines(const char *text) {
 	return out;
 }
 
-/* The text once more: with what stands in comments, with the lines joined, with all quotes taken away. */
+/* Parse the text again: with the text of comments, with the lines joined, with all quotes removed. */
 static void scan_again(struct scanner *s, const char *text) {
-	bool twice = s->again; /* not once more in each text within: that would double with the depth */
+	bool twice = s->again; /* not again in each nested text: the time would double with each level */
 	s->again = true;
 	s->comments = !s->flags.commented;
 	_cleanup_free_ char *joined = !twice && strstr(text, "\\\n") ? joined_lines(text) : NULL;
@@ -731,7 +732,7 @@ static void scan_again(struct scanner *s, const char *text) {
 	if (s->flags.unclosed || s->flags.lost || s->flags.interpreted) scan_raw(s, text, s->flags.interpreted);
 }
 
-/* One text with its own flags; those of inner texts do not concern the outer one. */
+/* Parse one text with its own flags; those of inner texts do not affect the outer one. */
 static void scan_text(struct scanner *outer, const char *text) {
 	struct scanner s = {.out = outer->out, .depth = outer->depth + 1, .comments = true, .again = outer->again};
 	if (s.depth > DEPTH_MAX || is_full(&s)) {
