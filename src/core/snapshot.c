@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define WORD_MAX 256         /* a mode or a model */
-#define DESCRIPTION_MAX 1024 /* of a task in a list of our making */
+#define DESCRIPTION_MAX 1024 /* of a task in a list made by the daemon */
 
 static bool is_valid(struct span json) {
 	const char *error;
@@ -18,7 +18,7 @@ static bool is_valid(struct span json) {
 	return message_valid_json(json.p, json.n, &error, &at);
 }
 
-/* NULL: too long, not JSON after all (only its brackets were counted so far), or no memory. */
+/* Return a copy; NULL: too long, invalid JSON (only its brackets were counted so far), or no memory. */
 static char *keep(struct span json, size_t max) {
 	return json.p && json.n <= max && is_valid(json) ? strndup(json.p, json.n) : NULL;
 }
@@ -46,7 +46,7 @@ static void take_tasks(struct snapshot *sn, struct span tasks) {
 	sn->tasks_lost = any && !sn->tasks;
 }
 
-/* The members that a task has in the child's own lists. */
+/* Write the members of a task as in the child's own lists. */
 static void put_task(struct buf *b, struct span line) {
 	static const char *const names[] = {"task_type", "subagent_type", "description"};
 	struct span id = span_member(line, "task_id");
@@ -59,7 +59,7 @@ static void put_task(struct buf *b, struct span line) {
 	buf_putc(b, '}');
 }
 
-/* The list without the task of this line, which then stands at its end or has ended. */
+/* Rewrite the list without this line's task, which is then at its end or has ended. */
 static void rewrite_tasks(struct snapshot *sn, struct span line, bool runs) {
 	struct buf b = BUF_INIT(LIMITS_KEPT_TASKS);
 	struct span all = {sn->tasks, sn->tasks ? strlen(sn->tasks) : 0}, id = span_member(line, "task_id"), task;
@@ -73,7 +73,7 @@ static void rewrite_tasks(struct snapshot *sn, struct span line, bool runs) {
 	if (runs) put_task(&b, line);
 	buf_putc(&b, ']');
 	char *list = b.failed || b.len == 2 || !is_valid((struct span){b.data, b.len}) ? NULL : buf_steal(&b, NULL);
-	if (list || b.len == 2) { /* else there is no room for one more, or it is no JSON */
+	if (list || b.len == 2) { /* else it is full, or invalid JSON */
 		free(sn->tasks);
 		sn->tasks = list;
 	}
@@ -89,8 +89,7 @@ static bool has_ended(struct span line, const struct envelope *e) {
 	return false;
 }
 
-/* 2.1.197 tells of tasks one by one and not whether they are in the background; all have an end, also after an
- * interrupt. */
+/* 2.1.197 reports tasks one by one, without a flag for the background; all have an end, also after an interrupt. */
 static void take_task(struct snapshot *sn, struct span line, const struct envelope *e) {
 	struct span in_background = span_member(line, "is_backgrounded");
 	bool starts = span_equals(e->subtype, "task_started");
@@ -124,7 +123,7 @@ void snapshot_mode(struct snapshot *sn, struct span mode) {
 	if (span_is_string(mode)) take(&sn->mode, mode, WORD_MAX);
 }
 
-/* Where an old child does not say what came of it, "default" stands for a model that only it knows. */
+/* If an old child does not report the result, "default" stands for a model known only to the child. */
 void snapshot_changed(struct snapshot *sn, const char *what, struct span value) {
 	if (!what) return;
 	if (strcmp(what, "permission_mode") == 0) snapshot_mode(sn, value);
@@ -151,7 +150,7 @@ void snapshot_set_strict(struct snapshot *sn, const char *mode) {
 	sn->strict = strdup(strcmp(mode, "dontAsk") == 0 ? "\"dontAsk\"" : "\"plan\"");
 }
 
-/* A child that died before it told its mode leaves what its predecessor left. */
+/* If a child died before it reported its mode, keep the mode of its predecessor. */
 static void keep_strict(struct snapshot *sn) {
 	if (!sn->mode) return;
 	free(sn->strict);

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-#define PACK ((size_t)1024 * 1024) /* a block of packed lines; no part of the heap, so it goes back when it is free */
-#define SHORT_LINE ((size_t)64)    /* hardly any line of a child is shorter, and six in its place still fit */
-#define PIECE_MIN ((size_t)1024)   /* a tape may be smaller than what is worth a read */
+#define PACK ((size_t)1024 * 1024) /* a block of packed lines; outside of the heap, so that a free returns it */
+#define SHORT_LINE ((size_t)64)    /* lines of a child are rarely shorter; if six times shorter, a piece still fits */
+#define PIECE_MIN ((size_t)1024)   /* a tape may be smaller than a useful read */
 
 void tape_init(struct tape *t, size_t max_bytes, size_t max_lines) {
 	*t = (struct tape){.max_bytes = max_bytes, .max_lines = MAX(max_lines, (size_t)1)};
@@ -36,7 +36,8 @@ void tape_free(struct tape *t) {
 	tape_clear(t);
 }
 
-/* A line longer than half the tape is charged as half: it must not push out all that came before it. */
+/* Return the charged bytes. A line longer than half the tape is charged as half: it must not drop all lines before
+ * it. */
 static size_t charge(const struct tape *t, size_t len) {
 	return MIN(len, t->max_bytes / 2 + 1);
 }
@@ -78,7 +79,7 @@ bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigne
 			chunk_drop(&line);
 			return false;
 		}
-		drop_oldest(t); /* no memory for more of them: a gap is told, a loss would not be */
+		drop_oldest(t); /* no memory for a longer index: a gap is reported, a lost line would not be */
 	}
 	t->total += line.len;
 	t->bytes += cost;
@@ -91,7 +92,7 @@ bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigne
 
 uint64_t tape_behind(const struct tape *t, uint64_t seq) {
 	if (seq < t->oldest) seq = t->oldest;
-	if (seq >= t->next) return 0; /* there may be none at all */
+	if (seq >= t->next) return 0; /* the tape may be empty */
 	const struct tape_entry *e = tape_at(t, seq);
 	return t->total - e->end + e->line.len;
 }
@@ -111,10 +112,10 @@ uint64_t tape_after_uuid(const struct tape *t, const char *uuid) {
 	return after;
 }
 
-/* Lines that are read here lie in blocks together, as those of a child do. */
+/* Packs lines that are loaded into shared blocks, like those of a child. */
 struct packer {
 	struct block *block;
-	size_t used, left; /* bytes in it; bytes that are still to come */
+	size_t used, left; /* used bytes of the block; bytes still to come */
 };
 
 static struct chunk pack(struct packer *p, const char *data, size_t n) {
@@ -136,7 +137,7 @@ void tape_pack(struct tape *t) {
 	for (size_t i = 0; i < t->count; i++) {
 		struct tape_entry *e = &t->ring[tape_place(t, i)];
 		struct chunk own = pack(&p, e->line.data, e->line.len);
-		if (!own.data) break; /* as it is, then */
+		if (!own.data) break; /* keep the line as it is */
 		chunk_drop(&e->line);
 		e->line = own;
 	}
@@ -156,7 +157,7 @@ static void load_entry(struct carry *c, struct tape *t, struct packer *p) {
 	uint64_t old_ms = 0, flags = 0, kind = 0;
 	size_t n;
 	const char *data = carry_borrow(c, &n);
-	if (c->version < 5) CARRY(c, old_ms); /* when it came */
+	if (c->version < 5) CARRY(c, old_ms); /* its time */
 	CARRY(c, flags);
 	CARRY_UPTO(c, kind, LINE_OTHER);
 	if (carry_ok(c) && (!n || data[n - 1] != '\n')) carry_fail(c, "a line of the tape has no end");
@@ -175,7 +176,7 @@ void tape_carry(struct carry *c, struct tape *t) {
 	if (c->version >= 6)
 		CARRY(c, t->began);
 	else if (!c->saving)
-		t->began = 1; /* or in microseconds, where there was something before */
+		t->began = 1; /* or in microseconds, if there were lines before */
 	CARRY(c, before);
 	CARRY(c, p.left);
 	size_t n = carry_count(c, t->count);

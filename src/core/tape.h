@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A session's tape: its lines for everybody, in the child's order, each under a sequence number without holes. The tape
- * owns one reference to each line; readers are cursors, a number each, and own nothing. When a bound is passed the
- * oldest lines go, whoever still wanted them; the newest line always stays. Source: DESIGN 7.
+ * The tape of a session: its lines for all clients, in the child's order, under sequence numbers without gaps. The tape
+ * owns one reference to each line; readers are cursors (a number each) and own nothing. Above a limit the oldest lines
+ * are dropped, even if unread; the newest line is always kept. Source: DESIGN 7.
  */
 #pragma once
 
@@ -13,8 +13,8 @@
 #define TAPE_REPLAY 1 /* the child's echo of a prompt (isReplay) */
 
 struct tape_entry {
-	struct chunk line; /* with its LF */
-	uint64_t end : 48; /* bytes that the tape has taken, this line included */
+	struct chunk line; /* with its newline */
+	uint64_t end : 48; /* bytes appended so far, including this line */
 	uint64_t kind : 8; /* enum line_kind */
 	uint64_t flags : 8;
 };
@@ -22,47 +22,48 @@ struct tape_entry {
 struct tape {
 	struct tape_entry *ring;
 	size_t cap, first, count;
-	uint64_t oldest, next; /* sequence numbers: of the oldest line, of the line to come */
-	uint64_t began;        /* the number of the first line that there ever was; 0: some were lost before that */
-	uint64_t total;        /* bytes taken since the beginning */
+	uint64_t oldest, next; /* sequence numbers: of the oldest line, of the next line */
+	uint64_t began;        /* the number of the very first line; 0: earlier lines were lost */
+	uint64_t total;        /* bytes appended so far */
 	size_t bytes;          /* charged now */
 	size_t max_bytes, max_lines;
 };
 
 void tape_init(struct tape *t, size_t max_bytes, size_t max_lines);
 void tape_free(struct tape *t);
-/* A number to begin with after a restart, that no line before it had: the time in microseconds, which no child outruns
- * with its lines, and always over `above`, since the clock may have been set back. */
+/* Return a first number after a restart that no earlier line had: the time in microseconds (no child prints lines
+ * faster), and always above `above`, because the clock may have been set back. */
 uint64_t tape_fresh_number(int64_t real_ms, uint64_t above);
-/* Begins there, before the first line. anew: there never was a line before it. */
+/* Set the number of the first line. anew: there was no line before it. */
 void tape_begin(struct tape *t, uint64_t seq, bool anew);
-/* Takes over the caller's reference to line. False without memory (the line is dropped then). */
+/* Takes ownership of the caller's reference to line. False without memory (the line is dropped then). */
 bool tape_append(struct tape *t, struct chunk line, enum line_kind kind, unsigned flags);
-/* So many bytes of a line are being read: what would go for it when it is whole goes now. */
+/* A line of this many bytes is being read: drop now the lines that its append would drop. */
 void tape_reserve(struct tape *t, size_t len);
-/* Each line into blocks that hold the tape's own lines alone, and an index of that size: what it holds is then what it
- * charges. For a session that goes to sleep. */
+/* Copy the lines into blocks without other content, and shrink the index: the memory in use is then the charged one.
+ * For a session that goes to sleep. */
 void tape_pack(struct tape *t);
-/* Bytes of which a few do not fill the tape: an eighth of it, by its bound of lines too where these are short. */
+/* Return a number of bytes of which a few do not fill the tape: an eighth of it; less for short lines, which reach the
+ * limit of lines first. */
 size_t tape_piece(const struct tape *t);
-/* Forgets every line; numbers go on. */
+/* Drop all lines; numbers continue. */
 void tape_clear(struct tape *t);
 
-/* Where in the ring the i-th line is, from the oldest on. */
+/* Return the index in the ring of line i, from the oldest on. */
 static inline size_t tape_place(const struct tape *t, size_t i) {
 	size_t at = t->first + i;
 	return at < t->cap ? at : at - t->cap;
 }
 
-/* The line with this number; seq must be in oldest..next-1. */
+/* Return the entry with this number; seq must be in oldest..next-1. */
 static inline const struct tape_entry *tape_at(const struct tape *t, uint64_t seq) {
 	return &t->ring[tape_place(t, (size_t)(seq - t->oldest))];
 }
 
-/* Bytes from the line with this number to the end. */
+/* Return the bytes from the line with this number to the end. */
 uint64_t tape_behind(const struct tape *t, uint64_t seq);
-/* The number after the newest line whose `uuid` is this text (a line may spell no letter with an escape that could be
- * written as it is); 0 if there is none. */
+/* Return the number after the newest line with this `uuid`, or 0. In the lines no letter may be written as an escape
+ * without need. */
 uint64_t tape_after_uuid(const struct tape *t, const char *uuid);
-/* Into a tape that was just initialised; its own bounds hold. */
+/* Serialize or restore. Restores into a tape just initialised, and its limits apply. */
 void tape_carry(struct carry *c, struct tape *t);

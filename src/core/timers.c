@@ -10,9 +10,9 @@
 #include <string.h>
 
 #define WORD_MAX 256   /* an id, a schedule */
-#define PROMPT_MAX 400 /* a longer one is not shown */
-#define BLOCKS_MAX 256 /* of one line, that are looked at; the CLI prints one, and lists 50 jobs */
-#define SLACK_MS 1000  /* a timer may fire so long before its time */
+#define PROMPT_MAX 400 /* longer ones are not shown */
+#define BLOCKS_MAX 256 /* parsed blocks of one line; the CLI prints one, and lists 50 jobs */
+#define SLACK_MS 1000  /* a timer may fire this much too early */
 
 static const char *const tools[] = {"CronCreate", "CronDelete", "CronList", "ScheduleWakeup"};
 
@@ -25,7 +25,7 @@ static bool is_valid(struct span json) {
 	return message_valid_json(json.p, json.n, &error, &at);
 }
 
-/* The list without the elements that drops() names, and with `more` at its end. Return true if it has changed. */
+/* Remove the elements for which drops() is true, and append `more`. Return true if the list has changed. */
 static bool rewrite(char **list, bool (*drops)(struct span one, const void *arg), const void *arg,
 					const struct buf *more) {
 	struct buf b = BUF_INIT(TIMERS_BYTES);
@@ -59,7 +59,7 @@ static struct span text_of(struct span value, size_t max) {
 	return span_is_string(value) && value.n <= max ? value : SPAN_NONE;
 }
 
-/* A time of the CLI's, which may have a fraction; 0: none. */
+/* Return a time of the CLI, which may have a fraction; 0: none. */
 static int64_t time_of(struct span value) {
 	char text[40];
 	if (!value.p || value.n >= sizeof text || value.n == 0) return 0;
@@ -118,8 +118,8 @@ static struct span find(const char *list, bool (*matches)(struct span one, const
 	return SPAN_NONE;
 }
 
-/* --- what a result says ---------------------------------------------------------------------------------------------
- */
+/* --- results
+ * -------------------------------------------------------------------------------------------------------- */
 
 static bool take_created(struct timers *t, struct span input, struct span result, int64_t now) {
 	struct buf b = BUF_INIT(TIMERS_BYTES);
@@ -145,7 +145,7 @@ static bool take_deleted(struct timers *t, struct span result) {
 		   changed;
 }
 
-/* The whole list. The wake-up stands in it as a job, with an id that nothing else tells. */
+/* Replace the whole list. The wake-up is in it as a job, under an id that no other line has. */
 static bool take_list(struct timers *t, struct span jobs) {
 	struct buf b = BUF_INIT(TIMERS_BYTES);
 	struct span one, old = find(t->armed, is_wakeup, NULL);
@@ -168,7 +168,7 @@ static bool take_list(struct timers *t, struct span jobs) {
 	return changed;
 }
 
-/* There is one wake-up at most: a new one takes the place of the old one. Time 0: none is armed now. */
+/* There is at most one wake-up: a new one replaces it. Time 0: none is armed. */
 static bool take_wakeup(struct timers *t, struct span input, struct span result) {
 	struct buf b = BUF_INIT(TIMERS_BYTES);
 	struct timer new = {.prompt = span_member(input, "prompt"), .due = time_of(span_member(result, "scheduledFor"))};
@@ -246,7 +246,7 @@ static bool is_fired_job(struct span one, const void *now) {
 	return !is_wakeup(one, NULL) && !t.recurring && t.due && t.due <= *(const int64_t *)now + SLACK_MS;
 }
 
-/* The start of a prompt that a timer has made. Which job it was is not told: a one-shot one whose time has come. */
+/* Process the start of a prompt made by a timer. It does not name its job: take a one-shot job with an expired time. */
 static bool take_fired(struct timers *t, struct span line, int64_t now) {
 	struct span source = span_member(line, "wakeup_source");
 	int64_t at = time_of(span_member(line, "scheduled_for"));

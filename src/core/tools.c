@@ -45,7 +45,7 @@ static const struct tool_use uses[] = {
 	{"Skill", "Skill", TOOL_NAME, {"skill", "command"}, true},
 };
 
-/* No member of these says what a rule with a pattern is about. */
+/* None of their members is the subject of a rule with a pattern. */
 static const char *const others[] = {
 	"AskUserQuestion",
 	"BashOutput",

@@ -10,14 +10,16 @@ bool trust_is_ours(const struct client *c) {
 	return c->peer.uid == getuid() || c->peer.uid == 0;
 }
 
-/* --- where it comes from ------------------------------------------------------------------------------------------ */
+/* --- origin
+ * --------------------------------------------------------------------------------------------------------- */
 
-/* Whether the cause may be another one at the next look. */
+/* Return true if the origin cannot change at the next check. */
 static bool is_final(enum origin o) {
 	return o != ORIGIN_NEW && o != ORIGIN_HIDDEN;
 }
 
-/* One look for all connections of a process. What is seen under its number is said of it if it lives afterwards. */
+/* Check all connections of a process at once. A result found by its number is valid if the process still lives
+ * afterwards. */
 static void look_at(struct router *r, struct client *c) {
 	struct watch *w = c->watch;
 	if (w && !is_final((enum origin)w->origin) && watch_alive(w)) {
@@ -29,7 +31,7 @@ static void look_at(struct router *r, struct client *c) {
 	c->family = w ? w->family : 0;
 }
 
-/* Without a pidfd only what speaks against it counts. */
+/* Without a pidfd only negative results count. */
 static void look_by_number(struct router *r, struct client *c) {
 	uint64_t family;
 	if (descent_of(r, c->peer.pid, &family) != ORIGIN_AGENT) return;
@@ -57,7 +59,7 @@ static const char *origin_text(enum origin o) {
 	return (size_t)o < ARRAY_SIZE(texts) ? texts[o] : NULL;
 }
 
-/* Once for each cause, not for each client. An agent's process is nothing that one could mend. */
+/* Log each cause once, not for each client. A process of an agent needs no fix and is not logged. */
 static void tell(struct router *r, const struct client *c) {
 	unsigned bit = 1U << c->origin;
 	const char *text = c->origin == ORIGIN_AGENT || c->origin == ORIGIN_GONE ? NULL : origin_text(c->origin);
@@ -78,12 +80,13 @@ void trust_meet(struct router *r, struct client *c) {
 	tell(r, c);
 }
 
-/* A process that ends may leave its connection to another: what was found of it does not hold for that one. */
+/* A process may pass its connection on before it ends: its result is not valid for the other process. */
 bool trust_is_free(struct router *r, struct client *c) {
 	return trust_look(r, c) == ORIGIN_FREE && watch_alive(c->watch);
 }
 
-/* --- what it may do ----------------------------------------------------------------------------------------------- */
+/* --- rights
+ * --------------------------------------------------------------------------------------------------------- */
 
 bool trust_may_approve(struct router *r, struct client *c) {
 	const struct access *a = &r->settings->approve;
@@ -92,7 +95,7 @@ bool trust_may_approve(struct router *r, struct client *c) {
 	return among && trust_is_free(r, c);
 }
 
-/* Might it be an agent's, then it counts as one. */
+/* An uncertain origin counts as an agent's. */
 static bool counts_as_agent(enum origin o) {
 	return o == ORIGIN_AGENT || o == ORIGIN_GONE || o == ORIGIN_UNSURE;
 }
