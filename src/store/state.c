@@ -24,7 +24,7 @@
 #define NEXT_NAME "sessions.json.next"
 #define NEW_NAME "sessions.json.new"
 #define LOCK_NAME "lock"
-#define SEQ_MAX (INT64_C(1) << 52) /* far below what clients read in JavaScript can tell apart, 2^53 */
+#define SEQ_MAX (INT64_C(1) << 52) /* far below 2^53, the limit of exact integers in JavaScript clients */
 #define WRITE_MAX ((size_t)256 * 1024 * 1024)
 #define READ_MAX (2 * WRITE_MAX)
 #define SEAL_BEFORE ",\"sum\":\""
@@ -34,13 +34,13 @@ struct state {
 	char *dir;
 	char *socket; /* of this daemon, for the lock file; NULL: none */
 	int dir_fd, lock_fd;
-	struct syncer *syncer; /* NULL: whoever saves waits for the disk */
-	int syncing;           /* on its way to the disk: a table, or dir_fd; -1: nothing */
-	int newer;             /* the table that goes next; -1: none */
-	int64_t seq;           /* of sessions that are gone */
+	struct syncer *syncer; /* NULL: state_save() waits for the disk */
+	int syncing;           /* being synced: a table, or dir_fd; -1: nothing */
+	int newer;             /* the next table to sync; -1: none */
+	int64_t seq;           /* of closed sessions */
 	struct state_left *left;
 	size_t n_left;
-	bool lost; /* sessions were lost of which not even the names are known */
+	bool lost; /* sessions were lost, and even their names */
 	void (*synced)(void *arg, const char *error);
 	void *arg;
 };
@@ -53,9 +53,10 @@ PRINTF_LIKE(2, 3) static bool fail(char *error, const char *fmt, ...) {
 	return false;
 }
 
-/* --- The folder and its lock ------------------------------------------------------------------------------------- */
+/* --- The directory and its lock
+ * ------------------------------------------------------------------------------------- */
 
-/* number: why the last one could not be made, where it may be there for all that. */
+/* number: the errno of the last mkdir(), which may not matter if the directory exists. */
 static bool make_folders(const char *dir, int *number, char *error) {
 	_cleanup_free_ char *path = strdup(dir);
 	if (!path) return fail(error, "out of memory");
@@ -67,7 +68,7 @@ static bool make_folders(const char *dir, int *number, char *error) {
 			return fail(error, "cannot make the directory %s: %s", path, strerror(errno));
 		if (p) *p = '/';
 	}
-	return true; /* open() says the rest */
+	return true; /* open() reports other errors */
 }
 
 static int open_folder(const char *dir, char *error) {
@@ -76,7 +77,7 @@ static int open_folder(const char *dir, char *error) {
 	if (!make_folders(dir, &made, error)) return -1;
 	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int number = errno;
-	if ((fd < 0 ? stat(dir, &st) : fstat(fd, &st)) == 0 && st.st_uid != geteuid()) { /* sudo has left such ones */
+	if ((fd < 0 ? stat(dir, &st) : fstat(fd, &st)) == 0 && st.st_uid != geteuid()) { /* as left by sudo */
 		fail(error,
 			 "the directory %s belongs to uid %u, not to uid %u: give it back with chown, or name another with "
 			 "state_dir",
@@ -128,7 +129,7 @@ static int take_lock(int dir_fd, const char *dir, const char *socket, char *erro
 			fail(error, "cannot lock %s/" LOCK_NAME ": %s", dir, strerror(errno));
 		return -1;
 	}
-	if (ftruncate(fd, 0) == 0) /* for the message alone: a full disk is no harm */
+	if (ftruncate(fd, 0) == 0) /* only for the message: a full disk does no harm */
 		dprintf(fd, "%d\n%s%s", (int)getpid(), socket ? socket : "", socket ? "\n" : "");
 	int result = fd;
 	fd = -1;
@@ -146,7 +147,7 @@ static bool open_both(const char *dir, const char *socket, int *dir_fd, int *loc
 	return false;
 }
 
-/* dir is taken over; NULL without it. */
+/* Takes ownership of dir; NULL without it. */
 static struct state *make(char *dir, const char *socket) {
 	struct state *s = dir ? calloc(1, sizeof *s) : NULL;
 	if (s && socket && !(s->socket = strdup(socket))) {
@@ -210,7 +211,7 @@ const char *state_dir(const struct state *s) {
 	return s->dir;
 }
 
-/* Somebody removed the folder while we ran: make it again, with its lock. */
+/* Make the directory and its lock again after it was removed at run time. */
 static bool reopen(struct state *s, char *error) {
 	int dir_fd, lock_fd;
 	state_settle(s);
@@ -224,7 +225,7 @@ static bool reopen(struct state *s, char *error) {
 
 /* --- To JSON ----------------------------------------------------------------------------------------------------- */
 
-/* Text, not a tree: with a thousand sessions a tree would take most of the time of a change. */
+/* Write text, not a tree: with a thousand sessions a tree would take most of the time of a change. */
 static void put_text(struct buf *b, const char *text) {
 	size_t n = text ? strlen(text) : 0;
 	if (!text) {
@@ -247,7 +248,7 @@ static void put_list(struct buf *b, char *const *v, size_t n) {
 	buf_putc(b, ']');
 }
 
-/* FNV-1a: a change of one byte always changes it. Against damage, not against forgery. */
+/* FNV-1a: a change of one byte always changes it. It detects damage, not forgery. */
 static uint64_t sum_of(const char *text, size_t n) {
 	uint64_t h = 14695981039346656037ULL;
 	for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)text[i]) * 1099511628211ULL;
@@ -290,7 +291,7 @@ static void put_session(struct buf *b, const struct state_session *s) {
 	put_seal(b, from);
 }
 
-/* Numbers of processes and their start times mean something until the computer starts again; "": it cannot be told. */
+/* Read the id of this boot: process numbers and start times are valid only within one. "": unknown. */
 static void read_boot(char out[64]) {
 	_cleanup_close_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd >= 0 ? fd_read(fd, out, 63) : -1;
@@ -339,7 +340,7 @@ static int write_new(int dir_fd, const struct buf *b) {
 	return result;
 }
 
-/* The table is there for whoever reads it, the next daemon too; the disk may not have it yet. */
+/* Write the next table. Readers see it at once, the next daemon too; it may not be on the disk yet. */
 static int write_next(int dir_fd, const struct buf *b) {
 	int fd = write_new(dir_fd, b);
 	if (fd >= 0 && renameat(dir_fd, NEW_NAME, dir_fd, NEXT_NAME) == 0) return fd;
@@ -359,10 +360,10 @@ static void sync_next(struct state *s, int fd) {
 	syncer_start(s->syncer, fd);
 }
 
-/* The disk has the newest table: now it takes the place of the one before. 0, or the errno of why it cannot. */
+/* The newest table is on the disk: rename it over the old one. 0, or the errno of the failure. */
 static int settle_name(struct state *s) {
 	if (renameat(s->dir_fd, NEXT_NAME, s->dir_fd, FILE_NAME) < 0) return errno;
-	sync_next(s, s->dir_fd); /* some file systems know no fsync of a folder: that is no failure */
+	sync_next(s, s->dir_fd); /* some file systems cannot fsync a directory: no failure */
 	return 0;
 }
 
@@ -394,7 +395,7 @@ void state_settle(struct state *s) {
 	while (s->syncing >= 0 && syncer_wait(s->syncer)) {}
 }
 
-/* Where nobody else waits for the disk, the caller does. */
+/* Without a syncer thread the caller waits for the disk. */
 static int save_now(struct state *s, int fd) {
 	int rc = fsync(fd), saved = errno;
 	close(fd);
@@ -459,7 +460,7 @@ static int hex_digit(char c) {
 
 static char *from_hex(const char *hex) {
 	size_t n = strlen(hex) / 2;
-	char *text = strlen(hex) % 2 ? NULL : malloc(n + 1); /* half a byte: the end is missing */
+	char *text = strlen(hex) % 2 ? NULL : malloc(n + 1); /* an odd length: the end is missing */
 	for (size_t i = 0; text && i < n; i++) {
 		int high = hex_digit(hex[2 * i]), low = hex_digit(hex[2 * i + 1]);
 		if (high < 0 || low < 0 || (!high && !low)) {
@@ -472,7 +473,7 @@ static char *from_hex(const char *hex) {
 	return text;
 }
 
-/* Absent and null are none. */
+/* Absent and null are NULL. */
 static bool from_text(const json_t *value, char **text) {
 	if (!value || json_is_null(value)) return true;
 	const char *hex = json_string_value(json_object_get(value, "hex"));
@@ -526,7 +527,7 @@ static bool read_texts(const json_t *j, struct state_session *s) {
 		   from_text(json_object_get(j, "timers"), &s->timers);
 }
 
-/* All of it as it was written, or nothing. */
+/* Read the whole record, or nothing. */
 static bool read_session(const json_t *j, struct state_session *s) {
 	const json_t *env_only = json_object_get(j, "env_only");
 	s->env_only = json_is_true(env_only);
@@ -574,8 +575,8 @@ static char *read_file(int dir_fd, const char *name, size_t *n) {
 	return NULL;
 }
 
-/* Keep a copy of a damaged file under another name. It stays in its place until the next table is there: with it would
- * go what tells that sessions were lost. What is no file (a folder) is in the next table's way and moves. */
+/* Copy a damaged file to another name. It stays in place until the next table is written: it is the only sign of lost
+ * sessions. An object that is not a file (a directory) is in the next table's way and is moved. */
 static void set_aside(struct state *s, const char *file, const char *why, char *error) {
 	char name[80], stamp[32];
 	time_t now = time(NULL);
@@ -596,12 +597,12 @@ static void set_aside(struct state *s, const char *file, const char *why, char *
 		fail(error, "%s/%s is damaged (%s); it is kept as %s/%s", s->dir, file, why, s->dir, name);
 }
 
-/* A table as it was found. */
+/* A table as read from disk. */
 struct found {
 	bool there, whole;
-	json_t *head; /* either copy; NULL: neither can be read, and it is not known what sessions there were */
+	json_t *head; /* either copy; NULL: both are unreadable, and the set of sessions is unknown */
 	struct state_session *all;
-	size_t n, bad;      /* bad: lines that cannot be read */
+	size_t n, bad;      /* bad: unreadable lines */
 	json_int_t version; /* of another plenumd; 0: of this one */
 	char why[128];
 };
@@ -613,7 +614,7 @@ static json_t *read_line(const char *line, size_t n) {
 	if (memcmp(line + n - SEAL_LEN, seal, SEAL_LEN) != 0) return NULL;
 	struct parse_error error;
 	json_t *value = parse_json(line, n, JSON_REJECT_DUPLICATES, &error);
-	if (error.no_memory) log_no_memory(); /* a record that is whole would count as damaged */
+	if (error.no_memory) log_no_memory(); /* an intact record would count as damaged */
 	return value;
 }
 
@@ -661,7 +662,7 @@ static const struct state_session *record_of(const struct found *f, const char *
 	return NULL;
 }
 
-/* Names and conversations stand in the head: they are known also where the record is damaged. */
+/* The head has names and conversations: they are known even if the record is damaged. */
 static size_t index_size(const struct found *f) {
 	return json_array_size(json_object_get(f->head, "sessions"));
 }
@@ -730,7 +731,7 @@ static void find(struct state *s, const char *file, struct found *f) {
 		take_line(f, line, (size_t)(stop - line), &heads);
 		line = lf ? lf + 1 : end;
 	}
-	if (f->version) found_free(f); /* what its records mean is not known */
+	if (f->version) found_free(f); /* the meaning of its records is unknown */
 	size_t missing = count_missing(f);
 	f->whole = heads == 2 && f->bad == 0 && missing == 0;
 	if (f->version)
@@ -743,8 +744,8 @@ static void find(struct state *s, const char *file, struct found *f) {
 				 missing, index_size(f));
 }
 
-/* --- What is shown of it -------------------------------------------------------------------------------------------
- */
+/* --- Reporting sessions
+ * --------------------------------------------------------------------------------------------- */
 
 struct showing {
 	bool (*each)(void *arg, const struct state_session *s);
@@ -759,7 +760,7 @@ static void show(struct showing *to, const struct state_session *s) {
 	to->taken += !to->stopped;
 }
 
-/* Its guards of now are not known, and what it may do is not guessed. */
+/* Its current guards are unknown, and its rights are not guessed. */
 static void show_unguarded(struct showing *to, const struct state_session *from) {
 	static char unreadable[] = STATE_UNREADABLE;
 	struct state_session s = *from;
@@ -768,12 +769,13 @@ static void show_unguarded(struct showing *to, const struct state_session *from)
 	show(to, &s);
 }
 
-/* Sessions of the index without a record: with that of an older table, else by name and conversation alone. */
+/* Report sessions of the index without a record: with the record of an older table, else only by name and
+ * conversation. */
 static void show_missing(struct showing *to, const struct found *f, const struct found *newer,
 						 const struct found *older) {
 	for (size_t i = 0; i < index_size(f); i++) {
 		_cleanup_free_ char *name, *conversation;
-		if (!index_entry(f, i, &name, &conversation)) log_no_memory(); /* it would come back unguarded */
+		if (!index_entry(f, i, &name, &conversation)) log_no_memory(); /* it would return unguarded */
 		if (record_of(f, name, i) || (newer && (record_of(newer, name, i) || (newer->head && !in_index(newer, name)))))
 			continue;
 		const struct state_session *old = older ? record_of(older, name, i) : NULL;
@@ -782,9 +784,9 @@ static void show_missing(struct showing *to, const struct found *f, const struct
 	}
 }
 
-/* The older table has what was lost of the newer one, but maybe not all guards. */
+/* Report sessions lost from the newer table from the older one, which may not have all guards. */
 static void show_older(struct showing *to, const struct found *newer, const struct found *older) {
-	if (newer->head) return; /* what is missing there is known, and was shown */
+	if (newer->head) return; /* missing sessions are known and reported */
 	for (size_t i = 0; i < older->n; i++)
 		if (!record_of(newer, older->all[i].name, i)) show_unguarded(to, &older->all[i]);
 	show_missing(to, older, newer, NULL);
@@ -831,7 +833,7 @@ bool state_lost(const struct state *s) {
 	return s->lost;
 }
 
-/* A daemon that was killed may have left a newer table, a computer that lost its power half of one. */
+/* A killed daemon may have left a newer table; a power failure may have left half of one. */
 int state_load(struct state *s, bool (*each)(void *, const struct state_session *), void *arg, char *error) {
 	struct found next, file = {0};
 	struct showing to = {.each = each, .arg = arg};

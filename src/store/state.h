@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of sessions on disk: what is needed to bring a sleeping conversation back after a restart or kill -9, and
- * to find a child that outlived its daemon. No prompts, no answers, nothing that an agent said.
+ * The table of sessions on disk: the data needed to resume a sleeping conversation after a restart or kill -9, and to
+ * find a child that outlived its daemon. It has no prompts, no answers and no text from an agent.
  *
- * One file, sessions.json, in a folder of mode 0700; mode 0600, because the environment that a requester gave may hold
- * secrets: store only what was given explicitly. It is replaced as a whole: written beside, fsync, rename, fsync of the
- * folder; so it is the old table or the new one at every moment, also when the disk is full or the power fails. Until
- * the fsync is done the new table is sessions.json.next: it is read first, so that nothing is lost with the daemon
- * alone.
+ * One file, sessions.json, of mode 0600, in a directory of mode 0700, because the requester's environment may hold
+ * secrets: store only explicitly given variables. The file is replaced as a whole (temporary file, fsync, rename, fsync
+ * of the directory): it is always the old or the new table, even if the disk is full or the power fails. Until the
+ * fsync is done the new table is sessions.json.next, which is read first, so that the end of the daemon alone loses
+ * nothing.
  *
- * A lock file in the folder keeps two daemons from sharing it; the lock goes with the process. It says who holds it:
- * the pid on its first line, the socket on its second. Strings that are no UTF-8 (paths) are kept as {"hex":"..."}.
+ * A lock file in the directory keeps other daemons out; the end of the process releases the lock. Its first line is the
+ * pid of the holder, its second the socket. Strings with invalid UTF-8 (paths) are stored as {"hex":"..."}.
  *
  * Version 1 of the format is JSON Lines: a head, a record for each session, the head again.
  *   {"version":1,"seq":N,"lost":B,"boot":ID,"left":[[PID,START,NUMBER],...],"sessions":[["NAME","CONVERSATION"],...],
  *    "sum":"..."}
  *   {"name":...,"profile":...,"cwd":...,"conversation_id":...,"previous_id":...,"args":[...],"env":[...],"guards":...,
- *    "mode":...,"timers":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,"used_ms":N,"seq":N,"sum":"..."}
- * Each line ends with the FNV-1a sum of the bytes before `,"sum"`, so a record is read as it was written or not at all.
+ *    "mode":...,"timers":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,"used_ms":N,"seq":N,
+ *    "sum":"..."}
+ * Each line ends with the FNV-1a sum of the bytes before `,"sum"`: a record is read exactly as written, or not at all.
  *
- * Damage fails closed. A session whose record cannot be read is known by the head: it has its record of the older
- * table, if there is one, else its name and conversation alone (profile STATE_UNREADABLE: it cannot start), and in both
- * cases guards and mode STATE_UNREADABLE. If neither copy of the head can be read, sessions may be lost of which
- * nothing is known: state_lost(). The same counts for a file of a newer version, and for an empty one. A damaged file
- * is kept as sessions.json.damaged-TIME, never thrown away and never a reason not to start.
+ * Damage fails closed. A session with an unreadable record is known from the head: it gets its record of the older
+ * table, if any, else only its name and conversation (profile STATE_UNREADABLE: it cannot start); in both cases guards
+ * and mode are STATE_UNREADABLE. If both copies of the head are unreadable, unknown sessions may be lost: state_lost().
+ * The same holds for a file of a newer version, and for an empty one. A damaged file is kept as
+ * sessions.json.damaged-TIME; it is never deleted and never prevents a start.
  *
- * What state_save() writes is at most half as long as what state_load() reads; a longer table is an error when it is
- * written.
+ * A table written by state_save() is at most half as long as the limit of state_load(); a longer one is an error of
+ * state_save().
  */
 #pragma once
 
@@ -43,66 +44,66 @@
 
 struct state_session {
 	char *name;            /* never NULL */
-	char *profile;         /* never NULL; STATE_UNREADABLE: it could not be read */
+	char *profile;         /* never NULL; STATE_UNREADABLE: its record could not be read */
 	char *cwd;             /* NULL: none */
 	char *conversation_id; /* NULL: none yet */
 	char *previous_id;     /* the one before /clear or a fork; NULL: none */
 	char **args;           /* added to the profile's command line */
 	size_t n_args;
-	char **env; /* NAME=VALUE that the requester gave */
+	char **env; /* NAME=VALUE from the requester */
 	size_t n_env;
-	char *mode;           /* "plan" or "dontAsk", or STATE_UNREADABLE: the next child may do no more; else NULL */
+	char *mode;           /* "plan", "dontAsk" or STATE_UNREADABLE: the next child may do no more; else NULL */
 	char *guards;         /* guards_text() of its registry, or STATE_UNREADABLE: every tool is refused; NULL: none */
 	char *timers;         /* timers_text() of the session; NULL: none */
 	uid_t uid;            /* of the requester */
-	bool env_only;        /* env is the whole environment, nothing of the daemon's own */
+	bool env_only;        /* env is the whole environment, without the daemon's own */
 	pid_t child_pid;      /* 0: no child */
 	uint64_t child_start; /* /proc/PID/stat field 22, in clock ticks since boot; 0: none */
 	int64_t created_ms, used_ms; /* CLOCK_REALTIME */
-	uint64_t seq;                /* of its tape when this was written: the next number */
+	uint64_t seq;                /* of its tape at the time of writing: the next number */
 };
 
-/* A process that an agent has left behind, or may have. */
+/* A leftover process of an agent, or a possible one. */
 struct state_left {
 	pid_t pid;
-	uint64_t start, number; /* as struct kin has them */
+	uint64_t start, number; /* as in struct kin */
 };
 
 struct state;
 
-/* dir NULL: $XDG_STATE_HOME/plenum, else ~/.local/state/plenum. The folder is made where it is not there. socket: where
- * whoever finds the folder held can reach its holder; NULL: nowhere. NULL on failure: error[0..STATE_ERROR_MAX) says
- * why and what to do; errno is EWOULDBLOCK where another daemon holds the folder. */
+/* dir NULL: $XDG_STATE_HOME/plenum, else ~/.local/state/plenum. A missing directory is made. socket: the address of
+ * this daemon for another one that finds the directory locked; NULL: none. NULL on failure: error[0..STATE_ERROR_MAX)
+ * has the cause and a remedy; errno is EWOULDBLOCK if another daemon has locked the directory. */
 struct state *state_open(const char *dir, const char *socket, char *error);
 void state_close(struct state *s); /* NULL is allowed */
-/* For a daemon that goes on in the next binary: the lock goes with the descriptor. */
+/* Return the lock's descriptor for an upgrade: the lock is passed on with it. */
 int state_lock(const struct state *s);
 struct state *state_resume(const char *dir, const char *socket, int lock, char *error);
 
-/* Show each session of the table; the strings are the table's, valid during the call. each() returns false to stop.
- * Return how many it took. error is empty, or names the damaged file and its copy (a warning for the log). */
+/* Call each() for each session of the table; the strings are valid during the call. It returns false to stop. Return
+ * the number of accepted sessions. error is empty, or names the damaged file and its copy (a warning for the log). */
 int state_load(struct state *s, bool (*each)(void *, const struct state_session *), void *arg, char *error);
 
-/* From now on state_save() does not wait for the disk: a thread does. synced(): the disk has the newest table, or error
- * says why it has not; save it again later then. False: no thread; state_save() goes on to wait. */
+/* Make state_save() return before the disk is done: a thread waits for it. synced(): the newest table is on the disk,
+ * or error has the cause of a failure; save it again later then. False: no thread; state_save() still waits. */
 bool state_save_behind(struct state *s, struct loop *loop, void (*synced)(void *arg, const char *error), void *arg);
-/* Waits until the disk has what was saved. state_close() does so, too. */
+/* Wait until the saved table is on the disk. state_close() does so, too. */
 void state_settle(struct state *s);
 
-/* Replace the table. True: the next daemon reads it, if the computer does not fail before the fsync. False: the old one
- * is still there, error says why, and errno is the cause (EFBIG: it would be too long). */
+/* Replace the table. True: the next daemon reads it, unless the computer fails before the fsync. False: the old one is
+ * still there, error has the cause, and errno (EFBIG: it would be too long). */
 bool state_save(struct state *s, const struct state_session *all, size_t n, char *error);
 
-/* The highest number of a line on the tape of a session that is gone: written with the table, known once it is loaded;
- * 0 without a table, -1 where the table does not tell it. */
+/* The highest number of a line on the tape of a closed session: written with the table, known after loading; 0 without
+ * a table, -1 if the table has none. */
 void state_set_seq(struct state *s, uint64_t seq);
 int64_t state_seq(const struct state *s);
-/* Sessions were lost of which not even the names are known. Written with the table, known once it is loaded. */
+/* Sessions were lost, and even their names. Written with the table, known after loading. */
 void state_set_lost(struct state *s, bool lost);
 bool state_lost(const struct state *s);
 
-/* Processes that agents have left behind: copied, written with the table; known once it is loaded, those of another
- * boot of the computer left out. False: no memory. */
+/* Leftover processes of agents: copied, written with the table; known after loading, without those of another boot.
+ * False: no memory. */
 bool state_set_left(struct state *s, const struct state_left *all, size_t n);
 const struct state_left *state_left(const struct state *s, size_t *n);
 

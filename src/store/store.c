@@ -13,19 +13,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define SEQ_UNSAVED 1000000000 /* more lines than a session has between two writings of the table */
-#define SAVE_MS 2000           /* until a table that could not be written is tried again */
+#define SEQ_UNSAVED 1000000000 /* more lines than a session prints between two writes of the table */
+#define SAVE_MS 2000           /* until a failed write of the table is repeated */
 
 struct store {
 	struct loop *loop;
 	struct router *router;
-	struct state *state; /* NULL: there is no folder */
+	struct state *state; /* NULL: no directory */
 	char instance[40];
-	uint64_t hash; /* of what was saved */
+	uint64_t hash; /* of the saved table */
 	struct loop_task task;
 	struct loop_timer timer;
 	bool behind;  /* a thread waits for the disk */
-	bool unsaved; /* the table could not be written: the log has it */
+	bool unsaved; /* the table could not be written, and the failure is logged */
 };
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
@@ -63,7 +63,7 @@ static bool to_state(const struct session *s, struct state_session *out) {
 	return guards_text(&s->registry, &out->guards);
 }
 
-/* The children that run are among them: a later daemon knows by them what was in their process sessions. */
+/* Include the running children: a later daemon identifies by them the processes of their process sessions. */
 static bool to_left(struct store *k) {
 	const struct router *r = k->router;
 	struct kin *one, *next;
@@ -80,8 +80,7 @@ static bool to_left(struct store *k) {
 }
 
 static uint64_t hash_all(const struct state_session *all, size_t n, const struct router *r) {
-	uint64_t h = (n + 1) ^ r->last_seq << 20 ^
-				 r->descent.changes << 40; /* never 0, which no table that was saved has */
+	uint64_t h = (n + 1) ^ r->last_seq << 20 ^ r->descent.changes << 40; /* never 0: no saved table has it */
 	h ^= (uint64_t)r->guards_lost << 63;
 	for (size_t i = 0; i < n; i++) {
 		h = hash_text(h, all[i].name);
@@ -95,7 +94,7 @@ static uint64_t hash_all(const struct state_session *all, size_t n, const struct
 	return h;
 }
 
-/* False: errno says why, too. */
+/* False: errno has the cause, too. */
 static bool save_table(struct store *k, char *error) {
 	size_t n = 0;
 	bool ok = true;
@@ -104,7 +103,7 @@ static bool save_table(struct store *k, char *error) {
 	snprintf(error, STATE_ERROR_MAX, "cannot write the table of sessions: out of memory");
 	if (!all) return false;
 	for (struct session *s = k->router->sessions; s; s = s->hh.next)
-		if (!s->ephemeral) ok = to_state(s, &all[n++]) && ok; /* no table without a guard that is there */
+		if (!s->ephemeral) ok = to_state(s, &all[n++]) && ok; /* no table may lack an existing guard */
 	uint64_t h = hash_all(all, n, k->router);
 	ok = to_left(k) && ok;
 	state_set_seq(k->state, k->router->last_seq);
@@ -120,7 +119,7 @@ static bool save_table(struct store *k, char *error) {
 	return ok;
 }
 
-/* A full disk may be free again before anything else changes: it is tried until it works. */
+/* A full disk may be free again before any other change: repeat until it works. */
 static void on_synced(void *arg, const char *error) {
 	struct store *k = arg;
 	if (error && !k->unsaved) log_error("%s", error);
@@ -196,10 +195,10 @@ static bool restore(void *arg, const struct state_session *from) {
 	if (!s) return false;
 	if ((bare || strcmp(p->name, from->profile) != 0) &&
 		!(s->lost_profile = str_dup(bare ? SESSION_UNREADABLE : from->profile)))
-		log_no_memory(); /* it would be open to everybody */
+		log_no_memory(); /* the session would be open to all clients */
 	if (from->conversation_id) session_set_conversation(s, from->conversation_id);
 	s->resumed_id = str_dup(from->previous_id);
-	if (proc_lives(from->child_pid, from->child_start)) { /* no matter if it has ended when the next is to start */
+	if (proc_lives(from->child_pid, from->child_start)) { /* no error if it has ended before the next start */
 		s->stuck_pid = from->child_pid;
 		s->stuck_start = from->child_start;
 	}
@@ -207,13 +206,13 @@ static bool restore(void *arg, const struct state_session *from) {
 	if (from->guards) router_restore_guards(s, from->guards);
 	if (from->timers) timers_restore(&s->timers, from->timers);
 	if (from->mode) snapshot_set_strict(&s->snapshot, from->mode);
-	/* no number of its last life means anything now, also of the lines that came after this was written */
+	/* numbers of its last life are invalid, also those after the table was written */
 	tape_begin(&s->tape, tape_fresh_number(now_real_ms(), from->seq + SEQ_UNSAVED), false);
 	return true;
 }
 
-/* A daemon that was killed may have left processes behind: none may go on writing to a conversation that we resume.
- * What cannot be ended stays known for what it is. */
+/* End processes left behind by a killed daemon: they must not write to a resumed conversation. Those that cannot be
+ * ended stay recorded. */
 static void sweep_leftovers(struct store *k) {
 	size_t n;
 	const struct state_left *all = state_left(k->state, &n);
@@ -231,7 +230,8 @@ static void name_instance(struct store *k) {
 	str_random_hex(k->instance + 1, 16);
 }
 
-/* --- for the server ----------------------------------------------------------------------------------------------- */
+/* --- for the server
+ * ------------------------------------------------------------------------------------------------- */
 
 struct store *store_new(struct loop *loop, struct router *router) {
 	struct store *k = calloc(1, sizeof *k);
@@ -251,7 +251,7 @@ bool store_open(struct store *k, const char *socket) {
 	if (!k->state) log_error("%s%s", held ? "" : "sessions will not survive a restart: ", error);
 	if (held) return false;
 	name_instance(k);
-	k->router->last_seq = tape_fresh_number(now_real_ms(), 0); /* where nothing tells what numbers there were */
+	k->router->last_seq = tape_fresh_number(now_real_ms(), 0); /* no record of earlier numbers */
 	if (!k->state) return true;
 	save_behind(k);
 	int n = state_load(k->state, restore, k, error);
@@ -260,7 +260,7 @@ bool store_open(struct store *k, const char *socket) {
 	if (state_seq(k->state) >= 0) k->router->last_seq = (uint64_t)state_seq(k->state);
 	if (*error) {
 		log_warn("%s", error);
-		store_changed(k); /* or the next daemon finds the same */
+		store_changed(k); /* otherwise the next daemon finds the same */
 	}
 	if (k->router->guards_lost)
 		log_error("sessions were lost of which nothing is known: each session that is made from now on refuses every "
@@ -299,7 +299,7 @@ void store_carry(struct carry *c, struct store *k, const char *socket) {
 
 void store_free(struct store *k) {
 	if (!k) return;
-	if (k->state) state_settle(k->state); /* a failure is still told */
+	if (k->state) state_settle(k->state); /* a failure is still reported */
 	state_close(k->state);
 	loop_task_stop(&k->task);
 	loop_timer_stop(&k->timer);

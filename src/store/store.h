@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Keeps the table of sessions on disk as the router has it: written when it changed, before anybody hears of the
- * change; read at the start, with what an earlier daemon has left behind. What cannot be done is in the log; the daemon
- * goes on. Used by the server alone. Source: DESIGN 8; the file itself: state.h.
+ * Keeps the table of sessions on disk in step with the router: written after a change, before any client hears of it;
+ * read at the start, with leftovers of an earlier daemon. Failures are logged; the daemon continues. Used only by the
+ * server. Source: DESIGN 8; the file itself: state.h.
  */
 #pragma once
 
@@ -13,13 +13,13 @@ struct store;
 
 struct store *store_new(struct loop *loop, struct router *router); /* NULL without memory */
 void store_free(struct store *k);                                  /* waits for the disk; NULL is allowed */
-/* Opens the folder of the settings, ends processes of an earlier daemon, makes its sessions. socket: this daemon's.
- * False: another daemon has the folder, and with it the conversations; this one must not run beside it. */
+/* Open the directory of the settings, end processes of an earlier daemon, restore its sessions. socket: this daemon's.
+ * False: another daemon has the directory, and with it the conversations; this one must not run. */
 bool store_open(struct store *k, const char *socket);
-const char *store_dir(const struct store *k); /* NULL: there is none */
-void store_changed(struct store *k);          /* to be written at the end of this turn; NULL is allowed */
-void store_save(struct store *k);             /* now, if it changed */
-/* Write the table now, because a client is to be told that its hooks in `s` are kept. NULL: the next daemon has them,
- * or there will be no such session then. Else an error code, and what to tell the client in error[0..size). */
+const char *store_dir(const struct store *k); /* NULL: none */
+void store_changed(struct store *k);          /* write it at the end of this turn; NULL is allowed */
+void store_save(struct store *k);             /* write now, if changed */
+/* Write the table now, before a client is told that its hooks in `s` are kept. NULL: the next daemon has them, or will
+ * not have the session. Else an error code, with the cause for the client in error[0..size). */
 const char *store_keep(struct store *k, const struct session *s, char *error, size_t size);
 void store_carry(struct carry *c, struct store *k, const char *socket);

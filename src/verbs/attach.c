@@ -12,7 +12,7 @@
 
 #define NAME_MAX_BYTES ROUTER_NAME_MAX
 #define HELPERS_MAX 4 /* sessions that the processes of one agent may make */
-#define OTHERS_MAX 64 /* of a crowd no more are named; plenum_status names all */
+#define OTHERS_MAX 64 /* named in one answer; plenum_status names all */
 
 static const char *text(const struct request *q, const char *member) {
 	return json_string_value(json_object_get(q->body, member));
@@ -23,7 +23,8 @@ static bool flag(const struct request *q, const char *member, bool otherwise) {
 	return value ? json_is_true(value) : otherwise;
 }
 
-/* --- what the attachment is --------------------------------------------------------------------------------------- */
+/* --- properties of the attachment
+ * ----------------------------------------------------------------------------------- */
 
 static bool one_of(struct request *q, const char *member, const char *const *values) {
 	const char *value = text(q, member);
@@ -77,8 +78,8 @@ static bool take_tools(struct request *q, struct attachment *a, const json_t *to
 	return true;
 }
 
-/* Whoever was asked nothing is an approver if it is a driver, and may be one; whoever asks to be and may not, is told.
- */
+/* Without `approve` in the request a driver is an approver if it may be one; a request for it without the right is
+ * refused. */
 static bool apply_approve(struct request *q, struct attachment *a, bool fresh) {
 	json_t *approve = json_object_get(q->body, "approve");
 	bool wants = approve ? !json_is_false(approve) : fresh ? !a->observer : a->approve;
@@ -145,7 +146,8 @@ bool attach_apply(struct request *q, struct attachment *a) {
 	return apply(q, a, false);
 }
 
-/* --- from where on it reads --------------------------------------------------------------------------------------- */
+/* --- start of reading
+ * ----------------------------------------------------------------------------------------------- */
 
 struct start {
 	uint64_t seq;
@@ -168,7 +170,7 @@ static struct start start_all(const struct tape *t) {
 	return (struct start){t->oldest, t->oldest > t->began};
 }
 
-/* A number of another life of the session is none of this tape's: it gets all that there is, and is told so. */
+/* A number from another life of the session is not on this tape: send all lines and report the gap. */
 static struct start start_after(const struct tape *t, uint64_t seq) {
 	if (seq == 0) return start_all(t);
 	if (seq + 1 < t->oldest || seq >= t->next) return (struct start){t->oldest, true};
@@ -180,7 +182,7 @@ static bool find_start(struct request *q, const struct tape *t, struct start *ou
 	const json_t *replay = json_object_get(q->body, "replay");
 	const char *word = json_string_value(replay), *uuid = json_string_value(json_object_get(replay, "after_uuid"));
 	uint64_t n;
-	bool one = json_object_size(replay) == 1; /* two ways at once would be none of them */
+	bool one = json_object_size(replay) == 1; /* two members would be ambiguous */
 	if (!replay || (word && strcmp(word, "none") == 0))
 		*out = (struct start){t->next, false};
 	else if (word && strcmp(word, "all") == 0)
@@ -242,7 +244,7 @@ static bool add_env(struct request *q, struct words *w) {
 	return true;
 }
 
-/* cwd: asked for, else where the requester itself is (the same uid), else the profile's, else HOME. */
+/* cwd: the requested one, else the requester's (same uid), else the profile's, else HOME. */
 static bool take_cwd(struct request *q, const struct profile *p, struct launch *l) {
 	const char *cwd = text(q, "cwd");
 	if (cwd && cwd[0] != '/') {
@@ -253,7 +255,7 @@ static bool take_cwd(struct request *q, const struct profile *p, struct launch *
 	return l->cwd != NULL;
 }
 
-/* Which conversation is taken up, in whatever spelling: by the profile's command, `args`, `argv` or `resume`. The claim
+/* Find the conversation selected, in any spelling, by the profile's command, `args`, `argv` or `resume`. The claim
  * points into words, which the caller frees. */
 static void read_claim(const struct request *q, struct words *words, struct launch_claim *claim) {
 	const struct settings *set = q->router->settings;
@@ -305,16 +307,17 @@ static bool has_guards(const struct session *s) {
 	return false;
 }
 
-/* Is there nothing but its profile that holds this session's agent back? A session by the profile alone has all of it.
- */
+/* Return true if only its profile restricts this session's agent. A session started from the profile alone has the same
+ * limits. */
 static bool is_plain(struct session *s) {
 	const struct launch *l = &s->launch;
 	return !l->args.n && !l->has_argv && !l->env.n && !l->env_only && !l->no_asks && !has_guards(s) &&
 		   !snapshot_strict(&s->snapshot) && !s->lost_profile && !s->altered && !router_init_asks(s);
 }
 
-/* A process of an agent makes no session with fewer rules or flags than that agent has, none of a name that others may
- * use, and none by way of another one that an agent has made. home: that agent's; NULL: the peer is none. */
+/* Return true if the peer may make the session. A process of an agent makes none with fewer rules or flags than its
+ * agent has, none under a name that others may use, and none if an agent made its own session. home: that agent's;
+ * NULL: the peer is not an agent's. */
 static bool may_make(struct request *q, const char *name, struct session *home) {
 	const char *profile = text(q, "profile"), *why = NULL;
 	if (!home) return true;
@@ -329,7 +332,7 @@ static bool may_make(struct request *q, const char *name, struct session *home) 
 	return !why;
 }
 
-/* As the agent's own session has it: a process of the agent chooses neither folder nor environment. */
+/* Copy from the agent's own session: a process of the agent chooses neither directory nor environment. */
 static void take_home(struct launch *l, const struct session *home) {
 	char *cwd = str_dup(home->launch.cwd);
 	if (cwd) {
@@ -348,7 +351,7 @@ static void make_up_name(struct router *r, char out[24]) {
 	} while (router_find(r, out));
 }
 
-/* An agent's process puts no other session to sleep and takes only a few places. */
+/* A process of an agent puts no other session to sleep and takes only a few places. */
 static bool room_for_helper(struct request *q, const struct session *home) {
 	const struct router *r = q->router;
 	size_t n = 0;
@@ -401,7 +404,7 @@ static struct session *make_session(struct request *q, const char *name) {
 	return NULL;
 }
 
-/* The session that has the conversation; NULL: none has it, or none is asked for. */
+/* Return the session that has the conversation; NULL: none, or none was requested. */
 static struct session *find_holder(const struct request *q) {
 	struct words words = {0};
 	struct launch_claim claim;
@@ -425,7 +428,8 @@ static bool find_session(struct request *q, struct session **found) {
 	return true;
 }
 
-/* The child is there. False: it cannot start, the client was told; or its request comes again when that is known. */
+/* Start the child if it is not there. False: it cannot start, and an error was sent; or the request is repeated once
+ * the result is known. */
 static bool wake(struct request *q, struct session *s) {
 	char error[CHILD_ERROR_MAX];
 	router_take_login(s, q->client);
@@ -440,8 +444,8 @@ static bool wake(struct request *q, struct session *s) {
 	return false;
 }
 
-/* Found, or made; NULL: the client was told why not, or its request comes again when a session is gone that is to be
- * forgotten: a new one takes its place. */
+/* Find or make the session; NULL: an error was sent, or the request is repeated once a session to be replaced is
+ * gone. */
 static struct session *get_session(struct request *q, bool *created) {
 	const char *create = text(q, "create") ? text(q, "create") : "auto", *name = text(q, "session");
 	struct session *s = NULL;
@@ -498,7 +502,7 @@ static json_t *others(const struct attachment *me) {
 	return all;
 }
 
-/* What was asked of the child's start, where the child was there already. */
+/* List options for the start of the child if it was already running. */
 static json_t *ignored(const struct request *q, const struct session *s, bool created) {
 	static const char *const starts[] = {"profile", "cwd", "env", "args", "resume", "fork"};
 	json_t *all = json_array(), *word;
@@ -524,8 +528,8 @@ static json_t *ignored(const struct request *q, const struct session *s, bool cr
 	return all;
 }
 
-/* What the lines of the tape have told those who were here (core/snapshot.h). Programs that stand in for the CLI are
- * told nothing that it would not tell. */
+/* Write the state that earlier clients know from the tape (core/snapshot.h). Programs that replace the CLI get only the
+ * CLI's own lines. */
 static void put_snapshot(struct buf *b, const struct session *s) {
 	const struct snapshot *sn = &s->snapshot;
 	notice_raw(b, "permission_mode", span_of(sn->mode));
@@ -567,12 +571,12 @@ static void answer(struct request *q, const struct attachment *a, bool created, 
 static void apply_shim(struct request *q, struct attachment *a, bool created) {
 	a->ephemeral = created && flag(q, "ephemeral", false);
 	if (a->ephemeral) a->session->ephemeral = true;
-	a->deny_asks = a->ephemeral && flag(q, "deny_asks", false); /* others may come to any other session */
+	a->deny_asks = a->ephemeral && flag(q, "deny_asks", false); /* any other session may get more clients */
 	a->wants_stderr = flag(q, "stderr", false);
 	q->client->filter.quiet = flag(q, "quiet", false);
 }
 
-/* probe: the attachment to be. */
+/* probe: the future attachment. */
 static bool may_own_servers(struct request *q, const struct attachment *probe) {
 	if (!json_array_size(json_object_get(q->body, "mcp_servers")) || router_may_own(probe)) return true;
 	reply_error(q, PLENUM_E_NOT_ALLOWED, ROUTER_SERVERS_TEXT "%s", router_why_not_own(probe));
@@ -582,7 +586,7 @@ static bool may_own_servers(struct request *q, const struct attachment *probe) {
 static bool servers_are_free(struct request *q, struct session *s, const struct attachment *probe) {
 	size_t i;
 	json_t *one;
-	attach_name(q); /* by which it may be an absent owner */
+	attach_name(q); /* the name may be that of an absent owner */
 	const char *as = router_takes_up_as(probe);
 	json_array_foreach(json_object_get(q->body, "mcp_servers"), i, one) {
 		struct buf name = NOTICE_INIT;

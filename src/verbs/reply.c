@@ -16,7 +16,7 @@ static int put(const char *data, size_t n, void *b) {
 	return buf_put(b, data, n) ? 0 : -1;
 }
 
-/* Not json_dumps(): where memory ends within a key it leaves that key out and calls it a success (jansson 2.14). */
+/* Not json_dumps(): without memory within a key it drops the key and returns success (jansson 2.14). */
 static char *dump(const json_t *body) {
 	struct buf b = BUF_INIT(SIZE_MAX);
 	if (json_dump_callback(body, put, &b, JSON_COMPACT) == 0) return buf_steal(&b, NULL);
@@ -31,7 +31,7 @@ void reply(struct request *q, json_t *body) {
 
 #define ANSWER_END "}}}\n" /* of the body, of `response`, of the line */
 
-/* The members go in before the end of the body; without a copy of their own, since they may be many. */
+/* Insert the members before the end of the body, without a copy of them: they may be many. */
 static struct chunk join(struct span id, const char *body, const struct buf *more) {
 	struct buf b = NOTICE_INIT;
 	dialect_put_success(&b, id, body);
@@ -101,7 +101,7 @@ static void lose(json_t **whole) {
 
 #define DEPTH_MAX 16 /* levels; no verb takes more than three */
 
-/* A value that is none comes from its own error, or from a lack of memory. */
+/* An invalid value has its own error, or there is no memory. */
 static json_t *read_error(const char **error, const char *text) {
 	*error = text;
 	return NULL;
@@ -139,7 +139,7 @@ static json_t *read_object(struct span text, int depth, const char **error) {
 	return object;
 }
 
-/* Numbers that are none of ours: their text has a few bytes, and jansson knows the rest. */
+/* Parse other numbers than int64 with jansson: their text is short. */
 static json_t *read_number(struct span text, const char **error) {
 	int64_t number;
 	if (span_int(text, &number)) return json_integer(number);
@@ -273,7 +273,7 @@ bool reply_members_ok(struct request *q, const struct member *members) {
 						"`%.100s` is no member of this request (plenum-protocol(7) lists them)", key);
 			return false;
 		}
-		if (json_is_null(value)) { /* as if it were absent */
+		if (json_is_null(value)) { /* like an absent one */
 			json_object_del(q->body, key);
 			continue;
 		}
@@ -284,11 +284,11 @@ bool reply_members_ok(struct request *q, const struct member *members) {
 }
 
 struct standing {
-	const char *peer, *why, *agent_of; /* the last two: NULL where there is none */
+	const char *peer, *why, *agent_of; /* the last two: NULL if none */
 };
 
 static struct standing standing_of(const struct client *c) {
-	struct client *who = (struct client *)(uintptr_t)c; /* it may be looked at anew */
+	struct client *who = (struct client *)(uintptr_t)c; /* its origin may be checked again */
 	struct router *r = c->world;
 	const struct attachment *a = c->attachment;
 	enum trust t = a ? trust_in(r, a) : trust_of(r, who);
@@ -375,7 +375,7 @@ void reply_append(json_t **array, json_t *value) {
 		lose(array);
 }
 
-/* A va_list that functions share has to be behind a pointer. */
+/* A va_list shared by functions must be behind a pointer. */
 struct arguments {
 	va_list list;
 };
@@ -398,11 +398,11 @@ static json_t *pack_value(const char **format, struct arguments *a) {
 	case 'o':
 		return va_arg(a->list, json_t *);
 	default:
-		abort(); /* the format is wrong */
+		abort(); /* invalid format */
 	}
 }
 
-/* Behind its brace. All arguments are read, whatever fails. */
+/* Read an object after its brace. All arguments are consumed, also after a failure. */
 static json_t *pack_object(const char **format, struct arguments *a) {
 	json_t *o = json_object();
 	while (**format && **format != '}') {

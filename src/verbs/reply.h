@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One plenum_ request on its way: its parsed body, and the answers to it. Belongs to verbs.
+ * A plenum_ request: its parsed body, and the answers to it. Belongs to verbs.
  */
 #pragma once
 
@@ -19,55 +19,54 @@ struct request {
 /* The least peer that may use a verb or one of its members. */
 enum least {
 	LEAST_ANY,   /* any connection */
-	LEAST_AGENT, /* a process of an agent too, for what it may act in: router_home() */
+	LEAST_AGENT, /* also a process of an agent, within its rights: router_home() */
 	LEAST_FREE,  /* certainly no process of an agent */
-	LEAST_OURS,  /* that, and of the daemon's uid or root */
+	LEAST_OURS,  /* the same, and of the daemon's uid or root */
 };
 
-/* A member that a verb takes and its type: s string, b boolean, i integer, o object, a array of strings; several
- * letters: any of them. */
+/* A member of a verb and its type: s string, b boolean, i integer, o object, a array of strings; several letters: any
+ * of them. */
 struct member {
 	const char *name, *types;
 	enum least least;
 };
 
-/* The answer. Takes over body. */
+/* Send the answer. Takes ownership of body. */
 void reply(struct request *q, json_t *body);
-/* The same with more members (`,"name":value` each) at its end, as they are. Frees more. */
+/* The same with additional members (`,"name":value` each) at its end, unchanged. Frees more. */
 void reply_with(struct request *q, json_t *body, struct buf *more);
 void reply_error(struct request *q, const char *code, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/* Its conversation is asked for by another session. ending: soon it will be free, and the answer says so. */
+/* Refuse: another session has the requested conversation. ending: the answer says that it will soon be free. */
 void reply_in_use(struct request *q, const struct session *holder, bool ending);
-/* What several verbs refuse: a session that is not there, and one whose profile is closed to the client. name: as the
- * client wrote it, which may be a conversation; of a closed session it learns nothing else. */
+/* Refuse a session that does not exist, or whose profile is closed to the client. name: as written by the client,
+ * possibly a conversation; the answer reveals nothing else of a closed session. */
 void reply_no_session(struct request *q, const char *name);
 void reply_private(struct request *q, const char *name);
-/* Return true if the peer may use this verb or member; else it was told why not. */
+/* Return true if the peer may use this verb or member; else send an error. */
 bool reply_peer_ok(struct request *q, enum least least, const char *what);
-/* The tree of a checked JSON text: what json_loadb() would make of it, but for duplicate keys and NUL characters, which
- * are errors, and in a time that its strings do not matter for. NULL: *error is a static sentence, or NULL without
- * memory. */
+/* Parse a checked JSON text like json_loadb(), except that duplicate keys and NUL characters are errors; the time does
+ * not depend on its strings. NULL: *error is a static sentence, or NULL without memory. */
 json_t *reply_read(struct span text, const char **error);
-/* A list in the request has no more entries than it may; else the client was told. */
+/* Return true if the list in the request is not too long; else send an error. */
 bool reply_list_ok(struct request *q, const char *member, size_t n);
-/* Every member is known, of its type, and for this peer; else the client was told which is not. The list ends with a
- * NULL name. */
+/* Return true if every member is known, of its type, and allowed for this peer; else send an error that names it. The
+ * list ends with a NULL name. */
 bool reply_members_ok(struct request *q, const struct member *members);
-/* Sets `peer`, the class of a client or of its attachment; `why`, where that is less than it could be; `agent_of`, the
+/* Set `peer`, the class of a client or of its attachment; `why`, if the class is not the highest; `agent_of`, the
  * session whose agent started it. */
 void reply_put_peer(json_t **o, const struct client *c);
-/* Who a client is: name, uid, pid, program, role. As a tree, or as text: members with a comma before each. */
+/* Describe a client: name, uid, pid, program, role. As a tree, or as text: members with a comma before each. */
 json_t *reply_client(const struct client *c);
 void reply_put_client(struct buf *b, const struct client *c);
-/* Lists as text, for answers about thousands: a tree takes ten times as long. An entry is what was put since `from`,
- * members with a comma before each. */
+/* Build lists as text, for thousands of entries: a tree takes ten times as long. An entry is the text appended since
+ * `from`, members with a comma before each. */
 void reply_begin_list(struct buf *b, const char *name);
 void reply_end_entry(struct buf *b, size_t from);
 void reply_end_list(struct buf *b);
 
-/* Building answers. Text may be any bytes: what is no UTF-8 becomes U+FFFD, since a name, a path or a word of the child
- * must not cost an entry. NULL is returned without memory alone; each function takes NULL for what could not be made
- * and then returns NULL in turn, so that reply() answers with an error and no entry is missing from a list.
+/* Build answers. Text may be any bytes: invalid UTF-8 becomes U+FFFD, so that a name, a path or text of the child does
+ * not lose an entry. They return NULL only without memory; each accepts NULL for a failed part and then returns NULL,
+ * so that reply() answers with an error and no list lacks an entry.
  *
  * reply_pack() takes the formats of json_pack() for objects: {, }, s, s?, b, i, I, o. */
 json_t *reply_pack(const char *format, ...);
@@ -76,5 +75,5 @@ json_t *reply_string(const char *text); /* NULL: null */
 void reply_set(json_t **object, const char *key, json_t *value);
 void reply_append(json_t **array, json_t *value);
 
-/* These lose text that is no UTF-8, or a failure. */
+/* These lose invalid UTF-8, or a failure. */
 #pragma GCC poison json_pack json_string json_object_set_new json_array_append_new json_object_update

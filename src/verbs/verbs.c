@@ -20,13 +20,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MATCHER_SHOWN ((size_t)200) /* bytes of a guard's matcher that plenum_status has */
+#define MATCHER_SHOWN ((size_t)200) /* shown bytes of a guard's matcher in plenum_status */
 
 static struct verbs_host *host(const struct router *r) {
 	return r->server;
 }
 
-/* The session that the request names, or the one the client is attached to. NULL: the client was told. */
+/* Return the session named by the request, or the client's own. NULL: an error was sent. */
 static struct session *named_session(struct request *q) {
 	json_t *name = json_object_get(q->body, "session");
 	struct attachment *a = q->client->attachment;
@@ -49,7 +49,7 @@ static bool profile_is_open(const struct request *q, const struct profile *p) {
 	return !p->is_private || trust_is_ours(q->client);
 }
 
-/* NULL: there is none, or it is closed to this client. */
+/* NULL: none, or closed to this client. */
 static const char *default_profile(const struct request *q) {
 	const struct settings *set = q->router->settings;
 	const struct profile *p = set->default_profile ? settings_profile(set, set->default_profile) : NULL;
@@ -99,7 +99,7 @@ static json_t *limits_json(const struct settings *s) {
 	return o;
 }
 
-/* Of each uid that has anything here; a client of another one sees its own. */
+/* List each uid with charges; a client of another uid sees only its own. */
 static json_t *shares_json(const struct request *q) {
 	const struct shares *all = &q->router->shares;
 	json_t *list = json_array();
@@ -131,7 +131,7 @@ static void verb_hello(struct request *q) {
 						"client", (json_int_t)c->id));
 }
 
-/* Has the owner guards that refuse until it is back? */
+/* Return true if the owner has guards that refuse until it returns. */
 static bool is_away(const struct owner *o) {
 	return !o->holder && owner_guards(o) && !guards_stand_in(o);
 }
@@ -143,7 +143,7 @@ static bool has_guard_away(const struct session *s) {
 	return false;
 }
 
-/* Its members, each with a comma before it. */
+/* Write its members, each with a comma before it. */
 static void put_session(struct buf *b, struct session *s) {
 	notice_text(b, "session", s->name);
 	notice_text(b, "state", session_state_name(session_name_state(s)));
@@ -175,7 +175,7 @@ static size_t count(const char *list) {
 	return n;
 }
 
-/* How much runs in the background; tasks that could not be kept count as one. */
+/* Write the numbers of background work; lost tasks count as one. */
 static void put_counts(struct buf *b, struct session *s) {
 	size_t tasks = count(s->snapshot.tasks);
 	notice_number(b, "tasks", tasks ? (int64_t)tasks : s->background);
@@ -183,7 +183,7 @@ static void put_counts(struct buf *b, struct session *s) {
 	notice_number(b, "leftovers", (int64_t)descent_count(s->world, s));
 }
 
-#define SESSION_TEXT 512 /* bytes, about */
+#define SESSION_TEXT 512 /* bytes, estimated */
 
 static void reply_sessions(struct request *q, json_t *body) {
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
@@ -201,7 +201,7 @@ static void reply_sessions(struct request *q, json_t *body) {
 	reply_with(q, body, &b);
 }
 
-/* ,"tasks":[...],"timers":[...] as the child told them; tasks null: too much to keep. */
+/* ,"tasks":[...],"timers":[...] as reported by the child; tasks null: too long to keep. */
 static void put_background(struct buf *b, struct session *s) {
 	const struct snapshot *sn = &s->snapshot;
 	timers_count(&s->timers, now_real_ms());
@@ -209,7 +209,7 @@ static void put_background(struct buf *b, struct session *s) {
 	notice_raw(b, "timers", span_of(s->timers.armed ? s->timers.armed : "[]"));
 }
 
-/* Detached processes of a session; NULL: of all that this client may know of, each with its session. */
+/* List detached processes of a session; NULL: all that this client may see, each with its session. */
 static json_t *leftovers_json(const struct request *q, const struct session *of) {
 	size_t n;
 	struct descent_entry *list = descent_list(q->router, of, &n);
@@ -265,7 +265,7 @@ static void put_queue(struct buf *b, const struct session *s, bool held_only) {
 	reply_end_list(b);
 }
 
-/* One entry of a guard's hooks, and whose it is. */
+/* Write one entry of a guard's hooks, with its owner. */
 static void put_guard(struct buf *b, const struct owner *o, const struct hook_entry *e) {
 	const struct attachment *a = o->holder;
 	size_t from = b->len;
@@ -386,10 +386,10 @@ static void verb_queue(struct request *q) {
 
 /* --- pending ------------------------------------------------------------------------------------------------------ */
 
-#define INPUT_MAX ((size_t)64 * 1024) /* of a tool's input that is shown whole */
-#define INPUT_SHOWN ((size_t)1000)    /* bytes of another */
+#define INPUT_MAX ((size_t)64 * 1024) /* longest input of a tool shown in full */
+#define INPUT_SHOWN ((size_t)1000)    /* shown bytes of a longer one */
 
-/* *room: bytes of inputs that the answer has room for. */
+/* *room: bytes left in the answer for inputs. */
 static void put_pending(struct buf *b, const struct session *s, const struct pending *p, size_t *room) {
 	struct span input = span_member(p->request, "input"), agent = span_member(p->request, "agent_id");
 	size_t from = b->len;
@@ -457,13 +457,13 @@ static void verb_register(struct request *q) {
 		return;
 	}
 	if (!attach_apply(q, a)) return;
-	/* Before what follows from it, as with plenum_attach: who reads up to its answer has passed over no request. */
+	/* Before its consequences, as with plenum_attach: a client that has read up to the answer has missed no request. */
 	reply(q, reply_pack("{s:s,s:s,s:b}", "session", a->session->name, "role", a->observer ? "observer" : "driver",
 						"approve", a->approve));
 	if (a->observer)
-		router_owner_leaves(a); /* what it registered was a driver's to register */
+		router_owner_leaves(a); /* its registrations needed a driver */
 	else
-		router_owner_returns(a); /* a driver again, or by the name of an absent owner */
+		router_owner_returns(a); /* a driver again, or named like an absent owner */
 	router_unask(a);
 	router_offer(a);
 	client_wake(q->client);
@@ -522,7 +522,7 @@ static void verb_stop(struct request *q) {
 	if (!running && forget) q->router->events->session_over(q->router, s);
 }
 
-/* Not a matter of waiting only: the error names what would be lost, and `force` does it all the same. */
+/* Refuse with the list of losses; waiting alone does not avoid them, `force` accepts them. */
 static void reply_would_lose(struct request *q, struct session *s) {
 	struct buf list = NOTICE_INIT, b = NOTICE_INIT;
 	char text[ROUTER_NAME_MAX + 200];
@@ -544,7 +544,7 @@ static void verb_hibernate(struct request *q) {
 	if (!s || !may_stop(q, s)) return;
 	enum session_state now = session_state(s);
 	bool at_rest = now == SESSION_IDLE || now == SESSION_STARTING, awake = s->agent || s->want_child;
-	if (awake && (!at_rest || !list_empty(&s->prompts.open))) { /* a child that starts may have its prompt already */
+	if (awake && (!at_rest || !list_empty(&s->prompts.open))) { /* a starting child may have its prompt already */
 		reply_error(q, PLENUM_E_BUSY, "session %s is %s: let its turn end, or interrupt or stop it", s->name,
 					session_state_name(now));
 		return;
@@ -558,10 +558,11 @@ static void verb_hibernate(struct request *q) {
 						s->agent && s->profile->leftovers_end));
 	s->stopper = q->client->id;
 	router_tell_stopping(s, q->client, false);
-	if (awake) session_stop(s, false, THEN_SLEEP); /* a start that was put off is given up */
+	if (awake) session_stop(s, false, THEN_SLEEP); /* cancel a deferred start */
 }
 
-/* --- guards that were lost ---------------------------------------------------------------------------------------- */
+/* --- lost guards
+ * ---------------------------------------------------------------------------------------------------- */
 
 static void clear_session(struct request *q, struct session *s, json_t **cleared) {
 	if (router_clear_lost(s, q->client)) reply_append(cleared, reply_string(s->name));
@@ -580,7 +581,7 @@ static void clear_daemon(struct request *q, json_t **cleared) {
 static void verb_clear_lost(struct request *q) {
 	bool all = json_is_true(json_object_get(q->body, "daemon")), was = q->router->guards_lost;
 	struct session *s = NULL;
-	bool root = q->client->peer.uid == 0; /* approve_uids may leave no own peer */
+	bool root = q->client->peer.uid == 0; /* approve_uids may exclude all own peers */
 	if (!root && trust_of(q->router, q->client) != TRUST_OWN) {
 		reply_error(q, PLENUM_E_NOT_ALLOWED, "lost guards are cleared by the user of the daemon: %s",
 					trust_why(q->router, q->client));
@@ -735,7 +736,7 @@ static const struct verb *find_verb(struct span subtype) {
 	return NULL;
 }
 
-/* A line is read into a tree only if that takes little time and memory, whatever it says. */
+/* Return true if the line can be parsed into a tree in little time and memory. */
 static bool is_small(struct request *q, struct span body) {
 	if (q->line.len > LIMITS_REQUEST) {
 		reply_error(q, PLENUM_E_TOO_LONG, "a plenum_ request may have %zu bytes, this one has %zu", LIMITS_REQUEST,

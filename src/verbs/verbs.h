@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The plenum_ requests: one table of verbs, each with the members that it takes. Small and untrusted, so read with
- * jansson, strictly. What concerns the daemon as a whole goes through struct verbs_host, which the server fills in.
- * Source: DESIGN 3.2, plenum-protocol(7) VERBS.
+ * The plenum_ requests: one table of verbs with their members. Small and untrusted, so parsed strictly with jansson.
+ * Verbs of the daemon as a whole use struct verbs_host, provided by the server. Source: DESIGN 3.2, plenum-protocol(7)
+ * VERBS.
  */
 #pragma once
 
@@ -10,12 +10,13 @@
 
 struct verbs_host {
 	const char *socket_path, *state_dir;
-	const char *config; /* its file; NULL: the usual places */
+	const char *config; /* its file; NULL: the default places */
 	int64_t started_ms; /* wall clock */
-	/* Reads the configuration again; false: the old one is kept, error says why. */
+	/* Read the configuration again; false: the old one is kept, error has the cause. */
 	bool (*reload)(struct verbs_host *h, const struct buf *text, char *error, size_t size);
 	void (*shut_down)(struct verbs_host *h, bool kill_now);
-	/* The binary that is installed now takes over, soon; whoever asked is answered by it, or hears why not. */
+	/* Start an upgrade to the installed binary; the new one answers the client, or this one sends the cause of a
+	 * failure. */
 	void (*upgrade)(struct verbs_host *h, struct client *c, struct span id);
 };
 
