@@ -16,7 +16,7 @@
 
 #define PROFILE_NAME_MAX 40
 
-/* A member that some file has, good or not. */
+/* A member given in any file, valid or not. */
 struct given {
 	char *member; /* "SECTION\nKEY" */
 	struct place at;
@@ -30,8 +30,8 @@ struct loader {
 	struct given *given;
 	size_t n_given;
 
-	const char *file; /* that is read */
-	bool in_section;  /* one that there is; else its members are passed over: it has been told */
+	const char *file; /* the file that is being read */
+	bool in_section;  /* a known one; else its members are skipped: it was reported */
 	enum keys_section section;
 	size_t profile;     /* index */
 	char *section_name; /* NULL: before the first */
@@ -45,9 +45,10 @@ static struct place at(const struct loader *l, int line) {
 	return (struct place){.file = l->file, .line = line};
 }
 
-/* --- What was given ----------------------------------------------------------------------------------------------- */
+/* --- Given members
+ * -------------------------------------------------------------------------------------------------- */
 
-/* Where a member was given, the last time; NULL: nowhere. */
+/* Return the last place of a member; NULL: not given. */
 static const struct place *find_given(const struct loader *l, const char *section, const char *key) {
 	size_t n = strlen(section);
 	for (size_t i = l->n_given; i--;) {
@@ -85,7 +86,7 @@ static void check_profile_name(struct loader *l, const char *name, int line) {
 			   PROFILE_NAME_MAX);
 }
 
-/* One with a bad name is read all the same, for the errors in it. */
+/* A profile with a bad name is also parsed, for the errors in it. */
 static bool enter_profile(struct loader *l, const char *name, int line) {
 	const struct profile *have = settings_profile(l->s, name);
 	if (!have) {
@@ -153,7 +154,7 @@ static bool knows(struct inifile_user *user, const char *name, size_t n) {
 
 /* --- Files -------------------------------------------------------------------------------------------------------- */
 
-/* Whoever can write the file can run programs as us. */
+/* A user that can write the file can run programs as this user. */
 static bool check_owner(struct loader *l, const struct file *f) {
 	if (S_ISDIR(f->mode)) return errors_add(l->errors, at(l, 0), "this is a directory: name a file");
 	if (S_ISREG(f->mode) && (f->mode & S_IWOTH))
@@ -198,7 +199,7 @@ static void check_default(struct loader *l) {
 	buf_free(&known);
 }
 
-/* A spare is started before anybody says where. */
+/* A prestarted child has no requester, so no directory of one. */
 static void check_warm(struct loader *l, const struct profile *p) {
 	const struct place *place = find_given_profile(l, p, "warm");
 	if (!p->warm || !place || find_given_profile(l, p, "cwd")) return;
@@ -220,7 +221,8 @@ static void check_whole(struct loader *l) {
 	check_default(l);
 }
 
-/* --- What was read ------------------------------------------------------------------------------------------------ */
+/* --- Content of the files
+ * ------------------------------------------------------------------------------------------- */
 
 static struct settings *parse(const char *at, const char *end, struct errors *errors) {
 	struct loader l = {
@@ -241,7 +243,7 @@ static struct settings *parse(const char *at, const char *end, struct errors *er
 }
 
 static char *find_beside(const struct profile *p) {
-	static const char *const places[] = {"", "/fakeagent"}; /* installed; in a build folder */
+	static const char *const places[] = {"", "/fakeagent"}; /* installed; in a build directory */
 	char error[CHILD_ERROR_MAX];
 	int number;
 	if (!p || !p->command.n || strcmp(p->command.v[0], "plenum-fakeagent") != 0) return NULL;
@@ -262,7 +264,7 @@ void config_read(struct buf *out, const char *file) {
 	struct settings *s = files.failed ? NULL : parse(files.data, files.data + files.len, &errors);
 	_cleanup_free_ char *fake = s ? find_beside(settings_profile(s, "fake")) : NULL;
 	errand_put(out, fake ? fake : "");
-	buf_put(out, &files.len, sizeof files.len); /* an errand may be killed between two files */
+	buf_put(out, &files.len, sizeof files.len); /* the errand may be killed between two files */
 	buf_put(out, files.data, files.len);
 	out->failed |= files.failed;
 	buf_free(&files);
@@ -270,7 +272,7 @@ void config_read(struct buf *out, const char *file) {
 	errors_free(&errors);
 }
 
-/* fake: the program of the profile fake, if it lies beside the daemon and not in PATH; else "". */
+/* fake: the program of the profile fake, if it is beside the daemon and not in PATH; else "". */
 static void apply(struct settings *s, const char *fake) {
 	for (size_t i = 0; i < s->n_profiles && *fake; i++) {
 		struct profile *p = &s->profiles[i];
@@ -299,7 +301,7 @@ struct settings *config_load(const struct buf *text, struct errors *errors) {
 
 /* --- The errand --------------------------------------------------------------------------------------------------- */
 
-/* Of the usual places, that of the user is the one that may be on a mount. */
+/* Of the default places, the user's is the one that may be on a mount. */
 char *config_ask(struct buf *request, const char *file) {
 	errand_put(request, file ? file : "");
 	_cleanup_free_ char *home = path_config_home();

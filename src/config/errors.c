@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WHAT_MAX 512 /* a value that is quoted can be long */
+#define WHAT_MAX 512 /* a quoted value can be long */
 
 bool errors_add(struct errors *m, struct place at, const char *fmt, ...) {
 	char what[WHAT_MAX];

@@ -79,7 +79,7 @@ static void read_dropins(struct buf *out, const char *dir) {
 	free(names);
 }
 
-/* file: in place of the folder's own. */
+/* file: in place of the directory's own. */
 static void read_folder(struct buf *out, const char *dir, const char *file) {
 	_cleanup_free_ char *path = file ? strdup(file) : str_printf("%s/plenum.conf", dir);
 	_cleanup_free_ char *dropins = str_printf("%s/plenum.conf.d", dir);

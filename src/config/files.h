@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The configuration files as they were read: their texts with what the file system says of them, as one block of bytes
- * that an errand can pass on. Nothing is parsed here.
+ * The configuration files as read: their texts with data of the file system, as one block of bytes that an errand can
+ * pass on. Nothing is parsed here.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 struct file {
 	const char *path;
-	int error;  /* errno: why it could not be read; 0: it was */
+	int error;  /* errno of the failed read; 0: success */
 	bool named; /* by --config */
 	mode_t mode;
 	uid_t uid;
@@ -21,7 +21,7 @@ struct file {
 
 #define FILES_SYSTEM "/etc/plenum"
 
-/* Appends all files that are there, in order. file: the one that --config names; NULL: the usual places. May wait. */
+/* Append all existing files, in order. file: the one named by --config; NULL: the default places. May block. */
 void files_read(struct buf *out, const char *file);
-/* The next file of such a block; it points into the block. False: no further one. */
+/* Get the next file of such a block; it points into the block. False: no further file. */
 bool files_next(const char **at, const char *end, struct file *f);

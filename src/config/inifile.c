@@ -7,28 +7,28 @@
 #include <stdint.h>
 #include <string.h>
 
-#define PIECE 150       /* fits every inih; short enough for the blank and the LF that are added */
-#define HIDDEN ';'      /* what inih must not see ... */
-#define STAND_IN '\x01' /* ... and what stands in its place */
+#define PIECE 150       /* fits every inih; leaves room for the added space and newline */
+#define HIDDEN ';'      /* hidden from inih ... */
+#define STAND_IN '\x01' /* ... and its replacement */
 
 struct inifile {
 	FILE *stream;
 	struct inifile_user *user;
 	struct errors *errors;
 
-	/* the line in hand */
+	/* the current line */
 	struct place at;
-	char *text; /* with capacity, length, and how much of it inih has got */
+	char *text; /* with capacity, length, and the length passed to inih */
 	size_t cap, len, given;
 	bool indented;
-	bool piece;   /* what inih got last was a later piece of a long line */
-	bool unheard; /* something stands there, and inih has not called for it */
+	bool piece;   /* the last text passed to inih was a later piece of a long line */
+	bool unheard; /* the line has text, and inih has not called the handler for it */
 
-	/* the member in hand, complete when the next one starts */
+	/* the current member, complete when the next one starts */
 	char *name;
 	int name_line;
 	struct buf value;
-	bool skip; /* the line above was a mistake: what continues it is none of its own */
+	bool skip; /* the line above was an error: ignore its continuation */
 };
 
 /* --- Members ------------------------------------------------------------------------------------------------------ */
@@ -48,7 +48,7 @@ static bool start_member(struct inifile *f, const char *name, size_t n, const ch
 	return (f->name && buf_puts(&f->value, value)) || errors_add_memory(f->errors);
 }
 
-/* A line that begins with a blank and looks like a key of its own is a mistake, and is read as what was meant. */
+/* A line that begins with a space and looks like a key is an error; it is parsed as the key. */
 static bool continue_member(struct inifile *f, const char *more) {
 	size_t n = strcspn(more, " \t=:");
 	const char *after = more + n + strspn(more + n, " \t");
@@ -62,7 +62,7 @@ static bool continue_member(struct inifile *f, const char *more) {
 
 static int on_member(void *arg, const char *section UNUSED, const char *name, const char *value) {
 	struct inifile *f = arg;
-	if (f->piece && f->unheard) return true; /* of a line whose first piece was no member */
+	if (f->piece && f->unheard) return true; /* a later piece; the first one was not a member */
 	f->unheard = false;
 	_cleanup_free_ char *text = strdup(value ? value : "");
 	if (!text) return errors_add_memory(f->errors);
@@ -75,7 +75,7 @@ static int on_member(void *arg, const char *section UNUSED, const char *name, co
 
 /* --- Lines -------------------------------------------------------------------------------------------------------- */
 
-/* Takes a comment behind a value away: a ; after a blank, outside of quotes. Every other ; is hidden from inih. */
+/* Remove a comment after a value: a ; after a space, outside of quotes. Every other ; is hidden from inih. */
 static void strip_comment(char *text) {
 	char quote = 0;
 	for (char *p = text; *p; p++) {
@@ -93,7 +93,7 @@ static void strip_comment(char *text) {
 	}
 }
 
-/* inih gets a short one, and forgets with it the member above. */
+/* Pass a short section to inih: it then forgets the member above. */
 static void take_section(struct inifile *f, char *start) {
 	char *end = strchr(start, ']');
 	finish_member(f);
@@ -111,7 +111,7 @@ static void take_text(struct inifile *f, char *start) {
 	f->text[f->len] = 0;
 }
 
-/* What the line is, if it is anything. A section that is indented below a member continues that, as for inih. */
+/* Classify a line. A section indented below a member continues that member, as in inih. */
 static void take_line(struct inifile *f) {
 	f->text[strcspn(f->text, "\r\n")] = 0;
 	f->indented = *f->text == ' ' || *f->text == '\t';
@@ -125,7 +125,7 @@ static void take_line(struct inifile *f) {
 		take_text(f, start);
 }
 
-/* inih made nothing of the line before. */
+/* Report the previous line if inih found nothing in it. */
 static void judge_line(struct inifile *f) {
 	if (!f->unheard || (f->indented && f->skip)) return;
 	finish_member(f);
@@ -145,7 +145,7 @@ static bool next_line(struct inifile *f) {
 	return true;
 }
 
-/* Where a long line may be cut so that inih, which takes blanks away at both ends, and comments, loses nothing. */
+/* Return where a long line may be cut: inih removes spaces at both ends, and comments. */
 static size_t cut_at(const struct inifile *f) {
 	const char *p = f->text + f->given;
 	size_t n = f->len - f->given;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads one INI file through inih, line by line. inih as the distributions build it has a line buffer of 200 bytes, no
- * line numbers for its handler, inline comments that know nothing of quotes, and tells of its first error alone. The
- * reader mends all four: it counts lines, hands a long line over in pieces (the later ones as continuation lines, which
- * inih gives to the handler under the same name), takes comments away itself, and sees which lines inih made nothing
- * of.
+ * Reads one INI file through inih, line by line. Packaged inih has a line buffer of 200 bytes, no line numbers for its
+ * handler and inline comments that ignore quotes, and reports only its first error. The reader works around all four:
+ * it counts lines, passes a long line in pieces (later ones as continuation lines, which inih gives to the handler
+ * under the same name), removes comments itself, and detects lines ignored by inih.
  *
- * Lines that begin with a blank continue the member above. Reading goes on after a mistake.
+ * Lines that begin with a space continue the member above. Parsing continues after an error.
  */
 #pragma once
 
@@ -14,11 +13,11 @@
 
 #include <stdio.h>
 
-/* Who uses the file. Texts are the file's until the call returns. */
+/* The callbacks of the caller. Texts belong to the file until the call returns. */
 struct inifile_user {
 	void (*section)(struct inifile_user *u, const char *name, int line);
-	void (*member)(struct inifile_user *u, const char *name, const char *value, int line); /* all its lines in one */
-	bool (*knows)(struct inifile_user *u, const char *name, size_t n); /* is this a key of the section in hand? */
+	void (*member)(struct inifile_user *u, const char *name, const char *value, int line); /* all its lines joined */
+	bool (*knows)(struct inifile_user *u, const char *name, size_t n); /* true: a key of this section */
 };
 
 /* path: for the errors. The stream stays open. */

@@ -130,7 +130,7 @@ void keys_list(enum keys_section section, struct buf *out) {
 
 /* --- Values ------------------------------------------------------------------------------------------------------ */
 
-/* The value in hand. */
+/* The current value. */
 struct value {
 	const struct key *key;
 	const char *text;
@@ -224,7 +224,7 @@ static bool set_choice(const struct value *v, bool *to, const char *no, const ch
 	return true;
 }
 
-/* The words of systemd.syntax(7), in any case. */
+/* The words of systemd.syntax(7), case-insensitive. */
 static bool set_yesno(const struct value *v, bool *to) {
 	static const char *const words[][2] = {{"no", "yes"},     {"n", "y"}, {"0", "1"},
 										   {"false", "true"}, {"f", "t"}, {"off", "on"}};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The keys of the configuration, section by section, and how the text behind each becomes a value. plenum.conf(5) lists
- * them.
+ * The keys of the configuration, by section, and the conversion of their values. plenum.conf(5) lists them.
  */
 #pragma once
 
@@ -14,8 +13,8 @@ enum keys_section { KEYS_DAEMON, KEYS_LIMITS, KEYS_PROFILE };
 struct key;
 
 const struct key *keys_find(enum keys_section section, const char *name, size_t n); /* NULL: no such key */
-void keys_list(enum keys_section section, struct buf *out);                         /* names, with commas between */
+void keys_list(enum keys_section section, struct buf *out);                         /* names, separated by commas */
 
-/* Reads the text into the key's place in base (struct settings, for [profile NAME] struct profile). False: it cannot be
- * used, base is as it was, and each mistake in it has been told. */
+/* Parse the text into the key's place in base (struct settings, for [profile NAME] struct profile). False: an invalid
+ * text; base is unchanged, and each error was reported. */
 bool keys_set(const struct key *key, void *base, const char *text, struct place at, struct errors *errors);
