@@ -20,17 +20,17 @@ struct helper {
 	struct list node;
 	struct attention *owner;
 	struct loop_timer timer;
-	int sent; /* SIGTERM, then SIGKILL; 0: neither yet */
+	int sent; /* SIGTERM, then SIGKILL; 0: none yet */
 	struct errand start;
 	struct loop_task free_task;
 };
 
-/* A session whose command ran within notify_interval, or is to run. */
+/* A session with a command that ran within notify_interval, or is due. */
 struct alert {
 	struct list node;
 	char *session;
-	char *request; /* the newest question, raw JSON; NULL: none waits */
-	int64_t at;    /* of the newest run */
+	char *request; /* the newest question, raw JSON; NULL: none */
+	int64_t at;    /* of the last run */
 };
 
 struct attention {
@@ -39,7 +39,7 @@ struct attention {
 	struct router *router;
 	struct list helpers, alerts;
 	size_t n;
-	struct loop_timer timer; /* the next alert that waits for its time */
+	struct loop_timer timer; /* for the next due alert */
 };
 
 static void run_due(void *arg);
@@ -73,7 +73,7 @@ static void free_helper(struct helper *h) {
 	list_del(&h->node);
 	h->owner->n--;
 	loop_task_init(&h->free_task, free_task, h);
-	loop_defer_free(h->owner->loop, &h->free_task); /* its errand may have called us */
+	loop_defer_free(h->owner->loop, &h->free_task); /* its errand may be the caller */
 }
 
 void attention_free(struct attention *a) {
@@ -106,7 +106,7 @@ static void on_exited(void *arg, int status) {
 	run_due(a);
 }
 
-/* One that SIGKILL does not end keeps its place: what cannot be ended must not become more and more. */
+/* A command that survives SIGKILL keeps its place, which limits the number of such processes. */
 static void on_limit(void *arg) {
 	struct helper *h = arg;
 	char why[128];
@@ -138,7 +138,7 @@ static void on_started(void *arg, enum errand_end end) {
 	run_due(a);
 }
 
-/* Its process is still to be made. NULL without memory. */
+/* Make a helper without a process. NULL without memory. */
 static struct helper *new_helper(struct attention *a) {
 	struct helper *h = calloc(1, sizeof *h);
 	if (!h) return NULL;
@@ -183,13 +183,13 @@ static void run(struct attention *a, const struct session *s, const struct pendi
 	words_free(&env);
 }
 
-/* The question that the alert is about, if it still waits. */
+/* Return the question of the alert if it is still open. */
 static struct pending *question_of(struct attention *a, const struct alert *alert, struct session **s) {
 	*s = alert->request ? router_find(a->router, alert->session) : NULL;
 	return *s ? pending_find(&(*s)->pendings, span_of(alert->request)) : NULL;
 }
 
-/* Runs what is due, forgets what is over. Any end of a command, and the timer, look again. */
+/* Run due alerts, drop old ones. The end of any command, and the timer, call this again. */
 static void run_due(void *arg) {
 	struct attention *a = arg;
 	struct alert *alert;

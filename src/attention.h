@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs the on_pending command when a request waits for a person: at most once within notify_interval for a session, a
- * few at a time, each for notify_limit at most. The newest question of a session is not lost, it waits for its turn.
- * The command gets PLENUM_SESSION, PLENUM_TOOL, PLENUM_SUMMARY and PLENUM_REQUEST in its environment. Owned by the
- * server.
+ * Runs the on_pending command when a request needs a person: at most once within notify_interval for a session, a few
+ * at a time, each for notify_limit at most. The newest question of a session is queued, not lost. The command gets
+ * PLENUM_SESSION, PLENUM_TOOL, PLENUM_SUMMARY and PLENUM_REQUEST in its environment. Owned by the server.
  */
 #pragma once
 

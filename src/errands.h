@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The errands of the daemon (io/errand.h): which function a process runs that was started as `--errand KIND`.
+ * The errands of the daemon (io/errand.h): maps KIND of a process started as `--errand KIND` to its function.
  */
 #pragma once
 
-/* The exit status of the process. */
+/* Return the exit status of the process. */
 int errands_run(const char *kind);

@@ -26,8 +26,8 @@ static const struct option options[] = {
 	{"log-level", required_argument, NULL, 'l'},
 	{"version", no_argument, NULL, 'V'},
 	{"help", no_argument, NULL, 'h'},
-	{"resume-from", required_argument, NULL, 'r'},   /* the daemon's own, at an upgrade in place: the state's */
-	{"check-upgrade", required_argument, NULL, 'u'}, /* descriptor; the same, but only see whether it can be read */
+	{"resume-from", required_argument, NULL, 'r'},   /* internal, for an upgrade in place: the descriptor */
+	{"check-upgrade", required_argument, NULL, 'u'}, /* of the state; the same, but only check it */
 	{NULL, 0, NULL, 0},
 };
 
@@ -66,7 +66,7 @@ static int check_config(const char *file) {
 	return EX_OK;
 }
 
-/* An errand has another working directory. One that is too long is left as it is. */
+/* Make the path absolute: an errand has another working directory. A path that becomes too long is unchanged. */
 static const char *absolute(const char *path) {
 	static char whole[PATH_MAX];
 	if (*path == '/' || !getcwd(whole, sizeof whole)) return path;
@@ -74,7 +74,7 @@ static const char *absolute(const char *path) {
 	return (size_t)snprintf(whole + n, sizeof whole - n, "/%s", path) < sizeof whole - n ? whole : path;
 }
 
-/* -1: go on; else the exit status. */
+/* Return -1 to continue, else the exit status. */
 static int parse(int argc, char **argv, struct command_line *cl) {
 	uint64_t fd;
 	for (int o; (o = getopt_long(argc, argv, "hV", options, NULL)) != -1;) {
@@ -115,17 +115,17 @@ static int parse(int argc, char **argv, struct command_line *cl) {
 
 int main(int argc, char **argv) {
 	struct command_line cl = {.server = {.argv = argv, .resume = -1}, .level = LOG_INFO};
-	/* No process of the same user, so no agent, attaches to it, reads its memory, or takes its descriptors. An exec
-	 * turns this off: the children are as they were. */
+	/* Keep processes of the same user, agents included, from attaching to this one, reading its memory or taking its
+	 * descriptors. An exec resets this: children are not affected. */
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	fd_fill_standard();
-	/* The daemon's own. Its answer is written: nothing is left to be done at its end, such as a search for leaks. */
+	/* Internal. Its answer is written: skip the work at exit, such as a search for leaks. */
 	if (argc == 3 && strcmp(argv[1], "--errand") == 0) _exit(errands_run(argv[2]));
 	int status = parse(argc, argv, &cl);
 	if (status >= 0) return status;
 	log_setup(cl.server.check ? LOG_ERROR : cl.level, cl.json);
 	if (cl.check) return check_config(cl.server.config);
-	/* Blocks of lines, and long lines, do not lie among what is small: no holes that only they would fit in. */
+	/* Keep blocks of lines, and long lines, out of the heap, so that they leave no holes in it. */
 	mallopt(M_MMAP_THRESHOLD, 512 * 1024);
 	return server_run(&cl.server);
 }

@@ -31,11 +31,11 @@
 #include <sysexits.h>
 
 #define GOODBYE_MS 1000    /* for the last lines of clients that still read */
-#define CONFIG_MS 5000     /* for whoever writes the configuration at the moment of an upgrade */
-#define CONFIG_STEP_MS 200 /* between two looks at it */
+#define CONFIG_MS 5000     /* a writer may be busy with the configuration at the moment of an upgrade */
+#define CONFIG_STEP_MS 200 /* between two reads of it */
 #define STATUS_MS 1000     /* between two STATUS= messages */
-#define TRIM_MS 1000       /* after comings and goings, memory that they needed goes back */
-#define TRIM_CLIENTS 64    /* or after so many goings at once: the more there is to give back, the longer it takes */
+#define TRIM_MS 1000       /* after clients came or left, to return their memory */
+#define TRIM_CLIENTS 64    /* or after this many left: a trim of more memory takes longer */
 #define REFUSED_LOG_EVERY 100
 
 struct asker {
@@ -44,7 +44,7 @@ struct asker {
 };
 
 struct server {
-	struct verbs_host host; /* first: the router knows the server by it */
+	struct verbs_host host; /* first: the router finds the server by it */
 	const struct server_options *options;
 	struct loop *loop;
 	struct children *children;
@@ -53,19 +53,19 @@ struct server {
 	struct listener *listener;
 	struct store *store;
 	struct attention *attention;
-	struct pressure *pressure; /* NULL: nothing to watch, or not wanted */
+	struct pressure *pressure; /* NULL: not available, or not wanted */
 	struct notify notify;
 	struct loop_timer trim_timer, watchdog_timer, status_timer, goodbye_timer;
 	struct loop_task leave_task;
 	struct errand reading; /* the configuration, for SIGHUP */
 	struct loop_signal term, intr, hup, usr1, usr2;
 	bool stopping, leaving;
-	bool trim_heap; /* with the next trim: clients have come or gone */
+	bool trim_heap; /* with the next trim: clients have come or left */
 	unsigned gone;  /* clients since the last trim of the heap */
 	unsigned strangers;
 	struct upgrade *upgrade;
-	bool left;            /* everything was ready for the new binary */
-	struct asker *askers; /* of the upgrade that is under way */
+	bool left;            /* the state was handed to the new binary */
+	struct asker *askers; /* of the current upgrade */
 	size_t n_askers;
 	int status;
 };
@@ -116,7 +116,8 @@ static enum origin unwatched(const struct peer *peer, int number) {
 	return number == ESRCH ? ORIGIN_GONE : number == ESTALE ? ORIGIN_UNSURE : ORIGIN_UNWATCHED;
 }
 
-/* A client that we cannot watch for want of descriptors could answer nothing, for as long as it stays: better none. */
+/* Watch the process of a new client; refuse the client without a descriptor for that, because it could answer
+ * nothing. */
 static bool watch_peer(struct server *srv, int conn, const struct peer *peer, struct watch **watch,
 					   enum origin *origin) {
 	struct watches *all = &srv->router->watches;
@@ -129,8 +130,8 @@ static bool watch_peer(struct server *srv, int conn, const struct peer *peer, st
 	return *origin == ORIGIN_ABROAD || (errno != EMFILE && errno != ENFILE && errno != ENOMEM);
 }
 
-/* Why the peer cannot be a client: an error code, with a text for it; NULL: it can. Some places and descriptors are
- * kept for the daemon's user and root. */
+/* Return why the peer cannot be a client: an error code, with a text; NULL: it can. Some places and descriptors are
+ * reserved for the daemon's user and root. */
 static const char *no_place(struct server *srv, const struct peer *peer, char why[SHARE_TEXT_MAX]) {
 	struct router *r = srv->router;
 	size_t max = srv->settings->max_clients;
@@ -179,13 +180,14 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 	trust_meet(r, c);
 }
 
-/* --- who waits for an upgrade ------------------------------------------------------------------------------------- */
+/* --- clients waiting for an upgrade
+ * --------------------------------------------------------------------------------- */
 
 static void answer_asker(struct server *srv, const struct asker *a, const char *error) {
 	struct client *c = router_client(srv->router, a->client);
 	struct span id = span_of(a->id);
 	struct buf b = NOTICE_INIT;
-	if (!c) return; /* has left meanwhile */
+	if (!c) return; /* disconnected */
 	if (error) {
 		router_fail(c, id, PLENUM_E_SPAWN_FAILED, "the old plenumd goes on: %s", error);
 		return;
@@ -223,7 +225,7 @@ static void on_goodbye(void *arg) {
 	loop_stop(srv->loop);
 }
 
-/* Not here: what has become of the last session is told at the end of the turn, to clients who still listen. */
+/* Not here: the end of the last session is reported at the end of the turn, to clients that still read. */
 static void check_stopped(struct server *srv) {
 	if (srv->stopping && router_children(srv->router) == 0 && descent_finish(srv->router))
 		loop_defer(srv->loop, &srv->leave_task);
@@ -235,7 +237,7 @@ static void tell_all_stopping(struct server *srv) {
 		struct buf b = NOTICE_INIT;
 		notice_begin(&b, PLENUM_EV_SHUTTING_DOWN, NULL);
 		client_post(c, notice_end(&b));
-		client_release(c); /* it waits in vain, and is told */
+		client_release(c); /* its wait ends with an error */
 	}
 }
 
@@ -248,7 +250,7 @@ static void begin_stop(struct server *srv, bool kill_now) {
 		notify_send_once(&srv->notify, "STOPPING=1\nSTATUS=stopping the sessions");
 		listen_pause(srv->listener);
 		tell_all_stopping(srv);
-		answer_upgrade(srv, "the daemon is shutting down"); /* what is under way comes to nothing */
+		answer_upgrade(srv, "the daemon is shutting down"); /* the current upgrade is cancelled */
 	}
 	for (struct session *s = srv->router->sessions, *next; s; s = next) {
 		next = s->hh.next;
@@ -385,7 +387,7 @@ static void on_read(void *arg, enum errand_end end) {
 	buf_free(&srv->reading.answer);
 }
 
-/* One that comes while the files are read has them read anew. */
+/* A signal during a read of the files repeats the read. */
 static void on_hup(void *arg) {
 	char error[CHILD_ERROR_MAX];
 	struct server *srv = arg;
@@ -487,7 +489,7 @@ static void on_leave(void *arg) {
 	log_info("the binary at %s takes over", upgrade_path(srv->upgrade));
 	notify_send(&srv->notify, "STATUS=upgrading");
 	srv->left = true;
-	warm_stop(srv->router->warm, true); /* nobody's yet: the new binary starts its own */
+	warm_stop(srv->router->warm, true); /* not in use yet: the new binary starts its own */
 }
 
 static void on_upgrade_failed(void *arg, const char *error) {
@@ -524,7 +526,7 @@ static void on_usr2(void *arg) {
 	begin_upgrade(arg);
 }
 
-/* This is the binary that takes over. */
+/* Restore the state in the new binary. */
 static int resume(struct server *srv) {
 	char error[UPGRADE_ERROR_MAX];
 	bool ok = upgrade_read(srv->options->resume, carry_server, srv, error);
@@ -532,7 +534,7 @@ static int resume(struct server *srv) {
 		fprintf(stderr, "%s\n", ok ? UPGRADE_READ : error);
 		_exit(ok ? EX_OK : EX_SOFTWARE); /* everything in memory refers to another process's descriptors */
 	}
-	if (!ok) { /* cannot be: it was tried */
+	if (!ok) { /* impossible: the trial succeeded */
 		log_error("the state of the plenumd before this one is lost: %s", error);
 		_exit(EX_SOFTWARE);
 	}
@@ -571,7 +573,7 @@ static char *choose_path(struct server *srv, int inherited) {
 	return NULL;
 }
 
-/* Outside of a login (su, cron) the path is one that only a service of root's can have. */
+/* Outside of a login (su, cron) the path is one that only a root service can use. */
 static void advise_on_path(struct server *srv) {
 	const char *named = getenv("PLENUM_SOCKET"), *problem = path_runtime_dir_problem();
 	if (srv->options->socket || srv->settings->socket || (named && *named) || !problem) return;
@@ -579,7 +581,7 @@ static void advise_on_path(struct server *srv) {
 			  problem);
 }
 
-/* The lock of the socket's place; no client can connect yet. */
+/* Lock the place of the socket; no client can connect yet. */
 static int claim_place(struct server *srv) {
 	char error[LISTEN_ERROR_MAX];
 	int inherited = notify_listen_fd();
@@ -596,7 +598,7 @@ static int claim_place(struct server *srv) {
 	return EX_OK;
 }
 
-/* Two daemons that share a folder would each resume the same conversations. */
+/* Open the table; two daemons with one directory would each resume the same conversations. */
 static int open_table(struct server *srv) {
 	if (!store_open(srv->store, srv->host.socket_path)) return EX_UNAVAILABLE;
 	srv->host.state_dir = store_dir(srv->store);
@@ -611,7 +613,7 @@ static int open_socket(struct server *srv) {
 	return EX_CANTCREAT;
 }
 
-/* The socket comes last: until both locks are held, this may be a daemon that ends again at once. */
+/* Open the socket last: without both locks this daemon ends again at once. */
 static int open_all(struct server *srv) {
 	int status = claim_place(srv);
 	if (status == EX_OK) status = open_table(srv);
@@ -620,7 +622,7 @@ static int open_all(struct server *srv) {
 
 static void arm_signals(struct server *srv) {
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is a full disk, and no reason to end */
+	signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is handled like a full disk */
 	loop_signal_init(&srv->term, srv->loop, SIGTERM, on_term, srv);
 	loop_signal_init(&srv->intr, srv->loop, SIGINT, on_term, srv);
 	loop_signal_init(&srv->hup, srv->loop, SIGHUP, on_hup, srv);
@@ -649,7 +651,7 @@ static bool make_parts(struct server *srv) {
 	return true;
 }
 
-/* What make_parts() made before there was no memory for more. */
+/* Free what make_parts() made before it failed. */
 static void drop_parts(struct server *srv) {
 	upgrade_free(srv->upgrade);
 	attention_free(srv->attention);
@@ -681,11 +683,11 @@ static void stop_timers(struct server *srv) {
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) loop_timer_stop(all[i]);
 }
 
-/* Nothing is written to disk any more: what is removed here is only memory. */
+/* Free memory; nothing is written to disk any more. */
 static void clean_up(struct server *srv) {
 	struct client *c;
-	upgrade_free(srv->upgrade); /* it may be about to take over what goes now */
-	store_free(srv->store);     /* first: whoever gets the socket now finds the folder free */
+	upgrade_free(srv->upgrade); /* it may be about to serialize the parts freed below */
+	store_free(srv->store);     /* first: the next owner of the socket must find the directory unlocked */
 	srv->store = NULL;
 	listen_close(srv->listener);
 	srv->listener = NULL;
@@ -709,7 +711,7 @@ static void clean_up(struct server *srv) {
 	notify_close(&srv->notify);
 }
 
-/* The trial has read it, but somebody may have begun to write it since: nobody's child ends for that. */
+/* The trial has read it, but a writer may have begun to change it since: that must not end a child. */
 static bool load_at_start(struct server *srv) {
 	int64_t until = now_ms() + (srv->options->resume >= 0 && !srv->options->check ? CONFIG_MS : 0);
 	for (;;) {

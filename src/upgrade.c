@@ -13,9 +13,9 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#define PREVIEW_MS 10000 /* for the new binary to read the configuration, while the old one works on */
-#define TRIAL_MS 5000    /* to read the state, while it does not */
-#define SAID_MAX 4096    /* of what it prints */
+#define PREVIEW_MS 10000 /* for the new binary to read the configuration, while the old one continues */
+#define TRIAL_MS 5000    /* to read the state, while the old one is blocked */
+#define SAID_MAX 4096    /* of its output */
 #define DELETED " (deleted)"
 
 extern char **environ;
@@ -25,9 +25,9 @@ struct upgrade {
 	void *arg;
 	struct loop *loop;
 	struct children *children;
-	char *exe; /* the path that this program was started from */
+	char *exe; /* the path of this program */
 	char *const *argv;
-	struct loop_task hush_task, task; /* the preview went well: takes over at the end of a turn */
+	struct loop_task hush_task, task; /* after a successful preview: takes over at the end of a turn */
 	struct child preview;
 	struct loop_fd preview_err;
 	struct loop_timer preview_timer;
@@ -44,8 +44,8 @@ static char *find_exe(void) {
 	return strndup(path, (size_t)n);
 }
 
-/* The path by which this program was started, where that still leads to it: a link that is set to another version later
- * is followed then. */
+/* Return the path by which this program was started, if it still leads to it: a link that later points to another
+ * version is followed then. */
 static char *find_link(const char *word, const char *exe) {
 	char cwd[4096], error[CHILD_ERROR_MAX];
 	int number;
@@ -71,7 +71,7 @@ struct command {
 	char option[24], number[16];
 };
 
-/* The old words and one more option, without the descriptor of an earlier upgrade. fd -1: the option has none. */
+/* Copy argv with one more option, without the descriptor of an earlier upgrade. fd -1: an option without value. */
 static bool make_command(struct command *cmd, const struct upgrade *u, const char *option, int fd) {
 	size_t n = 0, out = 0;
 	while (u->argv[n]) n++;
@@ -91,7 +91,7 @@ static bool make_command(struct command *cmd, const struct upgrade *u, const cha
 	return true;
 }
 
-/* The last line says it. */
+/* Return the last line of the output: it has the cause. */
 static const char *last_line(struct buf *said) {
 	if (!said->data) return "it said nothing";
 	while (said->len && said->data[said->len - 1] == '\n') said->data[--said->len] = 0;
@@ -159,7 +159,7 @@ static void on_preview_exited(void *arg, int status) {
 		fail(u, error);
 }
 
-/* Can it be run at all, and does it take the configuration? */
+/* Check that the new binary runs and accepts the configuration. */
 static bool start_preview(struct upgrade *u, char *error) {
 	struct command cmd;
 	char cwd[4096];
@@ -182,7 +182,7 @@ static bool start_preview(struct upgrade *u, char *error) {
 	return true;
 }
 
-/* System calls only: also used between vfork(2) and exec. */
+/* Only system calls: also used between vfork(2) and exec. */
 static void keep(const int *fds, size_t n, int flags) {
 	for (size_t i = 0; i < n; i++) fcntl(fds[i], F_SETFD, flags);
 }
@@ -193,7 +193,7 @@ struct trial {
 	const struct upgrade *u;
 	const struct carry *state;
 	struct command cmd;
-	int out[2], report[2]; /* what it says; errno of an exec that failed */
+	int out[2], report[2]; /* its output; errno of a failed exec */
 };
 
 static void reset_handlers(void) {
@@ -205,7 +205,7 @@ static void reset_handlers(void) {
 static _Noreturn void run_trial(const void *arg, pid_t parent) {
 	const struct trial *t = arg;
 	sigset_t none;
-	reset_handlers(); /* before the mask lets one of them run */
+	reset_handlers(); /* before the mask lets a handler run */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -220,7 +220,7 @@ static _Noreturn void run_trial(const void *arg, pid_t parent) {
 	_exit(127);
 }
 
-/* Reads what it says until it ends; false: it takes too long. What it leaves open does not count. */
+/* Read its output until it ends; false: timeout. Descriptors left open by it do not matter. */
 static bool listen_to(int fd, int pidfd, struct buf *said) {
 	int64_t until = now_ms() + TRIAL_MS;
 	struct pollfd p[] = {{.fd = pidfd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
@@ -250,7 +250,7 @@ static bool watch_trial(struct trial *t, pid_t pid, char *error) {
 	bool ran = fd_read(t->report[0], &number, sizeof number) != sizeof number;
 	if (!ran) snprintf(error, UPGRADE_ERROR_MAX, "cannot run %s: %s", t->u->exe, strerror(number));
 	bool ok = ran && judge(t->u, status, in_time, &said, error);
-	if (ok && strcmp(last_line(&said), UPGRADE_READ) != 0) { /* any script can end with 0 */
+	if (ok && strcmp(last_line(&said), UPGRADE_READ) != 0) { /* any script can exit with 0 */
 		snprintf(error, UPGRADE_ERROR_MAX, "%s was tried and did not read the state: is it a plenumd?", t->u->exe);
 		ok = false;
 	}
@@ -285,7 +285,7 @@ static bool try_it(const struct upgrade *u, const struct carry *state, char *err
 
 /* --- taking over -------------------------------------------------------------------------------------------------- */
 
-/* What a process that takes over has no handlers for yet. */
+/* Block or unblock the signals for which a starting binary has no handlers yet. */
 static void block(int how) {
 	sigset_t set;
 	sigemptyset(&set);
@@ -321,7 +321,7 @@ static void take_over(const struct upgrade *u, const struct carry *state, char *
 	free(cmd.argv);
 }
 
-/* Comes back only if it failed: error says why. */
+/* Returns only after a failure: error has the cause. */
 static void run(const struct upgrade *u, char *error) {
 	struct stat before, after;
 	struct carry state;
@@ -347,15 +347,15 @@ static void run(const struct upgrade *u, char *error) {
 	carry_free(&state);
 }
 
-/* A signal that comes from now on is for whoever is there when they are unblocked. One that was caught before lies in
- * this process, and would be lost with it: it is told in the next turn. */
+/* Block signals: later ones are delivered after the unblock, in the old or the new binary. One caught earlier would be
+ * lost with this process; it is handled in the next turn. */
 static void on_hush(void *arg) {
 	struct upgrade *u = arg;
 	block(SIG_BLOCK);
 	loop_defer(u->loop, &u->task);
 }
 
-/* At the end of a turn: every line that was read has been used, nothing is half done. */
+/* At the end of a turn every line read was processed, and nothing is half done. */
 static void on_task(void *arg) {
 	struct upgrade *u = arg;
 	char error[UPGRADE_ERROR_MAX];
