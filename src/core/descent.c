@@ -112,7 +112,7 @@ void descent_carry(struct carry *c, struct descent *d) {
 	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_kin(c, d);
 }
 
-/* --- what tells of a session -------------------------------------------------------------------------------------- */
+/* --- signs of a session ------------------------------------------------------------------------------------------- */
 
 struct child_of {
 	pid_t pid;

@@ -74,7 +74,7 @@ void descent_init(struct descent *d, struct router *r);
 void descent_free(struct descent *d);
 void descent_add(struct descent *d, pid_t pid, uint64_t start, uint64_t number, bool detached);
 void descent_carry(struct carry *c, struct descent *d);
-void descent_resume(struct descent *d); /* after descent_carry() has loaded */
+void descent_resume(struct descent *d); /* after descent_carry() */
 
 /* Classify a process, which must have this number before and after. *session: the id of an agent's session, or 0. */
 enum origin descent_of(struct router *r, pid_t pid, uint64_t *session);
@@ -89,7 +89,7 @@ void descent_end(struct session *s, bool kill_now);
 /* Return true while processes have time to end after SIGTERM. router_events.changed follows the last one. */
 bool descent_ends(const struct descent *d);
 /* At the end of the daemon, without children: end all leftover processes of agents, because the next daemon could not
- * tell their new children from programs of the user. Return true when done; else call again after
+ * distinguish their new children from programs of the user. Return true when done; else call again after
  * router_events.changed. */
 bool descent_finish(struct router *r);
 /* Send SIGKILL now to the processes that have time to end. */

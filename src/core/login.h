@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the environment of a process that asks for a session tells of its login: agent sockets, displays, its PATH, and
- * what the profile lets through. The session's children need it, for as long as there is the session. It does not
- * change once it was read, and sessions of one login share it. Counted; NULL stands for one that tells nothing.
- * Source: DESIGN 8, PROTOCOL 1.
+ * The client environment: variables of the login in the environment of the process that requests a session (agent
+ * sockets, displays, its PATH), and those passed by the profile. The session's children need it as long as the session
+ * exists. It does not change after it was read, and sessions of one login share it. Reference-counted; NULL is an empty
+ * one. Source: DESIGN 8, PROTOCOL 1.
  */
 #pragma once
 

@@ -18,7 +18,7 @@ struct program {
 	bool runs;   /* runs a program named in its arguments, at any position */
 	bool lines;  /* an argument may be a whole line for a shell */
 	bool reads;  /* runs text from its input or its arguments: any word of the line may be a command */
-	bool unsure; /* its arguments do not show what it runs */
+	bool unsure; /* the programs run are not visible in its arguments */
 };
 
 /* words[0] is the program, with or without its directory; the words have no quotes, and GLOB_UNKNOWN (glob.h) in place

@@ -522,7 +522,7 @@ static void verb_stop(struct request *q) {
 	if (!running && forget) q->router->events->session_over(q->router, s);
 }
 
-/* Refuse with the list of losses; waiting alone does not avoid them, `force` accepts them. */
+/* Refuse with the list of losses; `force` accepts them. */
 static void reply_would_lose(struct request *q, struct session *s) {
 	struct buf list = NOTICE_INIT, b = NOTICE_INIT;
 	char text[ROUTER_NAME_MAX + 200];
