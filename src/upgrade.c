@@ -91,7 +91,7 @@ static bool make_command(struct command *cmd, const struct upgrade *u, const cha
 	return true;
 }
 
-/* Return the last line of the output: it has the cause. */
+/* Return the last line of the output: it has the result. */
 static const char *last_line(struct buf *said) {
 	if (!said->data) return "it said nothing";
 	while (said->len && said->data[said->len - 1] == '\n') said->data[--said->len] = 0;

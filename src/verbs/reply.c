@@ -402,7 +402,7 @@ static json_t *pack_value(const char **format, struct arguments *a) {
 	}
 }
 
-/* Read an object after its brace. All arguments are consumed, also after a failure. */
+/* Pack an object after its brace. All arguments are consumed, also after a failure. */
 static json_t *pack_object(const char **format, struct arguments *a) {
 	json_t *o = json_object();
 	while (**format && **format != '}') {
