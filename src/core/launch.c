@@ -545,9 +545,8 @@ static void on_found(void *arg, const struct child_place *place, const char *fil
 	if (said.login) errand_say(j->told.data, said.login);
 }
 
-/* Return the program: the requester may name the CLI of the profile claude (plenumd(8), PLENUM_CLAUDE). */
 static const char *program_of(const struct job *j, const struct env *e) {
-	const char *named = strcmp(j->profile.name, "claude") == 0 ? env_value(e, "PLENUM_CLAUDE") : NULL;
+	const char *variable = login_variable_of(j->profile.name), *named = variable ? env_value(e, variable) : NULL;
 	return named && *named ? named : j->argv.v[0];
 }
 

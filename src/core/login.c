@@ -17,6 +17,8 @@ static const char *const refreshed[] = {
 	"KRB5CCNAME",    "GPG_AGENT_INFO", "GPG_TTY",
 };
 
+static const char PROGRAM[] = "PLENUM_CLAUDE";
+
 static const struct words no_words;
 
 /* Takes ownership of the words. */
@@ -43,7 +45,11 @@ static void read_words(struct words *w, struct span environment, const struct pr
 	for (size_t i = 0; i < p->pass_env.n; i++)
 		if (strcmp(p->pass_env.v[i], "*") != 0) take(w, env, len, p->pass_env.v[i]);
 	take(w, env, len, "PATH");
-	take(w, env, len, "PLENUM_CLAUDE");
+	take(w, env, len, PROGRAM);
+}
+
+const char *login_variable_of(const char *profile) {
+	return strcmp(profile, "claude") == 0 ? PROGRAM : NULL;
 }
 
 struct login *login_read(struct span env, const struct profile *p) {
@@ -127,6 +133,7 @@ void login_ask(struct buf *request, pid_t pid, const struct login_place *place) 
 	errand_put(request, place->cwd);
 	errand_put(request, place->program);
 	errand_put(request, place->path ? place->path : "");
+	errand_put(request, place->variable ? place->variable : "");
 }
 
 bool login_answer(const char *answer, size_t n, struct child_place *place, struct span *env) {
@@ -155,10 +162,12 @@ int login_errand(void) {
 	_cleanup_free_ char *request = errand_request(&n);
 	const char *at = request, *end = request ? request + n : NULL;
 	const char *pid = errand_next(&at, end), *cwd = errand_next(&at, end), *program = errand_next(&at, end);
-	const char *path = errand_next(&at, end);
+	const char *path = errand_next(&at, end), *variable = errand_next(&at, end);
 	struct child_place place = {0};
 	if (!pid) return EX_USAGE;
 	_cleanup_free_ char *env = proc_environ((pid_t)atoi(pid), &len);
+	const char *named = env && variable && *variable ? proc_find(env, len, variable) : NULL;
+	if (named && *named) program = named;
 	if (path) find_place(cwd, program, path, env ? proc_find(env, len, "PATH") : NULL, &place);
 	errand_say(&place, sizeof place);
 	if (env) errand_say(env, len);

@@ -25,11 +25,14 @@ struct login {
 int login_errand(void);
 struct login_place {
 	const char *cwd, *program, *path; /* path: the daemon's; NULL: the default */
+	const char *variable;             /* of the requester, it names another program if it is set; NULL: none does */
 };
 void login_ask(struct buf *request, pid_t pid, const struct login_place *place);
 /* Parse its answer: env is the environment. False: no answer. */
 bool login_answer(const char *answer, size_t n, struct child_place *place, struct span *env);
 
+/* Return the variable that names the program of this profile (plenumd(8), PLENUM_CLAUDE); NULL: none. */
+const char *login_variable_of(const char *profile);
 /* Read the client environment from the environment of a process of our uid. Without memory some variables are
  * missing. */
 struct login *login_read(struct span env, const struct profile *p);

@@ -143,18 +143,27 @@ struct child_place router_place_of(const struct client *c) {
 	return place;
 }
 
-/* Return the PATH of a start without the requester's. */
-static const char *path_of(const struct profile *p) {
-	ssize_t at = words_named(&p->env, "PATH", 4);
+/* Return the value of a variable at a start without the requester's. *fixed: the requester's does not count. */
+static const char *value_of(const struct profile *p, const char *name, bool *fixed) {
+	ssize_t at = words_named(&p->env, name, strlen(name));
 	bool passes = false;
 	for (size_t i = 0; i < p->pass_env.n; i++)
-		passes |= strcmp(p->pass_env.v[i], "*") == 0 || strcmp(p->pass_env.v[i], "PATH") == 0;
-	return at >= 0 ? p->env.v[at] + strlen("PATH=") : passes ? getenv("PATH") : NULL;
+		passes |= strcmp(p->pass_env.v[i], "*") == 0 || strcmp(p->pass_env.v[i], name) == 0;
+	*fixed = at >= 0;
+	return *fixed ? p->env.v[at] + strlen(name) + 1 : passes ? getenv(name) : NULL;
 }
 
 bool router_look_for(struct client *c, struct chunk line, const struct profile *p, const char *cwd) {
 	if (!p->warm) return true;
 	_cleanup_free_ char *usual = cwd ? NULL : router_usual_cwd(c, p);
-	struct login_place place = {cwd ? cwd : usual ? usual : "/", p->command.v[0], path_of(p)};
+	const char *variable = login_variable_of(p->name);
+	bool fixed = false;
+	const char *named = variable ? value_of(p, variable, &fixed) : NULL;
+	struct login_place place = {.cwd = cwd     ? cwd
+									   : usual ? usual
+											   : "/",
+								.program = named && *named ? named : p->command.v[0],
+								.variable = fixed ? NULL : variable};
+	place.path = value_of(p, "PATH", &fixed);
 	return know_login(c, line, &place);
 }

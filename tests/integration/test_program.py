@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Which program answers (docs/contract.md 11): the profile of a session that names none, and where its program is."""
+import json
 import os
 import stat
+import sys
 import unittest
 
-from harness import Case, until
+from harness import Case, request, until
+from test_agent_peers import PEER
+
+FOREIGN = 54321
 
 
 class ProgramTest(Case):
@@ -81,26 +86,6 @@ class ProgramTest(Case):
         got = d.client(env={"PLENUM_CLAUDE": "/none"}).attach("x")
         self.assertEqual(got["program"], agent.command.split()[0])
 
-    @unittest.skipUnless(os.getuid() == 0, "needs root, to become another user")
-    def test_another_user_names_nothing(self):
-        d = self.begin(daemon={"allow_uids": "0 12345"})
-        d.open_to_all()
-        path, mine = self.cli("named"), self.cli("home", ".local", "bin")
-        c = d.client(uid=12345, gid=12345, env={"PLENUM_CLAUDE": path, "PATH": os.path.dirname(path)})
-        self.assertEqual(c.attach("x")["program"], mine)
-
-    def test_a_process_of_an_agent_names_nothing(self):
-        d, agent = self.start(env={"PATH": "/usr/bin:/bin"}, profile={"agent_peers": "own-session"})
-        d.attached("s")
-        child = agent.child()
-        path = os.path.join(d.root, "named")
-        child.spawn(["/usr/bin/env", "PLENUM_CLAUDE=" + path, "/bin/sh", "-c",
-                     'printf %%s\\\\n "$1" | socat -t 20 - "UNIX-CONNECT:%s" >"$0.new"; mv "$0.new" "$0"' % d.socket,
-                     d.root + "/out", '{"type":"control_request","request_id":"1","request":{"subtype":"plenum_attach"}}'])
-        until(lambda: os.path.exists(d.root + "/out"), what="the answer")
-        with open(d.root + "/out") as f:
-            self.assertNotIn(path, f.read())
-
     def test_a_script_finds_its_interpreter_beside_it(self):
         """As a CLI from npm does, whose node is in the requester's PATH alone."""
         self.begin()
@@ -117,6 +102,81 @@ class ProgramTest(Case):
                 return f.read() == "cat\0"
 
         until(runs, what="the interpreter's program")
+
+
+class NamedCase(Case):
+    def begin(self, **options):
+        d, agent = self.start(agents=("claude",), **options)
+        wrapper = os.path.join(d.root, "wrapper")
+        with open(wrapper, "w") as f:
+            f.write('#!/bin/sh\nWRAPPED=yes exec %s "$@"\n' % sys.executable)
+        os.chmod(wrapper, 0o755)
+        self.env = dict(os.environ, PLENUM_CLAUDE=wrapper)
+        return d, agent
+
+    def is_wrapped(self, child):
+        return "WRAPPED" in child.env
+
+
+class WhoTest(NamedCase):
+    def test_own(self):
+        d, agent = self.begin()
+        d.client(env=self.env).attach("s")
+        self.assertTrue(self.is_wrapped(agent.child()))
+
+    def test_foreign(self):
+        d, agent = self.begin(daemon={"allow_uids": FOREIGN})
+        d.open_to_all()
+        d.client(uid=FOREIGN, gid=FOREIGN, env=self.env).attach("s")
+        self.assertFalse(self.is_wrapped(agent.child()))
+
+    def test_foreign_wakes(self):
+        d, agent = self.begin(daemon={"allow_uids": FOREIGN})
+        d.open_to_all()
+        a = d.attached("s")
+        child = agent.child()
+        d.wait_state("s", "idle")
+        a.request("plenum_hibernate", session="s")
+        child.wait_gone()
+        d.wait_state("s", "asleep")
+        d.client(uid=FOREIGN, gid=FOREIGN, env=self.env).attach("s", wake=True)
+        self.assertFalse(self.is_wrapped(agent.child()))
+
+    def test_agent(self):
+        d, agent = self.begin()
+        d.attached("s")
+        child = agent.child()
+        d.wait_state("s", "idle")
+        todo, out = d.root + "/todo", d.root + "/out"
+        with open(todo, "w") as f:
+            f.write(json.dumps(request("0", "plenum_attach")) + "\n")
+        child.spawn(["/usr/bin/env", "PLENUM_CLAUDE=" + self.env["PLENUM_CLAUDE"], sys.executable, "-I", "-S", "-c", PEER,
+                     d.socket, todo, out, "child"], setsid=True)
+        until(lambda: os.path.exists(out), what="the peer's story")
+        self.assertFalse(self.is_wrapped(agent.child()))
+
+
+class WarmTest(NamedCase):
+    def test_a_spare_of_the_named_program_is_given(self):
+        d, agent = self.begin(profile={"warm": 1, "cwd": "/"})
+
+        def ready():
+            return d.call("plenum_status", daemon=True)["profiles"]
+
+        def wait_ready():
+            until(lambda: next(p["warm"] for p in ready() if p["name"] == "claude") == 1, what="a spare")
+
+        wait_ready()
+        agent.child()
+        a = d.client(env=self.env)
+        a.attach("one", cwd="/")
+        first = agent.child_of(d.sessions()["one"]["pid"])
+        self.assertTrue(self.is_wrapped(first))
+        spare = agent.child()
+        self.assertTrue(self.is_wrapped(spare))
+        wait_ready()
+        b = d.client(env=self.env)
+        self.assertEqual(b.attach("two", cwd="/")["pid"], spare.pid)
 
 
 if __name__ == "__main__":
