@@ -46,10 +46,16 @@ static void tell_turn(struct session *s, const char *event, struct turn *t, stru
 	router_tell(s, notice_end(&b));
 }
 
+/* This child was not sent it: it is held, or goes to the next child, as this one has exited and only its last output is
+ * read. */
+static bool is_unsent(const struct session *s, const struct prompt *p) {
+	return p->state == PROMPT_HELD || session_awaits(s, p->child);
+}
+
 static bool some_are_sent(const struct session *s) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-		if (p->state == PROMPT_SENT) return true;
+		if (p->state == PROMPT_SENT && !is_unsent(s, p)) return true;
 	return false;
 }
 
@@ -85,14 +91,14 @@ void router_turn_begins(struct session *s, const struct envelope *e) {
 	}
 	if (t.n == 0 || few) {
 		LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-			if (p->state == PROMPT_TAKEN || (!few && p->state == PROMPT_SENT && !s->prompts.replays)) turn_add(&t, p);
+			if (p->state == PROMPT_TAKEN || (!few && !is_unsent(s, p) && !s->prompts.replays)) turn_add(&t, p);
 	}
 	s->prompts.unnamed = t.n == 0 && s->prompts.replays && some_are_sent(s);
 	if (!s->prompts.unnamed) tell_turn(s, PLENUM_EV_TURN_STARTED, &t, SPAN_NONE);
 }
 
 static void finish(struct session *s, struct turn *t, struct prompt *p) {
-	if (p->state == PROMPT_DONE || p->state == PROMPT_HELD) return;
+	if (p->state == PROMPT_DONE || is_unsent(s, p)) return;
 	turn_add(t, p);
 	prompt_done(&s->prompts, p);
 }
@@ -106,7 +112,7 @@ static void finish_unechoed(struct session *s, struct chunk line, struct turn *t
 	bool none = !line.data || (span_int(span_member(all, "num_turns"), &turns) && turns == 0);
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
-		if (p->state == PROMPT_HELD) continue;
+		if (is_unsent(s, p)) continue;
 		if (none || (p->command && t->n == 0)) finish(s, t, p);
 		return;
 	}

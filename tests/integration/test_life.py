@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from harness import (QUICK, RESULT, SLEEPER, Case, Timeout, allow, children_of, init, init_line, ok, perm, request,
+from harness import (QUICK, RESULT, SLEEPER, Case, Timeout, allow, children_of, dump, init, init_line, ok, perm, request,
                      until, user)
 from standstill import connected, standstill
 
@@ -355,6 +355,26 @@ class ExitTest(Case):
         os.kill(child.pid, signal.SIGKILL)
         until(lambda: d.sessions()["work"]["pid"] != child.pid)
         return d, agent
+
+    def test_a_late_result_does_not_end_a_prompt_for_the_next_child(self):
+        d, agent = self.start(mode={"session_id": "conv-1"})
+        a = d.attached("work")
+        child = agent.child()
+        d.wait_state("work", "idle")
+        fifo = os.path.join(d.root, "fifo")
+        os.mkfifo(fifo)
+        child.spawn(["/bin/sh", "-c", "read -r line < %s; echo \"$line\"" % fifo], setsid=True, keep_stdout=True)
+        os.kill(child.pid, signal.SIGKILL)
+        until(lambda: d.sessions()["work"]["pid"] != child.pid)
+        a.send(user("for the next", uuid="11111111-1111-4111-8111-111111111111"))
+        a.sync()
+        with open(fifo, "wb") as f:
+            f.write(dump(RESULT) + b"\n")
+        self.assertEqual(a.event("turn_ended")["uuids"], [])
+        second = agent.child()
+        second.wait(type="user")
+        second.print(RESULT)
+        self.assertEqual(a.event("turn_ended")["uuids"], ["11111111-1111-4111-8111-111111111111"])
 
     def test_no_pid_of_a_child_that_has_exited(self):
         """Least of all -1, to which somebody could send a signal."""
