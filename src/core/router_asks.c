@@ -562,7 +562,7 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 		router_complain(c, e->inner_request_id, PLENUM_E_BAD_ANSWER, "%s; the request is still open", wrong);
 		return;
 	}
-	if (p->guard && empty && span_equals(e->inner_subtype, "success")) { /* the CLI would run the tool */
+	if (p->guard && empty && !c->filter.quiet) { /* the CLI would run the tool */
 		router_hook_unanswered(p);
 		return;
 	}

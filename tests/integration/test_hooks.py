@@ -96,6 +96,11 @@ class EmptyAnswerTest(Hooks):
             self.refuses(m)
             self.assertIn("no decision", json.dumps(m["response"]))
 
+    def test_an_error_without_a_text_is_one(self):
+        """The CLI would let the tool run."""
+        a, child = self.begin(PRE)
+        self.refuses(self.answer(a, child, "k", self.ids(child, "PreToolUse")[0], "PreToolUse", subtype="error"))
+
     def test_that_of_a_client_that_reads_no_complaint_goes_to_the_child(self):
         """The shim's: the CLI lets the tool run, as it does without the daemon."""
         a, child = self.begin(PRE, quiet=True)
