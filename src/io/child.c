@@ -47,7 +47,7 @@ static void reap_one(struct children *c, pid_t pid) {
 	struct child *child = find(c, pid);
 	int status = 0;
 	places_back(c->places, pid);
-	/* the dead leader still holds its group's number, so that the kill can hit no stranger */
+	/* the unreaped leader keeps the number of its group, so the kill cannot hit another process */
 	if (child) kill(-pid, SIGKILL);
 	if (waitpid(pid, &status, 0) != pid || !child) return;
 	list_del(&child->node);
@@ -110,7 +110,7 @@ static const char *env_get(char *const *envp, const char *name) {
 	return NULL;
 }
 
-/* 0 if the file can be run, else an errno. */
+/* Return 0 if the file can be run, else an errno. */
 static int check_program(const char *path) {
 	struct stat st;
 	if (stat(path, &st) < 0) return errno;
@@ -133,11 +133,12 @@ static char *search_path(const char *name, const char *path, int *number, char *
 	int worst = ENOENT;
 	if (!copy) return NULL;
 	for (char *p = copy, *dir; (dir = strsep(&p, ":")) != NULL;) {
-		if (dir[0] != '/') continue; /* never relative to the daemon's own folder */
+		if (dir[0] != '/') continue; /* never relative to the daemon's own directory */
 		char *file = str_printf("%s/%s", dir, name);
 		int e = file ? check_program(file) : ENOMEM;
 		if (e == 0) return file;
-		if (e != ENOENT && e != ENOTDIR && file && access(file, F_OK) == 0) { /* a closed folder holds it for nobody */
+		if (e != ENOENT && e != ENOTDIR && file &&
+			access(file, F_OK) == 0) { /* a file in a closed directory does not count */
 			worst = e;
 			explain(e, file, error);
 		}
@@ -205,9 +206,9 @@ struct report {
 	int stage, number;
 };
 
-/* The three streams are sockets, as children of Node have them. /proc/PID/fd/N of a socket cannot be opened, so no
- * other process of the same user can write a line into the child's stdin; and a socket moves twice as much as a pipe,
- * because writer and reader do not wait for one lock. */
+/* The three streams are sockets, as Node makes them for its children. /proc/PID/fd/N of a socket cannot be opened, so
+ * no other process of the same user can write a line into the child's stdin. A socket is also twice as fast as a pipe:
+ * writer and reader share no lock. */
 struct pipes {
 	int in[2], out[2], err[2], report[2];
 };
@@ -218,7 +219,7 @@ static void close_pipes(struct pipes *p) {
 		if (all[i] >= 0) close(all[i]);
 }
 
-/* Bytes go one way: our end never sends what the child could read on its stdout or stderr (nor the other way round). */
+/* One direction only: our end sends nothing to the child's stdout or stderr, and receives nothing from its stdin. */
 static bool open_stream(int *ends, int ours) {
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return false;
 	return shutdown(ends[ours], ours == 0 ? SHUT_WR : SHUT_RD) == 0;
@@ -228,7 +229,7 @@ static bool open_out(int *out, bool is_pipe) {
 	static const int buffer = 512 * 1024;
 	if (is_pipe) return pipe2(out, O_CLOEXEC) == 0;
 	if (!open_stream(out, 0)) return false;
-	setsockopt(out[1], SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer); /* a refusal costs speed, nothing else */
+	setsockopt(out[1], SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer); /* a refusal only costs speed */
 	return true;
 }
 
@@ -244,7 +245,7 @@ static bool open_pipes(struct pipes *p, const struct child_spec *spec) {
 	return open_stream(p->in, 1) && open_out(p->out, spec->out_pipe) && open_stream(p->err, 0);
 }
 
-/* dup2() with care for a source that already is one of the targets: it is moved out of the way first. */
+/* Move a descriptor out of the range of dup2()'s targets. */
 static int above(int fd, int last) {
 	return fd > last ? fd : fcntl(fd, F_DUPFD_CLOEXEC, last + 1);
 }
@@ -270,13 +271,13 @@ struct start {
 	int request, answer; /* of an errand; -1: none */
 };
 
-/* In the child: the two descriptors of an errand, where it looks for them. */
+/* In the child: move the two descriptors of an errand to their fixed numbers. */
 static bool pass_errand(int request, int answer) {
 	int from = above(request, CHILD_ERRAND_ANSWER), to = above(answer, CHILD_ERRAND_ANSWER);
 	return from >= 0 && to >= 0 && dup2(from, CHILD_ERRAND_REQUEST) >= 0 && dup2(to, CHILD_ERRAND_ANSWER) >= 0;
 }
 
-/* In the child, between vfork(2) and exec: system calls only, and the parent's memory is only read. */
+/* In the child, between vfork(2) and exec: make system calls only, and do not write to the parent's memory. */
 static _Noreturn void run_child(const void *arg, pid_t parent) {
 	const struct start *start = arg;
 	const struct child_spec *spec = start->spec;
@@ -317,7 +318,7 @@ pid_t child_vfork(void (*run)(const void *arg, pid_t parent), const void *arg) {
 	return pid;
 }
 
-/* The kernel takes no longer string than that, however small the rest is: what it is, by the option's name. */
+/* The kernel limits a single string, regardless of the total: name the option with the long one. */
 static void explain_long(const struct child_spec *spec, const char *file, char *error) {
 	static const char advice[] = "pass large values by file or in `initialize`";
 	char *const *at = spec->argv, *const *env = spec->envp;
@@ -335,7 +336,7 @@ static void explain_long(const struct child_spec *spec, const char *file, char *
 				 file, advice);
 }
 
-/* A script whose first line names an interpreter that is not there fails with ENOENT though the file exists. */
+/* ENOENT for an existing file: the interpreter in the first line of the script is missing. */
 static void explain_exec(int number, const struct child_spec *spec, const char *file, char *error) {
 	char head[256] = "";
 	_cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC);
@@ -387,7 +388,7 @@ static void adopt(struct child *c, struct children *owner, struct pipes *p, pid_
 	if (c->in >= 0) fd_nonblock(c->in);
 	if (c->out >= 0) fd_nonblock(c->out);
 	if (c->err >= 0) fd_nonblock(c->err);
-	if (c->out >= 0) (void)!fcntl(c->out, F_SETPIPE_SZ, 256 * 1024); /* a refusal costs speed, nothing else */
+	if (c->out >= 0) (void)!fcntl(c->out, F_SETPIPE_SZ, 256 * 1024); /* a refusal only costs speed */
 	list_add_tail(&owner->list, &c->node);
 }
 
@@ -409,7 +410,7 @@ static enum child_result check_cwd(const char *cwd, char *error) {
 	return CHILD_FAILED;
 }
 
-/* file: the program, wherever it was looked for. */
+/* file: the program found. */
 static enum child_result spawn(struct child *c, struct children *owner, struct start *start, char *error) {
 	struct pipes *p = &start->pipes;
 	struct report r;
@@ -492,7 +493,7 @@ static const char *word_value(const struct words *env, const char *name) {
 	return at < 0 ? NULL : env->v[at] + n + 1;
 }
 
-/* The PATH that has the program goes first: a script's interpreter may lie beside it. */
+/* Put the PATH with the program first: the interpreter of a script may be next to it. */
 static bool join_paths(struct words *env, const char *first) {
 	ssize_t at = words_named(env, "PATH", 4);
 	if (at < 0) return words_add(env, first);

@@ -32,7 +32,7 @@ static void stop(struct errand *e) {
 	}
 }
 
-/* Its process is killed and is not waited for: it may be in a state in which it cannot die. */
+/* Kill its process without waiting for the end: it may be in a state in which it cannot die. */
 static void leave(struct errand *e) {
 	child_kill(e->child, SIGKILL);
 	if (e->child->pid > 0) places_left(children_places(e->owner), e->child->pid);
@@ -55,7 +55,7 @@ static void finish(struct errand *e, enum errand_end end) {
 	e->done(e->arg, end);
 }
 
-/* Return false if nothing more comes. */
+/* Return false at the end of the answer. */
 static bool read_some(struct errand *e) {
 	char data[16384];
 	ssize_t n = fd_read(e->fd.fd, data, sizeof data);
@@ -76,7 +76,7 @@ static void on_limit(void *arg) {
 	finish(arg, ERRAND_TIMEOUT);
 }
 
-/* Its exit is seen before the end of its answer, which is complete by now. */
+/* The exit is seen before the end of the answer; the answer is complete by now. */
 static void on_exited(void *arg, int status) {
 	struct errand *e = arg;
 	struct child *c = e->child;
@@ -88,12 +88,12 @@ static void on_exited(void *arg, int status) {
 	c->exited = e->exited;
 	c->arg = e->exited_arg;
 	e->done(e->arg, e->answer.failed ? ERRAND_LOST : ERRAND_DONE);
-	if (becomes && c->exited) c->exited(c->arg, status); /* an own one may be freed by now */
+	if (becomes && c->exited) c->exited(c->arg, status); /* the errand's own child may already be freed */
 }
 
-/* The request as a file in memory, read from its beginning. Until an errand has hidden itself (prctl(2),
- * PR_SET_DUMPABLE), processes of the same user can open what it has through /proc/PID/fd: a file that none can change,
- * and a socket, which cannot be opened so. */
+/* Return the request as a file in memory, read from its beginning. Until an errand has hidden itself (prctl(2),
+ * PR_SET_DUMPABLE), processes of the same user can open its descriptors through /proc/PID/fd. The file is sealed
+ * against changes; a socket cannot be opened there. */
 static int request_file(const void *request, size_t n) {
 	int fd = memfd_create("plenum-errand", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd >= 0 && fd_write_all(fd, request, n) == 0 && lseek(fd, 0, SEEK_SET) == 0 &&
@@ -103,7 +103,7 @@ static int request_file(const void *request, size_t n) {
 	return -1;
 }
 
-/* From its end [1] to ours. */
+/* From the errand's end [1] to ours. */
 static bool answer_socket(int ends[2]) {
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return false;
 	shutdown(ends[0], SHUT_WR);
@@ -121,7 +121,7 @@ static void listen_to(struct errand *e, struct loop *loop, int fd, int64_t limit
 	loop_timer_set(&e->timer, loop_fd_want(&e->fd, true, false) ? limit : 0);
 }
 
-/* Makes its process. place: where it begins to look. */
+/* Make the process. place: its first place. */
 static enum child_result go(struct errand *e, const void *text, size_t n, const char *place, char *error) {
 	int answer[2];
 	_cleanup_close_ int request = request_file(text, n);
@@ -194,7 +194,7 @@ enum child_result errand_begin(struct errand *e, struct children *owner, const s
 	const char *closed = state == PLACES_CLOSED ? spec->place : NULL;
 	for (size_t i = 0; i < ARRAY_SIZE(e->then) && spec->then[i] && !closed; i++) {
 		if (places_look(children_places(owner), spec->then[i], spec->uid) == PLACES_CLOSED) closed = spec->then[i];
-		e->then[i] = strdup(spec->then[i]); /* without memory it stays at the one before */
+		e->then[i] = strdup(spec->then[i]); /* without memory it stays at the previous place */
 	}
 	enum child_result r = CHILD_TIMEOUT;
 	if (closed)

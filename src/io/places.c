@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PROCESSES_MAX 256 /* at all, also those that were left */
-#define FRESH_MAX 64      /* out for less than SLOW_MS: the others wait for something, and cost no more */
-#define AT_PLACE_MAX 16   /* at one place, but those that were left there */
-#define LEFT_MAX 2        /* at one place: a further one would only wait there, too */
+#define PROCESSES_MAX 256 /* in total, left ones included */
+#define FRESH_MAX 64      /* running for less than SLOW_MS: older ones are waiting, and use no processor time */
+#define AT_PLACE_MAX 16   /* at one place, left ones excluded */
+#define LEFT_MAX 2        /* at one place: another one would only get stuck, too */
 #define WAITING_MAX 256
 #define SLOW_MS 1000
 #define MOUNTS_MS 250
@@ -24,18 +24,18 @@ struct process {
 	uid_t uid;
 	int64_t since;
 	char *place, *mount;
-	bool looked; /* for the mount */
-	bool left;   /* its limit is over, or its end was not to be waited for */
+	bool looked; /* the mount was looked up */
+	bool left;   /* its time limit has passed, or its owner does not wait for it */
 };
 
 struct places {
 	struct loop *loop;
-	struct buf mounts; /* /proc/self/mountinfo, as it was at mounts_at */
+	struct buf mounts; /* /proc/self/mountinfo as of mounts_at */
 	int64_t mounts_at;
 	struct list processes, turns;
 	size_t n, n_turns;
 	struct loop_task task;
-	struct loop_timer timer; /* while turns wait: when the next process is slow */
+	struct loop_timer timer; /* while the queue is not empty: when the next process becomes slow */
 };
 
 /* --- where -------------------------------------------------------------------------------------------------------- */
@@ -45,7 +45,7 @@ static bool is_within(const char *path, const char *folder) {
 	return strncmp(path, folder, n) == 0 && (path[n] == 0 || path[n] == '/' || (n && folder[n - 1] == '/'));
 }
 
-/* Many turns may look in a row: the list is read anew only after a while. */
+/* The list is cached for a while, for many lookups in a row. */
 static const char *mounts(struct places *p) {
 	if (p->mounts.data && now_ms() - p->mounts_at < MOUNTS_MS) return p->mounts.data;
 	_cleanup_close_ int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
@@ -56,12 +56,12 @@ static const char *mounts(struct places *p) {
 		n = fd_read(fd, p->mounts.data + p->mounts.len, 4096);
 		if (n > 0) p->mounts.len += (size_t)n;
 	}
-	if (p->mounts.data) p->mounts.data[p->mounts.len] = 0; /* buf_reserve() has room for it */
+	if (p->mounts.data) p->mounts.data[p->mounts.len] = 0; /* buf_reserve() has made room for the NUL */
 	p->mounts_at = now_ms();
 	return p->mounts.data;
 }
 
-/* The word of a line behind n others. */
+/* Return the word of a line after n others. */
 static const char *word(const char *line, int n) {
 	for (; n > 0; n--) {
 		line += strcspn(line, " \n");
@@ -70,10 +70,10 @@ static const char *word(const char *line, int n) {
 	return line;
 }
 
-/* The mount point that a path lies in by its name, without looking at it; NULL: the root, or unknown. */
+/* Return the mount point of a path, found by its name without touching it; NULL: the root, or unknown. */
 static char *mount_of(struct places *p, const char *path) {
 	const char *best = NULL;
-	size_t n = 1; /* the root has as much */
+	size_t n = 1; /* the root matches one byte */
 	for (const char *line = mounts(p), *next; line && *line; line = next) {
 		const char *at = word(line, 4);
 		size_t len = strcspn(at, " \n");
@@ -92,7 +92,7 @@ static const char *mount_once(struct places *p, const char *place, char **mount,
 	return *mount;
 }
 
-/* The root says nothing of what lies below it, and no place nothing of any. */
+/* The root matches nothing below it, and no place matches nothing. */
 static bool is_at(const char *path, const char *place) {
 	return !*place || strcmp(place, "/") == 0 ? strcmp(path, place) == 0 : is_within(path, place);
 }
@@ -101,7 +101,7 @@ static bool is_slow(const struct process *o, int64_t now) {
 	return now - o->since >= SLOW_MS;
 }
 
-/* The mounts count only if the process is slow: to look for them takes time. */
+/* Mounts are compared only for a slow process: the lookup takes time. */
 static bool is_same(struct places *p, struct places_turn *t, struct process *o, int64_t now) {
 	if (is_at(t->place, o->place)) return true;
 	const char *there = is_slow(o, now) ? mount_once(p, o->place, &o->mount, &o->looked) : NULL;
@@ -147,7 +147,7 @@ static size_t count_of(const struct places *p, uid_t uid) {
 	return n;
 }
 
-/* The next that goes; *state says how. */
+/* Return the next one to start, with its *state. */
 static struct places_turn *next_turn(struct places *p, enum places_state *state) {
 	struct places_turn *t, *best = NULL;
 	size_t fewest = 0;
@@ -159,12 +159,12 @@ static struct places_turn *next_turn(struct places *p, enum places_state *state)
 		best = t;
 		fewest = n;
 		*state = now;
-		if (now == PLACES_CLOSED) break; /* nothing is begun for it */
+		if (now == PLACES_CLOSED) break; /* nothing is started for it */
 	}
 	return best;
 }
 
-/* One in a turn of the loop: each makes a process. */
+/* One per turn of the loop: each makes a process. */
 static void on_room(void *arg) {
 	struct places *p = arg;
 	enum places_state state = PLACES_OPEN;
@@ -250,7 +250,7 @@ void places_move(struct places *p, pid_t pid, const char *place) {
 	look_again(p);
 }
 
-/* For those that wait, this may close the place. */
+/* This may close the place for the queue. */
 void places_left(struct places *p, pid_t pid) {
 	struct process *o = find(p, pid);
 	if (!o) return;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The processes that look at something outside of the daemon, each at a place (a path): how many there may be, and who
- * waits for a turn. A mount that does not answer holds those that look at it, and may never let them go. So a place has
- * a few processes at a time, and once two were left there unfinished, no more until they are gone. A process that is
- * slow does not keep the next one from its turn, up to a number. The waiting turns of the uid with the fewest processes
- * come first, then the oldest; half of the room is for the uid of the daemon and root alone. Source: DESIGN 15.
+ * The limits for processes that look at something outside of the daemon, each at a place (a path), and the queue for
+ * them. A mount that does not answer blocks the processes that look at it, perhaps indefinitely. So a place has a few
+ * processes at a time; if two were left there unfinished, it gets no more until they are gone. A slow process does not
+ * delay the next one, up to a number. The queue serves the uid with the fewest processes first, then the oldest; half
+ * of the room is reserved for root and the uid of the daemon. Source: DESIGN 15.
  */
 #pragma once
 
@@ -17,18 +17,18 @@ struct places;
 
 enum places_state {
 	PLACES_OPEN,
-	PLACES_FULL,   /* wait for a turn */
-	PLACES_CLOSED, /* processes were left there: it does not answer */
+	PLACES_FULL,   /* wait in the queue */
+	PLACES_CLOSED, /* it does not answer: processes were left there */
 };
 
-/* A process that is not begun yet. Embedded in its owner. */
+/* A process not started yet. Embedded in its owner. */
 struct places_turn {
 	struct list node;
-	struct places *places; /* NULL: it does not wait */
+	struct places *places; /* NULL: not queued */
 	char *place, *mount;
 	uid_t uid;
-	bool looked; /* for the mount */
-	/* From the loop, once, with PLACES_OPEN or PLACES_CLOSED; it waits no more then. */
+	bool looked; /* the mount was looked up */
+	/* Called once from the loop, with PLACES_OPEN or PLACES_CLOSED; it is not queued any more. */
 	void (*go)(void *arg, enum places_state state);
 	void *arg;
 };
@@ -36,18 +36,18 @@ struct places_turn {
 struct places *places_new(struct loop *loop);
 void places_free(struct places *p);
 
-/* uid: for whom it looks. PLACES_OPEN: go at once. */
+/* uid: of the requester. PLACES_OPEN: start at once. */
 enum places_state places_look(struct places *p, const char *place, uid_t uid);
-/* Put t into the queue; place is copied. False: the queue is full, or there is no memory. */
+/* Put t into the queue; place is copied. False: the queue is full, or no memory. */
 bool places_wait(struct places *p, struct places_turn *t, const char *place, uid_t uid,
 				 void (*go)(void *arg, enum places_state state), void *arg);
-void places_wait_no_more(struct places_turn *t); /* harmless if it does not wait */
+void places_wait_no_more(struct places_turn *t); /* harmless if not queued */
 
-/* The process is at the place, until it was reaped or places_back(). False without memory. */
+/* Register the process at the place, until it is reaped or places_back(). False without memory. */
 bool places_out(struct places *p, pid_t pid, const char *place, uid_t uid);
-/* It is somewhere else by now. */
+/* The process has moved to another place. */
 void places_move(struct places *p, pid_t pid, const char *place);
-/* The daemon waits for it no more. */
+/* The daemon does not wait for the process any more. */
 void places_left(struct places *p, pid_t pid);
 void places_back(struct places *p, pid_t pid);
 bool places_has(const struct places *p, pid_t pid);

@@ -71,7 +71,7 @@ enum ask_kind dialect_ask_kind(const struct envelope *e) {
 
 #define CALL_CAPABILITY "mcp_call_check_permissions_v1"
 
-/* What is judged, and what a copy must not have, is left out of the copy. */
+/* Members that are judged, and those that a copy must not have, are left out of the copy. */
 static const char *const command_judged[] = {"type", "command", "cwd", NULL};
 static const char *const mcp_judged[] = {"subtype", "tool", "arguments", "check_permissions", "request_id", NULL};
 
@@ -85,7 +85,8 @@ static bool is_one_of(struct span key, const char *const *names) {
 	return false;
 }
 
-/* The CLI finds a tool by its normal name and sends any other one to the server as it is, past rules and matchers. */
+/* The CLI finds a tool by its normal name. It sends any other name to the server unchanged, without rules and
+ * matchers. */
 static bool is_mcp_name(const char *tool) {
 	if (!tool || strncmp(tool, "mcp__", 5) != 0 || !strstr(tool + 5, "__")) return false;
 	return tool[strspn(tool, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")] == 0;
@@ -134,7 +135,7 @@ bool dialect_call_wants_check(const struct envelope *e) {
 	return !is_absent(check) && *check.p != 'f';
 }
 
-/* The judged in another spelling are none of them: message.h refuses their lines. */
+/* Judged members are compared by their plain spelling: message.h refuses lines with another one. */
 static void put_rest(struct buf *b, struct span of, const char *const *judged) {
 	struct span key, value;
 	for (size_t at = 0; span_next_member(of, &at, &key, &value);) {
@@ -255,7 +256,7 @@ void dialect_put_hook_deny(struct buf *b, struct span event, const char *reason)
 
 void dialect_put_mcp_error(struct buf *b, struct span message, const char *reason) {
 	struct span id = span_member(message, "id");
-	if (!id.p) { /* a notification wants an acknowledgement, nothing more */
+	if (!id.p) { /* a notification only needs an acknowledgement */
 		buf_puts(b, "{\"mcp_response\":{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}}");
 		return;
 	}
@@ -303,7 +304,7 @@ static const char *check_deny(struct span body) {
 	return NULL;
 }
 
-/* Of the other members the CLI drops what it cannot use; these it does not forgive, not even as null. */
+/* The CLI drops other members that it cannot use; it fails on these, even if null. */
 static const char *check_tool(struct span body) {
 	struct span behavior = span_member(body, "behavior"), old = span_member(body, "allow");
 	struct span updated = span_member(body, "updatedInput"), use = span_member(body, "toolUseID");
@@ -316,7 +317,7 @@ static const char *check_tool(struct span body) {
 	return "write {\"behavior\":\"allow\"} or {\"behavior\":\"deny\",\"message\":\"why\"} as response.response";
 }
 
-/* Anything but a JSON-RPC reply stalls the CLI's handshake, and the session with it. */
+/* Any other reply than JSON-RPC stalls the CLI's handshake and the session. */
 static const char *check_mcp(struct span reply) {
 	if (!span_is_object(reply)) return "response.response needs `mcp_response`, a JSON-RPC message";
 	struct span result = span_member(reply, "result");
@@ -377,7 +378,7 @@ static bool says(struct span value, const char *text) {
 	return said && strcmp(said, text) == 0;
 }
 
-/* What a hook says of the tool: for the one event in permissionDecision, for the other in `decision`. */
+/* The decision of a hook: in permissionDecision for PreToolUse, in `decision` for PermissionRequest. */
 static const char *hook_decision(struct span body) {
 	static const char *const words[] = {"allow", "deny", "ask", "defer"};
 	struct span output = span_member_spelled(body, "hookSpecificOutput");
@@ -407,7 +408,7 @@ const char *dialect_decision(enum ask_kind kind, struct span response) {
 
 /* --- changes ------------------------------------------------------------------------------------------------------ */
 
-/* The beginning of a text that fits, cut between two letters. */
+/* Append as much of the text as fits, cut between two characters. */
 static void put_grant(struct changes *c, struct buf *text) {
 	char *to = c->n_grants < DIALECT_GRANTS ? c->grants[c->n_grants] : NULL;
 	c->n_grants++;
@@ -455,7 +456,7 @@ static void add_one(struct changes *c, struct span update, const char *verb, str
 }
 
 static const struct {
-	const char *type, *verb, *list; /* list: the member with its elements; NULL: it has one `mode` */
+	const char *type, *verb, *list; /* list: the member with the elements; NULL: a single `mode` */
 } updates[] = {
 	{"addRules", "", "rules"},
 	{"replaceRules", "replace: ", "rules"},
@@ -482,7 +483,7 @@ static void add_update(struct changes *c, struct span update) {
 	add_one(c, update, "", type);
 }
 
-/* The object of an answer that lets a tool run, and what it is about. */
+/* Return the object of an answer that allows a tool, and the tool's *input. */
 static struct span allowing(enum ask_kind kind, struct span request, struct span body, struct span *input) {
 	*input = span_member(request, "input");
 	if (kind == ASK_TOOL) return body;
@@ -506,8 +507,8 @@ void dialect_read_changes(enum ask_kind kind, struct span request, struct span r
 		if (span_is_object(update)) add_update(c, update);
 }
 
-/* Measured: 2.1.332 prints its list of tasks behind the answer to a repeated initialize, so that the answer to another
- * request comes after it; 2.1.197 prints its list of commands before the answer to reload_plugins. */
+/* Measured: 2.1.332 prints its list of tasks after the answer to a repeated initialize, so the answer to another
+ * request comes later; 2.1.197 prints its list of commands before the answer to reload_plugins. */
 const char *dialect_ask_name(unsigned n) {
 	static const char *const bodies[] = {"{\"subtype\":\"initialize\"}", "{\"subtype\":\"get_session_cost\"}",
 										 "{\"subtype\":\"reload_plugins\"}"};

@@ -21,7 +21,7 @@ _Static_assert(ARRAY_SIZE(rows) < GATE_ROWS_MAX, "GATE_ROWS_MAX is too small");
 
 #define HASH_BEGIN 0xcbf29ce484222325u
 
-/* FNV-1a: the rows are ours, so that their chains are short whatever a client asks for. */
+/* FNV-1a: the rows are ours, so a client cannot make their chains long. */
 static uint64_t hash(uint64_t h, const char *p, size_t n) {
 	for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)p[i]) * 0x100000001b3u;
 	return h;

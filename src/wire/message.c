@@ -15,22 +15,22 @@
 
 /* --- The strict pass ---------------------------------------------------------------------------------------------- */
 
-/* The members of `request`, `response` and `message` that routing reads, to find doubles. */
+/* The members of `request`, `response` and `message` that routing reads, to find duplicates. */
 struct inner {
 	struct span subtype, request_id, response, role, content;
 };
 
-/* What comes next. A pass that was interrupted goes on there. */
+/* What comes next. An interrupted pass continues there. */
 enum state {
 	STATE_VALUE,
-	STATE_STRING, /* a value, behind its opening quote */
+	STATE_STRING, /* a value, after its opening quote */
 	STATE_DIGITS, /* of a number */
-	STATE_FIRST,  /* behind an opening bracket */
+	STATE_FIRST,  /* after an opening bracket */
 	STATE_KEY,
-	STATE_KEY_STRING, /* behind its opening quote */
+	STATE_KEY_STRING, /* after its opening quote */
 	STATE_COLON,
-	STATE_AFTER, /* behind a value */
-	STATE_END,   /* behind the text */
+	STATE_AFTER, /* after a value */
+	STATE_END,   /* after the text */
 	STATE_DONE,
 	STATE_BAD,
 };
@@ -39,23 +39,24 @@ enum part { PART_INTEGER, PART_FRACTION, PART_EXPONENT };
 
 struct check {
 	const char *p, *end;
-	const char *stop;  /* the pass is interrupted here, or a few bytes later; at most end */
-	const char *error; /* what is wrong at p */
+	const char *stop;  /* the pass is interrupted here or a few bytes later; at most end */
+	const char *error; /* the error at p */
 	enum state state;
-	const char *first;    /* where the text begins */
-	const char *key;      /* behind the opening quote of the newest key */
+	const char *first;    /* the beginning of the text */
+	const char *key;      /* after the opening quote of the newest key */
 	enum part part;       /* of the number */
 	bool digits;          /* it has digits */
-	struct envelope *env; /* NULL: plain JSON, no member is looked at */
+	struct envelope *env; /* NULL: plain JSON, members are not looked at */
 	size_t depth;
-	/* The members being read at levels 1 and 2, where they are wanted. */
+	/* The members being read at levels 1 and 2, if wanted. */
 	struct span *slot[3];
 	const char *begin[3];
-	size_t keys[3];     /* how many of them there were */
-	struct span *place; /* which of `request`, `response`, `message` level 2 is in, or NULL */
+	size_t keys[3];     /* number of keys seen */
+	struct span *place; /* which of `request`, `response`, `message` encloses level 2, or NULL */
 	struct inner request, response, message;
-	bool body;                               /* level 3 is in response.response: what was decided */
-	uint64_t arrays[MESSAGE_MAX_DEPTH / 64]; /* one bit a level: an array, else an object; set when it opens */
+	bool body; /* level 3 is in response.response: the decision */
+	uint64_t
+		arrays[MESSAGE_MAX_DEPTH / 64]; /* one bit per level: an array, else an object; set at the opening bracket */
 };
 
 static enum state bad(struct check *c, const char *error) {
@@ -63,7 +64,7 @@ static enum state bad(struct check *c, const char *error) {
 	return STATE_BAD;
 }
 
-/* More is there than this pass may look at. */
+/* Return true if the pass must stop before the end of the text. */
 static inline bool is_interrupted(const struct check *c) {
 	return UNLIKELY(c->p >= c->stop) && c->stop < c->end;
 }
@@ -72,8 +73,8 @@ static inline void skip_blanks(struct check *c) {
 	while (c->p < c->stop && span_blank(*c->p)) c->p++;
 }
 
-/* To the next byte of a string that is not plain: quote, backslash, control character, or not ASCII. As signed bytes
- * the last two are both less than a blank. */
+/* Move to the next byte of a string that is not plain: quote, backslash, control character, or not ASCII. As signed
+ * bytes the last two are both less than a space. */
 static inline const char *skip_plain(const char *p, const char *end) {
 #ifdef __SSE2__
 	const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\'), blank = _mm_set1_epi8(' ');
@@ -108,7 +109,7 @@ static bool is_short_escape(char ch) {
 	}
 }
 
-/* p stands on a backslash. A lone surrogate is taken, as the child takes it. */
+/* p is at a backslash. A lone surrogate is accepted, as by the child. */
 static bool check_escape(struct check *c) {
 	if (c->end - c->p >= 2 && is_short_escape(c->p[1])) {
 		c->p += 2;
@@ -133,7 +134,7 @@ static const char *odd_byte(const struct check *c) {
 
 enum string { STRING_OVER, STRING_BAD, STRING_MORE };
 
-/* p stands within a string; moves behind the closing quote. */
+/* p is within a string; move past the closing quote. */
 static enum string check_string(struct check *c) {
 	for (;;) {
 		c->p = skip_plain(c->p, c->stop);
@@ -184,9 +185,9 @@ static const char *no_value(const struct check *c) {
 
 /* --- Members that routing reads ----------------------------------------------------------------------------------- */
 
-#define DISGUISE_MAX 4096 /* bytes that no name has which routing, or the child, looks for */
+#define DISGUISE_MAX 4096 /* longer than any name that routing or the child looks for */
 
-/* A key of letters, digits and underscores needs no escapes; one that has them hides from a comparison of bytes. */
+/* A key of letters, digits and underscores needs no escapes; with them it evades a comparison of bytes. */
 static bool is_disguised(const char *key, size_t n) {
 	if (n > DISGUISE_MAX || !memchr(key, '\\', n)) return false;
 	for (size_t i = 0; i < n; i++) {
@@ -224,7 +225,7 @@ static struct span *inner_slot(struct check *c, const char *key, size_t n) {
 	return NULL;
 }
 
-/* Of the others the last one counts, for the child as for us; nothing is decided by them. */
+/* Of other members the last duplicate counts, for the child and for us; no decision depends on them. */
 static bool may_repeat(const struct envelope *e, const struct span *slot) {
 	return slot == &e->is_replay || slot == &e->is_error || slot == &e->user_message_uuid ||
 		   slot == &e->user_message_uuids || slot == &e->parent_tool_use_id;
@@ -236,8 +237,8 @@ static bool has_place(const struct envelope *e, const struct span *slot) {
 
 static const char too_many_members[] = "an object that routing reads has more than 4,096 members";
 
-/* A key at level 1, or at level 2 within one of the three places. In the body of an answer only the spelling counts:
- * "behavior" must not be hidden from whoever checks and logs the decision. */
+/* Note a key at level 1, or at level 2 within one of the three places. In the body of an answer only the spelling
+ * counts: "behavior" must not be hidden from code that checks and logs the decision. */
 static bool note_key(struct check *c, const char *key, size_t n) {
 	if (is_disguised(key, n)) {
 		c->error = "a key is spelled with escapes: write its letters as they are";
@@ -326,7 +327,7 @@ static enum state step_string(struct check *c) {
 	}
 }
 
-/* A run of digits, and what may stand behind it. */
+/* A run of digits, and the bytes allowed after it. */
 static enum state step_digits(struct check *c) {
 	for (;;) {
 		for (; c->p < c->stop && *c->p >= '0' && *c->p <= '9'; c->p++) c->digits = true;
@@ -424,7 +425,7 @@ static enum state step_end(struct check *c) {
 						: "there is a NUL byte in the line: write it as \\u0000 inside a string");
 }
 
-/* What a pass that was interrupted within something goes on with. */
+/* Continue after an interruption. */
 static enum state go_on(struct check *c, enum state state) {
 	switch (state) {
 	case STATE_STRING:
@@ -451,12 +452,12 @@ static inline enum state step(struct check *c, enum state state) {
 	return go_on(c, state);
 }
 
-/* As far as `bytes` further. False: there is more. */
+/* Check about `bytes` more. False: there is more. */
 static bool run(struct check *c, size_t bytes) {
 	enum state state = c->state;
 	c->stop = bytes < (size_t)(c->end - c->p) ? c->p + bytes : c->end;
 	while (state < STATE_DONE && c->p < c->stop) state = step(c, state);
-	while (state < STATE_DONE && c->stop == c->end) state = step(c, state); /* at the end each step ends something */
+	while (state < STATE_DONE && c->stop == c->end) state = step(c, state); /* at the end each step ends a value */
 	c->state = state;
 	return state >= STATE_DONE;
 }
@@ -473,7 +474,7 @@ bool message_valid_json(const char *p, size_t n, const char **error, size_t *at)
 	return c.state == STATE_DONE || fail(p, &c, error, at);
 }
 
-/* Of each line: what a short one does not use is not written. */
+/* For every line: fields that a short one does not use are not initialised. */
 static void begin_scan(struct check *c, const char *p, size_t n, struct envelope *env) {
 	memset(c, 0, offsetof(struct check, arrays));
 	*env = (struct envelope){0};
@@ -506,7 +507,7 @@ bool message_scan(const char *p, size_t n, struct envelope *env, const char **er
 
 /* --- The old forms ------------------------------------------------------------------------------------------------ */
 
-/* The value and what stands around it keep their bytes: "prompt":V becomes "message":{"role":"user","content":V}. */
+/* Keep the bytes of the value and around it: "prompt":V becomes "message":{"role":"user","content":V}. */
 static struct chunk wrap_prompt(const char *p, size_t n, struct span key, struct span value) {
 	static const char open[] = "\"message\":{\"role\":\"user\",\"content\"";
 	const char *after_key = key.p + key.n, *after = value.p + value.n;
@@ -525,7 +526,7 @@ static bool put_error(char *error, size_t size, const char *text) {
 	return false;
 }
 
-/* A `user` line without `message`: its `prompt` or `content`, if there is exactly one of them. */
+/* Find the `prompt` or `content` of a `user` line without `message`, if it has exactly one of them. */
 static bool find_prompt(struct span line, struct span *key, struct span *value, char *error, size_t size) {
 	struct span k, v;
 	size_t at = 0, found = 0;
@@ -544,7 +545,7 @@ static bool find_prompt(struct span line, struct span *key, struct span *value, 
 	return true;
 }
 
-/* From the opening brace on. */
+/* From the opening brace. */
 static struct span object_of(const char *p, size_t n) {
 	struct span line = {p, n};
 	while (line.n && *line.p != '{') line.p++, line.n--;
@@ -586,7 +587,7 @@ static struct span readable_id(const struct envelope *e) {
 	return is_id(e->inner_request_id) ? e->inner_request_id : SPAN_NONE;
 }
 
-/* A line that is refused may still be answered under its id, if that is clean JSON. */
+/* A refused line may still be answered under its id, if that is valid JSON. */
 static void salvage(const char *p, size_t n, struct message *m, struct span *request_id) {
 	const char *error;
 	size_t at;
@@ -607,7 +608,7 @@ struct message_check {
 	struct chunk rewritten;
 	struct span request_id;
 	struct survive survive;
-	struct check json; /* from here on not zeroed */
+	struct check json; /* not zeroed from here */
 	char error[MESSAGE_ERROR_MAX];
 };
 
@@ -630,7 +631,7 @@ void message_check_free(struct message_check *k) {
 	free(k);
 }
 
-/* Refused, if it is: error has the reason. */
+/* If the line is refused, error has the reason. */
 static bool give_verdict(struct message_check *k, bool good) {
 	k->over = true;
 	k->good = good;
@@ -638,7 +639,7 @@ static bool give_verdict(struct message_check *k, bool good) {
 		k->request_id = readable_id(&k->m.env);
 		return true;
 	}
-	if (k->rewritten.data) k->m = (struct message){.kind = k->m.kind, .too_many = k->m.too_many}; /* its spans go */
+	if (k->rewritten.data) k->m = (struct message){.kind = k->m.kind, .too_many = k->m.too_many}; /* drop its spans */
 	chunk_drop(&k->rewritten);
 	return true;
 }
@@ -651,7 +652,7 @@ static bool refuse_json(struct message_check *k, const char *text, size_t at) {
 	return give_verdict(k, false);
 }
 
-/* It is JSON: what it says. True: the check is over. */
+/* The line is valid JSON: check its content. True: the check is over. */
 static bool begin_survive(struct message_check *k) {
 	struct message *m = &k->m;
 	k->is_json = true;
@@ -662,7 +663,7 @@ static bool begin_survive(struct message_check *k) {
 	if (m->kind == MESSAGE_USER && !m->env.message.p &&
 		!modernise(k->p, k->n, m, &k->rewritten, k->error, sizeof k->error))
 		return give_verdict(k, false);
-	/* An old form, which the child would answer without an id: the router writes the id where it belongs. */
+	/* An old form, which the child would answer without an id: the router moves the id to its place. */
 	if (m->kind == MESSAGE_REQUEST && !m->env.request_id.p) m->env.request_id = m->env.inner_request_id;
 	struct chunk new = k->rewritten;
 	struct span line = new.data ? object_of(new.data, new.len) : object_of(k->p, k->n);

@@ -12,13 +12,13 @@
 #include <emmintrin.h>
 #endif
 
-/* Where a scan stands. Every step either moves p forward or fails, and never reads at or behind end. */
+/* The position of a scan. Every step either moves p forward or fails, and never reads at or after end. */
 struct cursor {
 	const char *p, *end;
 	bool wide; /* wide.h may be used */
 };
 
-#define WIDE_FROM 64 /* bytes of a line from which on that pays */
+#define WIDE_FROM 64 /* shorter lines do not profit */
 
 /* --- Steps -------------------------------------------------------------------------------------------------------- */
 
@@ -49,7 +49,7 @@ static bool is_escaped(const char *quote) {
 	return (quote - p) % 2 != 0;
 }
 
-/* p stands on the opening quote; moves behind the closing one. */
+/* p is at the opening quote; move past the closing one. */
 static inline bool skip_string(struct cursor *c) {
 	const char *p = c->p + 1;
 	for (;;) {
@@ -66,7 +66,7 @@ static inline bool skip_string(struct cursor *c) {
 	return true;
 }
 
-/* '{' and '[' differ in one bit, and so do '}' and ']': with that bit set there are two brackets to look for. */
+/* '{' and '[' differ in one bit, as do '}' and ']': with that bit set only two brackets are left to look for. */
 static bool skip_container(struct cursor *c) {
 	size_t depth = 0;
 	if (c->wide && c->end - c->p >= WIDE_FROM) {
@@ -90,7 +90,7 @@ static bool skip_container(struct cursor *c) {
 	return false;
 }
 
-/* Numbers and literals, and whatever else stands where a value should: up to the next byte with a meaning. */
+/* Skip a number, a literal or anything else in the place of a value, up to the next byte with a meaning. */
 static bool skip_scalar(struct cursor *c) {
 	const char *from = c->p;
 	for (; c->p < c->end; c->p++) {
@@ -116,7 +116,7 @@ static inline bool skip_value(struct cursor *c, struct span *value) {
 
 enum step { STEP_MEMBER, STEP_END, STEP_BAD };
 
-/* Behind '[' or '{', or behind a value: to the next value or key, or behind the closing bracket. */
+/* After '[', '{' or a value: move to the next value or key, or past the closing bracket. */
 static inline enum step next_item(struct cursor *c, char closing, bool first) {
 	skip_blanks(c);
 	if (c->p >= c->end) return STEP_BAD;
@@ -131,7 +131,7 @@ static inline enum step next_item(struct cursor *c, char closing, bool first) {
 	return c->p < c->end && *c->p != closing ? STEP_MEMBER : STEP_BAD;
 }
 
-/* Reads a key with its quotes and stops at the value. */
+/* Read a key with its quotes and stop at the value. */
 static inline bool read_key(struct cursor *c, struct span *key) {
 	const char *from = c->p;
 	if (c->p >= c->end || *c->p != '"' || !skip_string(c)) return false;
@@ -397,7 +397,7 @@ bool span_same(struct span a, struct span b) {
 	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
-/* The value of four hex digits; -1 if they are not. */
+/* Return the value of four hex digits, or -1. */
 static int hex4(const char *p, const char *end) {
 	int v = 0;
 	if (end - p < 4) return -1;
@@ -410,11 +410,11 @@ static int hex4(const char *p, const char *end) {
 	return v;
 }
 
-/* The next letter of a string's content, lower case; 0 for one that no word has. */
+/* Return the next letter of a string's content in lower case; 0 for a character of no word. */
 static int next_letter(const char **at, const char *end) {
 	const char *p = *at;
 	*at = p + 1;
-	if (*p == '\xc5' && end - p >= 2 && p[1] == '\xbf') { /* a long s */
+	if (*p == '\xc5' && end - p >= 2 && p[1] == '\xbf') { /* U+017F, long s */
 		*at = p + 2;
 		return 's';
 	}
@@ -441,7 +441,7 @@ struct span span_content(struct span s) {
 
 bool span_int(struct span s, int64_t *value) {
 	const bool negative = s.n && *s.p == '-';
-	int64_t v = 0; /* counted downwards: INT64_MIN has no positive twin */
+	int64_t v = 0; /* counted downwards: INT64_MIN has no positive counterpart */
 	size_t i = negative;
 	if (i >= s.n || (s.p[i] == '0' && i + 1 < s.n)) return false;
 	for (; i < s.n; i++) {
@@ -464,7 +464,7 @@ static void put_code_point(struct buf *b, int cp) {
 	buf_put(b, out, n);
 }
 
-/* p stands behind "\u". A high surrogate takes the low one that follows with it. */
+/* p is after "\u". A high surrogate includes the low one after it. */
 static bool unescape_unicode(struct buf *b, const char **p, const char *end) {
 	int cp = hex4(*p, end);
 	if (cp <= 0) return false;
@@ -480,7 +480,7 @@ static bool unescape_unicode(struct buf *b, const char **p, const char *end) {
 	return true;
 }
 
-/* p stands behind the backslash. */
+/* p is after the backslash. */
 static bool unescape(struct buf *b, const char **p, const char *end) {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
 	if (*p >= end || **p == 0) return false;

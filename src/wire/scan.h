@@ -73,7 +73,7 @@ struct span span_element(struct span array, size_t index);
 bool span_next(struct span array, size_t *at, struct span *element);
 /* Iterate over an object: start with *at = 0; key is the raw key with its quotes. */
 bool span_next_member(struct span obj, size_t *at, struct span *key, struct span *value);
-/* The same, without a look at the inside of a value that is known, which may be long. SPAN_NONE: of none. */
+/* The same, without looking inside the known value, which may be long. SPAN_NONE: none is known. */
 bool span_next_member_past(struct span obj, size_t *at, struct span *key, struct span *value, struct span known);
 
 /* Return an upper bound of the number of values in a checked JSON text, including itself and keys. */
@@ -94,5 +94,5 @@ struct span span_content(struct span s);
 /* Unescape a string span into a new NUL-terminated UTF-8 string; *len without the NUL (len may be NULL). Lone
  * surrogates become U+FFFD. NULL: not a string, an embedded NUL, or no memory. The caller frees. */
 char *span_dup(struct span s, size_t *len);
-/* Parse an integer; false if it is none or out of range. */
+/* Parse an integer; false if it is not one or out of range. */
 bool span_int(struct span s, int64_t *value);

@@ -16,12 +16,12 @@ static bool PRINTF_LIKE(3, 4) refuse(char *error, size_t size, const char *fmt, 
 	return false;
 }
 
-/* A name that is compared byte by byte here and by the child after unescaping must have no escapes. */
+/* A name that is compared byte by byte here, and by the child after unescaping, must have no escapes. */
 static bool is_plain(struct span s) {
 	return span_is_string(s) && !memchr(s.p, '\\', s.n);
 }
 
-/* Words that decide where a line goes: there must be one reading of them. */
+/* Words that decide the routing of a line must have only one reading. */
 static bool check_word(struct span s, const char *where, const char *example, char *error, size_t size) {
 	if (!s.p) return refuse(error, size, "%s is missing: write %s", where, example);
 	if (!span_is_string(s)) return refuse(error, size, "%s is not a string: write %s", where, example);
@@ -34,7 +34,7 @@ static bool check_word(struct span s, const char *where, const char *example, ch
 	"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"...\",\"response\":{...}}}"
 #define CANCEL_EXAMPLE "{\"type\":\"control_cancel_request\",\"request_id\":\"...\"}"
 
-/* The id of a client's own request; never seen by the child, so that a number is as good as a string. */
+/* The id of a client's own request; the child never sees it, so a number is allowed, too. */
 static bool check_id(struct span id, const char *where, const char *example, char *error, size_t size) {
 	int64_t number;
 	if (!id.p) return refuse(error, size, "%s is missing: write %s", where, example);
@@ -43,7 +43,7 @@ static bool check_id(struct span id, const char *where, const char *example, cha
 	return true;
 }
 
-/* The id under which the client was asked: always a string. */
+/* The id of a request to the client: always a string. */
 static bool check_answered(struct span id, char *error, size_t size) {
 	if (!id.p) return refuse(error, size, "response.request_id is missing: write " ANSWER_EXAMPLE);
 	if (!span_is_string(id)) return refuse(error, size, "response.request_id is not a string: write " ANSWER_EXAMPLE);
@@ -56,10 +56,10 @@ static bool check_answered(struct span id, char *error, size_t size) {
 #define NAME(text)                                                                                                     \
 	{ text, sizeof(text) - 1 }
 
-/* Members of an object by their names, from one look at it. */
+/* Members of an object by their names, found in one pass. */
 struct members {
 	struct span value[FOUND];
-	bool disguised; /* a key has escapes: the agent finds under its plain name what is looked for here in vain */
+	bool disguised; /* a key has escapes: the child may find a member that is missing here */
 	bool too_many;
 };
 
@@ -78,7 +78,7 @@ static struct members find_members(struct span obj, const struct span *names, si
 
 /* --- Content blocks ----------------------------------------------------------------------------------------------- */
 
-/* Where a block stands: message.content[INDEX], or, within a tool_result, message.content[OUTER].content[INDEX]. */
+/* The place of a block: message.content[INDEX], or, within a tool_result, message.content[OUTER].content[INDEX]. */
 struct place {
 	struct survive *walk;
 	char *error;
@@ -138,7 +138,7 @@ static const struct span block_names[] = {
 	[BLOCK_CONTEXT] = NAME("context"), [BLOCK_SOURCE] = NAME("source"), [BLOCK_CONTENT] = NAME("content"),
 };
 
-/* Members whose type the agent takes for granted: a wrong one ends it, or every later turn fails. */
+/* Members whose type the child does not check: a wrong one ends it, or every later turn fails. */
 static const struct rule {
 	const char *block;
 	enum block_member member;
@@ -149,7 +149,7 @@ static const struct rule {
 	{"document", BLOCK_CONTEXT, false},
 };
 
-/* What a tool_result holds is walked next. Within it there is no further one. */
+/* The content of a tool_result is walked next. It has no nested tool_result. */
 static bool enter_result(struct span content, const struct place *at) {
 	struct survive *w = at->walk;
 	if (w->n == 2) return refuse_block(at, "is a tool_result within another one");
@@ -184,7 +184,7 @@ static bool check_block(struct span block, const struct place *at) {
 
 /* --- Messages ----------------------------------------------------------------------------------------------------- */
 
-/* Each entry of the list is checked before those of the lists that are there already. */
+/* Entries of the new list are checked before the rest of the earlier lists. */
 static void walk(struct survive *w, enum survive_kind kind, struct span list) {
 	w->lists[w->n++] = (struct survive_list){.list = list, .kind = kind};
 }
@@ -206,7 +206,7 @@ static bool check_user(struct survive *w, const struct message *m, char *error, 
 	return true;
 }
 
-/* A client may put lines of the assistant into the conversation; a crooked one fails every later turn. */
+/* A client may put lines of the assistant into the conversation; a malformed one fails every later turn. */
 static bool check_assistant(struct survive *w, const struct message *m, char *error, size_t size) {
 	struct span content = m->content;
 	if (!span_is_object(m->env.message) || !span_is_array(content))
@@ -223,8 +223,8 @@ static enum json_type type_of(struct span s) {
 	return s.n == 4 && memcmp(s.p, "null", 4) == 0 ? IS_NULL : IS_OTHER;
 }
 
-/* Requests that 2.1.197 never comes back from, with no answer and no further turn, if a member is not what it should
- * be. (2.1.332 answers them with an error.) */
+/* With a wrong member in these requests 2.1.197 hangs: no answer and no further turn. (2.1.332 answers with an
+ * error.) */
 static const struct request_rule {
 	const char *subtype, *member;
 	unsigned types;
@@ -249,7 +249,7 @@ static bool check_members(struct span request, struct span subtype, char *error,
 	return true;
 }
 
-/* 2.1.332 ends at a url that is no string; the others of its members it looks at with more care. */
+/* 2.1.332 ends at a url that is not a string; it checks the other members more carefully. */
 static bool check_server(struct survive *w, struct span name, struct span config, char *error, size_t size) {
 	static const struct span names[] = {NAME("url")};
 	int n = name.n > 60 ? 60 : (int)name.n;
@@ -313,7 +313,7 @@ static bool check_answer(const struct message *m, char *error, size_t size) {
 	return check_answered(e->inner_request_id, error, size);
 }
 
-/* Without the metadata that only the agent knows this one stops it for good. */
+/* Without the metadata, known only to the child, this line stops it permanently. */
 static bool check_system(const struct message *m, char *error, size_t size) {
 	if (m->env.subtype.p && span_is_string(m->env.subtype) && !is_plain(m->env.subtype))
 		return refuse(error, size, "`subtype` is spelled with escapes: write its letters as they are");
@@ -324,7 +324,7 @@ static bool check_system(const struct message *m, char *error, size_t size) {
 	return true;
 }
 
-/* Of the lines that routing passes on without reading them. */
+/* For lines that routing passes on without reading them. */
 static bool check_other(struct survive *w, const struct message *m, struct span line, char *error, size_t size) {
 	struct span type = m->env.type;
 	if (span_equals(type, "assistant")) return check_assistant(w, m, error, size);
@@ -386,7 +386,7 @@ bool survive_step(struct survive *w, size_t bytes, char *error, size_t size) {
 		done += l->at - from;
 		size_t depth = w->n;
 		if (!check_entry(w, l, key, value, error, size)) return false;
-		if (w->n == depth) l->index++; /* else once the walk is back from the list within it */
+		if (w->n == depth) l->index++; /* else once the walk is back from the nested list */
 	}
 	return true;
 }

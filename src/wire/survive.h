@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the child survives. The real CLI exits at a line whose shape it does not expect, and some lines it swallows
- * without ever answering; both would hurt everybody on the session, so such a line is refused before it gets there.
- * The table of what was measured is PROTOCOL 3; message.c calls this for lines that are valid JSON already.
+ * Check that the child survives a line. The real CLI exits at a line with an unexpected shape, and swallows some lines
+ * without an answer; both would hurt all clients of the session, so such a line is refused. PROTOCOL 3 has the measured
+ * table; message.c calls this for lines of valid JSON.
  */
 #pragma once
 
@@ -10,20 +10,20 @@
 
 enum survive_kind { SURVIVE_BLOCKS, SURVIVE_SERVERS, SURVIVE_EVENTS };
 
-/* Lists within the line whose entries are still to be checked, the last one first. Zero: there are none. */
+/* Lists within the line with unchecked entries, the last one first. Zero: none. */
 struct survive {
 	struct survive_list {
 		struct span list;
-		size_t at, index; /* of its next entry */
+		size_t at, index; /* of the next entry */
 		enum survive_kind kind;
 	} lists[2];
 	size_t n;
-	struct span first_text; /* `text` of the first block, which was checked */
+	struct span first_text; /* `text` of the first block, already checked */
 	bool too_many;          /* refused for a limit on a count */
 };
 
-/* m is filled but for its text, line is the object without blanks before it. False: error[0..size) says what is wrong
- * and what to write instead. True: so far it is good, survive_step() checks the rest. */
+/* m is filled except for its text; line is the object without leading spaces. False: error[0..size) has the error and
+ * the correct form. True: no error so far; survive_step() checks the rest. */
 bool survive_begin(struct survive *w, const struct message *m, struct span line, char *error, size_t size);
-/* About so many bytes further; it is over when no list is left. False as above. */
+/* Check about this many bytes more; it is over when no list is left. False as above. */
 bool survive_step(struct survive *w, size_t bytes, char *error, size_t size);
