@@ -8,7 +8,7 @@
 #include "fakeagent/permission.h"
 #include "fakeagent/query.h"
 
-static json_t *tasks; /* task_id -> task, running ones */
+static json_t *tasks; /* running tasks by task_id */
 
 void background_changed(void) {
 	json_t *list = js_need(json_array()), *task;
@@ -17,7 +17,7 @@ void background_changed(void) {
 	frames_emit("{type:system,subtype:background_tasks_changed,tasks:%o}", list);
 }
 
-/* Returns the new task's id. */
+/* Return the id of the new task. */
 static json_t *start(const char *type, const char *description, const char *tool_use_id) {
 	json_t *id = js_id("b");
 	if (!tasks) tasks = js_need(json_object());

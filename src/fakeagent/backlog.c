@@ -36,7 +36,7 @@ static bool runs_alone(const json_t *line) {
 		   js_is(line, "priority", "now") || backlog_is_task(line);
 }
 
-/* Urgent ones come first, and end the turn that runs. */
+/* Urgent prompts come first and end the running turn. */
 static void put(json_t *line) {
 	if (!js_is(line, "priority", "now")) {
 		json_array_append(lines, line);

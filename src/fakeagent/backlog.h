@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Prompts that wait for a turn. Several that wait together become one turn; a known uuid is acknowledged and not run
- * again (PROTOCOL 3).
+ * Queued prompts. Several queued prompts become one turn; a known uuid is acknowledged and not run again (PROTOCOL
+ * 3).
  */
 #pragma once
 
 #include "fakeagent/js.h"
 
-void backlog_init(void); /* after the conversation: uuids that it answered are known */
+void backlog_init(void); /* after the conversation: the uuids that it answered are known */
 void backlog_add(json_t *line);
 void backlog_add_task(const char *text); /* the prompt of a turn without a client's prompt */
 bool backlog_is_task(const json_t *line);

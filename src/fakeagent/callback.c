@@ -15,7 +15,7 @@ static json_t *table;
 
 /* ---- asking ---------------------------------------------------------------------------------------------------- */
 
-/* A matcher of letters, digits and these is a list of names, any other is a regular expression. */
+/* A matcher of only these characters is a list of names, any other is a regular expression. */
 static bool is_matched(const char *matcher, const char *value) {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_- ,|";
 	if (!matcher || !*matcher || strcmp(matcher, "*") == 0 || !value) return true;
@@ -102,7 +102,7 @@ static void read_answer(struct callback_outcome *o, const struct query *q, const
 			"The SDK host reconnected before its hook answered, so this tool call was not executed. No one "
 			"denied it; retry the same tool call.",
 	};
-	/* Events whose silence must not let anything through. */
+	/* Events that must fail closed without an answer. */
 	bool guard = js_same(event, "PreToolUse") || js_same(event, "UserPromptSubmit") ||
 				 js_same(event, "PermissionRequest");
 	json_t *payload = query_payload(q);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hook callbacks: the matching ones of the table, all asked at once, their answers combined. PROTOCOL 4.2, 5.
+ * Hook callbacks: ask all matching ones of the table at once and combine their answers. PROTOCOL 4.2, 5.
  */
 #pragma once
 
@@ -20,6 +20,6 @@ struct callback_outcome {
 void callback_run(const char *event, const char *match, json_t *extra, const char *tool_use_id,
 				  struct callback_outcome *o);
 void callback_free(struct callback_outcome *o);
-/* Run hooks whose answer changes nothing. */
+/* Run hooks without an effect on the turn. */
 void callback_notify(const char *event, const char *match, json_t *extra, const char *tool_use_id);
-bool callback_replace(json_t *table); /* false: it is malformed */
+bool callback_replace(json_t *table); /* false: malformed */

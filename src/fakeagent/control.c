@@ -47,7 +47,7 @@ static void succeed(const struct request *r, json_t *payload) {
 	answer(r, js_make("{subtype:success,request_id:%O,response:%o}", r->id, payload));
 }
 
-/* What the old one does not say. */
+/* Return NULL for the old CLI, which omits it. */
 static json_t *unless_old(json_t *payload) {
 	if (!flags()->old) return payload;
 	json_decref(payload);
@@ -221,7 +221,7 @@ static void do_rewind(const struct request *r) {
 
 static const struct handler {
 	const char *subtype;
-	void (*run)(const struct request *r); /* NULL: it is accepted, without effect */
+	void (*run)(const struct request *r); /* NULL: accepted without effect */
 } HANDLERS[] = {
 	{"initialize", do_initialize},
 	{"interrupt", do_interrupt},
@@ -244,7 +244,7 @@ static const struct handler {
 	{"keep_alive", NULL},
 };
 
-/* The old place of the id, inside `request`, is executed and answered without one. */
+/* The id may be inside `request`, its old place: such a request is run and answered without an id. */
 void control_take(const json_t *line) {
 	struct request r = {json_object_get(line, "request"), json_object_get(line, "request_id")};
 	const char *subtype = js_get(r.body, "subtype");

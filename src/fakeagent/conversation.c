@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-static char *dir; /* NULL: nothing is kept */
+static char *dir; /* NULL: nothing is stored */
 static char *current, *model;
 static json_t *messages;
 
@@ -33,7 +33,7 @@ static void make_dirs(char *path) {
 	mkdir(path, 0700);
 }
 
-/* An id comes from outside: it must not lead out of the directory. */
+/* An id comes from outside and must not lead out of the directory. */
 static char *path_of(const char *id) {
 	if (!dir || !*id || strchr(id, '/') || *id == '.') return NULL;
 	return str_printf("%s/%s.jsonl", dir, id);
@@ -51,7 +51,7 @@ static bool load(const char *id) {
 	return true;
 }
 
-/* The id that was written to last. */
+/* Return the id of the file written last. */
 static char *find_last(void) {
 	DIR *d = dir ? opendir(dir) : NULL;
 	char *best = NULL;

@@ -19,7 +19,7 @@
 
 #include <stdio.h>
 
-static long turns; /* that are over */
+static long turns; /* finished turns */
 static bool failed;
 
 struct turn {
@@ -45,7 +45,7 @@ static void end(struct turn *t, const char *subtype, const char *terminal, bool 
 
 /* ---- the prompt ------------------------------------------------------------------------------------------------ */
 
-/* Joins texts by LF; blocks and a text become blocks. Takes one. */
+/* Join texts with a newline; blocks and a text become blocks. Takes one. */
 static json_t *merge(json_t *one, json_t *two) {
 	if (json_is_string(one) && json_is_string(two)) {
 		struct buf b = JS_BUF;
@@ -85,7 +85,8 @@ static void lifecycle(const struct turn *t, const char *state) {
 	}
 }
 
-/* Of several merged prompts the last one's acknowledgement has the merged text, behind init; the others come before. */
+/* Of several merged prompts the last one's acknowledgement comes after init and has the merged text; the others come
+ * before. */
 static void replay(const struct turn *t, bool last) {
 	size_t n = json_array_size(t->batch);
 	for (size_t i = 0; i + 1 < n && !last; i++) frames_replay(json_array_get(t->batch, i), NULL, false);
@@ -98,7 +99,7 @@ static void print_init(void) {
 
 /* ---- the model ------------------------------------------------------------------------------------------------- */
 
-/* The model has stopped; a Stop hook may send it on. */
+/* The model has stopped; a Stop hook may continue the turn. */
 static void maybe_stop(struct turn *t) {
 	struct callback_outcome o;
 	callback_run("Stop", NULL,
@@ -158,7 +159,7 @@ static void converse(struct turn *t) {
 
 /* ---- kinds of turns -------------------------------------------------------------------------------------------- */
 
-/* The faults of each turn are directives. */
+/* Faults of a turn run as directives. */
 static void misbehave(void) {
 	static const struct {
 		enum fault fault;
@@ -176,7 +177,7 @@ static void misbehave(void) {
 	speech_free(&s);
 }
 
-/* False: a hook blocks the prompt. */
+/* Return false if a hook blocks the prompt. */
 static bool submit(struct turn *t) {
 	struct callback_outcome o;
 	const char *why = "Blocked by hook";
@@ -212,7 +213,7 @@ static void abort_turn(struct turn *t) {
 											  tools ? "tool_use" : "null"));
 }
 
-/* The hooks see the prompt before init is printed, as in the CLI; a blocked prompt is not acknowledged. */
+/* Hooks run before init is printed, as in the CLI; a blocked prompt is not acknowledged. */
 static void run_prompt(struct turn *t) {
 	bool accepted = submit(t);
 	print_init();
@@ -222,13 +223,13 @@ static void run_prompt(struct turn *t) {
 	}
 	frames_request(true);
 	replay(t, true);
-	poller_round(0); /* input that was written together with the prompt finds the turn running */
+	poller_round(0); /* input written together with the prompt finds the turn running */
 	misbehave();
 	converse(t);
 	if (phase_aborted()) abort_turn(t);
 }
 
-/* The reset carries the old id; init, the acknowledgement and the result carry the new one. */
+/* The reset has the old id; init, the acknowledgement and the result have the new one. */
 static void run_clear(struct turn *t) {
 	char id[37];
 	js_uuid(id);

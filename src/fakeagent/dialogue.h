@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A turn: from the prompt (or several that waited) over the model's replies and its tools to the result.
+ * A turn: one or several prompts, the model's replies and their tools, the result.
  */
 #pragma once
 
 #include <stdbool.h>
 
-void dialogue_run_turn(void); /* with the prompts of the backlog */
+void dialogue_run_turn(void); /* with the queued prompts */
 bool dialogue_failed(void);   /* the last result was an error */

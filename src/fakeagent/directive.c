@@ -25,7 +25,7 @@ struct directive {
 	json_t *input;
 };
 
-static json_t *after;   /* asks to start after the turn: {ms, name, input} */
+static json_t *after;   /* requests to send after the turn: {ms, name, input} */
 static json_t *dialogs; /* kinds */
 
 /* ---- the reply ------------------------------------------------------------------------------------------------- */
@@ -109,7 +109,7 @@ static void do_die(const struct directive *d) {
 	kill(getpid(), SIGKILL);
 }
 
-/* Returns when it has become a sleep(1): the pipe's end closes then, so that it is never found half made. */
+/* Return only after it has become sleep(1), signalled by the end of the pipe: no test sees it between fork and exec. */
 static void do_grandchild(const struct directive *d) {
 	(void)d;
 	int fds[2];
@@ -153,7 +153,7 @@ static void do_pid(const struct directive *d) {
 	speech_text(d->speech, js_printf("%ld", (long)getpid()));
 }
 
-/* The prompts so far, one a line; the last is this one. */
+/* Reply with the prompts so far, one per line; the last is this one. */
 static void do_history(const struct directive *d) {
 	struct buf b = JS_BUF;
 	size_t i;
@@ -169,7 +169,7 @@ static void do_history(const struct directive *d) {
 
 /* ---- requests to the client ------------------------------------------------------------------------------------ */
 
-/* The answer becomes the reply. */
+/* Send a request; the answer becomes the reply. */
 static void ask(struct speech *s, const char *what, json_t *request) {
 	struct query *q = query_send(request, -1);
 	query_wait(q);
@@ -200,7 +200,7 @@ static void do_unknown(const struct directive *d) {
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* What follows the name: n a number, w a word, j a JSON object that may be left out, t a text up to the next @. */
+/* The arguments after the name: n number, w word, j optional JSON object, t text up to the next @. */
 static const struct effect {
 	const char *name, *arguments;
 	void (*run)(const struct directive *d);
@@ -220,7 +220,7 @@ static const char *skip_spaces(const char *p, const char *end) {
 	return p;
 }
 
-/* The end of the argument at p, or NULL. A JSON object may hold `@` and `}`: its own end counts. */
+/* Return the end of the argument at p, or NULL. A JSON object ends at its own brace and may contain `@` and `}`. */
 static const char *read_argument(char kind, const char *p, const char *end, struct directive *d) {
 	const char *to = p;
 	if (kind == 'j') {
@@ -242,7 +242,7 @@ static const char *read_argument(char kind, const char *p, const char *end, stru
 	return rest && *rest ? NULL : to;
 }
 
-/* Runs the directive behind an @. Returns its end, or NULL. */
+/* Run the directive after an @. Return its end, or NULL. */
 static const char *run_one(struct speech *s, const char *p, const char *end) {
 	const struct effect *e = EFFECTS, *last = EFFECTS + ARRAY_SIZE(EFFECTS);
 	for (size_t n = 0; e < last; e++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Directives in a text, `@name arguments@`, that make the scripted model do something. plenum-fakeagent(1) has the
- * list. Unknown names stay ordinary text.
+ * Directives in a text, `@name arguments@`, control the scripted model. plenum-fakeagent(1) lists them. Unknown names
+ * stay ordinary text.
  */
 #pragma once
 
 #include "fakeagent/speech.h"
 
 void directive_run_all(struct speech *s, const char *text, size_t n);
-void directive_after_turn(void);       /* starts what @after@ asked for */
-void directive_dialogs(json_t *kinds); /* those that the client can show; the first call counts */
+void directive_after_turn(void);       /* send the requests of @after@ */
+void directive_dialogs(json_t *kinds); /* the kinds that the client can show; only the first call counts */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Stringified by the table's own macro: `stderr` is one of stdio's too. */
+/* Stringified in the table's own macro: `stderr` is also a macro of stdio.h. */
 #define ROW(name, number) {#name, number, -1},
 static struct {
 	const char *name;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Misbehaviour on demand, so that a client can be tested against it. plenum-fakeagent(1) describes each.
+ * Faults on demand, to test clients against them. plenum-fakeagent(1) describes each.
  */
 #pragma once
 
 #include <stdbool.h>
 
-/* The name, and the number if none is given. A word of the command line has - for _. */
+/* The name, and the default number. The command line uses - for _. */
 #define FAULTS(X)                                                                                                      \
 	X(partial, 7)                                                                                                      \
 	X(huge, 5L * 1024 * 1024)                                                                                          \
@@ -32,4 +32,4 @@ enum fault { FAULTS(FAULTS_ID) FAULTS_COUNT };
 
 bool faults_set(const char *text); /* NAME or NAME=N; false: unknown fault */
 long faults_get(enum fault fault); /* -1: off */
-bool faults_has(enum fault fault); /* with a number over 0 */
+bool faults_has(enum fault fault); /* its number is over 0 */

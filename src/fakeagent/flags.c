@@ -9,8 +9,8 @@ static struct flags f = {.version_name = "2.1.332"};
 
 enum kind {
 	ON,       /* no value */
-	TEXT,     /* needs one: --name=value or --name value */
-	OPTIONAL, /* --name=value, or --name value if the next word is no flag */
+	TEXT,     /* requires one: --name=value or --name value */
+	OPTIONAL, /* --name=value, or --name value if the next word is not a flag */
 	EQUALS,   /* on if the value is `want` */
 	LIST,     /* adds to an array: rules, faults */
 	NUMBER,
@@ -58,7 +58,7 @@ static const struct flag {
 	{"--conversations", TEXT, &f.conversations, NULL},
 };
 
-/* Adds the parts of text; separators inside parentheses belong to a part. */
+/* Add the parts of text; separators inside parentheses do not split. */
 static void put_list(json_t *list, const char *text, const char *separators) {
 	while (text && *text) {
 		size_t n = 0;
@@ -102,7 +102,7 @@ static bool set(const struct flag *flag, const char *value, char **error) {
 	return true;
 }
 
-/* Reads the flag at *argv, and its value if that is the next word. */
+/* Read the flag at *argv, and its value if that is the next word. */
 static bool read_flag(char ***argv, char **error) {
 	static const struct flag unknown = {"", OPTIONAL, NULL, NULL};
 	const char *word = **argv, *next = (*argv)[1];

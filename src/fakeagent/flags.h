@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The command line: the flags of the CLI that matter to a client, and our own. An unknown flag is taken and forgotten,
- * as a client of a newer CLI would want; a following word without a dash is its value. Strings point into argv or the
- * environment.
+ * The command line: the CLI's flags that matter to a client, and our own. An unknown flag is ignored, for clients of a
+ * newer CLI; a following word without a dash is its value. Strings point into argv or the environment.
  */
 #pragma once
 
@@ -21,6 +20,6 @@ struct flags {
 	long max_turns;
 };
 
-bool flags_read(char **argv, char **error); /* false: *error says why */
+bool flags_read(char **argv, char **error); /* false: *error has the reason */
 const struct flags *flags(void);
 void flags_usage(void);

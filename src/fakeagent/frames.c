@@ -21,12 +21,12 @@
 
 static const char *last_state;
 static char message_id[40];
-static int open_index = -1;                     /* the block that is open, or -1 */
-static bool requested, named_line, named_event; /* in this turn: printed already */
+static int open_index = -1;                     /* the open block, or -1 */
+static bool requested, named_line, named_event; /* already printed in this turn */
 static int said;                                /* user frames of this turn */
 static long calls;                              /* of the model */
 
-/* Members and whole frames that the old CLI does not have. */
+/* Return true for whole frames that the old CLI does not have; remove such members from others. */
 static bool is_dated(json_t *frame) {
 	static const char *const members[] = {"capabilities",   "result_index",      "queued_turn_count",
 										  "local_command",  "user_message_uuid", "user_message_uuids",
@@ -66,7 +66,7 @@ void frames_stamp(json_t *frame) {
 	js_put(frame, "timestamp", js_printf("%s.%03ldZ", day, now.tv_nsec / 1000000));
 }
 
-/* Names the prompts that the turn answers: the first 63 and the last, as the CLI does. */
+/* Name the prompts of the turn: the first 63 and the last, as the CLI does. */
 static json_t *named(json_t *frame, bool both) {
 	size_t n = json_array_size(phase_uuids());
 	if (!n) return frame;
@@ -148,7 +148,7 @@ void frames_user(json_t *content, json_t *detail) {
 	frames_put(f);
 }
 
-/* The real one does not begin with its type either. */
+/* The CLI's result does not begin with its type either. */
 void frames_result(const struct outcome *o) {
 	json_int_t ms = now_ms() - o->started;
 	calls += o->calls;

@@ -18,15 +18,15 @@
 
 #define MAX_LINE ((size_t)1 << 30)
 
-static bool eof, told; /* told: the queries know of it */
-static bool ready;     /* lines may be left of the last read */
+static bool eof, told; /* told: the queries were notified */
+static bool ready;     /* the last read may have left lines */
 static long handled;   /* lines */
 static long since_read;
-static bool shared; /* the unfinished line began in one read with another */
+static bool shared; /* the unfinished line began in a read with another line */
 static struct lines_pool pool;
 static struct lines cut;
 
-/* What the CLI does at a line that it cannot take. */
+/* End like the CLI at an unacceptable line. */
 __attribute__((noreturn)) static void die(char *text) {
 	fprintf(stderr, "%s\n", text);
 	free(text);
@@ -35,7 +35,7 @@ __attribute__((noreturn)) static void die(char *text) {
 
 /* ---- judging a line -------------------------------------------------------------------------------------------- */
 
-/* As JavaScript sees it. */
+/* False in JavaScript. */
 static bool is_false(const json_t *value) {
 	return !value || json_is_null(value) || json_is_false(value) ||
 		   (json_is_string(value) && !json_string_length(value)) ||
@@ -76,7 +76,7 @@ static void handle(const char *p, size_t n) {
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* Some CLI versions lost a long line whose beginning came in one read with a short one. */
+/* Some CLI versions lost a long line if one read had its beginning and a short line. */
 static void check_split(size_t n) {
 	bool risky = since_read > 0 || shared;
 	since_read++;

@@ -24,7 +24,7 @@ static void run_shell(const char *command, int out) {
 	_exit(127);
 }
 
-/* One that has just been started may not have its group yet, and then no children either. */
+/* A job just started may have no group yet, and then no children either. */
 void job_kill(struct job *job) {
 	if (!job->exited && kill(-job->pid, SIGKILL) < 0) kill(job->pid, SIGKILL);
 }
@@ -34,7 +34,7 @@ static void kill_all(void) {
 	LIST_FOR_EACH (job, &jobs, struct job, node) job_kill(job);
 }
 
-/* A command is over when its shell has exited; the processes that it left may go on and write. */
+/* A command ends with its shell; its remaining processes may run on and write. */
 static void reap(struct watch *w, int events) {
 	struct job *job = CONTAINER_OF(w, struct job, watch);
 	int status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shell commands that run, each in a session of its own; all are killed at exit().
+ * Running shell commands, each in a session of its own; all are killed at exit().
  */
 #pragma once
 
@@ -13,12 +13,12 @@ struct job {
 	int out; /* a memory file with its stdout and stderr */
 	bool exited;
 	int code;                      /* exit code, or 128 and the signal */
-	void (*then)(struct job *job); /* called when it has exited, then the job is freed */
+	void (*then)(struct job *job); /* called after the exit; then the job is freed */
 	json_t *arg;
 };
 
 struct job *job_start(const char *command); /* NULL with errno */
-json_t *job_output(const struct job *job);  /* without the last line feeds; new */
+json_t *job_output(const struct job *job);  /* without trailing newlines; new */
 void job_kill(struct job *job);
 struct job *job_find(const char *key, const char *value); /* by a member of arg */
 void job_free(struct job *job);                           /* kills it first */

@@ -7,7 +7,7 @@
 #include <regex.h>
 #include <stdio.h>
 
-#define MARK 0x10F000u /* the place of lone surrogates */
+#define MARK 0x10F000u /* stands for lone surrogates */
 
 json_t *js_need(json_t *value) {
 	if (!value) {
@@ -25,7 +25,7 @@ static size_t hex4(const char *p, const char *end, unsigned *value) {
 	return 6;
 }
 
-/* Copies an escape, or marks it if it is half a pair. Returns the bytes used. */
+/* Copy an escape, or mark it if it is a lone surrogate. Return the bytes used. */
 static size_t put_escape(struct buf *b, const char *p, const char *end) {
 	unsigned hi, lo;
 	size_t n = hex4(p, end, &hi);
@@ -59,7 +59,7 @@ static size_t put_string(struct buf *b, const char *p, const char *end) {
 	return (size_t)(p - from);
 }
 
-/* Copies a number that fits; another becomes a real that does. */
+/* Copy a number in range; replace another by a real in range. */
 static size_t put_number(struct buf *b, const char *p, const char *end) {
 	size_t n = 0;
 	while (p + n < end && p[n] && strchr("+-.eE0123456789", p[n])) n++;
@@ -97,7 +97,7 @@ static int dump_some(const char *p, size_t n, void *arg) {
 	return buf_put(arg, p, n) ? 0 : -1;
 }
 
-/* Bytes that are printed as escapes, as JSON.stringify does: the marks, U+2028 and U+2029. Returns their length. */
+/* Return the length of a character printed as an escape, as by JSON.stringify: the marks, U+2028 and U+2029. */
 static size_t special(const unsigned char *p, const unsigned char *end, unsigned *c) {
 	if (end - p >= 4 && p[0] == 0xF4 && p[1] == 0x8F && p[2] >= 0x80 && p[2] < 0xA0) {
 		*c = 0xD800 + ((unsigned)(p[2] & 0x1F) << 6 | (p[3] & 63u));

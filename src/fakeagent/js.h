@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * jansson for this program. JavaScript reads and prints lines that jansson refuses: lone surrogate escapes, huge
- * numbers, NUL. In memory a lone surrogate is a character of the private plane 16 (U+10F000 + its low 11 bits) and it
- * is printed as the escape that it was; a number out of range becomes a real. Without memory the program ends.
+ * numbers, NUL. In memory a lone surrogate is a character of the private plane 16 (U+10F000 + its low 11 bits), printed
+ * as the original escape; a number out of range becomes a real. Without memory the program ends.
  */
 #pragma once
 
@@ -18,32 +18,32 @@ static inline void js_freep(json_t **j) {
 #define _cleanup_json_ _cleanup_(js_freep)
 #define JS_BUF BUF_INIT(SIZE_MAX / 2)
 
-enum js_result { JS_OK, JS_BAD, JS_ODD }; /* ODD: JSON that JavaScript reads and jansson cannot hold; *value is NULL */
+enum js_result { JS_OK, JS_BAD, JS_ODD }; /* ODD: JSON valid for JavaScript but not for jansson; *value is NULL */
 
 enum js_result js_parse(const char *p, size_t n, json_t **value);
 void js_dump(struct buf *b, const json_t *value); /* compact, one line */
 char *js_dumps(const json_t *value);              /* the caller frees */
 
-/* A value from a template: {type:system,list:[a,%s],n:%i}. A word is a string, or an integer, true, false or
- * null. %s string (NULL: null), %z string (NULL: the member is left out), %o json_t that is taken, %O one that is
- * borrowed (NULL: left out), %i int, %I json_int_t, %b bool, %f double. */
+/* Make a value from a template: {type:system,list:[a,%s],n:%i}. A word is a string, or an integer, true, false or null.
+ * %s string (NULL: null), %z string (NULL: omit the member), %o taken json_t, %O borrowed json_t (NULL: omit), %i int,
+ * %I json_int_t, %b bool, %f double. */
 json_t *js_make(const char *format, ...);
 json_t *js_vmake(const char *format, va_list ap);
 json_t *js_text(const char *p, size_t n); /* any bytes; invalid UTF-8 becomes U+FFFD */
-json_t *js_of(struct buf *b);             /* the text of the buffer, which is freed */
+json_t *js_of(struct buf *b);             /* the content of the buffer, which is freed */
 json_t *js_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
-void js_put(json_t *obj, const char *key, json_t *value); /* takes the value; NULL is left out */
-json_t *js_need(json_t *value);                           /* ends the program at NULL */
-void js_set(json_t **to, json_t *value);                  /* replaces *to; takes value */
-void js_replace(char **to, const char *text);             /* replaces *to by a copy of text */
+void js_put(json_t *obj, const char *key, json_t *value); /* takes the value; NULL is omitted */
+json_t *js_need(json_t *value);                           /* end the program if NULL */
+void js_set(json_t **to, json_t *value);                  /* replace *to; takes value */
+void js_replace(char **to, const char *text);             /* replace *to by a copy of text */
 
 const char *js_get(const json_t *obj, const char *key); /* a string member or NULL */
 bool js_is(const json_t *obj, const char *key, const char *value);
 bool js_true(const json_t *obj, const char *key);
-bool js_same(const char *a, const char *b); /* both may be NULL, which is like nothing */
+bool js_same(const char *a, const char *b); /* both may be NULL, which equals nothing */
 bool js_has(const json_t *list, const char *text);
 bool js_matches(const char *pattern, const char *text); /* a POSIX extended regular expression */
-/* Text of a message's content: a string, or the text blocks joined by LF. */
+/* Return the text of a message's content: a string, or the text blocks joined by newlines. */
 json_t *js_content(const json_t *content);
 bool js_has_block(const json_t *content, const char *type);
 void js_uuid(char out[37]);        /* version 4 */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * plenum-fakeagent: an agent with a scripted model that speaks stream-json as the agent CLI does. One process is one
- * agent in one thread, so each file keeps its own state, and the files stand in one order (meson.build): a file calls
- * only files that stand before it. Source of the behaviour: PROTOCOL (the CLI 2.1.332, measured).
+ * plenum-fakeagent: an agent with a scripted model that speaks stream-json like the agent CLI. One process is one agent
+ * in one thread, so each file keeps its own static state. The files have an order (meson.build): a file calls only
+ * earlier files. Source of the behaviour: PROTOCOL (the CLI 2.1.332, measured).
  */
 #include "base/fd.h"
 #include "base/str.h"
@@ -31,7 +31,7 @@ static int usage_error(char *text) {
 	return 1;
 }
 
-/* Scenario, faults, mode. */
+/* Set scenario, faults and mode. */
 static bool configure(char **error) {
 	const struct flags *f = flags();
 	size_t i;
@@ -50,7 +50,7 @@ static bool configure(char **error) {
 	return false;
 }
 
-/* True: the process may go on. */
+/* Return true if the process may continue. */
 static bool open_conversation(void) {
 	enum conversation_start r = conversation_start();
 	if (r == CONVERSATION_IN_USE) fprintf(stderr, "Error: Session ID %s is already in use.\n", flags()->session_id);

@@ -27,7 +27,7 @@ static void play(struct speech *s, const json_t *rule, const struct scenario_mom
 	if (!json_array_size(s->blocks) && !s->error) speech_text(s, js_make("%s", "(nothing to say)"));
 }
 
-/* After tools: whether each failed, as the loopback model of our tests says it. */
+/* After tools: say whether each failed, like the loopback model of the tests. */
 static void say_done(struct speech *s, const json_t *content) {
 	_cleanup_json_ json_t *flags = js_need(json_array());
 	size_t i;

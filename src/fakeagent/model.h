@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The scripted model: its next reply, from the messages so far, by the scenario or by the directives in the prompt.
+ * The scripted model: its next reply to the messages so far, by the scenario or by directives in the prompt.
  */
 #pragma once
 

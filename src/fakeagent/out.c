@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
-static bool gone; /* the reader has closed, or a fault has closed it */
+static bool gone; /* the reader or a fault has closed stdout */
 static struct buf rest = JS_BUF;
-static size_t off; /* bytes of rest that are written */
-static long lines; /* printed so far */
+static size_t off; /* written bytes of rest */
+static long lines; /* printed lines */
 
 static bool write_some(void) {
 	size_t n = rest.len - off;
@@ -64,7 +64,7 @@ static void finish(void) {
 	drain();
 }
 
-/* A terminal or a file shares its flags with others; only a pipe or a socket is made non-blocking. */
+/* Other processes share the flags of a terminal or file; only a pipe or a socket is made non-blocking. */
 void out_init(void) {
 	static struct watch watch = {.fd = 1, .prepare = prepare, .act = act};
 	struct stat st;

@@ -38,7 +38,7 @@ static void take_input(struct permission *p, json_t *input) {
 	if (json_is_object(input)) js_set(&p->input, json_incref(input));
 }
 
-/* Members of a wrong type that spoil an answer; others are passed over. */
+/* Members that invalidate an answer by a wrong type; others are ignored. */
 static bool is_spoiled(const json_t *answer, bool allow) {
 	const json_t *use = json_object_get(answer, "toolUseID"), *interrupt = json_object_get(answer, "interrupt");
 	const json_t *input = json_object_get(answer, "updatedInput");
@@ -101,7 +101,7 @@ static void ask_client(struct permission *p, const json_t *use, const char *reas
 	query_free(q);
 }
 
-/* Hooks may answer for the client. */
+/* Hooks may answer in place of the client. */
 static bool ask_hooks(struct permission *p, const json_t *use) {
 	static const char denied[] = "Denied by a PermissionRequest hook";
 	struct callback_outcome o;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * May a tool run: policy, hooks, and in the end the client (can_use_tool). PROTOCOL 4.2.
+ * Decide whether a tool may run: policy, hooks, and finally the client (can_use_tool). PROTOCOL 4.2.
  */
 #pragma once
 
@@ -22,5 +22,5 @@ struct permission {
 /* before: the answers of the PreToolUse hooks. */
 void permission_decide(const json_t *use, const struct callback_outcome *before, struct permission *p);
 void permission_free(struct permission *p);
-/* A can_use_tool request; reason may be NULL. */
+/* Make a can_use_tool request; reason may be NULL. */
 json_t *permission_request(const char *name, json_t *input, const char *tool_use_id, const char *reason);

@@ -34,7 +34,7 @@ void policy_extend(const char *list, const json_t *more) {
 
 /* ---- judging --------------------------------------------------------------------------------------------------- */
 
-/* The text that the parentheses of a rule are about. */
+/* Return the text that the parentheses of a rule match. */
 static const char *subject(const char *tool, const json_t *input) {
 	if (strcmp(tool, "Bash") == 0) return js_get(input, "command");
 	const char *path = js_get(input, "file_path");

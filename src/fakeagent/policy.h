@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The permission mode and the rules, and their verdict on a tool without anybody asked. PROTOCOL 4.2.
+ * The permission mode and the rules, and their decision on a tool without asking. PROTOCOL 4.2.
  */
 #pragma once
 
 #include "fakeagent/js.h"
 
-enum policy { POLICY_NONE, POLICY_ALLOW, POLICY_ASK, POLICY_DEFER, POLICY_DENY }; /* of several the greatest wins */
+enum policy { POLICY_NONE, POLICY_ALLOW, POLICY_ASK, POLICY_DEFER, POLICY_DENY }; /* of several the greatest counts */
 
-void policy_init(void); /* rules of the flags */
+void policy_init(void); /* from the flags */
 const char *policy_mode(void);
 const char *policy_set_mode(const char *mode);             /* NULL, or the error_code of the refusal */
 void policy_extend(const char *list, const json_t *rules); /* list: allow, deny, ask */

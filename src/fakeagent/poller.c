@@ -15,7 +15,7 @@ struct timer {
 	json_t *arg;
 };
 
-static struct list watches = LIST_SELF(watches), timers = LIST_SELF(timers); /* timers: the soonest first */
+static struct list watches = LIST_SELF(watches), timers = LIST_SELF(timers); /* timers: soonest first */
 
 void poller_add(struct watch *w) {
 	list_add_tail(&watches, &w->node);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The one place that waits: descriptors and timers, by poll(2). A turn runs on the stack and calls it until its event
- * is there. Times are now_ms().
+ * The only place that waits: descriptors and timers, by poll(2). A turn runs on the stack and calls it until its event
+ * has come. Times are now_ms().
  */
 #pragma once
 
@@ -15,9 +15,10 @@
 struct watch {
 	struct list node;
 	int fd;
-	/* Before the wait: the events to wait for, 0 for none, POLLER_NOW for a round that does not wait. NULL: POLLIN. */
+	/* Called before the wait: return the events to wait for, 0 for none, POLLER_NOW for a round without a wait. NULL:
+	 * POLLIN. */
 	int (*prepare)(void);
-	void (*act)(struct watch *w, int events); /* once a round, also without events; may free its own watch */
+	void (*act)(struct watch *w, int events); /* once per round, without events too; may free its own watch */
 };
 
 struct timer;
@@ -25,6 +26,6 @@ typedef void (*poller_fn)(json_t *arg);
 
 void poller_add(struct watch *w);                                  /* list_del(&w->node) ends it */
 struct timer *poller_after(int64_t ms, poller_fn fn, json_t *arg); /* takes arg */
-void poller_cancel(struct timer *t);                               /* NULL is fine; not from its own fn */
-void poller_round(int64_t until);                                  /* one round; until < 0: without end */
-void poller_sleep(int64_t ms);                                     /* ends early when the turn is aborted */
+void poller_cancel(struct timer *t);                               /* NULL is allowed; not from its own fn */
+void poller_round(int64_t until);                                  /* one round; until < 0: no timeout */
+void poller_sleep(int64_t ms);                                     /* ends early if the turn is aborted */

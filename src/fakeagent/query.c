@@ -18,10 +18,10 @@ void query_free(struct query *q) {
 	free(q);
 }
 
-/* Ends q, and says so to the client if it cannot know. */
+/* End q, and notify the client unless it knows. */
 static void finish(struct query *q, enum query_end end) {
 	bool tell = end == QUERY_CANCELLED || end == QUERY_TIMEOUT || end == QUERY_REPLACED;
-	/* The CLI says notifications/cancelled to the server instead (PROTOCOL 4.2). */
+	/* The CLI sends notifications/cancelled to the server instead (PROTOCOL 4.2). */
 	if (tell && !js_is(q->request, "subtype", "mcp_message"))
 		out_json(js_make("{type:control_cancel_request,request_id:%s}", q->id));
 	q->end = end;
@@ -33,7 +33,7 @@ static void finish(struct query *q, enum query_end end) {
 	query_free(q);
 }
 
-/* Ending one may run code that ends others: it begins again after each. */
+/* The end of one may run code that ends others: callers search anew after each. */
 static struct query *find(const char *id, const char *subtype, bool turn_only) {
 	struct query *q;
 	LIST_FOR_EACH (q, &all, struct query, node) {
@@ -46,7 +46,7 @@ static struct query *find(const char *id, const char *subtype, bool turn_only) {
 static void expire(json_t *id) {
 	struct query *q = find(json_string_value(id), NULL, false);
 	if (!q) return;
-	q->timer = NULL; /* it frees itself after this */
+	q->timer = NULL; /* the timer frees itself */
 	finish(q, QUERY_TIMEOUT);
 }
 

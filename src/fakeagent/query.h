@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Open requests to the client. The sender either waits for one (query_wait) and frees it, or gives a function that is
- * called when it is over, after which it frees itself.
+ * Open requests to the client. The sender either waits for one (query_wait) and frees it, or sets a function to call at
+ * its end, after which it frees itself.
  */
 #pragma once
 
@@ -15,8 +15,8 @@ enum query_end {
 	QUERY_ANSWERED,  /* response is the `response` object of the client's line */
 	QUERY_CANCELLED, /* by an interrupt */
 	QUERY_TIMEOUT,
-	QUERY_CLOSED,   /* stdin has ended */
-	QUERY_REPLACED, /* a new hook table came */
+	QUERY_CLOSED,   /* end of stdin */
+	QUERY_REPLACED, /* by a new hook table */
 };
 
 struct query;
@@ -36,17 +36,18 @@ struct query {
 	const json_t *entry;
 };
 
-/* Prints the control_request (takes request) and keeps it. timeout < 0: none. After the end of stdin it is not printed
+/* Print the control_request (takes request) and keep it. timeout < 0: none. After the end of stdin it is not printed
  * and is QUERY_CLOSED at once. */
 struct query *query_send(json_t *request, int64_t timeout);
-void query_then(struct query *q, query_fn then, json_t *arg); /* takes arg; no longer of the turn; frees itself */
+void query_then(struct query *q, query_fn then,
+				json_t *arg); /* takes arg; detaches it from the turn; it frees itself */
 void query_wait(struct query *q);
 void query_free(struct query *q);
 json_t *query_payload(const struct query *q);   /* of a successful answer, borrowed, or NULL */
-const char *query_error(const struct query *q); /* the text of an answer of subtype error, borrowed, or NULL */
+const char *query_error(const struct query *q); /* the text of an error answer, borrowed, or NULL */
 
 void query_answer(json_t *line);
-void query_end_turn(void); /* cancels those of the turn */
+void query_end_turn(void); /* cancel the requests of the turn */
 void query_end_hooks(void);
-void query_close(void);                  /* stdin has ended */
-json_t *query_list(const char *subtype); /* copies of the open control_requests of that subtype */
+void query_close(void);                  /* at the end of stdin */
+json_t *query_list(const char *subtype); /* copies of the open control_requests with that subtype */

@@ -10,11 +10,11 @@
 #include <stdio.h>
 
 static json_t *root;
-static json_t *used; /* the `once` rules that were taken */
+static json_t *used; /* `once` rules already used */
 
 /* ---- loading --------------------------------------------------------------------------------------------------- */
 
-/* A misspelt member would be a rule that never matches: it is an error. */
+/* A misspelt member would be a rule that never matches, so it is an error. */
 static bool check_members(const json_t *obj, const char *known, char **error) {
 	const char *name;
 	json_t *value;
@@ -101,8 +101,8 @@ static bool number_is(const json_t *when, const char *key, long value) {
 	return !want || json_integer_value(want) == value;
 }
 
-/* `tool`, `output` and `is_error` are about the last tool of this turn: before one has run they do not match, and a
- * rule without them matches only before. */
+/* `tool`, `output` and `is_error` concern the last tool of this turn. Rules with them do not match before one has run;
+ * rules without them match only before. */
 static bool matches(const json_t *when, const struct scenario_moment *m) {
 	const json_t *failed = json_object_get(when, "is_error"), *tool = json_object_get(when, "tool");
 	bool about_tool = tool || failed || json_object_get(when, "output");

@@ -7,7 +7,7 @@
 #include "fakeagent/phase.h"
 #include "fakeagent/poller.h"
 
-#define PIECES 50 /* a text comes in about so many deltas */
+#define PIECES 50 /* approximate number of deltas of a text */
 #define PIECE_MIN 8
 
 void speech_init(struct speech *s) {
@@ -38,7 +38,7 @@ static void delta(const struct speech *s, const char *type, const char *key, con
 	if (s->slow > 0) poller_sleep(s->slow);
 }
 
-/* Returns the bytes that were said before the turn was aborted. */
+/* Return the bytes printed before the turn was aborted. */
 static size_t deltas(const struct speech *s, const char *type, const char *key, const char *p, size_t n) {
 	size_t step = MAX((size_t)PIECE_MIN, (n + PIECES - 1) / PIECES), at = 0;
 	if (!flags()->partial && s->slow <= 0) return phase_aborted() ? 0 : n;
@@ -62,7 +62,7 @@ static bool print_text(const struct speech *s, const json_t *block, int index, c
 		frames_block(half, true);
 		return false;
 	}
-	/* The CLI fires it at each flush of its stream; here a block is one flush. */
+	/* The CLI runs it at each flush of its stream; here a block is one flush. */
 	if (strcmp(key, "text") == 0)
 		callback_notify("MessageDisplay", NULL,
 						js_make("{message_id:%s,index:%i,final:true,delta:%O}", frames_message_id(), index, text),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A reply of the model: its blocks, and how it comes out, delta by delta and one assistant line a block.
+ * A reply of the model: its blocks, printed as deltas and one assistant line per block.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 struct speech {
 	json_t *blocks; /* content of the assistant message */
-	char *error;    /* the call failed with that text */
+	char *error;    /* the call failed with this text */
 	int64_t slow;   /* ms after each delta */
 	int64_t delay;  /* ms before the first */
 };
@@ -20,5 +20,5 @@ void speech_free(struct speech *s);
 void speech_text(struct speech *s, json_t *text);                    /* takes text */
 void speech_thought(struct speech *s, json_t *text);                 /* takes text */
 void speech_tool(struct speech *s, const char *name, json_t *input); /* takes input */
-/* False: the turn was aborted on the way; what was said so far is out. *stop_reason is set with the whole message. */
+/* False: the turn was aborted after a part was printed. *stop_reason is set after the whole message. */
 bool speech_print(const struct speech *s, const char **stop_reason);

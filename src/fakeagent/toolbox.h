@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tools: a shell and files for real, servers of the client through mcp_message, the rest canned.
+ * The tools: a real shell and real files, servers of the client through mcp_message, the others canned.
  */
 #pragma once
 

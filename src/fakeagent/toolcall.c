@@ -10,13 +10,13 @@
 
 struct batch {
 	json_t *results; /* for the model */
-	json_t *context; /* texts of hooks, behind the results */
+	json_t *context; /* texts of hooks, after the results */
 	struct scenario_moment *moment;
 	bool stopped;
 	json_t *deferred;
 };
 
-/* Prints one tool_result and puts it among those for the model. */
+/* Print one tool_result and add it to those for the model. */
 static void give(struct batch *b, const json_t *use, json_t *content, bool failed, json_t *detail) {
 	json_t *block = js_make("{tool_use_id:%O,type:tool_result,content:%o,is_error:%b}", json_object_get(use, "id"),
 							content, failed);

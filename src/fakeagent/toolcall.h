@@ -6,7 +6,11 @@
 
 #include "fakeagent/scenario.h"
 
-enum toolcall_end { TOOLCALL_DONE, TOOLCALL_STOPPED, TOOLCALL_DEFERRED }; /* the later two end the turn, by hooks */
+enum toolcall_end {
+	TOOLCALL_DONE,
+	TOOLCALL_STOPPED,
+	TOOLCALL_DEFERRED
+}; /* STOPPED and DEFERRED, by hooks, end the turn */
 
-/* Runs the tool_use blocks; the last tool goes into m. *deferred: of TOOLCALL_DEFERRED, new. */
+/* Run the tool_use blocks; m gets the last tool. *deferred: of TOOLCALL_DEFERRED, new. */
 enum toolcall_end toolcall_run(const json_t *blocks, struct scenario_moment *m, json_t **deferred);

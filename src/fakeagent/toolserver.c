@@ -123,7 +123,7 @@ json_t *toolserver_tools(void) {
 
 /* ---- calls ----------------------------------------------------------------------------------------------------- */
 
-/* NAME of mcp__NAME__TOOL as a new string, or NULL. */
+/* Return NAME of mcp__NAME__TOOL as a new string, or NULL. */
 static json_t *name_of(const char *tool) {
 	const char *at = strncmp(tool, "mcp__", 5) == 0 ? strstr(tool + 5, "__") : NULL;
 	return at ? js_text(tool + 5, (size_t)(at - tool) - 5) : NULL;
