@@ -206,7 +206,7 @@ static bool check_user(struct survive *w, const struct message *m, char *error, 
 	return true;
 }
 
-/* A client may put lines of the assistant into the conversation; a malformed one fails every later turn. */
+/* A client may add lines of the assistant to the conversation; a malformed one fails every later turn. */
 static bool check_assistant(struct survive *w, const struct message *m, char *error, size_t size) {
 	struct span content = m->content;
 	if (!span_is_object(m->env.message) || !span_is_array(content))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the tests of the modules that an upgrade carries share: a thing is saved to memory and read into another, the
- * same bytes are cut and damaged. Parties (clients, attachments) are the elements of one array, numbered from 1.
+ * Shared by the tests of modules whose state an upgrade restores: serialize an object to memory and restore it into
+ * another, also from truncated and damaged bytes. Parties (clients, attachments) are the elements of one array,
+ * numbered from 1.
  */
 #pragma once
 
@@ -14,7 +15,7 @@
 #define PARTIES 8
 
 static char party[PARTIES];
-#define NO_SESSION ((struct session *)(void *)&party[0]) /* looked at by nobody */
+#define NO_SESSION ((struct session *)(void *)&party[0]) /* never dereferenced */
 
 static uint64_t party_number(const void *who) {
 	return (uint64_t)((const char *)who - party) + 1;
@@ -28,7 +29,7 @@ static void *party_of(void *arg, uint64_t number) {
 static const struct carry_world party_world = {party_number, party_number, party_of, party_of, NULL};
 
 struct saved {
-	char *data; /* exactly len bytes, so that the sanitizers see a read behind them */
+	char *data; /* exactly len bytes, so that the sanitizers detect a read past the end */
 	size_t len;
 };
 
@@ -46,7 +47,7 @@ static inline struct saved carry_save_thing(void (*fn)(struct carry *, void *), 
 	return s;
 }
 
-/* The first n bytes. True: everything was read and nothing was left over; else error says why not. */
+/* Restore from the first n bytes. True: all of them were read, without an error; else error has the reason. */
 static inline bool carry_load_thing(struct saved s, size_t n, void (*fn)(struct carry *, void *), void *thing,
 									char error[CARRY_ERROR_MAX]) {
 	struct carry c;
@@ -62,8 +63,8 @@ static inline bool carry_load_thing(struct saved s, size_t n, void (*fn)(struct 
 	return ok;
 }
 
-/* Whatever is missing is noticed, and whatever is damaged does no harm. begin() makes an empty thing to read into,
- * end() frees what is in it. */
+/* Truncated data is detected, and damaged data does no harm. begin() makes an empty object to restore into, end() frees
+ * its content. */
 static inline void carry_spoil_thing(struct saved s, void (*fn)(struct carry *, void *), void *thing,
 									 void (*begin)(void *), void (*end)(void *)) {
 	char error[CARRY_ERROR_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random lines of JSON that both we and jansson can read: keys that routing reads in random places, escapes, blanks,
+ * Random lines of JSON, readable for us and for jansson: keys that routing reads in random places, escapes, spaces,
  * nesting. No lone surrogates, no huge numbers, no \u0000 (jansson refuses those).
  */
 #pragma once
@@ -121,7 +121,7 @@ static inline void gen_object(struct buf *b, uint64_t *seed, int depth) {
 	buf_putc(b, '}');
 }
 
-/* A line in a buffer of exactly its size, so that a sanitizer sees a byte read behind it. The caller frees. */
+/* Return a line in a buffer of exactly its size, so that a sanitizer detects a read past the end. The caller frees. */
 static inline char *gen_line(uint64_t *seed, size_t *n) {
 	struct buf b = BUF_INIT(1 << 20);
 	if (rng_below(seed, 2)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the unit tests share: a main() for one table of tests, a check without the cost of ck_assert() in long loops,
- * and numbers that are random but the same in every run (the seed is printed when a test fails).
+ * Shared by the unit tests: a main() for one table of tests, a check without the cost of ck_assert() for long loops,
+ * and pseudo-random numbers, the same in every run (a failed test prints the seed).
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ck_assert() writes to a pipe each time it is passed; this one costs nothing. */
+/* ck_assert() writes to a pipe each time it passes; this one costs nothing. */
 #define REQUIRE(cond, fmt, ...)                                                                                        \
 	do                                                                                                                 \
 		if (UNLIKELY(!(cond))) ck_abort_msg("%s: " fmt, #cond, ##__VA_ARGS__);                                         \
@@ -31,20 +31,20 @@ static inline size_t rng_below(uint64_t *state, size_t n) {
 	return (size_t)(rng_next(state) % n);
 }
 
-/* Valgrind cannot do all that a kernel does: such a test is not run there, and not counted either. */
+/* Valgrind lacks some features of the kernel: a test that needs them is neither run nor counted there. */
 static inline bool in_valgrind(void) {
 	const char *preload = getenv("LD_PRELOAD");
 	return preload && strstr(preload, "vgpreload");
 }
-/* How often a loop over random input goes round: a twentieth under valgrind, where each round costs fifty times as much
- * and any one of them shows a wrong access. */
+/* The number of rounds of a loop over random input: a twentieth under valgrind, which is fifty times slower and detects
+ * a wrong access in any round. */
 static inline int rounds(int n) {
 	return in_valgrind() ? (n + 19) / 20 : n;
 }
 
 #define NOT_IN_VALGRIND(test) (in_valgrind() ? NULL : (test))
 
-/* setup and teardown surround each test; NULL: there is none. */
+/* setup and teardown surround each test; NULL: none. */
 static inline int run_tests(const char *name, SFun setup, SFun teardown, const TTest *const *tests, size_t n) {
 	Suite *suite = suite_create(name);
 	TCase *tcase = tcase_create(name);

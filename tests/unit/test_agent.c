@@ -18,7 +18,7 @@ struct world {
 	struct buf heard, errors;
 	int lines, long_lines, lost, reads, muted, unwatched, exits, ends;
 	size_t long_size;
-	void (*first)(struct world *w); /* what is done when the first line comes */
+	void (*first)(struct world *w); /* called at the first line */
 };
 
 static void on_line(void *arg, struct chunk line) {
@@ -137,14 +137,14 @@ START_TEST(lines_then_the_end) {
 	ck_assert(w.ends == 1 && w.exits == 1 && w.a->exited && w.a->eof && w.reads > 0);
 	ck_assert_int_eq(WEXITSTATUS(w.a->exit_status), 3);
 	ck_assert(w.a->started_at <= w.a->heard_at && w.a->started_at <= w.a->exited_at);
-	heard(&w, "one\n|\xef\xbb\xbftwo\n|hal|"); /* one byte order mark is skipped, the first line's */
+	heard(&w, "one\n|\xef\xbb\xbftwo\n|hal|"); /* only a byte order mark before the first line is skipped */
 	ck_assert_str_eq(w.errors.data, "oh\n");
 	ck_assert(w.a->child.in == -1 && w.a->child.out == -1 && w.a->child.err == -1);
 	finish(&w);
 }
 END_TEST
 
-/* A file stands for a pipe that there is no memory to watch: the kernel takes none of either. */
+/* A file in place of a pipe that cannot be watched for lack of memory: epoll refuses both. */
 START_TEST(cannot_be_watched) {
 	struct world w;
 	begin(&w, 1000, 1 << 16);
@@ -182,7 +182,7 @@ START_TEST(writes_and_is_heard) {
 }
 END_TEST
 
-/* More than the pipe holds: the rest goes when it takes more. */
+/* More than the pipe holds: the rest is written when it has room. */
 START_TEST(a_full_pipe_goes_on) {
 	static char big[3000001];
 	struct world w;
@@ -192,7 +192,7 @@ START_TEST(a_full_pipe_goes_on) {
 	spawn(&w, "read x; head -c 3000000 | wc -c");
 	put(&w, "go\n");
 	put(&w, big);
-	child_kill(&w.a->child, SIGSTOP); /* however slow we are, it reads nothing meanwhile */
+	child_kill(&w.a->child, SIGSTOP); /* it reads nothing meanwhile, however slow the test is */
 	ck_assert(agent_write(w.a, &w.in));
 	ck_assert(w.in.bytes > 0);
 	child_kill(&w.a->child, SIGCONT);
@@ -232,7 +232,7 @@ START_TEST(stdout_that_is_closed_is_told) {
 }
 END_TEST
 
-/* Who still holds the output is waited for a second, then the end is the end. */
+/* Output held open by another process delays the end by at most a second. */
 START_TEST(output_that_stays_open) {
 	struct world w;
 	begin(&w, 1000, 1 << 16);
@@ -261,7 +261,7 @@ static void read_on_at_its_end(void *arg) {
 	ck_assert(!w->a->read_paused);
 }
 
-/* As its owner does: lines may be left for the next turn. */
+/* Like its owner: lines may be left for the next turn. */
 static void go_on(void *arg) {
 	struct world *w = arg;
 	w->reads++;
@@ -279,7 +279,7 @@ START_TEST(waits_for_its_readers) {
 	spawn(&w, "echo first; read x; yes 123456789 | head -n 2000");
 	loop_run(w.loop);
 	ck_assert_int_eq(w.lines, 2001);
-	ck_assert_int_ge(w.reads, 20000 / 4096); /* each read brought no more than it may */
+	ck_assert_int_ge(w.reads, 20000 / 4096); /* each read is within its limit */
 	finish(&w);
 }
 END_TEST
@@ -289,7 +289,7 @@ START_TEST(a_long_line_is_reported_once) {
 	begin(&w, 1000, 4096);
 	spawn(&w, "head -c 50000 /dev/zero | tr '\\0' x; echo; echo ok; head -c 7000 /dev/zero | tr '\\0' y");
 	loop_run(w.loop);
-	ck_assert_int_eq(w.long_lines, 2); /* the one that the end has cut, too */
+	ck_assert_int_eq(w.long_lines, 2); /* including the one cut by the end */
 	ck_assert_uint_eq(w.long_size, 7000);
 	heard(&w, "ok\n|");
 	finish(&w);
@@ -308,13 +308,13 @@ static void note_turns(void *arg) {
 	on_ended(arg);
 }
 
-/* Lines that take a turn each are told in a turn each: the end comes behind the last of them. */
+/* Lines that take a turn each are reported in a turn each: the end is reported after the last of them. */
 START_TEST(the_last_output_takes_many_turns) {
 	struct agent_events own = events;
 	struct world w;
 	begin(&w, 1000, 1 << 16);
 	own.line = take_time;
-	own.read_done = on_exited; /* nothing: it is not read on but at its end */
+	own.read_done = on_exited; /* does nothing: reading continues only at the end */
 	own.ended = note_turns;
 	w.a->events = &own;
 	spawn(&w, "seq 200; echo no >&2; read x");
@@ -324,7 +324,7 @@ START_TEST(the_last_output_takes_many_turns) {
 	ck_assert_int_eq(w.lines, 200);
 	ck_assert_int_eq(w.a->child.out, -1);
 	ck_assert_str_eq(w.errors.data, "no\n");
-	ck_assert_int_ge(w.reads, 200 / 8); /* between two looks at the clock there are some lines */
+	ck_assert_int_ge(w.reads, 200 / 8); /* several lines between two looks at the clock */
 	finish(&w);
 }
 END_TEST
@@ -336,7 +336,7 @@ static void free_it(void *arg, struct chunk line) {
 	loop_stop(w->loop);
 }
 
-/* From within its own callback, with its process alive: that goes on, and is reaped when it ends. */
+/* Freed in its own callback with its process alive: the process continues, and is reaped at its end. */
 START_TEST(freed_in_its_own_callback) {
 	struct agent_events own = events;
 	struct world w;
@@ -351,7 +351,7 @@ START_TEST(freed_in_its_own_callback) {
 	close(in), close(out), close(err);
 	while (kill(pid, 0) == 0) children_reap(w.children);
 	ck_assert_int_eq(w.ends + w.exits, 0);
-	w.a = agent_new(w.loop, &w.pool, 1, 1, &events, &w); /* one without a process is freed as well */
+	w.a = agent_new(w.loop, &w.pool, 1, 1, &events, &w); /* an agent without a process can be freed, too */
 	init_timers(&w);
 	finish(&w);
 }

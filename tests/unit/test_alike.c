@@ -44,7 +44,7 @@ START_TEST(something_else) {
 		{"\"\\ud800\"", "\"\\ufffd\""},
 		{"\"\\u0000\"", "\"\""},
 		{"\"a\\u0000b\"", "\"a\\u0000c\""},
-		/* of duplicates the last one counts, and what only one side has */
+		/* of duplicates the last one counts; a member of only one side counts */
 		{"{\"x\":1,\"x\":1}", "{\"x\":1,\"y\":2}"},
 		{"{\"x\":1,\"y\":5,\"y\":5}", "{\"x\":1,\"x\":9,\"y\":5}"},
 		{"{\"x\":1,\"y\":5,\"x\":1}", "{\"x\":1,\"x\":9,\"y\":5}"},
@@ -55,7 +55,7 @@ START_TEST(something_else) {
 }
 END_TEST
 
-/* {"k0":0,...} from one end or from the other. */
+/* {"k0":0,...}, forwards or backwards. */
 static char *numbered(size_t n, bool backwards) {
 	char *out = malloc(n * 24 + 3), *p = out;
 	*p++ = '{';

@@ -44,7 +44,7 @@ START_TEST(the_maximum_is_hard) {
 	ck_assert(!buf_putc(&b, '6'));
 	ck_assert(b.failed);
 	ck_assert_str_eq(b.data, "12345");
-	ck_assert(!buf_puts(&b, "")); /* a failure stays */
+	ck_assert(!buf_puts(&b, "")); /* a failure is kept */
 	ck_assert_ptr_null(buf_steal(&b, NULL));
 	ck_assert_ptr_null(b.data);
 	struct buf p = BUF_INIT(3);
@@ -73,7 +73,7 @@ START_TEST(stealing) {
 	ck_assert_uint_eq(len, 4);
 	ck_assert_str_eq(none, "");
 	ck_assert_ptr_null(b.data);
-	ck_assert(buf_puts(&b, "again")); /* the buffer can be used on */
+	ck_assert(buf_puts(&b, "again")); /* the buffer is usable again */
 	ck_assert_str_eq(b.data, "again");
 	buf_free(&b);
 }

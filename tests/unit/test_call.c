@@ -40,7 +40,7 @@ static struct call *find(struct world *w, const char *id) {
 	return call_find(&w->all, span_of(text));
 }
 
-/* Two clients may use one id; the child sees neither. */
+/* Two clients may use one id; the child sees neither of the two. */
 START_TEST(ids_are_each_client_s_own) {
 	struct world w;
 	begin(&w);
@@ -52,7 +52,7 @@ START_TEST(ids_are_each_client_s_own) {
 	ck_assert_ptr_eq(find(&w, b->id), b);
 	ck_assert_ptr_null(find(&w, "1"));
 	ck_assert_ptr_null(call_find(&w.all, SPAN_NONE));
-	ck_assert_ptr_null(call_find(&w.all, span_of(a->id))); /* no string */
+	ck_assert_ptr_null(call_find(&w.all, span_of(a->id))); /* not a string */
 	ck_assert_ptr_eq(call_of(&w.all, 1, span_of("\"1\"")), a);
 	ck_assert_ptr_eq(call_of(&w.all, 2, span_of("\"1\"")), b);
 	ck_assert_ptr_eq(call_of(&w.all, 1, span_of("\"2\"")), c);
@@ -85,7 +85,7 @@ START_TEST(ids_cannot_be_guessed_and_do_not_come_twice) {
 }
 END_TEST
 
-/* The daemon's own have nobody who asked, and no client's id finds them. */
+/* The daemon's own calls have no requester, and no client's id finds them. */
 START_TEST(own_requests) {
 	struct world w;
 	begin(&w);

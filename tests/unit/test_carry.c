@@ -141,7 +141,7 @@ END_TEST
 
 /* --- what a reader refuses ---------------------------------------------------------------------------------------- */
 
-/* A number that is written, read into something smaller. */
+/* A written number, read into a smaller type. */
 static uint64_t number;
 static struct {
 	bool flag;
@@ -268,7 +268,7 @@ static void nothing(struct carry *c, void *arg) {
 	(void)c, (void)arg;
 }
 
-/* A head of our own making; the version is what stands behind the first line. */
+/* A handmade head; the version is after the first line. */
 START_TEST(heads) {
 	char error[CARRY_ERROR_MAX];
 	struct saved s = carry_save_thing(nothing, NULL);
@@ -283,7 +283,7 @@ START_TEST(heads) {
 		ck_assert(!carry_load_thing(s, s.len, nothing, NULL, error));
 		ck_assert_msg(strstr(error, "version"), "%s", error);
 	}
-	value = 1; /* whatever was written once is read */
+	value = 1; /* written earlier, so still to be read */
 	memcpy(version, &value, sizeof value);
 	ck_assert_msg(carry_load_thing(s, s.len, nothing, NULL, error), "%s", error);
 	s.data[0] ^= 1;
@@ -314,13 +314,13 @@ START_TEST(the_first_error_stays) {
 	ck_assert_str_eq(c.error, "the state ends too early, at byte 0");
 	carry_fail(&c, "another");
 	ck_assert_str_eq(c.error, "the state ends too early, at byte 0");
-	carry_number(&c, &value); /* from then on every read gives zero */
+	carry_number(&c, &value); /* from here every read gives zero */
 	carry_text(&c, &text);
 	ck_assert(value == 0 && !text && carry_count(&c, 3) == 0 && !carry_borrow(&c, &n) && n == 0);
 	carry_free(&c);
 	carry_begin_load(&c, "x", 1);
 	c.error[0] = 0;
-	carry_fail(&c, "%0*d", 2 * CARRY_ERROR_MAX, 1); /* cut to its room */
+	carry_fail(&c, "%0*d", 2 * CARRY_ERROR_MAX, 1); /* truncated to its limit */
 	ck_assert_uint_eq(strlen(c.error), CARRY_ERROR_MAX - 1);
 	carry_free(&c);
 }
@@ -339,7 +339,7 @@ START_TEST(a_full_disk_is_told) {
 }
 END_TEST
 
-/* Some small ones, one larger than the buffer, some small ones. */
+/* Small numbers, one string larger than the buffer, small numbers. */
 static void big(struct carry *c, void *arg) {
 	char *text = arg;
 	for (size_t i = 0; i < 20; i++) {
@@ -394,12 +394,12 @@ START_TEST(descriptors_are_what_they_were) {
 	ck_assert_int_eq(pipe(p), 0);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, s), 0);
 	_cleanup_close_ int file = memfd_create("file", 0);
-	ck_assert(is_taken(-1, S_IFSOCK)); /* none is none */
+	ck_assert(is_taken(-1, S_IFSOCK)); /* -1 is none */
 	ck_assert(is_taken(p[0], S_IFIFO) && !is_taken(p[0], S_IFSOCK) && is_taken(p[1], 0));
 	ck_assert(is_taken(s[0], S_IFSOCK) && !is_taken(s[0], S_IFIFO));
 	ck_assert(is_taken(file, S_IFREG) && !is_taken(file, S_IFIFO));
-	ck_assert(!is_taken(2, 0));                         /* the standard ones belong to nobody */
-	ck_assert_int_eq(fcntl(p[0], F_GETFD), FD_CLOEXEC); /* it came through an exec */
+	ck_assert(!is_taken(2, 0));                         /* the standard descriptors are never taken */
+	ck_assert_int_eq(fcntl(p[0], F_GETFD), FD_CLOEXEC); /* it has passed an exec */
 	close(p[0]);
 	ck_assert(!is_taken(p[0], S_IFIFO));
 	close(p[1]);
@@ -446,7 +446,7 @@ START_TEST(timers_keep_what_is_left) {
 	s = carry_save_thing(timer, &a);
 	ck_assert(carry_load_thing(s, s.len, timer, &b, error));
 	int64_t left = loop_timer_left(&b);
-	ck_assert_msg(left > 400000 && left < 501000, "%lld", (long long)left); /* libevent reckons by the wall clock */
+	ck_assert_msg(left > 400000 && left < 501000, "%lld", (long long)left); /* libevent uses the wall clock */
 	free(s.data);
 	loop_timer_stop(&a);
 	loop_timer_stop(&b);
@@ -469,7 +469,7 @@ static void feed(struct lines *l, const char *text, size_t n) {
 static const char stream[] = "first\nsecond line\n\nmuch longer than a line may be\nlast\nrest";
 static const char *const want[] = {"first\n", "second line\n", "\n", NULL, "last\n"};
 
-/* Up to so many lines, and on to the next that is no over-long one. */
+/* Take up to so many lines, not counting over-long ones. */
 static void take_lines(struct lines *l, size_t *n, size_t most) {
 	struct chunk line;
 	size_t size;
@@ -493,7 +493,7 @@ static void go_on_elsewhere(size_t cut, size_t taken, bool flowing) {
 	size_t n = 0;
 	lines_init(&a, &pool, 12);
 	lines_init(&b, &pool, 12);
-	if (flowing) a.copied = 1024 * 1024; /* its next read gives it a ring */
+	if (flowing) a.copied = 1024 * 1024; /* its next read allocates a ring */
 	feed(&a, stream, cut);
 	take_lines(&a, &n, taken);
 	struct saved s = carry_save_thing(lines, &a);
@@ -511,7 +511,7 @@ static void go_on_elsewhere(size_t cut, size_t taken, bool flowing) {
 	lines_pool_free(&pool);
 }
 
-/* A reader that goes on in another process at any byte, and behind any line, gives the same lines. */
+/* A reader restored in another process at any byte, and after any line, gives the same lines. */
 START_TEST(lines_go_on_in_their_middle) {
 	for (size_t cut = 0; cut < sizeof stream; cut++)
 		for (size_t taken = 1; taken <= ARRAY_SIZE(want) + 1; taken++) {

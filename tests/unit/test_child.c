@@ -57,7 +57,7 @@ static void shell(struct world *w, struct child *c, const char *script, struct c
 	ck_assert_msg(start(w, c, argv, spec) == CHILD_OK, "%s", w->error);
 }
 
-/* Until something can be read, or the end. */
+/* Wait until readable, or the end. */
 static void wait_for(int fd) {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	int r;
@@ -66,7 +66,7 @@ static void wait_for(int fd) {
 	ck_assert_int_eq(r, 1);
 }
 
-/* All that comes until the end; waits for it. */
+/* Return all output up to the end; waits for it. */
 static const char *output(int fd) {
 	static char text[20000];
 	size_t n = 0;
@@ -88,7 +88,7 @@ static void close_all(struct child *c) {
 	child_close_out(c); /* twice is harmless */
 }
 
-/* It ended, and everybody was told so once. The loop is at its end, too. */
+/* It ended and its owner was notified once. The loop has ended, too. */
 static void ends(struct world *w, struct child *c, int status) {
 	while (!w->exits) loop_run(w->loop);
 	ck_assert_int_eq(w->exits, 1);
@@ -149,7 +149,7 @@ START_TEST(what_it_starts_with) {
 	prints("test -S /proc/self/fd/1 && echo socket", PLAIN, "socket\n");
 	prints("test -p /proc/self/fd/1 && echo pipe; echo again >/dev/stdout", (struct child_spec){.out_pipe = true},
 		   "pipe\nagain\n");
-	/* no descriptor but 0 to 2, whoever forgot to close it */
+	/* no descriptors other than 0 to 2, even without close-on-exec */
 	int spare = open("/dev/null", O_RDONLY), high = fcntl(spare, F_DUPFD, 90);
 	prints("for i in 3 4 5 6 7 8 9 90 91 92 93 94 95; do test -e /proc/$$/fd/$i && ls -l /proc/$$/fd/$i; done; true",
 		   PLAIN, "");
@@ -163,7 +163,7 @@ START_TEST(the_limit_on_descriptors) {
 }
 END_TEST
 
-/* No process can open them by a name below /proc; and bytes go one way. */
+/* No process can open them under /proc; each has only one direction. */
 START_TEST(streams_are_sockets) {
 	prints(
 		"for n in 0 1 2; do (: </proc/$$/fd/$n) 2>/dev/null || echo no; (: >>/proc/$$/fd/$n) 2>/dev/null || echo no; "
@@ -174,7 +174,7 @@ START_TEST(streams_are_sockets) {
 }
 END_TEST
 
-/* Signals that we ignore or block are the child's own again. */
+/* Signals ignored or blocked by us have their defaults in the child. */
 START_TEST(signals_are_as_at_the_beginning) {
 	sigset_t all, before;
 	sigfillset(&all);
@@ -185,7 +185,7 @@ START_TEST(signals_are_as_at_the_beginning) {
 	ck_assert_int_eq(start(&w, &c, argv, PLAIN), CHILD_OK);
 	sigset_t now;
 	sigprocmask(SIG_SETMASK, NULL, &now);
-	ck_assert(sigismember(&now, SIGTERM)); /* ours are as they were */
+	ck_assert(sigismember(&now, SIGTERM)); /* ours are unchanged */
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	ck_assert_str_eq(output(c.out), "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
 	ends(&w, &c, 0);
@@ -204,7 +204,7 @@ START_TEST(a_session_of_its_own) {
 	child_kill(&c, SIGTERM);
 	ck_assert_str_eq(output(c.out), "up\nterm\n");
 	ends(&w, &c, 0);
-	child_kill(&c, SIGKILL); /* it is gone: nobody is hit */
+	child_kill(&c, SIGKILL); /* it is gone: no process is hit */
 }
 END_TEST
 
@@ -217,7 +217,7 @@ START_TEST(killed_with_all_its_group) {
 }
 END_TEST
 
-/* What the leader leaves in its group is killed when it is reaped; one in a session of its own holds the pipe still. */
+/* Reaping the leader kills the rest of its group; a process with a session of its own still holds the pipe. */
 START_TEST(exit_and_end_of_output_are_two_events) {
 	struct child c;
 	char byte;
@@ -256,7 +256,7 @@ START_TEST(forgotten_resumed) {
 	child_close_in(&a);
 	ends(&w, &a, EXIT(4));
 	w.exits = 0;
-	/* one that is forgotten goes on, and is reaped all the same */
+	/* a forgotten child continues, and is still reaped */
 	shell(&w, &a, "read x; exit 4", PLAIN);
 	pid = a.pid;
 	child_forget(&a);
@@ -373,7 +373,7 @@ START_TEST(no_descriptors) {
 	getrlimit(RLIMIT_NOFILE, &before);
 	int next = dup(0);
 	close(next);
-	for (int more = 0; more < 8; more++) { /* eight are needed at most: none of them may be lost */
+	for (int more = 0; more < 8; more++) { /* at most eight are needed: none of them may be lost */
 		struct child c;
 		size_t open = open_fds();
 		few = (struct rlimit){(rlim_t)(next + more), before.rlim_max};
@@ -398,7 +398,8 @@ START_TEST(finding_programs) {
 	ck_assert_str_eq(relative, "//bin/sh");
 	ck_assert_ptr_null(child_find_program("sh", "", "/", &number, error));
 	ck_assert_int_eq(number, ENOENT);
-	ck_assert_ptr_null(child_find_program("sh", "bin:.", "/", &number, error)); /* never relative to our own folder */
+	ck_assert_ptr_null(
+		child_find_program("sh", "bin:.", "/", &number, error)); /* never relative to our own directory */
 }
 END_TEST
 

@@ -43,7 +43,7 @@ static void put(const char *name, const char *text) {
 	ck_assert_int_eq(fclose(f), 0);
 }
 
-/* error: the first mistake. */
+/* error: the first one. */
 static struct settings *load_path(const char *path) {
 	errors_free(&errors);
 	struct buf text = BUF_INIT(1024 * 1024);
@@ -62,7 +62,7 @@ static struct settings *load(const char *text) {
 	return s;
 }
 
-/* The error begins with FILE:LINE: and holds `what`. */
+/* The error begins with FILE:LINE: and contains `what`. */
 static void refuse(const char *text, int line, const char *what) {
 	char head[160];
 	put("plenum.conf", text);
@@ -200,13 +200,13 @@ START_TEST(test_usual_places) {
 }
 END_TEST
 
-/* inih's own line buffer holds 200 bytes. */
+/* inih's own line buffer has 200 bytes. */
 START_TEST(test_long_lines) {
 	char text[40000], *p = text;
 	p += sprintf(p, "[profile long]\ncommand = agent");
 	for (int i = 0; i < 1000; i++) p += sprintf(p, " --word=%d ;#[%d", i, i);
 	strcpy(p, "\n");
-	for (p = text; (p = strstr(p, " ;#"));) *p = '_'; /* not a comment: no blank before the ; */
+	for (p = text; (p = strstr(p, " ;#"));) *p = '_'; /* not a comment: no space before the ; */
 	strcat(text, "env = A='");
 	p = text + strlen(text);
 	memset(p, 'x', 3000);
@@ -274,7 +274,7 @@ START_TEST(test_mistakes) {
 }
 END_TEST
 
-/* Exactly these lines of the file have errors, one each and in this order. */
+/* Exactly these lines of the file have errors, one each, in this order. */
 static void refuse_lines(const char *text, const int *lines, size_t n) {
 	char head[160];
 	put("plenum.conf", text);
@@ -299,7 +299,7 @@ START_TEST(test_every_mistake) {
 }
 END_TEST
 
-/* What follows from a mistake that was told is not told again. */
+/* Consequences of a reported error are not reported. */
 START_TEST(test_one_mistake_one_line) {
 	char text[3000];
 	REFUSE_LINES("[daemon]\nnonsense\n  that = goes on\n\n  and on\n; here too\n  and on\nmax_clients = x\n", 2, 8);
@@ -380,7 +380,7 @@ START_TEST(test_bytes_and_rights) {
 }
 END_TEST
 
-/* The example that is installed must be one that works, as it is and with every example taken out of its comment. */
+/* The installed example is valid, as it is and with every example uncommented. */
 START_TEST(test_example) {
 	char command[600];
 	const char *root = getenv("PLENUM_SOURCE_ROOT"); /* set by meson */
@@ -400,7 +400,7 @@ START_TEST(test_example) {
 }
 END_TEST
 
-/* Every key is in the manual, and the manual's examples are good configurations. */
+/* Every key is in the manual, and the manual's examples are valid configurations. */
 static FILE *open_manual(void) {
 	char path[512];
 	const char *root = getenv("PLENUM_SOURCE_ROOT");
@@ -453,7 +453,7 @@ START_TEST(test_manual_examples) {
 }
 END_TEST
 
-/* What the errand has read is what counts: the files are not looked at again. */
+/* Only the data of the errand counts: the files are not read again. */
 START_TEST(test_what_was_read) {
 	struct buf text = BUF_INIT(1024 * 1024);
 	put("plenum.conf", "[profile x]\ncommand = a\n");
@@ -466,7 +466,7 @@ START_TEST(test_what_was_read) {
 	ck_assert_str_eq(settings_profile(s, "x")->command.v[0], "a");
 	ck_assert_uint_eq(s->files.n, 2);
 	settings_unref(s);
-	for (size_t cut = 0; cut < text.len; cut++) { /* an errand that was killed in the middle of a file */
+	for (size_t cut = 0; cut < text.len; cut++) { /* an errand killed in the middle of a file */
 		struct buf part = {.data = text.data, .len = cut};
 		ck_assert_ptr_null(config_load(&part, &errors));
 		errors_free(&errors);

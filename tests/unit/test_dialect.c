@@ -33,7 +33,7 @@ START_TEST(kinds) {
 		{"use", LINE_OTHER},
 		{"users", LINE_OTHER},
 		{"", LINE_OTHER},
-		{"plenum_event", LINE_OTHER}, /* the child cannot speak for us */
+		{"plenum_event", LINE_OTHER}, /* the child cannot send our events */
 		{"us\\u0065r", LINE_OTHER},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
@@ -46,7 +46,7 @@ START_TEST(kinds) {
 	struct envelope none = envelope("{}"), number = envelope("{\"type\":1}");
 	ck_assert_int_eq(dialect_kind(&none), LINE_OTHER);
 	ck_assert_int_eq(dialect_kind(&number), LINE_OTHER);
-	/* what stands before LINE_REQUEST is for everybody */
+	/* kinds before LINE_REQUEST are for all clients */
 	ck_assert(LINE_OTHER < LINE_REQUEST && LINE_OTHER < LINE_RESPONSE && LINE_OTHER < LINE_CANCEL);
 }
 END_TEST
@@ -93,11 +93,11 @@ START_TEST(what_is_asked) {
 END_TEST
 
 START_TEST(changes_have_names) {
-	char copy[] = "model"; /* another place in memory, as after an upgrade */
+	char copy[] = "model"; /* another address, as after an upgrade */
 	ck_assert_str_eq(dialect_gate_what(copy), "model");
 	ck_assert_ptr_ne(dialect_gate_what(copy), copy);
 	ck_assert_ptr_null(dialect_gate_what("initialize"));
-	ck_assert_ptr_null(dialect_gate_what("Bash")); /* of what executes: a tool */
+	ck_assert_ptr_null(dialect_gate_what("Bash")); /* ACT_EXECUTE: a tool, not a change */
 	ck_assert_ptr_null(dialect_gate_what(NULL));
 }
 END_TEST
@@ -110,7 +110,7 @@ static void is_built(struct buf *b, const char *want) {
 	buf_free(b);
 }
 
-/* Half a refusal, or one without its body, lets pass what it is to refuse. */
+/* Half a refusal, or one without its body, would allow what it must refuse. */
 START_TEST(body_without_room) {
 	for (size_t room = 1; room < 100; room++) {
 		struct buf b = BUF_INIT(10000), body = BUF_INIT(room);
@@ -141,7 +141,7 @@ START_TEST(builders) {
 	is_built(&b, "{\"type\":\"control_request\",\"request_id\":\"req_1\",\"request\":{\"subtype\":\"interrupt\"}}\n");
 	dialect_put_success(&b, span_of("\"a\\u0000\""), "{\"x\":1}");
 	ck_assert_str_eq(b.data, "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":"
-							 "\"a\\u0000\",\"response\":{\"x\":1}}}\n"); /* the id as it came */
+							 "\"a\\u0000\",\"response\":{\"x\":1}}}\n"); /* the id unchanged */
 	buf_free(&b);
 	dialect_put_success(&b, span_of("\"a\""), NULL);
 	is_built(&b, "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"a\"}}\n");
@@ -157,7 +157,7 @@ START_TEST(builders) {
 }
 END_TEST
 
-/* --- answers: what the daemon says is what it would itself take --------------------------------------------------- */
+/* --- answers: the daemon would accept its own --------------------------------------------------------------------- */
 
 static const char *check(enum ask_kind kind, const char *body) {
 	char response[1000];
@@ -208,7 +208,7 @@ START_TEST(answers) {
 	static const struct {
 		enum ask_kind kind;
 		const char *body;
-		const char *decision; /* NULL: it is refused */
+		const char *decision; /* NULL: refused */
 	} table[] = {
 		{ASK_TOOL, "{\"behavior\":\"allow\"}", "allow"},
 		{ASK_TOOL, "{\"behavior\":\"allow\",\"updatedInput\":{}}", "allow"},
@@ -279,7 +279,7 @@ START_TEST(answers_are_success_or_error) {
 }
 END_TEST
 
-/* An SDK's callback that threw: a refusal, of any request. */
+/* The error of a failed SDK callback: a refusal, of any request. */
 START_TEST(error_answers) {
 	for (int kind = ASK_TOOL; kind <= ASK_UNKNOWN; kind++) {
 		struct span good = span_of("{\"subtype\":\"error\",\"request_id\":\"1\",\"error\":\"it threw\"}");
@@ -360,7 +360,7 @@ START_TEST(matchers) {
 }
 END_TEST
 
-/* The tool call that a line is, and the line again as it is passed on; NULL: what is wrong was said. */
+/* Return the tool call of a line, and the line as passed on; NULL: the error was appended. */
 static char *call_of(const char *line, const char *input, bool check) {
 	struct envelope e = envelope(line);
 	struct buf read = BUF_INIT(1000), out = BUF_INIT(1000);

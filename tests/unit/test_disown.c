@@ -10,7 +10,7 @@ static struct chunk text(const char *line) {
 	return (struct chunk){NULL, line, strlen(line)};
 }
 
-/* What a line becomes on its way from the child, as the router does it: only where the scanner says so. */
+/* Filter a line from the child like the router: only if the scanner marks it. */
 static struct chunk from_child(const char *line) {
 	struct envelope wide, plain;
 	struct chunk c = text(line);
@@ -64,7 +64,7 @@ START_TEST(other_names_stay) {
 }
 END_TEST
 
-/* A letter in one of the ways in which some parser reads it. */
+/* A letter in one of the spellings that some parser accepts. */
 static size_t put_letter(char *out, char letter, uint64_t *seed) {
 	const unsigned code = (unsigned char)letter;
 	const bool has_case = letter >= 'a' && letter <= 'z';
@@ -95,7 +95,7 @@ START_TEST(every_spelling) {
 	uint64_t seed = 1;
 	const int n_rounds = rounds(20000);
 	for (int i = 0; i < n_rounds; i++) {
-		size_t n = rng_below(&seed, sizeof pad - 1); /* so that the wide paths have a part, too */
+		size_t n = rng_below(&seed, sizeof pad - 1); /* to reach the wide paths, too */
 		memset(pad, 'a', n);
 		pad[n] = 0;
 		spell(key, names[rng_below(&seed, ARRAY_SIZE(names))], &seed);
@@ -115,7 +115,7 @@ START_TEST(every_spelling) {
 }
 END_TEST
 
-/* One byte less, or another one, and it is no name: nothing reads behind the end of a string. */
+/* With one byte removed or changed it is not the name: nothing reads past the end of a string. */
 START_TEST(near_misses) {
 	char line[100];
 	for (size_t n = 0; n < 7; n++) {

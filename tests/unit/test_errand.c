@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * This program is its own errand: main() runs what a case asks for, as the daemon's does.
+ * This program is its own errand: main() runs the errand of a case, like the daemon's main().
  */
 #include "io/errand.h"
 
@@ -91,7 +91,7 @@ START_TEST(answers) {
 }
 END_TEST
 
-/* Another process of the same user can neither change what it is asked nor say anything in its place. */
+/* Another process of the same user can neither change the request nor answer in its place. */
 START_TEST(is_not_reached_through_proc) {
 	struct world w;
 	begin(&w);
@@ -151,7 +151,7 @@ static void on_late(void *arg, enum errand_end end) {
 	errand_drop(&first->e); /* makes room */
 }
 
-/* One more than there is room for at a place waits for its process; a limit counts meanwhile, and can be over first. */
+/* One more than a place has room for waits for its process; the limit counts meanwhile, and can end the wait. */
 START_TEST(waits_for_its_turn) {
 	struct world w, more[16], late, gone;
 	begin(&w);
@@ -178,7 +178,7 @@ START_TEST(waits_for_its_turn) {
 }
 END_TEST
 
-/* Those who hang at a place are joined by no other, which is a matter of that place alone. */
+/* No new process joins those stuck at a place; other places are not affected. */
 START_TEST(places) {
 	static const char *const at[] = {"/dead", "/dead/b", "/", "/"};
 	struct world w, more[4];
@@ -189,10 +189,10 @@ START_TEST(places) {
 	}
 	struct places *p = children_places(w.all);
 	poll(NULL, 0, 1100);
-	ck_assert(is_open(p, "/dead/b/c")); /* they are slow, and may come back within their limits */
+	ck_assert(is_open(p, "/dead/b/c")); /* they are slow, and may return within their limits */
 	for (int i = 0; i < 2; i++) places_left(p, more[i].e.own.pid);
 	ck_assert(!is_open(p, "/dead/b/c"));
-	ck_assert(is_open(p, "/dead/a")); /* of two one alone is known to hang above it */
+	ck_assert(is_open(p, "/dead/a")); /* only one of the two is known to be stuck above it */
 	ck_assert(is_open(p, "/deadly") && is_open(p, "/"));
 	ck_assert_int_eq(go(&w, "echo", "", "/dead/b/c", 60000), CHILD_TIMEOUT);
 	ck_assert_msg(strstr(w.error, "/dead/b/c does not answer"), "%s", w.error);
@@ -200,7 +200,7 @@ START_TEST(places) {
 	until_done(&w, ERRAND_DONE);
 	for (int i = 2; i < 4; i++) places_left(p, more[i].e.own.pid);
 	ck_assert(!is_open(p, "/"));
-	ck_assert(is_open(p, "/live")); /* the root says nothing of what lies below it */
+	ck_assert(is_open(p, "/live")); /* the root does not stand for anything below it */
 	for (int i = 0; i < 4; i++) {
 		pid_t pid = more[i].e.own.pid;
 		errand_drop(&more[i].e);
@@ -225,7 +225,7 @@ static void become(struct world *w, const char *script) {
 	ck_assert_int_eq(errand_begin(&w->e, w->all, &spec, on_done, w, w->error), CHILD_OK);
 }
 
-/* Its exit is told after its start, whichever is seen first. */
+/* Its exit is reported after its start, whichever is seen first. */
 START_TEST(becomes_a_program) {
 	struct world w;
 	begin(&w);

@@ -55,7 +55,7 @@ START_TEST(summary_counts_the_rest) {
 END_TEST
 
 START_TEST(lost_text_is_still_counted) {
-	m.n = 1; /* memory was short: it was counted, and is not in the list */
+	m.n = 1; /* out of memory: counted, but not in the list */
 	char out[200];
 	ck_assert_str_eq(errors_text(&m, 0), "out of memory");
 	errors_sum_up(&m, out, sizeof out);

@@ -85,7 +85,7 @@ START_TEST(vectors) {
 	ck_assert_str_eq(have, "abcde");
 	ck_assert_int_eq(fd_writev(p[1], iov, 2), 2);
 	ck_assert_int_eq(fd_read(p[0], have, sizeof have), 2);
-	/* a full socket does not block, though it is a blocking one; one without a reader raises no signal */
+	/* a full blocking socket does not block; one without a reader raises no signal */
 	static char much[4096];
 	struct iovec more = {much, sizeof much};
 	ssize_t n;
@@ -100,7 +100,7 @@ START_TEST(vectors) {
 }
 END_TEST
 
-/* --- signals that come all the time ------------------------------------------------------------------------------- */
+/* --- signals at a high rate --------------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t alarms;
 
@@ -131,7 +131,7 @@ static void wait_for_alarms(void) {
 	while (alarms < before + 3) poll(NULL, 0, 1);
 }
 
-/* Another thread, which sees no signal and lets the first one be interrupted some times. */
+/* Another thread: it blocks all signals and lets the first thread be interrupted several times. */
 static void *write_late(void *arg) {
 	struct other *o = arg;
 	wait_for_alarms();
@@ -218,7 +218,7 @@ START_TEST(a_pidfd_tells_who_is_alive) {
 	close(hold);
 	siginfo_t info;
 	ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
-	ck_assert(!fd_pidfd_alive(pidfd)); /* a zombie is not */
+	ck_assert(!fd_pidfd_alive(pidfd)); /* a zombie is not alive */
 	waitpid(pid, NULL, 0);
 	ck_assert(!fd_pidfd_alive(pidfd));
 	ck_assert_int_eq(fd_pidfd(pid), -1);
@@ -256,7 +256,7 @@ START_TEST(the_limit_on_descriptors) {
 }
 END_TEST
 
-/* 1: a closed one was left closed; 2: it can be used; 3: an open one was touched. */
+/* 1: a closed descriptor was left closed; 2: it is usable; 3: an open one was changed. */
 static int fill_in_child(void) {
 	int pipe_ends[2];
 	char c;

@@ -24,7 +24,7 @@ static bool passes(enum trust who, const char *line, struct gate_verdict *v) {
 	return v->passes;
 }
 
-/* Who passes with it: o own, d driver (and agent), v observer; and what is named to a driver. */
+/* Permitted senders: o own, d driver (and agent), v observer; and the reason given to a driver. */
 static void is(const char *who, const char *thing, const char *line) {
 	static const enum trust classes[] = {TRUST_OWN, TRUST_DRIVER, TRUST_AGENT, TRUST_OBSERVER};
 	struct gate_verdict v;
@@ -102,7 +102,7 @@ START_TEST(members_of_prompts) {
 	is("o", "user with `isSynthetic`", USER("\"x\"", ",\"isSynthetic\":true"));
 	is("o", "user with `origin`", USER("\"x\"", ",\"origin\":{\"kind\":\"human\"}"));
 	is("o", "user with `file_attachments`", USER("\"x\"", ",\"file_attachments\":[{}]"));
-	is("o", "user with `isSynthetic`", " \t" USER("\"x\"", ",\"isSynthetic\":true")); /* blanks hide nothing */
+	is("o", "user with `isSynthetic`", " \t" USER("\"x\"", ",\"isSynthetic\":true")); /* spaces hide nothing */
 	is("o", "user with `novel`", USER("\"x\"", ",\"novel\":{}"));
 	is("o", "message with `usage`", "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"\",\"usage\":1}}");
 }
@@ -133,7 +133,7 @@ START_TEST(content_of_prompts) {
 }
 END_TEST
 
-/* A new row that lets a driver at the files, programs or accounts of the daemon's user is a mistake. */
+/* A row that gives a driver access to the files, programs or accounts of the daemon's user is an error. */
 START_TEST(rows_are_sound) {
 	size_t n;
 	const struct gate_row *rows = dialect_gate_rows(&n);
@@ -159,7 +159,7 @@ START_TEST(rows_are_sound) {
 }
 END_TEST
 
-/* The log has a name once, and not without end; whoever chose it cannot write a line of the log. */
+/* The log has each name once, up to a limit; a client's name cannot forge a line of the log. */
 START_TEST(names_are_logged_once) {
 	char line[200], log[1 << 16];
 	struct gate_verdict v;

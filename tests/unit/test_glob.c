@@ -9,7 +9,7 @@ static enum match match(const char *pattern, const char *text, enum glob_style s
 	struct glob g;
 	ck_assert(glob_init(&g, pattern, strlen(pattern), style, boundary));
 	enum match m = glob_match(&g, text, strlen(text)), again = glob_match(&g, text, strlen(text));
-	ck_assert_int_eq(m, again); /* nothing of the last text is left */
+	ck_assert_int_eq(m, again); /* no state of the last text is left */
 	glob_free(&g);
 	return m;
 }
@@ -79,7 +79,7 @@ END_TEST
 START_TEST(what_nobody_can_know) {
 	is(MATCH_MAYBE, "rm x", "\x01", GLOB_TEXT, 0);
 	is(MATCH_MAYBE, "rm x", "rm \x01", GLOB_TEXT, 0);
-	is(MATCH_NO, "rm x", "ls \x01", GLOB_TEXT, 0); /* whatever it is */
+	is(MATCH_NO, "rm x", "ls \x01", GLOB_TEXT, 0); /* whatever it may be */
 	is(MATCH_YES, "rm *", "rm \x01", GLOB_TEXT, 0);
 	is(MATCH_YES, "rm", "rm \x01", GLOB_TEXT, ' ');
 	is(MATCH_MAYBE, "rm", "rm\x01", GLOB_TEXT, ' ');
@@ -133,11 +133,11 @@ START_TEST(does_what_backtracking_does) {
 		is(want, pattern, t, style, boundary);
 		yes += want == MATCH_YES;
 	}
-	ck_assert_uint_gt(yes, (size_t)n_rounds / 30); /* the test is about something */
+	ck_assert_uint_gt(yes, (size_t)n_rounds / 30); /* the test is not vacuous */
 }
 END_TEST
 
-/* NO: it matches whatever the unknown is in no case. YES: in each. */
+/* NO: no value of the unknown text matches. YES: every value does. */
 START_TEST(unknown_text_is_judged_safely) {
 	uint64_t seed = 2;
 	char pattern[10], before[6], after[6], inner[6], t[20], full[30];
@@ -160,7 +160,7 @@ START_TEST(unknown_text_is_judged_safely) {
 }
 END_TEST
 
-/* Backtracking would not come to an end here. */
+/* Backtracking would not end here. */
 START_TEST(time_is_bounded) {
 	char pattern[402], t[2001];
 	for (size_t i = 0; i < 400; i += 2) memcpy(pattern + i, "*a", 2);

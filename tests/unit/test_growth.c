@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a client's line costs grows no faster than its length. Each case does its work for a list and for one of eight
- * times as many entries, in the thread's own processor time, the best of several rounds: a list that is walked for each
- * of its entries costs 64 times as much.
+ * The cost of a client's line grows only linearly. Each case does its work for a list and for one of eight times as
+ * many entries, in the thread's own processor time, the best of several rounds: a list walked once for each entry costs
+ * 64 times as much.
  */
 #include "core/gate.h"
 #include "core/guards.h"
@@ -45,8 +45,7 @@ static void grows_as_its_length(const char *what, void (*work)(size_t n)) {
 			FEW, (long long)many, TIMES);
 }
 
-/* n entries with commas between them, each with its number in place of '#', in their order or the other way round. The
- * caller frees. */
+/* n entries with commas, each with its number in place of '#', forwards or backwards. The caller frees. */
 static char *within(const char *before, const char *entry, size_t n, bool back, const char *after) {
 	const char *number = strchr(entry, '#');
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
@@ -57,7 +56,7 @@ static char *within(const char *before, const char *entry, size_t n, bool back, 
 	return buf_steal(&b, NULL);
 }
 
-/* Memory that is given back and asked for again would be most of what a long list costs. */
+/* Keep freed memory: returning it to the kernel would be most of the cost of a long list. */
 __attribute__((constructor)) static void keep_memory(void) {
 	mallopt(M_TRIM_THRESHOLD, 1 << 30);
 	mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -91,7 +90,7 @@ static void end(struct world *w) {
 	loop_free(w->loop);
 }
 
-/* What the child is sent, and what goes to the table on disk. */
+/* The lines for the child and the table on disk. */
 static void write_out(const struct world *w) {
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	char *text = NULL;
@@ -213,7 +212,7 @@ START_TEST(lines) {
 }
 END_TEST
 
-/* A line that has more is refused where the first is too many: it costs what its beginning costs. */
+/* A line with too many members is refused at the first excess one: it costs as much as its beginning. */
 START_TEST(too_many_members) {
 	_cleanup_free_ char *most = within("{\"type\":\"x\",", "\"m#\":1", LIMITS_MEMBERS - 1, false, "}"),
 						*more = within("{\"type\":\"x\",", "\"m#\":1", LIMITS_MEMBERS, false, "}"),

@@ -25,7 +25,7 @@ static char *text_of(const struct registry *r) {
 	return text;
 }
 
-/* Saved, restored and saved again. */
+/* Save, restore and save again. */
 static void comes_back_as(const struct registry *r, const char *want) {
 	struct registry other;
 	char *text = text_of(r);
@@ -78,7 +78,8 @@ static void count(void *arg, struct owner *o) {
 	++*(int *)arg;
 }
 
-/* Guards that nobody can register again go only if they are refused alone, and never if a child has taken them. */
+/* Restored guards of absent clients are dropped only if they are refused alone, and never if a child has accepted
+ * them. */
 START_TEST(a_table_is_refused) {
 	struct registry r;
 	int lost = 0;
@@ -134,14 +135,14 @@ START_TEST(damaged) {
 	registry_init(&r);
 	snprintf(text, sizeof text, "[{\"uid\":1},%s]", good);
 	ck_assert(!guards_restore(&r, NULL, loop, text, on_grace));
-	ck_assert_ptr_nonnull(owner_waiting(&r, 1, "a")); /* what could be read is there */
+	ck_assert_ptr_nonnull(owner_waiting(&r, 1, "a")); /* the readable part is there */
 	ck_assert(guards_lost(&r));
 	ck_assert_uint_eq(r.n_hooks, 2);
 	registry_free(&r);
 }
 END_TEST
 
-/* It goes when it is cleared, or with the session: no grace, no return, no refused table ends it. */
+/* It ends only when cleared, or with the session: not by a grace, a return or a refused table. */
 START_TEST(the_stand_in_stays) {
 	struct registry r;
 	struct owner *o;
@@ -162,7 +163,7 @@ START_TEST(the_stand_in_stays) {
 }
 END_TEST
 
-/* Until its person goes on without what was lost: then what could be read is what guards. */
+/* Until a client continues without the lost part: then the readable part guards. */
 START_TEST(lost_and_cleared) {
 	struct registry r;
 	registry_init(&r);
@@ -176,7 +177,7 @@ START_TEST(lost_and_cleared) {
 	uint64_t version = r.version;
 	ck_assert(guards_clear(&r));
 	ck_assert(!guards_lost(&r) && r.n_hooks == 1 && r.version > version && registry_guards(&r));
-	struct hook *h = registry_hook(&r, span_of("\"cb_1\"")); /* the child may ask it until it has another table */
+	struct hook *h = registry_hook(&r, span_of("\"cb_1\"")); /* the child may call it until it has another table */
 	ck_assert(h && !h->entry->owner && !h->entry->guard);
 	ck_assert(!guards_clear(&r));
 	comes_back_as(&r, "[{\"uid\":1000,\"name\":\"guard\",\"hooks\":{\"PreToolUse\":[{\"plenum_owner_gone\":\"deny\","
@@ -189,7 +190,7 @@ END_TEST
 	"[{\"uid\":1000,\"name\":\"g\",\"hooks\":{\"PreToolUse\":[{\"matcher\":\"" matcher                                 \
 	"\",\"plenum_owner_gone\":\"deny\",\"hookCallbackIds\":[\"a\"]}]},\"proven\":[" proven "]}]"
 
-/* The table has a registration before it is in force. */
+/* The table on disk has a registration before it is in force. */
 START_TEST(what_is_staged_is_written) {
 	struct registry r;
 	registry_init(&r);
@@ -197,7 +198,7 @@ START_TEST(what_is_staged_is_written) {
 	registry_was_sent(&r);
 	registry_was_taken(&r, r.sent);
 	owner_stage_hooks(&r, o, span_of("{\"PreToolUse\":[{\"matcher\":\"A\",\"hookCallbackIds\":[\"a\"]}]}"));
-	comes_back_as(&r, KEPT("A", "true")); /* the same is no change */
+	comes_back_as(&r, KEPT("A", "true")); /* the same again is not a change */
 	owner_stage_hooks(&r, o, span_of("{\"PreToolUse\":[{\"matcher\":\"B\",\"hookCallbackIds\":[\"a\"]}]}"));
 	comes_back_as(&r, KEPT("B", "false"));
 	owner_cancel_hooks(&r, o);

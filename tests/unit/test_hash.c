@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
-static int allocations = -1; /* so many are left; -1: any number */
+static int allocations = -1; /* allocations left; -1: any number */
 
 static void *try_malloc(size_t n) {
 	if (allocations == 0) return NULL;
@@ -25,7 +25,7 @@ struct item {
 	int value;
 };
 
-/* Keys of any bytes, shorter ones beginnings of longer ones. */
+/* Keys of any bytes; shorter ones are prefixes of longer ones. */
 static void make_key(struct item *it, int i) {
 	it->n = (size_t)(i % 11);
 	memset(it->key, 0, sizeof it->key);
@@ -44,7 +44,7 @@ START_TEST(finds_what_is_there) {
 	const int steps = rounds(50000);
 	for (int step = 0; step < steps; step++) {
 		int i = (int)rng_below(&seed, KEYS);
-		if (i > 0 && i % 11 == 0) continue; /* the empty key is there once */
+		if (i > 0 && i % 11 == 0) continue; /* only one empty key */
 		HASH_FIND(hh, table, items[i].key, items[i].n, found);
 		ck_assert_ptr_eq(found, in[i] ? &items[i] : NULL);
 		if (in[i])
@@ -59,7 +59,7 @@ START_TEST(finds_what_is_there) {
 }
 END_TEST
 
-/* At whatever allocation memory ends: that element is in no table, the others are, and can be taken out. */
+/* Whichever allocation fails: that element is in no table, the others are, and can be deleted. */
 START_TEST(an_element_without_memory_is_refused) {
 	for (int left = 0; left < 6; left++) {
 		struct item items[KEYS], *table = NULL, *found;
@@ -69,7 +69,7 @@ START_TEST(an_element_without_memory_is_refused) {
 			make_key(&items[i], 1 + i + i / 10);
 			in[i] = HASH_TRY_ADD(hh, table, items[i].key, items[i].n, &items[i]);
 		}
-		ck_assert(in[0] == (left >= 2)); /* a table takes two */
+		ck_assert(in[0] == (left >= 2)); /* a table needs two */
 		allocations = -1;
 		for (int i = 0; i < KEYS; i++) {
 			HASH_FIND(hh, table, items[i].key, items[i].n, found);

@@ -10,7 +10,7 @@ START_TEST(none_has_no_percentile) {
 }
 END_TEST
 
-/* Each value falls into a bucket whose upper bound is at least the value and at most an eighth above it. */
+/* Each value is in a bucket with an upper bound of at least the value and at most an eighth more. */
 START_TEST(a_bucket_is_an_eighth_wide) {
 	for (uint64_t v = 0; v <= HISTOGRAM_MAX; v = v < 100 ? v + 1 : v + v / 7) {
 		struct histogram h = {0};

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the reader told, as text: "[section]LINE", "name=value@LINE". It knows the keys `key` and `other`. */
+/* The output of the reader as text: "[section]LINE", "name=value@LINE". It knows the keys `key` and `other`. */
 struct told {
 	struct inifile_user user;
 	struct buf text;
@@ -27,7 +27,7 @@ static bool knows(struct inifile_user *u, const char *name, size_t n) {
 	return (n == 3 && memcmp(name, "key", 3) == 0) || (n == 5 && memcmp(name, "other", 5) == 0);
 }
 
-/* errors: the lines that have one, "2 5 ". */
+/* errors: the lines with errors, "2 5 ". */
 static void reads(const char *file, const char *want, const char *mistaken) {
 	struct told t = {.user = {.section = on_section, .member = on_member, .knows = knows}, .text = BUF_INIT(1 << 20)};
 	struct errors errors = {0};
@@ -68,7 +68,7 @@ START_TEST(test_mistaken) {
 }
 END_TEST
 
-/* In pieces; nothing is lost where they meet, and a line of blanks cannot be cut. */
+/* Read in pieces: nothing is lost between them, and a line of spaces cannot be cut. */
 START_TEST(test_long) {
 	struct buf file = BUF_INIT(1 << 20), want = BUF_INIT(1 << 20);
 	buf_puts(&file, "[a]\nkey =");

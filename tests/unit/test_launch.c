@@ -46,7 +46,7 @@ START_TEST(same) {
 	knows(&b, "PLENUM_TEST_B=2"); /* in another order */
 	knows(&b, "PLENUM_TEST_A=1");
 	ck_assert(launch_same(&a, &b, p, true));
-	a.uid = b.uid + 1; /* whose session it is starts nothing else */
+	a.uid = b.uid + 1; /* the uid of the session does not change the launch */
 	ck_assert(launch_same(&a, &b, p, true));
 	done(&a, &b);
 }
@@ -101,7 +101,7 @@ START_TEST(different) {
 }
 END_TEST
 
-/* The requester's PATH matters where the program was found in it. */
+/* The requester's PATH matters if the program was found in it. */
 START_TEST(requesters_path) {
 	struct profile *p = make_profile();
 	struct launch a = here("/"), b = here("/");
@@ -110,7 +110,7 @@ START_TEST(requesters_path) {
 	knows(&b, "PATH=/b");
 	ck_assert(launch_same(&a, &b, p, false));
 	ck_assert(!launch_same(&a, &b, p, true));
-	words_add(&p->env, "PATH=/c"); /* no other counts then */
+	words_add(&p->env, "PATH=/c"); /* then no other one counts */
 	ck_assert(launch_same(&a, &b, p, true));
 	done(&a, &b);
 }

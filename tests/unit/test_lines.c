@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Framing against a model: whatever the pieces in which bytes come in, the same lines come out. memchr() and memrchr()
- * are wrapped by the linker, to count the bytes that the reader looks at.
+ * Framing against a model: any split of the same bytes gives the same lines. memchr() and memrchr() are wrapped by the
+ * linker, to count the scanned bytes.
  */
 #include "wire/lines.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* --- Bytes looked at ---------------------------------------------------------------------------------------------- */
+/* --- bytes scanned ------------------------------------------------------------------------------------------------ */
 
 static size_t looked_at;
 
@@ -31,10 +31,10 @@ void *__wrap_memrchr(const void *s, int c, size_t n) {
 	return hit;
 }
 
-/* --- What is asked of the kernel ---------------------------------------------------------------------------------- */
+/* --- requests to the kernel --------------------------------------------------------------------------------------- */
 
 static unsigned calls;
-static bool refuse; /* no memory can be mapped: there are no rings */
+static bool refuse; /* mmap fails: there are no rings */
 
 void *__real_mmap(void *p, size_t n, int prot, int flags, int fd, off_t off);
 void *__wrap_mmap(void *p, size_t n, int prot, int flags, int fd, off_t off);
@@ -60,7 +60,7 @@ int __wrap_madvise(void *p, size_t n, int advice) {
 	return __real_madvise(p, n, advice);
 }
 
-/* Asked of the heap, which may ask the kernel. */
+/* Requests to the heap, which may call the kernel. */
 void *__wrap_malloc(size_t n) {
 	calls++;
 	return __real_malloc(n);
@@ -71,10 +71,10 @@ void *__wrap_malloc(size_t n) {
 struct feed {
 	const char *data;
 	size_t len, fed; /* given to the reader */
-	size_t checked;  /* of it, compared with what came out */
+	size_t checked;  /* compared with the output so far */
 	size_t max;
 	size_t lines, longs;
-	struct chunk kept[8]; /* lines held to see that nobody writes to them later */
+	struct chunk kept[8]; /* lines held to check that they are not written to later */
 	size_t kept_at[8];
 };
 
@@ -120,7 +120,7 @@ static void drain(struct lines *l, struct feed *f) {
 	if (!l->skipping) REQUIRE(lines_held(l) == f->fed - f->checked, "held %zu", lines_held(l));
 }
 
-/* At most n bytes in one read; what was taken. */
+/* Read at most n bytes; return the number taken. */
 static size_t feed(struct lines *l, struct feed *f, size_t n) {
 	size_t room;
 	char *space = lines_space(l, &room);
@@ -181,7 +181,7 @@ static const char *const samples[] = {
 	"0123456789abc\n0123456789abcd\nx\n0123456789abcdef",
 	"no line feed",
 	"half",
-	"a\rb\x0c\x0b\xe2\x80\xa8\xc2\x85z\n{}\n", /* C49: only LF ends a line */
+	"a\rb\x0c\x0b\xe2\x80\xa8\xc2\x85z\n{}\n", /* C49: only a newline ends a line */
 	"a\nb\n0123456789abcdefghi",
 };
 
@@ -209,7 +209,7 @@ START_TEST(nul_bytes_are_bytes) {
 }
 END_TEST
 
-/* Lines whose lengths lie around every threshold, in one stream. */
+/* Lines with lengths around every threshold, in one stream. */
 static size_t fill(char *data, size_t cap, uint64_t *seed) {
 	static const size_t around[] = {1, 40, 4096, 32768, 65536, 131072, 262144, 300000, 524288, 800000};
 	size_t n = 0;
@@ -221,7 +221,7 @@ static size_t fill(char *data, size_t cap, uint64_t *seed) {
 		data[n + len] = '\n';
 		n += len + 1;
 	}
-	return n - rng_below(seed, 2) * rng_below(seed, MIN(n, (size_t)100000)); /* perhaps without the last LF */
+	return n - rng_below(seed, 2) * rng_below(seed, MIN(n, (size_t)100000)); /* perhaps without the last newline */
 }
 
 static size_t piece(uint64_t *seed) {
@@ -244,7 +244,7 @@ static void random_streams(void) {
 		looked_at = 0;
 		size_t fixed = run % 2 ? piece(&seed) + 4096 : 0;
 		while (f.fed < f.len) feed(&l, &f, fixed ? fixed : piece(&seed));
-		/* A LF may be seen twice: once as the last one of what was read, once as the end of its line. */
+		/* A newline may be scanned twice: as the last one of a read, and as the end of its line. */
 		size_t most = f.len + f.lines + f.longs;
 		REQUIRE(looked_at <= most, "run %d: %zu bytes looked at, %zu came", (int)run, looked_at, f.len);
 		finish(&l, &f);
@@ -267,7 +267,7 @@ START_TEST(big_random_streams_without_rings) {
 }
 END_TEST
 
-/* A short line and the first 64 KiB and more of a long one, in one read. */
+/* A short line and at least 64 KiB of a long one, in one read. */
 START_TEST(short_line_before_a_long_one) {
 	size_t len = 300000;
 	char *data = malloc(len);
@@ -344,7 +344,7 @@ START_TEST(space_without_commit) {
 }
 END_TEST
 
-/* A line of 60,000 bytes in pieces of one byte: the work per byte may not grow with what is there already. */
+/* A line of 60,000 bytes, one byte at a time: the work per byte must not grow with the length. */
 START_TEST(a_trickle_is_moved_to_a_block_of_its_own) {
 	size_t len = 60001;
 	char *data = malloc(len);
@@ -396,7 +396,7 @@ START_TEST(a_very_long_line_is_skipped_without_being_held) {
 }
 END_TEST
 
-/* Held as a short piece, in a ring, in a block of its own; given up, and the line behind it comes. */
+/* In a short piece, in a ring, in a block of its own: it is dropped, and the next line comes. */
 START_TEST(an_unfinished_line_can_be_given_up) {
 	const size_t sizes[] = {1, 1000, (size_t)200 << 10, (size_t)3 << 20};
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -405,7 +405,7 @@ START_TEST(an_unfinished_line_can_be_given_up) {
 		size_t room, size;
 		struct chunk line;
 		lines_init(&l, &pool, (size_t)8 << 20);
-		lines_skip(&l); /* there is none */
+		lines_skip(&l); /* no unfinished line */
 		for (size_t fed = 0; fed < sizes[i]; fed += room) {
 			char *space = lines_space(&l, &room);
 			REQUIRE(space, "no memory");
@@ -483,7 +483,7 @@ END_TEST
 
 enum { TAPE_LINES = 4096 };
 
-/* Lines that are kept until their bytes pass a bound, as a tape keeps them. */
+/* Lines kept up to a number of bytes, like a tape. */
 struct tape {
 	struct chunk lines[TAPE_LINES];
 	size_t first, count, bytes, max, total;
@@ -496,7 +496,7 @@ static void tape_drop(struct tape *t) {
 	chunk_drop(oldest);
 }
 
-/* One read, of which nothing is looked at; half a line may stay unfinished. */
+/* One read without checks; half a line may stay unfinished. */
 static void flow(struct lines *l, struct tape *t, const char *data, size_t n) {
 	struct chunk line;
 	size_t room, size;
@@ -518,7 +518,7 @@ static void flow(struct lines *l, struct tape *t, const char *data, size_t n) {
 	}
 }
 
-/* A mix of lines of up to 1.5 MB, in reads of this size, four times as much as is kept before anything is counted. */
+/* A mix of lines of up to 1.5 MB, in reads of this size; counting starts after four times the kept bytes. */
 static void steady(size_t read, size_t longest) {
 	enum { MAX_BYTES = 4 << 20 };
 	struct lines_pool pool = {0};
@@ -594,7 +594,7 @@ START_TEST(a_reader_that_rests_loses_its_ring) {
 	REQUIRE(t->bytes == 3, "%zu bytes", t->bytes);
 	while (t->count) tape_drop(t);
 	flow(&l, t, data, 200000);
-	lines_pool_free(&pool); /* before its readers, as it may come */
+	lines_pool_free(&pool); /* before its readers, in any order */
 	REQUIRE(!l.ring && pool.flowing.next, "the pool is gone, a ring is not");
 	while (t->count) tape_drop(t);
 	lines_free(&l);

@@ -30,7 +30,7 @@ END_TEST
 
 #define ITEMS 20
 
-/* The same in an array: numbers in order. */
+/* The same as an array of numbers in order. */
 struct model {
 	int at[ITEMS];
 	size_t n;

@@ -26,14 +26,14 @@ struct world {
 	struct loop_timer tick;
 	struct listener *l;
 	char dir[32], path[64], error[LISTEN_ERROR_MAX];
-	int fds[CLIENTS], n; /* connections that were accepted */
+	int fds[CLIENTS], n; /* accepted connections */
 	struct peer peer;
 	int pidfd; /* watch: of the last one */
 	bool watch, ticked;
 	int stop_at;
 };
 
-/* What flock(2) fails with; 0: the kernel answers. */
+/* The errno of flock(2); 0: call the kernel. */
 static int lock_errno;
 
 int flock(int fd, int operation) {
@@ -76,7 +76,7 @@ static void opens(struct world *w) {
 	ck_assert_msg(open_at(w, w->path, 0600) == LISTEN_OK, "%s", w->error);
 }
 
-/* A loop that was stopped is at its end: the listener goes on in another one, as it would in the next binary. */
+/* A stopped loop has ended: the listener continues in another one, as in the next binary. */
 static void resume(struct world *w) {
 	struct listen_parts parts;
 	listen_suspend(w->l, &parts);
@@ -84,7 +84,7 @@ static void resume(struct world *w) {
 	parts.lock = parts.lock < 0 ? -1 : dup(parts.lock);
 	char other[80];
 	snprintf(other, sizeof other, "%s.kept", w->path);
-	(void)!rename(w->path, other); /* so that closing the old one leaves it */
+	(void)!rename(w->path, other); /* so that closing the old one keeps it */
 	listen_close(w->l);
 	(void)!rename(other, w->path);
 	loop_free(w->loop);
@@ -108,7 +108,7 @@ static void end(struct world *w) {
 	unlink(path);
 	snprintf(path, sizeof path, "%s/p", w->dir);
 	(void)(rmdir(path) == 0 || unlink(path));
-	ck_assert_int_eq(rmdir(w->dir), 0); /* nothing else was left there */
+	ck_assert_int_eq(rmdir(w->dir), 0); /* it is empty */
 }
 
 static int dial(const char *path) {
@@ -120,14 +120,14 @@ static int dial(const char *path) {
 	return -1;
 }
 
-/* Until n connections were accepted in this loop. */
+/* Run until n connections were accepted in this loop. */
 static void run(struct world *w, int n) {
 	w->stop_at = n;
 	if (w->n < n) loop_run(w->loop);
 	ck_assert_int_eq(w->n, n);
 }
 
-/* Everything that is ready, and no more than that. */
+/* Handle all ready events, and no more. */
 static void settle(struct world *w) {
 	loop_timer_init(&w->tick, w->loop, on_tick, w);
 	loop_timer_set(&w->tick, 20);
@@ -232,7 +232,7 @@ START_TEST(one_daemon_at_a_place) {
 	char want[100];
 	snprintf(want, sizeof want, "already running as pid %d: another plenumd holds", (int)getpid());
 	fails(&other, w.path, LISTEN_RUNNING, want);
-	unlink(w.path); /* not even where the file is gone */
+	unlink(w.path); /* not even if the file is gone */
 	fails(&other, w.path, LISTEN_RUNNING, want);
 	listen_close(w.l);
 	w.l = NULL;
@@ -240,7 +240,7 @@ START_TEST(one_daemon_at_a_place) {
 }
 END_TEST
 
-/* A lock that cannot be had is not the lock of another daemon. */
+/* A failing lock is not the lock of another daemon. */
 START_TEST(a_place_that_cannot_be_locked) {
 	static const int numbers[] = {ENOLCK, ENOSYS, EACCES, EIO, EBADF};
 	char want[120];
@@ -255,7 +255,7 @@ START_TEST(a_place_that_cannot_be_locked) {
 }
 END_TEST
 
-/* Claimed, it is refused to others, and nothing is there yet that a client could connect to. */
+/* A claimed place is refused to others, and has nothing yet to connect to. */
 START_TEST(a_place_is_claimed_before_it_is_open) {
 	struct world other;
 	w.loop = loop_new();
@@ -263,7 +263,7 @@ START_TEST(a_place_is_claimed_before_it_is_open) {
 	ck_assert_int_ne(access(w.path, F_OK), 0);
 	other = w;
 	fails(&other, w.path, LISTEN_RUNNING, "already running");
-	listen_close(w.l); /* given up before it was open */
+	listen_close(w.l); /* dropped before it was open */
 	opens(&w);
 }
 END_TEST
@@ -279,12 +279,12 @@ static int bind_here(const char *path, bool listens) {
 
 START_TEST(what_is_in_the_way) {
 	mkdir(in_dir(&w, "p"), 0700);
-	int alive = bind_here(w.path, true); /* without a lock: somebody else's */
+	int alive = bind_here(w.path, true); /* without a lock: of another daemon */
 	fails(&w, w.path, LISTEN_RUNNING, "another daemon answers on this socket");
 	ck_assert_int_ge(dial(w.path), 0);
 	fails(&w, w.path, LISTEN_RUNNING, "answers"); /* its queue may be full by now */
 	close(alive);
-	opens(&w); /* now it is a stale one */
+	opens(&w); /* now it is stale */
 	int mine = dial(w.path);
 	ck_assert_int_ge(mine, 0);
 	close(mine);
@@ -300,7 +300,7 @@ START_TEST(what_is_in_the_way) {
 }
 END_TEST
 
-/* The lock is not taken through a link that somebody put there. */
+/* The lock is not taken through a symbolic link. */
 START_TEST(the_lock_is_no_link) {
 	mkdir(in_dir(&w, "p"), 0700);
 	ck_assert_int_eq(symlink("/dev/null", in_dir(&w, "p/sock.lock")), 0);
@@ -316,7 +316,7 @@ START_TEST(only_our_own_file_is_unlinked) {
 	opens(&w);
 	unlink(w.path);
 	int other = bind_here(w.path, true);
-	ck_assert(!listen_renew(w.l, w.error)); /* nor is it taken away */
+	ck_assert(!listen_renew(w.l, w.error)); /* and it is not removed */
 	ck_assert_msg(strstr(w.error, "was taken by another file"), "%s", w.error);
 	listen_close(w.l);
 	w.l = NULL;
@@ -326,10 +326,10 @@ START_TEST(only_our_own_file_is_unlinked) {
 }
 END_TEST
 
-/* Deleted, with its folder or without: it is there again as soon as the loop runs. */
+/* A deleted file, with its directory or without, is made again as soon as the loop runs. */
 START_TEST(a_file_that_disappears_is_made_again) {
 	opens(&w);
-	ck_assert(listen_renew(w.l, w.error)); /* it is there */
+	ck_assert(listen_renew(w.l, w.error)); /* it exists */
 	unlink(w.path);
 	settle(&w);
 	ck_assert_uint_eq(mode_of(w.path), 0600);
@@ -369,7 +369,8 @@ static void *dial_all_the_time(void *arg) {
 	strcpy(to.sun_path, d->path);
 	while (!d->stop) {
 		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		bool met = connect(fd, (struct sockaddr *)&to, sizeof to) == 0 || errno == EAGAIN; /* EAGAIN: too many of us */
+		bool met = connect(fd, (struct sockaddr *)&to, sizeof to) == 0 ||
+				   errno == EAGAIN; /* EAGAIN: too many clients of the test */
 		d->refused += !met && errno == ECONNREFUSED;
 		d->met += met;
 		close(fd);
@@ -377,10 +378,10 @@ static void *dial_all_the_time(void *arg) {
 	return NULL;
 }
 
-/* Who waits for the file and connects then must not be too early. */
+/* A client that waits for the file and then connects is never too early. */
 START_TEST(nobody_is_refused_at_a_file_that_is_there) {
 	struct listen_parts parts;
-	int kept[100]; /* the old sockets live on: whoever was on the way to one is not refused there */
+	int kept[100]; /* the old sockets stay open: a client connecting to one is not refused */
 	opens(&w);
 	struct dialler d = {.path = w.path};
 	ck_assert_int_eq(pthread_create(&d.thread, NULL, dial_all_the_time, &d), 0);
@@ -398,7 +399,7 @@ START_TEST(nobody_is_refused_at_a_file_that_is_there) {
 }
 END_TEST
 
-/* What a daemon that was killed in that moment left is no harm. */
+/* The leftovers of a daemon killed at that moment do no harm. */
 START_TEST(a_file_that_got_no_name_is_replaced) {
 	mkdir(in_dir(&w, "p"), 0700);
 	close(open(in_dir(&w, "p/sock.new"), O_CREAT | O_CLOEXEC, 0600));
@@ -418,7 +419,7 @@ START_TEST(an_inherited_socket_is_left_alone) {
 	run(&w, 1);
 	close(mine);
 	unlink(w.path);
-	ck_assert(listen_renew(w.l, w.error)); /* it is the service manager's */
+	ck_assert(listen_renew(w.l, w.error)); /* it belongs to the service manager */
 	ck_assert(!is_file(w.path));
 	close(open(w.path, O_CREAT | O_WRONLY, 0600));
 	listen_close(w.l);
@@ -431,7 +432,7 @@ END_TEST
 START_TEST(pausing) {
 	opens(&w);
 	listen_pause(w.l);
-	int mine = dial(w.path); /* the kernel's queue takes it, we do not */
+	int mine = dial(w.path); /* in the kernel's queue, not accepted */
 	listen_fd_freed(w.l);
 	unlink(w.path);
 	settle(&w);
@@ -447,12 +448,12 @@ START_TEST(goes_on_in_the_next_binary) {
 	opens(&w);
 	listen_suspend(w.l, &parts);
 	ck_assert(parts.fd >= 0 && parts.lock >= 0 && parts.mode == 0600);
-	int mine = dial(w.path); /* one that comes in between */
+	int mine = dial(w.path); /* one connects in between */
 	resume(&w);
 	run(&w, 1);
 	close(mine);
 	other = w;
-	fails(&other, w.path, LISTEN_RUNNING, "already running"); /* the lock has come, too */
+	fails(&other, w.path, LISTEN_RUNNING, "already running"); /* the lock was passed on, too */
 	listen_close(w.l);
 	w.l = NULL;
 	ck_assert(!is_file(w.path));
@@ -463,7 +464,7 @@ END_TEST
 
 static int hoard[5000], n_hoard;
 
-/* Takes all descriptors but some. */
+/* Use up all descriptors but some. */
 static void take_all_but(int some) {
 	for (n_hoard = 0; n_hoard < 5000 && (hoard[n_hoard] = dup(0)) >= 0;) n_hoard++;
 	ck_assert_int_lt(n_hoard, 5000);
@@ -474,7 +475,7 @@ static void give_back(int some) {
 	while (n_hoard && some--) close(hoard[--n_hoard]);
 }
 
-/* Whom we cannot watch we do not take; the descriptor that is kept lets the last one be watched. */
+/* A client that cannot be watched is not accepted; the reserved descriptor lets the last one be watched. */
 START_TEST(the_last_descriptors) {
 	struct rlimit before;
 	int mine[2];
@@ -486,7 +487,7 @@ START_TEST(the_last_descriptors) {
 	ck_assert(mine[0] >= 0 && mine[1] >= 0);
 	setrlimit(RLIMIT_NOFILE, &(struct rlimit){MIN(before.rlim_max, (rlim_t)300), before.rlim_max});
 	take_all_but(1);
-	run(&w, 1); /* there was one for the connection, and the spare one for its pidfd */
+	run(&w, 1); /* one for the connection, and the reserved one for its pidfd */
 	ck_assert(fd_pidfd_alive(w.pidfd));
 	ck_assert_uint_eq(listen_refused(w.l), 1); /* the other one waits */
 	ck_assert_int_eq(listen_watch_peer(w.l, w.fds[0], &w.peer), -1);
@@ -517,7 +518,7 @@ START_TEST(accepting_backs_off) {
 	loop_timer_init(&w.tick, w.loop, free_some, &w);
 	loop_timer_set(&w.tick, 20);
 	run(&w, 1);
-	listen_fd_freed(w.l); /* nothing waits */
+	listen_fd_freed(w.l); /* none waits */
 	close(mine);
 	setrlimit(RLIMIT_NOFILE, &before);
 }

@@ -38,14 +38,15 @@ START_TEST(locks) {
 	ck_assert_int_eq(lock_take(a), 0);
 	ck_assert_int_eq(lock_take(a), 0);
 	int64_t took = INT64_MAX;
-	for (int i = 0; took >= 900 && i < 5; i++) { /* no waiting, but a busy machine may have let this process stand */
+	for (int i = 0; took >= 900 && i < 5;
+		 i++) { /* does not wait, but on a busy machine this process may have been suspended */
 		int64_t before = now_ms();
-		refuses(path, getpid()); /* its holder lives */
-		refuses(path, 0);        /* it names nobody */
+		refuses(path, getpid()); /* its holder is alive */
+		refuses(path, 0);        /* it names no process */
 		took = now_ms() - before;
 	}
 	ck_assert_int_lt(took, 900);
-	/* its holder is dead, something that it started has the lock for a moment more */
+	/* its holder is dead, and a child of the holder keeps the lock for a moment */
 	pid_t dead = fork();
 	if (dead == 0) _exit(0);
 	waitpid(dead, NULL, 0);
@@ -75,7 +76,7 @@ static pid_t holder_of(const char *path) {
 	return pid;
 }
 
-/* Whoever kills a daemon and starts another at once is not told that one runs. */
+/* A daemon started right after another was killed is not refused as the second one. */
 START_TEST(the_lock_of_who_was_killed_just_now) {
 	char path[] = "/tmp/pl-XXXXXX";
 	close(mkstemp(path));

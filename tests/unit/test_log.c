@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 #include <sysexits.h>
 
-/* stderr goes to a file or a pipe meanwhile. */
+/* stderr is a file or a pipe during a test. */
 struct world {
-	int before, fd; /* fd: where it is read */
+	int before, fd; /* fd: the reading end */
 	char text[100000];
 };
 
@@ -30,7 +30,7 @@ static void begin(struct world *w) {
 	unsetenv("JOURNAL_STREAM");
 }
 
-/* What was logged since the last look. */
+/* Return the output since the last call. */
 static const char *logged(struct world *w) {
 	ssize_t n = pread(w->fd, w->text, sizeof w->text - 1, 0);
 	w->text[MAX(n, (ssize_t)0)] = 0;
@@ -136,7 +136,7 @@ START_TEST(the_journal_gets_levels) {
 	log_setup(LOG_INFO, false);
 	log_warn("x");
 	ck_assert_str_eq(logged(&w), "<4>x\n");
-	setenv("JOURNAL_STREAM", "1:1", 1); /* somebody else's */
+	setenv("JOURNAL_STREAM", "1:1", 1); /* of another process */
 	log_setup(LOG_INFO, false);
 	log_warn("x");
 	ck_assert(has(logged(&w), " warn  x\n"));
@@ -156,7 +156,7 @@ START_TEST(keeps_errno) {
 }
 END_TEST
 
-/* --- a reader that does not read ---------------------------------------------------------------------------------- */
+/* --- a reader that never reads ------------------------------------------------------------------------------------ */
 
 static void begin_pipe(struct world *w) {
 	int p[2];
@@ -176,7 +176,7 @@ static const char *drain(struct world *w) {
 	return w->text;
 }
 
-/* The pipe is a blocking one: if the logger did not look, this test would not end. */
+/* The pipe is a blocking one: without a check in the logger this test would not end. */
 START_TEST(never_waits_for_a_reader) {
 	static const char *const modes[] = {"text", "json"};
 	for (size_t mode = 0; mode < ARRAY_SIZE(modes); mode++) {
@@ -196,7 +196,7 @@ START_TEST(never_waits_for_a_reader) {
 		dropped = strtoul(told, NULL, 10);
 		ck_assert_msg(dropped > 20 && dropped <= 30, "%lu", dropped);
 		ck_assert(has(text, "there is room again"));
-		if (mode == 1) /* each line is one of JSON still, but for one that had been begun */
+		if (mode == 1) /* each line is still valid JSON, except for an unfinished one */
 			for (const char *at = text; *at; at = strchr(at, '\n') + 1) {
 				json_t *line = json_loads(at, JSON_DISABLE_EOF_CHECK, NULL);
 				REQUIRE(line || (at == text && *at == '\n'), "%s", at);

@@ -14,7 +14,7 @@ struct asker {
 	int in;
 };
 
-/* A process with this environment, which it has had since its exec. */
+/* Start a process with this environment from its exec on. */
 static struct asker start(const char *const *env) {
 	int in[2], out[2];
 	char c;
@@ -37,7 +37,7 @@ static void stop(struct asker a) {
 	close(a.in);
 }
 
-/* The caller frees what it points to. */
+/* The caller frees its bytes. */
 static struct span environment(const char *const *env) {
 	struct asker a = start(env);
 	size_t n;
@@ -66,7 +66,7 @@ START_TEST(what_is_read) {
 	l = read_one(&p, ENV("SECRET=1"));
 	ck_assert_ptr_null(l);
 	ck_assert_uint_eq(login_words(l)->n, 0);
-	ck_assert_ptr_null(login_read(SPAN_NONE, &p)); /* it could not be read */
+	ck_assert_ptr_null(login_read(SPAN_NONE, &p)); /* unreadable */
 	login_unref(NULL);
 }
 END_TEST
@@ -101,7 +101,7 @@ START_TEST(sessions_share_it) {
 	ck_assert(!none && newest == a);
 	login_share(&b, &newest);
 	ck_assert(b == a && newest == a && a->refs == 3);
-	login_share(&b, &newest); /* once more changes nothing */
+	login_share(&b, &newest); /* a second call changes nothing */
 	ck_assert(b == a && a->refs == 3);
 	login_share(&c, &newest);
 	ck_assert(newest == c && c->refs == 2 && a->refs == 2);

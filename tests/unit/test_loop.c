@@ -13,12 +13,12 @@
 #include <sys/time.h>
 #include <time.h>
 
-/* What happened, in order: a letter each. */
+/* The events in order, a letter each. */
 struct world {
 	struct loop *loop;
 	char seen[100];
 	size_t n;
-	size_t stop_at; /* the loop ends when so much was seen */
+	size_t stop_at; /* the loop ends after so many letters */
 };
 
 struct actor {
@@ -73,7 +73,7 @@ START_TEST(tasks_run_once_in_order) {
 	actor(&d, &w, 'd');
 	loop_defer(w.loop, &a.task);
 	loop_defer(w.loop, &b.task);
-	loop_defer(w.loop, &a.task); /* waits already */
+	loop_defer(w.loop, &a.task); /* already waiting */
 	loop_defer(w.loop, &c.task);
 	loop_defer_first(w.loop, &c.task);
 	loop_defer(w.loop, &d.task);
@@ -97,7 +97,7 @@ static void stop_other(struct actor *a) {
 	loop_task_stop(a->other);
 }
 
-/* One that defers itself comes behind all that wait; what is urgent comes before the next task. */
+/* A task that defers itself runs after all waiting ones; an urgent one runs before the next task. */
 START_TEST(tasks_that_defer) {
 	struct world w;
 	struct actor a, b, c, u;
@@ -121,7 +121,7 @@ static void free_other(struct actor *a) {
 	loop_defer_free(a->w->loop, a->other);
 }
 
-/* Memory is given back in the turn in which it is done with: before others that wait, after all else of this turn. */
+/* Memory is freed in the turn of its last use: before waiting tasks, after the rest of this turn. */
 START_TEST(what_is_freed_waits_for_nobody) {
 	struct world w;
 	struct actor a, b, u, x, y;
@@ -134,7 +134,7 @@ START_TEST(what_is_freed_waits_for_nobody) {
 	a.then = free_other;
 	a.other = &y.task;
 	loop_defer_free(w.loop, &x.task);
-	loop_defer_free(w.loop, &x.task); /* waits already */
+	loop_defer_free(w.loop, &x.task); /* already waiting */
 	loop_defer(w.loop, &a.task);
 	loop_defer(w.loop, &b.task);
 	loop_defer_urgent(w.loop, &u.task);
@@ -149,7 +149,7 @@ static void first_again(struct actor *a) {
 	if (a->w->n < 8) loop_defer_first(a->w->loop, &a->task);
 }
 
-/* One that comes first in every turn: neither one that was first before it nor the others wait for ever. */
+/* A task that defers itself first in every turn delays neither an earlier first one nor the others indefinitely. */
 START_TEST(tasks_that_always_come_first) {
 	struct world w;
 	struct actor a, b, c;
@@ -190,7 +190,7 @@ static void ready(void *arg, bool readable, bool writable) {
 	act(a);
 }
 
-/* An answer that has come does not wait until a thousand readers were served. */
+/* An incoming answer does not wait for a thousand readers. */
 START_TEST(descriptors_come_between_tasks) {
 	struct world w;
 	struct actor in, tasks[50];
@@ -245,7 +245,7 @@ static int by_letter(const void *a, const void *b) {
 	return *(const char *)a - *(const char *)b;
 }
 
-/* Runs until n letters were seen; 't' is a task of the first turn. A slow machine ends this turn before its first
+/* Run until n letters were seen; 't' is a task of the first turn. A slow machine ends this turn before its first
  * callback, so only one letter may come before 't', and the others may come in any order. */
 static void run_over(struct world *w, size_t n) {
 	w->stop_at = n;
@@ -255,7 +255,7 @@ static void run_over(struct world *w, size_t n) {
 	qsort(w->seen, n, 1, by_letter);
 }
 
-/* What is ready behind a long callback is served in the next turn, and once. */
+/* Descriptors ready after a long callback are served in the next turn, once. */
 START_TEST(a_turn_that_is_over_serves_no_more_descriptors) {
 	struct world w;
 	struct actor a, b, c, d, task;
@@ -340,7 +340,7 @@ static void yields_in_the_end(struct actor *a) {
 	ck_assert(loop_must_yield(a->w->loop));
 }
 
-/* Each callback has a share of its own. */
+/* Each callback has its own share. */
 START_TEST(a_callback_is_told_to_yield) {
 	struct world w;
 	struct actor a, b;
@@ -357,7 +357,7 @@ START_TEST(a_callback_is_told_to_yield) {
 }
 END_TEST
 
-/* The wait for the kernel is no part of a turn. */
+/* The wait for the kernel does not count. */
 START_TEST(a_turn_does_not_count_its_wait) {
 	struct world w;
 	struct actor a, b;
@@ -417,16 +417,16 @@ START_TEST(timers_can_be_set_anew_and_stopped) {
 	loop_timer_stop(&b.timer);
 	loop_timer_stop(&b.timer);
 	run(&w, 3, "aaa");
-	loop_timer_set(&b.timer, INT64_MAX / 2); /* longer than anybody lives */
+	loop_timer_set(&b.timer, INT64_MAX / 2); /* longer than the process lives */
 	ck_assert_int_gt(loop_timer_left(&b.timer), INT64_MAX / 4);
 	loop_timer_stop(&b.timer);
 	end(&w);
 }
 END_TEST
 
-static long wall_jump; /* seconds by which somebody has set the clock */
+static long wall_jump; /* seconds by which the clock was set */
 
-/* In place of libc's, also for libevent. */
+/* Replaces libc's, for libevent too. */
 int gettimeofday(struct timeval *restrict tv, void *restrict zone) {
 	struct timespec now;
 	(void)zone;
@@ -464,16 +464,16 @@ START_TEST(a_timer_that_is_made_when_it_is_needed) {
 	struct loop_timer *t = NULL;
 	begin(&w);
 	actor(&a, &w, 'a');
-	loop_timer_stop(t); /* none is one that is not set */
+	loop_timer_stop(t); /* NULL is an unset timer */
 	ck_assert(!loop_timer_pending(t));
 	ck_assert_int_eq(loop_timer_left(t), -1);
 	loop_timer_drop(&t);
 	ck_assert(loop_timer_make(&t, w.loop, a.timer.fn, a.timer.arg));
 	struct loop_timer *made = t;
 	loop_timer_set(t, 1);
-	ck_assert(loop_timer_make(&t, w.loop, NULL, NULL)); /* it is there */
+	ck_assert(loop_timer_make(&t, w.loop, NULL, NULL)); /* it exists already */
 	ck_assert_ptr_eq(t, made);
-	loop_timer_drop(&t); /* it is set: it stays */
+	loop_timer_drop(&t); /* set, so it stays */
 	ck_assert_ptr_eq(t, made);
 	run(&w, 1, "a");
 	loop_timer_drop(&t);
@@ -509,7 +509,7 @@ START_TEST(what_is_wanted_is_told) {
 	sockets(&a, &w);
 	loop_fd_stop(&a.fd); /* nothing was wanted yet */
 	ck_assert(loop_fd_want(&a.fd, false, true));
-	run(&w, 2, "WW"); /* for as long as it is so */
+	run(&w, 2, "WW"); /* as long as it is writable */
 	close_both(&a);
 	end(&w);
 }
@@ -543,7 +543,7 @@ START_TEST(what_is_not_wanted_is_not_told) {
 	ck_assert_int_eq(write(a.ends[1], "x", 1), 1);
 	ck_assert(loop_fd_want(&a.fd, true, true));
 	a.then = want_less;
-	run(&w, 2, "BB"); /* the second one is the timer's, which has the letter still */
+	run(&w, 2, "BB"); /* the second one comes from the timer, which has the same letter */
 	close_both(&a);
 	end(&w);
 }
@@ -575,7 +575,7 @@ static void close_other(struct actor *a) {
 	ck_assert(gone);
 }
 
-/* A half-closed stream is readable for ever; that it has gone altogether is told all the same, and once. */
+/* A half-closed stream is always readable; its full close is still reported, once. */
 START_TEST(the_end_of_a_half_closed_stream) {
 	struct world w;
 	struct actor a;

@@ -12,7 +12,7 @@
 #define NUMBER UINT64_C(0x123456789abcdef)
 #define LARGEST ((UINT64_C(1) << MARK_BITS) - 1)
 
-/* Runs in a process of its own: limits that are lowered are lowered for good. */
+/* Runs in a process of its own: lowered limits cannot be raised again. */
 static pid_t begin(uint64_t number, void (*change)(void)) {
 	int p[2];
 	char byte;
@@ -89,7 +89,7 @@ static void drop_both(void) {
 	set(RLIMIT_LOCKS, 1000);
 }
 
-/* Lowering makes no other mark of it. */
+/* A lowered limit does not turn it into another mark. */
 START_TEST(a_changed_one_is_broken) {
 	uint64_t have = 7;
 	void (*const all[])(void) = {lower_one, lower_the_other, lower_both, drop_one};
@@ -99,7 +99,7 @@ START_TEST(a_changed_one_is_broken) {
 }
 END_TEST
 
-/* A process that is marked itself, or limited, marks nobody. */
+/* A process that is marked itself, or limited, cannot mark others. */
 static void mark_again(void) {
 	mark_set(1);
 }

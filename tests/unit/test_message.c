@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The check of clients' lines. The table of JSON texts follows the kinds of the public parser test vectors (y: must be
- * taken, n: must be refused, i: free; what we do with those is written down here).
+ * The check of clients' lines. The table of JSON texts has the kinds of the public parser test vectors (y: must be
+ * accepted, n: must be refused, i: free; our choice is given here).
  */
 #include "wire/message.h"
 
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* A copy of exactly n bytes, so that a sanitizer sees a byte read behind it. */
+/* A copy of exactly n bytes, so that a sanitizer detects a read past the end. */
 static char *exact(const char *text, size_t n) {
 	char *copy = malloc(n ? n : 1);
 	REQUIRE(copy, "no memory");
@@ -75,7 +75,7 @@ static const struct json_case {
 	{"y comment inside a string", TEXT("[\"a/*b*/c//d\"]"), true},
 	{"y backslash before the end", TEXT("[\"\\\\\"]"), true},
 	{"y escaped u, no escape", TEXT("[\"\\\\u0000\"]"), true},
-	/* i: what we do where the RFC leaves it open */
+	/* i: our choice where the RFC has none */
 	{"i real overflow", TEXT("[1e400,-1e+9999]"), true},
 	{"i real underflow", TEXT("[123e-10000000]"), true},
 	{"i huge exponent", TEXT("[0.4e00669999999999999999999999999999999999999999999999999999999999999999]"), true},
@@ -158,7 +158,7 @@ static const struct json_case {
 	{"n plain text", TEXT("hello"), false},
 	{"n angle brackets", TEXT("<null>"), false},
 	{"n high byte", TEXT("\xe5"), false},
-	/* n: words */
+	/* n: literals */
 	{"n capital True", TEXT("[True]"), false},
 	{"n cut true", TEXT("[tru]"), false},
 	{"n cut at the end", TEXT("[nul"), false},
@@ -229,7 +229,7 @@ START_TEST(json_vectors) {
 }
 END_TEST
 
-/* Each odd byte at every place of the 16-byte blocks in which strings are searched. */
+/* Each special byte at every place of the 16-byte blocks in which strings are searched. */
 START_TEST(odd_bytes_at_every_place) {
 	char text[80];
 	for (size_t at = 0; at < 50; at++)
@@ -302,7 +302,7 @@ static void same_span(struct span a, struct span b) {
 	ck_assert(a.p == b.p && a.n == b.n);
 }
 
-/* Interrupted after each few bytes, the check comes to the same. */
+/* Interrupted after every few bytes, the check has the same result. */
 static void same_in_pieces(const struct verdict *v, size_t n, size_t bytes) {
 	struct message_check *k = message_check_new(v->copy, n);
 	struct message m;
@@ -471,7 +471,7 @@ START_TEST(an_id_of_ten_thousand_characters) {
 }
 END_TEST
 
-/* DESIGN 4: an old form gets its answer all the same. */
+/* DESIGN 4: an old form is answered, too. */
 START_TEST(an_id_inside_the_request) {
 	_cleanup_verdict_ struct verdict v = check_line(
 		"{\"type\":\"control_request\",\"request\":{\"subtype\":\"interrupt\",\"request_id\":\"a-1\"}}");
@@ -524,7 +524,7 @@ START_TEST(answers) {
 	refused("{\"type\":\"control_response\",\"response\":[]}", "`response` is not an object");
 	refused("{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\"}}", "response.request_id is missing");
 	refused("{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":3}}", "not a string");
-	/* Whether the subtype is one is judged beside the request that is answered. */
+	/* The subtype is checked together with the answered request. */
 	taken("{\"type\":\"control_response\",\"response\":{\"request_id\":\"k\"}}", MESSAGE_ANSWER);
 	refused(
 		"{\"type\":\"control_response\",\"request\":{},\"response\":{\"subtype\":\"success\",\"request_id\":\"k\"}}",
@@ -532,7 +532,7 @@ START_TEST(answers) {
 }
 END_TEST
 
-/* C45, C46: the body of an answer is not looked at here, and not changed. */
+/* C45, C46: the body of an answer is neither checked nor changed here. */
 START_TEST(a_rich_answer) {
 	taken("{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"k-1\",\"response\":{"
 		  "\"behavior\":\"allow\",\"updatedInput\":{\"questions\":[{}],\"answers\":{\"Which?\":\"b\"},"
@@ -587,9 +587,9 @@ START_TEST(prompts) {
 }
 END_TEST
 
-/* Blocks, as %s in a prompt and within a tool_result: both were tried on the real CLI. */
+/* Blocks, as %s in a prompt and within a tool_result: both measured on the real CLI. */
 static const struct {
-	const char *block, *word; /* NULL: taken */
+	const char *block, *word; /* NULL: accepted */
 } block_cases[] = {
 	{"{\"type\":\"text\",\"text\":\"\"}", NULL},
 	{"{\"type\":\"banana\",\"x\":[null]}", NULL},
@@ -754,7 +754,7 @@ START_TEST(duplicates) {
 		"}",
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) refused(lines[i], "twice");
-	/* The same names elsewhere, and other names twice, are nobody's business. */
+	/* The same names elsewhere, and other duplicates, do not matter. */
 	taken("{\"type\":\"x\",\"x\":1,\"x\":2,\"deep\":{\"type\":1,\"type\":2,\"request_id\":1,\"request_id\":2}}",
 		  MESSAGE_OTHER);
 	taken("{\"type\":\"control_request\",\"request_id\":\"a\",\"request\":{\"subtype\":\"x\",\"a\":{\"subtype\":1,"
@@ -784,19 +784,19 @@ START_TEST(disguised_keys) {
 	refused("{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"k\",\"response\":{"
 			"\"behavior\":\"deny\",\"message\":\"m\",\"behavio\\u0072\":\"allow\"}}}",
 			"spelled with escapes");
-	/* A tool's input is the agent's own, and so is what is beside the body. */
+	/* A tool's input belongs to the agent, as do the members beside the body. */
 	taken("{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"k\",\"response\":{"
 		  "\"behavior\":\"allow\",\"updatedInput\":{\"\\u0061\":1}},\"other\":{\"\\u0061\":1}},\"x\":{\"y\":{"
 		  "\"\\u0061\":1}}}",
 		  MESSAGE_ANSWER);
-	/* Escapes that a key needs, and those in places where routing does not look. */
+	/* Necessary escapes in a key, and escapes where routing does not look. */
 	taken("{\"type\":\"x\",\"\\u00e9\":1,\"a\\\"b\":1,\"a\\\\u0074\":1,\"\\n\":1,\"a b\\u0074\":1,\"\\u0174\":1}",
 		  MESSAGE_OTHER);
 	taken("{\"type\":\"x\",\"deep\":{\"\\u0074ype\":1},\"request\":[{\"\\u0074ype\":1}]}", MESSAGE_OTHER);
 }
 END_TEST
 
-/* A value that decides where a line goes must have one reading, too. */
+/* A value that decides the routing of a line must have only one reading, too. */
 START_TEST(disguised_values) {
 	refused("{\"type\":\"control\\u005frequest\",\"request_id\":\"a\",\"request\":{\"subtype\":\"end_session\"}}",
 			"escapes");
@@ -821,7 +821,7 @@ START_TEST(deep_prompts) {
 }
 END_TEST
 
-/* Both readings of one line agree: where the strict one takes it, the quick one finds the same. */
+/* Both scanners agree: on a line accepted by the strict one, the quick one finds the same. */
 START_TEST(strict_and_quick_agree) {
 	size_t good = 0;
 	for (uint64_t run = 0; run < 8000; run++) {
@@ -833,7 +833,7 @@ START_TEST(strict_and_quick_agree) {
 		if (!message_scan(line, n, &strict, &error, &at)) continue;
 		good++;
 		REQUIRE(scan_envelope(line, n, &quick), "seed %d", (int)run);
-		quick.reserved = strict.reserved; /* asked of the child's lines alone */
+		quick.reserved = strict.reserved; /* only set for the child's lines */
 		REQUIRE(memcmp(&strict, &quick, sizeof strict) == 0, "seed %d: %.*s", (int)run, (int)n, line);
 	}
 	REQUIRE(good > 2000, "only %zu lines", good);

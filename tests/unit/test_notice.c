@@ -36,7 +36,7 @@ START_TEST(members) {
 }
 END_TEST
 
-/* Of the child's values only the brackets were counted. */
+/* In the child's values only the brackets were checked. */
 START_TEST(raw_values_are_json) {
 	struct buf b = NOTICE_INIT;
 	notice_begin(&b, "x", NULL);
@@ -48,7 +48,7 @@ START_TEST(raw_values_are_json) {
 }
 END_TEST
 
-/* Whatever bytes a text has, one line of JSON comes out that says the same. */
+/* A text of any bytes becomes one line of JSON with the same content. */
 START_TEST(any_bytes_are_one_line) {
 	uint64_t seed = 1;
 	char text[64];
@@ -79,7 +79,7 @@ START_TEST(what_does_not_fit_is_no_chunk) {
 	ck_assert_ptr_null(c.data);
 	ck_assert_ptr_null(b.data);
 	b = (struct buf)NOTICE_INIT;
-	c = notice_chunk(&b); /* nothing at all */
+	c = notice_chunk(&b); /* empty */
 	ck_assert_ptr_null(c.data);
 }
 END_TEST

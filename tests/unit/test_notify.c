@@ -11,7 +11,7 @@
 
 static char folder[32];
 
-/* A service manager's socket; path with a leading @ is an abstract one. */
+/* The socket of a service manager; a path with a leading @ is abstract. */
 static int manager(const char *path) {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -34,11 +34,11 @@ static void hears_at(const char *path) {
 	int fd = manager(path);
 	setenv("NOTIFY_SOCKET", path, 1);
 	notify_init(&n);
-	ck_assert_ptr_null(getenv("NOTIFY_SOCKET")); /* no child inherits it */
+	ck_assert_ptr_null(getenv("NOTIFY_SOCKET")); /* not inherited by children */
 	notify_send(&n, "READY=1\nSTATUS=x");
 	hears(fd, "READY=1\nSTATUS=x");
 	close(fd);
-	notify_send(&n, "nobody hears"); /* and nothing comes of it */
+	notify_send(&n, "nobody hears"); /* has no effect */
 	notify_close(&n);
 	ck_assert_int_eq(n.fd, -1);
 	notify_send(&n, "nor this");
@@ -58,7 +58,7 @@ START_TEST(messages) {
 }
 END_TEST
 
-/* A process that takes all messages up to the wanted one: 0 if that one comes. */
+/* A process that reads messages up to the wanted one: exit status 0 if it comes. */
 static pid_t reader_until(int fd, const char *want) {
 	pid_t pid = fork();
 	ck_assert_int_ge(pid, 0);
@@ -71,7 +71,7 @@ static pid_t reader_until(int fd, const char *want) {
 	_exit(n < 0);
 }
 
-/* The manager is busy and its socket full: what repeats itself is left out, what is said once waits for room. */
+/* The manager is busy and its socket full: repeated messages are dropped, others wait for room. */
 START_TEST(a_full_socket) {
 	struct notify n;
 	char path[64];
@@ -129,7 +129,7 @@ START_TEST(watchdogs) {
 	char me[20], other[20];
 	snprintf(me, sizeof me, "%d", (int)getpid());
 	snprintf(other, sizeof other, "%d", (int)getppid());
-	ck_assert_int_eq(watchdog("30000000", NULL), 15000); /* twice as often as it must be */
+	ck_assert_int_eq(watchdog("30000000", NULL), 15000); /* twice as often as required */
 	ck_assert_int_eq(watchdog("30000000", me), 15000);
 	ck_assert_int_eq(watchdog("30000000", other), 0);
 	ck_assert_int_eq(watchdog("30000000", "x"), 0);
@@ -142,7 +142,7 @@ START_TEST(watchdogs) {
 }
 END_TEST
 
-/* --- socket activation: in a process of its own, whose descriptors from 3 on are as systemd would set them -------- */
+/* --- socket activation: in a process of its own, with descriptors from 3 set as by systemd ------------------------ */
 
 enum passed { LISTENS, CONNECTED, DATAGRAM, A_FILE, NOTHING };
 
@@ -151,12 +151,12 @@ static int make(enum passed what) {
 	if (what == A_FILE) return open("/dev/null", O_RDWR);
 	if (what == CONNECTED) return socketpair(AF_UNIX, SOCK_STREAM, 0, pair) ? -1 : pair[0];
 	fd = socket(AF_UNIX, what == DATAGRAM ? SOCK_DGRAM : SOCK_STREAM, 0);
-	struct sockaddr_un any = {.sun_family = AF_UNIX}; /* the kernel gives it a name */
+	struct sockaddr_un any = {.sun_family = AF_UNIX}; /* autobind: the kernel chooses the name */
 	if (what == LISTENS && (bind(fd, (struct sockaddr *)&any, sizeof(sa_family_t)) < 0 || listen(fd, 1) < 0)) return -1;
 	return fd;
 }
 
-/* In the child: the result goes out as its exit status, 0 for -1. */
+/* In the child: the exit status is the result, 0 for -1. */
 static int activated(const enum passed *what, const char *fds, bool me) {
 	char pid[20];
 	snprintf(pid, sizeof pid, "%d", (int)(me ? getpid() : getppid()));

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-/* The address sanitizer takes more address space than any limit leaves. */
+/* The address sanitizer needs more address space than any limit leaves. */
 #if defined(__SANITIZE_ADDRESS__)
 #define IS_SANITIZED true
 #elif defined(__has_feature)
@@ -20,7 +20,7 @@
 #define IS_SANITIZED false
 #endif
 
-/* --- what jansson takes ------------------------------------------------------------------------------------------- */
+/* --- texts for jansson -------------------------------------------------------------------------------------------- */
 
 static size_t now, peak;
 
@@ -40,7 +40,7 @@ struct shape {
 	const char *begin, *one, *end;
 };
 
-/* Each way to spend much memory for few bytes. %x: the number of the element. */
+/* Each way to use much memory for few bytes. %x: the number of the element. */
 static const struct shape shapes[] = {
 	{"[", "{},", "1]"},
 	{"[", "[],", "1]"},
@@ -73,7 +73,8 @@ static void build(struct buf *b, const struct shape *s, size_t n) {
 }
 
 START_TEST(jansson_never_needs_more_than_is_looked_for) {
-	const size_t sizes[] = {0, 1, 9, 1000, 16385, 131073}; /* just behind where arrays, tables and buffers double */
+	const size_t sizes[] = {0,    1,     9,
+							1000, 16385, 131073}; /* just above the sizes at which arrays, tables and buffers double */
 	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
 		for (size_t k = 0; k < ARRAY_SIZE(sizes); k++) {
 			struct buf b = BUF_INIT((size_t)64 * 1024 * 1024);
@@ -115,7 +116,7 @@ START_TEST(a_text_that_there_is_no_memory_for_is_refused) {
 	ck_assert_ptr_nonnull(small);
 	ck_assert(!none.no_memory);
 	json_decref(small);
-	large = parse_json(b.data, b.len, 0, &error); /* it was there only for a while */
+	large = parse_json(b.data, b.len, 0, &error); /* the shortage was temporary */
 	ck_assert_uint_eq(json_array_size(large), 1000001);
 	json_decref(large);
 	buf_free(&b);

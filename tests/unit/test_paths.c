@@ -40,7 +40,7 @@ START_TEST(the_socket) {
 	socket_is(want, "XDG_RUNTIME_DIR");
 	setenv("PLENUM_SOCKET", "/x/y", 1);
 	socket_is("/x/y", "PLENUM_SOCKET");
-	setenv("PLENUM_SOCKET", "", 1); /* as if it were not there */
+	setenv("PLENUM_SOCKET", "", 1); /* like an unset one */
 	socket_is(want, "XDG_RUNTIME_DIR");
 	chmod(folder, 0720);
 	socket_is("/run/plenum/plenum.sock", "the system's default");
@@ -124,7 +124,7 @@ START_TEST(homes) {
 	setenv("XDG_CONFIG_HOME", "/c", 1);
 	is(path_state_dir(), "/s/plenum");
 	is(path_config_home(), "/c");
-	setenv("XDG_STATE_HOME", "relative", 1); /* the specification says to ignore it */
+	setenv("XDG_STATE_HOME", "relative", 1); /* ignored by the specification */
 	setenv("XDG_CONFIG_HOME", "", 1);
 	is(path_state_dir(), "/home/x/.local/state/plenum");
 	is(path_config_home(), "/home/x/.config");

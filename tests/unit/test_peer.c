@@ -21,13 +21,13 @@ struct place {
 static void begin(struct place *p) {
 	static int n;
 	*p = (struct place){.at = {.sun_family = AF_UNIX}};
-	snprintf(p->at.sun_path + 1, sizeof p->at.sun_path - 1, "plenum-test-%d-%d", (int)getpid(), n++); /* no file */
+	snprintf(p->at.sun_path + 1, sizeof p->at.sun_path - 1, "plenum-test-%d-%d", (int)getpid(), n++); /* not a file */
 	p->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	ck_assert_int_eq(bind(p->fd, (struct sockaddr *)&p->at, sizeof p->at), 0);
 	ck_assert_int_eq(listen(p->fd, 8), 0);
 }
 
-/* A process that connects, with a socket that others hold as well; it goes on, or ends. */
+/* A process that connects with a shared socket; it stays, or ends. */
 static pid_t connect_to(const struct place *p, int sock, bool stays) {
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -74,7 +74,7 @@ START_TEST(one_that_has_ended) {
 	struct place p;
 	struct peer peer;
 	begin(&p);
-	int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); /* held on */
+	int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); /* kept open */
 	pid_t pid = connect_to(&p, sock, false);
 	waitpid(pid, NULL, 0);
 	int conn = take(&p, &peer);
@@ -89,7 +89,7 @@ START_TEST(one_that_has_ended) {
 }
 END_TEST
 
-/* Another process has the number by now: it holds no end of the connection. An old enough one must have made it. */
+/* A reused number: the process holds no end of the connection. An old enough process must have made it. */
 START_TEST(a_number_that_is_used_again) {
 	struct place p;
 	struct peer peer;

@@ -113,7 +113,7 @@ START_TEST(counts_those_that_wait_for_a_person) {
 }
 END_TEST
 
-/* A tool whose name cannot be read is not asked for under none: rules go by it. */
+/* A tool with an unreadable name is not asked about under an empty one: rules match by name. */
 START_TEST(a_tool_has_a_name_that_can_be_read) {
 	struct world w;
 	begin(&w);
@@ -151,13 +151,13 @@ START_TEST(knows_late_answers_from_wrong_ones) {
 	ck_assert(!pending_was_settled(&w.all, SPAN_NONE));
 	ck_assert(!pending_was_settled(&w.all, span_of("7")));
 	char *last = &id[strlen(id) - 1];
-	*last = *last == '0' ? '1' : '0'; /* right counter, guessed rest */
+	*last = *last == '0' ? '1' : '0'; /* correct counter, guessed rest */
 	ck_assert(!was_settled(&w, id));
 	end(&w);
 }
 END_TEST
 
-/* Remembered are the last SETTLED_KEPT, and after a trim the last of those. */
+/* The last SETTLED_KEPT are remembered, and after a trim the last of those. */
 START_TEST(remembers_the_last_settled) {
 	enum { MANY = 3 * SETTLED_KEPT };
 	static char ids[MANY][PENDING_ID_MAX];
@@ -330,7 +330,7 @@ START_TEST(is_carried) {
 	ck_assert_str_eq(p->sender_id, "\"mine\"");
 	ck_assert_uint_eq(b.all.n_settled, 5);
 	ck_assert_mem_eq(a.all.settled, b.all.settled, 5 * sizeof *a.all.settled);
-	struct pending *next = ask(&b, "can_use_tool", 20); /* counts on */
+	struct pending *next = ask(&b, "can_use_tool", 20); /* continues the numbers */
 	ck_assert_int_eq(strncmp(next->id, "req_8_", 6), 0);
 	free(s.data);
 	end(&a);

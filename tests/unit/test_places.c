@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The processes here are numbers: nothing is started.
+ * The processes are only numbers: none is started.
  */
 #include "io/places.h"
 
@@ -66,7 +66,7 @@ START_TEST(one_place_is_full) {
 	ck_assert_int_eq(places_look(w.p, "", 0), PLACES_OPEN);
 	ck_assert(waits(&w, &at, 1, "/a/b", 0) && waits(&w, &other, 2, "/ab", 0));
 	loop_finish(w.loop);
-	ck_assert(w.n_went == 1 && w.went[0] == 2 && w.state == PLACES_OPEN); /* the one behind it does not wait for it */
+	ck_assert(w.n_went == 1 && w.went[0] == 2 && w.state == PLACES_OPEN); /* the next one does not wait for it */
 	places_back(w.p, first);
 	loop_finish(w.loop);
 	ck_assert(w.n_went == 2 && w.went[1] == 1 && w.state == PLACES_OPEN);
@@ -74,7 +74,7 @@ START_TEST(one_place_is_full) {
 }
 END_TEST
 
-/* Those that wait at a place that turns out to be dead learn it at once; a slow one alone closes nothing. */
+/* The queue of a place that turns out to be dead is notified at once; a single slow process closes nothing. */
 START_TEST(closed) {
 	struct world w;
 	struct waiter at;
@@ -125,7 +125,7 @@ START_TEST(one_mount) {
 }
 END_TEST
 
-/* A crowd at as many places waits for other things: a second later others come in all the same. */
+/* A crowd at as many places is only waiting: after a second others may start. */
 START_TEST(slow_ones_make_room) {
 	struct world w;
 	struct waiter at;
@@ -144,13 +144,13 @@ START_TEST(slow_ones_make_room) {
 		out(&w, place, OTHER);
 	}
 	poll(NULL, 0, 1100);
-	ck_assert_int_eq(places_look(w.p, "/live", OTHER), PLACES_FULL); /* half of the room is not for others */
+	ck_assert_int_eq(places_look(w.p, "/live", OTHER), PLACES_FULL); /* half of the room is reserved */
 	ck_assert_int_eq(places_look(w.p, "/live", 0), PLACES_OPEN);
 	end(&w);
 }
 END_TEST
 
-/* Of the waiting ones that of the uid with the fewest processes comes first. */
+/* The queue serves the uid with the fewest processes first. */
 START_TEST(fair) {
 	struct world w;
 	struct waiter many[4], one;

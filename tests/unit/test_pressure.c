@@ -108,7 +108,7 @@ START_TEST(regular_file_gets_the_trigger) {
 	int fd = mkstemp(path);
 	setenv("MEMORY_PRESSURE_WATCH", path, 1);
 	setenv("MEMORY_PRESSURE_WRITE", "c29tZSAxIDIA", 1);
-	/* an ordinary file has no POLLPRI: epoll says so, and everything is taken back */
+	/* a regular file has no POLLPRI: epoll refuses it, and everything is undone */
 	ck_assert(!pressure_open(loop, NULL, NULL, error));
 	ck_assert_msg(strstr(error, "cannot be watched"), "%s", error);
 	ck_assert_int_eq(read(fd, text, sizeof text), 9);

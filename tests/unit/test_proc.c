@@ -15,7 +15,7 @@ extern char **environ;
 
 #define NOBODY 0x3ffffffe /* above every pid_max */
 
-/* A program with this environment; *hold: it goes on until that is closed, and everything that it starts. */
+/* A program with this environment; it and its descendants run until *hold is closed. */
 static pid_t run(const char *script, char *const *envp, int *hold, int *out) {
 	int p[2], o[2];
 	ck_assert_int_eq(pipe2(p, O_CLOEXEC), 0);
@@ -34,7 +34,7 @@ static pid_t run(const char *script, char *const *envp, int *hold, int *out) {
 	return pid;
 }
 
-/* One line that it printed. */
+/* Read one line of its output. */
 static void line(int out, char *text, size_t size) {
 	size_t n = 0;
 	while (n < size - 1 && read(out, text + n, 1) == 1 && text[n] != '\n') n++;
@@ -56,12 +56,12 @@ START_TEST(names) {
 	ck_assert_str_eq(small, "a (");
 	pid_t parent, session;
 	uint64_t start;
-	ck_assert(proc_stat(getpid(), &parent, &session, &start)); /* whatever the name holds */
+	ck_assert(proc_stat(getpid(), &parent, &session, &start)); /* whatever its name contains */
 	ck_assert(parent == getppid() && session == getsid(0) && start > 0);
 	prctl(PR_SET_NAME, ") R 1 1", 0, 0, 0);
 	ck_assert(proc_stat(getpid(), &parent, &session, NULL));
 	ck_assert(parent == getppid() && session == getsid(0));
-	prctl(PR_SET_NAME, "12345678901234\xc3\xa9", 0, 0, 0); /* the kernel cuts it in the middle of the letter */
+	prctl(PR_SET_NAME, "12345678901234\xc3\xa9", 0, 0, 0); /* the kernel cuts it within the character */
 	proc_name(getpid(), name, sizeof name);
 	ck_assert_str_eq(name, "12345678901234?");
 	prctl(PR_SET_NAME, "test_proc", 0, 0, 0);
@@ -111,7 +111,7 @@ START_TEST(whether_and_why_a_process_goes_on) {
 	ck_assert(!proc_lives(pid, start + 1) && !proc_lives(NOBODY, start) && !proc_lives(0, 0));
 	proc_explain(pid, text, sizeof text);
 	ck_assert_ptr_nonnull(strstr(text, "it goes on after SIGKILL (state "));
-	bool held = ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXIT) == 0; /* in its exit, where that is allowed */
+	bool held = ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXIT) == 0; /* stopped in its exit, if permitted */
 	kill(pid, SIGKILL);
 	if (held) {
 		ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
@@ -124,7 +124,7 @@ START_TEST(whether_and_why_a_process_goes_on) {
 	waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
 	ck_assert(!proc_lives(pid, start)); /* a zombie */
 	finish(pid, hold, out);
-	if (getuid() == 0) { /* one of another user */
+	if (getuid() == 0) { /* of another user */
 		pid = fork();
 		if (pid == 0) {
 			if (setresuid(1, 1, 1) < 0) _exit(1);

@@ -6,7 +6,7 @@
 
 #define WORDS_MAX 12
 
-/* The letters of what is set: Data, Runs, Lines, reAds, Unsure. `line` is cut at spaces; ? stands for GLOB_UNKNOWN. */
+/* The letters of the flags: Data, Runs, Lines, reAds, Unsure. `line` is cut at spaces; ? stands for GLOB_UNKNOWN. */
 static const char *letters(const char *line) {
 	static char out[8];
 	char copy[200], *words[WORDS_MAX], *save;
@@ -58,7 +58,7 @@ static const struct {
 	{"sort -? a", "U"},
 	{"wait ?", "U"},
 	{"jobs -x rm", "U"},
-	/* texts of their own */
+	/* their own texts */
 	{"find . -name a", "D"},
 	{"find . -exec rm", ""},
 	{"[[ a == b ]]", "D"},

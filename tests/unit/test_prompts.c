@@ -32,7 +32,7 @@ START_TEST(found_by_its_uuid) {
 	struct prompt *a = add(&p, "u-1"), *b = add(&p, "a\"b\xc3\xa9");
 	ck_assert_int_eq(a->state, PROMPT_SENT);
 	ck_assert_ptr_eq(find(&p, "\"u-1\""), a);
-	ck_assert_ptr_eq(find(&p, "\"\\u0075-1\""), a); /* one uuid, however it is spelled */
+	ck_assert_ptr_eq(find(&p, "\"\\u0075-1\""), a); /* the same uuid in any spelling */
 	ck_assert_ptr_eq(find(&p, "\"a\\\"b\xc3\xa9\""), b);
 	ck_assert_ptr_eq(find(&p, "\"a\\u0022b\\u00e9\""), b);
 	ck_assert_ptr_null(find(&p, "\"u-2\""));
@@ -53,7 +53,7 @@ START_TEST(held_ones_are_counted) {
 	add(&p, "sent");
 	struct prompt *a = hold(&p, "a"), *b = hold(&p, "b");
 	ck_assert_uint_eq(p.n_held, 2);
-	prompt_done(&p, a); /* given up */
+	prompt_done(&p, a); /* dropped */
 	ck_assert_ptr_null(a->held.data);
 	ck_assert_uint_eq(p.n_held, 1);
 	prompt_forget(&p, b);
@@ -71,7 +71,7 @@ START_TEST(finished_ones_are_remembered) {
 		struct prompt *one = add(&p, uuid);
 		one->asker = &party[0];
 		prompt_done(&p, one);
-		if (i + 1 < PROMPTS_KEPT) prompt_done(&p, one); /* twice counts once */
+		if (i + 1 < PROMPTS_KEPT) prompt_done(&p, one); /* counts only once */
 	}
 	ck_assert_uint_eq(p.n_open, 0);
 	ck_assert_uint_eq(p.n_done, PROMPTS_KEPT);
@@ -104,7 +104,7 @@ START_TEST(whose_they_are) {
 	prompts_asker_gone(&p, &party[0]);
 	ck_assert_uint_eq(prompts_of(&p, &party[0]), 0);
 	ck_assert_uint_eq(prompts_of(&p, &party[1]), 1);
-	ck_assert_ptr_nonnull(find(&p, "\"3\"")); /* it runs all the same */
+	ck_assert_ptr_nonnull(find(&p, "\"3\"")); /* it runs nevertheless */
 	ck_assert_uint_eq(p.n_open, 2);
 	prompts_free(&p);
 }
@@ -127,7 +127,7 @@ START_TEST(those_that_need_hooks) {
 }
 END_TEST
 
-/* A retry is told from another prompt by these: no bit may count for nothing, and the place in memory for something. */
+/* These hashes distinguish a retry from another prompt: every bit must count, and the address must not. */
 START_TEST(hashes_see_each_bit) {
 	char text[80], moved[88];
 	uint64_t seed = 5;

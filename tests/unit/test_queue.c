@@ -35,7 +35,7 @@ START_TEST(an_empty_queue_takes_any_line) {
 }
 END_TEST
 
-/* Everything that a queue of lines writes, read at the other end. */
+/* Write a queue of lines and read everything at the other end. */
 static void writes(struct queue *q, const char *want) {
 	char have[1000] = "";
 	int p[2];
@@ -87,7 +87,7 @@ START_TEST(a_broken_pipe_is_told) {
 	queue_init(&q, 1000);
 	ck_assert_int_eq(pipe2(p, O_CLOEXEC | O_NONBLOCK), 0);
 	close(p[0]);
-	ck_assert_int_eq(queue_write(&q, p[1]), 0); /* nothing to write, nothing wrong */
+	ck_assert_int_eq(queue_write(&q, p[1]), 0); /* nothing to write is not an error */
 	put(&q, "x\n");
 	ck_assert_int_eq(queue_write(&q, p[1]), -1);
 	ck_assert_int_eq(errno, EPIPE);
@@ -114,13 +114,13 @@ START_TEST(a_closed_socket_is_told_without_a_signal) {
 }
 END_TEST
 
-/* --- a pipe that takes little at once ----------------------------------------------------------------------------- */
+/* --- a pipe with little room -------------------------------------------------------------------------------------- */
 
 static void carry(struct carry *c, void *q) {
 	queue_carry(c, q);
 }
 
-/* The queue goes on in another one, as after an upgrade. */
+/* Continue with another queue, as after an upgrade. */
 static void move(struct queue *q) {
 	char error[CARRY_ERROR_MAX];
 	struct saved s = carry_save_thing(carry, q);
@@ -136,7 +136,7 @@ static void move(struct queue *q) {
 
 struct stream {
 	char *want;
-	size_t put, got; /* bytes that went in, that came out */
+	size_t put, got; /* bytes put in, bytes read */
 	int pipe[2];
 };
 
@@ -156,7 +156,7 @@ static void read_some(struct stream *s, size_t n) {
 	s->got += (size_t)r;
 }
 
-/* sent is always less than the first line, and what is charged is what is still to be written. */
+/* sent is always less than the first line, and the charge equals the unwritten bytes. */
 static void check(const struct queue *q, size_t in_pipe_and_read, const struct stream *s) {
 	ck_assert_uint_eq(q->bytes, s->put - in_pipe_and_read);
 	ck_assert(q->count ? q->sent < queue_at(q, 0)->len : q->sent == 0);
@@ -213,7 +213,7 @@ START_TEST(damage_is_noticed) {
 	carry_spoil_thing(s, carry, &b, begin, end);
 	free(s.data);
 	char error[CARRY_ERROR_MAX];
-	a.sent = 6; /* the whole line: then it would not be there */
+	a.sent = 6; /* the whole line: it would be gone */
 	s = carry_save_thing(carry, &a);
 	queue_init(&b, 100);
 	ck_assert(!carry_load_thing(s, s.len, carry, &b, error));
@@ -224,7 +224,7 @@ START_TEST(damage_is_noticed) {
 }
 END_TEST
 
-/* From when a line is put in until all of it was written or dropped. */
+/* From the put until all of it was written or dropped. */
 START_TEST(a_line_is_charged_while_it_waits) {
 	struct shares all;
 	struct queue later, q;
@@ -247,7 +247,7 @@ START_TEST(a_line_is_charged_while_it_waits) {
 	close(fds[0]);
 	close(fds[1]);
 	ck_assert(queue_put_charged(&q, chunk_copy("123\n", 4), s));
-	share_give(s, SHARE_SESSIONS, 1); /* the charge alone keeps it */
+	share_give(s, SHARE_SESSIONS, 1); /* only the charge keeps it */
 	queue_free(&q);
 	ck_assert_ptr_null(all.by_uid);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * That what follows from a change is done once for a session and turn, and in which order. The steps stand in their own
- * modules: the linker puts the functions below before them.
+ * The consequences of a change run once per session and turn, in a fixed order. The steps are in their own modules: the
+ * linker puts the functions below in front of them.
  */
 #include "core/reconcile.h"
 
@@ -28,7 +28,7 @@ static void note(const char *step) {
 	buf_printf(&steps, "%s%s", steps.len ? " " : "", step);
 }
 
-/* The steps, without what they do. */
+/* The steps, without effects. */
 #define STEP(name, ...)                                                                                                \
 	void __wrap_##name(__VA_ARGS__);                                                                                   \
 	void __wrap_##name(__VA_ARGS__)
@@ -43,7 +43,7 @@ STEP(router_send_held, struct session *s) {
 	note("held");
 }
 
-static bool slow; /* a close takes its whole share of a turn */
+static bool slow; /* a close uses up its share of a turn */
 
 STEP(router_close_ended, struct client *c) {
 	struct router *r = c->world;
@@ -98,7 +98,7 @@ static void forget_steps(void) {
 	reconciles = paces = calls_for_help = 0;
 }
 
-/* The turn that is under way to its end. */
+/* Finish the running turn. */
 static void turn(struct world *w) {
 	loop_finish(w->loop);
 }
@@ -116,7 +116,7 @@ static void begin(struct world *w) {
 	w->router = router_new(w->loop, w->children, settings, &events, NULL);
 	settings_unref(settings);
 	w->session = make(w, "s");
-	w->session->agent = session_new_agent(w->session); /* without a process: it is idle */
+	w->session->agent = session_new_agent(w->session); /* without a process: idle */
 	session_changed(w->session);
 	turn(w);
 	forget_steps();
@@ -171,7 +171,7 @@ START_TEST(nothing_is_published_or_marked_twice) {
 	ck_assert_str_eq(steps.data, "initialize held restart pace");
 	w.session->turn = true;
 	session_changed(w.session);
-	w.session->turn = false; /* in the same turn: there was no such state */
+	w.session->turn = false; /* in the same turn: this state is never seen */
 	forget_steps();
 	turn(&w);
 	ck_assert_str_eq(steps.data, "initialize held restart pace");
@@ -212,7 +212,7 @@ START_TEST(it_runs_before_anything_is_sent) {
 }
 END_TEST
 
-/* The state is not held up for them. */
+/* The state is not delayed by them. */
 START_TEST(half_closed_clients_leave_in_slices) {
 	struct world w;
 	begin(&w);
@@ -246,7 +246,7 @@ START_TEST(many_changes_of_a_turn_are_one) {
 }
 END_TEST
 
-/* A request that all of them were asked is left to the timer, and the child is read for those that stay. */
+/* A request to all of them is left to the timer, and the child is read for the remaining ones. */
 START_TEST(a_crowd_of_approvers_leaves_at_the_cost_of_one) {
 	static const char line[] = "{\"type\":\"control_request\",\"request_id\":\"k\",\"request\":{\"subtype\":"
 							   "\"can_use_tool\",\"tool_name\":\"Bash\",\"input\":{}}}\n";

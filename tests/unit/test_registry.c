@@ -41,7 +41,7 @@ static struct hook *hook(struct world *w, const char *id) {
 	return registry_hook(&w->r, span_of(text));
 }
 
-/* What the child is sent. */
+/* Compare the table for the child. */
 static void is_sent(struct world *w, const char *want) {
 	struct buf b = BUF_INIT(10000);
 	registry_put_hooks(&w->r, &b);
@@ -68,7 +68,7 @@ START_TEST(nothing) {
 	set(&w, o, "{}");
 	set(&w, o, "{\"Stop\":[]}");
 	is_sent(&w, "{}");
-	ck_assert_uint_eq(w.r.version, 0); /* the child need not hear of it */
+	ck_assert_uint_eq(w.r.version, 0); /* the child need not be notified */
 	ck_assert_ptr_null(hook(&w, "cb_1"));
 	ck_assert_ptr_null(registry_hook(&w.r, SPAN_NONE));
 	ck_assert_ptr_null(registry_server(&w.r, SPAN_NONE));
@@ -76,7 +76,7 @@ START_TEST(nothing) {
 }
 END_TEST
 
-/* Two clients that both think the table is theirs, with the same ids. */
+/* Two clients with the same ids, each with a table of its own. */
 START_TEST(the_child_gets_the_union) {
 	struct world w;
 	begin(&w);
@@ -135,13 +135,13 @@ START_TEST(what_is_wrong_changes_nothing) {
 }
 END_TEST
 
-/* The id of the first hook of an owner's last entry. */
+/* Return the id of the first hook of an owner's last entry. */
 static const char *last_id(const struct owner *o) {
 	const struct hook_entry *e = LIST_OF(o->entries.prev, struct hook_entry, node);
 	return LIST_OF(e->hooks.next, struct hook, node)->id;
 }
 
-/* What is named again keeps its ids, so that the child's table stays true. */
+/* Repeated entries keep their ids, so that the child's table stays valid. */
 START_TEST(a_second_registration_replaces_the_first) {
 	struct world w;
 	begin(&w);
@@ -158,7 +158,7 @@ START_TEST(a_second_registration_replaces_the_first) {
 			 "{\"Stop\":[{\"matcher\":\"x\",\"hookCallbackIds\":[\"cb_2\"]},{\"hookCallbackIds\":[\"%s\"]}]}",
 			 last_id(o));
 	is_sent(&w, want);
-	/* the child may still call the one that went, until it has taken a table without it */
+	/* the child may still call the removed one, until it has accepted a table without it */
 	ck_assert_ptr_nonnull(hook(&w, "cb_1"));
 	ck_assert_ptr_null(hook(&w, "cb_1")->entry->owner);
 	registry_was_sent(&w.r);
@@ -170,7 +170,7 @@ START_TEST(a_second_registration_replaces_the_first) {
 	char id[HOOK_ID_MAX];
 	strcpy(id, last_id(o));
 	set(&w, o, "{}");
-	ck_assert_ptr_null(hook(&w, id)); /* nobody knows it */
+	ck_assert_ptr_null(hook(&w, id)); /* unknown */
 	ck_assert_ptr_nonnull(hook(&w, "cb_2"));
 	registry_child_gone(&w.r);
 	ck_assert_ptr_null(hook(&w, "cb_2"));
@@ -205,14 +205,14 @@ START_TEST(guards) {
 		ck_assert(!registry_guards(&w.r)); /* no child has it yet */
 		send_and_take(&w);
 		ck_assert_int_eq(registry_guards(&w.r), table[i].guard);
-		/* its owner leaves: guards stay for the grace, and after it unless they chose otherwise */
+		/* its owner leaves: guards stay for the grace, and longer if chosen */
 		o->holder = NULL;
 		ck_assert_int_eq(owner_drop_loose(&w.r, o), !table[i].guard);
 		ck_assert(!owner_drop_loose(&w.r, o));
 		o->grace_over = true;
 		ck_assert_int_eq(owner_drop_loose(&w.r, o), table[i].guard && table[i].drop);
 		ck_assert_int_eq(owner_empty(o), table[i].drop);
-		e = hook(&w, "cb_1")->entry; /* the child has it still */
+		e = hook(&w, "cb_1")->entry; /* the child still has it */
 		ck_assert_int_eq(e->guard, !table[i].drop);
 		ck_assert_int_eq(e->owner == NULL, table[i].drop);
 		end(&w);
@@ -250,12 +250,12 @@ START_TEST(owners_come_back) {
 	ck_assert_ptr_eq(owner_of(&w.r, &party[1]), a);
 	ck_assert_ptr_eq(owner_of(&w.r, &party[2]), b);
 	ck_assert_ptr_null(owner_of(&w.r, &party[4]));
-	ck_assert_ptr_null(owner_waiting(&w.r, 1000, "guard")); /* it is here */
+	ck_assert_ptr_null(owner_waiting(&w.r, 1000, "guard")); /* it is present */
 	a->holder = b->holder = c->holder = NULL;
 	ck_assert_ptr_eq(owner_waiting(&w.r, 1000, "guard"), a);
 	ck_assert_ptr_null(owner_waiting(&w.r, 1001, "guard"));
 	ck_assert_ptr_null(owner_waiting(&w.r, 1000, "guard2"));
-	ck_assert_ptr_null(owner_waiting(&w.r, 1000, "")); /* nobody comes back to no name */
+	ck_assert_ptr_null(owner_waiting(&w.r, 1000, "")); /* no owner returns to an empty name */
 	ck_assert_ptr_null(owner_waiting(&w.r, 1000, NULL));
 	end(&w);
 }
@@ -272,7 +272,7 @@ static void lost(void *arg, struct owner *o) {
 	l->last = o;
 }
 
-/* The child refuses a table: what it has never taken goes, what that was to replace comes back. */
+/* The child refuses a table: entries that it never accepted are dropped, and the replaced ones return. */
 START_TEST(a_refused_table_is_taken_back) {
 	struct world w;
 	struct loss l = {0};
@@ -304,10 +304,10 @@ START_TEST(servers) {
 	struct owner *x = own(&w, 1, "x"), *y = own(&w, 2, "y");
 	ck_assert_ptr_null(owner_add_server(&w.r, x, span_of("\"calc\""), SPAN_NONE, true));
 	ck_assert_uint_eq(w.r.version, 1);
-	ck_assert_ptr_null(owner_add_server(&w.r, x, span_of("\"calc\""), SPAN_NONE, true)); /* once more: nothing new */
+	ck_assert_ptr_null(owner_add_server(&w.r, x, span_of("\"calc\""), SPAN_NONE, true)); /* again: nothing new */
 	ck_assert_uint_eq(w.r.version, 1);
 	ck_assert_ptr_null(owner_add_server(&w.r, y, span_of("\"web\""), span_of("{\"url\":\"http://x\"}"), false));
-	ck_assert_uint_eq(w.r.version, 1); /* it goes by mcp_set_servers, not by the table of hooks */
+	ck_assert_uint_eq(w.r.version, 1); /* sent by mcp_set_servers, not in the table of hooks */
 	ck_assert_ptr_null(owner_add_server(&w.r, y, span_of("\"q\\u0022\""), SPAN_NONE, true));
 	registry_put_server_names(&w.r, &b);
 	registry_put_servers(&w.r, &b);
@@ -315,10 +315,10 @@ START_TEST(servers) {
 							 "\"web\":{\"url\":\"http://x\"},\"q\\\"\":{\"type\":\"sdk\",\"name\":\"q\\\"\"}}");
 	buf_free(&b);
 	ck_assert_ptr_eq(registry_server(&w.r, span_of("\"calc\"")), x);
-	ck_assert_ptr_eq(registry_server(&w.r, span_of("\"c\\u0061lc\"")), x); /* however it is spelled */
+	ck_assert_ptr_eq(registry_server(&w.r, span_of("\"c\\u0061lc\"")), x); /* in any spelling */
 	ck_assert_ptr_eq(registry_server(&w.r, span_of("\"q\\\"\"")), y);
 	ck_assert_ptr_null(registry_server(&w.r, span_of("\"cal\"")));
-	/* one that is gone has it only if nobody else has */
+	/* an absent owner keeps it only if no other has it */
 	x->holder = NULL;
 	ck_assert_ptr_eq(registry_server(&w.r, span_of("\"calc\"")), x);
 	ck_assert_ptr_null(owner_add_server(&w.r, y, span_of("\"calc\""), SPAN_NONE, true));
@@ -350,11 +350,11 @@ START_TEST(dialogs) {
 }
 END_TEST
 
-/* --- at random: what the child may call is always known ----------------------------------------------------------- */
+/* --- at random: the callable hooks are always known --------------------------------------------------------------- */
 
 #define TABLE_MAX 64
 
-/* A table that the child has or was sent: our ids and whose callbacks they are. */
+/* A table sent to or accepted by the child: our ids and the owners of their callbacks. */
 struct table {
 	char id[TABLE_MAX][HOOK_ID_MAX], callback[TABLE_MAX][16];
 	size_t n;
@@ -515,7 +515,7 @@ START_TEST(is_carried) {
 	ck_assert(!owner_claims_server(&b.r, owner_of(&b.r, &party[2]), span_of("\"t\"")));
 	ck_assert_int_eq(hook(&b, "cb_2")->entry->timeout, 3000);
 	ck_assert(hook(&b, "cb_2")->entry->proven && hook(&b, "cb_2")->entry->guard);
-	ck_assert_ptr_null(hook(&b, "cb_1")->entry->owner); /* retired, and whose it was is known */
+	ck_assert_ptr_null(hook(&b, "cb_1")->entry->owner); /* retired, with a known owner */
 	ck_assert_ptr_eq(hook(&b, "cb_1")->entry->from, back);
 	registry_was_sent(&b.r);
 	ck_assert(registry_was_refused(&b.r, true, lost, &l));
@@ -537,7 +537,7 @@ START_TEST(damage_is_noticed) {
 }
 END_TEST
 
-/* `count` entries of one event; matcher and callback of these lengths. */
+/* `count` entries of one event, with these lengths of matcher and callback. */
 static char *many(size_t count, size_t matcher, size_t callback) {
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	_cleanup_free_ char *m = calloc(1, matcher + 1), *c = calloc(1, callback + 1);
@@ -557,14 +557,14 @@ static void is_refused(struct world *w, struct owner *o, size_t count, size_t ma
 	ck_assert_msg(error && strcmp(registry_code(error), code) == 0, "%s", error ? error : "accepted");
 }
 
-/* What is accepted has a place on disk; what is refused leaves everything as it was. */
+/* An accepted table fits on disk; a refused one changes nothing. */
 START_TEST(bounds) {
 	struct world w;
 	begin(&w);
 	struct owner *a = own(&w, 1, "a"), *b = own(&w, 2, "b");
 	set(&w, b, "{\"PreToolUse\":[{\"matcher\":\"B\",\"hookCallbackIds\":[\"b\"]}]}");
 	set(&w, a, "{\"PreToolUse\":[{\"matcher\":\"A\",\"hookCallbackIds\":[\"a\"]}]}");
-	is_refused(&w, a, 1, LIMITS_MATCHER, 1, PLENUM_E_TOO_LONG); /* with its quotes it is longer */
+	is_refused(&w, a, 1, LIMITS_MATCHER, 1, PLENUM_E_TOO_LONG); /* too long with its quotes */
 	is_refused(&w, a, 1, 1, LIMITS_MATCHER, PLENUM_E_TOO_LONG);
 	is_refused(&w, a, 17, LIMITS_MATCHER - 100, 1, PLENUM_E_TOO_MANY);
 	is_refused(&w, a, LIMITS_NAMES, 1, 1, PLENUM_E_TOO_MANY); /* b has one */
@@ -573,7 +573,7 @@ START_TEST(bounds) {
 				"{\"matcher\":\"B\",\"hookCallbackIds\":[\"cb_1\"]}]}");
 	_cleanup_free_ char *most = many(LIMITS_NAMES - 1, 1, 1);
 	set(&w, a, most);
-	set(&w, a, most); /* the same again: it replaces them */
+	set(&w, a, most); /* the same again: replaces them */
 	ck_assert_uint_eq(w.r.n_hooks, LIMITS_NAMES);
 	for (size_t i = 0; i < LIMITS_NAMES; i++) {
 		char name[24];
@@ -586,7 +586,7 @@ START_TEST(bounds) {
 }
 END_TEST
 
-/* What a registration would have is not in force before it is committed. */
+/* A staged registration is not in force before the commit. */
 START_TEST(staged) {
 	static const char fresh[] = "{\"Stop\":[{\"hookCallbackIds\":[\"new\"]}]}";
 	struct world w;
@@ -624,7 +624,7 @@ START_TEST(names_of_absent_owners) {
 	ck_assert_ptr_eq(registry_server_taken(&w.r, x, &party[2], 1000, "b"), a);
 	ck_assert_ptr_eq(registry_server_taken(&w.r, x, &party[2], 1001, "a"), a);
 	ck_assert_ptr_eq(registry_server_taken(&w.r, x, &party[2], 1000, NULL), a);
-	ck_assert_ptr_null(registry_server_taken(&w.r, y, &party[2], 1001, NULL)); /* that one cannot come back */
+	ck_assert_ptr_null(registry_server_taken(&w.r, y, &party[2], 1001, NULL)); /* its owner cannot return */
 	struct owner *c = own(&w, 3, "a");
 	owner_add_server(&w.r, c, y, SPAN_NONE, true);
 	ck_assert(list_empty(&b->servers));

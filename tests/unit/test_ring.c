@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A ring against a model: whatever is held, and however long, no line changes as long as there is a reference to it.
- * The calls that ask the kernel for memory are wrapped by the linker, to count them.
+ * A ring against a model: in any order and for any time, no line changes while it is referenced. The calls that request
+ * memory from the kernel are wrapped by the linker, to count them.
  */
 #include "wire/ring.h"
 
@@ -13,7 +13,7 @@
 #define PIECE ((size_t)64 * 1024)
 #define HELD 4096 /* lines that a model can hold */
 
-/* --- What is asked of the kernel ---------------------------------------------------------------------------------- */
+/* --- requests to the kernel --------------------------------------------------------------------------------------- */
 
 static unsigned calls;
 
@@ -44,7 +44,7 @@ int __wrap_madvise(void *p, size_t n, int advice) {
 struct model {
 	struct ring *ring;
 	size_t held;    /* unfinished bytes, filled with `next` */
-	uint8_t next;   /* what the next line is filled with */
+	uint8_t next;   /* the fill byte of the next line */
 	size_t skipped; /* times that lines were in the way */
 	struct chunk lines[HELD];
 	uint8_t fills[HELD];
@@ -72,7 +72,7 @@ static void drop_oldest(struct model *m) {
 	m->count--;
 }
 
-/* More bytes behind the unfinished ones; false: there is no room. */
+/* Append to the unfinished bytes; false: no room. */
 static bool fill(struct model *m, size_t n) {
 	size_t room = ring_room(m->ring, m->held, n);
 	if (room < n) {
@@ -185,7 +185,7 @@ START_TEST(memory_of_a_long_line_goes_back) {
 	struct model m = {.ring = ring_new(SIZE)};
 	char *at = ring_data(m.ring);
 	for (size_t round = 0; round < 3; round++) {
-		fill(&m, 4 * PIECE); /* in the second round with what was given back in the first */
+		fill(&m, 4 * PIECE); /* in the second round, into the room freed in the first */
 		take(&m);
 		fill(&m, SIZE + PIECE - 4 * PIECE);
 		take(&m);
@@ -216,7 +216,7 @@ START_TEST(memory_that_was_skipped_to_goes_back) {
 }
 END_TEST
 
-/* Lines of all lengths, held for all times, and a trim now and then. */
+/* Lines of all lengths, held for all times, with occasional trims. */
 static void random_run(uint64_t seed, bool hold_long) {
 	struct model m = {.ring = ring_new(SIZE)};
 	for (size_t i = 0; i < 8000; i++) {
@@ -224,7 +224,7 @@ static void random_run(uint64_t seed, bool hold_long) {
 		while (m.count == HELD || m.bytes > SIZE / 2) drop_oldest(&m);
 		while (!fill(&m, n)) {
 			if (!m.count) {
-				take(&m); /* it is longer than the ring */
+				take(&m); /* longer than the ring */
 				drop_oldest(&m);
 			} else {
 				drop_oldest(&m);

@@ -23,7 +23,7 @@ static void add(struct words *w, const char *rule) {
 	if (rule) ck_assert(words_add(w, rule));
 }
 
-static unsigned looks; /* into the file system */
+static unsigned looks; /* file system accesses */
 
 char *__real_realpath(const char *path, char *resolved);
 char *__wrap_realpath(const char *path, char *resolved);
@@ -33,8 +33,8 @@ char *__wrap_realpath(const char *path, char *resolved) {
 	return __real_realpath(path, resolved);
 }
 
-/* A call that needs no errand is judged without a look at a file. Without links nothing more is allowed, and what is
- * denied is at least asked. */
+/* A call without an errand is judged without looking at files. Ignoring links allows nothing more, and denied calls at
+ * least ask. */
 static void judge_without_links(const struct profile *p, const char *tool, struct span json, enum rule_verdict v,
 								unsigned looked) {
 	unsigned before = looks;
@@ -102,7 +102,7 @@ START_TEST(test_names) {
 	ck_assert_int_eq(judge("mcp__a__b", NULL, NULL, "mcp__a__bc", "{}"), RULE_NONE);
 	ck_assert_int_eq(judge("mcp__a__b", NULL, NULL, "mcp__a__b__c", "{}"), RULE_NONE);
 	ck_assert_int_eq(judge("*", NULL, NULL, "Whatever", "{}"), RULE_ALLOW);
-	/* deny Edit is about every tool that edits, allow Edit about that one */
+	/* deny Edit covers every tool that edits, allow Edit only that one */
 	ck_assert_int_eq(judge(NULL, "Edit", NULL, "Write", "{}"), RULE_DENY);
 	ck_assert_int_eq(judge("Edit", NULL, NULL, "Write", "{}"), RULE_NONE);
 }
@@ -152,7 +152,7 @@ START_TEST(test_allow_commands) {
 }
 END_TEST
 
-/* Whatever a shell could do more than run that one command is never allowed by a pattern. */
+/* A pattern never allows a command line with which a shell could do more than run that one command. */
 START_TEST(test_allow_is_not_fooled) {
 	static const char *const tails[] = {
 		"; rm x", " && rm x", " || rm x",  " | sh",    " |& sh",      " & rm x",   "\nrm x",  "\r\nrm x",   " > /etc/x",
@@ -198,7 +198,7 @@ START_TEST(test_undecodable_input) {
 	ck_assert_int_eq(judge("*", "Read", NULL, NULL, "{}"), RULE_DENY);
 	ck_assert_int_eq(judge("*", NULL, "Read", NULL, "{}"), RULE_ASK);
 	ck_assert_int_eq(judge("*", NULL, NULL, NULL, "{}"), RULE_NONE);
-	/* a lone surrogate is no reason: both sides see U+FFFD */
+	/* a lone surrogate is no reason to refuse: both sides read U+FFFD */
 	ck_assert_int_eq(judge("Bash(echo:*)", NULL, NULL, "Bash", "{\"command\":\"echo '\\ud800'\"}"), RULE_ALLOW);
 }
 END_TEST
@@ -389,7 +389,7 @@ START_TEST(test_deny_passes_the_rest) {
 }
 END_TEST
 
-/* The name stands where some program may take it for a command, or a part of the pattern stands elsewhere. */
+/* The name is where some program may take it for a command, or a part of the pattern is elsewhere. */
 START_TEST(test_deny_asks_where_the_name_stands) {
 	static const char *const lines[] = {
 		"git rm x",
@@ -422,7 +422,7 @@ static void is_covered(const char *tool, const char *json, const char *deny, enu
 	expect(want, judge("*", deny, NULL, tool, json), deny, json);
 }
 
-/* Every tool that runs a line for a shell is under the rules for Bash; what runs something else is asked about. */
+/* Rules for Bash cover every tool that runs a shell line; other tools that execute are asked about. */
 START_TEST(test_tools_that_execute) {
 	is_covered("Monitor", "{\"command\":\"rm x\"}", "Bash(rm:*)", RULE_DENY);
 	is_covered("Monitor", "{\"command\":\"ls\"}", "Bash(rm:*)", RULE_ALLOW);
@@ -445,7 +445,7 @@ START_TEST(test_tools_that_execute) {
 	is_covered("Future", "{\"comm\\u0061nd\":\"ls\"}", "Bash(rm:*)", RULE_ASK);
 	is_covered("Future", "[]", "Bash(rm:*)", RULE_ASK);
 	is_covered("Future", "{\"text\":\"rm x\"}", "Bash(rm:*)", RULE_ALLOW);
-	/* an allow rule for Bash is for Bash */
+	/* an allow rule for Bash is only for Bash */
 	expect(RULE_NONE, judge("Bash(ls)", NULL, NULL, "Monitor", "{\"command\":\"ls\"}"), "Bash(ls)", "Monitor");
 	expect(RULE_NONE, judge("Bash", NULL, NULL, "Monitor", "{\"command\":\"ls\"}"), "Bash", "Monitor");
 	expect(RULE_ALLOW, judge("Monitor", NULL, NULL, "Monitor", "{\"command\":\"ls\"}"), "Monitor", "Monitor");
@@ -454,7 +454,7 @@ START_TEST(test_tools_that_execute) {
 }
 END_TEST
 
-/* Likewise every tool that reads or writes a file, however many names it takes. */
+/* Likewise every tool that reads or writes files, under any number of names. */
 START_TEST(test_tools_with_files) {
 	is_covered("LSP", "{\"filePath\":\"/srv/a\"}", "Read(/srv/**)", RULE_DENY);
 	is_covered("SendFile", "{\"files\":[\"/x\",\"/srv/a\"]}", "Read(/srv/**)", RULE_DENY);
@@ -475,7 +475,7 @@ START_TEST(test_tools_with_files) {
 }
 END_TEST
 
-/* A hostile command must neither hang nor crash, and is then not allowed. */
+/* A hostile command neither hangs nor crashes, and is not allowed. */
 START_TEST(test_hostile_commands) {
 	static const char *const pieces[] = {"$(",    "`",         "(",   "\"$(", "sudo ", "eval ", "'",     "\\",
 										 "{",     "sh -c \"",  "#\n", "${",   "<(",    "rm x;", "$'",    "a ",
@@ -561,7 +561,7 @@ START_TEST(test_glob_tool) {
 }
 END_TEST
 
-/* A link out of an allowed folder does not lead out of the rule; a link into a denied one does not get around it. */
+/* A link out of an allowed directory is not covered by its rule; a link into a denied one is. */
 START_TEST(test_links) {
 	char dir[] = "/tmp/plenum-rules-XXXXXX", rule[100], path[100], target[100];
 	ck_assert_ptr_nonnull(mkdtemp(dir));
@@ -578,7 +578,7 @@ START_TEST(test_links) {
 	READ_ALLOWED(rule, path, false);
 	snprintf(rule, sizeof rule, "Read(%s/out/**)", dir);
 	READ_DENIED(rule, path, RULE_DENY);
-	snprintf(rule, sizeof rule, "Read(%s/in/link/**)", dir); /* the rule itself goes through a link */
+	snprintf(rule, sizeof rule, "Read(%s/in/link/**)", dir); /* the rule itself contains a link */
 	READ_ALLOWED(rule, path, true);
 	snprintf(path, sizeof path, "%s/out/file", dir);
 	READ_DENIED(rule, path, RULE_DENY);

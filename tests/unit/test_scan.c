@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The scanner against known lines, against a plain byte loop on every kind of input, and against jansson on lines that
- * jansson can read.
+ * jansson accepts.
  */
 #include "wire/scan.h"
 
@@ -15,7 +15,7 @@ static bool is_text(struct span s, const char *text) {
 	return text ? s.n == strlen(text) && memcmp(s.p, text, s.n) == 0 : s.p == NULL;
 }
 
-/* Scans a copy of exactly n bytes with both scanners; true if both take it. The copy is *owned. */
+/* Scan a copy of exactly n bytes with both scanners; true if both accept it. The copy is *owned. */
 static bool scan_copy(const char *text, size_t n, struct envelope *e, char **owned) {
 	struct envelope plain, narrow;
 	char *copy = malloc(n ? n : 1);
@@ -245,7 +245,7 @@ START_TEST(random_lines_against_the_plain_loop) {
 }
 END_TEST
 
-/* Brackets, quotes and backslashes in any order, mostly no JSON, over many of the wide scanner's steps. */
+/* Brackets, quotes and backslashes in any order, mostly invalid JSON, over many steps of the wide scanner. */
 START_TEST(random_bytes_against_the_plain_loop) {
 	static const char *const pieces[] = {"{",    "}", "[", "]",       "\"", "\\",   "\\\"",
 										 "\\\\", ",", ":", "xxxxxxx", "{}", "\"\"", "\"x{"};
@@ -299,7 +299,7 @@ static void same_members(uint64_t run, const struct envelope *e, const json_t *r
 	same_value(run, e->inner_response, json_object_get(response, "response"), "inner response");
 }
 
-/* Every member of the value, found by span_member(), and every element, by span_element(). */
+/* span_member() finds every member of the value, and span_element() every element. */
 static void same_walk(uint64_t run, struct span s, json_t *want) {
 	const char *key;
 	json_t *value;
@@ -453,7 +453,7 @@ START_TEST(unescaping) {
 }
 END_TEST
 
-/* The inside of the known value is none that a walk could pass. */
+/* The content of the known value could not be walked. */
 START_TEST(a_known_value_is_not_looked_at) {
 	static const char text[] = "{\"a\":1,\"b\":[\"}],\"c\":2}";
 	const struct span all = span_of(text), known = {text + 11, 4};

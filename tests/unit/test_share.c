@@ -31,7 +31,7 @@ START_TEST(test_one_uid_is_held_to_its_share) {
 	ck_assert(share_allows(&all, OTHER, SHARE_REQUESTS, 2, why));
 	ck_assert(!share_allows(&all, OTHER, SHARE_REQUESTS, 3, why));
 	ck_assert_ptr_nonnull(strstr(why, "uid_requests"));
-	ck_assert(!share_allows(&all, OTHER, SHARE_BYTES, SIZE_MAX, why)); /* no sum wraps around */
+	ck_assert(!share_allows(&all, OTHER, SHARE_BYTES, SIZE_MAX, why)); /* no overflow of the sum */
 	ck_assert_uint_eq(all.refused, 3);
 	ck_assert_uint_eq(shares_held(&all, SHARE_SESSIONS), 2);
 	share_give(s, SHARE_SESSIONS, 1);
@@ -72,7 +72,7 @@ START_TEST(test_the_heaviest_connection_of_the_uid_is_named) {
 	ck_assert_ptr_eq(share_heaviest(b.share), &a);
 	ck_assert(share_hold(&a, 0));
 	ck_assert_ptr_null(share_heaviest(b.share));
-	share_add(b.share, SHARE_BYTES, 100); /* queued prompts are no connection's */
+	share_add(b.share, SHARE_BYTES, 100); /* queued prompts belong to no connection */
 	ck_assert_ptr_eq(share_heaviest(b.share), &b);
 	ck_assert(!share_hold(&b, 31));
 	(void)share_hold(&b, 0);
@@ -101,7 +101,7 @@ START_TEST(test_an_orphan_counts_for_the_uid_alone) {
 	ck_assert_uint_eq(m.requests, 0);
 	ck_assert(!m.urgent);
 	share_leave(&m);
-	ck_assert(!share_allows(&all, OTHER, SHARE_REQUESTS, 1, why)); /* a new connection does not free them */
+	ck_assert(!share_allows(&all, OTHER, SHARE_REQUESTS, 1, why)); /* a new connection does not release them */
 	ck_assert_uint_eq(other.requests, 0);
 	share_end(&r);
 	ck_assert(share_allows(&all, OTHER, SHARE_REQUESTS, 1, why));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_rules.c has the list of what must not be allowed and what must be found; here is what the two questions promise
- * by themselves, the first one against wordexp(3).
+ * test_rules.c lists the lines that must not be allowed or must be found; these tests check the two functions by
+ * themselves, the first one against wordexp(3).
  */
 #include "core/shell.h"
 
@@ -121,7 +121,7 @@ START_TEST(limits) {
 	ck_assert(c.unsure); /* too long */
 	shell_commands_free(&c);
 	free(text);
-	text = repeat("a ", SHELL_COMMAND_MAX, ""); /* a long one is cut, and says so */
+	text = repeat("a ", SHELL_COMMAND_MAX, ""); /* a long one is truncated, and says so */
 	ck_assert(shell_commands(text, &c));
 	size_t n = strlen(c.texts.v[0]);
 	ck_assert_uint_le(n, SHELL_COMMAND_MAX + 1);
@@ -150,7 +150,7 @@ static char *joined(const wordexp_t *w) {
 	return buf_steal(&b, NULL);
 }
 
-/* What is plain is one command for a shell too, with the words that we read. */
+/* A plain line is one command for a shell, too, with the same words. */
 START_TEST(plain_is_what_a_shell_takes_as_words) {
 	static const char *const parts[] = {"a",  "b",  "-",  "=",  " ", " ", "'", "'",
 										"\"", "\"", "\\", "\\", "$", ";", "%", "#"};
@@ -163,7 +163,7 @@ START_TEST(plain_is_what_a_shell_takes_as_words) {
 		wordexp_t w;
 		some(text, 14, parts, ARRAY_SIZE(parts), &seed);
 		if (!shell_is_plain(text)) continue;
-		if (strstr(text, "''") || strstr(text, "\"\"")) continue; /* glibc takes these for words of their own */
+		if (strstr(text, "''") || strstr(text, "\"\"")) continue; /* glibc takes these for separate words */
 		REQUIRE(wordexp(text, &w, WRDE_NOCMD | WRDE_UNDEF) == 0, "%s is no list of words", text);
 		_cleanup_free_ char *want = joined(&w);
 		ck_assert(shell_commands(text, &c));
@@ -177,7 +177,7 @@ START_TEST(plain_is_what_a_shell_takes_as_words) {
 }
 END_TEST
 
-/* A command on a line of its own is found behind anything, or there is doubt. */
+/* A command on a line of its own is found after any text, or the result is unsure. */
 START_TEST(nothing_hides_the_next_line) {
 	static const char *const parts[] = {"a",   "b ",     "'",  "\"", "\\\\", "\\a", "$", "(",  ")",    "{",  "}",
 										"`",   ";",      "&",  "|",  " ",    "#",   "!", "\n", "=",    "$(", "case ",

@@ -25,7 +25,7 @@
 
 static char top[64], dir[128], file[200], error[STATE_ERROR_MAX];
 
-/* What flock(2) fails with; 0: the kernel answers. */
+/* The errno of flock(2); 0: call the kernel. */
 static int lock_errno;
 
 int flock(int fd, int operation) {
@@ -59,7 +59,7 @@ static void put(const char *text, size_t n) {
 	fclose(f);
 }
 
-/* How many files of the folder begin with prefix. */
+/* Return how many files of the directory begin with prefix. */
 static int files(const char *prefix) {
 	DIR *d = opendir(dir);
 	int n = 0;
@@ -75,7 +75,7 @@ static char arg0[] = "--model", arg1[] = "x \"y\"\n",
 					 "cret",
 			env1[] = "RAW=\xff\xfe";
 static char mode[] = "plan";
-static char guards[] = "[{\"matcher\":\"\\ud800\"}]"; /* as a client wrote it */
+static char guards[] = "[{\"matcher\":\"\\ud800\"}]"; /* as written by a client */
 static char timers[] = "[{\"id\":\"1\"}]";
 static char *args[] = {arg0, arg1, NULL}, *env[] = {env0, env1, NULL};
 
@@ -160,7 +160,7 @@ START_TEST(test_round_trip) {
 }
 END_TEST
 
-/* Processes mean something until the computer starts again. */
+/* Process ids are valid until the next boot. */
 START_TEST(test_left) {
 	const struct state_left all[] = {{12, 34, 0}, {56, UINT64_C(1) << 50, (UINT64_C(1) << 60) - 1}}, *have;
 	size_t n;
@@ -178,7 +178,7 @@ START_TEST(test_left) {
 	state_close(s);
 	char next[sizeof dir + 64];
 	snprintf(next, sizeof next, "%s/sessions.json.next", dir);
-	FILE *f = fopen(next, "w"); /* a newer table of which nothing can be read */
+	FILE *f = fopen(next, "w"); /* a newer, unreadable table */
 	ck_assert(f && fputs("{", f) > 0 && fclose(f) == 0);
 	s = open_it();
 	ck_assert_int_eq(state_load(s, never, NULL, error), 0);
@@ -237,7 +237,7 @@ START_TEST(test_lock) {
 }
 END_TEST
 
-/* It is not held by another daemon: this one runs, without a table. */
+/* No other daemon holds it: this one runs, without a table. */
 START_TEST(test_lock_that_cannot_be_had) {
 	static const int numbers[] = {ENOLCK, ENOSYS, EACCES, EIO};
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
@@ -285,7 +285,7 @@ static void *count_allocation(size_t n) {
 	return malloc(n);
 }
 
-/* The loop waits for it, with a thousand sessions at each change: a tree of values costs three times as much. */
+/* The loop waits for the write, with a thousand sessions at each change: a tree of values costs three times as much. */
 START_TEST(test_no_tree_is_made_to_write) {
 	struct state *s = open_it();
 	const struct state_session all[] = {sample(), sample()};
@@ -301,7 +301,7 @@ END_TEST
 
 /* --- damage ------------------------------------------------------------------------------------------------------- */
 
-/* A line as state_save() writes it. */
+/* A line as written by state_save(). */
 static void put_sealed(struct buf *b, const char *object) {
 	uint64_t h = 14695981039346656037ULL;
 	size_t n = strlen(object) - 1;
@@ -316,7 +316,7 @@ static void put_lines(const char *const *objects, size_t n) {
 	buf_free(&b);
 }
 
-/* A file of which nothing can be used: it stays until the next table is there, and a copy of it for longer. */
+/* An unusable file stays until the next table is written, and a copy of it stays longer. */
 START_TEST(test_damaged) {
 	static const char sealed_none[] = "{\"version\":1,\"seq\":7,\"lost\":false}";
 	static const char *const texts[] = {"",
@@ -344,7 +344,7 @@ START_TEST(test_damaged) {
 	}
 	ck_assert(state_save(s, NULL, 0, error));
 	ck_assert_int_eq(state_load(s, count, &seen, error), 0);
-	ck_assert(state_lost(s) && !*error); /* until somebody says otherwise */
+	ck_assert(state_lost(s) && !*error); /* until it is cleared */
 	state_set_lost(s, false);
 	ck_assert(state_save(s, NULL, 0, error));
 	ck_assert_int_eq(state_load(s, count, &seen, error), 0);
@@ -358,7 +358,7 @@ START_TEST(test_no_file_at_all) {
 	int seen = 0;
 	ck_assert_int_eq(state_load(s, count, &seen, error), 0);
 	ck_assert(!state_lost(s) && !*error);
-	ck_assert_int_eq(mkdir(file, 0700), 0); /* not what belongs there: it makes room for the next table */
+	ck_assert_int_eq(mkdir(file, 0700), 0); /* not a file: it makes room for the next table */
 	ck_assert_int_eq(state_load(s, count, &seen, error), 0);
 	ck_assert(state_lost(s) && strstr(error, "Is a directory") && files("sessions.json.damaged-") == 1);
 	ck_assert_msg(state_save(s, NULL, 0, error), "%s", error);
@@ -388,7 +388,7 @@ END_TEST
 	"\"env\":[\"b=c\"],\"guards\":\"[]\",\"mode\":null,\"uid\":5,\"env_only\":true,\"child_pid\":0,\"child_start\":0," \
 	"\"created_ms\":1,\"used_ms\":2,\"seq\":3"
 
-/* Of one that cannot be read as it was written, the name and the conversation are known, and nothing else. */
+/* Of a damaged record only the name and the conversation are known. */
 static bool is_bare(void *arg, const struct state_session *s) {
 	++*(int *)arg;
 	if (strcmp(s->name, "good") == 0) {
@@ -405,7 +405,7 @@ static bool is_bare(void *arg, const struct state_session *s) {
 	return true;
 }
 
-/* Each member absent, and of another type. */
+/* Each member missing, and of another type. */
 START_TEST(test_members_of_another_type) {
 	static const char head[] = "{\"version\":1,\"seq\":1,\"sessions\":[[\"bad\",\"c-2\"],[\"good\",\"c-1\"]]}";
 	struct state *s = open_it();
@@ -433,7 +433,7 @@ START_TEST(test_members_of_another_type) {
 }
 END_TEST
 
-/* Two short sessions, both guarded: each byte of their table will be another. */
+/* Two short sessions, both guarded, for a table with each byte changed in turn. */
 #define MANY 2
 static char other_guards[] = "[{}]", one_name[] = "a", two_name[] = "\xff";
 
@@ -475,7 +475,7 @@ static void remove_copies(void) {
 	closedir(d);
 }
 
-/* All are there, with their guards or refusing every tool; or any session that is made refuses every tool. */
+/* All sessions are there, with their guards or refusing every tool; or any new session refuses every tool. */
 static void nothing_is_unguarded(struct state *s, size_t at) {
 	struct shown n = {0};
 	state_load(s, is_guarded, &n, error);
@@ -501,8 +501,8 @@ static struct state *many_saved(char **text, size_t *n) {
 	return s;
 }
 
-/* Each byte of the file is another, one at a time: one bit of it, a line feed, a quote. */
-/* Every byte; one of eleven under valgrind, where each costs fifty times as much. */
+/* Change each byte of the file, one at a time: one bit of it, a newline, a quote. */
+/* Every byte; one of eleven under valgrind, which is fifty times slower. */
 static size_t stride(void) {
 	return in_valgrind() ? 11 : 1;
 }
@@ -519,7 +519,7 @@ static void change_all(struct state *s, char *text, size_t n) {
 	}
 }
 
-/* It ends anywhere, or begins anywhere, or what is behind is zeros. */
+/* Truncated at its end or its beginning, or with zeros at its end. */
 static void cut_all(struct state *s, char *text, size_t n) {
 	_cleanup_free_ char *zeros = calloc(1, n);
 	for (size_t i = 0; i < n; i += stride()) {
@@ -544,7 +544,7 @@ START_TEST(test_every_byte) {
 }
 END_TEST
 
-/* The same with the newer of two tables, where the older one has the sessions without their guards. */
+/* The same for the newer of two tables; the older one has the sessions without their guards. */
 START_TEST(test_every_byte_of_a_newer_one) {
 	size_t n;
 	char *text;
@@ -561,11 +561,11 @@ START_TEST(test_every_byte_of_a_newer_one) {
 }
 END_TEST
 
-/* What was forgotten in the newer table does not come back from the older one. */
+/* A session deleted in the newer table does not return from the older one. */
 static bool is_not_two(void *arg, const struct state_session *s) {
 	ck_assert_str_eq(s->name, one_name);
 	ck_assert_str_eq(s->guards, STATE_UNREADABLE);
-	ck_assert_str_eq(s->profile, profile); /* as the older one has it */
+	ck_assert_str_eq(s->profile, profile); /* from the older one */
 	++*(int *)arg;
 	return true;
 }
@@ -611,7 +611,7 @@ START_TEST(test_too_long_a_table) {
 	ck_assert_int_eq(errno, EFBIG);
 	ck_assert_msg(strstr(error, "longer than 268435456") != NULL, "%s", error);
 	int seen = 0;
-	ck_assert_int_eq(state_load(s, same, &seen, error), 1); /* the one of before */
+	ck_assert_int_eq(state_load(s, same, &seen, error), 1); /* the previous one */
 	free(word);
 	free(all);
 	state_close(s);
@@ -630,7 +630,7 @@ START_TEST(test_stop) {
 }
 END_TEST
 
-/* A limit on the size of files stands for a full disk: the write fails in the middle. */
+/* A limit on the size of files in place of a full disk: the write fails in the middle. */
 START_TEST(test_full_disk) {
 	struct state *s = open_it();
 	const struct state_session one = sample();
@@ -703,7 +703,7 @@ START_TEST(test_behind) {
 	ck_assert_int_eq(state_load(s, count, &seen, error), 2);
 	ck_assert_int_eq(files("sessions.json"), 1);
 	ck_assert(state_save(s, two, 1, error));
-	state_close(s); /* waits for the disk, and tells nobody */
+	state_close(s); /* waits for the disk, without a report */
 	ck_assert_int_eq(files("sessions.json"), 1);
 	ck_assert_int_eq(failures, 0);
 	loop_free(loop);
@@ -729,7 +729,7 @@ START_TEST(test_behind_in_the_loop) {
 }
 END_TEST
 
-/* Its name, or the whole folder, went before the disk had it: whoever saves hears of it and can do it again. */
+/* Its name, or the whole directory, was deleted before the disk had it: the caller is notified and can save again. */
 START_TEST(test_behind_and_gone) {
 	struct loop *loop = loop_new();
 	struct state *s = open_behind(loop);
@@ -783,7 +783,7 @@ static bool is_older(void *arg, const struct state_session *s) {
 	return true;
 }
 
-/* The older one tells what the session was, and not what guards it had at the end. */
+/* The older table has the session, but not its last guards. */
 START_TEST(test_half_a_newer_one_is_left) {
 	struct state *s = open_it();
 	const struct state_session one = sample();

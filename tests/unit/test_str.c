@@ -52,7 +52,7 @@ START_TEST(times) {
 }
 END_TEST
 
-/* Against the definition: decode, and see that the shortest encoding gives the same bytes. */
+/* The definition: decode, and check that the shortest encoding gives the same bytes. */
 static size_t utf8_plain(const unsigned char *p, size_t n) {
 	static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
 	size_t need = p[0] < 0x80             ? 1
@@ -108,7 +108,7 @@ START_TEST(safe_text) {
 	is_safe("\xe2\x82", 2, "\\xe2\\x82");
 	is_safe("a\xe2\x80\xae\xe2\x80\xa8\xe2\x80\x8d", 10, "a\\u202e\\u2028\\u200d");
 	is_safe("\xc2\xad\xf3\xa0\x81\x81", 6, "\\u00ad\\udb40\\udc41");
-	is_safe("\xf0\x9f\x98\x80\xef\xb8\x8f", 7, "\xf0\x9f\x98\x80\xef\xb8\x8f"); /* a variation selector shows */
+	is_safe("\xf0\x9f\x98\x80\xef\xb8\x8f", 7, "\xf0\x9f\x98\x80\xef\xb8\x8f"); /* a variation selector is visible */
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the agent was measured to die or to fall silent of; test_message.c looks at whole lines with their errors.
+ * Lines measured to end or silence the agent; test_message.c checks whole lines with their errors.
  */
 #include "wire/survive.h"
 
@@ -35,7 +35,7 @@ static void all(const char *const *lines, size_t n, bool good) {
 	char error[300];
 	for (size_t i = 0; i < n; i++) {
 		REQUIRE(survives(lines[i], error) == good, "%s: %s", lines[i], error);
-		REQUIRE(good == !error[0], "%s: %s", lines[i], error); /* whoever is refused is told why */
+		REQUIRE(good == !error[0], "%s: %s", lines[i], error); /* a refusal has a reason */
 	}
 }
 #define GOOD(lines) all(lines, ARRAY_SIZE(lines), true)

@@ -46,12 +46,12 @@ START_TEST(one_at_a_time) {
 	int fd = temporary();
 	ck_assert(!syncer_wait(s));
 	ck_assert(syncer_start(s, fd));
-	ck_assert(!syncer_start(s, fd)); /* also when it is done and nobody has been told */
+	ck_assert(!syncer_start(s, fd)); /* also when it is done but not yet reported */
 	ck_assert(syncer_wait(s));
 	ck_assert_int_eq(calls, 1);
 	ck_assert(!syncer_wait(s));
 	ck_assert(syncer_start(s, fd));
-	syncer_free(s); /* waits, and tells nobody */
+	syncer_free(s); /* waits, without a report */
 	ck_assert_int_eq(calls, 1);
 	close(fd);
 	loop_free(loop);
@@ -66,7 +66,7 @@ START_TEST(an_error_is_told) {
 	ck_assert(syncer_start(s, pipes[0]));
 	ck_assert(syncer_wait(s));
 	ck_assert_int_eq(last, EINVAL);
-	ck_assert(syncer_start(s, fd)); /* and it goes on */
+	ck_assert(syncer_start(s, fd)); /* it continues */
 	ck_assert(syncer_wait(s));
 	ck_assert_int_eq(last, 0);
 	syncer_free(s);

@@ -24,11 +24,11 @@ START_TEST(lines_come_in_pieces) {
 	take(&t, "");
 	has(&t, 0, NULL);
 	take(&t, "one\ntw");
-	HAS(&t, "one", "tw"); /* what has not ended is shown, too */
+	HAS(&t, "one", "tw"); /* an unfinished line is shown, too */
 	take(&t, "o\n\nthree\n");
 	HAS(&t, "one", "two", "", "three");
 	tail_end(&t);
-	HAS(&t, "one", "two", "", "three"); /* no line that nobody wrote */
+	HAS(&t, "one", "two", "", "three"); /* no line that was not written */
 	take(&t, "four");
 	tail_end(&t);
 	HAS(&t, "one", "two", "", "three", "four");

@@ -3,7 +3,7 @@
 
 #include "carrying.h"
 
-/* --- a plain list that does the same ------------------------------------------------------------------------------ */
+/* --- the model: a plain list -------------------------------------------------------------------------------------- */
 
 #define MODEL_MAX 4000
 
@@ -11,12 +11,12 @@ struct model {
 	struct {
 		size_t len;
 		char fill;
-	} lines[MODEL_MAX]; /* all that ever were; line i has the number i + 1 */
-	size_t n, first;    /* first: index of the oldest that is still there */
+	} lines[MODEL_MAX]; /* all lines ever; line i has the number i + 1 */
+	size_t n, first;    /* first: index of the oldest remaining one */
 	size_t max_bytes, max_lines;
 };
 
-/* A line longer than half the tape counts as half and a byte. */
+/* A line longer than half the tape counts as half the tape and a byte. */
 static size_t model_cost(const struct model *m, size_t len) {
 	return len > m->max_bytes / 2 ? m->max_bytes / 2 + 1 : len;
 }
@@ -97,7 +97,7 @@ START_TEST(owns_one_reference_to_each_line) {
 	struct chunk line = chunk_copy("one\n", 4);
 	tape_init(&t, 1000, 2);
 	for (int i = 0; i < 5; i++) ck_assert(tape_append(&t, chunk_ref(line), LINE_USER, 0));
-	ck_assert_uint_eq(line.block->refs, 3); /* two on the tape, and ours */
+	ck_assert_uint_eq(line.block->refs, 3); /* two on the tape, and this one */
 	tape_clear(&t);
 	ck_assert_uint_eq(line.block->refs, 1);
 	ck_assert_uint_eq(t.oldest, 6);
@@ -124,7 +124,7 @@ START_TEST(keeps_what_it_is_told_of_a_line) {
 }
 END_TEST
 
-/* One line over half the tape does not push out all that came before it; the newest stays whatever its size. */
+/* One line over half the tape does not push out all earlier ones; the newest stays at any size. */
 START_TEST(a_long_line_spares_the_rest) {
 	struct tape t;
 	tape_init(&t, 1000, 100);
@@ -139,7 +139,7 @@ START_TEST(a_long_line_spares_the_rest) {
 }
 END_TEST
 
-/* What is reserved for a line goes before it is whole, and nothing more when it comes. */
+/* Reserving pushes out for a line before it is whole; its append pushes out nothing more. */
 START_TEST(reserving_is_appending_early) {
 	struct tape t;
 	tape_init(&t, 1000, 100);
@@ -170,7 +170,7 @@ START_TEST(packing_leaves_what_is_not_its_own) {
 	tape_pack(&t);
 	for (int i = 0; i < 2; i++)
 		ck_assert(tape_append(&t, (struct chunk){block_ref(shared), block_data(shared) + i * 10, 10}, LINE_OTHER, 0));
-	struct chunk sent = chunk_ref(tape_at(&t, 1)->line); /* a client has half of it still to send */
+	struct chunk sent = chunk_ref(tape_at(&t, 1)->line); /* a client has half of it left to send */
 	tape_pack(&t);
 	ck_assert_uint_eq(shared->refs, 2);
 	ck_assert_mem_eq(sent.data, "xxxxxxxxxx", 10);
@@ -182,7 +182,7 @@ START_TEST(packing_leaves_what_is_not_its_own) {
 }
 END_TEST
 
-/* The index is as long as the tape then, of whatever length; it goes on from there. */
+/* Then the index is as long as the tape, at any length, and continues from there. */
 START_TEST(packing_leaves_no_room_in_the_index) {
 	struct tape t;
 	char text[16];
@@ -211,7 +211,7 @@ START_TEST(finds_a_line_by_its_uuid) {
 	put(&t, "{\"type\":\"user\",\"uuid\":\"u1\",\"x\":2}\n");
 	ck_assert_uint_eq(tape_after_uuid(&t, "u1"), 4); /* the newest */
 	ck_assert_uint_eq(tape_after_uuid(&t, "u2"), 3);
-	/* it says the name, but not as its uuid */
+	/* it contains the name, but not as its uuid */
 	put(&t, "{\"type\":\"user\",\"uuid\":\"u22\",\"a\":\"u2\",\"message\":{\"uuid\":\"u2\"}}\n");
 	ck_assert_uint_eq(tape_after_uuid(&t, "u2"), 3);
 	ck_assert_uint_eq(tape_after_uuid(&t, "u22"), 5);
@@ -226,7 +226,7 @@ START_TEST(finds_a_line_by_its_uuid) {
 }
 END_TEST
 
-/* A client may give its prompt a uuid that needs escapes; the child prints it with no other ones. */
+/* A client's uuid may need escapes; the child prints it with those only. */
 START_TEST(finds_a_uuid_that_is_spelled_with_escapes) {
 	struct tape t;
 	tape_init(&t, 1000, 10);
@@ -286,7 +286,7 @@ START_TEST(is_carried) {
 		same(&a, &b, a.oldest);
 		ck_assert_uint_eq(a.bytes, b.bytes);
 		tape_free(&b);
-		tape_init(&b, 2000, 10); /* other bounds now: the oldest go */
+		tape_init(&b, 2000, 10); /* smaller bounds now: the oldest go */
 		ck_assert_msg(carry_load_thing(s, s.len, carry, &b, error), "%s", error);
 		same(&a, &b, MAX(a.oldest, a.next > 10 ? a.next - 10 : 1));
 		tape_free(&b);
@@ -310,8 +310,9 @@ END_TEST
 START_TEST(numbers_only_grow) {
 	ck_assert_uint_eq(tape_fresh_number(1700000000000, 0), 1700000000000000);
 	ck_assert_uint_eq(tape_fresh_number(1700000000000, 1700000000000000), 1700000000000001); /* in one millisecond */
-	ck_assert_uint_eq(tape_fresh_number(1600000000000, 1700000000000000), 1700000000000001); /* it was set back */
-	ck_assert_uint_eq(tape_fresh_number(0, 0), 1);                                           /* there is no clock */
+	ck_assert_uint_eq(tape_fresh_number(1600000000000, 1700000000000000),
+					  1700000000000001);           /* the clock was set back */
+	ck_assert_uint_eq(tape_fresh_number(0, 0), 1); /* no clock */
 	ck_assert_uint_eq(tape_fresh_number(-5, 7), 8);
 }
 END_TEST

@@ -73,7 +73,7 @@ START_TEST(jobs) {
 }
 END_TEST
 
-/* Only what has succeeded, and no call of another tool. */
+/* Only successful calls count, and only of these tools. */
 START_TEST(what_arms_nothing) {
 	begin();
 	call("toolu_a", "CronCreate", "{}");
@@ -129,9 +129,9 @@ START_TEST(the_wakeup) {
 	ck_assert(use("ScheduleWakeup", "{\"prompt\":\"a\"}", "{\"scheduledFor\":1000000060000}"));
 	ck_assert(use("ScheduleWakeup", "{\"prompt\":\"b\"}", "{\"scheduledFor\":1000000090000}"));
 	ck_assert_uint_eq(armed(), 2);
-	ck_assert(!say(stale, NOW + 60000)); /* one that was superseded */
+	ck_assert(!say(stale, NOW + 60000)); /* a superseded one */
 	ck_assert_uint_eq(armed(), 2);
-	ck_assert(timers_child_gone(&t)); /* the next child arms the job again, and no wake-up */
+	ck_assert(timers_child_gone(&t)); /* the next child arms the job again, but not a wake-up */
 	ck_assert_uint_eq(armed(), 1);
 	ck_assert(use("ScheduleWakeup", "{}", "{\"scheduledFor\":1000000060000}"));
 	ck_assert(say(stale, NOW + 60000));
@@ -163,7 +163,7 @@ START_TEST(a_list_is_all_that_there_is) {
 }
 END_TEST
 
-/* Without what an agent said. */
+/* Without the text of an agent. */
 START_TEST(on_disk) {
 	begin();
 	ck_assert_ptr_null(timers_text(&t));
@@ -182,7 +182,7 @@ START_TEST(on_disk) {
 }
 END_TEST
 
-/* More than there is room for: the first ones stay. */
+/* More than the limit: the first ones stay. */
 START_TEST(many) {
 	begin();
 	for (int i = 0; i < 2000; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of the tools and docs/tools.md say the same.
+ * The table of tools agrees with docs/tools.md.
  */
 #include "base/buf.h"
 #include "core/rules.h"
@@ -23,7 +23,7 @@ static char *read_page(void) {
 	return buf_steal(&b, NULL);
 }
 
-/* The n-th cell of a row of a table, without spaces and backticks. */
+/* Return the n-th cell of a table row, without spaces and backticks. */
 static char *cell(const char *line, size_t n) {
 	struct buf b = BUF_INIT(1000);
 	for (; n && line; n--) line = strchr(line + 1, '|');

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A process that does nothing until end(), or until a test that failed has ended. */
+/* A process that sleeps until end(), or until a failed test has ended. */
 static pid_t begin(void) {
 	pid_t pid = fork();
 	if (pid == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -43,7 +43,7 @@ START_TEST(it_is_shared_until_the_last_one_drops_it) {
 	struct watch *w = take(&all, p, p);
 	int fd = w->fd;
 	ck_assert_ptr_eq(watch_share(&all, p), w);
-	ck_assert_ptr_eq(watch_take(&all, p, fd), w); /* as a new binary does, which has a number for each client */
+	ck_assert_ptr_eq(watch_take(&all, p, fd), w); /* like a new binary, with a number for each client */
 	watch_drop(w);
 	watch_drop(w);
 	ck_assert(is_open(fd) && watch_alive(w));
@@ -80,7 +80,7 @@ START_TEST(a_number_that_is_used_again_is_another_process) {
 	struct watch *new = take(&all, p, later);
 	ck_assert_ptr_eq(watch_share(&all, p), new);
 	ck_assert(!watch_alive(old) && watch_alive(new));
-	watch_drop(old); /* does not take the new one out of the table */
+	watch_drop(old); /* does not remove the new one from the table */
 	ck_assert_ptr_eq(watch_share(&all, p), new);
 	for (int i = 0; i < 3; i++) watch_drop(new);
 	ck_assert(!all.by_pid && !all.by_fd);

@@ -10,7 +10,7 @@
 #define LONGEST 400
 #define LINES 200000
 
-/* A page that ends before one that cannot be read: a byte beyond the line's end is a fault. */
+/* The next page is unreadable: reading a byte past the line's end is a fault. */
 static char *page, *page_end;
 
 static void setup(void) {
@@ -34,7 +34,7 @@ static const char *plain_string(const char *p, const char *end) {
 	return NULL;
 }
 
-/* NULL, behind the closing bracket, or p if a backslash is outside of strings before that. */
+/* NULL, past the closing bracket, or p if a backslash is outside of strings before it. */
 static const char *plain_container(const char *const start, const char *end) {
 	size_t depth = 0;
 	for (const char *p = start; p < end; p++)
@@ -51,7 +51,7 @@ static const char *plain_container(const char *const start, const char *end) {
 	return NULL;
 }
 
-/* A random line of n bytes that ends with the page; `bytes` are those that it has most. */
+/* A random line of n bytes at the end of the page; `bytes` are its most frequent ones. */
 static char *line_of(uint64_t *seed, const char *bytes, size_t n) {
 	size_t kinds = strlen(bytes), rare = 1 + rng_below(seed, 40);
 	char *line = page_end - n;
@@ -82,7 +82,7 @@ START_TEST(containers_as_the_plain_loop) {
 		char *p = line_of(&seed, i % 2 ? "{}[]]}\"" : "{}[]\"\"\\", n);
 		*p = '{';
 		const char *want = plain_container(p, page_end), *got = wide_container(p, page_end);
-		/* it may look at a whole step, and leave a backslash behind the end to the plain loop */
+		/* it may check a whole step, and leave a backslash after the end to the plain loop */
 		REQUIRE(got == want || (got == p && memchr(p, '\\', n)), "line %zu: %.*s", i, (int)n, p);
 		closed += got && got != p;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the tests of lists of words share: these are the words, and no others.
+ * Shared by the tests of word lists: compare with these words exactly.
  */
 #pragma once
 
