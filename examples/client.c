@@ -29,7 +29,7 @@ int main(int argc, char **argv) {
 	if (!p) errx(69, "%s", why);
 	attach(p, argv[1]);
 	if (plenum_prompt(p, argv[2], strlen(argv[2]), uuid) != PLENUM_OK) errx(74, "%s", plenum_error(p));
-	if (plenum_finish(p) != PLENUM_OK) errx(74, "%s", plenum_error(p)); /* the daemon closes behind the result */
+	if (plenum_finish(p) != PLENUM_OK) errx(74, "%s", plenum_error(p)); /* the daemon closes after the result */
 	const char *line;
 	size_t len;
 	while (plenum_next(p, -1, &line, &len) == PLENUM_OK) printf("%.*s\n", (int)len, line);

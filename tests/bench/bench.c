@@ -75,7 +75,7 @@ static void put_text(FILE *f, size_t number, size_t size) {
 
 #define RESULT_PIECE 86 /* bytes of the text below */
 
-/* Source code, full of quotes, tabs and backslashes. */
+/* Source code with many quotes, tabs and backslashes. */
 static void put_result(FILE *f, size_t number, size_t size) {
 	fputs("{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":"
 		  "\"toolu_01\",\"content\":\"",
@@ -86,7 +86,7 @@ static void put_result(FILE *f, size_t number, size_t size) {
 	fprintf(f, "\"}]}," IDS, number);
 }
 
-#define TURN_SIZE 430000 /* of the lines that one round writes */
+#define TURN_SIZE 430000 /* of the lines of one round */
 
 static size_t put_turn(FILE *f, size_t number) {
 	for (int i = 0; i < 75; i++) {
@@ -164,7 +164,7 @@ const char *member(const char *line, size_t n, const char *key, size_t *len) {
 
 int64_t number_member(const char *line, size_t n, const char *key) {
 	const char *at = behind_key(line, n, key);
-	return at ? strtoll(at, NULL, 10) : -1; /* the LF ends it */
+	return at ? strtoll(at, NULL, 10) : -1; /* the newline ends it */
 }
 
 void stamp_line(char line[LINE_SIZE + 1], const char *type, int64_t n, int64_t t, int64_t in) {
@@ -194,7 +194,7 @@ static void keep_strange(struct match *m, const char *p, size_t n) {
 	m->n_strange += n;
 }
 
-/* Bytes of a line that is not of the data; how many of them. */
+/* Take bytes of a foreign line; return how many. */
 static size_t take_strange(struct match *m, const char *p, size_t n) {
 	const char *lf = memchr(p, '\n', n);
 	size_t used = lf ? (size_t)(lf - p) + 1 : n;
@@ -206,7 +206,7 @@ static size_t take_strange(struct match *m, const char *p, size_t n) {
 	return used;
 }
 
-/* The line in which the stream leaves the data is a strange one; what of it was taken for the data is taken back. */
+/* The line that differs from the data is a foreign one; unmatch its bytes taken for data. */
 static size_t turn_strange(struct match *m, const char *p, size_t n) {
 	size_t same = 0, left = m->want.n - m->pos;
 	while (same < n && same < left && p[same] == m->want.p[m->pos + same]) same++;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What both sides of a measurement share: the played child (feeder.c) and the clients (sink.c). They stand outside the
- * daemon and use none of its code, so that a mistake there is not measured with its own ruler. Everything that cannot
- * go on ends the program with status 1 and a sentence on stderr. Times are monotonic nanoseconds, good between the
- * processes of one machine.
+ * Shared by both sides of a measurement: the played child (feeder.c) and the clients (sink.c). They use none of the
+ * daemon's code, so that an error there does not affect its own measurement. Every fatal error ends the program with
+ * status 1 and a message on stderr. Times are monotonic nanoseconds, comparable between processes of one machine.
  */
 #pragma once
 
@@ -12,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define LINE_SIZE 300 /* of a line whose latency is taken, with its LF */
+#define LINE_SIZE 300 /* of a line with a measured latency, including its newline */
 
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int64_t now_ns(void);
@@ -26,8 +25,8 @@ struct data {
 };
 
 struct data map_file(const char *path);
-/* Writes about `size` bytes of mixed lines: many deltas of 255 bytes, some messages of 2 KB, few tool results of
- * 200 KB, one line of 5 MB (less where that is more than a quarter of it), a `result` at the end. */
+/* Write about `size` bytes of mixed lines: many deltas of 255 bytes, some messages of 2 KB, few tool results of 200 KB,
+ * one line of 5 MB (less if that is more than a quarter of it), a `result` at the end. */
 void make_mix(const char *path, size_t size);
 
 /* Whole lines from a blocking descriptor. */
@@ -37,23 +36,23 @@ struct reader {
 	size_t start, end, cap;
 };
 
-/* The next line with its LF, valid until the next call; NULL at the end of input. */
+/* Return the next line with its newline, valid until the next call; NULL at the end of input. */
 const char *read_line(struct reader *r, size_t *n);
 
 bool has(const char *line, size_t n, const char *text);
-/* The string behind "key":", without its quotes; NULL if it is not there. */
+/* Return the string after "key":", without its quotes; NULL if missing. */
 const char *member(const char *line, size_t n, const char *key, size_t *len);
-/* The number behind "key":, -1 if it is not there. */
+/* Return the number after "key":, or -1 if missing. */
 int64_t number_member(const char *line, size_t n, const char *key);
 
-/* A stream that must be the data, byte for byte; whole lines that are not part of it may stand between its lines. */
+/* A stream to compare with the data, byte for byte; whole foreign lines are allowed between its lines. */
 struct match {
 	struct data want;
 	size_t pos;
-	char *strange; /* a line that is not of the data, as far as it has come */
+	char *strange; /* the foreign line received so far */
 	size_t n_strange, cap_strange;
 	bool in_strange;
-	/* Sees each such line (LF and all); may die(). */
+	/* Called for each such line (with its newline); may die(). */
 	void (*stranger)(void *arg, const char *line, size_t n);
 	void *arg;
 };
@@ -67,5 +66,5 @@ static inline bool match_done(const struct match *m) {
 /* A latency line: {"type":TYPE,"n":..,"t":..,"in":..,"pad":"..."} of exactly LINE_SIZE bytes. */
 void stamp_line(char line[LINE_SIZE + 1], const char *type, int64_t n, int64_t t, int64_t in);
 
-/* Samples, one a line, for the driver to sort. */
+/* Write samples, one per line, for the driver to sort. */
 void write_samples(const char *path, const int64_t *ns, size_t n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How much quicker the scanner finds the envelope than jansson parses the line, on the same lines in one run: absolute
- * figures depend on the machine, the ratio much less. Exits 1 where a ratio is below what DESIGN wants (20 times on
- * short lines, 50 times on long ones).
+ * Compare the scanner, finding the envelope, with jansson, parsing the line, on the same lines in one run: absolute
+ * times depend on the machine, the ratio much less. Exit with 1 if a ratio is below DESIGN's target (20 times on short
+ * lines, 50 times on long ones).
  */
 #include "base/buf.h"
 #include "base/fd.h"
@@ -23,7 +23,7 @@ static void put_delta(struct buf *b) {
 			 "\"parent_tool_use_id\":null,\"uuid\":\"7d1f3c1e-93b0-4c0e-8a55-d2f5c8a1b0c4\"}");
 }
 
-/* A tool's output: source code, full of quotes, newlines and backslashes. */
+/* A tool's output: source code with many quotes, newlines and backslashes. */
 static void put_result(struct buf *b, size_t size) {
 	buf_puts(b,
 			 "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":"

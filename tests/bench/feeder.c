@@ -40,7 +40,7 @@ static bool is_control(const char *line, size_t n) {
 	return has(line, n < 64 ? n : 64, "\"control_request\"");
 }
 
-/* True at a `user` line, false at the end of input. */
+/* Return true at a `user` line, false at the end of input. */
 static bool wait_user(struct reader *r) {
 	const char *line;
 	size_t n;
@@ -141,7 +141,7 @@ static int ask(long count, const char *path) {
 	return 0;
 }
 
-/* So that no reader of these lines has anything to do with the ones before them. */
+/* So that readers of these lines have finished the earlier ones. */
 #define REST_NS 300000000
 
 static void burst_of(long count) {
@@ -176,7 +176,7 @@ static int pace(long burst, long count, long us) {
 int main(int argc, char **argv) {
 	const char *how = argc > 1 ? argv[1] : "";
 	for (int i = 2; i < argc; i++)
-		if (strncmp(argv[i], "--resume", 8) == 0) argc = i; /* nothing to resume here */
+		if (strncmp(argv[i], "--resume", 8) == 0) argc = i; /* nothing to resume */
 	if (argc == 4 && strcmp(how, "make") == 0) {
 		make_mix(argv[2], (size_t)number(argv[3]));
 		return 0;

@@ -70,8 +70,8 @@ static void connect_unix(struct conn *c, const char *path) {
 	strcpy(a.sun_path, path);
 	c->in = c->out = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (c->in < 0) die("socket: %s", strerror(errno));
-	setsockopt(c->in, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience); /* nobody may ever accept */
-	/* a relay that was only just started is not there yet, and a full backlog empties again */
+	setsockopt(c->in, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience); /* the other side may never accept */
+	/* a relay just started may not listen yet, and a full backlog drains */
 	while (connect(c->in, (struct sockaddr *)&a, sizeof a) < 0) {
 		if (now_ns() > end || (errno != ENOENT && errno != ECONNREFUSED && errno != EAGAIN))
 			die("%s: %s", path, strerror(errno));
@@ -107,7 +107,7 @@ static void attach(struct conn *c, const char *members, long index) {
 	write_all(c->out, text, (size_t)n);
 }
 
-/* One line, and nothing behind it is taken; its length. */
+/* Peek at one line, leaving the bytes after it; return its length. */
 static size_t peek_line(int fd, char *line, size_t size) {
 	for (size_t n = 0; n < size;) {
 		ssize_t got = recv(fd, line + n, size - n, MSG_PEEK);
@@ -162,7 +162,7 @@ static int watch(struct conn *all, long count) {
 	return ep;
 }
 
-/* Gives what each client has to read to `take`, until `left` of them are done; descriptor 0 ends it too, if watched. */
+/* Pass each client's input to `take`, until `left` of them are done or descriptor 0, if watched, has ended. */
 static void serve(int ep, long *left, void (*take)(struct conn *c, const char *p, size_t n, long *left)) {
 	static char data[262144];
 	struct epoll_event ready[64];
@@ -186,7 +186,7 @@ static size_t n_events, n_lags;
 static void on_event(void *arg, const char *line, size_t n) {
 	(void)arg;
 	n_events++;
-	if (has(line, n, "\"control_response\"") && has(line, n, "\"commands\"")) return; /* the played child's */
+	if (has(line, n, "\"control_response\"") && has(line, n, "\"commands\"")) return; /* from the played child */
 	if (!has(line, n, "\"plenum_event\"") || has(line, n, "\"event\":\"gap\"") || has(line, n, "\"event\":\"error\""))
 		die("sink: not what the child printed: %.*s", (int)(n < 300 ? n : 300), line);
 	if (has(line, n, "\"event\":\"lag\"")) n_lags++;
@@ -348,7 +348,7 @@ static void take_paced_line(struct conn *c, const char *line, size_t n, int64_t 
 
 typedef void take_line(struct conn *c, const char *line, size_t n, int64_t now, long *left);
 
-/* Whole lines to `take`; the bytes of an unfinished one wait. */
+/* Pass whole lines to `take`; keep the bytes of an unfinished one. */
 static void split(struct conn *c, const char *p, size_t n, long *left, take_line *take) {
 	struct reader *r = &c->rest;
 	int64_t now = now_ns();
@@ -375,7 +375,7 @@ static void take_pace(struct conn *c, const char *p, size_t n, long *left) {
 static void pace(const struct options *o, const char *path) {
 	struct conn *all = connect_all(o, o->count);
 	struct options other = {.path = o->path, .attach = o->stalled};
-	if (o->stalled) connect_all(&other, 1); /* and never looks at it again */
+	if (o->stalled) connect_all(&other, 1); /* never read again */
 	int ep = watch(all, o->count);
 	long left = o->count;
 	say_user(o, all);
@@ -420,7 +420,7 @@ static bool is_of_child(const char *line, size_t n) {
 	return !has(line, n < 64 ? n : 64, "\"plenum_event\"") && !has(line, n < 64 ? n : 64, "\"control_response\"");
 }
 
-/* How much of the file's end the tape holds; that it is this is seen when it is taken against the file. */
+/* Find how much of the file's end the tape holds; it is compared with the file on reception. */
 static struct data find_replayed(const struct options *o, struct data file) {
 	const char *end = memrchr(file.p, '\n', file.n - 1), *line;
 	size_t size = (size_t)(file.p + file.n - end) - 1, total = 0, n;
@@ -443,7 +443,7 @@ static ssize_t feed_some(struct conn *c) {
 	return n;
 }
 
-/* One attach: to the answer, to the first whole line of the replay, to its end. */
+/* One attach: times to the answer, to the first whole line of the replay, and to its end. */
 static void replay_once(const struct options *o, struct data want, int64_t took[3]) {
 	struct options bare = {.path = o->path};
 	struct conn *c = connect_all(&bare, 1);
@@ -509,7 +509,7 @@ static void take_crowd(struct conn *c, const char *p, size_t n, long *left) {
 	split(c, p, n, left, take_crowd_line);
 }
 
-/* A line of each of these sessions in turn, until all of its clients have it, and none else has. */
+/* Send a line of each of these sessions in turn, and wait until all of its clients, and no others, have it. */
 static void fan(const struct options *o, struct conn *all, int ep, long count, long step, const char *path) {
 	static long number;
 	char text[LINE_SIZE + 1];
@@ -525,7 +525,7 @@ static void fan(const struct options *o, struct conn *all, int ep, long count, l
 	write_samples(path, samples, n_samples);
 }
 
-#define STRIDE 7919 /* prime: one session after another, none near the last */
+#define STRIDE 7919 /* prime: consecutive sessions are far apart */
 
 static void crowd(const struct options *o, long count, const char *hot, const char *cold) {
 	struct conn *all = calloc((size_t)(o->count * o->each), sizeof *all);

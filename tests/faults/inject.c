@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Makes calls fail on purpose. Linked into a plenumd of its own with -Wl,--wrap (meson.build beside this); the daemon's
- * sources know nothing of it. What fails, and how often, is a list in PLENUM_FAULTS:
+ * Make calls fail on purpose. Linked into a plenumd of its own with -Wl,--wrap (meson.build in this directory); the
+ * daemon's sources are unchanged. PLENUM_FAULTS lists the faults:
  *
  *     malloc:1/2000,sendmsg:short:1/3,writev:eagain:1/5,fsync:enospc:1/2,read:short:1/2,malloc:@17,seed=7,after=3
  *
- * FUNCTION[:KIND]:N/M fails N of M calls by chance, FUNCTION[:KIND]:@N the Nth call from now alone. KIND is an errno
- * (below) or "short": some bytes less than asked. after=N lets the first N calls of each function alone. "malloc"
- * stands for every allocation, jansson's and libevent's too. With PLENUM_FAULTS_FILE a test changes the list while the
- * daemon runs, and sees what happened: struct board, mapped.
+ * FUNCTION[:KIND]:N/M fails N of M calls at random, FUNCTION[:KIND]:@N only the Nth call from now. KIND is an errno
+ * (below) or "short": some bytes less than requested. after=N spares the first N calls of each function. "malloc" is
+ * every allocation, jansson's and libevent's too. With PLENUM_FAULTS_FILE a test changes the list while the daemon
+ * runs, and reads the results: struct board, mapped.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -38,7 +38,7 @@ static const char *const names[F_COUNT] = {"malloc", "accept4", "vfork", "pipe2"
 										   "writev", "sendmsg", "fsync", "renameat", "openat"};
 
 struct board {
-	uint32_t generation; /* the test adds one when it has written a new list */
+	uint32_t generation; /* incremented by the test after it has written a new list */
 	uint32_t taken;      /* the generation in force */
 	uint64_t calls[F_COUNT], failed[F_COUNT];
 	char spec[SPEC_MAX];
@@ -47,7 +47,7 @@ struct board {
 struct rule {
 	int function, kind;
 	unsigned n, of;
-	uint64_t only; /* this call alone; 0: by chance */
+	uint64_t only; /* only this call; 0: at random */
 };
 
 #define SHORT (-1)
@@ -164,7 +164,7 @@ static uint64_t draw(void) {
 	return faults.random;
 }
 
-/* Who called: for addr2line(1). */
+/* Print the caller, for addr2line(1). */
 static void say_where(void) {
 	void *stack[24];
 	int n;
@@ -193,8 +193,8 @@ static int look_up(struct board *b, int function) {
 	return 0;
 }
 
-/* 0: the call is to be made; else SHORT or the errno that it fails with. The daemon has threads that write to the disk,
- * and a new list may be taken by any of them. */
+/* Return 0 to make the call, else SHORT or an errno to fail with. Threads of the daemon write to the disk, and any
+ * thread may apply a new list. */
 static int fault(int function) {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	if (!faults.board || faults.off || getpid() != faults.pid) return 0;
@@ -210,7 +210,7 @@ static int failing(int function) {
 	return number != 0;
 }
 
-/* What the kernel says of pipes and sockets alone is not said of files. */
+/* Errors of pipes and sockets do not occur on files. */
 static int fault_on(int function, int fd) {
 	struct stat st;
 	int number = fault(function);
@@ -295,7 +295,7 @@ int __wrap_pipe2(int fds[2], int flags) {
 	return failing(F_PIPE) ? -1 : __real_pipe2(fds, flags);
 }
 
-/* A function that returns cannot stand around vfork(2): the child would return from it first. */
+/* A wrapper that returns cannot call vfork(2): the child would return from it first. */
 pid_t __wrap_vfork(void) {
 	return failing(F_FORK) ? -1 : fork();
 }
@@ -319,7 +319,7 @@ ssize_t __wrap_write(int fd, const void *data, size_t n) {
 	return number ? -1 : __real_write(fd, data, n);
 }
 
-/* The first pieces, cut to fewer bytes. cut must have room for n. */
+/* Copy the first pieces, cut to fewer bytes. cut must have room for n. */
 static int cut_iov(const struct iovec *iov, int n, struct iovec *cut) {
 	size_t total = 0, left;
 	int k = 0;
