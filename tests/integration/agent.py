@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""A fake child under the full control of a test.
+"""A fake child under full control of a test.
 
-    python3 -I -S agent.py DIR [whatever else the daemon adds]
+    python3 -I -S agent.py DIR [further arguments of the daemon]
 
-DIR/ctl.sock is a socket of the test (harness.Agent). The child connects there once per start and tells everything that
-happens to it: how it was started, each line on its stdin, EOF, signals. The test tells it what to do: what to print, when
-to stop reading, how to end. DIR/mode.json, if there, holds the settings it starts with (see MODE).
+DIR/ctl.sock is a socket of the test (harness.Agent). The child connects once per start and reports all events: how it
+was started, each line on its stdin, EOF, signals. The test sends orders: lines to print, when to stop reading, how to
+end. DIR/mode.json, if it exists, has the initial settings (see MODE).
 
-Frames on the control socket, both ways: one JSON object and LF; its member "n" says how many raw bytes follow.
+Frames on the control socket, both ways: one JSON object and a newline; its member "n" is the number of raw bytes after
+it.
 """
 import fcntl
 import json
@@ -30,14 +31,14 @@ MODE = {
     "eof": "exit",        # on stdin EOF: "exit" (status 0), "ignore", or a number of seconds to wait before exit
     "term": "exit",       # on SIGTERM: "exit" (status 143), "ignore"
     "int": "exit",        # on SIGINT: "exit" (status 0), "ignore"
-    "standalone": False,  # True: no control socket; lives by the settings above
-    "session_id": None,   # the conversation id it reports; None: --resume's or --session-id's, else one of its own
-    "start": [],          # operations done before anything else, e.g. [{"op": "stderr", "text": "..."}]
+    "standalone": False,  # True: no control socket; only the settings above
+    "session_id": None,   # the reported conversation id; None: --resume's or --session-id's, else a new one
+    "start": [],          # first operations, e.g. [{"op": "stderr", "text": "..."}]
 }
 
 
 def argument(names):
-    """The value of --name VALUE or --name=VALUE on the command line; the last one wins."""
+    """Return the value of --name VALUE or --name=VALUE on the command line; the last one counts."""
     found = None
     for i, word in enumerate(sys.argv):
         for name in names:
@@ -60,7 +61,7 @@ class Child:
         self.ctl = None
         self.ctl_lock = threading.Lock()
         self.out = queue.Queue()
-        self.busy = threading.Lock()  # held while read bytes are being told
+        self.busy = threading.Lock()  # held while read bytes are being reported
         self.may_read = threading.Event()
         self.may_read.set()
         self.inits = 0
@@ -110,7 +111,8 @@ class Child:
                 self.tell("sync", id=job["id"])
 
     def flood(self, job):
-        """count lines, @N@ in the template is the number; pad bytes of x replace @P@. rate: lines a second, 0: all."""
+        """Print count lines; @N@ in the template is the number, pad bytes of x replace @P@. rate: lines a second, 0:
+        unlimited."""
         template = job["data"].replace(b"@P@", b"x" * job.get("pad", 0))
         first = job.get("first", 0)
         block, rate = [], job.get("rate", 0)
@@ -252,7 +254,7 @@ class Child:
             time.sleep(job["seconds"])
 
     def ping(self, number):
-        """Answered when all that lies in the pipe of stdin has been told."""
+        """Answered when all bytes in the pipe of stdin were reported."""
         deadline = time.monotonic() + 8
         while self.may_read.is_set() and time.monotonic() < deadline:
             with self.busy:
@@ -273,7 +275,7 @@ class Child:
         self.tell("spawned", pid=p.pid)
 
     def on_signal(self, number, _frame):
-        threading.Thread(target=self.signalled, args=(number,), daemon=True).start()  # the lock may be held right here
+        threading.Thread(target=self.signalled, args=(number,), daemon=True).start()  # the current thread may hold the lock
 
     def signalled(self, number):
         self.tell("signal", signal=number)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the integration tests stand on: a private daemon, clients, and children that the test plays itself.
+"""Base of the integration tests: a private daemon, clients, and children played by the test.
 
     class Thing(Case):
         def test_it(self):
@@ -12,10 +12,11 @@
             child.print(RESULT)                     # a line on its stdout
             a.wait(type="result")
 
-Nothing sleeps for a fixed time: each wait ends when the thing is there, and fails at its deadline. That something does
-NOT happen is shown by a barrier: Client.sync() (all its lines so far were taken), Child.mark() (all output so far was
-delivered), and then a look at what came.
-Environment: PLENUM_BUILD, the build folder; PLENUM_TEST_KEEP=1 keeps the folders of failed tests.
+Nothing sleeps for a fixed time: each wait ends at its event, and fails at its deadline. To show that something does NOT
+happen, use a barrier, then check the received lines: Client.sync() (all its lines so far were read), Child.mark() (all
+output so far was delivered).
+
+Environment: PLENUM_BUILD, the build directory; PLENUM_TEST_KEEP=1 keeps the directories of failed tests.
 """
 import glob
 import itertools
@@ -36,7 +37,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable  # for children of any uid
 TIMEOUT = float(os.environ.get("PLENUM_TEST_TIMEOUT", "10"))
-QUICK = {"stop_grace": "400ms"}  # for children that do not end when they are asked to
+QUICK = {"stop_grace": "400ms"}  # for children that do not end on request
 SLEEPER = [PYTHON, "-I", "-S", "-c", "import time; time.sleep(120)"]
 _ids = itertools.count(1)
 
@@ -64,7 +65,7 @@ def dump(obj):
 
 
 def parse(raw):
-    """The line as an object, or None. Lone surrogates and duplicate keys are taken as they come."""
+    """Return the line as an object, or None. Lone surrogates and duplicate keys are accepted."""
     try:
         return json.loads(raw.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):
@@ -134,7 +135,7 @@ RESULT = {"type": "result", "subtype": "success", "is_error": False, "result": "
 
 
 def pick(obj, path):
-    """pick(o, "response.request_id"): a member below; None where it is not there."""
+    """pick(o, "response.request_id"): return a nested member, or None."""
     for name in path.split("."):
         if not isinstance(obj, dict) or name not in obj:
             return None
@@ -157,7 +158,7 @@ def matches(obj, want):
 
 
 def until(check, timeout=None, what="the condition", every=0.01):
-    """Polls check() until it is true; returns its value."""
+    """Poll check() until it is true; return its value."""
     deadline = time.monotonic() + (TIMEOUT if timeout is None else timeout)
     while True:
         value = check()
@@ -169,7 +170,7 @@ def until(check, timeout=None, what="the condition", every=0.01):
 
 
 class Message:
-    """One received line: .raw (bytes without LF), .obj (None where it is no JSON), .t (when it came)."""
+    """One received line: .raw (bytes without the newline), .obj (None if not JSON), .t (time of reception)."""
 
     __slots__ = ("raw", "obj", "t")
 
@@ -189,10 +190,10 @@ class Message:
 
 
 class Client:
-    """One connection. Reads only while a wait runs, so a client that nobody waits on is a stalled client.
+    """One connection. Reads only during a wait, so a client without a wait is a stalled client.
 
-    .log is everything that came, in order; .inbox what no wait has taken yet. wait() takes the first match out of the
-    inbox and leaves the rest, so tests name only the lines that they are about."""
+    .log has all received lines in order; .inbox those not yet taken by a wait. wait() takes the first match out of the
+    inbox and leaves the rest, so tests name only the lines they are about."""
 
     def __init__(self, path, label="client", uid=None, gid=None, groups=(), env=None):
         """With uid (root only) or env: a process of that uid or environment makes the connection, and lives until it is
@@ -226,12 +227,12 @@ class Client:
     # sending
 
     def send(self, *lines):
-        """Each an object, or bytes that already are a line (LF is added to neither raw bytes that end with one)."""
+        """Send objects, or bytes that already are a line (a newline is added unless raw bytes have one)."""
         self.raw(b"".join(x if isinstance(x, bytes) and x.endswith(b"\n") else
                           (x if isinstance(x, bytes) else dump(x)) + b"\n" for x in lines))
 
     def raw(self, data, timeout=None):
-        """Bytes as they are; takes in what comes meanwhile, so that two full directions do not block each other."""
+        """Send bytes unchanged; receives meanwhile, so that two full directions do not block each other."""
         self.sent.append(data[:400])
         deadline = time.monotonic() + (TIMEOUT if timeout is None else timeout)
         view = memoryview(data)
@@ -247,7 +248,7 @@ class Client:
                 view = view[n:]
 
     def try_raw(self, data):
-        """As many bytes as the socket takes now, without reading; how many."""
+        """Send as many bytes as the socket takes now, without reading; return how many."""
         total = 0
         try:
             while total < len(data):
@@ -268,14 +269,14 @@ class Client:
             self.helper = None
 
     def reset(self):
-        """Gone as if the process had died with data unread."""
+        """Close as if the process had died with data unread."""
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         self.close()
 
     # receiving
 
     def fill(self, timeout):
-        """Takes in what is there, waits for at most so long for something; false at the deadline or the end."""
+        """Receive available bytes, waiting up to the timeout; false at the deadline or the end."""
         if self.eof:
             return False
         r, _, _ = select.select([self.sock], [], [], max(0, timeout))
@@ -307,7 +308,7 @@ class Client:
             self.inbox.append(m)
 
     def wait(self, pred=None, timeout=None, title=None, **want):
-        """The first line that fits: pred(message) true and the named members equal. Fails at the deadline or the end."""
+        """Return the first match: pred(message) true and the named members equal. Fails at the deadline or the end."""
         deadline = time.monotonic() + (TIMEOUT if timeout is None else timeout)
         seen = 0
         while True:
@@ -340,7 +341,7 @@ class Client:
             pass
 
     def seen(self, pred=None, **want):
-        """All lines so far that fit (no waiting)."""
+        """Return all matches so far, without a wait."""
         self.drain()
         return [m for m in self.log if matches(m.obj, want) and (pred is None or pred(m))]
 
@@ -350,7 +351,7 @@ class Client:
         return self.seen(type="system", subtype="plenum_event", **want)
 
     def slurp(self, end, timeout=None):
-        """Reads without looking at anything until the bytes `end` came: as fast as this client can be."""
+        """Read without parsing until the bytes `end` came: as fast as this client can."""
         deadline = time.monotonic() + (TIMEOUT if timeout is None else timeout)
         got, tail = [], b""
         while end not in tail:
@@ -372,13 +373,13 @@ class Client:
     # requests
 
     def ask(self, subtype, **members):
-        """Sends a request under a fresh id; the id."""
+        """Send a request under a fresh id; return the id."""
         rid = "t%d" % next(_ids)
         self.send(request(rid, subtype, **members))
         return rid
 
     def request(self, subtype, _timeout=None, **members):
-        """Sends a request and waits for its answer: the answer's body, or PlenumError."""
+        """Send a request and wait for its answer: return its body, or raise PlenumError."""
         m = self.answer(self.ask(subtype, **members), _timeout)
         if m["response.subtype"] == "error":
             raise PlenumError(m.obj)
@@ -393,11 +394,11 @@ class Client:
         return self.request("plenum_hello")
 
     def sync(self):
-        """When this returns, the daemon has taken every line that this client sent before."""
+        """On return the daemon has read every line sent before."""
         self.request("plenum_hello")
 
     def initialize(self, hooks=None, _timeout=None, **members):
-        """The whole answer (Message)."""
+        """Return the whole answer (Message)."""
         return self.answer(self.ask("initialize", hooks=hooks, **members), _timeout)
 
 
@@ -460,7 +461,7 @@ class Child:
     # what it got
 
     def wait(self, pred=None, timeout=None, **want):
-        """The first line on its stdin that fits and that no wait has taken."""
+        """Return the first matching line on its stdin not yet taken by a wait."""
 
         def check():
             for i, m in enumerate(self.inbox):
@@ -477,7 +478,7 @@ class Child:
             return [m for m in self.log if matches(m.obj, want) and (pred is None or pred(m))]
 
     def caught_up(self):
-        """Waits until everything that was written to its stdin so far is in .log (or it is gone)."""
+        """Wait until all bytes written to its stdin so far are in .log (or it is gone)."""
         n = next(_ids)
         try:
             self.order("ping", id=n)
@@ -486,11 +487,11 @@ class Child:
             pass
 
     def request(self, subtype, timeout=None, **want):
-        """A control_request that reached it; Message, its id is m["request_id"]."""
+        """Return a control_request that reached it (Message); its id is m["request_id"]."""
         return self.wait(timeout=timeout, type="control_request", request__subtype=subtype, **want)
 
     def answer(self, rid, timeout=None):
-        """The control_response to a request of the child's."""
+        """Return the control_response to a request of the child."""
         return self.wait(timeout=timeout, type="control_response", response__request_id=rid)
 
     def answers(self, rid):
@@ -526,7 +527,7 @@ class Child:
         self.sock.sendall(json.dumps(members).encode() + b"\n" + payload)
 
     def print(self, *lines, chunk=0, delay=0.0):
-        """Each an object (one line) or bytes as they are. All in one write unless chunk says otherwise."""
+        """Print objects (one line each) or bytes unchanged. All in one write unless chunk is given."""
         self.order("print", b"".join(x if isinstance(x, bytes) else dump(x) + b"\n" for x in lines), chunk=chunk, delay=delay)
 
     def flood(self, template, count, pad=0, first=0, rate=0):
@@ -552,20 +553,20 @@ class Child:
         self.order("resume")
 
     def written(self, timeout=None):
-        """Waits until all its output so far has gone into the pipe."""
+        """Wait until all its output so far has gone into the pipe."""
         n = next(_ids)
         self.order("sync", id=n)
         self.event("sync", timeout, id=n)
 
     def mark(self, *clients, timeout=None):
-        """A barrier: prints a line of its own and waits for it at each of the clients (which are attached)."""
+        """A barrier: print a unique line and wait for it at each of the (attached) clients."""
         n = next(_ids)
         self.print({"type": "test_mark", "n": n})
         for c in clients:
             c.wait(type="test_mark", n=n, timeout=timeout)
 
     def reply(self, m, body=None):
-        """Answers a request that the child got (Message)."""
+        """Answer a request to the child (Message)."""
         self.print(ok(m["request_id"], {} if body is None else body))
 
     def spawn(self, argv, setsid=False, keep_stdout=False, keep_stdin=False):
@@ -576,12 +577,12 @@ class Child:
 
 
 class Agent:
-    """A profile whose child the test plays: agent.profile() is the section, agent.child() each child that starts."""
+    """A profile whose child the test plays: agent.profile() is the section, agent.child() each started child."""
 
     def __init__(self, folder, name="agent", **mode):
         self.name, self.folder = name, folder
         os.makedirs(folder)
-        shutil.copy(os.path.join(HERE, "agent.py"), folder)  # where any uid can read it
+        shutil.copy(os.path.join(HERE, "agent.py"), folder)  # readable for any uid
         self.children, self.taken, self.knocks = [], 0, 0
         self.cond = threading.Condition()
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -593,7 +594,7 @@ class Agent:
         self.thread.start()
 
     def mode(self, **settings):
-        """For children that start from now on (agent.MODE)."""
+        """Settings for children started from now on (agent.MODE)."""
         path = os.path.join(self.folder, "mode.json")
         with open(path + ".new", "w") as f:
             json.dump(settings, f)
@@ -615,7 +616,7 @@ class Agent:
                 self.cond.notify_all()
 
     def caught_up(self):
-        """Waits until every child that has called so far is in .children: they are taken in the order of their calls."""
+        """Wait until every child that has called so far is in .children: calls are accepted in order."""
         with self.cond:
             wanted = self.knocks + 1
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
@@ -625,7 +626,7 @@ class Agent:
                     raise Timeout("%s: nobody takes the calls of children" % self.name)
 
     def child(self, timeout=None):
-        """The next child that started (each is given once), ready."""
+        """Return the next started child (each is returned once), ready."""
         deadline = time.monotonic() + (TIMEOUT if timeout is None else timeout)
         with self.cond:
             while len(self.children) <= self.taken:
@@ -640,7 +641,7 @@ class Agent:
         return child
 
     def child_of(self, pid, timeout=None):
-        """The child with that pid; others that started before it are left for child()."""
+        """Return the child with that pid; others started before it are left for child()."""
 
         def found():
             with self.cond:
@@ -656,7 +657,7 @@ class Agent:
 
     @property
     def starts(self):
-        """How many children have started, also those that have ended since."""
+        """Return how many children have started, ended ones included."""
         self.caught_up()
         with self.cond:
             return len(self.children)
@@ -666,7 +667,7 @@ class Agent:
         return "%s -I -S %s %s" % (PYTHON, os.path.join(self.folder, "agent.py"), self.folder)
 
     def close(self):
-        self.sock.shutdown(socket.SHUT_RDWR)  # wakes the thread: its next accept must not hit a descriptor used anew
+        self.sock.shutdown(socket.SHUT_RDWR)  # wakes the thread: its next accept must not hit a reused descriptor
         self.thread.join(5)
         self.sock.close()
         for c in self.children:
@@ -681,7 +682,7 @@ class Agent:
 
 
 def build_file(name):
-    """A program of the build folder."""
+    """Return the path of a program in the build directory."""
     build = os.environ.get("PLENUM_BUILD")
     if not build:
         raise unittest.SkipTest("PLENUM_BUILD is not set")
@@ -693,7 +694,7 @@ def build_file(name):
 
 
 def processes_of(marker):
-    """Pids of processes whose command line names the folder (children, grandchildren), zombies not counted."""
+    """Return pids of processes whose command line names the directory (children, grandchildren), without zombies."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -706,7 +707,7 @@ def processes_of(marker):
 
 
 def where(pid):
-    """What a process is about, for messages."""
+    """Describe a process, for messages."""
     text = []
     for name in ("cmdline", "wchan", "syscall"):
         try:
@@ -718,7 +719,7 @@ def where(pid):
 
 
 def alive(pid):
-    """Running, and no zombie."""
+    """Return true if running and not a zombie."""
     try:
         with open("/proc/%d/stat" % pid, errors="replace") as f:
             return f.read().rpartition(")")[2].split()[0] not in "ZX"
@@ -727,7 +728,7 @@ def alive(pid):
 
 
 def dying(pid):
-    """Killed, or about to end: it has only not had its turn since."""
+    """Return true if killed or ending, but not yet scheduled."""
     try:
         with open("/proc/%d/stat" % pid, errors="replace") as f:
             if int(f.read().rpartition(")")[2].split()[6]) & 0x4:  # PF_EXITING
@@ -740,7 +741,7 @@ def dying(pid):
 
 
 def children_of(pid):
-    """(pid, state) of its direct children, zombies counted."""
+    """(pid, state) of its direct children, including zombies."""
     found = []
     for p in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -754,7 +755,7 @@ def children_of(pid):
 
 
 def seal(obj):
-    """A line of the table of sessions: the object with the sum of its bytes as its last member."""
+    """Make a line of the table of sessions: the object with the sum of its bytes as its last member."""
     text, h = dump(obj)[:-1], 14695981039346656037
     for byte in text:
         h = (h ^ byte) * 1099511628211 & 0xffffffffffffffff
@@ -762,10 +763,10 @@ def seal(obj):
 
 
 class Daemon:
-    """plenumd in a folder of its own. Sections: {"daemon": {...}, "profile x": {...}}; a value may be a list of lines.
+    """plenumd in its own directory. Sections: {"daemon": {...}, "profile x": {...}}; a value may be a list of lines.
 
-    What a test says itself wins over PROFILE_DEFAULTS. A child that ends by itself has as long for it as a busy machine may
-    need; where one does not, the test says QUICK, or waits."""
+    Settings of a test override PROFILE_DEFAULTS. A child that ends by itself has as much time as a busy machine may
+    need; for one that does not, the test uses QUICK, or waits."""
 
     PROFILE_DEFAULTS = {"stop_grace": "30s", "resume_args": "--resume={id}"}
 
@@ -809,7 +810,7 @@ class Daemon:
     # running
 
     def launch(self, *args, **kw):
-        """The process alone, without waiting for anything; for starts that are to fail."""
+        """Start only the process, without a wait; for starts that must fail."""
         argv = list(self.wrap)
         if self.run_as:
             subprocess.run(["chown", "-R", self.run_as, self.root], check=True)
@@ -851,9 +852,9 @@ class Daemon:
         return len(os.listdir("/proc/%d/fd" % self.pid))
 
     def settled_fds(self):
-        """The number of descriptors once it has stayed the same over some looks at a daemon that waits for something: one
-        that has not had its turn is in the middle of something. Without the table of sessions that is being written, which
-        takes as long as the disk does."""
+        """Return the number of descriptors once it has been stable over several looks at a sleeping daemon: one that is
+        runnable is in the middle of its work. Excludes the table of sessions being written, which takes as long as the
+        disk does."""
         last, same = -1, 0
         for _ in range(500):
             n = len([f for f in self.fd_list() if "/sessions.json." not in f])
@@ -874,14 +875,16 @@ class Daemon:
             return b"__asan_init" in f.read()
 
     def rss(self):
-        """Resident memory in KiB. 0 under the address sanitizer, which keeps freed memory: no test can judge it there."""
+        """Resident memory in KiB. 0 under the address sanitizer, which keeps freed memory: tests cannot judge it
+        there."""
         if self.sanitized:
             return 0
         with open("/proc/%d/status" % self.pid) as f:
             return next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
 
     def faults(self):
-        """Page faults so far that no disk was needed for. 0 under the address sanitizer, which has a memory of its own."""
+        """Page faults so far without disk access. 0 under the address sanitizer, which has its own memory
+        management."""
         if self.sanitized:
             return 0
         with open("/proc/%d/stat" % self.pid) as f:
@@ -906,7 +909,7 @@ class Daemon:
         return c
 
     def attached(self, session="s", label=None, **members):
-        """A client that is attached; its answer is .attached."""
+        """Return an attached client; its answer is .attached."""
         c = self.client(label)
         c.attached = c.attach(session, **members)
         return c
@@ -920,7 +923,7 @@ class Daemon:
             c.close()
 
     def ctl(self, *args, **env):
-        """plenumctl, run to its end."""
+        """Run plenumctl to its end."""
         return subprocess.run([build_file("plenumctl"), *args], env=dict(self.env, **env), capture_output=True, text=True,
                               timeout=20, check=False)
 
@@ -937,7 +940,7 @@ class Daemon:
                      "session %s to be %s (it is %s)" % (session, " or ".join(states), self.state_of(session)))
 
     def open_to_all(self):
-        """Lets other uids reach the socket, so that what refuses them is the daemon."""
+        """Let other uids reach the socket, so that it is the daemon that refuses them."""
         for path, mode in ((self.root, 0o755), (self.run, 0o755), (self.run + "/plenum", 0o755), (self.socket, 0o666)):
             os.chmod(path, mode)
 
@@ -948,7 +951,8 @@ class Daemon:
     # the end
 
     def finish(self):
-        """The checks at the end of each test: it lives, gives back what it took, ends with 0, leaves nobody behind."""
+        """The checks at the end of each test: it lives, releases its resources, ends with 0, and leaves no
+        processes."""
         if self.process is None or self.process.poll() is not None:
             if self.process is not None:
                 raise AssertionError("plenumd ended during the test with %d:\n%s" % (self.process.returncode, self.log()))
@@ -975,7 +979,7 @@ class Daemon:
     # the table of sessions
 
     def table(self, name=None):
-        """Its sessions, as a list of objects; the newest file, without a name."""
+        """Return its sessions as a list of objects, from the newest file, without that file's name."""
         for file in [name] if name else ["sessions.json.next", "sessions.json"]:
             try:
                 with open(self.state + "/plenum/" + file, "rb") as f:
@@ -985,7 +989,7 @@ class Daemon:
         return []
 
     def change_table(self, change):
-        """Calls change() with each line's object of both files, and seals the line again."""
+        """Call change() with each line's object of both files, and seal the line again."""
         for path in glob.glob(self.state + "/plenum/sessions.json*"):
             with open(path, "rb") as f:
                 lines = list(map(json.loads, f.read().splitlines()))
@@ -996,7 +1000,7 @@ class Daemon:
                     f.write(seal(o) + b"\n")
 
     def stop(self, status=0, timeout=None):
-        """SIGTERM, and its exit status checked."""
+        """Send SIGTERM and check the exit status."""
         self.process.send_signal(signal.SIGTERM)
         self.ended(status, timeout)
 
@@ -1020,7 +1024,7 @@ class Daemon:
         return found
 
     def destroy(self):
-        """Whatever happened, nothing stays: processes first, then the folder."""
+        """Remove everything in any case: processes first, then the directory."""
         for c in self.clients:
             c.close()
         if self.process is not None and self.process.poll() is None:
@@ -1048,14 +1052,14 @@ class Case(unittest.TestCase):
         self.addCleanup(self.clean)
 
     def start(self, agents=("agent",), mode=None, daemon=None, limits=None, profile=None, profiles=None, **options):
-        """A daemon with one profile per name; the first is the default one. (daemon, agent, agent, ...)
+        """Start a daemon with one profile per name; the first is the default one. (daemon, agent, agent, ...)
 
         mode: agent.MODE of the children; daemon, limits: keys of those sections; profile: keys of each agent's profile;
-        profiles: further sections as they are."""
+        profiles: further sections unchanged."""
         root = options.pop("root", None) or tempfile.mkdtemp(prefix="pl-", dir="/tmp")
         made = [Agent(os.path.join(root, name), name, **(mode or {})) for name in agents]
         self.agents += made
-        # no session is to sleep because other programs have made memory short
+        # no session may be put to sleep because of other programs' memory use
         common = dict({"memory_pressure": "no"}, **({"default_profile": agents[0]} if agents else {}))
         sections = {"daemon": dict(common, **(daemon or {}))}
         if limits:
@@ -1095,7 +1099,7 @@ class Case(unittest.TestCase):
         return bool(mine) or not self._outcome.success
 
     def assertRefused(self, code, call, *args, **kw):
-        """The call is answered by an error response with that code and a sentence; the PlenumError."""
+        """The call is answered by an error response with that code and a message; return the PlenumError."""
         try:
             got = call(*args, **kw)
         except PlenumError as e:
@@ -1106,8 +1110,8 @@ class Case(unittest.TestCase):
         raise AssertionError("not refused (%s expected): %r" % (code, got))
 
     def refusal(self, client, rid=None, codes=("bad_line",), **want):
-        """What a client gets for a line that was refused: an error response where the line was a request with an id
-        (rid), a notice else. Returns the error's members."""
+        """Return the error members of a refused line: an error response if the line was a request with an id (rid),
+        else a notice."""
 
         def fits(m):
             if matches(m.obj, {"type": "control_response", "response.subtype": "error"}):

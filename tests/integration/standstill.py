@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Stops the daemon while several things happen, so that it finds them in one turn of its loop."""
+"""Stop the daemon while several events happen, so that it finds them in one turn of its loop."""
 import contextlib
 import os
 import signal
@@ -9,13 +9,13 @@ from harness import until
 
 @contextlib.contextmanager
 def standstill(d):
-    """The daemon finds what comes in this block in one turn of its loop, in this order."""
+    """The daemon finds the events of this block in one turn of its loop, in this order."""
 
     def stands():
         with open("/proc/%d/stat" % d.pid) as f:
             return f.read().rpartition(")")[2].split()[0] == "T"
 
-    until(d.waits)  # else the line that it read last would be handled first once more
+    until(d.waits)  # else it would first finish the last line it read
     os.kill(d.pid, signal.SIGSTOP)
     until(stands)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A process that an agent started acts in that agent's own session only, and as a driver does (DESIGN 14)."""
+"""A process started by an agent acts only in that agent's own session, and as a driver (DESIGN 14)."""
 import json
 import os
 import sys
@@ -44,7 +44,7 @@ class Peers(Case):
         self.count = 0
 
     def tries(self, *lines, way="child"):
-        """What a program that the agent of session s starts is answered: response objects and notices."""
+        """Return the answers to a program started by the agent of session s: response objects and notices."""
         self.count += 1
         todo, out = (self.d.root + "/%s%d" % (name, self.count) for name in ("todo", "out"))
         with open(todo, "w") as f:
@@ -181,7 +181,7 @@ class MakingTest(Peers):
         self.assertEqual(sorted(self.d.sessions()), ["s"])
 
     def test_a_helper_of_its_own(self):
-        """With its own profile, folder and environment, and it may drive it."""
+        """With its own profile, directory and environment, and it may drive it."""
         self.begin()
         (made,) = self.granted(verb("attach"))
         name = made["session"]
@@ -224,7 +224,7 @@ class MakingTest(Peers):
 
 class ShimTest(Peers):
     def test_a_program_with_an_sdk(self):
-        """Its session would have an argv of the agent's choice: the shim says why not, and fails."""
+        """Its session would have an argv chosen by the agent: the shim fails with the reason."""
         self.begin()
         out = self.d.root + "/shim"
         self.child.spawn(["/bin/sh", "-c", '"$0" -p --input-format stream-json --output-format stream-json --verbose '
@@ -251,7 +251,7 @@ class NoneTest(Peers):
 
 class OtherPeersTest(Peers):
     def test_of_unknown_origin(self):
-        """The process that connected is gone, so that nothing can be known of it."""
+        """The process that connected is gone, so that nothing can be known about it."""
         self.begin()
         c = self.d.client(uid=0, gid=0)
         c.hello()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whose answer to a request of the child counts, and the answer when none comes (DESIGN 5; CASES C22 C44)."""
+"""Which client's answer to a request of the child counts, and the answer if none comes (DESIGN 5; CASES C22 C44)."""
 import resource
 import unittest
 
@@ -36,7 +36,7 @@ class AnswerTest(Case):
         before = resource.prlimit(d.pid, resource.RLIMIT_NOFILE)
         used = {int(name.split(":")[0]) for name in d.fd_list()}
         free = min(set(range(len(used) + 1)) - used)
-        resource.prlimit(d.pid, resource.RLIMIT_NOFILE, (free + 1, before[1]))  # nothing is left to look into /proc with
+        resource.prlimit(d.pid, resource.RLIMIT_NOFILE, (free + 1, before[1]))  # no descriptor is left to look into /proc with
         b = d.attached("s")
         resource.prlimit(d.pid, resource.RLIMIT_NOFILE, before)
         child.print({"type": "control_request", "request_id": "k-1", "request": {"subtype": "strange"}})
@@ -101,7 +101,7 @@ class UnansweredTest(Case):
             self.assertIn("within 1 s", o.event("settled", decision="timeout")["reason"])
 
     def test_wait_begins_when_the_last_approver_leaves(self):
-        """C44: an approver that has declined does not hold the request any more."""
+        """C44: an approver that has declined no longer holds the request."""
         d, agent = self.start(profile={"permission_wait": "300ms"})
         a = d.attached()
         child = agent.child()
@@ -157,7 +157,7 @@ class ManyTest(Case):
 
 
 class ChangeTest(Case):
-    """An approver changes or leaves while it is asked."""
+    """An approver changes or leaves while a request to it is open."""
 
     def test_approver_changes_its_tools(self):
         d, agent = self.start()

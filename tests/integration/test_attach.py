@@ -271,7 +271,7 @@ class NamingTest(Case):
             self.assertEqual(e.code, "bad_request")
 
     def test_names_that_are_paths(self):
-        """Nothing of a name gets to the file system."""
+        """No part of a name reaches the file system."""
         d, agent = self.start()
         for name in ("../../evil", "/etc/evil", "a/b", "x\u0000y", "new\nline", "."):
             a = d.client()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a client may not write, and what it is told; nothing of it reaches the child (DESIGN 4, 9.2; CASES C24 C73 C76
-C77). And the old forms, which are brought into the form that the child takes."""
+"""Lines that a client may not write, and the errors for them; none of them reaches the child (DESIGN 4, 9.2; CASES C24
+C73 C76 C77). Also the old forms, which are converted to the form that the child takes."""
 import unittest
 
 from harness import Case, allow, dump, perm, user
@@ -18,7 +18,7 @@ class BadLineTest(Case):
         self.lines = 2  # attach and sync
 
     def bad(self, raw, code="bad_line", **want):
-        """One bad line from a: a notice that counts the line; the connection and everything else goes on."""
+        """One bad line from a: a notice that counts the line; the connection and all others continue."""
         self.a.raw(raw + b"\n")
         self.lines += 1
         notice = self.a.error(code, **want)
@@ -27,7 +27,7 @@ class BadLineTest(Case):
         return notice
 
     def good(self):
-        """The good lines of both work, and are all that the child got."""
+        """The good lines of both work, and the child gets no others."""
         self.a.send(user("still alive?", uuid="ua"))
         self.b.send(user("me too", uuid="ub"))
         for uuid in ("ua", "ub"):
@@ -89,7 +89,7 @@ class BadLineTest(Case):
         self.good()
 
     def test_an_id_inside_request(self):
-        """The old form gets its answer all the same."""
+        """The old form is answered, too."""
         self.a.raw(b'{"type":"control_request","request":{"subtype":"interrupt","request_id":"a-1"}}\n')
         got = self.child.request("interrupt")
         self.assertIsInstance(got["request_id"], str)
@@ -153,7 +153,7 @@ class BadLineTest(Case):
         self.assertEqual(self.child.wait(type="whatever").raw, line)
 
     def test_escapes_do_not_smuggle(self):
-        """Whatever the spelling: no request reaches the child under the client's own id, no verb reaches it at all."""
+        """In any spelling: no request reaches the child under the client's own id, no verb reaches it at all."""
         for raw in (b'{"\\u0074ype":"control_request","request_id":"a-1","request":{"subtype":"interrupt"}}',
                     b'{"type":"control\\u005frequest","request_id":"a-1","request":{"subtype":"interrupt"}}',
                     b'{"type":"control_request","request\\u005fid":"a-1","request":{"subtype":"interrupt"}}',

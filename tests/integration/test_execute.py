@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Lines of clients that run a tool without the model are judged as the tool call that they are (DESIGN 14)."""
+"""Lines of clients that run a tool without the model are judged as tool calls (DESIGN 14)."""
 import unittest
 
 from harness import Case, RESULT, allow, cancel, deny, hook, init, ok, request, until
@@ -25,7 +25,7 @@ class Execute(Case):
         self.driver = self.d.attached(name="driver", approve=False)
 
     def ran(self, **want):
-        """The commands and calls that the child was sent."""
+        """Return the commands and calls sent to the child."""
         self.driver.sync()
         self.child.mark(self.person)
         return self.child.seen(lambda m: m["type"] == "bash_command" or m["request.subtype"] == "mcp_call")
@@ -246,7 +246,7 @@ class AskTest(Execute):
         self.assertEqual(self.driver.answer("1")["response.response.content"], "done")
 
     def test_another_user(self):
-        """A driver of another uid, as approve_uids excludes it."""
+        """A driver of another uid, excluded by approve_uids."""
         self.begin(daemon={"allow_uids": "0 12345", "approve_uids": "0"})
         self.d.open_to_all()
         c = self.d.client(uid=12345, gid=12345)
@@ -365,7 +365,7 @@ class GuardTest(Execute):
 
 
 class CheckedTest(Execute):
-    """A child that asks its guards and approvers about an mcp_call by itself."""
+    """A child that itself asks its guards and approvers about an mcp_call."""
 
     def begin(self, **options):
         super().begin(mode={"init": "manual"}, **options)
@@ -387,7 +387,7 @@ class CheckedTest(Execute):
         until(lambda: "mcp__files__read passed" in self.d.log(), what="a decision line")
 
     def test_the_next_child_cannot(self):
-        """What the one before said of itself does not count: it may have been another version."""
+        """The previous child's answer does not count: it may have been another version."""
         self.begin()
         self.child.exit(0)
         self.person.event("child_exited")
@@ -416,7 +416,7 @@ class CheckedTest(Execute):
 
 
 class UnderWayTest(Execute):
-    """What is judged before a guard applies does not run behind it."""
+    """A call judged before a guard applies does not run after it."""
 
     def test_a_child_in_doubt_about_its_conversation(self):
         self.d, agent = self.start(mode={"init": "manual"})

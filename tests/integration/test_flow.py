@@ -9,12 +9,12 @@ import unittest
 from harness import QUICK, RESULT, Case, Timeout, dump, init, perm, request, until, user
 from standstill import standstill
 
-WATCH = {"PostToolUse": [{"matcher": None, "hookCallbackIds": ["h0"]}]}  # no guard: goes with its owner
+WATCH = {"PostToolUse": [{"matcher": None, "hookCallbackIds": ["h0"]}]}  # not a guard: removed with its owner
 
 
 class StalledTest(Case):
     def run_of(self, with_stalled):
-        """Who reads asks to be waited for, or a pause of this program's would be a gap; the other does not."""
+        """The reading client requests on_lag wait, or a pause of this program would be a gap; the other does not."""
         d, agent = self.start(limits={"lag_wait": "10min"})
         a = d.attached(on_lag="wait")
         b = d.attached() if with_stalled else None
@@ -38,7 +38,7 @@ class StalledTest(Case):
         return d, b, took, peak - before
 
     def test_one_stalled_client_slows_nobody(self):
-        """Nobody waits for it, or this would take ten minutes; and it makes no work."""
+        """The others do not wait for it, or this would take ten minutes; and it makes no work."""
         _, _, alone, _ = self.run_of(False)
         d, b, beside, grown = self.run_of(True)
         self.assertLess(beside, alone * 3 + 1.0, "seconds of the processor")
@@ -71,7 +71,7 @@ class StalledTest(Case):
         self.assertTrue(b)
 
     def test_answers_to_a_client_that_does_not_read_are_bounded(self):
-        """Somebody who asks for ever and never reads is not given the daemon's memory."""
+        """A client that sends requests indefinitely and never reads does not use up the daemon's memory."""
         d, agent = self.start()
         a = d.attached()
         before = d.rss()
@@ -89,12 +89,12 @@ class StalledTest(Case):
 
 
 class SteadyTest(Case):
-    """A flow that goes on asks the kernel for no memory; what it needed goes back when it pauses."""
+    """A continuous flow requests no memory from the kernel; it is returned in a pause."""
 
     SHORT, LONG = b'{"type":"x","n":@N@,"p":"@P@"}', b'{"type":"y","n":@N@,"p":"@P@"}'
 
     def relay(self, a, child, megabytes):
-        """So much through the daemon: deltas, texts, and tool results of 200 KB."""
+        """Relay this much through the daemon: deltas, texts, and tool results of 200 KB."""
         for _ in range(megabytes // 4):
             child.flood(self.SHORT, 2000, pad=300)
             child.flood(self.SHORT, 500, pad=2200)
@@ -116,8 +116,8 @@ class SteadyTest(Case):
         return d, a, child
 
     def test_no_page_is_asked_for(self):
-        """A tape is filled, and the ring behind it once around; from then on a page fault is a mistake. The bound has
-        room for what the kernel takes away by itself."""
+        """Fill a tape, and the ring after it once; from then on a page fault is an error. The bound allows for pages
+        reclaimed by the kernel."""
         d, a, child = self.started()
         self.relay(a, child, 48)
         before = d.faults()
@@ -125,7 +125,7 @@ class SteadyTest(Case):
         self.assertLess(d.faults() - before, 50)
 
     def test_a_stalled_client_does_not_change_that(self):
-        """Part of a line waits for it, where the others' lines are to go."""
+        """A part of a line waits for it, in the place where the others' lines go."""
         d, a, child = self.started()
         b = d.attached()
         self.relay(a, child, 48)
@@ -150,7 +150,7 @@ class SteadyTest(Case):
 
 class StdinTest(Case):
     def fill(self, a, child):
-        """A child that does not read, and a queue that is full; how many prompts went out."""
+        """A child that does not read, and a full queue; return how many prompts were sent."""
         child.pause()
         child.written()
         sent = 0
@@ -199,7 +199,7 @@ class StdinTest(Case):
         self.assertEqual(len(child.wait(type="user", uuid="big")["message.content"]), 3000000)
 
     def test_both_directions_stuck(self):
-        """Child and client write and do not read: others, and the daemon, do not notice; and it comes loose again."""
+        """Child and client write and do not read: others, and the daemon, are not affected; and both recover."""
         d, agent = self.start(limits={"tape_bytes": "1M", "stdin_queue": "1M", "client_line": "256K"})
         a, b = d.attached(), d.attached()
         child = agent.child()
@@ -311,7 +311,7 @@ class HalfCloseTest(Case):
         a.wait_eof()
 
     def test_a_child_that_names_no_uuids(self):
-        """2.1.197: the isReplay lines since the last result say which prompts a turn took in."""
+        """2.1.197: the isReplay lines since the last result name the prompts of a turn."""
         d, agent = self.start()
         a, b = d.client(), d.attached("default")
         b.send(user("other", uuid="ub"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Lines: whole, unchanged, in order, both ways, whatever their size and however they are cut (DESIGN 3, 4, 7;
-CASES C02 C16 C21 C46 C48 C49 C50 C51)."""
+"""Lines: whole, unchanged, in order, both ways, at any size and in any pieces (DESIGN 3, 4, 7; CASES C02 C16 C21 C46
+C48 C49 C50 C51)."""
 import os
 import unittest
 
@@ -40,7 +40,7 @@ class SizeTest(Case):
             self.assertTrue(got.raw == line, "changed at %d" % n)
 
     def test_a_tape_smaller_than_the_line(self):
-        """The tape keeps the newest line, whatever its size (9.2)."""
+        """The tape keeps the newest line at any size (9.2)."""
         d, agent = self.start(limits={"tape_bytes": "64K"})
         a = d.attached()
         child = agent.child()
@@ -77,7 +77,7 @@ class SizeTest(Case):
         a.wait(type="x")
 
     def test_over_long_permission_request_is_denied(self):
-        """9.2: under its id, where that can be read."""
+        """9.2: under its id, if that can be read."""
         d, agent = self.start(limits={"child_line": "64K"})
         a = d.attached()
         child = agent.child()
@@ -117,7 +117,7 @@ class SizeTest(Case):
         a.hello()
 
     def test_too_long_request_is_answered_in_any_spelling(self):
-        """Each request is answered, however its line is spaced and whatever its id is."""
+        """Each request is answered, with any spacing and any id."""
         d, agent = self.start(limits={"client_line": "64K"})
         a = d.attached("s")
         pad = b'"request": {"subtype": "x", "d": "' + b"x" * 70000 + b'"}}\n'
@@ -126,7 +126,7 @@ class SizeTest(Case):
                           (b'{ "type" : "control_request" , "request_id" : -3 , ', -3)):
             a.raw(head + pad)
             self.assertEqual(a.answer(rid)["response.code"], "too_long")
-        a.raw(b'{"type": "control_request", "request_id": 1.5, ' + pad)  # no id that anybody may use
+        a.raw(b'{"type": "control_request", "request_id": 1.5, ' + pad)  # not a valid id
         self.assertIsNone(a.error("too_long")["request_id"])
 
     def test_default_limit_of_a_line(self):
@@ -310,7 +310,7 @@ class CutTest(Case):
             self.assertEqual(a.wait(type="assistant").raw, self.LINE)
 
     def test_a_last_prompt_without_lf_of_a_client_that_is_gone(self):
-        """It makes a session, which takes a while: that the client does not wait for it changes nothing."""
+        """It makes a session, which takes a while: the client's early end changes nothing."""
         d, agent = self.start()
         c = d.client()
         c.raw(dump(user("hello")))
@@ -335,7 +335,7 @@ class CutTest(Case):
         self.assertEqual(child.wait(type="user")["message.content"], "whole")
 
     def test_small_line_right_behind_a_big_one(self):
-        """C75: bytes and order stay, whatever is joined in one write."""
+        """C75: bytes and order stay, also if joined in one write."""
         d, agent = self.start()
         a = d.client()
         lines = [dump({"type": "control_request", "request_id": "i", "request": {"subtype": "initialize", "hooks": None}}),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The gate: what a client may send to the child. Each row of the table is tried by each kind of peer."""
+"""The gate: lines that a client may send to the child. Each row of the table is tried by each kind of peer."""
 import json
 import os
 import sys
@@ -14,18 +14,18 @@ REQUIRED = {  # without these a request is bad_line
     "mcp_set_servers": {"servers": {}}, "mcp_call": {"tool": "mcp__a__b"}, "apply_flag_settings": {"settings": {}},
     "rewind_conversation": {"target_message_uuid": "u"},
 }
-NOVEL = [  # what no table knows: needs an own peer
+NOVEL = [  # in no table: needs an own peer
     gate_table.Row(kind, name, "OWN", "USER", "PLAIN", None, None, "NOTHING")
     for kind, name in (("TYPE", "novel"), ("REQUEST", "novel"), ("MEMBER", "user.novel"), ("MEMBER", "initialize.novel"),
                        ("MEMBER", "interrupt.novel"), ("MEMBER", "message.novel"), ("MEMBER", "control_request.novel"),
                        ("BLOCK", "novel"), ("COMMAND", "novel"), ("REQUEST", "set cwd"), ("TYPE", "bash command"))
 ]
 SPECIAL = {("REQUEST", "end_session"), ("MEMBER", "end_session.reason")}  # SessionEndTest
-EXECUTES = ("bash_command", "mcp_call", "start_shell_task")  # behind the gate they are judged: test_execute.py
+EXECUTES = ("bash_command", "mcp_call", "start_shell_task")  # judged after the gate: test_execute.py
 
 
 def value_of(row):
-    """A value for a member that asks for something."""
+    """Return a value with an effect for a member."""
     if row.name == "initialize.mcpServers":
         return {"a": {"command": "true"}}
     if row.name == "message.role":
@@ -34,7 +34,7 @@ def value_of(row):
 
 
 def sample(row, rid):
-    """A line that needs the row. rid: its request id, or its uuid if it is a prompt."""
+    """Return a line that needs the row. rid: its request id, or its uuid if it is a prompt."""
     name = row.name
     if row.kind == "TYPE":
         message = {"role": name, "content": []}
@@ -80,9 +80,9 @@ need_root = unittest.skipUnless(os.getuid() == 0, "needs root, to become another
 
 class GateCase(Case):
     def tried(self, c, child, admitted):
-        """Sends what needs each row; no more and no less than the `admitted` rows pass."""
+        """Send a line for each row; exactly the `admitted` rows pass."""
         wanted, sent = set(), {}
-        # a refused initialize refuses the prompts behind it: last
+        # a refused initialize refuses the prompts after it: last
         rows = sorted(gate_table.rows() + NOVEL, key=lambda row: row.name.startswith("initialize."))
         for n, row in enumerate(rows):
             executes = row.name.split(".")[0] in EXECUTES
@@ -91,7 +91,7 @@ class GateCase(Case):
             rid = "row-%d" % n
             line = sample(row, rid)
             if line.get("type") == "control_response" and admitted(row):
-                continue  # it is unknown_request then, and never goes to the child as it is
+                continue  # then it is unknown_request, and never reaches the child unchanged
             sent[rid] = (row, line)
             if admitted(row):
                 wanted.add(rid)
@@ -121,7 +121,7 @@ class GateCase(Case):
         return agent.child()
 
     def nobody(self):
-        """A driver of another uid, that is no approver."""
+        """A driver of another uid, not an approver."""
         c = self.d.client(uid=NOBODY, gid=NOBODY)
         c.attach("s", approve=False)
         return c
@@ -168,7 +168,7 @@ class RowsTest(GateCase):
 
 
 class AttackTest(GateCase):
-    """As a driver of another uid, and as a program that the agent started."""
+    """As a driver of another uid, and as a program started by the agent."""
 
     LINES = [
         {"type": "update_environment_variables", "variables": {"A": "b"}},
@@ -214,7 +214,7 @@ class AttackTest(GateCase):
         self.attack(c, child)
 
     def test_escapes(self):
-        """Whatever is spelled with escapes is refused, or is what it would be without."""
+        """A line with escapes is refused, or handled like its plain spelling."""
         child = self.session(approve_uids=str(os.getuid() + 1))
         for line, code in (
                 (b'{"type":"control_request","request_id":"1","request":{"subtype":"set_\\u0063wd"}}', "bad_line"),
@@ -236,7 +236,7 @@ class AttackTest(GateCase):
         self.assertIn(self.d.state_of("s"), ("starting", "idle"))
 
     def test_what_an_sdk_sends_by_itself(self):
-        """An initialize that asks for nothing passes, and says so for each client."""
+        """An initialize without requests passes, and says so for each client."""
         child = self.session(approve_uids=str(os.getuid() + 1))
         self.a.send(init("1", None, agents=None, systemPrompt=[""], sdkMcpServers=[], promptSuggestions=True, title=None))
         child.reply(child.request("initialize"), {"commands": []})
@@ -278,7 +278,7 @@ class AnnouncedTest(GateCase):
         return c.event("changed", what=what)
 
     def test_each_change(self):
-        """As soon as the child confirms it, and not if the child refuses it."""
+        """Announced as soon as the child confirms it, and not if the child refuses it."""
         child = self.session()
         other = self.d.attached("s", role="observer")
         for row in gate_table.rows():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Guards: no tool runs that a guard did not see (DESIGN 6)."""
+"""Guards: no tool runs without its guard (DESIGN 6)."""
 import os
 import subprocess
 import unittest
@@ -12,7 +12,7 @@ class RegistrationTest(Hooks):
     """No registration, repeated, refused or late, lets a tool run that a guard did not see."""
 
     def test_callback_by_an_old_id_while_the_table_is_replaced(self):
-        """The owner registers its hooks again; until the child has the new table it asks by the old ids."""
+        """The owner registers its hooks again; until the child has the new table it calls the old ids."""
         d, agent = self.start(mode={"init": "manual"})
         a = d.attached()
         child = agent.child()
@@ -30,7 +30,7 @@ class RegistrationTest(Hooks):
         self.assertEqual(child.answer("k-2")["response.subtype"], "error")
 
     def test_old_cli_keeps_the_old_table_until_the_turn_ends(self):
-        """2.1.197 asks by the old ids for the rest of the turn."""
+        """2.1.197 calls the old ids for the rest of the turn."""
         d, agent = self.start(mode={"init": "197", "session_id": "conv-1"})
         a = d.attached()
         child = agent.child()
@@ -124,7 +124,8 @@ class RegistrationTest(Hooks):
         self.refuses(child.answer("k-3"))
 
     def test_bad_registration_does_not_remove_another_guard(self):
-        """A client registers hooks that the sleeping child will refuse; the child wakes with the guard of the other client."""
+        """A client registers hooks that the sleeping child will refuse; the child wakes with the guard of the other
+        client."""
         d, agent = self.start(mode={"init": "manual", "session_id": "conv-1"})
         a, b = d.attached(name="guard"), d.attached()
         child = agent.child()
@@ -184,7 +185,8 @@ class RegistrationTest(Hooks):
 
 
     def test_guard_of_a_sleeping_session_outlives_a_refused_registration(self):
-        """No child has taken the guard yet when the registration of another client is refused: no prompt runs without it."""
+        """No child has accepted the guard yet when the registration of another client is refused: no prompt runs
+        without it."""
         for what in ({"hooks": {"PreToolUse": [{"matcher": 5, "hookCallbackIds": ["bad"]}]}}, {"agents": {"a": 5}}):
             with self.subTest(what):
                 self.leave_a_guard(what)
@@ -213,7 +215,7 @@ class RegistrationTest(Hooks):
         self.assertEqual([e["matcher"] for e in child.request("initialize")["request.hooks"]["PreToolUse"]], ["Bash"])
 
     def test_registration_refused_by_a_stopping_child(self):
-        """Requests for the next child do not end with this one. A prompt behind refused hooks does not run."""
+        """Requests for the next child do not end with this one. A prompt after refused hooks does not run."""
         d, agent = self.start(mode={"init": "manual", "eof": "ignore"}, profile={"stop_grace": "1min"})
         g = d.attached("s", name="guard")
         child = agent.child()
@@ -255,7 +257,7 @@ class Guarded(Hooks):
 class ShownTest(Guarded):
     def test_guards_and_whether_they_are_here(self):
         self.setup()
-        self.register(self.b, POST)  # no guard
+        self.register(self.b, POST)  # not a guard
         self.a.sync()
         ours = {"event": "PreToolUse", "matcher": "Bash", "name": "guard", "uid": os.getuid()}
         self.assertEqual(self.d.call("plenum_status", session="s")["guards"],
@@ -272,7 +274,7 @@ class ShownTest(Guarded):
 
 
 class BoundsTest(Guarded):
-    """What is registered fits on the table of sessions, whatever it is."""
+    """Any accepted registration fits into the table of sessions."""
 
     def refused(self, code, hooks):
         m = self.a.initialize(hooks, _timeout=30)
@@ -286,7 +288,7 @@ class BoundsTest(Guarded):
         self.d.start()
         self.b = self.d.attached("s", wake=True)
         hooks = self.agent.child().request("initialize")["request.hooks"]
-        self.assertEqual(hooks["PreToolUse"][0]["matcher"], "Bash")  # those of before are in force
+        self.assertEqual(hooks["PreToolUse"][0]["matcher"], "Bash")  # the previous ones are in force
 
     def test_more_than_a_session_may_have(self):
         self.setup()
@@ -417,7 +419,7 @@ class GoneTest(Guarded):
 
     def test_after_the_grace_it_is_dropped_by_choice(self):
         hooks = {"PreToolUse": [{"hookCallbackIds": ["p"], "plenum_owner_gone": "drop"}]}
-        self.setup(hooks)  # within the grace it denies
+        self.setup(hooks)  # denied within the grace
         self.a.close()
         self.b.event("owner_gone")
         self.child.print(hook("k-1", self.cb))
@@ -452,7 +454,7 @@ class GoneTest(Guarded):
 
 
 class KilledTest(Guarded):
-    """A daemon that was killed, or restarted, leaves no agent unguarded."""
+    """A killed or restarted daemon leaves no agent unguarded."""
 
     def again(self, end=None):
         (end or self.d.kill9)()
@@ -532,7 +534,7 @@ class KilledTest(Guarded):
         self.assertNotIn("guards_lost", self.d.client().attach("s"))
 
     def test_a_table_that_is_refused(self):
-        """A stranger's bad hook is what the new child refuses: the guard stays, and no prompt runs without it."""
+        """The new child refuses another client's bad hook: the guard stays, and no prompt runs without it."""
         self.setup()
         self.d.kill9()
         self.agent.mode(init="manual")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The harness itself: the child is driven over pipes here, without a daemon."""
+"""The harness itself: it drives the child over pipes, without a daemon."""
 import os
 import shutil
 import signal

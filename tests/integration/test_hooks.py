@@ -15,7 +15,7 @@ DENY = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecisio
 
 class Hooks(Case):
     def table(self, child, check=None):
-        """The hooks of the newest initialize that reached the child (and, with check, fits)."""
+        """Return the hooks of the newest initialize that reached the child (and, with check, matches)."""
 
         def newest():
             seen = child.seen(type="control_request", request__subtype="initialize")
@@ -25,7 +25,7 @@ class Hooks(Case):
         return until(newest, what="an initialize with the table; last: %s" % child.seen(request__subtype="initialize")[-1:])
 
     def ids(self, child, event, matcher=None, n=1):
-        """The daemon's callback ids of an event, in order, once there are n."""
+        """Return the daemon's callback ids of an event, in order, once there are n."""
         found = []
 
         def enough(hooks):
@@ -102,7 +102,7 @@ class EmptyAnswerTest(Hooks):
         self.refuses(self.answer(a, child, "k", self.ids(child, "PreToolUse")[0], "PreToolUse", subtype="error"))
 
     def test_that_of_a_client_that_reads_no_complaint_goes_to_the_child(self):
-        """The shim's: the CLI lets the tool run, as it does without the daemon."""
+        """The shim's: the CLI lets the tool run, as without the daemon."""
         a, child = self.begin(PRE, quiet=True)
         callback = self.ids(child, "PreToolUse")[0]
         for i, members in enumerate(self.EMPTY + ({"response": []}, {"response": "x"}, {"response": 1})):
@@ -448,7 +448,7 @@ class OldCliTest(Hooks):
         self.ids(agent.child(), "PostToolUse", n=2)
 
     def test_the_first_hooks_that_had_to_wait(self):
-        """Of a child that had run without any, and was resumed for them."""
+        """For a child that had run without any, and was resumed for them."""
         d, agent = self.start(mode={"init": "197", "session_id": "conv-1"})
         a, b = d.attached(), d.attached()
         child = agent.child()
@@ -463,7 +463,7 @@ class OldCliTest(Hooks):
             self.assertIs(client.event("changed", what="hooks_applied")["value"], True)
 
     def test_told_not_applied(self):
-        """hooks_applied false in the answer of the child counts as what it says."""
+        """hooks_applied false in the child's answer counts."""
         d, agent = self.start(mode={"init": "manual"})
         a, b = d.attached(), d.attached()
         child = agent.child()
@@ -533,7 +533,7 @@ class DeadlineTest(Hooks):
 
 
 class SlowStartTest(Hooks):
-    """C68: initialize takes its time; more clients come, go and ask meanwhile."""
+    """C68: initialize is slow; more clients come, go and send requests meanwhile."""
 
     def test_one_answer_for_each(self):
         d, agent = self.start(mode={"init": "manual"})
@@ -670,7 +670,7 @@ class RandomTest(Case):
             if token in said.get(k, []):
                 continue
             if got[0]["response.subtype"] == "error":
-                continue  # a callback id that a newer table has replaced
+                continue  # a callback id replaced by a newer table
             self.assertEqual(body["hookSpecificOutput"]["permissionDecision"], "deny", got[0])
         self.assertNone(child.seen(type="control_response", response__request_id=lambda r: r not in fired))
 

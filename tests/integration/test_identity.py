@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which conversation a session has, and that it survives (DESIGN 8; CASES C26 C28 C78)."""
+"""The conversation of a session, and how it is kept (DESIGN 8; CASES C26 C28 C78)."""
 import glob
 import os
 import subprocess
@@ -11,7 +11,7 @@ from standstill import standstill
 
 
 class ContinueTest(Case):
-    """What --continue takes up only the child knows; it is one conversation, one child all the same."""
+    """Only the child knows the conversation that --continue resumes; it still has only one child."""
 
     def continued(self, *args, forget=False):
         d, agent = self.start()
@@ -40,7 +40,7 @@ class ContinueTest(Case):
             self.assertEqual(d.state_of("first"), "idle")
 
     def test_one_that_says_it_late(self):
-        """While it is being stopped, or with the last that it wrote before it ended by itself: it is not learnt either."""
+        """During a stop, or in its last output before it ended by itself: it is not learnt either."""
         for how in ("stopped", "ended"):
             d, agent = self.start(mode={"eof": "ignore"}, profile={"stop_grace": "1min"}, limits={"tape_lines": "50"})
             a, b = d.attached("first"), d.attached("second", args=["--continue"])
@@ -63,7 +63,7 @@ class ContinueTest(Case):
             self.assertIsNone(d.sessions()["second"]["conversation_id"], how)
 
     def test_behind_one_that_ends(self):
-        """The session that had it is no obstacle any more; another that has taken it up since is one."""
+        """The session that had it is no longer an obstacle; another that has resumed it since is one."""
         d, agent = self.start(mode={"eof": "ignore"}, profile={"stop_grace": "1min"})
         a = d.attached("first", ephemeral=True)
         child = agent.child()
@@ -80,7 +80,7 @@ class ContinueTest(Case):
         self.assertEqual([d.sessions()[name]["conversation_id"] for name in ("second", "third")], ["conv-1", None])
 
     def test_a_prompt_that_comes_meanwhile(self):
-        """It is for the next child, and what was for the killed one is not."""
+        """It is for the next child; a prompt for the killed one is not."""
         d, agent = self.start()
         a = d.attached("first")
         child = agent.child()
@@ -113,7 +113,7 @@ class Identity(Case):
         return d.sessions()[session]["conversation_id"]
 
     def resumed(self, child):
-        """The ids after --resume= on its command line."""
+        """Return the ids after --resume= on its command line."""
         return [w[len("--resume="):] for w in child.argv if w.startswith("--resume=")]
 
     def end(self, child, *clients):
@@ -169,7 +169,7 @@ class ConversationTest(Identity):
         self.assertEqual(list(d.sessions()), ["work"])
 
     def test_resume_reports_another(self):
-        """C26: the second resume tries what is known; if the child does not know it, the other; never a new one."""
+        """C26: the second resume tries the known id; if the child does not know it, the other; never a new one."""
         d, agent = self.start()
         a = d.client()
         self.assertEqual(a.attach("s", resume="X")["conversation_id"], "X")
@@ -214,7 +214,7 @@ class ConversationTest(Identity):
         a.wait(type="result")
         b = d.client()
         b.attach("two", resume="c-1", fork=True)
-        self.assertIsNone(d.sessions()["two"]["conversation_id"])  # a new one, whose id is not known yet
+        self.assertIsNone(d.sessions()["two"]["conversation_id"])  # a new one, with an unknown id
         second = agent.child()
         self.assertEqual(self.resumed(second), ["c-1"])
         self.assertIn("--fork-session", second.argv)
@@ -387,7 +387,7 @@ class SecondWriterTest(Identity):
             ["-pr", "My Title"], ["--resume", "/home/me/%s.jsonl" % ID], ["--resume= " + ID], ["--from-pr", "1"])
 
     def holder(self, **options):
-        """A session that has the conversation; the next child takes it up, too."""
+        """A session that has the conversation; the next child resumes it, too."""
         d, agent = self.start(**options)
         a = d.attached("one")
         agent.child().print(init_line(self.ID), dict(RESULT, session_id=self.ID))
@@ -476,7 +476,7 @@ class SecondWriterTest(Identity):
         self.ended_unheard(b, child)
 
     def test_a_command_line_that_says_nothing(self):
-        """A wrapper may add what it likes: then the first line with the conversation ends it."""
+        """A wrapper may add anything: then the first line with the conversation ends it."""
         d, agent, a = self.holder()
         b, child = self.second(d, agent)
         b.send(user("x", uuid="u"))
@@ -495,7 +495,8 @@ class SecondWriterTest(Identity):
         self.assertIn("another session's", b.event("child_exited")["reason"])
 
     def test_a_conversation_that_is_free(self):
-        """All reaches it, in order; what it printed only because it was asked is on no tape; the daemon knows the name."""
+        """All lines reach it in order; output that was only requested by the daemon is on no tape; the daemon knows the
+        name."""
         for init in ("332", "197"):
             d, agent, a = self.holder()
             free = "22222222-2222-4333-8444-5555555555ab"
@@ -562,7 +563,7 @@ class SecondWriterTest(Identity):
                 child.wait(type="user", uuid="u")
 
     def test_a_shim_hears_it_at_once(self):
-        """It asks again only where the holder ends (it would for ten seconds)."""
+        """It retries only once the holder ends (it would retry for ten seconds)."""
         d, agent, a = self.holder()
         argv = ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--resume=" + self.ID]
         env = dict(d.env, PLENUM_SOCKET=d.socket, PLENUM_PROFILE="agent")
@@ -635,7 +636,7 @@ class RestartTest(Identity):
         self.assertNotIn("work", d.sessions())
 
     def test_a_damaged_table(self):
-        """It starts, says so, and does not destroy what it could not read."""
+        """It starts, logs the damage, and keeps the unreadable part."""
         d, agent = self.spoken()
         d.stop()
         files = [f for f in glob.glob(d.state + "/plenum/**", recursive=True) if os.path.isfile(f)]
@@ -672,7 +673,7 @@ class RestartTest(Identity):
         before = agent.starts
         a.send(user("on"))
         until(lambda: agent.starts > before or a.seen(code=lambda c: c in ("no_such_profile", "spawn_failed", "child_exited")))
-        if agent.starts > before:  # by the default profile: the same conversation all the same
+        if agent.starts > before:  # by the default profile: the same conversation nevertheless
             child = agent.children[-1]
             child.event("start")
             self.assertEqual(self.resumed(child), ["c-1"])
@@ -701,7 +702,7 @@ class RestartTest(Identity):
         c = d.client(uid=12345, gid=12345)
         self.assertEqual(c.request("plenum_list")["sessions"], [])
         self.assertRefused("not_allowed", c.attach, "work")
-        d.client().attach("work")  # to its owner it is open as ever
+        d.client().attach("work")  # its owner can open it as before
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Detached processes that an agent leaves running: who keeps them, who ends them, and where they are named."""
+"""Detached processes that an agent leaves running: which are kept, which are ended, and where they are listed."""
 import os
 import signal
 import subprocess
@@ -7,8 +7,8 @@ import sys
 
 from harness import Case, alive, build_file, until, user, RESULT
 
-# Detached as by `setsid program &`: an orphan with a process session of its own. Writes its pid; with "stubborn" it ignores
-# SIGTERM, else it notes it in FOLDER/NAME.term and ends.
+# Detached as by `setsid program &`: an orphan with a process session of its own. Writes its pid; with "stubborn" it
+# ignores SIGTERM, else it notes it in FOLDER/NAME.term and ends.
 SERVICE = r"""
 import os, signal, sys, time
 path, how = sys.argv[1:3]
@@ -66,7 +66,7 @@ class LeftoversCase(Case):
 
 class KeepTest(LeftoversCase):
     def test_sleep_and_stop(self):
-        """Sleep ends the child and what is in its process session; a stop ends the service, too, and says so."""
+        """Sleep ends the child and its process session; a stop ends the service, too, and reports it."""
         d, agent, a, child = self.going()
         near = child.spawn(["sleep", "600"])
         pid = self.service(d, child)
@@ -91,7 +91,7 @@ class KeepTest(LeftoversCase):
         until(lambda: self.listed(d) == [] and d.sessions()["s"]["leftovers"] == 0)
 
     def test_the_end_of_the_daemon_behind_that_of_a_service(self):
-        """A service that has just ended by itself takes the time to end from none of another session."""
+        """A service that has just ended by itself does not shorten the time of another session's."""
         d, agent, a, child = self.going()
         first = self.service(d, child)
         b = d.attached("t")
@@ -114,7 +114,7 @@ class KeepTest(LeftoversCase):
         self.assertTrue(os.path.exists(d.root + "/other.term"))
 
     def test_a_stop_of_a_running_child(self):
-        """One that ignores SIGTERM gets SIGKILL after stop_grace. A service of another session goes on."""
+        """One that ignores SIGTERM gets SIGKILL after stop_grace. A service of another session continues."""
         d, agent, a, child = self.going(profile={"stop_grace": "300ms"})
         b = d.attached("t")
         other = self.service(d, agent.child(), "other")
@@ -130,7 +130,7 @@ class KeepTest(LeftoversCase):
         self.assertEqual(b.events("leftovers"), [])
 
     def test_forget(self):
-        """Also of a session that sleeps; what it had is ended although the session is gone by then."""
+        """Also for a sleeping session; its services are ended although the session is gone by then."""
         d, agent, a, child = self.going(profile={"stop_grace": "300ms"})
         pid = self.service(d, child, how="stubborn")
         a.request("plenum_hibernate")
@@ -150,7 +150,7 @@ class KeepTest(LeftoversCase):
         self.assertFalse(os.path.exists(d.root + "/service.term"))
 
     def test_the_next_child(self):
-        """The service is the session's also with its next child, and when that crashes."""
+        """The service stays the session's with its next child, and when that crashes."""
         d, agent, a, child = self.going()
         pid = self.service(d, child)
         a.request("plenum_hibernate")
@@ -181,7 +181,8 @@ class KeepTest(LeftoversCase):
         self.gone(pid)
 
     def test_the_end_of_the_daemon(self):
-        """The next daemon could not tell it from programs of the user: it ends, of a sleeping session too, by SIGTERM first."""
+        """The next daemon could not distinguish it from the user's programs: it ends, for a sleeping session too, by
+        SIGTERM first."""
         d, agent, a, child = self.going(profile={"stop_grace": "300ms"})
         pid, stubborn = self.service(d, child), self.service(d, child, "stubborn", "stubborn")
         a.request("plenum_hibernate")
@@ -192,7 +193,7 @@ class KeepTest(LeftoversCase):
         d.start()
 
     def test_a_shim(self):
-        """The end of its own session is that of a CLI, which leaves its services alone."""
+        """Its own session ends like a CLI, which leaves its services running."""
         d, agent = self.start()
         c = d.client()
         c.attach(ephemeral=True, quiet=True)
@@ -224,7 +225,7 @@ class EndTest(LeftoversCase):
         self.assertTrue(os.path.exists(d.root + "/service.term"))
 
     def test_the_daemon_waits_for_them(self):
-        """Until they have ended, or SIGKILL has ended them."""
+        """Until they have ended, by themselves or by SIGKILL."""
         d, agent, a, child = self.going(profile={"leftovers": "end", "stop_grace": "300ms"})
         pid = self.service(d, child, how="stubborn")
         d.stop()
