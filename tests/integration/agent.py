@@ -275,7 +275,7 @@ class Child:
         self.tell("spawned", pid=p.pid)
 
     def on_signal(self, number, _frame):
-        threading.Thread(target=self.signalled, args=(number,), daemon=True).start()  # the current thread may hold the lock
+        threading.Thread(target=self.signalled, args=(number,), daemon=True).start()  # this thread may hold the lock
 
     def signalled(self, number):
         self.tell("signal", signal=number)

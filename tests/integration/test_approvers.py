@@ -36,7 +36,7 @@ class AnswerTest(Case):
         before = resource.prlimit(d.pid, resource.RLIMIT_NOFILE)
         used = {int(name.split(":")[0]) for name in d.fd_list()}
         free = min(set(range(len(used) + 1)) - used)
-        resource.prlimit(d.pid, resource.RLIMIT_NOFILE, (free + 1, before[1]))  # no descriptor is left to look into /proc with
+        resource.prlimit(d.pid, resource.RLIMIT_NOFILE, (free + 1, before[1]))  # none is left for /proc
         b = d.attached("s")
         resource.prlimit(d.pid, resource.RLIMIT_NOFILE, before)
         child.print({"type": "control_request", "request_id": "k-1", "request": {"subtype": "strange"}})

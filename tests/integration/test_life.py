@@ -86,7 +86,7 @@ class StateTest(Case):
         d.wait_state("s", "idle")
 
     def test_a_silent_child(self):
-        """C69: its state can be seen, nothing is killed, stop and start work."""
+        """C69: its state is visible, nothing is killed, stop and start work."""
         d, agent = self.start(mode={"session_id": "conv-1"})
         a = d.attached()
         child = agent.child()
@@ -187,7 +187,7 @@ class StreamsTest(Case):
         a = d.attached()
         child = agent.child()
         child.order("close_stdin")
-        a.send(user("x", uuid="u"))  # what is read last by it: it looks at its input until something comes
+        a.send(user("x", uuid="u"))  # its last read line: it waits for further input
 
         def told():
             a.send({"type": "keep_alive"})
@@ -273,7 +273,7 @@ class ExitTest(Case):
         self.assertEqual((m["status"], m["wanted"], m["reason"]), (4, False, "the child exited with status 4: it printed nothing on stderr"))
 
     def broken(self, closes, grace="200ms", **mode):
-        """A child in the middle of a turn that can be heard, or told, no more, and lives on."""
+        """A child in the middle of a turn that can no longer be read or written, and lives on."""
         d, agent = self.start(mode=dict({"session_id": "conv-1"}, **mode), profile={"stop_grace": grace})
         a = d.attached()
         child = agent.child()
@@ -347,7 +347,7 @@ class ExitTest(Case):
         a.event("child_exited")
 
     def exited_and_held(self):
-        """A session whose child has exited, while its end is not complete: another process holds the output."""
+        """A session whose child has exited without the end of its output, which another process holds."""
         d, agent = self.start()
         d.attached("work")
         child = agent.child()
@@ -377,7 +377,7 @@ class ExitTest(Case):
         self.assertEqual(a.event("turn_ended")["uuids"], ["11111111-1111-4111-8111-111111111111"])
 
     def test_no_pid_of_a_child_that_has_exited(self):
-        """Least of all -1, to which somebody could send a signal."""
+        """Least of all -1, which would be a target for signals."""
         d, _ = self.exited_and_held()
         self.assertIsNone(d.sessions()["work"]["pid"])
         self.assertIsNone(d.attached("work").attached["pid"])
@@ -444,7 +444,7 @@ class ExitTest(Case):
                 c.close()
 
     def test_the_refusal_reaches_the_client(self):
-        """C72, C70: told, and no loop."""
+        """C72, C70: reported, and no loop."""
         d, agent = self.start(mode={"start": [{"op": "stderr", "text": "cannot be used with root/sudo privileges\n"},
                                               {"op": "exit_now", "status": 1}]})
         a = d.attached()
@@ -477,7 +477,7 @@ class ExitTest(Case):
         self.assertNone(b.events("error"))
 
     def test_reason_has_more_than_the_last_line_of_stderr(self):
-        """C14, C11: Node prints its version last, and the cause before it."""
+        """C14, C11: Node prints its version last, after the cause."""
         d, agent = self.start(mode={"init": "manual"})
         a = d.attached()
         child = agent.child()
@@ -510,7 +510,7 @@ class ExitTest(Case):
 
 class ResumeTest(Case):
     def spoken(self, **options):
-        """A session whose conversation is known and whose child has just ended."""
+        """A session with a known conversation whose child has just ended."""
         options.setdefault("mode", {"session_id": "conv-1"})
         d, agent = self.start(**options)
         a = d.attached()
@@ -608,7 +608,7 @@ class ResumeTest(Case):
         self.assertEqual((agent.starts, d.state_of("s")), (1, "failed"))
 
     def test_restart_never_lets_a_sleeping_one_wake(self):
-        """The session is only asleep: the next prompt wakes it (DESIGN 8)."""
+        """The session only sleeps: the next prompt wakes it (DESIGN 8)."""
         d, agent = self.start(mode={"session_id": "conv-1", "user": True}, profile={"restart": "never"})
         a = d.attached()
         a.send(user("one"))
@@ -622,7 +622,7 @@ class ResumeTest(Case):
         self.assertEqual(agent.starts, 2)
 
     def test_restart_never_and_a_program_that_was_not_there(self):
-        """What never ran has not ended."""
+        """A child that never ran has not ended."""
         d, agent = self.start(mode={"session_id": "conv-1", "user": True}, profile={"restart": "never", "command": "/LINK"})
         link = d.root + "/claude"
         with open(link, "w") as f:
@@ -690,7 +690,7 @@ class ResumeTest(Case):
 
 class AtOnceTest(Case):
     def test_killed_and_started_without_a_pause(self):
-        """Who kills a daemon and starts another need not know when the kernel is through with the first."""
+        """A daemon started right after another was killed need not wait until the kernel has cleaned up the first."""
         d, agent = self.start(mode={"session_id": "conv-1"})
         for i in range(10):
             a = d.attached("s")
@@ -709,7 +709,7 @@ class ModeTest(Case):
     """An old CLI forgets its permission mode over --resume (2.1.197)."""
 
     def worked_in(self, mode, *before):
-        """A session that was set to a mode and has ended a turn; before: what its child prints before the result."""
+        """A session that was set to a mode and has ended a turn; before: its child's output before the result."""
         d, agent = self.start(mode={"session_id": "conv-1"})
         a = d.attached("s")
         child = agent.child()
@@ -746,7 +746,7 @@ class ModeTest(Case):
         self.assertIn('"plan"', a.error("internal")["error"])
 
     def after_a_kill(self, mode):
-        """What the first child of a daemon that follows one that was killed is sent before its prompt."""
+        """Return the lines to the first child of the next daemon, after a kill, before its prompt."""
         d, agent, _ = self.worked_in(mode)
         until(lambda: any(s["conversation_id"] == "conv-1" for s in d.table()), what="the table to have it")
         d.kill9()
@@ -826,7 +826,7 @@ class AnsweredStateTest(Case):
     """A client whose answer named a state is notified of the next one, also if the others know that state already."""
 
     def judge(self, d, c, named, want):
-        """The state as c knows it: the one in its answer, then the events since."""
+        """The state as known to c: the one in its answer, then the events since."""
         self.assertEqual(d.state_of("s"), want)
         c.sync()
         told = [m["state"] for m in c.events("session_state")]
@@ -857,7 +857,7 @@ class AnsweredStateTest(Case):
 
     def test_state_named_before_a_start_is_given_up(self):
         d, agent = self.start()
-        # its own environment: the prompt that wakes it does not wait for that of its sender
+        # its own environment: the prompt that wakes it does not wait for its sender's
         a = d.attached("s", env={"PATH": "/usr/bin:/bin"}, env_only=True)
         agent.child()
         d.wait_state("s", "idle")

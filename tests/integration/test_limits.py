@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What one line may ask for: each limit on a count or a length, in force where it is one over and not where it is just
-kept, with an error that names it; and what the daemon says of its limits."""
+"""Limits of one line: each limit on a count or a length applies one above it and not at it, with an error that names
+it; and the daemon's report of its limits."""
 import unittest
 
 from harness import Case, dump, user

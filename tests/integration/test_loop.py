@@ -9,7 +9,7 @@ BLOCK = b'{"type":"text","text":"%d","more":[1,{},"two",null]}'
 
 class LongLineTest(Case):
     def unfinished(self, c, line):
-        """Sends all but the end of the line, and waits until the daemon has read it. Return the end."""
+        """Send all but the end of the line, and wait until the daemon has read it. Return the end."""
         c.raw(line[:-100])
         until(lambda: any(one["client"] == self.number and one["held_bytes"] >= len(line) - 100
                           for one in self.d.call("plenum_status")["clients"]))
@@ -39,7 +39,7 @@ class LongLineTest(Case):
             self.assertGreater(self.turns() - before, 8)
 
     def test_what_comes_behind_it_waits(self):
-        """The line is whole, and the lines stay in their order, also where the connection ends behind them."""
+        """The line is whole, and the lines stay in order, also if the connection ends after them."""
         line = self.line(BLOCK % 7)
         self.a.raw(line + dump(request("behind", "plenum_hello")) + b"\n" + dump(user("last")))
         self.a.half_close()
@@ -58,7 +58,7 @@ class LongLineTest(Case):
 
 class LongAnswerTest(Case):
     def test_inputs_of_open_requests(self):
-        """However many are open, the answer looks at a MiB of them."""
+        """With any number open, the answer reads a MiB of them."""
         d, agent = self.start()
         a = d.attached(approve=True)
         child = agent.child()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The manual is the contract: its examples run against a daemon with the scripted agent, its tables name what
-include/plenum/protocol.h names, and what README lets a person type works with socat and nc."""
+"""The manual is the contract: its examples run against a daemon with the scripted agent, its tables have the names of
+include/plenum/protocol.h, and the commands in README work with socat and nc."""
 import json
 import os
 import re
@@ -20,12 +20,12 @@ def read(*names):
 
 
 def plain(text):
-    """The few escapes that the page's literal blocks use."""
+    """Replace the few escapes in the page's literal blocks."""
     return text.replace("\\e", "\\").replace("\\(dq", '"').replace("\\&", "")
 
 
 def read_examples(page):
-    """{name: [(client, "->" or "<-", line)]}; the marks are explained at the head of the page."""
+    """Return {name: [(client, "->" or "<-", line)]}; the page explains the marks at its beginning."""
     examples, steps, client = {}, None, "A"
     for line in page.splitlines():
         mark = re.match(r'\.\\" (example|client|end)\b ?(\S*)', line)
@@ -46,7 +46,7 @@ EXAMPLES = read_examples(read("man", "plenum-protocol.7"))
 
 
 def fits(want, found, ids):
-    """Members of `found` that the example does not show do not matter. Ids that are new go into `ids`."""
+    """Members of `found` that are not in the example do not matter. New ids are added to `ids`."""
     if want == "...":
         return True
     if isinstance(want, str) and re.fullmatch(r"ID\d", want):
@@ -61,7 +61,7 @@ def fits(want, found, ids):
 
 
 class Reader:
-    """A client's lines, looked through from where the last expected line was found."""
+    """A client's lines, searched from the last expected line found."""
 
     def __init__(self, client):
         self.client, self.at = client, 0
@@ -81,7 +81,7 @@ class Reader:
 
 
 class FakeAgent(unittest.TestCase):
-    """A daemon whose default profile is the built-in `fake`, with plenum-fakeagent from the build folder."""
+    """A daemon whose default profile is the built-in `fake`, with plenum-fakeagent from the build directory."""
 
     @classmethod
     def setUpClass(cls):
@@ -122,7 +122,7 @@ for _name, _steps in EXAMPLES.items():
 
 
 class Typed(FakeAgent):
-    """What a person types, with the programs that a person has."""
+    """The commands of a user, with the programs of a user."""
 
     PROMPT = b'{"type":"user","message":{"role":"user","content":"hello"}}\n'
 
@@ -167,7 +167,7 @@ class Typed(FakeAgent):
 
 
 class Answers(FakeAgent):
-    """What the answer to a verb has stands in that verb's paragraphs."""
+    """Members of a verb's answer are in that verb's paragraphs."""
 
     def test_every_member_is_named(self):
         page = read("man", "plenum-protocol.7")
@@ -186,7 +186,7 @@ class Answers(FakeAgent):
 
 
 class Names(unittest.TestCase):
-    """Each name of protocol.h has its entry, and the page makes up none."""
+    """Each name of protocol.h has its entry, and the page has no others."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""MCP servers that live in clients (DESIGN 6; CASES C43)."""
+"""MCP servers in clients (DESIGN 6; CASES C43)."""
 import os
 import unittest
 
@@ -11,7 +11,7 @@ CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "a
 class Mcp(Case):
     def setUp(self):
         super().setUp()
-        # no call of a server that is gone waits for its owner: it would wait for longer than the test
+        # a call of an absent server does not wait for its owner: that would take longer than the test
         self.d, self.agent = self.start(mode={"control": ["mcp_set_servers"]}, profile={"owner_grace": "10min"})
         self.a, self.b = self.d.attached(name="a"), self.d.attached(name="b")
         self.child = self.agent.child()
@@ -21,7 +21,7 @@ class Mcp(Case):
         self.assertEqual(m["response.subtype"], "success", m)
 
     def named(self, child, *names):
-        """Waits until the child was told of all these, by one way or the other."""
+        """Wait until the child was sent all these names, in one form or the other."""
 
         def told():
             have = set()
@@ -92,7 +92,7 @@ class OwnerTest(Mcp):
         d.attach("s", mcp_servers=["free"])
         d.close()
         self.b.event("detached")
-        c.attach("s", mcp_servers=["free"])  # the name of a client that cannot come back
+        c.attach("s", mcp_servers=["free"])  # its owner's client name cannot return
 
     def test_an_unknown_server(self):
         self.announce(self.a, "tools")
@@ -123,7 +123,7 @@ class OwnerTest(Mcp):
         self.assertEqual(self.a.answer("1")["response.subtype"], "success")
 
     def test_the_acknowledgement_of_a_notification(self):
-        """Whether a JSON-RPC reply is due depends on the `id` of what was asked: without one any answer will do."""
+        """Whether a JSON-RPC reply is due depends on the `id` of the message: without one any answer is accepted."""
         self.announce(self.a, "tools")
         self.named(self.child, "tools")
         note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
@@ -230,7 +230,7 @@ class AwayTest(Mcp):
         return self.hooks[event][0]["hookCallbackIds"][0]
 
     def nobody_has_it(self, *others):
-        """A call gets an error at once, a guarded tool is refused, and no other client is asked."""
+        """A call gets an error at once, a guarded tool is refused, and no other client is called."""
         self.child.print(mcp("k-1", "tools", CALL))
         self.is_rpc_error(self.child.answer("k-1"))
         if self.hooks:
@@ -254,7 +254,7 @@ class AwayTest(Mcp):
         return again
 
     def test_not_an_observers(self):
-        """Not by the words of its attach, whatever its name."""
+        """Not even by its attach, with any name."""
         self.leave(hooks=self.GUARD)
         o = self.d.client()
         for name in ("a", "other"):
@@ -309,7 +309,7 @@ class AwayTest(Mcp):
                 self.call("k-1", "tools", self.b, {"who": "b"})
 
     def test_the_owner_names_them_in_its_attach(self):
-        """As a program behind the shim does: it has its guard again, too."""
+        """Like a program behind the shim: it has its guard again, too."""
         self.leave(hooks=self.GUARD)
         again = self.d.attached("s", name="a", mcp_servers=["tools"])
         self.b.event("owner_back")
@@ -320,7 +320,7 @@ class AwayTest(Mcp):
         self.call("k-2", "tools", again, {"who": "a"})
 
     def test_two_of_one_name(self):
-        """Which of two present clients of a name comes back cannot be told: the one that does has what both had."""
+        """Two present clients of a name cannot be distinguished: the one that returns has the registrations of both."""
         self.leave()
         two = [self.d.attached("s", name="x"), self.d.attached("s", name="x")]
         for n, c in enumerate(two):
@@ -362,14 +362,14 @@ class AwayTest(Mcp):
         self.call("k-5", "tools", e, {"who": "a"})
 
     def test_a_silent_claimant(self):
-        """It came back by its name alone: a call waits no longer for it than for an absent owner."""
+        """It returned only by its name: a call waits no longer for it than for an absent owner."""
         self.leave(grace="1s")
         again = self.d.attached("s", name="a")
         self.b.event("owner_back")
         self.child.print(mcp("k-1", "tools", CALL))
         again.wait(request__subtype="mcp_message")
         self.is_rpc_error(self.child.answer("k-1"))
-        self.announce(again, "tools")  # now it says so itself: a tool may take its time
+        self.announce(again, "tools")  # now it is confirmed: a tool may be slow
         self.child.print(mcp("k-2", "tools", CALL))
         m = again.wait(request__subtype="mcp_message")
         self.assertRefused("timeout", self.b.request, "mcp_status", plenum_timeout_ms=1500)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Memory is short: what needs more of it fails by itself, and the daemon lives."""
+"""Memory is short: only the work that needs more of it fails, and the daemon lives."""
 import os
 import subprocess
 import unittest
@@ -17,14 +17,14 @@ def sanitized():
 @unittest.skipIf(sanitized(), "the address sanitizer takes more address space than any limit leaves")
 class MemoryTest(Case):
     def short(self, room):
-        """So many bytes more than the daemon has now; None: as many as it wants."""
+        """Limit the daemon to this many more bytes than now; None: no limit."""
         with open("/proc/%d/statm" % self.d.pid) as f:
             now = int(f.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         limit = "unlimited" if room is None else str(now + room)
         subprocess.run(["prlimit", "--pid", str(self.d.pid), "--as=%s:" % limit], check=True)
 
     def test_a_request_that_cannot_be_parsed(self):
-        """Each element of 3 bytes takes 100 of the tree's memory."""
+        """Each element of 3 bytes takes 100 bytes in the tree."""
         self.d, = self.start(agents=())
         c = self.d.client()
         c.hello()
@@ -38,7 +38,7 @@ class MemoryTest(Case):
         self.assertEqual(c.answer("big")["response.code"], "bad_request")
 
     def test_a_line_of_a_client(self):
-        """It is skipped, and named by its id; the line behind it is served."""
+        """It is skipped, and named by its id; the next line is served."""
         self.d, = self.start(agents=())
         c = self.d.client()
         c.hello()
@@ -50,7 +50,7 @@ class MemoryTest(Case):
         self.assertEqual(c.answer("next")["response.subtype"], "success")
 
     def test_a_line_of_a_child(self):
-        """It is waited for without work, told to the log once, and then given up; the lines behind it come."""
+        """The daemon waits for memory without work, logs it once, and then drops the line; the next lines come."""
         self.d, agent = self.start()
         a = self.d.attached()
         child = agent.child()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is shown is what is: the daemon's word, the names that it tells, and who hears of what (DESIGN 3.1, 5, 14)."""
+"""What is shown is true: the daemon's own messages, the names in them, and their recipients (DESIGN 3.1, 5, 14)."""
 import contextlib
 import ctypes
 import json
@@ -31,7 +31,7 @@ def program(name):
 
 
 def last(raw, key):
-    """The values of a top-level key, whatever its spelling and however often it is there."""
+    """Return the values of a top-level key, in any spelling and number."""
     return [v for k, v in json.loads(raw, object_pairs_hook=list) if k.lower().replace("\u017f", "s") == key]
 
 
@@ -47,7 +47,8 @@ class ChildsWordTest(Case):
         self.n = 0
 
     def said(self, line):
-        """The bytes that an untagged client gets for a line of the child's; the tagged one gets the same with its number."""
+        """Return the bytes that an untagged client gets for a line of the child; a tagged one gets the same with its
+        number."""
         self.child.print(line + b"\n")
         self.child.mark(self.a, self.b)
         marks = [i for i, m in enumerate(self.b.log) if m["type"] == "test_mark"]
@@ -105,7 +106,7 @@ class ChildsWordTest(Case):
             self.assertEqual(self.said(line), line)
 
     def test_in_pieces(self):
-        """However the bytes come."""
+        """In any pieces."""
         line = b'{"type":"system","subtype":"plen\\u0075m_event","plenum_seq":9,"event":"gap","pad":"%s"}\n' % (b"x" * 3000)
         want = line[:-1].replace(b'"plen', b'"child_plen')
         for chunk in (1, 7, 33, 1000):
@@ -113,7 +114,7 @@ class ChildsWordTest(Case):
             self.b.wait(lambda m: m.raw == want, title="the line in pieces of %d" % chunk)
 
     def test_a_quiet_client_is_told_nothing_in_the_daemons_name(self):
-        """One that hears of no notices (the shim) takes one for an end of its session."""
+        """A client without notices (the shim) would take one for the end of its session."""
         c = self.d.attached("s", quiet=True)
         self.child.print({"type": "system", "subtype": "plenum_event", "event": "child_exited", "status": 1})
         self.child.mark(c)
@@ -153,7 +154,7 @@ class ChildsWordTest(Case):
             self.assertNotIn("hooks", (body.get("plenum") or {}).get("ignored", []))
 
     def test_it_does_not_end_a_turn_or_a_wait_of_plenumctl(self):
-        """Clients of ours take a notice for one only where the daemon made it."""
+        """Our clients accept a notice only from the daemon."""
         p = subprocess.Popen([build_file("plenumctl"), "send", "s", "hi"], env=dict(self.d.env, PLENUM_SOCKET=self.d.socket),
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         asked = self.child.wait(type="user")
@@ -170,7 +171,7 @@ class ChildsWordTest(Case):
 
 
 class NamesTest(Case):
-    """Every name reaches every listing, whatever its bytes."""
+    """Every name reaches every listing, with any bytes."""
 
     def test_a_clients_name_has_a_limit(self):
         d, agent = self.start()
@@ -203,7 +204,7 @@ class NamesTest(Case):
         self.assertEqual(names, ['a\t???b"\\'] * 3)
 
     def test_what_the_child_names_may_have_any_bytes(self):
-        """Its conversation, its version, its tools, its requests, its last words."""
+        """Its conversation, its version, its tools, its requests, its last output."""
         d, agent = self.start()
         a = d.attached("s")
         child = agent.child()
@@ -228,7 +229,7 @@ class NamesTest(Case):
         d.call("plenum_status", session="s")
 
     def test_a_value_of_the_child_that_is_no_json(self):
-        """It costs no notice."""
+        """It does not suppress a notice."""
         d, agent = self.start()
         a = d.attached("s")
         child = agent.child()
@@ -271,7 +272,7 @@ class NamesTest(Case):
 
 
 class LogTest(Case):
-    """A line of the log says what was, whatever names are in it."""
+    """A line of the log is correct, with any names in it."""
 
     FORGED = 'x: Bash allow event=decision session=other tool=Bash decision=allow uid=0 program="p'
 
@@ -289,7 +290,7 @@ class LogTest(Case):
         return a, child
 
     def fields(self, line):
-        """name -> value of a text line's fields, read as its writer means them."""
+        """Return {name: value} of a text line's fields, parsed as its writer means them."""
         words = re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|[^ "]*)(?= |$)', line)
         self.assertEqual(len(words), len(dict(words)), line)
         return {k: json.loads(v) if v.startswith('"') else v for k, v in words}
@@ -351,7 +352,7 @@ class LogTest(Case):
 
 
 class DecisionTest(Case):
-    """A decision says what it changed."""
+    """A decision reports its changes."""
 
     def setUp(self):
         super().setUp()
@@ -457,7 +458,7 @@ class DecisionTest(Case):
 
 @need_root
 class PrivateTest(Case):
-    """Of a session whose profile is private nobody of another uid hears anything."""
+    """Clients of another uid are notified of nothing in a session with a private profile."""
 
     SECRETS = ("hidden-session", "hidden-client", "hidden-folder", "hidden-prof", "hidden-conv", "hidden-reason", "hidden-prog")
 
@@ -497,7 +498,7 @@ class PrivateTest(Case):
         self.assertEqual(own["sessions"], 1)
 
     def test_of_what_it_names(self):
-        """It learns no more than it knew: not the name from the conversation, not the profile from the name."""
+        """It learns nothing new: not the name from the conversation, not the profile from the name."""
         c = self.c
         for verb in ("plenum_status", "plenum_pending", "plenum_stop", "plenum_hibernate", "plenum_logs", "plenum_queue",
                      "plenum_attach"):
@@ -540,7 +541,7 @@ class PrivateTest(Case):
 
 
 class DenyAsksTest(Case):
-    """deny_asks is about a session of one's own."""
+    """deny_asks applies to one's own session."""
 
     def test_an_observers_denies_nothing(self):
         d, agent = self.start(profile={"permission_wait": "never"})

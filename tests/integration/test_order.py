@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What follows from a change comes once, after the answer that it follows from, and in one order (src/core/reconcile.c)."""
+"""The consequences of a change come once, after its answer, and in a fixed order (src/core/reconcile.c)."""
 import unittest
 
 from harness import RESULT, Case, allow, perm, user
@@ -7,14 +7,14 @@ from standstill import standstill
 
 
 def names(client, *left_out):
-    """The daemon's events and the result lines that the client got, in order."""
+    """Return the daemon's events and the result lines received by the client, in order."""
     return [m["event"] + (":" + m["state"] if m["event"] == "session_state" else "") if m["type"] == "system" else "result"
             for m in client.log if (m["subtype"] == "plenum_event" or m["type"] == "result") and m["event"] not in left_out]
 
 
 class PromptTest(Case):
     def test_no_idle_between_two_prompts_that_were_queued(self):
-        """The next one goes before the state is looked at: the session stays busy."""
+        """The next one is sent before the state is computed: the session stays busy."""
         d, agent = self.start(profile={"prompts": "queue"})
         a, b = d.attached(), d.attached()
         child = agent.child()
@@ -33,7 +33,7 @@ class PromptTest(Case):
 
 class HalfClosedTest(Case):
     def test_it_leaves_before_the_state_that_follows(self):
-        """Its own turn is what it has waited for. To the others it is gone before the session is idle."""
+        """It has waited only for its own turn. The others see it leave before the session is idle."""
         d, agent = self.start()
         a, b = d.attached(), d.attached()
         child = agent.child()
@@ -48,7 +48,7 @@ class HalfClosedTest(Case):
         self.assertEqual(names(b)[-4:], ["result", "turn_ended", "detached", "session_state:idle"])
 
     def test_several_leave_with_one_result(self):
-        """One turn answers the prompts of all of them: each leaves, the state is told once."""
+        """One turn answers the prompts of all of them: each leaves, the state is sent once."""
         d, agent = self.start()
         all = [d.attached() for _ in range(20)]
         b = d.attached()
@@ -79,7 +79,7 @@ class AnswerTest(Case):
         self.assertEqual(a.log[-1]["response.request_id"], rid)
 
     def test_an_answer_comes_before_the_state(self):
-        """The one that asks for sleep is answered, then hears of the stop, then of the state."""
+        """A client that requests sleep is answered, then notified of the stop, then of the state."""
         d, agent = self.start()
         a = d.attached()
         agent.child()
@@ -104,7 +104,7 @@ class AnswerTest(Case):
         self.assertEqual(names(b)[-2:], ["settled", "session_state:busy"])
 
     def test_a_state_that_did_not_last_is_not_told(self):
-        """Asked and answered in one turn of the loop, by the withdrawal of the child."""
+        """Requested and answered in one turn of the loop, by the child's withdrawal."""
         d, agent = self.start()
         a = d.attached()
         child = agent.child()
@@ -121,7 +121,7 @@ class CrowdTest(Case):
     COUNT = 300
 
     def test_approvers_who_leave_in_one_turn(self):
-        """The last of them leaves the request to the timer, and the session goes on asking, as it did."""
+        """The last of them leaves the request to the timer, and the session stays in the asking state."""
         d, agent = self.start()
         b = d.attached(approve=False)
         child = agent.child()

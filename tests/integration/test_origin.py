@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Where a process comes from: the streams of a child are no door, and an agent's process is known as one, however it was
-started and whoever its parent is by now (DESIGN 14)."""
+"""The origin of a process: the streams of a child cannot be opened, and an agent's process is recognised, however it
+was started and whatever its parent is by now (DESIGN 14)."""
 import ctypes
 import errno
 import json
@@ -58,7 +58,7 @@ class StreamsTest(Case):
         child.event("eof")
 
     def test_a_process_that_keeps_stdin_gets_no_further_line(self):
-        """It holds the other end when the child is dead: the next prompt is the next child's alone."""
+        """It holds the other end when the child is dead: the next prompt goes only to the next child."""
         d, agent = self.start()
         a = d.attached("s")
         child = agent.child()
@@ -81,7 +81,7 @@ class StreamsTest(Case):
 
     @unittest.skipUnless(os.getuid() == 0, "needs root, to run the daemon as another user")
     def test_the_daemon_is_closed_to_processes_of_its_user(self):
-        """No reading of its memory, its environment, its descriptors; its children are as any program."""
+        """No access to its memory, its environment, its descriptors; its children are like any program."""
         d, agent = self.start(run_as="nobody")
         d.attached("s")
         child = agent.child()
@@ -112,10 +112,10 @@ os.rename(out + ".new", out)
             return json.load(f)
 
 
-# A process that an agent starts and that hides: any of fork (twice, so that it is an orphan), setsid, clean (no variable at
-# all), limits (the resource limits lowered), deep=N (N processes above it). Then it writes its pid to FOLDER/pid and waits;
-# for each FOLDER/go.N it connects, attaches to the session named there, as an approver and without, says plenum_hello, and
-# writes the answers to FOLDER/got.N.
+# A hidden process of an agent, with any of fork (twice, for an orphan), setsid, clean (no variables), limits (lowered
+# resource limits), deep=N (N processes above it). It writes its pid to FOLDER/pid and waits; for each FOLDER/go.N it
+# connects, attaches to the session named there, as an approver and without, sends plenum_hello, and writes the answers
+# to FOLDER/got.N.
 STRAY = r"""
 import json, os, resource, socket, sys, time
 folder, path, how, script = sys.argv[1:5]
@@ -169,14 +169,15 @@ HOMELESS = "plenum_attach: %s; its session is not known, is gone, or has agent_p
 
 
 class Stray:
-    """One such process, below the child of a test or below the test itself (spawn: how to start a command line)."""
+    """One such process, below the child of a test or below the test itself (spawn: a function that starts a command
+    line)."""
 
     def __init__(self, d, spawn, how, session="s", name="stray", path=None):
         self.folder, self.asked, self.session = d.root + "/" + name, 0, session
         os.mkdir(self.folder)
         os.chmod(self.folder, 0o777)
         spawn([PYTHON, "-I", "-S", "-c", STRAY, self.folder, path or d.socket, how, STRAY])
-        self.pid = int(self.read("pid", 60))  # many processes take long to start on a busy machine
+        self.pid = int(self.read("pid", 60))  # many processes start slowly on a busy machine
 
     def read(self, name, timeout=None):
         until(lambda: os.path.exists(self.folder + "/" + name), timeout, what=name + " of the process")
@@ -184,7 +185,7 @@ class Stray:
             return f.read()
 
     def ask(self, session=None):
-        """What it is told of a session: {approve, attach, hello}, the inner parts of the answers."""
+        """Return its answers about a session: {approve, attach, hello}, the inner parts."""
         go = self.folder + "/go.%d" % self.asked
         with open(go + ".new", "w") as f:
             f.write(session or self.session)
@@ -207,14 +208,14 @@ class OriginCase(Case):
         return s
 
     def own(self, d, how="", env=None, **more):
-        """The same program, started by the user; env: what is added to its environment."""
+        """The same program, started by the user; env: additions to its environment."""
         p = []
         s = Stray(d, lambda argv: p.append(subprocess.Popen(argv, env=dict(os.environ, **env or {}))), how, **more)
         self.addCleanup(lambda: (s.end(), p[0].wait()))
         return s
 
     def is_agent(self, got, session="s"):
-        """It asked for the session of the agent that started it."""
+        """The requested session is that of the agent that started it."""
         self.refused(got["approve"], "you cannot be an approver: " + AGENT)
         answer = got["attach"]["response"]
         self.assertEqual((answer["peer"], answer.get("agent_of"), answer["approve"], answer["why"]),
@@ -222,13 +223,13 @@ class OriginCase(Case):
         self.is_peer(got["hello"], AGENT, session)
 
     def is_foreign(self, got, session="s"):
-        """It asked for another session than that of the agent that started it."""
+        """The requested session is another one than that of the agent that started it."""
         self.refused(got["approve"], "you cannot be an approver: " + AGENT)
         self.refused(got["attach"], FOREIGN)
         self.is_peer(got["hello"], AGENT, session)
 
     def is_homeless(self, got, why=None):
-        """It counts as a process of an agent, of no session that is known."""
+        """It counts as a process of an agent, of no known session."""
         for answer in (got["approve"], got["attach"]):
             self.refused(answer, HOMELESS % (why or AGENT))
         self.is_peer(got["hello"], why or AGENT, None)
@@ -253,7 +254,7 @@ class OriginTest(OriginCase):
         self.is_own(self.own(d, "fork,setsid,clean").ask())
 
     def test_disguises(self):
-        """Of the right session each time, also where another one runs: it acts in that one alone."""
+        """Of the correct session each time, also beside another running one: it acts only in that one."""
         d, agent = self.start(agents=("agent", "other"))[:2]
         d.attached("s")
         child = agent.child()
@@ -291,14 +292,14 @@ class OriginTest(OriginCase):
             self.is_foreign(s.ask("t"))
         s = Stray(d, lambda argv: child.spawn(lie[:1] + lie[2:] + argv, setsid=True), "fork,setsid,limits", name="lie")
         self.addCleanup(s.end)
-        for _ in range(2):  # the second time it is on the record
+        for _ in range(2):  # the second time it is known
             for session in "st":
                 self.is_homeless(s.ask(session))
         s = self.own(d, "fork,setsid", env={"PLENUM_INSTANCE": other.env["PLENUM_INSTANCE"]}, name="own")
         self.is_homeless(s.ask("t"))
 
     def test_an_environment_that_names_a_session(self):
-        """A process with no other mark: it is taken at its word, unless that is about another daemon's sessions."""
+        """A process with no other mark: the environment counts, unless it is about another daemon's sessions."""
         d, agent = self.start(agents=("agent", "other"))[:2]
         d.attached("s")
         agent.child()
@@ -357,9 +358,10 @@ class OriginTest(OriginCase):
 
 
 class ConnectionTest(OriginCase):
-    """Whose connection it is when the process that made it has ended."""
+    """The owner of a connection when the process that made it has ended."""
 
-    # Connects with a socket of its parent's, and ends; the parent goes on with it, writes FOLDER/sent, and then the answers.
+    # Connects with a socket of its parent, and ends; the parent continues with it, writes FOLDER/sent, and then the
+    # answers.
     RELAY = r"""
 import os, socket, sys
 path, folder, lines = sys.argv[1:4]
@@ -394,7 +396,7 @@ os.rename(folder + "/new", folder + "/answers")
             return {o["request_id"]: o for o in (json.loads(line)["response"] for line in f)}
 
     def test_a_number_that_is_used_again(self):
-        """While the daemon stands still an agent's process connects and ends, and the user starts one with its number."""
+        """While the daemon is stopped an agent's process connects and ends, and the user starts one with its pid."""
         d, agent = self.start()
         d.attached("s")
         child = agent.child()
@@ -412,7 +414,7 @@ os.rename(folder + "/new", folder + "/answers")
         self.is_homeless(self.answers(), GONE)
 
     def successor(self, d, child, how, name):
-        """An orphan of the agent connects and ends; the user starts a program that leads a process session with its number."""
+        """An orphan of the agent connects and ends; the user starts the leader of a process session with its pid."""
         s = self.stray(d, child, "fork,setsid,clean", name=name + "-first")
         self.is_agent(s.ask())
         s.end()
@@ -460,7 +462,7 @@ os.rename(folder + "/new", folder + "/answers")
         self.is_homeless(self.answers(), GONE)
 
     def test_one_that_was_seen_and_ends(self):
-        """It was no agent's: the process that has the connection now may send prompts, and decides nothing."""
+        """It was not an agent's: the process that has the connection now may send prompts, and decides nothing."""
         d, agent = self.start()
         d.attached("s")
         child = agent.child()
@@ -487,7 +489,7 @@ class Chosen:
 
 
 def start_with_number(pid, argv=("/bin/sleep", "60")):
-    """A process with that number, in a process session of its own, until it is killed; None: it cannot be had (clone3(2),
+    """A process with that pid, in a process session of its own, until it is killed; None: not possible (clone3(2),
     set_tid)."""
     libc = ctypes.CDLL(None, use_errno=True)
     number = (ctypes.c_int * 1)(pid)
@@ -501,10 +503,10 @@ def start_with_number(pid, argv=("/bin/sleep", "60")):
 
 
 class LeftoverTest(OriginCase):
-    """What an agent leaves behind."""
+    """Processes left behind by an agent."""
 
     def test_a_stop_ends_them(self):
-        """Whatever their environment says, and no process of another session or of the user."""
+        """With any environment, but no process of another session or of the user."""
         d, agent = self.start(agents=("agent", "other"))[:2]
         a = d.attached("s")
         child = agent.child()
@@ -527,7 +529,7 @@ class LeftoverTest(OriginCase):
         self.assertTrue(alive(own.pid))
 
     def test_what_only_the_environment_names_ends_with_that_session(self):
-        """Also where it connected; but no process that has the mark of another session, whatever its environment says."""
+        """Also if it connected; but no process with the mark of another session, with any environment."""
         d, agent = self.start(agents=("agent", "other"))[:2]
         d.attached("s")
         child = agent.child()
@@ -546,7 +548,8 @@ class LeftoverTest(OriginCase):
         marked.gone()
 
     def known(self, d, mine):
-        """The named ones are listed with their session, the one that hides (the last one) without; a stop ends the former."""
+        """The named ones are listed with their session, the hidden one (the last) without; a stop ends the named
+        ones."""
         listed = {o["pid"]: o["session"] for o in d.call("plenum_status", daemon=True)["leftovers"]}
         self.assertEqual(listed, {**{s.pid: "s" for s in mine[:-1]}, mine[-1].pid: None})
         d.call("plenum_stop", session="s")
@@ -579,7 +582,7 @@ class LeftoverTest(OriginCase):
         self.is_own(own.ask())
 
     def test_the_next_daemon_ends_what_a_killed_one_left(self):
-        """By the mark; one without any by the record, since it came to the daemon as an orphan and connected."""
+        """By the mark; one without it by the record, since it became the daemon's orphan and connected."""
         d, agent = self.start()
         d.attached("s")
         child = agent.child()
@@ -596,7 +599,7 @@ class LeftoverTest(OriginCase):
 
     @unittest.skipUnless(os.getuid() == 0, "needs root, for a process that the daemon may not end")
     def test_what_cannot_be_ended_stays_known(self):
-        """A process of another user (sudo), which lives on when session and daemon end: the next daemon knows it."""
+        """A process of another user (sudo), which outlives session and daemon: the next daemon knows it."""
         d, agent = self.start(run_as="nobody")
         a = d.attached("s")
         agent.child()
@@ -610,13 +613,13 @@ class LeftoverTest(OriginCase):
         self.is_homeless(s.ask())
         d.stop()
         self.assertEqual(self.left(d), [[s.pid, start, 0]])
-        self.set_left(d, [[s.pid, start + 1, 0]])  # another process that had the number
+        self.set_left(d, [[s.pid, start + 1, 0]])  # another process that had the pid
         d.start()
         self.is_own(s.ask())
         del a
 
     def left(self, d):
-        """What the table on disk says of left-overs, in its first line; the last one repeats that line."""
+        """Return the left-overs in the first line of the table on disk; the last line repeats it."""
         with open(d.state + "/plenum/sessions.json", "rb") as f:
             lines = f.read().splitlines()
         self.assertEqual(lines[0], lines[-1])
@@ -642,10 +645,10 @@ class LeftoverTest(OriginCase):
 
 
 class ControlGroupTest(OriginCase):
-    """A wrapper may put the child into a control group of its own, as `systemd-run --scope` does."""
+    """A wrapper may put the child into a control group of its own, like `systemd-run --scope`."""
 
     def groups(self, root, n):
-        """Folders of the unified hierarchy, mounted for this test."""
+        """Directories of the unified hierarchy, mounted for this test."""
         top = root + "/cgroup"
         os.mkdir(top)
         if subprocess.run(["mount", "-t", "cgroup2", "none", top], stderr=subprocess.DEVNULL, check=False).returncode:
@@ -708,7 +711,7 @@ class InnerDaemon(Daemon):
         self.process.wait()
 
     def enter(self):
-        """What starts a command in that namespace."""
+        """Return the prefix that starts a command in that namespace."""
         return ["nsenter", "--pid", "--mount", "-t", str(self.pid)]
 
     def finish(self):
@@ -736,7 +739,7 @@ class NamespaceTest(OriginCase):
         return d, agent
 
     def inside(self, d, how="", **more):
-        """A program that the user starts in that namespace."""
+        """A program started by the user in that namespace."""
         p = []
         s = Stray(d, lambda argv: p.append(subprocess.Popen(d.enter() + argv)), how, **more)
         self.addCleanup(lambda: (p[0].kill(), p[0].wait()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is outside of the daemon (a mount whose server does not answer) is waited for by the client that asked alone."""
+"""Only the requesting client waits for things outside of the daemon (a mount whose server does not answer)."""
 
 import ctypes
 import os
@@ -20,7 +20,7 @@ INIT, GETATTR = 26, 3
 
 
 class DeadMount:
-    """A FUSE mount whose server answers that it is there, and nothing more: who looks into it cannot even be killed."""
+    """A FUSE mount whose server answers only its initialization: a process that looks into it cannot even be killed."""
 
     def __init__(self):
         self.dir = tempfile.mkdtemp(prefix="pl-dead-")
@@ -49,7 +49,7 @@ class DeadMount:
                 self.asked += 1
 
     def fail(self):
-        """The server is gone: all that hang get ENOTCONN, and all that come."""
+        """End the server: all waiting and later processes get ENOTCONN."""
         if not self.over.is_set():
             self.over.set()
             self.thread.join()
@@ -74,7 +74,7 @@ def dead_mount(test):
 
 
 class Opens:
-    """Counts how often a file was opened: once each time that a process becomes it."""
+    """Counts how often a file was opened: once for each process that becomes it."""
 
     OPEN = 0x20
 
@@ -89,7 +89,7 @@ class Opens:
             got = os.read(self.fd, 1 << 16)
         except BlockingIOError:
             return 0
-        return len(got) // 16  # those of a file bear no name
+        return len(got) // 16  # events of a file have no name
 
 
 class StartTest(Case):
@@ -118,7 +118,7 @@ class StartTest(Case):
 
     @unittest.skipUnless(os.getuid() == 0, "needs root, to become another user")
     def test_a_session_that_became_private_meanwhile(self):
-        """Who waits for the start of a child is asked again behind it."""
+        """A client that waits for the start of a child is checked again after it."""
         d, agent = self.start(daemon={"allow_uids": "65534"})
         d.open_to_all()
         program = d.root + "/program"
@@ -138,7 +138,7 @@ class StartTest(Case):
         a.request("plenum_hibernate")
         d.wait_state("s", "asleep")
         os.unlink(program)
-        a.send(user("wake"))  # it is tried again and again for a while
+        a.send(user("wake"))  # it is retried for a while
         b = d.client(uid=65534, gid=65534)
         waits = b.ask("plenum_attach", session="s", wake=True, approve=False)
         until(lambda: d.log().count("not found") + d.log().count("is not there") > 1, what="two tries")
@@ -152,12 +152,12 @@ class StartTest(Case):
 
 
 class DeadMountTest(Case):
-    """LONG: nothing runs into the limit while a test looks at who waits. SHORT: the limit is what it looks at."""
+    """LONG: no request reaches the limit while a test looks at the waiting ones. SHORT: the limit itself is tested."""
 
     LONG, SHORT = {"outside_timeout": "10min"}, {"outside_timeout": "2s"}
 
     def asks(self, d, **members):
-        """A client whose request hangs at the mount by now, and that request."""
+        """Return a client whose request hangs at the mount, and that request."""
         a = d.client()
         rid = a.ask("plenum_attach", **members)
         until(lambda: self.mount.asked, what="a look into the mount")
@@ -170,7 +170,7 @@ class DeadMountTest(Case):
         return d, agent, c, agent.child()
 
     def served(self, c, child):
-        """Another client and its child, in both directions."""
+        """Check that another client and its child are served, in both directions."""
         c.send(user("hello"))
         child.wait(type="user")
         child.print({"type": "assistant", "text": "here"})
@@ -181,7 +181,7 @@ class DeadMountTest(Case):
         d, agent, c, child = self.begin(self.LONG)
         a, rid = self.asks(d, session="dead", cwd=self.mount.dir + "/x")
         self.served(c, child)
-        b = d.attached("another")  # a further start
+        b = d.attached("another")  # another start
         self.assertEqual(d.state_of("dead"), "starting")
         self.assertEqual(a.seen(type="control_response"), [])
         a.send(user("behind it"))
@@ -193,7 +193,7 @@ class DeadMountTest(Case):
         b.sync()
 
     def test_a_crowd(self):
-        """More requests than there is room for at one mount, and at all: the others are served, and these wait."""
+        """More requests than there is room for at one mount, and in total: the others are served, and these wait."""
         d, agent, c, child = self.begin(self.LONG)
         crowd = []
         for i in range(70):
@@ -214,7 +214,7 @@ class DeadMountTest(Case):
             self.assertIn(self.mount.dir, e.text)
             self.assertIn("outside_timeout", e.text)
         self.assertEqual(list(d.sessions()), ["well"])
-        # what hangs there for long is joined by no other, and nobody else is kept from a start
+        # no other process joins those stuck there, and no other start is delayed
         until(lambda: "other processes wait" in self.assertRefused(
             "timeout", d.client().attach, "dead", cwd=self.mount.dir + "/z").text, what="a refusal at once", every=0.3)
         d.attached("another")
@@ -222,7 +222,7 @@ class DeadMountTest(Case):
 
     @unittest.skipUnless(os.getuid() == 0, "needs root, to become another user")
     def test_a_start_that_nobody_waits_for(self):
-        """The client that makes the session is cut off: if the start fails, so is the session."""
+        """The connection of the client that makes the session is closed: if the start fails, the session is removed."""
         self.mount = dead_mount(self)
         d, agent = self.start(daemon={"allow_uids": "65534", **self.LONG}, limits={"uid_bytes": "512K"},
                               profiles={"profile dead": {"command": "cat", "cwd": self.mount.dir + "/x"}})
@@ -277,7 +277,7 @@ class DeadMountTest(Case):
         self.assertEqual(a.answer(rid)["response.code"], "spawn_failed")
 
     def test_an_attach_that_is_refused_after_the_start(self):
-        """What was asked with it does not become part of the next request."""
+        """Its requests do not become part of the next one."""
         d, agent, c, child = self.begin(self.LONG)
         a, rid = self.asks(d, session="dead", cwd=self.mount.dir + "/x", approve=True)
         d.sections["daemon"]["approve_uids"] = "54321"
@@ -297,17 +297,17 @@ class DeadMountTest(Case):
         self.served(c, child)
         child.print(perm("b-1"))
         asked = c.wait(type="control_request")
-        self.assertEqual(asked["request.tool_name"], "Bash")  # the other one is not asked before it is judged
+        self.assertEqual(asked["request.tool_name"], "Bash")  # the other one is not sent before it is judged
         self.mount.fail()
         asked = c.wait(type="control_request")
-        self.assertEqual(asked["request.tool_name"], "Read")  # its real name cannot be known: a person decides
+        self.assertEqual(asked["request.tool_name"], "Read")  # its real name is unknown: an approver decides
 
     def test_a_path_within_the_limit(self):
         d, agent, c, child = self.begin(self.SHORT, profile={"deny_tools": "Read(//secret/**)"})
         read = perm("r-1", tool="Read")
         read["request"]["input"] = {"file_path": self.mount.dir + "/x"}
         child.print(read)
-        asked = c.wait(type="control_request")  # where the links lead cannot be told: a person decides
+        asked = c.wait(type="control_request")  # the targets of the links are unknown: an approver decides
         self.assertEqual(asked["request.tool_name"], "Read")
         self.assertIn("outside_timeout", d.log())
         read["request_id"] = "r-2"
@@ -317,7 +317,7 @@ class DeadMountTest(Case):
         self.served(c, child)
 
     def test_a_command_for_questions(self):
-        """Where on_pending hangs, sessions are started all the same."""
+        """Sessions are started even if on_pending hangs."""
         self.mount = dead_mount(self)
         d, agent = self.start(daemon=dict(self.SHORT, on_pending=self.mount.dir + "/x", notify_interval="10ms"))
         c = d.attached("well")
@@ -349,7 +349,7 @@ class DeadMountTest(Case):
         self.assertEqual(a.answer(rid)["response.code"], "spawn_failed")
 
     def test_the_configuration(self):
-        """Read by the verb and for SIGHUP; one that does not answer leaves the old one."""
+        """Read by the verb and for SIGHUP; if it does not answer, the old one is kept."""
         d, agent, c, child = self.begin(self.SHORT)
         os.symlink(self.mount.dir, d.config + "/plenum/plenum.conf.d")
         e = self.assertRefused("timeout", d.client().request, "plenum_reload")
@@ -371,7 +371,7 @@ class DeadMountTest(Case):
             return False
 
     def test_what_a_child_left(self):
-        """The path of its socket is the child's word: one in the mount holds nobody, one elsewhere is removed."""
+        """The child chooses the path of its socket: one in the mount delays nothing, one elsewhere is removed."""
         d, agent, c, child = self.begin(self.LONG)
         left = d.root + "/left"
         for session, path in (("dead", self.mount.dir + "/x"), ("live", left)):

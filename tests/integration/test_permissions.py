@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Requests that somebody must answer (DESIGN 5, 9.2; CASES C03 C04 C09 C10 C22 C44 C45)."""
+"""Requests that need an approver's answer (DESIGN 5, 9.2; CASES C03 C04 C09 C10 C22 C44 C45)."""
 import os
 import shutil
 import tempfile
@@ -10,7 +10,7 @@ from harness import Case, allow, cancel, deny, dump, err, ok, perm, request, unt
 
 class Asks(Case):
     def asked(self, client, cmd=None, **want):
-        """The id under which the client was asked about that command."""
+        """Return the id of the client's request about that command."""
         want.setdefault("request__subtype", "can_use_tool")
         if cmd:
             want["request__input__command"] = cmd
@@ -72,7 +72,8 @@ class ManyTest(Asks):
         self.assertEqual(m.raw, raw.replace(b'"k-9"', dump(m["request_id"]), 1))
 
     def test_approver_with_more_open_requests_than_its_queue_holds(self):
-        """An approver arrives to more open requests than may wait for it: it is cut off, and the daemon lives."""
+        """An approver arrives to more open requests than its queue holds: its connection is closed, and the daemon
+        lives."""
         d, agent = self.start(limits={"tape_bytes": "1M"})
         a = d.attached(approve=False)
         child = agent.child()
@@ -551,7 +552,7 @@ class OtherKindsTest(Asks):
         self.assertEqual(child.answer("k-1")["response.response"], {"action": "decline"})
 
     def test_a_client_that_cannot_does_not_decide_for_one_that_can(self):
-        """C44: an error for an elicitation or an unknown kind counts only when nobody is left who could answer."""
+        """C44: an error for an elicitation or an unknown kind counts only when no client is left that could answer."""
         for line in (self.ELICIT, request("k-1", "never_heard_of")):
             sub = line["request"]["subtype"]
             with self.subTest(sub):
@@ -623,7 +624,7 @@ class RulesTest(Asks):
         return a, child
 
     def long_input(self, **profile):
-        """Longer than any line of the daemon's own; the answer repeats it."""
+        """Longer than any line of the daemon itself; the answer repeats it."""
         d, agent = self.start(profile=profile, limits={"child_line": "100M"})
         a = d.attached()
         child = agent.child()
@@ -712,7 +713,7 @@ class StateTest(Asks):
             self.assertIn(word, line)
 
     def test_an_interrupted_turn_withdraws_its_question(self):
-        """The child may say nothing more of it. A background agent's question stays open."""
+        """The child may send nothing more about it. A background agent's question stays open."""
         d, agent = self.start()
         a = d.attached()
         child = agent.child()
@@ -757,7 +758,7 @@ class StateTest(Asks):
         self.assertNone(child.answers("k-1"))
 
     def announced(self, **keys):
-        """A daemon whose command notes each question; the file."""
+        """A daemon whose command records each question; return the file."""
         path = tempfile.mkdtemp(prefix="pl-", dir="/tmp") + "/questions"
         self.addCleanup(shutil.rmtree, os.path.dirname(path))
         script = 'echo "$PLENUM_SUMMARY" >>%s; exec sleep 1000' % path
@@ -768,7 +769,7 @@ class StateTest(Asks):
         return d, agent, lines
 
     def test_on_pending_announces_the_newest_question(self):
-        """Within notify_interval the newest one waits for its turn; the one before it is passed over."""
+        """Within notify_interval the newest one is queued; the previous one is dropped."""
         d, agent, lines = self.announced(notify_interval="2s", notify_limit="100ms")
         d.attached(role="observer")
         agent.child().print(perm("k-1", "first"), perm("k-2", "second"), perm("k-3", "third"))
@@ -794,7 +795,7 @@ class StateTest(Asks):
         self.assertIn("third", lines()[1])
 
     def test_on_pending_commands_that_hang(self):
-        """They end at their limit, the log says so, and the questions behind them are announced."""
+        """They end at their limit, which is logged, and the next questions are announced."""
         d, agent, lines = self.announced(notify_limit="300ms")
         for i in range(10):
             d.attached("s%d" % i, role="observer")

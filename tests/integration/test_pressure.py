@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Memory pressure: who is told through what, and who goes to sleep. The place that is watched is named as a service
-manager names it; a FIFO or a socket stands for the kernel's file, as its protocol allows."""
+"""Memory pressure: how it is reported, and which sessions go to sleep. The watched path is named as by a service
+manager; a FIFO or a socket replaces the kernel's file, as its protocol allows."""
 import base64
 import os
 import shutil
@@ -20,7 +20,7 @@ class PressureCase(Case):
                           **options)
 
     def folder(self):
-        return tempfile.mkdtemp(prefix="pl-", dir="/tmp")  # the daemon's root: it goes with it
+        return tempfile.mkdtemp(prefix="pl-", dir="/tmp")  # the daemon's root, removed with it
 
     def fifo(self, root):
         path = os.path.join(root, "pressure")
@@ -61,7 +61,7 @@ class SleepTest(PressureCase):
         d.wait_state("two", "asleep")
         self.assertEqual(d.state_of("three"), "idle")
         a.send(user("again"))
-        agent.child().wait(type="user")  # and it wakes as ever
+        agent.child().wait(type="user")  # and it wakes as before
 
     def test_busy_and_asking_ones_do_not(self):
         root = self.folder()
@@ -102,7 +102,7 @@ class SleepTest(PressureCase):
         d, agent = self.watched(path, root=root, daemon={"memory_pressure": "no"})
         self.assertNotIn("memory pressure", d.log())
         with self.assertRaises(OSError):
-            os.open(path, os.O_WRONLY | os.O_NONBLOCK)  # nobody reads
+            os.open(path, os.O_WRONLY | os.O_NONBLOCK)  # no reader
         d.sections["daemon"]["memory_pressure"] = "yes"
         d.write_conf()
         d.call("plenum_reload")
@@ -166,21 +166,21 @@ class ProtocolTest(PressureCase):
 
     @unittest.skipUnless(os.access("/proc/pressure/memory", os.W_OK), "this kernel has no PSI, or it is closed to us")
     def test_the_kernels_own(self):
-        """It is taken, watched, and silent while nobody waits for memory."""
+        """It is accepted, watched, and silent while no process waits for memory."""
         d, agent = self.start(daemon={"log_level": "debug", "memory_pressure": "yes"})
         self.assertIn("memory pressure: /proc/pressure/memory", d.log())
         self.assertTrue(any(x.endswith(":/proc/pressure/memory") for x in d.fd_list()), d.fd_list())
 
     @unittest.skipUnless(os.access("/proc/pressure/cpu", os.W_OK), "this kernel has no PSI, or it is closed to us")
     def test_the_kernels_event(self):
-        """Waiting for a processor stands for waiting for memory: it is told in the same way and harms nobody."""
+        """Waiting for a processor replaces waiting for memory: it is reported in the same way and does no harm."""
         d, agent = self.watched("/proc/pressure/cpu", b"some 1000 2000000\0", daemon={"memory_pressure": "no"})
         for name in ("one", "two"):
             self.idle(d, agent, name)
         d.sections["daemon"]["memory_pressure"] = "yes"  # not before: the machine may be busy already
         d.write_conf()
         d.call("plenum_reload")
-        d.fds += 2  # that file, and what waits for its event
+        d.fds += 2  # that file, and the epoll descriptor for its event
         busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count() + 1)]
         try:
             until(lambda: "asleep" in {s["state"] for s in d.sessions().values()}, 20)

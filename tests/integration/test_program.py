@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which program answers (docs/contract.md 11): the profile of a session that names none, and where its program is."""
+"""The chosen program (docs/contract.md 11): the profile of a session without one, and the path of its program."""
 import json
 import os
 import stat
@@ -14,12 +14,12 @@ FOREIGN = 54321
 
 class ProgramTest(Case):
     def begin(self, **options):
-        """A daemon with the built-in profiles alone, and HOME without a CLI."""
+        """A daemon with only the built-in profiles, and HOME without a CLI."""
         self.d = self.start(agents=(), env=dict({"PATH": "/usr/bin:/bin"}, **options.pop("env", {})), **options)[0]
         return self.d
 
     def cli(self, *folder):
-        """A program named claude that answers nothing; its path."""
+        """Make a program named claude that answers nothing; return its path."""
         path = os.path.join(self.d.root, *folder, "claude")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w") as f:
@@ -58,7 +58,7 @@ class ProgramTest(Case):
         self.assertEqual(d.sessions()["x"]["profile"], "claude")
 
     def test_the_places_in_their_order(self):
-        """PLENUM_CLAUDE, the requester's PATH, the daemon's PATH, and where the native installer puts it."""
+        """PLENUM_CLAUDE, the requester's PATH, the daemon's PATH, and the directory of the native installer."""
         d = self.begin(env={"PATH": "/usr/bin:/bin:/tmp/none"})
         where = {name: self.cli(*name.split("/")) for name in ("home/.claude/local", "home/.local/bin", "asker", "named")}
         asker = os.path.dirname(where["asker"])
@@ -87,7 +87,7 @@ class ProgramTest(Case):
         self.assertEqual(got["program"], agent.command.split()[0])
 
     def test_a_script_finds_its_interpreter_beside_it(self):
-        """As a CLI from npm does, whose node is in the requester's PATH alone."""
+        """Like a CLI from npm, whose node is only in the requester's PATH."""
         self.begin()
         folder = os.path.dirname(self.cli("asker"))
         os.rename(folder + "/claude", folder + "/node-of-the-requester")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Prompts and their turns: queued, taken back, sent again, and which turn ran which prompt (CASES C35 C37 C71)."""
+"""Prompts and their turns: queued, cancelled, repeated, and the assignment of prompts to turns (CASES C35 C37 C71)."""
 import unittest
 
 from harness import RESULT, Case, request, until, user
@@ -56,7 +56,7 @@ class TurnTest(Case):
         self.assertNone(a.events("error"))
 
     def test_late_result_of_an_interrupted_turn(self):
-        """C35: an old CLI prints the result of the interrupted turn behind the next prompt."""
+        """C35: an old CLI prints the result of the interrupted turn after the next prompt."""
         d, agent = self.start()
         a = d.attached()
         child = agent.child()
@@ -74,7 +74,7 @@ class TurnTest(Case):
         self.assertEqual([m.obj for m in a.seen(type="result")], [old, RESULT])
 
     def test_clients_of_a_turn_without_echo(self):
-        """C37: the child echoes no prompts; the clients are named all the same."""
+        """C37: the child echoes no prompts; the clients are named nevertheless."""
         d, agent = self.start()
         a, b, o = d.attached(name="a"), d.attached(name="b"), d.attached(role="observer")
         child = agent.child()
@@ -131,7 +131,7 @@ class OldCliTest(Case):
         d.wait_state("s", "idle")
 
     def test_merged_prompts_blocked_by_a_hook(self):
-        """It echoes all but the last one, before init; a turn that echoes its prompt behind init takes no other along."""
+        """It echoes all but the last one, before init; a turn that echoes its prompt after init includes no other."""
         d, agent = self.start(mode={"init": "197"})
         a = d.attached("s")
         child = agent.child()
@@ -153,7 +153,7 @@ class OldCliTest(Case):
         d.wait_state("s", "idle")
 
     def test_client_of_a_turn_is_known_by_the_echo(self):
-        """Only the echo behind the deltas tells the prompt; a turn without a prompt echoes nothing."""
+        """Only the echo after the deltas tells the prompt; a turn without a prompt echoes nothing."""
         d, agent = self.start(mode={"init": "197"})
         a, b = d.attached("s", name="a"), d.attached("s", name="b")
         child = agent.child()
@@ -176,7 +176,7 @@ class OldCliTest(Case):
 
 
 class CancelTest(Case):
-    """Prompts that are taken back."""
+    """Cancelled prompts."""
 
     def one_runs_and_one_waits(self, a, b, child):
         a.send(user("one", uuid="u-1"))
@@ -191,7 +191,7 @@ class CancelTest(Case):
         child = agent.child()
         self.one_runs_and_one_waits(a, b, child)
         b.send(request("i", "interrupt", cancel_queued=True))
-        taken_back = child.request("cancel_async_message")  # before the turn ends, and the child takes it up
+        taken_back = child.request("cancel_async_message")  # before the turn ends and the child accepts it
         interrupt = child.request("interrupt")
         self.assertLess(child.log.index(taken_back), child.log.index(interrupt))
         child.reply(interrupt)
@@ -218,7 +218,7 @@ class CancelTest(Case):
         self.assertEqual((told["value"], told["by.name"]), ("u-2", "b"))
 
     def test_client_takes_its_prompt_back(self):
-        """2.1.332 reports it before it answers; 2.1.197 does not say in its answer which prompt it was."""
+        """2.1.332 reports it before it answers; 2.1.197 does not name the prompt in its answer."""
         lifecycle = {"type": "command_lifecycle", "command_uuid": "u-2", "state": "cancelled"}
         for name, before, more in (("new", [lifecycle], {"message_uuid": "u-2"}), ("old", [], {})):
             with self.subTest(name):
@@ -242,7 +242,7 @@ class CancelTest(Case):
 
 
 class RetryTest(Case):
-    """A prompt that is sent again."""
+    """Repeated prompts."""
 
     def test_prompt_known_to_the_conversation_is_a_duplicate(self):
         d, agent = self.start(profile={"prompts": "queue"})
@@ -291,7 +291,8 @@ class RetryTest(Case):
         agent.child().wait(type="user", uuid="u1")
 
     def test_retry_after_a_lost_connection(self):
-        """C71: cut right behind the write, sent again: A gets duplicate_request, B's other text runs under another uuid."""
+        """C71: disconnected right after the write, sent again: A gets duplicate_request, B's other text runs under
+        another uuid."""
         d, agent = self.start()
         uuid = "00000000-0000-4000-8000-000000000001"
         for name in (None, "a"):
@@ -311,7 +312,8 @@ class RetryTest(Case):
             self.assertEqual([m["message.content"] for m in child.seen(type="user")], ["deploy", "other"])
 
     def test_half_closed_retry_waits_for_the_end(self):
-        """C71: a client that sends the prompt again after a lost connection learns how it ends, also after its end of input."""
+        """C71: a client that repeats the prompt after a lost connection is notified of its end, also after its end of
+        input."""
         for ending in ("result", "exit"):
             d, agent = self.start()
             a = d.attached(name="a")
@@ -374,7 +376,7 @@ class QueueTest(Case):
         child.wait(type="user", uuid="ub")
 
     def test_queued_prompt_is_announced(self):
-        """C37: all clients learn of it and its sender; a later client finds it in the replay."""
+        """C37: all clients are notified of it and its sender; a later client finds it in the replay."""
         d, agent = self.start(profile={"prompts": "queue"})
         a, b, o = d.attached(name="a"), d.attached(name="b"), d.attached(role="observer")
         child = agent.child()

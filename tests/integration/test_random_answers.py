@@ -14,7 +14,7 @@ SEEDS = int(os.environ.get("PLENUM_SEEDS", "150"))
 
 
 class Player:
-    """A client that answers at random, and remembers what it said about which request."""
+    """A client that answers at random, and remembers its answers by request."""
 
     def __init__(self, world, label):
         self.world, self.label = world, label
@@ -151,7 +151,7 @@ class World:
         self.d.call("plenum_stop", session=self.session, how="kill", forget=True)
 
     def finish(self, first):
-        """A last client denies all that is still open; then nothing is."""
+        """A last client denies all open requests; then none is left."""
         self.child.mark(first)
         last = Player(self, "last")
         last.client = Client(self.d.socket, "last")

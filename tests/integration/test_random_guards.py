@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Random steps around a guard, and a judge: no tool runs without a yes of its guard and of a person.
+"""Random steps around a guard, and a judge: no tool runs without a yes of its guard and of an approver.
 
-The test plays the CLI: it keeps the hook table of its newest initialize, asks each matching hook before a tool, then the
-permission, and notes what it ran. Around it: a guard's owner that comes and goes, an approver, a driver of another uid, a
-process of the agent, a left-over of an earlier child, and kill -9 of the daemon.
+The test plays the CLI: it keeps the hook table of its newest initialize, calls each matching hook before a tool, then
+requests the permission, and records the tools it ran. Around it: a guard's owner that comes and goes, an approver, a
+driver of another uid, a process of the agent, a left-over of an earlier child, and kill -9 of the daemon.
+
 PLENUM_SEEDS: how many (25); PLENUM_SEED: only this one."""
 import itertools
 import os
@@ -21,7 +22,7 @@ HOOKS = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]}
 OWN_ONLY = ("set_permission_mode", "set_model", "mcp_set_servers", "apply_flag_settings", "set_cwd", "read_file",
             "update_environment_variables")
 
-# Connects to the daemon and hands the connection to the test; stays alive until the test lets go of it.
+# Connects to the daemon and passes the connection to the test; stays alive until the test closes it.
 RELAY = r"""
 import os, socket, sys
 if sys.argv[3] == "detached":
@@ -43,7 +44,7 @@ while f.recv(1) == b"+":
 
 
 class Relay:
-    """A process below the child, which makes connections for the test: also when its child is long gone."""
+    """A process below the child that makes connections for the test, also long after the child's end."""
 
     def __init__(self, world, d, child, detached):
         path = "%s/relay-%d" % (d.root, len(world.relays))
@@ -59,7 +60,7 @@ class Relay:
         listener.close()
 
     def connect(self, label):
-        """A Client, or None where the relay is gone: a stop ends left-overs."""
+        """Return a Client, or None if the relay is gone: a stop ends left-overs."""
         try:
             self.sock.sendall(b"+")
             data, fds, _, _ = socket.recv_fds(self.sock, 1, 1)
@@ -77,7 +78,7 @@ class Relay:
 
 
 class Cli:
-    """The model of the CLI for one child: reads what reached it in order, and acts as the CLI does."""
+    """The model of the CLI for one child: reads its input in order, and acts like the CLI."""
 
     def __init__(self, world, child):
         self.world, self.child = world, child
@@ -179,13 +180,13 @@ class World:
         self.case, self.d, self.agent, self.seed = case, d, agent, seed
         self.dice = random.Random(seed)
         self.tools, self.uuids = itertools.count(1), itertools.count(1)
-        self.guard_since = None          # the guard's owner was told success
+        self.guard_since = None          # the guard's owner got success
         self.began = {}                  # tool -> was the guard in force when it began?
         self.guard_yes, self.person_yes = set(), set()
         self.forbidden = set()           # uuids of prompts that must not run
         self.cli = self.guard = self.person = None
         self.relays = []
-        self.strangers = []              # [client, may it send what own may?, refused initialize]
+        self.strangers = []              # [client, may it send own-peer lines?, refused initialize]
 
     def fail(self, text):
         raise AssertionError("PLENUM_SEED=%d: %s" % (self.seed, text))
@@ -212,7 +213,7 @@ class World:
     # --- the world's end of the wires
 
     def pump(self):
-        """The CLI takes what came to it; the guard and the person note what they are asked."""
+        """The CLI reads its input; the guard and the approver record their requests."""
         if self.cli:
             self.cli.pump()
         for c in [c for c in (self.guard, self.person) if c] + [s[0] for s in self.strangers]:
@@ -238,7 +239,7 @@ class World:
         return self.answer_of(c, c.ask(subtype, **members))
 
     def adopt(self):
-        """The newest child becomes the CLI that is played."""
+        """The newest child becomes the played CLI."""
         self.cli = Cli(self, self.agent.child())
 
     # --- moves
@@ -283,7 +284,7 @@ class World:
         m = self.dice.choice(asked)
         self.person.inbox.remove(m)
         command = m["request.input.command"] or ""
-        n = int(command.split()[1]) if command.startswith("tool ") else None  # else a stranger's: never allowed
+        n = int(command.split()[1]) if command.startswith("tool ") else None  # else another client's: never allowed
         if n and self.dice.random() < 0.7:
             self.person_yes.add(n)
             self.person.send(ok(m["request_id"], {"behavior": "allow", "updatedInput": {"command": "tool %d" % n}}))
@@ -335,7 +336,7 @@ class World:
             c.send({"type": "bash_command", "command": "id"})
         elif move == "execute":
             rid = c.ask("mcp_call", tool="mcp__m__t", arguments={})
-            m = self.answer_of(c, rid) if refused else None  # else an approver is asked
+            m = self.answer_of(c, rid) if refused else None  # else an approver decides
             if m and m["response.subtype"] != "error":
                 self.fail("%s executed: %r" % (c.label, m))
         elif move == "answer":
@@ -354,7 +355,7 @@ class World:
             self.prompt(c, forbidden=stranger[1])
 
     def crash(self):
-        """kill -9 of the daemon; its child ends with it. What was registered before holds in the next one."""
+        """kill -9 of the daemon; its child ends with it. Earlier registrations are in force in the next one."""
         self.d.kill9()
         for c in list(self.d.clients):
             c.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What was refused does not count as done: the lines behind a refusal are not served as if nothing had happened."""
+"""A refused line does not count as done: the lines after a refusal are not served as if nothing had happened."""
 import unittest
 
 from harness import RESULT, Case, err, hook, init, ok, request, user
@@ -20,13 +20,13 @@ class Refused(Case):
         child.wait(type="user", uuid="u-" + text)
 
     def held(self, c, child, uuid):
-        """The prompt waits, and the child has not got it."""
+        """The prompt is queued, and the child has not got it."""
         c.event("changed", what="prompt_held", value=uuid)
         self.assertEqual(child.seen(type="user"), [])
 
 
 class SynchronousTest(Refused):
-    """The daemon itself refuses the initialize: what stands right behind it in the same write does not run."""
+    """The daemon itself refuses the initialize: the next line of the same write does not run."""
 
     def test_hooks_of_one_who_may_own_none(self):
         d, agent = self.start(daemon={"approve_uids": "65534"})
@@ -36,7 +36,7 @@ class SynchronousTest(Refused):
         self.assertEqual(c.answer("i")["response.code"], "not_allowed")
         self.assertEqual(c.error("initialize_refused")["uuid"], "u-secret")
         self.runs_no_prompt(c, child)
-        self.assertEqual(c.initialize()["response.subtype"], "success")  # says now that it needs none
+        self.assertEqual(c.initialize()["response.subtype"], "success")  # needs none now
         self.runs_prompts(c, child)
 
     def test_a_server_name_that_is_taken(self):
@@ -47,7 +47,7 @@ class SynchronousTest(Refused):
         b.send(init("i", sdkMcpServers=["calc"]), user("secret", uuid="u-secret"))
         self.assertEqual(b.answer("i")["response.code"], "name_taken")
         self.assertEqual(b.error("initialize_refused")["uuid"], "u-secret")
-        self.runs_prompts(a, child, "other")  # of a client that was refused nothing
+        self.runs_prompts(a, child, "other")  # of a client without a refusal
         self.assertEqual(b.initialize(sdkMcpServers=["calc2"])["response.subtype"], "success")
         self.runs_prompts(b, child)
 
@@ -75,7 +75,7 @@ class SynchronousTest(Refused):
             self.runs_prompts(c, child)
 
     def test_a_second_one_under_an_open_id(self):
-        """The answer to the first is no success of the second."""
+        """The answer to the first is not a success of the second."""
         d, agent = self.start(mode={"init": "manual"})
         c = d.attached()
         child = agent.child()
@@ -88,7 +88,7 @@ class SynchronousTest(Refused):
         self.runs_no_prompt(c, child)
 
     def test_without_an_attachment(self):
-        """The first line of a client that does not attach: where that fails, the next line is no fresh start."""
+        """The first line of a client that does not attach: if that fails, the next line is not a fresh start."""
         d, agent = self.start(daemon={"max_sessions": "1"})
         a = d.attached("one")
         agent.child()
@@ -113,7 +113,7 @@ class SynchronousTest(Refused):
         self.assertEqual(agent.child().seen(type="user"), [])
 
     def test_one_who_asked_to_be_an_approver(self):
-        """Its permission callback is not in the initialize, but counts on it."""
+        """Its permission callback is not in the initialize, but depends on it."""
         d, agent = self.start()
         bad = {"plenum_timeout_ms": -1}
         for approve, blocked in ((True, True), ({"tools": ["Bash"]}, True), (False, False), (None, False)):
@@ -166,7 +166,7 @@ class SynchronousTest(Refused):
 
 
 class ChildTest(Refused):
-    """The child refuses it, later: a prompt that was written behind it waits until that is known."""
+    """The child refuses it, later: a prompt written after it waits for the result."""
 
     def test_refused(self):
         d, agent = self.start(mode={"init": "manual"})
@@ -231,7 +231,7 @@ class ChildTest(Refused):
         self.assertEqual(c.error("initialize_refused")["uuid"], "u-secret")
 
     def test_hooks_that_a_later_child_refuses(self):
-        """A sleeping session takes them and says so; the prompt that wakes the child waits for what that one says."""
+        """A sleeping session accepts them and says so; the prompt that wakes the child waits for the child's answer."""
         for good in (True, False):
             d, agent = self.start(mode={"init": "332", "user": True})
             a = d.attached()
@@ -276,7 +276,7 @@ class ChildTest(Refused):
         self.assertEqual([m["uuid"] for m in first.seen(type="user")], ["ua"])
 
     def test_who_leaves_meanwhile(self):
-        """Nobody is left who would be asked: the prompt is taken back."""
+        """No client is left to call: the prompt is cancelled."""
         d, agent = self.start(mode={"init": "manual"})
         a, c = d.attached(), d.attached()
         child = agent.child()
@@ -325,7 +325,7 @@ class ChildTest(Refused):
                 self.runs_no_prompt(c, child)
 
     def test_prompts_that_are_queued(self):
-        """With prompts = queue one that waits for its initialize stands in nobody's way, and in its turn afterwards."""
+        """With prompts = queue one that waits for its initialize delays no other, and runs in its turn afterwards."""
         d, agent = self.start(mode={"init": "manual"}, profile={"prompts": "queue"})
         a, b = d.attached(), d.attached()
         child = agent.child()
@@ -342,10 +342,10 @@ class ChildTest(Refused):
 
 
 class LeavesItsGuardTest(Refused):
-    """A prompt waits for its client's guard also where that client is the guard's holder no more."""
+    """A prompt waits for its client's guard also if that client no longer holds it."""
 
     def begin(self, mode="197", name="guard"):
-        """Another client's turn runs in a child without the guard. The prompt of the one that has it is held."""
+        """Another client's turn runs in a child without the guard. The prompt of the guard's client is queued."""
         self.d, self.agent = self.start(mode={"init": mode, "session_id": "conv-1"})
         self.a = self.d.attached()
         self.child = self.agent.child()
@@ -385,7 +385,7 @@ class LeavesItsGuardTest(Refused):
         self.assertEqual(out["response.response.hookSpecificOutput.permissionDecision"], "deny")
 
     def guard_denies_once_it_runs(self, child, uuid):
-        """The prompt has come, behind a repeated initialize that names the guard."""
+        """The prompt was sent, after a repeated initialize that names the guard."""
         child.wait(type="user", uuid=uuid)
         got = child.seen(lambda m: m["type"] == "user" or m["request.subtype"] == "initialize")
         self.assertEqual([m["uuid"] for m in got][-1:], [uuid])
@@ -413,7 +413,7 @@ class LeavesItsGuardTest(Refused):
                         self.c.wait_eof()
 
     def test_who_is_gone(self):
-        """Its prompt is taken back, and runs in no child; the guard stays."""
+        """Its prompt is cancelled, and runs in no child; the guard stays."""
         for first in (None, "half_close", "observer"):
             for how in ("close", "detach") if first != "half_close" else ("close",):
                 with self.subTest(first=first, how=how):
@@ -470,7 +470,7 @@ class LeavesItsGuardTest(Refused):
                     self.c.wait_eof()
 
     def test_a_session_that_ends_with_its_client(self):
-        """The guard is sent to its child all the same, for the prompt that is left."""
+        """The guard is sent to its child nevertheless, for the remaining prompt."""
         d, agent = self.start(mode={"init": "332"})
         c = d.attached(ephemeral=True, name="guard")
         a, child = d.attached(), agent.child()
@@ -527,7 +527,7 @@ class LeavesItsGuardTest(Refused):
 
 
 class ChangeTest(Refused):
-    """A mode in which the agent may do less was refused: the prompts behind it do not run in a laxer one."""
+    """A more restrictive mode was refused: the prompts after it do not run in a laxer one."""
 
     def refused(self, d, c, child, line, code):
         c.send(line, user("secret", uuid="u-secret"))
@@ -595,7 +595,7 @@ class ChangeTest(Refused):
 
 
 class AttachTest(Refused):
-    """Who chose a session and did not get it is put into no other."""
+    """A client that chose a session and did not get it is put into no other."""
 
     def test_an_attach_that_is_refused(self):
         d, agent = self.start(daemon={"approve_uids": "65534"})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who gets which line, under which id (DESIGN 4, 8, 9.2; CASES C07 C08 C33 C37 C46 C71)."""
+"""The recipients of each line, and its ids (DESIGN 4, 8, 9.2; CASES C07 C08 C33 C37 C46 C71)."""
 import re
 import unittest
 
@@ -42,7 +42,7 @@ class IdTest(Case):
         self.child.answer("k-1")
 
     def test_a_numeric_id(self):
-        """Answered under it, and not the same as a string of that number."""
+        """Answered under it; it differs from a string of that number."""
         self.a.send(b'{"type":"control_request","request_id":17,"request":{"subtype":"mcp_status"}}',
                     b'{"type":"control_request","request_id":"17","request":{"subtype":"mcp_status"}}',
                     b'{"type":"control_request","request_id":17,"request":{"subtype":"mcp_status"}}')
@@ -112,7 +112,7 @@ class IdTest(Case):
         self.assertNone(child.seen(request__subtype="mcp_status"))
 
     def test_the_answers_of_others_cannot_be_taken(self):
-        """A client's control_response under the daemon's id for a request of another client goes nowhere."""
+        """A client's control_response under the daemon's id for a request of another client is dropped."""
         self.a.send(request("1", "mcp_status"))
         got = self.child.request("mcp_status")
         self.b.send(ok(got["request_id"], {"fake": True}))
@@ -134,7 +134,7 @@ class IdTest(Case):
         self.assertNone(self.b.seen(lambda m: b"unsupported_request" in m.raw))
 
     def test_an_answer_to_nobody(self):
-        """Echoes of clients' answers, and answers under ids that nobody has, reach nobody."""
+        """Echoes of clients' answers, and answers under unknown ids, reach no client."""
         self.child.print(perm("k-1"))
         self.a.send(allow(self.a.wait(type="control_request")["request_id"]))
         echo = self.child.answer("k-1")
@@ -321,7 +321,7 @@ class CancelTest(Case):
         self.assertEqual(a.answer("r9")["response.subtype"], "success")
 
     def test_cancelled_request_ends_with_the_childs_answer(self):
-        """The answer of the child, if one comes, still ends it; the id is then free."""
+        """The answer of the child, if one comes, still ends it; then the id is free."""
         d, agent = self.start()
         a = d.attached()
         child = agent.child()
@@ -477,7 +477,7 @@ class UuidTest(Case):
             self.assertTrue(got["uuid"])
 
     def test_one_that_cannot_be_used(self):
-        """Its client waits for a result that names it, and is told the other one."""
+        """Its client waits for a result that names it, and is notified of the other one."""
         for bad in (b'"a\\u0000b"', b"7", b"[1]"):
             self.a.send(b'{"type":"user","uuid":' + bad + b',"message":{"role":"user","content":"x"}}')
             got = self.child.wait(type="user")
@@ -597,7 +597,7 @@ class PromptsTest(Case):
             answer = client.request("cancel_async_message", message_uuid=uuid, **members)
             self.assertEqual(answer, {"cancelled": True, "message_uuid": uuid})
             self.assertEqual(a.event("changed", what="prompt_cancelled")["value"], uuid)
-        child.wait(type="user", uuid="ue")  # nothing of others stands before it
+        child.wait(type="user", uuid="ue")  # no line of others is before it
         self.assertEqual(held(), [])
         self.assertNone(child.seen(subtype="cancel_async_message"))
         self.assertRefused("not_allowed", b.request, "cancel_async_message", message_uuid="ua")
@@ -662,7 +662,7 @@ class LeavingTest(Case):
 
 
 class ChildIdTest(Case):
-    """Ids that the child chooses."""
+    """Ids chosen by the child."""
 
     def test_ids_come_back_byte_by_byte(self):
         d, agent = self.start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An agent must not approve itself (DESIGN 5). The attacker is a program that the child starts, in several disguises."""
+"""An agent must not approve itself (DESIGN 5). The attacker is a program started by the child, in several disguises."""
 import json
 import os
 import sys
@@ -7,7 +7,7 @@ import unittest
 
 from harness import Case, alive, allow, perm, until, user
 
-# Attaches, tries everything, and leaves what it was told in a file.
+# Attaches, tries everything, and writes the answers to a file.
 ATTACKER = r"""
 import json, os, socket, sys, time
 path, out, session, fork, scrub = sys.argv[1:6]
@@ -52,7 +52,7 @@ os.rename(out + ".new", out)
 
 class SelfApprovalTest(Case):
     def attack(self, fork, scrub, session="s", where=None):
-        """Runs the attacker below the child of `where`; what it was told."""
+        """Run the attacker below the child of `where`; return its answers."""
         d, agent = self.start(agents=("agent", "other"))[:2]
         self.d = d
         self.guard = d.attached("s", name="guard")
@@ -68,11 +68,12 @@ class SelfApprovalTest(Case):
         until(lambda: os.path.exists(out), what="the attacker's story")
         with open(out) as f:
             got = json.load(f)
-        until(lambda: not alive(got["pid"]), what="the attacker to end")  # without its mark nobody would end it later
+        until(lambda: not alive(got["pid"]), what="the attacker to end")  # without its mark it would not be ended later
         return got
 
     def refused(self, got, attaches=None):
-        """attaches: whether it may look and type there; None: that depends on what is known of an orphan's origin."""
+        """attaches: whether it may read and send prompts there; None: depends on the knowledge about an orphan's
+        origin."""
         self.assertEqual(got["approve"]["code"], "not_allowed", got["approve"])
         if attaches is not None:
             self.assertEqual(got["attach"]["subtype"], "success" if attaches else "error", got["attach"])
@@ -108,7 +109,7 @@ class SelfApprovalTest(Case):
         self.refused(self.attack("fork", "scrub", where="other"), attaches=False)
 
     def test_after_its_own_agent_ended(self):
-        """Adopted by the daemon when the child is gone: swept, or known for what it is."""
+        """Adopted by the daemon when the child is gone: ended, or recognised."""
         d, agent = self.start(agents=("agent", "other"))[:2]
         guard = d.attached("s")
         child = agent.child()
@@ -150,7 +151,7 @@ class SelfApprovalTest(Case):
         child.answer("k-1")
 
     def test_a_daemon_started_by_an_agent_still_works(self):
-        """PLENUM_CHILD of another daemon in the environment of plenumd does not make everybody an agent."""
+        """PLENUM_CHILD of another daemon in the environment of plenumd does not make every client an agent."""
         d, agent = self.start(env={"PLENUM_CHILD": "outer"})
         a = d.attached("s", approve=True)
         child = agent.child()

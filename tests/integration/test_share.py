@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What one uid may take of the daemon: sessions, connections, bytes, open requests. Beyond it, that uid is refused and no
-other; the daemon's own uid and root always get in."""
+"""The share of one uid: sessions, connections, bytes, open requests. Beyond it, only that uid is refused; the daemon's
+own uid and root always get in."""
 import os
 import subprocess
 import unittest
@@ -27,7 +27,7 @@ class ShareCase(Case):
         return c
 
     def held(self, uid=NOBODY):
-        """sessions, clients, bytes, requests of the uid; None: it has no share."""
+        """Return sessions, clients, bytes, requests of the uid; None: it has no share."""
         for s in self.d.call("plenum_status", daemon=True)["shares"]:
             if s["uid"] == uid:
                 return s["sessions"], s["clients"], s["bytes"], s["requests"]
@@ -39,7 +39,7 @@ class ShareCase(Case):
         self.assertIn(key, m["error"])
 
     def working(self):
-        """The owner's turn runs in session s, and the prompts of others are queued behind it."""
+        """The owner's turn runs in session s, and the prompts of others are queued."""
         self.share(profile={"prompts": "queue"})
         own = self.d.attached("s")
         child = self.agent.child()
@@ -51,7 +51,7 @@ class ShareCase(Case):
 
 class SessionsTest(ShareCase):
     def test_one_uid_fills_its_share_alone(self):
-        """Also by a first line, and across the end of the daemon: the table on disk has the sessions."""
+        """Also by a first line, and across a restart of the daemon: the table on disk has the sessions."""
         self.share(daemon={"max_sessions": "5"}, profile={"command": "cat"})
         c = self.other()
         for name in ("a", "b"):
@@ -94,7 +94,7 @@ class ClientsTest(ShareCase):
         self.assertIn(key, m["error"])
 
     def test_connections(self):
-        """Of the uid, of all uids but the last places, and of descriptors."""
+        """Limits of the uid, of all uids except for the last places, and of descriptors."""
         self.share(daemon={"max_clients": "6"})
         some = [self.other() for _ in range(3)]
         for c in some:
@@ -107,7 +107,7 @@ class ClientsTest(ShareCase):
         until(lambda: self.held()[1] == 2)
         third = self.d.client()
         third.request("plenum_hello")
-        self.refused("too_many", "max_clients")  # the last place is kept
+        self.refused("too_many", "max_clients")  # the last place is reserved
         last = self.d.client()
         last.request("plenum_hello")
         last.close()
@@ -137,7 +137,7 @@ class ClientsTest(ShareCase):
 
 class RequestsTest(ShareCase):
     def test_requests_of_one_uid(self):
-        """Those of a client that has left count on for its uid, and for nobody else. An interrupt has a place."""
+        """Requests of a disconnected client still count for its uid, and for no other. An interrupt has a place."""
         self.share()
         own = self.d.attached("s")
         child = self.agent.child()
@@ -164,7 +164,7 @@ class RequestsTest(ShareCase):
         self.assertEqual(again.answer("r")["response.subtype"], "success")
 
     def test_requests_of_one_client(self):
-        """max_calls is each client's own; an initialize that waits for its answer is a request as well."""
+        """max_calls applies to each client; an initialize that waits for its answer is a request as well."""
         self.share(limits={"max_calls": "2"})
         a, b = self.d.attached("s"), self.d.attached("s")
         child = self.agent.child()
@@ -195,7 +195,7 @@ class RequestsTest(ShareCase):
 
 class BytesTest(ShareCase):
     def test_an_unfinished_line(self):
-        """It is dropped, and its client told at its end; others of the uid and the owner go on."""
+        """It is dropped, and its client is notified at its end; others of the uid and the owner continue."""
         self.share(limits={"client_line": "4M"})
         own, good, bad = self.d.client(), self.other(), self.other()
         good.raw(b'{"type":"control_request",')
@@ -228,7 +228,8 @@ class BytesTest(ShareCase):
         idle.request("plenum_hello")
 
     def test_a_line_that_is_read_in_part(self):
-        """It is held as long as its client lives, which is cut off where the share has no room even for that line."""
+        """It is kept as long as its client lives; if the share has no room even for that line, the client is
+        disconnected."""
         self.share()
         own = self.d.attached("s")
         c, idle = self.other("s"), self.other()
@@ -239,7 +240,7 @@ class BytesTest(ShareCase):
         idle.request("plenum_hello")
 
     def test_queued_prompts(self):
-        """In the session's queue, and where the child reads nothing; what it has read counts no more."""
+        """In the session's queue, and unread by the child; bytes read by it no longer count."""
         own, child = self.working()
         c = self.other("s")
         c.send(user("x" * 400000, uuid="p1"))
@@ -256,7 +257,7 @@ class BytesTest(ShareCase):
 
 class ShownTest(ShareCase):
     def test_status_and_top(self):
-        """A client of another uid sees its own share alone."""
+        """A client of another uid sees only its own share."""
         self.share()
         own = self.d.attached("s")
         c = self.other("s")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a client that comes late is told of the child: its newest system/init, its mode and model, its background tasks."""
+"""The state of the child for a late client: its newest system/init, its mode and model, its background tasks."""
 import json
 import unittest
 
@@ -8,7 +8,7 @@ from test_upgrade import Upgrade
 
 MEMBERS = ("init", "init_seq", "permission_mode", "model", "background_tasks")
 NOTHING = {"init": None, "init_seq": None, "permission_mode": None, "model": None, "background_tasks": []}
-# Nothing that would come out of a parser and a printer as it went in.
+# None of this would pass a parser and a printer unchanged.
 ODD = (b'{"type":"system" , "subtype":"init","session_id":"conv-1","cwd":"/tmp/\\u00e9 \\ud800","tools":["Bash","Read"],'
        b'"mcp_servers":[{"name":"m","status":"failed"}],"model":"mod\\u0065l-1","permissionMode":"default","n":1e400,'
        b'"big":123456789012345678901234567890,"zero":-0.0,"n":2,"claude_code_version":"2.1.332"}')
@@ -34,7 +34,7 @@ def result(conversation="conv-1", **members):
 
 class Snapshot(Case):
     def idle(self, *lines, **options):
-        """A session whose child has had a turn (or said these lines), and a client that was there."""
+        """A session whose child has had a turn (or printed these lines), and a client that was there."""
         d, agent = self.start(**options)
         return (d, agent) + self.had_turn(d, agent, *lines)
 
@@ -49,7 +49,7 @@ class Snapshot(Case):
 
     @staticmethod
     def late(d, **members):
-        """The members of a late client's answer that this is about."""
+        """Return the relevant members of a late client's answer."""
         c = d.client()
         got = c.attach("s", role="observer", **members)
         c.close()
@@ -57,7 +57,7 @@ class Snapshot(Case):
 
     @staticmethod
     def raw_late(d):
-        """The late client, and its answer as it came."""
+        """Return the late client, and its raw answer."""
         c = d.client()
         return c, c.answer(c.ask("plenum_attach", session="s", role="observer")).raw
 
@@ -102,7 +102,7 @@ class Init(Snapshot):
         self.assertEqual(len(a.seen(type="system", subtype="init")), 1)
 
     def test_from_where_it_stands(self):
-        """init_seq is a number that a replay can begin before."""
+        """init_seq is a number at which a replay can begin."""
         d, _, _, child = self.idle()
         c = d.attached(replay={"after": self.late(d)["init_seq"] - 1}, tag=True)
         child.mark(c)
@@ -118,7 +118,7 @@ class Init(Snapshot):
         self.assertEqual(got["init"], init_line())
 
     def test_no_json_after_all(self):
-        """A line that only looks like JSON is on the tape; in the answer it would spoil all of it."""
+        """A line that only looks like JSON is on the tape; in the answer it would make all of it invalid."""
         d, _, a, child = self.idle(b'{"type":"system","subtype":"init","session_id":"conv-1","x":"\\q","model":"m"}\n')
         a.wait(lambda m: b'"x":"\\q"' in m.raw)
         got = self.late(d)
@@ -154,9 +154,9 @@ class OtherChild(Snapshot):
         child.wait_gone()
 
     def test_asleep(self):
-        """What its child was is there with the tape; what it did at the moment is not."""
+        """The child's properties are kept with the tape; its current activity is not."""
         d, agent, a, child = self.idle(init_line(), tasks_line(TASK), result())
-        child.exit(0)  # by hand it is not put to sleep while it works
+        child.exit(0)  # a stop request does not put it to sleep while it works
         a.event("session_state", state="asleep")
         self.assertEqual(self.late(d), dict(NOTHING, init=init_line(), init_seq=self.late(d)["init_seq"]))
         self.assertIsInstance(self.late(d)["init_seq"], int)
@@ -294,7 +294,7 @@ class Tasks(Snapshot):
         self.assertLate(d, background_tasks=[])
 
     def test_one_by_one(self):
-        """As CLI 2.1.197 tells of them, which prints no list."""
+        """As reported by CLI 2.1.197, which prints no list."""
         d, _, a, child = self.idle(task("started", "b1", description="sleep \ud800", task_type="local_bash", prompt="x"),
                                    task("started", "b2"), task("started", "b3", description="x" * 5000))
         first = {"task_id": "b1", "task_type": "local_bash", "description": "sleep \ud800"}
@@ -329,7 +329,7 @@ class Tasks(Snapshot):
     def test_no_sleep_over_one(self):
         d, agent = self.start(profile={"idle_sleep": "300ms"})
         a = d.client()
-        a.send(user("x", uuid="u", session_id="s"))  # so that it does not sleep before it says that it works
+        a.send(user("x", uuid="u", session_id="s"))  # so that it does not sleep before it reports work
         child = agent.child()
         child.wait(type="user", uuid="u")
         child.print(task("started", "b1"), result(user_message_uuids=["u"]))
@@ -349,7 +349,7 @@ class Tasks(Snapshot):
 
 
 class Initialize(Snapshot):
-    """The kept answer to a late client's initialize, too, says what is and not what was."""
+    """The stored answer to a late client's initialize, too, has the current state."""
 
     def kept(self, mode="default"):
         d, agent = self.start(mode={"init": "manual"})

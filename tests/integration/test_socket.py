@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where the socket is, who may have it, and what happens to it (DESIGN 3; CASES C17 C31 C60 C61 C62 C65)."""
+"""The path of the socket, its permissions, and its life (DESIGN 3; CASES C17 C31 C60 C61 C62 C65)."""
 import os
 import resource
 import shutil
@@ -17,7 +17,7 @@ need_root = unittest.skipUnless(os.getuid() == 0, "needs root, to become somebod
 
 
 class Refusals(Case):
-    """A start that must fail: nothing deleted, a sentence, an exit code."""
+    """A start that must fail: nothing deleted, a message, an exit code."""
 
     def cannot_start(self, daemon, codes=(69, 71, 73, 77, 78), words=(), timeout=TIMEOUT):
         p = daemon.launch()
@@ -129,7 +129,7 @@ class PathTest(Refusals):
 
     @staticmethod
     def after(d, change):
-        """launch() with the change made after the folder was given to the other uid."""
+        """launch() with the change made after the directory was given to the other uid."""
         real, chown = d.launch, subprocess.run
 
         def launch(*args, **kw):
@@ -266,7 +266,7 @@ class StaleTest(Refusals):
         d, = self.start(agents=())
         other = socket.socket(socket.AF_UNIX)
         other.bind(d.socket + ".other")
-        os.rename(d.socket + ".other", d.socket)  # at once: the daemon makes a socket again that is missing
+        os.rename(d.socket + ".other", d.socket)  # at once: the daemon recreates a missing socket
         d.stop()
         self.assertTrue(os.path.lexists(d.socket))
         other.close()
@@ -361,7 +361,7 @@ class PermissionTest(Refusals):
 
 
 class RemovalTest(Refusals):
-    """C62: the daemon binds again; nobody else takes its place meanwhile."""
+    """C62: the daemon binds again; no other process takes its place meanwhile."""
 
     def back(self, d, remove):
         a = d.attached("s1")
@@ -383,7 +383,7 @@ class RemovalTest(Refusals):
         d, _ = self.start()
 
         def remove():
-            os.kill(d.pid, signal.SIGSTOP)      # else it makes the socket again before the folder is gone
+            os.kill(d.pid, signal.SIGSTOP)      # else it recreates the socket before the directory is gone
             try:
                 shutil.rmtree(d.run + "/plenum")
             finally:
@@ -400,11 +400,11 @@ class RemovalTest(Refusals):
         self.assertEqual((p.returncode, "s1" in p.stdout), (0, True), p)
 
     def test_runtime_directory_goes_and_comes_back(self):
-        """C59, C62: removed at logout, back at the next login; sessions and connections go on meanwhile."""
+        """C59, C62: removed at logout, back at the next login; sessions and connections continue meanwhile."""
         d, agent = self.start()
         a = d.attached("s1")
         child = agent.child()
-        os.kill(d.pid, signal.SIGSTOP)  # else it makes the socket again before the folder is gone
+        os.kill(d.pid, signal.SIGSTOP)  # else it recreates the socket before the directory is gone
         shutil.rmtree(d.run)
         os.kill(d.pid, signal.SIGCONT)
         until(lambda: "the socket is gone" in d.log())
@@ -422,7 +422,7 @@ class RemovalTest(Refusals):
 
 class LimitTest(Refusals):
     def test_out_of_descriptors(self):
-        """C65: no spin, no flood of log lines, old clients served, new ones as soon as there is room."""
+        """C65: no busy loop, no flood of log lines, old clients served, new ones as soon as there is room."""
         d, = self.start(agents=(), wrap=["prlimit", "--nofile=40:40"])
         old = d.client()
         old.hello()

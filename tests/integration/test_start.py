@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""How a child is started: its program, its arguments, its environment and the login of its client (DESIGN 8;
-CASES C11 C30 C31 C32 C63 C64 C72)."""
+"""The start of a child: its program, its arguments, its environment and its client's environment (DESIGN 8; CASES C11
+C30 C31 C32 C63 C64 C72)."""
 import os
 import pwd
 import unittest
@@ -271,7 +271,7 @@ class EnvironmentTest(Case):
             self.assertNotIn("CLAUDECODE", child.env)
 
     def test_environment_is_that_of_the_daemon(self):
-        """C72: apart from what the manual names, the child's environment is the daemon's."""
+        """C72: except for the variables in the manual, the child's environment is the daemon's."""
         d, agent = self.start()
         d.attached(args=["--permission-mode", "bypassPermissions"])
         child = agent.child()
@@ -299,7 +299,7 @@ class ProgramTest(Case):
         return d, agent
 
     def test_error_names_why_the_program_does_not_start(self):
-        """C11: the program, its path, the PATH that was searched; each cause has its own words."""
+        """C11: the program, its path, the searched PATH; each cause has its own message."""
         d, agent = self.linked(env={"PATH": "/usr/bin:/bin"}, agents=("agent",))
         path, seen = d.root + "/claude", set()
         for content, mode, words in ((None, 0, "is not there"), ("#!/bin/sh\n", 0o644, "is not executable"), ("text\n", 0o755, "#! line"),
@@ -327,8 +327,8 @@ class ProgramTest(Case):
         self.assertEqual(agent.starts, 0)
 
     def test_prompt_during_an_update_of_the_program(self):
-        """C32: the program is missing, then not executable yet, then fine; the prompt runs."""
-        for _ in range(5):  # it is tried for three seconds, which this test must hit
+        """C32: the program is missing, then not yet executable, then valid; the prompt runs."""
+        for _ in range(5):  # retried for three seconds, within which this test must replace it
             d, a = self.update()
             if not a.events("error"):
                 return
@@ -362,7 +362,7 @@ class ProgramTest(Case):
         return d, a
 
     def test_each_prompt_has_the_same_number_of_tries(self):
-        """C32: a prompt after a refused one is tried as often."""
+        """C32: a prompt after a refused one has as many tries."""
         d, _, a = self.without_its_program()
 
         def tries():
@@ -378,7 +378,8 @@ class ProgramTest(Case):
         self.assertEqual(counted[2], 2 * counted[1])
 
     def test_login_of_the_waking_client(self):
-        """C63, C11: by a prompt, by an attach, and after a restart of the daemon; the PATH stays that of the creator."""
+        """C63, C11: by a prompt, by an attach, and after a restart of the daemon; the PATH stays that of the
+        creator."""
         d, agent = self.start(mode={"session_id": "c-1"}, profiles={"profile linked": {"command": "claude"}})
         self.program(d, 0o755, agent)
 
@@ -402,7 +403,7 @@ class ProgramTest(Case):
         check(b, "b")
         check(visitor("c", "/usr/bin", wake=True), "c")
         e = d.client(env={"SSH_AUTH_SOCK": "/tmp/e", "PATH": "/usr/bin"})
-        e.send(user("x", session_id="s"))  # by the prompt that attaches it, too
+        e.send(user("x", session_id="s"))  # also by the prompt that attaches it
         check(e, "e")
         d.kill9()
         d.start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How a session and its child end: sleep, stop, forget, orphans, shutdown (DESIGN 8; CASES C28 C56 C57 C74)."""
+"""The end of a session and its child: sleep, stop, forget, orphans, shutdown (DESIGN 8; CASES C28 C56 C57 C74)."""
 import os
 import signal
 import sys
@@ -47,7 +47,7 @@ class SleepTest(Case):
         child.mark(a)
 
     def test_a_start_that_is_put_off(self):
-        """It is given up; with a prompt that waits for it, it is not."""
+        """It is dropped; with a prompt that waits for it, it is not."""
         d, agent, a, child = self.idle()
         for n in range(4):  # the wait between two starts doubles: two seconds at the end
             child.exit(1)
@@ -56,7 +56,7 @@ class SleepTest(Case):
                 d.client().attach("s", wake=True)
                 child = agent.child()
         starts = agent.starts
-        b = d.client()  # all in one go: two seconds are not long for who must be given a processor first
+        b = d.client()  # all at once: two seconds are short on a busy machine
         b.send(request("1", "plenum_attach", session="s", wake=True), request("2", "plenum_status"),
                request("3", "plenum_hibernate"))
         entry = b.answer("2")["response.response"]
@@ -69,7 +69,7 @@ class SleepTest(Case):
         self.assertEqual(agent.starts, starts + 1)
 
     def test_not_while_something_runs_in_the_background(self):
-        """The child's end would end it, and nobody would be told."""
+        """The child's end would end it without a report."""
         d, agent, a, child = self.idle()
         task = {"task_id": "t", "task_type": "local_bash", "description": "make"}
         for tasks in ([task], []):
@@ -81,7 +81,7 @@ class SleepTest(Case):
         a.event("session_state", state="asleep")
 
     def at_work(self):
-        """A session that is to sleep soon and does not yet: from its making on it works at a prompt."""
+        """A session that is to sleep soon, but not yet: it works at a prompt from its creation on."""
         d, agent = self.start(mode={"session_id": "conv-1"}, profile={"idle_sleep": "300ms"})
         a = d.client()
         a.send(user("x", uuid="u0", session_id="s"))
@@ -131,7 +131,7 @@ class SleepTest(Case):
         self.assertLessEqual(len(children_of(d.pid)), 2)
 
     def test_max_children_when_all_were_busy(self):
-        """More than that are started then, and those that idle give way later."""
+        """More than that are started then, and idle ones stop later."""
         d, agent = self.start(daemon={"max_children": "2"})
         names = ("one", "two", "three", "four")
         clients, children = [], {}
@@ -154,13 +154,13 @@ class SleepTest(Case):
     def test_idle_sleep_after_the_background_work(self):
         d, agent = self.start(profile={"idle_sleep": "300ms"})
         a = d.client()
-        a.send(user("x", uuid="u", session_id="s"))  # so that it does not sleep before it says that it works
+        a.send(user("x", uuid="u", session_id="s"))  # so that it does not sleep before it reports work
         child = agent.child()
         child.wait(type="user", uuid="u")
         child.print({"type": "system", "subtype": "background_tasks_changed", "tasks": [{"id": "t"}]},
                     dict(RESULT, user_message_uuids=["u"]))
         a.wait(type="result")
-        time.sleep(0.5)  # more than idle_sleep: what must not happen meanwhile is looked at
+        time.sleep(0.5)  # more than idle_sleep: checks that nothing happens meanwhile
         child.mark(a)
         self.assertEqual(d.state_of("s"), "idle")
         child.print({"type": "system", "subtype": "background_tasks_changed", "tasks": []})
@@ -180,7 +180,7 @@ class SleepTest(Case):
 
 class StopTest(Case):
     def ladder(self, busy=False, answer=True, grace="30s", **mode):
-        """grace: where the child does not take each step it must be long enough to tell of it on a busy machine."""
+        """grace: for a child that does not take each step it must be long enough to report it on a busy machine."""
         d, agent = self.start(mode=dict(mode, control=["interrupt"] if answer else []), profile={"stop_grace": grace})
         a = d.attached()
         child = agent.child()
@@ -194,7 +194,7 @@ class StopTest(Case):
         self.assertIs(gone["wanted"], True)
         took = time.monotonic() - begun
         until(lambda: not alive(child.pid))
-        child.wait_gone()  # all that it told is here
+        child.wait_gone()  # all its reports are here
         return d, agent, a, child, gone, took
 
     def test_the_end_of_input_is_enough(self):
@@ -250,7 +250,7 @@ class StopTest(Case):
         self.assertIs(b.attach("s")["created"], True)
 
     def test_started_again_under_the_same_name(self):
-        """Only when the old process is gone."""
+        """Only after the end of the old process."""
         d, agent = self.start(mode={"eof": 0.3, "session_id": "conv-1"})
         a = d.attached()
         child = agent.child()
@@ -287,7 +287,7 @@ class StopTest(Case):
         return d, a, child
 
     def test_the_end_of_its_owners_input_is_no_stop(self):
-        """As without a daemon, a child may take longer for its end than a step of a stop may."""
+        """As without a daemon, a child may take longer for its end than a step of a stop."""
         for upgrade in (False, True):
             d, a, child = self.half_closed(mode={"eof": 0.7}, profile={"stop_grace": "100ms"})
             if upgrade:
@@ -313,7 +313,7 @@ class StopTest(Case):
             child.event("signal", signal=signal.SIGTERM)
 
     def test_whose_owner_waits_no_longer(self):
-        """Or which somebody stops: the other steps follow."""
+        """Or a stop is requested: the other steps follow."""
         for how in ("leave", "stop", "shutdown"):
             d, a, child = self.half_closed(mode={"eof": "ignore"}, profile={"stop_grace": "200ms"})
             self.assertEqual(child.had("signal"), [])
@@ -324,7 +324,7 @@ class StopTest(Case):
             else:
                 d.stop()
                 d.process = None
-            until(lambda: "stop, SIGTERM after" in d.log(), what="the next step")  # whatever the child has the time to tell
+            until(lambda: "stop, SIGTERM after" in d.log(), what="the next step")  # the child may not report it
             child.wait_gone()
 
     def test_stop_wins_over_a_restart_for_hooks(self):
@@ -359,7 +359,8 @@ class StopTest(Case):
         d.wait_state("s", "asleep", "failed")
 
     def test_graceful_stop_is_announced_and_answers_are_routed(self):
-        """C57: all clients are notified at the start and at the end; hooks and prompts on the way reach their owners."""
+        """C57: all clients are notified at the start and at the end; hooks and prompts on the way reach their
+        owners."""
         d, agent = self.start(profile={"stop_grace": "10s"})
         a, b = d.attached(name="a"), d.attached()
         child = agent.child()
@@ -400,7 +401,7 @@ class StopTest(Case):
 
 
 class ForgetTest(Case):
-    """A session that is being stopped and forgotten: who comes meanwhile is not lost with it."""
+    """A session being stopped and forgotten: a client that comes meanwhile is not lost with it."""
 
     def going(self):
         """Its child ends when the test kills it."""
@@ -412,7 +413,7 @@ class ForgetTest(Case):
         return d, agent, a, child
 
     def held(self, d, *lines):
-        """A client whose lines are there, and wait: not one of them is answered."""
+        """A client with its lines queued: not one of them is answered."""
         c = d.client()
         c.send(*lines)
         d.call("plenum_hello")
@@ -434,13 +435,13 @@ class ForgetTest(Case):
             second.wait(type="user", uuid="u")
             c.answer("2")
             self.assertEqual([m["response.request_id"] for m in c.seen(type="control_response")], ["1", "2"])
-            second.kill()  # or it would not end
+            second.kill()  # else it would not end
 
     def test_a_prompt_that_names_it(self):
         d, agent, a, child = self.going()
         c = self.held(d, user("one", uuid="u1", session_id="work"), user("two", uuid="u2", session_id="work"))
         last = d.client()
-        last.raw(dump(user("three", uuid="u3", session_id="work")))  # no line feed, and the end of its input
+        last.raw(dump(user("three", uuid="u3", session_id="work")))  # no newline, then the end of its input
         last.half_close()
         d.call("plenum_hello")
         child.kill()
@@ -472,11 +473,11 @@ class ForgetTest(Case):
         self.held(d, request("1", "plenum_attach", session="work"), user("hi", uuid="u")).close()
         child.kill()
         a.event("session_removed")
-        until(lambda: d.call("plenum_metrics")["clients"] == 2, what="its connection to be closed")  # a, and the one that asks
+        until(lambda: d.call("plenum_metrics")["clients"] == 2, what="its connection to be closed")  # a and the asking one
         self.assertEqual((d.sessions(), agent.starts), ({}, 1))
 
     def test_a_prompt_whose_sender_is_gone(self):
-        """Nobody asked for an answer: it is sent as it would have been before."""
+        """Its answer has no recipient: it is sent as before."""
         d, agent, a, child = self.going()
         self.held(d, user("hi", uuid="u", session_id="work")).close()
         child.kill()
@@ -496,7 +497,7 @@ class ForgetTest(Case):
         d, agent, a, child = self.going()
         c = d.attached("work", create="never")
         self.assertIs(c.attached["created"], False)
-        for who in (a, c):  # the one that was there before, too
+        for who in (a, c):  # also the one that was there before
             who.send(user("x", uuid="u"))
             self.assertIn("forgotten", who.error("child_exited", uuid="u")["error"])
             who.send(request("i", "initialize", hooks=None))
@@ -555,7 +556,7 @@ class OrphanTest(Case):
             until(lambda: children_of(d.pid) == [], what="no zombies")
 
     def test_the_child_is_killed(self):
-        """What is in its process session ends with it."""
+        """The rest of its process session ends with it."""
         d, agent = self.start()
         a = d.attached()
         child = agent.child()
@@ -609,7 +610,7 @@ class OrphanTest(Case):
             d.process = None
 
     def test_kill_of_the_daemon_with_three_stubborn_sessions(self):
-        """C28: one in mid-turn, one that asks, one idle, all stubborn; then they are asleep, with their ids."""
+        """C28: one in mid-turn, one with a question, one idle, all stubborn; then they are asleep, with their ids."""
         d, agent = self.start(mode={"eof": "ignore", "term": "ignore"})
         names = ("mid", "ask", "idle")
         clients, children = [d.attached(n) for n in names], [agent.child() for _ in names]
@@ -709,7 +710,7 @@ class ShutdownTest(Case):
         d.start()
 
     def test_attach_that_waits_for_a_name_is_answered(self):
-        for _ in range(4):  # whose turn comes first takes turns
+        for _ in range(4):  # the order alternates
             d, agent = self.start(mode={"eof": "ignore"})
             a = d.attached("s")
             child = agent.child()

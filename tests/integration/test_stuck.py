@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A child that SIGKILL does not end: the stop sequence, the session and the daemon come to an end without it (DESIGN 15).
+"""A child that SIGKILL does not end: the stop sequence, the session and the daemon end without it (DESIGN 15).
 
-Two kinds: a process that is held in its exit (as one in an uninterruptible wait is; here ptrace(2) holds it), and one of
-another user, which the daemon may not signal."""
+Two kinds: a process held in its exit (like one in an uninterruptible wait; here ptrace(2) holds it), and one of another
+user, which the daemon may not signal."""
 import ctypes
 import os
 import re
@@ -61,11 +61,11 @@ class HeldCase(Case):
         try:
             ptrace(DETACH, child.pid)
         except OSError:
-            pass  # it was released before
+            pass  # already released
         until(lambda: not alive(child.pid))
 
     def held(self, *names, grace=0.2):
-        """A daemon with sessions that have had a turn each, and whose children cannot be ended: [(client, child)]."""
+        """A daemon with sessions after a turn each, with children that cannot be ended: [(client, child)]."""
         d, agent = self.start(mode=dict(HOLDS), profile={"stop_grace": "%dms" % (grace * 1000)})
         return d, agent, [self.hold_one(d, agent, name) for name in names or ("s",)]
 
@@ -79,7 +79,7 @@ class HeldCase(Case):
 
 class WarmTest(HeldCase):
     def test_one_that_refuses_its_initialize(self):
-        """A prestarted child is given up as any other, and another takes its place."""
+        """A prestarted child is given up like any other, and another takes its place."""
         d, agent = self.start(mode={"init": "manual"}, profile={"warm": 1, "cwd": "/", "stop_grace": "200ms"})
         child = self.hold(agent.child())
         rid = child.wait(type="control_request")["request_id"]
@@ -114,7 +114,7 @@ class StopTest(HeldCase):
         self.assertIn("cannot be ended", waits.error("spawn_failed")["error"])
         self.assertIn("child %d of session" % held[3][1].pid, forgotten.error("cannot_stop")["error"])
         forgotten.event("session_removed")
-        for _ in range(2):  # the next binary knows of it, too
+        for _ in range(2):  # the next binary knows it, too
             self.assertIn("cannot be ended", self.assertRefused("cannot_stop", killed.request, "plenum_stop").text)
             killed.send(user("not now"))
             self.assertIn("cannot be ended", killed.error("child_exited")["error"])
@@ -161,7 +161,7 @@ class StopTest(HeldCase):
 
 
 class DaemonTest(HeldCase):
-    """Its own end takes stop_grace twice at most."""
+    """Its own end takes at most twice stop_grace."""
 
     def ends(self, d, child):
         d.ended()
@@ -210,7 +210,7 @@ class OtherUserTest(Case):
         until(lambda: not alive(child.pid))
 
     def start_as_nobody(self):
-        """The daemon is of uid nobody; its child becomes root by a program of mode 4755."""
+        """The daemon has uid nobody; its child becomes root by a program of mode 4755."""
         d, agent = self.start(mode=dict(HOLDS), profile={"stop_grace": "200ms"}, run_as="nobody")
         raiser = d.root + "/raise"
         shutil.copy(shutil.which("setpriv"), raiser)

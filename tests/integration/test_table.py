@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The folder of the table of sessions: who has it, what is in it, what becomes of a damaged one (DESIGN 8)."""
+"""The directory of the table of sessions: its lock, its files, and the handling of a damaged table (DESIGN 8)."""
 import errno
 import os
 import resource
@@ -14,7 +14,7 @@ NOBODY = 65534 if os.getuid() == 0 else os.getuid()
 
 class FolderTest(Case):
     def beside(self, d):
-        """Another daemon on the same folder, with a socket of its own; not started."""
+        """Another daemon on the same directory, with a socket of its own; not started."""
         other = Daemon({"daemon": {"state_dir": d.state + "/plenum"}}, start=False)
         self.addCleanup(other.destroy)
         return other
@@ -44,8 +44,8 @@ class FolderTest(Case):
         self.assertIn("with pid %d, which listens on %s" % (d.pid, d.socket), self.refused(other))
 
     def test_the_second_one_never_listens(self):
-        """A client that connected to it would be cut off at once. Its lock file is there before, so that nothing but a socket
-        could change the folder."""
+        """A client connected to it would be disconnected at once. Its lock file exists before, so that only a socket
+        could change the directory."""
         d, = self.start(agents=())
         other = self.beside(d)
         folder = os.path.dirname(other.socket)
@@ -68,7 +68,7 @@ class FolderTest(Case):
 
 
 class ReadOnlyTest(Case):
-    """A folder that cannot be written to: said once, and sessions run all the same. Not as root, who may write anywhere."""
+    """A read-only directory: logged once, and sessions run nevertheless. Not as root, who may write anywhere."""
 
     RECORD = {"name": "old", "profile": "agent", "uid": NOBODY, "env_only": False, "child_pid": 0, "child_start": 0,
               "created_ms": 1, "used_ms": 1, "seq": 1}
@@ -76,7 +76,7 @@ class ReadOnlyTest(Case):
     TABLE = b"".join(seal(o) + b"\n" for o in (HEAD, RECORD, HEAD))
 
     def read_only(self, *files):
-        """The daemon, its agent, and what it complained of; files: those that the folder has. None: no folder."""
+        """The daemon, its agent, and its warnings; files: those in the directory. None: no directory."""
         root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
         folder = root + "/state/plenum"
         os.makedirs(folder if files else root + "/state")
@@ -111,7 +111,7 @@ class ReadOnlyTest(Case):
         self.assertEqual(list(d.sessions()), ["work"])
 
     def test_one_that_became_so(self):
-        """Its table is read, and written again when it can be."""
+        """Its table is read, and written again once possible."""
         d, agent, said = self.read_only("sessions.json", "lock")
         self.assertEqual(len(said), 1, said)
         self.assertIn("cannot write %s/plenum/sessions.json: Permission denied; the table of before is kept" % d.state, said[0])
@@ -122,10 +122,10 @@ class ReadOnlyTest(Case):
 
 
 class DamageTest(Case):
-    """Lines of the table that are not as they were written: what of a session goes on, and what is said."""
+    """Changed lines of the table: the recovered parts of a session, and the warnings."""
 
     def again(self, change, seals=True):
-        """Two sleeping sessions, whose table was changed, and the daemon that reads it."""
+        """Two sleeping sessions with a changed table, and the daemon that reads it."""
         d, agent = self.start(mode={"session_id": "conv-1"})
         a = d.attached("work", name="guard")
         child = agent.child()
@@ -156,14 +156,15 @@ class DamageTest(Case):
         return len([f for f in os.listdir(d.state + "/plenum") if ".damaged-" in f])
 
     def test_guards(self):
-        """A text of another daemon's making, say: the session is there, and refuses every tool until its user clears that."""
+        """Such as a text of another daemon's version: the session is there, and refuses every tool until its user
+        clears that."""
         for guards in ('[{"uid":0}]', "7", ""):
             with self.subTest(guards):
                 d, agent = self.again(lambda o: o.get("name") == "work" and o.update(guards=guards))
                 self.assertTrue(d.call("plenum_status", session="work")["guards_lost"])
                 self.assertNotIn("guards_lost", d.call("plenum_status", session="other"))
                 said = self.complaints(d)
-                self.assertEqual(len(said), 1, said)  # one mistake, one line
+                self.assertEqual(len(said), 1, said)  # one error, one line
                 self.assertIn("session work: every tool is refused", said[0])
                 a = d.attached("work")
                 a.send(user("hi"))
@@ -185,7 +186,7 @@ class DamageTest(Case):
                 self.assertNotIn("guards_lost", d.call("plenum_status", session="work"))
 
     def test_a_record(self):
-        """The session is there by its name and its conversation, closed: what its agent was to be is not guessed."""
+        """The session is there by its name and its conversation, closed: the agent's settings are not guessed."""
         d, agent = self.again(lambda data: data.replace(b'"profile":"agent"', b'"profile":"agenu"', 1), seals=False)
         damaged, good = ("work", "other") if d.sessions()["work"]["profile"] != "agent" else ("other", "work")
         self.assertEqual(d.sessions()[good]["profile"], "agent")
@@ -210,7 +211,7 @@ class DamageTest(Case):
         self.assertEqual(agent.starts, 2)
         d.kill9()
         os.truncate(d.log_path, 0)
-        d.start()  # nothing is damaged any more, and nothing is forgotten
+        d.start()  # nothing is damaged any more, and nothing is lost
         self.assertTrue(d.attached(damaged).attached["guards_lost"])
         self.assertEqual(self.copies(d), 1)
         d.call("plenum_stop", session=damaged, forget=True)
@@ -226,7 +227,7 @@ class DamageTest(Case):
 
 
 class LostTest(Case):
-    """Whatever is done to the file of the table: no session comes back without the guards that it had."""
+    """Any damage to the table's file: no session returns without its guards."""
 
     GUARD = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["p"]}]}
 
@@ -256,7 +257,7 @@ class LostTest(Case):
                 f.write(change(data))
 
     def refuses(self, d, agent, session="work", **attach):
-        """Every tool of the session is refused, or it cannot start at all. Whether it has started."""
+        """Every tool of the session is refused, or it cannot start at all. Return whether it has started."""
         a = d.attached(session, **attach)
         self.assertTrue(a.attached.get("guards_lost"), a.attached)
         self.assertTrue(d.call("plenum_status", session=session)["guards_lost"])
@@ -273,7 +274,7 @@ class LostTest(Case):
         return True
 
     def test_the_table_as_a_whole(self):
-        """Nothing of it can be read: every session that is made since refuses every tool, whatever its name."""
+        """It is unreadable: every session made since refuses every tool, under any name."""
         for name, change in (("empty", lambda data: b""), ("garbage", lambda data: bytes(len(data))),
                              ("cut", lambda data: data[:20]), ("newer", None)):
             with self.subTest(name):
@@ -305,7 +306,7 @@ class LostTest(Case):
                 agent.child()
 
     def test_a_newer_table_beside_it(self):
-        """The older table has the session without its guard: it is not taken for the newer one."""
+        """The older table has the session without its guard: it does not replace the newer one."""
         d, agent = self.start(mode={"session_id": "conv-1"})
         a = d.attached("work", name="guard")
         child = agent.child()
@@ -361,7 +362,7 @@ class LostTest(Case):
 
 
 class FullDiskTest(Case):
-    """A registration is answered when it is kept, or with the error."""
+    """A registration is answered once it is on disk, or with the error."""
 
     GUARD = LostTest.GUARD
 
@@ -379,15 +380,15 @@ class FullDiskTest(Case):
         first = child.request("initialize")["request.hooks"]
         os.mkdir(d.state + "/plenum/sessions.json.new")
         self.refused(a, {"PreToolUse": [{"matcher": "Write", "hookCallbackIds": ["q"]}]}, sdkMcpServers=["x"])
-        self.refused(a, {})  # to give them up is a change of the table, too
+        self.refused(a, {})  # dropping them changes the table, too
         child.mark(a)
         self.assertEqual([m["request.hooks"] for m in child.seen(request__subtype="initialize")[1:]], [])
-        child.print(hook("k-1", first["PreToolUse"][0]["hookCallbackIds"][0]))  # what it had is in force
+        child.print(hook("k-1", first["PreToolUse"][0]["hookCallbackIds"][0]))  # the previous one is in force
         m = a.wait(request__subtype="hook_callback", request__callback_id="p")
         a.send(ok(m["request_id"], {}))
         child.answer("k-1")
-        self.assertEqual(a.initialize(self.GUARD)["response.subtype"], "success")  # nothing is to be written
-        self.assertEqual(a.initialize(sdkMcpServers=["x"])["response.subtype"], "success")  # a name that was not kept, either
+        self.assertEqual(a.initialize(self.GUARD)["response.subtype"], "success")  # nothing has to be written
+        self.assertEqual(a.initialize(sdkMcpServers=["x"])["response.subtype"], "success")  # nor an unstored name
         os.rmdir(d.state + "/plenum/sessions.json.new")
         self.assertEqual(a.initialize({"PreToolUse": [{"matcher": "Write", "hookCallbackIds": ["q"]}]})["response.subtype"], "success")
         d.kill9()
@@ -422,7 +423,7 @@ class FullDiskTest(Case):
         self.assertEqual(agent.child().request("initialize")["request.hooks"]["PreToolUse"][0]["matcher"], "Bash")
 
     def test_without_a_folder(self):
-        """Nothing of a session outlives the daemon then, and its guards need not."""
+        """Then nothing of a session outlives the daemon, and its guards need not."""
         d, agent = self.start(daemon={"state_dir": "/proc/no/folder"})
         a = d.attached("s", name="guard")
         agent.child()
@@ -430,7 +431,7 @@ class FullDiskTest(Case):
 
 
 class WriteTest(Case):
-    """Writes that fail are tried again."""
+    """Failed writes are retried."""
 
     @staticmethod
     def table(state):
@@ -445,7 +446,7 @@ class WriteTest(Case):
         state = d.state + "/plenum"
         d.attached("s")
         until(lambda: "\"s\"" in self.table(state), what="the table")
-        os.mkdir(state + "/sessions.json.new")  # nothing can be written beside it
+        os.mkdir(state + "/sessions.json.new")  # no file can be written beside it
         d.attached("t")
         until(lambda: "cannot write" in d.log(), what="the complaint")
         os.rmdir(state + "/sessions.json.new")
@@ -457,7 +458,7 @@ class WriteTest(Case):
         limit = os.path.getsize(d.log_path) + 8192
         before = resource.prlimit(d.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(d.pid, resource.RLIMIT_FSIZE, (limit, before[1]))
-        for i in range(8):  # each small enough for what starts its child
+        for i in range(8):  # each small enough to start its child
             d.attached("s%d" % i, env={"LONG": "x" * (limit // 4)})
         until(lambda: "cannot write" in d.log(), what="the complaint")
         agent.child()
@@ -467,7 +468,7 @@ class WriteTest(Case):
         self.assertIn("\"s7\"", self.table(state))
 
     def test_forgotten_sessions_are_removed_later(self):
-        """The last sessions go while the table cannot be written: the empty table is written later."""
+        """The last sessions are removed while the table cannot be written: the empty table is written later."""
         d, agent = self.start()
         folder = d.state + "/plenum/"
 
@@ -491,7 +492,7 @@ class WriteTest(Case):
         self.assertNotIn('"one"', table())
 
     def test_rename_that_fails_is_tried_again(self):
-        """The failure is logged, and the rename is tried again."""
+        """The failure is logged, and the rename is retried."""
         d, agent = self.start()
         folder = d.state + "/plenum/"
         until(lambda: os.path.isdir(folder), what="the folder")

@@ -273,8 +273,8 @@ class LagTest(Case):
     LINES, PAD = 6000, 1000
 
     def stalled(self, limits=None, first=(), **members):
-        """A client that does not read while 6 MB pass a tape of 1 MB; the first does read. That one sees every line where
-        the machine lets it read on, and is sure of it only where it asks to be waited for."""
+        """A client that does not read while 6 MB pass a tape of 1 MB; the first does read. It sees every line if the
+        machine is fast enough, and is guaranteed to only if it requests a wait."""
         d, agent = self.start(limits=dict({"tape_bytes": "1M"}, **(limits or {})))
         self.d = d
         self.a = d.attached(**dict(first))
@@ -293,7 +293,7 @@ class LagTest(Case):
         self.whole(self.b)
 
     def whole(self, c):
-        """Tagged lines and gap notices together make a sequence without a hole."""
+        """Tagged lines and gap notices together are a sequence without a hole."""
         expected = None
         self.assertNone(c.seen(lambda m: m.obj is None), "half a line")
         story = [(m["from"], m["to"]) if m["event"] == "gap" else (m["plenum_seq"],) * 2 for m in c.log
@@ -304,8 +304,8 @@ class LagTest(Case):
             expected = last + 1
 
     def test_who_reads_on_loses_nothing(self):
-        """Also who did not ask for it: the child is read as fast as its fastest reader reads. One that stands still for a
-        second does not count, so a run in which the machine let this program stand says nothing, and there is another."""
+        """Also without a request for it: the child is read as fast as its fastest reader. A reader paused for a second
+        does not count, so a run in which the machine paused this program proves nothing, and is repeated."""
         for _ in range(5):
             self.stalled()
             longest, last = 0.0, time.monotonic()
@@ -338,7 +338,7 @@ class LagTest(Case):
         self.assertEqual(self.d.sessions()["s"]["attachments"], 1)
 
     def test_wait(self):
-        """Both ask for it: the loop below reads now the one, now the other, and either may be the slower one."""
+        """Both request it: the loop below reads them in turn, and either may be the slower one."""
         self.stalled(on_lag="wait", first={"on_lag": "wait"}, limits={"lag_wait": "20s"})
         with self.assertRaises(Timeout):
             self.a.wait(type="result", timeout=0.7)
@@ -385,7 +385,8 @@ class LagTest(Case):
         self.assertNone(self.b.events("gap"))
 
     def test_a_tape_of_few_lines_is_waited_for_too(self):
-        """Many short lines fill it long before their bytes do; one read of the child must not bring more than it holds."""
+        """Many short lines fill it long before their bytes do; one read of the child must not bring more than it
+        holds."""
         for lines in (50, 1000):
             d, agent = self.start(limits={"tape_lines": str(lines), "lag_wait": "20s"})
             a, b = d.attached(), d.attached(on_lag="wait", tag=True)
@@ -446,7 +447,7 @@ class LagTest(Case):
         self.assertTrue(b.events("lag"))
 
     def test_who_is_waited_for_is_named(self):
-        """At the soft limit, while the child is held up, and where the wait ends with a gap."""
+        """At the soft limit, while the child is delayed, and when the wait ends with a gap."""
         d, agent = self.start(limits={"client_lag_soft": "64K", "client_lag_soft_time": "100ms", "lag_wait": "1s",
                                       "tape_bytes": "256K"})
         a, b = d.attached(types=["result"]), d.attached(on_lag="wait")
@@ -463,7 +464,7 @@ class LagTest(Case):
             self.assertRegex(line, r" uid=%d pid=%d program=\S+ bytes=\d+ ms=\d+" % (os.getuid(), os.getpid()))
 
     def test_who_holds_the_child_up_is_named_at_once(self):
-        """By default long before the soft limit, which a client that is waited for does not even reach."""
+        """By default long before the soft limit, which a client with a wait does not even reach."""
         d, agent = self.start(limits={"tape_bytes": "1M", "client_lag_soft": "512K", "lag_wait": "30s"})
         a, b = d.attached(types=["result"]), d.attached(on_lag="wait", name="lazy")
         child = agent.child()
@@ -551,10 +552,10 @@ class LagTest(Case):
 
 
 class NumbersTest(Case):
-    """A number of a line is one line's alone, also of sessions that had the same name before."""
+    """The number of a line is unique, also across earlier sessions of the same name."""
 
     def life(self, d, agent, lines):
-        """The session with some lines on its tape; the number of the last one."""
+        """Run the session with some lines on its tape; return the number of the last one."""
         a = d.attached("work", tag=True)
         child = agent.child()
         for i in range(lines):
@@ -598,7 +599,7 @@ class NumbersTest(Case):
         self.assertEqual(d.attached("other").attached["oldest_seq"], 1)
 
     def test_the_same_where_the_table_is_lost(self):
-        """Nobody knows then what numbers there were."""
+        """Then the earlier numbers are unknown."""
         d, agent = self.start()
         last = self.life(d, agent, 5)
         self.forgotten(d)
@@ -622,7 +623,7 @@ class NumbersTest(Case):
         self.assertIs(d.attached("work", replay="all").attached["replay_cut"], False)
 
     def test_the_clock_was_set_back_before_a_restart(self):
-        """The table says how far the numbers had come."""
+        """The table has the last number."""
         d, agent = self.start(mode={"session_id": "conv-1"})
         self.life(d, agent, 5)
         d.stop()
@@ -632,10 +633,10 @@ class NumbersTest(Case):
         c = d.attached("work", replay={"after": ahead})
         self.assertIs(c.attached["replay_cut"], True)
         self.assertGreater(c.attached["oldest_seq"], ahead)
-        self.assertLess(c.attached["oldest_seq"], 2 ** 53)  # JavaScript's numbers
+        self.assertLess(c.attached["oldest_seq"], 2 ** 53)  # exact in JavaScript
 
     def test_number_from_before_a_restart_is_not_replayed(self):
-        """A number of the tape before the restart does not name a line of the tape after it."""
+        """A number from before the restart does not name a line of the tape after it."""
         d, agent = self.start(mode={"user": True, "session_id": "conv-1"})
         a = d.attached()
         agent.child()
@@ -650,7 +651,7 @@ class NumbersTest(Case):
         self.assertIs(b.attached["replay_cut"], True)
 
     def test_numbers_grow_after_a_burst_and_a_kill(self):
-        """More lines than milliseconds: the numbers after the restart begin behind them."""
+        """More lines than milliseconds: the numbers after the restart begin after them."""
         d, agent = self.start(mode={"session_id": "conv-1"})
         d.attached()
         agent.child().kill()

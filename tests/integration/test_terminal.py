@@ -68,7 +68,7 @@ class TerminalTest(Case):
             pass
 
     def test_daemon_goes_on_when_its_terminal_closes(self):
-        """C58: sessions go on, with nowhere to log to."""
+        """C58: sessions continue, without a place to log to."""
         d, agent, pid, fd = self.daemon_in_terminal()
         a = d.attached()
         child = agent.child()

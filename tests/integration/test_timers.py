@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A session with an armed timer of its child does not sleep by itself; who puts it to sleep hears what that ends."""
+"""A session with an armed timer of its child does not sleep by itself; a client that puts it to sleep is notified of
+the consequences."""
 import subprocess
 import unittest
 
@@ -10,7 +11,7 @@ TASK = {"task_id": "t1", "task_type": "local_bash", "description": "make all"}
 
 
 def tool(name, given, result, number=1):
-    """The two lines of one call, as CLI 2.1.332 prints them."""
+    """The two lines of one call, as printed by CLI 2.1.332."""
     call = {"type": "tool_use", "id": "toolu_%d" % number, "name": name, "input": given}
     back = {"tool_use_id": "toolu_%d" % number, "type": "tool_result", "content": "done"}
     return ({"type": "assistant", "message": {"role": "assistant", "content": [call]}, "session_id": "conv-1"},
@@ -27,7 +28,7 @@ TIMER = {"id": "be0f6932", "schedule": "Every 7 minutes", "prompt": "look at the
 
 class TimersTest(Case):
     def armed(self, *lines, **options):
-        """A session that is idle, after a turn with these lines."""
+        """An idle session, after a turn with these lines."""
         d, agent = self.start(mode={"session_id": "conv-1"}, **options)
         a = d.attached("s")
         child = agent.child()
@@ -41,7 +42,7 @@ class TimersTest(Case):
         a.event("session_state", state="idle")
 
     def at_work(self, d, agent, session):
-        """From its making on, so that it does not sleep before it has printed anything."""
+        """From its creation on, so that it does not sleep before it has printed anything."""
         a = d.client()
         a.send(user("x", uuid="u", session_id=session))
         child = agent.child()
@@ -49,7 +50,7 @@ class TimersTest(Case):
         return a, child
 
     def test_it_stays_awake(self):
-        """Longer than a session without a timer that was made later; and it makes no room for that one."""
+        """Longer than a later session without a timer; and it does not make room for that one."""
         d, agent = self.start(daemon={"max_children": "1"}, profile={"idle_sleep": "300ms"})
         a, child = self.at_work(d, agent, "s")
         child.print(dict(INIT, session_id="conv-s"), *CREATE, dict(RESULT, user_message_uuids=["u"]))
@@ -86,7 +87,8 @@ class TimersTest(Case):
         self.assertRefused("busy", a.request, "plenum_hibernate", force=True)
 
     def test_the_next_child_has_it(self):
-        """The CLI arms a job again when it resumes: also for a daemon that has not seen it made. No text is on disk."""
+        """The CLI arms a job again when it resumes: also for a daemon that has not seen its creation. No text is on
+        disk."""
         d, agent, a, child = self.armed(*CREATE)
         a.request("plenum_hibernate", force=True)
         a.event("session_state", state="asleep")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What one peer may have done in one turn of the event loop, and that others are served in between."""
+"""The limits of one peer in one turn of the event loop, and the service of others in between."""
 import os
 import signal
 
@@ -8,7 +8,8 @@ from harness import Case, dump, perm, request, until
 
 class TurnsTest(Case):
     def test_a_burst_of_requests_leaves_room_for_others(self):
-        """Both have sent before the daemon reads: the second client is answered before the burst of the first is served."""
+        """Both have sent before the daemon reads: the second client is answered before the burst of the first is
+        served."""
         d, _ = self.start()
         burst, other = d.client(), d.client()
         limits = burst.hello()["limits"]
@@ -27,10 +28,10 @@ class TurnsTest(Case):
         [first] = set(seen) - {number}
         self.assertLessEqual(seen[first] - before[first], count // 2)
         got = [burst.wait(type="control_response")["response.request_id"] for _ in range(count)]
-        self.assertEqual(got, ["r%d" % i for i in range(count)])  # all of it, in its order
+        self.assertEqual(got, ["r%d" % i for i in range(count)])  # all of it, in order
 
     def test_the_rest_of_a_burst_is_served_after_its_end(self):
-        """Lines behind the share of a turn, and a last one without its LF, though the client sends no more."""
+        """Lines beyond the share of a turn, and a last one without its newline, though the client sends no more."""
         d, _ = self.start()
         c = d.client()
         count = c.hello()["limits"]["turn_lines"] * 3
@@ -41,7 +42,7 @@ class TurnsTest(Case):
         self.assertEqual(answers, ["r%d" % i for i in range(count)])
 
     def test_a_burst_of_a_client_that_is_gone_is_served(self):
-        """It has closed its connection without reading: what it had sent is served all the same, in its order."""
+        """It has closed its connection without reading: its lines are served nevertheless, in order."""
         d, agent = self.start()
         d.attached()
         child = agent.child()
@@ -58,7 +59,8 @@ class TurnsTest(Case):
         until(lambda: len(d.call("plenum_status")["clients"]) == 2, what="the end of the connection")
 
     def unread(self):
-        """(daemon, client, ids): one read has brought requests whose answers are more than are kept for a client."""
+        """Return (daemon, client, ids): one read has brought requests with more answers than are queued for a
+        client."""
         d, agent = self.start()
         a = d.attached()
         agent.child().print(perm("k", "x" * 60000))
@@ -85,7 +87,7 @@ class TurnsTest(Case):
         self.assertEqual(ids, [c.wait(type="control_response")["response.request_id"] for _ in ids])
 
     def test_a_burst_of_a_child_leaves_room_for_clients(self):
-        """More short lines in one read than a turn serves: all of them come, in their order."""
+        """More short lines in one read than a turn serves: all of them come, in order."""
         d, agent = self.start()
         a = d.attached(replay="none")
         child = agent.child()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""plenum_upgrade and SIGUSR2: the running daemon becomes another binary, and nobody notices."""
+"""plenum_upgrade and SIGUSR2: the running daemon becomes another binary, unnoticed by all clients."""
 import harness
 import os
 import queue
@@ -21,7 +21,7 @@ FLOOD = dump(LINE).replace(b'"n":0', b'"n":@N@')
 
 class Upgrade(Case):
     def start_copy(self, **options):
-        """A daemon whose binary is a copy that the test may replace; .exe is its path."""
+        """A daemon with a copy of the binary that the test may replace; .exe is its path."""
         root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
         exe = os.path.join(root, "plenumd")
         shutil.copy2(build_file("plenumd"), exe)
@@ -30,7 +30,7 @@ class Upgrade(Case):
         return got
 
     def replace(self, d, content=None):
-        """Another file in the binary's place, as a package manager does it."""
+        """Put another file in the binary's place, like a package manager."""
         new = d.exe + ".new"
         if content is None:
             shutil.copy2(build_file("plenumd"), new)
@@ -41,7 +41,7 @@ class Upgrade(Case):
         os.rename(new, d.exe)
 
     def upgrade(self, d, client=None, **kw):
-        """By verb; its answer, which the new binary gives."""
+        """By the verb; return the new binary's answer."""
         pid, before = d.pid, self.resumes(d)
         c = client or Client(d.socket, "upgrader")
         try:
@@ -88,7 +88,7 @@ class Idle(Upgrade):
         self.assertEqual(c.seen(type="control_response", **{"response.subtype": "error"}), [])
 
     def test_a_link_is_followed_anew(self):
-        """Versions side by side, and a link to the one that is meant."""
+        """Versions side by side, and a link to the chosen one."""
         for word in ("/plenumd", "plenumd"):
             with self.subTest(word=word):
                 root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
@@ -165,10 +165,10 @@ class Idle(Upgrade):
 
 
 class Surroundings(Upgrade):
-    """What the daemon has from others, and what it has started."""
+    """Resources inherited by the daemon, and processes started by it."""
 
     def test_service_manager(self):
-        """The notification socket and the watchdog go on, for the same process."""
+        """The notification socket and the watchdog continue, for the same process."""
         root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.addCleanup(sock.close)
@@ -177,7 +177,7 @@ class Surroundings(Upgrade):
         told = queue.Queue()
 
         def take():
-            """At once: what finds ten in the socket is thrown away."""
+            """Without a wait: a read that finds ten messages in the socket is discarded."""
             data = b"-"
             while data:
                 data, extra, _, _ = sock.recvmsg(4096, 128)
@@ -208,7 +208,7 @@ class Surroundings(Upgrade):
         c.sync()
 
     def test_inherited_socket(self):
-        """Started by socket activation: the socket is not the daemon's to remove, before and after."""
+        """Started by socket activation: the daemon must not remove the socket, before and after."""
         root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
         os.makedirs(root + "/run/plenum", mode=0o700)
         os.chmod(root + "/run", 0o700)
@@ -247,7 +247,7 @@ class Surroundings(Upgrade):
         self.assertIn("already running", d.log())
 
     def test_on_pending_command(self):
-        """What it started for a person is known as such afterwards."""
+        """A command started for a user is recognised afterwards."""
         root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
         with open(root + "/asker", "w") as f:
             f.write("#!/bin/sh\nexec %s -I -S %s/helper.py\n" % (PYTHON, root))
@@ -310,7 +310,7 @@ for line in f:
         a.sync()
 
     def test_one_descriptor_watches_a_process(self):
-        """However many connections it has, before and after; it is given back with the last of them."""
+        """For any number of connections, before and after; it is closed with the last of them."""
         d, agent = self.start()
         first = d.attached()
         agent.child()
@@ -335,7 +335,7 @@ for line in f:
         until(lambda: d.fd_count() == n - 2, what="all to be given back: %s" % d.fd_list())
 
     def test_much_on_the_tape(self):
-        """A full tape comes along in a moment: the pause is measured at a client that asks all the time."""
+        """A full tape is restored in a moment: the pause is measured at a client that sends requests all the time."""
         d, agent = self.start(limits={"client_lag_soft_time": "10min"})  # the last one is not read from before its turn
         clients = [d.attached("s%d" % i) for i in range(3)]
         for c in clients:
@@ -352,16 +352,16 @@ for line in f:
             now = time.monotonic()
             worst, last = max(worst, now - last), now
         c.answer(rid)
-        self.assertLess(worst, 5)  # tens of milliseconds where nothing else runs
+        self.assertLess(worst, 5)  # tens of milliseconds on an idle machine
         b = d.attached("s1", replay={"last": 5})
         b.wait(type="test_end")
 
 
 class Flight(Upgrade):
-    """What is on its way when it happens."""
+    """Data in flight during the upgrade."""
 
     def test_flood_with_two_clients(self):
-        """Byte for byte, no line lost, none twice; the numbers go on."""
+        """Byte for byte, no line lost, none twice; the numbers continue."""
         d, agent = self.start()
         a, b = d.attached("s", "a", tag=True), d.attached("s", "b")
         child = agent.child()
@@ -444,7 +444,7 @@ class Flight(Upgrade):
             self.assertTrue(a.wait(type="assistant").raw == line[:-1])
 
     def test_a_child_that_does_not_read(self):
-        """The rest of a prompt, and what waits behind it, reach the child once and in order."""
+        """The rest of a prompt, and the queue after it, reach the child once and in order."""
         d, agent = self.start()
         a = d.attached()
         child = agent.child()
@@ -463,7 +463,7 @@ class Flight(Upgrade):
         a, b = d.attached("s", "a"), d.attached("s", "b")
         child = agent.child()
         child.flood(FLOOD, 3000, pad=1000)
-        for i in range(20):  # answers that wait behind it
+        for i in range(20):  # answers queued after it
             a.ask("plenum_hello")
         b.wait(type="assistant", n=2999)
         c = d.client("upgrader")
@@ -504,7 +504,7 @@ class Flight(Upgrade):
         self.assertEqual(child.seen(uuid="u-2"), [])
         child.print(dict(RESULT, user_message_uuid="u-1", user_message_uuids=["u-1"]))
         self.assertEqual(child.wait(type="user")["message.content"], "second")
-        b.send(user("second", uuid="u-2"))  # it is remembered: a retry runs once
+        b.send(user("second", uuid="u-2"))  # remembered: a retry runs once
         b.error("duplicate_request")
 
     def test_stderr(self):
@@ -535,7 +535,7 @@ class Flight(Upgrade):
         child = agent.child()
         a.send(user("hi"))
         child.wait(type="user")
-        os.kill(d.pid, signal.SIGSTOP)  # its end is noticed by the new binary, or just before
+        os.kill(d.pid, signal.SIGSTOP)  # the new binary, or just the old one, notices its end
         child.print(b'{"type":"last_words"}\n')
         child.exit(3)
         child.wait_gone()
@@ -570,7 +570,7 @@ class Flight(Upgrade):
         self.assertIs(a.event("child_exited")["wanted"], True)
 
     def test_a_child_that_closed_its_output(self):
-        """Whether it was seen to live on before the upgrade or comes to be after it, the end says why."""
+        """Whether it lives on before the upgrade or only after it, the end has its reason."""
         d, agent = self.start(mode={"eof": "ignore", "term": "ignore"}, profile={"stop_grace": "500ms"})
         for name in ("early", "late"):
             a = d.attached(name)
@@ -596,7 +596,7 @@ class Flight(Upgrade):
         self.assertGreaterEqual(lag(), before)
 
     def test_the_wait_for_a_client_goes_on(self):
-        """However often it is upgraded meanwhile, a client that reads nothing is waited for no longer than lag_wait."""
+        """Upgraded any number of times meanwhile, the wait for a client that reads nothing lasts at most lag_wait."""
         d, agent = self.start(limits={"lag_wait": "1500ms", "tape_bytes": "256K"})
         d.attached(on_lag="wait")
         child = agent.child()
@@ -609,7 +609,7 @@ class Flight(Upgrade):
 
 
 class Open(Upgrade):
-    """Requests that are open."""
+    """Open requests."""
 
     def test_permission(self):
         d, agent = self.start()
@@ -697,7 +697,7 @@ class Open(Upgrade):
         child.print(hook("h2", other, "PostToolUse"), hook("h3", mine))
         self.assertEqual(b.wait(request__subtype="hook_callback")["request.callback_id"], "hook_0")
         h = a.wait(request__subtype="hook_callback")
-        a.close()  # the guard is gone, and goes on guarding
+        a.close()  # the guard is gone, and still guards
         self.assertEqual(child.answer("h3")["response.response.hookSpecificOutput.permissionDecision"], "deny")
         self.upgrade(d)
         child.print(hook("h4", mine))

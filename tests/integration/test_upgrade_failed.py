@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An upgrade that fails: the running daemon goes on, and says why."""
+"""A failed upgrade: the running daemon continues, with the reason."""
 import os
 import signal
 import unittest
@@ -9,7 +9,7 @@ from harness import PYTHON, PlenumError, alive, build_file, children_of, hook, m
 from standstill import standstill
 from test_upgrade import FLOOD, Upgrade, command_line
 
-# Stands in for the new binary: has the real one read what it is given, cut short and changed in many ways.
+# Replaces the new binary: makes the real one read its input, truncated and changed in many ways.
 DAMAGE = """#!%s -IS
 import os, random, subprocess, sys, time
 if "--check" in sys.argv: sys.exit(0)
@@ -109,7 +109,7 @@ class Failed(Upgrade):
         child.mark(a)
 
     def spoil(self, d):
-        """Asks for an upgrade; the configuration goes bad when it has been tried and before it is read for good."""
+        """Request an upgrade; the configuration becomes invalid between the trial and its final reading."""
         self.replace(d, b'#!/bin/sh\ncase "$*" in *--resume-from*) printf "[nonsense]\\n" >>%s;; esac\nexec %s "$@"\n' % (
             d.conf.encode(), build_file("plenumd").encode()))
         c = d.client()
@@ -139,7 +139,7 @@ class Failed(Upgrade):
         child.mark(a)
 
     def test_a_binary_that_says_no_more(self):
-        """The state is not what it reads: the trial ends with an error."""
+        """It cannot read the state: the trial ends with an error."""
         d, a, child = self.ready()
         exe = build_file("plenumd").encode()
         self.replace(d, b"#!/bin/sh\ncase $1 in --check) exit 0;; esac\nexec %s --check-upgrade 99\n" % exe)
@@ -152,7 +152,7 @@ class Failed(Upgrade):
             self.assertIn("did not read the state", self.refused(d, a, child))
 
     def test_one_that_does_not_end(self):
-        """While it is tried everything goes on; a second request does not start it again."""
+        """Everything continues during the trial; a second request does not restart it."""
         d, a, child = self.ready()
         c, other = d.client(), d.client()
         self.replace(d, b"#!/bin/sh\nexec sleep 1000\n")
@@ -169,7 +169,7 @@ class Failed(Upgrade):
         self.upgrade(d, c)
 
     def test_several_who_ask(self):
-        """All hear of it; one that has left hears nothing."""
+        """All are notified; a disconnected one is not."""
         d, a, child = self.ready()
         clients = [d.client() for _ in range(4)]
         rids = [c.ask("plenum_upgrade") for c in clients]
@@ -186,7 +186,7 @@ class Failed(Upgrade):
         self.assertEqual(d.settled_fds(), n, d.fd_list())
 
     def test_killed_while_it_is_tried(self):
-        """Nothing of the trial keeps the next daemon from starting."""
+        """The trial does not keep the next daemon from starting."""
         d, a, child = self.ready()
         self.replace(d, b"#!/bin/sh\ncase $1 in --check) exit 0;; esac\nexec sleep 1000 >/dev/null 2>&1\n")
         c = d.client()
@@ -208,7 +208,7 @@ class Failed(Upgrade):
         d.process = None
 
     def test_a_damaged_state(self):
-        """Whatever is wrong with it, the reader refuses it or takes it for another good one; it never falls over."""
+        """With any damage, the reader refuses it or accepts it as another valid one; it never crashes."""
         seed = int(os.environ.get("PLENUM_TEST_SEED", "1"))
         seconds = float(os.environ.get("PLENUM_TEST_DAMAGE", "4"))
         d, a, child = self.ready()
@@ -261,7 +261,7 @@ class Failed(Upgrade):
 
 
 class ShutdownTest(Upgrade):
-    """A shutdown while the new binary is tried."""
+    """A shutdown during the trial of the new binary."""
 
     def test_term_during_the_trial_run(self):
         for tried in ("--check-upgrade", "--check"):

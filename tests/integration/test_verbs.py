@@ -408,7 +408,7 @@ class CheckTest(Case):
         d.call("plenum_hello")
 
     def test_config_option_of_a_relative_path(self):
-        """It is the same file at a reload, which another process reads."""
+        """The same file at a reload, which another process reads."""
         d = self.track(Daemon({}, start=False))
         with open(d.root + "/mine.conf", "w") as f:
             f.write("[daemon]\n")

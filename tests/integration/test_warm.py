@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Warm starts: children that were started before anybody asked, who gets them, and who must not."""
+"""Warm starts: prestarted children, the sessions that get them, and those that must not."""
 import os
 import signal
 import subprocess
@@ -8,7 +8,7 @@ import unittest
 
 from harness import Case, RESULT, alive, build_file, hook, init, ok, request, until, user
 
-# Taken from who asks (plenumd(8)): the daemon of these tests has the same, so that a start here is a plain one.
+# Copied from the requester (plenumd(8)): the daemon of these tests has the same, so that a start here is a plain one.
 REFRESHED = ("SSH_AUTH_SOCK SSH_AGENT_PID SSH_CONNECTION SSH_CLIENT SSH_TTY SSH_ASKPASS DISPLAY WAYLAND_DISPLAY XAUTHORITY "
              "XDG_SESSION_ID XDG_SESSION_TYPE DBUS_SESSION_BUS_ADDRESS KRB5CCNAME GPG_AGENT_INFO GPG_TTY").split()
 HOOKS = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]}
@@ -16,7 +16,7 @@ HOOKS = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]}
 
 class WarmCase(Case):
     def warm(self, n=1, ready=None, cwd="/", **options):
-        """A daemon with n spares, of which `ready` are awaited."""
+        """A daemon with n prestarted children; wait for `ready` of them."""
         profile = dict({"warm": n, "cwd": cwd}, **options.pop("profile", {}))
         env = {name: os.environ[name] for name in REFRESHED if name in os.environ}
         d, agent = self.start(profile=profile, env=dict(env, **options.pop("env", {})), **options)
@@ -33,8 +33,8 @@ class WarmCase(Case):
         d.fds = max(d.fds, d.settled_fds())
 
     def hooked(self, client, session, **members):
-        """Attaches and asks for hooks in one go, before another spare could be started in the place of the one that is
-        given and comes back: the answers."""
+        """Attach and register hooks in one write, before another child could be prestarted in the place of the given
+        one that returns; return the answers."""
         client.send(request("attach", "plenum_attach", session=session, cwd="/"), init("hooks", HOOKS, **members))
         return client.answer("attach")["response.response"], client.answer("hooks")
 
@@ -123,7 +123,7 @@ class GiveTest(WarmCase):
 
 class MismatchTest(WarmCase):
     def own(self, d, agent, child, **members):
-        """The session gets a child of its own, and the spare stays."""
+        """The session gets a child of its own, and the prestarted one stays."""
         a = d.client()
         got = a.attach(cwd=members.pop("cwd", "/"), **members)
         self.assertNotEqual(got["pid"], child.pid)
@@ -152,7 +152,8 @@ class MismatchTest(WarmCase):
             self.assertEqual(d.attached("work", cwd="/").attached["pid"], child.pid)
 
     def test_the_next_spares_follow_who_asks(self):
-        """A login has variables that the daemon has not: the first session of it starts cold, the second does not."""
+        """A client's environment has variables that the daemon has not: the first session of it starts cold, the second
+        does not."""
         d, agent = self.warm()
         child = agent.child()
         env = dict(os.environ, DISPLAY=":991", SSH_TTY="/dev/pts/991")
@@ -164,7 +165,7 @@ class MismatchTest(WarmCase):
         self.wait_ready(d, 1)
         spare = agent.child()
         self.assertEqual(spare.env["SSH_TTY"], "/dev/pts/991")
-        # given back, it is still one for the like of this client
+        # returned, it still fits a client like this one
         attached, hooks = self.hooked(d.client(env=env), "two")
         self.assertEqual((attached["pid"], hooks["response.subtype"]), (spare.pid, "success"))
         self.assertEqual(d.client(env=env).attach("three", cwd="/")["pid"], spare.pid)
@@ -202,7 +203,7 @@ class MismatchTest(WarmCase):
         until(lambda: open("/proc/%d/stat" % d.pid).read().rpartition(")")[2].split()[0] == "T")
         rid = a.ask("plenum_attach", session="work", cwd="/")
         child.kill()
-        # dead with all its threads: only then can anybody wait for it
+        # dead with all its threads: only then can it be waited for
         until(lambda: not alive(child.pid) and len(os.listdir("/proc/%d/task" % child.pid)) == 1)
         os.kill(d.pid, signal.SIGCONT)
         got = a.answer(rid)["response.response"]
@@ -244,14 +245,14 @@ class InitializeTest(WarmCase):
         own.answer("h1")
         self.assertNone(spare.seen(type="user"))
         self.assertNone(a.events("child_exited"))
-        # the spare waits for the next one, and was not told anything
+        # the prestarted child waits for the next one, and has received nothing
         b = d.attached("other", cwd="/")
         self.assertEqual(b.attached["pid"], spare.pid)
         self.assertEqual(len(spare.seen()), 1)
 
     def give_back(self, child_says):
-        """A spare that is given, says something, is given back and given to another session."""
-        for _ in range(5):  # a second after it was given another spare has its place, where the machine lets all that stand
+        """A prestarted child is given, prints a line, is returned and given to another session."""
+        for _ in range(5):  # a second after the start another one has its place, if the machine permits
             d, agent = self.warm()
             spare = agent.child()
             spare.print("before")
@@ -267,7 +268,7 @@ class InitializeTest(WarmCase):
         return d, spare, a
 
     def test_lines_of_one_given_back_stay(self):
-        """Who saw them sees on without a gap, and who comes later sees them too."""
+        """Earlier clients continue without a gap, and later ones see them too."""
         d, spare, a = self.give_back([{"type": "system", "subtype": "hook_started"}, "stray"])
         a.sync()
         b = d.attached("work", tag=True, replay="all")
@@ -281,8 +282,8 @@ class InitializeTest(WarmCase):
         self.assertEqual([m["plenum_seq"] for m in numbered[0]], list(range(first, first + len(numbered[0]))))
 
     def test_another_session_hears_nothing_of_the_one_before(self):
-        """What the child printed comes with it, a line that is no JSON under the new name; what was told of the session
-        that gave it back does not."""
+        """The child's output comes with it, a line that is not JSON under the new name; reports about the session that
+        returned it do not."""
         d, spare, a = self.give_back([{"type": "system", "subtype": "hook_started"}, "stray"])
         self.assertEqual([m["session"] for m in a.events("stray_output")], ["work", "work"])
         name = 'b"\\\u00e9'
@@ -294,7 +295,7 @@ class InitializeTest(WarmCase):
         self.assertNone([m for m in b.log if b"work" in m.raw])
 
     def test_one_that_asks_is_not_given_back(self):
-        """Its request would be lost, and the answer would reach a child that has not asked."""
+        """Its request would be lost, and the answer would reach a child without the request."""
         d, agent = self.warm()
         spare = agent.child()
         a = d.attached("work", cwd="/")
@@ -318,7 +319,7 @@ class InitializeTest(WarmCase):
         a.wait(type="result")
 
     def test_one_with_a_conversation_is_not_given_back(self):
-        """Else the session's own child would take the same conversation up."""
+        """Else the session's own child would resume the same conversation."""
         d, agent = self.warm()
         spare = agent.child()
         a = d.attached("work", cwd="/")
@@ -335,8 +336,8 @@ class InitializeTest(WarmCase):
         self.own_first_line({"init": "197"})
 
     def test_given_back_while_it_waits_for_a_reader(self):
-        """Nobody reads slowly any more: what it prints is read on."""
-        # the child is not read any more where who is waited for is a quarter of the tape behind
+        """No slow reader is left: its output is read on."""
+        # the child is not read while a waited-for client is a quarter of the tape behind
         d, agent = self.warm(limits={"tape_bytes": "1M", "lag_wait": "1m", "client_lag_soft": "256K",
                                      "client_lag_soft_time": "100ms"})
         spare = agent.child()
@@ -350,7 +351,7 @@ class InitializeTest(WarmCase):
         spare.written()
 
     def test_hooks_after_a_prompt(self):
-        """The child was written to: hooks go the ordinary way."""
+        """The child was written to: hooks are handled as usual."""
         d, agent = self.warm()
         spare = agent.child()
         a = d.attached("work", cwd="/")
@@ -373,20 +374,20 @@ class InitializeTest(WarmCase):
         self.assertNone(spare.seen(type="user"))
 
     def test_one_without_an_output_is_none_for_another(self):
-        """It would stand in the way of a new spare for ever."""
+        """It would block the place of a new one indefinitely."""
         d, agent = self.warm(mode={"eof": "ignore"}, profile={"stop_grace": "200ms"})
         spare = agent.child()
         a = d.attached("work", cwd="/")
         spare.order("close_stdout")
         spare.written()
-        for _ in range(2):  # its end of output was there before these: the daemon has seen it
+        for _ in range(2):  # its end of output came before these: the daemon has seen it
             a.sync()
         self.assertEqual(a.initialize(HOOKS)["response.subtype"], "success")
         spare.wait_gone()
         self.wait_ready(d, 1)
 
     def asks_late(self, end, late):
-        """The child ended as it was given: there is none to be given back, its session's next one is told."""
+        """The child ended as it was given: none can be returned, and its session's next one is notified."""
         d, agent = self.warm()
         spare = agent.child()
         a = d.attached("work", cwd="/")
@@ -429,7 +430,7 @@ class InitializeTest(WarmCase):
 
 class LifeTest(WarmCase):
     def test_marks_follow(self):
-        """What the child leaves behind is found under the name that it was started with."""
+        """Processes left by the child are found under the name of its start."""
         d, agent = self.warm(2)
         one, two = agent.child(), agent.child()
         a, b = d.attached("one", cwd="/"), d.attached("two", cwd="/")
@@ -516,8 +517,8 @@ class LifeTest(WarmCase):
         spare = agent.child()
         a = d.attached("one", cwd="/tmp")
         b = d.attached("two", cwd="/tmp")
-        spare.wait_gone()  # the spare goes before anybody's session does
-        until(lambda: d.call("plenum_metrics")["warm"] == 0)  # its end is noticed a little after it is gone
+        spare.wait_gone()  # the prestarted child goes before any session's
+        until(lambda: d.call("plenum_metrics")["warm"] == 0)  # its end is noticed a little later
         self.assertEqual({s["state"] for s in d.sessions().values()} & {"asleep"}, set())
         a.sync(), b.sync()
 
@@ -553,13 +554,13 @@ class UpgradeTest(WarmCase):
         b = d.attached("two", cwd="/")
         self.assertEqual(b.attached["pid"], fresh.pid)
         stray = child.spawn(["sleep", "600"], setsid=True)
-        self.assertEqual(a.initialize(HOOKS)["response.subtype"], "success")  # still untouched: it goes back
+        self.assertEqual(a.initialize(HOOKS)["response.subtype"], "success")  # still unused: it returns
         own = agent.child_of(d.sessions()["work"]["pid"])
         self.assertTrue(self.first_line(own)["request.hooks"])
         try:
             child.kill()
         except ProcessLookupError:
-            pass  # another spare was started in its place before it came back
+            pass  # another one was started in its place before it returned
         until(lambda: not alive(stray))  # its mark is known
 
 
