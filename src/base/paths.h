@@ -3,8 +3,8 @@
  * Paths of the socket, state and configuration, shared by the daemon, the tools and the library. Creates and caches
  * nothing; reads the environment at every call.
  *
- * Functions that return char * return a new string that the caller frees, or NULL. Source: DESIGN 3 and 9; XDG Base
- * Directory Specification 0.8 (relative values are ignored, as it asks).
+ * Functions that return char * return a new string that the caller frees, or NULL. Source: docs/contract.md 3 and 9;
+ * XDG Base Directory Specification 0.8 (relative values are ignored, as it asks).
  */
 #pragma once
 

@@ -5,7 +5,7 @@
  * child is in the session. It reports to its owner and decides nothing.
  *
  * The owner makes it, lets it run, and frees it (by a task of the loop, so that its own callbacks may free it). Times
- * in ms. Source: DESIGN 8, PROTOCOL 1.
+ * in ms. Source: docs/contract.md 8, protocol-facts 1.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Requests to the child, under ids made by the daemon, that wait for an answer. The asker is an opaque pointer (a
- * client), or NULL for requests of the daemon. Source: DESIGN 4 "Ids".
+ * client), or NULL for requests of the daemon. Source: docs/contract.md 4 "Ids".
  */
 #pragma once
 

@@ -13,7 +13,7 @@
  * A process outside of the child's process session is detached: the CLI gives each of its commands a process session of
  * its own. After the end of the child a detached process is kept, or ended with SIGTERM and, after the profile's
  * stop_grace, SIGKILL (see descent_child_gone()). The rest of the child's process session is killed at once. Source:
- * DESIGN 8, 14, 15, proc(5), prctl(2).
+ * contract 8, 14, 15, proc(5), prctl(2).
  */
 #pragma once
 

@@ -4,7 +4,7 @@
  * the type of the line, the subtype of a request, and their members; for a prompt also by its blocks, the command at
  * its beginning and the files that it mentions. A name without a row needs an own peer and is logged once. A name
  * spelled with escapes has no row. Pure: reads the line, changes only the set of logged names. No errors, no
- * allocation; time is linear in the length of the line. Source: docs/ARCHITECTURE.md "The gate".
+ * allocation; time is linear in the length of the line. Source: docs/contract.md 14.
  */
 #pragma once
 

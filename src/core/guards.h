@@ -2,7 +2,7 @@
  *
  * Serialize the guards of a session as text, for the table on disk: an agent must not run unguarded because the daemon
  * was killed. Per owner of a guard: its uid, its name, its guards in the format of an initialize, and which of these a
- * child has taken; no callback's answer, no prompt. Source: DESIGN 6.
+ * child has taken; no callback's answer, no prompt. Source: docs/contract.md 6.
  */
 #pragma once
 

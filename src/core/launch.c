@@ -333,7 +333,7 @@ static bool add_words(struct words *out, const struct words *more, bool later_st
 	return true;
 }
 
-/* Add the required flags (DESIGN 8); a program other than the CLI ignores them. */
+/* Add the required flags (contract 8); a program other than the CLI ignores them. */
 static bool add_needed(struct words *out, bool no_asks) {
 	static const char *const pairs[][2] = {
 		{"--input-format", "stream-json"}, {"--output-format", "stream-json"}, {"--permission-prompt-tool", "stdio"}};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The inputs of the start of a session's child: the profile's command, the requester's additions, the environment.
- * Built anew at each start, so that an updated or moved program is found again. Source: DESIGN 8, PROTOCOL 1.
+ * Built anew at each start, so that an updated or moved program is found again. Source: docs/contract.md 8,
+ * protocol-facts 1.
  */
 #pragma once
 

@@ -3,7 +3,7 @@
  * The client environment: variables of the login in the environment of the process that requests a session (agent
  * sockets, displays, its PATH), and those passed by the profile. The session's children need it as long as the session
  * exists. It does not change after it was read, and sessions of one login share it. Reference-counted; NULL is an empty
- * one. Source: DESIGN 8, PROTOCOL 1.
+ * one. Source: docs/contract.md 8, protocol-facts 1.
  */
 #pragma once
 

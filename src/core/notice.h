@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Builds the daemon's own lines: {"type":"system","subtype":"plenum_event","event":...}. Text may be any bytes; raw
- * values are JSON. Source: DESIGN 3.1, plenum-protocol(7) EVENTS.
+ * values are JSON. Source: docs/contract.md 3.1, plenum-protocol(7) EVENTS.
  */
 #pragma once
 

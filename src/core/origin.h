@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The origin of a peer's process. Only ORIGIN_FREE is trusted. Source: DESIGN 14.
+ * The origin of a peer's process. Only ORIGIN_FREE is trusted. Source: docs/contract.md 14.
  */
 #pragma once
 

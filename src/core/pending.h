@@ -2,7 +2,7 @@
  *
  * The child's requests to clients: one entry each, owned by the session, never by a connection. An entry knows the
  * asked parties, its start and its deadline. The ids of the last resolved ones are kept, to distinguish a late answer
- * from a wrong one. Asked parties are opaque pointers (the router's attachments). Source: DESIGN 5.
+ * from a wrong one. Asked parties are opaque pointers (the router's attachments). Source: docs/contract.md 5.
  */
 #pragma once
 
@@ -85,7 +85,7 @@ void pendings_trim(struct pendings *all, size_t keep); /* remember only the last
 bool pending_set_member(struct pending *p, const char *member, const char *json);
 /* Return one line that describes it, safe to show; the caller frees. */
 char *pending_summary(const struct pending *p);
-/* Return true if a person must answer this (DESIGN 8, state `asking`). */
+/* Return true if a person must answer this (contract 8, state `asking`). */
 bool pending_for_person(const struct pending *p);
 /* owners: how an owner is identified and found again. */
 struct pending_owners {

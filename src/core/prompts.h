@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The ledger of prompts: the sender and the state of each uuid. A result finds its prompts by the uuids that it names,
- * never by order or count. The last finished ones are kept, so that a retry runs once. Source: DESIGN 8.
+ * never by order or count. The last finished ones are kept, so that a retry runs once. Source: docs/contract.md 8.
  */
 #pragma once
 

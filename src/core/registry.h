@@ -2,7 +2,7 @@
  *
  * The hooks, MCP servers and dialog kinds registered in a session, by owner. An owner is one client's registration; it
  * outlives the connection if it has a guard, and waits there for the same uid and name to come back. Callback ids for
- * the child are made by the daemon. Holders are opaque pointers (attachments). Source: DESIGN 6.
+ * the child are made by the daemon. Holders are opaque pointers (attachments). Source: docs/contract.md 6.
  *
  * The child may call an id for as long as it has the table with it. So an entry that was sent and is not wanted any
  * more is retired, not freed: it has no owner, but still knows whether it guards. It is freed when the child has taken

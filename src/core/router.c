@@ -518,7 +518,7 @@ void router_detach(struct client *c, const char *why) {
 	if (ephemeral && !r->shutting_down) loop_defer(s->loop, &s->over_task);
 }
 
-/* A half-closed client stays until everything that it waits for was sent (DESIGN 7). */
+/* A half-closed client stays until everything that it waits for was sent (contract 7). */
 void router_close_ended(struct client *c) {
 	struct attachment *a = c->attachment;
 	struct call *call;

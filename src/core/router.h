@@ -6,7 +6,7 @@
  * (requests to clients), router_execute.c (tools that a client runs by itself), router_init.c (initialize),
  * router_names.c (conversations), router_hooks.c (hooks, MCP servers), router_lag.c (slow clients), router_carry.c
  * (upgrade), and this header's router.c (sessions, attachments, notices). Policy on the daemon as a whole (verbs,
- * counts, state on disk) is above it, behind struct router_events. Source: DESIGN 4 to 8.
+ * counts, state on disk) is above it, behind struct router_events. Source: docs/contract.md 4 to 8.
  */
 #pragma once
 

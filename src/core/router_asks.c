@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Requests of the child to clients: which clients are asked, which answer counts, which clients are notified (DESIGN
+ * Requests of the child to clients: which clients are asked, which answer counts, which clients are notified (contract
  * 5). The daemon allows nothing by itself unless a rule of the profile does.
  */
 #include "core/router.h"

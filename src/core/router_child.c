@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lines of the child: the clients that get them, and the state of the session that they report (DESIGN 4, first table).
+ * Lines of the child: the clients that get them, and the state of the session that they report (contract 4, first
+ * table).
  */
 #include "core/reconcile.h"
 #include "core/router.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lines of clients: check them, replace their ids by the daemon's, forward them (DESIGN 4, "From a client").
+ * Lines of clients: check them, replace their ids by the daemon's, forward them (contract 4, "From a client").
  */
 #include "core/gate.h"
 #include "core/router.h"

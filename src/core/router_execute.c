@@ -8,7 +8,8 @@
  *
  * A guard cannot be asked about a bash_command, nor about an mcp_call of a child without check_permissions: those are
  * refused while a guard covers the tool. A child with check_permissions asks guards and approvers by itself, so its
- * mcp_call is passed on with that member, unless an approver sent it and no guard covers the tool. Source: DESIGN 14.
+ * mcp_call is passed on with that member, unless an approver sent it and no guard covers the tool. Source:
+ * docs/contract.md 14.
  */
 #include "core/guards.h"
 #include "core/router.h"

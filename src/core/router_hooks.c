@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Send the child's hook callbacks and MCP messages to their owners. An absent or silent owner never lets a guard fail
- * open (DESIGN 6, PROTOCOL 4.4, 5).
+ * open (contract 6, protocol-facts 4.4, 5).
  */
 #include "core/guards.h"
 #include "core/router.h"
@@ -30,7 +30,7 @@
 #define REPLACED_TEXT                                                                                                  \
 	"the hooks that guard this are being replaced; Plenum refuses until the CLI has the new ones: try again"
 
-/* Answer no for a guard that cannot be asked: an error would let the tool run (PROTOCOL 4.2). event: raw JSON, or
+/* Answer no for a guard that cannot be asked: an error would let the tool run (protocol-facts 4.2). event: raw JSON, or
  * absent if unknown. */
 static void refuse_hook(struct session *s, struct span id, bool guard, struct span event, const char *why) {
 	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
@@ -129,7 +129,7 @@ void router_hook(struct session *s, struct chunk line, const struct envelope *e)
 
 #define MCP_GONE_TEXT "the client that serves this MCP server is not there"
 
-/* The child waits no more for a cancelled call, and reports that only by a notification (PROTOCOL 4.2). */
+/* The child waits no more for a cancelled call, and reports that only by a notification (protocol-facts 4.2). */
 static void end_cancelled(struct session *s, const struct pending *notice) {
 	struct span message = span_member(notice->request, "message");
 	struct span id = span_member(span_member(message, "params"), "requestId");

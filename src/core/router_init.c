@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The child's initialize belongs to the daemon: the union of all registrations, under the daemon's callback ids.
- * Decides when it is sent again, which clients wait for its answer, and which part of the answer is kept (DESIGN 6,
- * PROTOCOL 4.4).
+ * Decides when it is sent again, which clients wait for its answer, and which part of the answer is kept (contract 6,
+ * protocol-facts 4.4).
  */
 #include "core/guards.h"
 #include "core/router.h"

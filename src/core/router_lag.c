@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The pace at which a child is read, and the treatment of clients that read more slowly: gap, close, wait (DESIGN 7).
+ * The pace at which a child is read, and the treatment of clients that read more slowly: gap, close, wait (contract 7).
  */
 #include "core/router.h"
 

@@ -2,7 +2,7 @@
  *
  * Find out which conversation a child has taken up. If the command line leaves that to the child (the newest one, a
  * title, a file), it is asked before it gets a client's line: of two children that write to one conversation the second
- * is ended before it writes (DESIGN 8, PROTOCOL 1.4).
+ * is ended before it writes (contract 8, protocol-facts 1.4).
  */
 #include "core/router.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Prompts of clients: accepted once, queued during another client's turn, sent, withdrawn (DESIGN 4, 8).
+ * Prompts of clients: accepted once, queued during another client's turn, sent, withdrawn (contract 4, 8).
  */
 #include "core/router.h"
 #include "core/trust.h"
@@ -18,8 +18,8 @@ static bool is_still_there(const struct session *s, uint64_t client) {
 	return false;
 }
 
-/* Return true for a prompt of this client, or of another connection of the same one (DESIGN 9.2). A process of an agent
- * takes no name. */
+/* Return true for a prompt of this client, or of another connection of the same one (contract 9.2). A process of an
+ * agent takes no name. */
 static bool is_own(const struct prompt *p, struct client *c) {
 	if (p->client == c->id) return true;
 	if (trust_of(c->world, c) == TRUST_AGENT) return false;

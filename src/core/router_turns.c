@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Turns: their begin, their end, and the prompts that they answer (DESIGN 8, PROTOCOL 2.3, 2.4).
+ * Turns: their begin, their end, and the prompts that they answer (contract 8, protocol-facts 2.3, 2.4).
  */
 #include "core/router.h"
 

@@ -26,7 +26,7 @@
  * pattern matches; if a deny rule is undecided (`$CMD -rf`), an approver is asked. A shell line can hide a command from
  * any such search, so deny rules are no security boundary; plenum.conf(5) says so.
  *
- * No rule allows AskUserQuestion and ExitPlanMode: the answer is the person's choice (CASES C45). No rule allows a Bash
+ * No rule allows AskUserQuestion and ExitPlanMode: the answer is the person's choice (cases C45). No rule allows a Bash
  * call that asks to leave the sandbox (dangerouslyDisableSandbox).
  */
 #pragma once

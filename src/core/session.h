@@ -4,7 +4,8 @@
  * reads it, writes to it, stops it, and knows the session's state. It knows no client: it reports through struct
  * session_events, which the router fills in.
  *
- * A session is freed by a task of the loop after session_remove(). Times in ms. Source: DESIGN 8, PROTOCOL 1, 6.3.
+ * A session is freed by a task of the loop after session_remove(). Times in ms. Source: docs/contract.md 8,
+ * protocol-facts 1, 6.3.
  */
 #pragma once
 

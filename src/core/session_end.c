@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The end of a session's child: the stop sequence, and the cleanup when the child is gone (DESIGN 8).
+ * The end of a session's child: the stop sequence, and the cleanup when the child is gone (contract 8).
  */
 #include "core/session_parts.h"
 
@@ -25,8 +25,8 @@
 
 /* --- cleanup ------------------------------------------------------------------------------------------------------ */
 
-/* The CLI leaves its message socket behind when it is killed (PROTOCOL 6.3). Its path is reported by the child and may
- * be anywhere. */
+/* The CLI leaves its message socket behind when it is killed (protocol-facts 6.3). Its path is reported by the child
+ * and may be anywhere. */
 static void remove_left_socket(struct session *s) {
 	char *path = s->left_socket;
 	s->left_socket = NULL;

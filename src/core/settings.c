@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The permission flag and the replays cannot be requested later, so they are always set; the environment variable
- * enables session_state_changed (DESIGN 8). */
+ * enables session_state_changed (contract 8). */
 #define STREAM_JSON                                                                                                    \
 	"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool",  \
 		"stdio", "--include-partial-messages", "--replay-user-messages"

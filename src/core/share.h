@@ -5,7 +5,7 @@
  *
  * A member is one connection in the share of its uid; the charge of a request may outlive its connection, and then
  * counts for the uid alone. The owner embeds both structs. Bytes are those of unfinished lines, lines unread by the
- * client, and prompts and requests unread by a child. Source: DESIGN 15.
+ * client, and prompts and requests unread by a child. Source: docs/contract.md 15.
  */
 #pragma once
 

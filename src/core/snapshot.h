@@ -5,7 +5,7 @@
  * plenum_attach shows it. All values are bytes printed by the child, and valid JSON.
  *
  * After the end of a child only a mode stricter than the default is kept; its system/init is shown while the tape has
- * it, and until the next child runs. Source: DESIGN 3.2, PROTOCOL 2.2.
+ * it, and until the next child runs. Source: docs/contract.md 3.2, protocol-facts 2.2.
  */
 #pragma once
 

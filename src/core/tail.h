@@ -2,7 +2,7 @@
  *
  * The last lines that a session's child has written to its stderr, each as a C string without its newline; long lines
  * are cut. They are kept until the next child starts. The tail owns its lines; without memory a line is dropped.
- * Source: DESIGN 8.
+ * Source: docs/contract.md 8.
  */
 #pragma once
 

@@ -2,7 +2,7 @@
  *
  * The tape of a session: its lines for all clients, in the child's order, under sequence numbers without gaps. The tape
  * owns one reference to each line; readers are cursors (a number each) and own nothing. Above a limit the oldest lines
- * are dropped, even if unread; the newest line is always kept. Source: DESIGN 7.
+ * are dropped, even if unread; the newest line is always kept. Source: docs/contract.md 7.
  */
 #pragma once
 

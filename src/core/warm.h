@@ -7,7 +7,7 @@
  * its first one gets a child of its own.
  *
  * Spares count against max_children, and are the first to end if there are too many or memory is short. One that dies
- * is replaced, more slowly each time, and not indefinitely. Source: plenum.conf(5), DESIGN 8.
+ * is replaced, more slowly each time, and not indefinitely. Source: plenum.conf(5), contract 8.
  */
 #pragma once
 

@@ -38,7 +38,7 @@ const char *answer_lacks(struct span request, const struct decision *d) {
 			   : "this is a question: choose in `plenumctl chat`, or give its input with the `answers` by --input";
 }
 
-/* Each kind of request wants a body of its own (PROTOCOL 4.2). NULL: none that we know. */
+/* Each kind of request wants a body of its own (protocol-facts 4.2). NULL: none that we know. */
 json_t *answer_body(struct span request, const struct decision *d) {
 	struct span kind = span_member(request, "subtype");
 	if (span_equals(kind, "elicitation")) return json_pack("{s:s}", "action", d->allow ? "accept" : "decline");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers to requests of the agent: the body for each kind of request, and sending it. Source: PROTOCOL 4.2.
+ * Answers to requests of the agent: the body for each kind of request, and sending it. Source:
+ * docs/protocol-facts.md 4.2.
  */
 #pragma once
 

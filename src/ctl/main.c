@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * plenumctl: a person's and a script's tool for plenumd. Source: DESIGN 9.
+ * plenumctl: a person's and a script's tool for plenumd. Source: docs/contract.md 9.
  */
 #include "base/fd.h"
 #include "ctl/ctl.h"

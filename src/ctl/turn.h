@@ -2,8 +2,8 @@
  *
  * Find the lines that answer a prompt. The child names the uuids of a turn's prompts in `result` and in the turn's
  * first lines. Prompts may be merged into one turn and turns may start without a prompt, so lines are never matched by
- * order. CLI 2.1.197 names none: there the isReplay line of the prompt marks its turn. Source: PROTOCOL 2.3, 2.4;
- * DESIGN 8.
+ * order. CLI 2.1.197 names none: there the isReplay line of the prompt marks its turn. Source:
+ * docs/protocol-facts.md 2.3, 2.4; contract 8.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Background work: a subagent that asks after the result, a task with a turn of its own at its end, a shell command in
- * the background (PROTOCOL 2.2, 2.4, 4.2).
+ * the background (protocol-facts 2.2, 2.4, 4.2).
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Queued prompts. Several queued prompts become one turn; a known uuid is acknowledged and not run again (PROTOCOL
- * 3).
+ * Queued prompts. Several queued prompts become one turn; a known uuid is acknowledged and not run again
+ * (protocol-facts 3).
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hook callbacks: ask all matching ones of the table at once and combine their answers. PROTOCOL 4.2, 5.
+ * Hook callbacks: ask all matching ones of the table at once and combine their answers. protocol-facts 4.2, 5.
  */
 #pragma once
 

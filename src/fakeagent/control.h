@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Requests of the client: one function for each, one table. PROTOCOL 4.3, 4.4.
+ * Requests of the client: one function for each, one table. protocol-facts 4.3, 4.4.
  */
 #pragma once
 

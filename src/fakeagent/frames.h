@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Print the frames of a turn (PROTOCOL 2). Every frame except the control family gets a uuid and the session_id. Only
- * this file knows which frames the old CLI (--compat) omits.
+ * Print the frames of a turn (protocol-facts 2). Every frame except the control family gets a uuid and the session_id.
+ * Only this file knows which frames the old CLI (--compat) omits.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Lines on stdin: read, checked as by the CLI, passed to control, query or the backlog. A line that ends the CLI ends
- * this program, too (PROTOCOL 3). Outside a turn one line is handled at a time, so that the first of several prompts
- * starts its turn and the others find it running.
+ * this program, too (protocol-facts 3). Outside a turn one line is handled at a time, so that the first of several
+ * prompts starts its turn and the others find it running.
  */
 #pragma once
 

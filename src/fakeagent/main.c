@@ -2,7 +2,7 @@
  *
  * plenum-fakeagent: an agent with a scripted model that speaks stream-json like the agent CLI. One process is one agent
  * in one thread, so each file keeps its own static state. The files have an order (meson.build): a file calls only
- * earlier files. Source of the behaviour: PROTOCOL (the CLI 2.1.332, measured).
+ * earlier files. Source of the behaviour: docs/protocol-facts.md (the CLI 2.1.332, measured).
  */
 #include "base/fd.h"
 #include "base/str.h"

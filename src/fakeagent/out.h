@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Lines on stdout. Never blocks: bytes that the pipe does not accept are buffered without a limit, as in the CLI
- * (PROTOCOL 6.3). A closed reader does not end the program.
+ * (protocol-facts 6.3). A closed reader does not end the program.
  */
 #pragma once
 

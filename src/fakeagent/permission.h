@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Decide whether a tool may run: policy, hooks, and finally the client (can_use_tool). PROTOCOL 4.2.
+ * Decide whether a tool may run: policy, hooks, and finally the client (can_use_tool). protocol-facts 4.2.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The permission mode and the rules, and their decision on a tool without asking. PROTOCOL 4.2.
+ * The permission mode and the rules, and their decision on a tool without asking. protocol-facts 4.2.
  */
 #pragma once
 

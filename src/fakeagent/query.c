@@ -21,7 +21,7 @@ void query_free(struct query *q) {
 /* End q, and notify the client unless it knows. */
 static void finish(struct query *q, enum query_end end) {
 	bool tell = end == QUERY_CANCELLED || end == QUERY_TIMEOUT || end == QUERY_REPLACED;
-	/* The CLI sends notifications/cancelled to the server instead (PROTOCOL 4.2). */
+	/* The CLI sends notifications/cancelled to the server instead (protocol-facts 4.2). */
 	if (tell && !js_is(q->request, "subtype", "mcp_message"))
 		out_json(js_make("{type:control_cancel_request,request_id:%s}", q->id));
 	q->end = end;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * MCP servers in the client: handshake and calls are sent as mcp_message requests. PROTOCOL 4.2.
+ * MCP servers in the client: handshake and calls are sent as mcp_message requests. protocol-facts 4.2.
  */
 #pragma once
 

@@ -3,7 +3,7 @@
  * Child processes: their standard streams (sockets), a process group and session of their own, default signals, no
  * descriptors other than 0 to 2, a parent-death signal. A program that cannot be run is an error of child_spawn(), not
  * an exit status. The end of a child is two events, its exit and the end of its output, in either order. Knows argv and
- * descriptors, not sessions. Sources: ENGINEERING 7.4, fork(2), prctl(2), waitid(2).
+ * descriptors, not sessions. Sources: fork(2), prctl(2), waitid(2).
  */
 #pragma once
 

@@ -9,7 +9,7 @@
  * The limit counts for the wait, and anew for the process.
  *
  * An errand is embedded in its owner. done() is called once, from the loop, unless errand_drop() is called first. Times
- * in ms. Source: DESIGN 15, fuse(4).
+ * in ms. Source: docs/contract.md 15, fuse(4).
  */
 #pragma once
 

@@ -4,7 +4,7 @@
  * them. A mount that does not answer blocks the processes that look at it, perhaps indefinitely. So a place has a few
  * processes at a time; if two were left there unfinished, it gets no more until they are gone. A slow process does not
  * delay the next one, up to a number. The queue serves the uid with the fewest processes first, then the oldest; half
- * of the room is reserved for root and the uid of the daemon. Source: DESIGN 15.
+ * of the room is reserved for root and the uid of the daemon. Source: docs/contract.md 15.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The connection to the daemon and the only request of the shim itself: plenum_attach with the SDK's argv and
- * environment. Source: DESIGN 3.2 and 9.1; plenum-protocol(7), plenum_attach.
+ * environment. Source: docs/contract.md 3.2 and 9.1; plenum-protocol(7), plenum_attach.
  */
 #pragma once
 

@@ -5,7 +5,7 @@
  * (usually the first 20), or a whole line if members must be removed that it has because of the daemon; at most
  * FILTER_HELD. A longer line passes unchanged.
  *
- * Source: DESIGN 9.1, PROTOCOL 1.3 and 2.
+ * Source: docs/contract.md 9.1, protocol-facts 1.3 and 2.
  */
 #pragma once
 

@@ -3,7 +3,7 @@
  * The flags and environment variables of an SDK that change the behaviour of the shim. The argv itself is passed to the
  * daemon unchanged. Nothing is copied: all pointers are into argv and environ, which live as long as the process.
  *
- * Sources: PROTOCOL 1.2 and 1.3 (the argv of both SDKs), DESIGN 9.1.
+ * Sources: docs/protocol-facts.md 1.2 and 1.3 (the argv of both SDKs), contract 9.1.
  */
 #pragma once
 

@@ -2,7 +2,7 @@
  *
  * A buffered writer to a descriptor that may be slow. Never blocks, and never changes the descriptor's flags (stdout
  * may be shared with the parent process). Without a reader a sink accepts and drops everything, like the CLI with a
- * closed stdout (PROTOCOL 6.3).
+ * closed stdout (protocol-facts 6.3).
  */
 #pragma once
 

@@ -2,7 +2,7 @@
  *
  * Keeps the table of sessions on disk in step with the router: written after a change, before any client hears of it;
  * read at the start, with leftovers of an earlier daemon. Failures are logged; the daemon continues. Used only by the
- * server. Source: DESIGN 8; the file itself: state.h.
+ * server. Source: docs/contract.md 8; the file itself: state.h.
  */
 #pragma once
 

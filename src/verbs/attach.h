@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * plenum_attach: finds or makes the session, attaches the client, and sets the start of its reading. Also the part that
- * plenum_register changes later. Belongs to verbs. Source: DESIGN 3.2, 9.2.
+ * plenum_register changes later. Belongs to verbs. Source: docs/contract.md 3.2, 9.2.
  */
 #pragma once
 

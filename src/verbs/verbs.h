@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The plenum_ requests: one table of verbs with their members. Small and untrusted, so parsed strictly with jansson.
- * Verbs of the daemon as a whole use struct verbs_host, provided by the server. Source: DESIGN 3.2, plenum-protocol(7)
- * VERBS.
+ * Verbs of the daemon as a whole use struct verbs_host, provided by the server. Source: docs/contract.md 3.2,
+ * plenum-protocol(7) VERBS.
  */
 #pragma once
 

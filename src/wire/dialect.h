@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The stream-json dialect of Claude Code: the names and shapes of its messages, in this file only. A second dialect
- * (ACP, codex app-server) would be a second file with the same functions. Sources: PROTOCOL 2, 3, 4.
+ * (ACP, codex app-server) would be a second file with the same functions. Sources: docs/protocol-facts.md 2, 3, 4.
  */
 #pragma once
 
@@ -100,8 +100,8 @@ bool dialect_hook_sees_tools(struct span event);
  * regular expression counts as a match. */
 bool dialect_matcher_covers(struct span matcher, const char *tool);
 
-/* Return NULL if the child takes this body as an answer (PROTOCOL 4.2), else an error text for users. `response` is the
- * whole response object of the client's line. */
+/* Return NULL if the child takes this body as an answer (protocol-facts 4.2), else an error text for users. `response`
+ * is the whole response object of the client's line. */
 const char *dialect_check_answer(enum ask_kind kind, struct span response);
 /* Return true if the answer is empty and the child takes it: a hook without `response` (an SDK's function returned
  * nothing), an MCP notification acknowledged with no JSON-RPC reply, an error without a text. */

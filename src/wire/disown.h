@@ -9,7 +9,7 @@
  *
  * In any spelling (span_spells()), including all duplicates. The functions return a chunk owned by the caller: a
  * reference to the same bytes if nothing changes; data NULL without memory. The scanner marks lines that need
- * disown_line() (envelope.reserved). Source: DESIGN 14; plenum-protocol(7) "Names of the daemon".
+ * disown_line() (envelope.reserved). Source: docs/contract.md 14; plenum-protocol(7) "Names of the daemon".
  */
 #pragma once
 

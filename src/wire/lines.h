@@ -9,7 +9,7 @@
  * long for the ring is read into a block of its own.
  *
  * Use in a loop: lines_space() returns the buffer of the next read, lines_commit() accepts the read bytes, then
- * lines_next() until it returns LINES_MORE. Source: DESIGN 7, ENGINEERING 8.4.
+ * lines_next() until it returns LINES_MORE. Source: docs/contract.md 7.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A client's line, checked before any byte of it may reach the child: the child exits at the first line that it cannot
- * take (PROTOCOL 3), which would end the session for all clients.
+ * take (protocol-facts 3), which would end the session for all clients.
  *
  * Valid is: RFC 8259 with lone surrogate escapes accepted, valid UTF-8, one object, at most MESSAGE_MAX_DEPTH levels;
  * numbers of any size. Refused are: a duplicate of a key that routing reads (type, request_id, request, subtype,

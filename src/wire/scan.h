@@ -7,7 +7,7 @@
  * Keys are compared byte by byte; a key with escapes is not recognised (message.h refuses them in keys that routing
  * reads). The last value of a duplicate key is used, as by the CLI's parser.
  *
- * Source: RFC 8259; DESIGN 4 "bytes in = bytes out".
+ * Source: RFC 8259; contract 4 "bytes in = bytes out".
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Replace bytes of a line in one place. Bytes in are bytes out (DESIGN 4): a line is never parsed and written anew.
+ * Replace bytes of a line in one place. Bytes in are bytes out (contract 4): a line is never parsed and written anew.
  * If an id must change, only its bytes are replaced; a new member is inserted after the opening brace.
  *
  * Each function returns a chunk owned by the caller, with data NULL without memory.

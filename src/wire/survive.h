@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Check that the child survives a line. The real CLI exits at a line with an unexpected shape, and swallows some lines
- * without an answer; both would hurt all clients of the session, so such a line is refused. PROTOCOL 3 has the measured
- * table; message.c calls this for lines of valid JSON.
+ * without an answer; both would hurt all clients of the session, so such a line is refused. protocol-facts 3 has the
+ * measured table; message.c calls this for lines of valid JSON.
  */
 #pragma once
 

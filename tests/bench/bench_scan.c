@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Compare the scanner, finding the envelope, with jansson, parsing the line, on the same lines in one run: absolute
- * times depend on the machine, the ratio much less. Exit with 1 if a ratio is below DESIGN's target (20 times on short
- * lines, 50 times on long ones).
+ * times depend on the machine, the ratio much less. Exit with 1 if a ratio is below contract's target (20 times on
+ * short lines, 50 times on long ones).
  */
 #include "base/buf.h"
 #include "base/fd.h"

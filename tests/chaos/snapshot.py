@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a child has said of itself, and whether plenum_attach tells a client that comes late the same (DESIGN 3.2)."""
+"""What a child has said of itself, and whether plenum_attach tells a client that comes late the same (contract 3.2)."""
 from harness import dump
 
 ENDS = ("completed", "failed", "killed", "stopped", "cancelled")

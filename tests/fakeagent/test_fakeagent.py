@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""plenum-fakeagent over its stdin and stdout: what a client of the stream-json protocol meets (PROTOCOL)."""
+"""plenum-fakeagent over its stdin and stdout: what a client of the stream-json protocol meets (protocol-facts)."""
 import json
 import os
 import select

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A process started by an agent acts only in that agent's own session, and as a driver (DESIGN 14)."""
+"""A process started by an agent acts only in that agent's own session, and as a driver (contract 14)."""
 import json
 import os
 import sys

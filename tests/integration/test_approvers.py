@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which client's answer to a request of the child counts, and the answer if none comes (DESIGN 5; CASES C22 C44)."""
+"""Which client's answer to a request of the child counts, and the answer if none comes (contract 5; cases C22 C44)."""
 import resource
 import unittest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Attaching, roles, and how a child is started (DESIGN 3.2, 8, 9.2; CASES C01 C11 C30 C31 C39 C63 C64)."""
+"""Attaching, roles, and how a child is started (contract 3.2, 8, 9.2; cases C01 C11 C30 C31 C39 C63 C64)."""
 import os
 import unittest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Lines that a client may not write, and the errors for them; none of them reaches the child (DESIGN 4, 9.2; CASES C24
+"""Lines that a client may not write, and the errors for them; none of them reaches the child (contract 4, 9.2; cases C24
 C73 C76 C77). Also the old forms, which are converted to the form that the child takes."""
 import unittest
 

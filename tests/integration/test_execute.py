@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Lines of clients that run a tool without the model are judged as tool calls (DESIGN 14)."""
+"""Lines of clients that run a tool without the model are judged as tool calls (contract 14)."""
 import unittest
 
 from harness import Case, RESULT, allow, cancel, deny, hook, init, ok, request, until

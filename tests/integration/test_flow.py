@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Slow readers, full pipes, and the end of a client's input (DESIGN 7, 9.2; CASES C15 C19 C39)."""
+"""Slow readers, full pipes, and the end of a client's input (contract 7, 9.2; cases C15 C19 C39)."""
 import os
 import random
 import threading

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Lines: whole, unchanged, in order, both ways, at any size and in any pieces (DESIGN 3, 4, 7; CASES C02 C16 C21 C46
+"""Lines: whole, unchanged, in order, both ways, at any size and in any pieces (contract 3, 4, 7; cases C02 C16 C21 C46
 C48 C49 C50 C51)."""
 import os
 import unittest

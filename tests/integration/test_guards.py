@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Guards: no tool runs without its guard (DESIGN 6)."""
+"""Guards: no tool runs without its guard (contract 6)."""
 import os
 import subprocess
 import unittest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One table of hooks for all clients (DESIGN 6, 9.2; CASES C05 C41 C68)."""
+"""One table of hooks for all clients (contract 6, 9.2; cases C05 C41 C68)."""
 import json
 import os
 import random

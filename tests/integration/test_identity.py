@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The conversation of a session, and how it is kept (DESIGN 8; CASES C26 C28 C78)."""
+"""The conversation of a session, and how it is kept (contract 8; cases C26 C28 C78)."""
 import glob
 import os
 import subprocess

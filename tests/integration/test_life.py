@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The life of a session and of its child (DESIGN 8; CASES C14 C28 C32 C35 C56 C57 C69 C72 C74 C78)."""
+"""The life of a session and of its child (contract 8; cases C14 C28 C32 C35 C56 C57 C69 C72 C74 C78)."""
 import os
 import signal
 import stat
@@ -608,7 +608,7 @@ class ResumeTest(Case):
         self.assertEqual((agent.starts, d.state_of("s")), (1, "failed"))
 
     def test_restart_never_lets_a_sleeping_one_wake(self):
-        """The session only sleeps: the next prompt wakes it (DESIGN 8)."""
+        """The session only sleeps: the next prompt wakes it (contract 8)."""
         d, agent = self.start(mode={"session_id": "conv-1", "user": True}, profile={"restart": "never"})
         a = d.attached()
         a.send(user("one"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""MCP servers in clients (DESIGN 6; CASES C43)."""
+"""MCP servers in clients (contract 6; cases C43)."""
 import os
 import unittest
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The origin of a process: the streams of a child cannot be opened, and an agent's process is recognised, however it
-was started and whatever its parent is by now (DESIGN 14)."""
+was started and whatever its parent is by now (contract 14)."""
 import ctypes
 import errno
 import json

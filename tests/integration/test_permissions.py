@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Requests that need an approver's answer (DESIGN 5, 9.2; CASES C03 C04 C09 C10 C22 C44 C45)."""
+"""Requests that need an approver's answer (contract 5, 9.2; cases C03 C04 C09 C10 C22 C44 C45)."""
 import os
 import shutil
 import tempfile

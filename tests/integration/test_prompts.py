@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Prompts and their turns: queued, cancelled, repeated, and the assignment of prompts to turns (CASES C35 C37 C71)."""
+"""Prompts and their turns: queued, cancelled, repeated, and the assignment of prompts to turns (cases C35 C37 C71)."""
 import unittest
 
 from harness import RESULT, Case, request, until, user

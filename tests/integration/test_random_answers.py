@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""First answer wins, in any order: random steps of clients and child, and a judge (DESIGN 5, 9.2).
+"""First answer wins, in any order: random steps of clients and child, and a judge (contract 5, 9.2).
 
 Never two answers for one request, never the answer to another request, never an allow that no client gave, no request
 left open. PLENUM_SEEDS: how many (150); PLENUM_SEED: only this one."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The recipients of each line, and its ids (DESIGN 4, 8, 9.2; CASES C07 C08 C33 C37 C46 C71)."""
+"""The recipients of each line, and its ids (contract 4, 8, 9.2; cases C07 C08 C33 C37 C46 C71)."""
 import re
 import unittest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An agent must not approve itself (DESIGN 5). The attacker is a program started by the child, in several disguises."""
+"""An agent must not approve itself (contract 5). The attacker is a program started by the child, in several disguises."""
 import json
 import os
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The path of the socket, its permissions, and its life (DESIGN 3; CASES C17 C31 C60 C61 C62 C65)."""
+"""The path of the socket, its permissions, and its life (contract 3; cases C17 C31 C60 C61 C62 C65)."""
 import os
 import resource
 import shutil

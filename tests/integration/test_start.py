@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The start of a child: its program, its arguments, its environment and its client's environment (DESIGN 8; CASES C11
+"""The start of a child: its program, its arguments, its environment and its client's environment (contract 8; cases C11
 C30 C31 C32 C63 C64 C72)."""
 import os
 import pwd

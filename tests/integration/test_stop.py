@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The end of a session and its child: sleep, stop, forget, orphans, shutdown (DESIGN 8; CASES C28 C56 C57 C74)."""
+"""The end of a session and its child: sleep, stop, forget, orphans, shutdown (contract 8; cases C28 C56 C57 C74)."""
 import os
 import signal
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A child that SIGKILL does not end: the stop sequence, the session and the daemon end without it (DESIGN 15).
+"""A child that SIGKILL does not end: the stop sequence, the session and the daemon end without it (contract 15).
 
 Two kinds: a process held in its exit (like one in an uninterruptible wait; here ptrace(2) holds it), and one of another
 user, which the daemon may not signal."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The directory of the table of sessions: its lock, its files, and the handling of a damaged table (DESIGN 8)."""
+"""The directory of the table of sessions: its lock, its files, and the handling of a damaged table (contract 8)."""
 import errno
 import os
 import resource

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tape: replay, tags, filters, lag, and its bounds (DESIGN 3.2, 7, 9.2; CASES C36 C67)."""
+"""The tape: replay, tags, filters, lag, and its bounds (contract 3.2, 7, 9.2; cases C36 C67)."""
 import os
 import socket
 import threading

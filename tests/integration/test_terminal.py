@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Clients and the daemon in a terminal that is interrupted or closed (CASES C58)."""
+"""Clients and the daemon in a terminal that is interrupted or closed (cases C58)."""
 import os
 import pty
 import signal

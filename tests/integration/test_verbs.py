@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The plenum_ requests, one by one (DESIGN 3.2, 9, 9.2)."""
+"""The plenum_ requests, one by one (contract 3.2, 9, 9.2)."""
 import os
 import signal
 import subprocess

@@ -471,7 +471,7 @@ START_TEST(an_id_of_ten_thousand_characters) {
 }
 END_TEST
 
-/* DESIGN 4: an old form is answered, too. */
+/* contract 4: an old form is answered, too. */
 START_TEST(an_id_inside_the_request) {
 	_cleanup_verdict_ struct verdict v = check_line(
 		"{\"type\":\"control_request\",\"request\":{\"subtype\":\"interrupt\",\"request_id\":\"a-1\"}}");
