@@ -63,6 +63,11 @@ bool path_is_program(const char *path) {
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
+char *path_installed(const char *home, size_t n, const char *program) {
+	static const char *const places[] = {".local/bin", ".claude/local"};
+	return n < ARRAY_SIZE(places) ? str_printf("%s/%s/%s", home, places[n], program) : NULL;
+}
+
 char *path_own_dir(void) {
 	char path[4096];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);

@@ -30,6 +30,9 @@ const char *path_runtime_dir_problem(void);
 
 /* Return true if it is a regular file that this process may execute. */
 bool path_is_program(const char *path);
+/* Return the path of a program at place n (from 0) of Claude Code's native installer, ~/.local/bin and ~/.claude/local;
+ * NULL: there are no more places, or no memory. The file need not exist. The caller frees. */
+char *path_installed(const char *home, size_t n, const char *program);
 /* Return the directory of the running program. */
 char *path_own_dir(void);
 

@@ -168,8 +168,8 @@ static void check_program(struct doctor *d, const char *profile, const char *pro
 	if (path)
 		found(d, GOOD, "profile", NULL, "%s: %s", profile, path);
 	else
-		found(d, NOTE, "profile", "install it, or name its whole path: `command` of the profile in plenum.conf",
-			  "%s: %s is not in this shell's PATH (the daemon has its own)", profile, program);
+		found(d, NOTE, "profile", "install it, or write its full path as `command` of the profile in plenum.conf",
+			  "%s: %s is neither in this shell's PATH nor in ~/.local/bin and ~/.claude/local", profile, program);
 }
 
 /* As the daemon sees them, where it tells; else those that are built in. */

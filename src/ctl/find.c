@@ -24,7 +24,10 @@ char *find_program(const char *name) {
 		if (found) return found;
 		p += n + (p[n] == ':');
 	}
-	return NULL;
+	const char *home = getenv("HOME");
+	char *place, *found = NULL;
+	for (size_t i = 0; home && !found && (place = path_installed(home, i, name)); i++) found = if_program(place);
+	return found;
 }
 
 char *find_own(const char *name, const char *build_subfolder) {

@@ -9,6 +9,7 @@
 /* Find a program of the project: beside this one, in the build tree, else in PATH. The caller frees; NULL: not found.
  */
 char *find_own(const char *name, const char *build_subfolder);
-/* Find a program like execvp(3). The caller frees; NULL: not found. */
+/* Find a program like execvp(3), then where Claude Code's native installer puts it. The caller frees; NULL: not found.
+ */
 char *find_program(const char *name);
 bool find_remove_tree(const char *folder); /* like rm -r; does not follow symbolic links */

@@ -150,13 +150,9 @@ static char *search_path(const char *name, const char *path, int *number, char *
 }
 
 static char *search_home(const char *name, const char *home) {
-	static const char *const places[] = {".local/bin", ".claude/local"};
-	for (size_t i = 0; home && i < ARRAY_SIZE(places); i++) {
-		char *file = str_printf("%s/%s/%s", home, places[i], name);
-		if (file && check_program(file) == 0) return file;
-		free(file);
-	}
-	return NULL;
+	char *file = NULL;
+	for (size_t i = 0; home && (file = path_installed(home, i, name)) && !path_is_program(file); i++) free(file);
+	return file;
 }
 
 static void explain_search(const char *name, const struct child_search *in, char *error) {

@@ -20,35 +20,29 @@ static bool is_self(const char *path) {
 		   self.st_ino == st.st_ino;
 }
 
-/* A file in this directory that can be the CLI; a new string, or NULL. */
-static char *candidate(const char *dir, size_t n) {
-	_cleanup_free_ char *path = str_printf("%.*s/claude", (int)n, n ? dir : ".");
-	if (!path || !path_is_program(path) || is_self(path)) return NULL;
-	char *found = path;
-	path = NULL;
-	return found;
+/* Return the path if it can be the CLI; else free it. */
+static char *candidate(char *path) {
+	if (path && path_is_program(path) && !is_self(path)) return path;
+	free(path);
+	return NULL;
 }
 
 static char *find_in_path(const char *dir) {
 	for (; dir; dir = *dir ? dir + 1 : NULL) {
 		size_t n = strcspn(dir, ":");
-		char *path = candidate(n ? dir : ".", n ? n : 1);
+		char *path = candidate(str_printf("%.*s/claude", n ? (int)n : 1, n ? dir : "."));
 		if (path) return path;
 		dir += n;
 	}
 	return NULL;
 }
 
-/* Where the native installer puts the CLI, which is not in the PATH of every service. */
+/* The native installer's directories are not in the PATH of every service. */
 static char *find_in_home(void) {
-	static const char *const places[] = {".local/bin", ".claude/local"};
 	const char *home = getenv("HOME");
-	for (size_t i = 0; home && i < ARRAY_SIZE(places); i++) {
-		_cleanup_free_ char *dir = str_printf("%s/%s", home, places[i]);
-		char *path = dir ? candidate(dir, strlen(dir)) : NULL;
-		if (path) return path;
-	}
-	return NULL;
+	char *place, *path = NULL;
+	for (size_t i = 0; home && !path && (place = path_installed(home, i, "claude")); i++) path = candidate(place);
+	return path;
 }
 
 static char *find(void) {

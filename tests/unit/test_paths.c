@@ -136,6 +136,14 @@ START_TEST(homes) {
 }
 END_TEST
 
+START_TEST(places_of_the_native_installer) {
+	_cleanup_free_ char *one = path_installed("/h", 0, "x"), *two = path_installed("/h", 1, "x");
+	ck_assert_str_eq(one, "/h/.local/bin/x");
+	ck_assert_str_eq(two, "/h/.claude/local/x");
+	ck_assert_ptr_null(path_installed("/h", 2, "x"));
+}
+END_TEST
+
 START_TEST(programs) {
 	char exe[4096] = "", file[100];
 	begin();
@@ -154,4 +162,4 @@ START_TEST(programs) {
 }
 END_TEST
 
-RUN_TESTS("paths", the_socket, too_long, the_runtime_folder, homes, programs)
+RUN_TESTS("paths", the_socket, too_long, the_runtime_folder, homes, places_of_the_native_installer, programs)
