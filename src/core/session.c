@@ -376,7 +376,7 @@ static void complete_start(struct session *s, struct agent *a) {
 	}
 	adopt(s, a);
 	agent_run(a);
-	log_info("session %s: child %d started", s->label, a->child.pid);
+	log_info("session %s: child %d started", s->label, a->child.was); /* it may have ended by now */
 	s->events->started(s);
 	session_write_in(s);
 }

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A `claude` that is a script around plenum-shim would start us again and again. */
+/* A `claude` that is a script around plenum-shim leads back here, as the same process if it ends with exec: then the
+ * next candidate is taken. The variable has the number of rounds and the process of the last one. */
 #define DEPTH_ENV "PLENUM_SHIM_DEPTH"
 #define DEPTH_MAX 3
 
@@ -27,11 +28,14 @@ static char *candidate(char *path) {
 	return NULL;
 }
 
-static char *find_in_path(const char *dir) {
+/* Skip *skip candidates. */
+static char *find_in_path(const char *dir, unsigned *skip) {
 	for (; dir; dir = *dir ? dir + 1 : NULL) {
 		size_t n = strcspn(dir, ":");
 		char *path = candidate(str_printf("%.*s/claude", n ? (int)n : 1, n ? dir : "."));
-		if (path) return path;
+		if (path && !*skip) return path;
+		if (path) --*skip;
+		free(path);
 		dir += n;
 	}
 	return NULL;
@@ -45,25 +49,30 @@ static char *find_in_home(void) {
 	return path;
 }
 
-static char *find(void) {
+static char *find(unsigned skip) {
 	const char *set = getenv("PLENUM_CLAUDE");
 	if (set && *set) return strdup(set);
-	char *path = find_in_path(getenv("PATH"));
+	char *path = find_in_path(getenv("PATH"), &skip);
 	return path ? path : find_in_home();
 }
 
-static bool too_deep(void) {
-	uint64_t depth = 0;
-	char text[8];
+/* Return the number of rounds before this one. *back: of this process. */
+static unsigned count_rounds(bool *back) {
+	unsigned rounds = 0;
+	int pid = 0;
+	char text[32];
 	const char *value = getenv(DEPTH_ENV);
-	if (value && !str_u64(value, 0, 1000, &depth)) depth = 0;
-	snprintf(text, sizeof text, "%u", (unsigned)depth + 1);
+	if (value && sscanf(value, "%3u:%9d", &rounds, &pid) != 2) rounds = 0;
+	*back = rounds && pid == getpid();
+	snprintf(text, sizeof text, "%u:%d", rounds + 1, (int)getpid());
 	setenv(DEPTH_ENV, text, 1);
-	return depth >= DEPTH_MAX;
+	return rounds;
 }
 
 int cli_exec(char **argv) {
-	_cleanup_free_ char *path = find();
+	bool back;
+	unsigned rounds = count_rounds(&back);
+	_cleanup_free_ char *path = find(back ? rounds : 0);
 	if (!path) {
 		fputs("plenum-shim: claude: not found in PATH, ~/.local/bin and ~/.claude/local (install it, or set "
 			  "PLENUM_CLAUDE "
@@ -71,7 +80,7 @@ int cli_exec(char **argv) {
 			  stderr);
 		return 127;
 	}
-	if (too_deep()) {
+	if (rounds >= DEPTH_MAX) {
 		fprintf(stderr, "plenum-shim: %s: it leads back to plenum-shim (set PLENUM_CLAUDE to the real claude)\n", path);
 		return 126;
 	}

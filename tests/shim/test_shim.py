@@ -448,6 +448,19 @@ class RealCli(Case):
         for word in (self.place.dir, self.place.dir + "/none", "a/claude"):
             self.assertEqual(self.run_shim(word, PLENUM_CLAUDE=cli)[:2], (0, word.encode() + b"\n"))
 
+    def test_the_cli_behind_a_script_around_ourselves(self):
+        self.script("a", "claude", 'exec "%s" "$@"\n' % SHIM)
+        self.script("b", "claude", 'echo "real $1"\n')
+        path = ":".join(os.path.join(self.place.dir, d) for d in ("a", "b"))
+        self.assertEqual(self.run_shim("-v", PATH=path), (0, b"real -v\n", ""))
+
+    def test_a_program_of_the_cli_starts_from_the_first_again(self):
+        """What the CLI runs has the environment of the shim that became the CLI."""
+        self.script("a", "claude", '[ "$1" = inner ] && echo first || "%s" inner\n' % SHIM)
+        self.script("b", "claude", "echo second\n")
+        path = ":".join(os.path.join(self.place.dir, d) for d in ("a", "b")) + ":/usr/bin:/bin"
+        self.assertEqual(self.run_shim("-v", PATH=path), (0, b"first\n", ""))
+
     def test_a_script_around_ourselves_is_no_endless_loop(self):
         cli = self.script("a", "claude", 'exec "%s" "$@"\n' % SHIM)
         code, _, err = self.run_shim("-v", PLENUM_CLAUDE=cli)
