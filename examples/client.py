@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""client.py SESSION PROMPT: sends one prompt, asks on the terminal what the agent asks, prints the answer.
+"""client.py SESSION PROMPT: sends one prompt, asks the agent's questions on the terminal, prints the answer.
 
-It survives a lost connection: it goes on behind the last line that it has (plenum_seq), and its prompt runs once,
-because it is sent again under the same uuid and the same client name."""
+It survives a lost connection: it continues after its last line (plenum_seq), and its prompt runs once, because it is
+sent again under the same uuid and the same client name."""
 import json
 import os
 import socket
@@ -15,7 +15,8 @@ PATH = os.environ.get("PLENUM_SOCKET") or os.environ.get("XDG_RUNTIME_DIR", "/ru
 
 
 def talk(attach, prompt):
-    """One connection, until the turn of this prompt has ended: its turn_ended; None where the daemon closed before."""
+    """One connection, until the turn of this prompt has ended: return its turn_ended; None if the daemon closed
+    before."""
     with socket.socket(socket.AF_UNIX) as s:
         s.connect(PATH)
         stream = s.makefile("rwb")

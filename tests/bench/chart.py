@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The report of ./run as one SVG: a group of bars for each figure that has something beside it, on a scale of its own,
-because megabytes a second and microseconds cannot share one."""
+"""The report of ./run as one SVG: a group of bars for each figure with a comparison, each on its own scale, because
+megabytes a second and microseconds cannot share one."""
 from html import escape
 from statistics import median
 
@@ -21,7 +21,7 @@ def amount(x):
 
 
 def group(figure, names, y):
-    """The bars of one figure from y on: the pieces, and where the next begins."""
+    """The bars of one figure from y on: return the pieces, and the start of the next."""
     middle = {k: median(v) for k, v in figure["values"].items() if v}
     top = max(middle.values()) or 1
     title = figure["name"] + (f" ({figure['unit']})" if figure["unit"] else "")

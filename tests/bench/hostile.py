@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The table of hostile lines: a name, and how it is made for a length in bytes. A line costs what its length costs,
-whatever it says. ./run measures each of them."""
+"""The table of hostile lines: a name, and a function of the length in bytes. A line must cost in proportion to its
+length, with any content. ./run measures each of them."""
 import itertools
 
 
@@ -58,8 +58,8 @@ ENTRIES = hooks(lambda size: b'{"PreToolUse":' + listed(ENTRY, size) + b"}")
 OTHER_WAY = hooks(lambda size: b'{"PreToolUse":[' + b",".join(
     (ENTRY.replace(b"%d", b"%d" % i) for i in reversed(range(size // (len(ENTRY) + 3))))) + b"]}")
 
-# (name, lines for a length). The last line of each is a request under the id "h". The client is attached as a driver before,
-# unless its line attaches.
+# (name, lines for a length). The last line of each is a request under the id "h". The client is attached as a driver
+# before, unless its line attaches.
 TABLE = [
     ("plenum_hello, empty objects", verb("plenum_hello", lambda n: b'"x":' + listed(b"{}", n))),
     ("plenum_hello, members", verb("plenum_hello", lambda n: bare(b'"m%d":0', n))),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What stands on a session's tape, as the clients saw it, against what the session's children printed (recorder.py)."""
+"""The tape of a session, as seen by the clients, compared with the output of its children (recorder.py)."""
 import bisect
 import json
 import os
@@ -11,12 +11,12 @@ from procs import start_time
 from snapshot import Said
 
 KEPT = 200000
-LINE_MAX = 1000000  # a longer line of a child is left out, and said so
+LINE_MAX = 1000000  # a longer line of a child is dropped with a notice
 MARK = re.compile(rb"mark-[0-9a-f]{16}")  # in a prompt that has no uuid
 
 
 def is_echo(obj):
-    """A prompt that the child says back; what its own commands say has the same mark."""
+    """A prompt repeated by the child; output of its own commands has the same mark."""
     content = (obj.get("message") or {}).get("content")
     if isinstance(content, list) and content and isinstance(content[0], dict):
         content = content[0].get("text")
@@ -24,7 +24,7 @@ def is_echo(obj):
 
 
 class Run:
-    """One run of a child: the folder that its recorder writes."""
+    """One run of a child: the directory written by its recorder."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -32,27 +32,27 @@ class Run:
             self.meta = json.load(f)
         self.start = start_time(self.meta["pid"])
         self.pid, self.ppid, self.session = self.meta["pid"], self.meta["ppid"], self.meta["session"]
-        self.spare = self.session.startswith("warm-")  # it was started before anybody asked
+        self.spare = self.session.startswith("warm-")  # it was prestarted
         self.owners = [] if self.spare else [key_of(self.session, self.meta["cwd"])]  # the sessions that had it, in order
         self.profile = self.meta["profile"]
         self.read = {"in": 0, "out": 0}
         self.rest = {"in": b"", "out": b""}
         self.lines = []         # (kind, hash, beginning) for the tape
         self.order = []         # (size of `in`, size of `out` when it was read)
-        self.heard = []         # subtypes of the requests that it was sent
-        self.took_at, self.done_at = [], {}  # its prompts: (end in `in`, uuid); where in `out` each was over
-        self.marks = {}         # of prompts without a uuid: the line as it came
+        self.heard = []         # subtypes of the requests to it
+        self.took_at, self.done_at = [], {}  # its prompts: (end in `in`, uuid); the end of each in `out`
+        self.marks = {}         # prompts without a uuid: the line as received
         self.asked, self.answers = {}, {}   # its requests: id: subtype; their answers: id: how many
         self.withdrawn, self.calls = set(), {}
-        self.uuids = {}         # uuid: the line as it came
+        self.uuids = {}         # uuid: the line as received
         self.repeated = []
-        self.echoed = set()     # the uuids that its replays name: those prompts were taken up
+        self.echoed = set()     # the uuids named by its replays: those prompts were accepted
         self.said = Said()
         self.over = self.complete = False
 
     def refresh(self):
-        """Reads on in what was recorded. Whether it has ended is asked first, so that nothing comes behind it."""
-        over = not alive(self.pid) or start_time(self.pid) != self.start  # another process may have its number now
+        """Read the new records. Its end is checked first, so that no output comes after it."""
+        over = not alive(self.pid) or start_time(self.pid) != self.start  # another process may have its pid now
         for name, take in (("in", self.took), ("out", self.printed)):
             with open(os.path.join(self.folder, name), "rb") as f:
                 f.seek(self.read[name])
@@ -91,7 +91,7 @@ class Run:
             self.lines.append(("line", hash(line), line[:200]))
 
     def calls_server(self, obj):
-        """A call of a tool that it does not wait for any more is withdrawn in the words of MCP."""
+        """A call of a tool that it no longer waits for is withdrawn by an MCP message."""
         server, message = obj["request"].get("server_name"), obj["request"].get("message") or {}
         if message.get("method") == "notifications/cancelled":
             self.withdrawn.add(self.calls.get((server, (message.get("params") or {}).get("requestId"))))
@@ -99,7 +99,7 @@ class Run:
             self.calls[server, message["id"]] = obj["request_id"]
 
     def over_at(self, obj, at):
-        """Which prompts this line ends."""
+        """Return the prompts that this line ends."""
         over = []
         if obj.get("type") == "result":
             over = (obj.get("user_message_uuids") or []) + [obj.get("user_message_uuid")]
@@ -109,7 +109,7 @@ class Run:
             self.done_at.setdefault(uuid, at)
 
     def out_seen(self, at):
-        """How much of `out` there was at most when the daemon wrote what ends here in `in`."""
+        """Return the maximum size of `out` when the daemon wrote the line ending here in `in`."""
         if not self.order or self.order[-1][0] < at:
             with open(os.path.join(self.folder, "order")) as f:
                 self.order = [tuple(map(int, line.split())) for line in f.read().split("\n")[:-1]]
@@ -148,7 +148,7 @@ class Run:
             return json.dumps(rid).encode() in f.read()
 
     def lines_about(self, word):
-        """What was said either way from the line with this word on."""
+        """Return the lines in both directions from the one with this word on."""
         found = []
         for name in ("out", "in"):
             with open(os.path.join(self.folder, name), "rb") as f:
@@ -169,10 +169,10 @@ class Book:
         self.entries = {}       # seq: (kind, hash, text, size of a cut line, type, whether it is an echo)
         self.uuids = {}         # uuid of a line: its numbers
         self.top = -1
-        self.next = None        # the first line that is not compared yet
+        self.next = None        # the first line not compared yet
         self.hole = 0
-        self.at = 0             # which of the runs
-        self.taken = {}         # run: how many of its lines are past
+        self.at = 0             # index into the runs
+        self.taken = {}         # run: number of its past lines
         self.finds = 0
 
     def put(self, peer, seq, raw, obj):
@@ -198,13 +198,13 @@ class Book:
             return ("stray", hash(raw), obj["text"], obj.get("size"), "system", False)
         return ("notice", hash(raw), raw[:200], None, "system", False)
 
-    # --- comparing with what was recorded
+    # --- comparison with the records
 
     def compare(self, runs):
-        """Every line up to the newest against the runs, in order. Raises where they differ."""
+        """Compare every line up to the newest with the runs, in order. Raises at a difference."""
         if self.next is None:
             self.next = min(self.entries, default=0)
-            self.hole = KEPT if self.next > 1 else 0  # what came before nobody saw
+            self.hole = KEPT if self.next > 1 else 0  # earlier lines were seen by no client
         while self.next <= self.top:
             entry = self.entries.get(self.next)
             if entry is None:
@@ -229,7 +229,7 @@ class Book:
                     self.pass_to(run, at + 1)
                     return
                 if run.over and not run.complete:
-                    at += 1  # it was killed: the rest of its output may never have come out
+                    at += 1  # it was killed: the rest of its output may be lost
                 elif allowed > 0:
                     allowed -= 1
                     skipped.append(run.lines[at])
@@ -247,11 +247,11 @@ class Book:
                             [self.rest_of(r)[:2] for r in runs[self.at:self.at + 2]], self.hole, skipped[:5]))
 
     def gave_up(self, run, runs):
-        """Is it a spare again, or another session's? A session has one child at a time."""
+        """Return true if it is prestarted again or belongs to another session: a session has one child at a time."""
         return run.spare and (run.owners[-1] != self.key or (run is not runs[-1] and not run.over))
 
     def pass_to(self, run, at):
-        """What is past is forgotten, unless another session may have it, too."""
+        """Past lines are dropped, unless another session may have them, too."""
         for i in range(self.taken.get(run, 0), at if not run.spare else 0):
             run.lines[i] = None
         self.taken[run] = at
@@ -263,7 +263,7 @@ class Book:
     def same(entry, line, run):
         kind, digest, text = line
         if entry[0] != kind:
-            # the last line of a child that was killed, cut
+            # the last line of a killed child, truncated
             return entry[0] == "stray" and run.over and not run.complete and Book.begins(text, entry[2])
         if kind == "line":
             return entry[1] == digest
@@ -274,7 +274,7 @@ class Book:
         return raw.decode("utf-8", "replace").startswith(text.rstrip("\ufffd")[:150])
 
     def missing(self, runs):
-        """Lines that were printed and have not come: (run, how many, the first). A hole may have taken them."""
+        """Return printed lines that have not come: (run, how many, the first). They may be in a hole."""
         found = []
         spare = self.hole
         for run in runs[self.at:]:
@@ -286,14 +286,14 @@ class Book:
             spare = max(0, spare - len(rest))
         return found
 
-    # --- what a client must have got
+    # --- lines due to a client
 
     def whole(self, first):
-        """Is every line known from this one on?"""
+        """Return true if every line from this one on is known."""
         return all(s in self.entries for s in range(first, self.top + 1))
 
     def lines_for(self, first, options):
-        """The numbers of the lines that a client with these filters gets."""
+        """Return the numbers of the lines for a client with these filters."""
         return [s for s in range(first, self.top + 1) if self.passes(self.entries[s], options)]
 
     @staticmethod
@@ -306,7 +306,7 @@ class Book:
         return not (options.get("partial") is False and kind == "stream_event") and not (options.get("echo") is False and echo)
 
     def after_uuid(self, uuid, oldest, seq):
-        """Where `after_uuid` begins, and whether it was cut; None where the book does not know all."""
+        """Return the start of `after_uuid`, and whether it was cut; None if the book is incomplete."""
         if not all(s in self.entries for s in range(oldest, seq)):
             return None
         known = [s for s in self.uuids.get(uuid, []) if oldest <= s < seq]

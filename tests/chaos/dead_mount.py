@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A file system that answers nothing, as one on a server that is gone: whatever touches it waits, until it is given up."""
+"""A file system that answers nothing, like one on a lost server: any access waits until it is given up."""
 import contextlib
 import ctypes
 import os
@@ -8,7 +8,7 @@ MS_NOSUID, MS_NODEV, MNT_DETACH = 2, 4, 2
 
 
 class DeadMount:
-    """At path, an empty folder. `here` is false where this process may not mount, or the kernel has no FUSE."""
+    """A mount at path, an empty directory. `here` is false if this process may not mount, or the kernel has no FUSE."""
 
     def __init__(self, path):
         self.path, self.fd = path, None
@@ -31,7 +31,7 @@ class DeadMount:
             self.fd = fd
 
     def give_up(self):
-        """The end of the one who should answer: all who wait get an error."""
+        """End the server: all waiting accesses get an error."""
         if self.here:
             with contextlib.suppress(OSError):
                 os.close(self.fd)

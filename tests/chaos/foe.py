@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Connections of the hostile driver: any number, of any uid, that send what they like and need not read."""
+"""Connections of the hostile driver: any number, of any uid, that send anything and need not read."""
 import collections
 import json
 import os
@@ -36,7 +36,7 @@ class Door:
             there.close()
 
     def connect(self):
-        """A socket; OSError where it gets none."""
+        """Return a socket; OSError if refused."""
         if self.process is None:
             s = socket.socket(socket.AF_UNIX)
             s.connect(self.path)
@@ -59,14 +59,14 @@ CODE = re.compile(rb'"subtype":"(success)"|"code":"([a-z_]+)"')
 class Foe:
     def __init__(self, door, reads=True):
         self.uid, self.reads = door.uid, reads
-        self.codes = collections.Counter()  # how its lines were answered
+        self.codes = collections.Counter()  # the answers to its lines
         self.sock = door.connect()
         self.sock.setblocking(False)
-        self.out, self.chunk = bytearray(), 1 << 18  # chunk: so many bytes at a time
+        self.out, self.chunk = bytearray(), 1 << 18  # chunk: bytes per send
         self.tail, self.closed = b"", False
-        self.answered = set()  # ids of the answers that this one waits for
+        self.answered = set()  # ids of awaited answers
         self.syncs = 0
-        self.answer = False    # what it answers to each request of an agent; False: nothing
+        self.answer = False    # the answer to each request of an agent; False: none
 
     def send(self, data):
         self.out += data
@@ -76,7 +76,7 @@ class Foe:
         self.send(dump({"type": "control_request", "request_id": rid, "request": dict({"subtype": subtype}, **members)}) + b"\n")
 
     def sync(self):
-        """Asks for an answer that comes when all lines so far were taken; its name, for is_synced()."""
+        """Request an answer that comes when all lines so far were read; return its name, for is_synced()."""
         self.syncs += 1
         name = "sync-%d" % self.syncs
         self.request("plenum_hello", name)
@@ -114,7 +114,7 @@ class Foe:
             self.take(data)
 
     def take(self, data):
-        """The beginning of a line says all that is of interest."""
+        """Only the beginning of a line is of interest."""
         lines = (self.tail + data).split(b"\n")
         self.tail = lines.pop()[:4096]
         for raw in lines:
@@ -138,7 +138,7 @@ class Foe:
 
 
 def pump(foes, seconds):
-    """All of them send and read for so long."""
+    """Let all of them send and read for this long."""
     deadline = time.monotonic() + seconds
     while True:
         for foe in foes:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""A client that does nothing wrong, for ever: what it waits for, and how long, is how well the daemon serves others.
+"""A client without faults that runs indefinitely: its waiting times show how well the daemon serves others.
 
     tests/chaos/good_client.py SOCKET
 
-Prints a JSON object a line for each thing that it did: {"what", "begun" (CLOCK_MONOTONIC), "seconds", "error" (or null)},
-and after each round of all of them {"round": N, "begun": ...}. Ends with its standard input."""
+Prints a JSON object per line for each action: {"what", "begun" (CLOCK_MONOTONIC), "seconds", "error" (or null)}, and
+after each round of all of them {"round": N, "begun": ...}. Ends with its standard input."""
 import os
 import select
 import sys
@@ -65,7 +65,7 @@ class Good:
         self.main.sent.clear()
 
     def look(self):
-        """A new connection always gets in."""
+        """A new connection is always accepted."""
         c = Client(self.path, "look")
         try:
             c.attach(NAME, role="observer", replay={"last": 5})

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""An agent that does to the daemon what it can with its output, its processes and its end.
+"""An agent that attacks the daemon with its output, its processes and its end.
 
-    python3 -I -S hostile_child.py HOW [whatever else the daemon adds]
+    python3 -I -S hostile_child.py HOW [further arguments of the daemon]
 
-It answers initialize and interrupt as an agent does, and at each prompt does what HOW names (a method of Child below)."""
+It answers initialize and interrupt like an agent, and at each prompt runs the method of Child named HOW."""
 import json
 import os
 import signal
@@ -40,15 +40,15 @@ class Child:
         body = {"subtype": subtype, "tool_name": "Bash", "input": {"command": "true"}, "tool_use_id": "toolu_x"}
         return {"type": "control_request", "request_id": rid, "request": dict(body, **members)}
 
-    # --- what it says
+    # --- output
 
     def asks(self):
-        """More open requests than there may be, some of them twice, half of them withdrawn."""
+        """More open requests than allowed, some of them twice, half of them withdrawn."""
         self.put(*[self.ask("a%d" % (i % 5000)) for i in range(6000)])
         self.put(*[{"type": "control_cancel_request", "request_id": "a%d" % i} for i in range(0, 5000, 2)])
 
     def asks_nothing(self):
-        """Requests that have no answer, or no sense."""
+        """Requests without an answer, or malformed."""
         self.put(*[self.ask("h%d" % i, "hook_callback", callback_id="none") for i in range(500)],
                  *[self.ask("m%d" % i, "mcp_message", server_name="none", message={}) for i in range(500)],
                  *[self.ask("u%d" % i, "unknown") for i in range(500)],
@@ -66,11 +66,11 @@ class Child:
             self.put(*[line] * 5000)
 
     def endless(self):
-        """A line longer than any may be."""
+        """A line longer than the limit."""
         self.put(b'{"type":"assistant","x":"' + b"x" * 20 * MIB + b'"}')
 
     def forges(self):
-        """Lines that look like the daemon's, and answers to what was not asked."""
+        """Lines that look like the daemon's, and answers to no request."""
         event = {"type": "system", "subtype": "plenum_event", "event": "settled", "session": "good", "code": "internal"}
         self.put(event, {"plenum_seq": 1, "type": "assistant"}, dict(event, event="shutting_down"),
                  *[{"type": "control_response", "response": {"subtype": "success", "request_id": "req_%d_00000000" % i,
@@ -95,10 +95,10 @@ class Child:
         os.write(2, b"x" * 4 * MIB)
         os.write(2, b"\n" * MIB)
 
-    # --- what it does
+    # --- processes
 
     def forks(self):
-        """Processes of sessions of their own that hold its output and take no SIGTERM."""
+        """Processes with sessions of their own that hold its output and ignore SIGTERM."""
         for _ in range(20):
             if os.fork() == 0:
                 os.setsid()
@@ -113,7 +113,7 @@ class Child:
             time.sleep(600)
 
     def stays(self):
-        """Reads no more, and only SIGKILL ends it."""
+        """Stops reading, and only SIGKILL ends it."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         while True:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The lines of the hostile driver: those of the benchmark's table, and lines that cost by their number or are no sense.
+"""The lines of the hostile driver: those of the benchmark's table, many cheap lines, and malformed lines.
 
-`LINES[name](size)` is the bytes that a client sends, about so many, with the LF."""
+`LINES[name](size)` returns the bytes that a client sends, about this many, with the newline."""
 import os
 import sys
 

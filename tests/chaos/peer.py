@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One client of the chaos driver: it sends, it reads when the driver lets it, and it checks every line that comes."""
+"""One client of the chaos driver: it sends, it reads when the driver lets it, and it checks every received line."""
 import os
 import re
 import select
@@ -8,17 +8,17 @@ import time
 
 from harness import dump, parse
 
-PATIENCE = float(os.environ.get("PLENUM_CHAOS_PATIENCE", "60"))  # seconds until what must come counts as missing
+PATIENCE = float(os.environ.get("PLENUM_CHAOS_PATIENCE", "60"))  # seconds until an expected line counts as missing
 TAG = re.compile(rb'\{"plenum_seq":(\d+)(,?)')
 PRIVATE_EVENTS = ("error", "gap", "lag", "attached", "detached", "stderr", "attention", "shutting_down", "session_created")
 
 
 class Violation(AssertionError):
-    """Something that must hold did not."""
+    """An invariant does not hold."""
 
 
 def key_of(name, cwd):
-    """A name can be used again, for another session: then its folder is NAME~N."""
+    """A name can be used again, for another session: then its directory is NAME~N."""
     base = os.path.basename(cwd)
     return base if base.startswith(name + "~") else name
 
@@ -29,13 +29,13 @@ class Prompt:
     def __init__(self, uuid, line, raw, peer):
         self.uuid, self.line, self.raw, self.peer = uuid, line, raw, peer
         self.key = peer.certain_key()
-        self.was = uuid      # as it was sent; the daemon gives another where it is taken
+        self.was = uuid      # as sent; the daemon assigns another if it is taken
         self.outcome = None  # "done", or the code of an error
         self.excuse = None   # why no outcome can be expected any more
 
 
 class Peer:
-    """tape lines go to books(session), which knows what stands under which number."""
+    """Tape lines go to books(session), which knows the line of each number."""
 
     count = 0
 
@@ -50,28 +50,28 @@ class Peer:
         self.sock.setblocking(False)
         self.out, self.rest = bytearray(), []
         self.closed = self.half = self.stalled = self.witness = False
-        self.apart = False     # the random actions leave it alone
-        self.trickle = 0       # reads so many bytes at once, and no more
-        self.squeezed = world.limited  # it came when descriptors were short
+        self.apart = False     # random actions skip it
+        self.trickle = 0       # reads only this many bytes at once
+        self.squeezed = world.limited  # it connected when descriptors were short
         self.why_closed = None
         self.lines_sent = 0
         self.next_id = 0
         self.open = {}       # request_id: (subtype, when, handler)
         self.answered = set()
         self.asked = {}      # request_id: the request
-        self.mine = {}       # request_id: requests that this peer has answered
+        self.mine = {}       # request_id: requests answered by this peer
         self.prompts = {}    # uuid: Prompt, without outcome
         self.by_line = {}
-        self.session = self.wanted = self.key = None  # key: the session's name and which of that name (key_of)
-        self.warned = False  # it has heard of a gap or a lag
+        self.session = self.wanted = self.key = None  # key: the session's name and its use count (key_of)
+        self.warned = False  # it was notified of a gap or a lag
         self.options = {}
-        self.expected = None  # the number of the next line, where every line must come
+        self.expected = None  # the number of the next line, if every line must come
         self.last_seq = -1
         self.tagged = self.filtered = False
         self.plain = None     # untagged: hashes of its tape lines, compared later
         self.got = None       # tagged, with a filter: numbers of its lines, compared later
-        self.first = None     # the number where its lines begin
-        self.after = None     # replay after_uuid: what was asked, what was answered, the first line that came
+        self.first = None     # the number of its first line
+        self.after = None     # replay after_uuid: the request, the answer, the first line
         self.history = []
 
     def fail(self, text, raw=None):
@@ -101,7 +101,7 @@ class Peer:
             pass
         except OSError as e:
             self.stalled, self.trickle = False, 0
-            self.pump()  # why it was closed may be among what it has not read
+            self.pump()  # the reason for its close may be unread
             self.lost("write: %s" % e)
 
     def request(self, subtype, handler=None, **members):
@@ -112,12 +112,12 @@ class Peer:
         return rid
 
     def certain_key(self):
-        """The session that a line goes to which is sent now; None where that depends on what is under way."""
+        """Return the session of a line sent now; None if that depends on lines in flight."""
         moving = any(v[0] in ("plenum_attach", "plenum_detach") for v in self.open.values())
         return None if moving else self.key
 
     def prompt(self, uuid, raw):
-        """A user line that holds this uuid, or none (None)."""
+        """A user line with this uuid, or without one (None)."""
         p = Prompt(uuid, self.lines_sent + 1, raw.rstrip(b"\r\n"), self)
         if uuid:
             self.prompts[uuid] = p
@@ -176,7 +176,7 @@ class Peer:
     # --- receiving
 
     def pump(self):
-        """Takes in what is there; at most some MB at once, so that nobody waits long."""
+        """Receive available lines; at most some MB at once, so that no other peer waits long."""
         for _ in range(16):
             if self.closed or self.stalled:
                 return
@@ -215,7 +215,7 @@ class Peer:
         self.world.lost(self)
 
     def abandon(self):
-        """This client dies, with whatever it has not read."""
+        """This client dies, with any data unread."""
         self.closed, self.why_closed = True, "own"
         self.cut_prompts("died")
         self.sock.close()
@@ -338,7 +338,7 @@ class Peer:
         self.look(obj)
 
     def look(self, obj):
-        """What any line says about this peer's prompts and place."""
+        """Check what a line says about this peer's prompts and session."""
         if not isinstance(obj, dict):
             return
         event = obj.get("event") if obj.get("subtype") == "plenum_event" else None
@@ -372,7 +372,7 @@ class Peer:
                 self.excuse_unnamed(obj["state"])
 
     def rename(self, was, value):
-        """Another client's prompt has this uuid: the daemon gave its own line another."""
+        """Another client's prompt has this uuid: the daemon gave this one another."""
         p = self.prompts.pop(was, None)
         if p:
             p.uuid = value
@@ -380,7 +380,7 @@ class Peer:
             self.world.renamed(p)
 
     def excuse_unnamed(self, why):
-        """Something that this client cannot know by its uuid: it may be one of those that it sent without."""
+        """Something that this client cannot know by its uuid: it may be one of its prompts without one."""
         for p in self.by_line.values():
             if p.uuid is None:
                 p.excuse = p.excuse or why
@@ -393,7 +393,7 @@ class Peer:
     # --- answering
 
     def answer(self, rid, rng, how=None):
-        """A sensible (or, where how says so, a bad) answer to a request that is open here."""
+        """Send a valid answer (or an invalid one, by how) to an open request."""
         obj = self.asked.pop(rid)
         self.mine[rid] = obj
         req = obj.get("request", {})
@@ -424,8 +424,8 @@ class Peer:
 
 
 class Guard(Peer):
-    """Has a PreToolUse hook that denies every Write, as an owner of its own name. Nothing else happens to it than what
-    the driver's guard actions do."""
+    """Has a PreToolUse hook that denies every Write, as an owner of its own name. Only the driver's guard actions
+    affect it."""
 
     TABLE = {"PreToolUse": [{"matcher": "Write", "hookCallbackIds": ["watch"], "timeout": 60}]}
     DENY = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "guarded"}}
@@ -434,10 +434,10 @@ class Guard(Peer):
         super().__init__(path, world, label)
         self.apart = True
         self.at_once = prompt_answers
-        self.waits = False  # until the child has taken the table
+        self.waits = False  # until the child has accepted the table
 
     def begin(self, name, register):
-        """register: False where it counts on what its name has registered before."""
+        """register: False if it relies on earlier registrations of its name."""
         def attached(obj, body):
             self.on_attached(obj, body)
             if body is not None and register:
@@ -476,7 +476,7 @@ class Guard(Peer):
 
 
 def wait_readable(peers, timeout):
-    """Until one of them has something to read or may write, or the time is over."""
+    """Wait until one of them is readable or may write, or until the timeout."""
     poll = select.poll()
     for p in peers:
         if not p.closed and not p.stalled and not p.trickle:

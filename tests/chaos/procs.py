@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What /proc says of processes, any of which may end by itself while it is looked at."""
+"""Process data from /proc; any process may end by itself meanwhile."""
 import contextlib
 import os
 
 
 def kill(pid, number):
-    """A signal to a process that may have ended by itself in this moment."""
+    """Send a signal to a process that may just have ended by itself."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Stands between the daemon and an agent and writes down every byte that passes.
+"""Runs between the daemon and an agent and records every byte in both directions.
 
     python3 -I -S recorder.py DIR PROGRAM [ARGUMENT...]
 
-Each run makes DIR/<time>-<pid>/ with `meta` (JSON: pid, ppid, session, cwd, profile, argv), `in` (what the daemon wrote),
-`out` (what the agent printed), `order` (a line "IN OUT" for each read of input: the sizes that both had then) and, once
-the agent has ended and everything of its output has been passed on, `end` (its status as waitpid gives it). A byte is in
-`out` before it is passed on, so the daemon has seen a prefix of it.
+Each run makes DIR/<time>-<pid>/ with `meta` (JSON: pid, ppid, session, cwd, profile, argv), `in` (written by the
+daemon), `out` (printed by the agent), `order` (a line "IN OUT" for each read of input: the sizes of both at that time)
+and, once the agent has ended and all of its output was passed on, `end` (its status from waitpid). A byte is in `out`
+before it is passed on, so the daemon has seen a prefix of it.
 """
 import json
 import os
@@ -38,7 +38,7 @@ class Recorder:
                                       "profile": os.environ.get("CHAOS_PROFILE"), "argv": argv}))
         self.to_agent = self.agent.stdin.fileno()
         self.from_agent = self.agent.stdout.fileno()
-        self.ended = os.pidfd_open(self.agent.pid)  # its end counts, not that of whoever else holds its output
+        self.ended = os.pidfd_open(self.agent.pid)  # its own end counts, not that of other holders of its output
         self.waiting = b""  # for the agent
         os.set_blocking(self.to_agent, False)
 
@@ -70,7 +70,7 @@ class Recorder:
         except BlockingIOError:
             n = 0
         except OSError:
-            n = len(self.waiting)  # it reads no more
+            n = len(self.waiting)  # it stopped reading
         self.waiting = self.waiting[n:]
 
     def pass_output(self):

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""What a child has said of itself, and whether plenum_attach tells a client that comes late the same (contract 3.2)."""
+"""A child's reports about itself, compared with plenum_attach's answer to a late client (DESIGN 3.2)."""
 from harness import dump
 
 ENDS = ("completed", "failed", "killed", "stopped", "cancelled")
 
 
 class Said:
-    """Fed with one child's lines, those that it took and those that it printed."""
+    """Fed with one child's lines, in both directions."""
 
     def __init__(self):
-        self.asked = {}  # control requests that it was sent, by id
+        self.asked = {}  # control requests to it, by id
         self.init = self.mode = self.model = self.tasks = self.conversation = None
         self.inits = []
         self.started = {}
@@ -68,7 +68,7 @@ def differs(what, got, want):
 
 
 def errors(answer, run, book):
-    """What is wrong with the answer to plenum_attach, where run is the newest child of this daemon, or None."""
+    """Return the errors in the answer to plenum_attach; run is the newest child of this daemon, or None."""
     if run is None or run.over or not answer["pid"]:
         return of_no_child(answer, run)
     if answer["pid"] != run.pid:

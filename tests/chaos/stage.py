@@ -10,7 +10,7 @@ from peer import Violation
 
 
 def mount_small(path):
-    """A file system of 32 MiB, twice what the sessions of the attackers may take; None where this process may not mount."""
+    """Mount a file system of 32 MiB, twice the share of the attackers' sessions; None if this process may not mount."""
     os.makedirs(path)
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m,mode=0700", "chaos", path], stderr=subprocess.DEVNULL,
                           check=False)
@@ -51,7 +51,7 @@ class Stage:
         self.limited = False
 
     def starve(self, spare):
-        """Only so many bytes of address space more than it has now. The hard limit stays."""
+        """Limit its address space to this many bytes more than now. The hard limit stays."""
         with open("/proc/%d/statm" % self.daemon.pid) as f:
             used = int(f.read().split()[0]) * resource.getpagesize()
         hard = resource.prlimit(self.daemon.pid, resource.RLIMIT_AS)[1]
@@ -79,7 +79,7 @@ class Stage:
         self.full = False
 
     def write_conf(self):
-        """At once: a reader sees the old one or the new one."""
+        """Atomic: a reader sees the old one or the new one."""
         conf = self.daemon.conf
         self.daemon.conf = conf + ".new"
         self.daemon.write_conf()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The daemon of a chaos run with everything around it, and what must hold of it (checks)."""
+"""The daemon of a chaos run with its surroundings, and the invariants (checks)."""
 import os
 import re
 import signal
@@ -22,7 +22,7 @@ PROFILES = {
     "odd": (["--fault", "partial=997,garbage=40"], {}),
     "slow": (["--fault", "late=40,start-delay=60"], {}),
     "huge": (["--fault", "huge=300000"], {}),  # longer than the tape
-    "too-long": (["--fault", "huge=1100000"], {}),  # longer than a line may be
+    "too-long": (["--fault", "huge=1100000"], {}),  # longer than the limit
     "pipe": ([], {"stdout": "pipe", "permission_wait": "500ms"}),
     "odd-pipe": (["--fault", "partial=997,garbage=40"], {"stdout": "pipe", "restart": "never"}),
     "huge-pipe": (["--fault", "huge=300000"], {"stdout": "pipe", "session_id_args": "--session-id={id}"}),
@@ -33,15 +33,15 @@ PROFILES = {
     "warm-deaf": (["--fault", "deaf=0,ignore-eof"], {"warm": 1}),  # never answers
     "warm-dead": (["--fault", "start-exit=3"], {"warm": 1}),
 }
-NO_SESSIONS = ("warm-deaf", "warm-dead")  # spares alone, that never come to anything
-TAKEN_AWAY = ("odd", "slow", "queue", "warm-odd", "pipe")  # and brought back, by the configuration
+NO_SESSIONS = ("warm-deaf", "warm-dead")  # only prestarted children that never become usable
+TAKEN_AWAY = ("odd", "slow", "queue", "warm-odd", "pipe")  # and returned, by the configuration
 
 
 UUID_PUT_IN = re.compile(rb'^\{"uuid":"[0-9a-f-]{36}",')
 
 
 def odd(some, others):
-    """What is in some alone, and how many those are."""
+    """Return the items in only one of them, and how many those are."""
     more = sorted(set(some) - set(others))
     return "%s (%d more)" % (more[:10], len(more))
 
@@ -50,13 +50,13 @@ class World(Stage):
     def __init__(self, root, say, seed, program=None, faults=None):
         super().__init__(root, say)
         self.records = root + "/rec"
-        self.work = root + "/work"  # sessions' folders; and that of this program, which an implicit attach names
+        self.work = root + "/work"  # sessions' directories; and that of this program, for an implicit attach
         os.makedirs(self.records)
         os.makedirs(self.work + "/warm")
         os.chdir(self.work)
         self.faults = faults
         agent = build_file("plenum-fakeagent")
-        self.states = seed // 2 % 2 == 1  # the children tell theirs, as those of the built-in profile do
+        self.states = seed // 2 % 2 == 1  # the children report theirs, like those of the built-in profile
         sections = {"daemon": {"default_profile": "plain", "max_children": 9 if seed % 3 == 0 else 40, "state_dir": self.state_dir},
                     "limits": {"tape_bytes": TAPE_BYTES, "child_line": LINE_MAX, "client_line": LINE_MAX, "tape_lines": 4096, "stdin_queue": "2M",
                                "client_lag_soft": "100K" if seed % 4 == 1 else "8M", "lag_wait": "%ds" % LAG_WAIT,
@@ -76,20 +76,20 @@ class World(Stage):
         self.daemon.program = program
         self.peers, self.books, self.runs, self.known = [], {}, {}, set()
         self.life = 0
-        self.retried = set()     # uuids that their client sent again
-        self.sent = {}           # uuid: Prompt, all that were ever sent
-        self.sessions = []       # names that were made and not removed, as far as the driver knows
+        self.retried = set()     # uuids sent again by their client
+        self.sent = {}           # uuid: Prompt, all ever sent
+        self.sessions = []       # names created and not removed, as far as the driver knows
         self.witnesses = {}
-        self.keys = {}           # name: which session of that name is there now
+        self.keys = {}           # name: its current session
         self.uses = {}           # name: how many sessions had it
         self.marks = {}          # prompts without a uuid, by the mark in their text
-        self.clashed = set()     # uuids that somebody else used, too
-        self.stopped = set()     # processes that stand still until everything comes to rest
+        self.clashed = set()     # uuids also used by another client
+        self.stopped = set()     # processes stopped until the next rest
         self.reconfigured = self.pressed = False
         self.given = {"given": 0, "back": 0}
         self.log_read, self.told, self.by_pid = 0, [], {}
-        self.guarded = set()     # sessions where no Write may run
-        self.forbidden = {}      # files that a guard had to keep from being written: who asked for it, where and when
+        self.guarded = set()     # sessions in which no Write may run
+        self.forbidden = {}      # files that a guard had to protect: the requester, session and time
         self.ephemeral = set()   # names of sessions that end with a client, and with the daemon
         self.read_at = self.slow_at = time.monotonic()  # when clients were read last; when that was last late
         self.first_rss = None
@@ -102,12 +102,12 @@ class World(Stage):
         self.books = {}
         self.pressed = False
         self.start_daemon()
-        # more than once: a child of the daemon before may have its socket for a last moment
+        # more than once: a child of the previous daemon may still hold its socket
         deadline = time.monotonic() + PATIENCE
         while not self.connect_probe(time.monotonic() < deadline):
             time.sleep(0.02)
         if self.life == 1:
-            self.base_fds = self.daemon.settled_fds()  # minus the probe's two, plus two that a fault may have kept away
+            self.base_fds = self.daemon.settled_fds()  # minus the probe's two, plus two possibly reserved by a fault
 
     def connect_probe(self, may_fail):
         try:
@@ -117,7 +117,7 @@ class World(Stage):
             if may_fail:
                 return False
             raise
-        self.probe.half = may_fail  # no question why it was closed
+        self.probe.half = may_fail  # its close needs no reason
         self.peers.append(self.probe)
         self.probe.request("plenum_hello", self.on_hello)
         self.probe.request("plenum_subscribe")
@@ -129,7 +129,7 @@ class World(Stage):
         self.capabilities = body.get("capabilities", [])
 
     def kill(self, number=signal.SIGKILL):
-        """Everything that belongs to the connections is over."""
+        """All connections are lost."""
         pid = self.daemon.pid
         self.daemon.process.send_signal(number)
         status = self.daemon.process.wait(PATIENCE)
@@ -153,7 +153,7 @@ class World(Stage):
     # --- clients
 
     def client(self, label=None, kind=Peer, *more):
-        """A new connection; None while the daemon takes none in time (descriptors taken away)."""
+        """A new connection; None if the daemon accepts none in time (descriptors taken away)."""
         self.check_alive()
         try:
             p = kind(self.daemon.socket, self, label, *more)
@@ -175,14 +175,14 @@ class World(Stage):
             self.sessions.append(name)
             if peer.options.get("ephemeral"):
                 self.ephemeral.add(name)
-        here = self.daemon.process.poll() is None  # else this is what it has left behind
+        here = self.daemon.process.poll() is None  # else its leftovers
         if here and name not in self.witnesses and not peer.witness and not self.limited:
             self.witness(name)
 
     REFUSALS = {"no_such_session", "session_exists", "conversation_in_use"}
 
     def refused(self, peer, answer):
-        """An attach was; was there a reason?"""
+        """An attach was refused: check the reason."""
         code, o = answer.get("code"), peer.options
         good = {"never": {"no_such_session"}, "new": {"session_exists"}}.get(o.get("create"), set())
         if o.get("resume"):
@@ -202,12 +202,12 @@ class World(Stage):
         self.sent[prompt.uuid] = prompt
 
     def new_key(self, name):
-        """For a session that is made now: its key, which is its folder's name."""
+        """Return the key of a new session, which is its directory's name."""
         n = self.uses[name] = self.uses.get(name, -1) + 1
         return "%s~%d" % (name, n) if n else name
 
     def removed(self, name, key=None):
-        """A session is gone, as somebody has heard; its witness is an ordinary client from now on."""
+        """A session is gone, as reported to some client; its witness becomes an ordinary client."""
         if key is not None and key != self.keys.get(name):
             return  # one that had the name before
         if name in self.sessions:
@@ -218,7 +218,7 @@ class World(Stage):
             witness.witness = False
 
     def witness(self, name):
-        """A client that nothing happens to, so that every session's tape is seen as a whole."""
+        """An undisturbed client, so that every session's tape is seen completely."""
         p = self.client("witness")
         if p:
             p.witness = True
@@ -236,7 +236,7 @@ class World(Stage):
             self.guarded.add(peer.session)
 
     def lost(self, peer):
-        """Its connection was closed by the daemon: was there a reason?"""
+        """The daemon closed its connection: check the reason."""
         if peer in self.peers:
             self.peers.remove(peer)
         waits = sorted(v[0] for v in peer.open.values()) + [u for u, x in peer.prompts.items() if not x.excuse]
@@ -251,7 +251,7 @@ class World(Stage):
         if peer.half or peer.options.get("on_lag") == "close" or peer.why_closed == "own":
             return
         if peer.options.get("ephemeral") and not peer.session:
-            return  # its session is gone, and so is it
+            return  # it left with its session
         if peer.squeezed and not peer.answered:
             return
         if self.daemon.process.poll() is None:
@@ -270,11 +270,11 @@ class World(Stage):
         self.read_at = now
 
     def is_slow(self):
-        """Have the clients been read so slowly that one that wants every line may have lost some?"""
+        """Return true if the clients were read so slowly that one that wants every line may have lost some."""
         return time.monotonic() - self.slow_at < 3 * LAG_WAIT
 
     def pump(self, seconds=0.0):
-        """Reads whatever comes for so long."""
+        """Read all input for this long."""
         deadline = time.monotonic() + seconds
         while True:
             self.note_pace()
@@ -298,7 +298,7 @@ class World(Stage):
                 raise Violation("not in %g s: %s" % (PATIENCE, what() if callable(what) else what))
 
     def call(self, subtype, **members):
-        """A request of the probe's, its answer's body."""
+        """A request of the probe; return its answer's body."""
         got = []
         self.probe.request(subtype, lambda obj, body: got.append((obj, body)), **members)
         self.wait_for(lambda: got, "an answer to %s %s" % (subtype, members))
@@ -317,7 +317,7 @@ class World(Stage):
         return self.disk_was_full or self.faults
 
     def press(self):
-        """Memory is short: what the kernel would say."""
+        """Memory is short: write the kernel's report."""
         fd = os.open(self.fifo, os.O_WRONLY | os.O_NONBLOCK)
         os.write(fd, b"x")
         os.close(fd)
@@ -362,13 +362,13 @@ class World(Stage):
     def runs_of(self, key):
         return [self.runs[n] for n in sorted(self.runs) if key in self.runs[n].owners and self.runs[n].ppid == self.daemon.pid]
 
-    # --- spares
+    # --- prestarted children
 
     GIVEN = re.compile(rb"session (.*): (takes|returns) prestarted child (\d+)[ ,]")
 
     def read_log(self):
-        """Who got which spare. The lines of the log that tell it may be lost where writing fails, so what clients are
-        told counts as well."""
+        """Find which session got which prestarted child. The log lines about it may be lost if writing fails, so
+        reports to clients count as well."""
         with open(self.daemon.log_path, "rb") as f:
             f.seek(self.log_read)
             data = f.read()
@@ -376,20 +376,20 @@ class World(Stage):
         self.log_read += end
         for name, what, pid in self.GIVEN.findall(data[:end]):
             self.given["given" if what == b"takes" else "back"] += 1
-            # a name that is used again is never that of a warm one
+            # a reused name is never that of a prestarted one
             self.told.append((int(pid), name.decode() if what == b"takes" else None, True))
 
     def owned(self, pid, key):
-        """A client was told that this session has that child."""
+        """A client was notified that this session has that child."""
         if pid:
             self.told.append((pid, key, False))
 
     def spares(self):
-        """Those that wait for a session."""
+        """Return those that wait for a session."""
         return [r for r in self.runs.values() if not r.over and r.spare and r.owners[-1:] in ([], [None])]
 
     def check_spares(self):
-        """As many as the daemon says; and nothing was written to them but its initialize."""
+        """Their number is the reported one; and they got only the daemon's initialize."""
         def good():
             self.refresh_runs()
             self.metrics = self.call("plenum_metrics")
@@ -402,7 +402,7 @@ class World(Stage):
                 raise Violation("spare %s was written to: %s, %d prompts" % (run.session, run.heard, len(run.took_at)))
 
     def check_step(self):
-        """After every step: it lives, it answers, it takes no more than it should."""
+        """After every step: it lives, it answers, it uses no more resources than allowed."""
         self.check_alive()
         if self.frozen:
             return
@@ -419,7 +419,7 @@ class World(Stage):
         return self.base_fds + 2 * len(self.peers) + 3 * children
 
     def check_fds(self, slack=0):
-        """Soon, no more than are explained: a child that is being started has some more."""
+        """Soon, no descriptors are unexplained: a starting child has some more."""
         def good():
             self.refresh_runs()
             return self.daemon.fd_count() <= self.fd_bound() + slack
@@ -435,7 +435,7 @@ class World(Stage):
             book.compare(self.runs_of(book.key))
 
     def behind(self):
-        """What has been printed but has not come to the witness yet."""
+        """Return printed lines that have not reached the witness yet."""
         self.compare()
         here = [b for b in self.books.values() if b.session in self.witnesses and not self.witnesses[b.session].closed and
                 self.witnesses[b.session].key == b.key]
@@ -443,8 +443,8 @@ class World(Stage):
         return [m for m in missing if m[1]]
 
     def check_lines(self):
-        """What came without a tag or through a filter, and where a replay began, against what stands on the tape. The
-        witness may have its lines a moment before the others."""
+        """Compare untagged and filtered lines, and starts of replays, with the tape. The witness may have its lines a
+        moment before the others."""
         wrong = []
 
         def good():
@@ -454,7 +454,7 @@ class World(Stage):
         self.wait_for(good, lambda: wrong[0][0].fail(wrong[0][1]))
 
     def wrong_lines(self):
-        """Who has others than it should have, and which."""
+        """Return the clients with wrong lines, and these lines."""
         for p in self.peers:
             book = self.books.get(p.key)
             if not book or p.closed:
@@ -483,12 +483,13 @@ class World(Stage):
             p.fail("replay after %s (%d..%d) began at %d, not at %d" % (uuid, oldest, seq, first, want[0]))
 
     def holds_prompts(self):
-        """A prompt waits for its client's hooks, which a child takes when it is started anew: it is judged when it has."""
+        """A prompt waits for its client's hooks, which a child accepts when it is restarted: it is checked
+        afterwards."""
         return any(self.call("plenum_queue", session=s["session"])["prompts"] for s in self.call("plenum_list")["sessions"])
 
     def check_children(self):
-        """Each prompt reached one child at most, as it was sent, and one of the session that it was sent to; or the
-        next, if its client repeated it and the one before had not begun with it."""
+        """Each prompt reached at most one child, unchanged, and one of its session; or the next, if its client repeated
+        it and the previous one had not begun with it."""
         seen, echoed = {}, set()
         for run in self.runs.values():
             if run.repeated:
@@ -497,7 +498,7 @@ class World(Stage):
                 if uuid in seen and uuid not in self.clashed and (uuid not in self.retried or uuid in echoed):
                     raise Violation("prompt %s reached two children" % uuid)
                 seen[uuid] = line
-                if run.complete or not run.over:  # else the daemon may not have come to read so
+                if run.complete or not run.over:  # else the daemon may not have read so far
                     echoed |= run.echoed & {uuid}
                 p = self.sent.get(uuid)
                 if p and p.raw != line:
@@ -521,7 +522,7 @@ class World(Stage):
                 p.peer.label, p.key, run.owners, p.raw[:300]))
 
     def check_marks(self, run):
-        """Prompts that came without a uuid: with one put in, and nothing else."""
+        """Prompts without a uuid: one was inserted, and nothing else."""
         for mark, line in run.marks.items():
             p = self.marks.get(mark)
             plain = UUID_PUT_IN.sub(b"{", line, count=1)
@@ -530,7 +531,7 @@ class World(Stage):
             self.check_place(p, run)
 
     def check_queue(self, run):
-        """prompts = queue: none was written while a turn of another client's ran."""
+        """prompts = queue: none was written during a turn of another client."""
         if "prompts" not in PROFILES.get(run.profile, ([], {}))[1] or run.done_at.get("checked") == len(run.took_at):
             return
         run.done_at["checked"] = len(run.took_at)
@@ -557,7 +558,7 @@ class World(Stage):
                 held[run.said.conversation] = run.session
 
     def check_snapshots(self):
-        """What a client that comes late is told of a child, against what that child has printed."""
+        """Compare a late client's answer about a child with that child's output."""
         for name in list(self.listed()):
             wrong = []
 
@@ -583,7 +584,7 @@ class World(Stage):
         return snapshot.errors(body, runs[-1] if runs else None, self.books.get(key))
 
     def orphans(self):
-        """Processes that should not be there: of sessions without a child, of earlier children, and zombies."""
+        """Return processes that should not exist: of sessions without a child, of earlier children, and zombies."""
         found = []
         self.refresh_runs()
         live = {r.session: r for r in self.runs.values() if not r.over}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What a CLI's own shell command may try: to become an approver of its own session. Run by test_self_approval.py.
+"""The attempts of a CLI's own shell command to become an approver of its own session. Run by test_self_approval.py.
 
-Arguments: socket, session, file for the notes. Every answer it gets goes into the file as one line; the last is "done".
+Arguments: socket, session, file for the notes. Every answer is written to the file as one line; the last is "done".
 """
 
 import json
@@ -23,7 +23,7 @@ class Attack:
         self.sock.sendall(json.dumps(line).encode() + b"\n")
 
     def read(self, test, patience):
-        """All lines until one fits or the time is over."""
+        """Return all lines until one matches or the timeout."""
         end = time.monotonic() + patience
         while (left := end - time.monotonic()) > 0:
             self.sock.settimeout(left)
@@ -73,7 +73,7 @@ def main():
             attack.ask("set_permission_mode", mode="bypassPermissions")
             attack.ask("set_permission_mode", mode="acceptEdits")
             attack.ask("initialize", hooks={"PreToolUse": [{"hookCallbackIds": ["mine"]}]})
-            # The second command is asked for while this runs: whatever way its id can be had, it is tried.
+            # The second command is requested while this runs: every way to get its id is tried.
             end = time.monotonic() + 15
             known = set()
             while time.monotonic() < end and not known:

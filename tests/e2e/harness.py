@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What the end-to-end tests stand on: the loopback model, a private daemon with the real CLI, clients in plain Python.
+"""Base of the end-to-end tests: the loopback model, a private daemon with the real CLI, clients in plain Python.
 
-Nothing here knows how the daemon works inside: a client writes lines to a socket and reads lines from it.
+It knows nothing of the daemon's internals: a client writes lines to a socket and reads lines from it.
 """
 
 import contextlib
@@ -30,12 +30,12 @@ FLAGS = [
     "--permission-prompt-tool", "stdio", "--include-partial-messages", "--replay-user-messages",
 ]
 PATH = "/usr/bin:/bin"
-# Seconds until a state that should come counts as missing; a machine of two cores may be busy, and only a failure waits.
+# Seconds until an expected state counts as missing; a machine of two cores may be busy, and only a failure waits.
 DEADLINE = float(os.environ.get("PLENUM_E2E_DEADLINE", 120))
 
 
 def wait_until(what, test, timeout=DEADLINE, step=0.02):
-    """Polls `test` until it gives something true, which is returned."""
+    """Poll `test` until its value is true; return the value."""
     end = time.monotonic() + timeout
     while True:
         value = test()
@@ -47,7 +47,7 @@ def wait_until(what, test, timeout=DEADLINE, step=0.02):
 
 
 def alive(pid):
-    """Whether the process is there and no zombie."""
+    """Return true if the process exists and is not a zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -56,7 +56,7 @@ def alive(pid):
 
 
 def processes_with(mark):
-    """Pids whose environment holds the text: how leftovers of a test are found, whoever their parent is."""
+    """Return pids whose environment contains the text: finds leftovers of a test with any parent."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -100,7 +100,7 @@ class Api:
 
 
 def cli_environment(api_url):
-    """What the real CLI needs to run without a key, an account or the internet."""
+    """The environment of the real CLI without a key, an account or the internet."""
     return {
         "ANTHROPIC_BASE_URL": api_url,
         "ANTHROPIC_API_KEY": "dummy",
@@ -115,7 +115,7 @@ def cli_environment(api_url):
 
 
 class Place:
-    """A private home, runtime, state and work folder; knows every process that was started from it."""
+    """A private home, runtime, state and work directory; knows every process started from it."""
 
     def __init__(self, name):
         self.root = Path(tempfile.mkdtemp(prefix=f"plenum-e2e-{name[:24]}-"))
@@ -197,7 +197,7 @@ class Daemon:
 
 
 class Client:
-    """One end of a JSON Lines stream. A thread reads; `wait` looks through all that came."""
+    """One end of a JSON Lines stream. A thread reads; `wait` searches all received lines."""
 
     numbers = itertools.count(1)
 
@@ -229,7 +229,7 @@ class Client:
 
     @classmethod
     def run(cls, argv, **options):
-        """A client that is a process of its own (so that it can be killed): its stdin and stdout are the stream."""
+        """A client in a process of its own (so that it can be killed): its stdin and stdout are the stream."""
         process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, **options)
 
         def close():
@@ -271,7 +271,7 @@ class Client:
         self._close()
 
     def kill(self):
-        """The process dies without a word."""
+        """The process dies without closing properly."""
         self.process.kill()
         self.process.wait()
 
@@ -299,7 +299,7 @@ class Client:
             return len(self.lines)
 
     def wait(self, what, test, since=0, timeout=DEADLINE):
-        """The first line from `since` on for which the test is true."""
+        """Return the first line from `since` on for which the test is true."""
         end = time.monotonic() + timeout
         with self.changed:
             while True:
@@ -330,7 +330,7 @@ class Client:
     # --- the protocol ---
 
     def request(self, subtype, timeout=DEADLINE, **members):
-        """Sends a control request; gives the `response` object of its answer."""
+        """Send a control request; return the `response` object of its answer."""
         name = f"{subtype}-{next(Client.numbers)}"
         self.send({"type": "control_request", "request_id": name, "request": {"subtype": subtype, **members}})
         line = self.wait(f"the answer to {subtype}", lambda l: l.get("type") == "control_response"
@@ -338,7 +338,7 @@ class Client:
         return line["response"]
 
     def ask(self, subtype, **members):
-        """As request(), for what has to succeed: gives the payload."""
+        """Like request(), for a success: return the payload."""
         response = self.request(subtype, **members)
         assert response["subtype"] == "success", f"{subtype}: {response}\n{self.tail()}"
         return response.get("response") or {}
@@ -363,7 +363,7 @@ class Client:
         return self.wait(f"the event {event} {members or ''}", matches, since, timeout)
 
     def wait_result(self, uuid=None, since=0, timeout=DEADLINE):
-        """The result of the turn that took the prompt in: by name; 2.1.197 names none: the next after the replay."""
+        """Return the result of the prompt's turn: by uuid; 2.1.197 names none: the next after the replay."""
         if uuid is None:
             return self.wait("a result", lambda l: l.get("type") == "result", since, timeout)
         replayed = []
@@ -407,12 +407,12 @@ def is_ask(line):
 
 
 def for_command(command):
-    """A test of can_use_tool requests."""
+    """Return a test for can_use_tool requests."""
     return lambda request: request["input"].get("command") == command
 
 
 def tool_results(client, since=0):
-    """The tool results that the CLI printed, in order."""
+    """Return the tool results printed by the CLI, in order."""
     found = []
     for line in client.seen(lambda l: l.get("type") == "user" and not l.get("isReplay"), since):
         content = line["message"]["content"]
@@ -431,7 +431,8 @@ def bash(command, **more):
 
 
 def mcp_server(name, tools):
-    """A handler of `mcp_message`: an in-process MCP server as an SDK has it. `tools`: name -> function of arguments."""
+    """Return a handler of `mcp_message`: an in-process MCP server like an SDK's. `tools`: name -> function of
+    arguments."""
 
     def reply(message):
         method = message.get("method")
@@ -467,7 +468,7 @@ class Case(unittest.TestCase):
         self.place = Place(self._testMethodName)
         self.addCleanup(self.place.remove)
         self.daemon = None
-        self.evidence = ""  # what the runner prints of a failed test
+        self.evidence = ""  # printed by the runner for a failed test
         if self.needs_daemon:
             self.addCleanup(self._keep_evidence)
             self.daemon = Daemon(self.build, self.cli, self.api, self.place, self.settings, self.profile)
@@ -482,15 +483,15 @@ class Case(unittest.TestCase):
         return self.place.work
 
     def client(self, session=None, handlers=None, **attach):
-        """A client in this process, attached when a session is named; its attach answer is in `.attached`.
+        """A client in this process, attached if a session is given; its attach answer is in `.attached`.
 
-        `handlers`: for what it may be asked as soon as it is attached."""
+        `handlers`: for requests right after the attach."""
         client = Client.connect(self.daemon.socket)
         client.handlers.update(handlers or {})
         return self._attach(client, session, attach)
 
     def process_client(self, session=None, **attach):
-        """A client that is a process of its own, for kill()."""
+        """A client in a process of its own, for kill()."""
         argv = ["socat", "-b", "262144", "-t", "60", "-", f"UNIX-CONNECT:{self.daemon.socket}"]
         return self._attach(Client.run(argv, env=self.place.environment()), session, attach)
 
@@ -514,7 +515,8 @@ class Case(unittest.TestCase):
         return wait_until(f"{session} is {' or '.join(states)}", there, step=0.05)
 
     def wait_written(self, conversation, text):
-        """Until the CLI has the text in its transcript: it writes a little after it answers, and SIGKILL loses that."""
+        """Wait until the CLI has the text in its transcript: it writes a little after it answers, and SIGKILL loses
+        that."""
         def written():
             for folder, _, names in os.walk(self.place.home):  # the CLI makes and removes others meanwhile
                 path = Path(folder, f"{conversation}.jsonl")

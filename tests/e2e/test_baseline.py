@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The real CLI without a daemon: what the other tests take for granted about it and about the loopback model."""
+"""The real CLI without a daemon: the other tests' assumptions about it and about the loopback model."""
 
 import json
 
@@ -29,7 +29,7 @@ class Baseline(Case):
         self.assertFalse((self.work / "no").exists())
 
     def test_answers_that_are_none(self):
-        """Why the daemon refuses these (dialect_check_answer): the tool fails, whatever the person said."""
+        """Why the daemon refuses these (dialect_check_answer): the tool fails, whatever the user decided."""
         cli = self.direct()
         for spoiled in ({**deny(), "interrupt": "yes"}, {**deny(), "interrupt": None}, {**deny(), "toolUseID": 5},
                         {"behavior": "allow", "updatedInput": {"command": "true"}, "toolUseID": None}):

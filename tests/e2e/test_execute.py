@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What runs a tool without the model, `bash_command` and `mcp_call`, on the real CLIs: past no rule, guard or person."""
+"""Lines that run a tool without the model, `bash_command` and `mcp_call`, on the real CLIs: they bypass no rule, guard
+or approver."""
 
 import json
 
@@ -44,7 +45,7 @@ class Execute(Case):
         return client.wait("a refusal", lambda l: is_event(l, "error") and l["code"] == "not_allowed", since)
 
     def settled(self, client):
-        """When this returns, the CLI has done all that it was sent before."""
+        """On return the CLI has handled all earlier lines."""
         client.turn("and now")
 
     def made(self, name):
@@ -97,7 +98,7 @@ class Execute(Case):
                            and l["response"].get("request_id") == name)["response"]
 
     def test_a_call_while_its_question_is_open(self):
-        """A driver's call: asked by the daemon (2.1.197) or by the CLI, and not run before the person's yes."""
+        """A driver's call: the daemon (2.1.197) or the CLI asks, and it does not run before the approver's yes."""
         self.call(self.driver, "one")
         request = self.person.wait_request("can_use_tool", where=lambda r: r["tool_name"] == TOOL)
         self.settled(self.person)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The gate before the real CLIs: what they take from anybody, and what the daemon lets a driver send.
+"""The gate before the real CLIs: the lines that they accept, and those that the daemon lets a driver send.
 
-The names are read out of the programs, so that a new version that knows more fails here until each name has its row."""
+The names are read from the programs, so that a new version with more names fails here until each has its row."""
 
 import json
 import mmap
@@ -17,7 +17,7 @@ import gate_table  # noqa: E402
 
 SDK = PACKAGES / "claude-agent-sdk"
 
-# Found by the same patterns, but no request: answers, and lines of the child.
+# Found by the same patterns, but not requests: answers, and lines of the child.
 NO_REQUESTS = {"success", "error", "code_change_published", "vcs_state_changed"}
 ANCHORS = {"cancel_async_message", "set_permission_mode", "mcp_status", "end_session"}
 
@@ -27,7 +27,8 @@ def found(data, *patterns):
 
 
 def requests_in(data):
-    """Subtypes of control requests: of schemas, of comparisons, of calls, and of lists and tables that hold a known one."""
+    """Return subtypes of control requests: of schemas, of comparisons, of calls, and of lists and tables with a known
+    one."""
     names = found(data, rb'\(\{subtype:[\w$]{1,3}(?:\.literal)?\("([a-z_]+)"\)', rb'request\.subtype===?"([a-z_]+)"',
                   rb'request\(\{subtype:"([a-z_]+)"')
     for match in re.finditer(rb'\["[a-z_]+"(?:,"[a-z_]+")+\]', data):
@@ -39,7 +40,7 @@ def requests_in(data):
 
 
 def types_in(data):
-    """Types of lines on stdin: those that the reader of stdin compares with."""
+    """Return types of lines on stdin: those that the reader of stdin compares with."""
     names = set()
     for match in re.finditer(rb"async processLine\(", data):
         body = re.split(rb"\}(?:blankedPromptDenyTarget|resetStallWatchdog)\(", data[match.start():match.start() + 20000])[0]
@@ -48,7 +49,7 @@ def types_in(data):
 
 
 def keys_of(text):
-    """The keys of the object literal whose brace stands just before the text."""
+    """Return the keys of the object literal whose brace is just before the text."""
     keys, depth, at, expect = set(), 0, 0, True
     while at < len(text):
         char = text[at]
@@ -73,7 +74,8 @@ def keys_of(text):
 
 
 def members_in(data, kind, name, also):
-    """Members in the schemas of a line or request that hold `also` too (others of that name are something else)."""
+    """Return members in the schemas of a line or request that contain `also` too (others of that name are
+    unrelated)."""
     keys = set()
     for match in re.finditer(rb'\(\{(?=%s:[\w$]{1,3}(?:\.literal)?\("%s"\))' % (kind, name), data):
         members = keys_of(data[match.end():match.end() + 80000].decode("latin-1"))
@@ -82,7 +84,7 @@ def members_in(data, kind, name, also):
 
 
 class GateNames(Case):
-    """Each name that a CLI knows has its row. Offline: nothing of it is run."""
+    """Each name known to a CLI has its row. Offline: none of it runs."""
 
     needs_daemon = False
 
@@ -95,7 +97,7 @@ class GateNames(Case):
         self.rows = {(row.kind, row.name) for row in gate_table.rows()}
 
     def has_rows(self, kind, names, known, prefix=""):
-        """`known`: some that must be found, or the search finds nothing any more."""
+        """`known`: some that must be found, to detect a broken search."""
         self.assertLessEqual(known, names, "the search does not find what is there")
         self.assertEqual(sorted(name for name in names if (kind, prefix + name) not in self.rows
                                 and (kind, name) not in self.rows), [])
@@ -128,7 +130,7 @@ class GateNames(Case):
 
 
 class GateDriver(Case):
-    """A driver that is no approver: what the CLI would do for it is refused, and nothing of it has happened."""
+    """A driver, not an approver: the CLI's actions for it are refused, and none has happened."""
 
     settings = (f"approve_uids = {os.getuid() + 1}",)
 
@@ -158,7 +160,7 @@ class GateDriver(Case):
         one.refused("set_permission_mode", "not_allowed", mode="acceptEdits")
         one.refused("mcp_status", "not_allowed")
         one.ask("get_context_usage")
-        one.ask("initialize")  # nothing of it ran behind the refused ones
+        one.ask("initialize")  # none of it ran after the refused ones
         uuid = one.prompt("say@history@")
         self.assertNotIn("TOP-SECRET", str(one.wait_result(uuid)))
         init = one.seen(lambda l: l.get("type") == "system" and l.get("subtype") == "init")[-1]
@@ -178,7 +180,7 @@ class GateDriver(Case):
 
 
 class GateOwn(Case):
-    """The other side: it is the CLI that would do all this, and an own peer may."""
+    """The counterpart: the CLI would do all this, and an own peer may."""
 
     def test_what_an_own_peer_may(self):
         secret = self.place.root / "secret"

@@ -15,7 +15,7 @@ def hooks(event, matcher="Bash", **more):
 
 
 def damage(line):
-    """A line of the table of sessions whose guards no daemon can read, with the sum that it must have then."""
+    """A line of the table of sessions with unreadable guards and a matching sum."""
     table = json.loads(line)
     del table["sum"]
     if table.get("guards"):
@@ -30,7 +30,7 @@ class Shared(Case):
     profile = ("owner_grace = 2s",)
 
     def register(self, client, **members):
-        """initialize; where this CLI cannot take the hooks at once, waits for the resume that brings them in."""
+        """initialize; if this CLI cannot accept the hooks at once, wait for the resume with them."""
         before = self.state("work").get("pid")
         payload = client.ask("initialize", **members)
         if payload.get("plenum", {}).get("hooks_applied") is False:
@@ -151,12 +151,12 @@ class Hooks(Shared):
 
 
 class Guards(Shared):
-    """A guard outlives the daemon: whatever comes between its kill -9 and the owner's return runs nothing unguarded."""
+    """A guard outlives the daemon: between its kill -9 and the owner's return nothing runs unguarded."""
 
     profile = ("owner_grace = 2min",)
 
     def guard(self, answers):
-        """It guards by hooks, and it alone is asked for permissions."""
+        """It guards by hooks, and only it is asked for permissions."""
         return self.client("work", {"hook_callback": answers, "can_use_tool": allow}, approve=True, name="guard")
 
     def driver(self, **attach):
@@ -208,7 +208,7 @@ class Guards(Shared):
         guard.wait_request("hook_callback")
 
         driver = self.kill_and_start()
-        uuid = driver.prompt(bash("touch guarded"))  # the child is on its way up when the owner comes back
+        uuid = driver.prompt(bash("touch guarded"))  # the child is starting when the owner returns
         guard = self.guard(lambda line: DENY)
         driver.wait_result(uuid)
         self.assertFalse((self.work / "guarded").exists())

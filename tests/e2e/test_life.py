@@ -18,7 +18,7 @@ def parent_of(pid):
 
 class Life(Case):
     def agents(self):
-        """The CLI processes of this test; not what one of them is just starting, which has its words until it execs."""
+        """Return the CLI processes of this test; not a child of one before its exec, which still has its argv."""
         found = {pid for pid in self.place.leftovers() if command_of(pid).startswith(str(self.cli))}
         return [pid for pid in found if parent_of(pid) not in found]
 
@@ -127,7 +127,7 @@ class Life(Case):
         wait_until("it is forgotten", lambda: not self.client().ask("plenum_list")["sessions"])
 
     def test_a_detached_service_outlives_sleep(self):
-        """A service that the agent was asked to start: sleep leaves it alone, as the CLI does, and a stop ends it."""
+        """A service started by the agent: sleep leaves it running, like the CLI, and a stop ends it."""
         client = self.client("work")
         client.allow_everything()
         client.turn(bash("setsid nohup tail -f /dev/null >/dev/null 2>&1 </dev/null &"))
@@ -188,7 +188,7 @@ class Life(Case):
 
 
 class SecondWriter(Case):
-    """A second child that takes up the conversation by a title, or as the newest, is ended before it writes there."""
+    """A second child that resumes the conversation by a title, or as the newest, is ended before it writes there."""
 
     def test_by_what_only_the_cli_can_name(self):
         first = self.client("work", args=["--name", "My Title"])

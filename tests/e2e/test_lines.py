@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Lines that are long, old or wrong."""
+"""Long, old and wrong lines."""
 
 from harness import Case, is_event, text_of
 

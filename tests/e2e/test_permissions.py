@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Permission requests of the real CLI, asked of several clients."""
+"""Permission requests of the real CLI to several clients."""
 
 import json
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""More than one wants at a time: clients that do not read, crowds of prompts, input that ends early, an upgrade."""
+"""Overload: clients that do not read, crowds of prompts, input that ends early, an upgrade."""
 
 import json
 import os
@@ -14,7 +14,7 @@ class Lag(Case):
     profile = ("[limits]", "tape_bytes = 1M", "lag_wait = 5min")
 
     def attach_stalled(self, on_lag):
-        """A socket that nobody reads from."""
+        """A socket that is never read."""
         sock = socket.socket(socket.AF_UNIX)
         self.addCleanup(sock.close)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -24,7 +24,7 @@ class Lag(Case):
         return sock
 
     def lines(self, sock, last):
-        """All that comes up to the line that `last` knows, or to the end."""
+        """Return all lines up to the one matched by `last`, or to the end."""
         lines = []
         sock.settimeout(DEADLINE)
         with sock.makefile("rb") as stream:
@@ -35,7 +35,7 @@ class Lag(Case):
         return lines
 
     def test_who_does_not_read(self):
-        """has a gap, or is closed, or is waited for; the turn and its reader lose nothing."""
+        """It has a gap, or is closed, or is waited for; the turn and its reader lose nothing."""
         client = self.client("work", on_lag="wait")  # two threads of one program read: either may be the slower one
         client.turn("hello")
         stalled = {on_lag: self.attach_stalled(on_lag) for on_lag in ("gap", "close", "wait")}
@@ -61,7 +61,7 @@ class Lag(Case):
 
 class Crowd(Case):
     def test_prompts_that_wait(self):
-        """A hundred are merged into one turn, of which 2.1.332 names 64; one is taken back."""
+        """A hundred are merged into one turn, of which 2.1.332 names 64; one is cancelled."""
         one, two = self.client("work", name="one"), self.client("work", name="two")
         one.turn("hello")
         since = one.mark()
@@ -85,12 +85,12 @@ class Crowd(Case):
         self.assertFalse(two.seen(lambda l: is_event(l, "error")))
 
     def test_input_that_ends(self):
-        """nc -N: the answer still comes, after whatever somebody else has to say to it, and then the end."""
+        """nc -N: the answer still comes, after lines of other clients, and then the end."""
         other = self.client("work")
         line = json.dumps({"type": "user", "session_id": "work", "message": {"role": "user", "content": bash("touch made")}})
         done = subprocess.Popen(["nc", "-N", "-U", self.daemon.socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.addCleanup(done.stdout.close)
-        done.stdin.write(line.encode())  # without its LF
+        done.stdin.write(line.encode())  # without its newline
         done.stdin.close()
         asked = other.wait_request("can_use_tool")
         other.answer(asked, allow(asked))

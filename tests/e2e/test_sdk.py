@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The real TypeScript client: the same program on the real CLI and on plenum-shim must meet the same."""
+"""The real TypeScript client: the same program on the real CLI and on plenum-shim must record the same."""
 
 import json
 import re
@@ -12,7 +12,7 @@ CHANCE = re.compile(r"(_ms|_usd|timestamp|cost|USD|duration|ttft|pid|messaging_s
 
 
 class Normal:
-    """The same record for two runs that differ in names, times and places only."""
+    """The same record for two runs that differ only in names, times and places."""
 
     def __init__(self, place):
         self.place, self.names = place, {}
@@ -33,7 +33,7 @@ class Normal:
         return value
 
     def frames(self, frames):
-        """The pieces of a text are joined: how the CLI cuts them depends on time."""
+        """The pieces of a text are joined: the CLI splits them depending on time."""
         out = []
         for frame in frames:
             delta = frame.get("event", {}).get("delta", {}) if frame.get("type") == "stream_event" else {}
@@ -150,7 +150,7 @@ class Sdk(Program):
         self.assertEqual([call["name"] for call in watched["callbacks"]], ["hook PreToolUse"])
         self.assertIn("guarded", json.dumps(drive["frames"]))
         self.assertEqual(drive["end"], "ok")
-        # what else comes after a result, before a program that has ended its input is gone, is a matter of time
+        # further lines after a result, before the end of a program that has ended its input, depend on time
         results = [[frame["result"] for frame in seen["frames"] if frame["type"] == "result"] for seen in (watched, drive)]
         self.assertEqual(*results)
         self.assertEqual(len(results[0]), 1)
@@ -158,7 +158,7 @@ class Sdk(Program):
 
 
 class Refused(Program):
-    """A program whose initialize is refused ends with the reason, and nothing of it runs without its guard."""
+    """A program whose initialize is refused ends with the reason, and runs nothing without its guard."""
     settings = ("approve_uids = 65534",)
 
     def refused(self, process, reason):

@@ -10,7 +10,7 @@ from harness import DEADLINE, HERE, Case, alive, allow, bash, deny, for_command,
 class SelfApproval(Case):
 
     def attack(self, start):
-        """`start` is a shell command with {} for the attack: how it gets away from the CLI's process."""
+        """`start` is a shell command with {} for the attack: its way to leave the CLI's process."""
         notes = self.work / "notes"
         attack = shlex.join(["/usr/bin/python3", str(HERE / "agent-attack.py"), self.daemon.socket, "work", str(notes)])
         person = self.client("work")
@@ -49,12 +49,12 @@ class SelfApproval(Case):
         self.attack('(env -i /usr/bin/setsid /bin/sh -c "{} & exit 0" &)')
 
     def test_without_a_mark(self):
-        """The resource limits lowered, too."""
+        """With lowered resource limits, too."""
         self.attack('(env -i /usr/bin/prlimit --rss=1000000000000:1000000000000 --locks=1000:1000 /usr/bin/setsid /bin/sh -c "{} & exit 0" &)')
 
 
 class Streams(Case):
-    """The CLI's streams are sockets: no door for its own commands, and nothing that they miss."""
+    """The CLI's streams are sockets: closed to its own commands, which miss nothing."""
 
     def run_command(self, client, command):
         since = client.mark()
@@ -77,7 +77,7 @@ class Streams(Case):
         self.assertFalse(person.seen(lambda l: l.get("subtype") == "status" and l.get("permissionMode") == "plan"))
 
     def test_names_of_streams_mean_what_they_mean_without_a_daemon(self):
-        """The CLI makes the streams of its commands and hooks itself: what those can open does not depend on its own."""
+        """The CLI makes the streams of its commands and hooks itself: their names do not depend on its own."""
         notes = self.work / "notes"
         folder = self.work / ".claude"
         folder.mkdir()

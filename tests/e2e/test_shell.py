@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the manual shows: a shell, socat, nc and jq are a client."""
+"""The examples of the manual: a shell, socat, nc and jq are a client."""
 
 import subprocess
 

@@ -19,7 +19,7 @@ def is_mcp(line):
 
 
 class Wire(Case):
-    """The same lines written to the real CLI and to the shim; what comes back must be the same."""
+    """The same lines to the real CLI and to the shim must have the same answers."""
 
     def open(self, program, args, **env):
         environment = self.place.environment(**cli_environment(self.api.url), CLAUDE_CODE_ENTRYPOINT="sdk-py",
@@ -35,7 +35,7 @@ class Wire(Case):
         return next(self.build.rglob("plenum-shim"))
 
     def finish(self, client, status):
-        """End of input, then everything that is still said, and how it ended."""
+        """End of input, then all remaining lines, and the exit status."""
         client.process.stdin.close()
         code = client.process.wait(DEADLINE)
         client.wait_end()
@@ -44,7 +44,7 @@ class Wire(Case):
         return {"lines": client.lines, "stderr": stderr}
 
     def same(self, script, *args, status=0):
-        """`script` drives a client. Gives what the shim's client met."""
+        """`script` drives a client. Return the shim client's record."""
         records, met = [], []
         for program in (self.cli, self.program):
             for path in self.work.iterdir():
@@ -54,7 +54,7 @@ class Wire(Case):
             met = self.finish(client, status)
             normal = Normal(self.place)
             lines = [line for line in met["lines"] if not is_mcp(line)]
-            # 2.1.197 greets a server twice at the same time: in what order depends on chance.
+            # 2.1.197 greets a server twice at the same time, in random order.
             calls = sorted(json.dumps(line["request"]["message"]) for line in met["lines"] if is_mcp(line))
             records.append({"lines": normal.frames(lines), "stderr": normal.text(met["stderr"]),
                             "mcp": [normal.text(call) for call in calls]})
@@ -136,7 +136,7 @@ class Wire(Case):
             self.assertIn(self.cli_version, ask[1].stdout)
 
     def test_an_end_that_takes_longer_than_a_stop(self):
-        """A hook at the end of the session has the time that it has without the daemon."""
+        """A hook at the end of the session has the same time as without the daemon."""
         hook = {"type": "command", "command": "sleep 6; touch ended", "timeout": 60}
         settings = {"hooks": {"SessionEnd": [{"hooks": [hook]}]}}
         self.same(self.start, "--settings", json.dumps(settings))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a client that comes late is told of a real CLI."""
+"""The state of a real CLI for a late client."""
 
 from harness import Case, bash, wait_until
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tools that a real CLI has, and the rules that hold for them."""
+"""The tools of a real CLI, and their rules."""
 
 import re
 
@@ -9,7 +9,7 @@ PAGE = HERE.parents[1] / "docs" / "tools.md"
 
 
 class Tools(Case):
-    """docs/tools.md, which has the table of src/core/tools.c, knows every tool that the CLI lists."""
+    """docs/tools.md, with the table of src/core/tools.c, has every tool listed by the CLI."""
 
     needs_daemon = False
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Turns of one session that several clients share."""
+"""Turns of one session shared by several clients."""
 
 from harness import Case, is_event
 
@@ -9,7 +9,7 @@ def is_idle(line):
 
 
 def shared(client):
-    """The bytes that everybody attached should have seen alike, up to the end of the turn."""
+    """Return the bytes that all attached clients should have received alike, up to the end of the turn."""
     with client.changed:
         end = next(number for number, line in enumerate(client.lines) if is_idle(line))
         return [raw for raw, line in zip(client.raw[:end], client.lines)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Warm starts with the real CLI: whose child has the first prompt of a session, and whose initialize it hears.
+"""Warm starts with the real CLI: which child gets the first prompt of a session, and which initialize reaches it.
 
-The clients are processes with the environment of the daemon: one with another DISPLAY, say, would get no spare."""
+The clients are processes with the environment of the daemon: one with another DISPLAY, for example, would get no
+prestarted child."""
 
 from pathlib import Path
 
@@ -19,14 +20,15 @@ class Warm(Case):
         wait_until("a spare is ready", lambda: self.spares(client) == 1)
 
     def spare_pid(self):
-        """The only child of the daemon, which has no session yet; it counts as a spare once it answered initialize."""
+        """Return the only child of the daemon, without a session yet; it counts as prestarted once it answered
+        initialize."""
         self.wait_spare()
         tasks = Path(f"/proc/{self.daemon.process.pid}/task").iterdir()
         (pid,) = [int(child) for task in tasks for child in (task / "children").read_text().split()]
         return pid
 
     def test_first_prompt_goes_to_the_spare(self):
-        """Of a session that asks for the same; one with another environment has a child of its own."""
+        """For a session with the same request; one with another environment has a child of its own."""
         spare = self.spare_pid()
         other = self.process_client("other", env={"DIFFERENT": "1"})
         self.assertNotEqual(other.attached["pid"], spare)
@@ -39,7 +41,7 @@ class Warm(Case):
         self.assertEqual(self.state("other")["pid"], other.attached["pid"])
 
     def test_hooks_are_in_a_first_initialize(self):
-        """Also where a repeated initialize is ignored (2.1.197)."""
+        """Also if a repeated initialize is ignored (2.1.197)."""
         self.wait_spare()
         client = self.process_client("work")
         spare = client.attached["pid"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The board that a plenumd-faults shares with its test (inject.c, struct board)."""
+"""The memory shared by plenumd-faults and its test (inject.c, struct board)."""
 import mmap
 import struct
 

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Lets each single allocation of ordinary work fail once, one after the other.
+"""Let each single allocation of ordinary work fail once, one after the other.
 
     tests/faults/test_memory.py PROGRAM WORK [FIRST [STEP [LAST]]]
 
-PROGRAM is plenumd-faults; WORK is turn, sleep, queue, warm, upgrade or guard: the functions work_* below. For N = FIRST,
-FIRST + STEP, ...: the same work is done, and its Nth allocation fails. Then: the
-daemon lives, or it has ended with 71 and said why (where nothing else was left to it); whoever asked was answered,
-refused, or closed; no line was wrong or doubled, and none is missing without a word; no tool ran that a guard has to deny. And the same work right after it,
-without a fault, goes as if nothing had been. It ends when the work has fewer allocations than N.
-PLENUM_BUILD is the build folder. The last line is "N passed, N failed".
+PROGRAM is plenumd-faults; WORK is turn, sleep, queue, warm, upgrade or guard: the functions work_* below. For N =
+FIRST, FIRST + STEP, ...: the same work is done, and its Nth allocation fails. Then: the daemon lives, or it has ended
+with 71 and logged the reason (as a last resort); each client was answered, refused, or closed; no line was wrong or
+doubled, and none is missing without a notice; no tool ran that a guard has to deny. The same work right after it,
+without a fault, is not affected. It ends when the work has fewer allocations than N.
+
+PLENUM_BUILD is the build directory. The last line is "N passed, N failed".
 """
 import os
 import subprocess
@@ -26,8 +27,8 @@ from harness import TIMEOUT, Client, Daemon, Timeout, allow, build_file, ok, unt
 from peer import Guard, Peer  # noqa: E402
 
 NO_MEMORY = 71
-PATIENCE = max(TIMEOUT, 60)  # seconds until what must come counts as missing: every call is checked by sanitizers
-HOOK_TIMEOUT = 20  # seconds: whoever answers is slow, too; but less than that patience
+PATIENCE = max(TIMEOUT, 60)  # seconds until an expected line counts as missing: sanitizers check every call
+HOOK_TIMEOUT = 20  # seconds: the answering client is slow, too; but less than PATIENCE
 
 
 class Wrong(AssertionError):
@@ -39,7 +40,7 @@ class Gone(Exception):
 
 
 class Watcher(Client):
-    """A client that looks at each line: what is wrong, doubled or missing shows here."""
+    """A client that checks each line: wrong, doubled and missing ones are detected here."""
 
     def begin(self):
         self.last, self.answered, self.gap = None, set(), False
@@ -68,7 +69,7 @@ class Watcher(Client):
             self.answered.add(rid)
 
     def get(self, fits, what):
-        """The first line that fits; Gone where the connection ends first; Wrong where nothing comes."""
+        """Return the first match; Gone if the connection ends first; Wrong if none comes."""
         deadline = time.monotonic() + PATIENCE
         seen = 0
         while True:
@@ -85,7 +86,7 @@ class Watcher(Client):
             self.fill(0.05)
 
     def try_request(self, subtype, **members):
-        """The answer's body, or None where it was refused."""
+        """Return the answer's body, or None if refused."""
         try:
             rid = self.ask(subtype, **members)
         except OSError:
@@ -133,7 +134,7 @@ class Sweep:
     def asked_or_over(self, m):
         return m["type"] == "control_request" or any(fits(m) for fits in self.ENDS.values())
 
-    # --- the work. strict: everything must come out right
+    # --- the work. strict: everything must succeed
 
     def new_name(self):
         self.made += 1
@@ -161,7 +162,7 @@ class Sweep:
             raise Wrong("without a fault came %s" % body)
 
     def work_sleep(self, strict):
-        """A session goes to sleep, is read from a line on, and wakes by a prompt and by an attach."""
+        """A session goes to sleep, is replayed from a line on, and wakes by a prompt and by an attach."""
         name = self.new_name()
         a, b = self.client("driver"), self.client("reader")
         self.attach(a, name, name="driver", wake=True)
@@ -188,7 +189,7 @@ class Sweep:
         self.has(body, lambda x: x and x["stopping"], strict)
 
     def work_queue(self, strict):
-        """Prompts are held back, looked at, taken back, and passed on."""
+        """Prompts are queued, listed, cancelled, and passed on."""
         name = self.new_name()
         a, b = self.client("driver"), self.client("other")
         self.attach(a, name, name="driver", profile="queue", wake=True)
@@ -209,7 +210,7 @@ class Sweep:
         b.close()
 
     def work_warm(self, strict):
-        """A spare is started, given, given back, and given to the next."""
+        """A child is prestarted, given, returned, and given to the next."""
         a, b = self.client("driver"), self.client("other")
         cwd = self.root + "/home"
         a.try_request("plenum_reload")
@@ -236,7 +237,7 @@ class Sweep:
                 raise
 
     def work_upgrade(self, strict):
-        """Another binary takes over while a request waits for an answer, and then without any."""
+        """Another binary takes over while a request is open, and then without any."""
         name = self.new_name()
         a, b = self.client("driver"), self.client("watcher")
         self.attach(a, name, name="driver", wake=True)
@@ -255,7 +256,7 @@ class Sweep:
         b.close()
 
     def work_guard(self, strict):
-        """A guard denies, and is denied for when it has gone."""
+        """A guard denies, and the daemon denies for it when it is absent."""
         name = self.new_name()
         path = "%s/forbidden-%s" % (self.root, name)
         write = '@tool Write {"file_path":"%s","content":"x"}@' % path
@@ -277,7 +278,8 @@ class Sweep:
         g.close()
 
     def both(self, a, g):
-        """Answers what either is asked until the turn is over: whether a hook was, and how the turn ended."""
+        """Answer the requests to either until the turn is over: return whether a hook was called, and how the turn
+        ended."""
         denied, deadline = False, time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             for c in (a, g):
@@ -287,7 +289,7 @@ class Sweep:
                         denied = True
                         c.say(ok(m["request_id"], Guard.DENY))
                     elif c is g and m["event"] == "error" and m["request_id"] and m["code"] == "internal":
-                        c.say(ok(m["request_id"], Guard.DENY))  # it did not get through, and is open on
+                        c.say(ok(m["request_id"], Guard.DENY))  # it was lost, and is still open
                     elif m["type"] == "control_request":
                         c.say(allow(m["request_id"], "true"))
                     elif c is a and any(fits(m) for fits in self.ENDS.values()):
@@ -335,7 +337,7 @@ class Sweep:
         return self.go_on(a)
 
     def go_on(self, a, m=None):
-        """Answers whatever is asked, until the turn is over: how."""
+        """Answer all requests until the turn is over: return how."""
         while True:
             m = m or a.get(self.asked_or_over, "the prompt")
             if m["type"] != "control_request":
@@ -350,7 +352,7 @@ class Sweep:
     # --- one allocation
 
     def one(self, n):
-        """True where the work has an nth allocation."""
+        """Return true if the work has an nth allocation."""
         before = self.board.failed("malloc")
         self.board.arm("malloc:@%d" % n)
         try:
@@ -365,7 +367,7 @@ class Sweep:
         return fired
 
     def after(self):
-        """The daemon lives or has ended well; it does its work; nothing of the trial is left in it."""
+        """The daemon lives or has ended properly; it does its work; no state of the trial is left."""
         for c in self.daemon.clients:
             c.close()
         self.daemon.clients.clear()
@@ -379,11 +381,11 @@ class Sweep:
         for name in list(self.daemon.sessions()):
             self.daemon.call("plenum_stop", session=name, how="kill", forget=True)
         until(lambda: not self.daemon.sessions(), PATIENCE, "sessions to go")
-        spares = 0 if self.work != self.work_warm else 3 * 2  # one that ends and one that is there
+        spares = 0 if self.work != self.work_warm else 3 * 2  # one ending and one running
         until(lambda: self.daemon.fd_count() <= self.daemon.fds + spares, PATIENCE, "descriptors to be given back: %s" % self.daemon.fd_list())
 
     def again_if_ended(self, seconds):
-        """True: it had ended, as it may, and runs again."""
+        """True: it had ended, as allowed, and runs again."""
         try:
             status = self.daemon.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -420,7 +422,7 @@ class Sweep:
                     self.daemon.process.wait()
                 self.daemon.start()
             n += step
-        self.daemon.stop()  # a leak shows with the address sanitizer
+        self.daemon.stop()  # the address sanitizer detects leaks
         print("up to allocation %d; the daemon ended %d times for want of memory" % (n, self.ended))
         print("%d passed, %d failed" % (passed, failed), flush=True)
         return 1 if failed or not passed else 0

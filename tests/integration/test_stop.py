@@ -473,7 +473,7 @@ class ForgetTest(Case):
         self.held(d, request("1", "plenum_attach", session="work"), user("hi", uuid="u")).close()
         child.kill()
         a.event("session_removed")
-        until(lambda: d.call("plenum_metrics")["clients"] == 2, what="its connection to be closed")  # a and the asking one
+        until(lambda: d.call("plenum_metrics")["clients"] == 2, what="its connection to be closed")  # a and the asker
         self.assertEqual((d.sessions(), agent.starts), ({}, 1))
 
     def test_a_prompt_whose_sender_is_gone(self):
