@@ -18,7 +18,7 @@
 
 #define MAX_LINE ((size_t)1 << 30)
 
-static bool eof, told; /* told: the queries were notified */
+static bool eof, told; /* told: the queries know it */
 static bool ready;     /* the last read may have left lines */
 static long handled;   /* lines */
 static long since_read;

@@ -20,7 +20,7 @@ struct inner {
 	struct span subtype, request_id, response, role, content;
 };
 
-/* What comes next. An interrupted pass continues there. */
+/* The next element. An interrupted pass continues there. */
 enum state {
 	STATE_VALUE,
 	STATE_STRING, /* a value, after its opening quote */

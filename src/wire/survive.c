@@ -138,7 +138,7 @@ static const struct span block_names[] = {
 	[BLOCK_CONTEXT] = NAME("context"), [BLOCK_SOURCE] = NAME("source"), [BLOCK_CONTENT] = NAME("content"),
 };
 
-/* Members whose type the child does not check: a wrong one ends it, or every later turn fails. */
+/* Members of a type that the child does not check: a wrong one ends it, or every later turn fails. */
 static const struct rule {
 	const char *block;
 	enum block_member member;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The played child of a measurement: as quick as C can be, so that what stands between it and the clients is measured.
- * It answers `initialize`, as the daemon asks it, and begins at the first `user` line.
+ * The played child of a measurement, in C for speed: the time is spent in the program between it and the clients. It
+ * answers `initialize`, as the daemon requires, and begins at the first `user` line.
  *
  *   feeder make FILE BYTES        writes the mixed lines
  *   feeder relay FILE [USERS]     prints FILE after each USERS `user` lines (default 1)
- *   feeder drain FILE             must read FILE; says how far it is every 4 MB, and `result` at its end
+ *   feeder drain FILE             must read FILE; reports its position every 4 MB, and `result` at its end
  *   feeder echo                   answers each bench_ping
- *   feeder ask COUNT SAMPLES      after a `user` line: asks for a permission COUNT times, writes how long each took
+ *   feeder ask COUNT SAMPLES      after a `user` line: asks for a permission COUNT times, writes the times
  *   feeder pace BURST COUNT US    after a `user` line: BURST lines at once, then COUNT lines, one every US microseconds
  */
 #include "bench.h"

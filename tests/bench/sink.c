@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The clients of a measurement, all in one process, and the clock. Prints one JSON object with what it saw.
+ * The clients of a measurement, all in one process, and the clock. Prints its results as one JSON object.
  *
  *   sink relay FILE      sends a `user` line, reads until every client has FILE
- *   sink fill FILE       sends FILE, at most 16 MB ahead of what the child says it has read
+ *   sink fill FILE       sends FILE, at most 16 MB ahead of the child's last report
  *   sink ping COUNT IN OUT   one line there and back, COUNT times; samples of both ways to the files IN and OUT
- *   sink answer          sends a `user` line, allows what it is asked until the `result`
+ *   sink answer          sends a `user` line, allows all requests until the `result`
  *   sink pace SAMPLES    sends a `user` line, takes the latency of each stamped line at every client
- *   sink hold            attaches, says "ready", reads and throws away until its stdin ends
- *   sink replay ROUNDS [FILE]   attaches ROUNDS times, once more with a FILE, whose end must be what is replayed; times
- *                        from the attach to its answer, and to the first line and the last
+ *   sink hold            attaches, says "ready", reads and discards until its stdin ends
+ *   sink replay ROUNDS [FILE]   attaches ROUNDS times, once more with a FILE: the replay must equal its end; times from
+ *                        the attach to its answer, and to the first line and the last
  *   sink crowd COUNT HOT COLD   attaches to N sessions (--count), --each clients to each of them: says "sessions" when
  *                        each has one, and "ready" when they have all, and waits for a line on stdin after each. Then
  *                        COUNT lines of the first session and COUNT lines of one session after another: samples of all
@@ -19,10 +19,10 @@
  *   --unix PATH          where to connect, or
  *   --spawn COMMAND      run by sh, its stdin and stdout are the connection
  *   --count N            clients (default 1)
- *   --attach MEMBERS     attach first, with these members ("%d" is the client's number); else speak at once
- *   --each N             crowd: so many clients to a session (default 1)
- *   --rounds N           relay: so many times
- *   --all-say            each client sends the `user` line (for a relay that cannot say who is attached)
+ *   --attach MEMBERS     attach first, with these members ("%d" is the client's number)
+ *   --each N             crowd: clients per session (default 1)
+ *   --rounds N           relay: repetitions
+ *   --all-say            each client sends the `user` line (for a relay without a list of clients)
  *   --stalled MEMBERS    pace: one more client, which attaches with these members and then never reads
  */
 #include "bench.h"

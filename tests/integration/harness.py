@@ -458,7 +458,7 @@ class Child:
                         "\n  ".join(map(repr, self.log[-15:])), [e["ev"] for e in self.events]))
                 self.cond.wait(left)
 
-    # what it got
+    # its input
 
     def wait(self, pred=None, timeout=None, **want):
         """Return the first matching line on its stdin not yet taken by a wait."""
@@ -520,7 +520,7 @@ class Child:
     def argv(self):
         return self.start["argv"]
 
-    # what it does
+    # its actions
 
     def order(self, op, payload=b"", **members):
         members.update(op=op, n=len(payload))

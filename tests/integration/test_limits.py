@@ -23,7 +23,7 @@ class LimitsTest(Case):
         self.d, self.agent = self.start()
 
     def over(self, code, limit, call, *args, **members):
-        """Refused for this limit; the connection goes on."""
+        """Refused for this limit; the connection continues."""
         e = self.assertRefused(code, call, *args, **members)
         self.assertIn(limit, e.text.replace(",", ""))
 

@@ -153,7 +153,7 @@ class OldCliTest(Case):
         d.wait_state("s", "idle")
 
     def test_client_of_a_turn_is_known_by_the_echo(self):
-        """Only the echo after the deltas tells the prompt; a turn without a prompt echoes nothing."""
+        """Only the echo after the deltas identifies the prompt; a turn without a prompt echoes nothing."""
         d, agent = self.start(mode={"init": "197"})
         a, b = d.attached("s", name="a"), d.attached("s", name="b")
         child = agent.child()

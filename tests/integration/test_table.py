@@ -156,7 +156,7 @@ class DamageTest(Case):
         return len([f for f in os.listdir(d.state + "/plenum") if ".damaged-" in f])
 
     def test_guards(self):
-        """Such as a text of another daemon's version: the session is there, and refuses every tool until its user
+        """Such as a text of another version of the daemon: the session is there, and refuses every tool until its user
         clears that."""
         for guards in ('[{"uid":0}]', "7", ""):
             with self.subTest(guards):

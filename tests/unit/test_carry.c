@@ -139,7 +139,7 @@ START_TEST(damage_is_noticed) {
 }
 END_TEST
 
-/* --- what a reader refuses ---------------------------------------------------------------------------------------- */
+/* --- refused input ------------------------------------------------------------------------------------------------ */
 
 /* A written number, read into a smaller type. */
 static uint64_t number;
