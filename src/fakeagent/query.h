@@ -39,8 +39,7 @@ struct query {
 /* Print the control_request (takes request) and keep it. timeout < 0: none. After the end of stdin it is not printed
  * and is QUERY_CLOSED at once. */
 struct query *query_send(json_t *request, int64_t timeout);
-void query_then(struct query *q, query_fn then,
-				json_t *arg); /* takes arg; detaches it from the turn; it frees itself */
+void query_then(struct query *q, query_fn then, json_t *arg); /* takes arg; detached from the turn; frees itself */
 void query_wait(struct query *q);
 void query_free(struct query *q);
 json_t *query_payload(const struct query *q);   /* of a successful answer, borrowed, or NULL */

@@ -6,11 +6,7 @@
 
 #include "fakeagent/scenario.h"
 
-enum toolcall_end {
-	TOOLCALL_DONE,
-	TOOLCALL_STOPPED,
-	TOOLCALL_DEFERRED
-}; /* STOPPED and DEFERRED, by hooks, end the turn */
+enum toolcall_end { TOOLCALL_DONE, TOOLCALL_STOPPED, TOOLCALL_DEFERRED }; /* the last two end the turn, by hooks */
 
 /* Run the tool_use blocks; m gets the last tool. *deferred: of TOOLCALL_DEFERRED, new. */
 enum toolcall_end toolcall_run(const json_t *blocks, struct scenario_moment *m, json_t **deferred);

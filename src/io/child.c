@@ -137,8 +137,7 @@ static char *search_path(const char *name, const char *path, int *number, char *
 		char *file = str_printf("%s/%s", dir, name);
 		int e = file ? check_program(file) : ENOMEM;
 		if (e == 0) return file;
-		if (e != ENOENT && e != ENOTDIR && file &&
-			access(file, F_OK) == 0) { /* a file in a closed directory does not count */
+		if (e != ENOENT && e != ENOTDIR && file && access(file, F_OK) == 0) { /* not in a closed directory */
 			worst = e;
 			explain(e, file, error);
 		}

@@ -54,9 +54,8 @@ struct check {
 	size_t keys[3];     /* number of keys seen */
 	struct span *place; /* which of `request`, `response`, `message` encloses level 2, or NULL */
 	struct inner request, response, message;
-	bool body; /* level 3 is in response.response: the decision */
-	uint64_t
-		arrays[MESSAGE_MAX_DEPTH / 64]; /* one bit per level: an array, else an object; set at the opening bracket */
+	bool body;                               /* level 3 is in response.response: the decision */
+	uint64_t arrays[MESSAGE_MAX_DEPTH / 64]; /* one bit per level: an array, else an object; set at its start */
 };
 
 static enum state bad(struct check *c, const char *error) {

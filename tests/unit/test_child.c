@@ -398,8 +398,7 @@ START_TEST(finding_programs) {
 	ck_assert_str_eq(relative, "//bin/sh");
 	ck_assert_ptr_null(child_find_program("sh", "", "/", &number, error));
 	ck_assert_int_eq(number, ENOENT);
-	ck_assert_ptr_null(
-		child_find_program("sh", "bin:.", "/", &number, error)); /* never relative to our own directory */
+	ck_assert_ptr_null(child_find_program("sh", "bin:.", "/", &number, error)); /* never our own directory */
 }
 END_TEST
 

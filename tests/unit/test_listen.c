@@ -369,8 +369,7 @@ static void *dial_all_the_time(void *arg) {
 	strcpy(to.sun_path, d->path);
 	while (!d->stop) {
 		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		bool met = connect(fd, (struct sockaddr *)&to, sizeof to) == 0 ||
-				   errno == EAGAIN; /* EAGAIN: too many clients of the test */
+		bool met = connect(fd, (struct sockaddr *)&to, sizeof to) == 0 || errno == EAGAIN; /* EAGAIN: too many of us */
 		d->refused += !met && errno == ECONNREFUSED;
 		d->met += met;
 		close(fd);

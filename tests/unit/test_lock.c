@@ -38,8 +38,7 @@ START_TEST(locks) {
 	ck_assert_int_eq(lock_take(a), 0);
 	ck_assert_int_eq(lock_take(a), 0);
 	int64_t took = INT64_MAX;
-	for (int i = 0; took >= 900 && i < 5;
-		 i++) { /* does not wait, but on a busy machine this process may have been suspended */
+	for (int i = 0; took >= 900 && i < 5; i++) { /* no waiting, but this process may have been suspended */
 		int64_t before = now_ms();
 		refuses(path, getpid()); /* its holder is alive */
 		refuses(path, 0);        /* it names no process */

@@ -73,8 +73,7 @@ static void build(struct buf *b, const struct shape *s, size_t n) {
 }
 
 START_TEST(jansson_never_needs_more_than_is_looked_for) {
-	const size_t sizes[] = {0,    1,     9,
-							1000, 16385, 131073}; /* just above the sizes at which arrays, tables and buffers double */
+	const size_t sizes[] = {0, 1, 9, 1000, 16385, 131073}; /* just above where arrays, tables and buffers double */
 	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
 		for (size_t k = 0; k < ARRAY_SIZE(sizes); k++) {
 			struct buf b = BUF_INIT((size_t)64 * 1024 * 1024);

@@ -310,9 +310,8 @@ END_TEST
 START_TEST(numbers_only_grow) {
 	ck_assert_uint_eq(tape_fresh_number(1700000000000, 0), 1700000000000000);
 	ck_assert_uint_eq(tape_fresh_number(1700000000000, 1700000000000000), 1700000000000001); /* in one millisecond */
-	ck_assert_uint_eq(tape_fresh_number(1600000000000, 1700000000000000),
-					  1700000000000001);           /* the clock was set back */
-	ck_assert_uint_eq(tape_fresh_number(0, 0), 1); /* no clock */
+	ck_assert_uint_eq(tape_fresh_number(1600000000000, 1700000000000000), 1700000000000001); /* clock set back */
+	ck_assert_uint_eq(tape_fresh_number(0, 0), 1);                                           /* no clock */
 	ck_assert_uint_eq(tape_fresh_number(-5, 7), 8);
 }
 END_TEST
