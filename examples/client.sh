@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# client.sh SESSION PROMPT: the same with socat and jq. It sends one prompt, denies whatever the agent asks, prints the
-# answer.
+# client.sh SESSION PROMPT: the same with socat and jq. It sends one prompt, denies all requests, prints the answer.
 # shellcheck disable=SC2016 # the dollars are those of jq
 set -eu
 session=${1:?usage: client.sh SESSION PROMPT} prompt=${2:?usage: client.sh SESSION PROMPT}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a program writes that needs several clients on one child and has an afternoon: relay.mjs SOCKET PROGRAM ARG...
+// A minimal relay of several clients to one child, for comparison: relay.mjs SOCKET PROGRAM ARG...
 import { spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { createInterface } from "node:readline";
