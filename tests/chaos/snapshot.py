@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A child's reports about itself, compared with plenum_attach's answer to a late client (DESIGN 3.2)."""
+"""A child's reports about itself, compared with plenum_attach's answer to a late client (contract 3.2)."""
 from harness import dump
 
 ENDS = ("completed", "failed", "killed", "stopped", "cancelled")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Notices and listings are true: the daemon's messages, the names in them, their recipients (DESIGN 3.1, 5, 14)."""
+"""Notices and listings are true: the daemon's messages, the names in them, their recipients (contract 3.1, 5, 14)."""
 import contextlib
 import ctypes
 import json
