@@ -315,7 +315,7 @@ bool lines_rest(struct lines *l, struct chunk *rest) {
 	if (l->skipping || (l->partial.len == 0 && l->end == 0)) return false;
 	*rest = l->partial.len ? l->partial : chunk_copy(data(l), l->end);
 	l->partial = CHUNK_NONE;
-	l->end = 0;
+	l->end = l->searched = 0;
 	if (l->block) drop_block(l);
 	return rest->data != NULL;
 }

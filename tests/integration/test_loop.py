@@ -47,6 +47,17 @@ class LongLineTest(Case):
         self.assertEqual(self.child.wait(type="user")["message"]["content"], "last")
         self.a.wait(type="control_response", response__request_id="behind")
 
+    def test_one_without_its_end_is_the_last(self):
+        """The line waits while it is checked, and nothing comes behind it."""
+        for n in (5000, 20000, 40000):
+            c = self.d.attached()
+            body = b",".join([BLOCK % 7] * n)
+            c.raw(b'{"type":"user","message":{"role":"user","content":[' + body + b"]}}")
+            c.half_close()
+            self.assertEqual(len(self.child.wait(type="user")["message"]["content"]), n)
+            self.assertEqual(self.d.call("plenum_metrics")["bad_lines"], 0)
+            c.close()
+
     def test_its_client_may_leave(self):
         for i in range(3):
             c = self.d.attached()

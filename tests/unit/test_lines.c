@@ -604,9 +604,39 @@ START_TEST(a_reader_that_rests_loses_its_ring) {
 }
 END_TEST
 
+/* A client's last line may be held and served again: its reader is asked for more then. */
+START_TEST(nothing_comes_behind_the_rest) {
+	static const size_t sizes[] = {10, 100000, 900000, 3000000};
+	struct lines_pool pool = {0};
+	char *data = malloc(3000000);
+	memset(data, 'x', 3000000);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct lines l;
+		struct chunk line, rest;
+		size_t room, size;
+		lines_init(&l, &pool, 4000000);
+		for (size_t fed = 0, n; fed < sizes[i]; fed += n) {
+			char *space = lines_space(&l, &room);
+			n = MIN(room, sizes[i] - fed);
+			memcpy(space, data + fed, n);
+			lines_commit(&l, n);
+			ck_assert(lines_next(&l, &line, &size) == LINES_MORE);
+		}
+		REQUIRE(lines_rest(&l, &rest) && rest.len == sizes[i], "%zu bytes", rest.len);
+		size_t before = looked_at;
+		REQUIRE(lines_next(&l, &line, &size) == LINES_MORE, "a line behind %zu bytes", sizes[i]);
+		REQUIRE(looked_at == before, "%zu bytes behind the end were looked at", looked_at - before);
+		chunk_drop(&rest);
+		lines_free(&l);
+	}
+	lines_pool_free(&pool);
+	free(data);
+}
+END_TEST
+
 RUN_TESTS("lines", every_split, byte_by_byte, nul_bytes_are_bytes, big_random_streams, big_random_streams_without_rings,
 		  short_line_before_a_long_one, readers_share_a_pool, an_idle_reader_holds_nothing, space_without_commit,
-		  a_trickle_is_moved_to_a_block_of_its_own, an_unfinished_line_can_be_given_up,
+		  nothing_comes_behind_the_rest, a_trickle_is_moved_to_a_block_of_its_own, an_unfinished_line_can_be_given_up,
 		  a_very_long_line_is_skipped_without_being_held, the_head_of_a_long_line_keeps_no_more_than_itself,
 		  short_lines_behind_a_long_one_do_not_keep_it, NOT_IN_VALGRIND(a_steady_flow_asks_for_nothing),
 		  NOT_IN_VALGRIND(a_reader_that_rests_loses_its_ring))
