@@ -363,7 +363,7 @@ static const char *resume_id(struct session *s) {
 
 static void set_start_error(struct session *s, enum child_result r, const char *error) {
 	free(s->start_error);
-	s->start_error = r == CHILD_OK ? NULL : strdup(error);
+	s->start_error = error ? strdup(error) : NULL;
 	s->start_result = r;
 }
 

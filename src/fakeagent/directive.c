@@ -49,7 +49,7 @@ static void do_blocks(const struct directive *d) {
 static json_t *repeated(char c, long n) {
 	struct buf b = JS_BUF;
 	b.len = n > 0 ? (size_t)n : 0;
-	if (!(b.data = malloc(b.len + 1))) js_need(NULL);
+	if (!(b.data = malloc(b.len + 1))) js_no_memory();
 	memset(b.data, c, b.len);
 	return js_of(&b);
 }

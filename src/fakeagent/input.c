@@ -89,7 +89,7 @@ static bool next_line(struct chunk *line) {
 	size_t size;
 	enum lines_result r;
 	while ((r = lines_next(&cut, line, &size)) == LINES_LONG) chunk_drop(line);
-	if (r == LINES_OOM) js_need(NULL);
+	if (r == LINES_OOM) js_no_memory();
 	return r == LINES_LINE || (eof && lines_rest(&cut, line));
 }
 
@@ -125,7 +125,7 @@ static void act(struct watch *w, int events) {
 	size_t room;
 	if (events) {
 		char *to = lines_space(&cut, &room);
-		if (!to) js_need(NULL);
+		if (!to) js_no_memory();
 		ssize_t n = fd_read(w->fd, to, room);
 		if (n > 0) lines_commit(&cut, (size_t)n);
 		ready = n >= 0 || errno != EAGAIN;

@@ -60,7 +60,7 @@ struct job *job_start(const char *command) {
 		return NULL;
 	}
 	struct job *job = calloc(1, sizeof *job);
-	if (!job) js_need(NULL);
+	if (!job) js_no_memory();
 	*job = (struct job){.watch = {.fd = fd_pidfd(pid), .act = reap}, .pid = pid, .out = out};
 	list_add_tail(&jobs, &job->node);
 	poller_add(&job->watch);
@@ -71,7 +71,7 @@ json_t *job_output(const struct job *job) {
 	struct buf b = JS_BUF;
 	struct stat st;
 	size_t size = fstat(job->out, &st) == 0 ? (size_t)st.st_size : 0;
-	if (!buf_reserve(&b, size)) js_need(NULL);
+	if (!buf_reserve(&b, size)) js_no_memory();
 	ssize_t n = pread(job->out, b.data, size, 0);
 	b.len = n > 0 ? (size_t)n : 0;
 	while (b.len && b.data[b.len - 1] == '\n') b.len--;

@@ -9,11 +9,13 @@
 
 #define MARK 0x10F000u /* stands for lone surrogates */
 
+void js_no_memory(void) {
+	fputs("plenum-fakeagent: out of memory\n", stderr);
+	_exit(70);
+}
+
 json_t *js_need(json_t *value) {
-	if (!value) {
-		fputs("plenum-fakeagent: out of memory\n", stderr);
-		_exit(70);
-	}
+	if (!value) js_no_memory();
 	return value;
 }
 
@@ -110,7 +112,7 @@ static size_t special(const unsigned char *p, const unsigned char *end, unsigned
 
 void js_dump(struct buf *out, const json_t *value) {
 	_cleanup_(buf_free) struct buf b = JS_BUF;
-	if (json_dump_callback(value, dump_some, &b, JSON_COMPACT | JSON_ENCODE_ANY) != 0 || b.failed) js_need(NULL);
+	if (json_dump_callback(value, dump_some, &b, JSON_COMPACT | JSON_ENCODE_ANY) != 0 || b.failed) js_no_memory();
 	const char *p = b.data, *end = p + b.len, *hit = p;
 	for (; (hit += strcspn(hit, "\xE2\xF4")) < end; hit++) {
 		unsigned c = 0;
@@ -121,7 +123,7 @@ void js_dump(struct buf *out, const json_t *value) {
 		p = hit + n;
 		hit = p - 1;
 	}
-	if (!buf_put(out, p, (size_t)(end - p))) js_need(NULL);
+	if (!buf_put(out, p, (size_t)(end - p))) js_no_memory();
 }
 
 char *js_dumps(const json_t *value) {
@@ -232,7 +234,7 @@ json_t *js_printf(const char *fmt, ...) {
 	va_start(ap, fmt);
 	_cleanup_free_ char *text = str_vprintf(fmt, ap);
 	va_end(ap);
-	if (!text) js_need(NULL);
+	if (!text) js_no_memory();
 	return js_text(text, strlen(text));
 }
 

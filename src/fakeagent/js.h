@@ -33,9 +33,10 @@ json_t *js_text(const char *p, size_t n); /* any bytes; invalid UTF-8 becomes U+
 json_t *js_of(struct buf *b);             /* the content of the buffer, which is freed */
 json_t *js_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void js_put(json_t *obj, const char *key, json_t *value); /* takes the value; NULL is omitted */
-json_t *js_need(json_t *value);                           /* end the program if NULL */
-void js_set(json_t **to, json_t *value);                  /* replace *to; takes value */
-void js_replace(char **to, const char *text);             /* replace *to by a copy of text */
+_Noreturn void js_no_memory(void);
+json_t *js_need(json_t *value);               /* end the program if NULL */
+void js_set(json_t **to, json_t *value);      /* replace *to; takes value */
+void js_replace(char **to, const char *text); /* replace *to by a copy of text */
 
 const char *js_get(const json_t *obj, const char *key); /* a string member or NULL */
 bool js_is(const json_t *obj, const char *key, const char *value);

@@ -85,7 +85,7 @@ void out_line(const char *line, size_t n) {
 		buf_puts(&rest, lines / every % 2 ? "{\"type\":\"assistant\",\"message\":\n" : "not a JSON line\n");
 	buf_put(&rest, line, n);
 	buf_putc(&rest, '\n');
-	if (rest.failed) js_need(NULL);
+	if (rest.failed) js_no_memory();
 	lines++;
 	if (faults_get(FAULT_die) == lines) {
 		rest.len -= (n + 1) / 2;

@@ -23,7 +23,7 @@ void poller_add(struct watch *w) {
 
 struct timer *poller_after(int64_t ms, poller_fn fn, json_t *arg) {
 	struct timer *t = malloc(sizeof *t), *later;
-	if (!t) js_need(NULL);
+	if (!t) js_no_memory();
 	*t = (struct timer){.at = now_ms() + ms, .fn = fn, .arg = arg};
 	struct list *before = &timers;
 	LIST_FOR_EACH (later, &timers, struct timer, node) {

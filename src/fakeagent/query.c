@@ -52,7 +52,7 @@ static void expire(json_t *id) {
 
 struct query *query_send(json_t *request, int64_t timeout) {
 	struct query *q = calloc(1, sizeof *q);
-	if (!q) js_need(NULL);
+	if (!q) js_no_memory();
 	*q = (struct query){.request = request, .of_turn = phase_running(), .end = closed ? QUERY_CLOSED : QUERY_OPEN};
 	js_uuid(q->id);
 	list_add_tail(&all, &q->node);

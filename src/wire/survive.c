@@ -18,7 +18,7 @@ static bool PRINTF_LIKE(3, 4) refuse(char *error, size_t size, const char *fmt, 
 
 /* A name that is compared byte by byte here, and by the child after unescaping, must have no escapes. */
 static bool is_plain(struct span s) {
-	return span_is_string(s) && !memchr(s.p, '\\', s.n);
+	return s.p && span_is_string(s) && !memchr(s.p, '\\', s.n);
 }
 
 /* Words that decide the routing of a line must have only one reading. */
