@@ -451,40 +451,49 @@ static void on_message(struct client *c, struct chunk line, struct span body, co
 	if (needed) router_init_served(c);
 }
 
-/* Check the line. Return NULL if this turn is over before the check: the line waits with its client and comes again. */
-static struct message_check *check_line(struct client *c, struct chunk line, struct span body) {
-	struct message_check *k = c->check ? c->check : message_check_new(body.p, body.n);
+/* Check the line. Return false if this turn is over before the check: the line waits with its client and comes again.
+ * *k: the progress of a line over several turns; NULL: the line is short, or has no memory for a progress. */
+static bool check_line(struct client *c, struct chunk line, struct span body, struct message_check **k) {
+	*k = c->check;
 	c->check = NULL;
-	if (!k) {
-		refuse_line(c, body, SPAN_NONE, PLENUM_E_INTERNAL, "out of memory");
-		return NULL;
-	}
+	if (!*k && body.n > CHECK_BYTES) *k = message_check_new(body.p, body.n);
+	if (!*k) return true;
 	bool over = false;
-	do over = message_check_step(k, CHECK_BYTES);
+	do over = message_check_step(*k, CHECK_BYTES);
 	while (!over && !loop_must_yield(c->loop));
 	/* a copy of the line follows: that is a turn's work, too */
-	if (over && !(line.len > LIMITS_TURN_BYTES && loop_must_yield(c->loop))) return k;
-	c->check = k;
+	if (over && !(line.len > LIMITS_TURN_BYTES && loop_must_yield(c->loop))) return true;
+	c->check = *k;
 	client_hold(c, line);
 	client_release(c);
-	return NULL;
+	return false;
+}
+
+static void take_line(struct client *c, struct chunk line, struct span body, struct message_check *k) {
+	struct chunk rewritten = CHUNK_NONE;
+	struct message m;
+	struct span id = SPAN_NONE;
+	char text[MESSAGE_ERROR_MAX];
+	const char *error = text;
+	bool good = k ? message_check_result(k, &m, &rewritten, &error, &id)
+				  : message_check(body.p, body.n, &m, &rewritten, text, sizeof text, &id);
+	if (!good)
+		refuse_line(c, body, id, m.too_many ? PLENUM_E_TOO_MANY : PLENUM_E_BAD_LINE, error);
+	else if (rewritten.data)
+		on_message(c, rewritten, splice_body(rewritten), &m);
+	else
+		on_message(c, line, body, &m);
+	chunk_drop(&rewritten);
 }
 
 void router_on_line(struct client *c, struct chunk line) {
-	struct span body = splice_body(line), id = SPAN_NONE;
-	struct chunk rewritten = CHUNK_NONE;
-	struct message m;
-	const char *error;
+	struct span body = splice_body(line);
+	struct message_check *k;
 	if (!c->check && span_is_blank(body)) return;
-	struct message_check *k = check_line(c, line, body);
-	if (k && !message_check_result(k, &m, &rewritten, &error, &id))
-		refuse_line(c, body, id, m.too_many ? PLENUM_E_TOO_MANY : PLENUM_E_BAD_LINE, error);
-	else if (k && rewritten.data)
-		on_message(c, rewritten, splice_body(rewritten), &m);
-	else if (k)
-		on_message(c, line, body, &m);
-	message_check_free(k);
-	chunk_drop(&rewritten);
+	if (check_line(c, line, body, &k)) {
+		take_line(c, line, body, k);
+		message_check_free(k);
+	}
 	const struct attachment *a = c->attachment;
 	if (a) session_changed(a->session);
 	if (client_holds(c)) return;
