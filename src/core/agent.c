@@ -291,7 +291,7 @@ void agent_run(struct agent *a) {
 
 void agent_resume(struct agent *a, struct children *children, bool writes) {
 	init_fds(a);
-	a->more = a->child.out >= 0; /* an older plenumd may have read it */
+	a->more = a->child.out >= 0; /* lines of the last read may be left */
 	if (a->child.pid > 0) child_resume(&a->child, children);
 	if (a->child.in >= 0) watch(a, &a->in_fd, false, writes);
 	if (a->child.err >= 0) watch(a, &a->err_fd, true, false);

@@ -114,7 +114,7 @@ static void carry_members(struct carry *c, struct call *call) {
 	carry_text(c, &what);
 	carry_text(c, &call->value);
 	carry_timer(c, &call->timer);
-	if (c->version >= 10) CARRY(c, call->child);
+	CARRY(c, call->child);
 	if (c->saving) return;
 	call->what = dialect_gate_what(what);
 	free(what);

@@ -2,8 +2,8 @@
  *
  * Serializes the state of the daemon for the next binary (upgrade in place). One function for each struct does both
  * directions: carry_*() writes the value when c->saving, else reads it into place, so that the two formats cannot
- * differ. A new member of a serialized struct needs a line in its *_carry() function, under `if (c->version >= N)` with
- * a new CARRY_VERSION.
+ * differ. A new member of a serialized struct needs a line in its *_carry() function, after the release of version N
+ * under `if (c->version > N)` with a new CARRY_VERSION.
  *
  * All input is checked: lengths against the remaining input, numbers against their type, descriptors against their
  * expected type. The first error sets c->error; all later reads return zero, so a reader checks once, before it uses
@@ -20,14 +20,7 @@
 
 #include <sys/stat.h>
 
-/* 3: clients of one process share the descriptor that watches it; 4: prompts.unnamed; 5: no times on the tape;
- * 6: session.broken, attachment.waited_*, tape.began, router.last_seq; 7: prompts.echoed; 8: client.held;
- * 9: snapshot.strict; 10: call.child; 11: session.spent; 12: pending.act, session.made_by, session.altered,
- * client.origin, client.family, router.descent, child.was, mcp_server.claimed, router.guards_lost,
- * prompt.needs; 13: agent.place.cwd, client.starting, client.makes, pending.judging, session.stuck_pid,
- * session.stuck_start, session.start_error, session.start_result, session.stopper, session.leftovers, session.timers,
- * kin.detached, kin.root, kin.due; 14: launch.asker, launch.asker_start, session.unclaimed */
-#define CARRY_VERSION 14
+#define CARRY_VERSION 1 /* of 0.1.0 */
 #define CARRY_ERROR_MAX 200
 
 struct session;

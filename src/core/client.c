@@ -45,7 +45,7 @@ static void free_client(void *arg) {
 	LIST_FOR_EACH (m, &c->mail, struct mail, node) drop_mail(m);
 	for (size_t i = 0; i < c->n_rest; i++) chunk_drop(&c->rest[i]);
 	lines_free(&c->in);
-	queue_free(&c->held);
+	chunk_drop(&c->held);
 	client_filter_free(&c->filter);
 	free(c->name);
 	free(c->refused_change);
@@ -86,7 +86,7 @@ static void cut_off(struct client *c) {
 }
 
 static bool hold(struct client *c) {
-	return share_hold(&c->member, lines_held(&c->in) + c->held.bytes + c->mail_bytes + c->rest_whole);
+	return share_hold(&c->member, lines_held(&c->in) + c->held.len + c->mail_bytes + c->rest_whole);
 }
 
 /* Drop its unfinished line, if that is most of its bytes, or else close it; a client that is closing is cut off. */
@@ -185,14 +185,12 @@ static void input_ended(struct client *c) {
 	if (c->dead) return;
 	c->ended = true;
 	want(c);
-	if (!c->dead && !client_holds(c)) c->events->no_more(c); /* else after its held lines */
+	if (!c->dead && !client_holds(c)) c->events->no_more(c); /* else after its held line */
 }
 
 void client_hold(struct client *c, struct chunk line) {
-	if (!queue_put_first(&c->held, chunk_ref(line)))
-		doom(c);
-	else
-		want(c);
+	c->held = chunk_ref(line);
+	want(c);
 }
 
 /* Return true if the peer neither writes nor reads any more. */
@@ -201,20 +199,15 @@ static bool hung_up(const struct client *c) {
 	return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR);
 }
 
-/* Serve the held line again. An older plenumd may have held those behind it, too. */
+/* Serve the held line again; it may be held once more. */
 static void serve_held(struct client *c) {
-	struct chunk line;
-	bool held = false;
+	if (c->dead || c->doomed || c->evicted || !client_holds(c)) return;
+	struct chunk line = c->held;
+	c->held = CHUNK_NONE;
 	c->releasing = true;
-	while (!held && !c->dead && !c->doomed && !c->evicted && queue_take(&c->held, &line)) {
-		size_t left = c->held.count;
-		c->lines_in += !c->releasing; /* the first was counted when it came */
-		c->events->line(c, line);
-		chunk_drop(&line);
-		held = c->held.count > left;
-		c->releasing = false;
-	}
+	c->events->line(c, line);
 	c->releasing = false;
+	chunk_drop(&line);
 }
 
 static void on_serve(void *arg) {
@@ -505,7 +498,7 @@ static void cast_out(struct client *c) {
 	c->more = false;
 	loop_task_stop(&c->serve_task);
 	lines_free(&c->in);
-	queue_free(&c->held);
+	chunk_drop(&c->held);
 	c->events->evicted(c, c->evicted);
 }
 
@@ -586,7 +579,6 @@ static struct client *make(struct loop *loop, struct lines_pool *pool, int fd, s
 	loop_task_init(&c->flush_task, on_flush, c);
 	loop_task_init(&c->free_task, free_client, c);
 	loop_task_init(&c->serve_task, on_serve, c);
-	queue_init(&c->held, SIZE_MAX);
 	loop_fd_init(&c->io, loop, fd, on_io, c);
 	return c;
 }
@@ -733,17 +725,6 @@ static void carry_watch(struct carry *c, struct client *cl, struct watches *watc
 	if (!c->saving && fd >= 0 && !(cl->watch = watch_take(watches, cl->peer.pid, fd))) carry_fail(c, "out of memory");
 }
 
-static void carry_origin(struct carry *c, struct client *cl) {
-	int8_t before = 0; /* 1: may approve, -1: descends from an agent */
-	if (c->version >= 12) {
-		CARRY_UPTO(c, cl->origin, ORIGIN_UNWATCHED);
-		CARRY(c, cl->family);
-		return;
-	}
-	CARRY(c, before);
-	cl->origin = before > 0 ? ORIGIN_FREE : before < 0 ? ORIGIN_AGENT : ORIGIN_NEW;
-}
-
 static void carry_identity(struct carry *c, struct client *cl, struct watches *watches) {
 	CARRY(c, cl->id);
 	CARRY(c, cl->peer.pid);
@@ -752,14 +733,13 @@ static void carry_identity(struct carry *c, struct client *cl, struct watches *w
 	carry_watch(c, cl, watches);
 	carry_bytes(c, cl->program, sizeof cl->program);
 	cl->program[sizeof cl->program - 1] = 0;
-	carry_origin(c, cl);
+	CARRY_UPTO(c, cl->origin, ORIGIN_UNWATCHED);
+	CARRY(c, cl->family);
 	CARRY(c, cl->subscribed);
 	CARRY(c, cl->chooses);
-	if (c->version >= 12) {
-		CARRY(c, cl->inits);
-		CARRY(c, cl->init_due);
-		carry_text(c, &cl->refused_change);
-	}
+	CARRY(c, cl->inits);
+	CARRY(c, cl->init_due);
+	carry_text(c, &cl->refused_change);
 	carry_text(c, &cl->name);
 	CARRY(c, cl->lines_in);
 	CARRY(c, cl->bytes_in);
@@ -824,11 +804,9 @@ static void carry_client_members(struct carry *c, struct client *cl, struct watc
 	CARRY(c, cl->closing);
 	CARRY(c, cl->paused);
 	CARRY(c, cl->doomed);
-	if (c->version >= 8) queue_carry(c, &cl->held);
-	if (c->version >= 13) {
-		CARRY(c, cl->starting);
-		CARRY(c, cl->makes);
-	}
+	carry_chunk(c, &cl->held);
+	CARRY(c, cl->starting);
+	CARRY(c, cl->makes);
 }
 
 void client_carry(struct carry *c, struct client **client, struct loop *loop, struct lines_pool *pool,

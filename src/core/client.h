@@ -62,12 +62,12 @@ struct client {
 	struct loop_task flush_task, free_task, serve_task;
 	struct lines in;
 	bool more;         /* in has unserved lines */
-	struct queue held; /* lines not taken since client_hold(), before those of in */
-	void *inquiry;     /* the router's: question of the first held line to the outside; NULL: none */
-	void *check;       /* the router's: progress of the first held line's check; NULL: unchecked */
+	struct chunk held; /* the line of client_hold(), before those of in; no data: none */
+	void *inquiry;     /* the router's: question of the held line to the outside; NULL: none */
+	void *check;       /* the router's: progress of the held line's check; NULL: unchecked */
 	uint64_t starting; /* id of the session that must start first; 0: none */
 	bool makes;        /* it has made that session */
-	bool releasing;    /* the first held line is served again, and may be held once more */
+	bool releasing;    /* the held line is served again, and may be held once more */
 
 	uint64_t id; /* of this connection, for logs */
 	struct peer peer;
@@ -117,9 +117,9 @@ void client_post_first(struct client *c, struct chunk line);
 /* Called in the event `line`: hold this line and those behind it. They come again, in their order, after
  * client_release(); until then no more is read. */
 void client_hold(struct client *c, struct chunk line);
-void client_release(struct client *c); /* from a task; may be held again. No-op without held lines */
+void client_release(struct client *c); /* from a task; may be held again. No-op without a held line */
 static inline bool client_holds(const struct client *c) {
-	return c->held.count > 0;
+	return c->held.data != NULL;
 }
 /* There may be something to send: check once, at the end of the turn. */
 void client_wake(struct client *c);

@@ -85,9 +85,9 @@ static void load_kin(struct carry *c, struct descent *d) {
 	CARRY(c, one.pid);
 	CARRY(c, one.start);
 	CARRY(c, one.number);
-	if (c->version >= 13) CARRY(c, one.detached);
-	if (c->version >= 13) CARRY(c, one.root);
-	if (c->version >= 13) CARRY(c, one.due);
+	CARRY(c, one.detached);
+	CARRY(c, one.root);
+	CARRY(c, one.due);
 	if (!carry_ok(c)) return;
 	descent_add(d, one.pid, one.start, one.number, one.detached);
 	struct kin *k = find_kin(d, one.pid);

@@ -640,8 +640,8 @@ void launch_carry(struct carry *c, struct launch *l) {
 	CARRY(c, l->fork);
 	carry_text(c, &l->resume);
 	CARRY(c, l->uid);
-	if (c->version >= 14) CARRY(c, l->asker);
-	if (c->version >= 14) CARRY(c, l->asker_start);
+	CARRY(c, l->asker);
+	CARRY(c, l->asker_start);
 }
 
 /* --- comparing ---------------------------------------------------------------------------------------------------- */

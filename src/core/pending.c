@@ -300,7 +300,6 @@ static void carry_owner(struct carry *c, struct pending *p, const struct pending
 }
 
 static void carry_act(struct carry *c, struct pending *p) {
-	if (c->version < 12) return;
 	carry_chunk(c, &p->act);
 	carry_client(c, &p->sender);
 	carry_text(c, &p->sender_id);
@@ -323,7 +322,7 @@ static void carry_pending(struct carry *c, struct pending *p, const struct pendi
 	carry_text(c, &p->event);
 	CARRY(c, p->guard);
 	CARRY(c, p->timer_on);
-	if (c->version >= 13) CARRY(c, p->judging);
+	CARRY(c, p->judging);
 	carry_timer(c, &p->timer);
 	carry_act(c, p);
 }

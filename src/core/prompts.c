@@ -152,7 +152,7 @@ static void carry_prompt(struct carry *c, struct prompts *p, struct prompt *one)
 	carry_client(c, &one->asker);
 	carry_chunk(c, &one->held);
 	CARRY(c, one->since);
-	if (c->version >= 12) CARRY(c, one->needs);
+	CARRY(c, one->needs);
 	if (c->saving) return;
 	if (one->state == PROMPT_HELD) p->n_held++;
 	if ((one->state == PROMPT_HELD) != (one->held.data != NULL)) carry_fail(c, "a queued prompt has no line");
@@ -186,9 +186,8 @@ static void save_prompts(struct carry *c, struct prompts *p, struct list *which)
 void prompts_carry(struct carry *c, struct prompts *p) {
 	carry_mark(c, "prompts");
 	CARRY(c, p->replays);
-	if (c->version >= 4) CARRY(c, p->unnamed);
-	if (!c->saving) p->echoed = true;
-	if (c->version >= 7) CARRY(c, p->echoed);
+	CARRY(c, p->unnamed);
+	CARRY(c, p->echoed);
 	size_t n = carry_count(c, p->n_open + p->n_done);
 	if (c->saving) {
 		save_prompts(c, p, &p->open);

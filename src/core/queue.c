@@ -80,17 +80,6 @@ bool queue_put_first(struct queue *q, struct chunk line) {
 	return true;
 }
 
-bool queue_take(struct queue *q, struct chunk *line) {
-	if (!q->count) return false;
-	struct queue_item *it = &q->ring[q->first];
-	q->bytes -= it->line.len;
-	*line = chunk_ref(it->line);
-	drop_item(it);
-	q->first = (q->first + 1) & (q->cap - 1);
-	q->count--;
-	return true;
-}
-
 static void drop_written(struct queue *q, size_t n) {
 	q->bytes -= n;
 	n += q->sent;
@@ -103,12 +92,6 @@ static void drop_written(struct queue *q, size_t n) {
 	q->sent = n;
 }
 
-/* A child started by an older binary has a pipe as its stdin. */
-static ssize_t send_some(int fd, struct iovec *iov, int n) {
-	ssize_t w = fd_sendv(fd, iov, n);
-	return w < 0 && errno == ENOTSOCK ? fd_writev(fd, iov, n) : w;
-}
-
 int queue_write(struct queue *q, int fd) {
 	while (q->count) {
 		struct iovec iov[IOVS];
@@ -118,7 +101,7 @@ int queue_write(struct queue *q, int fd) {
 			size_t skip = i == 0 ? q->sent : 0;
 			iov[n++] = (struct iovec){(void *)(uintptr_t)(c.data + skip), c.len - skip};
 		}
-		ssize_t w = send_some(fd, iov, n);
+		ssize_t w = fd_sendv(fd, iov, n);
 		if (w < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? 1 : -1;
 		drop_written(q, (size_t)w);
 	}

@@ -39,8 +39,6 @@ bool queue_put_charged(struct queue *q, struct chunk line, struct share *payer);
 bool queue_put_first(struct queue *q, struct chunk line);
 /* Move all lines of from, with their charges, to the end of q. False without memory; from is empty then, too. */
 bool queue_move(struct queue *q, struct queue *from);
-/* Take the first line with its reference; nothing of it may have been written. False: empty. */
-bool queue_take(struct queue *q, struct chunk *line);
-/* Write as much as the pipe accepts. -1: the pipe is broken (errno). 1: lines are left. 0: empty. */
+/* Write as much as the socket accepts. -1: the socket is broken (errno). 1: lines are left. 0: empty. */
 int queue_write(struct queue *q, int fd);
 void queue_carry(struct carry *c, struct queue *q);

@@ -846,7 +846,7 @@ static void load_entry(struct carry *c, struct registry *r, struct owner *o, str
 static void carry_server(struct carry *c, struct mcp_server *s) {
 	carry_text(c, &s->config);
 	CARRY(c, s->is_sdk);
-	if (c->version >= 12) CARRY(c, s->claimed);
+	CARRY(c, s->claimed);
 }
 
 static void load_server(struct carry *c, struct registry *r, struct owner *o) {

@@ -91,12 +91,10 @@ static void carry_attachment_members(struct carry *c, struct attachment *a) {
 	CARRY(c, a->wants_stderr);
 	CARRY(c, a->deny_asks);
 	CARRY(c, a->initialized);
-	if (c->version >= 12) CARRY(c, a->asked_approve);
+	CARRY(c, a->asked_approve);
 	CARRY(c, a->behind_since);
-	if (c->version >= 6) {
-		CARRY(c, a->waited_since);
-		CARRY(c, a->waited_from);
-	}
+	CARRY(c, a->waited_since);
+	CARRY(c, a->waited_from);
 	CARRY(c, reads);
 	if (c->saving || !reads) return;
 	a->client->tape = &a->session->tape;
@@ -240,13 +238,10 @@ static void carry_counters(struct carry *c, struct router *r) {
 	CARRY(c, r->sessions_seen);
 	CARRY(c, r->decisions);
 	CARRY(c, r->bad_lines);
-	if (c->version >= 6)
-		CARRY(c, r->last_seq);
-	else if (!c->saving)
-		r->last_seq = tape_fresh_number(now_real_ms(), 0);
+	CARRY(c, r->last_seq);
 	CARRY(c, r->nofile);
-	if (c->version >= 12) descent_carry(c, &r->descent);
-	if (c->version >= 12) CARRY(c, r->guards_lost);
+	descent_carry(c, &r->descent);
+	CARRY(c, r->guards_lost);
 }
 
 void router_carry(struct carry *c, struct router *r) {

@@ -902,7 +902,7 @@ static void carry_waiter(struct carry *c, struct waiter *w) {
 	carry_text(c, &w->ignored);
 	CARRY(c, w->hooks);
 	CARRY(c, w->version);
-	if (c->version >= 12) CARRY(c, w->number);
+	CARRY(c, w->number);
 }
 
 static void carry_waiters(struct carry *c, struct init *in) {

@@ -468,11 +468,7 @@ void session_pause_start(struct session *s) {
 }
 
 void session_resume(struct session *s) {
-	if (s->agent) {
-		agent_resume(s->agent, s->children, s->in.count > 0);
-		if (s->agent->eof && !loop_timer_pending(&s->agent->stop_timer))
-			expect_end(s); /* older versions set no timer */
-	}
+	if (s->agent) agent_resume(s->agent, s->children, s->in.count > 0);
 	s->counted = s->agent != NULL;
 	session_changed(s);
 }

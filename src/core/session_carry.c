@@ -8,12 +8,9 @@
 static void carry_process(struct carry *c, struct agent *a) {
 	CARRY(c, a->child.pid);
 	CARRY(c, a->child.start);
-	if (c->version >= 12)
-		CARRY(c, a->child.was);
-	else
-		a->child.was = a->child.pid;
-	carry_fd(c, &a->child.in, 0); /* sockets; pipes of a child that an older binary started */
-	carry_fd(c, &a->child.out, 0);
+	CARRY(c, a->child.was);
+	carry_fd(c, &a->child.in, S_IFSOCK);
+	carry_fd(c, &a->child.out, 0); /* a socket, or a pipe (profile.stdout) */
 	carry_fd(c, &a->child.err, 0);
 }
 
@@ -34,8 +31,8 @@ static void carry_child(struct carry *c, struct session *s, struct agent *a) {
 	CARRY(c, s->child_no);
 	carry_text(c, &a->name);
 	CARRY(c, a->place.program);
-	if (c->version >= 13) CARRY(c, a->place.cwd);
-	if (c->version >= 14) carry_text(c, &a->program);
+	CARRY(c, a->place.cwd);
+	carry_text(c, &a->program);
 	carry_text(c, &s->left_socket);
 	CARRY(c, s->untouched);
 	bool there = s->agent != NULL;
@@ -43,22 +40,20 @@ static void carry_child(struct carry *c, struct session *s, struct agent *a) {
 	carry_progress(c, a);
 	if (there) s->agent = a;
 	queue_carry(c, &s->in);
-	if (c->version >= 12) {
-		queue_carry(c, &s->later);
-		CARRY(c, s->unnamed);
-	}
+	queue_carry(c, &s->later);
+	CARRY(c, s->unnamed);
 }
 
 static void carry_stop(struct carry *c, struct session *s, struct agent *a) {
 	CARRY_UPTO(c, s->stopping, STOP_KILL);
 	CARRY_UPTO(c, s->then, THEN_REMOVE);
-	if (c->version >= 13) CARRY(c, s->stuck_pid);
-	if (c->version >= 13) CARRY(c, s->stuck_start);
-	if (c->version >= 13) CARRY(c, s->stopper);
-	if (c->version >= 14) CARRY(c, s->unclaimed);
+	CARRY(c, s->stuck_pid);
+	CARRY(c, s->stuck_start);
+	CARRY(c, s->stopper);
+	CARRY(c, s->unclaimed);
 	CARRY(c, s->stop_since);
-	if (c->version >= 6) CARRY_UPTO(c, s->broken, BROKEN_MEMORY);
-	if (c->version >= 13) CARRY_UPTO(c, s->leftovers, LEFTOVERS_KILL);
+	CARRY_UPTO(c, s->broken, BROKEN_MEMORY);
+	CARRY_UPTO(c, s->leftovers, LEFTOVERS_KILL);
 	carry_timer(c, &a->stop_timer);
 	carry_timer(c, &a->end_timer);
 }
@@ -71,10 +66,9 @@ static void carry_state(struct carry *c, struct session *s, struct agent *a) {
 	s->named_state = s->told_state; /* at the end of a turn all is published */
 	carry_text(c, &s->reason);
 	CARRY(c, s->failed);
-	s->spent |= c->version < 11 && s->failed; /* an older version could not know */
-	if (c->version >= 11) CARRY(c, s->spent);
-	if (c->version >= 12) CARRY(c, s->made_by);
-	if (c->version >= 12) CARRY(c, s->altered);
+	CARRY(c, s->spent);
+	CARRY(c, s->made_by);
+	CARRY(c, s->altered);
 	CARRY(c, s->init_open);
 	CARRY(c, s->turn);
 	CARRY(c, s->got_line);
@@ -91,7 +85,6 @@ static void carry_start(struct carry *c, struct session *s) {
 	if (!c->saving && left >= 0 && !session_put_off(s, left)) carry_fail(c, "out of memory");
 	CARRY(c, s->spawn_tries);
 	CARRY(c, s->want_child);
-	if (c->version < 13) return;
 	carry_text(c, &s->start_error); /* clients that wait for the start may not have it yet */
 	CARRY_UPTO(c, s->start_result, CHILD_TIMEOUT);
 }
@@ -131,11 +124,9 @@ void session_carry(struct carry *c, struct session *s) {
 	carry_state(c, s, a);
 	carry_start(c, s);
 	carry_counters(c, s, a);
-	s->untouched &= session_has_child(s); /* older versions could leave it set */
 	if (!s->agent) agent_free(a);
 	tape_carry(c, &s->tape);
 	snapshot_carry(c, &s->snapshot);
-	if (c->version >= 13) timers_carry(c, &s->timers);
-	if (c->version < 2) s->snapshot.tasks_lost = s->background;
+	timers_carry(c, &s->timers);
 	prompts_carry(c, &s->prompts);
 }

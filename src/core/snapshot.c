@@ -187,7 +187,6 @@ struct span snapshot_init(const struct snapshot *sn, const struct tape *tape) {
 }
 
 void snapshot_carry(struct carry *c, struct snapshot *sn) {
-	if (c->version < 2) return;
 	carry_mark(c, "snapshot");
 	carry_chunk(c, &sn->init);
 	CARRY(c, sn->init_seq);
@@ -196,5 +195,5 @@ void snapshot_carry(struct carry *c, struct snapshot *sn) {
 	carry_text(c, &sn->tasks);
 	CARRY(c, sn->tasks_lost);
 	CARRY(c, sn->tasks_told);
-	if (c->version >= 9) carry_text(c, &sn->strict);
+	carry_text(c, &sn->strict);
 }

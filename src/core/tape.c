@@ -154,10 +154,9 @@ static void save_entry(struct carry *c, const struct tape_entry *e) {
 }
 
 static void load_entry(struct carry *c, struct tape *t, struct packer *p) {
-	uint64_t old_ms = 0, flags = 0, kind = 0;
+	uint64_t flags = 0, kind = 0;
 	size_t n;
 	const char *data = carry_borrow(c, &n);
-	if (c->version < 5) CARRY(c, old_ms); /* its time */
 	CARRY(c, flags);
 	CARRY_UPTO(c, kind, LINE_OTHER);
 	if (carry_ok(c) && (!n || data[n - 1] != '\n')) carry_fail(c, "a line of the tape has no end");
@@ -173,10 +172,7 @@ void tape_carry(struct carry *c, struct tape *t) {
 	for (size_t i = 0; i < t->count; i++) before -= t->ring[tape_place(t, i)].line.len;
 	p.left = (size_t)(t->total - before);
 	CARRY(c, t->oldest);
-	if (c->version >= 6)
-		CARRY(c, t->began);
-	else if (!c->saving)
-		t->began = 1; /* or in microseconds, if there were lines before */
+	CARRY(c, t->began);
 	CARRY(c, before);
 	CARRY(c, p.left);
 	size_t n = carry_count(c, t->count);

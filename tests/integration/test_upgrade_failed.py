@@ -62,6 +62,14 @@ while time.monotonic() < deadline:
 end("all refused or read: %%r" %% counts)
 """
 
+# The new binary, given a text of another version.
+VERSION = """#!%s -IS
+import os, sys
+if sys.argv[1] == "--check-upgrade":
+    os.pwrite(int(sys.argv[2]), (%d).to_bytes(8, "little"), len("plenum state\\n"))
+os.execv(%r, sys.argv)
+"""
+
 
 class Failed(Upgrade):
     def refused(self, d, a, child):
@@ -144,6 +152,15 @@ class Failed(Upgrade):
         exe = build_file("plenumd").encode()
         self.replace(d, b"#!/bin/sh\ncase $1 in --check) exit 0;; esac\nexec %s --check-upgrade 99\n" % exe)
         self.assertIn("holds no state", self.refused(d, a, child))
+
+    def test_another_version_of_the_state(self):
+        d, a, child = self.ready()
+        for version in (0, 2):
+            self.replace(d, (VERSION % (PYTHON, version, build_file("plenumd"))).encode())
+            self.assertIn("the state has version %d, this plenumd reads up to 1" % version, self.refused(d, a, child))
+        self.replace(d)
+        self.upgrade(d)
+        child.mark(a)
 
     def test_one_that_only_says_that_all_is_well(self):
         d, a, child = self.ready()
