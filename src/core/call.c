@@ -31,8 +31,8 @@ static bool enlist(struct calls *all, struct call *c) {
 	return true;
 }
 
-struct call *call_new(struct calls *all, struct session *s, struct loop *loop, enum call_purpose purpose, void *asker,
-					  uint64_t asker_number, struct span asker_id, void (*on_timer)(void *)) {
+struct call *call_new(struct calls *all, struct session *s, struct loop *loop, enum call_purpose purpose,
+					  struct client *asker, uint64_t asker_number, struct span asker_id, void (*on_timer)(void *)) {
 	char random[9];
 	struct call *c = calloc(1, sizeof *c);
 	if (!c) return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Requests to the child, under ids made by the daemon, that wait for an answer. The asker is an opaque pointer (a
- * client), or NULL for requests of the daemon. Source: docs/contract.md 4 "Ids".
+ * Requests to the child, under ids made by the daemon, that wait for an answer. The asker is a client, or NULL for
+ * requests of the daemon. Source: docs/contract.md 4 "Ids".
  */
 #pragma once
 
@@ -13,6 +13,7 @@
 
 #define CALL_ID_MAX 40
 
+struct client;
 struct session;
 
 enum call_purpose {
@@ -31,7 +32,7 @@ struct call {
 	char *key; /* asker number and its id: finds a duplicate */
 	enum call_purpose purpose;
 	uint64_t child; /* the child of the session that must answer; 0: the current one */
-	void *asker;
+	struct client *asker;
 	char *asker_id; /* raw JSON */
 	enum act_kind act;
 	const char *what; /* ACT_CHANGE: the changed setting */
@@ -50,8 +51,8 @@ struct calls {
 void calls_init(struct calls *c);
 void calls_free(struct calls *c);
 /* Make a call with a fresh id. asker_id is a raw JSON string. NULL without memory. */
-struct call *call_new(struct calls *all, struct session *s, struct loop *loop, enum call_purpose purpose, void *asker,
-					  uint64_t asker_number, struct span asker_id, void (*on_timer)(void *));
+struct call *call_new(struct calls *all, struct session *s, struct loop *loop, enum call_purpose purpose,
+					  struct client *asker, uint64_t asker_number, struct span asker_id, void (*on_timer)(void *));
 struct call *call_find(struct calls *all, struct span id);
 bool call_is_open(struct calls *all, uint64_t asker_number, struct span asker_id);
 struct call *call_of(struct calls *all, uint64_t asker_number, struct span asker_id);

@@ -281,19 +281,24 @@ void carry_fd(struct carry *c, int *fd, mode_t type) {
 
 /* --- clients and attachments -------------------------------------------------------------------------------------- */
 
-static void carry_party(struct carry *c, void **party, uint64_t (*number_of)(const void *),
-						void *(*find)(void *, uint64_t)) {
-	uint64_t number = c->saving && *party ? number_of(*party) : 0;
+/* Serialize or restore the number of a connection; 0: none, or an error. */
+static uint64_t carry_connection(struct carry *c, uint64_t number) {
 	carry_number(c, &number);
-	if (c->saving) return;
-	*party = number && carry_ok(c) ? find(c->world->arg, number) : NULL;
-	if (number && !*party) carry_fail(c, "connection %llu is missing", (unsigned long long)number);
+	return carry_ok(c) ? number : 0;
 }
 
-void carry_client(struct carry *c, void **client) {
-	carry_party(c, client, c->world->client_number, c->world->client);
+static void check_found(struct carry *c, uint64_t number, bool found) {
+	if (number && !found) carry_fail(c, "connection %llu is missing", (unsigned long long)number);
 }
 
-void carry_attachment(struct carry *c, void **attachment) {
-	carry_party(c, attachment, c->world->attachment_number, c->world->attachment);
+void carry_client(struct carry *c, struct client **client) {
+	uint64_t number = carry_connection(c, c->saving && *client ? c->world->client_number(*client) : 0);
+	if (!c->saving) *client = number ? c->world->client(c->world->arg, number) : NULL;
+	check_found(c, number, *client);
+}
+
+void carry_attachment(struct carry *c, struct attachment **attachment) {
+	uint64_t number = carry_connection(c, c->saving && *attachment ? c->world->attachment_number(*attachment) : 0);
+	if (!c->saving) *attachment = number ? c->world->attachment(c->world->arg, number) : NULL;
+	check_found(c, number, *attachment);
 }

@@ -23,14 +23,16 @@
 #define CARRY_VERSION 1 /* of 0.1.0 */
 #define CARRY_ERROR_MAX 200
 
+struct attachment;
+struct client;
 struct session;
 
-/* Clients and attachments (opaque to most of core) are identified by the connection's number. */
+/* Clients and attachments are identified by the connection's number. */
 struct carry_world {
-	uint64_t (*client_number)(const void *client);
-	uint64_t (*attachment_number)(const void *attachment);
-	void *(*client)(void *arg, uint64_t number); /* NULL: none */
-	void *(*attachment)(void *arg, uint64_t number);
+	uint64_t (*client_number)(const struct client *client);
+	uint64_t (*attachment_number)(const struct attachment *attachment);
+	struct client *(*client)(void *arg, uint64_t number); /* NULL: none */
+	struct attachment *(*attachment)(void *arg, uint64_t number);
 	void *arg;
 };
 
@@ -102,5 +104,5 @@ int64_t carry_left(struct carry *c, const struct loop_timer *t);
 void carry_timer(struct carry *c, struct loop_timer *t);
 /* A descriptor of this type (S_IFSOCK, S_IFIFO, S_IFREG; 0: any), or -1. */
 void carry_fd(struct carry *c, int *fd, mode_t type);
-void carry_client(struct carry *c, void **client);
-void carry_attachment(struct carry *c, void **attachment);
+void carry_client(struct carry *c, struct client **client);
+void carry_attachment(struct carry *c, struct attachment **attachment);

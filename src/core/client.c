@@ -564,7 +564,7 @@ static void on_flush(void *arg) {
 /* --- the outside -------------------------------------------------------------------------------------------------- */
 
 static struct client *make(struct loop *loop, struct lines_pool *pool, int fd, size_t max_line,
-						   const struct client_events *events, void *world) {
+						   const struct client_events *events, struct router *world) {
 	struct client *c = calloc(1, sizeof *c);
 	if (!c) {
 		close(fd);
@@ -585,7 +585,7 @@ static struct client *make(struct loop *loop, struct lines_pool *pool, int fd, s
 
 struct client *client_new(struct loop *loop, struct lines_pool *pool, struct shares *shares, int fd,
 						  const struct peer *peer, struct watch *watch, enum origin origin, size_t max_line,
-						  const struct client_events *events, void *world) {
+						  const struct client_events *events, struct router *world) {
 	static const int send_buffer = 1024 * 1024;
 	struct client *c = make(loop, pool, fd, max_line, events, world);
 	if (!c) {
@@ -810,7 +810,7 @@ static void carry_client_members(struct carry *c, struct client *cl, struct watc
 }
 
 void client_carry(struct carry *c, struct client **client, struct loop *loop, struct lines_pool *pool,
-				  struct watches *watches, size_t max_line, const struct client_events *events, void *world) {
+				  struct watches *watches, size_t max_line, const struct client_events *events, struct router *world) {
 	int fd = c->saving ? (*client)->io.fd : -1;
 	carry_mark(c, "client");
 	carry_fd(c, &fd, S_IFSOCK);

@@ -23,7 +23,11 @@
 #include "io/watch.h"
 #include "wire/lines.h"
 
+struct attachment;
 struct client;
+struct inquiry;
+struct message_check;
+struct router;
 
 struct client_events {
 	/* A line with its newline and CR; the chunk is borrowed. */
@@ -57,17 +61,17 @@ struct client {
 	struct list node; /* in the server's list of clients */
 	struct loop *loop;
 	const struct client_events *events;
-	void *world; /* the router */
+	struct router *world;
 	struct loop_fd io;
 	struct loop_task flush_task, free_task, serve_task;
 	struct lines in;
-	bool more;         /* in has unserved lines */
-	struct chunk held; /* the line of client_hold(), before those of in; no data: none */
-	void *inquiry;     /* the router's: question of the held line to the outside; NULL: none */
-	void *check;       /* the router's: progress of the held line's check; NULL: unchecked */
-	uint64_t starting; /* id of the session that must start first; 0: none */
-	bool makes;        /* it has made that session */
-	bool releasing;    /* the held line is served again, and may be held once more */
+	bool more;                   /* in has unserved lines */
+	struct chunk held;           /* the line of client_hold(), before those of in; no data: none */
+	struct inquiry *inquiry;     /* question of the held line to the outside; NULL: none */
+	struct message_check *check; /* progress of the held line's check; NULL: unchecked */
+	uint64_t starting;           /* id of the session that must start first; 0: none */
+	bool makes;                  /* it has made that session */
+	bool releasing;              /* the held line is served again, and may be held once more */
 
 	uint64_t id; /* of this connection, for logs */
 	struct peer peer;
@@ -86,7 +90,7 @@ struct client {
 	struct tape *tape; /* NULL: not attached */
 	uint64_t cursor;
 	struct client_filter filter;
-	void *attachment; /* the router's */
+	struct attachment *attachment;
 
 	struct list mail;
 	size_t mail_bytes;
@@ -109,7 +113,7 @@ struct client {
 /* Take over fd and the watch of the peer (NULL: see origin). NULL without memory (both are released). */
 struct client *client_new(struct loop *loop, struct lines_pool *pool, struct shares *shares, int fd,
 						  const struct peer *peer, struct watch *watch, enum origin origin, size_t max_line,
-						  const struct client_events *events, void *world);
+						  const struct client_events *events, struct router *world);
 /* Post a line for this client alone, after all lines now on the tape. Takes over the reference. */
 void client_post(struct client *c, struct chunk line);
 /* The same, before all unsent lines. */
@@ -136,5 +140,5 @@ void client_filter_free(struct client_filter *f);
 /* Serialize or restore all of it but its place in a session and in a share. Loading: *client becomes a new one, which
  * does nothing before client_resume(); NULL on an error. */
 void client_carry(struct carry *c, struct client **client, struct loop *loop, struct lines_pool *pool,
-				  struct watches *watches, size_t max_line, const struct client_events *events, void *world);
+				  struct watches *watches, size_t max_line, const struct client_events *events, struct router *world);
 void client_resume(struct client *c);

@@ -137,8 +137,7 @@ struct who {
 };
 
 static uint64_t number_of(const struct session *s) {
-	const struct router *r = s->world;
-	return launch_number(r->instance, s->agent && s->agent->name ? s->agent->name : s->name);
+	return launch_number(s->world->instance, s->agent && s->agent->name ? s->agent->name : s->name);
 }
 
 static int by_pid(const void *a, const void *b) {
@@ -639,8 +638,7 @@ static void sweep_session(struct session *s, enum fate fate) {
 }
 
 void descent_child_gone(struct session *s) {
-	struct router *r = s->world;
-	descent_add(&r->descent, s->agent->child.was, s->agent->child.start, number_of(s), false);
+	descent_add(&s->world->descent, s->agent->child.was, s->agent->child.start, number_of(s), false);
 	sweep_session(s, fate_of(s));
 }
 
@@ -807,8 +805,7 @@ static void look_again(struct router *r) {
 }
 
 static bool is_of(const struct session *s, uint64_t number) {
-	const struct router *r = s->world;
-	return number == number_of(s) || number == launch_number(r->instance, s->name);
+	return number == number_of(s) || number == launch_number(s->world->instance, s->name);
 }
 
 size_t descent_count(struct router *r, const struct session *s) {

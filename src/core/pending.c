@@ -206,19 +206,19 @@ void pending_settle(struct pendings *all, struct pending *p) {
 
 /* --- asked parties ------------------------------------------------------------------------------------------------ */
 
-static size_t slot_of(const struct pending *p, const void *who) {
+static size_t slot_of(const struct pending *p, const struct attachment *who) {
 	return (size_t)(((uint64_t)(uintptr_t)who * 0x9e3779b97f4a7c15ULL) >> 32) & (p->n_places - 1);
 }
 
 /* Return the slot with it, or the empty one for it. */
-static size_t find_slot(const struct pending *p, const void *who) {
+static size_t find_slot(const struct pending *p, const struct attachment *who) {
 	size_t slot = slot_of(p, who);
 	while (p->places[slot] && p->asked[p->places[slot] - 1] != who) slot = (slot + 1) & (p->n_places - 1);
 	return slot;
 }
 
 /* Return its place in asked; n_asked: it was not asked. */
-static size_t place_of(const struct pending *p, const void *who) {
+static size_t place_of(const struct pending *p, const struct attachment *who) {
 	size_t i = 0;
 	if (p->places) {
 		size_t place = p->places[find_slot(p, who)];
@@ -248,15 +248,15 @@ static void empty_slot(struct pending *p, size_t slot) {
 	p->places[slot] = 0;
 }
 
-bool pending_was_asked(const struct pending *p, const void *who) {
+bool pending_was_asked(const struct pending *p, const struct attachment *who) {
 	return place_of(p, who) < p->n_asked;
 }
 
-bool pending_ask(struct pending *p, void *who) {
+bool pending_ask(struct pending *p, struct attachment *who) {
 	if (pending_was_asked(p, who)) return false;
 	if (p->n_asked == p->cap_asked) {
 		size_t cap = p->cap_asked ? p->cap_asked * 2 : 4;
-		void **more = realloc(p->asked, cap * sizeof *more);
+		struct attachment **more = realloc(p->asked, cap * sizeof *more);
 		if (!more) return false;
 		p->asked = more;
 		p->cap_asked = cap;
@@ -267,7 +267,7 @@ bool pending_ask(struct pending *p, void *who) {
 	return true;
 }
 
-bool pending_forget(struct pending *p, const void *who) {
+bool pending_forget(struct pending *p, const struct attachment *who) {
 	size_t place = place_of(p, who), last = p->n_asked - 1;
 	if (place == p->n_asked) return false;
 	if (p->places) {
@@ -286,7 +286,7 @@ bool pending_forget(struct pending *p, const void *who) {
 static void carry_asked(struct carry *c, struct pending *p) {
 	size_t n = carry_count(c, p->n_asked);
 	for (size_t i = 0; i < n && carry_ok(c); i++) {
-		void *who = c->saving ? p->asked[i] : NULL;
+		struct attachment *who = c->saving ? p->asked[i] : NULL;
 		carry_attachment(c, &who);
 		if (!c->saving && who && !pending_ask(p, who)) carry_fail(c, "a client was asked twice");
 	}

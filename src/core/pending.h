@@ -2,7 +2,7 @@
  *
  * The child's requests to clients: one entry each, owned by the session, never by a connection. An entry knows the
  * asked parties, its start and its deadline. The ids of the last resolved ones are kept, to distinguish a late answer
- * from a wrong one. Asked parties are opaque pointers (the router's attachments). Source: docs/contract.md 5.
+ * from a wrong one. The asked parties are attachments. Source: docs/contract.md 5.
  */
 #pragma once
 
@@ -17,6 +17,9 @@
 #define PENDING_ID_MAX 40
 #define SETTLED_KEPT 1024
 
+struct attachment;
+struct client;
+struct owner;
 struct session;
 
 struct pending {
@@ -31,11 +34,11 @@ struct pending {
 	struct span request;
 	char *subtype, *tool;      /* tool: NULL: none */
 	int64_t since, since_real; /* ms, monotonic and wall clock */
-	void **asked;
+	struct attachment **asked;
 	size_t n_asked, cap_asked;
 	uint32_t *places;        /* of many: a hash table of their places in asked, from 1 on; NULL: search one by one */
 	size_t n_places;         /* a power of two */
-	void *owner;             /* hook, mcp: its owner; NULL: none any more */
+	struct owner *owner;     /* hook, mcp: its owner; NULL: none any more */
 	char *event;             /* hook: raw JSON */
 	bool guard;              /* hook: no answer must not let anything through */
 	struct loop_timer timer; /* hook: deadline; else permission_wait */
@@ -43,10 +46,10 @@ struct pending {
 	bool judging;        /* an errand checks the rules: no client is asked yet */
 	struct errand judge; /* that errand */
 	/* Of an entry made by the daemon, about a client's line that runs a tool (router_execute.c). */
-	struct chunk act;     /* that line; empty: the child asks */
-	void *sender;         /* its client */
-	char *sender_id;      /* the request's id there, raw JSON; NULL: the line has none */
-	uint64_t sender_line; /* its number among the client's lines */
+	struct chunk act;      /* that line; empty: the child asks */
+	struct client *sender; /* its client */
+	char *sender_id;       /* the request's id there, raw JSON; NULL: the line has none */
+	uint64_t sender_line;  /* its number among the client's lines */
 	struct share_request charge;
 };
 
@@ -75,9 +78,9 @@ struct pending *pending_new(struct pendings *all, struct session *s, struct loop
 struct pending *pending_find(struct pendings *all, struct span id);       /* by the id for clients */
 struct pending *pending_find_child(struct pendings *all, struct span id); /* by the child's id */
 bool pending_was_settled(const struct pendings *all, struct span id);
-bool pending_ask(struct pending *p, void *who); /* false: asked already, or no memory */
-bool pending_was_asked(const struct pending *p, const void *who);
-bool pending_forget(struct pending *p, const void *who); /* `who` is gone; true: it was asked */
+bool pending_ask(struct pending *p, struct attachment *who); /* false: asked already, or no memory */
+bool pending_was_asked(const struct pending *p, const struct attachment *who);
+bool pending_forget(struct pending *p, const struct attachment *who); /* `who` is gone; true: it was asked */
 /* Remove the entry from the table, remember its id, and free it. */
 void pending_settle(struct pendings *all, struct pending *p);
 void pendings_trim(struct pendings *all, size_t keep); /* remember only the last resolved ones */
@@ -89,8 +92,8 @@ char *pending_summary(const struct pending *p);
 bool pending_for_person(const struct pending *p);
 /* owners: how an owner is identified and found again. */
 struct pending_owners {
-	uint64_t (*number)(struct session *s, const void *owner);
-	void *(*find)(struct session *s, uint64_t number);
+	uint64_t (*number)(struct session *s, const struct owner *owner);
+	struct owner *(*find)(struct session *s, uint64_t number);
 };
 void pendings_carry(struct carry *c, struct pendings *all, struct session *s, struct loop *loop,
 					const struct pending_owners *owners, void (*on_timer)(void *));

@@ -104,26 +104,26 @@ void prompt_forget(struct prompts *p, struct prompt *one) {
 	free_prompt(p, one);
 }
 
-size_t prompts_of(const struct prompts *p, const void *asker) {
+size_t prompts_of(const struct prompts *p, const struct client *asker) {
 	struct prompt *one;
 	size_t n = 0;
 	LIST_FOR_EACH (one, &p->open, struct prompt, node) n += one->asker == asker;
 	return n;
 }
 
-void prompts_asker_gone(struct prompts *p, const void *asker) {
+void prompts_asker_gone(struct prompts *p, const struct client *asker) {
 	struct prompt *one;
 	LIST_FOR_EACH (one, &p->open, struct prompt, node)
 		if (one->asker == asker) one->asker = NULL;
 }
 
-void prompts_need(struct prompts *p, const void *asker, uint64_t version) {
+void prompts_need(struct prompts *p, const struct client *asker, uint64_t version) {
 	struct prompt *one;
 	LIST_FOR_EACH (one, &p->open, struct prompt, node)
 		if (one->state == PROMPT_HELD && one->asker == asker) one->needs = version;
 }
 
-bool prompts_needy(const struct prompts *p, const void *asker, uint64_t version) {
+bool prompts_needy(const struct prompts *p, const struct client *asker, uint64_t version) {
 	struct prompt *one;
 	LIST_FOR_EACH (one, &p->open, struct prompt, node)
 		if (one->state == PROMPT_HELD && one->needs > version && (!asker || one->asker == asker)) return true;

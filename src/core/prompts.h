@@ -16,6 +16,8 @@
 
 #define PROMPTS_KEPT 4096
 
+struct client;
+
 enum prompt_state {
 	PROMPT_HELD,  /* waits for another turn to end (prompts = queue), or for its sender's initialize */
 	PROMPT_SENT,  /* sent to the child, not confirmed yet */
@@ -32,11 +34,11 @@ struct prompt {
 	char *name;      /* its label; may be NULL */
 	uid_t uid;
 	uint64_t bytes_hash;
-	bool command;        /* a command of the child itself (/clear): old children neither echo nor name it */
-	void *asker;         /* the client, NULL after its end */
-	struct chunk held;   /* PROMPT_HELD: the line */
-	struct share *payer; /* PROMPT_HELD: of the line; later the queue of the child has it */
-	uint64_t needs;      /* PROMPT_HELD: the version of the registry with its client's hooks; 0: none */
+	bool command;         /* a command of the child itself (/clear): old children neither echo nor name it */
+	struct client *asker; /* the client, NULL after its end */
+	struct chunk held;    /* PROMPT_HELD: the line */
+	struct share *payer;  /* PROMPT_HELD: of the line; later the queue of the child has it */
+	uint64_t needs;       /* PROMPT_HELD: the version of the registry with its client's hooks; 0: none */
 	int64_t since;
 	char uuid[]; /* without quotes and escapes */
 };
@@ -63,11 +65,11 @@ struct chunk prompt_release(struct prompts *p, struct prompt *one, struct share 
 void prompts_trim(struct prompts *p, size_t keep);         /* forget the oldest finished ones */
 void prompt_forget(struct prompts *p, struct prompt *one); /* remove every trace of it */
 /* Return the number of open prompts of this client. */
-size_t prompts_of(const struct prompts *p, const void *asker);
-void prompts_asker_gone(struct prompts *p, const void *asker);
+size_t prompts_of(const struct prompts *p, const struct client *asker);
+void prompts_asker_gone(struct prompts *p, const struct client *asker);
 /* The client has registered hooks: its queued prompts need this version of the registry. */
-void prompts_need(struct prompts *p, const void *asker, uint64_t version);
+void prompts_need(struct prompts *p, const struct client *asker, uint64_t version);
 /* Return true if a queued prompt needs a newer version than this one. asker: its client; NULL: any. */
-bool prompts_needy(const struct prompts *p, const void *asker, uint64_t version);
+bool prompts_needy(const struct prompts *p, const struct client *asker, uint64_t version);
 uint64_t prompt_hash(const char *data, size_t n);
 void prompts_carry(struct carry *c, struct prompts *p);

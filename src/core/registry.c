@@ -45,7 +45,7 @@ void registry_free(struct registry *r) {
 	registry_child_gone(r); /* with the entries left behind by owners */
 }
 
-struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop, void *holder, uid_t uid,
+struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop, struct attachment *holder, uid_t uid,
 						const char *name, void (*on_grace)(void *)) {
 	struct owner *o = calloc(1, sizeof *o);
 	if (!o) return NULL;
@@ -61,7 +61,7 @@ struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop
 	return o;
 }
 
-struct owner *owner_of(struct registry *r, const void *holder) {
+struct owner *owner_of(struct registry *r, const struct attachment *holder) {
 	struct owner *o;
 	LIST_FOR_EACH (o, &r->owners, struct owner, node)
 		if (o->holder == holder) return o;
@@ -678,7 +678,7 @@ static bool can_take_up(const struct owner *o, uid_t uid, const char *client_nam
 	return client_name && *client_name && o->uid == uid && strcmp(o->name, client_name) == 0;
 }
 
-struct owner *registry_server_taken(struct registry *r, struct span raw, const void *holder, uid_t uid,
+struct owner *registry_server_taken(struct registry *r, struct span raw, const struct attachment *holder, uid_t uid,
 									const char *client_name) {
 	struct mcp_server *s;
 	_cleanup_free_ char *text = raw.p ? spell(raw) : NULL;
@@ -880,7 +880,7 @@ static void carry_owner(struct carry *c, struct registry *r, struct owner *o) {
 }
 
 /* Serialize or restore the identity, before the content. */
-static void carry_identity(struct carry *c, void **holder, uid_t *uid, char **name) {
+static void carry_identity(struct carry *c, struct attachment **holder, uid_t *uid, char **name) {
 	carry_attachment(c, holder);
 	CARRY(c, *uid);
 	carry_text(c, name);
@@ -888,7 +888,7 @@ static void carry_identity(struct carry *c, void **holder, uid_t *uid, char **na
 
 static void load_owner(struct carry *c, struct registry *r, struct session *s, struct loop *loop,
 					   void (*on_grace)(void *)) {
-	void *holder = NULL;
+	struct attachment *holder = NULL;
 	uid_t uid = 0;
 	char *name = NULL;
 	carry_identity(c, &holder, &uid, &name);

@@ -2,7 +2,7 @@
  *
  * The hooks, MCP servers and dialog kinds registered in a session, by owner. An owner is one client's registration; it
  * outlives the connection if it has a guard, and waits there for the same uid and name to come back. Callback ids for
- * the child are made by the daemon. Holders are opaque pointers (attachments). Source: docs/contract.md 6.
+ * the child are made by the daemon. Holders are attachments. Source: docs/contract.md 6.
  *
  * The child may call an id for as long as it has the table with it. So an entry that was sent and is not wanted any
  * more is retired, not freed: it has no owner, but still knows whether it guards. It is freed when the child has taken
@@ -23,6 +23,7 @@
 
 #define HOOK_ID_MAX 32
 
+struct attachment;
 struct owner;
 struct session;
 
@@ -64,7 +65,7 @@ struct mcp_server {
 struct owner {
 	struct list node;
 	struct session *session;
-	void *holder; /* NULL: gone */
+	struct attachment *holder; /* NULL: gone */
 	uid_t uid;
 	char *name; /* may be NULL: no client can come back to it */
 	struct list entries, servers;
@@ -90,9 +91,9 @@ struct registry {
 void registry_init(struct registry *r);
 void registry_free(struct registry *r);
 /* Make an owner without registrations. NULL without memory. */
-struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop, void *holder, uid_t uid,
+struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop, struct attachment *holder, uid_t uid,
 						const char *name, void (*on_grace)(void *));
-struct owner *owner_of(struct registry *r, const void *holder);
+struct owner *owner_of(struct registry *r, const struct attachment *holder);
 /* Return an owner of the same uid and name without a holder. */
 struct owner *owner_waiting(struct registry *r, uid_t uid, const char *name);
 void owner_free(struct registry *r, struct owner *o);
@@ -145,7 +146,7 @@ struct owner *registry_server(struct registry *r, struct span name);
 /* Return the owner that keeps a client from registering this server: one with a holder other than `holder`, or an
  * absent one that can come back and has another uid or name. NULL: the name is free. client_name NULL: the client may
  * take over nothing of an absent owner. */
-struct owner *registry_server_taken(struct registry *r, struct span name, const void *holder, uid_t uid,
+struct owner *registry_server_taken(struct registry *r, struct span name, const struct attachment *holder, uid_t uid,
 									const char *client_name);
 /* Return true if the owner has this server by a claim alone. */
 bool owner_claims_server(const struct registry *r, const struct owner *o, struct span name);

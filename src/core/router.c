@@ -295,11 +295,10 @@ void router_renew_profile(struct session *s) {
 
 /* A client keeps its place in the list while it waits, so that the longest waiting client is served first. */
 void router_hold(struct client *c, struct chunk line) {
-	struct router *r = c->world;
 	client_hold(c, line);
 	if (c->releasing) return;
 	list_del(&c->node);
-	list_add_tail(&r->clients, &c->node);
+	list_add_tail(&c->world->clients, &c->node);
 }
 
 void router_await_start(struct client *c, struct session *s, struct chunk line, bool makes) {
@@ -440,9 +439,8 @@ void router_relieve(struct router *r) {
 /* --- attachments -------------------------------------------------------------------------------------------------- */
 
 static void tell_presence(struct attachment *a, const char *event, const char *why) {
-	const struct router *r = a->session->world;
 	struct buf b = NOTICE_INIT;
-	if (a->session->n_attachments > CROWD && !r->n_subscribers) return;
+	if (a->session->n_attachments > CROWD && !a->session->world->n_subscribers) return;
 	notice_begin(&b, event, a->session->name);
 	buf_puts(&b, ",\"client\":");
 	router_put_where(&b, a->client);
@@ -493,7 +491,6 @@ void router_detach(struct client *c, const char *why) {
 	struct attachment *a = c->attachment;
 	if (!a) return;
 	struct session *s = a->session;
-	struct router *r = s->world;
 	router_prompts_leave(c);
 	c->init_due = 0;
 	if (a->on_lag == LAG_CLOSE) a->on_lag = LAG_GAP; /* it is leaving: a gap now must not detach it again */
@@ -515,7 +512,7 @@ void router_detach(struct client *c, const char *why) {
 	session_used(s);
 	session_changed(s);
 	/* not here: the caller may be walking through the session's lists */
-	if (ephemeral && !r->shutting_down) loop_defer(s->loop, &s->over_task);
+	if (ephemeral && !s->world->shutting_down) loop_defer(s->loop, &s->over_task);
 }
 
 /* A half-closed client stays until everything that it waits for was sent (contract 7). */

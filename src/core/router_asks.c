@@ -93,8 +93,7 @@ static void log_decision(const struct session *s, const struct pending *p, const
 						 const char *decision, const char *why, const struct changes *ch) {
 	char uid[16], pid[16], ms[24];
 	_cleanup_free_ char *tool = tool_of(p), *grants = ch && ch->n_grants ? grants_text(ch) : NULL;
-	struct router *r = s->world;
-	r->decisions++;
+	s->world->decisions++;
 	snprintf(uid, sizeof uid, "%u", by ? by->peer.uid : getuid());
 	snprintf(pid, sizeof pid, "%d", by ? by->peer.pid : getpid());
 	snprintf(ms, sizeof ms, "%lld", (long long)(now_ms() - p->since));
@@ -252,7 +251,7 @@ void router_unask(struct attachment *a) {
 			continue;
 		}
 		wait_for_somebody(p);
-		if (p->n_asked == 0 && pending_for_person(p)) ((struct router *)s->world)->events->attention(s->world, s, p);
+		if (p->n_asked == 0 && pending_for_person(p)) s->world->events->attention(s->world, s, p);
 	}
 }
 

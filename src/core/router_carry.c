@@ -13,12 +13,12 @@
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t client_number(const void *client) {
-	return ((const struct client *)client)->id;
+static uint64_t client_number(const struct client *c) {
+	return c->id;
 }
 
-static uint64_t attachment_number(const void *attachment) {
-	return ((const struct attachment *)attachment)->client->id;
+static uint64_t attachment_number(const struct attachment *a) {
+	return a->client->id;
 }
 
 struct client *router_client(struct router *r, uint64_t number) {
@@ -28,17 +28,17 @@ struct client *router_client(struct router *r, uint64_t number) {
 	return NULL;
 }
 
-static void *find_client(void *arg, uint64_t number) {
+static struct client *find_client(void *arg, uint64_t number) {
 	return router_client(arg, number);
 }
 
-static void *find_attachment(void *arg, uint64_t number) {
+static struct attachment *find_attachment(void *arg, uint64_t number) {
 	struct client *c = router_client(arg, number);
 	return c ? c->attachment : NULL;
 }
 
 /* An owner's number is its place in the registry, from 1. */
-static uint64_t owner_number(struct session *s, const void *owner) {
+static uint64_t owner_number(struct session *s, const struct owner *owner) {
 	struct owner *o;
 	uint64_t n = 0;
 	LIST_FOR_EACH (o, &s->registry.owners, struct owner, node) {
@@ -48,7 +48,7 @@ static uint64_t owner_number(struct session *s, const void *owner) {
 	return 0;
 }
 
-static void *find_owner(struct session *s, uint64_t number) {
+static struct owner *find_owner(struct session *s, uint64_t number) {
 	struct owner *o;
 	LIST_FOR_EACH (o, &s->registry.owners, struct owner, node)
 		if (--number == 0) return o;
@@ -102,9 +102,9 @@ static void carry_attachment_members(struct carry *c, struct attachment *a) {
 }
 
 static void load_attachment(struct carry *c, struct session *s) {
-	void *client = NULL;
+	struct client *client = NULL;
 	carry_client(c, &client);
-	if (!client || ((struct client *)client)->attachment) {
+	if (!client || client->attachment) {
 		carry_fail(c, "an attachment has no client");
 		return;
 	}
@@ -127,8 +127,7 @@ static void carry_attachments(struct carry *c, struct session *s) {
 	size_t n = carry_count(c, s->n_attachments);
 	if (c->saving) {
 		LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
-			void *client = a->client;
-			carry_client(c, &client);
+			carry_client(c, &a->client);
 			carry_attachment_members(c, a);
 		}
 	}
@@ -138,8 +137,7 @@ static void carry_attachments(struct carry *c, struct session *s) {
 static void join_owners(struct session *s) {
 	struct owner *o;
 	LIST_FOR_EACH (o, &s->registry.owners, struct owner, node) {
-		struct attachment *a = o->holder;
-		if (a) a->owner = o;
+		if (o->holder) o->holder->owner = o;
 	}
 }
 
@@ -180,16 +178,15 @@ static struct session *make_session(struct carry *c, struct router *r, struct ba
 /* Charge clients again for open requests and queued prompts. Lines in the child's queue are charged to no share any
  * more. */
 static void charge_again(struct session *s) {
-	struct router *r = s->world;
 	struct call *call;
 	struct pending *p;
 	struct prompt *one;
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
-		if (call->asker) share_begin(&call->charge, &((struct client *)call->asker)->member, false);
+		if (call->asker) share_begin(&call->charge, &call->asker->member, false);
 	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
-		if (p->sender) share_begin(&p->charge, &((struct client *)p->sender)->member, false);
+		if (p->sender) share_begin(&p->charge, &p->sender->member, false);
 	LIST_FOR_EACH (one, &s->prompts.open, struct prompt, node)
-		if (one->held.data) one->payer = share_take(&r->shares, one->uid, SHARE_BYTES, one->held.len);
+		if (one->held.data) one->payer = share_take(&s->world->shares, one->uid, SHARE_BYTES, one->held.len);
 }
 
 /* Tasks due at the end of this turn. */

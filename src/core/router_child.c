@@ -410,15 +410,13 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 }
 
 static void on_started(struct session *s) {
-	struct router *r = s->world;
-	login_share(&s->launch.login, &r->login);
+	login_share(&s->launch.login, &s->world->login);
 	router_init_started(s);
 }
 
 static void on_start_over(struct session *s) {
-	struct router *r = s->world;
 	struct client *c;
-	LIST_FOR_EACH (c, &r->clients, struct client, node)
+	LIST_FOR_EACH (c, &s->world->clients, struct client, node)
 		if (c->starting == s->id) client_release(c);
 	bool gone = s->unclaimed && s->start_error && !s->n_attachments && !s->agent && !s->want_child;
 	s->unclaimed = false;

@@ -128,14 +128,13 @@ static bool is_urgent(const struct client *c, const struct envelope *e, size_t l
 
 /* Return true if the client may have one more open request. False: it was notified. */
 static bool may_ask(struct client *c, const struct session *s, const struct envelope *e, struct span id, size_t len) {
-	struct router *r = s->world;
 	char why[SHARE_TEXT_MAX];
 	size_t max = s->settings->limits.max_calls;
 	if (is_urgent(c, e, len)) return true;
 	if (c->member.requests >= max)
 		router_fail(c, id, PLENUM_E_BUSY,
 					"you have %zu requests open (max_calls): wait for the answers to some of them", max);
-	else if (!share_allows(&r->shares, c->peer.uid, SHARE_REQUESTS, 1, why))
+	else if (!share_allows(&s->world->shares, c->peer.uid, SHARE_REQUESTS, 1, why))
 		router_fail(c, id, PLENUM_E_SHARE_EXCEEDED, "%s", why);
 	else
 		return true;
@@ -144,9 +143,8 @@ static bool may_ask(struct client *c, const struct session *s, const struct enve
 
 /* Return true if the line may be queued for the child. False: the client was notified. */
 static bool has_room(struct client *c, const struct session *s, size_t len, struct span id) {
-	struct router *r = s->world;
 	char why[SHARE_TEXT_MAX];
-	if (!share_allows(&r->shares, c->peer.uid, SHARE_BYTES, len, why))
+	if (!share_allows(&s->world->shares, c->peer.uid, SHARE_BYTES, len, why))
 		router_fail(c, id, PLENUM_E_SHARE_EXCEEDED, "%s", why);
 	else if (!queue_has_room(session_queue(s), len))
 		router_fail(c, id, PLENUM_E_BUSY, "the child of session %s has too much to read already: send it again later",
@@ -356,12 +354,11 @@ static void note_choice(struct client *c, struct span subtype) {
 }
 
 static void refuse_line(struct client *c, struct span body, struct span id, const char *code, const char *error) {
-	struct router *r = c->world;
 	struct envelope e;
 	bool request = id.p && scan_envelope(body.p, body.n, &e) && span_equals(e.type, "control_request");
 	bool needed = router_init_arrives_broken(c, body.p, body.n);
 	c->chooses |= memmem(body.p, body.n, "\"" PLENUM_ATTACH "\"", sizeof PLENUM_ATTACH + 1) != NULL;
-	r->bad_lines++;
+	c->world->bad_lines++;
 	if (request)
 		router_fail(c, id, code, "%s", error);
 	else
@@ -440,9 +437,8 @@ static void serve(struct client *c, struct chunk line, struct span body, const s
 /* Note the changes needed by later prompts before the line is served: any kind of refusal then stops them. */
 static void on_message(struct client *c, struct chunk line, struct span body, const struct message *m) {
 	struct span name = span_content(m->env.inner_subtype);
-	const struct router *r = c->world;
 	const struct gate_row *row = m->kind == MESSAGE_REQUEST
-									 ? dialect_gate_row(&r->gate->rows, GATE_REQUEST, name.p, name.n)
+									 ? dialect_gate_row(&c->world->gate->rows, GATE_REQUEST, name.p, name.n)
 									 : NULL;
 	bool needed = row && row->act == ACT_INITIALIZE && router_init_arrives(c, m->env.request);
 	if (row && row->act == ACT_CHANGE && restricts(c, row, span_member(m->env.request, "mode")))
@@ -510,11 +506,10 @@ static bool is_plain(struct span id) {
 
 static const char *why_skipped(const struct client *c, char why[SHARE_TEXT_MAX]) {
 	static const char unused[] = "nothing of it was used";
-	const struct router *r = c->world;
 	switch (c->starved) {
 	case STARVED_SHARE:
 		snprintf(why, SHARE_TEXT_MAX, "uid %u had no room for this line in its %zu bytes (uid_bytes); %s", c->peer.uid,
-				 r->shares.max[SHARE_BYTES], unused);
+				 c->world->shares.max[SHARE_BYTES], unused);
 		return PLENUM_E_SHARE_EXCEEDED;
 	case STARVED_MEMORY:
 		snprintf(why, SHARE_TEXT_MAX, "the daemon has no memory for this line; %s", unused);

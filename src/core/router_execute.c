@@ -166,9 +166,8 @@ bool router_execute_answered(struct pending *p, struct chunk answer, const struc
 }
 
 void router_execute_unanswered(struct pending *p, const char *why) {
-	const struct client *c = p->sender;
 	char text[300];
-	if (!c->attachment) {
+	if (!p->sender->attachment) {
 		snprintf(text, sizeof text, "you left session %.255s before this was decided", p->session->name);
 		refuse_sender(p, PLENUM_E_NOT_ATTACHED, text);
 	} else if (strcmp(why, "cancelled") == 0) {

@@ -594,14 +594,13 @@ void router_init_too_long(struct session *s, struct call *call) {
 /* Share the child's last answer, ten to twenty KiB of commands and models for later clients, while a session sleeps.
  * Without the members of one child it is the same for all sessions of a kind. */
 static void share_answer(struct session *s) {
-	struct router *r = s->world;
 	struct init *in = init_of(s);
 	struct envelope e;
 	if (!in->answer.data || !scan_envelope(in->answer.data, in->answer.len, &e)) return;
 	struct span pid = span_member(e.inner_response, "pid");
 	struct edit edits[] = {{e.inner_request_id, "\"\""}, {pid, "null"}};
 	struct chunk own = apply_edits(in->answer, edits, pid.p ? 2 : 1);
-	for (struct session *o = r->sessions; own.data && o; o = o->hh.next) {
+	for (struct session *o = s->world->sessions; own.data && o; o = o->hh.next) {
 		const struct init *other = o == s || o->agent ? NULL : o->init;
 		if (!other || other->answer.len != own.len || memcmp(other->answer.data, own.data, own.len) != 0) continue;
 		chunk_drop(&own);
@@ -868,7 +867,6 @@ static void proceed(struct client *c, struct session *s, struct span id, const c
 }
 
 void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
-	struct router *r = s->world;
 	struct attachment *a = c->attachment;
 	struct span hooks = span_member(e->request, "hooks");
 	if (!servers_are_free(c, s, e->request_id, span_member(e->request, "sdkMcpServers"))) return;
@@ -879,7 +877,7 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 		router_fail(c, e->request_id, no.code, "%s", no.text);
 		return;
 	}
-	if (asks_something(e->request)) warm_take_back(r->warm, s);
+	if (asks_something(e->request)) warm_take_back(s->world->warm, s);
 	struct init *in = init_of(s);
 	bool first = !in->first.data && in->state == INIT_NONE;
 	if (first && !keep_first(in, line)) {
@@ -895,9 +893,7 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 /* --- upgrade ------------------------------------------------------------------------------------------------------ */
 
 static void carry_waiter(struct carry *c, struct waiter *w) {
-	void *client = w->client;
-	carry_client(c, &client);
-	w->client = client;
+	carry_client(c, &w->client);
 	carry_name(c, &w->id);
 	carry_text(c, &w->ignored);
 	CARRY(c, w->hooks);

@@ -27,8 +27,7 @@ static void tell_conversation(struct session *s, bool another) {
 
 /* Compare the child's own report, even if the command line named an id. */
 static struct session *other_holder(const struct session *s, const char *id) {
-	const struct router *r = s->world;
-	for (struct session *o = r->sessions; o; o = o->hh.next)
+	for (struct session *o = s->world->sessions; o; o = o->hh.next)
 		if (o != s && router_has_conversation(o, id) && !o->ending && !session_is_going(o)) return o;
 	return NULL;
 }

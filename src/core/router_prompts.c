@@ -40,10 +40,9 @@ static void take_over(struct prompt *p, struct client *c) {
 }
 
 static void tell_repeat(struct client *c, const struct prompt *p) {
-	struct attachment *a = c->attachment;
 	struct buf b = NOTICE_INIT;
 	if (c->filter.quiet) return;
-	notice_error(&b, a->session->name, PLENUM_E_DUPLICATE_REQUEST,
+	notice_error(&b, c->attachment->session->name, PLENUM_E_DUPLICATE_REQUEST,
 				 "this prompt was accepted before under the same uuid; it is not sent again");
 	notice_number(&b, "line", (int64_t)c->lines_in);
 	notice_text(&b, "uuid", p->uuid);
@@ -51,10 +50,9 @@ static void tell_repeat(struct client *c, const struct prompt *p) {
 }
 
 static void tell_fresh_uuid(struct client *c, struct span old, const char *fresh) {
-	struct attachment *a = c->attachment;
 	struct buf b = NOTICE_INIT;
 	if (c->filter.quiet) return;
-	notice_begin(&b, PLENUM_EV_CHANGED, a->session->name);
+	notice_begin(&b, PLENUM_EV_CHANGED, c->attachment->session->name);
 	notice_text(&b, "what", "uuid");
 	notice_raw(&b, "was", old);
 	notice_text(&b, "value", fresh);
@@ -130,10 +128,9 @@ static void refuse_held(struct session *s) {
 }
 
 void router_send_held(struct session *s) {
-	const struct router *r = s->world;
 	struct prompt *p;
 	char error[CHILD_ERROR_MAX];
-	if (r->shutting_down || !s->prompts.n_held) return;
+	if (s->world->shutting_down || !s->prompts.n_held) return;
 	refuse_held(s);
 	while ((p = next_to_go(s)) != NULL) {
 		if (!session_wake(s, error)) return;
@@ -160,8 +157,7 @@ static bool has_room(const struct session *s, size_t len, bool hold) {
 
 static bool refuse_prompt(struct client *c, struct session *s, const struct message *m, size_t len, bool hold) {
 	char error[CHILD_ERROR_MAX], why[SHARE_TEXT_MAX];
-	struct router *r = s->world;
-	if (!share_allows(&r->shares, c->peer.uid, SHARE_BYTES, len, why)) {
+	if (!share_allows(&s->world->shares, c->peer.uid, SHARE_BYTES, len, why)) {
 		router_refuse(c, m, PLENUM_E_SHARE_EXCEEDED, "%s", why);
 		return true;
 	}

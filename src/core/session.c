@@ -656,7 +656,7 @@ static void free_session(void *arg) {
 
 struct session *session_new(struct loop *loop, struct lines_pool *pool, struct children *children,
 							struct settings *settings, const struct profile *profile, const char *name,
-							struct launch *launch, const struct session_events *events, void *world) {
+							struct launch *launch, const struct session_events *events, struct router *world) {
 	struct session *s = calloc(1, sizeof *s);
 	if (!s || !(s->name = strdup(name)) || !(s->label = str_word(name))) {
 		if (s) free(s->name);

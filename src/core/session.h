@@ -45,7 +45,10 @@ enum broken { BROKEN_NOT, BROKEN_DEAF, BROKEN_MUTE, BROKEN_SECOND, BROKEN_MEMORY
 /* What to do with detached processes when the child is gone. */
 enum leftovers { LEFTOVERS_AS_SET, LEFTOVERS_END, LEFTOVERS_KILL };
 
+struct init;
+struct router;
 struct session;
+struct spare;
 
 struct session_exit {
 	int status; /* exit status, or 128 + signal */
@@ -90,7 +93,7 @@ struct session {
 	struct loop *loop;
 	struct children *children;
 	const struct session_events *events;
-	void *world; /* the router */
+	struct router *world;
 	struct settings *settings;
 	const struct profile *profile;
 	struct launch launch;
@@ -110,8 +113,8 @@ struct session {
 	/* A child that could not be ended, here or by the daemon before, and may live on: no other is started beside it. */
 	pid_t stuck_pid; /* 0: none */
 	uint64_t stuck_start;
-	void *spare;    /* not NULL: a prestarted one of core/warm.h, no client's session yet */
-	bool untouched; /* the child was prestarted, lives, and nothing was written to it since */
+	struct spare *spare; /* not NULL: a prestarted one of core/warm.h, no client's session yet */
+	bool untouched;      /* the child was prestarted, lives, and nothing was written to it since */
 	struct queue in;
 	struct queue later; /* lines to write once the child's conversation is known */
 	unsigned unnamed;   /* not 0: it is unknown; counts the questions to the child, from 1 */
@@ -160,7 +163,7 @@ struct session {
 	struct pendings pendings;
 	struct registry registry;
 	struct prompts prompts;
-	void *init; /* the router's: state of the child's initialize */
+	struct init *init; /* state of the child's initialize */
 
 	bool altered;     /* a client has changed settings of its child, which another session would not have */
 	uint64_t made_by; /* the id of the session of the agent that made it; 0: none */
@@ -176,7 +179,7 @@ struct session {
 /* NULL without memory. Takes over launch on success. */
 struct session *session_new(struct loop *loop, struct lines_pool *pool, struct children *children,
 							struct settings *settings, const struct profile *profile, const char *name,
-							struct launch *launch, const struct session_events *events, void *world);
+							struct launch *launch, const struct session_events *events, struct router *world);
 /* Begin to start the child now; start_over() reports the result. Failure: error is the reason, the state is unchanged;
  * transient: a retry may succeed. */
 enum child_result session_start(struct session *s, char *error);

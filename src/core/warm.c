@@ -302,8 +302,7 @@ static void on_stderr(struct session *s, const char *data, size_t n) {
 }
 
 static void on_started(struct session *s) {
-	struct spare *one = s->spare;
-	loop_timer_set(&one->timer, START_MS);
+	loop_timer_set(&s->spare->timer, START_MS);
 	router_init_before_prompt(s);
 }
 

@@ -404,7 +404,7 @@ static void put_pending(struct buf *b, const struct session *s, const struct pen
 	reply_begin_list(b, "asked");
 	for (size_t i = 0; i < p->n_asked; i++) {
 		size_t at = b->len;
-		reply_put_client(b, ((struct attachment *)p->asked[i])->client);
+		reply_put_client(b, p->asked[i]->client);
 		reply_end_entry(b, at);
 	}
 	reply_end_list(b);

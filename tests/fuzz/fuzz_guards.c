@@ -49,7 +49,7 @@ static void try_hooks(const uint8_t *data, size_t size) {
 	buf_puts(&line, "}}");
 	INSIST(!line.failed);
 	registry_init(&r);
-	struct owner *o = owner_new(&r, NULL, loop, &r, 1000, "na\"me", on_grace);
+	struct owner *o = owner_new(&r, NULL, loop, (void *)&r, 1000, "na\"me", on_grace);
 	INSIST(o);
 	if (!memchr(data, '\n', size) && message_scan(line.data, line.len, &e, &error, &at) &&
 		!owner_set_hooks(&r, o, span_member(e.request, "hooks"))) {

@@ -15,7 +15,9 @@
 #define PARTIES 8
 
 static char party[PARTIES];
-#define NO_SESSION ((struct session *)(void *)&party[0]) /* never dereferenced */
+/* One of them, for a pointer of any type; never dereferenced. */
+#define PARTY(i) ((void *)&party[i])
+#define NO_SESSION ((struct session *)PARTY(0))
 
 static uint64_t party_number(const void *who) {
 	return (uint64_t)((const char *)who - party) + 1;
@@ -26,7 +28,24 @@ static void *party_of(void *arg, uint64_t number) {
 	return number >= 1 && number <= PARTIES ? &party[number - 1] : NULL;
 }
 
-static const struct carry_world party_world = {party_number, party_number, party_of, party_of, NULL};
+static uint64_t party_client_number(const struct client *c) {
+	return party_number(c);
+}
+
+static uint64_t party_attachment_number(const struct attachment *a) {
+	return party_number(a);
+}
+
+static struct client *party_client(void *arg, uint64_t number) {
+	return party_of(arg, number);
+}
+
+static struct attachment *party_attachment(void *arg, uint64_t number) {
+	return party_of(arg, number);
+}
+
+static const struct carry_world party_world = {party_client_number, party_attachment_number, party_client,
+											   party_attachment, NULL};
 
 struct saved {
 	char *data; /* exactly len bytes, so that the sanitizers detect a read past the end */

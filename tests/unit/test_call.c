@@ -11,7 +11,7 @@ struct world {
 
 static void on_timer(void *arg) {
 	struct call *c = arg;
-	struct world *w = c->asker;
+	struct world *w = (void *)c->asker;
 	w->timed_out++;
 	call_end(&w->all, c);
 	loop_stop(w->loop);
@@ -31,7 +31,7 @@ static void end(void *arg) {
 }
 
 static struct call *add(struct world *w, uint64_t number, const char *id) {
-	return call_new(&w->all, NO_SESSION, w->loop, CALL_CLIENT, &party[number - 1], number, span_of(id), on_timer);
+	return call_new(&w->all, NO_SESSION, w->loop, CALL_CLIENT, PARTY(number - 1), number, span_of(id), on_timer);
 }
 
 static struct call *find(struct world *w, const char *id) {
@@ -102,7 +102,7 @@ END_TEST
 START_TEST(a_call_can_end_in_its_timer) {
 	struct world w;
 	begin(&w);
-	struct call *c = call_new(&w.all, NO_SESSION, w.loop, CALL_CLIENT, &w, 7, span_of("\"1\""), on_timer);
+	struct call *c = call_new(&w.all, NO_SESSION, w.loop, CALL_CLIENT, (void *)&w, 7, span_of("\"1\""), on_timer);
 	c->value = strdup("\"opus\"");
 	loop_timer_set(&c->timer, 1);
 	loop_run(w.loop);

@@ -27,7 +27,8 @@ struct thing {
 	struct words words, no_words;
 	struct names list, no_list;
 	bool listed, not_listed;
-	void *client, *attachment, *nobody;
+	struct client *client, *nobody;
+	struct attachment *attachment;
 	size_t n;
 };
 
@@ -96,8 +97,8 @@ static void fill(struct thing *t) {
 	names_add(&t->list, "x", 1);
 	names_add(&t->list, "y", 1);
 	t->listed = true;
-	t->client = &party[3];
-	t->attachment = &party[7];
+	t->client = PARTY(3);
+	t->attachment = PARTY(7);
 	t->n = 3;
 }
 
@@ -121,7 +122,7 @@ START_TEST(comes_out_as_it_went_in) {
 	ck_assert(words_same(&a.words, &b.words) && b.no_words.n == 0);
 	ck_assert_uint_eq(names_count(&b.list), 2);
 	ck_assert(names_have(&b.list, "y", 1) && b.listed && !b.not_listed);
-	ck_assert(b.client == &party[3] && b.attachment == &party[7] && !b.nobody);
+	ck_assert(b.client == PARTY(3) && b.attachment == PARTY(7) && !b.nobody);
 	ck_assert_uint_eq(b.n, 3);
 	free(s.data);
 	end(&a);
@@ -167,7 +168,7 @@ READER(get_int, CARRY(c, into.signed_int))
 READER(get_bits, CARRY(c, into.bits))
 READER(get_color, CARRY_UPTO(c, into.color, BLUE))
 READER(get_count, carry_count(c, 0))
-READER(get_client, void *who = NULL; carry_client(c, &who); ck_assert(!who || carry_ok(c)))
+READER(get_client, struct client *who = NULL; carry_client(c, &who); ck_assert(!who || carry_ok(c)))
 
 static void reads(uint64_t value, void (*reader)(struct carry *, void *), const char *wrong) {
 	char error[CARRY_ERROR_MAX];

@@ -80,7 +80,7 @@ static void begin(struct world *w) {
 }
 
 static void set(struct world *w, const char *hooks) {
-	if (!w->owner) w->owner = owner_new(&w->r, NO_SESSION, w->loop, &party[1], 1000, "x", on_grace);
+	if (!w->owner) w->owner = owner_new(&w->r, NO_SESSION, w->loop, PARTY(1), 1000, "x", on_grace);
 	const char *error = owner_set_hooks(&w->r, w->owner, span_of(hooks));
 	REQUIRE(!error, "%s", error);
 }
@@ -131,7 +131,7 @@ static void servers(size_t n) {
 		char name[40];
 		snprintf(name, sizeof name, "\"server %zu\"", i);
 		struct span span = span_of(name);
-		ck_assert_ptr_null(registry_server_taken(&w.r, span, &party[1], 1000, "x"));
+		ck_assert_ptr_null(registry_server_taken(&w.r, span, PARTY(1), 1000, "x"));
 		ck_assert_ptr_null(owner_add_server(&w.r, w.owner, span, SPAN_NONE, true));
 		ck_assert_ptr_eq(registry_server(&w.r, span), w.owner);
 	}

@@ -204,14 +204,14 @@ START_TEST(knows_who_was_asked) {
 	for (int i = 0; i < n_rounds; i++) {
 		size_t who = rng_below(&seed, CROWD), n = 0;
 		if (rng_below(&seed, 2)) {
-			ck_assert_int_eq(pending_ask(p, &crowd[who]), !asked[who]);
+			ck_assert_int_eq(pending_ask(p, (void *)&crowd[who]), !asked[who]);
 			asked[who] = true;
 		} else {
-			ck_assert_int_eq(pending_forget(p, &crowd[who]), asked[who]);
+			ck_assert_int_eq(pending_forget(p, (void *)&crowd[who]), asked[who]);
 			asked[who] = false;
 		}
 		for (size_t k = 0; k < CROWD; k++) {
-			ck_assert_int_eq(pending_was_asked(p, &crowd[k]), asked[k]);
+			ck_assert_int_eq(pending_was_asked(p, (void *)&crowd[k]), asked[k]);
 			n += asked[k];
 		}
 		ck_assert_uint_eq(p->n_asked, n);
@@ -268,12 +268,12 @@ END_TEST
 
 /* --- upgrade ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t owner_number(struct session *s, const void *owner) {
+static uint64_t owner_number(struct session *s, const struct owner *owner) {
 	ck_assert_ptr_eq(s, NO_SESSION);
 	return party_number(owner);
 }
 
-static void *owner_of(struct session *s, uint64_t number) {
+static struct owner *owner_of(struct session *s, uint64_t number) {
 	ck_assert_ptr_eq(s, NO_SESSION);
 	return party_of(NULL, number);
 }
@@ -287,16 +287,16 @@ static void carry(struct carry *c, void *arg) {
 static void fill(struct world *w) {
 	for (int i = 0; i < 5; i++) pending_settle(&w->all, ask(w, "hook_callback", i));
 	struct pending *p = ask(w, "can_use_tool", 10);
-	pending_ask(p, &party[1]);
-	pending_ask(p, &party[4]);
+	pending_ask(p, PARTY(1));
+	pending_ask(p, PARTY(4));
 	p->tool = strdup("Bash");
 	p->act = chunk_copy("{\"type\":\"bash_command\"}\n", 24);
-	p->sender = &party[3];
+	p->sender = PARTY(3);
 	p->sender_id = strdup("\"mine\"");
 	p->sender_line = 7;
 	p = ask(w, "hook_callback", 11);
 	p->event = strdup("\"PreToolUse\"");
-	p->owner = &party[2];
+	p->owner = PARTY(2);
 	p->guard = true;
 	p->timer_on = true;
 	loop_timer_set(&p->timer, 100000);
@@ -325,8 +325,8 @@ START_TEST(is_carried) {
 		q = LIST_OF(q->node.next, struct pending, node);
 	}
 	p = LIST_TOP(&b.all.order, struct pending, node);
-	ck_assert(pending_was_asked(p, &party[1]) && pending_was_asked(p, &party[4]) && !pending_was_asked(p, &party[2]));
-	ck_assert(p->act.len == 24 && p->sender == &party[3] && p->sender_line == 7);
+	ck_assert(pending_was_asked(p, PARTY(1)) && pending_was_asked(p, PARTY(4)) && !pending_was_asked(p, PARTY(2)));
+	ck_assert(p->act.len == 24 && p->sender == PARTY(3) && p->sender_line == 7);
 	ck_assert_str_eq(p->sender_id, "\"mine\"");
 	ck_assert_uint_eq(b.all.n_settled, 5);
 	ck_assert_mem_eq(a.all.settled, b.all.settled, 5 * sizeof *a.all.settled);

@@ -69,7 +69,7 @@ START_TEST(finished_ones_are_remembered) {
 	for (int i = 0; i < PROMPTS_KEPT + 10; i++) {
 		snprintf(uuid, sizeof uuid, "u%d", i);
 		struct prompt *one = add(&p, uuid);
-		one->asker = &party[0];
+		one->asker = PARTY(0);
 		prompt_done(&p, one);
 		if (i + 1 < PROMPTS_KEPT) prompt_done(&p, one); /* counts only once */
 	}
@@ -95,15 +95,15 @@ END_TEST
 START_TEST(whose_they_are) {
 	struct prompts p;
 	prompts_init(&p);
-	add(&p, "1")->asker = &party[0];
-	add(&p, "2")->asker = &party[1];
-	hold(&p, "3")->asker = &party[0];
-	ck_assert_uint_eq(prompts_of(&p, &party[0]), 2);
+	add(&p, "1")->asker = PARTY(0);
+	add(&p, "2")->asker = PARTY(1);
+	hold(&p, "3")->asker = PARTY(0);
+	ck_assert_uint_eq(prompts_of(&p, PARTY(0)), 2);
 	prompt_done(&p, find(&p, "\"1\""));
-	ck_assert_uint_eq(prompts_of(&p, &party[0]), 1);
-	prompts_asker_gone(&p, &party[0]);
-	ck_assert_uint_eq(prompts_of(&p, &party[0]), 0);
-	ck_assert_uint_eq(prompts_of(&p, &party[1]), 1);
+	ck_assert_uint_eq(prompts_of(&p, PARTY(0)), 1);
+	prompts_asker_gone(&p, PARTY(0));
+	ck_assert_uint_eq(prompts_of(&p, PARTY(0)), 0);
+	ck_assert_uint_eq(prompts_of(&p, PARTY(1)), 1);
 	ck_assert_ptr_nonnull(find(&p, "\"3\"")); /* it runs nevertheless */
 	ck_assert_uint_eq(p.n_open, 2);
 	prompts_free(&p);
@@ -113,14 +113,14 @@ END_TEST
 START_TEST(those_that_need_hooks) {
 	struct prompts p;
 	prompts_init(&p);
-	add(&p, "sent")->asker = &party[0];
-	hold(&p, "held")->asker = &party[0];
-	hold(&p, "other")->asker = &party[1];
+	add(&p, "sent")->asker = PARTY(0);
+	hold(&p, "held")->asker = PARTY(0);
+	hold(&p, "other")->asker = PARTY(1);
 	ck_assert(!prompts_needy(&p, NULL, 0));
-	prompts_need(&p, &party[0], 4);
+	prompts_need(&p, PARTY(0), 4);
 	ck_assert_uint_eq(find(&p, "\"sent\"")->needs, 0);
-	ck_assert(prompts_needy(&p, NULL, 3) && prompts_needy(&p, &party[0], 3));
-	ck_assert(!prompts_needy(&p, NULL, 4) && !prompts_needy(&p, &party[1], 3));
+	ck_assert(prompts_needy(&p, NULL, 3) && prompts_needy(&p, PARTY(0), 3));
+	ck_assert(!prompts_needy(&p, NULL, 4) && !prompts_needy(&p, PARTY(1), 3));
 	prompt_done(&p, find(&p, "\"held\""));
 	ck_assert(!prompts_needy(&p, NULL, 3));
 	prompts_free(&p);
@@ -199,7 +199,7 @@ static void fill(struct prompts *p) {
 	prompt_done(p, add(p, "old"));
 	struct prompt *one = add(p, "a\"\xc3\xa9");
 	one->state = PROMPT_TAKEN;
-	one->asker = &party[2];
+	one->asker = PARTY(2);
 	one->client = 3;
 	one->child = 2;
 	one->uid = 1234;
@@ -219,7 +219,7 @@ START_TEST(is_carried) {
 	ck_assert_msg(carry_load_thing(s, s.len, carry, &b, error), "%s", error);
 	ck_assert(b.replays && b.echoed && b.n_open == 2 && b.n_done == 2 && b.n_held == 1);
 	const struct prompt *x = find(&a, "\"a\\\"\\u00e9\""), *y = find(&b, "\"a\\\"\\u00e9\"");
-	ck_assert(y->state == PROMPT_TAKEN && y->asker == &party[2] && y->client == 3 && y->child == 2 && y->uid == 1234);
+	ck_assert(y->state == PROMPT_TAKEN && y->asker == PARTY(2) && y->client == 3 && y->child == 2 && y->uid == 1234);
 	ck_assert(y->bytes_hash == x->bytes_hash && y->command && y->since == x->since);
 	ck_assert_str_eq(y->name, "phone");
 	ck_assert_str_eq(first_held(&b)->uuid, "later");

@@ -27,7 +27,7 @@ static void end(void *arg) {
 }
 
 static struct owner *own(struct world *w, int who, const char *name) {
-	return owner_new(&w->r, NO_SESSION, w->loop, &party[who], 1000, name, on_grace);
+	return owner_new(&w->r, NO_SESSION, w->loop, PARTY(who), 1000, name, on_grace);
 }
 
 static void set(struct world *w, struct owner *o, const char *hooks) {
@@ -247,9 +247,9 @@ START_TEST(owners_come_back) {
 	struct world w;
 	begin(&w);
 	struct owner *a = own(&w, 1, "guard"), *b = own(&w, 2, ""), *c = own(&w, 3, NULL);
-	ck_assert_ptr_eq(owner_of(&w.r, &party[1]), a);
-	ck_assert_ptr_eq(owner_of(&w.r, &party[2]), b);
-	ck_assert_ptr_null(owner_of(&w.r, &party[4]));
+	ck_assert_ptr_eq(owner_of(&w.r, PARTY(1)), a);
+	ck_assert_ptr_eq(owner_of(&w.r, PARTY(2)), b);
+	ck_assert_ptr_null(owner_of(&w.r, PARTY(4)));
 	ck_assert_ptr_null(owner_waiting(&w.r, 1000, "guard")); /* it is present */
 	a->holder = b->holder = c->holder = NULL;
 	ck_assert_ptr_eq(owner_waiting(&w.r, 1000, "guard"), a);
@@ -402,7 +402,7 @@ static void set_some(struct world *w, struct owner *o, uint64_t *seed) {
 
 static struct owner *some_owner(struct world *w, uint64_t *seed) {
 	int who = (int)rng_below(seed, 4);
-	struct owner *o = owner_of(&w->r, &party[who]);
+	struct owner *o = owner_of(&w->r, PARTY(who));
 	return o ? o : own(w, who, NULL);
 }
 
@@ -509,17 +509,17 @@ START_TEST(is_carried) {
 	ck_assert_uint_eq(a.r.n_hooks, b.r.n_hooks);
 	struct owner *back = owner_waiting(&b.r, 1000, "a");
 	ck_assert(back && back->grace_over && !loop_timer_pending(&back->grace));
-	ck_assert(loop_timer_pending(&owner_of(&b.r, &party[2])->grace));
-	ck_assert(owner_takes_dialog(owner_of(&b.r, &party[2]), span_of("\"kind\"")));
-	ck_assert(owner_claims_server(&b.r, owner_of(&b.r, &party[2]), span_of("\"s\"")));
-	ck_assert(!owner_claims_server(&b.r, owner_of(&b.r, &party[2]), span_of("\"t\"")));
+	ck_assert(loop_timer_pending(&owner_of(&b.r, PARTY(2))->grace));
+	ck_assert(owner_takes_dialog(owner_of(&b.r, PARTY(2)), span_of("\"kind\"")));
+	ck_assert(owner_claims_server(&b.r, owner_of(&b.r, PARTY(2)), span_of("\"s\"")));
+	ck_assert(!owner_claims_server(&b.r, owner_of(&b.r, PARTY(2)), span_of("\"t\"")));
 	ck_assert_int_eq(hook(&b, "cb_2")->entry->timeout, 3000);
 	ck_assert(hook(&b, "cb_2")->entry->proven && hook(&b, "cb_2")->entry->guard);
 	ck_assert_ptr_null(hook(&b, "cb_1")->entry->owner); /* retired, with a known owner */
 	ck_assert_ptr_eq(hook(&b, "cb_1")->entry->from, back);
 	registry_was_sent(&b.r);
 	ck_assert(registry_was_refused(&b.r, true, lost, &l));
-	ck_assert_ptr_eq(l.last, owner_of(&b.r, &party[2]));
+	ck_assert_ptr_eq(l.last, owner_of(&b.r, PARTY(2)));
 	free(s.data);
 	end(&a);
 	end(&b);
@@ -616,15 +616,15 @@ START_TEST(names_of_absent_owners) {
 	struct span x = span_of("\"x\""), y = span_of("\"\\u0079\"");
 	owner_add_server(&w.r, a, x, SPAN_NONE, true);
 	owner_add_server(&w.r, b, span_of("\"y\""), SPAN_NONE, true);
-	ck_assert_ptr_null(registry_server_taken(&w.r, x, &party[1], 1, NULL)); /* its own */
-	ck_assert_ptr_eq(registry_server_taken(&w.r, x, &party[2], 1000, "a"), a);
-	ck_assert_ptr_eq(registry_server_taken(&w.r, y, &party[1], 1000, "a"), b);
+	ck_assert_ptr_null(registry_server_taken(&w.r, x, PARTY(1), 1, NULL)); /* its own */
+	ck_assert_ptr_eq(registry_server_taken(&w.r, x, PARTY(2), 1000, "a"), a);
+	ck_assert_ptr_eq(registry_server_taken(&w.r, y, PARTY(1), 1000, "a"), b);
 	a->holder = b->holder = NULL;
-	ck_assert_ptr_null(registry_server_taken(&w.r, x, &party[2], 1000, "a"));
-	ck_assert_ptr_eq(registry_server_taken(&w.r, x, &party[2], 1000, "b"), a);
-	ck_assert_ptr_eq(registry_server_taken(&w.r, x, &party[2], 1001, "a"), a);
-	ck_assert_ptr_eq(registry_server_taken(&w.r, x, &party[2], 1000, NULL), a);
-	ck_assert_ptr_null(registry_server_taken(&w.r, y, &party[2], 1001, NULL)); /* its owner cannot return */
+	ck_assert_ptr_null(registry_server_taken(&w.r, x, PARTY(2), 1000, "a"));
+	ck_assert_ptr_eq(registry_server_taken(&w.r, x, PARTY(2), 1000, "b"), a);
+	ck_assert_ptr_eq(registry_server_taken(&w.r, x, PARTY(2), 1001, "a"), a);
+	ck_assert_ptr_eq(registry_server_taken(&w.r, x, PARTY(2), 1000, NULL), a);
+	ck_assert_ptr_null(registry_server_taken(&w.r, y, PARTY(2), 1001, NULL)); /* its owner cannot return */
 	struct owner *c = own(&w, 3, "a");
 	owner_add_server(&w.r, c, y, SPAN_NONE, true);
 	ck_assert(list_empty(&b->servers));
