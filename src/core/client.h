@@ -16,7 +16,6 @@
 #include "base/names.h"
 #include "core/carry.h"
 #include "core/origin.h"
-#include "core/queue.h"
 #include "core/share.h"
 #include "core/tape.h"
 #include "io/loop.h"

@@ -5,11 +5,7 @@
  */
 #include "core/router.h"
 
-#include "base/fd.h"
-#include "base/log.h"
 #include "base/str.h"
-
-#include <string.h>
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
