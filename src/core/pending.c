@@ -256,7 +256,7 @@ bool pending_ask(struct pending *p, struct attachment *who) {
 	if (pending_was_asked(p, who)) return false;
 	if (p->n_asked == p->cap_asked) {
 		size_t cap = p->cap_asked ? p->cap_asked * 2 : 4;
-		struct attachment **more = realloc(p->asked, cap * sizeof *more);
+		struct attachment **more = realloc(p->asked, cap * sizeof *more); /* NOLINT(bugprone-sizeof-expression) */
 		if (!more) return false;
 		p->asked = more;
 		p->cap_asked = cap;
