@@ -52,6 +52,7 @@ enum plenum_result {
 PLENUM_API const char *plenum_version(void);
 
 /* Return the socket of plenum_open(NULL): $PLENUM_SOCKET, else $XDG_RUNTIME_DIR/plenum/plenum.sock, else
+ * without that variable /run/user/UID/plenum/plenum.sock if it is a socket of this user, else
  * /run/plenum/plenum.sock. *why (why may be NULL) is the name of the rule, or on false the reason; both are static.
  * path should have PLENUM_SOCKET_PATH_SIZE bytes. */
 #define PLENUM_SOCKET_PATH_SIZE 108

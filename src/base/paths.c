@@ -50,11 +50,25 @@ static bool put_socket(char *out, size_t size, const char *dir, const char *file
 	return fits;
 }
 
+/* Write the directory of a login's runtime files, which cron, su and SDKs with an environment of their own do not name.
+ * Return false if no socket of ours is there. */
+static bool find_login(char *dir, size_t size) {
+	char path[PATH_SOCKET_MAX + 1];
+	struct stat st;
+	const char *named = getenv("XDG_RUNTIME_DIR");
+	if (named && *named) return false;
+	snprintf(dir, size, "/run/user/%u", geteuid());
+	snprintf(path, sizeof path, "%s/" PLENUM_SOCKET_SUBPATH, dir);
+	return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_uid == geteuid();
+}
+
 bool path_socket(char *out, size_t size, const char **why) {
+	char login[32];
 	const char *named = getenv("PLENUM_SOCKET");
 	if (named && *named) return put_socket(out, size, "", named, "PLENUM_SOCKET", why);
 	_cleanup_free_ char *runtime = path_runtime_dir();
 	if (runtime) return put_socket(out, size, runtime, PLENUM_SOCKET_SUBPATH, "XDG_RUNTIME_DIR", why);
+	if (find_login(login, sizeof login)) return put_socket(out, size, login, PLENUM_SOCKET_SUBPATH, "the login's", why);
 	return put_socket(out, size, "", PLENUM_SYSTEM_SOCKET, "the system's default", why);
 }
 

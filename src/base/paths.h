@@ -15,7 +15,8 @@
 #define PATH_SOCKET_MAX 107
 
 /* Find the socket: $PLENUM_SOCKET, else $XDG_RUNTIME_DIR/plenum/plenum.sock if that directory is usable (see
- * path_runtime_dir), else /run/plenum/plenum.sock. True: out is the path and *why (static; why may be NULL) the name of
+ * path_runtime_dir), else without that variable /run/user/UID/plenum/plenum.sock if it is a socket of this user, else
+ * /run/plenum/plenum.sock. True: out is the path and *why (static; why may be NULL) the name of
  * the rule. False: *why is a message for the user; out is empty, or has the part that fits. */
 bool path_socket(char *out, size_t size, const char **why);
 

@@ -121,6 +121,26 @@ class PathTest(Refusals):
         self.assertEqual([f for f in os.listdir("/") if f.startswith("plenum")], [])
 
     @need_root
+    def test_a_client_without_a_runtime_directory(self):
+        """Under cron, su and SDKs with an environment of their own: the login's socket is found, if it is the user's."""
+        d = self.idle_daemon()
+        script = """
+            mount -t tmpfs none /run/user && mkdir -m 700 /run/user/0 /run/user/0/plenum && ln -s %s /run/user/0/plenum/link || exit 99
+            unset XDG_RUNTIME_DIR PLENUM_SOCKET
+            "$1" ls 2>&1 | sed 's/^/no socket: /'
+            mv /run/user/0/plenum/link /run/user/0/plenum/plenum.sock && "$1" ls 2>&1 | sed 's/^/a link: /'
+            rm /run/user/0/plenum/plenum.sock
+            PLENUM_SOCKET=/run/user/0/plenum/plenum.sock "$2" & daemon=$!
+            until "$1" --socket /run/user/0/plenum/plenum.sock ls >/dev/null 2>&1 || ! kill -0 $daemon; do :; done
+            "$1" --json ls; kill $daemon; wait
+        """ % d.socket
+        run = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", build_file("plenumctl"), build_file("plenumd")],
+                             env=d.env, capture_output=True, text=True, timeout=60)
+        self.assertRegex(run.stdout, "(?m)^no socket: .*/run/plenum/plenum.sock")
+        self.assertRegex(run.stdout, "(?m)^a link: .*/run/plenum/plenum.sock")
+        self.assertIn('"sessions":[]', run.stdout, run.stderr)
+
+    @need_root
     def test_runtime_directory_of_somebody_else_is_not_used(self):
         d = self.idle_daemon(run_as="nobody")
         d.launch = self.after(d, lambda: (os.chown(d.run, 0, 0), os.chmod(d.run, 0o777)))
