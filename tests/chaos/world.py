@@ -364,7 +364,7 @@ class World(Stage):
 
     # --- prestarted children
 
-    GIVEN = re.compile(rb"session (.*): (takes|returns) prestarted child (\d+)[ ,]")
+    GIVEN = re.compile(rb"session (.*): (takes|returns) prestarted child (\d+)[ ,:]")
 
     def read_log(self):
         """Find which session got which prestarted child. The log lines about it may be lost if writing fails, so

@@ -459,9 +459,19 @@ class Life(Case):
         s = self.sdk()
         conversation = s.prompt("remember the word")["session_id"]
         s.process.eof()
-        t = self.sdk("--resume=" + conversation)
-        self.assertEqual(t.prompt("hello")["session_id"], conversation)
-        self.assertEqual(t.finish(), (0, ""))
+
+        def resumed():
+            """Until the daemon has read the end of the input, the conversation is in use."""
+            t = self.sdk("--resume=" + conversation)
+            try:
+                self.assertEqual(t.prompt("hello")["session_id"], conversation)
+            except EOFError:
+                self.assertIn("conversation_in_use", t.finish(eof=False)[1])
+                return False
+            self.assertEqual(t.finish(), (0, ""))
+            return True
+
+        until(resumed, "the conversation goes on")
         s.finish()
 
     def test_big_lines(self):
