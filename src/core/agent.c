@@ -11,8 +11,9 @@
 #define END_GRACE_MS 1000 /* for a grandchild that holds the output of an exited child open */
 #define LINES_A_LOOK 8    /* lines between two looks at the clock */
 #define STARVED_MS 100
-#define STARVED_TRIES 10 /* then the unfinished line is dropped for its memory */
-#define LAST_READS 64    /* at the end read a pipe as far as it can be full, not as fast as a grandchild fills it */
+#define STARVED_TRIES 10              /* then the unfinished line is dropped for its memory */
+#define MEASURED ((size_t)256 * 1024) /* bytes of a long line between two looks at the clock */
+#define LAST_READS 64 /* at the end read a pipe as far as it can be full, not as fast as a grandchild fills it */
 
 /* A child without a watched stream would wait indefinitely. An exited one ends by its timer. */
 static void watch(struct agent *a, struct loop_fd *f, bool read, bool write) {
@@ -35,6 +36,22 @@ static void take_line(struct agent *a, struct chunk raw) {
 	chunk_drop(&line);
 }
 
+/* A long line is measured over many turns, then handed out with its lengths; without memory it is
+ * handed out at once. */
+static void take_long_line(struct agent *a, struct chunk raw) {
+	if (!a->lengths) a->lengths = lengths_new(raw.data, raw.len, LENGTHS_VALUE);
+	if (a->lengths && !lengths_step(a->lengths, MEASURED)) {
+		lines_put_back(&a->out, chunk_ref(raw));
+		return;
+	}
+	struct lengths *lengths = a->lengths;
+	a->lengths = NULL;
+	lengths_use(lengths);
+	take_line(a, raw);
+	lengths_use(NULL);
+	lengths_free(lengths);
+}
+
 /* Handle some lines, between two looks at the clock. False: there may be more. */
 static bool take_some(struct agent *a) {
 	struct chunk line;
@@ -46,7 +63,12 @@ static bool take_some(struct agent *a) {
 			a->events->long_line(a->arg, line, size);
 			i = 0; /* the shared block may have to be given back after it first */
 		}
-		if (r == LINES_LINE) take_line(a, line);
+		bool is_long = r == LINES_LINE && line.len >= LENGTHS_FROM;
+		if (r == LINES_LINE && !is_long) take_line(a, line);
+		if (is_long) {
+			take_long_line(a, line);
+			i = LINES_A_LOOK;
+		}
 		if (r == LINES_LINE || r == LINES_LONG) chunk_drop(&line);
 	}
 	if (r == LINES_OOM) a->events->line_lost(a->arg);
@@ -250,6 +272,7 @@ static void on_exited(void *arg, int status) {
 static void free_agent(void *arg) {
 	struct agent *a = arg;
 	lines_free(&a->out);
+	lengths_free(a->lengths);
 	free(a->name);
 	free(a->program);
 	free(a->cgroup);

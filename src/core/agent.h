@@ -12,6 +12,7 @@
 #include "core/queue.h"
 #include "io/errand.h"
 #include "io/loop.h"
+#include "wire/lengths.h"
 #include "wire/lines.h"
 
 struct agent_events {
@@ -43,7 +44,8 @@ struct agent {
 	char *cgroup;             /* its control group if not ours, else ""; NULL: not read yet (core/descent.c) */
 	struct loop_fd in_fd, out_fd, err_fd;
 	struct lines out;
-	size_t read_max; /* the most bytes of one read */
+	struct lengths *lengths; /* of the long line that was put back into out; NULL: none */
+	size_t read_max;         /* the most bytes of one read */
 	bool exited, eof, read_paused, bom_seen;
 	bool unread; /* not read yet: it is read once, even if readers of the previous child are behind */
 	bool more;   /* out has unreported lines: the turn of the loop was used up */

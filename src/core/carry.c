@@ -187,19 +187,20 @@ void carry_buf(struct carry *c, struct buf *b) {
 	if (p && !buf_put(b, p, n)) carry_fail(c, "a text is longer than it may be");
 }
 
-/* Write both as one length and its bytes. */
-static void put_pieces(struct carry *c, const char *first, size_t n, const char *second, size_t m) {
-	uint64_t len = first || second ? n + m : NONE;
+/* Write all unreturned bytes of a reader as one length and its bytes. */
+static void put_unread(struct carry *c, const struct lines_state *s) {
+	uint64_t len = s->back.data || s->whole || s->data ? s->back.len + s->n_whole + s->len : NONE;
 	carry_number(c, &len);
-	if (first) put(c, first, n);
-	if (second) put(c, second, m);
+	if (s->back.data) put(c, s->back.data, s->back.len);
+	if (s->whole) put(c, s->whole, s->n_whole);
+	if (s->data) put(c, s->data, s->len);
 }
 
 void carry_lines(struct carry *c, struct lines *l) {
 	struct lines_state s = {0};
 	if (c->saving) {
 		lines_suspend(l, &s);
-		put_pieces(c, s.whole, s.n_whole, s.data, s.len);
+		put_unread(c, &s);
 	} else {
 		s.data = take_bytes(c, &s.len);
 	}

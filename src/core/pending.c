@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "wire/lengths.h"
 #include "wire/splice.h"
 
 #include <stdio.h>
@@ -61,7 +62,9 @@ static bool make_line(struct pending *p, const struct envelope *e, struct chunk 
 	int n = snprintf(id, sizeof id, "\"%s\"", p->id);
 	struct envelope own;
 	p->line = splice_replace(line.data, line.len, e->request_id, id, (size_t)n);
-	if (!p->line.data || !scan_envelope(p->line.data, p->line.len, &own)) return false;
+	if (!p->line.data) return false;
+	lengths_use_copy(e->request_id.p, e->request_id.n, (size_t)n, p->line.data, p->line.len);
+	if (!scan_envelope(p->line.data, p->line.len, &own)) return false;
 	p->request = own.request;
 	return true;
 }

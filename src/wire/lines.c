@@ -50,6 +50,7 @@ void lines_free(struct lines *l) {
 	chunk_drop(&l->batch);
 	chunk_drop(&l->partial);
 	chunk_drop(&l->head);
+	chunk_drop(&l->back);
 	*l = (struct lines){.pool = l->pool, .max = l->max, .keeps = l->keeps};
 	list_init(&l->node);
 }
@@ -303,12 +304,22 @@ static enum lines_result cut_flow(struct lines *l, struct chunk *line, size_t *s
 }
 
 enum lines_result lines_next(struct lines *l, struct chunk *line, size_t *size) {
+	if (l->back.data) {
+		*line = l->back;
+		*size = line->len - 1;
+		l->back = CHUNK_NONE;
+		return LINES_LINE;
+	}
 	if (l->skip_done) return long_line(l, line, size);
 	if (l->batch.data) return cut_batch(l, line, size);
 	if (l->block && !l->owned && !settle(l)) return LINES_OOM;
 	if (l->batch.data) return cut_batch(l, line, size);
 	if (l->ring || l->owned) return cut_flow(l, line, size);
 	return LINES_MORE;
+}
+
+void lines_put_back(struct lines *l, struct chunk line) {
+	l->back = line;
 }
 
 bool lines_rest(struct lines *l, struct chunk *rest) {
@@ -339,7 +350,8 @@ size_t lines_held(const struct lines *l) {
 }
 
 void lines_suspend(const struct lines *l, struct lines_state *state) {
-	*state = (struct lines_state){.whole = l->batch.data ? l->batch.data + l->cut : NULL,
+	*state = (struct lines_state){.back = l->back,
+								  .whole = l->batch.data ? l->batch.data + l->cut : NULL,
 								  .n_whole = l->batch.data ? l->batch.len - l->cut : 0,
 								  .data = l->end ? data(l) : l->partial.data,
 								  .len = lines_held(l),

@@ -50,6 +50,7 @@ struct lines {
 	bool skip_done;       /* its newline was found, it was not reported yet */
 	size_t skipped;       /* its bytes so far */
 	struct chunk head;    /* its first bytes */
+	struct chunk back;    /* a line that was put back */
 };
 
 #define LINES_HEAD 4096
@@ -76,6 +77,8 @@ void lines_commit(struct lines *l, size_t n);
 /* Call it until it returns LINES_LINE or LINES_MORE before another reader uses the pool, and until it returns
  * LINES_MORE before the next read. */
 enum lines_result lines_next(struct lines *l, struct chunk *line, size_t *size);
+/* The last line that was returned: the next call returns it again. Takes over the reference. */
+void lines_put_back(struct lines *l, struct chunk line);
 /* At EOF: return the unfinished line (without a newline), or false. */
 bool lines_rest(struct lines *l, struct chunk *rest);
 /* At EOF: return true if the input ended within a too long line that was not reported yet, with *size bytes. */
@@ -86,6 +89,7 @@ void lines_skip(struct lines *l);
 size_t lines_held(const struct lines *l);
 /* The state of a reader between reads, to continue in another process. */
 struct lines_state {
+	struct chunk back; /* a line that was put back: it precedes all others */
 	const char *whole; /* preceding lines that were not returned yet */
 	size_t n_whole;
 	const char *data; /* bytes of the unfinished line; NULL: none */

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "wire/disown.h"
+#include "wire/lengths.h"
 #include "wire/wide.h"
 
 #include <ctype.h>
@@ -102,9 +103,13 @@ static bool skip_scalar(struct cursor *c) {
 
 static inline bool skip_value(struct cursor *c, struct span *value) {
 	const char *from = c->p;
+	size_t n;
 	bool ok;
 	if (c->p >= c->end) return false;
-	if (*c->p == '"')
+	if (UNLIKELY(lengths_in_use) && lengths_find(c->p, c->end, &n)) {
+		c->p += n;
+		ok = n != 0;
+	} else if (*c->p == '"')
 		ok = skip_string(c);
 	else if (*c->p == '{' || *c->p == '[')
 		ok = skip_container(c);

@@ -128,6 +128,25 @@ WIDE const char *wide_container(const char *const start, const char *end) {
 	return NULL;
 }
 
+WIDE uint64_t wide_marks(const char **p, const char *stop, const char *end, struct wide_state *s, const char **step) {
+	while (*p < stop) {
+		const char *at = *p;
+		struct step bytes = load(at, end), brackets = fold_brackets(bytes);
+		uint64_t carry = s->carry, backslash = equal(bytes, '\\');
+		uint64_t quotes = equal(bytes, '"') & ~escaped(backslash, &carry), string = parity(quotes) ^ s->within;
+		s->refused = backslash & ~string;
+		if (s->refused) return 0;
+		s->carry = carry;
+		s->within = (uint64_t)((int64_t)string >> 63);
+		*p = end - at < STEP ? end : at + STEP;
+		uint64_t marks = quotes | ((equal(brackets, '{') | equal(brackets, '}')) & ~string);
+		if (!marks) continue;
+		*step = at;
+		return marks;
+	}
+	return 0;
+}
+
 #else
 
 bool wide_here(void) {
@@ -142,6 +161,12 @@ const char *wide_string(const char *p, const char *end) {
 const char *wide_container(const char *p, const char *end) {
 	(void)end;
 	return p;
+}
+
+uint64_t wide_marks(const char **p, const char *stop, const char *end, struct wide_state *s, const char **step) {
+	(void)p, (void)stop, (void)end, (void)step;
+	s->refused = true;
+	return 0;
 }
 
 #endif

@@ -101,6 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	const char *p = (const char *)data;
 	bool ok = scan_envelope(p, size, &e);
 	INSIST(ok == ref_envelope(p, size, &plain) && ok == scan_envelope_plain(p, size, &narrow));
+	INSIST(!ref_measured(p, size, 1, 1, ok, &plain) && !ref_measured(p, size, 7, 9, ok, &plain));
 	use((struct span){p, size}); /* spans that are not balanced must do no harm either */
 	if (!ok) return 0;
 	INSIST(!ref_difference(&e, &plain) && !ref_difference(&narrow, &plain) && e.reserved == narrow.reserved);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/macros.h"
+#include "wire/lengths.h"
 #include "wire/scan.h"
 
 #include <string.h>
@@ -181,4 +182,36 @@ static inline const char *ref_difference(const struct envelope *a, const struct 
 	REF_DIFFERS(inner_response)
 #undef REF_DIFFERS
 	return NULL;
+}
+
+/* A number of all that is found in the value, some levels deep. */
+static inline size_t ref_walk(struct span s, const char *base, int levels) {
+	struct span key, value;
+	size_t sum = 1, at;
+	if (!levels) return 0;
+	for (at = 0; span_next_member(s, &at, &key, &value);)
+		sum = 31 * sum + (size_t)(key.p - base) + 7 * (size_t)(value.p - base) + 17 * value.n +
+			  ref_walk(value, base, levels - 1);
+	for (at = 0; span_next(s, &at, &value);)
+		sum = 37 * sum + (size_t)(value.p - base) + 19 * value.n + ref_walk(value, base, levels - 1);
+	return sum;
+}
+
+/* The line measured in pieces: what differs from the plain scan, or NULL. */
+static inline const char *ref_measured(const char *s, size_t n, size_t piece, size_t least, bool want,
+									   const struct envelope *plain) {
+	struct span all = {s, n};
+	struct envelope e;
+	size_t walked = ref_walk(all, s, 5), steps = 0;
+	struct lengths *l = lengths_new(s, n, least);
+	if (!l) return NULL;
+	while (!lengths_step(l, piece))
+		if (steps++ > n) break;
+	lengths_use(l);
+	bool ok = scan_envelope(s, n, &e), same = ref_walk(all, s, 5) == walked;
+	lengths_use(NULL);
+	lengths_free(l);
+	if (steps > n) return "the number of steps";
+	if (ok != want) return "the result";
+	return !same ? "a walk" : ok ? ref_difference(&e, plain) : NULL;
 }

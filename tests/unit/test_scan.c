@@ -28,6 +28,11 @@ static bool scan_copy(const char *text, size_t n, struct envelope *e, char **own
 	REQUIRE(scan_envelope_plain(copy, n, &narrow) == want, "scan_envelope_plain: not %d: %.*s", want, (int)n, text);
 	differs = ok ? ref_difference(&narrow, &plain) : NULL;
 	REQUIRE(!differs, "%s differs without wide instructions in: %.*s", differs, (int)n, text);
+	const size_t pieces[] = {1, 7, n + 1};
+	for (size_t i = 0; i < ARRAY_SIZE(pieces); i++) {
+		differs = ref_measured(copy, n, pieces[i], 1, want, &plain);
+		REQUIRE(!differs, "%s differs if measured in pieces of %zu: %.*s", differs, pieces[i], (int)n, text);
+	}
 	*owned = copy;
 	return ok;
 }

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+#include "wire/lengths.h"
+
+#include "base/macros.h"
+#include "wire/wide.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LEVELS 8 /* deeper values are parts of the remembered ones */
+
+struct value {
+	const char *from;
+	size_t n; /* 0: not ended (yet) */
+};
+
+struct lengths {
+	const char *start, *p, *end;
+	size_t least; /* bytes of the shortest remembered value */
+	bool wide, over;
+	struct wide_state state; /* of strings at p */
+	const char *string;      /* the opening quote of the last string */
+	size_t depth;            /* open brackets; the line's own is not remembered: no reader steps over it */
+	size_t open[LEVELS];     /* the places of their values, from the second on */
+	struct value *values;    /* in the order of the line: long ones, and open ones at the end */
+	size_t n_values, cap;
+};
+
+/* A copy of the line in use. */
+static struct {
+	const char *p;
+	size_t n, at, cut, with;
+} copied;
+
+const struct lengths *lengths_in_use;
+static size_t next_value; /* of the line in use: the first one that begins behind the last one looked for */
+
+struct lengths *lengths_new(const char *p, size_t n, size_t least) {
+	struct lengths *l = calloc(1, sizeof *l);
+	if (l) *l = (struct lengths){.start = p, .p = p, .end = p + n, .least = least, .wide = wide_here()};
+	return l;
+}
+
+void lengths_free(struct lengths *l) {
+	if (!l) return;
+	free(l->values);
+	free(l);
+}
+
+/* --- measuring ---------------------------------------------------------------------------------------------------- */
+
+/* Without memory no value is known: the line is read as a short one. */
+static void give_up(struct lengths *l) {
+	free(l->values);
+	l->values = NULL;
+	l->n_values = 0;
+	l->over = true;
+}
+
+static bool put_value(struct lengths *l, const char *from, size_t n) {
+	if (l->n_values == l->cap) {
+		size_t cap = l->cap ? 2 * l->cap : 256;
+		struct value *more = realloc(l->values, cap * sizeof *more);
+		if (!more) {
+			give_up(l);
+			return false;
+		}
+		l->values = more;
+		l->cap = cap;
+	}
+	l->values[l->n_values++] = (struct value){from, n};
+	return true;
+}
+
+static bool is_remembered(size_t depth) {
+	return depth > 0 && depth <= LEVELS;
+}
+
+static void opened(struct lengths *l, const char *at) {
+	if (is_remembered(l->depth)) {
+		l->open[l->depth - 1] = l->n_values;
+		if (!put_value(l, at, 0)) return;
+	}
+	l->depth++;
+}
+
+/* The parts of a short value are short: they were removed before. */
+static void closed(struct lengths *l, const char *at) {
+	if (l->depth == 0) { /* behind the line's end: the scanner reads no further either */
+		l->over = true;
+		return;
+	}
+	if (!is_remembered(--l->depth)) return;
+	struct value *v = &l->values[l->open[l->depth - 1]];
+	v->n = (size_t)(at - v->from) + 1;
+	if (v->n < l->least) l->n_values--;
+}
+
+static void string_ended(struct lengths *l, const char *at) {
+	size_t n = (size_t)(at - l->string) + 1;
+	if (n >= l->least && is_remembered(l->depth)) (void)put_value(l, l->string, n);
+}
+
+/* A byte with a meaning, outside of strings or at one of their ends. */
+static void take(struct lengths *l, const char *at, bool *within) {
+	if (*at == '"') {
+		*within = !*within;
+		if (*within)
+			l->string = at;
+		else
+			string_ended(l, at);
+	} else if ((*at | 0x20) == '{') {
+		opened(l, at);
+	} else {
+		closed(l, at);
+	}
+}
+
+static void measure_plain(struct lengths *l, const char *stop) {
+	bool within = l->state.within, escaped = l->state.carry;
+	for (; l->p < stop && !l->over; l->p++) {
+		char ch = *l->p, bracket = (char)(ch | 0x20);
+		if (within && escaped)
+			escaped = false;
+		else if (within && ch == '\\')
+			escaped = true;
+		else if (ch == '"' || (!within && (bracket == '{' || bracket == '}')))
+			take(l, l->p, &within);
+	}
+	l->state = (struct wide_state){.within = within ? UINT64_MAX : 0, .carry = escaped};
+}
+
+static void measure_wide(struct lengths *l, const char *stop) {
+	bool within = l->state.within;
+	while (l->p < stop && l->wide && !l->over) {
+		const char *step;
+		uint64_t marks = wide_marks(&l->p, stop, l->end, &l->state, &step);
+		for (; marks && !l->over; marks &= marks - 1) take(l, step + __builtin_ctzll(marks), &within);
+		l->wide = !l->state.refused;
+	}
+}
+
+/* A string that does not end is no value: its reader comes to the line's end. */
+static void end(struct lengths *l) {
+	if (!l->over && l->state.within && is_remembered(l->depth)) (void)put_value(l, l->string, 0);
+	l->over = true;
+}
+
+bool lengths_step(struct lengths *l, size_t bytes) {
+	const char *stop = bytes < (size_t)(l->end - l->p) ? l->p + bytes : l->end;
+	if (l->wide) measure_wide(l, stop);
+	if (!l->wide) measure_plain(l, stop);
+	if (l->p == l->end) end(l);
+	return l->over;
+}
+
+/* --- use ---------------------------------------------------------------------------------------------------------- */
+
+void lengths_use(const struct lengths *l) {
+	lengths_in_use = l && l->n_values ? l : NULL;
+	next_value = 0;
+	copied.p = NULL;
+}
+
+void lengths_use_copy(const char *at, size_t cut, size_t with, const char *copy, size_t n) {
+	const struct lengths *l = lengths_in_use;
+	if (!l || at < l->start || at >= l->end) return;
+	copied.p = copy;
+	copied.n = n;
+	copied.at = (size_t)(at - l->start);
+	copied.cut = cut;
+	copied.with = with;
+}
+
+/* The same byte of the line; NULL: it is not of the line. */
+static const char *original(const struct lengths *l, const char *p) {
+	if (p >= l->start && p < l->end) return p;
+	if (!copied.p || p < copied.p || p >= copied.p + copied.n) return NULL;
+	size_t at = (size_t)(p - copied.p);
+	if (at < copied.at) return l->start + at;
+	return at < copied.at + copied.with ? NULL : l->start + (at - copied.with + copied.cut);
+}
+
+/* Readers go forward: most values lie between the same two long ones. */
+static size_t search(const struct lengths *l, const char *p) {
+	size_t from = 0, to = l->n_values;
+	bool hit = (next_value == 0 || l->values[next_value - 1].from < p) &&
+			   (next_value == l->n_values || l->values[next_value].from >= p);
+	if (hit) return next_value;
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+		if (l->values[middle].from < p)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return next_value = from;
+}
+
+bool lengths_find(const char *p, const char *end, size_t *n) {
+	const struct lengths *l = lengths_in_use;
+	const char *from = l ? original(l, p) : NULL;
+	if (!from) return false;
+	size_t i = search(l, from);
+	if (i == l->n_values || l->values[i].from != from || l->values[i].n > (size_t)(end - p)) return false;
+	*n = l->values[i].n;
+	return true;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The lengths of the long values of a long line, measured over many turns of the loop before the line is handed out.
+ * While they are in use, the scanner (scan.h) and so every reader of the line steps over these values, so that none of
+ * them reads the whole line in one turn. Results are the same with and without them.
+ *
+ * Measured are arrays, objects and strings in the first levels of the line. A value without an end is remembered, too:
+ * a line that is no JSON is then found to be none as fast.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define LENGTHS_FROM ((size_t)1024 * 1024) /* shorter lines are read whole: faster than a look at the clock pays */
+#define LENGTHS_VALUE ((size_t)4096)       /* shorter values are read again: `least` of the daemon */
+
+struct lengths;
+
+/* Borrows p[0..n). Values shorter than `least` are not remembered. NULL without memory. */
+struct lengths *lengths_new(const char *p, size_t n, size_t least);
+void lengths_free(struct lengths *l); /* NULL is allowed; it must not be in use */
+/* Measure about this many bytes more. True: all is measured. */
+bool lengths_step(struct lengths *l, size_t bytes);
+
+/* Use these lengths; NULL: none. The bytes of the line must not change meanwhile. */
+void lengths_use(const struct lengths *l);
+/* The line in use was copied, to copy[0..n), with `with` bytes in place of the `cut` bytes at `at`, which are in no
+ * array and in no object but the line's own. Until the next lengths_use() its lengths are valid for the copy, too; the
+ * newest copy counts. */
+void lengths_use_copy(const char *at, size_t cut, size_t with, const char *copy, size_t n);
+
+extern const struct lengths *lengths_in_use;
+/* p is on the first byte of a value. True: its length is known, *n is set; 0: it does not end. */
+bool lengths_find(const char *p, const char *end, size_t *n);
