@@ -336,8 +336,12 @@ bool lines_cut(const struct lines *l, size_t *size) {
 	return l->skipping;
 }
 
+static size_t unfinished(const struct lines *l) {
+	return l->partial.len + l->end;
+}
+
 void lines_skip(struct lines *l) {
-	if (l->skipping || lines_held(l) == 0) return;
+	if (l->skipping || unfinished(l) == 0) return;
 	if (l->partial.len)
 		begin_skip(l, l->partial.data, l->partial.len);
 	else
@@ -346,7 +350,7 @@ void lines_skip(struct lines *l) {
 }
 
 size_t lines_held(const struct lines *l) {
-	return l->partial.len + l->end;
+	return unfinished(l) + l->back.len;
 }
 
 void lines_suspend(const struct lines *l, struct lines_state *state) {
@@ -354,7 +358,7 @@ void lines_suspend(const struct lines *l, struct lines_state *state) {
 								  .whole = l->batch.data ? l->batch.data + l->cut : NULL,
 								  .n_whole = l->batch.data ? l->batch.len - l->cut : 0,
 								  .data = l->end ? data(l) : l->partial.data,
-								  .len = lines_held(l),
+								  .len = unfinished(l),
 								  .carried = l->carried,
 								  .skipping = l->skipping,
 								  .skipped = l->skipped,

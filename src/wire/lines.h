@@ -85,7 +85,7 @@ bool lines_rest(struct lines *l, struct chunk *rest);
 bool lines_cut(const struct lines *l, size_t *size);
 /* Between reads: drop the unfinished line and treat it as too long. */
 void lines_skip(struct lines *l);
-/* Return the bytes held for an unfinished line. */
+/* Return the bytes held for an unfinished line, or for one that was put back. */
 size_t lines_held(const struct lines *l);
 /* The state of a reader between reads, to continue in another process. */
 struct lines_state {

@@ -2,7 +2,7 @@
 """Turns of the daemon's loop stay short: much work is spread over many of them."""
 import unittest
 
-from harness import Case, dump, perm, request, until, user
+from harness import Case, dump, ok, perm, request, until, user
 
 BLOCK = b'{"type":"text","text":"%d","more":[1,{},"two",null]}'
 
@@ -65,6 +65,63 @@ class LongLineTest(Case):
             c.close()
         until(lambda: self.d.call("plenum_metrics")["clients"] == 2)
         self.a.sync()
+
+
+class ChildLineTest(Case):
+    """A long line of the child is measured in many turns before its readers step over its long values."""
+
+    SIZE = 32 << 20
+
+    def setUp(self):
+        super().setUp()
+        self.d, self.agent = self.start()
+        self.a = self.d.attached(approve=True, types=["result"])
+        self.child = self.agent.child()
+
+    def turns(self):
+        return self.d.call("plenum_metrics")["loop_turns"]
+
+    def dense(self, size=SIZE):
+        return b"[" + b"[{}]," * (size // 5) + b"1]"
+
+    def turns_of(self, line, behind):
+        """Print all but its end, then this with the lines behind it: return the turns until the last one arrives."""
+        self.child.print(line[:-100])
+        self.child.written()
+        before = self.turns()
+        self.child.print(line[-100:], *behind)
+        self.a.wait(type="result", uuid="end")
+        return self.turns() - before
+
+    END = {"type": "result", "subtype": "success", "is_error": False, "num_turns": 1, "uuid": "end"}
+
+    def test_brackets(self):
+        line = b'{"type":"system","subtype":"init","x":%s,"uuid":"%s"}\n' % (self.dense(), b"u" * 100)
+        self.assertGreater(self.turns_of(line, [self.END]), 12)
+
+    def test_a_line_without_an_end(self):
+        line = b'{"type":"result","uuid":"end","x":%s"%s"\n' % (self.dense()[:-1], b"u" * 100)
+        self.assertGreater(self.turns_of(line, [self.END]), 12)
+        self.a.wait(event="stray_output", size=len(line) - 1)
+
+    def test_lines_stay_in_order(self):
+        line = b'{"type":"result","uuid":"long","x":%s,"num_turns":7}\n' % self.dense(4 << 20)
+        self.child.print(dict(self.END, uuid="first"), line, self.END)
+        got = [m.raw[:400] for m in (self.a.wait(type="result") for _ in range(3))]
+        self.assertEqual(got[1], line[:400])
+        self.a.wait(event="turn_ended")
+
+    def test_a_long_question(self):
+        """It arrives under another id before the one behind it, and is answered with its input."""
+        text = "x" * (8 << 20)
+        self.child.print(perm("p1", cmd=text), perm("p2", cmd="short"))
+        first = self.a.wait(type="control_request", request__tool_use_id="toolu_p1")
+        second = self.a.wait(type="control_request", request__tool_use_id="toolu_p2")
+        self.assertEqual(first["request"]["input"]["command"], text)
+        self.a.send(ok(second["request_id"], {"behavior": "allow"}))
+        self.assertEqual(self.child.answer("p2")["response"]["response"]["updatedInput"]["command"], "short")
+        self.a.send(ok(first["request_id"], {"behavior": "allow"}))
+        self.assertEqual(self.child.answer("p1")["response"]["response"]["updatedInput"]["command"], text)
 
 
 class LongAnswerTest(Case):
