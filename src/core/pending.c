@@ -56,17 +56,25 @@ bool pending_for_person(const struct pending *p) {
 	return p->kind == ASK_TOOL || p->kind == ASK_ELICITATION || p->kind == ASK_UNKNOWN;
 }
 
+/* Replace old by text in a line; part is its place in the new one: it includes old, or is beside it. */
+static struct chunk replace(struct chunk line, struct span old, const char *text, size_t len, struct span *part) {
+	struct chunk out = splice_replace(line.data, line.len, old, text, len);
+	size_t at = (size_t)(part->p - line.data);
+	bool within = old.p >= part->p && old.p < part->p + part->n;
+	if (!out.data) return out;
+	if (part->p > old.p) at = at - old.n + len;
+	*part = (struct span){out.data + at, within ? part->n - old.n + len : part->n};
+	return out;
+}
+
 /* Make the child's line with our id in place of its own. */
 static bool make_line(struct pending *p, const struct envelope *e, struct chunk line) {
 	char id[PENDING_ID_MAX + 2];
-	int n = snprintf(id, sizeof id, "\"%s\"", p->id);
-	struct envelope own;
-	p->line = splice_replace(line.data, line.len, e->request_id, id, (size_t)n);
-	if (!p->line.data) return false;
-	lengths_use_copy(e->request_id.p, e->request_id.n, (size_t)n, p->line.data, p->line.len);
-	if (!scan_envelope(p->line.data, p->line.len, &own)) return false;
-	p->request = own.request;
-	return true;
+	size_t n = (size_t)snprintf(id, sizeof id, "\"%s\"", p->id);
+	p->request = e->request;
+	p->line = replace(line, e->request_id, id, n, &p->request);
+	lengths_use_copy(e->request_id.p, e->request_id.n, n, p->line);
+	return p->line.data;
 }
 
 static bool enlist(struct pendings *all, struct pending *p) {
@@ -119,16 +127,11 @@ char *pending_summary(const struct pending *p) {
 }
 
 bool pending_set_member(struct pending *p, const char *member, const char *json) {
-	struct envelope e;
 	struct span old = span_member(p->request, member);
-	struct chunk line = splice_replace(p->line.data, p->line.len, old, json, strlen(json));
-	if (!line.data || !scan_envelope(line.data, line.len, &e)) {
-		chunk_drop(&line);
-		return false;
-	}
+	struct chunk line = replace(p->line, old, json, strlen(json), &p->request);
+	if (!line.data) return false;
 	chunk_drop(&p->line);
 	p->line = line;
-	p->request = e.request;
 	return true;
 }
 

@@ -26,10 +26,10 @@ struct lengths {
 	size_t n_values, cap;
 };
 
-/* A copy of the line in use. */
+/* A copy of the line in use: no other memory may take its place meanwhile. */
 static struct {
-	const char *p;
-	size_t n, at, cut, with;
+	struct chunk line;
+	size_t at, cut, with;
 } copied;
 
 const struct lengths *lengths_in_use;
@@ -159,14 +159,14 @@ bool lengths_step(struct lengths *l, size_t bytes) {
 void lengths_use(const struct lengths *l) {
 	lengths_in_use = l && l->n_values ? l : NULL;
 	next_value = 0;
-	copied.p = NULL;
+	chunk_drop(&copied.line);
 }
 
-void lengths_use_copy(const char *at, size_t cut, size_t with, const char *copy, size_t n) {
+void lengths_use_copy(const char *at, size_t cut, size_t with, struct chunk copy) {
 	const struct lengths *l = lengths_in_use;
 	if (!l || at < l->start || at >= l->end) return;
-	copied.p = copy;
-	copied.n = n;
+	chunk_drop(&copied.line);
+	copied.line = chunk_ref(copy);
 	copied.at = (size_t)(at - l->start);
 	copied.cut = cut;
 	copied.with = with;
@@ -175,8 +175,8 @@ void lengths_use_copy(const char *at, size_t cut, size_t with, const char *copy,
 /* The same byte of the line; NULL: it is not of the line. */
 static const char *original(const struct lengths *l, const char *p) {
 	if (p >= l->start && p < l->end) return p;
-	if (!copied.p || p < copied.p || p >= copied.p + copied.n) return NULL;
-	size_t at = (size_t)(p - copied.p);
+	if (!copied.line.data || p < copied.line.data || p >= copied.line.data + copied.line.len) return NULL;
+	size_t at = (size_t)(p - copied.line.data);
 	if (at < copied.at) return l->start + at;
 	return at < copied.at + copied.with ? NULL : l->start + (at - copied.with + copied.cut);
 }

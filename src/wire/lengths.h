@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include "wire/chunk.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -25,10 +27,10 @@ bool lengths_step(struct lengths *l, size_t bytes);
 
 /* Use these lengths; NULL: none. The bytes of the line must not change meanwhile. */
 void lengths_use(const struct lengths *l);
-/* The line in use was copied, to copy[0..n), with `with` bytes in place of the `cut` bytes at `at`, which are in no
- * array and in no object but the line's own. Until the next lengths_use() its lengths are valid for the copy, too; the
- * newest copy counts. */
-void lengths_use_copy(const char *at, size_t cut, size_t with, const char *copy, size_t n);
+/* The line in use was copied, with `with` bytes in place of the `cut` bytes at `at`, which are in no array and in no
+ * object but the line's own. Until the next lengths_use() its lengths are valid for the copy, too, which is kept so
+ * long; the newest copy counts. */
+void lengths_use_copy(const char *at, size_t cut, size_t with, struct chunk copy);
 
 extern const struct lengths *lengths_in_use;
 /* p is on the first byte of a value. True: its length is known, *n is set; 0: it does not end. */

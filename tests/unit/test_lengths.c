@@ -85,7 +85,7 @@ START_TEST(a_copy) {
 		_cleanup_free_ char *from = NULL;
 		ck_assert_int_gt(asprintf(&from, "%.*s%s%s,\"z\":[7,8]}", (int)at, line, id, ",\"k\":{\"x\":12345678}"), 0);
 		struct lengths *l = measured(from, strlen(from), 5, 64);
-		lengths_use_copy(from + at, strlen(id), with, copy, strlen(copy));
+		lengths_use_copy(from + at, strlen(id), with, (struct chunk){NULL, copy, strlen(copy)});
 		ck_assert_uint_eq(found(copy, place(copy, "[[1]")), strlen("[[1],{\"b\":\"a string\"}]"));
 		ck_assert_uint_eq(found(copy, at), SIZE_MAX);
 		ck_assert_uint_eq(found(copy, place(copy, "{\"x\":1")), strlen("{\"x\":12345678}"));

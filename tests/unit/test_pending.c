@@ -4,6 +4,7 @@
 #include "carrying.h"
 
 #include "base/fd.h"
+#include "wire/lengths.h"
 
 struct world {
 	struct loop *loop;
@@ -239,6 +240,36 @@ START_TEST(a_member_can_be_replaced) {
 }
 END_TEST
 
+/* The request stays the same text in the line of clients, on either side of the id, with and without known lengths. */
+START_TEST(the_request_is_found_in_the_copy) {
+	static const char request[] = "{\"subtype\":\"can_use_tool\",\"input\":{\"x\":[1,2]},\"tool_name\":\"T\"}";
+	static const char *const ids[] = {"1", "a longer id than any that the daemon makes: 0123456789"};
+	for (int i = 0; i < 8; i++) {
+		struct world w;
+		struct envelope e;
+		char line[400];
+		begin(&w);
+		if (i & 1)
+			snprintf(line, sizeof line, "{\"request_id\":\"%s\",\"request\":%s}\n", ids[i >> 1 & 1], request);
+		else
+			snprintf(line, sizeof line, "{\"request\":%s,\"request_id\":\"%s\"}\n", request, ids[i >> 1 & 1]);
+		struct chunk c = chunk_copy(line, strlen(line));
+		struct lengths *l = lengths_new(c.data, c.len, 1);
+		ck_assert(lengths_step(l, SIZE_MAX));
+		if (i & 4) lengths_use(l);
+		ck_assert(scan_envelope(c.data, c.len, &e));
+		struct pending *p = pending_new(&w.all, NO_SESSION, w.loop, &e, c, on_timer);
+		ck_assert(span_same(p->request, span_of(request)));
+		ck_assert(span_same(span_member(p->request, "input"), span_of("{\"x\":[1,2]}")));
+		ck_assert(span_same(span_member(p->request, "tool_name"), span_of("\"T\"")));
+		lengths_use(NULL);
+		lengths_free(l);
+		chunk_drop(&c);
+		end(&w);
+	}
+}
+END_TEST
+
 static void says(const char *request, const char *want) {
 	struct world w;
 	char line[1000];
@@ -351,4 +382,5 @@ END_TEST
 
 RUN_TESTS("pending", clients_get_the_line_with_our_id, counts_those_that_wait_for_a_person,
 		  a_tool_has_a_name_that_can_be_read, knows_late_answers_from_wrong_ones, remembers_the_last_settled,
-		  knows_who_was_asked, a_member_can_be_replaced, says_what_it_is_about, is_carried, damage_is_noticed)
+		  knows_who_was_asked, a_member_can_be_replaced, the_request_is_found_in_the_copy, says_what_it_is_about,
+		  is_carried, damage_is_noticed)
