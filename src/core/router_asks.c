@@ -425,21 +425,21 @@ void router_withdraw_all(struct session *s, const char *why) {
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-/* Replace `cut` bytes at `at` by text. Edits are in order. */
+/* Replace `cut` bytes at `at` by parts, which are not copied: one may be most of a line. Edits are in order. */
 struct edit {
 	const char *at;
 	size_t cut;
-	const char *text;
-	size_t n;
+	struct span parts[3];
 };
 
 static struct chunk apply(struct span body, const struct edit *edits, size_t n) {
-	struct chunk parts[2 * EDITS + 2];
+	struct chunk parts[(1 + ARRAY_SIZE(edits->parts)) * EDITS + 2];
 	size_t k = 0;
 	const char *from = body.p;
 	for (size_t i = 0; i < n; i++) {
 		parts[k++] = (struct chunk){NULL, from, (size_t)(edits[i].at - from)};
-		parts[k++] = (struct chunk){NULL, edits[i].text, edits[i].n};
+		for (size_t m = 0; m < ARRAY_SIZE(edits->parts); m++)
+			parts[k++] = (struct chunk){NULL, edits[i].parts[m].p, edits[i].parts[m].n};
 		from = edits[i].at + edits[i].cut;
 	}
 	parts[k++] = (struct chunk){NULL, from, (size_t)(body.p + body.n - from)};
@@ -447,49 +447,37 @@ static struct chunk apply(struct span body, const struct edit *edits, size_t n) 
 	return chunk_join(parts, k);
 }
 
-/* Compute the edit of an allow's body: text that replaces `cut` bytes or goes in before its brace. */
-static bool mend_body(const struct pending *p, struct span body, struct buf *text, struct edit *edit) {
-	struct span input = span_member(p->request, "input"), updated = span_member(body, "updatedInput");
-	struct span old = span_member(body, "allow");
+/* Compute the edit of an allow's body: parts that replace `cut` bytes or go in before its brace. */
+static bool mend_body(const struct pending *p, struct span body, struct edit *edit) {
+	struct span updated = span_member(body, "updatedInput"), old = span_member(body, "allow"), value = updated;
 	if (p->kind != ASK_TOOL || !span_is_object(body)) return false;
 	bool old_shape = !span_member(body, "behavior").p && old.p;
 	if (!old_shape && (!span_equals(span_member(body, "behavior"), "allow") || span_is_object(updated))) return false;
 	if (old_shape && !span_is_true(old)) {
-		struct span message = span_member(body, "message");
-		buf_puts(text, "{\"behavior\":\"deny\",\"message\":");
-		buf_put(text, span_is_string(message) ? message.p : "\"denied\"", span_is_string(message) ? message.n : 8);
-		buf_putc(text, '}');
-	} else {
-		buf_puts(text, old_shape ? "{\"behavior\":\"allow\"" : "");
-		buf_puts(text, ",\"updatedInput\":");
-		if (old_shape && span_is_object(updated))
-			buf_put(text, updated.p, updated.n);
-		else
-			buf_put(text, input.p ? input.p : "{}", input.p ? input.n : 2);
-		buf_puts(text, old_shape ? "}" : "");
+		value = span_member(body, "message");
+		if (!span_is_string(value)) value = span_of("\"denied\"");
+		*edit = (struct edit){body.p, body.n, {span_of("{\"behavior\":\"deny\",\"message\":"), value, span_of("}")}};
+		return true;
 	}
-	*edit = old_shape ? (struct edit){body.p, body.n, text->data, text->len}
-					  : (struct edit){body.p + body.n - 1, 0, text->data, text->len};
+	if (!span_is_object(updated)) value = span_member(p->request, "input");
+	if (!value.p) value = span_of("{}");
+	*edit = old_shape ? (struct edit){body.p,
+									  body.n,
+									  {span_of("{\"behavior\":\"allow\",\"updatedInput\":"), value, span_of("}")}}
+					  : (struct edit){body.p + body.n - 1, 0, {span_of(",\"updatedInput\":"), value, SPAN_NONE}};
 	return true;
 }
 
 /* Make the client's answer under the child's id, with fields needed by the child filled in if `mend`. data NULL: no
  * memory. */
 static struct chunk answer_line(const struct pending *p, struct span line, const struct envelope *e, bool mend) {
-	struct edit id = {e->inner_request_id.p, e->inner_request_id.n, p->child_id, strlen(p->child_id)};
-	struct edit body, edits[EDITS];
-	struct buf text = BUF_INIT(SIZE_MAX / 4); /* it may hold a line of the child */
-	size_t n = 1;
-	edits[0] = id;
-	if (mend && mend_body(p, e->inner_response, &text, &body)) {
-		bool first = body.at < id.at;
-		edits[0] = first ? body : id;
-		edits[1] = first ? id : body;
-		n = 2;
-	}
-	struct chunk out = text.failed ? CHUNK_NONE : apply(line, edits, n);
-	buf_free(&text);
-	return out;
+	struct edit id = {e->inner_request_id.p, e->inner_request_id.n, {span_of(p->child_id)}};
+	struct edit body, edits[EDITS] = {id};
+	if (!mend || !mend_body(p, e->inner_response, &body)) return apply(line, edits, 1);
+	bool first = body.at < id.at;
+	edits[0] = first ? body : id;
+	edits[1] = first ? id : body;
+	return apply(line, edits, 2);
 }
 
 static bool may_use(struct client *c, const struct pending *p) {

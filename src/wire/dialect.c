@@ -483,26 +483,29 @@ static void add_update(struct changes *c, struct span update) {
 	add_one(c, update, "", type);
 }
 
-/* Return the object of an answer that allows a tool, and the tool's *input. */
-static struct span allowing(enum ask_kind kind, struct span request, struct span body, struct span *input) {
-	*input = span_member(request, "input");
+/* Return the object of an answer that allows a tool. */
+static struct span allowing(enum ask_kind kind, struct span body) {
 	if (kind == ASK_TOOL) return body;
 	if (kind != ASK_HOOK) return SPAN_NONE;
-	*input = span_member(*input, "tool_input");
 	struct span output = span_member_spelled(body, "hookSpecificOutput");
 	struct span decision = span_member_spelled(output, "decision");
 	return span_is_object(decision) ? decision : output;
 }
 
+static struct span input_of(enum ask_kind kind, struct span request) {
+	struct span input = span_member(request, "input");
+	return kind == ASK_HOOK ? span_member(input, "tool_input") : input;
+}
+
 void dialect_read_changes(enum ask_kind kind, struct span request, struct span response, struct changes *c) {
-	struct span input, update;
+	struct span update;
 	const char *decision = dialect_decision(kind, response);
-	struct span from = allowing(kind, request, span_member(response, "response"), &input);
+	struct span from = allowing(kind, span_member(response, "response"));
 	struct span updated = span_member_spelled(from, "updatedInput");
 	struct span permissions = span_member_spelled(from, "updatedPermissions");
 	*c = (struct changes){0};
 	if (!from.p || strcmp(decision, "deny") == 0 || strcmp(decision, "error") == 0) return;
-	c->input = span_is_object(updated) && !alike(updated, input);
+	c->input = span_is_object(updated) && !alike(updated, input_of(kind, request));
 	for (size_t at = 0; span_next(permissions, &at, &update);)
 		if (span_is_object(update)) add_update(c, update);
 }
