@@ -429,7 +429,7 @@ void router_withdraw_all(struct session *s, const char *why) {
 struct edit {
 	const char *at;
 	size_t cut;
-	struct span parts[3];
+	struct span parts[4];
 };
 
 static struct chunk apply(struct span body, const struct edit *edits, size_t n) {
@@ -461,10 +461,12 @@ static bool mend_body(const struct pending *p, struct span body, struct edit *ed
 	}
 	if (!span_is_object(updated)) value = span_member(p->request, "input");
 	if (!value.p) value = span_of("{}");
-	*edit = old_shape ? (struct edit){body.p,
-									  body.n,
-									  {span_of("{\"behavior\":\"allow\",\"updatedInput\":"), value, span_of("}")}}
-					  : (struct edit){body.p + body.n - 1, 0, {span_of(",\"updatedInput\":"), value, SPAN_NONE}};
+	*edit = (struct edit){body.p + body.n - 1, 0, {SPAN_NONE, span_of(",\"updatedInput\":"), value}};
+	if (!old_shape) return true;
+	edit->at = body.p;
+	edit->cut = body.n;
+	edit->parts[0] = span_of("{\"behavior\":\"allow\"");
+	edit->parts[3] = span_of("}");
 	return true;
 }
 
