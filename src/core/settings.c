@@ -53,8 +53,10 @@ struct profile *settings_add_profile(struct settings *s, const char *name) {
 	if (!all) return NULL;
 	s->profiles = all;
 	struct profile *p = &all[s->n_profiles];
-	if (!profile_init(p, name) || !words_set(&p->resume_args, resume_args)) return NULL;
-	return &all[s->n_profiles++];
+	if (!profile_init(p, name)) return NULL;
+	if (words_set(&p->resume_args, resume_args)) return &all[s->n_profiles++];
+	profile_free(p);
+	return NULL;
 }
 
 static bool add_claude(struct settings *s) {

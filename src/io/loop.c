@@ -283,7 +283,7 @@ void loop_signal_init(struct loop_signal *s, struct loop *l, int signo, void (*f
 	s->fn = fn;
 	s->arg = arg;
 	event_assign(&s->ev, l->base, signo, EV_SIGNAL | EV_PERSIST, on_signal, s);
-	event_add(&s->ev, NULL);
+	if (event_add(&s->ev, NULL) < 0) log_no_memory(); /* the ends of children and SIGTERM would not be noticed */
 }
 
 void loop_signal_stop(struct loop_signal *s) {

@@ -825,11 +825,11 @@ class Daemon:
     def start(self, timeout=None):
         self.process = self.launch()
         until(self.accepts, timeout, "the daemon to accept\n" + self.log())
-        if self.fds is None:
-            c = Client(self.socket)
-            c.hello()
-            c.close()
-            self.fds = self.settled_fds()
+        c = Client(self.socket)
+        c.hello()
+        c.close()
+        # a daemon goes on without inotify if the user has too many instances (inotify(7)); the next one may have it again
+        self.fds = max(self.fds or 0, self.settled_fds())
         return self
 
     def accepts(self):
