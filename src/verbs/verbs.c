@@ -612,7 +612,8 @@ static void verb_reload(struct request *q) {
 		reply_error(q, PLENUM_E_TIMEOUT, "the old configuration is kept: %s does not answer (outside_timeout)",
 					place ? place : "a file");
 	else if (end == ERRAND_LOST)
-		reply_error(q, PLENUM_E_INTERNAL, "the old configuration is kept: its files could not be read");
+		reply_error(q, PLENUM_E_BUSY,
+					"the old configuration is kept: no process could read its files (see the log, try again)");
 	else if (host(q->router)->reload(host(q->router), &text, error, sizeof error))
 		reply(q, reply_pack("{s:b}", "reloaded", true));
 	else

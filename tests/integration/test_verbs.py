@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The plenum_ requests, one by one (contract 3.2, 9, 9.2)."""
 import os
+import resource
 import signal
 import subprocess
 import unittest
@@ -280,6 +281,16 @@ class ReloadTest(Case):
         self.assertIn(old, text)
         with open(d.conf, "w") as f:
             f.write(text.replace(old, new))
+
+    def test_no_process_can_read_the_files(self):
+        d, _ = self.start()
+        a = d.client()
+        a.hello()
+        before = resource.prlimit(d.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(d.pid, resource.RLIMIT_NOFILE, (d.fd_count(), before[1]))
+        self.assertRefused("busy", a.request, "plenum_reload")
+        resource.prlimit(d.pid, resource.RLIMIT_NOFILE, before)
+        self.assertTrue(a.request("plenum_reload")["reloaded"])
 
     def test_a_new_profile(self):
         d, agent = self.start()
