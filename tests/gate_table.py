@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The gate's table (src/wire/dialect_gate.def) for the tests and for plenum-protocol(7).
+"""The gate's table (src/dialect/claude/gate.def) for the tests and for plenum-protocol(7).
 
     tests/gate_table.py [ROOT]           compares the manual's section with the table; exit 1 if it differs
     tests/gate_table.py --write [ROOT]   writes the section into the manual
@@ -12,7 +12,7 @@ import re
 import sys
 from collections import namedtuple
 
-TABLE = "src/wire/dialect_gate.def"
+TABLE = "src/dialect/claude/gate.def"
 MANUAL = "man/plenum-protocol.7"
 BEGIN, END = '.\\" table gate: written by tests/gate_table.py --write\n', '.\\" end table\n'
 

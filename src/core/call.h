@@ -8,8 +8,8 @@
 #include "base/hash.h"
 #include "core/carry.h"
 #include "core/share.h"
+#include "dialect/dialect.h"
 #include "io/loop.h"
-#include "wire/dialect.h"
 
 #define CALL_ID_MAX 40
 

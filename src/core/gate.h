@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The gate decides if a client may send a line to the child. It uses the table of the dialect (wire/dialect_gate.h): by
- * the type of the line, the subtype of a request, and their members; for a prompt also by its blocks, the command at
+ * The gate decides if a client may send a line to the child. It uses the table of the dialect (dialect/dialect_gate.h):
+ * by the type of the line, the subtype of a request, and their members; for a prompt also by its blocks, the command at
  * its beginning and the files that it mentions. A name without a row needs an own peer and is logged once. A name
  * spelled with escapes has no row. Pure: reads the line, changes only the set of logged names. No errors, no
  * allocation; time is linear in the length of the line. Source: docs/contract.md 14.
@@ -9,8 +9,8 @@
 #pragma once
 
 #include "core/trust.h"
-#include "wire/dialect_gate.h"
-#include "wire/message.h"
+#include "dialect/dialect_gate.h"
+#include "dialect/message.h"
 
 #define GATE_SEEN_MAX 256 /* logged names without a row; later ones are not logged */
 #define GATE_THING_MAX 128

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/str.h"
-#include "wire/dialect.h"
+#include "dialect/dialect.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,10 +9,10 @@
 #include "base/hash.h"
 #include "core/carry.h"
 #include "core/share.h"
+#include "dialect/dialect.h"
 #include "io/errand.h"
 #include "io/loop.h"
 #include "wire/chunk.h"
-#include "wire/dialect.h"
 
 #define PENDING_ID_MAX 40
 #define SETTLED_KEPT 1024

@@ -3,8 +3,8 @@
 
 #include "base/bundle.h"
 #include "base/str.h"
+#include "dialect/dialect.h"
 #include "plenum/protocol.h"
-#include "wire/dialect.h"
 #include "wire/limits.h"
 
 #include <stdio.h>

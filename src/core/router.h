@@ -13,10 +13,10 @@
 #include "core/client.h"
 #include "core/descent.h"
 #include "core/login.h"
-#include "core/notice.h"
 #include "core/session.h"
 #include "core/share.h"
-#include "wire/message.h"
+#include "dialect/message.h"
+#include "wire/notice.h"
 
 enum lag_policy { LAG_GAP, LAG_CLOSE, LAG_WAIT };
 

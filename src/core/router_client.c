@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "dialect/message.h"
 #include "plenum/protocol.h"
-#include "wire/message.h"
 #include "wire/splice.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "core/glob.h"
 #include "core/program.h"
 #include "core/shell.h"
-#include "core/tools.h"
+#include "dialect/tools.h"
 #include "io/errand.h"
 
 #include <ctype.h>

@@ -7,8 +7,8 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "dialect/dialect.h"
 #include "io/proc.h"
-#include "wire/dialect.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -2,10 +2,10 @@
 #include "core/snapshot.h"
 
 #include "base/macros.h"
-#include "core/notice.h"
 #include "wire/limits.h"
-#include "wire/message.h"
+#include "wire/notice.h"
 #include "wire/splice.h"
+#include "wire/valid.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@
 static bool is_valid(struct span json) {
 	const char *error;
 	size_t at;
-	return message_valid_json(json.p, json.n, &error, &at);
+	return valid_json(json.p, json.n, &error, &at);
 }
 
 /* Return a copy; NULL: too long, invalid JSON (only its brackets were counted so far), or no memory. */

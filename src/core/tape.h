@@ -7,8 +7,8 @@
 #pragma once
 
 #include "core/carry.h"
+#include "dialect/dialect.h"
 #include "wire/chunk.h"
-#include "wire/dialect.h"
 
 #define TAPE_REPLAY 1 /* the child's echo of a prompt (isReplay) */
 

@@ -2,10 +2,10 @@
 #include "core/timers.h"
 
 #include "base/macros.h"
-#include "core/notice.h"
 #include "wire/lengths.h"
-#include "wire/message.h"
+#include "wire/notice.h"
 #include "wire/splice.h"
+#include "wire/valid.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static const char *const tools[] = {"CronCreate", "CronDelete", "CronList", "Sch
 static bool is_valid(struct span json) {
 	const char *error;
 	size_t at;
-	return message_valid_json(json.p, json.n, &error, &at);
+	return valid_json(json.p, json.n, &error, &at);
 }
 
 /* Remove the elements for which drops() is true, and append `more`. Return true if the list has changed. */

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "core/carry.h"
-#include "wire/dialect.h"
+#include "dialect/dialect.h"
 
 #define TIMERS_BYTES ((size_t)64 * 1024) /* of each text; the CLI takes 50 jobs */
 #define TIMERS_LATE_MS 600000            /* a timer not fired this long after its time never fires */

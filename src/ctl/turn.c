@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ctl/turn.h"
 
-#include "wire/dialect.h"
+#include "dialect/dialect.h"
 
 enum names { NAMES_NOBODY, NAMES_OTHERS, NAMES_US };
 

@@ -3,13 +3,13 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "dialect/dialect.h"
 #include "fakeagent/conversation.h"
 #include "fakeagent/flags.h"
 #include "fakeagent/out.h"
 #include "fakeagent/phase.h"
 #include "fakeagent/policy.h"
 #include "fakeagent/scenario.h"
-#include "wire/dialect.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
-#include "wire/message.h"
+#include "wire/valid.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -105,7 +105,7 @@ static void put_sdk_servers(void *ctx, const char *config) {
 	struct span key, value, text = {config, strlen(config)};
 	const char *error;
 	size_t bad;
-	if (!message_valid_json(text.p, text.n, &error, &bad)) return;
+	if (!valid_json(text.p, text.n, &error, &bad)) return;
 	struct span servers = span_member(text, "mcpServers");
 	for (size_t at = 0; span_is_object(servers) && span_next_member(servers, &at, &key, &value);) {
 		if (!span_equals(span_member(value, "type"), "sdk")) continue;

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "wire/lines.h"
-#include "wire/message.h"
+#include "dialect/message.h"
 #include "wire/scan.h"
 
 #include <jansson.h>

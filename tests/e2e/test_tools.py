@@ -9,7 +9,7 @@ PAGE = HERE.parents[1] / "docs" / "tools.md"
 
 
 class Tools(Case):
-    """docs/tools.md, with the table of src/core/tools.c, has every tool listed by the CLI."""
+    """docs/tools.md, with the table of src/dialect/claude/tools.c, has every tool listed by the CLI."""
 
     needs_daemon = False
 
@@ -21,7 +21,7 @@ class Tools(Case):
     def check(self, must_have, **env):
         known = set(re.findall(r"^\| (\w+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)) - {"tool"}
         listed = self.listed(**env)
-        self.assertEqual(listed - known, set(), "tools that docs/tools.md and src/core/tools.c do not have")
+        self.assertEqual(listed - known, set(), "tools that docs/tools.md and src/dialect/claude/tools.c do not have")
         self.assertLessEqual(must_have, listed)
 
     def test_by_default(self):

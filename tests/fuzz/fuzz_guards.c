@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "core/guards.h"
 #include "target.h"
-#include "wire/message.h"
+#include "dialect/message.h"
 
 #include <string.h>
 

@@ -4,9 +4,10 @@
  * scanners read it alike, and what is rewritten is taken as it is the second time.
  */
 #include "base/str.h"
+#include "dialect/message.h"
 #include "reference.h"
 #include "target.h"
-#include "wire/message.h"
+#include "wire/valid.h"
 
 #include <jansson.h>
 
@@ -54,13 +55,13 @@ static void check_line(const char *p, size_t n) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	const char *error = NULL, *p = (const char *)data;
 	size_t at = 0;
-	bool ok = message_valid_json(p, size, &error, &at);
+	bool ok = valid_json(p, size, &error, &at);
 	INSIST(ok || (error && at <= size));
 	against_jansson(p, size, ok);
 	check_line(p, size);
 	struct buf quoted = BUF_INIT(SIZE_MAX / 2);
 	str_put_json(&quoted, (const char *)p, size);
-	INSIST(!quoted.failed && message_valid_json(quoted.data, quoted.len, &error, &at));
+	INSIST(!quoted.failed && valid_json(quoted.data, quoted.len, &error, &at));
 	buf_free(&quoted);
 	return 0;
 }

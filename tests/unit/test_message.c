@@ -3,7 +3,8 @@
  * The check of clients' lines. The table of JSON texts has the kinds of the public parser test vectors (y: must be
  * accepted, n: must be refused, i: free; our choice is given here).
  */
-#include "wire/message.h"
+#include "dialect/message.h"
+#include "wire/valid.h"
 
 #include "generate.h"
 
@@ -21,7 +22,7 @@ static bool valid(const char *text, size_t n) {
 	const char *error = NULL;
 	size_t at = 0;
 	_cleanup_free_ char *copy = exact(text, n);
-	bool ok = message_valid_json(copy, n, &error, &at);
+	bool ok = valid_json(copy, n, &error, &at);
 	REQUIRE(ok || (error && *error && at <= n), "no reason for refusing %.*s", (int)n, text);
 	return ok;
 }
@@ -268,11 +269,11 @@ static bool nested(size_t levels, const char *open, const char *close) {
 
 /* C77 */
 START_TEST(depth) {
-	ck_assert(nested(MESSAGE_MAX_DEPTH, "[", "]"));
-	ck_assert(!nested(MESSAGE_MAX_DEPTH + 1, "[", "]"));
-	ck_assert(nested(MESSAGE_MAX_DEPTH, "{\"a\":", "}"));
-	ck_assert(!nested(MESSAGE_MAX_DEPTH + 1, "{\"a\":", "}"));
-	ck_assert(nested(MESSAGE_MAX_DEPTH / 2, "{\"a\":[", "]}"));
+	ck_assert(nested(VALID_MAX_DEPTH, "[", "]"));
+	ck_assert(!nested(VALID_MAX_DEPTH + 1, "[", "]"));
+	ck_assert(nested(VALID_MAX_DEPTH, "{\"a\":", "}"));
+	ck_assert(!nested(VALID_MAX_DEPTH + 1, "{\"a\":", "}"));
+	ck_assert(nested(VALID_MAX_DEPTH / 2, "{\"a\":[", "]}"));
 	ck_assert(!nested(100000, "[", "]"));
 	ck_assert(!nested(100000, "[", ""));
 	ck_assert(!nested(1000, "[", "}"));

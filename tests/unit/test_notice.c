@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/notice.h"
+#include "wire/notice.h"
 
 #include "harness.h"
 

@@ -2,7 +2,7 @@
  *
  * Lines measured to end or silence the agent; test_message.c checks whole lines with their errors.
  */
-#include "wire/survive.h"
+#include "dialect/claude/survive.h"
 
 #include "harness.h"
 

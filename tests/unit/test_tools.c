@@ -4,7 +4,7 @@
  */
 #include "base/buf.h"
 #include "core/rules.h"
-#include "core/tools.h"
+#include "dialect/tools.h"
 #include "harness.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "wire/dialect.h"
+#include "dialect/dialect.h"
 
 #include "harness.h"
 
@@ -429,6 +429,6 @@ START_TEST(checked_calls) {
 }
 END_TEST
 
-RUN_TESTS("dialect", kinds, echoes, what_is_asked, changes_have_names, matchers, calls, checked_calls, builders,
+RUN_TESTS("claude", kinds, echoes, what_is_asked, changes_have_names, matchers, calls, checked_calls, builders,
 		  body_without_room, own_answers_are_valid, answers, answers_are_success_or_error, error_answers, hooks,
 		  what_an_answer_changes)

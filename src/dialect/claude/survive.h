@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "wire/message.h"
+#include "dialect/message.h"
 
 enum survive_kind { SURVIVE_BLOCKS, SURVIVE_SERVERS, SURVIVE_EVENTS };
 

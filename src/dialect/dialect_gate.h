@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of lines that clients may send to Claude Code: the rows of dialect_gate.def, static. It says which peers
+ * The table of lines that clients may send to Claude Code: the rows of gate.def, static. It says which peers
  * may send each; core/gate.h decides by it. Names are compared byte by byte: a name with escapes has no row.
  */
 #pragma once

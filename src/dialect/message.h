@@ -3,7 +3,7 @@
  * A client's line, checked before any byte of it may reach the child: the child exits at the first line that it cannot
  * take (protocol-facts 3), which would end the session for all clients.
  *
- * Valid is: RFC 8259 with lone surrogate escapes accepted, valid UTF-8, one object, at most MESSAGE_MAX_DEPTH levels;
+ * Valid is: RFC 8259 with lone surrogate escapes accepted, valid UTF-8, one object, at most VALID_MAX_DEPTH levels;
  * numbers of any size. Refused are: a duplicate of a key that routing reads (type, request_id, request, subtype,
  * response, message, uuid, session_id at the top level; subtype, request_id in `request`; subtype, request_id, response
  * in `response`; role, content in `message`); any key of letters, digits and underscores spelled with escapes in one of
@@ -14,7 +14,6 @@
 #include "wire/chunk.h"
 #include "wire/scan.h"
 
-#define MESSAGE_MAX_DEPTH 4096
 #define MESSAGE_ERROR_MAX 512
 
 enum message_kind {
@@ -56,6 +55,3 @@ bool message_check_step(struct message_check *k, size_t bytes);
 /* At the end: the result as of message_check(), except that the error is borrowed from k. */
 bool message_check_result(struct message_check *k, struct message *m, struct chunk *rewritten, const char **error,
 						  struct span *request_id);
-
-/* Validate any JSON text, not only an object (unit tests, fuzzing, messages of MCP servers). */
-bool message_valid_json(const char *p, size_t n, const char **error, size_t *at);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/notice.h"
+#include "wire/notice.h"
 
 #include "base/str.h"
 #include "plenum/protocol.h"
-#include "wire/message.h"
+#include "wire/valid.h"
 
 #include <string.h>
 
@@ -59,7 +59,7 @@ void notice_raw(struct buf *b, const char *key, struct span json) {
 	put_key(b, key);
 	if (!json.p)
 		buf_puts(b, "null");
-	else if (message_valid_json(json.p, json.n, &error, &at))
+	else if (valid_json(json.p, json.n, &error, &at))
 		buf_put(b, json.p, json.n);
 	else
 		str_put_json(b, json.p, json.n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "wire/survive.h"
+#include "dialect/claude/survive.h"
 
 #include "base/macros.h"
 #include "wire/limits.h"

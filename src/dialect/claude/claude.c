@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "wire/dialect.h"
+#include "dialect/dialect.h"
 
 #include "base/macros.h"
 #include "base/str.h"

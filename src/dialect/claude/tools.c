@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/tools.h"
+#include "dialect/tools.h"
 
 #include "base/macros.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "wire/dialect_gate.h"
+#include "dialect/dialect_gate.h"
 
 #include "base/macros.h"
 
@@ -7,7 +7,7 @@
 	{GATE_##kind, name, sizeof name - 1, GATE_##least, GATE_##affects, ACT_##act, what, member, GATE_##show},
 
 static const struct gate_row rows[] = {
-#include "wire/dialect_gate.def"
+#include "dialect/claude/gate.def"
 };
 
 #undef ROW

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "wire/dialect_gate.h"
+#include "dialect/dialect_gate.h"
 #include "wire/scan.h"
 
 /* The kind of a child's line. Kinds up to LINE_OTHER are for all clients. */
