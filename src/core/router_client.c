@@ -353,9 +353,15 @@ static void note_choice(struct client *c, struct span subtype) {
 	if (span_equals(subtype, PLENUM_ATTACH)) c->chooses = true;
 }
 
+/* Return true if the client is to see what the CLI does with the refused line, which is nothing. */
+static bool skips_like_the_cli(const struct client *c, struct span body) {
+	return body.n <= CHECK_BYTES && router_is_shim(c) && message_is_skipped(body);
+}
+
 static void refuse_line(struct client *c, struct span body, struct span id, const char *code, const char *error) {
 	struct envelope e;
 	bool request = id.p && scan_envelope(body.p, body.n, &e) && span_equals(e.type, "control_request");
+	if (request && router_is_shim(c)) request = !message_is_fatal_request(body); /* else the CLI would have ended */
 	bool needed = router_init_arrives_broken(c, body.p, body.n);
 	c->chooses |= memmem(body.p, body.n, "\"" PLENUM_ATTACH "\"", sizeof PLENUM_ATTACH + 1) != NULL;
 	c->world->bad_lines++;
@@ -473,7 +479,9 @@ static void take_line(struct client *c, struct chunk line, struct span body, str
 	const char *error = text;
 	bool good = k ? message_check_result(k, &m, &rewritten, &error, &id)
 				  : message_check(body.p, body.n, &m, &rewritten, text, sizeof text, &id);
-	if (!good)
+	if (!good && skips_like_the_cli(c, body))
+		c->world->bad_lines++;
+	else if (!good)
 		refuse_line(c, body, id, m.too_many ? PLENUM_E_TOO_MANY : PLENUM_E_BAD_LINE, error);
 	else if (rewritten.data)
 		on_message(c, rewritten, splice_body(rewritten), &m);
@@ -485,6 +493,7 @@ static void take_line(struct client *c, struct chunk line, struct span body, str
 void router_on_line(struct client *c, struct chunk line) {
 	struct span body = splice_body(line);
 	struct message_check *k;
+	if (router_is_shim(c)) body = message_after_mark(body); /* the CLI decides on the mark, by its version */
 	if (!c->check && span_is_blank(body)) return;
 	if (check_line(c, line, body, &k)) {
 		take_line(c, line, body, k);

@@ -55,3 +55,11 @@ bool message_check_step(struct message_check *k, size_t bytes);
 /* At the end: the result as of message_check(), except that the error is borrowed from k. */
 bool message_check_result(struct message_check *k, struct message *m, struct chunk *rewritten, const char **error,
 						  struct span *request_id);
+
+/* How the child takes a line that is refused here (protocol-facts 3). True: it skips the line. False: it ends, or uses
+ * the line in some way. */
+bool message_is_skipped(struct span line);
+/* Return true for a control_request that ends the child: its `request` is missing or null. */
+bool message_is_fatal_request(struct span line);
+/* Return the line after a byte order mark, which new versions of the child skip. */
+struct span message_after_mark(struct span line);

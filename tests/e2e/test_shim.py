@@ -43,8 +43,8 @@ class Wire(Case):
         self.assertEqual(code, status, stderr)
         return {"lines": client.lines, "stderr": stderr}
 
-    def same(self, script, *args, status=0):
-        """`script` drives a client. Return the shim client's record."""
+    def same(self, script, *args, status=0, words=True):
+        """`script` drives a client. Return the shim client's record. Without `words` only standard error may differ."""
         records, met = [], []
         for program in (self.cli, self.program):
             for path in self.work.iterdir():
@@ -56,7 +56,7 @@ class Wire(Case):
             lines = [line for line in met["lines"] if not is_mcp(line)]
             # 2.1.197 greets a server twice at the same time, in random order.
             calls = sorted(json.dumps(line["request"]["message"]) for line in met["lines"] if is_mcp(line))
-            records.append({"lines": normal.frames(lines), "stderr": normal.text(met["stderr"]),
+            records.append({"lines": normal.frames(lines), "stderr": words and normal.text(met["stderr"]),
                             "mcp": [normal.text(call) for call in calls]})
         self.assertEqual(*[[kind(line) for line in record["lines"]] for record in records])
         self.assertEqual(*records)
@@ -118,6 +118,30 @@ class Wire(Case):
             client.send({"type": "user", "message": {"role": "user", "content": "hello"}})
             client.wait_result()
         self.same(script)
+
+    def test_lines_that_the_cli_skips(self):
+        def script(client):
+            for line in (b"[1]", b'"x"', b"true", b"5", b"{}", b'{"type":5}', b'{"type":"control_cancel_request"}'):
+                client.send(line + b"\n")
+            client.send({"type": "user", "message": {"role": "user", "content": "hello"}})
+            client.wait_result()
+        self.assertEqual(self.same(script)[-1]["result"], "echo: hello")
+
+    def test_a_byte_order_mark(self):
+        """2.1.197 ends at it."""
+        takes = self.cli_version != "2.1.197"
+
+        def script(client):
+            client.send(b'\xef\xbb\xbf{"type":"user","message":{"role":"user","content":"hello"}}\n')
+            if takes:
+                client.wait_result()
+        self.same(script, status=0 if takes else 1, words=False)
+
+    def test_lines_that_end_the_cli(self):
+        for line in (b'{"type":"control_request","request_id":"r"}', b"null", b"no JSON",
+                     b'{"type":"control_request","request_id":"r","request":null}', b'{"type":"user"}'):
+            with self.subTest(line=line):
+                self.assertEqual(self.same(lambda client, line=line: client.send(line + b"\n"), status=1, words=False), [])
 
     def test_nothing_said(self):
         self.same(lambda client: None)

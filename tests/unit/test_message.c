@@ -851,9 +851,59 @@ START_TEST(an_error_is_cut_to_its_room) {
 }
 END_TEST
 
+/* Measured on both versions of the CLI. */
+START_TEST(lines_that_the_child_skips) {
+	static const char *const skipped[] = {"[1]",
+										  " [ ] ",
+										  "\"x\"",
+										  "5",
+										  "true",
+										  "{}",
+										  "{\"type\":5}",
+										  "{\"type\":null}",
+										  "{\"type\":\"control_cancel_request\"}"};
+	static const char *const others[] = {"null",
+										 " null",
+										 "[1",
+										 "hello",
+										 "",
+										 "1 2",
+										 "{",
+										 "{\"type\":\"user\"}",
+										 "{\"type\":\"control_request\"}",
+										 "{\"type\":\"control_cancel_request\",\"request_id\":\"r\"}"};
+	for (size_t i = 0; i < ARRAY_SIZE(skipped); i++)
+		REQUIRE(message_is_skipped((struct span){skipped[i], strlen(skipped[i])}), "%s", skipped[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		REQUIRE(!message_is_skipped((struct span){others[i], strlen(others[i])}), "%s", others[i]);
+}
+END_TEST
+
+START_TEST(requests_that_end_the_child) {
+	static const char *const fatal[] = {"{\"type\":\"control_request\",\"request_id\":\"r\"}",
+										"{\"request\":null,\"type\":\"control_request\"}"};
+	static const char *const others[] = {"{\"type\":\"control_request\",\"request\":{}}",
+										 "{\"type\":\"control_request\",\"request\":[]}", "{\"type\":\"user\"}",
+										 "hello"};
+	for (size_t i = 0; i < ARRAY_SIZE(fatal); i++)
+		REQUIRE(message_is_fatal_request((struct span){fatal[i], strlen(fatal[i])}), "%s", fatal[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		REQUIRE(!message_is_fatal_request((struct span){others[i], strlen(others[i])}), "%s", others[i]);
+}
+END_TEST
+
+START_TEST(a_byte_order_mark_is_left_out) {
+	static const char line[] = "\xef\xbb\xbf{}";
+	ck_assert_ptr_eq(message_after_mark((struct span){line, 5}).p, line + 3);
+	ck_assert_ptr_eq(message_after_mark((struct span){line, 3}).p, line); /* nothing behind it */
+	ck_assert_ptr_eq(message_after_mark((struct span){line + 1, 4}).p, line + 1);
+}
+END_TEST
+
 RUN_TESTS("message", json_vectors, odd_bytes_at_every_place, random_lines_are_valid, depth, broken_lines,
 		  offsets_are_counted_from_one, requests, requests_that_the_agent_does_not_survive,
 		  an_id_of_ten_thousand_characters, an_id_inside_the_request, the_id_of_a_refused_line, answers, a_rich_answer,
 		  cancels, types, prompts, content_blocks, tool_results, other_lines_that_would_hurt, old_prompts, nul_bytes,
 		  separators_blanks_and_marks, duplicates, disguised_keys, disguised_values, deep_prompts,
-		  strict_and_quick_agree, an_error_is_cut_to_its_room)
+		  strict_and_quick_agree, an_error_is_cut_to_its_room, lines_that_the_child_skips, requests_that_end_the_child,
+		  a_byte_order_mark_is_left_out)

@@ -356,3 +356,27 @@ bool message_check(const char *p, size_t n, struct message *m, struct chunk *rew
 	if (!good) snprintf(error, size, "%s", text);
 	return good;
 }
+
+/* --- Lines that only the child takes ------------------------------------------------------------------------------ */
+
+bool message_is_skipped(struct span line) {
+	struct envelope e = {0};
+	const char *error;
+	size_t at;
+	if (!valid_json(line.p, line.n, &error, &at)) return false;
+	while (line.n && span_blank(*line.p)) line.p++, line.n--;
+	if (*line.p != '{') return *line.p != 'n'; /* null ends it */
+	if (!scan_envelope(line.p, line.n, &e)) return false;
+	return !span_is_string(e.type) || (span_equals(e.type, "control_cancel_request") && !e.request_id.p);
+}
+
+bool message_is_fatal_request(struct span line) {
+	struct envelope e;
+	if (!scan_envelope(line.p, line.n, &e) || !span_equals(e.type, "control_request")) return false;
+	return !e.request.p || *e.request.p == 'n'; /* null */
+}
+
+struct span message_after_mark(struct span line) {
+	bool marked = line.n > 3 && memcmp(line.p, "\xef\xbb\xbf", 3) == 0;
+	return marked ? (struct span){line.p + 3, line.n - 3} : line;
+}
