@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#include "dialect/dialect_turn.h"
+
+#include "dialect/dialect.h"
+
+#include <stdlib.h>
+
+#define COST_MAX 9e9 /* USD; a larger number is no cost */
+
+static int64_t count_of(struct span value) {
+	int64_t n;
+	return span_int(value, &n) && n >= 0 ? n : TURN_UNKNOWN;
+}
+
+static int64_t nano_usd(struct span value) {
+	char text[40];
+	if (!value.p || value.n == 0 || value.n >= sizeof text || *value.p < '0' || *value.p > '9') return TURN_UNKNOWN;
+	memcpy(text, value.p, value.n);
+	text[value.n] = 0;
+	double usd = strtod(text, NULL);
+	return usd >= 0 && usd < COST_MAX ? (int64_t)(usd * 1e9 + 0.5) : TURN_UNKNOWN;
+}
+
+static bool begins(struct span text, const char *with) {
+	struct span content = span_content(text);
+	size_t n = strlen(with);
+	return content.p && content.n >= n && memcmp(content.p, with, n) == 0;
+}
+
+static enum turn_outcome outcome_of(struct span line, struct span subtype, struct span is_error) {
+	if (dialect_was_cut(line)) return TURN_INTERRUPTED;
+	if (begins(subtype, "error_max_")) return TURN_LIMIT;
+	return begins(subtype, "error_") || span_is_true(is_error) ? TURN_ERROR : TURN_SUCCESS;
+}
+
+struct turn_result dialect_turn_result(struct span line) {
+	struct span key, value, subtype = SPAN_NONE, is_error = SPAN_NONE, usage = SPAN_NONE, errors = SPAN_NONE;
+	struct turn_result r = {.ms = TURN_UNKNOWN, .nano_usd = TURN_UNKNOWN};
+	for (size_t at = 0; span_next_member(line, &at, &key, &value);) {
+		if (span_equals(key, "subtype")) subtype = value;
+		if (span_equals(key, "is_error")) is_error = value;
+		if (span_equals(key, "duration_ms")) r.ms = count_of(value);
+		if (span_equals(key, "total_cost_usd")) r.nano_usd = nano_usd(value);
+		if (span_equals(key, "usage")) usage = value;
+		if (span_equals(key, "result")) r.text = value;
+		if (span_equals(key, "errors")) errors = value;
+	}
+	r.outcome = outcome_of(line, subtype, is_error);
+	r.input = count_of(span_member(usage, "input_tokens"));
+	r.output = count_of(span_member(usage, "output_tokens"));
+	r.cache_read = count_of(span_member(usage, "cache_read_input_tokens"));
+	r.cache_write = count_of(span_member(usage, "cache_creation_input_tokens"));
+	if (!r.text.p) r.text = span_element(errors, 0);
+	return r;
+}
+
+bool dialect_turn_next_tool(struct span message, size_t *at, struct span *id, struct span *name) {
+	struct span content = span_member(message, "content"), block;
+	while (span_next(content, at, &block)) {
+		struct span type = span_member(block, "type");
+		bool call = span_equals(type, "tool_use");
+		if (!call && !span_equals(type, "tool_result")) continue;
+		*id = span_member(block, call ? "id" : "tool_use_id");
+		*name = call ? span_member(block, "name") : SPAN_NONE;
+		if (span_is_string(*id) && (!call || span_is_string(*name))) return true;
+	}
+	return false;
+}
