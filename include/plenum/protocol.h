@@ -79,6 +79,16 @@
 #define PLENUM_EV_CHANGED "changed"
 #define PLENUM_EV_TURN_STARTED "turn_started"
 #define PLENUM_EV_TURN_ENDED "turn_ended"
+/* `outcome` of turn_ended, and the members of its `tokens`. */
+#define PLENUM_OUT_SUCCESS "success"
+#define PLENUM_OUT_ERROR "error"
+#define PLENUM_OUT_LIMIT "limit" /* of turns, of cost, of retries */
+#define PLENUM_OUT_INTERRUPTED "interrupted"
+#define PLENUM_OUT_UNKNOWN "unknown" /* no result came, or it was too long to read */
+#define PLENUM_TOKENS_INPUT "input"
+#define PLENUM_TOKENS_OUTPUT "output"
+#define PLENUM_TOKENS_CACHE_READ "cache_read"
+#define PLENUM_TOKENS_CACHE_WRITE "cache_write"
 #define PLENUM_EV_STRAY_OUTPUT "stray_output"
 #define PLENUM_EV_LAG "lag"
 #define PLENUM_EV_GAP "gap"

@@ -6,8 +6,12 @@
 
 #include "base/str.h"
 #include "plenum/protocol.h"
+#include "dialect/dialect_turn.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#define NANO 1000000000
 
 static void put_uuid(struct buf *b, const char *uuid, bool first) {
 	if (!first) buf_putc(b, ',');
@@ -34,15 +38,74 @@ static void turn_add(struct turn *t, const struct prompt *p) {
 	t->n++;
 }
 
-static void tell_turn(struct session *s, const char *event, struct turn *t, struct span is_error) {
-	struct buf b = NOTICE_INIT;
-	notice_begin(&b, event, s->name);
-	buf_printf(&b, ",\"uuids\":[%s],\"clients\":[%s]", t->uuids.data ? t->uuids.data : "",
+/* Begin the notice, and free the turn. */
+static void begin_notice(struct buf *b, const struct session *s, const char *event, struct turn *t) {
+	notice_begin(b, event, s->name);
+	buf_printf(b, ",\"uuids\":[%s],\"clients\":[%s]", t->uuids.data ? t->uuids.data : "",
 			   t->clients.data ? t->clients.data : "");
-	if (is_error.p) notice_raw(&b, "is_error", is_error);
-	b.failed |= t->uuids.failed || t->clients.failed;
+	b->failed |= t->uuids.failed || t->clients.failed;
 	buf_free(&t->uuids);
 	buf_free(&t->clients);
+}
+
+static void tell_started(struct session *s, struct turn *t) {
+	struct buf b = NOTICE_INIT;
+	begin_notice(&b, s, PLENUM_EV_TURN_STARTED, t);
+	router_tell(s, notice_end(&b));
+}
+
+static const char *outcome_name(enum turn_outcome outcome) {
+	static const char *const names[] = {[TURN_SUCCESS] = PLENUM_OUT_SUCCESS,
+										[TURN_ERROR] = PLENUM_OUT_ERROR,
+										[TURN_LIMIT] = PLENUM_OUT_LIMIT,
+										[TURN_INTERRUPTED] = PLENUM_OUT_INTERRUPTED};
+	return names[outcome];
+}
+
+static void put_count(struct buf *b, const char *key, int64_t n) {
+	if (n == TURN_UNKNOWN)
+		notice_text(b, key, NULL);
+	else
+		notice_number(b, key, n);
+}
+
+/* Return the cost of this turn: the child reports the sum of its turns. */
+static int64_t turn_cost(struct cost *c, uint64_t child, int64_t sum) {
+	int64_t before = c->child == child && c->nano_usd <= sum ? c->nano_usd : 0; /* less: it counts anew */
+	if (sum == TURN_UNKNOWN) return sum;
+	*c = (struct cost){.child = child, .nano_usd = sum};
+	return sum - before;
+}
+
+static void put_cost(struct buf *b, int64_t nano) {
+	char text[40];
+	int n = snprintf(text, sizeof text, "%lld.%09lld", (long long)(nano / NANO), (long long)(nano % NANO));
+	while (text[n - 1] == '0' && text[n - 2] != '.') n--;
+	notice_raw(b, "cost_usd", nano == TURN_UNKNOWN ? SPAN_NONE : (struct span){text, (size_t)n});
+}
+
+static void put_tokens(struct buf *b, const struct turn_result *r) {
+	struct buf o = NOTICE_INIT;
+	put_count(&o, PLENUM_TOKENS_INPUT, r->input);
+	put_count(&o, PLENUM_TOKENS_OUTPUT, r->output);
+	put_count(&o, PLENUM_TOKENS_CACHE_READ, r->cache_read);
+	put_count(&o, PLENUM_TOKENS_CACHE_WRITE, r->cache_write);
+	if (o.data) buf_printf(b, ",\"tokens\":{%s}", o.data + 1);
+	b->failed |= o.failed;
+	buf_free(&o);
+}
+
+/* result NULL: there is none, or it is too long to read. */
+static void tell_ended(struct session *s, struct turn *t, struct span is_error, const struct turn_result *result) {
+	struct buf b = NOTICE_INIT;
+	begin_notice(&b, s, PLENUM_EV_TURN_ENDED, t);
+	if (is_error.p) notice_raw(&b, "is_error", is_error);
+	notice_text(&b, "outcome", result ? outcome_name(result->outcome) : PLENUM_OUT_UNKNOWN);
+	if (result) {
+		put_count(&b, "ms", result->ms);
+		put_cost(&b, turn_cost(&s->cost, s->child_no, result->nano_usd));
+		put_tokens(&b, result);
+	}
 	router_tell(s, notice_end(&b));
 }
 
@@ -66,7 +129,7 @@ void router_turn_named(struct session *s) {
 	s->prompts.unnamed = false;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
 		if (p->state == PROMPT_TAKEN) turn_add(&t, p);
-	tell_turn(s, PLENUM_EV_TURN_STARTED, &t, SPAN_NONE);
+	tell_started(s, &t);
 }
 
 /* Return true for a turn of more prompts than a line can name: the others are the echoed ones. */
@@ -94,7 +157,7 @@ void router_turn_begins(struct session *s, const struct envelope *e) {
 			if (p->state == PROMPT_TAKEN || (!few && !is_unsent(s, p) && !s->prompts.replays)) turn_add(&t, p);
 	}
 	s->prompts.unnamed = t.n == 0 && s->prompts.replays && some_are_sent(s);
-	if (!s->prompts.unnamed) tell_turn(s, PLENUM_EV_TURN_STARTED, &t, SPAN_NONE);
+	if (!s->prompts.unnamed) tell_started(s, &t);
 }
 
 static void finish(struct session *s, struct turn *t, struct prompt *p) {
@@ -135,12 +198,14 @@ static void finish_prompts(struct session *s, struct chunk line, const struct en
 
 void router_turn_ends(struct session *s, struct chunk line, const struct envelope *e) {
 	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
+	struct turn_result result;
 	finish_prompts(s, line, e, &t);
 	if (line.data && dialect_was_cut((struct span){line.data, line.len})) router_withdraw_turn(s);
 	s->turn = false;
 	s->turns++;
 	s->failures = 0;
-	tell_turn(s, PLENUM_EV_TURN_ENDED, &t, e->is_error);
+	if (line.data) result = dialect_turn_result((struct span){line.data, line.len});
+	tell_ended(s, &t, e->is_error, line.data ? &result : NULL);
 	session_turn_ended(s);
 }
 
@@ -215,7 +280,7 @@ static void end_unresolved(struct session *s) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
 		if (p->state == PROMPT_TAKEN) finish(s, &t, p);
-	if (t.n) tell_turn(s, PLENUM_EV_TURN_ENDED, &t, span_of("true"));
+	if (t.n) tell_ended(s, &t, span_of("true"), NULL);
 }
 
 /* Idle comes after the last result, and with nothing left in the child's queue. */

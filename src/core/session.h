@@ -50,6 +50,12 @@ struct router;
 struct session;
 struct spare;
 
+/* The cost of the turns of a child, as last reported; 1e-9 USD. */
+struct cost {
+	uint64_t child; /* session.child_no */
+	int64_t nano_usd;
+};
+
 struct session_exit {
 	int status; /* exit status, or 128 + signal */
 	int signal; /* 0: none */
@@ -174,6 +180,7 @@ struct session {
 	struct share *payer;                   /* of the uid that it was made for; the router's */
 	struct loop_task free_task, over_task; /* over_task: the router's; removes the session */
 	uint64_t lines_out, bytes_out, strays, dropped_answers, turns;
+	struct cost cost;
 };
 
 /* NULL without memory. Takes over launch on success. */
