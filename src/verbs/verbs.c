@@ -114,21 +114,23 @@ static json_t *shares_json(const struct request *q) {
 	return list;
 }
 
+/* Write the names of all that a client may rely on: features, verbs, members of verbs, events. */
+static void put_capabilities(struct buf *b);
+
 static void verb_hello(struct request *q) {
 	struct router *r = q->router;
 	struct client *c = q->client;
-	static const char *const capabilities[] = {"attach",      "replay", "tag",       "types",     "hooks", "mcp",
-											   "permissions", "lag",    "subscribe", "hibernate", "rules", "shim"};
+	struct buf more = BUF_INIT(SIZE_MAX / 4);
 	if (!attach_name(q)) return;
-	json_t *caps = json_array();
-	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) reply_append(&caps, reply_string(capabilities[i]));
+	put_capabilities(&more);
 	json_t *peer = reply_pack("{s:i,s:i,s:i,s:s,s:b}", "uid", (int)c->peer.uid, "gid", (int)c->peer.gid, "pid",
 							  (int)c->peer.pid, "program", c->program, "may_approve", trust_may_approve(r, c));
 	reply_put_peer(&peer, c);
-	reply(q, reply_pack("{s:s,s:i,s:o,s:o,s:o,s:s,s:i,s:s?,s:I}", "version", PLENUM_VERSION, "protocol",
-						PLENUM_PROTOCOL_VERSION, "capabilities", caps, "limits", limits_json(r->settings), "peer", peer,
-						"socket", host(r)->socket_path, "pid", (int)getpid(), "default_profile", default_profile(q),
-						"client", (json_int_t)c->id));
+	json_t *o = reply_pack("{s:s,s:i,s:o,s:o,s:s,s:i,s:s?,s:I}", "version", PLENUM_VERSION, "protocol",
+						   PLENUM_PROTOCOL_VERSION, "limits", limits_json(r->settings), "peer", peer, "socket",
+						   host(r)->socket_path, "pid", (int)getpid(), "default_profile", default_profile(q), "client",
+						   (json_int_t)c->id);
+	reply_with(q, o, &more);
 }
 
 /* Return true if the owner has guards that refuse until it returns. */
@@ -730,6 +732,30 @@ static const struct verb {
 	{PLENUM_QUEUE, LEAST_AGENT, verb_queue, {{"session", "s"}}},
 	{PLENUM_CLEAR_LOST, LEAST_OURS, verb_clear_lost, {{"session", "s"}, {"daemon", "b"}}},
 };
+
+static const char *const features[] = {"attach",      "replay", "tag",       "types",     "hooks", "mcp",
+									   "permissions", "lag",    "subscribe", "hibernate", "rules", "shim"};
+
+/* All of plenum/protocol.h. */
+static const char *const events[] = {
+	PLENUM_EV_SESSION_CREATED, PLENUM_EV_SESSION_STATE, PLENUM_EV_CHILD_EXITED, PLENUM_EV_SESSION_REMOVED,
+	PLENUM_EV_ATTACHED,        PLENUM_EV_DETACHED,      PLENUM_EV_SETTLED,      PLENUM_EV_OWNER_GONE,
+	PLENUM_EV_OWNER_BACK,      PLENUM_EV_CHANGED,       PLENUM_EV_TURN_STARTED, PLENUM_EV_TURN_ENDED,
+	PLENUM_EV_STRAY_OUTPUT,    PLENUM_EV_LAG,           PLENUM_EV_GAP,          PLENUM_EV_ERROR,
+	PLENUM_EV_SHUTTING_DOWN,   PLENUM_EV_LEFTOVERS,     PLENUM_EV_ATTENTION,    PLENUM_EV_STDERR,
+};
+
+static void put_capabilities(struct buf *b) {
+	reply_begin_list(b, "capabilities");
+	for (size_t i = 0; i < ARRAY_SIZE(features); i++) buf_printf(b, "\"%s\",", features[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+		buf_printf(b, "\"%s\",", verbs[i].name);
+		for (const struct member *m = verbs[i].members; m->name; m++)
+			buf_printf(b, "\"%s.%s\",", verbs[i].name, m->name);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++) buf_printf(b, "\"" PLENUM_EVENT_SUBTYPE ".%s\",", events[i]);
+	reply_end_list(b);
+}
 
 static const struct verb *find_verb(struct span subtype) {
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)

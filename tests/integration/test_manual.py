@@ -182,7 +182,38 @@ class Answers(FakeAgent):
             named = set(re.findall(r"\w+", text))
             answer = client.request("plenum_" + verb, **asked)
             self.assertEqual(set(answer) - named, set(), verb)
-            self.assertEqual(set(answer.get("capabilities", ())) - named, set(), verb)
+
+
+class Capabilities(FakeAgent):
+    """`capabilities` of plenum_hello: the table of verbs, the events of protocol.h, and the features of the manual."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.named = cls.daemon.client().hello()["capabilities"]
+        cls.defined = dict(re.findall(r'#define (PLENUM_\w+) "([^"]+)"', read("include", "plenum", "protocol.h")))
+
+    def test_each_is_named_once(self):
+        self.assertEqual(len(set(self.named)), len(self.named))
+
+    def test_every_verb_and_its_members_are_named(self):
+        table = re.search(r"^\} verbs\[\] = \{(.*?)^\};", read("src", "verbs", "verbs.c"), re.MULTILINE | re.DOTALL).group(1)
+        wanted, verb = set(), None
+        for name, member in re.findall(r'^\t\{(PLENUM_\w+),|\{"(\w+)", "[a-z]+"', table, re.MULTILINE):
+            verb = self.defined[name] if name else verb
+            wanted.add(verb + ("." + member if member else ""))
+        self.assertIn("plenum_attach.on_lag", wanted)
+        self.assertEqual(wanted, {n for n in self.named if n.startswith("plenum_") and not n.startswith("plenum_event.")})
+
+    def test_every_event_is_named(self):
+        wanted = {"plenum_event." + v for k, v in self.defined.items() if k.startswith("PLENUM_EV_")}
+        self.assertEqual(wanted, {n for n in self.named if n.startswith("plenum_event.")},
+                         "the list `events` in src/verbs/verbs.c is not that of plenum/protocol.h")
+
+    def test_every_feature_is_in_the_manual(self):
+        text = re.search(r"and these features:\n(.*?)^\.Pp", read("man", "plenum-protocol.7"), re.MULTILINE | re.DOTALL).group(1)
+        words = set(re.findall(r"\w+", re.sub(r"^\.Cm|^and$", "", text, flags=re.MULTILINE)))
+        self.assertEqual(words, {n for n in self.named if not n.startswith("plenum_")})
 
 
 class Names(unittest.TestCase):
