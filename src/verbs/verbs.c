@@ -391,9 +391,10 @@ static void verb_queue(struct request *q) {
 #define INPUT_MAX ((size_t)64 * 1024) /* longest input of a tool shown in full */
 #define INPUT_SHOWN ((size_t)1000)    /* shown bytes of a longer one */
 
-/* *room: bytes left in the answer for inputs. */
+/* *room: bytes left in the answer for inputs and suggestions. */
 static void put_pending(struct buf *b, const struct session *s, const struct pending *p, size_t *room) {
 	struct span input = span_member(p->request, "input"), agent = span_member(p->request, "agent_id");
+	struct span suggestions = span_member(p->request, "permission_suggestions");
 	size_t from = b->len;
 	_cleanup_free_ char *agent_id = span_dup(agent, NULL);
 	notice_text(b, "session", s->name);
@@ -415,6 +416,11 @@ static void put_pending(struct buf *b, const struct session *s, const struct pen
 		*room -= input.n;
 	} else if (input.p) {
 		notice_bytes(b, "input", input.p, MIN(input.n, INPUT_SHOWN));
+	}
+	if (span_is_array(suggestions) &&
+		suggestions.n < MIN(INPUT_MAX, *room)) { /* a part of them would be another rule */
+		notice_raw(b, "suggestions", suggestions);
+		*room -= suggestions.n;
 	}
 	reply_end_entry(b, from);
 }

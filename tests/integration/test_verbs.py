@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The plenum_ requests, one by one (contract 3.2, 9, 9.2)."""
+import json
 import os
 import resource
 import signal
@@ -141,6 +142,24 @@ class AskingTest(Case):
         a.send(allow(rid, "one command"))
         child.answer("k-1")
         self.assertNotIn("Bash", str(d.call("plenum_pending")))
+
+    def test_pending_has_what_always_would_remember(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        rules = [{"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "touch:*"}], "weight": 1.0}]
+        asked = json.dumps(perm("q1", agent_id="agent-7", permission_suggestions=rules)).replace("1.0", "1.00")
+        child.print(asked.encode() + b"\n")
+        a.wait(request__subtype="can_use_tool")
+        entry = d.call("plenum_pending")["pending"][0]
+        self.assertEqual((entry["agent_id"], entry["suggestions"]), ("agent-7", rules))
+        rid = a.ask("plenum_pending")
+        self.assertIn(b'"suggestions":[{"type": "addRules"', a.wait(response__request_id=rid).raw)
+        child.print({"type": "control_cancel_request", "request_id": "q1"})
+        a.wait(type="control_cancel_request")
+        child.print(perm("q2", permission_suggestions=None), perm("q3", permission_suggestions=["x" * 65536]))
+        a.wait(request__tool_use_id="toolu_q3")
+        self.assertEqual(["suggestions" in e for e in d.call("plenum_pending")["pending"]], [False, False])
 
     def test_metrics(self):
         d, agent = self.start()
