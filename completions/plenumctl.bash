@@ -79,7 +79,7 @@ _plenumctl() {
 		ls) options+=" --names" ;;
 		status) options+=" --profiles" ;;
 		new) options+=" --profile --cwd --env --resume --fork" ;;
-		send) options+=" --no-wait --timeout --existing --profile --cwd" ;;
+		send) options+=" --no-wait --timeout --create --existing --profile --cwd" ;;
 		chat) options+=" --profile --cwd --resume --lines" ;;
 		tail) options+=" --lines" ;;
 		attach) options+=" --observer --no-approve --replay --tag --on-lag --existing --profile --cwd --resume --verbose" ;;

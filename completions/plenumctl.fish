@@ -62,6 +62,7 @@ complete -c plenumctl -n '__fish_seen_subcommand_from new chat' -s r -l resume -
 complete -c plenumctl -n '__fish_seen_subcommand_from new' -l fork -d 'on a copy of it'
 complete -c plenumctl -n '__fish_seen_subcommand_from send' -l no-wait -d 'exit 75 at a question'
 complete -c plenumctl -n '__fish_seen_subcommand_from send' -s t -l timeout -x -d 'interrupt after this time'
+complete -c plenumctl -n '__fish_seen_subcommand_from send' -s c -l create -d 'make the session if it is not there'
 complete -c plenumctl -n '__fish_seen_subcommand_from send attach' -s e -l existing -d 'do not make the session'
 complete -c plenumctl -n '__fish_seen_subcommand_from chat tail' -s n -l lines -x -d 'begin with the last lines'
 complete -c plenumctl -n '__fish_seen_subcommand_from attach' -s o -l observer -d 'only watch'

@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "ctl/follow.h"
+#include "ctl/pick.h"
 #include "ctl/show.h"
 #include "wire/lines.h"
 
@@ -126,8 +127,10 @@ int cmd_attach(struct ctl *c, int argc, char **argv) {
 											   "replay", what, "tag", (int)tag, "profile", profile, "cwd", cwd,
 											   "resume", resume, "on_lag", lag);
 	if (deny_me) json_object_set_new(members, "approve", json_false());
-	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	code = follow_to(p, argv[0], json_incref(members), &answer);
+	const char *session = argv[0], *create;
+	_cleanup_plenum_ struct plenum *p = NULL;
+	code = pick_or_make(c, &session, !existing, &p, &create);
+	if (code == CTL_OK) code = follow_to(p, session, json_incref(members), &answer);
 	if (code != CTL_OK) return code;
 	follow_print_peer(answer);
 	_cleanup_free_ char *text = verbose ? json_dumps(answer, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
@@ -172,7 +175,10 @@ int cmd_tail(struct ctl *c, int argc, char **argv) {
 	json_t *what = replay_value(replay);
 	if (!what) return ctl_usage(c, "tail: -n takes a number of lines, or all");
 	json_t *members = json_pack("{s:s,s:s,s:o}", "create", "never", "role", "observer", "replay", what);
-	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	code = follow_to(p, argv[0], members, NULL);
+	const char *session = argv[0];
+	_cleanup_plenum_ struct plenum *p = NULL;
+	code = pick_open(c, &session, &p);
+	code = code == CTL_OK ? follow_to(p, session, json_incref(members), NULL) : code;
+	json_decref(members);
 	return code == CTL_OK ? watch(c, p) : code;
 }

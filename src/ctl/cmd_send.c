@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "ctl/follow.h"
+#include "ctl/pick.h"
 #include "ctl/show.h"
 #include "ctl/text.h"
 #include "ctl/turn.h"
@@ -23,7 +24,7 @@ struct sending {
 	struct ctl *c;
 	struct plenum *p;
 	const char *session;
-	bool no_wait;
+	bool no_wait, existing;
 	bool told_waiting; /* "a permission waits" was said for this stop */
 	bool gap;          /* lines were lost: the result may be among them */
 	char *unnamed;     /* what the last result says that failed and names nobody we know */
@@ -196,10 +197,14 @@ static bool prompt_text(int argc, char **argv, struct buf *b) {
 	return !b->failed;
 }
 
+/* members: of the attach. */
 static int send_prompt(struct sending *s, json_t *members, const struct buf *text) {
 	_cleanup_json_ json_t *answer = NULL;
-	int code = follow_to(s->p, s->session, members, &answer);
+	const char *create = ctl_str(members, "create", "");
+	int code = follow_to(s->p, s->session, json_incref(members), &answer);
+	if (code == CTL_REFUSED && !s->existing) pick_hint(s->c, create);
 	if (code != CTL_OK) return code;
+	pick_remember(ctl_str(answer, "session", s->session));
 	if (strcmp(ctl_str(answer, "state", ""), PLENUM_ST_ASKING) == 0) {
 		code = take_asking(s);
 		if (code != CTL_GO) return code;
@@ -212,11 +217,12 @@ static int send_prompt(struct sending *s, json_t *members, const struct buf *tex
 
 int cmd_send(struct ctl *c, int argc, char **argv) {
 	const char *profile = NULL, *cwd = NULL, *timeout = NULL;
-	bool no_wait = false, existing = false;
+	bool no_wait = false, existing = false, make = false;
 	const struct ctl_option options[] = {
 		{"no-wait", 0, NULL, "exit 75 if a permission request waits for an answer", .flag = &no_wait},
 		{"timeout", 't', "TIME", "interrupt the turn after this time (30s, 5min) and exit 124", .value = &timeout},
-		{"existing", 'e', NULL, "do not make the session if it is not there", .flag = &existing},
+		{"create", 'c', NULL, "make the session if it does not exist", .flag = &make},
+		{"existing", 'e', NULL, "never make the session, not even if there is none at all", .flag = &existing},
 		{"profile", 'p', "NAME", "the profile of a new session", .value = &profile},
 		{"cwd", 'C', "DIRECTORY", "the working directory of a new session", .value = &cwd},
 		{0},
@@ -224,7 +230,9 @@ int cmd_send(struct ctl *c, int argc, char **argv) {
 	int code = ctl_options(c, options, &argc, &argv, 1, CTL_TEXT);
 	if (code != CTL_GO) return code;
 	int64_t ms = INT64_MAX;
-	if (timeout && !str_time(timeout, &ms)) return ctl_usage(c, "send: '%s' is no time; write 30s or 5min", timeout);
+	if (timeout && !str_time(timeout, &ms))
+		return ctl_usage(c, "send: --timeout %s: a number with a unit is needed (30s, 5min)", timeout);
+	if (make && existing) return ctl_usage(c, "send: --create and --existing exclude each other");
 	struct buf text = BUF_INIT((size_t)1 << 30);
 	if (!prompt_text(argc - 1, argv + 1, &text) || text.len == 0) {
 		buf_free(&text);
@@ -232,13 +240,17 @@ int cmd_send(struct ctl *c, int argc, char **argv) {
 	}
 	char room[PATH_MAX];
 	ctl_absolute(&cwd, room);
-	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	struct sending s = {.c = c, .p = p, .session = argv[0], .no_wait = no_wait, .signals = -1};
+	const char *session = argv[0], *create;
+	_cleanup_plenum_ struct plenum *p = NULL;
+	code = pick_or_make(c, &session, make, &p, &create);
+	if (existing) create = "never";
+	struct sending s = {.c = c, .p = p, .session = session, .no_wait = no_wait, .existing = existing, .signals = -1};
 	s.deadline = ms == INT64_MAX ? ms : now_ms() + ms;
 	show_init(&s.show, stdout);
-	json_t *members = json_pack("{s:s,s:b,s:s,s:s*,s:s*}", "create", existing ? "never" : "auto", "approve", 0,
-								"on_lag", "wait", "profile", profile, "cwd", cwd);
-	code = send_prompt(&s, members, &text);
+	json_t *members = json_pack("{s:s,s:b,s:s,s:s*,s:s*}", "create", create, "approve", 0, "on_lag", "wait", "profile",
+								profile, "cwd", cwd);
+	code = code == CTL_OK ? send_prompt(&s, members, &text) : code;
+	json_decref(members);
 	buf_free(&text);
 	free(s.unnamed);
 	return code;

@@ -4,6 +4,7 @@
  */
 #include "base/str.h"
 #include "ctl/follow.h"
+#include "ctl/pick.h"
 #include "ctl/text.h"
 
 #include <stdio.h>
@@ -30,6 +31,7 @@ static int make_session(struct ctl *c, const char *name, json_t *members) {
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
 	int code = follow_to(p, name, members, &answer);
 	if (code != CTL_OK) return code;
+	pick_remember(ctl_str(answer, "session", "-"));
 	if (c->json) return ctl_print_json(answer);
 	puts(ctl_str(answer, "session", name ? name : "?"));
 	return CTL_OK;
@@ -52,15 +54,16 @@ int cmd_new(struct ctl *c, int argc, char **argv) {
 	char room[PATH_MAX];
 	ctl_absolute(&cwd, room);
 	_cleanup_json_ json_t *env = json_object(), *args = json_array();
+	if (c->before > 1) return ctl_usage(c, "new: unexpected argument: %s (the agent's own follow --)", argv[1]);
 	if (fork && !resume) return ctl_usage(c, "new: --fork goes with --resume");
 	if (!env_object(words, env)) return ctl_usage(c, "new: --env takes NAME=VALUE");
-	for (int i = 1; i < argc; i++) json_array_append_new(args, json_string(argv[i]));
+	for (int i = c->before; i < argc; i++) json_array_append_new(args, json_string(argv[i]));
 	json_t *members = json_pack("{s:s,s:b,s:s*,s:s*,s:s*}", "create", "new", "approve", 0, "profile", profile, "cwd",
 								cwd, "resume", resume);
 	if (fork) json_object_set_new(members, "fork", json_true());
 	if (json_object_size(env)) json_object_set(members, "env", env);
 	if (json_array_size(args)) json_object_set(members, "args", args);
-	return make_session(c, argc ? argv[0] : NULL, members);
+	return make_session(c, c->before ? argv[0] : NULL, members);
 }
 
 /* --- Ends --------------------------------------------------------------------------------------------------------- */
@@ -106,10 +109,13 @@ static void say_leftovers(json_t *answer) {
 }
 
 /* Asks for it and waits until it has happened. members is consumed. */
-static int end_session(struct ctl *c, const char *verb, json_t *members, const char *done, bool forget) {
+static int end_session(struct ctl *c, const char *name, const char *verb, json_t *members, const char *done,
+					   bool forget) {
 	_cleanup_json_ json_t *owned = members, *answer = NULL;
-	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	int code = ctl_ask(p, PLENUM_SUBSCRIBE, NULL, NULL);
+	_cleanup_plenum_ struct plenum *p = NULL;
+	int code = pick_open(c, &name, &p);
+	json_object_set_new(owned, "session", json_string(name));
+	if (code == CTL_OK) code = ctl_ask(p, PLENUM_SUBSCRIBE, NULL, NULL);
 	if (code == CTL_OK) code = ctl_ask(p, verb, json_incref(owned), &answer);
 	if (code != CTL_OK) return code;
 	const char *session = ctl_str(answer, "session", "?");
@@ -146,7 +152,8 @@ static bool says_yes(void) {
 /* Is the session to sleep, whatever that ends? CTL_GO: yes, *force says whether that was asked. */
 static int confirm_sleep(struct ctl *c, const char *session, bool *force) {
 	_cleanup_json_ json_t *status = NULL;
-	int code = ctl_ask_once(c, PLENUM_STATUS, json_pack("{s:s}", "session", session), &status);
+	int code = pick_ask(c, session, PLENUM_STATUS, &status);
+	session = ctl_str(status, "session", session);
 	if (code != CTL_OK) return code;
 	if (strcmp(ctl_str(status, "state", ""), PLENUM_ST_IDLE) != 0 || !say_losses(status)) return CTL_GO;
 	*force = isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && says_yes();
@@ -164,8 +171,7 @@ int cmd_sleep(struct ctl *c, int argc, char **argv) {
 	int code = ctl_options(c, options, &argc, &argv, 1, 1);
 	if (code == CTL_GO && !force) code = confirm_sleep(c, argv[0], &force);
 	if (code != CTL_GO) return code;
-	json_t *members = json_pack("{s:s,s:b}", "session", argv[0], "force", (int)force);
-	return end_session(c, PLENUM_HIBERNATE, members, "sleeps", false);
+	return end_session(c, argv[0], PLENUM_HIBERNATE, json_pack("{s:b}", "force", (int)force), "sleeps", false);
 }
 
 int cmd_stop(struct ctl *c, int argc, char **argv) {
@@ -177,9 +183,8 @@ int cmd_stop(struct ctl *c, int argc, char **argv) {
 	};
 	int code = ctl_options(c, options, &argc, &argv, 1, 1);
 	if (code != CTL_GO) return code;
-	json_t *members = json_pack("{s:s,s:s,s:b}", "session", argv[0], "how", now ? "kill" : "graceful", "forget",
-								(int)forget);
-	return end_session(c, PLENUM_STOP, members, forget ? "removed" : "stopped", forget);
+	json_t *members = json_pack("{s:s,s:b}", "how", now ? "kill" : "graceful", "forget", (int)forget);
+	return end_session(c, argv[0], PLENUM_STOP, members, forget ? "removed" : "stopped", forget);
 }
 
 static void print_cleared(json_t *answer) {
@@ -205,8 +210,8 @@ int cmd_clear_lost(struct ctl *c, int argc, char **argv) {
 	int code = ctl_options(c, options, &argc, &argv, 0, 1);
 	if (code != CTL_GO) return code;
 	if (all == (argc == 1)) return ctl_usage(c, "clear-lost: name a session, or say --all");
-	json_t *members = all ? json_pack("{s:b}", "daemon", 1) : json_pack("{s:s}", "session", argv[0]);
-	code = ctl_ask_once(c, PLENUM_CLEAR_LOST, members, &answer);
+	code = all ? ctl_ask_once(c, PLENUM_CLEAR_LOST, json_pack("{s:b}", "daemon", 1), &answer)
+			   : pick_ask(c, argv[0], PLENUM_CLEAR_LOST, &answer);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
 	print_cleared(answer);
@@ -230,8 +235,9 @@ int cmd_interrupt(struct ctl *c, int argc, char **argv) {
 	if (code != CTL_GO) return code;
 	if (all && !queued) return ctl_usage(c, "interrupt: --all goes with --cancel-queued");
 	_cleanup_json_ json_t *attached = NULL, *answer = NULL;
-	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	code = follow_to(p, argv[0], json_pack("{s:s,s:b}", "create", "never", "approve", 0), &attached);
+	_cleanup_plenum_ struct plenum *p = NULL;
+	const char *session = argv[0];
+	code = pick_attach(c, &session, &p, &attached);
 	if (code != CTL_OK) return code;
 	const char *state = ctl_str(attached, "state", "");
 	json_t *members = json_object();
@@ -239,16 +245,16 @@ int cmd_interrupt(struct ctl *c, int argc, char **argv) {
 	if (all) json_object_set_new(members, "plenum_all", json_true());
 	if (ctl_int(attached, "pid", 0)) {
 		code = ctl_ask(p, "interrupt", members, &answer);
-	} else { /* nobody is there who could answer */
+	} else { /* no process is there that could answer */
 		json_decref(members);
-		answer = json_pack("{s:s,s:s}", "session", argv[0], "state", state);
+		answer = json_pack("{s:s,s:s}", "session", session, "state", state);
 	}
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
 	if (runs(state))
-		printf("%s interrupted\n", argv[0]);
+		printf("%s interrupted\n", session);
 	else
-		printf("nothing ran in %s: it is %s\n", argv[0], state);
+		printf("nothing ran in %s: it is %s\n", session, state);
 	return CTL_OK;
 }
 
@@ -270,7 +276,7 @@ int cmd_logs(struct ctl *c, int argc, char **argv) {
 	_cleanup_json_ json_t *answer = NULL;
 	int code = ctl_options(c, NULL, &argc, &argv, 1, 1);
 	if (code != CTL_GO) return code;
-	code = ctl_ask_once(c, PLENUM_LOGS, json_pack("{s:s}", "session", argv[0]), &answer);
+	code = pick_ask(c, argv[0], PLENUM_LOGS, &answer);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
 	json_t *list = ctl_array(answer, "stderr");
@@ -291,8 +297,8 @@ static void add_prompt(struct table *t, json_t *one) {
 /* Whether the daemon holds it or the agent does. */
 static int cancel_prompt(struct ctl *c, const char *session, const char *uuid) {
 	_cleanup_json_ json_t *attached = NULL, *answer = NULL;
-	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	int code = follow_to(p, session, json_pack("{s:s,s:b}", "create", "never", "approve", 0), &attached);
+	_cleanup_plenum_ struct plenum *p = NULL;
+	int code = pick_attach(c, &session, &p, &attached);
 	if (code != CTL_OK) return code;
 	json_t *members = json_pack("{s:s,s:b}", "message_uuid", uuid, "plenum_all", 1);
 	code = ctl_ask(p, "cancel_async_message", members, &answer);
@@ -318,7 +324,7 @@ int cmd_queue(struct ctl *c, int argc, char **argv) {
 	int code = ctl_options(c, options, &argc, &argv, 1, 1);
 	if (code != CTL_GO) return code;
 	if (cancel) return cancel_prompt(c, argv[0], cancel);
-	code = ctl_ask_once(c, PLENUM_QUEUE, json_pack("{s:s}", "session", argv[0]), &answer);
+	code = pick_ask(c, argv[0], PLENUM_QUEUE, &answer);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
 	return ctl_print_table(ctl_array(answer, "prompts"), head, ARRAY_SIZE(head), add_prompt, "no prompt is held");

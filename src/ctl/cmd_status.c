@@ -4,7 +4,7 @@
  * reload, shutdown: the two requests to the daemon itself.
  */
 #include "base/fd.h"
-#include "ctl/ctl.h"
+#include "ctl/pick.h"
 #include "ctl/text.h"
 
 #include <poll.h>
@@ -89,8 +89,14 @@ int cmd_status(struct ctl *c, int argc, char **argv) {
 	int code = ctl_options(c, options, &argc, &argv, 0, 1);
 	if (code != CTL_GO) return code;
 	if (profiles && argc) return ctl_usage(c, "status: profiles are the daemon's, not a session's");
-	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	code = ctl_ask(p, PLENUM_STATUS, argc ? json_pack("{s:s}", "session", argv[0]) : NULL, &answer);
+	_cleanup_plenum_ struct plenum *p = NULL;
+	const char *session = argc ? argv[0] : NULL;
+	if (argc)
+		code = pick_open(c, &session, &p);
+	else
+		p = ctl_open(c);
+	if (code == CTL_OK || code == CTL_GO)
+		code = ctl_ask(p, PLENUM_STATUS, argc ? json_pack("{s:s}", "session", session) : NULL, &answer);
 	if (code != CTL_OK) return code;
 	if (profiles) {
 		json_t *list = ctl_array(answer, "profiles");

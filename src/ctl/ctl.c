@@ -15,6 +15,8 @@
 
 #define MAX_OPTIONS 32
 
+static bool codes_wanted; /* --json: with the daemon's error codes */
+
 static const struct option common_options[] = {
 	{"socket", required_argument, NULL, 1000},
 	{"json", no_argument, NULL, 1001},
@@ -72,18 +74,22 @@ static int print_help(const struct verb *v, const struct ctl_option *options) {
 	return CTL_OK;
 }
 
-/* The tables that getopt_long() wants, from ours: values 1..n for the verb's options. */
+#define FIRST_OPTION 2 /* getopt_long() returns 1 for a word that is no option */
+
+/* The tables that getopt_long() wants, from ours: values from FIRST_OPTION on for the verb's options. */
 struct getopt_tables {
 	struct option options[MAX_OPTIONS + ARRAY_SIZE(common_options) + 1];
-	char letters[MAX_OPTIONS * 2 + 2];
+	char letters[MAX_OPTIONS * 2 + 3];
 	size_t n;
 };
 
 static void fill_tables(struct getopt_tables *t, const struct ctl_option *options) {
 	char *letter = t->letters;
+	*letter++ = '-'; /* return each word in its place: those behind "--" are told from the others */
 	for (; options && options[t->n].name && t->n < MAX_OPTIONS; t->n++) {
 		const struct ctl_option *o = &options[t->n];
-		t->options[t->n] = (struct option){o->name, o->flag ? no_argument : required_argument, NULL, (int)t->n + 1};
+		t->options[t->n] = (struct option){o->name, o->flag ? no_argument : required_argument, NULL,
+										   (int)t->n + FIRST_OPTION};
 		if (!o->letter) continue;
 		*letter++ = o->letter;
 		if (!o->flag) *letter++ = ':';
@@ -92,7 +98,7 @@ static void fill_tables(struct getopt_tables *t, const struct ctl_option *option
 }
 
 static const struct ctl_option *find_option(const struct ctl_option *options, size_t n, int got) {
-	if (got >= 1 && got <= (int)n) return &options[got - 1];
+	if (got >= FIRST_OPTION && got < (int)n + FIRST_OPTION) return &options[got - FIRST_OPTION];
 	for (size_t i = 0; i < n; i++)
 		if (options[i].letter == got) return &options[i];
 	return NULL;
@@ -135,19 +141,25 @@ static int missing(struct ctl *c, int given) {
 int ctl_options(struct ctl *c, const struct ctl_option *options, int *argc, char ***argv, int min, int max) {
 	struct getopt_tables t = {.n = 0};
 	char name[40]; /* getopt_long() begins its complaints with it */
-	int got, code = CTL_GO;
+	int got, code = CTL_GO, n = 1;
 	snprintf(name, sizeof name, "plenumctl: %s", c->verb->name);
 	(*argv)[0] = name;
 	fill_tables(&t, options);
 	optind = 0; /* starts the scan anew */
 	while (code == CTL_GO && (got = getopt_long(*argc, *argv, t.letters, t.options, NULL)) != -1)
-		code = take(c, options, t.n, got);
+		if (got == 1)
+			(*argv)[n++] = optarg;
+		else
+			code = take(c, options, t.n, got);
 	(*argv)[0] = NULL;
+	codes_wanted = c->json;
 	if (code != CTL_GO) return code;
-	*argv += optind;
-	*argc -= optind;
+	c->before = n - 1;
+	while (optind < *argc) (*argv)[n++] = (*argv)[optind++];
+	++*argv;
+	*argc = n - 1;
 	if (*argc < min) return missing(c, *argc);
-	if (max != CTL_TEXT && *argc > max) return ctl_usage(c, "%s: one word too many: %s", c->verb->name, (*argv)[max]);
+	if (max != CTL_TEXT && *argc > max) return ctl_usage(c, "%s: unexpected argument: %s", c->verb->name, (*argv)[max]);
 	for (int i = 0; code == CTL_GO && i < (max == CTL_TEXT ? min : *argc); i++) code = check_utf8(c, (*argv)[i]);
 	return code;
 }
@@ -233,7 +245,13 @@ static json_t *parse_body(const struct plenum_answer *a) {
 	return parse_members((struct span){a->body, a->body ? a->body_len : 0});
 }
 
-int ctl_ask(struct plenum *p, const char *verb, json_t *members, json_t **answer) {
+/* A code is for programs: the text says the same to a person. */
+static void explain_refusal(const struct plenum_answer *a) {
+	bool coded = codes_wanted && *a->code;
+	ctl_say("%s%s%s%s", a->error, coded ? " (" : "", coded ? a->code : "", coded ? ")" : "");
+}
+
+static int ask(struct plenum *p, const char *verb, json_t *members, json_t **answer, bool quiet) {
 	_cleanup_json_ json_t *owned = members;
 	_cleanup_free_ char *object = owned ? json_dumps(owned, JSON_COMPACT) : NULL;
 	struct plenum_answer a;
@@ -243,14 +261,22 @@ int ctl_ask(struct plenum *p, const char *verb, json_t *members, json_t **answer
 		return CTL_USAGE;
 	}
 	enum plenum_result r = plenum_request(p, verb, object, CTL_ANSWER_TIME, &a);
-	if (r == PLENUM_REFUSED)
-		ctl_say("%s%s%s%s", a.error, *a.code ? " (" : "", a.code, *a.code ? ")" : "");
-	else if (r != PLENUM_OK)
+	if (r == PLENUM_REFUSED && !quiet)
+		explain_refusal(&a);
+	else if (r != PLENUM_OK && r != PLENUM_REFUSED)
 		ctl_say("%s", plenum_error(p));
 	if (r == PLENUM_CLOSED) explain_close(p);
 	if (r == PLENUM_OK && answer) *answer = parse_body(&a);
 	plenum_answer_free(&a);
 	return r == PLENUM_OK ? CTL_OK : r == PLENUM_REFUSED ? CTL_REFUSED : CTL_CUT;
+}
+
+int ctl_ask(struct plenum *p, const char *verb, json_t *members, json_t **answer) {
+	return ask(p, verb, members, answer, false);
+}
+
+int ctl_ask_quietly(struct plenum *p, const char *verb, json_t *members, json_t **answer) {
+	return ask(p, verb, members, answer, true);
 }
 
 int ctl_ask_once(struct ctl *c, const char *verb, json_t *members, json_t **answer) {

@@ -48,6 +48,9 @@ struct ctl {
 	const char *socket; /* --socket; NULL: the resolver's */
 	bool json;          /* --json: for machines */
 	const struct verb *verb;
+	int before;        /* how many of the remaining arguments stand before "--"; those behind it are no options' values,
+						  and no names */
+	char session[256]; /* the name found by pick.h */
 };
 
 /* An option of one verb; exactly one of flag and value is set. A list of them ends with {0}. */
@@ -78,6 +81,8 @@ struct plenum *ctl_open(struct ctl *c);
 /* Send one request. p may be NULL: no daemon. members is consumed (NULL: none). *answer (answer may be NULL) is set to
  * the answer's body, or an empty object. Prints errors. */
 int ctl_ask(struct plenum *p, const char *verb, json_t *members, json_t **answer);
+/* The same, but a refusal is only the exit code CTL_REFUSED. */
+int ctl_ask_quietly(struct plenum *p, const char *verb, json_t *members, json_t **answer);
 /* Connect, send one request, close. */
 int ctl_ask_once(struct ctl *c, const char *verb, json_t *members, json_t **answer);
 /* Return true if the daemon belongs to another user; *owner is set to its uid. */

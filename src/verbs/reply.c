@@ -82,7 +82,7 @@ void reply_in_use(struct request *q, const struct session *holder, bool ending) 
 }
 
 void reply_no_session(struct request *q, const char *name) {
-	reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (`plenumctl ls` and plenum_list name them)", name);
+	reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (`plenumctl ls` lists them)", name);
 }
 
 void reply_private(struct request *q, const char *name) {

@@ -376,7 +376,7 @@ class Send(Ctl):
         self.ended(p, 130)
 
     def test_existing(self):
-        self.assertIn("no_such_session", self.ctl("send", "-e", "nope", "x", code=1).stderr)
+        self.assertIn("there is no session", self.ctl("send", "-e", "nope", "x", code=1).stderr)
 
 
 class Decisions(Ctl):
@@ -445,7 +445,7 @@ class Decisions(Ctl):
     def test_unknown(self):
         child, rid = self.asked()
         self.assertIn("no request", self.ctl("allow", "work", "nope", code=1).stderr)
-        self.assertIn("no_such_session", self.ctl("allow", "elsewhere", rid, code=1).stderr)
+        self.assertIn("there is no session", self.ctl("allow", "elsewhere", rid, code=1).stderr)
         self.assertEqual(child.answers("q1"), [])
 
     def test_an_elicitation(self):
@@ -515,7 +515,7 @@ class Attach(Ctl):
         for want in ("> a prompt\n", "* Bash: ls \\x07\n", "[stray_output]", "-- success, 1.5 s\n"):
             self.assertIn(want, text)
         self.assertNotIn("\x1b", text)
-        self.assertIn("no_such_session", self.ctl("tail", "nope", code=1).stderr)
+        self.assertIn("there is no session", self.ctl("tail", "nope", code=1).stderr)
 
 
     def test_descriptors_that_are_closed_do_not_become_the_socket(self):
@@ -574,7 +574,7 @@ class Sessions(Ctl):
             self.assertEqual(child.start["cwd"], cwd)
             self.assertEqual(child.env["SOME"], "thing")
             self.assertEqual(child.argv[-2:], ["--extra", "word"])
-            self.assertIn("session_exists", self.ctl("new", "work", code=1).stderr)
+            self.assertIn("session work exists already", self.ctl("new", "work", code=1).stderr)
             missing = os.path.join(os.getcwd(), "not-there")
             self.assertIn(missing, self.ctl("new", "-C", "not-there", "other", code=1).stderr)
             self.assertRegex(self.ctl("ls").stdout.splitlines()[1], r"^work +\w+ +agent +0 +0 +%d " % child.pid)
@@ -590,7 +590,7 @@ class Sessions(Ctl):
         self.assertEqual(self.ctl("ls", "--names").stdout, "work\n")
         self.ctl("stop", "--kill", "--forget", "work")
         self.assertEqual(self.ctl("ls", "--names").stdout, "")
-        self.assertIn("no_such_session", self.ctl("stop", "work", code=1).stderr)
+        self.assertIn("there is no session", self.ctl("stop", "work", code=1).stderr)
 
     def test_guards_that_were_lost(self):
         self.ctl("new", "work")
@@ -605,7 +605,7 @@ class Sessions(Ctl):
         self.assertEqual(self.ctl("clear-lost", "--all").stdout,
                          "third goes on without the guards that were lost\nnew sessions may run tools again\n")
         self.assertNotIn("clear-lost", self.ctl("new", "fourth").stderr)
-        self.assertIn("no_such_session", self.ctl("clear-lost", "nowhere", code=1).stderr)
+        self.assertIn("there is no session", self.ctl("clear-lost", "nowhere", code=1).stderr)
 
     def test_sleep_and_wake(self):
         self.ctl("new", "work")
@@ -623,7 +623,7 @@ class Sessions(Ctl):
 
     def test_a_busy_session_does_not_sleep(self):
         p, child, uuid = self.prompted()
-        self.assertIn("busy", self.ctl("sleep", "work", code=1).stderr)
+        self.assertIn("session work is busy", self.ctl("sleep", "work", code=1).stderr)
         child.print(self.result(uuid))
         self.ended(p, 0)
 
@@ -681,7 +681,7 @@ class Sessions(Ctl):
         self.assertNotIn("\x1b", top)
         machine = json.loads(self.ctl("top", "--json").stdout)
         self.assertEqual([(s["session"], s["clients"][0]["name"]) for s in machine["sessions"]], [("work", "win\x1bdow")])
-        self.assertIn("no_such_session", self.ctl("status", "nope", code=1).stderr)
+        self.assertIn("there is no session", self.ctl("status", "nope", code=1).stderr)
 
     def test_upgrade(self):
         self.assertIn("has taken over", self.ctl("upgrade").stdout)
@@ -791,6 +791,62 @@ class Sessions(Ctl):
             p = subprocess.run(["fish", "-c", "source %s/completions/plenumctl.fish; complete -C 'plenumctl %s'" % (ROOT, words)],
                                env=env, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT)
             self.assertEqual({line.split("\t")[0] for line in p.stdout.splitlines()}, {"claude", "fake", "agent"})
+
+
+class Names(Ctl):
+    """Which session a word means."""
+
+    def ctl(self, *args, **more):
+        return super().ctl(*args, HOME=self.d.root + "/person", XDG_STATE_HOME=self.d.root, **more)
+
+    def made(self, *names):
+        for name in names:
+            self.ctl("new", name)
+            self.agent.child()
+
+    def names(self):
+        return sorted(self.ctl("ls", "--names").stdout.split())
+
+    def test_the_beginning_of_one_name(self):
+        self.made("work", "web", "web2")
+        self.assertEqual(self.ctl("stop", "wo").stdout, "work stopped\n")
+        self.assertIn("session 'w': fits work, web and web2", self.ctl("stop", "w", code=64).stderr)
+        self.assertEqual(self.ctl("stop", "web").stdout, "web stopped\n")  # the whole name wins
+        self.assertIn("there is no session wo ", self.ctl("--json", "stop", "wo", code=1).stderr)
+        self.assertIn("(no_such_session)", self.ctl("--json", "stop", "x", code=1).stderr)
+        self.assertNotIn("no_such_session", self.ctl("stop", "x", code=1).stderr)
+
+    def test_the_last_one(self):
+        self.assertIn("no session was used yet", self.ctl("stop", "-", code=64).stderr)
+        self.made("one", "two")
+        self.ctl("status", "on")
+        self.assertEqual(self.ctl("stop", "-").stdout, "one stopped\n")
+        self.assertEqual(self.ctl("stop", "-").stdout, "one stopped\n")
+
+    def test_a_mistyped_name_makes_nothing(self):
+        self.made("work")
+        err = self.ctl("send", "wrok", "x", code=1).stderr
+        self.assertIn("there is no session wrok", err)
+        self.assertIn("--create", err)
+        self.assertIn("looks like an option", self.ctl("send", "-c", "--", "--flag", "x", code=64).stderr)
+        self.assertIn("looks like an option", self.ctl("attach", "--", "--flag", code=64).stderr)
+        self.assertEqual(self.names(), ["work"])
+
+    def test_the_first_session_needs_no_word(self):
+        self.ctl("send", "-e", "work", "x", code=1)
+        for args in (("work",), ("-c", "second")):
+            p = self.spawn("send", *args, "go")
+            child = self.agent.child()
+            child.print(self.result(child.wait(type="user")["uuid"]))
+            self.ended(p, 0)
+        self.assertEqual(self.names(), ["second", "work"])
+
+    def test_words_behind_the_dashes_are_the_agents(self):
+        made = self.ctl("new", "--", "--flag", "word").stdout.strip()
+        self.assertEqual(self.agent.child().argv[-2:], ["--flag", "word"])
+        self.assertNotIn("flag", made)
+        self.assertIn("unexpected argument: b", self.ctl("new", "a", "b", code=64).stderr)
+        self.assertEqual(self.names(), [made])
 
 
 class Queue(Ctl):
