@@ -83,8 +83,8 @@ _plenumctl() {
 		chat) options+=" --profile --cwd --resume --lines" ;;
 		tail) options+=" --lines" ;;
 		attach) options+=" --observer --no-approve --replay --tag --on-lag --existing --profile --cwd --resume --verbose" ;;
-		allow) options+=" --always --input" ;;
-		deny) options+=" --interrupt" ;;
+		allow) options+=" --always --input --all" ;;
+		deny) options+=" --interrupt --all" ;;
 		interrupt) options+=" --cancel-queued --all" ;;
 		stop) options+=" --kill --forget" ;;
 		sleep) options+=" --force" ;;

@@ -73,6 +73,7 @@ complete -c plenumctl -n '__fish_seen_subcommand_from attach' -l on-lag -x -a 'g
 complete -c plenumctl -n '__fish_seen_subcommand_from attach' -l resume -x -d 'a conversation'
 complete -c plenumctl -n '__fish_seen_subcommand_from attach' -s v -l verbose -d 'print the answer to the attach'
 complete -c plenumctl -n '__fish_seen_subcommand_from allow' -s a -l always -d 'and remember it'
+complete -c plenumctl -n '__fish_seen_subcommand_from allow deny' -l all -d 'each one that waits'
 complete -c plenumctl -n '__fish_seen_subcommand_from allow' -s i -l input -x -d 'other input'
 complete -c plenumctl -n '__fish_seen_subcommand_from deny' -s i -l interrupt -d 'and end the turn'
 complete -c plenumctl -n '__fish_seen_subcommand_from interrupt' -s q -l cancel-queued -d 'drop waiting prompts'

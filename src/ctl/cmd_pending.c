@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * pending: what waits for somebody. allow, deny: the answer, from a connection of its own: it attaches as an approver,
- * is asked what is open as any new approver is, answers the one that was named, and makes sure that this answer
+ * pending: the requests that wait for an answer. allow, deny: the answer, from a connection of its own: it attaches as
+ * an approver, is asked what is open as any new approver is, answers one request, and makes sure that this answer
  * counted.
  */
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/str.h"
+#include "ctl/always.h"
 #include "ctl/answer.h"
+#include "ctl/pick.h"
 #include "ctl/show.h"
 #include "ctl/text.h"
 
@@ -34,6 +37,12 @@ static void add_entry(struct table *t, json_t *entry) {
 	table_addf(t, "%s%s", ctl_str(entry, "tool_name", ctl_str(entry, "subtype", "")),
 			   ctl_str(entry, "agent_id", NULL) ? " (subagent)" : "");
 	table_add(t, what);
+	json_t *suggestions = ctl_array(entry, "suggestions");
+	struct buf b = BUF_INIT((size_t)1 << 20);
+	buf_puts(&b, "always: ");
+	always_put(&b, suggestions);
+	if (json_array_size(suggestions) && !b.failed) table_note(t, b.data);
+	buf_free(&b);
 }
 
 int cmd_pending(struct ctl *c, int argc, char **argv) {
@@ -46,7 +55,7 @@ int cmd_pending(struct ctl *c, int argc, char **argv) {
 	_cleanup_json_ json_t *answer = NULL;
 	int code = ctl_options(c, options, &argc, &argv, 0, 1);
 	if (code != CTL_GO) return code;
-	code = ctl_ask_once(c, PLENUM_PENDING, argc ? json_pack("{s:s}", "session", argv[0]) : NULL, &answer);
+	code = argc ? pick_ask(c, argv[0], PLENUM_PENDING, &answer) : ctl_ask_once(c, PLENUM_PENDING, NULL, &answer);
 	if (code != CTL_OK) return code;
 	if (c->json && !ids) return ctl_print_json(answer);
 	json_t *list = ctl_array(answer, "pending"), *entry;
@@ -78,7 +87,7 @@ static int await_request(struct plenum *p, const char *id, struct incoming *in) 
 		if (!span_equals(in->e.request_id, id)) continue;
 		if (span_equals(in->e.type, "control_request")) return CTL_OK;
 		if (span_equals(in->e.type, "control_cancel_request")) {
-			ctl_say("request %s was settled meanwhile", id);
+			ctl_say("request %s: was answered meanwhile", id);
 			return CTL_REFUSED;
 		}
 	}
@@ -101,7 +110,7 @@ static int take_notice(const struct incoming *in, struct verdict *v) {
 	return CTL_REFUSED;
 }
 
-/* Ours counted if the request is settled and nobody complained about our answer. */
+/* Ours counted if the request is settled and the daemon did not refuse our answer. */
 static int confirm(struct plenum *p, const char *id) {
 	int64_t deadline = now_ms() + CTL_ANSWER_TIME;
 	struct verdict v = {.id = id};
@@ -117,27 +126,32 @@ static int confirm(struct plenum *p, const char *id) {
 	return r == PLENUM_OK ? CTL_OK : r == PLENUM_TIMED_OUT ? CTL_CUT : ctl_failed(p, r);
 }
 
-static int decide_attached(struct plenum *p, const char *id, const struct decision *d) {
+/* what is set to a line about the request; the caller frees. */
+static int decide_attached(struct plenum *p, const char *id, const struct decision *d, char **what) {
 	struct incoming in;
 	int code = await_request(p, id, &in);
 	if (code != CTL_OK) return code;
 	const char *lacks = answer_lacks(in.e.request, d);
 	if (lacks) {
-		ctl_say("%s", lacks);
+		ctl_say("request %s: %s", id, lacks);
 		return CTL_USAGE;
 	}
 	json_t *body = answer_body(in.e.request, d);
 	if (!body) {
-		ctl_say("this kind of request cannot be answered so; use `plenumctl attach`, or a program that knows it");
+		ctl_say("request %s: has no allow or deny (`plenumctl attach`, or the program that knows this kind)", id);
 		return CTL_REFUSED;
 	}
+	if (span_is_string(span_member(in.e.request, "tool_name")))
+		*what = show_tool(span_member(in.e.request, "tool_name"), span_member(in.e.request, "input"), 100);
 	code = answer_send(p, id, body);
 	return code == CTL_OK ? confirm(p, id) : code;
 }
 
-static int print_decided(struct ctl *c, const char *session, const char *id, bool allow) {
+static int print_decided(struct ctl *c, const char *session, const char *id, bool allow, const char *what) {
 	if (!c->json) {
-		printf("%s %s\n", allow ? "allowed" : "denied", id);
+		printf("%s %s", allow ? "allowed" : "denied", id);
+		if (what) printf(" (%s)", what);
+		putchar('\n');
 		return CTL_OK;
 	}
 	_cleanup_json_ json_t *told = json_pack("{s:s,s:s,s:s}", "session", session, "request_id", id, "decision",
@@ -148,45 +162,99 @@ static int print_decided(struct ctl *c, const char *session, const char *id, boo
 static int decide(struct ctl *c, const char *session, const char *id, const struct decision *d) {
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
 	_cleanup_json_ json_t *answer = NULL;
+	_cleanup_free_ char *what = NULL;
 	int code = follow_to(p, session, json_pack("{s:s,s:s,s:b}", "create", "never", "role", "driver", "approve", 1),
 						 &answer);
 	if (code != CTL_OK) return code;
 	if (!was_offered(answer, id)) {
-		ctl_say("no request %s waits in session %s; `plenumctl pending` lists what does", id, session);
+		ctl_say("request %s: does not wait in session %s (`plenumctl pending` lists those that do)", id, session);
 		return CTL_REFUSED;
 	}
-	code = decide_attached(p, id, d);
-	return code == CTL_OK ? print_decided(c, session, id, d->allow) : code;
+	code = decide_attached(p, id, d, &what);
+	return code == CTL_OK ? print_decided(c, session, id, d->allow, what) : code;
+}
+
+/* --- Which requests ----------------------------------------------------------------------------------------------- */
+
+static int no_one_request(size_t n, const char *session) {
+	_cleanup_free_ char *in = session ? str_printf("session %s: ", session) : strdup("");
+	if (n == 0)
+		ctl_say("%sno request waits", in ? in : "");
+	else
+		ctl_say("%s%zu requests wait (name one of `plenumctl pending`, or say --all)", in ? in : "", n);
+	return n ? CTL_USAGE : CTL_REFUSED;
+}
+
+static int decide_each(struct ctl *c, json_t *list, const struct decision *d) {
+	json_t *entry;
+	size_t i;
+	int code = CTL_OK;
+	json_array_foreach(list, i, entry) {
+		int one = decide(c, ctl_str(entry, "session", ""), ctl_str(entry, "request_id", ""), d);
+		if (code == CTL_OK) code = one;
+	}
+	return code;
+}
+
+/* session NULL: of all sessions. id NULL: the only one that waits, or with all each. */
+static int decide_some(struct ctl *c, const char *session, const char *id, bool all, const struct decision *d) {
+	_cleanup_json_ json_t *answer = NULL;
+	_cleanup_plenum_ struct plenum *p = NULL;
+	int code = CTL_OK;
+	if (session)
+		code = pick_open(c, &session, &p);
+	else if (!(p = ctl_open(c)))
+		code = CTL_NO_DAEMON;
+	if (code != CTL_OK) return code;
+	if (id) return decide(c, session, id, d);
+	code = ctl_ask(p, PLENUM_PENDING, session ? json_pack("{s:s}", "session", session) : NULL, &answer);
+	if (code != CTL_OK) return code;
+	json_t *list = ctl_array(answer, "pending");
+	size_t n = json_array_size(list);
+	return n == 1 || (n && all) ? decide_each(c, list, d) : no_one_request(n, session);
 }
 
 int cmd_allow(struct ctl *c, int argc, char **argv) {
 	const char *input = NULL;
+	bool all = false;
 	struct decision d = {.allow = true};
 	const struct ctl_option options[] = {
-		{"always", 'a', NULL, "and remember the agent's suggestion, so that it does not ask again", .flag = &d.always},
+		{"always", 'a', NULL, "and remember what `plenumctl pending` shows", .flag = &d.always},
 		{"input", 'i', "JSON", "run the tool with this input instead (an object)", .value = &input},
+		{"all", 0, NULL, "every request that waits", .flag = &all},
 		{0},
 	};
-	int code = ctl_options(c, options, &argc, &argv, 2, 2);
+	int code = ctl_options(c, options, &argc, &argv, 0, 2);
 	if (code != CTL_GO) return code;
+	if (all && (input || argc == 2)) return ctl_usage(c, "allow: --all goes with neither a request nor --input");
 	_cleanup_json_ json_t *changed = input ? json_loads(input, JSON_ALLOW_NUL, NULL) : NULL;
-	if (input && !json_is_object(changed)) return ctl_usage(c, "allow: --input is no JSON object");
+	if (input && !json_is_object(changed)) return ctl_usage(c, "allow: --input: not a JSON object");
 	d.input = changed;
-	return decide(c, argv[0], argv[1], &d);
+	return decide_some(c, argc ? argv[0] : NULL, argc > 1 ? argv[1] : NULL, all, &d);
+}
+
+/* The second word of deny is a message unless it looks like a request's id. */
+static bool is_id(const char *word) {
+	return strncmp(word, "req_", 4) == 0;
 }
 
 int cmd_deny(struct ctl *c, int argc, char **argv) {
+	bool all = false;
 	struct decision d = {.message = "The user denied this."};
 	const struct ctl_option options[] = {
 		{"interrupt", 'i', NULL, "and end the turn", .flag = &d.interrupt},
+		{"all", 0, NULL, "every request that waits", .flag = &all},
 		{0},
 	};
-	int code = ctl_options(c, options, &argc, &argv, 2, INT_MAX);
+	int code = ctl_options(c, options, &argc, &argv, 0, INT_MAX);
 	if (code != CTL_GO) return code;
+	bool named = argc > 1 && is_id(argv[1]);
+	int words = named ? 2 : argc ? 1 : 0;
+	if (all && named) return ctl_usage(c, "deny: --all goes without a request");
 	struct buf message = BUF_INIT(1 << 30);
-	ctl_put_words(&message, argc - 2, argv + 2);
+	ctl_put_words(&message, argc - words, argv + words);
 	if (message.len) d.message = message.data;
-	code = decide(c, argv[0], argv[1], &d);
+	code = decide_some(c, argc ? argv[0] : NULL, named ? argv[1] : NULL, all, &d);
 	buf_free(&message);
 	return code;
 }

@@ -38,6 +38,22 @@ void table_add_age(struct table *t, int64_t ms) {
 	buf_free(&b);
 }
 
+void table_note(struct table *t, const char *note) {
+	size_t rows = t->n / t->columns;
+	char **notes = rows ? realloc(t->notes, rows * sizeof *notes) : NULL;
+	struct buf b = BUF_INIT(4096);
+	if (!notes) return;
+	t->notes = notes;
+	while (t->n_notes < rows) notes[t->n_notes++] = NULL;
+	text_put_line(&b, note, strlen(note), 400);
+	free(notes[rows - 1]);
+	notes[rows - 1] = buf_steal(&b, NULL);
+}
+
+static void print_note(const struct table *t, size_t row, FILE *out) {
+	if (row < t->n_notes && t->notes[row]) fprintf(out, "  %s\n", t->notes[row]);
+}
+
 static size_t column_width(const struct table *t, size_t column) {
 	size_t width = 0;
 	for (size_t i = column; i < t->n; i += t->columns) width = MAX(width, text_width(t->cells[i]));
@@ -52,7 +68,7 @@ void table_print(struct table *t, FILE *out) {
 		bool last = c + 1 == t->columns;
 		fputs(t->cells[i], out);
 		if (last)
-			fputc('\n', out);
+			fputc('\n', out), print_note(t, i / t->columns, out);
 		else
 			fprintf(out, "%*s", (int)(widths[c] - text_width(t->cells[i]) + 2), "");
 	}
@@ -60,6 +76,8 @@ void table_print(struct table *t, FILE *out) {
 
 void table_free(struct table *t) {
 	for (size_t i = 0; i < t->n; i++) free(t->cells[i]);
+	for (size_t i = 0; i < t->n_notes; i++) free(t->notes[i]);
+	free(t->notes);
 	free(t->cells);
 	*t = (struct table){.columns = t->columns};
 }

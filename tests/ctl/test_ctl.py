@@ -51,8 +51,8 @@ class Alone(unittest.TestCase):
 
     def test_wrong_usage_is_64(self):
         for args in ((), ("frob",), ("--frob",), ("ls", "--frob"), ("ls", "word"), ("send",), ("send", "s", ""),
-                     ("send", "s"), ("send", "-t", "soon", "s", "x"), ("allow", "s"), ("allow", "s", "r", "x"),
-                     ("allow", "-i", "7", "s", "r"), ("deny", "s"), ("tail",), ("tail", "-n", "few", "s"), ("attach",),
+                     ("send", "s"), ("send", "-t", "soon", "s", "x"), ("send", "-c", "-e", "s", "x"), ("allow", "s", "r", "x"), ("allow", "--all", "s", "r"),
+                     ("allow", "-i", "7", "s", "r"), ("deny", "--all", "s", "req_1_x"), ("tail",), ("tail", "-n", "few", "s"), ("attach",),
                      ("attach", "-r", "some", "s"), ("new", "-E", "noequals", "s"), ("chat", "-n", "x"), ("stop",),
                      ("logs",), ("queue",), ("sleep",), ("clear-lost",), ("clear-lost", "--all", "s"), ("interrupt",), ("interrupt", "--all", "s"), ("new", "--fork", "s"), ("status", "a", "b"),
                      ("status", "--profiles", "s")):
@@ -79,7 +79,6 @@ class Alone(unittest.TestCase):
                 self.assertRegex(p.stderr, r"^plenumctl: %s: '.*\\xff' is not valid UTF-8\n" % args[0])
 
     def test_what_is_missing_is_named(self):
-        self.assertIn("allow: REQUEST is missing\n", self.run_ctl(64, "allow", "s").stderr)
         self.assertIn("tail: SESSION is missing\n", self.run_ctl(64, "tail").stderr)
 
     def test_no_daemon_is_69_and_says_where(self):
@@ -396,7 +395,7 @@ class Decisions(Ctl):
 
     def test_allow_once(self):
         child, rid = self.asked()
-        self.assertEqual(self.ctl("allow", "work", rid).stdout, "allowed %s\n" % rid)
+        self.assertEqual(self.ctl("allow", "work", rid).stdout, "allowed %s (Bash: touch one)\n" % rid)
         body = child.answer("q1")["response.response"]
         self.assertEqual((body["behavior"], body["updatedInput"]), ("allow", {"command": "touch one"}))
         self.assertIn(rid, self.ctl("allow", "work", rid, code=1).stderr)
@@ -407,7 +406,7 @@ class Decisions(Ctl):
         child, rid = self.asked()
         child.print(b'{"type":"system","subtype":"init","session_id":"c","cwd":"\\ud800","n":1e400}\n')
         child.mark(self.a)
-        self.assertEqual(self.ctl("allow", "work", rid).stdout, "allowed %s\n" % rid)
+        self.assertEqual(self.ctl("allow", "work", rid).stdout, "allowed %s (Bash: touch one)\n" % rid)
         child.answer("q1")
 
     def test_what_was_decided_as_json(self):
@@ -438,15 +437,67 @@ class Decisions(Ctl):
 
     def test_deny_with_a_message(self):
         child, rid = self.asked()
-        self.assertEqual(self.ctl("deny", "--interrupt", "work", rid, "not", "that").stdout, "denied %s\n" % rid)
+        self.assertEqual(self.ctl("deny", "--interrupt", "work", rid, "not", "that").stdout, "denied %s (Bash: touch one)\n" % rid)
         body = child.answer("q1")["response.response"]
         self.assertEqual(body, {"behavior": "deny", "message": "not that", "interrupt": True})
 
     def test_unknown(self):
         child, rid = self.asked()
-        self.assertIn("no request", self.ctl("allow", "work", "nope", code=1).stderr)
+        self.assertIn("request nope: does not wait", self.ctl("allow", "work", "nope", code=1).stderr)
         self.assertIn("there is no session", self.ctl("allow", "elsewhere", rid, code=1).stderr)
         self.assertEqual(child.answers("q1"), [])
+
+    def test_the_only_one_needs_no_id(self):
+        child, rid = self.asked("q0")
+        for n, (args, decision) in enumerate(((("allow",), "allow"), (("allow", "wo"), "allow"), (("deny",), "deny"))):
+            until(lambda: "Bash" in self.ctl("pending").stdout, what="the next request")
+            self.assertRegex(self.ctl(*args).stdout, r"^(allowed|denied) req_\S+ \(Bash: touch one\)\n$")
+            self.assertEqual(child.answer("q%d" % n)["response.response.behavior"], decision)
+            child.print(perm("q%d" % (n + 1)))
+        child.print({"type": "control_cancel_request", "request_id": "q3"})
+        until(lambda: "nothing waits" in self.ctl("pending").stdout, what="no request")
+        self.assertIn("no request waits", self.ctl("allow", code=1).stderr)
+        self.assertIn("session work: no request waits", self.ctl("deny", "work", code=1).stderr)
+
+    def test_a_message_without_an_id(self):
+        child, rid = self.asked()
+        self.ctl("deny", "work", "not", "that")
+        self.assertEqual(child.answer("q1")["response.response.message"], "not that")
+
+    def test_one_of_several_is_named(self):
+        child, rid = self.asked()
+        child.print(perm("q2", cmd="touch two"))
+        until(lambda: "touch two" in self.ctl("pending").stdout, what="the second request")
+        for args in (("allow",), ("deny", "work"), ("deny", "work", "why")):
+            self.assertRegex(self.ctl(*args, code=64).stderr, "2 requests wait .*--all")
+        self.assertEqual(child.answers("q1") + child.answers("q2"), [])
+        self.assertEqual(len(self.ctl("allow", "--all").stdout.splitlines()), 2)
+        for q in ("q1", "q2"):
+            self.assertEqual(child.answer(q)["response.response.behavior"], "allow")
+
+    def test_all_of_one_session(self):
+        child, rid = self.asked()
+        self.d.attached("other", approve=False)
+        second = self.agent.child()
+        second.print(perm("k"))
+        until(lambda: "other" in self.ctl("pending").stdout, what="the second request")
+        self.ctl("deny", "--all", "other")
+        self.assertEqual(second.answer("k")["response.response.behavior"], "deny")
+        self.assertEqual(child.answers("q1"), [])
+
+    def test_what_always_would_remember_is_shown(self):
+        rule = {"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "touch \x1b:*"}, {"toolName": "Read"}],
+                "behavior": "allow", "destination": "localSettings"}
+        more = [{"type": "setMode", "mode": "acceptEdits", "destination": "session"},
+                {"type": "addDirectories", "directories": ["/a", "/b"], "destination": "userSettings"}, {"type": "new", "n": 1}]
+        self.asked(permission_suggestions=[rule] + more)
+        self.assertEqual(self.ctl("pending").stdout.splitlines()[2],
+                         "  always: allow Bash(touch \\x1b:*), Read (.claude/settings.local.json); mode acceptEdits "
+                         "(this session); directories /a, /b (~/.claude/settings.json); {\"type\":\"new\",\"n\":1}")
+
+    def test_without_suggestions_nothing_is_remembered(self):
+        self.asked()
+        self.assertEqual(len(self.ctl("pending").stdout.splitlines()), 2)
 
     def test_an_elicitation(self):
         self.d.attached("work", approve=False)
