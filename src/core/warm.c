@@ -453,7 +453,8 @@ void warm_take_back(struct warm *w, struct session *s) {
 	log_info("session %s: returns prestarted child %d: its client asks for something else", s->label,
 			 one->session->agent->child.pid);
 	list_add_tail(&w->ending, &one->node);
-	if (!k || k->n >= k->profile->warm || !agent_is_whole(one->session->agent)) {
+	bool wanted = k && k->n < k->profile->warm && now_ms() >= w->not_before;
+	if (!wanted || !agent_is_whole(one->session->agent)) {
 		end_spare(one, false);
 		return;
 	}

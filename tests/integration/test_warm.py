@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -293,6 +294,24 @@ class InitializeTest(WarmCase):
         self.assertTrue(b.seen(type="system", subtype="hook_started"))
         self.assertEqual([(m["session"], m["text"]) for m in b.events("stray_output")], [(name, '"before"'), (name, '"stray"')])
         self.assertNone([m for m in b.log if b"work" in m.raw])
+
+    def test_given_back_while_memory_is_short(self):
+        """It ends like those that were waiting then."""
+        root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
+        path = os.path.join(root, "pressure")
+        os.mkfifo(path)
+        d, agent = self.warm(2, root=root, env={"MEMORY_PRESSURE_WATCH": path}, daemon={"memory_pressure": "yes"})
+        spares = {c.pid: c for c in (agent.child(), agent.child())}
+        a = d.attached("work", cwd="/")
+        given = spares.pop(a.attached["pid"])
+        with open(path, "wb") as f:
+            f.write(b"x")
+        for other in spares.values():
+            other.wait_gone()
+        a.initialize(HOOKS)
+        given.wait_gone()
+        self.assertNotEqual(d.sessions()["work"]["pid"], given.pid)
+        until(lambda: d.call("plenum_metrics")["warm"] == 0, what="the end of all spares")
 
     def test_one_that_asks_is_not_given_back(self):
         """Its request would be lost, and the answer would reach a child without the request."""
