@@ -212,6 +212,7 @@ class World(Stage):
             return  # one that had the name before
         if name in self.sessions:
             self.sessions.remove(name)
+        self.ephemeral.discard(name)
         self.guarded.discard(name)
         witness = self.witnesses.pop(name, None)
         if witness and not witness.closed:
