@@ -7,13 +7,16 @@ import sys
 
 from harness import Case, alive, build_file, until, user, RESULT
 
-# Detached as by `setsid program &`: an orphan with a process session of its own. Writes its pid; with "stubborn" it
-# ignores SIGTERM, else it notes it in FOLDER/NAME.term and ends.
+# Detached as by `setsid program &`: an orphan with a process session of its own. Writes its pid when its parent is gone:
+# else the parent would be the detached process that is reported. With "stubborn" it ignores SIGTERM, else it notes it in
+# FOLDER/NAME.term and ends.
 SERVICE = r"""
 import os, signal, sys, time
 path, how = sys.argv[1:3]
+parent = os.getpid()
 if os.fork(): os._exit(0)
 os.setsid()
+while os.getppid() == parent: time.sleep(0.001)
 def term(*_):
     open(path + ".term", "w").close()
     if how != "stubborn": os._exit(0)

@@ -126,8 +126,10 @@ if "limits" in how:
     for which in (resource.RLIMIT_RSS, 10):
         resource.setrlimit(which, (1 << 40, 1 << 40))
 for _ in range(2 if "fork" in how else 0):
+    parent = os.getpid()
     if os.fork(): os._exit(0)
     if "setsid" in how: os.setsid()
+    while os.getppid() == parent: time.sleep(0.001)  # not an orphan yet
 for word in how:
     if word.startswith("deep="):
         for _ in range(int(word[5:])):
