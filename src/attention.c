@@ -6,6 +6,8 @@
 #include "base/str.h"
 #include "core/launch.h"
 #include "io/proc.h"
+#include "plenum/protocol.h"
+#include "verbs/verbs.h"
 
 #include <signal.h>
 #include <string.h>
@@ -15,10 +17,15 @@
 
 extern char **environ;
 
+/* The key for each kind, and the event. */
+static const char *const keys[] = {"on_pending", "on_turn_end", "on_failed", "on_stalled"};
+static const char *const events[] = {PLENUM_EV_ATTENTION, PLENUM_EV_TURN_ENDED, PLENUM_EV_FAILED, PLENUM_EV_STALLED};
+
 struct helper {
 	struct child child;
 	struct list node;
 	struct attention *owner;
+	enum alert_kind kind;
 	struct loop_timer timer;
 	int sent; /* SIGTERM, then SIGKILL; 0: none yet */
 	struct errand start;
@@ -26,20 +33,22 @@ struct helper {
 };
 
 /* A session with a command that ran within notify_interval, or is due. */
-struct alert {
+struct due {
 	struct list node;
+	enum alert_kind kind;
 	char *session;
-	char *request; /* the newest question, raw JSON; NULL: none */
-	int64_t at;    /* of the last run */
+	bool waits;                     /* the newest alert has had no run yet */
+	char *request, *tool, *summary; /* of that; may be NULL */
+	int64_t at;                     /* of the last run */
 };
 
 struct attention {
 	struct loop *loop;
 	struct children *children;
 	struct router *router;
-	struct list helpers, alerts;
-	size_t n;
-	struct loop_timer timer; /* for the next due alert */
+	struct list helpers, dues;
+	size_t n_helpers[ALERT_KINDS], n_dues;
+	struct loop_timer timer; /* for the next due command */
 };
 
 static void run_due(void *arg);
@@ -51,16 +60,25 @@ struct attention *attention_new(struct loop *loop, struct children *children, st
 	a->children = children;
 	a->router = router;
 	list_init(&a->helpers);
-	list_init(&a->alerts);
+	list_init(&a->dues);
 	loop_timer_init(&a->timer, loop, run_due, a);
 	return a;
 }
 
-static void free_alert(struct alert *alert) {
-	list_del(&alert->node);
-	free(alert->session);
-	free(alert->request);
-	free(alert);
+static void forget(struct due *d) {
+	free(d->request);
+	free(d->tool);
+	free(d->summary);
+	d->request = d->tool = d->summary = NULL;
+	d->waits = false;
+}
+
+static void free_due(struct attention *a, struct due *d) {
+	list_del(&d->node);
+	a->n_dues--;
+	forget(d);
+	free(d->session);
+	free(d);
 }
 
 static void free_task(void *arg) {
@@ -71,14 +89,14 @@ static void free_helper(struct helper *h) {
 	loop_timer_stop(&h->timer);
 	errand_drop(&h->start);
 	list_del(&h->node);
-	h->owner->n--;
+	h->owner->n_helpers[h->kind]--;
 	loop_task_init(&h->free_task, free_task, h);
 	loop_defer_free(h->owner->loop, &h->free_task); /* its errand may be the caller */
 }
 
 void attention_free(struct attention *a) {
 	struct helper *h;
-	struct alert *alert;
+	struct due *d;
 	if (!a) return;
 	LIST_FOR_EACH (h, &a->helpers, struct helper, node) {
 		loop_timer_stop(&h->timer);
@@ -86,7 +104,7 @@ void attention_free(struct attention *a) {
 		child_forget(&h->child);
 		free(h);
 	}
-	LIST_FOR_EACH (alert, &a->alerts, struct alert, node) free_alert(alert);
+	LIST_FOR_EACH (d, &a->dues, struct due, node) free_due(a, d);
 	loop_timer_stop(&a->timer);
 	free(a);
 }
@@ -112,11 +130,11 @@ static void on_limit(void *arg) {
 	char why[128];
 	if (h->sent == SIGKILL) {
 		proc_explain(h->child.pid, why, sizeof why);
-		log_warn("on_pending: command %d cannot be ended: %s", h->child.pid, why);
+		log_warn("%s: command %d cannot be ended: %s", keys[h->kind], h->child.pid, why);
 		return;
 	}
 	h->sent = h->sent ? SIGKILL : SIGTERM;
-	log_warn("on_pending: command %d: time limit exceeded (notify_limit), sending %s", h->child.pid,
+	log_warn("%s: command %d: time limit exceeded (notify_limit), sending %s", keys[h->kind], h->child.pid,
 			 h->sent == SIGKILL ? "SIGKILL" : "SIGTERM");
 	child_kill(&h->child, h->sent);
 	loop_timer_set(&h->timer, GRACE_MS);
@@ -131,7 +149,7 @@ static void on_started(void *arg, enum errand_end end) {
 		loop_timer_set(&h->timer, a->router->settings->notify_limit);
 		return;
 	}
-	log_warn("on_pending: %s", error);
+	log_warn("%s: %s", keys[h->kind], error);
 	h->child.exited = NULL;
 	child_forget(&h->child);
 	free_helper(h);
@@ -139,10 +157,11 @@ static void on_started(void *arg, enum errand_end end) {
 }
 
 /* Make a helper without a process. NULL without memory. */
-static struct helper *new_helper(struct attention *a) {
+static struct helper *new_helper(struct attention *a, enum alert_kind kind) {
 	struct helper *h = calloc(1, sizeof *h);
 	if (!h) return NULL;
 	h->owner = a;
+	h->kind = kind;
 	h->start = ERRAND_ZERO;
 	h->child = (struct child){.exited = on_exited, .arg = h, .in = -1, .out = -1, .err = -1};
 	loop_timer_init(&h->timer, a->loop, on_limit, h);
@@ -151,122 +170,161 @@ static struct helper *new_helper(struct attention *a) {
 
 static void add_helper(struct attention *a, struct helper *h) {
 	list_add_tail(&a->helpers, &h->node);
-	a->n++;
+	a->n_helpers[h->kind]++;
 }
 
 static bool put(struct words *env, const char *name, const char *value) {
-	_cleanup_free_ char *word = str_printf("%s=%s", name, value ? value : "");
+	if (!value) return true;
+	_cleanup_free_ char *word = str_printf("%s=%s", name, value);
 	return word && words_add(env, word);
 }
 
-static bool make_env(struct words *env, const struct session *s, const struct pending *p) {
-	_cleanup_free_ char *text = pending_summary(p);
+static bool make_env(struct words *env, const struct attention *a, const struct due *d) {
+	const struct verbs_host *host = a->router->server;
 	for (char **v = environ; *v; v++)
 		if (strncmp(*v, "PLENUM_", 7) != 0 && !words_add(env, *v)) return false;
-	return put(env, "PLENUM_SESSION", s->name) && put(env, "PLENUM_TOOL", p->tool ? p->tool : p->subtype) &&
-		   put(env, "PLENUM_SUMMARY", text) && put(env, "PLENUM_REQUEST", p->id);
+	return put(env, "PLENUM_SOCKET", host->socket_path) && put(env, "PLENUM_SESSION", d->session) &&
+		   put(env, "PLENUM_EVENT", events[d->kind]) && put(env, "PLENUM_TOOL", d->tool) &&
+		   put(env, "PLENUM_SUMMARY", d->summary) && put(env, "PLENUM_REQUEST", d->request);
 }
 
-static void run(struct attention *a, const struct session *s, const struct pending *p) {
-	const struct words *command = &a->router->settings->on_pending;
+static void run(struct attention *a, const struct due *d) {
+	const struct words *command = &a->router->settings->on[d->kind];
 	struct words env = {0};
 	char error[CHILD_ERROR_MAX] = "out of memory";
-	struct helper *h = new_helper(a);
-	bool ready = h && make_env(&env, s, p);
+	struct helper *h = new_helper(a, d->kind);
+	bool ready = h && make_env(&env, a, d);
 	if (ready && launch_begin_command(command, &env, a->router->settings->outside_timeout, &h->start, &h->child,
 									  a->children, on_started, h, error) == CHILD_OK) {
 		add_helper(a, h);
 	} else {
-		log_warn("on_pending: %s", error);
+		log_warn("%s: %s", keys[d->kind], error);
 		free(h);
 	}
 	words_free(&env);
 }
 
-/* Return the question of the alert if it is still open. */
-static struct pending *question_of(struct attention *a, const struct alert *alert, struct session **s) {
-	*s = alert->request ? router_find(a->router, alert->session) : NULL;
-	return *s ? pending_find(&(*s)->pendings, span_of(alert->request)) : NULL;
+/* Return true if the command still has a reason: the question is open, and no approver has it; the turn still stalls.
+ */
+static bool is_needed(struct attention *a, const struct due *d) {
+	if (!d->waits || !a->router->settings->on[d->kind].n) return false;
+	struct session *s = router_find(a->router, d->session);
+	if (d->kind == ALERT_PENDING) {
+		_cleanup_free_ char *id = str_printf("\"%s\"", d->request);
+		const struct pending *p = s && id ? pending_find(&s->pendings, span_of(id)) : NULL;
+		return p && !p->n_asked;
+	}
+	return d->kind != ALERT_STALLED || (s && s->stall.told);
 }
 
-/* Run due alerts, drop old ones. The end of any command, and the timer, call this again. */
+/* Run what is due, drop the old. The end of any command, and the timer, call this again. */
 static void run_due(void *arg) {
 	struct attention *a = arg;
-	struct alert *alert;
-	struct session *s;
+	struct due *d;
 	int64_t every = a->router->settings->notify_interval, now = now_ms(), next = INT64_MAX;
-	LIST_FOR_EACH (alert, &a->alerts, struct alert, node) {
-		struct pending *p = a->router->settings->on_pending.n ? question_of(a, alert, &s) : NULL;
-		int64_t left = alert->at + every - now;
-		if (p && left <= 0 && a->n < AT_ONCE) {
-			run(a, s, p);
-			alert->at = now;
+	LIST_FOR_EACH (d, &a->dues, struct due, node) {
+		int64_t left = d->at + every - now;
+		bool needed = is_needed(a, d);
+		if (needed && left <= 0 && a->n_helpers[d->kind] < AT_ONCE) {
+			run(a, d);
+			d->at = now;
 			left = every;
-			p = NULL;
+			needed = false;
 		}
-		if (!p) {
-			free(alert->request);
-			alert->request = NULL;
-		}
-		if (!p && left <= 0)
-			free_alert(alert);
+		if (!needed) forget(d);
+		if (!needed && left <= 0)
+			free_due(a, d);
 		else if (left > 0)
 			next = MIN(next, left);
 	}
 	loop_timer_set(&a->timer, next);
 }
 
-static struct alert *alert_of(struct attention *a, const char *session) {
-	struct alert *alert;
-	LIST_FOR_EACH (alert, &a->alerts, struct alert, node)
-		if (strcmp(alert->session, session) == 0) return alert;
-	alert = calloc(1, sizeof *alert);
-	if (!alert || !(alert->session = strdup(session))) {
-		free(alert);
+static struct due *add_due(struct attention *a, const char *session, enum alert_kind kind) {
+	struct due *d = calloc(1, sizeof *d);
+	if (!d || !(d->session = strdup(session))) {
+		free(d);
 		return NULL;
 	}
-	alert->at = INT64_MIN / 2;
-	list_add_tail(&a->alerts, &alert->node);
-	return alert;
+	d->kind = kind;
+	d->at = INT64_MIN / 2;
+	list_add_tail(&a->dues, &d->node);
+	a->n_dues++;
+	return d;
 }
 
-void attention_call(struct attention *a, const struct session *s, const struct pending *p) {
-	if (!a->router->settings->on_pending.n) return;
-	struct alert *alert = alert_of(a, s->name);
-	char *request = str_printf("\"%s\"", p->id);
-	if (!alert || !request) {
-		log_warn("on_pending: out of memory");
-		free(request);
+static struct due *due_of(struct attention *a, const char *session, enum alert_kind kind) {
+	struct due *d;
+	LIST_FOR_EACH (d, &a->dues, struct due, node)
+		if (d->kind == kind && strcmp(d->session, session) == 0) return d;
+	return add_due(a, session, kind);
+}
+
+static bool set_due(struct due *d, const struct alert *alert) {
+	forget(d);
+	d->request = str_dup(alert->request);
+	d->tool = str_dup(alert->tool);
+	d->summary = str_dup(alert->summary);
+	d->waits = !d->request == !alert->request && !d->tool == !alert->tool && d->summary;
+	return d->waits;
+}
+
+void attention_call(struct attention *a, const struct session *s, const struct alert *alert) {
+	struct due *d = due_of(a, s->name, alert->kind);
+	if (!d || !set_due(d, alert)) {
+		log_warn("%s: out of memory", keys[alert->kind]);
 		return;
 	}
-	if (a->n >= AT_ONCE)
-		log_warn("on_pending: session %s: waiting for a place, %d commands are running", s->name, AT_ONCE);
-	free(alert->request);
-	alert->request = request;
+	if (a->n_helpers[d->kind] >= AT_ONCE)
+		log_warn("%s: session %s: waiting for a place, %d commands are running", keys[d->kind], s->label, AT_ONCE);
 	run_due(a);
 }
 
-static void load_helper(struct carry *c, struct attention *a) {
-	struct helper *h = new_helper(a);
-	if (!h) {
+/* --- upgrade ------------------------------------------------------------------------------------------------------ */
+
+static void carry_helper(struct carry *c, struct attention *a, struct helper *h) {
+	enum alert_kind kind = h ? h->kind : ALERT_PENDING;
+	CARRY_UPTO(c, kind, ALERT_STALLED);
+	if (!h && !(h = new_helper(a, kind))) {
 		carry_fail(c, "out of memory");
 		return;
 	}
 	CARRY(c, h->child.pid);
 	CARRY(c, h->child.start);
+	if (c->saving) return;
 	child_resume(&h->child, a->children);
 	add_helper(a, h);
 }
 
+static void carry_due(struct carry *c, struct attention *a, struct due *d) {
+	enum alert_kind kind = d ? d->kind : ALERT_PENDING;
+	_cleanup_free_ char *session = d ? str_dup(d->session) : NULL;
+	carry_name(c, &session);
+	CARRY_UPTO(c, kind, ALERT_STALLED);
+	if (!d && !(session && (d = add_due(a, session, kind)))) {
+		carry_fail(c, "out of memory");
+		return;
+	}
+	CARRY(c, d->at);
+	CARRY(c, d->waits);
+	carry_text(c, &d->request);
+	carry_text(c, &d->tool);
+	carry_text(c, &d->summary);
+}
+
 void attention_carry(struct carry *c, struct attention *a) {
 	struct helper *h;
+	struct due *d;
+	size_t n_helpers = 0, n_dues = a->n_dues;
+	for (size_t i = 0; i < ALERT_KINDS; i++) n_helpers += a->n_helpers[i];
 	carry_mark(c, "helpers");
-	size_t n = carry_count(c, a->n);
-	if (c->saving) {
-		LIST_FOR_EACH (h, &a->helpers, struct helper, node) {
-			CARRY(c, h->child.pid);
-			CARRY(c, h->child.start);
-		}
-	}
-	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_helper(c, a);
+	n_helpers = carry_count(c, n_helpers);
+	if (c->saving)
+		LIST_FOR_EACH (h, &a->helpers, struct helper, node) carry_helper(c, a, h);
+	for (size_t i = 0; !c->saving && i < n_helpers && carry_ok(c); i++) carry_helper(c, a, NULL);
+	n_dues = carry_count(c, n_dues);
+	if (c->saving)
+		LIST_FOR_EACH (d, &a->dues, struct due, node) carry_due(c, a, d);
+	for (size_t i = 0; !c->saving && i < n_dues && carry_ok(c); i++) carry_due(c, a, NULL);
+	if (!c->saving) loop_timer_set(&a->timer, 0);
 }

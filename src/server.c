@@ -281,9 +281,9 @@ static void on_router_changed(struct router *r) {
 	if (server_of(r)->stopping) check_stopped(server_of(r));
 }
 
-static void on_attention(struct router *r, const struct session *s, const struct pending *p) {
+static void on_attention(struct router *r, const struct session *s, const struct alert *alert) {
 	struct server *srv = server_of(r);
-	attention_call(srv->attention, s, p);
+	attention_call(srv->attention, s, alert);
 }
 
 static void on_trim(void *arg) {

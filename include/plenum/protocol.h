@@ -79,6 +79,10 @@
 #define PLENUM_EV_CHANGED "changed"
 #define PLENUM_EV_TURN_STARTED "turn_started"
 #define PLENUM_EV_TURN_ENDED "turn_ended"
+/* A session that needs its user, a turn without output, and its output after that. */
+#define PLENUM_EV_FAILED "failed"
+#define PLENUM_EV_STALLED "stalled"
+#define PLENUM_EV_RESUMED "resumed"
 /* `outcome` of turn_ended, and the members of its `tokens`. */
 #define PLENUM_OUT_SUCCESS "success"
 #define PLENUM_OUT_ERROR "error"

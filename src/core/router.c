@@ -160,6 +160,14 @@ void router_tell_present(struct session *s, struct chunk notice, const struct at
 	router_tell_subscribers(s, notice);
 }
 
+bool router_alert_wanted(const struct session *s, enum alert_kind kind) {
+	return s->world->settings->on[kind].n && !s->spare;
+}
+
+void router_alert(struct session *s, const struct alert *alert) {
+	if (router_alert_wanted(s, alert->kind)) s->world->events->attention(s->world, s, alert);
+}
+
 /* Begin an object; the caller closes it. */
 static void put_who(struct buf *b, const struct client *c) {
 	buf_puts(b, "{\"name\":");
@@ -381,6 +389,7 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 	release_all(r);
 	router_init_free(s);
 	loop_timer_stop(s->lag_timer);
+	loop_timer_stop(s->stall.timer);
 	loop_task_stop(&s->over_task);
 	session_remove(s);
 	r->events->changed(r);

@@ -4,9 +4,10 @@
  * both sessions and clients; it fills in the events of both. Split by the source of a line: router_child.c (the child),
  * router_client.c (a client), router_prompts.c (its prompts), router_turns.c (the owner of a turn), router_asks.c
  * (requests to clients), router_execute.c (tools that a client runs by itself), router_init.c (initialize),
- * router_names.c (conversations), router_hooks.c (hooks, MCP servers), router_lag.c (slow clients), router_carry.c
- * (upgrade), and this header's router.c (sessions, attachments, notices). Policy on the daemon as a whole (verbs,
- * counts, state on disk) is above it, behind struct router_events. Source: docs/contract.md 4 to 8.
+ * router_names.c (conversations), router_hooks.c (hooks, MCP servers), router_lag.c (slow clients), router_stall.c
+ * (stalled turns), router_carry.c (upgrade), and this header's router.c (sessions, attachments, notices). Policy on the
+ * daemon as a whole (verbs, counts, state on disk) is above it, behind struct router_events. Source: docs/contract.md 4
+ * to 8.
  */
 #pragma once
 
@@ -45,6 +46,17 @@ struct attachment {
 struct router;
 struct warm;
 
+#define ALERT_TEXT_MAX ((size_t)200) /* bytes of the agent's text in a summary */
+#define ALERT_SUMMARY_MAX (8 * ALERT_TEXT_MAX)
+
+/* What the user's commands may be run for (settings.on). */
+struct alert {
+	enum alert_kind kind;
+	const char *request; /* ALERT_PENDING: its id; else NULL */
+	const char *tool;    /* NULL: none */
+	const char *summary; /* safe to show; NULL: no memory */
+};
+
 struct router_events {
 	/* A plenum_ request. */
 	void (*verb)(struct router *r, struct client *c, struct chunk line, const struct envelope *e);
@@ -53,11 +65,11 @@ struct router_events {
 	/* Write the session to the table on disk, with the hooks staged in s. Return NULL, or an error code and a text for
 	 * the client. */
 	const char *(*keep)(struct router *r, const struct session *s, char *error, size_t size);
-	/* A request waits for a person, and there may be no client to answer it. */
-	void (*attention)(struct router *r, const struct session *s, const struct pending *p);
+	/* A session may need its user. */
+	void (*attention)(struct router *r, const struct session *s, const struct alert *alert);
 	/* A client is gone: its descriptor is free. */
 	void (*client_gone)(struct router *r);
-	/* Return true if the daemon itself started this process for a person (on_pending). */
+	/* Return true if the daemon itself started this process for a user (on_pending and the like). */
 	bool (*is_helper)(struct router *r, pid_t pid);
 	/* A session's child has ended for good: the session must be removed. */
 	void (*session_over)(struct router *r, struct session *s);
@@ -203,7 +215,10 @@ void router_tell(struct session *s, struct chunk notice);
 /* The same without the tape: to each attachment but `except`, and to subscribers. */
 void router_tell_present(struct session *s, struct chunk notice, const struct attachment *except);
 void router_tell_subscribers(struct session *s, struct chunk notice);
-void router_put_by(struct buf *b, const struct client *c); /* ,"by":{name,uid,pid,program} */
+/* Report to the server, unless the session is no client's yet. */
+void router_alert(struct session *s, const struct alert *alert);
+bool router_alert_wanted(const struct session *s, enum alert_kind kind); /* a command is set for it */
+void router_put_by(struct buf *b, const struct client *c);               /* ,"by":{name,uid,pid,program} */
 /* Announce who asked for the end of a running child, before its first step: a hang in the wind-down then has a visible
  * cause. */
 void router_tell_stopping(struct session *s, const struct client *by, bool kill_now);
@@ -244,12 +259,18 @@ bool router_name_line(struct session *s, const struct envelope *e);
 /* --- turns (router_turns.c): when one begins and ends, and which prompts it answers --- */
 void router_turn_begins(struct session *s, const struct envelope *e);                  /* system/init */
 void router_turn_ends(struct session *s, struct chunk line, const struct envelope *e); /* result; line may be none */
-void router_turn_named(struct session *s); /* announce a turn begun before its prompts were known */
+bool router_turn_is_open(const struct session *s); /* the child has prompts without a result */
+void router_turn_named(struct session *s);         /* announce a turn begun before its prompts were known */
 void router_turn_echo(struct session *s, const struct envelope *e); /* isReplay */
 void router_turn_lifecycle(struct session *s, struct chunk line);   /* command_lifecycle */
 void router_turn_state(struct session *s, struct chunk line);       /* session_state_changed */
 void router_turn_cancelled(struct session *s, const struct envelope *e, const struct call *call);
 void router_turn_failed(struct session *s, const struct session_exit *e, const char *text); /* the child is gone */
+
+/* --- stalled turns (router_stall.c) --- */
+void router_stall_state(struct session *s); /* its state has changed */
+void router_stall_line(struct session *s);  /* the child has printed a line */
+void router_stall_watch(struct session *s, int64_t ms);
 
 /* --- from clients (router_client.c) --- */
 void router_on_line(struct client *c, struct chunk line);

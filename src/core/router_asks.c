@@ -238,6 +238,14 @@ static bool closed_to_all(const struct session *s) {
 	return s->ending;
 }
 
+static void alert(struct session *s, const struct pending *p) {
+	if (p->n_asked || !router_alert_wanted(s, ALERT_PENDING)) return; /* an approver has it */
+	_cleanup_free_ char *summary = pending_summary(p);
+	router_alert(
+		s, &(struct alert){
+			   .kind = ALERT_PENDING, .request = p->id, .tool = p->tool ? p->tool : p->subtype, .summary = summary});
+}
+
 void router_unask(struct attachment *a) {
 	struct session *s = a->session;
 	struct pending *p;
@@ -251,7 +259,7 @@ void router_unask(struct attachment *a) {
 			continue;
 		}
 		wait_for_somebody(p);
-		if (p->n_asked == 0 && pending_for_person(p)) s->world->events->attention(s->world, s, p);
+		if (pending_for_person(p)) alert(s, p);
 	}
 }
 
@@ -332,7 +340,7 @@ static void tell_attention(struct session *s, const struct pending *p) {
 		notice_number(&b, "asked", (int64_t)p->n_asked);
 		router_tell_subscribers(s, notice_end(&b));
 	}
-	r->events->attention(r, s, p);
+	alert(s, p);
 }
 
 void router_ask(struct session *s, struct chunk line, const struct envelope *e) {

@@ -192,6 +192,13 @@ static void carry_end(struct carry *c, struct session *s) {
 	if (!c->saving && over) loop_defer(s->loop, &s->over_task);
 }
 
+static void carry_stall(struct carry *c, struct session *s) {
+	CARRY(c, s->stall.told);
+	CARRY(c, s->stall.since);
+	int64_t left = carry_left(c, s->stall.timer);
+	if (!c->saving && left >= 0) router_stall_watch(s, left);
+}
+
 static void carry_parts(struct carry *c, struct session *s) {
 	session_carry(c, s);
 	carry_attachments(c, s);
@@ -202,6 +209,7 @@ static void carry_parts(struct carry *c, struct session *s) {
 	router_init_carry(c, s);
 	if (!c->saving) charge_again(s);
 	if (carry_left(c, s->lag_timer) >= 0) router_watch_lag(s);
+	carry_stall(c, s);
 	carry_timer(c, s->agent ? &s->agent->pace_timer : NULL);
 	carry_end(c, s);
 }

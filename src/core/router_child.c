@@ -21,6 +21,7 @@
 
 void router_publish_state(struct session *s) {
 	struct buf b = NOTICE_INIT;
+	router_stall_state(s);
 	notice_begin(&b, PLENUM_EV_SESSION_STATE, s->name);
 	notice_text(&b, "state", session_state_name(s->told_state));
 	notice_text(&b, "previous", session_state_name(s->previous));
@@ -149,6 +150,7 @@ static bool hides_its_kind(struct chunk line, const struct envelope *e) {
 static void take_line(struct session *s, struct chunk line, const struct envelope *e) {
 	enum line_kind kind = dialect_kind(e);
 	s->got_line = true;
+	if (kind != LINE_RESPONSE) router_stall_line(s); /* not for what clients ask */
 	if (kind == LINE_ASSISTANT || kind == LINE_REQUEST || kind == LINE_RESULT) router_turn_named(s);
 	switch (kind) {
 	case LINE_REQUEST:
@@ -285,6 +287,7 @@ static void on_long_line(struct session *s, struct chunk head, size_t size) {
 				 "the child printed a line over the limit (child_line); that line is left out");
 	notice_number(&b, "size", (int64_t)size);
 	router_tell(s, notice_end(&b));
+	router_stall_line(s);
 	answer_long(s, head);
 	end_long_turn(s, head);
 }
@@ -374,6 +377,15 @@ static void unlearn_resume(struct session *s, const struct session_exit *e) {
 		}
 }
 
+/* Report a session that a user must look after: it cannot go on, or its child ended by itself during a turn. */
+static void tell_failed(struct session *s, const char *reason) {
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_FAILED, s->name);
+	notice_text(&b, "reason", reason);
+	router_tell(s, notice_end(&b));
+	router_alert(s, &(struct alert){.kind = ALERT_FAILED, .summary = reason});
+}
+
 static void on_exited(struct session *s, const struct session_exit *e) {
 	struct router *r = s->world;
 	char text[1024];
@@ -396,7 +408,7 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	router_turn_named(s);
 	unlearn_resume(s, e);
 	router_renew_profile(s);
-	bool ends = session_ends(s, e);
+	bool ends = session_ends(s, e), failed = s->failed || (!e->wanted && (e->in_turn || router_turn_is_open(s)));
 	router_init_child_gone(s, text, ends);
 	fail_calls(s, text, ends);
 	router_withdraw_all(s, "child_exited");
@@ -406,6 +418,7 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	if (notice.data && !(e->wanted && s->then == THEN_RESTART)) tell_private_exit(s, notice);
 	if (notice.data && e->stuck) tell_stopper(s, notice);
 	if (notice.data || !no_child) router_tell(s, notice);
+	if (failed) tell_failed(s, s->reason ? s->reason : text);
 	if (session_ends(s, e)) r->events->session_over(r, s);
 }
 

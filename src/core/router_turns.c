@@ -109,6 +109,18 @@ static void tell_ended(struct session *s, struct turn *t, struct span is_error, 
 	router_tell(s, notice_end(&b));
 }
 
+static void alert_end(struct session *s, const struct turn_result *result) {
+	struct buf b = BUF_INIT(ALERT_SUMMARY_MAX);
+	if (!router_alert_wanted(s, ALERT_TURN_END)) return;
+	_cleanup_free_ char *text = result ? span_dup(result->text, NULL) : NULL;
+	buf_puts(&b, result ? outcome_name(result->outcome) : PLENUM_OUT_UNKNOWN);
+	if (result && result->ms != TURN_UNKNOWN) buf_printf(&b, ", %lld s", (long long)(result->ms / 1000));
+	if (text) buf_puts(&b, ": ");
+	if (text) str_put_safe(&b, text, MIN(strlen(text), ALERT_TEXT_MAX));
+	_cleanup_free_ char *summary = buf_steal(&b, NULL);
+	router_alert(s, &(struct alert){.kind = ALERT_TURN_END, .summary = summary});
+}
+
 /* This child was not sent it: it is held, or goes to the next child, as this one has exited and only its last output is
  * read. */
 static bool is_unsent(const struct session *s, const struct prompt *p) {
@@ -120,6 +132,13 @@ static bool some_are_sent(const struct session *s) {
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
 		if (p->state == PROMPT_SENT && !is_unsent(s, p)) return true;
 	return false;
+}
+
+bool router_turn_is_open(const struct session *s) {
+	struct prompt *p;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
+		if (p->state == PROMPT_TAKEN) return true;
+	return some_are_sent(s);
 }
 
 void router_turn_named(struct session *s) {
@@ -206,6 +225,7 @@ void router_turn_ends(struct session *s, struct chunk line, const struct envelop
 	s->failures = 0;
 	if (line.data) result = dialect_turn_result((struct span){line.data, line.len});
 	tell_ended(s, &t, e->is_error, line.data ? &result : NULL);
+	alert_end(s, line.data ? &result : NULL);
 	session_turn_ended(s);
 }
 
@@ -280,7 +300,9 @@ static void end_unresolved(struct session *s) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
 		if (p->state == PROMPT_TAKEN) finish(s, &t, p);
-	if (t.n) tell_ended(s, &t, span_of("true"), NULL);
+	if (!t.n) return;
+	tell_ended(s, &t, span_of("true"), NULL);
+	alert_end(s, NULL);
 }
 
 /* Idle comes after the last result, and with nothing left in the child's queue. */

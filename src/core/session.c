@@ -68,6 +68,7 @@ void session_slim(struct session *s) {
 	queue_free(&s->in);
 	loop_timer_drop(&s->retry_timer);
 	loop_timer_drop(&s->lag_timer);
+	loop_timer_drop(&s->stall.timer);
 }
 
 static void on_task(void *arg) {
@@ -649,6 +650,7 @@ static void free_session(void *arg) {
 	free(s->start_error);
 	free(s->retry_timer);
 	free(s->lag_timer);
+	free(s->stall.timer);
 	free(s->name);
 	free(s->label);
 	free(s);

@@ -56,6 +56,13 @@ struct cost {
 	int64_t nano_usd;
 };
 
+/* The output of a running turn; the router's. */
+struct stall {
+	int64_t since;            /* no output since then, monotonic ms */
+	bool told;                /* the event `stalled` was sent, and no output came since */
+	struct loop_timer *timer; /* NULL: no turn has run */
+};
+
 struct session_exit {
 	int status; /* exit status, or 128 + signal */
 	int signal; /* 0: none */
@@ -63,6 +70,7 @@ struct session_exit {
 	enum broken broken;
 	bool never_ran; /* it could not be started at all */
 	bool stuck;     /* it lives on: SIGKILL did not end it */
+	bool in_turn;   /* a turn was running */
 	int64_t ran_ms;
 };
 
@@ -181,6 +189,7 @@ struct session {
 	struct loop_task free_task, over_task; /* over_task: the router's; removes the session */
 	uint64_t lines_out, bytes_out, strays, dropped_answers, turns;
 	struct cost cost;
+	struct stall stall;
 };
 
 /* NULL without memory. Takes over launch on success. */

@@ -74,6 +74,7 @@ static struct session_exit exit_of(const struct session *s) {
 	struct session_exit e = {.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
 							 .wanted = s->stopping != STOP_NOT && (!s->broken || s->then == THEN_REMOVE),
 							 .broken = s->broken,
+							 .in_turn = s->turn,
 							 .ran_ms = s->agent->exited_at - s->agent->started_at};
 	e.status = e.signal ? 128 + e.signal : WEXITSTATUS(status);
 	return e;

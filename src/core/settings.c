@@ -41,6 +41,7 @@ static bool profile_init(struct profile *p, const char *name) {
 		.owner_grace = 15000,
 		.control_timeout = 60000,
 		.idle_sleep = (int64_t)30 * 60 * 1000,
+		.stall_after = (int64_t)5 * 60 * 1000,
 		.stop_grace = 5000,
 	};
 	if (p->name && p->dialect && words_set(&p->pass_env, pass_all)) return true;
@@ -109,7 +110,7 @@ void settings_unref(struct settings *s) {
 	free(s->default_profile);
 	access_free(&s->allow);
 	access_free(&s->approve);
-	words_free(&s->on_pending);
+	for (size_t i = 0; i < ALERT_KINDS; i++) words_free(&s->on[i]);
 	words_free(&s->files);
 	free(s);
 }

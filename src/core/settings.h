@@ -32,6 +32,7 @@ struct profile {
 	int64_t owner_grace;     /* 15 s */
 	int64_t control_timeout; /* 60 s */
 	int64_t idle_sleep;      /* 30 min */
+	int64_t stall_after;     /* 5 min */
 	int64_t stop_grace;      /* 5 s, each step of the stop sequence */
 	bool prompts_queue;      /* prompts = queue */
 	bool restart_never;      /* restart = never */
@@ -50,6 +51,9 @@ struct access {
 	size_t n_gids;
 };
 
+/* The keys for commands. */
+enum alert_kind { ALERT_PENDING, ALERT_TURN_END, ALERT_FAILED, ALERT_STALLED, ALERT_KINDS };
+
 struct settings {
 	unsigned refs;
 	char *socket;          /* NULL: resolved from the environment */
@@ -57,8 +61,8 @@ struct settings {
 	char *default_profile; /* never NULL */
 	int log_level;         /* LOG_* of base/log.h */
 	size_t max_sessions, max_children, max_clients;
-	struct access allow, approve; /* approve.n_* == 0: all that may connect */
-	struct words on_pending;
+	struct access allow, approve;          /* approve.n_* == 0: all that may connect */
+	struct words on[ALERT_KINDS];          /* commands: on_pending and the like */
 	int64_t notify_interval, notify_limit; /* ms: between two runs for a session; of one run */
 	int64_t outside_timeout;               /* ms: of requests to file systems and other processes */
 	bool memory_pressure;                  /* put sessions to sleep when memory is short */

@@ -320,7 +320,7 @@ class DeadMountTest(Case):
         """Sessions are started even if on_pending hangs."""
         self.mount = dead_mount(self)
         d, agent = self.start(daemon=dict(self.SHORT, on_pending=self.mount.dir + "/x", notify_interval="10ms"))
-        c = d.attached("well")
+        c = d.attached("well", approve=False)
         child = agent.child()
         ids = iter(range(1000))
 

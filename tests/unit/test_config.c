@@ -78,7 +78,7 @@ START_TEST(test_daemon) {
 		"# a comment\n[daemon]\nsocket = /run/x/plenum.sock\nstate_dir=/var/lib/plenum ; why not\n"
 		"default_profile = fake\nlog_level = debug\nmax_sessions = 7\nmax_children = 3\n"
 		"max_clients = 9\nallow_uids = root, 1234 77\nallow_groups = 0\napprove_uids = 0\n"
-		"on_pending = notify-send \"Agent; asks\" 'a ; b'\n");
+		"on_pending = notify-send \"Agent; asks\" 'a ; b'\non_turn_end = a\non_failed = b\non_stalled = c d\n");
 	ck_assert_str_eq(s->socket, "/run/x/plenum.sock");
 	ck_assert_str_eq(s->state_dir, "/var/lib/plenum");
 	ck_assert_str_eq(s->default_profile, "fake");
@@ -91,7 +91,10 @@ START_TEST(test_daemon) {
 	ck_assert_uint_eq(s->allow.uids[1], 1234);
 	ck_assert_uint_eq(s->allow.n_gids, 1);
 	ck_assert_uint_eq(s->approve.n_uids, 1);
-	WORDS(&s->on_pending, "notify-send", "Agent; asks", "a ; b");
+	WORDS(&s->on[ALERT_PENDING], "notify-send", "Agent; asks", "a ; b");
+	WORDS(&s->on[ALERT_TURN_END], "a");
+	WORDS(&s->on[ALERT_FAILED], "b");
+	WORDS(&s->on[ALERT_STALLED], "c", "d");
 	WORDS(&s->files, file);
 	settings_unref(s);
 }

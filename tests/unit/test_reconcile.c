@@ -86,8 +86,8 @@ static void on_changed(struct router *r) {
 	note("mark");
 }
 
-static void on_attention(struct router *r, const struct session *s, const struct pending *p) {
-	(void)r, (void)s, (void)p;
+static void on_attention(struct router *r, const struct session *s, const struct alert *alert) {
+	(void)r, (void)s, (void)alert;
 	calls_for_help++;
 }
 
@@ -113,6 +113,7 @@ static void begin(struct world *w) {
 	log_set_level(LOG_ERROR);
 	struct settings *settings = settings_new();
 	w->children = children_new(w->loop);
+	ck_assert(words_add(&settings->on[ALERT_PENDING], "command"));
 	w->router = router_new(w->loop, w->children, settings, &events, NULL);
 	settings_unref(settings);
 	w->session = make(w, "s");
