@@ -34,6 +34,8 @@ import threading
 import time
 import unittest
 
+import described
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable  # for children of any uid
 TIMEOUT = float(os.environ.get("PLENUM_TEST_TIMEOUT", "10"))
@@ -193,7 +195,11 @@ class Client:
     """One connection. Reads only during a wait, so a client without a wait is a stalled client.
 
     .log has all received lines in order; .inbox those not yet taken by a wait. wait() takes the first match out of the
-    inbox and leaves the rest, so tests name only the lines they are about."""
+    inbox and leaves the rest, so tests name only the lines they are about.
+
+    Each line of the daemon's own is compared with the schema (described.py)."""
+
+    checked = True
 
     def __init__(self, path, label="client", uid=None, gid=None, groups=(), env=None):
         """With uid (root only) or env: a process of that uid or environment makes the connection, and lives until it is
@@ -207,6 +213,7 @@ class Client:
         self.log, self.inbox = [], []
         self.parts, self.eof = [], False
         self.sent = []
+        self.verbs = {}  # of its requests to the daemon, by id
 
     def connect_as(self, path, env, ids):
         here, there = socket.socketpair()
@@ -234,6 +241,7 @@ class Client:
     def raw(self, data, timeout=None):
         """Send bytes unchanged; receives meanwhile, so that two full directions do not block each other."""
         self.sent.append(data[:400])
+        self.note(data)
         deadline = time.monotonic() + (TIMEOUT if timeout is None else timeout)
         view = memoryview(data)
         while view:
@@ -250,12 +258,17 @@ class Client:
     def try_raw(self, data):
         """Send as many bytes as the socket takes now, without reading; return how many."""
         total = 0
+        self.note(data)
         try:
             while total < len(data):
                 total += self.sock.send(data[total:total + 65536], socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         except BlockingIOError:
             pass
         return total
+
+    def note(self, data):
+        for rid, verb in described.requests_in(data):
+            self.verbs.setdefault(rid, set()).add(verb)
 
     def half_close(self):
         self.sock.shutdown(socket.SHUT_WR)
@@ -306,6 +319,8 @@ class Client:
             m = Message(raw, now)
             self.log.append(m)
             self.inbox.append(m)
+            if self.checked and isinstance(m.obj, dict):
+                described.check_line(m.obj, self.verbs.get(repr(m["response.request_id"])))
 
     def wait(self, pred=None, timeout=None, title=None, **want):
         """Return the first match: pred(message) true and the named members equal. Fails at the deadline or the end."""
@@ -1050,6 +1065,7 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.daemons, self.agents = [], []
         self.addCleanup(self.clean)
+        described.faults.clear()
 
     def start(self, agents=("agent",), mode=None, daemon=None, limits=None, profile=None, profiles=None, **options):
         """Start a daemon with one profile per name; the first is the default one. (daemon, agent, agent, ...)
@@ -1082,6 +1098,8 @@ class Case(unittest.TestCase):
             if not failed:
                 for d in self.daemons:
                     d.finish()
+                if described.faults:
+                    raise described.Undescribed(described.faults[0])
         except BaseException:
             failed = True
             raise

@@ -70,7 +70,7 @@ class Relay:
             return None
         c = Client.__new__(Client)
         c.label, c.helper, c.sock = label, None, socket.socket(fileno=fds[0])
-        c.log, c.inbox, c.parts, c.eof, c.sent = [], [], [], False, []
+        c.log, c.inbox, c.parts, c.eof, c.sent, c.verbs = [], [], [], False, [], {}
         return c
 
     def close(self):
