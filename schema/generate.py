@@ -62,7 +62,7 @@ def camel(name):
 # --- the two languages ------------------------------------------------------------------------------------------------
 
 class TypeScript:
-    PLAIN = {"string": "string", "integer": "number", "boolean": "boolean", "null": "null"}
+    PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
     ANY = "unknown"
 
     @staticmethod
@@ -101,7 +101,7 @@ class TypeScript:
 
 
 class Python:
-    PLAIN = {"string": "str", "integer": "int", "boolean": "bool", "null": "None"}
+    PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
     ANY = "Any"
 
     @staticmethod

@@ -450,6 +450,8 @@ export interface OpenRequest {
   tool_name: string | null;
   /** the agent's; a long one is a string with its beginning */
   input?: unknown;
+  /** the agent's permission_suggestions */
+  suggestions?: Array<unknown>;
   agent_id: string | null;
   since_ms: number;
   asked_at_ms: number;
@@ -685,6 +687,17 @@ export interface TurnStartedEvent extends TurnNotice {
 export interface TurnEndedEvent extends TurnNotice {
   event: "turn_ended";
   is_error?: boolean;
+  outcome?: "success" | "error" | "limit" | "interrupted" | "unknown";
+  ms?: number | null;
+  cost_usd?: number | null;
+  tokens?: Tokens;
+}
+
+export interface Tokens {
+  input: number | null;
+  output: number | null;
+  cache_read: number | null;
+  cache_write: number | null;
 }
 
 export interface StrayOutputEvent extends SessionNotice {

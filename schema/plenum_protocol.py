@@ -461,6 +461,7 @@ class OpenRequest(TypedDict):
     subtype: Union[str, None]
     tool_name: Union[str, None]
     input: NotRequired[Any]
+    suggestions: NotRequired[List[Any]]
     agent_id: Union[str, None]
     since_ms: int
     asked_at_ms: int
@@ -694,6 +695,17 @@ class TurnStartedEvent(TurnNotice):
 class TurnEndedEvent(TurnNotice):
     event: Literal['turn_ended']
     is_error: NotRequired[bool]
+    outcome: NotRequired[Literal['success', 'error', 'limit', 'interrupted', 'unknown']]
+    ms: NotRequired[Union[int, None]]
+    cost_usd: NotRequired[Union[float, None]]
+    tokens: NotRequired[Tokens]
+
+
+class Tokens(TypedDict):
+    input: Union[int, None]
+    output: Union[int, None]
+    cache_read: Union[int, None]
+    cache_write: Union[int, None]
 
 
 class StrayOutputEvent(SessionNotice):
