@@ -30,7 +30,7 @@ _plenumctl_takes_value() { # the option $1 of the verb $2
 _plenumctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb="" session="" word i skip=""
-	local verbs="ls new send chat tail attach pending allow deny interrupt sleep stop clear-lost queue logs status top log doctor reload upgrade shutdown demo"
+	local verbs="ls new send chat tail attach pending allow deny interrupt sleep stop clear-lost queue wait mode model fork status top events log metrics doctor reload upgrade shutdown demo"
 	COMPREPLY=()
 
 	for ((i = 1; i < COMP_CWORD; i++)); do
@@ -81,7 +81,7 @@ _plenumctl() {
 		new) options+=" --profile --cwd --env --resume --fork" ;;
 		send) options+=" --no-wait --timeout --create --existing --profile --cwd" ;;
 		chat) options+=" --profile --cwd --resume --lines" ;;
-		tail) options+=" --lines" ;;
+		tail) options+=" --lines --no-follow" ;;
 		attach) options+=" --observer --no-approve --replay --tag --on-lag --existing --profile --cwd --resume --verbose" ;;
 		allow) options+=" --always --input --all" ;;
 		deny) options+=" --interrupt --all" ;;
@@ -92,17 +92,22 @@ _plenumctl() {
 		clear-lost) options+=" --all" ;;
 		queue) options+=" --cancel" ;;
 		top) options+=" --once" ;;
-		log) options+=" --decisions --follow" ;;
+		wait) options+=" --timeout" ;;
+		log) options+=" --daemon --decisions --follow" ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
 	elif [[ -z $verb ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur")
 	elif [[ -z $session ]]; then
 		case $verb in
-		send | chat | tail | attach | pending | allow | deny | interrupt | sleep | stop | clear-lost | queue | logs | log | status)
+		send | chat | tail | attach | pending | allow | deny | interrupt | sleep | stop | clear-lost | queue | wait | mode | model | fork | events | log | status)
 			_plenumctl_take "$cur" < <(plenumctl ls --names 2>/dev/null)
 			;;
 		esac
+	elif [[ $verb == wait ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "idle asking ended" -- "$cur")
+	elif [[ $verb == mode ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "default acceptEdits plan bypassPermissions dontAsk" -- "$cur")
 	elif [[ $verb == allow || $verb == deny ]]; then
 		_plenumctl_take "$cur" < <(_plenumctl_requests "$session")
 	fi

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # fish completion of plenumctl(1)
 
-set -l verbs ls new send chat tail attach pending allow deny interrupt sleep stop clear-lost queue logs status top log doctor reload upgrade shutdown demo
-set -l of_session send chat tail attach pending allow deny interrupt sleep stop clear-lost queue logs log status
+set -l verbs ls new send chat tail attach pending allow deny interrupt sleep stop clear-lost queue wait mode model fork status top events log metrics doctor reload upgrade shutdown demo
+set -l of_session send chat tail attach pending allow deny interrupt sleep stop clear-lost queue wait mode model fork events log status
 
 function __plenumctl_sessions
     plenumctl ls --names 2>/dev/null
@@ -41,10 +41,15 @@ complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a sleep -d 'e
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a stop -d 'stop a session'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a clear-lost -d 'go on without lost guards'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a queue -d 'prompts that wait'
-complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a logs -d 'what the agent wrote to stderr'
+complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a wait -d 'until it is idle, asks or has ended'
+complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a mode -d 'the permission mode'
+complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a model -d 'the model'
+complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a fork -d 'a copy of a conversation'
+complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a events -d 'events as they happen'
+complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a metrics -d 'the counters of the daemon'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a status -d 'the daemon or a session'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a top -d 'sessions and clients'
-complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a log -d 'what the daemon logged'
+complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a log -d 'what the daemon logged or the agent wrote to stderr'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a doctor -d 'find what is wrong'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a reload -d 'read the configuration again'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a upgrade -d 'the installed daemon takes over'
@@ -85,6 +90,11 @@ complete -c plenumctl -n '__fish_seen_subcommand_from stop' -s k -l kill -d 'at 
 complete -c plenumctl -n '__fish_seen_subcommand_from stop' -s f -l forget -d 'take it from the list'
 complete -c plenumctl -n '__fish_seen_subcommand_from status' -l profiles -d 'only the names of the profiles'
 complete -c plenumctl -n '__fish_seen_subcommand_from pending' -l ids -d 'only the ids'
+complete -c plenumctl -n '__fish_seen_subcommand_from log' -l daemon -d 'the log of the daemon'
+complete -c plenumctl -n '__fish_seen_subcommand_from wait' -s t -l timeout -x -d 'no longer than this'
+complete -c plenumctl -n "__fish_seen_subcommand_from wait; and test (__plenumctl_words) -ge 3" -a 'idle asking ended'
+complete -c plenumctl -n "__fish_seen_subcommand_from mode; and test (__plenumctl_words) -eq 3" -a 'default acceptEdits plan bypassPermissions dontAsk'
+complete -c plenumctl -n '__fish_seen_subcommand_from tail' -l no-follow -d 'print these lines and exit'
 complete -c plenumctl -n '__fish_seen_subcommand_from log' -s d -l decisions -d 'only who allowed or denied what'
 complete -c plenumctl -n '__fish_seen_subcommand_from log' -s f -l follow -d 'go on as more comes'
 complete -c plenumctl -n '__fish_seen_subcommand_from top' -s 1 -l once -d 'print it once'

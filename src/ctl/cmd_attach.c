@@ -145,40 +145,50 @@ int cmd_attach(struct ctl *c, int argc, char **argv) {
 
 /* --- tail --------------------------------------------------------------------------------------------------------- */
 
-static int watch(struct ctl *c, struct plenum *p) {
+/* stop_at: the number of the last line that was there when it began; 0: watch on. */
+static int watch(struct ctl *c, struct plenum *p, int64_t stop_at) {
 	struct show show;
 	struct incoming in;
+	int64_t seq = 0;
 	show_init(&show, stdout);
-	for (;;) {
+	while (!stop_at || seq < stop_at) {
 		enum plenum_result r = follow_next(p, 0, &in);
 		if (r == PLENUM_TIMED_OUT) {
 			if (fflush(stdout) != 0) return CTL_CUT;
 			r = follow_next(p, -1, &in);
 		}
 		if (r != PLENUM_OK) return ctl_failed(p, r);
+		if (stop_at) follow_seq(&in, &seq);
 		if (c->json)
 			printf("%.*s\n", (int)in.line.n, in.line.p);
 		else
 			show_line(&show, in.line, &in.e);
-		if (span_equals(follow_event(&in), PLENUM_EV_SESSION_REMOVED)) return fflush(stdout) == 0 ? CTL_OK : CTL_CUT;
+		if (span_equals(follow_event(&in), PLENUM_EV_SESSION_REMOVED)) break;
 	}
+	show_break(&show);
+	return fflush(stdout) == 0 ? CTL_OK : CTL_CUT;
 }
 
 int cmd_tail(struct ctl *c, int argc, char **argv) {
 	const char *replay = "100";
+	bool no_follow = false;
 	const struct ctl_option options[] = {
 		{"lines", 'n', "N", "begin with the last N lines that are kept (all: with all; default 100)", .value = &replay},
+		{"no-follow", 0, NULL, "print these lines and exit", .flag = &no_follow},
 		{0},
 	};
 	int code = ctl_options(c, options, &argc, &argv, 1, 1);
 	if (code != CTL_GO) return code;
 	json_t *what = replay_value(replay);
-	if (!what) return ctl_usage(c, "tail: -n takes a number of lines, or all");
-	json_t *members = json_pack("{s:s,s:s,s:o}", "create", "never", "role", "observer", "replay", what);
+	if (!what) return ctl_usage(c, "tail: --lines %s: not a number of lines, and not all", replay);
+	_cleanup_json_ json_t *answer = NULL, *members = json_pack("{s:s,s:s,s:o,s:b}", "create", "never", "role",
+															   "observer", "replay", what, "tag", (int)no_follow);
 	const char *session = argv[0];
 	_cleanup_plenum_ struct plenum *p = NULL;
 	code = pick_open(c, &session, &p);
-	code = code == CTL_OK ? follow_to(p, session, json_incref(members), NULL) : code;
-	json_decref(members);
-	return code == CTL_OK ? watch(c, p) : code;
+	if (code == CTL_OK) code = follow_to(p, session, json_incref(members), &answer);
+	if (code != CTL_OK) return code;
+	int64_t next = ctl_int(answer, "seq", 0), oldest = ctl_int(answer, "oldest_seq", 0);
+	if (no_follow && (next <= oldest || strcmp(replay, "0") == 0)) return CTL_OK; /* there is nothing to print */
+	return watch(c, p, no_follow ? next - 1 : 0);
 }

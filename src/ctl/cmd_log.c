@@ -1,33 +1,90 @@
 /* SPDX-License-Identifier: MIT
  *
- * log: the daemon's own log, which the journal keeps with fields that can be asked for. journalctl does the work.
+ * log: the daemon's own log, which the journal keeps with fields that can be asked for (journalctl does the work); or
+ * of a session the last lines that its agent wrote to stderr, which the daemon keeps.
  */
 #include "base/str.h"
-#include "ctl/ctl.h"
+#include "ctl/pick.h"
+#include "ctl/text.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
-int cmd_log(struct ctl *c, int argc, char **argv) {
-	bool decisions = false, follow = false;
-	const struct ctl_option options[] = {
-		{"decisions", 'd', NULL, "only who allowed or denied what", .flag = &decisions},
-		{"follow", 'f', NULL, "go on as more comes", .flag = &follow},
-		{0},
-	};
-	int code = ctl_options(c, options, &argc, &argv, 0, 1);
-	if (code != CTL_GO) return code;
-	_cleanup_free_ char *session = argc ? str_printf("PLENUM_SESSION=%s", argv[0]) : NULL;
+/* --- The agent ---------------------------------------------------------------------------------------------------- */
+
+static void print_lines(json_t *list) {
+	json_t *one;
+	size_t i;
+	json_array_foreach(list, i, one) {
+		const char *text = json_string_value(one);
+		if (!text) continue;
+		text_print(stdout, text, json_string_length(one));
+		putchar('\n');
+	}
+}
+
+static int print_stderr(struct ctl *c, const char *session) {
+	_cleanup_json_ json_t *answer = NULL;
+	int code = pick_ask(c, session, PLENUM_LOGS, &answer);
+	if (code != CTL_OK) return code;
+	if (c->json) return ctl_print_json(answer);
+	json_t *list = ctl_array(answer, "stderr");
+	const char *name = ctl_str(answer, "session", session), *reason = ctl_str(answer, "reason", NULL);
+	if (reason) ctl_say("session %s: %s", name, reason);
+	if (json_array_size(list) == 0) ctl_say("session %s: its agent wrote nothing to stderr", name);
+	print_lines(list);
+	return CTL_OK;
+}
+
+/* --- The daemon --------------------------------------------------------------------------------------------------- */
+
+struct journal {
+	bool follow, decisions;
+	const char *session; /* NULL: all */
+};
+
+static int run_journalctl(struct ctl *c, const struct journal *j) {
+	_cleanup_free_ char *session = j->session ? str_printf("PLENUM_SESSION=%s", j->session) : NULL;
 	char program[] = "journalctl", ours[] = "--identifier=plenumd", follows[] = "--follow";
 	char quiet[] = "--quiet", json[] = "--output=json", event[] = "PLENUM_EVENT=decision";
 	char *words[8] = {program, ours}; /* execvp() wants them writable */
 	size_t n = 2;
-	if (follow) words[n++] = follows;
+	if (j->follow) words[n++] = follows;
 	if (c->json) words[n++] = json;
-	if (c->json) words[n++] = quiet; /* a person is told where there is nothing */
-	if (decisions) words[n++] = event;
+	if (c->json) words[n++] = quiet; /* a person is told that there is nothing */
+	if (j->decisions) words[n++] = event;
 	if (session) words[n++] = session;
 	execvp(words[0], words);
-	ctl_say("cannot run journalctl: %s; a daemon in a terminal logs there", strerror(errno));
+	ctl_say("journalctl: %s (a daemon in a terminal logs there)", strerror(errno));
 	return CTL_INTERNAL;
+}
+
+/* The journal has sessions that are gone, so a name that fits none is not an error here. */
+static int print_journal(struct ctl *c, struct journal *j) {
+	_cleanup_plenum_ struct plenum *p = NULL;
+	if (j->session && !c->json) {
+		char why[256];
+		struct plenum *there = plenum_open(c->socket, why, sizeof why);
+		plenum_close(there);
+		int code = there ? pick_open(c, &j->session, &p) : CTL_OK;
+		if (code != CTL_OK) return code;
+	}
+	return run_journalctl(c, j);
+}
+
+int cmd_log(struct ctl *c, int argc, char **argv) {
+	bool daemon = false;
+	struct journal j = {0};
+	const struct ctl_option options[] = {
+		{"daemon", 0, NULL, "of a session: the daemon's log about it", .flag = &daemon},
+		{"decisions", 'd', NULL, "only who allowed or denied what", .flag = &j.decisions},
+		{"follow", 'f', NULL, "continue as more is logged", .flag = &j.follow},
+		{0},
+	};
+	int code = ctl_options(c, options, &argc, &argv, 0, 1);
+	if (code != CTL_GO) return code;
+	if (argc && !daemon && !j.decisions && !j.follow) return print_stderr(c, argv[0]);
+	j.session = argc ? argv[0] : NULL;
+	return print_journal(c, &j);
 }

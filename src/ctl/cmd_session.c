@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The verbs that ask the daemon one thing about one session: new, interrupt, sleep, stop, clear-lost, queue, logs.
+ * The verbs that ask the daemon one thing about one session: new, interrupt, sleep, stop, clear-lost, queue.
  */
 #include "base/str.h"
 #include "ctl/follow.h"
@@ -258,34 +258,8 @@ int cmd_interrupt(struct ctl *c, int argc, char **argv) {
 	return CTL_OK;
 }
 
-/* --- Lists of lines ----------------------------------------------------------------------------------------------- */
-
-static void print_lines(json_t *list) {
-	json_t *one;
-	size_t i;
-	json_array_foreach(list, i, one) {
-		_cleanup_free_ char *dump = json_is_string(one) ? NULL : json_dumps(one, JSON_COMPACT | JSON_ENCODE_ANY);
-		const char *text = dump ? dump : json_string_value(one);
-		if (!text) continue;
-		text_print(stdout, text, strlen(text));
-		putchar('\n');
-	}
-}
-
-int cmd_logs(struct ctl *c, int argc, char **argv) {
-	_cleanup_json_ json_t *answer = NULL;
-	int code = ctl_options(c, NULL, &argc, &argv, 1, 1);
-	if (code != CTL_GO) return code;
-	code = pick_ask(c, argv[0], PLENUM_LOGS, &answer);
-	if (code != CTL_OK) return code;
-	if (c->json) return ctl_print_json(answer);
-	json_t *list = ctl_array(answer, "stderr");
-	const char *reason = ctl_str(answer, "reason", NULL);
-	if (reason) ctl_say("%s", reason);
-	if (json_array_size(list) == 0) ctl_say("the agent wrote nothing to its stderr");
-	print_lines(list);
-	return CTL_OK;
-}
+/* --- queue ---------------------------------------------------------------------------------------------------------
+ */
 
 static void add_prompt(struct table *t, json_t *one) {
 	table_add(t, ctl_str(one, "state", "?"));

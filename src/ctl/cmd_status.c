@@ -238,6 +238,24 @@ int cmd_top(struct ctl *c, int argc, char **argv) {
 	return code;
 }
 
+/* --- metrics ------------------------------------------------------------------------------------------------------ */
+
+int cmd_metrics(struct ctl *c, int argc, char **argv) {
+	_cleanup_json_ json_t *answer = NULL;
+	json_t *value;
+	const char *key;
+	int code = ctl_options(c, NULL, &argc, &argv, 0, 0);
+	if (code != CTL_GO) return code;
+	code = ctl_ask_once(c, PLENUM_METRICS, NULL, &answer);
+	if (code != CTL_OK) return code;
+	if (c->json) return ctl_print_json(answer);
+	json_object_foreach(answer, key, value) {
+		_cleanup_free_ char *text = value_text(value);
+		printf("%-20s %s\n", key, text ? text : "?");
+	}
+	return CTL_OK;
+}
+
 /* --- The daemon itself -------------------------------------------------------------------------------------------- */
 
 static int ask_daemon(struct ctl *c, int argc, char **argv, const char *verb, const char *done) {

@@ -223,14 +223,24 @@ static bool is_told(struct span line, const char *event) {
 		   (span_equals(state, PLENUM_ST_BUSY) || span_equals(state, PLENUM_ST_IDLE));
 }
 
+static void put_members(struct buf *b, struct span line) {
+	for (size_t i = 0; i < ARRAY_SIZE(event_members); i++)
+		put_member(b, event_members[i], span_member(line, event_members[i]));
+}
+
+void show_put_event(struct buf *b, struct span line) {
+	_cleanup_free_ char *event = span_line(span_member(line, "event"), 60);
+	buf_puts(b, event ? event : "?");
+	put_members(b, line);
+}
+
 static void show_event(struct show *s, struct span line) {
 	_cleanup_free_ char *event = span_line(span_member(line, "event"), 60);
 	struct buf b = BUF_INIT(65536);
 	if (event && is_told(line, event)) return;
 	if (event && strcmp(event, PLENUM_EV_GAP) == 0) *s->streamed = 0;
 	buf_puts(&b, "");
-	for (size_t i = 0; i < ARRAY_SIZE(event_members); i++)
-		put_member(&b, event_members[i], span_member(line, event_members[i]));
+	put_members(&b, line);
 	bool bad = event && (strcmp(event, PLENUM_EV_ERROR) == 0 || strcmp(event, PLENUM_EV_GAP) == 0 ||
 						 strcmp(event, PLENUM_EV_CHILD_EXITED) == 0);
 	show_note(s, bad ? SHOW_RED : SHOW_DIM, "[%s]%s", event ? event : "?", b.data ? b.data : "");

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "base/macros.h"
 #include "wire/scan.h"
 
@@ -27,6 +28,9 @@ void show_init(struct show *s, FILE *out);
 void show_answer(struct show *s, struct span line, const struct envelope *e);
 /* Print everything for an observer. */
 void show_line(struct show *s, struct span line, const struct envelope *e);
+
+/* Append a notice of the daemon as one line: its event and its members. */
+void show_put_event(struct buf *b, struct span line);
 
 /* Return true if this is the result of an interrupt: then the CLI's error is expected. */
 bool show_was_interrupted(struct span line, const struct envelope *e);

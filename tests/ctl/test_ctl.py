@@ -54,7 +54,7 @@ class Alone(unittest.TestCase):
                      ("send", "s"), ("send", "-t", "soon", "s", "x"), ("send", "-c", "-e", "s", "x"), ("allow", "s", "r", "x"), ("allow", "--all", "s", "r"),
                      ("allow", "-i", "7", "s", "r"), ("deny", "--all", "s", "req_1_x"), ("tail",), ("tail", "-n", "few", "s"), ("attach",),
                      ("attach", "-r", "some", "s"), ("new", "-E", "noequals", "s"), ("chat", "-n", "x"), ("stop",),
-                     ("logs",), ("queue",), ("sleep",), ("clear-lost",), ("clear-lost", "--all", "s"), ("interrupt",), ("interrupt", "--all", "s"), ("new", "--fork", "s"), ("status", "a", "b"),
+                     ("wait",), ("wait", "s", "dizzy"), ("wait", "-t", "soon", "s"), ("mode",), ("model", "s", "a", "b"), ("fork", "s"), ("fork", "s", "--", "-n"), ("events", "a", "b"), ("queue",), ("sleep",), ("clear-lost",), ("clear-lost", "--all", "s"), ("interrupt",), ("interrupt", "--all", "s"), ("new", "--fork", "s"), ("status", "a", "b"),
                      ("status", "--profiles", "s")):
             with self.subTest(args=args):
                 p = self.run_ctl(64, *args)
@@ -84,7 +84,7 @@ class Alone(unittest.TestCase):
     def test_no_daemon_is_69_and_says_where(self):
         for args in (("ls",), ("new", "s"), ("send", "s", "x"), ("chat",), ("tail", "s"), ("attach", "s"), ("pending",),
                      ("allow", "s", "r"), ("deny", "s", "r"), ("interrupt", "s"), ("sleep", "s"), ("stop", "s"),
-                     ("clear-lost", "s"), ("queue", "s"), ("logs", "s"), ("status",), ("top", "--once"), ("reload",), ("upgrade",), ("shutdown",)):
+                     ("clear-lost", "s"), ("queue", "s"), ("log", "s"), ("wait", "s"), ("mode", "s"), ("model", "s"), ("fork", "s", "n"), ("events",), ("metrics",), ("status",), ("top", "--once"), ("reload",), ("upgrade",), ("shutdown",)):
             with self.subTest(args=args):
                 p = self.run_ctl(69, *args)
                 self.assertIn(self.NOWHERE, p.stderr)
@@ -131,6 +131,8 @@ class Alone(unittest.TestCase):
                 f.write("#!/bin/sh\necho $*\n")
             os.chmod(folder + "/journalctl", 0o755)
             path = folder + ":" + os.environ["PATH"]
+            self.assertEqual(self.run_ctl(0, "log", "--daemon", "work", PATH=path).stdout,
+                             "--identifier=plenumd PLENUM_SESSION=work\n")
             self.assertEqual(self.run_ctl(0, "log", "-d", "work", PATH=path).stdout,
                              "--identifier=plenumd PLENUM_EVENT=decision PLENUM_SESSION=work\n")
             self.assertEqual(self.run_ctl(0, "log", "--json", PATH=path).stdout,
@@ -591,6 +593,16 @@ class Attach(Ctl):
             p.wait(TIMEOUT)  # its stdin is still open: with an end of that, too, it would be no loss
             self.assertIn("the daemon closed the connection", self.ended(p, 74)[1])
 
+    def test_tail_without_following(self):
+        a = self.d.attached("work")
+        child = self.agent.child()
+        child.print(said("one"), said("two", "n"))
+        child.mark(a)
+        self.assertRegex(self.ctl("tail", "--no-follow", "work").stdout, r"(?s)^.*one\n.*two\n")
+        lines = self.ctl("tail", "--no-follow", "-n", "2", "--json", "work").stdout.splitlines()
+        self.assertEqual(len(lines), 2)
+        self.assertEqual(self.ctl("tail", "--no-follow", "-n", "0", "work").stdout, "")
+
     def test_tail_ends_with_the_session(self):
         a = self.d.attached("work")
         p = self.spawn("tail", "work")
@@ -715,8 +727,8 @@ class Sessions(Ctl):
         self.ctl("new", "work")
         child = self.agent.child()
         child.stderr("one \x1b[31m\ntwo\n")
-        until(lambda: "two" in self.ctl("logs", "work").stdout, what="the stderr lines")
-        self.assertEqual(self.ctl("logs", "work").stdout, "one \\x1b[31m\ntwo\n")
+        until(lambda: "two" in self.ctl("log", "work").stdout, what="the stderr lines")
+        self.assertEqual(self.ctl("log", "work").stdout, "one \\x1b[31m\ntwo\n")
 
     def test_status_and_top(self):
         self.d.attached("work", name="win\x1bdow")
@@ -898,6 +910,107 @@ class Names(Ctl):
         self.assertNotIn("flag", made)
         self.assertIn("unexpected argument: b", self.ctl("new", "a", "b", code=64).stderr)
         self.assertEqual(self.names(), [made])
+
+
+class Waits(Ctl):
+    """wait, events, mode, model, fork, metrics."""
+
+    def lines(self, p, want):
+        got = b""
+        while want.encode() not in got:
+            part = os.read(p.stdout.fileno(), 65536)
+            self.assertTrue(part, "%r did not come; got %r" % (want, got))
+            got += part
+        return got.decode()
+
+    def test_wait_for_the_end_of_the_turn(self):
+        p, child, uuid = self.prompted()
+        self.begin(child, uuid)
+        self.assertIn("timeout", self.ctl("wait", "-t", "1ms", "work", code=124).stderr)
+        waiting = self.spawn("wait", "work", "idle"), self.spawn("wait", "wo"), self.spawn("--json", "wait", "work", "asking", "ended")
+        child.print(self.result(uuid, session_id="c1"))
+        self.ended(p, 0)
+        for one in waiting[:2]:
+            self.assertEqual(self.ended(one, 0)[0], "idle\n")
+        self.assertEqual(self.ctl("wait", "work").stdout, "idle\n")
+        self.ctl("sleep", "work")
+        self.assertEqual(json.loads(self.ended(waiting[2], 0)[0]), {"session": "work", "state": "asleep"})
+
+    def test_wait_for_a_question(self):
+        a = self.d.attached("work", approve=False)
+        p = self.spawn("wait", "work", "asking")
+        self.agent.child().print(perm("q1"))
+        self.assertEqual(self.ended(p, 0)[0], "asking\n")
+
+    def test_wait_for_what_is_removed(self):
+        self.d.attached("work")
+        waiting = self.spawn("wait", "work", "asking"), self.spawn("wait", "work", "ended")
+        until(lambda: sum(c["lines_in"] >= 3 for c in self.d.call("plenum_status")["clients"]) >= 2, what="both have asked")
+        self.ctl("stop", "-k", "-f", "work")
+        self.ended(waiting[0], 1)
+        self.assertIn(self.ended(waiting[1], 0)[0], ("removed\n", "asleep\n"))
+
+    def test_events_of_all(self):
+        p = self.spawn("events")
+        machine = self.spawn("--json", "events")
+        self.subscribed(2)
+        self.ctl("new", "wo\trk", code=1)
+        self.ctl("new", "work")
+        self.assertRegex(self.lines(p, "session_created"), r"(?m)^\d\d:\d\d:\d\d  work  session_created")
+        got = self.lines(machine, "session_created")
+        self.assertEqual(json.loads(got.splitlines()[0])["event"], "session_created")
+
+    def subscribed(self, n):
+        """n clients have asked for the events."""
+        until(lambda: sum(c["lines_in"] >= 1 and c["session"] is None for c in self.d.call("plenum_status")["clients"]) >= n + 1,
+              what="%d subscribers" % n)
+
+    def test_events_of_one_session(self):
+        a = self.d.attached("work")
+        child = self.agent.child()
+        p = self.spawn("events", "work")
+        a.event("attached")
+        child.print(said("no event"), perm("q1"))
+        a.wait(request__subtype="can_use_tool")
+        self.ctl("allow")
+        text = self.lines(p, "settled")
+        self.assertRegex(text, r"(?m)^\S+  work  settled .*decision=allow")
+        self.assertNotIn("no event", text)
+
+    def test_mode_and_model(self):
+        self.d.attached("work")
+        child = self.agent.child()
+        for verb, request, member, value in (("mode", "set_permission_mode", "mode", "plan"), ("model", "set_model", "model", "m-1")):
+            p = self.spawn(verb, "work", value)
+            asked = child.request(request)
+            self.assertEqual(asked["request." + member], value)
+            child.reply(asked)
+            self.assertEqual(self.ended(p, 0)[0], value + "\n")
+        p = self.spawn("mode", "work", "wild")
+        asked = until(lambda: [m for m in child.seen(request__subtype="set_permission_mode") if m["request.mode"] == "wild"])[0]
+        child.print(harness.err(asked["request_id"], "no such mode"))
+        self.assertIn("no such mode", self.ended(p, 1)[1])
+        child.print({"type": "system", "subtype": "init", "session_id": "c1", "permissionMode": "plan", "model": "m-1"})
+        until(lambda: self.ctl("mode", "work").stdout == "plan\n", what="the mode")
+        self.assertEqual(json.loads(self.ctl("--json", "model", "work").stdout), {"session": "work", "model": "m-1"})
+
+    def test_fork(self):
+        with tempfile.TemporaryDirectory(prefix="pl-cwd-") as cwd:
+            self.ctl("new", "-C", cwd, "work")
+            child = self.agent.child()
+            self.assertIn("has no conversation yet", self.ctl("fork", "work", "copy", code=1).stderr)
+            child.print({"type": "system", "subtype": "init", "session_id": "c1"}, dict(harness.RESULT, session_id="c1"))
+            until(lambda: self.d.sessions()["work"]["conversation_id"] == "c1")
+            self.assertEqual(self.ctl("fork", "wo", "copy").stdout, "copy\n")
+            copy = self.agent.child()
+            self.assertIn("--resume=c1", copy.argv)
+            self.assertIn("--fork-session", copy.argv)
+            self.assertEqual(copy.start["cwd"], cwd)
+            self.assertIn("exists already", self.ctl("fork", "work", "copy", code=1).stderr)
+
+    def test_metrics(self):
+        self.assertRegex(self.ctl("metrics").stdout, r"(?m)^sessions +0$")
+        self.assertEqual(json.loads(self.ctl("--json", "metrics").stdout)["sessions"], 0)
 
 
 class Queue(Ctl):

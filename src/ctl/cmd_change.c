@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * mode, model: print or change what the agent of a session works with. fork: another session that goes on from the same
+ * conversation.
+ */
+#include "base/str.h"
+#include "ctl/follow.h"
+#include "ctl/pick.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- mode, model -------------------------------------------------------------------------------------------------- */
+
+struct setting {
+	const char *verb, *request, *member; /* of the agent's own request */
+	const char *known;                   /* where the answer to an attach has it */
+};
+
+static int print_setting(struct ctl *c, const struct setting *s, const char *session, const char *value) {
+	if (c->json) {
+		_cleanup_json_ json_t *told = json_pack("{s:s,s:s?}", "session", session, s->verb, value);
+		return ctl_print_json(told);
+	}
+	puts(value ? value : "(not known before the agent has started)");
+	return CTL_OK;
+}
+
+static int change_setting(struct ctl *c, int argc, char **argv, const struct setting *s) {
+	_cleanup_json_ json_t *attached = NULL;
+	_cleanup_plenum_ struct plenum *p = NULL;
+	int code = ctl_options(c, NULL, &argc, &argv, 1, 2);
+	if (code != CTL_GO) return code;
+	const char *session = argv[0], *value = argc > 1 ? argv[1] : NULL;
+	code = pick_attach(c, &session, &p, &attached);
+	if (code != CTL_OK) return code;
+	if (!value) return print_setting(c, s, session, ctl_str(attached, s->known, NULL));
+	code = ctl_ask(p, s->request, json_pack("{s:s}", s->member, value), NULL);
+	return code == CTL_OK ? print_setting(c, s, session, value) : code;
+}
+
+int cmd_mode(struct ctl *c, int argc, char **argv) {
+	static const struct setting mode = {"mode", "set_permission_mode", "mode", "permission_mode"};
+	return change_setting(c, argc, argv, &mode);
+}
+
+int cmd_model(struct ctl *c, int argc, char **argv) {
+	static const struct setting model = {"model", "set_model", "model", "model"};
+	return change_setting(c, argc, argv, &model);
+}
+
+/* --- fork --------------------------------------------------------------------------------------------------------- */
+
+/* The attach that makes the new session like the old one. */
+static json_t *fork_members(json_t *status) {
+	return json_pack("{s:s,s:b,s:b,s:s,s:s*,s:s*}", "create", "new", "approve", 0, "fork", 1, "resume",
+					 ctl_str(status, "conversation_id", ""), "profile", ctl_str(status, "profile", NULL), "cwd",
+					 ctl_str(status, "cwd", NULL));
+}
+
+int cmd_fork(struct ctl *c, int argc, char **argv) {
+	_cleanup_json_ json_t *status = NULL, *answer = NULL;
+	_cleanup_plenum_ struct plenum *p = NULL;
+	int code = ctl_options(c, NULL, &argc, &argv, 2, 2);
+	if (code != CTL_GO) return code;
+	const char *session = argv[0], *fresh = argv[1];
+	if (*fresh == '-') return ctl_usage(c, "fork: %s: a name does not begin with a dash", fresh);
+	code = pick_open(c, &session, &p);
+	if (code == CTL_OK) code = ctl_ask(p, PLENUM_STATUS, json_pack("{s:s}", "session", session), &status);
+	if (code != CTL_OK) return code;
+	if (!ctl_str(status, "conversation_id", NULL)) {
+		ctl_say("session %s: has no conversation yet (send it a prompt first)", session);
+		return CTL_REFUSED;
+	}
+	code = follow_to(p, fresh, fork_members(status), &answer);
+	if (code != CTL_OK) return code;
+	pick_remember(fresh);
+	if (c->json) return ctl_print_json(answer);
+	puts(ctl_str(answer, "session", fresh));
+	return CTL_OK;
+}
