@@ -43,6 +43,8 @@ bool dialect_was_cut(struct span result);
 enum ask_kind { ASK_TOOL, ASK_HOOK, ASK_MCP, ASK_ELICITATION, ASK_DIALOG, ASK_UNKNOWN };
 
 enum ask_kind dialect_ask_kind(const struct envelope *e);
+/* Return what an answer to this request may ask the child to remember, an array; SPAN_NONE: nothing. */
+struct span dialect_ask_suggestions(struct span request);
 
 /* A line of the child names at most this many prompts of its turn: the first ones and the last (measured: 2.1.332). */
 #define DIALECT_NAMES_MAX 64

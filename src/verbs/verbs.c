@@ -394,7 +394,7 @@ static void verb_queue(struct request *q) {
 /* *room: bytes left in the answer for inputs and suggestions. */
 static void put_pending(struct buf *b, const struct session *s, const struct pending *p, size_t *room) {
 	struct span input = span_member(p->request, "input"), agent = span_member(p->request, "agent_id");
-	struct span suggestions = span_member(p->request, "permission_suggestions");
+	struct span suggestions = dialect_ask_suggestions(p->request);
 	size_t from = b->len;
 	_cleanup_free_ char *agent_id = span_dup(agent, NULL);
 	notice_text(b, "session", s->name);

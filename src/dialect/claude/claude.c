@@ -67,6 +67,11 @@ enum ask_kind dialect_ask_kind(const struct envelope *e) {
 	return ASK_UNKNOWN;
 }
 
+struct span dialect_ask_suggestions(struct span request) {
+	struct span list = span_member(request, "permission_suggestions");
+	return span_is_array(list) ? list : SPAN_NONE;
+}
+
 /* --- tool calls by a client --------------------------------------------------------------------------------------- */
 
 #define CALL_CAPABILITY "mcp_call_check_permissions_v1"
