@@ -22,7 +22,7 @@ _plenumctl_takes_value() { # the option $1 of the verb $2
 	attach:-t | deny:-i) return 1 ;;
 	*:-[pCEntri]) ;;
 	*:--socket | *:--profile | *:--cwd | *:--timeout | *:--resume | *:--env | *:--lines | *:--on-lag | *:--replay) ;;
-	*:--input) ;;
+	*:--input | *:--sort | top:-s) ;;
 	*) return 1 ;;
 	esac
 }
@@ -76,7 +76,7 @@ _plenumctl() {
 		local options="--json --socket --help"
 		case $verb in
 		"") options+=" --version" ;;
-		ls) options+=" --names" ;;
+		ls) options+=" --names --long" ;;
 		status) options+=" --profiles" ;;
 		new) options+=" --profile --cwd --env --resume --fork" ;;
 		send) options+=" --no-wait --timeout --create --existing --profile --cwd" ;;
@@ -91,7 +91,7 @@ _plenumctl() {
 		pending) options+=" --ids" ;;
 		clear-lost) options+=" --all" ;;
 		queue) options+=" --cancel" ;;
-		top) options+=" --once" ;;
+		top) options+=" --once --sort" ;;
 		wait) options+=" --timeout" ;;
 		log) options+=" --daemon --decisions --follow" ;;
 		esac

@@ -59,6 +59,8 @@ complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a demo -d 'tw
 complete -c plenumctl -n "__fish_seen_subcommand_from $of_session; and test (__plenumctl_words) -eq 2" -a '(__plenumctl_sessions)'
 complete -c plenumctl -n "__fish_seen_subcommand_from allow deny; and test (__plenumctl_words) -eq 3" -a '(__plenumctl_requests)'
 
+complete -c plenumctl -n '__fish_seen_subcommand_from ls' -s l -l long -d 'all columns'
+complete -c plenumctl -n '__fish_seen_subcommand_from top' -s s -l sort -x -a 'session state queue pending clients memory idle cost' -d 'sort by'
 complete -c plenumctl -n '__fish_seen_subcommand_from ls' -l names -d 'only the names'
 complete -c plenumctl -n '__fish_seen_subcommand_from new send chat attach' -s p -l profile -x -a '(__plenumctl_profiles)' -d 'profile of a new session'
 complete -c plenumctl -n '__fish_seen_subcommand_from new send chat attach' -s C -l cwd -x -a '(__fish_complete_directories)' -d 'its working folder'

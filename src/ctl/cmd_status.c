@@ -1,80 +1,230 @@
 /* SPDX-License-Identifier: MIT
  *
- * status: everything that the daemon says of itself or of one session. top: the same as a table, again and again.
- * reload, shutdown: the two requests to the daemon itself.
+ * status: the daemon or one session, in units for people; --json has all that the daemon reports. metrics: its
+ * counters. reload, shutdown: the two requests to the daemon itself.
  */
 #include "base/fd.h"
+#include "base/str.h"
 #include "ctl/pick.h"
 #include "ctl/text.h"
 
-#include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
+#include <time.h>
 
-/* --- Any answer as text ------------------------------------------------------------------------------------------- */
+/* --- Rows --------------------------------------------------------------------------------------------------------- */
 
-/* Values are shown as they are: the daemon may tell more than this program knows of. */
-static char *value_text(json_t *value) {
-	if (json_is_string(value)) return strdup(json_string_value(value));
-	return json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-}
-
-/* A newline in a client's name begins no line here. */
-static void print_text(const char *text, bool quoted) {
+static void PRINTF_LIKE(2, 3) row(const char *key, const char *fmt, ...) {
+	va_list ap;
+	va_start(ap, fmt);
+	_cleanup_free_ char *text = str_vprintf(fmt, ap);
+	va_end(ap);
 	struct buf b = BUF_INIT((size_t)1 << 20);
-	if (quoted)
-		text_put_value(&b, text);
-	else
-		text_put_line(&b, text, strlen(text), (size_t)1 << 16);
-	fputs(b.data ? b.data : "", stdout);
+	if (text) text_put_line(&b, text, strlen(text), 4096);
+	printf("%-13s %s\n", key, b.len && !b.failed ? b.data : "");
 	buf_free(&b);
 }
 
-static void print_value(const char *key, json_t *value, int depth);
-
-static void print_members(json_t *object, int depth) {
-	const char *key;
-	json_t *value;
-	json_object_foreach(object, key, value) print_value(key, value, depth);
+static void row_text(json_t *object, const char *member, const char *key) {
+	const char *text = ctl_str(object, member, NULL);
+	if (text) row(key, "%s", text);
 }
 
-static void print_scalar(const char *key, json_t *value, int depth) {
-	_cleanup_free_ char *text = value_text(value);
-	int pad = 24 - depth * 2;
-	printf("%*s%-*s ", depth * 2, "", pad > 0 ? pad : 0, key);
-	print_text(text ? text : "?", false);
-	putchar('\n');
+static char *size_text(int64_t bytes) {
+	struct buf b = BUF_INIT(64);
+	text_put_bytes(&b, (uint64_t)MAX(bytes, 0));
+	return buf_steal(&b, NULL);
 }
 
-/* Objects of a list, one line each. */
-static void print_list(json_t *list, int depth) {
-	json_t *one, *value;
-	const char *key;
-	size_t i;
-	json_array_foreach(list, i, one) {
-		printf("%*s-", depth * 2, "");
-		json_object_foreach(one, key, value) {
-			_cleanup_free_ char *text = value_text(value);
-			if (!text || json_is_null(value)) continue;
-			printf(" %s=", key);
-			print_text(text, json_is_string(value));
-		}
-		putchar('\n');
-	}
+static char *age_text(int64_t ms) {
+	struct buf b = BUF_INIT(64);
+	text_put_age(&b, MAX(ms, 0));
+	return buf_steal(&b, NULL);
 }
 
-static void print_value(const char *key, json_t *value, int depth) {
-	bool of_objects = json_array_size(value) && json_is_object(json_array_get(value, 0));
-	if (!json_is_object(value) && !of_objects) {
-		print_scalar(key, value, depth);
-		return;
-	}
-	printf("%*s%s\n", depth * 2, "", key);
-	if (of_objects)
-		print_list(value, depth + 1);
-	else
-		print_members(value, depth + 1);
+/* A point of time, in ms since 1970, and how long ago it was. */
+static void row_date(json_t *object, const char *member, const char *key) {
+	int64_t ms = ctl_int(object, member, 0);
+	time_t seconds = (time_t)(ms / 1000);
+	struct tm tm;
+	char date[32] = "?";
+	_cleanup_free_ char *age = age_text(now_real_ms() - ms);
+	if (ms <= 0) return;
+	if (localtime_r(&seconds, &tm)) strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &tm);
+	row(key, "%s (%s ago)", date, age ? age : "?");
+}
+
+/* A count that matters only if it is not 0. */
+static void row_count(json_t *object, const char *member, const char *key) {
+	int64_t n = ctl_int(object, member, 0);
+	if (n > 0) row(key, "%lld", (long long)n);
+}
+
+static void add_bytes(struct table *t, json_t *object, const char *key) {
+	_cleanup_free_ char *text = size_text(ctl_int(object, key, 0));
+	table_add(t, text ? text : "?");
+}
+
+/* A table below its title; nothing for an empty list. */
+static void print_list(json_t *list, const char *title, const char *const *head, size_t n,
+					   void (*add)(struct table *t, json_t *one)) {
+	if (json_array_size(list) == 0) return;
+	struct table t = TABLE(n);
+	size_t i, height;
+	json_t *one;
+	for (i = 0; i < n; i++) table_add(&t, head[i]);
+	json_array_foreach(list, i, one) add(&t, one);
+	if (!table_screen(&t.width, &height)) t.width = 0;
+	printf("\n%s\n", title);
+	table_print(&t, stdout);
+	table_free(&t);
+}
+
+#define PRINT_LIST(list, title, head, add) print_list(list, title, head, ARRAY_SIZE(head), add)
+
+/* --- Of a session ------------------------------------------------------------------------------------------------- */
+
+static const char *const client_head[] = {"CLIENT", "ROLE", "PEER", "PID", "PROGRAM", "BEHIND", "IN", "OUT"};
+
+static void add_client(struct table *t, json_t *one) {
+	table_add(t, ctl_str(one, "name", "-"));
+	table_add(t, ctl_str(one, "role", "-"));
+	table_add(t, ctl_str(one, "peer", "-"));
+	table_addf(t, "%lld", (long long)ctl_int(one, "pid", 0));
+	table_add(t, ctl_str(one, "program", "-"));
+	add_bytes(t, one, "lag_bytes");
+	add_bytes(t, one, "bytes_in");
+	add_bytes(t, one, "bytes_out");
+}
+
+static const char *const prompt_head[] = {"PROMPT", "STATE", "SINCE", "CLIENT"};
+
+static void add_prompt(struct table *t, json_t *one) {
+	table_add(t, ctl_str(one, "uuid", "?"));
+	table_add(t, ctl_str(one, "state", "?"));
+	table_add_age(t, ctl_int(one, "since_ms", 0));
+	table_add(t, ctl_str(one, "name", "-"));
+}
+
+static const char *const task_head[] = {"TASK", "KIND"};
+
+static void add_task(struct table *t, json_t *one) {
+	table_add(t, ctl_str(one, "description", "-"));
+	table_add(t, ctl_str(one, "task_type", "-"));
+}
+
+static const char *const timer_head[] = {"TIMER", "WHEN"};
+
+static void add_timer(struct table *t, json_t *one) {
+	table_add(t, ctl_str(one, "prompt", "-"));
+	table_add(t, ctl_str(one, "schedule", "-"));
+}
+
+static const char *const leftover_head[] = {"PID", "PROGRAM", "SINCE", "SESSION"};
+
+static void add_leftover(struct table *t, json_t *one) {
+	table_addf(t, "%lld", (long long)ctl_int(one, "pid", 0));
+	table_add(t, ctl_str(one, "program", "-"));
+	table_add_age(t, ctl_int(one, "since_ms", 0));
+	table_add(t, ctl_str(one, "session", "-"));
+}
+
+static const char *const guard_head[] = {"GUARD", "TOOLS", "CLIENT", "THERE"};
+
+static void add_guard(struct table *t, json_t *one) {
+	table_add(t, ctl_str(one, "event", "?"));
+	table_add(t, ctl_str(one, "matcher", "all"));
+	table_add(t, ctl_str(one, "name", "-"));
+	table_add(t, ctl_bool(one, "here") ? "yes" : "no: its tools are refused");
+}
+
+static void print_child(json_t *s) {
+	int64_t pid = ctl_int(s, "pid", 0);
+	_cleanup_free_ char *rss = size_text(ctl_int(s, "child_rss", 0));
+	_cleanup_free_ char *silent = age_text(ctl_int(s, "output_ms", 0));
+	if (pid <= 0) return;
+	row("agent", "pid %lld, %s of memory, last output %s ago", (long long)pid, rss ? rss : "?", silent ? silent : "?");
+	row_text(s, "program", "program");
+	row_text(s, "version", "version");
+}
+
+static void print_session(json_t *s) {
+	_cleanup_free_ char *idle = age_text(ctl_int(s, "idle_ms", 0)), *tape = size_text(ctl_int(s, "tape_bytes", 0));
+	row_text(s, "session", "session");
+	row("state", "%s, last used %s ago", ctl_str(s, "state", "?"), idle ? idle : "?");
+	row_text(s, "reason", "reason");
+	row_text(s, "profile", "profile");
+	row_text(s, "cwd", "directory");
+	row_text(s, "conversation_id", "conversation");
+	row_text(s, "resumed_id", "resumed from");
+	row_text(s, "permission_mode", "mode");
+	row_text(s, "model", "model");
+	print_child(s);
+	row_date(s, "created_ms", "made");
+	row_count(s, "turns", "turns");
+	row("tape", "%lld lines, %s", (long long)ctl_int(s, "tape_lines", 0), tape ? tape : "?");
+	row_count(s, "pending", "pending");
+	row_count(s, "hooks", "hooks");
+	row_count(s, "stray_lines", "stray lines");
+	if (ctl_bool(s, "guards_lost")) row("guards", "lost: every tool is refused (plenumctl clear-lost)");
+	PRINT_LIST(ctl_array(s, "clients"), "clients", client_head, add_client);
+	PRINT_LIST(ctl_array(s, "prompts"), "prompts", prompt_head, add_prompt);
+	PRINT_LIST(ctl_array(s, "tasks"), "background tasks", task_head, add_task);
+	PRINT_LIST(ctl_array(s, "timers"), "timers", timer_head, add_timer);
+	PRINT_LIST(ctl_array(s, "leftovers"), "detached processes", leftover_head, add_leftover);
+	PRINT_LIST(ctl_array(s, "guards"), "guards", guard_head, add_guard);
+}
+
+/* --- Of the daemon ------------------------------------------------------------------------------------------------ */
+
+static const char *const profile_head[] = {"PROFILE", "COMMAND", "PRESTARTED", "PRIVATE"};
+
+static void add_profile(struct table *t, json_t *one) {
+	table_add(t, ctl_str(one, "name", "?"));
+	table_add(t, ctl_str(one, "program", "-"));
+	table_addf(t, "%lld of %lld", (long long)ctl_int(one, "warm", 0), (long long)ctl_int(one, "warm_wanted", 0));
+	table_add(t, ctl_bool(one, "private") ? "yes" : "no");
+}
+
+static const char *const connection_head[] = {"CLIENT", "SESSION", "UID", "PID", "PROGRAM", "BEHIND"};
+
+static void add_connection(struct table *t, json_t *one) {
+	table_add(t, ctl_str(one, "name", "-"));
+	table_add(t, ctl_str(one, "session", "-"));
+	table_addf(t, "%lld", (long long)ctl_int(one, "uid", -1));
+	table_addf(t, "%lld", (long long)ctl_int(one, "pid", 0));
+	table_add(t, ctl_str(one, "program", "-"));
+	add_bytes(t, one, "lag_bytes");
+}
+
+static const char *const share_head[] = {"UID", "SESSIONS", "CONNECTIONS", "HELD", "REQUESTS"};
+
+static void add_share(struct table *t, json_t *one) {
+	table_addf(t, "%lld", (long long)ctl_int(one, "uid", -1));
+	table_addf(t, "%lld", (long long)ctl_int(one, "sessions", 0));
+	table_addf(t, "%lld", (long long)ctl_int(one, "clients", 0));
+	add_bytes(t, one, "bytes");
+	table_addf(t, "%lld", (long long)ctl_int(one, "requests", 0));
+}
+
+static void print_daemon(json_t *s) {
+	_cleanup_free_ char *rss = size_text(ctl_int(s, "rss", 0));
+	json_t *shares = ctl_array(s, "shares");
+	row("daemon", "plenumd %s, pid %lld, %s of memory", ctl_str(s, "version", "?"), (long long)ctl_int(s, "pid", 0),
+		rss ? rss : "?");
+	row_date(s, "started_ms", "started");
+	row_text(s, "socket", "socket");
+	row("state", "%s", ctl_str(s, "state_dir", "none: sessions do not survive a restart (plenumctl doctor)"));
+	row("sessions", "%lld", (long long)ctl_int(s, "sessions", 0));
+	row("profile", "%s", ctl_str(s, "default_profile", "none is the default"));
+	row_count(s, "decisions", "decisions");
+	row_count(s, "bad_lines", "bad lines");
+	if (ctl_bool(s, "guards_lost")) row("guards", "lost: new sessions refuse every tool (plenumctl clear-lost --all)");
+	PRINT_LIST(ctl_array(s, "profiles"), "profiles", profile_head, add_profile);
+	PRINT_LIST(ctl_array(s, "clients"), "connections", connection_head, add_connection);
+	if (json_array_size(shares) > 1) PRINT_LIST(shares, "shares", share_head, add_share);
+	PRINT_LIST(ctl_array(s, "leftovers"), "detached processes", leftover_head, add_leftover);
 }
 
 int cmd_status(struct ctl *c, int argc, char **argv) {
@@ -104,138 +254,11 @@ int cmd_status(struct ctl *c, int argc, char **argv) {
 		return CTL_OK;
 	}
 	if (c->json) return ctl_print_json(answer);
-	if (!argc && !json_object_get(answer, "socket")) printf("%-24s %s\n", "socket", plenum_path(p));
-	print_members(answer, 0);
+	if (argc)
+		print_session(answer);
+	else
+		print_daemon(answer);
 	return CTL_OK;
-}
-
-/* --- top ---------------------------------------------------------------------------------------------------------- */
-
-static void add_bytes(struct table *t, json_t *client, const char *key) {
-	struct buf b = BUF_INIT(64);
-	text_put_bytes(&b, (uint64_t)MAX(ctl_int(client, key, 0), 0));
-	table_add(t, b.data);
-	buf_free(&b);
-}
-
-static void add_client(struct table *t, json_t *one, const char *session, const char *state, json_t *client) {
-	table_add(t, session);
-	table_add(t, state);
-	table_add(t, ctl_str(client, "name", "-"));
-	table_add(t, ctl_str(client, "role", "-"));
-	table_addf(t, "%lld", (long long)ctl_int(client, "uid", -1));
-	table_addf(t, "%lld", (long long)ctl_int(client, "pid", 0));
-	table_add(t, ctl_str(client, "program", "-"));
-	add_bytes(t, client, "lag_bytes");
-	table_add_age(t, ctl_int(client, "lag_ms", 0));
-	add_bytes(t, client, "bytes_in");
-	add_bytes(t, client, "bytes_out");
-	ctl_add_background(t, one);
-}
-
-static const char *const top_head[] = {"SESSION", "STATE",  "CLIENT", "ROLE", "UID", "PID",
-									   "PROGRAM", "BEHIND", "FOR",    "IN",   "OUT", "BACKGROUND"};
-
-static void add_alone(struct table *t, json_t *one, const char *session, const char *state) {
-	table_add(t, session);
-	table_add(t, state);
-	for (size_t i = 3; i < ARRAY_SIZE(top_head); i++) table_add(t, "-");
-	ctl_add_background(t, one);
-}
-
-static int add_session(struct plenum *p, struct table *t, json_t *one) {
-	_cleanup_json_ json_t *status = NULL;
-	const char *name = ctl_str(one, "session", "?"), *state = ctl_str(one, "state", "?");
-	int code = ctl_ask(p, PLENUM_STATUS, json_pack("{s:s}", "session", name), &status);
-	if (code != CTL_OK) return code;
-	json_t *clients = ctl_array(status, "clients"), *client;
-	size_t i;
-	json_array_foreach(clients, i, client) add_client(t, one, name, state, client);
-	if (json_array_size(clients) == 0) add_alone(t, one, name, state);
-	return CTL_OK;
-}
-
-static const char *const share_head[] = {"UID", "SESSIONS", "CONNECTIONS", "HELD", "REQUESTS"};
-
-/* What each uid has of the daemon; nothing, where there is one alone or the daemon does not tell. */
-static int print_shares(struct plenum *p) {
-	_cleanup_json_ json_t *status = NULL;
-	int code = ctl_ask(p, PLENUM_STATUS, json_pack("{s:b}", "daemon", true), &status);
-	json_t *shares = ctl_array(status, "shares"), *one;
-	size_t i;
-	if (code != CTL_OK || json_array_size(shares) < 2) return code == CTL_CUT ? code : CTL_OK;
-	struct table t = TABLE(ARRAY_SIZE(share_head));
-	for (i = 0; i < ARRAY_SIZE(share_head); i++) table_add(&t, share_head[i]);
-	json_array_foreach(shares, i, one) {
-		table_addf(&t, "%lld", (long long)ctl_int(one, "uid", -1));
-		table_addf(&t, "%lld", (long long)ctl_int(one, "sessions", 0));
-		table_addf(&t, "%lld", (long long)ctl_int(one, "clients", 0));
-		add_bytes(&t, one, "bytes");
-		table_addf(&t, "%lld", (long long)ctl_int(one, "requests", 0));
-	}
-	putchar('\n');
-	table_print(&t, stdout);
-	table_free(&t);
-	return CTL_OK;
-}
-
-static int print_top(struct plenum *p) {
-	_cleanup_json_ json_t *list = NULL;
-	int code = ctl_ask(p, PLENUM_LIST, NULL, &list);
-	if (code != CTL_OK) return code;
-	struct table t = TABLE(ARRAY_SIZE(top_head));
-	json_t *sessions = ctl_array(list, "sessions"), *one;
-	size_t i;
-	for (i = 0; i < ARRAY_SIZE(top_head); i++) table_add(&t, top_head[i]);
-	/* A session may be gone between the list and the question about it: that one is left out. */
-	json_array_foreach(sessions, i, one) if (add_session(p, &t, one) == CTL_CUT) code = CTL_CUT;
-	printf("%s: %zu sessions\n", plenum_path(p), json_array_size(sessions));
-	table_print(&t, stdout);
-	table_free(&t);
-	return code == CTL_OK ? print_shares(p) : code;
-}
-
-/* The same for machines: one line, the whole status of each session. */
-static int print_top_json(struct plenum *p) {
-	_cleanup_json_ json_t *list = NULL, *all = json_pack("{s:[]}", "sessions");
-	int code = ctl_ask(p, PLENUM_LIST, NULL, &list);
-	json_t *sessions = ctl_array(list, "sessions"), *one;
-	size_t i;
-	json_array_foreach(sessions, i, one) {
-		json_t *status = NULL, *ask = json_pack("{s:s}", "session", ctl_str(one, "session", "?"));
-		if (ctl_ask(p, PLENUM_STATUS, ask, &status) == CTL_CUT) code = CTL_CUT;
-		if (status) json_array_append_new(json_object_get(all, "sessions"), status);
-	}
-	return code == CTL_OK ? ctl_print_json(all) : code;
-}
-
-static bool leave_pressed(int ms) {
-	struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
-	char text[64];
-	if (poll(&fd, 1, ms) <= 0) return false;
-	ssize_t n = fd_read(STDIN_FILENO, text, sizeof text);
-	return n <= 0 || memchr(text, 'q', (size_t)n);
-}
-
-int cmd_top(struct ctl *c, int argc, char **argv) {
-	bool once = false;
-	const struct ctl_option options[] = {
-		{"once", '1', NULL, "print it once", .flag = &once},
-		{0},
-	};
-	int code = ctl_options(c, options, &argc, &argv, 0, 0);
-	if (code != CTL_GO) return code;
-	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	if (!p) return CTL_NO_DAEMON;
-	if (c->json) return print_top_json(p);
-	once = once || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
-	do {
-		if (!once) fputs("\033[H\033[2J", stdout);
-		code = print_top(p);
-		if (!once) fputs("\n(q and Enter, or Ctrl-C, leaves)\n", stdout);
-		fflush(stdout);
-	} while (code == CTL_OK && !once && !leave_pressed(2000));
-	return code;
 }
 
 /* --- metrics ------------------------------------------------------------------------------------------------------ */
@@ -250,7 +273,7 @@ int cmd_metrics(struct ctl *c, int argc, char **argv) {
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
 	json_object_foreach(answer, key, value) {
-		_cleanup_free_ char *text = value_text(value);
+		_cleanup_free_ char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
 		printf("%-20s %s\n", key, text ? text : "?");
 	}
 	return CTL_OK;

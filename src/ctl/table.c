@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 void table_add(struct table *t, const char *cell) {
 	if (t->n == t->cap) {
@@ -60,17 +62,68 @@ static size_t column_width(const struct table *t, size_t column) {
 	return width;
 }
 
+void table_hide(struct table *t, size_t column) {
+	t->hidden |= (uint32_t)1 << column;
+}
+
+bool table_is_hidden(const struct table *t, size_t column) {
+	return t->hidden >> column & 1;
+}
+
+size_t table_width(const struct table *t) {
+	size_t width = 0, shown = 0;
+	for (size_t c = 0; c < t->columns; c++)
+		if (!table_is_hidden(t, c)) width += column_width(t, c), shown++;
+	return width + 2 * (shown - 1);
+}
+
+bool table_screen(size_t *width, size_t *height) {
+	struct winsize size = {0};
+	bool is = isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+	*width = size.ws_col ? size.ws_col : 80;
+	*height = size.ws_row ? size.ws_row : 24;
+	return is;
+}
+
+/* Cut a line that is too wide; it is escaped, so valid UTF-8. */
+static void cut(struct buf *b, size_t width) {
+	size_t n = b->len;
+	while (n && text_width(b->data) + 1 > width) {
+		do n--;
+		while (n && ((unsigned char)b->data[n] & 0xc0) == 0x80);
+		b->data[n] = 0;
+	}
+	b->len = n;
+	buf_puts(b, "…");
+}
+
+static size_t last_column(const struct table *t) {
+	size_t last = 0;
+	for (size_t c = 0; c < t->columns; c++)
+		if (!table_is_hidden(t, c)) last = c;
+	return last;
+}
+
+static void print_row(const struct table *t, size_t row, const size_t *widths, FILE *out) {
+	struct buf b = BUF_INIT((size_t)1 << 20);
+	size_t last = last_column(t);
+	for (size_t c = 0; c <= last; c++) {
+		const char *cell = t->cells[row * t->columns + c];
+		if (table_is_hidden(t, c)) continue;
+		buf_puts(&b, cell);
+		if (c < last) buf_printf(&b, "%*s", (int)(widths[c] - text_width(cell) + 2), "");
+	}
+	if (t->width && !b.failed && text_width(b.data) > t->width) cut(&b, t->width);
+	fprintf(out, "%s\n", b.failed ? "" : b.data);
+	buf_free(&b);
+}
+
 void table_print(struct table *t, FILE *out) {
 	size_t widths[32];
 	for (size_t c = 0; c < t->columns && c < ARRAY_SIZE(widths); c++) widths[c] = column_width(t, c);
-	for (size_t i = 0; i < t->n; i++) {
-		size_t c = i % t->columns;
-		bool last = c + 1 == t->columns;
-		fputs(t->cells[i], out);
-		if (last)
-			fputc('\n', out), print_note(t, i / t->columns, out);
-		else
-			fprintf(out, "%*s", (int)(widths[c] - text_width(t->cells[i]) + 2), "");
+	for (size_t row = 0; row < t->n / t->columns; row++) {
+		print_row(t, row, widths, out);
+		print_note(t, row, out);
 	}
 }
 

@@ -4,6 +4,7 @@
 
     PLENUM_BUILD=FOLDER tests/ctl/test_ctl.py [-v] [Class[.method]]
 """
+import fcntl
 import glob
 import json
 import os
@@ -12,9 +13,11 @@ import re
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -195,6 +198,29 @@ class Ctl(harness.Case):
 
     def begin(self, child, uuid):
         child.print({"type": "system", "subtype": "init", "session_id": "c", "user_message_uuids": [uuid]})
+
+    def terminal(self, *args, program=None, **env):
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.execve(program or build_file("plenumctl"), [program or "plenumctl", *args], environment(self.d.socket, **dict({"TERM": "dumb"}, **env)))
+        self.addCleanup(self.end_terminal, pid, fd)
+        return pid, fd
+
+    def end_terminal(self, pid, fd):
+        os.close(fd)
+        try:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass
+
+    def shown(self, fd, want):
+        got, deadline = b"", time.monotonic() + TIMEOUT
+        while want.encode() not in got:
+            if not select.select([fd], [], [], max(0, deadline - time.monotonic()))[0]:
+                self.fail("%r did not come; got %r" % (want, got))
+            got += os.read(fd, 65536)
+        return got.decode()
 
 
 def delta(text):
@@ -640,7 +666,9 @@ class Sessions(Ctl):
             self.assertIn("session work exists already", self.ctl("new", "work", code=1).stderr)
             missing = os.path.join(os.getcwd(), "not-there")
             self.assertIn(missing, self.ctl("new", "-C", "not-there", "other", code=1).stderr)
-            self.assertRegex(self.ctl("ls").stdout.splitlines()[1], r"^work +\w+ +agent +0 +0 +%d " % child.pid)
+            self.assertRegex(self.ctl("ls").stdout.splitlines()[1], r"^work +\w+ +\S+ +- +- +- +%s$" % cwd)
+            self.assertRegex(self.ctl("ls", "--long").stdout.splitlines()[1], r" agent +%d +-$" % child.pid)
+            self.assertIn(" ~/%s\n" % os.path.basename(cwd), self.ctl("ls", HOME=os.path.dirname(cwd)).stdout)
             made = self.ctl("new").stdout.strip()
             self.assertEqual(sorted(self.ctl("ls", "--names").stdout.split()), sorted(["work", made]))
             self.assertEqual({s["session"] for s in json.loads(self.ctl("--json", "ls").stdout)["sessions"]}, {"work", made})
@@ -678,7 +706,7 @@ class Sessions(Ctl):
         self.d.wait_state("work", "idle")
         self.assertEqual(self.ctl("sleep", "work").stdout, "work sleeps\n")
         self.assertTrue(child.gone or until(lambda: child.gone))
-        self.assertRegex(self.ctl("ls").stdout, r"(?m)^work +asleep .* - +c1 ")
+        self.assertRegex(self.ctl("ls", "-l").stdout, r"(?m)^work +asleep .* - +c1$")
         p, child, uuid = self.prompted()
         self.assertIn("--resume=c1", child.argv)
         child.print(self.result(uuid, session_id="c1"))
@@ -737,14 +765,38 @@ class Sessions(Ctl):
         self.assertIsInstance(json.loads(self.ctl("status", "--json").stdout), dict)
         self.assertIn("win\\", self.ctl("status", "work").stdout)
         self.d.attached("work", name="two\nlines")
-        self.assertIn(" name=two lines ", self.ctl("status", "work").stdout)
+        self.assertRegex(self.ctl("status", "work").stdout, r"(?m)^two lines +driver ")
         self.assertEqual(self.ctl("status", "--profiles").stdout, "claude\nfake\nagent\n")
         top = self.ctl("top", "--once").stdout
-        self.assertRegex(top, r"(?m)^work +\w+ +win\\x1bdow +driver +%d +%d " % (os.getuid(), os.getpid()))
+        self.assertRegex(top, r"(?m)^work +\w+ +- +- +- +- +2 +[0-9.]+M +\S+ +-$")
         self.assertNotIn("\x1b", top)
         machine = json.loads(self.ctl("top", "--json").stdout)
         self.assertEqual([(s["session"], s["clients"][0]["name"]) for s in machine["sessions"]], [("work", "win\x1bdow")])
         self.assertIn("there is no session", self.ctl("status", "nope", code=1).stderr)
+
+    def test_ls_begins_with_the_session_used_last(self):
+        for name in ("one", "two"):
+            self.ctl("new", name)
+            self.agent.child()
+        child = self.agent.children[0]
+        p = self.spawn("send", "one", "go")
+        child.print(self.result(child.wait(type="user")["uuid"]))
+        self.ended(p, 0)
+        self.assertEqual([line.split()[0] for line in self.ctl("ls").stdout.splitlines()], ["SESSION", "one", "two"])
+
+    def test_status_in_units_of_people(self):
+        self.d.attached("work")
+        child = self.agent.child()
+        child.print({"type": "system", "subtype": "init", "session_id": "c1", "permissionMode": "plan", "model": "m-1"})
+        until(lambda: re.search(r"(?m)^mode +plan$", self.ctl("status", "work").stdout), what="the mode")
+        text = self.ctl("status", "work").stdout
+        for want in (r"^state +\w+, last used \d+m?s ago$", r"^model +m-1$", r"^made +\d{4}-\d\d-\d\d [0-9:]+ \(\S+ ago\)$",
+                     r"^agent +pid %d, [0-9.]+M of memory, last output \d+m?s ago$" % child.pid):
+            self.assertRegex(text, "(?m)" + want)
+        self.assertNotRegex(text, r"_ms|_bytes|\d{10}")
+        text = self.ctl("status").stdout
+        self.assertRegex(text, r"(?m)^daemon +plenumd \S+, pid %d, [0-9.]+M of memory$" % self.d.pid)
+        self.assertNotRegex(text, r"_ms|_bytes|\d{10}")
 
     def test_upgrade(self):
         self.assertIn("has taken over", self.ctl("upgrade").stdout)
@@ -1085,29 +1137,6 @@ class Chat(Ctl):
         child.print(self.result(m["uuid"]))
         self.ended(p, 0)
 
-    def terminal(self, *args):
-        pid, fd = pty.fork()
-        if pid == 0:
-            os.execve(build_file("plenumctl"), ["plenumctl", *args], environment(self.d.socket, TERM="dumb"))
-        self.addCleanup(self.end_terminal, pid, fd)
-        return pid, fd
-
-    def end_terminal(self, pid, fd):
-        os.close(fd)
-        try:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-        except (ProcessLookupError, ChildProcessError):
-            pass
-
-    def shown(self, fd, want):
-        got, deadline = b"", time.monotonic() + TIMEOUT
-        while want.encode() not in got:
-            if not select.select([fd], [], [], max(0, deadline - time.monotonic()))[0]:
-                self.fail("%r did not come; got %r" % (want, got))
-            got += os.read(fd, 65536)
-        return got.decode()
-
     def test_a_person(self):
         pid, fd = self.terminal("chat", "work")
         self.shown(fd, "\n> ")
@@ -1176,6 +1205,65 @@ class Chat(Ctl):
         got = child.answer("q")["response.response.updatedInput"]
         self.assertEqual(got["answers"], {"Which?": "Blue", "Why?": "because"})
         self.assertEqual(got["questions"], asked["questions"])
+
+
+class Screen(Ctl):
+    """What is fitted to the terminal."""
+
+    def resize(self, fd, columns, rows):
+        fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def sessions(self, n):
+        for i in range(n):
+            self.d.attached("session-%d-%s" % (i, "x" * 12), create="new", name="c")
+            self.agent.child()
+
+    def test_top_fits_its_screen_and_gives_it_back(self):
+        self.sessions(6)
+        pid, fd = self.terminal("top")
+        self.resize(fd, 40, 7)
+        os.kill(pid, signal.SIGWINCH)
+        text = self.shown(fd, "... 4 more")
+        self.assertIn("\x1b[?1049h", text)
+        lines = text.split("\x1b[2J")[-1].splitlines()
+        self.assertLessEqual(max(map(len, lines)), 40)
+        self.assertLess(len(lines), 7)
+        self.assertRegex(lines[2], "^SESSION +STATE")
+        self.assertNotIn("MODEL", lines[2])
+        self.resize(fd, 150, 30)
+        os.kill(pid, signal.SIGWINCH)
+        self.assertRegex(self.shown(fd, "COST"), r"SESSION +STATE +MODEL +MODE +QUEUE +PENDING +CLIENTS +MEMORY +IDLE +COST")
+        os.write(fd, b"n")
+        self.shown(fd, "sorted by SESSION (")
+        os.write(fd, b"r")
+        self.shown(fd, "sorted by SESSION, reversed")
+        os.write(fd, b"q")
+        self.shown(fd, "\x1b[?1049l")
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+
+    def test_top_gives_the_screen_back_at_a_signal(self):
+        pid, fd = self.terminal("top")
+        self.shown(fd, "0 sessions")
+        os.kill(pid, signal.SIGTERM)
+        self.shown(fd, "\x1b[?1049l")
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+
+    def test_top_once_sorts(self):
+        for name in ("b", "c", "a"):
+            self.d.attached(name)
+            self.agent.child()
+        names = [line.split()[0] for line in self.ctl("top", "-1", "--sort", "session").stdout.splitlines()]
+        self.assertEqual(names, ["SESSION", "a", "b", "c"])
+        self.ctl("top", "--sort", "colour", code=64)
+
+    def test_ls_fits_80_columns(self):
+        folder = self.d.root + "/" + "f" * 90
+        os.mkdir(folder)
+        self.d.attached("work", cwd=folder)
+        script = "stty cols 80; exec %s ls" % build_file("plenumctl")
+        pid, fd = self.terminal("-c", script, program="/bin/sh")
+        lines = self.shown(fd, "…").splitlines()
+        self.assertEqual(max(map(len, lines)), 80)
 
 
 class Demo(unittest.TestCase):

@@ -106,6 +106,16 @@ class AskingTest(Case):
         self.assertEqual((got["profile"], got["cwd"], got["conversation_id"], got["pid"]), ("agent", os.getcwd(), "c-1", child.pid))
         self.assertEqual((got["attachments"], got["pending"], got["state"]), (2, 1, "asking"))
 
+    def test_mode_and_model_are_listed(self):
+        d, agent = self.start()
+        a = d.attached("s")
+        self.assertEqual([d.sessions()["s"][k] for k in ("permission_mode", "model")], [None, None])
+        child = agent.child()
+        child.print({"type": "system", "subtype": "init", "session_id": "c", "permissionMode": "plan", "model": "m-1"})
+        child.mark(a)
+        for entry in (d.sessions()["s"], d.call("plenum_status", session="s")):
+            self.assertEqual([entry[k] for k in ("permission_mode", "model")], ["plan", "m-1"])
+
     def test_status_of_the_daemon(self):
         d, agent = self.start()
         d.attached()
