@@ -80,7 +80,7 @@ _plenumctl() {
 		status) options+=" --profiles" ;;
 		new) options+=" --profile --cwd --env --resume --fork" ;;
 		send) options+=" --no-wait --timeout --create --existing --profile --cwd" ;;
-		chat) options+=" --profile --cwd --resume --lines" ;;
+		chat) options+=" --create --profile --cwd --resume --lines" ;;
 		tail) options+=" --lines --no-follow" ;;
 		attach) options+=" --observer --no-approve --replay --tag --on-lag --existing --profile --cwd --resume --verbose" ;;
 		allow) options+=" --always --input --all" ;;

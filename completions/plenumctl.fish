@@ -71,6 +71,7 @@ complete -c plenumctl -n '__fish_seen_subcommand_from send' -l no-wait -d 'exit 
 complete -c plenumctl -n '__fish_seen_subcommand_from send' -s t -l timeout -x -d 'interrupt after this time'
 complete -c plenumctl -n '__fish_seen_subcommand_from send' -s c -l create -d 'make the session if it is not there'
 complete -c plenumctl -n '__fish_seen_subcommand_from send attach' -s e -l existing -d 'do not make the session'
+complete -c plenumctl -n '__fish_seen_subcommand_from chat' -s c -l create -d 'make the session if it is not there'
 complete -c plenumctl -n '__fish_seen_subcommand_from chat tail' -s n -l lines -x -d 'begin with the last lines'
 complete -c plenumctl -n '__fish_seen_subcommand_from attach' -s o -l observer -d 'only watch'
 complete -c plenumctl -n '__fish_seen_subcommand_from attach' -l no-approve -d 'do not be asked'

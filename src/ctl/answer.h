@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "ctl/follow.h"
 
 struct decision {
@@ -15,6 +16,11 @@ struct decision {
 
 /* Return the reason why the decision is no valid answer to the request, a message; NULL: it is valid. */
 const char *answer_lacks(struct span request, const struct decision *d);
+
+/* Return true if the agent proposes what an "always" would remember. Without a proposal there is no "always". */
+bool answer_can_remember(struct span request);
+/* Append in words what one proposal (an element of `permission_suggestions`) changes, and where it is remembered. */
+void answer_put_remembered(struct buf *b, struct span proposal);
 
 /* Return the body of the answer; NULL: this kind of request has no allow or deny. request is the line's `request`. */
 json_t *answer_body(struct span request, const struct decision *d);

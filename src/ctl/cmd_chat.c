@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * chat: a user at a terminal. Typed lines are prompts; while a question is open the next line is its answer. What
- * was typed before a question could be seen never answers it. Ctrl-C interrupts the turn, Ctrl-D leaves; the session
- * goes on.
+ * chat: a user at a terminal. The input is a prompt, or the answer to an open question. Ctrl-C interrupts the turn,
+ * Ctrl-D leaves; the session goes on. If the daemon goes away, chat waits for it and goes on behind the last line.
  */
-#include "base/buf.h"
 #include "base/fd.h"
-#include "base/list.h"
+#include "base/paths.h"
 #include "base/str.h"
-#include "ctl/answer.h"
-#include "ctl/show.h"
+#include "ctl/chat.h"
 #include "ctl/text.h"
-#include "ctl/turn.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -19,419 +15,300 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <termios.h>
+#include <sys/stat.h>
 
-#define OWN_UUIDS 16
+#define RETRY_TIME 1000 /* ms between two tries to reach the daemon */
+#define TICK_TIME 1000  /* ms between two drawings of the status line */
 
-/* A request that waits for this person; the first of the list is the one on the screen. */
-struct question {
-	struct list node;
-	char *id;
-	char *request;   /* the JSON of its `request` */
-	json_t *answers; /* of AskUserQuestion, the choices so far */
-	size_t asked;    /* of its questions, those that are answered */
-};
+/* --- The screen --------------------------------------------------------------------------------------------------- */
 
-struct chat {
-	struct ctl *c;
-	struct plenum *p;
-	const char *session;
-	struct show show;
-	struct list questions;
-	struct buf input; /* typed, not yet a whole line */
-	bool terminal;    /* stdin is one */
-	bool input_ended;
-	bool busy;                             /* as the daemon says */
-	struct turn turn;                      /* of our last prompt */
-	bool waiting;                          /* for its result */
-	char own[OWN_UUIDS][PLENUM_UUID_SIZE]; /* our last prompts: their echo is not shown */
-	size_t n_own;
-	int64_t live; /* lines with a lower number are history: shown, and nothing else */
-	int code;     /* CTL_GO while it runs */
-};
-
-static void prompt_sign(struct chat *ch) {
-	if (!ch->terminal || ch->waiting || ch->busy || !list_empty(&ch->questions) || ch->show.sign) return;
-	show_break(&ch->show);
-	fputs(ch->show.color ? "\033[1m> \033[0m" : "> ", stdout);
-	ch->show.mid_line = ch->show.sign = true;
+static bool is_dumb(void) {
+	const char *term = getenv("TERM");
+	return !term || !*term || strcmp(term, "dumb") == 0;
 }
 
-/* --- Questions ---------------------------------------------------------------------------------------------------- */
-
-static struct question *first_question(struct chat *ch) {
-	return LIST_TOP(&ch->questions, struct question, node);
-}
-
-static void question_free(struct question *q) {
-	list_del(&q->node);
-	json_decref(q->answers);
-	free(q->id);
-	free(q->request);
-	free(q);
-}
-
-static struct span question_span(const struct question *q) {
-	return span_of(q->request);
-}
-
-static struct span question_input(const struct question *q) {
-	return span_member(question_span(q), "input");
-}
-
-/* The question of AskUserQuestion that is to be answered now, else SPAN_NONE. */
-static struct span current_choice(const struct question *q) {
-	if (!span_equals(span_member(question_span(q), "tool_name"), "AskUserQuestion")) return SPAN_NONE;
-	return span_element(span_member(question_input(q), "questions"), q->asked);
-}
-
-static void print_choice(struct chat *ch, struct span choice) {
-	_cleanup_free_ char *text = span_dup(span_member(choice, "question"), NULL);
-	struct span options = span_member(choice, "options"), one;
-	size_t at = 0;
-	int number = 0;
-	show_note(&ch->show, SHOW_YELLOW, "? %s", text ? text : "");
-	while (span_is_array(options) && span_next(options, &at, &one)) {
-		_cleanup_free_ char *label = span_dup(span_member(one, "label"), NULL);
-		_cleanup_free_ char *about = span_dup(span_member(one, "description"), NULL);
-		show_note(&ch->show, SHOW_DIM, "  %d. %s%s%s", ++number, label ? label : "?", about ? ": " : "",
-				  about ? about : "");
+static char *history_path(void) {
+	_cleanup_free_ char *folder = path_state_dir();
+	if (!folder) return NULL;
+	for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = 0;
+		mkdir(folder, 0700);
+		*slash = '/';
 	}
-	fputs("number or your own words: ", stdout);
-	ch->show.mid_line = true;
+	mkdir(folder, 0700);
+	return str_printf("%s/chat_history", folder);
 }
 
-/* The complete request: the user is about to allow it. */
-static void print_permission(struct chat *ch, const struct question *q) {
-	struct span request = question_span(q);
-	_cleanup_free_ char *tool = span_dup(span_member(request, "tool_name"), NULL);
-	_cleanup_free_ char *message = span_dup(span_member(request, "message"), NULL);
-	_cleanup_free_ char *reason = span_dup(span_member(request, "decision_reason"), NULL);
-	_cleanup_free_ char *plan = span_dup(span_member(question_input(q), "plan"), NULL);
-	_cleanup_free_ char *subagent = span_dup(span_member(request, "agent_id"), NULL);
-	struct span input = question_input(q);
-	show_note(&ch->show, SHOW_YELLOW, "? %s", tool ? tool : message ? message : "the agent asks");
-	if (subagent) show_note(&ch->show, SHOW_DIM, "  asked by subagent %s", subagent);
-	if (plan)
-		show_note(&ch->show, SHOW_DIM, "%s", plan);
-	else if (input.p)
-		show_note(&ch->show, SHOW_DIM, "  %.*s", (int)input.n, input.p);
-	if (reason) show_note(&ch->show, SHOW_DIM, "  because: %s", reason);
-	fputs("allow? [y]es, [n]o (n and a reason), [a]lways: ", stdout);
-	ch->show.mid_line = true;
+/* Within a key's sequence. */
+static bool wait_inside(void *arg) {
+	return chat_step(arg);
 }
 
-static void ask(struct chat *ch) {
-	struct question *q = first_question(ch);
-	if (!q) {
-		prompt_sign(ch);
-		return;
-	}
-	if (ch->terminal) { /* earlier input was not meant for this question */
-		tcflush(STDIN_FILENO, TCIFLUSH);
-		ch->input.len = 0;
-	}
-	struct span choice = current_choice(q);
-	if (choice.p)
-		print_choice(ch, choice);
+static void open_editor(struct chat *ch) {
+	if (!ch->terminal || !isatty(STDOUT_FILENO) || is_dumb() || !screen_open(&ch->screen)) return;
+	history_open(&ch->history, history_path());
+	ch->editor = editor_open(wait_inside, ch, &ch->history);
+	if (ch->editor)
+		ch->show.out = ch->screen.out;
 	else
-		print_permission(ch, q);
+		screen_close(&ch->screen);
 }
 
-static void add_question(struct chat *ch, const struct incoming *in) {
-	struct question *q = calloc(1, sizeof *q);
-	if (!q) return;
-	q->id = span_dup(in->e.request_id, NULL);
-	q->request = strndup(in->e.request.p, in->e.request.n);
-	q->answers = json_object();
-	bool first = list_empty(&ch->questions);
-	list_init(&q->node);
-	if (!q->id || !q->request)
-		question_free(q);
+static void close_editor(struct chat *ch) {
+	if (!ch->editor) return;
+	fflush(ch->show.out);
+	screen_close(&ch->screen);
+	editor_close(ch->editor);
+	ch->editor = NULL;
+	ch->show.out = stdout;
+	ch->show.mid_line = ch->show.sign = false;
+	history_free(&ch->history);
+}
+
+void chat_refresh(struct chat *ch) {
+	struct view v = {0};
+	const wchar_t *search;
+	if (!ch->editor) {
+		fflush(ch->show.out);
+		return;
+	}
+	chat_swap_draft(ch);
+	v.text = editor_text(ch->editor, &v.n, &v.cursor, &search);
+	_cleanup_free_ char *status = chat_status_text(ch), *pattern = NULL;
+	if (search) pattern = str_printf("(search: %ls) ", search);
+	v.status = status;
+	v.prompt = pattern ? pattern : ch->asking ? chat_ask_prompt(ch) : "> ";
+	screen_update(&ch->screen, &v);
+}
+
+/* --- Signals ------------------------------------------------------------------------------------------------------ */
+
+/* Ctrl-Z: the terminal as it was, until the shell continues us. */
+static void stop(struct chat *ch) {
+	sigset_t stop;
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTSTP);
+	if (ch->editor) {
+		screen_erase(&ch->screen);
+		editor_pause(ch->editor);
+	}
+	raise(SIGTSTP);
+	sigprocmask(SIG_UNBLOCK, &stop, NULL); /* here it stops */
+	sigprocmask(SIG_BLOCK, &stop, NULL);
+	if (ch->editor) {
+		editor_resume(ch->editor);
+		screen_measure(&ch->screen);
+	}
+}
+
+static void interrupt(struct chat *ch) {
+	char id[PLENUM_ID_SIZE];
+	const wchar_t *search;
+	size_t n = 0, cursor;
+	bool runs = ch->waiting || ch->busy || chat_question(ch);
+	if (!ch->editor) show_break(&ch->show);
+	if (ch->editor) editor_text(ch->editor, &n, &cursor, &search);
+	if (ch->p && runs)
+		plenum_post(ch->p, "interrupt", NULL, id);
+	else if (!n)
+		show_note(&ch->show, SHOW_DIM, "  Ctrl-D leaves");
+	if (ch->editor && !editor_is_inside(ch->editor) && (n || !runs)) editor_set(ch->editor, L"", 0, 0);
+	ch->input.len = 0;
+	chat_prompt_sign(ch);
+}
+
+static void take_signal(struct chat *ch) {
+	struct signalfd_siginfo info;
+	if (read(ch->signals, &info, sizeof info) != sizeof info) return;
+	if (info.ssi_signo == SIGWINCH) {
+		if (ch->editor) screen_measure(&ch->screen);
+	} else if (info.ssi_signo == SIGTSTP) {
+		stop(ch);
+	} else if (info.ssi_signo != SIGINT || !ch->terminal) {
+		show_break(&ch->show);
+		ch->code = CTL_INTERRUPTED;
+	} else {
+		interrupt(ch);
+	}
+}
+
+/* --- The daemon comes back ---------------------------------------------------------------------------------------- */
+
+static void lose(struct chat *ch) {
+	plenum_close(ch->p);
+	ch->p = NULL;
+	*ch->attach = 0;
+	if (!ch->lost_at) {
+		ch->lost_at = now_ms();
+		show_note(&ch->show, SHOW_RED, "-- the daemon is away; it is tried again until it is back (Ctrl-D leaves)");
+	}
+	ch->retry_at = now_ms() + RETRY_TIME;
+	chat_question_forget(ch);
+}
+
+/* The answer comes as a line, so that the user can go on typing. */
+static void reconnect(struct chat *ch) {
+	ch->p = plenum_open(ch->c->socket, NULL, 0);
+	ch->retry_at = now_ms() + RETRY_TIME;
+	if (!ch->p) return;
+	_cleanup_json_ json_t *members = json_pack("{s:s,s:s,s:s,s:{s:I},s:b}", "session", ch->session, "name", "plenumctl",
+											   "create", "never", "replay", "after", (json_int_t)ch->seen, "tag", 1);
+	_cleanup_free_ char *object = members ? json_dumps(members, JSON_COMPACT) : NULL;
+	if (!object || plenum_post(ch->p, PLENUM_ATTACH, object, ch->attach) != PLENUM_OK) lose(ch);
+}
+
+static void take_attached(struct chat *ch, const struct incoming *in) {
+	struct span body = in->e.inner_response, state = span_member(body, "state");
+	int64_t next = ch->seen + 1;
+	*ch->attach = 0;
+	if (!span_equals(in->e.inner_subtype, "success")) {
+		_cleanup_free_ char *error = text_dup(span_member(in->e.response, "error"), NULL);
+		show_note(&ch->show, SHOW_RED, "-- the daemon is back, without this session: %s", error ? error : "?");
+		ch->code = CTL_CUT;
+		return;
+	}
+	span_int(span_member(body, "seq"), &next);
+	ch->live = next;
+	ch->lost_at = 0;
+	chat_status_state(ch, state);
+	ch->waiting = ch->waiting && ch->busy;
+	bool cut = span_is_true(span_member(body, "replay_cut"));
+	show_note(&ch->show, SHOW_DIM, "-- the daemon is back; %s",
+			  cut ? "some lines were lost meanwhile" : "nothing was lost");
+}
+
+/* --- The loop ----------------------------------------------------------------------------------------------------- */
+
+static void take_line(struct chat *ch, const struct incoming *in) {
+	bool attached = *ch->attach && span_equals(in->e.type, "control_response") &&
+					span_equals(in->e.inner_request_id, ch->attach);
+	if (attached)
+		take_attached(ch, in);
 	else
-		list_add_tail(&ch->questions, &q->node);
-	if (first) ask(ch);
+		chat_take_line(ch, in);
 }
 
-static void drop_question(struct chat *ch, struct span id) {
-	struct question *q;
-	bool shown = false, dropped = false;
-	LIST_FOR_EACH (q, &ch->questions, struct question, node) {
-		if (!span_equals(id, q->id)) continue;
-		shown = q == first_question(ch);
-		dropped = true;
-		question_free(q);
-	}
-	if (dropped) show_note(&ch->show, SHOW_DIM, "  (answered elsewhere, or withdrawn)");
-	if (shown) ask(ch);
-}
-
-static void answer(struct chat *ch, struct question *q, json_t *body) {
-	if (body)
-		answer_send(ch->p, q->id, body);
+/* All that has come. */
+static void take_lines(struct chat *ch) {
+	struct incoming in;
+	enum plenum_result r = PLENUM_TIMED_OUT;
+	while (ch->p && ch->code == CTL_GO && (r = follow_next(ch->p, 0, &in)) == PLENUM_OK) take_line(ch, &in);
+	if (!ch->p || ch->code != CTL_GO || r == PLENUM_TIMED_OUT || r == PLENUM_OK) return;
+	if (ch->terminal)
+		lose(ch);
 	else
-		show_note(&ch->show, SHOW_RED, "this cannot be answered here");
-	question_free(q);
-	ask(ch);
-}
-
-/* A yes, no or always; anything else asks again. */
-static void take_permission(struct chat *ch, struct question *q, const char *text) {
-	struct decision d = {.allow = *text == 'y' || *text == 'a', .always = *text == 'a'};
-	bool known = *text && strchr("yna", *text) &&
-				 (*text == 'n' || strlen(text) <= 1 || strcmp(text, "yes") == 0 || strcmp(text, "always") == 0);
-	const char *lacks = answer_lacks(question_span(q), &d);
-	if (lacks) show_note(&ch->show, SHOW_RED, "%s", lacks);
-	if (!known || lacks) {
-		ask(ch);
-		return;
-	}
-	const char *reason = strchr(text, ' ');
-	d.message = reason && reason[1] ? reason + 1 : "The user denied this.";
-	answer(ch, q, answer_body(question_span(q), &d));
-}
-
-/* A number names an option; other words stand for themselves. */
-static char *chosen_label(struct span choice, const char *text) {
-	uint64_t number;
-	if (!str_u64(text, 1, 99, &number)) return strdup(text);
-	char *label = span_dup(span_member(span_element(span_member(choice, "options"), (size_t)number - 1), "label"),
-						   NULL);
-	return label ? label : strdup(text);
-}
-
-static void take_choice(struct chat *ch, struct question *q, struct span choice, const char *text) {
-	_cleanup_free_ char *label = chosen_label(choice, text);
-	_cleanup_free_ char *question = span_dup(span_member(choice, "question"), NULL);
-	struct span input = question_input(q);
-	if (!*text || !label || !question) {
-		ask(ch);
-		return;
-	}
-	json_object_set_new(q->answers, question, json_string(label));
-	q->asked++;
-	if (current_choice(q).p) {
-		ask(ch);
-		return;
-	}
-	_cleanup_json_ json_t *changed = json_loadb(input.p, input.n, JSON_ALLOW_NUL, NULL);
-	if (changed) json_object_set(changed, "answers", q->answers);
-	struct decision d = {.allow = true, .input = changed};
-	answer(ch, q, answer_body(question_span(q), &d));
-}
-
-/* --- What is typed ------------------------------------------------------------------------------------------------ */
-
-static void send_prompt(struct chat *ch, const char *text, size_t n) {
-	if (n == 0) {
-		prompt_sign(ch);
-		return;
-	}
-	enum plenum_result r = plenum_prompt(ch->p, text, n, ch->turn.uuid);
-	if (r != PLENUM_OK) {
 		ch->code = ctl_failed(ch->p, r);
-		return;
-	}
-	ch->waiting = true;
-	memcpy(ch->own[ch->n_own++ % OWN_UUIDS], ch->turn.uuid, PLENUM_UUID_SIZE);
 }
 
-/* A prompt is all of the n bytes; an answer has no NUL in it. */
-static void take_typed(struct chat *ch, const char *text, size_t n) {
-	struct question *q = first_question(ch);
-	ch->show.mid_line = ch->show.sign = false; /* Enter ended the line */
-	if (!q) {
-		send_prompt(ch, text, n);
-		return;
-	}
-	struct span choice = current_choice(q);
-	if (choice.p)
-		take_choice(ch, q, choice, text);
-	else
-		take_permission(ch, q, text);
+static int time_left(struct chat *ch) {
+	int64_t now = now_ms(), left = -1;
+	_cleanup_free_ char *status = ch->editor ? chat_status_text(ch) : NULL;
+	if (!ch->p) left = MAX(ch->retry_at - now, 0);
+	if (status && !ch->screen.held && (left < 0 || left > TICK_TIME)) left = TICK_TIME;
+	return (int)left;
 }
 
-/* May the next line be taken now? A person may type ahead; a script's lines are taken one at a time. */
-static bool wants_line(const struct chat *ch) {
-	return ch->terminal || !list_empty(&ch->questions) || !ch->waiting;
-}
-
-static bool next_typed(struct chat *ch) {
-	char *end = ch->input.len ? memchr(ch->input.data, '\n', ch->input.len) : NULL;
-	if (!end && ch->input_ended && ch->input.len) end = ch->input.data + ch->input.len; /* NUL-terminated there */
-	if (!end || !wants_line(ch)) return false;
-	size_t n = (size_t)(end - ch->input.data), used = MIN(n + 1, ch->input.len);
-	if (n && ch->input.data[n - 1] == '\r') n--;
-	_cleanup_free_ char *text = calloc(n + 1, 1);
-	if (text) memcpy(text, ch->input.data, n);
-	memmove(ch->input.data, ch->input.data + used, ch->input.len - used + 1);
-	ch->input.len -= used;
-	if (text) take_typed(ch, text, n);
-	return true;
-}
-
-static void read_typed(struct chat *ch) {
-	char part[65536];
-	ssize_t n = fd_read(STDIN_FILENO, part, sizeof part);
-	if (n > 0)
-		buf_put(&ch->input, part, (size_t)n);
-	else
-		ch->input_ended = true;
+bool chat_step(struct chat *ch) {
+	take_lines(ch);
+	if (ch->code != CTL_GO) return false;
+	chat_refresh(ch);
+	bool reads = !ch->input_ended && chat_typed_wanted(ch);
+	struct pollfd fds[] = {{.fd = ch->p ? plenum_fd(ch->p) : -1, .events = POLLIN},
+						   {.fd = ch->signals, .events = POLLIN},
+						   {.fd = reads ? STDIN_FILENO : -1, .events = POLLIN}};
+	if (poll(fds, ARRAY_SIZE(fds), time_left(ch)) < 0) return true;
+	if (!ch->p && now_ms() >= ch->retry_at) reconnect(ch);
+	if (fds[1].revents) take_signal(ch);
+	if (fds[2].revents) chat_typed_read(ch);
+	return ch->code == CTL_GO && !ch->input_ended;
 }
 
 static void leave_if_done(struct chat *ch) {
 	if (!ch->input_ended || ch->code != CTL_GO) return;
 	if (!ch->terminal && (ch->waiting || ch->input.len)) return;
-	show_break(&ch->show);
-	if (ch->terminal) ctl_say("left; the session goes on: `plenumctl chat %s` comes back to it", ch->session);
 	ch->code = CTL_OK;
-}
-
-/* --- What comes --------------------------------------------------------------------------------------------------- */
-
-static bool is_own_echo(const struct chat *ch, const struct incoming *in) {
-	if (!span_is_true(in->e.is_replay)) return false;
-	for (size_t i = 0; i < OWN_UUIDS; i++)
-		if (*ch->own[i] && span_equals(in->e.uuid, ch->own[i])) return true;
-	return false;
-}
-
-/* Notices that a person in a conversation need not see. */
-static bool is_noise(struct span event) {
-	static const char *const noise[] = {PLENUM_EV_SESSION_STATE, PLENUM_EV_TURN_STARTED, PLENUM_EV_TURN_ENDED,
-										PLENUM_EV_SETTLED, PLENUM_EV_SESSION_CREATED};
-	for (size_t i = 0; i < ARRAY_SIZE(noise); i++)
-		if (span_equals(event, noise[i])) return true;
-	return false;
-}
-
-static void take_event(struct chat *ch, const struct incoming *in, struct span event) {
-	struct span state = span_member(in->line, "state");
-	if (span_equals(event, PLENUM_EV_SESSION_STATE)) {
-		ch->busy = span_equals(state, PLENUM_ST_BUSY) || span_equals(state, PLENUM_ST_ASKING);
-		prompt_sign(ch);
-	}
-	bool refused = span_equals(event, PLENUM_EV_ERROR) &&
-				   !span_member(in->line, "request_id").p; /* not about an answer */
-	bool lost = refused || (ch->waiting &&
-							(follow_changed(in, "prompt_cancelled", ch->turn.uuid) || follow_ended(in, ch->turn.uuid)));
-	bool removed = span_equals(event, PLENUM_EV_SESSION_REMOVED);
-	if (lost) ch->waiting = false; /* no result will come */
-	if (removed || (lost && !ch->terminal)) ch->code = CTL_CUT;
-	if (!is_noise(event)) show_line(&ch->show, in->line, &in->e);
-	if (lost) prompt_sign(ch);
-}
-
-static void take_request(struct chat *ch, const struct incoming *in) {
-	struct span kind = in->e.inner_subtype;
-	if (span_equals(kind, "can_use_tool") || span_equals(kind, "elicitation"))
-		add_question(ch, in);
-	else
-		show_note(&ch->show, SHOW_DIM, "(the agent asks something that only another program can answer: %.*s)",
-				  (int)kind.n, kind.p);
-}
-
-static bool is_history(const struct chat *ch, const struct incoming *in) {
-	int64_t seq;
-	return follow_seq(in, &seq) && seq < ch->live;
-}
-
-static void take_line(struct chat *ch, const struct incoming *in) {
-	struct span event = follow_event(in);
-	if (is_history(ch, in)) {
-		if (!event.p || !is_noise(event)) show_line(&ch->show, in->line, &in->e);
-		return;
-	}
-	if (event.p) {
-		take_event(ch, in, event);
-	} else if (span_equals(in->e.type, "control_request")) {
-		take_request(ch, in);
-	} else if (span_equals(in->e.type, "control_cancel_request")) {
-		drop_question(ch, in->e.request_id);
-	} else if (!is_own_echo(ch, in)) {
-		show_line(&ch->show, in->line, &in->e);
-	}
-	if (turn_feed(&ch->turn, in->line, &in->e)) {
-		ch->waiting = false;
-		if (!ch->terminal && span_is_true(in->e.is_error)) ch->code = CTL_REFUSED;
-		prompt_sign(ch);
-	}
-}
-
-/* --- The loop ----------------------------------------------------------------------------------------------------- */
-
-static void take_signal(struct chat *ch, int signals) {
-	struct signalfd_siginfo info;
-	char id[PLENUM_ID_SIZE];
-	if (read(signals, &info, sizeof info) != sizeof info) return;
 	show_break(&ch->show);
-	if (info.ssi_signo == SIGTERM || !ch->terminal)
-		ch->code = CTL_INTERRUPTED;
-	else if (ch->waiting || ch->busy || !list_empty(&ch->questions))
-		plenum_post(ch->p, "interrupt", NULL, id);
-	else
-		ctl_say("Ctrl-D leaves");
-	ch->input.len = 0;
-	prompt_sign(ch);
+	if (!ch->terminal) return;
+	close_editor(ch);
+	ctl_say("left; the session goes on: `plenumctl chat %s` comes back to it", ch->session);
 }
 
-static void wait_for_something(struct chat *ch, int signals) {
-	bool reads = !ch->input_ended && wants_line(ch);
-	struct pollfd fds[] = {{.fd = plenum_fd(ch->p), .events = POLLIN},
-						   {.fd = signals, .events = POLLIN},
-						   {.fd = reads ? STDIN_FILENO : -1, .events = POLLIN}};
-	fflush(stdout);
-	if (poll(fds, ARRAY_SIZE(fds), -1) <= 0) return;
-	if (fds[1].revents) take_signal(ch, signals);
-	if (fds[2].revents) read_typed(ch);
-}
-
-static void run(struct chat *ch, int signals) {
-	struct incoming in;
+static void run(struct chat *ch) {
 	while (ch->code == CTL_GO) {
-		enum plenum_result r = follow_next(ch->p, 0, &in);
-		if (r == PLENUM_OK)
-			take_line(ch, &in);
-		else if (r != PLENUM_TIMED_OUT)
-			ch->code = ctl_failed(ch->p, r);
-		else if (!next_typed(ch)) {
-			leave_if_done(ch);
-			if (ch->code == CTL_GO) wait_for_something(ch, signals);
-		}
+		take_lines(ch);
+		if (ch->editor)
+			chat_typed(ch);
+		else
+			while (ch->code == CTL_GO && chat_typed_line(ch)) take_lines(ch);
+		leave_if_done(ch);
+		if (ch->code == CTL_GO) chat_step(ch);
 	}
 }
 
-static void greet(struct chat *ch, json_t *answer) {
+/* --- Begin and end ------------------------------------------------------------------------------------------------ */
+
+static void learn_attached(struct chat *ch, json_t *answer) {
 	const char *state = ctl_str(answer, "state", "");
+	_cleanup_free_ char *quoted = str_printf("\"%s\"", state);
+	json_t *init = json_object_get(answer, "init");
+	_cleanup_free_ char *commands = json_dumps(ctl_array(init, "slash_commands"), JSON_COMPACT);
+	ch->session = str_dup(ctl_str(answer, "session", "?"));
+	ch->cwd = str_dup(ctl_str(answer, "cwd", NULL));
 	ch->live = ctl_int(answer, "seq", 0);
-	ch->busy = strcmp(state, PLENUM_ST_BUSY) == 0 || strcmp(state, PLENUM_ST_ASKING) == 0;
-	if (ch->terminal)
-		show_note(&ch->show, SHOW_DIM, "session %s, profile %s, %s, in %s; Ctrl-C interrupts, Ctrl-D leaves",
-				  ch->session, ctl_str(answer, "profile", "?"), state, ctl_str(answer, "cwd", "?"));
-	prompt_sign(ch);
+	ch->seen = ch->live - 1;
+	ch->made = ctl_bool(answer, "created");
+	if (commands) chat_take_commands(ch, span_of(commands));
+	if (quoted) chat_status_state(ch, span_of(quoted));
+	if (!ch->terminal) return;
+	show_note(&ch->show, SHOW_DIM, "session %s (%s), %s, in %s", ch->session, ctl_str(answer, "profile", "?"), state,
+			  ctl_str(answer, "cwd", "?"));
+	show_note(&ch->show, SHOW_DIM, "Ctrl-C interrupts, Ctrl-D leaves");
 }
 
-static int converse(struct ctl *c, const char *session, json_t *members) {
-	_cleanup_json_ json_t *answer = NULL;
-	_cleanup_plenum_ struct plenum *p = ctl_open(c);
-	int code = follow_to(p, session, members, &answer);
-	if (code != CTL_OK) return code;
-	follow_print_peer(answer);
-	struct chat ch = {.c = c, .p = p, .session = session, .code = CTL_GO, .input = BUF_INIT((size_t)1 << 26)};
-	_cleanup_close_ int signals = fd_signals((const int[]){SIGINT, SIGTERM, 0});
+static void end(struct chat *ch) {
+	close_editor(ch);
+	chat_question_forget(ch);
+	plenum_close(ch->p);
+	show_free(&ch->show);
+	buf_free(&ch->input);
+	json_decref(ch->commands);
+	free(ch->session);
+	free(ch->cwd);
+	free(ch->tool);
+	free(ch->draft);
+}
+
+/* resumed: the session is made for an earlier conversation, which may not exist. */
+static int converse(struct ctl *c, struct plenum *p, json_t *answer, bool resumed) {
+	struct chat ch = {.c = c, .p = p, .code = CTL_GO, .input = BUF_INIT((size_t)1 << 26)};
+	_cleanup_close_ int signals = fd_signals((const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, 0});
+	ch.signals = signals;
 	list_init(&ch.questions);
 	ch.terminal = isatty(STDIN_FILENO);
 	show_init(&ch.show, stdout);
-	greet(&ch, answer);
-	run(&ch, signals);
-	while (!list_empty(&ch.questions)) question_free(first_question(&ch));
-	buf_free(&ch.input);
+	ch.show.keeps = ch.terminal;
+	open_editor(&ch);
+	learn_attached(&ch, answer);
+	ch.proven = !resumed;
+	chat_prompt_sign(&ch);
+	run(&ch);
+	end(&ch);
 	return ch.code;
+}
+
+/* Is a session to be made by this? Only if that is asked for, or none exists that could have been meant. */
+static const char *how_to_make(struct plenum *p, bool make) {
+	_cleanup_json_ json_t *list = NULL;
+	if (make) return "auto";
+	if (!p || ctl_ask(p, PLENUM_LIST, NULL, &list) != CTL_OK) return "never";
+	return json_array_size(ctl_array(list, "sessions")) ? "never" : "auto";
 }
 
 int cmd_chat(struct ctl *c, int argc, char **argv) {
 	const char *profile = NULL, *cwd = NULL, *resume = NULL, *lines = "0";
+	bool make = false;
 	const struct ctl_option options[] = {
+		{"create", 'c', NULL, "make the session if it does not exist", .flag = &make},
 		{"profile", 'p', "NAME", "the profile of a new session", .value = &profile},
 		{"cwd", 'C', "DIRECTORY", "the working directory of a new session", .value = &cwd},
 		{"resume", 'r', "ID", "the conversation that a new session goes on with", .value = &resume},
@@ -441,10 +318,23 @@ int cmd_chat(struct ctl *c, int argc, char **argv) {
 	uint64_t n;
 	int code = ctl_options(c, options, &argc, &argv, 0, 1);
 	if (code != CTL_GO) return code;
+	if (c->json) return ctl_usage(c, "chat: --json: is for programs (plenumctl attach has the agent's lines)");
 	char room[PATH_MAX];
 	ctl_absolute(&cwd, room);
 	if (!str_u64(lines, 0, 1000000, &n)) return ctl_usage(c, "chat: -n takes a number");
-	json_t *members = json_pack("{s:s*,s:s*,s:s*,s:b}", "profile", profile, "cwd", cwd, "resume", resume, "tag", 1);
+	struct plenum *p = ctl_open(c);
+	const char *create = how_to_make(p, make || resume);
+	_cleanup_json_ json_t *answer = NULL;
+	json_t *members = json_pack("{s:s,s:s*,s:s*,s:s*,s:b}", "create", create, "profile", profile, "cwd", cwd, "resume",
+								resume, "tag", 1);
 	if (n) json_object_set_new(members, "replay", json_pack("{s:I}", "last", (json_int_t)n));
-	return converse(c, argc ? argv[0] : "default", members);
+	code = follow_to(p, argc ? argv[0] : "default", members, &answer);
+	if (code == CTL_REFUSED && strcmp(create, "never") == 0)
+		ctl_say("-c, --create makes a session of that name; `plenumctl ls` lists those that exist");
+	if (code != CTL_OK) {
+		plenum_close(p);
+		return code;
+	}
+	follow_print_peer(answer);
+	return converse(c, p, answer, resume != NULL);
 }

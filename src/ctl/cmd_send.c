@@ -42,7 +42,7 @@ static char *failure_of(struct span line, const struct envelope *e) {
 	size_t at = 0;
 	if (!span_is_array(errors) || !span_next(errors, &at, &first)) first = span_member(line, "result");
 	_cleanup_free_ char *subtype = span_dup(e->subtype, NULL);
-	_cleanup_free_ char *why = span_dup(first, NULL);
+	_cleanup_free_ char *why = text_dup(first, NULL);
 	bool named = subtype &&
 				 strcmp(subtype, "success") != 0; /* a failure of the API ends a turn as a `success` with is_error */
 	return str_printf("the turn failed%s%s%s%s%s", named ? " (" : "", named ? subtype : "", named ? ")" : "",
@@ -53,7 +53,7 @@ static int take_result(struct sending *s, const struct incoming *in) {
 	bool bad = span_is_true(in->e.is_error) || !span_equals(in->e.subtype, "success");
 	if (!s->c->json && !bad && !s->show.wrote) { /* a command of the CLI's own has no other text than this */
 		size_t n = 0;
-		_cleanup_free_ char *text = span_dup(span_member(in->line, "result"), &n);
+		_cleanup_free_ char *text = text_dup(span_member(in->line, "result"), &n);
 		if (text) text_print(stdout, text, n);
 		s->show.mid_line = n && text && text[n - 1] != '\n';
 	}

@@ -6,6 +6,7 @@
 #include "ctl/ctl.h"
 
 #include <getopt.h>
+#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -124,6 +125,7 @@ static int run(int argc, char **argv) {
 int main(int argc, char **argv) {
 	signal(SIGPIPE, SIG_IGN);
 	fd_fill_standard();
+	setlocale(LC_CTYPE, "C.UTF-8"); /* for wcwidth(3): all text is UTF-8, whatever LANG says */
 	int code = run(argc, argv);
 	/* An answer that did not reach its reader is no success (a full disk), though all that came after it did. */
 	bool lost = fflush(stdout) != 0 || ferror(stdout);

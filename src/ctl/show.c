@@ -10,6 +10,8 @@
 #include <string.h>
 
 #define LINE_MAX_CHARS 160
+#define OUTPUT_LINES 6      /* of a tool's output that are printed */
+#define OUTPUT_COLUMNS 2000 /* of one of these lines */
 
 void show_init(struct show *s, FILE *out) {
 	const char *term = getenv("TERM");
@@ -35,11 +37,63 @@ void show_note(struct show *s, const char *color, const char *fmt, ...) {
 	fputs(s->color ? "\033[0m\n" : "\n", s->out);
 }
 
+/* The rest is kept from here on. */
+static void keep_rest(struct show *s, const char *text, size_t n) {
+	free(s->rest);
+	s->rest = malloc(n);
+	s->rest_len = s->rest ? n : 0;
+	if (s->rest) memcpy(s->rest, text, n);
+}
+
+static void print_line(struct show *s, const char *color, int indent, const char *text, size_t n) {
+	struct buf b = BUF_INIT(SIZE_MAX / 2);
+	text_put(&b, text, n);
+	if (s->color) fprintf(s->out, "\033[%sm", color);
+	fprintf(s->out, "%*s%s", indent, "", b.data ? b.data : "");
+	fputs(s->color ? "\033[0m\n" : "\n", s->out);
+	buf_free(&b);
+}
+
+void show_lines(struct show *s, const char *color, int indent, const char *text, size_t n, size_t max) {
+	const char *end = text + n;
+	show_break(s);
+	while (end > text && end[-1] == '\n') end--;
+	for (size_t printed = 0; text < end; printed++) {
+		const char *stop = memchr(text, '\n', (size_t)(end - text));
+		size_t len = (size_t)((stop ? stop : end) - text), left = 1;
+		if (max && printed == max) {
+			for (const char *p = text; (p = memchr(p, '\n', (size_t)(end - p))); p++) left++;
+			if (s->keeps) keep_rest(s, text, (size_t)(end - text));
+			show_note(s, color, "%*s... %zu more %s%s", indent, "", left, left == 1 ? "line" : "lines",
+					  s->keeps ? " (/more shows them)" : "");
+			return;
+		}
+		bool cut = max && len > OUTPUT_COLUMNS;
+		print_line(s, color, indent, text, cut ? OUTPUT_COLUMNS : len);
+		if (cut) show_note(s, color, "%*s... %zu more bytes of this line", indent, "", len - OUTPUT_COLUMNS);
+		text += len + (stop != NULL);
+	}
+}
+
+bool show_more(struct show *s) {
+	if (!s->rest) return false;
+	char *rest = s->rest;
+	s->rest = NULL;
+	show_lines(s, SHOW_DIM, 4, rest, s->rest_len, 0);
+	free(rest);
+	return true;
+}
+
+void show_free(struct show *s) {
+	free(s->rest);
+	s->rest = NULL;
+}
+
 /* --- Text of the answer ------------------------------------------------------------------------------------------- */
 
 static void put_text(struct show *s, struct span value) {
 	size_t n;
-	_cleanup_free_ char *text = span_dup(value, &n);
+	_cleanup_free_ char *text = text_dup(value, &n);
 	if (!text || n == 0) return;
 	if (s->sign) show_break(s);
 	text_print(s->out, text, n);
@@ -97,7 +151,7 @@ static char *one_line(const char *text, size_t n, size_t max) {
 /* A value as one line: a string's text, anything else as its JSON. */
 static char *span_line(struct span value, size_t max) {
 	size_t n;
-	_cleanup_free_ char *text = span_is_string(value) ? span_dup(value, &n) : NULL;
+	_cleanup_free_ char *text = span_is_string(value) ? text_dup(value, &n) : NULL;
 	if (text) return one_line(text, n, max);
 	return one_line(value.p ? value.p : "", value.n, max);
 }
@@ -149,8 +203,18 @@ static void show_tool_results(struct show *s, struct span content) {
 	while (span_is_array(content) && span_next(content, &at, &block)) {
 		if (!span_equals(span_member(block, "type"), "tool_result")) continue;
 		bool bad = span_is_true(span_member(block, "is_error"));
-		_cleanup_free_ char *text = span_line(result_text(span_member(block, "content")), LINE_MAX_CHARS);
-		show_note(s, bad ? SHOW_RED : SHOW_DIM, "  = %s%s", bad ? "error: " : "", text && *text ? text : "(nothing)");
+		size_t n = 0;
+		_cleanup_free_ char *text = text_dup(result_text(span_member(block, "content")), &n);
+		bool several = text && memchr(text, '\n', n);
+		const char *color = bad ? SHOW_RED : SHOW_DIM;
+		if (!several) {
+			_cleanup_free_ char *line = one_line(text ? text : "", n, LINE_MAX_CHARS);
+			show_note(s, color, "  = %s%s", bad ? "error: " : "", line && *line ? line : "(nothing)");
+			if (n > LINE_MAX_CHARS && s->keeps) keep_rest(s, text, n);
+			continue;
+		}
+		show_note(s, color, "  =%s", bad ? " error:" : "");
+		show_lines(s, color, 4, text, n, OUTPUT_LINES);
 	}
 }
 
@@ -170,6 +234,33 @@ bool show_was_interrupted(struct span line, const struct envelope *e) {
 		   (span_equals(reason, "aborted_streaming") || span_equals(reason, "aborted_tools"));
 }
 
+static void put_count(struct buf *b, int64_t n) {
+	if (n >= 10000)
+		buf_printf(b, "%lld.%lldk", (long long)n / 1000, (long long)n / 100 % 10);
+	else
+		buf_printf(b, "%lld", (long long)n);
+}
+
+/* Tokens of this turn, and the cost, which the agent counts from the start of its process. */
+static void put_usage(struct buf *b, struct span line) {
+	static const char *const inputs[] = {"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"};
+	struct span usage = span_member(line, "usage"), cost = span_member(line, "total_cost_usd");
+	int64_t in = 0, out = 0, n;
+	for (size_t i = 0; i < ARRAY_SIZE(inputs); i++)
+		if (span_int(span_member(usage, inputs[i]), &n)) in += n;
+	span_int(span_member(usage, "output_tokens"), &out);
+	if (in > 0 || out > 0) {
+		buf_puts(b, ", tokens: ");
+		put_count(b, in);
+		buf_puts(b, " in, ");
+		put_count(b, out);
+		buf_puts(b, " out");
+	}
+	_cleanup_free_ char *number = cost.p ? strndup(cost.p, cost.n) : NULL;
+	double dollars = number ? strtod(number, NULL) : 0;
+	if (dollars > 0) buf_printf(b, ", $%.4f so far", dollars);
+}
+
 static void show_result(struct show *s, struct span line, const struct envelope *e) {
 	int64_t ms = 0;
 	_cleanup_free_ char *subtype = span_line(e->subtype, 60);
@@ -179,8 +270,11 @@ static void show_result(struct show *s, struct span line, const struct envelope 
 		return;
 	}
 	if (!span_is_true(e->is_error)) {
-		show_note(s, SHOW_DIM, "-- %s, %lld.%lld s", subtype ? subtype : "", (long long)ms / 1000,
-				  (long long)ms / 100 % 10);
+		struct buf b = BUF_INIT(1000);
+		buf_printf(&b, "-- %s, %lld.%lld s", subtype ? subtype : "", (long long)ms / 1000, (long long)ms / 100 % 10);
+		put_usage(&b, line);
+		show_note(s, SHOW_DIM, "%s", b.data ? b.data : "");
+		buf_free(&b);
 		return;
 	}
 	struct span errors = span_member(line, "errors"), first = SPAN_NONE;

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
+#include <wchar.h>
 
 /* Scripts and emoji join letters with these; between ASCII letters they only hide. */
 static bool joins(const char *text, size_t n, size_t at, size_t len) {
@@ -39,10 +40,33 @@ static const char *next_char(const char *p) {
 	return p;
 }
 
+static size_t columns(const char *p, const char *end) {
+	int width = wcwidth((wchar_t)str_char(p, (size_t)(end - p)));
+	return width < 0 ? 1 : (size_t)width;
+}
+
 size_t text_width(const char *text) {
 	size_t width = 0;
-	for (; *text; text = next_char(text)) width++;
+	for (const char *next; *text; text = next) {
+		next = next_char(text);
+		width += columns(text, next);
+	}
 	return width;
+}
+
+char *text_dup(struct span s, size_t *len) {
+	char *text = span_dup(s, len);
+	if (text || !span_is_string(s)) return text;
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	for (size_t i = 0, n; i < s.n; i += n) {
+		bool escape = s.p[i] == '\\' && i + 1 < s.n,
+			 zero = escape && s.n - i >= 6 && memcmp(s.p + i, "\\u0000", 6) == 0;
+		n = zero ? 6 : escape ? 2 : 1;
+		buf_put(&b, zero ? "\\u2400" : s.p + i, n);
+	}
+	if (!b.failed) text = span_dup((struct span){b.data, b.len}, len);
+	buf_free(&b);
+	return text;
 }
 
 void text_put_line(struct buf *b, const char *text, size_t n, size_t max) {
@@ -54,7 +78,8 @@ void text_put_line(struct buf *b, const char *text, size_t n, size_t max) {
 		next = next_char(p);
 		bool is_blank = *p == ' ' || *p == '\n' || *p == '\t';
 		if (is_blank && blank) continue;
-		if (shown++ == max) {
+		shown += columns(p, next);
+		if (shown > max) {
 			buf_puts(b, "…");
 			break;
 		}

@@ -1153,7 +1153,7 @@ class Chat(Ctl):
         child.print(perm("q2"))
         self.shown(fd, "allow?")
         child.print({"type": "control_cancel_request", "request_id": "q2"})
-        self.shown(fd, "answered elsewhere")
+        self.shown(fd, "Bash: withdrawn")
         os.write(fd, b"\x03")
         child.reply(child.request("interrupt"))
         child.print(self.result(m["uuid"]))

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Lines of the session: show them, and learn the state of the session from them.
+ */
+#include "base/str.h"
+#include "ctl/chat.h"
+#include "ctl/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_own_echo(const struct chat *ch, const struct incoming *in) {
+	if (!span_is_true(in->e.is_replay)) return false;
+	for (size_t i = 0; i < CHAT_OWN_UUIDS; i++)
+		if (*ch->own[i] && span_equals(in->e.uuid, ch->own[i])) return true;
+	return false;
+}
+
+/* Notices that a user in a conversation need not see. */
+static bool is_noise(struct span event) {
+	static const char *const noise[] = {PLENUM_EV_SESSION_STATE, PLENUM_EV_TURN_STARTED, PLENUM_EV_TURN_ENDED,
+										PLENUM_EV_SETTLED, PLENUM_EV_SESSION_CREATED};
+	for (size_t i = 0; i < ARRAY_SIZE(noise); i++)
+		if (span_equals(event, noise[i])) return true;
+	return false;
+}
+
+/* --- Slash commands ----------------------------------------------------------------------------------------------- */
+
+void chat_take_commands(struct chat *ch, struct span list) {
+	struct span one;
+	if (!span_is_array(list)) return;
+	json_decref(ch->commands);
+	ch->commands = json_array();
+	for (size_t at = 0; span_next(list, &at, &one);) {
+		_cleanup_free_ char *name = span_dup(span_is_object(one) ? span_member(one, "name") : one, NULL);
+		if (name) json_array_append_new(ch->commands, json_string(name));
+	}
+}
+
+static void learn_commands(struct chat *ch, const struct incoming *in) {
+	if (!span_equals(in->e.type, "system")) return;
+	if (span_equals(in->e.subtype, "init")) chat_take_commands(ch, span_member(in->line, "slash_commands"));
+	if (span_equals(in->e.subtype, "commands_changed")) chat_take_commands(ch, span_member(in->line, "commands"));
+}
+
+/* --- Notices ------------------------------------------------------------------------------------------------------ */
+
+/* A conversation that cannot be resumed leaves no session behind. */
+static void take_failure(struct chat *ch, const struct incoming *in) {
+	_cleanup_free_ char *reason = text_dup(span_member(in->line, "reason"), NULL);
+	_cleanup_json_ json_t *members = json_pack("{s:s,s:s,s:b}", "session", ch->session, "how", "kill", "forget", 1);
+	if (!ch->made || ch->proven) return;
+	ctl_say("session %s: %s (it was removed)", ch->session, reason ? reason : "its agent could not start");
+	ctl_ask(ch->p, PLENUM_STOP, json_incref(members), NULL);
+	ch->code = CTL_REFUSED;
+}
+
+static void take_state(struct chat *ch, const struct incoming *in) {
+	struct span state = span_member(in->line, "state");
+	chat_status_state(ch, state);
+	if (span_equals(state, PLENUM_ST_FAILED)) take_failure(ch, in);
+	if (span_equals(state, PLENUM_ST_IDLE)) ch->proven = true;
+	chat_prompt_sign(ch);
+}
+
+static void take_event(struct chat *ch, const struct incoming *in, struct span event) {
+	if (span_equals(event, PLENUM_EV_SESSION_STATE)) take_state(ch, in);
+	if (span_equals(event, PLENUM_EV_SETTLED)) chat_settled(ch, in);
+	bool refused = span_equals(event, PLENUM_EV_ERROR) &&
+				   !span_member(in->line, "request_id").p; /* not about an answer */
+	bool lost = refused || (ch->waiting &&
+							(follow_changed(in, "prompt_cancelled", ch->turn.uuid) || follow_ended(in, ch->turn.uuid)));
+	bool removed = span_equals(event, PLENUM_EV_SESSION_REMOVED);
+	if (lost) ch->waiting = false; /* no result will come */
+	if (removed || (lost && !ch->terminal)) ch->code = CTL_CUT;
+	if (!is_noise(event)) show_line(&ch->show, in->line, &in->e);
+	if (lost || span_equals(event, PLENUM_EV_SETTLED)) chat_prompt_sign(ch);
+}
+
+static void take_request(struct chat *ch, const struct incoming *in) {
+	struct span kind = in->e.inner_subtype;
+	if (span_equals(kind, "can_use_tool") || span_equals(kind, "elicitation"))
+		chat_question_add(ch, in);
+	else
+		show_note(&ch->show, SHOW_DIM, "(the agent asks something that only another program can answer: %.*s)",
+				  (int)kind.n, kind.p);
+}
+
+/* --- Lines -------------------------------------------------------------------------------------------------------- */
+
+static bool is_history(const struct chat *ch, const struct incoming *in) {
+	int64_t seq;
+	return follow_seq(in, &seq) && seq < ch->live;
+}
+
+static void take_live(struct chat *ch, const struct incoming *in) {
+	struct span event = follow_event(in);
+	if (event.p) {
+		take_event(ch, in, event);
+	} else if (span_equals(in->e.type, "control_request")) {
+		take_request(ch, in);
+	} else if (span_equals(in->e.type, "control_cancel_request")) {
+		chat_question_drop(ch, in->e.request_id);
+	} else if (!is_own_echo(ch, in)) {
+		show_line(&ch->show, in->line, &in->e);
+	}
+}
+
+void chat_take_line(struct chat *ch, const struct incoming *in) {
+	struct span event = follow_event(in);
+	int64_t seq;
+	if (follow_seq(in, &seq)) ch->seen = seq;
+	learn_commands(ch, in);
+	chat_status_line(ch, in);
+	if (!is_history(ch, in))
+		take_live(ch, in);
+	else if ((!event.p || !is_noise(event)) && !is_own_echo(ch, in))
+		show_line(&ch->show, in->line, &in->e);
+	if (turn_feed(&ch->turn, in->line, &in->e) && *ch->turn.uuid) {
+		ch->waiting = false;
+		if (!ch->terminal && span_is_true(in->e.is_error)) ch->code = CTL_REFUSED;
+		chat_prompt_sign(ch);
+	}
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Requests of the agent that wait for this user. Input from before a question could be seen never answers it.
+ */
+#include "base/str.h"
+#include "ctl/answer.h"
+#include "ctl/chat.h"
+#include "ctl/question.h"
+#include "ctl/text.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <termios.h>
+
+struct question *chat_question(struct chat *ch) {
+	return LIST_TOP(&ch->questions, struct question, node);
+}
+
+static void question_free(struct question *q) {
+	list_del(&q->node);
+	json_decref(q->answers);
+	free(q->id);
+	free(q->request);
+	free(q);
+}
+
+void chat_question_forget(struct chat *ch) {
+	while (!list_empty(&ch->questions)) question_free(chat_question(ch));
+}
+
+static struct span request_of(const struct question *q) {
+	return span_of(q->request);
+}
+
+/* The question of AskUserQuestion that is to be answered now, else SPAN_NONE. */
+static struct span current_choice(const struct question *q) {
+	struct span request = request_of(q);
+	if (!span_equals(span_member(request, "tool_name"), "AskUserQuestion")) return SPAN_NONE;
+	return span_element(span_member(span_member(request, "input"), "questions"), q->asked);
+}
+
+/* --- Asking ------------------------------------------------------------------------------------------------------- */
+
+const char *chat_ask_prompt(struct chat *ch) {
+	struct question *q = chat_question(ch);
+	struct span choice = q ? current_choice(q) : SPAN_NONE;
+	if (!q) return "> ";
+	if (choice.p)
+		return span_is_true(span_member(choice, "multiSelect")) ? "numbers (1,3), or your own words: "
+																: "number, or your own words: ";
+	if (!span_equals(span_member(request_of(q), "subtype"), "can_use_tool")) return "accept? [y, n] ";
+	if (span_equals(span_member(request_of(q), "tool_name"), "ExitPlanMode")) return "go on? [y, n] ";
+	return answer_can_remember(request_of(q)) ? "allow? [y, n, a] " : "allow? [y, n] ";
+}
+
+/* Before the answer is typed. With an editor the prompt is a part of the screen's end. */
+static void put_prompt(struct chat *ch) {
+	if (ch->editor) return;
+	show_break(&ch->show);
+	fputs(chat_ask_prompt(ch), ch->show.out);
+	ch->show.mid_line = true;
+}
+
+void chat_ask(struct chat *ch) {
+	struct question *q = chat_question(ch);
+	if (!q) {
+		chat_prompt_sign(ch);
+		return;
+	}
+	if (ch->editor) {
+		editor_flush(ch->editor);
+	} else if (ch->terminal) { /* earlier input was not meant for this question */
+		tcflush(STDIN_FILENO, TCIFLUSH);
+		ch->input.len = 0;
+	}
+	struct span choice = current_choice(q);
+	if (choice.p) {
+		question_show_options(&ch->show, choice);
+	} else {
+		question_show(&ch->show, request_of(q));
+		question_show_choices(&ch->show, request_of(q));
+	}
+	put_prompt(ch);
+}
+
+bool chat_question_add(struct chat *ch, const struct incoming *in) {
+	struct question *q = calloc(1, sizeof *q);
+	if (!q) return false;
+	q->id = span_dup(in->e.request_id, NULL);
+	q->request = strndup(in->e.request.p, in->e.request.n);
+	q->answers = json_object();
+	bool first = list_empty(&ch->questions);
+	list_init(&q->node);
+	if (!q->id || !q->request)
+		question_free(q);
+	else
+		list_add_tail(&ch->questions, &q->node);
+	if (first) chat_ask(ch);
+	return true;
+}
+
+void chat_question_drop(struct chat *ch, struct span id) {
+	struct question *q;
+	bool shown = false;
+	LIST_FOR_EACH (q, &ch->questions, struct question, node) {
+		if (!span_equals(id, q->id)) continue;
+		shown = q == chat_question(ch);
+		question_free(q);
+	}
+	if (shown && chat_question(ch)) chat_ask(ch);
+	if (shown && !chat_question(ch)) show_break(&ch->show);
+}
+
+/* --- Who answered ------------------------------------------------------------------------------------------------- */
+
+static const char *decision_words(struct span decision) {
+	static const char *const words[][2] = {
+		{"allow", "allowed"},
+		{"deny", "denied"},
+		{"accept", "accepted"},
+		{"decline", "declined"},
+		{"cancelled", "withdrawn"},
+		{"timeout", "not answered in time"},
+		{"child_exited", "dropped: the agent has ended"},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (span_equals(decision, words[i][0])) return words[i][1];
+	return NULL;
+}
+
+void chat_settled(struct chat *ch, const struct incoming *in) {
+	struct span by = span_member(in->line, "by"), decision = span_member(in->line, "decision");
+	int64_t pid = 0;
+	span_int(span_member(by, "pid"), &pid);
+	chat_question_drop(ch, span_member(in->line, "request_id"));
+	if (pid == getpid()) return;
+	_cleanup_free_ char *what = text_dup(span_member(in->line, "tool_name"), NULL);
+	_cleanup_free_ char *name = text_dup(span_member(by, "name"), NULL);
+	_cleanup_free_ char *program = text_dup(span_member(by, "program"), NULL);
+	_cleanup_free_ char *raw = text_dup(decision, NULL);
+	_cleanup_free_ char *reason = text_dup(span_member(in->line, "reason"), NULL);
+	const char *words = decision_words(decision);
+	bool client = name && strcmp(name, "plenumd") != 0, named = program && name && strcmp(name, program) != 0;
+	show_note(&ch->show, SHOW_DIM, "  %s: %s%s%s%s%s%s%s%s", what ? what : "the request",
+			  words ? words
+			  : raw ? raw
+					: "answered",
+			  client ? " by " : "", client ? name : "", client && named ? " (" : "", client && named ? program : "",
+			  client && named ? ")" : "", reason ? ": " : "", reason ? reason : "");
+}
+
+/* --- Answers ------------------------------------------------------------------------------------------------------ */
+
+static void send_answer(struct chat *ch, struct question *q, json_t *body) {
+	if (body)
+		answer_send(ch->p, q->id, body);
+	else
+		show_note(&ch->show, SHOW_RED, "this cannot be answered here");
+	question_free(q);
+	chat_ask(ch);
+}
+
+/* The question is still on the screen: only the hint and the prompt again. */
+static void ask_again(struct chat *ch, const char *hint) {
+	show_note(&ch->show, SHOW_RED, "  %s", hint);
+	put_prompt(ch);
+}
+
+static void take_permission(struct chat *ch, struct question *q, const char *text) {
+	const char *reason, *lacks;
+	enum question_answer answer = question_parse(text, &reason);
+	struct decision d = {.allow = answer != QUESTION_NO, .always = answer == QUESTION_ALWAYS};
+	bool always = answer_can_remember(request_of(q));
+	if (answer == QUESTION_UNCLEAR) {
+		ask_again(ch, always ? "y, n or a is needed (n and a space begin a reason)"
+							 : "y or n is needed (n and a space begin a reason)");
+		return;
+	}
+	lacks = answer_lacks(request_of(q), &d);
+	if (lacks) {
+		ask_again(ch, lacks);
+		return;
+	}
+	d.message = reason ? reason : "The user denied this.";
+	send_answer(ch, q, answer_body(request_of(q), &d));
+}
+
+static void take_choice(struct chat *ch, struct question *q, struct span choice, const char *text) {
+	_cleanup_free_ char *why = NULL, *label = question_choose(choice, text, &why);
+	_cleanup_free_ char *question = span_dup(span_member(choice, "question"), NULL);
+	struct span input = span_member(request_of(q), "input");
+	if (!label || !question) {
+		ask_again(ch, why ? why : "this cannot be answered here");
+		return;
+	}
+	json_object_set_new(q->answers, question, json_string(label));
+	q->asked++;
+	if (current_choice(q).p) {
+		chat_ask(ch);
+		return;
+	}
+	_cleanup_json_ json_t *changed = json_loadb(input.p, input.n, JSON_ALLOW_NUL, NULL);
+	if (changed) json_object_set(changed, "answers", q->answers);
+	struct decision d = {.allow = true, .input = changed};
+	send_answer(ch, q, answer_body(request_of(q), &d));
+}
+
+void chat_question_answer(struct chat *ch, const char *text) {
+	struct question *q = chat_question(ch);
+	struct span choice = current_choice(q);
+	if (!ch->p)
+		ask_again(ch, "the daemon is away: answer when it is back");
+	else if (choice.p)
+		take_choice(ch, q, choice, text);
+	else
+		take_permission(ch, q, text);
+}

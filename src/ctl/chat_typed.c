@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Input of the user: prompts, answers, and the commands of chat itself.
+ */
+#include "base/fd.h"
+#include "base/str.h"
+#include "ctl/chat.h"
+#include "ctl/wtext.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* --- Prompts ------------------------------------------------------------------------------------------------------ */
+
+/* Without an editor; the editor's prompt is a part of the screen's end. */
+void chat_prompt_sign(struct chat *ch) {
+	if (ch->editor || !ch->terminal || ch->waiting || ch->busy || chat_question(ch) || ch->show.sign) return;
+	show_break(&ch->show);
+	fputs(ch->show.color ? "\033[1m> \033[0m" : "> ", ch->show.out);
+	ch->show.mid_line = ch->show.sign = true;
+}
+
+/* False: it was not sent. */
+static bool send_prompt(struct chat *ch, const char *text, size_t n) {
+	if (!ch->p || *ch->attach) return false;
+	enum plenum_result r = plenum_prompt(ch->p, text, n, ch->turn.uuid);
+	if (r != PLENUM_OK) {
+		if (!ch->terminal) ch->code = ctl_failed(ch->p, r);
+		return false;
+	}
+	ch->waiting = true;
+	memcpy(ch->own[ch->n_own++ % CHAT_OWN_UUIDS], ch->turn.uuid, PLENUM_UUID_SIZE);
+	return true;
+}
+
+/* --- Without an editor -------------------------------------------------------------------------------------------- */
+
+/* A prompt is all of the n bytes; an answer has no NUL in it. */
+static void take_line(struct chat *ch, const char *text, size_t n) {
+	ch->show.mid_line = ch->show.sign = false; /* Enter ended the line */
+	if (chat_question(ch))
+		chat_question_answer(ch, text);
+	else if (ch->terminal && strcmp(text, "/more") == 0 && show_more(&ch->show))
+		chat_prompt_sign(ch);
+	else if (n == 0)
+		chat_prompt_sign(ch);
+	else if (!send_prompt(ch, text, n) && ch->code == CTL_GO)
+		show_note(&ch->show, SHOW_RED, "not sent: the daemon is away");
+}
+
+/* May the next line be taken now? A person may type ahead; a script's lines are taken one at a time. */
+bool chat_typed_wanted(const struct chat *ch) {
+	return ch->terminal || !list_empty(&ch->questions) || !ch->waiting;
+}
+
+bool chat_typed_line(struct chat *ch) {
+	char *end = ch->input.len ? memchr(ch->input.data, '\n', ch->input.len) : NULL;
+	if (!end && ch->input_ended && ch->input.len) end = ch->input.data + ch->input.len; /* NUL-terminated there */
+	if (!end || !chat_typed_wanted(ch)) return false;
+	size_t n = (size_t)(end - ch->input.data), used = MIN(n + 1, ch->input.len);
+	if (n && ch->input.data[n - 1] == '\r') n--;
+	_cleanup_free_ char *text = calloc(n + 1, 1);
+	if (text) memcpy(text, ch->input.data, n);
+	memmove(ch->input.data, ch->input.data + used, ch->input.len - used + 1);
+	ch->input.len -= used;
+	if (text) take_line(ch, text, n);
+	return true;
+}
+
+void chat_typed_read(struct chat *ch) {
+	char part[65536];
+	if (ch->editor) {
+		if (!editor_read(ch->editor)) ch->input_ended = true;
+		return;
+	}
+	ssize_t n = fd_read(STDIN_FILENO, part, sizeof part);
+	if (n > 0)
+		buf_put(&ch->input, part, (size_t)n);
+	else
+		ch->input_ended = true;
+}
+
+/* --- With an editor ----------------------------------------------------------------------------------------------- */
+
+void chat_swap_draft(struct chat *ch) {
+	bool asking = chat_question(ch) != NULL;
+	const wchar_t *search;
+	size_t n;
+	if (asking == ch->asking || editor_is_inside(ch->editor)) return;
+	ch->asking = asking;
+	if (asking) {
+		const wchar_t *text = editor_text(ch->editor, &n, &ch->draft_cursor, &search);
+		ch->draft = calloc(n + 1, sizeof *ch->draft);
+		ch->draft_len = ch->draft ? n : 0;
+		if (ch->draft) wmemcpy(ch->draft, text, n);
+		editor_set(ch->editor, L"", 0, 0);
+		return;
+	}
+	editor_set(ch->editor, ch->draft ? ch->draft : L"", ch->draft_len, MIN(ch->draft_cursor, ch->draft_len));
+	free(ch->draft);
+	ch->draft = NULL;
+	ch->draft_len = 0;
+}
+
+/* The typed text stays on the screen, as output. */
+static void print_typed(struct chat *ch, const char *prompt, const char *text, size_t n) {
+	const char *end = memchr(text, '\n', n);
+	size_t first = end ? (size_t)(end - text) : n;
+	show_note(&ch->show, SHOW_BOLD, "%s%.*s", prompt, (int)first, text);
+	if (end) show_lines(&ch->show, SHOW_BOLD, 2, end + 1, n - first - 1, 0);
+}
+
+/* A command of chat itself. False: it is none. */
+static bool take_command(struct chat *ch, const char *text) {
+	if (strcmp(text, "/more") == 0) {
+		if (!show_more(&ch->show)) show_note(&ch->show, SHOW_DIM, "  nothing was left out");
+	} else if (strncmp(text, "/edit", 5) == 0 && (!text[5] || text[5] == ' ' || text[5] == '\n')) {
+		_cleanup_wide_ wchar_t *rest = wtext_from(text + 5 + (text[5] != 0), strlen(text + 5 + (text[5] != 0)), NULL);
+		if (rest) editor_set(ch->editor, rest, wcslen(rest), wcslen(rest));
+		chat_extern(ch);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static void take_edited(struct chat *ch) {
+	size_t n, len = 0;
+	const char *prompt = chat_ask_prompt(ch);
+	_cleanup_wide_ wchar_t *line = editor_take(ch->editor, &n);
+	_cleanup_free_ char *text = line ? wtext_to(line, n, &len) : NULL;
+	if (!text) return;
+	if (ch->asking) {
+		print_typed(ch, prompt, text, len);
+		chat_question_answer(ch, text);
+		return;
+	}
+	if (len == 0) return;
+	history_add(&ch->history, line, n);
+	editor_set(ch->editor, L"", 0, 0);
+	if (take_command(ch, text)) return;
+	if (send_prompt(ch, text, len)) {
+		print_typed(ch, prompt, text, len);
+	} else {
+		show_note(&ch->show, SHOW_RED, "  not sent: the daemon is away");
+		editor_set(ch->editor, line, n, n);
+	}
+}
+
+void chat_typed(struct chat *ch) {
+	while (ch->code == CTL_GO && !ch->input_ended) {
+		chat_swap_draft(ch);
+		switch (editor_next(ch->editor)) {
+		case EDITOR_IDLE:
+			return;
+		case EDITOR_KEY:
+			break;
+		case EDITOR_LINE:
+			take_edited(ch);
+			break;
+		case EDITOR_END:
+			ch->input_ended = true;
+			break;
+		case EDITOR_REDRAW:
+			screen_clear(&ch->screen);
+			break;
+		case EDITOR_COMPLETE:
+			if (!ch->asking) chat_complete(ch);
+			break;
+		case EDITOR_EXTERN:
+			chat_extern(ch);
+			break;
+		}
+	}
+}
+
+/* --- $EDITOR ------------------------------------------------------------------------------------------------------ */
+
+static bool write_draft(const char *text, size_t n, char *path) {
+	_cleanup_close_ int fd = mkstemps(path, 3);
+	return fd >= 0 && fd_write_all(fd, text, n) == 0;
+}
+
+static char *read_draft(const char *path, size_t *n) {
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct buf b = BUF_INIT((size_t)64 << 20);
+	char part[65536];
+	ssize_t got = 0;
+	while (fd >= 0 && (got = fd_read(fd, part, sizeof part)) > 0) buf_put(&b, part, (size_t)got);
+	while (b.len && b.data[b.len - 1] == '\n') b.data[--b.len] = 0;
+	return fd < 0 || got < 0 ? (buf_free(&b), NULL) : buf_steal(&b, n);
+}
+
+/* The program that has the terminal; the session's lines are read meanwhile, and shown later. */
+static int run_editor(struct chat *ch, const char *path) {
+	pid_t pid = fork();
+	if (pid == 0) {
+		sigset_t none;
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		execl("/bin/sh", "sh", "-c", "${VISUAL:-${EDITOR:-vi}} \"$1\"", "sh", path, (char *)NULL);
+		_exit(127);
+	}
+	if (pid < 0) return -1;
+	int status = -1, pidfd = fd_pidfd(pid);
+	while (pidfd >= 0 && ch->code == CTL_GO && waitpid(pid, &status, WNOHANG) == 0) {
+		struct incoming in;
+		struct pollfd fds[] = {{.fd = pidfd, .events = POLLIN},
+							   {.fd = ch->p ? plenum_fd(ch->p) : -1, .events = POLLIN}};
+		enum plenum_result r = PLENUM_TIMED_OUT;
+		while (ch->p && (r = follow_next(ch->p, 0, &in)) == PLENUM_OK) chat_take_line(ch, &in);
+		if (r != PLENUM_TIMED_OUT) fds[1].fd = -1; /* the loop of chat finds out */
+		poll(fds, ARRAY_SIZE(fds), -1);
+	}
+	if (pidfd < 0) waitpid(pid, &status, 0);
+	if (pidfd >= 0) close(pidfd);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void set_from_file(struct chat *ch, const char *path) {
+	size_t n = 0, len = 0;
+	_cleanup_free_ char *text = read_draft(path, &n);
+	_cleanup_wide_ wchar_t *wide = text ? wtext_from(text, n, &len) : NULL;
+	if (wide && !ch->asking) editor_set(ch->editor, wide, len, len);
+}
+
+void chat_extern(struct chat *ch) {
+	const wchar_t *search;
+	size_t n, cursor, len = 0;
+	const wchar_t *wide = editor_text(ch->editor, &n, &cursor, &search);
+	_cleanup_free_ char *text = wtext_to(wide, n, &len);
+	const char *folder = getenv("TMPDIR");
+	_cleanup_free_ char *path = str_printf("%s/plenumctl-XXXXXX.md", folder && *folder ? folder : "/tmp");
+	if (!text || !path || !write_draft(text, len, path)) {
+		show_note(&ch->show, SHOW_RED, "  cannot make a file for the editor: %s (set TMPDIR)", strerror(errno));
+		return;
+	}
+	screen_erase(&ch->screen);
+	ch->screen.held = true;
+	editor_pause(ch->editor);
+	int status = run_editor(ch, path);
+	editor_resume(ch->editor);
+	ch->screen.held = false;
+	screen_measure(&ch->screen);
+	if (status == 0)
+		set_from_file(ch, path);
+	else
+		show_note(&ch->show, SHOW_RED, "  the editor failed (VISUAL or EDITOR names it); the text is as it was");
+	unlink(path);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/question.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "ctl/answer.h"
+#include "ctl/diff.h"
+#include "ctl/text.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#define DEPTH_MAX 6
+#define FILE_MAX ((size_t)1 << 20) /* a larger file is not compared */
+
+/* --- Any input as lines ------------------------------------------------------------------------------------------- */
+
+static void put_value(struct show *s, const char *key, struct span value, int depth);
+
+/* One line, or its lines below the key. */
+static void put_text(struct show *s, const char *key, const char *text, size_t n, int depth) {
+	if (!memchr(text, '\n', n)) {
+		show_note(s, SHOW_DIM, "%*s%s%s%.*s", depth * 2, "", key, *text ? " " : "", (int)n, text);
+		return;
+	}
+	show_note(s, SHOW_DIM, "%*s%s |", depth * 2, "", key);
+	show_lines(s, SHOW_DIM, depth * 2 + 2, text, n, 0);
+}
+
+static void put_members(struct show *s, struct span object, int depth, const char *const *skip) {
+	struct span key, value;
+	for (size_t at = 0; span_next_member(object, &at, &key, &value);) {
+		size_t i = 0;
+		while (skip && skip[i] && !span_equals(key, skip[i])) i++;
+		if (skip && skip[i]) continue;
+		_cleanup_free_ char *name = text_dup(key, NULL);
+		_cleanup_free_ char *label = str_printf("%s:", name ? name : "?");
+		if (label) put_value(s, label, value, depth);
+	}
+}
+
+static void put_value(struct show *s, const char *key, struct span value, int depth) {
+	size_t n, at = 0;
+	_cleanup_free_ char *text = text_dup(value, &n);
+	struct span one;
+	bool list = span_is_array(value), object = span_is_object(value);
+	if (text) {
+		put_text(s, key, text, n, depth);
+	} else if ((list || object) && depth < DEPTH_MAX && span_values(value) > 1) {
+		show_note(s, SHOW_DIM, "%*s%s", depth * 2, "", key);
+		if (object) put_members(s, value, depth + 1, NULL);
+		while (list && span_next(value, &at, &one)) put_value(s, "-", one, depth + 1);
+	} else {
+		show_note(s, SHOW_DIM, "%*s%s %.*s", depth * 2, "", key, (int)value.n, value.p);
+	}
+}
+
+/* --- Changes of files --------------------------------------------------------------------------------------------- */
+
+static void put_change(void *arg, char sign, const char *line, size_t n) {
+	struct show *s = arg;
+	if (sign == '@')
+		show_note(s, SHOW_CYAN, "  ... %.*s lines ...", (int)n, line);
+	else
+		show_note(s, sign == '-' ? SHOW_RED : sign == '+' ? SHOW_GREEN : SHOW_DIM, "  %c %.*s", sign, (int)n, line);
+}
+
+static void put_edit(struct show *s, struct span edit) {
+	size_t old_len = 0, new_len = 0;
+	_cleanup_free_ char *old = text_dup(span_member(edit, "old_string"), &old_len);
+	_cleanup_free_ char *fresh = text_dup(span_member(edit, "new_string"), &new_len);
+	if (span_is_true(span_member(edit, "replace_all"))) show_note(s, SHOW_DIM, "  each time it occurs:");
+	diff_lines(old ? old : "", old_len, fresh ? fresh : "", new_len, put_change, s);
+}
+
+static void put_edits(struct show *s, struct span input) {
+	struct span list = span_member(input, "edits"), one;
+	size_t at = 0;
+	if (!span_is_array(list)) put_edit(s, input);
+	for (int n = 0; span_is_array(list) && span_next(list, &at, &one); n++) {
+		if (n) show_note(s, SHOW_CYAN, "  ...");
+		put_edit(s, one);
+	}
+}
+
+/* The file as it is here, if it is an ordinary one. */
+static char *read_file(const char *path, size_t *n) {
+	struct stat st;
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > (off_t)FILE_MAX) return NULL;
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char *data = fd < 0 ? NULL : malloc((size_t)st.st_size + 1);
+	ssize_t got = data ? fd_read(fd, data, (size_t)st.st_size) : -1;
+	if (got >= 0) {
+		*n = (size_t)got;
+		return data;
+	}
+	free(data);
+	return NULL;
+}
+
+static void put_write(struct show *s, struct span input) {
+	size_t old_len = 0, new_len = 0;
+	_cleanup_free_ char *path = text_dup(span_member(input, "file_path"), NULL);
+	_cleanup_free_ char *fresh = text_dup(span_member(input, "content"), &new_len);
+	_cleanup_free_ char *old = path && *path == '/' ? read_file(path, &old_len) : NULL;
+	show_note(s, SHOW_DIM, old ? "  replaces the file that is here:" : "  the whole content:");
+	diff_lines(old ? old : "", old_len, fresh ? fresh : "", new_len, put_change, s);
+}
+
+/* --- The request -------------------------------------------------------------------------------------------------- */
+
+static void put_command(struct show *s, struct span input) {
+	size_t n = 0;
+	_cleanup_free_ char *command = text_dup(span_member(input, "command"), &n);
+	if (command) show_lines(s, SHOW_BOLD, 2, command, n, 0);
+	put_members(s, input, 1, (const char *const[]){"command", "description", NULL});
+}
+
+static void put_plan(struct show *s, struct span input) {
+	size_t n = 0;
+	_cleanup_free_ char *plan = text_dup(span_member(input, "plan"), &n);
+	if (plan) show_lines(s, SHOW_DIM, 2, plan, n, 0);
+	put_members(s, input, 1, (const char *const[]){"plan", NULL});
+}
+
+static void put_input(struct show *s, struct span tool, struct span input) {
+	static const char *const of_edit[] = {"file_path", "old_string", "new_string", "replace_all", "edits", NULL};
+	static const char *const of_write[] = {"file_path", "content", NULL};
+	if (span_equals(tool, "Edit") || span_equals(tool, "MultiEdit")) {
+		put_edits(s, input);
+		put_members(s, input, 1, of_edit);
+	} else if (span_equals(tool, "Write")) {
+		put_write(s, input);
+		put_members(s, input, 1, of_write);
+	} else if (span_equals(tool, "ExitPlanMode")) {
+		put_plan(s, input);
+	} else if (span_is_string(span_member(input, "command"))) {
+		put_command(s, input);
+	} else {
+		put_members(s, input, 1, NULL);
+	}
+}
+
+/* "mcp__SERVER__TOOL" in words; any other name as it is. */
+static char *tool_words(const char *name) {
+	const char *server = strncmp(name, "mcp__", 5) == 0 ? name + 5 : NULL, *tool = server ? strstr(server, "__") : NULL;
+	if (!tool) return strdup(name);
+	return str_printf("%s of the MCP server %.*s", tool + 2, (int)(tool - server), server);
+}
+
+/* For the first line: a file, a description. */
+static char *subject(struct span request, struct span input) {
+	static const char *const keys[] = {"file_path", "description"};
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		char *text = text_dup(span_member(input, keys[i]), NULL);
+		if (text) return text;
+	}
+	return text_dup(span_member(request, "description"), NULL);
+}
+
+void question_show(struct show *s, struct span request) {
+	struct span input = span_member(request, "input"), tool = span_member(request, "tool_name");
+	_cleanup_free_ char *name = text_dup(tool, NULL);
+	_cleanup_free_ char *words = name ? tool_words(name) : NULL;
+	_cleanup_free_ char *message = text_dup(span_member(request, "message"), NULL);
+	_cleanup_free_ char *reason = text_dup(span_member(request, "decision_reason"), NULL);
+	_cleanup_free_ char *blocked = text_dup(span_member(request, "blocked_path"), NULL);
+	_cleanup_free_ char *subagent = text_dup(span_member(request, "agent_id"), NULL);
+	_cleanup_free_ char *what = subject(request, input);
+	bool plan = span_equals(tool, "ExitPlanMode");
+	show_note(s, SHOW_YELLOW, "? %s%s%s",
+			  plan      ? "the agent's plan"
+			  : words   ? words
+			  : message ? message
+						: "the agent asks",
+			  what && !plan ? ": " : "", what && !plan ? what : "");
+	if (subagent) show_note(s, SHOW_DIM, "  asked by subagent %s", subagent);
+	if (span_is_object(input))
+		put_input(s, tool, input);
+	else if (input.p)
+		put_value(s, "input:", input, 1);
+	if (blocked) show_note(s, SHOW_DIM, "  outside of the directories of the session: %s", blocked);
+	if (reason) show_note(s, SHOW_DIM, "  because: %s", reason);
+}
+
+static void show_always(struct show *s, struct span request) {
+	struct span list = span_member(request, "permission_suggestions"), one;
+	size_t at = 0;
+	for (bool first = true; span_next(list, &at, &one); first = false) {
+		struct buf b = BUF_INIT(65536);
+		answer_put_remembered(&b, one);
+		show_note(s, SHOW_DIM, "  %s %s", first ? "a  allow, and remember:" : "                      ",
+				  b.data ? b.data : "");
+		buf_free(&b);
+	}
+}
+
+void question_show_choices(struct show *s, struct span request) {
+	struct span tool = span_member(request, "tool_name");
+	bool plan = span_equals(tool, "ExitPlanMode"), tool_use = span_is_string(tool);
+	show_note(s, SHOW_DIM, "  y  %s", plan ? "go on with this plan" : tool_use ? "allow it this time" : "accept");
+	show_note(s, SHOW_DIM, "  n  %s",
+			  plan       ? "go on planning (n and a text: what to change)"
+			  : tool_use ? "deny it (n and a text: the agent reads it as the reason)"
+						 : "decline");
+	if (!plan && answer_can_remember(request)) show_always(s, request);
+}
+
+/* --- Answers ------------------------------------------------------------------------------------------------------ */
+
+enum question_answer question_parse(const char *text, const char **reason) {
+	*reason = NULL;
+	while (*text == ' ' || *text == '\t') text++;
+	size_t n = strcspn(text, " \t\n"), gap = strspn(text + n, " \t\n");
+	bool no = (n == 1 && strncasecmp(text, "n", 1) == 0) || (n == 2 && strncasecmp(text, "no", 2) == 0);
+	if (no) {
+		if (text[n + gap]) *reason = text + n + gap;
+		return QUESTION_NO;
+	}
+	if (text[n + gap]) return QUESTION_UNCLEAR;
+	if ((n == 1 && strncasecmp(text, "y", 1) == 0) || (n == 3 && strncasecmp(text, "yes", 3) == 0)) return QUESTION_YES;
+	if ((n == 1 && strncasecmp(text, "a", 1) == 0) || (n == 6 && strncasecmp(text, "always", 6) == 0))
+		return QUESTION_ALWAYS;
+	return QUESTION_UNCLEAR;
+}
+
+void question_show_options(struct show *s, struct span question) {
+	_cleanup_free_ char *text = text_dup(span_member(question, "question"), NULL);
+	struct span options = span_member(question, "options"), one;
+	size_t at = 0;
+	int number = 0;
+	show_note(s, SHOW_YELLOW, "? %s", text ? text : "");
+	while (span_is_array(options) && span_next(options, &at, &one)) {
+		_cleanup_free_ char *label = text_dup(span_member(one, "label"), NULL);
+		_cleanup_free_ char *about = text_dup(span_member(one, "description"), NULL);
+		show_note(s, SHOW_DIM, "  %d. %s%s%s", ++number, label ? label : "?", about && *about ? ": " : "",
+				  about ? about : "");
+	}
+}
+
+static uint64_t count_options(struct span options) {
+	struct span one;
+	uint64_t n = 0;
+	for (size_t at = 0; span_is_array(options) && span_next(options, &at, &one);) n++;
+	return n;
+}
+
+/* Append the labels of the numbers; false: *why is set. */
+static bool put_labels(struct buf *b, struct span question, const char *text, char **why) {
+	struct span options = span_member(question, "options");
+	bool several = span_is_true(span_member(question, "multiSelect"));
+	uint64_t n = count_options(options), number;
+	for (const char *p = text + strspn(text, " ,"); *p; p += strspn(p, " ,")) {
+		size_t len = strspn(p, "0123456789");
+		_cleanup_free_ char *digits = strndup(p, len);
+		if (!digits || !str_u64(digits, 1, n, &number)) {
+			*why = str_printf("%s: is none of the numbers (1 to %d)", digits ? digits : "?", (int)n);
+			return false;
+		}
+		if (b->len && !several) {
+			*why = strdup("only one can be chosen");
+			return false;
+		}
+		_cleanup_free_ char *label = text_dup(span_member(span_element(options, (size_t)number - 1), "label"), NULL);
+		buf_printf(b, "%s%s", b->len ? ", " : "", label ? label : digits);
+		p += len;
+	}
+	return b->len > 0;
+}
+
+char *question_choose(struct span question, const char *text, char **why) {
+	struct buf b = BUF_INIT(1 << 20);
+	*why = NULL;
+	if (!text[strspn(text, " \t")]) {
+		*why = strdup("an answer is needed");
+		return NULL;
+	}
+	bool numbers = !text[strspn(text, "0123456789, ")] && count_options(span_member(question, "options"));
+	if (!numbers) return strdup(text);
+	if (put_labels(&b, question, text, why)) return buf_steal(&b, NULL);
+	if (!*why) *why = strdup("a number is needed");
+	buf_free(&b);
+	return NULL;
+}
