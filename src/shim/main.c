@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "shim/cli.h"
 #include "shim/daemon.h"
+#include "shim/descriptors.h"
 #include "shim/options.h"
 #include "shim/pump.h"
 
@@ -21,5 +22,6 @@ int main(int argc, char **argv) {
 	if (o.cli) setenv("PLENUM_CLAUDE", o.cli, true); /* for the daemon, too */
 	o.env = environ;
 	if (o.info || !o.stream || daemon_is_parent()) return cli_exec(o.argv - 1);
+	if (!descriptors_replace(&o)) return 1;
 	return pump_run(&o);
 }

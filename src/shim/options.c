@@ -157,3 +157,20 @@ void options_mcp_configs(const struct options *o, void (*each)(void *ctx, const 
 		for (size_t i = 0; i < f.n_more; i++) each(ctx, f.more[i]);
 	}
 }
+
+bool options_is_flag(const struct options_value *v, const char *name) {
+	return strlen(name) == v->flag_len && memcmp(v->flag, name, v->flag_len) == 0;
+}
+
+bool options_each_value(const struct options *o, bool (*each)(void *ctx, const struct options_value *v), void *ctx) {
+	char **word = o->argv;
+	for (struct flag f; (word = next_flag(word, &f));) {
+		bool joined = f.value && !f.more;
+		char **first = joined ? word - 1 : f.more - (f.value != NULL);
+		for (size_t i = 0; f.value && i <= f.n_more; i++) {
+			struct options_value v = {f.name, f.name_len, i ? first[i] : f.value, first + i, joined};
+			if (!each(ctx, &v)) return false;
+		}
+	}
+	return true;
+}

@@ -36,3 +36,16 @@ void options_read(struct options *o, char **argv, char **env);
 
 /* Call each() with every value of --mcp-config (JSON text or a file name), in order. */
 void options_mcp_configs(const struct options *o, void (*each)(void *ctx, const char *value), void *ctx);
+
+/* A value of a flag: the word of the command line that it is, or is joined to with `=`. */
+struct options_value {
+	const char *flag;
+	size_t flag_len; /* the flag is not terminated if the value is joined */
+	const char *text;
+	char **word; /* may be replaced; not joined, the first value of a flag follows its flag */
+	bool joined;
+};
+
+bool options_is_flag(const struct options_value *v, const char *name);
+/* Call each() with each value of each flag, in order, until it returns false. Return its last answer. */
+bool options_each_value(const struct options *o, bool (*each)(void *ctx, const struct options_value *v), void *ctx);

@@ -87,6 +87,20 @@ class Wire(Case):
         lines = self.same(script, "--allowedTools", "mcp__calc__add", "--mcp-config", config)
         self.assertIn('\\"text\\":\\"5\\"', json.dumps(lines[-1]["result"]))
 
+    def test_descriptors_of_the_command_line(self):
+        """A shell's <(...): both versions of the CLI read these two from it."""
+        text = 'exec "$@" --mcp-config <(echo "$CONFIG") --append-system-prompt-file <(echo "Answer in rhymes.")'
+        config = json.dumps({"mcpServers": {"broken": {"command": "false"}}})
+        servers = []
+        for program in (self.cli, self.program):
+            client = self.open("/bin/bash", ["-c", text, "bash", str(program), *PYTHON, *INPUT], CONFIG=config)
+            client.send({"type": "user", "message": {"role": "user", "content": "hello"}})
+            init = client.wait("the init", lambda l: l.get("subtype") == "init")
+            servers.append([server["name"] for server in init["mcp_servers"]])
+            client.wait_result()
+            self.finish(client, 0)
+        self.assertEqual(servers, [["broken"]] * 2)
+
     def test_hooks_and_permission(self):
         def script(client):
             client.handlers["hook_callback"] = lambda line: {}

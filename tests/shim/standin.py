@@ -107,9 +107,9 @@ class Peer(Pipe):
 class Shim:
     """A running plenum-shim."""
 
-    def __init__(self, args, env, cwd=None):
+    def __init__(self, args, env, cwd=None, pass_fds=()):
         self.process = subprocess.Popen(
-            args, env=env, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+            args, env=env, cwd=cwd, pass_fds=pass_fds, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         )
         self.out = Pipe(self.process.stdout.fileno())
         self.err = Pipe(self.process.stderr.fileno())
@@ -165,8 +165,8 @@ class Place:
         env.update(more)
         return {k: v for k, v in env.items() if v is not None}
 
-    def shim(self, *args, stream=True, cwd=None, **env):
-        s = Shim([self.shim_path, *(STREAM if stream else []), *args], self.env(**env), cwd)
+    def shim(self, *args, stream=True, cwd=None, pass_fds=(), **env):
+        s = Shim([self.shim_path, *(STREAM if stream else []), *args], self.env(**env), cwd, pass_fds)
         self.things.append(s.destroy)
         return s
 

@@ -126,6 +126,75 @@ class Attach(Case):
         self.assertIn("systemctl --user start", err)
 
 
+class Descriptors(Case):
+    """Of this program, named in its command line: the agent has none of them."""
+
+    CONFIG = '{"mcpServers":{"a":{"type":"sdk","name":"a"}}}'
+
+    def pipe(self, content):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        with open(writer, "w") as f:
+            f.write(content)
+        return reader
+
+    def asked(self, fd, *args):
+        self.place.shim(*args, pass_fds=[fd])
+        return self.place.accept().attach()
+
+    def test_the_content_takes_the_place(self):
+        for flag, instead in (("--mcp-config", "--mcp-config"), ("--settings", "--settings"), ("--agents", "--agents"),
+                              ("--system-prompt-file", "--system-prompt"),
+                              ("--append-system-prompt-file", "--append-system-prompt")):
+            for folder in ("/dev/fd", "/proc/self/fd"):
+                with self.subTest(flag=flag, folder=folder):
+                    fd = self.pipe(self.CONFIG + "\n")
+                    self.assertEqual(self.asked(fd, flag, "%s/%d" % (folder, fd), "--model=x")["argv"],
+                                     STREAM + [instead, self.CONFIG, "--model=x"])
+                    fd = self.pipe(self.CONFIG + "\n")
+                    self.assertEqual(self.asked(fd, "%s=%s/%d" % (flag, folder, fd))["argv"],
+                                     STREAM + ["%s=%s" % (instead, self.CONFIG)])
+
+    def test_a_second_value_and_its_servers(self):
+        fd = self.pipe(self.CONFIG)
+        asked = self.asked(fd, "--mcp-config", "{}", "/dev/fd/%d" % fd)
+        self.assertEqual(asked["argv"], STREAM + ["--mcp-config", "{}", self.CONFIG])
+        self.assertEqual(asked["mcp_servers"], ["a"])
+
+    def test_the_path_of_a_file(self):
+        for flag, path in (("--mcp-config", __file__), ("--add-dir", self.place.dir)):
+            fd = os.open(path, os.O_RDONLY)
+            self.addCleanup(os.close, fd)
+            self.assertEqual(self.asked(fd, flag, "/dev/fd/%d" % fd)["argv"], STREAM + [flag, os.path.abspath(path)])
+
+    def test_texts_and_standard_streams_stay(self):
+        fd = self.pipe("x")
+        words = ["--system-prompt", "/dev/fd/%d" % fd, "--debug-file", "/dev/fd/2", "--mcp-config", "/dev/stdin",
+                 "--", "--mcp-config", "/dev/fd/%d" % fd]
+        self.assertEqual(self.asked(fd, *words)["argv"], STREAM + words)
+
+    def refused(self, fd, flag, cause):
+        code, out, err = self.place.shim(flag, "/dev/fd/%d" % fd, pass_fds=[fd] if fd < 200 else []).end()
+        self.assertEqual((code, out), (1, b""))
+        self.assertIn("%s /dev/fd/%d: %s" % (flag, fd, cause), err)
+
+    def test_a_refusal_before_anything_starts(self):
+        self.place.stop_listening()
+        self.refused(self.pipe("x"), "--debug-file", "it is no file on disk")
+        self.refused(200, "--settings", "Bad file descriptor")
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+
+        def write():
+            with open(writer, "w") as f:
+                f.write("x" * 200000)
+
+        writing = threading.Thread(target=write)
+        writing.start()
+        self.refused(reader, "--mcp-config", "it has more than 120 KiB")
+        writing.join()
+
+
 class Frames(Case):
     def shown(self, lines, *args, typed=(), **env):
         shim, peer, _ = self.start(*args, **env)
