@@ -41,6 +41,7 @@ struct pump {
 	int sock, signals;
 	bool foreign;
 	bool own;                 /* the session is the shim's own and ends with it */
+	pid_t child;              /* 0: unknown */
 	struct sink up, out, err; /* to the daemon, stdout, stderr */
 	struct filter filter;
 	struct glance typed; /* the line of stdin that is passing */
@@ -140,6 +141,7 @@ static void say_ignored(struct pump *p, struct span answer) {
 static void attached(struct pump *p, struct span answer) {
 	p->state = RUNNING;
 	p->deadline = INT64_MAX;
+	p->child = (pid_t)number(answer, "pid");
 	say_ignored(p, answer);
 	if (p->foreign) say(p, "the daemon is another user's: its own profile starts the agent, not these options");
 }
@@ -168,6 +170,7 @@ static void note_refusal(struct pump *p, struct span response) {
 static bool own_answer(struct pump *p, const struct envelope *e) {
 	if (!span_equals(e->inner_request_id, p->request_id)) return false;
 	p->request_id[0] = 0;
+	if (p->state == STOPPING && !p->own) p->input_over = true; /* the turn was interrupted */
 	if (p->state != ATTACHING) return true;
 	if (span_equals(e->inner_subtype, "success"))
 		attached(p, e->inner_response);
@@ -324,14 +327,32 @@ static void read_daemon(struct pump *p, char *block) {
 	filter_feed(&p->filter, block, (size_t)n);
 }
 
-/* SIGTERM and SIGHUP end the session without further output; SIGINT ends the turn after its last frames. */
+/* Return true if the child would end by this signal: the CLI has not started up yet. Source: proc(5), status. */
+static bool ends_child(const struct pump *p, int signal) {
+	char path[40], line[128];
+	unsigned long long mask, kept = 0;
+	unsigned found = 0;
+	snprintf(path, sizeof path, "/proc/%d/status", (int)p->child);
+	FILE *f = p->child > 0 ? fopen(path, "re") : NULL;
+	while (f && fgets(line, sizeof line, f)) { /* blocked, ignored, caught */
+		if (sscanf(line, "Sig%*[BIC]%*[a-z]: %llx", &mask) != 1) continue;
+		kept |= mask;
+		found++;
+	}
+	if (f) fclose(f);
+	return found == 3 && !(kept >> (signal - 1) & 1);
+}
+
+/* SIGTERM and SIGHUP end the session without further output; SIGINT ends the turn after its last frames. The input of
+ * a stopped session is not ended: the agent withdraws its open questions first. */
 static void on_signal(struct pump *p) {
 	struct signalfd_siginfo info;
 	if (read(p->signals, &info, sizeof info) != sizeof info) return;
 	bool again = p->state == STOPPING;
 	p->signal = (int)info.ssi_signo;
 	p->filter.mute = p->signal != SIGINT;
-	if (again || p->state != RUNNING || (p->half_closed && p->signal != SIGINT)) {
+	bool early = p->own && ends_child(p, p->signal);
+	if (again || early || p->state != RUNNING || (p->half_closed && p->signal != SIGINT)) {
 		finish(p, 128 + p->signal);
 		return;
 	}
@@ -340,7 +361,6 @@ static void on_signal(struct pump *p) {
 		request(p, "\"subtype\":\"" PLENUM_STOP "\",\"how\":\"graceful\"");
 	else if (!leave)
 		request(p, "\"subtype\":\"interrupt\"");
-	p->input_over = true;
 	p->state = STOPPING;
 	p->deadline = now_ms() + STOP_WAIT;
 	if (leave) finish(p, 128 + p->signal);

@@ -188,6 +188,15 @@ class Wire(Case):
         self.same(script, status=143)
         wait_until("the session is gone", lambda: not self.client().ask("plenum_list")["sessions"])
 
+    def test_sigint_withdraws_an_open_question(self):
+        def script(client):
+            client.send({"type": "user", "message": {"role": "user", "content": bash("touch made")}})
+            request = client.wait_request("can_use_tool")
+            client.process.send_signal(signal.SIGINT)
+            client.wait_cancel(request)
+        self.same(script, "--permission-prompt-tool", "stdio")
+        self.assertFalse((self.work / "made").exists())
+
     def test_the_shim_is_killed(self):
         client = self.open(self.program, [*PYTHON, *INPUT])
         self.start(client)

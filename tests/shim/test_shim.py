@@ -4,6 +4,7 @@
 import json
 import os
 import stat
+import subprocess
 import sys
 import threading
 import unittest
@@ -413,9 +414,8 @@ class Ends(Case):
         shim, peer = self.start_running()
         shim.write(b'{"half":')
         shim.kill(signal.SIGTERM)
-        data = peer.rest()
-        stop = json.loads(data.split(b"\n")[-2])["request"]
-        self.assertEqual(stop, {"subtype": "plenum_stop", "how": "graceful"})
+        self.assertEqual(peer.line(), b'{"half":')
+        self.assertEqual(peer.read()["request"], {"subtype": "plenum_stop", "how": "graceful"})
         peer.send({"type": "result", "is_error": True})
         peer.event("stderr", data="bye\n")
         peer.exited(0)
@@ -430,7 +430,7 @@ class Ends(Case):
     def test_sigterm_does_not_wait_for_ever(self):
         shim, peer = self.start_running()
         shim.kill(signal.SIGTERM)
-        peer.rest()
+        peer.read()
         shim.kill(signal.SIGTERM)
         self.assertEqual(shim.end()[0], 143)
 
@@ -452,12 +452,50 @@ class Ends(Case):
         shim.kill(signal.SIGTERM)
         self.assertEqual(shim.process.wait(20), 143)
 
+    def child(self, handler):
+        """A process that is up, and treats SIGINT in this way."""
+        text = "import signal, time; signal.signal(signal.SIGINT, signal.%s); print(flush=True); time.sleep(600)" % handler
+        child = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE)
+        self.addCleanup(child.stdout.close)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        child.stdout.readline()
+        return child.pid
+
+    def test_a_signal_before_the_agent_is_up(self):
+        """It would have ended the CLI at once."""
+        shim, peer, _ = self.start(answer={"pid": self.child("SIG_DFL")})
+        peer.send({"type": "keep_alive"})
+        shim.read()
+        shim.kill(signal.SIGINT)
+        self.assertEqual(shim.end(), (130, b"", ""))
+        self.assertEqual(peer.rest(), b"")
+        for handler in ("SIG_IGN", "default_int_handler"):
+            shim, peer, _ = self.start(answer={"pid": self.child(handler)})
+            peer.send({"type": "keep_alive"})
+            shim.read()
+            shim.kill(signal.SIGINT)
+            self.assertEqual(peer.read()["request"]["subtype"], "plenum_stop")
+
+    def test_sigint_in_a_named_session(self):
+        """The input ends after the answer to the interrupt: what it withdraws comes before."""
+        shim, peer = self.start_running(PLENUM_SESSION="w")
+        shim.kill(signal.SIGINT)
+        line = peer.read()
+        self.assertEqual(line["request"], {"subtype": "interrupt"})
+        peer.send({"type": "control_cancel_request", "request_id": "q"})
+        self.assertEqual(shim.read()["request_id"], "q")
+        peer.answer(line)
+        self.assertEqual(peer.rest(), b"")
+        peer.close()
+        self.assertEqual(shim.end()[0], 0)
+
     def test_sigint_ends_the_turn_and_shows_its_end(self):
         """The CLI ends with 0 then, though the turn failed; the end of its input gives the daemon's child another code."""
         for status, want in ((0, 0), (1, 0), (7, 7)):
             shim, peer = self.start_running()
             shim.kill(signal.SIGINT)
-            peer.answer(json.loads(peer.rest().split(b"\n")[0]))
+            peer.answer(peer.read())
             peer.send({"type": "result", "is_error": True})
             peer.exited(status)
             code, out, _ = shim.end()
