@@ -435,6 +435,14 @@ static void drain(struct pump *p) {
 	}
 }
 
+/* The session ran to its end, but the SDK has only a part of the output. */
+static void report_loss(struct pump *p) {
+	if (!p->out.error) return;
+	say(p, "standard output: %s (the rest of the output is lost)", strerror(p->out.error));
+	drain(p);
+	if (!p->code) p->code = 1;
+}
+
 int pump_run(const struct options *o) {
 	struct pump p = {.o = o, .signals = -1, .deadline = INT64_MAX, .resume_until = now_ms() + RESUME_WAIT};
 	p.sock = daemon_connect(&p.foreign);
@@ -453,6 +461,7 @@ int pump_run(const struct options *o) {
 	attach(&p);
 	while (p.state != OVER) turn(&p, block);
 	drain(&p);
+	report_loss(&p);
 	filter_free(&p.filter);
 	sink_free(&p.up);
 	sink_free(&p.out);

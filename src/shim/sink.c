@@ -78,6 +78,7 @@ void sink_flush(struct sink *s) {
 		if (n < 0 && errno == EAGAIN) return;
 		if (n < 0) {
 			s->dead = true;
+			s->error = errno == EPIPE || errno == ECONNRESET ? 0 : errno;
 			s->buf.len = s->off = 0;
 			return;
 		}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A buffered writer to a descriptor that may be slow. Never blocks, and never changes the descriptor's flags (stdout
- * may be shared with the parent process). Without a reader a sink accepts and drops everything, like the CLI with a
- * closed stdout (protocol-facts 6.3).
+ * may be shared with the parent process). Without a reader, and after an error, a sink accepts and drops everything,
+ * like the CLI with a closed stdout (protocol-facts 6.3).
  */
 #pragma once
 
@@ -13,7 +13,8 @@ struct sink {
 	bool socket; /* written with MSG_DONTWAIT */
 	bool own_fd; /* a pipe that was opened again with O_NONBLOCK */
 	size_t step; /* most bytes of one write without blocking */
-	bool dead;   /* no reader */
+	bool dead;   /* no reader, or an error */
+	int error;   /* the errno of that; 0: none */
 	struct buf buf;
 	size_t off; /* bytes of buf that are written */
 };

@@ -157,6 +157,12 @@ class Wire(Case):
             with self.subTest(line=line):
                 self.assertEqual(self.same(lambda client, line=line: client.send(line + b"\n"), status=1, words=False), [])
 
+    def test_a_full_disk_under_stdout(self):
+        """2.1.332 ends with 1, too; 2.1.197 with 0 and no word."""
+        client = self.open("/bin/sh", ["-c", 'exec "$@" >/dev/full', "sh", str(self.program), *PYTHON, *INPUT])
+        client.send({"type": "user", "message": {"role": "user", "content": "hello"}})
+        self.assertIn("No space left on device", self.finish(client, 1)["stderr"])
+
     def test_nothing_said(self):
         self.same(lambda client: None)
 

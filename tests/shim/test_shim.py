@@ -9,7 +9,7 @@ import sys
 import threading
 import unittest
 
-from standin import STREAM, Place, signal
+from standin import STREAM, Place, Shim, signal
 
 SHIM = ""
 
@@ -324,6 +324,22 @@ class Flow(Case):
         self.assertEqual(peer.read()["n"], 1)
         peer.exited(status=3)
         self.assertEqual(shim.process.wait(20), 3)
+
+    def test_a_full_disk_under_stdout(self):
+        """The session runs on, as with the CLI; the status says that output is lost."""
+        argv = ["/bin/sh", "-c", 'exec "$@" >/dev/full', "sh", SHIM, *STREAM]
+        for status, expected in ((0, 1), (3, 3)):
+            shim = Shim(argv, self.place.env())
+            self.addCleanup(shim.destroy)
+            peer = self.place.accept()
+            peer.attach()
+            peer.send({"type": "assistant"})
+            shim.write({"type": "user", "n": 1})
+            self.assertEqual(peer.read()["n"], 1)
+            peer.exited(status=status)
+            code, _, err = shim.end()
+            self.assertEqual(code, expected)
+            self.assertIn("standard output: No space left on device", err)
 
     def test_started_fast(self):
         """In time of the processor: how soon it gets it is the machine's business. Alone it is 2 ms."""
