@@ -192,7 +192,7 @@ static void answer_asker(struct server *srv, const struct asker *a, const char *
 		router_fail(c, id, PLENUM_E_SPAWN_FAILED, "the old plenumd goes on: %s", error);
 		return;
 	}
-	dialect_put_success(&b, id, "{\"upgraded\":true,\"version\":\"" PLENUM_VERSION "\"}");
+	c->dialect->put_success(&b, id, "{\"upgraded\":true,\"version\":\"" PLENUM_VERSION "\"}");
 	client_post(c, notice_chunk(&b));
 }
 

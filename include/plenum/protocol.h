@@ -35,6 +35,16 @@
 #define PLENUM_QUEUE "plenum_queue"
 #define PLENUM_CLEAR_LOST "plenum_clear_lost"
 
+/* Members of events and answers, and values of `what` in a `changed` event, that came from Claude Code's own names. */
+#define PLENUM_M_TOOL "tool_name"
+#define PLENUM_M_AGENT "agent_id"
+#define PLENUM_M_FAILED "is_error"
+#define PLENUM_M_MODE "permission_mode"
+#define PLENUM_M_TASKS "background_tasks"
+#define PLENUM_M_APPLIED "hooks_applied"
+#define PLENUM_WHAT_MODE PLENUM_M_MODE
+#define PLENUM_WHAT_MODEL "model"
+
 /* Error codes. */
 #define PLENUM_E_BAD_LINE "bad_line"
 #define PLENUM_E_BAD_REQUEST "bad_request"
@@ -65,6 +75,8 @@
 
 /* Events: the `event` of a {"type":"system","subtype":"plenum_event"} line. */
 #define PLENUM_EVENT_SUBTYPE "plenum_event"
+/* The beginning of an event's line, up to its name. */
+#define PLENUM_EVENT_HEAD "{\"type\":\"system\",\"subtype\":\"" PLENUM_EVENT_SUBTYPE "\",\"event\":\""
 /* The prefix of such names in a line of the child: {"subtype":"child_plenum_event"}. */
 #define PLENUM_CHILD_PREFIX "child_"
 #define PLENUM_EV_SESSION_CREATED "session_created"

@@ -241,10 +241,17 @@ static bool set_yesno(const struct value *v, bool *to) {
 	return wrong(v, "%s = %s: write yes or no", v->key->name, v->text);
 }
 
-static bool set_dialect(const struct value *v, char **to) {
-	if (strcmp(v->text, "claude") != 0)
-		return wrong(v, "dialect = %s: this version speaks one dialect: write claude, or leave the key out", v->text);
-	return take_text(v, to, v->text);
+static bool set_dialect(const struct value *v, const struct dialect **to) {
+	struct buf names = BUF_INIT(1024);
+	const struct dialect *d = dialect_find(v->text);
+	if (d) {
+		*to = d;
+		return true;
+	}
+	dialect_put_names(&names);
+	bool good = wrong(v, "dialect = %s: no such dialect (known: %s)", v->text, names.data ? names.data : "claude");
+	buf_free(&names);
+	return good;
 }
 
 /* --- Values that are lists --------------------------------------------------------------------------------------- */

@@ -102,7 +102,7 @@ void call_end(struct calls *all, struct call *c) {
 	free(c);
 }
 
-static void carry_members(struct carry *c, struct call *call) {
+static void carry_members(struct carry *c, struct call *call, const struct dialect *d) {
 	char *what = (char *)(uintptr_t)call->what;
 	carry_bytes(c, call->id, sizeof call->id);
 	call->id[sizeof call->id - 1] = 0;
@@ -116,20 +116,21 @@ static void carry_members(struct carry *c, struct call *call) {
 	carry_timer(c, &call->timer);
 	CARRY(c, call->child);
 	if (c->saving) return;
-	call->what = dialect_gate_what(what);
+	call->what = dialect_gate_what(d->gate, d->n_gate, what);
 	free(what);
 	if (call->purpose == CALL_CLIENT && (!call->asker || !call->asker_id || !call->key))
 		carry_fail(c, "a request has no asker");
 }
 
-void calls_carry(struct carry *c, struct calls *all, struct session *s, struct loop *loop, void (*on_timer)(void *)) {
+void calls_carry(struct carry *c, struct calls *all, struct session *s, struct loop *loop, const struct dialect *d,
+				 void (*on_timer)(void *)) {
 	struct call *call = LIST_OF(all->order.next, struct call, node);
 	carry_mark(c, "calls");
 	CARRY(c, all->counter);
 	size_t n = carry_count(c, all->n);
 	for (size_t i = 0; i < n && carry_ok(c); i++) {
 		if (c->saving) {
-			carry_members(c, call);
+			carry_members(c, call, d);
 			call = LIST_OF(call->node.next, struct call, node);
 			continue;
 		}
@@ -139,7 +140,7 @@ void calls_carry(struct carry *c, struct calls *all, struct session *s, struct l
 		}
 		call->session = s;
 		loop_timer_init(&call->timer, loop, on_timer, call);
-		carry_members(c, call);
+		carry_members(c, call, d);
 		if (enlist(all, call)) continue;
 		carry_fail(c, "out of memory");
 		loop_timer_stop(&call->timer);

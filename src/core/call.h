@@ -59,4 +59,5 @@ struct call *call_of(struct calls *all, uint64_t asker_number, struct span asker
 /* The asker no longer waits and may use its own id again; the child's answer is still processed. */
 void call_orphan(struct calls *all, struct call *c);
 void call_end(struct calls *all, struct call *c);
-void calls_carry(struct carry *c, struct calls *all, struct session *s, struct loop *loop, void (*on_timer)(void *));
+void calls_carry(struct carry *c, struct calls *all, struct session *s, struct loop *loop, const struct dialect *d,
+				 void (*on_timer)(void *));

@@ -279,11 +279,15 @@ static void on_io(void *arg, bool readable, bool writable) {
 		client_kill(c);
 }
 
+void client_speak(struct client *c, const struct dialect *d) {
+	c->dialect = d;
+}
+
 /* --- filters ------------------------------------------------------------------------------------------------------ */
 
 static bool other_type_wanted(const struct client *c, const struct tape_entry *e) {
 	struct envelope env;
-	if (!names_count(&c->filter.others) || !scan_envelope(e->line.data, e->line.len, &env)) return false;
+	if (!names_count(&c->filter.others) || !c->dialect->scan(e->line.data, e->line.len, &env)) return false;
 	struct span type = span_content(env.type);
 	return type.p && names_have(&c->filter.others, type.p, type.n);
 }
@@ -573,6 +577,7 @@ static struct client *make(struct loop *loop, struct lines_pool *pool, int fd, s
 	c->loop = loop;
 	c->events = events;
 	c->world = world;
+	c->dialect = dialect_default();
 	list_init(&c->node);
 	list_init(&c->mail);
 	lines_init(&c->in, pool, max_line);

@@ -64,13 +64,14 @@ struct client {
 	struct loop_fd io;
 	struct loop_task flush_task, free_task, serve_task;
 	struct lines in;
-	bool more;                   /* in has unserved lines */
-	struct chunk held;           /* the line of client_hold(), before those of in; no data: none */
-	struct inquiry *inquiry;     /* question of the held line to the outside; NULL: none */
-	struct message_check *check; /* progress of the held line's check; NULL: unchecked */
-	uint64_t starting;           /* id of the session that must start first; 0: none */
-	bool makes;                  /* it has made that session */
-	bool releasing;              /* the held line is served again, and may be held once more */
+	bool more;                           /* in has unserved lines */
+	struct chunk held;                   /* the line of client_hold(), before those of in; no data: none */
+	struct inquiry *inquiry;             /* question of the held line to the outside; NULL: none */
+	struct message_check *check;         /* progress of the held line's check; NULL: unchecked */
+	const struct message_steps *checker; /* of `check` */
+	uint64_t starting;                   /* id of the session that must start first; 0: none */
+	bool makes;                          /* it has made that session */
+	bool releasing;                      /* the held line is served again, and may be held once more */
 
 	uint64_t id; /* of this connection, for logs */
 	struct peer peer;
@@ -90,6 +91,7 @@ struct client {
 	uint64_t cursor;
 	struct client_filter filter;
 	struct attachment *attachment;
+	const struct dialect *dialect; /* of its session; of none: the default one */
 
 	struct list mail;
 	size_t mail_bytes;
@@ -124,6 +126,7 @@ void client_release(struct client *c); /* from a task; may be held again. No-op 
 static inline bool client_holds(const struct client *c) {
 	return c->held.data != NULL;
 }
+void client_speak(struct client *c, const struct dialect *d);
 /* There may be something to send: check once, at the end of the turn. */
 void client_wake(struct client *c);
 /* Read this tape from seq on. */

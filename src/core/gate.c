@@ -34,9 +34,10 @@ static bool admits(enum trust who, enum gate_least least) {
 	}
 }
 
-void gate_init(struct gate *g) {
+void gate_init(struct gate *g, const struct dialect *d) {
 	g->n = 0;
-	gate_index_init(&g->rows);
+	g->dialect = d;
+	gate_index_init(&g->rows, d->gate, d->n_gate);
 }
 
 /* --- names -------------------------------------------------------------------------------------------------------- */

@@ -9,14 +9,14 @@
 #pragma once
 
 #include "core/trust.h"
-#include "dialect/dialect_gate.h"
-#include "dialect/message.h"
+#include "dialect/dialect.h"
 
 #define GATE_SEEN_MAX 256 /* logged names without a row; later ones are not logged */
 #define GATE_THING_MAX 128
 
-/* Owned by the router; not serialized: a new binary may log a name once more. */
+/* One for each dialect. Owned by the router; not serialized: a new binary may log a name once more. */
 struct gate {
+	const struct dialect *dialect;
 	struct gate_index rows;
 	uint64_t seen[GATE_SEEN_MAX];
 	size_t n;
@@ -28,6 +28,6 @@ struct gate_verdict {
 	char thing[GATE_THING_MAX]; /* if refused: the reason, ASCII, for a message or the log */
 };
 
-void gate_init(struct gate *g);
+void gate_init(struct gate *g, const struct dialect *d);
 /* m: the result of message_check() for an accepted line. line: its bytes, including spaces before the object. */
 void gate_judge(struct gate *g, enum trust who, const struct message *m, struct span line, struct gate_verdict *v);

@@ -5,24 +5,20 @@
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/str.h"
-#include "dialect/dialect.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* A stand-in for unreadable guards: asked about every tool, and no client can come back to it. */
 #define LOST_CALLBACK "\"plenum_guards_lost\""
-#define LOST_OWNER                                                                                                     \
-	"{\"uid\":0,\"name\":null,\"hooks\":{\"PreToolUse\":[{\"hookCallbackIds\":[" LOST_CALLBACK "]}]},\"proven\":["     \
-	"true]}"
 
-static void put_entry(struct buf *b, const struct hook_entry *e) {
+static void put_entry(const struct dialect_hooks *d, struct buf *b, const struct hook_entry *e) {
 	const struct hook *h;
 	bool first = true;
 	buf_printf(b, "%s{", b->len ? "," : "");
 	buf_puts(b, e->members);
-	buf_printf(b, "%s\"plenum_owner_gone\":\"%s\",\"hookCallbackIds\":[", *e->members ? "," : "",
-			   e->drop_when_gone ? "drop" : "deny");
+	buf_printf(b, "%s\"plenum_owner_gone\":\"%s\",\"%s\":[", *e->members ? "," : "",
+			   e->drop_when_gone ? "drop" : "deny", d->callbacks);
 	LIST_FOR_EACH (h, &e->hooks, const struct hook, node) {
 		buf_printf(b, "%s%s", first ? "" : ",", h->callback);
 		first = false;
@@ -42,24 +38,25 @@ static bool has_guards(const struct owner *o) {
 }
 
 /* proven: for each entry, in this order, whether a child has taken it. */
-static void put_entries(struct bundle *events, struct bundle *proven, const struct owner *o) {
+static void put_entries(const struct dialect_hooks *d, struct bundle *events, struct bundle *proven,
+						const struct owner *o) {
 	const struct hook_entry *e;
 	LIST_FOR_EACH (e, entries_of(o), const struct hook_entry, node) {
 		if (!e->guard) continue;
 		struct buf *flags = bundle_part(proven, e->event);
-		put_entry(bundle_part(events, e->event), e);
+		put_entry(d, bundle_part(events, e->event), e);
 		buf_printf(flags, "%s%s", flags->len ? "," : "", e->proven ? "true" : "false");
 	}
 }
 
-static void put_owner(struct buf *b, const struct owner *o) {
+static void put_owner(const struct dialect_hooks *d, struct buf *b, const struct owner *o) {
 	struct bundle events = {0}, proven = {0};
 	buf_printf(b, "%s{\"uid\":%u,\"name\":", b->len ? "," : "[", o->uid);
 	if (o->name)
 		str_put_json(b, o->name, strlen(o->name));
 	else
 		buf_puts(b, "null");
-	put_entries(&events, &proven, o);
+	put_entries(d, &events, &proven, o);
 	buf_puts(b, ",\"hooks\":");
 	bundle_put(&events, b);
 	buf_puts(b, ",\"proven\":[");
@@ -74,7 +71,7 @@ bool guards_text(const struct registry *r, char **text) {
 	const struct owner *o;
 	*text = NULL;
 	LIST_FOR_EACH (o, &r->owners, const struct owner, node)
-		if (has_guards(o)) put_owner(&b, o);
+		if (has_guards(o)) put_owner(r->dialect, &b, o);
 	if (b.len) buf_putc(&b, ']');
 	bool ok = !b.failed;
 	if (ok && b.len) *text = buf_steal(&b, NULL);
@@ -119,8 +116,14 @@ bool guards_restore(struct registry *r, struct session *s, struct loop *loop, co
 }
 
 void guards_lose(struct registry *r, struct session *s, struct loop *loop, void (*on_grace)(void *)) {
-	if (guards_lost(r)) return;
-	if (!restore_owner(r, s, loop, span_of(LOST_OWNER), on_grace)) log_no_memory(); /* nothing would guard it */
+	struct buf b = BUF_INIT(4096);
+	if (!r->dialect || guards_lost(r)) return;
+	buf_puts(&b, "{\"uid\":0,\"name\":null,\"proven\":[true],\"hooks\":");
+	r->dialect->put_guard_all(&b, LOST_CALLBACK);
+	buf_putc(&b, '}');
+	if (b.failed || !restore_owner(r, s, loop, (struct span){b.data, b.len}, on_grace))
+		log_no_memory(); /* nothing would guard it */
+	buf_free(&b);
 }
 
 /* Until the child has a table without it, its calls are allowed. */
@@ -153,10 +156,10 @@ bool guards_lost(const struct registry *r) {
 	return false;
 }
 
-static bool covers(const struct hook_entry *e, const char *tool) {
-	if (!e->guard || !dialect_hook_sees_tools(span_of(e->event))) return false;
+static bool covers(const struct dialect_hooks *d, const struct hook_entry *e, const char *tool) {
+	if (!e->guard || !d->hook_sees_tools(span_of(e->event))) return false;
 	_cleanup_free_ char *members = str_printf("{%s}", e->members);
-	return !members || dialect_matcher_covers(span_member(span_of(members), "matcher"), tool);
+	return !members || d->matcher_covers(span_member(span_of(members), d->matcher), tool);
 }
 
 const struct owner *guards_covering(const struct registry *r, const char *tool) {
@@ -164,6 +167,6 @@ const struct owner *guards_covering(const struct registry *r, const char *tool) 
 	const struct hook_entry *e;
 	LIST_FOR_EACH (o, &r->owners, const struct owner, node)
 		LIST_FOR_EACH (e, &o->entries, const struct hook_entry, node)
-			if (covers(e, tool)) return o;
+			if (covers(r->dialect, e, tool)) return o;
 	return NULL;
 }

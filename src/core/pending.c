@@ -89,8 +89,8 @@ static bool enlist(struct pendings *all, struct pending *p) {
 	return true;
 }
 
-struct pending *pending_new(struct pendings *all, struct session *s, struct loop *loop, const struct envelope *e,
-							struct chunk line, void (*on_timer)(void *)) {
+struct pending *pending_new(struct pendings *all, struct session *s, struct loop *loop, const struct dialect *d,
+							const struct envelope *e, struct chunk line, void (*on_timer)(void *)) {
 	char random[9];
 	struct pending *p = calloc(1, sizeof *p);
 	if (!p) return NULL;
@@ -98,36 +98,31 @@ struct pending *pending_new(struct pendings *all, struct session *s, struct loop
 	snprintf(p->id, sizeof p->id, "req_%llu_%s", (unsigned long long)++all->counter, random);
 	p->session = s;
 	p->judge = ERRAND_ZERO;
-	p->kind = dialect_ask_kind(e);
+	p->dialect = d;
+	p->kind = d->ask_kind(e);
 	p->child_id = strndup(e->request_id.p, e->request_id.n);
 	p->subtype = span_dup(e->inner_subtype, NULL);
-	p->tool = span_dup(span_member(e->request, "tool_name"), NULL);
+	struct span tool = p->kind == ASK_HOOK ? SPAN_NONE : d->ask_part(p->kind, e->request, ASK_PART_TOOL);
+	p->tool = span_dup(tool, NULL);
 	p->since = now_ms();
 	p->since_real = now_real_ms();
 	loop_timer_init(&p->timer, loop, on_timer, p);
-	bool nameless = !p->tool && span_is_string(span_member(e->request, "tool_name")); /* rules match it */
+	bool nameless = !p->tool && span_is_string(tool); /* rules match it */
 	if (p->child_id && !nameless && make_line(p, e, line) && enlist(all, p)) return p;
 	free_pending(p);
 	return NULL;
 }
 
 char *pending_summary(const struct pending *p) {
-	static const char *const telling[] = {"command", "file_path",   "path",    "url",
-										  "pattern", "description", "message", "prompt"};
-	struct span input = span_member(p->request, "input"), value = SPAN_NONE;
 	struct buf b = BUF_INIT(8 * SUMMARY_MAX);
-	for (size_t i = 0; i < ARRAY_SIZE(telling) && !value.p; i++) {
-		value = span_member(input, telling[i]);
-		if (!value.p) value = span_member(p->request, telling[i]);
-	}
-	_cleanup_free_ char *text = span_dup(value, NULL);
+	_cleanup_free_ char *text = span_dup(p->dialect->summary(p->request), NULL);
 	const char *from = text ? text : p->subtype ? p->subtype : "";
 	str_put_safe(&b, from, MIN(strlen(from), (size_t)SUMMARY_MAX));
 	return buf_steal(&b, NULL);
 }
 
-bool pending_set_member(struct pending *p, const char *member, const char *json) {
-	struct span old = span_member(p->request, member);
+bool pending_set_part(struct pending *p, enum ask_part part, const char *json) {
+	struct span old = pending_part(p, part);
 	struct chunk line = replace(p->line, old, json, strlen(json), &p->request);
 	if (!line.data) return false;
 	chunk_drop(&p->line);
@@ -336,20 +331,21 @@ static void carry_pending(struct carry *c, struct pending *p, const struct pendi
 /* Return false if it is incomplete. */
 static bool check_pending(struct pending *p) {
 	struct envelope e;
-	if (!p->line.data || !scan_envelope(p->line.data, p->line.len, &e) || !e.request.p) return false;
+	if (!p->line.data || !p->dialect->scan(p->line.data, p->line.len, &e) || !e.request.p) return false;
 	p->request = e.request;
-	if (p->act.data && (!scan_envelope(p->act.data, p->act.len, &e) || !p->tool)) return false;
+	if (p->act.data && (!p->dialect->scan(p->act.data, p->act.len, &e) || !p->tool)) return false;
 	return p->kind != ASK_HOOK || p->event;
 }
 
 static void load_pending(struct carry *c, struct pendings *all, struct session *s, struct loop *loop,
-						 const struct pending_owners *owners, void (*on_timer)(void *)) {
+						 const struct dialect *d, const struct pending_owners *owners, void (*on_timer)(void *)) {
 	struct pending *p = calloc(1, sizeof *p);
 	if (!p) {
 		carry_fail(c, "out of memory");
 		return;
 	}
 	p->session = s;
+	p->dialect = d;
 	p->judge = ERRAND_ZERO;
 	loop_timer_init(&p->timer, loop, on_timer, p);
 	carry_pending(c, p, owners);
@@ -371,7 +367,7 @@ static void carry_settled(struct carry *c, struct pendings *all) {
 }
 
 void pendings_carry(struct carry *c, struct pendings *all, struct session *s, struct loop *loop,
-					const struct pending_owners *owners, void (*on_timer)(void *)) {
+					const struct dialect *d, const struct pending_owners *owners, void (*on_timer)(void *)) {
 	struct pending *p;
 	carry_mark(c, "pending");
 	CARRY(c, all->counter);
@@ -380,5 +376,5 @@ void pendings_carry(struct carry *c, struct pendings *all, struct session *s, st
 	if (c->saving) {
 		LIST_FOR_EACH (p, &all->order, struct pending, node) carry_pending(c, p, owners);
 	}
-	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_pending(c, all, s, loop, owners, on_timer);
+	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_pending(c, all, s, loop, d, owners, on_timer);
 }

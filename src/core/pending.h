@@ -30,7 +30,8 @@ struct pending {
 	char id[PENDING_ID_MAX]; /* the id for clients, without quotes */
 	char *child_id;          /* the child's id, raw JSON */
 	enum ask_kind kind;
-	struct chunk line; /* as sent to clients; the spans point into it */
+	const struct dialect *dialect; /* of its session */
+	struct chunk line;             /* as sent to clients; the spans point into it */
 	struct span request;
 	char *subtype, *tool;      /* tool: NULL: none */
 	int64_t since, since_real; /* ms, monotonic and wall clock */
@@ -73,8 +74,8 @@ void pendings_init(struct pendings *p);
 void pendings_free(struct pendings *p);
 /* Make an entry with a fresh id. line is the child's; child_id a span into it. NULL without memory. on_timer gets the
  * entry. */
-struct pending *pending_new(struct pendings *all, struct session *s, struct loop *loop, const struct envelope *e,
-							struct chunk line, void (*on_timer)(void *));
+struct pending *pending_new(struct pendings *all, struct session *s, struct loop *loop, const struct dialect *d,
+							const struct envelope *e, struct chunk line, void (*on_timer)(void *));
 struct pending *pending_find(struct pendings *all, struct span id);       /* by the id for clients */
 struct pending *pending_find_child(struct pendings *all, struct span id); /* by the child's id */
 bool pending_was_settled(const struct pendings *all, struct span id);
@@ -84,8 +85,12 @@ bool pending_forget(struct pending *p, const struct attachment *who); /* `who` i
 /* Remove the entry from the table, remember its id, and free it. */
 void pending_settle(struct pendings *all, struct pending *p);
 void pendings_trim(struct pendings *all, size_t keep); /* remember only the last resolved ones */
-/* Replace the value of a member of the request. False without memory. */
-bool pending_set_member(struct pending *p, const char *member, const char *json);
+/* Return a part of the request: raw JSON, or absent. */
+static inline struct span pending_part(const struct pending *p, enum ask_part part) {
+	return p->dialect->ask_part(p->kind, p->request, part);
+}
+/* Replace the value of a part. False without memory. */
+bool pending_set_part(struct pending *p, enum ask_part part, const char *json);
 /* Return one line that describes it, safe to show; the caller frees. */
 char *pending_summary(const struct pending *p);
 /* Return true if a person must answer this (contract 8, state `asking`). */
@@ -96,4 +101,4 @@ struct pending_owners {
 	struct owner *(*find)(struct session *s, uint64_t number);
 };
 void pendings_carry(struct carry *c, struct pendings *all, struct session *s, struct loop *loop,
-					const struct pending_owners *owners, void (*on_timer)(void *));
+					const struct dialect *d, const struct pending_owners *owners, void (*on_timer)(void *));

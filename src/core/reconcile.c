@@ -30,7 +30,7 @@ static uint64_t mix_text(uint64_t h, const char *text) {
 static uint64_t hash_of(const struct session *s) {
 	uint64_t h = mix_text(1, s->conversation_id);
 	h = mix_text(h, s->resumed_id);
-	h = mix_text(h, snapshot_strict(&s->snapshot));
+	h = mix_text(h, snapshot_strict(&s->snapshot, session_dialect(s)));
 	h = mix_text(h, s->timers.armed);
 	h = mix(h, s->registry.version);
 	h = mix(h, s->registry.taken);

@@ -16,7 +16,7 @@ static const char too_many_servers[] = "a session may have 4,096 MCP servers";
 static const char too_many_dialogs[] = "a client may name 4,096 kinds of dialogs";
 static const char too_much_text[] = "the hooks of a session may have 1 MiB together";
 static const char matcher_long[] = "a hook's `matcher` may have 64 KiB, and so may the name of its event";
-static const char callback_long[] = "an id in `hookCallbackIds` may have 64 KiB";
+static const char callback_long[] = "the id of a hook callback may have 64 KiB";
 static const char server_long[] = "the name of an MCP server may have 64 KiB";
 
 static bool is_one_of(const char *error, const char *const *list) {
@@ -33,10 +33,14 @@ const char *registry_code(const char *error) {
 	return error == no_memory ? PLENUM_E_INTERNAL : PLENUM_E_BAD_REQUEST;
 }
 
-void registry_init(struct registry *r) {
-	*r = (struct registry){0};
+void registry_init(struct registry *r, const struct dialect_hooks *dialect) {
+	*r = (struct registry){.dialect = dialect};
 	list_init(&r->owners);
 	list_init(&r->retired);
+}
+
+void registry_speak(struct registry *r, const struct dialect_hooks *dialect) {
+	r->dialect = dialect;
 }
 
 void registry_free(struct registry *r) {
@@ -242,11 +246,11 @@ static bool add_hook(struct registry *r, struct hook_entry *e, struct span callb
 }
 
 /* Return the entry's members for the child, unchanged. */
-static char *other_members(struct span entry) {
+static char *other_members(const struct dialect_hooks *d, struct span entry) {
 	struct buf b = BUF_INIT(entry.n + 16);
 	struct span key, value;
 	for (size_t at = 0; span_next_member(entry, &at, &key, &value);) {
-		if (span_equals(key, "hookCallbackIds") || span_equals(key, "plenum_owner_gone")) continue;
+		if (span_equals(key, d->callbacks) || span_equals(key, "plenum_owner_gone")) continue;
 		if (b.len) buf_putc(&b, ',');
 		buf_put(&b, key.p, key.n);
 		buf_putc(&b, ':');
@@ -255,10 +259,10 @@ static char *other_members(struct span entry) {
 	return buf_steal(&b, NULL);
 }
 
-static int64_t timeout_ms(struct span event, struct span timeout) {
+static int64_t timeout_ms(const struct dialect_hooks *d, struct span event, struct span timeout) {
 	_cleanup_free_ char *text = timeout.p ? strndup(timeout.p, timeout.n) : NULL;
 	double s = text ? strtod(text, NULL) : 0;
-	if (!(s > 0)) s = dialect_hook_timeout(event);
+	if (!(s > 0)) s = d->hook_timeout(event);
 	if (s > 30.0 * 86400) s = 30.0 * 86400;
 	return (int64_t)(s * 1000);
 }
@@ -306,7 +310,7 @@ static const char *add_callbacks(struct registry *r, struct hook_entry *e, struc
 		a->hooks++;
 		a->text += id.n;
 		if (!span_is_string(id))
-			error = "`hookCallbackIds` must hold strings";
+			error = r->dialect->bad_callback;
 		else if (id.n > LIMITS_MATCHER)
 			error = callback_long;
 		else if (!(error = check_amount(a)) && !add_hook(r, e, id))
@@ -317,12 +321,14 @@ static const char *add_callbacks(struct registry *r, struct hook_entry *e, struc
 
 static const char *add_entry(struct registry *r, struct owner *o, struct span event, struct span text,
 							 struct amount *a) {
-	struct span ids = span_member(text, "hookCallbackIds"), gone = span_member(text, "plenum_owner_gone");
+	const struct dialect_hooks *d = r->dialect;
+	if (!d) return "the agent of this session has no hooks";
+	struct span ids = span_member(text, d->callbacks), gone = span_member(text, "plenum_owner_gone");
 	if (!span_is_object(text)) return "each entry of a hook event must be an object";
-	if (!span_is_array(ids)) return "a hook entry needs `hookCallbackIds`, an array of strings";
+	if (!span_is_array(ids)) return d->bad_entry;
 	if (gone.p && !span_equals(gone, "deny") && !span_equals(gone, "drop"))
 		return "`plenum_owner_gone` must be \"deny\" or \"drop\"";
-	if (event.n > LIMITS_MATCHER || span_member(text, "matcher").n > LIMITS_MATCHER) return matcher_long;
+	if (event.n > LIMITS_MATCHER || span_member(text, d->matcher).n > LIMITS_MATCHER) return matcher_long;
 	struct hook_entry *e = calloc(1, sizeof *e);
 	if (!e) return no_memory;
 	list_init(&e->hooks);
@@ -330,9 +336,9 @@ static const char *add_entry(struct registry *r, struct owner *o, struct span ev
 	e->owner = o;
 	e->born = r->version + 1;
 	e->event = strndup(event.p, event.n);
-	e->members = other_members(text);
-	e->timeout = timeout_ms(event, span_member(text, "timeout"));
-	e->guard = dialect_hook_guards(event) || span_equals(span_member(text, "onFailure"), "block");
+	e->members = other_members(d, text);
+	e->timeout = timeout_ms(d, event, span_member(text, d->timeout));
+	e->guard = d->hook_guards(event) || d->entry_guards(text);
 	e->drop_when_gone = gone.p ? span_equals(gone, "drop") : !e->guard;
 	if (gone.p && span_equals(gone, "deny")) e->guard = true;
 	if (!e->event || !e->members) return no_memory;
@@ -493,12 +499,12 @@ struct hook *registry_hook(struct registry *r, struct span id) {
 	return h;
 }
 
-static void put_entry(struct buf *b, const struct hook_entry *e) {
+static void put_entry(const struct dialect_hooks *d, struct buf *b, const struct hook_entry *e) {
 	struct hook *h;
 	bool first = true;
 	buf_printf(b, "%s{", b->len ? "," : "");
 	buf_puts(b, e->members);
-	buf_printf(b, "%s\"hookCallbackIds\":[", *e->members ? "," : "");
+	buf_printf(b, "%s\"%s\":[", *e->members ? "," : "", d->callbacks);
 	LIST_FOR_EACH (h, &e->hooks, struct hook, node) {
 		buf_printf(b, "%s\"%s\"", first ? "" : ",", h->id);
 		first = false;
@@ -511,7 +517,8 @@ void registry_put_hooks(const struct registry *r, struct buf *b) {
 	struct owner *o;
 	struct hook_entry *e;
 	LIST_FOR_EACH (o, &r->owners, struct owner, node)
-		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node) put_entry(bundle_part(&events, e->event), e);
+		LIST_FOR_EACH (e, &o->entries, struct hook_entry, node)
+			put_entry(r->dialect, bundle_part(&events, e->event), e);
 	bundle_put(&events, b);
 	bundle_free(&events);
 }
@@ -604,7 +611,8 @@ static void free_name(struct registry *r, struct span name) {
 
 /* Count a name that is new to the owner. */
 static const char *check_server(const struct registry *r, const struct owner *o, struct span name, size_t *n) {
-	if (!span_is_string(name)) return "`sdkMcpServers` must hold strings";
+	if (!span_is_string(name))
+		return r->dialect ? r->dialect->bad_server : "the agent of this session has no MCP servers";
 	if (name.n > LIMITS_MATCHER) return server_long;
 	_cleanup_free_ char *text = spell(name);
 	if (!text) return no_memory;

@@ -77,6 +77,7 @@ struct owner {
 };
 
 struct registry {
+	const struct dialect_hooks *dialect; /* NULL: nothing can be registered */
 	struct list owners, retired;
 	struct hook *hooks; /* by id, with those of retired entries */
 	size_t n_hooks;     /* without those */
@@ -88,7 +89,8 @@ struct registry {
 	uint64_t taken;   /* the newest version taken by a child */
 };
 
-void registry_init(struct registry *r);
+void registry_init(struct registry *r, const struct dialect_hooks *dialect);
+void registry_speak(struct registry *r, const struct dialect_hooks *dialect); /* it has no registration */
 void registry_free(struct registry *r);
 /* Make an owner without registrations. NULL without memory. */
 struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop, struct attachment *holder, uid_t uid,

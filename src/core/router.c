@@ -29,6 +29,20 @@ const struct client_events router_client_events = {
 	.pace = router_pace,
 };
 
+static struct gate *new_gates(void) {
+	size_t n = 0;
+	while (dialect_list[n]) n++;
+	struct gate *gates = calloc(n, sizeof *gates);
+	for (size_t i = 0; gates && i < n; i++) gate_init(&gates[i], dialect_list[i]);
+	return gates;
+}
+
+struct gate *router_gate(const struct client *c) {
+	struct gate *g = c->world->gates;
+	while (g->dialect != c->dialect) g++;
+	return g;
+}
+
 struct router *router_new(struct loop *loop, struct children *children, struct settings *settings,
 						  const struct router_events *events, void *server) {
 	struct router *r = calloc(1, sizeof *r);
@@ -42,12 +56,11 @@ struct router *router_new(struct loop *loop, struct children *children, struct s
 	shares_init(&r->shares, getuid());
 	shares_limit(&r->shares, &settings->limits);
 	descent_init(&r->descent, r);
-	r->gate = calloc(1, sizeof *r->gate);
-	if (r->gate) gate_init(r->gate);
-	r->warm = r->gate ? warm_new(r) : NULL;
+	r->gates = new_gates();
+	r->warm = r->gates ? warm_new(r) : NULL;
 	if (r->warm) return r;
 	settings_unref(r->settings);
-	free(r->gate);
+	free(r->gates);
 	free(r);
 	return NULL;
 }
@@ -55,7 +68,7 @@ struct router *router_new(struct loop *loop, struct children *children, struct s
 void router_free(struct router *r) {
 	if (!r) return;
 	warm_free(r->warm);
-	free(r->gate);
+	free(r->gates);
 	login_unref(r->login);
 	descent_free(&r->descent);
 	lines_pool_free(&r->pool);
@@ -77,7 +90,7 @@ static void post_error_event(struct client *c, struct span id, struct span uuid,
 
 static void post_error_answer(struct client *c, struct span id, const char *code, const char *text) {
 	struct buf b = NOTICE_INIT;
-	dialect_put_error(&b, id, code, text);
+	c->dialect->put_error(&b, id, code, text, "");
 	client_post(c, notice_chunk(&b));
 }
 
@@ -141,9 +154,8 @@ void router_wake_all(struct session *s) {
 }
 
 void router_tell(struct session *s, struct chunk notice) {
-	static const char lost[] = "{\"type\":\"system\",\"subtype\":\"" PLENUM_EVENT_SUBTYPE
-							   "\",\"event\":\"" PLENUM_EV_ERROR "\",\"code\":\"" PLENUM_E_INTERNAL
-							   "\",\"error\":\"the daemon is out of memory: a notice is missing here\"}\n";
+	static const char lost[] = PLENUM_EVENT_HEAD PLENUM_EV_ERROR
+		"\",\"code\":\"" PLENUM_E_INTERNAL "\",\"error\":\"the daemon is out of memory: a notice is missing here\"}\n";
 	if (!notice.data) notice = CHUNK_STATIC(lost);
 	router_tell_subscribers(s, chunk_ref(notice));
 	tape_append(&s->tape, notice, LINE_NOTICE, 0);
@@ -296,6 +308,7 @@ void router_renew_profile(struct session *s) {
 	struct settings *old = s->settings;
 	s->settings = settings_ref(r->settings);
 	s->profile = p;
+	registry_speak(&s->registry, p->dialect->hooks);
 	free(s->lost_profile); /* the profile is configured again */
 	s->lost_profile = NULL;
 	settings_unref(old);
@@ -468,6 +481,7 @@ struct attachment *router_attach(struct router *r, struct client *c, struct sess
 	list_add_tail(&s->attachments, &a->node);
 	s->n_attachments++;
 	c->attachment = a;
+	client_speak(c, session_dialect(s));
 	session_used(s);
 	session_changed(s);
 	return a;
@@ -509,6 +523,7 @@ void router_detach(struct client *c, const char *why) {
 	list_del(&a->node);
 	s->n_attachments--;
 	c->attachment = NULL;
+	client_speak(c, dialect_default());
 	client_filter_free(&c->filter);
 	router_unask(a);
 	router_client_left_init(s, c);

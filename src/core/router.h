@@ -16,7 +16,6 @@
 #include "core/login.h"
 #include "core/session.h"
 #include "core/share.h"
-#include "dialect/message.h"
 #include "wire/notice.h"
 
 enum lag_policy { LAG_GAP, LAG_CLOSE, LAG_WAIT };
@@ -95,9 +94,9 @@ struct router {
 	struct shares shares;
 	size_t n_clients, n_subscribers;
 	uint64_t clients_seen, sessions_seen, decisions, bad_lines;
-	struct gate *gate; /* core/gate.h */
-	uint64_t last_seq; /* the highest number on the tapes of removed sessions */
-	bool guards_lost;  /* unknown sessions were lost: new ones refuse every tool */
+	struct gate *gates; /* core/gate.h: one for each dialect, in the order of the list */
+	uint64_t last_seq;  /* the highest number on the tapes of removed sessions */
+	bool guards_lost;   /* unknown sessions were lost: new ones refuse every tool */
 	bool shutting_down;
 };
 
@@ -112,6 +111,8 @@ extern const struct client_events router_client_events;
 	"your initialize was refused, and with it your hooks, MCP servers or permission callback: nothing of yours runs "  \
 	"without them (send an initialize that succeeds first)"
 
+/* Return the gate of the client's dialect. */
+struct gate *router_gate(const struct client *c);
 struct router *router_new(struct loop *loop, struct children *children, struct settings *settings,
 						  const struct router_events *events, void *server);
 void router_free(struct router *r);
@@ -226,8 +227,6 @@ void router_put_where(struct buf *b, const struct client *c);
 /* Call before c wakes the session: its child starts with the environment of c, as the session's maker may be long gone.
  * The environment of an agent's program is not used. */
 void router_take_login(struct session *s, struct client *c);
-/* Return the raw string or integer of a member in the beginning of a truncated line; key with its quotes. */
-struct span router_head_member(struct chunk head, const char *key);
 void router_wake_all(struct session *s);   /* the tape has a new line */
 void router_close_ended(struct client *c); /* close a half-closed client if it waits for nothing any more */
 
@@ -254,16 +253,16 @@ void router_name_ask(struct session *s);  /* it has answered its initialize, and
 void router_name_over(struct call *call); /* answered, or timed out */
 void router_learn_conversation(struct session *s, struct span id);
 /* Handle a system line. Return true if it answers only a question of the daemon. */
-bool router_name_line(struct session *s, const struct envelope *e);
+bool router_name_line(struct session *s, const struct envelope *e, const struct report *r);
 
 /* --- turns (router_turns.c): when one begins and ends, and which prompts it answers --- */
-void router_turn_begins(struct session *s, const struct envelope *e);                  /* system/init */
-void router_turn_ends(struct session *s, struct chunk line, const struct envelope *e); /* result; line may be none */
+void router_turn_begins(struct session *s, const struct envelope *e);
+void router_turn_ends(struct session *s, struct chunk line, const struct envelope *e); /* line may be none */
 bool router_turn_is_open(const struct session *s); /* the child has prompts without a result */
 void router_turn_named(struct session *s);         /* announce a turn begun before its prompts were known */
-void router_turn_echo(struct session *s, const struct envelope *e); /* isReplay */
-void router_turn_lifecycle(struct session *s, struct chunk line);   /* command_lifecycle */
-void router_turn_state(struct session *s, struct chunk line);       /* session_state_changed */
+void router_turn_echo(struct session *s, const struct envelope *e);
+void router_turn_fate(struct session *s, enum report_fate fate, struct span uuid); /* of a prompt */
+void router_turn_state(struct session *s, enum report_state state);
 void router_turn_cancelled(struct session *s, const struct envelope *e, const struct call *call);
 void router_turn_failed(struct session *s, const struct session_exit *e, const char *text); /* the child is gone */
 
@@ -278,9 +277,12 @@ void router_on_long_line(struct client *c, struct chunk head, size_t size);
 void router_on_no_more(struct client *c);
 void router_on_gone(struct client *c);
 void router_on_evicted(struct client *c, size_t held);
-/* Send a client's request to the child under a fresh id; body NULL: the line's own. NULL: the client was notified. */
+/* Builds the line for the child in place of a client's; id: without quotes. */
+typedef void router_put_fn(struct buf *b, const struct session *s, const char *id, const char *body);
+router_put_fn router_put_request; /* with this body */
+/* Send a client's request to the child under a fresh id; put NULL: the line's own. NULL: the client was notified. */
 struct call *router_call(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
-						 const char *body);
+						 router_put_fn *put, const char *body);
 /* Announce the change as soon as the child confirms it. call may be NULL: there is nothing to announce. */
 void router_announce_change(struct call *call, const struct gate_row *row, const struct envelope *e);
 /* Send a line without an answer to the child unchanged. False: the client was notified. */
@@ -306,7 +308,7 @@ void router_settle_own(struct pending *p, const struct attachment *a, const char
 void router_offer(struct attachment *a); /* send it the open requests that it may answer */
 void router_ask_timer(void *pending);    /* timeout */
 void router_answer(struct client *c, struct chunk line, const struct envelope *e);
-void router_withdrawn(struct session *s, struct span child_id); /* the child's control_cancel_request */
+void router_withdrawn(struct session *s, struct span child_id); /* by the child */
 /* The turn was interrupted: withdraw its permission requests. Those of background agents stay open. */
 void router_withdraw_turn(struct session *s);
 void router_withdraw_all(struct session *s, const char *why);

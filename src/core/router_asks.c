@@ -16,15 +16,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define EDITS 2
-
 /* --- notices ------------------------------------------------------------------------------------------------------ */
 
 static struct chunk cancel_line(const struct pending *p) {
 	char id[PENDING_ID_MAX + 2];
 	int n = snprintf(id, sizeof id, "\"%s\"", p->id);
 	struct buf b = NOTICE_INIT;
-	dialect_put_cancel(&b, (struct span){id, (size_t)n});
+	p->dialect->put_cancel(&b, (struct span){id, (size_t)n});
 	return notice_chunk(&b);
 }
 
@@ -76,7 +74,7 @@ static void tell_settled(struct session *s, const struct pending *p, const struc
 		put_daemon(&b);
 	notice_number(&b, "ms", now_ms() - p->since);
 	if (p->subtype) notice_text(&b, "request_subtype", p->subtype);
-	if (p->tool) notice_text(&b, "tool_name", p->tool);
+	if (p->tool) notice_text(&b, PLENUM_M_TOOL, p->tool);
 	if (why) notice_text(&b, "reason", why);
 	if (ch) put_changes(&b, ch);
 	router_tell(s, notice_end(&b));
@@ -85,7 +83,7 @@ static void tell_settled(struct session *s, const struct pending *p, const struc
 /* Return the tool; for a hook the one in its input. */
 static char *tool_of(const struct pending *p) {
 	if (p->kind != ASK_HOOK) return str_dup(p->tool);
-	return span_dup(span_member(span_member(p->request, "input"), "tool_name"), NULL);
+	return span_dup(pending_part(p, ASK_PART_TOOL), NULL);
 }
 
 /* Log one structured line for each decision. */
@@ -155,9 +153,9 @@ void router_answer_self(struct pending *p, struct buf *body, const char *decisio
 	struct buf b = BUF_INIT(SIZE_MAX / 4); /* it may hold a line of the child */
 	struct span id = {p->child_id, strlen(p->child_id)};
 	if (body)
-		dialect_put_built_success(&b, id, body);
+		dialect_put_built(p->dialect, &b, id, body);
 	else
-		dialect_put_error(&b, id, PLENUM_E_UNKNOWN_REQUEST, why ? why : "no client can answer this");
+		p->dialect->put_failure(&b, id, PLENUM_E_UNKNOWN_REQUEST, why ? why : "no client can answer this");
 	if (p->act.data)
 		hand_over(p, notice_chunk(&b), NULL);
 	else
@@ -171,12 +169,13 @@ void router_settle_own(struct pending *p, const struct attachment *a, const char
 
 void router_refuse_unasked(struct session *s, struct chunk line, const struct envelope *e, const char *why) {
 	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
+	const struct dialect *d = session_dialect(s);
 	(void)line;
-	if (dialect_ask_kind(e) == ASK_TOOL) {
-		dialect_put_tool_deny(&body, why);
-		dialect_put_built_success(&b, e->request_id, &body);
+	if (d->ask_kind(e) == ASK_TOOL) {
+		d->put_tool_deny(&body, why);
+		dialect_put_built(d, &b, e->request_id, &body);
 	} else {
-		dialect_put_error(&b, e->request_id, PLENUM_E_UNKNOWN_REQUEST, why);
+		d->put_failure(&b, e->request_id, PLENUM_E_UNKNOWN_REQUEST, why);
 	}
 	session_must_write(s, notice_chunk(&b));
 }
@@ -195,7 +194,7 @@ bool router_may_answer(const struct attachment *a, const struct pending *p) {
 	case ASK_ELICITATION:
 		return a->approve && takes_tool(a, p);
 	case ASK_DIALOG:
-		return a->approve && a->owner && owner_takes_dialog(a->owner, span_member(p->request, "dialog_kind"));
+		return a->approve && a->owner && owner_takes_dialog(a->owner, pending_part(p, ASK_PART_DIALOG_KIND));
 	case ASK_UNKNOWN:
 		return !a->observer;
 	default:
@@ -267,13 +266,13 @@ void router_unask(struct attachment *a) {
 
 static void deny(struct pending *p, const char *decision, const char *why) {
 	struct buf b = NOTICE_INIT;
-	dialect_put_tool_deny(&b, why);
+	p->dialect->put_tool_deny(&b, why);
 	router_answer_self(p, &b, decision, why);
 }
 
 static void cancel(struct pending *p, const char *why) {
 	struct buf b = NOTICE_INIT;
-	buf_puts(&b, "{\"action\":\"cancel\"}");
+	p->dialect->put_cancel_form(&b);
 	router_answer_self(p, &b, "timeout", why);
 }
 
@@ -295,11 +294,8 @@ void router_ask_timer(void *arg) {
 }
 
 static void allow_by_rule(struct pending *p, const char *why) {
-	struct span input = span_member(p->request, "input");
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
-	buf_puts(&b, "{\"behavior\":\"allow\",\"updatedInput\":");
-	buf_put(&b, input.p ? input.p : "{}", input.p ? input.n : 2);
-	buf_putc(&b, '}');
+	p->dialect->put_tool_allow(&b, pending_part(p, ASK_PART_INPUT));
 	router_answer_self(p, &b, "allow", why);
 }
 
@@ -334,7 +330,7 @@ static void tell_attention(struct session *s, const struct pending *p) {
 		notice_begin(&b, PLENUM_EV_ATTENTION, s->name);
 		notice_text(&b, "request_id", p->id);
 		notice_text(&b, "request_subtype", p->subtype);
-		if (p->tool) notice_text(&b, "tool_name", p->tool);
+		if (p->tool) notice_text(&b, PLENUM_M_TOOL, p->tool);
 		_cleanup_free_ char *summary = pending_summary(p);
 		notice_text(&b, "summary", summary);
 		notice_number(&b, "asked", (int64_t)p->n_asked);
@@ -344,7 +340,7 @@ static void tell_attention(struct session *s, const struct pending *p) {
 }
 
 void router_ask(struct session *s, struct chunk line, const struct envelope *e) {
-	struct pending *p = pending_new(&s->pendings, s, s->loop, e, line, router_ask_timer);
+	struct pending *p = pending_new(&s->pendings, s, s->loop, session_dialect(s), e, line, router_ask_timer);
 	if (p)
 		router_decide(p);
 	else
@@ -362,7 +358,7 @@ static void on_judged(void *arg, enum errand_end end) {
 	if (!answer.n)
 		log_warn("session %s: %s: the links in its paths could not be followed%s", s->label, p->tool,
 				 end == ERRAND_TIMEOUT ? " in time (outside_timeout)" : "");
-	enum rule_verdict v = rules_answer(s->profile, p->tool, span_member(p->request, "input"), answer, &rule);
+	enum rule_verdict v = rules_answer(s->profile, p->tool, pending_part(p, ASK_PART_INPUT), answer, &rule);
 	if (!is_decided(p, v, rule)) ask_people(p);
 }
 
@@ -388,7 +384,7 @@ static void judge_outside(struct pending *p, struct span input) {
 
 void router_decide(struct pending *p) {
 	const struct profile *profile = p->session->profile;
-	struct span input = span_member(p->request, "input");
+	struct span input = pending_part(p, ASK_PART_INPUT);
 	const char *rule = NULL;
 	if (p->kind == ASK_TOOL && rules_need_errand(profile, p->tool, input)) {
 		judge_outside(p, input);
@@ -422,7 +418,7 @@ void router_withdrawn(struct session *s, struct span child_id) {
 void router_withdraw_turn(struct session *s) {
 	struct pending *p;
 	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
-		if (p->kind == ASK_TOOL && !p->act.data && !span_member(p->request, "agent_id").p)
+		if (p->kind == ASK_TOOL && !p->act.data && !pending_part(p, ASK_PART_AGENT).p)
 			settle(s, p, NULL, "cancelled", NULL, NULL);
 }
 
@@ -433,61 +429,17 @@ void router_withdraw_all(struct session *s, const char *why) {
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-/* Replace `cut` bytes at `at` by parts, which are not copied: one may be most of a line. Edits are in order. */
-struct edit {
-	const char *at;
-	size_t cut;
-	struct span parts[4];
-};
-
-static struct chunk apply(struct span body, const struct edit *edits, size_t n) {
-	struct chunk parts[(1 + ARRAY_SIZE(edits->parts)) * EDITS + 2];
-	size_t k = 0;
-	const char *from = body.p;
-	for (size_t i = 0; i < n; i++) {
-		parts[k++] = (struct chunk){NULL, from, (size_t)(edits[i].at - from)};
-		for (size_t m = 0; m < ARRAY_SIZE(edits->parts); m++)
-			parts[k++] = (struct chunk){NULL, edits[i].parts[m].p, edits[i].parts[m].n};
-		from = edits[i].at + edits[i].cut;
-	}
-	parts[k++] = (struct chunk){NULL, from, (size_t)(body.p + body.n - from)};
-	parts[k++] = CHUNK_STATIC("\n");
-	return chunk_join(parts, k);
-}
-
-/* Compute the edit of an allow's body: parts that replace `cut` bytes or go in before its brace. */
-static bool mend_body(const struct pending *p, struct span body, struct edit *edit) {
-	struct span updated = span_member(body, "updatedInput"), old = span_member(body, "allow"), value = updated;
-	if (p->kind != ASK_TOOL || !span_is_object(body)) return false;
-	bool old_shape = !span_member(body, "behavior").p && old.p;
-	if (!old_shape && (!span_equals(span_member(body, "behavior"), "allow") || span_is_object(updated))) return false;
-	if (old_shape && !span_is_true(old)) {
-		value = span_member(body, "message");
-		if (!span_is_string(value)) value = span_of("\"denied\"");
-		*edit = (struct edit){body.p, body.n, {span_of("{\"behavior\":\"deny\",\"message\":"), value, span_of("}")}};
-		return true;
-	}
-	if (!span_is_object(updated)) value = span_member(p->request, "input");
-	if (!value.p) value = span_of("{}");
-	*edit = (struct edit){body.p + body.n - 1, 0, {SPAN_NONE, span_of(",\"updatedInput\":"), value}};
-	if (!old_shape) return true;
-	edit->at = body.p;
-	edit->cut = body.n;
-	edit->parts[0] = span_of("{\"behavior\":\"allow\"");
-	edit->parts[3] = span_of("}");
-	return true;
-}
-
 /* Make the client's answer under the child's id, with fields needed by the child filled in if `mend`. data NULL: no
  * memory. */
 static struct chunk answer_line(const struct pending *p, struct span line, const struct envelope *e, bool mend) {
-	struct edit id = {e->inner_request_id.p, e->inner_request_id.n, {span_of(p->child_id)}};
-	struct edit body, edits[EDITS] = {id};
-	if (!mend || !mend_body(p, e->inner_response, &body)) return apply(line, edits, 1);
+	const struct dialect *d = p->dialect;
+	struct splice_edit id = {e->inner_request_id.p, e->inner_request_id.n, {span_of(p->child_id)}};
+	struct splice_edit body, edits[SPLICE_EDITS] = {id};
+	if (!mend || !d->mend || !d->mend(p->kind, p->request, e, &body)) return splice_edits(line, edits, 1);
 	bool first = body.at < id.at;
 	edits[0] = first ? body : id;
 	edits[1] = first ? id : body;
-	return apply(line, edits, 2);
+	return splice_edits(line, edits, 2);
 }
 
 static bool may_use(struct client *c, const struct pending *p) {
@@ -521,12 +473,12 @@ static bool may_answer(struct client *c, struct pending *p, const struct envelop
 /* Return true for an answer of a program's callback through an SDK: that answers once and reads no complaint. The CLI
  * refuses a bad answer, like without a daemon. */
 static bool is_refusal(const struct client *c, const struct pending *p, const struct envelope *e) {
-	return c->filter.quiet && (p->kind == ASK_TOOL || p->kind == ASK_HOOK) && span_equals(e->inner_subtype, "success");
+	return c->filter.quiet && (p->kind == ASK_TOOL || p->kind == ASK_HOOK) && p->dialect->succeeded(e);
 }
 
 static struct chunk empty_line(const struct pending *p, const struct envelope *e) {
 	struct buf b = NOTICE_INIT;
-	dialect_put_empty(&b, (struct span){p->child_id, strlen(p->child_id)}, p->kind, p->request, e->response);
+	p->dialect->put_empty(&b, span_of(p->child_id), p->kind, p->request, e->response);
 	return notice_chunk(&b);
 }
 
@@ -551,10 +503,11 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 		return;
 	}
 	if (!may_answer(c, p, e)) return;
+	const struct dialect *d = p->dialect;
 	bool once = p->kind == ASK_HOOK &&
 				is_refusal(c, p, e); /* any answer: the CLI lets the tool run, like without the daemon */
-	bool empty = !once && dialect_is_empty(p->kind, p->request, e->response);
-	const char *wrong = once || empty ? NULL : dialect_check_answer(p->kind, e->response);
+	bool empty = !once && d->is_empty && d->is_empty(p->kind, p->request, e->response);
+	const char *wrong = once || empty ? NULL : d->check_answer(p->kind, e->response);
 	if (wrong && !is_refusal(c, p, e)) {
 		router_complain(c, e->inner_request_id, PLENUM_E_BAD_ANSWER, "%s; the request is still open", wrong);
 		return;
@@ -563,7 +516,7 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 		router_hook_unanswered(p);
 		return;
 	}
-	const char *decision = wrong ? "error" : dialect_decision(p->kind, e->response);
+	const char *decision = wrong ? "error" : d->decision(p->kind, e->response);
 	if (declined(p, a, decision)) return;
 	struct chunk out = empty ? empty_line(p, e) : answer_line(p, splice_body(line), e, !wrong && !once);
 	if (p->act.data && out.data && !router_execute_may_judge(c, line, p, out)) { /* it comes again */
@@ -575,6 +528,6 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 		return;
 	}
 	session_used(s);
-	if (!wrong) dialect_read_changes(p->kind, p->request, e->response, &ch);
+	if (!wrong) d->read_changes(p->kind, p->request, e->response, &ch);
 	settle(s, p, a, decision, NULL, &ch);
 }

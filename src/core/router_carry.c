@@ -112,6 +112,7 @@ static void load_attachment(struct carry *c, struct session *s) {
 	a->session = s;
 	a->client = client;
 	a->client->attachment = a;
+	client_speak(a->client, session_dialect(s));
 	list_add_tail(&s->attachments, &a->node);
 	s->n_attachments++;
 	carry_attachment_members(c, a);
@@ -204,8 +205,8 @@ static void carry_parts(struct carry *c, struct session *s) {
 	carry_attachments(c, s);
 	registry_carry(c, &s->registry, s, s->loop, router_grace_timer);
 	if (!c->saving) join_owners(s);
-	calls_carry(c, &s->calls, s, s->loop, router_call_timer);
-	pendings_carry(c, &s->pendings, s, s->loop, &owners, router_ask_timer);
+	calls_carry(c, &s->calls, s, s->loop, session_dialect(s), router_call_timer);
+	pendings_carry(c, &s->pendings, s, s->loop, session_dialect(s), &owners, router_ask_timer);
 	router_init_carry(c, s);
 	if (!c->saving) charge_again(s);
 	if (carry_left(c, s->lag_timer) >= 0) router_watch_lag(s);

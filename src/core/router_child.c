@@ -36,58 +36,58 @@ void router_tell_state(struct session *s) {
 	router_publish_state(s);
 }
 
-static void read_init(struct session *s, struct chunk line, const struct envelope *e) {
-	struct span all = {line.data, line.len};
+static void read_child(struct session *s, const struct envelope *e, const struct report *r) {
 	router_learn_conversation(s, e->session_id);
 	s->said_init = true;
 	s->prompts.echoed = false;
 	free(s->left_socket);
-	s->left_socket = span_dup(span_member(all, "messaging_socket_path"), NULL);
+	s->left_socket = span_dup(r->left_socket, NULL);
 	free(s->version);
-	s->version = span_dup(span_member(all, "claude_code_version"), NULL);
+	s->version = span_dup(r->version, NULL);
 }
 
 /* --- state reported by a line ------------------------------------------------------------------------------------- */
 
-/* Learn the state reported by a line, before it goes to the tape. Main turn only: a subagent may work after the result.
- */
-static void learn(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
-	bool sub = e->parent_tool_use_id.p && span_is_string(e->parent_tool_use_id);
-	if (kind == LINE_SYSTEM && span_equals(e->subtype, "init")) read_init(s, line, e);
-	if (kind == LINE_SYSTEM && span_equals(e->subtype, "session_state_changed")) router_turn_state(s, line);
-	snapshot_line(&s->snapshot, kind, line, e);
+/* Learn the state reported by a line, before it goes to the tape. */
+static void learn(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e,
+				  const struct report *r) {
+	const struct dialect *d = session_dialect(s);
+	if (r->begins) read_child(s, e, r);
+	if (r->state) router_turn_state(s, r->state);
+	snapshot_read(&s->snapshot, d, line, r);
 	if (kind == LINE_SYSTEM) s->background = snapshot_has_tasks(&s->snapshot);
-	timers_line(&s->timers, kind, line, e, now_real_ms());
-	if (kind == LINE_LIFECYCLE) router_turn_lifecycle(s, line);
-	if (dialect_is_echo(e)) router_turn_echo(s, e);
-	if ((kind == LINE_ASSISTANT || kind == LINE_STREAM_EVENT) && !sub) s->turn = true;
-	if (kind == LINE_SYSTEM && span_equals(e->subtype, "init")) s->turn = true;
+	if (d->read_timers) d->read_timers(&s->timers, kind, line, e, now_real_ms());
+	if (r->fate) router_turn_fate(s, r->fate, r->prompt);
+	if (r->echo) router_turn_echo(s, e);
+	if (r->works) s->turn = true;
 }
 
 /* --- destinations ------------------------------------------------------------------------------------------------- */
 
-static void to_tape(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
-	unsigned flags = dialect_is_echo(e) ? TAPE_REPLAY : 0;
+static void to_tape(struct session *s, enum line_kind kind, struct chunk line, unsigned flags) {
 	if (!tape_append(&s->tape, chunk_ref(line), kind, flags)) session_no_memory(s, "a line of its child was lost");
 }
 
 static void on_request(struct session *s, struct chunk line, const struct envelope *e) {
 	if (!e->request_id.p || !span_is_object(e->request)) { /* it cannot be answered */
-		to_tape(s, LINE_OTHER, line, e);
+		to_tape(s, LINE_OTHER, line, 0);
 		return;
 	}
+	const struct dialect *d = session_dialect(s);
+	enum ask_kind kind = d->ask_kind(e);
 	if (pending_find_child(&s->pendings, e->request_id)) {
 		log_warn("session %s: the child asks twice under one id; the second is dropped", s->label);
 		return;
 	}
 	if (s->pendings.n >= s->settings->limits.max_pending) {
-		if (dialect_ask_kind(e) == ASK_HOOK)
-			router_refuse_hook(s, e->request_id, span_member(e->request, "callback_id"), "too many requests are open");
+		if (kind == ASK_HOOK)
+			router_refuse_hook(s, e->request_id, d->ask_part(kind, e->request, ASK_PART_CALLBACK),
+							   "too many requests are open");
 		else
 			router_refuse_unasked(s, line, e, "too many requests are open");
 		return;
 	}
-	switch (dialect_ask_kind(e)) {
+	switch (kind) {
 	case ASK_HOOK:
 		router_hook(s, line, e);
 		break;
@@ -123,7 +123,7 @@ static void on_response(struct session *s, struct chunk line, const struct envel
 		return;
 	}
 	struct chunk answer = disown_answer(line, call->purpose == CALL_INIT);
-	if (answer.data && scan_envelope(answer.data, answer.len, &own))
+	if (answer.data && session_dialect(s)->scan(answer.data, answer.len, &own))
 		on_answer(s, call, answer, &own);
 	else
 		session_no_memory(s, "an answer of its child was lost");
@@ -132,23 +132,33 @@ static void on_response(struct session *s, struct chunk line, const struct envel
 
 static void on_stray(struct session *s, struct chunk line);
 
-/* Return true if only unescaping its key `type` or the value makes the line a request or an answer: all clients would
- * get it under the child's own id. */
-static bool hides_its_kind(struct chunk line, const struct envelope *e) {
-	struct span all = {line.data, line.len}, key, value, type = e->type;
-	size_t at = 0;
-	if (type.p && !memchr(type.p, '\\', type.n)) return false;
-	while (!type.p && span_next_member(all, &at, &key, &value)) {
-		_cleanup_free_ char *name = memchr(key.p, '\\', key.n) ? span_dup(key, NULL) : NULL;
-		if (name && strcmp(name, "type") == 0) type = value;
+/* Take a line for all clients that says something about the child or its turn. */
+static void take_report(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
+	struct report r = {0};
+	session_dialect(s)->read(line, kind, e, &r);
+	bool asked = kind == LINE_SYSTEM && router_name_line(s, e, &r);
+	learn(s, kind, line, e, &r);
+	if (!asked) to_tape(s, kind, line, r.echo ? TAPE_REPLAY : 0);
+	if (!r.begins) return;
+	snapshot_taped(&s->snapshot, s->tape.next - 1);
+	if (session_state(s) == SESSION_BUSY && s->told_state != SESSION_BUSY)
+		router_tell_state(s); /* one read may contain all of it */
+	router_turn_begins(s, e);
+}
+
+/* A piece of an answer: by far the most frequent line. */
+static void take_piece(struct session *s, struct chunk line, const struct envelope *e) {
+	struct report r = {0};
+	if (!s->turn) {
+		session_dialect(s)->read(line, LINE_STREAM_EVENT, e, &r);
+		learn(s, LINE_STREAM_EVENT, line, e, &r);
 	}
-	_cleanup_free_ char *text = span_is_string(type) ? span_dup(type, NULL) : NULL;
-	enum line_kind kind = text ? dialect_kind_of(text, strlen(text)) : LINE_OTHER;
-	return kind == LINE_REQUEST || kind == LINE_RESPONSE || kind == LINE_CANCEL;
+	to_tape(s, LINE_STREAM_EVENT, line, 0);
 }
 
 static void take_line(struct session *s, struct chunk line, const struct envelope *e) {
-	enum line_kind kind = dialect_kind(e);
+	const struct dialect *d = session_dialect(s);
+	enum line_kind kind = d->kind(e);
 	s->got_line = true;
 	if (kind != LINE_RESPONSE) router_stall_line(s); /* not for what clients ask */
 	if (kind == LINE_ASSISTANT || kind == LINE_REQUEST || kind == LINE_RESULT) router_turn_named(s);
@@ -162,31 +172,20 @@ static void take_line(struct session *s, struct chunk line, const struct envelop
 	case LINE_CANCEL:
 		router_withdrawn(s, e->request_id);
 		break;
-	case LINE_STREAM_EVENT: /* by far the most frequent: straight on */
-		if (!s->turn) learn(s, kind, line, e);
-		to_tape(s, kind, line, e);
+	case LINE_STREAM_EVENT:
+		take_piece(s, line, e);
 		break;
 	case LINE_RESULT:
-		to_tape(s, kind, line, e);
+		to_tape(s, kind, line, 0);
 		if (s->said_init || !span_is_true(e->is_error)) router_learn_conversation(s, e->session_id);
 		router_turn_ends(s, line, e);
 		break;
-	default: {
-		if (kind == LINE_OTHER && hides_its_kind(line, e)) {
+	default:
+		if (kind == LINE_OTHER && d->hides_kind && d->hides_kind(line, e))
 			on_stray(s, line);
-			break;
-		}
-		bool begins = kind == LINE_SYSTEM && span_equals(e->subtype, "init");
-		bool asked = kind == LINE_SYSTEM && router_name_line(s, e);
-		learn(s, kind, line, e);
-		if (!asked) to_tape(s, kind, line, e);
-		if (!begins) break;
-		snapshot_taped(&s->snapshot, s->tape.next - 1);
-		if (session_state(s) == SESSION_BUSY && s->told_state != SESSION_BUSY)
-			router_tell_state(s); /* one read may contain all of it */
-		router_turn_begins(s, e);
+		else
+			take_report(s, kind, line, e);
 		break;
-	}
 	}
 }
 
@@ -198,7 +197,7 @@ static void on_line(struct session *s, struct chunk line, const struct envelope 
 		return;
 	}
 	struct chunk renamed = disown_line(line);
-	if (renamed.data && scan_envelope(renamed.data, renamed.len, &own))
+	if (renamed.data && session_dialect(s)->scan(renamed.data, renamed.len, &own))
 		take_line(s, renamed, &own);
 	else
 		session_no_memory(s, "a line of its child was lost");
@@ -218,69 +217,41 @@ static void on_stray(struct session *s, struct chunk line) {
 
 /* --- over-long lines ---------------------------------------------------------------------------------------------- */
 
-static const char *skip_blanks(const char *p, const char *end) {
-	while (p < end && (*p == ' ' || *p == '\t')) p++;
-	return p;
-}
+#define LONG_TEXT "the request is longer than Plenum's limit for a line (child_line); "
 
-/* Return the value if it ends within the head, else none. */
-static struct span head_value(const char *at, const char *end) {
-	const char *p = at;
-	if (p < end && *p == '"') {
-		for (p++; p < end && *p != '"';) p += *p == '\\' ? 2 : 1;
-		return p < end ? (struct span){at, (size_t)(p - at) + 1} : SPAN_NONE;
-	}
-	while (p < end && (*p == '-' || (*p >= '0' && *p <= '9'))) p++;
-	return p > at && p < end && strchr(",} \t", *p) ? (struct span){at, (size_t)(p - at)} : SPAN_NONE;
-}
-
-struct span router_head_member(struct chunk head, const char *key) {
-	const char *end = head.data + head.len, *at = memmem(head.data, head.len, key, strlen(key));
-	if (!at) return SPAN_NONE;
-	at = skip_blanks(at + strlen(key), end);
-	return at < end && *at == ':' ? head_value(skip_blanks(at + 1, end), end) : SPAN_NONE;
+static void fail_long_answer(struct session *s, struct span id) {
+	struct call *call = call_find(&s->calls, id);
+	if (!call) return;
+	if (call->purpose == CALL_INIT)
+		router_init_too_long(s, call);
+	else
+		router_fail_call(call, PLENUM_E_TOO_LONG, ANSWER_LONG_TEXT);
 }
 
 /* Answer a request too long to read, because the child waits: deny a permission, refuse anything else. */
-static void answer_long(struct session *s, struct chunk head) {
-	struct span id = router_head_member(head, "\"request_id\"");
+static void answer_long(struct session *s, const struct head *head) {
+	const struct dialect *d = session_dialect(s);
 	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
-	struct call *call = call_find(&s->calls, id);
-	if (call && memmem(head.data, head.len, "\"control_response\"", 18)) {
-		if (call->purpose == CALL_INIT)
-			router_init_too_long(s, call);
-		else
-			router_fail_call(call, PLENUM_E_TOO_LONG, ANSWER_LONG_TEXT);
+	if (!head->id.p) return;
+	if (head->ask == ASK_HOOK) {
+		router_refuse_hook(s, head->id, head->callback, LONG_TEXT "its guard cannot see it");
 		return;
 	}
-	if (!id.p || !memmem(head.data, head.len, "\"control_request\"", 17)) return;
-	if (memmem(head.data, head.len, "\"hook_callback\"", 15)) {
-		router_refuse_hook(
-			s, id, router_head_member(head, "\"callback_id\""),
-			"the request is longer than Plenum's limit for a line (child_line); its guard cannot see it");
-		return;
-	}
-	if (memmem(head.data, head.len, "\"can_use_tool\"", 14)) {
-		dialect_put_tool_deny(
-			&body, "the request is longer than Plenum's limit for a line (child_line); no client could be asked");
-		dialect_put_built_success(&b, id, &body);
+	if (head->ask == ASK_TOOL) {
+		d->put_tool_deny(&body, LONG_TEXT "no client could be asked");
+		dialect_put_built(d, &b, head->id, &body);
 	} else {
-		dialect_put_error(&b, id, PLENUM_E_TOO_LONG,
-						  "the request is longer than Plenum's limit for a line (child_line)");
+		d->put_failure(&b, head->id, PLENUM_E_TOO_LONG,
+					   "the request is longer than Plenum's limit for a line (child_line)");
 	}
 	session_must_write(s, notice_chunk(&b));
 }
 
-/* End the turn of a result too long to read. The quotes of a text inside a line would be escaped. */
-static void end_long_turn(struct session *s, struct chunk head) {
-	static const char mark[] = "\"type\":\"result\"";
-	struct envelope nothing = {0};
-	if (!memmem(head.data, head.len, mark, sizeof mark - 1)) return;
-	router_turn_ends(s, CHUNK_NONE, &nothing);
-}
-
 static void on_long_line(struct session *s, struct chunk head, size_t size) {
 	struct buf b = NOTICE_INIT;
+	struct envelope nothing = {0};
+	struct head h;
+	session_dialect(s)->read_head(head, &h);
 	log_warn("session %s: the child printed a line of %zu bytes, the limit is %zu: it is left out", s->label, size,
 			 s->settings->limits.child_line);
 	notice_error(&b, s->name, PLENUM_E_TOO_LONG,
@@ -288,8 +259,9 @@ static void on_long_line(struct session *s, struct chunk head, size_t size) {
 	notice_number(&b, "size", (int64_t)size);
 	router_tell(s, notice_end(&b));
 	router_stall_line(s);
-	answer_long(s, head);
-	end_long_turn(s, head);
+	if (h.kind == LINE_RESPONSE) fail_long_answer(s, h.id);
+	if (h.kind == LINE_REQUEST) answer_long(s, &h);
+	if (h.kind == LINE_RESULT) router_turn_ends(s, CHUNK_NONE, &nothing);
 }
 
 /* --- stderr, start, end ------------------------------------------------------------------------------------------- */

@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "dialect/message.h"
 #include "plenum/protocol.h"
 #include "wire/splice.h"
 
@@ -83,16 +82,16 @@ static void tell_change(const struct call *call, struct span value) {
 
 void router_call_answered(struct call *call, struct chunk line, const struct envelope *e) {
 	struct session *s = call->session;
+	const struct dialect *d = session_dialect(s);
 	struct client *c = call->asker;
 	struct span value = span_of(call->value);
 	if (c)
 		client_post(c,
 					splice_replace(line.data, line.len, e->inner_request_id, call->asker_id, strlen(call->asker_id)));
-	if (call->act == ACT_CHANGE && span_equals(e->inner_subtype, "success")) {
-		struct span told = span_member(e->inner_response, "mode");
-		if (!told.p) told = span_member(e->inner_response, "model");
+	if (call->act == ACT_CHANGE && d->succeeded(e)) {
+		struct span told = d->confirmed(e);
 		if (!told.p) told = value;
-		snapshot_changed(&s->snapshot, call->what, told);
+		snapshot_changed(&s->snapshot, d, call->what, told);
 		tell_change(call, told);
 	} else if (restores_mode(call)) {
 		tell_mode_lost(call);
@@ -101,9 +100,9 @@ void router_call_answered(struct call *call, struct chunk line, const struct env
 }
 
 /* Return the client's line under a fresh id. If its id is inside `request` (an old form) ours goes in front. */
-static struct chunk under_id(struct span body, const struct envelope *e, const char *id) {
+static struct chunk under_id(const struct dialect *d, struct span body, const struct envelope *e, const char *id) {
 	bool inside = e->request_id.p > e->request.p && e->request_id.p < e->request.p + e->request.n;
-	return splice_string(body, inside ? SPAN_NONE : e->request_id, "request_id", id);
+	return splice_string(body, inside ? SPAN_NONE : e->request_id, d->request_id, id);
 }
 
 static bool bad_timeout(struct client *c, const struct envelope *e) {
@@ -121,9 +120,16 @@ static int64_t timeout_of(const struct session *s, const struct envelope *e) {
 	return span_int(wanted, &ms) && ms > 0 ? ms : s->profile->control_timeout;
 }
 
+/* Return the row of a request, or NULL. */
+static const struct gate_row *row_of(const struct client *c, const struct envelope *e) {
+	struct span name = span_content(e->inner_subtype);
+	return dialect_gate_row(&router_gate(c)->rows, GATE_REQUEST, name.p, name.n);
+}
+
 /* Return true for an interrupt, which is subject to no limit: one of each client at a time. */
 static bool is_urgent(const struct client *c, const struct envelope *e, size_t len) {
-	return span_equals(e->inner_subtype, "interrupt") && !c->member.urgent && len <= URGENT_MAX;
+	const struct gate_row *row = row_of(c, e);
+	return row && row->act == ACT_INTERRUPT && !c->member.urgent && len <= URGENT_MAX;
 }
 
 /* Return true if the client may have one more open request. False: it was notified. */
@@ -154,8 +160,12 @@ static bool has_room(struct client *c, const struct session *s, size_t len, stru
 	return false;
 }
 
+void router_put_request(struct buf *b, const struct session *s, const char *id, const char *body) {
+	session_dialect(s)->put_request(b, id, body);
+}
+
 struct call *router_call(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
-						 const char *body) {
+						 router_put_fn *put, const char *body) {
 	struct buf b = NOTICE_INIT;
 	bool urgent = is_urgent(c, e, line.len);
 	if (!session_has_child(s) && !s->want_child) {
@@ -165,8 +175,10 @@ struct call *router_call(struct client *c, struct session *s, struct chunk line,
 	}
 	if (!urgent && !has_room(c, s, line.len, e->request_id)) return NULL;
 	struct call *call = call_new(&s->calls, s, s->loop, CALL_CLIENT, c, c->id, e->request_id, router_call_timer);
-	if (call && body) dialect_put_request(&b, call->id, body);
-	struct chunk out = !call ? CHUNK_NONE : body ? notice_chunk(&b) : under_id(splice_body(line), e, call->id);
+	if (call && put) put(&b, s, call->id, body);
+	struct chunk out = !call ? CHUNK_NONE
+					   : put ? notice_chunk(&b)
+							 : under_id(session_dialect(s), splice_body(line), e, call->id);
 	if (!call || !out.data || !session_write_charged(s, out, true, c->member.share)) {
 		if (call) call_end(&s->calls, call);
 		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
@@ -186,7 +198,7 @@ static void on_end_session(struct client *c, struct session *s, const struct env
 					why ? ": " : "", why ? why : "");
 		return;
 	}
-	dialect_put_success(&b, e->request_id, "{}");
+	c->dialect->put_success(&b, e->request_id, "{}");
 	client_post(c, notice_chunk(&b));
 	log_info("session %s: client %llu asked to end it", s->label, (unsigned long long)c->id);
 	router_tell_stopping(s, c, false);
@@ -195,15 +207,15 @@ static void on_end_session(struct client *c, struct session *s, const struct env
 }
 
 /* Return true if the agent may do less in this mode than it may now. */
-static bool restricts(const struct client *c, const struct gate_row *row, struct span mode) {
+static bool restricts(const struct client *c, const struct gate_row *row, struct span request) {
 	const struct attachment *a = c->attachment;
 	const char *now = a ? a->session->snapshot.mode : NULL;
-	if (!row->what || strcmp(row->what, "permission_mode") != 0) return false;
-	if (span_equals(mode, "default") && now) /* from a laxer one */
-		return !span_equals(span_of(now), "plan") && !span_equals(span_of(now), "dontAsk") &&
-			   !span_same(mode, span_of(now));
-	if (!span_equals(mode, "plan") && !span_equals(mode, "dontAsk")) return false;
-	return !now || !span_same(mode, span_of(now));
+	const struct dialect *d = c->dialect;
+	if (!row->what || strcmp(row->what, PLENUM_WHAT_MODE) != 0) return false;
+	struct span mode = span_member(request, row->member);
+	if (d->is_default_mode(mode) && now) /* from a laxer one */
+		return !d->strict_mode(span_of(now)) && !span_same(mode, span_of(now));
+	return d->strict_mode(mode) && (!now || !span_same(mode, span_of(now)));
 }
 
 static void need_change(struct client *c, const char *what) {
@@ -243,7 +255,7 @@ static char *shown_value(const struct gate_row *row, struct span object) {
 void router_announce_change(struct call *call, const struct gate_row *row, const struct envelope *e) {
 	if (!call) return;
 	if (call->asker) change_taken(call->asker, row->what);
-	if (strcmp(row->what, "permission_mode") != 0) call->session->altered = true;
+	if (strcmp(row->what, PLENUM_WHAT_MODE) != 0) call->session->altered = true;
 	call->act = ACT_CHANGE;
 	call->what = row->what;
 	call->value = shown_value(row, e->request);
@@ -282,10 +294,10 @@ static void on_request(struct client *c, struct session *s, struct chunk line, c
 		router_execute(c, s, line, e);
 		break;
 	case ACT_CHANGE:
-		router_announce_change(router_call(c, s, line, e, NULL), row, e);
+		router_announce_change(router_call(c, s, line, e, NULL, NULL), row, e);
 		break;
 	default:
-		router_call(c, s, line, e, NULL);
+		router_call(c, s, line, e, NULL, NULL);
 		break;
 	}
 }
@@ -305,7 +317,7 @@ static void on_cancel(struct client *c, struct session *s, const struct envelope
 	char id[CALL_ID_MAX + 2];
 	int n = snprintf(id, sizeof id, "\"%s\"", call->id);
 	struct buf b = NOTICE_INIT;
-	dialect_put_cancel(&b, (struct span){id, (size_t)n});
+	session_dialect(s)->put_cancel(&b, (struct span){id, (size_t)n});
 	if (!session_write(s, notice_chunk(&b), false))
 		router_complain(c, e->request_id, PLENUM_E_BUSY,
 						"the child has too much to read already: cancel it again later");
@@ -355,13 +367,14 @@ static void note_choice(struct client *c, struct span subtype) {
 
 /* Return true if the client is to see what the CLI does with the refused line, which is nothing. */
 static bool skips_like_the_cli(const struct client *c, struct span body) {
-	return body.n <= CHECK_BYTES && router_is_shim(c) && message_is_skipped(body);
+	return body.n <= CHECK_BYTES && router_is_shim(c) && c->dialect->skips && c->dialect->skips(body);
 }
 
 static void refuse_line(struct client *c, struct span body, struct span id, const char *code, const char *error) {
 	struct envelope e;
-	bool request = id.p && scan_envelope(body.p, body.n, &e) && span_equals(e.type, "control_request");
-	if (request && router_is_shim(c)) request = !message_is_fatal_request(body); /* else the CLI would have ended */
+	bool request = id.p && c->dialect->scan(body.p, body.n, &e) && c->dialect->kind(&e) == LINE_REQUEST;
+	if (request && router_is_shim(c) && c->dialect->is_fatal_request)
+		request = !c->dialect->is_fatal_request(body); /* else the CLI would have ended */
 	bool needed = router_init_arrives_broken(c, body.p, body.n);
 	c->chooses |= memmem(body.p, body.n, "\"" PLENUM_ATTACH "\"", sizeof PLENUM_ATTACH + 1) != NULL;
 	c->world->bad_lines++;
@@ -383,7 +396,7 @@ static bool pass_gate(struct attachment *a, struct span body, const struct messa
 	struct client *c = a->client;
 	enum trust who = trust_in(r, a);
 	bool foreign = who == TRUST_AGENT && router_is_closed_to(s, c);
-	gate_judge(r->gate, foreign ? TRUST_OBSERVER : who, m, body, v);
+	gate_judge(router_gate(c), foreign ? TRUST_OBSERVER : who, m, body, v);
 	if (v->passes) return true;
 	if (m->kind == MESSAGE_REQUEST && is_duplicate(c, s, m->env.request_id)) return false;
 	_cleanup_free_ char *text = who == TRUST_OBSERVER ? str_printf(OBSERVER_TEXT, s->name)
@@ -442,13 +455,9 @@ static void serve(struct client *c, struct chunk line, struct span body, const s
 
 /* Note the changes needed by later prompts before the line is served: any kind of refusal then stops them. */
 static void on_message(struct client *c, struct chunk line, struct span body, const struct message *m) {
-	struct span name = span_content(m->env.inner_subtype);
-	const struct gate_row *row = m->kind == MESSAGE_REQUEST
-									 ? dialect_gate_row(&c->world->gate->rows, GATE_REQUEST, name.p, name.n)
-									 : NULL;
+	const struct gate_row *row = m->kind == MESSAGE_REQUEST ? row_of(c, &m->env) : NULL;
 	bool needed = row && row->act == ACT_INITIALIZE && router_init_arrives(c, m->env.request);
-	if (row && row->act == ACT_CHANGE && restricts(c, row, span_member(m->env.request, "mode")))
-		need_change(c, row->what);
+	if (row && row->act == ACT_CHANGE && restricts(c, row, m->env.request)) need_change(c, row->what);
 	serve(c, line, body, m);
 	if (needed) router_init_served(c);
 }
@@ -458,10 +467,11 @@ static void on_message(struct client *c, struct chunk line, struct span body, co
 static bool check_line(struct client *c, struct chunk line, struct span body, struct message_check **k) {
 	*k = c->check;
 	c->check = NULL;
-	if (!*k && body.n > CHECK_BYTES) *k = message_check_new(body.p, body.n);
+	if (!*k) c->checker = c->dialect->check_steps;
+	if (!*k && c->checker && body.n > CHECK_BYTES) *k = c->checker->new (body.p, body.n);
 	if (!*k) return true;
 	bool over = false;
-	do over = message_check_step(*k, CHECK_BYTES);
+	do over = c->checker->step(*k, CHECK_BYTES);
 	while (!over && !loop_must_yield(c->loop));
 	/* a copy of the line follows: that is a turn's work, too */
 	if (over && !(line.len > LIMITS_TURN_BYTES && loop_must_yield(c->loop))) return true;
@@ -477,8 +487,8 @@ static void take_line(struct client *c, struct chunk line, struct span body, str
 	struct span id = SPAN_NONE;
 	char text[MESSAGE_ERROR_MAX];
 	const char *error = text;
-	bool good = k ? message_check_result(k, &m, &rewritten, &error, &id)
-				  : message_check(body.p, body.n, &m, &rewritten, text, sizeof text, &id);
+	bool good = k ? c->checker->result(k, &m, &rewritten, &error, &id)
+				  : c->dialect->check(body.p, body.n, &m, &rewritten, text, sizeof text, &id);
 	if (!good && skips_like_the_cli(c, body))
 		c->world->bad_lines++;
 	else if (!good)
@@ -493,11 +503,12 @@ static void take_line(struct client *c, struct chunk line, struct span body, str
 void router_on_line(struct client *c, struct chunk line) {
 	struct span body = splice_body(line);
 	struct message_check *k;
-	if (router_is_shim(c)) body = message_after_mark(body); /* the CLI decides on the mark, by its version */
+	if (router_is_shim(c) && c->dialect->after_mark)
+		body = c->dialect->after_mark(body); /* the CLI decides on the mark, by its version */
 	if (!c->check && span_is_blank(body)) return;
 	if (check_line(c, line, body, &k)) {
 		take_line(c, line, body, k);
-		message_check_free(k);
+		if (k) c->checker->free(k);
 	}
 	const struct attachment *a = c->attachment;
 	if (a) session_changed(a->session);
@@ -533,12 +544,14 @@ void router_on_long_line(struct client *c, struct chunk head, size_t size) {
 	char why[SHARE_TEXT_MAX];
 	const char *code = why_skipped(c, why);
 	struct attachment *a = c->attachment;
-	struct span id = router_head_member(head, "\"request_id\"");
+	struct head h;
+	c->dialect->read_head(head, &h);
+	struct span id = h.id;
 	struct buf b = NOTICE_INIT;
 	bool needed = router_init_arrives_broken(c, head.data, head.len);
 	c->chooses |= memmem(head.data, head.len, "\"" PLENUM_ATTACH "\"", sizeof PLENUM_ATTACH + 1) != NULL;
 	if (!is_plain(id)) id = SPAN_NONE;
-	if (id.p && memmem(head.data, head.len, "\"control_request\"", 17)) {
+	if (id.p && h.kind == LINE_REQUEST) {
 		router_fail(c, id, code, "%s: it has %zu bytes", why, size); /* the client waits for it */
 		if (needed) router_init_served(c);
 		return;
@@ -587,7 +600,7 @@ void router_on_gone(struct client *c) {
 	struct router *r = c->world;
 	router_inquiry_over(c);
 	router_leave_start(c);
-	message_check_free(c->check);
+	if (c->check) c->checker->free(c->check);
 	c->check = NULL;
 	router_detach(c, "disconnected");
 	share_leave(&c->member);

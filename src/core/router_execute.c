@@ -45,6 +45,11 @@ static void post_refusal(struct client *c, struct span id, struct span uuid, uin
 	client_post(c, notice_end(&b));
 }
 
+/* Return the id under which the sender waits for an answer, or SPAN_NONE. */
+static struct span id_of(const struct dialect *d, const struct envelope *e) {
+	return d->calls && !d->calls->line_executes(e) ? e->request_id : SPAN_NONE;
+}
+
 static void refuse_line(struct client *c, const struct envelope *e, const char *code, const char *fmt, ...)
 	PRINTF_LIKE(4, 5);
 
@@ -54,7 +59,7 @@ static void refuse_line(struct client *c, const struct envelope *e, const char *
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	post_refusal(c, dialect_line_executes(e) ? SPAN_NONE : e->request_id, e->uuid, c->lines_in, code, text);
+	post_refusal(c, id_of(c->dialect, e), e->uuid, c->lines_in, code, text);
 }
 
 /* Take the line out of the entry, so that nothing can run by it. The caller owns the chunk. */
@@ -68,7 +73,7 @@ static void refuse_sender(struct pending *p, const char *code, const char *text)
 	struct chunk act = take_act(p);
 	struct client *c = p->sender;
 	struct envelope e;
-	bool known = scan_envelope(act.data, act.len, &e);
+	bool known = p->dialect->scan(act.data, act.len, &e);
 	if (c && !c->dead) post_refusal(c, span_of(p->sender_id), known ? e.uuid : SPAN_NONE, p->sender_line, code, text);
 	chunk_drop(&act);
 }
@@ -104,8 +109,8 @@ static enum rule_verdict verdict_of(const struct client *by, const struct sessio
 
 bool router_execute_may_judge(struct client *c, struct chunk line, const struct pending *p, struct chunk answer) {
 	struct envelope e;
-	if (!scan_envelope(answer.data, answer.len, &e)) return true;
-	return know_rules(c, line, p->session, p->tool, span_member(e.inner_response, "updatedInput"));
+	if (!p->dialect->scan(answer.data, answer.len, &e)) return true;
+	return know_rules(c, line, p->session, p->tool, p->dialect->answer_input(e.response));
 }
 
 /* Return true if the call may not run, with the reason in `why`: rules and guards may have changed since the question,
@@ -132,10 +137,11 @@ static void run(struct pending *p, struct span input, bool check) {
 	struct client *c = p->sender;
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	struct envelope e = {0};
-	if (!scan_envelope(act.data, act.len, &e) || !dialect_put_call(&b, splice_body(act), &e, input, check)) {
+	const struct dialect_calls *calls = p->dialect->calls;
+	if (!p->dialect->scan(act.data, act.len, &e) || !calls->put_call(&b, splice_body(act), &e, input, check)) {
 		refuse_line(c, &e, PLENUM_E_BAD_ANSWER, "the answer has an input that cannot be used; the tool did not run");
-	} else if (!dialect_line_executes(&e)) {
-		router_call(c, s, act, &e, b.data);
+	} else if (!calls->line_executes(&e)) {
+		router_call(c, s, act, &e, router_put_request, b.data);
 	} else {
 		buf_putc(&b, '\n');
 		if (!session_write(s, notice_chunk(&b), false))
@@ -149,17 +155,20 @@ static void run(struct pending *p, struct span input, bool check) {
 bool router_execute_answered(struct pending *p, struct chunk answer, const struct client *by) {
 	struct envelope e;
 	char why[600];
-	if (!answer.data || !scan_envelope(answer.data, answer.len, &e)) {
+	const struct dialect *d = p->dialect;
+	bool known = answer.data && d->scan(answer.data, answer.len, &e);
+	struct span input = known ? d->answer_input(e.response) : SPAN_NONE;
+	if (!known) {
 		refuse_sender(p, PLENUM_E_INTERNAL, "out of memory");
-	} else if (!span_equals(span_member(e.inner_response, "behavior"), "allow")) {
-		_cleanup_free_ char *text = span_dup(span_member(e.inner_response, "message"), NULL);
+	} else if (strcmp(d->decision(p->kind, e.response), "allow") != 0) {
+		_cleanup_free_ char *text = span_dup(d->answer_reason(e.response), NULL);
 		snprintf(why, sizeof why, "denied: %.500s", text ? text : "the approver's answer was an error");
 		refuse_sender(p, PLENUM_E_NOT_ALLOWED, why);
-	} else if (is_forbidden(p, span_member(e.inner_response, "updatedInput"), by, why, sizeof why)) {
+	} else if (is_forbidden(p, input, by, why, sizeof why)) {
 		log_warn("session %s: %s was allowed, and did not run: %s", p->session->name, p->tool, why);
 		refuse_sender(p, PLENUM_E_NOT_ALLOWED, why);
 	} else {
-		run(p, span_member(e.inner_response, "updatedInput"), false);
+		run(p, input, false);
 	}
 	chunk_drop(&answer);
 	return true;
@@ -180,36 +189,31 @@ void router_execute_unanswered(struct pending *p, const char *why) {
 /* --- judging ------------------------------------------------------------------------------------------------------ */
 
 /* Make the question in the child's format. */
-static struct chunk question(const struct client *c, const char *tool, const struct buf *input, bool command) {
-	struct buf b = BUF_INIT(SIZE_MAX / 4);
-	char id[17], text[400];
-	str_random_hex(id, 16);
+static struct chunk question(const struct client *c, const char *tool, const struct buf *input,
+							 const struct envelope *e) {
+	const struct dialect_calls *calls = c->dialect->calls;
+	struct buf b = BUF_INIT(SIZE_MAX / 4), by = NOTICE_INIT;
+	char text[400];
 	snprintf(text, sizeof text,
 			 "The client %.100s (uid %u, pid %d, %.60s) runs this by %s; the agent did not ask for it.",
-			 c->name ? c->name : "without a name", c->peer.uid, c->peer.pid, c->program,
-			 command ? "bash_command" : "mcp_call");
-	buf_printf(&b,
-			   "{\"type\":\"control_request\",\"request_id\":\"plenum_%s\",\"request\":{\"subtype\":\"can_use_tool\","
-			   "\"tool_name\":\"%s\",\"input\":",
-			   id, tool);
-	buf_put(&b, input->data, input->len);
-	buf_printf(&b, ",\"tool_use_id\":\"plenum_%s\",\"permission_suggestions\":[],\"description\":", id);
-	str_put_json(&b, text, strlen(text));
-	buf_puts(&b, ",\"plenum_by\":");
-	router_put_where(&b, c);
-	buf_puts(&b, "}}\n");
+			 c->name ? c->name : "without a name", c->peer.uid, c->peer.pid, c->program, calls->way(e));
+	router_put_where(&by, c);
+	calls->put_question(&b, tool, (struct span){input->data, input->len}, text, (struct span){by.data, by.len});
+	b.failed |= by.failed;
+	buf_free(&by);
 	return notice_chunk(&b);
 }
 
 /* Open an entry for the line; NULL without memory. */
 static struct pending *open_entry(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 								  const char *tool, const struct buf *input) {
-	bool command = dialect_line_executes(e);
-	struct chunk asked = question(c, tool, input, command);
+	const struct dialect *d = session_dialect(s);
+	bool command = d->calls->line_executes(e);
+	struct chunk asked = question(c, tool, input, e);
 	struct envelope own;
 	struct pending *p = NULL;
-	if (asked.data && scan_envelope(asked.data, asked.len, &own))
-		p = pending_new(&s->pendings, s, s->loop, &own, asked, router_ask_timer);
+	if (asked.data && d->scan(asked.data, asked.len, &own))
+		p = pending_new(&s->pendings, s, s->loop, d, &own, asked, router_ask_timer);
 	chunk_drop(&asked);
 	if (!p) return NULL;
 	p->sender = c;
@@ -225,25 +229,27 @@ static struct pending *open_entry(struct client *c, struct session *s, struct ch
 /* Return true if the sender is an approver: its request is its own yes, even for an ask rule. Not if it speaks for
  * another (check_permissions): then it is asked, too. */
 static bool is_own_yes(const struct attachment *a, const struct pending *p, const struct envelope *e) {
-	return router_may_answer(a, p) && trust_may_approve(a->session->world, a->client) && !dialect_call_wants_check(e);
+	return router_may_answer(a, p) && trust_may_approve(a->session->world, a->client) &&
+		   !a->client->dialect->calls->call_wants_check(e);
 }
 
 static bool child_checks(const struct session *s, const struct envelope *e) {
-	return !dialect_line_executes(e) && session_has_child(s) && router_init_is_answered(s) &&
-		   router_init_is_current(s) && dialect_checks_calls(router_kept_init(s));
+	const struct dialect_calls *calls = session_dialect(s)->calls;
+	return !calls->line_executes(e) && session_has_child(s) && router_init_is_answered(s) &&
+		   router_init_is_current(s) && calls->checks_calls(router_kept_init(s));
 }
 
 static void refuse_guarded(struct pending *p, const struct owner *guard) {
 	struct buf b = NOTICE_INIT;
 	char why[400];
 	snprintf(why, sizeof why, GUARD_TEXT, name_of(guard), p->tool);
-	dialect_put_tool_deny(&b, why);
+	p->dialect->put_tool_deny(&b, why);
 	router_answer_self(p, &b, "deny", why);
 }
 
 static void judge(struct pending *p, const struct attachment *a, const struct envelope *e) {
 	struct session *s = p->session;
-	struct span input = span_member(p->request, "input");
+	struct span input = pending_part(p, ASK_PART_INPUT);
 	const struct owner *guard = guards_covering(&s->registry, p->tool);
 	bool own = is_own_yes(a, p, e);
 	if (verdict_of(a->client, s, p->tool, input, NULL) == RULE_DENY) {
@@ -288,8 +294,8 @@ void router_execute(struct client *c, struct session *s, struct chunk line, cons
 		refuse_line(c, e, PLENUM_E_BUSY, "the child of session %s is starting: send it again later", s->name);
 		return;
 	}
-	if (router_init_blocks(c, dialect_line_executes(e) ? SPAN_NONE : e->request_id) || !has_room(c, s, e)) return;
-	const char *wrong = dialect_read_call(splice_body(line), e, &tool, &input);
+	if (router_init_blocks(c, id_of(c->dialect, e)) || !has_room(c, s, e)) return;
+	const char *wrong = session_dialect(s)->calls->read_call(splice_body(line), e, &tool, &input);
 	if (!wrong && !know_rules(c, line, s, tool, (struct span){input.data, input.len})) {
 		buf_free(&input);
 		return;

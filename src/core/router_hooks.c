@@ -35,10 +35,10 @@
 static void refuse_hook(struct session *s, struct span id, bool guard, struct span event, const char *why) {
 	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
 	if (guard)
-		dialect_put_hook_deny(&body, event, why);
+		session_dialect(s)->hooks->put_hook_deny(&body, event, why);
 	else
-		buf_puts(&body, dialect_neutral);
-	dialect_put_built_success(&b, id, &body);
+		buf_puts(&body, session_dialect(s)->hooks->neutral);
+	dialect_put_built(session_dialect(s), &b, id, &body);
 	log_info("session %s: a hook callback was answered %s: %s", s->label, guard ? "deny" : "neutrally", why);
 	session_must_write(s, notice_chunk(&b)); /* in the CLI a hook without an answer is none */
 }
@@ -52,9 +52,9 @@ void router_refuse_hook(struct session *s, struct span id, struct span callback,
 static void answer_hook(struct pending *p, const char *why) {
 	struct buf b = NOTICE_INIT;
 	if (p->guard)
-		dialect_put_hook_deny(&b, span_of(p->event), why);
+		p->dialect->hooks->put_hook_deny(&b, span_of(p->event), why);
 	else
-		buf_puts(&b, dialect_neutral);
+		buf_puts(&b, p->dialect->hooks->neutral);
 	router_answer_self(p, &b, p->guard ? "deny" : "neutral", why);
 }
 
@@ -67,13 +67,13 @@ static void answer_for_gone(struct pending *p, const struct owner *o) {
 
 static void answer_mcp(struct pending *p, const char *why) {
 	struct buf b = NOTICE_INIT;
-	dialect_put_mcp_error(&b, span_member(p->request, "message"), why);
+	p->dialect->hooks->put_mcp_error(&b, pending_part(p, ASK_PART_MESSAGE), why);
 	router_answer_self(p, &b, "owner_gone", NULL);
 }
 
 /* A server that its owner has registered meanwhile has no deadline. */
 static void mcp_deadline(struct pending *p) {
-	if (!p->owner || owner_claims_server(&p->session->registry, p->owner, span_member(p->request, "server_name")))
+	if (!p->owner || owner_claims_server(&p->session->registry, p->owner, pending_part(p, ASK_PART_SERVER)))
 		answer_mcp(p, "the client that took over this MCP server by its name does not answer");
 }
 
@@ -93,7 +93,8 @@ static void on_hook_timer(void *arg) {
 }
 
 void router_hook(struct session *s, struct chunk line, const struct envelope *e) {
-	struct span callback = span_member(e->request, "callback_id");
+	const struct dialect *d = session_dialect(s);
+	struct span callback = d->ask_part(ASK_HOOK, e->request, ASK_PART_CALLBACK);
 	struct hook *h = registry_hook(&s->registry, callback);
 	if (!h) {
 		router_refuse_unasked(s, line, e, "no client has registered this callback");
@@ -104,8 +105,8 @@ void router_hook(struct session *s, struct chunk line, const struct envelope *e)
 		return;
 	}
 	struct owner *o = h->entry->owner;
-	struct pending *p = pending_new(&s->pendings, s, s->loop, e, line, on_hook_timer);
-	if (!p || !pending_set_member(p, "callback_id", h->callback) || !(p->event = strdup(h->entry->event))) {
+	struct pending *p = pending_new(&s->pendings, s, s->loop, d, e, line, on_hook_timer);
+	if (!p || !pending_set_part(p, ASK_PART_CALLBACK, h->callback) || !(p->event = strdup(h->entry->event))) {
 		if (p) pending_settle(&s->pendings, p);
 		router_refuse_hook(s, e->request_id, callback, "the daemon is out of memory");
 		return;
@@ -131,27 +132,27 @@ void router_hook(struct session *s, struct chunk line, const struct envelope *e)
 
 /* The child waits no more for a cancelled call, and reports that only by a notification (protocol-facts 4.2). */
 static void end_cancelled(struct session *s, const struct pending *notice) {
-	struct span message = span_member(notice->request, "message");
-	struct span id = span_member(span_member(message, "params"), "requestId");
+	struct span id = notice->dialect->hooks->cancels_call(pending_part(notice, ASK_PART_MESSAGE));
 	struct pending *p;
-	if (!id.p || !span_equals(span_member(message, "method"), "notifications/cancelled")) return;
+	if (!id.p) return;
 	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node) {
-		struct span other = span_member(p->request, "message");
+		struct span other = pending_part(p, ASK_PART_MESSAGE);
 		if (p == notice || p->kind != ASK_MCP || p->owner != notice->owner) continue;
 		if (!span_same(span_member(other, "id"), id) || !span_member(other, "method").p) continue;
-		if (!span_same(span_member(p->request, "server_name"), span_member(notice->request, "server_name"))) continue;
+		if (!span_same(pending_part(p, ASK_PART_SERVER), pending_part(notice, ASK_PART_SERVER))) continue;
 		pending_settle(&s->pendings, p);
 		return;
 	}
 }
 
 void router_mcp(struct session *s, struct chunk line, const struct envelope *e) {
-	struct owner *o = registry_server(&s->registry, span_member(e->request, "server_name"));
+	const struct dialect *d = session_dialect(s);
+	struct owner *o = registry_server(&s->registry, d->ask_part(ASK_MCP, e->request, ASK_PART_SERVER));
 	if (!o) {
 		router_refuse_unasked(s, line, e, "no client serves an MCP server of this name");
 		return;
 	}
-	struct pending *p = pending_new(&s->pendings, s, s->loop, e, line, on_hook_timer);
+	struct pending *p = pending_new(&s->pendings, s, s->loop, d, e, line, on_hook_timer);
 	if (!p) {
 		router_refuse_unasked(s, line, e, "the daemon is out of memory");
 		return;
@@ -162,7 +163,7 @@ void router_mcp(struct session *s, struct chunk line, const struct envelope *e) 
 		answer_mcp(p, MCP_GONE_TEXT);
 		return;
 	}
-	if (owner_claims_server(&s->registry, o, span_member(p->request, "server_name")))
+	if (owner_claims_server(&s->registry, o, pending_part(p, ASK_PART_SERVER)))
 		loop_timer_set(&p->timer, s->profile->owner_grace);
 	client_post(a->client, chunk_ref(p->line));
 	end_cancelled(s, p);
@@ -222,19 +223,19 @@ static bool is_taken(struct client *c, struct session *s, struct span id, struct
 	return false;
 }
 
-/* mcp_set_servers drops all servers that it does not name: add those of other attachments. */
+/* The request drops all servers that it does not name: add those of other attachments. */
 void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 						const struct gate_row *row) {
 	struct attachment *a = c->attachment;
-	struct span servers = span_member(e->request, "servers"), name, config;
+	const struct dialect_hooks *d = session_dialect(s)->hooks;
+	struct span servers = d->servers_of(e), name, config;
 	if (!span_is_object(servers)) {
-		router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST,
-					"mcp_set_servers needs `servers`, an object of configurations by name");
+		router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST, "%s", d->bad_servers);
 		return;
 	}
 	const char *error = registry_check_servers(&s->registry, a->owner, servers);
 	if (error) {
-		router_fail(c, e->request_id, registry_code(error), "mcp_set_servers: %s", error);
+		router_fail(c, e->request_id, registry_code(error), "%s: %s", d->set_servers_name, error);
 		return;
 	}
 	if (is_taken(c, s, e->request_id, servers)) return;
@@ -245,20 +246,20 @@ void router_set_servers(struct client *c, struct session *s, struct chunk line, 
 	bool current = router_init_is_current(s); /* or hooks still wait to be sent */
 	owner_drop_servers(&s->registry, a->owner, true);
 	for (size_t at = 0; !error && span_next_member(servers, &at, &name, &config);)
-		error = owner_add_server(&s->registry, a->owner, name, config, span_equals(span_member(config, "type"), "sdk"));
+		error = owner_add_server(&s->registry, a->owner, name, config, d->is_own_server(config));
 	if (error) {
-		router_fail(c, e->request_id, registry_code(error), "mcp_set_servers: %s", error);
+		router_fail(c, e->request_id, registry_code(error), "%s: %s", d->set_servers_name, error);
 		return;
 	}
 	if (current) router_init_made_current(s); /* the child gets them by this request */
 	struct buf body = NOTICE_INIT;
-	buf_puts(&body, "{\"subtype\":\"mcp_set_servers\",\"servers\":");
+	buf_puts(&body, d->set_servers);
 	registry_put_servers(&s->registry, &body);
 	buf_putc(&body, '}');
 	if (body.failed)
 		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 	else
-		router_announce_change(router_call(c, s, line, e, body.data), row, e);
+		router_announce_change(router_call(c, s, line, e, router_put_request, body.data), row, e);
 	buf_free(&body);
 }
 

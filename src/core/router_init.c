@@ -114,14 +114,19 @@ void router_init_move(struct session *to, struct session *from) {
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */
 
-static bool is_ours(struct span key) {
-	return span_equals(key, "hooks") || span_equals(key, "sdkMcpServers");
+static const struct dialect_hooks *hooks_of(const struct session *s) {
+	return session_dialect(s)->hooks;
 }
 
-static void put_members(struct buf *b, struct span request) {
+/* Return true for a member of the client's request that the child gets from the daemon, or not at all. */
+static bool is_ours(const struct dialect_hooks *d, struct span key) {
+	return span_equals(key, d->hooks) || span_equals(key, d->servers) || d->is_frame(key);
+}
+
+static void put_members(const struct dialect_hooks *d, struct buf *b, struct span request) {
 	struct span key, value;
 	for (size_t at = 0; span_next_member(request, &at, &key, &value);) {
-		if (is_ours(key) || span_equals(key, "subtype") || span_equals(key, "request_id")) continue;
+		if (is_ours(d, key)) continue;
 		buf_putc(b, ',');
 		buf_put(b, key.p, key.n);
 		buf_putc(b, ':');
@@ -131,11 +136,11 @@ static void put_members(struct buf *b, struct span request) {
 
 static void put_union(struct buf *b, struct session *s, bool always_hooks) {
 	if (s->registry.n_hooks || always_hooks) {
-		buf_puts(b, ",\"hooks\":");
+		buf_printf(b, ",\"%s\":", hooks_of(s)->hooks);
 		registry_put_hooks(&s->registry, b);
 	}
 	if (registry_has_servers(&s->registry)) {
-		buf_puts(b, ",\"sdkMcpServers\":");
+		buf_printf(b, ",\"%s\":", hooks_of(s)->servers);
 		registry_put_server_names(&s->registry, b);
 	}
 }
@@ -144,16 +149,15 @@ static void put_union(struct buf *b, struct session *s, bool always_hooks) {
  * one restores it by itself. A person must choose modes that allow more again. */
 static void put_strict_mode(struct buf *b, struct session *s) {
 	struct call *call = call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, router_call_timer);
-	struct buf body = NOTICE_INIT;
+	const struct dialect *d = session_dialect(s);
 	if (!call) {
 		session_no_memory(s, "its permission mode was lost");
 		return;
 	}
-	buf_printf(&body, "{\"subtype\":\"set_permission_mode\",\"mode\":%s}", s->snapshot.strict);
 	call->act = ACT_CHANGE;
-	call->what = dialect_gate_what("permission_mode");
+	call->what = dialect_gate_what(d->gate, d->n_gate, PLENUM_WHAT_MODE);
 	call->value = strdup(s->snapshot.strict);
-	dialect_put_built_request(b, call->id, &body);
+	d->put_mode(b, call->id, span_of(s->snapshot.strict));
 	loop_timer_set(&call->timer, s->profile->control_timeout);
 }
 
@@ -167,12 +171,14 @@ static void send_init(struct session *s) {
 	}
 	in->first_of_child = in->state == INIT_NONE;
 	if (in->first_of_child) in->cleared = s->registry.n_hooks == 0;
-	buf_puts(&body, "{\"subtype\":\"initialize\"");
-	put_members(&body, in->request);
+	buf_puts(&body, hooks_of(s)->request);
+	put_members(hooks_of(s), &body, in->request);
 	put_union(&body, s, !in->first_of_child && !in->cleared);
 	buf_putc(&body, '}');
 	if (s->registry.n_hooks) in->cleared = false;
-	dialect_put_built_request(&b, call->id, &body);
+	session_dialect(s)->put_request(&b, call->id, body.data ? body.data : "");
+	b.failed |= body.failed;
+	buf_free(&body);
 	in->sent = s->registry.version;
 	registry_was_sent(&s->registry);
 	bool first = in->first_of_child;
@@ -198,14 +204,30 @@ static bool can_resend(struct session *s) {
 	return session_has_child(s) && in->state == INIT_DONE && !in->ignores && !callback_open(s);
 }
 
+/* Nothing is registered with this child, and it owes no answer. */
+static void skip_init(struct session *s) {
+	struct init *in = init_of(s);
+	in->state = INIT_DONE;
+	in->applied = s->registry.version;
+}
+
 void router_init_before_prompt(struct session *s) {
-	if (session_has_child(s) && init_of(s)->state == INIT_NONE) send_init(s);
+	if (!session_has_child(s) || init_of(s)->state != INIT_NONE) return;
+	if (hooks_of(s))
+		send_init(s);
+	else
+		skip_init(s);
 }
 
 void router_init_started(struct session *s) {
 	struct init *in = init_of(s);
 	in->state = INIT_NONE;
 	in->ignores = in->restart_due = false;
+	if (!hooks_of(s)) {
+		skip_init(s);
+		router_name_ask(s);
+		return;
+	}
 	if (in->first.data || s->registry.n_hooks || registry_has_servers(&s->registry) || !list_empty(&in->waiters) ||
 		s->snapshot.strict || session_queue(s)->count)
 		send_init(s);
@@ -254,10 +276,9 @@ static bool is_empty(struct span value) {
 
 /* Return true if the client's prompts must not run without this initialize. */
 static bool carries(const struct client *c, struct span request) {
-	static const char *const members[] = {"hooks", "sdkMcpServers", "sdkMcpServerConfigs", "mcpServers"};
 	const struct attachment *a = c->attachment;
-	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
-		if (!is_empty(span_member(request, members[i]))) return true;
+	for (const char *const *m = c->dialect->hooks->needed; *m; m++)
+		if (!is_empty(span_member(request, *m))) return true;
 	return a && (a->asked_approve || (a->owner && !list_empty(&a->owner->servers)));
 }
 
@@ -269,8 +290,8 @@ bool router_init_arrives(struct client *c, struct span request) {
 }
 
 bool router_init_arrives_broken(struct client *c, const char *text, size_t n) {
-	static const char name[] = "\"initialize\"";
-	if (!memmem(text, n, name, sizeof name - 1)) return false;
+	const struct dialect_hooks *d = c->dialect->hooks;
+	if (!d || !d->looks_like((struct span){text, n})) return false;
 	c->init_due = ++c->inits;
 	return true;
 }
@@ -369,7 +390,7 @@ static char *plenum_note(const char *ignored, const char *reason) {
 	if (!ignored && !reason) return strdup("");
 	buf_puts(&b, "\"plenum\":{");
 	if (reason) {
-		buf_puts(&b, "\"hooks_applied\":false,\"reason\":");
+		buf_puts(&b, "\"" PLENUM_M_APPLIED "\":false,\"reason\":");
 		str_put_json(&b, reason, strlen(reason));
 	}
 	if (ignored) buf_printf(&b, "%s\"ignored\":%s", reason ? "," : "", ignored);
@@ -379,13 +400,14 @@ static char *plenum_note(const char *ignored, const char *reason) {
 
 static const char *state_now(const struct session *s) {
 	enum session_state now = session_state(s);
-	if (now == SESSION_ASKING) return "\"requires_action\"";
-	return now == SESSION_BUSY ? "\"running\"" : "\"idle\"";
+	const struct dialect_hooks *d = hooks_of(s);
+	if (now == SESSION_ASKING) return d->state_asks;
+	return now == SESSION_BUSY ? d->state_runs : d->state_rests;
 }
 
 /* Update the child's report on itself to the present state. */
-static size_t edit_news(struct edit *edits, struct span body, const struct session *s) {
-	struct span mode = span_member(body, "current_permission_mode"), state = span_member(body, "session_state");
+static size_t edit_news(struct edit *edits, const struct envelope *answer, const struct session *s) {
+	struct span mode = hooks_of(s)->mode(answer), state = hooks_of(s)->state(answer);
 	size_t n = 0;
 	if (mode.p && s->snapshot.mode) edits[n++] = (struct edit){mode, s->snapshot.mode};
 	if (state.p) edits[n++] = (struct edit){state, state_now(s)};
@@ -393,21 +415,19 @@ static size_t edit_news(struct edit *edits, struct span body, const struct sessi
 }
 
 /* Make the child's answer for one client: its id, no list of open requests (they come as lines), the true state of its
- * hooks; with kept_by the answer may be an old one of that session's child. */
-static struct chunk answer_for(struct chunk line, const char *id, const char *ignored, const char *reason, bool hooks,
-							   const struct session *kept_by) {
-	static const char *const lists[] = {"pending_permission_requests", "pending_user_dialog_requests",
-										"pending_elicitation_requests"};
+ * hooks; if it was kept, it may be of an old child. */
+static struct chunk answer_for(const struct session *s, struct chunk line, const char *id, const char *ignored,
+							   const char *reason, bool hooks, bool kept) {
 	struct envelope e;
 	struct edit edits[EDITS_MAX];
 	size_t n = 0;
-	if (!scan_envelope(line.data, line.len, &e)) return CHUNK_NONE;
+	if (!session_dialect(s)->scan(line.data, line.len, &e)) return CHUNK_NONE;
 	edits[n++] = (struct edit){e.inner_request_id, id};
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
-		struct span list = span_member(e.response, lists[i]);
+	for (const char *const *m = hooks_of(s)->open_asks; *m; m++) {
+		struct span list = span_member(e.response, *m);
 		if (list.p) edits[n++] = (struct edit){list, "[]"};
 	}
-	struct span applied = span_member(e.inner_response, "hooks_applied");
+	struct span applied = hooks_of(s)->applied(&e);
 	if (applied.p && (reason || hooks)) edits[n++] = (struct edit){applied, reason ? "false" : "true"};
 	_cleanup_free_ char *note = plenum_note(ignored, reason);
 	struct span body = e.inner_response;
@@ -418,13 +438,13 @@ static struct chunk answer_for(struct chunk line, const char *id, const char *ig
 		if (empty) note[strlen(note) - 1] = 0; /* no comma before the brace */
 		edits[n++] = (struct edit){{body.p + 1, 0}, note};
 	}
-	if (kept_by) n += edit_news(edits + n, body, kept_by);
+	if (kept) n += edit_news(edits + n, &e, s);
 	return apply_edits(line, edits, n);
 }
 
 static void answer_kept(struct client *c, struct session *s, const char *id, const char *ignored, const char *reason,
 						bool hooks) {
-	client_post(c, answer_for(init_of(s)->answer, id, ignored, reason, hooks, s));
+	client_post(c, answer_for(s, init_of(s)->answer, id, ignored, reason, hooks, true));
 	succeeded(c, c->inits);
 }
 
@@ -447,7 +467,7 @@ static void answer_waiters(struct session *s) {
 		}
 		const char *reason = !waits ? NULL : in->ignores ? REASON_IGNORES : REASON_OPEN;
 		if (waits && in->ignores) in->restart_due = true;
-		client_post(w->client, answer_for(in->answer, w->id, w->ignored, reason, w->hooks, NULL));
+		client_post(w->client, answer_for(s, in->answer, w->id, w->ignored, reason, w->hooks, false));
 		succeeded(w->client, w->number);
 		free_waiter(in, w);
 	}
@@ -473,7 +493,7 @@ static void refuse_waiters(struct session *s, struct chunk line) {
 	struct waiter *w;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
 		if (w->version > in->sent) continue;
-		client_post(w->client, answer_for(line, w->id, NULL, NULL, false, NULL));
+		client_post(w->client, answer_for(s, line, w->id, NULL, NULL, false, false));
 		free_waiter(in, w);
 	}
 }
@@ -542,21 +562,21 @@ static void on_refused(struct session *s, struct chunk line) {
 static void tell_applied(struct session *s) {
 	struct buf b = NOTICE_INIT;
 	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
-	notice_text(&b, "what", "hooks_applied");
+	notice_text(&b, "what", PLENUM_M_APPLIED);
 	notice_flag(&b, "value", true);
 	router_tell(s, notice_end(&b));
 }
 
 void router_init_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e) {
 	struct init *in = init_of(s);
-	bool first = in->first_of_child, ok = span_equals(e->inner_subtype, "success");
+	bool first = in->first_of_child, ok = session_dialect(s)->succeeded(e);
 	call_end(&s->calls, call);
 	s->init_open = false;
 	if (!ok) {
 		on_refused(s, line);
 		return;
 	}
-	snapshot_mode(&s->snapshot, span_member(e->inner_response, "current_permission_mode"));
+	snapshot_mode(&s->snapshot, hooks_of(s)->mode(e));
 	in->state = INIT_DONE;
 	in->first_taken = in->first.data != NULL;
 	if (first) router_name_ask(s);
@@ -568,7 +588,7 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 		return;
 	}
 	bool later = in->applied != in->sent && (in->applied != 0 || resumed);
-	if (first || span_is_true(span_member(e->inner_response, "hooks_applied")) || s->registry.n_hooks == 0) {
+	if (first || span_is_true(hooks_of(s)->applied(e)) || s->registry.n_hooks == 0) {
 		in->applied = in->sent;
 		registry_was_taken(&s->registry, in->sent);
 		if (later) tell_applied(s);
@@ -596,8 +616,8 @@ void router_init_too_long(struct session *s, struct call *call) {
 static void share_answer(struct session *s) {
 	struct init *in = init_of(s);
 	struct envelope e;
-	if (!in->answer.data || !scan_envelope(in->answer.data, in->answer.len, &e)) return;
-	struct span pid = span_member(e.inner_response, "pid");
+	if (!in->answer.data || !session_dialect(s)->scan(in->answer.data, in->answer.len, &e)) return;
+	struct span pid = hooks_of(s)->pid(&e);
 	struct edit edits[] = {{e.inner_request_id, "\"\""}, {pid, "null"}};
 	struct chunk own = apply_edits(in->answer, edits, pid.p ? 2 : 1);
 	for (struct session *o = s->world->sessions; own.data && o; o = o->hh.next) {
@@ -648,7 +668,7 @@ void router_init_made_current(struct session *s) {
 struct span router_kept_init(const struct session *s) {
 	const struct init *in = s->init;
 	struct envelope e;
-	if (!in || !in->answer.data || !scan_envelope(in->answer.data, in->answer.len, &e)) return SPAN_NONE;
+	if (!in || !in->answer.data || !session_dialect(s)->scan(in->answer.data, in->answer.len, &e)) return SPAN_NONE;
 	return e.inner_response;
 }
 
@@ -686,10 +706,11 @@ static void refuse(struct refusal *no, const char *code, const char *text) {
 
 /* Stage the request; nothing of it is in force yet. */
 static const char *stage(struct session *s, struct owner *o, struct span request) {
-	struct span hooks = span_member(request, "hooks");
+	const struct dialect_hooks *d = hooks_of(s);
+	struct span hooks = span_member(request, d->hooks);
 	if (hooks.p && *hooks.p != 'n' && *hooks.p != '{') return "`hooks` must be an object of events, or null";
-	const char *error = registry_check_names(&s->registry, o, span_member(request, "sdkMcpServers"),
-											 span_member(request, "supportedDialogKinds"));
+	const char *error = registry_check_names(&s->registry, o, span_member(request, d->servers),
+											 span_member(request, d->dialogs));
 	return !error && span_is_object(hooks) ? owner_stage_hooks(&s->registry, o, hooks) : error;
 }
 
@@ -708,13 +729,14 @@ static void keep(struct session *s, struct refusal *no, const char *before) {
 }
 
 static const char *commit(struct session *s, struct owner *o, struct span request) {
+	const struct dialect_hooks *d = hooks_of(s);
 	struct span name;
 	const char *error = NULL;
 	owner_commit_hooks(&s->registry, o);
-	for (size_t at = 0; !error && span_next(span_member(request, "sdkMcpServers"), &at, &name);)
+	for (size_t at = 0; !error && span_next(span_member(request, d->servers), &at, &name);)
 		error = owner_add_server(&s->registry, o, name, SPAN_NONE, true);
-	if (!error && span_is_array(span_member(request, "supportedDialogKinds")))
-		error = owner_set_dialogs(o, span_member(request, "supportedDialogKinds"));
+	if (!error && span_is_array(span_member(request, d->dialogs)))
+		error = owner_set_dialogs(o, span_member(request, d->dialogs));
 	return error;
 }
 
@@ -736,16 +758,16 @@ static void register_all(struct attachment *a, struct span request, struct refus
 }
 
 /* Return true if a child must get something of it with its first initialize. */
-static bool asks_something(struct span request) {
+static bool asks_something(const struct dialect_hooks *d, struct span request) {
 	struct span key, value;
 	for (size_t at = 0; span_next_member(request, &at, &key, &value);)
-		if (!is_empty(value) && !span_equals(key, "subtype") && !span_equals(key, "request_id")) return true;
+		if (!is_empty(value) && !d->is_frame(key)) return true;
 	return false;
 }
 
 bool router_init_asks(const struct session *s) {
 	const struct init *in = s->init;
-	return in && in->first.data && asks_something(in->request);
+	return in && in->first.data && asks_something(hooks_of(s), in->request);
 }
 
 /* A member of an initialize. */
@@ -788,14 +810,12 @@ static bool was_said(const struct said *all, struct span key, struct span value)
 }
 
 /* Return the names of members that come too late: another initialize was first, with other values. */
-static char *ignored_members(struct span first, struct span request) {
+static char *ignored_members(const struct dialect_hooks *d, struct span first, struct span request) {
 	struct said *said = read_said(first);
 	struct buf b = NOTICE_INIT;
 	struct span key, value;
 	for (size_t at = 0; span_next_member(request, &at, &key, &value);) {
-		if (is_ours(key) || span_equals(key, "subtype") || span_equals(key, "request_id") ||
-			span_equals(key, "supportedDialogKinds") || *value.p == 'n')
-			continue;
+		if (is_ours(d, key) || span_equals(key, d->dialogs) || *value.p == 'n') continue;
 		if (was_said(said, key, value)) continue;
 		buf_putc(&b, b.len ? ',' : '[');
 		buf_put(&b, key.p, key.n);
@@ -833,10 +853,11 @@ static void add_waiter(struct client *c, struct session *s, struct span id, cons
 }
 
 /* Keep the first client's other members: every later initialize repeats them. */
-static bool keep_first(struct init *in, struct chunk line) {
+static bool keep_first(const struct session *s, struct chunk line) {
+	struct init *in = s->init;
 	struct envelope e;
 	in->first = chunk_copy(line.data, line.len);
-	if (!in->first.data || !scan_envelope(in->first.data, in->first.len, &e)) return false;
+	if (!in->first.data || !session_dialect(s)->scan(in->first.data, in->first.len, &e)) return false;
 	in->request = e.request;
 	return true;
 }
@@ -867,9 +888,10 @@ static void proceed(struct client *c, struct session *s, struct span id, const c
 }
 
 void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+	const struct dialect_hooks *d = hooks_of(s);
 	struct attachment *a = c->attachment;
-	struct span hooks = span_member(e->request, "hooks");
-	if (!servers_are_free(c, s, e->request_id, span_member(e->request, "sdkMcpServers"))) return;
+	struct span hooks = span_member(e->request, d->hooks);
+	if (!servers_are_free(c, s, e->request_id, span_member(e->request, d->servers))) return;
 	struct refusal no = {0};
 	register_all(a, e->request, &no);
 	if (!no.code) prompts_need(&s->prompts, c, router_init_needs(s, c));
@@ -877,15 +899,15 @@ void router_initialize(struct client *c, struct session *s, struct chunk line, c
 		router_fail(c, e->request_id, no.code, "%s", no.text);
 		return;
 	}
-	if (asks_something(e->request)) warm_take_back(s->world->warm, s);
+	if (asks_something(d, e->request)) warm_take_back(s->world->warm, s);
 	struct init *in = init_of(s);
 	bool first = !in->first.data && in->state == INIT_NONE;
-	if (first && !keep_first(in, line)) {
+	if (first && !keep_first(s, line)) {
 		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
 	a->initialized = true;
-	_cleanup_free_ char *ignored = first || s->untouched ? NULL : ignored_members(in->request, e->request);
+	_cleanup_free_ char *ignored = first || s->untouched ? NULL : ignored_members(d, in->request, e->request);
 	proceed(c, s, e->request_id, ignored, holds_hooks(hooks));
 	router_offer(a); /* dialogs of the newly declared kinds */
 }
@@ -942,6 +964,6 @@ void router_init_carry(struct carry *c, struct session *s) {
 	CARRY(c, in->first_taken);
 	carry_waiters(c, in);
 	if (c->saving || !in->first.data) return;
-	if (!scan_envelope(in->first.data, in->first.len, &e)) carry_fail(c, "the kept initialize is damaged");
+	if (!session_dialect(s)->scan(in->first.data, in->first.len, &e)) carry_fail(c, "the kept initialize is damaged");
 	in->request = carry_ok(c) ? e.request : SPAN_NONE;
 }

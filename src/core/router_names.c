@@ -64,16 +64,17 @@ static bool is_asked(const struct session *s) {
 }
 
 void router_name_ask(struct session *s) {
-	const char *body = s->unnamed ? dialect_ask_name(s->unnamed - 1) : NULL;
-	struct call *call = body ? call_new(&s->calls, s, s->loop, CALL_NAME, NULL, 0, SPAN_NONE, router_call_timer) : NULL;
+	const struct dialect *d = session_dialect(s);
+	bool asks = s->unnamed && d->put_ask_name;
+	struct call *call = asks ? call_new(&s->calls, s, s->loop, CALL_NAME, NULL, 0, SPAN_NONE, router_call_timer) : NULL;
 	struct buf b = NOTICE_INIT;
-	if (!call) {
-		if (body) session_no_memory(s, "it cannot be asked for its conversation");
+	if (asks && !call) session_no_memory(s, "it cannot be asked for its conversation");
+	if (!call || !d->put_ask_name(&b, call->id, s->unnamed - 1)) {
+		if (call) call_end(&s->calls, call);
 		session_named(s);
 		return;
 	}
 	s->unnamed++;
-	dialect_put_request(&b, call->id, body);
 	loop_timer_set(&call->timer, NAME_WAIT);
 	session_must_write(s, notice_chunk(&b));
 }
@@ -84,9 +85,9 @@ void router_name_over(struct call *call) {
 	router_name_ask(s);
 }
 
-bool router_name_line(struct session *s, const struct envelope *e) {
-	bool asked = dialect_is_name(e) && is_asked(s);
-	if (!s->unnamed || !span_is_string(e->session_id) || dialect_is_start(e)) return asked;
+bool router_name_line(struct session *s, const struct envelope *e, const struct report *r) {
+	bool asked = r->named && is_asked(s);
+	if (!s->unnamed || !span_is_string(e->session_id) || r->starting) return asked;
 	learn(s, e->session_id, false); /* found by a title, or as the newest: no id was requested */
 	if (s->broken != BROKEN_SECOND) session_named(s);
 	return asked;

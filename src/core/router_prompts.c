@@ -172,11 +172,6 @@ static bool refuse_prompt(struct client *c, struct session *s, const struct mess
 	return true;
 }
 
-/* Return true for "/clear", as a string or as the first block of text. */
-static bool is_command(const struct message *m) {
-	return span_is_string(m->text) && m->text.n > 2 && m->text.p[1] == '/';
-}
-
 /* Return true if an earlier change that this prompt needs was refused. */
 static bool lacks_something(struct client *c, const struct message *m) {
 	if (router_init_refused(c))
@@ -213,7 +208,8 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 	bool hold = held_back(s, c) || router_init_holds(s, c);
 	if (refuse_prompt(c, s, m, body.n + 64, hold)) return;
 	if (known || !uuid || !*uuid) str_uuid(fresh);
-	struct chunk out = *fresh ? splice_string(body, e->uuid, "uuid", fresh) : splice_line(line, body);
+	struct chunk out = *fresh ? splice_string(body, e->uuid, session_dialect(s)->prompt_id, fresh)
+							  : splice_line(line, body);
 	const char *name = *fresh ? fresh : uuid;
 	struct prompt *p = prompt_add(&s->prompts, name, strlen(name));
 	if (!p || !out.data) {
@@ -228,7 +224,7 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 	p->name = str_dup(c->name);
 	p->asker = c;
 	p->bytes_hash = hash;
-	p->command = is_command(m);
+	p->command = m->command;
 	session_used(s);
 	if (hold) {
 		prompt_hold(&s->prompts, p, out, c->member.share);
@@ -281,25 +277,28 @@ static void cancel_own(struct session *s, struct client *c) {
 								? call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, router_call_timer)
 								: NULL;
 		if (!call) continue;
-		struct buf uuid = NOTICE_INIT, body = NOTICE_INIT, b = NOTICE_INIT;
+		struct buf uuid = NOTICE_INIT, b = NOTICE_INIT;
 		str_put_json(&uuid, p->uuid, strlen(p->uuid));
-		buf_printf(&body, "{\"subtype\":\"cancel_async_message\",\"message_uuid\":%s}", uuid.data ? uuid.data : "null");
-		body.failed |= uuid.failed;
+		session_dialect(s)->put_cancel_prompt(&b, call->id, p->uuid);
 		call->act = ACT_CANCEL_PROMPT;
 		call->child = session_writes_to(s);
 		call->value = uuid.data;
-		dialect_put_built_request(&b, call->id, &body);
 		session_write(s, notice_chunk(&b), true);
 		loop_timer_set(&call->timer, s->profile->control_timeout);
 	}
 }
 
+static void put_interrupt(struct buf *b, const struct session *s, const char *id, const char *unused) {
+	(void)unused;
+	session_dialect(s)->put_interrupt(b, id, s->conversation_id);
+}
+
 void router_interrupt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
-	bool queued = span_is_true(span_member(e->request, "cancel_queued"));
+	bool queued = session_dialect(s)->cancels_queued(e);
 	bool all = span_is_true(span_member(e->request, "plenum_all"));
-	bool spare = queued && !all && others_wait(s, c);
-	if (spare) cancel_own(s, c); /* before the end of the turn lets the child take them up */
-	struct call *call = router_call(c, s, line, e, spare ? "{\"subtype\":\"interrupt\"}" : NULL);
+	bool spare = queued && !all && others_wait(s, c); /* the child itself would withdraw all of them */
+	if (spare) cancel_own(s, c);                      /* before the end of the turn lets the child take them up */
+	struct call *call = router_call(c, s, line, e, spare ? put_interrupt : NULL, NULL);
 	if (!call) return;
 	call->act = ACT_INTERRUPT;
 	if (queued) router_cancel_held(s, c, all);
@@ -307,7 +306,7 @@ void router_interrupt(struct client *c, struct session *s, struct chunk line, co
 
 /* Withdraw one prompt. The child does not know queued ones; a client cannot withdraw another's by accident. */
 void router_cancel_prompt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
-	struct span uuid = span_member(e->request, "message_uuid");
+	struct span uuid = session_dialect(s)->cancelled_prompt(e);
 	struct prompt *p = prompt_find(&s->prompts, uuid);
 	bool open = p && p->state != PROMPT_DONE;
 	if (open && !is_own(p, c) && !span_is_true(span_member(e->request, "plenum_all"))) {
@@ -316,15 +315,14 @@ void router_cancel_prompt(struct client *c, struct session *s, struct chunk line
 		return;
 	}
 	if (!open || p->state != PROMPT_HELD) {
-		struct call *call = router_call(c, s, line, e, NULL);
+		struct call *call = router_call(c, s, line, e, NULL, NULL);
 		if (!call) return;
 		call->act = ACT_CANCEL_PROMPT;
 		call->value = uuid.p ? strndup(uuid.p, uuid.n) : NULL;
 		return;
 	}
-	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
-	buf_printf(&body, "{\"cancelled\":true,\"message_uuid\":%.*s}", (int)uuid.n, uuid.p);
-	dialect_put_built_success(&b, e->request_id, &body);
+	struct buf b = NOTICE_INIT;
+	c->dialect->put_prompt_cancelled(&b, e->request_id, uuid);
 	router_prompt_cancelled(s, p, c);
 	client_post(c, notice_chunk(&b));
 }

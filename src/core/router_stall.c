@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
-#include "dialect/dialect_turn.h"
 #include "wire/splice.h"
 
 #include <stdio.h>
@@ -32,9 +31,9 @@ static bool has_result(const struct results *r, struct span id) {
 }
 
 /* Note the results in a message. Return the name of its last tool call without a result, else absent. */
-static struct span search_message(struct span message, struct results *r) {
+static struct span search_message(const struct dialect *d, struct span message, struct results *r) {
 	struct span id, name, open = SPAN_NONE;
-	for (size_t at = 0; dialect_turn_next_tool(message, &at, &id, &name);) {
+	for (size_t at = 0; d->next_tool(message, &at, &id, &name);) {
 		if (name.p && !has_result(r, id)) open = name;
 		if (!name.p && r->n < RESULTS_MAX) r->ids[r->n++] = id;
 	}
@@ -43,17 +42,19 @@ static struct span search_message(struct span message, struct results *r) {
 
 /* Return the newest tool call of the turn that has no result, from the newest lines of the tape; else absent. */
 static struct span open_tool(const struct session *s) {
+	const struct dialect *d = session_dialect(s);
 	const struct tape *t = &s->tape;
 	struct results results = {.n = 0};
 	struct span open = SPAN_NONE;
 	size_t bytes = 0, lines = 0;
+	if (!d->next_tool) return SPAN_NONE;
 	for (uint64_t seq = t->next; seq-- > t->oldest && lines++ < SEARCH_LINES && results.n < RESULTS_MAX;) {
 		const struct tape_entry *entry = tape_at(t, seq);
 		struct span line = splice_body(entry->line);
 		struct envelope e;
 		if (entry->kind == LINE_RESULT || (bytes += line.n) > SEARCH_BYTES) break;
 		if (entry->kind != LINE_ASSISTANT && entry->kind != LINE_USER) continue;
-		if (scan_envelope(line.p, line.n, &e)) open = search_message(e.message, &results);
+		if (d->scan(line.p, line.n, &e)) open = search_message(d, e.message, &results);
 		if (open.p) break;
 	}
 	return open;

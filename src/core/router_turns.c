@@ -6,7 +6,6 @@
 
 #include "base/str.h"
 #include "plenum/protocol.h"
-#include "dialect/dialect_turn.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -99,7 +98,7 @@ static void put_tokens(struct buf *b, const struct turn_result *r) {
 static void tell_ended(struct session *s, struct turn *t, struct span is_error, const struct turn_result *result) {
 	struct buf b = NOTICE_INIT;
 	begin_notice(&b, s, PLENUM_EV_TURN_ENDED, t);
-	if (is_error.p) notice_raw(&b, "is_error", is_error);
+	if (is_error.p) notice_raw(&b, PLENUM_M_FAILED, is_error);
 	notice_text(&b, "outcome", result ? outcome_name(result->outcome) : PLENUM_OUT_UNKNOWN);
 	if (result) {
 		put_count(&b, "ms", result->ms);
@@ -152,11 +151,11 @@ void router_turn_named(struct session *s) {
 }
 
 /* Return true for a turn of more prompts than a line can name: the others are the echoed ones. */
-static bool names_few(const struct envelope *e) {
+static bool names_few(const struct session *s, const struct envelope *e) {
 	struct span uuid;
-	size_t n = 0;
+	size_t n = 0, max = session_dialect(s)->names_max;
 	for (size_t at = 0; span_next(e->user_message_uuids, &at, &uuid);) n++;
-	return n >= DIALECT_NAMES_MAX;
+	return max && n >= max;
 }
 
 /* An old child names no prompts here: announce the turn, which has begun, with the first echoed prompt, or with the
@@ -166,7 +165,7 @@ void router_turn_begins(struct session *s, const struct envelope *e) {
 	struct span uuid;
 	router_turn_named(s);
 	struct prompt *p;
-	bool few = names_few(e);
+	bool few = names_few(s, e);
 	for (size_t at = 0; span_next(e->user_message_uuids, &at, &uuid);) {
 		p = prompt_find(&s->prompts, uuid);
 		if (p && !(few && p->state == PROMPT_TAKEN)) turn_add(&t, p);
@@ -190,8 +189,7 @@ static void finish(struct session *s, struct turn *t, struct prompt *p) {
  * prints init. */
 static void finish_unechoed(struct session *s, struct chunk line, struct turn *t) {
 	struct span all = {line.data, line.len};
-	int64_t turns;
-	bool none = !line.data || (span_int(span_member(all, "num_turns"), &turns) && turns == 0);
+	bool none = !line.data || session_dialect(s)->ran_no_turn(all);
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		if (is_unsent(s, p)) continue;
@@ -209,7 +207,7 @@ static void finish_prompts(struct session *s, struct chunk line, const struct en
 	for (size_t at = 0; span_next(e->user_message_uuids, &at, &uuid);)
 		if ((p = prompt_find(&s->prompts, uuid))) finish(s, t, p);
 	if ((p = prompt_find(&s->prompts, e->user_message_uuid))) finish(s, t, p);
-	if (named && !names_few(e)) return;
+	if (named && !names_few(s, e)) return;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
 		if (p->state == PROMPT_TAKEN || (!named && !s->prompts.replays)) finish(s, t, p);
 	if (!named && (t->n == 0 || !s->prompts.echoed)) finish_unechoed(s, line, t);
@@ -219,11 +217,11 @@ void router_turn_ends(struct session *s, struct chunk line, const struct envelop
 	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
 	struct turn_result result;
 	finish_prompts(s, line, e, &t);
-	if (line.data && dialect_was_cut((struct span){line.data, line.len})) router_withdraw_turn(s);
+	if (line.data && session_dialect(s)->was_cut((struct span){line.data, line.len})) router_withdraw_turn(s);
 	s->turn = false;
 	s->turns++;
 	s->failures = 0;
-	if (line.data) result = dialect_turn_result((struct span){line.data, line.len});
+	if (line.data) result = session_dialect(s)->read_result((struct span){line.data, line.len});
 	tell_ended(s, &t, e->is_error, line.data ? &result : NULL);
 	alert_end(s, line.data ? &result : NULL);
 	session_turn_ended(s);
@@ -255,13 +253,12 @@ static const struct client *canceller(const struct session *s, const struct prom
 }
 
 /* Handle the child's report on a prompt: a dropped one gets no result. */
-void router_turn_lifecycle(struct session *s, struct chunk line) {
-	struct span all = {line.data, line.len}, state = span_member(all, "state");
-	struct prompt *p = prompt_find(&s->prompts, span_member(all, "command_uuid"));
+void router_turn_fate(struct session *s, enum report_fate fate, struct span uuid) {
+	struct prompt *p = prompt_find(&s->prompts, uuid);
 	if (!p || p->state == PROMPT_HELD || p->state == PROMPT_DONE) return;
-	if (p->state == PROMPT_SENT && span_equals(state, "cancelled"))
+	if (p->state == PROMPT_SENT && fate == FATE_WITHDRAWN)
 		router_prompt_cancelled(s, p, canceller(s, p));
-	else if (span_equals(state, "cancelled") || span_equals(state, "discarded") || span_equals(state, "refused"))
+	else
 		prompt_done(&s->prompts, p);
 }
 
@@ -306,10 +303,9 @@ static void end_unresolved(struct session *s) {
 }
 
 /* Idle comes after the last result, and with nothing left in the child's queue. */
-void router_turn_state(struct session *s, struct chunk line) {
-	struct span all = {line.data, line.len}, state = span_member(all, "state");
-	if (span_equals(state, "running")) s->turn = true;
-	if (!span_equals(state, "idle")) return;
+void router_turn_state(struct session *s, enum report_state state) {
+	if (state == REPORT_RUNS) s->turn = true;
+	if (state != REPORT_RESTS) return;
 	if (s->turn)
 		end_unresolved(s);
 	else
@@ -325,7 +321,8 @@ static void cancelled(struct session *s, struct span uuid, const struct call *ca
 
 /* End prompts dropped on request: an old child reports that in its answer alone, without the uuid. */
 void router_turn_cancelled(struct session *s, const struct envelope *e, const struct call *call) {
-	struct span what = span_member(e->inner_response, "cancelled"), uuid;
+	const struct dialect *d = session_dialect(s);
+	struct span what = d->cancelled ? d->cancelled(e) : SPAN_NONE, uuid;
 	if (span_is_true(what) && call->act == ACT_CANCEL_PROMPT) cancelled(s, span_of(call->value), call);
 	for (size_t at = 0; span_next(what, &at, &uuid);) cancelled(s, uuid, call);
 }

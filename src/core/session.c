@@ -155,7 +155,7 @@ void session_set_reason(struct session *s, const char *reason) {
 static void end_line(struct session *s, struct chunk line) {
 	struct chunk whole = splice_line(line, (struct span){line.data, line.len});
 	struct envelope e;
-	if (whole.data && scan_envelope(whole.data, line.len, &e))
+	if (whole.data && session_dialect(s)->scan(whole.data, line.len, &e))
 		s->events->line(s, whole, &e);
 	else
 		session_no_memory(s, "its last line was lost");
@@ -168,7 +168,7 @@ static void on_line(void *arg, struct chunk line) {
 	size_t n = line.len && line.data[line.len - 1] == '\n' ? line.len - 1 : line.len;
 	s->lines_out++;
 	s->bytes_out += line.len;
-	if (!scan_envelope(line.data, n, &e)) {
+	if (!session_dialect(s)->scan(line.data, n, &e)) {
 		if (!span_is_blank((struct span){line.data, n}))
 			s->events->stray(s, line); /* also half a line at the end of the output */
 	} else if (n < line.len) {
@@ -326,7 +326,7 @@ static void reset_for_child(struct session *s) {
 	s->then = THEN_SLEEP;
 	s->leftovers = LEFTOVERS_AS_SET;
 	s->spawn_tries = 0;
-	snapshot_clear(&s->snapshot);
+	snapshot_clear(&s->snapshot, session_dialect(s));
 	tail_clear(&s->tail);
 	session_set_reason(s, NULL);
 }
@@ -684,7 +684,7 @@ struct session *session_new(struct loop *loop, struct lines_pool *pool, struct c
 	list_init(&s->attachments);
 	calls_init(&s->calls);
 	pendings_init(&s->pendings);
-	registry_init(&s->registry);
+	registry_init(&s->registry, profile->dialect->hooks);
 	prompts_init(&s->prompts);
 	loop_task_init(&s->task, on_task, s);
 	loop_task_init(&s->free_task, free_session, s);

@@ -21,7 +21,6 @@
 #include "core/snapshot.h"
 #include "core/tail.h"
 #include "core/tape.h"
-#include "core/timers.h"
 #include "io/loop.h"
 #include "plenum/protocol.h"
 
@@ -204,6 +203,10 @@ bool session_wake(struct session *s, char *error);
 /* The same, but begin a start at once, for a client that waits for start_over(). */
 enum child_result session_wake_now(struct session *s, char *error);
 bool session_has_child(const struct session *s); /* running and not being stopped */
+/* Return the protocol of its child, of its clients and of its tape. */
+static inline const struct dialect *session_dialect(const struct session *s) {
+	return s->profile->dialect;
+}
 /* Return the queue of lines from clients to the child. */
 static inline const struct queue *session_queue(const struct session *s) {
 	return session_has_child(s) && s->unnamed ? &s->later : &s->in;

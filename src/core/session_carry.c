@@ -3,7 +3,7 @@
  * Serialize and restore a session for an upgrade (core/carry.h): its child, the child's buffered input and output, its
  * state, its timers, its tables.
  */
-#include "core/session.h"
+#include "core/session_parts.h"
 
 static void carry_process(struct carry *c, struct agent *a) {
 	CARRY(c, a->child.pid);
@@ -110,6 +110,13 @@ static void carry_counters(struct carry *c, struct session *s, struct agent *a) 
 	CARRY(c, s->cost.nano_usd);
 }
 
+void session_carry_timers(struct carry *c, struct timers *t) {
+	carry_mark(c, "timers");
+	carry_text(c, &t->armed);
+	carry_text(c, &t->calls);
+	if (!timers_are_sound(t)) carry_fail(c, "a list of timers is no list");
+}
+
 void session_carry(struct carry *c, struct session *s) {
 	/* a session without a child serializes an empty one */
 	if (c->saving) session_pause_start(s);
@@ -129,6 +136,6 @@ void session_carry(struct carry *c, struct session *s) {
 	if (!s->agent) agent_free(a);
 	tape_carry(c, &s->tape);
 	snapshot_carry(c, &s->snapshot);
-	timers_carry(c, &s->timers);
+	session_carry_timers(c, &s->timers);
 	prompts_carry(c, &s->prompts);
 }

@@ -7,7 +7,6 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "dialect/dialect.h"
 #include "io/proc.h"
 
 #include <signal.h>
@@ -100,7 +99,7 @@ static void end_child(struct session *s, const struct session_exit *e) {
 	s->events->left(s);
 	session_drop_agent(s);
 	s->warming = s->turn = s->init_open = s->background = false;
-	snapshot_child_gone(&s->snapshot);
+	snapshot_child_gone(&s->snapshot, session_dialect(s));
 	timers_child_gone(&s->timers);
 	count_failure(s, e);
 	remove_left_socket(s);
@@ -166,7 +165,7 @@ static void step_interrupt(struct session *s) {
 	log_step(s, "interrupt");
 	step(s, STOP_INTERRUPT, MIN(step_ms(s), (int64_t)INTERRUPT_MS));
 	if (!c) return;
-	dialect_put_request(&b, c->id, "{\"subtype\":\"interrupt\"}");
+	session_dialect(s)->put_interrupt(&b, c->id, s->conversation_id);
 	if (b.data) session_write(s, chunk_copy(b.data, b.len), true);
 	buf_free(&b);
 }

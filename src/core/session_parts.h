@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Functions shared by the files of the session: session.c (its state, its child's streams and start) and session_end.c
- * (the stop sequence, the end of the child). No other file includes it.
+ * (the stop sequence, the end of the child), session_carry.c (upgrade). No other file includes it.
  */
 #pragma once
 
@@ -19,3 +19,6 @@ void session_on_exited(void *arg);
 void session_on_ended(void *arg);
 void session_on_stop_timer(void *arg);
 void session_drop_agent(struct session *s);
+
+/* session_carry.c */
+void session_carry_timers(struct carry *c, struct timers *t);

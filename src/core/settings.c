@@ -26,7 +26,6 @@ static bool words_set(struct words *w, const char *const *list) {
 
 static void profile_free(struct profile *p) {
 	free(p->name);
-	free(p->dialect);
 	free(p->cwd);
 	struct words *lists[] = {&p->command,         &p->env,         &p->pass_env,   &p->resume_args,
 							 &p->session_id_args, &p->allow_tools, &p->deny_tools, &p->ask_tools};
@@ -36,7 +35,7 @@ static void profile_free(struct profile *p) {
 static bool profile_init(struct profile *p, const char *name) {
 	*p = (struct profile){
 		.name = strdup(name),
-		.dialect = strdup("claude"),
+		.dialect = dialect_default(),
 		.permission_wait = SETTINGS_NEVER,
 		.owner_grace = 15000,
 		.control_timeout = 60000,
@@ -44,7 +43,7 @@ static bool profile_init(struct profile *p, const char *name) {
 		.stall_after = (int64_t)5 * 60 * 1000,
 		.stop_grace = 5000,
 	};
-	if (p->name && p->dialect && words_set(&p->pass_env, pass_all)) return true;
+	if (p->name && words_set(&p->pass_env, pass_all)) return true;
 	profile_free(p);
 	return false;
 }

@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "base/words.h"
+#include "dialect/dialect.h"
 #include "wire/limits.h"
 
 #include <stdbool.h>
@@ -19,14 +20,14 @@
 /* A recipe for starting a child: [profile NAME]. Times in ms. */
 struct profile {
 	char *name;
-	struct words command;         /* argv */
-	char *dialect;                /* "claude" */
-	char *cwd;                    /* NULL: the requester's */
-	struct words env;             /* NAME=VALUE */
-	struct words pass_env;        /* variables of the daemon that pass; "*" all */
-	bool is_private;              /* refused to peers of another uid */
-	struct words resume_args;     /* with {id} */
-	struct words session_id_args; /* with {id} */
+	struct words command;          /* argv */
+	const struct dialect *dialect; /* never NULL */
+	char *cwd;                     /* NULL: the requester's */
+	struct words env;              /* NAME=VALUE */
+	struct words pass_env;         /* variables of the daemon that pass; "*" all */
+	bool is_private;               /* refused to peers of another uid */
+	struct words resume_args;      /* with {id} */
+	struct words session_id_args;  /* with {id} */
 	struct words allow_tools, deny_tools, ask_tools;
 	int64_t permission_wait; /* SETTINGS_NEVER by default */
 	int64_t owner_grace;     /* 15 s */

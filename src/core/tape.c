@@ -97,15 +97,14 @@ uint64_t tape_behind(const struct tape *t, uint64_t seq) {
 	return t->total - e->end + e->line.len;
 }
 
-uint64_t tape_after_uuid(const struct tape *t, const char *uuid) {
+uint64_t tape_after_uuid(const struct tape *t, const struct dialect *d, const char *uuid) {
 	struct buf spelled = BUF_INIT(SIZE_MAX / 4);
 	uint64_t after = 0;
 	str_put_json(&spelled, uuid, strlen(uuid));
 	for (uint64_t seq = t->next; !spelled.failed && !after && seq-- > t->oldest;) {
 		struct chunk line = tape_at(t, seq)->line;
 		struct envelope e;
-		if (!memmem(line.data, line.len, spelled.data, spelled.len) || !scan_envelope(line.data, line.len, &e))
-			continue;
+		if (!memmem(line.data, line.len, spelled.data, spelled.len) || !d->scan(line.data, line.len, &e)) continue;
 		if (span_same(e.uuid, (struct span){spelled.data, spelled.len})) after = seq + 1;
 	}
 	buf_free(&spelled);

@@ -64,6 +64,6 @@ static inline const struct tape_entry *tape_at(const struct tape *t, uint64_t se
 uint64_t tape_behind(const struct tape *t, uint64_t seq);
 /* Return the number after the newest line with this `uuid`, or 0. In the lines no letter may be written as an escape
  * without need. */
-uint64_t tape_after_uuid(const struct tape *t, const char *uuid);
+uint64_t tape_after_uuid(const struct tape *t, const struct dialect *d, const char *uuid);
 /* Serialize or restore. Restores into a tape just initialised, and its limits apply. */
 void tape_carry(struct carry *c, struct tape *t);

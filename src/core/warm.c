@@ -273,7 +273,7 @@ static void check_ready(struct spare *one) {
 	struct session *s = one->session;
 	if (one->ready || !one->stock || !s->agent || s->init_open) return;
 	loop_timer_stop(&one->timer);
-	if (!router_kept_init(s).p) {
+	if (session_dialect(s)->hooks && !router_kept_init(s).p) {
 		fail(one, "the child refused its initialize");
 		return;
 	}
@@ -282,7 +282,7 @@ static void check_ready(struct spare *one) {
 }
 
 static void on_line(struct session *s, struct chunk line, const struct envelope *e) {
-	if (dialect_kind(e) == LINE_REQUEST)
+	if (session_dialect(s)->kind(e) == LINE_REQUEST)
 		router_refuse_unasked(s, line, e, "no client is here yet");
 	else
 		router_session_events.line(s, line, e);
@@ -304,6 +304,7 @@ static void on_stderr(struct session *s, const char *data, size_t n) {
 static void on_started(struct session *s) {
 	loop_timer_set(&s->spare->timer, START_MS);
 	router_init_before_prompt(s);
+	session_changed(s); /* it may owe no answer */
 }
 
 static void on_start_over(struct session *s) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ctl/turn.h"
 
-#include "dialect/dialect.h"
+#include "dialect/claude/claude.h"
 
 enum names { NAMES_NOBODY, NAMES_OTHERS, NAMES_US };
 
@@ -11,7 +11,7 @@ static enum names names_in(const struct envelope *e, const char *uuid) {
 	if (span_equals(e->user_message_uuid, uuid)) return NAMES_US;
 	for (; span_is_array(e->user_message_uuids) && span_next(e->user_message_uuids, &at, &one); n++)
 		if (span_equals(one, uuid)) return NAMES_US;
-	if (n >= DIALECT_NAMES_MAX) return NAMES_NOBODY; /* there was no room for all */
+	if (n >= CLAUDE_NAMES_MAX) return NAMES_NOBODY; /* there was no room for all */
 	return span_is_string(e->user_message_uuid) || at ? NAMES_OTHERS : NAMES_NOBODY;
 }
 

@@ -1,117 +1,92 @@
 /* SPDX-License-Identifier: MIT
  *
- * The stream-json dialect of Claude Code: the names and shapes of its messages, in this file only. A second dialect
- * (ACP, codex app-server) would be a second file with the same functions. Sources: docs/protocol-facts.md 2, 3, 4.
+ * The door to the protocols of agent CLIs. A dialect is a constant table of functions, chosen by `dialect` in a
+ * profile; each has a directory of its own below this one. The other layers of the daemon know a protocol only through
+ * this table and the neutral facts that it reports.
+ *
+ * Every dialect has one JSON object on each line. A dialect keeps no state of its own: what it must remember is in the
+ * structs that are passed in. Unless said otherwise: spans are raw JSON within the line that was passed in, and
+ * SPAN_NONE if absent; a function that appends to a buf marks the buf as failed without memory; a returned text is
+ * static, and an error text is a sentence for users. "NULL" after a member: it may be NULL in the table, with this
+ * meaning.
  */
 #pragma once
 
 #include "base/buf.h"
+#include "base/words.h"
 #include "dialect/dialect_gate.h"
+#include "dialect/dialect_turn.h"
+#include "dialect/message.h"
+#include "dialect/timers.h"
+#include "dialect/tools.h"
 #include "wire/scan.h"
+#include "wire/splice.h"
 
 /* The kind of a child's line. Kinds up to LINE_OTHER are for all clients. */
 enum line_kind {
 	LINE_USER,
 	LINE_ASSISTANT,
-	LINE_STREAM_EVENT,
-	LINE_RESULT,
-	LINE_SYSTEM,
+	LINE_STREAM_EVENT, /* a piece of an answer that comes again as a whole */
+	LINE_RESULT,       /* the end of a turn */
+	LINE_SYSTEM,       /* a report of the child on itself */
 	LINE_TOOL_PROGRESS,
 	LINE_RATE_LIMIT,
-	LINE_LIFECYCLE, /* command_lifecycle */
-	LINE_RESET,     /* conversation_reset */
+	LINE_LIFECYCLE, /* the fate of a prompt */
+	LINE_RESET,     /* another conversation begins */
 	LINE_NOTICE,    /* a plenum_event of ours */
 	LINE_OTHER,     /* any other type, or none */
-	LINE_REQUEST,
-	LINE_RESPONSE,
-	LINE_CANCEL,
+	LINE_REQUEST,   /* an ask: a request of the child */
+	LINE_RESPONSE,  /* the answer to a request */
+	LINE_CANCEL,    /* the child withdraws an ask */
 	LINE_KINDS,
 };
 
-enum line_kind dialect_kind(const struct envelope *e);
-/* Return the kind with this name as `type`, else LINE_OTHER. */
-enum line_kind dialect_kind_of(const char *type, size_t n);
-
-/* Return true for a prompt repeated by the child. Output of its own commands ("Set model to ...") has the same mark,
- * but comes whether or not the child was asked to repeat prompts. */
-bool dialect_is_echo(const struct envelope *e);
-
-/* Return true if this result ends an interrupted turn. */
-bool dialect_was_cut(struct span result);
-
-/* Requests of the child. */
+/* Requests of the child. ASK_HOOK and ASK_MCP only come from a dialect with hooks. */
 enum ask_kind { ASK_TOOL, ASK_HOOK, ASK_MCP, ASK_ELICITATION, ASK_DIALOG, ASK_UNKNOWN };
 
-enum ask_kind dialect_ask_kind(const struct envelope *e);
-/* Return what an answer to this request may ask the child to remember, an array; SPAN_NONE: nothing. */
-struct span dialect_ask_suggestions(struct span request);
+/* The parts of an ask that others read. */
+enum ask_part {
+	ASK_PART_TOOL,  /* the name of the tool; of a hook: of the tool that it is called for */
+	ASK_PART_INPUT, /* its input, an object */
+	ASK_PART_AGENT, /* the id of the subagent that asks; absent: the main turn asks */
+	ASK_PART_DIALOG_KIND,
+	ASK_PART_CALLBACK,    /* hook: the id of the callback */
+	ASK_PART_SERVER,      /* MCP: the name of the server */
+	ASK_PART_MESSAGE,     /* MCP: the JSON-RPC message */
+	ASK_PART_SUGGESTIONS, /* what an answer may ask the child to remember, an array */
+};
 
-/* A line of the child names at most this many prompts of its turn: the first ones and the last (measured: 2.1.332). */
-#define DIALECT_NAMES_MAX 64
+/* The first bytes of a line that is too long to be read: only what is found without parsing. */
+struct head {
+	enum line_kind kind; /* LINE_REQUEST, LINE_RESPONSE, LINE_RESULT, else LINE_OTHER */
+	enum ask_kind ask;   /* of a LINE_REQUEST */
+	struct span id;      /* the id asked or answered; a string or an integer */
+	struct span callback;
+};
 
-/* Return true if this line of a client, not a request, runs a tool by itself (`bash_command`). */
-bool dialect_line_executes(const struct envelope *e);
-/* Read the tool call of a line or request of ACT_EXECUTE. Return NULL, with *tool (the caller frees) and the input
- * appended as a JSON object; else an error text for users. */
-const char *dialect_read_call(struct span line, const struct envelope *e, char **tool, struct buf *input);
-/* Return true if the sender wants the child to check its permissions (`check_permissions`). */
-bool dialect_call_wants_check(const struct envelope *e);
-/* Append the same line (bash_command: all of it, without its newline) or request (mcp_call: the value of `request`)
- * with this input. Judged members appear once. Return false if the input cannot be used. */
-bool dialect_put_call(struct buf *b, struct span line, const struct envelope *e, struct span input, bool check);
-/* Return true if the child with this answer to initialize asks its guards and approvers about an mcp_call with
- * check_permissions. Any other child runs the tool unchecked. */
-bool dialect_checks_calls(struct span init_answer);
+enum report_state { REPORT_STATE_NONE, REPORT_RUNS, REPORT_RESTS };
 
-/* Builders: each appends one whole line with its newline to b. Ids and values are raw JSON text (a string with its
- * quotes). */
-void dialect_put_request(struct buf *b, const char *id, const char *request_json);
-void dialect_put_success(struct buf *b, struct span id, const char *response_json); /* response_json NULL: none */
-/* The same two with a built body, which is freed. If the body has failed, b fails too: half a refusal, or one without
- * its body, would allow what it must refuse. */
-void dialect_put_built_request(struct buf *b, const char *id, struct buf *body);
-void dialect_put_built_success(struct buf *b, struct span id, struct buf *body);
-void dialect_put_error(struct buf *b, struct span id, const char *code, const char *text);
-/* more: further members of the response, `,"name":value` each. */
-void dialect_put_error_more(struct buf *b, struct span id, const char *code, const char *text, const char *more);
-void dialect_put_cancel(struct buf *b, struct span id);
+/* FATE_WITHDRAWN: taken back before it ran, on request; FATE_DROPPED: it gets no result for another reason. */
+enum report_fate { FATE_NONE, FATE_WITHDRAWN, FATE_DROPPED };
 
-/* Return a request that makes the child name its conversation in a line of its own, before a turn begins and without a
- * trace in the conversation. n: from 0; the next one is for a child that did not answer the previous one. NULL: there
- * are no more. */
-const char *dialect_ask_name(unsigned n);
-/* Return true for lines of a turn, and of a start in progress, during which the conversation may still change. */
-bool dialect_is_start(const struct envelope *e);
-/* Return true if this line names the conversation. */
-bool dialect_is_name(const struct envelope *e);
+enum report_tasks { REPORT_TASKS_NONE, REPORT_TASKS, REPORT_TASK_BEGINS, REPORT_TASK_ENDS };
 
-/* Answer bodies sent by the daemon itself (the value of response.response). */
-void dialect_put_tool_deny(struct buf *b, const char *reason);
-void dialect_put_hook_deny(struct buf *b, struct span event, const char *reason);
-void dialect_put_mcp_error(struct buf *b, struct span message, const char *reason); /* message: the JSON-RPC message */
-extern const char dialect_neutral[];                                                /* "{}" */
-
-/* Return the seconds that the child waits for a callback of this event if its matcher has no timeout. */
-int dialect_hook_timeout(struct span event);
-/* Return true for events with guarding callbacks: PreToolUse, PermissionRequest. */
-bool dialect_hook_guards(struct span event);
-
-/* Return true if hooks of this event concern a tool and their matchers match its name. */
-bool dialect_hook_sees_tools(struct span event);
-/* Return true if a hook with this matcher (raw JSON, may be absent) may be called for the tool. Names are compared; a
- * regular expression counts as a match. */
-bool dialect_matcher_covers(struct span matcher, const char *tool);
-
-/* Return NULL if the child takes this body as an answer (protocol-facts 4.2), else an error text for users. `response`
- * is the whole response object of the client's line. */
-const char *dialect_check_answer(enum ask_kind kind, struct span response);
-/* Return true if the answer is empty and the child takes it: a hook without `response` (an SDK's function returned
- * nothing), an MCP notification acknowledged with no JSON-RPC reply, an error without a text. */
-bool dialect_is_empty(enum ask_kind kind, struct span request, struct span response);
-/* Append the full form of such an answer. */
-void dialect_put_empty(struct buf *b, struct span id, enum ask_kind kind, struct span request, struct span response);
-/* Return the decision of an answer: "allow", "deny", "ask", "error", ...; "answered" if it has none. */
-const char *dialect_decision(enum ask_kind kind, struct span response);
+/* The facts in a line of the child that is no ask, answer, withdrawal or end of a turn. */
+struct report {
+	bool begins;   /* a turn begins, and the line describes the child: version, left_socket */
+	bool works;    /* a part of the main turn */
+	bool echo;     /* the child has taken the prompt e->uuid */
+	bool starting; /* of a start in progress, during which the conversation may still change */
+	bool named;    /* the child names its conversation only because it was asked to (put_ask_name) */
+	bool resets;   /* another conversation begins */
+	enum report_state state;
+	enum report_fate fate;
+	struct span prompt; /* with a fate: the uuid */
+	struct span mode, model;
+	struct span version, left_socket;
+	enum report_tasks tasks;
+	struct span task; /* REPORT_TASKS: the array of all tasks in the background; else the id of one */
+};
 
 #define DIALECT_GRANTS 8
 #define DIALECT_GRANT_MAX 200
@@ -123,6 +98,234 @@ struct changes {
 	size_t n_grants;                                /* of the answer; those beyond DIALECT_GRANTS have no text */
 };
 
-/* request: the child's `request`; response: the client's whole `response`. Both are checked. *c has nothing of the
- * input. */
-void dialect_read_changes(enum ask_kind kind, struct span request, struct span response, struct changes *c);
+/* Lines of a client that run a tool without the model: the acts ACT_EXECUTE of the gate table. */
+struct dialect_calls {
+	/* Return true if this line, not a request, runs a tool by itself. */
+	bool (*line_executes)(const struct envelope *e);
+	/* Read the tool call of a line or request. Return NULL, with *tool (the caller frees) and the input appended as a
+	 * JSON object; else an error text. */
+	const char *(*read_call)(struct span line, const struct envelope *e, char **tool, struct buf *input);
+	/* Return true if the sender wants the child to check its permissions. */
+	bool (*call_wants_check)(const struct envelope *e);
+	/* Append the same line (all of it, without its newline) or request (the value of `request`) with this input.
+	 * Judged members appear once. Return false if the input cannot be used. */
+	bool (*put_call)(struct buf *b, struct span line, const struct envelope *e, struct span input, bool check);
+	/* Return true if the child with this answer to initialize asks its guards and approvers about a call by itself if
+	 * told to check it. Any other child runs the tool unchecked. */
+	bool (*checks_calls)(struct span init_answer);
+	/* Append a question about the call, in the child's format but without an end of line: an ask of ASK_TOOL. by: an
+	 * object that describes the client. */
+	void (*put_question)(struct buf *b, const char *tool, struct span input, const char *text, struct span by);
+	/* Return a word for users: how the line runs its tool. */
+	const char *(*way)(const struct envelope *e);
+};
+
+/* Hooks and MCP servers that clients register with the child by an `initialize`. The registry (core/registry.h) joins
+ * the registrations of all clients; the child gets their union under ids of the daemon. */
+struct dialect_hooks {
+	/* Members of the request. */
+	const char *hooks;   /* events with their entries */
+	const char *servers; /* names of MCP servers */
+	const char *dialogs; /* kinds of dialogs that the client shows */
+	/* Members without which the prompts behind the request must not run; ends with NULL. */
+	const char *const *needed;
+	/* Members of an entry. */
+	const char *callbacks; /* ids */
+	const char *matcher;
+	const char *timeout;                   /* in seconds */
+	const char *bad_entry;                 /* error text: it has no ids */
+	const char *bad_callback, *bad_server; /* error texts: an element is no string */
+	/* Return true if this entry guards, whatever its event. */
+	bool (*entry_guards)(struct span entry);
+	/* Append a value for `hooks` whose only callback guards every tool. callback: raw JSON. */
+	void (*put_guard_all)(struct buf *b, const char *callback);
+	/* Begin the request; the caller appends `,"member":value` and the brace. */
+	const char *request;
+	/* Return true for a member of the request that is none of the client's (its subtype). */
+	bool (*is_frame)(struct span key);
+	/* Return true if the text, which may be broken, is that of such a request. */
+	bool (*looks_like)(struct span text);
+	/* Return whether the answer says that the child has taken the hooks: raw JSON, or absent. */
+	struct span (*applied)(const struct envelope *answer);
+	/* Return the mode in the answer. */
+	struct span (*mode)(const struct envelope *answer);
+	/* Return the id of the child's process in the answer. */
+	struct span (*pid)(const struct envelope *answer);
+	/* Return the state in the answer, and its value for a session that rests, runs, or asks. */
+	struct span (*state)(const struct envelope *answer);
+	const char *state_rests, *state_runs, *state_asks;
+	/* Members of the answer with lists of open asks, which come as lines anyway; ends with NULL. */
+	const char *const *open_asks;
+	/* Begin a request that sets the servers; the caller appends their object and the brace. */
+	const char *set_servers;
+	/* Return the servers of such a request of a client; the error text if they are no object. */
+	struct span (*servers_of)(const struct envelope *e);
+	const char *bad_servers;
+	const char *set_servers_name;              /* for users */
+	bool (*is_own_server)(struct span config); /* its client serves it over the session */
+	/* Return the id of the call that this MCP message cancels; absent: none. */
+	struct span (*cancels_call)(struct span message);
+	const char *neutral; /* the answer of a hook that decides nothing */
+	void (*put_hook_deny)(struct buf *b, struct span event, const char *reason);
+	void (*put_mcp_error)(struct buf *b, struct span message, const char *reason); /* message: the JSON-RPC message */
+	/* Return the seconds that the child waits for a callback of this event if its matcher has no timeout. */
+	int (*hook_timeout)(struct span event);
+	/* Return true for events with guarding callbacks. */
+	bool (*hook_guards)(struct span event);
+	/* Return true if hooks of this event concern a tool and their matchers match its name. */
+	bool (*hook_sees_tools)(struct span event);
+	/* Return true if a hook with this matcher (may be absent) may be called for the tool. Names are compared; a
+	 * regular expression counts as a match. */
+	bool (*matcher_covers)(struct span matcher, const char *tool);
+};
+
+struct dialect {
+	const char *name; /* the value of `dialect` in a profile */
+
+	/* --- lines of the child --- */
+
+	/* Scan p[0..n), one line without its newline. True: it is one balanced object, *e is set. False: *e is undefined.
+	 * Linear time, one pass. The members of *e have the same meaning in all dialects. */
+	bool (*scan)(const char *p, size_t n, struct envelope *e);
+	enum line_kind (*kind)(const struct envelope *e);
+	/* Return the kind that clients know under this name (`types` of plenum_attach), else LINE_OTHER. */
+	enum line_kind (*kind_of)(const char *type, size_t n);
+	/* Return true if only unescaping makes this LINE_OTHER an ask, an answer or a withdrawal: all clients would get it
+	 * under the child's own id. NULL: no line does. */
+	bool (*hides_kind)(struct chunk line, const struct envelope *e);
+	/* Fill *r, which is zero, from a line of a kind up to LINE_OTHER. */
+	void (*read)(struct chunk line, enum line_kind kind, const struct envelope *e, struct report *r);
+	/* Take what a line says about timers that start turns later. Return true if t->armed has changed. NULL: there are
+	 * none. */
+	bool (*read_timers)(struct timers *t, enum line_kind kind, struct chunk line, const struct envelope *e,
+						int64_t now);
+	/* Find what is to be known of a line of the child, or of a client, of which only the first bytes are there. */
+	void (*read_head)(struct chunk text, struct head *head);
+	/* Return true if this end of a turn is that of an interrupted one. */
+	bool (*was_cut)(struct span result);
+	/* Read the facts of this end of a turn. */
+	struct turn_result (*read_result)(struct span result);
+	/* Iterate over the tool calls and the results of tools in e->message: start with *at = 0. *id: the call's, a raw
+	 * string; *name: of a call, a raw string; absent: this is a result. NULL: messages have none. */
+	bool (*next_tool)(struct span message, size_t *at, struct span *id, struct span *name);
+	/* Return true if this end of a turn belongs to a prompt that ran no turn. */
+	bool (*ran_no_turn)(struct span result);
+	size_t names_max; /* a line names at most this many prompts of its turn, the first ones and the last; 0: all */
+
+	/* --- background tasks; NULL: no report has any --- */
+
+	/* Return the id of an element of the array of tasks. */
+	struct span (*task_id)(struct span task);
+	/* Append the element for the task that begins with this line. */
+	void (*put_task)(struct buf *b, struct span line);
+
+	/* --- permission modes --- */
+
+	/* Return the static name of a mode that may be stricter than the default one; NULL: any other, or absent. */
+	const char *(*strict_mode)(struct span mode);
+	/* The strictest one as a name, for a mode that is not known any more; NULL: there are no modes. */
+	const char *strictest;
+	/* Return true for the default mode. NULL: there are no modes. */
+	bool (*is_default_mode)(struct span mode);
+	/* Return true for the name of a model that stands for one known only to the child. NULL: there is none. */
+	bool (*is_default_model)(struct span model);
+
+	/* --- asks --- */
+
+	enum ask_kind (*ask_kind)(const struct envelope *e);
+	/* request: e->request of the ask. */
+	struct span (*ask_part)(enum ask_kind kind, struct span request, enum ask_part part);
+	/* Return the string that best describes an ask in one line; absent: none. */
+	struct span (*summary)(struct span request);
+	/* Return NULL if the child takes this as an answer, else an error text. response: e->response of the answer. */
+	const char *(*check_answer)(enum ask_kind kind, struct span response);
+	/* Return true if the answer is empty and the child takes it: it is completed by put_empty(). NULL: none is. */
+	bool (*is_empty)(enum ask_kind kind, struct span request, struct span response);
+	/* Append the whole line of the completed answer. */
+	void (*put_empty)(struct buf *b, struct span id, enum ask_kind kind, struct span request, struct span response);
+	/* Return the decision of an answer: "allow", "deny", "ask", "error", ...; "answered" if it has none. */
+	const char *(*decision)(enum ask_kind kind, struct span response);
+	/* Return the input that an answer of "allow" gives to the tool; absent: the one asked for. */
+	struct span (*answer_input)(struct span response);
+	/* Return the reason in an answer of "deny", a string. */
+	struct span (*answer_reason)(struct span response);
+	/* Read the effects of a checked answer into *c. It has nothing of the input. */
+	void (*read_changes)(enum ask_kind kind, struct span request, struct span response, struct changes *c);
+	/* Compute the edit that adds what the child needs to a checked answer: of its line, but for the id. The parts live
+	 * as long as request and the answer's line. Return false if it needs none. NULL: none does. */
+	bool (*mend)(enum ask_kind kind, struct span request, const struct envelope *answer, struct splice_edit *edit);
+
+	/* --- lines made by the daemon; each is a whole line with its newline; ids are raw JSON --- */
+
+	/* To the child: an answer with this body, made by one of the next three; and an error. */
+	void (*put_answer)(struct buf *b, struct span id, const char *body);
+	void (*put_failure)(struct buf *b, struct span id, const char *code, const char *text);
+	void (*put_tool_deny)(struct buf *body, const char *reason);
+	void (*put_tool_allow)(struct buf *body, struct span input); /* input: may be absent */
+	void (*put_cancel_form)(struct buf *body);                   /* ASK_ELICITATION: nothing was entered */
+	/* Withdraw an ask from a client, or a request of a client from the child. */
+	void (*put_cancel)(struct buf *b, struct span id);
+	/* To the child, under an id of ours without quotes: a request with this body. NULL: there are none but the next. */
+	void (*put_request)(struct buf *b, const char *id, const char *body);
+	/* Interrupt the turn. conversation: NULL if it is not known. */
+	void (*put_interrupt)(struct buf *b, const char *id, const char *conversation);
+	/* Withdraw a prompt that it has not taken. NULL: it cannot. */
+	void (*put_cancel_prompt)(struct buf *b, const char *id, const char *uuid);
+	/* Set a mode. NULL: there are no modes. */
+	void (*put_mode)(struct buf *b, const char *id, struct span mode);
+	/* Append the n-th request (from 0) that makes the child name its conversation before a turn begins and without a
+	 * trace in it; the next one is for a child that did not answer the one before. Return false if there are no more.
+	 * NULL: there is none. */
+	bool (*put_ask_name)(struct buf *b, const char *id, unsigned n);
+	/* To a client: the answer to its request. json NULL: without a body. more: further members, `,"name":value`. */
+	void (*put_success)(struct buf *b, struct span id, const char *json);
+	const char *success_end; /* the end of such a line, from the closing brace of an object in json on */
+	void (*put_error)(struct buf *b, struct span id, const char *code, const char *text, const char *more);
+	/* The answer to a request that has withdrawn a queued prompt. NULL: no request does. */
+	void (*put_prompt_cancelled)(struct buf *b, struct span id, struct span uuid);
+
+	/* --- answers of the child to requests --- */
+
+	bool (*succeeded)(const struct envelope *e);
+	/* Return the value of a setting that the child confirms; absent: it does not say. */
+	struct span (*confirmed)(const struct envelope *e);
+	/* Return the prompts that this answer reports as withdrawn: an array of uuids, or true for the one of the request.
+	 * NULL: no answer does. */
+	struct span (*cancelled)(const struct envelope *e);
+
+	/* --- lines of clients --- */
+
+	/* Check a line completely before it may reach the child (message.h). */
+	message_check_fn *check;
+	const struct message_steps *check_steps; /* the same in pieces; NULL: only at once */
+	const char *prompt_id;                   /* the member of a prompt that has its uuid */
+	const char *request_id;                  /* the member of a request that has its id */
+	/* How the child takes a line that check refuses. skips: it skips the line; is_fatal_request: this request ends it.
+	 * NULL: neither. after_mark: the line without the byte order mark that some children skip; NULL: none does. */
+	bool (*skips)(struct span line);
+	bool (*is_fatal_request)(struct span line);
+	struct span (*after_mark)(struct span line);
+	const struct gate_row *gate; /* the rights of clients */
+	size_t n_gate;
+	/* The prompt that a client's request withdraws; NULL: no request does. */
+	struct span (*cancelled_prompt)(const struct envelope *e);
+	/* Return true if an interrupt also withdraws the queued prompts. */
+	bool (*cancels_queued)(const struct envelope *e);
+
+	const struct dialect_calls *calls; /* NULL: no row of the gate table is ACT_EXECUTE */
+	const struct dialect_hooks *hooks; /* NULL: nothing is registered with the child, and it gets no initialize */
+};
+
+/* All dialects, the default one first; ends with NULL. A program may have a list of its own in its place (list.c). */
+extern const struct dialect *const dialect_list[];
+
+const struct dialect *dialect_find(const char *name); /* NULL: no such dialect */
+/* Append their names, for an error text: "acp, claude". */
+void dialect_put_names(struct buf *b);
+/* The dialect of a connection that has chosen no session yet. */
+static inline const struct dialect *dialect_default(void) {
+	return dialect_list[0];
+}
+/* The same as put_answer() with a built body, which is freed. If the body has failed, b fails too: half a refusal, or
+ * one without its body, would allow what it must refuse. */
+void dialect_put_built(const struct dialect *d, struct buf *b, struct span id, struct buf *body);

@@ -3,22 +3,6 @@
 
 #include "base/macros.h"
 
-#define ROW(kind, name, least, affects, act, what, member, show)                                                       \
-	{GATE_##kind, name, sizeof name - 1, GATE_##least, GATE_##affects, ACT_##act, what, member, GATE_##show},
-
-static const struct gate_row rows[] = {
-#include "dialect/claude/gate.def"
-};
-
-#undef ROW
-
-const struct gate_row *dialect_gate_rows(size_t *n) {
-	*n = ARRAY_SIZE(rows);
-	return rows;
-}
-
-_Static_assert(ARRAY_SIZE(rows) < GATE_ROWS_MAX, "GATE_ROWS_MAX is too small");
-
 #define HASH_BEGIN 0xcbf29ce484222325u
 
 /* FNV-1a: the rows are ours, so a client cannot make their chains long. */
@@ -31,9 +15,9 @@ static size_t bucket(enum gate_kind kind, uint64_t h) {
 	return (size_t)((h ^ h >> 32 ^ kind) % GATE_BUCKETS);
 }
 
-void gate_index_init(struct gate_index *ix) {
-	*ix = (struct gate_index){.longest = 0};
-	for (size_t i = ARRAY_SIZE(rows); i-- > 0;) {
+void gate_index_init(struct gate_index *ix, const struct gate_row *rows, size_t n) {
+	*ix = (struct gate_index){.rows = rows};
+	for (size_t i = n; i-- > 0;) {
 		uint16_t *first = &ix->first[bucket(rows[i].kind, hash(HASH_BEGIN, rows[i].name, rows[i].len))];
 		ix->next[i] = *first;
 		*first = (uint16_t)(i + 1);
@@ -45,7 +29,7 @@ const struct gate_row *dialect_gate_row(const struct gate_index *ix, enum gate_k
 										size_t len) {
 	if (len > ix->longest) return NULL;
 	for (size_t i = ix->first[bucket(kind, hash(HASH_BEGIN, name, len))]; i; i = ix->next[i - 1]) {
-		const struct gate_row *row = &rows[i - 1];
+		const struct gate_row *row = &ix->rows[i - 1];
 		if (row->len == len && row->kind == kind && memcmp(row->name, name, len) == 0) return row;
 	}
 	return NULL;
@@ -56,7 +40,7 @@ static const struct gate_row *member_of(const struct gate_index *ix, const char 
 	if (n + 1 + len > ix->longest) return NULL;
 	uint64_t h = hash(hash(hash(HASH_BEGIN, parent, n), ".", 1), name, len);
 	for (size_t i = ix->first[bucket(GATE_MEMBER, h)]; i; i = ix->next[i - 1]) {
-		const struct gate_row *row = &rows[i - 1];
+		const struct gate_row *row = &ix->rows[i - 1];
 		if (row->kind != GATE_MEMBER || row->len != n + 1 + len || row->name[n] != '.') continue;
 		if (memcmp(row->name, parent, n) == 0 && memcmp(row->name + n + 1, name, len) == 0) return row;
 	}
@@ -70,8 +54,8 @@ const struct gate_row *dialect_gate_member(const struct gate_index *ix, const ch
 	return memchr(name, '.', len) ? NULL : dialect_gate_row(ix, GATE_MEMBER, name, len);
 }
 
-const char *dialect_gate_what(const char *what) {
-	for (size_t i = 0; what && i < ARRAY_SIZE(rows); i++) {
+const char *dialect_gate_what(const struct gate_row *rows, size_t n, const char *what) {
+	for (size_t i = 0; what && i < n; i++) {
 		bool changes = rows[i].act == ACT_CHANGE || rows[i].act == ACT_MCP_SET_SERVERS;
 		if (changes && strcmp(rows[i].what, what) == 0) return rows[i].what;
 	}

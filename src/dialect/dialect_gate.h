@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of lines that clients may send to Claude Code: the rows of gate.def, static. It says which peers
- * may send each; core/gate.h decides by it. Names are compared byte by byte: a name with escapes has no row.
+ * A table of the lines that clients may send to the child: each dialect has its own rows. It says which peers may send
+ * each; core/gate.h decides by it. Names are compared byte by byte: a name with escapes has no row.
  */
 #pragma once
 
@@ -45,23 +45,22 @@ struct gate_row {
 	enum gate_show show;
 };
 
-/* Return all rows, *n of them. */
-const struct gate_row *dialect_gate_rows(size_t *n);
-
 #define GATE_BUCKETS 512
 #define GATE_ROWS_MAX 1024
 
 /* An index of the rows by kind and name, with constant-time lookup. Owned by the caller; read-only once made. */
 struct gate_index {
+	const struct gate_row *rows;                       /* borrowed */
 	uint16_t first[GATE_BUCKETS], next[GATE_ROWS_MAX]; /* row numbers, from 1 */
 	size_t longest;                                    /* the longest name of a row */
 };
 
-void gate_index_init(struct gate_index *ix);
+/* rows are static, n < GATE_ROWS_MAX. */
+void gate_index_init(struct gate_index *ix, const struct gate_row *rows, size_t n);
 /* Return the row of a raw name without quotes, or NULL. */
 const struct gate_row *dialect_gate_row(const struct gate_index *ix, enum gate_kind kind, const char *name, size_t len);
 /* Return the row of a member of `parent` (a type, a subtype, or "message"), else of a member common to all of them. */
 const struct gate_row *dialect_gate_member(const struct gate_index *ix, const char *parent, size_t parent_len,
 										   const char *name, size_t len);
-/* Return a static copy of this name of a change, or NULL if no row has it. */
-const char *dialect_gate_what(const char *what);
+/* Return the rows' own copy of this name of a change, or NULL if none of the n rows has it. */
+const char *dialect_gate_what(const struct gate_row *rows, size_t n, const char *what);

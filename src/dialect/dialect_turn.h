@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Facts of a turn, read from lines of the child: the result, and the tool calls in messages. Source: docs/
- * protocol-facts.md 2.3, 2.4.
+ * The facts of the end of a turn.
  */
 #pragma once
 
@@ -23,10 +22,3 @@ struct turn_result {
 	int64_t input, output, cache_read, cache_write; /* tokens of this turn */
 	struct span text;                               /* the answer, or the first error; raw JSON string, may be absent */
 };
-
-/* Read a `result` line. */
-struct turn_result dialect_turn_result(struct span line);
-
-/* Iterate over the tool calls and the results of tools in a message: start with *at = 0. *id: the call's, a raw string;
- * *name: of a call, a raw string; absent: this is a result. */
-bool dialect_turn_next_tool(struct span message, size_t *at, struct span *id, struct span *name);

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A client's line, checked before any byte of it may reach the child: the child exits at the first line that it cannot
- * take (protocol-facts 3), which would end the session for all clients.
- *
- * Valid is: RFC 8259 with lone surrogate escapes accepted, valid UTF-8, one object, at most VALID_MAX_DEPTH levels;
- * numbers of any size. Refused are: a duplicate of a key that routing reads (type, request_id, request, subtype,
- * response, message, uuid, session_id at the top level; subtype, request_id in `request`; subtype, request_id, response
- * in `response`; role, content in `message`); any key of letters, digits and underscores spelled with escapes in one of
- * these places or in response.response: the child could read it differently.
+ * A line of a client, checked before any byte of it may reach the child: a child may exit at the first line that it
+ * cannot take, or drop it without an answer, which would hurt all clients of the session.
  */
 #pragma once
 
@@ -17,11 +11,11 @@
 #define MESSAGE_ERROR_MAX 512
 
 enum message_kind {
-	MESSAGE_OTHER,   /* any type that the child accepts, passed on unchanged */
+	MESSAGE_OTHER,   /* any other line that the child accepts, passed on unchanged */
 	MESSAGE_USER,    /* a prompt */
-	MESSAGE_REQUEST, /* control_request */
-	MESSAGE_ANSWER,  /* control_response */
-	MESSAGE_CANCEL,  /* control_cancel_request */
+	MESSAGE_REQUEST, /* a request: to the child, or a plenum_ one to the daemon */
+	MESSAGE_ANSWER,  /* the answer to an ask */
+	MESSAGE_CANCEL,  /* the client withdraws its request */
 };
 
 struct message {
@@ -29,37 +23,25 @@ struct message {
 	struct envelope env;       /* spans into the checked line */
 	struct span role, content; /* of `message` */
 	struct span text;          /* of a prompt: its content, or the text of its first block; else SPAN_NONE */
+	bool command;              /* a prompt that is a command of the child itself */
 	bool too_many;             /* refused for a limit on a count, not for its content */
 };
 
-/* p[0..n): a line without LF or CR. True: it is valid JSON by the rules above and *env is filled. False: *error is a
- * static sentence for users, *at the offset. */
-bool message_scan(const char *p, size_t n, struct envelope *env, const char **error, size_t *at);
+/* Check the line p[0..n), without LF or CR. On success *m is filled. A line of an old form is converted: *rewritten is
+ * the new line (the caller owns it) and m->env points into it; else *rewritten is CHUNK_NONE. False: error[0..size) has
+ * the error and the correct form; request_id is the span of the line's request id (a string or an integer) if it can be
+ * read, else SPAN_NONE, so that an error can be answered under it; m->kind is filled if it can be read. */
+typedef bool message_check_fn(const char *p, size_t n, struct message *m, struct chunk *rewritten, char *error,
+							  size_t size, struct span *request_id);
 
-/* Check a client's line completely: message_scan(), then its shape (survive.h). On success *m is filled. An old form
- * ({"type":"user","prompt":"..."} or {"type":"user","content":"..."}) is converted: *rewritten is the new line (the
- * caller owns it) and m->env points into it; else *rewritten is CHUNK_NONE. False: error[0..size) has the error and the
- * correct form; request_id is the span of the line's request id (a string or an integer) if it can be read, else
- * SPAN_NONE, so that an error can be answered under it; m->kind is filled if the type can be read. For a request with
- * its id only inside `request` (an old form) m->env.request_id points there. Values other than `type`, the subtypes and
- * `role` may contain escapes. */
-bool message_check(const char *p, size_t n, struct message *m, struct chunk *rewritten, char *error, size_t size,
-				   struct span *request_id);
-
-/* The same check in pieces, for a line too long for one turn of the loop. Borrows p[0..n). */
+/* The same check in pieces, for a line too long for one turn of the loop. */
 struct message_check;
-struct message_check *message_check_new(const char *p, size_t n); /* NULL without memory */
-void message_check_free(struct message_check *k);                 /* NULL is allowed */
-/* Check about this many bytes more. True: it is over. The interruption repeats no work. */
-bool message_check_step(struct message_check *k, size_t bytes);
-/* At the end: the result as of message_check(), except that the error is borrowed from k. */
-bool message_check_result(struct message_check *k, struct message *m, struct chunk *rewritten, const char **error,
-						  struct span *request_id);
-
-/* How the child takes a line that is refused here (protocol-facts 3). True: it skips the line. False: it ends, or uses
- * the line in some way. */
-bool message_is_skipped(struct span line);
-/* Return true for a control_request that ends the child: its `request` is missing or null. */
-bool message_is_fatal_request(struct span line);
-/* Return the line after a byte order mark, which new versions of the child skip. */
-struct span message_after_mark(struct span line);
+struct message_steps {
+	struct message_check *(*new)(const char *p, size_t n); /* borrows p[0..n); NULL without memory */
+	void (*free)(struct message_check *k);                 /* NULL is allowed */
+	/* Check about this many bytes more. True: it is over. The interruption repeats no work. */
+	bool (*step)(struct message_check *k, size_t bytes);
+	/* At the end: the result as of message_check_fn, except that the error is borrowed from k. */
+	bool (*result)(struct message_check *k, struct message *m, struct chunk *rewritten, const char **error,
+				   struct span *request_id);
+};

@@ -3,7 +3,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "dialect/dialect.h"
+#include "dialect/claude/claude.h"
 #include "fakeagent/conversation.h"
 #include "fakeagent/flags.h"
 #include "fakeagent/out.h"
@@ -72,7 +72,7 @@ static json_t *named(json_t *frame, bool both) {
 	if (!n) return frame;
 	json_t *few = js_need(json_array());
 	for (size_t i = 0; i < n; i++)
-		if (i < DIALECT_NAMES_MAX - 1 || i == n - 1) json_array_append(few, json_array_get(phase_uuids(), i));
+		if (i < CLAUDE_NAMES_MAX - 1 || i == n - 1) json_array_append(few, json_array_get(phase_uuids(), i));
 	if (both) json_object_set(frame, "user_message_uuid", json_array_get(phase_uuids(), n - 1));
 	js_put(frame, "user_message_uuids", few);
 	return frame;

@@ -46,7 +46,7 @@ static bool to_state(const struct session *s, struct state_session *out) {
 						   : l->fork          ? NULL
 											  : l->resume,
 		.previous_id = s->resumed_id,
-		.mode = (char *)(uintptr_t)snapshot_strict(&s->snapshot),
+		.mode = (char *)(uintptr_t)snapshot_strict(&s->snapshot, session_dialect(s)),
 		.args = argv ? l->argv.v : l->args.v,
 		.n_args = argv ? l->argv.n : l->args.n,
 		.env = l->env.v,
@@ -205,7 +205,7 @@ static bool restore(void *arg, const struct state_session *from) {
 	if (from->created_ms) s->created_at = from->created_ms;
 	if (from->guards) router_restore_guards(s, from->guards);
 	if (from->timers) timers_restore(&s->timers, from->timers);
-	if (from->mode) snapshot_set_strict(&s->snapshot, from->mode);
+	if (from->mode) snapshot_set_strict(&s->snapshot, session_dialect(s), from->mode);
 	/* numbers of its last life are invalid, also those after the table was written */
 	tape_begin(&s->tape, tape_fresh_number(now_real_ms(), from->seq + SEQ_UNSAVED), false);
 	return true;

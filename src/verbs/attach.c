@@ -106,7 +106,7 @@ static bool apply_types(struct request *q, struct client_filter *f) {
 	f->kinds = 0;
 	json_array_foreach(types, i, type) {
 		const char *name = json_string_value(type);
-		enum line_kind kind = dialect_kind_of(name, strlen(name));
+		enum line_kind kind = q->client->dialect->kind_of(name, strlen(name));
 		if (kind != LINE_OTHER) {
 			f->kinds |= 1U << kind;
 		} else if (!names_add(&f->others, name, strlen(name))) {
@@ -192,7 +192,7 @@ static bool find_start(struct request *q, const struct tape *t, struct start *ou
 	else if (one && count_of(replay, "after", &n))
 		*out = start_after(t, n);
 	else if (one && uuid) {
-		uint64_t after = tape_after_uuid(t, uuid);
+		uint64_t after = tape_after_uuid(t, q->client->dialect, uuid);
 		*out = after ? (struct start){after, false} : (struct start){t->oldest, true};
 	} else {
 		reply_error(q, PLENUM_E_BAD_REQUEST,
@@ -312,7 +312,8 @@ static bool has_guards(const struct session *s) {
 static bool is_plain(struct session *s) {
 	const struct launch *l = &s->launch;
 	return !l->args.n && !l->has_argv && !l->env.n && !l->env_only && !l->no_asks && !has_guards(s) &&
-		   !snapshot_strict(&s->snapshot) && !s->lost_profile && !s->altered && !router_init_asks(s);
+		   !snapshot_strict(&s->snapshot, session_dialect(s)) && !s->lost_profile && !s->altered &&
+		   !router_init_asks(s);
 }
 
 /* Return true if the peer may make the session. A process of an agent makes none with fewer rules or flags than its
@@ -532,9 +533,9 @@ static json_t *ignored(const struct request *q, const struct session *s, bool cr
  * CLI's own lines. */
 static void put_snapshot(struct buf *b, const struct session *s) {
 	const struct snapshot *sn = &s->snapshot;
-	notice_raw(b, "permission_mode", span_of(sn->mode));
+	notice_raw(b, PLENUM_M_MODE, span_of(sn->mode));
 	notice_raw(b, "model", span_of(sn->model));
-	notice_raw(b, "background_tasks", span_of(sn->tasks ? sn->tasks : s->background ? NULL : "[]"));
+	notice_raw(b, PLENUM_M_TASKS, span_of(sn->tasks ? sn->tasks : s->background ? NULL : "[]"));
 	notice_raw(b, "timers", span_of(s->timers.armed ? s->timers.armed : "[]"));
 	if (sn->init_seq)
 		notice_number(b, "init_seq", (int64_t)sn->init_seq);

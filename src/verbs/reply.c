@@ -29,20 +29,18 @@ void reply(struct request *q, json_t *body) {
 	reply_with(q, body, &more);
 }
 
-#define ANSWER_END "}}}\n" /* of the body, of `response`, of the line */
-
 /* Insert the members before the end of the body, without a copy of them: they may be many. */
-static struct chunk join(struct span id, const char *body, const struct buf *more) {
+static struct chunk join(const struct dialect *d, struct span id, const char *body, const struct buf *more) {
 	struct buf b = NOTICE_INIT;
-	dialect_put_success(&b, id, body);
+	d->put_success(&b, id, body);
 	if (b.failed || more->failed) {
 		buf_free(&b);
 		return CHUNK_NONE;
 	}
 	size_t comma = more->len && strcmp(body, "{}") == 0;
-	struct chunk parts[] = {{NULL, b.data, b.len - strlen(ANSWER_END)},
+	struct chunk parts[] = {{NULL, b.data, b.len - strlen(d->success_end)},
 							{NULL, more->data + comma, more->len - comma},
-							CHUNK_STATIC(ANSWER_END)};
+							{NULL, d->success_end, strlen(d->success_end)}};
 	struct chunk line = chunk_join(parts, ARRAY_SIZE(parts));
 	buf_free(&b);
 	return line;
@@ -50,7 +48,7 @@ static struct chunk join(struct span id, const char *body, const struct buf *mor
 
 void reply_with(struct request *q, json_t *body, struct buf *more) {
 	_cleanup_free_ char *text = body ? dump(body) : NULL;
-	struct chunk line = text ? join(q->id, text, more) : CHUNK_NONE;
+	struct chunk line = text ? join(q->client->dialect, q->id, text, more) : CHUNK_NONE;
 	buf_free(more);
 	json_decref(body);
 	if (line.data)
@@ -77,7 +75,7 @@ void reply_in_use(struct request *q, const struct session *holder, bool ending) 
 			 closed   ? "fork it"
 			 : ending ? "ask again when that has ended"
 					  : "attach to that, or fork the conversation");
-	dialect_put_error_more(&b, q->id, PLENUM_E_CONVERSATION_IN_USE, text, ending ? ",\"ending\":true" : "");
+	q->client->dialect->put_error(&b, q->id, PLENUM_E_CONVERSATION_IN_USE, text, ending ? ",\"ending\":true" : "");
 	client_post(q->client, notice_chunk(&b));
 }
 

@@ -395,17 +395,17 @@ static void verb_queue(struct request *q) {
 
 /* *room: bytes left in the answer for inputs and suggestions. */
 static void put_pending(struct buf *b, const struct session *s, const struct pending *p, size_t *room) {
-	struct span input = span_member(p->request, "input"), agent = span_member(p->request, "agent_id");
-	struct span suggestions = dialect_ask_suggestions(p->request);
+	struct span input = pending_part(p, ASK_PART_INPUT), agent = pending_part(p, ASK_PART_AGENT);
+	struct span suggestions = pending_part(p, ASK_PART_SUGGESTIONS);
 	size_t from = b->len;
 	_cleanup_free_ char *agent_id = span_dup(agent, NULL);
 	notice_text(b, "session", s->name);
 	notice_text(b, "request_id", p->id);
 	notice_text(b, "subtype", p->subtype);
-	notice_text(b, "tool_name", p->tool);
+	notice_text(b, PLENUM_M_TOOL, p->tool);
 	notice_number(b, "since_ms", now_ms() - p->since);
 	notice_number(b, "asked_at_ms", p->since_real);
-	notice_text(b, "agent_id", agent_id);
+	notice_text(b, PLENUM_M_AGENT, agent_id);
 	reply_begin_list(b, "asked");
 	for (size_t i = 0; i < p->n_asked; i++) {
 		size_t at = b->len;
@@ -544,7 +544,7 @@ static void reply_would_lose(struct request *q, struct session *s) {
 	put_background(&list, s);
 	list.failed |= !buf_putc(&list, 0);
 	_cleanup_free_ char *more = list.failed ? NULL : str_printf(",\"would_lose\":{%s}", list.data + 1);
-	dialect_put_error_more(&b, q->id, PLENUM_E_BUSY, text, more ? more : "");
+	q->client->dialect->put_error(&b, q->id, PLENUM_E_BUSY, text, more ? more : "");
 	client_post(q->client, notice_chunk(&b));
 	buf_free(&list);
 }

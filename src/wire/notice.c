@@ -8,7 +8,7 @@
 #include <string.h>
 
 void notice_begin(struct buf *b, const char *event, const char *session) {
-	buf_printf(b, "{\"type\":\"system\",\"subtype\":\"" PLENUM_EVENT_SUBTYPE "\",\"event\":\"%s\"", event);
+	buf_printf(b, PLENUM_EVENT_HEAD "%s\"", event);
 	if (session) notice_text(b, "session", session);
 }
 

@@ -33,3 +33,18 @@ struct chunk splice_string(struct span body, struct span old, const char *key, c
 	parts[ARRAY_SIZE(words) + 2] = (struct chunk){NULL, "\n", 1};
 	return chunk_join(parts, ARRAY_SIZE(parts));
 }
+
+struct chunk splice_edits(struct span body, const struct splice_edit *edits, size_t n) {
+	struct chunk parts[(1 + SPLICE_PARTS) * SPLICE_EDITS + 2];
+	size_t k = 0;
+	const char *from = body.p;
+	for (size_t i = 0; i < n; i++) {
+		parts[k++] = (struct chunk){NULL, from, (size_t)(edits[i].at - from)};
+		for (size_t m = 0; m < SPLICE_PARTS; m++)
+			parts[k++] = (struct chunk){NULL, edits[i].parts[m].p, edits[i].parts[m].n};
+		from = edits[i].at + edits[i].cut;
+	}
+	parts[k++] = (struct chunk){NULL, from, (size_t)(body.p + body.n - from)};
+	parts[k++] = CHUNK_STATIC("\n");
+	return chunk_join(parts, k);
+}

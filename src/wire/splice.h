@@ -22,3 +22,16 @@ struct chunk splice_replace(const char *p, size_t n, struct span old, const char
 /* Return the body, one object, with the string `text` (which needs no escapes) in place of the value `old`; without an
  * old value, with a new first member `key`. Ends with a newline. */
 struct chunk splice_string(struct span body, struct span old, const char *key, const char *text);
+
+#define SPLICE_PARTS 4
+
+/* Replace `cut` bytes at `at` by parts, which are not copied before: one may be most of a line. */
+struct splice_edit {
+	const char *at;
+	size_t cut;
+	struct span parts[SPLICE_PARTS];
+};
+
+/* Return the body with up to SPLICE_EDITS edits, which are in order, and a newline. */
+#define SPLICE_EDITS 2
+struct chunk splice_edits(struct span body, const struct splice_edit *edits, size_t n);

@@ -6,8 +6,8 @@
  */
 #include "base/buf.h"
 #include "base/fd.h"
+#include "dialect/claude/message.h"
 #include "wire/lines.h"
-#include "dialect/message.h"
 #include "wire/scan.h"
 
 #include <jansson.h>

@@ -4,6 +4,8 @@
  * reads in the line and writes again: without escapes, blanks and doubles, as the child would understand it.
  */
 #include "core/gate.h"
+#include "dialect/claude/claude.h"
+#include "dialect/claude/message.h"
 #include "target.h"
 
 #include <jansson.h>
@@ -11,7 +13,7 @@
 /* -1: no line that is taken. */
 static int passes(enum trust who, const char *p, size_t n) {
 	struct gate gate;
-	gate_init(&gate);
+	gate_init(&gate, &claude_dialect);
 	gate.n = GATE_SEEN_MAX; /* logs nothing */
 	struct gate_verdict v;
 	struct message m;

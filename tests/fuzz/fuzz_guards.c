@@ -6,8 +6,9 @@
  */
 #include "base/buf.h"
 #include "core/guards.h"
+#include "dialect/claude/claude.h"
+#include "dialect/claude/message.h"
 #include "target.h"
-#include "dialect/message.h"
 
 #include <string.h>
 
@@ -28,7 +29,7 @@ static void comes_back(const struct registry *r) {
 	struct registry other;
 	char *text = text_of(r);
 	if (!text) return;
-	registry_init(&other);
+	registry_init(&other, claude_dialect.hooks);
 	INSIST(guards_restore(&other, NULL, loop, text, on_grace));
 	char *again = text_of(&other);
 	INSIST(again && strcmp(text, again) == 0);
@@ -48,7 +49,7 @@ static void try_hooks(const uint8_t *data, size_t size) {
 	buf_put(&line, data, size);
 	buf_puts(&line, "}}");
 	INSIST(!line.failed);
-	registry_init(&r);
+	registry_init(&r, claude_dialect.hooks);
 	struct owner *o = owner_new(&r, NULL, loop, (void *)&r, 1000, "na\"me", on_grace);
 	INSIST(o);
 	if (!memchr(data, '\n', size) && message_scan(line.data, line.len, &e, &error, &at) &&
@@ -68,7 +69,7 @@ static void try_text(const uint8_t *data, size_t size) {
 	INSIST(text);
 	memcpy(text, data, size);
 	text[size] = 0;
-	registry_init(&r);
+	registry_init(&r, claude_dialect.hooks);
 	bool ok = guards_restore(&r, NULL, loop, text, on_grace);
 	INSIST(registry_guards(&r) && (ok || guards_lost(&r)));
 	comes_back(&r);

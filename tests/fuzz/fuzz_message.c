@@ -4,7 +4,7 @@
  * scanners read it alike, and what is rewritten is taken as it is the second time.
  */
 #include "base/str.h"
-#include "dialect/message.h"
+#include "dialect/claude/message.h"
 #include "reference.h"
 #include "target.h"
 #include "wire/valid.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/call.h"
+#include "dialect/claude/claude.h"
 
 #include "carrying.h"
 
@@ -114,7 +115,7 @@ END_TEST
 
 static void carry(struct carry *c, void *arg) {
 	struct world *w = arg;
-	calls_carry(c, &w->all, NO_SESSION, w->loop, on_timer);
+	calls_carry(c, &w->all, NO_SESSION, w->loop, &claude_dialect, on_timer);
 }
 
 static void fill(struct world *w) {
@@ -122,7 +123,7 @@ static void fill(struct world *w) {
 	call_end(&w->all, add(w, 1, "\"gone\""));
 	struct call *c = add(w, 3, "\"two\"");
 	c->act = ACT_CHANGE;
-	c->what = dialect_gate_what("model");
+	c->what = dialect_gate_what(claude_dialect.gate, claude_dialect.n_gate, "model");
 	c->value = strdup("\"opus\"");
 	loop_timer_set(&c->timer, 100000);
 	call_new(&w->all, NO_SESSION, w->loop, CALL_SILENT, NULL, 0, SPAN_NONE, on_timer);

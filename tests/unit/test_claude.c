@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "dialect/dialect.h"
+#include "dialect/claude/claude.h"
+#include "dialect/frame.h"
 
 #include "harness.h"
 
@@ -40,12 +41,12 @@ START_TEST(kinds) {
 		char line[100];
 		snprintf(line, sizeof line, "{\"type\":\"%s\"}", table[i].type);
 		struct envelope e = envelope(line);
-		REQUIRE(dialect_kind(&e) == table[i].kind, "%s", line);
-		ck_assert_int_eq(dialect_kind_of(table[i].type, strlen(table[i].type)), table[i].kind);
+		REQUIRE(claude_dialect.kind(&e) == table[i].kind, "%s", line);
+		ck_assert_int_eq(claude_dialect.kind_of(table[i].type, strlen(table[i].type)), table[i].kind);
 	}
 	struct envelope none = envelope("{}"), number = envelope("{\"type\":1}");
-	ck_assert_int_eq(dialect_kind(&none), LINE_OTHER);
-	ck_assert_int_eq(dialect_kind(&number), LINE_OTHER);
+	ck_assert_int_eq(claude_dialect.kind(&none), LINE_OTHER);
+	ck_assert_int_eq(claude_dialect.kind(&number), LINE_OTHER);
 	/* kinds before LINE_REQUEST are for all clients */
 	ck_assert(LINE_OTHER < LINE_REQUEST && LINE_OTHER < LINE_RESPONSE && LINE_OTHER < LINE_CANCEL);
 }
@@ -69,7 +70,10 @@ START_TEST(echoes) {
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		struct envelope e = envelope(table[i].line);
-		REQUIRE(dialect_is_echo(&e) == table[i].echo, "%s", table[i].line);
+		struct report r = {0};
+		struct chunk line = {NULL, table[i].line, strlen(table[i].line)};
+		claude_dialect.read(line, claude_dialect.kind(&e), &e, &r);
+		REQUIRE(r.echo == table[i].echo, "%s", table[i].line);
 	}
 }
 END_TEST
@@ -85,20 +89,21 @@ START_TEST(what_is_asked) {
 		snprintf(line, sizeof line, "{\"type\":\"control_request\",\"subtype\":\"x\",\"request\":{\"subtype\":\"%s\"}}",
 				 table[i].subtype);
 		struct envelope e = envelope(line);
-		ck_assert_int_eq(dialect_ask_kind(&e), table[i].kind);
+		ck_assert_int_eq(claude_dialect.ask_kind(&e), table[i].kind);
 	}
 	struct envelope none = envelope("{\"subtype\":\"can_use_tool\",\"request\":{}}");
-	ck_assert_int_eq(dialect_ask_kind(&none), ASK_UNKNOWN);
+	ck_assert_int_eq(claude_dialect.ask_kind(&none), ASK_UNKNOWN);
 }
 END_TEST
 
 START_TEST(changes_have_names) {
 	char copy[] = "model"; /* another address, as after an upgrade */
-	ck_assert_str_eq(dialect_gate_what(copy), "model");
-	ck_assert_ptr_ne(dialect_gate_what(copy), copy);
-	ck_assert_ptr_null(dialect_gate_what("initialize"));
-	ck_assert_ptr_null(dialect_gate_what("Bash")); /* ACT_EXECUTE: a tool, not a change */
-	ck_assert_ptr_null(dialect_gate_what(NULL));
+	ck_assert_str_eq(dialect_gate_what(claude_dialect.gate, claude_dialect.n_gate, copy), "model");
+	ck_assert_ptr_ne(dialect_gate_what(claude_dialect.gate, claude_dialect.n_gate, copy), copy);
+	ck_assert_ptr_null(dialect_gate_what(claude_dialect.gate, claude_dialect.n_gate, "initialize"));
+	ck_assert_ptr_null(
+		dialect_gate_what(claude_dialect.gate, claude_dialect.n_gate, "Bash")); /* ACT_EXECUTE: a tool, not a change */
+	ck_assert_ptr_null(dialect_gate_what(claude_dialect.gate, claude_dialect.n_gate, NULL));
 }
 END_TEST
 
@@ -114,9 +119,9 @@ static void is_built(struct buf *b, const char *want) {
 START_TEST(body_without_room) {
 	for (size_t room = 1; room < 100; room++) {
 		struct buf b = BUF_INIT(10000), body = BUF_INIT(room);
-		dialect_put_hook_deny(&body, span_of("\"PreToolUse\""), "no");
+		claude_dialect.hooks->put_hook_deny(&body, span_of("\"PreToolUse\""), "no");
 		bool built = !body.failed;
-		dialect_put_built_success(&b, span_of("\"a\""), &body);
+		dialect_put_built(&claude_dialect, &b, span_of("\"a\""), &body);
 		ck_assert(!body.data);
 		ck_assert(b.failed == !built);
 		ck_assert(built || !b.data);
@@ -124,7 +129,7 @@ START_TEST(body_without_room) {
 		body = (struct buf)BUF_INIT(room);
 		buf_puts(&body, "{\"subtype\":\"initialize\"}");
 		built = !body.failed;
-		dialect_put_built_request(&b, "req_1", &body);
+		frame_put_built_request(&b, "req_1", &body);
 		ck_assert(b.failed == !built);
 		if (built)
 			is_built(
@@ -137,22 +142,22 @@ END_TEST
 
 START_TEST(builders) {
 	struct buf b = BUF_INIT(10000);
-	dialect_put_request(&b, "req_1", "{\"subtype\":\"interrupt\"}");
+	frame_put_request(&b, "req_1", "{\"subtype\":\"interrupt\"}");
 	is_built(&b, "{\"type\":\"control_request\",\"request_id\":\"req_1\",\"request\":{\"subtype\":\"interrupt\"}}\n");
-	dialect_put_success(&b, span_of("\"a\\u0000\""), "{\"x\":1}");
+	frame_put_success(&b, span_of("\"a\\u0000\""), "{\"x\":1}");
 	ck_assert_str_eq(b.data, "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":"
 							 "\"a\\u0000\",\"response\":{\"x\":1}}}\n"); /* the id unchanged */
 	buf_free(&b);
-	dialect_put_success(&b, span_of("\"a\""), NULL);
+	frame_put_success(&b, span_of("\"a\""), NULL);
 	is_built(&b, "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"a\"}}\n");
-	dialect_put_error(&b, SPAN_NONE, "bad_line", "say \"what\"\n");
+	frame_put_error(&b, SPAN_NONE, "bad_line", "say \"what\"\n", "");
 	is_built(&b, "{\"type\":\"control_response\",\"response\":{\"subtype\":\"error\",\"code\":\"bad_line\",\"error\":"
 				 "\"say \\\"what\\\"\\n\"}}\n");
-	dialect_put_error(&b, span_of("7"), "busy", "x");
+	frame_put_error(&b, span_of("7"), "busy", "x", "");
 	is_built(&b,
 			 "{\"type\":\"control_response\",\"response\":{\"subtype\":\"error\",\"request_id\":7,\"code\":\"busy\","
 			 "\"error\":\"x\"}}\n");
-	dialect_put_cancel(&b, span_of("\"r\""));
+	frame_put_cancel(&b, span_of("\"r\""));
 	is_built(&b, "{\"type\":\"control_cancel_request\",\"request_id\":\"r\"}\n");
 }
 END_TEST
@@ -162,24 +167,24 @@ END_TEST
 static const char *check(enum ask_kind kind, const char *body) {
 	char response[1000];
 	snprintf(response, sizeof response, "{\"subtype\":\"success\",\"request_id\":\"1\",\"response\":%s}", body);
-	return dialect_check_answer(kind, span_of(response));
+	return claude_dialect.check_answer(kind, span_of(response));
 }
 
 static const char *decision(enum ask_kind kind, const char *body) {
 	char response[1000];
 	snprintf(response, sizeof response, "{\"subtype\":\"success\",\"response\":%s}", body);
-	return dialect_decision(kind, span_of(response));
+	return claude_dialect.decision(kind, span_of(response));
 }
 
 START_TEST(own_answers_are_valid) {
 	static const char *const events[] = {"\"PreToolUse\"", "\"PermissionRequest\"", "\"Stop\"", "\"New\""};
 	struct buf b = BUF_INIT(10000);
-	dialect_put_tool_deny(&b, "a \"reason\"");
+	claude_dialect.put_tool_deny(&b, "a \"reason\"");
 	ck_assert_ptr_null(check(ASK_TOOL, b.data));
 	ck_assert_str_eq(decision(ASK_TOOL, b.data), "deny");
 	is_built(&b, "{\"behavior\":\"deny\",\"message\":\"a \\\"reason\\\"\"}");
 	for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
-		dialect_put_hook_deny(&b, span_of(events[i]), "\xff\"");
+		claude_dialect.hooks->put_hook_deny(&b, span_of(events[i]), "\xff\"");
 		json_t *root = json_loads(b.data, 0, NULL), *own = json_object_get(root, "hookSpecificOutput");
 		REQUIRE(root, "%s", b.data);
 		ck_assert_int_eq(own != NULL, i < 2);
@@ -193,12 +198,14 @@ START_TEST(own_answers_are_valid) {
 		ck_assert_ptr_null(check(ASK_HOOK, b.data));
 		buf_free(&b);
 	}
-	ck_assert_ptr_null(check(ASK_HOOK, dialect_neutral));
-	dialect_put_mcp_error(&b, span_of("{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"tools/call\"}"), "gone");
+	ck_assert_ptr_null(check(ASK_HOOK, claude_dialect.hooks->neutral));
+	claude_dialect.hooks->put_mcp_error(&b, span_of("{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"tools/call\"}"),
+										"gone");
 	ck_assert_ptr_null(check(ASK_MCP, b.data));
 	is_built(&b,
 			 "{\"mcp_response\":{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"error\":{\"code\":-32000,\"message\":\"gone\"}}}");
-	dialect_put_mcp_error(&b, span_of("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}"), "gone");
+	claude_dialect.hooks->put_mcp_error(&b, span_of("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}"),
+										"gone");
 	ck_assert_ptr_null(check(ASK_MCP, b.data));
 	is_built(&b, "{\"mcp_response\":{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}}");
 }
@@ -270,11 +277,11 @@ END_TEST
 
 START_TEST(answers_are_success_or_error) {
 	for (int kind = ASK_TOOL; kind <= ASK_UNKNOWN; kind++) {
-		ck_assert_ptr_nonnull(dialect_check_answer((enum ask_kind)kind, span_of("{\"response\":{}}")));
+		ck_assert_ptr_nonnull(claude_dialect.check_answer((enum ask_kind)kind, span_of("{\"response\":{}}")));
 		ck_assert_ptr_nonnull(
-			dialect_check_answer((enum ask_kind)kind, span_of("{\"subtype\":\"maybe\",\"response\":{}}")));
-		ck_assert_ptr_nonnull(
-			dialect_check_answer((enum ask_kind)kind, span_of("{\"subtype\":\"succes\\u0073\",\"response\":{}}")));
+			claude_dialect.check_answer((enum ask_kind)kind, span_of("{\"subtype\":\"maybe\",\"response\":{}}")));
+		ck_assert_ptr_nonnull(claude_dialect.check_answer((enum ask_kind)kind,
+														  span_of("{\"subtype\":\"succes\\u0073\",\"response\":{}}")));
 	}
 }
 END_TEST
@@ -283,20 +290,22 @@ END_TEST
 START_TEST(error_answers) {
 	for (int kind = ASK_TOOL; kind <= ASK_UNKNOWN; kind++) {
 		struct span good = span_of("{\"subtype\":\"error\",\"request_id\":\"1\",\"error\":\"it threw\"}");
-		ck_assert_ptr_null(dialect_check_answer((enum ask_kind)kind, good));
-		ck_assert_str_eq(dialect_decision((enum ask_kind)kind, good), "error");
-		ck_assert_ptr_nonnull(dialect_check_answer((enum ask_kind)kind, span_of("{\"subtype\":\"error\"}")));
+		ck_assert_ptr_null(claude_dialect.check_answer((enum ask_kind)kind, good));
+		ck_assert_str_eq(claude_dialect.decision((enum ask_kind)kind, good), "error");
+		ck_assert_ptr_nonnull(claude_dialect.check_answer((enum ask_kind)kind, span_of("{\"subtype\":\"error\"}")));
 		ck_assert_ptr_nonnull(
-			dialect_check_answer((enum ask_kind)kind, span_of("{\"subtype\":\"error\",\"error\":{}}")));
+			claude_dialect.check_answer((enum ask_kind)kind, span_of("{\"subtype\":\"error\",\"error\":{}}")));
 	}
 }
 END_TEST
 
 START_TEST(hooks) {
-	ck_assert_int_eq(dialect_hook_timeout(span_of("\"UserPromptSubmit\"")), 30);
-	ck_assert_int_eq(dialect_hook_timeout(span_of("\"PreToolUse\"")), 600);
-	ck_assert(dialect_hook_guards(span_of("\"PreToolUse\"")) && dialect_hook_guards(span_of("\"PermissionRequest\"")));
-	ck_assert(!dialect_hook_guards(span_of("\"PostToolUse\"")) && !dialect_hook_guards(SPAN_NONE));
+	ck_assert_int_eq(claude_dialect.hooks->hook_timeout(span_of("\"UserPromptSubmit\"")), 30);
+	ck_assert_int_eq(claude_dialect.hooks->hook_timeout(span_of("\"PreToolUse\"")), 600);
+	ck_assert(claude_dialect.hooks->hook_guards(span_of("\"PreToolUse\"")) &&
+			  claude_dialect.hooks->hook_guards(span_of("\"PermissionRequest\"")));
+	ck_assert(!claude_dialect.hooks->hook_guards(span_of("\"PostToolUse\"")) &&
+			  !claude_dialect.hooks->hook_guards(SPAN_NONE));
 }
 END_TEST
 
@@ -304,7 +313,7 @@ static struct changes changes_of(enum ask_kind kind, const char *request, const 
 	struct changes c;
 	char response[1000];
 	snprintf(response, sizeof response, "{\"subtype\":\"success\",\"response\":%s}", body);
-	dialect_read_changes(kind, span_of(request), span_of(response), &c);
+	claude_dialect.read_changes(kind, span_of(request), span_of(response), &c);
 	return c;
 }
 
@@ -355,8 +364,10 @@ START_TEST(matchers) {
 		{"\"B\\u0061sh\"", true},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-		REQUIRE(dialect_matcher_covers(span_of(table[i].matcher), "Bash") == table[i].covers, "%s", table[i].matcher);
-	ck_assert(dialect_hook_sees_tools(span_of("\"PreToolUse\"")) && !dialect_hook_sees_tools(span_of("\"Stop\"")));
+		REQUIRE(claude_dialect.hooks->matcher_covers(span_of(table[i].matcher), "Bash") == table[i].covers, "%s",
+				table[i].matcher);
+	ck_assert(claude_dialect.hooks->hook_sees_tools(span_of("\"PreToolUse\"")) &&
+			  !claude_dialect.hooks->hook_sees_tools(span_of("\"Stop\"")));
 }
 END_TEST
 
@@ -365,13 +376,13 @@ static char *call_of(const char *line, const char *input, bool check) {
 	struct envelope e = envelope(line);
 	struct buf read = BUF_INIT(1000), out = BUF_INIT(1000);
 	char *tool = NULL;
-	if (dialect_read_call(span_of(line), &e, &tool, &read)) {
+	if (claude_dialect.calls->read_call(span_of(line), &e, &tool, &read)) {
 		buf_free(&read);
 		return NULL;
 	}
 	buf_puts(&out, tool);
 	buf_putc(&out, ' ');
-	bool ok = dialect_put_call(&out, span_of(line), &e, span_of(input ? input : read.data), check);
+	bool ok = claude_dialect.calls->put_call(&out, span_of(line), &e, span_of(input ? input : read.data), check);
 	free(tool);
 	buf_free(&read);
 	if (ok) return buf_steal(&out, NULL);
@@ -421,11 +432,13 @@ START_TEST(checked_calls) {
 	struct envelope command = envelope("{\"type\":\"bash_command\",\"command\":\"a\"}");
 	struct envelope call = envelope(MCP_CALL(",\"tool\":\"mcp__a__b\""));
 	struct envelope checked = envelope(MCP_CALL(",\"tool\":\"mcp__a__b\",\"check_permissions\":true"));
-	ck_assert(dialect_line_executes(&command) && !dialect_line_executes(&call));
-	ck_assert(!dialect_call_wants_check(&command) && !dialect_call_wants_check(&call));
-	ck_assert(dialect_call_wants_check(&checked));
-	ck_assert(dialect_checks_calls(span_of("{\"capabilities\":[\"x\",\"mcp_call_check_permissions_v1\"]}")));
-	ck_assert(!dialect_checks_calls(span_of("{\"capabilities\":[\"x\"]}")) && !dialect_checks_calls(SPAN_NONE));
+	ck_assert(claude_dialect.calls->line_executes(&command) && !claude_dialect.calls->line_executes(&call));
+	ck_assert(!claude_dialect.calls->call_wants_check(&command) && !claude_dialect.calls->call_wants_check(&call));
+	ck_assert(claude_dialect.calls->call_wants_check(&checked));
+	ck_assert(
+		claude_dialect.calls->checks_calls(span_of("{\"capabilities\":[\"x\",\"mcp_call_check_permissions_v1\"]}")));
+	ck_assert(!claude_dialect.calls->checks_calls(span_of("{\"capabilities\":[\"x\"]}")) &&
+			  !claude_dialect.calls->checks_calls(SPAN_NONE));
 }
 END_TEST
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/gate.h"
+#include "dialect/claude/claude.h"
+#include "dialect/claude/message.h"
 
 #include "harness.h"
 
@@ -10,7 +12,7 @@
 static struct gate gate;
 
 __attribute__((constructor)) static void make_gate(void) {
-	gate_init(&gate);
+	gate_init(&gate, &claude_dialect);
 }
 
 static bool passes(enum trust who, const char *line, struct gate_verdict *v) {
@@ -136,7 +138,8 @@ END_TEST
 /* A row that gives a driver access to the files, programs or accounts of the daemon's user is an error. */
 START_TEST(rows_are_sound) {
 	size_t n;
-	const struct gate_row *rows = dialect_gate_rows(&n);
+	const struct gate_row *rows = claude_dialect.gate;
+	n = claude_dialect.n_gate;
 	for (size_t i = 0; i < n; i++) {
 		const struct gate_row *row = &rows[i];
 		REQUIRE(row->affects != GATE_USER || row->least == GATE_OWN || row->act == ACT_EXECUTE, "%s", row->name);
@@ -165,7 +168,7 @@ START_TEST(names_are_logged_once) {
 	struct gate_verdict v;
 	int out[2], err = dup(2);
 	ck_assert_int_eq(pipe(out), 0);
-	gate_init(&gate);
+	gate_init(&gate, &claude_dialect);
 	dup2(out[1], 2);
 	for (int i = 0; i < 3; i++) passes(TRUST_DRIVER, "{\"type\":\"a\xe2\x80\xae b\xc2\x85\"}", &v);
 	for (int i = 0; i < 3 * GATE_SEEN_MAX; i++) {

@@ -8,6 +8,8 @@
 #include "core/guards.h"
 #include "core/launch.h"
 #include "core/registry.h"
+#include "dialect/claude/claude.h"
+#include "dialect/claude/message.h"
 #include "wire/alike.h"
 #include "wire/limits.h"
 
@@ -76,7 +78,7 @@ static void on_grace(void *arg) {
 
 static void begin(struct world *w) {
 	*w = (struct world){.loop = loop_new()};
-	registry_init(&w->r);
+	registry_init(&w->r, claude_dialect.hooks);
 }
 
 static void set(struct world *w, const char *hooks) {
@@ -194,7 +196,7 @@ static void members(size_t n) {
 	struct gate_verdict v;
 	struct span id;
 	char error[200];
-	gate_init(&gate);
+	gate_init(&gate, &claude_dialect);
 	gate.n = GATE_SEEN_MAX; /* logs nothing */
 	REQUIRE(message_check(line, strlen(line), &m, &rewritten, error, sizeof error, &id), "%s", error);
 	gate_judge(&gate, TRUST_OWN, &m, span_of(line), &v);

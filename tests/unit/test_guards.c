@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/guards.h"
 
+#include "dialect/claude/claude.h"
+
 #include "harness.h"
 
 #include <string.h>
@@ -30,7 +32,7 @@ static void comes_back_as(const struct registry *r, const char *want) {
 	struct registry other;
 	char *text = text_of(r);
 	ck_assert_str_eq(text, want);
-	registry_init(&other);
+	registry_init(&other, claude_dialect.hooks);
 	ck_assert(guards_restore(&other, NULL, loop, text, on_grace));
 	char *again = text_of(&other);
 	ck_assert_str_eq(again, want);
@@ -43,7 +45,7 @@ static void comes_back_as(const struct registry *r, const char *want) {
 
 START_TEST(nobody_guards) {
 	struct registry r;
-	registry_init(&r);
+	registry_init(&r, claude_dialect.hooks);
 	ck_assert_ptr_null(text_of(&r));
 	add(&r, &somebody, "watcher", "{\"PostToolUse\":[{\"hookCallbackIds\":[\"a\"]}],\"PreToolUse\":[]}");
 	ck_assert_ptr_null(text_of(&r));
@@ -53,7 +55,7 @@ END_TEST
 
 START_TEST(guards_alone_are_kept) {
 	struct registry r;
-	registry_init(&r);
+	registry_init(&r, claude_dialect.hooks);
 	add(&r, &somebody, "g\xc3\xa9 \"x\"",
 		"{\"PostToolUse\":[{\"hookCallbackIds\":[\"a\"]},{\"onFailure\":\"block\",\"hookCallbackIds\":[\"b\"]}],"
 		"\"PreToolUse\":[{\"matcher\":\"\\ud800\",\"timeout\":5,\"hookCallbackIds\":[\"c\",\"\\u0064\"]},"
@@ -83,7 +85,7 @@ static void count(void *arg, struct owner *o) {
 START_TEST(a_table_is_refused) {
 	struct registry r;
 	int lost = 0;
-	registry_init(&r);
+	registry_init(&r, claude_dialect.hooks);
 	ck_assert(guards_restore(&r, NULL, loop,
 							 "[{\"uid\":1000,\"name\":\"a\",\"hooks\":{\"PreToolUse\":[{\"hookCallbackIds\":[\"old\"]},"
 							 "{\"hookCallbackIds\":[\"new\"]}]},\"proven\":[true,false]}]",
@@ -123,7 +125,7 @@ START_TEST(damaged) {
 									  "[{\"uid\":1,\"hooks\":{\"PreToolUse\":5}}]"};
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		struct registry r;
-		registry_init(&r);
+		registry_init(&r, claude_dialect.hooks);
 		ck_assert_msg(!guards_restore(&r, NULL, loop, bad[i], on_grace), "%s", bad[i]);
 		ck_assert(guards_lost(&r) && registry_guards(&r));
 		ck_assert_uint_eq(r.n_hooks, 1);
@@ -132,7 +134,7 @@ START_TEST(damaged) {
 	}
 	char text[300];
 	struct registry r;
-	registry_init(&r);
+	registry_init(&r, claude_dialect.hooks);
 	snprintf(text, sizeof text, "[{\"uid\":1},%s]", good);
 	ck_assert(!guards_restore(&r, NULL, loop, text, on_grace));
 	ck_assert_ptr_nonnull(owner_waiting(&r, 1, "a")); /* the readable part is there */
@@ -147,7 +149,7 @@ START_TEST(the_stand_in_stays) {
 	struct registry r;
 	struct owner *o;
 	int lost = 0;
-	registry_init(&r);
+	registry_init(&r, claude_dialect.hooks);
 	ck_assert(!guards_restore(&r, NULL, loop, "damaged", on_grace));
 	ck_assert_ptr_null(owner_waiting(&r, 0, NULL));
 	LIST_FOR_EACH (o, &r.owners, struct owner, node) {
@@ -166,7 +168,7 @@ END_TEST
 /* Until a client continues without the lost part: then the readable part guards. */
 START_TEST(lost_and_cleared) {
 	struct registry r;
-	registry_init(&r);
+	registry_init(&r, claude_dialect.hooks);
 	ck_assert(!guards_clear(&r));
 	guards_lose(&r, NULL, loop, on_grace);
 	guards_lose(&r, NULL, loop, on_grace); /* one is enough */
@@ -193,7 +195,7 @@ END_TEST
 /* The table on disk has a registration before it is in force. */
 START_TEST(what_is_staged_is_written) {
 	struct registry r;
-	registry_init(&r);
+	registry_init(&r, claude_dialect.hooks);
 	struct owner *o = add(&r, &somebody, "g", "{\"PreToolUse\":[{\"matcher\":\"A\",\"hookCallbackIds\":[\"a\"]}]}");
 	registry_was_sent(&r);
 	registry_was_taken(&r, r.sent);

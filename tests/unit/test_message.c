@@ -3,7 +3,7 @@
  * The check of clients' lines. The table of JSON texts has the kinds of the public parser test vectors (y: must be
  * accepted, n: must be refused, i: free; our choice is given here).
  */
-#include "dialect/message.h"
+#include "dialect/claude/message.h"
 #include "wire/valid.h"
 
 #include "generate.h"

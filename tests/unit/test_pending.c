@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/pending.h"
+#include "dialect/claude/claude.h"
 
 #include "carrying.h"
 
@@ -31,7 +32,7 @@ static struct pending *add(struct world *w, const char *line) {
 	struct envelope e;
 	struct chunk c = chunk_copy(line, strlen(line));
 	ck_assert(scan_envelope(c.data, c.len, &e));
-	struct pending *p = pending_new(&w->all, NO_SESSION, w->loop, &e, c, on_timer);
+	struct pending *p = pending_new(&w->all, NO_SESSION, w->loop, &claude_dialect, &e, c, on_timer);
 	chunk_drop(&c);
 	return p;
 }
@@ -226,9 +227,9 @@ START_TEST(a_member_can_be_replaced) {
 	begin(&w);
 	struct pending *p = add(&w, "{\"type\":\"control_request\",\"request_id\":\"1\",\"request\":{\"subtype\":"
 								"\"hook_callback\",\"callback_id\":\"cb_1\",\"input\":{\"x\":1.0}},\"more\":[1]}\n");
-	ck_assert(pending_set_member(p, "callback_id", "\"a much longer id of the owner\""));
+	ck_assert(pending_set_part(p, ASK_PART_CALLBACK, "\"a much longer id of the owner\""));
 	ck_assert(span_equals(span_member(p->request, "callback_id"), "a much longer id of the owner"));
-	ck_assert(pending_set_member(p, "callback_id", "\"\""));
+	ck_assert(pending_set_part(p, ASK_PART_CALLBACK, "\"\""));
 	char want[300];
 	snprintf(want, sizeof want,
 			 "{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":{\"subtype\":"
@@ -258,7 +259,7 @@ START_TEST(the_request_is_found_in_the_copy) {
 		ck_assert(lengths_step(l, SIZE_MAX));
 		if (i & 4) lengths_use(l);
 		ck_assert(scan_envelope(c.data, c.len, &e));
-		struct pending *p = pending_new(&w.all, NO_SESSION, w.loop, &e, c, on_timer);
+		struct pending *p = pending_new(&w.all, NO_SESSION, w.loop, &claude_dialect, &e, c, on_timer);
 		ck_assert(span_same(p->request, span_of(request)));
 		ck_assert(span_same(span_member(p->request, "input"), span_of("{\"x\":[1,2]}")));
 		ck_assert(span_same(span_member(p->request, "tool_name"), span_of("\"T\"")));
@@ -312,7 +313,7 @@ static struct owner *owner_of(struct session *s, uint64_t number) {
 static void carry(struct carry *c, void *arg) {
 	static const struct pending_owners owners = {owner_number, owner_of};
 	struct world *w = arg;
-	pendings_carry(c, &w->all, NO_SESSION, w->loop, &owners, on_timer);
+	pendings_carry(c, &w->all, NO_SESSION, w->loop, &claude_dialect, &owners, on_timer);
 }
 
 static void fill(struct world *w) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/registry.h"
+#include "dialect/claude/claude.h"
 
 #include "carrying.h"
 #include "plenum/protocol.h"
@@ -17,7 +18,7 @@ static void on_grace(void *arg) {
 static void begin(void *arg) {
 	struct world *w = arg;
 	w->loop = loop_new();
-	registry_init(&w->r);
+	registry_init(&w->r, claude_dialect.hooks);
 }
 
 static void end(void *arg) {

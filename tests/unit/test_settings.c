@@ -58,7 +58,7 @@ START_TEST(test_refs_and_profiles) {
 	struct settings *again = settings_ref(s);
 	struct profile *p = settings_add_profile(s, "mine");
 	ck_assert_ptr_nonnull(p);
-	ck_assert_str_eq(p->dialect, "claude");
+	ck_assert_str_eq(p->dialect->name, "claude");
 	settings_unref(s);
 	ck_assert_ptr_nonnull(settings_profile(again, "mine"));
 	settings_unref(again);

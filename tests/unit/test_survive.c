@@ -2,6 +2,7 @@
  *
  * Lines measured to end or silence the agent; test_message.c checks whole lines with their errors.
  */
+#include "dialect/claude/message.h"
 #include "dialect/claude/survive.h"
 
 #include "harness.h"

@@ -205,23 +205,23 @@ END_TEST
 START_TEST(finds_a_line_by_its_uuid) {
 	struct tape t;
 	tape_init(&t, 1000, 4);
-	ck_assert_uint_eq(tape_after_uuid(&t, "u1"), 0);
+	ck_assert_uint_eq(tape_after_uuid(&t, dialect_default(), "u1"), 0);
 	put(&t, "{\"type\":\"user\",\"uuid\":\"u1\"}\n");
 	put(&t, "{\"type\":\"user\",\"uuid\":\"u2\"}\n");
 	put(&t, "{\"type\":\"user\",\"uuid\":\"u1\",\"x\":2}\n");
-	ck_assert_uint_eq(tape_after_uuid(&t, "u1"), 4); /* the newest */
-	ck_assert_uint_eq(tape_after_uuid(&t, "u2"), 3);
+	ck_assert_uint_eq(tape_after_uuid(&t, dialect_default(), "u1"), 4); /* the newest */
+	ck_assert_uint_eq(tape_after_uuid(&t, dialect_default(), "u2"), 3);
 	/* it contains the name, but not as its uuid */
 	put(&t, "{\"type\":\"user\",\"uuid\":\"u22\",\"a\":\"u2\",\"message\":{\"uuid\":\"u2\"}}\n");
-	ck_assert_uint_eq(tape_after_uuid(&t, "u2"), 3);
-	ck_assert_uint_eq(tape_after_uuid(&t, "u22"), 5);
-	ck_assert_uint_eq(tape_after_uuid(&t, "u"), 0);
-	ck_assert_uint_eq(tape_after_uuid(&t, ""), 0);
+	ck_assert_uint_eq(tape_after_uuid(&t, dialect_default(), "u2"), 3);
+	ck_assert_uint_eq(tape_after_uuid(&t, dialect_default(), "u22"), 5);
+	ck_assert_uint_eq(tape_after_uuid(&t, dialect_default(), "u"), 0);
+	ck_assert_uint_eq(tape_after_uuid(&t, dialect_default(), ""), 0);
 	put(&t, "no JSON \"uuid\":\"u9\"\n");
-	ck_assert_uint_eq(tape_after_uuid(&t, "u9"), 0);
+	ck_assert_uint_eq(tape_after_uuid(&t, dialect_default(), "u9"), 0);
 	put(&t, "{\"uuid\":\"u9\"}\n");
-	ck_assert_uint_eq(tape_after_uuid(&t, "u2"), 0); /* pushed out */
-	ck_assert_uint_eq(tape_after_uuid(&t, "u9"), 7);
+	ck_assert_uint_eq(tape_after_uuid(&t, dialect_default(), "u2"), 0); /* pushed out */
+	ck_assert_uint_eq(tape_after_uuid(&t, dialect_default(), "u9"), 7);
 	tape_free(&t);
 }
 END_TEST
@@ -233,10 +233,10 @@ START_TEST(finds_a_uuid_that_is_spelled_with_escapes) {
 	put(&t, "{\"uuid\":\"a\\\"b\\\\c\"}\n");
 	put(&t, "{\"uuid\":\"u-\xc3\xa9\\n\"}\n");
 	put(&t, "{\"uuid\":\"plain\"}\n");
-	ck_assert_uint_eq(tape_after_uuid(&t, "a\"b\\c"), 2);
-	ck_assert_uint_eq(tape_after_uuid(&t, "u-\xc3\xa9\n"), 3);
-	ck_assert_uint_eq(tape_after_uuid(&t, "plain"), 4);
-	ck_assert_uint_eq(tape_after_uuid(&t, "a\\\"b\\\\c"), 0);
+	ck_assert_uint_eq(tape_after_uuid(&t, dialect_default(), "a\"b\\c"), 2);
+	ck_assert_uint_eq(tape_after_uuid(&t, dialect_default(), "u-\xc3\xa9\n"), 3);
+	ck_assert_uint_eq(tape_after_uuid(&t, dialect_default(), "plain"), 4);
+	ck_assert_uint_eq(tape_after_uuid(&t, dialect_default(), "a\\\"b\\\\c"), 0);
 	tape_free(&t);
 }
 END_TEST

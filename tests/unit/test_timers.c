@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/timers.h"
+#include "core/session_parts.h"
+#include "dialect/claude/claude.h"
 
 #include "carrying.h"
 
@@ -11,7 +12,7 @@ static bool say(const char *text, int64_t now) {
 	struct chunk line = chunk_copy(text, strlen(text));
 	struct envelope e;
 	ck_assert(line.data && scan_envelope(text, strlen(text), &e));
-	bool changed = timers_line(&t, dialect_kind(&e), line, &e, now);
+	bool changed = claude_dialect.read_timers(&t, claude_dialect.kind(&e), line, &e, now);
 	chunk_drop(&line);
 	return changed;
 }
@@ -202,7 +203,7 @@ START_TEST(many) {
 END_TEST
 
 static void carry_it(struct carry *c, void *thing) {
-	timers_carry(c, thing);
+	session_carry_timers(c, thing);
 }
 
 static void begin_other(void *thing) {

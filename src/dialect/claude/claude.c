@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-#include "dialect/dialect.h"
+#include "dialect/claude/claude.h"
 
 #include "base/macros.h"
 #include "base/str.h"
+#include "dialect/claude/crons.h"
+#include "dialect/claude/message.h"
+#include "dialect/claude/turn.h"
+#include "dialect/frame.h"
 #include "wire/alike.h"
+#include "wire/notice.h"
+#include "wire/splice.h"
 
 #include <stdio.h>
 #include <string.h>
 
-const char dialect_neutral[] = "{}";
+static const char neutral[] = "{}";
 
 static const struct {
 	const char *type;
@@ -28,32 +34,194 @@ static const struct {
 	{"conversation_reset", LINE_RESET},
 };
 
-enum line_kind dialect_kind_of(const char *type, size_t n) {
+static enum line_kind kind_of(const char *type, size_t n) {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (strlen(kinds[i].type) == n && memcmp(kinds[i].type, type, n) == 0) return kinds[i].kind;
 	return LINE_OTHER;
 }
 
-enum line_kind dialect_kind(const struct envelope *e) {
+static enum line_kind kind(const struct envelope *e) {
 	struct span type = span_content(e->type);
-	return type.p ? dialect_kind_of(type.p, type.n) : LINE_OTHER;
+	return type.p ? kind_of(type.p, type.n) : LINE_OTHER;
 }
 
-bool dialect_is_echo(const struct envelope *e) {
+static bool hides_kind(struct chunk line, const struct envelope *e) {
+	struct span all = {line.data, line.len}, key, value, type = e->type;
+	size_t at = 0;
+	if (type.p && !memchr(type.p, '\\', type.n)) return false;
+	while (!type.p && span_next_member(all, &at, &key, &value)) {
+		_cleanup_free_ char *name = memchr(key.p, '\\', key.n) ? span_dup(key, NULL) : NULL;
+		if (name && strcmp(name, "type") == 0) type = value;
+	}
+	_cleanup_free_ char *text = span_is_string(type) ? span_dup(type, NULL) : NULL;
+	enum line_kind is = text ? kind_of(text, strlen(text)) : LINE_OTHER;
+	return is == LINE_REQUEST || is == LINE_RESPONSE || is == LINE_CANCEL;
+}
+
+static bool is_echo(const struct envelope *e) {
 	static const char own[] = "<local-command-";
 	if (!span_is_true(e->is_replay) || !span_equals(e->type, "user")) return false;
 	struct span text = span_content(span_member(e->message, "content"));
 	return text.n < sizeof own - 1 || memcmp(text.p, own, sizeof own - 1) != 0;
 }
 
-bool dialect_was_cut(struct span result) {
-	static const char aborted[] = "aborted_";
-	struct span why = span_content(span_member(result, "terminal_reason"));
-	if (why.p) return why.n >= sizeof aborted - 1 && memcmp(why.p, aborted, sizeof aborted - 1) == 0;
-	return span_equals(span_member(result, "subtype"), "error_during_execution");
+static bool ran_no_turn(struct span result) {
+	int64_t turns;
+	return span_int(span_member(result, "num_turns"), &turns) && turns == 0;
 }
 
-enum ask_kind dialect_ask_kind(const struct envelope *e) {
+/* --- reports ------------------------------------------------------------------------------------------------------ */
+
+static bool is_one_of(struct span key, const char *const *names) {
+	for (; *names; names++)
+		if (span_equals(key, *names)) return true;
+	return false;
+}
+
+/* 2.1.197 reports tasks one by one, without a flag for the background; all have an end, also after an interrupt. */
+static void read_task(struct span line, const struct envelope *e, struct report *r) {
+	static const char *const ends[] = {"completed", "failed", "killed", "stopped", "cancelled", NULL};
+	struct span in_background = span_member(line, "is_backgrounded");
+	r->task = span_member(line, "task_id");
+	if (span_equals(e->subtype, "task_started"))
+		r->tasks = !in_background.p || span_is_true(in_background) ? REPORT_TASK_BEGINS : REPORT_TASKS_NONE;
+	else if (span_equals(e->subtype, "task_notification") ||
+			 is_one_of(span_member(span_member(line, "patch"), "status"), ends))
+		r->tasks = REPORT_TASK_ENDS;
+}
+
+static struct span task_id(struct span task) {
+	return span_member(task, "task_id");
+}
+
+#define DESCRIPTION_MAX 1024 /* of a task in a list made by the daemon */
+
+/* The members of a task as in the child's own lists. */
+static void put_task(struct buf *b, struct span line) {
+	static const char *const names[] = {"task_type", "subagent_type", "description"};
+	struct span id = task_id(line);
+	buf_puts(b, "{\"task_id\":");
+	buf_put(b, id.p, id.n);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct span value = span_member(line, names[i]);
+		if (span_is_string(value) && value.n <= DESCRIPTION_MAX) notice_raw(b, names[i], value);
+	}
+	buf_putc(b, '}');
+}
+
+static void read_init(struct span line, struct report *r) {
+	r->begins = r->works = r->starting = true;
+	r->version = span_member(line, "claude_code_version");
+	r->left_socket = span_member(line, "messaging_socket_path");
+	r->mode = span_member(line, "permissionMode");
+	r->model = span_member(line, "model");
+}
+
+static void read_state(struct span state, struct report *r) {
+	r->state = span_equals(state, "running") ? REPORT_RUNS
+			   : span_equals(state, "idle")  ? REPORT_RESTS
+											 : REPORT_STATE_NONE;
+}
+
+/* Asked for its name (ask_name), the CLI prints one of these two lists. */
+static void read_system(struct span line, const struct envelope *e, struct report *r) {
+	static const char *const tasks[] = {"task_started", "task_updated", "task_notification", NULL};
+	static const char *const starts[] = {"hook_started", "hook_progress", "hook_response", NULL};
+	if (span_equals(e->subtype, "init")) {
+		read_init(line, r);
+	} else if (span_equals(e->subtype, "status")) {
+		r->mode = span_member(line, "permissionMode");
+	} else if (span_equals(e->subtype, "session_state_changed")) {
+		read_state(span_member(line, "state"), r);
+	} else if (span_equals(e->subtype, "background_tasks_changed")) {
+		r->named = true;
+		r->tasks = REPORT_TASKS;
+		r->task = span_member(line, "tasks");
+	} else if (is_one_of(e->subtype, tasks)) {
+		read_task(line, e, r);
+	} else {
+		r->named = span_equals(e->subtype, "commands_changed");
+		r->starting = is_one_of(e->subtype, starts);
+	}
+}
+
+static void read_fate(struct span line, struct report *r) {
+	static const char *const drops[] = {"discarded", "refused", NULL};
+	struct span state = span_member(line, "state");
+	r->prompt = span_member(line, "command_uuid");
+	r->fate = span_equals(state, "cancelled") ? FATE_WITHDRAWN : is_one_of(state, drops) ? FATE_DROPPED : FATE_NONE;
+}
+
+static void read_line(struct chunk line, enum line_kind is, const struct envelope *e, struct report *r) {
+	if (is == LINE_SYSTEM) read_system(splice_body(line), e, r);
+	if (is == LINE_LIFECYCLE) read_fate(splice_body(line), r);
+	if (is == LINE_ASSISTANT || is == LINE_STREAM_EVENT) r->works = !span_is_string(e->parent_tool_use_id);
+	r->resets = is == LINE_RESET;
+	r->echo = is_echo(e);
+}
+
+/* --- the beginning of a long line --------------------------------------------------------------------------------- */
+
+static const char *skip_blanks(const char *p, const char *end) {
+	while (p < end && (*p == ' ' || *p == '\t')) p++;
+	return p;
+}
+
+/* Return the value if it ends within the head, else none. */
+static struct span head_value(const char *at, const char *end) {
+	const char *p = at;
+	if (p < end && *p == '"') {
+		for (p++; p < end && *p != '"';) p += *p == '\\' ? 2 : 1;
+		return p < end ? (struct span){at, (size_t)(p - at) + 1} : SPAN_NONE;
+	}
+	while (p < end && (*p == '-' || (*p >= '0' && *p <= '9'))) p++;
+	return p > at && p < end && strchr(",} \t", *p) ? (struct span){at, (size_t)(p - at)} : SPAN_NONE;
+}
+
+/* key: with its quotes. */
+static struct span head_member(struct chunk head, const char *key) {
+	const char *end = head.data + head.len, *at = memmem(head.data, head.len, key, strlen(key));
+	if (!at) return SPAN_NONE;
+	at = skip_blanks(at + strlen(key), end);
+	return at < end && *at == ':' ? head_value(skip_blanks(at + 1, end), end) : SPAN_NONE;
+}
+
+static bool head_has(struct chunk head, const char *text) {
+	return memmem(head.data, head.len, text, strlen(text)) != NULL;
+}
+
+/* The type comes first, so the first mark is that of the line itself. The quotes of a text within a line are escaped.
+ */
+static enum line_kind head_kind(struct chunk head) {
+	static const struct {
+		const char *mark;
+		enum line_kind kind;
+	} marks[] = {{"\"control_request\"", LINE_REQUEST},
+				 {"\"control_response\"", LINE_RESPONSE},
+				 {"\"type\":\"result\"", LINE_RESULT}};
+	const char *first = NULL;
+	enum line_kind found = LINE_OTHER;
+	for (size_t i = 0; i < ARRAY_SIZE(marks); i++) {
+		const char *at = memmem(head.data, head.len, marks[i].mark, strlen(marks[i].mark));
+		if (!at || (first && at > first)) continue;
+		first = at;
+		found = marks[i].kind;
+	}
+	return found;
+}
+
+static void read_head(struct chunk text, struct head *head) {
+	*head = (struct head){.kind = head_kind(text), .ask = ASK_UNKNOWN, .id = head_member(text, "\"request_id\"")};
+	if (head->kind != LINE_REQUEST) return;
+	if (head_has(text, "\"can_use_tool\"")) head->ask = ASK_TOOL;
+	if (!head_has(text, "\"hook_callback\"")) return;
+	head->ask = ASK_HOOK;
+	head->callback = head_member(text, "\"callback_id\"");
+}
+
+/* --- asks --------------------------------------------------------------------------------------------------------- */
+
+static enum ask_kind ask_kind(const struct envelope *e) {
 	static const struct {
 		const char *subtype;
 		enum ask_kind kind;
@@ -67,9 +235,27 @@ enum ask_kind dialect_ask_kind(const struct envelope *e) {
 	return ASK_UNKNOWN;
 }
 
-struct span dialect_ask_suggestions(struct span request) {
-	struct span list = span_member(request, "permission_suggestions");
-	return span_is_array(list) ? list : SPAN_NONE;
+static struct span ask_part(enum ask_kind kind, struct span request, enum ask_part part) {
+	static const char *const names[] = {
+		[ASK_PART_TOOL] = "tool_name",       [ASK_PART_INPUT] = "input",
+		[ASK_PART_AGENT] = "agent_id",       [ASK_PART_DIALOG_KIND] = "dialog_kind",
+		[ASK_PART_CALLBACK] = "callback_id", [ASK_PART_SERVER] = "server_name",
+		[ASK_PART_MESSAGE] = "message",      [ASK_PART_SUGGESTIONS] = "permission_suggestions",
+	};
+	if (kind == ASK_HOOK && part == ASK_PART_TOOL) request = span_member(request, "input");
+	struct span value = span_member(request, names[part]);
+	return part != ASK_PART_SUGGESTIONS || span_is_array(value) ? value : SPAN_NONE;
+}
+
+static struct span summary(struct span request) {
+	static const char *const telling[] = {"command", "file_path",   "path",    "url",
+										  "pattern", "description", "message", "prompt"};
+	struct span input = span_member(request, "input"), value = SPAN_NONE;
+	for (size_t i = 0; i < ARRAY_SIZE(telling) && !value.p; i++) {
+		value = span_member(input, telling[i]);
+		if (!value.p) value = span_member(request, telling[i]);
+	}
+	return value;
 }
 
 /* --- tool calls by a client --------------------------------------------------------------------------------------- */
@@ -80,14 +266,8 @@ struct span dialect_ask_suggestions(struct span request) {
 static const char *const command_judged[] = {"type", "command", "cwd", NULL};
 static const char *const mcp_judged[] = {"subtype", "tool", "arguments", "check_permissions", "request_id", NULL};
 
-bool dialect_line_executes(const struct envelope *e) {
+static bool line_executes(const struct envelope *e) {
 	return span_equals(e->type, "bash_command");
-}
-
-static bool is_one_of(struct span key, const char *const *names) {
-	for (; *names; names++)
-		if (span_equals(key, *names)) return true;
-	return false;
 }
 
 /* The CLI finds a tool by its normal name. It sends any other name to the server unchanged, without rules and
@@ -114,8 +294,8 @@ static bool is_command(struct span command, struct span cwd) {
 	return span_is_string(command) && (is_absent(cwd) || span_is_string(cwd));
 }
 
-const char *dialect_read_call(struct span line, const struct envelope *e, char **tool, struct buf *input) {
-	if (dialect_line_executes(e)) {
+static const char *read_call(struct span line, const struct envelope *e, char **tool, struct buf *input) {
+	if (line_executes(e)) {
 		struct span command = span_member(line, "command"), cwd = span_member(line, "cwd");
 		if (!is_command(command, cwd)) return "`command` of bash_command must be a string, and `cwd` if it is there";
 		buf_putc(input, '{');
@@ -135,7 +315,7 @@ const char *dialect_read_call(struct span line, const struct envelope *e, char *
 	return *tool ? NULL : "out of memory";
 }
 
-bool dialect_call_wants_check(const struct envelope *e) {
+static bool call_wants_check(const struct envelope *e) {
 	struct span check = span_member(e->request, "check_permissions");
 	return !is_absent(check) && *check.p != 'f';
 }
@@ -152,9 +332,9 @@ static void put_rest(struct buf *b, struct span of, const char *const *judged) {
 	}
 }
 
-bool dialect_put_call(struct buf *b, struct span line, const struct envelope *e, struct span input, bool check) {
+static bool put_call(struct buf *b, struct span line, const struct envelope *e, struct span input, bool check) {
 	if (!span_is_object(input)) return false;
-	if (dialect_line_executes(e)) {
+	if (line_executes(e)) {
 		struct span text = span_member(input, "command"), cwd = span_member(input, "cwd");
 		if (!is_command(text, cwd)) return false;
 		buf_puts(b, "{\"type\":\"bash_command\",");
@@ -173,76 +353,52 @@ bool dialect_put_call(struct buf *b, struct span line, const struct envelope *e,
 	return !b->failed;
 }
 
-bool dialect_checks_calls(struct span init_answer) {
+static const char *way(const struct envelope *e) {
+	return line_executes(e) ? "bash_command" : "mcp_call";
+}
+
+static void put_question(struct buf *b, const char *tool, struct span input, const char *text, struct span by) {
+	char id[17];
+	str_random_hex(id, 16);
+	buf_printf(b,
+			   "{\"type\":\"control_request\",\"request_id\":\"plenum_%s\",\"request\":{\"subtype\":\"can_use_tool\","
+			   "\"tool_name\":\"%s\",\"input\":",
+			   id, tool);
+	buf_put(b, input.p, input.n);
+	buf_printf(b, ",\"tool_use_id\":\"plenum_%s\",\"permission_suggestions\":[],\"description\":", id);
+	str_put_json(b, text, strlen(text));
+	buf_puts(b, ",\"plenum_by\":");
+	buf_put(b, by.p, by.n);
+	buf_puts(b, "}}\n");
+}
+
+static bool checks_calls(struct span init_answer) {
 	struct span all = span_member(init_answer, "capabilities"), one;
 	for (size_t at = 0; span_next(all, &at, &one);)
 		if (span_equals(one, CALL_CAPABILITY)) return true;
 	return false;
 }
 
-/* --- builders ----------------------------------------------------------------------------------------------------- */
+/* --- bodies --------------------------------------------------------------------------------------------------------
+ */
 
-void dialect_put_request(struct buf *b, const char *id, const char *request_json) {
-	buf_printf(b, "{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":%s}\n", id, request_json);
-}
-
-static void put_head(struct buf *b, const char *subtype, struct span id) {
-	buf_printf(b, "{\"type\":\"control_response\",\"response\":{\"subtype\":\"%s\"", subtype);
-	if (id.p) {
-		buf_puts(b, ",\"request_id\":");
-		buf_put(b, id.p, id.n);
-	}
-}
-
-void dialect_put_success(struct buf *b, struct span id, const char *response_json) {
-	put_head(b, "success", id);
-	if (response_json) {
-		buf_puts(b, ",\"response\":");
-		buf_puts(b, response_json);
-	}
-	buf_puts(b, "}}\n");
-}
-
-void dialect_put_built_request(struct buf *b, const char *id, struct buf *body) {
-	if (body->failed)
-		b->failed = true;
-	else
-		dialect_put_request(b, id, body->data);
-	buf_free(body);
-}
-
-void dialect_put_built_success(struct buf *b, struct span id, struct buf *body) {
-	if (body->failed)
-		b->failed = true;
-	else
-		dialect_put_success(b, id, body->data);
-	buf_free(body);
-}
-
-void dialect_put_error(struct buf *b, struct span id, const char *code, const char *text) {
-	dialect_put_error_more(b, id, code, text, "");
-}
-
-void dialect_put_error_more(struct buf *b, struct span id, const char *code, const char *text, const char *more) {
-	put_head(b, "error", id);
-	buf_printf(b, ",\"code\":\"%s\",\"error\":", code);
-	str_put_json(b, text, strlen(text));
-	buf_printf(b, "%s}}\n", more);
-}
-
-void dialect_put_cancel(struct buf *b, struct span id) {
-	buf_puts(b, "{\"type\":\"control_cancel_request\",\"request_id\":");
-	buf_put(b, id.p, id.n);
-	buf_puts(b, "}\n");
-}
-
-void dialect_put_tool_deny(struct buf *b, const char *reason) {
+static void put_tool_deny(struct buf *b, const char *reason) {
 	buf_puts(b, "{\"behavior\":\"deny\",\"message\":");
 	str_put_json(b, reason, strlen(reason));
 	buf_puts(b, "}");
 }
 
-void dialect_put_hook_deny(struct buf *b, struct span event, const char *reason) {
+static void put_tool_allow(struct buf *b, struct span input) {
+	buf_puts(b, "{\"behavior\":\"allow\",\"updatedInput\":");
+	buf_put(b, input.p ? input.p : "{}", input.p ? input.n : 2);
+	buf_putc(b, '}');
+}
+
+static void put_cancel_form(struct buf *b) {
+	buf_puts(b, "{\"action\":\"cancel\"}");
+}
+
+static void put_hook_deny(struct buf *b, struct span event, const char *reason) {
 	if (span_equals(event, "PreToolUse"))
 		buf_puts(b, "{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"deny\","
 					"\"permissionDecisionReason\":");
@@ -259,7 +415,7 @@ void dialect_put_hook_deny(struct buf *b, struct span event, const char *reason)
 		buf_puts(b, span_equals(event, "PermissionRequest") ? "}}}" : "}");
 }
 
-void dialect_put_mcp_error(struct buf *b, struct span message, const char *reason) {
+static void put_mcp_error(struct buf *b, struct span message, const char *reason) {
 	struct span id = span_member(message, "id");
 	if (!id.p) { /* a notification only needs an acknowledgement */
 		buf_puts(b, "{\"mcp_response\":{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}}");
@@ -274,22 +430,22 @@ void dialect_put_mcp_error(struct buf *b, struct span message, const char *reaso
 
 /* --- hooks and answers -------------------------------------------------------------------------------------------- */
 
-int dialect_hook_timeout(struct span event) {
+static int hook_timeout(struct span event) {
 	return span_equals(event, "UserPromptSubmit") ? 30 : 600;
 }
 
-bool dialect_hook_guards(struct span event) {
+static bool hook_guards(struct span event) {
 	return span_equals(event, "PreToolUse") || span_equals(event, "PermissionRequest");
 }
 
-bool dialect_hook_sees_tools(struct span event) {
+static bool hook_sees_tools(struct span event) {
 	static const char *const events[] = {
 		"PreToolUse",        "PostToolUse",      "PostToolUseFailure",   "PostToolBatch",
 		"PermissionRequest", "PermissionDenied", "PreSkillShellCommand", NULL};
 	return is_one_of(event, events);
 }
 
-bool dialect_matcher_covers(struct span matcher, const char *tool) {
+static bool matcher_covers(struct span matcher, const char *tool) {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_|, -";
 	_cleanup_free_ char *text = span_dup(matcher, NULL);
 	char *save = NULL;
@@ -337,7 +493,7 @@ static const char *check_action(struct span body, const char *member, const char
 	return error;
 }
 
-bool dialect_is_empty(enum ask_kind kind, struct span request, struct span response) {
+static bool is_empty(enum ask_kind kind, struct span request, struct span response) {
 	struct span body = span_member(response, "response"), subtype = span_member(response, "subtype");
 	if (span_equals(subtype, "error")) return !span_is_string(span_member(response, "error"));
 	if (!span_equals(subtype, "success")) return false;
@@ -346,20 +502,20 @@ bool dialect_is_empty(enum ask_kind kind, struct span request, struct span respo
 	return notification && check_mcp(span_member(body, "mcp_response"));
 }
 
-void dialect_put_empty(struct buf *b, struct span id, enum ask_kind kind, struct span request, struct span response) {
+static void put_empty(struct buf *b, struct span id, enum ask_kind kind, struct span request, struct span response) {
 	struct buf body = BUF_INIT(4096);
 	if (span_equals(span_member(response, "subtype"), "error")) {
-		dialect_put_error(b, id, "bad_answer", "the client gave no reason");
+		frame_put_error(b, id, "bad_answer", "the client gave no reason", "");
 		return;
 	}
 	if (kind == ASK_MCP)
-		dialect_put_mcp_error(&body, span_member(request, "message"), "");
+		put_mcp_error(&body, span_member(request, "message"), "");
 	else
-		buf_puts(&body, dialect_neutral);
-	dialect_put_built_success(b, id, &body);
+		buf_puts(&body, neutral);
+	dialect_put_built(&claude_dialect, b, id, &body);
 }
 
-const char *dialect_check_answer(enum ask_kind kind, struct span response) {
+static const char *check_answer(enum ask_kind kind, struct span response) {
 	static const char *const actions[] = {"accept", "decline", "cancel", NULL};
 	static const char *const behaviors[] = {"completed", "cancelled", NULL};
 	struct span body = span_member(response, "response"), subtype = span_member(response, "subtype");
@@ -395,7 +551,7 @@ static const char *hook_decision(struct span body) {
 	return says(word, "block") ? "deny" : says(word, "approve") ? "allow" : "answered";
 }
 
-const char *dialect_decision(enum ask_kind kind, struct span response) {
+static const char *decision(enum ask_kind kind, struct span response) {
 	struct span body = span_member(response, "response");
 	if (span_equals(span_member(response, "subtype"), "error")) return "error";
 	if (kind == ASK_TOOL) {
@@ -502,32 +658,310 @@ static struct span input_of(enum ask_kind kind, struct span request) {
 	return kind == ASK_HOOK ? span_member(input, "tool_input") : input;
 }
 
-void dialect_read_changes(enum ask_kind kind, struct span request, struct span response, struct changes *c) {
+static struct span answer_input(struct span response) {
+	return span_member(span_member(response, "response"), "updatedInput");
+}
+
+static struct span answer_reason(struct span response) {
+	return span_member(span_member(response, "response"), "message");
+}
+
+/* The input is needed by the child, and old forms of the answer are replaced. */
+static bool mend(enum ask_kind kind, struct span request, const struct envelope *answer, struct splice_edit *edit) {
+	struct span body = answer->inner_response;
+	struct span updated = span_member(body, "updatedInput"), old = span_member(body, "allow"), value = updated;
+	if (kind != ASK_TOOL || !span_is_object(body)) return false;
+	bool old_shape = !span_member(body, "behavior").p && old.p;
+	if (!old_shape && (!span_equals(span_member(body, "behavior"), "allow") || span_is_object(updated))) return false;
+	if (old_shape && !span_is_true(old)) {
+		value = span_member(body, "message");
+		if (!span_is_string(value)) value = span_of("\"denied\"");
+		*edit = (struct splice_edit){
+			body.p, body.n, {span_of("{\"behavior\":\"deny\",\"message\":"), value, span_of("}")}};
+		return true;
+	}
+	if (!span_is_object(updated)) value = span_member(request, "input");
+	if (!value.p) value = span_of("{}");
+	*edit = (struct splice_edit){body.p + body.n - 1, 0, {SPAN_NONE, span_of(",\"updatedInput\":"), value}};
+	if (!old_shape) return true;
+	edit->at = body.p;
+	edit->cut = body.n;
+	edit->parts[0] = span_of("{\"behavior\":\"allow\"");
+	edit->parts[3] = span_of("}");
+	return true;
+}
+
+static void read_changes(enum ask_kind kind, struct span request, struct span response, struct changes *c) {
 	struct span update;
-	const char *decision = dialect_decision(kind, response);
+	const char *said = decision(kind, response);
 	struct span from = allowing(kind, span_member(response, "response"));
 	struct span updated = span_member_spelled(from, "updatedInput");
 	struct span permissions = span_member_spelled(from, "updatedPermissions");
 	*c = (struct changes){0};
-	if (!from.p || strcmp(decision, "deny") == 0 || strcmp(decision, "error") == 0) return;
+	if (!from.p || strcmp(said, "deny") == 0 || strcmp(said, "error") == 0) return;
 	c->input = span_is_object(updated) && !alike(updated, input_of(kind, request));
 	for (size_t at = 0; span_next(permissions, &at, &update);)
 		if (span_is_object(update)) add_update(c, update);
 }
 
+/* --- registration ------------------------------------------------------------------------------------------------- */
+
+static bool entry_guards(struct span entry) {
+	return span_equals(span_member(entry, "onFailure"), "block");
+}
+
+static void put_guard_all(struct buf *b, const char *callback) {
+	buf_printf(b, "{\"PreToolUse\":[{\"hookCallbackIds\":[%s]}]}", callback);
+}
+
+static bool is_frame(struct span key) {
+	return span_equals(key, "subtype") || span_equals(key, "request_id");
+}
+
+static bool looks_like(struct span text) {
+	static const char name[] = "\"initialize\"";
+	return memmem(text.p, text.n, name, sizeof name - 1) != NULL;
+}
+
+static struct span applied(const struct envelope *answer) {
+	return span_member(answer->inner_response, "hooks_applied");
+}
+
+static struct span answered_mode(const struct envelope *answer) {
+	return span_member(answer->inner_response, "current_permission_mode");
+}
+
+static struct span answered_pid(const struct envelope *answer) {
+	return span_member(answer->inner_response, "pid");
+}
+
+static struct span answered_state(const struct envelope *answer) {
+	return span_member(answer->inner_response, "session_state");
+}
+
+static struct span servers_of(const struct envelope *e) {
+	return span_member(e->request, "servers");
+}
+
+static bool is_own_server(struct span config) {
+	return span_equals(span_member(config, "type"), "sdk");
+}
+
+static struct span cancels_call(struct span message) {
+	if (!span_equals(span_member(message, "method"), "notifications/cancelled")) return SPAN_NONE;
+	return span_member(span_member(message, "params"), "requestId");
+}
+
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
+static void put_failure(struct buf *b, struct span id, const char *code, const char *text) {
+	frame_put_error(b, id, code, text, "");
+}
+
+static void put_interrupt(struct buf *b, const char *id, const char *conversation) {
+	(void)conversation;
+	frame_put_request(b, id, "{\"subtype\":\"interrupt\"}");
+}
+
+static void put_cancel_prompt(struct buf *b, const char *id, const char *uuid) {
+	struct buf body = BUF_INIT(SIZE_MAX / 4);
+	buf_puts(&body, "{\"subtype\":\"cancel_async_message\",\"message_uuid\":");
+	str_put_json(&body, uuid, strlen(uuid));
+	buf_putc(&body, '}');
+	frame_put_built_request(b, id, &body);
+}
+
+static void put_prompt_cancelled(struct buf *b, struct span id, struct span uuid) {
+	struct buf body = BUF_INIT(SIZE_MAX / 4);
+	buf_puts(&body, "{\"cancelled\":true,\"message_uuid\":");
+	buf_put(&body, uuid.p, uuid.n);
+	buf_putc(&body, '}');
+	dialect_put_built(&claude_dialect, b, id, &body);
+}
+
+static void put_mode(struct buf *b, const char *id, struct span mode) {
+	struct buf body = BUF_INIT(4096);
+	buf_printf(&body, "{\"subtype\":\"set_permission_mode\",\"mode\":%.*s}", (int)mode.n, mode.p);
+	frame_put_built_request(b, id, &body);
+}
+
 /* Measured: 2.1.332 prints its list of tasks after the answer to a repeated initialize, so the answer to another
  * request comes later; 2.1.197 prints its list of commands before the answer to reload_plugins. */
-const char *dialect_ask_name(unsigned n) {
+static bool put_ask_name(struct buf *b, const char *id, unsigned n) {
 	static const char *const bodies[] = {"{\"subtype\":\"initialize\"}", "{\"subtype\":\"get_session_cost\"}",
 										 "{\"subtype\":\"reload_plugins\"}"};
-	return n < ARRAY_SIZE(bodies) ? bodies[n] : NULL;
+	if (n >= ARRAY_SIZE(bodies)) return false;
+	frame_put_request(b, id, bodies[n]);
+	return true;
 }
 
-bool dialect_is_name(const struct envelope *e) {
-	return span_equals(e->subtype, "background_tasks_changed") || span_equals(e->subtype, "commands_changed");
+static bool succeeded(const struct envelope *e) {
+	return span_equals(e->inner_subtype, "success");
 }
 
-bool dialect_is_start(const struct envelope *e) {
-	return span_equals(e->subtype, "init") || span_equals(e->subtype, "hook_started") ||
-		   span_equals(e->subtype, "hook_progress") || span_equals(e->subtype, "hook_response");
+static struct span confirmed(const struct envelope *e) {
+	struct span mode = span_member(e->inner_response, "mode");
+	return mode.p ? mode : span_member(e->inner_response, "model");
 }
+
+static struct span cancelled(const struct envelope *e) {
+	return span_member(e->inner_response, "cancelled");
+}
+
+static struct span cancelled_prompt(const struct envelope *e) {
+	return span_member(e->request, "message_uuid");
+}
+
+static bool cancels_queued(const struct envelope *e) {
+	return span_is_true(span_member(e->request, "cancel_queued"));
+}
+
+/* --- modes -------------------------------------------------------------------------------------------------------- */
+
+static const char *strict_mode(struct span mode) {
+	static const char *const modes[] = {"plan", "dontAsk"};
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
+		if (span_equals(mode, modes[i])) return modes[i];
+	return NULL;
+}
+
+static bool is_default_mode(struct span mode) {
+	return span_equals(mode, "default");
+}
+
+/* --- the table ---------------------------------------------------------------------------------------------------- */
+
+#define ROW(kind, name, least, affects, act, what, member, show)                                                       \
+	{GATE_##kind, name, sizeof name - 1, GATE_##least, GATE_##affects, ACT_##act, what, member, GATE_##show},
+
+static const struct gate_row rows[] = {
+#include "dialect/claude/gate.def"
+};
+
+#undef ROW
+
+_Static_assert(ARRAY_SIZE(rows) < GATE_ROWS_MAX, "GATE_ROWS_MAX is too small");
+
+static const struct message_steps steps = {
+	.new = message_check_new,
+	.free = message_check_free,
+	.step = message_check_step,
+	.result = message_check_result,
+};
+
+static const struct dialect_calls calls = {
+	.line_executes = line_executes,
+	.read_call = read_call,
+	.call_wants_check = call_wants_check,
+	.put_call = put_call,
+	.checks_calls = checks_calls,
+	.put_question = put_question,
+	.way = way,
+};
+
+static const char *const needed_members[] = {"hooks", "sdkMcpServers", "sdkMcpServerConfigs", "mcpServers", NULL};
+static const char *const open_asks[] = {"pending_permission_requests", "pending_user_dialog_requests",
+										"pending_elicitation_requests", NULL};
+
+static const struct dialect_hooks hooks = {
+	.hooks = "hooks",
+	.servers = "sdkMcpServers",
+	.dialogs = "supportedDialogKinds",
+	.needed = needed_members,
+	.callbacks = "hookCallbackIds",
+	.matcher = "matcher",
+	.timeout = "timeout",
+	.bad_entry = "a hook entry needs `hookCallbackIds`, an array of strings",
+	.bad_callback = "`hookCallbackIds` must hold strings",
+	.bad_server = "`sdkMcpServers` must hold strings",
+	.entry_guards = entry_guards,
+	.put_guard_all = put_guard_all,
+	.request = "{\"subtype\":\"initialize\"",
+	.is_frame = is_frame,
+	.looks_like = looks_like,
+	.applied = applied,
+	.mode = answered_mode,
+	.pid = answered_pid,
+	.state = answered_state,
+	.state_rests = "\"idle\"",
+	.state_runs = "\"running\"",
+	.state_asks = "\"requires_action\"",
+	.open_asks = open_asks,
+	.set_servers = "{\"subtype\":\"mcp_set_servers\",\"servers\":",
+	.servers_of = servers_of,
+	.bad_servers = "mcp_set_servers needs `servers`, an object of configurations by name",
+	.set_servers_name = "mcp_set_servers",
+	.is_own_server = is_own_server,
+	.cancels_call = cancels_call,
+	.neutral = neutral,
+	.put_hook_deny = put_hook_deny,
+	.put_mcp_error = put_mcp_error,
+	.hook_timeout = hook_timeout,
+	.hook_guards = hook_guards,
+	.hook_sees_tools = hook_sees_tools,
+	.matcher_covers = matcher_covers,
+};
+
+const struct dialect claude_dialect = {
+	.name = "claude",
+	.scan = scan_envelope,
+	.kind = kind,
+	.kind_of = kind_of,
+	.hides_kind = hides_kind,
+	.read = read_line,
+	.read_timers = crons_read,
+	.read_head = read_head,
+	.was_cut = turn_was_cut,
+	.read_result = turn_read_result,
+	.next_tool = turn_next_tool,
+	.ran_no_turn = ran_no_turn,
+	.names_max = CLAUDE_NAMES_MAX,
+	.task_id = task_id,
+	.put_task = put_task,
+	.strict_mode = strict_mode,
+	.strictest = "plan",
+	.is_default_mode = is_default_mode,
+	.is_default_model = is_default_mode,
+	.ask_kind = ask_kind,
+	.ask_part = ask_part,
+	.summary = summary,
+	.check_answer = check_answer,
+	.is_empty = is_empty,
+	.put_empty = put_empty,
+	.decision = decision,
+	.answer_input = answer_input,
+	.answer_reason = answer_reason,
+	.read_changes = read_changes,
+	.mend = mend,
+	.put_answer = frame_put_success,
+	.put_failure = put_failure,
+	.put_tool_deny = put_tool_deny,
+	.put_tool_allow = put_tool_allow,
+	.put_cancel_form = put_cancel_form,
+	.put_cancel = frame_put_cancel,
+	.put_request = frame_put_request,
+	.put_interrupt = put_interrupt,
+	.put_cancel_prompt = put_cancel_prompt,
+	.put_prompt_cancelled = put_prompt_cancelled,
+	.put_mode = put_mode,
+	.put_ask_name = put_ask_name,
+	.put_success = frame_put_success,
+	.success_end = FRAME_SUCCESS_END,
+	.put_error = frame_put_error,
+	.succeeded = succeeded,
+	.confirmed = confirmed,
+	.cancelled = cancelled,
+	.check = message_check,
+	.check_steps = &steps,
+	.prompt_id = "uuid",
+	.request_id = "request_id",
+	.skips = message_is_skipped,
+	.is_fatal_request = message_is_fatal_request,
+	.after_mark = message_after_mark,
+	.gate = rows,
+	.n_gate = ARRAY_SIZE(rows),
+	.cancelled_prompt = cancelled_prompt,
+	.cancels_queued = cancels_queued,
+	.calls = &calls,
+	.hooks = &hooks,
+};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "dialect/message.h"
+#include "dialect/claude/message.h"
 
 #include "base/buf.h"
 #include "base/macros.h"
@@ -285,6 +285,7 @@ void message_check_free(struct message_check *k) {
 static bool give_verdict(struct message_check *k, bool good) {
 	k->over = true;
 	k->good = good;
+	k->m.command = span_is_string(k->m.text) && k->m.text.n > 2 && k->m.text.p[1] == '/';
 	if (good) {
 		k->request_id = readable_id(&k->m.env);
 		return true;

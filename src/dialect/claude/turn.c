@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "dialect/dialect_turn.h"
+#include "dialect/claude/turn.h"
 
-#include "dialect/dialect.h"
+#include "wire/splice.h"
 
 #include <stdlib.h>
 
@@ -27,13 +27,20 @@ static bool begins(struct span text, const char *with) {
 	return content.p && content.n >= n && memcmp(content.p, with, n) == 0;
 }
 
+bool turn_was_cut(struct span result) {
+	static const char aborted[] = "aborted_";
+	struct span why = span_content(span_member(result, "terminal_reason"));
+	if (why.p) return why.n >= sizeof aborted - 1 && memcmp(why.p, aborted, sizeof aborted - 1) == 0;
+	return span_equals(span_member(result, "subtype"), "error_during_execution");
+}
+
 static enum turn_outcome outcome_of(struct span line, struct span subtype, struct span is_error) {
-	if (dialect_was_cut(line)) return TURN_INTERRUPTED;
+	if (turn_was_cut(line)) return TURN_INTERRUPTED;
 	if (begins(subtype, "error_max_")) return TURN_LIMIT;
 	return begins(subtype, "error_") || span_is_true(is_error) ? TURN_ERROR : TURN_SUCCESS;
 }
 
-struct turn_result dialect_turn_result(struct span line) {
+struct turn_result turn_read_result(struct span line) {
 	struct span key, value, subtype = SPAN_NONE, is_error = SPAN_NONE, usage = SPAN_NONE, errors = SPAN_NONE;
 	struct turn_result r = {.ms = TURN_UNKNOWN, .nano_usd = TURN_UNKNOWN};
 	for (size_t at = 0; span_next_member(line, &at, &key, &value);) {
@@ -54,7 +61,7 @@ struct turn_result dialect_turn_result(struct span line) {
 	return r;
 }
 
-bool dialect_turn_next_tool(struct span message, size_t *at, struct span *id, struct span *name) {
+bool turn_next_tool(struct span message, size_t *at, struct span *id, struct span *name) {
 	struct span content = span_member(message, "content"), block;
 	while (span_next(content, at, &block)) {
 		struct span type = span_member(block, "type");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "dialect/dialect_turn.h"
+#include "dialect/claude/turn.h"
 
 #include "harness.h"
 
@@ -25,14 +25,14 @@ START_TEST(outcomes) {
 		{RESULT("\"subtype\":7"), TURN_SUCCESS},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-		enum turn_outcome got = dialect_turn_result(span_of(table[i].line)).outcome;
+		enum turn_outcome got = turn_read_result(span_of(table[i].line)).outcome;
 		REQUIRE(got == table[i].outcome, "%s: %d", table[i].line, (int)got);
 	}
 }
 END_TEST
 
 START_TEST(numbers) {
-	struct turn_result r = dialect_turn_result(span_of(
+	struct turn_result r = turn_read_result(span_of(
 		RESULT("\"duration_ms\":1234,\"total_cost_usd\":0.0123456,\"result\":\"done\",\"usage\":{\"input_tokens\":3,"
 			   "\"output_tokens\":40,\"cache_read_input_tokens\":500,\"cache_creation_input_tokens\":6000}")));
 	ck_assert_int_eq(r.ms, 1234);
@@ -51,7 +51,7 @@ START_TEST(absent_numbers) {
 		RESULT("\"duration_ms\":{},\"total_cost_usd\":null"),
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
-		struct turn_result r = dialect_turn_result(span_of(lines[i]));
+		struct turn_result r = turn_read_result(span_of(lines[i]));
 		REQUIRE(r.ms == TURN_UNKNOWN && r.nano_usd == TURN_UNKNOWN && r.input == TURN_UNKNOWN &&
 					r.output == TURN_UNKNOWN && r.cache_read == TURN_UNKNOWN && r.cache_write == TURN_UNKNOWN,
 				"%s", lines[i]);
@@ -60,9 +60,9 @@ START_TEST(absent_numbers) {
 END_TEST
 
 START_TEST(texts) {
-	struct turn_result r = dialect_turn_result(span_of(RESULT("\"errors\":[\"first\",\"second\"]")));
+	struct turn_result r = turn_read_result(span_of(RESULT("\"errors\":[\"first\",\"second\"]")));
 	ck_assert(span_equals(r.text, "first"));
-	ck_assert(!dialect_turn_result(span_of(RESULT("\"errors\":[]"))).text.p);
+	ck_assert(!turn_read_result(span_of(RESULT("\"errors\":[]"))).text.p);
 }
 END_TEST
 
@@ -72,16 +72,16 @@ START_TEST(tools) {
 						"{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"Bash\",\"input\":{}},"
 						"{\"type\":\"tool_use\",\"id\":\"b\",\"name\":\"Read\"}]}");
 	size_t at = 0;
-	ck_assert(dialect_turn_next_tool(calls, &at, &id, &name) && span_equals(id, "a") && span_equals(name, "Bash"));
-	ck_assert(dialect_turn_next_tool(calls, &at, &id, &name) && span_equals(id, "b") && span_equals(name, "Read"));
-	ck_assert(!dialect_turn_next_tool(calls, &at, &id, &name));
+	ck_assert(turn_next_tool(calls, &at, &id, &name) && span_equals(id, "a") && span_equals(name, "Bash"));
+	ck_assert(turn_next_tool(calls, &at, &id, &name) && span_equals(id, "b") && span_equals(name, "Read"));
+	ck_assert(!turn_next_tool(calls, &at, &id, &name));
 	at = 0;
 	struct span results = span_of("{\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"a\",\"content\":\"x\"}]}");
-	ck_assert(dialect_turn_next_tool(results, &at, &id, &name) && span_equals(id, "a") && !name.p);
-	ck_assert(!dialect_turn_next_tool(results, &at, &id, &name));
+	ck_assert(turn_next_tool(results, &at, &id, &name) && span_equals(id, "a") && !name.p);
+	ck_assert(!turn_next_tool(results, &at, &id, &name));
 	at = 0;
-	ck_assert(!dialect_turn_next_tool(span_of("{\"content\":\"text\"}"), &at, &id, &name));
+	ck_assert(!turn_next_tool(span_of("{\"content\":\"text\"}"), &at, &id, &name));
 }
 END_TEST
 
-RUN_TESTS("dialect_turn", outcomes, numbers, absent_numbers, texts, tools)
+RUN_TESTS("turn", outcomes, numbers, absent_numbers, texts, tools)

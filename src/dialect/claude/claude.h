@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The stream-json dialect of Claude Code. Sources: docs/protocol-facts.md 2, 3, 4.
+ */
+#pragma once
+
+#include "dialect/dialect.h"
+
+/* A line of the child names at most this many prompts of its turn: the first ones and the last (measured: 2.1.332). */
+#define CLAUDE_NAMES_MAX 64
+
+extern const struct dialect claude_dialect;

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#include "dialect/dialect.h"
+
+#include <string.h>
+
+const struct dialect *dialect_find(const char *name) {
+	for (size_t i = 0; dialect_list[i]; i++)
+		if (strcmp(dialect_list[i]->name, name) == 0) return dialect_list[i];
+	return NULL;
+}
+
+void dialect_put_names(struct buf *b) {
+	for (size_t i = 0; dialect_list[i]; i++) buf_printf(b, "%s%s", i ? ", " : "", dialect_list[i]->name);
+}
+
+void dialect_put_built(const struct dialect *d, struct buf *b, struct span id, struct buf *body) {
+	if (body->failed)
+		b->failed = true;
+	else
+		d->put_answer(b, id, body->data);
+	buf_free(body);
+}

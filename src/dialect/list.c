@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The dialects of the daemon. Alone in its file, so that a test program with a list of its own is linked without it.
+ */
+#include "dialect/claude/claude.h"
+
+const struct dialect *const dialect_list[] = {&claude_dialect, NULL};
