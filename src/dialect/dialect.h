@@ -203,7 +203,7 @@ struct dialect {
 	void (*read_head)(struct chunk text, struct head *head);
 	/* Return true if this end of a turn is that of an interrupted one. */
 	bool (*was_cut)(struct span result);
-	/* Read the facts of this end of a turn. */
+	/* Read the facts of this end of a turn. NULL: it says only that the turn has ended. */
 	struct turn_result (*read_result)(struct span result);
 	/* Iterate over the tool calls and the results of tools in e->message: start with *at = 0. *id: the call's, a raw
 	 * string; *name: of a call, a raw string; absent: this is a result. NULL: messages have none. */
