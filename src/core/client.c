@@ -204,10 +204,12 @@ static void serve_held(struct client *c) {
 	if (c->dead || c->doomed || c->evicted || !client_holds(c)) return;
 	struct chunk line = c->held;
 	c->held = CHUNK_NONE;
-	c->releasing = true;
+	c->taking = c->releasing = true;
+	charge(c); /* the receiver holds the line now */
 	c->events->line(c, line);
-	c->releasing = false;
+	c->taking = c->releasing = false;
 	chunk_drop(&line);
+	charge(c);
 }
 
 static void on_serve(void *arg) {

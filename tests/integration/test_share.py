@@ -38,9 +38,9 @@ class ShareCase(Case):
         self.assertEqual(m.get("code"), "share_exceeded")
         self.assertIn(key, m["error"])
 
-    def working(self):
+    def working(self, **limits):
         """The owner's turn runs in session s, and the prompts of others are queued."""
-        self.share(profile={"prompts": "queue"})
+        self.share(profile={"prompts": "queue"}, limits=limits)
         own = self.d.attached("s")
         child = self.agent.child()
         own.initialize()
@@ -253,6 +253,16 @@ class BytesTest(ShareCase):
         child.print({"type": "result", "subtype": "success", "is_error": False, "user_message_uuids": ["w"]})
         child.wait(type="user", uuid="p1")
         until(lambda: self.held()[2] == 0)
+
+
+    def test_a_prompt_that_is_checked_for_many_turns(self):
+        """It does not count twice when it is queued, as a line of its client and as a prompt."""
+        own, child = self.working(client_line="9M", stdin_queue="16M", uid_bytes="12M")
+        c = self.other("s")
+        c.send(user("\n" * 4000000, uuid="p1"))
+        own.event("changed", what="prompt_held")
+        self.assertGreaterEqual(self.held()[2], 8000000)
+        self.assertNone(c.events("error"))
 
 
 class ShownTest(ShareCase):
