@@ -48,7 +48,7 @@ class HalfClosedTest(Case):
         self.assertEqual(names(b)[-4:], ["result", "turn_ended", "detached", "session_state:idle"])
 
     def test_several_leave_with_one_result(self):
-        """One turn answers the prompts of all of them: each leaves, the state is sent once."""
+        """One result answers the prompts of all of them: each leaves, the state is sent once."""
         d, agent = self.start()
         all = [d.attached() for _ in range(20)]
         b = d.attached()
@@ -60,9 +60,13 @@ class HalfClosedTest(Case):
         child.print(dict(RESULT, user_message_uuids=["u%d" % i for i in range(20)]))
         for a in all:
             a.wait_eof()
-            self.assertEqual(names(a, "detached")[-2:], ["result", "turn_ended"])
+            self.assertEqual(names(a, "detached", "session_state")[-2:], ["result", "turn_ended"])
         b.event("session_state", state="idle", previous="busy")
-        self.assertEqual(names(b)[-23:], ["result", "turn_ended"] + ["detached"] * 20 + ["session_state:idle"])
+        for _ in all:
+            b.event("detached")
+        self.assertEqual(names(b)[-23:-21], ["result", "turn_ended"])
+        # in any order: on a busy machine they leave in slices, and the state does not wait for the last one
+        self.assertEqual(sorted(names(b)[-21:]), ["detached"] * 20 + ["session_state:idle"])
 
 
 class AnswerTest(Case):
