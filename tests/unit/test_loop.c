@@ -334,7 +334,7 @@ START_TEST(timers_of_a_turn_that_is_over) {
 }
 END_TEST
 
-static int64_t before; /* the callback */
+static int64_t before; /* the callback can begin from here on */
 
 static void yields_in_the_end(struct actor *a) {
 	bool at_once = loop_must_yield(a->w->loop);
