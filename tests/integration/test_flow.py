@@ -476,6 +476,11 @@ class VanishTest(Case):
         self.assertEqual((m["signal"], m["status"]), (9, 137))
         d.call("plenum_hello")
 
+    def wakes(self, d):
+        """Return how often the daemon has waited so far: unlike its time, that does not depend on the machine."""
+        with open("/proc/%d/status" % d.pid) as f:
+            return next(int(line.split()[1]) for line in f if line.startswith("voluntary_ctxt_switches"))
+
     def test_idle_costs_nothing(self):
         d, agent = self.start()
         a = d.attached()
@@ -483,11 +488,13 @@ class VanishTest(Case):
         b = d.attached("t")
         agent.child().mark(b)
         child.mark(a)
-        cpu, begun = d.cpu(), time.monotonic()
+        d.settled_fds()
+        before, cpu, begun = self.wakes(d), d.cpu(), time.monotonic()
         with self.assertRaises(Timeout):
             b.wait(type="never", timeout=1.0)
         self.assertGreaterEqual(time.monotonic() - begun, 1.0)
-        self.assertLessEqual(d.cpu() - cpu, 0.03)
+        self.assertLess(self.wakes(d) - before, 10)
+        self.assertLess(d.cpu() - cpu, 0.5)
 
 
 if __name__ == "__main__":
