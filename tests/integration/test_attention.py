@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """What a person away from the screen is told: turns that end, fail or stall, and the commands run for that (contract
 12)."""
+import json
 import os
 import signal
+import subprocess
+import threading
 import unittest
 
-from harness import RESULT, Case, alive, allow, init_line, perm, until, user
+from harness import RESULT, TIMEOUT, Case, Timeout, alive, allow, build_file, init_line, perm, until, user
 
 CALL = {"type": "assistant", "parent_tool_use_id": None, "message": {"role": "assistant", "content": [
     {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {}},
@@ -429,6 +432,107 @@ class CommandsTest(Case):
         a.request("plenum_stop", how="kill", forget=True)
         self.wait(2)
         self.assertIn("success: turn 1", [r["SUMMARY"] for r in self.runs()])
+
+
+class Desktop:
+    """A session bus with a notification service (notifications.py)."""
+
+    def __init__(self):
+        service = os.path.join(os.path.dirname(os.path.abspath(__file__)), "notifications.py")
+        self.process = subprocess.Popen(["dbus-run-session", "--", "/usr/bin/python3", "-I", service],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                        text=True, bufsize=1)
+        self.shown, self.cond = [], threading.Condition()
+        self.bus = json.loads(self.process.stdout.readline())["bus"]
+        self.thread = threading.Thread(target=self.read, daemon=True)
+        self.thread.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            with self.cond:
+                self.shown.append(json.loads(line))
+                self.cond.notify_all()
+
+    def wait(self, n):
+        """Return the n-th notification, from 1."""
+        with self.cond:
+            if not self.cond.wait_for(lambda: len(self.shown) >= n, TIMEOUT):
+                raise Timeout("%d notifications; shown are %r" % (n, self.shown))
+            return self.shown[n - 1]
+
+    def press(self, shown, key):
+        self.process.stdin.write("%d %s\n" % (shown["id"], key))
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(TIMEOUT)
+        self.thread.join()
+        self.process.stdout.close()
+
+
+class DesktopTest(Case):
+    """The notification of plenum-notify, with its buttons."""
+
+    def setUp(self):
+        super().setUp()
+        self.desktop = Desktop()
+        self.addCleanup(self.desktop.close)
+        script = build_file("plenum-notify")
+        path = os.path.dirname(build_file("plenumctl")) + ":" + os.environ["PATH"]
+        keys = ("on_pending", "on_turn_end", "on_failed", "on_stalled")
+        self.d, self.agent = self.start(daemon=dict({k: script for k in keys}, notify_interval="10ms"),
+                                        profile={"stall_after": "300ms", "restart": "never"},
+                                        env={"DBUS_SESSION_BUS_ADDRESS": self.desktop.bus, "PATH": path})
+        self.a = self.d.attached(approve=False)
+        self.child = self.agent.child()
+
+    def asked(self, cmd, tool="Bash"):
+        self.child.print(perm("k-%d" % (len(self.desktop.shown) + 1), cmd, tool=tool))
+        return self.desktop.wait(len(self.desktop.shown) + 1)
+
+    def test_the_buttons(self):
+        for n, key in enumerate(("allow", "deny")):
+            shown = self.asked("touch it")
+            self.assertEqual((shown["title"], shown["body"]), ("Plenum: s asks", "Bash: touch it"))
+            self.assertEqual((shown["actions"], shown["labels"]), (["allow", "deny"], ["Allow", "Deny"]))
+            self.desktop.press(shown, key)
+            self.assertEqual(self.child.answer("k-%d" % (n + 1))["response.response.behavior"], key)
+
+    def test_text_of_the_agent_is_no_markup(self):
+        shown = self.asked('<a href="x">&amp;</a> \\n -- --action=x $HOME `id` %s')
+        self.assertEqual(shown["body"], 'Bash: &lt;a href="x"&gt;&amp;amp;&lt;/a&gt; \\n -- --action=x $HOME `id` %s')
+        self.desktop.press(shown, "deny")
+        self.child.answer("k-1")
+
+    def test_a_late_press(self):
+        shown = self.asked("touch it")
+        b = self.d.attached()
+        b.send(allow(b.wait(type="control_request")["request_id"], "touch it"))
+        self.child.answer("k-1")
+        b.event("settled")
+        self.desktop.press(shown, "deny")
+        late = self.desktop.wait(2)
+        self.assertEqual((late["title"], late["body"]), ("Plenum: s: not counted", "already answered"))
+        self.assertEqual(late["actions"], [])
+
+    def test_what_buttons_cannot_answer(self):
+        shown = self.asked("which one?", tool="AskUserQuestion")
+        self.assertEqual(shown["actions"], [])
+        self.assertIn("AskUserQuestion", shown["body"])
+
+    def test_other_events(self):
+        self.a.send(user("hi", uuid="u1"))
+        self.child.wait(type="user")
+        self.child.print(init_line(user_message_uuids=["u1"]), CALL)
+        until(lambda: [s for s in self.desktop.shown if s["title"] == "Plenum: s stalls" and "Bash: no output" in s["body"]],
+              what="the stalled turn")
+        self.child.print(dict(RESULT, user_message_uuids=["u1"], result="<b>done</b>"))
+        until(lambda: ("Plenum: s", "success: &lt;b&gt;done&lt;/b&gt;") in [(s["title"], s["body"]) for s in self.desktop.shown],
+              what="the end of the turn")
+        self.child.stderr(b"out of luck\n")
+        self.child.exit(1)
+        until(lambda: [s for s in self.desktop.shown if s["title"] == "Plenum: s failed" and s["urgency"] == 2 and
+                       "out of luck" in s["body"]], what="the failure")
 
 
 if __name__ == "__main__":
