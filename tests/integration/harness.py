@@ -839,24 +839,31 @@ class Daemon:
 
     def start(self, timeout=None):
         self.process = self.launch()
-        until(self.accepts, timeout, "the daemon to accept\n" + self.log())
-        c = Client(self.socket)
-        c.hello()
-        c.close()
+        until(self.answers, timeout, "the daemon to answer\n" + self.log())
         # a daemon goes on without inotify if the user has too many instances (inotify(7)); the next one may have it again
         self.fds = max(self.fds or 0, self.settled_fds())
         return self
 
-    def accepts(self):
+    def answers(self):
+        """Return true if it says hello. A child of an earlier one that was killed may hold that one's socket for a moment:
+        it accepts connections, and closes them."""
         if self.process.poll() is not None:
             raise AssertionError("plenumd ended with %d:\n%s" % (self.process.returncode, self.log()))
         try:
-            s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            s.connect(self.socket)
-            s.close()
-            return True
+            c = Client(self.socket)
         except OSError:
             return False
+        try:
+            c.hello()
+        except OSError:
+            return False
+        except Timeout:
+            if not c.eof:
+                raise
+            return False
+        finally:
+            c.close()
+        return True
 
     @property
     def pid(self):

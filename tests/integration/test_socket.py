@@ -232,7 +232,7 @@ class StaleTest(Refusals):
             loser, winner = (first_p, second_p) if first_p.poll() is not None else (second_p, first_p)
             self.assertEqual(loser.returncode, 69)
             d.process = winner
-            until(d.accepts)
+            until(d.answers)
             d.call("plenum_hello")
 
     def test_other_things_at_the_path_stay(self):
@@ -390,7 +390,7 @@ class RemovalTest(Refusals):
         second = Daemon({}, root=d.root, start=False)
         if os.path.isdir(d.run + "/plenum"):
             self.cannot_start(second, (69,))
-        until(d.accepts, 15, "the socket to be there again")
+        until(d.answers, 15, "the socket to be there again")
         a.hello()
         self.assertIn("s1", d.sessions())
         self.assertEqual(stat.S_IMODE(os.stat(d.socket).st_mode), 0o600)
@@ -431,10 +431,10 @@ class RemovalTest(Refusals):
         child.mark(a)
         self.assertFalse(os.path.exists(d.run))
         os.mkdir(d.run, 0o700)
-        until(d.accepts, what="the socket to be there again")
+        until(d.answers, what="the socket to be there again")
         self.assertIn("s1", d.sessions())
         os.unlink(d.socket)
-        until(d.accepts, what="the new folder to be watched")
+        until(d.answers, what="the new folder to be watched")
         second = Daemon({}, root=d.root, start=False)
         p = second.launch()
         self.assertEqual(p.wait(10), 69)
