@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 from harness import Case, RESULT, alive, build_file, hook, init, ok, request, until, user
@@ -32,6 +31,18 @@ class WarmCase(Case):
     def wait_ready(self, d, n):
         until(lambda: self.ready(d) == n, what="%d spares (there are %d)" % (n, self.ready(d)))
         d.fds = max(d.fds, d.settled_fds())
+
+    def one_spare(self, init="332", **options):
+        """A daemon with one spare that is ready; return it, too. Another one never is: no further one is started in the
+        place of the first when that is given, however long it is away."""
+        d, agent = self.warm(2, ready=0, mode={"init": "manual"}, **options)
+        spare = agent.child()
+        first = spare.request("initialize")
+        spare.print(ok(first["request_id"], {"commands": [], "account": {}}))
+        agent.child()
+        agent.mode(init=init)
+        self.wait_ready(d, 1)
+        return d, agent, spare
 
     def hooked(self, client, session, **members):
         """Attach and register hooks in one write, before another child could be prestarted in the place of the given
@@ -253,18 +264,13 @@ class InitializeTest(WarmCase):
 
     def give_back(self, child_says):
         """A prestarted child is given, prints a line, is returned and given to another session."""
-        for _ in range(5):  # a second after the start another one has its place, if the machine permits
-            d, agent = self.warm()
-            spare = agent.child()
-            spare.print("before")
-            spare.written()
-            begun = time.monotonic()
-            a = d.attached("work", cwd="/", tag=True, replay="all")
-            spare.print(*child_says)
-            a.wait(type="system", subtype="hook_started")
-            a.initialize(HOOKS)
-            if time.monotonic() - begun < 1:
-                break
+        d, agent, spare = self.one_spare()
+        spare.print("before")
+        spare.written()
+        a = d.attached("work", cwd="/", tag=True, replay="all")
+        spare.print(*child_says)
+        a.wait(type="system", subtype="hook_started")
+        a.initialize(HOOKS)
         self.assertNotEqual(d.sessions()["work"]["pid"], spare.pid)
         return d, spare, a
 
@@ -357,9 +363,8 @@ class InitializeTest(WarmCase):
     def test_given_back_while_it_waits_for_a_reader(self):
         """No slow reader is left: its output is read on."""
         # the child is not read while a waited-for client is a quarter of the tape behind
-        d, agent = self.warm(limits={"tape_bytes": "1M", "lag_wait": "1m", "client_lag_soft": "256K",
-                                     "client_lag_soft_time": "100ms"})
-        spare = agent.child()
+        d, agent, spare = self.one_spare(limits={"tape_bytes": "1M", "lag_wait": "1m", "client_lag_soft": "256K",
+                                                 "client_lag_soft_time": "100ms"})
         d.attached("work", "slow", cwd="/", on_lag="wait")
         b = d.attached("work", "fast")
         spare.flood({"type": "system", "subtype": "x", "text": "@P@"}, 2000, pad=4000)
