@@ -63,6 +63,7 @@ class Peer:
         self.prompts = {}    # uuid: Prompt, without outcome
         self.by_line = {}
         self.session = self.wanted = self.key = None  # key: the session's name and its use count (key_of)
+        self.asked_at = None  # when it sent its last attach
         self.warned = False  # it was notified of a gap or a lag
         self.options = {}
         self.expected = None  # the number of the next line, if every line must come
@@ -108,6 +109,8 @@ class Peer:
         self.next_id += 1
         rid = "c%d" % self.next_id
         self.open[rid] = (subtype, time.monotonic(), handler)
+        if subtype == "plenum_attach":
+            self.asked_at = time.monotonic()
         self.send({"type": "control_request", "request_id": rid, "request": dict({"subtype": subtype}, **members)})
         return rid
 

@@ -4,6 +4,7 @@ import os
 import resource
 import signal
 import subprocess
+import time
 
 from harness import Daemon
 from peer import Violation
@@ -23,6 +24,7 @@ class Stage:
         self.disk = mount_small(root + "/disk")
         self.state_dir = root + "/disk/state"
         self.limited = self.full = self.frozen = self.disk_was_full = self.starved = False
+        self.short_until = self.full_until = 0  # when descriptors, and the disk, were given back
         self.daemon = self.nofile = None
 
     def make_daemon(self, sections, **options):
@@ -48,6 +50,7 @@ class Stage:
     def unlimit(self):
         if self.limited:
             resource.prlimit(self.daemon.pid, resource.RLIMIT_NOFILE, self.nofile)
+            self.short_until = time.monotonic()
         self.limited = False
 
     def starve(self, spare):
@@ -76,6 +79,7 @@ class Stage:
     def free_disk(self):
         if self.full:
             os.unlink(self.disk + "/ballast")
+            self.full_until = time.monotonic()
         self.full = False
 
     def write_conf(self):

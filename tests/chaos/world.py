@@ -191,7 +191,8 @@ class World(Stage):
             good = good | {"spawn_failed"}
         if self.reconfigured:
             good = good | {"no_such_profile"}
-        if self.limited or peer.squeezed or self.daemon.env.get("PLENUM_FAULTS"):
+        short = self.limited or peer.squeezed or peer.asked_at < self.short_until  # the answer may be read late
+        if short or self.daemon.env.get("PLENUM_FAULTS"):
             good = good | {"spawn_failed", "too_many", "not_allowed"}
         if code not in good | {"already_attached", "shutting_down"} and not peer.half:
             peer.fail("its attach was refused: %s" % answer)
