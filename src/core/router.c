@@ -603,10 +603,13 @@ bool router_must_wait(struct session *s, struct client *c) {
 	return true;
 }
 
+/* The root is the directory of services, such as the sshd of a forwarded socket, and not the user's choice. */
 char *router_usual_cwd(const struct client *c, const struct profile *p) {
 	char *own = c->peer.uid == getuid() ? proc_cwd(c->peer.pid) : NULL;
 	const char *home = getenv("HOME");
-	return own ? own : str_dup(p->cwd ? p->cwd : home && *home == '/' ? home : "/");
+	if (own && strcmp(own, "/") != 0) return own;
+	free(own);
+	return str_dup(p->cwd ? p->cwd : home && *home == '/' ? home : "/");
 }
 
 const char *router_session_refused(struct router *r, const struct client *c, char why[SHARE_TEXT_MAX]) {

@@ -134,7 +134,8 @@ struct router_view router_view(struct router *r, struct client *c);
 bool router_view_has(const struct router_view *v, const struct session *s);
 /* Return the session in which an agent's process may act: its agent's. NULL: none, removed, or agent_peers = none. */
 struct session *router_home(struct router *r, struct client *c);
-/* Return the directory of a child for a client that names none. The caller frees; NULL without memory. */
+/* Return the directory of a child for a client that names none: the client's (same uid), the profile's, or HOME. The
+ * caller frees; NULL without memory. */
 char *router_usual_cwd(const struct client *c, const struct profile *p);
 /* Return true if the client may end the child of the session, or the session: certainly no process of an agent, of the
  * daemon's uid or root, or of the uid that made the session. */

@@ -244,7 +244,7 @@ static bool add_env(struct request *q, struct words *w) {
 	return true;
 }
 
-/* cwd: the requested one, else the requester's (same uid), else the profile's, else HOME. */
+/* cwd: the requested one, else the usual one. */
 static bool take_cwd(struct request *q, const struct profile *p, struct launch *l) {
 	const char *cwd = text(q, "cwd");
 	if (cwd && cwd[0] != '/') {

@@ -254,6 +254,20 @@ class EnvironmentTest(Case):
             os.chdir(old)
         self.assertEqual(agent.child().start["cwd"], d.home)
 
+    def test_a_requester_in_the_root_directory(self):
+        """It is a service, such as the sshd of a forwarded socket: its directory is not its user's choice."""
+        d, agent, other = self.start(agents=("agent", "other"))
+        with open(d.conf, "ab") as f:
+            f.write(b"cwd = /usr\n")  # of the last section: other
+        d.call("plenum_reload")
+        for n, (profile, which, want) in enumerate((("agent", agent, d.home), ("other", other, "/usr"))):
+            a = d.client(env=d.env)
+            self.assertEqual(a.attach("s%d" % n, profile=profile)["cwd"], want)
+            self.assertEqual(which.child().start["cwd"], want)
+        a = d.client(env=d.env)
+        a.send(user("hi", session_id="implicit"))
+        self.assertEqual(agent.child().start["cwd"], d.home)
+
     def test_cwd_of_the_profile_is_second(self):
         d, agent = self.start(profile={"cwd": "/usr"})
         d.attached("s1")
