@@ -166,6 +166,40 @@ static bool is_flag(const char *word, const char *flag) {
 	return strncmp(word, flag, n) == 0 && (word[n] == 0 || word[n] == '=');
 }
 
+/* --- more from a later client ------------------------------------------------------------------------------------- */
+
+static void replace(struct words *old, struct words *new) {
+	words_free(old);
+	*old = *new;
+	*new = (struct words){0};
+}
+
+bool launch_has_env(const struct launch *l, const struct words *env) {
+	for (size_t i = 0; i < env->n; i++) {
+		ssize_t at = words_named(&l->env, env->v[i], strcspn(env->v[i], "="));
+		if (at < 0 || strcmp(l->env.v[at], env->v[i]) != 0) return false;
+	}
+	return true;
+}
+
+/* Complete the new environment by the variables of the old one that it does not have. */
+static bool keep_env(struct words *new, const struct words *old) {
+	for (size_t i = 0; i < old->n; i++)
+		if (words_named(new, old->v[i], strcspn(old->v[i], "=")) < 0 && !words_add(new, old->v[i])) return false;
+	return true;
+}
+
+bool launch_bring(struct launch *l, struct launch_more *more) {
+	if (more->has_env && !more->env_only && !keep_env(&more->env, &l->env)) return false;
+	if (more->has_env) replace(&l->env, &more->env);
+	if (more->has_args || more->has_argv) replace(&l->args, &more->args); /* argv is a whole command line */
+	if (more->has_argv) replace(&l->argv, &more->argv);
+	l->env_only |= more->env_only;
+	l->has_argv |= more->has_argv;
+	l->changes++;
+	return true;
+}
+
 /* --- which conversation ------------------------------------------------------------------------------------------- */
 
 /* 8-4-4-4-12 hexadecimal digits; the CLI takes anything else as a title or a file. */
@@ -635,6 +669,7 @@ void launch_carry(struct carry *c, struct launch *l) {
 	login_carry(c, &l->login);
 	carry_words(c, &l->argv);
 	CARRY(c, l->has_argv);
+	CARRY(c, l->changes);
 	CARRY(c, l->no_asks);
 	CARRY(c, l->env_only);
 	CARRY(c, l->fork);

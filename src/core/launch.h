@@ -30,11 +30,23 @@ struct launch {
 	char *resume;             /* conversation to resume at the first start; NULL: none */
 	struct child_place place; /* the place of the start, if known (login_ask()); until the first start */
 	uid_t uid;                /* the owner of the session */
+	uint64_t changes;         /* counts launch_bring() */
 	uint64_t nofile;          /* the soft limit at the start of the daemon */
 	const char *instance;     /* the daemon's mark, so that a later daemon finds leftover processes; borrowed */
 };
 
 void launch_free(struct launch *l);
+/* What a client brings for the child of a session that has none. */
+struct launch_more {
+	struct words args, argv, env; /* env_only: env is the whole environment; else it is added */
+	bool has_args, has_argv, has_env, env_only;
+};
+
+/* Replace these parts of the launch, for its later starts. Takes over the words. False without memory, with the launch
+ * unchanged. */
+bool launch_bring(struct launch *l, struct launch_more *more);
+/* Return true if a start of l has this environment of the client. */
+bool launch_has_env(const struct launch *l, const struct words *env);
 void launch_carry(struct carry *c, struct launch *l); /* except for instance and nofile, which are the daemon's */
 /* The errand that becomes a session's child (errands.h). */
 #define LAUNCH_ERRAND "launch"

@@ -129,12 +129,13 @@ static void say_error(struct pump *p, struct span object) {
 static void say_ignored(struct pump *p, struct span answer) {
 	struct span ignored = span_member(answer, "ignored"), element;
 	_cleanup_free_ char *name = span_dup(span_member(answer, "session"), NULL);
+	_cleanup_free_ char *why = span_dup(span_member(answer, "ignored_why"), NULL);
 	struct buf text = BUF_INIT(STDERR_MAX);
 	for (size_t at = 0; span_is_array(ignored) && span_next(ignored, &at, &element);) {
 		_cleanup_free_ char *word = span_dup(element, NULL);
 		if (word) buf_printf(&text, " %.200s", word);
 	}
-	if (text.len) say(p, "session %s already runs; without effect:%s", name ? name : "", text.data);
+	if (text.len) say(p, "session %s: without effect:%s (%s)", name ? name : "", text.data, why ? why : "it runs already");
 	buf_free(&text);
 }
 

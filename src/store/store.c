@@ -79,9 +79,11 @@ static bool to_left(struct store *k) {
 	return ok;
 }
 
-static uint64_t hash_all(const struct state_session *all, size_t n, const struct router *r) {
+/* changes: of the launches, whose words are not hashed. */
+static uint64_t hash_all(const struct state_session *all, size_t n, const struct router *r, uint64_t changes) {
 	uint64_t h = (n + 1) ^ r->last_seq << 20 ^ r->descent.changes << 40; /* never 0: no saved table has it */
 	h ^= (uint64_t)r->guards_lost << 63;
+	h = (h ^ changes) * 1099511628211ULL;
 	for (size_t i = 0; i < n; i++) {
 		h = hash_text(h, all[i].name);
 		h = hash_text(h, all[i].conversation_id);
@@ -97,14 +99,18 @@ static uint64_t hash_all(const struct state_session *all, size_t n, const struct
 /* False: errno has the cause, too. */
 static bool save_table(struct store *k, char *error) {
 	size_t n = 0;
+	uint64_t changes = 0;
 	bool ok = true;
 	struct state_session *all = calloc(k->router->n_sessions + 1, sizeof *all);
 	errno = ENOMEM;
 	snprintf(error, STATE_ERROR_MAX, "cannot write the table of sessions: out of memory");
 	if (!all) return false;
-	for (struct session *s = k->router->sessions; s; s = s->hh.next)
-		if (!s->ephemeral) ok = to_state(s, &all[n++]) && ok; /* no table may lack an existing guard */
-	uint64_t h = hash_all(all, n, k->router);
+	for (struct session *s = k->router->sessions; s; s = s->hh.next) {
+		if (s->ephemeral) continue;
+		ok = to_state(s, &all[n++]) && ok; /* no table may lack an existing guard */
+		changes += s->launch.changes;
+	}
+	uint64_t h = hash_all(all, n, k->router, changes);
 	ok = to_left(k) && ok;
 	state_set_seq(k->state, k->router->last_seq);
 	state_set_lost(k->state, k->router->guards_lost);

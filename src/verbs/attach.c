@@ -445,6 +445,26 @@ static bool wake(struct request *q, struct session *s) {
 	return false;
 }
 
+/* Let options for a child count for the next one of a session that has none. False: an error was sent. */
+static bool bring(struct request *q, struct session *s) {
+	const json_t *args = json_object_get(q->body, "args"), *argv = json_object_get(q->body, "argv");
+	struct launch_more more = {.has_args = args != NULL,
+							   .has_argv = argv != NULL,
+							   .has_env = json_object_get(q->body, "env") != NULL,
+							   .env_only = flag(q, "env_only", false)};
+	const char *role = text(q, "role");
+	bool any = more.has_args || more.has_argv || more.has_env;
+	if (!any || s->agent || s->want_child || (role && strcmp(role, "observer") == 0)) return true;
+	bool fits = add_env(q, &more.env);
+	bool done = fits && add_all(&more.args, args) && add_all(&more.argv, argv) && launch_bring(&s->launch, &more);
+	if (fits && !done) reply_error(q, PLENUM_E_INTERNAL, "out of memory");
+	if (done) q->router->events->changed(q->router);
+	words_free(&more.args);
+	words_free(&more.argv);
+	words_free(&more.env);
+	return done;
+}
+
 /* Find or make the session; NULL: an error was sent, or the request is repeated once a session to be replaced is
  * gone. */
 static struct session *get_session(struct request *q, bool *created) {
@@ -469,6 +489,7 @@ static struct session *get_session(struct request *q, bool *created) {
 		reply_no_session(q, name ? name : "to attach to");
 		return NULL;
 	}
+	if (s && !bring(q, s)) return NULL;
 	if (s) return flag(q, "wake", false) && !wake(q, s) ? NULL : s;
 	s = make_session(q, name);
 	*created = s != NULL;
@@ -503,30 +524,72 @@ static json_t *others(const struct attachment *me) {
 	return all;
 }
 
-/* List options for the start of the child if it was already running. */
-static json_t *ignored(const struct request *q, const struct session *s, bool created) {
-	static const char *const starts[] = {"profile", "cwd", "env", "args", "resume", "fork"};
-	json_t *all = json_array(), *word;
+static bool is_text(const struct request *q, const char *member, const char *is) {
+	const char *value = text(q, member);
+	return value && is && strcmp(value, is) == 0;
+}
+
+/* Return true if the member does not count, though it is there: it is a property of the session itself. */
+static bool is_fixed(const struct request *q, const char *member, const struct session *s) {
+	const char *is = strcmp(member, "cwd") == 0       ? s->launch.cwd
+					 : strcmp(member, "profile") == 0 ? session_profile(s)
+					 : strcmp(member, "resume") == 0  ? session_conversation(s)
+													  : NULL;
+	return json_object_get(q->body, member) && !is_text(q, member, is);
+}
+
+/* Name the words of one array that are not in the launch. */
+static void put_words(const struct request *q, const char *member, const struct words *had, json_t **all) {
+	struct names names = {0};
+	json_t *word;
 	size_t i;
-	if (created) return all;
-	for (i = 0; i < ARRAY_SIZE(starts); i++) {
-		const char *value = text(q, starts[i]);
-		if (!json_object_get(q->body, starts[i]) || flag(q, "env_only", false)) continue;
-		if (value && strcmp(starts[i], "cwd") == 0 && strcmp(value, s->launch.cwd) == 0) continue;
-		if (value && strcmp(starts[i], "profile") == 0 && strcmp(value, session_profile(s)) == 0) continue;
-		if (value && strcmp(starts[i], "resume") == 0 && s->conversation_id && strcmp(value, s->conversation_id) == 0)
-			continue;
-		reply_append(&all, reply_string(starts[i]));
+	for (size_t k = 0; k < had->n; k++)
+		if (!names_add(&names, had->v[k], strlen(had->v[k]))) reply_append(all, NULL); /* no memory */
+	json_array_foreach(json_object_get(q->body, member), i, word) {
+		if (!names_have(&names, json_string_value(word), json_string_length(word)))
+			reply_append(all, json_incref(word));
 	}
-	struct names had = {0};
-	for (size_t k = 0; k < s->launch.argv.n; k++)
-		if (!names_add(&had, s->launch.argv.v[k], strlen(s->launch.argv.v[k])))
-			reply_append(&all, NULL); /* no memory */
-	json_array_foreach(json_object_get(q->body, "argv"), i,
-					   word) if (!names_have(&had, json_string_value(word), json_string_length(word)))
-		reply_append(&all, json_incref(word));
-	names_free(&had);
-	return all;
+	names_free(&names);
+}
+
+/* List options that the child does not have: it was there before, or is starting for another client. The environment
+ * of a program that stands in for the CLI has too many variables of no importance. */
+static void put_late(const struct request *q, const struct session *s, json_t **all) {
+	struct words args = {0}, env = {0};
+	const char *name;
+	json_t *value;
+	bool ok = add_all(&args, json_object_get(q->body, "args"));
+	json_object_foreach(json_object_get(q->body, "env"), name, value) {
+		_cleanup_free_ char *word = str_printf("%s=%s", name, json_string_value(value) ? json_string_value(value) : "");
+		ok = ok && word && words_add(&env, word);
+	}
+	if (!ok) reply_append(all, NULL);
+	if (!flag(q, "env_only", false) && !launch_has_env(&s->launch, &env)) reply_append(all, reply_string("env"));
+	if (args.n && !words_same(&args, &s->launch.args)) reply_append(all, reply_string("args"));
+	put_words(q, "argv", &s->launch.argv, all);
+	words_free(&args);
+	words_free(&env);
+}
+
+/* Set `ignored`, the options for a child that do not count, and the reason. */
+static void put_ignored(json_t **o, const struct request *q, const struct session *s) {
+	static const char *const fixed[] = {"profile", "cwd", "resume", "fork"};
+	json_t *all = json_array();
+	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
+		if (is_fixed(q, fixed[i], s)) reply_append(&all, reply_string(fixed[i]));
+	size_t n = json_array_size(all);
+	put_late(q, s, &all);
+	bool late = json_array_size(all) > n;
+	if (all && !json_array_size(all)) {
+		json_decref(all);
+		return;
+	}
+	reply_set(o, "ignored", all);
+	reply_set(o, "ignored_why",
+			  reply_string(!late           ? "the session keeps its profile, directory and conversation"
+						   : s->agent      ? "the CLI of the session was started before"
+						   : s->want_child ? "the CLI of the session is being started for another client"
+										   : "an observer brings nothing for the CLI of a session"));
 }
 
 /* Write the state that earlier clients know from the tape (core/snapshot.h). Programs that replace the CLI get only the
@@ -557,11 +620,7 @@ static void answer(struct request *q, const struct attachment *a, bool created, 
 	reply_set(&o, "pid", session_pid(s) ? json_integer(session_pid(s)) : json_null());
 	if (guards_lost(&s->registry)) reply_set(&o, "guards_lost", json_true());
 	reply_set(&o, "attachments_total", json_integer((json_int_t)s->n_attachments - 1));
-	json_t *late = ignored(q, s, created);
-	if (!late || json_array_size(late))
-		reply_set(&o, "ignored", late);
-	else
-		json_decref(late);
+	if (!created) put_ignored(&o, q, s);
 	if (s->version) reply_set(&o, "version", reply_string(s->version));
 	if (s->agent && s->agent->program) reply_set(&o, "program", reply_string(s->agent->program));
 	struct buf more = NOTICE_INIT;

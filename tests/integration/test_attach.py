@@ -3,7 +3,7 @@
 import os
 import unittest
 
-from harness import RESULT, Case, PlenumError, allow, perm, request, until, user
+from harness import RESULT, Case, PlenumError, allow, init_line, perm, request, until, user
 from standstill import connected, standstill
 
 NOBODY = 65534
@@ -317,6 +317,88 @@ class NamingTest(Case):
         self.assertIs(b.answer(rid)["response.response.created"], True)
         old.wait_gone()
         agent.child()
+
+
+class JoinTest(Case):
+    """What a client brings to a session that exists counts for the CLI that is started for it; else the answer names it
+    and the reason."""
+
+    def asleep(self, **made):
+        """A daemon with a sleeping session."""
+        self.d, self.agent = self.start()
+        a = self.d.client()
+        a.attach("s", **made)
+        child = self.agent.child()
+        a.send(user("hi"))
+        child.wait(type="user")
+        child.print(init_line(), RESULT)
+        a.event("turn_ended")
+        a.request("plenum_hibernate")
+        self.d.wait_state("s", "asleep")
+        a.close()
+
+    def test_of_a_sleeping_session(self):
+        for wake in (True, False):
+            self.asleep(args=["--old"], env={"KEPT": "1", "CHANGED": "1"})
+            b = self.d.client()
+            got = b.attach("s", wake=wake, args=["--new"], env={"CHANGED": "2", "NEW": "3"})
+            self.assertNotIn("ignored", got)
+            if not wake:
+                b.send(user("hi"))
+            child = self.agent.child()
+            self.assertIn("--new", child.argv)
+            self.assertNotIn("--old", child.argv)
+            self.assertIn("--resume=conv-1", child.argv)
+            self.assertEqual([child.env.get(k) for k in ("KEPT", "CHANGED", "NEW")], ["1", "2", "3"])
+
+    def test_a_whole_command_line(self):
+        """Of a program that stands in for the CLI; another conversation in it does not count."""
+        self.asleep(args=["--old"], env={"OLD": "1"})
+        b = self.d.client()
+        got = b.attach("s", wake=True, argv=self.agent.command.split()[1:] + ["-p", "--model=x", "--continue"], env={"NEW": "2", "PATH": os.environ["PATH"]},
+                       env_only=True)
+        self.assertNotIn("ignored", got)
+        child = self.agent.child()
+        self.assertIn("--model=x", child.argv)
+        self.assertIn("--resume=conv-1", child.argv)
+        self.assertNotIn("--continue", child.argv)
+        self.assertNotIn("--old", child.argv)
+        self.assertEqual((child.env.get("NEW"), child.env.get("OLD")), ("2", None))
+
+    def test_it_is_kept(self):
+        """For later children, also of the next daemon."""
+        self.asleep()
+        self.d.client().attach("s", args=["--new"], env={"NEW": "3"})
+        self.d.stop()
+        self.d.start()
+        self.d.attached("s", wake=True)
+        child = self.agent.child()
+        self.assertIn("--new", child.argv)
+        self.assertEqual(child.env["NEW"], "3")
+
+    def test_what_belongs_to_the_session(self):
+        self.asleep()
+        got = self.d.client().attach("s", cwd="/usr", resume="other", args=["--new"])
+        self.assertEqual(got["ignored"], ["cwd", "resume"])
+        self.assertIn("keeps", got["ignored_why"])
+        self.assertEqual(got["state"], "asleep")
+
+    def test_an_observer(self):
+        self.asleep()
+        got = self.d.client().attach("s", role="observer", args=["--new"], env={"NEW": "3"})
+        self.assertEqual(got["ignored"], ["env", "args"])
+        self.assertNotIn("started", got["ignored_why"])
+        self.d.attached("s", wake=True)
+        self.assertNotIn("--new", self.agent.child().argv)
+
+    def test_of_a_running_session(self):
+        d, agent = self.start()
+        d.client().attach("s", args=["--old"], env={"A": "1"})
+        agent.child()
+        self.assertNotIn("ignored", d.client().attach("s", args=["--old"], env={"A": "1"}))
+        got = d.client().attach("s", args=["--new"], env={"A": "2"})
+        self.assertEqual(got["ignored"], ["env", "args"])
+        self.assertIn("started before", got["ignored_why"])
 
 
 class RoleTest(Case):

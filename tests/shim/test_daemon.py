@@ -515,6 +515,20 @@ class Shared(Case):
         self.assertEqual(b.finish(), (0, ""))
         self.assertEqual([s["session"] for s in self.daemon.sessions()], ["work"])
 
+    def test_what_it_brings_to_a_sleeping_session_counts(self):
+        a = self.named("--model", "first")
+        a.prompt("hello")
+        self.assertEqual(a.finish(), (0, ""))
+        self.daemon.ask("plenum_hibernate", session="work")
+        until(lambda: [s["state"] for s in self.daemon.sessions()] == ["asleep"], "sleep")
+        b = self.named("--model", "second")
+        b.prompt("hello")
+        [pid] = self.daemon.children()
+        with open("/proc/%d/cmdline" % pid, "rb") as f:
+            words = f.read().split(b"\0")
+        self.assertEqual(words[words.index(b"--model") + 1], b"second")
+        self.assertEqual(b.finish(), (0, ""))
+
     def test_the_session_is_removed(self):
         a = self.named()
         a.prompt("hello")

@@ -81,8 +81,10 @@ class Attach(Case):
         self.assertFalse(kept["ephemeral"])
 
     def test_options_without_effect_are_named(self):
-        shim, peer, _ = self.start("--model=x", PLENUM_SESSION="work", answer={"session": "work", "ignored": ["--model=x"]})
-        self.assertIn("work already runs; without effect: --model=x", shim.err.line().decode())
+        shim, peer, _ = self.start("--model=x", PLENUM_SESSION="work", answer={
+            "session": "work", "ignored": ["--model=x"], "ignored_why": "the CLI of the session was started before"})
+        self.assertIn("session work: without effect: --model=x (the CLI of the session was started before)",
+                      shim.err.line().decode())
         peer.close()
 
     def test_nothing_of_stdin_passes_before_the_answer(self):
