@@ -128,6 +128,7 @@ static bool save_table(struct store *k, char *error) {
 /* A full disk may be free again before any other change: repeat until it works. */
 static void on_synced(void *arg, const char *error) {
 	struct store *k = arg;
+	if (!error && !k->hash) return; /* of an older write: the newest one has failed */
 	if (error && !k->unsaved) log_error("%s", error);
 	if (!error && k->unsaved) log_info("the table of sessions is written again");
 	k->unsaved = error != NULL;
