@@ -128,12 +128,12 @@ void router_refuse(struct client *c, const struct message *m, const char *code, 
 		post_error_event(c, SPAN_NONE, uuid, code, text);
 }
 
-static bool is_private(const struct session *s) {
+bool router_is_private(const struct session *s) {
 	return s->lost_profile || s->profile->is_private; /* with a lost profile: unknown */
 }
 
 static bool is_private_to(const struct session *s, const struct client *c) {
-	return is_private(s) && !trust_is_ours(c);
+	return router_is_private(s) && !trust_is_ours(c);
 }
 
 void router_tell_subscribers(struct session *s, struct chunk notice) {
@@ -252,6 +252,16 @@ struct session *router_find_conversation(struct router *r, const char *id) {
 	for (struct session *s = r->sessions; s; s = s->hh.next)
 		if (has_asked_for(s, id)) return s;
 	return NULL;
+}
+
+void router_in_use_text(char out[ROUTER_IN_USE_MAX], const char *holder) {
+	if (holder)
+		snprintf(out, ROUTER_IN_USE_MAX,
+				 "it is that of session %.255s: attach to that (PLENUM_SESSION=%.255s for plenum-shim), or fork the "
+				 "conversation (--fork-session)",
+				 holder, holder);
+	else
+		snprintf(out, ROUTER_IN_USE_MAX, "it is that of another session: fork the conversation (--fork-session)");
 }
 
 struct session *router_named(struct router *r, const char *name) {
@@ -579,7 +589,7 @@ struct router_view router_view(struct router *r, struct client *c) {
 }
 
 bool router_view_has(const struct router_view *v, const struct session *s) {
-	if (is_private(s) && !v->ours) return false;
+	if (router_is_private(s) && !v->ours) return false;
 	return !v->agent || (v->home && (s == v->home || s->made_by == v->home->id));
 }
 

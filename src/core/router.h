@@ -125,6 +125,7 @@ bool router_is_name(const char *name); /* a valid session name */
 /* Return true if the client may know nothing of the session: it is private and the client has another uid, or the
  * client is an agent's process and the session is neither that agent's nor made by it. */
 bool router_is_closed_to(const struct session *s, struct client *c);
+bool router_is_private(const struct session *s); /* to clients of the daemon's uid */
 /* The sessions visible to a client, for a walk over all of them: its process is checked once. */
 struct router_view {
 	bool ours, agent;
@@ -149,6 +150,9 @@ struct session *router_find(struct router *r, const char *name);            /* b
 struct session *router_find_conversation(struct router *r, const char *id); /* by conversation id */
 bool router_has_conversation(const struct session *s, const char *id);
 struct session *router_named(struct router *r, const char *name); /* by either; the name wins */
+/* Write a text for users on a conversation that a session has; holder NULL: its name is not for them. */
+#define ROUTER_IN_USE_MAX 700
+void router_in_use_text(char out[ROUTER_IN_USE_MAX], const char *holder);
 /* Make and announce a session without starting it. Takes over launch. NULL without memory. */
 struct session *router_create(struct router *r, const char *name, const struct profile *profile, struct launch *launch);
 /* Get its first child: a fitting prestarted one, else begin a start (s->starting). */

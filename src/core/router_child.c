@@ -369,6 +369,8 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 		snprintf(text, sizeof text, "%s", s->reason ? s->reason : "the child cannot be ended");
 	else if (e->wanted)
 		snprintf(text, sizeof text, "the child was stopped before it answered");
+	else if (e->broken == BROKEN_SECOND && s->reason)
+		snprintf(text, sizeof text, "%s", s->reason);
 	else if (e->broken)
 		snprintf(text, sizeof text, "%s before it answered; its last words: %s", session_broken_text(e->broken), last);
 	else if (e->signal)

@@ -32,13 +32,21 @@ static struct session *other_holder(const struct session *s, const char *id) {
 	return NULL;
 }
 
+/* Clients of the one session may know nothing of the other (router_is_closed_to()). */
+static void kill_second(struct session *s, const struct session *other) {
+	char why[ROUTER_IN_USE_MAX];
+	bool hidden = s->made_by || (router_is_private(other) && !router_is_private(s));
+	router_in_use_text(why, hidden ? NULL : other->name);
+	session_kill_second(s, other, why);
+}
+
 /* A resume that reports another id than requested: remember both; the next start tries the one known to exist first. A
  * later change (/clear) is the child's own and true. */
 static void learn(struct session *s, struct span id, bool asked_for) {
 	_cleanup_free_ char *text = span_dup(id, NULL);
 	if (!text || !*text || (s->conversation_id && strcmp(s->conversation_id, text) == 0)) return;
 	struct session *other = other_holder(s, text);
-	if (other) session_kill_second(s, other);
+	if (other) kill_second(s, other);
 	if (s->broken == BROKEN_SECOND) return;
 	const char *asked = s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
 	bool first = !s->said_init && asked && !(s->launch.fork && !s->conversation_id);

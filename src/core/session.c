@@ -31,7 +31,7 @@ const char *session_broken_text(enum broken broken) {
 		[BROKEN_DEAF] = "the child had closed its stdin and lived on, so it was stopped",
 		[BROKEN_MUTE] = "the child had closed its stdout and lived on, so it was stopped",
 		[BROKEN_MEMORY] = "stopped: no memory for the output or the input of the child",
-		[BROKEN_SECOND] = "the child took up a conversation that is another session's, so it was stopped",
+		[BROKEN_SECOND] = "the child took up a conversation that is in use, so it was stopped",
 	};
 	return texts[broken];
 }

@@ -284,8 +284,8 @@ static inline const char *session_conversation(const struct session *s) {
 	return s->conversation_id ? s->conversation_id : s->launch.fork ? NULL : s->launch.resume;
 }
 const char *session_state_name(enum session_state state);
-/* The child has taken up another session's conversation: kill it before it writes more there. */
-void session_kill_second(struct session *s, const struct session *other);
+/* The child has taken up another session's conversation: kill it before it writes more there. why: for users. */
+void session_kill_second(struct session *s, const struct session *other, const char *why);
 const char *session_broken_text(enum broken broken); /* "the child ..." */
 /* Return the name of its profile, configured or not; borrowed. */
 char *session_profile(const struct session *s);

@@ -49,6 +49,7 @@ static bool can_resume(const struct session *s) {
 }
 
 static void explain_failure(struct session *s, const struct session_exit *e) {
+	if (e->broken == BROKEN_SECOND && s->reason) return; /* it names the other session */
 	_cleanup_free_ char *words = tail_words(&s->tail);
 	const char *last = words ? words : "it printed nothing on stderr";
 	_cleanup_free_ char *text = e->broken   ? str_printf("%s: %s", session_broken_text(e->broken), last)
@@ -244,9 +245,11 @@ static void kill_now_for(struct session *s, enum broken broken) {
 	step_kill(s);
 }
 
-void session_kill_second(struct session *s, const struct session *other) {
+void session_kill_second(struct session *s, const struct session *other, const char *why) {
+	_cleanup_free_ char *reason = str_printf("%s: %s", session_broken_text(BROKEN_SECOND), why);
 	log_warn("session %s: child %d took up the conversation of session %s", s->label, s->agent->child.pid,
 			 other->label);
+	session_set_reason(s, reason);
 	kill_now_for(s, BROKEN_SECOND);
 }
 

@@ -135,7 +135,8 @@ static void say_ignored(struct pump *p, struct span answer) {
 		_cleanup_free_ char *word = span_dup(element, NULL);
 		if (word) buf_printf(&text, " %.200s", word);
 	}
-	if (text.len) say(p, "session %s: without effect:%s (%s)", name ? name : "", text.data, why ? why : "it runs already");
+	if (text.len)
+		say(p, "session %s: without effect:%s (%s)", name ? name : "", text.data, why ? why : "it runs already");
 	buf_free(&text);
 }
 
@@ -192,12 +193,13 @@ static void on_child_exited(struct pump *p, struct span event) {
 	int64_t signal = number(event, "signal");
 	if (!p->own && !p->lost && span_is_true(span_member(event, "wanted"))) return;
 	put_last_words(p, event);
-	if (span_is_true(span_member(event, "stopped"))) { /* by the daemon: its own words do not say why */
-		_cleanup_free_ char *reason = span_dup(span_member(event, "reason"), NULL);
-		if (reason) say(p, "%s", reason);
-	}
 	p->child_exited = true;
 	p->code = (int)(signal ? 128 + signal : number(event, "status"));
+	if (span_is_true(span_member(event, "stopped"))) { /* by the daemon: its own words and status do not say why */
+		_cleanup_free_ char *reason = span_dup(span_member(event, "reason"), NULL);
+		if (reason) say(p, "%s", reason);
+		p->code = 1;
+	}
 	p->deadline = now_ms() + CLOSE_WAIT;
 	if (!p->own) finish(p, p->code ? p->code : 1);
 }

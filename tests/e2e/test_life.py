@@ -198,7 +198,7 @@ class SecondWriter(Case):
             second = self.client(f"second{number}", args=words)
             uuid = second.prompt("secret medlar")
             self.assertEqual(second.wait_event("error", code="child_exited")["uuid"], uuid, words)
-            self.assertIn("another session's", second.wait_event("child_exited")["reason"])
+            self.assertIn("it is that of session", second.wait_event("child_exited")["reason"])
         self.assertEqual(first.turn("on")["session_id"], conversation)
         self.wait_written(conversation, "echo: on")
         written = "".join(path.read_text(errors="replace") for path in self.place.home.rglob("*.jsonl"))

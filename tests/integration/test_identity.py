@@ -33,7 +33,8 @@ class ContinueTest(Case):
             d, agent, a, b = self.continued(word)
             told = b.event("child_exited")
             self.assertEqual((told["signal"], told["wanted"], told["stopped"]), (9, False, True))
-            self.assertIn("another session's", told["reason"])
+            self.assertIn("it is that of session first: attach", told["reason"])
+            self.assertIn("PLENUM_SESSION=first", b.event("failed")["reason"])
             d.wait_state("second", "failed")
             self.assertIsNone(d.sessions()["second"]["conversation_id"])
             self.assertEqual(d.sessions()["first"]["conversation_id"], "conv-1")
@@ -58,7 +59,7 @@ class ContinueTest(Case):
                     second.print(*[{"type": "x"}] * 3000, init_line("conv-1"))
                     second.exit(3)
                     second.wait_gone()
-            self.assertIn("another session's", b.event("child_exited")["reason"], how)
+            self.assertIn("it is that of session", b.event("child_exited")["reason"], how)
             d.wait_state("second", "failed")
             self.assertIsNone(d.sessions()["second"]["conversation_id"], how)
 
@@ -76,7 +77,7 @@ class ContinueTest(Case):
             agent.child().print(init_line("conv-1"), dict(RESULT, session_id="conv-1"))
             if name == "second":
                 b.wait(type="result")
-        self.assertIn("another session's", b.event("child_exited")["reason"])
+        self.assertIn("it is that of session", b.event("child_exited")["reason"])
         self.assertEqual([d.sessions()[name]["conversation_id"] for name in ("second", "third")], ["conv-1", None])
 
     def test_a_prompt_that_comes_meanwhile(self):
@@ -401,7 +402,7 @@ class SecondWriterTest(Identity):
 
     def ended_unheard(self, b, child, what=None):
         told = b.event("child_exited")
-        self.assertIn("another session's", told["reason"], what)
+        self.assertIn("it is that of session", told["reason"], what)
         child.wait_gone()
         self.assertEqual([m.obj for m in child.log if m["type"] == "user" or m["request.subtype"] == "rename_session"], [], what)
 
@@ -482,7 +483,7 @@ class SecondWriterTest(Identity):
         b.send(user("x", uuid="u"))
         child.wait(type="user")
         child.print(init_line(self.ID))
-        self.assertIn("another session's", b.event("child_exited")["reason"])
+        self.assertIn("it is that of session", b.event("child_exited")["reason"])
         child.wait_gone()
 
     def test_one_that_changes_to_it(self):
@@ -492,7 +493,7 @@ class SecondWriterTest(Identity):
         child.print(init_line("22222222-2222-4333-8444-5555555555ab"), RESULT)
         b.wait(type="result")
         child.print(init_line(self.ID))
-        self.assertIn("another session's", b.event("child_exited")["reason"])
+        self.assertIn("it is that of session", b.event("child_exited")["reason"])
 
     def test_a_conversation_that_is_free(self):
         """All lines reach it in order; output that was only requested by the daemon is on no tape; the daemon knows the
@@ -545,7 +546,7 @@ class SecondWriterTest(Identity):
             child.print(err(child.request(subtype)["request_id"], "unsupported"))
         child.wait(type="user", uuid="u")
         child.print(init_line(self.ID))
-        self.assertIn("another session's", b.event("child_exited")["reason"])
+        self.assertIn("it is that of session", b.event("child_exited")["reason"])
 
     def test_across_an_upgrade(self):
         for sid in (self.ID, "22222222-2222-4333-8444-5555555555ab"):

@@ -595,8 +595,16 @@ class Shared(Case):
         s = self.sdk("--continue")
         s.send("hello again")
         code, err = s.finish()
-        self.assertEqual(code, 137)
-        self.assertIn("conversation that is another session's", err)
+        [session] = [s["session"] for s in self.daemon.sessions()]
+        self.assertEqual(code, 1)
+        self.assertIn("it is that of session %s: attach to that (PLENUM_SESSION=%s" % (session, session), err)
+        self.assertIn("--fork-session", err)
+        self.assertNotIn("137", err)
+        s = self.sdk("--resume", kept.frames[-1]["session_id"])
+        s.send("hello again")
+        code, err = s.finish(eof=False)  # at once, not at the end of its input
+        self.assertEqual(code, 1)
+        self.assertIn("it is that of session %s" % session, err)
 
     def test_a_crash_of_the_agent_is_the_end_for_all(self):
         a, b = self.named(), self.named()
