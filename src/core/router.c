@@ -258,10 +258,10 @@ void router_in_use_text(char out[ROUTER_IN_USE_MAX], const char *holder) {
 	if (holder)
 		snprintf(out, ROUTER_IN_USE_MAX,
 				 "it is that of session %.255s: attach to that (PLENUM_SESSION=%.255s for plenum-shim), or fork the "
-				 "conversation (--fork-session)",
+				 "conversation",
 				 holder, holder);
 	else
-		snprintf(out, ROUTER_IN_USE_MAX, "it is that of another session: fork the conversation (--fork-session)");
+		snprintf(out, ROUTER_IN_USE_MAX, "it is that of another session: fork the conversation");
 }
 
 struct session *router_named(struct router *r, const char *name) {

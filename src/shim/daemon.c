@@ -8,9 +8,14 @@
 #include "wire/valid.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#define CONFIG_MAX (1 << 20) /* bytes of a file of --mcp-config */
 
 static int no_daemon(const char *path, const char *why) {
 	fprintf(stderr,
@@ -98,15 +103,9 @@ static void put_env(struct buf *b, const struct options *o) {
 	put_bool(b, "env_only", true);
 }
 
-/* {"mcpServers":{"name":{"type":"sdk",...},...}}; the value may also be the name of a file, which never holds one that
- * lives in the SDK's process. */
-static void put_sdk_servers(void *ctx, const char *config) {
-	struct buf *b = ctx;
-	struct span key, value, text = {config, strlen(config)};
-	const char *error;
-	size_t bad;
-	if (!valid_json(text.p, text.n, &error, &bad)) return;
-	struct span servers = span_member(text, "mcpServers");
+/* {"mcpServers":{"name":{"type":"sdk",...},...}} */
+static void put_servers_in(struct buf *b, struct span text) {
+	struct span key, value, servers = span_member(text, "mcpServers");
 	for (size_t at = 0; span_is_object(servers) && span_next_member(servers, &at, &key, &value);) {
 		if (!span_equals(span_member(value, "type"), "sdk")) continue;
 		size_t len;
@@ -115,6 +114,36 @@ static void put_sdk_servers(void *ctx, const char *config) {
 		if (b->data[b->len - 1] != '[') buf_putc(b, ',');
 		str_put_json(b, name, len);
 	}
+}
+
+static bool is_json(struct span text) {
+	const char *error;
+	size_t bad;
+	return valid_json(text.p, text.n, &error, &bad);
+}
+
+/* Return the text of a regular file; NULL: there is none, which is the CLI's to report, or it is too long. */
+static char *read_config(const char *path, size_t *n) {
+	struct stat st;
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) return NULL;
+	if (st.st_size > CONFIG_MAX) {
+		fprintf(stderr, "plenum-shim: %s: longer than %d MiB: its in-process MCP servers are not served\n", path,
+				CONFIG_MAX >> 20);
+		return NULL;
+	}
+	char *text = malloc((size_t)st.st_size + 1);
+	ssize_t got = text ? fd_read(fd, text, (size_t)st.st_size) : -1;
+	*n = got > 0 ? (size_t)got : 0;
+	return text;
+}
+
+/* The value is JSON, or the name of a file with it, as for the CLI. */
+static void put_sdk_servers(void *ctx, const char *config) {
+	struct span text = {config, strlen(config)};
+	_cleanup_free_ char *file = is_json(text) ? NULL : read_config(config, &text.n);
+	if (file) text.p = file;
+	if (is_json(text)) put_servers_in(ctx, text);
 }
 
 static void put_servers(struct buf *b, const struct options *o) {

@@ -84,8 +84,11 @@ class Wire(Case):
             client.send({"type": "user", "message": {"role": "user", "content": '@tool mcp__calc__add {"a":2,"b":3}@'}})
             client.wait_result()
         config = json.dumps({"mcpServers": {"calc": {"type": "sdk", "name": "calc"}}})
-        lines = self.same(script, "--allowedTools", "mcp__calc__add", "--mcp-config", config)
-        self.assertIn('\\"text\\":\\"5\\"', json.dumps(lines[-1]["result"]))
+        path = self.work.parent / "servers.json"
+        path.write_text(config)
+        for value in (config, str(path)):
+            lines = self.same(script, "--allowedTools", "mcp__calc__add", "--mcp-config", value)
+            self.assertIn('\\"text\\":\\"5\\"', json.dumps(lines[-1]["result"]))
 
     def test_descriptors_of_the_command_line(self):
         """A shell's <(...): both versions of the CLI read these two from it."""

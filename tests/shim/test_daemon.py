@@ -205,13 +205,17 @@ class Same(Case):
 
     def test_a_server_in_the_sdk_by_mcp_config(self):
         config = json.dumps({"mcpServers": {"calc": {"type": "sdk", "name": "calc"}}})
+        path = os.path.join(self.daemon.dir, "servers.json")
+        with open(path, "w") as f:
+            f.write(config)
 
         def play(s):
             s.ask("initialize", hooks=None)
             s.prompt("@tool mcp__calc__add {}@")
 
-        _, shim = self.both(play, "--mcp-config", config, "--permission-prompt-tool=stdio", permission=allow, mcp=self.mcp)
-        self.assertIn("tools/call", [a.get("message", {}).get("method") for a in shim.asked])
+        for value in (config, path):
+            _, shim = self.both(play, "--mcp-config", value, "--permission-prompt-tool=stdio", permission=allow, mcp=self.mcp)
+            self.assertIn("tools/call", [a.get("message", {}).get("method") for a in shim.asked])
 
     def test_a_server_in_the_sdk_by_initialize(self):
         def play(s):
@@ -598,7 +602,7 @@ class Shared(Case):
         [session] = [s["session"] for s in self.daemon.sessions()]
         self.assertEqual(code, 1)
         self.assertIn("it is that of session %s: attach to that (PLENUM_SESSION=%s" % (session, session), err)
-        self.assertIn("--fork-session", err)
+        self.assertIn("or fork", err)
         self.assertNotIn("137", err)
         s = self.sdk("--resume", kept.frames[-1]["session_id"])
         s.send("hello again")

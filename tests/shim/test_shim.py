@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -71,6 +72,23 @@ class Attach(Case):
         asked = self.start("--mcp-config", json.dumps(config), "/no/file.json", "--mcp-config=" + json.dumps(other))[2]
         self.assertEqual(asked["mcp_servers"], ['a"b', "c"])
         self.assertEqual(self.start("--mcp-config", '{"mcpServers":{"x":{"type":"sdk"')[2]["mcp_servers"], [])
+
+    def test_sdk_servers_of_a_file(self):
+        with tempfile.TemporaryDirectory() as place:
+            path = os.path.join(place, "servers.json")
+            with open(path, "w") as f:
+                json.dump({"mcpServers": {"a": {"type": "sdk"}, "web": {"type": "http", "url": "x"}}}, f)
+            self.assertEqual(self.start("--mcp-config", path)[2]["mcp_servers"], ["a"])
+            self.assertEqual(self.start("--mcp-config=" + os.path.relpath(path))[2]["mcp_servers"], ["a"])
+            with open(path, "a") as f:
+                f.write(" " * (1 << 20))
+            shim, _, asked = self.start("--mcp-config", path)
+            self.assertEqual(asked["mcp_servers"], [])
+            self.assertIn("servers.json: longer than 1 MiB", shim.err.line().decode())
+            os.unlink(path)
+            os.mkfifo(path)
+            for path in (path, place, "/dev/null"):
+                self.assertEqual(self.start("--mcp-config", path)[2]["mcp_servers"], [])
 
     def test_named_and_kept_sessions_do_not_end_with_the_shim(self):
         named = self.start(PLENUM_SESSION="work")[2]
