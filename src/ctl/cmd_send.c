@@ -27,7 +27,7 @@ struct sending {
 	bool no_wait, existing;
 	bool told_waiting; /* "a permission waits" was said for this stop */
 	bool gap;          /* lines were lost: the result may be among them */
-	char *unnamed;     /* what the last result says that failed and names nobody we know */
+	struct buf last;   /* the last result that names no prompt of ours */
 	int64_t deadline;  /* now_ms() clock; INT64_MAX: none */
 	int signals;       /* signalfd of SIGINT and SIGTERM */
 	struct turn turn;
@@ -83,10 +83,14 @@ static int take_state(struct sending *s, const struct incoming *in) {
 	return CTL_CUT;
 }
 
-/* The daemon knows that the last result was ours, though that does not say so. */
-static int take_end(const struct sending *s, const struct incoming *in) {
-	if (!span_is_true(span_member(in->line, "is_error"))) return CTL_OK;
-	ctl_say("%s", s->unnamed ? s->unnamed : "the turn failed");
+/* The daemon knows that the last result was ours, though that does not say so (a command of the CLI 2.1.197). */
+static int take_end(struct sending *s, const struct incoming *in) {
+	struct incoming last = {.line = {s->last.data, s->last.len}};
+	bool known = s->last.len && !s->last.failed && scan_envelope(last.line.p, last.line.n, &last.e);
+	bool bad = span_is_true(span_member(in->line, "is_error"));
+	if (known && span_is_true(last.e.is_error) == bad) return take_result(s, &last);
+	if (!bad) return CTL_OK;
+	ctl_say("the turn failed");
 	return CTL_REFUSED;
 }
 
@@ -101,6 +105,7 @@ static int take_event(struct sending *s, const struct incoming *in, struct span 
 		return CTL_CUT;
 	}
 	if (follow_ended(in, s->turn.uuid)) return take_end(s, in);
+	if (span_equals(event, PLENUM_EV_TURN_ENDED)) s->last.len = 0; /* it was another prompt's */
 	if (follow_changed(in, "prompt_held", s->turn.uuid))
 		ctl_say("the prompt waits for the end of another client's turn; see `plenumctl queue %s`", s->session);
 	if (follow_changed(in, "prompt_cancelled", s->turn.uuid)) {
@@ -119,8 +124,8 @@ static int take_line(struct sending *s, const struct incoming *in) {
 	bool end = turn_feed(&s->turn, in->line, &in->e);
 	if (end) return take_result(s, in);
 	if (span_equals(in->e.type, "result")) {
-		free(s->unnamed);
-		s->unnamed = failure_of(in->line, &in->e);
+		s->last.len = 0;
+		buf_put(&s->last, in->line.p, in->line.n);
 	}
 	if (!s->c->json && s->turn.ours) show_answer(&s->show, in->line, &in->e);
 	struct span event = follow_event(in);
@@ -244,7 +249,13 @@ int cmd_send(struct ctl *c, int argc, char **argv) {
 	_cleanup_plenum_ struct plenum *p = NULL;
 	code = pick_or_make(c, &session, make, &p, &create);
 	if (existing) create = "never";
-	struct sending s = {.c = c, .p = p, .session = session, .no_wait = no_wait, .existing = existing, .signals = -1};
+	struct sending s = {.c = c,
+						.p = p,
+						.session = session,
+						.no_wait = no_wait,
+						.existing = existing,
+						.signals = -1,
+						.last = BUF_INIT(SIZE_MAX / 4)};
 	s.deadline = ms == INT64_MAX ? ms : now_ms() + ms;
 	show_init(&s.show, stdout);
 	json_t *members = json_pack("{s:s,s:b,s:s,s:s*,s:s*}", "create", create, "approve", 0, "on_lag", "wait", "profile",
@@ -252,6 +263,6 @@ int cmd_send(struct ctl *c, int argc, char **argv) {
 	code = code == CTL_OK ? send_prompt(&s, members, &text) : code;
 	json_decref(members);
 	buf_free(&text);
-	free(s.unnamed);
+	buf_free(&s.last);
 	return code;
 }

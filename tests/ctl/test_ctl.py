@@ -309,6 +309,15 @@ class Send(Ctl):
         child.print(self.result(uuid, result="of a command"))
         self.assertEqual(self.ended(p, 0)[0], "of a command\n")
 
+    def test_an_answer_that_no_turn_names(self):
+        """A command of the CLI 2.1.197, which neither repeats the prompt nor names it."""
+        p, child, uuid = self.prompted()
+        unnamed = self.result(uuid, result="Total cost: $0")
+        del unnamed["user_message_uuids"]
+        child.print({"type": "system", "subtype": "session_state_changed", "state": "running"},
+                    {"type": "system", "subtype": "init", "session_id": "c"}, said("Total cost: $0"), unnamed)
+        self.assertEqual(self.ended(p, 0)[0], "Total cost: $0\n")
+
     def test_an_error_result_is_1(self):
         p, child, uuid = self.prompted()
         child.print(self.result(uuid, is_error=True, subtype="error_during_execution", errors=["it broke"]))
