@@ -70,6 +70,7 @@ static const struct key daemon_keys[] = {
 	{"notify_limit", KIND_TIME, S(notify_limit)},
 	{"outside_timeout", KIND_FINITE, S(outside_timeout)},
 	{"memory_pressure", KIND_YESNO, S(memory_pressure)},
+	{"log_commands", KIND_YESNO, S(log_commands)},
 	{0},
 };
 

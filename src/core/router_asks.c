@@ -86,6 +86,46 @@ static char *tool_of(const struct pending *p) {
 	return span_dup(pending_part(p, ASK_PART_TOOL), NULL);
 }
 
+/* Name the client as "desk (uid 1000, python3)"; names are quoted, so that none forges the rest of a line. */
+static void put_who(struct buf *b, const struct client *by) {
+	if (!by) {
+		buf_puts(b, " by plenumd");
+		return;
+	}
+	_cleanup_free_ char *name = by->name ? str_word(by->name) : NULL, *program = str_word(by->program);
+	buf_printf(b, " by %s%s", name ? name : "", name ? " (" : "");
+	buf_printf(b, "uid %u, %s%s", by->peer.uid, program ? program : "?", name ? ")" : "");
+}
+
+#define COMMAND_LOGGED ((size_t)200) /* bytes */
+
+/* Return the command or path of the request, shortened; NULL: none, or it must not be logged. */
+static char *command_of(const struct session *s, const struct pending *p) {
+	size_t n = 0;
+	struct span subject = pending_part(p, ASK_PART_SUBJECT);
+	_cleanup_free_ char *text = s->world->settings->log_commands && subject.p ? span_dup(subject, &n) : NULL;
+	if (!text) return NULL;
+	bool cut = n > COMMAND_LOGGED;
+	n = MIN(n, COMMAND_LOGGED);
+	while (cut && n && ((unsigned char)text[n] & 0xc0) == 0x80) n--; /* whole characters */
+	return str_printf("%.*s%s", (int)n, text, cut ? "..." : "");
+}
+
+static char *decision_text(const struct session *s, const struct pending *p, const struct client *by, const char *tool,
+						   const char *command, const char *decision) {
+	struct buf b = BUF_INIT(65536);
+	_cleanup_free_ char *what = str_word(tool ? tool : p->subtype ? p->subtype : "request");
+	_cleanup_free_ char *agent = span_dup(pending_part(p, ASK_PART_AGENT), NULL);
+	_cleanup_free_ char *asker = agent ? str_word(agent) : NULL;
+	int64_t ms = now_ms() - p->since;
+	buf_printf(&b, "session %s: %s %s", s->label, what ? what : "?", decision);
+	if (asker) buf_printf(&b, " for subagent %s", asker);
+	put_who(&b, by);
+	buf_printf(&b, " after %lld.%lld s", (long long)ms / 1000, (long long)ms / 100 % 10);
+	if (command) buf_puts(&b, ": "), str_put_quoted(&b, command, strlen(command));
+	return buf_steal(&b, NULL);
+}
+
 /* Log one structured line for each decision. */
 static void log_decision(const struct session *s, const struct pending *p, const struct client *by,
 						 const char *decision, const char *why, const struct changes *ch) {
@@ -95,8 +135,8 @@ static void log_decision(const struct session *s, const struct pending *p, const
 	snprintf(uid, sizeof uid, "%u", by ? by->peer.uid : getuid());
 	snprintf(pid, sizeof pid, "%d", by ? by->peer.pid : getpid());
 	snprintf(ms, sizeof ms, "%lld", (long long)(now_ms() - p->since));
-	_cleanup_free_ char *what = str_word(tool ? tool : p->subtype ? p->subtype : "request");
-	_cleanup_free_ char *text = str_printf("session %s: %s %s", s->label, what ? what : "?", decision);
+	_cleanup_free_ char *command = command_of(s, p);
+	_cleanup_free_ char *text = decision_text(s, p, by, tool, command, decision);
 	const char *fields[] = {"event",
 							"decision",
 							"session",
@@ -117,6 +157,8 @@ static void log_decision(const struct session *s, const struct pending *p, const
 							by ? by->program : "plenumd",
 							"name",
 							by ? by->name : NULL,
+							"command",
+							command,
 							"ms",
 							ms,
 							"reason",

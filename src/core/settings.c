@@ -79,6 +79,7 @@ struct settings *settings_new(void) {
 		.max_children = 256,
 		.max_clients = 16384,
 		.memory_pressure = true,
+		.log_commands = true,
 		.notify_interval = 10000,
 		.notify_limit = 600000,
 		.outside_timeout = 10000,

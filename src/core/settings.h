@@ -67,6 +67,7 @@ struct settings {
 	int64_t notify_interval, notify_limit; /* ms: between two runs for a session; of one run */
 	int64_t outside_timeout;               /* ms: of requests to file systems and other processes */
 	bool memory_pressure;                  /* put sessions to sleep when memory is short */
+	bool log_commands;                     /* a decision's line has the command or path that it is about */
 	struct limits limits;
 	struct profile *profiles;
 	size_t n_profiles;

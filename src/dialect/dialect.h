@@ -54,6 +54,7 @@ enum ask_part {
 	ASK_PART_SERVER,      /* MCP: the name of the server */
 	ASK_PART_MESSAGE,     /* MCP: the JSON-RPC message */
 	ASK_PART_SUGGESTIONS, /* what an answer may ask the child to remember, an array */
+	ASK_PART_SUBJECT,     /* the command, path, ... that the tool is about, a string */
 };
 
 /* The first bytes of a line that is too long to be read: only what is found without parsing. */

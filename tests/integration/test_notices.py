@@ -300,7 +300,8 @@ class LogTest(Case):
         self.decide(d, agent, self.FORGED, 'me decision=allow "', tool="Bash decision=allow")
         line, = self.decisions(d)
         head, _, rest = line.rpartition(" event=decision session=\"")
-        self.assertTrue(head.endswith('session %s: "Bash decision=allow" deny' % json.dumps(self.FORGED)), line)
+        self.assertRegex(head, re.escape('session %s: "Bash decision=allow" deny by "me decision=allow \\"" '
+                                         '(uid %d, ' % (json.dumps(self.FORGED), os.getuid())) + r"\S+\) after \d+\.\d s: \"touch one\"$")
         got = self.fields("session=\"" + rest)
         self.assertEqual((got["session"], got["decision"], got["name"], got["tool"]),
                          (self.FORGED, "deny", 'me decision=allow "', "Bash decision=allow"))
@@ -351,12 +352,36 @@ class LogTest(Case):
         self.assertEqual(json.loads(line)["name"], "n" + BIDI)
 
 
+class CommandTest(Case):
+    """The line of a decision says who, for whom, what and after how long."""
+
+    def decided(self, name, what):
+        self.a.send(ok(self.a.wait(type="control_request")["request_id"], {"behavior": "allow"}))
+        self.child.answer(name)
+        return until(lambda: [x for x in self.d.log().splitlines() if "event=decision" in x and what in x])[-1]
+
+    def test_the_text(self):
+        self.d, agent = self.start()
+        self.a = self.d.client()
+        self.a.attach("s", name="desk")
+        self.child = agent.child()
+        self.child.print(perm("k-1", cmd='make "test"\n', agent_id="agent-7"))
+        line = self.decided("k-1", what="agent-7")
+        self.assertRegex(line, r'session s: Bash allow for subagent agent-7 by desk \(uid %d, \S+\) '
+                               r'after \d+\.\d s: "make \\"test\\"\\n" event=decision ' % os.getuid())
+        self.assertIn(' command="make \\"test\\"\\n" ', line)
+        self.child.print(perm("k-2", cmd="\u20ac" * 100))
+        self.assertIn(' s: "%s..." event=' % ("\u20ac" * 66), self.decided("k-2", what="\u20ac"))
+        self.child.print(perm("k-3", tool="Odd", input={"n": 1}))
+        self.assertIn(" Odd allow by desk ", self.decided("k-3", what=" Odd "))
+
+
 class DecisionTest(Case):
     """A decision reports its changes."""
 
     def setUp(self):
         super().setUp()
-        self.d, self.agent = self.start()
+        self.d, self.agent = self.start(daemon={"log_commands": "no"})
         self.a = self.d.attached("s")
         self.child = self.agent.child()
 
@@ -441,7 +466,7 @@ class DecisionTest(Case):
     def test_what_a_hook_decides(self):
         line = self.hooked({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow",
                                                    "updatedInput": {"command": "touch secret-2"}}})
-        self.assertIn(": Bash allow event=decision ", line)
+        self.assertRegex(line, r": Bash allow by uid \d+, \S+ after \d+\.\d s event=decision ")
         self.assertIn(" subtype=hook_callback tool=Bash decision=allow ", line)
         self.assertIn(" input_changed=yes ", line)
         self.assertNotIn("secret", line)

@@ -235,6 +235,19 @@ static enum ask_kind ask_kind(const struct envelope *e) {
 	return ASK_UNKNOWN;
 }
 
+static struct span input_of(enum ask_kind kind, struct span request) {
+	struct span input = span_member(request, "input");
+	return kind == ASK_HOOK ? span_member(input, "tool_input") : input;
+}
+
+/* Return the member of the tool's input that says most. */
+static struct span subject(enum ask_kind kind, struct span request) {
+	static const char *const keys[] = {"command", "file_path", "path", "pattern", "url", "query", "prompt"};
+	struct span input = input_of(kind, request), value = SPAN_NONE;
+	for (size_t i = 0; i < ARRAY_SIZE(keys) && !span_is_string(value); i++) value = span_member(input, keys[i]);
+	return span_is_string(value) ? value : SPAN_NONE;
+}
+
 static struct span ask_part(enum ask_kind kind, struct span request, enum ask_part part) {
 	static const char *const names[] = {
 		[ASK_PART_TOOL] = "tool_name",       [ASK_PART_INPUT] = "input",
@@ -242,6 +255,7 @@ static struct span ask_part(enum ask_kind kind, struct span request, enum ask_pa
 		[ASK_PART_CALLBACK] = "callback_id", [ASK_PART_SERVER] = "server_name",
 		[ASK_PART_MESSAGE] = "message",      [ASK_PART_SUGGESTIONS] = "permission_suggestions",
 	};
+	if (part == ASK_PART_SUBJECT) return subject(kind, request);
 	if (kind == ASK_HOOK && part == ASK_PART_TOOL) request = span_member(request, "input");
 	struct span value = span_member(request, names[part]);
 	return part != ASK_PART_SUGGESTIONS || span_is_array(value) ? value : SPAN_NONE;
@@ -651,11 +665,6 @@ static struct span allowing(enum ask_kind kind, struct span body) {
 	struct span output = span_member_spelled(body, "hookSpecificOutput");
 	struct span decision = span_member_spelled(output, "decision");
 	return span_is_object(decision) ? decision : output;
-}
-
-static struct span input_of(enum ask_kind kind, struct span request) {
-	struct span input = span_member(request, "input");
-	return kind == ASK_HOOK ? span_member(input, "tool_input") : input;
 }
 
 static struct span answer_input(struct span response) {
