@@ -15,7 +15,7 @@ static const struct {
 	int (*run)(void);
 } errands[] = {
 	{CONFIG_ERRAND, config_errand}, {LAUNCH_ERRAND, launch_errand}, {SESSION_LEFT_ERRAND, session_left_errand},
-	{LOGIN_ERRAND, login_errand},   {RULES_ERRAND, rules_errand},
+	{LOGIN_ERRAND, login_errand},   {RULES_ERRAND, rules_errand},   {PROGRAM_ERRAND, login_program_errand},
 };
 
 int errands_run(const char *kind) {

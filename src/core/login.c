@@ -173,3 +173,54 @@ int login_errand(void) {
 	if (env) errand_say(env, len);
 	return EX_OK;
 }
+
+struct program_request {
+	const char *cwd, *name, *path, *asker; /* asker: PATH of the requester; NULL: unknown */
+	bool variable;                         /* the name is of the requester's variable */
+};
+
+/* Name the place where child_find() found the program. */
+static const char *origin_of(const struct program_request *q, const char *file, bool asked) {
+	char ignored[CHILD_ERROR_MAX];
+	int number;
+	if (q->variable) return PROGRAM;
+	if (strchr(q->name, '/')) return "command of the profile";
+	if (asked) return "PATH of the client";
+	const char *paths[] = {*q->path ? q->path : NULL, getenv("PATH")};
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		_cleanup_free_ char *same = child_find_program(q->name, paths[i], q->cwd, &number, ignored);
+		if (same && strcmp(same, file) == 0) return "PATH of the daemon";
+	}
+	return "directory of its installer";
+}
+
+static int say_program(const struct program_request *q) {
+	char error[CHILD_ERROR_MAX] = "";
+	int number;
+	bool asked;
+	_cleanup_free_ char *home = path_home();
+	struct child_search in = {
+		.asker = q->asker, .path = *q->path ? q->path : NULL, .own = getenv("PATH"), .home = home};
+	_cleanup_free_ char *file = child_find(q->name, q->cwd, &in, &asked, &number, error);
+	const char *words[] = {file ? file : "", file ? origin_of(q, file, asked) : "", file ? "" : error};
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) errand_say(words[i], strlen(words[i]) + 1);
+	return EX_OK;
+}
+
+int login_program_errand(void) {
+	size_t n, len = 0;
+	_cleanup_free_ char *request = errand_request(&n);
+	const char *at = request, *end = request ? request + n : NULL;
+	const char *pid = errand_next(&at, end), *variable;
+	struct program_request q = {.cwd = errand_next(&at, end)};
+	q.name = errand_next(&at, end);
+	q.path = errand_next(&at, end);
+	variable = errand_next(&at, end);
+	if (!pid || !q.cwd || !q.name || !q.path) return EX_USAGE;
+	_cleanup_free_ char *env = proc_environ((pid_t)atoi(pid), &len);
+	const char *named = env && variable && *variable ? proc_find(env, len, variable) : NULL;
+	q.variable = named && *named;
+	if (q.variable) q.name = named;
+	q.asker = env ? proc_find(env, len, "PATH") : NULL;
+	return say_program(&q);
+}

@@ -31,6 +31,11 @@ void login_ask(struct buf *request, pid_t pid, const struct login_place *place);
 /* Parse its answer: env is the environment. False: no answer. */
 bool login_answer(const char *answer, size_t n, struct child_place *place, struct span *env);
 
+/* The errand that answers the same request with the program that a start would run: three strings, its path ("": none),
+ * where it was found, and the error. */
+#define PROGRAM_ERRAND "program"
+int login_program_errand(void);
+
 /* Return the variable that names the program of this profile (plenumd(8), PLENUM_CLAUDE); NULL: none. */
 const char *login_variable_of(const char *profile);
 /* Read the client environment from the environment of a process of our uid. Without memory some variables are

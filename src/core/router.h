@@ -199,6 +199,8 @@ void router_set_asker(struct launch *l, struct client *c);
 /* Before a session of this profile is made, in cwd (NULL: the usual one): if a prestarted child could fit, ask for the
  * data of login_read() for that place. */
 bool router_look_for(struct client *c, struct chunk line, const struct profile *p, const char *cwd);
+/* Find the program that a start of this profile for this client would run: the answer of PROGRAM_ERRAND. */
+bool router_find_program(struct client *c, struct chunk line, const struct profile *p);
 struct child_place router_place_of(const struct client *c);
 struct login *router_login_of(const struct client *c, const struct profile *p);
 

@@ -122,10 +122,10 @@ void router_set_asker(struct launch *l, struct client *c) {
 	l->asker_start = start;
 }
 
-static bool know_login(struct client *c, struct chunk line, const struct login_place *place) {
+static bool know(struct client *c, struct chunk line, const char *kind, const struct login_place *place) {
 	struct buf request = BUF_INIT(65536);
 	login_ask(&request, has_login(c) ? c->peer.pid : 0, place);
-	bool known = router_inquire(c, line, LOGIN_ERRAND, &request, place->cwd);
+	bool known = router_inquire(c, line, kind, &request, place->cwd);
 	buf_free(&request);
 	return known;
 }
@@ -153,8 +153,7 @@ static const char *value_of(const struct profile *p, const char *name, bool *fix
 	return *fixed ? p->env.v[at] + strlen(name) + 1 : passes ? getenv(name) : NULL;
 }
 
-bool router_look_for(struct client *c, struct chunk line, const struct profile *p, const char *cwd) {
-	if (!p->warm) return true;
+static bool look_for(struct client *c, struct chunk line, const char *kind, const struct profile *p, const char *cwd) {
 	_cleanup_free_ char *usual = cwd ? NULL : router_usual_cwd(c, p);
 	const char *variable = login_variable_of(p->name);
 	bool fixed = false;
@@ -165,5 +164,13 @@ bool router_look_for(struct client *c, struct chunk line, const struct profile *
 								.program = named && *named ? named : p->command.v[0],
 								.variable = fixed ? NULL : variable};
 	place.path = value_of(p, "PATH", &fixed);
-	return know_login(c, line, &place);
+	return know(c, line, kind, &place);
+}
+
+bool router_look_for(struct client *c, struct chunk line, const struct profile *p, const char *cwd) {
+	return !p->warm || look_for(c, line, LOGIN_ERRAND, p, cwd);
+}
+
+bool router_find_program(struct client *c, struct chunk line, const struct profile *p) {
+	return look_for(c, line, PROGRAM_ERRAND, p, NULL);
 }

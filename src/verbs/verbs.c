@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "core/guards.h"
+#include "core/login.h"
 #include "core/trust.h"
 #include "core/warm.h"
 #include "io/proc.h"
@@ -364,7 +365,37 @@ static void status_daemon(struct request *q) {
 	reply_with(q, o, &b);
 }
 
+/* The program that a session of this profile would start for this client. */
+static void status_profile(struct request *q, const char *name) {
+	const struct profile *p = settings_profile(q->router->settings, name);
+	enum errand_end end;
+	if (!p || !profile_is_open(q, p)) {
+		reply_error(q, PLENUM_E_NO_SUCH_PROFILE, "there is no profile %s (`plenumctl status` lists them)", name);
+		return;
+	}
+	if (!p->command.n) {
+		reply_error(q, PLENUM_E_SPAWN_FAILED, "profile %s has no command", name);
+		return;
+	}
+	if (!router_find_program(q->client, q->line, p)) return;
+	struct span answer = router_answer_of(q->client, PROGRAM_ERRAND, &end);
+	const char *at = answer.p, *stop = answer.p + answer.n;
+	const char *program = errand_next(&at, stop), *from = errand_next(&at, stop), *error = errand_next(&at, stop);
+	if (!answer.p || !error) {
+		reply_error(q, end == ERRAND_TIMEOUT ? PLENUM_E_TIMEOUT : PLENUM_E_BUSY,
+					"no process could look for the program");
+		return;
+	}
+	reply(q, reply_pack("{s:s,s:s?,s:s?,s:s?}", "profile", name, "program", *program ? program : NULL, "from",
+						*from ? from : NULL, "error", *error ? error : NULL));
+}
+
 static void verb_status(struct request *q) {
+	const char *profile = json_string_value(json_object_get(q->body, "profile"));
+	if (profile) {
+		status_profile(q, profile);
+		return;
+	}
 	if (json_object_get(q->body, "session") ||
 		(q->client->attachment && !json_is_true(json_object_get(q->body, "daemon"))))
 		status_session(q);
@@ -727,7 +758,7 @@ static const struct verb {
 	  {"on_lag", "s"},
 	  {"name", "s"}}},
 	{PLENUM_LIST, LEAST_AGENT, verb_list, {{NULL, NULL}}},
-	{PLENUM_STATUS, LEAST_AGENT, verb_status, {{"session", "s"}, {"daemon", "b"}}},
+	{PLENUM_STATUS, LEAST_AGENT, verb_status, {{"session", "s"}, {"daemon", "b"}, {"profile", "s", LEAST_FREE}}},
 	{PLENUM_PENDING, LEAST_AGENT, verb_pending, {{"session", "s"}}},
 	{PLENUM_STOP, LEAST_FREE, verb_stop, {{"session", "s"}, {"how", "s"}, {"forget", "b"}}},
 	{PLENUM_HIBERNATE, LEAST_FREE, verb_hibernate, {{"session", "s"}, {"force", "b"}}},

@@ -75,6 +75,31 @@ class ProgramTest(Case):
         self.assertEqual(self.program("a"), where["asker"])
         self.assertEqual(self.program("b", self.requester(PATH=other)), other + "/claude")
 
+    def test_the_daemon_says_which_one_it_would_be(self):
+        """For the client that asks, without a start."""
+        d = self.begin(env={"PATH": "/usr/bin:/bin:/tmp/none"})
+
+        def would(client=None, profile="claude"):
+            got = (client or self.requester()).request("plenum_status", profile=profile)
+            return got["program"], got["from"], got["error"]
+
+        program, source, error = would()
+        self.assertEqual((program, source), (None, None))
+        for word in ("claude", "PATH=", "~/.local/bin"):
+            self.assertIn(word, error)
+        where = {name: self.cli(*name.split("/")) for name in ("home/.local/bin", "asker", "named", "daemon")}
+        asker = os.path.dirname(where["asker"])
+        self.assertEqual(would(self.requester(PATH=asker, PLENUM_CLAUDE=where["named"])), (where["named"], "PLENUM_CLAUDE", None))
+        self.assertEqual(would(self.requester(PATH=asker)), (where["asker"], "PATH of the client", None))
+        self.assertEqual(would(), (where["home/.local/bin"], "directory of its installer", None))
+        self.assertEqual(would(profile="fake")[1:], ("command of the profile", None))
+        self.assertRefused("no_such_profile", d.client().request, "plenum_status", profile="nope")
+        self.assertEqual(d.sessions(), {})
+        d.stop()
+        d.process = None
+        self.d = self.start(agents=(), env={"PATH": os.path.dirname(where["daemon"]) + ":/usr/bin:/bin"})[0]
+        self.assertEqual(would(), (where["daemon"], "PATH of the daemon", None))
+
     def test_a_member_of_env_names_it_too(self):
         self.begin()
         path = self.cli("named")
