@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "core/trust.h"
 #include "core/warm.h"
+#include "excuse.h"
 #include "io/listen.h"
 #include "io/notify.h"
 #include "io/pressure.h"
@@ -33,6 +34,7 @@
 #define GOODBYE_MS 1000    /* for the last lines of clients that still read */
 #define CONFIG_MS 5000     /* a writer may be busy with the configuration at the moment of an upgrade */
 #define CONFIG_STEP_MS 200 /* between two reads of it */
+#define EXCUSE_MS 10000    /* a daemon that cannot start answers clients; less, and they would start it too often */
 #define STATUS_MS 1000     /* between two STATUS= messages */
 #define TRIM_MS 1000       /* after clients came or left, to return their memory */
 #define TRIM_CLIENTS 64    /* or after this many left: a trim of more memory takes longer */
@@ -59,6 +61,7 @@ struct server {
 	struct loop_task leave_task;
 	struct errand reading; /* the configuration, for SIGHUP */
 	struct loop_signal term, intr, hup, usr1, usr2;
+	int inherited; /* the service manager's socket; -1: none */
 	bool stopping, leaving;
 	bool trim_heap; /* with the next trim: clients have come or left */
 	unsigned gone;  /* clients since the last trim of the heap */
@@ -584,7 +587,7 @@ static void advise_on_path(struct server *srv) {
 /* Lock the place of the socket; no client can connect yet. */
 static int claim_place(struct server *srv) {
 	char error[LISTEN_ERROR_MAX];
-	int inherited = notify_listen_fd();
+	int inherited = srv->inherited;
 	_cleanup_free_ char *path = choose_path(srv, inherited);
 	mode_t mode = srv->settings->allow.n_uids || srv->settings->allow.n_gids ? 0666 : 0600;
 	if (!path) return EX_CANTCREAT;
@@ -711,19 +714,40 @@ static void clean_up(struct server *srv) {
 	notify_close(&srv->notify);
 }
 
+static bool load_files(struct server *srv, char *error, size_t size) {
+	struct errors errors = {0};
+	struct buf text = BUF_INIT(CONFIG_MAX);
+	config_read(&text, srv->options->config);
+	bool loaded = load(srv, &text, &errors);
+	if (!loaded) errors_sum_up(&errors, error, size);
+	buf_free(&text);
+	errors_free(&errors);
+	return loaded;
+}
+
 /* The trial has read it, but a writer may have begun to change it since: that must not end a child. */
-static bool load_at_start(struct server *srv) {
-	int64_t until = now_ms() + (srv->options->resume >= 0 && !srv->options->check ? CONFIG_MS : 0);
+static bool load_for_upgrade(struct server *srv) {
+	int64_t until = now_ms() + (srv->options->check ? 0 : CONFIG_MS);
+	char error[1024];
 	for (;;) {
-		struct errors errors = {0};
-		struct buf text = BUF_INIT(CONFIG_MAX);
-		config_read(&text, srv->options->config);
-		bool loaded = load(srv, &text, &errors);
-		buf_free(&text);
-		errors_free(&errors);
+		bool loaded = load_files(srv, error, sizeof error);
 		if (loaded || now_ms() >= until) return loaded;
 		poll(NULL, 0, CONFIG_STEP_MS);
 	}
+}
+
+/* Each client that waits is told the error. The files are read again for the next one: they may be corrected. */
+static bool load_at_start(struct server *srv) {
+	char error[1024], text[1200];
+	while (!load_files(srv, error, sizeof error)) {
+		if (srv->inherited < 0 || !excuse_await(srv->inherited, 0)) return false;
+		notify_send_once(&srv->notify, "STATUS=the configuration has errors");
+		snprintf(text, sizeof text,
+				 "plenumd cannot start: %s (correct the file and try again; plenumd --check checks it)", error);
+		excuse_client(srv->inherited, PLENUM_E_BAD_CONFIG, text);
+		if (!excuse_await(srv->inherited, EXCUSE_MS)) return false;
+	}
+	return true;
 }
 
 int server_run(const struct server_options *options) {
@@ -735,7 +759,9 @@ int server_run(const struct server_options *options) {
 								  .upgrade = upgrade,
 								  .started_ms = now_real_ms()}};
 	notify_init(&srv.notify);
-	if (!load_at_start(&srv)) return EX_CONFIG;
+	bool fresh = options->resume < 0;
+	srv.inherited = fresh ? notify_listen_fd() : -1;
+	if (!(fresh ? load_at_start(&srv) : load_for_upgrade(&srv))) return EX_CONFIG;
 	if (!make_parts(&srv)) {
 		log_error("the event loop cannot be made: %s", strerror(errno));
 		drop_parts(&srv);

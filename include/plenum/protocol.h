@@ -72,6 +72,8 @@
 #define PLENUM_E_SHARE_EXCEEDED "share_exceeded"
 #define PLENUM_E_SHUTTING_DOWN "shutting_down"
 #define PLENUM_E_INTERNAL "internal"
+/* The daemon cannot start: the last line before it closes the connection. */
+#define PLENUM_E_BAD_CONFIG "bad_config"
 
 /* Events: the `event` of a {"type":"system","subtype":"plenum_event"} line. */
 #define PLENUM_EVENT_SUBTYPE "plenum_event"

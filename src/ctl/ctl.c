@@ -212,10 +212,32 @@ static void explain_close(struct plenum *p) {
 		ctl_say("it belongs to uid %u and does not take uid %u; see allow_uids in plenum.conf(5)", owner, geteuid());
 }
 
+/* Print the reason that the daemon has sent before it closed the connection. Return an exit code; CTL_GO: none came. */
+static int print_reason(struct plenum *p) {
+	const char *line;
+	size_t n;
+	int code = CTL_GO;
+	while (plenum_next(p, 0, &line, &n) == PLENUM_OK) {
+		struct span all = {line, n};
+		if (!span_equals(span_member(all, "event"), PLENUM_EV_ERROR)) continue;
+		_cleanup_free_ char *error = span_dup(span_member(all, "error"), NULL);
+		code = span_equals(span_member(all, "code"), PLENUM_E_BAD_CONFIG) ? CTL_NO_DAEMON : CTL_CUT;
+		if (error) ctl_say("%s", error);
+	}
+	return code;
+}
+
+static int explain_loss(struct plenum *p) {
+	int code = print_reason(p);
+	if (code != CTL_GO) return code;
+	ctl_say("the daemon closed the connection");
+	explain_close(p);
+	return CTL_CUT;
+}
+
 int ctl_failed(struct plenum *p, enum plenum_result r) {
-	if (r == PLENUM_CLOSED)
-		ctl_say("the daemon closed the connection");
-	else if (r == PLENUM_TIMED_OUT)
+	if (r == PLENUM_CLOSED) return explain_loss(p);
+	if (r == PLENUM_TIMED_OUT)
 		ctl_say("the daemon did not answer in time");
 	else
 		ctl_say("%s", plenum_error(p));
@@ -263,11 +285,11 @@ static int ask(struct plenum *p, const char *verb, json_t *members, json_t **ans
 	enum plenum_result r = plenum_request(p, verb, object, CTL_ANSWER_TIME, &a);
 	if (r == PLENUM_REFUSED && !quiet)
 		explain_refusal(&a);
-	else if (r != PLENUM_OK && r != PLENUM_REFUSED)
+	else if (r != PLENUM_OK && r != PLENUM_REFUSED && r != PLENUM_CLOSED)
 		ctl_say("%s", plenum_error(p));
-	if (r == PLENUM_CLOSED) explain_close(p);
 	if (r == PLENUM_OK && answer) *answer = parse_body(&a);
 	plenum_answer_free(&a);
+	if (r == PLENUM_CLOSED) return explain_loss(p);
 	return r == PLENUM_OK ? CTL_OK : r == PLENUM_REFUSED ? CTL_REFUSED : CTL_CUT;
 }
 

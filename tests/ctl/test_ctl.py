@@ -13,6 +13,7 @@ import re
 import select
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -97,6 +98,21 @@ class Alone(unittest.TestCase):
         for args in (("--socket", "/x/other", "ls"), ("ls", "--socket", "/x/other"), ("ls", "--socket=/x/other")):
             self.assertIn("/x/other", self.run_ctl(69, *args).stderr)
         self.assertIn("107", self.run_ctl(69, "--socket", "/" + "x" * 200, "ls").stderr)
+
+    def test_a_daemon_that_cannot_start_says_why(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(folder + "/sock")
+            listener.listen(4)
+            for verb, want in ((("ls",), 69), (("tail", "s"), 69), (("send", "s", "x"), 69)):
+                p = subprocess.Popen([build_file("plenumctl"), *verb], env=environment(folder + "/sock"), stdin=subprocess.DEVNULL,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                peer = listener.accept()[0]
+                peer.sendall(b'{"type":"system","subtype":"plenum_event","event":"error","code":"bad_config",'
+                             b'"error":"plenumd cannot start: /x/plenum.conf:3: no","line":0}\n')
+                peer.shutdown(socket.SHUT_WR)
+                out, err = p.communicate(timeout=TIMEOUT)
+                peer.close()
+                self.assertEqual((p.returncode, err), (want, "plenumctl: plenumd cannot start: /x/plenum.conf:3: no\n"))
 
     def verbs(self):
         """All that there are, as help lists them."""

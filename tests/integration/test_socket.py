@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from harness import TIMEOUT, Case, Client, Daemon, Timeout, alive, build_file, until, user
+from harness import TIMEOUT, Case, Client, Daemon, Timeout, alive, build_file, request, until, user
 
 NOBODY = 65534
 need_root = unittest.skipUnless(os.getuid() == 0, "needs root, to become somebody else")
@@ -528,6 +528,49 @@ class ActivationTest(Refusals):
         self.assertTrue(os.path.exists(path), "an inherited socket is not ours to unlink")
         listener.close()
         d.process = None
+
+    def activated(self, d):
+        """A socket that the daemon inherits, as from systemd."""
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        d.socket = d.root + "/activated.sock"
+        listener.bind(d.socket)
+        listener.listen(16)
+        fd = listener.fileno()
+        d.wrap = ["sh", "-c", "exec 3<&%d; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"" % fd, "sh"]
+        real = d.launch
+        d.launch = lambda *a, **k: real(*a, pass_fds=[fd], **k)
+
+    def bad_config(self, c, d):
+        m = c.wait(event="error")
+        self.assertEqual(m["code"], "bad_config")
+        self.assertIn(d.conf + ":", m["error"])
+        self.assertIn("nonsense", m["error"])
+        self.assertIn("correct the file", m["error"])
+        c.wait_eof()
+        c.close()
+
+    def test_clients_that_wait_are_told_why_it_does_not_start(self):
+        d = self.track(Daemon({"daemon": {"nonsense": "1"}}, start=False))
+        self.activated(d)
+        first, second = Client(d.socket), Client(d.socket)
+        first.send(request("r", "plenum_hello"))
+        d.process = d.launch()
+        self.bad_config(first, d)
+        second.send(request("r", "plenum_hello"))
+        self.bad_config(second, d)
+        third = Client(d.socket)  # the daemon waits for more: systemd counts each start
+        self.bad_config(third, d)
+        del d.sections["daemon"]["nonsense"]
+        d.write_conf()
+        fourth = Client(d.socket)
+        self.assertEqual(fourth.hello()["pid"], d.process.pid)
+        fourth.close()
+
+    def test_without_clients_it_ends_at_once(self):
+        d = self.track(Daemon({"daemon": {"nonsense": "1"}}, start=False))
+        self.activated(d)
+        self.assertEqual(d.launch().wait(TIMEOUT), 78)
 
     def test_readiness_is_told(self):
         d = self.idle_daemon()
