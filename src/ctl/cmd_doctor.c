@@ -3,6 +3,7 @@
  * doctor: looks for what keeps things from working, in the order in which things must work, and says what to do. It
  * changes nothing and starts nothing.
  */
+#include "base/fd.h"
 #include "base/paths.h"
 #include "base/str.h"
 #include "ctl/ctl.h"
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 enum finding { GOOD, NOTE, BAD };
 
@@ -108,22 +110,30 @@ static void check_version(struct doctor *d, json_t *hello) {
 
 static void silent_daemon(struct doctor *d, struct plenum *p) {
 	uid_t owner;
-	if (ctl_is_strangers(p, &owner))
+	_cleanup_free_ char *code = NULL, *error = ctl_last_error(p, &code);
+	if (error && code && strcmp(code, PLENUM_E_BAD_CONFIG) == 0)
+		found(d, BAD, "daemon", "correct the file; the next command starts the daemon", "%s", error);
+	else if (error)
+		found(d, BAD, "daemon", "see its log: `plenumctl log`", "it refuses this client: %s", error);
+	else if (ctl_is_strangers(p, &owner))
 		found(d, BAD, "daemon", "set PLENUM_SOCKET to your own, or have that user put you into allow_uids",
 			  "it belongs to uid %u and does not take this user", owner);
 	else
-		found(d, BAD, "daemon", "see its log: `journalctl --user -u plenumd`", "it does not answer");
+		found(d, BAD, "daemon", "see its log: `plenumctl log`", "it does not answer");
 }
 
 static struct plenum *check_daemon(struct doctor *d) {
 	char why[512];
+	struct plenum_answer a;
 	struct plenum *p = plenum_open(d->c->socket, why, sizeof why);
 	if (!p) {
 		found(d, BAD, "daemon", connect_advice(errno), "%s", why);
 		return NULL;
 	}
-	_cleanup_json_ json_t *hello = NULL;
-	if (ctl_ask(p, PLENUM_HELLO, NULL, &hello) != CTL_OK) {
+	bool answers = plenum_request(p, PLENUM_HELLO, NULL, CTL_ANSWER_TIME, &a) == PLENUM_OK;
+	_cleanup_json_ json_t *hello = answers ? json_loadb(a.body, a.body_len, JSON_ALLOW_NUL, NULL) : NULL;
+	plenum_answer_free(&a);
+	if (!answers) {
 		silent_daemon(d, p);
 		plenum_close(p);
 		return NULL;
@@ -132,6 +142,115 @@ static struct plenum *check_daemon(struct doctor *d) {
 	check_version(d, hello);
 	d->peer = json_incref(json_object_get(hello, "peer"));
 	return p;
+}
+
+/* --- The configuration and the units ------------------------------------------------------------------------------ */
+
+static void check_config(struct doctor *d) {
+	int status = 0;
+	size_t more = 0;
+	_cleanup_free_ char *program = find_own("plenumd", "");
+	_cleanup_free_ char *text = program ? find_output((const char *[]){program, "--check", NULL}, &status) : NULL;
+	if (!text) {
+		found(d, BAD, "config", "install it, or put its directory into PATH",
+			  "plenumd is neither beside plenumctl nor in "
+			  "PATH");
+		return;
+	}
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+		found(d, GOOD, "config", NULL, "plenumd --check finds no error");
+		return;
+	}
+	for (const char *p = text; (p = strchr(p, '\n')) != NULL && p[1]; p++) more++;
+	_cleanup_free_ char *rest = more ? str_printf(" (and %zu more)", more) : strdup("");
+	const char *first = strncmp(text, "plenumd: ", 9) == 0 ? text + 9 : text;
+	found(d, BAD, "config", "correct it; `plenumctl reload`, or the next command if no daemon runs, reads it again",
+		  "%.*s%s", (int)strcspn(first, "\n"), first, rest ? rest : "");
+}
+
+#define SERVICE_UNIT "plenumd.service"
+#define SOCKET_UNIT "plenumd.socket"
+
+/* Return a property in the output of `systemctl show`; the caller frees. */
+static char *property(const char *text, const char *name) {
+	size_t n = strlen(name);
+	for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
+		if (strncmp(line, name, n) == 0 && line[n] == '=') return strndup(line + n + 1, strcspn(line + n + 1, "\n"));
+	return strdup("");
+}
+
+static char *show_unit(const char *unit) {
+	const char *const argv[] = {"systemctl",
+								"--user",
+								"show",
+								"--property=LoadState,ActiveState,SubState,Result",
+								"--property=ExecMainStatus,StatusText,StartLimitIntervalUSec",
+								"--property=ExecMainStartTimestampMonotonic",
+								unit,
+								NULL};
+	int status = 0;
+	char *text = find_output(argv, &status);
+	if (text && WIFEXITED(status) && WEXITSTATUS(status) == 0) return text;
+	free(text);
+	return NULL;
+}
+
+/* Return how long a start of the service is refused yet, in s: the window of the limit began before the last start, so
+ * it has ended by then. -1: unknown. */
+static int64_t limit_left(void) {
+	_cleanup_free_ char *text = show_unit(SERVICE_UNIT);
+	_cleanup_free_ char *interval = text ? property(text, "StartLimitIntervalUSec") : NULL;
+	_cleanup_free_ char *started = text ? property(text, "ExecMainStartTimestampMonotonic") : NULL;
+	int64_t limit;
+	uint64_t at;
+	if (!interval || !started || !str_time(interval, &limit) || !str_u64(started, 0, INT64_MAX, &at)) return -1;
+	return MAX((int64_t)at / 1000 + limit - now_ms() + 999, 0) / 1000;
+}
+
+static void found_limit(struct doctor *d, const char *unit) {
+	int64_t left = limit_left();
+	_cleanup_free_ char *when = left < 0 ? NULL : str_printf("; a start is possible again in %lld s", (long long)left);
+	found(d, BAD, "service",
+		  "`systemctl --user reset-failed " SERVICE_UNIT " " SOCKET_UNIT "`, then `systemctl --user start " SOCKET_UNIT
+		  "`",
+		  "%s: failed too often in a short time (start limit)%s", unit, when ? when : "");
+}
+
+static void found_failed(struct doctor *d, const char *unit, const char *text) {
+	_cleanup_free_ char *result = property(text, "Result"), *status = property(text, "ExecMainStatus");
+	if (!result || !status) return;
+	if (strstr(result, "limit-hit"))
+		found_limit(d, unit);
+	else if (strcmp(status, "78") == 0)
+		found(d, BAD, "service", "correct the file; the next command starts it",
+			  "%s: failed: errors in its configuration", unit);
+	else
+		found(d, BAD, "service",
+			  "`journalctl --user -u plenumd` has the reason; then `systemctl --user restart plenumd`",
+			  "%s: failed (%s, status %s)", unit, result, status);
+}
+
+static void check_unit(struct doctor *d, const char *unit) {
+	_cleanup_free_ char *text = show_unit(unit);
+	_cleanup_free_ char *load = text ? property(text, "LoadState") : NULL,
+						*state = text ? property(text, "ActiveState") : NULL;
+	_cleanup_free_ char *sub = text ? property(text, "SubState") : NULL,
+						*said = text ? property(text, "StatusText") : NULL;
+	if (!load || !state || !sub || !said || strcmp(load, "loaded") != 0) return; /* no manager, or not installed */
+	if (strcmp(state, "failed") == 0)
+		found_failed(d, unit, text);
+	else if (strcmp(state, "active") == 0)
+		found(d, GOOD, "service", NULL, "%s: active (%s)", unit, sub);
+	else if (*said)
+		found(d, NOTE, "service", "see the other findings", "%s: %s: %s", unit, state, said);
+}
+
+static void check_units(struct doctor *d) {
+	struct stat st;
+	const char *named = getenv("PLENUM_SOCKET");
+	if (d->c->socket || (named && *named) || stat("/run/systemd/system", &st) < 0) return;
+	check_unit(d, SOCKET_UNIT);
+	check_unit(d, SERVICE_UNIT);
 }
 
 /* --- Who may decide ----------------------------------------------------------------------------------------------- */
@@ -163,23 +282,40 @@ static void check_ptrace(struct doctor *d) {
 
 /* --- Programs ----------------------------------------------------------------------------------------------------- */
 
+static const char program_advice[] = "install it, or write its full path as `command` of the profile in plenum.conf; "
+									 "`plenumctl new -p fake` tries the scripted agent";
+
+/* Without a daemon: in this shell's PATH, which is the first place of a start. */
 static void check_program(struct doctor *d, const char *profile, const char *program) {
 	_cleanup_free_ char *path = find_program(program);
 	if (path)
 		found(d, GOOD, "profile", NULL, "%s: %s", profile, path);
 	else
-		found(d, NOTE, "profile", "install it, or write its full path as `command` of the profile in plenum.conf",
+		found(d, NOTE, "profile", program_advice,
 			  "%s: %s is neither in this shell's PATH nor in ~/.local/bin and ~/.claude/local", profile, program);
 }
 
-/* As the daemon sees them, where it tells; else those that are built in. */
-static void check_profiles(struct doctor *d) {
+static void check_profile(struct doctor *d, struct plenum *p, json_t *one) {
+	_cleanup_json_ json_t *answer = NULL;
+	const char *name = ctl_str(one, "name", "?"), *program, *word;
+	bool is_default = strcmp(name, ctl_str(d->status, "default_profile", "")) == 0;
+	if (ctl_ask_quietly(p, PLENUM_STATUS, json_pack("{s:s}", "profile", name), &answer) != CTL_OK) {
+		if ((word = ctl_str(one, "program", NULL))) check_program(d, name, word); /* an older daemon */
+		return;
+	}
+	if ((program = ctl_str(answer, "program", NULL)))
+		found(d, GOOD, "profile", NULL, "%s%s: %s (%s)", name, is_default ? ", the default" : "", program,
+			  ctl_str(answer, "from", "?"));
+	else
+		found(d, is_default ? BAD : NOTE, "profile", program_advice, "%s%s: %s", name,
+			  is_default ? ", the default" : "", ctl_str(answer, "error", "not found"));
+}
+
+/* As the daemon would start them for this user. */
+static void check_profiles(struct doctor *d, struct plenum *p) {
 	json_t *profiles = ctl_array(d->status, "profiles"), *one;
 	size_t i;
-	json_array_foreach(profiles, i, one) {
-		const char *program = ctl_str(one, "program", NULL);
-		if (program) check_program(d, ctl_str(one, "name", "?"), program);
-	}
+	json_array_foreach(profiles, i, one) check_profile(d, p, one);
 	if (json_array_size(profiles)) return;
 	check_program(d, "claude", "claude");
 	check_program(d, "fake", "plenum-fakeagent");
@@ -321,11 +457,13 @@ int cmd_doctor(struct ctl *c, int argc, char **argv) {
 	if (check_path(&d)) {
 		check_runtime(&d);
 		check_folder(&d);
+		check_config(&d);
+		check_units(&d); /* before a connection starts one */
 		p = check_daemon(&d);
 	}
 	if (p) ctl_ask(p, PLENUM_STATUS, NULL, &status);
 	d.status = status;
-	check_profiles(&d);
+	check_profiles(&d, p);
 	check_environment(&d);
 	check_origin(&d);
 	check_ptrace(&d);

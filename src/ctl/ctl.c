@@ -212,27 +212,25 @@ static void explain_close(struct plenum *p) {
 		ctl_say("it belongs to uid %u and does not take uid %u; see allow_uids in plenum.conf(5)", owner, geteuid());
 }
 
-/* Print the reason that the daemon has sent before it closed the connection. Return an exit code; CTL_GO: none came. */
-static int print_reason(struct plenum *p) {
+char *ctl_last_error(struct plenum *p, char **code) {
 	const char *line;
+	char *error = NULL;
 	size_t n;
-	int code = CTL_GO;
-	while (plenum_next(p, 0, &line, &n) == PLENUM_OK) {
+	*code = NULL;
+	while (!error && plenum_next(p, 0, &line, &n) == PLENUM_OK) {
 		struct span all = {line, n};
 		if (!span_equals(span_member(all, "event"), PLENUM_EV_ERROR)) continue;
-		_cleanup_free_ char *error = span_dup(span_member(all, "error"), NULL);
-		code = span_equals(span_member(all, "code"), PLENUM_E_BAD_CONFIG) ? CTL_NO_DAEMON : CTL_CUT;
-		if (error) ctl_say("%s", error);
+		error = span_dup(span_member(all, "error"), NULL);
+		*code = span_dup(span_member(all, "code"), NULL);
 	}
-	return code;
+	return error;
 }
 
 static int explain_loss(struct plenum *p) {
-	int code = print_reason(p);
-	if (code != CTL_GO) return code;
-	ctl_say("the daemon closed the connection");
-	explain_close(p);
-	return CTL_CUT;
+	_cleanup_free_ char *code = NULL, *error = ctl_last_error(p, &code);
+	ctl_say("%s", error ? error : "the daemon closed the connection");
+	if (!error) explain_close(p);
+	return code && strcmp(code, PLENUM_E_BAD_CONFIG) == 0 ? CTL_NO_DAEMON : CTL_CUT;
 }
 
 int ctl_failed(struct plenum *p, enum plenum_result r) {

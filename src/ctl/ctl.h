@@ -87,6 +87,9 @@ int ctl_ask_quietly(struct plenum *p, const char *verb, json_t *members, json_t 
 int ctl_ask_once(struct ctl *c, const char *verb, json_t *members, json_t **answer);
 /* Return true if the daemon belongs to another user; *owner is set to its uid. */
 bool ctl_is_strangers(struct plenum *p, uid_t *owner);
+/* Return the error that the daemon has sent before it closed the connection, with its code; NULL: none. The caller
+ * frees both. */
+char *ctl_last_error(struct plenum *p, char **code);
 /* Print a failure of the library and return its exit code. */
 int ctl_failed(struct plenum *p, enum plenum_result r);
 

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "ctl/find.h"
 
+#include "base/fd.h"
 #include "base/macros.h"
 #include "base/paths.h"
 #include "base/str.h"
 
+#include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static char *if_program(char *path) {
 	if (path && path_is_program(path)) return path;
@@ -35,6 +41,38 @@ char *find_own(const char *name, const char *build_subfolder) {
 	char *found = folder ? if_program(str_printf("%s/%s", folder, name)) : NULL;
 	if (!found && folder) found = if_program(str_printf("%s/../%s%s", folder, build_subfolder, name));
 	return found ? found : find_program(name);
+}
+
+/* In the child. */
+static void exec_with(const char *const argv[], int out) {
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	signal(SIGPIPE, SIG_DFL);
+	dup2(null, STDIN_FILENO);
+	dup2(out, STDOUT_FILENO);
+	dup2(out, STDERR_FILENO);
+	execvp(argv[0], (char *const *)(uintptr_t)argv);
+	_exit(127);
+}
+
+char *find_output(const char *const argv[], int *status) {
+	int ends[2];
+	char part[4096];
+	ssize_t n;
+	struct buf b = BUF_INIT((size_t)64 * 1024);
+	if (pipe2(ends, O_CLOEXEC) < 0) return NULL;
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) exec_with(argv, ends[1]);
+	close(ends[1]);
+	buf_puts(&b, "");
+	while (pid > 0 && (n = fd_read(ends[0], part, sizeof part)) > 0) buf_put(&b, part, (size_t)n);
+	close(ends[0]);
+	bool ran = pid > 0 && waitpid(pid, status, 0) == pid && !(WIFEXITED(*status) && WEXITSTATUS(*status) == 127);
+	b.failed = false; /* the beginning is enough */
+	char *text = buf_steal(&b, NULL);
+	if (ran) return text;
+	free(text);
+	return NULL;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at) {

@@ -99,6 +99,14 @@ class Alone(unittest.TestCase):
             self.assertIn("/x/other", self.run_ctl(69, *args).stderr)
         self.assertIn("107", self.run_ctl(69, "--socket", "/" + "x" * 200, "ls").stderr)
 
+    def test_doctor_checks_the_configuration(self):
+        with tempfile.TemporaryDirectory() as home:
+            os.makedirs(home + "/plenum")
+            with open(home + "/plenum/plenum.conf", "w") as f:
+                f.write("[daemon]\nnonsense = 1\nmore = 2\n")
+            out = self.run_ctl(1, "doctor", XDG_CONFIG_HOME=home).stdout
+            self.assertRegex(out, r"(?m)^BAD +config +%s/plenum/plenum.conf:2: .*nonsense.* \(and 1 more\)\n +-> correct it" % home)
+
     def test_a_daemon_that_cannot_start_says_why(self):
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
             listener.bind(folder + "/sock")
@@ -841,11 +849,21 @@ class Sessions(Ctl):
 
     def test_doctor(self):
         os.makedirs(self.d.home, exist_ok=True)
-        p = self.ctl("doctor", HOME=self.d.home, CLAUDECODE="1")
+        p = self.ctl("doctor", HOME=self.d.home, CLAUDECODE="1", PLENUM_CLAUDE="/no/such")
         self.assertRegex(p.stdout, r"(?m)^ok +daemon +answers$")
         self.assertRegex(p.stdout, r"(?m)^note +inside .*CLAUDECODE")
         self.assertRegex(p.stdout, r"(?m)^ok +origin ")
         self.assertRegex(p.stdout, r"(?m)^(ok|note) +ptrace ")
+        self.assertRegex(p.stdout, r"(?m)^ok +config +plenumd --check finds no error$")
+        self.assertRegex(p.stdout, r"(?m)^ok +profile +agent, the default: /\S+ \(command of the profile\)$")
+        self.assertRegex(p.stdout, r"(?m)^note +profile +claude: program /no/such is not there\n +-> install it, or ")
+
+    def test_doctor_finds_the_program_as_a_start_does(self):
+        folder = self.d.root + "/asker"
+        os.mkdir(folder)
+        shutil.copy("/bin/true", folder + "/claude")
+        p = self.ctl("doctor", HOME=self.d.home, PATH=folder + ":" + os.environ["PATH"])
+        self.assertRegex(p.stdout, r"(?m)^ok +profile +claude: %s/claude \(PATH of the client\)$" % folder)
 
     def test_doctor_on_a_daemon_without_a_table(self):
         os.makedirs(self.d.home, exist_ok=True)
@@ -886,8 +904,8 @@ class Sessions(Ctl):
         for verb, code in (("ls", 74), ("doctor", 1)):
             p = self.as_nobody(self.d, verb)
             self.assertEqual(p.returncode, code, p.stdout + p.stderr)
-            self.assertIn("belongs to uid 0 and does not take uid 65534; see allow_uids", p.stderr)
-        self.assertRegex(p.stdout, r"(?m)^BAD +daemon +it belongs to uid 0")
+            self.assertIn("belongs to uid 0 and does not take uid 65534; see allow_uids" if verb == "ls" else "", p.stderr)
+        self.assertRegex(p.stdout, r"(?m)^BAD +daemon +it belongs to uid 0 and does not take this user\n +-> .*allow_uids")
         self.assertNotIn("answers", p.stdout)
 
     @unittest.skipUnless(os.getuid() == 0, "needs root, to become somebody else")
