@@ -210,8 +210,7 @@ static const struct profile *find_profile(struct request *q, struct session *hom
 	const char *name = asked ? asked : home ? session_profile(home) : set->default_profile;
 	const struct profile *p = name ? settings_profile(set, name) : NULL;
 	if (!p) {
-		reply_error(q, PLENUM_E_NO_SUCH_PROFILE,
-					"there is no profile %s (`plenumctl status` lists them)",
+		reply_error(q, PLENUM_E_NO_SUCH_PROFILE, "there is no profile %s (`plenumctl status` lists them)",
 					name ? name : "(default)");
 	} else if (p->is_private && !trust_is_ours(q->client)) {
 		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s is private to the user who runs the daemon",
