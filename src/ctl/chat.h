@@ -55,6 +55,7 @@ struct chat {
 	int64_t live;                /* lines with a lower number are history: shown, and nothing else */
 	int64_t seen;                /* number of the last line */
 	bool made, proven;           /* we made the session; its agent has started */
+	char *start_error;           /* the result of an agent that could not resume its conversation */
 	char attach[PLENUM_ID_SIZE]; /* of the attach after a reconnect, until it is answered; "": none */
 	int64_t lost_at, retry_at;   /* now_ms() clock; the daemon is away since, and is tried next */
 	enum doing doing;
@@ -82,10 +83,10 @@ void chat_status_state(struct chat *ch, struct span state);
 char *chat_status_text(const struct chat *ch);
 
 /* chat_questions.c */
-struct question *chat_question(struct chat *ch); /* the first; NULL: none */
-bool chat_question_add(struct chat *ch, const struct incoming *in);
-void chat_question_drop(struct chat *ch, struct span id); /* withdrawn, or answered elsewhere */
-void chat_question_forget(struct chat *ch);               /* all */
+struct question *chat_question(struct chat *ch);                    /* the first; NULL: none */
+void chat_question_add(struct chat *ch, const struct incoming *in); /* may send: *in is then no longer valid */
+void chat_question_drop(struct chat *ch, struct span id);           /* withdrawn, or answered elsewhere */
+void chat_question_forget(struct chat *ch);                         /* all */
 void chat_question_answer(struct chat *ch, const char *text);
 void chat_ask(struct chat *ch);               /* show the first question, or the sign to type behind */
 const char *chat_ask_prompt(struct chat *ch); /* the prompt before the answer */
@@ -95,7 +96,7 @@ void chat_settled(struct chat *ch, const struct incoming *in);
 void chat_prompt_sign(struct chat *ch);
 void chat_typed(struct chat *ch);      /* process the keys that are there (with an editor) */
 bool chat_typed_line(struct chat *ch); /* without an editor: take one line; false: none is there */
-void chat_typed_read(struct chat *ch);
+void chat_typed_read(struct chat *ch); /* with an editor it does not wait */
 bool chat_typed_wanted(const struct chat *ch);
 void chat_swap_draft(struct chat *ch); /* let the editor have the draft, or the answer to a question */
 void chat_extern(struct chat *ch);     /* the draft in $EDITOR */

@@ -6,7 +6,7 @@
 #include "ctl/chat.h"
 #include "ctl/text.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_own_echo(const struct chat *ch, const struct incoming *in) {
@@ -51,16 +51,25 @@ static void take_failure(struct chat *ch, const struct incoming *in) {
 	_cleanup_free_ char *reason = text_dup(span_member(in->line, "reason"), NULL);
 	_cleanup_json_ json_t *members = json_pack("{s:s,s:s,s:b}", "session", ch->session, "how", "kill", "forget", 1);
 	if (!ch->made || ch->proven) return;
-	ctl_say("session %s: %s (it was removed)", ch->session, reason ? reason : "its agent could not start");
+	const char *why = ch->start_error ? ch->start_error : reason ? reason : "its agent could not start";
+	show_note(&ch->show, SHOW_RED, "session %s: %s (the session was removed)", ch->session, why);
 	ctl_ask(ch->p, PLENUM_STOP, json_incref(members), NULL);
 	ch->code = CTL_REFUSED;
+}
+
+/* The CLI ends a start without its conversation by a result. */
+static void learn_start(struct chat *ch, const struct incoming *in) {
+	if (ch->proven || !span_equals(in->e.type, "result") || !span_is_true(in->e.is_error)) return;
+	free(ch->start_error);
+	ch->start_error = text_dup(span_element(span_member(in->line, "errors"), 0), NULL);
+	if (!ch->start_error) ch->start_error = strdup("its agent could not start");
 }
 
 static void take_state(struct chat *ch, const struct incoming *in) {
 	struct span state = span_member(in->line, "state");
 	chat_status_state(ch, state);
 	if (span_equals(state, PLENUM_ST_FAILED)) take_failure(ch, in);
-	if (span_equals(state, PLENUM_ST_IDLE)) ch->proven = true;
+	if (span_equals(state, PLENUM_ST_IDLE) && !ch->start_error) ch->proven = true;
 	chat_prompt_sign(ch);
 }
 
@@ -112,14 +121,16 @@ void chat_take_line(struct chat *ch, const struct incoming *in) {
 	int64_t seq;
 	if (follow_seq(in, &seq)) ch->seen = seq;
 	learn_commands(ch, in);
+	learn_start(ch, in);
 	chat_status_line(ch, in);
+	bool end = turn_feed(&ch->turn, in->line, &in->e) && *ch->turn.uuid;
+	bool bad = end && span_is_true(in->e.is_error);
 	if (!is_history(ch, in))
-		take_live(ch, in);
+		take_live(ch, in); /* *in is no longer valid */
 	else if ((!event.p || !is_noise(event)) && !is_own_echo(ch, in))
 		show_line(&ch->show, in->line, &in->e);
-	if (turn_feed(&ch->turn, in->line, &in->e) && *ch->turn.uuid) {
-		ch->waiting = false;
-		if (!ch->terminal && span_is_true(in->e.is_error)) ch->code = CTL_REFUSED;
-		chat_prompt_sign(ch);
-	}
+	if (!end) return;
+	ch->waiting = false;
+	if (!ch->terminal && bad) ch->code = CTL_REFUSED;
+	chat_prompt_sign(ch);
 }

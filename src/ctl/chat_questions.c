@@ -67,9 +67,7 @@ void chat_ask(struct chat *ch) {
 		chat_prompt_sign(ch);
 		return;
 	}
-	if (ch->editor) {
-		editor_flush(ch->editor);
-	} else if (ch->terminal) { /* earlier input was not meant for this question */
+	if (ch->terminal && !ch->editor) { /* earlier input was not meant for this question */
 		tcflush(STDIN_FILENO, TCIFLUSH);
 		ch->input.len = 0;
 	}
@@ -83,20 +81,23 @@ void chat_ask(struct chat *ch) {
 	put_prompt(ch);
 }
 
-bool chat_question_add(struct chat *ch, const struct incoming *in) {
+void chat_question_add(struct chat *ch, const struct incoming *in) {
 	struct question *q = calloc(1, sizeof *q);
-	if (!q) return false;
+	if (!q) return;
 	q->id = span_dup(in->e.request_id, NULL);
 	q->request = strndup(in->e.request.p, in->e.request.n);
 	q->answers = json_object();
-	bool first = list_empty(&ch->questions);
 	list_init(&q->node);
+	if (ch->editor && !editor_is_inside(ch->editor)) { /* what was typed so far was not meant for this question */
+		chat_typed_read(ch);
+		chat_typed(ch);
+	}
+	bool first = list_empty(&ch->questions);
 	if (!q->id || !q->request)
 		question_free(q);
 	else
 		list_add_tail(&ch->questions, &q->node);
 	if (first) chat_ask(ch);
-	return true;
 }
 
 void chat_question_drop(struct chat *ch, struct span id) {

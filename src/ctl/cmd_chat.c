@@ -275,6 +275,7 @@ static void end(struct chat *ch) {
 	free(ch->session);
 	free(ch->cwd);
 	free(ch->tool);
+	free(ch->start_error);
 	free(ch->draft);
 }
 

@@ -8,10 +8,10 @@
 
 #include <errno.h>
 #include <histedit.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <termios.h>
 #include <unistd.h>
 
 /* Keys of our own, in the map as C1 control characters, which nothing types: they are dropped from the input. */
@@ -146,14 +146,11 @@ static int get_key(EditLine *el, wchar_t *key) {
 
 bool editor_read(struct editor *e) {
 	char part[65536];
+	struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
+	if (poll(&fd, 1, 0) != 1) return true;
 	ssize_t n = fd_read(STDIN_FILENO, part, sizeof part);
 	if (n > 0) buf_put(&e->in, part, (size_t)n);
 	return n > 0 || (n < 0 && errno == EAGAIN);
-}
-
-void editor_flush(struct editor *e) {
-	tcflush(STDIN_FILENO, TCIFLUSH);
-	if (e->in.len && !e->pasting) drop_input(e, e->in.len);
 }
 
 /* --- The text ----------------------------------------------------------------------------------------------------- */

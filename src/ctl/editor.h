@@ -41,8 +41,6 @@ void editor_set(struct editor *e, const wchar_t *text, size_t n, size_t cursor);
 void editor_insert(struct editor *e, const wchar_t *text);
 /* Return the text of EDITOR_LINE and begin a new one; the caller frees. */
 wchar_t *editor_take(struct editor *e, size_t *n);
-/* Forget typed keys that were not processed yet. */
-void editor_flush(struct editor *e);
 
 /* The terminal's mode before, for another program or for a stop; and back. */
 void editor_pause(struct editor *e);

@@ -48,7 +48,9 @@ static void put_value(struct show *s, const char *key, struct span value, int de
 	bool list = span_is_array(value), object = span_is_object(value);
 	if (text) {
 		put_text(s, key, text, n, depth);
-	} else if ((list || object) && depth < DEPTH_MAX && span_values(value) > 1) {
+	} else if (depth < DEPTH_MAX &&
+			   ((list && span_next(value, &at, &one)) || (object && span_next_member(value, &at, &one, &one)))) {
+		at = 0;
 		show_note(s, SHOW_DIM, "%*s%s", depth * 2, "", key);
 		if (object) put_members(s, value, depth + 1, NULL);
 		while (list && span_next(value, &at, &one)) put_value(s, "-", one, depth + 1);

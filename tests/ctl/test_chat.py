@@ -1,0 +1,560 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""plenumctl chat on a terminal: in tmux, whose screen the test reads.
+
+    PLENUM_BUILD=FOLDER tests/ctl/test_chat.py [-v] [Class[.method]]
+"""
+import json
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+
+from test_ctl import Ctl, delta, environment, said
+from harness import alive, build_file, perm, until
+
+
+class Screen:
+    """A program in a tmux of its own."""
+
+    def __init__(self, case, *command, columns=80, rows=24, **env):
+        self.folder = tempfile.mkdtemp(prefix="pl-tmux-", dir="/tmp")
+        case.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.env = environment(case.d.socket, HOME=self.folder, TMPDIR=self.folder, **env)
+        self.env.setdefault("XDG_STATE_HOME", self.folder + "/state")
+        words = ["env", "-i"] + ["%s=%s" % x for x in self.env.items()] + ["TERM=screen"] + list(command)
+        with open(self.folder + "/conf", "w") as f:
+            f.write("set -g default-terminal screen\nset -g status off\nset -g remain-on-exit on\nset -sg escape-time 0\n")
+        case.addCleanup(self.end)
+        self.tmux("-f", self.folder + "/conf", "new-session", "-d", "-x", str(columns), "-y", str(rows),
+                  " ".join(map(shlex.quote, words)))
+
+    def tmux(self, *args, text=None):
+        p = subprocess.run(["tmux", "-S", self.folder + "/sock", *args], input=text, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True, timeout=60, env=dict(self.env, TERM="screen"))
+        if p.returncode:
+            raise AssertionError("tmux %s: %s" % (args, p.stderr))
+        return p.stdout
+
+    def end(self):
+        """The server and the program are gone when this returns."""
+        pids = self.tmux("display-message", "-p", "#{pid} #{pane_pid}").split()
+        self.tmux("kill-server")
+        until(lambda: not any(alive(int(pid)) for pid in pids), what="the end of tmux")
+
+    def text(self, back=0):
+        """The screen, with lines of the scrollback."""
+        text = self.tmux("capture-pane", "-p", "-J", "-S", "-%d" % back)
+        return "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n")
+
+    def wait(self, *wanted, back=0):
+        """Until all of them are on the screen (a string, or a compiled expression)."""
+        seen = [""]
+
+        def there():
+            seen[0] = self.text(back)
+            return all(w.search(seen[0]) if hasattr(w, "search") else w in seen[0] for w in wanted)
+        try:
+            until(there, what="text on the screen")
+        except AssertionError:
+            raise AssertionError("%r is not on the screen:\n%s" % (wanted, seen[0])) from None
+        return seen[0]
+
+    def typed(self, text):
+        """Until the last line is the prompt with that text."""
+        return self.wait(re.compile(r"(^|\n)%s$" % re.escape(text.rstrip())))
+
+    def keys(self, *names):
+        self.tmux("send-keys", *names)
+
+    def write(self, text):
+        self.tmux("send-keys", "-l", text)
+
+    def paste(self, text):
+        self.tmux("load-buffer", "-", text=text)
+        self.tmux("paste-buffer", "-p")
+
+    def ended(self):
+        until(lambda: self.tmux("display-message", "-p", "#{pane_dead}") == "1\n", what="the end of the program")
+
+
+class ChatCase(Ctl):
+    def setUp(self):
+        super().setUp()
+        self.d.env["XDG_STATE_HOME"]  # the daemon's own; chat has another one
+
+    def chat(self, *args, **options):
+        """A chat with the session work, at its prompt; its agent is self.child."""
+        screen = Screen(self, build_file("plenumctl"), "chat", *(args or ("-c", "work")), **options)
+        screen.wait("Ctrl-D leaves\n>")
+        if not hasattr(self, "child"):
+            self.child = self.agent.child()
+        self.d.wait_state("work", "idle")
+        screen.typed("> ")
+        return screen
+
+    def prompt(self, text):
+        return self.child.wait(type="user", message__content=text)
+
+    def finish(self, m, **members):
+        self.child.print(self.result(m["uuid"], **members))
+
+    def ask(self, rid="q1", **members):
+        self.child.print(perm(rid, **members))
+
+    def answer(self, rid="q1"):
+        return self.child.answer(rid)["response.response"]
+
+
+class Typing(ChatCase):
+    def test_several_lines_are_one_prompt(self):
+        s = self.chat()
+        s.write("one")
+        s.keys("M-Enter")
+        s.write("two\\")
+        s.keys("Enter")
+        s.write("three")
+        s.wait("> one\n  two\n  three")
+        s.keys("Enter")
+        self.prompt("one\ntwo\nthree")
+
+    def test_pasted_text_is_one_prompt(self):
+        s = self.chat()
+        s.write("see: ")
+        s.paste("a\n\tb\n\nc")
+        s.wait("> see: a\n", "\n  c")
+        self.child.caught_up()
+        self.assertEqual(self.child.seen(type="user"), [])
+        s.keys("Enter")
+        self.prompt("see: a\n\tb\n\nc")
+
+    def test_a_long_line_of_any_letters(self):
+        s = self.chat(columns=40, rows=10)
+        text = "añ你é " * 2000 + "end"
+        s.paste(text)
+        s.wait(re.compile(r"end$"))
+        s.keys("Home")
+        s.write("x")
+        s.wait(re.compile(r"(^|\n)> xa"))
+        s.keys("End", "BSpace", "Left", "Left", "Delete", "Enter")
+        self.prompt("x" + text[:-3] + "n")
+
+    def test_wide_letters_wrap_in_whole(self):
+        s = self.chat(columns=21)
+        s.write("你" * 10)
+        s.wait("> " + "你" * 9 + "\n  你")
+        s.keys("BSpace", "BSpace")
+        s.wait(re.compile("> 你{8}$"))
+        s.keys("Enter")
+        self.prompt("你" * 8)
+
+    def test_history_of_another_run(self):
+        s = self.chat()
+        for text in ("alpha über", "beta\nsecond", "gamma"):
+            s.paste(text)
+            s.keys("Enter")
+            self.finish(self.prompt(text))
+            s.wait("> " + text.split("\n")[0])
+        s.keys("C-d")
+        s.ended()
+        path = s.folder + "/state/plenum/chat_history"
+        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+        t = self.chat("work", XDG_STATE_HOME=s.folder + "/state")
+        t.write("draft")
+        t.keys("Up")
+        t.typed("> gamma")
+        t.keys("Up")
+        t.wait("> beta\n  second")
+        t.keys("Up")  # within its lines
+        t.write("!")
+        t.wait("> beta!\n  second")
+        t.keys("Down", "Down", "Down")
+        t.typed("> draft")
+        t.keys("C-r")
+        t.write("ü")
+        t.wait("(search: ü) alpha über")
+        t.keys("C-g")
+        t.typed("> draft")
+        t.keys("C-r")
+        t.write("a")
+        t.wait("(search: a) gamma")
+        t.keys("C-r")
+        t.wait("(search: a) beta")
+        t.keys("C-e")
+        t.write("?")
+        t.wait("> beta\n  second?")
+
+    def test_end_of_file_leaves_only_on_an_empty_line(self):
+        s = self.chat()
+        s.write("half")
+        s.keys("C-d", "C-a", "C-d")
+        s.typed("> alf")
+        s.keys("C-k", "C-d")
+        s.wait("the session goes on: `plenumctl chat work`")
+        self.child.caught_up()
+        self.assertEqual(self.child.seen(type="user"), [])
+
+    def test_output_goes_above_the_text(self):
+        for columns, rows in ((80, 24), (40, 8), (200, 50)):
+            with self.subTest(columns=columns):
+                s = self.chat(columns=columns, rows=rows)
+                s.write("my dra")
+                s.typed("> my dra")
+                self.child.print({"type": "stream_event", "event": {"type": "message_start", "message": {"id": "m"}}},
+                                 delta("word " * 30), delta("last\nnext"))
+                s.wait(re.compile(r"last\nnext\n(\.\.\. .*\n)?> my dra$"))
+                s.write("ft")
+                self.child.print(delta(" piece\n"), {"type": "stream_event", "event": {"type": "content_block_stop"}})
+                text = s.wait(re.compile(r"\nnext piece\n(\.\.\. .*\n)?> my draft$"))
+                self.assertEqual(text.count("my dra"), 1)
+                s.keys("C-u", "C-d")
+                s.ended()
+                self.child.print(self.result("other"))
+
+    def test_ctrl_z_and_back(self):
+        self.d.attached("work")
+        s = Screen(self, "bash", "--norc", "--noprofile", PS1="shell$ ")
+        s.wait("shell$")
+        s.write("%s chat work" % build_file("plenumctl"))
+        s.keys("Enter")
+        s.wait("Ctrl-D leaves\n>")
+        s.write("my draft")
+        s.typed("> my draft")
+        s.keys("C-z")
+        s.wait("Stopped", re.compile(r"shell\$$"))
+        s.write("echo in the $((1+1))nd")
+        s.keys("Enter")
+        s.wait("\nin the 2nd\n")
+        s.write("fg")
+        s.keys("Enter")
+        s.wait(re.compile(r"> my draft$"))
+        s.write("!")
+        s.typed("> my draft!")
+
+    def test_the_window_changes_its_size(self):
+        s = self.chat(columns=80)
+        s.write("abcdefghij" * 10)
+        s.wait("> abcdefghij")
+        for columns in (40, 100, 25):
+            s.tmux("resize-window", "-x", str(columns), "-y", "20")
+            first = ("abcdefghij" * 10)[:columns - 2]
+            s.wait(re.compile(r"(^|\n)> %s(\n|$)" % first))
+            self.assertEqual(s.text().count("> a"), 1, s.text())
+        s.keys("Enter")
+        self.prompt("abcdefghij" * 10)
+
+    def test_the_text_in_an_editor(self):
+        s = self.chat(EDITOR="sed -i s/old/new/")
+        s.write("/edit an old text")
+        s.keys("Enter")
+        s.typed("> an new text")
+        s.write(" is old")
+        s.keys("C-x", "C-e")
+        s.typed("> an new text is new")
+        s.keys("Enter")
+        self.prompt("an new text is new")
+        self.assertEqual([f for f in os.listdir(s.folder) if f.startswith("plenumctl-")], [])
+
+    def test_completion(self):
+        s = self.chat()
+        self.child.print({"type": "system", "subtype": "init", "session_id": "c", "slash_commands": ["compact", "context", "zeta"]})
+        self.child.mark()
+        with tempfile.TemporaryDirectory(prefix="pl-files-", dir="/tmp") as folder:
+            os.makedirs(folder + "/sub-folder")
+            for name in ("sub-folder/größe.txt", "sub-folder/other"):
+                open(folder + "/" + name, "w").close()
+            self.finish_turn_for_commands()
+            s.write("/z")
+            s.keys("Tab")
+            s.typed("> /zeta ")
+            s.keys("C-u")
+            s.write("/co")
+            s.keys("Tab", "Tab")
+            s.wait("  /compact  /context\n")
+            s.keys("C-u")
+            s.write("look at @%s/su" % folder)
+            s.keys("Tab")
+            s.wait("/sub-folder/")
+            s.write("g")
+            s.keys("Tab")
+            s.wait("> look at @%s/sub-folder/größe.txt" % folder)
+
+    def finish_turn_for_commands(self):
+        """The commands of system/init are known when a later line is shown."""
+        self.child.print({"type": "system", "subtype": "informational", "content": "shown"})
+        until(lambda: True)
+
+
+class Asked(ChatCase):
+    def test_the_draft_survives_a_question(self):
+        s = self.chat()
+        s.write("my draft")
+        s.typed("> my draft")
+        s.keys("Left", "Left")
+        self.ask(input={"command": "make test", "description": "Run the tests"})
+        s.wait("? Bash: Run the tests\n  make test\n", "allow? [y, n]")
+        s.write("y")
+        s.keys("Enter")
+        self.assertEqual(self.answer()["behavior"], "allow")
+        s.typed("> my draft")
+        s.write("X")
+        s.typed("> my draXft")
+
+    def shown(self, *wanted, **members):
+        s = self.chat(rows=60)
+        self.ask(**members)
+        return s, s.wait("? ", re.compile(r"(allow|go on|accept)\? \[y, n"), *wanted)
+
+    def test_a_change_is_a_difference(self):
+        old = "".join("line %d\n" % i for i in range(20))
+        _, text = self.shown(tool="Edit", input={"file_path": "/x/a.c", "old_string": old,
+                                                 "new_string": old.replace("line 10\n", "line ten\n")})
+        self.assertIn("? Edit: /x/a.c\n  ... 7 lines ...\n    line 7\n    line 8\n    line 9\n  - line 10\n  + line ten\n"
+                      "    line 11\n    line 12\n    line 13\n  ... 6 lines ...\n  y  allow", text)
+
+    def test_a_written_file(self):
+        with tempfile.NamedTemporaryFile("w", prefix="pl-file-", dir="/tmp") as f:
+            f.write("same\nbefore\n")
+            f.flush()
+            _, text = self.shown(tool="Write", input={"file_path": f.name, "content": "same\nafter\n"})
+            self.assertIn("? Write: %s\n  replaces the file that is here:\n    same\n  - before\n  + after\n" % f.name, text)
+
+    def test_several_edits(self):
+        _, text = self.shown(tool="MultiEdit", input={"file_path": "/x", "edits": [
+            {"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": "d", "replace_all": True}]})
+        self.assertIn("? MultiEdit: /x\n  - a\n  + b\n  ...\n  each time it occurs:\n  - c\n  + d\n", text)
+
+    def test_a_plan(self):
+        s, text = self.shown(tool="ExitPlanMode", input={"plan": "# Plan\n\n1. read\n2. write"})
+        self.assertIn("? the agent's plan\n  # Plan\n\n  1. read\n  2. write\n", re.sub(r" +\n", "\n", text))
+        s.write("n no tests yet")
+        s.keys("Enter")
+        self.assertEqual(self.answer()["message"], "no tests yet")
+
+    def test_a_tool_of_an_mcp_server(self):
+        _, text = self.shown(tool="mcp__tracker__add_issue", input={
+            "title": "a title", "labels": ["one", "two"], "body": "first\nsecond", "at": {"line": 3, "ok": True}, "none": []})
+        self.assertIn("? add_issue of the MCP server tracker\n  title: a title\n  labels:\n    - one\n    - two\n  body: |\n"
+                      "    first\n    second\n  at:\n    line: 3\n    ok: true\n  none: []\n", text)
+
+    def test_always_names_what_is_remembered(self):
+        suggestions = [
+            {"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "make *"}], "behavior": "allow",
+             "destination": "localSettings"},
+            {"type": "setMode", "mode": "acceptEdits", "destination": "session"},
+            {"type": "addDirectories", "directories": ["/data"], "destination": "userSettings"}]
+        s, text = self.shown(permission_suggestions=suggestions)
+        for want in ("a  allow, and remember: allow Bash(make *), in this project for you", "permission mode acceptEdits, until",
+                     "work in /data, in all your projects"):
+            self.assertIn(want, re.sub(r"\n\s*", " ", text))
+        s.write("Always")
+        s.keys("Enter")
+        self.assertEqual(self.answer()["updatedPermissions"], suggestions)
+
+    def test_no_always_without_a_suggestion(self):
+        s, text = self.shown()
+        self.assertNotIn("remember", text)
+        s.write("a")
+        s.keys("Enter")
+        s.wait("there is no always here")
+        self.assertEqual(self.child.answers("q1"), [])
+        self.assertIn("nothing to remember", self.ctl("allow", "-a", "work", self.waiting(), code=64).stderr)
+
+    def waiting(self):
+        return json.loads(self.ctl("pending", "--json").stdout)["pending"][0]["request_id"]
+
+    def test_what_is_an_answer(self):
+        """Each of these was taken as its opposite, or as a deny."""
+        s = self.chat()
+        for n, (typed, behavior, message) in enumerate((
+                ("Y", "allow", None), ("YES", "allow", None), ("No", "deny", "The user denied this."),
+                ("n  rather not", "deny", "rather not"), ("NO because", "deny", "because"))):
+            self.ask("q%d" % n)
+            s.wait(re.compile(r"allow\? \[y, n\]$"))
+            for wrong in ("nonsense", "yes please", "never", "yn", "n,o", ""):
+                s.write(wrong)
+                s.keys("Enter")
+                s.wait(re.compile(r"allow\? \[y, n\] ?%s\n  y or n is needed[^\n]*\nallow\? \[y, n\]$" % re.escape(wrong)))
+            self.assertEqual(self.child.answers("q%d" % n), [])
+            s.write(typed)
+            s.keys("Enter")
+            body = self.answer("q%d" % n)
+            self.assertEqual((body["behavior"], body.get("message")), (behavior, message))
+            s.typed("> ")
+
+    def test_several_choices(self):
+        s = self.chat()
+        options = [{"label": label, "description": ""} for label in ("Red", "Green", "Blue")]
+        self.child.print(perm("q1", tool="AskUserQuestion", input={"questions": [
+            {"question": "Which?", "header": "C", "options": options, "multiSelect": True},
+            {"question": "And one?", "header": "D", "options": options, "multiSelect": False}]}))
+        s.wait("? Which?", "  3. Blue", "numbers (1,3)")
+        for wrong, hint in (("4", "4: is none of the numbers (1 to 3)"), ("0", "0: is none"), ("1 5", "5: is none"),
+                            ("", "an answer is needed")):
+            s.write(wrong)
+            s.keys("Enter")
+            s.wait(hint)
+        s.write("3, 1")
+        s.keys("Enter")
+        s.wait("? And one?", re.compile(r"number, or your own words:$"))
+        s.write("1,2")
+        s.keys("Enter")
+        s.wait("only one can be chosen")
+        s.write("a 4th one")
+        s.keys("Enter")
+        self.assertEqual(self.answer()["updatedInput"]["answers"], {"Which?": "Blue, Red", "And one?": "a 4th one"})
+
+    def test_who_answered_elsewhere_is_named(self):
+        s = self.chat()
+        s.write("dra")
+        self.ask()
+        s.wait("allow?")
+        self.ctl("deny", "work", self.waiting(), "not", "now")
+        s.wait("  Bash: denied by plenumctl", re.compile(r"> dra$"))
+        other = self.d.attached("work", name="phone")
+        self.ask("q2", cmd="second")
+        m = other.wait(type="control_request")
+        other.send({"type": "control_response", "response": {"subtype": "success", "request_id": m["request_id"],
+                                                             "response": {"behavior": "allow"}}})
+        s.wait("  Bash: allowed by phone (")
+        self.answer("q2")
+
+
+class Waiting(ChatCase):
+    def test_the_reason_for_the_wait(self):
+        s = self.chat()
+        s.write("go")
+        s.keys("Enter")
+        m = self.prompt("go")
+        s.wait(re.compile(r"> go\n\.\.\. waiting for the agent, \d+ s\n>$"))
+        self.child.print({"type": "stream_event", "event": {"type": "message_start", "message": {"id": "m"}}},
+                         {"type": "stream_event", "event": {"type": "content_block_start", "content_block": {"type": "thinking"}}})
+        s.wait(re.compile(r"\n\.\.\. thinking, \d+ s\n>$"))
+        self.child.print({"type": "assistant", "message": {"id": "m", "content": [
+            {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "make all"}}]}})
+        s.wait(re.compile(r"\n\.\.\. Bash: make all, \d+ s\n>$"))
+        self.child.print({"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}})
+        s.wait(re.compile(r"\n\.\.\. waiting for the agent, \d+ s\n>$"))
+        self.finish(m, duration_ms=2340, total_cost_usd=0.1234, usage={
+            "input_tokens": 20, "cache_read_input_tokens": 14980, "output_tokens": 321})
+        text = s.wait(re.compile(r"-- success, 2.3 s, tokens: 15.0k in, 321 out, \$0.1234 so far\n>$"))
+        self.assertNotIn("...", text)
+
+    def test_output_of_a_tool_keeps_its_lines(self):
+        s = self.chat()
+        self.child.print({"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "t", "content": [
+            {"type": "text", "text": "".join("line %d\n" % i for i in range(1, 21))}]}]}})
+        text = s.wait("... 14 more lines (/more shows them)")
+        self.assertIn("  =\n    line 1\n    line 2\n", text)
+        self.assertNotIn("line 7", text)
+        s.write("/more")
+        s.keys("Enter")
+        s.wait("    line 7\n", "    line 20\n")
+        s.write("/more")
+        s.keys("Enter")
+        s.wait("nothing was left out")
+        self.child.caught_up()
+        self.assertEqual(self.child.seen(type="user"), [])
+
+    def test_an_answer_elsewhere_is_waited_for(self):
+        self.d.attached("work", approve=False)
+        s = self.chat("work")
+        self.ctl("ls")
+        self.child.print(perm("q1"))
+        s.wait("allow?")
+        s.write("y")
+        s.keys("Enter")
+        self.answer()
+        s.wait(re.compile(r"\n>$"))
+
+    def test_nothing_of_it_on_a_pipe(self):
+        self.d.attached("work")
+        child = self.agent.child()
+        p = self.spawn("chat", "work", stdin=subprocess.PIPE, TERM="xterm")
+        p.stdin.write(b"go\n")
+        p.stdin.close()
+        p.stdin = None
+        m = child.wait(type="user")
+        child.print(said("done"), self.result(m["uuid"]))
+        out, _ = self.ended(p, 0)
+        self.assertEqual(out, "done\n-- success, 0.0 s\n")
+
+
+class Daemon(ChatCase):
+    def test_it_goes_on_with_the_next_daemon(self):
+        s = self.chat()
+        s.write("first")
+        s.keys("Enter")
+        m = self.prompt("first")
+        self.child.print(said("an answer"), self.result(m["uuid"]))
+        s.wait("an answer")
+        self.d.wait_state("work", "idle")
+        s.write("draft")
+        s.typed("> draft")
+        self.d.kill9()
+        s.wait("-- the daemon is away", "... the daemon is away; trying again", re.compile(r"> draft$"))
+        s.keys("Enter")
+        s.wait("not sent: the daemon is away", re.compile(r"> draft$"))
+        self.d.start()
+        s.wait("-- the daemon is back; ", re.compile(r"\n> draft$"))
+        s.keys("Enter")
+        self.child = self.agent.child()
+        self.prompt("draft")
+
+    def test_a_name_by_mistake_makes_no_session(self):
+        self.d.attached("work")
+        p = self.ctl("chat", "wrok", code=1)
+        self.assertIn("wrok", p.stderr)
+        self.assertIn("--create", p.stderr)
+        self.assertEqual(self.ctl("ls", "--names").stdout, "work\n")
+
+    def test_a_conversation_that_is_not_there_leaves_no_session(self):
+        self.agent.mode(init="manual")
+        p = self.spawn("chat", "-r", "0b5ad0de-0000-4000-8000-000000000000", "new", stdin=self.open_pipe())
+        child = self.agent.child()
+        child.print({"type": "result", "subtype": "error_during_execution", "is_error": True,
+                     "errors": ["No conversation found with session ID"], "session_id": "c"})
+        child.exit(1)
+        out, err = self.ended(p, 1)
+        self.assertIn("session new: No conversation found with session ID (the session was removed)", out)
+        self.assertEqual(self.ctl("ls", "--names").stdout, "")
+
+    def open_pipe(self):
+        """An input that does not end."""
+        r, w = os.pipe()
+        self.addCleanup(os.close, w)
+        self.addCleanup(os.close, r)
+        return r
+
+    def test_json_is_refused(self):
+        self.assertIn("attach", self.ctl("chat", "--json", "-c", "work", code=64).stderr)
+        self.assertEqual(self.ctl("ls", "--names").stdout, "")
+
+
+class Zero(Ctl):
+    """Text with U+0000 was dropped."""
+
+    def test_it_is_shown(self):
+        p, child, uuid = self.prompted()
+        child.print(self.result(uuid, result="a\0b"))
+        self.assertEqual(self.ended(p, 0)[0], "a\u2400b\n")
+        child.print(said("c\\\0d", "m2"))
+        a = self.d.attached("work")
+        child.mark(a)
+        p = self.spawn("tail", "work")
+        got = b""
+        while "c\\\u2400d".encode() not in got:
+            part = os.read(p.stdout.fileno(), 65536)
+            self.assertTrue(part, got)
+            got += part
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")
