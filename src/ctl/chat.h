@@ -52,12 +52,13 @@ struct chat {
 	bool waiting;                               /* for its result */
 	char own[CHAT_OWN_UUIDS][PLENUM_UUID_SIZE]; /* our last prompts: their echo is not shown */
 	size_t n_own;
-	int64_t live;                /* lines with a lower number are history: shown, and nothing else */
-	int64_t seen;                /* number of the last line */
-	bool made, proven;           /* we made the session; its agent has started */
-	char *start_error;           /* the result of an agent that could not resume its conversation */
-	char attach[PLENUM_ID_SIZE]; /* of the attach after a reconnect, until it is answered; "": none */
-	int64_t lost_at, retry_at;   /* now_ms() clock; the daemon is away since, and is tried next */
+	int64_t live;                    /* lines with a lower number are history: shown, and nothing else */
+	int64_t seen;                    /* number of the last line */
+	bool made, proven;               /* we made the session; its agent has started */
+	char *start_error;               /* the result of an agent that could not resume its conversation */
+	char attach[PLENUM_ID_SIZE];     /* of the attach after a reconnect, until it is answered; "": none */
+	char initialize[PLENUM_ID_SIZE]; /* of a request for the commands of the agent; "": none */
+	int64_t lost_at, retry_at;       /* now_ms() clock; the daemon is away since, and is tried next */
 	enum doing doing;
 	char *tool;       /* DOING_TOOL: in words */
 	int64_t since;    /* of doing, and of the state */

@@ -39,6 +39,8 @@ void chat_take_commands(struct chat *ch, struct span list) {
 }
 
 static void learn_commands(struct chat *ch, const struct incoming *in) {
+	bool answer = *ch->initialize && span_equals(in->e.inner_request_id, ch->initialize);
+	if (answer) chat_take_commands(ch, span_member(in->e.inner_response, "commands"));
 	if (!span_equals(in->e.type, "system")) return;
 	if (span_equals(in->e.subtype, "init")) chat_take_commands(ch, span_member(in->line, "slash_commands"));
 	if (span_equals(in->e.subtype, "commands_changed")) chat_take_commands(ch, span_member(in->line, "commands"));

@@ -265,6 +265,12 @@ static void learn_attached(struct chat *ch, json_t *answer) {
 	show_note(&ch->show, SHOW_DIM, "Ctrl-C interrupts, Ctrl-D leaves");
 }
 
+/* Before the first turn only the answer to an initialize has the commands; the daemon has kept that of the agent. */
+static void ask_for_commands(struct chat *ch) {
+	bool runs = strcmp(ch->state, PLENUM_ST_ASLEEP) != 0 && strcmp(ch->state, PLENUM_ST_FAILED) != 0;
+	if (ch->editor && !ch->commands && runs) plenum_post(ch->p, "initialize", NULL, ch->initialize);
+}
+
 static void end(struct chat *ch) {
 	close_editor(ch);
 	chat_question_forget(ch);
@@ -290,6 +296,7 @@ static int converse(struct ctl *c, struct plenum *p, json_t *answer, bool resume
 	ch.show.keeps = ch.terminal;
 	open_editor(&ch);
 	learn_attached(&ch, answer);
+	ask_for_commands(&ch);
 	ch.proven = !resumed;
 	chat_prompt_sign(&ch);
 	run(&ch);

@@ -264,32 +264,33 @@ class Typing(ChatCase):
 
     def test_completion(self):
         s = self.chat()
-        self.child.print({"type": "system", "subtype": "init", "session_id": "c", "slash_commands": ["compact", "context", "zeta"]})
-        self.child.mark()
+        s.write("/cl")
+        s.keys("Tab")  # of the agent's answer to initialize
+        s.typed("> /clear")
+        self.assertEqual(len(self.child.seen(type="control_request", request__subtype="initialize")), 1)
+        s.keys("C-u")
+        self.child.print({"type": "system", "subtype": "init", "session_id": "c", "slash_commands": ["compact", "context", "zeta"]},
+                         said("a new list"))
+        s.wait("a new list")
+        s.write("/z")
+        s.keys("Tab")
+        s.write("|")
+        s.typed("> /zeta |")
+        s.keys("C-u")
+        s.write("/co")
+        s.keys("Tab", "Tab")
+        s.wait("  /compact  /context\n", re.compile("> /co$"))
+        s.keys("C-u")
         with tempfile.TemporaryDirectory(prefix="pl-files-", dir="/tmp") as folder:
             os.makedirs(folder + "/sub-folder")
             for name in ("sub-folder/größe.txt", "sub-folder/other"):
                 open(folder + "/" + name, "w").close()
-            self.finish_turn_for_commands()
-            s.write("/z")
-            s.keys("Tab")
-            s.typed("> /zeta ")
-            s.keys("C-u")
-            s.write("/co")
-            s.keys("Tab", "Tab")
-            s.wait("  /compact  /context\n")
-            s.keys("C-u")
             s.write("look at @%s/su" % folder)
             s.keys("Tab")
-            s.wait("/sub-folder/")
             s.write("g")
             s.keys("Tab")
-            s.wait("> look at @%s/sub-folder/größe.txt" % folder)
-
-    def finish_turn_for_commands(self):
-        """The commands of system/init are known when a later line is shown."""
-        self.child.print({"type": "system", "subtype": "informational", "content": "shown"})
-        until(lambda: True)
+            s.write("|")
+            s.typed("> look at @%s/sub-folder/größe.txt |" % folder)
 
 
 class Asked(ChatCase):
