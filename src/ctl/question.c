@@ -152,14 +152,13 @@ static char *tool_words(const char *name) {
 	return str_printf("%s of the MCP server %.*s", tool + 2, (int)(tool - server), server);
 }
 
-/* For the first line: a file, a description. */
+/* For the first line: a file, a description that is not the command itself. */
 static char *subject(struct span request, struct span input) {
-	static const char *const keys[] = {"file_path", "description"};
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		char *text = text_dup(span_member(input, keys[i]), NULL);
-		if (text) return text;
-	}
-	return text_dup(span_member(request, "description"), NULL);
+	struct span description = span_member(input, "description"), command = span_member(input, "command");
+	char *file = text_dup(span_member(input, "file_path"), NULL);
+	if (file) return file;
+	if (!description.p) description = span_member(request, "description");
+	return span_same(description, command) ? NULL : text_dup(description, NULL);
 }
 
 void question_show(struct show *s, struct span request) {
@@ -183,18 +182,17 @@ void question_show(struct show *s, struct span request) {
 		put_input(s, tool, input);
 	else if (input.p)
 		put_value(s, "input:", input, 1);
-	if (blocked) show_note(s, SHOW_DIM, "  outside of the directories of the session: %s", blocked);
+	if (blocked) show_note(s, SHOW_DIM, "  the path that needs it: %s", blocked);
 	if (reason) show_note(s, SHOW_DIM, "  because: %s", reason);
 }
 
 static void show_always(struct show *s, struct span request) {
 	struct span list = span_member(request, "permission_suggestions"), one;
-	size_t at = 0;
-	for (bool first = true; span_next(list, &at, &one); first = false) {
+	show_note(s, SHOW_DIM, "  a  allow it, and remember:");
+	for (size_t at = 0; span_next(list, &at, &one);) {
 		struct buf b = BUF_INIT(65536);
 		answer_put_remembered(&b, one);
-		show_note(s, SHOW_DIM, "  %s %s", first ? "a  allow, and remember:" : "                      ",
-				  b.data ? b.data : "");
+		show_note(s, SHOW_DIM, "       %s", b.data ? b.data : "");
 		buf_free(&b);
 	}
 }

@@ -163,7 +163,8 @@ static struct span telling_member(struct span input) {
 		struct span value = span_member(input, keys[i]);
 		if (span_is_string(value)) return value;
 	}
-	return input;
+	struct span question = span_member(span_element(span_member(input, "questions"), 0), "question");
+	return span_is_string(question) ? question : input;
 }
 
 char *show_input(struct span input, size_t max) {

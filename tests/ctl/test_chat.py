@@ -7,8 +7,6 @@
 import json
 import os
 import re
-import shlex
-import shutil
 import stat
 import subprocess
 import sys
@@ -18,81 +16,19 @@ import unittest
 sys.dont_write_bytecode = True
 
 from test_ctl import Ctl, delta, environment, said
-from harness import alive, build_file, perm, until
-
-
-class Screen:
-    """A program in a tmux of its own."""
-
-    def __init__(self, case, *command, columns=80, rows=24, **env):
-        self.folder = tempfile.mkdtemp(prefix="pl-tmux-", dir="/tmp")
-        case.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.env = environment(case.d.socket, HOME=self.folder, TMPDIR=self.folder, **env)
-        self.env.setdefault("XDG_STATE_HOME", self.folder + "/state")
-        words = ["env", "-i"] + ["%s=%s" % x for x in self.env.items()] + ["TERM=screen"] + list(command)
-        with open(self.folder + "/conf", "w") as f:
-            f.write("set -g default-terminal screen\nset -g status off\nset -g remain-on-exit on\nset -sg escape-time 0\n")
-        case.addCleanup(self.end)
-        self.tmux("-f", self.folder + "/conf", "new-session", "-d", "-x", str(columns), "-y", str(rows),
-                  " ".join(map(shlex.quote, words)))
-
-    def tmux(self, *args, text=None):
-        p = subprocess.run(["tmux", "-S", self.folder + "/sock", *args], input=text, stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE, text=True, timeout=60, env=dict(self.env, TERM="screen"))
-        if p.returncode:
-            raise AssertionError("tmux %s: %s" % (args, p.stderr))
-        return p.stdout
-
-    def end(self):
-        """The server and the program are gone when this returns."""
-        pids = self.tmux("display-message", "-p", "#{pid} #{pane_pid}").split()
-        self.tmux("kill-server")
-        until(lambda: not any(alive(int(pid)) for pid in pids), what="the end of tmux")
-
-    def text(self, back=0):
-        """The screen, with lines of the scrollback."""
-        text = self.tmux("capture-pane", "-p", "-J", "-S", "-%d" % back)
-        return "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n")
-
-    def wait(self, *wanted, back=0):
-        """Until all of them are on the screen (a string, or a compiled expression)."""
-        seen = [""]
-
-        def there():
-            seen[0] = self.text(back)
-            return all(w.search(seen[0]) if hasattr(w, "search") else w in seen[0] for w in wanted)
-        try:
-            until(there, what="text on the screen")
-        except AssertionError:
-            raise AssertionError("%r is not on the screen:\n%s" % (wanted, seen[0])) from None
-        return seen[0]
-
-    def typed(self, text):
-        """Until the last line is the prompt with that text."""
-        return self.wait(re.compile(r"(^|\n)%s$" % re.escape(text.rstrip())))
-
-    def keys(self, *names):
-        self.tmux("send-keys", *names)
-
-    def write(self, text):
-        self.tmux("send-keys", "-l", text)
-
-    def paste(self, text):
-        self.tmux("load-buffer", "-", text=text)
-        self.tmux("paste-buffer", "-p")
-
-    def ended(self):
-        until(lambda: self.tmux("display-message", "-p", "#{pane_dead}") == "1\n", what="the end of the program")
+from harness import build_file, perm, until
+from screen import Screen
 
 
 class ChatCase(Ctl):
-    def setUp(self):
-        super().setUp()
-        self.d.env["XDG_STATE_HOME"]  # the daemon's own; chat has another one
+    def screen(self, *command, columns=80, rows=24, **env):
+        env = environment(self.d.socket, **env)
+        del env["HOME"]
+        return Screen(self, env, *command, columns=columns, rows=rows)
 
     def chat(self, *args, **options):
         """A chat with the session work, at its prompt; its agent is self.child."""
-        screen = Screen(self, build_file("plenumctl"), "chat", *(args or ("-c", "work")), **options)
+        screen = self.screen(build_file("plenumctl"), "chat", *(args or ("-c", "work")), **options)
         screen.wait("Ctrl-D leaves\n>")
         if not hasattr(self, "child"):
             self.child = self.agent.child()
@@ -220,7 +156,7 @@ class Typing(ChatCase):
 
     def test_ctrl_z_and_back(self):
         self.d.attached("work")
-        s = Screen(self, "bash", "--norc", "--noprofile", PS1="shell$ ")
+        s = self.screen("bash", "--norc", "--noprofile", PS1="shell$ ")
         s.wait("shell$")
         s.write("%s chat work" % build_file("plenumctl"))
         s.keys("Enter")
@@ -352,7 +288,7 @@ class Asked(ChatCase):
             {"type": "setMode", "mode": "acceptEdits", "destination": "session"},
             {"type": "addDirectories", "directories": ["/data"], "destination": "userSettings"}]
         s, text = self.shown(permission_suggestions=suggestions)
-        for want in ("a  allow, and remember: allow Bash(make *), in this project for you", "permission mode acceptEdits, until",
+        for want in ("a  allow it, and remember: allow Bash(make *), in this project for you", "permission mode acceptEdits, until",
                      "work in /data, in all your projects"):
             self.assertIn(want, re.sub(r"\n\s*", " ", text))
         s.write("Always")
