@@ -5,16 +5,19 @@
 
 #include <string.h>
 
-int answer_send(struct plenum *p, const char *id, json_t *body) {
+enum plenum_result answer_post(struct plenum *p, const char *id, json_t *body) {
 	_cleanup_json_ json_t *line = json_pack("{s:s,s:{s:s,s:s,s:o}}", "type", "control_response", "response", "subtype",
 											"success", "request_id", id, "response", body);
 	_cleanup_free_ char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
-	if (!text) {
-		ctl_say("the answer is not valid UTF-8");
-		return CTL_USAGE;
-	}
-	enum plenum_result r = plenum_send(p, text, strlen(text));
-	return r == PLENUM_OK ? CTL_OK : ctl_failed(p, r);
+	return text ? plenum_send(p, text, strlen(text)) : PLENUM_REFUSED;
+}
+
+int answer_send(struct plenum *p, const char *id, json_t *body) {
+	enum plenum_result r = answer_post(p, id, body);
+	if (r == PLENUM_OK) return CTL_OK;
+	if (r != PLENUM_REFUSED) return ctl_failed(p, r);
+	ctl_say("the answer is not valid UTF-8");
+	return CTL_USAGE;
 }
 
 /* --- Always ------------------------------------------------------------------------------------------------------- */

@@ -25,5 +25,7 @@ void answer_put_remembered(struct buf *b, struct span proposal);
 /* Return the body of the answer; NULL: this kind of request has no allow or deny. request is the line's `request`. */
 json_t *answer_body(struct span request, const struct decision *d);
 
-/* Send a body (consumed) as the answer to the request id. */
+/* Send a body (consumed) as the answer to the request id. PLENUM_REFUSED: it is not valid UTF-8. */
+enum plenum_result answer_post(struct plenum *p, const char *id, json_t *body);
+/* The same; prints a failure, and returns the exit code. */
 int answer_send(struct plenum *p, const char *id, json_t *body);

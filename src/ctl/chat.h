@@ -2,7 +2,7 @@
  *
  * The parts of `plenumctl chat`: cmd_chat.c connects and waits, chat_lines.c shows the lines of the session,
  * chat_status.c the state of the agent, chat_questions.c asks the user, chat_typed.c takes the input, chat_complete.c
- * completes it.
+ * completes it, chat_extern.c gives it to another editor.
  *
  * On a terminal with control sequences the user types into an editor below the output. Elsewhere (a pipe, TERM=dumb)
  * the input is read line by line.
@@ -55,6 +55,7 @@ struct chat {
 	int64_t live;                    /* lines with a lower number are history: shown, and nothing else */
 	int64_t seen;                    /* number of the last line */
 	bool made, proven;               /* we made the session; its agent has started */
+	bool remove;                     /* at the end: the session has no conversation */
 	char *start_error;               /* the result of an agent that could not resume its conversation */
 	char attach[PLENUM_ID_SIZE];     /* of the attach after a reconnect, until it is answered; "": none */
 	char initialize[PLENUM_ID_SIZE]; /* of a request for the commands of the agent; "": none */
@@ -72,9 +73,12 @@ struct chat {
 /* cmd_chat.c */
 bool chat_step(struct chat *ch); /* show the new lines, wait for more; false: the chat ends */
 void chat_refresh(struct chat *ch);
+void chat_stop(void); /* Ctrl-Z: until the shell continues us; the terminal is the caller's matter */
 
 /* chat_lines.c */
 void chat_take_line(struct chat *ch, const struct incoming *in);
+/* The agent has ended. A conversation that cannot be resumed leaves no session behind. */
+void chat_take_failure(struct chat *ch, const char *reason);
 void chat_take_commands(struct chat *ch, struct span list); /* strings, or objects with a name */
 
 /* chat_status.c */
@@ -100,7 +104,9 @@ bool chat_typed_line(struct chat *ch); /* without an editor: take one line; fals
 void chat_typed_read(struct chat *ch); /* with an editor it does not wait */
 bool chat_typed_wanted(const struct chat *ch);
 void chat_swap_draft(struct chat *ch); /* let the editor have the draft, or the answer to a question */
-void chat_extern(struct chat *ch);     /* the draft in $EDITOR */
+
+/* chat_extern.c */
+void chat_extern(struct chat *ch); /* the draft in $EDITOR */
 
 /* chat_complete.c */
 void chat_complete(struct chat *ch);

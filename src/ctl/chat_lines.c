@@ -48,19 +48,17 @@ static void learn_commands(struct chat *ch, const struct incoming *in) {
 
 /* --- Notices ------------------------------------------------------------------------------------------------------ */
 
-/* A conversation that cannot be resumed leaves no session behind. */
-static void take_failure(struct chat *ch, const struct incoming *in) {
-	_cleanup_free_ char *reason = text_dup(span_member(in->line, "reason"), NULL);
-	_cleanup_json_ json_t *members = json_pack("{s:s,s:s,s:b}", "session", ch->session, "how", "kill", "forget", 1);
+void chat_take_failure(struct chat *ch, const char *reason) {
 	if (!ch->made || ch->proven) return;
 	const char *why = ch->start_error ? ch->start_error : reason ? reason : "its agent could not start";
 	show_note(&ch->show, SHOW_RED, "session %s: %s (the session was removed)", ch->session, why);
-	ctl_ask(ch->p, PLENUM_STOP, json_incref(members), NULL);
+	ch->remove = true;
 	ch->code = CTL_REFUSED;
 }
 
-/* The CLI ends a start without its conversation by a result. */
+/* A CLI that has its conversation begins each turn with system/init; one that cannot resume it ends with a result. */
 static void learn_start(struct chat *ch, const struct incoming *in) {
+	if (span_equals(in->e.type, "system") && span_equals(in->e.subtype, "init")) ch->proven = true;
 	if (ch->proven || !span_equals(in->e.type, "result") || !span_is_true(in->e.is_error)) return;
 	free(ch->start_error);
 	ch->start_error = text_dup(span_element(span_member(in->line, "errors"), 0), NULL);
@@ -70,8 +68,8 @@ static void learn_start(struct chat *ch, const struct incoming *in) {
 static void take_state(struct chat *ch, const struct incoming *in) {
 	struct span state = span_member(in->line, "state");
 	chat_status_state(ch, state);
-	if (span_equals(state, PLENUM_ST_FAILED)) take_failure(ch, in);
-	if (span_equals(state, PLENUM_ST_IDLE) && !ch->start_error) ch->proven = true;
+	_cleanup_free_ char *reason = text_dup(span_member(in->line, "reason"), NULL);
+	if (span_equals(state, PLENUM_ST_FAILED)) chat_take_failure(ch, reason);
 	chat_prompt_sign(ch);
 }
 

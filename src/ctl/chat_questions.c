@@ -88,7 +88,8 @@ void chat_question_add(struct chat *ch, const struct incoming *in) {
 	q->request = strndup(in->e.request.p, in->e.request.n);
 	q->answers = json_object();
 	list_init(&q->node);
-	if (ch->editor && !editor_is_inside(ch->editor)) { /* what was typed so far was not meant for this question */
+	if (ch->editor && !ch->screen.held &&
+		!editor_is_inside(ch->editor)) { /* what was typed so far was not meant for this question */
 		chat_typed_read(ch);
 		chat_typed(ch);
 	}
@@ -129,6 +130,18 @@ static const char *decision_words(struct span decision) {
 	return NULL;
 }
 
+/* The texts of a notice about changed permissions, in one. */
+static char *changes_of(struct span list) {
+	struct buf b = BUF_INIT(65536);
+	struct span one;
+	buf_puts(&b, "");
+	for (size_t at = 0; span_is_array(list) && span_next(list, &at, &one);) {
+		_cleanup_free_ char *text = text_dup(one, NULL);
+		buf_printf(&b, "%s%s", b.len ? "; " : "", text ? text : "?");
+	}
+	return buf_steal(&b, NULL);
+}
+
 void chat_settled(struct chat *ch, const struct incoming *in) {
 	struct span by = span_member(in->line, "by"), decision = span_member(in->line, "decision");
 	int64_t pid = 0;
@@ -141,20 +154,22 @@ void chat_settled(struct chat *ch, const struct incoming *in) {
 	_cleanup_free_ char *raw = text_dup(decision, NULL);
 	_cleanup_free_ char *reason = text_dup(span_member(in->line, "reason"), NULL);
 	const char *words = decision_words(decision);
+	_cleanup_free_ char *changes = changes_of(span_member(in->line, "permissions"));
 	bool client = name && strcmp(name, "plenumd") != 0, named = program && name && strcmp(name, program) != 0;
-	show_note(&ch->show, SHOW_DIM, "  %s: %s%s%s%s%s%s%s%s", what ? what : "the request",
+	show_note(&ch->show, SHOW_DIM, "  %s: %s%s%s%s%s%s%s%s%s%s", what ? what : "the request",
 			  words ? words
 			  : raw ? raw
 					: "answered",
 			  client ? " by " : "", client ? name : "", client && named ? " (" : "", client && named ? program : "",
-			  client && named ? ")" : "", reason ? ": " : "", reason ? reason : "");
+			  client && named ? ")" : "", changes && *changes ? ", and remembered: " : "", changes ? changes : "",
+			  reason ? ": " : "", reason ? reason : "");
 }
 
 /* --- Answers ------------------------------------------------------------------------------------------------------ */
 
 static void send_answer(struct chat *ch, struct question *q, json_t *body) {
 	if (body)
-		answer_send(ch->p, q->id, body);
+		answer_post(ch->p, q->id, body); /* if the daemon is away, the loop finds out */
 	else
 		show_note(&ch->show, SHOW_RED, "this cannot be answered here");
 	question_free(q);

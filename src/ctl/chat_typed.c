@@ -7,13 +7,9 @@
 #include "ctl/chat.h"
 #include "ctl/wtext.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* --- Prompts ------------------------------------------------------------------------------------------------------ */
@@ -178,79 +174,4 @@ void chat_typed(struct chat *ch) {
 			break;
 		}
 	}
-}
-
-/* --- $EDITOR ------------------------------------------------------------------------------------------------------ */
-
-static bool write_draft(const char *text, size_t n, char *path) {
-	_cleanup_close_ int fd = mkstemps(path, 3);
-	return fd >= 0 && fd_write_all(fd, text, n) == 0;
-}
-
-static char *read_draft(const char *path, size_t *n) {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct buf b = BUF_INIT((size_t)64 << 20);
-	char part[65536];
-	ssize_t got = 0;
-	while (fd >= 0 && (got = fd_read(fd, part, sizeof part)) > 0) buf_put(&b, part, (size_t)got);
-	while (b.len && b.data[b.len - 1] == '\n') b.data[--b.len] = 0;
-	return fd < 0 || got < 0 ? (buf_free(&b), NULL) : buf_steal(&b, n);
-}
-
-/* The program that has the terminal; the session's lines are read meanwhile, and shown later. */
-static int run_editor(struct chat *ch, const char *path) {
-	pid_t pid = fork();
-	if (pid == 0) {
-		sigset_t none;
-		sigemptyset(&none);
-		sigprocmask(SIG_SETMASK, &none, NULL);
-		execl("/bin/sh", "sh", "-c", "${VISUAL:-${EDITOR:-vi}} \"$1\"", "sh", path, (char *)NULL);
-		_exit(127);
-	}
-	if (pid < 0) return -1;
-	int status = -1, pidfd = fd_pidfd(pid);
-	while (pidfd >= 0 && ch->code == CTL_GO && waitpid(pid, &status, WNOHANG) == 0) {
-		struct incoming in;
-		struct pollfd fds[] = {{.fd = pidfd, .events = POLLIN},
-							   {.fd = ch->p ? plenum_fd(ch->p) : -1, .events = POLLIN}};
-		enum plenum_result r = PLENUM_TIMED_OUT;
-		while (ch->p && (r = follow_next(ch->p, 0, &in)) == PLENUM_OK) chat_take_line(ch, &in);
-		if (r != PLENUM_TIMED_OUT) fds[1].fd = -1; /* the loop of chat finds out */
-		poll(fds, ARRAY_SIZE(fds), -1);
-	}
-	if (pidfd < 0) waitpid(pid, &status, 0);
-	if (pidfd >= 0) close(pidfd);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static void set_from_file(struct chat *ch, const char *path) {
-	size_t n = 0, len = 0;
-	_cleanup_free_ char *text = read_draft(path, &n);
-	_cleanup_wide_ wchar_t *wide = text ? wtext_from(text, n, &len) : NULL;
-	if (wide && !ch->asking) editor_set(ch->editor, wide, len, len);
-}
-
-void chat_extern(struct chat *ch) {
-	const wchar_t *search;
-	size_t n, cursor, len = 0;
-	const wchar_t *wide = editor_text(ch->editor, &n, &cursor, &search);
-	_cleanup_free_ char *text = wtext_to(wide, n, &len);
-	const char *folder = getenv("TMPDIR");
-	_cleanup_free_ char *path = str_printf("%s/plenumctl-XXXXXX.md", folder && *folder ? folder : "/tmp");
-	if (!text || !path || !write_draft(text, len, path)) {
-		show_note(&ch->show, SHOW_RED, "  cannot make a file for the editor: %s (set TMPDIR)", strerror(errno));
-		return;
-	}
-	screen_erase(&ch->screen);
-	ch->screen.held = true;
-	editor_pause(ch->editor);
-	int status = run_editor(ch, path);
-	editor_resume(ch->editor);
-	ch->screen.held = false;
-	screen_measure(&ch->screen);
-	if (status == 0)
-		set_from_file(ch, path);
-	else
-		show_note(&ch->show, SHOW_RED, "  the editor failed (VISUAL or EDITOR names it); the text is as it was");
-	unlink(path);
 }

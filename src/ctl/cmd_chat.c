@@ -83,18 +83,22 @@ void chat_refresh(struct chat *ch) {
 
 /* --- Signals ------------------------------------------------------------------------------------------------------ */
 
-/* Ctrl-Z: the terminal as it was, until the shell continues us. */
-static void stop(struct chat *ch) {
+void chat_stop(void) {
 	sigset_t stop;
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGTSTP);
+	raise(SIGTSTP);
+	sigprocmask(SIG_UNBLOCK, &stop, NULL); /* here it stops */
+	sigprocmask(SIG_BLOCK, &stop, NULL);
+}
+
+/* The terminal is as it was before. */
+static void stop(struct chat *ch) {
 	if (ch->editor) {
 		screen_erase(&ch->screen);
 		editor_pause(ch->editor);
 	}
-	raise(SIGTSTP);
-	sigprocmask(SIG_UNBLOCK, &stop, NULL); /* here it stops */
-	sigprocmask(SIG_BLOCK, &stop, NULL);
+	chat_stop();
 	if (ch->editor) {
 		editor_resume(ch->editor);
 		screen_measure(&ch->screen);
@@ -273,6 +277,9 @@ static void ask_for_commands(struct chat *ch) {
 
 static void end(struct chat *ch) {
 	close_editor(ch);
+	if (ch->remove)
+		ctl_ask(ch->p, PLENUM_STOP, json_pack("{s:s,s:s,s:b}", "session", ch->session, "how", "kill", "forget", 1),
+				NULL);
 	chat_question_forget(ch);
 	plenum_close(ch->p);
 	show_free(&ch->show);
@@ -296,8 +303,9 @@ static int converse(struct ctl *c, struct plenum *p, json_t *answer, bool resume
 	ch.show.keeps = ch.terminal;
 	open_editor(&ch);
 	learn_attached(&ch, answer);
-	ask_for_commands(&ch);
 	ch.proven = !resumed;
+	if (strcmp(ch.state, PLENUM_ST_FAILED) == 0) chat_take_failure(&ch, ctl_str(answer, "reason", NULL));
+	ask_for_commands(&ch);
 	chat_prompt_sign(&ch);
 	run(&ch);
 	end(&ch);

@@ -16,7 +16,7 @@ import unittest
 sys.dont_write_bytecode = True
 
 from test_ctl import Ctl, delta, environment, said
-from harness import build_file, perm, until
+from harness import build_file, perm
 from screen import Screen
 
 
@@ -362,6 +362,10 @@ class Asked(ChatCase):
                                                              "response": {"behavior": "allow"}}})
         s.wait("  Bash: allowed by phone (")
         self.answer("q2")
+        self.ask("q3", permission_suggestions=[{"type": "setMode", "mode": "acceptEdits", "destination": "session"}])
+        s.wait("permission mode acceptEdits, until")
+        self.ctl("allow", "-a", "work", self.waiting())
+        s.wait("  Bash: allowed by plenumctl, and remembered: ")
 
 
 class Waiting(ChatCase):
@@ -383,6 +387,22 @@ class Waiting(ChatCase):
             "input_tokens": 20, "cache_read_input_tokens": 14980, "output_tokens": 321})
         text = s.wait(re.compile(r"-- success, 2.3 s, tokens: 15.0k in, 321 out, \$0.1234 so far\n>$"))
         self.assertNotIn("...", text)
+
+    def test_an_agent_that_starts_and_wakes(self):
+        self.agent.mode(init="manual")
+        s = self.screen(build_file("plenumctl"), "chat", "-c", "work")
+        s.wait(re.compile(r"\n\.\.\. starting the agent, \d+ s\n>$"))
+        child = self.agent.child()
+        child.reply(child.request("initialize"))
+        s.wait(re.compile(r"leaves\n>$"))
+        self.ctl("sleep", "work")
+        s.write("wake up")
+        s.keys("Enter")
+        s.wait(re.compile(r"\n\.\.\. waking the agent, \d+ s\n>$"))
+        child = self.agent.child()
+        child.reply(child.request("initialize"))
+        child.wait(type="user", message__content="wake up")
+        s.wait(re.compile(r"\n\.\.\. waiting for the agent, \d+ s\n>$"))
 
     def test_output_of_a_tool_keeps_its_lines(self):
         s = self.chat()
@@ -460,7 +480,7 @@ class Daemon(ChatCase):
                      "errors": ["No conversation found with session ID"], "session_id": "c"})
         child.exit(1)
         out, err = self.ended(p, 1)
-        self.assertIn("session new: No conversation found with session ID (the session was removed)", out)
+        self.assertRegex(out, r"session new: .* \(the session was removed\)")
         self.assertEqual(self.ctl("ls", "--names").stdout, "")
 
     def open_pipe(self):
