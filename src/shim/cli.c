@@ -4,6 +4,8 @@
 #include "base/macros.h"
 #include "base/paths.h"
 #include "base/str.h"
+#include "shim/daemon.h"
+#include "shim/wrapper.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +13,8 @@
 #include <sys/stat.h>
 
 /* A `claude` that is a script around plenum-shim leads back here, as the same process if it ends with exec: then the
- * next candidate is taken. The variable has the number of rounds and the process of the last one. */
+ * next candidate is taken. As the parent of this process it is left out (wrapper.h). The variable has the number of
+ * rounds and the process of the last one. */
 #define DEPTH_ENV "PLENUM_SHIM_DEPTH"
 #define DEPTH_MAX 3
 
@@ -21,18 +24,18 @@ static bool is_self(const char *path) {
 		   self.st_ino == st.st_ino;
 }
 
-/* Return the path if it can be the CLI; else free it. */
-static char *candidate(char *path) {
-	if (path && path_is_program(path) && !is_self(path)) return path;
+/* Return the path if it can be the CLI; else free it. argv: ours. */
+static char *candidate(char *path, char **argv) {
+	if (path && path_is_program(path) && !is_self(path) && !wrapper_is(path, argv)) return path;
 	free(path);
 	return NULL;
 }
 
 /* Skip *skip candidates. */
-static char *find_in_path(const char *dir, unsigned *skip) {
+static char *find_in_path(const char *dir, char **argv, unsigned *skip) {
 	for (; dir; dir = *dir ? dir + 1 : NULL) {
 		size_t n = strcspn(dir, ":");
-		char *path = candidate(str_printf("%.*s/claude", n ? (int)n : 1, n ? dir : "."));
+		char *path = candidate(str_printf("%.*s/claude", n ? (int)n : 1, n ? dir : "."), argv);
 		if (path && !*skip) return path;
 		if (path) --*skip;
 		free(path);
@@ -42,18 +45,21 @@ static char *find_in_path(const char *dir, unsigned *skip) {
 }
 
 /* The native installer's directories are not in the PATH of every service. */
-static char *find_in_home(void) {
+static char *find_in_home(char **argv) {
 	const char *home = getenv("HOME");
 	char *place, *path = NULL;
-	for (size_t i = 0; home && !path && (place = path_installed(home, i, "claude")); i++) path = candidate(place);
+	for (size_t i = 0; home && !path && (place = path_installed(home, i, "claude")); i++) path = candidate(place, argv);
 	return path;
 }
 
-static char *find(unsigned skip) {
+static char *find(char **argv, unsigned skip) {
 	const char *set = getenv("PLENUM_CLAUDE");
 	if (set && *set) return strdup(set);
-	char *path = find_in_path(getenv("PATH"), &skip);
-	return path ? path : find_in_home();
+	char *found = find_in_path(getenv("PATH"), argv, &skip);
+	if (found) return found;
+	_cleanup_free_ char *path = daemon_path();
+	found = find_in_path(path, argv, &skip);
+	return found ? found : find_in_home(argv);
 }
 
 /* Return the number of rounds before this one. *back: of this process. */
@@ -72,12 +78,12 @@ static unsigned count_rounds(bool *back) {
 int cli_exec(char **argv) {
 	bool back;
 	unsigned rounds = count_rounds(&back);
-	_cleanup_free_ char *path = find(back ? rounds : 0);
+	_cleanup_free_ char *path = find(argv + 1, back ? rounds : 0);
 	if (!path) {
-		fputs("plenum-shim: claude: not found in PATH, ~/.local/bin and ~/.claude/local (install it, or set "
-			  "PLENUM_CLAUDE "
-			  "to its path)\n",
-			  stderr);
+		fputs(
+			"plenum-shim: claude: not found in PATH, the daemon's PATH, ~/.local/bin and ~/.claude/local (install it, "
+			"or set PLENUM_CLAUDE to its path)\n",
+			stderr);
 		return 127;
 	}
 	if (rounds >= DEPTH_MAX) {

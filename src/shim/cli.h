@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The real CLI, for invocations without the daemon: --version, --help, subcommands, prompts that are not stream-json.
- * It is $PLENUM_CLAUDE, else the first `claude` in PATH, ~/.local/bin and ~/.claude/local that is not this program.
+ * It is $PLENUM_CLAUDE, else the first `claude` in PATH, the daemon's PATH, ~/.local/bin and ~/.claude/local that is
+ * neither this program nor a script around it.
  */
 #pragma once
 

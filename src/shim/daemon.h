@@ -18,5 +18,6 @@ int daemon_connect(bool *foreign);
  * memory. */
 bool daemon_attach_line(struct buf *b, const struct options *o, const char *request_id, bool foreign);
 
-/* Return true if plenumd started this process, because it found plenum-shim under the name `claude`. */
-bool daemon_is_parent(void);
+/* Return PATH of the running daemon of this user, where it looks for programs; NULL: unknown, or no daemon. The caller
+ * frees. */
+char *daemon_path(void);

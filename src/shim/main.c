@@ -5,10 +5,10 @@
  */
 #include "base/fd.h"
 #include "shim/cli.h"
-#include "shim/daemon.h"
 #include "shim/descriptors.h"
 #include "shim/options.h"
 #include "shim/pump.h"
+#include "shim/wrapper.h"
 
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
 	options_read(&o, argv + 1, environ);
 	if (o.cli) setenv("PLENUM_CLAUDE", o.cli, true); /* for the daemon, too */
 	o.env = environ;
-	if (o.info || !o.stream || daemon_is_parent()) return cli_exec(o.argv - 1);
+	if (o.info || !o.stream || wrapper_is_agent(o.argv)) return cli_exec(o.argv - 1);
 	if (!descriptors_replace(&o)) return 1;
 	return pump_run(&o);
 }

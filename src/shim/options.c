@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 /* How many words a flag takes when its value is not joined with `=`. A value may look like a flag, so the flags that
  * take one must be known. */
@@ -104,12 +105,13 @@ static bool valued(const struct flag *f, const char *name, const char *value) {
 }
 
 struct formats {
-	bool in, out;
+	bool in, out, print;
 };
 
 static void apply(struct options *o, struct formats *formats, const struct flag *f) {
 	if (named(f, "--input-format")) formats->in = valued(f, "--input-format", "stream-json");
 	if (named(f, "--output-format")) formats->out = valued(f, "--output-format", "stream-json");
+	if (named(f, "-p") || named(f, "--print")) formats->print = true;
 	if (named(f, "--permission-prompt-tool")) o->approve = valued(f, "--permission-prompt-tool", "stdio");
 	if (named(f, "--include-partial-messages")) o->partial = true;
 	if (named(f, "--replay-user-messages")) o->echo = true;
@@ -134,13 +136,20 @@ static bool truthy(const char *name) {
 	return true;
 }
 
+/* A first word without a dash is a subcommand, or a prompt. Without -p the CLI has its screen on a terminal; on a
+ * terminal it takes no lines. */
+static bool is_stream(char **argv, const struct formats *f) {
+	bool lines = f->in && f->out && argv[0][0] == '-';
+	return lines && !isatty(STDIN_FILENO) && (f->print || !isatty(STDOUT_FILENO));
+}
+
 void options_read(struct options *o, char **argv, char **env) {
-	struct formats formats = {false, false};
+	struct formats formats = {0};
 	*o = (struct options){.argv = argv, .env = env};
 	if (argv[0] && argv[0][0] == '/' && path_is_program(argv[0])) o->cli = *argv++;
 	o->argv = argv;
 	for (struct flag f; (argv = next_flag(argv, &f));) apply(o, &formats, &f);
-	o->stream = formats.in && formats.out;
+	o->stream = is_stream(o->argv, &formats);
 	o->session = setting("PLENUM_SESSION");
 	o->profile = setting("PLENUM_PROFILE") ? setting("PLENUM_PROFILE") : "claude";
 	o->name = setting("PLENUM_NAME");

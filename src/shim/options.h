@@ -14,7 +14,7 @@ struct options {
 	const char *cli; /* the real CLI if the first argument names it (then not in argv), else NULL */
 	char **argv;     /* without argv[0]; NULL-terminated */
 	char **env;
-	bool stream;                /* stream-json both ways: the only mode that the daemon serves */
+	bool stream;                /* stream-json both ways, not on a terminal: all that the daemon serves */
 	bool info;                  /* -v, --version, -h, --help */
 	bool partial;               /* --include-partial-messages */
 	bool echo;                  /* --replay-user-messages */

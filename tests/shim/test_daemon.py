@@ -45,8 +45,11 @@ class Daemon:
             f.write("[profile itself]\ncommand = %s\n" % SHIM)
             f.write("[profile nothing]\ncommand = /no/such/agent\n")
         self.log = open(os.path.join(self.dir, "log"), "w+")
+        self.start()
+
+    def start(self, **env):
         argv = [PLENUMD, "--config", os.path.join(self.dir, "plenum.conf"), "--socket", self.path]
-        self.process = subprocess.Popen(argv, env=self.env(), stdin=subprocess.DEVNULL, stderr=self.log, cwd=self.dir)
+        self.process = subprocess.Popen(argv, env=self.env(**env), stdin=subprocess.DEVNULL, stderr=self.log, cwd=self.dir)
         until(self.answers, "the daemon listens")
 
     def answers(self):
@@ -442,6 +445,33 @@ class Life(Case):
             self.assertEqual(s.prompt("hello")["result"], "echo: hello")
             self.assertEqual(self.daemon.sessions()[0]["profile"], "claude")
             self.assertEqual(s.finish(), (0, ""))
+
+    def test_the_program_is_where_only_the_daemon_finds_it(self):
+        folder = os.path.join(self.daemon.dir, "bin")
+        os.mkdir(folder)
+        os.symlink(AGENT, os.path.join(folder, "claude"))
+        self.daemon.process.terminate()
+        self.daemon.process.wait()
+        self.daemon.start(PATH=folder + ":/usr/bin:/bin")
+        expected = subprocess.run([AGENT, "-v"], capture_output=True)
+        got = subprocess.run([SHIM, "-v"], capture_output=True, env=self.daemon.env(PATH="/usr/bin:/bin"))
+        self.assertEqual((got.returncode, got.stdout, got.stderr), (expected.returncode, expected.stdout, b""))
+        s = self.sdk(env={"PLENUM_PROFILE": "", "PATH": "/usr/bin:/bin"})
+        self.assertEqual(s.prompt("hello")["result"], "echo: hello")
+        self.assertEqual(s.finish(), (0, ""))
+
+    def test_a_script_around_the_shim_in_path(self):
+        """The agent itself is found behind it, though the script waits for the shim."""
+        for name, text in (("a", '#!/bin/sh\n"%s" "$@"\nexit $?\n' % SHIM), ("b", '#!/bin/sh\nexec "%s" "$@"\n' % AGENT)):
+            os.mkdir(os.path.join(self.daemon.dir, name))
+            path = os.path.join(self.daemon.dir, name, "claude")
+            with open(path, "w") as f:
+                f.write(text)
+            os.chmod(path, 0o700)
+        path = "%s/a:%s/b:/usr/bin:/bin" % (self.daemon.dir, self.daemon.dir)
+        s = self.sdk(env={"PLENUM_PROFILE": "", "PATH": path})
+        self.assertEqual(s.prompt("hello")["result"], "echo: hello")
+        self.assertEqual(s.finish(), (0, ""))
 
     def test_a_daemon_that_starts_the_shim_as_its_agent(self):
         folder = os.path.join(self.daemon.dir, "bin")

@@ -3,6 +3,7 @@
 """plenum-shim against a stand-in for the daemon. Usage: test_shim.py PLENUM_SHIM"""
 import json
 import os
+import pty
 import stat
 import subprocess
 import sys
@@ -565,13 +566,32 @@ class RealCli(Case):
 
     def test_everything_that_is_no_stream_goes_there(self):
         cli = self.script("a", "claude", 'echo "$@"\n')
-        for args in (["-p", "hello"], ["mcp", "list"], ["--output-format", "stream-json", "--verbose", "-p", "x"], []):
+        for args in (["-p", "hello"], ["mcp", "list"], ["--output-format", "stream-json", "--verbose", "-p", "x"], [],
+                     ["--input-format", "stream-json", "-p", "--output-format", "json"], [*STREAM, "--help"],
+                     ["mcp", "add", "x", "y", *STREAM], ["auth", "status", *STREAM], [*STREAM, "-v"]):
             self.assertEqual(self.run_shim(*args, PLENUM_CLAUDE=cli)[:2], (0, " ".join(args).encode() + b"\n"))
+
+    def test_a_terminal_goes_there(self):
+        """On one the CLI has its screen; it takes lines from none."""
+        cli = self.script("a", "claude", '[ -t 0 ] && [ -t 1 ] && echo "on a terminal: $*"; exit 3\n')
+        for args in ([], ["--model", "x"], STREAM, ["-p", *STREAM]):
+            pid, terminal = pty.fork()
+            if pid == 0:
+                os.execve(SHIM, [SHIM, *args], self.place.env(PLENUM_CLAUDE=cli))
+            out = b""
+            try:
+                while chunk := os.read(terminal, 4096):
+                    out += chunk
+            except OSError:  # the end of a terminal
+                pass
+            os.close(terminal)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 3)
+            self.assertEqual(out.strip(), ("on a terminal: " + " ".join(args)).strip().encode())
 
     def test_none_there(self):
         code, _, err = self.run_shim("-v", PATH=self.place.dir)
         self.assertEqual(code, 127)
-        for word in ("PATH", "~/.local/bin", "~/.claude/local", "PLENUM_CLAUDE"):
+        for word in ("PATH", "the daemon's PATH", "~/.local/bin", "~/.claude/local", "PLENUM_CLAUDE"):
             self.assertIn(word, err)
 
     def test_found_where_the_native_installer_puts_it(self):
@@ -603,6 +623,26 @@ class RealCli(Case):
         self.script("b", "claude", "echo second\n")
         path = ":".join(os.path.join(self.place.dir, d) for d in ("a", "b")) + ":/usr/bin:/bin"
         self.assertEqual(self.run_shim("-v", PATH=path), (0, b"first\n", ""))
+
+    def test_the_cli_behind_a_script_that_waits_for_ourselves(self):
+        for text in ('"%s" "$@"; exit $?\n' % SHIM, '"%s" --model x "$@"; exit $?\n' % SHIM):
+            self.script("a", "claude", text)
+            self.script("b", "claude", 'echo "real $*"\n')
+            path = ":".join(os.path.join(self.place.dir, d) for d in ("a", "b"))
+            cli = os.path.join(self.place.dir, "a", "claude")
+            done = subprocess.run([cli, "mcp"], env=self.place.env(PATH=path), capture_output=True, text=True, timeout=20)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertTrue(done.stdout.startswith("real ") and done.stdout.endswith(" mcp\n"), done.stdout)
+
+    def test_the_agent_of_a_session_is_the_cli(self):
+        """As a child of plenumd, or of its script, which passes its arguments on; another program of an agent is not."""
+        cli = self.script("a", "claude", 'echo "real $*"\n')
+        script = self.script("b", "claude", '"%s" "$@"; exit $?\n' % SHIM)
+        env = self.place.env(PLENUM_CHILD="s", PLENUM_CLAUDE=cli)
+        done = subprocess.run([script, *STREAM], env=env, capture_output=True, text=True, timeout=20)
+        self.assertEqual((done.returncode, done.stdout), (0, "real %s\n" % " ".join(STREAM)))
+        self.place.shim(PLENUM_CHILD="s", PLENUM_CLAUDE=cli)
+        self.place.accept().attach()
 
     def test_a_script_around_ourselves_is_no_endless_loop(self):
         cli = self.script("a", "claude", 'exec "%s" "$@"\n' % SHIM)
