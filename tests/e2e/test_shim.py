@@ -18,13 +18,13 @@ def is_mcp(line):
     return line["type"] == "control_request" and line["request"]["subtype"] == "mcp_message"
 
 
-class Wire(Case):
+class Lines(Case):
     """The same lines to the real CLI and to the shim must have the same answers."""
 
     def open(self, program, args, **env):
-        environment = self.place.environment(**cli_environment(self.api.url), CLAUDE_CODE_ENTRYPOINT="sdk-py",
-                                             CLAUDE_AGENT_SDK_VERSION="0.2.143", PLENUM_SOCKET=self.daemon.socket,
-                                             PLENUM_CLAUDE=str(self.cli), **dict({"PLENUM_PROFILE": "real"}, **env))
+        environment = self.place.environment(**{
+            **cli_environment(self.api.url), "CLAUDE_CODE_ENTRYPOINT": "sdk-py", "CLAUDE_AGENT_SDK_VERSION": "0.2.143",
+            "PLENUM_SOCKET": self.daemon.socket, "PLENUM_CLAUDE": str(self.cli), "PLENUM_PROFILE": "real", **env})
         del environment["CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"]
         client = Client.run([str(program), *args], env=environment, cwd=self.work, stderr=subprocess.PIPE)
         self.addCleanup(client.close)
@@ -69,6 +69,8 @@ class Wire(Case):
         client.wait("the answer to initialize", lambda l: l.get("type") == "control_response"
                     and l["response"]["request_id"] == "req_1_deadbeef")
 
+
+class Wire(Lines):
     def test_a_turn(self):
         def script(client):
             self.start(client)
