@@ -2,7 +2,7 @@
 #include "excuse.h"
 
 #include "base/fd.h"
-#include "core/notice.h"
+#include "wire/notice.h"
 
 #include <errno.h>
 #include <poll.h>
