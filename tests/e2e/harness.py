@@ -87,9 +87,10 @@ def end_process(process, patience=15.0):
 class Api:
     """The loopback model; one serves a whole run."""
 
-    def __init__(self, log=None):
+    def __init__(self, log=None, script=None):
+        words = [str(log or "/dev/null"), str(script)] if script else [str(log)] if log else []
         self.process = subprocess.Popen(
-            ["node", str(HERE / "loopback-api.mjs")] + ([str(log)] if log else []),
+            ["node", str(HERE / "loopback-api.mjs")] + words,
             stdout=subprocess.PIPE, text=True,
         )
         self.url = self.process.stdout.readline().split()[-1]

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A Messages API on loopback, for the real CLI: the "model" does what the last prompt tells it to.
 //
-//   node loopback-api.mjs [LOG]        prints "listening on http://127.0.0.1:PORT" and serves until it is killed
+//   node loopback-api.mjs [LOG [SCRIPT]]   prints "listening on http://127.0.0.1:PORT" and serves until it is killed
 //
+// SCRIPT is a JSON file, prompt: the prompt with the words below that is meant by it.
 // A prompt may hold these words; without any the answer is "echo: " and the prompt.
 //   @tool NAME {json}@    asks for that tool; several: several calls in one message; the text after it has the results
 //   @next NAME {json}@    asks for that tool when the results of the calls before have come; several: one after another
@@ -10,12 +11,14 @@
 //   @slow MS@             waits so long before each piece of the text
 //   @pieces N@            the text comes in so many pieces (default 20)
 //   @until FILE@          waits for that file after the first piece of the text
+//   @say TEXT@            that text, after the tools
 //   @history@             the earlier prompts of this conversation, as JSON
 //   @fail STATUS@         an API error with that HTTP status
 // Inside a JSON string, for the prompt of a subagent, # stands for @.
 import fs from 'node:fs';
 import http from 'node:http';
 
+const script = process.argv[3] ? JSON.parse(fs.readFileSync(process.argv[3], 'utf8')) : {};
 const log = process.argv[2] ? fs.createWriteStream(process.argv[2], { flags: 'a' }) : null;
 const note = (entry) => log?.write(JSON.stringify(entry) + '\n');
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -43,7 +46,8 @@ function readConversation(messages) {
 		// After an interrupt the CLI puts several prompts, and the results before them, into one message.
 		for (const text of blocks.map(typed).filter((text) => text !== '')) prompts.push(text), rounds = 0;
 	}
-	return { prompt: prompts.pop() ?? '', rounds, earlier: prompts, results };
+	const prompt = prompts.pop() ?? '';
+	return { prompt: script[prompt] ?? prompt, rounds, earlier: prompts, results };
 }
 
 function calls(prompt, word) {
@@ -66,6 +70,8 @@ function answer({ prompt, rounds, earlier, results }) {
 	if (first.length > 0 && rounds === 0) return first;
 	const due = rounds - (first.length > 0 ? 1 : 0);
 	if (due >= 0 && due < next.length) return [next[due]];
+	const said = prompt.match(/@say ([^@]*)@/)?.[1];
+	if (said) return words(said);
 	if (rounds > 0)
 		return words('tools done: ' + JSON.stringify(results.map((result) =>
 			({ error: result.is_error ?? false, text: flat(result).slice(0, 2000) }))));

@@ -9,6 +9,7 @@ import subprocess
 from harness import DEADLINE, Case, Client, allow, bash, cli_environment, mcp_server, wait_until
 from test_sdk import Normal, kind
 
+PYTHON_SDK = "0.2.143"
 PYTHON = ["--output-format", "stream-json", "--verbose", "--system-prompt", ""]
 INPUT = ["--input-format", "stream-json"]
 INIT = {"type": "control_request", "request_id": "req_1_deadbeef", "request": {"subtype": "initialize", "hooks": None}}
@@ -23,7 +24,7 @@ class Lines(Case):
 
     def open(self, program, args, **env):
         environment = self.place.environment(**{
-            **cli_environment(self.api.url), "CLAUDE_CODE_ENTRYPOINT": "sdk-py", "CLAUDE_AGENT_SDK_VERSION": "0.2.143",
+            **cli_environment(self.api.url), "CLAUDE_CODE_ENTRYPOINT": "sdk-py", "CLAUDE_AGENT_SDK_VERSION": PYTHON_SDK,
             "PLENUM_SOCKET": self.daemon.socket, "PLENUM_CLAUDE": str(self.cli), "PLENUM_PROFILE": "real", **env})
         del environment["CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"]
         client = Client.run([str(program), *args], env=environment, cwd=self.work, stderr=subprocess.PIPE)

@@ -14,10 +14,11 @@ import select
 import signal
 import subprocess
 import threading
+import xml.dom.minidom
 
-from harness import DEADLINE, HERE, PATH, Case, allow, bash, cli_environment, mcp_server, wait_until
+from harness import CLIS, DEADLINE, HERE, PATH, Case, allow, bash, cli_environment, mcp_server, wait_until
 from test_sdk import Normal, kind
-from test_shim import INPUT, Lines
+from test_shim import INPUT, PYTHON_SDK, Lines
 
 ROOT = HERE.parent.parent
 ACP = HERE / "node_modules" / "@agentclientprotocol" / "claude-agent-acp"
@@ -260,3 +261,29 @@ class Itself(Programs):
             os.waitpid(pid, 0)
             os.close(terminal)
         self.assertEqual(self.sessions(), [])
+
+
+class Tables(Case):
+    """The tables name the versions that these tests run with, and the picture is there."""
+    needs_daemon = False
+
+    def test_versions(self):
+        packages = json.loads((HERE / "package.json").read_text())["dependencies"]
+        versions = [*CLIS, packages["@anthropic-ai/claude-agent-sdk"], packages["@agentclientprotocol/claude-agent-acp"],
+                    PYTHON_SDK]
+        for page, text in (("README.md", "### Works with"), ("man/plenum-shim.1", ".Sh WORKS WITH")):
+            table = (ROOT / page).read_text().split(text)[1].split("\n## " if page == "README.md" else "\n.Sh ")[0]
+            for version in versions:
+                self.assertIn(version, table, page)
+
+    def test_each_row_names_its_test(self):
+        table = (ROOT / "README.md").read_text().split("### Works with")[1].split("\n## ")[0]
+        rows = [line.split("|")[-2].strip() for line in table.splitlines() if line.startswith("| ")][1:]
+        names = [name.strip(" `") for row in rows for name in row.split(",")]
+        self.assertGreaterEqual(len(names), 6)
+        for name in names:
+            self.assertTrue((HERE / name).is_file() if name.endswith(".py") else name in globals(), name)
+
+    def test_the_picture(self):
+        self.assertIn("docs/chat.svg", (ROOT / "README.md").read_text())
+        xml.dom.minidom.parse(str(ROOT / "docs" / "chat.svg"))
