@@ -7,6 +7,7 @@
 #include "shim/cli.h"
 #include "shim/descriptors.h"
 #include "shim/options.h"
+#include "shim/print.h"
 #include "shim/pump.h"
 #include "shim/wrapper.h"
 
@@ -21,7 +22,8 @@ int main(int argc, char **argv) {
 	options_read(&o, argv + 1, environ);
 	if (o.cli) setenv("PLENUM_CLAUDE", o.cli, true); /* for the daemon, too */
 	o.env = environ;
-	if (o.info || !o.stream || wrapper_is_agent(o.argv)) return cli_exec(o.argv - 1);
+	if (o.info || !(o.stream || o.print) || wrapper_is_agent(o.argv)) return cli_exec(o.argv - 1);
+	if (o.print && !options_take_prompt(&o)) return 1;
 	if (!descriptors_replace(&o)) return 1;
-	return pump_run(&o);
+	return o.print ? print_run(&o) : pump_run(&o);
 }

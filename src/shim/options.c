@@ -106,10 +106,12 @@ static bool valued(const struct flag *f, const char *name, const char *value) {
 
 struct formats {
 	bool in, out, print;
+	const char *output;
 };
 
 static void apply(struct options *o, struct formats *formats, const struct flag *f) {
 	if (named(f, "--input-format")) formats->in = valued(f, "--input-format", "stream-json");
+	if (named(f, "--output-format")) formats->output = f->value;
 	if (named(f, "--output-format")) formats->out = valued(f, "--output-format", "stream-json");
 	if (named(f, "-p") || named(f, "--print")) formats->print = true;
 	if (named(f, "--permission-prompt-tool")) o->approve = valued(f, "--permission-prompt-tool", "stdio");
@@ -143,6 +145,12 @@ static bool is_stream(char **argv, const struct formats *f) {
 	return lines && !isatty(STDIN_FILENO) && (f->print || !isatty(STDOUT_FILENO));
 }
 
+static enum options_print print_of(const struct options *o, const struct formats *f) {
+	if (!o->session || !f->print || f->in || o->argv[0][0] != '-') return PRINT_NOT;
+	if (f->out) return PRINT_LINES;
+	return f->output && strcmp(f->output, "json") == 0 ? PRINT_JSON : PRINT_TEXT;
+}
+
 void options_read(struct options *o, char **argv, char **env) {
 	struct formats formats = {0};
 	*o = (struct options){.argv = argv, .env = env};
@@ -151,11 +159,35 @@ void options_read(struct options *o, char **argv, char **env) {
 	for (struct flag f; (argv = next_flag(argv, &f));) apply(o, &formats, &f);
 	o->stream = is_stream(o->argv, &formats);
 	o->session = setting("PLENUM_SESSION");
+	o->print = o->info ? PRINT_NOT : print_of(o, &formats);
 	o->profile = setting("PLENUM_PROFILE") ? setting("PLENUM_PROFILE") : "claude";
 	o->name = setting("PLENUM_NAME");
 	o->own = !o->session && !truthy("PLENUM_KEEP");
 	o->state_events = truthy("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS");
 	o->state_reads = truthy("CLAUDE_CODE_SDK_READS_SESSION_STATE");
+}
+
+bool options_take_prompt(struct options *o) {
+	size_t n = 0;
+	struct flag f;
+	bool over = false; /* after -- there are no flags */
+	while (o->argv[n]) n++;
+	char **rest = calloc(n + 1, sizeof *rest), **to = rest, **next;
+	if (!rest) return false;
+	for (char **word = o->argv; *word; word = next) {
+		next = word + 1;
+		if (over || **word != '-') {
+			if (!o->prompt) o->prompt = *word;
+		} else if (strcmp(*word, "--") == 0) {
+			over = true;
+		} else {
+			next = next_flag(word, &f);
+			bool format = named(&f, "--output-format") || named(&f, "--input-format");
+			for (char **w = word; w < next && !format; w++) *to++ = *w;
+		}
+	}
+	o->argv = rest;
+	return true;
 }
 
 void options_mcp_configs(const struct options *o, void (*each)(void *ctx, const char *value), void *ctx) {

@@ -10,11 +10,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* -p with a prompt in the command line or as plain text on standard input. */
+enum options_print { PRINT_NOT, PRINT_TEXT, PRINT_JSON, PRINT_LINES };
+
 struct options {
 	const char *cli; /* the real CLI if the first argument names it (then not in argv), else NULL */
 	char **argv;     /* without argv[0]; NULL-terminated */
 	char **env;
 	bool stream;                /* stream-json both ways, not on a terminal: all that the daemon serves */
+	enum options_print print;   /* in the session that PLENUM_SESSION names; else the CLI prints by itself */
+	const char *prompt;         /* of options_take_prompt(); NULL: none */
 	bool info;                  /* -v, --version, -h, --help */
 	bool partial;               /* --include-partial-messages */
 	bool echo;                  /* --replay-user-messages */
@@ -33,6 +38,10 @@ struct options {
 /* argv without argv[0]. A first argument with the absolute path of an executable file is the CLI to run: VS Code
  * (claudeCode.claudeProcessWrapper) and the CLI itself (CLAUDE_CODE_PROCESS_WRAPPER) start a wrapper in this way. */
 void options_read(struct options *o, char **argv, char **env);
+
+/* Take the prompt and the formats out of argv: for the daemon a session with print is one of lines. The new array lives
+ * as long as the process. False: no memory. */
+bool options_take_prompt(struct options *o);
 
 /* Call each() with every value of --mcp-config (JSON text or a file name), in order. */
 void options_mcp_configs(const struct options *o, void (*each)(void *ctx, const char *value), void *ctx);

@@ -227,6 +227,22 @@ class Print(Programs):
         self.assertEqual((status, [frame["result"] for frame in frames if frame.get("type") == "result"]),
                          (0, ["echo: hello"]))
 
+    def test_in_a_session(self):
+        """PLENUM_SESSION makes it a session of the daemon, which stays: the same output, and one conversation."""
+        def ask(*args, given=""):
+            direct = self.normal(self.run_program(self.cli, "-p", *args, input=given))
+            done = subprocess.run([str(self.shim), "-p", *args], env=self.environment(PLENUM_SESSION="work", PLENUM_PROFILE="real"),
+                                  cwd=self.work, input=given, capture_output=True, text=True, timeout=DEADLINE)
+            return direct, self.normal((done.returncode, done.stdout, done.stderr))
+        for args, given in ((["remember quince"], ""), (["hello"], "more"), ([], "hello"), (["@fail 400@"], "")):
+            self.assertEqual(*ask(*args, given=given))
+        for texts in (["hello", "--output-format", "json"], ["hello", "--output-format", "stream-json", "--verbose"]):
+            direct, through = ask(*texts)
+            self.assertEqual(*[[(frame["type"], frame.get("result")) for frame in frames if frame["type"] in ("assistant", "result")]
+                               for _, frames, _ in (direct, through)])
+        self.assertIn("quince", ask("@history@")[1][1])
+        self.assertEqual([session["session"] for session in self.sessions()], ["work"])
+
     def test_an_error(self):
         self.assertEqual(self.same("@fail 400@", input="")[0], 1)
 

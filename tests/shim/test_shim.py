@@ -288,6 +288,72 @@ class Frames(Case):
         self.assertEqual(shim.read()["response"]["request_id"], "r")
 
 
+class Print(Case):
+    """claude -p with a prompt, in the session that PLENUM_SESSION names."""
+
+    RESULT = b'{"is_error":false,"result":"a \\u00e9\\nb","type":"result"}'
+
+    def play(self, *args, given="", results=(RESULT,), code=0):
+        shim = self.place.shim(*args, stream=False, PLENUM_SESSION="work")
+        shim.write(given.encode())
+        shim.eof()
+        peer = self.place.accept()
+        asked = peer.attach(session="work")
+        prompt = peer.read()
+        self.assertEqual(peer.rest(), b"")
+        peer.send({"type": "assistant"}, *(result + b"\n" for result in results))
+        peer.close()
+        end, out, err = shim.end()
+        self.assertEqual((end, err), (code, ""))
+        return asked, prompt["message"]["content"], out
+
+    def test_the_result_as_text(self):
+        asked, prompt, out = self.play("-p", "--model", "x", "hello", "--output-format", "text")
+        self.assertEqual((asked["session"], asked["argv"], asked["approve"]), ("work", ["-p", "--model", "x"], False))
+        self.assertEqual((prompt, out), ("hello", "a \u00e9\nb\n".encode()))
+
+    def test_prompts(self):
+        for args, given, expected in ((["-p", "one", "two"], "", "one"), (["-p"], "typed\n", "typed\n"),
+                                      (["-p", "one"], "typed", "one\ntyped"), (["-p", "--", "--odd"], "", "--odd"),
+                                      (["-p", "--add-dir", "a", "b", "--verbose", "c"], "", "c")):
+            self.assertEqual(self.play(*args, given=given)[1], expected)
+
+    def test_the_result_as_json(self):
+        self.assertEqual(self.play("--print", "x", "--output-format=json")[2], self.RESULT + b"\n")
+
+    def test_all_lines(self):
+        self.assertEqual(self.play("-p", "x", "--output-format", "stream-json", "--verbose")[2].splitlines(),
+                         [b'{"type": "assistant"}'.replace(b" ", b""), self.RESULT])
+
+    def test_the_newest_result_counts(self):
+        other = b'{"is_error":false,"result":"of the turn before","type":"result"}'
+        failed = b'{"is_error":true,"result":"no","type":"result"}'
+        self.assertEqual(self.play("-p", "x", results=(other, failed), code=1)[2], b"no\n")
+        aborted = b'{"is_error":true,"subtype":"error_during_execution","type":"result"}'
+        self.assertEqual(self.play("-p", "x", results=(other, aborted), code=1)[2], b"")
+
+    def test_no_prompt(self):
+        shim = self.place.shim("-p", stream=False, PLENUM_SESSION="work")
+        shim.eof()
+        code, out, err = shim.end()
+        self.assertEqual((code, out), (1, b""))
+        self.assertIn("Input must be provided", err)
+
+    def test_a_full_disk(self):
+        argv = ["/bin/sh", "-c", 'exec "$@" >/dev/full', "sh", SHIM, "-p", "x"]
+        shim = Shim(argv, self.place.env(PLENUM_SESSION="work"))
+        self.addCleanup(shim.destroy)
+        shim.eof()
+        peer = self.place.accept()
+        peer.attach()
+        peer.rest()
+        peer.send(self.RESULT + b"\n")
+        peer.close()
+        code, _, err = shim.end()
+        self.assertEqual(code, 1)
+        self.assertIn("standard output: No space left on device", err)
+
+
 class Flow(Case):
     BIG = b'{"type":"user","message":{"role":"user","content":"' + b"x" * (64 * 1024 * 1024 - 100) + b'"}}\n'
 
