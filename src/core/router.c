@@ -607,7 +607,18 @@ bool router_may_stop(const struct session *s, struct client *c) {
 	return trust_is_free(s->world, c) && (trust_is_ours(c) || c->peer.uid == s->launch.uid);
 }
 
+/* The client that the session ends with may have ended its input in this turn. */
+static void close_owner(struct session *s) {
+	struct attachment *a;
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
+		if (!a->ephemeral || !a->client->ended) continue;
+		router_close_ended(a->client);
+		return;
+	}
+}
+
 bool router_must_wait(struct session *s, struct client *c) {
+	if (s->ending) close_owner(s);
 	if (!session_is_going(s)) return false;
 	if (s->agent && router_may_stop(s, c)) session_stop(s, false, THEN_REMOVE);
 	return true;
