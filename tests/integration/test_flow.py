@@ -109,7 +109,8 @@ class SteadyTest(Case):
         self.assertGreater(total, megabytes * 950000)
 
     def faults(self, d, a, child, megabytes):
-        """Return the page faults of a flow without a pause: on a busy machine there may be one, and it gives memory back."""
+        """Return the page faults of a flow without a pause: on a busy machine there may be one, and then memory goes
+        back."""
         least = 1 << 30
         for _ in range(3):
             before = d.faults()
