@@ -445,6 +445,7 @@ static void put_request(struct buf *b, const struct launch *l, const struct prof
 	errand_put(b, l->instance ? l->instance : "none");
 	errand_put(b, p->name ? p->name : "");
 	put_number(b, l->env_only);
+	put_number(b, (uint64_t)l->umask);
 	put_number(b, l->env_only ? 0 : (uint64_t)l->asker);
 	put_number(b, l->asker_start);
 	put_list(b, argv);
@@ -547,13 +548,15 @@ struct job {
 /* Nothing is freed: the process ends with exec or exit. */
 static bool read_request(struct job *j, const char *at, const char *end) {
 	struct launch *l = &j->launch;
-	uint64_t env_only, asker;
+	uint64_t env_only, asker, mask;
 	l->cwd = (char *)(uintptr_t)errand_next(&at, end);
 	j->session = errand_next(&at, end);
 	l->instance = errand_next(&at, end);
 	j->profile.name = (char *)(uintptr_t)errand_next(&at, end);
-	if (!take_number(&at, end, &env_only) || !take_number(&at, end, &asker)) return false;
+	if (!take_number(&at, end, &env_only) || !take_number(&at, end, &mask) || !take_number(&at, end, &asker))
+		return false;
 	l->env_only = env_only;
+	l->umask = (int)mask;
 	l->asker = (pid_t)asker;
 	return take_number(&at, end, &l->asker_start) && take_list(&at, end, &j->argv) &&
 		   take_list(&at, end, &j->profile.pass_env) && take_list(&at, end, &j->profile.env) &&
@@ -610,6 +613,7 @@ int launch_errand(void) {
 								  .hint = hint_for(&j),
 								  .add_user = !j.launch.env_only && *j.session};
 		on_found(&j, &said.place, NULL); /* from here on it uses the directory */
+		if (j.launch.umask) umask((mode_t)j.launch.umask - 1);
 		if (env.w.v && !env.failed) said.result = (int32_t)child_become(&spec, on_found, &j, said.text);
 	}
 	errand_say(&said, sizeof said);
@@ -675,6 +679,7 @@ void launch_carry(struct carry *c, struct launch *l) {
 	CARRY(c, l->fork);
 	carry_text(c, &l->resume);
 	CARRY(c, l->uid);
+	CARRY_UPTO(c, l->umask, 01000);
 	CARRY(c, l->asker);
 	CARRY(c, l->asker_start);
 }
@@ -691,6 +696,10 @@ static bool same_env(const struct env *a, const struct env *b) {
 	return true;
 }
 
+static int mask_of(const struct launch *l) {
+	return l->umask ? l->umask - 1 : proc_umask(getpid());
+}
+
 bool launch_same(const struct launch *a, const struct launch *b, const struct profile *p, bool path_counts) {
 	struct words argv_a = {0}, argv_b = {0};
 	struct env env_a = {0}, env_b = {0};
@@ -699,9 +708,9 @@ bool launch_same(const struct launch *a, const struct launch *b, const struct pr
 	build_env(&env_a, &here, p, "");
 	build_env(&env_b, b, p, "");
 	const char *path_a = env_a.more_path ? env_a.more_path : "", *path_b = env_b.more_path ? env_b.more_path : "";
-	bool same = (!path_counts || strcmp(path_a, path_b) == 0) && build_argv(&argv_a, a, p, a->resume, a->fork) &&
-				build_argv(&argv_b, b, p, b->resume, b->fork) && words_same(&argv_a, &argv_b) &&
-				same_env(&env_a, &env_b);
+	bool same = mask_of(a) == mask_of(b) && (!path_counts || strcmp(path_a, path_b) == 0) &&
+				build_argv(&argv_a, a, p, a->resume, a->fork) && build_argv(&argv_b, b, p, b->resume, b->fork) &&
+				words_same(&argv_a, &argv_b) && same_env(&env_a, &env_b);
 	words_free(&argv_a);
 	words_free(&argv_b);
 	env_free(&env_a);

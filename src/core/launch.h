@@ -30,6 +30,7 @@ struct launch {
 	char *resume;             /* conversation to resume at the first start; NULL: none */
 	struct child_place place; /* the place of the start, if known (login_ask()); until the first start */
 	uid_t uid;                /* the owner of the session */
+	int umask;                /* of the newest requester, plus 1; 0: unknown, the daemon's counts */
 	uint64_t changes;         /* counts launch_bring() */
 	uint64_t nofile;          /* the soft limit at the start of the daemon */
 	const char *instance;     /* the daemon's mark, so that a later daemon finds leftover processes; borrowed */
@@ -66,8 +67,8 @@ enum child_result launch_begin_command(const struct words *argv, const struct wo
 enum child_result launch_result(const char *cwd, const struct errand *e, enum errand_end end, struct child_place *place,
 								struct login **login, char *error);
 
-/* Return true if both start the same program with the same argv and environment. path_counts: the requester's PATH is
- * searched, too. The directory is not compared. */
+/* Return true if both start the same program with the same argv, environment and umask. path_counts: the requester's
+ * PATH is searched, too. The directory is not compared. */
 bool launch_same(const struct launch *a, const struct launch *b, const struct profile *p, bool path_counts);
 
 /* The conversation selected by a command line. */

@@ -649,8 +649,9 @@ const char *router_session_refused(struct router *r, const struct client *c, cha
 /* An agent's program has an environment made by the agent; the pid of an ended process may have been reused. */
 void router_take_login(struct session *s, struct client *c) {
 	uid_t me = getuid();
-	if (s->agent || s->want_child || s->launch.env_only || s->launch.uid != me) return;
-	router_set_asker(&s->launch, c);
+	if (s->agent || s->want_child || s->launch.uid != me) return;
+	router_take_umask(&s->launch, c);
+	if (!s->launch.env_only) router_set_asker(&s->launch, c);
 }
 
 /* Return true if a line of this client may make a session of this name. False: the client was notified. */
@@ -684,6 +685,7 @@ static struct session *make_implicitly(struct router *r, struct client *c, const
 	launch.place = router_place_of(c);
 	launch.login = router_login_of(c, p);
 	if (!launch.login) router_set_asker(&launch, c);
+	router_take_umask(&launch, c);
 	struct session *s = launch.cwd ? router_create(r, name, p, &launch) : NULL;
 	launch_free(&launch);
 	if (!s) {

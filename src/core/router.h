@@ -196,6 +196,7 @@ struct span router_answer_of(const struct client *c, const char *kind, enum erra
 void router_inquiry_over(struct client *c); /* the line was served, or the client is gone */
 /* Let the next start of this launch read the environment of the client, if permitted. */
 void router_set_asker(struct launch *l, struct client *c);
+void router_take_umask(struct launch *l, struct client *c); /* the same for the umask, at once */
 /* Before a session of this profile is made, in cwd (NULL: the usual one): if a prestarted child could fit, ask for the
  * data of login_read() for that place. */
 bool router_look_for(struct client *c, struct chunk line, const struct profile *p, const char *cwd);

@@ -114,6 +114,12 @@ static bool has_login(struct client *c) {
 	return c->peer.uid == getuid() && trust_is_free(c->world, c);
 }
 
+/* A root's or an agent's does not count. */
+void router_take_umask(struct launch *l, struct client *c) {
+	int mask = proc_umask(c->peer.pid);
+	if (mask >= 0 && has_login(c)) l->umask = mask + 1;
+}
+
 /* The pid is still the client's if it lives after its start time was read. */
 void router_set_asker(struct launch *l, struct client *c) {
 	uint64_t start;

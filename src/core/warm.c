@@ -24,6 +24,7 @@ struct stock {
 	struct list spares;
 	size_t n;
 	struct login *login; /* of the expected next requester: the last one's */
+	int umask;           /* the same, as in struct launch */
 	unsigned failures;
 	struct loop_timer refill;
 };
@@ -163,9 +164,13 @@ static void failed(struct stock *k, const char *why) {
 		loop_timer_set(&k->refill, BACKOFF_FIRST_MS << (k->failures - 1));
 }
 
-static bool make_launch(const struct warm *w, const struct profile *p, struct login *login, struct launch *l) {
-	*l = (struct launch){
-		.cwd = str_dup(p->cwd), .uid = getuid(), .instance = w->router->instance, .nofile = w->router->nofile};
+static bool make_launch(const struct warm *w, const struct profile *p, struct login *login, int mask,
+						struct launch *l) {
+	*l = (struct launch){.cwd = str_dup(p->cwd),
+						 .uid = getuid(),
+						 .umask = mask,
+						 .instance = w->router->instance,
+						 .nofile = w->router->nofile};
 	l->login = login_ref(login);
 	return l->cwd != NULL;
 }
@@ -175,7 +180,7 @@ static void start_one(struct stock *k) {
 	struct launch launch;
 	str_random_hex(random, 8);
 	_cleanup_free_ char *name = str_printf("warm-%s-%s", k->profile->name, random);
-	bool made = make_launch(k->warm, k->profile, k->login, &launch);
+	bool made = make_launch(k->warm, k->profile, k->login, k->umask, &launch);
 	struct spare *one = name && made ? new_spare(k->warm, k->warm->settings, k->profile, name, &launch) : NULL;
 	if (!one) {
 		launch_free(&launch);
@@ -401,15 +406,17 @@ static bool is_in_cwd(const struct stock *k, const struct session *s) {
 	return k->profile->cwd && strcmp(k->profile->cwd, s->launch.cwd) == 0;
 }
 
-/* A requester on a terminal or over SSH has variables that the daemon has not. It gets no spare this time; the next
- * spares get its environment. */
+/* A requester on a terminal or over SSH has variables or an umask that the daemon has not. It gets no spare this time;
+ * the next spares get its environment and umask. */
 static void follow_requester(struct stock *k, const struct session *s) {
 	struct spare *one;
-	struct launch like = {.cwd = k->profile->cwd, .login = s->launch.login, .instance = s->launch.instance};
-	if (login_same(k->login, s->launch.login) || !is_in_cwd(k, s) || !launch_same(&like, &s->launch, k->profile, true))
-		return;
+	struct launch like = {
+		.cwd = k->profile->cwd, .login = s->launch.login, .umask = s->launch.umask, .instance = s->launch.instance};
+	bool follows = login_same(k->login, s->launch.login) && k->umask == s->launch.umask;
+	if (follows || !is_in_cwd(k, s) || !launch_same(&like, &s->launch, k->profile, true)) return;
 	login_unref(k->login);
 	k->login = login_ref(s->launch.login);
+	k->umask = s->launch.umask;
 	LIST_FOR_EACH (one, &k->spares, struct spare, node) end_spare(one, false);
 	refill(k, REFILL_MS);
 }
@@ -437,7 +444,7 @@ bool warm_give(struct warm *w, struct session *s) {
 
 static struct spare *spare_of(struct warm *w, struct session *s) {
 	struct launch launch = {0};
-	bool made = make_launch(w, s->profile, s->launch.login, &launch);
+	bool made = make_launch(w, s->profile, s->launch.login, s->launch.umask, &launch);
 	struct spare *one = made ? new_spare(w, s->settings, s->profile, s->agent->name, &launch) : NULL;
 	if (one && session_take_child(one->session, s)) return one;
 	launch_free(&launch);

@@ -79,6 +79,15 @@ static unsigned status_number(pid_t pid, const char *name) {
 	return at ? (unsigned)strtoul(at + strlen(name), NULL, 10) : 0;
 }
 
+int proc_umask(pid_t pid) {
+	static const char name[] = "\nUmask:\t";
+	char text[4096], *end;
+	if (read_file(pid, "status", text, sizeof text) <= 0) return -1;
+	const char *at = strstr(text, name);
+	long mask = at ? strtol(at + sizeof name - 1, &end, 8) : -1;
+	return mask >= 0 && mask <= 0777 && *end == '\n' ? (int)mask : -1;
+}
+
 void proc_explain(pid_t pid, char *out, size_t size) {
 	struct proc p = {.state = '?'};
 	bool foreign = kill(pid, 0) < 0 && errno == EPERM;

@@ -28,6 +28,8 @@ char *proc_environ(pid_t pid, size_t *len);
 const char *proc_find(const char *env, size_t len, const char *name);
 /* The same of a process, a copy; the caller frees. */
 char *proc_env(pid_t pid, const char *name);
+/* The file mode creation mask, or -1. */
+int proc_umask(pid_t pid);
 /* Resident bytes, 0 if unknown. */
 size_t proc_rss(pid_t pid);
 

@@ -295,6 +295,7 @@ static bool make_launch(struct request *q, const struct profile *p, struct launc
 	}
 	if (!l->env_only) l->login = router_login_of(q->client, p);
 	if (!l->login && !l->env_only) router_set_asker(l, q->client);
+	router_take_umask(l, q->client);
 	l->place = router_place_of(q->client);
 	return true;
 }
@@ -340,6 +341,7 @@ static void take_home(struct launch *l, const struct session *home) {
 		l->cwd = cwd;
 	}
 	l->uid = home->launch.uid;
+	l->umask = home->launch.umask;
 	if (home->launch.login) l->login = login_ref(home->launch.login);
 }
 

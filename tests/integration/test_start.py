@@ -3,6 +3,7 @@
 C30 C31 C32 C63 C64 C72)."""
 import os
 import pwd
+import re
 import unittest
 
 from harness import RESULT, Case, PlenumError, init_line, until, user
@@ -218,16 +219,15 @@ class EnvironmentTest(Case):
         self.assertEqual(agent.child().env["PLENUM_CHILD"], "work")
 
     def test_process_shape(self):
-        """Own session and group, only stdio, default signals, the daemon's umask and not its directory."""
-        d, agent = self.start(profiles={"profile sh": {"command": "sh -c 'grep Sig /proc/self/status >&2; umask >&2; sleep 30'"}},
-                              umask=0o027)
+        """Own session and group, only stdio, default signals."""
+        d, agent = self.start(profiles={"profile sh": {"command": "sh -c 'grep Sig /proc/self/status >&2; echo over >&2; sleep 30'"}})
         d.attached()
         child = agent.child()
         self.assertEqual(child.start["ppid"], d.pid)
         self.assertEqual((child.start["pgid"], child.start["sid"]), (child.pid, child.pid))
         self.assertEqual([fd for fd in child.start["fds"] if fd > 4], [])
         a = d.attached("sh", profile="sh")
-        text = until(lambda: (lambda t: "0027" in t and t)(str(a.request("plenum_logs", session="sh"))))
+        text = until(lambda: (lambda t: "over" in t and t)(str(a.request("plenum_logs", session="sh"))))
         for line in ("SigBlk:\\t0000000000000000", "SigIgn:\\t0000000000000000"):
             self.assertIn(line.replace("\\t", "\t") if "\t" in text else line, text)
 
@@ -253,6 +253,48 @@ class EnvironmentTest(Case):
         finally:
             os.chdir(old)
         self.assertEqual(agent.child().start["cwd"], d.home)
+
+    def mask(self, child):
+        with open("/proc/%d/status" % child.pid) as f:
+            return re.search(r"^Umask:\s+(\d+)$", f.read(), re.M).group(1)
+
+    def with_mask(self, mask, d, *lines, **members):
+        """A client of a process with this umask."""
+        before = os.umask(mask)
+        self.addCleanup(os.umask, before)
+        a = d.client()
+        if members:
+            a.attach(**members)
+        a.send(*lines)
+        a.sync()
+        os.umask(before)
+        return a
+
+    def test_umask_of_the_requester(self):
+        """Of the one that the child is started for: by a verb, by a prompt, with the whole environment, out of sleep."""
+        d, agent = self.start(umask=0o022)
+        self.with_mask(0o077, d, session="a")
+        self.assertEqual(self.mask(agent.child()), "0077")
+        self.with_mask(0, d, user("hi", session_id="b"))
+        self.assertEqual(self.mask(agent.child()), "0000")
+        argv = agent.command.split()[1:]
+        self.with_mask(0o027, d, session="c", argv=argv, env={"PATH": os.environ["PATH"]}, env_only=True)
+        self.assertEqual(self.mask(agent.child()), "0027")
+        for mask, members in ((0o007, {"wake": True}), (0o070, {"wake": False})):
+            for session in ("a", "c"):
+                d.call("plenum_hibernate", session=session, force=True)
+                d.wait_state(session, "asleep")
+                self.with_mask(mask, d, *([] if members["wake"] else [user("hi")]), session=session, **members)
+                self.assertEqual(self.mask(agent.child()), "%04o" % mask)
+
+    @unittest.skipIf(os.getuid() != 0, "needs root for another uid")
+    def test_umask_of_another_uid_does_not_count(self):
+        d, agent = self.start(umask=0o022, daemon={"allow_uids": "nobody"})
+        d.open_to_all()
+        before = os.umask(0o077)
+        self.addCleanup(os.umask, before)
+        d.client(uid=65534, gid=65534).attach("a")
+        self.assertEqual(self.mask(agent.child()), "0022")
 
     def test_a_requester_in_the_root_directory(self):
         """It is a service, such as the sshd of a forwarded socket: its directory is not its user's choice."""

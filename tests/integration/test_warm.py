@@ -76,6 +76,22 @@ class GiveTest(WarmCase):
         self.assertEqual([m["request.subtype"] for m in child.seen(type="control_request")], ["initialize"])
         self.assertEqual(list(d.sessions()), ["work"])
 
+    def test_umask_of_the_requester(self):
+        """A spare with another one does not fit; the next spare has the requester's."""
+        before = os.umask(0o022)
+        self.addCleanup(os.umask, before)
+        d, agent = self.warm()
+        spare = agent.child()
+        os.umask(0o077)
+        a = d.attached("one", cwd="/")
+        self.assertNotEqual(a.attached["pid"], spare.pid)
+        spare.wait_gone()
+        self.wait_ready(d, 1)
+        pid = d.attached("two", cwd="/").attached["pid"]
+        self.assertIn("session two: takes prestarted child %d," % pid, d.log())
+        with open("/proc/%d/status" % pid) as f:
+            self.assertIn("\nUmask:\t0077\n", f.read())
+
     def test_another_one_is_started(self):
         d, agent = self.warm()
         first = agent.child()

@@ -116,4 +116,44 @@ START_TEST(requesters_path) {
 }
 END_TEST
 
-RUN_TESTS("launch", same, profile_settles_what_differs, different, requesters_path)
+START_TEST(umasks) {
+	struct profile *p = make_profile();
+	struct launch a = here("/"), b = here("/");
+	mode_t before = umask(027);
+	a.umask = 027 + 1; /* the same as an unknown one, which is ours */
+	ck_assert(launch_same(&a, &b, p, true));
+	a.umask = 022 + 1;
+	ck_assert(!launch_same(&a, &b, p, true));
+	umask(before);
+	done(&a, &b);
+}
+END_TEST
+
+START_TEST(brought_later) {
+	struct profile *p = make_profile();
+	struct launch a = here("/"), b = here("/");
+	struct launch_more more = {.has_args = true, .has_env = true};
+	words_add(&a.args, "--old");
+	words_add(&a.env, "KEPT=1");
+	words_add(&a.env, "CHANGED=1");
+	words_add(&more.args, "--new");
+	words_add(&more.env, "CHANGED=2");
+	ck_assert(!launch_has_env(&a, &more.env));
+	ck_assert(launch_bring(&a, &more));
+	ck_assert(a.args.n == 1 && strcmp(a.args.v[0], "--new") == 0 && !a.has_argv);
+	words_add(&b.args, "--new");
+	words_add(&b.env, "CHANGED=2");
+	ck_assert(launch_has_env(&a, &b.env) && !launch_same(&a, &b, p, true));
+	words_add(&b.env, "KEPT=1");
+	ck_assert(launch_same(&a, &b, p, true));
+	more = (struct launch_more){.has_argv = true, .has_env = true, .env_only = true};
+	words_add(&more.argv, "--all");
+	words_add(&more.env, "ONLY=1");
+	ck_assert(launch_bring(&a, &more));
+	ck_assert(a.has_argv && a.argv.n == 1 && a.args.n == 0 && a.env_only && a.env.n == 1);
+	ck_assert_uint_eq(a.changes, 2);
+	done(&a, &b);
+}
+END_TEST
+
+RUN_TESTS("launch", same, profile_settles_what_differs, different, requesters_path, umasks, brought_later)

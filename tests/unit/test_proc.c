@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 extern char **environ;
@@ -182,6 +183,16 @@ START_TEST(our_own_children) {
 }
 END_TEST
 
+START_TEST(masks) {
+	mode_t before = umask(0);
+	ck_assert_int_eq(proc_umask(getpid()), 0);
+	umask(0127);
+	ck_assert_int_eq(proc_umask(getpid()), 0127);
+	umask(before);
+	ck_assert_int_eq(proc_umask(NOBODY), -1);
+}
+END_TEST
+
 START_TEST(control_groups) {
 	_cleanup_free_ char *own = proc_cgroup(getpid());
 	ck_assert(!own || (own[0] == '/' && !strchr(own, '\n')));
@@ -190,4 +201,4 @@ START_TEST(control_groups) {
 END_TEST
 
 RUN_TESTS("proc", names, of_nobody_nothing_is_said, what_a_process_has, whether_and_why_a_process_goes_on,
-		  a_list_of_all_but_ourselves, our_own_children, control_groups)
+		  a_list_of_all_but_ourselves, our_own_children, masks, control_groups)
