@@ -178,7 +178,7 @@ static void take_attached(struct chat *ch, const struct incoming *in) {
 	ch->waiting = ch->waiting && ch->busy;
 	bool cut = span_is_true(span_member(body, "replay_cut"));
 	show_note(&ch->show, SHOW_DIM, "-- the daemon is back; %s",
-			  cut ? "some lines were lost meanwhile" : "nothing was lost");
+			  cut ? "lines from meanwhile may be missing" : "nothing is missing");
 }
 
 /* --- The loop ----------------------------------------------------------------------------------------------------- */

@@ -39,6 +39,7 @@ struct editor {
 	wchar_t *line; /* of EDITOR_LINE */
 	size_t line_len;
 	int wish;       /* of a key, for after libedit has returned: -1 an older entry, 1 a newer one */
+	bool command;   /* of vi: the key was one of the command mode, which goes on */
 	size_t place;   /* in the history; n: the draft */
 	wchar_t *draft; /* while place is in the history */
 	bool searching;
@@ -238,6 +239,7 @@ static void show_place(struct editor *e, size_t place) {
 	const wchar_t *entry = place < e->history->n ? e->history->entries[place] : e->draft ? e->draft : L"";
 	size_t len = wcslen(entry);
 	put_text(e, entry, len, len);
+	if (e->command) process(e, L'\033');
 }
 
 /* Within several lines the keys move the cursor by one line. */
@@ -311,14 +313,16 @@ static unsigned char on_end(EditLine *el, wint_t c) {
 }
 
 static unsigned char on_older(EditLine *el, wint_t c) {
-	(void)c;
-	if (!move_line(of(el), true)) of(el)->wish = -1;
+	struct editor *e = of(el);
+	if (!move_line(e, true)) e->wish = -1;
+	e->command = c == 'k';
 	return CC_REFRESH;
 }
 
 static unsigned char on_newer(EditLine *el, wint_t c) {
-	(void)c;
-	if (!move_line(of(el), false)) of(el)->wish = 1;
+	struct editor *e = of(el);
+	if (!move_line(e, false)) e->wish = 1;
+	e->command = c == 'j';
 	return CC_REFRESH;
 }
 

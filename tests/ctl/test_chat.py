@@ -127,6 +127,27 @@ class Typing(ChatCase):
         t.write("?")
         t.wait("> beta\n  second?")
 
+    def test_keys_of_vi(self):
+        with tempfile.NamedTemporaryFile("w", prefix="pl-editrc-", dir="/tmp") as f:
+            f.write("bind -v\n")
+            f.flush()
+            s = self.chat(EDITRC=f.name)
+        for text in ("one two", "three"):
+            s.write(text)
+            s.keys("Enter")
+            self.finish(self.prompt(text))
+            s.wait("> %s\n-- success" % text)
+        s.keys("Escape", "k", "k")
+        s.typed("> one two")
+        s.keys("b", "d", "w", "j")
+        s.typed("> three")
+        s.keys("k", "A")
+        s.paste("a\nb")
+        s.keys("M-Enter")
+        s.write("c")
+        s.keys("Enter")
+        self.prompt("one twoa\nb\nc")
+
     def test_end_of_file_leaves_only_on_an_empty_line(self):
         s = self.chat()
         s.write("half")
