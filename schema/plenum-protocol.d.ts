@@ -76,7 +76,7 @@ export type Verb = PlenumHelloRequest | PlenumAttachRequest | PlenumDetachReques
 
 export type RequestId = string | number;
 
-export type Code = "bad_line" | "bad_request" | "not_attached" | "already_attached" | "no_such_session" | "session_exists" | "no_such_profile" | "conversation_in_use" | "spawn_failed" | "not_allowed" | "name_taken" | "initialize_refused" | "change_refused" | "duplicate_request" | "already_settled" | "unknown_request" | "bad_answer" | "busy" | "timeout" | "child_exited" | "too_long" | "too_many" | "cannot_stop" | "share_exceeded" | "shutting_down" | "internal";
+export type Code = "bad_line" | "bad_request" | "not_attached" | "already_attached" | "no_such_session" | "session_exists" | "no_such_profile" | "conversation_in_use" | "spawn_failed" | "not_allowed" | "name_taken" | "initialize_refused" | "change_refused" | "duplicate_request" | "already_settled" | "unknown_request" | "bad_answer" | "busy" | "timeout" | "child_exited" | "too_long" | "too_many" | "cannot_stop" | "share_exceeded" | "bad_config" | "shutting_down" | "internal";
 
 export type State = "starting" | "idle" | "busy" | "asking" | "asleep" | "failed";
 
@@ -261,6 +261,7 @@ export interface PlenumAttachAnswer {
   agent_of?: string;
   guards_lost?: true;
   ignored?: Array<string>;
+  ignored_why?: string;
   version?: string;
   program?: string;
   permission_mode?: string | null;
@@ -331,6 +332,8 @@ export interface Session {
   created_ms: number;
   idle_ms: number;
   uid: number;
+  permission_mode?: string | null;
+  model?: string | null;
   version: string | null;
   reason: string | null;
   pid: number | null;
@@ -348,10 +351,18 @@ export interface ListedSession extends Session {
 export interface PlenumStatusRequest {
   subtype: "plenum_status";
   session?: string;
+  profile?: string;
   daemon?: boolean;
 }
 
-export type PlenumStatusAnswer = SessionStatus | DaemonStatus;
+export type PlenumStatusAnswer = SessionStatus | ProfileStatus | DaemonStatus;
+
+export interface ProfileStatus {
+  profile: string;
+  program: string | null;
+  from: string | null;
+  error: string | null;
+}
 
 export interface SessionStatus extends Session {
   oldest_seq: number;
@@ -582,7 +593,7 @@ export interface PlenumShutdownAnswer {
   shutting_down: true;
 }
 
-export type Event = SessionCreatedEvent | SessionStateEvent | ChildExitedEvent | SessionRemovedEvent | AttachedEvent | DetachedEvent | SettledEvent | OwnerGoneEvent | OwnerBackEvent | ChangedEvent | TurnStartedEvent | TurnEndedEvent | StrayOutputEvent | LagEvent | GapEvent | ErrorEvent | ShuttingDownEvent | LeftoversEvent | AttentionEvent | StderrEvent;
+export type Event = SessionCreatedEvent | SessionStateEvent | ChildExitedEvent | SessionRemovedEvent | AttachedEvent | DetachedEvent | SettledEvent | OwnerGoneEvent | OwnerBackEvent | ChangedEvent | TurnStartedEvent | TurnEndedEvent | FailedEvent | StalledEvent | ResumedEvent | StrayOutputEvent | LagEvent | GapEvent | ErrorEvent | ShuttingDownEvent | LeftoversEvent | AttentionEvent | StderrEvent;
 
 /** What all events have. */
 export interface Notice {
@@ -698,6 +709,22 @@ export interface Tokens {
   output: number | null;
   cache_read: number | null;
   cache_write: number | null;
+}
+
+export interface FailedEvent extends SessionNotice {
+  event: "failed";
+  reason: string;
+}
+
+export interface StalledEvent extends SessionNotice {
+  event: "stalled";
+  since: number;
+  last: string | null;
+  open_tool: string | null;
+}
+
+export interface ResumedEvent extends SessionNotice {
+  event: "resumed";
 }
 
 export interface StrayOutputEvent extends SessionNotice {

@@ -80,7 +80,7 @@ Verb: TypeAlias = 'Union[PlenumHelloRequest, PlenumAttachRequest, PlenumDetachRe
 RequestId: TypeAlias = 'Union[str, int]'
 
 
-Code: TypeAlias = "Literal['bad_line', 'bad_request', 'not_attached', 'already_attached', 'no_such_session', 'session_exists', 'no_such_profile', 'conversation_in_use', 'spawn_failed', 'not_allowed', 'name_taken', 'initialize_refused', 'change_refused', 'duplicate_request', 'already_settled', 'unknown_request', 'bad_answer', 'busy', 'timeout', 'child_exited', 'too_long', 'too_many', 'cannot_stop', 'share_exceeded', 'shutting_down', 'internal']"
+Code: TypeAlias = "Literal['bad_line', 'bad_request', 'not_attached', 'already_attached', 'no_such_session', 'session_exists', 'no_such_profile', 'conversation_in_use', 'spawn_failed', 'not_allowed', 'name_taken', 'initialize_refused', 'change_refused', 'duplicate_request', 'already_settled', 'unknown_request', 'bad_answer', 'busy', 'timeout', 'child_exited', 'too_long', 'too_many', 'cannot_stop', 'share_exceeded', 'bad_config', 'shutting_down', 'internal']"
 
 
 State: TypeAlias = "Literal['starting', 'idle', 'busy', 'asking', 'asleep', 'failed']"
@@ -273,6 +273,7 @@ class PlenumAttachAnswer(TypedDict):
     agent_of: NotRequired[str]
     guards_lost: NotRequired[Literal[True]]
     ignored: NotRequired[List[str]]
+    ignored_why: NotRequired[str]
     version: NotRequired[str]
     program: NotRequired[str]
     permission_mode: NotRequired[Union[str, None]]
@@ -343,6 +344,8 @@ class Session(TypedDict):
     created_ms: int
     idle_ms: int
     uid: int
+    permission_mode: NotRequired[Union[str, None]]
+    model: NotRequired[Union[str, None]]
     version: Union[str, None]
     reason: Union[str, None]
     pid: Union[int, None]
@@ -360,10 +363,23 @@ class ListedSession(Session):
 class PlenumStatusRequest(TypedDict):
     subtype: Literal['plenum_status']
     session: NotRequired[str]
+    profile: NotRequired[str]
     daemon: NotRequired[bool]
 
 
-PlenumStatusAnswer: TypeAlias = 'Union[SessionStatus, DaemonStatus]'
+PlenumStatusAnswer: TypeAlias = 'Union[SessionStatus, ProfileStatus, DaemonStatus]'
+
+
+_ProfileStatus = TypedDict('_ProfileStatus', {
+    'profile': 'str',
+    'program': 'Union[str, None]',
+    'from': 'Union[str, None]',
+    'error': 'Union[str, None]',
+})
+
+
+class ProfileStatus(_ProfileStatus):
+    pass
 
 
 class SessionStatus(Session):
@@ -592,7 +608,7 @@ class PlenumShutdownAnswer(TypedDict):
     shutting_down: Literal[True]
 
 
-Event: TypeAlias = 'Union[SessionCreatedEvent, SessionStateEvent, ChildExitedEvent, SessionRemovedEvent, AttachedEvent, DetachedEvent, SettledEvent, OwnerGoneEvent, OwnerBackEvent, ChangedEvent, TurnStartedEvent, TurnEndedEvent, StrayOutputEvent, LagEvent, GapEvent, ErrorEvent, ShuttingDownEvent, LeftoversEvent, AttentionEvent, StderrEvent]'
+Event: TypeAlias = 'Union[SessionCreatedEvent, SessionStateEvent, ChildExitedEvent, SessionRemovedEvent, AttachedEvent, DetachedEvent, SettledEvent, OwnerGoneEvent, OwnerBackEvent, ChangedEvent, TurnStartedEvent, TurnEndedEvent, FailedEvent, StalledEvent, ResumedEvent, StrayOutputEvent, LagEvent, GapEvent, ErrorEvent, ShuttingDownEvent, LeftoversEvent, AttentionEvent, StderrEvent]'
 
 
 class Notice(TypedDict):
@@ -706,6 +722,22 @@ class Tokens(TypedDict):
     output: Union[int, None]
     cache_read: Union[int, None]
     cache_write: Union[int, None]
+
+
+class FailedEvent(SessionNotice):
+    event: Literal['failed']
+    reason: str
+
+
+class StalledEvent(SessionNotice):
+    event: Literal['stalled']
+    since: int
+    last: Union[str, None]
+    open_tool: Union[str, None]
+
+
+class ResumedEvent(SessionNotice):
+    event: Literal['resumed']
 
 
 class StrayOutputEvent(SessionNotice):
