@@ -32,6 +32,17 @@ ssize_t words_named(const struct words *w, const char *name, size_t n) {
 	return -1;
 }
 
+bool words_is_flag(const char *word, const char *flag) {
+	size_t n = strlen(flag);
+	return strncmp(word, flag, n) == 0 && (word[n] == 0 || word[n] == '=');
+}
+
+bool words_have_flag(const struct words *w, const char *flag) {
+	for (size_t i = 0; i < w->n; i++)
+		if (words_is_flag(w->v[i], flag)) return true;
+	return false;
+}
+
 void words_free(struct words *w) {
 	for (size_t i = 0; i < w->n; i++) free(w->v[i]);
 	free(w->v);

@@ -141,6 +141,7 @@ struct value {
 	const char *text;
 	struct place at;
 	struct errors *errors;
+	void *base; /* the struct that has the key */
 };
 #define wrong(v, ...) errors_add((v)->errors, (v)->at, __VA_ARGS__)
 
@@ -242,12 +243,11 @@ static bool set_yesno(const struct value *v, bool *to) {
 	return wrong(v, "%s = %s: write yes or no", v->key->name, v->text);
 }
 
-static bool set_dialect(const struct value *v, const struct dialect **to) {
+static bool set_dialect(const struct value *v) {
 	struct buf names = BUF_INIT(1024);
 	const struct dialect *d = dialect_find(v->text);
 	if (d) {
-		*to = d;
-		return true;
+		return settings_speak(v->base, d) || errors_add_memory(v->errors);
 	}
 	dialect_put_names(&names);
 	bool good = wrong(v, "dialect = %s: no such dialect (known: %s)", v->text, names.data ? names.data : "claude");
@@ -277,7 +277,8 @@ static bool check_name(const struct value *v, const char *word) {
 }
 
 static bool check_rule(const struct value *v, const char *rule) {
-	const char *why = rules_check(rule, v->key->kind == KIND_RULES_ALLOW);
+	const struct profile *p = v->base; /* only profiles have rules */
+	const char *why = rules_check(p->dialect->tools, rule, v->key->kind == KIND_RULES_ALLOW);
 	return !why || wrong(v, "%s: rule \"%s\": %s", v->key->name, rule, why);
 }
 
@@ -396,7 +397,7 @@ static bool set(const struct value *v, void *to) {
 	case KIND_CHOICE:
 		return set_choice(v, to, v->key->words[0], v->key->words[1]);
 	case KIND_DIALECT:
-		return set_dialect(v, to);
+		return set_dialect(v);
 	case KIND_UIDS:
 	case KIND_GIDS:
 		return set_ids(v, to);
@@ -413,6 +414,6 @@ static bool set(const struct value *v, void *to) {
 }
 
 bool keys_set(const struct key *key, void *base, const char *text, struct place at, struct errors *errors) {
-	struct value v = {.key = key, .text = text, .at = at, .errors = errors};
+	struct value v = {.key = key, .text = text, .at = at, .errors = errors, .base = base};
 	return set(&v, (char *)base + key->offset);
 }

@@ -13,14 +13,8 @@
 
 extern char **environ;
 
-/* Markers of an agent session around the daemon, and variables of systemd: both are wrong for the child. */
+/* Variables of systemd and of a daemon around this one: they are wrong for the child. */
 static const char *const stripped[] = {
-	"CLAUDECODE",
-	"CLAUDE_CODE_*",
-	"CLAUDE_AGENT_SDK_*",
-	"CLAUDE_PID",
-	"CLAUDE_EFFORT",
-	"AI_AGENT",
 	"NOTIFY_SOCKET",
 	"LISTEN_PID",
 	"LISTEN_FDS",
@@ -43,19 +37,28 @@ static const char *const stripped[] = {
 	"PLENUM_INSTANCE",
 	"PLENUM_SESSION",
 	"PLENUM_KEEP",
+	NULL,
 };
 
-/* Return true if this variable is removed from every child's environment (plenumd(8), ENVIRONMENT). */
-static bool is_stripped(const char *variable) {
-	size_t n = strcspn(variable, "=");
-	for (size_t i = 0; i < ARRAY_SIZE(stripped); i++) {
-		size_t len = strlen(stripped[i]);
-		bool prefix = stripped[i][len - 1] == '*';
-		if (prefix ? n >= len - 1 && strncmp(variable, stripped[i], len - 1) == 0
-				   : n == len && strncmp(variable, stripped[i], n) == 0)
+/* An element of the list may end with * for any text. */
+static bool is_one_of(const char *variable, size_t n, const char *const *list) {
+	for (; *list; list++) {
+		size_t len = strlen(*list);
+		bool prefix = (*list)[len - 1] == '*';
+		if (prefix ? n >= len - 1 && strncmp(variable, *list, len - 1) == 0
+				   : n == len && strncmp(variable, *list, n) == 0)
 			return true;
 	}
 	return false;
+}
+
+/* Return true if this variable is removed from every child's environment (plenumd(8), ENVIRONMENT): also the markers of
+ * an agent session around the daemon, of any dialect. */
+static bool is_stripped(const char *variable) {
+	size_t n = strcspn(variable, "=");
+	for (size_t i = 0; dialect_list[i]; i++)
+		if (dialect_list[i]->stripped && is_one_of(variable, n, dialect_list[i]->stripped)) return true;
+	return is_one_of(variable, n, stripped);
 }
 
 void launch_free(struct launch *l) {
@@ -160,12 +163,6 @@ static void put_mark(struct env *e, const char *name, const char *value) {
 		e->failed = true;
 }
 
-/* FLAG, --FLAG=VALUE. */
-static bool is_flag(const char *word, const char *flag) {
-	size_t n = strlen(flag);
-	return strncmp(word, flag, n) == 0 && (word[n] == 0 || word[n] == '=');
-}
-
 /* --- more from a later client ------------------------------------------------------------------------------------- */
 
 static void replace(struct words *old, struct words *new) {
@@ -202,61 +199,20 @@ bool launch_bring(struct launch *l, struct launch_more *more) {
 
 /* --- which conversation ------------------------------------------------------------------------------------------- */
 
-/* 8-4-4-4-12 hexadecimal digits; the CLI takes anything else as a title or a file. */
-static bool is_id(const char *text) {
-	size_t n = strspn(text, "0123456789abcdefABCDEF-");
-	return n == 36 && text[n] == 0 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-';
-}
-
-static void claim_resume(struct launch_claim *claim, const char *id) {
-	claim->resume = id;
-	claim->open |= !is_id(id);
-}
-
-/* Return the optional value of a flag in the next word. */
-static const char *optional_value(const struct words *w, size_t i) {
-	const char *next = i + 1 < w->n ? w->v[i + 1] : NULL;
-	return next && *next != '-' ? next : NULL;
-}
-
-/* Parse short flags in one word like the CLI: -pc, -pr ID, -prID. The first flag with a value takes the rest of the
- * word. Return the index of -r, or of the end of the flags; *continues: -c is before it. */
-static size_t read_short(const char *word, bool *continues) {
-	*continues = false;
-	if (word[0] != '-' || word[1] == '-' || !word[1]) return strlen(word);
-	size_t n = strcspn(word, "rndw");
-	*continues = memchr(word, 'c', n) != NULL;
-	return word[n] == 'r' ? n : strlen(word);
-}
-
-void launch_read_claim(const struct words *w, struct launch_claim *claim) {
-	static const char *const unnamed[] = {"--continue", "--from-pr", "--teleport"};
-	for (size_t i = 0; i < w->n && strcmp(w->v[i], "--") != 0; i++) {
-		const char *word = w->v[i], *eq = strchr(word, '='), *value = eq ? eq + 1 : optional_value(w, i);
-		bool continues;
-		size_t at = read_short(word, &continues);
-		claim->forks |= strcmp(word, "--fork-session") == 0;
-		claim->open |= continues;
-		for (size_t k = 0; k < ARRAY_SIZE(unnamed); k++) claim->open |= is_flag(word, unnamed[k]);
-		if (is_flag(word, "--session-id") && value) claim->fresh = value;
-		if (word[at]) value = word[at + 1] ? word + at + 1 : optional_value(w, i);
-		if ((word[at] || is_flag(word, "--resume")) && value) claim_resume(claim, value);
-	}
-}
-
-bool launch_asks_for(const struct launch *l, const char *id) {
-	struct launch_claim claim = {0};
-	launch_read_claim(&l->args, &claim);
-	launch_read_claim(&l->argv, &claim);
+bool launch_asks_for(const struct launch *l, const struct dialect *d, const char *id) {
+	struct dialect_claim claim = {0};
+	dialect_read_claim(d, &l->args, &claim);
+	dialect_read_claim(d, &l->argv, &claim);
 	return (!l->fork && l->resume && strcmp(l->resume, id) == 0) || (claim.fresh && strcmp(claim.fresh, id) == 0);
 }
 
 bool launch_in_doubt(const struct launch *l, const struct profile *p) {
-	struct launch_claim claim = {0};
-	if (!l->has_argv) launch_read_claim(&p->command, &claim);
-	if (l->resume) claim_resume(&claim, l->resume);
-	launch_read_claim(&l->args, &claim);
-	launch_read_claim(&l->argv, &claim);
+	const struct dialect *d = p->dialect;
+	struct dialect_claim claim = {0};
+	if (!l->has_argv) dialect_read_claim(d, &p->command, &claim);
+	if (l->resume && d->read_resume) d->read_resume(l->resume, &claim);
+	dialect_read_claim(d, &l->args, &claim);
+	dialect_read_claim(d, &l->argv, &claim);
 	return claim.open && !claim.forks && !l->fork;
 }
 
@@ -317,69 +273,14 @@ static void build_env(struct env *e, const struct launch *l, const struct profil
 
 /* --- command line ------------------------------------------------------------------------------------------------- */
 
-static bool has_flag(const struct words *w, const char *flag) {
-	for (size_t i = 0; i < w->n; i++)
-		if (is_flag(w->v[i], flag)) return true;
-	return false;
-}
-
-/* Return the word without c and -r: -p for -pcr ID. NULL: nothing left, or no memory. */
-static char *without_continue(const char *word, size_t n) {
-	char *rest = calloc(1, n + 1), *to = rest;
-	for (size_t i = 0; rest && i < n; i++)
-		if (word[i] != 'c') *to++ = word[i];
-	if (rest && rest[1]) return rest;
-	free(rest);
-	return NULL;
-}
-
-/* Skip a flag that a later start must not repeat: --resume=X, --resume X, --continue, --fork-session. *rest: the
- * remaining flags of a word with several, owned by the caller. */
-static bool one_time_flag(const struct words *w, size_t *i, char **rest) {
-	static const char *const with_value[] = {"--resume", "--session-id", "--resume-session-at", "--from-pr",
-											 "--teleport"};
-	static const char *const alone[] = {"--continue", "--fork-session"};
-	const char *word = w->v[*i];
-	bool continues;
-	size_t at = read_short(word, &continues);
-	if (word[at] || continues) {
-		if (word[at] && !word[at + 1] && optional_value(w, *i)) ++*i;
-		*rest = without_continue(word, at);
-		return true;
-	}
-	for (size_t k = 0; k < ARRAY_SIZE(alone); k++)
-		if (strcmp(word, alone[k]) == 0) return true;
-	for (size_t k = 0; k < ARRAY_SIZE(with_value); k++) {
-		if (!is_flag(word, with_value[k])) continue;
-		if (!word[strlen(with_value[k])] && *i + 1 < w->n && w->v[*i + 1][0] != '-') ++*i;
-		return true;
-	}
-	return false;
-}
-
-static bool add_words(struct words *out, const struct words *more, bool later_start) {
+static bool add_words(struct words *out, const struct dialect *d, const struct words *more, bool later_start) {
 	for (size_t i = 0; i < more->n; i++) {
 		_cleanup_free_ char *rest = NULL;
-		bool taken = later_start && one_time_flag(more, &i, &rest);
+		bool taken = later_start && d->skips_word && d->skips_word(more, &i, &rest);
 		const char *word = taken ? rest : more->v[i];
 		if (word && !words_add(out, word)) return false;
 	}
 	return true;
-}
-
-/* Add the required flags (contract 8); a program other than the CLI ignores them. */
-static bool add_needed(struct words *out, bool no_asks) {
-	static const char *const pairs[][2] = {
-		{"--input-format", "stream-json"}, {"--output-format", "stream-json"}, {"--permission-prompt-tool", "stdio"}};
-	static const char *const single[] = {"--verbose", "--include-partial-messages", "--replay-user-messages"};
-	bool ok = true;
-	if (!has_flag(out, "-p") && !has_flag(out, "--print")) ok = words_add(out, "-p");
-	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
-		if (!has_flag(out, pairs[i][0]) && !(no_asks && i == 2))
-			ok = ok && words_add(out, pairs[i][0]) && words_add(out, pairs[i][1]);
-	for (size_t i = 0; i < ARRAY_SIZE(single); i++)
-		if (!has_flag(out, single[i])) ok = ok && words_add(out, single[i]);
-	return ok;
 }
 
 static char *with_id(const char *word, const char *id) {
@@ -397,31 +298,34 @@ static bool add_with_id(struct words *out, const struct words *more, const char 
 
 /* Add an id for a new conversation, if the profile has an option for it and the words have none yet. */
 static bool add_new_id(struct words *out, const struct profile *p) {
-	struct launch_claim claim = {0};
+	const struct dialect *d = p->dialect;
+	struct dialect_claim claim = {0};
 	char id[37];
-	launch_read_claim(out, &claim);
+	dialect_read_claim(d, out, &claim);
 	if (claim.open || claim.resume || claim.fresh) return true;
 	str_uuid(id);
 	return add_with_id(out, &p->session_id_args, id);
 }
 
-static bool says_resume(const struct words *w) {
-	struct launch_claim claim = {0};
-	launch_read_claim(w, &claim);
+static bool says_resume(const struct dialect *d, const struct words *w) {
+	struct dialect_claim claim = {0};
+	dialect_read_claim(d, w, &claim);
 	return claim.resume != NULL;
 }
 
 static bool build_argv(struct words *out, const struct launch *l, const struct profile *p, const char *resume,
 					   bool fork) {
 	bool later = resume && !(l->resume && strcmp(l->resume, resume) == 0 && fork == l->fork);
+	const struct dialect *d = p->dialect;
 	bool ok;
 	if (l->has_argv)
-		ok = words_add(out, p->command.v[0]) && add_words(out, &l->argv, later) && add_needed(out, l->no_asks);
+		ok = words_add(out, p->command.v[0]) && add_words(out, d, &l->argv, later) &&
+			 (!d->add_flags || d->add_flags(out, l->no_asks));
 	else
-		ok = add_words(out, &p->command, false);
-	ok = ok && add_words(out, &l->args, later);
-	if (resume && !says_resume(out)) ok = ok && add_with_id(out, &p->resume_args, resume);
-	if (fork && !has_flag(out, "--fork-session")) ok = ok && words_add(out, "--fork-session");
+		ok = add_words(out, d, &p->command, false);
+	ok = ok && add_words(out, d, &l->args, later);
+	if (resume && !says_resume(d, out)) ok = ok && add_with_id(out, &p->resume_args, resume);
+	if (fork && d->fork_flag && !words_have_flag(out, d->fork_flag)) ok = ok && words_add(out, d->fork_flag);
 	return ok;
 }
 

@@ -24,9 +24,9 @@ struct launch {
 	uint64_t asker_start;
 	struct words argv; /* instead of the profile's own flags (the shim's) */
 	bool has_argv;
-	bool no_asks;             /* no approver: the child denies by itself, as without --permission-prompt-tool */
+	bool no_asks;             /* no approver: the child denies by itself, as alone */
 	bool env_only;            /* env is the whole environment */
-	bool fork;                /* --fork-session at the first start */
+	bool fork;                /* continue in a copy, at the first start */
 	char *resume;             /* conversation to resume at the first start; NULL: none */
 	struct child_place place; /* the place of the start, if known (login_ask()); until the first start */
 	uid_t uid;                /* the owner of the session */
@@ -71,18 +71,8 @@ enum child_result launch_result(const char *cwd, const struct errand *e, enum er
  * PATH is searched, too. The directory is not compared. */
 bool launch_same(const struct launch *a, const struct launch *b, const struct profile *p, bool path_counts);
 
-/* The conversation selected by a command line. */
-struct launch_claim {
-	const char *resume; /* an old one: its id, title or file; borrowed; NULL: none */
-	const char *fresh;  /* the id of a new one; borrowed; NULL: none */
-	bool open;          /* only the child knows which: the newest, or a value that is not an id */
-	bool forks;         /* it continues in a copy */
-};
-
-/* Add the flags in these words to *claim, in every spelling of the CLI; later words override earlier ones. */
-void launch_read_claim(const struct words *w, struct launch_claim *claim);
 /* Return true if the first child resumes or begins this conversation. */
-bool launch_asks_for(const struct launch *l, const char *id);
+bool launch_asks_for(const struct launch *l, const struct dialect *d, const char *id);
 /* Return true if only the first child can name its conversation. */
 bool launch_in_doubt(const struct launch *l, const struct profile *p);
 

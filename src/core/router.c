@@ -239,7 +239,7 @@ static bool is_in(const struct session *s, const char *id) {
 static bool has_asked_for(const struct session *s, const char *id) {
 	bool silent = !s->conversation_id && !s->launch.fork; /* the child has printed nothing yet */
 	if (s->resumed_id) return strcmp(s->resumed_id, id) == 0;
-	return silent && launch_asks_for(&s->launch, id);
+	return silent && launch_asks_for(&s->launch, session_dialect(s), id);
 }
 
 bool router_has_conversation(const struct session *s, const char *id) {

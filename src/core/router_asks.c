@@ -409,7 +409,7 @@ static void judge_outside(struct pending *p, struct span input) {
 	struct session *s = p->session;
 	char error[CHILD_ERROR_MAX];
 	struct buf request = BUF_INIT(SIZE_MAX / 4);
-	_cleanup_free_ char *place = rules_place(p->tool, input);
+	_cleanup_free_ char *place = rules_place(s->profile, p->tool, input);
 	rules_ask(&request, s->profile, p->tool, input);
 	struct errand_spec spec = {.kind = RULES_ERRAND,
 							   .request = request.data,

@@ -92,7 +92,7 @@ static bool know_rules(struct client *c, struct chunk line, const struct session
 					   struct span input) {
 	if (!rules_need_errand(s->profile, tool, input)) return true;
 	struct buf request = BUF_INIT(SIZE_MAX / 4);
-	_cleanup_free_ char *place = rules_place(tool, input);
+	_cleanup_free_ char *place = rules_place(s->profile, tool, input);
 	rules_ask(&request, s->profile, tool, input);
 	bool known = router_inquire(c, line, RULES_ERRAND, &request, place ? place : "");
 	buf_free(&request);

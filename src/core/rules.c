@@ -7,7 +7,6 @@
 #include "core/glob.h"
 #include "core/program.h"
 #include "core/shell.h"
-#include "dialect/tools.h"
 #include "io/errand.h"
 
 #include <ctype.h>
@@ -39,6 +38,7 @@ struct use {
 
 /* A call, parsed once. */
 struct call {
+	const struct dialect_tools *tools;
 	const char *name;
 	struct span input;
 	struct use uses[USES_MAX];
@@ -80,9 +80,9 @@ static bool names(const struct rule *r, const char *tool) {
 }
 
 /* Return true for the same family: Task and Agent are two names of one tool. */
-static bool names_family(const struct rule *r, const struct tool_use *row) {
+static bool names_family(const struct dialect_tools *t, const struct rule *r, const struct tool_use *row) {
 	size_t n;
-	const struct tool_use *named = tools_uses(r->tool, r->n_tool, &n);
+	const struct tool_use *named = tools_uses(t, r->tool, r->n_tool, &n);
 	return names(r, row->rule) ||
 		   (named && row->subject == TOOL_NAME && named->subject == TOOL_NAME && strcmp(named->rule, row->rule) == 0);
 }
@@ -109,21 +109,21 @@ static bool is_path(const struct tool_use *use) {
 	return use->subject == TOOL_PATH || use->subject == TOOL_SEARCH;
 }
 
-const char *rules_check(const char *rule, bool for_allow) {
+const char *rules_check(const struct dialect_tools *t, const char *rule, bool for_allow) {
 	struct rule r;
 	if (has_control(rule) || !parse_rule(rule, &r))
 		return "write a tool's name, such as Bash or mcp__server, or TOOL(PATTERN), such as Bash(npm run:*)";
 	if (!r.pattern) return NULL;
 	size_t n;
-	const struct tool_use *use = tools_uses(r.tool, r.n_tool, &n);
+	const struct tool_use *use = tools_uses(t, r.tool, r.n_tool, &n);
 	if (is_mcp(r.tool, r.n_tool) || r.tool[0] == '*')
 		return "rules for MCP tools have no pattern: leave the brackets out";
 	if (for_allow && !(use && use->always))
-		return "patterns are known for Bash, Read, Edit, WebFetch, Task and Skill: leave the brackets out";
+		return t ? t->no_pattern : "no tool is known that has patterns: leave the brackets out";
 	if (use && is_path(use) && for_allow && !is_rooted(r.pattern, r.n_pattern))
 		return "begin the path with /, ~/ or **/: no directory is known that it could be relative to";
 	if (use && n == 1 && use->subject == TOOL_URL && (r.n_pattern < 8 || memcmp(r.pattern, "domain:", 7) != 0))
-		return "write WebFetch(domain:example.com)";
+		return t->no_domain;
 	return NULL;
 }
 
@@ -179,14 +179,16 @@ static void read_use(struct call *c, struct use *u) {
 	if (u->row->subject == TOOL_COMMAND && u->values.n) c->no_memory |= !shell_commands(u->values.v[0], &u->commands);
 }
 
-static void read_call(struct call *c, const char *name, struct span input) {
+static void read_call(struct call *c, const struct profile *p, const char *name, struct span input) {
+	const struct dialect_tools *t = p->dialect ? p->dialect->tools : NULL;
 	size_t n;
-	const struct tool_use *rows = tools_uses(name, strlen(name), &n);
-	*c = (struct call){.name = name, .input = input, .n_uses = MIN(n, (size_t)USES_MAX), .known = tools_know(name)};
+	const struct tool_use *rows = tools_uses(t, name, strlen(name), &n);
+	*c = (struct call){.tools = t, .name = name, .input = input, .n_uses = MIN(n, (size_t)USES_MAX)};
+	c->known = tools_know(t, name);
 	for (size_t i = 0; i < c->n_uses; i++) c->uses[i].row = &rows[i];
 	c->undecoded = !span_is_object(input) || !is_certain(c);
 	for (size_t i = 0; i < c->n_uses; i++) read_use(c, &c->uses[i]);
-	c->unboxed = span_is_true(span_member(input, "dangerouslyDisableSandbox"));
+	c->unboxed = t && span_is_true(span_member(input, t->unboxed));
 	for (size_t i = 0; i < c->n_uses; i++) c->undecoded |= c->uses[i].undecoded;
 }
 
@@ -442,7 +444,7 @@ static enum match deny_path(const struct paths *pattern, const char *path, bool 
 static enum match match_search_pattern(const struct paths *pattern, const struct call *c, enum side side, bool rooted) {
 	struct span member = span_member(c->input, "pattern");
 	_cleanup_free_ char *text = span_dup(member, NULL);
-	if (strcmp(c->name, "Glob") != 0) return side == SIDE_ALLOW ? MATCH_YES : MATCH_NO;
+	if (strcmp(c->name, c->tools->glob) != 0) return side == SIDE_ALLOW ? MATCH_YES : MATCH_NO;
 	if (!text) return side == SIDE_ALLOW ? MATCH_NO : MATCH_MAYBE;
 	bool leads = *text == '/' || *text == '~' || strstr(text, "..") || strpbrk(text, "{\\");
 	if (side == SIDE_ALLOW) return leads ? MATCH_NO : MATCH_YES;
@@ -552,7 +554,7 @@ static enum match match_pattern(const struct rule *r, const struct call *c, cons
 /* Match the tool's own name, or that of its family. An allow rule without a pattern matches only the tool itself; one
  * with a pattern matches tools that do nothing else. */
 static enum match judge_use(const struct rule *r, const struct call *c, const struct use *u, enum side side) {
-	bool family = names_family(r, u->row) && (side == SIDE_DENY || (r->pattern && u->row->always));
+	bool family = names_family(c->tools, r, u->row) && (side == SIDE_DENY || (r->pattern && u->row->always));
 	if (!family && !(r->pattern && names(r, c->name))) return MATCH_NO;
 	if (side == SIDE_ALLOW && !u->row->always) return MATCH_NO;
 	if (r->pattern) return match_pattern(r, c, u, side);
@@ -567,20 +569,16 @@ static bool key_has(struct span key, const char *word) {
 }
 
 /* Guess the subject of a member of an unknown tool; false: none that rules have. */
-static bool guess(struct span key, const char *family, struct tool_use *row) {
+static bool guess(struct span key, const struct tool_family *family, struct tool_use *row) {
 	static const char *const commands[] = {"command", "cmd", "code", "script", "shell", "argv", "exec"};
 	static const char *const paths[] = {"path", "file", "dir", "directory"};
-	*row = (struct tool_use){.tool = "", .rule = family, .subject = TOOL_PATH};
-	if (strcmp(family, "Bash") == 0) {
-		row->subject = TOOL_CODE;
+	*row = (struct tool_use){.tool = "", .rule = family->rule, .subject = family->subject};
+	if (family->subject == TOOL_CODE) {
 		for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 			if (key_has(key, commands[i])) return true;
 		return false;
 	}
-	if (strcmp(family, "WebFetch") == 0) {
-		row->subject = TOOL_URL;
-		return key_has(key, "url");
-	}
+	if (family->subject == TOOL_URL) return key_has(key, "url");
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
 		if (key_has(key, paths[i])) return true;
 	return false;
@@ -588,16 +586,18 @@ static bool guess(struct span key, const char *family, struct tool_use *row) {
 
 /* An unknown tool and a rule for a family of tools: ask if the tool looks like a member of it. */
 static enum match judge_unknown(const struct rule *r, const struct call *c) {
-	static const char *const families[] = {"Bash", "Read", "Edit", "WebFetch"};
+	const struct tool_family *families = c->tools ? c->tools->families : NULL;
+	size_t n = c->tools ? c->tools->n_families : 0;
 	struct span key, value;
 	enum match best = MATCH_NO;
-	for (size_t i = 0; i < ARRAY_SIZE(families) && c->undecoded; i++)
-		if (names(r, families[i])) return MATCH_MAYBE;
-	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
-		for (size_t at = 0; names(r, families[i]) && !c->undecoded && span_next_member(c->input, &at, &key, &value);) {
+	for (size_t i = 0; i < n && c->undecoded; i++)
+		if (names(r, families[i].rule)) return MATCH_MAYBE;
+	for (size_t i = 0; i < n; i++)
+		for (size_t at = 0;
+			 names(r, families[i].rule) && !c->undecoded && span_next_member(c->input, &at, &key, &value);) {
 			struct tool_use row;
 			struct use u = {.row = &row};
-			if (!guess(key, families[i], &row)) continue;
+			if (!guess(key, &families[i], &row)) continue;
 			bool ok = read_texts(&u.values, value, 0);
 			enum match m = !ok || !r->pattern ? MATCH_MAYBE : match_pattern(r, c, &u, SIDE_DENY);
 			best = MAX(best, m);
@@ -634,10 +634,6 @@ static const char *first_match(const struct words *rules, const struct call *c, 
 	return by;
 }
 
-static bool is_persons_choice(const char *tool) {
-	return strcmp(tool, "AskUserQuestion") == 0 || strcmp(tool, "ExitPlanMode") == 0;
-}
-
 static enum rule_verdict judge(const struct profile *p, const struct call *c, const char **rule) {
 	enum match match;
 	const char *deny = first_match(&p->deny_tools, c, SIDE_DENY, &match);
@@ -646,7 +642,7 @@ static enum rule_verdict judge(const struct profile *p, const struct call *c, co
 	const char *ask = first_match(&p->ask_tools, c, SIDE_DENY, &match);
 	*rule = deny ? deny : ask;
 	if (*rule) return RULE_ASK;
-	if (is_persons_choice(c->name) || c->unboxed || c->undecoded) return RULE_NONE;
+	if (tools_choose(c->tools, c->name) || c->unboxed || c->undecoded) return RULE_NONE;
 	const char *allow = first_match(&p->allow_tools, c, SIDE_ALLOW, &match);
 	if (match != MATCH_YES) return RULE_NONE;
 	*rule = allow;
@@ -668,7 +664,7 @@ static enum rule_verdict judge_call(const struct profile *p, const char *tool, s
 	*rule = NULL;
 	if (!tool) return judge_nameless(p, rule);
 	if (!p->deny_tools.n && !p->ask_tools.n && !p->allow_tools.n) return RULE_NONE;
-	read_call(&c, tool, input);
+	read_call(&c, p, tool, input);
 	c.blind = blind;
 	enum rule_verdict verdict = judge(p, &c, rule);
 	free_call(&c);
@@ -721,8 +717,11 @@ static bool may_match_path(const char *text, const struct call *c) {
 	struct rule r;
 	if (!parse_rule(text, &r) || !r.pattern) return false;
 	for (size_t i = 0; i < c->n_uses; i++)
-		if (is_path(c->uses[i].row) && (names_family(&r, c->uses[i].row) || names(&r, c->name))) return true;
-	return !c->n_uses && (names(&r, "Read") || names(&r, "Edit"));
+		if (is_path(c->uses[i].row) && (names_family(c->tools, &r, c->uses[i].row) || names(&r, c->name))) return true;
+	bool family = false;
+	for (size_t i = 0; c->tools && i < c->tools->n_families; i++)
+		family |= c->tools->families[i].subject == TOOL_PATH && names(&r, c->tools->families[i].rule);
+	return !c->n_uses && family;
 }
 
 bool rules_need_errand(const struct profile *p, const char *tool, struct span input) {
@@ -730,17 +729,17 @@ bool rules_need_errand(const struct profile *p, const char *tool, struct span in
 	struct call c;
 	bool needed = false;
 	if (!tool || (!p->deny_tools.n && !p->ask_tools.n && !p->allow_tools.n)) return false;
-	read_call(&c, tool, input);
+	read_call(&c, p, tool, input);
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		for (size_t k = 0; k < lists[i]->n && !needed; k++) needed = may_match_path(lists[i]->v[k], &c);
 	free_call(&c);
 	return needed;
 }
 
-char *rules_place(const char *tool, struct span input) {
+char *rules_place(const struct profile *p, const char *tool, struct span input) {
 	struct call c;
 	char *place = NULL;
-	read_call(&c, tool, input);
+	read_call(&c, p, tool, input);
 	for (size_t i = 0; i < c.n_uses && !place; i++)
 		if (is_path(c.uses[i].row) && c.uses[i].values.n && *c.uses[i].values.v[0] == '/')
 			place = strdup(c.uses[i].values.v[0]);
@@ -753,6 +752,7 @@ char *rules_place(const char *tool, struct span input) {
 void rules_ask(struct buf *request, const struct profile *p, const char *tool, struct span input) {
 	const struct words *lists[] = {&p->deny_tools, &p->ask_tools, &p->allow_tools};
 	errand_put(request, tool);
+	errand_put(request, p->dialect->name);
 	buf_put(request, input.p ? input.p : "", input.n);
 	buf_put(request, "", 1);
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
@@ -775,8 +775,9 @@ int rules_errand(void) {
 	const char *rule = NULL;
 	char *request = errand_request(&n);
 	const char *at = request, *end = request ? request + n : NULL;
-	const char *tool = errand_next(&at, end), *input = errand_next(&at, end);
-	if (!input || !read_list(&p.deny_tools, &at, end) || !read_list(&p.ask_tools, &at, end) ||
+	const char *tool = errand_next(&at, end), *dialect = errand_next(&at, end), *input = errand_next(&at, end);
+	p.dialect = dialect ? dialect_find(dialect) : NULL;
+	if (!input || !p.dialect || !read_list(&p.deny_tools, &at, end) || !read_list(&p.ask_tools, &at, end) ||
 		!read_list(&p.allow_tools, &at, end))
 		return EX_USAGE;
 	struct span span = {*input ? input : NULL, strlen(input)};

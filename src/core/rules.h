@@ -48,7 +48,7 @@ int rules_errand(void);
 /* Return true if an errand is needed: a rule with a path may match this call. */
 bool rules_need_errand(const struct profile *p, const char *tool, struct span input);
 /* Return the directory of the first path, to recognize blocked mounts; the caller frees. */
-char *rules_place(const char *tool, struct span input);
+char *rules_place(const struct profile *p, const char *tool, struct span input);
 void rules_ask(struct buf *request, const struct profile *p, const char *tool, struct span input);
 /* Return the verdict from the errand's answer. Without an answer no link is followed, and the result is uncertain: a
  * deny rule then asks, and an allow rule allows nothing. */
@@ -56,7 +56,7 @@ enum rule_verdict rules_answer(const struct profile *p, const char *tool, struct
 							   const char **rule);
 
 /* Return NULL for a well-formed rule, else a static sentence with the error (for config.c). */
-const char *rules_check(const char *rule, bool for_allow);
+const char *rules_check(const struct dialect_tools *t, const char *rule, bool for_allow);
 
 /* Append the rules of a line, separated by spaces or commas; false without memory. */
 bool rules_split(const char *text, struct words *out);

@@ -7,15 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The permission flag and the replays cannot be requested later, so they are always set; the environment variable
- * enables session_state_changed (contract 8). */
-#define STREAM_JSON                                                                                                    \
-	"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool",  \
-		"stdio", "--include-partial-messages", "--replay-user-messages"
-static const char *const claude_command[] = {"claude", STREAM_JSON, NULL};
-static const char *const claude_env[] = {"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=1", NULL};
-static const char *const fake_command[] = {"plenum-fakeagent", STREAM_JSON, NULL};
-static const char *const resume_args[] = {"--resume={id}", NULL};
 static const char *const pass_all[] = {"*", NULL};
 
 static bool words_set(struct words *w, const char *const *list) {
@@ -54,19 +45,31 @@ struct profile *settings_add_profile(struct settings *s, const char *name) {
 	s->profiles = all;
 	struct profile *p = &all[s->n_profiles];
 	if (!profile_init(p, name)) return NULL;
-	if (words_set(&p->resume_args, resume_args)) return &all[s->n_profiles++];
+	if (words_set(&p->resume_args, p->dialect->resume_args)) return &all[s->n_profiles++];
 	profile_free(p);
 	return NULL;
 }
 
-static bool add_claude(struct settings *s) {
-	struct profile *p = settings_add_profile(s, "claude");
-	return p && words_set(&p->command, claude_command) && words_set(&p->env, claude_env);
+bool settings_speak(struct profile *p, const struct dialect *d) {
+	struct words old = {0}, new = {0};
+	bool good = words_set(&old, p->dialect->resume_args) && words_set(&new, d->resume_args);
+	bool unset = words_same(&old, &p->resume_args);
+	if (good) p->dialect = d;
+	words_free(&old);
+	if (!good || !unset) {
+		words_free(&new);
+		return good;
+	}
+	words_free(&p->resume_args);
+	p->resume_args = new;
+	return true;
 }
 
-static bool add_fake(struct settings *s) {
-	struct profile *p = settings_add_profile(s, "fake");
-	return p && words_set(&p->command, fake_command) && words_set(&p->env, claude_env);
+/* A built-in profile of the default dialect. */
+static bool add_built_in(struct settings *s, const char *name, const char *program) {
+	struct profile *p = settings_add_profile(s, name);
+	return p && words_add(&p->command, program) && words_set(&p->command, p->dialect->flags) &&
+		   words_set(&p->env, p->dialect->env);
 }
 
 struct settings *settings_new(void) {
@@ -86,7 +89,8 @@ struct settings *settings_new(void) {
 		.limits = LIMITS_DEFAULT,
 	};
 	s->default_profile = strdup("claude"); /* the scripted agent is used only by name */
-	if (s->default_profile && add_claude(s) && add_fake(s)) return s;
+	if (s->default_profile && add_built_in(s, "claude", "claude") && add_built_in(s, "fake", "plenum-fakeagent"))
+		return s;
 	settings_unref(s);
 	return NULL;
 }

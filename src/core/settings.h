@@ -80,6 +80,8 @@ void settings_unref(struct settings *s);
 const struct profile *settings_profile(const struct settings *s, const char *name); /* NULL: no such profile */
 /* Add a profile with the defaults to the end of the list; NULL without memory. Pointers to profiles change. */
 struct profile *settings_add_profile(struct settings *s, const char *name);
+/* Set its dialect, and with it the default of resume_args. False without memory. */
+bool settings_speak(struct profile *p, const struct dialect *d);
 /* Return true for a member; false for an empty list. The caller defines an empty list (allow: own uid and root;
  * approve: all that may connect). */
 bool access_allows(const struct access *a, uid_t uid, const gid_t *gids, size_t n);

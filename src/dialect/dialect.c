@@ -13,6 +13,10 @@ void dialect_put_names(struct buf *b) {
 	for (size_t i = 0; dialect_list[i]; i++) buf_printf(b, "%s%s", i ? ", " : "", dialect_list[i]->name);
 }
 
+void dialect_read_claim(const struct dialect *d, const struct words *w, struct dialect_claim *claim) {
+	if (d->read_claim) d->read_claim(w, claim);
+}
+
 void dialect_put_built(const struct dialect *d, struct buf *b, struct span id, struct buf *body) {
 	if (body->failed)
 		b->failed = true;

@@ -99,6 +99,14 @@ struct changes {
 	size_t n_grants;                                /* of the answer; those beyond DIALECT_GRANTS have no text */
 };
 
+/* The conversation selected by a command line. */
+struct dialect_claim {
+	const char *resume; /* an old one: its id, title or file; borrowed; NULL: none */
+	const char *fresh;  /* the id of a new one; borrowed; NULL: none */
+	bool open;          /* only the child knows which: the newest, or a value that is not an id */
+	bool forks;         /* it continues in a copy */
+};
+
 /* Lines of a client that run a tool without the model: the acts ACT_EXECUTE of the gate table. */
 struct dialect_calls {
 	/* Return true if this line, not a request, runs a tool by itself. */
@@ -182,6 +190,28 @@ struct dialect_hooks {
 
 struct dialect {
 	const char *name; /* the value of `dialect` in a profile */
+
+	/* --- its program --- */
+
+	/* What a built-in profile adds to the program's name, and its environment. End with NULL. */
+	const char *const *flags, *const *env;
+	const char *const *resume_args; /* the default of resume_args; ends with NULL */
+	/* Variables that mark a session of this agent around the daemon: removed from the environment of every child. An
+	 * element may end with * for any text. Ends with NULL; NULL: there are none. */
+	const char *const *stripped;
+	const char *fork_flag; /* continue in a copy of the resumed conversation; NULL: it cannot */
+	/* Add to *claim what these words say, in every spelling of the program; later words override earlier ones. NULL:
+	 * no word of a command line selects a conversation. */
+	void (*read_claim)(const struct words *w, struct dialect_claim *claim);
+	/* Add to *claim that the conversation is resumed that a client has named so: an id, or another name. NULL: an id.
+	 */
+	void (*read_resume)(const char *name, struct dialect_claim *claim);
+	/* Return true if word *i is of a flag that a later start must not repeat, and skip its value. *rest: the remaining
+	 * flags of a word with several, owned by the caller. NULL: there are none. */
+	bool (*skips_word)(const struct words *w, size_t *i, char **rest);
+	/* Add the missing flags to a command line that a client brought; a program other than the CLI ignores them.
+	 * no_asks: without the one that makes the child ask for permissions. Return false without memory. NULL: none. */
+	bool (*add_flags)(struct words *out, bool no_asks);
 
 	/* --- lines of the child --- */
 
@@ -313,6 +343,7 @@ struct dialect {
 	/* Return true if an interrupt also withdraws the queued prompts. */
 	bool (*cancels_queued)(const struct envelope *e);
 
+	const struct dialect_tools *tools; /* what rules know of its tools; NULL: nothing, rules have only names */
 	const struct dialect_calls *calls; /* NULL: no row of the gate table is ACT_EXECUTE */
 	const struct dialect_hooks *hooks; /* NULL: nothing is registered with the child, and it gets no initialize */
 };
@@ -327,6 +358,8 @@ void dialect_put_names(struct buf *b);
 static inline const struct dialect *dialect_default(void) {
 	return dialect_list[0];
 }
+/* read_claim(), if there is one. */
+void dialect_read_claim(const struct dialect *d, const struct words *w, struct dialect_claim *claim);
 /* The same as put_answer() with a built body, which is freed. If the body has failed, b fails too: half a refusal, or
  * one without its body, would allow what it must refuse. */
 void dialect_put_built(const struct dialect *d, struct buf *b, struct span id, struct buf *body);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tools of the agent CLIs: which of them run programs, access files or the network, and which member of their input
- * is the subject. One table for all; docs/tools.md prints it with the findings in the CLIs.
+ * The tools of an agent CLI: which of them run programs, access files or the network, and which member of their input
+ * is the subject. Each dialect has a table; docs/tools.md prints that of Claude Code with the findings in the CLIs.
  *
  * A tool with several rows has several uses. A tool without a row has none that a rule can match. An unknown tool
  * (tools_know() is false) may be a future one: rules.c then asks if its input looks like one of these. Sources: the
@@ -31,9 +31,29 @@ struct tool_use {
 	bool always;            /* the tool has no other use, and always this one: allow patterns need it */
 };
 
+/* A family of tools: a rule with this name may also be meant for an unknown tool with such a subject. */
+struct tool_family {
+	const char *rule;
+	enum tool_subject subject; /* TOOL_CODE, TOOL_PATH or TOOL_URL */
+};
+
+/* What rules know of the tools of a dialect. All of it is static. */
+struct dialect_tools {
+	const struct tool_use *uses;
+	size_t n_uses;
+	const char *const *others; /* tools without a use */
+	size_t n_others;
+	const struct tool_family *families;
+	size_t n_families;
+	const char *const *choices; /* tools whose answer is the person's choice; ends with NULL */
+	const char *unboxed;        /* the member of an input, true, that asks to leave the sandbox */
+	const char *glob;           /* the TOOL_SEARCH whose `pattern` can lead elsewhere */
+	/* Error texts for rules: no tool of this name has patterns; a pattern for TOOL_URL without a domain. */
+	const char *no_pattern, *no_domain;
+};
+
+/* Each takes t NULL: no tool is known. */
 /* Return the n rows of a tool, adjacent; NULL: none. */
-const struct tool_use *tools_uses(const char *tool, size_t length, size_t *n);
-bool tools_know(const char *tool);
-/* Return the number of rows, and of tools without one. */
-size_t tools_count(void);
-size_t tools_others(void);
+const struct tool_use *tools_uses(const struct dialect_tools *t, const char *tool, size_t length, size_t *n);
+bool tools_know(const struct dialect_tools *t, const char *tool);
+bool tools_choose(const struct dialect_tools *t, const char *tool); /* the answer is the person's choice */

@@ -178,7 +178,7 @@ static struct start start_after(const struct tape *t, uint64_t seq) {
 }
 
 /* replay: "none", "all", {"last":N}, {"after":SEQ}, {"after_uuid":U}. */
-static bool find_start(struct request *q, const struct tape *t, struct start *out) {
+static bool find_start(struct request *q, const struct dialect *d, const struct tape *t, struct start *out) {
 	const json_t *replay = json_object_get(q->body, "replay");
 	const char *word = json_string_value(replay), *uuid = json_string_value(json_object_get(replay, "after_uuid"));
 	uint64_t n;
@@ -192,7 +192,7 @@ static bool find_start(struct request *q, const struct tape *t, struct start *ou
 	else if (one && count_of(replay, "after", &n))
 		*out = start_after(t, n);
 	else if (one && uuid) {
-		uint64_t after = tape_after_uuid(t, q->client->dialect, uuid);
+		uint64_t after = tape_after_uuid(t, d, uuid);
 		*out = after ? (struct start){after, false} : (struct start){t->oldest, true};
 	} else {
 		reply_error(q, PLENUM_E_BAD_REQUEST,
@@ -256,15 +256,16 @@ static bool take_cwd(struct request *q, const struct profile *p, struct launch *
 
 /* Find the conversation selected, in any spelling, by the profile's command, `args`, `argv` or `resume`. The claim
  * points into words, which the caller frees. */
-static void read_claim(const struct request *q, struct words *words, struct launch_claim *claim) {
+static void read_claim(const struct request *q, struct words *words, struct dialect_claim *claim) {
 	const struct settings *set = q->router->settings;
 	const char *name = text(q, "profile") ? text(q, "profile") : set->default_profile;
 	const struct profile *p = name ? settings_profile(set, name) : NULL;
-	*claim = (struct launch_claim){.resume = text(q, "resume")};
+	*claim = (struct dialect_claim){.resume = text(q, "resume")};
 	add_all(words, json_object_get(q->body, "args"));
 	add_all(words, json_object_get(q->body, "argv"));
-	if (p && !json_object_get(q->body, "argv")) launch_read_claim(&p->command, claim);
-	launch_read_claim(words, claim);
+	const struct dialect *d = p ? p->dialect : dialect_default();
+	if (p && !json_object_get(q->body, "argv")) dialect_read_claim(d, &p->command, claim);
+	dialect_read_claim(d, words, claim);
 	if (claim->forks || flag(q, "fork", false)) claim->resume = NULL;
 }
 
@@ -275,13 +276,17 @@ static bool make_launch(struct request *q, const struct profile *p, struct launc
 						 .no_asks = flag(q, "deny_asks", false) && flag(q, "ephemeral", false)};
 	const char *asked = text(q, "resume");
 	struct words words = {0};
-	struct launch_claim claim;
+	struct dialect_claim claim;
 	read_claim(q, &words, &claim);
 	l->resume = str_dup(claim.resume ? claim.resume : asked);
 	words_free(&words);
 	l->has_argv = json_object_get(q->body, "argv") != NULL;
 	if (asked && !*asked) {
 		reply_error(q, PLENUM_E_BAD_REQUEST, "`resume` must be the id of a conversation, and is empty");
+		return false;
+	}
+	if (l->fork && !p->dialect->fork_flag) {
+		reply_error(q, PLENUM_E_BAD_REQUEST, "the agent of profile %s cannot fork a conversation", p->name);
 		return false;
 	}
 	if (l->fork && !l->resume && !l->has_argv) {
@@ -409,7 +414,7 @@ static struct session *make_session(struct request *q, const char *name) {
 /* Return the session that has the conversation; NULL: none, or none was requested. */
 static struct session *find_holder(const struct request *q) {
 	struct words words = {0};
-	struct launch_claim claim;
+	struct dialect_claim claim;
 	read_claim(q, &words, &claim);
 	struct session *s = claim.resume ? router_find_conversation(q->router, claim.resume) : NULL;
 	if (!s && claim.fresh) s = router_find_conversation(q->router, claim.fresh);
@@ -647,6 +652,10 @@ static bool may_own_servers(struct request *q, const struct attachment *probe) {
 static bool servers_are_free(struct request *q, struct session *s, const struct attachment *probe) {
 	size_t i;
 	json_t *one;
+	if (json_array_size(json_object_get(q->body, "mcp_servers")) && !session_dialect(s)->hooks) {
+		reply_error(q, PLENUM_E_BAD_REQUEST, "the agent of session %s takes no MCP servers", s->name);
+		return false;
+	}
 	attach_name(q); /* the name may be that of an absent owner */
 	const char *as = router_takes_up_as(probe);
 	json_array_foreach(json_object_get(q->body, "mcp_servers"), i, one) {
@@ -689,14 +698,14 @@ void attach_verb(struct request *q) {
 	}
 	struct attachment probe = {.client = c};
 	if (!name_ok(q) || !one_of(q, "role", roles) || !one_of(q, "on_lag", lags) ||
-		!find_start(q, &(struct tape){.oldest = 1, .next = 1}, &start))
+		!find_start(q, dialect_default(), &(struct tape){.oldest = 1, .next = 1}, &start))
 		return;
 	probe.observer = text(q, "role") && strcmp(text(q, "role"), "observer") == 0;
 	bool approves = apply_approve(q, &probe, true);
 	names_free(&probe.tools);
 	if (!approves || !may_own_servers(q, &probe)) return;
 	struct session *s = c->starting ? awaited(q, &created) : get_session(q, &created);
-	if (!s || !servers_are_free(q, s, &probe) || !find_start(q, &s->tape, &start)) return;
+	if (!s || !servers_are_free(q, s, &probe) || !find_start(q, session_dialect(s), &s->tape, &start)) return;
 	struct attachment *a = router_attach(r, c, s, false, false);
 	if (!a) {
 		reply_error(q, PLENUM_E_INTERNAL, "out of memory");

@@ -228,8 +228,14 @@ static const struct gate_row rows[] = {
 			ROW(MEMBER, "answer.answer", OBSERVER, PLAIN) ROW(MEMBER, "answer.yes", OBSERVER, PLAIN)
 				ROW(MEMBER, "answer.why", OBSERVER, PLAIN)};
 
+static const char *const none[] = {NULL};
+static const char *const resume_args[] = {"--resume={id}", NULL};
+
 static const struct dialect tiny_dialect = {
 	.name = "tiny",
+	.flags = none,
+	.env = none,
+	.resume_args = resume_args,
 	.scan = scan,
 	.kind = kind,
 	.kind_of = kind_of,

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "core/rules.h"
 #include "core/shell.h"
+#include "dialect/claude/claude.h"
 #include "target.h"
 
 #include <string.h>
@@ -16,6 +17,7 @@ static const char separator[] = "\n----\n";
 
 static enum rule_verdict judge(char *deny, char *allow, const char *line) {
 	struct profile p = {
+		.dialect = &claude_dialect,
 		.deny_tools = {&deny, deny != NULL},
 		.allow_tools = {&allow, 1},
 	};

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "core/rules.h"
+#include "dialect/claude/claude.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 int main(void) {
 	static const char *const words[] = {"none", "allow", "deny", "ask"};
 	char deny[] = "Bash(forbidden *)", allow[] = "*", *deny_list[] = {deny, NULL}, *allow_list[] = {allow, NULL};
-	struct profile p = {.deny_tools = {deny_list, 1}, .allow_tools = {allow_list, 1}};
+	struct profile p = {.dialect = &claude_dialect, .deny_tools = {deny_list, 1}, .allow_tools = {allow_list, 1}};
 	char *line = NULL;
 	size_t room = 0;
 	for (ssize_t n; (n = getdelim(&line, &room, 0, stdin)) >= 0;) {

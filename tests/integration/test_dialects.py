@@ -77,6 +77,7 @@ class Claude:
     interrupt = {"type": "control_request", "request_id": "i", "request": {"subtype": "interrupt"}}
     is_interrupt = {"type": "control_request", "request__subtype": "interrupt"}
     text_type = "assistant"
+    id_key = "uuid"
 
 
 class Tiny:
@@ -148,6 +149,7 @@ class Tiny:
     interrupt = {"halt": True}
     is_interrupt = {"halt": True}
     text_type = "text"
+    id_key = "as"
 
 
 class Neutral:
@@ -257,7 +259,7 @@ class Neutral:
     def test_replay(self):
         d, _, a, child = self.begun()
         for n in range(8):
-            child.print(self.say.text("t%d" % n, uuid="u%d" % n, **({"as": "u%d" % n} if self.say is Tiny else {})))
+            child.print(self.say.text("t%d" % n, **{self.say.id_key: "u%d" % n}))
         a.wait(**self.say.is_text("t7"))
 
         def replayed(replay):
@@ -463,6 +465,13 @@ class TinyTest(Neutral, Case):
     def test_it_needs_no_initialize(self):
         _, _, _, child = self.begun()
         self.assertEqual([m.raw for m in child.seen(type="control_request")], [])
+
+    def test_what_the_agent_cannot_do_is_refused(self):
+        d, _ = self.start_in()
+        c = d.client()
+        self.assertRefused("bad_request", c.attach, "s", resume="t1", fork=True)
+        self.assertEqual(d.sessions(), {})
+        self.assertRefused("bad_request", c.attach, "s", mcp_servers=["files"])
 
     def test_a_prestarted_child(self):
         env = {name: os.environ[name] for name in REFRESHED if name in os.environ}  # as of the client

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "core/rules.h"
 #include "core/shell.h"
+#include "dialect/claude/claude.h"
 #include "harness.h"
 
 #include <fcntl.h>
@@ -51,7 +52,7 @@ static void judge_without_links(const struct profile *p, const char *tool, struc
 
 static enum rule_verdict judge(const char *allow, const char *deny, const char *ask, const char *tool,
 							   const char *json) {
-	struct profile p = {0};
+	struct profile p = {.dialect = &claude_dialect};
 	const char *rule;
 	add(&p.allow_tools, allow);
 	add(&p.deny_tools, deny);
@@ -76,13 +77,13 @@ static char *input(const char *key, const char *value) {
 
 static void allows(const char *rule, const char *tool, const char *key, const char *value, bool yes) {
 	_cleanup_free_ char *json = input(key, value);
-	ck_assert_msg(rules_check(rule, true) == NULL, "%s", rule);
+	ck_assert_msg(rules_check(&claude_tools, rule, true) == NULL, "%s", rule);
 	expect(yes ? RULE_ALLOW : RULE_NONE, judge(rule, NULL, NULL, tool, json), rule, json);
 }
 
 static void denies(const char *rule, const char *tool, const char *key, const char *value, enum rule_verdict want) {
 	_cleanup_free_ char *json = input(key, value);
-	ck_assert_msg(rules_check(rule, false) == NULL, "%s", rule);
+	ck_assert_msg(rules_check(&claude_tools, rule, false) == NULL, "%s", rule);
 	expect(want, judge("*", rule, NULL, tool, json), rule, json);
 }
 
@@ -449,8 +450,8 @@ START_TEST(test_tools_that_execute) {
 	expect(RULE_NONE, judge("Bash(ls)", NULL, NULL, "Monitor", "{\"command\":\"ls\"}"), "Bash(ls)", "Monitor");
 	expect(RULE_NONE, judge("Bash", NULL, NULL, "Monitor", "{\"command\":\"ls\"}"), "Bash", "Monitor");
 	expect(RULE_ALLOW, judge("Monitor", NULL, NULL, "Monitor", "{\"command\":\"ls\"}"), "Monitor", "Monitor");
-	ck_assert_ptr_nonnull(rules_check("Monitor(ls)", true));
-	ck_assert_ptr_null(rules_check("Monitor(ls)", false));
+	ck_assert_ptr_nonnull(rules_check(&claude_tools, "Monitor(ls)", true));
+	ck_assert_ptr_null(rules_check(&claude_tools, "Monitor(ls)", false));
 }
 END_TEST
 
@@ -635,12 +636,14 @@ START_TEST(test_check) {
 	static const char *const bad[] = {"",          "Bash(",      "Bash()",    "(ls)", "Bash(ls",
 									  "Ba sh",     "Bash(ls) x", "mcp__a(x)", "B*",   "WebFetch(example.com)",
 									  "Bash(a\nb)"};
-	for (size_t i = 0; i < ARRAY_SIZE(good); i++) ck_assert_msg(!rules_check(good[i], true), "%s", good[i]);
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) ck_assert_msg(rules_check(bad[i], false) != NULL, "%s", bad[i]);
-	ck_assert_ptr_nonnull(rules_check("Read(src/**)", true));
-	ck_assert_ptr_null(rules_check("Read(src/**)", false));
-	ck_assert_ptr_nonnull(rules_check("Other(x)", true));
-	ck_assert_ptr_null(rules_check("Other(x)", false));
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+		ck_assert_msg(!rules_check(&claude_tools, good[i], true), "%s", good[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		ck_assert_msg(rules_check(&claude_tools, bad[i], false) != NULL, "%s", bad[i]);
+	ck_assert_ptr_nonnull(rules_check(&claude_tools, "Read(src/**)", true));
+	ck_assert_ptr_null(rules_check(&claude_tools, "Read(src/**)", false));
+	ck_assert_ptr_nonnull(rules_check(&claude_tools, "Other(x)", true));
+	ck_assert_ptr_null(rules_check(&claude_tools, "Other(x)", false));
 }
 END_TEST
 

@@ -4,7 +4,7 @@
  */
 #include "base/buf.h"
 #include "core/rules.h"
-#include "dialect/tools.h"
+#include "dialect/claude/claude.h"
 #include "harness.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ static bool executes_otherwise(enum tool_subject subject) {
 
 static const struct tool_use *find(const char *tool, const char *member, const char *rule) {
 	size_t n;
-	const struct tool_use *rows = tools_uses(tool, strlen(tool), &n);
+	const struct tool_use *rows = tools_uses(&claude_tools, tool, strlen(tool), &n);
 	for (size_t i = 0; i < n; i++) {
 		char want[100];
 		snprintf(want, sizeof want, "%s%s", rows[i].rule, executes_otherwise(rows[i].subject) ? ",asks" : "");
@@ -62,27 +62,28 @@ START_TEST(the_page_has_the_table) {
 		if (!is_row(line)) continue;
 		_cleanup_free_ char *tool = cell(line, 0), *member = cell(line, 3), *rule = cell(line, 4);
 		size_t n;
-		REQUIRE(tools_know(tool), "%s is not in the table", tool);
+		REQUIRE(tools_know(&claude_tools, tool), "%s is not in the table", tool);
 		REQUIRE(!patterns || find(tool, member, rule), "%s, %s, %s is not in the table", tool, member, rule);
-		REQUIRE(patterns || !tools_uses(tool, strlen(tool), &n), "%s has a pattern", tool);
+		REQUIRE(patterns || !tools_uses(&claude_tools, tool, strlen(tool), &n), "%s has a pattern", tool);
 		rows += patterns;
 		others += !patterns;
 	}
-	ck_assert_uint_eq(rows, tools_count());
-	ck_assert_uint_eq(rows + others, tools_count() + tools_others());
+	ck_assert_uint_eq(rows, claude_tools.n_uses);
+	ck_assert_uint_eq(rows + others, claude_tools.n_uses + claude_tools.n_others);
 }
 END_TEST
 
 START_TEST(rows_stand_side_by_side) {
 	size_t n;
-	const struct tool_use *rows = tools_uses("Monitor", 7, &n);
+	const struct tool_use *rows = tools_uses(&claude_tools, "Monitor", 7, &n);
 	ck_assert_uint_eq(n, 2);
 	for (size_t i = 0; i < n; i++) ck_assert_str_eq(rows[i].tool, "Monitor");
-	rows = tools_uses("self_hosted_runner_spawn_local", 30, &n);
+	rows = tools_uses(&claude_tools, "self_hosted_runner_spawn_local", 30, &n);
 	ck_assert_uint_eq(n, 4);
 	for (size_t i = 0; i < n; i++) ck_assert_str_eq(rows[i].tool, "self_hosted_runner_spawn_local");
-	ck_assert_ptr_null(tools_uses("Bas", 3, &n));
-	ck_assert(!tools_know("Bas") && !tools_know("") && tools_know("Bash") && tools_know("TodoWrite"));
+	ck_assert_ptr_null(tools_uses(&claude_tools, "Bas", 3, &n));
+	ck_assert(!tools_know(&claude_tools, "Bas") && !tools_know(&claude_tools, "") &&
+			  tools_know(&claude_tools, "Bash") && tools_know(&claude_tools, "TodoWrite"));
 }
 END_TEST
 

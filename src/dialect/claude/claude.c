@@ -3,6 +3,7 @@
 
 #include "base/macros.h"
 #include "base/str.h"
+#include "dialect/claude/argv.h"
 #include "dialect/claude/crons.h"
 #include "dialect/claude/message.h"
 #include "dialect/claude/turn.h"
@@ -851,6 +852,24 @@ static const struct gate_row rows[] = {
 
 _Static_assert(ARRAY_SIZE(rows) < GATE_ROWS_MAX, "GATE_ROWS_MAX is too small");
 
+/* The permission flag and the replays cannot be requested later, so they are always set; the environment variable
+ * enables session_state_changed (contract 8). */
+static const char *const flags[] = {"-p",
+									"--input-format",
+									"stream-json",
+									"--output-format",
+									"stream-json",
+									"--verbose",
+									"--permission-prompt-tool",
+									"stdio",
+									"--include-partial-messages",
+									"--replay-user-messages",
+									NULL};
+static const char *const env[] = {"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=1", NULL};
+static const char *const resume_args[] = {"--resume={id}", NULL};
+static const char *const stripped[] = {
+	"CLAUDECODE", "CLAUDE_CODE_*", "CLAUDE_AGENT_SDK_*", "CLAUDE_PID", "CLAUDE_EFFORT", "AI_AGENT", NULL};
+
 static const struct message_steps steps = {
 	.new = message_check_new,
 	.free = message_check_free,
@@ -913,6 +932,15 @@ static const struct dialect_hooks hooks = {
 
 const struct dialect claude_dialect = {
 	.name = "claude",
+	.flags = flags,
+	.env = env,
+	.resume_args = resume_args,
+	.stripped = stripped,
+	.fork_flag = "--fork-session",
+	.read_claim = argv_read_claim,
+	.read_resume = argv_read_resume,
+	.skips_word = argv_skips_word,
+	.add_flags = argv_add_flags,
 	.scan = scan_envelope,
 	.kind = kind,
 	.kind_of = kind_of,
@@ -971,6 +999,7 @@ const struct dialect claude_dialect = {
 	.n_gate = ARRAY_SIZE(rows),
 	.cancelled_prompt = cancelled_prompt,
 	.cancels_queued = cancels_queued,
+	.tools = &claude_tools,
 	.calls = &calls,
 	.hooks = &hooks,
 };

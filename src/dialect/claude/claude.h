@@ -10,3 +10,4 @@
 #define CLAUDE_NAMES_MAX 64
 
 extern const struct dialect claude_dialect;
+extern const struct dialect_tools claude_tools; /* tools.c */

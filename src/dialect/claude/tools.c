@@ -1,9 +1,10 @@
-/* SPDX-License-Identifier: MIT */
-#include "dialect/tools.h"
+/* SPDX-License-Identifier: MIT
+ *
+ * The tools of Claude Code. Sources: the binaries and the system/init lines of the CLIs 2.1.197 and 2.1.332.
+ */
+#include "dialect/claude/claude.h"
 
 #include "base/macros.h"
-
-#include <string.h>
 
 static const struct tool_use uses[] = {
 	{"Bash", "Bash", TOOL_COMMAND, {"command"}, true},
@@ -123,28 +124,21 @@ static const char *const others[] = {
 	"self_hosted_runner_requeue_session",
 };
 
-const struct tool_use *tools_uses(const char *tool, size_t length, size_t *n) {
-	const struct tool_use *first = NULL;
-	*n = 0;
-	for (size_t i = 0; i < ARRAY_SIZE(uses); i++) {
-		if (strlen(uses[i].tool) != length || memcmp(uses[i].tool, tool, length) != 0) continue;
-		if (!first) first = &uses[i];
-		++*n;
-	}
-	return first;
-}
+static const struct tool_family families[] = {
+	{"Bash", TOOL_CODE}, {"Read", TOOL_PATH}, {"Edit", TOOL_PATH}, {"WebFetch", TOOL_URL}};
 
-bool tools_know(const char *tool) {
-	size_t n;
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		if (strcmp(others[i], tool) == 0) return true;
-	return tools_uses(tool, strlen(tool), &n) != NULL;
-}
+static const char *const choices[] = {"AskUserQuestion", "ExitPlanMode", NULL};
 
-size_t tools_count(void) {
-	return ARRAY_SIZE(uses);
-}
-
-size_t tools_others(void) {
-	return ARRAY_SIZE(others);
-}
+const struct dialect_tools claude_tools = {
+	.uses = uses,
+	.n_uses = ARRAY_SIZE(uses),
+	.others = others,
+	.n_others = ARRAY_SIZE(others),
+	.families = families,
+	.n_families = ARRAY_SIZE(families),
+	.choices = choices,
+	.unboxed = "dangerouslyDisableSandbox",
+	.glob = "Glob",
+	.no_pattern = "patterns are known for Bash, Read, Edit, WebFetch, Task and Skill: leave the brackets out",
+	.no_domain = "write WebFetch(domain:example.com)",
+};
