@@ -42,6 +42,7 @@
 #define PLENUM_M_MODE "permission_mode"
 #define PLENUM_M_TASKS "background_tasks"
 #define PLENUM_M_APPLIED "hooks_applied"
+#define PLENUM_M_INITS "initialize" /* of `limits` */
 #define PLENUM_WHAT_MODE PLENUM_M_MODE
 #define PLENUM_WHAT_MODEL "model"
 

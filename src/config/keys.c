@@ -349,8 +349,10 @@ static bool read_ids(const struct value *v, const struct words *w, uint32_t *ids
 	bool group = v->key->kind == KIND_GIDS, good = true;
 	for (size_t i = 0; i < w->n; i++)
 		if (!find_id(group, w->v[i], &ids[i]))
-			good = wrong(v, "%s: there is no %s \"%s\": write names or numbers, separated by spaces", v->key->name,
-						 group ? "group" : "user", w->v[i]);
+			good = wrong(v,
+						 group ? "%s: there is no group \"%s\": write names or numbers, separated by spaces"
+							   : "%s: there is no user \"%s\": write names or numbers, separated by spaces",
+						 v->key->name, w->v[i]);
 	return good;
 }
 

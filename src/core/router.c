@@ -661,7 +661,8 @@ static bool may_make(struct router *r, struct client *c, const char *name, const
 	if (trust_of(r, c) == TRUST_AGENT)
 		router_fail(c, id, PLENUM_E_NOT_ALLOWED, ROUTER_AGENT_TEXT);
 	else if (!router_is_name(name))
-		router_fail(c, id, PLENUM_E_BAD_REQUEST, "session_id names the session: " ROUTER_NAME_TEXT, ROUTER_NAME_MAX);
+		router_fail(c, id, PLENUM_E_BAD_REQUEST, "%s names the session: " ROUTER_NAME_TEXT, c->dialect->session_id,
+					ROUTER_NAME_MAX);
 	else if (!p)
 		router_fail(c, id, PLENUM_E_NO_SUCH_PROFILE, "session %s is not there and the default profile is missing",
 					name);
@@ -733,7 +734,8 @@ struct attachment *router_attach_implicitly(struct router *r, struct client *c, 
 	_cleanup_free_ char *wanted = session.p ? span_dup(session, NULL) : NULL;
 	const char *name = wanted && *wanted ? wanted : "default";
 	if (name != wanted && span_is_string(session) && session.n > 2) {
-		router_fail(c, request_id, PLENUM_E_BAD_REQUEST, "session_id names the session, and no name holds a NUL");
+		router_fail(c, request_id, PLENUM_E_BAD_REQUEST, "%s names the session, and no name holds a NUL",
+					c->dialect->session_id);
 		return NULL;
 	}
 	struct session *s = implicit_session(r, c, name, request_id, line);

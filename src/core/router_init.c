@@ -951,7 +951,7 @@ static void carry_waiters(struct carry *c, struct init *in) {
 void router_init_carry(struct carry *c, struct session *s) {
 	struct init *in = init_of(s);
 	struct envelope e;
-	carry_mark(c, "initialize");
+	carry_mark(c, "init");
 	CARRY_UPTO(c, in->state, INIT_DONE);
 	carry_chunk(c, &in->first);
 	carry_chunk(c, &in->answer);

@@ -163,7 +163,7 @@ static void log_step(const struct session *s, const char *what) {
 static void step_interrupt(struct session *s) {
 	struct buf b = BUF_INIT(512);
 	struct call *c = call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, NULL);
-	log_step(s, "interrupt");
+	log_step(s, "interrupting the turn");
 	step(s, STOP_INTERRUPT, MIN(step_ms(s), (int64_t)INTERRUPT_MS));
 	if (!c) return;
 	session_dialect(s)->put_interrupt(&b, c->id, s->conversation_id);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ctl/ctl.h"
+#include "dialect/envelope.h"
 #include "wire/scan.h"
 
 /* Attach; p may be NULL: no daemon. members is consumed, and `session` is added unless NULL. *answer is the answer's

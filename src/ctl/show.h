@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/macros.h"
+#include "dialect/envelope.h"
 #include "wire/scan.h"
 
 #include <stdbool.h>

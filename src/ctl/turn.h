@@ -8,6 +8,7 @@
 #pragma once
 
 #include "plenum/client.h"
+#include "dialect/envelope.h"
 #include "wire/scan.h"
 
 #include <stdbool.h>

@@ -331,6 +331,7 @@ struct dialect {
 	const struct message_steps *check_steps; /* the same in pieces; NULL: only at once */
 	const char *prompt_id;                   /* the member of a prompt that has its uuid */
 	const char *request_id;                  /* the member of a request that has its id */
+	const char *session_id;                  /* the member that names the session of a client that has chosen none */
 	/* How the child takes a line that check refuses. skips: it skips the line; is_fatal_request: this request ends it.
 	 * NULL: neither. after_mark: the line without the byte order mark that some children skip; NULL: none does. */
 	bool (*skips)(struct span line);

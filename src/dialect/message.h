@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "dialect/envelope.h"
 #include "wire/chunk.h"
 #include "wire/scan.h"
 

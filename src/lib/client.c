@@ -6,6 +6,7 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "wire/lines.h"
+#include "dialect/envelope.h"
 #include "wire/scan.h"
 
 #include <errno.h>

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/paths.h"
 #include "base/str.h"
+#include "dialect/envelope.h"
 #include "plenum/protocol.h"
 #include "wire/valid.h"
 

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "dialect/envelope.h"
 #include "shim/pump.h"
 #include "wire/scan.h"
 

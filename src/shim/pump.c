@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/pump.h"
 
+#include "dialect/envelope.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "plenum/protocol.h"

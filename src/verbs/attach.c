@@ -59,7 +59,7 @@ static bool take_tools(struct request *q, struct attachment *a, const json_t *to
 	size_t i;
 	json_t *tool;
 	if (!json_is_array(tools)) {
-		reply_error(q, PLENUM_E_BAD_REQUEST, "`approve` must be true, false or {\"tools\":[\"Bash\",...]}");
+		reply_error(q, PLENUM_E_BAD_REQUEST, "`approve` must be true, false or {\"tools\":[\"NAME\",...]}");
 		return false;
 	}
 	if (!reply_list_ok(q, "approve.tools", json_array_size(tools))) return false;

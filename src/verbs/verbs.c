@@ -93,7 +93,7 @@ static json_t *limits_json(const struct settings *s) {
 		{"hooks", LIMITS_NAMES},
 		{"hooks_text", LIMITS_HOOKS_TEXT},
 		{"matcher", LIMITS_MATCHER},
-		{"initialize", LIMITS_INITS},
+		{PLENUM_M_INITS, LIMITS_INITS},
 	};
 	json_t *o = json_object();
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) reply_set(&o, limits[i].name, json_integer(limits[i].value));

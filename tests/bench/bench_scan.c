@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "dialect/claude/message.h"
 #include "wire/lines.h"
+#include "dialect/envelope.h"
 #include "wire/scan.h"
 
 #include <jansson.h>

@@ -263,6 +263,7 @@ static const struct dialect tiny_dialect = {
 	.put_error = frame_put_error,
 	.check = check,
 	.prompt_id = "as",
+	.session_id = "thread",
 	.gate = rows,
 	.n_gate = ARRAY_SIZE(rows),
 };

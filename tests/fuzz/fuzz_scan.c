@@ -7,6 +7,7 @@
 #include "reference.h"
 #include "target.h"
 #include "wire/disown.h"
+#include "dialect/envelope.h"
 #include "wire/scan.h"
 
 #include <strings.h>

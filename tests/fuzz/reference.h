@@ -7,6 +7,7 @@
 
 #include "base/macros.h"
 #include "wire/lengths.h"
+#include "dialect/envelope.h"
 #include "wire/scan.h"
 
 #include <string.h>

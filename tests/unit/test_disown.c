@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "dialect/envelope.h"
 #include "wire/disown.h"
 
 #include "harness.h"

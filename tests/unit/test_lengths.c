@@ -6,6 +6,7 @@
 #include "wire/lengths.h"
 
 #include "harness.h"
+#include "dialect/envelope.h"
 #include "wire/scan.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
  * The scanner against known lines, against a plain byte loop on every kind of input, and against jansson on lines that
  * jansson accepts.
  */
+#include "dialect/envelope.h"
 #include "wire/scan.h"
 
 #include "../fuzz/reference.h"

@@ -992,6 +992,7 @@ const struct dialect claude_dialect = {
 	.check_steps = &steps,
 	.prompt_id = "uuid",
 	.request_id = "request_id",
+	.session_id = "session_id",
 	.skips = message_is_skipped,
 	.is_fatal_request = message_is_fatal_request,
 	.after_mark = message_after_mark,
