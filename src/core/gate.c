@@ -37,6 +37,8 @@ static bool admits(enum trust who, enum gate_least least) {
 void gate_init(struct gate *g, const struct dialect *d) {
 	g->n = 0;
 	g->dialect = d;
+	g->commands = false;
+	for (size_t i = 0; i < d->n_gate; i++) g->commands |= d->gate[i].kind == GATE_COMMAND;
 	gate_index_init(&g->rows, d->gate, d->n_gate);
 }
 
@@ -165,14 +167,14 @@ static void judge_mentions(struct judge *j, struct span text) {
 			refuse(j, "a prompt that mentions a file with @");
 			return;
 		}
-		open = c == '@' && !is_word(before);
+		open = row && c == '@' && !is_word(before);
 		before = c;
 	}
 }
 
 static void judge_text(struct judge *j, struct span string) {
 	struct span text = span_content(string);
-	if (!text.p) return;
+	if (!text.p || !j->gate->commands) return;
 	judge_command(j, text);
 	judge_mentions(j, text);
 }

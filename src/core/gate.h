@@ -18,6 +18,7 @@
 struct gate {
 	const struct dialect *dialect;
 	struct gate_index rows;
+	bool commands; /* prompts have commands and mentions: there are rows for them */
 	uint64_t seen[GATE_SEEN_MAX];
 	size_t n;
 };

@@ -340,9 +340,10 @@ static void tell_private_exit(struct session *s, struct chunk notice) {
 
 /* The child does not know the id of its resume: let the next start try the other one. */
 static void unlearn_resume(struct session *s, const struct session_exit *e) {
-	if (e->wanted || s->said_init || !s->resumed_id) return;
+	const char *says = session_dialect(s)->no_conversation;
+	if (e->wanted || s->said_init || !s->resumed_id || !says) return;
 	for (size_t i = 0; i < tail_count(&s->tail); i++)
-		if (strstr(tail_line(&s->tail, i), "No conversation found")) {
+		if (strstr(tail_line(&s->tail, i), says)) {
 			free(s->resumed_id);
 			s->resumed_id = NULL;
 			return;

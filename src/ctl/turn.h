@@ -7,8 +7,8 @@
  */
 #pragma once
 
-#include "plenum/client.h"
 #include "dialect/envelope.h"
+#include "plenum/client.h"
 #include "wire/scan.h"
 
 #include <stdbool.h>

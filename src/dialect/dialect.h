@@ -199,6 +199,8 @@ struct dialect {
 	/* Variables that mark a session of this agent around the daemon: removed from the environment of every child. An
 	 * element may end with * for any text. Ends with NULL; NULL: there are none. */
 	const char *const *stripped;
+	/* A text on stderr: the child does not know the conversation that it must resume. NULL: it says so otherwise. */
+	const char *no_conversation;
 	const char *fork_flag; /* continue in a copy of the resumed conversation; NULL: it cannot */
 	/* Add to *claim what these words say, in every spelling of the program; later words override earlier ones. NULL:
 	 * no word of a command line selects a conversation. */

@@ -7,16 +7,23 @@
 
 #include "wire/scan.h"
 
-/* The members that routing reads. All spans point into the line. */
+/* The members that routing reads, by their meaning. All spans point into the line, or are static. */
 struct envelope {
-	struct span type, subtype, request_id, uuid, session_id; /* top level */
-	struct span request, response, message;                  /* top level, whole values */
-	struct span is_replay, is_error;                         /* top level isReplay, is_error */
-	struct span user_message_uuid, user_message_uuids;       /* top level */
-	struct span parent_tool_use_id;                          /* top level */
-	struct span inner_subtype, inner_request_id;             /* of `request`, else of `response` */
-	struct span inner_response;                              /* response.response */
-	bool reserved;                                           /* it may use a reserved name (wire/disown.h): check it */
+	struct span type, subtype; /* what the line is: `type` for the filters of clients and the gate, `subtype` besides */
+	struct span request_id;    /* of a request, of an ask and of a withdrawal: its id */
+	struct span uuid;          /* of a prompt, and of a line that a client can name to be replayed from */
+	struct span session_id;    /* the conversation; of a client's line: the session */
+	struct span request;       /* of a request and of an ask: its body, an object */
+	struct span response;      /* of an answer: its body, an object */
+	struct span message;       /* of a prompt: its body */
+	struct span is_replay;     /* true: the child repeats a prompt */
+	struct span is_error;      /* of the end of a turn: it failed */
+	struct span user_message_uuid, user_message_uuids; /* of a turn's begin or end: its prompt; an array of them */
+	struct span parent_tool_use_id;                    /* a string: not the main turn's line */
+	struct span inner_subtype;    /* of a request and of an ask: its name, a string; of an answer: how it ended */
+	struct span inner_request_id; /* of an answer: the id of the request or ask */
+	struct span inner_response;   /* of an answer: what is inside its body */
+	bool reserved;                /* it may use a reserved name (wire/disown.h): check it */
 };
 
 /* Scan p[0..n), one line without its newline. True: it is one balanced object (surrounding spaces allowed), *e is set.

@@ -5,8 +5,8 @@
 #include "base/fd.h"
 #include "base/paths.h"
 #include "base/str.h"
-#include "wire/lines.h"
 #include "dialect/envelope.h"
+#include "wire/lines.h"
 #include "wire/scan.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/pump.h"
 
-#include "dialect/envelope.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "dialect/envelope.h"
 #include "plenum/protocol.h"
 #include "shim/daemon.h"
 #include "shim/filter.h"

@@ -7,8 +7,8 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "dialect/claude/message.h"
-#include "wire/lines.h"
 #include "dialect/envelope.h"
+#include "wire/lines.h"
 #include "wire/scan.h"
 
 #include <jansson.h>

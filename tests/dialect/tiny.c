@@ -32,6 +32,7 @@ static void take_member(struct envelope *e, struct span all, struct span key, st
 		if (span_equals(key, types[i])) e->type = key;
 	if (span_equals(key, "began") || span_equals(key, "ended")) e->user_message_uuids = value;
 	if (span_equals(key, "ask") || span_equals(key, "never")) e->request_id = value;
+	if (span_equals(key, "ask")) e->inner_subtype = key;
 	if (span_equals(key, "of")) e->request = value;
 	if (span_equals(key, "failed")) e->is_error = value;
 	if (span_equals(key, "thread")) e->session_id = value;

@@ -3,11 +3,11 @@
  * The scanner against the plain byte loop, every span function on what it found, and the names of the daemon in a line
  * of the child.
  */
+#include "dialect/envelope.h"
 #include "plenum/protocol.h"
 #include "reference.h"
 #include "target.h"
 #include "wire/disown.h"
-#include "dialect/envelope.h"
 #include "wire/scan.h"
 
 #include <strings.h>

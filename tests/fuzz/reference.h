@@ -6,8 +6,8 @@
 #pragma once
 
 #include "base/macros.h"
-#include "wire/lengths.h"
 #include "dialect/envelope.h"
+#include "wire/lengths.h"
 #include "wire/scan.h"
 
 #include <string.h>

@@ -462,6 +462,14 @@ class ClaudeTest(Neutral, Case):
 class TinyTest(Neutral, Case):
     say = Tiny
 
+    def test_an_ask_without_a_tool(self):
+        d, _, a, child = self.begun(keys={"permission_wait": "never"})
+        child.print({"ask": "q1", "of": {}})
+        rid = a.wait(lambda m: m["ask"] is not None)["ask"]
+        self.assertEqual([(p["tool_name"], p["subtype"]) for p in d.call("plenum_pending")["pending"]], [(None, "ask")])
+        a.send(Tiny.yes(rid))
+        child.wait(**Tiny.is_answer("q1", True))
+
     def test_it_needs_no_initialize(self):
         _, _, _, child = self.begun()
         self.assertEqual([m.raw for m in child.seen(type="control_request")], [])

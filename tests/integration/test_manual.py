@@ -256,7 +256,8 @@ class Names(unittest.TestCase):
         self.assertEqual([], sorted(m for m in members if not re.search(r"\b%s\b" % m, verbs)))
 
     def test_the_variables_that_no_child_gets(self):
-        table = re.search(r"stripped\[\] = \{(.*?)\};", read("src", "core", "launch.c"), re.DOTALL).group(1)
+        table = "".join(re.search(r"stripped\[\] = \{(.*?)\};", read("src", *path), re.DOTALL).group(1)
+                        for path in (("core", "launch.c"), ("dialect", "claude", "claude.c")))
         listed = re.search(r'^\.\\" stripped$(.*?)^\.\\" end$', read("man", "plenumd.8"), re.MULTILINE | re.DOTALL).group(1)
         self.assertEqual(sorted(re.findall(r'"([^"]+)"', table)), sorted(re.findall(r"^\.Ev (\S+)$", listed, re.MULTILINE)))
 

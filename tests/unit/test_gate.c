@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 static struct gate gate;
@@ -191,5 +192,25 @@ START_TEST(names_are_logged_once) {
 }
 END_TEST
 
+/* In a dialect without rows for them, a prompt's text has no commands and mentions. */
+START_TEST(a_dialect_without_commands) {
+	static const struct gate_row rows[] = {{.kind = GATE_TYPE, .name = "do", .len = 2, .least = GATE_DRIVER},
+										   {.kind = GATE_MEMBER, .name = "do.do", .len = 5, .least = GATE_DRIVER}};
+	static const struct dialect bare = {.gate = rows, .n_gate = ARRAY_SIZE(rows)};
+	struct span line = span_of("{\"do\":\"/model @file\"}");
+	struct message m = {.kind = MESSAGE_USER};
+	struct gate_verdict v;
+	struct gate *g = calloc(1, sizeof *g);
+	m.env.type = (struct span){line.p + 1, 4};
+	m.content = m.text = span_member(line, "do");
+	gate_init(g, &bare);
+	gate_judge(g, TRUST_DRIVER, &m, line, &v);
+	ck_assert(v.passes);
+	gate_judge(g, TRUST_OBSERVER, &m, line, &v);
+	ck_assert(!v.passes);
+	free(g);
+}
+END_TEST
+
 RUN_TESTS("gate", lines, requests, members_of_initialize, members_of_prompts, content_of_prompts, rows_are_sound,
-		  names_are_logged_once)
+		  names_are_logged_once, a_dialect_without_commands)

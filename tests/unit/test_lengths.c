@@ -5,8 +5,8 @@
  */
 #include "wire/lengths.h"
 
-#include "harness.h"
 #include "dialect/envelope.h"
+#include "harness.h"
 #include "wire/scan.h"
 
 #include <string.h>
