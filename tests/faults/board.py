@@ -3,7 +3,8 @@
 import mmap
 import struct
 
-NAMES = ["malloc", "accept4", "vfork", "pipe2", "read", "write", "writev", "sendmsg", "fsync", "renameat", "openat"]
+NAMES = ["malloc", "accept4", "vfork", "pipe2", "read", "write", "writev", "sendmsg", "fsync", "renameat", "openat",
+         "now_us"]
 HEAD = struct.Struct("=II%dQ" % (2 * len(NAMES)))
 SPEC = 1000
 

@@ -7,8 +7,9 @@
  *
  * FUNCTION[:KIND]:N/M fails N of M calls at random, FUNCTION[:KIND]:@N only the Nth call from now. KIND is an errno
  * (below) or "short": some bytes less than requested. after=N spares the first N calls of each function. "malloc" is
- * every allocation, jansson's and libevent's too. With PLENUM_FAULTS_FILE a test changes the list while the daemon
- * runs, and reads the results: struct board, mapped.
+ * every allocation, jansson's and libevent's too. "now_us" is a look at the clock: it does not fail, but the process
+ * loses the processor before it, as on a busy machine, so that the turns of the loop end early. With PLENUM_FAULTS_FILE
+ * a test changes the list while the daemon runs, and reads the results: struct board, mapped.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -27,15 +28,30 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SPEC_MAX 1000
 #define RULES_MAX 16
 
-enum { F_MALLOC, F_ACCEPT, F_FORK, F_PIPE, F_READ, F_WRITE, F_WRITEV, F_SENDMSG, F_FSYNC, F_RENAME, F_OPEN, F_COUNT };
+enum {
+	F_MALLOC,
+	F_ACCEPT,
+	F_FORK,
+	F_PIPE,
+	F_READ,
+	F_WRITE,
+	F_WRITEV,
+	F_SENDMSG,
+	F_FSYNC,
+	F_RENAME,
+	F_OPEN,
+	F_CLOCK,
+	F_COUNT
+};
 
-static const char *const names[F_COUNT] = {"malloc", "accept4", "vfork", "pipe2",    "read",  "write",
-										   "writev", "sendmsg", "fsync", "renameat", "openat"};
+static const char *const names[F_COUNT] = {"malloc", "accept4", "vfork", "pipe2",    "read",   "write",
+										   "writev", "sendmsg", "fsync", "renameat", "openat", "now_us"};
 
 struct board {
 	uint32_t generation; /* incremented by the test after it has written a new list */
@@ -51,6 +67,7 @@ struct rule {
 };
 
 #define SHORT (-1)
+#define LATE_US 3000 /* longer than the share of one callback of the loop */
 
 static const struct {
 	const char *name;
@@ -68,7 +85,7 @@ static const struct {
 			 {"econnaborted", ECONNABORTED}};
 
 static const int usual[F_COUNT] = {ENOMEM, EMFILE, EAGAIN, EMFILE, EAGAIN, EAGAIN,
-								   EAGAIN, EAGAIN, ENOSPC, ENOSPC, ENOSPC};
+								   EAGAIN, EAGAIN, ENOSPC, ENOSPC, ENOSPC, EINTR};
 
 static struct {
 	struct board own, *board;
@@ -376,4 +393,16 @@ int __wrap_openat64(int dir, const char *path, int flags, ...) {
 	mode_t mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
 	va_end(ap);
 	return __wrap_openat(dir, path, flags, mode);
+}
+
+/* --- the clock ---------------------------------------------------------------------------------------------------- */
+
+int64_t __real_now_us(void);
+int64_t __wrap_now_us(void);
+
+int64_t __wrap_now_us(void) {
+	int number = errno;
+	if (fault(F_CLOCK)) nanosleep(&(struct timespec){.tv_nsec = LATE_US * 1000L}, NULL);
+	errno = number;
+	return __real_now_us();
 }
