@@ -68,12 +68,12 @@ static void put_count(struct buf *b, const char *key, int64_t n) {
 		notice_number(b, key, n);
 }
 
-/* Return the cost of this turn: the child reports the sum of its turns. */
-static int64_t turn_cost(struct cost *c, uint64_t child, int64_t sum) {
-	int64_t before = c->child == child && c->nano_usd <= sum ? c->nano_usd : 0; /* less: it counts anew */
+/* Return the cost of this turn: the child reports the sum of its conversation, an old one that of its own turns. */
+static int64_t turn_cost(struct cost *c, int64_t sum) {
+	int64_t cost = c->unknown ? TURN_UNKNOWN : c->nano_usd <= sum ? sum - c->nano_usd : sum; /* less: it counts anew */
 	if (sum == TURN_UNKNOWN) return sum;
-	*c = (struct cost){.child = child, .nano_usd = sum};
-	return sum - before;
+	*c = (struct cost){.nano_usd = sum};
+	return cost;
 }
 
 static void put_cost(struct buf *b, int64_t nano) {
@@ -102,7 +102,7 @@ static void tell_ended(struct session *s, struct turn *t, struct span is_error, 
 	notice_text(&b, "outcome", result ? outcome_name(result->outcome) : PLENUM_OUT_UNKNOWN);
 	if (result) {
 		put_count(&b, "ms", result->ms);
-		put_cost(&b, turn_cost(&s->cost, s->child_no, result->nano_usd));
+		put_cost(&b, turn_cost(&s->cost, result->nano_usd));
 		put_tokens(&b, result);
 	}
 	router_tell(s, notice_end(&b));

@@ -442,6 +442,7 @@ enum child_result session_start(struct session *s, char *error) {
 		agent_free(a);
 		return r;
 	}
+	if (!s->turns && (resume || launch_in_doubt(&s->launch, s->profile))) cost_forget(&s->cost);
 	if (!resume) timers_free(&s->timers); /* they belonged to the old conversation */
 	log_info("session %s: a child starts%s%s", s->label, resume ? ", resumes " : "", resume ? resume : "");
 	s->starting = a;

@@ -49,11 +49,14 @@ struct router;
 struct session;
 struct spare;
 
-/* The cost of the turns of a child, as last reported; 1e-9 USD. */
+/* The cost of a conversation, as last reported; 1e-9 USD. */
 struct cost {
-	uint64_t child; /* session.child_no */
 	int64_t nano_usd;
+	bool unknown; /* it was resumed, and nothing was reported yet */
 };
+static inline void cost_forget(struct cost *c) {
+	c->unknown = true;
+}
 
 /* The output of a running turn; the router's. */
 struct stall {

@@ -106,8 +106,8 @@ static void carry_counters(struct carry *c, struct session *s, struct agent *a) 
 	CARRY(c, s->strays);
 	CARRY(c, s->dropped_answers);
 	CARRY(c, s->turns);
-	CARRY(c, s->cost.child);
 	CARRY(c, s->cost.nano_usd);
+	CARRY(c, s->cost.unknown);
 }
 
 void session_carry_timers(struct carry *c, struct timers *t) {

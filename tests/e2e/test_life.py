@@ -39,6 +39,38 @@ class Life(Case):
         self.assertEqual(result["session_id"], conversation)
         self.assertNotEqual(self.state("work")["pid"], pid)
 
+    def test_the_facts_of_a_turn(self):
+        """Time, tokens and the cost of this turn alone, though the CLI reports the sum of its turns; the outcome."""
+        client = self.client("work")
+        sums, costs = [], []
+
+        def turn(text):
+            since = len(client.lines)
+            result = client.turn(text)
+            ended = client.wait_event("turn_ended", since=since)
+            usage = result["usage"]
+            self.assertEqual((ended["ms"], ended["tokens"]["input"], ended["tokens"]["output"]),
+                             (result["duration_ms"], usage["input_tokens"], usage["output_tokens"]))
+            sums.append(result["total_cost_usd"])
+            costs.append(ended["cost_usd"])
+            return ended
+
+        for text in ("hello", "hello again"):
+            self.assertEqual(turn(text)["outcome"], "success")
+        self.assertGreater(sums[0], 0)
+        self.wait_written(self.state("work")["conversation_id"], "echo: hello again")
+        client.ask("plenum_hibernate", session="work")
+        self.wait_state("work", "asleep")
+        turn("hello")
+        self.assertEqual(sums[2] > sums[1], self.cli_version != "2.1.197")  # the old one counts anew after a resume
+        for cost in costs:
+            self.assertAlmostEqual(cost, sums[0], 8)
+        since = len(client.lines)
+        client.prompt("@slow 60000@ hello")
+        client.wait("the turn runs", lambda l: l.get("type") == "system" and l.get("subtype") == "init", since=since)
+        client.ask("interrupt")
+        self.assertEqual(client.wait_event("turn_ended", since=since)["outcome"], "interrupted")
+
     def test_wake_at_attach(self):
         client = self.client("work")
         self.remember(client, "quince")

@@ -26,7 +26,7 @@ class TurnEndedTest(Case):
         self.d, self.agent = self.start()
         self.a = self.d.attached()
         self.child = self.agent.child()
-        self.turns = 0
+        self.turns, self.conversation = 0, "conv-1"
 
     def ended(self, **result):
         """Run a turn with this result; return its event."""
@@ -34,7 +34,8 @@ class TurnEndedTest(Case):
         uuid = "u%d" % self.turns
         self.a.send(user("hi", uuid=uuid))
         self.child.wait(type="user", uuid=uuid)
-        self.child.print(init_line(user_message_uuids=[uuid]), dict(RESULT, user_message_uuids=[uuid], **result))
+        self.child.print(init_line(self.conversation, user_message_uuids=[uuid]),
+                         dict(RESULT, user_message_uuids=[uuid], **result))
         return self.a.event("turn_ended", uuids=[uuid])
 
     def test_outcomes(self):
@@ -55,18 +56,41 @@ class TurnEndedTest(Case):
         self.assertEqual(set(m["tokens"].values()), {None})
 
     def test_the_cost_is_of_the_turn(self):
-        """The child reports the sum of its turns, also over an upgrade; the next child counts anew."""
+        """The child reports the sum of the conversation, also over an upgrade and a sleep."""
         costs = [self.ended(total_cost_usd=c)["cost_usd"] for c in (0.07, 0.1)]
         self.d.call("plenum_upgrade")
         costs += [self.ended(total_cost_usd=c)["cost_usd"] for c in (0.1, 0.600000001)]
+        self.sleep()
+        costs.append(self.ended(total_cost_usd=0.7)["cost_usd"])
+        self.assertEqual(costs, [0.07, 0.03, 0.0, 0.500000001, 0.099999999])
+
+    def sleep(self):
         self.a.request("plenum_hibernate")
         self.a.event("session_state", state="asleep")
         self.a.send(user("wake", uuid="w"))
         self.child = self.agent.child()
         self.child.wait(type="user", uuid="w")
-        self.child.print(init_line(user_message_uuids=["w"]), dict(RESULT, user_message_uuids=["w"], total_cost_usd=0.7))
-        costs.append(self.a.event("turn_ended", uuids=["w"])["cost_usd"])
-        self.assertEqual(costs, [0.07, 0.03, 0.0, 0.500000001, 0.7])
+        self.child.print({"type": "command_lifecycle", "command_uuid": "w", "state": "discarded"})
+
+    def test_a_child_that_counts_anew(self):
+        """Like an old one after a resume."""
+        self.ended(total_cost_usd=0.07)
+        self.sleep()
+        self.assertEqual(self.ended(total_cost_usd=0.05)["cost_usd"], 0.05)
+
+    def test_the_cost_after_a_resume(self):
+        """Of a conversation with a past that this daemon has not seen: the first turn's is unknown."""
+        self.ended(total_cost_usd=0.07)
+        self.d.kill9()
+        self.d.start()
+        self.a = self.d.attached("s", wake=True)
+        self.child = self.agent.child()
+        self.assertEqual([self.ended(total_cost_usd=c)["cost_usd"] for c in (0.5, 0.7)], [None, 0.2])
+        for members in ({"resume": "conv-9"}, {"args": ["--continue"]}):
+            self.a = self.d.attached(None, **members)
+            self.child = self.agent.child()
+            self.conversation = str(members)
+            self.assertEqual([self.ended(total_cost_usd=c)["cost_usd"] for c in (0.5, 0.7)], [None, 0.2])
 
     def test_it_comes_once(self):
         """Not again with the child's idle state, with its end, or from the daemon after an upgrade or its death."""
