@@ -85,6 +85,13 @@ size_t str_utf8(const char *text, size_t n) {
 	return need;
 }
 
+size_t str_fit(const char *text, size_t max) {
+	size_t n = strnlen(text, max + 1);
+	if (n <= max) return n;
+	for (n = max; n && max - n < 4 && ((unsigned char)text[n] & 0xc0) == 0x80;) n--;
+	return n;
+}
+
 bool str_is_utf8(const char *text, size_t n) {
 	for (size_t i = 0, len; i < n; i += len)
 		if (!(len = str_utf8(text + i, n - i))) return false;

@@ -27,6 +27,8 @@ void str_put_json(struct buf *b, const char *text, size_t n);
 /* Return the length of the valid UTF-8 sequence at p (1..4), or 0. */
 size_t str_utf8(const char *p, size_t n);
 bool str_is_utf8(const char *text, size_t n); /* all of it */
+/* Return the length of the text, or of its longest beginning of at most max bytes that cuts no character. */
+size_t str_fit(const char *text, size_t max);
 /* Return the character of n valid bytes of UTF-8. */
 uint32_t str_char(const char *p, size_t n);
 /* Return true for a control, a line separator, a change of the writing direction or an invisible character: text with

@@ -117,7 +117,7 @@ char *pending_summary(const struct pending *p) {
 	struct buf b = BUF_INIT(8 * SUMMARY_MAX);
 	_cleanup_free_ char *text = span_dup(p->dialect->summary(p->request), NULL);
 	const char *from = text ? text : p->subtype ? p->subtype : "";
-	str_put_safe(&b, from, MIN(strlen(from), (size_t)SUMMARY_MAX));
+	str_put_safe(&b, from, str_fit(from, SUMMARY_MAX));
 	return buf_steal(&b, NULL);
 }
 

@@ -115,7 +115,7 @@ static void alert_end(struct session *s, const struct turn_result *result) {
 	buf_puts(&b, result ? outcome_name(result->outcome) : PLENUM_OUT_UNKNOWN);
 	if (result && result->ms != TURN_UNKNOWN) buf_printf(&b, ", %lld s", (long long)(result->ms / 1000));
 	if (text) buf_puts(&b, ": ");
-	if (text) str_put_safe(&b, text, MIN(strlen(text), ALERT_TEXT_MAX));
+	if (text) str_put_safe(&b, text, str_fit(text, ALERT_TEXT_MAX));
 	_cleanup_free_ char *summary = buf_steal(&b, NULL);
 	router_alert(s, &(struct alert){.kind = ALERT_TURN_END, .summary = summary});
 }

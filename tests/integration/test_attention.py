@@ -386,6 +386,12 @@ class CommandsTest(Case):
         del env["SUMMARY"]
         self.assertEqual(env, {"SESSION": "s", "EVENT": "turn_ended", "SOCKET": self.d.socket})
 
+    def test_a_summary_ends_with_a_whole_character(self):
+        self.begin(["on_turn_end"])
+        a = self.d.attached()
+        self.turn(a, self.agent.child(), "u1", result="a" + "\u00e9" * 300)
+        self.assertEqual(self.wait(1)["SUMMARY"], "success: a" + "\u00e9" * 99)
+
     def test_on_failed(self):
         self.begin(["on_failed", "on_turn_end"], profile={"restart": "never"})
         self.d.attached()

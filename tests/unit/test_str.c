@@ -197,6 +197,25 @@ START_TEST(random_uuids) {
 }
 END_TEST
 
+START_TEST(fitting) {
+	static const struct {
+		const char *text;
+		size_t max, n;
+	} table[] = {
+		{"", 3, 0},
+		{"abc", 3, 3},
+		{"abcd", 3, 3},
+		{"ab\xc3\xa9", 3, 2},
+		{"ab\xc3\xa9", 4, 4},
+		{"a\xf0\x9f\x98\x80", 4, 1},
+		{"a\xf0\x9f\x98\x80z", 5, 5},
+		{"abc", 0, 0},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) ck_assert_uint_eq(str_fit(table[i].text, table[i].max), table[i].n);
+	ck_assert_uint_gt(str_fit("\x80\x80\x80\x80\x80\x80\x80\x80", 6), 1); /* no text */
+}
+END_TEST
+
 START_TEST(copies) {
 	_cleanup_free_ char *text = str_printf("%s-%d", "a", 5), *copy = str_dup(text);
 	ck_assert_str_eq(copy, "a-5");
@@ -206,4 +225,4 @@ START_TEST(copies) {
 END_TEST
 
 RUN_TESTS("str", numbers, sizes, times, utf8, safe_text, characters_that_hide, words_of_a_log_line, json_strings,
-		  random_hex, random_uuids, copies)
+		  random_hex, random_uuids, fitting, copies)
