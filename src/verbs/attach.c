@@ -451,6 +451,16 @@ static bool wake(struct request *q, struct session *s) {
 	return false;
 }
 
+static bool is_text(const struct request *q, const char *member, const char *is) {
+	const char *value = text(q, member);
+	return value && is && strcmp(value, is) == 0;
+}
+
+/* Options for a child may change permissions (contract 14). */
+static bool may_bring(const struct request *q) {
+	return !is_text(q, "role", "observer") && trust_may_approve(q->router, q->client);
+}
+
 /* Let options for a child count for the next one of a session that has none. False: an error was sent. */
 static bool bring(struct request *q, struct session *s) {
 	const json_t *args = json_object_get(q->body, "args"), *argv = json_object_get(q->body, "argv");
@@ -458,9 +468,8 @@ static bool bring(struct request *q, struct session *s) {
 							   .has_argv = argv != NULL,
 							   .has_env = json_object_get(q->body, "env") != NULL,
 							   .env_only = flag(q, "env_only", false)};
-	const char *role = text(q, "role");
 	bool any = more.has_args || more.has_argv || more.has_env;
-	if (!any || s->agent || s->want_child || (role && strcmp(role, "observer") == 0)) return true;
+	if (!any || s->agent || s->want_child || !may_bring(q)) return true;
 	bool fits = add_env(q, &more.env);
 	bool done = fits && add_all(&more.args, args) && add_all(&more.argv, argv) && launch_bring(&s->launch, &more);
 	if (fits && !done) reply_error(q, PLENUM_E_INTERNAL, "out of memory");
@@ -530,11 +539,6 @@ static json_t *others(const struct attachment *me) {
 	return all;
 }
 
-static bool is_text(const struct request *q, const char *member, const char *is) {
-	const char *value = text(q, member);
-	return value && is && strcmp(value, is) == 0;
-}
-
 /* Return true if the member does not count, though it is there: it is a property of the session itself. */
 static bool is_fixed(const struct request *q, const char *member, const struct session *s) {
 	const char *is = strcmp(member, "cwd") == 0       ? s->launch.cwd
@@ -591,11 +595,13 @@ static void put_ignored(json_t **o, const struct request *q, const struct sessio
 		return;
 	}
 	reply_set(o, "ignored", all);
-	reply_set(o, "ignored_why",
-			  reply_string(!late           ? "the session keeps its profile, directory and conversation"
-						   : s->agent      ? "the CLI of the session was started before"
-						   : s->want_child ? "the CLI of the session is being started for another client"
-										   : "an observer brings nothing for the CLI of a session"));
+	const char *why = "the session keeps its profile, directory and conversation";
+	if (late && !may_bring(q))
+		why = "only a driver that may be an approver brings something for the CLI of a session, before its start";
+	else if (late)
+		why = s->agent ? "the CLI of the session was started before"
+					   : "the CLI of the session is being started for another client";
+	reply_set(o, "ignored_why", reply_string(why));
 }
 
 /* Write the state that earlier clients know from the tape (core/snapshot.h). Programs that replace the CLI get only the

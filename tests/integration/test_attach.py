@@ -387,9 +387,23 @@ class JoinTest(Case):
         self.asleep()
         got = self.d.client().attach("s", role="observer", args=["--new"], env={"NEW": "3"})
         self.assertEqual(got["ignored"], ["env", "args"])
-        self.assertNotIn("started", got["ignored_why"])
+        self.assertIn("only a driver", got["ignored_why"])
         self.d.attached("s", wake=True)
         self.assertNotIn("--new", self.agent.child().argv)
+
+    def test_a_client_that_may_change_no_permissions(self):
+        """Arguments may be permissions."""
+        self.asleep()
+        with open(self.d.conf) as f:
+            conf = f.read().replace("[daemon]\n", "[daemon]\napprove_uids = %d\n" % NOBODY)
+        with open(self.d.conf, "w") as f:
+            f.write(conf)
+        self.d.call("plenum_reload")
+        a = self.d.client()
+        got = a.attach("s", wake=True, args=["--dangerously-skip-permissions"])
+        self.assertEqual(got["ignored"], ["args"])
+        self.assertIn("only a driver that may be an approver", got["ignored_why"])
+        self.assertNotIn("--dangerously-skip-permissions", self.agent.child().argv)
 
     def test_of_a_running_session(self):
         d, agent = self.start()
