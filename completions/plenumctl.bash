@@ -30,7 +30,7 @@ _plenumctl_takes_value() { # the option $1 of the verb $2
 _plenumctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb="" session="" word i skip=""
-	local verbs="ls new send chat tail attach pending allow deny interrupt sleep stop clear-lost queue wait mode model fork status top events log metrics doctor reload upgrade shutdown demo"
+	local verbs="ls new send chat tail attach pending allow deny interrupt sleep stop clear-lost queue wait mode model fork rename status top events log metrics doctor reload upgrade shutdown demo"
 	COMPREPLY=()
 
 	for ((i = 1; i < COMP_CWORD; i++)); do
@@ -100,7 +100,7 @@ _plenumctl() {
 		mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur")
 	elif [[ -z $session ]]; then
 		case $verb in
-		send | chat | tail | attach | pending | allow | deny | interrupt | sleep | stop | clear-lost | queue | wait | mode | model | fork | events | log | status)
+		send | chat | tail | attach | pending | allow | deny | interrupt | sleep | stop | clear-lost | queue | wait | mode | model | fork | rename | events | log | status)
 			_plenumctl_take "$cur" < <(plenumctl ls --names 2>/dev/null)
 			;;
 		esac

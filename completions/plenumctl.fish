@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # fish completion of plenumctl(1)
 
-set -l verbs ls new send chat tail attach pending allow deny interrupt sleep stop clear-lost queue wait mode model fork status top events log metrics doctor reload upgrade shutdown demo
-set -l of_session send chat tail attach pending allow deny interrupt sleep stop clear-lost queue wait mode model fork events log status
+set -l verbs ls new send chat tail attach pending allow deny interrupt sleep stop clear-lost queue wait mode model fork rename status top events log metrics doctor reload upgrade shutdown demo
+set -l of_session send chat tail attach pending allow deny interrupt sleep stop clear-lost queue wait mode model fork rename events log status
 
 function __plenumctl_sessions
     plenumctl ls --names 2>/dev/null
@@ -45,6 +45,7 @@ complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a wait -d 'un
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a mode -d 'the permission mode'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a model -d 'the model'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a fork -d 'a copy of a conversation'
+complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a rename -d 'another name'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a events -d 'events as they happen'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a metrics -d 'the counters of the daemon'
 complete -c plenumctl -n "not __fish_seen_subcommand_from $verbs" -a status -d 'the daemon or a session'

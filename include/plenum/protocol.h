@@ -34,6 +34,7 @@
 #define PLENUM_LOGS "plenum_logs"
 #define PLENUM_QUEUE "plenum_queue"
 #define PLENUM_CLEAR_LOST "plenum_clear_lost"
+#define PLENUM_RENAME "plenum_rename"
 
 /* Members of events and answers, and values of `what` in a `changed` event, that came from Claude Code's own names. */
 #define PLENUM_M_TOOL "tool_name"
@@ -58,6 +59,7 @@
 #define PLENUM_E_SPAWN_FAILED "spawn_failed"
 #define PLENUM_E_NOT_ALLOWED "not_allowed"
 #define PLENUM_E_NAME_TAKEN "name_taken"
+#define PLENUM_E_BAD_NAME "bad_name"
 #define PLENUM_E_INITIALIZE_REFUSED "initialize_refused"
 #define PLENUM_E_CHANGE_REFUSED "change_refused"
 #define PLENUM_E_DUPLICATE_REQUEST "duplicate_request"

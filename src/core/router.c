@@ -418,6 +418,24 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 	r->events->changed(r);
 }
 
+bool router_rename(struct session *s, const char *name) {
+	struct router *r = s->world;
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
+	notice_text(&b, "what", "name");
+	notice_text(&b, "value", name);
+	HASH_DELETE(hh, r->sessions, s); /* its key is the name */
+	bool done = session_rename(s, name);
+	HASH_ADD_KEYPTR(hh, r->sessions, s->name, strlen(s->name), s);
+	struct chunk notice = notice_end(&b);
+	if (done)
+		router_tell(s, notice);
+	else
+		chunk_drop(&notice);
+	r->events->changed(r);
+	return done;
+}
+
 /* Return the least recently used idle session other than `but`, or NULL. */
 static struct session *oldest_idle(const struct router *r, const struct session *but) {
 	struct session *oldest = NULL;

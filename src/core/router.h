@@ -122,6 +122,9 @@ void router_free(struct router *r);
 #define ROUTER_NAME_TEXT                                                                                               \
 	"1 to %d bytes of UTF-8 without control characters, line separators and controls of the writing direction"
 bool router_is_name(const char *name); /* a valid session name */
+/* Give a session without a child and without detached processes, which are known by the old name, another name, which
+ * must be free. False: no memory. */
+bool router_rename(struct session *s, const char *name);
 /* Return true if the client may know nothing of the session: it is private and the client has another uid, or the
  * client is an agent's process and the session is neither that agent's nor made by it. */
 bool router_is_closed_to(const struct session *s, struct client *c);

@@ -657,6 +657,20 @@ static void free_session(void *arg) {
 	free(s);
 }
 
+bool session_rename(struct session *s, const char *name) {
+	char *copy = strdup(name), *label = str_word(name);
+	if (!copy || !label) {
+		free(copy);
+		free(label);
+		return false;
+	}
+	free(s->name);
+	free(s->label);
+	s->name = copy;
+	s->label = label;
+	return true;
+}
+
 struct session *session_new(struct loop *loop, struct lines_pool *pool, struct children *children,
 							struct settings *settings, const struct profile *profile, const char *name,
 							struct launch *launch, const struct session_events *events, struct router *world) {

@@ -265,6 +265,8 @@ bool session_works_on(struct session *s);
 void session_used(struct session *s); /* used by a client: restart the idle timer */
 void session_pace(struct session *s); /* read the child or pause it, by may_read() */
 void session_set_conversation(struct session *s, const char *id);
+/* Change the name; the caller changes the table of names. False: no memory, and nothing has changed. */
+bool session_rename(struct session *s, const char *name);
 /* The child's conversation is known and no other session's, or cannot be known: write the lines that waited for it. */
 void session_named(struct session *s);
 void session_set_reason(struct session *s, const char *reason);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * mode, model: print or change what the agent of a session works with. fork: another session that goes on from the same
- * conversation.
+ * conversation. rename: another name for one that sleeps.
  */
 #include "base/str.h"
 #include "ctl/follow.h"
@@ -77,5 +77,24 @@ int cmd_fork(struct ctl *c, int argc, char **argv) {
 	pick_remember(fresh);
 	if (c->json) return ctl_print_json(answer);
 	puts(ctl_str(answer, "session", fresh));
+	return CTL_OK;
+}
+
+/* --- rename ------------------------------------------------------------------------------------------------------- */
+
+int cmd_rename(struct ctl *c, int argc, char **argv) {
+	_cleanup_json_ json_t *answer = NULL;
+	_cleanup_plenum_ struct plenum *p = NULL;
+	int code = ctl_options(c, NULL, &argc, &argv, 2, 2);
+	if (code != CTL_GO) return code;
+	const char *session = argv[0];
+	if (*argv[1] == '-') return ctl_usage(c, "rename: %s: a name does not begin with a dash", argv[1]);
+	code = pick_open(c, &session, &p);
+	if (code == CTL_OK)
+		code = ctl_ask(p, PLENUM_RENAME, json_pack("{s:s,s:s}", "session", session, "name", argv[1]), &answer);
+	if (code != CTL_OK) return code;
+	pick_remember(argv[1]);
+	if (c->json) return ctl_print_json(answer);
+	puts(argv[1]);
 	return CTL_OK;
 }

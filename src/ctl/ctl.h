@@ -136,6 +136,7 @@ int cmd_events(struct ctl *c, int argc, char **argv);
 int cmd_mode(struct ctl *c, int argc, char **argv);
 int cmd_model(struct ctl *c, int argc, char **argv);
 int cmd_fork(struct ctl *c, int argc, char **argv);
+int cmd_rename(struct ctl *c, int argc, char **argv);
 int cmd_metrics(struct ctl *c, int argc, char **argv);
 int cmd_log(struct ctl *c, int argc, char **argv);
 int cmd_queue(struct ctl *c, int argc, char **argv);

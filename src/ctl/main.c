@@ -28,6 +28,7 @@ const struct verb ctl_verbs[] = {
 	{"mode", "SESSION [MODE]", "Prints or sets the permission mode of a session.", cmd_mode},
 	{"model", "SESSION [MODEL]", "Prints or sets the model of a session.", cmd_model},
 	{"fork", "SESSION NEW", "Makes a session that goes on from a copy of another one's conversation.", cmd_fork},
+	{"rename", "SESSION NEW", "Gives a session that sleeps another name.", cmd_rename},
 	{"sleep", "SESSION [--force]", "Ends the session's agent and keeps the conversation; a prompt wakes it.",
 	 cmd_sleep},
 	{"stop", "SESSION [--kill] [--forget]", "Stops a session.", cmd_stop},

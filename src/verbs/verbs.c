@@ -602,6 +602,38 @@ static void verb_hibernate(struct request *q) {
 	if (awake) session_stop(s, false, THEN_SLEEP); /* cancel a deferred start */
 }
 
+/* --- rename ------------------------------------------------------------------------------------------------------- */
+
+static bool may_rename(struct request *q, const struct session *s, const char *name) {
+	if (!may_stop(q, s)) return false;
+	if (!name)
+		reply_error(q, PLENUM_E_BAD_REQUEST, "`name` is missing");
+	else if (!router_is_name(name))
+		reply_error(q, PLENUM_E_BAD_NAME, "a session name has " ROUTER_NAME_TEXT, ROUTER_NAME_MAX);
+	else if (router_find(q->router, name))
+		reply_error(q, PLENUM_E_NAME_TAKEN, "session %s exists already", name);
+	else if (s->agent || s->want_child || s->starting || descent_count(q->router, s))
+		reply_error(q, PLENUM_E_BUSY, "session %s: its processes know the old name (`plenumctl %s` it first)", s->name,
+					s->agent || s->want_child || s->starting ? "sleep" : "stop");
+	else
+		return true;
+	return false;
+}
+
+static void verb_rename(struct request *q) {
+	struct session *s = named_session(q);
+	const char *name = json_string_value(json_object_get(q->body, "name"));
+	if (!s || !may_rename(q, s, name)) return;
+	log_info("session %s: client %llu names it anew", s->label, (unsigned long long)q->client->id);
+	json_t *o = reply_pack("{s:s,s:s}", "session", name, "previous", s->name);
+	if (router_rename(s, name)) {
+		reply(q, o);
+		return;
+	}
+	json_decref(o);
+	reply_error(q, PLENUM_E_INTERNAL, "out of memory");
+}
+
 /* --- lost guards
  * ---------------------------------------------------------------------------------------------------- */
 
@@ -762,6 +794,7 @@ static const struct verb {
 	{PLENUM_PENDING, LEAST_AGENT, verb_pending, {{"session", "s"}}},
 	{PLENUM_STOP, LEAST_FREE, verb_stop, {{"session", "s"}, {"how", "s"}, {"forget", "b"}}},
 	{PLENUM_HIBERNATE, LEAST_FREE, verb_hibernate, {{"session", "s"}, {"force", "b"}}},
+	{PLENUM_RENAME, LEAST_FREE, verb_rename, {{"session", "s"}, {"name", "s"}}},
 	{PLENUM_SUBSCRIBE, LEAST_FREE, verb_subscribe, {{"off", "b"}}},
 	{PLENUM_RELOAD, LEAST_OURS, verb_reload, {{NULL, NULL}}},
 	{PLENUM_SHUTDOWN, LEAST_OURS, verb_shutdown, {{"how", "s"}}},

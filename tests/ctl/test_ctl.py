@@ -58,7 +58,7 @@ class Alone(unittest.TestCase):
                      ("send", "s"), ("send", "-t", "soon", "s", "x"), ("send", "-c", "-e", "s", "x"), ("allow", "s", "r", "x"), ("allow", "--all", "s", "r"),
                      ("allow", "-i", "7", "s", "r"), ("deny", "--all", "s", "req_1_x"), ("tail",), ("tail", "-n", "few", "s"), ("attach",),
                      ("attach", "-r", "some", "s"), ("new", "-E", "noequals", "s"), ("chat", "-n", "x"), ("stop",),
-                     ("wait",), ("wait", "s", "dizzy"), ("wait", "-t", "soon", "s"), ("mode",), ("model", "s", "a", "b"), ("fork", "s"), ("fork", "s", "--", "-n"), ("events", "a", "b"), ("queue",), ("sleep",), ("clear-lost",), ("clear-lost", "--all", "s"), ("interrupt",), ("interrupt", "--all", "s"), ("new", "--fork", "s"), ("status", "a", "b"),
+                     ("wait",), ("wait", "s", "dizzy"), ("wait", "-t", "soon", "s"), ("mode",), ("model", "s", "a", "b"), ("fork", "s"), ("fork", "s", "--", "-n"), ("rename", "s"), ("rename", "s", "--", "-n"), ("events", "a", "b"), ("queue",), ("sleep",), ("clear-lost",), ("clear-lost", "--all", "s"), ("interrupt",), ("interrupt", "--all", "s"), ("new", "--fork", "s"), ("status", "a", "b"),
                      ("status", "--profiles", "s")):
             with self.subTest(args=args):
                 p = self.run_ctl(64, *args)
@@ -88,7 +88,7 @@ class Alone(unittest.TestCase):
     def test_no_daemon_is_69_and_says_where(self):
         for args in (("ls",), ("new", "s"), ("send", "s", "x"), ("chat",), ("tail", "s"), ("attach", "s"), ("pending",),
                      ("allow", "s", "r"), ("deny", "s", "r"), ("interrupt", "s"), ("sleep", "s"), ("stop", "s"),
-                     ("clear-lost", "s"), ("queue", "s"), ("log", "s"), ("wait", "s"), ("mode", "s"), ("model", "s"), ("fork", "s", "n"), ("events",), ("metrics",), ("status",), ("top", "--once"), ("reload",), ("upgrade",), ("shutdown",)):
+                     ("clear-lost", "s"), ("queue", "s"), ("log", "s"), ("wait", "s"), ("mode", "s"), ("model", "s"), ("fork", "s", "n"), ("rename", "s", "n"), ("events",), ("metrics",), ("status",), ("top", "--once"), ("reload",), ("upgrade",), ("shutdown",)):
             with self.subTest(args=args):
                 p = self.run_ctl(69, *args)
                 self.assertIn(self.NOWHERE, p.stderr)
@@ -1101,6 +1101,15 @@ class Waits(Ctl):
             self.assertIn("--fork-session", copy.argv)
             self.assertEqual(copy.start["cwd"], cwd)
             self.assertIn("exists already", self.ctl("fork", "work", "copy", code=1).stderr)
+
+    def test_rename(self):
+        self.ctl("new", "work")
+        self.agent.child()
+        self.assertIn("(`plenumctl sleep` it first)", self.ctl("rename", "work", "play", code=1).stderr)
+        self.d.wait_state("work", "idle")
+        self.ctl("sleep", "work")
+        self.assertEqual(self.ctl("rename", "wo", "play").stdout, "play\n")
+        self.assertEqual(self.ctl("ls", "--names").stdout, "play\n")
 
     def test_metrics(self):
         self.assertRegex(self.ctl("metrics").stdout, r"(?m)^sessions +0$")

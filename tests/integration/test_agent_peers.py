@@ -274,6 +274,7 @@ class OtherPeersTest(Peers):
         for name in ("reload", "upgrade", "shutdown"):
             self.assertRefused("not_allowed", c.request, "plenum_" + name)
         self.assertRefused("not_allowed", c.request, "plenum_stop", session="s")
+        self.assertRefused("not_allowed", c.request, "plenum_rename", session="s", name="mine")
         self.assertRefused("not_allowed", self.d.client(uid=12345, gid=12345).attach, "x", cwd="/tmp")
         c.request("plenum_stop")
 

@@ -545,6 +545,7 @@ class OtherUidTest(Case):
         self.assertRefused("not_allowed", self.c.request, "plenum_reload")
         self.d.attached("s")
         self.assertRefused("not_allowed", self.c.request, "plenum_stop", session="s")
+        self.assertRefused("not_allowed", self.c.request, "plenum_rename", session="s", name="mine")
 
     def test_the_owner_may(self):
         a = self.d.client()

@@ -275,6 +275,36 @@ class ChangingTest(Case):
         b.request("plenum_stop")
         b.event("child_exited", wanted=True)
 
+    def test_rename(self):
+        d, agent = self.start()
+        a, watcher = d.attached("old"), d.client()
+        watcher.request("plenum_subscribe")
+        d.attached("other")
+        agent.child()
+        agent.child()
+        self.assertRefused("busy", a.request, "plenum_rename", name="new")
+        self.stop_child(d, a)
+        for name, code in (("other", "name_taken"), ("old", "name_taken"), ("", "bad_name"), ("a\nb", "bad_name"),
+                           ("x" * 256, "bad_name"), (None, "bad_request")):
+            self.assertRefused(code, a.request, "plenum_rename", **({} if name is None else {"name": name}))
+        self.assertRefused("no_such_session", d.call, "plenum_rename", session="nope", name="new")
+        self.assertEqual(a.request("plenum_rename", name="new"), {"session": "new", "previous": "old"})
+        for c in (a, watcher):
+            c.event("changed", what="name", value="new", session="old")
+        self.assertEqual(set(d.sessions()), {"new", "other"})
+        a.send(user("after", uuid="u1"))
+        child = agent.child()
+        self.assertEqual(child.env["PLENUM_CHILD"], "new")
+        child.wait(type="user", uuid="u1")
+        a.request("plenum_detach")
+        d.stop()
+        d.start()
+        self.assertEqual(set(d.sessions()), {"new", "other"})
+
+    def stop_child(self, d, a):
+        a.request("plenum_stop", how="kill")
+        d.wait_state("old", "asleep")
+
     def test_observers_may_ask_but_not_stop(self):
         d, agent = self.start()
         d.attached()
