@@ -363,7 +363,7 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	struct router *r = s->world;
 	char text[1024];
 	_cleanup_free_ char *words = tail_words(&s->tail);
-	const char *last = words ? words : "nothing on stderr";
+	const char *last = words ? words : "it wrote nothing to stderr";
 	if (e->never_ran && !e->wanted)
 		snprintf(text, sizeof text, "%s", s->reason ? s->reason : "the child could not be started");
 	else if (e->stuck)
@@ -373,13 +373,11 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	else if (e->broken == BROKEN_SECOND && s->reason)
 		snprintf(text, sizeof text, "%s", s->reason);
 	else if (e->broken)
-		snprintf(text, sizeof text, "%s before it answered; its last words: %s", session_broken_text(e->broken), last);
+		snprintf(text, sizeof text, "%s before it answered: %s", session_broken_text(e->broken), last);
 	else if (e->signal)
-		snprintf(text, sizeof text, "the child was killed by signal %d before it answered; its last words: %s",
-				 e->signal, last);
+		snprintf(text, sizeof text, "the child was killed by signal %d before it answered: %s", e->signal, last);
 	else
-		snprintf(text, sizeof text, "the child exited with status %d before it answered; its last words: %s", e->status,
-				 last);
+		snprintf(text, sizeof text, "the child exited with status %d before it answered: %s", e->status, last);
 	router_turn_named(s);
 	unlearn_resume(s, e);
 	router_renew_profile(s);

@@ -51,7 +51,7 @@ static bool can_resume(const struct session *s) {
 static void explain_failure(struct session *s, const struct session_exit *e) {
 	if (e->broken == BROKEN_SECOND && s->reason) return; /* it names the other session */
 	_cleanup_free_ char *words = tail_words(&s->tail);
-	const char *last = words ? words : "it printed nothing on stderr";
+	const char *last = words ? words : "it wrote nothing to stderr";
 	_cleanup_free_ char *text = e->broken   ? str_printf("%s: %s", session_broken_text(e->broken), last)
 								: e->signal ? str_printf("the child was killed by signal %d: %s", e->signal, last)
 											: str_printf("the child exited with status %d: %s", e->status, last);

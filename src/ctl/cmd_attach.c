@@ -30,7 +30,7 @@ static enum plenum_result send_lines(struct pump *m) {
 	enum lines_result got;
 	size_t size;
 	while ((got = lines_next(&m->in, &line, &size)) != LINES_MORE && got != LINES_OOM) {
-		if (got == LINES_LONG) ctl_say("a line of %zu bytes on stdin is too long and was left out", size);
+		if (got == LINES_LONG) ctl_say("stdin: a line of %zu bytes is too long and was not sent", size);
 		if (got == LINES_LINE && r == PLENUM_OK) r = plenum_send(m->p, line.data, line.len);
 		chunk_drop(&line);
 	}
@@ -120,7 +120,7 @@ int cmd_attach(struct ctl *c, int argc, char **argv) {
 	char room[PATH_MAX];
 	ctl_absolute(&cwd, room);
 	json_t *what = replay_value(replay);
-	if (!what) return ctl_usage(c, "attach: --replay is none, all, a number of lines, or after:SEQ");
+	if (!what) return ctl_usage(c, "attach: --replay %s: not none, all, a number of lines, or after:SEQ", replay);
 	_cleanup_json_ json_t *answer = NULL,
 						  *members = json_pack("{s:s,s:s,s:o,s:b,s:s*,s:s*,s:s*,s:s*}", "create",
 											   existing ? "never" : "auto", "role", observer ? "observer" : "driver",

@@ -66,7 +66,7 @@ static bool make_folder(struct demo *d) {
 	snprintf(d->folder, sizeof d->folder, "%s/plenum-demo-XXXXXX",
 			 base && *base == '/' && strlen(base) < 60 ? base : "/tmp");
 	if (!mkdtemp(d->folder)) {
-		ctl_say("cannot make a temporary directory %s: %s; set TMPDIR to where one can be made", d->folder,
+		ctl_say("temporary directory %s: %s (set TMPDIR to a directory where it can be made)", d->folder,
 				strerror(errno));
 		*d->folder = 0; /* there is nothing to remove */
 		return false;
@@ -107,7 +107,7 @@ static bool start_daemon(struct demo *d) {
 	_cleanup_free_ char *log_path = str_printf("%s/plenumd.log", d->folder);
 	_cleanup_close_ int log = log_path ? open(log_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
 	if (!config || log < 0 || !write_config(d, config)) {
-		ctl_say("cannot write into %s: %s", d->folder, strerror(errno));
+		ctl_say("%s: %s", d->folder, strerror(errno));
 		return false;
 	}
 	fflush(stdout);
@@ -143,7 +143,7 @@ static struct plenum *connect_when_up(struct demo *d) {
 		if (p) return p;
 		pause_ms(10);
 	}
-	ctl_say("the demo's daemon did not come up: %s", why);
+	ctl_say("the demo's daemon did not start: %s", why);
 	print_log(d);
 	return NULL;
 }
@@ -314,7 +314,7 @@ static int play(struct demo *d) {
 static void demo_end(struct demo *d) {
 	plenum_close(d->window.p);
 	plenum_close(d->phone.p);
-	if (*d->folder && !find_remove_tree(d->folder)) ctl_say("could not remove %s", d->folder);
+	if (*d->folder && !find_remove_tree(d->folder)) ctl_say("%s: cannot be removed", d->folder);
 	free(d->plenumd);
 	free(d->agent);
 }
@@ -322,8 +322,8 @@ static void demo_end(struct demo *d) {
 static bool find_programs(struct demo *d) {
 	d->plenumd = find_own("plenumd", "");
 	d->agent = find_own("plenum-fakeagent", "fakeagent/");
-	if (!d->plenumd) ctl_say("plenumd is neither beside this program nor in PATH");
-	if (!d->agent) ctl_say("plenum-fakeagent is neither beside this program nor in PATH");
+	if (!d->plenumd) ctl_say("plenumd: not found beside plenumctl or in PATH (install it)");
+	if (!d->agent) ctl_say("plenum-fakeagent: not found beside plenumctl or in PATH (install it)");
 	return d->plenumd && d->agent;
 }
 

@@ -122,7 +122,7 @@ static int confirm(struct plenum *p, const char *id) {
 		int code = r == PLENUM_OK ? take_notice(&in, &v) : CTL_GO;
 		if (code != CTL_GO) return code;
 	}
-	if (r == PLENUM_TIMED_OUT) ctl_say("the daemon did not say whether the answer counted");
+	if (r == PLENUM_TIMED_OUT) ctl_say("request %s: the daemon did not report in time whether the answer counted", id);
 	return r == PLENUM_OK ? CTL_OK : r == PLENUM_TIMED_OUT ? CTL_CUT : ctl_failed(p, r);
 }
 
@@ -226,7 +226,7 @@ int cmd_allow(struct ctl *c, int argc, char **argv) {
 	};
 	int code = ctl_options(c, options, &argc, &argv, 0, 2);
 	if (code != CTL_GO) return code;
-	if (all && (input || argc == 2)) return ctl_usage(c, "allow: --all goes with neither a request nor --input");
+	if (all && (input || argc == 2)) return ctl_usage(c, "allow: --all excludes a request and --input");
 	_cleanup_json_ json_t *changed = input ? json_loads(input, JSON_ALLOW_NUL, NULL) : NULL;
 	if (input && !json_is_object(changed)) return ctl_usage(c, "allow: --input: not a JSON object");
 	d.input = changed;
@@ -250,7 +250,7 @@ int cmd_deny(struct ctl *c, int argc, char **argv) {
 	if (code != CTL_GO) return code;
 	bool named = argc > 1 && is_id(argv[1]);
 	int words = named ? 2 : argc ? 1 : 0;
-	if (all && named) return ctl_usage(c, "deny: --all goes without a request");
+	if (all && named) return ctl_usage(c, "deny: --all excludes a request");
 	struct buf message = BUF_INIT(1 << 30);
 	ctl_put_words(&message, argc - words, argv + words);
 	if (message.len) d.message = message.data;

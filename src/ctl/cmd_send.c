@@ -66,10 +66,11 @@ static int take_result(struct sending *s, const struct incoming *in) {
 /* A person is needed. */
 static int take_asking(struct sending *s) {
 	if (s->no_wait) {
-		ctl_say("a request waits for an answer; see `plenumctl pending %s`", s->session);
+		ctl_say("session %s: a request waits for an answer (`plenumctl pending %s`)", s->session, s->session);
 		return CTL_WAITS;
 	}
-	if (!s->told_waiting) ctl_say("waiting for an answer to a request; see `plenumctl pending %s`", s->session);
+	if (!s->told_waiting)
+		ctl_say("session %s: waiting for an answer to a request (`plenumctl pending %s`)", s->session, s->session);
 	s->told_waiting = true;
 	return CTL_GO;
 }
@@ -79,7 +80,7 @@ static int take_state(struct sending *s, const struct incoming *in) {
 	if (span_equals(state, PLENUM_ST_ASKING)) return take_asking(s);
 	s->told_waiting = false;
 	if (!s->gap || !span_equals(state, PLENUM_ST_IDLE)) return CTL_GO;
-	ctl_say("this program was too slow and missed the end of the turn");
+	ctl_say("session %s: the end of the turn was lost, because plenumctl read too slowly", s->session);
 	return CTL_CUT;
 }
 
@@ -101,13 +102,14 @@ static int take_event(struct sending *s, const struct incoming *in, struct span 
 		return span_equals(span_member(in->line, "code"), PLENUM_E_CHILD_EXITED) ? CTL_CUT : CTL_REFUSED;
 	}
 	if (span_equals(event, PLENUM_EV_SESSION_REMOVED)) {
-		ctl_say("the session was removed before the answer");
+		ctl_say("session %s: was removed before the answer", s->session);
 		return CTL_CUT;
 	}
 	if (follow_ended(in, s->turn.uuid)) return take_end(s, in);
 	if (span_equals(event, PLENUM_EV_TURN_ENDED)) s->last.len = 0; /* it was another prompt's */
 	if (follow_changed(in, "prompt_held", s->turn.uuid))
-		ctl_say("the prompt waits for the end of another client's turn; see `plenumctl queue %s`", s->session);
+		ctl_say("session %s: the prompt waits for the end of another client's turn (`plenumctl queue %s`)", s->session,
+				s->session);
 	if (follow_changed(in, "prompt_cancelled", s->turn.uuid)) {
 		ctl_say("the prompt was taken back before its turn");
 		return CTL_REFUSED;
@@ -151,7 +153,7 @@ static int give_up(struct sending *s, int code) {
 	show_break(&s->show);
 	bool queued = take_back(s);
 	if (!queued) plenum_post(s->p, "interrupt", NULL, id);
-	ctl_say("%s%s", code == CTL_TIMED_OUT ? "the time is over; " : "",
+	ctl_say("%s%s", code == CTL_TIMED_OUT ? "timeout: " : "",
 			queued                  ? "the prompt was taken back before its turn"
 			: code == CTL_TIMED_OUT ? "the turn was interrupted"
 									: "interrupted");
@@ -195,8 +197,7 @@ static bool read_stdin(struct buf *b) {
 
 /* The words after the session, or stdin for "-" or none. */
 static bool prompt_text(int argc, char **argv, struct buf *b) {
-	if (argc == 0 && isatty(STDIN_FILENO))
-		ctl_say("the prompt is what you type now; Ctrl-D on a line of its own ends it");
+	if (argc == 0 && isatty(STDIN_FILENO)) ctl_say("type the prompt; Ctrl-D on a line of its own ends it");
 	if (argc == 0 || (argc == 1 && strcmp(argv[0], "-") == 0)) return read_stdin(b);
 	ctl_put_words(b, argc, argv);
 	return !b->failed;

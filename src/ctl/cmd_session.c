@@ -55,8 +55,8 @@ int cmd_new(struct ctl *c, int argc, char **argv) {
 	ctl_absolute(&cwd, room);
 	_cleanup_json_ json_t *env = json_object(), *args = json_array();
 	if (c->before > 1) return ctl_usage(c, "new: unexpected argument: %s (the agent's own follow --)", argv[1]);
-	if (fork && !resume) return ctl_usage(c, "new: --fork goes with --resume");
-	if (!env_object(words, env)) return ctl_usage(c, "new: --env takes NAME=VALUE");
+	if (fork && !resume) return ctl_usage(c, "new: --fork needs --resume, the conversation to copy");
+	if (!env_object(words, env)) return ctl_usage(c, "new: --env: not NAME=VALUE");
 	for (int i = c->before; i < argc; i++) json_array_append_new(args, json_string(argv[i]));
 	json_t *members = json_pack("{s:s,s:b,s:s*,s:s*,s:s*}", "create", "new", "approve", 0, "profile", profile, "cwd",
 								cwd, "resume", resume);
@@ -158,7 +158,7 @@ static int confirm_sleep(struct ctl *c, const char *session, bool *force) {
 	if (strcmp(ctl_str(status, "state", ""), PLENUM_ST_IDLE) != 0 || !say_losses(status)) return CTL_GO;
 	*force = isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && says_yes();
 	if (*force) return CTL_GO;
-	ctl_say("%s stays awake (--force puts it to sleep)", session);
+	ctl_say("session %s: stays awake (--force puts it to sleep)", session);
 	return CTL_REFUSED;
 }
 
@@ -209,7 +209,7 @@ int cmd_clear_lost(struct ctl *c, int argc, char **argv) {
 	_cleanup_json_ json_t *answer = NULL;
 	int code = ctl_options(c, options, &argc, &argv, 0, 1);
 	if (code != CTL_GO) return code;
-	if (all == (argc == 1)) return ctl_usage(c, "clear-lost: name a session, or say --all");
+	if (all == (argc == 1)) return ctl_usage(c, "clear-lost: one of SESSION and --all is needed");
 	code = all ? ctl_ask_once(c, PLENUM_CLEAR_LOST, json_pack("{s:b}", "daemon", 1), &answer)
 			   : pick_ask(c, argv[0], PLENUM_CLEAR_LOST, &answer);
 	if (code != CTL_OK) return code;
@@ -233,7 +233,7 @@ int cmd_interrupt(struct ctl *c, int argc, char **argv) {
 	};
 	int code = ctl_options(c, options, &argc, &argv, 1, 1);
 	if (code != CTL_GO) return code;
-	if (all && !queued) return ctl_usage(c, "interrupt: --all goes with --cancel-queued");
+	if (all && !queued) return ctl_usage(c, "interrupt: --all needs --cancel-queued");
 	_cleanup_json_ json_t *attached = NULL, *answer = NULL;
 	_cleanup_plenum_ struct plenum *p = NULL;
 	const char *session = argv[0];
@@ -283,7 +283,7 @@ static int cancel_prompt(struct ctl *c, const char *session, const char *uuid) {
 	else if (cancelled)
 		printf("%s cancelled\n", uuid);
 	else
-		ctl_say("no prompt %s waits in session %s", uuid, session);
+		ctl_say("session %s: no prompt %s waits (`plenumctl queue` lists those that do)", session, uuid);
 	return cancelled ? CTL_OK : CTL_REFUSED;
 }
 

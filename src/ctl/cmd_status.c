@@ -238,7 +238,7 @@ int cmd_status(struct ctl *c, int argc, char **argv) {
 	size_t i;
 	int code = ctl_options(c, options, &argc, &argv, 0, 1);
 	if (code != CTL_GO) return code;
-	if (profiles && argc) return ctl_usage(c, "status: profiles are the daemon's, not a session's");
+	if (profiles && argc) return ctl_usage(c, "status: --profiles excludes a session: profiles are the daemon's");
 	_cleanup_plenum_ struct plenum *p = NULL;
 	const char *session = argc ? argv[0] : NULL;
 	if (argc)

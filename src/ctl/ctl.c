@@ -191,10 +191,10 @@ struct plenum *ctl_open(struct ctl *c) {
 	int error = errno;
 	ctl_say("%s", why);
 	if (error == ENOENT || error == ECONNREFUSED)
-		ctl_say(
-			"start one with `systemctl --user start plenumd.socket`, or with `plenumd`; `plenumctl doctor` knows more");
+		ctl_say("no daemon runs there (`systemctl --user start plenumd.socket`, or `plenumd`; `plenumctl doctor` finds "
+				"the cause)");
 	else if (error == EACCES || error == EPERM)
-		ctl_say("the socket belongs to another user, or its directory may not be entered");
+		ctl_say("it belongs to another user, or its directory is closed to you (allow_uids in plenum.conf(5))");
 	return NULL;
 }
 
@@ -209,7 +209,7 @@ bool ctl_is_strangers(struct plenum *p, uid_t *owner) {
 static void explain_close(struct plenum *p) {
 	uid_t owner;
 	if (ctl_is_strangers(p, &owner))
-		ctl_say("it belongs to uid %u and does not take uid %u; see allow_uids in plenum.conf(5)", owner, geteuid());
+		ctl_say("it belongs to uid %u and does not take uid %u (allow_uids in plenum.conf(5))", owner, geteuid());
 }
 
 char *ctl_last_error(struct plenum *p, char **code) {
@@ -277,7 +277,7 @@ static int ask(struct plenum *p, const char *verb, json_t *members, json_t **ans
 	struct plenum_answer a;
 	if (!p) return CTL_NO_DAEMON;
 	if (owned && !object) {
-		ctl_say("a word of the command line is not valid UTF-8");
+		ctl_say("an argument is not valid UTF-8");
 		return CTL_USAGE;
 	}
 	enum plenum_result r = plenum_request(p, verb, object, CTL_ANSWER_TIME, &a);

@@ -102,7 +102,7 @@ static int help(struct ctl *c, int argc, char **argv) {
 	}
 	c->verb = find_verb(argv[1]);
 	if (c->verb) return c->verb->run(c, 2, (char *[]){argv[1], option, NULL});
-	ctl_say("there is no verb '%s'; `plenumctl --help` lists them", argv[1]);
+	ctl_say("%s: no such verb (`plenumctl --help` lists them)", argv[1]);
 	return CTL_USAGE;
 }
 
@@ -119,7 +119,7 @@ static int run(int argc, char **argv) {
 	if (strcmp(argv[0], "help") == 0) return help(&c, argc, argv);
 	c.verb = find_verb(argv[0]);
 	if (c.verb) return c.verb->run(&c, argc, argv);
-	ctl_say("there is no verb '%s'; `plenumctl --help` lists them", argv[0]);
+	ctl_say("%s: no such verb (`plenumctl --help` lists them)", argv[0]);
 	return CTL_USAGE;
 }
 

@@ -361,7 +361,7 @@ class Send(Ctl):
         p, child, uuid = self.prompted()
         child.stderr("first\nno such conversation\n")
         child.exit(3)
-        self.assertIn("its last words: first / no such conversation", self.ended(p, 74)[1])
+        self.assertIn("the child exited with status 3 before it answered: first / no such conversation", self.ended(p, 74)[1])
 
     def test_an_answer_that_cannot_be_written_is_74(self):
         with open("/dev/full", "wb") as full:
@@ -904,7 +904,7 @@ class Sessions(Ctl):
         for verb, code in (("ls", 74), ("doctor", 1)):
             p = self.as_nobody(self.d, verb)
             self.assertEqual(p.returncode, code, p.stdout + p.stderr)
-            self.assertIn("belongs to uid 0 and does not take uid 65534; see allow_uids" if verb == "ls" else "", p.stderr)
+            self.assertIn("belongs to uid 0 and does not take uid 65534 (allow_uids in plenum.conf(5))" if verb == "ls" else "", p.stderr)
         self.assertRegex(p.stdout, r"(?m)^BAD +daemon +it belongs to uid 0 and does not take this user\n +-> .*allow_uids")
         self.assertNotIn("answers", p.stdout)
 
@@ -1322,7 +1322,7 @@ class Demo(unittest.TestCase):
     def test_no_place(self):
         p = run("/nowhere", "demo", TMPDIR="/no/such/folder")
         self.assertNotEqual(p.returncode, 0)
-        self.assertRegex(p.stderr, r"^plenumctl: cannot make a temporary directory /no/such/folder/\S+: .*; set TMPDIR [^\n]*\n$")
+        self.assertRegex(p.stderr, r"^plenumctl: temporary directory /no/such/folder/\S+: .* \(set TMPDIR [^\n]*\)\n$")
 
     def test_it_happens_and_leaves_nothing(self):
         with tempfile.TemporaryDirectory(prefix="pl-demo-") as tmp:

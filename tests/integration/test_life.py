@@ -270,7 +270,7 @@ class ExitTest(Case):
         child.order("close_stdout")
         child.exit(4)
         m = a.event("child_exited")
-        self.assertEqual((m["status"], m["wanted"], m["reason"]), (4, False, "the child exited with status 4: it printed nothing on stderr"))
+        self.assertEqual((m["status"], m["wanted"], m["reason"]), (4, False, "the child exited with status 4: it wrote nothing to stderr"))
 
     def broken(self, closes, grace="200ms", **mode):
         """A child in the middle of a turn that can no longer be read or written, and lives on."""
@@ -472,7 +472,7 @@ class ExitTest(Case):
         child = agent.child()
         child.wait(type="user", uuid="u2")
         child.exit(1)
-        self.assertRegex(a.error("child_exited", uuid="u2")["error"], r"status 1 .*: nothing on stderr$")
+        self.assertRegex(a.error("child_exited", uuid="u2")["error"], r"status 1 .*: it wrote nothing to stderr$")
         b.sync()
         self.assertNone(b.events("error"))
 
