@@ -3,13 +3,16 @@
  * What plenumctl shows, and how it finds the result of its prompt.
  */
 #include "base/macros.h"
+#include "ctl/always.h"
 #include "ctl/show.h"
 #include "ctl/table.h"
 #include "ctl/text.h"
 #include "ctl/turn.h"
 
 #include <check.h>
+#include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- Text --------------------------------------------------------------------------------------------------------- */
@@ -86,6 +89,59 @@ START_TEST(sizes_and_ages) {
 	text_put_age(&b, 7200000);
 	ck_assert_str_eq(b.data, "1023 1.5K 999ms 90s 2h");
 	buf_free(&b);
+}
+END_TEST
+
+static char *printed(struct table *t) {
+	char *text = NULL;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+	table_print(t, f);
+	fclose(f);
+	table_free(t);
+	return text;
+}
+
+START_TEST(a_table_fits_its_width) {
+	static const char *const cells[] = {"ONE", "TWO", "THREE", "a", "bb", "a long cell"};
+	struct table t = TABLE(3);
+	for (size_t i = 0; i < ARRAY_SIZE(cells); i++) table_add(&t, cells[i]);
+	ck_assert_uint_eq(table_width(&t), 3 + 2 + 3 + 2 + 11);
+	table_hide(&t, 1);
+	ck_assert(table_is_hidden(&t, 1) && !table_is_hidden(&t, 2));
+	ck_assert_uint_eq(table_width(&t), 3 + 2 + 11);
+	table_note(&t, "below the\nlast row");
+	t.width = 8;
+	char *text = printed(&t);
+	ck_assert_str_eq(text, "ONE  TH…\na    a …\n  below the last row\n");
+	free(text);
+}
+END_TEST
+
+/* --- What an answer would remember -------------------------------------------------------------------------------- */
+
+static void remembers(const char *suggestions, const char *want) {
+	struct buf b = BUF_INIT(65536);
+	json_t *list = json_loads(suggestions, JSON_DECODE_ANY, NULL);
+	buf_puts(&b, "");
+	always_put(&b, list);
+	ck_assert_str_eq(b.data, want);
+	json_decref(list);
+	buf_free(&b);
+}
+
+START_TEST(what_always_remembers) {
+	remembers("[]", "");
+	remembers("null", "");
+	remembers("[{\"type\":\"addRules\",\"rules\":[{\"toolName\":\"Bash\",\"ruleContent\":\"make \\u001b*\"},"
+			  "{\"toolName\":\"Read\"}],\"behavior\":\"allow\",\"destination\":\"projectSettings\"}]",
+			  "allow Bash(make \\x1b*), Read (.claude/settings.json)");
+	remembers("[{\"type\":\"removeRules\",\"rules\":[{\"toolName\":\"Bash\"}],\"behavior\":\"deny\","
+			  "\"destination\":\"userSettings\"},{\"type\":\"replaceRules\",\"rules\":[],\"behavior\":\"ask\","
+			  "\"destination\":\"elsewhere\"}]",
+			  "no longer deny Bash (~/.claude/settings.json); only ask (elsewhere)");
+	remembers("[{\"type\":\"removeDirectories\",\"directories\":[\"/a\",7]}]", "no longer directories /a, ? (?)");
+	remembers("[7,{\"type\":\"later\"}]", "7; {\"type\":\"later\"}");
 }
 END_TEST
 
@@ -229,6 +285,8 @@ int main(void) {
 	tcase_add_test(t, a_name_is_no_member_of_a_notice);
 	tcase_add_test(t, one_line_is_one_line);
 	tcase_add_test(t, columns_are_as_wide_as_their_cells);
+	tcase_add_test(t, a_table_fits_its_width);
+	tcase_add_test(t, what_always_remembers);
 	tcase_add_test(t, sizes_and_ages);
 	tcase_add_test(t, a_result_is_found_by_uuid);
 	tcase_add_test(t, a_merged_turn_is_ours_too);
