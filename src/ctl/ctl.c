@@ -39,6 +39,11 @@ void ctl_say(const char *fmt, ...) {
 	va_end(ap);
 }
 
+void ctl_say_error(const char *error, const char *code) {
+	bool coded = codes_wanted && code && *code;
+	ctl_say("%s%s%s%s", error, coded ? " (" : "", coded ? code : "", coded ? ")" : "");
+}
+
 static void print_usage(FILE *out, const struct verb *v) {
 	fprintf(out, "usage: plenumctl %s%s%s\n", v->name, *v->args ? " " : "", v->args);
 }
@@ -265,12 +270,6 @@ static json_t *parse_body(const struct plenum_answer *a) {
 	return parse_members((struct span){a->body, a->body ? a->body_len : 0});
 }
 
-/* A code is for programs: the text says the same to a person. */
-static void explain_refusal(const struct plenum_answer *a) {
-	bool coded = codes_wanted && *a->code;
-	ctl_say("%s%s%s%s", a->error, coded ? " (" : "", coded ? a->code : "", coded ? ")" : "");
-}
-
 static int ask(struct plenum *p, const char *verb, json_t *members, json_t **answer, bool quiet) {
 	_cleanup_json_ json_t *owned = members;
 	_cleanup_free_ char *object = owned ? json_dumps(owned, JSON_COMPACT) : NULL;
@@ -282,7 +281,7 @@ static int ask(struct plenum *p, const char *verb, json_t *members, json_t **ans
 	}
 	enum plenum_result r = plenum_request(p, verb, object, CTL_ANSWER_TIME, &a);
 	if (r == PLENUM_REFUSED && !quiet)
-		explain_refusal(&a);
+		ctl_say_error(a.error, a.code);
 	else if (r != PLENUM_OK && r != PLENUM_REFUSED && r != PLENUM_CLOSED)
 		ctl_say("%s", plenum_error(p));
 	if (r == PLENUM_OK && answer) *answer = parse_body(&a);

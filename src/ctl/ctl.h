@@ -75,6 +75,8 @@ int ctl_usage(struct ctl *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* prints 
  * unchanged (the daemon reports them). */
 void ctl_absolute(const char **folder, char room[PATH_MAX]);
 void ctl_say(const char *fmt, ...) PRINTF_LIKE(1, 2); /* "plenumctl: ..." on stderr, escaped */
+/* The same for an error of the daemon; its code is for programs, and printed with --json only. */
+void ctl_say_error(const char *error, const char *code);
 
 /* Connect; on NULL the reason and a remedy were printed (the verb then returns CTL_NO_DAEMON). */
 struct plenum *ctl_open(struct ctl *c);

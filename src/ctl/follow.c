@@ -61,5 +61,5 @@ bool follow_ended(const struct incoming *in, const char *uuid) {
 void follow_print_error(const struct incoming *in) {
 	_cleanup_free_ char *code = span_dup(span_member(in->line, "code"), NULL);
 	_cleanup_free_ char *error = span_dup(span_member(in->line, "error"), NULL);
-	ctl_say("%s (%s)", error ? error : "the daemon refused a line", code ? code : "?");
+	ctl_say_error(error ? error : "the daemon refused a line", code);
 }

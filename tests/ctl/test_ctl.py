@@ -361,7 +361,7 @@ class Send(Ctl):
         p, child, uuid = self.prompted()
         child.stderr("first\nno such conversation\n")
         child.exit(3)
-        self.assertIn("the child exited with status 3 before it answered: first / no such conversation", self.ended(p, 74)[1])
+        self.assertIn("the child exited with status 3 before it answered: first / no such conversation\n", self.ended(p, 74)[1])
 
     def test_an_answer_that_cannot_be_written_is_74(self):
         with open("/dev/full", "wb") as full:
