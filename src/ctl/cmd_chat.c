@@ -312,9 +312,21 @@ static int converse(struct ctl *c, struct plenum *p, json_t *answer, bool resume
 	return ch.code;
 }
 
+/* Options about the start of an agent that runs already. */
+static void say_ignored(json_t *answer) {
+	struct buf b = BUF_INIT(1000);
+	json_t *one;
+	size_t i;
+	json_array_foreach(ctl_array(answer, "ignored"), i, one)
+		buf_printf(&b, "%s--%s", b.len ? ", " : "", json_string_value(one));
+	if (b.len) ctl_say("session %s exists: %s: has no effect", ctl_str(answer, "session", "?"), b.data);
+	buf_free(&b);
+}
+
 /* Is a session to be made by this? Only if that is asked for, or none exists that could have been meant. */
-static const char *how_to_make(struct plenum *p, bool make) {
+static const char *how_to_make(struct plenum *p, bool make, bool resume) {
 	_cleanup_json_ json_t *list = NULL;
+	if (resume) return "new";
 	if (make) return "auto";
 	if (!p || ctl_ask(p, PLENUM_LIST, NULL, &list) != CTL_OK) return "never";
 	return json_array_size(ctl_array(list, "sessions")) ? "never" : "auto";
@@ -339,12 +351,12 @@ int cmd_chat(struct ctl *c, int argc, char **argv) {
 	ctl_absolute(&cwd, room);
 	if (!str_u64(lines, 0, 1000000, &n)) return ctl_usage(c, "chat: -n takes a number");
 	struct plenum *p = ctl_open(c);
-	const char *create = how_to_make(p, make || resume);
+	const char *create = how_to_make(p, make, resume), *session = argc ? argv[0] : resume ? NULL : "default";
 	_cleanup_json_ json_t *answer = NULL;
 	json_t *members = json_pack("{s:s,s:s*,s:s*,s:s*,s:b}", "create", create, "profile", profile, "cwd", cwd, "resume",
 								resume, "tag", 1);
 	if (n) json_object_set_new(members, "replay", json_pack("{s:I}", "last", (json_int_t)n));
-	code = follow_to(p, argc ? argv[0] : "default", members, &answer);
+	code = follow_to(p, session, members, &answer);
 	if (code == CTL_REFUSED && strcmp(create, "never") == 0)
 		ctl_say("-c, --create makes a session of that name; `plenumctl ls` lists those that exist");
 	if (code != CTL_OK) {
@@ -352,5 +364,6 @@ int cmd_chat(struct ctl *c, int argc, char **argv) {
 		return code;
 	}
 	follow_print_peer(answer);
+	say_ignored(answer);
 	return converse(c, p, answer, resume != NULL);
 }

@@ -511,6 +511,16 @@ class Daemon(ChatCase):
         self.addCleanup(os.close, r)
         return r
 
+    def test_a_conversation_does_not_end_up_in_another_session(self):
+        self.d.attached("work")
+        self.assertIn("work", self.ctl("chat", "-r", "c1", "work", code=1).stderr)
+        p = self.spawn("chat", "-r", "c1")
+        self.ended(p, 0)
+        names = self.ctl("ls", "--names").stdout.split()
+        self.assertEqual(len(names), 2)
+        p = self.ctl("chat", "-C", "/", "work")
+        self.assertIn("session work exists: --cwd: has no effect", p.stderr)
+
     def test_json_is_refused(self):
         self.assertIn("attach", self.ctl("chat", "--json", "-c", "work", code=64).stderr)
         self.assertEqual(self.ctl("ls", "--names").stdout, "")
