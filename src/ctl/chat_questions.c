@@ -67,7 +67,9 @@ void chat_ask(struct chat *ch) {
 		chat_prompt_sign(ch);
 		return;
 	}
-	if (ch->terminal && !ch->editor) { /* earlier input was not meant for this question */
+	if (ch->editor && ch->asking && !ch->screen.held) {
+		editor_flush(ch->editor);
+	} else if (ch->terminal && !ch->editor) { /* earlier input was not meant for this question */
 		tcflush(STDIN_FILENO, TCIFLUSH);
 		ch->input.len = 0;
 	}

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define ECHO_LINES 40 /* of a prompt that stay on the screen */
+
 /* --- Prompts ------------------------------------------------------------------------------------------------------ */
 
 /* Without an editor; the editor's prompt is a part of the screen's end. */
@@ -109,7 +111,9 @@ static void print_typed(struct chat *ch, const char *prompt, const char *text, s
 	const char *end = memchr(text, '\n', n);
 	size_t first = end ? (size_t)(end - text) : n;
 	show_note(&ch->show, SHOW_BOLD, "%s%.*s", prompt, (int)first, text);
-	if (end) show_lines(&ch->show, SHOW_BOLD, 2, end + 1, n - first - 1, 0);
+	ch->show.keeps = false; /* of the output of tools only */
+	if (end) show_lines(&ch->show, SHOW_BOLD, 2, end + 1, n - first - 1, ECHO_LINES);
+	ch->show.keeps = true;
 }
 
 /* A command of chat itself. False: it is none. */

@@ -116,7 +116,7 @@ static void interrupt(struct chat *ch) {
 		plenum_post(ch->p, "interrupt", NULL, id);
 	else if (!n)
 		show_note(&ch->show, SHOW_DIM, "  Ctrl-D leaves");
-	if (ch->editor && !editor_is_inside(ch->editor) && (n || !runs)) editor_set(ch->editor, L"", 0, 0);
+	if (ch->editor && !editor_is_inside(ch->editor) && !runs) editor_set(ch->editor, L"", 0, 0);
 	ch->input.len = 0;
 	chat_prompt_sign(ch);
 }

@@ -199,6 +199,17 @@ void editor_set(struct editor *e, const wchar_t *text, size_t n, size_t cursor) 
 	put_text(e, text, n, cursor);
 }
 
+void editor_flush(struct editor *e) {
+	size_t before;
+	do {
+		before = e->in.len;
+		editor_read(e);
+	} while (e->in.len > before);
+	if (e->in.len) drop_input(e, e->in.len);
+	e->pushed = 0;
+	if (!e->inside) editor_set(e, L"", 0, 0);
+}
+
 wchar_t *editor_take(struct editor *e, size_t *n) {
 	wchar_t *line = e->line;
 	*n = e->line_len;

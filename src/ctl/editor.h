@@ -36,6 +36,8 @@ bool editor_is_inside(const struct editor *e);
 
 /* The text as it is to be shown; valid until the next call. *search: the pattern of a running search, else NULL. */
 const wchar_t *editor_text(struct editor *e, size_t *n, size_t *cursor, const wchar_t **search);
+/* Drop the text and all keys typed so far. */
+void editor_flush(struct editor *e);
 /* Replace the text. */
 void editor_set(struct editor *e, const wchar_t *text, size_t n, size_t cursor);
 void editor_insert(struct editor *e, const wchar_t *text);

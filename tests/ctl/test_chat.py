@@ -265,6 +265,37 @@ class Asked(ChatCase):
         s.write("X")
         s.typed("> my draXft")
 
+    def test_keys_for_one_question_never_answer_the_next(self):
+        s = self.chat()
+        self.ask("q1", cmd="first")
+        self.ask("q2", cmd="second")
+        s.wait("  first\n", re.compile(r"allow\? \[y, n\]$"))
+        s.tmux("send-keys", "y", "Enter", "y", "Enter")
+        self.assertEqual(self.answer("q1")["behavior"], "allow")
+        s.wait("  second\n", re.compile(r"allow\? \[y, n\]$"))
+        self.ask("q3", cmd="third")
+        s.write("y")
+        s.typed("allow? [y, n] y")
+        self.child.print({"type": "control_cancel_request", "request_id": "q2"})
+        s.wait("  third\n", re.compile(r"allow\? \[y, n\]$"))
+        s.keys("Enter")
+        s.wait("y or n is needed")
+        self.assertEqual(self.child.answers("q2") + self.child.answers("q3"), [])
+
+    def test_ctrl_c_interrupts_and_keeps_the_text(self):
+        s = self.chat()
+        s.write("go")
+        s.keys("Enter")
+        m = self.prompt("go")
+        s.write("my draft")
+        s.typed("> my draft")
+        s.keys("C-c")
+        self.child.reply(self.child.request("interrupt"))
+        self.finish(m, is_error=True, subtype="error_during_execution", terminal_reason="aborted_streaming")
+        s.wait(re.compile(r"-- interrupted\n> my draft$"))
+        s.keys("C-c")
+        s.typed("> ")
+
     def shown(self, *wanted, **members):
         s = self.chat(rows=60)
         self.ask(**members)
