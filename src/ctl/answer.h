@@ -17,7 +17,7 @@ struct decision {
 /* Return the reason why the decision is no valid answer to the request, a message; NULL: it is valid. */
 const char *answer_lacks(struct span request, const struct decision *d);
 
-/* Return true if the agent proposes what an "always" would remember. Without a proposal there is no "always". */
+/* Return true if the agent proposes rules or the like for an "always". Without a proposal there is no "always". */
 bool answer_can_remember(struct span request);
 /* Append in words what one proposal (an element of `permission_suggestions`) changes, and where it is remembered. */
 void answer_put_remembered(struct buf *b, struct span proposal);

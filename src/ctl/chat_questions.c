@@ -91,7 +91,7 @@ void chat_question_add(struct chat *ch, const struct incoming *in) {
 	q->answers = json_object();
 	list_init(&q->node);
 	if (ch->editor && !ch->screen.held &&
-		!editor_is_inside(ch->editor)) { /* what was typed so far was not meant for this question */
+		!editor_is_inside(ch->editor)) { /* earlier input was not meant for this question */
 		chat_typed_read(ch);
 		chat_typed(ch);
 	}

@@ -20,7 +20,7 @@ static ssize_t take(void *cookie, const char *data, size_t n) {
 	return buf_put(&s->fresh, data, n) ? (ssize_t)n : 0;
 }
 
-/* The tail is what the terminal shows on its last row, if it wraps the line as we do. */
+/* Keep the last row of the tail, if the terminal wraps the line as we do. */
 static void cut_tail(struct screen *s) {
 	size_t column = 0, row = 0;
 	for (size_t i = 0, n; i < s->tail.len; i += n) {

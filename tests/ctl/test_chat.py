@@ -82,6 +82,15 @@ class Typing(ChatCase):
         s.keys("End", "BSpace", "Left", "Left", "Delete", "Enter")
         self.prompt("x" + text[:-3] + "n")
 
+    def test_a_large_text(self):
+        s = self.chat()
+        text = "".join("line %d\n" % i for i in range(20000)) + "end"
+        s.paste(text)
+        s.wait(re.compile("\n  line 19999\n  end$"))
+        s.keys("Enter")
+        self.prompt(text)
+        s.wait("... 19960 more lines")
+
     def test_wide_letters_wrap_in_whole(self):
         s = self.chat(columns=21)
         s.write("你" * 10)
