@@ -9,9 +9,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
-from standin import STREAM, Place, Shim, signal
+from standin import DEADLINE, STREAM, Place, Shim, signal
 
 SHIM = ""
 
@@ -516,6 +517,7 @@ class Ends(Case):
     def test_sigterm_stops_an_own_session(self):
         shim, peer = self.start_running()
         shim.write(b'{"half":')
+        peer.collect(time.monotonic() + DEADLINE, lambda part: part == b'{"half":')
         shim.kill(signal.SIGTERM)
         self.assertEqual(peer.line(), b'{"half":')
         self.assertEqual(peer.read()["request"], {"subtype": "plenum_stop", "how": "graceful"})
