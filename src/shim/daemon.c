@@ -20,7 +20,7 @@
 
 #define CONFIG_MAX (1 << 20) /* bytes of a file of --mcp-config */
 #define HELLO_MAX ((size_t)1024 * 1024)
-#define HELLO_WAIT 1000 /* ms for an answer */
+#define HELLO_WAIT 10000 /* ms for an answer */
 
 static int no_daemon(const char *path, const char *why) {
 	fprintf(stderr,
