@@ -518,6 +518,13 @@ static bool is_refusal(const struct client *c, const struct pending *p, const st
 	return c->filter.quiet && (p->kind == ASK_TOOL || p->kind == ASK_HOOK) && p->dialect->succeeded(e);
 }
 
+/* Return true if any answer goes to the CLI as it is: a hook's, after which it lets the tool run, and in a session of
+ * the program's own that of an MCP server. */
+static bool is_for_the_cli(const struct client *c, const struct pending *p, const struct envelope *e) {
+	if (p->kind == ASK_MCP) return router_is_shim(c) && p->dialect->succeeded(e);
+	return p->kind == ASK_HOOK && is_refusal(c, p, e);
+}
+
 static struct chunk empty_line(const struct pending *p, const struct envelope *e) {
 	struct buf b = NOTICE_INIT;
 	p->dialect->put_empty(&b, span_of(p->child_id), p->kind, p->request, e->response);
@@ -546,10 +553,11 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 	}
 	if (!may_answer(c, p, e)) return;
 	const struct dialect *d = p->dialect;
-	bool once = p->kind == ASK_HOOK &&
-				is_refusal(c, p, e); /* any answer: the CLI lets the tool run, like without the daemon */
+	bool once = is_for_the_cli(c, p, e);
 	bool empty = !once && d->is_empty && d->is_empty(p->kind, p->request, e->response);
 	const char *wrong = once || empty ? NULL : d->check_answer(p->kind, e->response);
+	empty |= wrong && p->kind == ASK_MCP && c->filter.quiet; /* it answers once: an error to the child */
+	if (empty) wrong = NULL;
 	if (wrong && !is_refusal(c, p, e)) {
 		router_complain(c, e->inner_request_id, PLENUM_E_BAD_ANSWER, "%s; the request is still open", wrong);
 		return;

@@ -137,6 +137,25 @@ class OwnerTest(Mcp):
             self.a.send(ok(rid, body))
             self.a.error("bad_answer")
 
+    def test_a_client_that_answers_once(self):
+        """It reads no complaint: the child gets an error at once, instead of no answer."""
+        c = self.d.attached("s", quiet=True, name="sdk")
+        self.announce(c, "tools")
+        self.named(self.child, "tools")
+        for i, body in enumerate((None, {}, {"mcp_response": None}, "x")):
+            self.child.print(mcp("k-%d" % i, "tools", CALL))
+            c.send(ok(c.wait(type="control_request")["request_id"], body))
+            self.is_rpc_error(self.child.answer("k-%d" % i))
+
+    def test_a_client_in_place_of_the_cli(self):
+        """In a session of its own any answer is for the CLI."""
+        c = self.d.attached("own", quiet=True, ephemeral=True, mcp_servers=["tools"])
+        child = self.agent.child()
+        for i, body in enumerate(({}, {"mcp_response": None}, "x")):
+            child.print(mcp("k-%d" % i, "tools", CALL))
+            c.send(ok(c.wait(type="control_request")["request_id"], body))
+            self.assertEqual(child.answer("k-%d" % i)["response.response"], body)
+
     def test_after_the_childs_end(self):
         self.announce(self.a, "tools")
         self.announce(self.b, "ide")

@@ -77,7 +77,8 @@ void answers_put_empty(struct buf *b, struct span id, enum ask_kind kind, struct
 		return;
 	}
 	if (kind == ASK_MCP)
-		claude_hooks.put_mcp_error(&body, span_member(request, "message"), "");
+		claude_hooks.put_mcp_error(&body, span_member(request, "message"),
+								   "the client's answer is no JSON-RPC message");
 	else
 		buf_puts(&body, claude_hooks.neutral);
 	dialect_put_built(&claude_dialect, b, id, &body);
