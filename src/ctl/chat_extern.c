@@ -71,9 +71,10 @@ static int run_program(struct chat *ch, const char *path) {
 		struct incoming in;
 		enum plenum_result r = PLENUM_TIMED_OUT;
 		while (ch->p && (r = follow_next(ch->p, 0, &in)) == PLENUM_OK) chat_take_line(ch, &in);
+		bool open = r == PLENUM_TIMED_OUT && ch->p;
 		struct pollfd fds[] = {{.fd = ended, .events = POLLIN},
 							   {.fd = ch->signals, .events = POLLIN},
-							   {.fd = r == PLENUM_TIMED_OUT && ch->p ? plenum_fd(ch->p) : -1, .events = POLLIN}};
+							   {.fd = open ? plenum_fd(ch->p) : -1, .events = open ? plenum_events(ch->p, NULL) : 0}};
 		poll(fds, ARRAY_SIZE(fds), -1);
 		if (fds[1].revents) take_signal(ch, pid);
 	}

@@ -31,7 +31,7 @@ static enum plenum_result send_lines(struct pump *m) {
 	size_t size;
 	while ((got = lines_next(&m->in, &line, &size)) != LINES_MORE && got != LINES_OOM) {
 		if (got == LINES_LONG) ctl_say("stdin: a line of %zu bytes is too long and was not sent", size);
-		if (got == LINES_LINE && r == PLENUM_OK) r = plenum_send(m->p, line.data, line.len);
+		if (got == LINES_LINE && r == PLENUM_OK) r = plenum_send_wait(m->p, line.data, line.len, -1);
 		chunk_drop(&line);
 	}
 	return got == LINES_OOM ? PLENUM_FAILED : r;
@@ -41,7 +41,7 @@ static enum plenum_result end_stdin(struct pump *m) {
 	struct chunk rest = CHUNK_NONE;
 	enum plenum_result r = PLENUM_OK;
 	m->stdin_open = false;
-	if (lines_rest(&m->in, &rest)) r = plenum_send(m->p, rest.data, rest.len);
+	if (lines_rest(&m->in, &rest)) r = plenum_send_wait(m->p, rest.data, rest.len, -1);
 	chunk_drop(&rest);
 	return r == PLENUM_OK ? plenum_finish(m->p) : r;
 }
@@ -79,7 +79,7 @@ static int pump(struct pump *m) {
 		if (r == PLENUM_CLOSED) return ctl_failed(m->p, r);
 		if (r == PLENUM_REFUSED) return CTL_CUT;
 		if (r == PLENUM_FAILED) return ctl_failed(m->p, r);
-		struct pollfd fds[] = {{.fd = plenum_fd(m->p), .events = POLLIN},
+		struct pollfd fds[] = {{.fd = plenum_fd(m->p), .events = plenum_events(m->p, NULL)},
 							   {.fd = m->stdin_open ? STDIN_FILENO : -1, .events = POLLIN}};
 		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR) return CTL_INTERNAL;
 		if (fds[1].revents) r = read_stdin(m);

@@ -217,10 +217,12 @@ bool chat_step(struct chat *ch) {
 	if (ch->code != CTL_GO) return false;
 	chat_refresh(ch);
 	bool reads = !ch->input_ended && chat_typed_wanted(ch);
-	struct pollfd fds[] = {{.fd = ch->p ? plenum_fd(ch->p) : -1, .events = POLLIN},
+	int ready = -1; /* 0: a line is there now */
+	short events = ch->p ? plenum_events(ch->p, &ready) : 0;
+	struct pollfd fds[] = {{.fd = ch->p ? plenum_fd(ch->p) : -1, .events = events},
 						   {.fd = ch->signals, .events = POLLIN},
 						   {.fd = reads ? STDIN_FILENO : -1, .events = POLLIN}};
-	if (poll(fds, ARRAY_SIZE(fds), time_left(ch)) < 0) return true;
+	if (poll(fds, ARRAY_SIZE(fds), ready == 0 ? 0 : time_left(ch)) < 0) return true;
 	if (!ch->p && now_ms() >= ch->retry_at) reconnect(ch);
 	if (fds[1].revents) take_signal(ch);
 	if (fds[2].revents) chat_typed_read(ch);

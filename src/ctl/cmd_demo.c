@@ -224,22 +224,25 @@ static int drain(struct demo *d, struct party *who) {
 	return r == PLENUM_TIMED_OUT ? CTL_GO : ctl_failed(who->p, r);
 }
 
+static bool is_over(const struct demo *d) {
+	return d->window.settled && d->window.result && d->phone.settled && d->phone.result;
+}
+
 /* Both clients, until both saw the decision and the end. */
 static int follow(struct demo *d) {
 	int64_t deadline = now_ms() + DEMO_TIME;
-	while (!(d->window.settled && d->window.result && d->phone.settled && d->phone.result)) {
-		struct pollfd fds[] = {{.fd = plenum_fd(d->window.p), .events = POLLIN},
-							   {.fd = plenum_fd(d->phone.p), .events = POLLIN}};
-		int64_t left = deadline - now_ms();
-		if (left <= 0 || poll(fds, ARRAY_SIZE(fds), (int)left) == 0) {
-			ctl_say("the demo waited %d s for the rest of the turn", DEMO_TIME / 1000);
-			return CTL_TIMED_OUT;
-		}
+	for (;;) {
 		int code = drain(d, &d->window);
 		if (code == CTL_GO) code = drain(d, &d->phone);
 		if (code != CTL_GO) return code;
+		if (is_over(d)) return CTL_OK;
+		struct pollfd fds[] = {{.fd = plenum_fd(d->window.p), .events = plenum_events(d->window.p, NULL)},
+							   {.fd = plenum_fd(d->phone.p), .events = plenum_events(d->phone.p, NULL)}};
+		int64_t left = deadline - now_ms();
+		if (left > 0 && poll(fds, ARRAY_SIZE(fds), (int)left) != 0) continue;
+		ctl_say("the demo waited %d s for the rest of the turn", DEMO_TIME / 1000);
+		return CTL_TIMED_OUT;
 	}
-	return CTL_OK;
 }
 
 static int join(struct demo *d, struct party *who, json_t *members) {

@@ -161,7 +161,8 @@ static int give_up(struct sending *s, int code) {
 }
 
 static int wait_for_lines(struct sending *s) {
-	struct pollfd fds[] = {{.fd = plenum_fd(s->p), .events = POLLIN}, {.fd = s->signals, .events = POLLIN}};
+	struct pollfd fds[] = {{.fd = plenum_fd(s->p), .events = plenum_events(s->p, NULL)},
+						   {.fd = s->signals, .events = POLLIN}};
 	int64_t left = s->deadline == INT64_MAX ? -1 : MAX(s->deadline - now_ms(), 0);
 	fflush(stdout);
 	int n = poll(fds, ARRAY_SIZE(fds), (int)MIN(left, INT32_MAX));

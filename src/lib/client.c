@@ -1,54 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "plenum/client.h"
 
-#include "base/buf.h"
 #include "base/fd.h"
 #include "base/paths.h"
 #include "base/str.h"
-#include "dialect/envelope.h"
-#include "wire/lines.h"
-#include "wire/scan.h"
+#include "lib/handle.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-
-/* Lines that were read and not handed out, oldest first: slots head..count. */
-struct queue {
-	struct chunk *lines;
-	size_t head, count, cap;
-};
-
-struct plenum {
-	int fd;
-	bool ended;    /* the daemon sends no more */
-	bool finished; /* plenum_finish(): we send no more */
-	int skipped;   /* over-long lines that were not reported yet */
-	struct lines_pool pool;
-	struct lines in;
-	struct queue queue;
-	struct chunk current; /* what plenum_next() handed out */
-	unsigned long counter;
-	char salt[9];
-	char path[PLENUM_SOCKET_PATH_SIZE];
-	char error[512];
-};
 
 _Static_assert(PLENUM_SOCKET_PATH_SIZE == PATH_SOCKET_MAX + 1, "the path size of the API is that of the resolver");
 _Static_assert(PLENUM_UUID_SIZE == STR_UUID_SIZE, "the uuid size of the API is that of str_uuid()");
-
-static enum plenum_result PRINTF_LIKE(2, 3) failed(struct plenum *p, const char *fmt, ...) {
-	int saved = errno;
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(p->error, sizeof p->error, fmt, ap);
-	va_end(ap);
-	errno = saved;
-	return PLENUM_FAILED;
-}
 
 const char *plenum_version(void) {
 	return PLENUM_VERSION;
@@ -59,16 +23,6 @@ bool plenum_socket_path(char *path, size_t size, const char **why) {
 }
 
 /* --- Opening and closing ------------------------------------------------------------------------------------------ */
-
-static struct plenum *new_handle(int fd, const char *path) {
-	struct plenum *p = calloc(1, sizeof *p);
-	if (!p) return NULL;
-	p->fd = fd;
-	snprintf(p->path, sizeof p->path, "%s", path);
-	str_random_hex(p->salt, 8);
-	lines_init(&p->in, &p->pool, PLENUM_CLIENT_LINE_MAX);
-	return p;
-}
 
 struct plenum *plenum_open(const char *path, char *why, size_t size) {
 	char resolved[4096] = ""; /* one that is too long is shown whole */
@@ -84,7 +38,7 @@ struct plenum *plenum_open(const char *path, char *why, size_t size) {
 		return NULL;
 	}
 	int fd = fd_connect(path, 0);
-	struct plenum *p = fd < 0 ? NULL : new_handle(fd, path);
+	struct plenum *p = fd < 0 ? NULL : handle_new(fd, path);
 	if (p) return p;
 	int saved = errno;
 	if (fd >= 0) close(fd);
@@ -94,14 +48,7 @@ struct plenum *plenum_open(const char *path, char *why, size_t size) {
 }
 
 void plenum_close(struct plenum *p) {
-	if (!p) return;
-	close(p->fd);
-	chunk_drop(&p->current);
-	for (size_t i = p->queue.head; i < p->queue.count; i++) chunk_drop(&p->queue.lines[i]);
-	free(p->queue.lines);
-	lines_free(&p->in);
-	lines_pool_free(&p->pool);
-	free(p);
+	if (p) handle_free(p);
 }
 
 const char *plenum_path(const struct plenum *p) {
@@ -112,233 +59,129 @@ const char *plenum_error(const struct plenum *p) {
 	return p->error;
 }
 
+/* --- Waiting ------------------------------------------------------------------------------------------------------ */
+
 int plenum_fd(const struct plenum *p) {
 	return p->fd;
 }
 
-/* --- Reading ------------------------------------------------------------------------------------------------------ */
-
-static bool queue_put(struct queue *q, struct chunk line) {
-	if (q->head == q->count) q->head = q->count = 0;
-	if (q->count == q->cap) {
-		size_t cap = q->cap ? q->cap * 2 : 16;
-		struct chunk *lines = realloc(q->lines, cap * sizeof *lines);
-		if (!lines) return false;
-		q->lines = lines;
-		q->cap = cap;
-	}
-	q->lines[q->count++] = line;
-	return true;
-}
-
-static struct chunk queue_take(struct queue *q, size_t at) {
-	struct chunk line = q->lines[at];
-	memmove(&q->lines[q->head + 1], &q->lines[q->head], (at - q->head) * sizeof line);
-	q->head++;
-	return line;
-}
-
-/* Move whole lines of the read bytes to the queue. False without memory. */
-static bool collect(struct plenum *p) {
-	struct chunk line = CHUNK_NONE;
-	size_t size;
-	for (;;) switch (lines_next(&p->in, &line, &size)) {
-		case LINES_MORE:
-			return true;
-		case LINES_OOM:
-			return false;
-		case LINES_LONG:
-			chunk_drop(&line);
-			p->skipped++;
-			break;
-		case LINES_LINE:
-			if (!queue_put(&p->queue, line)) {
-				chunk_drop(&line);
-				return false;
-			}
-			break;
-		}
-}
-
-static void end_of_input(struct plenum *p) {
-	struct chunk rest = CHUNK_NONE;
-	p->ended = true;
-	if (lines_rest(&p->in, &rest) && !queue_put(&p->queue, rest)) chunk_drop(&rest);
-}
-
-/* Read available bytes without waiting. PLENUM_TIMED_OUT: none. */
-static enum plenum_result take_input(struct plenum *p) {
-	size_t room;
-	char *space = lines_space(&p->in, &room);
-	if (!space) return failed(p, "out of memory");
-	ssize_t n;
-	do n = recv(p->fd, space, room, MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
-	int error = n < 0 ? errno : 0;
-	lines_commit(&p->in, n > 0 ? (size_t)n : 0);
-	if (!collect(p)) return failed(p, "out of memory");
-	if (error == EAGAIN) return PLENUM_TIMED_OUT;
-	if (n > 0) return PLENUM_OK;
-	end_of_input(p);
-	if (!error || error == ECONNRESET) return PLENUM_CLOSED;
-	errno = error;
-	return failed(p, "cannot read from the daemon: %s", strerror(error));
-}
-
-static int64_t deadline_of(int timeout_ms) {
-	return timeout_ms < 0 ? INT64_MAX : now_ms() + timeout_ms;
-}
-
-/* Waits for events until the deadline. */
-static enum plenum_result wait_for(struct plenum *p, short events, short *got, int64_t deadline) {
-	struct pollfd fd = {.fd = p->fd, .events = events};
-	int r;
-	do {
-		int64_t left = deadline == INT64_MAX ? -1 : MAX(deadline - now_ms(), 0);
-		r = poll(&fd, 1, (int)MIN(left, INT32_MAX));
-	} while (r < 0 && errno == EINTR);
-	if (r < 0) return failed(p, "cannot wait for the daemon: %s", strerror(errno));
-	*got = fd.revents;
-	return r ? PLENUM_OK : PLENUM_TIMED_OUT;
-}
-
-/* Waits until something was read. */
-static enum plenum_result read_more(struct plenum *p, int64_t deadline) {
-	short got;
-	if (p->ended) return PLENUM_CLOSED;
-	enum plenum_result r = wait_for(p, POLLIN, &got, deadline);
-	if (r != PLENUM_OK) return r;
-	r = take_input(p);
-	return r == PLENUM_TIMED_OUT || r == PLENUM_CLOSED ? PLENUM_OK : r;
-}
-
-static size_t without_lf(struct chunk line) {
-	return line.len && line.data[line.len - 1] == '\n' ? line.len - 1 : line.len;
+short plenum_events(const struct plenum *p, int *timeout_ms) {
+	bool due = !handle_empty(p) || p->skipped || (p->ended && !p->told);
+	if (timeout_ms) *timeout_ms = due ? 0 : -1;
+	return (short)((p->ended ? 0 : POLLIN) | (handle_unsent(p) ? POLLOUT : 0));
 }
 
 enum plenum_result plenum_next(struct plenum *p, int timeout_ms, const char **line, size_t *len) {
-	int64_t deadline = deadline_of(timeout_ms);
+	int64_t deadline = handle_deadline(timeout_ms);
 	chunk_drop(&p->current);
-	while (p->queue.head == p->queue.count) {
+	if (handle_flush(p) == PLENUM_FAILED) return PLENUM_FAILED;
+	while (handle_empty(p)) {
 		if (p->skipped) {
 			p->skipped--;
 			errno = EMSGSIZE;
-			return failed(p, "a line of the daemon was longer than %zu bytes and was left out", PLENUM_CLIENT_LINE_MAX);
+			return handle_failed(p, "a line of the daemon was longer than %zu bytes and was left out",
+								 PLENUM_CLIENT_LINE_MAX);
 		}
-		enum plenum_result r = read_more(p, deadline);
+		if (p->ended) {
+			p->told = true;
+			return PLENUM_CLOSED;
+		}
+		enum plenum_result r = handle_turn(p, deadline);
 		if (r != PLENUM_OK) return r;
 	}
-	p->current = queue_take(&p->queue, p->queue.head);
+	p->current = handle_take(p, p->queue.head);
 	*line = p->current.data;
-	*len = without_lf(p->current);
+	*len = handle_length(p->current);
 	return PLENUM_OK;
 }
 
-/* --- Writing ------------------------------------------------------------------------------------------------------ */
+/* --- Sending ------------------------------------------------------------------------------------------------------ */
 
-static enum plenum_result send_failed(struct plenum *p) {
-	if (errno != EPIPE && errno != ECONNRESET) return failed(p, "cannot write to the daemon: %s", strerror(errno));
-	failed(p, "the daemon closed the connection");
-	return PLENUM_CLOSED;
-}
-
-/* Wait for room, and read meanwhile. */
-static enum plenum_result wait_for_room(struct plenum *p) {
-	short got = 0;
-	enum plenum_result r = wait_for(p, (short)(POLLOUT | (p->ended ? 0 : POLLIN)), &got, INT64_MAX);
-	if (r != PLENUM_OK) return r;
-	if (!p->ended && (got & (POLLIN | POLLHUP)) && take_input(p) == PLENUM_FAILED) return PLENUM_FAILED;
-	return PLENUM_OK;
-}
-
-static enum plenum_result send_all(struct plenum *p, struct iovec *iov, int n) {
-	while (n > 0) {
-		ssize_t sent = fd_sendv(p->fd, iov, n);
-		if (sent < 0 && errno != EAGAIN) return send_failed(p);
-		for (; n > 0 && sent >= (ssize_t)iov->iov_len; iov++, n--) sent -= (ssize_t)iov->iov_len;
-		if (n > 0 && sent > 0) {
-			iov->iov_base = (char *)iov->iov_base + sent;
-			iov->iov_len -= (size_t)sent;
-		}
-		if (n > 0 && wait_for_room(p) == PLENUM_FAILED) return PLENUM_FAILED;
+static enum plenum_result check_line(struct plenum *p, const char *line, size_t *len) {
+	if (p->finished) {
+		errno = EPIPE;
+		return handle_failed(p, "plenum_finish() has ended the input of this connection");
+	}
+	if (*len && line[*len - 1] == '\n') --*len;
+	if (*len && memchr(line, '\n', *len)) {
+		errno = EINVAL;
+		return handle_failed(p, "a line must not contain a newline");
 	}
 	return PLENUM_OK;
 }
 
 enum plenum_result plenum_send(struct plenum *p, const char *line, size_t len) {
-	static const char lf[] = "\n";
-	if (p->finished) {
-		errno = EPIPE;
-		return failed(p, "plenum_finish() has ended the input of this connection");
-	}
-	if (len && line[len - 1] == '\n') len--;
-	if (len && memchr(line, '\n', len)) {
-		errno = EINVAL;
-		return failed(p, "a line must not contain a newline");
-	}
-	union {
-		const void *in;
-		void *out;
-	} text = {line}, end = {lf}; /* struct iovec has no const */
-	struct iovec iov[2] = {{text.out, len}, {end.out, 1}};
-	return send_all(p, iov, 2);
+	enum plenum_result r = check_line(p, line, &len);
+	return r == PLENUM_OK ? handle_put(p, line, len) : r;
+}
+
+static enum plenum_result put_waiting(struct plenum *p, const char *line, size_t len, int64_t deadline) {
+	enum plenum_result r = check_line(p, line, &len);
+	while (r == PLENUM_OK && (r = handle_put(p, line, len)) == PLENUM_FULL) r = handle_turn(p, deadline);
+	return r;
+}
+
+static enum plenum_result flush_waiting(struct plenum *p, int64_t deadline) {
+	enum plenum_result r = handle_flush(p);
+	while (r == PLENUM_OK && handle_unsent(p)) r = handle_turn(p, deadline);
+	return r;
+}
+
+enum plenum_result plenum_send_wait(struct plenum *p, const char *line, size_t len, int timeout_ms) {
+	int64_t deadline = handle_deadline(timeout_ms);
+	enum plenum_result r = put_waiting(p, line, len, deadline);
+	return r == PLENUM_OK ? flush_waiting(p, deadline) : r;
+}
+
+enum plenum_result plenum_flush(struct plenum *p, int timeout_ms) {
+	return flush_waiting(p, handle_deadline(timeout_ms));
+}
+
+size_t plenum_unsent(const struct plenum *p) {
+	return handle_unsent(p);
+}
+
+void plenum_outbox(struct plenum *p, size_t bytes) {
+	p->out_max = bytes;
 }
 
 enum plenum_result plenum_finish(struct plenum *p) {
 	p->finished = true;
-	if (shutdown(p->fd, SHUT_WR) == 0) return PLENUM_OK;
-	return errno == ENOTCONN ? PLENUM_CLOSED : failed(p, "cannot end the input: %s", strerror(errno));
+	return handle_flush(p);
 }
 
 /* --- Requests ----------------------------------------------------------------------------------------------------- */
 
-/* Return the text between the braces of a JSON object, without surrounding spaces. */
-static bool object_inside(const char *object, const char **inside, size_t *len) {
-	static const char blanks[] = " \t\r\n";
-	object += strspn(object, blanks);
-	size_t n = strlen(object);
-	while (n && strchr(blanks, object[n - 1])) n--;
-	if (n < 2 || object[0] != '{' || object[n - 1] != '}') return false;
-	object++;
-	n -= 2;
-	while (n && strchr(blanks, *object)) object++, n--;
-	*inside = object;
-	*len = n;
+/* Remember an attach, for plenum_reopen(). */
+static bool remember(struct plenum *p, const char *object, const char *id) {
+	char *members = strdup(object ? object : "{}");
+	if (!members) return false;
+	free(p->place.members);
+	free(p->place.session);
+	p->place = (struct handle_place){.members = members};
+	snprintf(p->place.id, sizeof p->place.id, "%s", id);
 	return true;
 }
 
-/* In JSON a raw newline is only valid between tokens, where a space is equivalent. */
-static void put_on_one_line(struct buf *b, const char *json, size_t n) {
-	for (size_t part; n > 0; json += part, n -= part) {
-		const char *lf = memchr(json, '\n', n);
-		part = lf ? (size_t)(lf - json) + 1 : n;
-		buf_put(b, json, lf ? part - 1 : part);
-		if (lf) buf_putc(b, ' ');
+static enum plenum_result build_request(struct plenum *p, struct buf *b, const char *subtype, const char *object,
+										char *id) {
+	struct span members = object ? handle_members(object) : span_of("");
+	if (!members.p) {
+		errno = EINVAL;
+		return handle_failed(p, "the members of a request must be a JSON object");
 	}
+	handle_request(p, b, subtype, members, id);
+	if (b->failed || (strcmp(subtype, PLENUM_ATTACH) == 0 && !remember(p, object, id)))
+		return handle_failed(p, "out of memory");
+	return PLENUM_OK;
 }
 
 enum plenum_result plenum_post(struct plenum *p, const char *subtype, const char *object, char *id) {
-	const char *inside = "";
-	size_t n = 0;
-	if (object && !object_inside(object, &inside, &n)) {
-		errno = EINVAL;
-		return failed(p, "the members of a request must be a JSON object");
-	}
-	snprintf(id, PLENUM_ID_SIZE, "lib_%lu_%s", ++p->counter, p->salt);
 	struct buf line = BUF_INIT(PLENUM_CLIENT_LINE_MAX);
-	buf_printf(&line, "{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":{\"subtype\":", id);
-	str_put_json(&line, subtype, strlen(subtype));
-	if (n) buf_putc(&line, ',');
-	put_on_one_line(&line, inside, n);
-	buf_puts(&line, "}}");
-	enum plenum_result r = line.failed ? failed(p, "out of memory") : plenum_send(p, line.data, line.len);
+	enum plenum_result r = build_request(p, &line, subtype, object, id);
+	if (r == PLENUM_OK) r = plenum_send(p, line.data, line.len);
 	buf_free(&line);
 	return r;
-}
-
-static bool is_answer_to(struct chunk line, const char *id, struct envelope *e) {
-	return scan_envelope(line.data, without_lf(line), e) && span_equals(e->type, "control_response") &&
-		   span_equals(e->inner_request_id, id);
 }
 
 static char *dup_or_empty(struct span s) {
@@ -347,7 +190,7 @@ static char *dup_or_empty(struct span s) {
 }
 
 static bool fill_answer(struct chunk line, const struct envelope *e, struct plenum_answer *a) {
-	*a = (struct plenum_answer){.len = without_lf(line)};
+	*a = (struct plenum_answer){.len = handle_length(line)};
 	a->line = strndup(line.data, a->len);
 	a->code = dup_or_empty(span_member(e->response, "code"));
 	a->error = dup_or_empty(span_member(e->response, "error"));
@@ -373,45 +216,126 @@ void plenum_answer_free(struct plenum_answer *a) {
 static bool find_answer(struct plenum *p, size_t *at, const char *id, struct plenum_answer *a, enum plenum_result *r) {
 	struct envelope e;
 	for (; *at < p->queue.count; ++*at) {
-		if (!is_answer_to(p->queue.lines[*at], id, &e)) continue;
+		if (!handle_answers(p->queue.lines[*at], id, &e)) continue;
 		bool filled = fill_answer(p->queue.lines[*at], &e, a);
-		struct chunk line = queue_take(&p->queue, *at);
-		*r = !filled ? failed(p, "out of memory") : span_equals(e.inner_subtype, "error") ? PLENUM_REFUSED : PLENUM_OK;
+		struct chunk line = handle_take(p, *at);
+		*r = !filled                                 ? handle_failed(p, "out of memory")
+			 : span_equals(e.inner_subtype, "error") ? PLENUM_REFUSED
+													 : PLENUM_OK;
 		chunk_drop(&line);
-		if (*r == PLENUM_REFUSED) failed(p, "%s", a->error);
+		if (*r == PLENUM_REFUSED) handle_failed(p, "%s", a->error);
 		return true;
 	}
 	return false;
 }
 
-enum plenum_result plenum_request(struct plenum *p, const char *subtype, const char *object, int timeout_ms,
-								  struct plenum_answer *a) {
-	int64_t deadline = deadline_of(timeout_ms);
-	char id[PLENUM_ID_SIZE];
-	*a = (struct plenum_answer){0};
-	enum plenum_result r = plenum_post(p, subtype, object, id);
+static enum plenum_result wait_answer(struct plenum *p, const char *subtype, const char *id, int64_t deadline,
+									  struct plenum_answer *a) {
+	enum plenum_result r = PLENUM_OK;
 	size_t at = p->queue.head;
 	while (r == PLENUM_OK && !find_answer(p, &at, id, a, &r)) {
-		bool was_empty = p->queue.head == p->queue.count;
-		r = read_more(p, deadline);
+		bool was_empty = handle_empty(p);
+		r = p->ended ? PLENUM_CLOSED : handle_turn(p, deadline);
 		if (was_empty) at = p->queue.head; /* an empty queue starts again at slot 0 */
 	}
-	if (r == PLENUM_TIMED_OUT) failed(p, "no answer to %s within %d ms", subtype, timeout_ms);
-	if (r == PLENUM_CLOSED) failed(p, "the daemon closed the connection before it answered %s", subtype);
+	if (r == PLENUM_TIMED_OUT) handle_failed(p, "no answer to %s in time", subtype);
+	if (r == PLENUM_CLOSED) handle_failed(p, "the daemon closed the connection before it answered %s", subtype);
 	return r;
+}
+
+enum plenum_result plenum_request(struct plenum *p, const char *subtype, const char *object, int timeout_ms,
+								  struct plenum_answer *a) {
+	int64_t deadline = handle_deadline(timeout_ms);
+	struct buf line = BUF_INIT(PLENUM_CLIENT_LINE_MAX);
+	char id[PLENUM_ID_SIZE];
+	*a = (struct plenum_answer){0};
+	enum plenum_result r = build_request(p, &line, subtype, object, id);
+	if (r == PLENUM_OK) r = put_waiting(p, line.data, line.len, deadline);
+	buf_free(&line);
+	if (r == PLENUM_FULL) r = PLENUM_TIMED_OUT;
+	return r == PLENUM_OK ? wait_answer(p, subtype, id, deadline, a) : r;
+}
+
+/* --- Connecting again --------------------------------------------------------------------------------------------- */
+
+/* Write the members of the last attach for another connection: by the session's name, from the line after the last one
+ * that was read. */
+static void put_members(const struct handle_place *place, struct buf *b) {
+	static const char *const changed[] = {"session", "replay", "create"};
+	struct span all = span_of(place->members), key, value;
+	bool tagged = span_is_true(span_member(all, "tag"));
+	for (size_t at = 0; span_next_member(all, &at, &key, &value);) {
+		bool other = true;
+		for (size_t i = 0; i < ARRAY_SIZE(changed); i++) other = other && !span_equals(key, changed[i]);
+		bool keeps = span_equals(key, "session")  ? !place->session
+					 : span_equals(key, "create") ? !span_equals(value, "new")
+					 : span_equals(key, "replay") ? tagged && !place->counts
+												  : other;
+		if (keeps) buf_printf(b, "%s%.*s:%.*s", b->len ? "," : "", (int)key.n, key.p, (int)value.n, value.p);
+	}
+	if (place->session) buf_printf(b, "%s\"session\":%s", b->len ? "," : "", place->session);
+	if (tagged && place->counts)
+		buf_printf(b, "%s\"replay\":{\"after\":%lld}", b->len ? "," : "", (long long)place->seq);
+}
+
+enum plenum_result plenum_reopen(struct plenum *p, char *id) {
+	struct buf members = BUF_INIT(PLENUM_CLIENT_LINE_MAX), line = BUF_INIT(PLENUM_CLIENT_LINE_MAX);
+	if (!p->place.members) {
+		errno = EINVAL;
+		return handle_failed(p, "this connection was not attached to a session");
+	}
+	int fd = fd_connect(p->path, 0);
+	if (fd < 0) return handle_failed(p, "no daemon answers at %s: %s", p->path, strerror(errno));
+	handle_replace(p, fd);
+	put_members(&p->place, &members);
+	handle_request(p, &line, PLENUM_ATTACH, (struct span){members.data, members.len}, id);
+	snprintf(p->place.id, sizeof p->place.id, "%s", id);
+	enum plenum_result r = members.failed || line.failed ? handle_failed(p, "out of memory")
+														 : plenum_send(p, line.data, line.len);
+	buf_free(&members);
+	buf_free(&line);
+	return r;
+}
+
+#define TRY_AGAIN_MS 100
+
+/* Return true if the daemon may be there later: it is being started, or another takes over. */
+static bool may_come(enum plenum_result r, const struct plenum_answer *a) {
+	if (r == PLENUM_REFUSED) return strcmp(a->code, PLENUM_E_SHUTTING_DOWN) == 0;
+	return r == PLENUM_CLOSED ||
+		   (r == PLENUM_FAILED && (errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN || errno == ECONNRESET));
+}
+
+enum plenum_result plenum_reconnect(struct plenum *p, int timeout_ms, struct plenum_answer *a) {
+	int64_t deadline = handle_deadline(timeout_ms);
+	char id[PLENUM_ID_SIZE];
+	*a = (struct plenum_answer){0};
+	for (;;) {
+		plenum_answer_free(a);
+		enum plenum_result r = plenum_reopen(p, id);
+		if (r == PLENUM_OK) r = wait_answer(p, PLENUM_ATTACH, id, deadline, a);
+		if (!may_come(r, a) || now_ms() >= deadline) return r;
+		poll(NULL, 0, (int)MIN(deadline - now_ms(), (int64_t)TRY_AGAIN_MS));
+	}
 }
 
 /* --- Prompts ------------------------------------------------------------------------------------------------------ */
 
-enum plenum_result plenum_prompt(struct plenum *p, const char *text, size_t len, char *uuid) {
-	str_uuid(uuid);
+enum plenum_result plenum_prompt_again(struct plenum *p, const char *text, size_t len, const char *uuid) {
 	struct buf line = BUF_INIT(PLENUM_CLIENT_LINE_MAX);
 	buf_puts(&line, "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":");
 	str_put_json(&line, text, len);
-	buf_printf(&line, "},\"parent_tool_use_id\":null,\"session_id\":\"\",\"uuid\":\"%s\"}", uuid);
-	enum plenum_result r = line.failed ? failed(p, "out of memory") : plenum_send(p, line.data, line.len);
+	buf_puts(&line, "},\"parent_tool_use_id\":null,\"session_id\":\"\",\"uuid\":");
+	str_put_json(&line, uuid, strlen(uuid));
+	buf_putc(&line, '}');
+	enum plenum_result r = line.failed ? handle_failed(p, "out of memory") : plenum_send(p, line.data, line.len);
 	buf_free(&line);
 	return r;
+}
+
+enum plenum_result plenum_prompt(struct plenum *p, const char *text, size_t len, char *uuid) {
+	str_uuid(uuid);
+	return plenum_prompt_again(p, text, len, uuid);
 }
 
 char *plenum_quote(const char *text, size_t len) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "dialect/envelope.h"
 #include "plenum/client.h"
 #include "wire/lines.h"
 #include "wire/scan.h"

@@ -9,6 +9,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,8 +86,7 @@ START_TEST(lines_come_whole) {
 	expect_line("{\"b\":2}");
 	expect_line("");
 	close(there);
-	there = -1;
-	expect_line("last");
+	there = -1; /* its last line was cut off */
 	ck_assert_int_eq(plenum_next(p, 5000, &line, &n), PLENUM_CLOSED);
 	ck_assert_int_eq(plenum_next(p, 0, &line, &n), PLENUM_CLOSED);
 }
@@ -229,11 +229,292 @@ START_TEST(two_full_directions_do_not_block_each_other) {
 	_cleanup_free_ char *much = malloc(MUCH);
 	memset(much, 'c', MUCH);
 	pthread_create(&thread, NULL, writing_first, &got);
-	ck_assert_int_eq(plenum_send(p, much, MUCH), PLENUM_OK);
+	ck_assert_int_eq(plenum_send_wait(p, much, MUCH, -1), PLENUM_OK);
 	ck_assert_int_eq(plenum_next(p, 5000, &line, &n), PLENUM_OK);
 	pthread_join(thread, NULL);
 	ck_assert_uint_eq(n, MUCH);
 	ck_assert_uint_eq(got, MUCH + 1);
+}
+END_TEST
+
+/* --- In a loop ---------------------------------------------------------------------------------------------------- */
+
+static void expect_events(short events, int timeout) {
+	int due = 7;
+	ck_assert_int_eq(plenum_events(p, &due), events);
+	ck_assert_int_eq(due, timeout);
+}
+
+START_TEST(a_loop_does_not_sleep_on_a_line) {
+	struct plenum_answer a;
+	const char *line;
+	size_t n;
+	char answer[] = "\"subtype\":\"success\",\"response\":{}";
+	expect_events(POLLIN, -1);
+	ck_assert_int_eq(ask(answer, NULL, &a), PLENUM_OK);
+	plenum_answer_free(&a);
+	expect_line("{\"n\":1}");
+	expect_events(POLLIN, 0); /* read with the answer: the descriptor does not report it again */
+	expect_line("{\"type\":\"control_response\",\"response\":{\"request_id\":\"x\"}}");
+	expect_line("{\"n\":2}");
+	expect_events(POLLIN, -1);
+	close(there);
+	there = -1;
+	ck_assert_int_eq(plenum_request(p, "plenum_hello", NULL, 5000, &a), PLENUM_CLOSED);
+	ck_assert_int_eq(plenum_next(p, 0, &line, &n), PLENUM_CLOSED);
+	expect_events(0, -1);
+}
+END_TEST
+
+/* Read so many bytes at our end. */
+static void *reading(void *bytes) {
+	char block[4096];
+	size_t left = *(size_t *)bytes;
+	while (left) {
+		ssize_t n = read(there, block, MIN(left, sizeof block));
+		if (n <= 0) break;
+		left -= (size_t)n;
+	}
+	*(size_t *)bytes = left;
+	return NULL;
+}
+
+START_TEST(sending_never_waits) {
+	_cleanup_free_ char *much = malloc(MUCH);
+	pthread_t thread;
+	memset(much, 'c', MUCH);
+	plenum_outbox(p, 1000);
+	ck_assert_int_eq(plenum_send(p, much, MUCH), PLENUM_OK); /* one line of any size */
+	ck_assert_uint_gt(plenum_unsent(p), 1000);
+	expect_events(POLLIN | POLLOUT, -1);
+	ck_assert_int_eq(plenum_send(p, "{}", 2), PLENUM_FULL);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_eq(plenum_send_wait(p, "{}", 2, 10), PLENUM_TIMED_OUT);
+	plenum_outbox(p, PLENUM_OUTBOX_MAX);
+	ck_assert_int_eq(plenum_send(p, "{\"n\":1}", 7), PLENUM_OK);
+	ck_assert_int_eq(plenum_flush(p, 10), PLENUM_TIMED_OUT);
+	size_t left = MUCH + 1;
+	pthread_create(&thread, NULL, reading, &left);
+	ck_assert_int_eq(plenum_flush(p, -1), PLENUM_OK);
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(left, 0);
+	ck_assert_uint_eq(plenum_unsent(p), 0);
+	_cleanup_free_ char *one = heard();
+	ck_assert_str_eq(one, "{\"n\":1}");
+	expect_events(POLLIN, -1);
+}
+END_TEST
+
+START_TEST(the_input_ends_after_the_outbox) {
+	_cleanup_free_ char *much = malloc(MUCH);
+	const char *line;
+	pthread_t thread;
+	size_t left = MUCH + 1, n;
+	char c;
+	memset(much, 'c', MUCH);
+	ck_assert_int_eq(plenum_send(p, much, MUCH), PLENUM_OK);
+	ck_assert_int_eq(plenum_finish(p), PLENUM_OK);
+	ck_assert_uint_gt(plenum_unsent(p), 0);
+	pthread_create(&thread, NULL, reading, &left);
+	while (plenum_unsent(p)) ck_assert_int_eq(plenum_next(p, 1, &line, &n), PLENUM_TIMED_OUT);
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(left, 0);
+	ck_assert_int_eq(read(there, &c, 1), 0);
+}
+END_TEST
+
+/* --- Requests to this client -------------------------------------------------------------------------------------- */
+
+#define REQUEST(id, request) "{\"type\":\"control_request\",\"request_id\":" id ",\"request\":" request "}"
+#define REPLY(id, response)                                                                                            \
+	"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":" id                          \
+	",\"response\":" response "}}"
+
+static struct plenum_ask asked(const char *line, enum plenum_ask_kind kind, const char *name, const char *input) {
+	struct plenum_ask a;
+	ck_assert(plenum_ask_read(line, strlen(line), &a));
+	ck_assert_int_eq(a.kind, kind);
+	ck_assert_str_eq(a.name, name);
+	ck_assert_uint_eq(a.input_len, strlen(input));
+	ck_assert(memcmp(a.input, input, a.input_len) == 0);
+	return a;
+}
+
+/* Free the request after its answer was sent. */
+static void expect_reply(struct plenum_ask *a, enum plenum_result r, const char *want) {
+	ck_assert_int_eq(r, PLENUM_OK);
+	_cleanup_free_ char *line = heard();
+	ck_assert_str_eq(line, want);
+	plenum_ask_free(a);
+	ck_assert_ptr_null(a->line);
+}
+
+START_TEST(a_permission_is_answered) {
+	static const char line[] = REQUEST("\"r\\u0031\"", "{\"subtype\":\"can_use_tool\",\"tool_name\":\"Bash\",\"input\":"
+													   "{\"command\":\"ls\"},\"permission_suggestions\":[{\"a\":1}]}");
+	struct plenum_ask a = asked(line, PLENUM_ASK_PERMISSION, "Bash", "{\"command\":\"ls\"}");
+	ck_assert_uint_eq(a.suggestions_len, strlen("[{\"a\":1}]"));
+	ck_assert(memcmp(a.suggestions, "[{\"a\":1}]", a.suggestions_len) == 0);
+	expect_reply(&a, plenum_allow(p, &a, NULL, NULL), REPLY("\"r\\u0031\"", "{\"behavior\":\"allow\"}"));
+	a = asked(line, PLENUM_ASK_PERMISSION, "Bash", "{\"command\":\"ls\"}");
+	expect_reply(&a, plenum_allow(p, &a, "{\n\"command\":\"pwd\"}", "[{\"a\":1}]"),
+				 REPLY("\"r\\u0031\"", "{\"behavior\":\"allow\",\"updatedInput\":{ \"command\":\"pwd\"},"
+									   "\"updatedPermissions\":[{\"a\":1}]}"));
+	a = asked(line, PLENUM_ASK_PERMISSION, "Bash", "{\"command\":\"ls\"}");
+	expect_reply(&a, plenum_deny(p, &a, "not \"here\""),
+				 REPLY("\"r\\u0031\"", "{\"behavior\":\"deny\",\"message\":\"not \\\"here\\\"\"}"));
+}
+END_TEST
+
+START_TEST(a_hook_and_a_server_are_answered) {
+	static const char hook[] = REQUEST(
+		"7", "{\"subtype\":\"hook_callback\",\"callback_id\":\"h\",\"input\":{\"tool_name\":\"Bash\"}}");
+	static const char server[] = REQUEST("\"m\"",
+										 "{\"subtype\":\"mcp_message\",\"server_name\":\"s\",\"message\":{\"id\":1}}");
+	struct plenum_ask a = asked(hook, PLENUM_ASK_HOOK, "h", "{\"tool_name\":\"Bash\"}");
+	ck_assert_ptr_null(a.suggestions);
+	ck_assert_int_eq(plenum_reply(p, &a, "[]"), PLENUM_FAILED);
+	expect_reply(&a, plenum_reply(p, &a, NULL), REPLY("7", "{}"));
+	a = asked(hook, PLENUM_ASK_HOOK, "h", "{\"tool_name\":\"Bash\"}");
+	expect_reply(&a, plenum_reply(p, &a, " {\"continue\":true} "), REPLY("7", "{\"continue\":true}"));
+	a = asked(server, PLENUM_ASK_MCP, "s", "{\"id\":1}");
+	expect_reply(&a, plenum_reply_mcp(p, &a, "{\"id\":1,\"result\":{}}"),
+				 REPLY("\"m\"", "{\"mcp_response\":{\"id\":1,\"result\":{}}}"));
+	a = asked(server, PLENUM_ASK_MCP, "s", "{\"id\":1}");
+	expect_reply(&a, plenum_reply_error(p, &a, "none"),
+				 "{\"type\":\"control_response\",\"response\":{\"subtype\":\"error\",\"request_id\":\"m\",\"error\":"
+				 "\"none\"}}");
+}
+END_TEST
+
+START_TEST(a_request_is_withdrawn) {
+	static const char line[] = REQUEST("\"r\"", "{\"subtype\":\"new\"}");
+	static const char gone[] = "{\"type\":\"control_cancel_request\",\"request_id\":\"r\"}";
+	static const char other[] = "{\"type\":\"control_cancel_request\",\"request_id\":\"q\"}";
+	struct plenum_ask a = asked(line, PLENUM_ASK_OTHER, "new", "{\"subtype\":\"new\"}"), none;
+	ck_assert(plenum_ask_withdrawn(&a, gone, strlen(gone)));
+	ck_assert(!plenum_ask_withdrawn(&a, other, strlen(other)));
+	ck_assert(!plenum_ask_withdrawn(&a, line, strlen(line)));
+	ck_assert(!plenum_ask_read(gone, strlen(gone), &none));
+	ck_assert_ptr_null(none.line);
+	plenum_ask_free(&a);
+}
+END_TEST
+
+/* --- Connecting again --------------------------------------------------------------------------------------------- */
+
+/* The daemon's end is closed, and all that it sent is read. */
+static void break_off(void) {
+	const char *line;
+	size_t n;
+	close(there);
+	there = -1;
+	while (plenum_next(p, 5000, &line, &n) == PLENUM_OK) continue;
+}
+
+/* Take the next connection and its attach; answer it, and return the line. */
+static char *attaches(const char *answer) {
+	char id[PLENUM_ID_SIZE] = "", text[1024];
+	if (there < 0) there = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	char *line = heard();
+	const char *at = strstr(line, "\"request_id\":\"");
+	if (at) sscanf(at + 14, "%39[^\"]", id);
+	snprintf(text, sizeof text,
+			 "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"%s\","
+			 "\"response\":%s}}\n",
+			 id, answer);
+	say(text);
+	return line;
+}
+
+static void attach_with(const char *members) {
+	char id[PLENUM_ID_SIZE];
+	const char *line;
+	size_t n;
+	ck_assert_int_eq(plenum_post(p, PLENUM_ATTACH, members, id), PLENUM_OK);
+	_cleanup_free_ char *sent = attaches("{\"session\":\"w\",\"seq\":8}");
+	ck_assert_int_eq(plenum_next(p, 5000, &line, &n), PLENUM_OK);
+}
+
+static void expect_members(const char *want) {
+	char id[PLENUM_ID_SIZE], all[1024];
+	ck_assert_int_eq(plenum_reopen(p, id), PLENUM_OK);
+	_cleanup_free_ char *sent = attaches("{\"session\":\"w\",\"seq\":20}");
+	snprintf(all, sizeof all, "\"request_id\":\"%s\",\"request\":{\"subtype\":\"plenum_attach\",%s}}", id, want);
+	ck_assert_msg(strstr(sent, all) != NULL, "%s is not in %s", all, sent);
+	break_off();
+}
+
+START_TEST(it_goes_on_after_its_last_line) {
+	attach_with("{\"create\":\"new\",\"tag\":true,\"name\":\"me\"}");
+	say("{\"plenum_seq\":8,\"type\":\"x\"}\n{\"plenum_seq\":9,\"type\":\"x\"}\n{\"plenum_seq\":10,\"ty");
+	expect_line("{\"plenum_seq\":8,\"type\":\"x\"}");
+	break_off();
+	expect_members("\"tag\":true,\"name\":\"me\",\"session\":\"w\",\"replay\":{\"after\":9}");
+}
+END_TEST
+
+START_TEST(it_goes_on_from_where_it_attached) {
+	char id[PLENUM_ID_SIZE];
+	ck_assert_int_eq(plenum_reopen(p, id), PLENUM_FAILED); /* not attached before */
+	ck_assert_int_eq(errno, EINVAL);
+	attach_with("{\"session\":\"w\",\"tag\":true,\"replay\":\"none\"}");
+	break_off();
+	for (int i = 0; i < 2; i++) expect_members("\"tag\":true,\"session\":\"w\",\"replay\":{\"after\":7}");
+}
+END_TEST
+
+START_TEST(without_numbers_nothing_is_replayed_again) {
+	attach_with("{\"session\":\"w\",\"replay\":\"all\",\"create\":\"never\"}");
+	break_off();
+	expect_members("\"create\":\"never\",\"session\":\"w\"");
+}
+END_TEST
+
+START_TEST(an_unread_replay_is_asked_for_again) {
+	attach_with("{\"session\":\"w\",\"tag\":true,\"replay\":\"all\"}");
+	break_off();
+	expect_members("\"tag\":true,\"replay\":\"all\",\"session\":\"w\"");
+}
+END_TEST
+
+/* The daemon comes back, ends at once, and comes back again. */
+static void *coming_back(void *arg) {
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	strcpy(to.sun_path, path);
+	unlink(path);
+	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(listener, (const struct sockaddr *)&to, sizeof to) < 0 || listen(listener, 1) < 0) return arg;
+	close(accept4(listener, NULL, NULL, SOCK_CLOEXEC));
+	free(attaches("{\"session\":\"w\",\"replay_cut\":false}"));
+	return NULL;
+}
+
+START_TEST(it_waits_for_a_daemon) {
+	struct plenum_answer a;
+	pthread_t thread;
+	attach_with("{\"session\":\"w\",\"tag\":true}");
+	break_off();
+	close(listener);
+	ck_assert_int_eq(plenum_reconnect(p, 0, &a), PLENUM_FAILED);
+	ck_assert_int_eq(errno, ECONNREFUSED);
+	pthread_create(&thread, NULL, coming_back, NULL);
+	ck_assert_int_eq(plenum_reconnect(p, -1, &a), PLENUM_OK);
+	pthread_join(thread, NULL);
+	ck_assert_ptr_nonnull(strstr(a.line, "replay_cut"));
+	plenum_answer_free(&a);
+	say("{\"n\":1}\n");
+	expect_line("{\"n\":1}");
+	ck_assert_int_eq(plenum_send(p, "{}", 2), PLENUM_OK);
+}
+END_TEST
+
+START_TEST(a_prompt_is_sent_again_under_its_uuid) {
+	char uuid[PLENUM_UUID_SIZE];
+	ck_assert_int_eq(plenum_prompt(p, "a", 1, uuid), PLENUM_OK);
+	ck_assert_int_eq(plenum_prompt_again(p, "a", 1, uuid), PLENUM_OK);
+	_cleanup_free_ char *one = heard(), *two = heard();
+	ck_assert_str_eq(one, two);
 }
 END_TEST
 
@@ -333,6 +614,18 @@ int main(void) {
 	tcase_add_test(connected, members_may_stand_on_many_lines);
 	tcase_add_test(connected, nothing_is_sent_behind_the_end_of_the_input);
 	tcase_add_test(connected, two_full_directions_do_not_block_each_other);
+	tcase_add_test(connected, a_loop_does_not_sleep_on_a_line);
+	tcase_add_test(connected, sending_never_waits);
+	tcase_add_test(connected, the_input_ends_after_the_outbox);
+	tcase_add_test(connected, a_permission_is_answered);
+	tcase_add_test(connected, a_hook_and_a_server_are_answered);
+	tcase_add_test(connected, a_request_is_withdrawn);
+	tcase_add_test(connected, it_goes_on_after_its_last_line);
+	tcase_add_test(connected, it_goes_on_from_where_it_attached);
+	tcase_add_test(connected, without_numbers_nothing_is_replayed_again);
+	tcase_add_test(connected, an_unread_replay_is_asked_for_again);
+	tcase_add_test(connected, it_waits_for_a_daemon);
+	tcase_add_test(connected, a_prompt_is_sent_again_under_its_uuid);
 	tcase_add_test(connected, a_prompt_has_a_uuid);
 	tcase_add_test(alone, nobody_there_is_said_with_the_path);
 	tcase_add_test(alone, a_path_that_is_too_long_is_said);
