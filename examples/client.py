@@ -27,12 +27,18 @@ def talk(attach, prompt):
 
         send({"type": "control_request", "request_id": "attach", "request": attach})
         send(prompt)
+        cut = False
         for line in map(json.loads, stream):
             if "plenum_seq" in line:
                 attach["replay"] = {"after": line["plenum_seq"]}
             kind = line["type"]
             if kind == "control_response" and line["response"]["subtype"] == "error":
                 sys.exit(line["response"]["error"])
+            elif kind == "control_response":  # of the attach; after a crash of the daemon the turn does not go on
+                now = line["response"]["response"]
+                cut = now["replay_cut"] and now["state"] not in ("busy", "asking")
+            elif line.get("code") == "duplicate_request" and cut:
+                sys.exit("the turn was cut")
             elif kind == "control_request" and line["request"]["subtype"] == "can_use_tool":
                 ask = line["request"]
                 yes = input("%s %s? [y/n] " % (ask["tool_name"], json.dumps(ask["input"]))) == "y"
