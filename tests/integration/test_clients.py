@@ -26,14 +26,18 @@ def marked(page, mark):
     return {name: plain(re.sub(r"^\.Ed\n.*?^\.Bd .*?\n", "", text, flags=re.MULTILINE | re.DOTALL)) for name, text in parts}
 
 
+def sanitizers():
+    """The options of the compiler that a program needs if the library was built with sanitizers."""
+    with open(build_file("plenumd"), "rb") as f:
+        return ["-fsanitize=address,undefined"] if b"__asan_init" in f.read() else []
+
+
 def compile_c(folder, name, source, *libraries):
     """Compile a program against the library in the build directory; return its path."""
-    with open(build_file("plenumd"), "rb") as f:
-        sanitizers = ["-fsanitize=address,undefined"] if b"__asan_init" in f.read() else []
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", *libraries], capture_output=True, text=True,
                            check=True).stdout.split() if libraries else []
     lib, program = os.path.join(BUILD, "src", "lib"), os.path.join(folder, name)
-    subprocess.run([os.environ.get("CC", "cc"), "-Wall", "-Wextra", "-Werror", *sanitizers, "-I", os.path.join(ROOT, "include"),
+    subprocess.run([os.environ.get("CC", "cc"), "-Wall", "-Wextra", "-Werror", *sanitizers(), "-I", os.path.join(ROOT, "include"),
                     "-x", "c", "-", "-x", "none", "-L", lib, "-Wl,-rpath," + lib, "-lplenum", *flags, "-o", program],
                    input=source, text=True, check=True)
     return program
@@ -288,8 +292,11 @@ class Installed(Clients):
         block = re.search(r"^    \$ (export PKG_CONFIG_PATH=.*?)\n\n", read("README.md"), re.MULTILINE | re.DOTALL).group(1)
         script = "\n".join(line.strip().removeprefix("$ ") for line in block.splitlines()).replace("~/.local", shlex.quote(prefix))
         os.symlink(os.path.join(ROOT, "examples"), os.path.join(self.folder, "examples"))
+        with open(os.path.join(self.folder, "cc"), "w") as f:
+            f.write('#!/bin/sh\nexec %s "$@" %s\n' % (shutil.which("cc"), " ".join(sanitizers())))
+        os.chmod(f.name, 0o755)
         p = subprocess.run(["sh", "-euc", script], cwd=self.folder, capture_output=True, text=True, timeout=60,
-                           env={**os.environ, "PLENUM_SOCKET": self.daemon.socket})
+                           env={**os.environ, "PLENUM_SOCKET": self.daemon.socket, "PATH": self.folder + ":" + os.environ["PATH"]})
         self.assertEqual((p.returncode, p.stderr), (0, ""), p.stdout)
         self.assertEqual(["success"], self.results(p.stdout))
         for name in ("plenum-protocol.schema.json", "plenum-protocol.d.ts", "plenum_protocol.py"):
