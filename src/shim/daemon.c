@@ -2,7 +2,6 @@
 #include "shim/daemon.h"
 
 #include "base/fd.h"
-#include "base/paths.h"
 #include "base/str.h"
 #include "dialect/envelope.h"
 #include "plenum/protocol.h"
@@ -22,36 +21,30 @@
 #define HELLO_MAX ((size_t)1024 * 1024)
 #define HELLO_WAIT 10000 /* ms for an answer */
 
-static int no_daemon(const char *path, const char *why) {
-	fprintf(stderr,
-			"plenum-shim: no daemon at %s: %s\n"
-			"plenum-shim: start it (systemctl --user start plenumd.socket, or plenumd), or set PLENUM_SOCKET\n",
-			path, why);
-	return -1;
+static void explain(const char *why) {
+	char path[PLENUM_SOCKET_PATH_SIZE];
+	if ((errno == EACCES || errno == EPERM) && plenum_socket_path(path, sizeof path, NULL))
+		fprintf(stderr,
+				"plenum-shim: cannot connect to %s: %s\n"
+				"plenum-shim: it belongs to another user, or its directory may not be entered; set PLENUM_SOCKET to "
+				"your own\n",
+				path, strerror(errno));
+	else
+		fprintf(stderr,
+				"plenum-shim: %s\n"
+				"plenum-shim: start it (systemctl --user start plenumd.socket, or plenumd), or set PLENUM_SOCKET\n",
+				why);
 }
 
-static int no_connection(const char *path) {
-	if (errno != EACCES && errno != EPERM) return no_daemon(path, strerror(errno));
-	fprintf(
-		stderr,
-		"plenum-shim: cannot connect to %s: %s\n"
-		"plenum-shim: it belongs to another user, or its directory may not be entered; set PLENUM_SOCKET to your own\n",
-		path, strerror(errno));
-	return -1;
-}
-
-int daemon_connect(bool *foreign) {
-	char path[4096], text[256];
-	const char *why = NULL;
+struct plenum *daemon_connect(bool *foreign) {
+	char why[4352]; /* with a path that is too long */
 	struct peer peer;
-	if (!path_socket(path, sizeof path, &why)) {
-		snprintf(text, sizeof text, "%s (it has %zu bytes)", why, strlen(path));
-		return no_daemon(path, text);
-	}
-	int fd = fd_connect(path, 0);
-	if (fd < 0) return no_connection(path);
-	*foreign = fd_peer(fd, &peer) < 0 || peer.uid != geteuid();
-	return fd;
+	struct plenum *p = plenum_open(NULL, why, sizeof why);
+	if (p)
+		*foreign = fd_peer(plenum_fd(p), &peer) < 0 || peer.uid != geteuid();
+	else
+		explain(why);
+	return p;
 }
 
 static void put_key(struct buf *b, const char *key) {

@@ -6,12 +6,14 @@
 #pragma once
 
 #include "base/buf.h"
+#include "plenum/client.h"
 #include "shim/options.h"
 #include "wire/scan.h"
 
-/* Return a connected socket, or -1 after a message on stderr with the path and a remedy. *foreign: the daemon runs as
- * another user. */
-int daemon_connect(bool *foreign);
+/* Return a connection, or NULL after a message on stderr with the path and a remedy. *foreign: the daemon runs as
+ * another user. The shim uses the descriptor only: it passes on the beginning of a long line before its end has come.
+ */
+struct plenum *daemon_connect(bool *foreign);
 
 /* Append the plenum_attach line with its newline. A daemon of another user gets neither argv nor environment: it would
  * refuse them, and they may contain secrets; and the session does not end with the shim. False: too long, or no

@@ -449,8 +449,9 @@ static void report_loss(struct pump *p) {
 
 int pump_run(const struct options *o) {
 	struct pump p = {.o = o, .signals = -1, .deadline = INT64_MAX, .resume_until = now_ms() + RESUME_WAIT};
-	p.sock = daemon_connect(&p.foreign);
-	if (p.sock < 0) return EXIT_NO_DAEMON;
+	struct plenum *daemon = daemon_connect(&p.foreign);
+	if (!daemon) return EXIT_NO_DAEMON;
+	p.sock = plenum_fd(daemon);
 	p.own = o->own && !p.foreign;
 	signal(SIGPIPE, SIG_IGN);
 	p.signals = fd_signals((const int[]){SIGTERM, SIGINT, SIGHUP, 0});
@@ -473,6 +474,6 @@ int pump_run(const struct options *o) {
 	free(p.refusal);
 	free(block);
 	close(p.signals);
-	close(p.sock);
+	plenum_close(daemon);
 	return p.code;
 }
