@@ -28,6 +28,10 @@ while True: time.sleep(60)
 INIT = {"type": "system", "subtype": "init", "session_id": "conv-1"}
 
 
+# A service that gets SIGTERM has the time to note it, on a busy machine too; one that stays gets SIGKILL.
+PATIENT = {"stop_grace": "3s"}
+
+
 def kill(pid):
     if alive(pid):
         os.kill(pid, signal.SIGKILL)
@@ -118,7 +122,7 @@ class KeepTest(LeftoversCase):
 
     def test_a_stop_of_a_running_child(self):
         """One that ignores SIGTERM gets SIGKILL after stop_grace. A service of another session continues."""
-        d, agent, a, child = self.going(profile={"stop_grace": "300ms"})
+        d, agent, a, child = self.going(profile=PATIENT)
         b = d.attached("t")
         other = self.service(d, agent.child(), "other")
         plain, stubborn = self.service(d, child), self.service(d, child, "stubborn", "stubborn")
@@ -134,7 +138,7 @@ class KeepTest(LeftoversCase):
 
     def test_forget(self):
         """Also for a sleeping session; its services are ended although the session is gone by then."""
-        d, agent, a, child = self.going(profile={"stop_grace": "300ms"})
+        d, agent, a, child = self.going(profile=PATIENT)
         pid = self.service(d, child, how="stubborn")
         a.request("plenum_hibernate")
         d.wait_state("s", "asleep")
@@ -186,7 +190,7 @@ class KeepTest(LeftoversCase):
     def test_the_end_of_the_daemon(self):
         """The next daemon could not distinguish it from the user's programs: it ends, for a sleeping session too, by
         SIGTERM first."""
-        d, agent, a, child = self.going(profile={"stop_grace": "300ms"})
+        d, agent, a, child = self.going(profile=PATIENT)
         pid, stubborn = self.service(d, child), self.service(d, child, "stubborn", "stubborn")
         a.request("plenum_hibernate")
         d.wait_state("s", "asleep")
@@ -229,7 +233,7 @@ class EndTest(LeftoversCase):
 
     def test_the_daemon_waits_for_them(self):
         """Until they have ended, by themselves or by SIGKILL."""
-        d, agent, a, child = self.going(profile={"leftovers": "end", "stop_grace": "300ms"})
+        d, agent, a, child = self.going(profile=dict(PATIENT, leftovers="end"))
         pid = self.service(d, child, how="stubborn")
         d.stop()
         self.assertFalse(alive(pid))

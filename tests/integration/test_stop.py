@@ -310,7 +310,7 @@ class StopTest(Case):
             else:
                 b.send(dict(user("two"), session_id="conv-1"))
                 b.wait(type="result")
-            child.event("signal", signal=signal.SIGTERM)
+            until(lambda: "stop, SIGTERM after" in d.log(), what="the next step")  # the child may not report it
 
     def test_whose_owner_waits_no_longer(self):
         """Or a stop is requested: the other steps follow."""
