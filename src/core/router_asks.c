@@ -214,7 +214,7 @@ void router_refuse_unasked(struct session *s, struct chunk line, const struct en
 	const struct dialect *d = session_dialect(s);
 	(void)line;
 	if (d->ask_kind(e) == ASK_TOOL) {
-		d->put_tool_deny(&body, why);
+		d->put_tool_deny(&body, e->request, why);
 		dialect_put_built(d, &b, e->request_id, &body);
 	} else {
 		d->put_failure(&b, e->request_id, PLENUM_E_UNKNOWN_REQUEST, why);
@@ -308,13 +308,13 @@ void router_unask(struct attachment *a) {
 
 static void deny(struct pending *p, const char *decision, const char *why) {
 	struct buf b = NOTICE_INIT;
-	p->dialect->put_tool_deny(&b, why);
+	p->dialect->put_tool_deny(&b, p->request, why);
 	router_answer_self(p, &b, decision, why);
 }
 
 static void cancel(struct pending *p, const char *why) {
 	struct buf b = NOTICE_INIT;
-	p->dialect->put_cancel_form(&b);
+	p->dialect->put_cancel_form(&b, p->request);
 	router_answer_self(p, &b, "timeout", why);
 }
 
@@ -337,7 +337,7 @@ void router_ask_timer(void *arg) {
 
 static void allow_by_rule(struct pending *p, const char *why) {
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
-	p->dialect->put_tool_allow(&b, pending_part(p, ASK_PART_INPUT));
+	p->dialect->put_tool_allow(&b, p->request);
 	router_answer_self(p, &b, "allow", why);
 }
 
@@ -555,7 +555,7 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 	const struct dialect *d = p->dialect;
 	bool once = is_for_the_cli(c, p, e);
 	bool empty = !once && d->is_empty && d->is_empty(p->kind, p->request, e->response);
-	const char *wrong = once || empty ? NULL : d->check_answer(p->kind, e->response);
+	const char *wrong = once || empty ? NULL : d->check_answer(p->kind, p->request, e->response);
 	empty |= wrong && p->kind == ASK_MCP && c->filter.quiet; /* it answers once: an error to the child */
 	if (empty) wrong = NULL;
 	if (wrong && !is_refusal(c, p, e)) {
@@ -566,7 +566,7 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 		router_hook_unanswered(p);
 		return;
 	}
-	const char *decision = wrong ? "error" : d->decision(p->kind, e->response);
+	const char *decision = wrong ? "error" : d->decision(p->kind, p->request, e->response);
 	if (declined(p, a, decision)) return;
 	struct chunk out = empty ? empty_line(p, e) : answer_line(p, splice_body(line), e, !wrong && !once);
 	if (p->act.data && out.data && !router_execute_may_judge(c, line, p, out)) { /* it comes again */

@@ -238,7 +238,7 @@ static void answer_long(struct session *s, const struct head *head) {
 		return;
 	}
 	if (head->ask == ASK_TOOL) {
-		d->put_tool_deny(&body, LONG_TEXT "no client could be asked");
+		d->put_tool_deny(&body, SPAN_NONE, LONG_TEXT "no client could be asked");
 		dialect_put_built(d, &b, head->id, &body);
 	} else {
 		d->put_failure(&b, head->id, PLENUM_E_TOO_LONG,

@@ -160,7 +160,7 @@ bool router_execute_answered(struct pending *p, struct chunk answer, const struc
 	struct span input = known ? d->answer_input(e.response) : SPAN_NONE;
 	if (!known) {
 		refuse_sender(p, PLENUM_E_INTERNAL, "out of memory");
-	} else if (strcmp(d->decision(p->kind, e.response), "allow") != 0) {
+	} else if (strcmp(d->decision(p->kind, p->request, e.response), "allow") != 0) {
 		_cleanup_free_ char *text = span_dup(d->answer_reason(e.response), NULL);
 		snprintf(why, sizeof why, "denied: %.500s", text ? text : "the approver's answer was an error");
 		refuse_sender(p, PLENUM_E_NOT_ALLOWED, why);
@@ -243,7 +243,7 @@ static void refuse_guarded(struct pending *p, const struct owner *guard) {
 	struct buf b = NOTICE_INIT;
 	char why[400];
 	snprintf(why, sizeof why, GUARD_TEXT, name_of(guard), p->tool);
-	p->dialect->put_tool_deny(&b, why);
+	p->dialect->put_tool_deny(&b, p->request, why);
 	router_answer_self(p, &b, "deny", why);
 }
 

@@ -276,7 +276,7 @@ void warm_free(struct warm *w) {
 
 static void check_ready(struct spare *one) {
 	struct session *s = one->session;
-	if (one->ready || !one->stock || !s->agent || s->init_open) return;
+	if (one->ready || !one->stock || !s->agent || session_state(s) == SESSION_STARTING) return;
 	loop_timer_stop(&one->timer);
 	if (session_dialect(s)->hooks && !router_kept_init(s).p) {
 		fail(one, "the child refused its initialize");
@@ -309,7 +309,6 @@ static void on_stderr(struct session *s, const char *data, size_t n) {
 static void on_started(struct session *s) {
 	loop_timer_set(&s->spare->timer, START_MS);
 	router_init_before_prompt(s);
-	session_changed(s); /* it may owe no answer */
 }
 
 static void on_start_over(struct session *s) {

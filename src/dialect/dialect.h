@@ -270,14 +270,15 @@ struct dialect {
 	struct span (*ask_part)(enum ask_kind kind, struct span request, enum ask_part part);
 	/* Return the string that best describes an ask in one line; absent: none. */
 	struct span (*summary)(struct span request);
-	/* Return NULL if the child takes this as an answer, else an error text. response: e->response of the answer. */
-	const char *(*check_answer)(enum ask_kind kind, struct span response);
+	/* Return NULL if the child takes this as an answer to that request, else an error text. response: e->response of
+	 * the answer. */
+	const char *(*check_answer)(enum ask_kind kind, struct span request, struct span response);
 	/* Return true if the answer is empty and the child takes it: it is completed by put_empty(). NULL: none is. */
 	bool (*is_empty)(enum ask_kind kind, struct span request, struct span response);
 	/* Append the whole line of the completed answer. */
 	void (*put_empty)(struct buf *b, struct span id, enum ask_kind kind, struct span request, struct span response);
 	/* Return the decision of an answer: "allow", "deny", "ask", "error", ...; "answered" if it has none. */
-	const char *(*decision)(enum ask_kind kind, struct span response);
+	const char *(*decision)(enum ask_kind kind, struct span request, struct span response);
 	/* Return the input that an answer of "allow" gives to the tool; absent: the one asked for. */
 	struct span (*answer_input)(struct span response);
 	/* Return the reason in an answer of "deny", a string. */
@@ -290,12 +291,13 @@ struct dialect {
 
 	/* --- lines made by the daemon; each is a whole line with its newline; ids are raw JSON --- */
 
-	/* To the child: an answer with this body, made by one of the next three; and an error. */
+	/* To the child: an answer with this body, made by one of the next three; and an error. request: that of the ask, or
+	 * absent if it was too long to read. */
 	void (*put_answer)(struct buf *b, struct span id, const char *body);
 	void (*put_failure)(struct buf *b, struct span id, const char *code, const char *text);
-	void (*put_tool_deny)(struct buf *body, const char *reason);
-	void (*put_tool_allow)(struct buf *body, struct span input); /* input: may be absent */
-	void (*put_cancel_form)(struct buf *body);                   /* ASK_ELICITATION: nothing was entered */
+	void (*put_tool_deny)(struct buf *body, struct span request, const char *reason);
+	void (*put_tool_allow)(struct buf *body, struct span request);
+	void (*put_cancel_form)(struct buf *body, struct span request); /* ASK_ELICITATION: nothing was entered */
 	/* Withdraw an ask from a client, or a request of a client from the child. */
 	void (*put_cancel)(struct buf *b, struct span id);
 	/* To the child, under an id of ours without quotes: a request with this body. NULL: there are none but the next. */

@@ -7,6 +7,7 @@
  *   {"began":["p1"],"thread":"t1"}                        {"do":"a prompt","as":"p1"}
  *   {"piece":"..."}  {"text":"..."}                       {"answer":"q1","yes":true}
  *   {"ask":"q1","of":{"tool":"Write","with":{...}}}       {"answer":"q1","yes":false,"why":"..."}
+ *   {"ask":"q2","of":{...,"choices":["y","n"]}}           {"answer":"q2","pick":"y"}
  *   {"never":"q1"}                                        {"halt":true}
  *   {"ended":["p1"],"failed":false,"thread":"t1"}
  *
@@ -114,14 +115,26 @@ static struct span summary(struct span request) {
 	return span_member(request, "tool");
 }
 
-static const char *check_answer(enum ask_kind kind, struct span response) {
+/* An ask with choices is answered by one of them, and the first one allows. */
+static bool is_choice(struct span request, struct span pick) {
+	struct span choices = span_member(request, "choices"), one;
+	for (size_t at = 0; span_next(choices, &at, &one);)
+		if (span_same(one, pick)) return true;
+	return false;
+}
+
+static const char *check_answer(enum ask_kind kind, struct span request, struct span response) {
 	struct span yes = span_member(response, "yes");
 	(void)kind;
+	if (span_member(request, "choices").p)
+		return is_choice(request, span_member(response, "pick")) ? NULL : "`pick` must be one of the choices";
 	return yes.p && (*yes.p == 't' || *yes.p == 'f') ? NULL : "`yes` must be true or false";
 }
 
-static const char *decision(enum ask_kind kind, struct span response) {
+static const char *decision(enum ask_kind kind, struct span request, struct span response) {
+	struct span choices = span_member(request, "choices");
 	(void)kind;
+	if (choices.p) return span_same(span_element(choices, 0), span_member(response, "pick")) ? "allow" : "deny";
 	return span_is_true(span_member(response, "yes")) ? "allow" : "deny";
 }
 
@@ -145,7 +158,15 @@ static void put_answer(struct buf *b, struct span id, const char *body) {
 	buf_printf(b, ",%s}\n", body);
 }
 
-static void put_tool_deny(struct buf *body, const char *reason) {
+/* The last choice is the refusal. */
+static void put_tool_deny(struct buf *body, struct span request, const char *reason) {
+	struct span choices = span_member(request, "choices"), one, last = SPAN_NONE;
+	for (size_t at = 0; span_next(choices, &at, &one);) last = one;
+	if (last.p) {
+		buf_puts(body, "\"pick\":");
+		buf_put(body, last.p, last.n);
+		return;
+	}
 	buf_puts(body, "\"yes\":false,\"why\":");
 	str_put_json(body, reason, strlen(reason));
 }
@@ -153,18 +174,19 @@ static void put_tool_deny(struct buf *body, const char *reason) {
 static void put_failure(struct buf *b, struct span id, const char *code, const char *text) {
 	struct buf body = BUF_INIT(4096);
 	(void)code;
-	put_tool_deny(&body, text);
+	put_tool_deny(&body, SPAN_NONE, text);
 	put_answer(b, id, body.data ? body.data : "\"yes\":false");
 	buf_free(&body);
 }
 
-static void put_tool_allow(struct buf *body, struct span input) {
-	(void)input;
-	buf_puts(body, "\"yes\":true");
+static void put_tool_allow(struct buf *body, struct span request) {
+	struct span first = span_element(span_member(request, "choices"), 0);
+	buf_puts(body, first.p ? "\"pick\":" : "\"yes\":true");
+	buf_put(body, first.p ? first.p : "", first.n);
 }
 
-static void put_cancel_form(struct buf *body) {
-	buf_puts(body, "\"yes\":false");
+static void put_cancel_form(struct buf *body, struct span request) {
+	put_tool_deny(body, request, "");
 }
 
 static void put_cancel(struct buf *b, struct span id) {
@@ -227,7 +249,7 @@ static const struct gate_row rows[] = {
 	ROW(TYPE, "do", DRIVER, PROMPT) ROW(TYPE, "answer", OBSERVER, ANSWER) ROW(TYPE, "halt", DRIVER, PLAIN)
 		ROW(MEMBER, "do.do", DRIVER, PLAIN) ROW(MEMBER, "do.as", DRIVER, PLAIN) ROW(MEMBER, "halt.halt", DRIVER, PLAIN)
 			ROW(MEMBER, "answer.answer", OBSERVER, PLAIN) ROW(MEMBER, "answer.yes", OBSERVER, PLAIN)
-				ROW(MEMBER, "answer.why", OBSERVER, PLAIN)};
+				ROW(MEMBER, "answer.pick", OBSERVER, PLAIN) ROW(MEMBER, "answer.why", OBSERVER, PLAIN)};
 
 static const char *const none[] = {NULL};
 static const char *const resume_args[] = {"--resume={id}", NULL};

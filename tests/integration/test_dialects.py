@@ -474,6 +474,28 @@ class TinyTest(Neutral, Case):
         _, _, _, child = self.begun()
         self.assertEqual([m.raw for m in child.seen(type="control_request")], [])
 
+    def test_the_first_valid_answer_wins(self):
+        """Which answers are valid is in the request. An invalid one is refused to its sender, and does not use it up."""
+        d, _, a, child = self.begun()
+        b = d.attached()
+        child.print({"ask": "q1", "of": {"tool": "Write", "with": {}, "choices": ["once", "never"]}})
+        rid = a.wait(lambda m: m["ask"] is not None)["ask"]
+        b.wait(ask=rid)
+        a.send({"answer": rid, "pick": "always"}, {"answer": rid, "yes": True})
+        a.error("bad_answer", request_id=rid)
+        a.error("bad_answer", request_id=rid)
+        b.send({"answer": rid, "pick": "once"})
+        child.wait(answer="q1", pick="once")
+        self.assertEqual(a.event("settled")["decision"], "allow")
+        self.assertEqual(len(child.seen(answer="q1")), 1)
+
+    def test_the_daemons_own_answer_is_one_of_the_choices(self):
+        _, _, a, child = self.begun(keys={"deny_tools": "Write", "allow_tools": "Read"})
+        child.print({"ask": "q1", "of": {"tool": "Write", "with": {}, "choices": ["once", "never"]}},
+                    {"ask": "q2", "of": {"tool": "Read", "with": {}, "choices": ["once", "never"]}})
+        child.wait(answer="q1", pick="never")
+        child.wait(answer="q2", pick="once")
+
     def test_what_the_agent_cannot_do_is_refused(self):
         d, _ = self.start_in()
         c = d.client()

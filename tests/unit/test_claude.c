@@ -167,19 +167,19 @@ END_TEST
 static const char *check(enum ask_kind kind, const char *body) {
 	char response[1000];
 	snprintf(response, sizeof response, "{\"subtype\":\"success\",\"request_id\":\"1\",\"response\":%s}", body);
-	return claude_dialect.check_answer(kind, span_of(response));
+	return claude_dialect.check_answer(kind, SPAN_NONE, span_of(response));
 }
 
 static const char *decision(enum ask_kind kind, const char *body) {
 	char response[1000];
 	snprintf(response, sizeof response, "{\"subtype\":\"success\",\"response\":%s}", body);
-	return claude_dialect.decision(kind, span_of(response));
+	return claude_dialect.decision(kind, SPAN_NONE, span_of(response));
 }
 
 START_TEST(own_answers_are_valid) {
 	static const char *const events[] = {"\"PreToolUse\"", "\"PermissionRequest\"", "\"Stop\"", "\"New\""};
 	struct buf b = BUF_INIT(10000);
-	claude_dialect.put_tool_deny(&b, "a \"reason\"");
+	claude_dialect.put_tool_deny(&b, SPAN_NONE, "a \"reason\"");
 	ck_assert_ptr_null(check(ASK_TOOL, b.data));
 	ck_assert_str_eq(decision(ASK_TOOL, b.data), "deny");
 	is_built(&b, "{\"behavior\":\"deny\",\"message\":\"a \\\"reason\\\"\"}");
@@ -277,10 +277,11 @@ END_TEST
 
 START_TEST(answers_are_success_or_error) {
 	for (int kind = ASK_TOOL; kind <= ASK_UNKNOWN; kind++) {
-		ck_assert_ptr_nonnull(claude_dialect.check_answer((enum ask_kind)kind, span_of("{\"response\":{}}")));
 		ck_assert_ptr_nonnull(
-			claude_dialect.check_answer((enum ask_kind)kind, span_of("{\"subtype\":\"maybe\",\"response\":{}}")));
-		ck_assert_ptr_nonnull(claude_dialect.check_answer((enum ask_kind)kind,
+			claude_dialect.check_answer((enum ask_kind)kind, SPAN_NONE, span_of("{\"response\":{}}")));
+		ck_assert_ptr_nonnull(claude_dialect.check_answer((enum ask_kind)kind, SPAN_NONE,
+														  span_of("{\"subtype\":\"maybe\",\"response\":{}}")));
+		ck_assert_ptr_nonnull(claude_dialect.check_answer((enum ask_kind)kind, SPAN_NONE,
 														  span_of("{\"subtype\":\"succes\\u0073\",\"response\":{}}")));
 	}
 }
@@ -290,11 +291,12 @@ END_TEST
 START_TEST(error_answers) {
 	for (int kind = ASK_TOOL; kind <= ASK_UNKNOWN; kind++) {
 		struct span good = span_of("{\"subtype\":\"error\",\"request_id\":\"1\",\"error\":\"it threw\"}");
-		ck_assert_ptr_null(claude_dialect.check_answer((enum ask_kind)kind, good));
-		ck_assert_str_eq(claude_dialect.decision((enum ask_kind)kind, good), "error");
-		ck_assert_ptr_nonnull(claude_dialect.check_answer((enum ask_kind)kind, span_of("{\"subtype\":\"error\"}")));
+		ck_assert_ptr_null(claude_dialect.check_answer((enum ask_kind)kind, SPAN_NONE, good));
+		ck_assert_str_eq(claude_dialect.decision((enum ask_kind)kind, SPAN_NONE, good), "error");
 		ck_assert_ptr_nonnull(
-			claude_dialect.check_answer((enum ask_kind)kind, span_of("{\"subtype\":\"error\",\"error\":{}}")));
+			claude_dialect.check_answer((enum ask_kind)kind, SPAN_NONE, span_of("{\"subtype\":\"error\"}")));
+		ck_assert_ptr_nonnull(claude_dialect.check_answer((enum ask_kind)kind, SPAN_NONE,
+														  span_of("{\"subtype\":\"error\",\"error\":{}}")));
 	}
 }
 END_TEST

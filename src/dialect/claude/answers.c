@@ -10,19 +10,22 @@
 #include <stdio.h>
 #include <string.h>
 
-void answers_put_deny(struct buf *b, const char *reason) {
+void answers_put_deny(struct buf *b, struct span request, const char *reason) {
+	(void)request;
 	buf_puts(b, "{\"behavior\":\"deny\",\"message\":");
 	str_put_json(b, reason, strlen(reason));
 	buf_puts(b, "}");
 }
 
-void answers_put_allow(struct buf *b, struct span input) {
+void answers_put_allow(struct buf *b, struct span request) {
+	struct span input = span_member(request, "input");
 	buf_puts(b, "{\"behavior\":\"allow\",\"updatedInput\":");
 	buf_put(b, input.p ? input.p : "{}", input.p ? input.n : 2);
 	buf_putc(b, '}');
 }
 
-void answers_put_cancel(struct buf *b) {
+void answers_put_cancel(struct buf *b, struct span request) {
+	(void)request;
 	buf_puts(b, "{\"action\":\"cancel\"}");
 }
 
@@ -84,10 +87,11 @@ void answers_put_empty(struct buf *b, struct span id, enum ask_kind kind, struct
 	dialect_put_built(&claude_dialect, b, id, &body);
 }
 
-const char *answers_check(enum ask_kind kind, struct span response) {
+const char *answers_check(enum ask_kind kind, struct span request, struct span response) {
 	static const char *const actions[] = {"accept", "decline", "cancel", NULL};
 	static const char *const behaviors[] = {"completed", "cancelled", NULL};
 	struct span body = span_member(response, "response"), subtype = span_member(response, "subtype");
+	(void)request;
 	if (span_equals(subtype, "error"))
 		return span_is_string(span_member(response, "error")) ? NULL
 															  : "an error answer needs `error`, a string that says why";
@@ -120,7 +124,8 @@ static const char *hook_decision(struct span body) {
 	return says(word, "block") ? "deny" : says(word, "approve") ? "allow" : "answered";
 }
 
-const char *answers_decision(enum ask_kind kind, struct span response) {
+const char *answers_decision(enum ask_kind kind, struct span request, struct span response) {
+	(void)request;
 	struct span body = span_member(response, "response");
 	if (span_equals(span_member(response, "subtype"), "error")) return "error";
 	if (kind == ASK_TOOL) {
@@ -262,7 +267,7 @@ bool answers_mend(enum ask_kind kind, struct span request, const struct envelope
 
 void answers_read_changes(enum ask_kind kind, struct span request, struct span response, struct changes *c) {
 	struct span update;
-	const char *said = answers_decision(kind, response);
+	const char *said = answers_decision(kind, request, response);
 	struct span from = allowing(kind, span_member(response, "response"));
 	struct span updated = span_member_spelled(from, "updatedInput");
 	struct span permissions = span_member_spelled(from, "updatedPermissions");

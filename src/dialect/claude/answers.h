@@ -7,13 +7,13 @@
 
 #include "dialect/dialect.h"
 
-void answers_put_deny(struct buf *b, const char *reason);
-void answers_put_allow(struct buf *b, struct span input);
-void answers_put_cancel(struct buf *b);
+void answers_put_deny(struct buf *b, struct span request, const char *reason);
+void answers_put_allow(struct buf *b, struct span request);
+void answers_put_cancel(struct buf *b, struct span request);
 bool answers_are_empty(enum ask_kind kind, struct span request, struct span response);
 void answers_put_empty(struct buf *b, struct span id, enum ask_kind kind, struct span request, struct span response);
-const char *answers_check(enum ask_kind kind, struct span response);
-const char *answers_decision(enum ask_kind kind, struct span response);
+const char *answers_check(enum ask_kind kind, struct span request, struct span response);
+const char *answers_decision(enum ask_kind kind, struct span request, struct span response);
 struct span answers_input(struct span response);
 /* Return the input of the tool that is asked about; absent: none. */
 struct span answers_input_of(enum ask_kind kind, struct span request);
