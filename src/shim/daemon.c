@@ -3,23 +3,19 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "dialect/envelope.h"
 #include "plenum/protocol.h"
 #include "wire/valid.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 #define CONFIG_MAX (1 << 20) /* bytes of a file of --mcp-config */
-#define HELLO_MAX ((size_t)1024 * 1024)
-#define HELLO_WAIT 10000 /* ms for an answer */
+#define HELLO_WAIT 10000     /* ms for an answer */
 
 static void explain(const char *why) {
 	char path[PLENUM_SOCKET_PATH_SIZE];
@@ -182,23 +178,6 @@ bool daemon_attach_line(struct buf *b, const struct options *o, const char *requ
 
 /* --- where the daemon finds programs ------------------------------------------------------------------------------ */
 
-/* Return one line of the daemon; NULL: none in time. The caller frees. */
-static char *read_line(int fd) {
-	struct buf b = BUF_INIT(HELLO_MAX);
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-	int64_t until = now_ms() + HELLO_WAIT;
-	char block[4096];
-	ssize_t n = 1;
-	while (n > 0 && !(b.len && memchr(b.data, '\n', b.len))) {
-		int left = (int)(until - now_ms());
-		n = left > 0 && poll(&p, 1, left) > 0 ? recv(fd, block, sizeof block, MSG_DONTWAIT) : -1;
-		if (n > 0 && !buf_put(&b, block, (size_t)n)) n = -1;
-	}
-	char *line = n > 0 ? buf_steal(&b, NULL) : NULL;
-	buf_free(&b);
-	return line;
-}
-
 /* Return PATH of the process; NULL: unknown. The caller frees. */
 static char *path_of(int64_t pid) {
 	char name[40];
@@ -214,19 +193,17 @@ static char *path_of(int64_t pid) {
 }
 
 char *daemon_path(void) {
-	static const char request[] = "{\"type\":\"control_request\",\"request_id\":\"p\",\"request\":{\"subtype\":"
-								  "\"" PLENUM_HELLO "\"}}\n";
-	char path[4096];
-	const char *why;
+	char why[4352];
 	struct peer peer;
-	struct envelope e;
+	struct plenum_answer a = {0};
+	char *found = NULL;
 	int64_t pid;
-	if (!path_socket(path, sizeof path, &why)) return NULL;
-	_cleanup_close_ int fd = fd_connect(path, SOCK_CLOEXEC);
-	if (fd < 0 || fd_peer(fd, &peer) < 0 || peer.uid != geteuid()) return NULL;
-	if (send(fd, request, sizeof request - 1, MSG_NOSIGNAL) < 0) return NULL;
-	_cleanup_free_ char *line = read_line(fd);
-	bool known = line && scan_envelope(line, strcspn(line, "\n"), &e) &&
-				 span_int(span_member(e.inner_response, "pid"), &pid);
-	return known ? path_of(pid) : NULL;
+	struct plenum *p = plenum_open(NULL, why, sizeof why);
+	bool own = p && fd_peer(plenum_fd(p), &peer) == 0 && peer.uid == geteuid();
+	if (own && plenum_request(p, PLENUM_HELLO, NULL, HELLO_WAIT, &a) == PLENUM_OK &&
+		span_int(span_member((struct span){a.body, a.body_len}, "pid"), &pid))
+		found = path_of(pid);
+	plenum_answer_free(&a);
+	plenum_close(p);
+	return found;
 }
