@@ -45,7 +45,7 @@ static inline const char *cursor_find_quote(const char *p, const char *end) {
 }
 
 /* An odd run of backslashes before a quote escapes it. The run ends at the latest at the string's opening quote. */
-static inline bool cursor_is_escaped(const char *quote) {
+static UNUSED bool cursor_is_escaped(const char *quote) {
 	const char *p = quote;
 	while (p[-1] == '\\') p--;
 	return (quote - p) % 2 != 0;
@@ -69,7 +69,7 @@ static inline bool cursor_skip_string(struct cursor *c) {
 }
 
 /* '{' and '[' differ in one bit, as do '}' and ']': with that bit set only two brackets are left to look for. */
-static inline bool cursor_skip_container(struct cursor *c) {
+static UNUSED bool cursor_skip_container(struct cursor *c) {
 	size_t depth = 0;
 	if (c->wide && c->end - c->p >= CURSOR_WIDE_FROM) {
 		const char *p = wide_container(c->p, c->end);
@@ -93,7 +93,7 @@ static inline bool cursor_skip_container(struct cursor *c) {
 }
 
 /* Skip a number, a literal or anything else in the place of a value, up to the next byte with a meaning. */
-static inline bool cursor_skip_scalar(struct cursor *c) {
+static UNUSED bool cursor_skip_scalar(struct cursor *c) {
 	const char *from = c->p;
 	for (; c->p < c->end; c->p++) {
 		char ch = *c->p;

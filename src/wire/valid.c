@@ -249,7 +249,8 @@ static enum valid_state step_colon(struct valid *v) {
 static enum valid_state step_key_string(struct valid *v) {
 	enum string r = check_string(v);
 	if (r != STRING_OVER) return r == STRING_MORE ? VALID_KEY_STRING : VALID_BAD;
-	if (v->watch && v->depth <= 3 && !v->watch->key(v, v->key, (size_t)(v->p - v->key) - 1)) return VALID_BAD;
+	bool looked_at = v->depth < ARRAY_SIZE(v->keys) && v->keys[v->depth];
+	if (looked_at && !v->watch->key(v, v->key, (size_t)(v->p - v->key) - 1)) return VALID_BAD;
 	return step_colon(v);
 }
 
@@ -324,6 +325,7 @@ void valid_begin(struct valid *v, const char *p, size_t n, const struct valid_wa
 	v->p = p;
 	v->end = p + n;
 	v->watch = watch;
+	v->keys[1] = watch != NULL;
 }
 
 bool valid_json(const char *p, size_t n, const char **error, size_t *at) {

@@ -30,8 +30,8 @@ enum valid_part { VALID_INTEGER, VALID_FRACTION, VALID_EXPONENT };
 struct valid;
 
 struct valid_watch {
-	/* A key at level 1, 2 or 3 (v->depth), without its quotes. False: refused, and the callee has set v->error. At
-	 * level 1 and 2 it may set v->wants[v->depth] to get the value. */
+	/* A key at level 1, or at level 2 or 3 while v->keys of that level is set; without its quotes. False: refused, and
+	 * the callee has set v->error. At level 1 and 2 it may set v->wants[v->depth] to get the value. */
 	bool (*key)(struct valid *v, const char *key, size_t n);
 	/* The end of a wanted value at level v->depth. */
 	void (*value)(struct valid *v, struct span value);
@@ -48,7 +48,8 @@ struct valid {
 	bool digits;                     /* it has digits */
 	const struct valid_watch *watch; /* NULL: keys and values are not looked at */
 	size_t depth;
-	bool wants[3];                         /* by level */
+	bool keys[4];                          /* by level (v->depth): the watcher wants its keys */
+	bool wants[3];                         /* by level: the watcher wants the value of the newest key */
 	const char *begin[3];                  /* of the value at this level */
 	uint64_t arrays[VALID_MAX_DEPTH / 64]; /* one bit per level: an array, else an object; set at its start */
 };

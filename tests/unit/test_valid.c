@@ -22,6 +22,8 @@ static bool on_key(struct valid *v, const char *key, size_t n) {
 		return false;
 	}
 	if (v->depth < ARRAY_SIZE(v->wants)) v->wants[v->depth] = n == 4 && memcmp(key, "want", 4) == 0;
+	if (v->depth == 1) v->keys[2] = n != 3 || memcmp(key, "not", 3) != 0;
+	v->keys[3] = v->depth == 2;
 	return true;
 }
 
@@ -38,9 +40,9 @@ static bool check(const char *text, size_t step, struct valid *v) {
 	return v->state == VALID_DONE;
 }
 
-static const char nested[] =
-	"{\"a\":{\"want\":[1,{\"x\":2}],\"b\":{\"c\":{\"deep\":1}}},\"want\":{\"d\":\"\\\"\"},\"e\":[3]}";
-static const char expected[] = "1:a 2:want 2:[1,{\"x\":2}] 2:b 3:c 1:want 2:d 1:{\"d\":\"\\\"\"} 1:e";
+static const char nested[] = "{\"a\":{\"want\":[1,{\"x\":2}],\"b\":{\"c\":{\"deep\":1}}},\"want\":{\"d\":\"\\\"\"},"
+							 "\"e\":[3],\"not\":{\"hidden\":{\"x\":1}}}";
+static const char expected[] = "1:a 2:want 2:[1,{\"x\":2}] 2:b 3:c 1:want 2:d 1:{\"d\":\"\\\"\"} 1:e 1:not";
 
 START_TEST(a_watcher_sees_keys_and_wanted_values_of_the_first_levels) {
 	struct valid v;

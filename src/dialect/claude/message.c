@@ -23,7 +23,6 @@ struct check {
 	size_t keys[3];       /* number of keys seen */
 	struct span *place;   /* which of `request`, `response`, `message` encloses level 2, or NULL */
 	struct inner request, response, message;
-	bool body; /* level 3 is in response.response: the decision */
 	struct valid json;
 };
 
@@ -86,7 +85,6 @@ static const char too_many_members[] = "an object that routing reads has more th
 static bool note_key(struct valid *v, const char *key, size_t n) {
 	struct check *c = CONTAINER_OF(v, struct check, json);
 	size_t depth = v->depth;
-	if ((depth == 2 && !c->place) || (depth == 3 && !c->body)) return true;
 	if (is_disguised(key, n)) {
 		v->error = "a key is spelled with escapes: write its letters as they are";
 		return false;
@@ -106,9 +104,10 @@ static bool note_key(struct valid *v, const char *key, size_t n) {
 	if (depth == 1) {
 		c->place = has_place(c->env, slot) ? slot : NULL;
 		c->keys[2] = 0;
+		v->keys[2] = c->place != NULL;
 		v->wants[2] = false;
 	}
-	c->body = depth == 2 && slot == &c->response.response;
+	v->keys[3] = depth == 2 && slot == &c->response.response; /* the decision */
 	return true;
 }
 
