@@ -225,7 +225,8 @@ static void take_choice(struct chat *ch, struct question *q, struct span choice,
 
 void chat_question_answer(struct chat *ch, const char *text) {
 	struct question *q = chat_question(ch);
-	struct span choice = current_choice(q);
+	struct span choice = q ? current_choice(q) : SPAN_NONE;
+	if (!q) return; /* it went away while a key was being typed */
 	if (!ch->p)
 		ask_again(ch, "the daemon is away: answer when it is back");
 	else if (choice.p)

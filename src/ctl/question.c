@@ -182,6 +182,7 @@ void question_show(struct show *s, struct span request) {
 		put_input(s, tool, input);
 	else if (input.p)
 		put_value(s, "input:", input, 1);
+	if (!name) put_members(s, request, 1, (const char *const[]){"subtype", "message", NULL});
 	if (blocked) show_note(s, SHOW_DIM, "  the path that needs it: %s", blocked);
 	if (reason) show_note(s, SHOW_DIM, "  because: %s", reason);
 }

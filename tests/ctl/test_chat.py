@@ -342,6 +342,16 @@ class Asked(ChatCase):
         self.assertIn("? add_issue of the MCP server tracker\n  title: a title\n  labels:\n    - one\n    - two\n  body: |\n"
                       "    first\n    second\n  at:\n    line: 3\n    ok: true\n  none: []\n", text)
 
+    def test_an_elicitation(self):
+        s = self.chat()
+        self.child.print({"type": "control_request", "request_id": "q1", "request": {
+            "subtype": "elicitation", "mcp_server_name": "forge", "message": "Log in?", "mode": "url", "url": "https://forge/x"}})
+        s.wait("? Log in?\n  mcp_server_name: forge\n  mode: url\n  url: https://forge/x\n  y  accept\n  n  decline\n",
+               re.compile(r"accept\? \[y, n\]$"))
+        s.write("y")
+        s.keys("Enter")
+        self.assertEqual(self.answer()["action"], "accept")
+
     def test_always_names_what_is_remembered(self):
         suggestions = [
             {"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "make *"}], "behavior": "allow",
@@ -480,17 +490,6 @@ class Waiting(ChatCase):
         s.wait("nothing was left out")
         self.child.caught_up()
         self.assertEqual(self.child.seen(type="user"), [])
-
-    def test_an_answer_elsewhere_is_waited_for(self):
-        self.d.attached("work", approve=False)
-        s = self.chat("work")
-        self.ctl("ls")
-        self.child.print(perm("q1"))
-        s.wait("allow?")
-        s.write("y")
-        s.keys("Enter")
-        self.answer()
-        s.wait(re.compile(r"\n>$"))
 
     def test_nothing_of_it_on_a_pipe(self):
         self.d.attached("work")
