@@ -72,11 +72,11 @@ export interface InitializeNote {
   ignored?: Array<string>;
 }
 
-export type Verb = PlenumHelloRequest | PlenumAttachRequest | PlenumDetachRequest | PlenumRegisterRequest | PlenumListRequest | PlenumStatusRequest | PlenumPendingRequest | PlenumQueueRequest | PlenumLogsRequest | PlenumStopRequest | PlenumHibernateRequest | PlenumClearLostRequest | PlenumSubscribeRequest | PlenumMetricsRequest | PlenumReloadRequest | PlenumUpgradeRequest | PlenumShutdownRequest;
+export type Verb = PlenumHelloRequest | PlenumAttachRequest | PlenumDetachRequest | PlenumRegisterRequest | PlenumListRequest | PlenumStatusRequest | PlenumPendingRequest | PlenumQueueRequest | PlenumLogsRequest | PlenumStopRequest | PlenumHibernateRequest | PlenumClearLostRequest | PlenumRenameRequest | PlenumSubscribeRequest | PlenumMetricsRequest | PlenumReloadRequest | PlenumUpgradeRequest | PlenumShutdownRequest;
 
 export type RequestId = string | number;
 
-export type Code = "bad_line" | "bad_request" | "not_attached" | "already_attached" | "no_such_session" | "session_exists" | "no_such_profile" | "conversation_in_use" | "spawn_failed" | "not_allowed" | "name_taken" | "initialize_refused" | "change_refused" | "duplicate_request" | "already_settled" | "unknown_request" | "bad_answer" | "busy" | "timeout" | "child_exited" | "too_long" | "too_many" | "cannot_stop" | "share_exceeded" | "bad_config" | "shutting_down" | "internal";
+export type Code = "bad_line" | "bad_request" | "not_attached" | "already_attached" | "no_such_session" | "session_exists" | "no_such_profile" | "conversation_in_use" | "spawn_failed" | "not_allowed" | "name_taken" | "bad_name" | "initialize_refused" | "change_refused" | "duplicate_request" | "already_settled" | "unknown_request" | "bad_answer" | "busy" | "timeout" | "child_exited" | "too_long" | "too_many" | "cannot_stop" | "share_exceeded" | "bad_config" | "shutting_down" | "internal";
 
 export type State = "starting" | "idle" | "busy" | "asking" | "asleep" | "failed";
 
@@ -529,6 +529,17 @@ export interface PlenumClearLostAnswer {
   daemon: boolean;
 }
 
+export interface PlenumRenameRequest {
+  subtype: "plenum_rename";
+  session?: string;
+  name: string;
+}
+
+export interface PlenumRenameAnswer {
+  session: string;
+  previous: string;
+}
+
 export interface PlenumSubscribeRequest {
   subtype: "plenum_subscribe";
   off?: boolean;
@@ -801,6 +812,7 @@ export interface Verbs {
   plenum_stop: { request: PlenumStopRequest; answer: PlenumStopAnswer };
   plenum_hibernate: { request: PlenumHibernateRequest; answer: PlenumHibernateAnswer };
   plenum_clear_lost: { request: PlenumClearLostRequest; answer: PlenumClearLostAnswer };
+  plenum_rename: { request: PlenumRenameRequest; answer: PlenumRenameAnswer };
   plenum_subscribe: { request: PlenumSubscribeRequest; answer: PlenumSubscribeAnswer };
   plenum_metrics: { request: PlenumMetricsRequest; answer: PlenumMetricsAnswer };
   plenum_reload: { request: PlenumReloadRequest; answer: PlenumReloadAnswer };

@@ -74,13 +74,13 @@ class InitializeNote(TypedDict):
     ignored: NotRequired[List[str]]
 
 
-Verb: TypeAlias = 'Union[PlenumHelloRequest, PlenumAttachRequest, PlenumDetachRequest, PlenumRegisterRequest, PlenumListRequest, PlenumStatusRequest, PlenumPendingRequest, PlenumQueueRequest, PlenumLogsRequest, PlenumStopRequest, PlenumHibernateRequest, PlenumClearLostRequest, PlenumSubscribeRequest, PlenumMetricsRequest, PlenumReloadRequest, PlenumUpgradeRequest, PlenumShutdownRequest]'
+Verb: TypeAlias = 'Union[PlenumHelloRequest, PlenumAttachRequest, PlenumDetachRequest, PlenumRegisterRequest, PlenumListRequest, PlenumStatusRequest, PlenumPendingRequest, PlenumQueueRequest, PlenumLogsRequest, PlenumStopRequest, PlenumHibernateRequest, PlenumClearLostRequest, PlenumRenameRequest, PlenumSubscribeRequest, PlenumMetricsRequest, PlenumReloadRequest, PlenumUpgradeRequest, PlenumShutdownRequest]'
 
 
 RequestId: TypeAlias = 'Union[str, int]'
 
 
-Code: TypeAlias = "Literal['bad_line', 'bad_request', 'not_attached', 'already_attached', 'no_such_session', 'session_exists', 'no_such_profile', 'conversation_in_use', 'spawn_failed', 'not_allowed', 'name_taken', 'initialize_refused', 'change_refused', 'duplicate_request', 'already_settled', 'unknown_request', 'bad_answer', 'busy', 'timeout', 'child_exited', 'too_long', 'too_many', 'cannot_stop', 'share_exceeded', 'bad_config', 'shutting_down', 'internal']"
+Code: TypeAlias = "Literal['bad_line', 'bad_request', 'not_attached', 'already_attached', 'no_such_session', 'session_exists', 'no_such_profile', 'conversation_in_use', 'spawn_failed', 'not_allowed', 'name_taken', 'bad_name', 'initialize_refused', 'change_refused', 'duplicate_request', 'already_settled', 'unknown_request', 'bad_answer', 'busy', 'timeout', 'child_exited', 'too_long', 'too_many', 'cannot_stop', 'share_exceeded', 'bad_config', 'shutting_down', 'internal']"
 
 
 State: TypeAlias = "Literal['starting', 'idle', 'busy', 'asking', 'asleep', 'failed']"
@@ -542,6 +542,17 @@ class PlenumClearLostRequest(TypedDict):
 class PlenumClearLostAnswer(TypedDict):
     cleared: List[str]
     daemon: bool
+
+
+class PlenumRenameRequest(TypedDict):
+    subtype: Literal['plenum_rename']
+    session: NotRequired[str]
+    name: str
+
+
+class PlenumRenameAnswer(TypedDict):
+    session: str
+    previous: str
 
 
 class PlenumSubscribeRequest(TypedDict):
