@@ -378,6 +378,7 @@ export interface SessionStatus extends Session {
   hooks: number;
   output_ms?: number;
   child_rss?: number;
+  cost_usd: number | null;
   prompts: Array<Prompt>;
   guards: Array<Guard>;
   tasks: Tasks;

@@ -396,6 +396,7 @@ class SessionStatus(Session):
     hooks: int
     output_ms: NotRequired[int]
     child_rss: NotRequired[int]
+    cost_usd: Union[float, None]
     prompts: List[Prompt]
     guards: List[Guard]
     tasks: Tasks

@@ -270,7 +270,9 @@ bool router_name_line(struct session *s, const struct envelope *e, const struct 
 void router_turn_begins(struct session *s, const struct envelope *e);
 void router_turn_ends(struct session *s, struct chunk line, const struct envelope *e); /* line may be none */
 bool router_turn_is_open(const struct session *s); /* the child has prompts without a result */
-void router_turn_named(struct session *s);         /* announce a turn begun before its prompts were known */
+/* Append `cost_usd`, the cost of the conversation as last reported; null: none was. */
+void router_turn_put_cost(struct buf *b, const struct session *s);
+void router_turn_named(struct session *s); /* announce a turn begun before its prompts were known */
 void router_turn_echo(struct session *s, const struct envelope *e);
 void router_turn_fate(struct session *s, enum report_fate fate, struct span uuid); /* of a prompt */
 void router_turn_state(struct session *s, enum report_state state);

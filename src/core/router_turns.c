@@ -83,6 +83,10 @@ static void put_cost(struct buf *b, int64_t nano) {
 	notice_raw(b, "cost_usd", nano == TURN_UNKNOWN ? SPAN_NONE : (struct span){text, (size_t)n});
 }
 
+void router_turn_put_cost(struct buf *b, const struct session *s) {
+	put_cost(b, s->cost.unknown || !s->cost.nano_usd ? TURN_UNKNOWN : s->cost.nano_usd);
+}
+
 static void put_tokens(struct buf *b, const struct turn_result *r) {
 	struct buf o = NOTICE_INIT;
 	put_count(&o, PLENUM_TOKENS_INPUT, r->input);

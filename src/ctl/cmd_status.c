@@ -150,6 +150,7 @@ static void print_child(json_t *s) {
 }
 
 static void print_session(json_t *s) {
+	json_t *cost = json_object_get(s, "cost_usd"); /* of the conversation */
 	_cleanup_free_ char *idle = age_text(ctl_int(s, "idle_ms", 0)), *tape = size_text(ctl_int(s, "tape_bytes", 0));
 	row_text(s, "session", "session");
 	row("state", "%s, last used %s ago", ctl_str(s, "state", "?"), idle ? idle : "?");
@@ -163,6 +164,7 @@ static void print_session(json_t *s) {
 	print_child(s);
 	row_date(s, "created_ms", "made");
 	row_count(s, "turns", "turns");
+	if (json_is_number(cost)) row("cost", "$%.4f", json_number_value(cost));
 	row("tape", "%lld lines, %s", (long long)ctl_int(s, "tape_lines", 0), tape ? tape : "?");
 	row_count(s, "pending", "pending");
 	row_count(s, "hooks", "hooks");

@@ -317,6 +317,7 @@ static void status_session(struct request *q) {
 		reply_set(&o, "output_ms", json_integer(now_ms() - s->agent->heard_at));
 		reply_set(&o, "child_rss", json_integer((json_int_t)proc_rss(session_pid(s))));
 	}
+	router_turn_put_cost(&b, s);
 	reply_begin_list(&b, "clients");
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) put_client(&b, a->client);
 	reply_end_list(&b);

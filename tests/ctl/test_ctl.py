@@ -1300,6 +1300,13 @@ class Screen(Ctl):
         self.shown(fd, "\x1b[?1049l")
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
 
+    def test_what_a_session_costs(self):
+        p, child, uuid = self.prompted()
+        child.print(self.result(uuid, total_cost_usd=0.1234))
+        self.ended(p, 0)
+        self.assertRegex(self.ctl("top", "-1").stdout, r"(?m)^work .* \$0\.12$")
+        self.assertRegex(self.ctl("status", "work").stdout, r"(?m)^cost +\$0\.1234$")
+
     def test_top_once_sorts(self):
         for name in ("b", "c", "a"):
             self.d.attached(name)

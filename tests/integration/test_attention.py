@@ -92,6 +92,18 @@ class TurnEndedTest(Case):
             self.conversation = str(members)
             self.assertEqual([self.ended(total_cost_usd=c)["cost_usd"] for c in (0.5, 0.7)], [None, 0.2])
 
+    def test_the_status_has_the_sum(self):
+        def cost():
+            return self.a.request("plenum_status")["cost_usd"]
+
+        self.assertIsNone(cost())
+        for total in (0.07, 0.1):
+            self.ended(total_cost_usd=total)
+            self.assertEqual(cost(), total)
+        self.a.request("plenum_hibernate")
+        self.a.event("session_state", state="asleep")
+        self.assertEqual(cost(), 0.1)
+
     def test_it_comes_once(self):
         """Not again with the child's idle state, with its end, or from the daemon after an upgrade or its death."""
         self.ended()
