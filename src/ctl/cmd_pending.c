@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * pending: the requests that wait for an answer. allow, deny: the answer, from a connection of its own: it attaches as
- * an approver, is asked what is open as any new approver is, answers one request, and makes sure that this answer
+ * an approver, gets the open requests like any new approver, answers one, and makes sure that this answer
  * counted.
  */
 #include "base/buf.h"
@@ -126,7 +126,7 @@ static int confirm(struct plenum *p, const char *id) {
 	return r == PLENUM_OK ? CTL_OK : r == PLENUM_TIMED_OUT ? CTL_CUT : ctl_failed(p, r);
 }
 
-/* what is set to a line about the request; the caller frees. */
+/* *what: a line about the request; the caller frees it. */
 static int decide_attached(struct plenum *p, const char *id, const struct decision *d, char **what) {
 	struct incoming in;
 	int code = await_request(p, id, &in);
