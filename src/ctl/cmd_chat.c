@@ -4,9 +4,9 @@
  * Ctrl-D leaves; the session goes on. If the daemon goes away, chat waits for it and goes on behind the last line.
  */
 #include "base/fd.h"
-#include "base/paths.h"
 #include "base/str.h"
 #include "ctl/chat.h"
+#include "ctl/pick.h"
 #include "ctl/text.h"
 
 #include <errno.h>
@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 
 #define RETRY_TIME 1000 /* ms between two tries to reach the daemon */
 #define TICK_TIME 1000  /* ms between two drawings of the status line */
@@ -28,15 +27,8 @@ static bool is_dumb(void) {
 }
 
 static char *history_path(void) {
-	_cleanup_free_ char *folder = path_state_dir();
-	if (!folder) return NULL;
-	for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = 0;
-		mkdir(folder, 0700);
-		*slash = '/';
-	}
-	mkdir(folder, 0700);
-	return str_printf("%s/chat_history", folder);
+	_cleanup_free_ char *folder = ctl_state_dir();
+	return folder ? str_printf("%s/chat_history", folder) : NULL;
 }
 
 /* Within a key's sequence. */
@@ -325,15 +317,6 @@ static void say_ignored(json_t *answer) {
 	buf_free(&b);
 }
 
-/* Is a session to be made by this? Only if that is asked for, or none exists that could have been meant. */
-static const char *how_to_make(struct plenum *p, bool make, bool resume) {
-	_cleanup_json_ json_t *list = NULL;
-	if (resume) return "new";
-	if (make) return "auto";
-	if (!p || ctl_ask(p, PLENUM_LIST, NULL, &list) != CTL_OK) return "never";
-	return json_array_size(ctl_array(list, "sessions")) ? "never" : "auto";
-}
-
 int cmd_chat(struct ctl *c, int argc, char **argv) {
 	const char *profile = NULL, *cwd = NULL, *resume = NULL, *lines = "0";
 	bool make = false;
@@ -352,19 +335,26 @@ int cmd_chat(struct ctl *c, int argc, char **argv) {
 	char room[PATH_MAX];
 	ctl_absolute(&cwd, room);
 	if (!str_u64(lines, 0, 1000000, &n)) return ctl_usage(c, "chat: -n takes a number");
-	struct plenum *p = ctl_open(c);
-	const char *create = how_to_make(p, make, resume), *session = argc ? argv[0] : resume ? NULL : "default";
+	const char *session = argc ? argv[0] : "default", *create = "new";
+	struct plenum *p = NULL;
+	if (resume) {
+		p = ctl_open(c);
+		if (!argc) session = NULL; /* its name is generated */
+	} else {
+		code = pick_or_make(c, &session, make, &p, &create);
+	}
 	_cleanup_json_ json_t *answer = NULL;
 	json_t *members = json_pack("{s:s,s:s*,s:s*,s:s*,s:b}", "create", create, "profile", profile, "cwd", cwd, "resume",
 								resume, "tag", 1);
 	if (n) json_object_set_new(members, "replay", json_pack("{s:I}", "last", (json_int_t)n));
-	code = follow_to(p, session, members, &answer);
-	if (code == CTL_REFUSED && strcmp(create, "never") == 0)
-		ctl_say("-c, --create makes a session of that name; `plenumctl ls` lists those that exist");
+	if (code == CTL_GO || code == CTL_OK) code = follow_to(p, session, json_incref(members), &answer);
+	json_decref(members);
+	if (code == CTL_REFUSED) pick_hint(c, create);
 	if (code != CTL_OK) {
 		plenum_close(p);
 		return code;
 	}
+	pick_remember(ctl_str(answer, "session", "-"));
 	follow_print_peer(answer);
 	say_ignored(answer);
 	return converse(c, p, answer, resume != NULL);

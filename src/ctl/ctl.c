@@ -2,6 +2,7 @@
 #include "ctl/ctl.h"
 
 #include "base/fd.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "ctl/text.h"
 #include "wire/scan.h"
@@ -11,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAX_OPTIONS 32
@@ -185,6 +187,17 @@ void ctl_absolute(const char **folder, char room[PATH_MAX]) {
 	/* It is not there: the daemon says so, of the path that was meant. */
 	if (**folder == '/' || !getcwd(here, sizeof here)) return;
 	if (snprintf(room, PATH_MAX, "%s/%s", here, *folder) < PATH_MAX) *folder = room;
+}
+
+char *ctl_state_dir(void) {
+	char *folder = path_state_dir();
+	for (char *slash = folder; slash && (slash = strchr(slash + 1, '/'));) {
+		*slash = 0;
+		mkdir(folder, 0700);
+		*slash = '/';
+	}
+	if (folder) mkdir(folder, 0700);
+	return folder;
 }
 
 /* --- The daemon --------------------------------------------------------------------------------------------------- */

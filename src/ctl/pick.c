@@ -2,7 +2,6 @@
 #include "ctl/pick.h"
 
 #include "base/fd.h"
-#include "base/paths.h"
 #include "base/str.h"
 #include "ctl/follow.h"
 
@@ -10,13 +9,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* --- The last one ------------------------------------------------------------------------------------------------- */
 
 static char *last_path(const char *end) {
-	_cleanup_free_ char *folder = path_state_dir();
-	if (folder) mkdir(folder, 0700); /* the daemon's own is elsewhere if it is another user's */
+	_cleanup_free_ char *folder = ctl_state_dir();
 	return folder ? str_printf("%s/plenumctl.last%s", folder, end) : NULL;
 }
 

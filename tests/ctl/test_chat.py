@@ -560,6 +560,16 @@ class Daemon(ChatCase):
         p = self.ctl("chat", "-C", "/", "work")
         self.assertIn("session work exists: --cwd: has no effect", p.stderr)
 
+    def test_a_session_by_the_beginning_of_its_name(self):
+        self.d.attached("work")
+        self.d.attached("other")
+        s = self.chat("wo")
+        s.wait("session work (agent)")
+        s.keys("C-d")
+        s.ended()
+        t = self.screen(build_file("plenumctl"), "chat", "-", XDG_STATE_HOME=s.folder + "/state")
+        t.wait("session work (agent)", re.compile(r"leaves\n>$"))
+
     def test_json_is_refused(self):
         self.assertIn("attach", self.ctl("chat", "--json", "-c", "work", code=64).stderr)
         self.assertEqual(self.ctl("ls", "--names").stdout, "")
