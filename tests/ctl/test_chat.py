@@ -186,7 +186,7 @@ class Typing(ChatCase):
 
     def test_ctrl_z_and_back(self):
         self.d.attached("work")
-        s = self.screen("bash", "--norc", "--noprofile", PS1="shell$ ")
+        s = self.screen("bash", "--norc", "--noprofile", PS1="shell$ ", HISTFILE="")
         s.wait("shell$")
         s.write("%s chat work" % build_file("plenumctl"))
         s.keys("Enter")
