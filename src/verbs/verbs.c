@@ -380,9 +380,10 @@ static void status_profile(struct request *q, const char *name) {
 	}
 	if (!router_find_program(q->client, q->line, p)) return;
 	struct span answer = router_answer_of(q->client, PROGRAM_ERRAND, &end);
-	const char *at = answer.p, *stop = answer.p + answer.n;
-	const char *program = errand_next(&at, stop), *from = errand_next(&at, stop), *error = errand_next(&at, stop);
-	if (!answer.p || !error) {
+	const char *at = answer.p, *stop = at ? at + answer.n : NULL;
+	const char *program = at ? errand_next(&at, stop) : NULL, *from = at ? errand_next(&at, stop) : NULL;
+	const char *error = at ? errand_next(&at, stop) : NULL;
+	if (!program || !from || !error) {
 		reply_error(q, end == ERRAND_TIMEOUT ? PLENUM_E_TIMEOUT : PLENUM_E_BUSY,
 					"no process could look for the program");
 		return;
