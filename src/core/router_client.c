@@ -385,6 +385,15 @@ static void refuse_line(struct client *c, struct span body, struct span id, cons
 	if (needed) router_init_served(c);
 }
 
+/* Nothing is translated. */
+static void refuse_other(struct client *c, struct span body, struct span id, const struct dialect *other) {
+	const struct attachment *a = c->attachment;
+	char text[ROUTER_NAME_MAX + 200];
+	snprintf(text, sizeof text, "this line is of the dialect %s, and %s%s speaks %s", other->name,
+			 a ? "session " : "a connection without a session", a ? a->session->name : "", c->dialect->name);
+	refuse_line(c, body, id, PLENUM_E_BAD_LINE, text);
+}
+
 #define OBSERVER_TEXT "you are an observer of session %s: attach as a driver to write"
 #define FOREIGN_TEXT "%s: a process of an agent writes to its own session alone"
 #define LESS_TEXT "%s: needs an own peer: %s; you may prompt, interrupt and read here"
@@ -487,9 +496,12 @@ static void take_line(struct client *c, struct chunk line, struct span body, str
 	struct span id = SPAN_NONE;
 	char text[MESSAGE_ERROR_MAX];
 	const char *error = text;
+	const struct dialect *other = NULL;
 	bool good = k ? c->checker->result(k, &m, &rewritten, &error, &id)
 				  : c->dialect->check(body.p, body.n, &m, &rewritten, text, sizeof text, &id);
-	if (!good && skips_like_the_cli(c, body))
+	if (!good && (other = dialect_of_line(c->dialect, body)) != NULL)
+		refuse_other(c, body, id, other);
+	else if (!good && skips_like_the_cli(c, body))
 		c->world->bad_lines++;
 	else if (!good)
 		refuse_line(c, body, id, m.too_many ? PLENUM_E_TOO_MANY : PLENUM_E_BAD_LINE, error);

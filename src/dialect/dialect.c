@@ -13,6 +13,13 @@ void dialect_put_names(struct buf *b) {
 	for (size_t i = 0; dialect_list[i]; i++) buf_printf(b, "%s%s", i ? ", " : "", dialect_list[i]->name);
 }
 
+const struct dialect *dialect_of_line(const struct dialect *d, struct span line) {
+	if (!dialect_list[1] || d->recognizes(line)) return NULL;
+	for (size_t i = 0; dialect_list[i]; i++)
+		if (dialect_list[i] != d && dialect_list[i]->recognizes(line)) return dialect_list[i];
+	return NULL;
+}
+
 void dialect_read_claim(const struct dialect *d, const struct words *w, struct dialect_claim *claim) {
 	if (d->read_claim) d->read_claim(w, claim);
 }

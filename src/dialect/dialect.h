@@ -330,6 +330,8 @@ struct dialect {
 
 	/* --- lines of clients --- */
 
+	/* Return true for a line that looks like one of this dialect, well-formed or not. */
+	bool (*recognizes)(struct span line);
 	/* Check a line completely before it may reach the child (message.h). */
 	message_check_fn *check;
 	const struct message_steps *check_steps; /* the same in pieces; NULL: only at once */
@@ -363,6 +365,8 @@ void dialect_put_names(struct buf *b);
 static inline const struct dialect *dialect_default(void) {
 	return dialect_list[0];
 }
+/* Return the other dialect that recognizes a line not recognized by d; NULL: none. */
+const struct dialect *dialect_of_line(const struct dialect *d, struct span line);
 /* read_claim(), if there is one. */
 void dialect_read_claim(const struct dialect *d, const struct words *w, struct dialect_claim *claim);
 /* The same as put_answer() with a built body, which is freed. If the body has failed, b fails too: half a refusal, or

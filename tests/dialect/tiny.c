@@ -207,6 +207,11 @@ static bool refuse(char *error, size_t size, const char *text) {
 	return false;
 }
 
+static bool recognizes(struct span line) {
+	struct envelope e;
+	return scan(line.p, line.n, &e) && e.type.p;
+}
+
 static bool is_verb(struct span subtype) {
 	struct span name = span_content(subtype);
 	return name.n >= strlen(PLENUM_VERB_PREFIX) && memcmp(name.p, PLENUM_VERB_PREFIX, strlen(PLENUM_VERB_PREFIX)) == 0;
@@ -218,7 +223,7 @@ static bool check_frame(struct message *m, char *error, size_t size, struct span
 	m->kind = request ? MESSAGE_REQUEST : MESSAGE_OTHER;
 	if (request) *request_id = m->env.request_id;
 	if (request && is_verb(m->env.inner_subtype)) return true;
-	return refuse(error, size, "this is a line of claude, and the session speaks tiny");
+	return refuse(error, size, "only verbs of Plenum come in this frame");
 }
 
 static bool check(const char *p, size_t n, struct message *m, struct chunk *rewritten, char *error, size_t size,
@@ -284,6 +289,7 @@ static const struct dialect tiny_dialect = {
 	.put_success = frame_put_success,
 	.success_end = FRAME_SUCCESS_END,
 	.put_error = frame_put_error,
+	.recognizes = recognizes,
 	.check = check,
 	.prompt_id = "as",
 	.session_id = "thread",

@@ -249,7 +249,9 @@ class Neutral:
         d, _, a, child = self.begun()
         other = Tiny if self.say is Claude else Claude
         a.send(other.prompt("hi", "p9"))
-        self.refusal(a)
+        text = self.refusal(a)["error"]
+        self.assertIn("of the dialect %s" % other.name, text)
+        self.assertIn("session s speaks %s" % self.say.name, text)
         a.sync()
         child.caught_up()
         self.assertEqual(child.seen(**other.is_prompt("p9")), [])

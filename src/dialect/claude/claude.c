@@ -305,6 +305,11 @@ static bool put_ask_name(struct buf *b, const char *id, unsigned n) {
 	return true;
 }
 
+static bool recognizes(struct span line) {
+	struct envelope e;
+	return scan_envelope(line.p, line.n, &e) && span_is_string(e.type);
+}
+
 static bool succeeded(const struct envelope *e) {
 	return span_equals(e->inner_subtype, "success");
 }
@@ -436,6 +441,7 @@ const struct dialect claude_dialect = {
 	.succeeded = succeeded,
 	.confirmed = confirmed,
 	.cancelled = cancelled,
+	.recognizes = recognizes,
 	.check = message_check,
 	.check_steps = &steps,
 	.prompt_id = "uuid",
