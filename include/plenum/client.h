@@ -102,7 +102,7 @@ PLENUM_API enum plenum_result plenum_send(struct plenum *p, const char *line, si
  * or the rest of it is in the outbox. */
 PLENUM_API enum plenum_result plenum_send_wait(struct plenum *p, const char *line, size_t len, int timeout_ms);
 
-/* READS. Wait until the outbox is empty. plenum_close() drops what is in it. */
+/* READS. Wait until the outbox is empty. plenum_close() drops it. */
 PLENUM_API enum plenum_result plenum_flush(struct plenum *p, int timeout_ms);
 PLENUM_API size_t plenum_unsent(const struct plenum *p); /* bytes in the outbox */
 
