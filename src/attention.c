@@ -217,7 +217,7 @@ static bool is_needed(struct attention *a, const struct due *d) {
 	return d->kind != ALERT_STALLED || (s && s->stall.told);
 }
 
-/* Run what is due, drop the old. The end of any command, and the timer, call this again. */
+/* Run the due commands, drop the old ones. The end of any command, and the timer, call this again. */
 static void run_due(void *arg) {
 	struct attention *a = arg;
 	struct due *d;

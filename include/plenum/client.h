@@ -150,8 +150,8 @@ PLENUM_API enum plenum_result plenum_prompt_again(struct plenum *p, const char *
  * The library remembers the members of the last plenum_attach, whether plenum_request() or plenum_post() sent it, and
  * the number of the last line that it read. Call these after PLENUM_CLOSED: they connect to the same path and attach
  * with the same members to the same session. If these had "tag":true, the lines after that number follow, so that none
- * is lost or comes twice (`replay_cut` in the answer: some are lost). Lines in the queue stay there. What was in the
- * outbox is dropped, and so are requests without an answer; for prompts see plenum_prompt_again().
+ * is lost or comes twice (`replay_cut` in the answer: some are lost). Lines in the queue stay there. The outbox
+ * is dropped, and so are requests without an answer; for prompts see plenum_prompt_again().
  *
  * plenum_reopen() tries once and does not wait; the answer is an ordinary line under id[0..PLENUM_ID_SIZE).
  * PLENUM_FAILED with errno ENOENT or ECONNREFUSED: no daemon is there yet.

@@ -37,7 +37,7 @@ struct launch {
 };
 
 void launch_free(struct launch *l);
-/* What a client brings for the child of a session that has none. */
+/* Options of a client for the child of a session that has none. */
 struct launch_more {
 	struct words args, argv, env; /* env_only: env is the whole environment; else it is added */
 	bool has_args, has_argv, has_env, env_only;

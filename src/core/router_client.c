@@ -365,7 +365,7 @@ static void note_choice(struct client *c, struct span subtype) {
 	if (span_equals(subtype, PLENUM_ATTACH)) c->chooses = true;
 }
 
-/* Return true if the client is to see what the CLI does with the refused line, which is nothing. */
+/* Return true if the CLI would skip the refused line without an answer, and so does the daemon. */
 static bool skips_like_the_cli(const struct client *c, struct span body) {
 	return body.n <= CHECK_BYTES && router_is_shim(c) && c->dialect->skips && c->dialect->skips(body);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Say in words what an answer "always" would remember, and where: the request's permission_suggestions. Source:
+ * Describe the change that an answer "always" makes, and where: the request's permission_suggestions. Source:
  * docs/protocol-facts.md 4.2.
  */
 #pragma once

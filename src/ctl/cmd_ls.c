@@ -33,13 +33,20 @@ static void add_directory(struct table *t, const char *path) {
 		table_add(t, path);
 }
 
+static void add_background(struct table *t, json_t *one) {
+	struct buf b = BUF_INIT(200);
+	ctl_put_background(&b, one);
+	table_add(t, b.data ? b.data : "-");
+	buf_free(&b);
+}
+
 static void add_session(struct table *t, json_t *one) {
 	table_add(t, ctl_str(one, "session", "?"));
 	table_add(t, ctl_str(one, "state", "?"));
 	table_add_age(t, ctl_int(one, "idle_ms", 0));
 	add_number(t, ctl_int(one, "attachments", 0));
 	add_number(t, ctl_int(one, "pending", 0));
-	ctl_add_background(t, one);
+	add_background(t, one);
 	add_directory(t, ctl_str(one, "cwd", ""));
 	table_add(t, ctl_str(one, "profile", ""));
 	add_number(t, ctl_int(one, "pid", 0));

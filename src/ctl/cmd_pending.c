@@ -18,7 +18,7 @@
 
 /* --- pending ------------------------------------------------------------------------------------------------------ */
 
-/* What it is about, from the entry's JSON by the same rules as a question's. */
+/* Append its subject, from the entry's JSON by the same rules as a question's. */
 static char *summary(json_t *entry) {
 	json_t *input = json_object_get(entry, "input");
 	if (json_is_string(input)) return strdup(json_string_value(input));
@@ -93,7 +93,7 @@ static int await_request(struct plenum *p, const char *id, struct incoming *in) 
 	}
 }
 
-/* What came back about our answer so far. */
+/* The replies to our answer so far. */
 struct verdict {
 	const char *id;             /* of the request */
 	char fence[PLENUM_ID_SIZE]; /* of a request behind our answer: its answer comes after every complaint */

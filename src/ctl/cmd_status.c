@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "ctl/pick.h"
+#include "ctl/share.h"
 #include "ctl/text.h"
 
 #include <stdarg.h>
@@ -200,19 +201,8 @@ static void add_connection(struct table *t, json_t *one) {
 	add_bytes(t, one, "lag_bytes");
 }
 
-static const char *const share_head[] = {"UID", "SESSIONS", "CONNECTIONS", "HELD", "REQUESTS"};
-
-static void add_share(struct table *t, json_t *one) {
-	table_addf(t, "%lld", (long long)ctl_int(one, "uid", -1));
-	table_addf(t, "%lld", (long long)ctl_int(one, "sessions", 0));
-	table_addf(t, "%lld", (long long)ctl_int(one, "clients", 0));
-	add_bytes(t, one, "bytes");
-	table_addf(t, "%lld", (long long)ctl_int(one, "requests", 0));
-}
-
 static void print_daemon(json_t *s) {
 	_cleanup_free_ char *rss = size_text(ctl_int(s, "rss", 0));
-	json_t *shares = ctl_array(s, "shares");
 	row("daemon", "plenumd %s, pid %lld, %s of memory", ctl_str(s, "version", "?"), (long long)ctl_int(s, "pid", 0),
 		rss ? rss : "?");
 	row_date(s, "started_ms", "started");
@@ -225,7 +215,7 @@ static void print_daemon(json_t *s) {
 	if (ctl_bool(s, "guards_lost")) row("guards", "lost: new sessions refuse every tool (plenumctl clear-lost --all)");
 	PRINT_LIST(ctl_array(s, "profiles"), "profiles", profile_head, add_profile);
 	PRINT_LIST(ctl_array(s, "clients"), "connections", connection_head, add_connection);
-	if (json_array_size(shares) > 1) PRINT_LIST(shares, "shares", share_head, add_share);
+	share_print(ctl_array(s, "shares"));
 	PRINT_LIST(ctl_array(s, "leftovers"), "detached processes", leftover_head, add_leftover);
 }
 

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "ctl/pick.h"
+#include "ctl/share.h"
 #include "ctl/text.h"
 
 #include <poll.h>
@@ -109,14 +110,19 @@ static const struct column {
 	{"MEMORY", 6, 'm', "child_rss", put_memory},
 	{"IDLE", 3, 'i', "idle_ms", put_idle},
 	{"COST", 8, 'o', "cost_usd", put_cost},
+	{"BACKGROUND", 10, 0, NULL, ctl_put_background},
 };
 
 /* --- Data --------------------------------------------------------------------------------------------------------- */
 
-/* The whole status of each session. One may be gone between the list and the question about it. */
-static int ask_sessions(struct plenum *p, json_t *all) {
-	_cleanup_json_ json_t *list = NULL;
+/* Set `sessions`, the whole status of each, and `shares`. A session may be gone between the list and the question about
+ * it. *told: the caller frees. */
+static int ask_all(struct plenum *p, json_t **told) {
+	_cleanup_json_ json_t *list = NULL, *daemon = NULL;
+	json_t *all = json_array();
 	int code = ctl_ask(p, PLENUM_LIST, NULL, &list);
+	if (code == CTL_OK) code = ctl_ask(p, PLENUM_STATUS, NULL, &daemon);
+	*told = json_pack("{s:o,s:O?}", "sessions", all, "shares", ctl_array(daemon, "shares"));
 	json_t *one;
 	size_t i;
 	json_array_foreach(ctl_array(list, "sessions"), i, one) {
@@ -245,11 +251,12 @@ static void print_cut(const char *text, size_t width) {
 }
 
 static int draw(const struct top *t) {
-	_cleanup_json_ json_t *all = json_array();
+	_cleanup_json_ json_t *told = NULL;
 	struct buf b = BUF_INIT(4096), keys = BUF_INIT(4096);
 	size_t width, height;
-	int code = ask_sessions(t->p, all);
+	int code = ask_all(t->p, &told);
 	if (code != CTL_OK) return code;
+	json_t *all = ctl_array(told, "sessions"), *shares = ctl_array(told, "shares");
 	table_screen(&width, &height);
 	put_summary(&b, t, all);
 	buf_printf(&keys, "q leaves; sorted by %s%s (", sort_column->head, sort_reversed ? ", reversed" : "");
@@ -260,7 +267,10 @@ static int draw(const struct top *t) {
 	print_cut(b.data ? b.data : "", width);
 	print_cut(keys.data ? keys.data : "", width);
 	/* Each line has its newline, so the last row of the screen stays empty. */
-	print_sessions(all, width, height > 5 ? height - 3 : 2);
+	size_t rows = height > 5 ? height - 3 : 2, others = share_lines(shares);
+	bool fits = others && rows > others + 4;
+	print_sessions(all, width, fits ? rows - others : rows);
+	if (fits) share_print(shares);
 	fflush(stdout);
 	buf_free(&b);
 	buf_free(&keys);
@@ -309,13 +319,14 @@ static int watch(struct top *t) {
 }
 
 static int print_once(struct ctl *c, struct plenum *p) {
-	_cleanup_json_ json_t *told = json_pack("{s:[]}", "sessions");
+	_cleanup_json_ json_t *told = NULL;
 	size_t width, height;
-	int code = ask_sessions(p, json_object_get(told, "sessions"));
+	int code = ask_all(p, &told);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(told);
 	bool screen = table_screen(&width, &height);
-	print_sessions(json_object_get(told, "sessions"), screen ? width : 0, 0);
+	print_sessions(ctl_array(told, "sessions"), screen ? width : 0, 0);
+	share_print(ctl_array(told, "shares"));
 	return CTL_OK;
 }
 

@@ -341,18 +341,17 @@ int ctl_print_table(json_t *list, const char *const *head, size_t n, void (*add)
 	return CTL_OK;
 }
 
-void ctl_add_background(struct table *t, json_t *session) {
+void ctl_put_background(struct buf *b, json_t *session) {
 	static const struct {
 		const char *key, *one, *more;
 	} kinds[] = {{"tasks", "task", "tasks"}, {"timers", "timer", "timers"}, {"leftovers", "left", "left"}};
-	struct buf b = BUF_INIT(200);
+	size_t from = b->len;
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		json_t *value = json_object_get(session, kinds[i].key);
 		long long n = json_is_array(value) ? (long long)json_array_size(value) : (long long)json_integer_value(value);
-		if (n > 0) buf_printf(&b, "%s%lld %s", b.len ? ", " : "", n, n == 1 ? kinds[i].one : kinds[i].more);
+		if (n > 0) buf_printf(b, "%s%lld %s", b->len > from ? ", " : "", n, n == 1 ? kinds[i].one : kinds[i].more);
 	}
-	table_add(t, b.len && !b.failed ? b.data : "-");
-	buf_free(&b);
+	if (b->len == from) buf_putc(b, '-');
 }
 
 const char *ctl_str(json_t *object, const char *key, const char *otherwise) {

@@ -102,8 +102,8 @@ int ctl_print_json(json_t *value); /* one line on stdout; for --json */
 int ctl_print_table(json_t *list, const char *const *head, size_t n, void (*add)(struct table *t, json_t *one),
 					const char *none);
 
-/* Add a cell with the background work of a session of plenum_list or plenum_status. */
-void ctl_add_background(struct table *t, json_t *session);
+/* Append the background work of a session of plenum_list or plenum_status, such as "1 task, 2 timers"; "-": none. */
+void ctl_put_background(struct buf *b, json_t *session);
 
 /* Members of an answer, with a default if absent. */
 const char *ctl_str(json_t *object, const char *key, const char *otherwise);

@@ -53,11 +53,11 @@ enum ask_part {
 	ASK_PART_CALLBACK,    /* hook: the id of the callback */
 	ASK_PART_SERVER,      /* MCP: the name of the server */
 	ASK_PART_MESSAGE,     /* MCP: the JSON-RPC message */
-	ASK_PART_SUGGESTIONS, /* what an answer may ask the child to remember, an array */
+	ASK_PART_SUGGESTIONS, /* the changes that an answer may ask the child to remember, an array */
 	ASK_PART_SUBJECT,     /* the command, path, ... that the tool is about, a string */
 };
 
-/* The first bytes of a line that is too long to be read: only what is found without parsing. */
+/* The first bytes of a line that is too long to be read: only facts found without parsing. */
 struct head {
 	enum line_kind kind; /* LINE_REQUEST, LINE_RESPONSE, LINE_RESULT, else LINE_OTHER */
 	enum ask_kind ask;   /* of a LINE_REQUEST */
@@ -193,7 +193,7 @@ struct dialect {
 
 	/* --- its program --- */
 
-	/* What a built-in profile adds to the program's name, and its environment. End with NULL. */
+	/* The arguments of a built-in profile behind the program's name, and its environment. End with NULL. */
 	const char *const *flags, *const *env;
 	const char *const *resume_args; /* the default of resume_args; ends with NULL */
 	/* Variables that mark a session of this agent around the daemon: removed from the environment of every child. An
@@ -232,7 +232,7 @@ struct dialect {
 	 * none. */
 	bool (*read_timers)(struct timers *t, enum line_kind kind, struct chunk line, const struct envelope *e,
 						int64_t now);
-	/* Find what is to be known of a line of the child, or of a client, of which only the first bytes are there. */
+	/* Read the first bytes of a line of the child or of a client; the rest is not there. */
 	void (*read_head)(struct chunk text, struct head *head);
 	/* Return true if this end of a turn is that of an interrupted one. */
 	bool (*was_cut)(struct span result);

@@ -22,7 +22,7 @@ struct envelope {
 	struct span parent_tool_use_id;                    /* a string: not the main turn's line */
 	struct span inner_subtype;    /* of a request and of an ask: its name, a string; of an answer: how it ended */
 	struct span inner_request_id; /* of an answer: the id of the request or ask */
-	struct span inner_response;   /* of an answer: what is inside its body */
+	struct span inner_response;   /* of an answer: the content of its body */
 	bool reserved;                /* it may use a reserved name (wire/disown.h): check it */
 };
 

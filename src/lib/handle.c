@@ -195,7 +195,7 @@ enum plenum_result handle_flush(struct plenum *p) {
 	return end_input(p);
 }
 
-/* Keep what the socket did not take. */
+/* Keep the bytes that the socket did not take. */
 static enum plenum_result keep(struct plenum *p, const char *line, size_t len, size_t sent) {
 	size_t was = p->out.len;
 	if (p->sent > p->out.len / 2) {

@@ -160,7 +160,7 @@ static void put_session(struct buf *b, struct session *s) {
 	notice_number(b, "created_ms", s->created_at);
 	notice_number(b, "idle_ms", now_ms() - s->used_at);
 	notice_number(b, "uid", s->launch.uid);
-	notice_raw(b, "permission_mode", span_of(s->snapshot.mode));
+	notice_raw(b, PLENUM_M_MODE, span_of(s->snapshot.mode));
 	notice_raw(b, "model", span_of(s->snapshot.model));
 	notice_text(b, "version", s->version);
 	notice_text(b, "reason", s->reason);

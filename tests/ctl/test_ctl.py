@@ -801,7 +801,7 @@ class Sessions(Ctl):
         self.assertRegex(self.ctl("status", "work").stdout, r"(?m)^two lines +driver ")
         self.assertEqual(self.ctl("status", "--profiles").stdout, "claude\nfake\nagent\n")
         top = self.ctl("top", "--once").stdout
-        self.assertRegex(top, r"(?m)^work +\w+ +- +- +- +- +2 +[0-9.]+M +\S+ +-$")
+        self.assertRegex(top, r"(?m)^work +\w+ +- +- +- +- +2 +[0-9.]+M +\S+ +- +-$")
         self.assertNotIn("\x1b", top)
         machine = json.loads(self.ctl("top", "--json").stdout)
         self.assertEqual([(s["session"], s["clients"][0]["name"]) for s in machine["sessions"]], [("work", "win\x1bdow")])
@@ -1304,7 +1304,7 @@ class Screen(Ctl):
         p, child, uuid = self.prompted()
         child.print(self.result(uuid, total_cost_usd=0.1234))
         self.ended(p, 0)
-        self.assertRegex(self.ctl("top", "-1").stdout, r"(?m)^work .* \$0\.12$")
+        self.assertRegex(self.ctl("top", "-1").stdout, r"(?m)^work .* \$0\.12 +-$")
         self.assertRegex(self.ctl("status", "work").stdout, r"(?m)^cost +\$0\.1234$")
 
     def test_top_once_sorts(self):

@@ -252,7 +252,7 @@ class PlenumctlTest(LeftoversCase):
         self.is_listed(d, pid)
         self.assertRegex(d.ctl("ls").stdout, r"(?m)^s +idle .* 1 left ")
         self.assertRegex(d.ctl("top", "-1").stdout, r"(?m)^s +idle .* 1 left$")
-        self.assertIn("pid=%d program=" % pid, d.ctl("status", "s").stdout)
+        self.assertRegex(d.ctl("status", "s").stdout, r"(?m)^%d +python" % pid)
         got = d.ctl("sleep", "s")
         self.assertEqual((got.returncode, got.stdout), (0, "s sleeps\n"))
         self.assertRegex(got.stderr, r"goes on: python\S* \(pid %d\)" % pid)

@@ -116,7 +116,7 @@ class TimersTest(Case):
         got = ctl("sleep", "s")
         self.assertEqual((got.returncode, got.stdout), (1, ""))
         self.assertIn("it would not fire: look at the build (Every 7 minutes)\n", got.stderr)
-        self.assertIn("s stays awake (--force puts it to sleep)\n", got.stderr)
+        self.assertIn("session s: stays awake (--force puts it to sleep)\n", got.stderr)
         self.assertEqual(d.state_of("s"), "idle")
         got = ctl("sleep", "--force", "s")
         self.assertEqual((got.returncode, got.stdout), (0, "s sleeps\n"))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers to the asks of Claude Code: what the child takes, what a client decided, what the daemon answers itself. The
+ * Answers to the asks of Claude Code: their validity, their decision, and those of the daemon itself. The
  * contracts are those of struct dialect. Source: protocol-facts 4.2.
  */
 #pragma once
