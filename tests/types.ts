@@ -11,7 +11,7 @@ export function decider(event: Event): string | null {
 }
 
 export function guards(status: PlenumStatusAnswer): number {
-  return "guards" in status ? status.guards.length : status.profiles.length;
+  return "guards" in status ? status.guards.length : "profiles" in status ? status.profiles.length : 0;
 }
 
 export function again(refusal: Refusal): boolean {

@@ -174,7 +174,7 @@ bool options_take_prompt(struct options *o) {
 	while (o->argv[n]) n++;
 	char **rest = calloc(n + 1, sizeof *rest), **to = rest, **next;
 	if (!rest) return false;
-	for (char **word = o->argv; *word; word = next) {
+	for (char **word = o->argv; word && *word; word = next) {
 		next = word + 1;
 		if (over || **word != '-') {
 			if (!o->prompt) o->prompt = *word;
