@@ -193,8 +193,7 @@ void client_hold(struct client *c, struct chunk line) {
 	want(c);
 }
 
-/* Return true if the peer neither writes nor reads any more. */
-static bool hung_up(const struct client *c) {
+bool client_hung_up(const struct client *c) {
 	struct pollfd p = {.fd = c->io.fd};
 	return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR);
 }
@@ -216,7 +215,7 @@ static void on_serve(void *arg) {
 	struct client *c = arg;
 	bool held = client_holds(c);
 	/* it asked for a session and did not wait for it; a prompt alone waits */
-	if (held && c->chooses && !c->check && !c->inquiry && !c->starting && hung_up(c)) {
+	if (held && c->chooses && !c->check && !c->inquiry && !c->starting && client_hung_up(c)) {
 		client_kill(c);
 		return;
 	}
@@ -227,7 +226,7 @@ static void on_serve(void *arg) {
 	want(c);
 	if (c->closing) client_wake(c); /* it was kept for these lines */
 	if (c->dead || !c->ended) return;
-	if (hung_up(c))
+	if (client_hung_up(c))
 		client_kill(c);
 	else
 		c->events->no_more(c);
@@ -277,7 +276,7 @@ static void on_io(void *arg, bool readable, bool writable) {
 	if (!readable || c->dead) return;
 	if (!c->ended)
 		read_some(c);
-	else if (!waits(c) && hung_up(c))
+	else if (!waits(c) && client_hung_up(c))
 		client_kill(c);
 }
 

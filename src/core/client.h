@@ -133,6 +133,8 @@ void client_wake(struct client *c);
 void client_read_tape(struct client *c, struct tape *tape, uint64_t seq);
 /* Stop reading the tape; its unread lines become mail. */
 void client_leave_tape(struct client *c);
+/* Return true if the peer neither writes nor reads any more, even if its last lines were not read yet. */
+bool client_hung_up(const struct client *c);
 /* Close after all present output was sent. */
 void client_close(struct client *c);
 void client_kill(struct client *c); /* at once */

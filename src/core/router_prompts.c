@@ -14,7 +14,7 @@
 static bool is_still_there(const struct session *s, uint64_t client) {
 	const struct attachment *a;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
-		if (a->client->id == client) return true;
+		if (a->client->id == client) return !client_hung_up(a->client);
 	return false;
 }
 

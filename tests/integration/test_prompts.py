@@ -3,6 +3,7 @@
 import unittest
 
 from harness import RESULT, Case, request, until, user
+from standstill import connected, standstill
 
 
 class TurnTest(Case):
@@ -310,6 +311,22 @@ class RetryTest(Case):
             m = b.event("changed", what="uuid", was=uuid)
             child.wait(type="user", uuid=m["value"])
             self.assertEqual([m["message.content"] for m in child.seen(type="user")], ["deploy", "other"])
+
+    def test_retry_before_the_daemon_has_seen_the_loss(self):
+        """The lost connection still has lines to be read when the prompt comes again on the next one."""
+        d, agent = self.start()
+        a = d.attached("s")
+        child = agent.child()
+        again, = connected(d, 1)
+        with standstill(d):
+            a.send(user("deploy", uuid="u1"), *(request("r%d" % n, "plenum_hello") for n in range(300)))
+            a.close()
+            again.ask("plenum_attach", session="s")
+            again.send(user("deploy", uuid="u1"))
+        self.assertEqual(again.error("duplicate_request")["uuid"], "u1")
+        again.send(user("other", uuid="u2"))
+        child.wait(type="user", uuid="u2")
+        self.assertEqual([m["message.content"] for m in child.seen(type="user")], ["deploy", "other"])
 
     def test_half_closed_retry_waits_for_the_end(self):
         """C71: a client that repeats the prompt after a lost connection is notified of its end, also after its end of
