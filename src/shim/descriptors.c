@@ -108,6 +108,7 @@ bool descriptors_replace(struct options *o) {
 	char **copy = calloc(n + 1, sizeof *copy);
 	if (!copy) return false;
 	memcpy(copy, o->argv, n * sizeof *copy);
-	o->argv = copy;
+	free(o->copied);
+	o->argv = o->copied = copy;
 	return options_each_value(o, replace, NULL);
 }

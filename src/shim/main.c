@@ -16,7 +16,7 @@
 extern char **environ;
 
 int main(int argc, char **argv) {
-	struct options o;
+	static struct options o; /* with its words, to the end of the process */
 	if (argc < 1) return 64;
 	fd_fill_standard();
 	options_read(&o, argv + 1, environ);

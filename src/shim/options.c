@@ -186,7 +186,7 @@ bool options_take_prompt(struct options *o) {
 			for (char **w = word; w < next && !format; w++) *to++ = *w;
 		}
 	}
-	o->argv = rest;
+	o->argv = o->copied = rest;
 	return true;
 }
 

@@ -16,6 +16,7 @@ enum options_print { PRINT_NOT, PRINT_TEXT, PRINT_JSON, PRINT_LINES };
 struct options {
 	const char *cli; /* the real CLI if the first argument names it (then not in argv), else NULL */
 	char **argv;     /* without argv[0]; NULL-terminated */
+	char **copied;   /* argv if it is a copy on the heap, else NULL */
 	char **env;
 	bool stream;                /* stream-json both ways, not on a terminal: all that the daemon serves */
 	enum options_print print;   /* in the session that PLENUM_SESSION names; else the CLI prints by itself */
