@@ -33,7 +33,7 @@ static bool has_result(const struct results *r, struct span id) {
 /* Note the results in a message. Return the name of its last tool call without a result, else absent. */
 static struct span search_message(const struct dialect *d, struct span message, struct results *r) {
 	struct span id, name, open = SPAN_NONE;
-	for (size_t at = 0; d->next_tool(message, &at, &id, &name);) {
+	for (size_t at = 0; d->next_tool(&message, &at, &id, &name);) {
 		if (name.p && !has_result(r, id)) open = name;
 		if (!name.p && r->n < RESULTS_MAX) r->ids[r->n++] = id;
 	}

@@ -238,9 +238,10 @@ struct dialect {
 	bool (*was_cut)(struct span result);
 	/* Read the facts of this end of a turn. NULL: it says only that the turn has ended. */
 	struct turn_result (*read_result)(struct span result);
-	/* Iterate over the tool calls and the results of tools in e->message: start with *at = 0. *id: the call's, a raw
-	 * string; *name: of a call, a raw string; absent: this is a result. NULL: messages have none. */
-	bool (*next_tool)(struct span message, size_t *at, struct span *id, struct span *name);
+	/* Iterate over the tool calls and the results of tools in *message, a copy of e->message: start with *at = 0, and
+	 * keep both as they are left. *id: the call's, a raw string; *name: of a call, a raw string; absent: this is a
+	 * result. NULL: messages have none. */
+	bool (*next_tool)(struct span *message, size_t *at, struct span *id, struct span *name);
 	/* Return true if this end of a turn belongs to a prompt that ran no turn. */
 	bool (*ran_no_turn)(struct span result);
 	size_t names_max; /* a line names at most this many prompts of its turn, the first ones and the last; 0: all */

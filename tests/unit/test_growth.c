@@ -208,9 +208,19 @@ static void inputs(size_t n) {
 	REQUIRE(alike(span_of(a), span_of(b)), "%zu", n);
 }
 
+static void tool_results(size_t n) {
+	_cleanup_free_ char *line = within("{\"content\":[", "{\"type\":\"tool_result\",\"tool_use_id\":\"#\"}", n, false,
+									   "]}");
+	struct span message = span_of(line), id, name;
+	size_t found = 0;
+	for (size_t at = 0; claude_dialect.next_tool(&message, &at, &id, &name);) found++;
+	ck_assert_uint_eq(found, n);
+}
+
 START_TEST(lines) {
 	grows_as_its_length("members", members);
 	grows_as_its_length("inputs in another order", inputs);
+	grows_as_its_length("results of tools", tool_results);
 }
 END_TEST
 

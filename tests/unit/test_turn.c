@@ -72,15 +72,16 @@ START_TEST(tools) {
 						"{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"Bash\",\"input\":{}},"
 						"{\"type\":\"tool_use\",\"id\":\"b\",\"name\":\"Read\"}]}");
 	size_t at = 0;
-	ck_assert(turn_next_tool(calls, &at, &id, &name) && span_equals(id, "a") && span_equals(name, "Bash"));
-	ck_assert(turn_next_tool(calls, &at, &id, &name) && span_equals(id, "b") && span_equals(name, "Read"));
-	ck_assert(!turn_next_tool(calls, &at, &id, &name));
+	ck_assert(turn_next_tool(&calls, &at, &id, &name) && span_equals(id, "a") && span_equals(name, "Bash"));
+	ck_assert(turn_next_tool(&calls, &at, &id, &name) && span_equals(id, "b") && span_equals(name, "Read"));
+	ck_assert(!turn_next_tool(&calls, &at, &id, &name));
 	at = 0;
 	struct span results = span_of("{\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"a\",\"content\":\"x\"}]}");
-	ck_assert(turn_next_tool(results, &at, &id, &name) && span_equals(id, "a") && !name.p);
-	ck_assert(!turn_next_tool(results, &at, &id, &name));
+	ck_assert(turn_next_tool(&results, &at, &id, &name) && span_equals(id, "a") && !name.p);
+	ck_assert(!turn_next_tool(&results, &at, &id, &name));
 	at = 0;
-	ck_assert(!turn_next_tool(span_of("{\"content\":\"text\"}"), &at, &id, &name));
+	struct span text = span_of("{\"content\":\"text\"}");
+	ck_assert(!turn_next_tool(&text, &at, &id, &name));
 }
 END_TEST
 

@@ -61,9 +61,10 @@ struct turn_result turn_read_result(struct span line) {
 	return r;
 }
 
-bool turn_next_tool(struct span message, size_t *at, struct span *id, struct span *name) {
-	struct span content = span_member(message, "content"), block;
-	while (span_next(content, at, &block)) {
+bool turn_next_tool(struct span *message, size_t *at, struct span *id, struct span *name) {
+	struct span block;
+	if (!*at) *message = span_member(*message, "content"); /* once: it may have very many */
+	while (span_next(*message, at, &block)) {
 		struct span type = span_member(block, "type");
 		bool call = span_equals(type, "tool_use");
 		if (!call && !span_equals(type, "tool_result")) continue;
