@@ -2,6 +2,7 @@
 #include "core/launch.h"
 
 #include "base/hash.h"
+#include "base/names.h"
 #include "base/str.h"
 #include "core/prompts.h"
 #include "io/mark.h"
@@ -171,19 +172,29 @@ static void replace(struct words *old, struct words *new) {
 	*new = (struct words){0};
 }
 
-bool launch_has_env(const struct launch *l, const struct words *env) {
-	for (size_t i = 0; i < env->n; i++) {
-		ssize_t at = words_named(&l->env, env->v[i], strcspn(env->v[i], "="));
-		if (at < 0 || strcmp(l->env.v[at], env->v[i]) != 0) return false;
-	}
+/* Collect the words, or only the names of NAME=VALUE. */
+static bool collect(struct names *set, const struct words *w, bool whole) {
+	for (size_t i = 0; i < w->n; i++)
+		if (!names_add(set, w->v[i], whole ? strlen(w->v[i]) : strcspn(w->v[i], "="))) return false;
 	return true;
+}
+
+bool launch_has_env(const struct launch *l, const struct words *env) {
+	struct names had = {0};
+	bool all = collect(&had, &l->env, true);
+	for (size_t i = 0; all && i < env->n; i++) all = names_have(&had, env->v[i], strlen(env->v[i]));
+	names_free(&had);
+	return all;
 }
 
 /* Complete the new environment by the variables of the old one that it does not have. */
 static bool keep_env(struct words *new, const struct words *old) {
-	for (size_t i = 0; i < old->n; i++)
-		if (words_named(new, old->v[i], strcspn(old->v[i], "=")) < 0 && !words_add(new, old->v[i])) return false;
-	return true;
+	struct names set = {0};
+	bool ok = collect(&set, new, false);
+	for (size_t i = 0; ok && i < old->n; i++)
+		ok = names_have(&set, old->v[i], strcspn(old->v[i], "=")) || words_add(new, old->v[i]);
+	names_free(&set);
+	return ok && new->n <= LIMITS_WORDS;
 }
 
 bool launch_bring(struct launch *l, struct launch_more *more) {

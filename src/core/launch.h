@@ -43,8 +43,8 @@ struct launch_more {
 	bool has_args, has_argv, has_env, env_only;
 };
 
-/* Replace these parts of the launch, for its later starts. Takes over the words. False without memory, with the launch
- * unchanged. */
+/* Replace these parts of the launch, for its later starts. Takes over the words. False, with the launch unchanged:
+ * more->env, completed by the old one, has more than LIMITS_WORDS entries; or no memory. */
 bool launch_bring(struct launch *l, struct launch_more *more);
 /* Return true if a start of l has this environment of the client. */
 bool launch_has_env(const struct launch *l, const struct words *env);

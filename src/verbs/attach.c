@@ -472,7 +472,7 @@ static bool bring(struct request *q, struct session *s) {
 	if (!any || s->agent || s->want_child || !may_bring(q)) return true;
 	bool fits = add_env(q, &more.env);
 	bool done = fits && add_all(&more.args, args) && add_all(&more.argv, argv) && launch_bring(&s->launch, &more);
-	if (fits && !done) reply_error(q, PLENUM_E_INTERNAL, "out of memory");
+	if (fits && !done && reply_list_ok(q, "env", more.env.n)) reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 	if (done) q->router->events->changed(q->router);
 	words_free(&more.args);
 	words_free(&more.argv);

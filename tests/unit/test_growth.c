@@ -179,8 +179,21 @@ static void environment(size_t n) {
 	settings_unref(settings);
 }
 
+static void brought_environment(size_t n) {
+	struct launch l = {0};
+	struct launch_more more = {.has_env = true};
+	for (size_t i = 0; i < n; i++) {
+		char word[40];
+		snprintf(word, sizeof word, "NAME_%zu=x", i);
+		ck_assert(words_add(i % 2 ? &l.env : &more.env, word));
+	}
+	ck_assert(launch_bring(&l, &more) && l.env.n == n && launch_has_env(&l, &l.env));
+	launch_free(&l);
+}
+
 START_TEST(starts) {
 	grows_as_its_length("environment", environment);
+	grows_as_its_length("environment of a later client", brought_environment);
 }
 END_TEST
 

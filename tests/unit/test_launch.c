@@ -156,4 +156,23 @@ START_TEST(brought_later) {
 }
 END_TEST
 
-RUN_TESTS("launch", same, profile_settles_what_differs, different, requesters_path, umasks, brought_later)
+/* Clients cannot let it grow without end. */
+START_TEST(brought_env_is_limited) {
+	struct launch l = {0};
+	struct launch_more more = {.has_env = true};
+	char name[40];
+	for (size_t i = 0; i < LIMITS_WORDS; i++) {
+		snprintf(name, sizeof name, "OLD_%zu=x", i);
+		words_add(&l.env, name);
+	}
+	words_add(&more.env, "OLD_7=y");
+	ck_assert(launch_bring(&l, &more) && l.env.n == LIMITS_WORDS && !more.env.n);
+	words_add(&more.env, "NEW=y");
+	ck_assert(!launch_bring(&l, &more) && l.env.n == LIMITS_WORDS && l.changes == 1);
+	words_free(&more.env);
+	launch_free(&l);
+}
+END_TEST
+
+RUN_TESTS("launch", same, profile_settles_what_differs, different, requesters_path, umasks, brought_later,
+		  brought_env_is_limited)
