@@ -234,6 +234,7 @@ START_TEST(answers) {
 		{ASK_TOOL, "{\"behavior\":\"allow\",\"updatedPermissions\":\"x\",\"decisionClassification\":1}", "allow"},
 		{ASK_TOOL, "{\"behavior\":\"ask\"}", NULL},
 		{ASK_TOOL, "{\"behavior\":true}", NULL},
+		{ASK_TOOL, "{\"behavior\":\"deny\",\"message\":\"x\",\"allow\":true,\"updatedInput\":{}}", "deny"},
 		{ASK_TOOL, "{\"allow\":true}", "allow"},
 		{ASK_TOOL, "{\"allow\":false}", "deny"},
 		{ASK_TOOL, "{\"allow\":1}", NULL},

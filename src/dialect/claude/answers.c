@@ -129,9 +129,9 @@ const char *answers_decision(enum ask_kind kind, struct span request, struct spa
 	struct span body = span_member(response, "response");
 	if (span_equals(span_member(response, "subtype"), "error")) return "error";
 	if (kind == ASK_TOOL) {
-		if (span_equals(span_member(body, "behavior"), "allow") || span_is_true(span_member(body, "allow")))
-			return "allow";
-		return "deny";
+		struct span behavior = span_member(body, "behavior"); /* the child ignores the old `allow` beside it */
+		bool allows = behavior.p ? span_equals(behavior, "allow") : span_is_true(span_member(body, "allow"));
+		return allows ? "allow" : "deny";
 	}
 	if (kind == ASK_ELICITATION) {
 		struct span action = span_member(body, "action");
