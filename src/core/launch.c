@@ -214,7 +214,9 @@ bool launch_asks_for(const struct launch *l, const struct dialect *d, const char
 	struct dialect_claim claim = {0};
 	dialect_read_claim(d, &l->args, &claim);
 	dialect_read_claim(d, &l->argv, &claim);
-	return (!l->fork && l->resume && strcmp(l->resume, id) == 0) || (claim.fresh && strcmp(claim.fresh, id) == 0);
+	bool resumes = (l->resume && strcmp(l->resume, id) == 0) ||
+				   (claim.resume && !claim.forks && strcmp(claim.resume, id) == 0); /* brought later */
+	return (resumes && !l->fork) || (claim.fresh && strcmp(claim.fresh, id) == 0);
 }
 
 bool launch_in_doubt(const struct launch *l, const struct profile *p) {

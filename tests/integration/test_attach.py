@@ -376,6 +376,16 @@ class JoinTest(Case):
         self.assertIn("--new", child.argv)
         self.assertEqual(child.env["NEW"], "3")
 
+    def test_a_conversation_is_in_use_once_brought(self):
+        """A session without one takes it: no second CLI may write to it before the first one has named it."""
+        d, agent = self.start()
+        d.attached("s").request("plenum_hibernate")
+        d.wait_state("s", "asleep")
+        conversation = "11111111-1111-4111-8111-111111111111"
+        self.assertNotIn("ignored", d.client().attach("s", wake=True, args=["--resume", conversation]))
+        self.assertRefused("conversation_in_use", d.client().attach, "other", resume=conversation)
+        self.assertIn(conversation, [agent.child(), agent.child()][1].argv)
+
     def test_what_belongs_to_the_session(self):
         self.asleep()
         got = self.d.client().attach("s", cwd="/usr", resume="other", args=["--new"])
