@@ -118,7 +118,7 @@ void router_stall_watch(struct session *s, int64_t ms) {
 
 void router_stall_state(struct session *s) {
 	struct stall *st = &s->stall;
-	if (s->told_state == SESSION_BUSY && s->agent) {
+	if (s->told_state == SESSION_BUSY && s->agent && !s->spare) { /* a prestarted child runs no turn of a client */
 		st->since = now_ms();
 		router_stall_watch(s, s->profile->stall_after);
 	} else {

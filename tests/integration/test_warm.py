@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import Case, RESULT, alive, build_file, hook, init, ok, request, until, user
+from harness import Case, RESULT, alive, build_file, hook, init, init_line, ok, request, until, user
 
 # Copied from the requester (plenumd(8)): the daemon of these tests has the same, so that a start here is a plain one.
 REFRESHED = ("SSH_AUTH_SOCK SSH_AGENT_PID SSH_CONNECTION SSH_CLIENT SSH_TTY SSH_ASKPASS DISPLAY WAYLAND_DISPLAY XAUTHORITY "
@@ -91,6 +91,20 @@ class GiveTest(WarmCase):
         self.assertIn("session two: takes prestarted child %d," % pid, d.log())
         with open("/proc/%d/status" % pid) as f:
             self.assertIn("\nUmask:\t0077\n", f.read())
+
+    def test_its_turn_does_not_stall(self):
+        """One that begins a turn by itself: its session may be removed at any time, and no client waits for it."""
+        d, agent = self.warm(profile={"stall_after": "300ms"})
+        spare = agent.child()
+        spare.print(init_line("spare-conv"))
+        spare.caught_up()
+        other = d.attached("clock", cwd="/usr")  # its turn begins later
+        child = agent.child_of(other.attached["pid"])
+        other.send(user("hi", uuid="u1"))
+        child.wait(type="user")
+        child.print(init_line("clock-conv", user_message_uuids=["u1"]))
+        other.event("stalled")
+        self.assertNotIn("session warm-", "".join(s for s in d.log().splitlines() if "has printed nothing" in s))
 
     def test_another_one_is_started(self):
         d, agent = self.warm()
