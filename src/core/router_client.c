@@ -385,12 +385,14 @@ static void refuse_line(struct client *c, struct span body, struct span id, cons
 	if (needed) router_init_served(c);
 }
 
+#define OTHER_TEXT "this line is of the dialect %s, and %s%s speaks %s"
+
 /* Nothing is translated. */
 static void refuse_other(struct client *c, struct span body, struct span id, const struct dialect *other) {
 	const struct attachment *a = c->attachment;
 	char text[ROUTER_NAME_MAX + 200];
-	snprintf(text, sizeof text, "this line is of the dialect %s, and %s%s speaks %s", other->name,
-			 a ? "session " : "a connection without a session", a ? a->session->name : "", c->dialect->name);
+	snprintf(text, sizeof text, OTHER_TEXT, other->name, a ? "session " : "a connection without a session",
+			 a ? a->session->name : "", c->dialect->name);
 	refuse_line(c, body, id, PLENUM_E_BAD_LINE, text);
 }
 
@@ -443,6 +445,7 @@ static void serve(struct client *c, struct chunk line, struct span body, const s
 	struct router *r = c->world;
 	struct span id = m->kind == MESSAGE_REQUEST ? m->env.request_id : SPAN_NONE;
 	struct attachment *a = c->attachment;
+	const struct dialect *checked = c->dialect;
 	if (is_verb(m)) {
 		note_choice(c, m->env.inner_subtype);
 		if (a && is_duplicate(c, a->session, id)) return;
@@ -459,7 +462,11 @@ static void serve(struct client *c, struct chunk line, struct span body, const s
 	}
 	if (!a) a = router_attach_implicitly(r, c, m->kind == MESSAGE_USER ? m->env.session_id : SPAN_NONE, id, line);
 	if (!a) return;
-	dispatch(c, a, line, body, m);
+	if (c->dialect == checked)
+		dispatch(c, a, line, body, m);
+	else
+		router_refuse(c, m, PLENUM_E_BAD_LINE, OTHER_TEXT, checked->name, "session ", a->session->name,
+					  c->dialect->name);
 }
 
 /* Note the changes needed by later prompts before the line is served: any kind of refusal then stops them. */

@@ -5,7 +5,7 @@ import os
 import signal
 import tempfile
 
-from harness import Agent, Case, Daemon, allow, build_file, cancel, deny, init_line, perm, until, user, RESULT
+from harness import Agent, Case, Daemon, allow, build_file, cancel, deny, init_line, perm, request, until, user, RESULT
 from test_warm import REFRESHED
 
 
@@ -545,3 +545,22 @@ class ChoiceTest(Case):
             c = d.attached(x.name + "-session", profile=x.name)
             c.send(x.prompt("hi", "p-" + x.name))
             agents[x.name].child().wait(**x.is_prompt("p-" + x.name))
+
+    def test_a_line_that_chooses_a_session_of_another_dialect(self):
+        """It was checked as a line of the default one."""
+        root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
+        agent = Agent(os.path.join(root, "agent"), **Tiny.mode)
+        self.agents.append(agent)
+        d = Daemon({"daemon": {"memory_pressure": "no", "default_profile": "agent"},
+                    "profile agent": {"command": agent.command, "dialect": "tiny"}}, root=root, start=False)
+        d.program = build_file("plenumd-tiny")
+        self.track(d).start()
+        d.attached("s", profile="agent")
+        child = agent.child()
+        c, e = d.client(), d.client()
+        c.send(user("hi", session_id="s"))
+        self.assertIn("of the dialect claude, and session s speaks tiny", self.refusal(c)["error"])
+        e.send(request("i", "interrupt"))
+        self.assertIn("session default speaks tiny", self.refusal(e, rid="i")["error"])
+        child.caught_up()
+        self.assertEqual([m.raw for m in child.log], [])
