@@ -90,7 +90,7 @@ void snapshot_changed(struct snapshot *sn, const struct dialect *d, const char *
 	if (!what) return;
 	if (strcmp(what, PLENUM_WHAT_MODE) == 0) snapshot_mode(sn, value);
 	if (strcmp(what, PLENUM_WHAT_MODEL) != 0) return;
-	bool named = span_is_string(value) && !d->is_default_model(value);
+	bool named = span_is_string(value) && !(d->is_default_model && d->is_default_model(value));
 	take(&sn->model, named ? value : SPAN_NONE, WORD_MAX);
 }
 
