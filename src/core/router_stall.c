@@ -16,6 +16,7 @@
 #define SEARCH_LINES 4096 /* of the tape, for the open tool */
 #define SEARCH_BYTES ((size_t)16 * 1024 * 1024)
 #define RESULTS_MAX 256 /* results of tools in them */
+#define WORD_MAX 256    /* a name that is reported */
 
 /* --- the last lines ----------------------------------------------------------------------------------------------- */
 
@@ -60,13 +61,18 @@ static struct span open_tool(const struct session *s) {
 	return open;
 }
 
+/* Return the value if it is a name; the child may print anything. */
+static struct span word(struct span value) {
+	return span_is_string(value) && value.n <= WORD_MAX ? value : SPAN_NONE;
+}
+
 /* Return the type of the child's newest line. */
 static struct span last_type(const struct session *s) {
 	const struct tape *t = &s->tape;
 	for (uint64_t seq = t->next; seq-- > t->oldest;) {
 		const struct tape_entry *entry = tape_at(t, seq);
 		struct span line = splice_body(entry->line);
-		if (entry->kind != LINE_NOTICE) return span_member(line, "type");
+		if (entry->kind != LINE_NOTICE) return word(span_member(line, "type"));
 	}
 	return SPAN_NONE;
 }
@@ -75,7 +81,7 @@ static struct span last_type(const struct session *s) {
 
 static void tell_stalled(struct session *s, int64_t quiet) {
 	struct buf b = NOTICE_INIT;
-	struct span name = open_tool(s);
+	struct span name = word(open_tool(s));
 	_cleanup_free_ char *tool = span_dup(name, NULL);
 	log_info("session %s: its turn has printed nothing for %lld s", s->label, (long long)(quiet / 1000));
 	notice_begin(&b, PLENUM_EV_STALLED, s->name);

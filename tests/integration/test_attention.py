@@ -263,6 +263,15 @@ class StalledTest(Case):
             self.assertEqual(self.story(x)[-4:], ["stalled", "resumed"] * 2)
         self.assertTrue(alive(child.pid))
 
+    def test_a_last_line_without_a_name(self):
+        d, a, child = self.begin()
+        for kind in ({"no": "name"}, "x" * 1000):
+            child.print({"type": kind})
+            a.wait(type=kind)
+            a.event("stalled", last=None)
+            child.print({"type": "x"})
+            a.event("resumed")
+
     def test_a_prompt_without_any_output(self):
         d, agent = self.start(profile={"stall_after": self.AFTER})
         a = d.attached()
