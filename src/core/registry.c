@@ -39,10 +39,6 @@ void registry_init(struct registry *r, const struct dialect_hooks *dialect) {
 	list_init(&r->retired);
 }
 
-void registry_speak(struct registry *r, const struct dialect_hooks *dialect) {
-	r->dialect = dialect;
-}
-
 void registry_free(struct registry *r) {
 	struct owner *o;
 	LIST_FOR_EACH (o, &r->owners, struct owner, node) owner_free(r, o);

@@ -90,7 +90,6 @@ struct registry {
 };
 
 void registry_init(struct registry *r, const struct dialect_hooks *dialect);
-void registry_speak(struct registry *r, const struct dialect_hooks *dialect); /* it has no registration */
 void registry_free(struct registry *r);
 /* Make an owner without registrations. NULL without memory. */
 struct owner *owner_new(struct registry *r, struct session *s, struct loop *loop, struct attachment *holder, uid_t uid,

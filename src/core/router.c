@@ -315,12 +315,10 @@ void router_renew_profile(struct session *s) {
 	struct router *r = s->world;
 	const struct profile *p = settings_profile(r->settings, session_profile(s));
 	if (!p || s->agent || s->settings == r->settings) return; /* a removed profile lives on with its sessions */
-	bool spoken = s->n_attachments || !list_empty(&s->registry.owners);
-	if (spoken && p->dialect != s->profile->dialect) return; /* its clients and their hooks are of the old dialect */
+	if (p->dialect != s->profile->dialect) return; /* its clients, hooks, kept answers and tape are of the old one */
 	struct settings *old = s->settings;
 	s->settings = settings_ref(r->settings);
 	s->profile = p;
-	registry_speak(&s->registry, p->dialect->hooks);
 	free(s->lost_profile); /* the profile is configured again */
 	s->lost_profile = NULL;
 	settings_unref(old);

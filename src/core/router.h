@@ -164,7 +164,7 @@ enum child_result router_start(struct router *r, struct session *s, char *error)
 struct session *router_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch);
 /* Return NULL if the client may make one more session, else an error code, with a text for it. */
 const char *router_session_refused(struct router *r, const struct client *c, char why[SHARE_TEXT_MAX]);
-/* Give a session without a child the present configuration. */
+/* Give a session without a child the present configuration, unless that has another dialect. */
 void router_renew_profile(struct session *s);
 /* Remove the session: all its clients are notified and detached. Its child must be gone or is killed. */
 void router_remove(struct router *r, struct session *s, const char *why);

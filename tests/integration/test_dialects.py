@@ -546,7 +546,7 @@ class ChoiceTest(Case):
             c.send(x.prompt("hi", "p-" + x.name))
             agents[x.name].child().wait(**x.is_prompt("p-" + x.name))
 
-    def test_a_session_with_clients_keeps_its_dialect(self):
+    def test_a_session_keeps_its_dialect(self):
         root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
         agent = Agent(os.path.join(root, "agent"))
         self.agents.append(agent)
@@ -555,19 +555,26 @@ class ChoiceTest(Case):
         d.program = build_file("plenumd-tiny")
         self.track(d).start()
         a = d.attached("s", profile="agent")
-        a.request("plenum_hibernate")
-        d.wait_state("s", "asleep")
+        a.initialize()
+        b = d.attached("t", profile="agent")
+        b.initialize()
+        b.close()
+        for name in ("s", "t"):
+            d.call("plenum_hibernate", session=name)
+            d.wait_state(name, "asleep")
         with open(d.conf) as f:
             conf = f.read().replace("dialect = claude", "dialect = tiny")
         with open(d.conf, "w") as f:
             f.write(conf)
         d.call("plenum_reload")
-        agent.child()
-        a.send(user("hi", uuid="u1"))
-        child = agent.child()
-        child.wait(type="user")
-        child.print(init_line(user_message_uuids=["u1"]), dict(RESULT, user_message_uuids=["u1"]))
-        a.event("turn_ended", uuids=["u1"])
+        agent.child(), agent.child()
+        for c, conversation in ((a, "conv-1"), (d.attached("t"), "conv-2")):
+            c.send(user("hi", uuid="u1"))
+            child = agent.child()
+            child.wait(type="user")
+            child.print(init_line(conversation, user_message_uuids=["u1"]),
+                        dict(RESULT, user_message_uuids=["u1"]))
+            c.event("turn_ended", uuids=["u1"])
 
     def test_a_line_that_chooses_a_session_of_another_dialect(self):
         """It was checked as a line of the default one."""
