@@ -433,6 +433,7 @@ static void attach_with(const char *members) {
 	size_t n;
 	ck_assert_int_eq(plenum_post(p, PLENUM_ATTACH, members, id), PLENUM_OK);
 	_cleanup_free_ char *sent = attaches("{\"session\":\"w\",\"seq\":8}");
+	ck_assert_ptr_nonnull(sent);
 	ck_assert_int_eq(plenum_next(p, 5000, &line, &n), PLENUM_OK);
 }
 
