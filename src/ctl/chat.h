@@ -77,6 +77,8 @@ void chat_stop(void); /* Ctrl-Z: until the shell continues us; the terminal is t
 
 /* chat_lines.c */
 void chat_take_line(struct chat *ch, const struct incoming *in);
+/* The session was made for an earlier conversation, and it is not known yet whether its agent can resume that. */
+bool chat_is_starting(const struct chat *ch);
 /* The agent has ended. A conversation that cannot be resumed leaves no session behind. */
 void chat_take_failure(struct chat *ch, const char *reason);
 void chat_take_commands(struct chat *ch, struct span list); /* strings, or objects with a name */

@@ -48,6 +48,11 @@ static void learn_commands(struct chat *ch, const struct incoming *in) {
 
 /* --- Notices ------------------------------------------------------------------------------------------------------ */
 
+bool chat_is_starting(const struct chat *ch) {
+	bool ended = strcmp(ch->state, PLENUM_ST_ASLEEP) == 0 || strcmp(ch->state, PLENUM_ST_FAILED) == 0;
+	return ch->made && !ch->proven && !ended;
+}
+
 void chat_take_failure(struct chat *ch, const char *reason) {
 	if (!ch->made || ch->proven) return;
 	const char *why = ch->start_error ? ch->start_error : reason ? reason : "its agent could not start";
@@ -56,8 +61,12 @@ void chat_take_failure(struct chat *ch, const char *reason) {
 	ch->code = CTL_REFUSED;
 }
 
-/* A CLI that has its conversation begins each turn with system/init; one that cannot resume it ends with a result. */
+/* A CLI that has its conversation answers an initialize, and begins each turn with system/init; one that cannot resume
+ * it ends with a result. */
 static void learn_start(struct chat *ch, const struct incoming *in) {
+	bool answer = *ch->initialize && span_equals(in->e.inner_request_id, ch->initialize);
+	bool ended = span_equals(span_member(in->e.response, "code"), PLENUM_E_CHILD_EXITED);
+	if (answer && !ended) ch->proven = true;
 	if (span_equals(in->e.type, "system") && span_equals(in->e.subtype, "init")) ch->proven = true;
 	if (ch->proven || !span_equals(in->e.type, "result") || !span_is_true(in->e.is_error)) return;
 	free(ch->start_error);
@@ -81,8 +90,9 @@ static void take_event(struct chat *ch, const struct incoming *in, struct span e
 	bool lost = refused || (ch->waiting &&
 							(follow_changed(in, "prompt_cancelled", ch->turn.uuid) || follow_ended(in, ch->turn.uuid)));
 	bool removed = span_equals(event, PLENUM_EV_SESSION_REMOVED);
-	if (lost) ch->waiting = false; /* no result will come */
-	if (removed || (lost && !ch->terminal)) ch->code = CTL_CUT;
+	bool fails = chat_is_starting(ch); /* the reason follows */
+	if (lost) ch->waiting = false;     /* no result will come */
+	if (removed || (lost && !ch->terminal && !fails)) ch->code = CTL_CUT;
 	if (!is_noise(event)) show_line(&ch->show, in->line, &in->e);
 	if (lost || span_equals(event, PLENUM_EV_SETTLED)) chat_prompt_sign(ch);
 }

@@ -223,7 +223,7 @@ bool chat_step(struct chat *ch) {
 
 static void leave_if_done(struct chat *ch) {
 	if (!ch->input_ended || ch->code != CTL_GO) return;
-	if (!ch->terminal && (ch->waiting || ch->input.len)) return;
+	if (!ch->terminal && (ch->waiting || ch->input.len || chat_is_starting(ch))) return;
 	ch->code = CTL_OK;
 	show_break(&ch->show);
 	if (!ch->terminal) return;
@@ -263,10 +263,12 @@ static void learn_attached(struct chat *ch, json_t *answer) {
 	show_note(&ch->show, SHOW_DIM, "Ctrl-C interrupts, Ctrl-D leaves");
 }
 
-/* Before the first turn only the answer to an initialize has the commands; the daemon has kept that of the agent. */
-static void ask_for_commands(struct chat *ch) {
+/* Before the first turn only the answer to an initialize has the commands; the daemon has kept that of the agent. It
+ * also proves that the agent has its conversation. */
+static void ask_agent(struct chat *ch) {
 	bool runs = strcmp(ch->state, PLENUM_ST_ASLEEP) != 0 && strcmp(ch->state, PLENUM_ST_FAILED) != 0;
-	if (ch->editor && !ch->commands && runs) plenum_post(ch->p, "initialize", NULL, ch->initialize);
+	bool asks = (ch->editor && !ch->commands) || chat_is_starting(ch);
+	if (asks && runs) plenum_post(ch->p, "initialize", NULL, ch->initialize);
 }
 
 static void end(struct chat *ch) {
@@ -299,7 +301,7 @@ static int converse(struct ctl *c, struct plenum *p, json_t *answer, bool resume
 	learn_attached(&ch, answer);
 	ch.proven = !resumed;
 	if (strcmp(ch.state, PLENUM_ST_FAILED) == 0) chat_take_failure(&ch, ctl_str(answer, "reason", NULL));
-	ask_for_commands(&ch);
+	ask_agent(&ch);
 	chat_prompt_sign(&ch);
 	run(&ch);
 	end(&ch);

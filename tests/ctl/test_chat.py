@@ -556,6 +556,21 @@ class Daemon(ChatCase):
         p = self.spawn("chat", "-r", "c1")
         self.ended(p, 0)
         names = self.ctl("ls", "--names").stdout.split()
+    def test_the_end_of_the_input_does_not_leave_it_behind_either(self):
+        self.agent.mode(init="manual")
+        for text in ("", "hello\n"):
+            with self.subTest(text):
+                p = self.spawn("chat", "-r", "0b5ad0de-0000-4000-8000-000000000000", "new", stdin=subprocess.PIPE)
+                p.stdin.write(text.encode())
+                p.stdin.close()
+                p.stdin = None
+                child = self.agent.child()
+                child.wait(type="control_request", request__subtype="initialize")
+                child.exit(1)
+                out, err = self.ended(p, 1)
+                self.assertRegex(out, r"session new: .* \(the session was removed\)")
+                self.assertEqual(self.ctl("ls", "--names").stdout, "")
+
         self.assertEqual(len(names), 2)
         p = self.ctl("chat", "-C", "/", "work")
         self.assertIn("session work exists: --cwd: has no effect", p.stderr)
