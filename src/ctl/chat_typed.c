@@ -41,6 +41,7 @@ static bool send_prompt(struct chat *ch, const char *text, size_t n) {
 
 /* A prompt is all of the n bytes; an answer has no NUL in it. */
 static void take_line(struct chat *ch, const char *text, size_t n) {
+	if (!ch->terminal) show_break(&ch->show);
 	ch->show.mid_line = ch->show.sign = false; /* Enter ended the line */
 	if (chat_question(ch))
 		chat_question_answer(ch, text);

@@ -503,6 +503,19 @@ class Waiting(ChatCase):
         out, _ = self.ended(p, 0)
         self.assertEqual(out, "done\n-- success, 0.0 s\n")
 
+    def test_an_answer_on_a_pipe_ends_the_line_of_its_question(self):
+        self.d.attached("work")
+        child = self.agent.child()
+        p = self.spawn("chat", "work", stdin=subprocess.PIPE)
+        p.stdin.write(b"go\ny\n")
+        p.stdin.close()
+        p.stdin = None
+        m = child.wait(type="user")
+        child.print(perm("q1"))
+        child.answer("q1")
+        child.print(said("done"), self.result(m["uuid"]))
+        self.assertRegex(self.ended(p, 0)[0], r"\nallow\? \[y, n\] \n(.*\n)?done\n")
+
 
 class Daemon(ChatCase):
     def test_it_goes_on_with_the_next_daemon(self):
@@ -543,19 +556,6 @@ class Daemon(ChatCase):
         self.assertRegex(out, r"session new: .* \(the session was removed\)")
         self.assertEqual(self.ctl("ls", "--names").stdout, "")
 
-    def open_pipe(self):
-        """An input that does not end."""
-        r, w = os.pipe()
-        self.addCleanup(os.close, w)
-        self.addCleanup(os.close, r)
-        return r
-
-    def test_a_conversation_does_not_end_up_in_another_session(self):
-        self.d.attached("work")
-        self.assertIn("work", self.ctl("chat", "-r", "c1", "work", code=1).stderr)
-        p = self.spawn("chat", "-r", "c1")
-        self.ended(p, 0)
-        names = self.ctl("ls", "--names").stdout.split()
     def test_the_end_of_the_input_does_not_leave_it_behind_either(self):
         self.agent.mode(init="manual")
         for text in ("", "hello\n"):
@@ -571,6 +571,19 @@ class Daemon(ChatCase):
                 self.assertRegex(out, r"session new: .* \(the session was removed\)")
                 self.assertEqual(self.ctl("ls", "--names").stdout, "")
 
+    def open_pipe(self):
+        """An input that does not end."""
+        r, w = os.pipe()
+        self.addCleanup(os.close, w)
+        self.addCleanup(os.close, r)
+        return r
+
+    def test_a_conversation_does_not_end_up_in_another_session(self):
+        self.d.attached("work")
+        self.assertIn("work", self.ctl("chat", "-r", "c1", "work", code=1).stderr)
+        p = self.spawn("chat", "-r", "c1")
+        self.ended(p, 0)
+        names = self.ctl("ls", "--names").stdout.split()
         self.assertEqual(len(names), 2)
         p = self.ctl("chat", "-C", "/", "work")
         self.assertIn("session work exists: --cwd: has no effect", p.stderr)
