@@ -297,17 +297,82 @@ static const struct {
 };
 
 /* Members of our own notices, in the order in which they are shown. */
-static const char *const event_members[] = {"client", "name",   "state",  "reason",  "decision", "tool_name", "what",
-											"value",  "status", "signal", "program", "uid",      "pid",       "code",
-											"error",  "text",   "line",   "from",    "to",       "ms",        "by"};
+static const char *const event_members[] = {
+	"client", "name",    "state",   "reason",   "decision", "tool_name", "what", "value", "status",
+	"signal", "program", "uid",     "pid",      "code",     "error",     "text", "line",  "from",
+	"to",     "ms",      "outcome", "cost_usd", "last",     "open_tool", "by"};
+
+/* Notices in words; of those of one event (and `what`), the first with all its members. */
+static const struct {
+	const char *event, *words, *what;
+} notices[] = {
+	{PLENUM_EV_ATTACHED, "{client} joined"},
+	{PLENUM_EV_DETACHED, "{client} left: {reason}"},
+	{PLENUM_EV_DETACHED, "{client} left"},
+	{PLENUM_EV_SESSION_STATE, "the session is {state}: {reason}"},
+	{PLENUM_EV_SESSION_STATE, "the session is {state}"},
+	{PLENUM_EV_SETTLED, "{tool_name}: {decision} by {by}"},
+	{PLENUM_EV_SESSION_REMOVED, "the session was removed"},
+	{PLENUM_EV_CHILD_EXITED, "the agent ended: {reason}"},
+	{PLENUM_EV_CHILD_EXITED, "the agent ended by signal {signal}"},
+	{PLENUM_EV_CHILD_EXITED, "the agent ended with status {status}"},
+	{PLENUM_EV_FAILED, "the session needs its user: {reason}"},
+	{PLENUM_EV_STALLED, "no output for a while; the tool that runs: {open_tool}"},
+	{PLENUM_EV_STALLED, "no output for a while"},
+	{PLENUM_EV_RESUMED, "output again"},
+	{PLENUM_EV_CHANGED, "{by} set the permission mode to {value}", "permission_mode"},
+	{PLENUM_EV_CHANGED, "the permission mode is now {value}", "permission_mode"},
+	{PLENUM_EV_CHANGED, "{by} set the model to {value}", "model"},
+	{PLENUM_EV_CHANGED, "the model is now {value}", "model"},
+	{PLENUM_EV_CHANGED, "{by} stops the agent", "stopping"},
+	{PLENUM_EV_STRAY_OUTPUT, "stray output of the agent: {text}"},
+	{PLENUM_EV_GAP, "lines {from} to {to} are lost"},
+	{PLENUM_EV_ERROR, "{error}"},
+	{PLENUM_EV_SHUTTING_DOWN, "the daemon stops"},
+};
+
+/* A value as one line, an object (a client) by its name; NULL: there is none. */
+static char *value_text(struct span value) {
+	struct span name = span_is_object(value) ? span_member(value, "name") : SPAN_NONE;
+	if (span_is_object(value) && !span_is_string(name)) name = span_member(value, "program");
+	char *text = span_line(name.p ? name : value, LINE_MAX_CHARS);
+	if (text && *text && strcmp(text, "null") != 0) return text;
+	free(text);
+	return NULL;
+}
 
 static void put_member(struct buf *b, const char *key, struct span value) {
-	struct span name = span_is_object(value) ? span_member(value, "name") : SPAN_NONE; /* a client */
-	if (span_is_object(value) && !span_is_string(name)) name = span_member(value, "program");
-	_cleanup_free_ char *text = span_line(name.p ? name : value, LINE_MAX_CHARS);
-	if (!text || !*text || strcmp(text, "null") == 0) return;
+	_cleanup_free_ char *text = value_text(value);
+	if (!text) return;
 	buf_printf(b, " %s=", key);
 	text_put_value(b, text);
+}
+
+/* A client's name with spaces is quoted, so that it is no part of the sentence. */
+static bool put_words(struct buf *b, const char *words, struct span line) {
+	b->len = 0;
+	for (const char *open, *end; (open = strchr(words, '{')) != NULL; words = end + 1) {
+		end = strchr(open, '}');
+		_cleanup_free_ char *key = str_printf("%.*s", (int)(end - open - 1), open + 1);
+		struct span value = key ? span_member(line, key) : SPAN_NONE;
+		_cleanup_free_ char *text = value_text(value);
+		if (!text) return false;
+		buf_put(b, words, (size_t)(open - words));
+		if (span_is_object(value) && strpbrk(text, " \""))
+			str_put_quoted(b, text, strlen(text));
+		else
+			buf_puts(b, text);
+	}
+	return buf_puts(b, words);
+}
+
+static bool put_notice(struct buf *b, const char *event, struct span line) {
+	struct span what = span_member(line, "what");
+	for (size_t i = 0; i < ARRAY_SIZE(notices); i++) {
+		bool fits = strcmp(notices[i].event, event) == 0 && (!notices[i].what || span_equals(what, notices[i].what));
+		if (fits && put_words(b, notices[i].words, line)) return true;
+	}
+	return false;
 }
 
 /* What the turn's own lines show anyway. */
@@ -332,13 +397,17 @@ void show_put_event(struct buf *b, struct span line) {
 static void show_event(struct show *s, struct span line) {
 	_cleanup_free_ char *event = span_line(span_member(line, "event"), 60);
 	struct buf b = BUF_INIT(65536);
-	if (event && is_told(line, event)) return;
-	if (event && strcmp(event, PLENUM_EV_GAP) == 0) *s->streamed = 0;
-	buf_puts(&b, "");
-	put_members(&b, line);
-	bool bad = event && (strcmp(event, PLENUM_EV_ERROR) == 0 || strcmp(event, PLENUM_EV_GAP) == 0 ||
-						 strcmp(event, PLENUM_EV_CHILD_EXITED) == 0);
-	show_note(s, bad ? SHOW_RED : SHOW_DIM, "[%s]%s", event ? event : "?", b.data ? b.data : "");
+	if (!event || is_told(line, event)) return;
+	if (strcmp(event, PLENUM_EV_GAP) == 0) *s->streamed = 0;
+	bool worded = put_notice(&b, event, line);
+	if (!worded) {
+		b.len = 0;
+		buf_printf(&b, "[%s]", event);
+		put_members(&b, line);
+	}
+	bool bad = strcmp(event, PLENUM_EV_ERROR) == 0 || strcmp(event, PLENUM_EV_GAP) == 0 ||
+			   strcmp(event, PLENUM_EV_CHILD_EXITED) == 0;
+	show_note(s, bad ? SHOW_RED : SHOW_DIM, "%s%s", worded ? "-- " : "", b.data ? b.data : "");
 	buf_free(&b);
 }
 

@@ -621,10 +621,10 @@ class Attach(Ctl):
                     b"no json \x1b[2J\n", self.result("u", duration_ms=1500))
         child.mark(a)
         child.exit(0)
-        while b"child_exited" not in got:
+        while b"the agent ended" not in got:
             got += os.read(p.stdout.fileno(), 65536)
         text = got.decode()
-        for want in ("> a prompt\n", "* Bash: ls \\x07\n", "[stray_output]", "-- success, 1.5 s\n"):
+        for want in ("> a prompt\n", "* Bash: ls \\x07\n", "-- stray output of the agent: no json", "-- success, 1.5 s\n"):
             self.assertIn(want, text)
         self.assertNotIn("\x1b", text)
         self.assertIn("there is no session", self.ctl("tail", "nope", code=1).stderr)
@@ -667,7 +667,7 @@ class Attach(Ctl):
         p = self.spawn("tail", "work")
         a.event("attached")
         self.ctl("stop", "-k", "-f", "work")
-        self.assertIn("session_removed", self.ended(p, 0)[0])
+        self.assertIn("the session was removed", self.ended(p, 0)[0])
 
     def test_tail_that_begins_within_a_message_shows_its_text_once(self):
         a = self.d.attached("work")

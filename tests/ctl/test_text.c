@@ -259,6 +259,31 @@ START_TEST(a_name_is_no_member_of_a_notice) {
 }
 END_TEST
 
+#define NOTICE(event, members) "{\"type\":\"system\",\"subtype\":\"plenum_event\",\"event\":\"" event "\"," members "}"
+
+START_TEST(a_notice_is_a_sentence) {
+	const char *const lines[] = {
+		NOTICE("attached", "\"client\":{\"name\":\"desk\"}"),
+		NOTICE("detached", "\"client\":{\"name\":\"x left: bye, y\"},\"reason\":\"end of input\""),
+		NOTICE("detached", "\"client\":{\"name\":null,\"program\":\"socat\"}"),
+		NOTICE("child_exited", "\"status\":1,\"signal\":null,\"reason\":null"),
+		NOTICE("changed", "\"what\":\"model\",\"value\":\"opus\",\"by\":{\"name\":\"desk\"}"),
+		NOTICE("settled", "\"tool_name\":\"Bash\",\"decision\":\"deny\",\"by\":{\"name\":\"a b\"}"),
+		NOTICE("error", "\"code\":\"busy\",\"error\":\"the agent does not read\""),
+		NOTICE("later", "\"name\":\"n\""),
+		NULL};
+	_cleanup_free_ char *out = shown_by(show_line, lines);
+	ck_assert_str_eq(out, "-- desk joined\n"
+						  "-- \"x left: bye, y\" left: end of input\n"
+						  "-- socat left\n"
+						  "-- the agent ended with status 1\n"
+						  "-- desk set the model to opus\n"
+						  "-- Bash: deny by \"a b\"\n"
+						  "-- the agent does not read\n"
+						  "[later] name=n\n");
+}
+END_TEST
+
 START_TEST(a_subagent_is_not_printed) {
 	const char *const lines[] = {"{\"type\":\"assistant\",\"parent_tool_use_id\":\"t\",\"message\":{\"content\":[{"
 								 "\"type\":\"text\",\"text\":\"x\"}]}}",
@@ -283,6 +308,7 @@ int main(void) {
 	TCase *t = tcase_create("all");
 	tcase_add_test(t, nothing_steers_the_terminal);
 	tcase_add_test(t, a_name_is_no_member_of_a_notice);
+	tcase_add_test(t, a_notice_is_a_sentence);
 	tcase_add_test(t, one_line_is_one_line);
 	tcase_add_test(t, columns_are_as_wide_as_their_cells);
 	tcase_add_test(t, a_table_fits_its_width);
