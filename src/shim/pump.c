@@ -121,10 +121,10 @@ static void put_text(struct pump *p, struct span text, const char *end) {
 	sink_put(&p->err, end, strlen(end));
 }
 
+/* Without the code, which is for programs. */
 static void say_error(struct pump *p, struct span object) {
-	_cleanup_free_ char *code = span_dup(span_member(object, "code"), NULL);
 	_cleanup_free_ char *error = span_dup(span_member(object, "error"), NULL);
-	say(p, "%s%s%s", error ? error : "the daemon reported an error without a text", code ? ": " : "", code ? code : "");
+	say(p, "%s", error ? error : "the daemon reported an error without a text");
 }
 
 static void say_ignored(struct pump *p, struct span answer) {
@@ -162,11 +162,10 @@ static void refused(struct pump *p, struct span response) {
 
 /* Keep the daemon's reason, which the CLI's own answers have no code for: it may be why we end. */
 static void note_refusal(struct pump *p, struct span response) {
-	_cleanup_free_ char *code = span_dup(span_member(response, "code"), NULL);
-	_cleanup_free_ char *error = span_dup(span_member(response, "error"), NULL);
-	if (!code || !error) return;
+	char *error = span_member(response, "code").p ? span_dup(span_member(response, "error"), NULL) : NULL;
+	if (!error) return;
 	free(p->refusal);
-	p->refusal = str_printf("%s: %s", error, code);
+	p->refusal = error;
 }
 
 /* True: the answer to a request of our own. */

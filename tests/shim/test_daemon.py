@@ -487,7 +487,7 @@ class Life(Case):
         s.write(b"{not json\n")
         code, err = s.finish()
         self.assertEqual(code, 1)
-        self.assertIn("bad_line", err)
+        self.assertIn("a key is missing", err)
 
     def test_resume_right_after_the_end(self):
         s = self.sdk()
@@ -500,7 +500,7 @@ class Life(Case):
             try:
                 self.assertEqual(t.prompt("hello")["session_id"], conversation)
             except EOFError:
-                self.assertIn("conversation_in_use", t.finish(eof=False)[1])
+                self.assertIn("this conversation is in use", t.finish(eof=False)[1])
                 return False
             self.assertEqual(t.finish(), (0, ""))
             return True
