@@ -499,13 +499,15 @@ static void on_found(void *arg, const struct child_place *place, const char *fil
 	if (said.login) errand_say(j->told.data, said.login);
 }
 
-static const char *program_of(const struct job *j, const struct env *e) {
+/* NULL: no variable names the program. */
+static const char *named_program(const struct job *j, const struct env *e) {
 	const char *variable = login_variable_of(j->profile.name), *named = variable ? env_value(e, variable) : NULL;
-	return named && *named ? named : j->argv.v[0];
+	return named && *named ? named : NULL;
 }
 
-static const char *hint_for(const struct job *j) {
+static const char *hint_for(const struct job *j, const char *named) {
 	if (!*j->profile.name) return NULL; /* a command of the daemon */
+	if (named) return "PLENUM_CLAUDE names it: correct or unset this variable";
 	return strcmp(j->profile.name, "claude") == 0
 			   ? "install Claude Code, or write its full path as `command` in [profile claude]; the profile fake is a "
 				 "scripted agent to try Plenum with"
@@ -522,12 +524,13 @@ int launch_errand(void) {
 		renew_login(&j);
 		build_env(&env, &j.launch, &j.profile, j.session);
 		if (!env.w.v) env.w.v = calloc(1, sizeof *env.w.v);
-		j.argv.v[0] = (char *)(uintptr_t)program_of(&j, &env);
+		const char *named = named_program(&j, &env);
+		if (named) j.argv.v[0] = (char *)(uintptr_t)named;
 		struct child_spec spec = {.argv = j.argv.v,
 								  .envp = env.w.v,
 								  .cwd = j.launch.cwd,
 								  .more_path = env.more_path,
-								  .hint = hint_for(&j),
+								  .hint = hint_for(&j, named),
 								  .add_user = !j.launch.env_only && *j.session};
 		on_found(&j, &said.place, NULL); /* from here on it uses the directory */
 		if (j.launch.umask) umask((mode_t)j.launch.umask - 1);

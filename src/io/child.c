@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
+#define SHOWN_PATH 200    /* bytes of a PATH in an error text */
 #define STRING_MAX 131071 /* bytes of one argument or variable: execve(2), MAX_ARG_STRLEN without the NUL */
 
 extern char **environ;
@@ -154,13 +155,28 @@ static char *search_home(const char *name, const char *home) {
 	return file;
 }
 
+/* A long one ends after a whole directory. */
+static void put_path(struct buf *b, const char *path) {
+	size_t n = strlen(path);
+	if (n > SHOWN_PATH)
+		for (n = SHOWN_PATH; n > 0 && path[n] != ':';) n--;
+	buf_printf(b, "PATH=%.*s%s", (int)n, path, path[n] ? ":..." : "");
+}
+
 static void explain_search(const char *name, const struct child_search *in, char *error) {
 	const char *path = in->path ? in->path : DEFAULT_PATH;
 	struct buf b = BUF_INIT(CHILD_ERROR_MAX);
 	buf_printf(&b, "program %.100s: not found in ", name);
-	if (in->asker && strcmp(in->asker, path) != 0) buf_printf(&b, "PATH=%.80s, ", in->asker);
-	buf_printf(&b, "PATH=%.80s", path);
-	if (in->own && strcmp(in->own, path) != 0) buf_printf(&b, ", PATH=%.80s", in->own);
+	if (in->asker && strcmp(in->asker, path) != 0) {
+		buf_puts(&b, "the client's ");
+		put_path(&b, in->asker);
+		buf_puts(&b, ", ");
+	}
+	put_path(&b, path);
+	if (in->own && strcmp(in->own, path) != 0) {
+		buf_puts(&b, ", the daemon's ");
+		put_path(&b, in->own);
+	}
 	if (in->home) buf_puts(&b, ", ~/.local/bin and ~/.claude/local");
 	snprintf(error, CHILD_ERROR_MAX, "%s", b.data ? b.data : "out of memory");
 	buf_free(&b);

@@ -11,7 +11,7 @@
 
 #include <sys/types.h>
 
-#define CHILD_ERROR_MAX 512
+#define CHILD_ERROR_MAX 1024
 
 /* All children of the process; one object, made by the server. Reaps on SIGCHLD, unknown processes too (the daemon is a
  * subreaper). */

@@ -100,6 +100,11 @@ class ProgramTest(Case):
         self.d = self.start(agents=(), env={"PATH": os.path.dirname(where["daemon"]) + ":/usr/bin:/bin"})[0]
         self.assertEqual(would(), (where["daemon"], "PATH of the daemon", None))
 
+    def test_a_variable_that_names_nothing_is_the_cause(self):
+        self.begin()
+        error = self.assertRefused("spawn_failed", self.requester(PLENUM_CLAUDE="/none/claude").attach, "x", profile="claude")
+        self.assertRegex(error.text, r"program /none/claude .*\(PLENUM_CLAUDE names it: correct or unset this variable\)")
+
     def test_a_member_of_env_names_it_too(self):
         self.begin()
         path = self.cli("named")

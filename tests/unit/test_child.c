@@ -387,6 +387,8 @@ START_TEST(no_descriptors) {
 }
 END_TEST
 
+#define LONG "/a/directory/that/is/not/there/and/has/a/name/of/one/hundred/bytes/so/that/not/many/of/it/are/shown"
+
 START_TEST(finding_programs) {
 	char error[CHILD_ERROR_MAX];
 	int number;
@@ -399,6 +401,12 @@ START_TEST(finding_programs) {
 	ck_assert_ptr_null(child_find_program("sh", "", "/", &number, error));
 	ck_assert_int_eq(number, ENOENT);
 	ck_assert_ptr_null(child_find_program("sh", "bin:.", "/", &number, error)); /* never our own directory */
+	const char long_path[] = "/one:/two:" LONG ":" LONG ":" LONG;
+	struct child_search in = {.asker = "/theirs", .path = long_path, .own = "/own", .home = "/home/u"};
+	bool asked;
+	ck_assert_ptr_null(child_find("x", "/", &in, &asked, &number, error));
+	ck_assert_str_eq(error, "program x: not found in the client's PATH=/theirs, PATH=/one:/two:" LONG
+							":..., the daemon's PATH=/own, ~/.local/bin and ~/.claude/local");
 }
 END_TEST
 
