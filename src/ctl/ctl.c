@@ -41,9 +41,16 @@ void ctl_say(const char *fmt, ...) {
 	va_end(ap);
 }
 
+/* A verb of the protocol that begins an error is for programs, like the code. */
+static const char *without_verb(const char *error) {
+	const char *end = strncmp(error, "plenum_", strlen("plenum_")) == 0 ? strstr(error, ": ") : NULL;
+	return end ? end + strlen(": ") : error;
+}
+
 void ctl_say_error(const char *error, const char *code) {
 	bool coded = codes_wanted && code && *code;
-	ctl_say("%s%s%s%s", error, coded ? " (" : "", coded ? code : "", coded ? ")" : "");
+	ctl_say("%s%s%s%s", codes_wanted ? error : without_verb(error), coded ? " (" : "", coded ? code : "",
+			coded ? ")" : "");
 }
 
 static void print_usage(FILE *out, const struct verb *v) {

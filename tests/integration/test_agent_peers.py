@@ -237,6 +237,16 @@ class ShimTest(Peers):
         self.assertEqual(sorted(self.d.sessions()), ["s"])
 
 
+    def test_plenumctl_names_no_verb_of_the_protocol(self):
+        self.begin()
+        out = self.d.root + "/ctl"
+        self.child.spawn(["/bin/sh", "-c", '"$0" reload 2>$1.err; mv $1.err $1.text', build_file("src/ctl/plenumctl"), out],
+                         setsid=True)
+        until(lambda: os.path.exists(out + ".text"), what="the end of plenumctl")
+        with open(out + ".text") as text:
+            self.assertRegex(text.read(), r"^plenumctl: an agent started this program \(")
+
+
 class NoneTest(Peers):
     def test_nothing_but_hello(self):
         self.begin(profile={"agent_peers": "none"})
