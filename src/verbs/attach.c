@@ -210,7 +210,7 @@ static const struct profile *find_profile(struct request *q, struct session *hom
 	const char *name = asked ? asked : home ? session_profile(home) : set->default_profile;
 	const struct profile *p = name ? settings_profile(set, name) : NULL;
 	if (!p) {
-		reply_error(q, PLENUM_E_NO_SUCH_PROFILE, "there is no profile %s (`plenumctl status` lists them)",
+		reply_error(q, PLENUM_E_NO_SUCH_PROFILE, "profile %s: does not exist (`plenumctl status` lists them)",
 					name ? name : "(default)");
 	} else if (p->is_private && !trust_is_ours(q->client)) {
 		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s is private to the user who runs the daemon",
@@ -496,7 +496,7 @@ static struct session *get_session(struct request *q, bool *created) {
 		return NULL;
 	}
 	if (s && strcmp(create, "new") == 0) {
-		reply_error(q, PLENUM_E_SESSION_EXISTS, "session %s exists already (state %s)", s->name,
+		reply_error(q, PLENUM_E_SESSION_EXISTS, "session %s: exists already (state %s)", s->name,
 					session_state_name(session_state(s)));
 		return NULL;
 	}

@@ -76,7 +76,7 @@ void reply_in_use(struct request *q, const struct session *holder, bool ending) 
 }
 
 void reply_no_session(struct request *q, const char *name) {
-	reply_error(q, PLENUM_E_NO_SUCH_SESSION, "there is no session %s (`plenumctl ls` lists them)", name);
+	reply_error(q, PLENUM_E_NO_SUCH_SESSION, "session %s: does not exist (`plenumctl ls` lists them)", name);
 }
 
 void reply_private(struct request *q, const char *name) {

@@ -371,7 +371,7 @@ static void status_profile(struct request *q, const char *name) {
 	const struct profile *p = settings_profile(q->router->settings, name);
 	enum errand_end end;
 	if (!p || !profile_is_open(q, p)) {
-		reply_error(q, PLENUM_E_NO_SUCH_PROFILE, "there is no profile %s (`plenumctl status` lists them)", name);
+		reply_error(q, PLENUM_E_NO_SUCH_PROFILE, "profile %s: does not exist (`plenumctl status` lists them)", name);
 		return;
 	}
 	if (!p->command.n) {
@@ -613,7 +613,7 @@ static bool may_rename(struct request *q, const struct session *s, const char *n
 	else if (!router_is_name(name))
 		reply_error(q, PLENUM_E_BAD_NAME, "a session name has " ROUTER_NAME_TEXT, ROUTER_NAME_MAX);
 	else if (router_find(q->router, name))
-		reply_error(q, PLENUM_E_NAME_TAKEN, "session %s exists already", name);
+		reply_error(q, PLENUM_E_NAME_TAKEN, "session %s: exists already", name);
 	else if (s->agent || s->want_child || s->starting || descent_count(q->router, s))
 		reply_error(q, PLENUM_E_BUSY, "session %s: its processes know the old name (`plenumctl %s` it first)", s->name,
 					s->agent || s->want_child || s->starting ? "sleep" : "stop");

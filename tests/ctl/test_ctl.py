@@ -436,7 +436,7 @@ class Send(Ctl):
         self.ended(p, 130)
 
     def test_existing(self):
-        self.assertIn("there is no session", self.ctl("send", "-e", "nope", "x", code=1).stderr)
+        self.assertIn(": does not exist (`plenumctl ls` lists them)", self.ctl("send", "-e", "nope", "x", code=1).stderr)
 
 
 class Decisions(Ctl):
@@ -505,7 +505,7 @@ class Decisions(Ctl):
     def test_unknown(self):
         child, rid = self.asked()
         self.assertIn("request nope: does not wait", self.ctl("allow", "work", "nope", code=1).stderr)
-        self.assertIn("there is no session", self.ctl("allow", "elsewhere", rid, code=1).stderr)
+        self.assertIn(": does not exist (`plenumctl ls` lists them)", self.ctl("allow", "elsewhere", rid, code=1).stderr)
         self.assertEqual(child.answers("q1"), [])
 
     def test_the_only_one_needs_no_id(self):
@@ -627,7 +627,7 @@ class Attach(Ctl):
         for want in ("> a prompt\n", "* Bash: ls \\x07\n", "-- stray output of the agent: no json", "-- success, 1.5 s\n"):
             self.assertIn(want, text)
         self.assertNotIn("\x1b", text)
-        self.assertIn("there is no session", self.ctl("tail", "nope", code=1).stderr)
+        self.assertIn(": does not exist (`plenumctl ls` lists them)", self.ctl("tail", "nope", code=1).stderr)
 
 
     def test_descriptors_that_are_closed_do_not_become_the_socket(self):
@@ -696,7 +696,7 @@ class Sessions(Ctl):
             self.assertEqual(child.start["cwd"], cwd)
             self.assertEqual(child.env["SOME"], "thing")
             self.assertEqual(child.argv[-2:], ["--extra", "word"])
-            self.assertIn("session work exists already", self.ctl("new", "work", code=1).stderr)
+            self.assertIn("session work: exists already", self.ctl("new", "work", code=1).stderr)
             missing = os.path.join(os.getcwd(), "not-there")
             self.assertIn(missing, self.ctl("new", "-C", "not-there", "other", code=1).stderr)
             self.assertRegex(self.ctl("ls").stdout.splitlines()[1], r"^work +\w+ +\S+ +- +- +- +%s$" % cwd)
@@ -714,7 +714,7 @@ class Sessions(Ctl):
         self.assertEqual(self.ctl("ls", "--names").stdout, "work\n")
         self.ctl("stop", "--kill", "--forget", "work")
         self.assertEqual(self.ctl("ls", "--names").stdout, "")
-        self.assertIn("there is no session", self.ctl("stop", "work", code=1).stderr)
+        self.assertIn(": does not exist (`plenumctl ls` lists them)", self.ctl("stop", "work", code=1).stderr)
 
     def test_guards_that_were_lost(self):
         self.ctl("new", "work")
@@ -729,7 +729,7 @@ class Sessions(Ctl):
         self.assertEqual(self.ctl("clear-lost", "--all").stdout,
                          "third goes on without the guards that were lost\nnew sessions may run tools again\n")
         self.assertNotIn("clear-lost", self.ctl("new", "fourth").stderr)
-        self.assertIn("there is no session", self.ctl("clear-lost", "nowhere", code=1).stderr)
+        self.assertIn(": does not exist (`plenumctl ls` lists them)", self.ctl("clear-lost", "nowhere", code=1).stderr)
 
     def test_sleep_and_wake(self):
         self.ctl("new", "work")
@@ -805,7 +805,7 @@ class Sessions(Ctl):
         self.assertNotIn("\x1b", top)
         machine = json.loads(self.ctl("top", "--json").stdout)
         self.assertEqual([(s["session"], s["clients"][0]["name"]) for s in machine["sessions"]], [("work", "win\x1bdow")])
-        self.assertIn("there is no session", self.ctl("status", "nope", code=1).stderr)
+        self.assertIn(": does not exist (`plenumctl ls` lists them)", self.ctl("status", "nope", code=1).stderr)
 
     def test_ls_begins_with_the_session_used_last(self):
         for name in ("one", "two"):
@@ -970,7 +970,7 @@ class Names(Ctl):
         self.assertEqual(self.ctl("stop", "wo").stdout, "work stopped\n")
         self.assertIn("session 'w': fits work, web and web2", self.ctl("stop", "w", code=64).stderr)
         self.assertEqual(self.ctl("stop", "web").stdout, "web stopped\n")  # the whole name wins
-        self.assertIn("there is no session wo ", self.ctl("--json", "stop", "wo", code=1).stderr)
+        self.assertIn("session wo: does not exist ", self.ctl("--json", "stop", "wo", code=1).stderr)
         self.assertIn("(no_such_session)", self.ctl("--json", "stop", "x", code=1).stderr)
         self.assertNotIn("no_such_session", self.ctl("stop", "x", code=1).stderr)
 
@@ -984,7 +984,7 @@ class Names(Ctl):
     def test_a_mistyped_name_makes_nothing(self):
         self.made("work")
         err = self.ctl("send", "wrok", "x", code=1).stderr
-        self.assertIn("there is no session wrok", err)
+        self.assertIn("session wrok: does not exist", err)
         self.assertIn("--create", err)
         self.assertIn("looks like an option", self.ctl("send", "-c", "--", "--flag", "x", code=64).stderr)
         self.assertIn("looks like an option", self.ctl("attach", "--", "--flag", code=64).stderr)
