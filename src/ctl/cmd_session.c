@@ -301,5 +301,5 @@ int cmd_queue(struct ctl *c, int argc, char **argv) {
 	code = pick_ask(c, argv[0], PLENUM_QUEUE, &answer);
 	if (code != CTL_OK) return code;
 	if (c->json) return ctl_print_json(answer);
-	return ctl_print_table(ctl_array(answer, "prompts"), head, ARRAY_SIZE(head), add_prompt, "no prompt is held");
+	return ctl_print_table(ctl_array(answer, "prompts"), head, ARRAY_SIZE(head), add_prompt, "no prompt is queued");
 }

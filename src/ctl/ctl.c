@@ -82,7 +82,7 @@ static int print_help(const struct verb *v, const struct ctl_option *options) {
 		if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
 		print_option(letter, o->name, o->arg, o->help);
 	}
-	print_option("", "json", NULL, "print for machines");
+	if (!v->no_json) print_option("", "json", NULL, "print for machines");
 	print_option("", "socket", "PATH", "connect to this socket");
 	printf("\nplenumctl(1) has the whole story, with examples.\n");
 	return CTL_OK;

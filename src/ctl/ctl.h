@@ -39,6 +39,7 @@ struct verb {
 	const char *args;                                 /* as in the usage line */
 	const char *about;                                /* one sentence */
 	int (*run)(struct ctl *c, int argc, char **argv); /* argv[0] is the verb */
+	bool no_json;                                     /* for a user only */
 };
 
 extern const struct verb ctl_verbs[];

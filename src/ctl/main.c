@@ -12,12 +12,12 @@
 #include <string.h>
 
 const struct verb ctl_verbs[] = {
-	{"ls", "[--names]", "Lists the sessions.", cmd_ls},
+	{"ls", "[--long | --names]", "Lists the sessions.", cmd_ls},
 	{"new", "[SESSION] [--profile NAME] [--cwd DIRECTORY] ... [-- ARGS]", "Makes a session and prints its name.",
 	 cmd_new},
 	{"send", "SESSION TEXT|-", "Sends one prompt, prints the answer as it comes; the exit code says how it ended.",
 	 cmd_send},
-	{"chat", "[SESSION]", "Talks to a session: prompts, streaming answers, permission questions.", cmd_chat},
+	{"chat", "[SESSION]", "Talks to a session: prompts, streaming answers, permission questions.", cmd_chat, true},
 	{"tail", "SESSION", "Watches a session and writes nothing to it.", cmd_tail},
 	{"attach", "SESSION", "Connects stdin and stdout to a session: the agent's own JSON lines.", cmd_attach},
 	{"pending", "[SESSION]", "Lists the requests that wait for an answer.", cmd_pending},

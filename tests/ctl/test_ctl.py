@@ -152,6 +152,10 @@ class Alone(unittest.TestCase):
                     form = r"-l %s\b" if name.endswith("fish") else r"--%s\b"
                     self.assertTrue(re.search(form % option, text), "%s --%s is not in %s" % (verb, option, name))
 
+    def test_help_does_not_offer_what_is_refused(self):
+        for verb in self.verbs():
+            self.assertEqual("--json" in self.run_ctl(0, verb, "--help").stdout, verb != "chat", verb)
+
     def test_log_is_journalctls_work(self):
         with tempfile.TemporaryDirectory() as folder:
             with open(folder + "/journalctl", "w") as f:
@@ -1125,7 +1129,7 @@ class Queue(Ctl):
 
     def test_held_prompts_are_shown(self):
         p, child, uuid = self.prompted()
-        self.assertEqual(self.ctl("queue", "work").stdout, "no prompt is held\n")
+        self.assertEqual(self.ctl("queue", "work").stdout, "no prompt is queued\n")
         second = self.d.attached("work", name="second", approve=False)
         second.send(harness.user("later", uuid="u2"))
         until(lambda: "u2" in self.ctl("queue", "work").stdout, what="the held prompt")
