@@ -297,10 +297,10 @@ static const struct {
 };
 
 /* Members of our own notices, in the order in which they are shown. */
-static const char *const event_members[] = {
-	"client", "name",    "state",   "reason",   "decision", "tool_name", "what", "value", "status",
-	"signal", "program", "uid",     "pid",      "code",     "error",     "text", "line",  "from",
-	"to",     "ms",      "outcome", "cost_usd", "last",     "open_tool", "by"};
+static const char *const event_members[] = {"client", "name",  "state",   "reason", "decision",  "tool_name",
+											"what",   "value", "status",  "signal", "program",   "uid",
+											"pid",    "code",  "error",   "text",   "line",      "from",
+											"to",     "ms",    "outcome", "last",   "open_tool", "by"};
 
 /* Notices in words; of those of one event (and `what`), the first with all its members. */
 static const struct {
@@ -311,20 +311,16 @@ static const struct {
 	{PLENUM_EV_DETACHED, "{client} left"},
 	{PLENUM_EV_SESSION_STATE, "the session is {state}: {reason}"},
 	{PLENUM_EV_SESSION_STATE, "the session is {state}"},
-	{PLENUM_EV_SETTLED, "{tool_name}: {decision} by {by}"},
 	{PLENUM_EV_SESSION_REMOVED, "the session was removed"},
 	{PLENUM_EV_CHILD_EXITED, "the agent ended: {reason}"},
 	{PLENUM_EV_CHILD_EXITED, "the agent ended by signal {signal}"},
 	{PLENUM_EV_CHILD_EXITED, "the agent ended with status {status}"},
-	{PLENUM_EV_FAILED, "the session needs its user: {reason}"},
 	{PLENUM_EV_STALLED, "no output for a while; the tool that runs: {open_tool}"},
 	{PLENUM_EV_STALLED, "no output for a while"},
 	{PLENUM_EV_RESUMED, "output again"},
-	{PLENUM_EV_CHANGED, "{by} set the permission mode to {value}", "permission_mode"},
-	{PLENUM_EV_CHANGED, "the permission mode is now {value}", "permission_mode"},
-	{PLENUM_EV_CHANGED, "{by} set the model to {value}", "model"},
-	{PLENUM_EV_CHANGED, "the model is now {value}", "model"},
 	{PLENUM_EV_CHANGED, "{by} stops the agent", "stopping"},
+	{PLENUM_EV_CHANGED, "{by} set {what} to {value}"},
+	{PLENUM_EV_CHANGED, "{what} is now {value}"},
 	{PLENUM_EV_STRAY_OUTPUT, "stray output of the agent: {text}"},
 	{PLENUM_EV_GAP, "lines {from} to {to} are lost"},
 	{PLENUM_EV_ERROR, "{error}"},
@@ -375,10 +371,12 @@ static bool put_notice(struct buf *b, const char *event, struct span line) {
 	return false;
 }
 
-/* What the turn's own lines show anyway. */
+/* What the turn's own lines, or other notices, show anyway. */
 static bool is_told(struct span line, const char *event) {
 	struct span state = span_member(line, "state");
-	if (strcmp(event, PLENUM_EV_TURN_STARTED) == 0 || strcmp(event, PLENUM_EV_TURN_ENDED) == 0) return true;
+	if (strcmp(event, PLENUM_EV_TURN_STARTED) == 0 || strcmp(event, PLENUM_EV_TURN_ENDED) == 0 ||
+		strcmp(event, PLENUM_EV_FAILED) == 0)
+		return true;
 	return strcmp(event, PLENUM_EV_SESSION_STATE) == 0 &&
 		   (span_equals(state, PLENUM_ST_BUSY) || span_equals(state, PLENUM_ST_IDLE));
 }
