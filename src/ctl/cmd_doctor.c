@@ -285,6 +285,11 @@ static void check_ptrace(struct doctor *d) {
 static const char program_advice[] = "install it, or write its full path as `command` of the profile in plenum.conf; "
 									 "`plenumctl new -p fake` tries the scripted agent";
 
+static const char *advice_for(const char *error) {
+	const char *named = getenv("PLENUM_CLAUDE");
+	return named && *named && strstr(error, named) ? "correct or unset PLENUM_CLAUDE, which names it" : program_advice;
+}
+
 /* Without a daemon: in this shell's PATH, which is the first place of a start. */
 static void check_program(struct doctor *d, const char *profile, const char *program) {
 	_cleanup_free_ char *path = find_program(program);
@@ -303,12 +308,13 @@ static void check_profile(struct doctor *d, struct plenum *p, json_t *one) {
 		if ((word = ctl_str(one, "program", NULL))) check_program(d, name, word); /* an older daemon */
 		return;
 	}
+	const char *error = ctl_str(answer, "error", "not found");
 	if ((program = ctl_str(answer, "program", NULL)))
 		found(d, GOOD, "profile", NULL, "%s%s: %s (%s)", name, is_default ? ", the default" : "", program,
 			  ctl_str(answer, "from", "?"));
 	else
-		found(d, is_default ? BAD : NOTE, "profile", program_advice, "%s%s: %s", name,
-			  is_default ? ", the default" : "", ctl_str(answer, "error", "not found"));
+		found(d, is_default ? BAD : NOTE, "profile", advice_for(error), "%s%s: %s", name,
+			  is_default ? ", the default" : "", error);
 }
 
 /* As the daemon would start them for this user. */

@@ -860,7 +860,7 @@ class Sessions(Ctl):
         self.assertRegex(p.stdout, r"(?m)^(ok|note) +ptrace ")
         self.assertRegex(p.stdout, r"(?m)^ok +config +plenumd --check finds no error$")
         self.assertRegex(p.stdout, r"(?m)^ok +profile +agent, the default: /\S+ \(command of the profile\)$")
-        self.assertRegex(p.stdout, r"(?m)^note +profile +claude: program /no/such is not there\n +-> install it, or ")
+        self.assertRegex(p.stdout, r"(?m)^note +profile +claude: program /no/such is not there\n +-> correct or unset PLENUM_CLAUDE, ")
 
     def test_doctor_finds_the_program_as_a_start_does(self):
         folder = self.d.root + "/asker"
