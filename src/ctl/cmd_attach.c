@@ -40,9 +40,9 @@ static enum plenum_result send_lines(struct pump *m) {
 static enum plenum_result end_stdin(struct pump *m) {
 	struct chunk rest = CHUNK_NONE;
 	enum plenum_result r = PLENUM_OK;
-	m->stdin_open = false;
 	if (lines_rest(&m->in, &rest)) r = plenum_send_wait(m->p, rest.data, rest.len, -1);
 	chunk_drop(&rest);
+	m->stdin_open = r != PLENUM_OK; /* the end of the connection is then no end after the last answer */
 	return r == PLENUM_OK ? plenum_finish(m->p) : r;
 }
 

@@ -124,7 +124,7 @@ static enum plenum_result put_waiting(struct plenum *p, const char *line, size_t
 static enum plenum_result flush_waiting(struct plenum *p, int64_t deadline) {
 	enum plenum_result r = handle_flush(p);
 	while (r == PLENUM_OK && handle_unsent(p)) r = handle_turn(p, deadline);
-	return r;
+	return r == PLENUM_OK && p->cut ? PLENUM_CLOSED : r;
 }
 
 enum plenum_result plenum_send_wait(struct plenum *p, const char *line, size_t len, int timeout_ms) {

@@ -57,7 +57,7 @@ static void drop_outbox(struct plenum *p) {
 void handle_replace(struct plenum *p, int fd) {
 	close(p->fd);
 	p->fd = fd;
-	p->ended = p->told = p->finished = p->shut = false;
+	p->ended = p->told = p->finished = p->shut = p->cut = false;
 	drop_outbox(p);
 	lines_free(&p->in);
 	lines_init(&p->in, &p->pool, PLENUM_CLIENT_LINE_MAX);
@@ -166,6 +166,7 @@ static enum plenum_result take_input(struct plenum *p) {
 
 static enum plenum_result send_failed(struct plenum *p) {
 	if (errno == EAGAIN) return PLENUM_OK;
+	p->cut = true;
 	drop_outbox(p);
 	if (errno != EPIPE && errno != ECONNRESET)
 		return handle_failed(p, "cannot write to the daemon: %s", strerror(errno));

@@ -34,6 +34,7 @@ struct plenum {
 	bool told;     /* plenum_next() has returned PLENUM_CLOSED for it */
 	bool finished; /* plenum_finish(): we send no more after the outbox */
 	bool shut;     /* the input was ended */
+	bool cut;      /* the outbox was dropped: it could not be sent */
 	int skipped;   /* over-long lines that were not reported yet */
 	struct lines_pool pool;
 	struct lines in;

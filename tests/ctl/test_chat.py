@@ -4,19 +4,23 @@
 
     PLENUM_BUILD=FOLDER tests/ctl/test_chat.py [-v] [Class[.method]]
 """
+import fcntl
 import json
 import os
 import re
+import signal
+import socket
 import stat
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 sys.dont_write_bytecode = True
 
 from test_ctl import Ctl, delta, environment, said
-from harness import build_file, perm
+from harness import build_file, perm, until
 from screen import Screen
 
 

@@ -305,6 +305,28 @@ START_TEST(sending_never_waits) {
 }
 END_TEST
 
+/* More than the socket had when this began; then our end is closed. */
+static void *reading_some(void *bytes) {
+	reading(bytes);
+	close(there);
+	return NULL;
+}
+
+START_TEST(what_was_not_sent_is_told) {
+	_cleanup_free_ char *much = malloc(MUCH);
+	pthread_t thread;
+	memset(much, 'c', MUCH);
+	ck_assert_int_eq(plenum_send(p, much, MUCH), PLENUM_OK);
+	size_t left = MUCH + 2 - plenum_unsent(p);
+	ck_assert_uint_lt(left, MUCH);
+	pthread_create(&thread, NULL, reading_some, &left);
+	ck_assert_int_eq(plenum_flush(p, -1), PLENUM_CLOSED);
+	pthread_join(thread, NULL);
+	there = -1;
+	ck_assert_int_eq(plenum_send_wait(p, "{}", 2, -1), PLENUM_CLOSED);
+}
+END_TEST
+
 START_TEST(the_input_ends_after_the_outbox) {
 	_cleanup_free_ char *much = malloc(MUCH);
 	const char *line;
@@ -617,6 +639,7 @@ int main(void) {
 	tcase_add_test(connected, two_full_directions_do_not_block_each_other);
 	tcase_add_test(connected, a_loop_does_not_sleep_on_a_line);
 	tcase_add_test(connected, sending_never_waits);
+	tcase_add_test(connected, what_was_not_sent_is_told);
 	tcase_add_test(connected, the_input_ends_after_the_outbox);
 	tcase_add_test(connected, a_permission_is_answered);
 	tcase_add_test(connected, a_hook_and_a_server_are_answered);

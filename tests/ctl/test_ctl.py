@@ -590,6 +590,25 @@ class Attach(Ctl):
         self.assertIn(odd, out)
         self.assertTrue(any(json.loads(x)["type"] == "result" for x in out))
 
+    def test_a_last_line_that_could_not_be_sent(self):
+        with tempfile.TemporaryDirectory(prefix="pl-attach-", dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(folder + "/s")
+            listener.listen()
+            listener.settimeout(TIMEOUT)
+            p = self.spawn("attach", "--socket", folder + "/s", "work", stdin=subprocess.PIPE)
+            daemon = listener.accept()[0]
+            lines = daemon.makefile()
+            for body in {"sessions": []}, {"session": "work", "state": "idle", "seq": 1}:
+                daemon.sendall(json.dumps({"type": "control_response", "response": {
+                    "subtype": "success", "request_id": json.loads(lines.readline())["request_id"], "response": body}}).encode() + b"\n")
+            p.stdin.write(b"x" * (4 << 20))
+            p.stdin.close()
+            p.stdin = None
+            until(lambda: select.select([daemon], [], [], 0)[0], what="the beginning of the line")
+            lines.close()
+            daemon.close()
+            self.ended(p, 74)
+
     def test_replay_and_tags(self):
         a = self.d.attached("work")
         child = self.agent.child()
@@ -1276,7 +1295,7 @@ class Screen(Ctl):
 
     def test_top_fits_its_screen_and_gives_it_back(self):
         self.sessions(6)
-        pid, fd = self.terminal("top")
+        pid, fd = self.terminal("top", TERM="xterm")
         self.resize(fd, 40, 7)
         os.kill(pid, signal.SIGWINCH)
         text = self.shown(fd, "... 4 more")
@@ -1298,7 +1317,7 @@ class Screen(Ctl):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
 
     def test_top_gives_the_screen_back_at_a_signal(self):
-        pid, fd = self.terminal("top")
+        pid, fd = self.terminal("top", TERM="xterm")
         self.shown(fd, "0 sessions")
         os.kill(pid, signal.SIGTERM)
         self.shown(fd, "\x1b[?1049l")
