@@ -6,15 +6,13 @@
 
 #include <string.h>
 
-#define VALUE_SHOWN 200 /* characters of one rule or directory */
-
 static const char *text_of(const json_t *object, const char *key) {
 	const char *text = json_string_value(json_object_get(object, key));
 	return text ? text : "?";
 }
 
 static void put_value(struct buf *b, const char *text) {
-	text_put_line(b, text, strlen(text), VALUE_SHOWN);
+	text_put_line(b, text, strlen(text), SIZE_MAX / 8); /* whole: all of it would be remembered */
 }
 
 /* Where it is saved: this decides how long it counts, and for whom. */

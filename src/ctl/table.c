@@ -43,11 +43,11 @@ void table_add_age(struct table *t, int64_t ms) {
 void table_note(struct table *t, const char *note) {
 	size_t rows = t->n / t->columns;
 	char **notes = rows ? realloc(t->notes, rows * sizeof *notes) : NULL;
-	struct buf b = BUF_INIT(4096);
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	if (!notes) return;
 	t->notes = notes;
 	while (t->n_notes < rows) notes[t->n_notes++] = NULL;
-	text_put_line(&b, note, strlen(note), 400);
+	text_put_line(&b, note, strlen(note), SIZE_MAX / 8);
 	free(notes[rows - 1]);
 	notes[rows - 1] = buf_steal(&b, NULL);
 }

@@ -560,6 +560,15 @@ class Decisions(Ctl):
                          "  always: allow Bash(touch \\x1b:*), Read (.claude/settings.local.json); mode acceptEdits "
                          "(this session); directories /a, /b (~/.claude/settings.json); {\"type\":\"new\",\"n\":1}")
 
+    def test_all_that_always_would_remember_is_shown(self):
+        rules = [{"toolName": "Bash", "ruleContent": "touch %d %s:*" % (n, "x" * 300)} for n in range(3)]
+        self.asked(permission_suggestions=[
+            {"type": "addRules", "rules": rules, "behavior": "allow", "destination": "userSettings"},
+            {"type": "setMode", "mode": "bypassPermissions", "destination": "session"}])
+        self.assertEqual(self.ctl("pending").stdout.splitlines()[2],
+                         "  always: allow %s (~/.claude/settings.json); mode bypassPermissions (this session)" %
+                         ", ".join("Bash(%s)" % r["ruleContent"] for r in rules))
+
     def test_without_suggestions_nothing_is_remembered(self):
         self.asked()
         self.assertEqual(len(self.ctl("pending").stdout.splitlines()), 2)
