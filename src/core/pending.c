@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define SUMMARY_MAX 200   /* bytes */
+#define CUT "…"           /* ends a summary that is not whole: who decides by it must know */
 #define ASKED_SEARCHED 16 /* up to so many entries are searched one by one */
 
 void pendings_init(struct pendings *p) {
@@ -117,7 +118,9 @@ char *pending_summary(const struct pending *p) {
 	struct buf b = BUF_INIT(8 * SUMMARY_MAX);
 	_cleanup_free_ char *text = span_dup(p->dialect->summary(p->request), NULL);
 	const char *from = text ? text : p->subtype ? p->subtype : "";
-	str_put_safe(&b, from, str_fit(from, SUMMARY_MAX));
+	bool whole = strnlen(from, SUMMARY_MAX + 1) <= SUMMARY_MAX;
+	str_put_safe(&b, from, str_fit(from, whole ? SUMMARY_MAX : SUMMARY_MAX - strlen(CUT)));
+	if (!whole) buf_puts(&b, CUT);
 	return buf_steal(&b, NULL);
 }
 

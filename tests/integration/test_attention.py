@@ -549,6 +549,13 @@ class DesktopTest(Case):
             self.desktop.press(shown, key)
             self.assertEqual(self.child.answer("k-%d" % (n + 1))["response.response.behavior"], key)
 
+    def test_what_is_not_all_shown_cannot_be_allowed(self):
+        shown = self.asked("true " + "x" * 300 + "; touch it")
+        self.assertRegex(shown["body"], "x…$")
+        self.assertEqual(shown["actions"], ["deny"])
+        self.desktop.press(shown, "deny")
+        self.assertEqual(self.child.answer("k-1")["response.response.behavior"], "deny")
+
     def test_text_of_the_agent_is_no_markup(self):
         shown = self.asked('<a href="x">&amp;</a> \\n -- --action=x $HOME `id` %s')
         self.assertEqual(shown["body"], 'Bash: &lt;a href="x"&gt;&amp;amp;&lt;/a&gt; \\n -- --action=x $HOME `id` %s')

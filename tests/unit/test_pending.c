@@ -293,7 +293,11 @@ START_TEST(says_what_it_is_about) {
 	memset(many, 'x', sizeof many);
 	many[299] = 0;
 	snprintf(request, sizeof request, "{\"subtype\":\"x\",\"message\":\"%s\"}", many);
+	strcpy(many + 197, "…");
+	says(request, many);
+	memset(many, 'x', sizeof many);
 	many[200] = 0;
+	snprintf(request, sizeof request, "{\"subtype\":\"x\",\"message\":\"%s\"}", many);
 	says(request, many);
 }
 END_TEST
