@@ -549,6 +549,13 @@ class DesktopTest(Case):
             self.desktop.press(shown, key)
             self.assertEqual(self.child.answer("k-%d" % (n + 1))["response.response.behavior"], key)
 
+    def test_a_session_with_the_name_of_an_option(self):
+        self.d.attached("--all", approve=False)
+        child = self.agent.child()
+        child.print(perm("k-1"))
+        self.desktop.press(self.desktop.wait(1), "allow")
+        self.assertEqual(child.answer("k-1")["response.response.behavior"], "allow")
+
     def test_what_is_not_all_shown_cannot_be_allowed(self):
         shown = self.asked("true " + "x" * 300 + "; touch it")
         self.assertRegex(shown["body"], "x…$")
