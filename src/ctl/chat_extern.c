@@ -100,6 +100,8 @@ void chat_extern(struct chat *ch) {
 		show_note(&ch->show, SHOW_RED, "  cannot make a file for the editor: %s (set TMPDIR)", strerror(errno));
 		return;
 	}
+	struct question *q = chat_question(ch);
+	_cleanup_free_ char *id = ch->asking && q ? str_dup(q->id) : NULL;
 	screen_erase(&ch->screen);
 	ch->screen.held = true;
 	editor_pause(ch->editor);
@@ -107,7 +109,10 @@ void chat_extern(struct chat *ch) {
 	editor_resume(ch->editor);
 	ch->screen.held = false;
 	screen_measure(&ch->screen);
-	if (status == 0)
+	q = chat_question(ch);
+	if (id && q && strcmp(id, q->id) != 0)
+		editor_flush(ch->editor); /* it was for a question that is gone */
+	else if (status == 0)
 		set_from_file(ch, path);
 	else
 		show_note(&ch->show, SHOW_RED, "  the editor failed (VISUAL or EDITOR names it); the text is as it was");

@@ -61,18 +61,23 @@ static void put_prompt(struct chat *ch) {
 	ch->show.mid_line = true;
 }
 
+/* Earlier input was meant for another question. */
+static void drop_typed(struct chat *ch) {
+	if (ch->editor && ch->asking && !ch->screen.held) {
+		editor_flush(ch->editor);
+	} else if (ch->terminal && !ch->editor) {
+		tcflush(STDIN_FILENO, TCIFLUSH);
+		ch->input.len = 0;
+	}
+}
+
 void chat_ask(struct chat *ch) {
 	struct question *q = chat_question(ch);
 	if (!q) {
 		chat_prompt_sign(ch);
 		return;
 	}
-	if (ch->editor && ch->asking && !ch->screen.held) {
-		editor_flush(ch->editor);
-	} else if (ch->terminal && !ch->editor) { /* earlier input was not meant for this question */
-		tcflush(STDIN_FILENO, TCIFLUSH);
-		ch->input.len = 0;
-	}
+	drop_typed(ch);
 	struct span choice = current_choice(q);
 	if (choice.p) {
 		question_show_options(&ch->show, choice);
@@ -112,7 +117,9 @@ void chat_question_drop(struct chat *ch, struct span id) {
 		question_free(q);
 	}
 	if (shown && chat_question(ch)) chat_ask(ch);
-	if (shown && !chat_question(ch)) show_break(&ch->show);
+	if (!shown || chat_question(ch)) return;
+	drop_typed(ch); /* else it would be a prompt */
+	show_break(&ch->show);
 }
 
 /* --- Who answered ------------------------------------------------------------------------------------------------- */

@@ -35,6 +35,7 @@ struct editor {
 	wchar_t *pasted; /* the text of KEY_PASTE */
 	bool vi;         /* a lone ESC is a key */
 	bool inside;     /* wait() runs */
+	bool stale;      /* flushed meanwhile: the text goes when the sequence of keys is over */
 	enum editor_event event;
 	wchar_t *line; /* of EDITOR_LINE */
 	size_t line_len;
@@ -207,6 +208,7 @@ void editor_flush(struct editor *e) {
 	} while (e->in.len > before);
 	if (e->in.len) drop_input(e, e->in.len);
 	e->pushed = 0;
+	e->stale = e->inside;
 	if (!e->inside) editor_set(e, L"", 0, 0);
 }
 
@@ -415,6 +417,11 @@ enum editor_event editor_next(struct editor *e) {
 	e->event = EDITOR_KEY;
 	e->wish = 0;
 	process(e, key);
+	if (e->stale) {
+		e->stale = false;
+		editor_set(e, L"", 0, 0);
+		return EDITOR_KEY;
+	}
 	if (e->wish < 0 && e->place > 0) show_place(e, e->place - 1);
 	if (e->wish > 0 && e->place < e->history->n) show_place(e, e->place + 1);
 	if (e->event == EDITOR_LINE) e->place = e->history->n;

@@ -295,6 +295,51 @@ class Asked(ChatCase):
         s.wait("y or n is needed")
         self.assertEqual(self.child.answers("q2") + self.child.answers("q3"), [])
 
+    def withdraw(self, rid, other):
+        """The daemon has told all its clients when this returns."""
+        self.child.print({"type": "control_cancel_request", "request_id": rid})
+        other.wait(type="control_cancel_request")
+        other.request("plenum_hello")
+
+    def test_an_answer_to_a_question_that_is_gone_is_no_prompt(self):
+        for n, term in enumerate(("dumb", "screen")):
+            pid, fd = self.terminal("chat", *(["-c", "work"] if n == 0 else ["work"]), TERM=term)
+            Ctl.shown(self, fd, "Ctrl-D leaves")
+            if n == 0:
+                self.child = self.agent.child()
+            self.d.wait_state("work", "idle")
+            other = self.d.attached("work")
+            self.ask("q%d" % n)
+            Ctl.shown(self, fd, "allow? [y, n]")
+            os.kill(pid, signal.SIGSTOP)
+            os.write(fd, b"y\n")
+            self.withdraw("q%d" % n, other)
+            os.kill(pid, signal.SIGCONT)
+            Ctl.shown(self, fd, "withdrawn")
+            os.write(fd, b"next %d\n" % n)
+            m = self.child.wait(type="user")
+            self.assertEqual(m["message.content"], "next %d" % n)
+            self.finish(m)
+            Ctl.shown(self, fd, "-- success")
+            self.d.wait_state("work", "idle")
+            os.kill(pid, signal.SIGTERM)
+            other.close()
+
+    def test_a_key_under_way_keeps_no_answer_for_the_next_question(self):
+        s = self.chat()
+        other = self.d.attached("work")
+        self.ask("q1", cmd="first")
+        self.ask("q2", cmd="second")
+        s.wait("  first\n", re.compile(r"allow\? \[y, n\]$"))
+        s.write("y\x1b[1;5")
+        s.typed("allow? [y, n] y")
+        self.withdraw("q1", other)
+        s.wait("  second\n")
+        s.write("C")
+        s.keys("Enter")
+        s.wait("y or n is needed")
+        self.assertEqual(self.child.answers("q2"), [])
+
     def test_ctrl_c_interrupts_and_keeps_the_text(self):
         s = self.chat()
         s.write("go")
@@ -541,6 +586,56 @@ class Daemon(ChatCase):
         s.keys("Enter")
         self.child = self.agent.child()
         self.prompt("draft")
+
+    def listen(self):
+        """In the place of the daemon."""
+        os.unlink(self.d.socket)
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(self.d.socket)
+        listener.listen()
+        listener.settimeout(60)
+        return listener
+
+    def attaching(self, listener, **response):
+        """(connection, its lines, what answers its attach)"""
+        daemon = listener.accept()[0]
+        self.addCleanup(daemon.close)
+        lines = daemon.makefile()
+        return daemon, lines, json.dumps({"type": "control_response", "response": dict(
+            response, request_id=json.loads(lines.readline())["request_id"])}).encode() + b"\n"
+
+    def editor(self, folder, text):
+        """EDITOR: it writes the text, and ends when the returned FIFO was opened and closed."""
+        fifo, script = folder + "/fifo", folder + "/edit"
+        os.mkfifo(fifo)
+        with open(script, "w") as f:
+            f.write("#!/bin/sh\nprintf '%%s' '%s' >\"$1\"\ncat <%s\n" % (text, fifo))
+        os.chmod(script, 0o755)
+        return fifo, script
+
+    def was_read(self, daemon):
+        until(lambda: fcntl.ioctl(daemon, termios.TIOCOUTQ, b"\0\0\0\0") == b"\0\0\0\0", what="the line to be read")
+
+    def test_an_answer_in_an_editor_is_for_its_question(self):
+        with tempfile.TemporaryDirectory(prefix="pl-edit-", dir="/tmp") as folder:
+            fifo, script = self.editor(folder, "y")
+            self.ends_here()
+            s = self.chat(EDITOR=script)
+            self.d.kill9()
+            s.wait("-- the daemon is away")
+            daemon, lines, answer = self.attaching(self.listen(), subtype="success", response={
+                "session": "work", "state": "asking", "seq": 1})
+            asked = [json.dumps(perm(rid, cmd)).encode() + b"\n" for rid, cmd in (("q1", "first"), ("q2", "second"))]
+            daemon.sendall(answer + b"".join(asked))
+            s.wait("  first\n", re.compile(r"allow\? \[y, n\]$"))
+            s.keys("C-x", "C-e")
+            with open(fifo, "w"):
+                daemon.sendall(b'{"type":"control_cancel_request","request_id":"q1"}\n')
+                self.was_read(daemon)
+            s.wait("  second\n", re.compile(r"allow\? \[y, n\]( y)?$"))
+            s.keys("Enter")
+            s.wait("y or n is needed")
 
     def test_a_name_by_mistake_makes_no_session(self):
         self.d.attached("work")
