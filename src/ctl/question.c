@@ -80,8 +80,9 @@ static void put_edit(struct show *s, struct span edit) {
 static void put_edits(struct show *s, struct span input) {
 	struct span list = span_member(input, "edits"), one;
 	size_t at = 0;
-	if (!span_is_array(list)) put_edit(s, input);
-	for (int n = 0; span_is_array(list) && span_next(list, &at, &one); n++) {
+	bool one_too = span_member(input, "old_string").p || span_member(input, "new_string").p;
+	if (one_too || !span_is_array(list)) put_edit(s, input);
+	for (int n = one_too; span_is_array(list) && span_next(list, &at, &one); n++) {
 		if (n) show_note(s, SHOW_CYAN, "  ...");
 		put_edit(s, one);
 	}

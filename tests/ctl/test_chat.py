@@ -378,6 +378,10 @@ class Asked(ChatCase):
             {"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": "d", "replace_all": True}]})
         self.assertIn("? MultiEdit: /x\n  - a\n  + b\n  ...\n  each time it occurs:\n  - c\n  + d\n", text)
 
+    def test_an_edit_beside_a_list_of_edits(self):
+        _, text = self.shown(tool="Edit", input={"file_path": "/x", "old_string": "a", "new_string": "b", "edits": []})
+        self.assertIn("? Edit: /x\n  - a\n  + b\n", text)
+
     def test_a_plan(self):
         s, text = self.shown(tool="ExitPlanMode", input={"plan": "# Plan\n\n1. read\n2. write"})
         self.assertIn("? the agent's plan\n  # Plan\n\n  1. read\n  2. write\n", re.sub(r" +\n", "\n", text))
