@@ -21,11 +21,6 @@
 
 /* --- The screen --------------------------------------------------------------------------------------------------- */
 
-static bool is_dumb(void) {
-	const char *term = getenv("TERM");
-	return !term || !*term || strcmp(term, "dumb") == 0;
-}
-
 static char *history_path(void) {
 	_cleanup_free_ char *folder = ctl_state_dir();
 	return folder ? str_printf("%s/chat_history", folder) : NULL;
@@ -37,7 +32,7 @@ static bool wait_inside(void *arg) {
 }
 
 static void open_editor(struct chat *ch) {
-	if (!ch->terminal || !isatty(STDOUT_FILENO) || is_dumb() || !screen_open(&ch->screen)) return;
+	if (!ch->terminal || !isatty(STDOUT_FILENO) || ctl_is_dumb() || !screen_open(&ch->screen)) return;
 	history_open(&ch->history, history_path());
 	ch->editor = editor_open(wait_inside, ch, &ch->history);
 	if (ch->editor)

@@ -347,7 +347,7 @@ int cmd_top(struct ctl *c, int argc, char **argv) {
 	struct top t = {.p = p};
 	if (!p) return CTL_NO_DAEMON;
 	bool person = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &t.before) == 0;
-	if (once || c->json || !person) return print_once(c, p);
+	if (once || c->json || !person || ctl_is_dumb()) return print_once(c, p);
 	_cleanup_close_ int signals = fd_signals((const int[]){SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, 0});
 	t.signals = signals;
 	return watch(&t);

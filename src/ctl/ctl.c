@@ -196,6 +196,11 @@ void ctl_absolute(const char **folder, char room[PATH_MAX]) {
 	if (snprintf(room, PATH_MAX, "%s/%s", here, *folder) < PATH_MAX) *folder = room;
 }
 
+bool ctl_is_dumb(void) {
+	const char *term = getenv("TERM");
+	return !term || !*term || strcmp(term, "dumb") == 0;
+}
+
 char *ctl_state_dir(void) {
 	char *folder = path_state_dir();
 	for (char *slash = folder; slash && (slash = strchr(slash + 1, '/'));) {

@@ -77,6 +77,7 @@ int ctl_usage(struct ctl *c, const char *fmt, ...) PRINTF_LIKE(2, 3); /* prints 
 void ctl_absolute(const char **folder, char room[PATH_MAX]);
 /* Return the directory of the user's state, made if missing; NULL without a home. The caller frees. */
 char *ctl_state_dir(void);
+bool ctl_is_dumb(void);                               /* a terminal without control sequences */
 void ctl_say(const char *fmt, ...) PRINTF_LIKE(1, 2); /* "plenumctl: ..." on stderr, escaped */
 /* The same for an error of the daemon; its code is for programs, and printed with --json only. */
 void ctl_say_error(const char *error, const char *code);

@@ -1332,6 +1332,12 @@ class Screen(Ctl):
         self.shown(fd, "\x1b[?1049l")
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
 
+    def test_top_without_control_sequences_prints_once(self):
+        self.sessions(1)
+        pid, fd = self.terminal("top")
+        self.assertNotIn("\x1b", self.shown(fd, "session-0"))
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+
     def test_what_a_session_costs(self):
         p, child, uuid = self.prompted()
         child.print(self.result(uuid, total_cost_usd=0.1234))
