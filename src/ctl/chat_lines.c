@@ -83,6 +83,11 @@ static void take_state(struct chat *ch, const struct incoming *in) {
 }
 
 static void take_event(struct chat *ch, const struct incoming *in, struct span event) {
+	char *name = follow_renamed(in, ch->session);
+	if (name) {
+		free(ch->session);
+		ch->session = name;
+	}
 	if (span_equals(event, PLENUM_EV_SESSION_STATE)) take_state(ch, in);
 	if (span_equals(event, PLENUM_EV_SETTLED)) chat_settled(ch, in);
 	bool refused = span_equals(event, PLENUM_EV_ERROR) &&

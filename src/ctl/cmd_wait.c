@@ -76,8 +76,9 @@ static int take_state(struct ctl *c, const struct waiting *w, const char *state)
 	return CTL_REFUSED;
 }
 
-static int await_goal(struct ctl *c, struct plenum *p, const struct waiting *w) {
+static int await_goal(struct ctl *c, struct plenum *p, struct waiting *w) {
 	struct incoming in;
+	_cleanup_free_ char *name = NULL;
 	for (;;) {
 		int64_t left = w->deadline == INT64_MAX ? -1 : MAX(w->deadline - now_ms(), 0);
 		enum plenum_result r = follow_next(p, (int)MIN(left, INT32_MAX), &in);
@@ -86,6 +87,11 @@ static int await_goal(struct ctl *c, struct plenum *p, const struct waiting *w) 
 			return CTL_TIMED_OUT;
 		}
 		if (r != PLENUM_OK && r != PLENUM_TIMED_OUT) return ctl_failed(p, r);
+		char *fresh = r == PLENUM_OK ? follow_renamed(&in, w->session) : NULL;
+		if (fresh) {
+			free(name);
+			w->session = name = fresh;
+		}
 		_cleanup_free_ char *state = r == PLENUM_OK ? state_in(&in, w->session) : NULL;
 		int code = state ? take_state(c, w, state) : CTL_GO;
 		if (code != CTL_GO) return code;
@@ -93,7 +99,7 @@ static int await_goal(struct ctl *c, struct plenum *p, const struct waiting *w) 
 }
 
 /* Subscribe first, so that no change between the question and the wait is missed. */
-static int wait_for(struct ctl *c, struct plenum *p, const struct waiting *w) {
+static int wait_for(struct ctl *c, struct plenum *p, struct waiting *w) {
 	_cleanup_json_ json_t *status = NULL;
 	int code = ctl_ask(p, PLENUM_SUBSCRIBE, NULL, NULL);
 	if (code == CTL_OK) code = ctl_ask(p, PLENUM_STATUS, json_pack("{s:s}", "session", w->session), &status);

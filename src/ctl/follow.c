@@ -50,6 +50,13 @@ bool follow_changed(const struct incoming *in, const char *what, const char *val
 		   span_equals(span_member(in->line, "value"), value);
 }
 
+char *follow_renamed(const struct incoming *in, const char *session) {
+	bool changed = span_equals(follow_event(in), PLENUM_EV_CHANGED) &&
+				   span_equals(span_member(in->line, "what"), "name") &&
+				   span_equals(span_member(in->line, "session"), session);
+	return changed ? span_dup(span_member(in->line, "value"), NULL) : NULL;
+}
+
 bool follow_ended(const struct incoming *in, const char *uuid) {
 	struct span uuids = span_member(in->line, "uuids"), one;
 	if (!span_equals(follow_event(in), PLENUM_EV_TURN_ENDED) || !span_is_array(uuids)) return false;

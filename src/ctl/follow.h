@@ -27,6 +27,8 @@ bool follow_seq(const struct incoming *in, int64_t *seq);
 /* Return true for the event `changed` with this `what` and value, such as `prompt_cancelled`: a prompt without a
  * result. */
 bool follow_changed(const struct incoming *in, const char *what, const char *value);
+/* Return the new name if the session got one, else NULL. The caller frees. */
+char *follow_renamed(const struct incoming *in, const char *session);
 /* Return true if this notice is the end of a turn of the prompt. Needed if the result names no prompt, as that of a
  * child that cannot start. */
 bool follow_ended(const struct incoming *in, const char *uuid);

@@ -109,6 +109,20 @@ static void attached(struct handle_place *place, const struct envelope *e) {
 	place->seq = place->counts ? next - 1 : 0;
 }
 
+/* The session has another name: with its old one the next attach would make another session. */
+static void note_name(struct handle_place *place, struct chunk line) {
+	static const char head[] = PLENUM_EVENT_HEAD PLENUM_EV_CHANGED "\"";
+	struct span all = {line.data, handle_length(line)}, name;
+	bool changed = place->session && memmem(all.p, MIN(all.n, 2 * sizeof head), head + 1, sizeof head - 2);
+	if (!changed || !span_equals(span_member(all, "what"), "name")) return;
+	if (!span_same(span_member(all, "session"), span_of(place->session))) return; /* another's, as a subscriber */
+	name = span_member(all, "value");
+	char *session = span_is_string(name) ? strndup(name.p, name.n) : NULL;
+	if (!session) return;
+	free(place->session);
+	place->session = session;
+}
+
 static void note_place(struct handle_place *place, struct chunk line) {
 	struct envelope e;
 	size_t mark = sizeof SEQ_MARK - 1;
@@ -117,6 +131,7 @@ static void note_place(struct handle_place *place, struct chunk line) {
 		place->counts = span_int((struct span){line.data + mark, n}, &place->seq);
 	}
 	if (place->id[0] && handle_answers(line, place->id, &e)) attached(place, &e);
+	note_name(place, line);
 }
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */

@@ -591,6 +591,16 @@ class Daemon(ChatCase):
         self.child = self.agent.child()
         self.prompt("draft")
 
+    def test_it_goes_on_with_the_session_under_its_new_name(self):
+        s = self.chat()
+        self.ctl("sleep", "work")
+        self.ctl("rename", "work", "play")
+        s.wait("what=name")
+        self.d.kill9()
+        s.wait("-- the daemon is away")
+        self.d.start()
+        s.wait("-- the daemon is back; ")
+
     def listen(self):
         """In the place of the daemon."""
         os.unlink(self.d.socket)

@@ -487,6 +487,17 @@ START_TEST(it_goes_on_from_where_it_attached) {
 }
 END_TEST
 
+START_TEST(it_follows_the_name_of_the_session) {
+	attach_with("{\"session\":\"w\",\"tag\":true}");
+	say("{\"plenum_seq\":8,\"type\":\"system\",\"subtype\":\"plenum_event\",\"event\":\"changed\","
+		"\"session\":\"other\",\"what\":\"name\",\"value\":\"x\"}\n");
+	say("{\"plenum_seq\":9,\"type\":\"system\",\"subtype\":\"plenum_event\",\"event\":\"changed\","
+		"\"session\":\"w\",\"what\":\"name\",\"value\":\"v\"}\n");
+	break_off();
+	expect_members("\"tag\":true,\"session\":\"v\",\"replay\":{\"after\":9}");
+}
+END_TEST
+
 START_TEST(without_numbers_nothing_is_replayed_again) {
 	attach_with("{\"session\":\"w\",\"replay\":\"all\",\"create\":\"never\"}");
 	break_off();
@@ -646,6 +657,7 @@ int main(void) {
 	tcase_add_test(connected, a_request_is_withdrawn);
 	tcase_add_test(connected, it_goes_on_after_its_last_line);
 	tcase_add_test(connected, it_goes_on_from_where_it_attached);
+	tcase_add_test(connected, it_follows_the_name_of_the_session);
 	tcase_add_test(connected, without_numbers_nothing_is_replayed_again);
 	tcase_add_test(connected, an_unread_replay_is_asked_for_again);
 	tcase_add_test(connected, it_waits_for_a_daemon);

@@ -1134,6 +1134,19 @@ class Waits(Ctl):
             self.assertEqual(copy.start["cwd"], cwd)
             self.assertIn("exists already", self.ctl("fork", "work", "copy", code=1).stderr)
 
+    def test_wait_follows_the_name(self):
+        self.ctl("new", "work")
+        self.agent.child()
+        self.d.wait_state("work", "idle")
+        self.ctl("sleep", "work")
+        p = self.spawn("wait", "work", "idle")
+        until(lambda: any(c["lines_in"] >= 3 for c in self.d.call("plenum_status")["clients"]), what="the wait")
+        self.ctl("rename", "work", "play")
+        sending, child, uuid = self.prompted("play")
+        child.print(self.result(uuid))
+        self.assertEqual(self.ended(p, 0)[0], "idle\n")
+        self.ended(sending, 0)
+
     def test_rename(self):
         self.ctl("new", "work")
         self.agent.child()
