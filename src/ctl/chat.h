@@ -72,6 +72,7 @@ struct chat {
 
 /* cmd_chat.c */
 bool chat_step(struct chat *ch); /* show the new lines, wait for more; false: the chat ends */
+void chat_take(struct chat *ch, const struct incoming *in); /* a line that came */
 void chat_refresh(struct chat *ch);
 void chat_stop(void); /* Ctrl-Z: until the shell continues us; the terminal is the caller's matter */
 

@@ -70,7 +70,7 @@ static int run_program(struct chat *ch, const char *path) {
 	while (ended >= 0 && waitpid(pid, &status, WNOHANG) == 0) {
 		struct incoming in;
 		enum plenum_result r = PLENUM_TIMED_OUT;
-		while (ch->p && (r = follow_next(ch->p, 0, &in)) == PLENUM_OK) chat_take_line(ch, &in);
+		while (ch->p && (r = follow_next(ch->p, 0, &in)) == PLENUM_OK) chat_take(ch, &in);
 		bool open = r == PLENUM_TIMED_OUT && ch->p;
 		struct pollfd fds[] = {{.fd = ended, .events = POLLIN},
 							   {.fd = ch->signals, .events = POLLIN},

@@ -152,6 +152,10 @@ static void take_attached(struct chat *ch, const struct incoming *in) {
 	struct span body = in->e.inner_response, state = span_member(body, "state");
 	int64_t next = ch->seen + 1;
 	*ch->attach = 0;
+	if (span_equals(span_member(in->e.response, "code"), PLENUM_E_SHUTTING_DOWN)) {
+		lose(ch); /* another will come */
+		return;
+	}
 	if (!span_equals(in->e.inner_subtype, "success")) {
 		_cleanup_free_ char *error = text_dup(span_member(in->e.response, "error"), NULL);
 		show_note(&ch->show, SHOW_RED, "-- the daemon is back, without this session: %s", error ? error : "?");
@@ -170,7 +174,7 @@ static void take_attached(struct chat *ch, const struct incoming *in) {
 
 /* --- The loop ----------------------------------------------------------------------------------------------------- */
 
-static void take_line(struct chat *ch, const struct incoming *in) {
+void chat_take(struct chat *ch, const struct incoming *in) {
 	bool attached = *ch->attach && span_equals(in->e.type, "control_response") &&
 					span_equals(in->e.inner_request_id, ch->attach);
 	if (attached)
@@ -183,7 +187,7 @@ static void take_line(struct chat *ch, const struct incoming *in) {
 static void take_lines(struct chat *ch) {
 	struct incoming in;
 	enum plenum_result r = PLENUM_TIMED_OUT;
-	while (ch->p && ch->code == CTL_GO && (r = follow_next(ch->p, 0, &in)) == PLENUM_OK) take_line(ch, &in);
+	while (ch->p && ch->code == CTL_GO && (r = follow_next(ch->p, 0, &in)) == PLENUM_OK) chat_take(ch, &in);
 	if (!ch->p || ch->code != CTL_GO || r == PLENUM_TIMED_OUT || r == PLENUM_OK) return;
 	if (ch->terminal)
 		lose(ch);

@@ -619,6 +619,18 @@ class Daemon(ChatCase):
         return daemon, lines, json.dumps({"type": "control_response", "response": dict(
             response, request_id=json.loads(lines.readline())["request_id"])}).encode() + b"\n"
 
+    def test_a_daemon_that_is_ending_is_not_the_next_one(self):
+        self.ends_here()
+        s = self.chat()
+        self.d.kill9()
+        s.wait("-- the daemon is away")
+        listener = self.listen()
+        daemon, _, answer = self.attaching(listener, subtype="error", code="shutting_down", error="the daemon is shutting down")
+        daemon.sendall(answer)
+        daemon, _, answer = self.attaching(listener, subtype="success", response={"session": "work", "state": "idle", "seq": 1})
+        daemon.sendall(answer)
+        s.wait("-- the daemon is back; ")
+
     def editor(self, folder, text):
         """EDITOR: it writes the text, and ends when the returned FIFO was opened and closed."""
         fifo, script = folder + "/fifo", folder + "/edit"
@@ -650,6 +662,23 @@ class Daemon(ChatCase):
             s.wait("  second\n", re.compile(r"allow\? \[y, n\]( y)?$"))
             s.keys("Enter")
             s.wait("y or n is needed")
+
+    def test_the_daemon_comes_back_while_an_editor_runs(self):
+        with tempfile.TemporaryDirectory(prefix="pl-edit-", dir="/tmp") as folder:
+            fifo, script = self.editor(folder, "a text")
+            self.ends_here()
+            s = self.chat(EDITOR=script)
+            self.d.kill9()
+            s.wait("-- the daemon is away")
+            daemon, lines, answer = self.attaching(self.listen(), subtype="success", response={
+                "session": "work", "state": "idle", "seq": 1})
+            s.keys("C-x", "C-e")
+            with open(fifo, "w"):
+                daemon.sendall(answer)
+                self.was_read(daemon)
+            s.wait("-- the daemon is back", re.compile(r"> a text$"))
+            s.keys("Enter")
+            self.assertEqual(json.loads(lines.readline())["message"]["content"], "a text")
 
     def test_a_name_by_mistake_makes_no_session(self):
         self.d.attached("work")
