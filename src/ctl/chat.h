@@ -46,10 +46,13 @@ struct chat {
 	bool asking;      /* the editor has the answer to the first question */
 	struct buf input; /* without an editor: typed, not yet a whole line */
 	bool input_ended;
-	int signals;                                /* signalfd */
-	bool busy;                                  /* as the daemon says */
-	struct turn turn;                           /* of our last prompt */
-	bool waiting;                               /* for its result */
+	int signals;      /* signalfd */
+	bool busy;        /* as the daemon says */
+	struct turn turn; /* of our last prompt */
+	bool waiting;     /* for its result */
+	char *sent;       /* its text until the daemon is known to have it, else NULL */
+	size_t sent_len;
+	bool again;                                 /* the daemon is another: send it again after the replay */
 	char own[CHAT_OWN_UUIDS][PLENUM_UUID_SIZE]; /* our last prompts: their echo is not shown */
 	size_t n_own;
 	int64_t live;                    /* lines with a lower number are history: shown, and nothing else */

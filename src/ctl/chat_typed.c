@@ -33,6 +33,10 @@ static bool send_prompt(struct chat *ch, const char *text, size_t n) {
 		return false;
 	}
 	ch->waiting = true;
+	free(ch->sent);
+	ch->sent = malloc(n + 1);
+	ch->sent_len = n;
+	if (ch->sent) memcpy(ch->sent, text, n);
 	memcpy(ch->own[ch->n_own++ % CHAT_OWN_UUIDS], ch->turn.uuid, PLENUM_UUID_SIZE);
 	return true;
 }

@@ -92,6 +92,12 @@ static void stop(struct chat *ch) {
 	}
 }
 
+static void forget_sent(struct chat *ch) {
+	free(ch->sent);
+	ch->sent = NULL;
+	ch->again = false;
+}
+
 static void interrupt(struct chat *ch) {
 	char id[PLENUM_ID_SIZE];
 	const wchar_t *search;
@@ -103,6 +109,7 @@ static void interrupt(struct chat *ch) {
 		plenum_post(ch->p, "interrupt", NULL, id);
 	else if (!n)
 		show_note(&ch->show, SHOW_DIM, "  Ctrl-D leaves");
+	if (!ch->p || ch->again) forget_sent(ch);
 	if (ch->editor && !editor_is_inside(ch->editor) && !runs) editor_set(ch->editor, L"", 0, 0);
 	ch->input.len = 0;
 	chat_prompt_sign(ch);
@@ -150,7 +157,7 @@ static void reconnect(struct chat *ch) {
 
 static void take_attached(struct chat *ch, const struct incoming *in) {
 	struct span body = in->e.inner_response, state = span_member(body, "state");
-	int64_t next = ch->seen + 1;
+	int64_t next = ch->seen + 1, oldest = 0;
 	*ch->attach = 0;
 	if (span_equals(span_member(in->e.response, "code"), PLENUM_E_SHUTTING_DOWN)) {
 		lose(ch); /* another will come */
@@ -163,10 +170,13 @@ static void take_attached(struct chat *ch, const struct incoming *in) {
 		return;
 	}
 	span_int(span_member(body, "seq"), &next);
+	span_int(span_member(body, "oldest_seq"), &oldest);
 	ch->live = next;
+	if (oldest >= next) ch->seen = next - 1; /* there is nothing to replay */
 	ch->lost_at = 0;
 	chat_status_state(ch, state);
-	ch->waiting = ch->waiting && ch->busy;
+	ch->again = ch->sent != NULL;
+	ch->waiting = ch->waiting && (ch->busy || ch->again);
 	bool cut = span_is_true(span_member(body, "replay_cut"));
 	show_note(&ch->show, SHOW_DIM, "-- the daemon is back; %s",
 			  cut ? "lines from meanwhile may be missing" : "nothing is missing");
@@ -174,13 +184,22 @@ static void take_attached(struct chat *ch, const struct incoming *in) {
 
 /* --- The loop ----------------------------------------------------------------------------------------------------- */
 
+/* The prompt that the lost daemon may not have read, unless the replayed lines have shown it. It runs once. */
+static void send_again(struct chat *ch) {
+	if (!ch->again || !ch->p || *ch->attach || ch->seen + 1 < ch->live) return;
+	ch->again = false;
+	ch->waiting = plenum_prompt_again(ch->p, ch->sent, ch->sent_len, ch->turn.uuid) == PLENUM_OK;
+}
+
 void chat_take(struct chat *ch, const struct incoming *in) {
 	bool attached = *ch->attach && span_equals(in->e.type, "control_response") &&
 					span_equals(in->e.inner_request_id, ch->attach);
+	if (ch->sent && memmem(in->line.p, in->line.n, ch->turn.uuid, strlen(ch->turn.uuid))) forget_sent(ch);
 	if (attached)
 		take_attached(ch, in);
 	else
 		chat_take_line(ch, in);
+	send_again(ch);
 }
 
 /* All that has come. */
@@ -285,6 +304,7 @@ static void end(struct chat *ch) {
 	free(ch->tool);
 	free(ch->start_error);
 	free(ch->draft);
+	free(ch->sent);
 }
 
 /* resumed: the session is made for an earlier conversation, which may not exist. */

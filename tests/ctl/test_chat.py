@@ -601,6 +601,21 @@ class Daemon(ChatCase):
         self.d.start()
         s.wait("-- the daemon is back; ")
 
+    def test_a_prompt_that_the_daemon_had_not_read_is_sent_again(self):
+        s = self.chat()
+        os.kill(self.d.process.pid, signal.SIGSTOP)
+        s.write("unread")
+        s.keys("Enter")
+        s.wait("> unread\n")
+        self.d.kill9()
+        s.wait("-- the daemon is away")
+        self.d.start()
+        self.child = self.agent.child()
+        m = self.prompt("unread")
+        self.child.print(said("an answer"), self.result(m["uuid"]))
+        s.wait("an answer", re.compile(r"\n>$"))
+        self.assertEqual(len(self.child.seen(type="user")), 1)
+
     def listen(self):
         """In the place of the daemon."""
         os.unlink(self.d.socket)
