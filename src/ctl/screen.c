@@ -69,13 +69,30 @@ static bool begin_row(struct layout *l, size_t at) {
 	return true;
 }
 
+/* Append the character as it is shown. */
+static void put_char(struct buf *b, wchar_t c) {
+	size_t n;
+	_cleanup_free_ char *text = wtext_to(&c, 1, &n);
+	if (text) text_put(b, text, n);
+}
+
+/* A character that hides or misleads is shown escaped. */
+static size_t columns_of(wchar_t c, size_t column) {
+	if (c < 0x80 || !str_hides((uint32_t)c)) return wtext_columns(c, column);
+	struct buf b = BUF_INIT(64);
+	put_char(&b, c);
+	size_t width = b.data ? text_width(b.data) : 0;
+	buf_free(&b);
+	return width;
+}
+
 /* Each row begins behind the indent. */
 static bool lay_out(struct layout *l, const struct view *v, size_t indent, size_t columns) {
 	size_t column = indent;
 	if (!begin_row(l, 0)) return false;
 	for (size_t i = 0; i <= v->n; i++) {
 		bool newline = i < v->n && v->text[i] == '\n';
-		size_t width = i == v->n || newline ? i == v->cursor : wtext_columns(v->text[i], column);
+		size_t width = i == v->n || newline ? i == v->cursor : columns_of(v->text[i], column);
 		if (column + width > columns) {
 			if (!begin_row(l, i)) return false;
 			column = indent;
@@ -96,15 +113,14 @@ static bool lay_out(struct layout *l, const struct view *v, size_t indent, size_
 /* Return the column behind it. */
 static size_t put_row(struct buf *b, const wchar_t *text, size_t n, size_t column) {
 	for (size_t i = 0; i < n && text[i] != '\n'; i++) {
-		size_t width = wtext_columns(text[i], column), len;
+		size_t width = columns_of(text[i], column);
 		column += width;
 		if (text[i] == '\t') {
 			while (width--) buf_putc(b, ' ');
 		} else if (text[i] < ' ' || text[i] == 0x7f) {
 			buf_printf(b, "^%c", text[i] ^ 0x40);
 		} else {
-			_cleanup_free_ char *safe = wtext_to(text + i, 1, &len);
-			if (safe) text_put(b, safe, len);
+			put_char(b, text[i]);
 		}
 	}
 	return column;

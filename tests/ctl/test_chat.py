@@ -104,6 +104,15 @@ class Typing(ChatCase):
         s.keys("Enter")
         self.prompt("你" * 8)
 
+    def test_characters_that_hide(self):
+        s = self.chat()
+        s.write("a\u200b" * 20 + "b\u202e")
+        s.wait("b\\u202e")
+        s.write("c")
+        s.wait("b\\u202ec")
+        s.keys("C-u")
+        self.assertNotIn("u200b", s.typed("> "))
+
     def test_history_of_another_run(self):
         s = self.chat()
         for text in ("alpha über", "beta\nsecond", "gamma"):
