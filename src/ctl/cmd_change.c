@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "ctl/follow.h"
 #include "ctl/pick.h"
+#include "ctl/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +23,9 @@ static int print_setting(struct ctl *c, const struct setting *s, const char *ses
 		_cleanup_json_ json_t *told = json_pack("{s:s,s:s?}", "session", session, s->verb, value);
 		return ctl_print_json(told);
 	}
-	puts(value ? value : "(not known before the agent has started)");
+	if (!value) value = "(not known before the agent has started)";
+	text_print(stdout, value, strlen(value)); /* it may be text of the agent */
+	putchar('\n');
 	return CTL_OK;
 }
 

@@ -1134,6 +1134,13 @@ class Waits(Ctl):
             self.assertEqual(copy.start["cwd"], cwd)
             self.assertIn("exists already", self.ctl("fork", "work", "copy", code=1).stderr)
 
+    def test_a_model_is_text(self):
+        p, child, uuid = self.prompted()
+        child.print({"type": "system", "subtype": "init", "session_id": "c", "model": "m\x1b[2J", "user_message_uuids": [uuid]},
+                    self.result(uuid))
+        self.ended(p, 0)
+        self.assertEqual(self.ctl("model", "work").stdout, "m\\x1b[2J\n")
+
     def test_wait_follows_the_name(self):
         self.ctl("new", "work")
         self.agent.child()
