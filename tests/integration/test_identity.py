@@ -571,7 +571,7 @@ class SecondWriterTest(Identity):
         done = subprocess.run([build_file("plenum-shim")] + argv, env=env, stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, timeout=9)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("conversation_in_use", done.stderr)
+        self.assertIn("this conversation is in use: it is that of session one", done.stderr)
 
 
 class RestartTest(Identity):
