@@ -604,7 +604,7 @@ class Daemon(ChatCase):
         s = self.chat()
         self.ctl("sleep", "work")
         self.ctl("rename", "work", "play")
-        s.wait("what=name")
+        s.wait("-- name is now play")
         self.d.kill9()
         s.wait("-- the daemon is away")
         self.d.start()
