@@ -175,7 +175,7 @@ class Refused(Program):
 
     def test_a_guard_in_a_session_of_others(self):
         watcher = self.client("team")
-        self.refused(self.shim("guard", PLENUM_SESSION="team"), "not_allowed")
+        self.refused(self.shim("guard", PLENUM_SESSION="team"), "this user is not among the approvers")
         self.assertEqual(watcher.turn("it stays")["result"], "echo: it stays")
         self.assertEqual(watcher.seen(lambda line: line.get("isReplay") and "made" in str(line)), [])
 
@@ -187,7 +187,7 @@ class RefusedServer(Refused):
 
     def test_a_server_whose_name_is_taken(self):
         watcher = self.client("team", {"mcp_message": mcp_server("calc", {})}, mcp_servers=["calc"])
-        self.refused(self.shim("mcp", PLENUM_SESSION="team"), "name_taken")
+        self.refused(self.shim("mcp", PLENUM_SESSION="team"), "calc\" belongs to another attachment")
         self.assertEqual(watcher.turn("it stays")["result"], "echo: it stays")
 
 
