@@ -246,7 +246,11 @@ static void leave_if_done(struct chat *ch) {
 	show_break(&ch->show);
 	if (!ch->terminal) return;
 	close_editor(ch);
-	ctl_say("left; the session goes on: `plenumctl chat %s` comes back to it", ch->session);
+	ch->remove = ch->p && chat_is_starting(ch) && !ch->waiting; /* the conversation can be resumed again */
+	if (ch->remove)
+		ctl_say("left before the agent had its conversation; session %s was removed", ch->session);
+	else
+		ctl_say("left; the session goes on: `plenumctl chat %s` comes back to it", ch->session);
 }
 
 static void run(struct chat *ch) {

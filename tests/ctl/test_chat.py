@@ -737,6 +737,16 @@ class Daemon(ChatCase):
                 self.assertRegex(out, r"session new: .* \(the session was removed\)")
                 self.assertEqual(self.ctl("ls", "--names").stdout, "")
 
+    def test_leaving_before_the_agent_has_it_leaves_no_session(self):
+        self.agent.mode(init="manual")
+        s = self.screen(build_file("plenumctl"), "chat", "-r", "0b5ad0de-0000-4000-8000-000000000000", "new")
+        s.wait("starting the agent", re.compile(r"\n>$"))
+        self.agent.child().wait(type="control_request", request__subtype="initialize")
+        s.keys("C-d")
+        s.wait("session new was removed")
+        s.ended()
+        self.assertEqual(self.ctl("ls", "--names").stdout, "")
+
     def open_pipe(self):
         """An input that does not end."""
         r, w = os.pipe()
