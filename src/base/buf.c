@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/buf.h"
 
+#include "base/fd.h"
+
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -35,6 +37,14 @@ bool buf_put(struct buf *b, const void *data, size_t n) {
 	b->len += n;
 	b->data[b->len] = 0;
 	return true;
+}
+
+bool buf_read(struct buf *b, int fd) {
+	char part[65536];
+	ssize_t n;
+	while ((n = fd_read(fd, part, sizeof part)) > 0)
+		if (!buf_put(b, part, (size_t)n)) return false;
+	return n == 0;
 }
 
 bool buf_puts(struct buf *b, const char *text) {

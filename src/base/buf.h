@@ -21,6 +21,8 @@ struct buf {
 void buf_free(struct buf *b);
 bool buf_reserve(struct buf *b, size_t more); /* room for more bytes and a NUL */
 bool buf_put(struct buf *b, const void *data, size_t n);
+/* Append what fd yields up to its end. False: a read has failed (errno), or b has. */
+bool buf_read(struct buf *b, int fd);
 bool buf_puts(struct buf *b, const char *text);
 bool buf_putc(struct buf *b, char c);
 bool buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);

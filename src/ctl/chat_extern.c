@@ -29,12 +29,10 @@ static bool write_draft(const char *text, size_t n, char *path) {
 static char *read_draft(const char *path, size_t *n) {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct buf b = BUF_INIT(TEXT_MAX);
-	char part[65536];
-	ssize_t got = -1;
 	buf_puts(&b, "");
-	while (fd >= 0 && (got = fd_read(fd, part, sizeof part)) > 0) buf_put(&b, part, (size_t)got);
+	bool all = fd >= 0 && buf_read(&b, fd);
 	while (b.len && b.data[b.len - 1] == '\n') b.data[--b.len] = 0;
-	if (got == 0) return buf_steal(&b, n);
+	if (all) return buf_steal(&b, n);
 	buf_free(&b);
 	return NULL;
 }

@@ -188,18 +188,10 @@ static int follow(struct sending *s) {
 
 /* --- The prompt --------------------------------------------------------------------------------------------------- */
 
-static bool read_stdin(struct buf *b) {
-	char part[65536];
-	ssize_t n;
-	while ((n = fd_read(STDIN_FILENO, part, sizeof part)) > 0)
-		if (!buf_put(b, part, (size_t)n)) return false;
-	return n == 0;
-}
-
 /* The words after the session, or stdin for "-" or none. */
 static bool prompt_text(int argc, char **argv, struct buf *b) {
 	if (argc == 0 && isatty(STDIN_FILENO)) ctl_say("type the prompt; Ctrl-D on a line of its own ends it");
-	if (argc == 0 || (argc == 1 && strcmp(argv[0], "-") == 0)) return read_stdin(b);
+	if (argc == 0 || (argc == 1 && strcmp(argv[0], "-") == 0)) return buf_read(b, STDIN_FILENO);
 	ctl_put_words(b, argc, argv);
 	return !b->failed;
 }

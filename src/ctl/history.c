@@ -100,11 +100,9 @@ void history_open(struct history *h, char *path) {
 	*h = (struct history){.path = path};
 	_cleanup_close_ int fd = path ? open_locked(path) : -1;
 	struct buf b = BUF_INIT(FILE_MAX);
-	char part[65536];
-	ssize_t n = 0;
 	if (fd < 0) return;
 	fchmod(fd, 0600);
-	while ((n = fd_read(fd, part, sizeof part)) > 0 && buf_put(&b, part, (size_t)n)) continue;
+	buf_read(&b, fd);
 	if (b.len) read_entries(h, b.data, b.len);
 	buf_free(&b);
 	if (h->n <= HISTORY_MAX) return;

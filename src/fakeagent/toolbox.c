@@ -71,10 +71,7 @@ static void run_bash(const struct call *c) {
 
 static bool read_file(const char *path, struct buf *b) {
 	_cleanup_close_ int fd = open(path ? path : "", O_RDONLY | O_CLOEXEC);
-	char some[16384];
-	ssize_t n = -1;
-	while (fd >= 0 && (n = fd_read(fd, some, sizeof some)) > 0) buf_put(b, some, (size_t)n);
-	return n == 0;
+	return fd >= 0 && buf_read(b, fd);
 }
 
 static bool write_file(const char *path, const char *text, size_t n) {

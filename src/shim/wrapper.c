@@ -18,11 +18,10 @@
 /* Return the content of a file of the parent in /proc, NUL-terminated; NULL: none. The caller frees. */
 static char *read_parent(const char *name, size_t *n) {
 	struct buf b = BUF_INIT(COMMAND_MAX);
-	char path[40], block[4096];
-	ssize_t got;
+	char path[40];
 	snprintf(path, sizeof path, "/proc/%d/%s", (int)getppid(), name);
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && (got = fd_read(fd, block, sizeof block)) > 0) buf_put(&b, block, (size_t)got);
+	if (fd >= 0) buf_read(&b, fd);
 	char *text = b.len ? buf_steal(&b, n) : NULL;
 	buf_free(&b);
 	return text;
