@@ -11,15 +11,9 @@
 
 #define WORD_MAX 256 /* a mode or a model */
 
-static bool is_valid(struct span json) {
-	const char *error;
-	size_t at;
-	return valid_json(json.p, json.n, &error, &at);
-}
-
 /* Return a copy; NULL: too long, invalid JSON (only its brackets were counted so far), or no memory. */
 static char *keep(struct span json, size_t max) {
-	return json.p && json.n <= max && is_valid(json) ? strndup(json.p, json.n) : NULL;
+	return json.p && json.n <= max && valid_span(json) ? strndup(json.p, json.n) : NULL;
 }
 
 static void take(char **text, struct span json, size_t max) {
@@ -28,7 +22,7 @@ static void take(char **text, struct span json, size_t max) {
 }
 
 static bool is_kept(struct span init) {
-	return init.n <= LIMITS_KEPT_INIT && is_valid(init);
+	return init.n <= LIMITS_KEPT_INIT && valid_span(init);
 }
 
 static void take_init(struct snapshot *sn, struct span line, const struct report *r) {
@@ -58,7 +52,7 @@ static void rewrite_tasks(struct snapshot *sn, const struct dialect *d, struct s
 	if (runs && b.len > 1) buf_putc(&b, ',');
 	if (runs) d->put_task(&b, line);
 	buf_putc(&b, ']');
-	char *list = b.failed || b.len == 2 || !is_valid((struct span){b.data, b.len}) ? NULL : buf_steal(&b, NULL);
+	char *list = b.failed || b.len == 2 || !valid_span((struct span){b.data, b.len}) ? NULL : buf_steal(&b, NULL);
 	if (list || b.len == 2) { /* else it is full, or invalid JSON */
 		free(sn->tasks);
 		sn->tasks = list;

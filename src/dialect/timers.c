@@ -10,12 +10,6 @@
 /* --- lists as JSON text --------------------------------------------------------------------------------------------
  */
 
-static bool is_valid(struct span json) {
-	const char *error;
-	size_t at;
-	return valid_json(json.p, json.n, &error, &at);
-}
-
 /* Remove the elements for which drops() is true, and append `more`. Return true if the list has changed. */
 bool timers_rewrite(char **list, bool (*drops)(struct span one, const void *arg), const void *arg,
 					const struct buf *more) {
@@ -36,7 +30,7 @@ bool timers_rewrite(char **list, bool (*drops)(struct span one, const void *arg)
 		changed = true;
 	}
 	buf_putc(&b, ']');
-	if (changed && !b.failed && is_valid((struct span){b.data, b.len})) {
+	if (changed && !b.failed && valid_span((struct span){b.data, b.len})) {
 		free(*list);
 		*list = b.len > 2 ? buf_steal(&b, NULL) : NULL;
 	} else {
@@ -137,7 +131,7 @@ char *timers_text(const struct timers *t) {
 }
 
 static bool is_list(struct span list) {
-	return span_is_array(list) && list.n <= TIMERS_BYTES && is_valid(list);
+	return span_is_array(list) && list.n <= TIMERS_BYTES && valid_span(list);
 }
 
 void timers_restore(struct timers *t, const char *text) {

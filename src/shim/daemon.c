@@ -110,12 +110,6 @@ static void put_servers_in(struct buf *b, struct span text) {
 	}
 }
 
-static bool is_json(struct span text) {
-	const char *error;
-	size_t bad;
-	return valid_json(text.p, text.n, &error, &bad);
-}
-
 /* Return the text of a regular file; NULL: there is none, which is the CLI's to report, or it is too long. */
 static char *read_config(const char *path, size_t *n) {
 	struct stat st;
@@ -135,9 +129,9 @@ static char *read_config(const char *path, size_t *n) {
 /* The value is JSON, or the name of a file with it, as for the CLI. */
 static void put_sdk_servers(void *ctx, const char *config) {
 	struct span text = {config, strlen(config)};
-	_cleanup_free_ char *file = is_json(text) ? NULL : read_config(config, &text.n);
+	_cleanup_free_ char *file = valid_span(text) ? NULL : read_config(config, &text.n);
 	if (file) text.p = file;
-	if (is_json(text)) put_servers_in(ctx, text);
+	if (valid_span(text)) put_servers_in(ctx, text);
 }
 
 static void put_servers(struct buf *b, const struct options *o) {

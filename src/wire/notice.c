@@ -54,12 +54,10 @@ void notice_flag(struct buf *b, const char *key, bool value) {
 }
 
 void notice_raw(struct buf *b, const char *key, struct span json) {
-	const char *error;
-	size_t at;
 	put_key(b, key);
 	if (!json.p)
 		buf_puts(b, "null");
-	else if (valid_json(json.p, json.n, &error, &at))
+	else if (valid_span(json))
 		buf_put(b, json.p, json.n);
 	else
 		str_put_json(b, json.p, json.n);

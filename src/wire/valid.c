@@ -337,3 +337,9 @@ bool valid_json(const char *p, size_t n, const char **error, size_t *at) {
 	*at = (size_t)(v.p - p);
 	return false;
 }
+
+bool valid_span(struct span json) {
+	const char *error;
+	size_t at;
+	return valid_json(json.p, json.n, &error, &at);
+}

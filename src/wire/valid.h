@@ -60,3 +60,5 @@ void valid_begin(struct valid *v, const char *p, size_t n, const struct valid_wa
 bool valid_run(struct valid *v, size_t bytes);
 /* Check a whole text, any value. False: *error is a static sentence for users, *at the offset. */
 bool valid_json(const char *p, size_t n, const char **error, size_t *at);
+/* The same without a reason. */
+bool valid_span(struct span json);

@@ -14,12 +14,6 @@
 
 static const char *const tools[] = {"CronCreate", "CronDelete", "CronList", "ScheduleWakeup"};
 
-static bool is_valid(struct span json) {
-	const char *error;
-	size_t at;
-	return valid_json(json.p, json.n, &error, &at);
-}
-
 static bool any(struct span one, const void *unused) {
 	(void)one, (void)unused;
 	return true;
@@ -109,14 +103,14 @@ static void take_call(struct timers *t, struct span block) {
 	struct span name = span_member(block, "name"), id = span_member(block, "id"), input = span_member(block, "input");
 	bool known = false;
 	for (size_t i = 0; i < ARRAY_SIZE(tools); i++) known |= span_equals(name, tools[i]);
-	if (!known || !timers_short(id, TIMERS_WORD_MAX).p || !is_valid(id)) return;
+	if (!known || !timers_short(id, TIMERS_WORD_MAX).p || !valid_span(id)) return;
 	struct buf b = BUF_INIT(TIMERS_BYTES);
 	buf_puts(&b, "{\"id\":");
 	buf_put(&b, id.p, id.n);
 	notice_raw(&b, "tool", name);
 	buf_puts(&b, ",\"input\":{\"prompt\":");
 	struct span prompt = timers_short(span_member(input, "prompt"), TIMERS_PROMPT_MAX);
-	if (prompt.p && is_valid(prompt))
+	if (prompt.p && valid_span(prompt))
 		buf_put(&b, prompt.p, prompt.n);
 	else
 		buf_puts(&b, "null");

@@ -238,15 +238,13 @@ static struct span readable_id(const struct envelope *e) {
 
 /* A refused line may still be answered under its id, if that is valid JSON. */
 static void salvage(const char *p, size_t n, struct message *m, struct span *request_id) {
-	const char *error;
-	size_t at;
 	if (!scan_envelope(p, n, &m->env)) {
 		m->env = (struct envelope){0};
 		return;
 	}
 	m->kind = kind_of(m->env.type);
 	*request_id = readable_id(&m->env);
-	if (request_id->p && !valid_json(request_id->p, request_id->n, &error, &at)) *request_id = SPAN_NONE;
+	if (request_id->p && !valid_span(*request_id)) *request_id = SPAN_NONE;
 }
 
 struct message_check {
@@ -361,9 +359,7 @@ bool message_check(const char *p, size_t n, struct message *m, struct chunk *rew
 
 bool message_is_skipped(struct span line) {
 	struct envelope e = {0};
-	const char *error;
-	size_t at;
-	if (!valid_json(line.p, line.n, &error, &at)) return false;
+	if (!valid_span(line)) return false;
 	while (line.n && span_blank(*line.p)) line.p++, line.n--;
 	if (*line.p != '{') return *line.p != 'n'; /* null ends it */
 	if (!scan_envelope(line.p, line.n, &e)) return false;
