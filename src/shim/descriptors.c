@@ -66,11 +66,14 @@ static char *path_of(int fd) {
 /* Read all of it, until its writer closes it. NULL: errno is set. */
 static char *read_all(int fd) {
 	struct buf content = BUF_INIT(CONTENT_MAX);
-	bool all = buf_read(&content, fd);
-	if (content.failed) errno = EFBIG;
+	char block[4096];
+	ssize_t n;
+	while ((n = fd_read(fd, block, sizeof block)) > 0 || (n < 0 && errno == EINTR))
+		if (n > 0) buf_put(&content, block, (size_t)n);
+	if (n == 0 && content.failed) errno = EFBIG;
 	while (content.len && strchr(" \t\r\n", content.data[content.len - 1])) content.data[--content.len] = 0;
-	if (all) buf_puts(&content, "");
-	char *text = all ? buf_steal(&content, NULL) : NULL;
+	if (n == 0 && !content.failed) buf_puts(&content, "");
+	char *text = n == 0 ? buf_steal(&content, NULL) : NULL;
 	buf_free(&content);
 	return text;
 }
