@@ -220,16 +220,14 @@ static void finish_prompts(struct session *s, struct chunk line, const struct en
 void router_turn_ends(struct session *s, struct chunk line, const struct envelope *e) {
 	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
 	struct turn_result result;
-	const struct dialect *d = session_dialect(s);
-	bool known = line.data && d->read_result;
 	finish_prompts(s, line, e, &t);
-	if (line.data && d->was_cut((struct span){line.data, line.len})) router_withdraw_turn(s);
+	if (line.data) result = session_dialect(s)->read_result((struct span){line.data, line.len});
+	if (line.data && result.outcome == TURN_INTERRUPTED) router_withdraw_turn(s);
 	s->turn = false;
 	s->turns++;
 	s->failures = 0;
-	if (known) result = d->read_result((struct span){line.data, line.len});
-	tell_ended(s, &t, e->is_error, known ? &result : NULL);
-	alert_end(s, known ? &result : NULL);
+	tell_ended(s, &t, e->is_error, line.data ? &result : NULL);
+	alert_end(s, line.data ? &result : NULL);
 	session_turn_ended(s);
 }
 

@@ -234,9 +234,7 @@ struct dialect {
 						int64_t now);
 	/* Read the first bytes of a line of the child or of a client; the rest is not there. */
 	void (*read_head)(struct chunk text, struct head *head);
-	/* Return true if this end of a turn is that of an interrupted one. */
-	bool (*was_cut)(struct span result);
-	/* Read the facts of this end of a turn. NULL: it says only that the turn has ended. */
+	/* Read the facts of this end of a turn. */
 	struct turn_result (*read_result)(struct span result);
 	/* Iterate over the tool calls and the results of tools in *message, a copy of e->message: start with *at = 0, and
 	 * keep both as they are left. *id: the call's, a raw string; *name: of a call, a raw string; absent: this is a

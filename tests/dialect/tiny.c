@@ -88,8 +88,16 @@ static void read_head(struct chunk text, struct head *head) {
 	if (end) head->id = (struct span){id, (size_t)(end - id) + 1};
 }
 
-static bool was_cut(struct span result) {
-	return span_is_true(span_member(result, "cut"));
+static struct turn_result read_result(struct span result) {
+	return (struct turn_result){
+		.outcome = span_is_true(span_member(result, "cut")) ? TURN_INTERRUPTED : TURN_SUCCESS,
+		.ms = TURN_UNKNOWN,
+		.nano_usd = TURN_UNKNOWN,
+		.input = TURN_UNKNOWN,
+		.output = TURN_UNKNOWN,
+		.cache_read = TURN_UNKNOWN,
+		.cache_write = TURN_UNKNOWN,
+	};
 }
 
 static bool ran_no_turn(struct span result) {
@@ -269,7 +277,7 @@ static const struct dialect tiny_dialect = {
 	.kind_of = kind_of,
 	.read = read_line,
 	.read_head = read_head,
-	.was_cut = was_cut,
+	.read_result = read_result,
 	.ran_no_turn = ran_no_turn,
 	.ask_kind = ask_kind,
 	.ask_part = ask_part,

@@ -401,7 +401,6 @@ const struct dialect claude_dialect = {
 	.read = read_line,
 	.read_timers = crons_read,
 	.read_head = read_head,
-	.was_cut = turn_was_cut,
 	.read_result = turn_read_result,
 	.next_tool = turn_next_tool,
 	.ran_no_turn = ran_no_turn,

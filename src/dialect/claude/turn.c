@@ -27,7 +27,7 @@ static bool begins(struct span text, const char *with) {
 	return content.p && content.n >= n && memcmp(content.p, with, n) == 0;
 }
 
-bool turn_was_cut(struct span result) {
+static bool was_cut(struct span result) {
 	static const char aborted[] = "aborted_";
 	struct span why = span_content(span_member(result, "terminal_reason"));
 	if (why.p) return why.n >= sizeof aborted - 1 && memcmp(why.p, aborted, sizeof aborted - 1) == 0;
@@ -35,7 +35,7 @@ bool turn_was_cut(struct span result) {
 }
 
 static enum turn_outcome outcome_of(struct span line, struct span subtype, struct span is_error) {
-	if (turn_was_cut(line)) return TURN_INTERRUPTED;
+	if (was_cut(line)) return TURN_INTERRUPTED;
 	if (begins(subtype, "error_max_")) return TURN_LIMIT;
 	return begins(subtype, "error_") || span_is_true(is_error) ? TURN_ERROR : TURN_SUCCESS;
 }

@@ -7,8 +7,6 @@
 
 #include "dialect/dialect_turn.h"
 
-/* Return true if this result ends an interrupted turn. */
-bool turn_was_cut(struct span result);
 /* Read a `result` line. */
 struct turn_result turn_read_result(struct span line);
 
