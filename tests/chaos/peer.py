@@ -443,7 +443,7 @@ class Guard(Peer):
         """register: False if it relies on earlier registrations of its name."""
         def attached(obj, body):
             self.on_attached(obj, body)
-            if body is not None and register:
+            if body is not None and register and not self.half:
                 self.request("initialize", self.on_registered, hooks=self.TABLE)
 
         self.options = {"role": "driver", "create": "never", "approve": False, "name": "guard of " + name}
