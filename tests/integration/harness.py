@@ -18,6 +18,7 @@ output so far was delivered).
 
 Environment: PLENUM_BUILD, the build directory; PLENUM_TEST_KEEP=1 keeps the directories of failed tests.
 """
+import contextlib
 import glob
 import itertools
 import json
@@ -708,17 +709,22 @@ def build_file(name):
     raise FileNotFoundError("%s is not built in %s" % (name, build))
 
 
-def processes_of(marker):
-    """Return pids of processes whose command line names the directory (children, grandchildren), without zombies."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+def names(pid, marker):
+    """Return true if its command line or its environment has the marker; a zombie has neither."""
+    for name in ("cmdline", "environ"):
         try:
-            with open("/proc/%s/cmdline" % pid, "rb") as f:
-                if marker.encode() in f.read() and int(pid) != os.getpid():
-                    found.append(int(pid))
+            with open("/proc/%s/%s" % (pid, name), "rb") as f:
+                if marker in f.read():
+                    return True
         except OSError:
             pass
-    return found
+    return False
+
+
+def processes_of(folder):
+    """Return pids of processes that name the directory: daemons, children, grandchildren."""
+    return [int(pid) for pid in filter(str.isdigit, os.listdir("/proc"))
+            if int(pid) != os.getpid() and names(pid, folder.encode())]
 
 
 def where(pid):
@@ -1053,11 +1059,12 @@ class Daemon:
             self.process.send_signal(signal.SIGCONT)
             self.process.kill()
             self.process.wait()
-        for pid in processes_of(self.root + "/"):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        killed = set()
+        while more := set(processes_of(self.root + "/")) - killed:  # again for those that they started meanwhile
+            for pid in more:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            killed |= more
         if not os.environ.get("PLENUM_TEST_KEEP"):
             subprocess.run(["chmod", "-R", "u+rwx", self.root], check=False, stderr=subprocess.DEVNULL)
             shutil.rmtree(self.root, ignore_errors=True)

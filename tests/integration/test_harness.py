@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-from harness import TIMEOUT, Agent, init, parse, perm, until, user, RESULT
+from harness import TIMEOUT, Agent, Case, alive, init, parse, perm, until, user, RESULT
 
 
 class HarnessTest(unittest.TestCase):
@@ -103,6 +103,20 @@ class HarnessTest(unittest.TestCase):
         self.assertIn(self.root + "/agent", child.argv)
         self.assertEqual(init("1")["request"]["subtype"], "initialize")
         self.assertEqual(user("x")["message"]["role"], "user")
+
+
+class DestroyTest(Case):
+    def test_a_process_that_outlived_a_killed_daemon_is_ended(self):
+        d, agent = self.start()
+        d.attached("s")
+        child = agent.child()
+        pid = child.spawn(["sleep", "1000"], setsid=True)  # only its environment names the directory
+        d.kill9()
+        child.wait_gone()
+        self.assertTrue(alive(pid))
+        self.daemons.remove(d)
+        d.destroy()
+        until(lambda: not alive(pid), what="the process to be gone")
 
 
 if __name__ == "__main__":
