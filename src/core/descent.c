@@ -127,11 +127,13 @@ struct look {
 	bool marks, cgroups;
 };
 
-/* The classification of a process. */
-enum kind { KIND_NEW, KIND_WAITS, KIND_FREE, KIND_APART, KIND_AGENT };
+/* The classification of a process. KIND_APART: a prestarted child or a helper of the daemon, or a descendant of one.
+ * KIND_ENDS: a helper that was given up. It may be a start whose program runs already: its descendants are judged by
+ * their own signs. */
+enum kind { KIND_NEW, KIND_WAITS, KIND_FREE, KIND_ENDS, KIND_APART, KIND_AGENT };
 
 struct who {
-	enum kind kind; /* KIND_APART: a prestarted child or a helper of the daemon, or a descendant of one */
+	enum kind kind;
 	uint64_t number;
 	bool said; /* known only by the environment; the process can name any session there */
 };
@@ -406,6 +408,7 @@ static struct who judge(const struct crowd *c, const struct proc *p, struct who 
 	if (s) agent.number = number_of(s);
 	bool known = s || by_record(l, p->pid, p->session, p->start, &agent.number);
 	if (known && agent.number) return agent;
+	if (!known && ours && children_given_up(l->r->children, p->pid)) return (struct who){.kind = KIND_ENDS};
 	if (!known && ours && children_known(l->r->children, p->pid)) return (struct who){.kind = KIND_APART};
 	if (!known && up.kind >= KIND_APART && !up.said) return up;
 	if (by_bond(l, p->pid, &agent.number)) return agent;
@@ -646,9 +649,9 @@ void descent_end(struct session *s, bool kill_now) {
 	sweep_session(s, kill_now ? FATE_KILL : FATE_END);
 }
 
+/* A zombie has ended: its parent may never wait for it. */
 static bool ended(const struct kin *k) {
-	uint64_t start;
-	return (kill(k->pid, 0) < 0 && errno == ESRCH) || !proc_stat(k->pid, NULL, NULL, &start) || start != k->start;
+	return !proc_lives(k->pid, k->start);
 }
 
 bool descent_ends(const struct descent *d) {

@@ -94,6 +94,10 @@ bool children_known(const struct children *c, pid_t pid) {
 	return places_has(c->places, pid) || find(c, pid);
 }
 
+bool children_given_up(const struct children *c, pid_t pid) {
+	return places_has(c->places, pid) && !find(c, pid);
+}
+
 struct loop *children_loop(const struct children *c) {
 	return c->loop;
 }

@@ -21,6 +21,8 @@ struct children *children_new(struct loop *loop);
 void children_free(struct children *c);
 /* Return true if pid is an unreaped child of ours, or is registered with places_out() (io/places.h). */
 bool children_known(const struct children *c, pid_t pid);
+/* Return true for one of these that is not waited for: an errand was given up, and may not have ended yet. */
+bool children_given_up(const struct children *c, pid_t pid);
 /* Look for dead children at once, without waiting for the signal. */
 void children_reap(struct children *c);
 struct loop *children_loop(const struct children *c);

@@ -545,7 +545,7 @@ static void verb_stop(struct request *q) {
 	struct session *s = named_session(q);
 	bool kill_now, forget = json_is_true(json_object_get(q->body, "forget"));
 	if (!s || !read_how(q, &kill_now) || !may_stop(q, s)) return;
-	bool running = s->agent != NULL;
+	bool running = s->agent != NULL, starts = s->starting != NULL;
 	char error[CHILD_ERROR_MAX];
 	forget = forget || s->ephemeral;
 	if (!running && !forget && session_is_stuck(s, error)) {
@@ -561,7 +561,7 @@ static void verb_stop(struct request *q) {
 	router_cancel_held(s, q->client, true); /* they would start it again at once */
 	if (running) s->leftovers = MAX(s->leftovers, kill_now ? LEFTOVERS_KILL : LEFTOVERS_END);
 	session_stop(s, kill_now, forget ? THEN_REMOVE : THEN_SLEEP);
-	if (!running && descent_count(q->router, s)) descent_end(s, kill_now);
+	if (!running && (starts || descent_count(q->router, s))) descent_end(s, kill_now);
 	if (!running && forget) q->router->events->session_over(q->router, s);
 }
 

@@ -10,13 +10,16 @@ import socket
 import struct
 import tempfile
 import threading
+import types
 import unittest
 
-from harness import PlenumError, Case, build_file, dump, perm, request, until, user
+from harness import PlenumError, Case, alive, build_file, dump, perm, request, until, user
+from standstill import standstill
+from test_stuck import HeldCase
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 MNT_DETACH = 2
-INIT, GETATTR = 26, 3
+INIT, GETATTR, ENOSYS = 26, 3, 38
 
 
 class DeadMount:
@@ -30,11 +33,14 @@ class DeadMount:
             self.close(mounted=False)
             raise OSError(ctypes.get_errno(), "mount")
         self.over, self.asked = threading.Event(), 0
+        self.answers, self.kept = False, []
         self.thread = threading.Thread(target=self._serve, daemon=True)
         self.thread.start()
 
     def _serve(self):
         while not self.over.is_set():
+            while self.answers and self.kept:
+                self._answer(*self.kept.pop())
             if not select.select([self.fd], [], [], 0.05)[0]:
                 continue
             try:
@@ -43,10 +49,25 @@ class DeadMount:
                 continue
             _, opcode, unique = struct.unpack_from("<IIQ", request)
             if opcode == INIT:
-                body = struct.pack("<IIIIHHI", 7, 31, 0, 0, 0, 0, 4096).ljust(64, b"\0")
-                os.write(self.fd, struct.pack("<IiQ", 16 + len(body), 0, unique) + body)
+                self._reply(unique, struct.pack("<IIIIHHI", 7, 31, 0, 0, 0, 0, 4096).ljust(64, b"\0"))
             else:
+                self.kept.append((opcode, unique))
                 self.asked += 1
+
+    def _reply(self, unique, body, error=0):
+        os.write(self.fd, struct.pack("<IiQ", 16 + len(body), error, unique) + body)
+
+    def _answer(self, opcode, unique):
+        """It is an empty directory that everybody may use."""
+        attributes = struct.pack("<QII6Q3I4I3I", 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0o40755, 2, 0, 0, 0, 4096, 0)
+        if opcode == GETATTR:
+            self._reply(unique, attributes)
+        else:
+            self._reply(unique, b"", -ENOSYS)
+
+    def answer(self):
+        """From now on the server answers."""
+        self.answers = True
 
     def fail(self):
         """End the server: all waiting and later processes get ENOTCONN."""
@@ -386,3 +407,44 @@ class DeadMountTest(Case):
         self.served(c, child)
         until(lambda: self.mount.asked, what="a look into the mount")
         until(lambda: not os.path.exists(left), what="the removal")
+
+
+class KilledStartTest(HeldCase):
+    """The daemon kills a start whose program runs already: the detached process of that is ended, too, even if the killed
+    one is not gone yet."""
+
+    def kill_start(self, subtype, **members):
+        """Return the daemon and the pid of the detached process."""
+        mount = dead_mount(self)
+        d, _ = self.start(daemon=DeadMountTest.LONG)
+        note, program = d.root + "/note", d.root + "/program"
+        with open(program, "w") as f:
+            f.write("#!/bin/sh\nsetsid sleep 1000 &\necho $$ $! > %s.new\nmv %s.new %s\nexec sleep 1001\n" % (
+                note, note, note))
+        os.chmod(program, 0o755)
+        d.sections["profile early"] = {"command": program}
+        d.write_conf()
+        d.call("plenum_reload")
+        c = d.client()
+        d.client().ask("plenum_attach", session="s", profile="early", cwd=mount.dir)
+        until(lambda: mount.asked, what="a look into the mount")
+        with standstill(d):
+            c.send(request("1", subtype, **members))
+            mount.answer()
+            until(lambda: os.path.exists(note), what="the program to run")
+            with open(note) as f:
+                leader, detached = map(int, f.read().split())
+            until(lambda: os.getsid(detached) == detached, what="the process to be detached")
+            self.hold(types.SimpleNamespace(pid=leader))
+        return d, detached
+
+    def test_by_the_end_of_the_daemon(self):
+        d, detached = self.kill_start("plenum_shutdown")
+        d.ended()
+        d.process = None
+        self.assertFalse(alive(detached))
+
+    def test_by_a_stop(self):
+        d, detached = self.kill_start("plenum_stop", session="s")
+        until(lambda: not alive(detached), what="the process to be gone")
+        self.assertEqual(d.sessions(), {})
