@@ -116,7 +116,7 @@ struct pending *pending_new(struct pendings *all, struct session *s, struct loop
 
 char *pending_summary(const struct pending *p) {
 	struct buf b = BUF_INIT(8 * SUMMARY_MAX);
-	_cleanup_free_ char *text = span_dup(p->dialect->summary(p->request), NULL);
+	_cleanup_free_ char *text = span_dup_start(p->dialect->summary(p->request), SUMMARY_MAX, NULL);
 	const char *from = text ? text : p->subtype ? p->subtype : "";
 	bool whole = strnlen(from, SUMMARY_MAX + 1) <= SUMMARY_MAX;
 	str_put_safe(&b, from, str_fit(from, whole ? SUMMARY_MAX : SUMMARY_MAX - strlen(CUT)));

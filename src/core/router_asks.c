@@ -103,7 +103,9 @@ static void put_who(struct buf *b, const struct client *by) {
 static char *command_of(const struct session *s, const struct pending *p) {
 	size_t n = 0;
 	struct span subject = pending_part(p, ASK_PART_SUBJECT);
-	_cleanup_free_ char *text = s->world->settings->log_commands && subject.p ? span_dup(subject, &n) : NULL;
+	_cleanup_free_ char *text = s->world->settings->log_commands && subject.p
+									? span_dup_start(subject, COMMAND_LOGGED, &n)
+									: NULL;
 	if (!text) return NULL;
 	bool cut = n > COMMAND_LOGGED;
 	n = MIN(n, COMMAND_LOGGED);

@@ -2,6 +2,7 @@
 #include "wire/scan.h"
 
 #include "base/buf.h"
+#include "base/macros.h"
 #include "base/str.h"
 #include "wire/cursor.h"
 
@@ -222,14 +223,22 @@ static bool put_plain(struct buf *b, const char **p, const char *end) {
 	return buf_puts(b, "\xef\xbf\xbd");
 }
 
-char *span_dup(struct span s, size_t *len) {
+/* Return the end of a piece of about max bytes, between two characters. */
+static const char *piece_end(const char *p, const char *end, size_t max) {
+	if ((size_t)(end - p) <= max) return end;
+	const char *stop = p + max;
+	for (int i = 0; i < 3 && stop < end && ((unsigned char)*stop & 0xc0) == 0x80; i++) stop++;
+	return stop;
+}
+
+char *span_dup_start(struct span s, size_t max, size_t *len) {
 	struct span raw = span_content(s);
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	const char *p = raw.p, *end = raw.p ? raw.p + raw.n : NULL;
-	bool ok = raw.p && buf_reserve(&b, raw.n);
-	while (ok && p < end) {
+	bool ok = raw.p && buf_reserve(&b, MIN(raw.n, max));
+	while (ok && p < end && b.len <= max) {
 		if (*p != '\\') {
-			ok = put_plain(&b, &p, end);
+			ok = put_plain(&b, &p, piece_end(p, end, max - b.len + 1));
 			continue;
 		}
 		p++;
@@ -238,4 +247,8 @@ char *span_dup(struct span s, size_t *len) {
 	if (ok) return buf_steal(&b, len);
 	buf_free(&b);
 	return NULL;
+}
+
+char *span_dup(struct span s, size_t *len) {
+	return span_dup_start(s, SIZE_MAX - 1, len);
 }

@@ -73,5 +73,7 @@ struct span span_content(struct span s);
 /* Unescape a string span into a new NUL-terminated UTF-8 string; *len without the NUL (len may be NULL). Lone
  * surrogates become U+FFFD. NULL: not a string, an embedded NUL, or no memory. The caller frees. */
 char *span_dup(struct span s, size_t *len);
+/* The same for its beginning: all of it, or a little more than `max` bytes. The rest is not looked at. */
+char *span_dup_start(struct span s, size_t max, size_t *len);
 /* Parse an integer; false if it is not one or out of range. */
 bool span_int(struct span s, int64_t *value);

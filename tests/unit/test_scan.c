@@ -3,6 +3,7 @@
  * The scanner against known lines, against a plain byte loop on every kind of input, and against jansson on lines that
  * jansson accepts.
  */
+#include "base/str.h"
 #include "dialect/envelope.h"
 #include "wire/scan.h"
 
@@ -459,6 +460,28 @@ START_TEST(unescaping) {
 }
 END_TEST
 
+#define START_SLACK 4 /* bytes of the longest character */
+
+/* A beginning is that of the whole text and cuts no character; behind it the string may be wrong. */
+START_TEST(the_beginning_of_a_string) {
+	static const char *const raw[] = {"\"\"", "\"abcdef\"", "\"a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z\"",
+									  "\"\\u00e9\\n\\ud83d\\ude00\\u20ac\"", "\"x\\\\\xc3\xa9\\\"\""};
+	size_t whole, len;
+	for (size_t i = 0; i < ARRAY_SIZE(raw); i++) {
+		_cleanup_free_ char *all = span_dup(span_of(raw[i]), &whole);
+		for (size_t max = 0; max < 16; max++) {
+			_cleanup_free_ char *text = span_dup_start(span_of(raw[i]), max, &len);
+			REQUIRE(text && len == strlen(text) && str_is_utf8(text, len), "%s, %zu", raw[i], max);
+			REQUIRE(len <= max + START_SLACK && (len > max || len == whole), "%s, %zu: %zu bytes", raw[i], max, len);
+			ck_assert_int_eq(memcmp(text, all, len), 0);
+		}
+	}
+	_cleanup_free_ char *text = span_dup_start(span_of("\"abc\\x\""), 2, &len);
+	ck_assert_str_eq(text, "abc");
+	ck_assert_ptr_null(span_dup_start(span_of("\"abc\\x\""), 3, NULL));
+}
+END_TEST
+
 /* The content of the known value could not be walked. */
 START_TEST(a_known_value_is_not_looked_at) {
 	static const char text[] = "{\"a\":1,\"b\":[\"}],\"c\":2}";
@@ -475,4 +498,5 @@ RUN_TESTS("scan", every_member, inner_of_a_response, the_last_one_counts,
 		  a_later_request_that_is_no_object_hides_the_first, nothing_leaks_from_within, lines_that_are_none,
 		  lines_of_the_child, a_raw_carriage_return_between_objects, deep_lines, string_lengths,
 		  a_known_value_is_not_looked_at, random_lines_against_the_plain_loop, random_bytes_against_the_plain_loop,
-		  random_lines_against_jansson, members_and_elements, walks, kinds, whole_numbers, unescaping)
+		  random_lines_against_jansson, members_and_elements, walks, kinds, whole_numbers, unescaping,
+		  the_beginning_of_a_string)
