@@ -199,6 +199,7 @@ export interface Limits {
   call?: number;
   values?: number;
   members?: number;
+  child_members?: number;
   words?: number;
   types?: number;
   names?: number;

@@ -211,6 +211,7 @@ class Limits(TypedDict):
     call: NotRequired[int]
     values: NotRequired[int]
     members: NotRequired[int]
+    child_members: NotRequired[int]
     words: NotRequired[int]
     types: NotRequired[int]
     names: NotRequired[int]

@@ -102,7 +102,6 @@ struct router {
 
 extern const struct client_events router_client_events;
 
-#define ANSWER_LONG_TEXT "the child's answer is longer than the limit (child_line)"
 #define ROUTER_PRIVATE_TEXT "session %.255s is private to the user who runs the daemon"
 #define ROUTER_AGENT_TEXT                                                                                              \
 	"an agent started this program: it may act in that agent's own session only (run it from a shell of your own)"
@@ -347,7 +346,7 @@ void router_execute_left(struct session *s, struct client *c); /* the client has
 /* --- initialize (router_init.c) --- */
 void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 void router_init_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e);
-void router_init_too_long(struct session *s, struct call *call);
+void router_init_unread(struct session *s, struct call *call, const char *code, const char *text);
 /* ends: the session ends with the child. */
 void router_init_child_gone(struct session *s, const char *text, bool ends);
 void router_init_started(struct session *s); /* a child was started: send its first initialize, if any */

@@ -10,6 +10,8 @@
 #include "base/str.h"
 #include "plenum/protocol.h"
 #include "wire/disown.h"
+#include "wire/lengths.h"
+#include "wire/lines.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -189,21 +191,6 @@ static void take_line(struct session *s, struct chunk line, const struct envelop
 	}
 }
 
-/* Take a line. If it uses a name of the daemon, clients get it under another name. */
-static void on_line(struct session *s, struct chunk line, const struct envelope *e) {
-	struct envelope own;
-	if (LIKELY(!e->reserved)) {
-		take_line(s, line, e);
-		return;
-	}
-	struct chunk renamed = disown_line(line);
-	if (renamed.data && session_dialect(s)->scan(renamed.data, renamed.len, &own))
-		take_line(s, renamed, &own);
-	else
-		session_no_memory(s, "a line of its child was lost");
-	chunk_drop(&renamed);
-}
-
 static void on_stray(struct session *s, struct chunk line) {
 	struct buf b = NOTICE_INIT;
 	size_t n = line.len && line.data[line.len - 1] == '\n' ? line.len - 1 : line.len;
@@ -215,53 +202,105 @@ static void on_stray(struct session *s, struct chunk line) {
 	router_tell(s, notice_end(&b));
 }
 
-/* --- over-long lines ---------------------------------------------------------------------------------------------- */
+/* --- lines that are not read -------------------------------------------------------------------------------------- */
 
-#define LONG_TEXT "the request is longer than Plenum's limit for a line (child_line); "
+/* The texts for a line that is too long, or has an object that would take too long to read. */
+struct unread {
+	const char *code, *line, *request, *answer;
+};
 
-static void fail_long_answer(struct session *s, struct span id) {
+static const struct unread too_long = {
+	PLENUM_E_TOO_LONG,
+	"the child printed a line over the limit (child_line); that line is left out",
+	"the request is longer than Plenum's limit for a line (child_line)",
+	"the child's answer is longer than the limit (child_line)",
+};
+
+static const struct unread too_wide = {
+	PLENUM_E_TOO_MANY,
+	"the child printed a line with an object of more than 32,768 members; that line is left out",
+	"the request has an object of more than 32,768 members",
+	"the child's answer has an object of more than 32,768 members",
+};
+
+static void fail_unread_answer(struct session *s, struct span id, const struct unread *why) {
 	struct call *call = call_find(&s->calls, id);
 	if (!call) return;
 	if (call->purpose == CALL_INIT)
-		router_init_too_long(s, call);
+		router_init_unread(s, call, why->code, why->answer);
 	else
-		router_fail_call(call, PLENUM_E_TOO_LONG, ANSWER_LONG_TEXT);
+		router_fail_call(call, why->code, why->answer);
 }
 
-/* Answer a request too long to read, because the child waits: deny a permission, refuse anything else. */
-static void answer_long(struct session *s, const struct head *head) {
+/* Answer a request that cannot be read, because the child waits: deny a permission, refuse anything else. */
+static void answer_unread(struct session *s, const struct head *head, const struct unread *why) {
 	const struct dialect *d = session_dialect(s);
 	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
+	char text[200];
 	if (!head->id.p) return;
+	snprintf(text, sizeof text, "%s; %s", why->request,
+			 head->ask == ASK_HOOK ? "its guard cannot see it" : "no client could be asked");
 	if (head->ask == ASK_HOOK) {
-		router_refuse_hook(s, head->id, head->callback, LONG_TEXT "its guard cannot see it");
+		router_refuse_hook(s, head->id, head->callback, text);
 		return;
 	}
 	if (head->ask == ASK_TOOL) {
-		d->put_tool_deny(&body, SPAN_NONE, LONG_TEXT "no client could be asked");
+		d->put_tool_deny(&body, SPAN_NONE, text);
 		dialect_put_built(d, &b, head->id, &body);
 	} else {
-		d->put_failure(&b, head->id, PLENUM_E_TOO_LONG,
-					   "the request is longer than Plenum's limit for a line (child_line)");
+		d->put_failure(&b, head->id, why->code, why->request);
 	}
 	session_must_write(s, notice_chunk(&b));
 }
 
-static void on_long_line(struct session *s, struct chunk head, size_t size) {
+static void on_long_line(struct session *s, struct chunk line, size_t size, bool wide) {
 	struct buf b = NOTICE_INIT;
 	struct envelope nothing = {0};
+	const struct unread *why = wide ? &too_wide : &too_long;
 	struct head h;
-	session_dialect(s)->read_head(head, &h);
-	log_warn("session %s: the child printed a line of %zu bytes, the limit is %zu: it is left out", s->label, size,
-			 s->settings->limits.child_line);
-	notice_error(&b, s->name, PLENUM_E_TOO_LONG,
-				 "the child printed a line over the limit (child_line); that line is left out");
+	line.len = MIN(line.len, (size_t)LINES_HEAD);
+	session_dialect(s)->read_head(line, &h);
+	log_warn("session %s: %s; it has %zu bytes", s->label, why->line, size);
+	notice_error(&b, s->name, why->code, why->line);
 	notice_number(&b, "size", (int64_t)size);
 	router_tell(s, notice_end(&b));
 	router_stall_line(s);
-	if (h.kind == LINE_RESPONSE) fail_long_answer(s, h.id);
-	if (h.kind == LINE_REQUEST) answer_long(s, &h);
+	if (h.kind == LINE_RESPONSE) fail_unread_answer(s, h.id, why);
+	if (h.kind == LINE_REQUEST) answer_unread(s, &h, why);
 	if (h.kind == LINE_RESULT) router_turn_ends(s, CHUNK_NONE, &nothing);
+}
+
+static bool is_wide(struct span object) {
+	return object.p && lengths_is_wide(object.p);
+}
+
+/* Return true if the daemon would have to read a wide object, now or when the request is answered. */
+static bool needs_wide(const struct session *s, const struct envelope *e) {
+	static const enum ask_part parts[] = {ASK_PART_INPUT, ASK_PART_TOOL_INPUT, ASK_PART_MESSAGE};
+	const struct dialect *d = session_dialect(s);
+	if (is_wide(e->request) || is_wide(e->response) || is_wide(e->message) || is_wide(e->inner_response)) return true;
+	for (size_t i = 0; e->request.p && i < ARRAY_SIZE(parts); i++)
+		if (is_wide(d->ask_part(d->ask_kind(e), e->request, parts[i]))) return true;
+	return false;
+}
+
+/* Take a line. If it uses a name of the daemon, clients get it under another name. */
+static void on_line(struct session *s, struct chunk line, const struct envelope *e) {
+	struct envelope own;
+	if (UNLIKELY(lengths_in_use) && needs_wide(s, e)) {
+		on_long_line(s, line, line.len - 1, true);
+		return;
+	}
+	if (LIKELY(!e->reserved)) {
+		take_line(s, line, e);
+		return;
+	}
+	struct chunk renamed = disown_line(line);
+	if (renamed.data && session_dialect(s)->scan(renamed.data, renamed.len, &own))
+		take_line(s, renamed, &own);
+	else
+		session_no_memory(s, "a line of its child was lost");
+	chunk_drop(&renamed);
 }
 
 /* --- stderr, start, end ------------------------------------------------------------------------------------------- */

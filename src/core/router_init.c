@@ -600,7 +600,7 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 
 /* The child's report on itself is lost. Without an older answer the next client's initialize is sent to it again. No
  * child refuses in so many bytes. */
-void router_init_too_long(struct session *s, struct call *call) {
+void router_init_unread(struct session *s, struct call *call, const char *code, const char *text) {
 	struct init *in = init_of(s);
 	call_end(&s->calls, call);
 	s->init_open = false;
@@ -608,7 +608,7 @@ void router_init_too_long(struct session *s, struct call *call) {
 	if (in->first_of_child) router_name_ask(s);
 	in->applied = in->sent;
 	registry_was_taken(&s->registry, in->sent);
-	fail_waiters(s, PLENUM_E_TOO_LONG, ANSWER_LONG_TEXT, false);
+	fail_waiters(s, code, text, false);
 }
 
 /* Share the child's last answer, ten to twenty KiB of commands and models for later clients, while a session sleeps.

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
+#include "wire/lengths.h"
 #include "wire/splice.h"
 
 #include <stdio.h>
@@ -168,7 +169,9 @@ static void on_line(void *arg, struct chunk line) {
 	size_t n = line.len && line.data[line.len - 1] == '\n' ? line.len - 1 : line.len;
 	s->lines_out++;
 	s->bytes_out += line.len;
-	if (!session_dialect(s)->scan(line.data, n, &e)) {
+	if (lengths_line_is_wide()) {
+		s->events->long_line(s, line, n, true);
+	} else if (!session_dialect(s)->scan(line.data, n, &e)) {
 		if (!span_is_blank((struct span){line.data, n}))
 			s->events->stray(s, line); /* also half a line at the end of the output */
 	} else if (n < line.len) {
@@ -180,7 +183,7 @@ static void on_line(void *arg, struct chunk line) {
 
 static void on_long_line(void *arg, struct chunk head, size_t size) {
 	struct session *s = arg;
-	s->events->long_line(s, head, size);
+	s->events->long_line(s, head, size, false);
 }
 
 static void on_line_lost(void *arg) {

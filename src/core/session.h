@@ -81,7 +81,8 @@ struct session_events {
 	void (*line)(struct session *s, struct chunk line, const struct envelope *e);
 	/* A line that is no JSON object. */
 	void (*stray)(struct session *s, struct chunk line);
-	void (*long_line)(struct session *s, struct chunk head, size_t size);
+	/* wide: the line is not too long, but has too many members (wire/lengths.h). */
+	void (*long_line)(struct session *s, struct chunk head, size_t size, bool wide);
 	void (*stderr_data)(struct session *s, const char *data, size_t n);
 	/* The child was started: send it its initialize. */
 	void (*started)(struct session *s);

@@ -297,9 +297,9 @@ static void on_stray(struct session *s, struct chunk line) {
 	router_session_events.stray(s, line);
 }
 
-static void on_long_line(struct session *s, struct chunk head, size_t size) {
+static void on_long_line(struct session *s, struct chunk head, size_t size, bool wide) {
 	(void)head;
-	log_warn("%s: the child printed a line of %zu bytes", s->label, size);
+	log_warn("%s: the child printed a line of %zu bytes%s", s->label, size, wide ? " with too many members" : "");
 }
 
 static void on_stderr(struct session *s, const char *data, size_t n) {

@@ -46,9 +46,10 @@ enum ask_kind { ASK_TOOL, ASK_HOOK, ASK_MCP, ASK_ELICITATION, ASK_DIALOG, ASK_UN
 
 /* The parts of an ask that others read. */
 enum ask_part {
-	ASK_PART_TOOL,  /* the name of the tool; of a hook: of the tool that it is called for */
-	ASK_PART_INPUT, /* its input, an object */
-	ASK_PART_AGENT, /* the id of the subagent that asks; absent: the main turn asks */
+	ASK_PART_TOOL,       /* the name of the tool; of a hook: of the tool that it is called for */
+	ASK_PART_INPUT,      /* its input, an object */
+	ASK_PART_TOOL_INPUT, /* the same; of a hook: of the tool that it is called for */
+	ASK_PART_AGENT,      /* the id of the subagent that asks; absent: the main turn asks */
 	ASK_PART_DIALOG_KIND,
 	ASK_PART_CALLBACK,    /* hook: the id of the callback */
 	ASK_PART_SERVER,      /* MCP: the name of the server */

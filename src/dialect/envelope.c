@@ -99,7 +99,7 @@ static bool scan_member(struct cursor *c, struct span key, struct envelope *e, s
 		return true;
 	}
 	*in = (struct inner){0};
-	if (*c->p != '{') return cursor_skip_value(c, slot);
+	if (*c->p != '{' || cursor_is_wide(c->p)) return cursor_skip_value(c, slot);
 	const char *from = c->p;
 	if (!scan_inner(c, in)) return false;
 	e->reserved |= in == request && in->reserved;
@@ -126,6 +126,7 @@ static inline bool scan(const char *p, size_t n, struct envelope *e, bool wide) 
 	enum cursor_step step;
 	*e = (struct envelope){0};
 	cursor_skip_blanks(&c);
+	if (c.p < c.end && cursor_is_wide(c.p)) return false;
 	bool first = !scan_type_first(&c, e);
 	if (first && (c.p >= c.end || *c.p++ != '{')) return false;
 	for (; (step = cursor_next_key(&c, first, &key)) == CURSOR_MEMBER; first = false)

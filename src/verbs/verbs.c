@@ -87,6 +87,7 @@ static json_t *limits_json(const struct settings *s) {
 		{"call", LIMITS_CALL},
 		{"values", LIMITS_VALUES},
 		{"members", LIMITS_MEMBERS},
+		{"child_members", LIMITS_CHILD_MEMBERS},
 		{"words", LIMITS_WORDS},
 		{"types", LIMITS_WORDS},
 		{"names", LIMITS_NAMES},

@@ -120,6 +120,11 @@ static inline bool cursor_skip_value(struct cursor *c, struct span *value) {
 	return ok;
 }
 
+/* p is on the opening bracket of an object. True: its members must not be read. */
+static inline bool cursor_is_wide(const char *p) {
+	return UNLIKELY(lengths_in_use) && lengths_is_wide(p);
+}
+
 enum cursor_step { CURSOR_MEMBER, CURSOR_END, CURSOR_BAD };
 
 /* After '[', '{' or a value: move to the next value or key, or past the closing bracket. */

@@ -2,6 +2,7 @@
 #include "wire/lengths.h"
 
 #include "base/macros.h"
+#include "wire/limits.h"
 #include "wire/wide.h"
 
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 
 struct value {
 	const char *from;
-	size_t n; /* 0: not ended (yet) */
+	size_t n;         /* 0: not ended (yet) */
+	uint32_t strings; /* directly in it; it stays at UINT32_MAX */
 };
 
 struct lengths {
@@ -20,6 +22,8 @@ struct lengths {
 	bool wide, over;
 	struct wide_state state; /* of strings at p */
 	const char *string;      /* the opening quote of the last string */
+	const char *own;         /* the opening bracket of the line's own object */
+	uint32_t strings;        /* directly in that */
 	size_t depth;            /* open brackets; the line's own is not remembered: no reader steps over it */
 	size_t open[LEVELS];     /* the places of their values, from the second on */
 	struct value *values;    /* in the order of the line: long ones, and open ones at the end */
@@ -68,7 +72,7 @@ static bool put_value(struct lengths *l, const char *from, size_t n) {
 		l->values = more;
 		l->cap = cap;
 	}
-	l->values[l->n_values++] = (struct value){from, n};
+	l->values[l->n_values++] = (struct value){from, n, 0};
 	return true;
 }
 
@@ -81,6 +85,7 @@ static void opened(struct lengths *l, const char *at) {
 		l->open[l->depth - 1] = l->n_values;
 		if (!put_value(l, at, 0)) return;
 	}
+	if (l->depth == 0) l->own = at;
 	l->depth++;
 }
 
@@ -96,8 +101,15 @@ static void closed(struct lengths *l, const char *at) {
 	if (v->n < l->least) l->n_values--;
 }
 
+static void count_string(struct lengths *l) {
+	uint32_t *n = l->depth == 1 ? &l->strings : NULL;
+	if (l->depth > 1 && is_remembered(l->depth - 1)) n = &l->values[l->open[l->depth - 2]].strings;
+	if (n && *n < UINT32_MAX) ++*n;
+}
+
 static void string_ended(struct lengths *l, const char *at) {
 	size_t n = (size_t)(at - l->string) + 1;
+	count_string(l);
 	if (n >= l->least && is_remembered(l->depth)) (void)put_value(l, l->string, n);
 }
 
@@ -156,8 +168,12 @@ bool lengths_step(struct lengths *l, size_t bytes) {
 
 /* --- use ---------------------------------------------------------------------------------------------------------- */
 
+static bool is_wide(uint32_t strings) {
+	return strings > LIMITS_CHILD_MEMBERS;
+}
+
 void lengths_use(const struct lengths *l) {
-	lengths_in_use = l && l->n_values ? l : NULL;
+	lengths_in_use = l && (l->n_values || is_wide(l->strings)) ? l : NULL;
 	next_value = 0;
 	chunk_drop(&copied.line);
 }
@@ -197,12 +213,30 @@ static size_t search(const struct lengths *l, const char *p) {
 	return next_value = from;
 }
 
+/* Return the value that begins at this byte of the line, or NULL. */
+static const struct value *value_at(const struct lengths *l, const char *from) {
+	size_t i = search(l, from);
+	return i < l->n_values && l->values[i].from == from ? &l->values[i] : NULL;
+}
+
 bool lengths_find(const char *p, const char *end, size_t *n) {
 	const struct lengths *l = lengths_in_use;
 	const char *from = l ? original(l, p) : NULL;
-	if (!from) return false;
-	size_t i = search(l, from);
-	if (i == l->n_values || l->values[i].from != from || l->values[i].n > (size_t)(end - p)) return false;
-	*n = l->values[i].n;
+	const struct value *v = from ? value_at(l, from) : NULL;
+	if (!v || v->n > (size_t)(end - p)) return false;
+	*n = v->n;
 	return true;
+}
+
+bool lengths_is_wide(const char *p) {
+	const struct lengths *l = lengths_in_use;
+	const char *from = l ? original(l, p) : NULL;
+	if (!from) return false;
+	if (from == l->own) return is_wide(l->strings);
+	const struct value *v = value_at(l, from);
+	return v && is_wide(v->strings);
+}
+
+bool lengths_line_is_wide(void) {
+	return lengths_in_use && is_wide(lengths_in_use->strings);
 }

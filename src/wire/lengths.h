@@ -6,6 +6,10 @@
  *
  * Measured are arrays, objects and strings in the first levels of the line. A value without an end is remembered, too:
  * a line that is no JSON is then found to be none as fast.
+ *
+ * An object with more strings in it, keys and values, than LIMITS_CHILD_MEMBERS is wide: for the scanner it has no
+ * members, because a walk over millions of short ones would take too long, and readers walk several times. The owner of
+ * the line must know it from lengths_is_wide().
  */
 #pragma once
 
@@ -14,8 +18,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define LENGTHS_FROM ((size_t)1024 * 1024) /* shorter lines are read whole: faster than a look at the clock pays */
-#define LENGTHS_VALUE ((size_t)4096)       /* shorter values are read again: `least` of the daemon */
+#define LENGTHS_FROM ((size_t)256 * 1024) /* shorter lines are read whole: faster than a look at the clock pays */
+#define LENGTHS_VALUE ((size_t)4096)      /* shorter values are read again: `least` of the daemon */
 
 struct lengths;
 
@@ -35,3 +39,6 @@ void lengths_use_copy(const char *at, size_t cut, size_t with, struct chunk copy
 extern const struct lengths *lengths_in_use;
 /* p is on the first byte of a value. True: its length is known, *n is set; 0: it does not end. */
 bool lengths_find(const char *p, const char *end, size_t *n);
+/* p is on the opening bracket of an object. */
+bool lengths_is_wide(const char *p);
+bool lengths_line_is_wide(void); /* the object that is the line in use */

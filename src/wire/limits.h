@@ -34,6 +34,7 @@ struct limits {
 #define LIMITS_INITS ((size_t)64)          /* unanswered initialize requests of one client */
 /* Work for one line of a client. */
 #define LIMITS_MEMBERS ((size_t)4096)               /* members of an object that routing reads */
+#define LIMITS_CHILD_MEMBERS ((size_t)32 * 1024)    /* strings in an object of the child that the daemon reads */
 #define LIMITS_WORDS ((size_t)4096)                 /* entries of a list in a plenum_ request: args, env, types, ... */
 #define LIMITS_REQUEST LIMITS_MIB                   /* bytes of a plenum_ request */
 #define LIMITS_CALL LIMITS_MIB                      /* bytes of a line that runs a tool: the daemon judges it */

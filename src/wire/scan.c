@@ -26,7 +26,9 @@ static bool resume(struct span s, char opening, size_t at, struct cursor *c, boo
 bool span_next_member_past(struct span obj, size_t *at, struct span *key, struct span *value, struct span known) {
 	struct cursor c;
 	bool first;
-	if (!resume(obj, '{', *at, &c, &first) || cursor_next_key(&c, first, key) != CURSOR_MEMBER) return false;
+	if (!resume(obj, '{', *at, &c, &first) || (first && cursor_is_wide(obj.p)) ||
+		cursor_next_key(&c, first, key) != CURSOR_MEMBER)
+		return false;
 	if (c.p == known.p) {
 		*value = known;
 		c.p += known.n;

@@ -149,6 +149,30 @@ class SizeTest(Case):
         a.send(allow(rid))
         child.answer("k-1")
 
+    def test_wide_lines_of_the_child(self):
+        """A line with an object of very many members that the daemon would have to read is left out, and a request in
+        it refused under its id; any other object may have as many."""
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        many = {f"m{i}": 0 for i in range(40000)}
+        child.print({"type": "x", **many})
+        self.assertGreater(a.error("too_many")["size"], 300000)
+        child.print(perm("k-1", **many), perm("k-2", input=many))
+        for k in ("k-1", "k-2"):
+            answer = child.answer(k)["response.response"]
+            self.assertEqual(answer["behavior"], "deny")
+            self.assertIn("members", answer["message"])
+        rid = a.ask("mcp_status")
+        child.print(ok(child.request("mcp_status")["request_id"], many))
+        self.assertEqual(a.answer(rid)["response.code"], "too_many")
+        line = dump({"type": "y", "data": many, "list": list(many)})
+        child.print(line + LF)
+        self.assertEqual(a.wait(type="y").raw, line)
+        self.assertEqual(len(a.events("error")), 4)
+        self.assertNone(a.seen(type="x"))
+        child.mark(a)
+
     def test_too_long_requests_of_the_child(self):
         """C02: each kind is refused under its id; a guard that cannot see the call denies it."""
         d, agent = self.start(limits={"child_line": "64K"})

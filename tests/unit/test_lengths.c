@@ -5,8 +5,10 @@
  */
 #include "wire/lengths.h"
 
+#include "base/buf.h"
 #include "dialect/envelope.h"
 #include "harness.h"
+#include "wire/limits.h"
 #include "wire/scan.h"
 
 #include <string.h>
@@ -97,4 +99,49 @@ START_TEST(a_copy) {
 }
 END_TEST
 
-RUN_TESTS("lengths", long_values_are_remembered, a_known_value_is_not_read, what_does_not_end, a_copy)
+/* `before`, an object with so many strings in it, and "}". The caller frees. */
+static char *with_strings(const char *before, size_t n) {
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	buf_printf(&b, "%s{\"s\":0", before);
+	for (size_t i = 1; i < n; i++) buf_puts(&b, ",\"s\":[\"x\"]");
+	buf_puts(&b, "}}");
+	return buf_steal(&b, NULL);
+}
+
+/* Neither the scanner nor a walk reads it: both would find a member of it. Its neighbours are read. */
+START_TEST(a_wide_object_has_no_members) {
+	static const char before[] = " {\"type\":\"x\",\"request\":";
+	const size_t at = sizeof before - 1;
+	for (size_t more = 0; more < 2; more++) {
+		_cleanup_free_ char *text = with_strings(before, LIMITS_CHILD_MEMBERS + more);
+		struct lengths *l = measured(text, strlen(text), 4096, 1 + 777 * more);
+		struct envelope e;
+		ck_assert(!lengths_line_is_wide() && !lengths_is_wide(text + 1));
+		ck_assert_int_eq(lengths_is_wide(text + at), more);
+		ck_assert(scan_envelope(text, strlen(text), &e) && span_equals(e.type, "x"));
+		ck_assert_uint_eq(e.request.n, strlen(text) - at - 1);
+		ck_assert_int_eq(span_member(e.request, "s").p == NULL, more);
+		lengths_use(NULL);
+		ck_assert(!lengths_is_wide(text + at) && span_member(e.request, "s").p);
+		lengths_free(l);
+	}
+}
+END_TEST
+
+START_TEST(a_wide_line_has_no_members) {
+	for (size_t more = 0; more < 2; more++) {
+		_cleanup_free_ char *text = with_strings("", LIMITS_CHILD_MEMBERS + more);
+		struct span all = {text, strlen(text) - 1};
+		struct lengths *l = measured(text, all.n, 4096, 4096);
+		struct envelope e;
+		ck_assert_int_eq(lengths_line_is_wide(), more);
+		ck_assert_int_eq(scan_envelope(text, all.n, &e), !more);
+		ck_assert_int_eq(span_member(all, "s").p == NULL, more);
+		drop(l);
+		ck_assert(!lengths_line_is_wide());
+	}
+}
+END_TEST
+
+RUN_TESTS("lengths", long_values_are_remembered, a_known_value_is_not_read, what_does_not_end, a_copy,
+		  a_wide_object_has_no_members, a_wide_line_has_no_members)
