@@ -4,6 +4,7 @@
  * attachments, then everything that refers to them.
  */
 #include "core/router.h"
+#include "core/warm.h"
 
 #include "base/str.h"
 
@@ -243,6 +244,7 @@ static void carry_counters(struct carry *c, struct router *r) {
 	CARRY(c, r->last_seq);
 	CARRY(c, r->nofile);
 	descent_carry(c, &r->descent);
+	warm_carry(c, r->warm);
 	CARRY(c, r->guards_lost);
 }
 

@@ -57,6 +57,10 @@ struct warm *warm_new(struct router *r) {
 	return w;
 }
 
+void warm_carry(struct carry *c, struct warm *w) {
+	CARRY(c, w->not_before);
+}
+
 static size_t count(const struct list *l) {
 	size_t n = 0;
 	for (const struct list *at = l->next; at != l; at = at->next) n++;

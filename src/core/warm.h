@@ -34,6 +34,8 @@ void warm_make_room(struct warm *w);
 /* Memory is short: end all spares, and start none for a while. False: there is none. */
 bool warm_relieve(struct warm *w);
 
+void warm_carry(struct carry *c, struct warm *w); /* the spares do not live on */
+
 size_t warm_running(const struct warm *w); /* processes, with the ending ones */
 /* Return the number of spares of this profile that could be given now. */
 size_t warm_ready(const struct warm *w, const struct profile *p);

@@ -617,6 +617,19 @@ class UpgradeTest(WarmCase):
             pass  # another one was started in its place before it returned
         until(lambda: not alive(stray))  # its mark is known
 
+    def test_none_is_started_while_memory_is_short(self):
+        root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
+        path = os.path.join(root, "pressure")
+        os.mkfifo(path)
+        d, agent = self.warm(root=root, env={"MEMORY_PRESSURE_WATCH": path}, daemon={"memory_pressure": "yes"})
+        spare = agent.child()
+        with open(path, "wb") as f:
+            f.write(b"x")
+        spare.wait_gone()
+        d.call("plenum_upgrade")
+        d.attached("work", cwd="/tmp")  # a spare would have been started before
+        self.assertEqual(d.call("plenum_metrics")["warm"], 0)
+
 
 class ConfigTest(WarmCase):
     def test_needs_a_cwd(self):
