@@ -55,7 +55,6 @@ static const struct {
 	{" tar gtar bsdtar ", " --checkpoint-a --to-c --use-c --rsh --info-s --new-volume-s -I -F "},
 	{" make gmake ", " --eval -f- -$ SHELL= .SHELLFLAGS= -E --f=- --fi=- --file=- --makefile=- /dev/ "},
 	{" printf test [ [[ ", " -v -R "},
-	{" mapfile readarray ", " -C "},
 	{" sort ", " --c "},
 	{" split ", " --f "},
 	{" rsync ", " -e --rsh --rsync-path "},
@@ -65,8 +64,6 @@ static const struct {
 	{" go ", " -exec -toolexec "},
 	{" cargo ", " --config "},
 	{" declare local typeset ", " - "}, /* -i evaluates, -n names another variable */
-	{" jobs ", " -x "},
-	{" wait ", " -p "},
 };
 
 static bool is_in(const char *list, const char *name) {
@@ -88,15 +85,20 @@ const char *program_base(const char *word) {
 	return slash && slash[1] ? slash + 1 : word;
 }
 
-/* Return true if an option may be hidden in a computed word: any option if the shell computes a part; for otherwise
- * harmless programs also a whole word. */
+/* Return true if an option is hidden in a computed word that begins with a dash. A word that is all computed is a
+ * matter of values.h. */
 static bool hides_option(const char *name, char *const *words, size_t n) {
 	bool harmless = is_in(data_programs, name);
 	for (size_t k = 1; k < n; k++)
 		if (*words[k] == '-' && (words[k][1] == GLOB_UNKNOWN || (harmless && is_unknown(words[k])))) return true;
-	if (n < 2 || *words[1] != GLOB_UNKNOWN) return false;
-	bool test = is_in(" test [ ", name), few = n <= 3 + (*name == '[');
-	return is_in(" jobs wait ", name) || (test && few) || (strcmp(name, "printf") == 0 && n > 3);
+	return false;
+}
+
+/* Return true for a group of one-letter options with this one: wait -np. */
+static bool has_letter(const char *programs, char letter, const char *name, char *const *words, size_t n) {
+	for (size_t k = 1; k < n && is_in(programs, name); k++)
+		if (*words[k] == '-' && words[k][1] != '-' && (strchr(words[k], letter) || is_unknown(words[k]))) return true;
+	return false;
 }
 
 static bool is_risky(const char *name, char *const *words, size_t n) {
@@ -292,6 +294,8 @@ struct program program_of(char *const *words, size_t n) {
 	p.lines = is_in(line_wrappers, name) || is_in(shells, name);
 	p.runs = p.lines || is_in(wrappers, name) || is_loader(name);
 	p.unsure = is_risky(name, words, n) || is_in(code_programs, name);
+	p.unsure |= has_letter(" jobs ", 'x', name, words, n) || has_letter(" wait ", 'p', name, words, n) ||
+				has_letter(" mapfile readarray ", 'C', name, words, n);
 	if (is_in(shells, name)) {
 		p.reads = true;
 		p.unsure |= shell_is_unsure(words, n);

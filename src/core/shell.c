@@ -3,6 +3,7 @@
 
 #include "core/program.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +77,7 @@ struct scanner {
 	bool comments; /* # begins a comment */
 	bool raw;      /* quotes mean nothing */
 	bool again;    /* the text was read before, in another way: only additional commands count */
+	bool joined;   /* now with its lines joined: values count, too */
 	struct here heres[HERES_MAX];
 	size_t n_heres, endless; /* waiting ones; those without an end */
 };
@@ -86,9 +88,22 @@ struct command {
 	struct buf word;
 	bool in_word, is_target; /* the word is the file of a redirection */
 	bool writes;             /* opened for writing */
-	bool computed;           /* a part of the word is unknown and not a number */
+	bool quoted;             /* in double quotes */
 	int braces;
+	char kind;         /* of the word, see values.h */
+	struct buf kinds;  /* of the words before */
+	struct words refs; /* the variables in all words */
+	size_t n_before;   /* of those, before this word */
 };
+#define COMMAND_INIT                                                                                                   \
+	{ .word = BUF_INIT(SHELL_TEXT_MAX), .kinds = BUF_INIT(SHELL_TEXT_MAX) }
+
+static void free_command(struct command *c) {
+	buf_free(&c->word);
+	buf_free(&c->kinds);
+	words_free(&c->words);
+	words_free(&c->refs);
+}
 
 static void scan_text(struct scanner *s, const char *text);
 
@@ -108,13 +123,9 @@ static void doubt(struct scanner *s) {
 	if (!s->again && !s->raw) s->out->unsure = true;
 }
 
-/* NAME=..., NAME+=..., NAME[...]=... */
-static bool is_assignment(const char *word) {
-	size_t n = strspn(word, NAME);
-	if (!n || IS_IN(word[0], DIGITS)) return false;
-	if (word[n] == '[' || word[n] == GLOB_UNKNOWN) n = strcspn(word, "+=");
-	if (word[n] == '+') n++;
-	return word[n] == '=';
+/* The values of what is only read in another way do not count. */
+static bool counts(const struct scanner *s) {
+	return !s->raw && (!s->again || s->joined);
 }
 
 /* The line is already unsure: the rest changes nothing. */
@@ -262,50 +273,99 @@ static void scan_arguments(struct scanner *s, const struct words *words, size_t 
 	buf_free(&all);
 }
 
-/* Find a file written by this line among the arguments of a program that may run them. */
-static void look_for_written(struct scanner *s, const struct words *words, size_t at) {
-	for (size_t i = at; i < words->n; i++)
+/* Find a file written by this line as the program (in PATH), or among the arguments of one that may run them. */
+static void look_for_written(struct scanner *s, const struct words *words, size_t at, size_t end) {
+	for (size_t i = at; i < end; i++)
 		for (size_t k = 0; k < s->out->written.n; k++)
 			if (strcmp(program_base(words->v[i]), s->out->written.v[k]) == 0) doubt(s);
 }
 
 static void note_written(struct scanner *s, const char *file) {
+	if (s->raw || s->again) return;
+	if (strchr(file, GLOB_UNKNOWN)) s->out->writes_any = true;
 	if (s->out->written.n >= WRITTEN_MAX)
 		doubt(s);
 	else if (strncmp(file, "/dev/", 5) != 0)
 		s->no_memory |= !words_add(&s->out->written, program_base(file));
 }
 
+/* awk writes to files named by its strings and variables. */
+static void note_awk(struct scanner *s, char *const *words, size_t n) {
+	bool writes = false;
+	for (size_t i = 1; i < n; i++) writes |= strchr(words[i], '>') != NULL;
+	for (size_t i = 1; i < n && writes; i++) {
+		_cleanup_free_ char *copy = strdup(words[i]);
+		char *save;
+		for (char *p = copy ? strtok_r(copy, "\"= ", &save) : NULL; p; p = strtok_r(NULL, "\"= ", &save))
+			note_written(s, p);
+	}
+}
+
+/* sort -o FILE and the like, in all its forms. */
+static void note_option(struct scanner *s, const char *before, const char *word) {
+	const char *letter = *word == '-' && word[1] != '-' ? strchr(word, 'o') : NULL, *equals = strchr(word, '=');
+	if (letter && letter[1]) note_written(s, letter + 1);
+	if (strncmp(word, "--o", 3) == 0 && equals) note_written(s, equals + 1);
+	if (*before == '-' && (before[strlen(before) - 1] == 'o' || strncmp(before, "--o", 3) == 0)) note_written(s, word);
+}
+
+/* Note the files that a program writes because of its arguments. */
+static void note_outputs(struct scanner *s, char *const *words, size_t n) {
+	static const char *const with_option[] = {"sort", "shuf", "iconv"}, *const copies[] = {"cp", "install", "mv", "ln"};
+	const char *name = program_base(words[0]);
+	bool device = false;
+	if (strstr(name, "awk")) note_awk(s, words, n);
+	for (size_t i = 1; i < n; i++) device |= strstr(words[i], "/dev/") || *words[i] == GLOB_UNKNOWN;
+	for (size_t i = 1; i < n; i++) {
+		bool find = strncmp(words[i - 1], "-fprint", 7) == 0 || strcmp(words[i - 1], "-fls") == 0;
+		bool second = i > 1 && (strcmp(name, "uniq") == 0 || strcmp(name, "xxd") == 0);
+		if (strcmp(name, "tee") == 0 || second || find) note_written(s, words[i]);
+		if (IS_ONE_OF(name, copies) && device) note_written(s, words[i]);
+		if (strcmp(name, "dd") == 0 && strncmp(words[i], "of=", 3) == 0) note_written(s, words[i] + 3);
+		if (IS_ONE_OF(name, with_option)) note_option(s, words[i - 1], words[i]);
+	}
+}
+
+/* A function in the place of a program known to run nothing. */
+static void look_for_function(struct scanner *s, const char *name) {
+	char copy[64], *word[] = {copy, NULL};
+	int n = snprintf(copy, sizeof copy, "%s", name);
+	if (n >= (int)sizeof copy || strchr(name, GLOB_UNKNOWN) || program_of(word, 1).data) doubt(s);
+}
+
 /* Return the entry of the program at words[at], where a command may begin. */
-static struct program look_at(struct scanner *s, const struct words *words, size_t at) {
+static struct program look_at(struct scanner *s, const struct command *c, size_t at) {
+	const struct words *words = &c->words;
 	struct program p = program_of(words->v + at, words->n - at);
+	struct value_words values = {words->v + at, c->refs.v, c->kinds.data ? c->kinds.data + at : NULL, words->n - at,
+								 c->refs.n};
 	if (p.reads) s->flags.interpreted = true;
+	if (counts(s) && !c->kinds.failed) values_command(&s->out->values, &values, p.data);
 	if (s->raw || s->again) return p;
 	s->out->unsure |= p.unsure;
 	if (strcmp(words->v[at], "case") == 0 && s->inner) doubt(s);
-	if (strcmp(words->v[at], "read") == 0) s->out->odd_values = true;
-	if (strcmp(words->v[at], "let") == 0) s->out->computes = true;
-	if (strcmp(words->v[at], "[[") == 0) s->out->computes |= !p.data;
+	if (strcmp(words->v[at], "function") == 0 && at + 1 < words->n) look_for_function(s, words->v[at + 1]);
+	look_for_written(s, words, at, at + 1);
 	s->out->others |= !p.data;
-	if (strcmp(program_base(words->v[at]), "tee") == 0)
-		for (size_t i = at + 1; i < words->n; i++) note_written(s, words->v[i]);
+	note_outputs(s, words->v + at, words->n - at);
 	return p;
 }
 
 /* Try each word of a simple command at which a command may begin. */
-static void take_command(struct scanner *s, const struct words *words, bool everywhere) {
+static void take_command(struct scanner *s, const struct command *c, bool everywhere) {
+	const struct words *words = &c->words;
 	bool start = true, wrapped = everywhere, scanned = false, finds = false, looked = s->raw || s->again;
 	for (size_t i = 0; i < words->n; i++) {
 		const char *word = words->v[i], *name = program_base(word);
-		bool skips = IS_ONE_OF(word, keywords) || is_assignment(word);
+		bool skips = IS_ONE_OF(word, keywords) || values_is_assignment(word);
 		if (is_full(s)) return; /* the line is unsure then */
 		say(s, word, start && !skips);
 		if (start || wrapped) {
 			add_command(s, words, i);
 			bool program = wrapped || !skips || strcmp(word, "time") == 0;
 			struct program p = {0};
-			if (program) p = look_at(s, words, i);
-			if (program && !p.data && !looked) look_for_written(s, words, i);
+			if (program) p = look_at(s, c, i);
+			if (program && !p.data && !looked) look_for_written(s, words, i, words->n);
 			looked |= program && !p.data;
 			if (strcmp(name, "case") == 0) s->flags.lost = true;
 			if (finds && strstr(word, "{}")) doubt(s);
@@ -326,31 +386,35 @@ static void put(struct scanner *s, struct command *c, char byte) {
 }
 
 static void clear_word(struct command *c) {
-	c->in_word = c->computed = false;
+	c->in_word = false;
 	c->braces = 0;
+	c->kind = 0;
+	c->n_before = c->refs.n;
 	c->word.len = 0;
 	if (c->word.data) c->word.data[0] = 0;
 }
 
-/* Return true for a value that arithmetic could evaluate as more than a number: a[$(command)]. */
-static bool is_odd_value(const struct command *c) {
-	const char *value = c->word.data ? strchr(c->word.data, '=') : NULL;
-	return value && (c->computed || value[1 + strspn(value + 1, NAME "./:,@%+=-\x01")]);
+/* Take what the word says of values. The value of an assignment is also parsed as a line: its use is known only
+ * later. */
+static void take_values(struct scanner *s, struct command *c, const char *word) {
+	bool assignment = values_is_assignment(word);
+	if (c->kind & WORD_SUBSCRIPT && !assignment) c->kind |= WORD_TEXT | WORD_SPLITS; /* a pattern for files */
+	if (strncmp(word, "BASH_FUNC_", 10) == 0) doubt(s);
+	if (strncmp(word, "PATH=", 5) == 0 || strncmp(word, "PATH+", 5) == 0) s->out->sets_path = true;
+	if (!assignment) return;
+	if (counts(s)) values_assign(&s->out->values, word, c->kind, c->refs.v + c->n_before, c->refs.n - c->n_before);
+	if (strstr(word, "$(") || strchr(word, '`')) scan_text(s, strchr(word, '=') + 1);
 }
 
-/* The value of an assignment and the text of a redirection are also parsed as lines: their use is known only later. */
 static void end_word(struct scanner *s, struct command *c) {
 	const char *word = c->word.data ? c->word.data : "";
 	if (!c->in_word) return;
+	if (!s->raw) take_values(s, c, word);
 	if (!c->is_target) {
-		s->no_memory |= !words_add(&c->words, word);
+		s->no_memory |= !words_add(&c->words, word) || !buf_putc(&c->kinds, (char)(c->kind | WORD_PLAIN));
 	} else {
 		say(s, word, false);
-		if (c->writes && !s->raw && !s->again) note_written(s, word);
-	}
-	if (!s->raw && is_assignment(word)) {
-		if (!s->again) s->out->odd_values |= is_odd_value(c);
-		if (strstr(word, "$(") || strchr(word, '`')) scan_text(s, strchr(word, '=') + 1);
+		if (c->writes) note_written(s, word);
 	}
 	c->is_target = c->writes = false;
 	clear_word(c);
@@ -359,8 +423,10 @@ static void end_word(struct scanner *s, struct command *c) {
 static void end_command(struct scanner *s, struct command *c, bool everywhere) {
 	end_word(s, c);
 	c->is_target = false;
-	if (c->words.n) take_command(s, &c->words, everywhere);
+	if (c->words.n) take_command(s, c, everywhere);
 	words_free(&c->words);
+	words_free(&c->refs);
+	c->kinds.len = c->n_before = 0;
 }
 
 static const char *scan_list(struct scanner *s, const char *p, char closing);
@@ -409,43 +475,105 @@ static const char *arithmetic_end(struct scanner *s, const char *p) {
 	return *p && left && p[1] == ')' ? p : NULL;
 }
 
+/* The word has a value of this variable. */
+static void refer(struct scanner *s, struct command *c, const char *name, size_t n) {
+	_cleanup_free_ char *copy = IS_IN(*name, LETTERS "_") ? strndup(name, n) : strdup("@");
+	c->kind |= WORD_VALUE;
+	s->no_memory |= !copy || !words_add(&c->refs, copy);
+}
+
+/* The word has text of an unknown source; it is one word in quotes. */
+static void put_unknown(struct scanner *s, struct command *c, int kind) {
+	put(s, c, GLOB_UNKNOWN);
+	if (c->quoted) kind &= ~WORD_SPLITS;
+	c->kind |= (char)kind;
+}
+
+static const char *scan_computed(struct scanner *s, struct command *c, const char *p) {
+	put_unknown(s, c, WORD_TEXT | WORD_SPLITS);
+	return scan_backticks(s, p + 1);
+}
+
 /* p is after ((. Names in it are evaluated, and their values again. */
 static const char *scan_arithmetic(struct scanner *s, const char *p, const char *end) {
-	struct command unused = {.word = BUF_INIT(SHELL_TEXT_MAX)};
+	struct command part = COMMAND_INIT;
 	s->flags.lost = true;
 	while (p < end) {
 		if (*p == '$' || *p == '`')
-			p = *p == '$' ? scan_dollar(s, &unused, p + 1) : scan_backticks(s, p + 1);
-		else if (IS_IN(*p, LETTERS "_'\"\\"))
-			s->out->computes = true, p++;
+			p = *p == '$' ? scan_dollar(s, &part, p + 1) : scan_computed(s, &part, p);
 		else
-			p++;
+			put(s, &part, *p++);
 	}
-	buf_free(&unused.word);
+	if (counts(s) && part.word.data)
+		values_evaluate(&s->out->values, part.word.data, part.kind, part.refs.v, part.refs.n);
+	free_command(&part);
 	return end + 2;
+}
+
+/* ${NAME:-text}, ${NAME/a/text}: the text may become the value. Parts of other variables are in it as bytes. */
+static void take_default(struct scanner *s, const struct command *c, const char *name, size_t n, const char *text,
+						 size_t since) {
+	_cleanup_free_ char *value = strdup(text), *copy = IS_IN(*name, LETTERS "_") ? strndup(name, n) : strdup("@");
+	for (char *p = value; p && *p; p++)
+		if (IS_IN(*p, "$/")) *p = GLOB_UNKNOWN;
+	s->no_memory |= !value || !copy;
+	if (value && copy) values_set(&s->out->values, copy, value, c->kind, c->refs.v + since, c->refs.n - since);
+}
+
+/* The text after the name in ${NAME...}; since: the first variable in it. */
+static void take_expansion(struct scanner *s, struct command *c, const char *name, size_t n, const char *text,
+						   size_t since) {
+	const char *rest = *text == '[' ? text + strcspn(text, "]") : text;
+	bool all = *text == '[' && IS_IN(text[1], "@*") && text[2] == ']';
+	bool number = *name == '#' && n != 1, indirect = *name == '!';
+	bool index = *text == '[' && !all && text[1 + strspn(text + 1, DIGITS)] != ']';
+	rest += *rest == ']';
+	bool range = *rest == ':' && !IS_IN(rest[1], "-+=?");
+	if (number) c->kind &= (char)~WORD_VALUE;
+	if (all || *name == '@') c->kind |= WORD_SPLITS;
+	if (indirect && !all) c->kind |= WORD_TEXT;
+	if (!counts(s)) return;
+	if (index || range)
+		values_evaluate(&s->out->values, text, c->kind & WORD_TEXT, c->refs.v + since, c->refs.n - since);
+	if (indirect && !all) values_evaluate(&s->out->values, name + 1, 0, NULL, 0);
+	if (!range && IS_IN(*rest, ":-+=/")) take_default(s, c, name, n, rest + 1 + (*rest == ':'), since);
 }
 
 /* p is after ${. The meaning of quotes in it depends on the context: its text is then also parsed as if it were
  * outside. */
 static const char *scan_braces(struct scanner *s, struct command *c, const char *p) {
-	const char *end = memchr(p, '}', strnlen(p, AHEAD_MAX));
-	size_t n = end ? (size_t)(end - p) : 0, name = strspn(p, NAME "#");
-	put(s, c, GLOB_UNKNOWN);
-	c->computed = true;
+	const char *end = memchr(p, '}', strnlen(p, AHEAD_MAX)), *name = p;
+	size_t n = end ? (size_t)(end - p) : 0, n_name = strspn(p + (*p == '!' || *p == '#'), NAME);
+	if (n_name)
+		n_name += *p == '!' || *p == '#';
+	else
+		n_name = *p != '}';
+	put_unknown(s, c, WORD_SPLITS);
 	if (!end || strcspn(p, "'\"\\`") < n) {
 		s->flags.lost = true;
+		c->kind |= WORD_TEXT;
 		doubt(s);
 		return p;
 	}
-	bool index = p[name] == '[' && !IS_IN(p[name + 1], "@*" DIGITS);
-	bool range = p[name] == ':' && !IS_IN(p[name + 1], "-+=?" DIGITS);
-	if (*p == '!' || index || range) s->out->computes = true;
 	if (memmem(p, n, "@P", 2)) doubt(s);
 	_cleanup_free_ char *text = strndup(p, n);
-	if (text && name < n) say(s, text, false);
+	if (text && n_name < n) say(s, text, false);
+	bool indices = *p == '!' && (memmem(p, n, "[@]", 3) || memmem(p, n, "[*]", 3)); /* ${!NAME[@]}: numbers */
+	if (!(n_name == 1 && IS_IN(*p, "?#$!")) && !indices) refer(s, c, *p == '!' ? p + 1 : p, n_name - (*p == '!'));
+	size_t since = c->refs.n;
 	while (*p && *p != '}') p = *p == '$' ? scan_dollar(s, c, p + 1) : p + 1;
 	s->flags.unclosed |= !*p;
+	_cleanup_free_ char *whole = strndup(name, (size_t)(p - name));
+	if (whole) take_expansion(s, c, whole, n_name, whole + MIN(n_name, strlen(whole)), since);
 	return *p ? p + 1 : p;
+}
+
+/* p is at $(: text with numbers only is no risk in arithmetic. */
+static const char *scan_substitution(struct scanner *s, struct command *c, const char *p) {
+	const char *end = scan_inner(s, p + 1);
+	bool number = counts(s) && end[-1] == ')' && values_is_number(&s->out->values, p + 1, (size_t)(end - p) - 2);
+	put_unknown(s, c, number ? 0 : WORD_TEXT | WORD_SPLITS);
+	return end;
 }
 
 /* p is after the dollar sign. */
@@ -455,14 +583,18 @@ static const char *scan_dollar(struct scanner *s, struct command *c, const char 
 		put(s, c, GLOB_UNKNOWN);
 		return scan_arithmetic(s, p + 2, end);
 	}
-	if (*p == '[') s->out->computes = true; /* old syntax of arithmetic */
+	if (*p == '(') return scan_substitution(s, c, p);
+	if (*p == '[') doubt(s); /* old syntax of arithmetic */
 	if (*p == '{') return scan_braces(s, c, p + 1);
 	bool named = IS_IN(*p, NAME "@*#?-$!");
-	put(s, c, named || *p == '(' || *p == '[' ? GLOB_UNKNOWN : '$');
-	c->computed |= named || *p == '(';
-	if (*p == '(') return scan_inner(s, p + 1);
+	size_t n = IS_IN(*p, LETTERS "_") ? strspn(p, NAME) : 1;
+	put(s, c, named || *p == '[' ? GLOB_UNKNOWN : '$');
 	if (!named) return p;
-	return p + (IS_IN(*p, LETTERS "_") ? strspn(p, NAME) : 1);
+	if (IS_IN(*p, NAME "@*")) refer(s, c, p, n);
+	if (IS_IN(*p, NAME "-*") && !c->quoted) c->kind |= WORD_SPLITS;
+	if (*p == '@') c->kind |= WORD_SPLITS;
+	if (*p == '-') c->kind |= WORD_TEXT;
+	return p + n;
 }
 
 /* Parse a number of up to `most` digits after an escape; 0 if there is none. */
@@ -512,7 +644,7 @@ static const char *scan_single(struct scanner *s, struct command *c, const char 
 }
 
 static const char *scan_double(struct scanner *s, struct command *c, const char *p) {
-	c->in_word = true;
+	c->in_word = c->quoted = true;
 	while (*p && *p != '"') {
 		if (*p == '\\' && p[1] == '\n') {
 			p += 2;
@@ -522,13 +654,12 @@ static const char *scan_double(struct scanner *s, struct command *c, const char 
 		} else if (*p == '$') {
 			p = scan_dollar(s, c, p + 1);
 		} else if (*p == '`') {
-			put(s, c, GLOB_UNKNOWN);
-			c->computed = true;
-			p = scan_backticks(s, p + 1);
+			p = scan_computed(s, c, p);
 		} else {
 			put(s, c, *p++);
 		}
 	}
+	c->quoted = false;
 	s->flags.unclosed |= !*p;
 	return *p ? p + 1 : p;
 }
@@ -570,7 +701,7 @@ static void note_here(struct scanner *s, const char *p) {
 
 /* Parse expansions in the text of a here-document. */
 static void scan_here(struct scanner *s, const char *p, size_t n) {
-	struct command unused = {.word = BUF_INIT(SHELL_TEXT_MAX)};
+	struct command unused = COMMAND_INIT;
 	_cleanup_free_ char *text = strndup(p, n);
 	for (p = text; p && *p;) {
 		if (*p == '\\' && p[1] == '\n') doubt(s); /* the end may be split like this */
@@ -581,7 +712,7 @@ static void scan_here(struct scanner *s, const char *p, size_t n) {
 		else
 			p += *p == '\\' && p[1] ? 2 : 1;
 	}
-	buf_free(&unused.word);
+	free_command(&unused);
 }
 
 /* p is at the newline before the text: return the newline after it, or NULL if the text does not end. */
@@ -620,6 +751,7 @@ static const char *scan_redirection(struct scanner *s, struct command *c, const 
 		return scan_inner(s, p + 2);
 	}
 	if (c->in_word && c->word.data && strspn(c->word.data, DIGITS) == c->word.len) clear_word(c);
+	if (c->in_word && p[-1] == '}' && strpbrk(c->word.data, "[\x01")) doubt(s); /* {NAME[subscript]}> */
 	end_word(s, c);
 	bool writes = *p == '>' || p[1] == '>';
 	if (p[0] == '<' && p[1] == '<') s->flags.lost = true;
@@ -636,6 +768,7 @@ static const char *scan_redirection(struct scanner *s, struct command *c, const 
 /* Return true for a character that a shell may expand, outside of quotes. */
 static bool is_expanded(const struct command *c, const char *p) {
 	bool alone = !c->in_word && (!p[1] || IS_IN(p[1], " \t\n;[") || p[1] == '}');
+	if (*p == '[' && c->word.len == 1 && *c->word.data == '[' && IS_IN(p[1], " \t")) return false; /* [[ */
 	if (*p == '{' || *p == '[') return !alone && !(*p == '[' && p[1] == '[');
 	return *p == '*' || *p == '?';
 }
@@ -645,22 +778,22 @@ static const char *scan_word(struct scanner *s, struct command *c, const char *p
 	if (*p == '$' && p[1] == '\'' && !s->raw) return scan_ansi(s, c, p + 2);
 	if (*p == '$' && p[1] == '"') return p + 1;
 	if (*p == '$' && !(s->raw && p[1] == '(')) return scan_dollar(s, c, p + 1);
-	if (*p == '`') {
-		put(s, c, GLOB_UNKNOWN);
-		c->computed = true;
-		return scan_backticks(s, p + 1);
-	}
+	if (*p == '`') return scan_computed(s, c, p);
+	if (*p == '~' && !c->in_word) c->kind |= WORD_TEXT;
 	bool expanded = is_expanded(c, p);
 	c->braces += *p == '{' && expanded;
 	expanded |= c->braces && IS_IN(*p, ",}.");
-	c->computed |= expanded;
+	if (*p == '[' && c->word.len && !c->word.data[strspn(c->word.data, NAME)])
+		c->kind |= WORD_SUBSCRIPT;
+	else if (expanded)
+		c->kind |= WORD_SPLITS | (c->braces ? WORD_BRACES : WORD_TEXT);
 	put(s, c, expanded || *p == '$' ? GLOB_UNKNOWN : *p);
 	return p + 1;
 }
 
 /* Parse with all quotes removed: every operator separates, at any place. */
 static void scan_raw(struct scanner *s, const char *p, bool everywhere) {
-	struct command c = {.word = BUF_INIT(SHELL_TEXT_MAX)};
+	struct command c = COMMAND_INIT;
 	for (; *p && !is_full(s); p++) {
 		if (IS_IN(*p, OPERATORS "{}"))
 			end_command(s, &c, everywhere);
@@ -670,12 +803,34 @@ static void scan_raw(struct scanner *s, const char *p, bool everywhere) {
 			put(s, &c, *p == '$' || *p == '*' || *p == '?' ? GLOB_UNKNOWN : *p);
 	}
 	end_command(s, &c, everywhere);
-	buf_free(&c.word);
+	free_command(&c);
+}
+
+/* NAME=(words): their text is the value, and a subscript [x]= in it is evaluated. */
+static void take_array(struct scanner *s, const char *name, size_t n, const char *p) {
+	_cleanup_free_ char *text = strndup(p, strcspn(p, ")")), *copy = strndup(name, n);
+	struct values *v = &s->out->values;
+	s->no_memory |= !text || !copy;
+	if (!text || !copy) return;
+	if (strchr(text, '[')) values_evaluate(v, text, strpbrk(text, "$`") ? WORD_TEXT : 0, NULL, 0);
+	for (char *b = text; *b; b++)
+		if (IS_IN(*b, " \t\n")) *b = ',';
+	values_set(v, copy, text, 0, NULL, 0);
+}
+
+/* p is after a bracket that may follow a word: NAME() defines a function. */
+static void take_bracket(struct scanner *s, const struct command *c, const char *p) {
+	const char *word = c->in_word ? c->word.data : c->words.n ? c->words.v[c->words.n - 1] : NULL;
+	size_t n = word ? strlen(word) : 0, name = word ? strspn(word, NAME) : 0;
+	if (!n) return;
+	if (c->in_word && IS_IN(word[n - 1], "?*+@!\x01")) doubt(s);
+	if (p[strspn(p, " \t")] == ')') look_for_function(s, word);
+	if (c->in_word && counts(s) && name && word[n - 1] == '=') take_array(s, word, name, p);
 }
 
 /* Parse commands up to the closing bracket (0: the end); return the position after it. */
 static const char *scan_list(struct scanner *s, const char *p, char closing) {
-	struct command c = {.word = BUF_INIT(SHELL_TEXT_MAX)};
+	struct command c = COMMAND_INIT;
 	int brackets = 0;
 	while (*p && !is_full(s) && (*p != closing || brackets)) {
 		const char *end = *p == '(' && p[1] == '(' && !c.in_word ? arithmetic_end(s, p + 2) : NULL;
@@ -690,7 +845,7 @@ static const char *scan_list(struct scanner *s, const char *p, char closing) {
 		} else if (*p == '<' || *p == '>' || (*p == '&' && p[1] == '>')) {
 			p = scan_redirection(s, &c, p + (*p == '&'));
 		} else if (IS_IN(*p, ";&|\n()")) {
-			if (*p == '(' && c.in_word && c.word.len && IS_IN(c.word.data[c.word.len - 1], "?*+@!\x01")) doubt(s);
+			if (*p == '(') take_bracket(s, &c, p + 1);
 			brackets += *p == '(' ? 1 : *p == ')' && brackets ? -1 : 0;
 			end_command(s, &c, false);
 			if (*p == '\n' && s->n_heres) p = skip_heres(s, p);
@@ -700,7 +855,7 @@ static const char *scan_list(struct scanner *s, const char *p, char closing) {
 		}
 	}
 	end_command(s, &c, false);
-	buf_free(&c.word);
+	free_command(&c);
 	if (closing && !*p) s->flags.unclosed = true;
 	return *p ? p + 1 : p;
 }
@@ -726,6 +881,7 @@ static void scan_again(struct scanner *s, const char *text) {
 	_cleanup_free_ char *joined = !twice && strstr(text, "\\\n") ? joined_lines(text) : NULL;
 	if (s->flags.commented && !twice) scan_list(s, text, 0);
 	s->n_heres = 0;
+	s->joined = true;
 	if (joined) scan_list(s, joined, 0);
 	s->n_heres = 0;
 	s->raw = true;
@@ -734,7 +890,8 @@ static void scan_again(struct scanner *s, const char *text) {
 
 /* Parse one text with its own flags; those of inner texts do not affect the outer one. */
 static void scan_text(struct scanner *outer, const char *text) {
-	struct scanner s = {.out = outer->out, .depth = outer->depth + 1, .comments = true, .again = outer->again};
+	struct scanner s = {
+		.out = outer->out, .depth = outer->depth + 1, .comments = true, .again = outer->again, .joined = outer->joined};
 	if (s.depth > DEPTH_MAX || is_full(&s)) {
 		s.out->unsure = true;
 		return;
@@ -757,12 +914,13 @@ bool shell_commands(const char *text, struct shell_commands *out) {
 	} else {
 		scan_text(&s, text);
 	}
-	if (out->computes && out->odd_values) out->unsure = true;
+	if (values_are_odd(&out->values) || (out->writes_any && out->sets_path)) out->unsure = true;
 	return !s.no_memory;
 }
 
 void shell_commands_free(struct shell_commands *c) {
 	words_free(&c->texts);
 	words_free(&c->written);
+	values_free(&c->values);
 	buf_free(&c->said);
 }

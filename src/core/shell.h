@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "core/glob.h"
 #include "core/settings.h"
+#include "core/values.h"
 
 struct shell_commands {
 	struct words texts; /* single-spaced, without quotes; GLOB_UNKNOWN for parts computed by a shell */
@@ -24,8 +25,9 @@ struct shell_commands {
 	struct buf said;    /* all words of the line, for shell_says() */
 
 	/* while reading */
-	struct words written;      /* files written by the line */
-	bool computes, odd_values; /* arithmetic with names; values that are no numbers */
+	struct words written;       /* files written by the line */
+	bool writes_any, sets_path; /* also to unknown names; where programs are searched */
+	struct values values;
 };
 
 #define SHELL_TEXT_MAX ((size_t)64 * 1024)

@@ -54,9 +54,10 @@ static const struct {
 	{"tar -cf a b", ""},
 	{"tar -I rm -cf a b", "U"},
 	{"printf %s ?", "D"},
-	{"printf ? a b", "U"},
 	{"sort -? a", "U"},
-	{"wait ?", "U"},
+	{"wait -np a", "U"},
+	{"wait -n?", "U"},
+	{"mapfile -tC a", "U"},
 	{"jobs -x rm", "U"},
 	/* their own texts */
 	{"find . -name a", "D"},

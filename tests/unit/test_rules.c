@@ -331,7 +331,21 @@ START_TEST(test_deny_asks_where_it_cannot_know) {
 		"$CMD x", "ls; $CMD x", "${X}m x",   "$(echo rm) x", "`echo rm` x", "{rm,x}",    "/bin/r? x", "/bin/r* x",
 		"[r]m x", "r$X x",      "sudo $CMD", "ls 'unclosed", "ls \"open",   "echo $(ls", "ls \\",     "X=rm; $X -rf",
 	};
+	/* text is evaluated again, or a file is run that the line writes */
+	static const char *const evaluated[] = {
+		"x=-v; printf $x'a[$(r\"\"m x)]' x",
+		"x=-v; [ ! $x 'a[$(r\"\"m x)]' ]",
+		"sleep 0 & wait -np 'a[$(r\"\"m x)]'",
+		"for i in $(printf 'a[$(\\162m)]'); do echo $((i)); done",
+		"[[ $(printf 'a[$(\\162m)]') -gt 1 ]]",
+		"echo $['a[$(r\"\"m x)]']",
+		"echo 1 {x['b[$(r\"\"m x)]']}>s",
+		"wc() { printf 'a[$(\\162m)]'; }; echo $(($(wc -l)))",
+		"printf '#!/bin/sh\\n\\162m x' > ls; chmod +x ls; PATH=.:$PATH; ls",
+		"printf '\\162m x' | sort -uos; sh s",
+	};
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) ASKED("Bash(rm:*)", lines[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(evaluated); i++) ASKED("Bash(rm:*)", evaluated[i]);
 	ASKED("Bash(git push:*)", "git $VERB");
 	ASKED("Bash(rm -rf:*)", "rm $FLAGS x");
 }
@@ -381,6 +395,12 @@ START_TEST(test_deny_passes_the_rest) {
 		"set -euo pipefail; cd x",
 		"echo \"${X:-none} ${#A[@]} ${A[0]}\"",
 		"echo done # don't",
+		"[[ $x == rm ]] && echo yes",
+		"[ $? -eq 0 ] && [ $(ls *.c | wc -l) -gt 3 ]",
+		"for i in $(seq 1 10); do echo $((i*2)); done",
+		"while read -r x; do n=$((n+1)); done < f",
+		"sleep 1 & p=$!; wait $p",
+		"find \"$d\" -type f -exec grep -l x {} \\;",
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) PASSED("Bash(rm:*)", lines[i]);
 	PASSED("Bash(git push)", "git push origin");
