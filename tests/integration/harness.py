@@ -918,6 +918,14 @@ class Daemon:
         with open("/proc/%d/stat" % self.pid) as f:
             return int(f.read().rpartition(")")[2].split()[7])
 
+    def stood(self):
+        """Milliseconds so far in which its loop was ready and had no processor; 0 if the kernel does not count that."""
+        try:
+            with open("/proc/%d/schedstat" % self.pid) as f:
+                return int(f.read().split()[1]) / 1e6
+        except FileNotFoundError:
+            return 0
+
     def cpu(self):
         """Seconds of processor time so far."""
         with open("/proc/%d/stat" % self.pid) as f:

@@ -504,6 +504,8 @@ class DeadlineTest(Hooks):
         rid = self.called(a, "p")["request_id"]
         a.send(request("clock", "mcp_status", plenum_timeout_ms=1000))  # not before the child's own deadline
         self.assertEqual(a.answer("clock")["response.code"], "timeout")
+        a.ask("set_model", model="m")
+        child.request("set_model")  # all lines written before are here
         self.assertEqual(len(child.answers("k-1")), 1, "the child's deadline has come")
         answer = child.answer("k-1")
         self.assertGreater(answer.t - begun, 0.85)
