@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-TIMEOUT = float(os.environ.get("PLENUM_TEST_TIMEOUT", "10")) * 3
+TIMEOUT = float(os.environ.get("PLENUM_TEST_TIMEOUT", "60"))
 
 
 def until(check, what):

@@ -39,7 +39,7 @@ import described
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable  # for children of any uid
-TIMEOUT = float(os.environ.get("PLENUM_TEST_TIMEOUT", "10"))
+TIMEOUT = float(os.environ.get("PLENUM_TEST_TIMEOUT", "60"))
 QUICK = {"stop_grace": "400ms"}  # for children that do not end on request
 SLEEPER = [PYTHON, "-I", "-S", "-c", "import time; time.sleep(120)"]
 _ids = itertools.count(1)
@@ -961,7 +961,7 @@ class Daemon:
     def ctl(self, *args, **env):
         """Run plenumctl to its end."""
         return subprocess.run([build_file("plenumctl"), *args], env=dict(self.env, **env), capture_output=True, text=True,
-                              timeout=20, check=False)
+                              timeout=TIMEOUT, check=False)
 
     def sessions(self):
         """plenum_list as {name: entry}."""

@@ -5,7 +5,8 @@ import os
 import signal
 import tempfile
 
-from harness import Agent, Case, Daemon, allow, build_file, cancel, deny, init_line, perm, request, until, user, RESULT
+from harness import (RESULT, TIMEOUT, Agent, Case, Daemon, allow, build_file, cancel, deny, init_line, perm, request,
+                     until, user)
 from test_warm import REFRESHED
 
 
@@ -288,10 +289,10 @@ class Neutral:
         child.flood(self.say.text("@N@@P@"), 400, pad=20000)
         child.written(30)
         child.print(self.say.text("last"))
-        a.wait(timeout=30, **self.say.is_text("last"))
-        gap = slow.event("gap", timeout=30)
+        a.wait(**self.say.is_text("last"))
+        gap = slow.event("gap")
         self.assertGreater(gap["to"], gap["from"])
-        slow.wait(timeout=30, **self.say.is_text("last"))
+        slow.wait(**self.say.is_text("last"))
 
     def test_an_observer_only_reads(self):
         d, _, _, child = self.begun()
@@ -529,7 +530,7 @@ class ChoiceTest(Case):
         d = self.track(Daemon({"profile agent": {"command": "true", "dialect": "latin"}}, start=False))
         d.program = build_file("plenumd-tiny")
         process = d.launch()
-        self.assertNotEqual(process.wait(10), 0)
+        self.assertNotEqual(process.wait(TIMEOUT), 0)
         self.assertIn("dialect = latin: no such dialect (known: claude, tiny)", d.log())
 
     def test_two_dialects_in_one_daemon(self):

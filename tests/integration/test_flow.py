@@ -6,7 +6,7 @@ import threading
 import time
 import unittest
 
-from harness import QUICK, RESULT, Case, Timeout, dump, init, perm, request, until, user
+from harness import QUICK, RESULT, TIMEOUT, Case, Timeout, dump, init, perm, request, until, user
 from standstill import standstill
 
 WATCH = {"PostToolUse": [{"matcher": None, "hookCallbackIds": ["h0"]}]}  # not a guard: removed with its owner
@@ -31,7 +31,7 @@ class StalledTest(Case):
             tail = tail[-200:] + data
             if total % 7 == 0:
                 peak = max(peak, d.rss())
-            self.assertLess(time.monotonic() - begun, 60)
+            self.assertLess(time.monotonic() - begun, 5 * TIMEOUT)
         took = d.cpu() - cpu
         peak = max(peak, d.rss())
         self.assertGreater(total, 60e6)
@@ -65,7 +65,7 @@ class StalledTest(Case):
         child = agent.child()
         child.flood(b'{"type":"x","p":"@P@"}', 20000, pad=2000)
         child.print(perm("k-1"))
-        rid = a.wait(type="control_request", timeout=20)["request_id"]
+        rid = a.wait(type="control_request")["request_id"]
         a.send({"type": "control_response", "response": {"subtype": "success", "request_id": rid, "response": {"behavior": "allow"}}})
         child.answer("k-1")
         self.assertTrue(b)
@@ -223,10 +223,10 @@ class StdinTest(Case):
             if sent > 30 << 20:
                 break
         child.print(RESULT)
-        b.wait(type="result", timeout=20)
+        b.wait(type="result")
         d.call("plenum_hello")
         child.resume()
-        a.wait(type="result", timeout=20)
+        a.wait(type="result")
         until(lambda: d.call("plenum_status", session="s")["stdin_queue"] == 0, what="the prompts to be with the child")
         self.assertRefused("timeout", b.request, "mcp_status", plenum_timeout_ms=100)
 
@@ -259,7 +259,7 @@ class StderrTest(Case):
         for _ in range(20):
             child.stderr(b"some text on standard error\n" * 40000)
         child.print(RESULT)
-        a.wait(type="result", timeout=20)
+        a.wait(type="result")
         until(lambda: len(child.had("stderr_done")) == 20, 20)
         self.assertLess(d.rss() - before, 8 * 1024)
         self.assertLess(os.path.getsize(d.log_path), 4 << 20)

@@ -23,7 +23,7 @@ class SizeTest(Case):
             line = tool_result(n)
             child.print(line + LF, RESULT)
             for c in (a, b):
-                m = c.wait(lambda m: len(m.raw) >= n, timeout=30)
+                m = c.wait(lambda m: len(m.raw) >= n)
                 self.assertTrue(m.raw == line, "changed at %d" % n)
                 c.wait(type="result")
                 self.assertEqual([x.raw for x in c.log if x["type"] in ("user", "result")], [line, dump(RESULT)])
@@ -36,7 +36,7 @@ class SizeTest(Case):
         for n in (65536, 262144, 14 * 1048576):
             line = dump(user([{"type": "image", "source": {"type": "base64", "data": "x" * n}}], uuid="u%d" % n))
             a.send(line)
-            got = child.wait(lambda m: len(m.raw) >= n, timeout=30)
+            got = child.wait(lambda m: len(m.raw) >= n)
             self.assertTrue(got.raw == line, "changed at %d" % n)
 
     def test_a_tape_smaller_than_the_line(self):
@@ -136,15 +136,15 @@ class SizeTest(Case):
         child = agent.child()
         pad = b"x" * (70 << 20)
         child.print(b'{"type":"user","message":{"role":"user","content":"' + pad + b'"}}\n', RESULT)
-        a.error("too_long", timeout=30)
+        a.error("too_long")
         a.wait(type="result")
-        a.raw(b'{"type":"control_request","request_id":"big","request":{"subtype":"x","d":"' + pad + b'"}}\n', timeout=30)
-        self.assertEqual(a.answer("big", timeout=30)["response.code"], "too_long")
+        a.raw(b'{"type":"control_request","request_id":"big","request":{"subtype":"x","d":"' + pad + b'"}}\n')
+        self.assertEqual(a.answer("big")["response.code"], "too_long")
         child.print(perm("k-1"))
         rid = a.wait(type="control_request")["request_id"]
         a.raw(b'{"type":"control_response","response":{"subtype":"success","request_id":' + dump(rid) + b',"response":{"behavior":"allow",'
-              b'"updatedInput":{"d":"' + pad + b'"}}}}\n', timeout=30)
-        self.assertEqual(a.error("too_long", timeout=30)["request_id"], rid)
+              b'"updatedInput":{"d":"' + pad + b'"}}}}\n')
+        self.assertEqual(a.error("too_long")["request_id"], rid)
         self.assertNone(child.answers("k-1"))
         a.send(allow(rid))
         child.answer("k-1")
@@ -423,7 +423,7 @@ class NoiseTest(Case):
         child = agent.child()
         child.flood(b"noise @N@ @P@", 20000, pad=200)
         child.print(RESULT)
-        a.wait(type="result", timeout=30)
+        a.wait(type="result")
         self.assertLess(os.path.getsize(d.log_path), 400000)
 
     def test_blank_lines_and_crlf(self):

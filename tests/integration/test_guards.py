@@ -277,7 +277,7 @@ class BoundsTest(Guarded):
     """Any accepted registration fits into the table of sessions."""
 
     def refused(self, code, hooks):
-        m = self.a.initialize(hooks, _timeout=30)
+        m = self.a.initialize(hooks)
         self.assertEqual(m["response.code"], code, m)
         return m["response.error"]
 

@@ -8,7 +8,7 @@ import re
 import subprocess
 import unittest
 
-from harness import RESULT, Case, allow, build_file, deny, dump, hook, ok, perm, request, until, user
+from harness import RESULT, TIMEOUT, Case, allow, build_file, deny, dump, hook, ok, perm, request, until, user
 
 NOBODY = 65534
 BIDI = "\u202e\u2066\u2028\u2029\u200b\u0085\U000e0041"
@@ -166,7 +166,7 @@ class ChildsWordTest(Case):
         self.child.print(dict(user("hi"), uuid=asked["uuid"], isReplay=True),
                          {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": "done"}]}},
                          dict(RESULT, result="done", user_message_uuids=[asked["uuid"]]))
-        out, errors = p.communicate(timeout=20)
+        out, errors = p.communicate(timeout=TIMEOUT)
         self.assertEqual((p.returncode, out), (0, b"done\n"), errors)
 
 

@@ -172,7 +172,7 @@ class PathTest(Refusals):
             for p in (d.ctl("ls", PLENUM_SOCKET=path), d.ctl("--socket", path, "ls"),
                       subprocess.run([build_file("plenum-shim"), "-p", "--input-format", "stream-json", "--output-format", "stream-json"],
                                      env=dict(d.env, PLENUM_SOCKET=path), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                     timeout=20, check=False)):
+                                     timeout=TIMEOUT, check=False)):
                 self.assertNotEqual(p.returncode, 0)
                 for word in ("107", str(n)):
                     self.assertIn(word, p.stderr)
@@ -302,7 +302,7 @@ class StaleTest(Refusals):
         os.chown(path, 0, 0)
         os.chmod(path, 0o600)
         p = subprocess.run(["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", build_file("plenumd")], env=d.env,
-                           capture_output=True, text=True, timeout=20, check=False)
+                           capture_output=True, text=True, timeout=TIMEOUT, check=False)
         self.assertEqual(p.returncode, 73)
         self.assertIn(path + ", which belongs to another user: Permission denied", p.stderr)
 
@@ -437,7 +437,7 @@ class RemovalTest(Refusals):
         until(d.answers, what="the new folder to be watched")
         second = Daemon({}, root=d.root, start=False)
         p = second.launch()
-        self.assertEqual(p.wait(10), 69)
+        self.assertEqual(p.wait(TIMEOUT), 69)
 
 
 class LimitTest(Refusals):

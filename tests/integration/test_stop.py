@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The end of a session and its child: sleep, stop, forget, orphans, shutdown (contract 8; cases C28 C56 C57 C74)."""
 import os
+import re
 import signal
 import sys
 import time
@@ -180,7 +181,6 @@ class SleepTest(Case):
 
 class StopTest(Case):
     def ladder(self, busy=False, answer=True, grace="30s", **mode):
-        """grace: for a child that does not take each step it must be long enough to report it on a busy machine."""
         d, agent = self.start(mode=dict(mode, control=["interrupt"] if answer else []), profile={"stop_grace": grace})
         a = d.attached()
         child = agent.child()
@@ -189,13 +189,18 @@ class StopTest(Case):
             a.send(user("x", uuid="u"))
             child.wait(type="user")
         begun = time.monotonic()
-        a.request("plenum_stop", how="graceful", _timeout=20)
-        gone = a.event("child_exited", timeout=20)
+        a.request("plenum_stop", how="graceful")
+        gone = a.event("child_exited")
         self.assertIs(gone["wanted"], True)
         took = time.monotonic() - begun
         until(lambda: not alive(child.pid))
         child.wait_gone()  # all its reports are here
         return d, agent, a, child, gone, took
+
+    @staticmethod
+    def steps(d):
+        """By the log: a child on a busy machine may be killed before it has reported the previous step."""
+        return re.findall(r"session s: stop, ([A-Za-z ]+) after ", d.log())
 
     def test_the_end_of_input_is_enough(self):
         d, agent, a, child, gone, took = self.ladder(eof=0.1)
@@ -212,15 +217,13 @@ class StopTest(Case):
     def test_term(self):
         d, agent, a, child, gone, took = self.ladder(eof="ignore", grace="2s")
         self.assertEqual((gone["status"], gone["signal"]), (143, None))
-        child.event("eof")
-        self.assertEqual(child.event("signal")["signal"], signal.SIGTERM)
+        self.assertEqual(self.steps(d), ["closing stdin", "SIGTERM"])
         self.assertGreater(took, 1.9, "it had no grace")
 
     def test_kill(self):
         d, agent, a, child, gone, took = self.ladder(busy=True, answer=False, eof="ignore", term="ignore", grace="1500ms")
         self.assertEqual((gone["status"], gone["signal"]), (137, 9))
-        self.assertEqual([e["signal"] for e in child.had("signal")], [signal.SIGTERM])
-        self.assertEqual(len(child.had("eof")), 1)
+        self.assertEqual(self.steps(d), ["interrupting the turn", "closing stdin", "SIGTERM", "SIGKILL"])
         self.assertGreater(took, 3 * 1.4)
 
     def test_how_kill(self):
@@ -236,7 +239,7 @@ class StopTest(Case):
         a = d.attached()
         child = agent.child()
         os.kill(child.pid, signal.SIGSTOP)
-        a.request("plenum_stop", how="graceful", _timeout=20)
+        a.request("plenum_stop", how="graceful")
         a.event("child_exited", wanted=True)
 
     def test_forget(self):
@@ -654,7 +657,7 @@ class ShutdownTest(Case):
         while d.process.poll() is None:
             a.drain(0.05)
             del a.log[:], a.inbox[:]
-            self.assertLess(time.monotonic() - begun, 10)
+            self.assertLess(time.monotonic() - begun, TIMEOUT)
         d.ended()
         self.assertTrue(stalled)
         d.process = None

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import Case, alive, build_file, until, user
+from harness import TIMEOUT, Case, alive, build_file, until, user
 
 SEIZE, DETACH, TRACEEXIT = 0x4206, 17, 0x40
 HOLDS = {"eof": "ignore", "term": "ignore", "user": True}
@@ -155,7 +155,7 @@ class StopTest(HeldCase):
         child = self.hold(agent.child())
         name = next(s for s in d.sessions() if s != "other")
         d.call("plenum_stop", session=name, how="kill")
-        self.assertIn("child %d of session %s cannot be ended: " % (child.pid, name), shim.communicate(timeout=10)[1])
+        self.assertIn("child %d of session %s cannot be ended: " % (child.pid, name), shim.communicate(timeout=TIMEOUT)[1])
         self.assertEqual(shim.returncode, 1)
         until(lambda: list(d.sessions()) == ["other"], what="its session to be gone")
 

@@ -6,7 +6,7 @@ import threading
 import time
 import unittest
 
-from harness import RESULT, Case, Timeout, allow, hook, matches, perm, until, user
+from harness import RESULT, TIMEOUT, Case, Timeout, allow, hook, matches, perm, until, user
 
 
 def numbers(client):
@@ -285,7 +285,7 @@ class LagTest(Case):
 
     def test_gap(self):
         self.stalled(tag=True, first={"on_lag": "wait"})
-        self.a.slurp(b'"type":"result"', timeout=20)
+        self.a.slurp(b'"type":"result"')
         self.assertEqual(numbers(self.a), list(range(self.LINES)))
         self.b.wait(type="result")
         gaps = self.b.events("gap")
@@ -310,7 +310,7 @@ class LagTest(Case):
             self.stalled()
             longest, last = 0.0, time.monotonic()
             while not any(m["type"] == "result" for m in self.a.log[-50:]):
-                self.assertTrue(self.a.fill(20), "nothing comes any more")
+                self.assertTrue(self.a.fill(TIMEOUT), "nothing comes any more")
                 longest, last = max(longest, time.monotonic() - last), time.monotonic()
             if longest < 0.5:
                 self.assertEqual(numbers(self.a), list(range(self.LINES)))
@@ -318,7 +318,7 @@ class LagTest(Case):
 
     def test_a_gap_is_told_without_tags_too(self):
         self.stalled()
-        self.a.wait(type="result", timeout=20)
+        self.a.wait(type="result")
         self.b.wait(type="result")
         self.assertTrue(self.b.events("gap"))
         got = numbers(self.b)
@@ -328,7 +328,7 @@ class LagTest(Case):
 
     def test_close(self):
         self.stalled(on_lag="close")
-        self.a.wait(type="result", timeout=20)
+        self.a.wait(type="result")
         self.b.wait_eof()
         self.assertIn(self.b.log[-1]["event"], ("gap", "lag", "error"), self.b.log[-1])
         self.assertNone(self.b.seen(lambda m: m.obj is None), "half a line")
@@ -339,12 +339,10 @@ class LagTest(Case):
 
     def test_wait(self):
         """Both request it: the loop below reads them in turn, and either may be the slower one."""
-        self.stalled(on_lag="wait", first={"on_lag": "wait"}, limits={"lag_wait": "20s"})
+        self.stalled(on_lag="wait", first={"on_lag": "wait"}, limits={"lag_wait": "10min"})
         with self.assertRaises(Timeout):
             self.a.wait(type="result", timeout=0.7)
-        deadline = time.monotonic() + 20
         while not (self.a.seen(type="result") and self.b.seen(type="result")):
-            self.assertLess(time.monotonic(), deadline)
             self.b.fill(0.005)
         for c in (self.a, self.b):
             self.assertEqual(numbers(c), list(range(self.LINES)))
@@ -352,7 +350,7 @@ class LagTest(Case):
 
     def test_wait_is_bounded(self):
         self.stalled(on_lag="wait", first={"tag": True}, limits={"lag_wait": "300ms"})
-        self.a.slurp(b'"type":"result"', timeout=20)
+        self.a.slurp(b'"type":"result"')
         self.whole(self.a)
         self.b.wait(type="result")
         self.assertTrue(self.b.events("gap"))
@@ -365,9 +363,7 @@ class LagTest(Case):
 
     def test_a_trickle_is_not_waited_for(self):
         self.stalled(on_lag="wait", first={"tag": True}, limits={"lag_wait": "300ms"})
-        deadline = time.monotonic() + 20
         while not self.a.seen(type="result"):
-            self.assertLess(time.monotonic(), deadline)
             self.a.fill(0.01)
             self.sip(1024)
         self.whole(self.a)
@@ -375,10 +371,8 @@ class LagTest(Case):
         self.assertTrue(self.b.events("gap"))
 
     def test_a_slow_reader_is_waited_for(self):
-        self.stalled(on_lag="wait", limits={"lag_wait": "5s"})
-        deadline = time.monotonic() + 30
+        self.stalled(on_lag="wait", limits={"lag_wait": "10min"})
         while not self.b.seen(type="result"):
-            self.assertLess(time.monotonic(), deadline)
             self.a.fill(0.002)
             self.sip(16384)
         self.assertEqual(numbers(self.b), list(range(self.LINES)))
@@ -388,23 +382,23 @@ class LagTest(Case):
         """Many short lines fill it long before their bytes do; one read of the child must not bring more than it
         holds."""
         for lines in (50, 1000):
-            d, agent = self.start(limits={"tape_lines": str(lines), "lag_wait": "20s"})
+            d, agent = self.start(limits={"tape_lines": str(lines), "lag_wait": "10min"})
             a, b = d.attached(), d.attached(on_lag="wait", tag=True)
             child = agent.child()
             child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 20000, pad=100)
             child.print(RESULT)
             with self.assertRaises(Timeout):
                 a.wait(type="result", timeout=0.5)
-            b.wait(type="result", timeout=20)
+            b.wait(type="result")
             self.assertEqual(numbers(b), list(range(20000)))
             self.assertNone(b.events("gap"))
 
     def test_one_that_waits_and_leaves(self):
-        self.stalled(on_lag="wait", limits={"lag_wait": "60s"})
+        self.stalled(on_lag="wait", limits={"lag_wait": "10min"})
         with self.assertRaises(Timeout):
             self.a.wait(type="result", timeout=0.5)
         self.b.reset()
-        self.a.wait(type="result", timeout=20)
+        self.a.wait(type="result")
 
     def test_requests_are_not_lost_in_a_gap(self):
         d, agent = self.start(limits={"tape_bytes": "256K"})
@@ -414,7 +408,7 @@ class LagTest(Case):
         child.print(perm("k-1", "early"))
         child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 2000, pad=1000, first=2000)
         child.print(RESULT)
-        a.wait(type="result", timeout=20)
+        a.wait(type="result")
         b.wait(type="result")
         self.assertTrue(b.events("gap"))
         asks = b.seen(type="control_request")
@@ -432,7 +426,7 @@ class LagTest(Case):
         child.reply(child.request("mcp_status"), {"n": 1})
         child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 4000, pad=1000)
         child.print(RESULT)
-        a.wait(type="result", timeout=20)
+        a.wait(type="result")
         self.assertEqual(b.answer("b1")["response.response"], {"n": 1})
 
     def test_soft_limit(self):
@@ -441,7 +435,7 @@ class LagTest(Case):
         child = agent.child()
         child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 3000, pad=1000)
         child.print(RESULT)
-        a.wait(type="result", timeout=20)
+        a.wait(type="result")
         until(lambda: d.sessions()["s"]["attachments"] == 1, what="the stalled client to be closed")
         b.wait_eof()
         self.assertTrue(b.events("lag"))
@@ -455,7 +449,7 @@ class LagTest(Case):
         child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 4000, pad=1000)
         child.print(RESULT)
         until(lambda: "to be waited for" in d.log(), what="the culprit in the log")
-        a.wait(type="result", timeout=20)
+        a.wait(type="result")
         b.wait(type="result")
         self.assertEqual(len(b.events("lag")), 1)
         self.assertTrue(b.events("gap"))
@@ -483,7 +477,7 @@ class LagTest(Case):
         child = agent.child()
         child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 5000, pad=1000)
         child.print(RESULT)
-        a.wait(type="result", timeout=20)
+        a.wait(type="result")
         b.wait(type="result")
         self.assertEqual(numbers(b), list(range(5000)))
         self.assertNone(b.events("gap"))
@@ -514,10 +508,10 @@ class LagTest(Case):
         child = agent.child()
         child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 20000, pad=1000)
         child.print(RESULT)
-        done = threading.Thread(target=lambda: a.wait(type="result", timeout=30))
-        a.wait(type="x", n=3000, timeout=30)  # a quarter of the tape is 4 MiB
+        done = threading.Thread(target=lambda: a.wait(type="result"))
+        a.wait(type="x", n=3000)  # a quarter of the tape is 4 MiB
         done.start()
-        b.wait(type="result", timeout=30)
+        b.wait(type="result")
         done.join()
         self.assertEqual([m["n"] for m in b.log if m["type"] == "x"], list(range(20000)))
         d, agent = self.start()
@@ -525,8 +519,8 @@ class LagTest(Case):
         child = agent.child()
         child.flood(b'{"type":"x","n":@N@,"p":"@P@"}', 20000, pad=1000)
         child.print(RESULT)
-        a.wait(type="result", timeout=30)
-        b.wait(type="result", timeout=30)
+        a.wait(type="result")
+        b.wait(type="result")
         numbers = [m["plenum_seq"] for m in b.log if m["plenum_seq"] is not None]
         missing = set(range(numbers[0], numbers[-1] + 1)) - set(numbers)
         told = set()
@@ -661,7 +655,7 @@ class NumbersTest(Case):
         a = d.attached(wake=True, tag=True, on_lag="wait")
         child = agent.child()
         child.flood(b'{"type":"x","n":@N@}', 20000)
-        last = a.wait(type="x", n=19999, timeout=20)["plenum_seq"]
+        last = a.wait(type="x", n=19999)["plenum_seq"]
         d.kill9()
         d.start()
         self.assertGreater(d.call("plenum_status", session="s")["oldest_seq"], last)
@@ -678,12 +672,10 @@ class MemoryTest(Case):
         def passes(count, pad):
             child.flood(b'{"type":"y","n":@N@,"p":"@P@"}', count, pad=pad)
             child.print(RESULT)
-            begun = time.monotonic()
             while not any(m["type"] == "result" for m in a.log):
-                a.fill(1)
+                self.assertTrue(a.fill(TIMEOUT), "nothing comes any more")
                 if len(a.log) > 1000:
                     del a.log[:-100]
-                self.assertLess(time.monotonic() - begun, 60)
             del a.log[:], a.inbox[:]
 
         passes(5000, 2000)

@@ -243,7 +243,7 @@ class Surroundings(Upgrade):
         d, agent = self.start()
         self.upgrade(d)
         other = d.launch()
-        self.assertEqual(other.wait(10), 69)
+        self.assertEqual(other.wait(TIMEOUT), 69)
         self.assertIn("already running", d.log())
 
     def test_on_pending_command(self):
@@ -372,8 +372,8 @@ class Flight(Upgrade):
         for _ in range(3):
             a.wait(type="assistant")
             self.upgrade(d, c)
-        a.wait(type="test_end", timeout=30)
-        b.wait(type="test_end", timeout=30)
+        a.wait(type="test_end")
+        b.wait(type="test_end")
         want = [FLOOD.replace(b"@N@", b"%d" % i).replace(b"@P@", b"x" * 300) for i in range(n)]
         self.assertTrue([m.raw for m in b.seen(type="assistant")] == want)
         seqs = [m["plenum_seq"] for m in a.seen(lambda m: m["plenum_seq"] is not None)]
@@ -562,9 +562,8 @@ class Flight(Upgrade):
         a = d.attached()
         child = agent.child()
         a.request("plenum_stop")
-        child.event("eof")
         self.upgrade(d)
-        child.event("signal", signal=15)
+        until(lambda: "stop, SIGTERM after" in d.log(), what="the next step")  # the child may not report it
         self.upgrade(d)
         child.wait_gone()
         self.assertIs(a.event("child_exited")["wanted"], True)
@@ -602,9 +601,7 @@ class Flight(Upgrade):
         child = agent.child()
         child.flood(FLOOD, 3000, pad=1000)
         child.order("sync", id=-7)
-        deadline = time.monotonic() + 30
         while not child.had("sync"):
-            self.assertLess(time.monotonic(), deadline)
             self.upgrade(d)
 
 

@@ -5,7 +5,8 @@ import signal
 import unittest
 from pathlib import Path
 
-from harness import PYTHON, PlenumError, alive, build_file, children_of, hook, mcp, perm, request, until, user
+from harness import (PYTHON, TIMEOUT, PlenumError, alive, build_file, children_of, hook, mcp, perm, request, until,
+                     user)
 from standstill import standstill
 from test_upgrade import FLOOD, Upgrade, command_line
 
@@ -135,7 +136,7 @@ class Failed(Upgrade):
     def test_a_configuration_that_stays_bad(self):
         d, a, child = self.ready()
         self.spoil(d)
-        self.assertEqual(d.process.wait(20), 78)
+        self.assertEqual(d.process.wait(TIMEOUT), 78)
         child.wait_gone()
         d.process = None
 

@@ -428,7 +428,7 @@ class CheckTest(Case):
         with open(d.conf, "w") as f:
             f.write(text)
         p = subprocess.run([build_file("plenumd"), "--check", *args], env=d.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                           text=True, timeout=10)
+                           text=True, timeout=TIMEOUT)
         return p.returncode, p.stdout, d.conf
 
     def test_good(self):
@@ -502,7 +502,7 @@ class CheckTest(Case):
     def test_wrong_usage(self):
         d = self.track(Daemon({}, start=False))
         p = subprocess.run([build_file("plenumd"), "--nonsense"], env=d.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                           timeout=10)
+                           timeout=TIMEOUT)
         self.assertEqual(p.returncode, 64, p.stdout)
 
 
