@@ -145,7 +145,7 @@ static void on_started(void *arg, enum errand_end end) {
 	struct attention *a = h->owner;
 	struct child_place place;
 	char error[CHILD_ERROR_MAX];
-	if (launch_result("/", &h->start, end, &place, NULL, error) == CHILD_OK) {
+	if (launch_result(NULL, &h->start, end, &place, NULL, error) == CHILD_OK) {
 		loop_timer_set(&h->timer, a->router->settings->notify_limit);
 		return;
 	}

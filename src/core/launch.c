@@ -565,16 +565,27 @@ static bool read_said(const struct buf *answer, struct said *said, struct login 
 	return any && at == end && (said->result != CHILD_OK || said->place.program || said->place.cwd);
 }
 
-enum child_result launch_result(const char *cwd, const struct errand *e, enum errand_end end, struct child_place *place,
-								struct login **login, char *error) {
+/* Without a report it still reads the environment of the asker. */
+static void explain_timeout(const struct launch *l, const struct errand *e, char *error) {
+	if (l && l->asker && e->answer.len < sizeof(struct said))
+		snprintf(error, CHILD_ERROR_MAX,
+				 "no start in time: process %d, which asked for it, does not show its environment (outside_timeout; "
+				 "does it hang?)",
+				 (int)l->asker);
+	else
+		snprintf(error, CHILD_ERROR_MAX,
+				 "no start in time: directory %s, or the program, does not answer (outside_timeout; is it on a mount "
+				 "whose server is gone?)",
+				 l ? l->cwd : "/");
+}
+
+enum child_result launch_result(const struct launch *l, const struct errand *e, enum errand_end end,
+								struct child_place *place, struct login **login, char *error) {
 	struct said said;
 	*place = (struct child_place){0};
 	if (login) *login = NULL;
 	if (end == ERRAND_TIMEOUT) {
-		snprintf(error, CHILD_ERROR_MAX,
-				 "no start in time: directory %s, or the program, does not answer (outside_timeout; is it on a mount "
-				 "whose server is gone?)",
-				 cwd);
+		explain_timeout(l, e, error);
 		return CHILD_TIMEOUT;
 	}
 	if (end == ERRAND_LOST || !read_said(&e->answer, &said, login)) {

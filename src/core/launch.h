@@ -62,10 +62,10 @@ enum child_result launch_begin(const struct launch *l, const struct profile *p, 
 enum child_result launch_begin_command(const struct words *argv, const struct words *env, int64_t limit,
 									   struct errand *e, struct child *c, struct children *owner,
 									   void (*done)(void *arg, enum errand_end end), void *arg, char *error);
-/* Return the result of either. cwd: its directory. error: with CHILD_OK the path of the program, "" if it is too long.
- * *login: the new client environment, owned by the caller; NULL: unchanged, or none. */
-enum child_result launch_result(const char *cwd, const struct errand *e, enum errand_end end, struct child_place *place,
-								struct login **login, char *error);
+/* Return the result of either. l: its launch, NULL: a command. error: with CHILD_OK the path of the program, "" if it
+ * is too long. *login: the new client environment, owned by the caller; NULL: unchanged, or none. */
+enum child_result launch_result(const struct launch *l, const struct errand *e, enum errand_end end,
+								struct child_place *place, struct login **login, char *error);
 
 /* Return true if both start the same program with the same argv, environment and umask. path_counts: the requester's
  * PATH is searched, too. The directory is not compared. */

@@ -405,7 +405,7 @@ static void on_start_over(void *arg, enum errand_end end) {
 	struct agent *a = s->starting;
 	struct login *login;
 	char error[CHILD_ERROR_MAX];
-	enum child_result r = launch_result(s->launch.cwd, &a->start, end, &a->place, &login, error);
+	enum child_result r = launch_result(&s->launch, &a->start, end, &a->place, &login, error);
 	s->starting = NULL;
 	if (login) {
 		login_unref(s->launch.login);

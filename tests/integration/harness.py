@@ -202,26 +202,26 @@ class Client:
 
     checked = True
 
-    def __init__(self, path, label="client", uid=None, gid=None, groups=(), env=None):
-        """With uid (root only) or env: a process of that uid or environment makes the connection, and lives until it is
-        closed."""
+    def __init__(self, path, label="client", uid=None, gid=None, groups=(), env=None, last=""):
+        """With uid (root only), env, or Python code that it runs at last: a process of that uid or environment makes the
+        connection, and lives until it is closed."""
         self.label, self.helper = label, None
-        if uid is None and env is None:
+        if uid is None and env is None and not last:
             self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self.sock.connect(path)
         else:
-            self.connect_as(path, env, {} if uid is None else dict(user=uid, group=gid, extra_groups=groups))
+            self.connect_as(path, env, last, {} if uid is None else dict(user=uid, group=gid, extra_groups=groups))
         self.log, self.inbox = [], []
         self.parts, self.eof = [], False
         self.sent = []
         self.verbs = {}  # of its requests to the daemon, by id
 
-    def connect_as(self, path, env, ids):
+    def connect_as(self, path, env, last, ids):
         here, there = socket.socketpair()
         script = ("import socket,sys\ns=socket.socket(socket.AF_UNIX)\nf=socket.socket(fileno=int(sys.argv[1]))\n"
                   "try:\n s.connect(sys.argv[2])\nexcept OSError as e:\n f.send(b'%d' % e.errno);sys.exit()\n"
-                  "socket.send_fds(f,[b'+'],[s.fileno()])\ns.close()\nf.recv(1)\n")
-        self.helper = subprocess.Popen([PYTHON, "-I", "-S", "-c", script, str(there.fileno()), path],
+                  "socket.send_fds(f,[b'+'],[s.fileno()])\ns.close()\nexec(sys.argv[3])\nf.recv(1)\n")
+        self.helper = subprocess.Popen([PYTHON, "-I", "-S", "-c", script, str(there.fileno()), path, last],
                                        pass_fds=[there.fileno()], env=env, cwd="/", **ids)
         there.close()
         here.settimeout(TIMEOUT)

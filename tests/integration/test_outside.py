@@ -19,11 +19,24 @@ from test_stuck import HeldCase
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 MNT_DETACH = 2
-INIT, GETATTR, ENOSYS = 26, 3, 38
+LOOKUP, GETATTR, OPEN, READ, INIT, ENOSYS = 1, 3, 14, 15, 26, 38
+FILE = struct.pack("<6Q3I7I", 2, 4096, 8, 0, 0, 0, 0, 0, 0, 0o100666, 1, 0, 0, 0, 4096, 0)  # fuse_attr
+DIRECT_IO = 1  # before a file opened with it is mapped, its changed pages are written
+
+# Hang in mmap(2), which holds the lock of the memory that a reader of /proc/PID/environ needs.
+HANG_IN_MMAP = """
+import mmap, os
+page = %r
+direct, cached = os.open(page, os.O_RDONLY), os.open(page, os.O_RDWR)
+changed = mmap.mmap(cached, 4096)
+changed[0] = 1
+mmap.mmap(direct, 4096, mmap.MAP_PRIVATE, mmap.PROT_READ)
+"""
 
 
 class DeadMount:
-    """A FUSE mount whose server answers only its initialization: a process that looks into it cannot even be killed."""
+    """A FUSE mount whose server answers only its initialization: a process that looks into it cannot even be killed.
+    Only its file `page` can be opened and read, but not written."""
 
     def __init__(self):
         self.dir = tempfile.mkdtemp(prefix="pl-dead-")
@@ -48,11 +61,23 @@ class DeadMount:
             except OSError:
                 continue
             _, opcode, unique = struct.unpack_from("<IIQ", request)
+            node, name = struct.unpack_from("<Q", request, 16)[0], request[40:]
             if opcode == INIT:
-                self._reply(unique, struct.pack("<IIIIHHI", 7, 31, 0, 0, 0, 0, 4096).ljust(64, b"\0"))
+                body = struct.pack("<IIIIHHI", 7, 31, 0, 0, 0, 0, 4096).ljust(64, b"\0")
+            elif opcode == LOOKUP and name == b"page\0":
+                body = struct.pack("<4Q2I", 2, 0, 1 << 30, 1 << 30, 0, 0) + FILE
+            elif opcode == GETATTR and node == 2:
+                body = struct.pack("<Q2I", 1 << 30, 0, 0) + FILE
+            elif opcode == OPEN:
+                writes = struct.unpack_from("<I", request, 40)[0] & os.O_RDWR
+                body = struct.pack("<Q2I", 0, 0 if writes else DIRECT_IO, 0)
+            elif opcode == READ:
+                body = bytes(4096)
             else:
                 self.kept.append((opcode, unique))
                 self.asked += 1
+                continue
+            self._reply(unique, body)
 
     def _reply(self, unique, body, error=0):
         os.write(self.fd, struct.pack("<IiQ", 16 + len(body), error, unique) + body)
@@ -260,6 +285,23 @@ class DeadMountTest(Case):
         self.assertEqual(d.state_of("dead"), "starting")
         self.mount.fail()
         until(lambda: list(d.sessions()) == ["well"], what="the end of the session")
+
+    def hanging(self, d, before=lambda c: None):
+        """Return a client whose process hangs."""
+        c = d.client(last="f.recv(1)\n" + HANG_IN_MMAP % (self.mount.dir + "/page"))
+        self.addCleanup(self.mount.fail)  # else the process never ends
+        before(c)
+        c.helper_sock.send(b"x")
+        until(lambda: self.mount.asked, what="a look into the mount")
+        return c
+
+    def test_an_environment_of_the_requester(self):
+        """Its process hangs after its origin was seen."""
+        d, agent, c, child = self.begin(self.SHORT)
+        a = self.hanging(d, lambda c: c.request("plenum_hello"))
+        e = self.assertRefused("timeout", a.attach, "new", cwd="/")
+        self.assertIn("process %d, which asked for it, does not show its environment (outside_timeout" % a.helper.pid, e.text)
+        self.served(c, child)
 
     def test_it_answers_late(self):
         d, agent, c, child = self.begin(self.LONG)
