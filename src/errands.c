@@ -2,6 +2,7 @@
 #include "errands.h"
 
 #include "config/config.h"
+#include "core/descent.h"
 #include "core/launch.h"
 #include "core/login.h"
 #include "core/rules.h"
@@ -14,8 +15,9 @@ static const struct {
 	const char *kind;
 	int (*run)(void);
 } errands[] = {
-	{CONFIG_ERRAND, config_errand}, {LAUNCH_ERRAND, launch_errand}, {SESSION_LEFT_ERRAND, session_left_errand},
-	{LOGIN_ERRAND, login_errand},   {RULES_ERRAND, rules_errand},   {PROGRAM_ERRAND, login_program_errand},
+	{CONFIG_ERRAND, config_errand},   {LAUNCH_ERRAND, launch_errand}, {SESSION_LEFT_ERRAND, session_left_errand},
+	{LOGIN_ERRAND, login_errand},     {RULES_ERRAND, rules_errand},   {PROGRAM_ERRAND, login_program_errand},
+	{DESCENT_ERRAND, descent_errand},
 };
 
 int errands_run(const char *kind) {

@@ -695,6 +695,7 @@ static void clean_up(struct server *srv) {
 	listen_close(srv->listener);
 	srv->listener = NULL;
 	LIST_FOR_EACH (c, &srv->router->clients, struct client, node) client_kill(c);
+	trust_ask_no_more(srv->router);
 	pressure_close(srv->pressure);
 	drop_sessions(srv);
 	loop_finish(srv->loop);

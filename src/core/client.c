@@ -739,7 +739,7 @@ static void carry_identity(struct carry *c, struct client *cl, struct watches *w
 	carry_watch(c, cl, watches);
 	carry_bytes(c, cl->program, sizeof cl->program);
 	cl->program[sizeof cl->program - 1] = 0;
-	CARRY_UPTO(c, cl->origin, ORIGIN_UNWATCHED);
+	CARRY_UPTO(c, cl->origin, ORIGIN_SILENT);
 	CARRY(c, cl->family);
 	CARRY(c, cl->subscribed);
 	CARRY(c, cl->chooses);

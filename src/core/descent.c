@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/router.h"
+#include "io/errand.h"
 #include "io/mark.h"
 #include "io/proc.h"
 #include "plenum/protocol.h"
@@ -11,6 +12,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -312,17 +314,12 @@ static enum end climb_up(struct path *p, pid_t pid) {
 }
 
 /* Return true if any process on the way up identifies a session. The record counts first, because it cannot be forged;
- * then the process nearest to the top. The environment comes last and only marks the process as an agent's, because a
- * process can choose the session that it names there. An orphan adopted by the daemon is an agent's anyway. */
-static bool told_by(const struct look *l, const struct path *p, bool is_ours, uint64_t *number) {
+ * then the process nearest to the top. */
+static bool told_by(const struct look *l, const struct path *p, uint64_t *number) {
 	for (size_t i = p->n; i-- > 0;)
 		if (by_record(l, p->v[i].pid, p->v[i].session, p->v[i].start, number)) return true;
 	for (size_t i = p->n; i-- > 0;)
 		if (by_bond(l, p->v[i].pid, number)) return true;
-	for (size_t i = p->n; i-- > 0 && !is_ours;) {
-		uint64_t said;
-		if (by_environment(l, p->v[i].pid, &said)) return true;
-	}
 	return false;
 }
 
@@ -345,7 +342,7 @@ static struct who from_path(const struct look *l, const struct path *p, enum end
 	if (top && is_helper(l->r, top)) return (struct who){.kind = KIND_APART};
 	if (s) agent.number = number_of(s);
 	if (s || (top && children_known(l->r->children, top))) return agent;
-	bool told = told_by(l, p, top != 0, &agent.number);
+	bool told = told_by(l, p, &agent.number);
 	if (top) adopt(l, p, agent.number);
 	return told || top ? agent : (struct who){.kind = KIND_FREE};
 }
@@ -356,28 +353,77 @@ static uint64_t session_with(const struct router *r, uint64_t number) {
 	return 0;
 }
 
-/* Return the session that a process names itself, with no other sign and all ancestors seen. An agent of another daemon
- * names a session of that daemon. */
-static uint64_t session_by_word(struct router *r, pid_t pid, const char *name) {
-	_cleanup_free_ char *instance = proc_env(pid, INSTANCE);
-	const struct session *s = instance ? NULL : router_find(r, name);
-	return s ? s->id : 0;
+/* --- environments of a way up ------------------------------------------------------------------------------------- */
+
+/* The environment comes last and only marks the process as an agent's, because a process can choose the session that it
+ * names there. An orphan adopted by the daemon is an agent's anyway. The processes from the top down. */
+static void put_request(struct buf *b, const struct router *r, const struct path *p, pid_t pid, bool whole) {
+	errand_put(b, r->instance);
+	errand_put(b, whole ? "whole" : "");
+	for (size_t i = p->n; i-- > 1;) {
+		buf_printf(b, "%d", (int)p->v[i].pid);
+		buf_putc(b, 0);
+	}
+	buf_printf(b, "%d", (int)pid);
+	buf_putc(b, 0);
 }
 
-enum origin descent_of(struct router *r, pid_t pid, uint64_t *session) {
+enum origin descent_of(struct router *r, pid_t pid, uint64_t *session, struct buf *ask) {
 	struct look l;
 	struct path p = {0};
 	*session = 0;
 	if (!begin_look(&l, r)) return ORIGIN_HIDDEN;
 	enum end end = climb_up(&p, pid);
 	struct who who = p.n ? from_path(&l, &p, end) : (struct who){.kind = KIND_FREE};
-	_cleanup_free_ char *mark = who.kind == KIND_FREE ? proc_env(pid, PLENUM_CHILD_ENV) : NULL;
-	bool agent = who.kind == KIND_AGENT || mark;
-	if (agent) *session = mark && end == END_TOP ? session_by_word(r, pid, mark) : session_with(r, who.number);
+	if (who.kind == KIND_FREE) put_request(ask, r, &p, pid, end == END_TOP);
+	if (who.kind == KIND_AGENT) *session = session_with(r, who.number);
 	free(p.v);
 	free(l.children);
-	if (agent) return ORIGIN_AGENT;
+	if (who.kind == KIND_AGENT) return ORIGIN_AGENT;
 	return end == END_HIDDEN || end == END_CHANGED ? ORIGIN_HIDDEN : ORIGIN_FREE;
+}
+
+/* The answer: if any of them belongs to an agent of this daemon; the name that the process itself has in
+ * PLENUM_CHILD_ENV; and if that counts as its session: all ancestors were seen, and none is an agent of another daemon,
+ * which names a session of that daemon. */
+void descent_read(const char *request, size_t n, struct buf *answer) {
+	const char *at = request, *end = request + n, *instance = errand_next(&at, end), *whole = errand_next(&at, end);
+	const char *pid;
+	_cleanup_free_ char *mark = NULL;
+	bool agent = false, named = false;
+	while (whole && !agent && (pid = errand_next(&at, end)) != NULL) {
+		size_t len, k = strlen(instance);
+		_cleanup_free_ char *env = proc_environ((pid_t)atoi(pid), &len);
+		const char *value = env ? proc_find(env, len, INSTANCE) : NULL;
+		named = value != NULL;
+		agent = value && strncmp(value, instance, k) == 0 && value[k] == '.';
+		if (env && at == end) mark = str_dup(proc_find(env, len, PLENUM_CHILD_ENV));
+	}
+	errand_put(answer, agent ? "agent" : "");
+	errand_put(answer, mark ? mark : "");
+	errand_put(answer, whole && *whole && !named ? "counts" : "");
+}
+
+int descent_errand(void) {
+	size_t n;
+	_cleanup_free_ char *request = errand_request(&n);
+	struct buf answer = BUF_INIT((size_t)1024 * 1024);
+	if (!request) return EX_USAGE;
+	descent_read(request, n, &answer);
+	errand_say(answer.data, answer.len);
+	buf_free(&answer);
+	return EX_OK;
+}
+
+enum origin descent_said(struct router *r, struct span answer, enum origin without, uint64_t *session) {
+	const char *at = answer.p, *end = answer.p + answer.n, *agent = errand_next(&at, end),
+			   *mark = errand_next(&at, end);
+	const char *counts = errand_next(&at, end);
+	*session = 0;
+	if (!counts) return ORIGIN_SILENT;
+	const struct session *s = !*agent && *mark && *counts ? router_find(r, mark) : NULL;
+	if (s) *session = s->id;
+	return *agent || *mark ? ORIGIN_AGENT : without;
 }
 
 /* --- all processes ------------------------------------------------------------------------------------------------ */

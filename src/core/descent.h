@@ -17,10 +17,12 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "base/hash.h"
 #include "core/carry.h"
 #include "core/origin.h"
 #include "io/loop.h"
+#include "wire/scan.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -76,8 +78,16 @@ void descent_add(struct descent *d, pid_t pid, uint64_t start, uint64_t number, 
 void descent_carry(struct carry *c, struct descent *d);
 void descent_resume(struct descent *d); /* after descent_carry() */
 
-/* Classify a process, which must have this number before and after. *session: the id of an agent's session, or 0. */
-enum origin descent_of(struct router *r, pid_t pid, uint64_t *session);
+/* Classify a process, which must have this number before and after. *session: the id of an agent's session, or 0.
+ * Environments are not read, because that may wait for another process: if one could still show that it is an agent's,
+ * *ask gets the request of DESCENT_ERRAND. */
+enum origin descent_of(struct router *r, pid_t pid, uint64_t *session, struct buf *ask);
+#define DESCENT_ERRAND "environments"
+int descent_errand(void);
+/* What the errand does. The caller frees the answer. */
+void descent_read(const char *request, size_t n, struct buf *answer);
+/* Classify the process by the answer. without: the result of descent_of(). */
+enum origin descent_said(struct router *r, struct span answer, enum origin without, uint64_t *session);
 /* Record the descendants of a child before it is ended: the daemon adopts its orphans, and they still belong to its
  * session. */
 void descent_record(struct session *s);

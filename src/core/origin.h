@@ -13,4 +13,6 @@ enum origin {
 	ORIGIN_UNSURE,    /* another process may have its number */
 	ORIGIN_ABROAD,    /* no process from the kernel: it is in another pid namespace */
 	ORIGIN_UNWATCHED, /* no pidfd from the kernel */
+	ORIGIN_ASKED,     /* an errand reads the environments; nothing else says that it is an agent's */
+	ORIGIN_SILENT,    /* the environments could not be read in time, or before the process ended */
 };

@@ -53,6 +53,7 @@ struct router *router_new(struct loop *loop, struct children *children, struct s
 	r->events = events;
 	r->server = server;
 	list_init(&r->clients);
+	list_init(&r->asked);
 	shares_init(&r->shares, getuid());
 	shares_limit(&r->shares, &settings->limits);
 	descent_init(&r->descent, r);

@@ -78,6 +78,7 @@ struct router {
 	struct loop *loop;
 	struct lines_pool pool;
 	struct watches watches; /* the processes of the clients */
+	struct list asked;      /* about them (trust.c) */
 	struct descent descent; /* the processes of agents */
 	unsigned origins_told;  /* bit 1 << enum origin: the reason to distrust such peers was logged */
 	struct children *children;

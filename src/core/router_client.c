@@ -522,6 +522,10 @@ static void take_line(struct client *c, struct chunk line, struct span body, str
 void router_on_line(struct client *c, struct chunk line) {
 	struct span body = splice_body(line);
 	struct message_check *k;
+	if (trust_is_asked(c->world, c)) {
+		client_hold(c, line);
+		return;
+	}
 	if (router_is_shim(c) && c->dialect->after_mark)
 		body = c->dialect->after_mark(body); /* the CLI decides on the mark, by its version */
 	if (!c->check && span_is_blank(body)) return;

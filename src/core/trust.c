@@ -2,8 +2,11 @@
 #include "core/trust.h"
 
 #include "base/log.h"
+#include "io/errand.h"
 #include "plenum/protocol.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 bool trust_is_ours(const struct client *c) {
@@ -15,26 +18,128 @@ bool trust_is_ours(const struct client *c) {
 
 /* Return true if the origin cannot change at the next check. */
 static bool is_final(enum origin o) {
-	return o != ORIGIN_NEW && o != ORIGIN_HIDDEN;
+	return o != ORIGIN_NEW && o != ORIGIN_HIDDEN && o != ORIGIN_ASKED && o != ORIGIN_SILENT;
 }
 
-/* Check all connections of a process at once. A result found by its number is valid if the process still lives
- * afterwards. */
+/* What the environments of a process and its ancestors say: an errand reads them. */
+struct asked {
+	struct list node;
+	struct errand errand;
+	struct loop_task free_task;
+	struct router *router;
+	struct watch *watch; /* it is one of its users */
+	enum origin without; /* the result if they say nothing */
+};
+
+static void free_asked(void *arg) {
+	free(arg);
+}
+
+static void end_asked(struct asked *a) {
+	list_del(&a->node);
+	errand_drop(&a->errand);
+	a->watch->asked = NULL;
+	watch_drop(a->watch);
+	loop_task_init(&a->free_task, free_asked, a);
+	loop_defer_free(a->router->loop, &a->free_task); /* it may be the caller */
+}
+
+/* A process that has ended meanwhile is not trusted, but what was seen of it does not make it an agent's. */
+static void learn(struct router *r, struct watch *w, struct span answer, enum origin without) {
+	uint64_t family;
+	enum origin o = descent_said(r, answer, without, &family);
+	w->origin = o == ORIGIN_AGENT || watch_alive(w) ? o : ORIGIN_SILENT;
+	w->family = family;
+}
+
+static void tell(struct router *r, const struct client *c);
+
+static void on_answer(void *arg, enum errand_end end) {
+	struct asked *a = arg;
+	struct router *r = a->router;
+	struct watch *w = a->watch;
+	const struct buf *answer = &a->errand.answer;
+	struct client *c;
+	learn(r, w, (struct span){answer->data, end == ERRAND_DONE ? answer->len : 0}, a->without);
+	w->asked = NULL;
+	LIST_FOR_EACH (c, &r->clients, struct client, node) {
+		if (c->watch != w) continue;
+		trust_look(r, c);
+		tell(r, c);
+		if (c->origin != ORIGIN_ASKED) client_release(c);
+	}
+	end_asked(a);
+}
+
+/* Without a process for an errand they are read here: otherwise a daemon at its limit of processes could not be told to
+ * end one. */
+static void ask(struct router *r, struct client *c, const struct buf *request, enum origin without) {
+	struct watch *w = c->watch;
+	struct asked *a = request->failed ? NULL : calloc(1, sizeof *a);
+	char place[32], error[CHILD_ERROR_MAX];
+	w->origin = a ? w->origin : ORIGIN_SILENT;
+	if (!a) return;
+	snprintf(place, sizeof place, "/proc/%d", (int)w->pid);
+	struct errand_spec spec = {.kind = DESCENT_ERRAND,
+							   .request = request->data,
+							   .n = request->len,
+							   .place = place,
+							   .uid = c->peer.uid,
+							   .limit = r->settings->outside_timeout,
+							   .answer_max = (size_t)1024 * 1024};
+	enum child_result result = errand_begin(&a->errand, r->children, &spec, on_answer, a, error);
+	if (result == CHILD_OK) {
+		a->router = r;
+		a->watch = w;
+		a->without = without;
+		w->users++;
+		w->asked = a;
+		list_add_tail(&r->asked, &a->node);
+		return;
+	}
+	struct buf answer = BUF_INIT((size_t)1024 * 1024);
+	log_warn("client %llu: its origin: %s", (unsigned long long)c->id, error);
+	if (result != CHILD_TIMEOUT) descent_read(request->data, request->len, &answer);
+	learn(r, w, (struct span){answer.data, answer.len}, without);
+	buf_free(&answer);
+	free(a);
+}
+
+void trust_ask_no_more(struct router *r) {
+	struct asked *a;
+	LIST_FOR_EACH (a, &r->asked, struct asked, node) end_asked(a);
+}
+
+/* A result found by the number of the process is valid if it still lives afterwards. */
+static void look_anew(struct router *r, struct client *c) {
+	struct watch *w = c->watch;
+	struct buf request = BUF_INIT((size_t)64 * 1024 * 1024);
+	uint64_t family;
+	enum origin o = descent_of(r, w->pid, &family, &request);
+	bool settled = !request.len || (o == ORIGIN_HIDDEN && w->origin != ORIGIN_NEW); /* else asked before */
+	if (watch_alive(w) && settled)
+		w->origin = o, w->family = family;
+	else if (watch_alive(w))
+		ask(r, c, &request, o);
+	buf_free(&request);
+}
+
+/* Check all connections of a process at once. */
 static void look_at(struct router *r, struct client *c) {
 	struct watch *w = c->watch;
-	if (w && !is_final((enum origin)w->origin) && watch_alive(w)) {
-		uint64_t family;
-		enum origin o = descent_of(r, w->pid, &family);
-		if (watch_alive(w)) w->origin = o, w->family = family;
-	}
-	c->origin = w && w->origin != ORIGIN_NEW ? (enum origin)w->origin : ORIGIN_GONE;
+	if (w && !w->asked && !is_final((enum origin)w->origin) && watch_alive(w)) look_anew(r, c);
+	bool met = w && w->origin != ORIGIN_NEW;
+	c->origin = met ? (enum origin)w->origin : w && w->asked ? ORIGIN_ASKED : ORIGIN_GONE;
 	c->family = w ? w->family : 0;
 }
 
-/* Without a pidfd only negative results count. */
+/* Without a pidfd only negative results count; environments are not read. */
 static void look_by_number(struct router *r, struct client *c) {
+	struct buf request = BUF_INIT((size_t)64 * 1024 * 1024);
 	uint64_t family;
-	if (descent_of(r, c->peer.pid, &family) != ORIGIN_AGENT) return;
+	bool agent = descent_of(r, c->peer.pid, &family, &request) == ORIGIN_AGENT;
+	buf_free(&request);
+	if (!agent) return;
 	c->origin = ORIGIN_AGENT;
 	c->family = family;
 }
@@ -55,6 +160,9 @@ static const char *origin_text(enum origin o) {
 			"its clients in one container)",
 		[ORIGIN_UNWATCHED] = "the daemon cannot watch this process (pidfd_open needs Linux 5.3, and leave of the "
 							 "container's seccomp filter)",
+		[ORIGIN_ASKED] = "the daemon does not know yet where this program comes from",
+		[ORIGIN_SILENT] = "the environment of this program, or of the one that started it, cannot be read in time "
+						  "(outside_timeout; does it hang?)",
 	};
 	return (size_t)o < ARRAY_SIZE(texts) ? texts[o] : NULL;
 }
@@ -62,7 +170,8 @@ static const char *origin_text(enum origin o) {
 /* Log each cause once, not for each client. A process of an agent needs no fix and is not logged. */
 static void tell(struct router *r, const struct client *c) {
 	unsigned bit = 1U << c->origin;
-	const char *text = c->origin == ORIGIN_AGENT || c->origin == ORIGIN_GONE ? NULL : origin_text(c->origin);
+	bool quiet = c->origin == ORIGIN_AGENT || c->origin == ORIGIN_GONE || c->origin == ORIGIN_ASKED;
+	const char *text = quiet ? NULL : origin_text(c->origin);
 	if (!text || r->origins_told & bit) return;
 	r->origins_told |= bit;
 	log_warn("client %llu (uid %u, pid %d) is not trusted: %s", (unsigned long long)c->id, c->peer.uid, c->peer.pid,
@@ -78,6 +187,10 @@ void trust_meet(struct router *r, struct client *c) {
 	if (c->origin == ORIGIN_UNWATCHED) look_by_number(r, c);
 	trust_look(r, c);
 	tell(r, c);
+}
+
+bool trust_is_asked(struct router *r, struct client *c) {
+	return c->origin == ORIGIN_ASKED && trust_look(r, c) == ORIGIN_ASKED;
 }
 
 /* A process may pass its connection on before it ends: its result is not valid for the other process. */
@@ -97,7 +210,7 @@ bool trust_may_approve(struct router *r, struct client *c) {
 
 /* An uncertain origin counts as an agent's. */
 static bool counts_as_agent(enum origin o) {
-	return o == ORIGIN_AGENT || o == ORIGIN_GONE || o == ORIGIN_UNSURE;
+	return o == ORIGIN_AGENT || o == ORIGIN_GONE || o == ORIGIN_UNSURE || o == ORIGIN_ASKED;
 }
 
 enum trust trust_of(struct router *r, struct client *c) {

@@ -22,6 +22,10 @@ bool trust_is_ours(const struct client *c);
 /* A connection was accepted: check the origin of its process, before that ends and passes the connection on. Log once
  * why such peers are not trusted. */
 void trust_meet(struct router *r, struct client *c);
+/* Return true while the first check of the origin waits for the environment of the process: the client's lines wait,
+ * too, and are released at its end. */
+bool trust_is_asked(struct router *r, struct client *c);
+void trust_ask_no_more(struct router *r); /* at the end of the daemon */
 /* Return the origin; check it again if it was not visible before. */
 enum origin trust_look(struct router *r, struct client *c);
 /* Return true if the peer certainly does not descend from an agent. Checked at each call; a peer that once descended

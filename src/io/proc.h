@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Other processes according to /proc: names, parents, environment. Results are snapshots; a pid may be reused, so keep
- * a pidfd with it. Source: proc(5).
+ * a pidfd with it.
+ *
+ * Only the environment may be waited for: reading it takes the lock of the process's memory, which a process may hold
+ * for long (in mmap(2) of a file on a mount that does not answer). The other files are made from what the kernel counts
+ * about a process: stat, status, statm, limits, cgroup, comm and the link cwd do not wait for it. Source: proc(5).
  */
 #pragma once
 
@@ -22,7 +26,8 @@ void proc_explain(pid_t pid, char *out, size_t size);
 bool proc_is_dying(pid_t pid);
 /* The working directory, or NULL; the caller frees. */
 char *proc_cwd(pid_t pid);
-/* The initial environment of the process, or NULL: NAME=VALUE with a NUL each. The caller frees. */
+/* The initial environment of the process, or NULL: NAME=VALUE with a NUL each. May wait for the process. The caller
+ * frees. */
 char *proc_environ(pid_t pid, size_t *len);
 /* The value of one variable in such an environment, or NULL. */
 const char *proc_find(const char *env, size_t len, const char *name);

@@ -14,9 +14,10 @@ struct watch {
 	pid_t pid;
 	int fd;
 	size_t users;
-	bool unlisted;   /* not in by_pid: another process may have the pid */
-	int origin;      /* set by the users: their knowledge about the process; 0: none yet */
-	uint64_t family; /* likewise */
+	bool unlisted;       /* not in by_pid: another process may have the pid */
+	int origin;          /* set by the users: their knowledge about the process; 0: none yet */
+	uint64_t family;     /* likewise */
+	struct asked *asked; /* likewise: what they have asked about it; NULL: nothing */
 	struct watches *all;
 	UT_hash_handle hh_pid, hh_fd;
 };

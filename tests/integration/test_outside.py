@@ -303,6 +303,24 @@ class DeadMountTest(Case):
         self.assertIn("process %d, which asked for it, does not show its environment (outside_timeout" % a.helper.pid, e.text)
         self.served(c, child)
 
+    def test_an_environment_of_a_peer(self):
+        """Its process hangs before its origin is seen: it alone waits, and is not trusted until its environment can be
+        read."""
+        d, agent, c, child = self.begin(self.SHORT)
+        d.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(d.process.send_signal, signal.SIGCONT)
+        a = self.hanging(d)
+        d.process.send_signal(signal.SIGCONT)
+        rid = a.ask("plenum_attach", session="well", approve=False)
+        self.served(c, child)
+        answer = a.answer(rid)["response.response"]
+        self.assertEqual(answer["peer"], "driver")
+        self.assertIn("environment", answer["why"])
+        self.assertRefused("not_allowed", a.request, "plenum_stop")
+        self.served(c, child)
+        self.mount.fail()
+        until(lambda: a.request("plenum_hello")["peer"]["peer"] == "own", what="the environment")
+
     def test_it_answers_late(self):
         d, agent, c, child = self.begin(self.LONG)
         a, rid = self.asks(d, session="dead", cwd=self.mount.dir + "/x")
