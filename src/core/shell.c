@@ -77,7 +77,7 @@ struct scanner {
 	bool comments; /* # begins a comment */
 	bool raw;      /* quotes mean nothing */
 	bool again;    /* the text was read before, in another way: only additional commands count */
-	bool joined;   /* now with its lines joined: values count, too */
+	bool joined;   /* now with its lines joined, as a shell does: all counts */
 	struct here heres[HERES_MAX];
 	size_t n_heres, endless; /* waiting ones; those without an end */
 };
@@ -107,8 +107,8 @@ static void free_command(struct command *c) {
 
 static void scan_text(struct scanner *s, const char *text);
 
-static const char *const keywords[] = {"if", "then", "else", "elif", "do", "while", "until",
-									   "!",  "{",    "}",    "time", "fi", "done",  "esac"};
+static const char *const keywords[] = {"if", "then", "else", "elif", "do",   "while",  "until", "!",
+									   "{",  "}",    "time", "fi",   "done", "always", "esac"};
 
 static const char *const exec_words[] = {"-exec", "-execdir", "-ok", "-okdir"};
 
@@ -119,13 +119,13 @@ static bool is_one_of(const char *word, const char *const *list, size_t n) {
 }
 #define IS_ONE_OF(word, list) is_one_of(word, list, ARRAY_SIZE(list))
 
-static void doubt(struct scanner *s) {
-	if (!s->again && !s->raw) s->out->unsure = true;
-}
-
-/* The values of what is only read in another way do not count. */
+/* Text that is only read in another way adds commands, but no doubts and no values. */
 static bool counts(const struct scanner *s) {
 	return !s->raw && (!s->again || s->joined);
+}
+
+static void doubt(struct scanner *s) {
+	if (counts(s)) s->out->unsure = true;
 }
 
 /* The line is already unsure: the rest changes nothing. */
@@ -245,6 +245,7 @@ bool shell_says(const struct shell_commands *c, const char *name, size_t n, bool
 /* Add the command at words[at], as written and without the directory of its program. */
 static void add_command(struct scanner *s, const struct words *words, size_t at) {
 	const char *first = words->v[at], *base = program_base(first);
+	if (*first == '=') base = first + 1; /* zsh: the path of this program */
 	add_text(s, first, words->v + at + 1, words->n - at - 1);
 	if (base != first) add_text(s, base, words->v + at + 1, words->n - at - 1);
 }
@@ -334,14 +335,14 @@ static void look_for_function(struct scanner *s, const char *name) {
 }
 
 /* Return the entry of the program at words[at], where a command may begin. */
-static struct program look_at(struct scanner *s, const struct command *c, size_t at) {
+static struct program look_at(struct scanner *s, const struct command *c, size_t at, bool starts) {
 	const struct words *words = &c->words;
 	struct program p = program_of(words->v + at, words->n - at);
-	struct value_words values = {words->v + at, c->refs.v, c->kinds.data ? c->kinds.data + at : NULL, words->n - at,
-								 c->refs.n};
+	struct value_words values = {.words = words->v + at, .n = words->n - at, .starts = starts};
+	values.refs = c->refs.v, values.n_refs = c->refs.n, values.kinds = c->kinds.data ? c->kinds.data + at : NULL;
 	if (p.reads) s->flags.interpreted = true;
 	if (counts(s) && !c->kinds.failed) values_command(&s->out->values, &values, p.data);
-	if (s->raw || s->again) return p;
+	if (!counts(s)) return p;
 	s->out->unsure |= p.unsure;
 	if (strcmp(words->v[at], "case") == 0 && s->inner) doubt(s);
 	if (strcmp(words->v[at], "function") == 0 && at + 1 < words->n) look_for_function(s, words->v[at + 1]);
@@ -351,20 +352,28 @@ static struct program look_at(struct scanner *s, const struct command *c, size_t
 	return p;
 }
 
+/* Return true if a command may follow this word in zsh: if [[ a ]] cmd; { cmd } always { cmd }. */
+static bool continues(const char *word, const char *next) {
+	static const char *const blocks[] = {"always", "else", "elif"};
+	return strcmp(word, "]]") == 0 || (strcmp(word, "}") == 0 && next && IS_ONE_OF(next, blocks));
+}
+
 /* Try each word of a simple command at which a command may begin. */
 static void take_command(struct scanner *s, const struct command *c, bool everywhere) {
 	const struct words *words = &c->words;
-	bool start = true, wrapped = everywhere, scanned = false, finds = false, looked = s->raw || s->again;
+	static const char *const builtins[] = {"builtin", "command", "coproc", "time"};
+	bool start = true, builtin = false, wrapped = everywhere, scanned = false, finds = false,
+		 looked = s->raw || s->again;
 	for (size_t i = 0; i < words->n; i++) {
 		const char *word = words->v[i], *name = program_base(word);
-		bool skips = IS_ONE_OF(word, keywords) || values_is_assignment(word);
+		bool skips = IS_ONE_OF(word, keywords) || values_of(word);
 		if (is_full(s)) return; /* the line is unsure then */
 		say(s, word, start && !skips);
 		if (start || wrapped) {
 			add_command(s, words, i);
 			bool program = wrapped || !skips || strcmp(word, "time") == 0;
 			struct program p = {0};
-			if (program) p = look_at(s, c, i);
+			if (program) p = look_at(s, c, i, start || builtin);
 			if (program && !p.data && !looked) look_for_written(s, words, i, words->n);
 			looked |= program && !p.data;
 			if (strcmp(name, "case") == 0) s->flags.lost = true;
@@ -373,8 +382,10 @@ static void take_command(struct scanner *s, const struct command *c, bool everyw
 			if (p.runs && !scanned && !s->raw) scan_arguments(s, words, i, p.lines);
 			scanned |= p.runs;
 			wrapped |= p.runs;
+			builtin = IS_ONE_OF(name, builtins);
 		}
-		start = (start && skips) || (finds && (IS_ONE_OF(word, exec_words) || strcmp(word, "-x") == 0));
+		start = (start && skips) || continues(word, i + 1 < words->n ? words->v[i + 1] : NULL) ||
+				(finds && (IS_ONE_OF(word, exec_words) || strcmp(word, "-x") == 0));
 	}
 }
 
@@ -397,13 +408,13 @@ static void clear_word(struct command *c) {
 /* Take what the word says of values. The value of an assignment is also parsed as a line: its use is known only
  * later. */
 static void take_values(struct scanner *s, struct command *c, const char *word) {
-	bool assignment = values_is_assignment(word);
-	if (c->kind & WORD_SUBSCRIPT && !assignment) c->kind |= WORD_TEXT | WORD_SPLITS; /* a pattern for files */
+	const char *value = values_of(word);
+	if (c->kind & WORD_SUBSCRIPT && !value) c->kind |= WORD_TEXT | WORD_SPLITS; /* a pattern for files */
 	if (strncmp(word, "BASH_FUNC_", 10) == 0) doubt(s);
 	if (strncmp(word, "PATH=", 5) == 0 || strncmp(word, "PATH+", 5) == 0) s->out->sets_path = true;
-	if (!assignment) return;
+	if (!value) return;
 	if (counts(s)) values_assign(&s->out->values, word, c->kind, c->refs.v + c->n_before, c->refs.n - c->n_before);
-	if (strstr(word, "$(") || strchr(word, '`')) scan_text(s, strchr(word, '=') + 1);
+	if (strstr(value, "$(") || strchr(value, '`')) scan_text(s, value);
 }
 
 static void end_word(struct scanner *s, struct command *c) {
@@ -821,11 +832,11 @@ static void take_array(struct scanner *s, const char *name, size_t n, const char
 /* p is after a bracket that may follow a word: NAME() defines a function. */
 static void take_bracket(struct scanner *s, const struct command *c, const char *p) {
 	const char *word = c->in_word ? c->word.data : c->words.n ? c->words.v[c->words.n - 1] : NULL;
-	size_t n = word ? strlen(word) : 0, name = word ? strspn(word, NAME) : 0;
-	if (!n) return;
-	if (c->in_word && IS_IN(word[n - 1], "?*+@!\x01")) doubt(s);
-	if (p[strspn(p, " \t")] == ')') look_for_function(s, word);
-	if (c->in_word && counts(s) && name && word[n - 1] == '=') take_array(s, word, name, p);
+	size_t n = word ? strlen(word) : 0;
+	bool function = n && p[strspn(p, " \t")] == ')', array = n && c->in_word && word[n - 1] == '=';
+	if (function) look_for_function(s, word);
+	if (array && counts(s)) take_array(s, word, strspn(word, NAME), p);
+	if (c->in_word && !function && !array) doubt(s); /* zsh: FILE(e:command:); extended patterns */
 }
 
 /* Parse commands up to the closing bracket (0: the end); return the position after it. */

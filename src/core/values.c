@@ -43,19 +43,23 @@ static bool is_special(const char *name) {
 
 /* The shell evaluates their values by itself, or runs the file. */
 static bool is_evaluated_by_shell(const char *name) {
-	return is_in(" PS0 PS1 PS2 PS4 PROMPT_COMMAND BASH_ENV ENV ", name);
+	return is_in(" PS0 PS1 PS2 PS4 PROMPT_COMMAND BASH_ENV ENV NULLCMD READNULLCMD ", name);
 }
 
 static bool is_unknown(const char *word) {
 	return strchr(word, GLOB_UNKNOWN) != NULL;
 }
 
-bool values_is_assignment(const char *word) {
-	size_t n = strspn(word, NAME);
-	if (!n || IS_IN(word[0], DIGITS)) return false;
-	if (word[n] == '[' || word[n] == GLOB_UNKNOWN) n = strcspn(word, "+=");
-	if (word[n] == '+') n++;
-	return word[n] == '=';
+const char *values_of(const char *word) {
+	const char *p = word + strspn(word, NAME), *closed = NULL;
+	if (p == word || IS_IN(*word, DIGITS)) return NULL;
+	if (*p == '[' || *p == GLOB_UNKNOWN) {
+		for (closed = strchr(p, ']'); closed; closed = strchr(closed + 1, ']'))
+			if (closed[1] == '=' || (closed[1] == '+' && closed[2] == '=')) break;
+		p = closed ? closed + 1 : p + strcspn(p, "+=");
+	}
+	p += *p == '+';
+	return *p == '=' ? p + 1 : NULL;
 }
 
 /* Move *text to the next name and return its length; 0: none. A number, also a hexadecimal one, is no name. */
@@ -87,7 +91,7 @@ static void set_value(struct values *v, const char *name, const char *value, cha
 	if (odd) add(v, &v->odd, name, strlen(name));
 	if (!is_evaluated_by_shell(name)) return;
 	v->unsure |= kind & ~WORD_PLAIN || value[strspn(value, NAME " :+-")];
-	v->unsure |= is_in(" BASH_ENV ENV ", name) && *value;
+	v->unsure |= is_in(" BASH_ENV ENV NULLCMD READNULLCMD ", name) && *value;
 }
 
 static void set_edges(struct values *v, const char *name, char *const *refs, size_t n_refs) {
@@ -107,7 +111,7 @@ void values_set(struct values *v, const char *name, const char *value, char kind
 
 void values_assign(struct values *v, const char *word, char kind, char *const *refs, size_t n_refs) {
 	size_t n = strspn(word, NAME);
-	const char *value = strchr(word, '=') + 1;
+	const char *value = values_of(word);
 	_cleanup_free_ char *name = strndup(word, n), *index = strndup(word + n, (size_t)(value - word) - n);
 	if (!name || !index) {
 		v->unsure = true;
@@ -118,7 +122,7 @@ void values_assign(struct values *v, const char *word, char kind, char *const *r
 }
 
 void values_evaluate(struct values *v, const char *text, char kind, char *const *refs, size_t n_refs) {
-	v->unsure |= is_text(text, kind & ~WORD_BRACES);
+	v->unsure |= is_text(text, kind & ~WORD_BRACES) || strstr(text, "$(") || strchr(text, '`');
 	for (size_t len; (len = next_name(&text)); text += len) {
 		if (IS_IN(text[len], "\x01$`")) v->any_evaluated = true; /* a$x is the name of another */
 		add(v, &v->evaluated, text, len);
@@ -142,6 +146,16 @@ static bool may_be_option(const struct value_words *c, size_t i) {
 static bool has_option(const struct value_words *c) {
 	for (size_t i = 1; i < c->n; i++)
 		if (may_be_option(c, i)) return true;
+	return false;
+}
+
+/* Return true if a name of a variable is computed, or may be. */
+static bool has_name(const struct value_words *c) {
+	for (size_t i = 1; i < c->n; i++) {
+		const char *end = c->words[i] + strspn(c->words[i], NAME);
+		bool assignment = end != c->words[i] && (*end == '=' || (*end == '+' && end[1] == '='));
+		if (!assignment && is_unknown(c->words[i]) && is_computed(c, i)) return true;
+	}
 	return false;
 }
 
@@ -196,7 +210,8 @@ static bool evaluates_words(struct values *v, const char *name, const struct val
 		return c->n > 1 && may_be_option(c, 1) && (c->n > 2 || c->kinds[1] & WORD_SPLITS);
 	if (is_in(" test [ ", name)) return test_has_option(c);
 	if (is_in(" find gfind ", name)) return find_has_option(v, c);
-	return is_in(" wait read unset export readonly declare typeset local getopts ", name) && has_option(c);
+	if (is_in(" read unset export readonly declare typeset local getopts ", name)) return has_name(c);
+	return strcmp(name, "wait") == 0 && has_option(c);
 }
 
 /* A literal word is visible; its subscript may still have names. */
@@ -240,13 +255,32 @@ static void take_arguments(struct values *v, const struct value_words *c) {
 	set_edges(v, "@", c->refs, c->n_refs);
 }
 
+/* Return true if a name with an unknown part may be that of a builtin that evaluates its words. */
+static bool may_be_builtin(const char *word) {
+	static const char *const builtins[] = {
+		".",       "[",      "[[",     "alias",     "builtin",  "command", "coproc", "declare", "enable", "env",
+		"eval",    "exec",   "export", "find",      "for",      "getopts", "hash",   "jobs",    "let",    "local",
+		"mapfile", "printf", "read",   "readarray", "readonly", "select",  "set",    "source",  "test",   "trap",
+		"typeset", "unset",  "wait",   "xargs",     "bash",     "sh",      "sed",    "awk"};
+	const char *first = strchr(word, GLOB_UNKNOWN), *last = strrchr(word, GLOB_UNKNOWN);
+	if (!first || strchr(word, '/')) return false;
+	size_t head = (size_t)(first - word), tail = strlen(last + 1);
+	for (size_t i = 0; i < ARRAY_SIZE(builtins); i++) {
+		size_t n = strlen(builtins[i]);
+		if (head + tail <= n && strncmp(word, builtins[i], head) == 0 && strcmp(last + 1, builtins[i] + n - tail) == 0)
+			return true;
+	}
+	return false;
+}
+
 void values_command(struct values *v, const struct value_words *c, bool data) {
 	const char *slash = strrchr(c->words[0], '/'), *name = slash && slash[1] ? slash + 1 : c->words[0];
 	bool declares = is_in(" export readonly declare typeset local ", name);
 	if (is_in(" for select ", name)) take_loop(v, c);
 	if (is_in(" read mapfile readarray getopts ", name)) take_names(v, c);
 	if (strcmp(name, "[[") == 0) take_comparison(v, c);
-	if (declares && has_option(c)) v->any_odd = true;
+	if (c->starts && is_computed(c, 0) && may_be_builtin(c->words[0])) v->unsure = true;
+	if (declares && has_name(c)) v->any_odd = true;
 	if (is_in(" mapfile readarray jobs ", name) && has_option(c)) v->unsure = true;
 	for (size_t i = 1; i < c->n && strcmp(name, "let") == 0; i++)
 		values_evaluate(v, c->words[i], c->kinds[i], c->refs, c->n_refs);

@@ -31,6 +31,7 @@ struct value_words {
 	char *const *words, *const *refs;
 	const char *kinds; /* one a word */
 	size_t n, n_refs;
+	bool starts; /* a command certainly begins here: not in the arguments of a wrapper */
 };
 
 struct values {
@@ -41,12 +42,12 @@ struct values {
 	bool unsure;                 /* text is evaluated that is not known, or no memory */
 };
 
-/* NAME=..., NAME+=..., NAME[...]=... */
-bool values_is_assignment(const char *word);
+/* Return the value of NAME=..., NAME+=..., NAME[...]=...; NULL: the word is no assignment. */
+const char *values_of(const char *word);
 
 /* The variable may get this value. */
 void values_set(struct values *v, const char *name, const char *value, char kind, char *const *refs, size_t n_refs);
-/* A word of the form above, with its names. */
+/* A word of the form above. */
 void values_assign(struct values *v, const char *word, char kind, char *const *refs, size_t n_refs);
 /* The text of an arithmetic expression. */
 void values_evaluate(struct values *v, const char *text, char kind, char *const *refs, size_t n_refs);

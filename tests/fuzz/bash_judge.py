@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Holds the rules for shell lines against a real bash: where the denied program ran, no rule may have let the line pass.
 
-    bash_judge.py --verdicts PROGRAM --forbidden PROGRAM [--seed N] [--seconds S] [--lines FILE]
+    bash_judge.py --verdicts PROGRAM --forbidden PROGRAM [--seed N] [--count N | --seconds S] [--lines FILE]
+                  [--shell NAME]
 
 First the list of evasions (corpus/rules/evasions): each must be denied or asked about, and most of them must really run
-the program here, so that the list stays what it claims to be. Then lines made by chance for the given time. Each line
-runs in a bash of its own, in a scratch folder, with an empty environment, a PATH that holds the denied program and a few
+the program here, so that the list stays what it claims to be. Then lines made by chance: as many as given, the same ones
+for the same seed, or as many as the time allows. A gate takes a number of lines and a fixed seed, so that it fails only
+because of a change; a hunt takes a time and any seed. Each line runs in a bash of its own, in a scratch folder, with an empty environment, a PATH that holds the denied program and a few
 harmless ones, without a network where the kernel lets us, as nobody where we are root, and with limits.
 
 With --lines the lines of that file are judged alone, and printed. A failure prints the line: put it into the corpus.
@@ -39,6 +41,8 @@ MORE = ["base64", "bwrap", "busybox", "capsh", "chmod", "choom", "chrt", "cp", "
         "proot", "python3", "rm", "rsync", "ruby", "runuser", "script", "setarch", "setpriv", "setsid", "sg", "socat",
         "split", "ssh", "ssh-agent", "strace", "tar", "taskset", "toybox", "unshare", "uname", "valgrind", "vi", "vim",
         "watch", "which", "x86_64", "xvfb-run", "zip"]
+# Options that keep a shell from reading files at its start.
+STARTED = {"bash": ["--norc", "--noprofile"], "zsh": ["-f"]}
 NOBODY = 65534
 FENCED = "PLENUM_JUDGE_FENCED"
 FOLDERS = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
@@ -47,7 +51,7 @@ FOLDERS = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 class Sandbox:
     """Scratch folders, one for each line."""
 
-    def __init__(self, forbidden):
+    def __init__(self, forbidden, shell):
         self.root = Path(tempfile.mkdtemp(prefix="plenum-judge-"))
         self.root.chmod(0o755)
         self.forbidden = forbidden
@@ -59,7 +63,7 @@ class Sandbox:
                 real = shutil.which(program, path=FOLDERS)
                 if real:
                     (folder / program).symlink_to(os.path.realpath(real) if program in ("sh", "bash") else real)
-        self.bash = shutil.which("bash", path=FOLDERS)
+        self.shell = [shutil.which(shell, path=FOLDERS), *STARTED.get(Path(shell).name, [])]
         self.numbers = itertools.count()
         self.nobody = os.geteuid() == 0 and not mapped()
         self.prefix = [shutil.which("prlimit", path=FOLDERS), "--cpu=2", "--fsize=4194304", "--core=0"]
@@ -78,7 +82,7 @@ class Sandbox:
         environment = {"PATH": f"{folder}/bin:{self.tools[tools]}", "HOME": str(folder), "LC_ALL": "C", "TERM": "dumb",
                        "FORBIDDEN_MARK": str(folder / "ran")}
         process = subprocess.Popen(
-            [*self.prefix, self.bash, "--norc", "--noprofile", "-c", line], cwd=folder, env=environment,
+            [*self.prefix, *self.shell, "-c", line], cwd=folder, env=environment,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(4)
@@ -129,6 +133,62 @@ PIECES = ["'", '"', "\\", "$", "`", "(", ")", "{", "}", "$(", "${", "$((", "((",
           "| bash", "read -r l", "printf 'forb\\151dden x'", "tee s", "<s", "\r", "*", "?", "[", "]", "!", "~", "@(", "${x@P}",
           "set -- ", "$@", "$'", "\\'", "alias a=", "shopt -s expand_aliases\n", "local ", "declare ", "E", "{}", "\\;", "%"]
 
+# Text that a builtin evaluates again: a part with the name, for arithmetic and names of variables, options, prompts.
+PAYLOADS = ["'a[$(f\"\"orbidden x)]'", "'a[$(f\"\"orbidden)]'", "$(printf 'a[$(forb\\151dden)]')", "'-va[$(f\"\"orbidden)]'",
+            "'-v a[$(f\"\"orbidden)]'", "'$(f\"\"orbidden x)'", "'a[`f\"\"orbidden`]'", "$(printf -- '-va[$(forb\\151dden)]')",
+            "`printf 'a[$(forb\\151dden)]'`", "'a[$(forb''idden)]'", "-pa'[$(f\"\"orbidden)]'", "f''orbidden", "'1+a[$(f\\orbidden)]'",
+            "$(printf '$(forb\\151dden)')", "'x=a[$(f\"\"orbidden)]'", "a'[$(f\"\"orbidden)]=1'", "'a[$(f\"\"orbidden >&2)] = 1'",
+            "-v", "-p", "-C", "-eq", "1", "v", "w", "_", "a"]
+# How V gets it. The rest of the line is at the %, in V the name of the variable, in P the text.
+SOURCES = ["V=P; %", "V=P; V+=P; %", "for V in P; do %; done", "for V in 1 P; do %; done", "read -r V <<< P; %", "V=P %",
+           "printf %s P > s; read -r V < s; %", "printf '%s\n' P | while read -r V; do %; done", "mapfile -t V <<< P; %",
+           "set -- P; %", "set -- P P; %", "set -- P; V=$1; %", "export V=P; %", "declare V=P; %", "V=(P P); %", "V=(1 [2]=P); %",
+           "V[0]=P; %", "select V in P; do %; break; done <<< 1", "f() { %; }; f P", "f() { local V=P; %; }; f", ": P; %",
+           "echo P; %", "V=w; w=P; %", "V=_; : P; %", "bash -c '%' P P", "env V=P bash -c '%'", "export V=P; bash -c '%'",
+           "[[ P =~ .* ]]; V=$BASH_REMATCH; %", "[[ P =~ .* ]]; %", ": ${V:=P}; %", "getopts x: o -xP; V=$OPTARG; %", "%",
+           "printf -v V %s P; %", "declare -n V=P; %", "readonly V=P; %", "V=P; readonly V; %", "f() { V=$1; }; f P; %",
+           "echo P > s; V=$(<s); %", "eval V=\\''P'\\'; %", "V=x; V=${V/x/P}; %", "V=${V:-P}; %", "case P in *) V=P;; esac; %",
+           "touch -- P; V=(*); %", "mkdir P; cd a*; V=${PWD##*x}; %", "coproc { echo P; }; read -r V <&${COPROC[0]}; %",
+           "while read -r V; do %; done <<< P", "read -a V <<< P; %", "IFS=_ read -r w V <<< 1_P; %", "V=$(echo P); %"]
+# What may evaluate it; D has the value of V in one of many ways, P as above.
+SINKS = ["echo $((D))", "((D))", "let y=D", "let D", "echo ${a[D]}", "echo ${V[D]}", "a[D]=1", "a=([D]=1)", "echo ${y:D}",
+         "y=abc; echo ${y:D:1}", "y=abc; echo ${y:0:D}", "echo ${!V}", "[[ D -eq 1 ]]", "[[ 1 -lt D ]]", "[[ -v D ]]", "test -v D",
+         "[ -v D ]", "test D P", "[ D P ]", "[ ! D P ]", "[ D ]", "[ D = y ]", "[ y = D ]", "[ -f D ]", "[ D -eq 1 ]", "printf D P",
+         "printf D P y", "printf D", "printf -v D y", "printf -- D P", "printf %s D", "read D <<< 1", "read -r y D <<< 1",
+         "unset D", "unset -v D", "declare D", "export D", "readonly D=1", "typeset -i y=D", "local D", "f() { local D; }; f",
+         "sleep 0 & wait D", "sleep 0 & wait -n D P", "sleep 0 & wait -n -p D", "mapfile D P <<< 1", "mapfile -t D <<< 1",
+         "mapfile -c 1 D P <<< 1", "jobs D P", "find bin D P", "find bin D P ';'", "find bin -name f* D D ';'", "echo ${V@P}",
+         "echo ${1@P}", "PS4=D; set -x; :", "PS4=D; PS4+=D; set -x; :", "for ((D;0;)); do :; done", "echo {a[D]}>t", "exec {a[D]}>t",
+         "echo $[D]", "eval D", "bash -c D", "bash D P", "trap D EXIT", "sh <<< D", "echo D | sh", "command D P", "env D P", "getopts x D -x",
+         "hash D P", "alias D", "enable D P", "exec D P", "coproc D", "builtin D P", "sort D P", "awk D", "sed D", "xargs D P < s",
+         "D P", "nice D", "timeout 1 D", "shift D", "exit D", "return D", "ulimit D", "umask D", "cd D", "type D", "echo $((1+D*2))",
+         "while ((D)); do break; done", "(( y = D ? 1 : 2 ))", "y=$((D)) echo", "echo \"$((D))\"", "cat <<< $((D))", "cat <<E\n$((D))\nE\n"]
+VALUES = ["V", "$V", "${V}", "\"$V\"", "$V$V", "\"$V$w\"", "$1", "\"$1$2\"", "\"$@\"", "$*", "${V[0]}", "${V[@]}", "${V[1]}", "_", "$_", "w", "$w",
+          "BASH_REMATCH", "REPLY", "MAPFILE", "OPTARG", "${V:-P}", "${V#x}", "${V/x/y}", "${V,,}", "${w:-$V}", "P", "$VP", "-$V",
+          "{$V,P}", "x$V", "$V\"\"P", "~", "*", "$(echo $V)", "$((V))", "${#V}", "$?", "$0", "${!V}", "${@:1}", "${V:0}", "BASH_ARGV0"]
+
+
+def evaluated(rng):
+    """A value on its way to a place that evaluates it."""
+    def fill(text, name):
+        out = ""
+        for byte in text:
+            out += name if byte == "V" else rng.choice(PAYLOADS) if byte == "P" else byte
+        return out
+    name = rng.choice(["v", "v", "v", "w", "_", "REPLY", "PS4", "BASH_ENV", "x1"])
+    sink = rng.choice(SINKS)
+    for _ in range(rng.randrange(2)):
+        sink += rng.choice(["; ", " && ", "\n"]) + rng.choice(SINKS)
+    while "D" in sink:
+        sink = sink.replace("D", rng.choice(VALUES).replace("D", "d"), 1)
+    # The names of variables of the shell have these letters, too.
+    for _ in range(rng.choice([1, 1, 1, 2])):
+        source = rng.choice(SOURCES)
+        sink = source.replace("%s", "\1").replace("%", sink).replace("\1", "%s")
+    for known in ("PS4", "BASH_ENV", "REPLY", "MAPFILE", "OPTARG", "EXIT", "COPROC", "PWD", "IFS"):
+        sink = sink.replace(known, "".join(chr(0xE000 + ord(c)) for c in known))
+    return "".join(chr(ord(c) - 0xE000) if ord(c) >= 0xE000 else c for c in fill(sink, name))
+
 
 def word(rng):
     return rng.choice(NAMES) if rng.random() < 0.55 else rng.choice(PIECES)
@@ -147,6 +207,8 @@ def chain(rng):
 
 def make_line(rng, evasions):
     kind = rng.random()
+    if rng.random() < 0.4:
+        return evaluated(rng)
     if kind < 0.3:
         return "".join(rng.choice(HIDDEN) + rng.choice(["", " ", " ", ";", "; ", "\n", "|", "&&"])
                        for _ in range(rng.randrange(2, 8)))
@@ -205,7 +267,7 @@ def check_evasions(options, sandbox, evasions, pool):
     if options.idle:
         print("\n".join(f"did not run: {line!r}" for line, _, did in results if not did))
     failed = report([(line, verdict) for line, verdict, _ in results if verdict not in ("deny", "ask")])
-    if ran < LEAST_RAN:
+    if ran < LEAST_RAN and options.shell == "bash":
         print(f"only {ran} evasions ran, {LEAST_RAN} are expected")
         failed = 1
     return failed
@@ -217,14 +279,22 @@ def check_chance(options, sandbox, evasions, pool):
     end = time.monotonic() + options.seconds
     judged = passed = ran = 0
     problems = []
-    while time.monotonic() < end and len(problems) < options.most:
-        made = [line for line in (make_line(rng, plain) for _ in range(2000)) if harmless(line) and "\0" not in line]
+
+    def goes_on():
+        return judged < options.count if options.count else time.monotonic() < end
+
+    def run(line):
+        return (options.count or time.monotonic() < end) and sandbox.ran(line, "few")
+
+    while goes_on() and len(problems) < options.most:
+        size = min(2000, options.count - judged) if options.count else 2000
+        made = [line for line in (make_line(rng, plain) for _ in range(size)) if harmless(line) and "\0" not in line]
         open_lines = [line for line, verdict in zip(made, verdicts_of(options.verdicts, made))
                       if verdict not in ("deny", "ask")]
-        judged += len(made)
+        judged += size
         passed += len(open_lines)
-        for line, did in zip(open_lines, pool.map(lambda l: time.monotonic() < end and sandbox.ran(l, "few"), open_lines)):
-            ran += did
+        for line, did in zip(open_lines, pool.map(run, open_lines)):
+            ran += bool(did)
             if did:
                 problems.append((line, "allow"))
     print(f"seed {options.seed}: {judged} lines by chance, {passed} let through, {ran} of these ran the denied program")
@@ -240,14 +310,16 @@ def main():
     parser.add_argument("--forbidden", required=True)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--count", type=int, default=0, help="lines by chance, instead of a time")
     parser.add_argument("--most", type=int, default=10, help="stop after so many findings")
     parser.add_argument("--idle", action="store_true", help="print the evasions that did not run the program here")
     parser.add_argument("--lines", type=Path)
+    parser.add_argument("--shell", default="bash", help="bash, or another one that is installed, such as zsh")
     options = parser.parse_args()
     if FENCED not in os.environ:
         fence()
     evasions = (options.lines or EVASIONS).read_text(encoding="utf-8").rstrip("\n").split(SEPARATOR)
-    sandbox = Sandbox(options.forbidden)
+    sandbox = Sandbox(options.forbidden, options.shell)
     try:
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             if options.lines:

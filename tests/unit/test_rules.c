@@ -312,6 +312,9 @@ START_TEST(test_deny_finds_the_command) {
 		"[[ a == b ]] || rm x",
 		"[ -f x ] && rm x",
 		"rm *",
+		"=rm x",
+		"if [[ a ]] rm x",
+		"{ : } always { rm x }",
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
 		DENIED("Bash(rm:*)", lines[i]);
@@ -343,6 +346,12 @@ START_TEST(test_deny_asks_where_it_cannot_know) {
 		"wc() { printf 'a[$(\\162m)]'; }; echo $(($(wc -l)))",
 		"printf '#!/bin/sh\\n\\162m x' > ls; chmod +x ls; PATH=.:$PATH; ls",
 		"printf '\\162m x' | sort -uos; sh s",
+		"for i in $(printf 'a[$(\\162m)]'); do read$@ \"$i\" <<< 1; done",
+		"a['1+a[$(r\\m)]']=1",
+		"echo $\\\n['a[$(r\"\"m x)]']",
+		/* zsh */
+		"ls -d .(e:'r\"\"m':)",
+		"NULLCMD=r; NULLCMD+=m; > s",
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) ASKED("Bash(rm:*)", lines[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(evaluated); i++) ASKED("Bash(rm:*)", evaluated[i]);

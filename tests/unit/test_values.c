@@ -31,6 +31,9 @@ START_TEST(odd_values_are_found) {
 		"echo 'a[b]'; echo $((_))",
 		"[[ $x =~ y ]]; echo $((BASH_REMATCH))",
 		"a=('b[c]'); echo $((a))",
+		"a['1+b[$(cmd)]']=1",
+		"read -r y x$z <<< 1; z=$(cmd)",
+		"read$x 'a[b]'",
 		"x='a[b]'; a[x]=1",
 		"a='b[c]'; i=1; echo $((a$i))",
 		"x='a[b]'; echo ${!x}",
@@ -101,10 +104,14 @@ START_TEST(numbers) {
 END_TEST
 
 START_TEST(assignments) {
-	static const char *const yes[] = {"a=", "_b1=c", "a+=b", "a[1]=b", "a\x01x]+=b"};
-	static const char *const no[] = {"", "a", "1a=b", "-a=b", "=b", "a-=b", "\x01=b"};
-	for (size_t i = 0; i < ARRAY_SIZE(yes); i++) REQUIRE(values_is_assignment(yes[i]), "%s", yes[i]);
-	for (size_t i = 0; i < ARRAY_SIZE(no); i++) REQUIRE(!values_is_assignment(no[i]), "%s", no[i]);
+	static const char *const yes[] = {"a=v",        "_b1=v",      "a+=v",     "a[1]=v",
+									  "a\x01x]+=v", "a[b+c=d]=v", "a[b]]+=v", "a\x01=v"};
+	static const char *const no[] = {"", "a", "1a=b", "-a=b", "=b", "a-=b", "\x01=b", "a[b]"};
+	for (size_t i = 0; i < ARRAY_SIZE(yes); i++) {
+		const char *value = values_of(yes[i]);
+		REQUIRE(value && strcmp(value, "v") == 0, "%s: %s", yes[i], value);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(no); i++) REQUIRE(!values_of(no[i]), "%s", no[i]);
 }
 END_TEST
 
