@@ -75,6 +75,11 @@
 #define PLENUM_E_SHARE_EXCEEDED "share_exceeded"
 #define PLENUM_E_SHUTTING_DOWN "shutting_down"
 #define PLENUM_E_INTERNAL "internal"
+/* On a JSON-RPC connection: no request, notification or answer of that protocol; a method that no one takes; a request
+ * that was cancelled. */
+#define PLENUM_E_INVALID_REQUEST "invalid_request"
+#define PLENUM_E_UNKNOWN_METHOD "unknown_method"
+#define PLENUM_E_CANCELLED "cancelled"
 /* The daemon cannot start: the last line before it closes the connection. */
 #define PLENUM_E_BAD_CONFIG "bad_config"
 

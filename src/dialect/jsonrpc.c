@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+#include "dialect/jsonrpc.h"
+
+#include "base/macros.h"
+#include "base/str.h"
+#include "plenum/protocol.h"
+#include "wire/cursor.h"
+#include "wire/splice.h"
+
+#include <string.h>
+
+/* --- scan --------------------------------------------------------------------------------------------------------- */
+
+#define STATIC_SPAN(text)                                                                                              \
+	{ text, sizeof text - 1 }
+#define VERB(name) STATIC_SPAN("\"" name "\"")
+
+static const struct span verbs[] = {
+	VERB(PLENUM_HELLO),  VERB(PLENUM_ATTACH),     VERB(PLENUM_DETACH),  VERB(PLENUM_REGISTER),  VERB(PLENUM_LIST),
+	VERB(PLENUM_STATUS), VERB(PLENUM_PENDING),    VERB(PLENUM_STOP),    VERB(PLENUM_HIBERNATE), VERB(PLENUM_SUBSCRIBE),
+	VERB(PLENUM_RELOAD), VERB(PLENUM_SHUTDOWN),   VERB(PLENUM_METRICS), VERB(PLENUM_UPGRADE),   VERB(PLENUM_LOGS),
+	VERB(PLENUM_QUEUE),  VERB(PLENUM_CLEAR_LOST), VERB(PLENUM_RENAME),
+};
+
+static const struct span success = STATIC_SPAN("\"success\""), failure = STATIC_SPAN("\"error\"");
+
+/* Return the name of the verb if this is the method of one, else the method. */
+static struct span subtype_of(struct span method) {
+	static const size_t own = sizeof JSONRPC_OWN_PREFIX, prefix = sizeof PLENUM_VERB_PREFIX; /* with the quote */
+	if (method.n < own || memcmp(method.p, "\"" JSONRPC_OWN_PREFIX, own) != 0) return method;
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (verbs[i].n - prefix == method.n - own && memcmp(verbs[i].p + prefix, method.p + own, method.n - own) == 0)
+			return verbs[i];
+	return method;
+}
+
+bool jsonrpc_is_own(struct span method) {
+	return span_spells(method, JSONRPC_OWN_PREFIX, false);
+}
+
+static bool is_method_key(struct span key) {
+	return span_spells(key, "method", true);
+}
+
+static bool is_reserved_key(struct span key) {
+	return span_spells(key, PLENUM_VERB_PREFIX, false);
+}
+
+static inline bool is(struct span key, const char *name, size_t n) {
+	return key.n == n + 2 && memcmp(key.p + 1, name, n) == 0;
+}
+
+struct members {
+	struct span id, method, params, result, error, conversation;
+};
+
+/* The cursor is at the brace of params. */
+static bool scan_params(struct cursor *c, struct members *m, const char *conversation, size_t n) {
+	const char *from = c->p;
+	struct span key, value;
+	enum cursor_step step;
+	c->p++;
+	for (bool first = true; (step = cursor_next_key(c, first, &key)) == CURSOR_MEMBER; first = false) {
+		if (!cursor_skip_value(c, &value)) return false;
+		if (is(key, conversation, n)) m->conversation = value;
+	}
+	m->params = (struct span){from, (size_t)(c->p - from)};
+	return step == CURSOR_END;
+}
+
+static struct span *slot_of(struct members *m, struct span key) {
+	switch (key.n) {
+	case 4:
+		return is(key, "id", 2) ? &m->id : NULL;
+	case 7:
+		return is(key, "error", 5) ? &m->error : NULL;
+	case 8:
+		return is(key, "method", 6)   ? &m->method
+			   : is(key, "params", 6) ? &m->params
+			   : is(key, "result", 6) ? &m->result
+									  : NULL;
+	default:
+		return NULL;
+	}
+}
+
+static void give_envelope(const char *p, size_t n, const struct members *m, struct envelope *e) {
+	if (m->method.p) {
+		e->type = m->method;
+		e->request_id = m->id;
+		if (m->id.p) e->inner_subtype = subtype_of(m->method);
+		if (span_is_object(m->params)) e->request = m->params;
+		e->session_id = m->conversation;
+	} else if (m->result.p || m->error.p) {
+		e->inner_request_id = m->id;
+		e->inner_subtype = m->error.p ? failure : success;
+		e->response = (struct span){p, n};
+		e->inner_response = m->result;
+		e->is_error = m->error;
+	}
+}
+
+bool jsonrpc_scan(const char *p, size_t n, struct envelope *e, const char *conversation) {
+	struct cursor c = {p, p + n, wide_here()};
+	struct members m = {0};
+	struct span key, ignored = SPAN_NONE;
+	size_t len = strlen(conversation);
+	enum cursor_step step;
+	*e = (struct envelope){0};
+	cursor_skip_blanks(&c);
+	const char *from = c.p;
+	if (c.p >= c.end || *c.p++ != '{') return false;
+	for (bool first = true; (step = cursor_next_key(&c, first, &key)) == CURSOR_MEMBER; first = false) {
+		struct span *slot = slot_of(&m, key), *value = slot ? slot : &ignored;
+		if (slot == &m.params) m.conversation = SPAN_NONE; /* the last duplicate counts */
+		bool inside = slot == &m.params && *c.p == '{';
+		if (inside ? !scan_params(&c, &m, conversation, len) : !cursor_skip_value(&c, value)) return false;
+		e->reserved |= is_reserved_key(key) || (is_method_key(key) && jsonrpc_is_own(*value));
+	}
+	if (step != CURSOR_END) return false;
+	give_envelope(from, (size_t)(c.p - from), &m, e);
+	cursor_skip_blanks(&c);
+	return c.p == c.end;
+}
+
+/* --- names of the daemon in lines of the child -------------------------------------------------------------------- */
+
+/* A line in progress: the copied part, and the start of the rest. */
+struct copy {
+	struct buf b;
+	const char *from;
+};
+
+/* Strings come in the order of the line. */
+static void rename_string(struct copy *c, struct span string) {
+	const char *inside = string.p + 1;
+	buf_put(&c->b, c->from, (size_t)(inside - c->from));
+	buf_puts(&c->b, PLENUM_CHILD_PREFIX);
+	c->from = inside;
+}
+
+static struct chunk finish(struct copy *c, struct chunk line) {
+	struct chunk out = CHUNK_NONE;
+	if (c->from == line.data) return chunk_ref(line);
+	buf_put(&c->b, c->from, (size_t)(line.data + line.len - c->from));
+	if (!c->b.failed) out = chunk_copy(c->b.data, c->b.len);
+	buf_free(&c->b);
+	return out;
+}
+
+static struct span object_of(struct chunk line) {
+	const char *brace = line.len ? memchr(line.data, '{', line.len) : NULL;
+	return brace ? (struct span){brace, line.len - (size_t)(brace - line.data)} : SPAN_NONE;
+}
+
+struct chunk jsonrpc_disown(struct chunk line) {
+	struct copy c = {BUF_INIT(SIZE_MAX / 4), line.data};
+	struct span key, value;
+	for (size_t at = 0; span_next_member(object_of(line), &at, &key, &value);) {
+		if (is_reserved_key(key)) rename_string(&c, key);
+		if (is_method_key(key) && jsonrpc_is_own(value)) rename_string(&c, value);
+	}
+	return finish(&c, line);
+}
+
+/* The codes of the daemon are lower-case words; those of other programs (ENOENT, -1) are left alone. */
+static bool may_be_code(struct span value) {
+	struct span text = span_content(value);
+	if (text.n && memchr(text.p, '\\', text.n)) return true;
+	for (size_t i = 0; i < text.n; i++)
+		if (text.p[i] != '_' && (text.p[i] < 'a' || text.p[i] > 'z')) return false;
+	return text.n > 0;
+}
+
+static void rename_codes(struct copy *c, struct span data) {
+	struct span key, value;
+	for (size_t at = 0; span_next_member(data, &at, &key, &value);)
+		if (span_spells(key, "code", true) && may_be_code(value)) rename_string(c, key);
+}
+
+static void rename_in_error(struct copy *c, struct span error) {
+	struct span key, value;
+	for (size_t at = 0; span_next_member(error, &at, &key, &value);)
+		if (span_spells(key, "data", true)) rename_codes(c, value);
+}
+
+struct chunk jsonrpc_disown_answer(struct chunk line) {
+	struct copy c = {BUF_INIT(SIZE_MAX / 4), line.data};
+	struct span key, value;
+	for (size_t at = 0; span_next_member(object_of(line), &at, &key, &value);)
+		if (span_spells(key, "error", true)) rename_in_error(&c, value);
+	return finish(&c, line);
+}
+
+/* --- lines of the daemon ------------------------------------------------------------------------------------------ */
+
+void jsonrpc_put_request(struct buf *b, const char *head, const char *id, const char *method, const char *params) {
+	buf_printf(b, "%s\"id\":%s,\"method\":\"%s\",\"params\":", head, id, method);
+	buf_puts(b, params);
+	buf_puts(b, "}\n");
+}
+
+void jsonrpc_put_notification(struct buf *b, const char *head, const char *method, const char *params) {
+	buf_printf(b, "%s\"method\":\"%s\",\"params\":", head, method);
+	buf_puts(b, params);
+	buf_puts(b, "}\n");
+}
+
+static void put_id(struct buf *b, const char *head, struct span id) {
+	buf_printf(b, "%s\"id\":", head);
+	buf_put(b, id.p ? id.p : "null", id.p ? id.n : 4);
+}
+
+void jsonrpc_put_success(struct buf *b, const char *head, struct span id, const char *result) {
+	put_id(b, head, id);
+	buf_puts(b, ",\"result\":");
+	buf_puts(b, result ? result : "{}");
+	buf_puts(b, "}\n");
+}
+
+int jsonrpc_number(const char *code) {
+	static const struct {
+		const char *code;
+		int number;
+	} numbers[] = {{PLENUM_E_BAD_LINE, -32700},       {PLENUM_E_INVALID_REQUEST, -32600},
+				   {PLENUM_E_UNKNOWN_METHOD, -32601}, {PLENUM_E_BAD_REQUEST, -32602},
+				   {PLENUM_E_INTERNAL, -32603},       {PLENUM_E_CANCELLED, -32800}};
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (strcmp(numbers[i].code, code) == 0) return numbers[i].number;
+	return -32000;
+}
+
+void jsonrpc_put_error(struct buf *b, const char *head, struct span id, const char *code, const char *text,
+					   const char *more) {
+	put_id(b, head, id);
+	buf_printf(b, ",\"error\":{\"code\":%d,\"message\":", jsonrpc_number(code));
+	str_put_json(b, text, strlen(text));
+	buf_printf(b, ",\"data\":{\"code\":\"%s\"", code);
+	buf_puts(b, more);
+	buf_puts(b, "}}}\n");
+}
+
+/* The members after `subtype` become the params. */
+struct chunk jsonrpc_notice(const char *head, struct chunk notice) {
+	static const char before[] = "\"method\":\"" JSONRPC_EVENT "\",\"params\":{";
+	static const char frame[] = "{\"type\":\"system\",\"subtype\":\"" PLENUM_EVENT_SUBTYPE "\",";
+	struct span body = splice_body(notice);
+	size_t skip = sizeof frame - 1;
+	if (body.n < skip || memcmp(body.p, frame, skip) != 0) return chunk_ref(notice);
+	const struct chunk parts[] = {
+		{NULL, head, strlen(head)},
+		CHUNK_STATIC(before),
+		{NULL, body.p + skip, body.n - skip},
+		CHUNK_STATIC("}\n"),
+	};
+	return chunk_join(parts, ARRAY_SIZE(parts));
+}

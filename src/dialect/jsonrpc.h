@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * JSON-RPC 2.0, one object on each line: the frame of several dialects. Requests have `method` and `id`, notifications
+ * `method`, answers `id` and `result` or `error`. Plenum's own verbs are methods `_plenum/NAME`, its notices are
+ * notifications `_plenum/event` (plenum-jsonrpc(7)).
+ *
+ * An id keeps its token: `"0"` is not `0`. Source: JSON-RPC 2.0 specification.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "dialect/envelope.h"
+#include "wire/chunk.h"
+
+/* The beginning of a line: with the member `jsonrpc`, or for a protocol that omits it. */
+#define JSONRPC_HEAD "{\"jsonrpc\":\"2.0\","
+#define JSONRPC_BARE_HEAD "{"
+
+/* The prefix of the daemon's methods, and its notices. */
+#define JSONRPC_OWN_PREFIX "_plenum/"
+#define JSONRPC_EVENT JSONRPC_OWN_PREFIX "event"
+
+/* Scan p[0..n), one line without its newline, as struct dialect.scan. conversation: the member of `params` that names
+ * the conversation, without quotes.
+ *
+ *   a request         type and inner_subtype: its method; request_id; request: its params if an object
+ *   a notification    the same without request_id and inner_subtype
+ *   an answer         no type; inner_request_id; response: the whole object; inner_response: the result; is_error: the
+ *                     error; inner_subtype: "success" or "error"
+ *
+ * The inner_subtype of a verb is its name in plenum/protocol.h, a static span. reserved: a method of the child, or a
+ * root member, has a name of the daemon (jsonrpc_disown()). */
+bool jsonrpc_scan(const char *p, size_t n, struct envelope *e, const char *conversation);
+/* Return true for a method of the daemon, in any spelling. */
+bool jsonrpc_is_own(struct span method);
+
+/* A line of the child: rename methods and root members that have a name of the daemon, as wire/disown.h does in the
+ * control frame. Returns a chunk owned by the caller, a reference to the same bytes if nothing changes; data NULL
+ * without memory. */
+struct chunk jsonrpc_disown(struct chunk line);
+/* The same in an answer: the member `code` of an error's data, if it may be one of the daemon's. */
+struct chunk jsonrpc_disown_answer(struct chunk line);
+
+/* Each function appends a whole line with its newline. head: one of the two above. Ids and params are raw JSON. */
+void jsonrpc_put_request(struct buf *b, const char *head, const char *id, const char *method, const char *params);
+void jsonrpc_put_notification(struct buf *b, const char *head, const char *method, const char *params);
+void jsonrpc_put_success(struct buf *b, const char *head, struct span id, const char *result); /* NULL: {} */
+#define JSONRPC_SUCCESS_END "}}\n" /* of an object, of the line */
+/* id SPAN_NONE: null. code: one of plenum/protocol.h. more: further members of `data`, `,"name":value` each. */
+void jsonrpc_put_error(struct buf *b, const char *head, struct span id, const char *code, const char *text,
+					   const char *more);
+/* Return the number in an error with this code of plenum/protocol.h. */
+int jsonrpc_number(const char *code);
+/* Return a notice of the daemon (wire/notice.h) in this frame: a new chunk, data NULL without memory. */
+struct chunk jsonrpc_notice(const char *head, struct chunk notice);
