@@ -511,7 +511,7 @@ static void take_line(struct client *c, struct chunk line, struct span body, str
 	else if (!good && skips_like_the_cli(c, body))
 		c->world->bad_lines++;
 	else if (!good)
-		refuse_line(c, body, id, m.too_many ? PLENUM_E_TOO_MANY : PLENUM_E_BAD_LINE, error);
+		refuse_line(c, body, id, m.code ? m.code : PLENUM_E_BAD_LINE, error);
 	else if (rewritten.data)
 		on_message(c, rewritten, splice_body(rewritten), &m);
 	else

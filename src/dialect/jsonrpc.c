@@ -22,7 +22,8 @@ static const struct span verbs[] = {
 	VERB(PLENUM_QUEUE),  VERB(PLENUM_CLEAR_LOST), VERB(PLENUM_RENAME),
 };
 
-static const struct span success = STATIC_SPAN("\"success\""), failure = STATIC_SPAN("\"error\"");
+static const struct span success = STATIC_SPAN("\"success\""), failure = STATIC_SPAN("\"error\""),
+						 no_params = STATIC_SPAN("{}");
 
 /* Return the name of the verb if this is the method of one, else the method. */
 static struct span subtype_of(struct span method) {
@@ -50,12 +51,8 @@ static inline bool is(struct span key, const char *name, size_t n) {
 	return key.n == n + 2 && memcmp(key.p + 1, name, n) == 0;
 }
 
-struct members {
-	struct span id, method, params, result, error, conversation;
-};
-
 /* The cursor is at the brace of params. */
-static bool scan_params(struct cursor *c, struct members *m, const char *conversation, size_t n) {
+static bool scan_params(struct cursor *c, struct jsonrpc_members *m, const char *conversation, size_t n) {
 	const char *from = c->p;
 	struct span key, value;
 	enum cursor_step step;
@@ -68,7 +65,7 @@ static bool scan_params(struct cursor *c, struct members *m, const char *convers
 	return step == CURSOR_END;
 }
 
-static struct span *slot_of(struct members *m, struct span key) {
+static struct span *slot_of(struct jsonrpc_members *m, struct span key) {
 	switch (key.n) {
 	case 4:
 		return is(key, "id", 2) ? &m->id : NULL;
@@ -84,17 +81,18 @@ static struct span *slot_of(struct members *m, struct span key) {
 	}
 }
 
-static void give_envelope(const char *p, size_t n, const struct members *m, struct envelope *e) {
+void jsonrpc_fill(struct envelope *e, struct span line, const struct jsonrpc_members *m) {
 	if (m->method.p) {
 		e->type = m->method;
 		e->request_id = m->id;
 		if (m->id.p) e->inner_subtype = subtype_of(m->method);
 		if (span_is_object(m->params)) e->request = m->params;
+		if (!m->params.p && m->id.p && !span_same(e->inner_subtype, m->method)) e->request = no_params; /* of a verb */
 		e->session_id = m->conversation;
 	} else if (m->result.p || m->error.p) {
 		e->inner_request_id = m->id;
 		e->inner_subtype = m->error.p ? failure : success;
-		e->response = (struct span){p, n};
+		e->response = line;
 		e->inner_response = m->result;
 		e->is_error = m->error;
 	}
@@ -102,7 +100,7 @@ static void give_envelope(const char *p, size_t n, const struct members *m, stru
 
 bool jsonrpc_scan(const char *p, size_t n, struct envelope *e, const char *conversation) {
 	struct cursor c = {p, p + n, wide_here()};
-	struct members m = {0};
+	struct jsonrpc_members m = {0};
 	struct span key, ignored = SPAN_NONE;
 	size_t len = strlen(conversation);
 	enum cursor_step step;
@@ -118,7 +116,7 @@ bool jsonrpc_scan(const char *p, size_t n, struct envelope *e, const char *conve
 		e->reserved |= is_reserved_key(key) || (is_method_key(key) && jsonrpc_is_own(*value));
 	}
 	if (step != CURSOR_END) return false;
-	give_envelope(from, (size_t)(c.p - from), &m, e);
+	jsonrpc_fill(e, (struct span){from, (size_t)(c.p - from)}, &m);
 	cursor_skip_blanks(&c);
 	return c.p == c.end;
 }

@@ -31,6 +31,13 @@
  * The inner_subtype of a verb is its name in plenum/protocol.h, a static span. reserved: a method of the child, or a
  * root member, has a name of the daemon (jsonrpc_disown()). */
 bool jsonrpc_scan(const char *p, size_t n, struct envelope *e, const char *conversation);
+
+struct jsonrpc_members {
+	struct span id, method, params, result, error, conversation;
+};
+
+/* Fill *e, which is zero, from the members of a line. line: the whole object. */
+void jsonrpc_fill(struct envelope *e, struct span line, const struct jsonrpc_members *m);
 /* Return true for a method of the daemon, in any spelling. */
 bool jsonrpc_is_own(struct span method);
 

@@ -25,7 +25,7 @@ struct message {
 	struct span role, content; /* of `message` */
 	struct span text;          /* of a prompt: its content, or the text of its first block; else SPAN_NONE */
 	bool command;              /* a prompt that is a command of the child itself */
-	bool too_many;             /* refused for a limit on a count, not for its content */
+	const char *code;          /* of a refusal, static; NULL: PLENUM_E_BAD_LINE */
 };
 
 /* Check the line p[0..n), without LF or CR. On success *m is filled. A line of an old form is converted: *rewritten is

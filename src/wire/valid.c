@@ -343,3 +343,24 @@ bool valid_span(struct span json) {
 	size_t at;
 	return valid_json(json.p, json.n, &error, &at);
 }
+
+/* --- keys ------------------------------------------------------------------------------------------------------------
+ */
+
+#define DISGUISE_MAX 4096 /* longer than any name that routing or the child looks for */
+
+bool valid_hides_key(const char *key, size_t n) {
+	if (n > DISGUISE_MAX || !memchr(key, '\\', n)) return false;
+	for (size_t i = 0; i < n; i++) {
+		int ch = (unsigned char)key[i];
+		if (ch == '\\') {
+			if (key[i + 1] != 'u' || key[i + 2] != '0' || key[i + 3] != '0') return false;
+			char hex[3] = {key[i + 4], key[i + 5], 0};
+			ch = (int)strtol(hex, NULL, 16);
+			i += 5;
+		}
+		bool word = ch == '_' || (ch >= '0' && ch <= '9') || ((ch | 0x20) >= 'a' && (ch | 0x20) <= 'z' && ch < 0x80);
+		if (!word) return false;
+	}
+	return true;
+}

@@ -62,3 +62,8 @@ bool valid_run(struct valid *v, size_t bytes);
 bool valid_json(const char *p, size_t n, const char **error, size_t *at);
 /* The same without a reason. */
 bool valid_span(struct span json);
+
+/* Return true for a key (without its quotes, valid JSON) of letters, digits and underscores that has escapes: it evades
+ * a comparison of bytes. */
+bool valid_hides_key(const char *key, size_t n);
+#define VALID_HIDDEN_KEY "a key is spelled with escapes: write its letters as they are"

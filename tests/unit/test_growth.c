@@ -15,6 +15,7 @@
 
 #include "base/str.h"
 #include "carrying.h"
+#include "plenum/protocol.h"
 
 #include <malloc.h>
 #include <time.h>
@@ -250,10 +251,10 @@ START_TEST(too_many_members) {
 	char error[200];
 	ck_assert(message_check(most, strlen(most), &m, &rewritten, error, sizeof error, &id));
 	ck_assert(!message_check(more, strlen(more), &m, &rewritten, error, sizeof error, &id));
-	ck_assert(m.too_many && strstr(error, "4,096 members"));
+	ck_assert(m.code && strcmp(m.code, PLENUM_E_TOO_MANY) == 0 && strstr(error, "4,096 members"));
 	ck_assert(!message_check(deep, strlen(deep), &m, &rewritten, error, sizeof error, &id));
-	ck_assert(m.too_many && span_equals(id, "7"));
-	ck_assert(!message_check("{", 1, &m, &rewritten, error, sizeof error, &id) && !m.too_many);
+	ck_assert(m.code && strcmp(m.code, PLENUM_E_TOO_MANY) == 0 && span_equals(id, "7"));
+	ck_assert(!message_check("{", 1, &m, &rewritten, error, sizeof error, &id) && !m.code);
 }
 END_TEST
 

@@ -5,6 +5,7 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "dialect/claude/survive.h"
+#include "plenum/protocol.h"
 #include "wire/limits.h"
 #include "wire/valid.h"
 
@@ -27,25 +28,6 @@ struct check {
 };
 
 /* --- Members that routing reads ----------------------------------------------------------------------------------- */
-
-#define DISGUISE_MAX 4096 /* longer than any name that routing or the child looks for */
-
-/* A key of letters, digits and underscores needs no escapes; with them it evades a comparison of bytes. */
-static bool is_disguised(const char *key, size_t n) {
-	if (n > DISGUISE_MAX || !memchr(key, '\\', n)) return false;
-	for (size_t i = 0; i < n; i++) {
-		int ch = (unsigned char)key[i];
-		if (ch == '\\') {
-			if (key[i + 1] != 'u' || key[i + 2] != '0' || key[i + 3] != '0') return false;
-			char hex[3] = {key[i + 4], key[i + 5], 0};
-			ch = (int)strtol(hex, NULL, 16);
-			i += 5;
-		}
-		bool word = ch == '_' || (ch >= '0' && ch <= '9') || ((ch | 0x20) >= 'a' && (ch | 0x20) <= 'z' && ch < 0x80);
-		if (!word) return false;
-	}
-	return true;
-}
 
 static struct inner *inner_of(struct check *c) {
 	if (c->place == &c->env->request) return &c->request;
@@ -85,8 +67,8 @@ static const char too_many_members[] = "an object that routing reads has more th
 static bool note_key(struct valid *v, const char *key, size_t n) {
 	struct check *c = CONTAINER_OF(v, struct check, json);
 	size_t depth = v->depth;
-	if (is_disguised(key, n)) {
-		v->error = "a key is spelled with escapes: write its letters as they are";
+	if (valid_hides_key(key, n)) {
+		v->error = VALID_HIDDEN_KEY;
 		return false;
 	}
 	if (depth == 3) return true;
@@ -287,7 +269,7 @@ static bool give_verdict(struct message_check *k, bool good) {
 		k->request_id = readable_id(&k->m.env);
 		return true;
 	}
-	if (k->rewritten.data) k->m = (struct message){.kind = k->m.kind, .too_many = k->m.too_many}; /* drop its spans */
+	if (k->rewritten.data) k->m = (struct message){.kind = k->m.kind, .code = k->m.code}; /* drop its spans */
 	chunk_drop(&k->rewritten);
 	return true;
 }
@@ -296,7 +278,7 @@ static bool refuse_json(struct message_check *k, const char *text, size_t at) {
 	bool too_many = text == too_many_members;
 	snprintf(k->error, sizeof k->error, "%s (byte %zu of the line)", text, at + 1);
 	salvage(k->p, k->n, &k->m, &k->request_id);
-	k->m.too_many = too_many;
+	if (too_many) k->m.code = PLENUM_E_TOO_MANY;
 	return give_verdict(k, false);
 }
 
@@ -329,7 +311,7 @@ bool message_check_step(struct message_check *k, size_t bytes) {
 		return end_scan(k->p, &k->json, &text, &at) ? begin_survive(k) : refuse_json(k, text, at);
 	}
 	bool good = survive_step(&k->survive, bytes, k->error, sizeof k->error);
-	k->m.too_many = k->survive.too_many;
+	if (k->survive.too_many) k->m.code = PLENUM_E_TOO_MANY;
 	if (k->m.kind == MESSAGE_USER && !k->m.text.p) k->m.text = k->survive.first_text;
 	return (!good || !k->survive.n) && give_verdict(k, good);
 }
