@@ -13,10 +13,18 @@ void dialect_put_names(struct buf *b) {
 	for (size_t i = 0; dialect_list[i]; i++) buf_printf(b, "%s%s", i ? ", " : "", dialect_list[i]->name);
 }
 
+const struct dialect *dialect_opened_by(struct span line) {
+	for (size_t i = 0; dialect_list[i]; i++)
+		if (dialect_list[i]->opens && dialect_list[i]->opens(line)) return dialect_list[i];
+	return dialect_default();
+}
+
 const struct dialect *dialect_of_line(const struct dialect *d, struct span line) {
 	if (!dialect_list[1] || d->recognizes(line)) return NULL;
-	for (size_t i = 0; dialect_list[i]; i++)
-		if (dialect_list[i] != d && dialect_list[i]->recognizes(line)) return dialect_list[i];
+	for (size_t i = 0; dialect_list[i]; i++) {
+		const struct dialect *other = dialect_list[i];
+		if (other != d && (other->opens ? other->opens(line) : other->recognizes(line))) return other;
+	}
 	return NULL;
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/words.h"
+#include "dialect/dialect_frame.h"
 #include "dialect/dialect_gate.h"
 #include "dialect/dialect_turn.h"
 #include "dialect/message.h"
@@ -312,6 +313,7 @@ struct dialect {
 	 * trace in it; the next one is for a child that did not answer the one before. Return false if there are no more.
 	 * NULL: there is none. */
 	bool (*put_ask_name)(struct buf *b, const char *id, unsigned n);
+	const struct dialect_frame *frame; /* of its clients' connections */
 	/* To a client: the answer to its request. json NULL: without a body. more: further members, `,"name":value`. */
 	void (*put_success)(struct buf *b, struct span id, const char *json);
 	const char *success_end; /* the end of such a line, from the closing brace of an object in json on */
@@ -332,6 +334,9 @@ struct dialect {
 
 	/* Return true for a line that looks like one of this dialect, well-formed or not. */
 	bool (*recognizes)(struct span line);
+	/* Return true if a connection that begins with this line speaks this dialect, until it attaches to a session. NULL:
+	 * none does that the default dialect does not take. */
+	bool (*opens)(struct span line);
 	/* Check a line completely before it may reach the child (message.h). */
 	message_check_fn *check;
 	const struct message_steps *check_steps; /* the same in pieces; NULL: only at once */
@@ -361,10 +366,11 @@ extern const struct dialect *const dialect_list[];
 const struct dialect *dialect_find(const char *name); /* NULL: no such dialect */
 /* Append their names, for an error text: "acp, claude". */
 void dialect_put_names(struct buf *b);
-/* The dialect of a connection that has chosen no session yet. */
+/* The dialect of a connection without a session, unless its first line is one of another (dialect_opened_by()). */
 static inline const struct dialect *dialect_default(void) {
 	return dialect_list[0];
 }
+const struct dialect *dialect_opened_by(struct span line);
 /* Return the other dialect that recognizes a line not recognized by d; NULL: none. */
 const struct dialect *dialect_of_line(const struct dialect *d, struct span line);
 /* read_claim(), if there is one. */

@@ -2,6 +2,8 @@
 #include "dialect/frame.h"
 
 #include "base/str.h"
+#include "plenum/protocol.h"
+#include "wire/disown.h"
 
 #include <string.h>
 
@@ -46,3 +48,11 @@ void frame_put_cancel(struct buf *b, struct span id) {
 	buf_put(b, id.p, id.n);
 	buf_puts(b, "}\n");
 }
+
+const struct dialect_frame frame_control = {
+	.put_notice = chunk_ref,
+	.lost = PLENUM_EVENT_HEAD PLENUM_EV_ERROR "\",\"code\":\"" PLENUM_E_INTERNAL "\",\"error\":\"" DIALECT_FRAME_LOST
+											  "\"}\n",
+	.disown = disown_line,
+	.disown_answer = disown_answer,
+};

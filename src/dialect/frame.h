@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "dialect/dialect_frame.h"
 #include "wire/scan.h"
 
 void frame_put_request(struct buf *b, const char *id, const char *request_json);
@@ -17,3 +18,4 @@ void frame_put_success(struct buf *b, struct span id, const char *response_json)
 /* id SPAN_NONE: none. more: further members of the response, `,"name":value` each. */
 void frame_put_error(struct buf *b, struct span id, const char *code, const char *text, const char *more);
 void frame_put_cancel(struct buf *b, struct span id);
+extern const struct dialect_frame frame_control;

@@ -151,7 +151,7 @@ static struct span object_of(struct chunk line) {
 	return brace ? (struct span){brace, line.len - (size_t)(brace - line.data)} : SPAN_NONE;
 }
 
-struct chunk jsonrpc_disown(struct chunk line) {
+static struct chunk disown(struct chunk line) {
 	struct copy c = {BUF_INIT(SIZE_MAX / 4), line.data};
 	struct span key, value;
 	for (size_t at = 0; span_next_member(object_of(line), &at, &key, &value);) {
@@ -182,7 +182,8 @@ static void rename_in_error(struct copy *c, struct span error) {
 		if (span_spells(key, "data", true)) rename_codes(c, value);
 }
 
-struct chunk jsonrpc_disown_answer(struct chunk line) {
+static struct chunk disown_answer(struct chunk line, bool initialize) {
+	(void)initialize;
 	struct copy c = {BUF_INIT(SIZE_MAX / 4), line.data};
 	struct span key, value;
 	for (size_t at = 0; span_next_member(object_of(line), &at, &key, &value);)
@@ -239,7 +240,7 @@ void jsonrpc_put_error(struct buf *b, const char *head, struct span id, const ch
 }
 
 /* The members after `subtype` become the params. */
-struct chunk jsonrpc_notice(const char *head, struct chunk notice) {
+static struct chunk frame_notice(const char *head, struct chunk notice) {
 	static const char before[] = "\"method\":\"" JSONRPC_EVENT "\",\"params\":{";
 	static const char frame[] = "{\"type\":\"system\",\"subtype\":\"" PLENUM_EVENT_SUBTYPE "\",";
 	struct span body = splice_body(notice);
@@ -253,3 +254,31 @@ struct chunk jsonrpc_notice(const char *head, struct chunk notice) {
 	};
 	return chunk_join(parts, ARRAY_SIZE(parts));
 }
+
+static struct chunk put_notice(struct chunk notice) {
+	return frame_notice(JSONRPC_HEAD, notice);
+}
+
+static struct chunk put_bare_notice(struct chunk notice) {
+	return frame_notice(JSONRPC_BARE_HEAD, notice);
+}
+
+#define LOST                                                                                                           \
+	"\"method\":\"" JSONRPC_EVENT "\",\"params\":{\"event\":\"" PLENUM_EV_ERROR "\",\"code\":\"" PLENUM_E_INTERNAL     \
+	"\",\"error\":\"" DIALECT_FRAME_LOST "\"}}\n"
+
+const struct dialect_frame jsonrpc_frame = {
+	.put_notice = put_notice,
+	.lost = JSONRPC_HEAD LOST,
+	.disown = disown,
+	.disown_answer = disown_answer,
+	.answers_bad_lines = true,
+};
+
+const struct dialect_frame jsonrpc_bare_frame = {
+	.put_notice = put_bare_notice,
+	.lost = JSONRPC_BARE_HEAD LOST,
+	.disown = disown,
+	.disown_answer = disown_answer,
+	.answers_bad_lines = true,
+};

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "dialect/dialect_frame.h"
 #include "dialect/envelope.h"
 #include "wire/chunk.h"
 
@@ -29,7 +30,7 @@
  *                     error; inner_subtype: "success" or "error"
  *
  * The inner_subtype of a verb is its name in plenum/protocol.h, a static span. reserved: a method of the child, or a
- * root member, has a name of the daemon (jsonrpc_disown()). */
+ * root member, has a name of the daemon. */
 bool jsonrpc_scan(const char *p, size_t n, struct envelope *e, const char *conversation);
 
 struct jsonrpc_members {
@@ -41,12 +42,10 @@ void jsonrpc_fill(struct envelope *e, struct span line, const struct jsonrpc_mem
 /* Return true for a method of the daemon, in any spelling. */
 bool jsonrpc_is_own(struct span method);
 
-/* A line of the child: rename methods and root members that have a name of the daemon, as wire/disown.h does in the
- * control frame. Returns a chunk owned by the caller, a reference to the same bytes if nothing changes; data NULL
- * without memory. */
-struct chunk jsonrpc_disown(struct chunk line);
-/* The same in an answer: the member `code` of an error's data, if it may be one of the daemon's. */
-struct chunk jsonrpc_disown_answer(struct chunk line);
+/* Of clients with the one or the other head. disown: methods and root members with a name of the daemon get the prefix
+ * `child_`, as in the control frame (wire/disown.h); disown_answer: the member `code` of an error's data, if it may be
+ * one of the daemon's. */
+extern const struct dialect_frame jsonrpc_frame, jsonrpc_bare_frame;
 
 /* Each function appends a whole line with its newline. head: one of the two above. Ids and params are raw JSON. */
 void jsonrpc_put_request(struct buf *b, const char *head, const char *id, const char *method, const char *params);
@@ -58,5 +57,3 @@ void jsonrpc_put_error(struct buf *b, const char *head, struct span id, const ch
 					   const char *more);
 /* Return the number in an error with this code of plenum/protocol.h. */
 int jsonrpc_number(const char *code);
-/* Return a notice of the daemon (wire/notice.h) in this frame: a new chunk, data NULL without memory. */
-struct chunk jsonrpc_notice(const char *head, struct chunk notice);

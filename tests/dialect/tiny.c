@@ -294,6 +294,7 @@ static const struct dialect tiny_dialect = {
 	.put_cancel_form = put_cancel_form,
 	.put_cancel = put_cancel,
 	.put_interrupt = put_interrupt,
+	.frame = &frame_control,
 	.put_success = frame_put_success,
 	.success_end = FRAME_SUCCESS_END,
 	.put_error = frame_put_error,

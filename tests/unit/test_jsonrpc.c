@@ -133,7 +133,7 @@ END_TEST
 
 static void child_becomes(const char *line, const char *want) {
 	struct envelope e = scanned(line);
-	struct chunk c = e.reserved ? jsonrpc_disown(text(line)) : chunk_ref(text(line));
+	struct chunk c = e.reserved ? jsonrpc_frame.disown(text(line)) : chunk_ref(text(line));
 	REQUIRE(is_text((struct span){c.data, c.len}, want), "%s: %.*s", line, (int)c.len, c.data);
 	if (strcmp(line, want) == 0) ck_assert_ptr_eq(c.data, line); /* not even copied */
 	chunk_drop(&c);
@@ -151,7 +151,7 @@ START_TEST(names_of_the_daemon) {
 END_TEST
 
 static void answer_becomes(const char *line, const char *want) {
-	struct chunk c = jsonrpc_disown_answer(text(line));
+	struct chunk c = jsonrpc_frame.disown_answer(text(line), false);
 	REQUIRE(is_text((struct span){c.data, c.len}, want), "%s: %.*s", line, (int)c.len, c.data);
 	if (strcmp(line, want) == 0) ck_assert_ptr_eq(c.data, line);
 	chunk_drop(&c);
@@ -209,7 +209,7 @@ START_TEST(notices) {
 	notice_begin(&b, "lag", "s1");
 	notice_number(&b, "lines", 3);
 	struct chunk built = notice_end(&b);
-	struct chunk c = jsonrpc_notice(JSONRPC_HEAD, built), bare = jsonrpc_notice(JSONRPC_BARE_HEAD, built);
+	struct chunk c = jsonrpc_frame.put_notice(built), bare = jsonrpc_bare_frame.put_notice(built);
 	static const char want[] = "{\"jsonrpc\":\"2.0\",\"method\":\"_plenum/"
 							   "event\",\"params\":{\"event\":\"lag\",\"session\":\"s1\",\"lines\":3}}\n";
 	REQUIRE(is_text((struct span){c.data, c.len}, want), "%.*s", (int)c.len, c.data);

@@ -435,6 +435,7 @@ const struct dialect claude_dialect = {
 	.put_prompt_cancelled = put_prompt_cancelled,
 	.put_mode = put_mode,
 	.put_ask_name = put_ask_name,
+	.frame = &frame_control,
 	.put_success = frame_put_success,
 	.success_end = FRAME_SUCCESS_END,
 	.put_error = frame_put_error,
