@@ -37,7 +37,10 @@ struct call *call_new(struct calls *all, struct session *s, struct loop *loop, e
 	struct call *c = calloc(1, sizeof *c);
 	if (!c) return NULL;
 	str_random_hex(random, 8);
-	snprintf(c->id, sizeof c->id, "req_%llu_%s", (unsigned long long)++all->counter, random);
+	if (all->numbers)
+		snprintf(c->id, sizeof c->id, "%llu", (unsigned long long)++all->counter);
+	else
+		snprintf(c->id, sizeof c->id, "req_%llu_%s", (unsigned long long)++all->counter, random);
 	c->session = s;
 	c->purpose = purpose;
 	c->asker = asker;
@@ -61,9 +64,29 @@ struct call *call_new(struct calls *all, struct session *s, struct loop *loop, e
 
 struct call *call_find(struct calls *all, struct span id) {
 	struct call *c = NULL;
-	struct span text = span_content(id);
+	struct span text = all->numbers ? id : span_content(id); /* "1" is not 1 */
 	if (text.p) HASH_FIND(hh, all->by_id, text.p, text.n, c);
 	return c;
+}
+
+bool calls_made(const struct calls *all, struct span id) {
+	int64_t n;
+	struct span text = span_content(id);
+	if (all->numbers) return span_int(id, &n) && n > 0 && (uint64_t)n <= all->counter;
+	return text.n > 4 && memcmp(text.p, "req_", 4) == 0;
+}
+
+struct span call_raw_id(const struct calls *all, const struct call *c, char out[CALL_ID_MAX + 2]) {
+	const char *quote = all->numbers ? "" : "\"";
+	int n = snprintf(out, CALL_ID_MAX + 2, "%s%s%s", quote, c->id, quote);
+	return (struct span){out, (size_t)n};
+}
+
+struct call *call_of_prompt(struct calls *all, const char *uuid) {
+	struct call *c;
+	LIST_FOR_EACH (c, &all->order, struct call, node)
+		if (c->purpose == CALL_PROMPT && c->value && strcmp(c->value, uuid) == 0) return c;
+	return NULL;
 }
 
 struct call *call_of(struct calls *all, uint64_t number, struct span id) {
@@ -107,10 +130,10 @@ static void carry_members(struct carry *c, struct call *call, const struct diale
 	carry_bytes(c, call->id, sizeof call->id);
 	call->id[sizeof call->id - 1] = 0;
 	carry_text(c, &call->key);
-	CARRY_UPTO(c, call->purpose, CALL_NAME);
+	CARRY_UPTO(c, call->purpose, CALL_KEPT);
 	carry_client(c, &call->asker);
 	carry_text(c, &call->asker_id);
-	CARRY_UPTO(c, call->act, ACT_CANCEL);
+	CARRY_UPTO(c, call->act, ACT_KEPT);
 	carry_text(c, &what);
 	carry_text(c, &call->value);
 	carry_timer(c, &call->timer);

@@ -11,7 +11,7 @@
 #include "dialect/dialect.h"
 #include "io/loop.h"
 
-#define CALL_ID_MAX 40
+#define CALL_ID_MAX 40 /* without quotes */
 
 struct client;
 struct session;
@@ -20,7 +20,9 @@ enum call_purpose {
 	CALL_CLIENT, /* the answer goes to the asker */
 	CALL_INIT,   /* the daemon's initialize */
 	CALL_SILENT, /* no client waits for it */
-	CALL_NAME,   /* the daemon's: a line before the answer names the conversation */
+	CALL_STEP,   /* the daemon's: a step of the child's start */
+	CALL_PROMPT, /* a prompt of the asker, held or sent: the answer ends its turn */
+	CALL_KEPT,   /* not sent: the daemon answers the asker when the start of the child has brought the answer */
 };
 
 struct call {
@@ -36,12 +38,13 @@ struct call {
 	char *asker_id; /* raw JSON */
 	enum act_kind act;
 	const char *what; /* ACT_CHANGE: the changed setting */
-	char *value;      /* its new value, raw JSON; may be NULL */
+	char *value;      /* its new value, raw JSON; may be NULL. CALL_PROMPT: the uuid. CALL_KEPT: the line */
 	struct loop_timer timer;
 	struct share_request charge;
 };
 
 struct calls {
+	bool numbers; /* the ids are numbers */
 	struct call *by_id, *by_asker;
 	struct list order;
 	size_t n;
@@ -54,6 +57,12 @@ void calls_free(struct calls *c);
 struct call *call_new(struct calls *all, struct session *s, struct loop *loop, enum call_purpose purpose,
 					  struct client *asker, uint64_t asker_number, struct span asker_id, void (*on_timer)(void *));
 struct call *call_find(struct calls *all, struct span id);
+/* Return true if this is the id of a call, maybe an ended one. */
+bool calls_made(const struct calls *all, struct span id);
+/* Return its id as raw JSON, in out. */
+struct span call_raw_id(const struct calls *all, const struct call *c, char out[CALL_ID_MAX + 2]);
+/* Return the call of the prompt with this uuid (without quotes); NULL: none waits for its end. */
+struct call *call_of_prompt(struct calls *all, const char *uuid);
 bool call_is_open(struct calls *all, uint64_t asker_number, struct span asker_id);
 struct call *call_of(struct calls *all, uint64_t asker_number, struct span asker_id);
 /* The asker no longer waits and may use its own id again; the child's answer is still processed. */

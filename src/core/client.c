@@ -293,11 +293,24 @@ static bool other_type_wanted(const struct client *c, const struct tape_entry *e
 	return type.p && names_have(&c->filter.others, type.p, type.n);
 }
 
+/* Return true for the echo of a prompt of this client. */
+static bool is_own_echo(const struct client *c, const struct tape_entry *e) {
+	char own[48];
+	size_t n = (size_t)snprintf(own, sizeof own, "\"" TAPE_SENDER "\":%llu}", (unsigned long long)c->id);
+	const char *at = e->line.data, *end = at + e->line.len, *last = NULL, *found;
+	while ((found = memmem(at, (size_t)(end - at), own, strlen("\"" TAPE_SENDER "\":"))) != NULL) {
+		last = found;
+		at = found + 1;
+	}
+	return last && (size_t)(end - last) >= n && memcmp(last, own, n) == 0;
+}
+
 static bool passes(const struct client *c, const struct tape_entry *e) {
 	const struct client_filter *f = &c->filter;
 	if (e->kind == LINE_NOTICE) return !f->quiet; /* no types filter drops notices */
 	if (f->no_partial && e->kind == LINE_STREAM_EVENT) return false;
 	if (f->no_echo && (e->flags & TAPE_REPLAY)) return false;
+	if ((e->flags & TAPE_OTHERS) && is_own_echo(c, e)) return false;
 	if (!f->by_type) return true;
 	if (e->kind == LINE_OTHER) return other_type_wanted(c, e);
 	return f->kinds & (1U << e->kind);

@@ -32,6 +32,7 @@ static uint64_t hash_of(const struct session *s) {
 	h = mix_text(h, s->resumed_id);
 	h = mix_text(h, snapshot_strict(&s->snapshot, session_dialect(s)));
 	h = mix_text(h, s->timers.armed);
+	h = mix(h, s->memo.version);
 	h = mix(h, s->registry.version);
 	h = mix(h, s->registry.taken);
 	h = mix(h, (uint64_t)session_pid(s));

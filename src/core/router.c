@@ -123,7 +123,7 @@ void router_refuse(struct client *c, const struct message *m, const char *code, 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	if (m->kind == MESSAGE_REQUEST)
+	if (m->kind == MESSAGE_REQUEST || (m->kind == MESSAGE_USER && !c->dialect->prompt_id))
 		post_error_answer(c, m->env.request_id, code, text);
 	else
 		post_error_event(c, SPAN_NONE, uuid, code, text);

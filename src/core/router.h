@@ -4,7 +4,7 @@
  * both sessions and clients; it fills in the events of both. Split by the source of a line: router_child.c (the child),
  * router_client.c (a client), router_prompts.c (its prompts), router_turns.c (the owner of a turn), router_asks.c
  * (requests to clients), router_execute.c (tools that a client runs by itself), router_init.c (initialize),
- * router_names.c (conversations), router_hooks.c (hooks, MCP servers), router_lag.c (slow clients), router_stall.c
+ * router_names.c (the start of a child, conversations), router_kept.c (what the start has brought), router_hooks.c (hooks, MCP servers), router_lag.c (slow clients), router_stall.c
  * (stalled turns), router_carry.c (upgrade), and this header's router.c (sessions, attachments, notices). Policy on the
  * daemon as a whole (verbs, counts, state on disk) is above it, behind struct router_events. Source: docs/contract.md 4
  * to 8.
@@ -260,11 +260,20 @@ void router_tell_state(struct session *s);    /* now, with its cause */
 void router_publish_state(struct session *s); /* session_state_due() */
 
 /* --- which conversation a child has taken up (router_names.c) --- */
-void router_name_ask(struct session *s);  /* it has answered its initialize, and clients' lines wait for the name */
-void router_name_over(struct call *call); /* answered, or timed out */
+void router_step(struct session *s); /* the next step of its child's start is due; the last one lets clients write */
+void router_step_answered(struct call *call, const struct envelope *e);
+void router_step_late(struct call *call);
 void router_learn_conversation(struct session *s, struct span id);
 /* Handle a system line. Return true if it answers only a question of the daemon. */
 bool router_name_line(struct session *s, const struct envelope *e, const struct report *r);
+
+/* --- answers that the start of a child brings (router_kept.c) --- */
+void router_kept(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+void router_kept_due(struct session *s); /* a step was answered: serve the clients that wait for it */
+/* A step has failed: its clients get the reason. Return true if the start goes on with another try of theirs. */
+bool router_kept_failed(struct session *s, const char *why);
+/* Send the newest values of what the child reports, which are older than the client. Before it reads the tape. */
+void router_kept_post(struct attachment *a);
 
 /* --- turns (router_turns.c): when one begins and ends, and which prompts it answers --- */
 void router_turn_begins(struct session *s, const struct envelope *e);
@@ -272,6 +281,9 @@ void router_turn_ends(struct session *s, struct chunk line, const struct envelop
 bool router_turn_is_open(const struct session *s); /* the child has prompts without a result */
 /* Append `cost_usd`, the cost of the conversation as last reported; null: none was. */
 void router_turn_put_cost(struct buf *b, const struct session *s);
+void router_turn_sent(struct session *s, struct prompt *p); /* its answer will end its turn (CALL_PROMPT) */
+/* Its answer has come. */
+void router_turn_answered(struct call *call, struct chunk line, const struct envelope *e);
 void router_turn_named(struct session *s); /* announce a turn begun before its prompts were known */
 void router_turn_echo(struct session *s, const struct envelope *e);
 void router_turn_fate(struct session *s, enum report_fate fate, struct span uuid); /* of a prompt */
@@ -296,10 +308,13 @@ router_put_fn router_put_request; /* with this body */
 /* Send a client's request to the child under a fresh id; put NULL: the line's own. NULL: the client was notified. */
 struct call *router_call(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 						 router_put_fn *put, const char *body);
+/* Return the client's line for the child: under this raw id (absent: a line without one), and with the conversation
+ * named if it is left out. data NULL without memory. */
+struct chunk router_line_for(const struct session *s, struct span body, const struct envelope *e, struct span id);
 /* Announce the change as soon as the child confirms it. call may be NULL: there is nothing to announce. */
 void router_announce_change(struct call *call, const struct gate_row *row, const struct envelope *e);
-/* Send a line without an answer to the child unchanged. False: the client was notified. */
-bool router_pass_line(struct client *c, struct session *s, struct chunk line);
+/* Send a line without an answer to the child. False: the client was notified. */
+bool router_pass_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 void router_call_timer(void *call); /* timeout */
 void router_call_answered(struct call *call, struct chunk line, const struct envelope *e);
 void router_fail_call(struct call *call, const char *code, const char *text); /* text NULL: no client is notified */
@@ -311,6 +326,10 @@ void router_prompts_leave(struct client *c); /* it detaches: withdraw prompts th
 void router_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by); /* it will not run */
 void router_cancel_held(struct session *s, struct client *by, bool all); /* all: also those of other clients */
 void router_interrupt(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+/* The same by a line without an answer: the child then expects an answer to each of its permission requests. */
+void router_interrupt_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+/* Withdraw the prompt of this call if the child does not know it yet. False: it does. */
+bool router_withdraw_held(struct session *s, struct call *call, const struct client *by);
 void router_cancel_prompt(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 
 /* --- requests to clients (router_asks.c) --- */
@@ -324,6 +343,7 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 void router_withdrawn(struct session *s, struct span child_id); /* by the child */
 /* The turn was interrupted: withdraw its permission requests. Those of background agents stay open. */
 void router_withdraw_turn(struct session *s);
+void router_cancel_turn(struct session *s); /* the same, each with an answer to the child */
 void router_withdraw_all(struct session *s, const char *why);
 void router_unask(struct attachment *a); /* it is gone, or no approver any more */
 /* Send the daemon's own answer. body: value of response.response, freed; NULL: answer with an error. */

@@ -466,6 +466,18 @@ void router_withdraw_turn(struct session *s) {
 			settle(s, p, NULL, "cancelled", NULL, NULL);
 }
 
+void router_cancel_turn(struct session *s) {
+	struct pending *p;
+	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node) {
+		if (p->kind != ASK_TOOL || p->act.data) continue;
+		struct buf body = NOTICE_INIT, b = NOTICE_INIT;
+		p->dialect->put_cancel_form(&body, p->request);
+		dialect_put_built(p->dialect, &b, span_of(p->child_id), &body);
+		session_must_write(s, notice_chunk(&b));
+		settle(s, p, NULL, "cancelled", "the turn was interrupted", NULL);
+	}
+}
+
 void router_withdraw_all(struct session *s, const char *why) {
 	struct pending *p;
 	while ((p = LIST_TOP(&s->pendings.order, struct pending, node)) != NULL) settle(s, p, NULL, why, NULL, NULL);
@@ -548,6 +560,7 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 	struct changes ch = {0};
 	if (!p) {
 		bool late = pending_was_settled(&s->pendings, e->inner_request_id);
+		if (late && session_dialect(s)->answers_withdrawn) return;
 		router_complain(c, e->inner_request_id, late ? PLENUM_E_ALREADY_SETTLED : PLENUM_E_UNKNOWN_REQUEST,
 						late ? "this request was settled before your answer came"
 							 : "no request with this request_id is open here");

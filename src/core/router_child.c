@@ -106,8 +106,10 @@ static void on_answer(struct session *s, struct call *call, struct chunk line, c
 	if (call->purpose != CALL_INIT) router_turn_cancelled(s, e, call);
 	if (call->purpose == CALL_INIT)
 		router_init_answered(s, call, line, e);
-	else if (call->purpose == CALL_NAME)
-		router_name_over(call);
+	else if (call->purpose == CALL_STEP)
+		router_step_answered(call, e);
+	else if (call->purpose == CALL_PROMPT)
+		router_turn_answered(call, line, e);
 	else if (call->purpose == CALL_CLIENT || call->act == ACT_CHANGE) /* also if the client left meanwhile */
 		router_call_answered(call, line, e);
 	else
@@ -120,8 +122,7 @@ static void on_response(struct session *s, struct chunk line, const struct envel
 	struct envelope own;
 	struct call *call = call_find(&s->calls, e->inner_request_id);
 	if (!call) {
-		struct span id = span_content(e->inner_request_id);
-		if (id.n > 4 && memcmp(id.p, "req_", 4) == 0) s->dropped_answers++; /* one of ours, and late */
+		if (calls_made(&s->calls, e->inner_request_id)) s->dropped_answers++; /* one of ours, and late */
 		return;
 	}
 	struct chunk answer = disown_answer(line, call->purpose == CALL_INIT);
@@ -139,8 +140,9 @@ static void take_report(struct session *s, enum line_kind kind, struct chunk lin
 	struct report r = {0};
 	session_dialect(s)->read(line, kind, e, &r);
 	bool asked = kind == LINE_SYSTEM && router_name_line(s, e, &r);
+	bool noted = session_dialect(s)->remember && session_dialect(s)->remember(&s->memo, e);
 	learn(s, kind, line, e, &r);
-	if (!asked) to_tape(s, kind, line, r.echo ? TAPE_REPLAY : 0);
+	if (!asked && (noted || !s->replays)) to_tape(s, kind, line, r.echo ? TAPE_REPLAY : 0);
 	if (!r.begins) return;
 	snapshot_taped(&s->snapshot, s->tape.next - 1);
 	if (session_state(s) == SESSION_BUSY && s->told_state != SESSION_BUSY)
@@ -151,6 +153,7 @@ static void take_report(struct session *s, enum line_kind kind, struct chunk lin
 /* A piece of an answer: by far the most frequent line. */
 static void take_piece(struct session *s, struct chunk line, const struct envelope *e) {
 	struct report r = {0};
+	if (s->replays) return;
 	if (!s->turn) {
 		session_dialect(s)->read(line, LINE_STREAM_EVENT, e, &r);
 		learn(s, LINE_STREAM_EVENT, line, e, &r);
@@ -360,6 +363,7 @@ static void fail_calls(struct session *s, const char *text, bool ends) {
 	struct call *call;
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node) {
 		const struct client *c = call->purpose == CALL_CLIENT ? call->asker : NULL;
+		if (call->purpose == CALL_PROMPT) continue; /* with its prompt */
 		if (!session_awaits(s, call->child))
 			router_fail_call(call, PLENUM_E_CHILD_EXITED, ends && c && router_is_shim(c) ? NULL : text);
 	}
@@ -409,7 +413,7 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 		snprintf(text, sizeof text, "%s", s->reason ? s->reason : "the child cannot be ended");
 	else if (e->wanted)
 		snprintf(text, sizeof text, "the child was stopped before it answered");
-	else if (e->broken == BROKEN_SECOND && s->reason)
+	else if ((e->broken == BROKEN_SECOND || e->broken == BROKEN_REFUSED) && s->reason)
 		snprintf(text, sizeof text, "%s", s->reason);
 	else if (e->broken)
 		snprintf(text, sizeof text, "%s before it answered: %s", session_broken_text(e->broken), last);

@@ -48,8 +48,8 @@ void router_call_timer(void *arg) {
 		"the child did not answer in time; a later answer will be dropped (plenum_stop ends a child that hangs)";
 	session_changed(s);
 	if (restores_mode(call)) tell_mode_lost(call);
-	if (call->purpose == CALL_NAME) {
-		router_name_over(call);
+	if (call->purpose == CALL_STEP) {
+		router_step_late(call);
 		return;
 	}
 	if (!c || call->act != ACT_CHANGE) {
@@ -63,7 +63,7 @@ void router_call_timer(void *arg) {
 
 void router_fail_call(struct call *call, const char *code, const char *text) {
 	struct session *s = call->session;
-	struct client *c = call->purpose == CALL_CLIENT && text ? call->asker : NULL;
+	struct client *c = text ? call->asker : NULL;
 	struct span id = {call->asker_id, call->asker_id ? strlen(call->asker_id) : 0};
 	if (c) router_fail(c, id, code, "%s", text);
 	call_end(&s->calls, call);
@@ -99,10 +99,38 @@ void router_call_answered(struct call *call, struct chunk line, const struct env
 	call_end(&s->calls, call);
 }
 
+/* Make the edit that names the conversation where a request leaves it out. Return false if it need not be. */
+static bool name_conversation(const struct session *s, const struct envelope *e, struct splice_edit *edit) {
+	const char *name = session_dialect(s)->conversation_id;
+	struct span key, value;
+	size_t at = 0;
+	if (!name || !s->conversation_id || e->session_id.p || !span_is_object(e->request)) return false;
+	if (strpbrk(s->conversation_id, "\"\\")) return false; /* no agent has such an id */
+	bool more = span_next_member(e->request, &at, &key, &value);
+	*edit = (struct splice_edit){e->request.p + 1,
+								 0,
+								 {{"\"", 1}, span_of(name), {"\":\"", 3}, span_of(s->conversation_id)}};
+	edit->parts[SPLICE_PARTS - 1] = more ? (struct span){"\",", 2} : (struct span){"\"", 1};
+	return true;
+}
+
+struct chunk router_line_for(const struct session *s, struct span body, const struct envelope *e, struct span id) {
+	struct splice_edit edits[SPLICE_EDITS], conversation;
+	size_t n = 0;
+	bool names = name_conversation(s, e, &conversation), first = id.p && e->request_id.p < conversation.at;
+	if (names && !first) edits[n++] = conversation;
+	if (id.p) edits[n++] = (struct splice_edit){e->request_id.p, e->request_id.n, {id}};
+	if (names && first) edits[n++] = conversation;
+	return splice_edits(body, edits, n);
+}
+
 /* Return the client's line under a fresh id. If its id is inside `request` (an old form) ours goes in front. */
-static struct chunk under_id(const struct dialect *d, struct span body, const struct envelope *e, const char *id) {
+static struct chunk under_id(const struct session *s, struct span body, const struct envelope *e,
+							 const struct call *call) {
+	char raw[CALL_ID_MAX + 2];
 	bool inside = e->request_id.p > e->request.p && e->request_id.p < e->request.p + e->request.n;
-	return splice_string(body, inside ? SPAN_NONE : e->request_id, d->request_id, id);
+	if (s->calls.numbers) return router_line_for(s, body, e, call_raw_id(&s->calls, call, raw));
+	return splice_string(body, inside ? SPAN_NONE : e->request_id, session_dialect(s)->request_id, call->id);
 }
 
 static bool bad_timeout(struct client *c, const struct envelope *e) {
@@ -178,7 +206,7 @@ struct call *router_call(struct client *c, struct session *s, struct chunk line,
 	if (call && put) put(&b, s, call->id, body);
 	struct chunk out = !call ? CHUNK_NONE
 					   : put ? notice_chunk(&b)
-							 : under_id(session_dialect(s), splice_body(line), e, call->id);
+							 : under_id(s, splice_body(line), e, call);
 	if (!call || !out.data || !session_write_charged(s, out, true, c->member.share)) {
 		if (call) call_end(&s->calls, call);
 		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
@@ -278,6 +306,9 @@ static void on_request(struct client *c, struct session *s, struct chunk line, c
 	case ACT_INITIALIZE:
 		router_initialize(c, s, line, e);
 		break;
+	case ACT_KEPT:
+		router_kept(c, s, line, e);
+		break;
 	case ACT_INTERRUPT:
 		router_interrupt(c, s, line, e);
 		break;
@@ -314,10 +345,14 @@ static void on_cancel(struct client *c, struct session *s, const struct envelope
 		router_complain(c, e->request_id, PLENUM_E_UNKNOWN_REQUEST, "you have no open request with this request_id");
 		return;
 	}
+	if (call->purpose == CALL_KEPT) {
+		router_fail_call(call, PLENUM_E_CANCELLED, "you withdrew this request");
+		return;
+	}
+	if (call->purpose == CALL_PROMPT && router_withdraw_held(s, call, c)) return;
 	char id[CALL_ID_MAX + 2];
-	int n = snprintf(id, sizeof id, "\"%s\"", call->id);
 	struct buf b = NOTICE_INIT;
-	session_dialect(s)->put_cancel(&b, (struct span){id, (size_t)n});
+	session_dialect(s)->put_cancel(&b, call_raw_id(&s->calls, call, id));
 	if (!session_write(s, notice_chunk(&b), false))
 		router_complain(c, e->request_id, PLENUM_E_BUSY,
 						"the child has too much to read already: cancel it again later");
@@ -331,12 +366,17 @@ static void announce_line(struct session *s, struct client *c, const struct gate
 	tell_change(&call, span_of(value));
 }
 
-bool router_pass_line(struct client *c, struct session *s, struct chunk line) {
+static struct chunk out_line(const struct session *s, struct chunk line, const struct envelope *e) {
+	struct span body = splice_body(line);
+	return session_dialect(s)->conversation_id ? router_line_for(s, body, e, SPAN_NONE) : splice_line(line, body);
+}
+
+bool router_pass_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	if (!session_has_child(s) && !s->want_child)
 		router_fail(c, SPAN_NONE, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, session_state_name(session_state(s)));
 	else if (!has_room(c, s, line.len, SPAN_NONE))
 		return false;
-	else if (!session_write_charged(s, splice_line(line, splice_body(line)), true, c->member.share))
+	else if (!session_write_charged(s, out_line(s, line, e), true, c->member.share))
 		router_fail(c, SPAN_NONE, PLENUM_E_BUSY, "the child of session %s takes no input: send it again later",
 					s->name);
 	else
@@ -348,7 +388,9 @@ static void on_other(struct client *c, struct session *s, struct chunk line, con
 					 const struct gate_row *row) {
 	if (row->act == ACT_EXECUTE && may_ask(c, s, e, SPAN_NONE, line.len))
 		router_execute(c, s, line, e);
-	else if (row->act != ACT_EXECUTE && router_pass_line(c, s, line) && row->act == ACT_CHANGE)
+	else if (row->act == ACT_INTERRUPT)
+		router_interrupt_line(c, s, line, e);
+	else if (row->act != ACT_EXECUTE && router_pass_line(c, s, line, e) && row->act == ACT_CHANGE)
 		announce_line(s, c, row, splice_body(line));
 }
 
@@ -417,11 +459,25 @@ static bool pass_gate(struct attachment *a, struct span body, const struct messa
 	return false;
 }
 
+/* Return true if the line names another conversation than the session's; the client was notified. */
+static bool is_of_another(struct client *c, const struct session *s, const struct message *m,
+						  const struct gate_row *row) {
+	struct span name = m->env.session_id;
+	_cleanup_free_ char *text = session_dialect(s)->conversation_id ? span_dup(name, NULL) : NULL;
+	if (!name.p || !session_dialect(s)->conversation_id || row->act == ACT_KEPT) return false;
+	if (!s->conversation_id || (text && router_has_conversation(s, text))) return false;
+	router_refuse(c, m, PLENUM_E_BAD_REQUEST,
+				  "%s: this connection is attached to session %s, whose conversation is %s (leave it out, or open "
+				  "another connection)",
+				  session_dialect(s)->conversation_id, s->name, s->conversation_id);
+	return true;
+}
+
 static void dispatch(struct client *c, struct attachment *a, struct chunk line, struct span body,
 					 const struct message *m) {
 	struct session *s = a->session;
 	struct gate_verdict v = {0};
-	if (!pass_gate(a, body, m, &v)) return;
+	if (!pass_gate(a, body, m, &v) || is_of_another(c, s, m, v.row)) return;
 	switch (m->kind) {
 	case MESSAGE_USER:
 		router_prompt(c, s, line, m);

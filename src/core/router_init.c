@@ -225,7 +225,7 @@ void router_init_started(struct session *s) {
 	in->ignores = in->restart_due = false;
 	if (!hooks_of(s)) {
 		skip_init(s);
-		router_name_ask(s);
+		router_step(s);
 		return;
 	}
 	if (in->first.data || s->registry.n_hooks || registry_has_servers(&s->registry) || !list_empty(&in->waiters) ||
@@ -234,7 +234,7 @@ void router_init_started(struct session *s) {
 }
 
 static bool may_restart(const struct session *s) {
-	bool loses = s->conversation_id && !s->profile->resume_args.n;
+	bool loses = s->conversation_id && !session_can_resume(s);
 	return !loses && !s->profile->restart_never;
 }
 
@@ -549,7 +549,7 @@ static void on_refused(struct session *s, struct chunk line) {
 		in->request = SPAN_NONE;
 	}
 	in->state = first ? INIT_NONE : INIT_DONE;
-	if (first) router_name_ask(s);
+	if (first) router_step(s);
 	refuse_waiters(s, line);
 	if (first && registry_guards(&s->registry))
 		stop_unguarded(s, changed);
@@ -579,7 +579,7 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 	snapshot_mode(&s->snapshot, hooks_of(s)->mode(e));
 	in->state = INIT_DONE;
 	in->first_taken = in->first.data != NULL;
-	if (first) router_name_ask(s);
+	if (first) router_step(s);
 	bool resumed = first && in->answer.data; /* also if nothing was registered with the previous child */
 	chunk_drop(&in->answer);
 	in->answer = chunk_copy(line.data, line.len);
@@ -605,7 +605,7 @@ void router_init_unread(struct session *s, struct call *call, const char *code, 
 	call_end(&s->calls, call);
 	s->init_open = false;
 	in->state = in->first_of_child ? INIT_NONE : INIT_DONE;
-	if (in->first_of_child) router_name_ask(s);
+	if (in->first_of_child) router_step(s);
 	in->applied = in->sent;
 	registry_was_taken(&s->registry, in->sent);
 	fail_waiters(s, code, text, false);

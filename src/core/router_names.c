@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Find out which conversation a child has taken up. If the command line leaves that to the child (the newest one, a
- * title, a file), it is asked before it gets a client's line: of two children that write to one conversation the second
+ * The start of a child up to the point where clients may write to it, and which conversation it has taken up. A dialect
+ * may need steps for that; else, if the command line leaves the conversation to the child (the newest one, a title, a
+ * file), it is asked before it gets a client's line: of two children that write to one conversation the second
  * is ended before it writes (contract 8, protocol-facts 1.4).
  */
 #include "core/router.h"
@@ -61,41 +62,95 @@ static void learn(struct session *s, struct span id, bool asked_for) {
 
 void router_learn_conversation(struct session *s, struct span id) {
 	learn(s, id, true);
-	if (s->broken != BROKEN_SECOND) session_named(s);
+	if (s->broken != BROKEN_SECOND && !session_has_steps(s)) session_named(s);
 }
 
 static bool is_asked(const struct session *s) {
 	const struct call *call;
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
-		if (call->purpose == CALL_NAME) return true;
+		if (call->purpose == CALL_STEP) return true;
 	return false;
 }
 
-void router_name_ask(struct session *s) {
+/* --- the steps of a start ----------------------------------------------------------------------------------------- */
+
+/* Return true if the clients of the session have lines of the child, which it need not repeat. */
+static bool is_told(const struct session *s) {
+	const struct tape *t = &s->tape;
+	for (uint64_t seq = t->oldest; seq < t->next; seq++)
+		if (tape_at(t, seq)->kind != LINE_NOTICE) return true;
+	return false;
+}
+
+/* The start is over: its child may have the lines of clients. */
+static void end_steps(struct session *s) {
+	s->waits = false;
+	if (session_has_steps(s)) {
+		const char *resumed = s->conversation_id ? NULL : session_conversation(s);
+		_cleanup_free_ char *id = resumed ? str_printf("\"%s\"", resumed) : NULL;
+		if (id) learn(s, span_of(id), true); /* its answer need not repeat it */
+		s->init_open = false;
+		s->said_init = true;
+	}
+	if (s->broken != BROKEN_SECOND) session_named(s);
+	session_changed(s);
+}
+
+void router_step(struct session *s) {
 	const struct dialect *d = session_dialect(s);
-	bool asks = s->unnamed && d->put_ask_name;
-	struct call *call = asks ? call_new(&s->calls, s, s->loop, CALL_NAME, NULL, 0, SPAN_NONE, router_call_timer) : NULL;
+	bool asks = s->unnamed && d->put_step;
+	struct call *call = asks ? call_new(&s->calls, s, s->loop, CALL_STEP, NULL, 0, SPAN_NONE, router_call_timer) : NULL;
+	struct dialect_start start = {s->launch.cwd, session_conversation(s), is_told(s), s->by_client, &s->memo};
 	struct buf b = NOTICE_INIT;
 	if (asks && !call) session_no_memory(s, "it cannot be asked for its conversation");
-	if (!call || !d->put_ask_name(&b, call->id, s->unnamed - 1)) {
-		if (call) call_end(&s->calls, call);
-		session_named(s);
+	enum dialect_step step = call ? d->put_step(&b, call->id, s->unnamed - 1, &start) : STEP_NONE;
+	if (call && step != STEP_SENT && step != STEP_REPLAYS) call_end(&s->calls, call);
+	if (step == STEP_NONE) {
+		end_steps(s);
 		return;
 	}
+	s->waits = step == STEP_WAITS;
+	s->init_open = session_has_steps(s) && !s->waits;
+	if (s->waits) return;
+	s->replays = step == STEP_REPLAYS && start.told;
 	s->unnamed++;
-	loop_timer_set(&call->timer, NAME_WAIT);
+	loop_timer_set(&call->timer, d->take_step ? s->profile->control_timeout : NAME_WAIT);
 	session_must_write(s, notice_chunk(&b));
 }
 
-void router_name_over(struct call *call) {
+void router_step_late(struct call *call) {
 	struct session *s = call->session;
 	call_end(&s->calls, call);
-	router_name_ask(s);
+	if (session_has_steps(s))
+		session_kill_refused(s, "the child did not answer a step of its start in time (control_timeout)");
+	else
+		router_step(s);
+}
+
+void router_step_answered(struct call *call, const struct envelope *e) {
+	struct session *s = call->session;
+	const struct dialect *d = session_dialect(s);
+	const char *why = d->take_step ? d->take_step(s->unnamed - 2, e, &s->memo) : NULL;
+	call_end(&s->calls, call);
+	s->replays = false;
+	if (why && router_kept_failed(s, why)) { /* a client may try again */
+		s->unnamed--;
+		router_step(s);
+		return;
+	}
+	if (why) {
+		session_kill_refused(s, why);
+		return;
+	}
+	if (d->take_step && e->session_id.p) learn(s, e->session_id, true);
+	if (s->broken == BROKEN_SECOND) return;
+	router_step(s);
+	router_kept_due(s);
 }
 
 bool router_name_line(struct session *s, const struct envelope *e, const struct report *r) {
 	bool asked = r->named && is_asked(s);
-	if (!s->unnamed || !span_is_string(e->session_id) || r->starting) return asked;
+	if (!s->unnamed || session_has_steps(s) || !span_is_string(e->session_id) || r->starting) return asked;
 	learn(s, e->session_id, false); /* found by a title, or as the newest: no id was requested */
 	if (s->broken != BROKEN_SECOND) session_named(s);
 	return asked;

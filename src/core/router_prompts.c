@@ -78,7 +78,10 @@ static bool held_back(const struct session *s, const struct client *c) {
 
 static void lose_prompt(struct session *s, struct prompt *p) {
 	struct client *c = p->asker;
-	if (c && !c->filter.quiet) {
+	struct call *call = call_of_prompt(&s->calls, p->uuid);
+	if (call)
+		router_fail_call(call, PLENUM_E_INTERNAL, "out of memory: this prompt was not passed on");
+	else if (c && !c->filter.quiet) {
 		struct buf b = NOTICE_INIT;
 		notice_error(&b, s->name, PLENUM_E_INTERNAL, "out of memory: this prompt was not passed on");
 		notice_text(&b, "uuid", p->uuid);
@@ -87,10 +90,48 @@ static void lose_prompt(struct session *s, struct prompt *p) {
 	prompt_done(&s->prompts, p);
 }
 
+/* Show it to the others. */
+static void echo(struct session *s, const struct prompt *p, const struct envelope *e) {
+	struct buf b = NOTICE_INIT, by = NOTICE_INIT;
+	const char *end;
+	notice_text(&by, "uuid", p->uuid);
+	notice_text(&by, "name", p->name);
+	notice_number(&by, "uid", p->uid);
+	notice_number(&by, TAPE_SENDER, (int64_t)p->client);
+	if (by.data) *by.data = '{'; /* in place of the comma */
+	buf_putc(&by, '}');
+	if (!by.failed) session_dialect(s)->put_echo(&b, e, s->conversation_id, (struct span){by.data, by.len});
+	for (const char *at = b.data; !b.failed && at && (end = strchr(at, '\n')) != NULL; at = end + 1)
+		tape_append(&s->tape, chunk_copy(at, (size_t)(end - at) + 1), LINE_USER, TAPE_REPLAY | TAPE_OTHERS);
+	buf_free(&b);
+	buf_free(&by);
+	router_wake_all(s);
+}
+
+/* A prompt that is a request goes out under the id of its call. data NULL: no memory. */
+static struct chunk under_call(struct session *s, struct prompt *p, struct chunk line) {
+	struct call *call = call_of_prompt(&s->calls, p->uuid);
+	struct span body = splice_body(line);
+	char raw[CALL_ID_MAX + 2];
+	struct envelope e;
+	if (!call || !session_dialect(s)->scan(body.p, body.n, &e)) return CHUNK_NONE;
+	call->child = p->child;
+	struct chunk out = router_line_for(s, body, &e, call_raw_id(&s->calls, call, raw));
+	if (!out.data) return out;
+	if (session_dialect(s)->put_echo) echo(s, p, &e);
+	router_turn_sent(s, p);
+	return out;
+}
+
 static void send_prompt(struct session *s, struct prompt *p, struct chunk line, struct share *payer) {
 	router_init_before_prompt(s);
 	p->child = session_writes_to(s);
 	p->state = PROMPT_SENT;
+	if (!session_dialect(s)->prompt_id) {
+		struct chunk out = under_call(s, p, line);
+		chunk_drop(&line);
+		line = out;
+	}
 	bool deaf = session_has_child(s) && !agent_hears(s->agent); /* its end, which reports its prompts, is near */
 	if (!session_write_charged(s, line, true, payer) && !deaf) lose_prompt(s, p);
 }
@@ -133,7 +174,7 @@ void router_send_held(struct session *s) {
 	if (s->world->shutting_down || !s->prompts.n_held) return;
 	refuse_held(s);
 	while ((p = next_to_go(s)) != NULL) {
-		if (!session_wake(s, error)) return;
+		if (!session_wake(s, error) || !session_is_ready(s)) return;
 		struct share *payer;
 		struct chunk line = prompt_release(&s->prompts, p, &payer);
 		size_t len = line.len;
@@ -192,6 +233,47 @@ static bool names_one(struct span uuid) {
 	return uuid.p && !span_same(uuid, span_of("null")) && !span_same(uuid, span_of("\"\""));
 }
 
+/* A prompt that is a request: its sender waits for the answer. False without memory. */
+static bool add_call(struct client *c, struct session *s, const struct prompt *p, struct span id) {
+	struct call *call = call_new(&s->calls, s, s->loop, CALL_PROMPT, c, c->id, id, router_call_timer);
+	if (!call || !(call->value = strdup(p->uuid))) {
+		if (call) call_end(&s->calls, call);
+		return false;
+	}
+	share_begin(&call->charge, &c->member, false);
+	return true;
+}
+
+/* Return the line under a uuid: the sender's own, or `fresh` if that is not empty. */
+static struct chunk own_line(const struct session *s, struct chunk line, struct span uuid, const char *fresh) {
+	struct span body = splice_body(line);
+	const char *member = session_dialect(s)->prompt_id;
+	return *fresh && member ? splice_string(body, uuid, member, fresh) : splice_line(line, body);
+}
+
+static struct prompt *add_prompt(struct client *c, struct session *s, const struct message *m, const char *name,
+								 uint64_t hash) {
+	struct prompt *p = prompt_add(&s->prompts, name, strlen(name));
+	if (!p) return NULL;
+	p->client = c->id;
+	p->uid = c->peer.uid;
+	p->name = str_dup(c->name);
+	p->asker = c;
+	p->bytes_hash = hash;
+	p->command = m->command;
+	if (session_dialect(s)->prompt_id || add_call(c, s, p, m->env.request_id)) return p;
+	prompt_forget(&s->prompts, p);
+	return NULL;
+}
+
+/* Return true if the prompt repeats a known one; the client was notified. */
+static bool is_repeated(struct client *c, struct session *s, struct prompt *known, uint64_t hash) {
+	if (!known || !same_client(s, known, c, hash)) return false;
+	if (known->state != PROMPT_DONE && !known->asker) take_over(known, c);
+	tell_repeat(c, known);
+	return true;
+}
+
 void router_prompt(struct client *c, struct session *s, struct chunk line, const struct message *m) {
 	const struct envelope *e = &m->env;
 	struct span body = splice_body(line);
@@ -199,40 +281,26 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 	_cleanup_free_ char *uuid = span_dup(e->uuid, NULL); /* as the child reads it, and repeats it */
 	struct prompt *known = uuid ? prompt_find(&s->prompts, e->uuid) : NULL;
 	char fresh[37] = "";
-	if (lacks_something(c, m)) return;
-	if (known && same_client(s, known, c, hash)) {
-		if (known->state != PROMPT_DONE && !known->asker) take_over(known, c);
-		tell_repeat(c, known);
-		return;
-	}
-	bool hold = held_back(s, c) || router_init_holds(s, c);
+	if (lacks_something(c, m) || is_repeated(c, s, known, hash)) return;
+	bool queued = held_back(s, c) || router_init_holds(s, c), hold = queued || !session_is_ready(s);
 	if (refuse_prompt(c, s, m, body.n + 64, hold)) return;
 	if (known || !uuid || !*uuid) str_uuid(fresh);
-	struct chunk out = *fresh ? splice_string(body, e->uuid, session_dialect(s)->prompt_id, fresh)
-							  : splice_line(line, body);
-	const char *name = *fresh ? fresh : uuid;
-	struct prompt *p = prompt_add(&s->prompts, name, strlen(name));
-	if (!p || !out.data) {
-		if (p) prompt_forget(&s->prompts, p);
+	struct chunk out = own_line(s, line, e->uuid, fresh);
+	struct prompt *p = out.data ? add_prompt(c, s, m, *fresh ? fresh : uuid, hash) : NULL;
+	if (!p) {
 		chunk_drop(&out);
-		router_fail(c, SPAN_NONE, PLENUM_E_INTERNAL, "out of memory");
+		router_refuse(c, m, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
 	if (*fresh && names_one(e->uuid)) tell_fresh_uuid(c, e->uuid, fresh);
-	p->client = c->id;
-	p->uid = c->peer.uid;
-	p->name = str_dup(c->name);
-	p->asker = c;
-	p->bytes_hash = hash;
-	p->command = m->command;
 	session_used(s);
-	if (hold) {
-		prompt_hold(&s->prompts, p, out, c->member.share);
-		p->needs = router_init_needs(s, c);
-		tell_prompt(s, "prompt_held", p, c);
-	} else {
+	if (!hold) {
 		send_prompt(s, p, out, c->member.share);
+		return;
 	}
+	prompt_hold(&s->prompts, p, out, c->member.share);
+	p->needs = router_init_needs(s, c);
+	if (queued) tell_prompt(s, "prompt_held", p, c);
 }
 
 /* --- withdrawal --------------------------------------------------------------------------------------------------- */
@@ -244,8 +312,20 @@ static bool others_wait(const struct session *s, struct client *c) {
 	return false;
 }
 
+/* Answer the request of a prompt that does not run. */
+static void answer_cancelled(struct session *s, struct call *call) {
+	struct buf b = NOTICE_INIT;
+	if (call->asker) {
+		session_dialect(s)->put_prompt_cancelled(&b, span_of(call->asker_id), SPAN_NONE);
+		client_post(call->asker, notice_chunk(&b));
+	}
+	call_end(&s->calls, call);
+}
+
 void router_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by) {
+	struct call *call = call_of_prompt(&s->calls, p->uuid);
 	tell_prompt(s, "prompt_cancelled", p, by);
+	if (call) answer_cancelled(s, call);
 	if (p->state == PROMPT_HELD)
 		prompt_forget(&s->prompts, p); /* the child never saw its uuid: it may be sent again */
 	else
@@ -302,6 +382,27 @@ void router_interrupt(struct client *c, struct session *s, struct chunk line, co
 	if (!call) return;
 	call->act = ACT_INTERRUPT;
 	if (queued) router_cancel_held(s, c, all);
+}
+
+void router_interrupt_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+	if (!session_has_child(s)) { /* nothing runs */
+		router_cancel_held(s, c, false);
+		return;
+	}
+	if (!router_pass_line(c, s, line, e)) return;
+	router_cancel_held(s, c, false);
+	router_cancel_turn(s);
+}
+
+bool router_withdraw_held(struct session *s, struct call *call, const struct client *by) {
+	struct prompt *p;
+	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
+		if (strcmp(p->uuid, call->value) != 0) continue;
+		if (p->state != PROMPT_HELD) return false;
+		router_prompt_cancelled(s, p, by);
+		return true;
+	}
+	return false;
 }
 
 /* Withdraw one prompt. The child does not know queued ones; a client cannot withdraw another's by accident. */

@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "plenum/protocol.h"
+#include "wire/splice.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -231,6 +232,26 @@ void router_turn_ends(struct session *s, struct chunk line, const struct envelop
 	session_turn_ended(s);
 }
 
+void router_turn_sent(struct session *s, struct prompt *p) {
+	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
+	p->state = PROMPT_TAKEN;
+	turn_add(&t, p);
+	tell_started(s, &t);
+}
+
+void router_turn_answered(struct call *call, struct chunk line, const struct envelope *e) {
+	struct session *s = call->session;
+	struct client *c = call->asker;
+	bool good = session_dialect(s)->succeeded(e);
+	_cleanup_free_ char *uuid = call->value ? str_printf("\"%s\"", call->value) : NULL;
+	struct envelope end = {.is_error = span_of(good ? "false" : "true"), .user_message_uuid = span_of(uuid)};
+	if (c)
+		client_post(c,
+					splice_replace(line.data, line.len, e->inner_request_id, call->asker_id, strlen(call->asker_id)));
+	call_end(&s->calls, call);
+	router_turn_ends(s, line, &end);
+}
+
 void router_turn_echo(struct session *s, const struct envelope *e) {
 	struct prompt *p = prompt_find(&s->prompts, e->uuid);
 	s->prompts.replays = s->prompts.echoed = true;
@@ -273,9 +294,14 @@ static bool must_hear(const struct client *c, const char *code) {
 	return !c->filter.quiet || (a && !a->ephemeral && a->wants_stderr && strcmp(code, PLENUM_E_CHILD_EXITED) == 0);
 }
 
-/* Notify the sender. */
-static void tell_asker(const struct session *s, const struct prompt *p, const char *code, const char *text) {
+/* Notify the sender: a prompt that is a request is answered. */
+static void tell_asker(struct session *s, const struct prompt *p, const char *code, const char *text) {
 	struct client *c = p->asker;
+	struct call *call = call_of_prompt(&s->calls, p->uuid);
+	if (call) {
+		router_fail_call(call, code, text);
+		return;
+	}
 	if (!c || !must_hear(c, code)) return;
 	struct buf b = NOTICE_INIT;
 	notice_error(&b, s->name, code, text);
@@ -336,11 +362,16 @@ static bool never_ran(const struct session *s, const struct session_exit *e, con
 	return e->never_ran || p->state == PROMPT_HELD || (p->state == PROMPT_SENT && (s->prompts.replays || !s->got_line));
 }
 
+/* Return true if the child has never been ready for prompts. */
+static bool start_failed(const struct session *s, const struct session_exit *e) {
+	return session_has_steps(s) && (e->never_ran || s->unnamed);
+}
+
 void router_turn_failed(struct session *s, const struct session_exit *e, const char *text) {
 	const char *code = e->never_ran && !e->wanted ? PLENUM_E_SPAWN_FAILED : PLENUM_E_CHILD_EXITED;
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
-		bool lost = !s->want_child && router_init_holds_prompt(s, p); /* with the initialize that it waits for */
+		bool lost = !s->want_child && (router_init_holds_prompt(s, p) || start_failed(s, e)); /* with what it waits for */
 		if (p->state == PROMPT_HELD ? !lost : session_awaits(s, p->child)) continue;
 		tell_asker(s, p, code, text);
 		if (never_ran(s, e, p))

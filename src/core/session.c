@@ -33,6 +33,7 @@ const char *session_broken_text(enum broken broken) {
 		[BROKEN_MUTE] = "the child had closed its stdout and lived on, so it was stopped",
 		[BROKEN_MEMORY] = "stopped: no memory for the output or the input of the child",
 		[BROKEN_SECOND] = "the child took up a conversation that is in use, so it was stopped",
+		[BROKEN_REFUSED] = "the child refused its start, so it was stopped",
 	};
 	return texts[broken];
 }
@@ -323,6 +324,7 @@ static void reset_for_child(struct session *s) {
 	s->got_line = s->said_init = s->turn = s->failed = false;
 	s->init_open = s->want_child = s->background = s->untouched = false;
 	s->unnamed = 0;
+	s->waits = s->replays = false;
 	s->warming = true;
 	s->stopping = STOP_NOT;
 	s->broken = BROKEN_NOT;
@@ -360,7 +362,7 @@ static void adopt(struct session *s, struct agent *a) {
 /* Return the id for the next child to resume; NULL: a new conversation, and the loss of an old one is reported. */
 static const char *resume_id(struct session *s) {
 	const char *id = s->resumed_id ? s->resumed_id : s->conversation_id ? s->conversation_id : s->launch.resume;
-	if (!id || s->profile->resume_args.n) return id;
+	if (!id || session_can_resume(s)) return id;
 	log_warn("session %s: profile %s has no resume_args, a new conversation begins", s->label, s->profile->name);
 	return NULL;
 }
@@ -373,7 +375,7 @@ static void set_start_error(struct session *s, enum child_result r, const char *
 
 static void complete_start(struct session *s, struct agent *a) {
 	reset_for_child(s);
-	s->unnamed = !s->conversation_id && launch_in_doubt(&s->launch, s->profile);
+	s->unnamed = session_has_steps(s) || (!s->conversation_id && launch_in_doubt(&s->launch, s->profile));
 	if (s->unnamed) { /* lines for this child were queued there before */
 		s->later = s->in;
 		queue_init(&s->in, s->later.max);
@@ -640,6 +642,7 @@ static void free_session(void *arg) {
 	struct session *s = arg;
 	tape_free(&s->tape);
 	snapshot_free(&s->snapshot);
+	memo_free(&s->memo);
 	timers_free(&s->timers);
 	session_drop_input(s);
 	tail_clear(&s->tail);
@@ -701,6 +704,7 @@ struct session *session_new(struct loop *loop, struct lines_pool *pool, struct c
 	tape_init(&s->tape, settings->limits.tape_bytes, settings->limits.tape_lines);
 	list_init(&s->attachments);
 	calls_init(&s->calls);
+	s->calls.numbers = profile->dialect->numbers;
 	pendings_init(&s->pendings);
 	registry_init(&s->registry, profile->dialect->hooks);
 	prompts_init(&s->prompts);

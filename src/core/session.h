@@ -39,7 +39,7 @@ enum stop_stage { STOP_NOT, STOP_INTERRUPT, STOP_EOF, STOP_TERM, STOP_KILL };
 enum stop_then { THEN_SLEEP, THEN_RESTART, THEN_REMOVE };
 
 /* The reason to end a child that lived on without a working stream, and so was useless. */
-enum broken { BROKEN_NOT, BROKEN_DEAF, BROKEN_MUTE, BROKEN_SECOND, BROKEN_MEMORY };
+enum broken { BROKEN_NOT, BROKEN_DEAF, BROKEN_MUTE, BROKEN_SECOND, BROKEN_MEMORY, BROKEN_REFUSED };
 
 /* What to do with detached processes when the child is gone. */
 enum leftovers { LEFTOVERS_AS_SET, LEFTOVERS_END, LEFTOVERS_KILL };
@@ -134,7 +134,11 @@ struct session {
 	bool untouched;      /* the child was prestarted, lives, and nothing was written to it since */
 	struct queue in;
 	struct queue later; /* lines to write once the child's conversation is known */
-	unsigned unnamed;   /* not 0: it is unknown; counts the questions to the child, from 1 */
+	unsigned unnamed;   /* not 0: it is unknown; counts the steps of the child's start, from 1 */
+	bool waits;         /* the next step waits for a client (STEP_WAITS) */
+	bool replays;       /* the child repeats lines that the tape has */
+	bool by_client;     /* a client begins the conversation itself */
+	struct memo memo;   /* of the dialect */
 	struct tail tail;   /* of the newest child's stderr */
 
 	enum stop_stage stopping;
@@ -211,9 +215,21 @@ bool session_has_child(const struct session *s); /* running and not being stoppe
 static inline const struct dialect *session_dialect(const struct session *s) {
 	return s->profile->dialect;
 }
+/* Return true if its children go through a start with answers, and know their conversation only then. */
+static inline bool session_has_steps(const struct session *s) {
+	return session_dialect(s)->take_step != NULL;
+}
+/* Return true if prompts may be written now. */
+static inline bool session_is_ready(const struct session *s) {
+	return !session_has_steps(s) || (session_has_child(s) && !s->unnamed);
+}
+/* Return true if its next child can go on with the conversation. */
+static inline bool session_can_resume(const struct session *s) {
+	return s->profile->resume_args.n || session_has_steps(s);
+}
 /* Return the queue of lines from clients to the child. */
 static inline const struct queue *session_queue(const struct session *s) {
-	return session_has_child(s) && s->unnamed ? &s->later : &s->in;
+	return session_has_child(s) && s->unnamed && !s->waits ? &s->later : &s->in;
 }
 /* Queue a line for the child, or for the next one if a start is wanted (session_wake()). own: beyond any limit. Takes
  * over the reference. False: full, or no child. */
@@ -293,6 +309,8 @@ const char *session_state_name(enum session_state state);
 /* The child has taken up another session's conversation: kill it before it writes more there. why: for users. */
 void session_kill_second(struct session *s, const struct session *other, const char *why);
 const char *session_broken_text(enum broken broken); /* "the child ..." */
+/* The child has refused a step of its start: kill it. why: for users. */
+void session_kill_refused(struct session *s, const char *why);
 /* Return the name of its profile, configured or not; borrowed. */
 char *session_profile(const struct session *s);
 /* Serialize or restore it without its name, its profile, its launch and the router's members (session_carry.c). */

@@ -42,6 +42,16 @@ static void carry_child(struct carry *c, struct session *s, struct agent *a) {
 	queue_carry(c, &s->in);
 	queue_carry(c, &s->later);
 	CARRY(c, s->unnamed);
+	CARRY(c, s->waits);
+	CARRY(c, s->replays);
+	CARRY(c, s->by_client);
+}
+
+static void carry_memo(struct carry *c, struct memo *m) {
+	char *text = c->saving ? memo_text(m, true) : NULL;
+	carry_text(c, &text);
+	if (!c->saving) memo_restore(m, text);
+	free(text);
 }
 
 static void carry_stop(struct carry *c, struct session *s, struct agent *a) {
@@ -52,7 +62,7 @@ static void carry_stop(struct carry *c, struct session *s, struct agent *a) {
 	CARRY(c, s->stopper);
 	CARRY(c, s->unclaimed);
 	CARRY(c, s->stop_since);
-	CARRY_UPTO(c, s->broken, BROKEN_MEMORY);
+	CARRY_UPTO(c, s->broken, BROKEN_REFUSED);
 	CARRY_UPTO(c, s->leftovers, LEFTOVERS_KILL);
 	carry_timer(c, &a->stop_timer);
 	carry_timer(c, &a->end_timer);
@@ -136,6 +146,7 @@ void session_carry(struct carry *c, struct session *s) {
 	if (!s->agent) agent_free(a);
 	tape_carry(c, &s->tape);
 	snapshot_carry(c, &s->snapshot);
+	carry_memo(c, &s->memo);
 	session_carry_timers(c, &s->timers);
 	prompts_carry(c, &s->prompts);
 }

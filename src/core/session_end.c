@@ -45,11 +45,11 @@ int session_left_errand(void) {
 }
 
 static bool can_resume(const struct session *s) {
-	return s->conversation_id && s->profile->resume_args.n && !s->profile->restart_never;
+	return s->conversation_id && session_can_resume(s) && !s->profile->restart_never;
 }
 
 static void explain_failure(struct session *s, const struct session_exit *e) {
-	if (e->broken == BROKEN_SECOND && s->reason) return; /* it names the other session */
+	if ((e->broken == BROKEN_SECOND || e->broken == BROKEN_REFUSED) && s->reason) return; /* it says more */
 	_cleanup_free_ char *words = tail_words(&s->tail);
 	const char *last = words ? words : "it wrote nothing to stderr";
 	_cleanup_free_ char *text = e->broken   ? str_printf("%s: %s", session_broken_text(e->broken), last)
@@ -105,7 +105,7 @@ static void end_child(struct session *s, const struct session_exit *e) {
 	count_failure(s, e);
 	remove_left_socket(s);
 	if (!e->stuck && (!e->wanted || e->broken)) explain_failure(s, e);
-	s->failed = e->stuck || (!e->wanted && !can_resume(s));
+	s->failed = e->stuck || (!e->wanted && (!can_resume(s) || e->broken == BROKEN_REFUSED));
 	s->spent = !e->wanted && s->profile->restart_never;
 	s->stopping = STOP_NOT;
 	if (s->then == THEN_RESTART && !e->stuck) s->want_child = true;
@@ -251,6 +251,12 @@ void session_kill_second(struct session *s, const struct session *other, const c
 			 other->label);
 	session_set_reason(s, reason);
 	kill_now_for(s, BROKEN_SECOND);
+}
+
+void session_kill_refused(struct session *s, const char *why) {
+	log_warn("session %s: child %d: %s", s->label, s->agent->child.pid, why);
+	session_set_reason(s, why);
+	kill_now_for(s, BROKEN_REFUSED);
 }
 
 /* A child being stopped ends as intended, only sooner. */

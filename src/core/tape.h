@@ -10,7 +10,9 @@
 #include "dialect/dialect.h"
 #include "wire/chunk.h"
 
-#define TAPE_REPLAY 1 /* the child's echo of a prompt (isReplay) */
+#define TAPE_REPLAY 1 /* an echo of a prompt */
+#define TAPE_OTHERS 2 /* made by the daemon, for all but the sender: the number behind the last TAPE_SENDER */
+#define TAPE_SENDER "client"
 
 struct tape_entry {
 	struct chunk line; /* with its newline */

@@ -5,7 +5,7 @@
  * this table and the neutral facts that it reports.
  *
  * Every dialect has one JSON object on each line. A dialect keeps no state of its own: what it must remember is in the
- * structs that are passed in. Unless said otherwise: spans are raw JSON within the line that was passed in, and
+ * structs that are passed in (struct memo). Unless said otherwise: spans are raw JSON within the line that was passed in, and
  * SPAN_NONE if absent; a function that appends to a buf marks the buf as failed without memory; a returned text is
  * static, and an error text is a sentence for users. "NULL" after a member: it may be NULL in the table, with this
  * meaning.
@@ -17,6 +17,7 @@
 #include "dialect/dialect_frame.h"
 #include "dialect/dialect_gate.h"
 #include "dialect/dialect_turn.h"
+#include "dialect/memo.h"
 #include "dialect/message.h"
 #include "dialect/timers.h"
 #include "dialect/tools.h"
@@ -80,7 +81,7 @@ struct report {
 	bool works;    /* a part of the main turn */
 	bool echo;     /* the child has taken the prompt e->uuid */
 	bool starting; /* of a start in progress, during which the conversation may still change */
-	bool named;    /* the child names its conversation only because it was asked to (put_ask_name) */
+	bool named;    /* the child names its conversation only because it was asked to (put_step) */
 	bool resets;   /* another conversation begins */
 	enum report_state state;
 	enum report_fate fate;
@@ -89,6 +90,42 @@ struct report {
 	struct span version, left_socket;
 	enum report_tasks tasks;
 	struct span task; /* REPORT_TASKS: the array of all tasks in the background; else the id of one */
+};
+
+/* The steps of a child's start: requests of the daemon before the lines of clients. */
+enum dialect_step {
+	STEP_NONE,    /* there are no more */
+	STEP_SENT,    /* the next one comes after its answer */
+	STEP_REPLAYS, /* the same; before its answer the child repeats its conversation */
+	STEP_WAITS,   /* a client must ask for the conversation first (kept) */
+};
+
+/* What a step depends on. */
+struct dialect_start {
+	const char *cwd;
+	const char *conversation; /* to go on with; NULL: a new one */
+	bool told;                /* the clients of the session have its lines */
+	bool waits;               /* a client begins the conversation itself */
+	struct memo *memo;
+};
+
+/* A client's request that the daemon answers from what the start of the child has brought (ACT_KEPT). */
+enum dialect_kept {
+	KEPT_ANSWER, /* with this body */
+	KEPT_REPLAY, /* the same, after the lines of the conversation so far */
+	KEPT_LATER,  /* the start has not brought it yet */
+	KEPT_REFUSED /* with this error text */
+};
+
+/* What such a request depends on. */
+struct dialect_ask {
+	const struct envelope *e;
+	const char *conversation; /* NULL: it is not known yet */
+	bool ready;               /* the start of the child is over */
+	bool waits;               /* as in struct dialect_start */
+	bool again;               /* it was KEPT_LATER before */
+	struct memo *memo;
+	struct span resumes; /* set with KEPT_LATER: the conversation to go on with, a string */
 };
 
 #define DIALECT_GRANTS 8
@@ -253,6 +290,23 @@ struct dialect {
 	/* Append the element for the task that begins with this line. */
 	void (*put_task)(struct buf *b, struct span line);
 
+	/* --- the start of a child --- */
+
+	/* Append the n-th request (from 0), under an id of ours without quotes. NULL: there is none. */
+	enum dialect_step (*put_step)(struct buf *b, const char *id, unsigned n, const struct dialect_start *start);
+	/* Take its answer; start.conversation is then e->session_id, if that is there. Return NULL, or the reason why this
+	 * child cannot serve. NULL: answers say nothing, and the steps only make a child name its conversation, before a
+	 * turn begins and without a trace in it. A step is then for a child that did not answer the one before, and none is
+	 * needed if the conversation is known. */
+	const char *(*take_step)(unsigned n, const struct envelope *e, struct memo *memo);
+	/* Answer a client's request: append the body, or set *error, static. NULL: no row is ACT_KEPT. */
+	enum dialect_kept (*kept)(struct dialect_ask *ask, struct buf *body, const char **error);
+	/* Note what a line of the child says to all clients that come later. Return true if the line says nothing else. NULL:
+	 * the snapshot has it all (core/snapshot.h). */
+	bool (*remember)(struct memo *memo, const struct envelope *e);
+	/* Append the noted lines for a client that has just come. NULL as before. */
+	void (*put_noted)(struct buf *b, const struct memo *memo, const char *conversation);
+
 	/* --- permission modes --- */
 
 	/* Return the static name of a mode that may be stricter than the default one; NULL: any other, or absent. */
@@ -309,10 +363,6 @@ struct dialect {
 	void (*put_cancel_prompt)(struct buf *b, const char *id, const char *uuid);
 	/* Set a mode. NULL: there are no modes. */
 	void (*put_mode)(struct buf *b, const char *id, struct span mode);
-	/* Append the n-th request (from 0) that makes the child name its conversation before a turn begins and without a
-	 * trace in it; the next one is for a child that did not answer the one before. Return false if there are no more.
-	 * NULL: there is none. */
-	bool (*put_ask_name)(struct buf *b, const char *id, unsigned n);
 	const struct dialect_frame *frame; /* of its clients' connections */
 	/* To a client: the answer to its request. json NULL: without a body. more: further members, `,"name":value`. */
 	void (*put_success)(struct buf *b, struct span id, const char *json);
@@ -340,9 +390,17 @@ struct dialect {
 	/* Check a line completely before it may reach the child (message.h). */
 	message_check_fn *check;
 	const struct message_steps *check_steps; /* the same in pieces; NULL: only at once */
-	const char *prompt_id;                   /* the member of a prompt that has its uuid */
+	const char *prompt_id; /* the member of a prompt that has its uuid; NULL: a prompt is a request, and its answer ends
+							* its turn */
+	/* Append the lines that show a prompt to the other clients. by: an object that describes its sender, the last one of
+	 * each line. NULL: the child repeats prompts. */
+	void (*put_echo)(struct buf *b, const struct envelope *prompt, const char *conversation, struct span by);
 	const char *request_id;                  /* the member of a request that has its id */
 	const char *session_id;                  /* the member that names the session of a client that has chosen none */
+	const char *conversation_id; /* the member of e->request that names the conversation: added where it is missing. NULL:
+								  * there is none */
+	bool numbers;                /* ids of the daemon's requests to the child are numbers, else strings */
+	bool answers_withdrawn;      /* clients answer an ask that was withdrawn, too: such answers are dropped */
 	/* How the child takes a line that check refuses. skips: it skips the line; is_fatal_request: this request ends it.
 	 * NULL: neither. after_mark: the line without the byte order mark that some children skip; NULL: none does. */
 	bool (*skips)(struct span line);

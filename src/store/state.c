@@ -273,6 +273,7 @@ static void put_session(struct buf *b, const struct state_session *s) {
 		{",\"guards\":", s->guards},
 		{",\"mode\":", s->mode},
 		{",\"timers\":", s->timers},
+		{",\"memo\":", s->memo},
 	};
 	size_t from = b->len;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
@@ -524,7 +525,7 @@ static bool read_texts(const json_t *j, struct state_session *s) {
 		   from_text(json_object_get(j, "conversation_id"), &s->conversation_id) &&
 		   from_text(json_object_get(j, "previous_id"), &s->previous_id) &&
 		   from_text(json_object_get(j, "guards"), &s->guards) && from_text(json_object_get(j, "mode"), &s->mode) &&
-		   from_text(json_object_get(j, "timers"), &s->timers);
+		   from_text(json_object_get(j, "timers"), &s->timers) && from_text(json_object_get(j, "memo"), &s->memo);
 }
 
 /* Read the whole record, or nothing. */
@@ -550,6 +551,7 @@ static void session_free(struct state_session *s) {
 	free(s->guards);
 	free(s->mode);
 	free(s->timers);
+	free(s->memo);
 	free_list(s->args);
 	free_list(s->env);
 }

@@ -16,8 +16,8 @@
  *   {"version":1,"seq":N,"lost":B,"boot":ID,"left":[[PID,START,NUMBER],...],"sessions":[["NAME","CONVERSATION"],...],
  *    "sum":"..."}
  *   {"name":...,"profile":...,"cwd":...,"conversation_id":...,"previous_id":...,"args":[...],"env":[...],"guards":...,
- *    "mode":...,"timers":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,"used_ms":N,"seq":N,
- *    "sum":"..."}
+ *    "mode":...,"timers":...,"memo":...,"uid":N,"env_only":B,"child_pid":N,"child_start":N,"created_ms":N,
+ *    "used_ms":N,"seq":N,"sum":"..."}
  * Each line ends with the FNV-1a sum of the bytes before `,"sum"`: a record is read exactly as written, or not at all.
  *
  * Damage fails closed. A session with an unreadable record is known from the head: it gets its record of the older
@@ -55,6 +55,7 @@ struct state_session {
 	char *mode;           /* "plan", "dontAsk" or STATE_UNREADABLE: the next child may do no more; else NULL */
 	char *guards;         /* guards_text() of its registry, or STATE_UNREADABLE: every tool is refused; NULL: none */
 	char *timers;         /* timers_text() of the session; NULL: none */
+	char *memo;           /* memo_text() of the session; NULL: none */
 	uid_t uid;            /* of the requester */
 	bool env_only;        /* env is the whole environment, without the daemon's own */
 	pid_t child_pid;      /* 0: no child */

@@ -59,6 +59,7 @@ static bool to_state(const struct session *s, struct state_session *out) {
 		.used_ms = now_real_ms() - (now_ms() - s->used_at),
 		.seq = s->tape.next,
 		.timers = timers_text(&s->timers),
+		.memo = memo_text(&s->memo, false),
 	};
 	return guards_text(&s->registry, &out->guards);
 }
@@ -91,6 +92,7 @@ static uint64_t hash_all(const struct state_session *all, size_t n, const struct
 		h = hash_text(h, all[i].guards);
 		h = hash_text(h, all[i].mode);
 		h = hash_text(h, all[i].timers);
+		h = hash_text(h, all[i].memo);
 		h = (h ^ (uint64_t)all[i].child_pid ^ all[i].child_start << 20) * 1099511628211ULL;
 	}
 	return h;
@@ -119,6 +121,7 @@ static bool save_table(struct store *k, char *error) {
 	for (size_t i = 0; i < n; i++) {
 		free(all[i].guards);
 		free(all[i].timers);
+		free(all[i].memo);
 	}
 	free(all);
 	errno = number;
@@ -211,6 +214,7 @@ static bool restore(void *arg, const struct state_session *from) {
 	}
 	if (from->created_ms) s->created_at = from->created_ms;
 	if (from->guards) router_restore_guards(s, from->guards);
+	memo_restore(&s->memo, from->memo);
 	if (from->timers) timers_restore(&s->timers, from->timers);
 	if (from->mode) snapshot_set_strict(&s->snapshot, session_dialect(s), from->mode);
 	/* numbers of its last life are invalid, also those after the table was written */

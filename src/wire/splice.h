@@ -23,7 +23,7 @@ struct chunk splice_replace(const char *p, size_t n, struct span old, const char
  * old value, with a new first member `key`. Ends with a newline. */
 struct chunk splice_string(struct span body, struct span old, const char *key, const char *text);
 
-#define SPLICE_PARTS 4
+#define SPLICE_PARTS 5
 
 /* Replace `cut` bytes at `at` by parts, which are not copied before: one may be most of a line. */
 struct splice_edit {

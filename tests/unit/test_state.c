@@ -77,6 +77,7 @@ static char arg0[] = "--model", arg1[] = "x \"y\"\n",
 static char mode[] = "plan";
 static char guards[] = "[{\"matcher\":\"\\ud800\"}]"; /* as written by a client */
 static char timers[] = "[{\"id\":\"1\"}]";
+static char memo[] = "{\"new\":{\"cwd\":\"/\"}}";
 static char *args[] = {arg0, arg1, NULL}, *env[] = {env0, env1, NULL};
 
 static struct state_session sample(void) {
@@ -92,6 +93,7 @@ static struct state_session sample(void) {
 		.guards = guards,
 		.mode = mode,
 		.timers = timers,
+		.memo = memo,
 		.uid = 1000,
 		.env_only = true,
 		.child_pid = 4242,
@@ -117,6 +119,7 @@ static bool same(void *arg, const struct state_session *s) {
 	ck_assert_str_eq(s->guards, guards);
 	ck_assert_str_eq(s->mode, mode);
 	ck_assert_str_eq(s->timers, timers);
+	ck_assert_str_eq(s->memo, memo);
 	ck_assert_uint_eq(s->uid, 1000);
 	ck_assert(s->env_only);
 	ck_assert_int_eq(s->child_pid, 4242);

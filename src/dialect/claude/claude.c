@@ -116,7 +116,7 @@ static void read_state(struct span state, struct report *r) {
 											 : REPORT_STATE_NONE;
 }
 
-/* Asked for its name (ask_name), the CLI prints one of these two lists. */
+/* Asked for its name (put_step), the CLI prints one of these two lists. */
 static void read_system(struct span line, const struct envelope *e, struct report *r) {
 	static const char *const tasks[] = {"task_started", "task_updated", "task_notification", NULL};
 	static const char *const starts[] = {"hook_started", "hook_progress", "hook_response", NULL};
@@ -298,12 +298,13 @@ static void put_mode(struct buf *b, const char *id, struct span mode) {
 
 /* Measured: 2.1.332 prints its list of tasks after the answer to a repeated initialize, so the answer to another
  * request comes later; 2.1.197 prints its list of commands before the answer to reload_plugins. */
-static bool put_ask_name(struct buf *b, const char *id, unsigned n) {
+static enum dialect_step put_step(struct buf *b, const char *id, unsigned n, const struct dialect_start *start) {
 	static const char *const bodies[] = {"{\"subtype\":\"initialize\"}", "{\"subtype\":\"get_session_cost\"}",
 										 "{\"subtype\":\"reload_plugins\"}"};
-	if (n >= ARRAY_SIZE(bodies)) return false;
+	(void)start;
+	if (n >= ARRAY_SIZE(bodies)) return STEP_NONE;
 	frame_put_request(b, id, bodies[n]);
-	return true;
+	return STEP_SENT;
 }
 
 static bool recognizes(struct span line) {
@@ -408,6 +409,7 @@ const struct dialect claude_dialect = {
 	.names_max = CLAUDE_NAMES_MAX,
 	.task_id = task_id,
 	.put_task = put_task,
+	.put_step = put_step,
 	.strict_mode = strict_mode,
 	.strictest = "plan",
 	.is_default_mode = is_default_mode,
@@ -434,7 +436,6 @@ const struct dialect claude_dialect = {
 	.put_cancel_prompt = put_cancel_prompt,
 	.put_prompt_cancelled = put_prompt_cancelled,
 	.put_mode = put_mode,
-	.put_ask_name = put_ask_name,
 	.frame = &frame_control,
 	.put_success = frame_put_success,
 	.success_end = FRAME_SUCCESS_END,

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Requests that the daemon answers in the child's place, because the child gets them once, from the daemon: by the
+ * start of the child (router_names.c). And what the child has reported before a client came.
+ */
+#include "core/router.h"
+
+#include "plenum/protocol.h"
+#include "wire/splice.h"
+
+#include <string.h>
+
+#define FIRST_ANSWERED 2 /* s->unnamed while the first step waits for its answer */
+
+/* Post the lines of the conversation to this client alone. It asks for all of it, also for what it has read before. */
+static void repeat(struct client *c, const struct session *s) {
+	const struct tape *t = &s->tape;
+	for (uint64_t seq = t->oldest; seq < t->next; seq++) {
+		const struct tape_entry *e = tape_at(t, seq);
+		if (e->kind != LINE_NOTICE) client_post(c, chunk_ref(e->line));
+	}
+}
+
+static void resume(struct session *s, struct span conversation) {
+	char *id = span_dup(conversation, NULL);
+	if (!id) return;
+	free(s->launch.resume);
+	s->launch.resume = id;
+}
+
+/* again: it has waited before. Return false if the answer comes later. */
+static bool answer(struct client *c, struct session *s, const struct envelope *e, bool again) {
+	struct buf body = NOTICE_INIT, b = NOTICE_INIT;
+	struct dialect_ask ask = {.e = e,
+							  .conversation = session_conversation(s),
+							  .ready = session_is_ready(s),
+							  .waits = s->by_client,
+							  .again = again,
+							  .memo = &s->memo};
+	const char *error = "out of memory";
+	enum dialect_kept kept = c->dialect->kept(&ask, &body, &error);
+	if (ask.resumes.p) resume(s, ask.resumes);
+	if (kept == KEPT_LATER) return false;
+	if (kept == KEPT_REPLAY) repeat(c, s);
+	if (kept == KEPT_REFUSED || body.failed) {
+		router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST, "%s", error);
+	} else {
+		c->dialect->put_success(&b, e->request_id, body.data);
+		client_post(c, notice_chunk(&b));
+	}
+	buf_free(&body);
+	return true;
+}
+
+static void add_waiter(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+	struct span body = splice_body(line);
+	struct call *call = call_new(&s->calls, s, s->loop, CALL_KEPT, c, c->id, e->request_id, router_call_timer);
+	if (call) call->value = strndup(body.p, body.n);
+	if (!call || !call->value) {
+		if (call) call_end(&s->calls, call);
+		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
+		return;
+	}
+	share_begin(&call->charge, &c->member, false);
+	call->child = session_writes_to(s);
+}
+
+void router_kept(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+	char error[CHILD_ERROR_MAX];
+	router_take_login(s, c);
+	if (answer(c, s, e, false)) return;
+	if (!session_wake(s, error)) {
+		router_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, "%s", error);
+		return;
+	}
+	add_waiter(c, s, line, e);
+	if (s->waits && session_has_child(s)) router_step(s);
+}
+
+void router_kept_due(struct session *s) {
+	struct call *call;
+	LIST_FOR_EACH (call, &s->calls.order, struct call, node) {
+		struct envelope e;
+		if (call->purpose != CALL_KEPT || !call->asker) continue;
+		bool known = session_dialect(s)->scan(call->value, strlen(call->value), &e);
+		if (known && !answer(call->asker, s, &e, true)) continue;
+		call_end(&s->calls, call);
+	}
+}
+
+bool router_kept_failed(struct session *s, const char *why) {
+	struct call *call;
+	if (!s->by_client || s->conversation_id || s->unnamed <= FIRST_ANSWERED) return false;
+	free(s->launch.resume);
+	s->launch.resume = NULL;
+	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
+		if (call->purpose == CALL_KEPT) router_fail_call(call, PLENUM_E_BAD_REQUEST, why);
+	return true;
+}
+
+void router_kept_post(struct attachment *a) {
+	const struct session *s = a->session;
+	const struct dialect *d = session_dialect(s);
+	struct buf b = NOTICE_INIT;
+	if (!d->put_noted || !s->conversation_id) return;
+	d->put_noted(&b, &s->memo, s->conversation_id);
+	if (b.len) client_post(a->client, notice_chunk(&b));
+	buf_free(&b);
+}
