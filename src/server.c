@@ -239,7 +239,7 @@ static void tell_all_stopping(struct server *srv) {
 	LIST_FOR_EACH (c, &srv->router->clients, struct client, node) {
 		struct buf b = NOTICE_INIT;
 		notice_begin(&b, PLENUM_EV_SHUTTING_DOWN, NULL);
-		client_post(c, notice_end(&b));
+		client_tell(c, notice_end(&b));
 		client_release(c); /* its wait ends with an error */
 	}
 }

@@ -2,6 +2,7 @@
 #include "core/client.h"
 
 #include "base/log.h"
+#include "base/str.h"
 #include "io/proc.h"
 
 #include <errno.h>
@@ -281,7 +282,13 @@ static void on_io(void *arg, bool readable, bool writable) {
 }
 
 void client_speak(struct client *c, const struct dialect *d) {
-	c->dialect = d;
+	c->dialect = d ? d : c->own ? c->own : dialect_default();
+}
+
+void client_begin(struct client *c, struct span line) {
+	if (c->own) return;
+	c->own = dialect_opened_by(line);
+	if (!c->attachment) client_speak(c, NULL);
 }
 
 /* --- filters ------------------------------------------------------------------------------------------------------ */
@@ -591,7 +598,7 @@ static struct client *make(struct loop *loop, struct lines_pool *pool, int fd, s
 	c->loop = loop;
 	c->events = events;
 	c->world = world;
-	c->dialect = dialect_default();
+	client_speak(c, NULL);
 	list_init(&c->node);
 	list_init(&c->mail);
 	lines_init(&c->in, pool, max_line);
@@ -658,8 +665,19 @@ void client_post(struct client *c, struct chunk line) {
 	mail_grew(c);
 }
 
-void client_post_first(struct client *c, struct chunk line) {
-	struct mail *m = new_mail(c, line, 0), *other;
+/* Drops the notice. */
+static struct chunk framed(const struct client *c, struct chunk notice) {
+	struct chunk line = notice.data ? c->dialect->frame->put_notice(notice) : CHUNK_NONE;
+	chunk_drop(&notice);
+	return line;
+}
+
+void client_tell(struct client *c, struct chunk notice) {
+	client_post(c, framed(c, notice));
+}
+
+void client_tell_first(struct client *c, struct chunk notice) {
+	struct mail *m = new_mail(c, framed(c, notice), 0), *other;
 	struct list *before = &c->mail;
 	if (!m) return;
 	LIST_FOR_EACH (other, &c->mail, struct mail, node) { /* after earlier mail of this kind */
@@ -744,6 +762,14 @@ static void carry_watch(struct carry *c, struct client *cl, struct watches *watc
 	if (!c->saving && fd >= 0 && !(cl->watch = watch_take(watches, cl->peer.pid, fd))) carry_fail(c, "out of memory");
 }
 
+static void carry_own(struct carry *c, struct client *cl) {
+	char *name = c->saving && cl->own ? str_dup(cl->own->name) : NULL;
+	carry_text(c, &name);
+	if (!c->saving && name && !(cl->own = dialect_find(name))) carry_fail(c, "a client has an unknown dialect");
+	if (!c->saving) client_speak(cl, NULL);
+	free(name);
+}
+
 static void carry_identity(struct carry *c, struct client *cl, struct watches *watches) {
 	CARRY(c, cl->id);
 	CARRY(c, cl->peer.pid);
@@ -752,6 +778,7 @@ static void carry_identity(struct carry *c, struct client *cl, struct watches *w
 	carry_watch(c, cl, watches);
 	carry_bytes(c, cl->program, sizeof cl->program);
 	cl->program[sizeof cl->program - 1] = 0;
+	carry_own(c, cl);
 	CARRY_UPTO(c, cl->origin, ORIGIN_SILENT);
 	CARRY(c, cl->family);
 	CARRY(c, cl->subscribed);

@@ -91,7 +91,8 @@ struct client {
 	uint64_t cursor;
 	struct client_filter filter;
 	struct attachment *attachment;
-	const struct dialect *dialect; /* of its session; of none: the default one */
+	const struct dialect *own;     /* shown by its first line that shows one; NULL: none came */
+	const struct dialect *dialect; /* of its session; of none: its own, or else the default one */
 
 	struct list mail;
 	size_t mail_bytes;
@@ -117,8 +118,9 @@ struct client *client_new(struct loop *loop, struct lines_pool *pool, struct sha
 						  const struct client_events *events, struct router *world);
 /* Post a line for this client alone, after all lines now on the tape. Takes over the reference. */
 void client_post(struct client *c, struct chunk line);
-/* The same, before all unsent lines. */
-void client_post_first(struct client *c, struct chunk line);
+/* The same for a notice (wire/notice.h), in the client's frame. */
+void client_tell(struct client *c, struct chunk notice);
+void client_tell_first(struct client *c, struct chunk notice); /* before all unsent lines */
 /* Called in the event `line`: hold this line and those behind it. They come again, in their order, after
  * client_release(); until then no more is read. */
 void client_hold(struct client *c, struct chunk line);
@@ -126,7 +128,9 @@ void client_release(struct client *c); /* from a task; may be held again. No-op 
 static inline bool client_holds(const struct client *c) {
 	return c->held.data != NULL;
 }
-void client_speak(struct client *c, const struct dialect *d);
+void client_speak(struct client *c, const struct dialect *d); /* NULL: it has left its session */
+/* Before a line is served: the first ones show the dialect of the connection. line may be only its beginning. */
+void client_begin(struct client *c, struct span line);
 /* There may be something to send: check once, at the end of the turn. */
 void client_wake(struct client *c);
 /* Read this tape from seq on. */

@@ -79,19 +79,22 @@ void router_free(struct router *r) {
 
 /* --- notices ------------------------------------------------------------------------------------------------------ */
 
-static void post_error_event(struct client *c, struct span id, struct span uuid, const char *code, const char *text) {
+/* size: of a line that was not read; 0: it was. */
+static void post_error_event(struct client *c, struct span id, struct span uuid, const char *code, const char *text,
+							 size_t size) {
 	struct attachment *a = c->attachment;
 	struct buf b = NOTICE_INIT;
 	notice_error(&b, a ? a->session->name : NULL, code, text);
 	notice_number(&b, "line", (int64_t)c->lines_in);
+	if (size) notice_number(&b, "size", (int64_t)size);
 	if (id.p) notice_raw(&b, "request_id", id);
 	if (uuid.p) notice_raw(&b, "uuid", uuid);
-	client_post(c, notice_end(&b));
+	client_tell(c, notice_end(&b));
 }
 
-static void post_error_answer(struct client *c, struct span id, const char *code, const char *text) {
+static void post_error_answer(struct client *c, struct span id, const char *code, const char *text, const char *more) {
 	struct buf b = NOTICE_INIT;
-	c->dialect->put_error(&b, id, code, text, "");
+	c->dialect->put_error(&b, id, code, text, more);
 	client_post(c, notice_chunk(&b));
 }
 
@@ -102,9 +105,9 @@ void router_fail(struct client *c, struct span id, const char *code, const char 
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	if (id.p)
-		post_error_answer(c, id, code, text);
+		post_error_answer(c, id, code, text, "");
 	else
-		post_error_event(c, SPAN_NONE, SPAN_NONE, code, text);
+		post_error_event(c, SPAN_NONE, SPAN_NONE, code, text, 0);
 }
 
 void router_complain(struct client *c, struct span id, const char *code, const char *fmt, ...) {
@@ -113,7 +116,19 @@ void router_complain(struct client *c, struct span id, const char *code, const c
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	post_error_event(c, id, SPAN_NONE, code, text);
+	post_error_event(c, id, SPAN_NONE, code, text, 0);
+}
+
+void router_complain_of_line(struct client *c, struct span id, const char *code, const char *text, size_t size) {
+	struct buf more = NOTICE_INIT;
+	if (!c->dialect->frame->answers_bad_lines) {
+		post_error_event(c, id, SPAN_NONE, code, text, size);
+		return;
+	}
+	notice_number(&more, "line", (int64_t)c->lines_in);
+	if (size) notice_number(&more, "size", (int64_t)size);
+	post_error_answer(c, SPAN_NONE, code, text, more.data ? more.data : "");
+	buf_free(&more);
 }
 
 void router_refuse(struct client *c, const struct message *m, const char *code, const char *fmt, ...) {
@@ -124,9 +139,9 @@ void router_refuse(struct client *c, const struct message *m, const char *code, 
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	if (m->kind == MESSAGE_REQUEST || (m->kind == MESSAGE_USER && !c->dialect->prompt_id))
-		post_error_answer(c, m->env.request_id, code, text);
+		post_error_answer(c, m->env.request_id, code, text, "");
 	else
-		post_error_event(c, SPAN_NONE, uuid, code, text);
+		post_error_event(c, SPAN_NONE, uuid, code, text, 0);
 }
 
 bool router_is_private(const struct session *s) {
@@ -143,7 +158,7 @@ void router_tell_subscribers(struct session *s, struct chunk notice) {
 	if (r->n_subscribers && notice.data && !s->spare) {
 		LIST_FOR_EACH (c, &r->clients, struct client, node) {
 			struct attachment *a = c->attachment;
-			if (c->subscribed && !(a && a->session == s) && !is_private_to(s, c)) client_post(c, chunk_ref(notice));
+			if (c->subscribed && !(a && a->session == s) && !is_private_to(s, c)) client_tell(c, chunk_ref(notice));
 		}
 	}
 	chunk_drop(&notice);
@@ -155,11 +170,12 @@ void router_wake_all(struct session *s) {
 }
 
 void router_tell(struct session *s, struct chunk notice) {
-	static const char lost[] = PLENUM_EVENT_HEAD PLENUM_EV_ERROR
-		"\",\"code\":\"" PLENUM_E_INTERNAL "\",\"error\":\"the daemon is out of memory: a notice is missing here\"}\n";
-	if (!notice.data) notice = CHUNK_STATIC(lost);
-	router_tell_subscribers(s, chunk_ref(notice));
-	tape_append(&s->tape, notice, LINE_NOTICE, 0);
+	const struct dialect_frame *f = session_dialect(s)->frame, *plain = dialect_default()->frame;
+	if (!notice.data) notice = (struct chunk){NULL, plain->lost, strlen(plain->lost)};
+	struct chunk line = f->put_notice(notice);
+	if (!line.data) line = (struct chunk){NULL, f->lost, strlen(f->lost)};
+	router_tell_subscribers(s, notice);
+	tape_append(&s->tape, line, LINE_NOTICE, 0);
 	router_wake_all(s);
 }
 
@@ -168,7 +184,7 @@ void router_tell_present(struct session *s, struct chunk notice, const struct at
 	if (!notice.data) return;
 	if (s->n_attachments <= CROWD) {
 		LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
-			if (a != except && !a->client->filter.quiet) client_post(a->client, chunk_ref(notice));
+			if (a != except && !a->client->filter.quiet) client_tell(a->client, chunk_ref(notice));
 	}
 	router_tell_subscribers(s, notice);
 }
@@ -552,7 +568,7 @@ void router_detach(struct client *c, const char *why) {
 	list_del(&a->node);
 	s->n_attachments--;
 	c->attachment = NULL;
-	client_speak(c, dialect_default());
+	client_speak(c, NULL);
 	client_filter_free(&c->filter);
 	router_unask(a);
 	router_client_left_init(s, c);
@@ -685,6 +701,9 @@ static bool may_make(struct router *r, struct client *c, const char *name, const
 	else if (!p)
 		router_fail(c, id, PLENUM_E_NO_SUCH_PROFILE, "session %s is not there and the default profile is missing",
 					name);
+	else if (p->dialect->frame != c->dialect->frame)
+		router_fail(c, id, PLENUM_E_BAD_REQUEST, ROUTER_OTHER_TEXT, "the default profile", p->name, p->dialect->name,
+					c->dialect->name);
 	else if (p->is_private && !trust_is_ours(c))
 		router_fail(c, id, PLENUM_E_NOT_ALLOWED,
 					"session %s is not there, and the default profile is private to the user who runs the daemon",
@@ -737,6 +756,11 @@ static struct session *implicit_session(struct router *r, struct client *c, cons
 	struct session *s = router_named(r, name);
 	if (!s) return may_make(r, c, name, p, id) ? make_implicitly(r, c, name, p, id, line) : NULL;
 	if (!router_is_closed_to(s, c)) {
+		if (session_dialect(s)->frame != c->dialect->frame) {
+			router_fail(c, id, PLENUM_E_BAD_REQUEST, ROUTER_OTHER_TEXT, "session", name, session_dialect(s)->name,
+						c->dialect->name);
+			return NULL;
+		}
 		if (!router_must_wait(s, c)) return s;
 		router_hold(c, line); /* later lines are for the next session of that name */
 		return NULL;

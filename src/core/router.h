@@ -104,6 +104,7 @@ struct router {
 extern const struct client_events router_client_events;
 
 #define ROUTER_PRIVATE_TEXT "session %.255s is private to the user who runs the daemon"
+#define ROUTER_OTHER_TEXT "%s %.255s speaks %s, and this connection %s"
 #define ROUTER_AGENT_TEXT                                                                                              \
 	"an agent started this program: it may act in that agent's own session only (run it from a shell of your own)"
 #define ROUTER_LEFT_TEXT "you left session %s before its child answered"
@@ -220,6 +221,8 @@ void router_attached(struct router *r, struct attachment *a);
 void router_fail(struct client *c, struct span id, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* Send an error that answers no request, with an id that is only mentioned. */
 void router_complain(struct client *c, struct span id, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
+/* The same about a line that breaks the protocol, as its frame has it. size: its bytes, if it is too long; else 0. */
+void router_complain_of_line(struct client *c, struct span id, const char *code, const char *text, size_t size);
 /* Refuse a whole line: by an answer to a request; else by a notice, of a prompt with its uuid. */
 void router_refuse(struct client *c, const struct message *m, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* Send a notice to all clients of the session, through its tape, and to subscribers. Takes over the chunk. */

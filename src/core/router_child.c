@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
-#include "wire/disown.h"
 #include "wire/lengths.h"
 #include "wire/lines.h"
 
@@ -125,7 +124,7 @@ static void on_response(struct session *s, struct chunk line, const struct envel
 		if (calls_made(&s->calls, e->inner_request_id)) s->dropped_answers++; /* one of ours, and late */
 		return;
 	}
-	struct chunk answer = disown_answer(line, call->purpose == CALL_INIT);
+	struct chunk answer = session_dialect(s)->frame->disown_answer(line, call->purpose == CALL_INIT);
 	if (answer.data && session_dialect(s)->scan(answer.data, answer.len, &own))
 		on_answer(s, call, answer, &own);
 	else
@@ -298,7 +297,7 @@ static void on_line(struct session *s, struct chunk line, const struct envelope 
 		take_line(s, line, e);
 		return;
 	}
-	struct chunk renamed = disown_line(line);
+	struct chunk renamed = session_dialect(s)->frame->disown(line);
 	if (renamed.data && session_dialect(s)->scan(renamed.data, renamed.len, &own))
 		take_line(s, renamed, &own);
 	else
@@ -315,7 +314,7 @@ static void on_stderr(struct session *s, const char *data, size_t n) {
 		struct buf b = NOTICE_INIT;
 		notice_begin(&b, PLENUM_EV_STDERR, s->name);
 		notice_bytes(&b, "data", data, n);
-		client_post(a->client, notice_end(&b));
+		client_tell(a->client, notice_end(&b));
 	}
 }
 
@@ -354,7 +353,7 @@ static struct chunk stuck_notice(const struct session *s) {
 static void tell_stopper(struct session *s, struct chunk notice) {
 	struct client *c = router_client(s->world, s->stopper);
 	const struct attachment *a = c ? c->attachment : NULL;
-	if (c && !c->subscribed && !(a && a->session == s)) client_post(c, chunk_ref(notice));
+	if (c && !c->subscribed && !(a && a->session == s)) client_tell(c, chunk_ref(notice));
 }
 
 /* ends: the session ends with its child. A shim's open request then gets no answer: its program must see the end of the
@@ -378,7 +377,7 @@ static bool session_ends(const struct session *s, const struct session_exit *e) 
 static void tell_private_exit(struct session *s, struct chunk notice) {
 	struct attachment *a;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
-		if (a->client->filter.quiet && (a->ephemeral || a->wants_stderr)) client_post(a->client, chunk_ref(notice));
+		if (a->client->filter.quiet && (a->ephemeral || a->wants_stderr)) client_tell(a->client, chunk_ref(notice));
 }
 
 /* The child does not know the id of its resume: let the next start try the other one. */

@@ -107,9 +107,8 @@ static bool name_conversation(const struct session *s, const struct envelope *e,
 	if (!name || !s->conversation_id || e->session_id.p || !span_is_object(e->request)) return false;
 	if (strpbrk(s->conversation_id, "\"\\")) return false; /* no agent has such an id */
 	bool more = span_next_member(e->request, &at, &key, &value);
-	*edit = (struct splice_edit){e->request.p + 1,
-								 0,
-								 {{"\"", 1}, span_of(name), {"\":\"", 3}, span_of(s->conversation_id)}};
+	*edit = (struct splice_edit){
+		e->request.p + 1, 0, {{"\"", 1}, span_of(name), {"\":\"", 3}, span_of(s->conversation_id)}};
 	edit->parts[SPLICE_PARTS - 1] = more ? (struct span){"\",", 2} : (struct span){"\"", 1};
 	return true;
 }
@@ -204,9 +203,7 @@ struct call *router_call(struct client *c, struct session *s, struct chunk line,
 	if (!urgent && !has_room(c, s, line.len, e->request_id)) return NULL;
 	struct call *call = call_new(&s->calls, s, s->loop, CALL_CLIENT, c, c->id, e->request_id, router_call_timer);
 	if (call && put) put(&b, s, call->id, body);
-	struct chunk out = !call ? CHUNK_NONE
-					   : put ? notice_chunk(&b)
-							 : under_id(s, splice_body(line), e, call);
+	struct chunk out = !call ? CHUNK_NONE : put ? notice_chunk(&b) : under_id(s, splice_body(line), e, call);
 	if (!call || !out.data || !session_write_charged(s, out, true, c->member.share)) {
 		if (call) call_end(&s->calls, call);
 		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
@@ -412,30 +409,37 @@ static bool skips_like_the_cli(const struct client *c, struct span body) {
 	return body.n <= CHECK_BYTES && router_is_shim(c) && c->dialect->skips && c->dialect->skips(body);
 }
 
+/* Return true if this line, which may be broken, asks to attach. */
+static bool mentions_attach(const struct client *c, const char *p, size_t n) {
+	const char *verb = c->dialect->frame->attach;
+	return memmem(p, n, verb, strlen(verb)) != NULL;
+}
+
 static void refuse_line(struct client *c, struct span body, struct span id, const char *code, const char *error) {
 	struct envelope e;
 	bool request = id.p && c->dialect->scan(body.p, body.n, &e) && c->dialect->kind(&e) == LINE_REQUEST;
 	if (request && router_is_shim(c) && c->dialect->is_fatal_request)
 		request = !c->dialect->is_fatal_request(body); /* else the CLI would have ended */
 	bool needed = router_init_arrives_broken(c, body.p, body.n);
-	c->chooses |= memmem(body.p, body.n, "\"" PLENUM_ATTACH "\"", sizeof PLENUM_ATTACH + 1) != NULL;
+	c->chooses |= mentions_attach(c, body.p, body.n);
 	c->world->bad_lines++;
 	if (request)
 		router_fail(c, id, code, "%s", error);
 	else
-		router_complain(c, id, code, "%s", error);
+		router_complain_of_line(c, id, code, error, 0);
 	if (needed) router_init_served(c);
 }
 
 #define OTHER_TEXT "this line is of the dialect %s, and %s%s speaks %s"
 
 /* Nothing is translated. */
-static void refuse_other(struct client *c, struct span body, struct span id, const struct dialect *other) {
+static void refuse_other(struct client *c, struct span body, struct span id, const char *code,
+						 const struct dialect *other) {
 	const struct attachment *a = c->attachment;
 	char text[ROUTER_NAME_MAX + 200];
 	snprintf(text, sizeof text, OTHER_TEXT, other->name, a ? "session " : "a connection without a session",
 			 a ? a->session->name : "", c->dialect->name);
-	refuse_line(c, body, id, PLENUM_E_BAD_LINE, text);
+	refuse_line(c, body, id, code, text);
 }
 
 #define OBSERVER_TEXT "you are an observer of session %s: attach as a driver to write"
@@ -562,12 +566,13 @@ static void take_line(struct client *c, struct chunk line, struct span body, str
 	const struct dialect *other = NULL;
 	bool good = k ? c->checker->result(k, &m, &rewritten, &error, &id)
 				  : c->dialect->check(body.p, body.n, &m, &rewritten, text, sizeof text, &id);
+	const char *code = m.code ? m.code : PLENUM_E_BAD_LINE;
 	if (!good && (other = dialect_of_line(c->dialect, body)) != NULL)
-		refuse_other(c, body, id, other);
+		refuse_other(c, body, id, code, other);
 	else if (!good && skips_like_the_cli(c, body))
 		c->world->bad_lines++;
 	else if (!good)
-		refuse_line(c, body, id, m.code ? m.code : PLENUM_E_BAD_LINE, error);
+		refuse_line(c, body, id, code, error);
 	else if (rewritten.data)
 		on_message(c, rewritten, splice_body(rewritten), &m);
 	else
@@ -585,6 +590,7 @@ void router_on_line(struct client *c, struct chunk line) {
 	if (router_is_shim(c) && c->dialect->after_mark)
 		body = c->dialect->after_mark(body); /* the CLI decides on the mark, by its version */
 	if (!c->check && span_is_blank(body)) return;
+	client_begin(c, body);
 	if (check_line(c, line, body, &k)) {
 		take_line(c, line, body, k);
 		if (k) c->checker->free(k);
@@ -622,24 +628,17 @@ static const char *why_skipped(const struct client *c, char why[SHARE_TEXT_MAX])
 void router_on_long_line(struct client *c, struct chunk head, size_t size) {
 	char why[SHARE_TEXT_MAX];
 	const char *code = why_skipped(c, why);
-	struct attachment *a = c->attachment;
 	struct head h;
+	client_begin(c, (struct span){head.data, head.len});
 	c->dialect->read_head(head, &h);
 	struct span id = h.id;
-	struct buf b = NOTICE_INIT;
 	bool needed = router_init_arrives_broken(c, head.data, head.len);
-	c->chooses |= memmem(head.data, head.len, "\"" PLENUM_ATTACH "\"", sizeof PLENUM_ATTACH + 1) != NULL;
+	c->chooses |= mentions_attach(c, head.data, head.len);
 	if (!is_plain(id)) id = SPAN_NONE;
-	if (id.p && h.kind == LINE_REQUEST) {
+	if (id.p && h.kind == LINE_REQUEST)
 		router_fail(c, id, code, "%s: it has %zu bytes", why, size); /* the client waits for it */
-		if (needed) router_init_served(c);
-		return;
-	}
-	notice_error(&b, a ? a->session->name : NULL, code, why);
-	notice_number(&b, "line", (int64_t)c->lines_in);
-	notice_number(&b, "size", (int64_t)size);
-	if (id.p) notice_raw(&b, "request_id", id);
-	client_post(c, notice_end(&b));
+	else
+		router_complain_of_line(c, id, code, why, size);
 	if (needed) router_init_served(c);
 }
 

@@ -42,7 +42,7 @@ static void post_refusal(struct client *c, struct span id, struct span uuid, uin
 	notice_error(&b, a ? a->session->name : NULL, code, text);
 	notice_number(&b, "line", (int64_t)number);
 	if (span_is_string(uuid)) notice_raw(&b, "uuid", uuid);
-	client_post(c, notice_end(&b));
+	client_tell(c, notice_end(&b));
 }
 
 /* Return the id under which the sender waits for an answer, or SPAN_NONE. */

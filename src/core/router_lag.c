@@ -104,7 +104,7 @@ static void post_gap(struct client *c, const struct session *s, uint64_t from, u
 	notice_begin(&b, PLENUM_EV_GAP, s->name);
 	notice_number(&b, "from", (int64_t)from);
 	notice_number(&b, "to", (int64_t)to);
-	client_post_first(c, notice_end(&b));
+	client_tell_first(c, notice_end(&b));
 }
 
 static struct chunk lag_notice(const struct session *s, const struct client *c, int64_t age) {
@@ -143,7 +143,7 @@ void router_overtaken(struct client *c, uint64_t from, uint64_t to) {
 static void tell_waited(struct session *s, struct attachment *a, int64_t age) {
 	struct client *c = a->client;
 	router_tell_present(s, lag_notice(s, c, age), a);
-	client_post_first(c, lag_notice(s, c, age));
+	client_tell_first(c, lag_notice(s, c, age));
 	log_lag(s, c, age, "a client that is to be waited for is too far behind");
 	a->behind_since = BEHIND_TOLD;
 }
@@ -155,7 +155,7 @@ static void apply_lag(struct session *s, struct attachment *a, int64_t age) {
 		return;
 	}
 	router_tell_present(s, lag_notice(s, c, age), a);
-	client_post_first(c, lag_notice(s, c, age)); /* before the gap that may follow */
+	client_tell_first(c, lag_notice(s, c, age)); /* before the gap that may follow */
 	a->behind_since = now_ms();
 	uint64_t from = c->cursor, to = s->tape.next - 1;
 	if (a->on_lag == LAG_CLOSE) {

@@ -46,7 +46,7 @@ static void tell_repeat(struct client *c, const struct prompt *p) {
 				 "this prompt was accepted before under the same uuid; it is not sent again");
 	notice_number(&b, "line", (int64_t)c->lines_in);
 	notice_text(&b, "uuid", p->uuid);
-	client_post(c, notice_end(&b));
+	client_tell(c, notice_end(&b));
 }
 
 static void tell_fresh_uuid(struct client *c, struct span old, const char *fresh) {
@@ -56,7 +56,7 @@ static void tell_fresh_uuid(struct client *c, struct span old, const char *fresh
 	notice_text(&b, "what", "uuid");
 	notice_raw(&b, "was", old);
 	notice_text(&b, "value", fresh);
-	client_post(c, notice_end(&b));
+	client_tell(c, notice_end(&b));
 }
 
 static void tell_prompt(struct session *s, const char *what, const struct prompt *p, const struct client *by) {
@@ -85,7 +85,7 @@ static void lose_prompt(struct session *s, struct prompt *p) {
 		struct buf b = NOTICE_INIT;
 		notice_error(&b, s->name, PLENUM_E_INTERNAL, "out of memory: this prompt was not passed on");
 		notice_text(&b, "uuid", p->uuid);
-		client_post(c, notice_end(&b));
+		client_tell(c, notice_end(&b));
 	}
 	prompt_done(&s->prompts, p);
 }
@@ -163,7 +163,7 @@ static void refuse_held(struct session *s) {
 		struct buf b = NOTICE_INIT;
 		notice_error(&b, s->name, PLENUM_E_INITIALIZE_REFUSED, ROUTER_INIT_TEXT);
 		notice_text(&b, "uuid", p->uuid);
-		client_post(c, notice_end(&b));
+		client_tell(c, notice_end(&b));
 		prompt_forget(&s->prompts, p);
 	}
 }

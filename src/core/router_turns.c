@@ -306,7 +306,7 @@ static void tell_asker(struct session *s, const struct prompt *p, const char *co
 	struct buf b = NOTICE_INIT;
 	notice_error(&b, s->name, code, text);
 	notice_text(&b, "uuid", p->uuid);
-	client_post(c, notice_end(&b));
+	client_tell(c, notice_end(&b));
 }
 
 /* Echoed without a turn: its uuid is in the conversation already, from before a restart or from the resumed one. The

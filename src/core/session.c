@@ -584,7 +584,8 @@ bool session_can_give(const struct session *s) {
 /* Copy a notice for the tape of another session: one about invalid JSON, the only record of that line, gets the other
  * session's name. data NULL: it stays with the first session. */
 static struct chunk retold(const struct session *to, struct chunk notice) {
-	struct span line = {notice.data, notice.len}, name = span_member(line, "session");
+	struct span line = session_dialect(to)->frame->notice((struct span){notice.data, notice.len});
+	struct span name = span_member(line, "session");
 	if (!span_same(span_member(line, "event"), span_of("\"" PLENUM_EV_STRAY_OUTPUT "\""))) return CHUNK_NONE;
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	str_put_json(&b, to->name, strlen(to->name));

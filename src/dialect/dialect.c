@@ -16,7 +16,7 @@ void dialect_put_names(struct buf *b) {
 const struct dialect *dialect_opened_by(struct span line) {
 	for (size_t i = 0; dialect_list[i]; i++)
 		if (dialect_list[i]->opens && dialect_list[i]->opens(line)) return dialect_list[i];
-	return dialect_default();
+	return dialect_default()->recognizes(line) ? dialect_default() : NULL;
 }
 
 const struct dialect *dialect_of_line(const struct dialect *d, struct span line) {

@@ -428,7 +428,7 @@ void dialect_put_names(struct buf *b);
 static inline const struct dialect *dialect_default(void) {
 	return dialect_list[0];
 }
-const struct dialect *dialect_opened_by(struct span line);
+const struct dialect *dialect_opened_by(struct span line); /* NULL: the line shows none */
 /* Return the other dialect that recognizes a line not recognized by d; NULL: none. */
 const struct dialect *dialect_of_line(const struct dialect *d, struct span line);
 /* read_claim(), if there is one. */

@@ -6,15 +6,19 @@
 #pragma once
 
 #include "wire/chunk.h"
+#include "wire/scan.h"
 
 struct dialect_frame {
 	/* Return a notice (wire/notice.h) in this frame: a chunk owned by the caller, data NULL without memory. */
 	struct chunk (*put_notice)(struct chunk notice);
+	/* Return the object with the members of a notice in this frame. */
+	struct span (*notice)(struct span line);
 	const char *lost; /* the notice that another one is missing, for want of memory */
 	/* A line of the child (envelope.reserved), or in addition an answer of it: rename what looks like the daemon's.
 	 * Returns as put_notice(). initialize: it answers an initialize of the daemon. */
 	struct chunk (*disown)(struct chunk line);
 	struct chunk (*disown_answer)(struct chunk line, bool initialize);
+	const char *attach;     /* the name of the verb to attach, with quotes */
 	bool answers_bad_lines; /* a line that breaks the protocol gets an error without an id, else a notice */
 };
 

@@ -49,7 +49,13 @@ void frame_put_cancel(struct buf *b, struct span id) {
 	buf_puts(b, "}\n");
 }
 
+static struct span notice(struct span line) {
+	return line;
+}
+
 const struct dialect_frame frame_control = {
+	.attach = "\"" PLENUM_ATTACH "\"",
+	.notice = notice,
 	.put_notice = chunk_ref,
 	.lost = PLENUM_EVENT_HEAD PLENUM_EV_ERROR "\",\"code\":\"" PLENUM_E_INTERNAL "\",\"error\":\"" DIALECT_FRAME_LOST
 											  "\"}\n",

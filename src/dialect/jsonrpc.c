@@ -263,12 +263,18 @@ static struct chunk put_bare_notice(struct chunk notice) {
 	return frame_notice(JSONRPC_BARE_HEAD, notice);
 }
 
+static struct span members_of(struct span line) {
+	return span_member(line, "params");
+}
+
 #define LOST                                                                                                           \
 	"\"method\":\"" JSONRPC_EVENT "\",\"params\":{\"event\":\"" PLENUM_EV_ERROR "\",\"code\":\"" PLENUM_E_INTERNAL     \
 	"\",\"error\":\"" DIALECT_FRAME_LOST "\"}}\n"
 
 const struct dialect_frame jsonrpc_frame = {
+	.attach = "\"" JSONRPC_OWN_PREFIX "attach\"",
 	.put_notice = put_notice,
+	.notice = members_of,
 	.lost = JSONRPC_HEAD LOST,
 	.disown = disown,
 	.disown_answer = disown_answer,
@@ -276,7 +282,9 @@ const struct dialect_frame jsonrpc_frame = {
 };
 
 const struct dialect_frame jsonrpc_bare_frame = {
+	.attach = "\"" JSONRPC_OWN_PREFIX "attach\"",
 	.put_notice = put_bare_notice,
+	.notice = members_of,
 	.lost = JSONRPC_BARE_HEAD LOST,
 	.disown = disown,
 	.disown_answer = disown_answer,

@@ -204,6 +204,11 @@ static bool find_start(struct request *q, const struct dialect *d, const struct 
 
 /* --- the session -------------------------------------------------------------------------------------------------- */
 
+/* Nothing is translated. */
+static void reply_other(struct request *q, const char *thing, const char *name, const struct dialect *d) {
+	reply_error(q, PLENUM_E_BAD_REQUEST, ROUTER_OTHER_TEXT, thing, name, d->name, q->client->dialect->name);
+}
+
 static const struct profile *find_profile(struct request *q, struct session *home) {
 	const struct settings *set = q->router->settings;
 	const char *asked = text(q, "profile");
@@ -215,6 +220,9 @@ static const struct profile *find_profile(struct request *q, struct session *hom
 	} else if (p->is_private && !trust_is_ours(q->client)) {
 		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s is private to the user who runs the daemon",
 					asked ? asked : "(default)");
+		p = NULL;
+	} else if (p->dialect->frame != q->client->dialect->frame) {
+		reply_other(q, "profile", p->name, p->dialect);
 		p = NULL;
 	}
 	return p;
@@ -489,6 +497,10 @@ static struct session *get_session(struct request *q, bool *created) {
 	if (!one_of(q, "create", creates) || !find_session(q, &s)) return NULL;
 	if (s && router_is_closed_to(s, q->client)) {
 		reply_private(q, name ? name : "of this conversation");
+		return NULL;
+	}
+	if (s && session_dialect(s)->frame != q->client->dialect->frame) {
+		reply_other(q, "session", s->name, session_dialect(s));
 		return NULL;
 	}
 	if (s && strcmp(create, "never") != 0 && router_must_wait(s, q->client)) {
