@@ -242,11 +242,13 @@ static struct settings *parse(const char *at, const char *end, struct errors *er
 	return NULL;
 }
 
+#define FAKE "plenum-fakeagent"
+
 static char *find_beside(const struct profile *p) {
 	static const char *const places[] = {"", "/fakeagent"}; /* installed; in a build directory */
 	char error[CHILD_ERROR_MAX];
 	int number;
-	if (!p || !p->command.n || strcmp(p->command.v[0], "plenum-fakeagent") != 0) return NULL;
+	if (!p || !p->command.n || strcmp(p->command.v[0], FAKE) != 0) return NULL;
 	_cleanup_free_ char *found = child_find_program(p->command.v[0], getenv("PATH"), "/", &number, error);
 	_cleanup_free_ char *own = found ? NULL : path_own_dir();
 	for (size_t i = 0; own && i < ARRAY_SIZE(places); i++) {
@@ -272,11 +274,12 @@ void config_read(struct buf *out, const char *file) {
 	errors_free(&errors);
 }
 
-/* fake: the program of the profile fake, if it is beside the daemon and not in PATH; else "". */
+/* fake: the program of the profile fake and its like, if it is beside the daemon and not in PATH; else "". */
 static void apply(struct settings *s, const char *fake) {
 	for (size_t i = 0; i < s->n_profiles && *fake; i++) {
 		struct profile *p = &s->profiles[i];
-		char *copy = strcmp(p->name, "fake") == 0 ? strdup(fake) : NULL;
+		bool is_fake = p->command.n && strcmp(p->command.v[0], FAKE) == 0;
+		char *copy = is_fake ? strdup(fake) : NULL;
 		if (!copy) continue;
 		free(p->command.v[0]);
 		p->command.v[0] = copy;

@@ -149,6 +149,7 @@ void calls_carry(struct carry *c, struct calls *all, struct session *s, struct l
 				 void (*on_timer)(void *)) {
 	struct call *call = LIST_OF(all->order.next, struct call, node);
 	carry_mark(c, "calls");
+	CARRY(c, all->numbers);
 	CARRY(c, all->counter);
 	size_t n = carry_count(c, all->n);
 	for (size_t i = 0; i < n && carry_ok(c); i++) {

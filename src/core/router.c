@@ -731,6 +731,7 @@ static struct session *make_implicitly(struct router *r, struct client *c, const
 		router_fail(c, id, PLENUM_E_INTERNAL, "out of memory");
 		return NULL;
 	}
+	s->by_client = session_has_steps(s);
 	enum child_result result = router_start(r, s, error);
 	if (s->starting) router_await_start(c, s, line, true);
 	if (result == CHILD_OK) return s->starting ? NULL : s;
@@ -749,9 +750,17 @@ static struct session *awaited_implicitly(struct client *c, struct span id, stru
 	return s;
 }
 
+/* Return the default profile, or for a client of another dialect the first one of that. */
+static const struct profile *implicit_profile(const struct router *r, const struct client *c) {
+	const struct profile *p = settings_profile(r->settings, r->settings->default_profile);
+	for (size_t i = 0; (!p || p->dialect != c->dialect) && i < r->settings->n_profiles; i++)
+		if (r->settings->profiles[i].dialect == c->dialect) return &r->settings->profiles[i];
+	return p;
+}
+
 static struct session *implicit_session(struct router *r, struct client *c, const char *name, struct span id,
 										struct chunk line) {
-	const struct profile *p = settings_profile(r->settings, r->settings->default_profile);
+	const struct profile *p = implicit_profile(r, c);
 	if (c->starting) return awaited_implicitly(c, id, line);
 	struct session *s = router_named(r, name);
 	if (!s) return may_make(r, c, name, p, id) ? make_implicitly(r, c, name, p, id, line) : NULL;
@@ -772,10 +781,26 @@ static struct session *implicit_session(struct router *r, struct client *c, cons
 	return NULL;
 }
 
+void router_make_up_name(struct router *r, char out[ROUTER_MADE_UP_MAX]) {
+	char hex[9];
+	do {
+		str_random_hex(hex, 8);
+		snprintf(out, ROUTER_MADE_UP_MAX, "s-%s", hex);
+	} while (router_find(r, out));
+}
+
 struct attachment *router_attach_implicitly(struct router *r, struct client *c, struct span session,
 											struct span request_id, struct chunk line) {
 	_cleanup_free_ char *wanted = session.p ? span_dup(session, NULL) : NULL;
+	char made_up[ROUTER_MADE_UP_MAX];
 	const char *name = wanted && *wanted ? wanted : "default";
+	if (name != wanted && c->dialect->take_step) { /* such a client begins a conversation of its own */
+		router_make_up_name(r, made_up);
+		name = made_up;
+	} else if (c->dialect->take_step && !router_named(r, name)) {
+		router_fail(c, request_id, PLENUM_E_NO_SUCH_SESSION, "no session has the conversation %.100s", name);
+		return NULL;
+	}
 	if (name != wanted && span_is_string(session) && session.n > 2) {
 		router_fail(c, request_id, PLENUM_E_BAD_REQUEST, "%s names the session, and no name holds a NUL",
 					c->dialect->session_id);

@@ -4,10 +4,10 @@
  * both sessions and clients; it fills in the events of both. Split by the source of a line: router_child.c (the child),
  * router_client.c (a client), router_prompts.c (its prompts), router_turns.c (the owner of a turn), router_asks.c
  * (requests to clients), router_execute.c (tools that a client runs by itself), router_init.c (initialize),
- * router_names.c (the start of a child, conversations), router_kept.c (what the start has brought), router_hooks.c (hooks, MCP servers), router_lag.c (slow clients), router_stall.c
- * (stalled turns), router_carry.c (upgrade), and this header's router.c (sessions, attachments, notices). Policy on the
- * daemon as a whole (verbs, counts, state on disk) is above it, behind struct router_events. Source: docs/contract.md 4
- * to 8.
+ * router_names.c (the start of a child, conversations), router_kept.c (what the start has brought), router_hooks.c
+ * (hooks, MCP servers), router_lag.c (slow clients), router_stall.c (stalled turns), router_carry.c (upgrade), and this
+ * header's router.c (sessions, attachments, notices). Policy on the daemon as a whole (verbs, counts, state on disk) is
+ * above it, behind struct router_events. Source: docs/contract.md 4 to 8.
  */
 #pragma once
 
@@ -123,6 +123,8 @@ void router_free(struct router *r);
 #define ROUTER_NAME_TEXT                                                                                               \
 	"1 to %d bytes of UTF-8 without control characters, line separators and controls of the writing direction"
 bool router_is_name(const char *name); /* a valid session name */
+#define ROUTER_MADE_UP_MAX 24
+void router_make_up_name(struct router *r, char out[ROUTER_MADE_UP_MAX]); /* a free one */
 /* Give a session without a child and without detached processes, which are known by the old name, another name, which
  * must be free. False: no memory. */
 bool router_rename(struct session *s, const char *name);
@@ -266,6 +268,7 @@ void router_publish_state(struct session *s); /* session_state_due() */
 void router_step(struct session *s); /* the next step of its child's start is due; the last one lets clients write */
 void router_step_answered(struct call *call, const struct envelope *e);
 void router_step_late(struct call *call);
+bool router_is_told(const struct session *s); /* the tape has lines of the child, which need not be repeated */
 void router_learn_conversation(struct session *s, struct span id);
 /* Handle a system line. Return true if it answers only a question of the daemon. */
 bool router_name_line(struct session *s, const struct envelope *e, const struct report *r);

@@ -92,6 +92,7 @@ void router_call_answered(struct call *call, struct chunk line, const struct env
 		struct span told = d->confirmed(e);
 		if (!told.p) told = value;
 		snapshot_changed(&s->snapshot, d, call->what, told);
+		if (d->remember_change) d->remember_change(&s->memo, call->what, told, e);
 		tell_change(call, told);
 	} else if (restores_mode(call)) {
 		tell_mode_lost(call);

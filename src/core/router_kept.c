@@ -35,6 +35,7 @@ static bool answer(struct client *c, struct session *s, const struct envelope *e
 							  .conversation = session_conversation(s),
 							  .ready = session_is_ready(s),
 							  .waits = s->by_client,
+							  .told = router_is_told(s),
 							  .again = again,
 							  .memo = &s->memo};
 	const char *error = "out of memory";

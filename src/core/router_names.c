@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#define WHY_MAX ((size_t)4096)
 #define NAME_WAIT 10000 /* ms for one answer; after that the id in the first line is compared */
 
 static void tell_conversation(struct session *s, bool another) {
@@ -74,8 +75,7 @@ static bool is_asked(const struct session *s) {
 
 /* --- the steps of a start ----------------------------------------------------------------------------------------- */
 
-/* Return true if the clients of the session have lines of the child, which it need not repeat. */
-static bool is_told(const struct session *s) {
+bool router_is_told(const struct session *s) {
 	const struct tape *t = &s->tape;
 	for (uint64_t seq = t->oldest; seq < t->next; seq++)
 		if (tape_at(t, seq)->kind != LINE_NOTICE) return true;
@@ -100,7 +100,7 @@ void router_step(struct session *s) {
 	const struct dialect *d = session_dialect(s);
 	bool asks = s->unnamed && d->put_step;
 	struct call *call = asks ? call_new(&s->calls, s, s->loop, CALL_STEP, NULL, 0, SPAN_NONE, router_call_timer) : NULL;
-	struct dialect_start start = {s->launch.cwd, session_conversation(s), is_told(s), s->by_client, &s->memo};
+	struct dialect_start start = {s->launch.cwd, session_conversation(s), router_is_told(s), s->by_client, &s->memo};
 	struct buf b = NOTICE_INIT;
 	if (asks && !call) session_no_memory(s, "it cannot be asked for its conversation");
 	enum dialect_step step = call ? d->put_step(&b, call->id, s->unnamed - 1, &start) : STEP_NONE;
@@ -127,21 +127,28 @@ void router_step_late(struct call *call) {
 		router_step(s);
 }
 
-void router_step_answered(struct call *call, const struct envelope *e) {
-	struct session *s = call->session;
-	const struct dialect *d = session_dialect(s);
-	const char *why = d->take_step ? d->take_step(s->unnamed - 2, e, &s->memo) : NULL;
-	call_end(&s->calls, call);
-	s->replays = false;
-	if (why && router_kept_failed(s, why)) { /* a client may try again */
-		s->unnamed--;
-		router_step(s);
-		return;
-	}
-	if (why) {
+static void refused(struct session *s, const char *why) {
+	if (!router_kept_failed(s, why)) {
 		session_kill_refused(s, why);
 		return;
 	}
+	s->unnamed--; /* a client may try again */
+	router_step(s);
+}
+
+void router_step_answered(struct call *call, const struct envelope *e) {
+	struct session *s = call->session;
+	const struct dialect *d = session_dialect(s);
+	struct buf why = BUF_INIT(WHY_MAX);
+	bool good = !d->take_step || d->take_step(s->unnamed - 2, e, &s->memo, &why);
+	call_end(&s->calls, call);
+	s->replays = false;
+	if (!good) {
+		refused(s, why.data ? why.data : "it refused its start");
+		buf_free(&why);
+		return;
+	}
+	if (d->take_step) snapshot_mode(&s->snapshot, d->confirmed(e));
 	if (d->take_step && e->session_id.p) learn(s, e->session_id, true);
 	if (s->broken == BROKEN_SECOND) return;
 	router_step(s);

@@ -223,6 +223,8 @@ static bool lacks_something(struct client *c, const struct message *m) {
 			"your change of %s was refused: no prompt of yours runs under laxer rules than you asked for (repeat "
 			"the change, or connect anew)",
 			c->refused_change);
+	else if (c->attachment->session->by_client && !c->attachment->session->conversation_id)
+		router_refuse(c, m, PLENUM_E_BAD_REQUEST, "this connection has no conversation yet: begin one first");
 	else
 		return false;
 	return true;

@@ -65,11 +65,18 @@ bool settings_speak(struct profile *p, const struct dialect *d) {
 	return true;
 }
 
-/* A built-in profile of the default dialect. */
-static bool add_built_in(struct settings *s, const char *name, const char *program) {
-	struct profile *p = settings_add_profile(s, name);
-	return p && words_add(&p->command, program) && words_set(&p->command, p->dialect->flags) &&
-		   words_set(&p->env, p->dialect->env);
+/* The built-in profiles of all dialects. */
+static bool add_built_in(struct settings *s) {
+	for (size_t i = 0; dialect_list[i]; i++) {
+		const struct dialect *d = dialect_list[i];
+		for (const struct dialect_profile *one = d->profiles; one && one->name; one++) {
+			struct profile *p = settings_add_profile(s, one->name);
+			if (!p || !settings_speak(p, d) || !words_set(&p->command, one->command) ||
+				!words_set(&p->command, d->flags) || !words_set(&p->env, d->env))
+				return false;
+		}
+	}
+	return true;
 }
 
 struct settings *settings_new(void) {
@@ -89,8 +96,7 @@ struct settings *settings_new(void) {
 		.limits = LIMITS_DEFAULT,
 	};
 	s->default_profile = strdup("claude"); /* the scripted agent is used only by name */
-	if (s->default_profile && add_built_in(s, "claude", "claude") && add_built_in(s, "fake", "plenum-fakeagent"))
-		return s;
+	if (s->default_profile && add_built_in(s)) return s;
 	settings_unref(s);
 	return NULL;
 }

@@ -5,9 +5,9 @@
  * this table and the neutral facts that it reports.
  *
  * Every dialect has one JSON object on each line. A dialect keeps no state of its own: what it must remember is in the
- * structs that are passed in (struct memo). Unless said otherwise: spans are raw JSON within the line that was passed in, and
- * SPAN_NONE if absent; a function that appends to a buf marks the buf as failed without memory; a returned text is
- * static, and an error text is a sentence for users. "NULL" after a member: it may be NULL in the table, with this
+ * structs that are passed in (struct memo). Unless said otherwise: spans are raw JSON within the line that was passed
+ * in, and SPAN_NONE if absent; a function that appends to a buf marks the buf as failed without memory; a returned text
+ * is static, and an error text is a sentence for users. "NULL" after a member: it may be NULL in the table, with this
  * meaning.
  */
 #pragma once
@@ -123,6 +123,7 @@ struct dialect_ask {
 	const char *conversation; /* NULL: it is not known yet */
 	bool ready;               /* the start of the child is over */
 	bool waits;               /* as in struct dialect_start */
+	bool told;                /* as in struct dialect_start */
 	bool again;               /* it was KEPT_LATER before */
 	struct memo *memo;
 	struct span resumes; /* set with KEPT_LATER: the conversation to go on with, a string */
@@ -227,12 +228,20 @@ struct dialect_hooks {
 	bool (*matcher_covers)(struct span matcher, const char *tool);
 };
 
+/* A built-in profile. */
+struct dialect_profile {
+	const char *name;
+	const char *command[3]; /* ends with NULL */
+};
+
 struct dialect {
 	const char *name; /* the value of `dialect` in a profile */
 
 	/* --- its program --- */
 
-	/* The arguments of a built-in profile behind the program's name, and its environment. End with NULL. */
+	/* The built-in profiles; the last one has no name. NULL: none. */
+	const struct dialect_profile *profiles;
+	/* The arguments behind the command of each, and its environment. End with NULL. */
 	const char *const *flags, *const *env;
 	const char *const *resume_args; /* the default of resume_args; ends with NULL */
 	/* Variables that mark a session of this agent around the daemon: removed from the environment of every child. An
@@ -294,16 +303,18 @@ struct dialect {
 
 	/* Append the n-th request (from 0), under an id of ours without quotes. NULL: there is none. */
 	enum dialect_step (*put_step)(struct buf *b, const char *id, unsigned n, const struct dialect_start *start);
-	/* Take its answer; start.conversation is then e->session_id, if that is there. Return NULL, or the reason why this
-	 * child cannot serve. NULL: answers say nothing, and the steps only make a child name its conversation, before a
-	 * turn begins and without a trace in it. A step is then for a child that did not answer the one before, and none is
-	 * needed if the conversation is known. */
-	const char *(*take_step)(unsigned n, const struct envelope *e, struct memo *memo);
+	/* Take its answer; start.conversation is then e->session_id, if that is there. Return false if this child cannot
+	 * serve, with the reason appended to *why. NULL: answers say nothing, and the steps only make a child name its
+	 * conversation, before a turn begins and without a trace in it. A step is then for a child that did not answer the
+	 * one before, and none is needed if the conversation is known. */
+	bool (*take_step)(unsigned n, const struct envelope *e, struct memo *memo, struct buf *why);
 	/* Answer a client's request: append the body, or set *error, static. NULL: no row is ACT_KEPT. */
 	enum dialect_kept (*kept)(struct dialect_ask *ask, struct buf *body, const char **error);
-	/* Note what a line of the child says to all clients that come later. Return true if the line says nothing else. NULL:
-	 * the snapshot has it all (core/snapshot.h). */
+	/* Note what a line of the child says to all clients that come later. Return true if the line says nothing else.
+	 * NULL: the snapshot has it all (core/snapshot.h). */
 	bool (*remember)(struct memo *memo, const struct envelope *e);
+	/* The same for a change that the child has confirmed by this answer: `what` has this value. */
+	void (*remember_change)(struct memo *memo, const char *what, struct span value, const struct envelope *answer);
 	/* Append the noted lines for a client that has just come. NULL as before. */
 	void (*put_noted)(struct buf *b, const struct memo *memo, const char *conversation);
 
@@ -392,13 +403,13 @@ struct dialect {
 	const struct message_steps *check_steps; /* the same in pieces; NULL: only at once */
 	const char *prompt_id; /* the member of a prompt that has its uuid; NULL: a prompt is a request, and its answer ends
 							* its turn */
-	/* Append the lines that show a prompt to the other clients. by: an object that describes its sender, the last one of
-	 * each line. NULL: the child repeats prompts. */
+	/* Append the lines that show a prompt to the other clients. by: an object that describes its sender, the last one
+	 * of each line. NULL: the child repeats prompts. */
 	void (*put_echo)(struct buf *b, const struct envelope *prompt, const char *conversation, struct span by);
-	const char *request_id;                  /* the member of a request that has its id */
-	const char *session_id;                  /* the member that names the session of a client that has chosen none */
-	const char *conversation_id; /* the member of e->request that names the conversation: added where it is missing. NULL:
-								  * there is none */
+	const char *request_id;      /* the member of a request that has its id */
+	const char *session_id;      /* the member that names the session of a client that has chosen none */
+	const char *conversation_id; /* the member of e->request that names the conversation: added where it is missing.
+								  * NULL: there is none */
 	bool numbers;                /* ids of the daemon's requests to the child are numbers, else strings */
 	bool answers_withdrawn;      /* clients answer an ask that was withdrawn, too: such answers are dropped */
 	/* How the child takes a line that check refuses. skips: it skips the line; is_fatal_request: this request ends it.

@@ -358,14 +358,6 @@ static void take_home(struct launch *l, const struct session *home) {
 	if (home->launch.login) l->login = login_ref(home->launch.login);
 }
 
-static void make_up_name(struct router *r, char out[24]) {
-	char hex[9];
-	do {
-		str_random_hex(hex, 8);
-		snprintf(out, 24, "s-%s", hex);
-	} while (router_find(r, out));
-}
-
 /* A process of an agent puts no other session to sleep and takes only a few places. */
 static bool room_for_helper(struct request *q, const struct session *home) {
 	const struct router *r = q->router;
@@ -387,7 +379,7 @@ static bool room_for_session(struct request *q, const struct session *home) {
 }
 
 static struct session *make_session(struct request *q, const char *name) {
-	char made_up[24], error[CHILD_ERROR_MAX];
+	char made_up[ROUTER_MADE_UP_MAX], error[CHILD_ERROR_MAX];
 	struct launch launch = {0};
 	struct session *home = router_home(q->router, q->client);
 	if (name && !router_is_name(name)) {
@@ -402,7 +394,7 @@ static struct session *make_session(struct request *q, const char *name) {
 		return NULL;
 	}
 	if (home) take_home(&launch, home);
-	if (!name) make_up_name(q->router, made_up);
+	if (!name) router_make_up_name(q->router, made_up);
 	struct session *s = router_create(q->router, name ? name : made_up, p, &launch);
 	launch_free(&launch);
 	if (!s) {
@@ -735,6 +727,7 @@ void attach_verb(struct request *q) {
 	}
 	apply_shim(q, a, created);
 	answer(q, a, created, start);
+	router_kept_post(a);
 	client_read_tape(c, &s->tape, start.seq);
 	router_attached(r, a);
 	own_servers(q, a);

@@ -7,7 +7,9 @@
 START_TEST(test_defaults) {
 	struct settings *s = settings_new();
 	ck_assert_ptr_nonnull(s);
-	ck_assert_uint_eq(s->n_profiles, 2);
+	ck_assert_str_eq(s->profiles[0].name, "claude");
+	ck_assert_str_eq(s->profiles[1].name, "fake");
+	ck_assert_ptr_nonnull(settings_profile(s, "gemini"));
 	ck_assert_ptr_null(s->socket);
 	ck_assert_str_eq(s->default_profile, "claude");
 	ck_assert_int_eq(s->log_level, LOG_INFO);

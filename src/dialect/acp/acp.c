@@ -2,16 +2,23 @@
 #include "dialect/acp/acp.h"
 
 #include "base/macros.h"
+#include "base/str.h"
 #include "dialect/jsonrpc.h"
 #include "dialect/jsonrpc_check.h"
 #include "dialect/jsonrpc_head.h"
+#include "plenum/protocol.h"
 
 #include <string.h>
+
+#define CANCEL "$/cancel_request"
 
 /* --- lines -------------------------------------------------------------------------------------------------------- */
 
 static bool scan(const char *p, size_t n, struct envelope *e) {
-	return jsonrpc_scan(p, n, e, "sessionId");
+	if (!jsonrpc_scan(p, n, e, "sessionId")) return false;
+	if (e->inner_response.p) e->session_id = span_member(e->inner_response, "sessionId");
+	if (span_equals(e->type, CANCEL)) e->request_id = span_member(e->request, "requestId");
+	return true;
 }
 
 static enum line_kind kind_of(const char *type, size_t n) {
@@ -20,22 +27,55 @@ static enum line_kind kind_of(const char *type, size_t n) {
 }
 
 static enum line_kind kind(const struct envelope *e) {
-	return e->inner_request_id.p ? LINE_RESPONSE : e->request_id.p ? LINE_REQUEST : LINE_OTHER;
+	if (!e->type.p) return e->inner_request_id.p ? LINE_RESPONSE : LINE_OTHER;
+	if (!e->request_id.p) return LINE_OTHER;
+	return span_equals(e->type, CANCEL) ? LINE_CANCEL : LINE_REQUEST;
 }
 
+/* A turn begins with a prompt of ours and ends with its answer; updates do not tell. */
 static void read_line(struct chunk line, enum line_kind is, const struct envelope *e, struct report *r) {
-	(void)line, (void)is, (void)e, (void)r;
+	(void)line;
+	struct span update = is == LINE_OTHER ? span_member(e->request, "update") : SPAN_NONE;
+	if (span_equals(span_member(update, "sessionUpdate"), "current_mode_update"))
+		r->mode = span_member(update, "currentModeId");
 }
 
-static struct turn_result read_result(struct span result) {
-	(void)result;
+static void read_head(struct chunk text, struct head *head) {
+	static const char asks[] = "\"session/request_permission\"";
+	jsonrpc_head_read(text, head);
+	if (head->kind == LINE_REQUEST && memmem(text.data, text.len, asks, sizeof asks - 1)) head->ask = ASK_TOOL;
+}
+
+static enum turn_outcome outcome_of(struct span result) {
+	static const struct {
+		const char *reason;
+		enum turn_outcome outcome;
+	} ends[] = {{"end_turn", TURN_SUCCESS},
+				{"cancelled", TURN_INTERRUPTED},
+				{"max_tokens", TURN_LIMIT},
+				{"max_turn_requests", TURN_LIMIT}};
+	struct span reason = span_member(result, "stopReason");
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		if (span_equals(reason, ends[i].reason)) return ends[i].outcome;
+	return TURN_ERROR;
+}
+
+static int64_t count(struct span usage, const char *key) {
+	int64_t n;
+	return span_int(span_member(usage, key), &n) && n >= 0 ? n : TURN_UNKNOWN;
+}
+
+static struct turn_result read_result(struct span line) {
+	struct span result = span_member(line, "result"), usage = span_member(result, "usage");
 	return (struct turn_result){
+		.outcome = outcome_of(result),
 		.ms = TURN_UNKNOWN,
 		.nano_usd = TURN_UNKNOWN,
-		.input = TURN_UNKNOWN,
-		.output = TURN_UNKNOWN,
-		.cache_read = TURN_UNKNOWN,
-		.cache_write = TURN_UNKNOWN,
+		.input = count(usage, "inputTokens"),
+		.output = count(usage, "outputTokens"),
+		.cache_read = count(usage, "cachedReadTokens"),
+		.cache_write = count(usage, "cachedWriteTokens"),
+		.text = span_member(span_member(line, "error"), "message"),
 	};
 }
 
@@ -44,32 +84,18 @@ static bool ran_no_turn(struct span result) {
 	return false;
 }
 
-/* --- asks --------------------------------------------------------------------------------------------------------- */
+/* --- modes -------------------------------------------------------------------------------------------------------- */
 
-static enum ask_kind ask_kind(const struct envelope *e) {
-	(void)e;
-	return ASK_UNKNOWN;
+/* The protocol has no list of them. */
+static const char *strict_mode(struct span mode) {
+	return span_equals(mode, "plan") ? "plan" : span_equals(mode, "dontAsk") ? "dontAsk" : NULL;
 }
 
-static struct span ask_part(enum ask_kind kind, struct span request, enum ask_part part) {
-	(void)kind, (void)request, (void)part;
-	return SPAN_NONE;
+static bool is_default_mode(struct span mode) {
+	return span_equals(mode, "default");
 }
 
-static struct span summary(struct span request) {
-	(void)request;
-	return SPAN_NONE;
-}
-
-static const char *check_answer(enum ask_kind kind, struct span request, struct span response) {
-	(void)kind, (void)request, (void)response;
-	return NULL;
-}
-
-static const char *decision(enum ask_kind kind, struct span request, struct span response) {
-	(void)kind, (void)request;
-	return span_member(response, "error").p ? "error" : "answered";
-}
+/* --- lines of the daemon ------------------------------------------------------------------------------------------ */
 
 static struct span answer_input(struct span response) {
 	(void)response;
@@ -80,46 +106,6 @@ static struct span answer_reason(struct span response) {
 	return span_member(span_member(response, "error"), "message");
 }
 
-static void read_changes(enum ask_kind kind, struct span request, struct span response, struct changes *c) {
-	(void)kind, (void)request, (void)response;
-	*c = (struct changes){0};
-}
-
-static void put_answer(struct buf *b, struct span id, const char *body) {
-	jsonrpc_put_success(b, JSONRPC_HEAD, id, body);
-}
-
-static void put_failure(struct buf *b, struct span id, const char *code, const char *text) {
-	jsonrpc_put_error(b, JSONRPC_HEAD, id, code, text, "");
-}
-
-static void put_tool_deny(struct buf *body, struct span request, const char *reason) {
-	(void)request, (void)reason;
-	buf_puts(body, "{}");
-}
-
-static void put_tool_allow(struct buf *body, struct span request) {
-	(void)request;
-	buf_puts(body, "{}");
-}
-
-static void put_cancel_form(struct buf *body, struct span request) {
-	(void)request;
-	buf_puts(body, "{}");
-}
-
-static void put_cancel(struct buf *b, struct span id) {
-	buf_puts(b, JSONRPC_HEAD "\"method\":\"$/cancel_request\",\"params\":{\"requestId\":");
-	buf_put(b, id.p, id.n);
-	buf_puts(b, "}}\n");
-}
-
-static void put_interrupt(struct buf *b, const char *id, const char *conversation) {
-	(void)b, (void)id, (void)conversation;
-}
-
-/* --- clients ------------------------------------------------------------------------------------------------------ */
-
 static void put_success(struct buf *b, struct span id, const char *json) {
 	jsonrpc_put_success(b, JSONRPC_HEAD, id, json);
 }
@@ -128,23 +114,98 @@ static void put_error(struct buf *b, struct span id, const char *code, const cha
 	jsonrpc_put_error(b, JSONRPC_HEAD, id, code, text, more);
 }
 
+/* To an agent the daemon is a client: one that does not know the request. */
+static void put_failure(struct buf *b, struct span id, const char *code, const char *text) {
+	bool unknown = strcmp(code, PLENUM_E_UNKNOWN_REQUEST) == 0;
+	jsonrpc_put_error(b, JSONRPC_HEAD, id, unknown ? PLENUM_E_UNKNOWN_METHOD : code, text, "");
+}
+
+static void put_cancel(struct buf *b, struct span id) {
+	buf_puts(b, JSONRPC_HEAD "\"method\":\"" CANCEL "\",\"params\":{\"requestId\":");
+	buf_put(b, id.p, id.n);
+	buf_puts(b, "}}\n");
+}
+
+static void put_interrupt(struct buf *b, const char *id, const char *conversation) {
+	(void)id;
+	if (!conversation) return;
+	buf_puts(b, JSONRPC_HEAD "\"method\":\"session/cancel\",\"params\":{\"sessionId\":");
+	str_put_json(b, conversation, strlen(conversation));
+	buf_puts(b, "}}\n");
+}
+
+static void put_prompt_cancelled(struct buf *b, struct span id, struct span uuid) {
+	(void)uuid;
+	put_success(b, id, "{\"stopReason\":\"cancelled\"}");
+}
+
+static void put_echo(struct buf *b, const struct envelope *prompt, const char *conversation, struct span by) {
+	struct span block;
+	for (size_t at = 0; span_next(span_member(prompt->request, "prompt"), &at, &block);) {
+		buf_puts(b, JSONRPC_HEAD "\"method\":\"session/update\",\"params\":{\"sessionId\":");
+		str_put_json(b, conversation, strlen(conversation));
+		buf_puts(b, ",\"update\":{\"sessionUpdate\":\"user_message_chunk\",\"content\":");
+		buf_put(b, block.p, block.n);
+		buf_puts(b, ",\"_meta\":{\"plenum\":");
+		buf_put(b, by.p, by.n);
+		buf_puts(b, "}}}}\n");
+	}
+}
+
+/* --- answers of the agent ----------------------------------------------------------------------------------------- */
+
 static bool succeeded(const struct envelope *e) {
 	return !e->is_error.p;
 }
 
 static struct span confirmed(const struct envelope *e) {
-	(void)e;
-	return SPAN_NONE;
+	return span_member(span_member(e->inner_response, "modes"), "currentModeId");
 }
+
+/* --- lines of clients --------------------------------------------------------------------------------------------- */
 
 static bool opens(struct span line) {
 	return jsonrpc_head_opens(line, true);
+}
+
+static bool is_id(struct span id) {
+	int64_t n;
+	return span_is_string(id) || span_int(id, &n);
+}
+
+static const char *read_prompt(struct message *m) {
+	struct envelope *e = &m->env;
+	struct span block = span_element(m->content, 0);
+	if (!e->request_id.p) return "session/prompt is a request: it needs an `id`";
+	if (!span_is_array(m->content)) return "`params.prompt` must be an array of content blocks";
+	m->kind = MESSAGE_USER;
+	m->text = span_equals(span_member(block, "type"), "text") ? span_member(block, "text") : SPAN_NONE;
+	e->message = e->request;
+	return NULL;
+}
+
+/* The names of types are those of the gate (gate.def). */
+static const char *read_message(struct message *m) {
+	struct envelope *e = &m->env;
+	if (m->kind == MESSAGE_ANSWER) {
+		e->type = span_of("\"response\"");
+	} else if (span_equals(e->type, "session/prompt")) {
+		return read_prompt(m);
+	} else if (span_equals(e->type, CANCEL)) {
+		m->kind = MESSAGE_CANCEL;
+		e->request_id = span_member(e->request, "requestId");
+		if (!is_id(e->request_id)) return "`params.requestId` must be the id of a request of yours";
+	} else if (m->kind == MESSAGE_REQUEST) {
+		e->type = span_of("\"request\"");
+	}
+	return NULL;
 }
 
 static const struct jsonrpc_rules rules = {
 	.versioned = true,
 	.conversation = "sessionId",
 	.prompt = "prompt",
+	.read = read_message,
 };
 
 static bool check(const char *p, size_t n, struct message *m, struct chunk *rewritten, char *error, size_t size,
@@ -165,10 +226,26 @@ static const struct message_steps steps = {
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */
 
+#define ROW(kind, name, least, affects, act, what, member, show)                                                       \
+	{GATE_##kind, name, sizeof name - 1, GATE_##least, GATE_##affects, ACT_##act, what, member, GATE_##show},
+
+static const struct gate_row rows[] = {
+#include "dialect/acp/gate.def"
+};
+
+#undef ROW
+
 static const char *const none[] = {NULL};
+static const struct dialect_profile profiles[] = {
+	{"gemini", {"gemini", "--acp"}},
+	{"claude-acp", {"claude-agent-acp"}},
+	{"fake-acp", {"plenum-fakeagent", "--acp"}},
+	{NULL, {NULL}},
+};
 
 const struct dialect acp_dialect = {
 	.name = "acp",
+	.profiles = profiles,
 	.flags = none,
 	.env = none,
 	.resume_args = none,
@@ -176,24 +253,34 @@ const struct dialect acp_dialect = {
 	.kind = kind,
 	.kind_of = kind_of,
 	.read = read_line,
-	.read_head = jsonrpc_head_read,
+	.read_head = read_head,
 	.read_result = read_result,
 	.ran_no_turn = ran_no_turn,
-	.ask_kind = ask_kind,
-	.ask_part = ask_part,
-	.summary = summary,
-	.check_answer = check_answer,
-	.decision = decision,
+	.put_step = acp_start_put,
+	.take_step = acp_start_take,
+	.kept = acp_start_kept,
+	.remember = acp_start_remember,
+	.remember_change = acp_start_remember_change,
+	.put_noted = acp_start_put_noted,
+	.strict_mode = strict_mode,
+	.strictest = "plan",
+	.is_default_mode = is_default_mode,
+	.ask_kind = acp_asks_kind,
+	.ask_part = acp_asks_part,
+	.summary = acp_asks_summary,
+	.check_answer = acp_asks_check,
+	.decision = acp_asks_decision,
 	.answer_input = answer_input,
 	.answer_reason = answer_reason,
-	.read_changes = read_changes,
-	.put_answer = put_answer,
+	.read_changes = acp_asks_read_changes,
+	.put_answer = put_success,
 	.put_failure = put_failure,
-	.put_tool_deny = put_tool_deny,
-	.put_tool_allow = put_tool_allow,
-	.put_cancel_form = put_cancel_form,
+	.put_tool_deny = acp_asks_put_deny,
+	.put_tool_allow = acp_asks_put_allow,
+	.put_cancel_form = acp_asks_put_cancel,
 	.put_cancel = put_cancel,
 	.put_interrupt = put_interrupt,
+	.put_prompt_cancelled = put_prompt_cancelled,
 	.frame = &jsonrpc_frame,
 	.put_success = put_success,
 	.success_end = JSONRPC_SUCCESS_END,
@@ -204,6 +291,12 @@ const struct dialect acp_dialect = {
 	.opens = opens,
 	.check = check,
 	.check_steps = &steps,
+	.put_echo = put_echo,
 	.request_id = "id",
 	.session_id = "sessionId",
+	.conversation_id = "sessionId",
+	.numbers = true,
+	.answers_withdrawn = true,
+	.gate = rows,
+	.n_gate = ARRAY_SIZE(rows),
 };

@@ -374,6 +374,8 @@ static const char *const flags[] = {"-p",
 									NULL};
 static const char *const env[] = {"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS=1", NULL};
 static const char *const resume_args[] = {"--resume={id}", NULL};
+static const struct dialect_profile profiles[] = {
+	{"claude", {"claude"}}, {"fake", {"plenum-fakeagent"}}, {NULL, {NULL}}};
 static const char *const stripped[] = {
 	"CLAUDECODE", "CLAUDE_CODE_*", "CLAUDE_AGENT_SDK_*", "CLAUDE_PID", "CLAUDE_EFFORT", "AI_AGENT", NULL};
 
@@ -386,6 +388,7 @@ static const struct message_steps steps = {
 
 const struct dialect claude_dialect = {
 	.name = "claude",
+	.profiles = profiles,
 	.flags = flags,
 	.env = env,
 	.resume_args = resume_args,

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The handshake with an agent: initialize, then session/new, session/load or session/resume, then the mode and the
+ * options that the session had. The memo has:
+ *
+ *   initialize             the result of initialize
+ *   params                 the params of the client that began the conversation (working directory, MCP servers)
+ *   session                the result of session/new, session/load or session/resume
+ *   current_mode_update, config_option_update, ~available_commands_update, ~usage_update, ~session_info_update
+ *                          the newest update of this name
+ *   ~mode, ~options        what the next child must be set to; used up by the steps
+ */
+#include "dialect/acp/acp.h"
+
+#include "base/macros.h"
+#include "base/str.h"
+#include "dialect/jsonrpc.h"
+#include "plenum/protocol.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MODE "current_mode_update"
+#define OPTIONS "config_option_update"
+
+/* Without the `~`: names of updates. The later ones change often, and say nothing to a next child. */
+static const char *const updates[] = {MODE, OPTIONS, "~available_commands_update", "~usage_update",
+									  "~session_info_update"};
+
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
+static void put_initialize(struct buf *b, const char *id) {
+	jsonrpc_put_request(b, JSONRPC_HEAD, id, "initialize",
+						"{\"protocolVersion\":1,\"clientCapabilities\":{\"fs\":{\"readTextFile\":false,"
+						"\"writeTextFile\":false},\"terminal\":false},\"clientInfo\":{\"name\":\"plenum\","
+						"\"title\":\"Plenum\",\"version\":\"" PLENUM_VERSION "\"}}");
+}
+
+/* Append the members of an object but this one, each with a comma before it. */
+static void put_rest(struct buf *b, struct span object, const char *but) {
+	struct span key, value;
+	for (size_t at = 0; span_next_member(object, &at, &key, &value);) {
+		if (span_equals(key, but)) continue;
+		buf_putc(b, ',');
+		buf_put(b, key.p, key.n);
+		buf_putc(b, ':');
+		buf_put(b, value.p, value.n);
+	}
+}
+
+/* conversation NULL: a new one. */
+static void put_session(struct buf *b, const char *id, const char *method, const char *conversation,
+						const struct dialect_start *start) {
+	struct span params = memo_get(start->memo, "params");
+	struct buf o = BUF_INIT(SIZE_MAX / 4);
+	buf_puts(&o, ",");
+	if (conversation) {
+		buf_puts(&o, "\"sessionId\":");
+		str_put_json(&o, conversation, strlen(conversation));
+	}
+	if (params.p) {
+		size_t from = o.len;
+		put_rest(&o, params, "sessionId");
+		if (!conversation && !o.failed && o.len > from) o.data[from] = ' '; /* it is the first one */
+	} else {
+		buf_puts(&o, conversation ? ",\"cwd\":" : "\"cwd\":");
+		str_put_json(&o, start->cwd, strlen(start->cwd));
+		buf_puts(&o, ",\"mcpServers\":[]");
+	}
+	buf_putc(&o, '}');
+	if (!o.failed) *o.data = '{';
+	if (!o.failed) jsonrpc_put_request(b, JSONRPC_HEAD, id, method, o.data);
+	b->failed |= o.failed;
+	buf_free(&o);
+}
+
+/* Go on with the conversation as the agent can. Its clients need no lines that they have. */
+static enum dialect_step put_conversation(struct buf *b, const char *id, const struct dialect_start *start) {
+	struct span can = span_member(memo_get(start->memo, "initialize"), "agentCapabilities");
+	bool loads = span_is_true(span_member(can, "loadSession"));
+	bool resumes = span_is_object(span_member(span_member(can, "sessionCapabilities"), "resume"));
+	if (!start->conversation && start->waits && !memo_get(start->memo, "params").p) return STEP_WAITS;
+	if (!start->conversation || (!loads && !resumes)) {
+		put_session(b, id, "session/new", NULL, start);
+		return STEP_SENT;
+	}
+	bool load = loads && !(start->told && resumes);
+	put_session(b, id, load ? "session/load" : "session/resume", start->conversation, start);
+	return load ? STEP_REPLAYS : STEP_SENT;
+}
+
+/* Note what a child that goes on with the conversation must be set to, before it reports its own. */
+static void note_wanted(const struct dialect_start *start) {
+	struct memo *m = start->memo;
+	bool goes_on = start->conversation != NULL;
+	memo_set(m, "~mode", goes_on ? span_member(memo_get(m, MODE), "currentModeId") : SPAN_NONE);
+	memo_set(m, "~options", goes_on ? span_member(memo_get(m, OPTIONS), "configOptions") : SPAN_NONE);
+	for (size_t i = 0; i < ARRAY_SIZE(updates) && !goes_on; i++) memo_set(m, updates[i], SPAN_NONE);
+}
+
+/* Append a request that sets one value of the session. */
+static void put_setting(struct buf *b, const char *id, const char *method, const char *conversation, const char *member,
+						struct span value, struct span config) {
+	struct buf o = BUF_INIT(SIZE_MAX / 4);
+	buf_puts(&o, "{\"sessionId\":");
+	str_put_json(&o, conversation, strlen(conversation));
+	if (config.p) buf_puts(&o, ",\"configId\":"), buf_put(&o, config.p, config.n);
+	buf_printf(&o, ",\"%s\":", member);
+	buf_put(&o, value.p, value.n);
+	buf_putc(&o, '}');
+	if (!o.failed) jsonrpc_put_request(b, JSONRPC_HEAD, id, method, o.data);
+	b->failed |= o.failed;
+	buf_free(&o);
+}
+
+static struct span by_id(struct span array, const char *key, struct span id) {
+	struct span one;
+	for (size_t at = 0; span_next(array, &at, &one);)
+		if (span_same(span_member(one, key), id)) return one;
+	return SPAN_NONE;
+}
+
+static bool put_mode(struct buf *b, const char *id, const struct dialect_start *start) {
+	struct memo *m = start->memo;
+	struct span modes = span_member(memo_get(m, "session"), "modes"), mode = memo_get(m, "~mode");
+	bool there = by_id(span_member(modes, "availableModes"), "id", mode).p;
+	bool due = there && !span_same(span_member(modes, "currentModeId"), mode);
+	if (due) put_setting(b, id, "session/set_mode", start->conversation, "modeId", mode, SPAN_NONE);
+	memo_set(m, "~mode", SPAN_NONE);
+	return due;
+}
+
+/* Take the first element of the wanted options. Return true if a request for it was appended. */
+static bool put_option(struct buf *b, const char *id, const struct dialect_start *start) {
+	struct memo *m = start->memo;
+	struct span all = memo_get(m, "~options"), now = span_member(memo_get(m, "session"), "configOptions"), one;
+	struct buf rest = BUF_INIT(SIZE_MAX / 4);
+	size_t at = 0;
+	if (!span_next(all, &at, &one)) {
+		memo_set(m, "~options", SPAN_NONE);
+		return false;
+	}
+	struct span name = span_member(one, "id"), value = span_member(one, "currentValue");
+	struct span there = span_member(by_id(now, "id", name), "currentValue");
+	bool due = there.p && value.p && !span_same(there, value);
+	if (due) put_setting(b, id, "session/set_config_option", start->conversation, "value", value, name);
+	buf_putc(&rest, '[');
+	while (span_next(all, &at, &one)) {
+		if (rest.len > 1) buf_putc(&rest, ',');
+		buf_put(&rest, one.p, one.n);
+	}
+	buf_putc(&rest, ']');
+	memo_set(m, "~options", rest.failed ? SPAN_NONE : (struct span){rest.data, rest.len});
+	buf_free(&rest);
+	return due;
+}
+
+enum dialect_step acp_start_put(struct buf *b, const char *id, unsigned n, const struct dialect_start *start) {
+	if (n == 0) {
+		note_wanted(start);
+		put_initialize(b, id);
+		return STEP_SENT;
+	}
+	if (n == 1) return put_conversation(b, id, start);
+	if (!start->conversation) return STEP_NONE;
+	if (memo_get(start->memo, "~mode").p && put_mode(b, id, start)) return STEP_SENT;
+	while (memo_get(start->memo, "~options").p)
+		if (put_option(b, id, start)) return STEP_SENT;
+	return STEP_NONE;
+}
+
+/* --- answers ------------------------------------------------------------------------------------------------------ */
+
+static bool refuse(struct buf *why, const char *what, const struct envelope *e) {
+	_cleanup_free_ char *text = span_dup(span_member(e->is_error, "message"), NULL);
+	_cleanup_free_ char *more = span_dup(span_member(span_member(e->is_error, "data"), "details"), NULL);
+	buf_printf(why, "the agent %s: ", what);
+	buf_puts(why, text ? text : "it gave no reason");
+	if (more) buf_puts(why, ", "), buf_puts(why, more);
+	return false;
+}
+
+bool acp_start_take(unsigned n, const struct envelope *e, struct memo *memo, struct buf *why) {
+	int64_t version;
+	if (n == 0) {
+		if (e->is_error.p) return refuse(why, "refused initialize", e);
+		if (!span_int(span_member(e->inner_response, "protocolVersion"), &version) || version != 1) {
+			buf_puts(why, "the agent does not speak version 1 of the Agent Client Protocol");
+			return false;
+		}
+		memo_set(memo, "initialize", e->inner_response);
+		return true;
+	}
+	if (n == 1 && e->is_error.p) {
+		memo_set(memo, "params", SPAN_NONE);
+		return refuse(why, "did not begin the conversation", e);
+	}
+	if (n == 1) memo_set(memo, "session", e->inner_response);
+	if (n == 1 || !e->is_error.p) return true;
+	memo_set(memo, MODE, SPAN_NONE); /* the next try begins without it */
+	memo_set(memo, OPTIONS, SPAN_NONE);
+	return refuse(why, "did not take back the mode or an option of the session", e);
+}
+
+/* --- requests of clients ------------------------------------------------------------------------------------------ */
+
+/* Append the result of session/new with the present mode and options. */
+static void put_result(struct buf *body, const struct memo *memo, struct span conversation) {
+	struct span result = memo_get(memo, "session"), key, value;
+	struct span mode = span_member(memo_get(memo, MODE), "currentModeId");
+	struct span options = span_member(memo_get(memo, OPTIONS), "configOptions");
+	buf_puts(body, "{\"sessionId\":");
+	buf_put(body, conversation.p, conversation.n);
+	for (size_t at = 0; span_next_member(result, &at, &key, &value);) {
+		struct span was = span_equals(key, "modes") && mode.p ? span_member(value, "currentModeId") : SPAN_NONE;
+		if (span_equals(key, "sessionId")) continue;
+		if (span_equals(key, "configOptions") && options.p) value = options;
+		buf_putc(body, ',');
+		buf_put(body, key.p, key.n);
+		buf_putc(body, ':');
+		if (!was.p) {
+			buf_put(body, value.p, value.n);
+			continue;
+		}
+		buf_put(body, value.p, (size_t)(was.p - value.p));
+		buf_put(body, mode.p, mode.n);
+		buf_put(body, was.p + was.n, (size_t)(value.p + value.n - was.p - was.n));
+	}
+	buf_putc(body, '}');
+}
+
+static void put_known(struct buf *body, const struct dialect_ask *ask) {
+	struct buf id = BUF_INIT(SIZE_MAX / 4);
+	str_put_json(&id, ask->conversation, strlen(ask->conversation));
+	if (!id.failed) put_result(body, ask->memo, (struct span){id.data, id.len});
+	body->failed |= id.failed;
+	buf_free(&id);
+}
+
+/* Begin the conversation as this client asks for, if none has. */
+static enum dialect_kept begin(struct dialect_ask *ask, const char **error) {
+	if (!ask->waits || ask->conversation || memo_get(ask->memo, "params").p) {
+		*error = "this connection has its conversation already: open another connection for another one";
+		return KEPT_REFUSED;
+	}
+	if (!span_is_object(ask->e->request)) {
+		*error = "`params` must be an object with `cwd` and `mcpServers`";
+		return KEPT_REFUSED;
+	}
+	memo_set(ask->memo, "params", ask->e->request);
+	return KEPT_LATER;
+}
+
+static enum dialect_kept on_load(struct dialect_ask *ask, struct buf *body, const char **error, bool replay) {
+	_cleanup_free_ char *id = span_dup(ask->e->session_id, NULL);
+	bool ours = id && ask->conversation && strcmp(id, ask->conversation) == 0;
+	if (!ask->again && !ours) {
+		enum dialect_kept kept = begin(ask, error);
+		if (kept == KEPT_LATER) ask->resumes = ask->e->session_id;
+		return kept;
+	}
+	if (ask->again ? !ask->ready : replay && !ask->told && !ask->ready) return KEPT_LATER;
+	put_known(body, ask);
+	return replay && !ask->again ? KEPT_REPLAY : KEPT_ANSWER;
+}
+
+enum dialect_kept acp_start_kept(struct dialect_ask *ask, struct buf *body, const char **error) {
+	struct span method = ask->e->inner_subtype, known = memo_get(ask->memo, "initialize");
+	if (span_equals(method, "initialize")) {
+		buf_put(body, known.p ? known.p : "", known.n);
+		return known.p ? KEPT_ANSWER : KEPT_LATER;
+	}
+	if (span_equals(method, "session/load")) return on_load(ask, body, error, true);
+	if (span_equals(method, "session/resume")) return on_load(ask, body, error, false);
+	if (!ask->again) return begin(ask, error);
+	if (!ask->ready || !ask->conversation) return KEPT_LATER;
+	put_known(body, ask);
+	return KEPT_ANSWER;
+}
+
+/* --- updates ------------------------------------------------------------------------------------------------------ */
+
+static const char *plain(const char *name) {
+	return *name == MEMO_BRIEF ? name + 1 : name;
+}
+
+bool acp_start_remember(struct memo *memo, const struct envelope *e) {
+	struct span update = span_equals(e->type, "session/update") ? span_member(e->request, "update") : SPAN_NONE;
+	struct span is = span_member(update, "sessionUpdate");
+	for (size_t i = 0; is.p && i < ARRAY_SIZE(updates); i++) {
+		if (!span_equals(is, plain(updates[i]))) continue;
+		memo_set(memo, updates[i], update);
+		return true;
+	}
+	return false;
+}
+
+static void set_update(struct memo *memo, const char *name, const char *member, struct span value) {
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	buf_printf(&b, "{\"sessionUpdate\":\"%s\",\"%s\":", name, member);
+	buf_put(&b, value.p, value.n);
+	buf_putc(&b, '}');
+	if (value.p && !b.failed) memo_set(memo, name, (struct span){b.data, b.len});
+	buf_free(&b);
+}
+
+void acp_start_remember_change(struct memo *memo, const char *what, struct span value, const struct envelope *answer) {
+	if (strcmp(what, PLENUM_WHAT_MODE) == 0) set_update(memo, MODE, "currentModeId", value);
+	set_update(memo, OPTIONS, "configOptions", span_member(answer->inner_response, "configOptions"));
+}
+
+void acp_start_put_noted(struct buf *b, const struct memo *memo, const char *conversation) {
+	for (size_t i = 0; i < ARRAY_SIZE(updates); i++) {
+		struct span update = memo_get(memo, updates[i]);
+		if (!update.p) continue;
+		buf_puts(b, JSONRPC_HEAD "\"method\":\"session/update\",\"params\":{\"sessionId\":");
+		str_put_json(b, conversation, strlen(conversation));
+		buf_puts(b, ",\"update\":");
+		buf_put(b, update.p, update.n);
+		buf_puts(b, "}}\n");
+	}
+}
