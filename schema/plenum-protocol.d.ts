@@ -65,6 +65,56 @@ export interface CallRequest {
   plenum_by: Present;
 }
 
+/** A request to the daemon on a JSON-RPC connection: its params are the members of the NAME_request, without `subtype`. codex has no `jsonrpc`. */
+export interface JsonrpcCall {
+  jsonrpc?: "2.0";
+  id: RequestId;
+  /** _plenum/NAME, for the verb plenum_NAME */
+  method: string;
+  params?: Record<string, unknown>;
+}
+
+/** The success of a request on a JSON-RPC connection; `result` is the NAME_answer of its verb. */
+export interface JsonrpcResult {
+  jsonrpc?: "2.0";
+  id: RequestId;
+  result: Record<string, unknown>;
+}
+
+/** An error answer of the daemon on a JSON-RPC connection. One without `data.code` is the agent's. `id` is null if that of the line could not be read. */
+export interface JsonrpcError {
+  jsonrpc?: "2.0";
+  id: string | number | null;
+  error: JsonrpcFailure;
+}
+
+export interface JsonrpcFailure {
+  code: -32800 | -32700 | -32603 | -32602 | -32601 | -32600 | -32000;
+  message: string;
+  data: JsonrpcCause;
+}
+
+export interface JsonrpcCause {
+  code: Code;
+  /** with `id` null: the number of the line on this connection */
+  line?: number;
+  /** of a line that is too long */
+  size?: number;
+  /** conversation_in_use: the other session ends soon */
+  ending?: boolean;
+  /** busy, of _plenum/hibernate */
+  would_lose?: Losses;
+}
+
+/** An event on a JSON-RPC connection: its params are the members of the NAME_event, without `type` and `subtype`. */
+export interface JsonrpcNotice {
+  /** with `tag`, of lines on the tape */
+  plenum_seq?: number;
+  jsonrpc?: "2.0";
+  method: "_plenum/event";
+  params: Record<string, unknown>;
+}
+
 /** `plenum` in the answer to initialize. */
 export interface InitializeNote {
   hooks_applied?: false;
@@ -76,7 +126,7 @@ export type Verb = PlenumHelloRequest | PlenumAttachRequest | PlenumDetachReques
 
 export type RequestId = string | number;
 
-export type Code = "bad_line" | "bad_request" | "not_attached" | "already_attached" | "no_such_session" | "session_exists" | "no_such_profile" | "conversation_in_use" | "spawn_failed" | "not_allowed" | "name_taken" | "bad_name" | "initialize_refused" | "change_refused" | "duplicate_request" | "already_settled" | "unknown_request" | "bad_answer" | "busy" | "timeout" | "child_exited" | "too_long" | "too_many" | "cannot_stop" | "share_exceeded" | "bad_config" | "shutting_down" | "internal";
+export type Code = "bad_line" | "bad_request" | "not_attached" | "already_attached" | "no_such_session" | "session_exists" | "no_such_profile" | "conversation_in_use" | "spawn_failed" | "not_allowed" | "name_taken" | "bad_name" | "initialize_refused" | "change_refused" | "duplicate_request" | "already_settled" | "unknown_request" | "bad_answer" | "busy" | "timeout" | "child_exited" | "too_long" | "too_many" | "cannot_stop" | "share_exceeded" | "bad_config" | "shutting_down" | "internal" | "invalid_request" | "unknown_method" | "cancelled";
 
 export type State = "starting" | "idle" | "busy" | "asking" | "asleep" | "failed";
 

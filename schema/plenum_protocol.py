@@ -67,6 +67,50 @@ class CallRequest(TypedDict):
     plenum_by: Present
 
 
+class JsonrpcCall(TypedDict):
+    """A request to the daemon on a JSON-RPC connection: its params are the members of the NAME_request, without `subtype`. codex has no `jsonrpc`."""
+    jsonrpc: NotRequired[Literal['2.0']]
+    id: RequestId
+    method: str
+    params: NotRequired[Dict[str, Any]]
+
+
+class JsonrpcResult(TypedDict):
+    """The success of a request on a JSON-RPC connection; `result` is the NAME_answer of its verb."""
+    jsonrpc: NotRequired[Literal['2.0']]
+    id: RequestId
+    result: Dict[str, Any]
+
+
+class JsonrpcError(TypedDict):
+    """An error answer of the daemon on a JSON-RPC connection. One without `data.code` is the agent's. `id` is null if that of the line could not be read."""
+    jsonrpc: NotRequired[Literal['2.0']]
+    id: Union[str, int, None]
+    error: JsonrpcFailure
+
+
+class JsonrpcFailure(TypedDict):
+    code: Literal[-32800, -32700, -32603, -32602, -32601, -32600, -32000]
+    message: str
+    data: JsonrpcCause
+
+
+class JsonrpcCause(TypedDict):
+    code: Code
+    line: NotRequired[int]
+    size: NotRequired[int]
+    ending: NotRequired[bool]
+    would_lose: NotRequired[Losses]
+
+
+class JsonrpcNotice(TypedDict):
+    """An event on a JSON-RPC connection: its params are the members of the NAME_event, without `type` and `subtype`."""
+    plenum_seq: NotRequired[int]
+    jsonrpc: NotRequired[Literal['2.0']]
+    method: Literal['_plenum/event']
+    params: Dict[str, Any]
+
+
 class InitializeNote(TypedDict):
     """`plenum` in the answer to initialize."""
     hooks_applied: NotRequired[Literal[False]]
@@ -80,7 +124,7 @@ Verb: TypeAlias = 'Union[PlenumHelloRequest, PlenumAttachRequest, PlenumDetachRe
 RequestId: TypeAlias = 'Union[str, int]'
 
 
-Code: TypeAlias = "Literal['bad_line', 'bad_request', 'not_attached', 'already_attached', 'no_such_session', 'session_exists', 'no_such_profile', 'conversation_in_use', 'spawn_failed', 'not_allowed', 'name_taken', 'bad_name', 'initialize_refused', 'change_refused', 'duplicate_request', 'already_settled', 'unknown_request', 'bad_answer', 'busy', 'timeout', 'child_exited', 'too_long', 'too_many', 'cannot_stop', 'share_exceeded', 'bad_config', 'shutting_down', 'internal']"
+Code: TypeAlias = "Literal['bad_line', 'bad_request', 'not_attached', 'already_attached', 'no_such_session', 'session_exists', 'no_such_profile', 'conversation_in_use', 'spawn_failed', 'not_allowed', 'name_taken', 'bad_name', 'initialize_refused', 'change_refused', 'duplicate_request', 'already_settled', 'unknown_request', 'bad_answer', 'busy', 'timeout', 'child_exited', 'too_long', 'too_many', 'cannot_stop', 'share_exceeded', 'bad_config', 'shutting_down', 'internal', 'invalid_request', 'unknown_method', 'cancelled']"
 
 
 State: TypeAlias = "Literal['starting', 'idle', 'busy', 'asking', 'asleep', 'failed']"

@@ -131,6 +131,10 @@ void router_complain_of_line(struct client *c, struct span id, const char *code,
 	buf_free(&more);
 }
 
+bool router_is_request(const struct client *c, const struct message *m) {
+	return m->kind == MESSAGE_REQUEST || (m->kind == MESSAGE_USER && !c->dialect->prompt_id);
+}
+
 void router_refuse(struct client *c, const struct message *m, const char *code, const char *fmt, ...) {
 	char text[1024];
 	struct span uuid = m->kind == MESSAGE_USER && span_is_string(m->env.uuid) ? m->env.uuid : SPAN_NONE;
@@ -138,7 +142,7 @@ void router_refuse(struct client *c, const struct message *m, const char *code, 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	if (m->kind == MESSAGE_REQUEST || (m->kind == MESSAGE_USER && !c->dialect->prompt_id))
+	if (router_is_request(c, m))
 		post_error_answer(c, m->env.request_id, code, text, "");
 	else
 		post_error_event(c, SPAN_NONE, uuid, code, text, 0);

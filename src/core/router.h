@@ -225,6 +225,8 @@ void router_fail(struct client *c, struct span id, const char *code, const char 
 void router_complain(struct client *c, struct span id, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* The same about a line that breaks the protocol, as its frame has it. size: its bytes, if it is too long; else 0. */
 void router_complain_of_line(struct client *c, struct span id, const char *code, const char *text, size_t size);
+/* Return true if the sender waits for an answer under the line's id: of a request, and in some dialects of a prompt. */
+bool router_is_request(const struct client *c, const struct message *m);
 /* Refuse a whole line: by an answer to a request; else by a notice, of a prompt with its uuid. */
 void router_refuse(struct client *c, const struct message *m, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* Send a notice to all clients of the session, through its tape, and to subscribers. Takes over the chunk. */

@@ -456,7 +456,7 @@ static bool pass_gate(struct attachment *a, struct span body, const struct messa
 	bool foreign = who == TRUST_AGENT && router_is_closed_to(s, c);
 	gate_judge(router_gate(c), foreign ? TRUST_OBSERVER : who, m, body, v);
 	if (v->passes) return true;
-	if (m->kind == MESSAGE_REQUEST && is_duplicate(c, s, m->env.request_id)) return false;
+	if (router_is_request(c, m) && is_duplicate(c, s, m->env.request_id)) return false;
 	_cleanup_free_ char *text = who == TRUST_OBSERVER ? str_printf(OBSERVER_TEXT, s->name)
 								: foreign             ? str_printf(FOREIGN_TEXT, v->thing)
 													  : str_printf(LESS_TEXT, v->thing, trust_why(r, c));
@@ -485,7 +485,7 @@ static void dispatch(struct client *c, struct attachment *a, struct chunk line, 
 	if (!pass_gate(a, body, m, &v) || is_of_another(c, s, m, v.row)) return;
 	switch (m->kind) {
 	case MESSAGE_USER:
-		router_prompt(c, s, line, m);
+		if (!router_is_request(c, m) || !is_duplicate(c, s, m->env.request_id)) router_prompt(c, s, line, m);
 		break;
 	case MESSAGE_REQUEST:
 		on_request(c, s, line, &m->env, v.row);
@@ -504,7 +504,7 @@ static void dispatch(struct client *c, struct attachment *a, struct chunk line, 
 
 static void serve(struct client *c, struct chunk line, struct span body, const struct message *m) {
 	struct router *r = c->world;
-	struct span id = m->kind == MESSAGE_REQUEST ? m->env.request_id : SPAN_NONE;
+	struct span id = router_is_request(c, m) ? m->env.request_id : SPAN_NONE;
 	struct attachment *a = c->attachment;
 	const struct dialect *checked = c->dialect;
 	if (is_verb(m)) {

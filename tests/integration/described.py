@@ -67,6 +67,13 @@ def report(name, what, line):
     raise Undescribed(faults[-1])
 
 
+def check_body(line, body, verbs):
+    for verb in sorted(verbs)[:-1]:  # the id was used for several verbs: one of them must fit
+        if verb + "_answer" in definitions() and validator(verb + "_answer").is_valid(body):
+            return
+    check(max(verbs) + "_answer", body, line)
+
+
 def check_response(line, verbs):
     response = line.get("response")
     if not isinstance(response, dict):
@@ -76,17 +83,30 @@ def check_response(line, verbs):
         check("refusal", line, line)
     elif response.get("subtype") == "success" and verbs and all(v.startswith("plenum_") for v in verbs):
         check("answer", line, line)
-        for verb in sorted(verbs)[:-1]:  # the id was used for several verbs: one of them must fit
-            if verb + "_answer" in definitions() and validator(verb + "_answer").is_valid(body):
-                return
-        check(max(verbs) + "_answer", body, line)
+        check_body(line, body, verbs)
     elif isinstance(body, dict) and isinstance(body.get("plenum"), dict):
         check("initialize_note", body["plenum"], line)
+
+
+def check_jsonrpc(line, verbs):
+    error = line.get("error")
+    data = error.get("data") if isinstance(error, dict) else None
+    if line.get("method") == "_plenum/event":
+        check("jsonrpc_notice", line, line)
+        event = dict(line["params"], type="system", subtype="plenum_event")
+        check("%s_event" % event.get("event"), event, line)
+    elif isinstance(data, dict) and isinstance(data.get("code"), str):
+        check("jsonrpc_error", line, line)
+    elif "result" in line and verbs and all(v.startswith("plenum_") for v in verbs):
+        check("jsonrpc_result", line, line)
+        check_body(line, line["result"], verbs)
 
 
 def check_line(line, verbs):
     """line: a received line as an object. verbs: what was asked under its id. Lines of the agent are not checked."""
     kind = line.get("type")
+    if kind is None and ("method" in line or "id" in line):
+        check_jsonrpc(line, verbs)
     if kind == "system" and line.get("subtype") == "plenum_event":
         check("%s_event" % line.get("event"), line, line)
     elif kind == "control_response":
@@ -100,13 +120,15 @@ def check_line(line, verbs):
 
 def requests_in(data):
     """The (id, subtype) of each request in sent bytes."""
-    if b"control_request" not in data:
+    if b"control_request" not in data and b'"method"' not in data:
         return
     for raw in data.split(b"\n"):
         try:
-            line = json.loads(raw) if b"control_request" in raw else None
+            line = json.loads(raw) if b"control_request" in raw or b'"method"' in raw else None
         except (ValueError, RecursionError):
             continue
         request = line.get("request") if isinstance(line, dict) else None
         if isinstance(request, dict):
             yield repr(line.get("request_id", request.get("request_id"))), str(request.get("subtype"))
+        elif isinstance(line, dict) and "type" not in line and "id" in line:
+            yield repr(line["id"]), str(line.get("method")).replace("_plenum/", "plenum_")

@@ -60,6 +60,16 @@ class PlenumError(Exception):
         super().__init__("%s: %s" % (self.code, self.text))
 
 
+class RpcError(Exception):
+    """An error answer: .number and .text, .code of the daemon (None: the agent's), .raw."""
+
+    def __init__(self, obj):
+        self.raw, self.body = obj, obj["error"]
+        self.number, self.text = self.body["code"], self.body["message"]
+        self.code = (self.body.get("data") or {}).get("code")
+        super().__init__("%s %s: %s" % (self.number, self.code, self.text))
+
+
 # --- lines -----------------------------------------------------------------------------------------------------------
 
 
@@ -321,7 +331,8 @@ class Client:
             self.log.append(m)
             self.inbox.append(m)
             if self.checked and isinstance(m.obj, dict):
-                described.check_line(m.obj, self.verbs.get(repr(m["response.request_id"])))
+                rid = m["response.request_id"] if "type" in m.obj else m["id"]
+                described.check_line(m.obj, self.verbs.get(repr(rid)))
 
     def wait(self, pred=None, timeout=None, title=None, **want):
         """Return the first match: pred(message) true and the named members equal. Fails at the deadline or the end."""
@@ -416,6 +427,61 @@ class Client:
     def initialize(self, hooks=None, _timeout=None, **members):
         """Return the whole answer (Message)."""
         return self.answer(self.ask("initialize", hooks=hooks, **members), _timeout)
+
+
+class RpcClient(Client):
+    """The same in JSON-RPC; the verbs of the daemon are called by their short name. head: the members of each line
+    besides those of its kind."""
+
+    head = {"jsonrpc": "2.0"}
+
+    def ask(self, method, **params):
+        rid = next(_ids)
+        self.send(dict(self.head, id=rid, method=method, params=params))
+        return rid
+
+    def notify(self, method, **params):
+        self.send(dict(self.head, method=method, params=params))
+
+    def answer(self, rid, timeout=None):
+        """The answer to that id, success or not: of the same type."""
+        return self.wait(lambda m: "id" in (m.obj or {}) and "method" not in m.obj and m.obj["id"] == rid and
+                         isinstance(m.obj["id"], type(rid)), timeout, "answer to %r" % (rid,))
+
+    def request(self, method, _timeout=None, **params):
+        """Send a request and wait for its answer: return its result, or raise RpcError."""
+        m = self.answer(self.ask(method, **params), _timeout)
+        if "error" in m.obj:
+            raise RpcError(m.obj)
+        return m["result"]
+
+    def verb(self, name, **params):
+        return self.request("_plenum/" + name, **params)
+
+    def attach(self, session=None, _timeout=None, **params):
+        if session is not None:
+            params["session"] = session
+        return self.request("_plenum/attach", _timeout, **params)
+
+    def hello(self):
+        return self.verb("hello")
+
+    def sync(self):
+        self.verb("hello")
+
+    def event(self, event, timeout=None, **want):
+        want = {"params__" + path: value for path, value in want.items()}
+        return self.wait(timeout=timeout, method="_plenum/event", params__event=event, **want)
+
+    def events(self, event=None, **want):
+        want = {"params__" + path: value for path, value in want.items()}
+        if event:
+            want["params__event"] = event
+        return self.seen(method="_plenum/event", **want)
+
+
+class CodexClient(RpcClient):
+    head = {}
 
 
 # --- a child ---------------------------------------------------------------------------------------------------------
@@ -939,8 +1005,8 @@ class Daemon:
         except OSError:
             return ""
 
-    def client(self, label=None, **options):
-        c = Client(self.socket, label or "client%d" % (len(self.clients) + 1), **options)
+    def client(self, label=None, kind=Client, **options):
+        c = kind(self.socket, label or "client%d" % (len(self.clients) + 1), **options)
         self.clients.append(c)
         return c
 
@@ -1089,11 +1155,11 @@ class Case(unittest.TestCase):
         self.addCleanup(self.clean)
         described.faults.clear()
 
-    def start(self, agents=("agent",), mode=None, daemon=None, limits=None, profile=None, profiles=None, **options):
+    def start(self, agents=("agent",), mode=None, daemon=None, limits=None, profile=None, profiles=None, dialects=None, **options):
         """Start a daemon with one profile per name; the first is the default one. (daemon, agent, agent, ...)
 
         mode: agent.MODE of the children; daemon, limits: keys of those sections; profile: keys of each agent's profile;
-        profiles: further sections unchanged."""
+        profiles: further sections unchanged; dialects: of agents that do not speak the default one, by name."""
         root = options.pop("root", None) or tempfile.mkdtemp(prefix="pl-", dir="/tmp")
         made = [Agent(os.path.join(root, name), name, **(mode or {})) for name in agents]
         self.agents += made
@@ -1104,6 +1170,8 @@ class Case(unittest.TestCase):
             sections["limits"] = limits
         for a in made:
             sections["profile " + a.name] = dict({"command": a.command}, **(profile or {}))
+            if a.name in (dialects or {}):
+                sections["profile " + a.name]["dialect"] = dialects[a.name]
         for name, keys in (profiles or {}).items():
             sections[name] = keys
         d = self.track(Daemon(sections, root=root, start=False, **options))

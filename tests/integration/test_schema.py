@@ -161,10 +161,27 @@ class Check(unittest.TestCase):
         described.check_line(line, None)
         self.assertFault("response.code: 'odd' is not one of", {**line, "response": {**line["response"], "code": "odd"}})
 
+    def test_lines_of_a_json_rpc_connection(self):
+        event = {"jsonrpc": "2.0", "method": "_plenum/event", "params": {k: v for k, v in self.EVENT.items() if "type" not in k}}
+        described.check_line(event, None)
+        described.check_line(dict(event, plenum_seq=7), None)
+        self.assertFault("gap_event: .*'more'", dict(event, params=dict(event["params"], more=1)))
+        self.assertFault("jsonrpc_notice: .*'more'", dict(event, more=1))
+        answer = {"id": 1, "result": {"session": "s"}}
+        described.check_line(answer, {"plenum_detach"})
+        self.assertFault("plenum_reload_answer", answer, {"plenum_reload"})
+        described.check_line(answer, {"session/new"})
+        error = {"id": None, "error": {"code": -32700, "message": "x", "data": {"code": "bad_line", "line": 1}}}
+        described.check_line(error, None)
+        self.assertFault("error.code: -1 is not one of", {**error, "error": {**error["error"], "code": -1}})
+        described.check_line({"id": 1, "error": {"code": -1, "message": "the agent's"}}, None)
+
     def test_requests_are_found_in_what_was_sent(self):
         data = (b'{"type":"user"}\ncontrol_request\n{"type":"control_request","request_id":1,"request":{"subtype":"plenum_list"}}\n'
                 b'{"type":"control_request","request":{"subtype":"x","request_id":"2"}}\n')
         self.assertEqual([("1", "plenum_list"), ("'2'", "x")], list(described.requests_in(data)))
+        data = b'{"id":"1","method":"_plenum/list"}\n{"method":"x"}\n{"jsonrpc":"2.0","id":2,"method":"session/new"}\n'
+        self.assertEqual([("'1'", "plenum_list"), ("2", "session/new")], list(described.requests_in(data)))
 
     def test_an_id_that_was_used_for_the_agent_too(self):
         line = {"type": "control_response", "response": {"subtype": "success", "request_id": "1", "response": {"first": True}}}
