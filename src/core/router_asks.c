@@ -506,7 +506,9 @@ static bool may_use(struct client *c, const struct pending *p) {
 
 /* Return true if one of several asked clients does not know the request: its error leaves it open. */
 static bool declined(struct pending *p, struct attachment *a, const char *decision) {
-	bool several = p->kind == ASK_UNKNOWN || p->kind == ASK_ELICITATION || p->kind == ASK_DIALOG;
+	bool several = p->kind == ASK_UNKNOWN || p->kind == ASK_ELICITATION || p->kind == ASK_DIALOG ||
+				   (p->kind == ASK_TOOL &&
+					p->dialect->answers_withdrawn); /* it must answer, even what it does not know */
 	if (!several || strcmp(decision, "error") != 0 || p->n_asked < 2) return false;
 	pending_forget(p, a);
 	return true;

@@ -172,6 +172,7 @@ void router_send_held(struct session *s) {
 	struct prompt *p;
 	char error[CHILD_ERROR_MAX];
 	if (s->world->shutting_down || !s->prompts.n_held) return;
+	if (s->agent && !session_is_ready(s)) return; /* its start, or its end, is not over */
 	refuse_held(s);
 	while ((p = next_to_go(s)) != NULL) {
 		if (!session_wake(s, error) || !session_is_ready(s)) return;

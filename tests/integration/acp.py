@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""Clients and agents of the Agent Client Protocol for tests: lines as any program would write them, without a library."""
+import itertools
+
+from harness import Case, Client, PlenumError
+
+_ids = itertools.count(1000)
+
+TEXT = {"type": "text", "text": "hi"}
+OPTIONS = [{"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+           {"optionId": "always", "name": "Always allow", "kind": "allow_always"},
+           {"optionId": "no", "name": "Reject", "kind": "reject_once"}]
+MODES = {"currentModeId": "default", "availableModes": [{"id": "default", "name": "Default"}, {"id": "plan", "name": "Plan"}]}
+
+
+def rpc(method, rid=None, **params):
+    """A request; without an id a notification."""
+    line = {"jsonrpc": "2.0", "method": method, "params": params}
+    return line if rid is None else dict(line, id=rid)
+
+
+def result(rid, **body):
+    return {"jsonrpc": "2.0", "id": rid, "result": body}
+
+
+def error(rid, code, message):
+    return {"jsonrpc": "2.0", "id": rid, "error": {"code": code, "message": message}}
+
+
+def update(kind, conversation="c1", **body):
+    return rpc("session/update", sessionId=conversation, update=dict({"sessionUpdate": kind}, **body))
+
+
+def chunk(text, conversation="c1"):
+    return update("agent_message_chunk", conversation, content={"type": "text", "text": text})
+
+
+def permission(rid, title="ls", kind="execute", conversation="c1", options=None):
+    return rpc("session/request_permission", rid, sessionId=conversation, options=options or OPTIONS,
+               toolCall={"toolCallId": "t%s" % rid, "title": title, "kind": kind, "rawInput": {"command": title}})
+
+
+def selected(rid, option):
+    return result(rid, outcome={"outcome": "selected", "optionId": option})
+
+
+def is_update(kind, **want):
+    return dict({"method": "session/update", "params__update__sessionUpdate": kind}, **want)
+
+
+class Editor(Client):
+    """A client that speaks the protocol: as socat would."""
+
+    checked = False
+
+    def call(self, method, **params):
+        """Send a request under a fresh id, and return the id."""
+        rid = next(_ids)
+        self.send(rpc(method, rid, **params))
+        return rid
+
+    def reply(self, rid, timeout=None):
+        """Return the answer to a request of this client: the id has its type, too."""
+        return self.wait(lambda m: isinstance(m.obj, dict) and "method" not in m.obj and m.obj.get("id") == rid
+                         and type(m.obj["id"]) is type(rid), timeout, title="answer to %r" % (rid,))
+
+    def ok(self, method, **params):
+        m = self.reply(self.call(method, **params))
+        assert "result" in m.obj, m
+        return m["result"]
+
+    def fails(self, method, **params):
+        m = self.reply(self.call(method, **params))
+        assert "error" in m.obj, m
+        return m["error"]
+
+    # as the other clients of the harness
+
+    def attach(self, session=None, _timeout=None, **members):
+        if session is not None:
+            members["session"] = session
+        m = self.reply(self.call("_plenum/attach", **members), _timeout)
+        if "error" in m.obj:
+            raise PlenumError({"response": {"code": m["error.data.code"], "error": m["error.message"]}})
+        return m["result"]
+
+    def sync(self):
+        self.ok("_plenum/hello")
+
+    def event(self, event, timeout=None, **want):
+        return self.wait(timeout=timeout, method="_plenum/event", params__event=event,
+                         **{"params__" + key: value for key, value in want.items()})
+
+    def prompt(self, text="hi", rid=None, **params):
+        rid = next(_ids) if rid is None else rid
+        self.send(rpc("session/prompt", rid, prompt=[{"type": "text", "text": text}], **params))
+        return rid
+
+
+class AcpCase(Case):
+    """The test plays the agent, and its clients."""
+
+    def begin(self, **options):
+        """A daemon whose profile speaks the protocol."""
+        profile = dict({"dialect": "acp", "resume_args": ""}, **options.pop("profile", {}))
+        return self.start(mode={"init": "manual"}, profile=profile, **options)
+
+    def editor(self, d, label=None, **options):
+        c = Editor(d.socket, label or "editor%d" % (len(d.clients) + 1), **options)
+        d.clients.append(c)
+        return c
+
+    def attached(self, d, session="s", label=None, **members):
+        c = self.editor(d, label)
+        c.attached = c.attach(session, **members)
+        return c
+
+    def initialized(self, child, resume=False, load=True):
+        m = child.wait(method="initialize")
+        capabilities = {"loadSession": load, "sessionCapabilities": {"resume": {}} if resume else {}}
+        child.print(result(m["id"], protocolVersion=1, agentCapabilities=capabilities, authMethods=[]))
+        return m
+
+    def ready(self, child, conversation="c1", **more):
+        """Play the start of an agent with a new conversation; return the params of session/new."""
+        self.initialized(child, **more)
+        m = child.wait(method="session/new")
+        child.print(result(m["id"], sessionId=conversation, modes=MODES))
+        return m["params"]
+
+    def open(self, n=1, **options):
+        """A session with n drivers, ready for prompts: (daemon, agent, child, client, ...)."""
+        d, agent = self.begin(**options)
+        first = self.attached(d)
+        child = agent.child()
+        self.ready(child)
+        d.wait_state("s", "idle")
+        return (d, agent, child, first, *[self.attached(d) for _ in range(n - 1)])
+
+    def turn(self, child, client, text="hi"):
+        """Begin a turn: (the client's id, the child's id)."""
+        mine = client.prompt(text)
+        m = child.wait(method="session/prompt", params__prompt=lambda p: p[0]["text"] == text)
+        return mine, m["id"]
+
+    def offered(self, client, **want):
+        """Return the id under which this client is asked."""
+        return client.wait(method="session/request_permission", **want)["id"]

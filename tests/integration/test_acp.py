@@ -1,0 +1,455 @@
+# SPDX-License-Identifier: MIT
+"""Sessions whose agent and clients speak the Agent Client Protocol."""
+from acp import MODES, AcpCase, chunk, error, is_update, permission, result, rpc, selected, update
+from harness import until
+
+
+class Start(AcpCase):
+    def test_the_daemon_begins_the_conversation(self):
+        d, agent = self.begin()
+        a = self.attached(d, cwd="/tmp")
+        child = agent.child()
+        m = self.initialized(child)
+        self.assertEqual(m["params.protocolVersion"], 1)
+        self.assertIs(type(m["id"]), int)
+        new = child.wait(method="session/new")
+        self.assertEqual(new["params"], {"cwd": "/tmp", "mcpServers": []})
+        child.print(result(new["id"], sessionId="c1", modes=MODES))
+        d.wait_state("s", "idle")
+        self.assertEqual(d.sessions()["s"]["conversation_id"], "c1")
+        self.assertEqual(a.ok("initialize", protocolVersion=1)["agentCapabilities"]["loadSession"], True)
+        self.assertIn("already", a.fails("session/new", cwd="/", mcpServers=[])["message"])
+
+    def test_an_editor_begins_it_itself(self):
+        d, agent = self.begin()
+        e = self.editor(d)
+        first = e.call("initialize", protocolVersion=1, clientCapabilities={})
+        child = agent.child()
+        self.initialized(child)
+        self.assertEqual(e.reply(first)["result.protocolVersion"], 1)
+        self.assertIn("begin one first", e.reply(e.prompt())["error.message"])
+        servers = [{"name": "x", "command": "/bin/true", "args": [], "env": []}]
+        second = e.call("session/new", cwd="/usr", mcpServers=servers)
+        new = child.wait(method="session/new")
+        self.assertEqual(new["params"], {"cwd": "/usr", "mcpServers": servers})
+        child.print(result(new["id"], sessionId="c9", modes=MODES))
+        self.assertEqual(e.reply(second)["result"], {"sessionId": "c9", "modes": MODES})
+        mine = e.prompt(sessionId="c9")
+        p = child.wait(method="session/prompt", params__sessionId="c9")
+        child.print(result(p["id"], stopReason="end_turn"))
+        e.reply(mine)
+        self.assertEqual(len(child.seen(method="initialize")), 1)
+
+    def test_an_editor_may_try_again(self):
+        d, agent = self.begin()
+        e = self.editor(d)
+        e.call("initialize", protocolVersion=1)
+        child = agent.child()
+        self.initialized(child)
+        first = e.call("session/new", cwd="/", mcpServers=[])
+        child.print(error(child.wait(method="session/new")["id"], -32000, "Authentication required"))
+        self.assertIn("Authentication required", e.reply(first)["error.message"])
+        login = e.call("authenticate", methodId="key")
+        child.print(result(child.wait(method="authenticate")["id"]))
+        e.reply(login)
+        again = e.call("session/new", cwd="/", mcpServers=[])
+        child.print(result(child.wait(method="session/new")["id"], sessionId="c2"))
+        self.assertEqual(e.reply(again)["result.sessionId"], "c2")
+
+    def test_a_refused_start_fails_the_session(self):
+        d, agent = self.begin()
+        a = self.attached(d)
+        child = agent.child()
+        mine = a.prompt()
+        child.print(error(child.wait(method="initialize")["id"], -32603, "no model"))
+        self.assertIn("no model", a.reply(mine)["error.message"])
+        d.wait_state("s", "failed")
+
+    def test_a_prompt_waits_for_the_start(self):
+        d, agent = self.begin()
+        a = self.attached(d)
+        child = agent.child()
+        mine = a.prompt("early")
+        a.sync()
+        self.assertEqual(child.seen(method="session/prompt"), [])
+        self.ready(child)
+        m = child.wait(method="session/prompt")
+        self.assertEqual(m["params.sessionId"], "c1")
+        child.print(result(m["id"], stopReason="end_turn"))
+        self.assertEqual(a.reply(mine)["result"], {"stopReason": "end_turn"})
+
+
+class Turns(AcpCase):
+    def test_a_turn_for_all(self):
+        d, _, child, a, b = self.open(2)
+        mine, theirs = self.turn(child, a, "hello")
+        self.assertEqual(d.state_of("s"), "busy")
+        b.event("turn_started")
+        echo = b.wait(**is_update("user_message_chunk"))
+        self.assertEqual(echo["params.update.content"], {"type": "text", "text": "hello"})
+        self.assertEqual(echo["params.sessionId"], "c1")
+        self.assertIn("uuid", echo["params.update._meta.plenum"])
+        child.print(chunk("one"), chunk("two"), result(theirs, stopReason="end_turn"))
+        for c in (a, b):
+            for text in ("one", "two"):
+                c.wait(**is_update("agent_message_chunk", params__update__content__text=text))
+        self.assertEqual(a.reply(mine)["result.stopReason"], "end_turn")
+        ended = b.event("turn_ended", outcome="success", is_error=False)
+        self.assertEqual(ended["params.uuids"], [echo["params.update._meta.plenum.uuid"]])
+        d.wait_state("s", "idle")
+        a.sync(), b.sync()
+        self.assertEqual(a.seen(**is_update("user_message_chunk")), [])
+        self.assertEqual(b.seen(lambda m: "result" in m.obj and m["result.stopReason"]), [])
+        order = [m["params.update.content.text"] or m["result.stopReason"] for m in a.log
+                 if m["params.update.content.text"] or m["result.stopReason"]]
+        self.assertEqual(order, ["one", "two", "end_turn"])
+
+    def test_ids_keep_their_types(self):
+        _, _, child, a = self.open()
+        for rid in (0, "0", "a b", -7, 9007199254740993):
+            a.prompt("p%r" % (rid,), rid)
+            m = child.wait(method="session/prompt")
+            self.assertIs(type(m["id"]), int)
+            child.print(result(m["id"], stopReason="end_turn"))
+            a.reply(rid)
+
+    def test_an_id_at_the_end_of_the_line(self):
+        _, _, child, a = self.open()
+        a.send(b'{"jsonrpc":"2.0","method":"session/prompt","params":{"prompt":[{"type":"text","text":"x"}],'
+               b'"sessionId":"c1"}, "id" : "z"}')
+        m = child.wait(method="session/prompt")
+        self.assertTrue(m.raw.endswith(b'"sessionId":"c1"}, "id" : %d}' % m["id"]), m)
+        child.print(b'{"result":{"stopReason":"end_turn"},"jsonrpc":"2.0","id":%d}\n' % m["id"])
+        self.assertEqual(a.reply("z").raw, b'{"result":{"stopReason":"end_turn"},"jsonrpc":"2.0","id":"z"}')
+
+    def test_a_duplicate_id(self):
+        _, _, child, a = self.open()
+        mine, theirs = self.turn(child, a)
+        a.prompt("again", mine)
+        self.assertEqual(a.reply(mine)["error.data.code"], "duplicate_request")
+        child.print(result(theirs, stopReason="end_turn"))
+        self.assertEqual(a.reply(mine)["result.stopReason"], "end_turn")
+        self.assertEqual(len(child.seen(method="session/prompt")), 1)
+
+    def test_another_conversation_is_refused(self):
+        _, _, child, a = self.open()
+        text = a.fails("session/prompt", sessionId="other", prompt=[])["message"]
+        self.assertIn("attached to session s", text)
+        self.assertEqual(child.seen(method="session/prompt"), [])
+
+    def test_cancel(self):
+        d, _, child, a, b = self.open(2)
+        mine, theirs = self.turn(child, a)
+        child.print(permission(75))
+        asked = [self.offered(c) for c in (a, b)]
+        b.send(rpc("session/cancel", sessionId="c1"))
+        child.wait(method="session/cancel")
+        self.assertEqual(child.wait(id=75)["result"], {"outcome": {"outcome": "cancelled"}})
+        for c, rid in zip((a, b), asked):
+            c.wait(method="$/cancel_request", params__requestId=rid)
+        child.print(result(theirs, stopReason="cancelled"))
+        self.assertEqual(a.reply(mine)["result.stopReason"], "cancelled")
+        b.event("turn_ended", outcome="interrupted")
+        d.wait_state("s", "idle")
+
+    def test_queue(self):
+        _, _, child, a, b = self.open(2, profile={"prompts": "queue"})
+        mine, theirs = self.turn(child, a)
+        hers = b.prompt("later")
+        a.event("changed", what="prompt_held")
+        self.assertEqual(len(child.seen(method="session/prompt")), 1)
+        child.print(result(theirs, stopReason="end_turn"))
+        a.reply(mine)
+        m = child.wait(method="session/prompt", params__prompt=[{"type": "text", "text": "later"}])
+        child.print(result(m["id"], stopReason="end_turn"))
+        b.reply(hers)
+
+    def test_a_held_prompt_is_withdrawn(self):
+        _, _, child, a, b = self.open(2, profile={"prompts": "queue"})
+        mine, theirs = self.turn(child, a)
+        first, second = b.prompt("one"), b.prompt("two")
+        b.send(rpc("$/cancel_request", requestId=second))
+        self.assertEqual(b.reply(second)["result"], {"stopReason": "cancelled"})
+        b.send(rpc("session/cancel", sessionId="c1"))
+        self.assertEqual(b.reply(first)["result"], {"stopReason": "cancelled"})
+        child.print(result(theirs, stopReason="cancelled"))
+        a.reply(mine)
+        child.caught_up()
+        self.assertEqual(len(child.seen(method="session/prompt")), 1)
+
+    def test_a_client_withdraws_its_running_prompt(self):
+        _, _, child, a = self.open()
+        mine, theirs = self.turn(child, a)
+        a.send(rpc("$/cancel_request", requestId=mine))
+        self.assertEqual(child.wait(method="$/cancel_request")["params"], {"requestId": theirs})
+        child.print(error(theirs, -32800, "cancelled"))
+        self.assertEqual(a.reply(mine)["error.code"], -32800)
+
+    def test_the_asker_leaves(self):
+        d, _, child, a, b = self.open(2)
+        _, theirs = self.turn(child, a)
+        a.close()
+        b.event("detached")
+        child.print(result(theirs, stopReason="end_turn"))
+        b.event("turn_ended", outcome="success")
+        d.wait_state("s", "idle")
+
+    def test_the_child_crashes(self):
+        _, _, child, a, b = self.open(2)
+        mine, _ = self.turn(child, a)
+        child.exit(3)
+        self.assertEqual(a.reply(mine)["error.data.code"], "child_exited")
+        b.event("child_exited", status=3)
+
+    def test_an_observer_reads(self):
+        d, _, child, a = self.open()
+        o = self.attached(d, role="observer")
+        self.assertEqual(o.fails("session/prompt", prompt=[])["data"]["code"], "not_allowed")
+        _, theirs = self.turn(child, a)
+        o.wait(**is_update("user_message_chunk"))
+        child.print(chunk("x"), result(theirs, stopReason="end_turn"))
+        o.wait(**is_update("agent_message_chunk"))
+        o.event("turn_ended")
+
+
+class Permissions(AcpCase):
+    def test_the_first_valid_answer_wins(self):
+        _, _, child, a, b = self.open(2)
+        self.turn(child, a)
+        child.print(permission(0))
+        mine, hers = self.offered(a), self.offered(b)
+        a.send(selected(mine, "maybe"))
+        self.assertIn("still open", a.event("error", code="bad_answer")["params.error"])
+        b.send(selected(hers, "yes"))
+        self.assertEqual(child.wait(id=0).raw, b.sent[-1].rstrip(b"\n").replace(b'"%s"' % hers.encode(), b"0"))
+        a.wait(method="$/cancel_request", params__requestId=mine)
+        settled = a.event("settled", decision="allow")
+        self.assertEqual(settled["params.tool_name"], "execute")
+        a.send(error(mine, -32800, "cancelled"))  # as the protocol wants it: dropped
+        a.sync(), b.sync()
+        self.assertEqual(len(child.seen(id=0)), 1)
+        self.assertEqual(a.seen(method="_plenum/event", params__code="already_settled"), [])
+        self.assertEqual(b.seen(method="$/cancel_request"), [])
+
+    def test_the_id_of_the_child_keeps_its_type(self):
+        _, _, child, a = self.open()
+        self.turn(child, a)
+        child.print(permission("0"), permission(0, title="two"))
+        one = self.offered(a, params__toolCall__title="ls")
+        two = self.offered(a, params__toolCall__title="two")
+        a.send(selected(two, "no"), selected(one, "yes"))
+        self.assertEqual(child.wait(result__outcome__optionId="no")["id"], 0)
+        self.assertEqual(child.wait(result__outcome__optionId="yes")["id"], "0")
+
+    def test_an_error_leaves_it_to_the_others(self):
+        _, _, child, a, b = self.open(2)
+        self.turn(child, a)
+        child.print(permission(71))
+        mine, hers = self.offered(a), self.offered(b)
+        a.send(error(mine, -32601, "no such method"))
+        a.sync()
+        self.assertEqual(child.seen(id=71), [])
+        b.send(error(hers, -32601, "no such method"))
+        self.assertEqual(child.wait(id=71)["error.code"], -32601)
+
+    def test_it_outlives_its_client_and_is_offered_again(self):
+        d, _, child, a = self.open()
+        self.turn(child, a)
+        child.print(permission(71))
+        mine = self.offered(a)
+        a.close()
+        until(lambda: not d.sessions()["s"]["clients"], what="the client to be gone")
+        b = self.attached(d)
+        self.assertEqual(self.offered(b), mine)
+        b.send(selected(mine, "no"))
+        self.assertEqual(child.wait(id=71)["result.outcome.optionId"], "no")
+
+    def test_the_child_withdraws_it(self):
+        _, _, child, a = self.open()
+        self.turn(child, a)
+        child.print(permission(71))
+        mine = self.offered(a)
+        child.print(rpc("$/cancel_request", requestId=71))
+        a.wait(method="$/cancel_request", params__requestId=mine)
+        a.send(result(mine, outcome={"outcome": "cancelled"}))
+        a.sync()
+        child.caught_up()
+        self.assertEqual(child.seen(id=71), [])
+
+    def test_rules_decide_by_the_kind(self):
+        _, _, child, a = self.open(profile={"allow_tools": "read", "deny_tools": "delete"})
+        self.turn(child, a)
+        child.print(permission(71, kind="read"), permission(72, kind="delete"), permission(73, kind="edit"))
+        self.assertEqual(child.wait(id=71)["result.outcome.optionId"], "yes")
+        self.assertEqual(child.wait(id=72)["result.outcome.optionId"], "no")
+        self.offered(a, params__toolCall__kind="edit")
+
+    def test_a_form(self):
+        _, _, child, a = self.open()
+        self.turn(child, a)
+        child.print(rpc("elicitation/create", 74, sessionId="c1", message="which?", mode="form", requestedSchema={}))
+        rid = a.wait(method="elicitation/create")["id"]
+        a.send(result(rid, action="perhaps"))
+        a.event("error", code="bad_answer")
+        a.send(result(rid, action="accept", content={"x": 1}))
+        self.assertEqual(child.wait(id=74)["result"], {"action": "accept", "content": {"x": 1}})
+
+
+class Lives(AcpCase):
+    def sleep(self, d, child, *clients):
+        d.call("plenum_hibernate", session="s")
+        child.wait_gone()
+        d.wait_state("s", "asleep")
+
+    def test_sleep_and_load(self):
+        d, agent, child, a = self.open()
+        mine, theirs = self.turn(child, a, "first")
+        child.print(chunk("old"), update("current_mode_update", currentModeId="plan"),
+                    result(theirs, stopReason="end_turn"))
+        a.reply(mine)
+        self.sleep(d, child)
+        again = a.prompt("second")
+        child = agent.child()
+        self.initialized(child)
+        load = child.wait(method="session/load")
+        self.assertEqual(load["params"]["sessionId"], "c1")
+        self.assertEqual(load["params"]["mcpServers"], [])
+        child.print(update("user_message_chunk", content={"type": "text", "text": "first"}), chunk("old"),
+                    result(load["id"], modes=MODES))
+        mode = child.wait(method="session/set_mode")
+        self.assertEqual(mode["params"], {"sessionId": "c1", "modeId": "plan"})
+        self.assertEqual(child.seen(method="session/prompt"), [])
+        child.print(result(mode["id"]))
+        m = child.wait(method="session/prompt")
+        child.print(chunk("new"), result(m["id"], stopReason="end_turn"))
+        a.reply(again)
+        texts = [m["params.update.content.text"] for m in a.seen(**is_update("agent_message_chunk"))]
+        self.assertEqual(texts, ["old", "new"])
+
+    def test_resume_without_a_replay(self):
+        d, agent, child, a = self.open()
+        mine, theirs = self.turn(child, a)
+        child.print(chunk("old"), result(theirs, stopReason="end_turn"))
+        a.reply(mine)
+        self.sleep(d, child)
+        a.prompt("second")
+        child = agent.child()
+        self.initialized(child, resume=True)
+        m = child.wait(method="session/resume")
+        child.print(result(m["id"]))
+        child.wait(method="session/prompt")
+
+    def test_options_are_set_again(self):
+        d, agent, child, a = self.open()
+        options = [{"id": "model", "name": "Model", "type": "select", "currentValue": "big", "options": []}]
+        mine, theirs = self.turn(child, a)
+        child.print(update("config_option_update", configOptions=options), result(theirs, stopReason="end_turn"))
+        a.reply(mine)
+        self.sleep(d, child)
+        a.prompt("second")
+        child = agent.child()
+        self.initialized(child)
+        child.print(result(child.wait(method="session/load")["id"], configOptions=[dict(options[0], currentValue="small")]))
+        m = child.wait(method="session/set_config_option")
+        self.assertEqual(m["params"], {"sessionId": "c1", "configId": "model", "value": "big"})
+        child.print(result(m["id"], configOptions=options))
+        child.wait(method="session/prompt")
+
+    def test_kill_9_of_the_daemon(self):
+        d, agent, child, a = self.open()
+        mine, theirs = self.turn(child, a)
+        child.print(permission(71))
+        self.offered(a)
+        d.kill9()
+        a.wait_eof()
+        child.wait_gone()
+        d.start()
+        b = self.attached(d, create="never")
+        self.assertEqual(b.attached["conversation_id"], "c1")
+        again = b.prompt("on")
+        child = agent.child()
+        self.initialized(child)
+        load = child.wait(method="session/load", params__sessionId="c1")
+        child.print(chunk("from before"), result(load["id"], modes=MODES))
+        m = child.wait(method="session/prompt")
+        child.print(result(m["id"], stopReason="end_turn"))
+        b.reply(again)
+        b.wait(**is_update("agent_message_chunk", params__update__content__text="from before"))
+
+    def test_mcp_servers_outlive_the_daemon(self):
+        d, agent = self.begin()
+        e = self.editor(d)
+        e.call("initialize", protocolVersion=1)
+        child = agent.child()
+        self.initialized(child)
+        servers = [{"name": "x", "command": "/bin/true", "args": [], "env": [{"name": "KEY", "value": "s3cret"}]}]
+        e.call("session/new", cwd="/usr", mcpServers=servers)
+        child.print(result(child.wait(method="session/new")["id"], sessionId="c1"))
+        until(lambda: d.table() and d.table()[0]["conversation_id"] == "c1", what="the table")
+        d.kill9()
+        child.wait_gone()
+        d.start()
+        name = list(d.sessions())[0]
+        b = self.attached(d, session=name, create="never")
+        b.prompt("on")
+        child = agent.child()
+        self.initialized(child)
+        load = child.wait(method="session/load")
+        self.assertEqual(load["params"], {"sessionId": "c1", "cwd": "/usr", "mcpServers": servers})
+        child.print(result(load["id"]))
+        child.wait(method="session/prompt")
+
+    def test_upgrade_with_open_requests(self):
+        d, _, child, a = self.open()
+        mine, theirs = self.turn(child, a)
+        child.print(permission(71), update("available_commands_update", availableCommands=[]))
+        rid = self.offered(a)
+        d.call("plenum_upgrade")
+        until(lambda: b" upgraded: " in open(d.log_path, "rb").read(), what="the upgrade")
+        a.send(selected(rid, "yes"))
+        self.assertEqual(child.wait(id=71)["result.outcome.optionId"], "yes")
+        child.print(chunk("x"), result(theirs, stopReason="end_turn"))
+        a.wait(**is_update("agent_message_chunk"))
+        self.assertEqual(a.reply(mine)["result.stopReason"], "end_turn")
+        self.attached(d).wait(**is_update("available_commands_update"))
+
+
+class Late(AcpCase):
+    def test_a_late_client_knows_what_was_said_to_all(self):
+        d, _, child, a = self.open()
+        child.print(update("available_commands_update", availableCommands=[{"name": "old"}]),
+                    update("available_commands_update", availableCommands=[{"name": "new"}]),
+                    update("usage_update", used=5, size=9))
+        a.wait(**is_update("usage_update"))
+        b = self.attached(d)
+        m = b.wait(**is_update("available_commands_update"))
+        self.assertEqual(m["params"], {"sessionId": "c1", "update": {
+            "sessionUpdate": "available_commands_update", "availableCommands": [{"name": "new"}]}})
+        b.wait(**is_update("usage_update"))
+        b.sync()
+        self.assertEqual(len(b.seen(**is_update("available_commands_update"))), 1)
+
+    def test_load_is_answered_from_the_tape(self):
+        d, _, child, a = self.open()
+        mine, theirs = self.turn(child, a, "q")
+        child.print(chunk("a"), update("current_mode_update", currentModeId="plan"),
+                    result(theirs, stopReason="end_turn"))
+        a.reply(mine)
+        b = self.attached(d)
+        b.ok("initialize", protocolVersion=1)
+        rid = b.call("session/load", sessionId="c1", cwd="/", mcpServers=[])
+        self.assertEqual(b.reply(rid)["result.modes.currentModeId"], "plan")
+        said = [m["params.update.sessionUpdate"] for m in b.log if m["method"] == "session/update"][-3:]
+        self.assertEqual(said, ["user_message_chunk", "agent_message_chunk", "current_mode_update"])
+        a.sync()
+        self.assertEqual(len(a.seen(**is_update("agent_message_chunk"))), 1)
+        child.caught_up()
+        self.assertEqual(child.seen(method="session/load"), [])
+
+    def test_a_mode_for_all(self):
+        d, _, child, a, b = self.open(2)
+        rid = a.call("session/set_mode", sessionId="c1", modeId="plan")
+        child.print(result(child.wait(method="session/set_mode")["id"]))
+        a.reply(rid)
+        b.event("changed", what="permission_mode", value="plan")
+        self.assertEqual(self.attached(d).wait(**is_update("current_mode_update"))["params.update.currentModeId"], "plan")
