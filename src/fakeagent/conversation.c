@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -161,4 +162,25 @@ json_t *conversation_answered(void) {
 void conversation_reset(const char *id) {
 	json_array_clear(messages);
 	js_replace(&current, id);
+}
+
+bool conversation_open(const char *id) {
+	_cleanup_free_ char *path = path_of(id);
+	if (!path || access(path, R_OK) < 0) return false;
+	conversation_reset(id);
+	return load(id);
+}
+
+json_t *conversation_list(void) {
+	json_t *list = js_need(json_array());
+	char cwd[PATH_MAX];
+	DIR *d = dir ? opendir(dir) : NULL;
+	for (struct dirent *e; d && (e = readdir(d));) {
+		size_t n = strlen(e->d_name);
+		if (n < 7 || strcmp(e->d_name + n - 6, ".jsonl") != 0) continue;
+		json_array_append_new(
+			list, js_make("{sessionId:%o,cwd:%s}", js_text(e->d_name, n - 6), getcwd(cwd, sizeof cwd) ? cwd : "/"));
+	}
+	if (d) closedir(d);
+	return list;
 }

@@ -24,3 +24,5 @@ void conversation_add_reply(json_t *blocks, json_t *uuids); /* takes blocks; uui
 void conversation_append(const json_t *texts);              /* append blocks to the last message */
 json_t *conversation_answered(void);                        /* the uuids in replies, as members; new */
 void conversation_reset(const char *id);                    /* drop the messages */
+bool conversation_open(const char *id);                     /* read its file; false: there is none */
+json_t *conversation_list(void);                            /* of the stored ones, as ACP lists them; new */

@@ -283,7 +283,7 @@ void dialogue_run_turn(void) {
 	lifecycle(&t, "started");
 	if (json_is_false(json_object_get(json_array_get(t.batch, 0), "shouldQuery")))
 		run_silent(&t);
-	else if (js_same(t.moment.prompt, "/clear"))
+	else if (js_same(t.moment.prompt, "/clear") && !flags()->acp)
 		run_clear(&t);
 	else
 		run_prompt(&t);

@@ -18,6 +18,8 @@
 	X(die, 3)                                                                                                          \
 	X(start_exit, 1)                                                                                                   \
 	X(start_delay, 500)                                                                                                \
+	X(refuse_initialize, 1)                                                                                            \
+	X(refuse_load, 1)                                                                                                  \
 	X(late, 500)                                                                                                       \
 	X(split, 146L * 1024)                                                                                              \
 	X(ignore_sigterm, 1)                                                                                               \

@@ -40,6 +40,8 @@ static const struct flag {
 	{"--permission-mode", TEXT, &f.mode, NULL},
 	{"--dangerously-skip-permissions", PRESET, &f.mode, "bypassPermissions"},
 	{"--allow-dangerously-skip-permissions", ON, &f.bypass_allowed, NULL},
+	{"--acp", ON, &f.acp, NULL},
+	{"--experimental-acp", ON, &f.acp, NULL},
 	{"--await-initialize", ON, &f.await_initialize, NULL},
 	{"--allowedTools", LIST, &f.allowed, ", "},
 	{"--allowed-tools", LIST, &f.allowed, ", "},
@@ -119,6 +121,13 @@ static bool read_flag(char ***argv, char **error) {
 	return false;
 }
 
+/* The agent behind another protocol streams its replies and asks. */
+static void speak_rpc(void) {
+	f.stream_in = f.stream_out = f.verbose = f.partial = f.ask_stdio = true;
+	f.replay = f.await_initialize = f.resume_last = f.old = false;
+	f.resume = NULL;
+}
+
 bool flags_read(char **argv, char **error) {
 	const char *compat = getenv("PLENUM_FAKEAGENT_COMPAT");
 	f.argv = argv;
@@ -135,6 +144,7 @@ bool flags_read(char **argv, char **error) {
 		return false;
 	}
 	if (js_same(f.mode, "bypassPermissions")) f.bypass_allowed = true;
+	if (f.acp) speak_rpc();
 	return true;
 }
 
@@ -144,6 +154,7 @@ const struct flags *flags(void) {
 
 void flags_usage(void) {
 	puts("usage: plenum-fakeagent -p --input-format stream-json --output-format stream-json --verbose [FLAG...]\n"
+		 "       plenum-fakeagent --acp [FLAG...]\n"
 		 "\n"
 		 "Speaks the stream-json protocol as the agent CLI does, over a scripted model.\n"
 		 "Its own flags; see plenum-fakeagent(1) for the directives that a prompt may hold and for scenarios:\n"

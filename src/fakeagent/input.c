@@ -10,6 +10,7 @@
 #include "fakeagent/phase.h"
 #include "fakeagent/poller.h"
 #include "fakeagent/query.h"
+#include "fakeagent/rpc.h"
 #include "wire/lines.h"
 
 #include <errno.h>
@@ -62,6 +63,11 @@ static void handle(const char *p, size_t n) {
 	while (n && strchr(" \t\r\n", *p)) p++, n--;
 	if (!n) return;
 	enum js_result r = js_parse(p, n, &line);
+	if (rpc_spoken()) {
+		rpc_take(r, line);
+		json_decref(line);
+		return;
+	}
 	if (r == JS_BAD) die(str_printf("Error parsing streaming input line (type=unknown, %zu chars): SyntaxError", n));
 	if (r == JS_ODD) return;
 	if (json_is_null(line)) die(str_dup("Error parsing streaming input line (type=unknown, 4 chars): TypeError"));
@@ -113,6 +119,7 @@ static void handle_all(void) {
 	}
 	if (!eof || ready || told || faults_has(FAULT_ignore_eof)) return;
 	told = true;
+	if (rpc_spoken()) exit(0); /* such an agent ends at once, and an open permission with it */
 	query_close();
 }
 

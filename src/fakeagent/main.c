@@ -6,6 +6,7 @@
  */
 #include "base/fd.h"
 #include "base/str.h"
+#include "fakeagent/acp.h"
 #include "fakeagent/backlog.h"
 #include "fakeagent/conversation.h"
 #include "fakeagent/dialogue.h"
@@ -88,6 +89,7 @@ static int run(void) {
 	poller_add(&signals);
 	backlog_init();
 	input_init();
+	if (flags()->acp) acp_start();
 	for (;;) {
 		if (!backlog_empty())
 			dialogue_run_turn();

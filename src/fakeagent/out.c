@@ -15,6 +15,7 @@ static bool gone; /* the reader or a fault has closed stdout */
 static struct buf rest = JS_BUF;
 static size_t off; /* written bytes of rest */
 static long lines; /* printed lines */
+static void (*diverted)(json_t *frame);
 
 static bool write_some(void) {
 	size_t n = rest.len - off;
@@ -100,9 +101,17 @@ void out_line(const char *line, size_t n) {
 	if (rest.len - off > (size_t)64 * 1024) flush();
 }
 
-void out_json(json_t *frame) {
+void out_message(json_t *message) {
 	_cleanup_(buf_free) struct buf b = JS_BUF;
-	js_dump(&b, frame);
-	json_decref(frame);
+	js_dump(&b, message);
+	json_decref(message);
 	out_line(b.data, b.len);
+}
+
+void out_divert(void (*to)(json_t *)) {
+	diverted = to;
+}
+
+void out_json(json_t *frame) {
+	(diverted ? diverted : out_message)(frame);
 }

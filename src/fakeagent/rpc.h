@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * JSON-RPC in lines, for the protocols of other agents. The agent behind it stays the same: a protocol makes the
+ * agent's stream-json lines of the client's messages, and messages of the agent's frames (out_divert). Own ids are
+ * integers from 0; an answer counts once, and one to an unknown id is ignored.
+ */
+#pragma once
+
+#include "fakeagent/js.h"
+
+#define RPC_PARSE (-32700)
+#define RPC_INVALID (-32600)
+#define RPC_METHOD (-32601)
+#define RPC_PARAMS (-32602)
+#define RPC_INTERNAL (-32603)
+#define RPC_CANCELLED (-32800)
+
+struct rpc_method {
+	const char *name;
+	void (*run)(json_t *id, json_t *params); /* id: NULL for a notification */
+};
+
+struct rpc_protocol {
+	const char *version; /* of the jsonrpc member; NULL: no such member, and bad lines are dropped silently */
+	const char *unready; /* the error of a request before initialize */
+	const struct rpc_method *methods;
+	size_t n;
+	void (*frame)(json_t *frame); /* takes a frame of the agent */
+	/* Make the agent's form of an answer, the `response` of a control_response. Of result and error one is NULL. */
+	json_t *(*answer)(const json_t *request, json_t *result, json_t *error);
+};
+
+void rpc_speak(const struct rpc_protocol *protocol);
+bool rpc_spoken(void);
+void rpc_take(enum js_result r, json_t *line); /* a line of the client */
+
+void rpc_reply(const json_t *id, json_t *result); /* takes result */
+void rpc_fail(const json_t *id, int code, json_t *text);
+void rpc_notify(const char *method, json_t *params); /* takes params */
+/* Send a request for an open control_request of the agent (borrowed). Takes params. */
+void rpc_ask(const json_t *control, const char *method, json_t *params);
+/* Forget the request for that control_request. Return its id, new, or NULL. */
+json_t *rpc_withdraw(const char *request_id);
