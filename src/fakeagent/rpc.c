@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/rpc.h"
 
+#include "fakeagent/faults.h"
 #include "fakeagent/out.h"
+#include "fakeagent/poller.h"
 #include "fakeagent/query.h"
 
 #include <stdio.h>
@@ -9,7 +11,8 @@
 static const struct rpc_protocol *spoken;
 static json_t *asks; /* by the request_id of the control_request: {id, request} */
 static json_int_t next_id;
-static bool ready; /* initialize was received */
+static bool ready;            /* initialize was received */
+static const json_t *current; /* the id of the request that runs, unless it is initialize */
 
 void rpc_speak(const struct rpc_protocol *protocol) {
 	spoken = protocol;
@@ -31,16 +34,29 @@ static json_t *copy(const json_t *id) {
 	return id ? json_incref((json_t *)(uintptr_t)id) : json_null();
 }
 
+static void print_late(json_t *message) {
+	out_message(json_incref(message));
+}
+
+/* Print the answer to a request; faults are for those that are answered at once. */
+static void answer(const json_t *id, json_t *message) {
+	bool now = id && id == current;
+	if (now && faults_has(FAULT_mute))
+		json_decref(message);
+	else if (now && faults_has(FAULT_late))
+		poller_after(faults_get(FAULT_late), print_late, message);
+	else
+		out_message(message);
+}
+
 void rpc_reply(const json_t *id, json_t *result) {
 	json_t *m = begin();
-	if (id) {
-		js_put(m, "id", copy(id));
-		js_put(m, "result", result);
-		out_message(m);
-	} else {
+	js_put(m, "id", copy(id));
+	js_put(m, "result", result);
+	if (id)
+		answer(id, m);
+	else
 		json_decref(m);
-		json_decref(result);
-	}
 }
 
 /* The id comes last, as with codex: a reader must not rely on the order. */
@@ -48,7 +64,7 @@ void rpc_fail(const json_t *id, int code, json_t *text) {
 	json_t *m = begin();
 	js_put(m, "error", js_make("{code:%i,message:%o}", code, text));
 	js_put(m, "id", copy(id));
-	out_message(m);
+	answer(id, m);
 }
 
 void rpc_notify(const char *method, json_t *params) {
@@ -109,7 +125,9 @@ static void take_call(const char *method, json_t *id, json_t *params) {
 	ready = true;
 	for (size_t i = 0; i < spoken->n; i++) {
 		if (strcmp(spoken->methods[i].name, method) != 0) continue;
+		current = first ? NULL : id;
 		spoken->methods[i].run(id, params);
+		current = NULL;
 		return;
 	}
 	if (id && spoken->version)
