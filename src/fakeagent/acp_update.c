@@ -130,7 +130,8 @@ static json_t *decide(const json_t *request, const json_t *outcome) {
 	return js_make("{subtype:success,response:{behavior:deny,message:User refused permission to run tool}}");
 }
 
-json_t *acp_update_answer(const json_t *request, json_t *result, json_t *error) {
+json_t *acp_update_answer(json_t *id, const json_t *request, json_t *result, json_t *error) {
+	(void)id;
 	const char *text = js_get(error, "message");
 	if (error) return js_make("{subtype:error,error:%s}", text ? text : "unknown error");
 	if (js_is(request, "subtype", "can_use_tool")) return decide(request, json_object_get(result, "outcome"));

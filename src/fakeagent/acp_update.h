@@ -10,4 +10,5 @@ void acp_update_put(json_t *update);    /* takes update; with the sessionId befo
 void acp_update_state(json_t *update);  /* the same with the sessionId at the end */
 void acp_update_history(void);          /* the whole conversation */
 bool acp_update_frame(const json_t *f); /* false: a frame of another kind */
-json_t *acp_update_answer(const json_t *request, json_t *result, json_t *error); /* see rpc_protocol */
+/* See rpc_protocol. */
+json_t *acp_update_answer(json_t *id, const json_t *request, json_t *result, json_t *error);

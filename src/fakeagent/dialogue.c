@@ -14,6 +14,7 @@
 #include "fakeagent/model.h"
 #include "fakeagent/phase.h"
 #include "fakeagent/poller.h"
+#include "fakeagent/rpc.h"
 #include "fakeagent/toolcall.h"
 #include "fakeagent/toolserver.h"
 
@@ -283,7 +284,7 @@ void dialogue_run_turn(void) {
 	lifecycle(&t, "started");
 	if (json_is_false(json_object_get(json_array_get(t.batch, 0), "shouldQuery")))
 		run_silent(&t);
-	else if (js_same(t.moment.prompt, "/clear") && !flags()->acp)
+	else if (js_same(t.moment.prompt, "/clear") && !rpc_spoken())
 		run_clear(&t);
 	else
 		run_prompt(&t);

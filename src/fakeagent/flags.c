@@ -137,14 +137,16 @@ bool flags_read(char **argv, char **error) {
 	f.scenario = getenv("PLENUM_FAKEAGENT_SCENARIO");
 	put_list(f.faults, getenv("PLENUM_FAKEAGENT_FAULTS"), ",");
 	if (compat && !set_compat(compat, error)) return false;
-	for (argv++; *argv; argv++)
+	for (argv++; *argv; argv++) {
+		if (strcmp(*argv, "app-server") == 0) f.app_server = true;
 		if (**argv == '-' && !read_flag(&argv, error)) return false;
+	}
 	if (f.old && f.await_initialize) {
 		*error = str_printf("unknown option '--await-initialize'");
 		return false;
 	}
 	if (js_same(f.mode, "bypassPermissions")) f.bypass_allowed = true;
-	if (f.acp) speak_rpc();
+	if (f.acp || f.app_server) speak_rpc();
 	return true;
 }
 
@@ -155,6 +157,7 @@ const struct flags *flags(void) {
 void flags_usage(void) {
 	puts("usage: plenum-fakeagent -p --input-format stream-json --output-format stream-json --verbose [FLAG...]\n"
 		 "       plenum-fakeagent --acp [FLAG...]\n"
+		 "       plenum-fakeagent app-server [FLAG...]\n"
 		 "\n"
 		 "Speaks the stream-json protocol as the agent CLI does, over a scripted model.\n"
 		 "Its own flags; see plenum-fakeagent(1) for the directives that a prompt may hold and for scenarios:\n"

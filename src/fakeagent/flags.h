@@ -11,7 +11,7 @@ struct flags {
 	char **argv;
 	bool stream_in, stream_out, verbose, ask_stdio, partial, replay, fork, resume_last, await_initialize;
 	bool no_persistence, version, help, bypass_allowed;
-	bool acp;                 /* speak it in place of stream-json */
+	bool acp, app_server;     /* speak this in place of stream-json */
 	bool old;                 /* --compat=2.1.197 */
 	const char *version_name; /* "2.1.332" */
 	const char *resume;       /* conversation id */

@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "fakeagent/acp.h"
+#include "fakeagent/appserver.h"
 #include "fakeagent/backlog.h"
 #include "fakeagent/conversation.h"
 #include "fakeagent/dialogue.h"
@@ -90,6 +91,7 @@ static int run(void) {
 	backlog_init();
 	input_init();
 	if (flags()->acp) acp_start();
+	if (flags()->app_server) appserver_start();
 	for (;;) {
 		if (!backlog_empty())
 			dialogue_run_turn();

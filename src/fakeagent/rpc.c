@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fakeagent/rpc.h"
 
+#include "base/fd.h"
 #include "fakeagent/faults.h"
 #include "fakeagent/out.h"
 #include "fakeagent/poller.h"
@@ -71,6 +72,7 @@ void rpc_notify(const char *method, json_t *params) {
 	json_t *m = begin();
 	js_put(m, "method", js_make("%s", method));
 	js_put(m, "params", params);
+	if (!spoken->version) js_put(m, "emittedAtMs", json_integer(now_real_ms()));
 	out_message(m);
 }
 
@@ -107,7 +109,7 @@ static void take_answer(const json_t *line) {
 	const char *name;
 	json_object_foreach(asks, name, ask) {
 		if (!json_equal(json_object_get(ask, "id"), id)) continue;
-		json_t *response = spoken->answer(json_object_get(ask, "request"), json_object_get(line, "result"), error);
+		json_t *response = spoken->answer(id, json_object_get(ask, "request"), json_object_get(line, "result"), error);
 		js_put(response, "request_id", js_make("%s", name));
 		_cleanup_json_ json_t *control = js_make("{type:control_response,response:%o}", response);
 		json_object_del(asks, name);

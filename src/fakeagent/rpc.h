@@ -21,13 +21,14 @@ struct rpc_method {
 };
 
 struct rpc_protocol {
-	const char *version; /* of the jsonrpc member; NULL: no such member, and bad lines are dropped silently */
+	const char *version; /* of the jsonrpc member; NULL: as codex, without it, and bad lines are dropped silently */
 	const char *unready; /* the error of a request before initialize */
 	const struct rpc_method *methods;
 	size_t n;
 	void (*frame)(json_t *frame); /* takes a frame of the agent */
-	/* Make the agent's form of an answer, the `response` of a control_response. Of result and error one is NULL. */
-	json_t *(*answer)(const json_t *request, json_t *result, json_t *error);
+	/* Make the agent's form of the answer to our request `id`, the `response` of a control_response. Of result and
+	 * error one is NULL. */
+	json_t *(*answer)(json_t *id, const json_t *request, json_t *result, json_t *error);
 };
 
 void rpc_speak(const struct rpc_protocol *protocol);

@@ -13,14 +13,16 @@ TOUCH = '@tool Bash {"command":"touch made; echo out"}@'
 
 class AcpAgent(Agent):
     """An agent that speaks ACP: requests with running ids, and the session that was opened last."""
+    PROTOCOL = "--acp"
+    FRAME = {"jsonrpc": "2.0"}
 
     def __init__(self, folder, *args, **more):
-        super().__init__(folder, *args, flags=["--acp"], **more)
+        super().__init__(folder, *args, flags=[self.PROTOCOL], **more)
         self.number = 0
         self.session = None
 
     def message(self, **members):
-        self.send({"jsonrpc": "2.0", **members})
+        self.send({**self.FRAME, **members})
 
     def call(self, method, **params):
         self.number += 1
