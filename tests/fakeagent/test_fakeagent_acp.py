@@ -13,11 +13,11 @@ TOUCH = '@tool Bash {"command":"touch made; echo out"}@'
 
 class AcpAgent(Agent):
     """An agent that speaks ACP: requests with running ids, and the session that was opened last."""
-    PROTOCOL = "--acp"
+    WORD = "--acp"
     FRAME = {"jsonrpc": "2.0"}
 
     def __init__(self, folder, *args, **more):
-        super().__init__(folder, *args, flags=[self.PROTOCOL], **more)
+        super().__init__(folder, *args, flags=[self.WORD], **more)
         self.number = 0
         self.session = None
 

@@ -14,7 +14,7 @@ COMMAND = "item/commandExecution/requestApproval"
 
 
 class ServerAgent(AcpAgent):
-    PROTOCOL = "app-server"
+    WORD = "app-server"
     FRAME = {}
 
     def open(self, method="thread/start", **params):
