@@ -180,10 +180,10 @@ static json_t *refuse(const json_t *request, bool interrupt) {
 	return js_make("{subtype:success,response:{behavior:deny,message:rejected by user,interrupt:%b}}", interrupt);
 }
 
-/* A decision that the request does not offer refuses the tool, as an error does. */
+/* An unknown decision refuses the tool. `acceptForSession` and `decline` count although no request offers them. */
 static json_t *decide(const json_t *request, const json_t *decision) {
 	const char *word = json_string_value(decision);
-	bool file = edits(js_get(request, "tool_name")), session = file && js_same(word, "acceptForSession");
+	bool file = edits(js_get(request, "tool_name")), session = js_same(word, "acceptForSession");
 	bool rule = !file && json_object_get(decision, "acceptWithExecpolicyAmendment");
 	if (!session && !rule && !js_same(word, "accept")) return refuse(request, js_same(word, "cancel"));
 	return js_make("{subtype:success,response:{behavior:allow,updatedInput:%O,updatedPermissions:%O}}",
@@ -196,7 +196,7 @@ json_t *appserver_item_answer(json_t *id, const json_t *request, json_t *result,
 	bool tool = js_is(request, "subtype", "can_use_tool");
 	put_resolved(id);
 	if (tool) put_status("active", NULL);
-	if (tool) return decide(request, error ? NULL : json_object_get(result, "decision"));
+	if (tool && !error) return decide(request, json_object_get(result, "decision"));
 	if (error) return js_make("{subtype:error,error:%s}", text ? text : "unknown error");
 	return js_make("{subtype:success,response:%O}", result);
 }

@@ -228,10 +228,10 @@ class Approvals(ServerCase):
                 ({"result": {"decision": amended}}, "completed", "completed"),
                 ({"result": {"decision": "decline"}}, "declined", "completed"),
                 ({"result": {"decision": "cancel"}}, "declined", "interrupted"),
-                ({"result": {"decision": "acceptForSession"}}, "declined", "completed"),
+                ({"result": {"decision": "acceptForSession"}}, "completed", "completed"),
                 ({"result": {"decision": "no such"}}, "declined", "completed"),
                 ({"result": {}}, "declined", "completed"),
-                ({"error": {"code": -32000, "message": "no"}}, "declined", "completed")):
+                ({"error": {"code": -32000, "message": "no"}}, "failed", "completed")):
             with self.subTest(answer=members):
                 a = self.opened()
                 a.begin('@tool Bash {"command":"true"}@')
