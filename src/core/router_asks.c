@@ -22,7 +22,7 @@ static struct chunk cancel_line(const struct pending *p) {
 	char id[PENDING_ID_MAX + 2];
 	int n = snprintf(id, sizeof id, "\"%s\"", p->id);
 	struct buf b = NOTICE_INIT;
-	p->dialect->put_cancel(&b, (struct span){id, (size_t)n});
+	p->dialect->put_cancel(&b, (struct span){id, (size_t)n}, p->request);
 	return notice_chunk(&b);
 }
 

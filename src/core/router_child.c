@@ -160,10 +160,20 @@ static void take_piece(struct session *s, struct chunk line, const struct envelo
 	to_tape(s, LINE_STREAM_EVENT, line, 0);
 }
 
+/* Return true for a line of another conversation of the child, such as a subagent's: it says nothing about ours. */
+static bool is_foreign(const struct session *s, enum line_kind kind, const struct envelope *e) {
+	if (kind > LINE_OTHER || !session_dialect(s)->conversation_id || !s->conversation_id) return false;
+	return e->session_id.p && !span_equals(e->session_id, s->conversation_id);
+}
+
 static void take_line(struct session *s, struct chunk line, const struct envelope *e) {
 	const struct dialect *d = session_dialect(s);
 	enum line_kind kind = d->kind(e);
 	s->got_line = true;
+	if (is_foreign(s, kind, e)) {
+		to_tape(s, LINE_OTHER, line, 0);
+		return;
+	}
 	if (kind != LINE_RESPONSE) router_stall_line(s); /* not for what clients ask */
 	if (kind == LINE_ASSISTANT || kind == LINE_REQUEST || kind == LINE_RESULT) router_turn_named(s);
 	switch (kind) {

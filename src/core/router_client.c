@@ -350,7 +350,7 @@ static void on_cancel(struct client *c, struct session *s, const struct envelope
 	if (call->purpose == CALL_PROMPT && router_withdraw_held(s, call, c)) return;
 	char id[CALL_ID_MAX + 2];
 	struct buf b = NOTICE_INIT;
-	session_dialect(s)->put_cancel(&b, call_raw_id(&s->calls, call, id));
+	session_dialect(s)->put_cancel(&b, call_raw_id(&s->calls, call, id), SPAN_NONE);
 	if (!session_write(s, notice_chunk(&b), false))
 		router_complain(c, e->request_id, PLENUM_E_BUSY,
 						"the child has too much to read already: cancel it again later");

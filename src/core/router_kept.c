@@ -28,8 +28,8 @@ static void resume(struct session *s, struct span conversation) {
 	s->launch.resume = id;
 }
 
-/* again: it has waited before. Return false if the answer comes later. */
-static bool answer(struct client *c, struct session *s, const struct envelope *e, bool again) {
+/* again: it has waited before. Return KEPT_LATER or KEPT_PASS for a request that is not answered. */
+static enum dialect_kept answer(struct client *c, struct session *s, const struct envelope *e, bool again) {
 	struct buf body = NOTICE_INIT, b = NOTICE_INIT;
 	struct dialect_ask ask = {.e = e,
 							  .conversation = session_conversation(s),
@@ -41,7 +41,7 @@ static bool answer(struct client *c, struct session *s, const struct envelope *e
 	const char *error = "out of memory";
 	enum dialect_kept kept = c->dialect->kept(&ask, &body, &error);
 	if (ask.resumes.p) resume(s, ask.resumes);
-	if (kept == KEPT_LATER) return false;
+	if (kept == KEPT_LATER || kept == KEPT_PASS) return kept;
 	if (kept == KEPT_REPLAY) repeat(c, s);
 	if (kept == KEPT_REFUSED || body.failed) {
 		router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST, "%s", error);
@@ -50,7 +50,7 @@ static bool answer(struct client *c, struct session *s, const struct envelope *e
 		client_post(c, notice_chunk(&b));
 	}
 	buf_free(&body);
-	return true;
+	return kept;
 }
 
 static void add_waiter(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
@@ -69,7 +69,9 @@ static void add_waiter(struct client *c, struct session *s, struct chunk line, c
 void router_kept(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	char error[CHILD_ERROR_MAX];
 	router_take_login(s, c);
-	if (answer(c, s, e, false)) return;
+	enum dialect_kept kept = answer(c, s, e, false);
+	if (kept == KEPT_PASS) router_call(c, s, line, e, NULL, NULL);
+	if (kept != KEPT_LATER) return;
 	if (!session_wake(s, error)) {
 		router_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, "%s", error);
 		return;
@@ -83,9 +85,18 @@ void router_kept_due(struct session *s) {
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node) {
 		struct envelope e;
 		if (call->purpose != CALL_KEPT || !call->asker) continue;
-		bool known = session_dialect(s)->scan(call->value, strlen(call->value), &e);
-		if (known && !answer(call->asker, s, &e, true)) continue;
+		_cleanup_free_ char *line = call->value;
+		call->value = NULL;
+		struct client *c = call->asker;
+		bool known = session_dialect(s)->scan(line, strlen(line), &e);
+		enum dialect_kept kept = known ? answer(c, s, &e, true) : KEPT_REFUSED;
+		if (kept == KEPT_LATER) {
+			call->value = line;
+			line = NULL;
+			continue;
+		}
 		call_end(&s->calls, call);
+		if (kept == KEPT_PASS) router_call(c, s, (struct chunk){NULL, line, strlen(line)}, &e, NULL, NULL);
 	}
 }
 

@@ -119,7 +119,7 @@ static struct chunk under_call(struct session *s, struct prompt *p, struct chunk
 	struct chunk out = router_line_for(s, body, &e, call_raw_id(&s->calls, call, raw));
 	if (!out.data) return out;
 	if (session_dialect(s)->put_echo) echo(s, p, &e);
-	router_turn_sent(s, p);
+	if (!session_dialect(s)->accepts_prompts) router_turn_sent(s, p);
 	return out;
 }
 
@@ -373,7 +373,7 @@ static void cancel_own(struct session *s, struct client *c) {
 
 static void put_interrupt(struct buf *b, const struct session *s, const char *id, const char *unused) {
 	(void)unused;
-	session_dialect(s)->put_interrupt(b, id, s->conversation_id);
+	session_dialect(s)->put_interrupt(b, id, s->conversation_id, &s->memo);
 }
 
 void router_interrupt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {

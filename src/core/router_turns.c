@@ -239,6 +239,18 @@ void router_turn_sent(struct session *s, struct prompt *p) {
 	tell_started(s, &t);
 }
 
+/* The child has taken or refused a prompt. Only the taken ones have a part in the end of its turn. */
+static void judged(struct session *s, struct prompt *p, bool good) {
+	if (!p || p->state != PROMPT_SENT) return;
+	if (good) {
+		s->prompts.replays = s->prompts.echoed = true;
+		router_turn_sent(s, p);
+	} else {
+		prompt_forget(&s->prompts, p);
+		session_changed(s);
+	}
+}
+
 void router_turn_answered(struct call *call, struct chunk line, const struct envelope *e) {
 	struct session *s = call->session;
 	struct client *c = call->asker;
@@ -249,7 +261,10 @@ void router_turn_answered(struct call *call, struct chunk line, const struct env
 		client_post(c,
 					splice_replace(line.data, line.len, e->inner_request_id, call->asker_id, strlen(call->asker_id)));
 	call_end(&s->calls, call);
-	router_turn_ends(s, line, &end);
+	if (session_dialect(s)->accepts_prompts)
+		judged(s, prompt_find(&s->prompts, end.user_message_uuid), good);
+	else
+		router_turn_ends(s, line, &end);
 }
 
 void router_turn_echo(struct session *s, const struct envelope *e) {

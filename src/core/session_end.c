@@ -166,7 +166,7 @@ static void step_interrupt(struct session *s) {
 	log_step(s, "interrupting the turn");
 	step(s, STOP_INTERRUPT, MIN(step_ms(s), (int64_t)INTERRUPT_MS));
 	if (!c) return;
-	session_dialect(s)->put_interrupt(&b, c->id, s->conversation_id);
+	session_dialect(s)->put_interrupt(&b, c->id, s->conversation_id, &s->memo);
 	if (b.data) session_write(s, chunk_copy(b.data, b.len), true);
 	buf_free(&b);
 }

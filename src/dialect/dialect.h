@@ -114,6 +114,7 @@ enum dialect_kept {
 	KEPT_ANSWER, /* with this body */
 	KEPT_REPLAY, /* the same, after the lines of the conversation so far */
 	KEPT_LATER,  /* the start has not brought it yet */
+	KEPT_PASS,   /* the child answers it: its start is over */
 	KEPT_REFUSED /* with this error text */
 };
 
@@ -365,11 +366,11 @@ struct dialect {
 	void (*put_tool_allow)(struct buf *body, struct span request);
 	void (*put_cancel_form)(struct buf *body, struct span request); /* ASK_ELICITATION: nothing was entered */
 	/* Withdraw an ask from a client, or a request of a client from the child. */
-	void (*put_cancel)(struct buf *b, struct span id);
+	void (*put_cancel)(struct buf *b, struct span id, struct span request); /* request: of an ask, else absent */
 	/* To the child, under an id of ours without quotes: a request with this body. NULL: there are none but the next. */
 	void (*put_request)(struct buf *b, const char *id, const char *body);
 	/* Interrupt the turn. conversation: NULL if it is not known. */
-	void (*put_interrupt)(struct buf *b, const char *id, const char *conversation);
+	void (*put_interrupt)(struct buf *b, const char *id, const char *conversation, const struct memo *memo);
 	/* Withdraw a prompt that it has not taken. NULL: it cannot. */
 	void (*put_cancel_prompt)(struct buf *b, const char *id, const char *uuid);
 	/* Set a mode. NULL: there are no modes. */
@@ -403,6 +404,7 @@ struct dialect {
 	const struct message_steps *check_steps; /* the same in pieces; NULL: only at once */
 	const char *prompt_id; /* the member of a prompt that has its uuid; NULL: a prompt is a request, and its answer ends
 							* its turn */
+	bool accepts_prompts;  /* with prompt_id NULL: the answer only accepts a prompt, and a LINE_RESULT ends its turn */
 	/* Append the lines that show a prompt to the other clients. by: an object that describes its sender, the last one
 	 * of each line. NULL: the child repeats prompts. */
 	void (*put_echo)(struct buf *b, const struct envelope *prompt, const char *conversation, struct span by);

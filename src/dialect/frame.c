@@ -43,7 +43,8 @@ void frame_put_error(struct buf *b, struct span id, const char *code, const char
 	buf_printf(b, "%s}}\n", more);
 }
 
-void frame_put_cancel(struct buf *b, struct span id) {
+void frame_put_cancel(struct buf *b, struct span id, struct span request) {
+	(void)request;
 	buf_puts(b, "{\"type\":\"control_cancel_request\",\"request_id\":");
 	buf_put(b, id.p, id.n);
 	buf_puts(b, "}\n");

@@ -17,5 +17,5 @@ void frame_put_success(struct buf *b, struct span id, const char *response_json)
 #define FRAME_SUCCESS_END "}}}\n" /* of an object, of `response`, of the line */
 /* id SPAN_NONE: none. more: further members of the response, `,"name":value` each. */
 void frame_put_error(struct buf *b, struct span id, const char *code, const char *text, const char *more);
-void frame_put_cancel(struct buf *b, struct span id);
+void frame_put_cancel(struct buf *b, struct span id, struct span request);
 extern const struct dialect_frame frame_control;

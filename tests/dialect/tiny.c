@@ -197,14 +197,15 @@ static void put_cancel_form(struct buf *body, struct span request) {
 	put_tool_deny(body, request, "");
 }
 
-static void put_cancel(struct buf *b, struct span id) {
+static void put_cancel(struct buf *b, struct span id, struct span request) {
+	(void)request;
 	buf_puts(b, "{\"never\":");
 	buf_put(b, id.p, id.n);
 	buf_puts(b, "}\n");
 }
 
-static void put_interrupt(struct buf *b, const char *id, const char *conversation) {
-	(void)id, (void)conversation;
+static void put_interrupt(struct buf *b, const char *id, const char *conversation, const struct memo *memo) {
+	(void)id, (void)conversation, (void)memo;
 	buf_puts(b, "{\"halt\":true}\n");
 }
 

@@ -157,7 +157,7 @@ START_TEST(builders) {
 	is_built(&b,
 			 "{\"type\":\"control_response\",\"response\":{\"subtype\":\"error\",\"request_id\":7,\"code\":\"busy\","
 			 "\"error\":\"x\"}}\n");
-	frame_put_cancel(&b, span_of("\"r\""));
+	frame_put_cancel(&b, span_of("\"r\""), SPAN_NONE);
 	is_built(&b, "{\"type\":\"control_cancel_request\",\"request_id\":\"r\"}\n");
 }
 END_TEST

@@ -120,14 +120,15 @@ static void put_failure(struct buf *b, struct span id, const char *code, const c
 	jsonrpc_put_error(b, JSONRPC_HEAD, id, unknown ? PLENUM_E_UNKNOWN_METHOD : code, text, "");
 }
 
-static void put_cancel(struct buf *b, struct span id) {
+static void put_cancel(struct buf *b, struct span id, struct span request) {
+	(void)request;
 	buf_puts(b, JSONRPC_HEAD "\"method\":\"" CANCEL "\",\"params\":{\"requestId\":");
 	buf_put(b, id.p, id.n);
 	buf_puts(b, "}}\n");
 }
 
-static void put_interrupt(struct buf *b, const char *id, const char *conversation) {
-	(void)id;
+static void put_interrupt(struct buf *b, const char *id, const char *conversation, const struct memo *memo) {
+	(void)id, (void)memo;
 	if (!conversation) return;
 	buf_puts(b, JSONRPC_HEAD "\"method\":\"session/cancel\",\"params\":{\"sessionId\":");
 	str_put_json(b, conversation, strlen(conversation));

@@ -269,8 +269,8 @@ static void put_failure(struct buf *b, struct span id, const char *code, const c
 	frame_put_error(b, id, code, text, "");
 }
 
-static void put_interrupt(struct buf *b, const char *id, const char *conversation) {
-	(void)conversation;
+static void put_interrupt(struct buf *b, const char *id, const char *conversation, const struct memo *memo) {
+	(void)conversation, (void)memo;
 	frame_put_request(b, id, "{\"subtype\":\"interrupt\"}");
 }
 
