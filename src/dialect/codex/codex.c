@@ -2,16 +2,31 @@
 #include "dialect/codex/codex.h"
 
 #include "base/macros.h"
+#include "base/str.h"
 #include "dialect/jsonrpc.h"
 #include "dialect/jsonrpc_check.h"
 #include "dialect/jsonrpc_head.h"
+#include "plenum/protocol.h"
 
 #include <string.h>
 
+#define RESOLVED "serverRequest/resolved"
+#define COMPLETED "turn/completed"
+
 /* --- lines -------------------------------------------------------------------------------------------------------- */
 
+static bool is_failure(struct span status) {
+	return span_equals(status, "failed") || span_equals(status, "interrupted");
+}
+
 static bool scan(const char *p, size_t n, struct envelope *e) {
-	return jsonrpc_scan(p, n, e, "threadId");
+	if (!jsonrpc_scan(p, n, e, "threadId")) return false;
+	if (e->inner_response.p) e->session_id = span_member(span_member(e->inner_response, "thread"), "id");
+	if (e->request_id.p) return true;
+	if (span_equals(e->type, RESOLVED)) e->request_id = span_member(e->request, "requestId");
+	if (span_equals(e->type, COMPLETED))
+		e->is_error = span_of(is_failure(span_member(span_member(e->request, "turn"), "status")) ? "true" : "false");
+	return true;
 }
 
 static enum line_kind kind_of(const char *type, size_t n) {
@@ -19,23 +34,61 @@ static enum line_kind kind_of(const char *type, size_t n) {
 	return LINE_OTHER;
 }
 
+/* The text of a piece comes again in item/completed. */
+static bool is_piece(struct span type) {
+	static const char *const pieces[] = {"item/agentMessage/delta", "item/commandExecution/outputDelta",
+										 "item/reasoning/textDelta", "item/reasoning/summaryTextDelta",
+										 "item/plan/delta"};
+	for (size_t i = 0; i < ARRAY_SIZE(pieces); i++)
+		if (span_equals(type, pieces[i])) return true;
+	return false;
+}
+
 static enum line_kind kind(const struct envelope *e) {
-	return e->inner_request_id.p ? LINE_RESPONSE : e->request_id.p ? LINE_REQUEST : LINE_OTHER;
+	if (!e->type.p) return e->inner_request_id.p ? LINE_RESPONSE : LINE_OTHER;
+	if (e->request_id.p) return span_equals(e->type, RESOLVED) ? LINE_CANCEL : LINE_REQUEST;
+	if (span_equals(e->type, COMPLETED)) return LINE_RESULT;
+	return is_piece(e->type) ? LINE_STREAM_EVENT : LINE_OTHER;
 }
 
+/* Input of clients is not all that begins a turn. */
 static void read_line(struct chunk line, enum line_kind is, const struct envelope *e, struct report *r) {
-	(void)line, (void)is, (void)e, (void)r;
+	(void)line;
+	if (is != LINE_OTHER) return;
+	r->works = span_equals(e->type, "turn/started");
+	if (span_equals(e->type, "thread/settings/updated"))
+		r->model = span_member(span_member(e->request, "threadSettings"), "model");
 }
 
-static struct turn_result read_result(struct span result) {
-	(void)result;
+static void read_head(struct chunk text, struct head *head) {
+	static const char asks[] = "/requestApproval\"";
+	jsonrpc_head_read(text, head);
+	if (head->kind == LINE_REQUEST && memmem(text.data, text.len, asks, sizeof asks - 1)) head->ask = ASK_TOOL;
+}
+
+/* The last message of the turn. */
+static struct span answer_of(struct span turn) {
+	struct span item, text = SPAN_NONE;
+	for (size_t at = 0; span_next(span_member(turn, "items"), &at, &item);)
+		if (span_equals(span_member(item, "type"), "agentMessage")) text = span_member(item, "text");
+	return text;
+}
+
+static struct turn_result read_result(struct span line) {
+	struct span turn = span_member(span_member(line, "params"), "turn"), status = span_member(turn, "status");
+	struct span error = span_member(span_member(turn, "error"), "message");
+	int64_t ms;
 	return (struct turn_result){
-		.ms = TURN_UNKNOWN,
+		.outcome = span_equals(status, "completed")     ? TURN_SUCCESS
+				   : span_equals(status, "interrupted") ? TURN_INTERRUPTED
+														: TURN_ERROR,
+		.ms = span_int(span_member(turn, "durationMs"), &ms) && ms >= 0 ? ms : TURN_UNKNOWN,
 		.nano_usd = TURN_UNKNOWN,
-		.input = TURN_UNKNOWN,
+		.input = TURN_UNKNOWN, /* they come in a notification of their own */
 		.output = TURN_UNKNOWN,
 		.cache_read = TURN_UNKNOWN,
 		.cache_write = TURN_UNKNOWN,
+		.text = error.p ? error : answer_of(turn),
 	};
 }
 
@@ -44,32 +97,7 @@ static bool ran_no_turn(struct span result) {
 	return false;
 }
 
-/* --- asks --------------------------------------------------------------------------------------------------------- */
-
-static enum ask_kind ask_kind(const struct envelope *e) {
-	(void)e;
-	return ASK_UNKNOWN;
-}
-
-static struct span ask_part(enum ask_kind kind, struct span request, enum ask_part part) {
-	(void)kind, (void)request, (void)part;
-	return SPAN_NONE;
-}
-
-static struct span summary(struct span request) {
-	(void)request;
-	return SPAN_NONE;
-}
-
-static const char *check_answer(enum ask_kind kind, struct span request, struct span response) {
-	(void)kind, (void)request, (void)response;
-	return NULL;
-}
-
-static const char *decision(enum ask_kind kind, struct span request, struct span response) {
-	(void)kind, (void)request;
-	return span_member(response, "error").p ? "error" : "answered";
-}
+/* --- lines of the daemon ------------------------------------------------------------------------------------------ */
 
 static struct span answer_input(struct span response) {
 	(void)response;
@@ -80,42 +108,36 @@ static struct span answer_reason(struct span response) {
 	return span_member(span_member(response, "error"), "message");
 }
 
-static void read_changes(enum ask_kind kind, struct span request, struct span response, struct changes *c) {
-	(void)kind, (void)request, (void)response;
-	*c = (struct changes){0};
-}
-
-static void put_answer(struct buf *b, struct span id, const char *body) {
-	jsonrpc_put_success(b, JSONRPC_BARE_HEAD, id, body);
-}
-
+/* To the agent the daemon is a client: one that does not know the request. */
 static void put_failure(struct buf *b, struct span id, const char *code, const char *text) {
-	jsonrpc_put_error(b, JSONRPC_BARE_HEAD, id, code, text, "");
+	bool unknown = strcmp(code, PLENUM_E_UNKNOWN_REQUEST) == 0;
+	jsonrpc_put_error(b, JSONRPC_BARE_HEAD, id, unknown ? PLENUM_E_UNKNOWN_METHOD : code, text, "");
 }
 
-static void put_tool_deny(struct buf *body, struct span request, const char *reason) {
-	(void)request, (void)reason;
-	buf_puts(body, "{}");
-}
-
-static void put_tool_allow(struct buf *body, struct span request) {
-	(void)request;
-	buf_puts(body, "{}");
-}
-
-static void put_cancel_form(struct buf *body, struct span request) {
-	(void)request;
-	buf_puts(body, "{}");
-}
-
-static void put_cancel(struct buf *b, struct span id) {
-	buf_puts(b, JSONRPC_BARE_HEAD "\"method\":\"serverRequest/resolved\",\"params\":{\"requestId\":");
+/* To clients, as the agent does it. A client's request cannot be withdrawn from the agent. */
+static void put_cancel(struct buf *b, struct span id, struct span request) {
+	struct span thread = span_member(request, "threadId");
+	if (!request.p) return;
+	buf_puts(b, JSONRPC_BARE_HEAD "\"method\":\"" RESOLVED "\",\"params\":{");
+	if (thread.p) {
+		buf_puts(b, "\"threadId\":");
+		buf_put(b, thread.p, thread.n);
+		buf_putc(b, ',');
+	}
+	buf_puts(b, "\"requestId\":");
 	buf_put(b, id.p, id.n);
 	buf_puts(b, "}}\n");
 }
 
-static void put_interrupt(struct buf *b, const char *id, const char *conversation) {
-	(void)b, (void)id, (void)conversation;
+/* The agent refuses this if no turn or another one runs. */
+static void put_interrupt(struct buf *b, const char *id, const char *conversation, const struct memo *memo) {
+	struct span turn = memo_get(memo, CODEX_TURN);
+	if (!conversation || !turn.p) return;
+	buf_printf(b, JSONRPC_BARE_HEAD "\"id\":%s,\"method\":\"turn/interrupt\",\"params\":{\"threadId\":", id);
+	str_put_json(b, conversation, strlen(conversation));
+	buf_puts(b, ",\"turnId\":");
+	buf_put(b, turn.p, turn.n);
+	buf_puts(b, "}}\n");
 }
 
 /* --- clients ------------------------------------------------------------------------------------------------------ */
@@ -126,6 +148,16 @@ static void put_success(struct buf *b, struct span id, const char *json) {
 
 static void put_error(struct buf *b, struct span id, const char *code, const char *text, const char *more) {
 	jsonrpc_put_error(b, JSONRPC_BARE_HEAD, id, code, text, more);
+}
+
+static void put_prompt_cancelled(struct buf *b, struct span id, struct span uuid) {
+	(void)uuid;
+	put_error(b, id, PLENUM_E_CANCELLED, "the prompt was withdrawn before the agent got it", "");
+}
+
+static bool cancels_queued(const struct envelope *e) {
+	(void)e;
+	return false;
 }
 
 static bool succeeded(const struct envelope *e) {
@@ -141,10 +173,34 @@ static bool opens(struct span line) {
 	return jsonrpc_head_opens(line, false);
 }
 
+static const char *read_prompt(struct message *m) {
+	struct envelope *e = &m->env;
+	if (!e->request_id.p) return "a prompt is a request: it needs an `id`";
+	if (!span_is_array(m->content)) return "`params.input` must be an array";
+	m->kind = MESSAGE_USER;
+	struct span first = span_element(m->content, 0);
+	m->text = span_equals(span_member(first, "type"), "text") ? span_member(first, "text") : SPAN_NONE;
+	e->message = e->request;
+	return NULL;
+}
+
+/* The names of types are those of the gate (gate.def). */
+static const char *read_message(struct message *m) {
+	struct envelope *e = &m->env;
+	if (m->kind == MESSAGE_ANSWER)
+		e->type = span_of("\"response\"");
+	else if (span_equals(e->type, "turn/start") || span_equals(e->type, "turn/steer"))
+		return read_prompt(m);
+	else if (m->kind == MESSAGE_REQUEST)
+		e->type = span_of("\"request\"");
+	return NULL;
+}
+
 static const struct jsonrpc_rules rules = {
 	.versioned = false,
 	.conversation = "threadId",
 	.prompt = "input",
+	.read = read_message,
 };
 
 static bool check(const char *p, size_t n, struct message *m, struct chunk *rewritten, char *error, size_t size,
@@ -165,10 +221,25 @@ static const struct message_steps steps = {
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */
 
+#define ROW(kind, name, least, affects, act, what, member, show)                                                       \
+	{GATE_##kind, name, sizeof name - 1, GATE_##least, GATE_##affects, ACT_##act, what, member, GATE_##show},
+
+static const struct gate_row rows[] = {
+#include "dialect/codex/gate.def"
+};
+
+#undef ROW
+
 static const char *const none[] = {NULL};
+static const struct dialect_profile profiles[] = {
+	{"codex", {"codex", "app-server"}},
+	{"fake-codex", {"plenum-fakeagent", "app-server"}},
+	{NULL, {NULL}},
+};
 
 const struct dialect codex_dialect = {
 	.name = "codex",
+	.profiles = profiles,
 	.flags = none,
 	.env = none,
 	.resume_args = none,
@@ -176,34 +247,46 @@ const struct dialect codex_dialect = {
 	.kind = kind,
 	.kind_of = kind_of,
 	.read = read_line,
-	.read_head = jsonrpc_head_read,
+	.read_head = read_head,
 	.read_result = read_result,
 	.ran_no_turn = ran_no_turn,
-	.ask_kind = ask_kind,
-	.ask_part = ask_part,
-	.summary = summary,
-	.check_answer = check_answer,
-	.decision = decision,
+	.put_step = codex_start_put,
+	.take_step = codex_start_take,
+	.kept = codex_start_kept,
+	.remember = codex_start_remember,
+	.put_noted = codex_start_put_noted,
+	.ask_kind = codex_asks_kind,
+	.ask_part = codex_asks_part,
+	.summary = codex_asks_summary,
+	.check_answer = codex_asks_check,
+	.decision = codex_asks_decision,
 	.answer_input = answer_input,
 	.answer_reason = answer_reason,
-	.read_changes = read_changes,
-	.put_answer = put_answer,
+	.read_changes = codex_asks_read_changes,
+	.put_answer = put_success,
 	.put_failure = put_failure,
-	.put_tool_deny = put_tool_deny,
-	.put_tool_allow = put_tool_allow,
-	.put_cancel_form = put_cancel_form,
+	.put_tool_deny = codex_asks_put_deny,
+	.put_tool_allow = codex_asks_put_allow,
+	.put_cancel_form = codex_asks_put_cancel,
 	.put_cancel = put_cancel,
 	.put_interrupt = put_interrupt,
 	.frame = &jsonrpc_bare_frame,
 	.put_success = put_success,
 	.success_end = JSONRPC_SUCCESS_END,
 	.put_error = put_error,
+	.put_prompt_cancelled = put_prompt_cancelled,
 	.succeeded = succeeded,
 	.confirmed = confirmed,
 	.recognizes = jsonrpc_head_is_frame,
 	.opens = opens,
 	.check = check,
 	.check_steps = &steps,
+	.accepts_prompts = true,
 	.request_id = "id",
 	.session_id = "threadId",
+	.conversation_id = "threadId",
+	.numbers = true,
+	.gate = rows,
+	.n_gate = ARRAY_SIZE(rows),
+	.cancels_queued = cancels_queued,
 };

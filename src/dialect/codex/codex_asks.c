@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include "dialect/codex/codex.h"
+
+#include "base/buf.h"
+#include "base/macros.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define AMEND "acceptWithExecpolicyAmendment"
+#define NETWORK "applyNetworkPolicyAmendment"
+
+enum ask_kind codex_asks_kind(const struct envelope *e) {
+	static const char *const tools[] = {"item/commandExecution/requestApproval", "item/fileChange/requestApproval",
+										"item/permissions/requestApproval"};
+	for (size_t i = 0; i < ARRAY_SIZE(tools); i++)
+		if (span_equals(e->inner_subtype, tools[i])) return ASK_TOOL;
+	return span_equals(e->inner_subtype, "mcpServer/elicitation/request") ? ASK_ELICITATION : ASK_UNKNOWN;
+}
+
+/* --- what is asked ------------------------------------------------------------------------------------------------ */
+
+/* The request of a permission profile has other answers than the two about an item. */
+static bool wants_permissions(struct span request) {
+	return span_is_object(span_member(request, "permissions"));
+}
+
+/* The params do not name the tool: these are the types of the agent's items. */
+static struct span tool_of(struct span request) {
+	if (wants_permissions(request)) return span_of("\"permissions\"");
+	return span_of(span_is_string(span_member(request, "command")) ? "\"commandExecution\"" : "\"fileChange\"");
+}
+
+static struct span subject_of(struct span request) {
+	static const char *const keys[] = {"command", "grantRoot", "reason"};
+	struct span value = SPAN_NONE;
+	for (size_t i = 0; i < ARRAY_SIZE(keys) && !span_is_string(value); i++) value = span_member(request, keys[i]);
+	return span_is_string(value) ? value : SPAN_NONE;
+}
+
+struct span codex_asks_part(enum ask_kind kind, struct span request, enum ask_part part) {
+	if (kind != ASK_TOOL) return SPAN_NONE;
+	switch (part) {
+	case ASK_PART_TOOL:
+		return tool_of(request);
+	case ASK_PART_INPUT:
+		return request;
+	case ASK_PART_SUBJECT:
+		return subject_of(request);
+	default:
+		return SPAN_NONE;
+	}
+}
+
+struct span codex_asks_summary(struct span request) {
+	struct span text = subject_of(request);
+	return text.p ? text : span_member(request, "message");
+}
+
+/* --- answers of clients ------------------------------------------------------------------------------------------- */
+
+static struct span result_of(struct span response) {
+	return span_member(response, "result");
+}
+
+static bool is_word(struct span decision, const char *const *words) {
+	for (; *words; words++)
+		if (span_equals(decision, *words)) return true;
+	return false;
+}
+
+static bool is_escaped(struct span s, size_t at) {
+	bool odd = false;
+	while (at-- > 0 && s.p[at] == '\\') odd = !odd;
+	return odd;
+}
+
+/* The two are small. Blanks between tokens do not count. */
+static bool is_same_value(struct span a, struct span b) {
+	bool inside = false;
+	for (size_t i = 0, k = 0;;) {
+		while (!inside && i < a.n && span_blank(a.p[i])) i++;
+		while (!inside && k < b.n && span_blank(b.p[k])) k++;
+		if (i == a.n || k == b.n) return i == a.n && k == b.n;
+		if (a.p[i] != b.p[k]) return false;
+		if (a.p[i] == '"' && !(inside && is_escaped(a, i))) inside = !inside;
+		i++, k++;
+	}
+}
+
+/* Return true for a decision that the request offers. `decline` needs no offer: the agent takes it always. A request
+ * without a list offers the words of the protocol. */
+static bool is_offered(struct span request, struct span decision) {
+	static const char *const always[] = {"decline", "cancel", NULL};
+	static const char *const usual[] = {"accept", "acceptForSession", NULL};
+	struct span list = span_member(request, "availableDecisions"), one;
+	if (is_word(decision, always)) return true;
+	if (!span_is_array(list)) return is_word(decision, usual);
+	for (size_t at = 0; span_next(list, &at, &one);)
+		if (is_same_value(one, decision)) return true;
+	return false;
+}
+
+static const char *check_form(struct span response) {
+	static const char *const actions[] = {"accept", "decline", "cancel", NULL};
+	return is_word(span_member(result_of(response), "action"), actions)
+			   ? NULL
+			   : "`result.action` must be \"accept\", \"decline\" or \"cancel\"";
+}
+
+const char *codex_asks_check(enum ask_kind kind, struct span request, struct span response) {
+	if (kind == ASK_UNKNOWN || span_member(response, "error").p) return NULL;
+	if (kind == ASK_ELICITATION) return check_form(response);
+	if (wants_permissions(request))
+		return span_is_object(span_member(result_of(response), "permissions"))
+				   ? NULL
+				   : "`result.permissions` must be an object with what is granted";
+	return is_offered(request, span_member(result_of(response), "decision"))
+			   ? NULL
+			   : "`result.decision` must be \"accept\", \"decline\", \"cancel\" or another of the request's "
+				 "`availableDecisions`";
+}
+
+const char *codex_asks_decision(enum ask_kind kind, struct span request, struct span response) {
+	static const char *const refusals[] = {"decline", "cancel", NULL};
+	struct span result = result_of(response), decision = span_member(result, "decision");
+	struct span action = span_member(result, "action"), key, value;
+	size_t at = 0;
+	if (span_member(response, "error").p) return "error";
+	if (kind == ASK_ELICITATION)
+		return span_equals(action, "accept") ? "allow" : span_equals(action, "cancel") ? "cancelled" : "deny";
+	if (kind != ASK_TOOL) return "answered";
+	if (wants_permissions(request))
+		return span_next_member(span_member(result, "permissions"), &at, &key, &value) ? "allow" : "deny";
+	return is_word(decision, refusals) ? "deny" : "allow";
+}
+
+/* Name the rule that the agent is to remember: the words of a command, or a host. */
+static void put_rule(char *out, size_t size, struct span decision) {
+	struct span words = span_member(span_member(decision, AMEND), "execpolicy_amendment"), one;
+	struct span host = span_member(span_member(span_member(decision, NETWORK), "network_policy_amendment"), "host");
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	for (size_t at = 0; span_next(words, &at, &one);) {
+		_cleanup_free_ char *word = span_dup(one, NULL);
+		buf_printf(&b, "%s%s", word ? word : "?", " ");
+	}
+	_cleanup_free_ char *name = span_dup(host, NULL);
+	if (name) buf_printf(&b, "%s ", name);
+	snprintf(out, size, "%salways", b.data ? b.data : "");
+	buf_free(&b);
+}
+
+void codex_asks_read_changes(enum ask_kind kind, struct span request, struct span response, struct changes *c) {
+	struct span result = result_of(response), decision = span_member(result, "decision");
+	bool session = span_equals(decision, "acceptForSession") || span_equals(span_member(result, "scope"), "session");
+	(void)request;
+	*c = (struct changes){0};
+	if (kind != ASK_TOOL || (!session && !span_is_object(decision))) return;
+	if (session)
+		snprintf(c->grants[0], sizeof c->grants[0], "session");
+	else
+		put_rule(c->grants[0], sizeof c->grants[0], decision);
+	c->n_grants = 1;
+}
+
+/* --- answers of the daemon ---------------------------------------------------------------------------------------- */
+
+void codex_asks_put_deny(struct buf *body, struct span request, const char *reason) {
+	(void)reason; /* the protocol has no place for it */
+	buf_puts(body, wants_permissions(request) ? "{\"permissions\":{}}" : "{\"decision\":\"decline\"}");
+}
+
+void codex_asks_put_allow(struct buf *body, struct span request) {
+	struct span wanted = span_member(request, "permissions");
+	if (!wants_permissions(request)) {
+		buf_puts(body, "{\"decision\":\"accept\"}");
+		return;
+	}
+	buf_puts(body, "{\"permissions\":");
+	buf_put(body, wanted.p, wanted.n);
+	buf_putc(body, '}');
+}
+
+void codex_asks_put_cancel(struct buf *body, struct span request) {
+	(void)request;
+	buf_puts(body, "{\"action\":\"cancel\",\"content\":null}");
+}

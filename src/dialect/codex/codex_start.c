@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The handshake with an agent: initialize and initialized, then thread/start or thread/resume, then the settings that
+ * the thread had. The memo has:
+ *
+ *   initialize   the result of initialize
+ *   params       the params of the client that began the thread
+ *   thread       the result of thread/start or thread/resume
+ *   settings     the params of the newest thread/settings/updated
+ *   ~name, ~usage, ~status   the same of other notifications
+ *   ~turn        the id of the newest turn
+ */
+#include "dialect/codex/codex.h"
+
+#include "base/macros.h"
+#include "base/str.h"
+#include "dialect/jsonrpc.h"
+
+#include <string.h>
+
+#define SETTINGS "settings"
+
+/* Notifications for clients that come later. */
+static const struct note {
+	const char *method, *name;
+} notes[] = {
+	{"thread/settings/updated", SETTINGS},
+	{"thread/name/updated", "~name"},
+	{"thread/tokenUsage/updated", "~usage"},
+	{"thread/status/changed", "~status"},
+};
+
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
+/* experimentalApi: the members and methods without it are a part of those with it. */
+static void put_initialize(struct buf *b, const char *id) {
+	jsonrpc_put_request(b, JSONRPC_BARE_HEAD, id, "initialize",
+						"{\"clientInfo\":{\"name\":\"plenum\",\"title\":\"Plenum\",\"version\":\"" PLENUM_VERSION
+						"\"},\"capabilities\":{\"experimentalApi\":true}}");
+}
+
+static bool is_one_of(struct span key, const char *const *names) {
+	for (; *names; names++)
+		if (span_equals(key, *names)) return true;
+	return false;
+}
+
+/* Append the members of an object but these (with `only`: these alone), each with a comma before it. */
+static void put_members(struct buf *b, struct span object, const char *const *names, bool only) {
+	struct span key, value;
+	for (size_t at = 0; span_next_member(object, &at, &key, &value);) {
+		if (is_one_of(key, names) != only) continue;
+		buf_putc(b, ',');
+		buf_put(b, key.p, key.n);
+		buf_putc(b, ':');
+		buf_put(b, value.p, value.n);
+	}
+}
+
+/* The daemon needs no history: it has the lines, and a client that wants it asks the agent. */
+static void put_thread(struct buf *b, const char *id, const struct dialect_start *start) {
+	static const char *const own[] = {"threadId", "excludeTurns", "cwd", NULL};
+	struct span params = memo_get(start->memo, "params"), cwd = span_member(params, "cwd");
+	struct buf o = BUF_INIT(SIZE_MAX / 4);
+	buf_puts(&o, "{\"cwd\":");
+	if (span_is_string(cwd))
+		buf_put(&o, cwd.p, cwd.n);
+	else
+		str_put_json(&o, start->cwd, strlen(start->cwd));
+	if (start->conversation) {
+		buf_puts(&o, ",\"excludeTurns\":true,\"threadId\":");
+		str_put_json(&o, start->conversation, strlen(start->conversation));
+	}
+	put_members(&o, params, own, false);
+	buf_putc(&o, '}');
+	jsonrpc_put_notification(b, JSONRPC_BARE_HEAD, "initialized", "{}");
+	if (!o.failed)
+		jsonrpc_put_request(b, JSONRPC_BARE_HEAD, id, start->conversation ? "thread/resume" : "thread/start", o.data);
+	b->failed |= o.failed;
+	buf_free(&o);
+}
+
+/* Set again what the thread had: clients have changed it since it began. */
+static enum dialect_step put_settings(struct buf *b, const char *id, const struct dialect_start *start) {
+	static const char *const kept[] = {"approvalPolicy", "approvalsReviewer", "collaborationMode", "effort",  "model",
+									   "personality",    "sandboxPolicy",     "serviceTier",       "summary", NULL};
+	struct span settings = span_member(memo_get(start->memo, SETTINGS), "threadSettings");
+	struct buf o = BUF_INIT(SIZE_MAX / 4);
+	if (!settings.p || !start->conversation) return STEP_NONE;
+	buf_puts(&o, "{\"threadId\":");
+	str_put_json(&o, start->conversation, strlen(start->conversation));
+	put_members(&o, settings, kept, true);
+	buf_putc(&o, '}');
+	if (!o.failed) jsonrpc_put_request(b, JSONRPC_BARE_HEAD, id, "thread/settings/update", o.data);
+	b->failed |= o.failed;
+	buf_free(&o);
+	return STEP_SENT;
+}
+
+enum dialect_step codex_start_put(struct buf *b, const char *id, unsigned n, const struct dialect_start *start) {
+	switch (n) {
+	case 0:
+		for (size_t i = 0; i < ARRAY_SIZE(notes) && !start->conversation; i++)
+			memo_set(start->memo, notes[i].name, SPAN_NONE);
+		put_initialize(b, id);
+		return STEP_SENT;
+	case 1:
+		if (!start->conversation && start->waits && !memo_get(start->memo, "params").p) return STEP_WAITS;
+		put_thread(b, id, start);
+		return STEP_SENT;
+	case 2:
+		return put_settings(b, id, start);
+	default:
+		return STEP_NONE;
+	}
+}
+
+/* --- answers ------------------------------------------------------------------------------------------------------ */
+
+static bool refuse(struct buf *why, const char *what, const struct envelope *e) {
+	_cleanup_free_ char *text = span_dup(span_member(e->is_error, "message"), NULL);
+	buf_printf(why, "the agent %s: ", what);
+	buf_puts(why, text ? text : "it gave no reason");
+	return false;
+}
+
+bool codex_start_take(unsigned n, const struct envelope *e, struct memo *memo, struct buf *why) {
+	if (n == 0) {
+		if (e->is_error.p) return refuse(why, "refused initialize", e);
+		memo_set(memo, "initialize", e->inner_response);
+		return true;
+	}
+	if (n == 1) {
+		memo_set(memo, "thread", e->inner_response);
+		if (!e->is_error.p) return true;
+		memo_set(memo, "params", SPAN_NONE);
+		return refuse(why, "did not begin the thread", e);
+	}
+	if (!e->is_error.p) return true;
+	memo_set(memo, SETTINGS, SPAN_NONE); /* the next try begins without them */
+	return refuse(why, "did not take back the settings of the thread", e);
+}
+
+/* --- requests of clients ------------------------------------------------------------------------------------------ */
+
+/* Begin the thread as this client asks for, if none has. */
+static enum dialect_kept begin(struct dialect_ask *ask, const char **error) {
+	if (!ask->waits || ask->conversation || memo_get(ask->memo, "params").p) {
+		*error = "this connection has its thread already: open another connection for another one";
+		return KEPT_REFUSED;
+	}
+	memo_set(ask->memo, "params", span_is_object(ask->e->request) ? ask->e->request : span_of("{}"));
+	return KEPT_LATER;
+}
+
+/* The agent answers for the thread that it has, with its history. */
+static enum dialect_kept on_resume(struct dialect_ask *ask, const char **error) {
+	_cleanup_free_ char *id = span_dup(ask->e->session_id, NULL);
+	bool ours = id && ask->conversation && strcmp(id, ask->conversation) == 0;
+	if (ours || ask->again) return ask->ready ? KEPT_PASS : KEPT_LATER;
+	enum dialect_kept kept = begin(ask, error);
+	if (kept == KEPT_LATER) ask->resumes = ask->e->session_id;
+	return kept;
+}
+
+enum dialect_kept codex_start_kept(struct dialect_ask *ask, struct buf *body, const char **error) {
+	struct span method = ask->e->inner_subtype, thread = memo_get(ask->memo, "thread");
+	struct span known = memo_get(ask->memo, "initialize");
+	if (span_equals(method, "initialize")) {
+		buf_put(body, known.p ? known.p : "", known.n);
+		return known.p ? KEPT_ANSWER : KEPT_LATER;
+	}
+	if (span_equals(method, "thread/resume")) return on_resume(ask, error);
+	if (!ask->again) return begin(ask, error);
+	if (!ask->ready || !thread.p) return KEPT_LATER;
+	buf_put(body, thread.p, thread.n);
+	return KEPT_ANSWER;
+}
+
+/* --- notifications ------------------------------------------------------------------------------------------------ */
+
+bool codex_start_remember(struct memo *memo, const struct envelope *e) {
+	if (span_equals(e->type, "turn/started"))
+		memo_set(memo, CODEX_TURN, span_member(span_member(e->request, "turn"), "id"));
+	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
+		if (!span_equals(e->type, notes[i].method)) continue;
+		memo_set(memo, notes[i].name, e->request);
+		return true;
+	}
+	return false;
+}
+
+void codex_start_put_noted(struct buf *b, const struct memo *memo, const char *conversation) {
+	(void)conversation;
+	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
+		struct span params = memo_get(memo, notes[i].name);
+		_cleanup_free_ char *text = params.p ? strndup(params.p, params.n) : NULL;
+		if (text) jsonrpc_put_notification(b, JSONRPC_BARE_HEAD, notes[i].method, text);
+	}
+}
