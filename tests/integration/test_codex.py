@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: MIT
+"""Sessions whose agent and clients speak the protocol of codex app-server."""
+from codex import (AMEND, COMMAND, FILE, SETTINGS, CodexCase, approval, change, completed, decided, delta, error, note,
+                   result, rpc, started)
+from harness import until
+
+
+class Start(CodexCase):
+    def test_the_daemon_begins_the_thread(self):
+        d, agent = self.begin()
+        a = self.attached(d, cwd="/tmp")
+        child = agent.child()
+        m = self.initialized(child)
+        self.assertNotIn("jsonrpc", m.obj)
+        self.assertIs(type(m["id"]), int)
+        child.wait(method="initialized")
+        m = child.wait(method="thread/start")
+        self.assertEqual(m["params"], {"cwd": "/tmp"})
+        child.print(result(m["id"], thread={"id": "t1", "turns": []}))
+        d.wait_state("s", "idle")
+        self.assertEqual(d.sessions()["s"]["conversation_id"], "t1")
+        self.assertEqual(a.ok("initialize", clientInfo={"name": "x", "version": "1"})["userAgent"], "a/1")
+        self.assertIn("already", a.fails("thread/start", cwd="/")["message"])
+
+    def test_a_program_begins_it_itself(self):
+        d, agent = self.begin()
+        e = self.program(d)
+        first = e.call("initialize", clientInfo={"name": "x", "version": "1"})
+        child = agent.child()
+        self.initialized(child)
+        self.assertEqual(e.reply(first)["result.userAgent"], "a/1")
+        e.send({"method": "initialized"})
+        self.assertIn("begin one first", e.reply(e.prompt())["error.message"])
+        second = e.call("thread/start", cwd="/usr", approvalPolicy="never")
+        m = child.wait(method="thread/start")
+        self.assertEqual(m["params"], {"cwd": "/usr", "approvalPolicy": "never"})
+        child.print(result(m["id"], thread={"id": "t9", "turns": []}, model="big"))
+        self.assertEqual(e.reply(second)["result"], {"thread": {"id": "t9", "turns": []}, "model": "big"})
+        mine = e.prompt(threadId="t9")
+        self.accept(child)
+        self.assertEqual(e.reply(mine)["result.turn.id"], "turn1")
+        self.assertEqual(len(child.seen(method="initialize")), 1)
+
+    def test_a_program_goes_on_with_a_thread(self):
+        d, agent = self.begin()
+        e = self.program(d)
+        e.call("initialize", clientInfo={"name": "x", "version": "1"})
+        child = agent.child()
+        self.initialized(child)
+        mine = e.call("thread/resume", threadId="t7")
+        m = child.wait(method="thread/resume")
+        self.assertEqual((m["params.threadId"], m["params.excludeTurns"]), ("t7", True))
+        child.print(result(m["id"], thread={"id": "t7", "turns": []}))
+        m = child.wait(lambda x: x["method"] == "thread/resume" and "excludeTurns" not in x["params"])
+        child.print(result(m["id"], thread={"id": "t7", "turns": [{"id": "old"}]}))
+        self.assertEqual(e.reply(mine)["result.thread.turns"], [{"id": "old"}])
+
+    def test_a_refused_start_fails_the_session(self):
+        d, agent = self.begin()
+        a = self.attached(d)
+        child = agent.child()
+        mine = a.prompt()
+        child.print(error(child.wait(method="initialize")["id"], -32603, "no model"))
+        self.assertIn("no model", a.reply(mine)["error.message"])
+        d.wait_state("s", "failed")
+
+    def test_a_prompt_waits_for_the_start(self):
+        _, agent = self.begin()
+        a = self.attached(_)
+        child = agent.child()
+        mine = a.prompt("early")
+        a.sync()
+        self.assertEqual(child.seen(method="turn/start"), [])
+        self.ready(child)
+        self.assertEqual(self.accept(child, "early")["params.threadId"], "t1")
+        a.reply(mine)
+
+
+class Turns(CodexCase):
+    def test_a_turn_for_all(self):
+        d, _, child, a, b = self.open(2)
+        self.turn(child, a, "hello")
+        self.assertEqual(d.state_of("s"), "busy")
+        uuids = b.event("turn_started")["params.uuids"]
+        child.print(delta("one"), delta("two"), completed())
+        for c in (a, b):
+            for text in ("one", "two"):
+                c.wait(method="item/agentMessage/delta", params__delta=text)
+            c.wait(method="turn/completed")
+        ended = b.event("turn_ended", outcome="success", is_error=False)
+        self.assertEqual(ended["params.uuids"], uuids)
+        d.wait_state("s", "idle")
+        b.sync()
+        self.assertEqual(b.seen(lambda m: m["result.turn"]), [])
+
+    def test_lines_arrive_byte_for_byte(self):
+        _, _, child, a = self.open()
+        line = b'{"method":"item/started", "params" : {"item":{"x":1.50},"threadId":"t1"},"emittedAtMs":1}'
+        child.print(line + b"\n")
+        self.assertEqual(a.wait(method="item/started").raw, line)
+
+    def test_ids_keep_their_types(self):
+        _, _, child, a = self.open()
+        for rid in (0, "0", "a b", -7, 9007199254740993):
+            a.prompt("p%r" % (rid,), rid)
+            self.accept(child, "p%r" % (rid,))
+            a.reply(rid)
+            child.print(completed())
+
+    def test_input_joins_the_turn(self):
+        d, _, child, a, b = self.open(2)
+        self.turn(child, a)
+        hers = b.prompt("more")
+        self.accept(child, "more")
+        b.reply(hers)
+        child.print(completed())
+        self.assertEqual(len(a.event("turn_ended")["params.uuids"]), 2)
+        d.wait_state("s", "idle")
+
+    def test_a_prompt_is_part_of_a_turn_only_once_it_is_taken(self):
+        d, _, child, a = self.open()
+        self.turn(child, a)
+        late = a.prompt("late")
+        m = child.wait(method="turn/start", params__input=lambda p: p[0]["text"] == "late")
+        child.print(completed())  # crossed the prompt
+        self.assertEqual(len(a.event("turn_ended")["params.uuids"]), 1)
+        self.assertEqual(d.state_of("s"), "busy")
+        child.print(result(m["id"], turn={"id": "turn2", "items": [], "status": "inProgress"}), started("turn2"),
+                    completed("turn2"))
+        a.reply(late)
+        self.assertEqual(len(a.event("turn_ended")["params.uuids"]), 1)
+        d.wait_state("s", "idle")
+
+    def test_a_refused_prompt(self):
+        d, _, child, a = self.open()
+        mine = a.prompt()
+        m = child.wait(method="turn/start")
+        child.print(error(m["id"], -32600, "no such model"))
+        self.assertEqual(a.reply(mine)["error.message"], "no such model")
+        d.wait_state("s", "idle")
+        a.sync()
+        self.assertEqual(a.seen(method="_plenum/event", params__event="turn_ended"), [])
+
+    def test_a_turn_of_the_agent_itself(self):
+        d, _, child, a = self.open()
+        child.print(started())
+        d.wait_state("s", "busy")
+        child.print(completed(status="failed", fault={"message": "the model is gone"}))
+        ended = a.event("turn_ended", outcome="error")
+        self.assertTrue(ended["params.is_error"])
+        d.wait_state("s", "idle")
+
+    def test_a_subagent_does_not_end_the_turn(self):
+        d, _, child, a = self.open()
+        self.turn(child, a)
+        child.print(started("sub", "t2"), completed("sub", thread="t2"), delta("on"))
+        a.wait(method="turn/completed", params__threadId="t2")
+        a.wait(method="item/agentMessage/delta")
+        self.assertEqual(d.state_of("s"), "busy")
+        self.assertEqual(d.sessions()["s"]["conversation_id"], "t1")
+        child.print(completed())
+        a.event("turn_ended")
+
+    def test_another_thread_is_refused(self):
+        _, _, child, a = self.open()
+        self.assertIn("attached to session s", a.fails("turn/start", threadId="other", input=[])["message"])
+        self.assertEqual(child.seen(method="turn/start"), [])
+
+    def test_interrupt(self):
+        d, _, child, a, b = self.open(2)
+        self.turn(child, a)
+        child.print(approval(75))
+        asked = [self.offered(c) for c in (a, b)]
+        hers = b.call("turn/interrupt", threadId="t1", turnId="turn1")
+        child.print(result(child.wait(method="turn/interrupt")["id"]), completed(status="interrupted"),
+                    note("serverRequest/resolved", requestId=75))
+        self.assertEqual(b.reply(hers)["result"], {})
+        for c, rid in zip((a, b), asked):
+            m = c.wait(method="serverRequest/resolved", params__requestId=rid)
+            self.assertEqual(m["params.threadId"], "t1")
+            c.event("turn_ended", outcome="interrupted")
+            c.sync()
+            self.assertEqual(len(c.seen(method="serverRequest/resolved")), 1)
+        d.wait_state("s", "idle")
+
+    def test_queue(self):
+        _, _, child, a, b = self.open(2, profile={"prompts": "queue"})
+        self.turn(child, a)
+        hers = b.prompt("later")
+        a.event("changed", what="prompt_held")
+        self.assertEqual(len(child.seen(method="turn/start")), 1)
+        child.print(completed())
+        self.accept(child, "later", "turn2")
+        b.reply(hers)
+
+    def test_the_asker_leaves(self):
+        d, _, child, a, b = self.open(2)
+        self.turn(child, a)
+        a.close()
+        b.event("detached")
+        child.print(completed())
+        b.event("turn_ended", outcome="success")
+        d.wait_state("s", "idle")
+
+    def test_the_child_crashes(self):
+        _, _, child, a, b = self.open(2)
+        mine = a.prompt()
+        child.wait(method="turn/start")
+        child.exit(3)
+        self.assertEqual(a.reply(mine)["error.data.code"], "child_exited")
+        b.event("child_exited", status=3)
+
+    def test_an_observer_reads(self):
+        d, _, child, a = self.open()
+        o = self.attached(d, role="observer")
+        self.assertEqual(o.fails("turn/start", input=[])["data"]["code"], "not_allowed")
+        mine = o.call("thread/read", threadId="t1", includeTurns=True)
+        child.print(result(child.wait(method="thread/read")["id"], thread={"id": "t1", "turns": []}))
+        o.reply(mine)
+        self.turn(child, a)
+        child.print(delta("x"), completed())
+        o.wait(method="item/agentMessage/delta")
+        o.event("turn_ended")
+
+    def test_bad_lines_never_reach_the_agent(self):
+        _, _, child, a = self.open()
+        for line, code in ((b"{nope", -32700), (b"[]", -32600), (b'{"id":1.5,"method":"x","params":{}}', -32600),
+                           (b'{"id":null,"method":"x"}', -32600), (b'{"id":1,"method":"x","params":[]}', -32602)):
+            a.send(line)
+            a.wait(lambda m, code=code: m["error.code"] == code, title=repr(line))
+        a.sync()
+        child.caught_up()
+        self.assertEqual(child.seen(method="x"), [])
+
+
+class Approvals(CodexCase):
+    def test_the_first_valid_answer_wins(self):
+        _, _, child, a, b = self.open(2)
+        self.turn(child, a)
+        child.print(approval(0))
+        mine, hers = self.offered(a), self.offered(b)
+        a.send(decided(mine, "acceptForSession"))
+        self.assertIn("still open", a.event("error", code="bad_answer")["params.error"])
+        b.send(decided(hers, "accept"))
+        self.assertEqual(child.wait(id=0).raw, b.sent[-1].rstrip(b"\n").replace(b'"%s"' % hers.encode(), b"0"))
+        a.wait(method="serverRequest/resolved", params__requestId=mine)
+        self.assertEqual(a.event("settled", decision="allow")["params.tool_name"], "commandExecution")
+        child.print(note("serverRequest/resolved", requestId=0))
+        child.mark(a, b)
+        self.assertEqual(len(child.seen(id=0)), 1)
+        self.assertEqual(a.seen(method="serverRequest/resolved", params__requestId=0), [])
+
+    def test_decisions(self):
+        """Which answers of a client are valid, and what they decide."""
+        _, _, child, a = self.open(profile={"control_timeout": "never"})
+        self.turn(child, a)
+        for rid, (ask, decision, known) in enumerate((
+                (approval, "accept", "allow"), (approval, AMEND, "allow"), (approval, "decline", "deny"),
+                (approval, "cancel", "deny"), (change, "acceptForSession", "allow"), (change, "decline", "deny"))):
+            with self.subTest(decision=decision, ask=ask):
+                child.print(ask(rid))
+                mine = a.wait(params__itemId="i%d" % rid)["id"]
+                a.send(decided(mine, "no such"))
+                a.event("error", code="bad_answer")
+                a.send(decided(mine, decision))
+                self.assertEqual(child.wait(id=rid)["result"], {"decision": decision})
+                a.event("settled", decision=known, request_id=mine)
+
+    def test_an_amendment_spelled_otherwise(self):
+        _, _, child, a = self.open()
+        self.turn(child, a)
+        child.print(approval(71))
+        mine = self.offered(a)
+        a.send(b'{"id":"%s","result":{"decision":{"acceptWithExecpolicyAmendment": {"execpolicy_amendment":'
+               b' [ "touch", "x" ]}}}}' % mine.encode())
+        child.wait(id=71)
+        self.assertEqual(a.event("settled")["params.permissions"], ["touch x always"])
+
+    def test_permissions(self):
+        _, _, child, a = self.open(profile={"deny_tools": "permissions"})
+        self.turn(child, a)
+        child.print(rpc("item/permissions/requestApproval", 71, threadId="t1", turnId="turn1", itemId="i", cwd="/",
+                        permissions={"network": {"enabled": True}}))
+        self.assertEqual(child.wait(id=71)["result"], {"permissions": {}})
+
+    def test_it_outlives_its_client_and_is_offered_again(self):
+        d, _, child, a = self.open()
+        self.turn(child, a)
+        child.print(change(71))
+        mine = self.offered(a, FILE)
+        a.close()
+        until(lambda: not d.sessions()["s"]["attachments"], what="the client to be gone")
+        b = self.attached(d)
+        self.assertEqual(self.offered(b, FILE), mine)
+        b.send(decided(mine, "decline"))
+        self.assertEqual(child.wait(id=71)["result.decision"], "decline")
+
+    def test_rules_decide_by_the_type_of_the_item(self):
+        _, _, child, a = self.open(profile={"allow_tools": "fileChange", "deny_tools": "commandExecution"})
+        self.turn(child, a)
+        child.print(change(71), approval(72))
+        self.assertEqual(child.wait(id=71)["result.decision"], "accept")
+        self.assertEqual(child.wait(id=72)["result.decision"], "decline")
+
+    def test_a_form(self):
+        _, _, child, a = self.open()
+        self.turn(child, a)
+        child.print(rpc("mcpServer/elicitation/request", 74, threadId="t1", serverName="x", mode="form", message="?",
+                        requestedSchema={}))
+        rid = a.wait(method="mcpServer/elicitation/request")["id"]
+        a.send(result(rid, action="perhaps"))
+        a.event("error", code="bad_answer")
+        a.send(result(rid, action="accept", content={"x": 1}))
+        self.assertEqual(child.wait(id=74)["result"], {"action": "accept", "content": {"x": 1}})
+
+
+class Lives(CodexCase):
+    def sleep(self, d, child):
+        d.call("plenum_hibernate", session="s")
+        child.wait_gone()
+        d.wait_state("s", "asleep")
+
+    def resumed(self, child, thread="t1"):
+        self.initialized(child)
+        m = child.wait(method="thread/resume")
+        self.assertEqual((m["params.threadId"], m["params.excludeTurns"]), (thread, True))
+        child.print(result(m["id"], thread={"id": thread, "turns": []}))
+        return m["params"]
+
+    def test_sleep_and_resume(self):
+        d, agent, child, a = self.open()
+        self.turn(child, a, "first")
+        child.print(note("thread/settings/updated", threadSettings=SETTINGS), completed())
+        a.event("turn_ended")
+        self.sleep(d, child)
+        again = a.prompt("second")
+        child = agent.child()
+        self.resumed(child)
+        m = child.wait(method="thread/settings/update")
+        self.assertEqual(m["params"], {"threadId": "t1", "approvalPolicy": "on-request", "model": "big",
+                                       "sandboxPolicy": {"type": "readOnly"}, "effort": "high"})
+        self.assertEqual(child.seen(method="turn/start"), [])
+        child.print(result(m["id"]))
+        self.accept(child, "second", "turn2")
+        a.reply(again)
+
+    def test_kill_9_of_the_daemon(self):
+        d, agent, child, a = self.open()
+        self.turn(child, a)
+        child.print(approval(71))
+        self.offered(a)
+        d.kill9()
+        a.wait_eof()
+        child.wait_gone()
+        d.start()
+        b = self.attached(d, create="never")
+        self.assertEqual(b.attached["conversation_id"], "t1")
+        again = b.prompt("on")
+        child = agent.child()
+        self.resumed(child)
+        self.accept(child, "on")
+        b.reply(again)
+
+    def test_upgrade_with_open_requests(self):
+        d, _, child, a = self.open()
+        self.turn(child, a)
+        child.print(approval(71), note("thread/settings/updated", threadSettings=SETTINGS))
+        rid = self.offered(a)
+        d.call("plenum_upgrade")
+        until(lambda: b" upgraded: " in open(d.log_path, "rb").read(), what="the upgrade")
+        a.send(decided(rid, "accept"))
+        self.assertEqual(child.wait(id=71)["result.decision"], "accept")
+        child.print(delta("x"), completed())
+        a.wait(method="item/agentMessage/delta")
+        a.event("turn_ended")
+        self.attached(d).wait(method="thread/settings/updated")
+
+    def test_the_daemon_interrupts_the_newest_turn(self):
+        d, _, child, a = self.open()
+        self.turn(child, a, turn="turn5")
+        a.ok("_plenum/stop", session="s")
+        m = child.wait(method="turn/interrupt")
+        self.assertEqual(m["params"], {"threadId": "t1", "turnId": "turn5"})
+        child.print(result(m["id"]), completed("turn5", "interrupted"))
+        child.wait_gone()
+
+
+class Late(CodexCase):
+    def test_a_late_client_knows_what_was_said_to_all(self):
+        d, _, child, a = self.open()
+        child.print(note("thread/name/updated", threadName="old"), note("thread/name/updated", threadName="new"),
+                    note("thread/settings/updated", threadSettings=SETTINGS))
+        a.wait(method="thread/settings/updated")
+        b = self.attached(d)
+        b.wait(method="thread/settings/updated")
+        b.sync()
+        self.assertEqual([m["params.threadName"] for m in b.seen(method="thread/name/updated")][-1], "new")
+
+    def test_resume_is_answered_by_the_agent(self):
+        d, _, child, a = self.open()
+        b = self.attached(d)
+        mine = b.call("thread/resume", threadId="t1")
+        m = child.wait(method="thread/resume")
+        child.print(result(m["id"], thread={"id": "t1", "turns": [{"id": "x"}]}))
+        self.assertEqual(b.reply(mine)["result.thread.turns"], [{"id": "x"}])
+        self.assertIn("already", b.fails("thread/resume", threadId="t5")["message"])
+        a.sync()
+        self.assertEqual(a.seen(lambda m: m["result.thread"]), [])
+
+
+class Fake(CodexCase):
+    """The built-in profile, with the scripted agent."""
+
+    def test_a_command(self):
+        d, _ = self.begin()
+        a = self.attached(d, session="f", profile="fake-codex")
+        d.wait_state("f", "idle")
+        self.assertEqual(a.ok("thread/read", includeTurns=True)["thread"]["turns"], [])
+        mine = a.prompt('@tool Bash {"command":"echo out"}@')
+        a.send(decided(self.offered(a, COMMAND), "accept"))
+        a.reply(mine)
+        item = a.wait(method="item/completed", params__item__type="commandExecution")["params.item"]
+        self.assertEqual((item["status"], item["aggregatedOutput"]), ("completed", "out"))
+        a.event("turn_ended", outcome="success")
+        d.call("plenum_hibernate", session="f")
+        d.wait_state("f", "asleep")
+        a.prompt("@history@")
+        a.event("turn_ended", outcome="success")
+        text = a.wait(method="item/completed", params__item__type="agentMessage",
+                      params__item__text=lambda t: "@history@" in t)["params.item.text"]
+        self.assertEqual(text, '@tool Bash {"command":"echo out"}@\n@history@')
