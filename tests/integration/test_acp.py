@@ -258,7 +258,7 @@ class Permissions(AcpCase):
         child.print(permission(71))
         mine = self.offered(a)
         a.close()
-        until(lambda: not d.sessions()["s"]["clients"], what="the client to be gone")
+        until(lambda: not d.sessions()["s"]["attachments"], what="the client to be gone")
         b = self.attached(d)
         self.assertEqual(self.offered(b), mine)
         b.send(selected(mine, "no"))
