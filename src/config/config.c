@@ -202,6 +202,9 @@ static void check_default(struct loader *l) {
 /* A prestarted child has no requester, so no directory of one. */
 static void check_warm(struct loader *l, const struct profile *p) {
 	const struct place *place = find_given_profile(l, p, "warm");
+	if (p->warm && place && p->dialect->take_step)
+		errors_add(l->errors, *place, "warm = %zu: children of dialect %s begin a conversation, and are not prestarted",
+				   p->warm, p->dialect->name);
 	if (!p->warm || !place || find_given_profile(l, p, "cwd")) return;
 	errors_add(l->errors, *place, "warm = %zu needs a cwd in [profile %s]: children are prestarted there", p->warm,
 			   p->name);

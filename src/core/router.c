@@ -580,7 +580,8 @@ void router_detach(struct client *c, const char *why) {
 	router_execute_left(s, c);
 	prompts_asker_gone(&s->prompts, c);
 	router_owner_leaves(a);
-	bool ephemeral = a->ephemeral && !s->removed;
+	bool unused = s->by_client && !s->conversation_id && !s->n_attachments; /* its client began nothing */
+	bool ephemeral = (a->ephemeral || unused) && !s->removed;
 	free_attachment(a);
 	session_used(s);
 	session_changed(s);

@@ -464,12 +464,18 @@ static bool pass_gate(struct attachment *a, struct span body, const struct messa
 	return false;
 }
 
+/* Return true if a prompt may be one more open request. False: the client was notified. */
+static bool may_prompt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+	return !is_duplicate(c, s, e->request_id) && may_ask(c, s, e, e->request_id, line.len);
+}
+
 /* Return true if the line names another conversation than the session's; the client was notified. */
 static bool is_of_another(struct client *c, const struct session *s, const struct message *m,
 						  const struct gate_row *row) {
 	struct span name = m->env.session_id;
 	_cleanup_free_ char *text = session_dialect(s)->conversation_id ? span_dup(name, NULL) : NULL;
-	if (!name.p || !session_dialect(s)->conversation_id || row->act == ACT_KEPT) return false;
+	if (!name.p || !session_dialect(s)->conversation_id || row->act == ACT_KEPT || m->kind == MESSAGE_ANSWER)
+		return false;
 	if (!s->conversation_id || (text && router_has_conversation(s, text))) return false;
 	router_refuse(c, m, PLENUM_E_BAD_REQUEST,
 				  "%s: this connection is attached to session %s, whose conversation is %s (leave it out, or open "
@@ -485,7 +491,7 @@ static void dispatch(struct client *c, struct attachment *a, struct chunk line, 
 	if (!pass_gate(a, body, m, &v) || is_of_another(c, s, m, v.row)) return;
 	switch (m->kind) {
 	case MESSAGE_USER:
-		if (!router_is_request(c, m) || !is_duplicate(c, s, m->env.request_id)) router_prompt(c, s, line, m);
+		if (!router_is_request(c, m) || may_prompt(c, s, line, &m->env)) router_prompt(c, s, line, m);
 		break;
 	case MESSAGE_REQUEST:
 		on_request(c, s, line, &m->env, v.row);

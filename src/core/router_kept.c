@@ -4,6 +4,7 @@
  * start of the child (router_names.c). And what the child has reported before a client came.
  */
 #include "core/router.h"
+#include "core/trust.h"
 
 #include "plenum/protocol.h"
 #include "wire/splice.h"
@@ -66,8 +67,44 @@ static void add_waiter(struct client *c, struct session *s, struct chunk line, c
 	call->child = session_writes_to(s);
 }
 
+void router_kept_post(struct attachment *a) {
+	const struct session *s = a->session;
+	const struct dialect *d = session_dialect(s);
+	struct buf b = NOTICE_INIT;
+	if (!d->put_noted || !s->conversation_id) return;
+	d->put_noted(&b, &s->memo, s->conversation_id);
+	if (b.len) client_post(a->client, notice_chunk(&b));
+	buf_free(&b);
+}
+
+/* Return the session that has the conversation that this client wants to go on with, if it has begun none here. */
+static struct session *holder(struct client *c, const struct session *s, const struct envelope *e) {
+	if (!s->by_client || s->conversation_id || !e->session_id.p) return NULL;
+	_cleanup_free_ char *id = span_dup(e->session_id, NULL);
+	struct session *other = id ? router_find_conversation(s->world, id) : NULL;
+	return other && other != s && !router_is_closed_to(other, c) && !session_is_going(other) ? other : NULL;
+}
+
+/* Two children must not write to one conversation: the client joins its session instead. Return false without memory.
+ */
+static bool join(struct client *c, struct session *s) {
+	router_detach(c, "joins another session");
+	struct attachment *a = router_attach(s->world, c, s, false, trust_may_approve(s->world, c));
+	if (!a) return false;
+	router_kept_post(a);
+	client_read_tape(c, &s->tape, s->tape.next);
+	router_attached(s->world, a);
+	return true;
+}
+
 void router_kept(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	char error[CHILD_ERROR_MAX];
+	struct session *other = holder(c, s, e);
+	if (other && !join(c, other)) {
+		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
+		return;
+	}
+	if (other) s = other;
 	router_take_login(s, c);
 	enum dialect_kept kept = answer(c, s, e, false);
 	if (kept == KEPT_PASS) router_call(c, s, line, e, NULL, NULL);
@@ -108,14 +145,4 @@ bool router_kept_failed(struct session *s, const char *why) {
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
 		if (call->purpose == CALL_KEPT) router_fail_call(call, PLENUM_E_BAD_REQUEST, why);
 	return true;
-}
-
-void router_kept_post(struct attachment *a) {
-	const struct session *s = a->session;
-	const struct dialect *d = session_dialect(s);
-	struct buf b = NOTICE_INIT;
-	if (!d->put_noted || !s->conversation_id) return;
-	d->put_noted(&b, &s->memo, s->conversation_id);
-	if (b.len) client_post(a->client, notice_chunk(&b));
-	buf_free(&b);
 }

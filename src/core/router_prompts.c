@@ -388,7 +388,7 @@ void router_interrupt(struct client *c, struct session *s, struct chunk line, co
 }
 
 void router_interrupt_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
-	if (!session_has_child(s)) { /* nothing runs */
+	if (!session_has_child(s) || !session_is_ready(s)) { /* nothing runs */
 		router_cancel_held(s, c, false);
 		return;
 	}

@@ -446,6 +446,40 @@ class Late(AcpCase):
         child.caught_up()
         self.assertEqual(child.seen(method="session/load"), [])
 
+    def test_an_editor_joins_the_conversation_that_it_loads(self):
+        d, _, child, a = self.open()
+        mine, theirs = self.turn(child, a, "q")
+        child.print(chunk("a"))
+        a.wait(**is_update("agent_message_chunk"))
+        e = self.editor(d)
+        rid = e.call("initialize", protocolVersion=1)
+        own = self.agents[0].child()
+        self.initialized(own)
+        e.reply(rid)
+        rid = e.call("session/load", sessionId="c1", cwd="/", mcpServers=[])
+        e.reply(rid)
+        self.assertEqual([m["params.update.sessionUpdate"] for m in e.log if m["method"] == "session/update"],
+                         ["user_message_chunk", "agent_message_chunk"])
+        own.wait_gone()
+        until(lambda: list(d.sessions()) == ["s"], what="the unused session to be removed")
+        child.print(permission(71))
+        e.send(selected(self.offered(e), "yes"))
+        child.wait(id=71)
+        child.print(result(theirs, stopReason="end_turn"))
+        a.reply(mine)
+        e.event("turn_ended")
+
+    def test_an_editor_that_begins_nothing_leaves_nothing(self):
+        d, agent = self.begin()
+        e = self.editor(d)
+        rid = e.call("initialize", protocolVersion=1)
+        child = agent.child()
+        self.initialized(child)
+        e.reply(rid)
+        e.close()
+        child.wait_gone()
+        until(lambda: not d.sessions(), what="the unused session to be removed")
+
     def test_a_mode_for_all(self):
         d, _, child, a, b = self.open(2)
         rid = a.call("session/set_mode", sessionId="c1", modeId="plan")

@@ -350,7 +350,8 @@ START_TEST(test_profile_mistakes) {
 	refuse("[profile x]\ncommand = a \\\n", 2, "backslash");
 	refuse("[profile x]\ncommand = bin/a\n", 2, "absolute path");
 	refuse("[profile a/b]\ncommand = x\n", 1, "letters, digits");
-	refuse("[profile x]\ncommand = a\ndialect = telex\n", 3, "no such dialect (known: claude");
+	refuse("[profile x]\ncommand = a\ndialect = latin\n", 3, "no such dialect (known: claude, acp, codex)");
+	refuse("[profile x]\ncommand = a\ndialect = acp\ncwd = /\nwarm = 1\n", 5, "not prestarted");
 	refuse("[profile x]\ncommand = a\nenv = FOO\n", 3, "NAME=VALUE");
 	refuse("[profile x]\ncommand = a\nenv = 1A=2\n", 3, "NAME=VALUE");
 	refuse("[profile x]\ncommand = a\npass_env = A=1\n", 3, "no name of a variable");
