@@ -20,7 +20,7 @@ struct memo_value {
 
 struct memo {
 	struct memo_value *first; /* in the order of their first use */
-	uint64_t version;         /* counts changes of what is kept on disk */
+	uint64_t version;         /* counts changes of the values for the disk */
 };
 
 /* The first letter of the name of a value that is not kept on disk. */
@@ -33,4 +33,4 @@ void memo_free(struct memo *m);
 /* Return it as one JSON object, without the brief values unless `all`; NULL: there is nothing, or no memory. The caller
  * frees. */
 char *memo_text(const struct memo *m, bool all);
-void memo_restore(struct memo *m, const char *text); /* NULL: nothing; what is damaged is left out */
+void memo_restore(struct memo *m, const char *text); /* NULL: nothing; damaged values are left out */

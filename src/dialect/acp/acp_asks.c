@@ -12,7 +12,7 @@ enum ask_kind acp_asks_kind(const struct envelope *e) {
 	return span_equals(e->inner_subtype, "elicitation/create") ? ASK_ELICITATION : ASK_UNKNOWN;
 }
 
-/* --- what is asked ------------------------------------------------------------------------------------------------ */
+/* --- the parts of an ask ------------------------------------------------------------------------------------------ */
 
 static struct span call_of(struct span request) {
 	return span_member(request, "toolCall");
