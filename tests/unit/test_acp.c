@@ -164,7 +164,7 @@ START_TEST(answers_of_the_daemon) {
 	ck_assert_str_eq(built(&b), "{\"action\":\"cancel\"}");
 	d->put_answer(&b, span_of("\"0\""), "{}");
 	ck_assert_str_eq(built(&b), "{\"jsonrpc\":\"2.0\",\"id\":\"0\",\"result\":{}}\n");
-	d->put_cancel(&b, span_of("7"));
+	d->put_cancel(&b, span_of("7"), SPAN_NONE);
 	ck_assert_str_eq(built(&b), "{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{\"requestId\":7}}\n");
 }
 END_TEST
