@@ -755,10 +755,12 @@ static struct session *awaited_implicitly(struct client *c, struct span id, stru
 	return s;
 }
 
-/* Return the default profile, or for a client of another dialect the first one of that. */
+/* Return the default profile. An editor starts its agent without a word to the daemon: it gets the first one of its
+ * dialect. */
 static const struct profile *implicit_profile(const struct router *r, const struct client *c) {
 	const struct profile *p = settings_profile(r->settings, r->settings->default_profile);
-	for (size_t i = 0; (!p || p->dialect != c->dialect) && i < r->settings->n_profiles; i++)
+	if (!c->dialect->take_step || (p && p->dialect == c->dialect)) return p;
+	for (size_t i = 0; i < r->settings->n_profiles; i++)
 		if (r->settings->profiles[i].dialect == c->dialect) return &r->settings->profiles[i];
 	return p;
 }
