@@ -11,6 +11,10 @@ void calls_init(struct calls *c) {
 	list_init(&c->order);
 }
 
+void calls_use_numbers(struct calls *c) {
+	c->numbers = true;
+}
+
 void calls_free(struct calls *all) {
 	struct call *c;
 	LIST_FOR_EACH (c, &all->order, struct call, node) call_end(all, c);

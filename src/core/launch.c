@@ -62,6 +62,11 @@ static bool is_stripped(const char *variable) {
 	return is_one_of(variable, n, stripped);
 }
 
+void launch_resume(struct launch *l, char *id) {
+	free(l->resume);
+	l->resume = id;
+}
+
 void launch_free(struct launch *l) {
 	free(l->cwd);
 	free(l->resume);

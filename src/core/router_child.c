@@ -436,6 +436,7 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	bool ends = session_ends(s, e), failed = s->failed || (!e->wanted && (e->in_turn || router_turn_is_open(s)));
 	router_init_child_gone(s, text, ends);
 	fail_calls(s, text, ends);
+	if (s->by_client && !s->conversation_id) memo_free(&s->memo); /* the next client's wishes count */
 	router_withdraw_all(s, "child_exited");
 	router_turn_failed(s, e, text);
 	bool no_child = e->never_ran && e->wanted;

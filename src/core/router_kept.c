@@ -22,13 +22,6 @@ static void repeat(struct client *c, const struct session *s) {
 	}
 }
 
-static void resume(struct session *s, struct span conversation) {
-	char *id = span_dup(conversation, NULL);
-	if (!id) return;
-	free(s->launch.resume);
-	s->launch.resume = id;
-}
-
 /* again: it has waited before. Return KEPT_LATER or KEPT_PASS for a request that is not answered. */
 static enum dialect_kept answer(struct client *c, struct session *s, const struct envelope *e, bool again) {
 	struct buf body = NOTICE_INIT, b = NOTICE_INIT;
@@ -41,7 +34,7 @@ static enum dialect_kept answer(struct client *c, struct session *s, const struc
 							  .memo = &s->memo};
 	const char *error = "out of memory";
 	enum dialect_kept kept = c->dialect->kept(&ask, &body, &error);
-	if (ask.resumes.p) resume(s, ask.resumes);
+	if (ask.resumes.p) launch_resume(&s->launch, span_dup(ask.resumes, NULL));
 	if (kept == KEPT_LATER || kept == KEPT_PASS) return kept;
 	if (kept == KEPT_REPLAY) repeat(c, s);
 	if (kept == KEPT_REFUSED || body.failed) {
@@ -140,8 +133,7 @@ void router_kept_due(struct session *s) {
 bool router_kept_failed(struct session *s, const char *why) {
 	struct call *call;
 	if (!s->by_client || s->conversation_id || s->unnamed <= FIRST_ANSWERED) return false;
-	free(s->launch.resume);
-	s->launch.resume = NULL;
+	launch_resume(&s->launch, NULL);
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
 		if (call->purpose == CALL_KEPT) router_fail_call(call, PLENUM_E_BAD_REQUEST, why);
 	return true;

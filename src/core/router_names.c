@@ -84,14 +84,9 @@ bool router_is_told(const struct session *s) {
 
 /* The start is over: its child may have the lines of clients. */
 static void end_steps(struct session *s) {
-	s->waits = false;
-	if (session_has_steps(s)) {
-		const char *resumed = s->conversation_id ? NULL : session_conversation(s);
-		_cleanup_free_ char *id = resumed ? str_printf("\"%s\"", resumed) : NULL;
-		if (id) learn(s, span_of(id), true); /* its answer need not repeat it */
-		s->init_open = false;
-		s->said_init = true;
-	}
+	const char *resumed = s->conversation_id || !session_has_steps(s) ? NULL : session_conversation(s);
+	_cleanup_free_ char *id = resumed ? str_printf("\"%s\"", resumed) : NULL;
+	if (id) learn(s, span_of(id), true); /* its answer need not repeat it */
 	if (s->broken != BROKEN_SECOND) session_named(s);
 	session_changed(s);
 }
@@ -109,11 +104,11 @@ void router_step(struct session *s) {
 		end_steps(s);
 		return;
 	}
-	s->waits = step == STEP_WAITS;
-	s->init_open = session_has_steps(s) && !s->waits;
-	if (s->waits) return;
-	s->replays = step == STEP_REPLAYS && start.told;
-	s->unnamed++;
+	if (step == STEP_WAITS) {
+		session_step_waits(s);
+		return;
+	}
+	session_step_sent(s, step == STEP_REPLAYS && start.told);
 	loop_timer_set(&call->timer, d->take_step ? s->profile->control_timeout : NAME_WAIT);
 	session_must_write(s, notice_chunk(&b));
 }
@@ -132,7 +127,7 @@ static void refused(struct session *s, const char *why) {
 		session_kill_refused(s, why);
 		return;
 	}
-	s->unnamed--; /* a client may try again */
+	session_step_answered(s, false); /* a client may try again */
 	router_step(s);
 }
 
@@ -142,7 +137,7 @@ void router_step_answered(struct call *call, const struct envelope *e) {
 	struct buf why = BUF_INIT(WHY_MAX);
 	bool good = !d->take_step || d->take_step(s->unnamed - 2, e, &s->memo, &why);
 	call_end(&s->calls, call);
-	s->replays = false;
+	session_step_answered(s, true);
 	if (!good) {
 		refused(s, why.data ? why.data : "it refused its start");
 		buf_free(&why);

@@ -102,7 +102,7 @@ static void echo(struct session *s, const struct prompt *p, const struct envelop
 	buf_putc(&by, '}');
 	if (!by.failed) session_dialect(s)->put_echo(&b, e, s->conversation_id, (struct span){by.data, by.len});
 	for (const char *at = b.data; !b.failed && at && (end = strchr(at, '\n')) != NULL; at = end + 1)
-		tape_append(&s->tape, chunk_copy(at, (size_t)(end - at) + 1), LINE_USER, TAPE_REPLAY | TAPE_OTHERS);
+		tape_append(&s->tape, chunk_copy(at, (size_t)(end - at) + 1), LINE_OTHER, TAPE_REPLAY | TAPE_OTHERS);
 	buf_free(&b);
 	buf_free(&by);
 	router_wake_all(s);

@@ -281,8 +281,30 @@ bool session_write(struct session *s, struct chunk line, bool own) {
 void session_named(struct session *s) {
 	if (!s->unnamed) return;
 	s->unnamed = 0;
+	s->waits = false;
+	if (session_has_steps(s)) {
+		s->init_open = false;
+		s->said_init = true;
+	}
 	if (!queue_move(&s->in, &s->later)) session_no_memory(s, "a line for it was lost");
 	session_write_in(s);
+}
+
+void session_step_sent(struct session *s, bool replays) {
+	s->unnamed++;
+	s->replays = replays;
+	s->waits = false;
+	s->init_open = session_has_steps(s);
+}
+
+void session_step_answered(struct session *s, bool good) {
+	s->replays = false;
+	if (!good) s->unnamed--;
+}
+
+void session_step_waits(struct session *s) {
+	s->waits = true;
+	s->init_open = false;
 }
 
 bool session_answer(struct session *s, struct chunk line) {
@@ -705,7 +727,7 @@ struct session *session_new(struct loop *loop, struct lines_pool *pool, struct c
 	tape_init(&s->tape, settings->limits.tape_bytes, settings->limits.tape_lines);
 	list_init(&s->attachments);
 	calls_init(&s->calls);
-	s->calls.numbers = profile->dialect->numbers;
+	if (profile->dialect->numbers) calls_use_numbers(&s->calls);
 	pendings_init(&s->pendings);
 	registry_init(&s->registry, profile->dialect->hooks);
 	prompts_init(&s->prompts);

@@ -286,6 +286,10 @@ void session_set_conversation(struct session *s, const char *id);
 bool session_rename(struct session *s, const char *name);
 /* The child's conversation is known and no other session's, or cannot be known: write the lines that waited for it. */
 void session_named(struct session *s);
+/* A step of the child's start was sent. replays: the child repeats lines that the tape has, until its answer. */
+void session_step_sent(struct session *s, bool replays);
+void session_step_answered(struct session *s, bool good); /* good false: it comes again */
+void session_step_waits(struct session *s);               /* for a client */
 void session_set_reason(struct session *s, const char *reason);
 /* Return true if another session could use this child as well: alive, initialised, idle, no pending work. */
 bool session_can_give(const struct session *s);

@@ -56,6 +56,33 @@ class Start(AcpCase):
         child.print(result(child.wait(method="session/new")["id"], sessionId="c2"))
         self.assertEqual(e.reply(again)["result.sessionId"], "c2")
 
+    def test_a_child_dies_before_the_conversation(self):
+        d, agent = self.begin()
+        e = self.editor(d)
+        e.call("initialize", protocolVersion=1)
+        child = agent.child()
+        self.initialized(child)
+        first = e.call("session/new", cwd="/", mcpServers=[])
+        child.wait(method="session/new")
+        child.exit(1)
+        self.assertEqual(e.reply(first)["error.data.code"], "child_exited")
+        second = e.call("session/new", cwd="/usr", mcpServers=[])
+        child = agent.child()
+        self.initialized(child)
+        new = child.wait(method="session/new", params__cwd="/usr")
+        child.print(result(new["id"], sessionId="c2"))
+        self.assertEqual(e.reply(second)["result.sessionId"], "c2")
+
+    def test_types_are_methods(self):
+        d, _, child, a = self.open()
+        b = self.attached(d, types=["session/update"])
+        _, theirs = self.turn(child, a)
+        b.wait(**is_update("user_message_chunk"))
+        child.print(rpc("_vendor/thing"), chunk("x"), result(theirs, stopReason="end_turn"))
+        b.wait(**is_update("agent_message_chunk"))
+        a.wait(method="_vendor/thing")
+        self.assertEqual(b.seen(method="_vendor/thing"), [])
+
     def test_a_refused_start_fails_the_session(self):
         d, agent = self.begin()
         a = self.attached(d)

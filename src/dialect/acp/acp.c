@@ -34,7 +34,8 @@ static enum line_kind kind(const struct envelope *e) {
 
 /* A turn begins with a prompt of ours and ends with its answer; updates do not tell. */
 static void read_line(struct chunk line, enum line_kind is, const struct envelope *e, struct report *r) {
-	(void)line;
+	static const char mark[] = "current_mode_update"; /* most lines are pieces of an answer */
+	if (!memmem(line.data, line.len, mark, sizeof mark - 1)) return;
 	struct span update = is == LINE_OTHER ? span_member(e->request, "update") : SPAN_NONE;
 	if (span_equals(span_member(update, "sessionUpdate"), "current_mode_update"))
 		r->mode = span_member(update, "currentModeId");
@@ -237,6 +238,7 @@ static const struct gate_row rows[] = {
 #undef ROW
 
 static const char *const none[] = {NULL};
+static const char *const stripped[] = {"GEMINI_CLI", NULL};
 static const struct dialect_profile profiles[] = {
 	{"gemini", {"gemini", "--acp"}},
 	{"claude-acp", {"claude-agent-acp"}},
@@ -250,6 +252,7 @@ const struct dialect acp_dialect = {
 	.flags = none,
 	.env = none,
 	.resume_args = none,
+	.stripped = stripped,
 	.scan = scan,
 	.kind = kind,
 	.kind_of = kind_of,

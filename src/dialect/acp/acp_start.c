@@ -285,6 +285,8 @@ static const char *plain(const char *name) {
 }
 
 bool acp_start_remember(struct memo *memo, const struct envelope *e) {
+	static const char mark[] = "_update\""; /* most lines are pieces of an answer */
+	if (!e->request.p || !memmem(e->request.p, e->request.n, mark, sizeof mark - 1)) return false;
 	struct span update = span_equals(e->type, "session/update") ? span_member(e->request, "update") : SPAN_NONE;
 	struct span is = span_member(update, "sessionUpdate");
 	for (size_t i = 0; is.p && i < ARRAY_SIZE(updates); i++) {
