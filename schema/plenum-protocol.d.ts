@@ -295,6 +295,7 @@ export interface PlenumAttachAnswer {
   conversation_id: string | null;
   state: State;
   profile: string;
+  dialect: string;
   cwd: string | null;
   pid: number | null;
   seq: number;
@@ -374,6 +375,7 @@ export interface Session {
   session: string;
   state: State;
   profile: string;
+  dialect: string;
   cwd: string | null;
   program: string | null;
   conversation_id: string | null;
@@ -482,6 +484,7 @@ export interface Leftover {
 
 export interface Profile {
   name: string;
+  dialect: string;
   program: string | null;
   private: boolean;
   warm: number;

@@ -301,6 +301,7 @@ class PlenumAttachAnswer(TypedDict):
     conversation_id: Union[str, None]
     state: State
     profile: str
+    dialect: str
     cwd: Union[str, None]
     pid: Union[int, None]
     seq: int
@@ -380,6 +381,7 @@ class Session(TypedDict):
     session: str
     state: State
     profile: str
+    dialect: str
     cwd: Union[str, None]
     program: Union[str, None]
     conversation_id: Union[str, None]
@@ -493,6 +495,7 @@ class Leftover(TypedDict):
 
 class Profile(TypedDict):
     name: str
+    dialect: str
     program: Union[str, None]
     private: bool
     warm: int

@@ -633,6 +633,7 @@ static void answer(struct request *q, const struct attachment *a, bool created, 
 		"protocol", PLENUM_PROTOCOL_VERSION, "role", a->observer ? "observer" : "driver", "approve", a->approve,
 		"client", (json_int_t)q->client->id);
 	reply_put_peer(&o, q->client);
+	reply_set(&o, "dialect", reply_string(session_dialect(s)->name));
 	reply_set(&o, "pid", session_pid(s) ? json_integer(session_pid(s)) : json_null());
 	if (guards_lost(&s->registry)) reply_set(&o, "guards_lost", json_true());
 	reply_set(&o, "attachments_total", json_integer((json_int_t)s->n_attachments - 1));

@@ -152,6 +152,7 @@ static void put_session(struct buf *b, struct session *s) {
 	notice_text(b, "session", s->name);
 	notice_text(b, "state", session_state_name(session_name_state(s)));
 	notice_text(b, "profile", session_profile(s));
+	notice_text(b, "dialect", session_dialect(s)->name);
 	notice_text(b, "cwd", s->launch.cwd);
 	notice_text(b, "program", s->agent ? s->agent->program : NULL);
 	notice_text(b, "conversation_id", session_conversation(s));
@@ -351,9 +352,10 @@ static void status_daemon(struct request *q) {
 	for (size_t i = 0; i < r->settings->n_profiles; i++) {
 		const struct profile *p = &r->settings->profiles[i];
 		if (!profile_is_open(q, p)) continue;
-		reply_append(&profiles, reply_pack("{s:s,s:s?,s:b,s:I,s:I}", "name", p->name, "program",
-										   p->command.n ? p->command.v[0] : NULL, "private", p->is_private, "warm",
-										   (json_int_t)warm_ready(r->warm, p), "warm_wanted", (json_int_t)p->warm));
+		reply_append(&profiles,
+					 reply_pack("{s:s,s:s,s:s?,s:b,s:I,s:I}", "name", p->name, "dialect", p->dialect->name, "program",
+								p->command.n ? p->command.v[0] : NULL, "private", p->is_private, "warm",
+								(json_int_t)warm_ready(r->warm, p), "warm_wanted", (json_int_t)p->warm));
 	}
 	json_t *o = reply_pack("{s:s,s:i,s:s,s:s?,s:s?,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "version", PLENUM_VERSION, "pid",
 						   (int)getpid(), "socket", host(r)->socket_path, "state_dir", host(r)->state_dir,

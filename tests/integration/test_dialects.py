@@ -547,6 +547,20 @@ class ChoiceTest(Case):
             c.send(x.prompt("hi", "p-" + x.name))
             agents[x.name].child().wait(**x.is_prompt("p-" + x.name))
 
+    def test_the_dialect_is_named_where_a_session_is(self):
+        root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
+        agent = Agent(os.path.join(root, "agent"), **Tiny.mode)
+        self.agents.append(agent)
+        d = Daemon({"daemon": {"memory_pressure": "no"}, "profile agent": {"command": agent.command, "dialect": "tiny"}},
+                   root=root, start=False)
+        d.program = build_file("plenumd-tiny")
+        self.track(d).start()
+        self.assertEqual(d.client().attach("s", profile="agent")["dialect"], "tiny")
+        self.assertEqual(d.sessions()["s"]["dialect"], "tiny")
+        self.assertEqual(d.call("plenum_status", session="s")["dialect"], "tiny")
+        profiles = {p["name"]: p["dialect"] for p in d.call("plenum_status", daemon=True)["profiles"]}
+        self.assertEqual((profiles["agent"], profiles["claude"]), ("tiny", "claude"))
+
     def test_a_session_keeps_its_dialect(self):
         root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
         agent = Agent(os.path.join(root, "agent"))
