@@ -1,31 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers to requests of the agent: the body for each kind of request, and sending it. Source:
- * docs/protocol-facts.md 4.2.
+ * Answers to questions of the agent: which are valid, what an "always" remembers, and sending.
  */
 #pragma once
 
 #include "base/buf.h"
-#include "ctl/follow.h"
+#include "ctl/speech.h"
 
-struct decision {
-	bool allow, always, interrupt;
-	const char *message; /* of a deny */
-	json_t *input;       /* of an allow: the changed input; NULL: as asked */
-};
+/* Return the reason why the decision is no valid answer to the question, a message; NULL: it is valid. */
+const char *answer_lacks(const struct speech_ask *ask, const struct speech_decision *d);
 
-/* Return the reason why the decision is no valid answer to the request, a message; NULL: it is valid. */
-const char *answer_lacks(struct span request, const struct decision *d);
-
-/* Return true if the agent proposes rules or the like for an "always". Without a proposal there is no "always". */
-bool answer_can_remember(struct span request);
-/* Append in words what one proposal (an element of `permission_suggestions`) changes, and where it is remembered. */
+/* Append in words what one of the proposals changes, and where it is remembered. */
 void answer_put_remembered(struct buf *b, struct span proposal);
 
-/* Return the body of the answer; NULL: this kind of request has no allow or deny. request is the line's `request`. */
-json_t *answer_body(struct span request, const struct decision *d);
-
-/* Send a body (consumed) as the answer to the request id. PLENUM_REFUSED: it is not valid UTF-8. */
-enum plenum_result answer_post(struct plenum *p, const char *id, json_t *body);
-/* The same; prints a failure, and returns the exit code. */
-int answer_send(struct plenum *p, const char *id, json_t *body);
+/* Send the answer. PLENUM_REFUSED: this kind of question has no allow or deny. */
+enum plenum_result answer_post(struct plenum *p, const struct speech *speech, const struct speech_ask *ask,
+							   const struct speech_decision *d);

@@ -15,17 +15,16 @@
 #include "ctl/follow.h"
 #include "ctl/screen.h"
 #include "ctl/show.h"
-#include "ctl/turn.h"
 
 #define CHAT_OWN_UUIDS 16
 
 /* A request that waits for this user; the first of the list is the one on the screen. */
 struct question {
 	struct list node;
-	char *id;
-	char *request;   /* the JSON of its `request` */
-	json_t *answers; /* of AskUserQuestion, the choices so far */
-	size_t asked;    /* of its questions, those that are answered */
+	char *line;
+	struct speech_ask ask; /* points into line */
+	json_t *answers;       /* of AskUserQuestion, the choices so far */
+	size_t asked;          /* of its questions, those that are answered */
 };
 
 /* The work of the agent, for the status line. */
@@ -34,6 +33,7 @@ enum doing { DOING_WAIT, DOING_THINK, DOING_WRITE, DOING_TOOL, DOING_COMPACT };
 struct chat {
 	struct ctl *c;
 	struct plenum *p; /* NULL: the daemon is away */
+	const struct speech *speech;
 	char *session;
 	struct show show;
 	struct list questions;
@@ -46,11 +46,11 @@ struct chat {
 	bool asking;      /* the editor has the answer to the first question */
 	struct buf input; /* without an editor: typed, not yet a whole line */
 	bool input_ended;
-	int signals;      /* signalfd */
-	bool busy;        /* as the daemon says */
-	struct turn turn; /* of our last prompt */
-	bool waiting;     /* for its result */
-	char *sent;       /* its text until the daemon is known to have it, else NULL */
+	int signals;             /* signalfd */
+	bool busy;               /* as the daemon says */
+	struct speech_turn turn; /* of our last prompt */
+	bool waiting;            /* for its result */
+	char *sent;              /* its text until the daemon is known to have it, else NULL */
 	size_t sent_len;
 	bool again;                                 /* the daemon is another: send it again after the replay */
 	char own[CHAT_OWN_UUIDS][PLENUM_UUID_SIZE]; /* our last prompts: their echo is not shown */
@@ -85,10 +85,10 @@ void chat_take_line(struct chat *ch, const struct incoming *in);
 bool chat_is_starting(const struct chat *ch);
 /* The agent has ended. A conversation that cannot be resumed leaves no session behind. */
 void chat_take_failure(struct chat *ch, const char *reason);
-void chat_take_commands(struct chat *ch, struct span list); /* strings, or objects with a name */
+void chat_take_commands(struct chat *ch, struct span list); /* SPEECH_COMMANDS */
 
 /* chat_status.c */
-void chat_status_line(struct chat *ch, const struct incoming *in); /* learn from a line */
+void chat_status_fact(struct chat *ch, const struct speech_fact *f);
 void chat_status_state(struct chat *ch, struct span state);
 /* Return in words the reason for the wait; NULL: none. The caller frees. */
 char *chat_status_text(const struct chat *ch);

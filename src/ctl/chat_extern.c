@@ -99,7 +99,7 @@ void chat_extern(struct chat *ch) {
 		return;
 	}
 	struct question *q = chat_question(ch);
-	_cleanup_free_ char *id = ch->asking && q ? str_dup(q->id) : NULL;
+	_cleanup_free_ char *line = ch->asking && q ? str_dup(q->line) : NULL;
 	screen_erase(&ch->screen);
 	ch->screen.held = true;
 	editor_pause(ch->editor);
@@ -108,7 +108,7 @@ void chat_extern(struct chat *ch) {
 	ch->screen.held = false;
 	screen_measure(&ch->screen);
 	q = chat_question(ch);
-	if (id && q && strcmp(id, q->id) != 0)
+	if (line && q && strcmp(line, q->line) != 0)
 		editor_flush(ch->editor); /* it was for a question that is gone */
 	else if (status == 0)
 		set_from_file(ch, path);

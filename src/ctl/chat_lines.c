@@ -10,9 +10,10 @@
 #include <string.h>
 
 static bool is_own_echo(const struct chat *ch, const struct incoming *in) {
-	if (!span_is_true(in->e.is_replay)) return false;
+	struct speech_fact f;
+	if (!speech_find(in, SPEECH_ECHO, &f)) return false;
 	for (size_t i = 0; i < CHAT_OWN_UUIDS; i++)
-		if (*ch->own[i] && span_equals(in->e.uuid, ch->own[i])) return true;
+		if (*ch->own[i] && span_equals(f.id, ch->own[i])) return true;
 	return false;
 }
 
@@ -38,14 +39,6 @@ void chat_take_commands(struct chat *ch, struct span list) {
 	}
 }
 
-static void learn_commands(struct chat *ch, const struct incoming *in) {
-	bool answer = *ch->initialize && span_equals(in->e.inner_request_id, ch->initialize);
-	if (answer) chat_take_commands(ch, span_member(in->e.inner_response, "commands"));
-	if (!span_equals(in->e.type, "system")) return;
-	if (span_equals(in->e.subtype, "init")) chat_take_commands(ch, span_member(in->line, "slash_commands"));
-	if (span_equals(in->e.subtype, "commands_changed")) chat_take_commands(ch, span_member(in->line, "commands"));
-}
-
 /* --- Notices ------------------------------------------------------------------------------------------------------ */
 
 bool chat_is_starting(const struct chat *ch) {
@@ -61,23 +54,37 @@ void chat_take_failure(struct chat *ch, const char *reason) {
 	ch->code = CTL_REFUSED;
 }
 
-/* A CLI that has its conversation answers an initialize, and begins each turn with system/init; one that cannot resume
- * it ends with a result. */
-static void learn_start(struct chat *ch, const struct incoming *in) {
-	bool answer = *ch->initialize && span_equals(in->e.inner_request_id, ch->initialize);
-	bool ended = span_equals(span_member(in->e.response, "code"), PLENUM_E_CHILD_EXITED);
-	if (answer && !ended) ch->proven = true;
-	if (span_equals(in->e.type, "system") && span_equals(in->e.subtype, "init")) ch->proven = true;
-	if (ch->proven || !span_equals(in->e.type, "result") || !span_is_true(in->e.is_error)) return;
+/* An agent that has its conversation answers. */
+static void learn_answer(struct chat *ch, const struct incoming *in) {
+	struct span code, text;
+	if (!*ch->initialize || !span_equals(in->e.inner_request_id, ch->initialize)) return;
+	in->speech->read_error(in, &code, &text);
+	if (!span_equals(code, PLENUM_E_CHILD_EXITED)) ch->proven = true;
+}
+
+/* The turn of an agent that cannot resume its conversation ends at once. */
+static void learn_failure(struct chat *ch, const struct speech_fact *end) {
+	if (ch->proven || !end->bad) return;
 	free(ch->start_error);
-	ch->start_error = text_dup(span_element(span_member(in->line, "errors"), 0), NULL);
+	ch->start_error = text_dup(end->text, NULL);
 	if (!ch->start_error) ch->start_error = strdup("its agent could not start");
 }
 
+static void learn(struct chat *ch, const struct incoming *in) {
+	struct speech_fact f;
+	learn_answer(ch, in);
+	for (size_t at = 0; speech_next(in, &at, &f);) {
+		if (f.kind == SPEECH_COMMANDS) chat_take_commands(ch, f.list);
+		if (f.kind == SPEECH_READY) ch->proven = true;
+		if (f.kind == SPEECH_END) learn_failure(ch, &f);
+		chat_status_fact(ch, &f);
+	}
+}
+
 static void take_state(struct chat *ch, const struct incoming *in) {
-	struct span state = span_member(in->line, "state");
+	struct span state = span_member(in->notice, "state");
 	chat_status_state(ch, state);
-	_cleanup_free_ char *reason = text_dup(span_member(in->line, "reason"), NULL);
+	_cleanup_free_ char *reason = text_dup(span_member(in->notice, "reason"), NULL);
 	if (span_equals(state, PLENUM_ST_FAILED)) chat_take_failure(ch, reason);
 	chat_prompt_sign(ch);
 }
@@ -91,24 +98,25 @@ static void take_event(struct chat *ch, const struct incoming *in, struct span e
 	if (span_equals(event, PLENUM_EV_SESSION_STATE)) take_state(ch, in);
 	if (span_equals(event, PLENUM_EV_SETTLED)) chat_settled(ch, in);
 	bool refused = span_equals(event, PLENUM_EV_ERROR) &&
-				   !span_member(in->line, "request_id").p; /* not about an answer */
+				   !span_member(in->notice, "request_id").p; /* not about an answer */
 	bool lost = refused || (ch->waiting &&
 							(follow_changed(in, "prompt_cancelled", ch->turn.uuid) || follow_ended(in, ch->turn.uuid)));
 	bool removed = span_equals(event, PLENUM_EV_SESSION_REMOVED);
 	bool fails = chat_is_starting(ch); /* the reason follows */
 	if (lost) ch->waiting = false;     /* no result will come */
 	if (removed || (lost && !ch->terminal && !fails)) ch->code = CTL_CUT;
-	if (!is_noise(event)) show_line(&ch->show, in->line, &in->e);
+	if (!is_noise(event)) show_line(&ch->show, in);
 	if (lost || span_equals(event, PLENUM_EV_SETTLED)) chat_prompt_sign(ch);
 }
 
 static void take_request(struct chat *ch, const struct incoming *in) {
-	struct span kind = in->e.inner_subtype;
-	if (span_equals(kind, "can_use_tool") || span_equals(kind, "elicitation"))
+	struct speech_ask ask = {0};
+	in->speech->read_ask(in, &ask);
+	if (ask.kind == SPEECH_ASKS_TOOL || ask.kind == SPEECH_ASKS_FORM)
 		chat_question_add(ch, in);
 	else
 		show_note(&ch->show, SHOW_DIM, "(the agent asks something that only another program can answer: %.*s)",
-				  (int)kind.n, kind.p);
+				  (int)ask.name.n, ask.name.p);
 }
 
 /* --- Lines -------------------------------------------------------------------------------------------------------- */
@@ -120,30 +128,30 @@ static bool is_history(const struct chat *ch, const struct incoming *in) {
 
 static void take_live(struct chat *ch, const struct incoming *in) {
 	struct span event = follow_event(in);
+	struct speech_fact f;
 	if (event.p) {
 		take_event(ch, in, event);
-	} else if (span_equals(in->e.type, "control_request")) {
+	} else if (speech_find(in, SPEECH_ASK, &f)) {
 		take_request(ch, in);
-	} else if (span_equals(in->e.type, "control_cancel_request")) {
-		chat_question_drop(ch, in->e.request_id);
+	} else if (speech_find(in, SPEECH_WITHDRAW, &f)) {
+		chat_question_drop(ch, f.id);
 	} else if (!is_own_echo(ch, in)) {
-		show_line(&ch->show, in->line, &in->e);
+		show_line(&ch->show, in);
 	}
 }
 
 void chat_take_line(struct chat *ch, const struct incoming *in) {
 	struct span event = follow_event(in);
+	struct speech_fact f;
 	int64_t seq;
 	if (follow_seq(in, &seq)) ch->seen = seq;
-	learn_commands(ch, in);
-	learn_start(ch, in);
-	chat_status_line(ch, in);
-	bool end = turn_feed(&ch->turn, in->line, &in->e) && *ch->turn.uuid;
-	bool bad = end && span_is_true(in->e.is_error);
+	learn(ch, in);
+	bool end = in->speech->ends(&ch->turn, in) && *ch->turn.uuid;
+	bool bad = end && speech_find(in, SPEECH_END, &f) && f.bad;
 	if (!is_history(ch, in))
 		take_live(ch, in); /* *in is no longer valid */
 	else if ((!event.p || !is_noise(event)) && !is_own_echo(ch, in))
-		show_line(&ch->show, in->line, &in->e);
+		show_line(&ch->show, in);
 	if (!end) return;
 	ch->waiting = false;
 	if (!ch->terminal && bad) ch->code = CTL_REFUSED;

@@ -19,8 +19,7 @@ struct question *chat_question(struct chat *ch) {
 static void question_free(struct question *q) {
 	list_del(&q->node);
 	json_decref(q->answers);
-	free(q->id);
-	free(q->request);
+	free(q->line);
 	free(q);
 }
 
@@ -28,15 +27,10 @@ void chat_question_forget(struct chat *ch) {
 	while (!list_empty(&ch->questions)) question_free(chat_question(ch));
 }
 
-static struct span request_of(const struct question *q) {
-	return span_of(q->request);
-}
-
 /* The question of AskUserQuestion that is to be answered now, else SPAN_NONE. */
 static struct span current_choice(const struct question *q) {
-	struct span request = request_of(q);
-	if (!span_equals(span_member(request, "tool_name"), "AskUserQuestion")) return SPAN_NONE;
-	return span_element(span_member(span_member(request, "input"), "questions"), q->asked);
+	if (!span_equals(q->ask.tool, "AskUserQuestion")) return SPAN_NONE;
+	return span_element(span_member(q->ask.input, "questions"), q->asked);
 }
 
 /* --- Asking ------------------------------------------------------------------------------------------------------- */
@@ -48,9 +42,9 @@ const char *chat_ask_prompt(struct chat *ch) {
 	if (choice.p)
 		return span_is_true(span_member(choice, "multiSelect")) ? "numbers (1,3), or your own words: "
 																: "number, or your own words: ";
-	if (!span_equals(span_member(request_of(q), "subtype"), "can_use_tool")) return "accept? [y, n] ";
-	if (span_equals(span_member(request_of(q), "tool_name"), "ExitPlanMode")) return "go on? [y, n] ";
-	return answer_can_remember(request_of(q)) ? "allow? [y, n, a] " : "allow? [y, n] ";
+	if (q->ask.kind != SPEECH_ASKS_TOOL) return "accept? [y, n] ";
+	if (span_equals(q->ask.tool, "ExitPlanMode")) return "go on? [y, n] ";
+	return q->ask.can_remember ? "allow? [y, n, a] " : "allow? [y, n] ";
 }
 
 /* Before the answer is typed. With an editor the prompt is a part of the screen's end. */
@@ -82,29 +76,31 @@ void chat_ask(struct chat *ch) {
 	if (choice.p) {
 		question_show_options(&ch->show, choice);
 	} else {
-		question_show(&ch->show, request_of(q));
-		question_show_choices(&ch->show, request_of(q));
+		question_show(&ch->show, &q->ask);
+		question_show_choices(&ch->show, &q->ask);
 	}
 	put_prompt(ch);
 }
 
 void chat_question_add(struct chat *ch, const struct incoming *in) {
 	struct question *q = calloc(1, sizeof *q);
+	struct incoming copy;
 	if (!q) return;
-	q->id = span_dup(in->e.request_id, NULL);
-	q->request = strndup(in->e.request.p, in->e.request.n);
+	q->line = strndup(in->line.p, in->line.n);
+	if (!q->line) {
+		free(q);
+		return;
+	}
+	speech_read(ch->speech, q->line, in->line.n, &copy);
+	copy.speech->read_ask(&copy, &q->ask);
 	q->answers = json_object();
-	list_init(&q->node);
 	if (ch->editor && !ch->screen.held &&
 		!editor_is_inside(ch->editor)) { /* earlier input was not meant for this question */
 		chat_typed_read(ch);
 		chat_typed(ch);
 	}
 	bool first = list_empty(&ch->questions);
-	if (!q->id || !q->request)
-		question_free(q);
-	else
-		list_add_tail(&ch->questions, &q->node);
+	list_add_tail(&ch->questions, &q->node);
 	if (first) chat_ask(ch);
 }
 
@@ -112,7 +108,7 @@ void chat_question_drop(struct chat *ch, struct span id) {
 	struct question *q;
 	bool shown = false;
 	LIST_FOR_EACH (q, &ch->questions, struct question, node) {
-		if (!span_equals(id, q->id)) continue;
+		if (!span_same(id, q->ask.id)) continue;
 		shown = q == chat_question(ch);
 		question_free(q);
 	}
@@ -152,18 +148,18 @@ static char *changes_of(struct span list) {
 }
 
 void chat_settled(struct chat *ch, const struct incoming *in) {
-	struct span by = span_member(in->line, "by"), decision = span_member(in->line, "decision");
+	struct span by = span_member(in->notice, "by"), decision = span_member(in->notice, "decision");
 	int64_t pid = 0;
 	span_int(span_member(by, "pid"), &pid);
-	chat_question_drop(ch, span_member(in->line, "request_id"));
+	chat_question_drop(ch, span_member(in->notice, "request_id"));
 	if (pid == getpid()) return;
-	_cleanup_free_ char *what = text_dup(span_member(in->line, "tool_name"), NULL);
+	_cleanup_free_ char *what = text_dup(span_member(in->notice, "tool_name"), NULL);
 	_cleanup_free_ char *name = text_dup(span_member(by, "name"), NULL);
 	_cleanup_free_ char *program = text_dup(span_member(by, "program"), NULL);
 	_cleanup_free_ char *raw = text_dup(decision, NULL);
-	_cleanup_free_ char *reason = text_dup(span_member(in->line, "reason"), NULL);
+	_cleanup_free_ char *reason = text_dup(span_member(in->notice, "reason"), NULL);
 	const char *words = decision_words(decision);
-	_cleanup_free_ char *changes = changes_of(span_member(in->line, "permissions"));
+	_cleanup_free_ char *changes = changes_of(span_member(in->notice, "permissions"));
 	bool client = name && strcmp(name, "plenumd") != 0, named = program && name && strcmp(name, program) != 0;
 	show_note(&ch->show, SHOW_DIM, "  %s: %s%s%s%s%s%s%s%s%s%s", what ? what : "the request",
 			  words ? words
@@ -176,10 +172,9 @@ void chat_settled(struct chat *ch, const struct incoming *in) {
 
 /* --- Answers ------------------------------------------------------------------------------------------------------ */
 
-static void send_answer(struct chat *ch, struct question *q, json_t *body) {
-	if (body)
-		answer_post(ch->p, q->id, body); /* if the daemon is away, the loop finds out */
-	else
+/* If the daemon is away, the loop finds out. */
+static void send_answer(struct chat *ch, struct question *q, const struct speech_decision *d) {
+	if (answer_post(ch->p, ch->speech, &q->ask, d) == PLENUM_REFUSED)
 		show_note(&ch->show, SHOW_RED, "this cannot be answered here");
 	question_free(q);
 	chat_ask(ch);
@@ -194,26 +189,25 @@ static void ask_again(struct chat *ch, const char *hint) {
 static void take_permission(struct chat *ch, struct question *q, const char *text) {
 	const char *reason, *lacks;
 	enum question_answer answer = question_parse(text, &reason);
-	struct decision d = {.allow = answer != QUESTION_NO, .always = answer == QUESTION_ALWAYS};
-	bool always = answer_can_remember(request_of(q));
+	struct speech_decision d = {.allow = answer != QUESTION_NO, .always = answer == QUESTION_ALWAYS};
 	if (answer == QUESTION_UNCLEAR) {
-		ask_again(ch, always ? "y, n or a is needed (n and a space begin a reason)"
-							 : "y or n is needed (n and a space begin a reason)");
+		ask_again(ch, q->ask.can_remember ? "y, n or a is needed (n and a space begin a reason)"
+										  : "y or n is needed (n and a space begin a reason)");
 		return;
 	}
-	lacks = answer_lacks(request_of(q), &d);
+	lacks = answer_lacks(&q->ask, &d);
 	if (lacks) {
 		ask_again(ch, lacks);
 		return;
 	}
 	d.message = reason ? reason : "The user denied this.";
-	send_answer(ch, q, answer_body(request_of(q), &d));
+	send_answer(ch, q, &d);
 }
 
 static void take_choice(struct chat *ch, struct question *q, struct span choice, const char *text) {
 	_cleanup_free_ char *why = NULL, *label = question_choose(choice, text, &why);
 	_cleanup_free_ char *question = span_dup(span_member(choice, "question"), NULL);
-	struct span input = span_member(request_of(q), "input");
+	struct span input = q->ask.input;
 	if (!label || !question) {
 		ask_again(ch, why ? why : "this cannot be answered here");
 		return;
@@ -226,8 +220,8 @@ static void take_choice(struct chat *ch, struct question *q, struct span choice,
 	}
 	_cleanup_json_ json_t *changed = json_loadb(input.p, input.n, JSON_ALLOW_NUL, NULL);
 	if (changed) json_object_set(changed, "answers", q->answers);
-	struct decision d = {.allow = true, .input = changed};
-	send_answer(ch, q, answer_body(request_of(q), &d));
+	struct speech_decision d = {.allow = true, .input = changed};
+	send_answer(ch, q, &d);
 }
 
 void chat_question_answer(struct chat *ch, const char *text) {

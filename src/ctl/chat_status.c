@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The status line: the reason for the wait. Source of the lines: docs/protocol-facts.md 2.
+ * The status line: the reason for the wait.
  */
 #include "base/fd.h"
 #include "base/str.h"
@@ -19,33 +19,32 @@ static void set_doing(struct chat *ch, enum doing doing, char *tool) {
 	ch->tool = tool;
 }
 
-static void learn_stream(struct chat *ch, struct span line) {
-	struct span event = span_member(line, "event"), block = span_member(event, "content_block");
-	if (span_equals(span_member(event, "type"), "message_start")) set_doing(ch, DOING_WAIT, NULL);
-	if (!span_equals(span_member(event, "type"), "content_block_start")) return;
-	bool think = span_equals(span_member(block, "type"), "thinking") ||
-				 span_equals(span_member(block, "type"), "redacted_thinking");
-	set_doing(ch, think ? DOING_THINK : DOING_WRITE, NULL);
-}
-
 /* The last tool that is called counts: others run beside it. */
-static void learn_tools(struct chat *ch, struct span message) {
-	struct span content = span_member(message, "content"), block;
-	size_t at = 0;
-	while (span_is_array(content) && span_next(content, &at, &block))
-		if (span_equals(span_member(block, "type"), "tool_use"))
-			set_doing(ch, DOING_TOOL, show_tool(span_member(block, "name"), span_member(block, "input"), TOOL_CHARS));
-}
-
-void chat_status_line(struct chat *ch, const struct incoming *in) {
-	const struct envelope *e = &in->e;
-	if (span_is_string(e->parent_tool_use_id)) return; /* of a subagent: its tool is what runs */
-	if (span_equals(e->type, "stream_event")) learn_stream(ch, in->line);
-	if (span_equals(e->type, "assistant")) learn_tools(ch, e->message);
-	if (span_equals(e->type, "user") || span_equals(e->type, "result")) set_doing(ch, DOING_WAIT, NULL);
-	if (span_equals(e->type, "system") && span_equals(e->subtype, "status"))
-		set_doing(ch, span_equals(span_member(in->line, "status"), "compacting") ? DOING_COMPACT : ch->doing,
-				  ch->doing == DOING_TOOL ? str_dup(ch->tool) : NULL);
+void chat_status_fact(struct chat *ch, const struct speech_fact *f) {
+	if (f->nested) return; /* its tool is what runs */
+	switch (f->kind) {
+	case SPEECH_CALL:
+		set_doing(ch, DOING_TOOL, show_tool(f->name, f->input, TOOL_CHARS));
+		break;
+	case SPEECH_THINKS:
+		set_doing(ch, DOING_THINK, NULL);
+		break;
+	case SPEECH_WRITES:
+	case SPEECH_PIECE:
+		set_doing(ch, DOING_WRITE, NULL);
+		break;
+	case SPEECH_COMPACTS:
+		set_doing(ch, DOING_COMPACT, NULL);
+		break;
+	case SPEECH_MESSAGE:
+	case SPEECH_RESULT:
+	case SPEECH_ECHO:
+	case SPEECH_END:
+		set_doing(ch, DOING_WAIT, NULL);
+		break;
+	default:
+		break;
+	}
 }
 
 void chat_status_state(struct chat *ch, struct span state) {

@@ -27,7 +27,8 @@ void chat_prompt_sign(struct chat *ch) {
 /* False: it was not sent. */
 static bool send_prompt(struct chat *ch, const char *text, size_t n) {
 	if (!ch->p || *ch->attach) return false;
-	enum plenum_result r = plenum_prompt(ch->p, text, n, ch->turn.uuid);
+	str_uuid(ch->turn.uuid);
+	enum plenum_result r = ch->speech->prompt(ch->p, text, n, ch->turn.uuid);
 	if (r != PLENUM_OK) {
 		if (!ch->terminal) ch->code = ctl_failed(ch->p, r);
 		return false;

@@ -162,7 +162,7 @@ static int watch(struct ctl *c, struct plenum *p, int64_t stop_at) {
 		if (c->json)
 			printf("%.*s\n", (int)in.line.n, in.line.p);
 		else
-			show_line(&show, in.line, &in.e);
+			show_line(&show, &in);
 		if (span_equals(follow_event(&in), PLENUM_EV_SESSION_REMOVED)) break;
 	}
 	show_break(&show);

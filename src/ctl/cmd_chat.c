@@ -99,14 +99,13 @@ static void forget_sent(struct chat *ch) {
 }
 
 static void interrupt(struct chat *ch) {
-	char id[PLENUM_ID_SIZE];
 	const wchar_t *search;
 	size_t n = 0, cursor;
 	bool runs = ch->waiting || ch->busy || chat_question(ch);
 	if (!ch->editor) show_break(&ch->show);
 	if (ch->editor) editor_text(ch->editor, &n, &cursor, &search);
 	if (ch->p && runs)
-		plenum_post(ch->p, "interrupt", NULL, id);
+		ch->speech->interrupt(ch->p);
 	else if (!n)
 		show_note(&ch->show, SHOW_DIM, "  Ctrl-D leaves");
 	if (!ch->p || ch->again) forget_sent(ch);
@@ -156,15 +155,16 @@ static void reconnect(struct chat *ch) {
 }
 
 static void take_attached(struct chat *ch, const struct incoming *in) {
-	struct span body = in->e.inner_response, state = span_member(body, "state");
+	struct span body = in->e.inner_response, state = span_member(body, "state"), code, text;
 	int64_t next = ch->seen + 1, oldest = 0;
 	*ch->attach = 0;
-	if (span_equals(span_member(in->e.response, "code"), PLENUM_E_SHUTTING_DOWN)) {
+	in->speech->read_error(in, &code, &text);
+	if (span_equals(code, PLENUM_E_SHUTTING_DOWN)) {
 		lose(ch); /* another will come */
 		return;
 	}
 	if (!span_equals(in->e.inner_subtype, "success")) {
-		_cleanup_free_ char *error = text_dup(span_member(in->e.response, "error"), NULL);
+		_cleanup_free_ char *error = text_dup(text, NULL);
 		show_note(&ch->show, SHOW_RED, "-- the daemon is back, without this session: %s", error ? error : "?");
 		ch->code = CTL_CUT;
 		return;
@@ -188,12 +188,11 @@ static void take_attached(struct chat *ch, const struct incoming *in) {
 static void send_again(struct chat *ch) {
 	if (!ch->again || !ch->p || *ch->attach || ch->seen + 1 < ch->live) return;
 	ch->again = false;
-	ch->waiting = plenum_prompt_again(ch->p, ch->sent, ch->sent_len, ch->turn.uuid) == PLENUM_OK;
+	ch->waiting = ch->speech->prompt(ch->p, ch->sent, ch->sent_len, ch->turn.uuid) == PLENUM_OK;
 }
 
 void chat_take(struct chat *ch, const struct incoming *in) {
-	bool attached = *ch->attach && span_equals(in->e.type, "control_response") &&
-					span_equals(in->e.inner_request_id, ch->attach);
+	bool attached = *ch->attach && span_equals(in->e.inner_request_id, ch->attach);
 	if (ch->sent && memmem(in->line.p, in->line.n, ch->turn.uuid, strlen(ch->turn.uuid))) forget_sent(ch);
 	if (attached)
 		take_attached(ch, in);
@@ -290,7 +289,7 @@ static void learn_attached(struct chat *ch, json_t *answer) {
 static void ask_agent(struct chat *ch) {
 	bool runs = strcmp(ch->state, PLENUM_ST_ASLEEP) != 0 && strcmp(ch->state, PLENUM_ST_FAILED) != 0;
 	bool asks = (ch->editor && !ch->commands) || chat_is_starting(ch);
-	if (asks && runs) plenum_post(ch->p, "initialize", NULL, ch->initialize);
+	if (asks && runs && ch->speech->hello) ch->speech->hello(ch->p, ch->initialize);
 }
 
 static void end(struct chat *ch) {
@@ -313,7 +312,7 @@ static void end(struct chat *ch) {
 
 /* resumed: the session is made for an earlier conversation, which may not exist. */
 static int converse(struct ctl *c, struct plenum *p, json_t *answer, bool resumed) {
-	struct chat ch = {.c = c, .p = p, .code = CTL_GO, .input = BUF_INIT((size_t)1 << 26)};
+	struct chat ch = {.c = c, .p = p, .speech = &speech_claude, .code = CTL_GO, .input = BUF_INIT((size_t)1 << 26)};
 	_cleanup_close_ int signals = fd_signals((const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, 0});
 	ch.signals = signals;
 	list_init(&ch.questions);

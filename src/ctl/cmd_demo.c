@@ -9,9 +9,9 @@
 #include "base/str.h"
 #include "ctl/answer.h"
 #include "ctl/find.h"
+#include "ctl/follow.h"
 #include "ctl/show.h"
 #include "ctl/text.h"
-#include "ctl/turn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +42,7 @@ struct demo {
 	pid_t pid;      /* of the daemon; 0: none */
 	int64_t start;
 	struct party window, phone;
-	struct turn turn;
+	struct speech_turn turn;
 	bool asked, success;
 	size_t lines; /* that the window saw */
 };
@@ -164,31 +164,28 @@ static bool end_daemon(struct demo *d) {
 /* --- The turn ----------------------------------------------------------------------------------------------------- */
 
 static void tell_answer(struct demo *d, const struct party *who, const struct incoming *in) {
-	struct span content = span_member(in->e.message, "content"), block;
-	size_t at = 0;
-	if (!span_equals(in->e.type, "assistant") || !span_is_array(content)) return;
-	while (span_next(content, &at, &block)) {
-		_cleanup_free_ char *text = span_dup(span_member(block, "text"), NULL);
-		if (text && span_equals(span_member(block, "type"), "text")) tell(d, who->name, "reads: %.200s", text);
+	struct speech_fact f;
+	for (size_t at = 0; speech_next(in, &at, &f);) {
+		_cleanup_free_ char *text = f.kind == SPEECH_TEXT ? span_dup(f.text, NULL) : NULL;
+		if (text) tell(d, who->name, "reads: %.200s", text);
 	}
 }
 
 static int take_question(struct demo *d, struct party *who, const struct incoming *in) {
-	const struct decision yes = {.allow = true};
-	_cleanup_free_ char *id = span_dup(in->e.request_id, NULL);
-	_cleanup_free_ char *tool = show_tool(span_member(in->e.request, "tool_name"), span_member(in->e.request, "input"),
-										  200);
-	json_t *body = answer_body(in->e.request, &yes);
+	const struct speech_decision yes = {.allow = true};
+	struct speech_ask ask = {0};
+	in->speech->read_ask(in, &ask);
+	_cleanup_free_ char *tool = show_tool(ask.tool, ask.input, 200);
 	d->asked = true;
 	tell(d, who->name, "is asked for a permission: %s", tool ? tool : "?");
-	if (!id || !body) return CTL_INTERNAL;
 	tell(d, who->name, "answers: allow");
-	return answer_send(who->p, id, body);
+	enum plenum_result r = answer_post(who->p, in->speech, &ask, &yes);
+	return r == PLENUM_OK ? CTL_OK : ctl_failed(who->p, r);
 }
 
 static void tell_settled(struct demo *d, struct party *who, const struct incoming *in) {
-	struct span by = span_member(in->line, "by");
-	_cleanup_free_ char *decision = span_dup(span_member(in->line, "decision"), NULL);
+	struct span by = span_member(in->notice, "by");
+	_cleanup_free_ char *decision = span_dup(span_member(in->notice, "decision"), NULL);
 	_cleanup_free_ char *name = span_dup(span_member(by, "name"), NULL);
 	who->settled = true;
 	tell(d, who->name, "learns: %s, decided by %s", decision ? decision : "?", name ? name : "?");
@@ -196,20 +193,21 @@ static void tell_settled(struct demo *d, struct party *who, const struct incomin
 
 static int take_line(struct demo *d, struct party *who, const struct incoming *in) {
 	struct span event = follow_event(in);
+	struct speech_fact f;
 	if (who == &d->window) d->lines++;
 	if (span_equals(event, PLENUM_EV_SETTLED)) tell_settled(d, who, in);
 	if (span_equals(event, PLENUM_EV_ERROR)) {
 		follow_print_error(in);
 		return CTL_REFUSED;
 	}
-	if (span_equals(in->e.type, "control_request")) return take_question(d, who, in);
+	if (speech_find(in, SPEECH_ASK, &f)) return take_question(d, who, in);
 	tell_answer(d, who, in);
-	if (!span_equals(in->e.type, "result")) return CTL_GO;
-	struct turn turn = d->turn;
-	bool good = turn_feed(&turn, in->line, &in->e) || turn.ours;
+	if (!speech_find(in, SPEECH_END, &f)) return CTL_GO;
+	struct speech_turn turn = d->turn;
+	bool good = in->speech->ends(&turn, in) || turn.ours;
 	who->result = true;
-	d->success = good && !span_is_true(in->e.is_error);
-	struct span how = span_content(in->e.subtype);
+	d->success = good && !f.bad;
+	struct span how = span_content(f.name);
 	tell(d, who->name, "sees the end of the turn: %.*s", (int)how.n, how.p ? how.p : "?");
 	return CTL_GO;
 }
@@ -273,6 +271,7 @@ static int play_turn(struct demo *d) {
 /* The window was closed; what it gets when it comes back. Counted up to the result, which was the last that it saw. */
 static int play_return(struct demo *d) {
 	struct incoming in;
+	struct speech_fact f;
 	size_t lines = 0;
 	plenum_close(d->window.p);
 	d->window.p = NULL;
@@ -283,7 +282,7 @@ static int play_return(struct demo *d) {
 		enum plenum_result r = follow_next(d->window.p, DEMO_TIME, &in);
 		if (r != PLENUM_OK) return ctl_failed(d->window.p, r);
 		lines++;
-		if (span_equals(in.e.type, "result")) break;
+		if (speech_find(&in, SPEECH_END, &f)) break;
 	}
 	tell(d, "window", "is back and has the whole turn again: %zu lines", lines);
 	return CTL_OK;

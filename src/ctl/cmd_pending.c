@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "ctl/always.h"
 #include "ctl/answer.h"
+#include "ctl/follow.h"
 #include "ctl/pick.h"
 #include "ctl/show.h"
 #include "ctl/text.h"
@@ -79,14 +80,14 @@ static bool was_offered(json_t *answer, const char *id) {
 
 /* Waits for the question itself: it says which kind of answer it wants. */
 static int await_request(struct plenum *p, const char *id, struct incoming *in) {
+	struct speech_fact f;
 	int64_t deadline = now_ms() + CTL_ANSWER_TIME;
 	for (;;) {
 		int64_t left = deadline - now_ms();
 		enum plenum_result r = follow_next(p, (int)MAX(left, 0), in);
 		if (r != PLENUM_OK) return ctl_failed(p, r);
-		if (!span_equals(in->e.request_id, id)) continue;
-		if (span_equals(in->e.type, "control_request")) return CTL_OK;
-		if (span_equals(in->e.type, "control_cancel_request")) {
+		if (speech_find(in, SPEECH_ASK, &f) && span_equals(f.id, id)) return CTL_OK;
+		if (speech_find(in, SPEECH_WITHDRAW, &f) && span_equals(f.id, id)) {
 			ctl_say("request %s: was answered meanwhile", id);
 			return CTL_REFUSED;
 		}
@@ -102,8 +103,8 @@ struct verdict {
 
 static int take_notice(const struct incoming *in, struct verdict *v) {
 	struct span event = follow_event(in);
-	if (span_equals(in->e.inner_request_id, v->fence) && span_equals(in->e.type, "control_response")) v->fenced = true;
-	if (!event.p || !span_equals(span_member(in->line, "request_id"), v->id)) return CTL_GO;
+	if (span_equals(in->e.inner_request_id, v->fence)) v->fenced = true;
+	if (!event.p || !span_equals(span_member(in->notice, "request_id"), v->id)) return CTL_GO;
 	if (span_equals(event, PLENUM_EV_SETTLED)) v->settled = true;
 	if (!span_equals(event, PLENUM_EV_ERROR)) return CTL_GO;
 	follow_print_error(in);
@@ -127,24 +128,23 @@ static int confirm(struct plenum *p, const char *id) {
 }
 
 /* *what: a line about the request; the caller frees it. */
-static int decide_attached(struct plenum *p, const char *id, const struct decision *d, char **what) {
+static int decide_attached(struct plenum *p, const char *id, const struct speech_decision *d, char **what) {
 	struct incoming in;
 	int code = await_request(p, id, &in);
 	if (code != CTL_OK) return code;
-	const char *lacks = answer_lacks(in.e.request, d);
+	struct speech_ask ask = {0};
+	in.speech->read_ask(&in, &ask);
+	const char *lacks = answer_lacks(&ask, d);
 	if (lacks) {
 		ctl_say("request %s: %s", id, lacks);
 		return CTL_USAGE;
 	}
-	json_t *body = answer_body(in.e.request, d);
-	if (!body) {
-		ctl_say("request %s: has no allow or deny (`plenumctl attach`, or the program that knows this kind)", id);
-		return CTL_REFUSED;
-	}
-	if (span_is_string(span_member(in.e.request, "tool_name")))
-		*what = show_tool(span_member(in.e.request, "tool_name"), span_member(in.e.request, "input"), 100);
-	code = answer_send(p, id, body);
-	return code == CTL_OK ? confirm(p, id) : code;
+	if (span_is_string(ask.tool)) *what = show_tool(ask.tool, ask.input, 100);
+	enum plenum_result r = answer_post(p, in.speech, &ask, d);
+	if (r == PLENUM_OK) return confirm(p, id);
+	if (r != PLENUM_REFUSED) return ctl_failed(p, r);
+	ctl_say("request %s: has no allow or deny (`plenumctl attach`, or the program that knows this kind)", id);
+	return CTL_REFUSED;
 }
 
 static int print_decided(struct ctl *c, const char *session, const char *id, bool allow, const char *what) {
@@ -159,7 +159,7 @@ static int print_decided(struct ctl *c, const char *session, const char *id, boo
 	return ctl_print_json(told);
 }
 
-static int decide(struct ctl *c, const char *session, const char *id, const struct decision *d) {
+static int decide(struct ctl *c, const char *session, const char *id, const struct speech_decision *d) {
 	_cleanup_plenum_ struct plenum *p = ctl_open(c);
 	_cleanup_json_ json_t *answer = NULL;
 	_cleanup_free_ char *what = NULL;
@@ -185,7 +185,7 @@ static int no_one_request(size_t n, const char *session) {
 	return n ? CTL_USAGE : CTL_REFUSED;
 }
 
-static int decide_each(struct ctl *c, json_t *list, const struct decision *d) {
+static int decide_each(struct ctl *c, json_t *list, const struct speech_decision *d) {
 	json_t *entry;
 	size_t i;
 	int code = CTL_OK;
@@ -197,7 +197,7 @@ static int decide_each(struct ctl *c, json_t *list, const struct decision *d) {
 }
 
 /* session NULL: of all sessions. id NULL: the only one that waits, or with all each. */
-static int decide_some(struct ctl *c, const char *session, const char *id, bool all, const struct decision *d) {
+static int decide_some(struct ctl *c, const char *session, const char *id, bool all, const struct speech_decision *d) {
 	_cleanup_json_ json_t *answer = NULL;
 	_cleanup_plenum_ struct plenum *p = NULL;
 	int code = CTL_OK;
@@ -217,7 +217,7 @@ static int decide_some(struct ctl *c, const char *session, const char *id, bool 
 int cmd_allow(struct ctl *c, int argc, char **argv) {
 	const char *input = NULL;
 	bool all = false;
-	struct decision d = {.allow = true};
+	struct speech_decision d = {.allow = true};
 	const struct ctl_option options[] = {
 		{"always", 'a', NULL, "and remember what `plenumctl pending` shows", .flag = &d.always},
 		{"input", 'i', "JSON", "run the tool with this input instead (an object)", .value = &input},
@@ -240,7 +240,7 @@ static bool is_id(const char *word) {
 
 int cmd_deny(struct ctl *c, int argc, char **argv) {
 	bool all = false;
-	struct decision d = {.message = "The user denied this."};
+	struct speech_decision d = {.message = "The user denied this."};
 	const struct ctl_option options[] = {
 		{"interrupt", 'i', NULL, "and end the turn", .flag = &d.interrupt},
 		{"all", 0, NULL, "every request that waits", .flag = &all},

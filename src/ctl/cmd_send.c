@@ -10,7 +10,6 @@
 #include "ctl/pick.h"
 #include "ctl/show.h"
 #include "ctl/text.h"
-#include "ctl/turn.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -23,6 +22,7 @@
 struct sending {
 	struct ctl *c;
 	struct plenum *p;
+	const struct speech *speech;
 	const char *session;
 	bool no_wait, existing;
 	bool told_waiting; /* "a permission waits" was said for this stop */
@@ -30,35 +30,32 @@ struct sending {
 	struct buf last;   /* the last result that names no prompt of ours */
 	int64_t deadline;  /* now_ms() clock; INT64_MAX: none */
 	int signals;       /* signalfd of SIGINT and SIGTERM */
-	struct turn turn;
+	struct speech_turn turn;
 	struct show show;
 };
 
 /* --- How it ends -------------------------------------------------------------------------------------------------- */
 
-static char *failure_of(struct span line, const struct envelope *e) {
-	if (show_was_interrupted(line, e)) return strdup("the turn was interrupted");
-	struct span errors = span_member(line, "errors"), first = SPAN_NONE;
-	size_t at = 0;
-	if (!span_is_array(errors) || !span_next(errors, &at, &first)) first = span_member(line, "result");
-	_cleanup_free_ char *subtype = span_dup(e->subtype, NULL);
-	_cleanup_free_ char *why = text_dup(first, NULL);
-	bool named = subtype &&
-				 strcmp(subtype, "success") != 0; /* a failure of the API ends a turn as a `success` with is_error */
-	return str_printf("the turn failed%s%s%s%s%s", named ? " (" : "", named ? subtype : "", named ? ")" : "",
+static char *failure_of(const struct speech_fact *end) {
+	if (end->interrupted) return strdup("the turn was interrupted");
+	_cleanup_free_ char *outcome = span_dup(end->name, NULL);
+	_cleanup_free_ char *why = text_dup(end->text, NULL);
+	bool named = outcome &&
+				 strcmp(outcome, "success") != 0; /* a failure of the API ends a turn as a `success` with is_error */
+	return str_printf("the turn failed%s%s%s%s%s", named ? " (" : "", named ? outcome : "", named ? ")" : "",
 					  why && *why ? ": " : "", why ? why : "");
 }
 
-static int take_result(struct sending *s, const struct incoming *in) {
-	bool bad = span_is_true(in->e.is_error) || !span_equals(in->e.subtype, "success");
+static int take_result(struct sending *s, const struct speech_fact *end) {
+	bool bad = end->bad || !span_equals(end->name, "success");
 	if (!s->c->json && !bad && !s->show.wrote) { /* a command of the CLI's own has no other text than this */
 		size_t n = 0;
-		_cleanup_free_ char *text = text_dup(span_member(in->line, "result"), &n);
+		_cleanup_free_ char *text = text_dup(end->text, &n);
 		if (text) text_print(stdout, text, n);
 		s->show.mid_line = n && text && text[n - 1] != '\n';
 	}
 	show_break(&s->show);
-	_cleanup_free_ char *why = bad ? failure_of(in->line, &in->e) : NULL;
+	_cleanup_free_ char *why = bad ? failure_of(end) : NULL;
 	if (why) ctl_say("%s", why);
 	return bad ? CTL_REFUSED : CTL_OK;
 }
@@ -76,7 +73,7 @@ static int take_asking(struct sending *s) {
 }
 
 static int take_state(struct sending *s, const struct incoming *in) {
-	struct span state = span_member(in->line, "state");
+	struct span state = span_member(in->notice, "state");
 	if (span_equals(state, PLENUM_ST_ASKING)) return take_asking(s);
 	s->told_waiting = false;
 	if (!s->gap || !span_equals(state, PLENUM_ST_IDLE)) return CTL_GO;
@@ -86,10 +83,11 @@ static int take_state(struct sending *s, const struct incoming *in) {
 
 /* The daemon knows that the last result was ours, though that does not say so (a command of the CLI 2.1.197). */
 static int take_end(struct sending *s, const struct incoming *in) {
-	struct incoming last = {.line = {s->last.data, s->last.len}};
-	bool known = s->last.len && !s->last.failed && scan_envelope(last.line.p, last.line.n, &last.e);
-	bool bad = span_is_true(span_member(in->line, "is_error"));
-	if (known && span_is_true(last.e.is_error) == bad) return take_result(s, &last);
+	struct incoming last;
+	struct speech_fact end;
+	speech_read(in->speech, s->last.data ? s->last.data : "", s->last.failed ? 0 : s->last.len, &last);
+	bool bad = span_is_true(span_member(in->notice, "is_error"));
+	if (speech_find(&last, SPEECH_END, &end) && end.bad == bad) return take_result(s, &end);
 	if (!bad) return CTL_OK;
 	ctl_say("the turn failed");
 	return CTL_REFUSED;
@@ -99,7 +97,7 @@ static int take_event(struct sending *s, const struct incoming *in, struct span 
 	if (span_equals(event, PLENUM_EV_SESSION_STATE)) return take_state(s, in);
 	if (span_equals(event, PLENUM_EV_ERROR)) {
 		follow_print_error(in);
-		return span_equals(span_member(in->line, "code"), PLENUM_E_CHILD_EXITED) ? CTL_CUT : CTL_REFUSED;
+		return span_equals(span_member(in->notice, "code"), PLENUM_E_CHILD_EXITED) ? CTL_CUT : CTL_REFUSED;
 	}
 	if (span_equals(event, PLENUM_EV_SESSION_REMOVED)) {
 		ctl_say("session %s: was removed before the answer", s->session);
@@ -119,17 +117,18 @@ static int take_event(struct sending *s, const struct incoming *in, struct span 
 }
 
 static int take_line(struct sending *s, const struct incoming *in) {
+	struct speech_fact end;
 	if (s->c->json) {
 		fwrite(in->line.p, 1, in->line.n, stdout);
 		fputc('\n', stdout);
 	}
-	bool end = turn_feed(&s->turn, in->line, &in->e);
-	if (end) return take_result(s, in);
-	if (span_equals(in->e.type, "result")) {
+	bool ours = in->speech->ends(&s->turn, in), ended = speech_find(in, SPEECH_END, &end);
+	if (ours && ended) return take_result(s, &end);
+	if (ended) {
 		s->last.len = 0;
 		buf_put(&s->last, in->line.p, in->line.n);
 	}
-	if (!s->c->json && s->turn.ours) show_answer(&s->show, in->line, &in->e);
+	if (!s->c->json && s->turn.ours) show_answer(&s->show, in);
 	struct span event = follow_event(in);
 	return event.p ? take_event(s, in, event) : CTL_GO;
 }
@@ -138,21 +137,13 @@ static int take_line(struct sending *s, const struct incoming *in) {
 
 /* It may still be queued while the turn of another client's prompt runs. */
 static bool take_back(struct sending *s) {
-	char object[PLENUM_UUID_SIZE + 32];
-	struct plenum_answer a;
-	if (s->turn.ours) return false;
-	snprintf(object, sizeof object, "{\"message_uuid\":\"%s\"}", s->turn.uuid);
-	bool answered = plenum_request(s->p, "cancel_async_message", object, TAKE_BACK_TIME, &a) == PLENUM_OK;
-	bool done = answered && a.body && span_is_true(span_member((struct span){a.body, a.body_len}, "cancelled"));
-	plenum_answer_free(&a);
-	return done;
+	return !s->turn.ours && s->speech->take_back && s->speech->take_back(s->p, s->turn.uuid, TAKE_BACK_TIME);
 }
 
 static int give_up(struct sending *s, int code) {
-	char id[PLENUM_ID_SIZE];
 	show_break(&s->show);
 	bool queued = take_back(s);
-	if (!queued) plenum_post(s->p, "interrupt", NULL, id);
+	if (!queued) s->speech->interrupt(s->p);
 	ctl_say("%s%s", code == CTL_TIMED_OUT ? "timeout: " : "",
 			queued                  ? "the prompt was taken back before its turn"
 			: code == CTL_TIMED_OUT ? "the turn was interrupted"
@@ -210,7 +201,8 @@ static int send_prompt(struct sending *s, json_t *members, const struct buf *tex
 	}
 	_cleanup_close_ int signals = fd_signals((const int[]){SIGINT, SIGTERM, 0});
 	s->signals = signals;
-	enum plenum_result r = plenum_prompt(s->p, text->data, text->len, s->turn.uuid);
+	str_uuid(s->turn.uuid);
+	enum plenum_result r = s->speech->prompt(s->p, text->data, text->len, s->turn.uuid);
 	return r == PLENUM_OK ? follow(s) : ctl_failed(s->p, r);
 }
 
@@ -245,6 +237,7 @@ int cmd_send(struct ctl *c, int argc, char **argv) {
 	if (existing) create = "never";
 	struct sending s = {.c = c,
 						.p = p,
+						.speech = &speech_claude,
 						.session = session,
 						.no_wait = no_wait,
 						.existing = existing,

@@ -70,8 +70,8 @@ int cmd_new(struct ctl *c, int argc, char **argv) {
 
 /* The end of the session's agent, or of the session where it is to be forgotten. */
 static bool is_over(const struct incoming *in, const char *session, bool forget) {
-	struct span event = follow_event(in), state = span_member(in->line, "state");
-	if (!event.p || !span_equals(span_member(in->line, "session"), session)) return false;
+	struct span event = follow_event(in), state = span_member(in->notice, "state");
+	if (!event.p || !span_equals(span_member(in->notice, "session"), session)) return false;
 	if (span_equals(event, PLENUM_EV_SESSION_REMOVED)) return true;
 	if (forget || !span_equals(event, PLENUM_EV_SESSION_STATE)) return false;
 	return span_equals(state, PLENUM_ST_ASLEEP) || span_equals(state, PLENUM_ST_FAILED);
@@ -80,8 +80,8 @@ static bool is_over(const struct incoming *in, const char *session, bool forget)
 /* Its agent lives on. */
 static bool is_stuck(const struct incoming *in, const char *session) {
 	return span_equals(follow_event(in), PLENUM_EV_ERROR) &&
-		   span_equals(span_member(in->line, "code"), PLENUM_E_CANNOT_STOP) &&
-		   span_equals(span_member(in->line, "session"), session);
+		   span_equals(span_member(in->notice, "code"), PLENUM_E_CANNOT_STOP) &&
+		   span_equals(span_member(in->notice, "session"), session);
 }
 
 static int await_end(struct plenum *p, const char *session, bool forget) {
@@ -90,7 +90,7 @@ static int await_end(struct plenum *p, const char *session, bool forget) {
 		enum plenum_result r = follow_next(p, CTL_ANSWER_TIME * 2, &in);
 		if (r != PLENUM_OK) return ctl_failed(p, r);
 		if (is_stuck(&in, session)) {
-			_cleanup_free_ char *reason = span_dup(span_member(in.line, "error"), NULL);
+			_cleanup_free_ char *reason = span_dup(span_member(in.notice, "error"), NULL);
 			if (reason) ctl_say("%s", reason);
 			code = CTL_REFUSED;
 		}

@@ -63,10 +63,10 @@ static int reached(struct ctl *c, const char *session, const char *state) {
 /* The state that a line reports of the session; NULL: another line. The caller frees. */
 static char *state_in(const struct incoming *in, const char *session) {
 	struct span event = follow_event(in);
-	if (!event.p || !span_equals(span_member(in->line, "session"), session)) return NULL;
+	if (!event.p || !span_equals(span_member(in->notice, "session"), session)) return NULL;
 	if (span_equals(event, PLENUM_EV_SESSION_REMOVED)) return strdup(REMOVED);
 	if (!span_equals(event, PLENUM_EV_SESSION_STATE)) return NULL;
-	return span_dup(span_member(in->line, "state"), NULL);
+	return span_dup(span_member(in->notice, "state"), NULL);
 }
 
 static int take_state(struct ctl *c, const struct waiting *w, const char *state) {
@@ -142,11 +142,11 @@ static void print_event(struct ctl *c, const struct incoming *in) {
 	char clock[16] = "";
 	if (localtime_r(&now, &tm)) strftime(clock, sizeof clock, "%H:%M:%S", &tm);
 	size_t n = 0;
-	_cleanup_free_ char *session = span_dup(span_member(in->line, "session"), &n);
+	_cleanup_free_ char *session = span_dup(span_member(in->notice, "session"), &n);
 	buf_printf(&b, "%s  ", clock);
 	text_put_line(&b, session ? session : "-", session ? n : 1, 60);
 	buf_puts(&b, "  ");
-	show_put_event(&b, in->line);
+	show_put_event(&b, in->notice);
 	if (!b.failed) puts(b.data);
 	buf_free(&b);
 }

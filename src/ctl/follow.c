@@ -29,14 +29,15 @@ void follow_print_peer(json_t *answer) {
 }
 
 enum plenum_result follow_next(struct plenum *p, int timeout_ms, struct incoming *in) {
-	enum plenum_result r = plenum_next(p, timeout_ms, &in->line.p, &in->line.n);
-	if (r == PLENUM_OK && !scan_envelope(in->line.p, in->line.n, &in->e)) memset(&in->e, 0, sizeof in->e);
+	const char *line;
+	size_t n;
+	enum plenum_result r = plenum_next(p, timeout_ms, &line, &n);
+	if (r == PLENUM_OK) speech_read(&speech_claude, line, n, in);
 	return r;
 }
 
 struct span follow_event(const struct incoming *in) {
-	bool ours = span_equals(in->e.type, "system") && span_equals(in->e.subtype, PLENUM_EVENT_SUBTYPE);
-	return ours ? span_member(in->line, "event") : SPAN_NONE;
+	return span_member(in->notice, "event");
 }
 
 bool follow_seq(const struct incoming *in, int64_t *seq) {
@@ -46,19 +47,19 @@ bool follow_seq(const struct incoming *in, int64_t *seq) {
 }
 
 bool follow_changed(const struct incoming *in, const char *what, const char *value) {
-	return span_equals(follow_event(in), PLENUM_EV_CHANGED) && span_equals(span_member(in->line, "what"), what) &&
-		   span_equals(span_member(in->line, "value"), value);
+	return span_equals(follow_event(in), PLENUM_EV_CHANGED) && span_equals(span_member(in->notice, "what"), what) &&
+		   span_equals(span_member(in->notice, "value"), value);
 }
 
 char *follow_renamed(const struct incoming *in, const char *session) {
 	bool changed = span_equals(follow_event(in), PLENUM_EV_CHANGED) &&
-				   span_equals(span_member(in->line, "what"), "name") &&
-				   span_equals(span_member(in->line, "session"), session);
-	return changed ? span_dup(span_member(in->line, "value"), NULL) : NULL;
+				   span_equals(span_member(in->notice, "what"), "name") &&
+				   span_equals(span_member(in->notice, "session"), session);
+	return changed ? span_dup(span_member(in->notice, "value"), NULL) : NULL;
 }
 
 bool follow_ended(const struct incoming *in, const char *uuid) {
-	struct span uuids = span_member(in->line, "uuids"), one;
+	struct span uuids = span_member(in->notice, "uuids"), one;
 	if (!span_equals(follow_event(in), PLENUM_EV_TURN_ENDED) || !span_is_array(uuids)) return false;
 	for (size_t at = 0; span_next(uuids, &at, &one);)
 		if (span_equals(one, uuid)) return true;
@@ -66,7 +67,7 @@ bool follow_ended(const struct incoming *in, const char *uuid) {
 }
 
 void follow_print_error(const struct incoming *in) {
-	_cleanup_free_ char *code = span_dup(span_member(in->line, "code"), NULL);
-	_cleanup_free_ char *error = span_dup(span_member(in->line, "error"), NULL);
+	_cleanup_free_ char *code = span_dup(span_member(in->notice, "code"), NULL);
+	_cleanup_free_ char *error = span_dup(span_member(in->notice, "error"), NULL);
 	ctl_say_error(error ? error : "the daemon refused a line", code);
 }

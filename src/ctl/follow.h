@@ -5,19 +5,13 @@
 #pragma once
 
 #include "ctl/ctl.h"
-#include "dialect/envelope.h"
-#include "wire/scan.h"
+#include "ctl/speech.h"
 
 /* Attach; p may be NULL: no daemon. members is consumed, and `session` is added unless NULL. *answer is the answer's
  * body. */
 int follow_to(struct plenum *p, const char *session, json_t *members, json_t **answer);
 
-/* One line with its envelope. The spans are valid until the next call. For a line that is not an object all spans of
- * the envelope are absent. */
-struct incoming {
-	struct span line;
-	struct envelope e;
-};
+/* Read the next line; it is valid until the next call. */
 enum plenum_result follow_next(struct plenum *p, int timeout_ms, struct incoming *in);
 
 /* Return the event's name if the line is a notice of the daemon, else SPAN_NONE. */

@@ -154,44 +154,46 @@ static char *tool_words(const char *name) {
 }
 
 /* For the first line: a file, a description that is not the command itself. */
-static char *subject(struct span request, struct span input) {
-	struct span description = span_member(input, "description"), command = span_member(input, "command");
-	char *file = text_dup(span_member(input, "file_path"), NULL);
+static char *subject(const struct speech_ask *ask) {
+	struct span description = span_member(ask->input, "description"), command = span_member(ask->input, "command");
+	char *file = text_dup(span_member(ask->input, "file_path"), NULL);
 	if (file) return file;
-	if (!description.p) description = span_member(request, "description");
+	if (!description.p) description = ask->about;
 	return span_same(description, command) ? NULL : text_dup(description, NULL);
 }
 
-void question_show(struct show *s, struct span request) {
-	struct span input = span_member(request, "input"), tool = span_member(request, "tool_name");
-	_cleanup_free_ char *name = text_dup(tool, NULL);
-	_cleanup_free_ char *words = name ? tool_words(name) : NULL;
-	_cleanup_free_ char *message = text_dup(span_member(request, "message"), NULL);
-	_cleanup_free_ char *reason = text_dup(span_member(request, "decision_reason"), NULL);
-	_cleanup_free_ char *blocked = text_dup(span_member(request, "blocked_path"), NULL);
-	_cleanup_free_ char *subagent = text_dup(span_member(request, "agent_id"), NULL);
-	_cleanup_free_ char *what = subject(request, input);
-	bool plan = span_equals(tool, "ExitPlanMode");
+static void put_title(struct show *s, const struct speech_ask *ask, const char *name) {
+	_cleanup_free_ char *words = name ? tool_words(name) : NULL, *message = text_dup(ask->message, NULL);
+	_cleanup_free_ char *what = subject(ask);
+	bool plan = span_equals(ask->tool, "ExitPlanMode");
 	show_note(s, SHOW_YELLOW, "? %s%s%s",
 			  plan      ? "the agent's plan"
 			  : words   ? words
 			  : message ? message
 						: "the agent asks",
 			  what && !plan ? ": " : "", what && !plan ? what : "");
+}
+
+void question_show(struct show *s, const struct speech_ask *ask) {
+	_cleanup_free_ char *name = text_dup(ask->tool, NULL);
+	_cleanup_free_ char *reason = text_dup(ask->reason, NULL);
+	_cleanup_free_ char *blocked = text_dup(ask->path, NULL);
+	_cleanup_free_ char *subagent = text_dup(ask->agent, NULL);
+	put_title(s, ask, name);
 	if (subagent) show_note(s, SHOW_DIM, "  asked by subagent %s", subagent);
-	if (span_is_object(input))
-		put_input(s, tool, input);
-	else if (input.p)
-		put_value(s, "input:", input, 1);
-	if (!name) put_members(s, request, 1, (const char *const[]){"subtype", "message", NULL});
+	if (span_is_object(ask->input))
+		put_input(s, ask->tool, ask->input);
+	else if (ask->input.p)
+		put_value(s, "input:", ask->input, 1);
+	if (!name) put_members(s, ask->body, 1, (const char *const[]){"subtype", "message", NULL});
 	if (blocked) show_note(s, SHOW_DIM, "  the path that needs it: %s", blocked);
 	if (reason) show_note(s, SHOW_DIM, "  because: %s", reason);
 }
 
-static void show_always(struct show *s, struct span request) {
-	struct span list = span_member(request, "permission_suggestions"), one;
+static void show_always(struct show *s, const struct speech_ask *ask) {
+	struct span one;
 	show_note(s, SHOW_DIM, "  a  allow it, and remember:");
-	for (size_t at = 0; span_next(list, &at, &one);) {
+	for (size_t at = 0; span_next(ask->proposals, &at, &one);) {
 		struct buf b = BUF_INIT(65536);
 		answer_put_remembered(&b, one);
 		show_note(s, SHOW_DIM, "       %s", b.data ? b.data : "");
@@ -199,15 +201,14 @@ static void show_always(struct show *s, struct span request) {
 	}
 }
 
-void question_show_choices(struct show *s, struct span request) {
-	struct span tool = span_member(request, "tool_name");
-	bool plan = span_equals(tool, "ExitPlanMode"), tool_use = span_is_string(tool);
+void question_show_choices(struct show *s, const struct speech_ask *ask) {
+	bool plan = span_equals(ask->tool, "ExitPlanMode"), tool_use = span_is_string(ask->tool);
 	show_note(s, SHOW_DIM, "  y  %s", plan ? "go on with this plan" : tool_use ? "allow it this time" : "accept");
 	show_note(s, SHOW_DIM, "  n  %s",
 			  plan       ? "go on planning (n and a text: what to change)"
 			  : tool_use ? "deny it (n and a text: the agent reads it as the reason)"
 						 : "decline");
-	if (!plan && answer_can_remember(request)) show_always(s, request);
+	if (!plan && ask->can_remember) show_always(s, ask);
 }
 
 /* --- Answers ------------------------------------------------------------------------------------------------------ */

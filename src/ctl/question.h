@@ -7,10 +7,10 @@
 
 #include "ctl/show.h"
 
-/* Print the whole request (the line's `request`). */
-void question_show(struct show *s, struct span request);
+/* Print all of it. */
+void question_show(struct show *s, const struct speech_ask *ask);
 /* Print the choices. */
-void question_show_choices(struct show *s, struct span request);
+void question_show_choices(struct show *s, const struct speech_ask *ask);
 /* Print one question of AskUserQuestion with its options. */
 void question_show_options(struct show *s, struct span question);
 

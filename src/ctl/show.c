@@ -106,37 +106,24 @@ static void remember_message(struct show *s, struct span id) {
 	snprintf(s->streamed, sizeof s->streamed, "%.*s", (int)MIN(raw.n, sizeof s->streamed - 1), raw.p ? raw.p : "");
 }
 
-static void show_stream_event(struct show *s, struct span line) {
-	struct span event = span_member(line, "event");
-	struct span type = span_member(event, "type");
-	if (span_equals(type, "message_start")) remember_message(s, span_member(span_member(event, "message"), "id"));
-	if (span_equals(type, "content_block_stop")) show_break(s);
-	/* Of a message whose beginning we missed, the pieces are half the text: its `assistant` line has all of it. */
-	if (!span_equals(type, "content_block_delta") || !*s->streamed) return;
-	struct span delta = span_member(event, "delta");
-	if (span_equals(span_member(delta, "type"), "text_delta")) put_text(s, span_member(delta, "text"));
+static bool was_streamed(const struct show *s, struct span id) {
+	return *s->streamed && span_equals(id, s->streamed);
 }
 
-static bool was_streamed(const struct show *s, struct span message) {
-	return *s->streamed && span_equals(span_member(message, "id"), s->streamed);
-}
-
-static void show_blocks_text(struct show *s, struct span message) {
-	struct span content = span_member(message, "content"), block;
-	size_t at = 0;
-	if (span_is_string(content)) put_text(s, content);
-	while (span_is_array(content) && span_next(content, &at, &block)) {
-		if (!span_equals(span_member(block, "type"), "text")) continue;
-		put_text(s, span_member(block, "text"));
-		show_break(s);
-	}
+/* Of a message whose beginning we missed, the pieces are half the text: it comes again as a whole. */
+static void show_text(struct show *s, const struct incoming *in, const struct speech_fact *f) {
+	if (f->nested) return; /* a subagent talks to the agent, not to us */
+	if (f->kind == SPEECH_MESSAGE) remember_message(s, f->id);
+	if (f->kind == SPEECH_PAUSE) show_break(s);
+	if (f->kind == SPEECH_PIECE && (*s->streamed || !in->speech->repeats)) put_text(s, f->text);
+	if (f->kind != SPEECH_TEXT || was_streamed(s, f->id)) return;
+	put_text(s, f->text);
 	show_break(s);
 }
 
-void show_answer(struct show *s, struct span line, const struct envelope *e) {
-	if (span_is_string(e->parent_tool_use_id)) return; /* a subagent talks to the agent, not to us */
-	if (span_equals(e->type, "stream_event")) show_stream_event(s, line);
-	if (span_equals(e->type, "assistant") && !was_streamed(s, e->message)) show_blocks_text(s, e->message);
+void show_answer(struct show *s, const struct incoming *in) {
+	struct speech_fact f;
+	for (size_t at = 0; speech_next(in, &at, &f);) show_text(s, in, &f);
 }
 
 /* --- Everything else ---------------------------------------------------------------------------------------------- */
@@ -178,61 +165,28 @@ char *show_tool(struct span name, struct span input, size_t max) {
 	return asprintf(&line, "%s: %s", tool ? tool : "?", what ? what : "") < 0 ? NULL : line;
 }
 
-static void show_tool_uses(struct show *s, struct span message) {
-	struct span content = span_member(message, "content"), block;
-	size_t at = 0;
-	while (span_is_array(content) && span_next(content, &at, &block)) {
-		if (!span_equals(span_member(block, "type"), "tool_use")) continue;
-		_cleanup_free_ char *tool = show_tool(span_member(block, "name"), span_member(block, "input"), LINE_MAX_CHARS);
-		show_note(s, SHOW_CYAN, "* %s", tool ? tool : "?");
-	}
+static void show_call(struct show *s, const struct speech_fact *f) {
+	_cleanup_free_ char *tool = show_tool(f->name, f->input, LINE_MAX_CHARS);
+	show_note(s, SHOW_CYAN, "* %s", tool ? tool : "?");
 }
 
-/* A tool result's text: a string, or the first text block of a list. */
-static struct span result_text(struct span content) {
-	struct span block;
-	size_t at = 0;
-	if (!span_is_array(content)) return content;
-	while (span_next(content, &at, &block))
-		if (span_equals(span_member(block, "type"), "text")) return span_member(block, "text");
-	return SPAN_NONE;
-}
-
-static void show_tool_results(struct show *s, struct span content) {
-	struct span block;
-	size_t at = 0;
-	while (span_is_array(content) && span_next(content, &at, &block)) {
-		if (!span_equals(span_member(block, "type"), "tool_result")) continue;
-		bool bad = span_is_true(span_member(block, "is_error"));
-		size_t n = 0;
-		_cleanup_free_ char *text = text_dup(result_text(span_member(block, "content")), &n);
-		bool several = text && memchr(text, '\n', n);
-		const char *color = bad ? SHOW_RED : SHOW_DIM;
-		if (!several) {
-			_cleanup_free_ char *line = one_line(text ? text : "", n, LINE_MAX_CHARS);
-			show_note(s, color, "  = %s%s", bad ? "error: " : "", line && *line ? line : "(nothing)");
-			if (n > LINE_MAX_CHARS && s->keeps) keep_rest(s, text, n);
-			continue;
-		}
-		show_note(s, color, "  =%s", bad ? " error:" : "");
+static void show_tool_result(struct show *s, const struct speech_fact *f) {
+	size_t n = 0;
+	_cleanup_free_ char *text = text_dup(f->text, &n);
+	const char *color = f->bad ? SHOW_RED : SHOW_DIM;
+	if (text && memchr(text, '\n', n)) {
+		show_note(s, color, "  =%s", f->bad ? " error:" : "");
 		show_lines(s, color, 4, text, n, OUTPUT_LINES);
-	}
-}
-
-static void show_user(struct show *s, const struct envelope *e) {
-	struct span content = span_member(e->message, "content");
-	if (span_is_true(e->is_replay)) {
-		_cleanup_free_ char *text = span_line(result_text(content), LINE_MAX_CHARS * 4);
-		show_note(s, SHOW_BOLD, "> %s", text ? text : "");
 		return;
 	}
-	show_tool_results(s, content);
+	_cleanup_free_ char *line = one_line(text ? text : "", n, LINE_MAX_CHARS);
+	show_note(s, color, "  = %s%s", f->bad ? "error: " : "", line && *line ? line : "(nothing)");
+	if (n > LINE_MAX_CHARS && s->keeps) keep_rest(s, text, n);
 }
 
-bool show_was_interrupted(struct span line, const struct envelope *e) {
-	struct span reason = span_member(line, "terminal_reason");
-	return span_is_true(e->is_error) &&
-		   (span_equals(reason, "aborted_streaming") || span_equals(reason, "aborted_tools"));
+static void show_echo(struct show *s, const struct speech_fact *f) {
+	_cleanup_free_ char *text = span_line(f->text, LINE_MAX_CHARS * 4);
+	show_note(s, SHOW_BOLD, "> %s", text ? text : "");
 }
 
 static void put_count(struct buf *b, int64_t n) {
@@ -243,58 +197,37 @@ static void put_count(struct buf *b, int64_t n) {
 }
 
 /* Tokens of this turn, and the cost, which the agent counts from the start of its process. */
-static void put_usage(struct buf *b, struct span line) {
-	static const char *const inputs[] = {"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"};
-	struct span usage = span_member(line, "usage"), cost = span_member(line, "total_cost_usd");
-	int64_t in = 0, out = 0, n;
-	for (size_t i = 0; i < ARRAY_SIZE(inputs); i++)
-		if (span_int(span_member(usage, inputs[i]), &n)) in += n;
-	span_int(span_member(usage, "output_tokens"), &out);
-	if (in > 0 || out > 0) {
+static void put_usage(struct buf *b, const struct speech_fact *end) {
+	if (end->in > 0 || end->out > 0) {
 		buf_puts(b, ", tokens: ");
-		put_count(b, in);
+		put_count(b, end->in);
 		buf_puts(b, " in, ");
-		put_count(b, out);
+		put_count(b, end->out);
 		buf_puts(b, " out");
 	}
-	_cleanup_free_ char *number = cost.p ? strndup(cost.p, cost.n) : NULL;
-	double dollars = number ? strtod(number, NULL) : 0;
-	if (dollars > 0) buf_printf(b, ", $%.4f so far", dollars);
+	if (end->cost > 0) buf_printf(b, ", $%.4f so far", end->cost);
 }
 
-static void show_result(struct show *s, struct span line, const struct envelope *e) {
-	int64_t ms = 0;
-	_cleanup_free_ char *subtype = span_line(e->subtype, 60);
-	span_int(span_member(line, "duration_ms"), &ms);
-	if (show_was_interrupted(line, e)) {
+static void show_end(struct show *s, const struct speech_fact *end) {
+	_cleanup_free_ char *outcome = span_line(end->name, 60);
+	if (end->again) return;
+	if (end->interrupted) {
 		show_note(s, SHOW_DIM, "-- interrupted");
 		return;
 	}
-	if (!span_is_true(e->is_error)) {
+	if (!end->bad) {
 		struct buf b = BUF_INIT(1000);
-		buf_printf(&b, "-- %s, %lld.%lld s", subtype ? subtype : "", (long long)ms / 1000, (long long)ms / 100 % 10);
-		put_usage(&b, line);
+		buf_printf(&b, "-- %s, %lld.%lld s", outcome ? outcome : "", (long long)end->ms / 1000,
+				   (long long)end->ms / 100 % 10);
+		put_usage(&b, end);
 		show_note(s, SHOW_DIM, "%s", b.data ? b.data : "");
 		buf_free(&b);
 		return;
 	}
-	struct span errors = span_member(line, "errors"), first = SPAN_NONE;
-	size_t at = 0;
-	if (!span_is_array(errors) || !span_next(errors, &at, &first)) first = span_member(line, "result");
-	_cleanup_free_ char *why = span_line(first, LINE_MAX_CHARS);
-	show_note(s, SHOW_RED, "-- failed (%s): %s", subtype && strcmp(subtype, "success") ? subtype : "API",
+	_cleanup_free_ char *why = span_line(end->text, LINE_MAX_CHARS);
+	show_note(s, SHOW_RED, "-- failed (%s): %s", outcome && strcmp(outcome, "success") ? outcome : "API",
 			  why ? why : "");
 }
-
-/* The child's system lines that a person should see, and the member that holds their text. */
-static const struct {
-	const char *subtype, *member;
-} told[] = {
-	{"permission_denied", "message"}, {"informational", "content"},
-	{"notification", "text"},         {"local_command_output", "content"},
-	{"task_started", "description"},  {"task_notification", "summary"},
-	{"api_retry", "error"},           {"session_title_changed", "title"},
-};
 
 /* Members of our own notices, in the order in which they are shown. */
 static const char *const event_members[] = {"client", "name",  "state",   "reason", "decision",  "tool_name",
@@ -409,30 +342,31 @@ static void show_event(struct show *s, struct span line) {
 	buf_free(&b);
 }
 
-static void show_system(struct show *s, struct span line, const struct envelope *e) {
-	if (span_equals(e->subtype, PLENUM_EVENT_SUBTYPE)) {
-		show_event(s, line);
-		return;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(told); i++) {
-		if (!span_equals(e->subtype, told[i].subtype)) continue;
-		_cleanup_free_ char *text = span_line(span_member(line, told[i].member), LINE_MAX_CHARS);
-		show_note(s, SHOW_YELLOW, "! %s: %s", told[i].subtype, text ? text : "");
-	}
+static void show_report(struct show *s, const struct speech_fact *f) {
+	_cleanup_free_ char *name = span_line(f->name, LINE_MAX_CHARS), *text = span_line(f->text, LINE_MAX_CHARS);
+	show_note(s, SHOW_YELLOW, "! %s: %s", name ? name : "?", text ? text : "");
 }
 
-static void show_request(struct show *s, const struct envelope *e) {
-	if (!span_equals(e->inner_subtype, "can_use_tool")) return;
-	_cleanup_free_ char *tool = show_tool(span_member(e->request, "tool_name"), span_member(e->request, "input"),
-										  LINE_MAX_CHARS);
+static void show_ask(struct show *s, const struct incoming *in) {
+	struct speech_ask ask = {0};
+	in->speech->read_ask(in, &ask);
+	if (ask.kind != SPEECH_ASKS_TOOL) return;
+	_cleanup_free_ char *tool = show_tool(ask.tool, ask.input, LINE_MAX_CHARS);
 	show_note(s, SHOW_YELLOW, "? %s", tool ? tool : "");
 }
 
-void show_line(struct show *s, struct span line, const struct envelope *e) {
-	show_answer(s, line, e);
-	if (span_equals(e->type, "assistant")) show_tool_uses(s, e->message);
-	if (span_equals(e->type, "user")) show_user(s, e);
-	if (span_equals(e->type, "result")) show_result(s, line, e);
-	if (span_equals(e->type, "system")) show_system(s, line, e);
-	if (span_equals(e->type, "control_request")) show_request(s, e);
+static void show_fact(struct show *s, const struct incoming *in, const struct speech_fact *f) {
+	show_text(s, in, f);
+	if (f->kind == SPEECH_CALL) show_call(s, f);
+	if (f->kind == SPEECH_RESULT) show_tool_result(s, f);
+	if (f->kind == SPEECH_ECHO) show_echo(s, f);
+	if (f->kind == SPEECH_END) show_end(s, f);
+	if (f->kind == SPEECH_REPORT) show_report(s, f);
+	if (f->kind == SPEECH_ASK) show_ask(s, in);
+}
+
+void show_line(struct show *s, const struct incoming *in) {
+	struct speech_fact f;
+	for (size_t at = 0; speech_next(in, &at, &f);) show_fact(s, in, &f);
+	if (in->notice.p) show_event(s, in->notice);
 }

@@ -7,8 +7,7 @@
 
 #include "base/buf.h"
 #include "base/macros.h"
-#include "dialect/envelope.h"
-#include "wire/scan.h"
+#include "ctl/speech.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,7 +18,7 @@ struct show {
 	bool mid_line;      /* the last output did not end its line */
 	bool sign;          /* it was an input prompt, where no answer continues */
 	bool wrote;         /* some text of an answer was printed */
-	char streamed[128]; /* id of the streamed message: its `assistant` lines repeat the text */
+	char streamed[128]; /* id of the message that came in pieces: the lines of the whole repeat them */
 	bool keeps;         /* keep the output of a tool that is printed in part, for show_more(); then call show_free() */
 	char *rest;         /* the part that was not printed */
 	size_t rest_len;
@@ -29,15 +28,12 @@ struct show {
 void show_init(struct show *s, FILE *out);
 
 /* Print only the text of the answer, if this line has some. */
-void show_answer(struct show *s, struct span line, const struct envelope *e);
+void show_answer(struct show *s, const struct incoming *in);
 /* Print everything for an observer. */
-void show_line(struct show *s, struct span line, const struct envelope *e);
+void show_line(struct show *s, const struct incoming *in);
 
 /* Append a notice of the daemon as one line: its event and its members. */
-void show_put_event(struct buf *b, struct span line);
-
-/* Return true if this is the result of an interrupt: then the CLI's error is expected. */
-bool show_was_interrupted(struct span line, const struct envelope *e);
+void show_put_event(struct buf *b, struct span notice);
 
 /* Return a tool and its task on one line, such as Bash: ls -l. input is the tool's input object. */
 char *show_tool(struct span name, struct span input, size_t max);

@@ -5,9 +5,9 @@
 #include "base/macros.h"
 #include "ctl/always.h"
 #include "ctl/show.h"
+#include "ctl/speech.h"
 #include "ctl/table.h"
 #include "ctl/text.h"
-#include "ctl/turn.h"
 
 #include <check.h>
 #include <jansson.h>
@@ -147,15 +147,14 @@ END_TEST
 
 /* --- Turns -------------------------------------------------------------------------------------------------------- */
 
-static bool feed(struct turn *t, const char *text) {
-	struct envelope e;
-	struct span line = {text, strlen(text)};
-	ck_assert(scan_envelope(line.p, line.n, &e));
-	return turn_feed(t, line, &e);
+static bool feed(struct speech_turn *t, const char *text) {
+	struct incoming in;
+	speech_read(&speech_claude, text, strlen(text), &in);
+	return speech_claude.ends(t, &in);
 }
 
 START_TEST(a_result_is_found_by_uuid) {
-	struct turn t = {.uuid = "u1"};
+	struct speech_turn t = {.uuid = "u1"};
 	ck_assert(!feed(&t, "{\"type\":\"result\",\"user_message_uuids\":[\"u0\"]}"));
 	ck_assert(!feed(&t, "{\"type\":\"system\",\"subtype\":\"init\",\"user_message_uuids\":[\"u1\"]}"));
 	ck_assert(t.ours);
@@ -167,14 +166,14 @@ START_TEST(a_result_is_found_by_uuid) {
 END_TEST
 
 START_TEST(a_merged_turn_is_ours_too) {
-	struct turn t = {.uuid = "u1"};
+	struct speech_turn t = {.uuid = "u1"};
 	ck_assert(feed(&t, "{\"type\":\"result\",\"user_message_uuids\":[\"u0\",\"u1\",\"u2\"]}"));
 }
 END_TEST
 
 /* A line has names for 64. */
 START_TEST(a_turn_of_a_crowd_is_ours_by_its_echo) {
-	struct turn t = {.uuid = "u1"};
+	struct speech_turn t = {.uuid = "u1"};
 	struct buf b = BUF_INIT(4096);
 	buf_puts(&b, "{\"type\":\"result\",\"user_message_uuids\":[\"a\"");
 	for (int i = 1; i < 64; i++) buf_puts(&b, ",\"a\"");
@@ -187,7 +186,7 @@ START_TEST(a_turn_of_a_crowd_is_ours_by_its_echo) {
 END_TEST
 
 START_TEST(an_old_cli_names_nobody) {
-	struct turn t = {.uuid = "u1"};
+	struct speech_turn t = {.uuid = "u1"};
 	ck_assert(!feed(&t, "{\"type\":\"user\",\"isReplay\":true,\"uuid\":\"u0\"}"));
 	ck_assert(!feed(&t, "{\"type\":\"result\"}"));
 	ck_assert(!feed(&t, "{\"type\":\"user\",\"isReplay\":true,\"uuid\":\"u1\"}"));
@@ -197,7 +196,7 @@ START_TEST(an_old_cli_names_nobody) {
 END_TEST
 
 START_TEST(a_turn_that_nobody_asked_for_is_not_ours) {
-	struct turn t = {.uuid = "u1"};
+	struct speech_turn t = {.uuid = "u1"};
 	feed(&t, "{\"type\":\"user\",\"isReplay\":true,\"uuid\":\"u1\"}");
 	ck_assert(!feed(&t, "{\"type\":\"result\",\"origin\":{\"kind\":\"task-notification\"}}"));
 	ck_assert(feed(&t, "{\"type\":\"result\",\"origin\":{\"kind\":\"human\"},\"user_message_uuid\":\"u1\"}"));
@@ -205,7 +204,7 @@ START_TEST(a_turn_that_nobody_asked_for_is_not_ours) {
 END_TEST
 
 START_TEST(the_turn_of_another_prompt_is_not_printed) {
-	struct turn t = {.uuid = "u1"};
+	struct speech_turn t = {.uuid = "u1"};
 	feed(&t, "{\"type\":\"user\",\"isReplay\":true,\"uuid\":\"u1\"}");
 	feed(&t, "{\"type\":\"stream_event\",\"user_message_uuids\":[\"u0\"]}");
 	ck_assert(!t.ours);
@@ -215,16 +214,15 @@ END_TEST
 
 /* --- Answers ------------------------------------------------------------------------------------------------------ */
 
-static char *shown_by(void (*show)(struct show *, struct span, const struct envelope *), const char *const *lines) {
+static char *shown_by(void (*show)(struct show *, const struct incoming *), const char *const *lines) {
 	struct show s = {0};
 	char *out = NULL;
 	size_t n = 0;
 	s.out = open_memstream(&out, &n);
 	for (; *lines; lines++) {
-		struct envelope e;
-		struct span line = {*lines, strlen(*lines)};
-		ck_assert(scan_envelope(line.p, line.n, &e));
-		show(&s, line, &e);
+		struct incoming in;
+		speech_read(&speech_claude, *lines, strlen(*lines), &in);
+		show(&s, &in);
 	}
 	fclose(s.out);
 	return out;

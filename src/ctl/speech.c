@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/speech.h"
+
+void speech_read(const struct speech *speech, const char *p, size_t n, struct incoming *in) {
+	*in = (struct incoming){.speech = speech, .line = {p, n}};
+	if (!speech->scan(p, n, &in->e))
+		in->e = (struct envelope){0};
+	else
+		in->notice = speech->notice(in);
+}
+
+bool speech_next(const struct incoming *in, size_t *at, struct speech_fact *f) {
+	*f = (struct speech_fact){0};
+	return in->speech->next(in, at, f);
+}
+
+bool speech_find(const struct incoming *in, enum speech_kind kind, struct speech_fact *f) {
+	for (size_t at = 0; speech_next(in, &at, f);)
+		if (f->kind == kind) return true;
+	return false;
+}
