@@ -17,6 +17,9 @@
  * plenum-client(3) is the manual. The complete example is examples/client.c, built with
  * `cc client.c $(pkg-config --cflags --libs plenum)`; examples/client-glib.c runs in a GLib loop.
  *
+ * Requests, answers and notices have the frame of the session's protocol, see plenum_speak(). Prompts and requests to
+ * this client are those of Claude Code.
+ *
  * One connection is attached to one session at most; open several for several sessions. A connection may be used by one
  * thread at a time. The caller keeps ownership of arguments; the lifetime of results is stated below. No signal is
  * raised (not even SIGPIPE). Times are milliseconds; -1 waits indefinitely, 0 does not wait.
@@ -71,6 +74,14 @@ PLENUM_API void plenum_close(struct plenum *p);              /* NULL is allowed 
 PLENUM_API const char *plenum_path(const struct plenum *p);  /* the path in use; lives as long as p */
 PLENUM_API const char *plenum_error(const struct plenum *p); /* the last failure; lives until the next one */
 
+/* --- Protocols ---
+ *
+ * Speak the protocol of a session from now on: the member `dialect` of plenum_list, "claude" (at first), "acp" or
+ * "codex". A connection has one protocol, so the library connects again if a line was sent; the attachment is then
+ * gone. Only PLENUM_OK or PLENUM_FAILED; with errno EINVAL: the library does not know this protocol. */
+PLENUM_API enum plenum_result plenum_speak(struct plenum *p, const char *dialect);
+PLENUM_API const char *plenum_dialect(const struct plenum *p); /* static */
+
 /* --- In a loop ---
  *
  * The descriptor for poll(2), owned by the library; plenum_reopen() and plenum_reconnect() change it. */
@@ -117,16 +128,17 @@ PLENUM_API enum plenum_result plenum_finish(struct plenum *p);
 /* --- Requests to the daemon and to the agent --- */
 
 struct plenum_answer {
-	char *line; /* the whole control_response, NUL-terminated */
+	char *line; /* the whole answer, NUL-terminated */
 	size_t len;
-	const char *body; /* its `response.response`, points into line; NULL: none */
+	const char *body; /* its content (`response.response`; in JSON-RPC `result`), points into line; NULL: none */
 	size_t body_len;
-	char *code;  /* of an error: one of PLENUM_E_*; "" for errors of the agent */
+	char *code;  /* of an error: one of PLENUM_E_* (in JSON-RPC in `error.data`); "" for errors of the agent */
 	char *error; /* of an error: the text */
 };
 
 /* READS. Send {"type":"control_request","request_id":ID,"request":{"subtype":subtype, members of object}} with a new
- * id, and wait for the answer. object: a JSON object as text, on one line or several, or NULL. Other received lines are
+ * id, or in JSON-RPC {"id":ID,"method":subtype,"params":object}, where plenum_NAME becomes _plenum/NAME, and wait for
+ * the answer. object: a JSON object as text, on one line or several, or NULL. Other received lines are
  * queued for plenum_next() in their order. PLENUM_OK: success. PLENUM_REFUSED: an error answer. In both cases *a is set
  * and the caller calls plenum_answer_free(). plenum_next() returns a late answer after a timeout as a line. */
 PLENUM_API enum plenum_result plenum_request(struct plenum *p, const char *subtype, const char *object, int timeout_ms,

@@ -59,6 +59,28 @@ const char *plenum_error(const struct plenum *p) {
 	return p->error;
 }
 
+/* --- Protocols ---------------------------------------------------------------------------------------------------- */
+
+enum plenum_result plenum_speak(struct plenum *p, const char *dialect) {
+	const struct handle_frame *frame = handle_frame(dialect);
+	if (!frame) {
+		errno = EINVAL;
+		return handle_failed(p, "dialect %s: this library does not speak it", dialect);
+	}
+	if (frame == p->frame) return PLENUM_OK;
+	if (p->spoke) {
+		int fd = fd_connect(p->path, 0);
+		if (fd < 0) return handle_failed(p, "no daemon answers at %s: %s", p->path, strerror(errno));
+		handle_replace(p, fd);
+	}
+	p->frame = frame;
+	return PLENUM_OK;
+}
+
+const char *plenum_dialect(const struct plenum *p) {
+	return p->frame->dialect;
+}
+
 /* --- Waiting ------------------------------------------------------------------------------------------------------ */
 
 int plenum_fd(const struct plenum *p) {
@@ -189,11 +211,13 @@ static char *dup_or_empty(struct span s) {
 	return text ? text : strdup("");
 }
 
-static bool fill_answer(struct chunk line, const struct envelope *e, struct plenum_answer *a) {
+static bool fill_answer(const struct handle_frame *frame, struct chunk line, const struct envelope *e,
+						struct plenum_answer *a) {
+	struct span error = e->is_error; /* in JSON-RPC */
 	*a = (struct plenum_answer){.len = handle_length(line)};
 	a->line = strndup(line.data, a->len);
-	a->code = dup_or_empty(span_member(e->response, "code"));
-	a->error = dup_or_empty(span_member(e->response, "error"));
+	a->code = dup_or_empty(span_member(frame->head ? span_member(error, "data") : e->response, "code"));
+	a->error = dup_or_empty(frame->head ? span_member(error, "message") : span_member(e->response, "error"));
 	if (!a->line || !a->code || !a->error) {
 		plenum_answer_free(a);
 		return false;
@@ -216,8 +240,8 @@ void plenum_answer_free(struct plenum_answer *a) {
 static bool find_answer(struct plenum *p, size_t *at, const char *id, struct plenum_answer *a, enum plenum_result *r) {
 	struct envelope e;
 	for (; *at < p->queue.count; ++*at) {
-		if (!handle_answers(p->queue.lines[*at], id, &e)) continue;
-		bool filled = fill_answer(p->queue.lines[*at], &e, a);
+		if (!handle_answers(p->frame, p->queue.lines[*at], id, &e)) continue;
+		bool filled = fill_answer(p->frame, p->queue.lines[*at], &e, a);
 		struct chunk line = handle_take(p, *at);
 		*r = !filled                                 ? handle_failed(p, "out of memory")
 			 : span_equals(e.inner_subtype, "error") ? PLENUM_REFUSED

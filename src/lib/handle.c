@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "dialect/jsonrpc.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,6 +13,14 @@
 #include <sys/socket.h>
 
 #define SEQ_MARK "{\"plenum_seq\":"
+
+static const struct handle_frame frames[] = {{"claude", NULL}, {"acp", JSONRPC_HEAD}, {"codex", JSONRPC_BARE_HEAD}};
+
+const struct handle_frame *handle_frame(const char *dialect) {
+	for (size_t i = 0; i < ARRAY_SIZE(frames); i++)
+		if (strcmp(frames[i].dialect, dialect) == 0) return &frames[i];
+	return NULL;
+}
 
 enum plenum_result handle_failed(struct plenum *p, const char *fmt, ...) {
 	int saved = errno;
@@ -27,6 +36,7 @@ struct plenum *handle_new(int fd, const char *path) {
 	struct plenum *p = calloc(1, sizeof *p);
 	if (!p) return NULL;
 	p->fd = fd;
+	p->frame = frames;
 	p->out = (struct buf)BUF_INIT(SIZE_MAX / 4);
 	p->out_max = PLENUM_OUTBOX_MAX;
 	snprintf(p->path, sizeof p->path, "%s", path);
@@ -57,7 +67,7 @@ static void drop_outbox(struct plenum *p) {
 void handle_replace(struct plenum *p, int fd) {
 	close(p->fd);
 	p->fd = fd;
-	p->ended = p->told = p->finished = p->shut = p->cut = false;
+	p->ended = p->told = p->finished = p->shut = p->cut = p->spoke = false;
 	drop_outbox(p);
 	lines_free(&p->in);
 	lines_init(&p->in, &p->pool, PLENUM_CLIENT_LINE_MAX);
@@ -110,10 +120,13 @@ static void attached(struct handle_place *place, const struct envelope *e) {
 }
 
 /* The session has another name: with its old one the next attach would make another session. */
-static void note_name(struct handle_place *place, struct chunk line) {
-	static const char head[] = PLENUM_EVENT_HEAD PLENUM_EV_CHANGED "\"";
+static void note_name(struct handle_place *place, const struct handle_frame *frame, struct chunk line) {
+	const char *head = frame->head ? JSONRPC_EVENT "\",\"params\":{\"event\":\"" PLENUM_EV_CHANGED "\""
+								   : PLENUM_EVENT_HEAD PLENUM_EV_CHANGED "\"";
 	struct span all = {line.data, handle_length(line)}, name;
-	bool changed = place->session && memmem(all.p, MIN(all.n, 2 * sizeof head), head + 1, sizeof head - 2);
+	size_t n = strlen(head) - 1; /* without the brace, which a mark replaces */
+	bool changed = place->session && memmem(all.p, MIN(all.n, 3 * n), head + 1, n);
+	if (changed && frame->head) all = span_member(all, "params");
 	if (!changed || !span_equals(span_member(all, "what"), "name")) return;
 	if (!span_same(span_member(all, "session"), span_of(place->session))) return; /* another's, as a subscriber */
 	name = span_member(all, "value");
@@ -123,15 +136,15 @@ static void note_name(struct handle_place *place, struct chunk line) {
 	place->session = session;
 }
 
-static void note_place(struct handle_place *place, struct chunk line) {
+static void note_place(struct handle_place *place, const struct handle_frame *frame, struct chunk line) {
 	struct envelope e;
 	size_t mark = sizeof SEQ_MARK - 1;
 	if (line.len > mark && memcmp(line.data, SEQ_MARK, mark) == 0) {
 		size_t n = strspn(line.data + mark, "0123456789"); /* the line has its newline */
 		place->counts = span_int((struct span){line.data + mark, n}, &place->seq);
 	}
-	if (place->id[0] && handle_answers(line, place->id, &e)) attached(place, &e);
-	note_name(place, line);
+	if (place->id[0] && handle_answers(frame, line, place->id, &e)) attached(place, &e);
+	note_name(place, frame, line);
 }
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
@@ -154,7 +167,7 @@ static bool collect(struct plenum *p) {
 				chunk_drop(&line);
 				return false;
 			}
-			note_place(&p->place, line);
+			note_place(&p->place, p->frame, line);
 			break;
 		}
 }
@@ -238,6 +251,7 @@ enum plenum_result handle_put(struct plenum *p, const char *line, size_t len) {
 	enum plenum_result r = handle_flush(p);
 	if (r != PLENUM_OK) return r;
 	size_t unsent = handle_unsent(p);
+	p->spoke = true;
 	if (unsent && (unsent >= p->out_max || len >= p->out_max - unsent)) {
 		errno = EAGAIN;
 		handle_failed(p, "%zu bytes wait for the daemon to read them", unsent);
@@ -275,8 +289,10 @@ enum plenum_result handle_turn(struct plenum *p, int64_t deadline) {
 
 /* --- Requests ----------------------------------------------------------------------------------------------------- */
 
-bool handle_answers(struct chunk line, const char *id, struct envelope *e) {
-	return scan_envelope(line.data, handle_length(line), e) && span_equals(e->type, "control_response") &&
+bool handle_answers(const struct handle_frame *frame, struct chunk line, const char *id, struct envelope *e) {
+	size_t n = handle_length(line);
+	if (frame->head) return jsonrpc_scan(line.data, n, e, "") && span_equals(e->inner_request_id, id);
+	return scan_envelope(line.data, n, e) && span_equals(e->type, "control_response") &&
 		   span_equals(e->inner_request_id, id);
 }
 
@@ -302,7 +318,15 @@ void handle_put_json(struct buf *b, struct span json) {
 }
 
 void handle_request(struct plenum *p, struct buf *b, const char *subtype, struct span members, char *id) {
+	bool own = strncmp(subtype, PLENUM_VERB_PREFIX, sizeof PLENUM_VERB_PREFIX - 1) == 0;
 	snprintf(id, PLENUM_ID_SIZE, "lib_%lu_%s", ++p->counter, p->salt);
+	if (p->frame->head) {
+		buf_printf(b, "%s\"id\":\"%s\",\"method\":\"%s%s\",\"params\":{", p->frame->head, id,
+				   own ? JSONRPC_OWN_PREFIX : "", subtype + (own ? sizeof PLENUM_VERB_PREFIX - 1 : 0));
+		handle_put_json(b, members);
+		buf_puts(b, "}}");
+		return;
+	}
 	buf_printf(b, "{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":{\"subtype\":", id);
 	str_put_json(b, subtype, strlen(subtype));
 	if (members.n) buf_putc(b, ',');

@@ -28,8 +28,16 @@ struct handle_place {
 	int64_t seq;             /* number of the last line of the tape that is in the queue, or was */
 };
 
+/* The frame of requests and answers. */
+struct handle_frame {
+	const char *dialect;
+	const char *head; /* of a line in JSON-RPC; NULL: the control frame */
+};
+
 struct plenum {
 	int fd;
+	const struct handle_frame *frame;
+	bool spoke;    /* a line was put into the outbox of this connection */
 	bool ended;    /* the daemon sends no more */
 	bool told;     /* plenum_next() has returned PLENUM_CLOSED for it */
 	bool finished; /* plenum_finish(): we send no more after the outbox */
@@ -72,8 +80,10 @@ int64_t handle_deadline(int timeout_ms);
 /* Wait until bytes were read or sent, or until the deadline. PLENUM_CLOSED: there is nothing to wait for. */
 enum plenum_result handle_turn(struct plenum *p, int64_t deadline);
 
+/* Return the frame of a dialect; NULL: it is not known. */
+const struct handle_frame *handle_frame(const char *dialect);
 /* Return true if the line is the answer to that request; *e is set. */
-bool handle_answers(struct chunk line, const char *id, struct envelope *e);
+bool handle_answers(const struct handle_frame *frame, struct chunk line, const char *id, struct envelope *e);
 /* Return the text between the braces of a JSON object, without surrounding spaces; absent if it is none. */
 struct span handle_members(const char *object);
 /* Write JSON text on one line. */

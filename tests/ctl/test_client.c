@@ -170,6 +170,70 @@ START_TEST(a_refusal_has_its_code) {
 }
 END_TEST
 
+/* --- Protocols ---------------------------------------------------------------------------------------------------- */
+
+/* Answer the next request, and return its line. */
+static char *answers_rpc(const char *answer) {
+	char id[PLENUM_ID_SIZE] = "", text[1024];
+	char *line = heard();
+	const char *at = strstr(line, "\"id\":\"");
+	if (at) sscanf(at + 6, "%39[^\"]", id);
+	snprintf(text, sizeof text, "{\"jsonrpc\":\"2.0\",%s,\"id\":\"%s\"}\n", answer, id);
+	say(text);
+	return line;
+}
+
+static void *answering_rpc(void *answer) {
+	return answers_rpc(answer);
+}
+
+static enum plenum_result ask_rpc(const char *verb, char *answer, struct plenum_answer *a, char **sent) {
+	pthread_t thread;
+	void *line;
+	pthread_create(&thread, NULL, answering_rpc, answer);
+	enum plenum_result r = plenum_request(p, verb, "{\"a\":1}", 5000, a);
+	pthread_join(thread, &line);
+	*sent = line;
+	return r;
+}
+
+START_TEST(a_request_has_the_frame_of_the_protocol) {
+	static const char *const dialects[][2] = {{"acp", "{\"jsonrpc\":\"2.0\",\"id\":\"lib_"},
+											  {"codex", "{\"id\":\"lib_"}};
+	char good[] = "\"result\":{\"b\":2}";
+	char bad[] =
+		"\"error\":{\"code\":-32000,\"message\":\"no \\u0022x\\u0022\",\"data\":{\"code\":\"no_such_session\"}}";
+	ck_assert_str_eq(plenum_dialect(p), "claude");
+	for (size_t i = 0; i < ARRAY_SIZE(dialects); i++) {
+		struct plenum_answer a;
+		_cleanup_free_ char *verb = NULL, *own = NULL;
+		ck_assert_int_eq(plenum_speak(p, dialects[i][0]), PLENUM_OK);
+		ck_assert_str_eq(plenum_dialect(p), dialects[i][0]);
+		if (i) { /* it has sent lines, so this is another connection */
+			close(there);
+			there = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+		}
+		ck_assert_int_eq(ask_rpc("plenum_list", good, &a, &verb), PLENUM_OK);
+		ck_assert(a.body_len == 7 && memcmp(a.body, "{\"b\":2}", 7) == 0);
+		plenum_answer_free(&a);
+		ck_assert_int_eq(ask_rpc("session/list", bad, &a, &own), PLENUM_REFUSED);
+		ck_assert_str_eq(a.code, PLENUM_E_NO_SUCH_SESSION);
+		ck_assert_str_eq(a.error, "no \"x\"");
+		plenum_answer_free(&a);
+		ck_assert_int_eq(strncmp(verb, dialects[i][1], strlen(dialects[i][1])), 0);
+		ck_assert_ptr_nonnull(strstr(verb, "\",\"method\":\"_plenum/list\",\"params\":{\"a\":1}}"));
+		ck_assert_ptr_nonnull(strstr(own, "\",\"method\":\"session/list\",\"params\":{\"a\":1}}"));
+	}
+}
+END_TEST
+
+START_TEST(an_unknown_protocol_changes_nothing) {
+	ck_assert_int_eq(plenum_speak(p, "latin"), PLENUM_FAILED);
+	ck_assert_int_eq(errno, EINVAL);
+	ck_assert_str_eq(plenum_dialect(p), "claude");
+}
+END_TEST
+
 START_TEST(a_request_without_answer_times_out) {
 	struct plenum_answer a;
 	ck_assert_int_eq(plenum_request(p, "plenum_hello", " { } ", 20, &a), PLENUM_TIMED_OUT);
@@ -498,6 +562,22 @@ START_TEST(it_follows_the_name_of_the_session) {
 }
 END_TEST
 
+START_TEST(it_follows_the_name_of_a_session_in_json_rpc) {
+	char id[PLENUM_ID_SIZE];
+	ck_assert_int_eq(plenum_speak(p, "acp"), PLENUM_OK);
+	ck_assert_int_eq(plenum_post(p, PLENUM_ATTACH, "{\"session\":\"w\",\"tag\":true}", id), PLENUM_OK);
+	_cleanup_free_ char *sent = answers_rpc("\"result\":{\"session\":\"w\",\"seq\":8}");
+	say("{\"plenum_seq\":8,\"jsonrpc\":\"2.0\",\"method\":\"_plenum/event\",\"params\":{\"event\":\"changed\","
+		"\"session\":\"w\",\"what\":\"name\",\"value\":\"v\"}}\n");
+	break_off();
+	ck_assert_int_eq(plenum_reopen(p, id), PLENUM_OK);
+	there = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	_cleanup_free_ char *again = answers_rpc("\"result\":{}");
+	ck_assert_ptr_nonnull(strstr(again, "\"method\":\"_plenum/attach\",\"params\":{\"tag\":true,\"session\":\"v\","
+										"\"replay\":{\"after\":8}}}"));
+}
+END_TEST
+
 START_TEST(without_numbers_nothing_is_replayed_again) {
 	attach_with("{\"session\":\"w\",\"replay\":\"all\",\"create\":\"never\"}");
 	break_off();
@@ -644,6 +724,9 @@ int main(void) {
 	tcase_add_test(connected, a_write_to_nobody_is_no_signal);
 	tcase_add_test(connected, an_answer_is_found_among_others);
 	tcase_add_test(connected, a_refusal_has_its_code);
+	tcase_add_test(connected, a_request_has_the_frame_of_the_protocol);
+	tcase_add_test(connected, an_unknown_protocol_changes_nothing);
+	tcase_add_test(connected, it_follows_the_name_of_a_session_in_json_rpc);
 	tcase_add_test(connected, a_request_without_answer_times_out);
 	tcase_add_test(connected, members_may_stand_on_many_lines);
 	tcase_add_test(connected, nothing_is_sent_behind_the_end_of_the_input);
