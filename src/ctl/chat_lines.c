@@ -84,6 +84,7 @@ static void learn(struct chat *ch, const struct incoming *in) {
 static void take_state(struct chat *ch, const struct incoming *in) {
 	struct span state = span_member(in->notice, "state");
 	chat_status_state(ch, state);
+	if (!ch->speech->hello && span_equals(state, PLENUM_ST_IDLE)) ch->proven = true;
 	_cleanup_free_ char *reason = text_dup(span_member(in->notice, "reason"), NULL);
 	if (span_equals(state, PLENUM_ST_FAILED)) chat_take_failure(ch, reason);
 	chat_prompt_sign(ch);

@@ -195,12 +195,12 @@ static void take_permission(struct chat *ch, struct question *q, const char *tex
 										  : "y or n is needed (n and a space begin a reason)");
 		return;
 	}
+	d.message = reason;
 	lacks = answer_lacks(&q->ask, &d);
 	if (lacks) {
 		ask_again(ch, lacks);
 		return;
 	}
-	d.message = reason ? reason : "The user denied this.";
 	send_answer(ch, q, &d);
 }
 

@@ -151,7 +151,9 @@ static void reconnect(struct chat *ch) {
 	_cleanup_json_ json_t *members = json_pack("{s:s,s:s,s:s,s:{s:I},s:b}", "session", ch->session, "name", "plenumctl",
 											   "create", "never", "replay", "after", (json_int_t)ch->seen, "tag", 1);
 	_cleanup_free_ char *object = members ? json_dumps(members, JSON_COMPACT) : NULL;
-	if (!object || plenum_post(ch->p, PLENUM_ATTACH, object, ch->attach) != PLENUM_OK) lose(ch);
+	if (!object || plenum_speak(ch->p, ch->speech->dialect) != PLENUM_OK ||
+		plenum_post(ch->p, PLENUM_ATTACH, object, ch->attach) != PLENUM_OK)
+		lose(ch);
 }
 
 static void take_attached(struct chat *ch, const struct incoming *in) {
@@ -169,14 +171,15 @@ static void take_attached(struct chat *ch, const struct incoming *in) {
 		ch->code = CTL_CUT;
 		return;
 	}
+	span_int(span_member(body, "client"), &ch->turn.client);
 	span_int(span_member(body, "seq"), &next);
 	span_int(span_member(body, "oldest_seq"), &oldest);
 	ch->live = next;
 	if (oldest >= next) ch->seen = next - 1; /* there is nothing to replay */
 	ch->lost_at = 0;
 	chat_status_state(ch, state);
-	ch->again = ch->sent != NULL;
-	ch->waiting = ch->waiting && (ch->busy || ch->again);
+	ch->again = ch->sent && ch->speech->keeps;
+	ch->waiting = ch->waiting && ch->speech->keeps && (ch->busy || ch->again); /* else no reply comes here */
 	bool cut = span_is_true(span_member(body, "replay_cut"));
 	show_note(&ch->show, SHOW_DIM, "-- the daemon is back; %s",
 			  cut ? "lines from meanwhile may be missing" : "nothing is missing");
@@ -273,6 +276,7 @@ static void learn_attached(struct chat *ch, json_t *answer) {
 	_cleanup_free_ char *commands = json_dumps(ctl_array(init, "slash_commands"), JSON_COMPACT);
 	ch->session = str_dup(ctl_str(answer, "session", "?"));
 	ch->cwd = str_dup(ctl_str(answer, "cwd", NULL));
+	ch->turn.client = ctl_int(answer, "client", 0);
 	ch->live = ctl_int(answer, "seq", 0);
 	ch->seen = ch->live - 1;
 	ch->made = ctl_bool(answer, "created");
@@ -312,7 +316,7 @@ static void end(struct chat *ch) {
 
 /* resumed: the session is made for an earlier conversation, which may not exist. */
 static int converse(struct ctl *c, struct plenum *p, json_t *answer, bool resumed) {
-	struct chat ch = {.c = c, .p = p, .speech = &speech_claude, .code = CTL_GO, .input = BUF_INIT((size_t)1 << 26)};
+	struct chat ch = {.c = c, .p = p, .speech = speech_of(p), .code = CTL_GO, .input = BUF_INIT((size_t)1 << 26)};
 	_cleanup_close_ int signals = fd_signals((const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, 0});
 	ch.signals = signals;
 	list_init(&ch.questions);

@@ -240,7 +240,7 @@ static bool is_id(const char *word) {
 
 int cmd_deny(struct ctl *c, int argc, char **argv) {
 	bool all = false;
-	struct speech_decision d = {.message = "The user denied this."};
+	struct speech_decision d = {0};
 	const struct ctl_option options[] = {
 		{"interrupt", 'i', NULL, "and end the turn", .flag = &d.interrupt},
 		{"all", 0, NULL, "every request that waits", .flag = &all},

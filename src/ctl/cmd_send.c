@@ -22,7 +22,6 @@
 struct sending {
 	struct ctl *c;
 	struct plenum *p;
-	const struct speech *speech;
 	const char *session;
 	bool no_wait, existing;
 	bool told_waiting; /* "a permission waits" was said for this stop */
@@ -137,13 +136,14 @@ static int take_line(struct sending *s, const struct incoming *in) {
 
 /* It may still be queued while the turn of another client's prompt runs. */
 static bool take_back(struct sending *s) {
-	return !s->turn.ours && s->speech->take_back && s->speech->take_back(s->p, s->turn.uuid, TAKE_BACK_TIME);
+	const struct speech *speech = speech_of(s->p);
+	return !s->turn.ours && speech->take_back && speech->take_back(s->p, s->turn.uuid, TAKE_BACK_TIME);
 }
 
 static int give_up(struct sending *s, int code) {
 	show_break(&s->show);
 	bool queued = take_back(s);
-	if (!queued) s->speech->interrupt(s->p);
+	if (!queued) speech_of(s->p)->interrupt(s->p);
 	ctl_say("%s%s", code == CTL_TIMED_OUT ? "timeout: " : "",
 			queued                  ? "the prompt was taken back before its turn"
 			: code == CTL_TIMED_OUT ? "the turn was interrupted"
@@ -201,8 +201,9 @@ static int send_prompt(struct sending *s, json_t *members, const struct buf *tex
 	}
 	_cleanup_close_ int signals = fd_signals((const int[]){SIGINT, SIGTERM, 0});
 	s->signals = signals;
+	s->turn.client = ctl_int(answer, "client", 0);
 	str_uuid(s->turn.uuid);
-	enum plenum_result r = s->speech->prompt(s->p, text->data, text->len, s->turn.uuid);
+	enum plenum_result r = speech_of(s->p)->prompt(s->p, text->data, text->len, s->turn.uuid);
 	return r == PLENUM_OK ? follow(s) : ctl_failed(s->p, r);
 }
 
@@ -237,7 +238,6 @@ int cmd_send(struct ctl *c, int argc, char **argv) {
 	if (existing) create = "never";
 	struct sending s = {.c = c,
 						.p = p,
-						.speech = &speech_claude,
 						.session = session,
 						.no_wait = no_wait,
 						.existing = existing,

@@ -295,32 +295,36 @@ static json_t *parse_body(const struct plenum_answer *a) {
 	return parse_members((struct span){a->body, a->body ? a->body_len : 0});
 }
 
-static int ask(struct plenum *p, const char *verb, json_t *members, json_t **answer, bool quiet) {
+int ctl_ask_first(struct plenum *p, const char *verb, json_t *members, json_t **answer, struct plenum_answer *refusal) {
 	_cleanup_json_ json_t *owned = members;
 	_cleanup_free_ char *object = owned ? json_dumps(owned, JSON_COMPACT) : NULL;
-	struct plenum_answer a;
+	*refusal = (struct plenum_answer){0};
 	if (!p) return CTL_NO_DAEMON;
 	if (owned && !object) {
 		ctl_say("an argument is not valid UTF-8");
 		return CTL_USAGE;
 	}
-	enum plenum_result r = plenum_request(p, verb, object, CTL_ANSWER_TIME, &a);
-	if (r == PLENUM_REFUSED && !quiet)
-		ctl_say_error(a.error, a.code);
-	else if (r != PLENUM_OK && r != PLENUM_REFUSED && r != PLENUM_CLOSED)
-		ctl_say("%s", plenum_error(p));
-	if (r == PLENUM_OK && answer) *answer = parse_body(&a);
-	plenum_answer_free(&a);
+	enum plenum_result r = plenum_request(p, verb, object, CTL_ANSWER_TIME, refusal);
+	if (r == PLENUM_REFUSED) return CTL_REFUSED;
 	if (r == PLENUM_CLOSED) return explain_loss(p);
-	return r == PLENUM_OK ? CTL_OK : r == PLENUM_REFUSED ? CTL_REFUSED : CTL_CUT;
+	if (r != PLENUM_OK) ctl_say("%s", plenum_error(p));
+	if (r == PLENUM_OK && answer) *answer = parse_body(refusal);
+	return r == PLENUM_OK ? CTL_OK : CTL_CUT;
 }
 
 int ctl_ask(struct plenum *p, const char *verb, json_t *members, json_t **answer) {
-	return ask(p, verb, members, answer, false);
+	struct plenum_answer refusal;
+	int code = ctl_ask_first(p, verb, members, answer, &refusal);
+	if (code == CTL_REFUSED) ctl_say_error(refusal.error, refusal.code);
+	plenum_answer_free(&refusal);
+	return code;
 }
 
 int ctl_ask_quietly(struct plenum *p, const char *verb, json_t *members, json_t **answer) {
-	return ask(p, verb, members, answer, true);
+	struct plenum_answer refusal;
+	int code = ctl_ask_first(p, verb, members, answer, &refusal);
+	plenum_answer_free(&refusal);
+	return code;
 }
 
 int ctl_ask_once(struct ctl *c, const char *verb, json_t *members, json_t **answer) {

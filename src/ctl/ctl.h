@@ -89,6 +89,9 @@ struct plenum *ctl_open(struct ctl *c);
 int ctl_ask(struct plenum *p, const char *verb, json_t *members, json_t **answer);
 /* The same, but a refusal is only the exit code CTL_REFUSED. */
 int ctl_ask_quietly(struct plenum *p, const char *verb, json_t *members, json_t **answer);
+/* The same; *refusal is set to the parts of the refusal, for ctl_say_error(). The caller frees it by
+ * plenum_answer_free() in any case. */
+int ctl_ask_first(struct plenum *p, const char *verb, json_t *members, json_t **answer, struct plenum_answer *refusal);
 /* Connect, send one request, close. */
 int ctl_ask_once(struct ctl *c, const char *verb, json_t *members, json_t **answer);
 /* Return true if the daemon belongs to another user; *owner is set to its uid. */

@@ -1,12 +1,55 @@
 /* SPDX-License-Identifier: MIT */
 #include "ctl/follow.h"
 
+#include "base/str.h"
+
 #include <string.h>
 
 static void tell_of_guards(const json_t *answer) {
 	if (json_is_true(json_object_get(answer, "guards_lost")))
 		ctl_say("the hooks that guarded this session could not be read when the daemon started: every tool is refused "
 				"(plenumctl clear-lost goes on without them)");
+}
+
+/* Return the member `dialect` of the profile that a new session would have. */
+static char *dialect_of_profile(struct plenum *p, const char *profile) {
+	_cleanup_json_ json_t *daemon = NULL;
+	json_t *one;
+	size_t i;
+	ctl_ask_quietly(p, PLENUM_STATUS, json_pack("{s:b}", "daemon", 1), &daemon);
+	if (!profile) profile = ctl_str(daemon, "default_profile", "");
+	json_array_foreach(ctl_array(daemon, "profiles"), i, one) if (strcmp(ctl_str(one, "name", ""), profile) ==
+																  0) return str_dup(ctl_str(one, "dialect", NULL));
+	return NULL;
+}
+
+/* The same of the session that an attach would be to; NULL: the daemon does not say. */
+static char *dialect_of(struct plenum *p, json_t *members) {
+	_cleanup_json_ json_t *status = NULL;
+	json_t *session = json_object_get(members, "session");
+	bool makes = strcmp(ctl_str(members, "create", "auto"), "never") != 0;
+	if (session) ctl_ask_quietly(p, PLENUM_STATUS, json_pack("{s:O}", "session", session), &status);
+	if (status) return str_dup(ctl_str(status, "dialect", NULL));
+	return makes ? dialect_of_profile(p, ctl_str(members, "profile", NULL)) : NULL;
+}
+
+static int unknown(const char *session, const char *dialect) {
+	ctl_say("session %s: its agent speaks %s, which this plenumctl does not know", session ? session : "(new)",
+			dialect);
+	return CTL_REFUSED;
+}
+
+/* Attach to a session of another protocol than the connection's: in that protocol. */
+static int attach_again(struct plenum *p, const char *session, json_t *members, const struct plenum_answer *refusal,
+						json_t **answer) {
+	_cleanup_free_ char *dialect = dialect_of(p, members);
+	if (!dialect || strcmp(dialect, plenum_dialect(p)) == 0) {
+		ctl_say_error(refusal->error, refusal->code);
+		return CTL_REFUSED;
+	}
+	if (!speech_named(dialect)) return unknown(session, dialect);
+	enum plenum_result r = plenum_speak(p, dialect);
+	return r == PLENUM_OK ? ctl_ask(p, PLENUM_ATTACH, json_incref(members), answer) : ctl_failed(p, r);
 }
 
 int follow_to(struct plenum *p, const char *session, json_t *members, json_t **answer) {
@@ -17,7 +60,13 @@ int follow_to(struct plenum *p, const char *session, json_t *members, json_t **a
 	}
 	if (session) json_object_set_new(members, "session", json_string(session));
 	json_object_set_new(members, "name", json_string("plenumctl"));
-	int code = ctl_ask(p, PLENUM_ATTACH, members, to);
+	struct plenum_answer refusal;
+	int code = ctl_ask_first(p, PLENUM_ATTACH, json_incref(members), to, &refusal);
+	if (code == CTL_REFUSED) code = attach_again(p, session, members, &refusal, to);
+	json_decref(members);
+	plenum_answer_free(&refusal);
+	const char *dialect = ctl_str(*to, "dialect", NULL);
+	if (code == CTL_OK && dialect && !speech_named(dialect)) code = unknown(session, dialect);
 	if (code == CTL_OK) tell_of_guards(*to);
 	json_decref(own);
 	return code;
@@ -32,7 +81,7 @@ enum plenum_result follow_next(struct plenum *p, int timeout_ms, struct incoming
 	const char *line;
 	size_t n;
 	enum plenum_result r = plenum_next(p, timeout_ms, &line, &n);
-	if (r == PLENUM_OK) speech_read(&speech_claude, line, n, in);
+	if (r == PLENUM_OK) speech_read(speech_of(p), line, n, in);
 	return r;
 }
 

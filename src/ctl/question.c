@@ -146,6 +146,20 @@ static void put_input(struct show *s, struct span tool, struct span input) {
 	}
 }
 
+/* The changes of files beside an input. */
+static void put_diffs(struct show *s, struct span list) {
+	struct span one;
+	for (size_t at = 0; span_is_array(list) && span_next(list, &at, &one);) {
+		size_t old_len = 0, new_len = 0;
+		_cleanup_free_ char *path = text_dup(span_member(one, "path"), NULL);
+		_cleanup_free_ char *old = text_dup(span_member(one, "oldText"), &old_len);
+		_cleanup_free_ char *fresh = text_dup(span_member(one, "newText"), &new_len);
+		if (!path || !fresh) continue;
+		show_note(s, SHOW_DIM, "  %s:", path);
+		diff_lines(old ? old : "", old_len, fresh, new_len, put_change, s);
+	}
+}
+
 /* "mcp__SERVER__TOOL" in words; any other name as it is. */
 static char *tool_words(const char *name) {
 	const char *server = strncmp(name, "mcp__", 5) == 0 ? name + 5 : NULL, *tool = server ? strstr(server, "__") : NULL;
@@ -183,8 +197,9 @@ void question_show(struct show *s, const struct speech_ask *ask) {
 	if (subagent) show_note(s, SHOW_DIM, "  asked by subagent %s", subagent);
 	if (span_is_object(ask->input))
 		put_input(s, ask->tool, ask->input);
-	else if (ask->input.p)
+	else if (ask->input.p && !span_same(ask->input, ask->about))
 		put_value(s, "input:", ask->input, 1);
+	put_diffs(s, ask->changes);
 	if (!name) put_members(s, ask->body, 1, (const char *const[]){"subtype", "message", NULL});
 	if (blocked) show_note(s, SHOW_DIM, "  the path that needs it: %s", blocked);
 	if (reason) show_note(s, SHOW_DIM, "  because: %s", reason);
@@ -201,7 +216,23 @@ static void show_always(struct show *s, const struct speech_ask *ask) {
 	}
 }
 
+/* The agent's own names. */
+static void show_names(struct show *s, const struct speech_ask *ask) {
+	const struct {
+		char key;
+		struct span name;
+	} choices[] = {{'y', ask->yes}, {'n', ask->no}, {'a', ask->always}};
+	for (size_t i = 0; i < ARRAY_SIZE(choices); i++) {
+		_cleanup_free_ char *name = text_dup(choices[i].name, NULL);
+		if (name) show_note(s, SHOW_DIM, "  %c  %s", choices[i].key, name);
+	}
+}
+
 void question_show_choices(struct show *s, const struct speech_ask *ask) {
+	if (ask->yes.p || ask->no.p) {
+		show_names(s, ask);
+		return;
+	}
 	bool plan = span_equals(ask->tool, "ExitPlanMode"), tool_use = span_is_string(ask->tool);
 	show_note(s, SHOW_DIM, "  y  %s", plan ? "go on with this plan" : tool_use ? "allow it this time" : "accept");
 	show_note(s, SHOW_DIM, "  n  %s",

@@ -72,12 +72,13 @@ struct speech_ask {
 	struct span proposals;           /* to remember with an "always", an array that is not empty */
 	struct span changes;             /* of files, an array of {path, oldText, newText} */
 	struct span yes, no, always;     /* the names of the choices; absent: they have none */
+	bool only_choices;               /* an answer has no reason and no other input, and does not interrupt */
 	bool can_remember;               /* there is an "always" */
 };
 
 struct speech_decision {
 	bool allow, always, interrupt;
-	const char *message; /* of a deny */
+	const char *message; /* of a deny: the reason; NULL: none */
 	json_t *input;       /* of an allow: the changed input; NULL: as asked */
 };
 
@@ -115,7 +116,12 @@ struct speech {
 	bool (*put_answer)(struct buf *b, const struct speech_ask *ask, const struct speech_decision *d);
 };
 
-extern const struct speech speech_claude;
+extern const struct speech speech_claude, speech_acp;
+
+/* Return the protocol of a session; NULL: plenumctl does not know it. */
+const struct speech *speech_named(const char *dialect);
+/* Return that of a connection. */
+const struct speech *speech_of(const struct plenum *p);
 
 /* Read a line. The bytes stay the caller's. */
 void speech_read(const struct speech *speech, const char *p, size_t n, struct incoming *in);

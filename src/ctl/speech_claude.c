@@ -240,9 +240,12 @@ static void read_ask(const struct incoming *in, struct speech_ask *ask) {
 	if (ask->can_remember) ask->proposals = list;
 }
 
+#define NO_REASON "The user denied this."
+
 static json_t *permission(const struct speech_ask *ask, const struct speech_decision *d) {
-	json_t *body = d->allow ? json_pack("{s:s}", "behavior", "allow")
-							: json_pack("{s:s,s:s}", "behavior", "deny", "message", d->message);
+	json_t *body = d->allow
+					   ? json_pack("{s:s}", "behavior", "allow")
+					   : json_pack("{s:s,s:s}", "behavior", "deny", "message", d->message ? d->message : NO_REASON);
 	if (!d->allow && d->interrupt) json_object_set_new(body, "interrupt", json_true());
 	if (d->allow && d->input) json_object_set(body, "updatedInput", d->input);
 	if (d->allow && d->always)

@@ -1383,6 +1383,40 @@ class Screen(Ctl):
         self.assertEqual(max(map(len, lines)), 80)
 
 
+class Unknown(Ctl):
+    """Sessions whose agent speaks a protocol that only a test program has (tests/dialect/tiny.c)."""
+
+    def setUp(self):
+        harness.Case.setUp(self)
+        root = tempfile.mkdtemp(prefix="pl-", dir="/tmp")
+        self.agent = harness.Agent(os.path.join(root, "agent"), init="manual")
+        self.agents.append(self.agent)
+        self.d = harness.Daemon({"profile agent": {"command": self.agent.command, "dialect": "tiny"}}, root=root, start=False)
+        self.d.program = build_file("plenumd-tiny")
+        self.track(self.d).start()
+
+    def test_it_is_named_and_nothing_is_sent(self):
+        self.d.attached("work", profile="agent")
+        child = self.agent.child()
+        child.print({"ask": "q1", "of": {"tool": "Write", "with": {"path": "/one"}}})
+        self.d.wait_state("work", "asking")
+        request = json.loads(self.ctl("pending", "--json").stdout)["pending"][0]["request_id"]
+        for args in (("send", "work", "go"), ("tail", "work"), ("chat", "work"), ("allow", "work"), ("deny", "work", request),
+                     ("attach", "work"), ("mode", "work"), ("events", "work")):
+            with self.subTest(args=args):
+                self.assertEqual(self.ctl(*args, code=1).stderr,
+                                 "plenumctl: session work: its agent speaks tiny, which this plenumctl does not know\n")
+        child.caught_up()
+        self.assertEqual([m.raw for m in child.log], [])
+
+    def test_verbs_about_sessions_are_of_every_protocol(self):
+        self.d.attached("work", profile="agent")
+        self.assertIn("work", self.ctl("ls").stdout)
+        self.assertIn("work", self.ctl("top", "--once").stdout)
+        self.ctl("status", "work")
+        self.ctl("stop", "work")
+
+
 class Demo(unittest.TestCase):
     def test_no_place(self):
         p = run("/nowhere", "demo", TMPDIR="/no/such/folder")

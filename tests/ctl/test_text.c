@@ -3,6 +3,7 @@
  * What plenumctl shows, and how it finds the result of its prompt.
  */
 #include "base/macros.h"
+#include "base/str.h"
 #include "ctl/always.h"
 #include "ctl/show.h"
 #include "ctl/speech.h"
@@ -214,14 +215,15 @@ END_TEST
 
 /* --- Answers ------------------------------------------------------------------------------------------------------ */
 
-static char *shown_by(void (*show)(struct show *, const struct incoming *), const char *const *lines) {
+static char *shown_by(const struct speech *speech, void (*show)(struct show *, const struct incoming *),
+					  const char *const *lines) {
 	struct show s = {0};
 	char *out = NULL;
 	size_t n = 0;
 	s.out = open_memstream(&out, &n);
 	for (; *lines; lines++) {
 		struct incoming in;
-		speech_read(&speech_claude, *lines, strlen(*lines), &in);
+		speech_read(speech, *lines, strlen(*lines), &in);
 		show(&s, &in);
 	}
 	fclose(s.out);
@@ -229,7 +231,7 @@ static char *shown_by(void (*show)(struct show *, const struct incoming *), cons
 }
 
 static char *shown(const char *const *lines) {
-	return shown_by(show_answer, lines);
+	return shown_by(&speech_claude, show_answer, lines);
 }
 
 #define START(id) "{\"type\":\"stream_event\",\"event\":{\"type\":\"message_start\",\"message\":{\"id\":\"" id "\"}}}"
@@ -252,7 +254,7 @@ START_TEST(a_name_is_no_member_of_a_notice) {
 		"{\"type\":\"system\",\"subtype\":\"plenum_event\",\"event\":\"settled\",\"decision\":\"deny\","
 		"\"by\":{\"name\":\"x decision=\\\"allow\\\"\"},\"reason\":\"a reason\"}",
 		"{\"type\":\"assistant\",\"subtype\":\"plenum_event\",\"event\":\"settled\"}", NULL};
-	_cleanup_free_ char *out = shown_by(show_line, lines);
+	_cleanup_free_ char *out = shown_by(&speech_claude, show_line, lines);
 	ck_assert_str_eq(out, "[settled] reason=a reason decision=deny by=\"x decision=\\\"allow\\\"\"\n");
 }
 END_TEST
@@ -269,7 +271,7 @@ START_TEST(a_notice_is_a_sentence) {
 		NOTICE("error", "\"code\":\"busy\",\"error\":\"the agent does not read\""),
 		NOTICE("later", "\"name\":\"n\""),
 		NULL};
-	_cleanup_free_ char *out = shown_by(show_line, lines);
+	_cleanup_free_ char *out = shown_by(&speech_claude, show_line, lines);
 	ck_assert_str_eq(out, "-- desk joined\n"
 						  "-- \"x left: bye, y\" left: end of input\n"
 						  "-- socat left\n"
@@ -299,6 +301,105 @@ START_TEST(a_tool_is_shown_by_what_it_does) {
 }
 END_TEST
 
+/* --- The Agent Client Protocol ------------------------------------------------------------------------------------ */
+
+static bool ends_turn(struct speech_turn *t, const char *text) {
+	struct incoming in;
+	speech_read(&speech_acp, text, strlen(text), &in);
+	return speech_acp.ends(t, &in);
+}
+
+#define UPDATE(members)                                                                                                \
+	"{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":\"c\",\"update\":{" members "}}}"
+#define CHUNK(kind, text) UPDATE("\"sessionUpdate\":\"" kind "\",\"content\":{\"type\":\"text\",\"text\":\"" text "\"}")
+#define EVENT(members) "{\"jsonrpc\":\"2.0\",\"method\":\"_plenum/event\",\"params\":{" members "}}"
+#define PERMISSION                                                                                                     \
+	"{\"jsonrpc\":\"2.0\",\"method\":\"session/request_permission\",\"params\":{\"options\":["                         \
+	"{\"kind\":\"allow_always\",\"name\":\"Always\",\"optionId\":\"o1\"},"                                             \
+	"{\"kind\":\"allow_once\",\"name\":\"Once\",\"optionId\":\"o2\"},"                                                 \
+	"{\"kind\":\"reject_once\",\"name\":\"No\",\"optionId\":\"o3\"}],\"toolCall\":{\"kind\":\"execute\","              \
+	"\"title\":\"rm x\",\"rawInput\":{\"command\":\"rm x\"}}},\"id\":7}"
+
+START_TEST(an_acp_turn_is_shown) {
+	const char *const lines[] = {
+		CHUNK("user_message_chunk", "go"),
+		CHUNK("agent_thought_chunk", "hm"),
+		CHUNK("agent_message_chunk", "one "),
+		CHUNK("agent_message_chunk", "two"),
+		UPDATE("\"sessionUpdate\":\"tool_call\",\"kind\":\"execute\",\"title\":\"rm x\",\"status\":\"pending\""),
+		PERMISSION,
+		UPDATE("\"sessionUpdate\":\"tool_call_update\",\"status\":\"in_progress\""),
+		UPDATE("\"sessionUpdate\":\"tool_call_update\",\"status\":\"failed\",\"content\":[{\"type\":\"content\","
+			   "\"content\":{\"type\":\"text\",\"text\":\"no such file\"}}]"),
+		UPDATE("\"sessionUpdate\":\"tool_call\",\"kind\":\"read\",\"title\":\"Read y\",\"status\":\"completed\","
+			   "\"rawOutput\":\"y's text\""),
+		EVENT("\"event\":\"turn_ended\",\"outcome\":\"success\",\"is_error\":false,\"ms\":1500,"
+			  "\"tokens\":{\"input\":3,\"output\":4,\"cache_read\":null,\"cache_write\":null}"),
+		"{\"jsonrpc\":\"2.0\",\"id\":\"u1\",\"result\":{\"stopReason\":\"end_turn\"}}",
+		EVENT("\"event\":\"attached\",\"client\":{\"name\":\"desk\"}"),
+		NULL};
+	_cleanup_free_ char *out = shown_by(&speech_acp, show_line, lines);
+	ck_assert_str_eq(out, "> go\none two\n* execute: rm x\n? execute: rm x\n  = error: no such file\n* read: Read y\n"
+						  "  = y's text\n-- success, 1.5 s, tokens: 3 in, 4 out\n-- desk joined\n");
+	_cleanup_free_ char *answer = shown_by(&speech_acp, show_answer, lines);
+	ck_assert_str_eq(answer, "one two");
+}
+END_TEST
+
+START_TEST(the_reply_to_an_acp_prompt_ends_its_turn) {
+	struct speech_turn t = {.uuid = "u1", .client = 4};
+	struct speech_fact end;
+	struct incoming in;
+	static const char *const ends[][3] = {
+		{"\"result\":{\"stopReason\":\"end_turn\"}", "\"success\"", NULL},
+		{"\"result\":{\"stopReason\":\"refusal\"}", "\"refusal\"", NULL},
+		{"\"error\":{\"code\":-32603,\"message\":\"no key\"}", NULL, "\"no key\""},
+	};
+	ck_assert(!ends_turn(&t, EVENT("\"event\":\"turn_started\",\"clients\":[{\"client\":3}]")) && !t.ours);
+	ck_assert(!ends_turn(&t, EVENT("\"event\":\"turn_started\",\"clients\":[{\"client\":3},{\"client\":4}]")) &&
+			  t.ours);
+	ck_assert(!ends_turn(&t, "{\"jsonrpc\":\"2.0\",\"id\":\"u2\",\"result\":{\"stopReason\":\"end_turn\"}}") && t.ours);
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		_cleanup_free_ char *line = str_printf("{\"jsonrpc\":\"2.0\",\"id\":\"u1\",%s}", ends[i][0]);
+		ck_assert(ends_turn(&t, line) && !t.ours);
+		speech_read(&speech_acp, line, strlen(line), &in);
+		ck_assert(speech_find(&in, SPEECH_END, &end) && end.bad == (i > 0));
+		ck_assert(span_same(end.name, span_of(ends[i][1])) && span_same(end.text, span_of(ends[i][2])));
+	}
+}
+END_TEST
+
+static void answers(const char *line, struct speech_decision d, const char *want) {
+	struct buf b = BUF_INIT(4096);
+	struct speech_ask ask = {0};
+	struct incoming in;
+	speech_read(&speech_acp, line, strlen(line), &in);
+	speech_acp.read_ask(&in, &ask);
+	bool put = speech_acp.put_answer(&b, &ask, &d);
+	ck_assert(put == (want != NULL));
+	if (want) ck_assert_str_eq(b.data, want);
+	buf_free(&b);
+}
+
+#define SELECTED(id, option)                                                                                           \
+	"{\"jsonrpc\":\"2.0\",\"id\":" id ",\"result\":{\"outcome\":{\"outcome\":\"selected\",\"optionId\":\"" option      \
+	"\"}}}"
+#define NO_OPTIONS                                                                                                     \
+	"{\"jsonrpc\":\"2.0\",\"id\":\"7\",\"method\":\"session/request_permission\",\"params\":{\"options\":[]}}"
+
+START_TEST(an_acp_permission_is_answered_by_the_kind_of_its_option) {
+	const struct speech_decision yes = {.allow = true}, always = {.allow = true, .always = true}, no = {0};
+	answers(PERMISSION, yes, SELECTED("7", "o2"));
+	answers(PERMISSION, always, SELECTED("7", "o1"));
+	answers(PERMISSION, no, SELECTED("7", "o3"));
+	answers(NO_OPTIONS, yes, NULL);
+	answers(NO_OPTIONS, no, "{\"jsonrpc\":\"2.0\",\"id\":\"7\",\"result\":{\"outcome\":{\"outcome\":\"cancelled\"}}}");
+	answers("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"elicitation/create\",\"params\":{\"message\":\"m\"}}", no,
+			"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"action\":\"decline\"}}");
+	answers("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"fs/read_text_file\",\"params\":{}}", yes, NULL);
+}
+END_TEST
+
 int main(void) {
 	Suite *s = suite_create("ctl");
 	TCase *t = tcase_create("all");
@@ -319,6 +420,9 @@ int main(void) {
 	tcase_add_test(t, streamed_text_is_printed_once);
 	tcase_add_test(t, a_subagent_is_not_printed);
 	tcase_add_test(t, a_tool_is_shown_by_what_it_does);
+	tcase_add_test(t, an_acp_turn_is_shown);
+	tcase_add_test(t, the_reply_to_an_acp_prompt_ends_its_turn);
+	tcase_add_test(t, an_acp_permission_is_answered_by_the_kind_of_its_option);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
