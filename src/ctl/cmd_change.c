@@ -14,8 +14,8 @@
 /* --- mode, model -------------------------------------------------------------------------------------------------- */
 
 struct setting {
-	const char *verb, *request, *member; /* of the agent's own request */
-	const char *known;                   /* where the answer to an attach has it */
+	const char *verb, *known; /* known: where the answer to an attach has it */
+	bool mode;
 };
 
 static int print_setting(struct ctl *c, const struct setting *s, const char *session, const char *value) {
@@ -38,17 +38,19 @@ static int change_setting(struct ctl *c, int argc, char **argv, const struct set
 	code = pick_attach(c, &session, &p, &attached);
 	if (code != CTL_OK) return code;
 	if (!value) return print_setting(c, s, session, ctl_str(attached, s->known, NULL));
-	code = ctl_ask(p, s->request, json_pack("{s:s}", s->member, value), NULL);
+	json_t *members;
+	const char *request = speech_of(p)->setting(s->mode, value, &members);
+	code = ctl_ask(p, request, members, NULL);
 	return code == CTL_OK ? print_setting(c, s, session, value) : code;
 }
 
 int cmd_mode(struct ctl *c, int argc, char **argv) {
-	static const struct setting mode = {"mode", "set_permission_mode", "mode", "permission_mode"};
+	static const struct setting mode = {"mode", "permission_mode", true};
 	return change_setting(c, argc, argv, &mode);
 }
 
 int cmd_model(struct ctl *c, int argc, char **argv) {
-	static const struct setting model = {"model", "set_model", "model", "model"};
+	static const struct setting model = {"model", "model", false};
 	return change_setting(c, argc, argv, &model);
 }
 

@@ -224,6 +224,12 @@ static bool runs(const char *state) {
 	return strcmp(state, "busy") == 0 || strcmp(state, "asking") == 0 || strcmp(state, "starting") == 0;
 }
 
+/* Without an answer: the daemon has read it when it answers the next request. */
+static int interrupt(struct plenum *p) {
+	enum plenum_result r = speech_of(p)->interrupt(p);
+	return r == PLENUM_OK ? ctl_ask(p, PLENUM_HELLO, NULL, NULL) : ctl_failed(p, r);
+}
+
 int cmd_interrupt(struct ctl *c, int argc, char **argv) {
 	bool queued = false, all = false;
 	const struct ctl_option options[] = {
@@ -240,13 +246,20 @@ int cmd_interrupt(struct ctl *c, int argc, char **argv) {
 	code = pick_attach(c, &session, &p, &attached);
 	if (code != CTL_OK) return code;
 	const char *state = ctl_str(attached, "state", "");
+	bool asks = speech_of(p)->take_back != NULL;
+	if (queued && !asks) {
+		ctl_say("session %s: its agent keeps no queue of prompts that could be dropped", session);
+		return CTL_REFUSED;
+	}
 	json_t *members = json_object();
 	if (queued) json_object_set_new(members, "cancel_queued", json_true());
 	if (all) json_object_set_new(members, "plenum_all", json_true());
-	if (ctl_int(attached, "pid", 0)) {
+	bool there = ctl_int(attached, "pid", 0);
+	if (there && asks) {
 		code = ctl_ask(p, "interrupt", members, &answer);
-	} else { /* no process is there that could answer */
+	} else {
 		json_decref(members);
+		if (there) code = interrupt(p);
 		answer = json_pack("{s:s,s:s}", "session", session, "state", state);
 	}
 	if (code != CTL_OK) return code;
@@ -274,6 +287,10 @@ static int cancel_prompt(struct ctl *c, const char *session, const char *uuid) {
 	_cleanup_plenum_ struct plenum *p = NULL;
 	int code = pick_attach(c, &session, &p, &attached);
 	if (code != CTL_OK) return code;
+	if (!speech_of(p)->take_back) {
+		ctl_say("session %s: its agent takes no prompt back", session);
+		return CTL_REFUSED;
+	}
 	json_t *members = json_pack("{s:s,s:b}", "message_uuid", uuid, "plenum_all", 1);
 	code = ctl_ask(p, "cancel_async_message", members, &answer);
 	if (code != CTL_OK) return code;

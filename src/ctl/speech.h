@@ -107,11 +107,14 @@ struct speech {
 
 	enum plenum_result (*prompt)(struct plenum *p, const char *text, size_t n, const char *uuid);
 	enum plenum_result (*interrupt)(struct plenum *p);
-	/* Withdraw a prompt that still waits, within this time; false: it runs. NULL: it cannot be withdrawn. */
+	/* Withdraw a prompt that still waits, within this time; false: it runs. NULL: none can be withdrawn, and an
+	 * interrupt has no answer. */
 	bool (*take_back)(struct plenum *p, const char *uuid, int timeout_ms);
 	/* Ask for the agent's commands; the id of the request is set. The answer comes when it has its conversation. NULL:
 	 * an idle agent has its conversation. */
 	enum plenum_result (*hello)(struct plenum *p, char *id);
+	/* Return the request that sets the mode or else the model, and its members. */
+	const char *(*setting)(bool mode, const char *value, json_t **members);
 	/* Append the line that answers. False: this kind of question has no such answer. */
 	bool (*put_answer)(struct buf *b, const struct speech_ask *ask, const struct speech_decision *d);
 };

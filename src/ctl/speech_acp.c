@@ -216,6 +216,11 @@ static enum plenum_result interrupt(struct plenum *p) {
 	return plenum_send(p, line, sizeof line - 1);
 }
 
+static const char *setting(bool mode, const char *value, json_t **members) {
+	*members = mode ? json_pack("{s:s}", "modeId", value) : json_pack("{s:s,s:s}", "configId", "model", "value", value);
+	return mode ? "session/set_mode" : "session/set_config_option";
+}
+
 const struct speech speech_acp = {
 	.dialect = "acp",
 	.scan = scan,
@@ -226,5 +231,6 @@ const struct speech speech_acp = {
 	.ends = ends,
 	.prompt = prompt,
 	.interrupt = interrupt,
+	.setting = setting,
 	.put_answer = put_answer,
 };

@@ -297,6 +297,11 @@ static enum plenum_result hello(struct plenum *p, char *id) {
 	return plenum_post(p, "initialize", NULL, id);
 }
 
+static const char *setting(bool mode, const char *value, json_t **members) {
+	*members = json_pack("{s:s}", mode ? "mode" : "model", value);
+	return mode ? "set_permission_mode" : "set_model";
+}
+
 const struct speech speech_claude = {
 	.dialect = "claude",
 	.repeats = true,
@@ -311,5 +316,6 @@ const struct speech speech_claude = {
 	.interrupt = interrupt,
 	.take_back = take_back,
 	.hello = hello,
+	.setting = setting,
 	.put_answer = put_answer,
 };
