@@ -19,8 +19,8 @@ static bool is_own_echo(const struct chat *ch, const struct incoming *in) {
 
 /* Notices that a user in a conversation need not see. */
 static bool is_noise(struct span event) {
-	static const char *const noise[] = {PLENUM_EV_SESSION_STATE, PLENUM_EV_TURN_STARTED, PLENUM_EV_TURN_ENDED,
-										PLENUM_EV_SETTLED, PLENUM_EV_SESSION_CREATED};
+	static const char *const noise[] = {PLENUM_EV_SESSION_STATE, PLENUM_EV_TURN_STARTED, PLENUM_EV_SETTLED,
+										PLENUM_EV_SESSION_CREATED};
 	for (size_t i = 0; i < ARRAY_SIZE(noise); i++)
 		if (span_equals(event, noise[i])) return true;
 	return false;

@@ -92,6 +92,15 @@ static int take_end(struct sending *s, const struct incoming *in) {
 	return CTL_REFUSED;
 }
 
+/* Where the daemon has given the prompt another uuid, its sender is known. */
+static bool is_held(const struct sending *s, const struct incoming *in) {
+	bool held = span_equals(follow_event(in), PLENUM_EV_CHANGED) &&
+				span_equals(span_member(in->notice, "what"), "prompt_held");
+	int64_t pid = 0;
+	span_int(span_member(span_member(in->notice, "by"), "pid"), &pid);
+	return held && (in->speech->keeps ? span_equals(span_member(in->notice, "value"), s->turn.uuid) : pid == getpid());
+}
+
 static int take_event(struct sending *s, const struct incoming *in, struct span event) {
 	if (span_equals(event, PLENUM_EV_SESSION_STATE)) return take_state(s, in);
 	if (span_equals(event, PLENUM_EV_ERROR)) {
@@ -104,7 +113,7 @@ static int take_event(struct sending *s, const struct incoming *in, struct span 
 	}
 	if (follow_ended(in, s->turn.uuid)) return take_end(s, in);
 	if (span_equals(event, PLENUM_EV_TURN_ENDED)) s->last.len = 0; /* it was another prompt's */
-	if (follow_changed(in, "prompt_held", s->turn.uuid))
+	if (is_held(s, in))
 		ctl_say("session %s: the prompt waits for the end of another client's turn (`plenumctl queue %s`)", s->session,
 				s->session);
 	if (follow_changed(in, "prompt_cancelled", s->turn.uuid)) {

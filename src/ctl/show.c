@@ -114,7 +114,7 @@ static bool was_streamed(const struct show *s, struct span id) {
 static void show_text(struct show *s, const struct incoming *in, const struct speech_fact *f) {
 	if (f->nested) return; /* a subagent talks to the agent, not to us */
 	if (f->kind == SPEECH_MESSAGE) remember_message(s, f->id);
-	if (f->kind == SPEECH_PAUSE) show_break(s);
+	if (f->kind == SPEECH_PAUSE || f->kind == SPEECH_CALL) show_break(s);
 	if (f->kind == SPEECH_PIECE && (*s->streamed || !in->speech->repeats)) put_text(s, f->text);
 	if (f->kind != SPEECH_TEXT || was_streamed(s, f->id)) return;
 	put_text(s, f->text);

@@ -33,7 +33,7 @@ enum speech_kind {
 	SPEECH_TEXT,     /* a part of the answer as a whole: text, of the message id */
 	SPEECH_CALL,     /* of a tool: name, input */
 	SPEECH_RESULT,   /* of a tool: text, bad */
-	SPEECH_ECHO,     /* a prompt, repeated: text, id (its uuid) */
+	SPEECH_ECHO,     /* a prompt, repeated: text, id (its uuid; absent: another's) */
 	SPEECH_COMPACTS, /* the agent makes its conversation shorter */
 	SPEECH_REPORT,   /* of the agent on itself, for users: name, text */
 	SPEECH_READY,    /* the agent has its conversation */

@@ -48,7 +48,6 @@ static bool read_call(struct span call, size_t n, struct speech_fact *f) {
 
 static bool read_chunk(struct span update, struct span kind, struct speech_fact *f) {
 	f->text = span_member(span_member(update, "content"), "text");
-	f->id = span_member(span_member(span_member(update, "_meta"), "plenum"), "uuid");
 	f->kind = span_equals(kind, "user_message_chunk")    ? SPEECH_ECHO
 			  : span_equals(kind, "agent_thought_chunk") ? SPEECH_THINKS
 														 : SPEECH_PIECE;

@@ -342,7 +342,7 @@ START_TEST(an_acp_turn_is_shown) {
 	ck_assert_str_eq(out, "> go\none two\n* execute: rm x\n? execute: rm x\n  = error: no such file\n* read: Read y\n"
 						  "  = y's text\n-- success, 1.5 s, tokens: 3 in, 4 out\n-- desk joined\n");
 	_cleanup_free_ char *answer = shown_by(&speech_acp, show_answer, lines);
-	ck_assert_str_eq(answer, "one two");
+	ck_assert_str_eq(answer, "one two\n");
 }
 END_TEST
 
