@@ -19,7 +19,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 
-from test_ctl import Ctl, delta, environment, said
+from test_ctl import AcpCase, Ctl, delta, environment, said
 from harness import build_file, perm, until
 from screen import Screen
 
@@ -777,6 +777,95 @@ class Daemon(ChatCase):
     def test_json_is_refused(self):
         self.assertIn("attach", self.ctl("chat", "--json", "-c", "work", code=64).stderr)
         self.assertEqual(self.ctl("ls", "--names").stdout, "")
+
+
+class Acp(AcpCase, ChatCase):
+    """With an agent that speaks ACP."""
+
+    def chat(self, *args, **options):
+        s = self.screen(build_file("plenumctl"), "chat", *(args or ("-c", "work")), **options)
+        s.wait("Ctrl-D leaves\n>")
+        self.d.wait_state("work", "idle")
+        s.typed("> ")
+        return s
+
+    def say(self, s, text):
+        s.write(text)
+        s.keys("Enter")
+
+    def asked(self):
+        s = self.chat(columns=100)
+        self.say(s, '@text first@ @tool Bash {"command":"touch %s"}@' % self.made)
+        s.wait("first\n", "* execute: touch " + self.made, "? execute\n  touch %s\n" % self.made, "  y  Allow\n  n  Reject\n  a  Always Allow\n",
+               re.compile(r"allow\? \[y, n, a\]$"))
+        return s
+
+    def test_a_turn(self):
+        s = self.chat()
+        self.say(s, "@text hello@")
+        s.wait("> @text hello@\nhello\n-- success, ")
+        self.say(s, "@error no money@")
+        s.wait("-- failed", "no money")
+        s.typed("> ")
+        self.say(s, "@text again@")
+        s.wait("again\n-- success, ")
+
+    def test_a_permission(self):
+        s = self.asked()
+        self.say(s, "maybe")
+        s.wait("y, n or a is needed")
+        self.say(s, "n because")
+        s.wait("this agent takes a choice alone")
+        self.say(s, "y")
+        s.wait("  = (Bash completed with no output)", "-- success, ")
+        self.assertTrue(os.path.exists(self.made))
+
+    def test_always_and_no(self):
+        s = self.asked()
+        self.say(s, "a")
+        s.wait("-- success, ")
+        os.unlink(self.made)
+        self.say(s, '@tool Bash {"command":"touch %s"}@' % self.made)
+        until(lambda: os.path.exists(self.made), what="the file without a question")
+        self.say(s, '@tool Write {"file_path":"%s","content":"x"}@' % self.made)
+        s.wait("? edit: ", re.compile(r"allow\? \[y, n, a\]$"))
+        self.say(s, "n")
+        s.wait("  = error: ", "-- success, ")
+
+    def test_answered_elsewhere(self):
+        s = self.asked()
+        self.ctl("deny", "work")
+        s.wait("execute: denied by plenumctl", "-- success, ")
+        s.typed("> ")
+
+    def test_ctrl_c_interrupts(self):
+        s = self.asked()
+        s.keys("C-c")
+        s.wait("-- interrupted")
+        s.typed("> ")
+        self.assertFalse(os.path.exists(self.made))
+
+    def test_it_goes_on_with_the_next_daemon(self):
+        s = self.chat()
+        self.say(s, "@text hello@")
+        s.wait("hello\n-- success, ")
+        self.d.stop()
+        s.wait("the daemon is away")
+        self.d.start()
+        s.wait("the daemon is back")
+        self.say(s, "@text again@")
+        s.wait("again\n-- success, ")
+
+    def test_commands_are_completed(self):
+        s = self.chat()
+        s.write("/comp")
+        s.keys("Tab")
+        s.typed("> /compact ")
+
+    def test_on_a_pipe(self):
+        p = self.spawn("chat", "-c", "work", stdin=subprocess.PIPE)
+        out, err = self.ended(p, 0, b"@text one@\n@text two@\n")
+        self.assertRegex(out, r"(?s)^one\n.*two\n")
 
 
 class Zero(Ctl):

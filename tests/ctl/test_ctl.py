@@ -1383,6 +1383,117 @@ class Screen(Ctl):
         self.assertEqual(max(map(len, lines)), 80)
 
 
+class AcpCase(Ctl):
+    """A daemon whose default profile is the built-in fake-acp: the scripted agent speaks ACP."""
+
+    def setUp(self):
+        harness.Case.setUp(self)
+        path = os.path.dirname(build_file("plenum-fakeagent")) + ":/usr/local/bin:/usr/bin:/bin"
+        self.d = self.track(harness.Daemon({"daemon": {"default_profile": "fake-acp"}}, env={"PATH": path}))
+        self.running = []
+        self.addCleanup(self.end_running)
+        self.made = os.path.join(self.d.root, "made")
+
+    def asking(self, session="work"):
+        """`send` whose turn waits for a permission: (process, id of the request)."""
+        p = self.spawn("send", "-c", session, '@text one@ @tool Bash {"command":"touch %s"}@' % self.made)
+        self.d.wait_state(session, "asking")
+        return p, self.ctl("pending", "--ids", session).stdout.strip()
+
+
+class Acp(AcpCase):
+    def test_send(self):
+        self.assertEqual(self.ctl("send", "-c", "work", "@text hello \\u001b[1m@").stdout.rstrip("\n"), "hello \\u001b[1m")
+        self.assertEqual(self.d.sessions()["work"]["dialect"], "acp")
+        self.assertEqual(self.ctl("send", "work", "@text again@").stdout, "again\n")
+        out = [json.loads(x) for x in self.ctl("send", "--json", "work", "@text third@").stdout.splitlines()]
+        self.assertEqual([x["result"]["stopReason"] for x in out if "result" in x], ["end_turn"])
+
+    def test_a_turn_that_fails(self):
+        p = self.ctl("send", "-c", "work", "@error out of money@", code=1)
+        self.assertRegex(p.stderr, "^plenumctl: the turn failed: .*out of money")
+
+    def test_the_turn_of_another_is_not_printed(self):
+        self.d.sections["profile fake-acp"] = {"prompts": "queue", "resume_args": ""}
+        self.d.write_conf()
+        self.ctl("reload")
+        p, request = self.asking()
+        other = self.spawn("send", "work", "@text other@")
+        until(lambda: self.d.call("plenum_queue", session="work")["prompts"], what="the second prompt")
+        self.ctl("allow", "work", request)
+        self.assertEqual(self.ended(p, 0)[0], "one\ntool done: [false]\n")
+        out, err = self.ended(other, 0)
+        self.assertEqual(out, "other\n")
+        self.assertIn("the prompt waits for the end of another client's turn", err)
+
+    def test_allow(self):
+        p, request = self.asking()
+        self.assertRegex(self.ctl("pending").stdout, r"work +%s .*touch %s" % (request, self.made))
+        self.assertEqual(self.ctl("allow", "work").stdout, "allowed %s (execute: touch %s)\n" % (request, self.made))
+        self.assertEqual(self.ended(p, 0)[0], "one\ntool done: [false]\n")
+        self.assertTrue(os.path.exists(self.made))
+        self.ctl("allow", "work", code=1)
+
+    def test_allow_always(self):
+        p, request = self.asking()
+        self.ctl("allow", "--always", "work", request)
+        self.ended(p, 0)
+        os.unlink(self.made)
+        self.ctl("send", "work", '@tool Bash {"command":"touch %s"}@' % self.made)
+        self.assertTrue(os.path.exists(self.made))
+
+    def test_deny(self):
+        p, request = self.asking()
+        refused = self.ctl("deny", "work", request, "because", code=64)
+        self.assertIn("this agent takes a choice alone", refused.stderr)
+        self.assertEqual(self.ctl("deny", "work", request).stdout, "denied %s (execute: touch %s)\n" % (request, self.made))
+        self.ended(p, 0)
+        self.assertFalse(os.path.exists(self.made))
+
+    def test_tail(self):
+        self.ctl("send", "-c", "work", "@text hello@")
+        out = self.ctl("tail", "--no-follow", "work").stdout
+        self.assertRegex(out, r"(?m)^> @text hello@$")
+        self.assertRegex(out, r"(?m)^hello$")
+        self.assertRegex(out, r"(?m)^-- success, \d+\.\d s")
+        p = self.spawn("tail", "-n", "0", "work")
+        until(lambda: self.d.sessions()["work"]["attachments"] == 1, what="the watcher")
+        sender, request = self.asking()
+        self.ctl("allow", "work", request)
+        self.ended(sender, 0)
+        got = b""
+        while b"-- success" not in got:
+            got += os.read(p.stdout.fileno(), 65536)
+        self.assertRegex(got.decode(), r"\none\n\* execute: touch .*\n(.*\n)+  = ")
+
+    def test_interrupt(self):
+        p, request = self.asking()
+        self.assertEqual(self.ctl("interrupt", "work").stdout, "work interrupted\n")
+        self.assertEqual(self.ended(p, 1)[1].splitlines()[-1], "plenumctl: the turn was interrupted")
+        self.assertFalse(os.path.exists(self.made))
+
+    def test_a_timeout_interrupts(self):
+        p = self.ctl("send", "-c", "-t", "100ms", "work", '@tool Bash {"command":"touch %s"}@' % self.made, code=124)
+        self.assertIn("timeout: the turn was interrupted", p.stderr)
+        self.d.wait_state("work", "idle")
+
+    def test_mode_and_model(self):
+        self.ctl("send", "-c", "work", "@text hello@")
+        self.assertEqual(self.ctl("mode", "work", "plan").stdout, "plan\n")
+        self.assertEqual(self.ctl("mode", "work").stdout, "plan\n")
+        self.ctl("mode", "work", "nonsense", code=1)
+
+    def test_other_verbs(self):
+        self.assertEqual(self.ctl("new", "work").stdout, "work\n")
+        self.assertIn("work", self.ctl("top", "--once").stdout)
+        self.assertIn("work", self.ctl("ls").stdout)
+        self.ctl("wait", "work", "idle")
+        self.ctl("send", "work", "@text hello@")
+        self.ctl("sleep", "work")
+        self.assertEqual(self.ctl("send", "work", "@text awake@").stdout, "awake\n")
+        self.assertEqual(self.ctl("stop", "work").stdout, "work stopped\n")
+
+
 class Unknown(Ctl):
     """Sessions whose agent speaks a protocol that only a test program has (tests/dialect/tiny.c)."""
 
