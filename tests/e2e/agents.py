@@ -189,7 +189,7 @@ LOOPBACK = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
 
 
 def prepare_gemini(place, api):
-    """No account. Without its retention, because that deletes what session/load has once read (protocol-facts 18.3)."""
+    """No account. Without its retention, because that deletes what session/load has once read (protocol-facts 9.5)."""
     folder = place.home / ".gemini"
     folder.mkdir(exist_ok=True)
     (folder / "settings.json").write_text(json.dumps({
@@ -198,7 +198,7 @@ def prepare_gemini(place, api):
 
 
 def restart_gemini(place):
-    """Make its conversations older: session/load in the minute of their start overwrites them (protocol-facts 18.3)."""
+    """Make its conversations older: session/load in the minute of their start overwrites them (protocol-facts 9.5)."""
     for number, path in enumerate(sorted(place.home.glob(".gemini/tmp/*/chats/session-*.jsonl"))):
         path.rename(path.with_name(f"session-1999-01-01T00-{number:02d}-{path.stem[-8:]}.jsonl"))
 

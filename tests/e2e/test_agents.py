@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The real agents with JSON-RPC, without a daemon: what the dialects acp and codex rely on (protocol-facts 18)."""
+"""The real agents with JSON-RPC, without a daemon: what the dialects acp and codex rely on (protocol-facts 9.5)."""
 
 import agents
 from harness import Case, wait_until
