@@ -14,8 +14,8 @@ struct dialect_frame {
 	/* Return the object with the members of a notice in this frame. */
 	struct span (*notice)(struct span line);
 	const char *lost; /* the notice that another one is missing, for want of memory */
-	/* A line of the child (envelope.reserved), or in addition an answer of it: rename what looks like the daemon's.
-	 * Returns as put_notice(). initialize: it answers an initialize of the daemon. */
+	/* A line of the child (envelope.reserved), or in addition an answer of it: rename members and methods of the
+	 * daemon. Returns as put_notice(). initialize: it answers an initialize of the daemon. */
 	struct chunk (*disown)(struct chunk line);
 	struct chunk (*disown_answer)(struct chunk line, bool initialize);
 	const char *attach;     /* the name of the verb to attach, with quotes */

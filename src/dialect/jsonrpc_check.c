@@ -108,7 +108,7 @@ static bool check_id(struct message_check *k) {
 		return refuse(k, PLENUM_E_INVALID_REQUEST, "`id` must be a string or a whole number of at most 64 bits");
 	if (f->method.p)
 		return refuse(k, PLENUM_E_INVALID_REQUEST,
-					  "`id` is null, and two such requests cannot be told apart: use a string or a whole number");
+					  "`id` is null, and so would be those of other requests: use a string or a whole number");
 	return true; /* an answer to a line without a readable id */
 }
 

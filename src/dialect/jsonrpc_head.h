@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the beginning of a JSON-RPC line shows, also if the rest is broken or not there.
+ * The facts in the beginning of a JSON-RPC line, also if the rest is broken or missing.
  */
 #pragma once
 

@@ -42,7 +42,7 @@ def read_examples(page):
     return examples
 
 
-EXAMPLES = read_examples(read("man", "plenum-protocol.7"))
+EXAMPLES = {**read_examples(read("man", "plenum-protocol.7")), **read_examples(read("man", "plenum-jsonrpc.7"))}
 
 
 def fits(want, found, ids):

@@ -29,8 +29,8 @@ START_TEST(beginnings) {
 END_TEST
 
 START_TEST(frames) {
-	static const char *const good[] = {"{\"method\":\"x\"}", "{\"jsonrpc\":\"2.0\"",
-									   "{\"id\":1,\"result\":{", "{\"id\":1,\"method\":\"x\",}", "  {\"error\":1}"};
+	static const char *const good[] = {"{\"method\":\"x\"}", "{\"jsonrpc\":\"2.0\"", "{\"id\":1,\"result\":{",
+									   "{\"id\":1,\"method\":\"x\",}", "  {\"error\":1}"};
 	static const char *const other[] = {"{\"type\":\"user\",\"method\":1}",
 										"{\"method\":1,\"type\":\"x\"}",
 										"{\"id\":1}",
