@@ -121,6 +121,19 @@ bool jsonrpc_scan(const char *p, size_t n, struct envelope *e, const char *conve
 	return c.p == c.end;
 }
 
+bool jsonrpc_hides_kind(struct chunk line, const struct envelope *e) {
+	static const char *const names[] = {"id", "method", "result", "error"};
+	struct span all = splice_body(line), key, value;
+	(void)e;
+	while (all.n && span_blank(*all.p)) all.p++, all.n--;
+	for (size_t at = 0; span_next_member(all, &at, &key, &value);) {
+		_cleanup_free_ char *text = memchr(key.p, '\\', key.n) ? span_dup(key, NULL) : NULL;
+		for (size_t i = 0; text && i < ARRAY_SIZE(names); i++)
+			if (strcmp(text, names[i]) == 0) return true;
+	}
+	return false;
+}
+
 /* --- names of the daemon in lines of the child -------------------------------------------------------------------- */
 
 /* A line in progress: the copied part, and the start of the rest. */

@@ -39,6 +39,8 @@ struct jsonrpc_members {
 
 /* Fill *e, which is zero, from the members of a line. line: the whole object. */
 void jsonrpc_fill(struct envelope *e, struct span line, const struct jsonrpc_members *m);
+/* As struct dialect.hides_kind: return true if a member that makes a request or an answer is spelled with escapes. */
+bool jsonrpc_hides_kind(struct chunk line, const struct envelope *e);
 /* Return true for a method of the daemon, in any spelling. */
 bool jsonrpc_is_own(struct span method);
 

@@ -244,6 +244,8 @@ class Ids(Rpc):
         handshake(child)
         prompt = dict(V, id=5, method="session/prompt", params={"prompt": [{"type": "text", "text": "hi"}]})
         c.send(prompt, prompt)
+        self.assertEqual(c.answer(5)["error.data.code"], "duplicate_request")
+        c.send(dict(V, id=5, method="_plenum/list"))
         m = c.answer(5)
         self.assertEqual((m["error.code"], m["error.data.code"]), (-32000, "duplicate_request"))
         sent = child.wait(method="session/prompt")
@@ -306,6 +308,52 @@ class Notices(Rpc):
         sent = child.wait(method="session/set_mode")
         child.print(dict(V, id=sent["id"], error={"code": -1, "message": "m", "data": {"code": "busy", "errno": "EBUSY"}}))
         self.assertEqual(c.wait(lambda m: "error" in m.obj)["error.data"], {"child_code": "busy", "errno": "EBUSY"})
+
+    def test_a_child_cannot_hide_a_request_or_an_answer(self):
+        """Clients would take it as one, under the child's own id."""
+        d, _, acp = self.daemon()
+        c = d.client(kind=RpcClient)
+        c.attach("work", profile="acp")
+        child = acp.child()
+        handshake(child)
+        for line in (b'{"jsonrpc":"2.0","i\\u0064":1,"method":"session/request_permission","params":{}}\n',
+                     b'{"jsonrpc":"2.0","id":1,"r\\u0065sult":{}}\n'):
+            child.print(line, update("after"))
+            self.assertEqual(c.event("stray_output")["params.text"].encode(), line.rstrip())
+            c.wait(method="session/update")
+        self.assertEqual(c.seen(lambda m: b"u0064" in m.raw and "stray_output" not in m.raw.decode()), [])
+
+    def test_types_are_names_of_methods(self):
+        d, _, acp = self.daemon()
+        c = d.client(kind=RpcClient)
+        c.attach("work", profile="acp")
+        child = acp.child()
+        handshake(child)
+        some = d.client(kind=RpcClient)
+        some.attach("work", types=["_vendor/news"])
+        child.print(dict(V, method="_vendor/other"), update("text"), dict(V, method="_vendor/news"))
+        for client in (c, some):
+            client.wait(method="_vendor/news")
+        self.assertEqual([m["method"] for m in some.log if m["method"] and m["method"] != "_plenum/event"], ["_vendor/news"])
+
+    def test_an_upgrade_keeps_the_frame(self):
+        d, _, acp = self.daemon()
+        c, subscriber = d.client(kind=RpcClient), d.client(kind=CodexClient)
+        subscriber.verb("subscribe")
+        c.attach("work", profile="acp")
+        child = acp.child()
+        handshake(child)
+        c.event("session_state", state="idle")
+        subscriber.event("session_state", state="idle")
+        d.call("plenum_upgrade")
+        child.print(b"stray\n", update("after"))
+        c.event("stray_output", text="stray")
+        c.wait(method="session/update")
+        child.exit(3)
+        c.event("child_exited", status=3)
+        self.assertNotIn("jsonrpc", subscriber.event("child_exited", status=3).obj)
+        c.verb("detach")
+        c.verb("list")
 
     def test_the_end_of_the_daemon(self):
         d, _, acp = self.daemon()

@@ -131,6 +131,16 @@ START_TEST(verbs) {
 }
 END_TEST
 
+START_TEST(hidden_kinds) {
+	static const char *const hidden[] = {" {\"i\\u0064\":1,\"method\":\"a\"}\n", "{\"id\":1,\"r\\u0065sult\":{}}",
+										 "{\"m\\u0065thod\":\"a\",\"id\":1}", "{\"\\u0065rror\":{},\"id\":1}"};
+	static const char *const plain[] = {"{\"method\":\"a\",\"params\":{\"i\\u0064\":1}}",
+										"{\"\\n\":1,\"method\":\"a\"}", "{\"method\":\"i\\u0064\"}", "{}"};
+	for (size_t i = 0; i < ARRAY_SIZE(hidden); i++) REQUIRE(jsonrpc_hides_kind(text(hidden[i]), NULL), "%s", hidden[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(plain); i++) REQUIRE(!jsonrpc_hides_kind(text(plain[i]), NULL), "%s", plain[i]);
+}
+END_TEST
+
 static void child_becomes(const char *line, const char *want) {
 	struct envelope e = scanned(line);
 	struct chunk c = e.reserved ? jsonrpc_frame.disown(text(line)) : chunk_ref(text(line));
@@ -222,5 +232,5 @@ START_TEST(notices) {
 }
 END_TEST
 
-RUN_TESTS("jsonrpc", requests, notifications, answers, last_duplicate_counts, no_objects, verbs, names_of_the_daemon,
-		  codes_of_the_daemon, built_lines, numbers, notices)
+RUN_TESTS("jsonrpc", requests, notifications, answers, last_duplicate_counts, no_objects, verbs, hidden_kinds,
+		  names_of_the_daemon, codes_of_the_daemon, built_lines, numbers, notices)

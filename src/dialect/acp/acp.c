@@ -256,6 +256,7 @@ const struct dialect acp_dialect = {
 	.scan = scan,
 	.kind = kind,
 	.kind_of = kind_of,
+	.hides_kind = jsonrpc_hides_kind,
 	.read = read_line,
 	.read_head = read_head,
 	.read_result = read_result,
