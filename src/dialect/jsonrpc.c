@@ -47,6 +47,16 @@ static bool is_reserved_key(struct span key) {
 	return span_spells(key, PLENUM_VERB_PREFIX, false);
 }
 
+/* The first byte distinguishes nearly all keys and methods from names of the daemon. */
+static inline bool may_be_name(struct span key) {
+	char first = key.n > 2 ? key.p[1] : 0;
+	return UNLIKELY(first == '\\' || (first | 0x20) == 'p' || (first | 0x20) == 'm');
+}
+
+static inline bool may_be_own(struct span method) {
+	return UNLIKELY(method.n > 2 && (method.p[1] == '_' || method.p[1] == '\\'));
+}
+
 static inline bool is(struct span key, const char *name, size_t n) {
 	return key.n == n + 2 && memcmp(key.p + 1, name, n) == 0;
 }
@@ -113,7 +123,8 @@ bool jsonrpc_scan(const char *p, size_t n, struct envelope *e, const char *conve
 		if (slot == &m.params) m.conversation = SPAN_NONE; /* the last duplicate counts */
 		bool inside = slot == &m.params && *c.p == '{';
 		if (inside ? !scan_params(&c, &m, conversation, len) : !cursor_skip_value(&c, value)) return false;
-		e->reserved |= is_reserved_key(key) || (is_method_key(key) && jsonrpc_is_own(*value));
+		if (slot == &m.method ? may_be_own(*value) : !slot && may_be_name(key))
+			e->reserved |= is_reserved_key(key) || (is_method_key(key) && jsonrpc_is_own(*value));
 	}
 	if (step != CURSOR_END) return false;
 	jsonrpc_fill(e, (struct span){from, (size_t)(c.p - from)}, &m);
