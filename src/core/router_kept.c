@@ -35,11 +35,11 @@ static enum dialect_kept answer(struct client *c, struct session *s, const struc
 	const char *error = "out of memory";
 	enum dialect_kept kept = c->dialect->kept(&ask, &body, &error);
 	if (ask.resumes.p) launch_resume(&s->launch, span_dup(ask.resumes, NULL));
-	if (kept == KEPT_LATER || kept == KEPT_PASS) return kept;
+	if (body.failed) kept = KEPT_REFUSED;
 	if (kept == KEPT_REPLAY) repeat(c, s);
-	if (kept == KEPT_REFUSED || body.failed) {
+	if (kept == KEPT_REFUSED) {
 		router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST, "%s", error);
-	} else {
+	} else if (kept != KEPT_LATER && kept != KEPT_PASS) {
 		c->dialect->put_success(&b, e->request_id, body.data);
 		client_post(c, notice_chunk(&b));
 	}
