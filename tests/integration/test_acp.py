@@ -382,6 +382,36 @@ class Lives(AcpCase):
         child.print(result(m["id"], configOptions=options))
         child.wait(method="session/prompt")
 
+    def test_a_child_dies_while_it_resumes(self):
+        d, agent, child, a = self.open()
+        self.sleep(d, child)
+        lost = a.prompt("lost")
+        child = agent.child()
+        child.wait(method="initialize")
+        child.exit(1)
+        self.assertEqual(a.reply(lost)["error.data.code"], "child_exited")
+        again = a.prompt("again")
+        child = agent.child()
+        self.initialized(child)
+        child.print(result(child.wait(method="session/load")["id"], modes=MODES))
+        m = child.wait(method="session/prompt", params__prompt=[{"type": "text", "text": "again"}])
+        child.print(result(m["id"], stopReason="end_turn"))
+        self.assertEqual(a.reply(again)["result.stopReason"], "end_turn")
+
+    def test_a_client_that_sends_no_more_gets_its_answers(self):
+        d, agent = self.begin()
+        a = self.editor(d)
+        a.send(rpc("_plenum/attach", 1, session="s"), rpc("session/prompt", 2, prompt=[{"type": "text", "text": "x"}]))
+        a.half_close()
+        child = agent.child()
+        self.ready(child)
+        m = child.wait(method="session/prompt")
+        child.print(chunk("y"), result(m["id"], stopReason="end_turn"))
+        a.reply(1)
+        self.assertEqual(a.reply(2)["result.stopReason"], "end_turn")
+        a.wait_eof()
+        self.assertEqual(len(a.seen(**is_update("agent_message_chunk"))), 1)
+
     def test_kill_9_of_the_daemon(self):
         d, agent, child, a = self.open()
         mine, theirs = self.turn(child, a)
