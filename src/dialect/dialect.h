@@ -96,7 +96,7 @@ struct report {
 enum dialect_step {
 	STEP_NONE,    /* there are no more */
 	STEP_SENT,    /* the next one comes after its answer */
-	STEP_REPLAYS, /* the same; before its answer the child repeats its conversation */
+	STEP_REPLAYS, /* the same; before its answer the child repeats its conversation, or the rest of it */
 	STEP_WAITS,   /* a client must ask for the conversation first (kept) */
 };
 

@@ -353,6 +353,28 @@ class Lives(AcpCase):
         texts = [m["params.update.content.text"] for m in a.seen(**is_update("agent_message_chunk"))]
         self.assertEqual(texts, ["old", "new"])
 
+    def test_load_with_a_late_replay(self):
+        """Most of it comes after the reply; the answer to one more request ends it."""
+        d, agent, child, a = self.open()
+        mine, theirs = self.turn(child, a, "first")
+        child.print(chunk("old"), result(theirs, stopReason="end_turn"))
+        a.reply(mine)
+        self.sleep(d, child)
+        again = a.prompt("second")
+        child = agent.child()
+        self.initialized(child)
+        load = child.wait(method="session/load")
+        child.print(result(load["id"], modes=MODES), chunk("old"))
+        mode = child.wait(method="session/set_mode")
+        self.assertEqual(mode["params"], {"sessionId": "c1", "modeId": MODES["currentModeId"]})
+        child.print(chunk("old"), update("available_commands_update", availableCommands=[]), result(mode["id"]))
+        m = child.wait(method="session/prompt")
+        child.print(chunk("new"), result(m["id"], stopReason="end_turn"))
+        a.reply(again)
+        texts = [m["params.update.content.text"] for m in a.seen(**is_update("agent_message_chunk"))]
+        self.assertEqual(texts, ["old", "new"])
+        self.assertEqual(len(a.seen(**is_update("available_commands_update"))), 1)
+
     def test_resume_without_a_replay(self):
         d, agent, child, a = self.open()
         mine, theirs = self.turn(child, a)

@@ -267,6 +267,28 @@ START_TEST(mode_and_options_come_back) {
 }
 END_TEST
 
+START_TEST(a_late_replay_ends_with_one_more_answer) {
+	struct memo m = {0};
+	struct buf b = B;
+	struct dialect_start start = start_of(&m, "c", true);
+	take(&m, 0, "{\"id\":1,\"result\":{\"protocolVersion\":1,\"agentCapabilities\":{\"loadSession\":true}}}");
+	ck_assert(d->put_step(&b, "2", 1, &start) == STEP_REPLAYS);
+	take(&m, 1, "{\"id\":2,\"result\":{\"modes\":{\"currentModeId\":\"default\",\"availableModes\":[]}}}");
+	buf_free(&b);
+	ck_assert(d->put_step(&b, "3", 2, &start) == STEP_REPLAYS);
+	ck_assert_ptr_nonnull(strstr(built(&b), "\"modeId\":\"default\""));
+	take(&m, 2, "{\"id\":3,\"error\":{\"code\":1,\"message\":\"no\"}}"); /* the answer counts, not what it says */
+	ck_assert(d->put_step(&b, "4", 3, &start) == STEP_NONE);
+	start.told = false; /* its clients get the replay, early or late */
+	ck_assert(d->put_step(&b, "2", 1, &start) == STEP_REPLAYS);
+	buf_free(&b);
+	start.told = true;
+	ck_assert(d->put_step(&b, "3", 2, &start) == STEP_NONE);
+	buf_free(&b);
+	memo_free(&m);
+}
+END_TEST
+
 START_TEST(a_client_loads_with_the_present_mode) {
 	struct memo m = {0};
 	struct buf b = B;
@@ -370,4 +392,5 @@ END_TEST
 RUN_TESTS("acp", kinds_of_lines, a_long_permission_is_known_by_its_beginning, ends_of_turns, parts_of_a_permission,
 		  answers_to_a_permission, answers_of_the_daemon, answers_to_a_form, ways_to_the_conversation,
 		  agents_that_cannot_serve, mode_and_options_come_back, a_client_loads_with_the_present_mode, rights,
-		  prompts_that_are_none, the_echo_of_a_prompt)
+		  agents_that_cannot_serve, a_late_replay_ends_with_one_more_answer, a_client_loads_with_the_present_mode,
+		  rights, prompts_that_are_none, the_echo_of_a_prompt)

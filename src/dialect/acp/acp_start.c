@@ -9,6 +9,7 @@
  *   current_mode_update, config_option_update, ~available_commands_update, ~usage_update, ~session_info_update
  *                          the newest update of this name
  *   ~mode, ~options        what the next child must be set to; used up by the steps
+ *   ~rest                  the answer to the next step ends the agent's replay, and says nothing else
  */
 #include "dialect/acp/acp.h"
 
@@ -85,6 +86,7 @@ static enum dialect_step put_conversation(struct buf *b, const char *id, const s
 		return STEP_SENT;
 	}
 	bool load = loads && !(start->told && resumes);
+	memo_set(start->memo, "~rest", load && start->told ? span_of("true") : SPAN_NONE);
 	put_session(b, id, load ? "session/load" : "session/resume", start->conversation, start);
 	return load ? STEP_REPLAYS : STEP_SENT;
 }
@@ -120,12 +122,17 @@ static struct span by_id(struct span array, const char *key, struct span id) {
 	return SPAN_NONE;
 }
 
+/* An agent may send the rest of its replay after the reply to session/load (protocol-facts 9.5). It has sent that when
+ * it answers a further request: this one, then also if the mode is right. */
 static bool put_mode(struct buf *b, const char *id, const struct dialect_start *start) {
 	struct memo *m = start->memo;
-	struct span modes = span_member(memo_get(m, "session"), "modes"), mode = memo_get(m, "~mode");
-	bool there = by_id(span_member(modes, "availableModes"), "id", mode).p;
-	bool due = there && !span_same(span_member(modes, "currentModeId"), mode);
-	if (due) put_setting(b, id, "session/set_mode", start->conversation, "modeId", mode, SPAN_NONE);
+	struct span modes = span_member(memo_get(m, "session"), "modes"), wanted = memo_get(m, "~mode");
+	struct span now = span_member(modes, "currentModeId");
+	bool there = by_id(span_member(modes, "availableModes"), "id", wanted).p;
+	bool changes = there && !span_same(now, wanted);
+	bool due = changes || (memo_get(m, "~rest").p && now.p);
+	if (due) put_setting(b, id, "session/set_mode", start->conversation, "modeId", changes ? wanted : now, SPAN_NONE);
+	if (changes) memo_set(m, "~rest", SPAN_NONE);
 	memo_set(m, "~mode", SPAN_NONE);
 	return due;
 }
@@ -163,7 +170,8 @@ enum dialect_step acp_start_put(struct buf *b, const char *id, unsigned n, const
 	}
 	if (n == 1) return put_conversation(b, id, start);
 	if (!start->conversation) return STEP_NONE;
-	if (memo_get(start->memo, "~mode").p && put_mode(b, id, start)) return STEP_SENT;
+	bool rest = memo_get(start->memo, "~rest").p;
+	if (n == 2 && put_mode(b, id, start)) return rest ? STEP_REPLAYS : STEP_SENT;
 	while (memo_get(start->memo, "~options").p)
 		if (put_option(b, id, start)) return STEP_SENT;
 	return STEP_NONE;
@@ -196,7 +204,8 @@ bool acp_start_take(unsigned n, const struct envelope *e, struct memo *memo, str
 		return refuse(why, "did not begin the conversation", e);
 	}
 	if (n == 1) memo_set(memo, "session", e->inner_response);
-	if (n == 1 || !e->is_error.p) return true;
+	bool says_nothing = n == 2 && memo_get(memo, "~rest").p;
+	if (n == 1 || !e->is_error.p || says_nothing) return true;
 	memo_set(memo, MODE, SPAN_NONE); /* the next try begins without it */
 	memo_set(memo, OPTIONS, SPAN_NONE);
 	return refuse(why, "did not take back the mode or an option of the session", e);
