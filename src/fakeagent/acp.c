@@ -75,7 +75,7 @@ static void run_new(json_t *id, json_t *params) {
 static bool reopen(json_t *id, const json_t *params) {
 	const char *name = js_get(params, "sessionId");
 	if (faults_has(FAULT_refuse_load)) {
-		rpc_fail(id, RPC_INTERNAL, js_make("Internal error: told to refuse a load"));
+		rpc_fail(id, RPC_INTERNAL, js_make("Internal error: a fault refuses it"));
 		return false;
 	}
 	if (!enter(id, params)) return false;
@@ -231,7 +231,7 @@ static void finish(const json_t *result) {
 static void run_initialize(json_t *id, json_t *params) {
 	(void)params;
 	if (faults_has(FAULT_refuse_initialize)) {
-		rpc_fail(id, RPC_INTERNAL, js_make("Internal error: told to refuse initialize"));
+		rpc_fail(id, RPC_INTERNAL, js_make("Internal error: a fault refuses it"));
 		return;
 	}
 	rpc_reply(id, js_make("{protocolVersion:1,agentCapabilities:{loadSession:true,promptCapabilities:{image:true,"

@@ -34,13 +34,29 @@ static bool is_loaded(json_t *id, const json_t *params) {
 	return false;
 }
 
-/* Take the settings that a thread or a turn begins with. */
-static void configure(const json_t *params) {
+/* Take the settings that a thread or a turn begins with. Return true if there are any. */
+static bool configure(const json_t *params) {
 	const char *policy = js_get(params, "approvalPolicy"), *model = js_get(params, "model");
 	if (model) conversation_set_model(model);
-	if (!policy) return;
+	if (!policy) return model;
 	js_replace(&approval, policy);
 	policy_set_mode(strcmp(policy, "never") == 0 ? "dontAsk" : "default");
+	return true;
+}
+
+static void put_settings(void) {
+	appserver_item_notify(
+		"thread/settings/updated",
+		js_make("{threadSettings:{approvalPolicy:%s,approvalsReviewer:user,model:%s,modelProvider:fake,"
+				"sandboxPolicy:{type:readOnly,networkAccess:false}}}",
+				approval, conversation_model()));
+}
+
+static void run_settings(json_t *id, json_t *params) {
+	if (!is_loaded(id, params)) return;
+	bool changed = configure(params);
+	rpc_reply(id, js_need(json_object()));
+	if (changed) put_settings();
 }
 
 /* ---- threads --------------------------------------------------------------------------------------------------- */
@@ -95,7 +111,7 @@ static void run_resume(json_t *id, json_t *params) {
 	bool loaded = name && opened && js_same(name, conversation_id());
 	if (!name) return;
 	if (faults_has(FAULT_refuse_load)) {
-		rpc_fail(id, RPC_INTERNAL, js_make("told to refuse a resume"));
+		rpc_fail(id, RPC_INTERNAL, js_make("a fault refuses it"));
 		return;
 	}
 	if (!loaded && !enter(id, params)) return;
@@ -159,7 +175,7 @@ static bool submit(json_t *id, const json_t *params) {
 /* Within a turn the input joins it. */
 static void run_turn(json_t *id, json_t *params) {
 	if (!is_loaded(id, params)) return;
-	configure(params);
+	if (configure(params)) put_settings();
 	if (submit(id, params)) rpc_reply(id, js_make("{turn:%o}", appserver_item_begin()));
 }
 
@@ -197,7 +213,7 @@ static void run_interrupt(json_t *id, json_t *params) {
 
 static void run_initialize(json_t *id, json_t *params) {
 	if (initialized || faults_has(FAULT_refuse_initialize)) {
-		rpc_fail(id, RPC_INVALID, js_make("%s", initialized ? "Already initialized" : "told to refuse initialize"));
+		rpc_fail(id, RPC_INVALID, js_make("%s", initialized ? "Already initialized" : "a fault refuses it"));
 		return;
 	}
 	initialized = true;
@@ -214,9 +230,16 @@ static void run_initialized(json_t *id, json_t *params) {
 
 void appserver_start(void) {
 	static const struct rpc_method methods[] = {
-		{"initialize", run_initialize}, {"initialized", run_initialized}, {"thread/start", run_start},
-		{"thread/resume", run_resume},  {"thread/read", run_read},        {"thread/list", run_list},
-		{"turn/start", run_turn},       {"turn/steer", run_steer},        {"turn/interrupt", run_interrupt},
+		{"initialize", run_initialize},
+		{"initialized", run_initialized},
+		{"thread/start", run_start},
+		{"thread/resume", run_resume},
+		{"thread/read", run_read},
+		{"thread/list", run_list},
+		{"thread/settings/update", run_settings},
+		{"turn/start", run_turn},
+		{"turn/steer", run_steer},
+		{"turn/interrupt", run_interrupt},
 	};
 	static const struct rpc_protocol protocol = {
 		NULL, "Not initialized", methods, ARRAY_SIZE(methods), appserver_item_frame, appserver_item_answer,

@@ -137,8 +137,11 @@ class Threads(ServerCase):
         self.assertEqual((result["approvalPolicy"], result["model"]), ("never", "fake-small"))
         a.turn(TOUCH)
         self.assertNotIn(COMMAND, a.methods())
-        a.begin(TOUCH, approvalPolicy="on-request")
+        a.prompt(TOUCH, approvalPolicy="on-request")
+        self.assertEqual(a.notified("thread/settings/updated")["threadSettings"]["approvalPolicy"], "on-request")
         a.ask(COMMAND)
+        self.assertEqual(a.ok("thread/settings/update", threadId=a.session, model="x"), {})
+        self.assertEqual(a.notified("thread/settings/updated")["threadSettings"]["model"], "x")
 
     def test_resume(self):
         a = self.opened()
