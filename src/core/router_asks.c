@@ -184,7 +184,7 @@ static void settle(struct session *s, struct pending *p, const struct attachment
 				   const char *why, const struct changes *ch) {
 	bool person = p->kind != ASK_HOOK && p->kind != ASK_MCP;
 	const struct client *by = a ? a->client : NULL;
-	cancel_others(p, a);
+	cancel_others(p, p->dialect->tells_answerer ? NULL : a);
 	if (p->act.data) router_execute_unanswered(p, decision);
 	if (person) tell_settled(s, p, by, decision, why, ch);
 	if (p->kind != ASK_MCP) log_decision(s, p, by, decision, why, ch);

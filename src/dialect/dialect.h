@@ -413,6 +413,7 @@ struct dialect {
 	const char *conversation_id; /* the member of e->request that names the conversation: added where it is missing.
 								  * NULL: there is none */
 	bool numbers;                /* ids of the daemon's requests to the child are numbers, else strings */
+	bool tells_answerer;         /* put_cancel() goes to the client that has answered, too: the request is over */
 	bool answers_withdrawn;      /* clients answer an ask that was withdrawn, too: such answers are dropped */
 	/* How the child takes a line that check refuses. skips: it skips the line; is_fatal_request: this request ends it.
 	 * NULL: neither. after_mark: the line without the byte order mark that some children skip; NULL: none does. */

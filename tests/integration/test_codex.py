@@ -244,11 +244,13 @@ class Approvals(CodexCase):
         b.send(decided(hers, "accept"))
         self.assertEqual(child.wait(id=0).raw, b.sent[-1].rstrip(b"\n").replace(b'"%s"' % hers.encode(), b"0"))
         a.wait(method="serverRequest/resolved", params__requestId=mine)
+        b.wait(method="serverRequest/resolved", params__requestId=hers)
         self.assertEqual(a.event("settled", decision="allow")["params.tool_name"], "commandExecution")
         child.print(note("serverRequest/resolved", requestId=0))
         child.mark(a, b)
         self.assertEqual(len(child.seen(id=0)), 1)
-        self.assertEqual(a.seen(method="serverRequest/resolved", params__requestId=0), [])
+        for c in (a, b):
+            self.assertEqual(len(c.seen(method="serverRequest/resolved")), 1)
 
     def test_decisions(self):
         """Which answers of a client are valid, and what they decide."""
@@ -422,10 +424,14 @@ class Fake(CodexCase):
         item = a.wait(method="item/completed", params__item__type="commandExecution")["params.item"]
         self.assertEqual((item["status"], item["aggregatedOutput"]), ("completed", "out"))
         a.event("turn_ended", outcome="success")
+        a.prompt("settings", approvalPolicy="never")
+        a.event("turn_ended", outcome="success")
         d.call("plenum_hibernate", session="f")
         d.wait_state("f", "asleep")
-        a.prompt("@history@")
+        a.prompt('@history@ @tool Bash {"command":"true"}@')
         a.event("turn_ended", outcome="success")
         text = a.wait(method="item/completed", params__item__type="agentMessage",
                       params__item__text=lambda t: "@history@" in t)["params.item.text"]
-        self.assertEqual(text, '@tool Bash {"command":"echo out"}@\n@history@')
+        self.assertEqual(text.split("\n")[:2], ['@tool Bash {"command":"echo out"}@', "settings"])
+        a.sync()
+        self.assertEqual(len(a.seen(method=COMMAND)), 1)

@@ -287,6 +287,7 @@ const struct dialect codex_dialect = {
 	.session_id = "threadId",
 	.conversation_id = "threadId",
 	.numbers = true,
+	.tells_answerer = true,
 	.gate = rows,
 	.n_gate = ARRAY_SIZE(rows),
 	.cancels_queued = cancels_queued,

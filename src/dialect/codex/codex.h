@@ -5,7 +5,7 @@
  * table), codex_asks.c (approvals and forms), codex_start.c (the handshake, and what it brings).
  *
  * A session is one thread. A prompt is a request that is answered at once; `turn/completed` ends the turn, and input
- * that comes before joins it. The agent shows prompts to all, with the id that their sender gave them.
+ * before that joins it. The agent shows prompts to all, with the id that their sender gave them.
  */
 #pragma once
 
