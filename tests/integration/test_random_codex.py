@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""Random sessions of several clients in the protocol of codex app-server, with the test as the agent and the judge: no
+request is answered twice, by the wrong one, or by an answer that is none, none stays open, and each prompt that the
+agent has taken is part of one turn."""
+import os
+import random
+
+from codex import AMEND, COMMAND, FILE, CodexCase, approval, change, completed, decided, delta, error, note, result, started
+
+SEEDS = range(int(os.environ.get("PLENUM_TEST_SEEDS", "6")))
+STEPS = 80
+VALID = {COMMAND: ["accept", "decline", "cancel", AMEND], FILE: ["accept", "acceptForSession", "decline", "cancel"]}
+WRONG = ["none", None, 1, {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["rm"]}}]
+
+
+class Game:
+    """One random session. Ids: the agent's asks are numbers from 500, a client's requests begin with its name."""
+
+    def __init__(self, case, rng, queue):
+        self.case, self.rng = case, rng
+        self.d, _, self.child, first = case.open(profile={"prompts": "queue" if queue else "pass"})
+        self.watcher = case.attached(self.d, label="watcher", role="observer")
+        first.label, first.mine = "p0", []
+        self.clients, self.gone = [first], []
+        self.asks = {}     # the agent's id: the method
+        self.open = []     # the agent's ids of asks without an answer
+        self.turns = 0
+        self.running = None
+        self.made = 1
+
+    def look(self):
+        """Take what has come: the agent answers a prompt at once, and lets it join the turn that runs."""
+        self.child.caught_up()
+        for m in [m for m in self.child.inbox if m["method"] in ("turn/start", "turn/interrupt")]:
+            self.child.inbox.remove(m)
+            (self.take if m["method"] == "turn/start" else self.stop)(m)
+        for m in self.child.seen(lambda m: "method" not in m.obj):
+            if m["id"] in self.open:
+                self.open.remove(m["id"])
+                self.child.print(note("serverRequest/resolved", requestId=m["id"]))
+
+    def take(self, m):
+        if self.rng.randrange(8) == 0:
+            self.child.print(error(m["id"], -32600, "no"))
+            return
+        fresh = self.running is None
+        if fresh:
+            self.turns += 1
+            self.running = "turn%d" % self.turns
+        self.child.print(result(m["id"], turn={"id": self.running, "items": [], "status": "inProgress"}))
+        if fresh:
+            self.child.print(started(self.running))
+
+    def stop(self, m):
+        if self.running is None:
+            self.child.print(error(m["id"], -32600, "no active turn to interrupt"))
+            return
+        self.child.print(result(m["id"]))
+        self.end("interrupted")
+
+    # what happens
+
+    def join(self):
+        if len(self.clients) < 4:
+            c = self.case.attached(self.d, label="p%d" % self.made)
+            c.mine = []
+            self.made += 1
+            self.clients.append(c)
+
+    def leave(self):
+        if len(self.clients) > 1:
+            c = self.clients.pop(self.rng.randrange(len(self.clients)))
+            self.gone.append(c)
+            c.drain()
+            c.close()
+
+    def fresh(self, c):
+        c.mine.append("%s-%d" % (c.label, len(c.mine)))
+        return c.mine[-1]
+
+    def prompt(self):
+        c = self.rng.choice(self.clients)
+        c.prompt("x" * self.rng.randrange(1, 50), self.fresh(c))
+        if self.rng.randrange(2):
+            c.sync()
+
+    def ask(self):
+        if self.running:
+            rid = 500 + len(self.asks)
+            ask, method = self.rng.choice([(approval, COMMAND), (change, FILE)])
+            self.asks[rid] = method
+            self.open.append(rid)
+            self.child.print(ask(rid))
+
+    def answer(self):
+        c = self.rng.choice(self.clients)
+        known = c.seen(lambda m: m["method"] in VALID)
+        if not known:
+            return
+        m = self.rng.choice(known)
+        how = self.rng.randrange(6)
+        c.send(decided(m["id"], self.rng.choice(VALID[m["method"]])) if how < 3 else
+               error(m["id"], -32000, "no") if how == 3 else decided(m["id"], self.rng.choice(WRONG)))
+
+    def say(self):
+        self.child.print(delta("piece"))
+
+    def withdraw(self):
+        if self.open:
+            rid = self.open.pop(self.rng.randrange(len(self.open)))
+            self.child.print(note("serverRequest/resolved", requestId=rid))
+
+    def end(self, status=None):
+        if self.running is None:
+            return
+        status = status or self.rng.choice(["completed", "failed"])
+        self.child.print(completed(self.running, status))
+        self.running = None
+        if status == "interrupted":
+            self.child.print(*[note("serverRequest/resolved", requestId=rid) for rid in self.open])
+            self.open = []
+
+    def interrupt(self):
+        c = self.rng.choice(self.clients)
+        c.send({"id": self.fresh(c), "method": "turn/interrupt", "params": {"threadId": "t1", "turnId": "turn1"}})
+
+    def play(self):
+        moves = [self.join, self.leave, self.interrupt, self.withdraw, self.end] + 3 * [self.say, self.prompt] + \
+            6 * [self.ask] + 12 * [self.answer]
+        for _ in range(STEPS):
+            self.rng.choice(moves)()
+            self.look()
+        self.settle()
+        self.judge()
+
+    def settle(self):
+        """Let every turn end, and answer what is still asked."""
+        last = self.case.attached(self.d, label="last")
+        last.mine = []
+        self.clients.append(last)
+        for _ in range(1000):
+            for c in self.clients:
+                c.sync()
+            self.look()
+            waiting = [rid for c in self.clients for rid in c.mine if not self.replies(c, rid)]
+            open_asks = last.ok("_plenum/pending", session="s")["pending"]
+            for one in open_asks:
+                last.send(decided(one["request_id"], "decline"))
+            if not waiting and not open_asks and self.running is None and self.d.state_of("s") == "idle":
+                return
+            self.end("completed")
+        raise AssertionError("still open: %s" % waiting)
+
+    # the judge
+
+    @staticmethod
+    def replies(c, rid):
+        return c.seen(lambda m: "method" not in m.obj and m.obj.get("id") == rid)
+
+    def judge(self):
+        eq = self.case.assertEqual
+        self.watcher.sync()
+        for c in self.clients + self.gone:
+            for rid in c.mine:
+                (eq if c in self.clients else self.case.assertLessEqual)(len(self.replies(c, rid)), 1, rid)
+            for m in c.seen(lambda m: "method" not in m.obj and isinstance(m["id"], str)):
+                self.case.assertIn(m["id"], c.mine, c.label)
+            for m in c.seen(lambda m: m["method"] in VALID):
+                over = c.seen(method="serverRequest/resolved", params__requestId=m["id"])
+                (eq if c in self.clients else self.case.assertLessEqual)(len(over), 1, m)
+        for rid, method in self.asks.items():
+            got = self.child.seen(lambda m, rid=rid: "method" not in m.obj and m["id"] == rid)
+            self.case.assertLessEqual(len(got), 1, rid)
+            for m in got:
+                self.case.assertTrue(m["error"] or m["result.decision"] in VALID[method], m)
+        for m in self.child.seen(lambda m: "method" not in m.obj):
+            self.case.assertIn(m["id"], self.asks)
+        begun, ended = [sorted(uuid for m in self.watcher.seen(method="_plenum/event", params__event=event)
+                               for uuid in m["params.uuids"]) for event in ("turn_started", "turn_ended")]
+        eq(begun, ended)
+        eq(len(set(ended)), len(ended))
+
+
+class Random(CodexCase):
+    def test_random_sessions(self):
+        for seed in SEEDS:
+            for queue in (False, True):
+                with self.subTest(seed=seed, queue=queue):
+                    Game(self, random.Random("%d %s" % (seed, queue)), queue).play()
