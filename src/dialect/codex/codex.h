@@ -2,7 +2,7 @@
  *
  * The dialect of `codex app-server` (0.171.0, its JSON schema and its behaviour): JSON-RPC without the member
  * `jsonrpc`, one object on each line. The daemon is the one client of the agent. Split into codex.c (lines, and the
- * table), codex_asks.c (approvals and forms), codex_start.c (the handshake, and what it brings).
+ * table), codex_asks.c (approvals and forms), codex_start.c (the handshake, and its results).
  *
  * A session is one thread. A prompt is a request that is answered at once; `turn/completed` ends the turn, and input
  * before that joins it. The agent shows prompts to all, with the id that their sender gave them.

@@ -18,7 +18,7 @@ enum ask_kind codex_asks_kind(const struct envelope *e) {
 	return span_equals(e->inner_subtype, "mcpServer/elicitation/request") ? ASK_ELICITATION : ASK_UNKNOWN;
 }
 
-/* --- what is asked ------------------------------------------------------------------------------------------------ */
+/* --- parts of asks ------------------------------------------------------------------------------------------------ */
 
 /* The request of a permission profile has other answers than the two about an item. */
 static bool wants_permissions(struct span request) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The handshake with an agent: initialize and initialized, then thread/start or thread/resume, then the settings that
- * the thread had. The memo has:
+ * The handshake with an agent: initialize and initialized, then thread/start or thread/resume, then the settings of
+ * the thread. The memo has:
  *
  *   initialize   the result of initialize
  *   params       the params of the client that began the thread
@@ -80,7 +80,7 @@ static void put_thread(struct buf *b, const char *id, const struct dialect_start
 	buf_free(&o);
 }
 
-/* Set again what the thread had: clients have changed it since it began. */
+/* Set the settings of the thread again: clients may have changed them since it began. */
 static enum dialect_step put_settings(struct buf *b, const char *id, const struct dialect_start *start) {
 	static const char *const kept[] = {"approvalPolicy", "approvalsReviewer", "collaborationMode", "effort",  "model",
 									   "personality",    "sandboxPolicy",     "serviceTier",       "summary", NULL};
