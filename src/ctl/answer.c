@@ -80,9 +80,9 @@ const char *answer_lacks(const struct speech_ask *ask, const struct speech_decis
 		return "this must be asked each time, it cannot be allowed for always";
 	if (d->allow && d->always && !ask->can_remember)
 		return "there is no always here: the agent proposes nothing to remember";
-	if (ask->only_choices && (d->message || d->input || d->interrupt))
-		return "this agent takes a choice alone: no reason, no other input, and no end of the turn (`plenumctl "
-			   "interrupt`)";
+	if (ask->only_choices && (d->message || d->input))
+		return "this agent takes a choice alone, no reason and no other input";
+	if (d->interrupt && !ask->ends_turn) return "a denial does not end the turn of this agent (`plenumctl interrupt`)";
 	if (!d->allow || !question) return NULL;
 	return d->input ? NULL
 					: "this is a question: choose in `plenumctl chat`, or give its input with the `answers` by --input";

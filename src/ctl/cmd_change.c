@@ -40,6 +40,10 @@ static int change_setting(struct ctl *c, int argc, char **argv, const struct set
 	if (!value) return print_setting(c, s, session, ctl_str(attached, s->known, NULL));
 	json_t *members;
 	const char *request = speech_of(p)->setting(s->mode, value, &members);
+	if (!request) {
+		ctl_say("session %s: its agent has no request that sets the %s", session, s->verb);
+		return CTL_REFUSED;
+	}
 	code = ctl_ask(p, request, members, NULL);
 	return code == CTL_OK ? print_setting(c, s, session, value) : code;
 }

@@ -105,7 +105,7 @@ static void interrupt(struct chat *ch) {
 	if (!ch->editor) show_break(&ch->show);
 	if (ch->editor) editor_text(ch->editor, &n, &cursor, &search);
 	if (ch->p && runs)
-		ch->speech->interrupt(ch->p);
+		ch->speech->interrupt(ch->p, &ch->turn);
 	else if (!n)
 		show_note(&ch->show, SHOW_DIM, "  Ctrl-D leaves");
 	if (!ch->p || ch->again) forget_sent(ch);

@@ -149,10 +149,19 @@ static bool take_back(struct sending *s) {
 	return !s->turn.ours && speech->take_back && speech->take_back(s->p, s->turn.uuid, TAKE_BACK_TIME);
 }
 
+/* The agent has not named the turn yet, and takes no interrupt without that. */
+static void await_name(struct sending *s) {
+	int64_t deadline = now_ms() + TAKE_BACK_TIME;
+	struct incoming in;
+	while (!*s->turn.name && follow_next(s->p, (int)MAX(deadline - now_ms(), 0), &in) == PLENUM_OK)
+		if (in.speech->ends(&s->turn, &in)) return;
+}
+
 static int give_up(struct sending *s, int code) {
 	show_break(&s->show);
 	bool queued = take_back(s);
-	if (!queued) speech_of(s->p)->interrupt(s->p);
+	if (speech_of(s->p)->names_turns) await_name(s);
+	if (!queued) speech_of(s->p)->interrupt(s->p, &s->turn);
 	ctl_say("%s%s", code == CTL_TIMED_OUT ? "timeout: " : "",
 			queued                  ? "the prompt was taken back before its turn"
 			: code == CTL_TIMED_OUT ? "the turn was interrupted"

@@ -224,9 +224,32 @@ static bool runs(const char *state) {
 	return strcmp(state, "busy") == 0 || strcmp(state, "asking") == 0 || strcmp(state, "starting") == 0;
 }
 
-/* Without an answer: the daemon has read it when it answers the next request. */
-static int interrupt(struct plenum *p) {
-	enum plenum_result r = speech_of(p)->interrupt(p);
+/* Learn the name of the turn that runs from the lines that the session keeps. */
+static int learn_turn(struct ctl *c, const char *session, struct speech_turn *t) {
+	_cleanup_json_ json_t *answer = NULL;
+	_cleanup_plenum_ struct plenum *p = ctl_open(c);
+	struct incoming in;
+	int64_t seq = 0;
+	int code = follow_to(
+		p, session, json_pack("{s:s,s:s,s:s,s:b}", "create", "never", "role", "observer", "replay", "all", "tag", 1),
+		&answer);
+	int64_t last = ctl_int(answer, "seq", 0) - 1;
+	if (code != CTL_OK || last < ctl_int(answer, "oldest_seq", 0)) return code;
+	while (seq < last) {
+		enum plenum_result r = follow_next(p, CTL_ANSWER_TIME, &in);
+		if (r != PLENUM_OK) return ctl_failed(p, r);
+		follow_seq(&in, &seq);
+		in.speech->ends(t, &in);
+	}
+	return CTL_OK;
+}
+
+/* Its answer is not of use: the daemon has read it when it answers the next request. */
+static int interrupt(struct ctl *c, struct plenum *p, const char *session) {
+	struct speech_turn t = {0};
+	int code = speech_of(p)->names_turns ? learn_turn(c, session, &t) : CTL_OK;
+	if (code != CTL_OK) return code;
+	enum plenum_result r = speech_of(p)->interrupt(p, &t);
 	return r == PLENUM_OK ? ctl_ask(p, PLENUM_HELLO, NULL, NULL) : ctl_failed(p, r);
 }
 
@@ -259,7 +282,7 @@ int cmd_interrupt(struct ctl *c, int argc, char **argv) {
 		code = ctl_ask(p, "interrupt", members, &answer);
 	} else {
 		json_decref(members);
-		if (there) code = interrupt(p);
+		if (there) code = interrupt(c, p, session);
 		answer = json_pack("{s:s,s:s}", "session", session, "state", state);
 	}
 	if (code != CTL_OK) return code;

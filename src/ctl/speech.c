@@ -6,7 +6,7 @@
 #include <string.h>
 
 const struct speech *speech_named(const char *dialect) {
-	static const struct speech *const all[] = {&speech_claude, &speech_acp};
+	static const struct speech *const all[] = {&speech_claude, &speech_acp, &speech_codex};
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		if (strcmp(all[i]->dialect, dialect) == 0) return all[i];
 	return NULL;

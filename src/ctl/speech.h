@@ -72,7 +72,8 @@ struct speech_ask {
 	struct span proposals;           /* to remember with an "always", an array that is not empty */
 	struct span changes;             /* of files, an array of {path, oldText, newText} */
 	struct span yes, no, always;     /* the names of the choices; absent: they have none */
-	bool only_choices;               /* an answer has no reason and no other input, and does not interrupt */
+	bool only_choices;               /* an answer has no reason and no other input */
+	bool ends_turn;                  /* a denial can end the turn */
 	bool can_remember;               /* there is an "always" */
 };
 
@@ -87,12 +88,14 @@ struct speech_turn {
 	char uuid[PLENUM_UUID_SIZE]; /* of the prompt */
 	int64_t client;              /* our number, from the answer to the attach */
 	bool ours;                   /* the next lines belong to the turn of the prompt */
+	char name[64], running[64];  /* of its turn, and of the turn that runs; where turns have names */
 };
 
 struct speech {
 	const char *dialect;
-	bool repeats; /* the pieces of an answer come again as a whole; else a line for each of them */
-	bool keeps;   /* a prompt that is sent again under its uuid runs once */
+	bool repeats;     /* the pieces of an answer come again as a whole; else a line for each of them */
+	bool keeps;       /* a prompt that is sent again under its uuid runs once */
+	bool names_turns; /* an interrupt names the turn: t->running */
 
 	bool (*scan)(const char *p, size_t n, struct envelope *e);
 	struct span (*notice)(const struct incoming *in);
@@ -106,20 +109,20 @@ struct speech {
 	bool (*ends)(struct speech_turn *t, const struct incoming *in);
 
 	enum plenum_result (*prompt)(struct plenum *p, const char *text, size_t n, const char *uuid);
-	enum plenum_result (*interrupt)(struct plenum *p);
+	enum plenum_result (*interrupt)(struct plenum *p, const struct speech_turn *t);
 	/* Withdraw a prompt that still waits, within this time; false: it runs. NULL: none can be withdrawn, and an
 	 * interrupt has no answer. */
 	bool (*take_back)(struct plenum *p, const char *uuid, int timeout_ms);
 	/* Ask for the agent's commands; the id of the request is set. The answer comes when it has its conversation. NULL:
 	 * an idle agent has its conversation. */
 	enum plenum_result (*hello)(struct plenum *p, char *id);
-	/* Return the request that sets the mode or else the model, and its members. */
+	/* Return the request that sets the mode or else the model, and its members; NULL: there is none. */
 	const char *(*setting)(bool mode, const char *value, json_t **members);
 	/* Append the line that answers. False: this kind of question has no such answer. */
 	bool (*put_answer)(struct buf *b, const struct speech_ask *ask, const struct speech_decision *d);
 };
 
-extern const struct speech speech_claude, speech_acp;
+extern const struct speech speech_claude, speech_acp, speech_codex;
 
 /* Return the protocol of a session; NULL: plenumctl does not know it. */
 const struct speech *speech_named(const char *dialect);

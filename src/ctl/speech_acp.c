@@ -210,7 +210,8 @@ static enum plenum_result prompt(struct plenum *p, const char *text, size_t n, c
 	return r;
 }
 
-static enum plenum_result interrupt(struct plenum *p) {
+static enum plenum_result interrupt(struct plenum *p, const struct speech_turn *t) {
+	(void)t;
 	static const char line[] = JSONRPC_HEAD "\"method\":\"session/cancel\",\"params\":{}}";
 	return plenum_send(p, line, sizeof line - 1);
 }

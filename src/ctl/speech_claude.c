@@ -236,6 +236,7 @@ static void read_ask(const struct incoming *in, struct speech_ask *ask) {
 	ask->reason = span_member(body, "decision_reason");
 	ask->path = span_member(body, "blocked_path");
 	ask->agent = span_member(body, "agent_id");
+	ask->ends_turn = true;
 	ask->can_remember = !suppressed && span_is_array(list) && span_is_object(span_element(list, 0));
 	if (ask->can_remember) ask->proposals = list;
 }
@@ -278,7 +279,8 @@ static bool put_answer(struct buf *b, const struct speech_ask *ask, const struct
 
 /* --- Lines -------------------------------------------------------------------------------------------------------- */
 
-static enum plenum_result interrupt(struct plenum *p) {
+static enum plenum_result interrupt(struct plenum *p, const struct speech_turn *t) {
+	(void)t;
 	char id[PLENUM_ID_SIZE];
 	return plenum_post(p, "interrupt", NULL, id);
 }

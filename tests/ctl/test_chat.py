@@ -19,7 +19,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 
-from test_ctl import AcpCase, Ctl, delta, environment, said
+from test_ctl import Ctl, FakeCase, delta, environment, said
 from harness import build_file, perm, until
 from screen import Screen
 
@@ -779,7 +779,7 @@ class Daemon(ChatCase):
         self.assertEqual(self.ctl("ls", "--names").stdout, "")
 
 
-class Acp(AcpCase, ChatCase):
+class Acp(FakeCase, ChatCase):
     """With an agent that speaks ACP."""
 
     def chat(self, *args, **options):
@@ -866,6 +866,30 @@ class Acp(AcpCase, ChatCase):
         p = self.spawn("chat", "-c", "work", stdin=subprocess.PIPE)
         out, err = self.ended(p, 0, b"@text one@\n@text two@\n")
         self.assertRegex(out, r"(?s)^one\n.*two\n")
+
+
+class Codex(FakeCase, ChatCase):
+    """With an agent that speaks the protocol of codex app-server."""
+
+    PROFILE = "fake-codex"
+
+    chat, say = Acp.chat, Acp.say
+
+    def test_a_conversation(self):
+        s = self.chat(columns=100)
+        self.say(s, "@text hello@")
+        s.wait("> @text hello@\nhello\n-- success, ")
+        self.say(s, '@tool Bash {"command":"touch %s"}@' % self.made)
+        s.wait("? commandExecution: touch %s\n  because: " % self.made,
+               "\n  y  accept\n  n  decline\n  a  acceptWithExecpolicyAmendment\n", re.compile(r"allow\? \[y, n, a\]$"))
+        self.say(s, "y")
+        s.wait("  = ", re.compile("-- success, .*-- success, ", re.DOTALL))
+        self.assertTrue(os.path.exists(self.made))
+        self.say(s, '@tool Bash {"command":"rm %s"}@' % self.made)
+        s.wait(re.compile(r"allow\? \[y, n, a\]$"))
+        s.keys("C-c")
+        s.wait("-- interrupted")
+        s.typed("> ")
 
 
 class Zero(Ctl):

@@ -1383,13 +1383,15 @@ class Screen(Ctl):
         self.assertEqual(max(map(len, lines)), 80)
 
 
-class AcpCase(Ctl):
-    """A daemon whose default profile is the built-in fake-acp: the scripted agent speaks ACP."""
+class FakeCase(Ctl):
+    """A daemon whose default profile is a built-in one of the scripted agent."""
+
+    PROFILE = "fake-acp"
 
     def setUp(self):
         harness.Case.setUp(self)
         path = os.path.dirname(build_file("plenum-fakeagent")) + ":/usr/local/bin:/usr/bin:/bin"
-        self.d = self.track(harness.Daemon({"daemon": {"default_profile": "fake-acp"}}, env={"PATH": path}))
+        self.d = self.track(harness.Daemon({"daemon": {"default_profile": self.PROFILE}}, env={"PATH": path}))
         self.running = []
         self.addCleanup(self.end_running)
         self.made = os.path.join(self.d.root, "made")
@@ -1401,7 +1403,7 @@ class AcpCase(Ctl):
         return p, self.ctl("pending", "--ids", session).stdout.strip()
 
 
-class Acp(AcpCase):
+class Acp(FakeCase):
     def test_send(self):
         self.assertEqual(self.ctl("send", "-c", "work", "@text hello \\u001b[1m@").stdout.rstrip("\n"), "hello \\u001b[1m")
         self.assertEqual(self.d.sessions()["work"]["dialect"], "acp")
@@ -1472,10 +1474,12 @@ class Acp(AcpCase):
         self.assertEqual(self.ended(p, 1)[1].splitlines()[-1], "plenumctl: the turn was interrupted")
         self.assertFalse(os.path.exists(self.made))
 
-    def test_a_timeout_interrupts(self):
-        p = self.ctl("send", "-c", "-t", "100ms", "work", '@tool Bash {"command":"touch %s"}@' % self.made, code=124)
-        self.assertIn("timeout: the turn was interrupted", p.stderr)
+    def test_ctrl_c_interrupts(self):
+        p, request = self.asking()
+        p.send_signal(signal.SIGINT)
+        self.assertIn("plenumctl: interrupted\n", self.ended(p, 130)[1])
         self.d.wait_state("work", "idle")
+        self.assertFalse(os.path.exists(self.made))
 
     def test_mode_and_model(self):
         self.ctl("send", "-c", "work", "@text hello@")
@@ -1492,6 +1496,62 @@ class Acp(AcpCase):
         self.ctl("sleep", "work")
         self.assertEqual(self.ctl("send", "work", "@text awake@").stdout, "awake\n")
         self.assertEqual(self.ctl("stop", "work").stdout, "work stopped\n")
+
+
+class Codex(FakeCase):
+    """With an agent that speaks the protocol of codex app-server."""
+
+    PROFILE = "fake-codex"
+
+    def test_send(self):
+        self.assertEqual(self.ctl("send", "-c", "work", "@text hello@").stdout, "hello\n")
+        self.assertEqual(self.d.sessions()["work"]["dialect"], "codex")
+        self.assertEqual(self.ctl("send", "work", "@text again@").stdout, "again\n")
+        self.assertRegex(self.ctl("send", "work", "@error out of money@", code=1).stderr,
+                         r"plenumctl: the turn failed \(failed\): .*out of money")
+
+    def test_allow_and_tail(self):
+        p, request = self.asking()
+        self.assertRegex(self.ctl("pending").stdout, r"work +%s .*touch %s" % (request, self.made))
+        self.assertEqual(self.ctl("allow", "work").stdout, "allowed %s (commandExecution: touch %s)\n" % (request, self.made))
+        self.assertRegex(self.ended(p, 0)[0], r"^one\n")
+        self.assertTrue(os.path.exists(self.made))
+        self.assertRegex(self.ctl("tail", "--no-follow", "work").stdout,
+                         r"(?m)^> @text one@ .*\none\n\* commandExecution: touch .*\n(.*\n)*  = .*\n(.*\n)*-- success, ")
+
+    def test_allow_always(self):
+        p, request = self.asking()
+        self.ctl("allow", "-a", "work", request)
+        self.ended(p, 0)
+        os.unlink(self.made)
+        self.ctl("send", "work", '@tool Bash {"command":"touch %s"}@' % self.made)
+        self.assertTrue(os.path.exists(self.made))
+
+    def test_deny(self):
+        p, request = self.asking()
+        self.assertIn("this agent takes a choice alone", self.ctl("deny", "work", request, "because", code=64).stderr)
+        self.ctl("deny", "work", request)
+        self.ended(p, 0)
+        p, request = self.asking()
+        self.ctl("deny", "-i", "work", request)
+        self.assertIn("the turn was interrupted", self.ended(p, 1)[1])
+        self.assertFalse(os.path.exists(self.made))
+
+    def test_interrupt(self):
+        p, request = self.asking()
+        self.assertEqual(self.ctl("interrupt", "work").stdout, "work interrupted\n")
+        self.assertEqual(self.ended(p, 1)[1].splitlines()[-1], "plenumctl: the turn was interrupted")
+        self.assertEqual(self.ctl("interrupt", "work").stdout, "nothing ran in work: it is idle\n")
+        p, request = self.asking()
+        p.send_signal(signal.SIGINT)
+        self.assertIn("plenumctl: interrupted\n", self.ended(p, 130)[1])
+        self.d.wait_state("work", "idle")
+
+    def test_what_it_cannot_do(self):
+        self.ctl("send", "-c", "work", "@text hello@")
+        self.assertIn("has no request that sets the mode", self.ctl("mode", "work", "plan", code=1).stderr)
+        self.assertIn("keeps no queue", self.ctl("interrupt", "-q", "work", code=1).stderr)
+        self.assertIn("takes no prompt back", self.ctl("queue", "-c", "x", "work", code=1).stderr)
 
 
 class Unknown(Ctl):

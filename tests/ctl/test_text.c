@@ -369,16 +369,20 @@ START_TEST(the_reply_to_an_acp_prompt_ends_its_turn) {
 }
 END_TEST
 
-static void answers(const char *line, struct speech_decision d, const char *want) {
+static void answers_in(const struct speech *speech, const char *line, struct speech_decision d, const char *want) {
 	struct buf b = BUF_INIT(4096);
 	struct speech_ask ask = {0};
 	struct incoming in;
-	speech_read(&speech_acp, line, strlen(line), &in);
-	speech_acp.read_ask(&in, &ask);
-	bool put = speech_acp.put_answer(&b, &ask, &d);
+	speech_read(speech, line, strlen(line), &in);
+	speech->read_ask(&in, &ask);
+	bool put = speech->put_answer(&b, &ask, &d);
 	ck_assert(put == (want != NULL));
 	if (want) ck_assert_str_eq(b.data, want);
 	buf_free(&b);
+}
+
+static void answers(const char *line, struct speech_decision d, const char *want) {
+	answers_in(&speech_acp, line, d, want);
 }
 
 #define SELECTED(id, option)                                                                                           \
@@ -397,6 +401,71 @@ START_TEST(an_acp_permission_is_answered_by_the_kind_of_its_option) {
 	answers("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"elicitation/create\",\"params\":{\"message\":\"m\"}}", no,
 			"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"action\":\"decline\"}}");
 	answers("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"fs/read_text_file\",\"params\":{}}", yes, NULL);
+}
+END_TEST
+
+/* --- codex app-server --------------------------------------------------------------------------------------------- */
+
+#define NOTE(method, members)                                                                                          \
+	"{\"method\":\"" method "\",\"params\":{\"threadId\":\"t\"," members "},\"emittedAtMs\":1}"
+#define ITEM(step, members) NOTE("item/" step, "\"item\":{" members "}")
+#define TURN(step, id, members) NOTE("turn/" step, "\"turn\":{\"id\":\"" id "\"" members "}")
+
+START_TEST(a_codex_turn_is_shown) {
+	const char *const lines[] = {
+		TURN("started", "1", ""),
+		ITEM("started", "\"type\":\"userMessage\",\"content\":[{\"type\":\"text\",\"text\":\"go\"}]"),
+		ITEM("started", "\"type\":\"agentMessage\",\"text\":\"\""),
+		NOTE("item/agentMessage/delta", "\"delta\":\"one \""),
+		NOTE("item/agentMessage/delta", "\"delta\":\"two\""),
+		ITEM("completed", "\"type\":\"agentMessage\",\"text\":\"one two\""),
+		ITEM("started", "\"type\":\"commandExecution\",\"command\":\"rm x\""),
+		ITEM("completed", "\"type\":\"commandExecution\",\"status\":\"failed\",\"aggregatedOutput\":\"no such file\""),
+		ITEM("started", "\"type\":\"fileChange\",\"changes\":[{\"path\":\"/a\"}]"),
+		ITEM("completed", "\"type\":\"fileChange\",\"status\":\"completed\""),
+		TURN("completed", "1", ",\"status\":\"completed\",\"error\":null,\"durationMs\":1500"),
+		TURN("completed", "2", ",\"status\":\"failed\",\"error\":{\"message\":\"no key\"}"),
+		NULL};
+	_cleanup_free_ char *out = shown_by(&speech_codex, show_line, lines);
+	ck_assert_str_eq(out, "> go\none two\n* commandExecution: rm x\n  = error: no such file\n* fileChange: /a\n"
+						  "  = completed\n-- success, 1.5 s\n-- failed (failed): no key\n");
+}
+END_TEST
+
+START_TEST(a_codex_prompt_gets_the_name_of_its_turn) {
+	static const char *const lines[] = {
+		"{\"id\":\"u1\",\"result\":{\"turn\":{\"id\":\"7\"}}}", TURN("started", "7", ""), TURN("completed", "6", ""),
+		TURN("completed", "7", ""), "{\"error\":{\"code\":-32600,\"message\":\"m\"},\"id\":\"u1\"}"};
+	static const bool ours[] = {true, true, true, false, false}, end[] = {false, false, false, true, true};
+	struct speech_turn t = {.uuid = "u1"};
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		struct incoming in;
+		speech_read(&speech_codex, lines[i], strlen(lines[i]), &in);
+		ck_assert_msg(speech_codex.ends(&t, &in) == end[i] && t.ours == ours[i], "line %zu", i);
+		ck_assert_str_eq(t.running, i == 1 || i == 2 ? "7" : "");
+	}
+}
+END_TEST
+
+#define APPROVAL(method, members) "{\"id\":3,\"method\":\"item/" method "/requestApproval\",\"params\":{" members "}}"
+#define DECISIONS(list) APPROVAL("commandExecution", "\"command\":\"rm x\",\"availableDecisions\":[" list "]")
+#define DECIDED(decision) "{\"id\":3,\"result\":{\"decision\":" decision "}}"
+
+START_TEST(a_codex_approval_is_answered_by_its_decisions) {
+	const struct speech_decision yes = {.allow = true}, always = {.allow = true, .always = true}, no = {0},
+								 end = {.interrupt = true};
+	const char *all = APPROVAL("fileChange", "\"reason\":null"), *none = DECISIONS("\"cancel\"");
+	const char *some = DECISIONS("\"accept\",{\"acceptWithExecpolicyAmendment\":{\"a\":[1]}},\"cancel\"");
+	const char *rights = APPROVAL("permissions", "\"permissions\":{\"network\":{\"enabled\":true}}");
+	answers_in(&speech_codex, all, yes, DECIDED("\"accept\""));
+	answers_in(&speech_codex, all, always, DECIDED("\"acceptForSession\""));
+	answers_in(&speech_codex, all, no, DECIDED("\"decline\""));
+	answers_in(&speech_codex, all, end, DECIDED("\"cancel\""));
+	answers_in(&speech_codex, some, always, DECIDED("{\"acceptWithExecpolicyAmendment\":{\"a\":[1]}}"));
+	answers_in(&speech_codex, none, yes, NULL);
+	answers_in(&speech_codex, none, always, NULL);
+	answers_in(&speech_codex, rights, yes, "{\"id\":3,\"result\":{\"permissions\":{\"network\":{\"enabled\":true}}}}");
+	answers_in(&speech_codex, rights, no, "{\"id\":3,\"result\":{\"permissions\":{}}}");
 }
 END_TEST
 
@@ -423,6 +492,9 @@ int main(void) {
 	tcase_add_test(t, an_acp_turn_is_shown);
 	tcase_add_test(t, the_reply_to_an_acp_prompt_ends_its_turn);
 	tcase_add_test(t, an_acp_permission_is_answered_by_the_kind_of_its_option);
+	tcase_add_test(t, a_codex_turn_is_shown);
+	tcase_add_test(t, a_codex_prompt_gets_the_name_of_its_turn);
+	tcase_add_test(t, a_codex_approval_is_answered_by_its_decisions);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
