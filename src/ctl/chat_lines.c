@@ -155,6 +155,6 @@ void chat_take_line(struct chat *ch, const struct incoming *in) {
 		show_line(&ch->show, in);
 	if (!end) return;
 	ch->waiting = false;
-	if (!ch->terminal && bad) ch->code = CTL_REFUSED;
+	if (!ch->terminal && bad && !chat_is_starting(ch)) ch->code = CTL_REFUSED; /* else the reason follows */
 	chat_prompt_sign(ch);
 }

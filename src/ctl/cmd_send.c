@@ -103,10 +103,7 @@ static bool is_held(const struct sending *s, const struct incoming *in) {
 
 static int take_event(struct sending *s, const struct incoming *in, struct span event) {
 	if (span_equals(event, PLENUM_EV_SESSION_STATE)) return take_state(s, in);
-	if (span_equals(event, PLENUM_EV_ERROR)) {
-		follow_print_error(in);
-		return span_equals(span_member(in->notice, "code"), PLENUM_E_CHILD_EXITED) ? CTL_CUT : CTL_REFUSED;
-	}
+	if (span_equals(event, PLENUM_EV_ERROR)) return follow_print_error(in);
 	if (span_equals(event, PLENUM_EV_SESSION_REMOVED)) {
 		ctl_say("session %s: was removed before the answer", s->session);
 		return CTL_CUT;
@@ -126,12 +123,14 @@ static int take_event(struct sending *s, const struct incoming *in, struct span 
 
 static int take_line(struct sending *s, const struct incoming *in) {
 	struct speech_fact end;
+	struct span code, text;
 	if (s->c->json) {
 		fwrite(in->line.p, 1, in->line.n, stdout);
 		fputc('\n', stdout);
 	}
 	bool ours = in->speech->ends(&s->turn, in), ended = speech_find(in, SPEECH_END, &end);
-	if (ours && ended) return take_result(s, &end);
+	in->speech->read_error(in, &code, &text);
+	if (ours && ended) return code.p ? follow_print_error(in) : take_result(s, &end);
 	if (ended) {
 		s->last.len = 0;
 		buf_put(&s->last, in->line.p, in->line.n);

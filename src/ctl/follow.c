@@ -115,8 +115,10 @@ bool follow_ended(const struct incoming *in, const char *uuid) {
 	return false;
 }
 
-void follow_print_error(const struct incoming *in) {
-	_cleanup_free_ char *code = span_dup(span_member(in->notice, "code"), NULL);
-	_cleanup_free_ char *error = span_dup(span_member(in->notice, "error"), NULL);
-	ctl_say_error(error ? error : "the daemon refused a line", code);
+int follow_print_error(const struct incoming *in) {
+	struct span code = span_member(in->notice, "code"), text = span_member(in->notice, "error");
+	if (!in->notice.p) in->speech->read_error(in, &code, &text);
+	_cleanup_free_ char *name = span_dup(code, NULL), *error = span_dup(text, NULL);
+	ctl_say_error(error ? error : "the daemon refused a line", name);
+	return span_equals(code, PLENUM_E_CHILD_EXITED) ? CTL_CUT : CTL_REFUSED;
 }

@@ -28,5 +28,5 @@ char *follow_renamed(const struct incoming *in, const char *session);
 bool follow_ended(const struct incoming *in, const char *uuid);
 /* Print on stderr the class that the daemon gives this program, if that is less than requested. */
 void follow_print_peer(json_t *answer);
-/* Print a notice `error` to this client alone. */
-void follow_print_error(const struct incoming *in);
+/* Print a notice `error` to this client alone, or an error answer of the daemon. Return the exit code. */
+int follow_print_error(const struct incoming *in);

@@ -225,8 +225,10 @@ static void show_end(struct show *s, const struct speech_fact *end) {
 		return;
 	}
 	_cleanup_free_ char *why = span_line(end->text, LINE_MAX_CHARS);
-	show_note(s, SHOW_RED, "-- failed (%s): %s", outcome && strcmp(outcome, "success") ? outcome : "API",
-			  why ? why : "");
+	bool named = outcome && *outcome;
+	const char *kind = !named ? "" : strcmp(outcome, "success") == 0 ? " (API)" : NULL;
+	show_note(s, SHOW_RED, "-- failed%s%s%s%s%s", kind ? kind : " (", kind ? "" : outcome, kind ? "" : ")",
+			  why && *why ? ": " : "", why ? why : "");
 }
 
 /* Members of our own notices, in the order in which they are shown. */

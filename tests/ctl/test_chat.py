@@ -862,6 +862,14 @@ class Acp(FakeCase, ChatCase):
         s.keys("Tab")
         s.typed("> /compact ")
 
+    def test_a_conversation_that_is_not_there_leaves_no_session(self):
+        for text in (b"", b"hello\n"):
+            with self.subTest(text):
+                p = self.spawn("chat", "-r", "0b5ad0de-0000-4000-8000-000000000000", "new", stdin=subprocess.PIPE)
+                out, err = self.ended(p, 1, text)
+                self.assertRegex(out, r"session new: .*Resource not found.* \(the session was removed\)")
+                self.assertEqual(self.ctl("ls", "--names").stdout, "")
+
     def test_on_a_pipe(self):
         p = self.spawn("chat", "-c", "work", stdin=subprocess.PIPE)
         out, err = self.ended(p, 0, b"@text one@\n@text two@\n")

@@ -1415,6 +1415,9 @@ class Acp(FakeCase):
         p = self.ctl("send", "-c", "work", "@error out of money@", code=1)
         self.assertRegex(p.stderr, "^plenumctl: the turn failed: .*out of money")
 
+    def test_an_agent_that_dies(self):
+        self.assertIn("was killed by signal 9", self.ctl("send", "-c", "work", "@die@", code=74).stderr)
+
     def test_the_turn_of_another_is_not_printed(self):
         self.d.sections["profile fake-acp"] = {"prompts": "queue", "resume_args": ""}
         self.d.write_conf()
@@ -1546,6 +1549,9 @@ class Codex(FakeCase):
         p.send_signal(signal.SIGINT)
         self.assertIn("plenumctl: interrupted\n", self.ended(p, 130)[1])
         self.d.wait_state("work", "idle")
+
+    def test_an_agent_that_dies(self):
+        self.assertIn("was killed by signal 9", self.ctl("send", "-c", "work", "@die@", code=74).stderr)
 
     def test_what_it_cannot_do(self):
         self.ctl("send", "-c", "work", "@text hello@")
