@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/paths.h"
 #include "base/str.h"
+#include "ctl/speech.h"
 #include "ctl/text.h"
 #include "wire/scan.h"
 
@@ -248,10 +249,11 @@ char *ctl_last_error(struct plenum *p, char **code) {
 	size_t n;
 	*code = NULL;
 	while (!error && plenum_next(p, 0, &line, &n) == PLENUM_OK) {
-		struct span all = {line, n};
-		if (!span_equals(span_member(all, "event"), PLENUM_EV_ERROR)) continue;
-		error = span_dup(span_member(all, "error"), NULL);
-		*code = span_dup(span_member(all, "code"), NULL);
+		struct incoming in;
+		speech_read(speech_of(p), line, n, &in);
+		if (!span_equals(span_member(in.notice, "event"), PLENUM_EV_ERROR)) continue;
+		error = span_dup(span_member(in.notice, "error"), NULL);
+		*code = span_dup(span_member(in.notice, "code"), NULL);
 	}
 	return error;
 }

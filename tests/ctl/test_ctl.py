@@ -122,6 +122,29 @@ class Alone(unittest.TestCase):
                 peer.close()
                 self.assertEqual((p.returncode, err), (want, "plenumctl: plenumd cannot start: /x/plenum.conf:3: no\n"))
 
+    def test_the_last_error_of_a_json_rpc_connection_is_printed(self):
+        with tempfile.TemporaryDirectory(prefix="pl-last-", dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(folder + "/s")
+            listener.listen()
+            listener.settimeout(TIMEOUT)
+            p = subprocess.Popen([build_file("plenumctl"), "tail", "--socket", folder + "/s", "work"], env=environment(folder + "/s"),
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            first = listener.accept()[0]
+            lines = first.makefile()
+            for answer in ({"subtype": "success", "response": {"sessions": []}}, {"subtype": "error", "code": "bad_request", "error": "no"},
+                           {"subtype": "success", "response": {"dialect": "acp"}}):
+                answer["request_id"] = json.loads(lines.readline())["request_id"]
+                first.sendall(json.dumps({"type": "control_response", "response": answer}).encode() + b"\n")
+            second = listener.accept()[0]
+            request = json.loads(second.makefile().readline())
+            self.assertEqual((request["jsonrpc"], request["method"], request["params"]["session"]), ("2.0", "_plenum/attach", "work"))
+            second.sendall(b'{"jsonrpc":"2.0","method":"_plenum/event","params":{"event":"error","code":"internal","error":"it broke"}}\n')
+            second.shutdown(socket.SHUT_WR)
+            out, err = p.communicate(timeout=TIMEOUT)
+            for each in lines, first, second:
+                each.close()
+            self.assertEqual((p.returncode, err), (74, "plenumctl: it broke\n"))
+
     def verbs(self):
         """All that there are, as help lists them."""
         found = re.findall(r"(?m)^  ([a-z-]+) +[A-Z].*\.$", self.run_ctl(0, "--help").stdout)
