@@ -8,7 +8,7 @@ import itertools
 import json
 import shutil
 
-from harness import CLIS, HERE, Client, cli_environment
+from harness import CLIS, HERE, Client, Daemon, cli_environment
 
 MODULES = HERE / "node_modules"
 CODEX = MODULES / "@openai" / "codex-linux-x64" / "vendor" / "x86_64-unknown-linux-musl" / "bin" / "codex"
@@ -17,6 +17,7 @@ CODEX = MODULES / "@openai" / "codex-linux-x64" / "vendor" / "x86_64-unknown-lin
 class Acp(Client):
     """A client of the Agent Client Protocol: an editor."""
 
+    dialect = "acp"
     head = {"jsonrpc": "2.0"}
     stopped = "cancelled"
     numbers = itertools.count(1)
@@ -88,8 +89,8 @@ class Acp(Client):
     def said(self, since=0):
         return "".join(update["content"]["text"] for update in self.updates("agent_message_chunk", since))
 
-    def wait_said(self, text, since=0):
-        self.wait(f"the agent says {text!r}", lambda line: text in self.said(since), since)
+    def prompts(self, since=0):
+        return [update["content"]["text"] for update in self.updates("user_message_chunk", since)]
 
     def asked(self, since=0):
         return self.wait_message("session/request_permission", since)
@@ -109,6 +110,9 @@ class Acp(Client):
     def cancel(self, prompt):
         self.notify("session/cancel", sessionId=self.conversation)
 
+    def wait_withdrawal(self, ask, since=0):
+        self.wait_message("$/cancel_request", since, lambda params: params["requestId"] == ask["id"])
+
     def withdraw(self, ask):
         """What a client must answer after it has cancelled."""
         self.answer(ask, {"outcome": {"outcome": "cancelled"}})
@@ -117,6 +121,7 @@ class Acp(Client):
 class Codex(Acp):
     """A client of codex app-server."""
 
+    dialect = "codex"
     head = {}
     stopped = "interrupted"
 
@@ -160,9 +165,16 @@ class Codex(Acp):
     def cancel(self, prompt):
         self.call("turn/interrupt", threadId=self.conversation, turnId=prompt)
 
+    def prompts(self, since=0):
+        items = [l["params"]["item"] for l in self.seen(lambda l: l.get("method") == "item/completed", since)]
+        return [item["content"][0]["text"] for item in items if item["type"] == "userMessage"]
+
+    def wait_withdrawal(self, ask, since=0):
+        self.wait_message("serverRequest/resolved", since, lambda params: params["requestId"] == ask["id"])
+
     def withdraw(self, ask):
         """codex withdraws its approvals itself."""
-        self.wait_message("serverRequest/resolved", where=lambda params: params["requestId"] == ask["id"])
+        self.wait_withdrawal(ask)
 
 
 class Agent:
@@ -178,10 +190,17 @@ class Agent:
 
     def open(self, place, api):
         """Start the agent itself; its client has its stdin and stdout."""
-        (place.home / "tmp").mkdir(exist_ok=True)
         self.prepare(place, api)
         with (place.root / "agent.log").open("ab") as log:
             return self.protocol.run(self.argv, env=place.environment(**self.environment(api)), cwd=place.work, stderr=log)
+
+
+class AgentDaemon(Daemon):
+    """A private plenumd whose default profile runs the agent."""
+
+    def write_config(self, cli, api, settings, profile):
+        cli.prepare(self.place, api)
+        self.write_profile(cli.protocol.dialect, cli.argv, cli.environment(api), settings, profile)
 
 
 NODE = shutil.which("node") or "/usr/bin/node"

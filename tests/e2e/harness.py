@@ -162,12 +162,14 @@ class Daemon:
         self.start()
 
     def write_config(self, cli, api, settings, profile):
-        child = {**cli_environment(api.url), "HOME": str(self.place.home), "PATH": PATH,
-                 "PLENUM_E2E_PLACE": str(self.place.root)}
+        self.write_profile("claude", [str(cli), *FLAGS], cli_environment(api.url), settings,
+                           ["resume_args = --resume={id}", *profile])
+
+    def write_profile(self, dialect, argv, environment, settings, more):
+        child = {**environment, "HOME": str(self.place.home), "PATH": PATH, "PLENUM_E2E_PLACE": str(self.place.root)}
         lines = ["[daemon]", "default_profile = real", "log_level = debug", *settings, "", "[profile real]",
-                 "command = " + shlex.join([str(cli), *FLAGS]), "dialect = claude",
-                 "resume_args = --resume={id}", f"cwd = {self.place.work}",
-                 "env = " + shlex.join(f"{name}={value}" for name, value in child.items()), *profile, ""]
+                 "command = " + shlex.join(argv), f"dialect = {dialect}", f"cwd = {self.place.work}",
+                 "env = " + shlex.join(f"{name}={value}" for name, value in child.items()), *more, ""]
         self.config.write_text("\n".join(lines))
 
     def start(self):
@@ -472,8 +474,11 @@ class Case(unittest.TestCase):
         self.evidence = ""  # printed by the runner for a failed test
         if self.needs_daemon:
             self.addCleanup(self._keep_evidence)
-            self.daemon = Daemon(self.build, self.cli, self.api, self.place, self.settings, self.profile)
+            self.daemon = self.make_daemon()
             self.addCleanup(self.daemon.stop)
+
+    def make_daemon(self):
+        return Daemon(self.build, self.cli, self.api, self.place, self.settings, self.profile)
 
     def _keep_evidence(self):
         log = self.place.root / "plenumd.log"
@@ -520,9 +525,10 @@ class Case(unittest.TestCase):
         that."""
         def written():
             for folder, _, names in os.walk(self.place.home):  # the CLI makes and removes others meanwhile
-                path = Path(folder, f"{conversation}.jsonl")
-                if path.name in names and text in path.read_text(errors="replace"):
-                    return True
+                for name in names:
+                    if conversation[:8] in name and name.endswith(".jsonl") \
+                            and text in Path(folder, name).read_text(errors="replace"):
+                        return True
             return False
         wait_until(f"the transcript of {conversation} holds {text!r}", written)
 

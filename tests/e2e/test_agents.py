@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""The real agents with JSON-RPC, without a daemon: what the dialects acp and codex rely on (protocol-facts 9.5)."""
+"""The real agents with JSON-RPC: what the dialects acp and codex rely on (protocol-facts 9.5), and the same script through
+the daemon."""
+
+import copy
+import json
+import re
 
 import agents
 from harness import Case, wait_until
 
 
-class Conversation:
-    """The script of every agent."""
+class Steps:
+    """What the tests of every agent do."""
 
     agent = None
     only_cli = "2.1.332"  # once
-    needs_daemon = False
 
     def open(self):
         client = self.agent.open(self.place, self.api)
@@ -41,6 +45,10 @@ class Conversation:
         since = client.mark()
         self.assertEqual(client.end(client.prompt("@history@"), since), "end_turn")
         return client.said(since)
+
+
+class Conversation(Steps):
+    needs_daemon = False
 
     def test_a_prompt_and_permissions(self):
         client = self.started()
@@ -103,11 +111,11 @@ class AcpConversation(Conversation):
         again = self.open()
         again.load(client.conversation, self.work)
         until = again.mark()
-        prompts = [update["content"]["text"] for update in again.updates("user_message_chunk")]
-        self.assertEqual([text for text in prompts if text.startswith("fruit")], [f"fruit {n}" for n in range(10)])
+        prompts = [text for text in again.prompts() if text.startswith("fruit")]
+        self.assertEqual(prompts, [f"fruit {number}" for number in range(10)])
         self.assertIn("echo: fruit 9", again.said())
         self.history(again)
-        self.assertEqual(again.updates("user_message_chunk", until), [])  # prompts are not echoed
+        self.assertEqual(again.prompts(until), [])  # prompts are not echoed
         until = again.lines.index(again.loaded)
         self.assertEqual(any("fruit" in str(line) for line in again.lines[:until]), self.replays_first)
 
@@ -124,3 +132,136 @@ class ClaudeAgentAcp(AcpConversation, Case):
 
 class Codex(Conversation, Case):
     agent = agents.CODEX_SERVER
+
+
+# --- through the daemon ----------------------------------------------------------------------------------------------
+
+# They come when the agent has the time.
+AT_ANY_TIME = {"available_commands_update", "usage_update", "session_info_update", "config_option_update"}
+CHANCE = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|toolu_\d+|msg_\d+|PGID: \d+|"
+                    r"\b20\d\d-\d\d-\d\dT[0-9:.]+Z")
+
+
+def view(lines):
+    """Return what a client has seen, without the daemon's own lines: ids are counted, the pieces of a text are joined."""
+    seen, names, last = [], {}, {}
+    for line in lines:
+        result, update = line.get("result", {}), line.get("params", {}).get("update", {})
+        kind = update.get("sessionUpdate")
+        if line.get("method", "").startswith(("_", "$/")) or kind in AT_ANY_TIME:
+            continue
+        if kind == "agent_message_chunk" and last.get("sessionUpdate") == kind:
+            last["content"]["text"] += update["content"]["text"]
+            continue
+        body = {"stopReason": result["stopReason"]} if "stopReason" in result else line  # the rest counts tokens
+        seen.append(copy.deepcopy({name: value for name, value in body.items() if name != "id"}))
+        last = seen[-1].get("params", {}).get("update", {})
+    return json.loads(CHANCE.sub(lambda match: names.setdefault(match.group(), f"name {len(names)}"), json.dumps(seen)))
+
+
+class Shared(Steps):
+    """The same agent as the child of a daemon."""
+
+    def make_daemon(self):
+        return agents.AgentDaemon(self.build, self.agent, self.api, self.place, self.settings, self.profile)
+
+    def connect(self, session=None):
+        client = self.agent.protocol.run(  # a process, because its working directory is that of the agent
+            ["socat", "-b", "262144", "-t", "60", "-", f"UNIX-CONNECT:{self.daemon.socket}"],
+            env=self.place.environment(), cwd=self.work)
+        self.addCleanup(client.close)
+        if session:
+            client.attached = client.call("_plenum/attach", session=session)
+        client.hello()
+        return client
+
+    def first(self):
+        """An editor that knows nothing of the daemon; return it and its session's name."""
+        client = self.connect()
+        client.new(self.work)
+        session, = self.client().ask("plenum_list")["sessions"]
+        return client, session["session"]
+
+    def second(self, session, conversation):
+        client = self.connect(session)
+        client.conversation = conversation
+        return client
+
+    def remember(self, client):
+        self.assertEqual(client.end(client.prompt("remember quince")), "end_turn")
+        self.wait_written(client.conversation, "echo: remember quince")
+
+    def script(self, client):
+        client.new(self.work)
+        self.assertEqual(client.end(client.prompt("hello")), "end_turn")
+        for name, answer in (("yes", client.allow), ("no", client.deny)):
+            prompt, ask = self.ask(client, name)
+            client.answer(ask, answer(ask))
+            self.assertEqual(client.end(prompt), "end_turn")
+        prompt, ask = self.ask(client, "no")
+        client.cancel(prompt)
+        client.withdraw(ask)
+        self.assertEqual(client.end(prompt), client.stopped)
+        (self.work / "yes").unlink()
+        self.assertEqual(list(self.work.iterdir()), [])
+        return view(client.lines)
+
+    def test_the_same_view(self):
+        direct, through = self.script(self.open()), self.script(self.connect())
+        self.maxDiff = None
+        self.assertEqual(direct, through)
+
+    def test_two_clients(self):
+        first, session = self.first()
+        second = self.second(session, first.conversation)
+        for asker, answerer in ((first, second), (second, first)):
+            since, other = asker.mark(), answerer.mark()
+            prompt, ask = self.ask(asker, "yes")
+            offered = answerer.asked(other)
+            self.assertEqual(offered["params"], ask["params"])
+            answerer.answer(offered, answerer.allow(offered))
+            asker.wait_withdrawal(ask, since)
+            self.assertEqual(asker.end(prompt, since), "end_turn")
+            (self.work / "yes").unlink()
+            answerer.wait_message("_plenum/event", other, lambda event: event["event"] == "turn_ended")
+            self.assertEqual(answerer.prompts(other), [self.agent.command("touch yes")])
+            self.assertEqual(asker.prompts(since), [])
+            self.assertEqual(answerer.said(other), asker.said(since))
+
+    def test_sleep(self):
+        """The agent's own replay reaches no client; session/load has the lines that the daemon has."""
+        client, session = self.first()
+        second = self.second(session, client.conversation)
+        self.remember(client)
+        self.client().ask("plenum_hibernate", session=session)
+        self.wait_state(session, "asleep")
+        self.agent.restart(self.place)
+        since, other = client.mark(), second.mark()
+        self.assertIn("quince", self.history(client))
+        self.assertEqual(client.prompts(since), [])
+        second.wait_message("_plenum/event", other, lambda event: event["event"] == "turn_ended")
+        self.assertEqual(second.prompts(other), ["@history@"])
+        third, since = self.second(session, client.conversation), client.mark()
+        third.load(client.conversation, self.work)
+        self.assertEqual(third.prompts(), ["remember quince", "@history@"])
+        self.assertIn("echo: remember quince", third.said())
+        self.assertEqual(client.said(since), "")
+
+    def test_the_end_of_the_daemon_with_an_open_permission(self):
+        client, session = self.first()
+        self.remember(client)
+        self.ask(client, "no")
+        self.daemon.kill()
+        self.agent.restart(self.place)
+        self.daemon.start()
+        again = self.second(session, client.conversation)
+        self.assertIn("quince", self.history(again))
+        self.assertFalse((self.work / "no").exists())
+
+
+class SharedGemini(Shared, Case):
+    agent = agents.GEMINI
+
+
+class SharedClaudeAgentAcp(Shared, Case):
+    agent = agents.CLAUDE_ACP
