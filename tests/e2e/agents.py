@@ -20,6 +20,7 @@ class Acp(Client):
     dialect = "acp"
     head = {"jsonrpc": "2.0"}
     stopped = "cancelled"
+    echoes = False  # to the client that has sent the prompt
     numbers = itertools.count(1)
 
     def _answer(self, line):
@@ -89,6 +90,17 @@ class Acp(Client):
     def said(self, since=0):
         return "".join(update["content"]["text"] for update in self.updates("agent_message_chunk", since))
 
+    @staticmethod
+    def comes_at_any_time(line):
+        return line.get("params", {}).get("update", {}).get("sessionUpdate") in (
+            "available_commands_update", "usage_update", "session_info_update", "config_option_update")
+
+    @staticmethod
+    def piece(line):
+        """Return the object and the name of the text if this is a piece of what the agent says."""
+        update = line.get("params", {}).get("update", {})
+        return (update["content"], "text") if update.get("sessionUpdate") == "agent_message_chunk" else None
+
     def prompts(self, since=0):
         return [update["content"]["text"] for update in self.updates("user_message_chunk", since)]
 
@@ -124,6 +136,7 @@ class Codex(Acp):
     dialect = "codex"
     head = {}
     stopped = "interrupted"
+    echoes = True
 
     def hello(self):
         answer = self.call("initialize", clientInfo={"name": "e2e", "title": "e2e", "version": "1"})
@@ -164,6 +177,16 @@ class Codex(Acp):
 
     def cancel(self, prompt):
         self.call("turn/interrupt", threadId=self.conversation, turnId=prompt)
+
+    @staticmethod
+    def comes_at_any_time(line):
+        return line.get("method") in ("configWarning", "remoteControl/status/changed", "warning", "serverRequest/resolved",
+                                      "thread/status/changed", "thread/readState/changed", "thread/tokenUsage/updated",
+                                      "account/rateLimits/updated")
+
+    @staticmethod
+    def piece(line):
+        return (line["params"], "delta") if line.get("method") == "item/agentMessage/delta" else None
 
     def prompts(self, since=0):
         items = [l["params"]["item"] for l in self.seen(lambda l: l.get("method") == "item/completed", since)]
