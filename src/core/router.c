@@ -433,7 +433,7 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 	release_all(r);
 	router_init_free(s);
 	loop_timer_stop(s->lag_timer);
-	loop_timer_stop(s->stall.timer);
+	router_stall_over(s);
 	loop_task_stop(&s->over_task);
 	session_remove(s);
 	r->events->changed(r);

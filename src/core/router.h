@@ -303,6 +303,7 @@ void router_turn_failed(struct session *s, const struct session_exit *e, const c
 void router_stall_state(struct session *s); /* its state has changed */
 void router_stall_line(struct session *s);  /* the child has printed a line */
 void router_stall_watch(struct session *s, int64_t ms);
+void router_stall_over(struct session *s); /* its turn is not watched any more */
 
 /* --- from clients (router_client.c) --- */
 void router_on_line(struct client *c, struct chunk line);

@@ -60,9 +60,10 @@ static inline void cost_forget(struct cost *c) {
 
 /* The output of a running turn; the router's. */
 struct stall {
-	int64_t since;            /* no output since then, monotonic ms */
-	bool told;                /* the event `stalled` was sent, and no output came since */
-	struct loop_timer *timer; /* NULL: no turn has run */
+	int64_t since;               /* no output since then, monotonic ms */
+	bool told;                   /* the event `stalled` was sent, and no output came since */
+	struct loop_timer *timer;    /* NULL: no turn has run */
+	struct stall_search *search; /* for the open tool (router_stall.c); NULL: none */
 };
 
 struct session_exit {

@@ -287,7 +287,7 @@ struct dialect {
 	struct turn_result (*read_result)(struct span result);
 	/* Iterate over the tool calls and the results of tools in *message, a copy of e->message: start with *at = 0, and
 	 * keep both as they are left. *id: the call's, a raw string; *name: of a call, a raw string; absent: this is a
-	 * result. NULL: messages have none. */
+	 * result. Many other blocks in a row may end it. NULL: messages have none. */
 	bool (*next_tool)(struct span *message, size_t *at, struct span *id, struct span *name);
 	/* Return true if this end of a turn belongs to a prompt that ran no turn. */
 	bool (*ran_no_turn)(struct span result);

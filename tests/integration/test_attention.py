@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a person away from the screen is told: turns that end, fail or stall, and the commands run for that (contract
 12)."""
+import copy
 import json
 import os
 import signal
@@ -262,6 +263,17 @@ class StalledTest(Case):
             x.event("turn_ended")
             self.assertEqual(self.story(x)[-4:], ["stalled", "resumed"] * 2)
         self.assertTrue(alive(child.pid))
+
+    def test_the_tool_on_a_long_tape(self):
+        """Its call is a long line, and much was printed after it."""
+        d, a, child = self.begin()
+        long = copy.deepcopy(CALL)
+        long["message"]["content"][1]["input"] = {"content": "x" * 3000000, "more": ["y"] * 100000}
+        child.print(long, *({"type": "user", "n": i} for i in range(2000)))
+        a.wait(type="user", n=1999)
+        a.event("stalled", open_tool="Bash")
+        child.print(long, tool_result("toolu_1"), tool_result("toolu_2"))
+        a.event("stalled", open_tool=None, last="user")
 
     def test_a_last_line_without_a_name(self):
         d, a, child = self.begin()

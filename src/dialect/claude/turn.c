@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-#define COST_MAX 9e9 /* USD; a larger number is no cost */
+#define OTHERS_MAX 256 /* blocks between two of tools; the CLI prints one block, or a few */
+#define COST_MAX 9e9   /* USD; a larger number is no cost */
 
 static int64_t count_of(struct span value) {
 	int64_t n;
@@ -64,7 +65,7 @@ struct turn_result turn_read_result(struct span line) {
 bool turn_next_tool(struct span *message, size_t *at, struct span *id, struct span *name) {
 	struct span block;
 	if (!*at) *message = span_member(*message, "content"); /* once: it may have very many */
-	while (span_next(*message, at, &block)) {
+	for (size_t others = 0; others < OTHERS_MAX && span_next(*message, at, &block); others++) {
 		struct span type = span_member(block, "type");
 		bool call = span_equals(type, "tool_use");
 		if (!call && !span_equals(type, "tool_result")) continue;
