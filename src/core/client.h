@@ -25,6 +25,7 @@
 struct attachment;
 struct client;
 struct inquiry;
+struct lengths;
 struct message_check;
 struct router;
 
@@ -67,6 +68,7 @@ struct client {
 	bool more;                           /* in has unserved lines */
 	struct chunk held;                   /* the line of client_hold(), before those of in; no data: none */
 	struct inquiry *inquiry;             /* question of the held line to the outside; NULL: none */
+	struct lengths *lengths;             /* of its line that is being checked, or served */
 	struct message_check *check;         /* progress of the held line's check; NULL: unchecked */
 	const struct message_steps *checker; /* of `check` */
 	uint64_t starting;                   /* id of the session that must start first; 0: none */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
+#include "wire/lengths.h"
 #include "wire/splice.h"
 
 #include <stdio.h>
@@ -545,6 +546,13 @@ static void on_message(struct client *c, struct chunk line, struct span body, co
 	if (needed) router_init_served(c);
 }
 
+/* Measure a part of a long line that was checked: its readers step over its long values. Return true at the end. */
+static bool measure(struct client *c, struct span body) {
+	if (body.n < LENGTHS_FROM) return true;
+	if (!c->lengths) c->lengths = lengths_new_checked(body.p, body.n, LENGTHS_VALUE);
+	return !c->lengths || lengths_step(c->lengths, CHECK_BYTES);
+}
+
 /* Check the line. Return false if this turn is over before the check: the line waits with its client and comes again.
  * *k: the progress of a line over several turns; NULL: the line is short, or has no memory for a progress. */
 static bool check_line(struct client *c, struct chunk line, struct span body, struct message_check **k) {
@@ -554,7 +562,7 @@ static bool check_line(struct client *c, struct chunk line, struct span body, st
 	if (!*k && c->checker && body.n > CHECK_BYTES) *k = c->checker->new (body.p, body.n);
 	if (!*k) return true;
 	bool over = false;
-	do over = c->checker->step(*k, CHECK_BYTES);
+	do over = c->checker->step(*k, CHECK_BYTES) && measure(c, body);
 	while (!over && !loop_must_yield(c->loop));
 	/* a copy of the line follows: that is a turn's work, too */
 	if (over && !(line.len > LIMITS_TURN_BYTES && loop_must_yield(c->loop))) return true;
@@ -599,7 +607,12 @@ void router_on_line(struct client *c, struct chunk line) {
 	if (!c->check && span_is_blank(body)) return;
 	client_begin(c, body);
 	if (check_line(c, line, body, &k)) {
+		struct lengths *lengths = c->lengths;
+		c->lengths = NULL;
+		lengths_use(lengths);
 		take_line(c, line, body, k);
+		lengths_use(NULL);
+		lengths_free(lengths);
 		if (k) c->checker->free(k);
 	}
 	const struct attachment *a = c->attachment;
@@ -687,6 +700,8 @@ void router_on_gone(struct client *c) {
 	router_leave_start(c);
 	if (c->check) c->checker->free(c->check);
 	c->check = NULL;
+	lengths_free(c->lengths);
+	c->lengths = NULL;
 	router_detach(c, "disconnected");
 	share_leave(&c->member);
 	if (c->subscribed) r->n_subscribers--;

@@ -19,7 +19,7 @@ struct value {
 struct lengths {
 	const char *start, *p, *end;
 	size_t least; /* bytes of the shortest remembered value */
-	bool wide, over;
+	bool wide, over, checked;
 	struct wide_state state; /* of strings at p */
 	const char *string;      /* the opening quote of the last string */
 	const char *own;         /* the opening bracket of the line's own object */
@@ -42,6 +42,12 @@ static size_t next_value; /* of the line in use: the first one that begins behin
 struct lengths *lengths_new(const char *p, size_t n, size_t least) {
 	struct lengths *l = calloc(1, sizeof *l);
 	if (l) *l = (struct lengths){.start = p, .p = p, .end = p + n, .least = least, .wide = wide_here()};
+	return l;
+}
+
+struct lengths *lengths_new_checked(const char *p, size_t n, size_t least) {
+	struct lengths *l = lengths_new(p, n, least);
+	if (l) l->checked = true;
 	return l;
 }
 
@@ -104,7 +110,7 @@ static void closed(struct lengths *l, const char *at) {
 static void count_string(struct lengths *l) {
 	uint32_t *n = l->depth == 1 ? &l->strings : NULL;
 	if (l->depth > 1 && is_remembered(l->depth - 1)) n = &l->values[l->open[l->depth - 2]].strings;
-	if (n && *n < UINT32_MAX) ++*n;
+	if (n && *n < UINT32_MAX && !l->checked) ++*n;
 }
 
 static void string_ended(struct lengths *l, const char *at) {

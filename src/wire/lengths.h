@@ -25,6 +25,8 @@ struct lengths;
 
 /* Borrows p[0..n). Values shorter than `least` are not remembered. NULL without memory. */
 struct lengths *lengths_new(const char *p, size_t n, size_t least);
+/* The same for a line whose members were counted before: none of its objects is wide. */
+struct lengths *lengths_new_checked(const char *p, size_t n, size_t least);
 void lengths_free(struct lengths *l); /* NULL is allowed; it must not be in use */
 /* Measure about this many bytes more. True: all is measured. */
 bool lengths_step(struct lengths *l, size_t bytes);

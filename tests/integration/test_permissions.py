@@ -213,6 +213,19 @@ class BodyTest(Asks):
         self.a.send(ok(rid, body))
         return self.child.answer(self.k)["response.response"]
 
+    def test_a_long_input_that_differs_in_its_last_member(self):
+        d, agent = self.start()
+        a = d.attached()
+        child = agent.child()
+        for rid, last in (("k-1", 0), ("k-2", 1)):
+            child.print(perm(rid, input={"command": "x", "text": "y" * 300000, "list": list(range(30000)), "last": 0}))
+            asked = self.asked(a)
+            same = {f"m{i}": "z" for i in range(40000)} if last else {}
+            a.send(ok(asked, {"behavior": "allow", "updatedInput": dict(
+                same, command="x", text="y" * 300000, list=list(range(30000)), last=last)}))
+            self.assertEqual(child.answer(rid)["response.response.behavior"], "allow")
+            self.assertEqual(bool(a.event("settled", request_id=asked)["input_changed"]), bool(last))
+
     def test_allow_alone_gets_the_input(self):
         raw = b'{"command":"x y","n":1e400,"s":"\\ud800\\u0000"}'
         self.child.print(b'{"type":"control_request","request_id":"k-0","request":{"subtype":"can_use_tool","tool_name":"Bash",'

@@ -143,5 +143,16 @@ START_TEST(a_wide_line_has_no_members) {
 }
 END_TEST
 
+START_TEST(a_checked_line_is_read_whole) {
+	_cleanup_free_ char *text = with_strings(" {\"request\":", LIMITS_CHILD_MEMBERS + 1);
+	struct lengths *l = lengths_new_checked(text, strlen(text), 4096);
+	while (!lengths_step(l, 4096)) {}
+	lengths_use(l);
+	struct span inner = span_member((struct span){text + 1, strlen(text) - 1}, "request");
+	ck_assert(!lengths_line_is_wide() && !lengths_is_wide(inner.p) && span_member(inner, "s").p);
+	drop(l);
+}
+END_TEST
+
 RUN_TESTS("lengths", long_values_are_remembered, a_known_value_is_not_read, what_does_not_end, a_copy,
-		  a_wide_object_has_no_members, a_wide_line_has_no_members)
+		  a_wide_object_has_no_members, a_wide_line_has_no_members, a_checked_line_is_read_whole)
