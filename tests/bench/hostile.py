@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The table of hostile lines: a name, and a function of the length in bytes. A line must cost in proportion to its
-length, with any content. ./run measures each of them."""
+"""The tables of hostile lines of a client and of a child: a name, and a function of the length in bytes. A line must
+cost in proportion to its length, with any content. ./run measures each of them."""
 import itertools
 
 
@@ -96,4 +96,20 @@ TABLE = [
                               listed(b"[[]]", n) + b"}]")),
     ("a prompt, one string", user(lambda n: b'"' + b"x" * n + b'"')),
     ("no JSON", lambda n: [b"[" * n + b"\n", request("get_session_cost", b"")]),
+]
+
+
+def ask(body):
+    return lambda n: (b'{"type":"control_request","request_id":"k","request":{"subtype":"can_use_tool","tool_name":"Bash",'
+                      b'"input":%s}}\n' % body(n))
+
+
+# (name, the line for a length)
+CHILD_TABLE = [
+    ("members of the line", lambda n: b'{"type":"x",' + bare(b'"m%d":0', n) + b"}\n"),
+    ("members of system/init", lambda n: b'{"type":"system","subtype":"init",' + bare(b'"m%d":0', n) + b"}\n"),
+    ("members of a value", lambda n: b'{"type":"x","a":' + members(b'"m%d":0', n) + b"}\n"),
+    ("blocks of a message", lambda n: b'{"type":"assistant","message":{"content":' + listed(b"{}", n) + b"}}\n"),
+    ("a question, members of its input", ask(lambda n: members(b'"m%d":0', n))),
+    ("a question, one string", ask(lambda n: b'{"command":"' + b"x" * n + b'"}')),
 ]
