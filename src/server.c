@@ -206,9 +206,24 @@ static void drop_askers(struct server *srv) {
 	srv->n_askers = 0;
 }
 
+static bool is_asker(struct router *r, const struct client *c) {
+	const struct server *srv = server_of(r);
+	for (size_t i = 0; i < srv->n_askers; i++)
+		if (srv->askers[i].client == c->id) return true;
+	return false;
+}
+
+/* A client that has ended its input is closed after its last answer; one in a session, when that is looked at. */
 static void answer_upgrade(struct server *srv, const char *error) {
+	struct client *c;
 	for (size_t i = 0; i < srv->n_askers; i++) answer_asker(srv, &srv->askers[i], error);
 	drop_askers(srv);
+	LIST_FOR_EACH (c, &srv->router->clients, struct client, node) {
+		if (!c->attachment)
+			router_close_ended(c);
+		else if (c->ended)
+			session_changed(c->attachment->session);
+	}
 }
 
 /* --- stopping ----------------------------------------------------------------------------------------------------- */
@@ -321,6 +336,7 @@ static const struct router_events events = {
 	.attention = on_attention,
 	.client_gone = on_client_gone,
 	.is_helper = is_helper,
+	.is_asker = is_asker,
 	.session_over = on_session_over,
 };
 

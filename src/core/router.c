@@ -593,7 +593,9 @@ void router_detach(struct client *c, const char *why) {
 void router_close_ended(struct client *c) {
 	struct attachment *a = c->attachment;
 	struct call *call;
+	struct router *r = c->world;
 	if (!c->ended || c->closing || c->dead || client_holds(c)) return;
+	if (r->events->is_asker && r->events->is_asker(r, c)) return;
 	if (a) {
 		if (prompts_of(&a->session->prompts, c) || router_init_waits(a->session, c, SPAN_NONE)) return;
 		if (router_execute_open(a->session, c, SPAN_NONE)) return;

@@ -70,6 +70,8 @@ struct router_events {
 	void (*client_gone)(struct router *r);
 	/* Return true if the daemon itself started this process for a user (on_pending and the like). */
 	bool (*is_helper)(struct router *r, pid_t pid);
+	/* Return true if the client waits for an answer about the daemon as a whole (plenum_upgrade). */
+	bool (*is_asker)(struct router *r, const struct client *c);
 	/* A session's child has ended for good: the session must be removed. */
 	void (*session_over)(struct router *r, struct session *s);
 };

@@ -163,6 +163,21 @@ class Idle(Upgrade):
         until(lambda: os.path.exists(d.socket), what="the socket to be made again")
         d.client().hello()
 
+    def test_who_has_ended_its_input_is_answered(self):
+        """In a session, and in none; by the new binary, and if the old one goes on."""
+        d, agent = self.start()
+        for attached in (True, False):
+            for good in (True, False):
+                c = d.attached() if attached else d.client()
+                if not good:
+                    with open(d.conf, "a") as f:
+                        f.write("nonsense\n")
+                rid = c.ask("plenum_upgrade")
+                c.half_close()
+                self.assertEqual(c.answer(rid)["response.subtype"], "success" if good else "error")
+                c.wait_eof()
+                d.write_conf()
+
 
 class Surroundings(Upgrade):
     """Resources inherited by the daemon, and processes started by it."""
