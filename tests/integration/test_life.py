@@ -867,9 +867,10 @@ class AnsweredStateTest(Case):
         with standstill(d):
             a.send(user("one"))
             rid = b.ask("plenum_attach", session="s")
-            c.ask("plenum_stop", session="s")
+            stop = c.ask("plenum_stop", session="s")
         named = b.answer(rid)["response.response.state"]
         self.assertEqual(named, "starting")
+        c.answer(stop)
         self.judge(d, b, named, "asleep")
 
 
