@@ -229,6 +229,7 @@ class Examples(Clients):
         """The daemon is killed while the question is open; the client comes back, and learns that its turn is lost."""
         p = self.spawn([self.example(name), session, TOOL])
         self.assertEqual("hi\n", p.stdout.readline())
+        self.daemon.wait_state(session, "asking")  # by now the agent has its prompt on record, too
         until(lambda: any(s["name"] == session and s["conversation_id"] for s in self.daemon.table()), what="its record on disk")
         self.daemon.kill9()
         self.daemon.start()
