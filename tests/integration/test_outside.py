@@ -482,7 +482,7 @@ class KilledStartTest(HeldCase):
             f.write("#!/bin/sh\nsetsid sleep 1000 &\necho $$ $! > %s.new\nmv %s.new %s\nexec sleep 1001\n" % (
                 note, note, note))
         os.chmod(program, 0o755)
-        d.sections["profile early"] = {"command": program}
+        d.sections["profile early"] = {"command": program, "stop_grace": "200ms"}
         d.write_conf()
         d.call("plenum_reload")
         c = d.client()
@@ -505,6 +505,6 @@ class KilledStartTest(HeldCase):
         self.assertFalse(alive(detached))
 
     def test_by_a_stop(self):
-        d, detached = self.kill_start("plenum_stop", session="s")
+        d, detached = self.kill_start("plenum_stop", session="s", forget=True)
         until(lambda: not alive(detached), what="the process to be gone")
-        self.assertEqual(d.sessions(), {})
+        until(lambda: d.sessions() == {}, what="the session to be gone")
