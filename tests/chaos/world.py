@@ -434,7 +434,16 @@ class World(Stage):
         self.pump(0.0)
         self.refresh_runs()
         for book in self.books.values():
-            book.compare(self.runs_of(book.key))
+            if not self.begins_later(book):
+                book.compare(self.runs_of(book.key))
+
+    def begins_later(self, book):
+        """The first lines of the tape are still on the way to the witness. Without them a line of the second child could
+        be taken for an equal one of the first."""
+        p = self.witnesses.get(book.session)
+        if book.next is not None or not p or p.closed:
+            return False
+        return p.wanted is not None or (p.key == book.key and p.expected == p.first)
 
     def behind(self):
         """Return printed lines that have not reached the witness yet."""
