@@ -266,7 +266,15 @@ static bool xargs_is_unsure(char *const *words, size_t n, size_t inner) {
 		if (mark && strstr(words[inner], mark)) return true;
 	}
 	struct program p = program_of(words + inner, n - inner);
-	return p.runs || p.reads || p.unsure || is_unknown(words[inner]);
+	return p.runs || p.reads || p.unsure || is_unknown(words[inner]) ||
+		   is_in(" find awk gawk mawk ", program_base(words[inner]));
+}
+
+/* -S TEXT: words of a command. */
+static bool env_is_unsure(char *const *words, size_t n) {
+	for (size_t i = 1; i < n; i++)
+		if (*words[i] == '-' && strpbrk(words[i], "Ss") && is_unknown(words[i])) return true;
+	return false;
 }
 
 /* --- All of them -------------------------------------------------------------------------------------------------- */
@@ -294,6 +302,7 @@ struct program program_of(char *const *words, size_t n) {
 	p.lines = is_in(line_wrappers, name) || is_in(shells, name);
 	p.runs = p.lines || is_in(wrappers, name) || is_loader(name);
 	p.unsure = is_risky(name, words, n) || is_in(code_programs, name);
+	p.unsure |= strcmp(name, "env") == 0 && env_is_unsure(words, n);
 	p.unsure |= has_letter(" jobs ", 'x', name, words, n) || has_letter(" wait ", 'p', name, words, n) ||
 				has_letter(" mapfile readarray ", 'C', name, words, n);
 	if (is_in(shells, name)) {

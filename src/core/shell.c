@@ -9,6 +9,7 @@
 
 #define DEPTH_MAX 24
 #define WRITTEN_MAX 64
+#define RUNS_MAX 2048
 /* Bytes searched for the end of a construct: without a bound the time is quadratic in the length of the line. */
 #define AHEAD_MAX 2048
 #define IS_IN(c, set) ((c) && strchr(set, c))
@@ -245,8 +246,8 @@ bool shell_says(const struct shell_commands *c, const char *name, size_t n, bool
 /* Add the command at words[at], as written and without the directory of its program. */
 static void add_command(struct scanner *s, const struct words *words, size_t at) {
 	const char *first = words->v[at], *base = program_base(first);
-	if (*first == '=') base = first + 1; /* zsh: the path of this program */
 	add_text(s, first, words->v + at + 1, words->n - at - 1);
+	if (base == first && *base == '=') base++; /* zsh: the path of this program */
 	if (base != first) add_text(s, base, words->v + at + 1, words->n - at - 1);
 }
 
@@ -274,17 +275,33 @@ static void scan_arguments(struct scanner *s, const struct words *words, size_t 
 	buf_free(&all);
 }
 
-/* Find a file written by this line as the program (in PATH), or among the arguments of one that may run them. */
-static void look_for_written(struct scanner *s, const struct words *words, size_t at, size_t end) {
-	for (size_t i = at; i < end; i++)
-		for (size_t k = 0; k < s->out->written.n; k++)
-			if (strcmp(program_base(words->v[i]), s->out->written.v[k]) == 0) doubt(s);
+/* Note the program, and the arguments of one that may run them, for the end of the line: in a loop, a function or the
+ * background a file may be written later than the command that runs it. */
+static void note_run(struct scanner *s, const struct words *words, size_t at, size_t end) {
+	for (size_t i = at; i < end && counts(s) && s->out->runs.n <= RUNS_MAX; i++)
+		s->no_memory |= !words_add(&s->out->runs, program_base(words->v[i]));
+}
+
+/* Return true if the line may run a file that it writes. */
+static bool runs_written(const struct shell_commands *c) {
+	if (c->writes_any && c->sets_path) return true;
+	for (size_t i = 0; i < c->written.n; i++) {
+		if (c->runs.n > RUNS_MAX) return true;
+		for (size_t k = 0; k < c->runs.n; k++)
+			if (strcmp(c->runs.v[k], c->written.v[i]) == 0) return true;
+	}
+	return false;
+}
+
+/* Return true for a file that a shell reads at its start. */
+static bool is_startup_file(const char *base) {
+	return strncmp(base, ".bash", 5) == 0 || strncmp(base, ".zsh", 4) == 0 || strcmp(base, ".profile") == 0;
 }
 
 static void note_written(struct scanner *s, const char *file) {
 	if (s->raw || s->again) return;
 	if (strchr(file, GLOB_UNKNOWN)) s->out->writes_any = true;
-	if (s->out->written.n >= WRITTEN_MAX)
+	if (s->out->written.n >= WRITTEN_MAX || is_startup_file(program_base(file)))
 		doubt(s);
 	else if (strncmp(file, "/dev/", 5) != 0)
 		s->no_memory |= !words_add(&s->out->written, program_base(file));
@@ -302,6 +319,8 @@ static void note_awk(struct scanner *s, char *const *words, size_t n) {
 	}
 }
 
+static const char *const with_option[] = {"sort", "shuf", "iconv"}; /* -o FILE; they run no file */
+
 /* sort -o FILE and the like, in all its forms. */
 static void note_option(struct scanner *s, const char *before, const char *word) {
 	const char *letter = *word == '-' && word[1] != '-' ? strchr(word, 'o') : NULL, *equals = strchr(word, '=');
@@ -312,7 +331,7 @@ static void note_option(struct scanner *s, const char *before, const char *word)
 
 /* Note the files that a program writes because of its arguments. */
 static void note_outputs(struct scanner *s, char *const *words, size_t n) {
-	static const char *const with_option[] = {"sort", "shuf", "iconv"}, *const copies[] = {"cp", "install", "mv", "ln"};
+	static const char *const copies[] = {"cp", "install", "mv", "ln"};
 	const char *name = program_base(words[0]);
 	bool device = false;
 	if (strstr(name, "awk")) note_awk(s, words, n);
@@ -338,7 +357,7 @@ static void look_for_function(struct scanner *s, const char *name) {
 static struct program look_at(struct scanner *s, const struct command *c, size_t at, bool starts) {
 	const struct words *words = &c->words;
 	struct program p = program_of(words->v + at, words->n - at);
-	struct value_words values = {.words = words->v + at, .n = words->n - at, .starts = starts};
+	struct value_words values = {.words = words->v + at, .n = words->n - at, .starts = starts, .runs = p.runs};
 	values.refs = c->refs.v, values.n_refs = c->refs.n, values.kinds = c->kinds.data ? c->kinds.data + at : NULL;
 	if (p.reads) s->flags.interpreted = true;
 	if (counts(s) && !c->kinds.failed) values_command(&s->out->values, &values, p.data);
@@ -346,7 +365,7 @@ static struct program look_at(struct scanner *s, const struct command *c, size_t
 	s->out->unsure |= p.unsure;
 	if (strcmp(words->v[at], "case") == 0 && s->inner) doubt(s);
 	if (strcmp(words->v[at], "function") == 0 && at + 1 < words->n) look_for_function(s, words->v[at + 1]);
-	look_for_written(s, words, at, at + 1);
+	note_run(s, words, at, at + 1);
 	s->out->others |= !p.data;
 	note_outputs(s, words->v + at, words->n - at);
 	return p;
@@ -374,7 +393,7 @@ static void take_command(struct scanner *s, const struct command *c, bool everyw
 			bool program = wrapped || !skips || strcmp(word, "time") == 0;
 			struct program p = {0};
 			if (program) p = look_at(s, c, i, start || builtin);
-			if (program && !p.data && !looked) look_for_written(s, words, i, words->n);
+			if (program && !p.data && !looked && !IS_ONE_OF(name, with_option)) note_run(s, words, i, words->n);
 			looked |= program && !p.data;
 			if (strcmp(name, "case") == 0) s->flags.lost = true;
 			if (finds && strstr(word, "{}")) doubt(s);
@@ -409,7 +428,7 @@ static void clear_word(struct command *c) {
  * later. */
 static void take_values(struct scanner *s, struct command *c, const char *word) {
 	const char *value = values_of(word);
-	if (c->kind & WORD_SUBSCRIPT && !value) c->kind |= WORD_TEXT | WORD_SPLITS; /* a pattern for files */
+	if (c->kind & WORD_SUBSCRIPT && !value) c->kind |= WORD_GLOB | WORD_SPLITS; /* a pattern for files */
 	if (strncmp(word, "BASH_FUNC_", 10) == 0) doubt(s);
 	if (strncmp(word, "PATH=", 5) == 0 || strncmp(word, "PATH+", 5) == 0) s->out->sets_path = true;
 	if (!value) return;
@@ -780,6 +799,7 @@ static const char *scan_redirection(struct scanner *s, struct command *c, const 
 static bool is_expanded(const struct command *c, const char *p) {
 	bool alone = !c->in_word && (!p[1] || IS_IN(p[1], " \t\n;[") || p[1] == '}');
 	if (*p == '[' && c->word.len == 1 && *c->word.data == '[' && IS_IN(p[1], " \t")) return false; /* [[ */
+	if (*p == '{' && p[1] == '}') return false;
 	if (*p == '{' || *p == '[') return !alone && !(*p == '[' && p[1] == '[');
 	return *p == '*' || *p == '?';
 }
@@ -797,7 +817,7 @@ static const char *scan_word(struct scanner *s, struct command *c, const char *p
 	if (*p == '[' && c->word.len && !c->word.data[strspn(c->word.data, NAME)])
 		c->kind |= WORD_SUBSCRIPT;
 	else if (expanded)
-		c->kind |= WORD_SPLITS | (c->braces ? WORD_BRACES : WORD_TEXT);
+		c->kind |= WORD_SPLITS | (c->braces ? WORD_BRACES : WORD_GLOB);
 	put(s, c, expanded || *p == '$' ? GLOB_UNKNOWN : *p);
 	return p + 1;
 }
@@ -925,13 +945,14 @@ bool shell_commands(const char *text, struct shell_commands *out) {
 	} else {
 		scan_text(&s, text);
 	}
-	if (values_are_odd(&out->values) || (out->writes_any && out->sets_path)) out->unsure = true;
+	if (values_are_odd(&out->values) || runs_written(out)) out->unsure = true;
 	return !s.no_memory;
 }
 
 void shell_commands_free(struct shell_commands *c) {
 	words_free(&c->texts);
 	words_free(&c->written);
+	words_free(&c->runs);
 	values_free(&c->values);
 	buf_free(&c->said);
 }

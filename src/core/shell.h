@@ -25,7 +25,7 @@ struct shell_commands {
 	struct buf said;    /* all words of the line, for shell_says() */
 
 	/* while reading */
-	struct words written;       /* files written by the line */
+	struct words written, runs; /* files written by the line; programs, and arguments that may be programs */
 	bool writes_any, sets_path; /* also to unknown names; where programs are searched */
 	struct values values;
 };

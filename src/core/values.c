@@ -76,7 +76,7 @@ static size_t next_name(const char **text) {
 
 /* A brace expansion makes numbers from numbers; {Z..a} makes brackets. */
 static bool is_text(const char *value, char kind) {
-	if (kind & WORD_TEXT) return true;
+	if (kind & (WORD_TEXT | WORD_GLOB)) return true;
 	return kind & WORD_BRACES && value[strspn(value, DIGITS "-\x01")];
 }
 
@@ -134,7 +134,12 @@ void values_evaluate(struct values *v, const char *text, char kind, char *const 
  */
 
 static bool is_computed(const struct value_words *c, size_t i) {
-	return c->kinds[i] & (WORD_VALUE | WORD_TEXT | WORD_BRACES);
+	return c->kinds[i] & (WORD_VALUE | WORD_TEXT | WORD_GLOB | WORD_BRACES);
+}
+
+/* Return true if the word may become several with any text. A pattern or a brace leaves its first letters to each. */
+static bool may_split(const struct value_words *c, size_t i) {
+	return c->kinds[i] & WORD_SPLITS && c->kinds[i] & (WORD_VALUE | WORD_TEXT);
 }
 
 /* Return true if the word may be an option, and it is not visible which. */
@@ -177,7 +182,7 @@ static bool test_has_option(const struct value_words *c) {
 	size_t end = c->n - (strcmp(c->words[0], "[") == 0 && c->n > 1);
 	for (size_t i = 1; i < end; i++) {
 		bool operand = is_comparison(c, i + 1) || is_comparison(c, i - 1) || is_unary(c->words[i - 1]);
-		if (is_computed(c, i) && c->kinds[i] & WORD_SPLITS) return true;
+		if (may_split(c, i) || (may_be_option(c, i) && c->kinds[i] & WORD_SPLITS)) return true;
 		if (may_be_option(c, i) && !operand && end > 2) return true;
 	}
 	return false;
@@ -204,12 +209,20 @@ static bool find_has_option(struct values *v, const struct value_words *c) {
 	return options;
 }
 
+/* A word such as -n$x may become several, and one of them the program. */
+static bool splits(const struct value_words *c) {
+	for (size_t i = 1; i < c->n; i++)
+		if (may_split(c, i)) return true;
+	return false;
+}
+
 /* Return true if a computed word may be an option of this builtin, or a name that it evaluates. */
 static bool evaluates_words(struct values *v, const char *name, const struct value_words *c) {
 	if (strcmp(name, "printf") == 0) /* a format alone is not evaluated */
 		return c->n > 1 && may_be_option(c, 1) && (c->n > 2 || c->kinds[1] & WORD_SPLITS);
 	if (is_in(" test [ ", name)) return test_has_option(c);
 	if (is_in(" find gfind ", name)) return find_has_option(v, c);
+	if (c->runs && splits(c)) return true;
 	if (is_in(" read unset export readonly declare typeset local getopts ", name)) return has_name(c);
 	return strcmp(name, "wait") == 0 && has_option(c);
 }
@@ -217,7 +230,9 @@ static bool evaluates_words(struct values *v, const char *name, const struct val
 /* A literal word is visible; its subscript may still have names. */
 static bool has_text(const struct value_words *c) {
 	for (size_t i = 1; i < c->n; i++)
-		if (is_text(c->words[i], c->kinds[i]) || (strchr(c->words[i], '[') && c->words[i][1])) return true;
+		if (c->runs ? may_split(c, i) && c->kinds[i] & WORD_TEXT
+					: is_text(c->words[i], c->kinds[i]) || (strchr(c->words[i], '[') && c->words[i][1]))
+			return true;
 	return false;
 }
 

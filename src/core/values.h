@@ -21,7 +21,8 @@ enum {
 	WORD_PLAIN = 1,      /* set in each word, for strings of these bytes */
 	WORD_SPLITS = 2,     /* it may become several words, or none */
 	WORD_VALUE = 4,      /* with values of variables: the names are in `refs` */
-	WORD_TEXT = 8,       /* with other unknown text: the output of a command, names of files */
+	WORD_TEXT = 8,       /* with other unknown text: the output of a command */
+	WORD_GLOB = 64,      /* with a pattern for names of files */
 	WORD_BRACES = 16,    /* with a brace expansion */
 	WORD_SUBSCRIPT = 32, /* NAME[ outside of quotes */
 };
@@ -31,6 +32,7 @@ struct value_words {
 	char *const *words, *const *refs;
 	const char *kinds; /* one a word */
 	size_t n, n_refs;
+	bool runs;   /* runs a program named in its arguments */
 	bool starts; /* a command certainly begins here: not in the arguments of a wrapper */
 };
 

@@ -349,6 +349,13 @@ START_TEST(test_deny_asks_where_it_cannot_know) {
 		"for i in $(printf 'a[$(\\162m)]'); do read$@ \"$i\" <<< 1; done",
 		"a['1+a[$(r\\m)]']=1",
 		"echo $\\\n['a[$(r\"\"m x)]']",
+		"f() { sh s; }; printf '\\162m x' > s; f",
+		"{ sleep 1; sh s; } & printf '\\162m x' > s; wait",
+		"printf '\\162m x' > .profile; bash -l",
+		"nice -n$(printf '1 \\162m')",
+		"env A=$(printf 'b \\162m') x",
+		"env -S\"$(printf '\\162m x')\"",
+		"printf -- '-exec\\n\\162m\\n;' | xargs find x",
 		/* zsh */
 		"ls -d .(e:'r\"\"m':)",
 		"NULLCMD=r; NULLCMD+=m; > s",
@@ -409,6 +416,9 @@ START_TEST(test_deny_passes_the_rest) {
 		"for i in $(seq 1 10); do echo $((i*2)); done",
 		"while read -r x; do n=$((n+1)); done < f",
 		"sleep 1 & p=$!; wait $p",
+		"sort -o out in; cat out",
+		"time ls a.{c,h}",
+		"env FOO=$BAR npm test",
 		"find \"$d\" -type f -exec grep -l x {} \\;",
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) PASSED("Bash(rm:*)", lines[i]);
