@@ -82,7 +82,8 @@ static bool is_unknown(const char *word) {
 
 const char *program_base(const char *word) {
 	const char *slash = strrchr(word, '/');
-	return slash && slash[1] ? slash + 1 : word;
+	if (slash && slash[1]) return slash + 1;
+	return *word == '=' && word[1] ? word + 1 : word; /* zsh: =NAME is the path of a program */
 }
 
 /* Return true if an option is hidden in a computed word that begins with a dash. A word that is all computed is a
@@ -289,6 +290,13 @@ static bool finds(char *const *words, size_t n) {
 	return false;
 }
 
+/* Return true if an option is computed in part: -ex$x. */
+static bool has_computed_option(char *const *words, size_t n) {
+	for (size_t i = 1; i < n; i++)
+		if (*words[i] == '-' && is_unknown(words[i])) return true;
+	return false;
+}
+
 /* Arithmetic is evaluated repeatedly, and subscripts in it run commands: a['$(cmd)']. */
 static bool computes(char *const *words, size_t n) {
 	for (size_t i = 1; i < n; i++)
@@ -318,6 +326,7 @@ struct program program_of(char *const *words, size_t n) {
 		p.data = !p.unsure;
 	} else if (is_in(" find gfind ", name)) {
 		p.data = !finds(words, n);
+		p.unsure |= has_computed_option(words, n);
 	} else if (strcmp(name, "xargs") == 0) {
 		p.unsure |= xargs_is_unsure(words, n, xargs_command(words, n));
 		p.reads = p.unsure;

@@ -247,7 +247,6 @@ bool shell_says(const struct shell_commands *c, const char *name, size_t n, bool
 static void add_command(struct scanner *s, const struct words *words, size_t at) {
 	const char *first = words->v[at], *base = program_base(first);
 	add_text(s, first, words->v + at + 1, words->n - at - 1);
-	if (base == first && *base == '=') base++; /* zsh: the path of this program */
 	if (base != first) add_text(s, base, words->v + at + 1, words->n - at - 1);
 }
 
@@ -424,11 +423,19 @@ static void clear_word(struct command *c) {
 	if (c->word.data) c->word.data[0] = 0;
 }
 
+/* Return true if the brackets after NAME[ are balanced; the first one is a GLOB_UNKNOWN. */
+static bool is_closed(const char *word) {
+	int open = 1;
+	for (; *word; word++) open += *word == '[' ? 1 : *word == ']' ? -1 : 0;
+	return open <= 0;
+}
+
 /* Take what the word says of values. The value of an assignment is also parsed as a line: its use is known only
  * later. */
 static void take_values(struct scanner *s, struct command *c, const char *word) {
 	const char *value = values_of(word);
 	if (c->kind & WORD_SUBSCRIPT && !value) c->kind |= WORD_GLOB | WORD_SPLITS; /* a pattern for files */
+	if (c->kind & WORD_SUBSCRIPT && !is_closed(word)) doubt(s);                 /* to the bracket, also over spaces */
 	if (strncmp(word, "BASH_FUNC_", 10) == 0) doubt(s);
 	if (strncmp(word, "PATH=", 5) == 0 || strncmp(word, "PATH+", 5) == 0) s->out->sets_path = true;
 	if (!value) return;

@@ -4,6 +4,7 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "core/glob.h"
+#include "core/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -289,7 +290,7 @@ static bool may_be_builtin(const char *word) {
 }
 
 void values_command(struct values *v, const struct value_words *c, bool data) {
-	const char *slash = strrchr(c->words[0], '/'), *name = slash && slash[1] ? slash + 1 : c->words[0];
+	const char *name = program_base(c->words[0]);
 	bool declares = is_in(" export readonly declare typeset local ", name);
 	if (is_in(" for select ", name)) take_loop(v, c);
 	if (is_in(" read mapfile readarray getopts ", name)) take_names(v, c);

@@ -27,6 +27,8 @@ START_TEST(base_name) {
 	ck_assert_str_eq(program_base("ls"), "ls");
 	ck_assert_str_eq(program_base("/usr/bin/ls"), "ls");
 	ck_assert_str_eq(program_base("./x"), "x");
+	ck_assert_str_eq(program_base("=ls"), "ls");
+	ck_assert_str_eq(program_base("="), "=");
 	ck_assert_str_eq(program_base("/"), "/");
 	ck_assert_str_eq(program_base(""), "");
 }
@@ -62,6 +64,8 @@ static const struct {
 	/* their own texts */
 	{"find . -name a", "D"},
 	{"find . -exec rm", ""},
+	{"find . -ex?ec rm", "U"},
+	{"=cat a", "D"},
 	{"[[ a == b ]]", "D"},
 	{"[[ a -eq b ]]", ""},
 	{". file", "A"},
