@@ -423,11 +423,12 @@ static void clear_word(struct command *c) {
 	if (c->word.data) c->word.data[0] = 0;
 }
 
-/* Return true if the brackets after NAME[ are balanced; the first one is a GLOB_UNKNOWN. */
-static bool is_closed(const char *word) {
-	int open = 1;
-	for (; *word; word++) open += *word == '[' ? 1 : *word == ']' ? -1 : 0;
-	return open <= 0;
+/* The word begins with NAME[ and is no assignment. Return true for a pattern for files: where an assignment may begin,
+ * and with other text, a shell may read the subscript over spaces and operators. */
+static bool is_pattern(const struct command *c, const char *word) {
+	const char *before = c->words.n ? c->words.v[c->words.n - 1] : NULL;
+	bool start = !before || IS_ONE_OF(before, keywords) || values_of(before);
+	return !start && strchr(word, ']') && !word[strspn(word, NAME "-]^!.:*?/\x01")];
 }
 
 /* Take what the word says of values. The value of an assignment is also parsed as a line: its use is known only
@@ -435,7 +436,7 @@ static bool is_closed(const char *word) {
 static void take_values(struct scanner *s, struct command *c, const char *word) {
 	const char *value = values_of(word);
 	if (c->kind & WORD_SUBSCRIPT && !value) c->kind |= WORD_GLOB | WORD_SPLITS; /* a pattern for files */
-	if (c->kind & WORD_SUBSCRIPT && !is_closed(word)) doubt(s);                 /* to the bracket, also over spaces */
+	if (c->kind & WORD_SUBSCRIPT && !value && !is_pattern(c, word)) doubt(s);
 	if (strncmp(word, "BASH_FUNC_", 10) == 0) doubt(s);
 	if (strncmp(word, "PATH=", 5) == 0 || strncmp(word, "PATH+", 5) == 0) s->out->sets_path = true;
 	if (!value) return;

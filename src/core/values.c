@@ -277,7 +277,8 @@ static bool may_be_builtin(const char *word) {
 		".",       "[",      "[[",     "alias",     "builtin",  "command", "coproc", "declare", "enable", "env",
 		"eval",    "exec",   "export", "find",      "for",      "getopts", "hash",   "jobs",    "let",    "local",
 		"mapfile", "printf", "read",   "readarray", "readonly", "select",  "set",    "source",  "test",   "trap",
-		"typeset", "unset",  "wait",   "xargs",     "bash",     "sh",      "sed",    "awk"};
+		"typeset", "unset",  "wait",   "xargs",     "bash",     "sh",      "sed",    "awk",     "nice",   "nohup",
+		"timeout", "stdbuf", "sudo",   "setsid",    "ionice",   "time"};
 	const char *first = strchr(word, GLOB_UNKNOWN), *last = strrchr(word, GLOB_UNKNOWN);
 	if (!first || strchr(word, '/')) return false;
 	size_t head = (size_t)(first - word), tail = strlen(last + 1);

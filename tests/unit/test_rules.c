@@ -353,6 +353,7 @@ START_TEST(test_deny_asks_where_it_cannot_know) {
 		"{ sleep 1; sh s; } & printf '\\162m x' > s; wait",
 		"printf '\\162m x' > .profile; bash -l",
 		"a['1+a[$(r\\m)]' 1]=1",
+		"a['1+b$(r\\m)]'>s]=1",
 		"find . -name 'r?' -ex${x}ec {} \\;",
 		"nice -n$(printf '1 \\162m')",
 		"env A=$(printf 'b \\162m') x",
