@@ -254,14 +254,16 @@ static void judged(struct session *s, struct prompt *p, bool good) {
 void router_turn_answered(struct call *call, struct chunk line, const struct envelope *e) {
 	struct session *s = call->session;
 	struct client *c = call->asker;
-	bool good = session_dialect(s)->succeeded(e);
+	const struct dialect *d = session_dialect(s);
+	bool good = d->succeeded(e);
 	_cleanup_free_ char *uuid = call->value ? str_printf("\"%s\"", call->value) : NULL;
 	struct envelope end = {.is_error = span_of(good ? "false" : "true"), .user_message_uuid = span_of(uuid)};
 	if (c)
 		client_post(c,
 					splice_replace(line.data, line.len, e->inner_request_id, call->asker_id, strlen(call->asker_id)));
 	call_end(&s->calls, call);
-	if (session_dialect(s)->accepts_prompts)
+	if (good && d->accepts_prompts && d->remember) d->remember(&s->memo, e);
+	if (d->accepts_prompts)
 		judged(s, prompt_find(&s->prompts, end.user_message_uuid), good);
 	else
 		router_turn_ends(s, line, &end);

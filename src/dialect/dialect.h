@@ -311,8 +311,8 @@ struct dialect {
 	bool (*take_step)(unsigned n, const struct envelope *e, struct memo *memo, struct buf *why);
 	/* Answer a client's request: append the body, or set *error, static. NULL: no row is ACT_KEPT. */
 	enum dialect_kept (*kept)(struct dialect_ask *ask, struct buf *body, const char **error);
-	/* Note what a line of the child says to all clients that come later. Return true if the line says nothing else.
-	 * NULL: the snapshot has it all (core/snapshot.h). */
+	/* Note what a line of the child, or its answer to a prompt (accepts_prompts), says to all clients that come later.
+	 * Return true if the line says nothing else. NULL: the snapshot has it all (core/snapshot.h). */
 	bool (*remember)(struct memo *memo, const struct envelope *e);
 	/* The same for a change that the child has confirmed by this answer: `what` has this value. */
 	void (*remember_change)(struct memo *memo, const char *what, struct span value, const struct envelope *answer);

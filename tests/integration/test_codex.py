@@ -379,7 +379,9 @@ class Lives(CodexCase):
 
     def test_the_daemon_interrupts_the_newest_turn(self):
         d, _, child, a = self.open()
-        self.turn(child, a, turn="turn5")
+        mine = a.prompt()
+        self.accept(child, turn="turn5")  # it has not begun yet
+        a.reply(mine)
         a.ok("_plenum/stop", session="s")
         m = child.wait(method="turn/interrupt")
         self.assertEqual(m["params"], {"threadId": "t1", "turnId": "turn5"})

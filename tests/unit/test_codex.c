@@ -263,6 +263,10 @@ START_TEST(late_clients_get_what_was_said_to_all) {
 	ck_assert_str_eq(built(&b), "{\"method\":\"thread/name/updated\",\"params\":{\"threadId\":\"t\",\"threadName\":"
 								"\"b\"}}\n");
 	has(memo_get(&m, CODEX_TURN), "\"u\"");
+	remember(&m, "{\"id\":1,\"result\":{\"turn\":{\"id\":\"v\"}}}", false); /* the turn that a prompt is part of */
+	has(memo_get(&m, CODEX_TURN), "\"v\"");
+	remember(&m, "{\"id\":1,\"result\":{\"turnId\":\"w\"}}", false);
+	has(memo_get(&m, CODEX_TURN), "\"v\"");
 	memo_free(&m);
 }
 END_TEST

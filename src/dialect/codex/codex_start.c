@@ -180,8 +180,10 @@ enum dialect_kept codex_start_kept(struct dialect_ask *ask, struct buf *body, co
 /* --- notifications ------------------------------------------------------------------------------------------------ */
 
 bool codex_start_remember(struct memo *memo, const struct envelope *e) {
-	if (span_equals(e->type, "turn/started"))
-		memo_set(memo, CODEX_TURN, span_member(span_member(e->request, "turn"), "id"));
+	struct span turn = e->inner_response.p                    ? span_member(e->inner_response, "turn")
+					   : span_equals(e->type, "turn/started") ? span_member(e->request, "turn")
+															  : SPAN_NONE;
+	if (turn.p) memo_set(memo, CODEX_TURN, span_member(turn, "id"));
 	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
 		if (!span_equals(e->type, notes[i].method)) continue;
 		memo_set(memo, notes[i].name, e->request);
