@@ -145,7 +145,8 @@ static char *span_line(struct span value, size_t max) {
 
 /* The member of a tool's input that says most. */
 static struct span telling_member(struct span input) {
-	static const char *const keys[] = {"command", "file_path", "path", "pattern", "url", "query", "prompt", "skill"};
+	static const char *const keys[] = {"command", "file_path", "path",  "pattern", "url",
+									   "query",   "prompt",    "skill", "title"};
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		struct span value = span_member(input, keys[i]);
 		if (span_is_string(value)) return value;

@@ -27,23 +27,39 @@ static bool is_over(struct span call) {
 	return span_equals(status, "completed") || span_equals(status, "failed");
 }
 
-/* The text of the first content, else the raw output. */
+/* The text of the first content, else the raw output, else only the title is there. */
 static bool read_result(struct span call, struct speech_fact *f) {
 	struct span first = span_element(span_member(call, "content"), 0);
 	f->kind = SPEECH_RESULT;
 	f->text = span_member(span_member(first, "content"), "text");
 	if (!f->text.p) f->text = span_member(call, "rawOutput");
+	if (!span_is_string(f->text)) f->text = span_member(call, "title");
 	f->bad = span_equals(span_member(call, "status"), "failed");
 	return is_over(call);
 }
 
-/* Some agents report a short call and its result at once. */
-static bool read_call(struct span call, size_t n, struct speech_fact *f) {
-	if (n) return n == 1 && read_result(call, f);
+static bool read_title(struct span call, struct speech_fact *f) {
 	f->kind = SPEECH_CALL;
 	f->name = span_member(call, "kind");
+	if (!f->name.p) f->name = span_member(span_member(span_member(call, "_meta"), "claudeCode"), "toolName");
 	f->input = span_member(call, "title");
-	return true;
+	return span_is_string(f->input);
+}
+
+static bool is_empty(struct span object) {
+	struct span key, value;
+	size_t at = 0;
+	return span_is_object(object) && !span_next_member(object, &at, &key, &value);
+}
+
+/* Some agents report a call before they have its input, and update it then. */
+static bool read_call(struct span call, struct speech_fact *f) {
+	bool early = is_empty(span_member(call, "rawInput")) && span_equals(span_member(call, "status"), "pending");
+	return !early && read_title(call, f);
+}
+
+static bool read_change(struct span call, struct speech_fact *f) {
+	return is_over(call) ? read_result(call, f) : read_title(call, f);
 }
 
 static bool read_chunk(struct span update, struct span kind, struct speech_fact *f) {
@@ -56,9 +72,10 @@ static bool read_chunk(struct span update, struct span kind, struct speech_fact 
 
 static bool read_update(struct span update, size_t n, struct speech_fact *f) {
 	struct span kind = span_member(update, "sessionUpdate");
-	if (span_equals(kind, "tool_call")) return read_call(update, n, f);
+	/* A short call may come with its result. */
+	if (span_equals(kind, "tool_call")) return n ? n == 1 && read_result(update, f) : read_call(update, f);
 	if (n) return false;
-	if (span_equals(kind, "tool_call_update")) return read_result(update, f);
+	if (span_equals(kind, "tool_call_update")) return read_change(update, f);
 	if (span_equals(kind, "available_commands_update")) {
 		f->kind = SPEECH_COMMANDS;
 		f->list = span_member(update, "availableCommands");

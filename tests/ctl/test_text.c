@@ -333,14 +333,20 @@ START_TEST(an_acp_turn_is_shown) {
 			   "\"content\":{\"type\":\"text\",\"text\":\"no such file\"}}]"),
 		UPDATE("\"sessionUpdate\":\"tool_call\",\"kind\":\"read\",\"title\":\"Read y\",\"status\":\"completed\","
 			   "\"rawOutput\":\"y's text\""),
+		UPDATE("\"sessionUpdate\":\"tool_call\",\"kind\":\"execute\",\"title\":\"Terminal\",\"status\":\"pending\","
+			   "\"rawInput\":{}"),
+		UPDATE("\"_meta\":{\"claudeCode\":{\"toolName\":\"Bash\"}},\"sessionUpdate\":\"tool_call_update\","
+			   "\"title\":\"rm z\""),
+		UPDATE("\"sessionUpdate\":\"tool_call_update\",\"status\":\"completed\",\"title\":\"rm z\",\"content\":[]"),
 		EVENT("\"event\":\"turn_ended\",\"outcome\":\"success\",\"is_error\":false,\"ms\":1500,"
 			  "\"tokens\":{\"input\":3,\"output\":4,\"cache_read\":null,\"cache_write\":null}"),
 		"{\"jsonrpc\":\"2.0\",\"id\":\"u1\",\"result\":{\"stopReason\":\"end_turn\"}}",
 		EVENT("\"event\":\"attached\",\"client\":{\"name\":\"desk\"}"),
 		NULL};
 	_cleanup_free_ char *out = shown_by(&speech_acp, show_line, lines);
-	ck_assert_str_eq(out, "> go\none two\n* execute: rm x\n? execute: rm x\n  = error: no such file\n* read: Read y\n"
-						  "  = y's text\n-- success, 1.5 s, tokens: 3 in, 4 out\n-- desk joined\n");
+	ck_assert_str_eq(out,
+					 "> go\none two\n* execute: rm x\n? execute: rm x\n  = error: no such file\n* read: Read y\n"
+					 "  = y's text\n* Bash: rm z\n  = rm z\n-- success, 1.5 s, tokens: 3 in, 4 out\n-- desk joined\n");
 	_cleanup_free_ char *answer = shown_by(&speech_acp, show_answer, lines);
 	ck_assert_str_eq(answer, "one two\n");
 }
