@@ -62,6 +62,12 @@ static bool is_stripped(const char *variable) {
 	return is_one_of(variable, n, stripped);
 }
 
+void launch_move(struct launch *l, char *cwd) {
+	bool fits = cwd && *cwd == '/';
+	free(fits ? l->cwd : cwd);
+	if (fits) l->cwd = cwd;
+}
+
 void launch_resume(struct launch *l, char *id) {
 	free(l->resume);
 	l->resume = id;

@@ -39,6 +39,8 @@ struct launch {
 void launch_free(struct launch *l);
 /* Let the next child go on with this conversation; takes over id. NULL: with a new one. */
 void launch_resume(struct launch *l, char *id);
+/* Let it start in this directory; takes over cwd. No absolute path: no change. */
+void launch_move(struct launch *l, char *cwd);
 /* Options of a client for the child of a session that has none. */
 struct launch_more {
 	struct words args, argv, env; /* env_only: env is the whole environment; else it is added */

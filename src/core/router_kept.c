@@ -34,6 +34,7 @@ static enum dialect_kept answer(struct client *c, struct session *s, const struc
 							  .memo = &s->memo};
 	const char *error = "out of memory";
 	enum dialect_kept kept = c->dialect->kept(&ask, &body, &error);
+	if (ask.cwd.p) launch_move(&s->launch, span_dup(ask.cwd, NULL));
 	if (ask.resumes.p) launch_resume(&s->launch, span_dup(ask.resumes, NULL));
 	if (body.failed) kept = KEPT_REFUSED;
 	if (kept == KEPT_REPLAY) repeat(c, s);

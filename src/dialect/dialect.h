@@ -127,7 +127,8 @@ struct dialect_ask {
 	bool told;                /* as in struct dialect_start */
 	bool again;               /* it was KEPT_LATER before */
 	struct memo *memo;
-	struct span resumes; /* set with KEPT_LATER: the conversation to go on with, a string */
+	/* Set with KEPT_LATER, strings: the conversation to go on with, and the working directory of the agent. */
+	struct span resumes, cwd;
 };
 
 #define DIALECT_GRANTS 8

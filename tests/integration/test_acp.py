@@ -34,6 +34,7 @@ class Start(AcpCase):
         self.assertEqual(new["params"], {"cwd": "/usr", "mcpServers": servers})
         child.print(result(new["id"], sessionId="c9", modes=MODES))
         self.assertEqual(e.reply(second)["result"], {"sessionId": "c9", "modes": MODES})
+        self.assertEqual([s["cwd"] for s in d.sessions().values()], ["/usr"])
         mine = e.prompt(sessionId="c9")
         p = child.wait(method="session/prompt", params__sessionId="c9")
         child.print(result(p["id"], stopReason="end_turn"))
@@ -404,6 +405,18 @@ class Lives(AcpCase):
         child.print(result(m["id"], configOptions=options))
         child.wait(method="session/prompt")
 
+    def test_a_conversation_that_the_agent_has_lost(self):
+        d, agent, child, a = self.open()
+        self.sleep(d, child)
+        mine = a.prompt("lost")
+        child = agent.child()
+        self.initialized(child)
+        child.print(error(child.wait(method="session/load")["id"], -32603, "no such file"))
+        self.assertIn("no such file", a.reply(mine)["error.message"])
+        child.wait_gone()
+        d.wait_state("s", "failed")
+        self.assertEqual(agent.starts, 2)
+
     def test_a_child_dies_while_it_resumes(self):
         d, agent, child, a = self.open()
         self.sleep(d, child)
@@ -558,6 +571,14 @@ class Late(AcpCase):
         e.close()
         child.wait_gone()
         until(lambda: not d.sessions(), what="the unused session to be removed")
+
+    def test_a_mode_that_is_reported_as_an_option(self):
+        d, _, child, a = self.open()
+        child.print(update("config_option_update", configOptions=[{"id": "mode", "currentValue": "plan"}]))
+        a.wait(**is_update("config_option_update"))
+        b = self.attached(d)
+        self.assertEqual(b.attached["permission_mode"], "plan")
+        self.assertEqual(b.wait(**is_update("current_mode_update"))["params.update.currentModeId"], "plan")
 
     def test_a_mode_for_all(self):
         d, _, child, a, b = self.open(2)

@@ -34,11 +34,11 @@ static enum line_kind kind(const struct envelope *e) {
 
 /* A turn begins with a prompt of ours and ends with its answer; updates do not tell. */
 static void read_line(struct chunk line, enum line_kind is, const struct envelope *e, struct report *r) {
-	static const char mark[] = "current_mode_update"; /* most lines are pieces of an answer */
-	if (!memmem(line.data, line.len, mark, sizeof mark - 1)) return;
-	struct span update = is == LINE_OTHER ? span_member(e->request, "update") : SPAN_NONE;
-	if (span_equals(span_member(update, "sessionUpdate"), "current_mode_update"))
-		r->mode = span_member(update, "currentModeId");
+	static const char mark[] = "_update\""; /* most lines are pieces of an answer */
+	if (is != LINE_OTHER || !memmem(line.data, line.len, mark, sizeof mark - 1)) return;
+	struct span update = span_member(e->request, "update"), name = span_member(update, "sessionUpdate");
+	if (span_equals(name, "current_mode_update") || span_equals(name, "config_option_update"))
+		r->mode = acp_start_mode(update);
 }
 
 static void read_head(struct chunk text, struct head *head) {

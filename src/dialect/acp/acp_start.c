@@ -213,6 +213,13 @@ bool acp_start_take(unsigned n, const struct envelope *e, struct memo *memo, str
 
 /* --- requests of clients ------------------------------------------------------------------------------------------ */
 
+struct span acp_start_mode(struct span update) {
+	struct span mode = span_member(update, "currentModeId");
+	struct span option = by_id(span_member(update, "configOptions"), "id", span_of("\"mode\""));
+	if (!mode.p) mode = span_member(option, "currentValue");
+	return span_is_string(mode) ? mode : SPAN_NONE;
+}
+
 /* Append the result of session/new with the present mode and options. */
 static void put_result(struct buf *body, const struct memo *memo, struct span conversation) {
 	struct span result = memo_get(memo, "session"), key, value;
@@ -257,6 +264,7 @@ static enum dialect_kept begin(struct dialect_ask *ask, const char **error) {
 		return KEPT_REFUSED;
 	}
 	memo_set(ask->memo, "params", ask->e->request);
+	ask->cwd = span_member(ask->e->request, "cwd");
 	return KEPT_LATER;
 }
 
@@ -293,6 +301,21 @@ static const char *plain(const char *name) {
 	return *name == MEMO_BRIEF ? name + 1 : name;
 }
 
+static void set_update(struct memo *memo, const char *name, const char *member, struct span value) {
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	buf_printf(&b, "{\"sessionUpdate\":\"%s\",\"%s\":", name, member);
+	buf_put(&b, value.p, value.n);
+	buf_putc(&b, '}');
+	if (value.p && !b.failed) memo_set(memo, name, (struct span){b.data, b.len});
+	buf_free(&b);
+}
+
+/* Some agents report their mode only as an option. */
+static void note_mode(struct memo *memo, struct span update) {
+	struct span mode = acp_start_mode(update);
+	if (span_member(memo_get(memo, "session"), "modes").p) set_update(memo, MODE, "currentModeId", mode);
+}
+
 bool acp_start_remember(struct memo *memo, const struct envelope *e) {
 	static const char mark[] = "_update\""; /* most lines are pieces of an answer */
 	if (!e->request.p || !memmem(e->request.p, e->request.n, mark, sizeof mark - 1)) return false;
@@ -301,18 +324,10 @@ bool acp_start_remember(struct memo *memo, const struct envelope *e) {
 	for (size_t i = 0; is.p && i < ARRAY_SIZE(updates); i++) {
 		if (!span_equals(is, plain(updates[i]))) continue;
 		memo_set(memo, updates[i], update);
+		if (span_equals(is, OPTIONS)) note_mode(memo, update);
 		return true;
 	}
 	return false;
-}
-
-static void set_update(struct memo *memo, const char *name, const char *member, struct span value) {
-	struct buf b = BUF_INIT(SIZE_MAX / 4);
-	buf_printf(&b, "{\"sessionUpdate\":\"%s\",\"%s\":", name, member);
-	buf_put(&b, value.p, value.n);
-	buf_putc(&b, '}');
-	if (value.p && !b.failed) memo_set(memo, name, (struct span){b.data, b.len});
-	buf_free(&b);
 }
 
 void acp_start_remember_change(struct memo *memo, const char *what, struct span value, const struct envelope *answer) {
