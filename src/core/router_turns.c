@@ -218,11 +218,18 @@ static void finish_prompts(struct session *s, struct chunk line, const struct en
 	if (!named && (t->n == 0 || !s->prompts.echoed)) finish_unechoed(s, line, t);
 }
 
+static struct turn_result read_result(const struct session *s, struct span line) {
+	const struct dialect *d = session_dialect(s);
+	struct turn_result result = d->read_result(line);
+	if (d->noted_cost) result.nano_usd = d->noted_cost(&s->memo);
+	return result;
+}
+
 void router_turn_ends(struct session *s, struct chunk line, const struct envelope *e) {
 	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
 	struct turn_result result;
 	finish_prompts(s, line, e, &t);
-	if (line.data) result = session_dialect(s)->read_result((struct span){line.data, line.len});
+	if (line.data) result = read_result(s, (struct span){line.data, line.len});
 	if (line.data && result.outcome == TURN_INTERRUPTED) router_withdraw_turn(s);
 	s->turn = false;
 	s->turns++;

@@ -317,6 +317,8 @@ struct dialect {
 	bool (*remember)(struct memo *memo, const struct envelope *e);
 	/* The same for a change that the child has confirmed by this answer: `what` has this value. */
 	void (*remember_change)(struct memo *memo, const char *what, struct span value, const struct envelope *answer);
+	/* Return the cost of the conversation as noted, 1e-9 USD, or TURN_UNKNOWN. NULL: the end of a turn says it. */
+	int64_t (*noted_cost)(const struct memo *memo);
 	/* Append the noted lines for a client that has just come. NULL as before. */
 	void (*put_noted)(struct buf *b, const struct memo *memo, const char *conversation);
 

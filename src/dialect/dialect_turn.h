@@ -22,3 +22,6 @@ struct turn_result {
 	int64_t input, output, cache_read, cache_write; /* tokens of this turn */
 	struct span text;                               /* the answer, or the first error; raw JSON string, may be absent */
 };
+
+/* Read an amount of USD, a JSON number, in 1e-9 USD; TURN_UNKNOWN if it is none, or too large. */
+int64_t dialect_turn_nano_usd(struct span value);

@@ -132,6 +132,16 @@ class Turns(AcpCase):
                  if m["params.update.content.text"] or m["result.stopReason"]]
         self.assertEqual(order, ["one", "two", "end_turn"])
 
+    def test_the_cost_of_a_turn(self):
+        _, _, child, a = self.open()
+        for amount, cost in ((0.25, 0.25), (0.75, 0.5)):
+            _, theirs = self.turn(child, a)
+            child.print(update("usage_update", used=1, size=9, cost={"amount": amount, "currency": "USD"}),
+                        result(theirs, stopReason="end_turn", usage={"inputTokens": 3}))
+            ended = a.event("turn_ended")
+            self.assertEqual(ended["params.cost_usd"], cost)
+            self.assertEqual(ended["params.tokens.input"], 3)
+
     def test_ids_keep_their_types(self):
         _, _, child, a = self.open()
         for rid in (0, "0", "a b", -7, 9007199254740993):

@@ -266,6 +266,7 @@ const struct dialect acp_dialect = {
 	.kept = acp_start_kept,
 	.remember = acp_start_remember,
 	.remember_change = acp_start_remember_change,
+	.noted_cost = acp_start_cost,
 	.put_noted = acp_start_put_noted,
 	.strict_mode = strict_mode,
 	.strictest = "plan",

@@ -29,5 +29,6 @@ bool acp_start_take(unsigned n, const struct envelope *e, struct memo *memo, str
 enum dialect_kept acp_start_kept(struct dialect_ask *ask, struct buf *body, const char **error);
 bool acp_start_remember(struct memo *memo, const struct envelope *e);
 void acp_start_remember_change(struct memo *memo, const char *what, struct span value, const struct envelope *answer);
+int64_t acp_start_cost(const struct memo *memo);
 struct span acp_start_mode(struct span update); /* the mode in an update; absent: it has none */
 void acp_start_put_noted(struct buf *b, const struct memo *memo, const char *conversation);

@@ -346,3 +346,9 @@ void acp_start_put_noted(struct buf *b, const struct memo *memo, const char *con
 		buf_puts(b, "}}\n");
 	}
 }
+
+int64_t acp_start_cost(const struct memo *memo) {
+	struct span cost = span_member(memo_get(memo, "~usage_update"), "cost");
+	bool usd = span_equals(span_member(cost, "currency"), "USD");
+	return usd ? dialect_turn_nano_usd(span_member(cost, "amount")) : TURN_UNKNOWN;
+}

@@ -3,23 +3,11 @@
 
 #include "wire/splice.h"
 
-#include <stdlib.h>
-
 #define OTHERS_MAX 256 /* blocks between two of tools; the CLI prints one block, or a few */
-#define COST_MAX 9e9   /* USD; a larger number is no cost */
 
 static int64_t count_of(struct span value) {
 	int64_t n;
 	return span_int(value, &n) && n >= 0 ? n : TURN_UNKNOWN;
-}
-
-static int64_t nano_usd(struct span value) {
-	char text[40];
-	if (!value.p || value.n == 0 || value.n >= sizeof text || *value.p < '0' || *value.p > '9') return TURN_UNKNOWN;
-	memcpy(text, value.p, value.n);
-	text[value.n] = 0;
-	double usd = strtod(text, NULL);
-	return usd >= 0 && usd < COST_MAX ? (int64_t)(usd * 1e9 + 0.5) : TURN_UNKNOWN;
 }
 
 static bool begins(struct span text, const char *with) {
@@ -48,7 +36,7 @@ struct turn_result turn_read_result(struct span line) {
 		if (span_equals(key, "subtype")) subtype = value;
 		if (span_equals(key, "is_error")) is_error = value;
 		if (span_equals(key, "duration_ms")) r.ms = count_of(value);
-		if (span_equals(key, "total_cost_usd")) r.nano_usd = nano_usd(value);
+		if (span_equals(key, "total_cost_usd")) r.nano_usd = dialect_turn_nano_usd(value);
 		if (span_equals(key, "usage")) usage = value;
 		if (span_equals(key, "result")) r.text = value;
 		if (span_equals(key, "errors")) errors = value;
