@@ -4,7 +4,7 @@
  * both sessions and clients; it fills in the events of both. Split by the source of a line: router_child.c (the child),
  * router_client.c (a client), router_prompts.c (its prompts), router_turns.c (the owner of a turn), router_asks.c
  * (requests to clients), router_execute.c (tools that a client runs by itself), router_init.c (initialize),
- * router_names.c (the start of a child, conversations), router_kept.c (what the start has brought), router_hooks.c
+ * router_names.c (the start of a child, conversations), router_kept.c (answers from the start), router_hooks.c
  * (hooks, MCP servers), router_lag.c (slow clients), router_stall.c (stalled turns), router_carry.c (upgrade), and this
  * header's router.c (sessions, attachments, notices). Policy on the daemon as a whole (verbs, counts, state on disk) is
  * above it, behind struct router_events. Source: docs/contract.md 4 to 8.
@@ -282,7 +282,7 @@ void router_kept(struct client *c, struct session *s, struct chunk line, const s
 void router_kept_due(struct session *s); /* a step was answered: serve the clients that wait for it */
 /* A step has failed: its clients get the reason. Return true if the start goes on with another try of theirs. */
 bool router_kept_failed(struct session *s, const char *why);
-/* Send the newest values of what the child reports, which are older than the client. Before it reads the tape. */
+/* Send the newest values that the child has reported before the client came. Before it reads the tape. */
 void router_kept_post(struct attachment *a);
 
 /* --- turns (router_turns.c): when one begins and ends, and which prompts it answers --- */

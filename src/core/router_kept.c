@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Requests that the daemon answers in the child's place, because the child gets them once, from the daemon: by the
- * start of the child (router_names.c). And what the child has reported before a client came.
+ * start of the child (router_names.c). And reports of the child from before a client came.
  */
 #include "core/router.h"
 #include "core/trust.h"
@@ -13,7 +13,8 @@
 
 #define FIRST_ANSWERED 2 /* s->unnamed while the first step waits for its answer */
 
-/* Post the lines of the conversation to this client alone. It asks for all of it, also for what it has read before. */
+/* Post the lines of the conversation to this client alone. It asks for all of it, also for lines that it has read
+ * before. */
 static void repeat(struct client *c, const struct session *s) {
 	const struct tape *t = &s->tape;
 	for (uint64_t seq = t->oldest; seq < t->next; seq++) {

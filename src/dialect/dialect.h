@@ -109,7 +109,7 @@ struct dialect_start {
 	struct memo *memo;
 };
 
-/* A client's request that the daemon answers from what the start of the child has brought (ACT_KEPT). */
+/* A client's request that the daemon answers from the start of the child (ACT_KEPT). */
 enum dialect_kept {
 	KEPT_ANSWER, /* with this body */
 	KEPT_REPLAY, /* the same, after the lines of the conversation so far */
@@ -312,8 +312,8 @@ struct dialect {
 	bool (*take_step)(unsigned n, const struct envelope *e, struct memo *memo, struct buf *why);
 	/* Answer a client's request: append the body, or set *error, static. NULL: no row is ACT_KEPT. */
 	enum dialect_kept (*kept)(struct dialect_ask *ask, struct buf *body, const char **error);
-	/* Note what a line of the child, or its answer to a prompt (accepts_prompts), says to all clients that come later.
-	 * Return true if the line says nothing else. NULL: the snapshot has it all (core/snapshot.h). */
+	/* Note the values in a line of the child, or in its answer to a prompt (accepts_prompts), for all clients that come
+	 * later. Return true if the line says nothing else. NULL: the snapshot has it all (core/snapshot.h). */
 	bool (*remember)(struct memo *memo, const struct envelope *e);
 	/* The same for a change that the child has confirmed by this answer: `what` has this value. */
 	void (*remember_change)(struct memo *memo, const char *what, struct span value, const struct envelope *answer);

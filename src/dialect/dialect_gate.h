@@ -28,7 +28,7 @@ enum act_kind {
 	ACT_REQUEST, /* by its subtype */
 	ACT_ANSWER,
 	ACT_CANCEL, /* cancel a request of the client */
-	ACT_KEPT,   /* answered by the daemon, from what the start of the child has brought */
+	ACT_KEPT,   /* answered by the daemon, from the start of the child */
 };
 
 /* What to announce of a change: the value of `member`, or only the names of its members. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The dialect acp. A client's line never passes the gate for a lesser peer than its plain spelling does, and an answer
- * that is taken selects an option as jansson reads it, too. A line of the child is read without harm, and what is noted
- * of it is JSON.
+ * that is taken selects an option as jansson reads it, too. A line of the child is read without harm, and the values
+ * noted of it are JSON.
  */
 #include "core/gate.h"
 #include "dialect/acp/acp.h"

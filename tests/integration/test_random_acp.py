@@ -106,7 +106,7 @@ class Game:
         self.judge()
 
     def settle(self):
-        """Let every turn end, and answer what is still asked."""
+        """Let every turn end, and answer the open asks."""
         last = self.case.attached(self.d, label="last")
         last.mine = []
         self.clients.append(last)

@@ -2,7 +2,7 @@
  *
  * The dialect of the Agent Client Protocol, version 1 (agentclientprotocol.com): JSON-RPC 2.0, one object on each line.
  * The daemon is the one client of the agent. Split into acp.c (lines, and the table), acp_asks.c (permissions and
- * forms), acp_start.c (the handshake, and what it brings).
+ * forms), acp_start.c (the handshake and its results).
  */
 #pragma once
 

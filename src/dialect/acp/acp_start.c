@@ -8,7 +8,7 @@
  *   session                the result of session/new, session/load or session/resume
  *   current_mode_update, config_option_update, ~available_commands_update, ~usage_update, ~session_info_update
  *                          the newest update of this name
- *   ~mode, ~options        what the next child must be set to; used up by the steps
+ *   ~mode, ~options        settings for the next child; used up by the steps
  *   ~rest                  the answer to the next step ends the agent's replay, and says nothing else
  */
 #include "dialect/acp/acp.h"
@@ -91,7 +91,7 @@ static enum dialect_step put_conversation(struct buf *b, const char *id, const s
 	return load ? STEP_REPLAYS : STEP_SENT;
 }
 
-/* Note what a child that goes on with the conversation must be set to, before it reports its own. */
+/* Note the settings for a child that goes on with the conversation, before it reports its own. */
 static void note_wanted(const struct dialect_start *start) {
 	struct memo *m = start->memo;
 	bool goes_on = start->conversation != NULL;
