@@ -722,6 +722,10 @@ static bool may_make(struct router *r, struct client *c, const char *name, const
 	return false;
 }
 
+void router_leave_begin(struct session *s) {
+	s->by_client = session_has_steps(s);
+}
+
 static struct session *make_implicitly(struct router *r, struct client *c, const char *name, const struct profile *p,
 									   struct span id, struct chunk line) {
 	char error[CHILD_ERROR_MAX];
@@ -738,7 +742,7 @@ static struct session *make_implicitly(struct router *r, struct client *c, const
 		router_fail(c, id, PLENUM_E_INTERNAL, "out of memory");
 		return NULL;
 	}
-	s->by_client = session_has_steps(s);
+	router_leave_begin(s);
 	enum child_result result = router_start(r, s, error);
 	if (s->starting) router_await_start(c, s, line, true);
 	if (result == CHILD_OK) return s->starting ? NULL : s;

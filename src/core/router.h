@@ -247,6 +247,8 @@ void router_put_where(struct buf *b, const struct client *c);
 /* Call before c wakes the session: its child starts with the environment of c, as the session's maker may be long gone.
  * The environment of an agent's program is not used. */
 void router_take_login(struct session *s, struct client *c);
+/* Before the start: its first client begins the conversation itself, where a dialect has a request for that. */
+void router_leave_begin(struct session *s);
 void router_wake_all(struct session *s);   /* the tape has a new line */
 void router_close_ended(struct client *c); /* close a half-closed client if it waits for nothing any more */
 

@@ -58,8 +58,9 @@ static void put_bool(struct buf *b, const char *key, bool value) {
 	buf_puts(b, value ? "true" : "false");
 }
 
+/* The whole command line of the CLI; for an agent of another protocol what its profile's command gets in addition. */
 static void put_argv(struct buf *b, const struct options *o) {
-	put_key(b, "argv");
+	put_key(b, o->acp ? "args" : "argv");
 	buf_putc(b, '[');
 	for (char **word = o->argv; *word; word++) {
 		if (word != o->argv) buf_putc(b, ',');
@@ -150,22 +151,36 @@ static void put_start(struct buf *b, const struct options *o) {
 	/* the argv says it too; this is for the daemon's lock on the conversation */
 	put_string(b, "resume", o->resume);
 	if (o->fork) put_bool(b, "fork", true);
-	if (o->raw_init) put_bool(b, "raw_init", true);
+	if (o->raw_init || o->acp) put_bool(b, "raw_init", true);
 }
 
-bool daemon_attach_line(struct buf *b, const struct options *o, const char *request_id, bool foreign) {
-	buf_printf(b, "{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":{\"subtype\":\"" PLENUM_ATTACH "\"",
-			   request_id);
-	put_string(b, "session", o->session);
-	put_string(b, "profile", o->profile);
-	put_string(b, "name", o->name);
-	if (!foreign) put_start(b, o);
+void daemon_begin_request(struct buf *b, const struct options *o, const char *request_id, const char *verb,
+						  const char *first) {
+	if (o->acp)
+		buf_printf(b, "{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"method\":\"_plenum/%s\",\"params\":{", request_id,
+				   verb + strlen("plenum_"));
+	else
+		buf_printf(b, "{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":{\"subtype\":\"%s\"%s",
+				   request_id, verb, *first ? "," : "");
+	buf_puts(b, first);
+}
+
+static void put_sdk(struct buf *b, const struct options *o, bool foreign) {
 	put_servers(b, o);
 	put_bool(b, "approve", o->approve);
 	if (o->own && !foreign && !o->approve) put_bool(b, "deny_asks", true);
 	put_bool(b, "partial", o->partial);
 	put_bool(b, "echo", o->echo);
-	buf_puts(b, ",\"role\":\"driver\",\"replay\":\"none\",\"on_lag\":\"wait\",\"wake\":true,\"quiet\":true,"
+}
+
+bool daemon_attach_line(struct buf *b, const struct options *o, const char *request_id, bool foreign) {
+	daemon_begin_request(b, o, request_id, PLENUM_ATTACH, "\"role\":\"driver\"");
+	put_string(b, "session", o->session);
+	put_string(b, "profile", o->profile);
+	put_string(b, "name", o->name);
+	if (!foreign) put_start(b, o);
+	if (!o->acp) put_sdk(b, o, foreign);
+	buf_puts(b, ",\"replay\":\"none\",\"on_lag\":\"wait\",\"wake\":true,\"quiet\":true,"
 				"\"stderr\":true}}\n");
 	return !b->failed;
 }

@@ -15,6 +15,11 @@
  */
 struct plenum *daemon_connect(bool *foreign);
 
+/* Append the beginning of a request in the protocol of the program, with its first member: after it come the others,
+ * each with a comma before it, and `}}` with a newline. verb: plenum_NAME, or with "" as first one of the CLI's. */
+void daemon_begin_request(struct buf *b, const struct options *o, const char *request_id, const char *verb,
+						  const char *first);
+
 /* Append the plenum_attach line with its newline. A daemon of another user gets neither argv nor environment: it would
  * refuse them, and they may contain secrets; and the session does not end with the shim. False: too long, or no
  * memory. */

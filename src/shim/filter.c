@@ -2,6 +2,7 @@
 #include "shim/filter.h"
 
 #include "base/macros.h"
+#include "dialect/jsonrpc.h"
 #include "plenum/protocol.h"
 #include "wire/scan.h"
 
@@ -116,7 +117,8 @@ static bool is_requesting(const char *line, size_t n) {
 
 /* A held line is complete. */
 static void release(struct filter *f, const char *line, size_t n) {
-	bool may_be_mine = is_system(f, PLENUM_EVENT_SUBTYPE) || glance_is(&f->glance, "control_response", NULL);
+	bool may_be_mine = f->options->acp || is_system(f, PLENUM_EVENT_SUBTYPE) ||
+					   glance_is(&f->glance, "control_response", NULL);
 	if (is_system(f, "status") && !f->options->partial && is_requesting(line, n)) return;
 	if (may_be_mine && f->mine(f->ctx, line, n)) return;
 	if (is_system(f, "session_state_changed"))
@@ -140,8 +142,26 @@ static void hold(struct filter *f, const char *p, size_t n) {
 	f->held.len = 0;
 }
 
+/* Lines of JSON-RPC: the daemon's own begin in a fixed way, and it renames what an agent calls so. */
+static void look_at_beginning(struct filter *f, const char *p, size_t n) {
+	static const char *const ours[] = {JSONRPC_HEAD "\"method\":\"" JSONRPC_EVENT "\"",
+									   JSONRPC_HEAD "\"id\":\"plenum-shim-"};
+	bool may_be = false;
+	for (size_t i = 0; i < ARRAY_SIZE(ours) && f->mode == FILTER_UNKNOWN; i++) {
+		size_t all = strlen(ours[i]), held = MIN(f->held.len, all), rest = MIN(n, all - held);
+		bool same = (!held || memcmp(f->held.data, ours[i], held) == 0) && memcmp(p, ours[i] + held, rest) == 0;
+		if (same && held + rest == all) f->mode = FILTER_HOLD;
+		may_be |= same;
+	}
+	if (!may_be && f->mode == FILTER_UNKNOWN) f->mode = FILTER_PASS;
+}
+
 /* A result is read as a whole, for is_error; other lines only until they are identified. */
 static void look(struct filter *f, const char *p, size_t n) {
+	if (f->options->acp) {
+		look_at_beginning(f, p, n);
+		return;
+	}
 	bool known = f->mode != FILTER_UNKNOWN;
 	size_t first = known ? 0 : MIN(n, (size_t)FIRST_LOOK);
 	glance_feed(&f->glance, p, first);

@@ -21,6 +21,7 @@ struct options {
 	bool stream;                /* stream-json both ways, not on a terminal: all that the daemon serves */
 	enum options_print print;   /* in the session that PLENUM_SESSION names; else the CLI prints by itself */
 	const char *prompt;         /* of options_take_prompt(); NULL: none */
+	bool acp;                   /* --acp: an editor's agent of the Agent Client Protocol; argv: the words after it */
 	bool info;                  /* -v, --version, -h, --help */
 	bool partial;               /* --include-partial-messages */
 	bool echo;                  /* --replay-user-messages */
@@ -32,7 +33,7 @@ struct options {
 	bool state_reads;           /* CLAUDE_CODE_SDK_READS_SESSION_STATE */
 	const char *resume;         /* the conversation id of --resume, NULL without one */
 	const char *session, *name; /* PLENUM_SESSION, PLENUM_NAME; NULL if unset or empty */
-	const char *profile;        /* PLENUM_PROFILE, else claude */
+	const char *profile;        /* PLENUM_PROFILE, else claude, with acp gemini */
 	bool own;                   /* the session is the shim's own and ends with it */
 };
 

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "dialect/envelope.h"
+#include "dialect/jsonrpc.h"
 #include "plenum/protocol.h"
 #include "shim/daemon.h"
 #include "shim/filter.h"
@@ -97,13 +98,15 @@ static void attach(struct pump *p) {
 	buf_free(&line);
 }
 
-static void request(struct pump *p, const char *body) {
+static void request(struct pump *p, const char *verb, const char *member) {
+	struct buf line = BUF_INIT(STDERR_MAX);
 	if (p->half_closed) return;
-	char line[256];
-	int n = snprintf(line, sizeof line, "%s{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":{%s}}\n",
-					 p->mid_line ? "\n" : "", new_id(p), body);
-	sink_put(&p->up, line, (size_t)n);
+	if (p->mid_line) buf_putc(&line, '\n');
+	daemon_begin_request(&line, p->o, new_id(p), verb, member);
+	buf_puts(&line, "}}\n");
+	if (!line.failed) sink_put(&p->up, line.data, line.len);
 	p->mid_line = false;
+	buf_free(&line);
 }
 
 /* --- Lines from the daemon that are for us ------------------------------------------------------------------------ */
@@ -122,8 +125,8 @@ static void put_text(struct pump *p, struct span text, const char *end) {
 }
 
 /* Without the code, which is for programs. */
-static void say_error(struct pump *p, struct span object) {
-	_cleanup_free_ char *error = span_dup(span_member(object, "error"), NULL);
+static void say_error(struct pump *p, struct span text) {
+	_cleanup_free_ char *error = span_dup(text, NULL);
 	say(p, "%s", error ? error : "the daemon reported an error without a text");
 }
 
@@ -149,15 +152,16 @@ static void attached(struct pump *p, struct span answer) {
 	if (p->foreign) say(p, "the daemon is another user's: its own profile starts the agent, not these options");
 }
 
-static void refused(struct pump *p, struct span response) {
-	bool ending = span_is_true(span_member(response, "ending")); /* of who has the conversation */
+/* facts: the object with the code. */
+static void refused(struct pump *p, struct span facts, struct span text) {
+	bool ending = span_is_true(span_member(facts, "ending")); /* of who has the conversation */
 	if (ending && now_ms() < p->resume_until) {
 		p->state = RETRYING;
 		p->deadline = now_ms() + RESUME_RETRY;
 		return;
 	}
-	say_error(p, response);
-	finish(p, span_equals(span_member(response, "code"), PLENUM_E_SHUTTING_DOWN) ? EXIT_NO_DAEMON : 1);
+	say_error(p, text);
+	finish(p, span_equals(span_member(facts, "code"), PLENUM_E_SHUTTING_DOWN) ? EXIT_NO_DAEMON : 1);
 }
 
 /* Keep the daemon's reason, which the CLI's own answers have no code for: it may be why we end. */
@@ -174,10 +178,12 @@ static bool own_answer(struct pump *p, const struct envelope *e) {
 	p->request_id[0] = 0;
 	if (p->state == STOPPING && !p->own) p->input_over = true; /* the turn was interrupted */
 	if (p->state != ATTACHING) return true;
-	if (span_equals(e->inner_subtype, "success"))
+	if (!e->is_error.p && !span_equals(e->inner_subtype, "error"))
 		attached(p, e->inner_response);
+	else if (e->is_error.p)
+		refused(p, span_member(e->is_error, "data"), span_member(e->is_error, "message"));
 	else
-		refused(p, e->response);
+		refused(p, e->response, span_member(e->response, "error"));
 	return true;
 }
 
@@ -215,7 +221,7 @@ static void on_error(struct pump *p, struct span event) {
 	if (span_equals(code, PLENUM_E_INITIALIZE_REFUSED) && p->refusal)
 		say(p, "the initialize of this program was refused: %s", p->refusal);
 	else
-		say_error(p, event);
+		say_error(p, span_member(event, "error"));
 	if (span_equals(code, PLENUM_E_INITIALIZE_REFUSED) || span_equals(code, PLENUM_E_CHANGE_REFUSED)) finish(p, 1);
 	if (span_equals(code, PLENUM_E_CANNOT_STOP)) finish(p, 1); /* nothing more comes of that child */
 	if (span_equals(code, p->own ? PLENUM_E_BAD_LINE : PLENUM_E_NOT_ATTACHED)) finish(p, 1);
@@ -237,9 +243,17 @@ static void on_event(struct pump *p, struct span event) {
 	}
 }
 
+/* A line with an id, or a notice. */
+static bool on_rpc_line(struct pump *p, const struct envelope *e) {
+	if (e->inner_request_id.p) return own_answer(p, e);
+	if (p->state != OVER) on_event(p, e->request);
+	return true;
+}
+
 static bool on_line(void *ctx, const char *line, size_t n) {
 	struct pump *p = ctx;
 	struct envelope e;
+	if (p->o->acp) return jsonrpc_scan(line, n, &e, "sessionId") && on_rpc_line(p, &e);
 	if (!scan_envelope(line, n, &e)) return false;
 	if (span_equals(e.type, "control_response")) {
 		if (own_answer(p, &e)) return true;
@@ -255,7 +269,8 @@ static bool on_line(void *ctx, const char *line, size_t n) {
 /* What of the SDK's lines the shim must know: that a prompt waits for its result, and that it has a uuid. */
 static void watch_input(struct pump *p, const char *data, size_t n) {
 	const char *end = data + n;
-	while (data < end) {
+	if (p->o->acp && n) p->mid_line = end[-1] != '\n';
+	while (data < end && !p->o->acp) {
 		const char *lf = memchr(data, '\n', (size_t)(end - data));
 		bool known = glance_knows(&p->typed) && (p->filter.uuids || !glance_is(&p->typed, "user", NULL));
 		if (!known) glance_feed(&p->typed, data, (size_t)((lf ? lf : end) - data));
@@ -359,11 +374,11 @@ static void on_signal(struct pump *p) {
 		finish(p, 128 + p->signal);
 		return;
 	}
-	bool leave = !p->own && p->signal != SIGINT;
+	bool leave = !p->own && (p->signal != SIGINT || p->o->acp);
 	if (p->own)
-		request(p, "\"subtype\":\"" PLENUM_STOP "\",\"how\":\"graceful\"");
+		request(p, PLENUM_STOP, "\"how\":\"graceful\"");
 	else if (!leave)
-		request(p, "\"subtype\":\"interrupt\"");
+		request(p, "interrupt", "");
 	p->state = STOPPING;
 	p->deadline = now_ms() + STOP_WAIT;
 	if (leave) finish(p, 128 + p->signal);

@@ -403,6 +403,7 @@ static struct session *make_session(struct request *q, const char *name) {
 	}
 	if (home) s->made_by = home->id;
 	s->ephemeral = flag(q, "ephemeral", false);
+	if (flag(q, "raw_init", false)) router_leave_begin(s);
 	enum child_result result = router_start(q->router, s, error);
 	if (s->starting) router_await_start(q->client, s, q->line, true);
 	if (result == CHILD_OK) return s->starting ? NULL : s;

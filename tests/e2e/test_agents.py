@@ -5,6 +5,7 @@ the daemon."""
 import copy
 import json
 import re
+import subprocess
 
 import agents
 from harness import Case, wait_until
@@ -280,6 +281,28 @@ class SharedAcp(Shared):
         self.assertNotIn("quince", client.said(since))
         self.assertTrue((self.work / "yes").exists())
         self.assertEqual(len(self.client().ask("plenum_list")["sessions"]), 1)
+
+
+    def test_the_shim(self):
+        """plenum-shim --acp where an editor starts the agent: the agent's lines, and a session that ends with it."""
+        shim = self.agent.protocol.run(
+            [str(next(self.build.rglob("plenum-shim"))), "--acp"], cwd=self.work, stderr=subprocess.DEVNULL,
+            env=self.place.environment(PLENUM_SOCKET=self.daemon.socket, PLENUM_PROFILE="real"))
+        self.addCleanup(shim.close)
+        shim.hello()
+        shim.new(self.work)
+        session, = self.client().ask("plenum_list")["sessions"]
+        other = self.second(session["session"], shim.conversation)
+        prompt, ask = self.ask(shim, "yes")
+        offered = other.asked()
+        other.answer(offered, other.allow(offered))
+        shim.wait_withdrawal(ask)
+        self.assertEqual(shim.end(prompt), "end_turn")
+        other.close()
+        self.assertTrue((self.work / "yes").exists())
+        self.assertEqual(self.leave(shim), 0)
+        self.assertEqual(shim.seen(lambda line: line.get("method", "").startswith("_plenum")), [])
+        wait_until("its session has ended with it", lambda: not self.client().ask("plenum_list")["sessions"])
 
 
 class SharedGemini(SharedAcp, Case):

@@ -43,6 +43,7 @@ class Daemon:
             f.write("resume_args = --resume={id}\nsession_id_args = --session-id={id}\n")
             f.write("[profile sleepy]\ncommand = %s\nidle_sleep = 100ms\n" % AGENT)
             f.write("[profile itself]\ncommand = %s\n" % SHIM)
+            f.write("[profile acp]\ncommand = %s --acp\ndialect = acp\n" % AGENT)
             f.write("[profile nothing]\ncommand = /no/such/agent\n")
         self.log = open(os.path.join(self.dir, "log"), "w+")
         self.start()
@@ -647,6 +648,42 @@ class Shared(Case):
         os.kill(self.daemon.children()[0], signal.SIGSEGV)
         self.assertEqual(a.finish(eof=False)[0], 139)
         self.assertEqual(b.finish(eof=False)[0], 139)
+
+
+class Acp(Case):
+    """--acp, beside the same agent alone."""
+
+    def editor(self, *argv):
+        process = subprocess.Popen(argv, env=self.daemon.env(PLENUM_PROFILE="acp"), cwd=self.daemon.work, text=True,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        return process
+
+    def call(self, editor, number, method, **params):
+        """Return the lines to the reply."""
+        editor.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n")
+        editor.stdin.flush()
+        lines = []
+        while not lines or "method" in lines[-1]:
+            lines.append(json.loads(editor.stdout.readline()))
+        return lines
+
+    def play(self, *argv):
+        editor = self.editor(*argv)
+        seen = self.call(editor, 1, "initialize", protocolVersion=1, clientCapabilities={})
+        new = self.call(editor, 2, "session/new", cwd=self.daemon.work, mcpServers=[])
+        name = new[-1]["result"]["sessionId"]
+        seen += new + self.call(editor, 3, "session/prompt", sessionId=name, prompt=[{"type": "text", "text": "hello"}])
+        sessions = len(self.daemon.sessions())
+        out, err = editor.communicate(timeout=DEADLINE)
+        return json.dumps(seen).replace(name, "c"), sessions, (out, err, editor.returncode)
+
+    def test_the_same_lines(self):
+        (alone, none, end), (through, one, through_end) = self.play(AGENT, "--acp"), self.play(SHIM, "--acp")
+        self.assertEqual(through, alone)
+        self.assertIn("end_turn", alone)
+        self.assertEqual((none, one, through_end), (0, 1, end))
+        until(lambda: not self.daemon.sessions(), "its session has ended with it")
 
 
 if __name__ == "__main__":

@@ -719,6 +719,77 @@ class RealCli(Case):
         self.assertIn("leads back to plenum-shim", err)
 
 
+class Acp(Case):
+    """--acp: the agent of an editor that speaks the Agent Client Protocol."""
+
+    def start(self, *args, **env):
+        shim = self.place.shim("--acp", *args, stream=False, **env)
+        peer = self.place.accept()
+        return shim, peer, peer.read()
+
+    def start_running(self, **env):
+        shim, peer, asked = self.start(**env)
+        peer.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"session": "s1", "pid": 0}})
+        return shim, peer
+
+    def event(self, event, **members):
+        return {"jsonrpc": "2.0", "method": "_plenum/event", "params": {"event": event, "session": "s1", **members}}
+
+    def test_attach(self):
+        _, _, asked = self.start("--model", "x", cwd="/", FOO="bar", PLENUM_X="y")
+        self.assertEqual((asked["jsonrpc"], asked["method"]), ("2.0", "_plenum/attach"))
+        params = asked["params"]
+        self.assertEqual({k: params[k] for k in ("profile", "args", "cwd", "ephemeral", "raw_init", "env_only", "role")},
+                         {"profile": "gemini", "args": ["--model", "x"], "cwd": "/", "ephemeral": True, "raw_init": True,
+                          "env_only": True, "role": "driver"})
+        self.assertEqual((params["env"]["FOO"], "PLENUM_X" in params["env"]), ("bar", False))
+        self.assertFalse({"argv", "mcp_servers", "approve", "deny_asks", "partial", "echo"} & params.keys())
+        self.assertEqual(self.start(PLENUM_PROFILE="other", PLENUM_SESSION="s")[2]["params"]["profile"], "other")
+
+    def test_bytes_pass_both_ways(self):
+        shim, peer = self.start_running()
+        for line in (b'{ "jsonrpc":"2.0", "id":1, "method":"initialize" }\n', b"no json\n"):
+            shim.write(line)
+            self.assertEqual(peer.line() + b"\n", line)
+        for line in (b'{"jsonrpc":"2.0","id":"plenum-shim-1","result":{}}', b'{"jsonrpc":"2.0","method":"_plenum/other"}',
+                     b"x", b"", b'{"jsonrpc":"2.0","method":"_plenum/eve'):
+            peer.send(line + b"\n")
+            self.assertEqual(shim.out.line(), line)
+
+    def test_lines_in_pieces(self):
+        shim, peer = self.start_running()
+        for line in (self.event("shutting_down"), {"jsonrpc": "2.0", "method": "session/update", "params": {"a": "b" * 99}}):
+            raw = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+            for at in range(len(raw)):
+                peer.send(raw[at:at + 1])
+        self.assertEqual(shim.out.line() + b"\n", raw)
+
+    def test_stderr_and_the_end(self):
+        shim, peer = self.start_running()
+        peer.send(self.event("stderr", data="a word\n"), self.event("child_exited", status=3, signal=None, stderr=[], wanted=False))
+        peer.close()
+        self.assertEqual(shim.end(), (3, b"", "a word\n"))
+
+    def test_refused(self):
+        shim, peer, asked = self.start()
+        peer.send({"jsonrpc": "2.0", "id": asked["id"], "error": {
+            "code": -32000, "message": "there is no profile gemini", "data": {"code": "no_such_profile"}}})
+        self.assertEqual(shim.end(), (1, b"", "plenum-shim: there is no profile gemini\n"))
+
+    def test_a_signal_ends_the_session(self):
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 0)):
+            shim, peer = self.start_running()
+            peer.send(b"x\n")
+            shim.out.line()  # it runs
+            shim.kill(number)
+            stop = peer.read()
+            self.assertEqual((stop["method"], stop["params"]), ("_plenum/stop", {"how": "graceful"}))
+            peer.send({"jsonrpc": "2.0", "id": stop["id"], "result": {}},
+                      self.event("child_exited", status=0, signal=None, stderr=[], wanted=True))
+            peer.close()
+            self.assertEqual(shim.end()[:2], (code, b""))
+
+
 if __name__ == "__main__":
     SHIM = os.path.abspath(sys.argv.pop(1))
     unittest.main(verbosity=1)
