@@ -60,7 +60,7 @@ static void put_bool(struct buf *b, const char *key, bool value) {
 
 /* The whole command line of the CLI; for an agent of another protocol what its profile's command gets in addition. */
 static void put_argv(struct buf *b, const struct options *o) {
-	put_key(b, o->acp ? "args" : "argv");
+	put_key(b, o->rpc ? "args" : "argv");
 	buf_putc(b, '[');
 	for (char **word = o->argv; *word; word++) {
 		if (word != o->argv) buf_putc(b, ',');
@@ -151,13 +151,13 @@ static void put_start(struct buf *b, const struct options *o) {
 	/* the argv says it too; this is for the daemon's lock on the conversation */
 	put_string(b, "resume", o->resume);
 	if (o->fork) put_bool(b, "fork", true);
-	if (o->raw_init || o->acp) put_bool(b, "raw_init", true);
+	if (o->raw_init || o->rpc) put_bool(b, "raw_init", true);
 }
 
 void daemon_begin_request(struct buf *b, const struct options *o, const char *request_id, const char *verb,
 						  const char *first) {
-	if (o->acp)
-		buf_printf(b, "{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"method\":\"_plenum/%s\",\"params\":{", request_id,
+	if (o->rpc)
+		buf_printf(b, "%s\"id\":\"%s\",\"method\":\"_plenum/%s\",\"params\":{", o->rpc, request_id,
 				   verb + strlen("plenum_"));
 	else
 		buf_printf(b, "{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":{\"subtype\":\"%s\"%s",
@@ -179,7 +179,7 @@ bool daemon_attach_line(struct buf *b, const struct options *o, const char *requ
 	put_string(b, "profile", o->profile);
 	put_string(b, "name", o->name);
 	if (!foreign) put_start(b, o);
-	if (!o->acp) put_sdk(b, o, foreign);
+	if (!o->rpc) put_sdk(b, o, foreign);
 	buf_puts(b, ",\"replay\":\"none\",\"on_lag\":\"wait\",\"wake\":true,\"quiet\":true,"
 				"\"stderr\":true}}\n");
 	return !b->failed;

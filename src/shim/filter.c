@@ -6,6 +6,7 @@
 #include "plenum/protocol.h"
 #include "wire/scan.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define FIRST_LOOK 256 /* bytes that usually identify a line */
@@ -117,7 +118,7 @@ static bool is_requesting(const char *line, size_t n) {
 
 /* A held line is complete. */
 static void release(struct filter *f, const char *line, size_t n) {
-	bool may_be_mine = f->options->acp || is_system(f, PLENUM_EVENT_SUBTYPE) ||
+	bool may_be_mine = f->options->rpc || is_system(f, PLENUM_EVENT_SUBTYPE) ||
 					   glance_is(&f->glance, "control_response", NULL);
 	if (is_system(f, "status") && !f->options->partial && is_requesting(line, n)) return;
 	if (may_be_mine && f->mine(f->ctx, line, n)) return;
@@ -144,12 +145,13 @@ static void hold(struct filter *f, const char *p, size_t n) {
 
 /* Lines of JSON-RPC: the daemon's own begin in a fixed way, and it renames what an agent calls so. */
 static void look_at_beginning(struct filter *f, const char *p, size_t n) {
-	static const char *const ours[] = {JSONRPC_HEAD "\"method\":\"" JSONRPC_EVENT "\"",
-									   JSONRPC_HEAD "\"id\":\"plenum-shim-"};
+	static const char *const ours[] = {"\"method\":\"" JSONRPC_EVENT "\"", "\"id\":\"plenum-shim-"};
 	bool may_be = false;
 	for (size_t i = 0; i < ARRAY_SIZE(ours) && f->mode == FILTER_UNKNOWN; i++) {
-		size_t all = strlen(ours[i]), held = MIN(f->held.len, all), rest = MIN(n, all - held);
-		bool same = (!held || memcmp(f->held.data, ours[i], held) == 0) && memcmp(p, ours[i] + held, rest) == 0;
+		char own[80];
+		size_t all = (size_t)snprintf(own, sizeof own, "%s%s", f->options->rpc, ours[i]);
+		size_t held = MIN(f->held.len, all), rest = MIN(n, all - held);
+		bool same = (!held || memcmp(f->held.data, own, held) == 0) && memcmp(p, own + held, rest) == 0;
 		if (same && held + rest == all) f->mode = FILTER_HOLD;
 		may_be |= same;
 	}
@@ -158,7 +160,7 @@ static void look_at_beginning(struct filter *f, const char *p, size_t n) {
 
 /* A result is read as a whole, for is_error; other lines only until they are identified. */
 static void look(struct filter *f, const char *p, size_t n) {
-	if (f->options->acp) {
+	if (f->options->rpc) {
 		look_at_beginning(f, p, n);
 		return;
 	}

@@ -3,6 +3,7 @@
 
 #include "base/macros.h"
 #include "base/paths.h"
+#include "dialect/jsonrpc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -151,18 +152,32 @@ static enum options_print print_of(const struct options *o, const struct formats
 	return f->output && strcmp(f->output, "json") == 0 ? PRINT_JSON : PRINT_TEXT;
 }
 
+struct protocol {
+	const char *word, *head, *profile;
+};
+
+/* An editor starts `gemini --acp`, a program `codex app-server`. */
+static const struct protocol *protocol_of(const char *first) {
+	static const struct protocol all[] = {
+		{"--acp", JSONRPC_HEAD, "gemini"}, {"app-server", JSONRPC_BARE_HEAD, "codex"}, {NULL, NULL, "claude"}};
+	const struct protocol *p = all;
+	while (p->word && !(first && strcmp(first, p->word) == 0)) p++;
+	return p;
+}
+
 void options_read(struct options *o, char **argv, char **env) {
 	struct formats formats = {0};
 	*o = (struct options){.argv = argv, .env = env};
 	if (argv[0] && argv[0][0] == '/' && path_is_program(argv[0])) o->cli = *argv++;
-	o->acp = argv[0] && strcmp(argv[0], "--acp") == 0;
-	o->argv = argv += o->acp;
-	for (struct flag f; !o->acp && (argv = next_flag(argv, &f));) apply(o, &formats, &f);
-	o->stream = !o->acp && is_stream(o->argv, &formats);
+	const struct protocol *protocol = protocol_of(argv[0]);
+	o->rpc = protocol->head;
+	o->argv = argv += o->rpc != NULL;
+	for (struct flag f; !o->rpc && (argv = next_flag(argv, &f));) apply(o, &formats, &f);
+	o->stream = !o->rpc && is_stream(o->argv, &formats);
 	o->session = setting("PLENUM_SESSION");
-	o->print = o->info || o->acp ? PRINT_NOT : print_of(o, &formats);
+	o->print = o->info || o->rpc ? PRINT_NOT : print_of(o, &formats);
 	o->profile = setting("PLENUM_PROFILE");
-	if (!o->profile) o->profile = o->acp ? "gemini" : "claude";
+	if (!o->profile) o->profile = protocol->profile;
 	o->name = setting("PLENUM_NAME");
 	o->own = !o->session && !truthy("PLENUM_KEEP");
 	o->state_events = truthy("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS");

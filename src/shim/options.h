@@ -18,22 +18,22 @@ struct options {
 	char **argv;     /* without argv[0]; NULL-terminated */
 	char **copied;   /* argv if it is a copy on the heap, else NULL */
 	char **env;
-	bool stream;                /* stream-json both ways, not on a terminal: all that the daemon serves */
-	enum options_print print;   /* in the session that PLENUM_SESSION names; else the CLI prints by itself */
-	const char *prompt;         /* of options_take_prompt(); NULL: none */
-	bool acp;                   /* --acp: an editor's agent of the Agent Client Protocol; argv: the words after it */
-	bool info;                  /* -v, --version, -h, --help */
-	bool partial;               /* --include-partial-messages */
-	bool echo;                  /* --replay-user-messages */
-	bool approve;               /* --permission-prompt-tool stdio */
-	bool mirror;                /* --session-mirror */
-	bool raw_init;              /* --await-initialize */
-	bool fork;                  /* --fork-session */
-	bool state_events;          /* CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS */
-	bool state_reads;           /* CLAUDE_CODE_SDK_READS_SESSION_STATE */
-	const char *resume;         /* the conversation id of --resume, NULL without one */
+	bool stream;              /* stream-json both ways, not on a terminal: all that the daemon serves */
+	enum options_print print; /* in the session that PLENUM_SESSION names; else the CLI prints by itself */
+	const char *prompt;       /* of options_take_prompt(); NULL: none */
+	const char *rpc;          /* --acp, app-server: how lines of JSON-RPC begin; argv: the words after it; else NULL */
+	bool info;                /* -v, --version, -h, --help */
+	bool partial;             /* --include-partial-messages */
+	bool echo;                /* --replay-user-messages */
+	bool approve;             /* --permission-prompt-tool stdio */
+	bool mirror;              /* --session-mirror */
+	bool raw_init;            /* --await-initialize */
+	bool fork;                /* --fork-session */
+	bool state_events;        /* CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS */
+	bool state_reads;         /* CLAUDE_CODE_SDK_READS_SESSION_STATE */
+	const char *resume;       /* the conversation id of --resume, NULL without one */
 	const char *session, *name; /* PLENUM_SESSION, PLENUM_NAME; NULL if unset or empty */
-	const char *profile;        /* PLENUM_PROFILE, else claude, with acp gemini */
+	const char *profile;        /* PLENUM_PROFILE, else that of the protocol */
 	bool own;                   /* the session is the shim's own and ends with it */
 };
 

@@ -253,7 +253,7 @@ static bool on_rpc_line(struct pump *p, const struct envelope *e) {
 static bool on_line(void *ctx, const char *line, size_t n) {
 	struct pump *p = ctx;
 	struct envelope e;
-	if (p->o->acp) return jsonrpc_scan(line, n, &e, "sessionId") && on_rpc_line(p, &e);
+	if (p->o->rpc) return jsonrpc_scan(line, n, &e, "sessionId") && on_rpc_line(p, &e);
 	if (!scan_envelope(line, n, &e)) return false;
 	if (span_equals(e.type, "control_response")) {
 		if (own_answer(p, &e)) return true;
@@ -269,8 +269,8 @@ static bool on_line(void *ctx, const char *line, size_t n) {
 /* What of the SDK's lines the shim must know: that a prompt waits for its result, and that it has a uuid. */
 static void watch_input(struct pump *p, const char *data, size_t n) {
 	const char *end = data + n;
-	if (p->o->acp && n) p->mid_line = end[-1] != '\n';
-	while (data < end && !p->o->acp) {
+	if (p->o->rpc && n) p->mid_line = end[-1] != '\n';
+	while (data < end && !p->o->rpc) {
 		const char *lf = memchr(data, '\n', (size_t)(end - data));
 		bool known = glance_knows(&p->typed) && (p->filter.uuids || !glance_is(&p->typed, "user", NULL));
 		if (!known) glance_feed(&p->typed, data, (size_t)((lf ? lf : end) - data));
@@ -374,7 +374,7 @@ static void on_signal(struct pump *p) {
 		finish(p, 128 + p->signal);
 		return;
 	}
-	bool leave = !p->own && (p->signal != SIGINT || p->o->acp);
+	bool leave = !p->own && (p->signal != SIGINT || p->o->rpc);
 	if (p->own)
 		request(p, PLENUM_STOP, "\"how\":\"graceful\"");
 	else if (!leave)

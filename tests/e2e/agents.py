@@ -18,6 +18,7 @@ class Acp(Client):
     """A client of the Agent Client Protocol: an editor."""
 
     dialect = "acp"
+    word = "--acp"  # of plenum-shim
     head = {"jsonrpc": "2.0"}
     stopped = "cancelled"
     echoes = False  # to the client that has sent the prompt
@@ -134,6 +135,7 @@ class Codex(Acp):
     """A client of codex app-server."""
 
     dialect = "codex"
+    word = "app-server"
     head = {}
     stopped = "interrupted"
     echoes = True

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The real agents with JSON-RPC: what the dialects acp and codex rely on (protocol-facts 9.5), and the same script through
-the daemon."""
+"""The real agents with JSON-RPC: what the dialects acp and codex rely on (protocol-facts 9.5), and the same script
+through the daemon."""
 
 import copy
 import json
@@ -150,7 +150,7 @@ def without_counts(value):
 
 
 def view(client, since):
-    """Return what a client has seen, without the daemon's own lines: names are counted, the pieces of a text are joined."""
+    """Return what a client has seen, without the daemon's own lines: names are counted, pieces of a text are joined."""
     seen, names, text = [], {}, None
     for line in client.lines[since:]:
         if line.get("method", "").startswith(("_", "$/")) or client.comes_at_any_time(line):
@@ -264,6 +264,27 @@ class Shared(Steps):
         self.assertIn("quince", self.history(again))
         self.assertFalse((self.work / "no").exists())
 
+    def test_the_shim(self):
+        """plenum-shim where a program starts the agent: the agent's lines, and a session that ends with it."""
+        shim = self.agent.protocol.run(
+            [str(next(self.build.rglob("plenum-shim"))), self.agent.protocol.word], cwd=self.work, stderr=subprocess.DEVNULL,
+            env=self.place.environment(PLENUM_SOCKET=self.daemon.socket, PLENUM_PROFILE="real"))
+        self.addCleanup(shim.close)
+        shim.hello()
+        shim.new(self.work)
+        session, = self.client().ask("plenum_list")["sessions"]
+        other = self.second(session["session"], shim.conversation)
+        prompt, ask = self.ask(shim, "yes")
+        offered = other.asked()
+        other.answer(offered, other.allow(offered))
+        shim.wait_withdrawal(ask)
+        self.assertEqual(shim.end(prompt), "end_turn")
+        other.close()
+        self.assertTrue((self.work / "yes").exists())
+        self.assertEqual(self.leave(shim), 0)
+        self.assertEqual(shim.seen(lambda line: line.get("method", "").startswith("_plenum")), [])
+        wait_until("its session has ended with it", lambda: not self.client().ask("plenum_list")["sessions"])
+
 
 class SharedAcp(Shared):
     def test_load_from_the_tape(self):
@@ -281,28 +302,6 @@ class SharedAcp(Shared):
         self.assertNotIn("quince", client.said(since))
         self.assertTrue((self.work / "yes").exists())
         self.assertEqual(len(self.client().ask("plenum_list")["sessions"]), 1)
-
-
-    def test_the_shim(self):
-        """plenum-shim --acp where an editor starts the agent: the agent's lines, and a session that ends with it."""
-        shim = self.agent.protocol.run(
-            [str(next(self.build.rglob("plenum-shim"))), "--acp"], cwd=self.work, stderr=subprocess.DEVNULL,
-            env=self.place.environment(PLENUM_SOCKET=self.daemon.socket, PLENUM_PROFILE="real"))
-        self.addCleanup(shim.close)
-        shim.hello()
-        shim.new(self.work)
-        session, = self.client().ask("plenum_list")["sessions"]
-        other = self.second(session["session"], shim.conversation)
-        prompt, ask = self.ask(shim, "yes")
-        offered = other.asked()
-        other.answer(offered, other.allow(offered))
-        shim.wait_withdrawal(ask)
-        self.assertEqual(shim.end(prompt), "end_turn")
-        other.close()
-        self.assertTrue((self.work / "yes").exists())
-        self.assertEqual(self.leave(shim), 0)
-        self.assertEqual(shim.seen(lambda line: line.get("method", "").startswith("_plenum")), [])
-        wait_until("its session has ended with it", lambda: not self.client().ask("plenum_list")["sessions"])
 
 
 class SharedGemini(SharedAcp, Case):

@@ -44,6 +44,7 @@ class Daemon:
             f.write("[profile sleepy]\ncommand = %s\nidle_sleep = 100ms\n" % AGENT)
             f.write("[profile itself]\ncommand = %s\n" % SHIM)
             f.write("[profile acp]\ncommand = %s --acp\ndialect = acp\n" % AGENT)
+            f.write("[profile codex]\ncommand = %s app-server\ndialect = codex\n" % AGENT)
             f.write("[profile nothing]\ncommand = /no/such/agent\n")
         self.log = open(os.path.join(self.dir, "log"), "w+")
         self.start()
@@ -653,8 +654,10 @@ class Shared(Case):
 class Acp(Case):
     """--acp, beside the same agent alone."""
 
+    word, profile, reason = "--acp", "acp", "end_turn"
+
     def editor(self, *argv):
-        process = subprocess.Popen(argv, env=self.daemon.env(PLENUM_PROFILE="acp"), cwd=self.daemon.work, text=True,
+        process = subprocess.Popen(argv, env=self.daemon.env(PLENUM_PROFILE=self.profile), cwd=self.daemon.work, text=True,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(lambda: (process.kill(), process.communicate()))
         return process
@@ -664,7 +667,7 @@ class Acp(Case):
         editor.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n")
         editor.stdin.flush()
         lines = []
-        while not lines or "method" in lines[-1]:
+        while not lines or lines[-1].get("id") != number:
             lines.append(json.loads(editor.stdout.readline()))
         return lines
 
@@ -679,11 +682,30 @@ class Acp(Case):
         return json.dumps(seen).replace(name, "c"), sessions, (out, err, editor.returncode)
 
     def test_the_same_lines(self):
-        (alone, none, end), (through, one, through_end) = self.play(AGENT, "--acp"), self.play(SHIM, "--acp")
+        (alone, none, end), (through, one, through_end) = self.play(AGENT, self.word), self.play(SHIM, self.word)
         self.assertEqual(through, alone)
-        self.assertIn("end_turn", alone)
+        self.assertIn(self.reason, alone)
         self.assertEqual((none, one, through_end), (0, 1, end))
         until(lambda: not self.daemon.sessions(), "its session has ended with it")
+
+
+class Codex(Acp):
+    """app-server, in the same way."""
+
+    word, profile, reason = "app-server", "codex", "completed"
+
+    def play(self, *argv):
+        program = self.editor(*argv)
+        self.call(program, 1, "initialize", clientInfo={"name": "x", "title": "x", "version": "1"})
+        name = self.call(program, 2, "thread/start", cwd=self.daemon.work)[-1]["result"]["thread"]["id"]
+        self.call(program, 3, "turn/start", threadId=name, input=[{"type": "text", "text": "hello"}])
+        seen = [json.loads(program.stdout.readline())]
+        while seen[-1]["method"] != "turn/completed":
+            seen.append(json.loads(program.stdout.readline()))
+        sessions = len(self.daemon.sessions())
+        out, err = program.communicate(timeout=DEADLINE)
+        said = "".join(line["params"]["delta"] for line in seen if line["method"] == "item/agentMessage/delta")
+        return said + seen[-1]["params"]["turn"]["status"], sessions, (out, err, program.returncode)
 
 
 if __name__ == "__main__":

@@ -722,25 +722,31 @@ class RealCli(Case):
 class Acp(Case):
     """--acp: the agent of an editor that speaks the Agent Client Protocol."""
 
+    word, profile, head = "--acp", "gemini", {"jsonrpc": "2.0"}
+
     def start(self, *args, **env):
-        shim = self.place.shim("--acp", *args, stream=False, **env)
+        shim = self.place.shim(self.word, *args, stream=False, **env)
         peer = self.place.accept()
         return shim, peer, peer.read()
 
     def start_running(self, **env):
         shim, peer, asked = self.start(**env)
-        peer.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"session": "s1", "pid": 0}})
+        peer.send({**self.head, "id": asked["id"], "result": {"session": "s1", "pid": 0}})
         return shim, peer
 
     def event(self, event, **members):
-        return {"jsonrpc": "2.0", "method": "_plenum/event", "params": {"event": event, "session": "s1", **members}}
+        return {**self.head, "method": "_plenum/event", "params": {"event": event, "session": "s1", **members}}
+
+    def begins(self):
+        return b'{"jsonrpc":"2.0",' if self.head else b"{"
 
     def test_attach(self):
         _, _, asked = self.start("--model", "x", cwd="/", FOO="bar", PLENUM_X="y")
-        self.assertEqual((asked["jsonrpc"], asked["method"]), ("2.0", "_plenum/attach"))
+        self.assertEqual(asked.raw[:len(self.begins())], self.begins())
+        self.assertEqual((asked.get("jsonrpc"), asked["method"]), (self.head.get("jsonrpc"), "_plenum/attach"))
         params = asked["params"]
         self.assertEqual({k: params[k] for k in ("profile", "args", "cwd", "ephemeral", "raw_init", "env_only", "role")},
-                         {"profile": "gemini", "args": ["--model", "x"], "cwd": "/", "ephemeral": True, "raw_init": True,
+                         {"profile": self.profile, "args": ["--model", "x"], "cwd": "/", "ephemeral": True, "raw_init": True,
                           "env_only": True, "role": "driver"})
         self.assertEqual((params["env"]["FOO"], "PLENUM_X" in params["env"]), ("bar", False))
         self.assertFalse({"argv", "mcp_servers", "approve", "deny_asks", "partial", "echo"} & params.keys())
@@ -751,14 +757,14 @@ class Acp(Case):
         for line in (b'{ "jsonrpc":"2.0", "id":1, "method":"initialize" }\n', b"no json\n"):
             shim.write(line)
             self.assertEqual(peer.line() + b"\n", line)
-        for line in (b'{"jsonrpc":"2.0","id":"plenum-shim-1","result":{}}', b'{"jsonrpc":"2.0","method":"_plenum/other"}',
-                     b"x", b"", b'{"jsonrpc":"2.0","method":"_plenum/eve'):
+        for line in (self.begins() + b'"id":"plenum-shim-1","result":{}}', self.begins() + b'"method":"_plenum/other"}',
+                     b"x", b"", self.begins() + b'"method":"_plenum/eve'):
             peer.send(line + b"\n")
             self.assertEqual(shim.out.line(), line)
 
     def test_lines_in_pieces(self):
         shim, peer = self.start_running()
-        for line in (self.event("shutting_down"), {"jsonrpc": "2.0", "method": "session/update", "params": {"a": "b" * 99}}):
+        for line in (self.event("shutting_down"), {**self.head, "method": "session/update", "params": {"a": "b" * 99}}):
             raw = json.dumps(line, separators=(",", ":")).encode() + b"\n"
             for at in range(len(raw)):
                 peer.send(raw[at:at + 1])
@@ -772,7 +778,7 @@ class Acp(Case):
 
     def test_refused(self):
         shim, peer, asked = self.start()
-        peer.send({"jsonrpc": "2.0", "id": asked["id"], "error": {
+        peer.send({**self.head, "id": asked["id"], "error": {
             "code": -32000, "message": "there is no profile gemini", "data": {"code": "no_such_profile"}}})
         self.assertEqual(shim.end(), (1, b"", "plenum-shim: there is no profile gemini\n"))
 
@@ -784,10 +790,16 @@ class Acp(Case):
             shim.kill(number)
             stop = peer.read()
             self.assertEqual((stop["method"], stop["params"]), ("_plenum/stop", {"how": "graceful"}))
-            peer.send({"jsonrpc": "2.0", "id": stop["id"], "result": {}},
+            peer.send({**self.head, "id": stop["id"], "result": {}},
                       self.event("child_exited", status=0, signal=None, stderr=[], wanted=True))
             peer.close()
             self.assertEqual(shim.end()[:2], (code, b""))
+
+
+class Codex(Acp):
+    """app-server: codex, whose lines have no `jsonrpc`."""
+
+    word, profile, head = "app-server", "codex", {}
 
 
 if __name__ == "__main__":
