@@ -58,7 +58,7 @@ static void put_bool(struct buf *b, const char *key, bool value) {
 	buf_puts(b, value ? "true" : "false");
 }
 
-/* The whole command line of the CLI; for an agent of another protocol what its profile's command gets in addition. */
+/* The whole command line of the CLI; for agents of other protocols words to append to the command of the profile. */
 static void put_argv(struct buf *b, const struct options *o) {
 	put_key(b, o->rpc ? "args" : "argv");
 	buf_putc(b, '[');

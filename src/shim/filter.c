@@ -143,7 +143,8 @@ static void hold(struct filter *f, const char *p, size_t n) {
 	f->held.len = 0;
 }
 
-/* Lines of JSON-RPC: the daemon's own begin in a fixed way, and it renames what an agent calls so. */
+/* Lines of JSON-RPC: the daemon's own begin in a fixed way, and it renames methods of an agent that have such a name.
+ */
 static void look_at_beginning(struct filter *f, const char *p, size_t n) {
 	static const char *const ours[] = {"\"method\":\"" JSONRPC_EVENT "\"", "\"id\":\"plenum-shim-"};
 	bool may_be = false;
