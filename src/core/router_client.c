@@ -101,13 +101,18 @@ void router_call_answered(struct call *call, struct chunk line, const struct env
 	call_end(&s->calls, call);
 }
 
-/* Make the edit that names the conversation where a request leaves it out. Return false if it need not be. */
+/* Make the edit that names the conversation where a request leaves it out, or names it as it was when the line was
+ * taken. Return false if it need not be. */
 static bool name_conversation(const struct session *s, const struct envelope *e, struct splice_edit *edit) {
 	const char *name = session_dialect(s)->conversation_id;
-	struct span key, value;
+	struct span key, value, named = e->session_id;
 	size_t at = 0;
-	if (!name || !s->conversation_id || e->session_id.p || !span_is_object(e->request)) return false;
+	if (!name || !s->conversation_id || !span_is_object(e->request)) return false;
 	if (strpbrk(s->conversation_id, "\"\\")) return false; /* no agent has such an id */
+	if (named.p) {
+		*edit = (struct splice_edit){named.p, named.n, {{"\"", 1}, span_of(s->conversation_id), {"\"", 1}}};
+		return !span_equals(named, s->conversation_id);
+	}
 	bool more = span_next_member(e->request, &at, &key, &value);
 	*edit = (struct splice_edit){
 		e->request.p + 1, 0, {{"\"", 1}, span_of(name), {"\":\"", 3}, span_of(s->conversation_id)}};
@@ -477,11 +482,12 @@ static bool is_of_another(struct client *c, const struct session *s, const struc
 	_cleanup_free_ char *text = session_dialect(s)->conversation_id ? span_dup(name, NULL) : NULL;
 	if (!name.p || !session_dialect(s)->conversation_id || row->act == ACT_KEPT || m->kind == MESSAGE_ANSWER)
 		return false;
-	if (!s->conversation_id || (text && router_has_conversation(s, text))) return false;
+	if (text && router_has_conversation(s, text)) return false;
 	router_refuse(c, m, PLENUM_E_BAD_REQUEST,
 				  "%s: this connection is attached to session %s, whose conversation is %s (leave it out, or open "
 				  "another connection)",
-				  session_dialect(s)->conversation_id, s->name, s->conversation_id);
+				  session_dialect(s)->conversation_id, s->name,
+				  s->conversation_id ? s->conversation_id : "not known yet");
 	return true;
 }
 

@@ -32,6 +32,7 @@ static enum dialect_kept answer(struct client *c, struct session *s, const struc
 							  .waits = s->by_client,
 							  .told = router_is_told(s),
 							  .again = again,
+							  .may_begin = trust_in(s->world, c->attachment) == TRUST_OWN,
 							  .memo = &s->memo};
 	const char *error = "out of memory";
 	enum dialect_kept kept = c->dialect->kept(&ask, &body, &error);
@@ -39,8 +40,9 @@ static enum dialect_kept answer(struct client *c, struct session *s, const struc
 	if (ask.resumes.p) launch_resume(&s->launch, span_dup(ask.resumes, NULL));
 	if (body.failed) kept = KEPT_REFUSED;
 	if (kept == KEPT_REPLAY) repeat(c, s);
-	if (kept == KEPT_REFUSED) {
-		router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST, "%s", error);
+	if (kept == KEPT_REFUSED || kept == KEPT_FORBIDDEN) {
+		const char *code = kept == KEPT_FORBIDDEN ? PLENUM_E_NOT_ALLOWED : PLENUM_E_BAD_REQUEST;
+		router_fail(c, e->request_id, code, "%s", error);
 	} else if (kept != KEPT_LATER && kept != KEPT_PASS) {
 		c->dialect->put_success(&b, e->request_id, body.data);
 		client_post(c, notice_chunk(&b));
@@ -83,8 +85,9 @@ static struct session *holder(struct client *c, const struct session *s, const s
 /* Two children must not write to one conversation: the client joins its session instead. Return false without memory.
  */
 static bool join(struct client *c, struct session *s) {
+	bool observer = c->attachment->observer, approve = c->attachment->approve;
 	router_detach(c, "joins another session");
-	struct attachment *a = router_attach(s->world, c, s, false, trust_may_approve(s->world, c));
+	struct attachment *a = router_attach(s->world, c, s, observer, approve);
 	if (!a) return false;
 	router_kept_post(a);
 	client_read_tape(c, &s->tape, s->tape.next);

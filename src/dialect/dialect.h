@@ -58,6 +58,7 @@ enum ask_part {
 	ASK_PART_MESSAGE,     /* MCP: the JSON-RPC message */
 	ASK_PART_SUGGESTIONS, /* the changes that an answer may ask the child to remember, an array */
 	ASK_PART_SUBJECT,     /* the command, path, ... that the tool is about, a string */
+	ASK_PART_TITLE,       /* a free text that may name the tool: rules deny and ask by it, and allow nothing */
 };
 
 /* The first bytes of a line that is too long to be read: only facts found without parsing. */
@@ -111,12 +112,16 @@ struct dialect_start {
 
 /* A client's request that the daemon answers from the start of the child (ACT_KEPT). */
 enum dialect_kept {
-	KEPT_ANSWER, /* with this body */
-	KEPT_REPLAY, /* the same, after the lines of the conversation so far */
-	KEPT_LATER,  /* the start has not brought it yet */
-	KEPT_PASS,   /* the child answers it: its start is over */
-	KEPT_REFUSED /* with this error text */
+	KEPT_ANSWER,   /* with this body */
+	KEPT_REPLAY,   /* the same, after the lines of the conversation so far */
+	KEPT_LATER,    /* the start has not brought it yet */
+	KEPT_PASS,     /* the child answers it: its start is over */
+	KEPT_REFUSED,  /* with this error text */
+	KEPT_FORBIDDEN /* the same, because of the client's rights */
 };
+
+#define DIALECT_BEGIN_TEXT                                                                                             \
+	"only an own peer chooses the conversation of a session: attach to one that has it (_plenum/attach)"
 
 /* What such a request depends on. */
 struct dialect_ask {
@@ -126,6 +131,7 @@ struct dialect_ask {
 	bool waits;               /* as in struct dialect_start */
 	bool told;                /* as in struct dialect_start */
 	bool again;               /* it was KEPT_LATER before */
+	bool may_begin;           /* the client may choose the conversation */
 	struct memo *memo;
 	/* Set with KEPT_LATER, strings: the conversation to go on with, and the working directory of the agent. */
 	struct span resumes, cwd;

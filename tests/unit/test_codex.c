@@ -277,7 +277,7 @@ static enum dialect_kept asked(struct dialect_ask *ask, const char *line, struct
 	e = scan(line);
 	ask->e = &e;
 	enum dialect_kept kept = d->kept(ask, body, &error);
-	ck_assert((kept == KEPT_REFUSED) == (error != NULL));
+	ck_assert((kept == KEPT_REFUSED || kept == KEPT_FORBIDDEN) == (error != NULL));
 	return kept;
 }
 
@@ -291,6 +291,8 @@ START_TEST(requests_that_the_start_answers) {
 	take(&m, 0, "{\"id\":1,\"result\":{\"userAgent\":\"x\"}}");
 	ck_assert(asked(&ask, RPC("initialize", ""), &b) == KEPT_ANSWER);
 	ck_assert_str_eq(built(&b), "{\"userAgent\":\"x\"}");
+	ck_assert(asked(&ask, RPC("thread/start", "\"cwd\":\"/x\""), &b) == KEPT_FORBIDDEN);
+	ask.may_begin = true;
 	ck_assert(asked(&ask, RPC("thread/start", "\"cwd\":\"/x\""), &b) == KEPT_LATER);
 	ck_assert(asked(&ask, RPC("thread/start", ""), &b) == KEPT_REFUSED); /* a second one */
 	take(&m, 1, "{\"id\":2,\"result\":{\"thread\":{\"id\":\"t\"}}}");
@@ -304,6 +306,8 @@ START_TEST(requests_that_the_start_answers) {
 	ck_assert(asked(&ask, RPC("thread/resume", "\"threadId\":\"t\""), &b) == KEPT_LATER);
 	memo_free(&m);
 	ask = (struct dialect_ask){.waits = true, .memo = &m};
+	ck_assert(asked(&ask, RPC("thread/resume", "\"threadId\":\"o\""), &b) == KEPT_FORBIDDEN);
+	ask.may_begin = true;
 	ck_assert(asked(&ask, RPC("thread/resume", "\"threadId\":\"o\""), &b) == KEPT_LATER);
 	has(ask.resumes, "\"o\"");
 	memo_free(&m);

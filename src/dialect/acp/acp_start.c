@@ -259,6 +259,10 @@ static enum dialect_kept begin(struct dialect_ask *ask, const char **error) {
 		*error = "this connection has its conversation already: open another connection for another one";
 		return KEPT_REFUSED;
 	}
+	if (!ask->may_begin) {
+		*error = DIALECT_BEGIN_TEXT;
+		return KEPT_FORBIDDEN;
+	}
 	if (!span_is_object(ask->e->request)) {
 		*error = "`params` must be an object with `cwd` and `mcpServers`";
 		return KEPT_REFUSED;

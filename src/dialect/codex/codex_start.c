@@ -149,6 +149,10 @@ static enum dialect_kept begin(struct dialect_ask *ask, const char **error) {
 		*error = "this connection has its thread already: open another connection for another one";
 		return KEPT_REFUSED;
 	}
+	if (!ask->may_begin) {
+		*error = DIALECT_BEGIN_TEXT;
+		return KEPT_FORBIDDEN;
+	}
 	memo_set(ask->memo, "params", span_is_object(ask->e->request) ? ask->e->request : span_of("{}"));
 	return KEPT_LATER;
 }

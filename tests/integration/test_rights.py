@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Rights of peers on JSON-RPC connections: drivers that are not own, observers, and processes of the agent."""
+import os
+
+from acp import AcpCase, rpc
+from codex import CodexCase
+
+STRANGER = {"approve_uids": str(os.getuid() + 1)}  # every peer of the test is a driver that is not own
+
+
+class AcpRights(AcpCase):
+    def agent_of(self, d, session="s"):
+        """A process of the session's agent."""
+        c = self.editor(d, env={"PLENUM_CHILD": session})
+        c.attach(session)
+        return c
+
+    def test_a_driver_chooses_no_conversation(self):
+        for method in ("session/load", "session/resume"):
+            with self.subTest(method):
+                d, agent = self.begin(daemon=dict(STRANGER))
+                c = self.editor(d)
+                c.call("initialize", protocolVersion=1)
+                child = agent.child()
+                self.initialized(child, resume=True)
+                self.assertEqual(c.fails(method, sessionId="secret")["data"]["code"], "not_allowed")
+                child.caught_up()
+                self.assertEqual(child.seen(method=method), [])
+
+    def test_an_observer_chooses_no_conversation(self):
+        d, agent = self.begin()
+        e = self.editor(d)
+        e.call("initialize", protocolVersion=1)
+        child = agent.child()
+        self.initialized(child, resume=True)
+        listed = e.ok("_plenum/list")["sessions"]
+        c = self.attached(d, listed[0]["session"], role="observer")
+        self.assertEqual(c.fails("session/load", sessionId="secret")["data"]["code"], "not_allowed")
+        child.caught_up()
+        self.assertEqual(child.seen(method="session/load"), [])
+
+    def test_a_foreign_conversation_before_the_start(self):
+        d, agent = self.begin()
+        a = self.attached(d)
+        child = agent.child()
+        mine = a.prompt("early", sessionId="another")
+        other = a.call("session/set_mode", sessionId="another", modeId="plan")
+        a.send(rpc("session/cancel", sessionId="another"))
+        a.sync()
+        self.ready(child)
+        d.wait_state("s", "idle")
+        child.caught_up()
+        self.assertEqual(child.seen(params__sessionId="another"), [])
+        self.assertEqual(a.reply(mine)["error.data.code"], "bad_request")
+        self.assertEqual(a.reply(other)["error.data.code"], "bad_request")
+
+class CodexRights(CodexCase):
+    def test_a_driver_chooses_no_thread(self):
+        d, agent = self.begin(daemon=dict(STRANGER))
+        c = self.program(d)
+        c.call("initialize", clientInfo={"name": "x", "version": "1"})
+        child = agent.child()
+        self.initialized(child)
+        self.assertEqual(c.fails("thread/resume", threadId="secret")["data"]["code"], "not_allowed")
+        child.caught_up()
+        self.assertEqual(child.seen(method="thread/resume"), [])
+
+    def test_a_foreign_thread_before_the_start(self):
+        d, agent = self.begin()
+        a = self.attached(d)
+        o = self.attached(d, role="observer")
+        child = agent.child()
+        lines = [a.prompt("early", threadId="another")]
+        read = o.call("thread/read", threadId="another", includeTurns=True)
+        a.sync()
+        o.sync()
+        self.ready(child)
+        d.wait_state("s", "idle")
+        child.caught_up()
+        self.assertEqual(child.seen(params__threadId="another"), [])
+        self.assertEqual(o.reply(read)["error.data.code"], "bad_request")
+        self.assertEqual(a.reply(lines[0])["error.data.code"], "bad_request")
