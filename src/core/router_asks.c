@@ -393,6 +393,20 @@ void router_ask(struct session *s, struct chunk line, const struct envelope *e) 
 
 static void ask_people(struct pending *p);
 
+/* A rule that names the title denies or asks as well; it allows nothing, for the agent writes what it likes there. */
+static enum rule_verdict with_title(const struct pending *p, enum rule_verdict v, const char **rule) {
+	struct span tool = pending_part(p, ASK_PART_TOOL), title = pending_part(p, ASK_PART_TITLE);
+	_cleanup_free_ char *text = span_dup(title, NULL);
+	const char *by = NULL;
+	if (!span_is_string(title)) return v;
+	enum rule_verdict w = rules_answer(p->session->profile, text, pending_part(p, ASK_PART_INPUT), SPAN_NONE, &by);
+	if (w == RULE_DENY || (w == RULE_ASK && v != RULE_DENY)) {
+		*rule = by;
+		return w;
+	}
+	return v == RULE_ALLOW && title.p == tool.p ? RULE_NONE : v;
+}
+
 static void on_judged(void *arg, enum errand_end end) {
 	struct pending *p = arg;
 	struct session *s = p->session;
@@ -403,7 +417,7 @@ static void on_judged(void *arg, enum errand_end end) {
 		log_warn("session %s: %s: the links in its paths could not be followed%s", s->label, p->tool,
 				 end == ERRAND_TIMEOUT ? " in time (outside_timeout)" : "");
 	enum rule_verdict v = rules_answer(s->profile, p->tool, pending_part(p, ASK_PART_INPUT), answer, &rule);
-	if (!is_decided(p, v, rule)) ask_people(p);
+	if (!is_decided(p, with_title(p, v, &rule), rule)) ask_people(p);
 }
 
 /* Follow links in its paths by an errand: only this request waits. */
@@ -435,7 +449,7 @@ void router_decide(struct pending *p) {
 		return;
 	}
 	enum rule_verdict v = p->kind == ASK_TOOL ? rules_judge(profile, p->tool, input, &rule) : RULE_NONE;
-	if (!is_decided(p, v, rule)) ask_people(p);
+	if (!is_decided(p, p->kind == ASK_TOOL ? with_title(p, v, &rule) : v, rule)) ask_people(p);
 }
 
 static void ask_people(struct pending *p) {

@@ -2,6 +2,8 @@
 """Rights of peers on JSON-RPC connections: drivers that are not own, observers, and processes of the agent."""
 import os
 
+import acp
+import codex
 from acp import AcpCase, rpc
 from codex import CodexCase
 
@@ -54,6 +56,24 @@ class AcpRights(AcpCase):
         self.assertEqual(a.reply(mine)["error.data.code"], "bad_request")
         self.assertEqual(a.reply(other)["error.data.code"], "bad_request")
 
+    def test_a_title_allows_nothing(self):
+        _, _, child, a = self.open(profile={"allow_tools": "read, mytool"})
+        self.turn(child, a)
+        child.print(acp.permission(71, title="read", kind="other"), acp.permission(72, title="mytool", kind=None),
+                    acp.permission(73, title="rm", kind="read"))
+        self.assertEqual(child.wait(id=73)["result.outcome.optionId"], "yes")
+        self.offered(a, params__toolCall__title="read")
+        self.offered(a, params__toolCall__title="mytool")
+        child.caught_up()
+        self.assertEqual(child.seen(id=71) + child.seen(id=72), [])
+
+    def test_a_title_denies(self):
+        _, _, child, a = self.open(profile={"allow_tools": "read", "deny_tools": "mytool"})
+        self.turn(child, a)
+        child.print(acp.permission(71, title="mytool", kind="read"))
+        self.assertEqual(child.wait(id=71)["result.outcome.optionId"], "no")
+
+
 class CodexRights(CodexCase):
     def test_a_driver_chooses_no_thread(self):
         d, agent = self.begin(daemon=dict(STRANGER))
@@ -80,3 +100,14 @@ class CodexRights(CodexCase):
         self.assertEqual(child.seen(params__threadId="another"), [])
         self.assertEqual(o.reply(read)["error.data.code"], "bad_request")
         self.assertEqual(a.reply(lines[0])["error.data.code"], "bad_request")
+
+    def test_a_command_without_its_words_is_no_file_change(self):
+        _, _, child, a = self.open(profile={"allow_tools": "fileChange"})
+        self.turn(child, a)
+        for rid, more in enumerate(({"command": None}, {"networkApprovalContext": {"host": "evil", "protocol": "https"}},
+                                    {"proposedExecpolicyAmendment": ["x"]}), 80):
+            child.print(codex.rpc(codex.COMMAND, rid, threadId="t1", turnId="turn1", itemId="i%d" % rid, startedAtMs=1, **more))
+            self.offered(a, params__itemId="i%d" % rid)
+        child.print(codex.change(90))
+        self.assertEqual(child.wait(id=90)["result.decision"], "accept")
+        self.assertEqual([m for m in child.seen() if m["id"] in (80, 81, 82)], [])

@@ -42,6 +42,8 @@ struct span acp_asks_part(enum ask_kind kind, struct span request, enum ask_part
 		return span_member(call_of(request), "rawInput");
 	case ASK_PART_SUBJECT:
 		return subject_of(request);
+	case ASK_PART_TITLE:
+		return span_member(call_of(request), "title");
 	default:
 		return SPAN_NONE;
 	}

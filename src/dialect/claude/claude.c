@@ -246,6 +246,7 @@ static struct span ask_part(enum ask_kind kind, struct span request, enum ask_pa
 		[ASK_PART_MESSAGE] = "message",      [ASK_PART_SUGGESTIONS] = "permission_suggestions",
 	};
 	if (part == ASK_PART_SUBJECT) return subject(kind, request);
+	if (part == ASK_PART_TITLE) return SPAN_NONE; /* the tool's name is certain */
 	if (part == ASK_PART_TOOL_INPUT) return answers_input_of(kind, request);
 	if (kind == ASK_HOOK && part == ASK_PART_TOOL) request = span_member(request, "input");
 	struct span value = span_member(request, names[part]);

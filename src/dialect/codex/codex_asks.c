@@ -18,6 +18,12 @@ enum ask_kind codex_asks_kind(const struct envelope *e) {
 	return span_equals(e->inner_subtype, "mcpServer/elicitation/request") ? ASK_ELICITATION : ASK_UNKNOWN;
 }
 
+static bool is_word(struct span decision, const char *const *words) {
+	for (; *words; words++)
+		if (span_equals(decision, *words)) return true;
+	return false;
+}
+
 /* --- parts of asks ------------------------------------------------------------------------------------------------ */
 
 /* The request of a permission profile has other answers than the two about an item. */
@@ -25,10 +31,19 @@ static bool wants_permissions(struct span request) {
 	return span_is_object(span_member(request, "permissions"));
 }
 
+/* A command may come without its text. */
+static bool is_file_change(struct span request) {
+	static const char *const members[] = {"threadId", "turnId", "itemId", "startedAtMs", "reason", "grantRoot", NULL};
+	struct span key, value;
+	for (size_t at = 0; span_next_member(request, &at, &key, &value);)
+		if (!is_word(key, members)) return false;
+	return true;
+}
+
 /* The params do not name the tool: these are the types of the agent's items. */
 static struct span tool_of(struct span request) {
 	if (wants_permissions(request)) return span_of("\"permissions\"");
-	return span_of(span_is_string(span_member(request, "command")) ? "\"commandExecution\"" : "\"fileChange\"");
+	return span_of(is_file_change(request) ? "\"fileChange\"" : "\"commandExecution\"");
 }
 
 static struct span subject_of(struct span request) {
@@ -61,12 +76,6 @@ struct span codex_asks_summary(struct span request) {
 
 static struct span result_of(struct span response) {
 	return span_member(response, "result");
-}
-
-static bool is_word(struct span decision, const char *const *words) {
-	for (; *words; words++)
-		if (span_equals(decision, *words)) return true;
-	return false;
 }
 
 static bool is_escaped(struct span s, size_t at) {
