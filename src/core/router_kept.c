@@ -98,6 +98,12 @@ static bool join(struct client *c, struct session *s) {
 void router_kept(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	char error[CHILD_ERROR_MAX];
 	struct session *other = holder(c, s, e);
+	if (other && session_dialect(other) != c->dialect) {
+		char why[ROUTER_IN_USE_MAX];
+		router_in_use_text(why, other->name);
+		router_fail(c, e->request_id, PLENUM_E_CONVERSATION_IN_USE, "%s", why);
+		return;
+	}
 	if (other && !join(c, other)) {
 		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 		return;

@@ -6,6 +6,7 @@ import acp
 import codex
 from acp import AcpCase, rpc
 from codex import CodexCase
+from harness import init_line
 
 STRANGER = {"approve_uids": str(os.getuid() + 1)}  # every peer of the test is a driver that is not own
 
@@ -73,6 +74,38 @@ class AcpRights(AcpCase):
         child.print(acp.permission(71, title="mytool", kind="read"))
         self.assertEqual(child.wait(id=71)["result.outcome.optionId"], "no")
 
+    def test_a_conversation_of_another_dialect(self):
+        """A session of another dialect has it: no second child writes to it, and nothing is translated."""
+        d, agent, other = self.begin(agents=("agent", "other"), dialects={"other": "claude"})
+        x = d.attached("x", profile="other")
+        claude = self.agents[1].child()
+        claude.print(init_line("c1"))
+        x.wait(type="system", subtype="init")
+        e = self.editor(d)
+        e.call("initialize", protocolVersion=1)
+        child = agent.child()
+        self.initialized(child, resume=True)
+        for method in ("session/load", "session/resume"):
+            m = e.fails(method, sessionId="c1", cwd="/", mcpServers=[])
+            self.assertEqual(m["data"]["code"], "conversation_in_use")
+        child.caught_up()
+        self.assertEqual(child.seen(method="session/load") + child.seen(method="session/resume"), [])
+
+    def test_an_observer_stays_one(self):
+        d, agent, child, a = self.open()
+        e = self.editor(d)
+        e.call("initialize", protocolVersion=1)
+        own = agent.child()
+        self.initialized(own)
+        name = next(s["session"] for s in a.ok("_plenum/list")["sessions"] if s["session"] != "s")
+        o = self.attached(d, name, role="observer")
+        o.ok("session/load", sessionId="c1")
+        self.assertEqual(o.fails("session/prompt", prompt=[acp.TEXT])["data"]["code"], "not_allowed")
+        self.turn(child, a)
+        child.print(acp.permission(71))
+        self.offered(a)
+        o.sync()
+        self.assertEqual(o.seen(method="session/request_permission"), [])
 
 class CodexRights(CodexCase):
     def test_a_driver_chooses_no_thread(self):
