@@ -240,7 +240,7 @@ bool router_may_answer(const struct attachment *a, const struct pending *p) {
 	case ASK_DIALOG:
 		return a->approve && a->owner && owner_takes_dialog(a->owner, pending_part(p, ASK_PART_DIALOG_KIND));
 	case ASK_UNKNOWN:
-		return !a->observer;
+		return !a->observer && trust_may_approve(p->session->world, a->client);
 	default:
 		return false;
 	}
@@ -337,19 +337,21 @@ void router_ask_timer(void *arg) {
 		router_answer_self(p, NULL, "timeout", why);
 }
 
-static void allow_by_rule(struct pending *p, const char *why) {
+static bool allow_by_rule(struct pending *p, const char *why) {
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	p->dialect->put_tool_allow(&b, p->request);
+	if (!b.len && !b.failed) return false;
 	router_answer_self(p, &b, "allow", why);
+	return true;
 }
 
 /* Return true if a rule of the profile has decided. */
 static bool is_decided(struct pending *p, enum rule_verdict v, const char *rule) {
 	char why[300];
 	snprintf(why, sizeof why, "by rule %.200s of profile %.60s", rule ? rule : "", p->session->profile->name);
-	if (v == RULE_ALLOW) allow_by_rule(p, why);
+	if (v == RULE_ALLOW) return allow_by_rule(p, why);
 	if (v == RULE_DENY) deny(p, "deny", why);
-	return v == RULE_ALLOW || v == RULE_DENY;
+	return v == RULE_DENY;
 }
 
 /* Return true in a client's own session (ephemeral) without an approver: denied at once, like by the CLI itself. Other

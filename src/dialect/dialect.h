@@ -372,6 +372,7 @@ struct dialect {
 	void (*put_answer)(struct buf *b, struct span id, const char *body);
 	void (*put_failure)(struct buf *b, struct span id, const char *code, const char *text);
 	void (*put_tool_deny)(struct buf *body, struct span request, const char *reason);
+	/* Nothing appended: no answer allows this call alone. */
 	void (*put_tool_allow)(struct buf *body, struct span request);
 	void (*put_cancel_form)(struct buf *body, struct span request); /* ASK_ELICITATION: nothing was entered */
 	/* Withdraw an ask from a client, or a request of a client from the child. */

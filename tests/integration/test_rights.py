@@ -107,6 +107,41 @@ class AcpRights(AcpCase):
         o.sync()
         self.assertEqual(o.seen(method="session/request_permission"), [])
 
+    def test_a_process_of_the_agent_answers_nothing(self):
+        d, _, child, a = self.open()
+        c = self.agent_of(d)
+        self.turn(child, a)
+        child.print(acp.permission(71), rpc("fs/write_text_file", 72, sessionId="c1", path="/x", content="x"))
+        asked, unknown = self.offered(a), a.wait(method="fs/write_text_file")["id"]
+        for rid in (asked, unknown):
+            c.send(acp.selected(rid, "yes"), acp.error(rid, 1, "x"))
+        c.sync()
+        child.caught_up()
+        self.assertEqual(c.seen(method="session/request_permission") + c.seen(method="fs/write_text_file"), [])
+        self.assertEqual(child.seen(id=71) + child.seen(id=72), [])
+        for method, params in (("session/set_mode", {"modeId": "yolo"}), ("logout", {}), ("authenticate", {"methodId": "x"}),
+                               ("session/set_config_option", {"configId": "mode", "value": "yolo"}), ("_vendor/x", {}),
+                               ("session/new", {"cwd": "/", "mcpServers": [{"name": "x", "command": "/bin/true"}]})):
+            self.assertEqual(c.fails(method, **params)["data"]["code"], "not_allowed", method)
+
+    def test_an_unknown_request_without_an_approver(self):
+        """A driver that may answer nothing does not keep the agent waiting."""
+        d, _, child, a = self.open(daemon=dict(STRANGER), profile={"permission_wait": "50ms"})
+        child.print(rpc("_vendor/ask", 72, sessionId="c1"))
+        self.assertEqual(child.wait(id=72)["error.code"], -32601)
+        self.assertEqual(a.seen(method="_vendor/ask"), [])
+
+    def test_a_rule_allows_once(self):
+        """A rule allows this call: what the agent may remember is for a person to say."""
+        _, _, child, a = self.open(profile={"allow_tools": "read"})
+        self.turn(child, a)
+        for rid, options in ((71, acp.OPTIONS[1:]), (72, acp.OPTIONS[2:])):
+            child.print(acp.permission(rid, kind="read", options=options))
+            self.offered(a, params__toolCall__toolCallId="t%d" % rid)
+        child.caught_up()
+        self.assertEqual(child.seen(id=71) + child.seen(id=72), [])
+
+
 class CodexRights(CodexCase):
     def test_a_driver_chooses_no_thread(self):
         d, agent = self.begin(daemon=dict(STRANGER))

@@ -129,29 +129,28 @@ void acp_asks_read_changes(enum ask_kind kind, struct span request, struct span 
 
 /* --- answers of the daemon ---------------------------------------------------------------------------------------- */
 
-/* Select the first option of these kinds, in their order; without one the request counts as cancelled. */
-static void put_option(struct buf *body, struct span request, const char *once, const char *always) {
-	const char *const kinds[] = {once, always};
+/* Select the first option of this kind. Return false without one. */
+static bool put_option(struct buf *body, struct span request, const char *kind) {
 	struct span one;
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		for (size_t at = 0; span_next(span_member(request, "options"), &at, &one);) {
-			struct span id = span_member(one, "optionId");
-			if (!span_equals(span_member(one, "kind"), kinds[i]) || !span_is_string(id)) continue;
-			buf_puts(body, "{\"outcome\":{\"outcome\":\"selected\",\"optionId\":");
-			buf_put(body, id.p, id.n);
-			buf_puts(body, "}}");
-			return;
-		}
-	buf_puts(body, "{\"outcome\":{\"outcome\":\"cancelled\"}}");
+	for (size_t at = 0; span_next(span_member(request, "options"), &at, &one);) {
+		struct span id = span_member(one, "optionId");
+		if (!span_equals(span_member(one, "kind"), kind) || !span_is_string(id)) continue;
+		buf_puts(body, "{\"outcome\":{\"outcome\":\"selected\",\"optionId\":");
+		buf_put(body, id.p, id.n);
+		buf_puts(body, "}}");
+		return true;
+	}
+	return false;
 }
 
 void acp_asks_put_deny(struct buf *body, struct span request, const char *reason) {
 	(void)reason; /* the protocol has no place for it */
-	put_option(body, request, "reject_once", "reject_always");
+	if (put_option(body, request, "reject_once") || put_option(body, request, "reject_always")) return;
+	buf_puts(body, "{\"outcome\":{\"outcome\":\"cancelled\"}}");
 }
 
 void acp_asks_put_allow(struct buf *body, struct span request) {
-	put_option(body, request, "allow_once", "allow_always");
+	put_option(body, request, "allow_once"); /* what the agent may remember is for a person to say */
 }
 
 void acp_asks_put_cancel(struct buf *body, struct span request) {
