@@ -406,7 +406,10 @@ static enum rule_verdict with_title(const struct pending *p, enum rule_verdict v
 		*rule = by;
 		return w;
 	}
-	return v == RULE_ALLOW && title.p == tool.p ? RULE_NONE : v;
+	if (v != RULE_ALLOW || title.p != tool.p) return v;
+	const struct profile *profile = p->session->profile; /* a rule for all tools needs no name, if no other one does */
+	bool all = strcmp(*rule, "*") == 0 && !profile->deny_tools.n && !profile->ask_tools.n;
+	return all ? v : RULE_NONE;
 }
 
 static void on_judged(void *arg, enum errand_end end) {

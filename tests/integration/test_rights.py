@@ -68,6 +68,20 @@ class AcpRights(AcpCase):
         child.caught_up()
         self.assertEqual(child.seen(id=71) + child.seen(id=72), [])
 
+    def test_all_tools_are_allowed_without_a_name(self):
+        _, _, child, a = self.open(profile={"allow_tools": "*"})
+        self.turn(child, a)
+        child.print(acp.permission(71, title="mytool", kind=None))
+        self.assertEqual(child.wait(id=71)["result.outcome.optionId"], "yes")
+
+    def test_a_tool_without_a_kind_may_be_a_denied_one(self):
+        _, _, child, a = self.open(profile={"allow_tools": "*", "deny_tools": "execute"})
+        self.turn(child, a)
+        child.print(acp.permission(71, title="rm", kind=None))
+        self.offered(a)
+        child.caught_up()
+        self.assertEqual(child.seen(id=71), [])
+
     def test_a_title_denies(self):
         _, _, child, a = self.open(profile={"allow_tools": "read", "deny_tools": "mytool"})
         self.turn(child, a)
