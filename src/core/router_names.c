@@ -135,7 +135,8 @@ void router_step_answered(struct call *call, const struct envelope *e) {
 	struct session *s = call->session;
 	const struct dialect *d = session_dialect(s);
 	struct buf why = BUF_INIT(WHY_MAX);
-	bool good = !d->take_step || d->take_step(s->unnamed - 2, e, &s->memo, &why);
+	unsigned n = s->unnamed - 2; /* of the step */
+	bool good = !d->take_step || d->take_step(n, e, &s->memo, &why);
 	call_end(&s->calls, call);
 	session_step_answered(s, true);
 	if (!good) {
@@ -146,6 +147,10 @@ void router_step_answered(struct call *call, const struct envelope *e) {
 	if (d->take_step) snapshot_mode(&s->snapshot, d->confirmed(e));
 	if (d->take_step && e->session_id.p) learn(s, e->session_id, true);
 	if (s->broken == BROKEN_SECOND) return;
+	if (d->take_step && n > 0 && !session_conversation(s)) { /* its lines could not be told from those of others */
+		session_kill_refused(s, "the agent named no conversation");
+		return;
+	}
 	router_step(s);
 	router_kept_due(s);
 }

@@ -4,7 +4,7 @@ import os
 
 import acp
 import codex
-from acp import AcpCase, rpc
+from acp import AcpCase, result, rpc
 from codex import CodexCase
 from harness import init_line
 
@@ -155,6 +155,18 @@ class AcpRights(AcpCase):
         child.caught_up()
         self.assertEqual(child.seen(id=71) + child.seen(id=72), [])
 
+    def test_an_agent_that_names_no_conversation(self):
+        for answer in ({}, {"sessionId": None}, {"sessionId": 5}, {"sessionId": ""}):
+            with self.subTest(answer):
+                d, agent = self.begin()
+                a = self.attached(d)
+                child = agent.child()
+                mine = a.prompt()
+                self.initialized(child)
+                child.print(result(child.wait(method="session/new")["id"], **answer))
+                self.assertIn("named no conversation", a.reply(mine)["error.message"])
+                d.wait_state("s", "failed")
+
 
 class CodexRights(CodexCase):
     def test_a_driver_chooses_no_thread(self):
@@ -193,3 +205,15 @@ class CodexRights(CodexCase):
         child.print(codex.change(90))
         self.assertEqual(child.wait(id=90)["result.decision"], "accept")
         self.assertEqual([m for m in child.seen() if m["id"] in (80, 81, 82)], [])
+
+    def test_an_agent_that_names_no_thread(self):
+        for answer in ({}, {"thread": None}, {"thread": {"id": 5}}):
+            with self.subTest(answer):
+                d, agent = self.begin()
+                a = self.attached(d)
+                child = agent.child()
+                mine = a.prompt()
+                self.initialized(child)
+                child.print(codex.result(child.wait(method="thread/start")["id"], **answer))
+                self.assertIn("named no conversation", a.reply(mine)["error.message"])
+                d.wait_state("s", "failed")
