@@ -395,7 +395,7 @@ void router_ask(struct session *s, struct chunk line, const struct envelope *e) 
 
 static void ask_people(struct pending *p);
 
-/* A rule that names the title denies or asks as well; it allows nothing, for the agent writes what it likes there. */
+/* A rule that names the title denies or asks as well; it allows nothing, for the agent writes it freely. */
 static enum rule_verdict with_title(const struct pending *p, enum rule_verdict v, const char **rule) {
 	struct span tool = pending_part(p, ASK_PART_TOOL), title = pending_part(p, ASK_PART_TITLE);
 	_cleanup_free_ char *text = span_dup(title, NULL);

@@ -146,7 +146,7 @@ class AcpRights(AcpCase):
         self.assertEqual(a.seen(method="_vendor/ask"), [])
 
     def test_a_rule_allows_once(self):
-        """A rule allows this call: what the agent may remember is for a person to say."""
+        """A rule allows this call; a person alone lets the agent remember it."""
         _, _, child, a = self.open(profile={"allow_tools": "read"})
         self.turn(child, a)
         for rid, options in ((71, acp.OPTIONS[1:]), (72, acp.OPTIONS[2:])):

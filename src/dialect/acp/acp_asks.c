@@ -150,7 +150,7 @@ void acp_asks_put_deny(struct buf *body, struct span request, const char *reason
 }
 
 void acp_asks_put_allow(struct buf *body, struct span request) {
-	put_option(body, request, "allow_once"); /* what the agent may remember is for a person to say */
+	put_option(body, request, "allow_once"); /* a person alone lets the agent remember it */
 }
 
 void acp_asks_put_cancel(struct buf *body, struct span request) {
