@@ -175,10 +175,36 @@ static struct span object_of(struct chunk line) {
 	return brace ? (struct span){brace, line.len - (size_t)(brace - line.data)} : SPAN_NONE;
 }
 
+/* Rename the mark of the daemon's echoes, params.update._meta.plenum, if `c` is given. Return true if there is one.
+ * inside: the names of the objects around it that are left. */
+static bool rename_mark(struct copy *c, struct span object, const char *const *inside) {
+	struct span key, value;
+	bool found = false;
+	for (size_t at = 0; span_next_member(object, &at, &key, &value);) {
+		if (*inside) {
+			if (span_spells(key, *inside, true)) found |= rename_mark(c, value, inside + 1);
+			continue;
+		}
+		if (!span_spells(key, JSONRPC_MARK, true)) continue;
+		if (c) rename_string(c, key);
+		found = true;
+	}
+	return found;
+}
+
+static const char *const around_mark[] = {"update", "_meta", NULL};
+
+bool jsonrpc_is_marked(struct span params) {
+	bool may_be = memmem(params.p, params.n, JSONRPC_MARK, sizeof JSONRPC_MARK - 1) ||
+				  memmem(params.p, params.n, "\\u", 2);
+	return UNLIKELY(may_be) && rename_mark(NULL, params, around_mark);
+}
+
 static struct chunk disown(struct chunk line) {
 	struct copy c = {BUF_INIT(SIZE_MAX / 4), line.data};
 	struct span key, value;
 	for (size_t at = 0; span_next_member(object_of(line), &at, &key, &value);) {
+		if (span_spells(key, "params", true)) rename_mark(&c, value, around_mark);
 		if (is_reserved_key(key)) rename_string(&c, key);
 		if (is_method_key(key) && jsonrpc_is_own(value)) rename_string(&c, value);
 	}

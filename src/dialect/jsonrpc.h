@@ -19,6 +19,7 @@
 
 /* The prefix of the daemon's methods, and its notices. */
 #define JSONRPC_OWN_PREFIX "_plenum/"
+#define JSONRPC_MARK "plenum"
 #define JSONRPC_EVENT JSONRPC_OWN_PREFIX "event"
 
 /* Scan p[0..n), one line without its newline, as struct dialect.scan. conversation: the member of `params` that names
@@ -43,6 +44,9 @@ void jsonrpc_fill(struct envelope *e, struct span line, const struct jsonrpc_mem
 bool jsonrpc_hides_kind(struct chunk line, const struct envelope *e);
 /* Return true for a method of the daemon, in any spelling. */
 bool jsonrpc_is_own(struct span method);
+/* Return true if the params of an update have the member _meta.plenum, by which the daemon names the sender of a prompt
+ * in its echo. */
+bool jsonrpc_is_marked(struct span params);
 
 /* Of clients with the one or the other head. disown: methods and root members with a name of the daemon get the prefix
  * `child_`, as in the control frame (wire/disown.h); disown_answer: the member `code` of an error's data, if it may be

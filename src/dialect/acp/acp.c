@@ -18,6 +18,7 @@ static bool scan(const char *p, size_t n, struct envelope *e) {
 	if (!jsonrpc_scan(p, n, e, "sessionId")) return false;
 	if (e->inner_response.p) e->session_id = span_member(e->inner_response, "sessionId");
 	if (span_equals(e->type, CANCEL)) e->request_id = span_member(e->request, "requestId");
+	if (e->request.p && jsonrpc_is_marked(e->request)) e->reserved = true;
 	return true;
 }
 
@@ -148,7 +149,7 @@ static void put_echo(struct buf *b, const struct envelope *prompt, const char *c
 		str_put_json(b, conversation, strlen(conversation));
 		buf_puts(b, ",\"update\":{\"sessionUpdate\":\"user_message_chunk\",\"content\":");
 		buf_put(b, block.p, block.n);
-		buf_puts(b, ",\"_meta\":{\"plenum\":");
+		buf_puts(b, ",\"_meta\":{\"" JSONRPC_MARK "\":");
 		buf_put(b, by.p, by.n);
 		buf_puts(b, "}}}}\n");
 	}
