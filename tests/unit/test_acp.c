@@ -267,6 +267,38 @@ START_TEST(mode_and_options_come_back) {
 }
 END_TEST
 
+/* An agent that reports very many options does not make the start of the next one endless. */
+START_TEST(few_of_many_options_come_back) {
+	struct memo m = {0};
+	struct buf b = B, wanted = B, now = B;
+	struct dialect_start start = start_of(&m, "c", true);
+	unsigned n = 3;
+	buf_puts(&wanted, "{\"configOptions\":[{}");
+	buf_puts(&now, "{\"configOptions\":[{}");
+	for (unsigned i = 0; i < 1000; i++) {
+		buf_printf(&wanted, ",{\"id\":\"o%u\",\"currentValue\":1}", i);
+		buf_printf(&now, ",{\"id\":\"o%u\",\"currentValue\":2}", i);
+	}
+	buf_puts(&wanted, "]}");
+	buf_puts(&now, "]}");
+	memo_set(&m, "config_option_update", (struct span){wanted.data, wanted.len});
+	ck_assert(d->put_step(&b, "1", 0, &start) == STEP_SENT);
+	memo_set(&m, "session", (struct span){now.data, now.len});
+	buf_free(&b);
+	for (; n < 1000 && d->put_step(&b, "3", n, &start) == STEP_SENT; n++) {
+		char want[32];
+		snprintf(want, sizeof want, "\"configId\":\"o%u\"", n - 3);
+		ck_assert_ptr_nonnull(strstr(built(&b), want));
+	}
+	ck_assert_uint_gt(n, 3 + 8);
+	ck_assert_uint_lt(n, 3 + 100);
+	buf_free(&b);
+	buf_free(&wanted);
+	buf_free(&now);
+	memo_free(&m);
+}
+END_TEST
+
 START_TEST(a_late_replay_ends_with_one_more_answer) {
 	struct memo m = {0};
 	struct buf b = B;
@@ -391,6 +423,7 @@ END_TEST
 
 RUN_TESTS("acp", kinds_of_lines, a_long_permission_is_known_by_its_beginning, ends_of_turns, parts_of_a_permission,
 		  answers_to_a_permission, answers_of_the_daemon, answers_to_a_form, ways_to_the_conversation,
-		  agents_that_cannot_serve, mode_and_options_come_back, a_client_loads_with_the_present_mode, rights,
-		  agents_that_cannot_serve, a_late_replay_ends_with_one_more_answer, a_client_loads_with_the_present_mode,
-		  rights, prompts_that_are_none, the_echo_of_a_prompt)
+		  agents_that_cannot_serve, mode_and_options_come_back, few_of_many_options_come_back,
+		  a_client_loads_with_the_present_mode, rights, agents_that_cannot_serve,
+		  a_late_replay_ends_with_one_more_answer, a_client_loads_with_the_present_mode, rights, prompts_that_are_none,
+		  the_echo_of_a_prompt)

@@ -23,6 +23,7 @@
 
 #define MODE "current_mode_update"
 #define OPTIONS "config_option_update"
+#define OPTIONS_SET 32 /* options that a next child is set to: each one is looked up in a list of the agent */
 
 /* Without the `~`: names of updates. The later ones change often, and say nothing to a next child. */
 static const char *const updates[] = {MODE, OPTIONS, "~available_commands_update", "~usage_update",
@@ -137,27 +138,26 @@ static bool put_mode(struct buf *b, const char *id, const struct dialect_start *
 	return due;
 }
 
-/* Take the first element of the wanted options. Return true if a request for it was appended. */
+/* Take elements of the wanted options up to the first one that differs. Return true if a request for it was appended.
+ */
 static bool put_option(struct buf *b, const char *id, const struct dialect_start *start) {
 	struct memo *m = start->memo;
 	struct span all = memo_get(m, "~options"), now = span_member(memo_get(m, "session"), "configOptions"), one;
 	struct buf rest = BUF_INIT(SIZE_MAX / 4);
-	size_t at = 0;
-	if (!span_next(all, &at, &one)) {
-		memo_set(m, "~options", SPAN_NONE);
-		return false;
+	bool due = false;
+	for (size_t at = 0, n = 0; n < OPTIONS_SET && span_next(all, &at, &one); n++) {
+		if (due) { /* for the next steps */
+			buf_putc(&rest, rest.len ? ',' : '[');
+			buf_put(&rest, one.p, one.n);
+			continue;
+		}
+		struct span name = span_member(one, "id"), value = span_member(one, "currentValue");
+		struct span there = name.p && value.p ? span_member(by_id(now, "id", name), "currentValue") : SPAN_NONE;
+		due = there.p && !span_same(there, value);
+		if (due) put_setting(b, id, "session/set_config_option", start->conversation, "value", value, name);
 	}
-	struct span name = span_member(one, "id"), value = span_member(one, "currentValue");
-	struct span there = span_member(by_id(now, "id", name), "currentValue");
-	bool due = there.p && value.p && !span_same(there, value);
-	if (due) put_setting(b, id, "session/set_config_option", start->conversation, "value", value, name);
-	buf_putc(&rest, '[');
-	while (span_next(all, &at, &one)) {
-		if (rest.len > 1) buf_putc(&rest, ',');
-		buf_put(&rest, one.p, one.n);
-	}
-	buf_putc(&rest, ']');
-	memo_set(m, "~options", rest.failed ? SPAN_NONE : (struct span){rest.data, rest.len});
+	if (rest.len) buf_putc(&rest, ']');
+	memo_set(m, "~options", rest.len && !rest.failed ? (struct span){rest.data, rest.len} : SPAN_NONE);
 	buf_free(&rest);
 	return due;
 }
@@ -172,9 +172,7 @@ enum dialect_step acp_start_put(struct buf *b, const char *id, unsigned n, const
 	if (!start->conversation) return STEP_NONE;
 	bool rest = memo_get(start->memo, "~rest").p;
 	if (n == 2 && put_mode(b, id, start)) return rest ? STEP_REPLAYS : STEP_SENT;
-	while (memo_get(start->memo, "~options").p)
-		if (put_option(b, id, start)) return STEP_SENT;
-	return STEP_NONE;
+	return put_option(b, id, start) ? STEP_SENT : STEP_NONE;
 }
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
