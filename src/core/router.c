@@ -555,7 +555,10 @@ static void end_calls_of(struct session *s, struct client *c) {
 		if (call->asker == c) {
 			struct span id = {call->asker_id, call->asker_id ? strlen(call->asker_id) : 0};
 			if (!c->dead) router_fail(c, id, PLENUM_E_NOT_ATTACHED, ROUTER_LEFT_TEXT, s->name);
-			call_orphan(&s->calls, call); /* drop the answer */
+			if (call->purpose == CALL_KEPT)
+				call_end(&s->calls, call); /* the child has not got it */
+			else
+				call_orphan(&s->calls, call); /* drop the answer */
 		}
 }
 

@@ -93,6 +93,21 @@ class Start(AcpCase):
         self.assertIn("no model", a.reply(mine)["error.message"])
         d.wait_state("s", "failed")
 
+    def test_a_client_leaves_before_the_answer_of_the_start(self):
+        d, agent = self.begin()
+        a = self.attached(d)
+        child = agent.child()
+        until(lambda: d.call("plenum_status", session="s")["calls"] == 1, what="the first step")
+        b = self.attached(d)
+        b.call("initialize", protocolVersion=1)
+        b.sync()
+        b.close()
+        a.event("detached")
+        self.assertEqual(d.call("plenum_status", session="s")["calls"], 1)
+        self.ready(child)
+        d.wait_state("s", "idle")
+        self.assertEqual(d.call("plenum_status", session="s")["calls"], 0)  # else it would never sleep
+
     def test_a_prompt_waits_for_the_start(self):
         d, agent = self.begin()
         a = self.attached(d)
