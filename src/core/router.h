@@ -274,6 +274,7 @@ void router_publish_state(struct session *s); /* session_state_due() */
 void router_step(struct session *s); /* the next step of its child's start is due; the last one lets clients write */
 void router_step_answered(struct call *call, const struct envelope *e);
 void router_step_late(struct call *call);
+void router_step_unread(struct call *call, const char *why); /* its answer cannot be read */
 bool router_is_told(const struct session *s); /* the tape has lines of the child, which need not be repeated */
 void router_learn_conversation(struct session *s, struct span id);
 /* Handle a system line. Return true if it answers only a question of the daemon. */

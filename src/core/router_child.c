@@ -240,6 +240,8 @@ static void fail_unread_answer(struct session *s, struct span id, const struct u
 	if (!call) return;
 	if (call->purpose == CALL_INIT)
 		router_init_unread(s, call, why->code, why->answer);
+	else if (call->purpose == CALL_STEP)
+		router_step_unread(call, why->answer);
 	else
 		router_fail_call(call, why->code, why->answer);
 }

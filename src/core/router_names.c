@@ -113,13 +113,18 @@ void router_step(struct session *s) {
 	session_must_write(s, notice_chunk(&b));
 }
 
-void router_step_late(struct call *call) {
+/* Without this answer the start cannot go on; a child that is only asked for its conversation can. */
+void router_step_unread(struct call *call, const char *why) {
 	struct session *s = call->session;
 	call_end(&s->calls, call);
 	if (session_has_steps(s))
-		session_kill_refused(s, "the child did not answer a step of its start in time (control_timeout)");
+		session_kill_refused(s, why);
 	else
 		router_step(s);
+}
+
+void router_step_late(struct call *call) {
+	router_step_unread(call, "the child did not answer a step of its start in time (control_timeout)");
 }
 
 static void refused(struct session *s, const char *why) {

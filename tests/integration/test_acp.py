@@ -108,6 +108,16 @@ class Start(AcpCase):
         d.wait_state("s", "idle")
         self.assertEqual(d.call("plenum_status", session="s")["calls"], 0)  # else it would never sleep
 
+    def test_an_answer_of_the_start_that_cannot_be_read(self):
+        d, agent = self.begin(limits={"child_line": "1M"})
+        a = self.attached(d)
+        child = agent.child()
+        mine = a.prompt()
+        m = child.wait(method="initialize")
+        child.print(result(m["id"], protocolVersion=1, agentCapabilities={"x": "y" * (2 << 20)}))
+        self.assertIn("child_line", a.reply(mine)["error.message"])
+        d.wait_state("s", "failed")
+
     def test_a_prompt_waits_for_the_start(self):
         d, agent = self.begin()
         a = self.attached(d)
