@@ -108,6 +108,18 @@ class Start(AcpCase):
         d.wait_state("s", "idle")
         self.assertEqual(d.call("plenum_status", session="s")["calls"], 0)  # else it would never sleep
 
+    def test_an_agent_does_not_name_its_conversation(self):
+        d, agent = self.begin()
+        e = self.editor(d)
+        e.call("initialize", protocolVersion=1)
+        for body in ({}, {"sessionId": 5}, {"sessionId": ""}):
+            new = e.call("session/new", cwd="/", mcpServers=[])
+            child = agent.child()
+            self.initialized(child)
+            child.print(result(child.wait(method="session/new")["id"], **body))
+            self.assertIn("did not name", e.reply(new)["error.message"])
+            child.wait_gone()
+
     def test_an_answer_of_the_start_that_cannot_be_read(self):
         d, agent = self.begin(limits={"child_line": "1M"})
         a = self.attached(d)
