@@ -393,10 +393,11 @@ static bool start_failed(const struct session *s, const struct session_exit *e) 
 
 void router_turn_failed(struct session *s, const struct session_exit *e, const char *text) {
 	const char *code = e->never_ran && !e->wanted ? PLENUM_E_SPAWN_FAILED : PLENUM_E_CHILD_EXITED;
+	bool last = s->world->shutting_down && session_has_steps(s); /* a request must get an answer */
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		bool lost = !s->want_child &&
-					(router_init_holds_prompt(s, p) || start_failed(s, e)); /* with what it waits for */
+					(last || router_init_holds_prompt(s, p) || start_failed(s, e)); /* with what it waits for */
 		if (p->state == PROMPT_HELD ? !lost : session_awaits(s, p->child)) continue;
 		tell_asker(s, p, code, text);
 		if (never_ran(s, e, p))

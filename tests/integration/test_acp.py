@@ -252,6 +252,16 @@ class Turns(AcpCase):
         child.caught_up()
         self.assertEqual(len(child.seen(method="session/prompt")), 1)
 
+    def test_shutdown_answers_open_and_held_prompts(self):
+        d, _, child, a, b = self.open(2, profile={"prompts": "queue"})
+        mine, _ = self.turn(child, a)
+        hers = b.prompt("held")
+        a.event("changed", what="prompt_held")
+        d.stop()
+        for c, rid in ((a, mine), (b, hers)):
+            self.assertEqual(c.reply(rid)["error.data.code"], "child_exited")
+        d.start()
+
     def test_a_client_withdraws_its_running_prompt(self):
         _, _, child, a = self.open()
         mine, theirs = self.turn(child, a)
