@@ -109,6 +109,9 @@ START_TEST(parts_of_a_permission) {
 	has(d->ask_part(ASK_TOOL, request, ASK_PART_TOOL), "\"execute\"");
 	has(d->ask_part(ASK_TOOL, request, ASK_PART_INPUT), "{\"command\":\"ls -l\"}");
 	has(d->ask_part(ASK_TOOL, request, ASK_PART_SUBJECT), "\"ls -l\"");
+	request = span_of("{\"toolCall\":{\"title\":\"ls\",\"kind\":\"execute\"},\"options\":[]}");
+	has(d->ask_part(ASK_TOOL, request, ASK_PART_INPUT), "{\"title\":\"ls\",\"kind\":\"execute\"}");
+	request = span_of(asked);
 	has(d->ask_part(ASK_TOOL, request, ASK_PART_AGENT), NULL);
 	has(d->summary(request), "\"ls -l\"");
 	struct span bare = span_of("{\"toolCall\":{\"kind\":\"other\",\"title\":\"Do it\"}}");

@@ -33,13 +33,19 @@ static struct span subject_of(struct span request) {
 	return span_is_string(value) ? value : span_member(call_of(request), "title");
 }
 
+/* Some agents only describe the call. */
+static struct span input_of(struct span request) {
+	struct span call = call_of(request), input = span_member(call, "rawInput");
+	return span_is_object(input) ? input : call;
+}
+
 struct span acp_asks_part(enum ask_kind kind, struct span request, enum ask_part part) {
 	if (kind != ASK_TOOL) return SPAN_NONE;
 	switch (part) {
 	case ASK_PART_TOOL:
 		return tool_of(request);
 	case ASK_PART_INPUT:
-		return span_member(call_of(request), "rawInput");
+		return input_of(request);
 	case ASK_PART_SUBJECT:
 		return subject_of(request);
 	case ASK_PART_TITLE:
