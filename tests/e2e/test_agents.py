@@ -8,7 +8,7 @@ import re
 import subprocess
 
 import agents
-from harness import Case, wait_until
+from harness import DEADLINE, Case, wait_until
 
 
 class Steps:
@@ -284,6 +284,40 @@ class Shared(Steps):
         self.assertEqual(self.leave(shim), 0)
         self.assertEqual(shim.seen(lambda line: line.get("method", "").startswith("_plenum")), [])
         wait_until("its session has ended with it", lambda: not self.client().ask("plenum_list")["sessions"])
+
+    # --- plenumctl ---
+
+    def run_plenumctl(self, *words):
+        return subprocess.Popen([str(self.build / "src/ctl/plenumctl"), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                stdin=subprocess.DEVNULL, text=True, cwd=self.work,
+                                env=self.place.environment(PLENUM_SOCKET=self.daemon.socket))
+
+    def plenumctl(self, *words):
+        process = self.run_plenumctl(*words)
+        out, err = process.communicate(timeout=DEADLINE)
+        self.assertEqual(process.returncode, 0, out + err)
+        return out
+
+    def test_plenumctl(self):
+        """send, pending, allow, deny, tail and interrupt, beside the editor."""
+        client, session = self.first()
+        self.assertEqual(self.plenumctl("send", session, "hello"), "echo: hello\n")
+        for name, verb in (("yes", "allow"), ("no", "deny")):
+            sender = self.run_plenumctl("send", session, self.agent.command("touch " + name))
+            self.wait_state(session, "asking")
+            self.assertIn("touch " + name, self.plenumctl("pending", session))
+            self.assertIn("touch " + name, self.plenumctl(verb, session))
+            out, err = sender.communicate(timeout=DEADLINE)
+            self.assertEqual((self.work / name).exists(), verb == "allow", out + err)
+        seen = self.plenumctl("tail", "-n", "all", "--no-follow", session)
+        self.assertIn("\n> hello\necho: hello\n-- success, ", seen)
+        self.assertRegex(seen, r"\n(\*|  =) .*touch yes")
+        sender = self.run_plenumctl("send", session, self.agent.command("touch never"))
+        self.wait_state(session, "asking")
+        self.assertIn("interrupted", self.plenumctl("interrupt", session))
+        self.assertIn("interrupted", sender.communicate(timeout=DEADLINE)[1])
+        self.wait_state(session, "idle")
+        self.assertFalse((self.work / "never").exists())
 
 
 class SharedAcp(Shared):
