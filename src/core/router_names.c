@@ -87,10 +87,6 @@ static void end_steps(struct session *s) {
 	const char *resumed = s->conversation_id || !session_has_steps(s) ? NULL : session_conversation(s);
 	_cleanup_free_ char *id = resumed ? str_printf("\"%s\"", resumed) : NULL;
 	if (id) learn(s, span_of(id), true); /* its answer need not repeat it */
-	if (session_has_steps(s) && !s->conversation_id && s->broken == BROKEN_NOT) {
-		session_kill_refused(s, "the agent did not name the conversation that it began");
-		return;
-	}
 	if (s->broken != BROKEN_SECOND) session_named(s);
 	session_changed(s);
 }
