@@ -24,6 +24,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+PROFILES = ["claude", "fake", "gemini", "claude-acp", "fake-acp", "codex", "fake-codex", "agent"]  # the last one: the tests'
 sys.path.insert(0, os.path.join(ROOT, "tests", "integration"))
 sys.dont_write_bytecode = True
 
@@ -854,7 +855,7 @@ class Sessions(Ctl):
         self.assertIn("win\\", self.ctl("status", "work").stdout)
         self.d.attached("work", name="two\nlines")
         self.assertRegex(self.ctl("status", "work").stdout, r"(?m)^two lines +driver ")
-        self.assertEqual(self.ctl("status", "--profiles").stdout, "claude\nfake\nagent\n")
+        self.assertEqual(self.ctl("status", "--profiles").stdout, "\n".join(PROFILES) + "\n")
         top = self.ctl("top", "--once").stdout
         self.assertRegex(top, r"(?m)^work +\w+ +- +- +- +- +2 +[0-9.]+M +\S+ +- +-$")
         self.assertNotIn("\x1b", top)
@@ -987,7 +988,7 @@ class Sessions(Ctl):
         path = os.path.dirname(build_file("plenumctl")) + ":" + os.environ["PATH"]
         for words, want in (("attach -t ''", "work"), ("attach -r ''", "none all"), ("attach -r all ''", "work"),
                             ("deny -i ''", "work"), ("allow -i {} ''", "work"), ("send -t 5s w", "work"), ("new -r ''", ""),
-                            ("new -p ''", "claude fake agent"), ("send --profile ag", "agent"), ("status --p", "--profiles")):
+                            ("new -p ''", " ".join(PROFILES)), ("send --profile ag", "agent"), ("status --p", "--profiles")):
             script = ("source %s/completions/plenumctl.bash; COMP_WORDS=(plenumctl %s); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); "
                       "_plenumctl; echo ${COMPREPLY[*]}" % (ROOT, words))
             p = subprocess.run(["bash", "-c", script], env=environment(self.d.socket, PATH=path), stdout=subprocess.PIPE,
@@ -1003,7 +1004,7 @@ class Sessions(Ctl):
         for words in ("new -p ", "send --profile "):
             p = subprocess.run(["fish", "-c", "source %s/completions/plenumctl.fish; complete -C 'plenumctl %s'" % (ROOT, words)],
                                env=env, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT)
-            self.assertEqual({line.split("\t")[0] for line in p.stdout.splitlines()}, {"claude", "fake", "agent"})
+            self.assertEqual({line.split("\t")[0] for line in p.stdout.splitlines()}, set(PROFILES))
 
 
 class Names(Ctl):
