@@ -117,7 +117,7 @@ class Start(AcpCase):
             child = agent.child()
             self.initialized(child)
             child.print(result(child.wait(method="session/new")["id"], **body))
-            self.assertIn("did not name", e.reply(new)["error.message"])
+            self.assertIn("named no conversation", e.reply(new)["error.message"])
             child.wait_gone()
 
     def test_an_answer_of_the_start_that_cannot_be_read(self):
