@@ -566,7 +566,7 @@ START_TEST(it_follows_the_name_of_a_session_in_json_rpc) {
 	char id[PLENUM_ID_SIZE];
 	ck_assert_int_eq(plenum_speak(p, "acp"), PLENUM_OK);
 	ck_assert_int_eq(plenum_post(p, PLENUM_ATTACH, "{\"session\":\"w\",\"tag\":true}", id), PLENUM_OK);
-	_cleanup_free_ char *sent = answers_rpc("\"result\":{\"session\":\"w\",\"seq\":8}");
+	free(answers_rpc("\"result\":{\"session\":\"w\",\"seq\":8}"));
 	say("{\"plenum_seq\":8,\"jsonrpc\":\"2.0\",\"method\":\"_plenum/event\",\"params\":{\"event\":\"changed\","
 		"\"session\":\"w\",\"what\":\"name\",\"value\":\"v\"}}\n");
 	break_off();
