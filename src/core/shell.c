@@ -440,7 +440,8 @@ static void take_values(struct scanner *s, struct command *c, const char *word) 
 	if (strncmp(word, "BASH_FUNC_", 10) == 0) doubt(s);
 	if (strncmp(word, "PATH=", 5) == 0 || strncmp(word, "PATH+", 5) == 0) s->out->sets_path = true;
 	if (!value) return;
-	if (counts(s)) values_assign(&s->out->values, word, c->kind, c->refs.v + c->n_before, c->refs.n - c->n_before);
+	size_t n = c->refs.n - c->n_before;
+	if (counts(s)) values_assign(&s->out->values, word, c->kind, n ? c->refs.v + c->n_before : NULL, n);
 	if (strstr(value, "$(") || strchr(value, '`')) scan_text(s, value);
 }
 
