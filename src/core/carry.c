@@ -267,12 +267,12 @@ static void list_fd(struct carry *c, int fd) {
 void carry_fd(struct carry *c, int *fd, mode_t type) {
 	struct stat st;
 	CARRY(c, *fd);
-	if (*fd < 0 || !carry_ok(c)) {
-		*fd = -1;
+	if (c->saving) { /* whatever fails: the running daemon continues with it */
+		if (*fd >= 0 && carry_ok(c)) list_fd(c, *fd);
 		return;
 	}
-	if (c->saving)
-		list_fd(c, *fd);
+	if (*fd < 0 || !carry_ok(c))
+		*fd = -1;
 	else if (*fd < 3 || fstat(*fd, &st) < 0 || (type && (st.st_mode & S_IFMT) != type) ||
 			 fcntl(*fd, F_SETFD, FD_CLOEXEC) < 0) {
 		carry_fail(c, "descriptor %d has changed", *fd);

@@ -423,6 +423,22 @@ START_TEST(saved_descriptors_are_listed) {
 }
 END_TEST
 
+/* The running daemon continues with them. */
+START_TEST(a_failed_save_changes_no_descriptor) {
+	struct carry c;
+	_cleanup_close_ int out = memfd_create("state", MFD_CLOEXEC);
+	int before = out, after = 1, none = -1;
+	carry_begin_save(&c, out);
+	carry_fd(&c, &before, 0);
+	carry_fail(&c, "the disk is full");
+	carry_fd(&c, &after, 0);
+	carry_fd(&c, &none, 0);
+	ck_assert(!carry_end_save(&c));
+	ck_assert(before == out && after == 1 && none == -1);
+	carry_free(&c);
+}
+END_TEST
+
 /* --- timers and readers ------------------------------------------------------------------------------------------- */
 
 static void timer(struct carry *c, void *arg) {
@@ -537,5 +553,5 @@ END_TEST
 
 RUN_TESTS("carry", comes_out_as_it_went_in, damage_is_noticed, numbers_must_fit, texts_are_checked, marks_say_where,
 		  heads, nothing_may_be_left_over, the_first_error_stays, a_full_disk_is_told, much_of_it,
-		  descriptors_are_what_they_were, saved_descriptors_are_listed, timers_keep_what_is_left,
-		  lines_go_on_in_their_middle)
+		  descriptors_are_what_they_were, saved_descriptors_are_listed, a_failed_save_changes_no_descriptor,
+		  timers_keep_what_is_left, lines_go_on_in_their_middle)
