@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "plenum/protocol.h"
 #include "wire/cursor.h"
+#include "wire/disown.h"
 #include "wire/splice.h"
 
 #include <string.h>
@@ -147,46 +148,18 @@ bool jsonrpc_hides_kind(struct chunk line, const struct envelope *e) {
 
 /* --- names of the daemon in lines of the child -------------------------------------------------------------------- */
 
-/* A line in progress: the copied part, and the start of the rest. */
-struct copy {
-	struct buf b;
-	const char *from;
-};
-
-/* Strings come in the order of the line. */
-static void rename_string(struct copy *c, struct span string) {
-	const char *inside = string.p + 1;
-	buf_put(&c->b, c->from, (size_t)(inside - c->from));
-	buf_puts(&c->b, PLENUM_CHILD_PREFIX);
-	c->from = inside;
-}
-
-static struct chunk finish(struct copy *c, struct chunk line) {
-	struct chunk out = CHUNK_NONE;
-	if (c->from == line.data) return chunk_ref(line);
-	buf_put(&c->b, c->from, (size_t)(line.data + line.len - c->from));
-	if (!c->b.failed) out = chunk_copy(c->b.data, c->b.len);
-	buf_free(&c->b);
-	return out;
-}
-
-static struct span object_of(struct chunk line) {
-	const char *brace = line.len ? memchr(line.data, '{', line.len) : NULL;
-	return brace ? (struct span){brace, line.len - (size_t)(brace - line.data)} : SPAN_NONE;
-}
-
-/* Rename the mark of the daemon's echoes, params.update._meta.plenum, if `c` is given. Return true if there is one.
+/* Rename the mark of the daemon's echoes, params.update._meta.plenum, if `d` is given. Return true if there is one.
  * inside: the names of the objects around it that are left. */
-static bool rename_mark(struct copy *c, struct span object, const char *const *inside) {
+static bool rename_mark(struct disown *d, struct span object, const char *const *inside) {
 	struct span key, value;
 	bool found = false;
 	for (size_t at = 0; span_next_member(object, &at, &key, &value);) {
 		if (*inside) {
-			if (span_spells(key, *inside, true)) found |= rename_mark(c, value, inside + 1);
+			if (span_spells(key, *inside, true)) found |= rename_mark(d, value, inside + 1);
 			continue;
 		}
 		if (!span_spells(key, JSONRPC_MARK, true)) continue;
-		if (c) rename_string(c, key);
+		if (d) disown_rename(d, key);
 		found = true;
 	}
 	return found;
@@ -200,15 +173,15 @@ bool jsonrpc_is_marked(struct span params) {
 	return UNLIKELY(may_be) && rename_mark(NULL, params, around_mark);
 }
 
-static struct chunk disown(struct chunk line) {
-	struct copy c = {BUF_INIT(SIZE_MAX / 4), line.data};
+static struct chunk own_line(struct chunk line) {
+	struct disown d = disown_begin(line);
 	struct span key, value;
-	for (size_t at = 0; span_next_member(object_of(line), &at, &key, &value);) {
-		if (span_spells(key, "params", true)) rename_mark(&c, value, around_mark);
-		if (is_reserved_key(key)) rename_string(&c, key);
-		if (is_method_key(key) && jsonrpc_is_own(value)) rename_string(&c, value);
+	for (size_t at = 0; span_next_member(disown_object(&d), &at, &key, &value);) {
+		if (span_spells(key, "params", true)) rename_mark(&d, value, around_mark);
+		if (is_reserved_key(key)) disown_rename(&d, key);
+		if (is_method_key(key) && jsonrpc_is_own(value)) disown_rename(&d, value);
 	}
-	return finish(&c, line);
+	return disown_finish(&d);
 }
 
 /* The codes of the daemon are lower-case words; those of other programs (ENOENT, -1) are left alone. */
@@ -220,25 +193,25 @@ static bool may_be_code(struct span value) {
 	return text.n > 0;
 }
 
-static void rename_codes(struct copy *c, struct span data) {
+static void rename_codes(struct disown *d, struct span data) {
 	struct span key, value;
 	for (size_t at = 0; span_next_member(data, &at, &key, &value);)
-		if (span_spells(key, "code", true) && may_be_code(value)) rename_string(c, key);
+		if (span_spells(key, "code", true) && may_be_code(value)) disown_rename(d, key);
 }
 
-static void rename_in_error(struct copy *c, struct span error) {
+static void rename_in_error(struct disown *d, struct span error) {
 	struct span key, value;
 	for (size_t at = 0; span_next_member(error, &at, &key, &value);)
-		if (span_spells(key, "data", true)) rename_codes(c, value);
+		if (span_spells(key, "data", true)) rename_codes(d, value);
 }
 
-static struct chunk disown_answer(struct chunk line, bool initialize) {
+static struct chunk own_answer(struct chunk line, bool initialize) {
 	(void)initialize;
-	struct copy c = {BUF_INIT(SIZE_MAX / 4), line.data};
+	struct disown d = disown_begin(line);
 	struct span key, value;
-	for (size_t at = 0; span_next_member(object_of(line), &at, &key, &value);)
-		if (span_spells(key, "error", true)) rename_in_error(&c, value);
-	return finish(&c, line);
+	for (size_t at = 0; span_next_member(disown_object(&d), &at, &key, &value);)
+		if (span_spells(key, "error", true)) rename_in_error(&d, value);
+	return disown_finish(&d);
 }
 
 /* --- lines of the daemon ------------------------------------------------------------------------------------------ */
@@ -326,8 +299,8 @@ const struct dialect_frame jsonrpc_frame = {
 	.put_notice = put_notice,
 	.notice = members_of,
 	.lost = JSONRPC_HEAD LOST,
-	.disown = disown,
-	.disown_answer = disown_answer,
+	.disown = own_line,
+	.disown_answer = own_answer,
 	.answers_bad_lines = true,
 };
 
@@ -336,7 +309,7 @@ const struct dialect_frame jsonrpc_bare_frame = {
 	.put_notice = put_bare_notice,
 	.notice = members_of,
 	.lost = JSONRPC_BARE_HEAD LOST,
-	.disown = disown,
-	.disown_answer = disown_answer,
+	.disown = own_line,
+	.disown_answer = own_answer,
 	.answers_bad_lines = true,
 };

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "wire/chunk.h"
 #include "wire/scan.h"
 
@@ -25,3 +26,17 @@ struct chunk disown_answer(struct chunk line, bool initialize);
 bool disown_is_key(struct span key);
 /* For the scanner: a value of `subtype` to rename. */
 bool disown_is_value(struct span value);
+
+/* For other frames with names of their own. A line in progress: the copied part, and the start of the rest. */
+struct disown {
+	struct buf b;
+	const char *from;
+	struct chunk line; /* borrowed */
+};
+
+struct disown disown_begin(struct chunk line);
+struct span disown_object(const struct disown *d); /* the line without what is before its object; absent: it has none */
+/* Give a string of the line the prefix. Strings come in the order of the line. */
+void disown_rename(struct disown *d, struct span string);
+/* Return the result as the functions above; frees what d owns. */
+struct chunk disown_finish(struct disown *d);
