@@ -125,13 +125,8 @@ static bool is_ours(const struct dialect_hooks *d, struct span key) {
 
 static void put_members(const struct dialect_hooks *d, struct buf *b, struct span request) {
 	struct span key, value;
-	for (size_t at = 0; span_next_member(request, &at, &key, &value);) {
-		if (is_ours(d, key)) continue;
-		buf_putc(b, ',');
-		buf_put(b, key.p, key.n);
-		buf_putc(b, ':');
-		buf_put(b, value.p, value.n);
-	}
+	for (size_t at = 0; span_next_member(request, &at, &key, &value);)
+		if (!is_ours(d, key)) span_put_member(b, key, value);
 }
 
 static void put_union(struct buf *b, struct session *s, bool always_hooks) {

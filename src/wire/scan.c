@@ -43,6 +43,13 @@ bool span_next_member(struct span obj, size_t *at, struct span *key, struct span
 	return span_next_member_past(obj, at, key, value, SPAN_NONE);
 }
 
+void span_put_member(struct buf *b, struct span key, struct span value) {
+	buf_putc(b, ',');
+	buf_put(b, key.p, key.n);
+	buf_putc(b, ':');
+	buf_put(b, value.p, value.n);
+}
+
 bool span_next(struct span array, size_t *at, struct span *element) {
 	struct cursor c;
 	bool first;
@@ -114,6 +121,12 @@ bool span_is_true(struct span s) {
 bool span_equals(struct span s, const char *text) {
 	size_t n = strlen(text);
 	return span_is_string(s) && s.n == n + 2 && same(s.p + 1, text, n);
+}
+
+bool span_is_one_of(struct span s, const char *const *texts) {
+	for (; *texts; texts++)
+		if (span_equals(s, *texts)) return true;
+	return false;
 }
 
 bool span_same(struct span a, struct span b) {

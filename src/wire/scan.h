@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include <string.h>
 
+struct buf;
+
 /* The raw text of one JSON value (a string with its quotes), or p == NULL for an absent member. */
 struct span {
 	const char *p;
@@ -52,6 +54,8 @@ struct span span_element(struct span array, size_t index);
 bool span_next(struct span array, size_t *at, struct span *element);
 /* Iterate over an object: start with *at = 0; key is the raw key with its quotes. */
 bool span_next_member(struct span obj, size_t *at, struct span *key, struct span *value);
+/* Append `,key:value`. */
+void span_put_member(struct buf *b, struct span key, struct span value);
 /* The same, without looking inside the known value, which may be long. SPAN_NONE: none is known. */
 bool span_next_member_past(struct span obj, size_t *at, struct span *key, struct span *value, struct span known);
 
@@ -64,7 +68,8 @@ bool span_is_array(struct span s);
 bool span_is_true(struct span s);
 /* Return true if the raw content of a string span equals text (no unescaping). */
 bool span_equals(struct span s, const char *text);
-bool span_same(struct span a, struct span b); /* byte equality of raw spans */
+bool span_is_one_of(struct span s, const char *const *texts); /* any of them; ends with NULL */
+bool span_same(struct span a, struct span b);                 /* byte equality of raw spans */
 /* Return true if the content of a string span is `word` (whole), or begins with it, in any spelling that some parser
  * accepts: escapes, any case, U+017F for s. The word is lower-case ASCII. */
 bool span_spells(struct span s, const char *word, bool whole);

@@ -87,11 +87,10 @@ static struct span selected(struct span request, struct span response) {
 }
 
 static const char *check_form(struct span response) {
-	static const char *const actions[] = {"accept", "decline", "cancel"};
-	struct span action = span_member(span_member(response, "result"), "action");
-	for (size_t i = 0; i < ARRAY_SIZE(actions); i++)
-		if (span_equals(action, actions[i])) return NULL;
-	return "`result.action` must be \"accept\", \"decline\" or \"cancel\"";
+	static const char *const actions[] = {"accept", "decline", "cancel", NULL};
+	return span_is_one_of(span_member(span_member(response, "result"), "action"), actions)
+			   ? NULL
+			   : "`result.action` must be \"accept\", \"decline\" or \"cancel\"";
 }
 
 const char *acp_asks_check(enum ask_kind kind, struct span request, struct span response) {

@@ -41,13 +41,8 @@ static void put_initialize(struct buf *b, const char *id) {
 /* Append the members of an object but this one, each with a comma before it. */
 static void put_rest(struct buf *b, struct span object, const char *but) {
 	struct span key, value;
-	for (size_t at = 0; span_next_member(object, &at, &key, &value);) {
-		if (span_equals(key, but)) continue;
-		buf_putc(b, ',');
-		buf_put(b, key.p, key.n);
-		buf_putc(b, ':');
-		buf_put(b, value.p, value.n);
-	}
+	for (size_t at = 0; span_next_member(object, &at, &key, &value);)
+		if (!span_equals(key, but)) span_put_member(b, key, value);
 }
 
 /* conversation NULL: a new one. */

@@ -72,13 +72,8 @@ static bool call_wants_check(const struct envelope *e) {
 /* Judged members are compared by their plain spelling: message.h refuses lines with another one. */
 static void put_rest(struct buf *b, struct span of, const char *const *judged) {
 	struct span key, value;
-	for (size_t at = 0; span_next_member(of, &at, &key, &value);) {
-		if (claude_is_one_of(key, judged)) continue;
-		buf_putc(b, ',');
-		buf_put(b, key.p, key.n);
-		buf_putc(b, ':');
-		buf_put(b, value.p, value.n);
-	}
+	for (size_t at = 0; span_next_member(of, &at, &key, &value);)
+		if (!span_is_one_of(key, judged)) span_put_member(b, key, value);
 }
 
 static bool put_call(struct buf *b, struct span line, const struct envelope *e, struct span input, bool check) {

@@ -79,7 +79,7 @@ static void read_task(struct span line, const struct envelope *e, struct report 
 	if (span_equals(e->subtype, "task_started"))
 		r->tasks = !in_background.p || span_is_true(in_background) ? REPORT_TASK_BEGINS : REPORT_TASKS_NONE;
 	else if (span_equals(e->subtype, "task_notification") ||
-			 claude_is_one_of(span_member(span_member(line, "patch"), "status"), ends))
+			 span_is_one_of(span_member(span_member(line, "patch"), "status"), ends))
 		r->tasks = REPORT_TASK_ENDS;
 }
 
@@ -130,11 +130,11 @@ static void read_system(struct span line, const struct envelope *e, struct repor
 		r->named = true;
 		r->tasks = REPORT_TASKS;
 		r->task = span_member(line, "tasks");
-	} else if (claude_is_one_of(e->subtype, tasks)) {
+	} else if (span_is_one_of(e->subtype, tasks)) {
 		read_task(line, e, r);
 	} else {
 		r->named = span_equals(e->subtype, "commands_changed");
-		r->starting = claude_is_one_of(e->subtype, starts);
+		r->starting = span_is_one_of(e->subtype, starts);
 	}
 }
 
@@ -142,9 +142,9 @@ static void read_fate(struct span line, struct report *r) {
 	static const char *const drops[] = {"discarded", "refused", NULL};
 	struct span state = span_member(line, "state");
 	r->prompt = span_member(line, "command_uuid");
-	r->fate = span_equals(state, "cancelled")  ? FATE_WITHDRAWN
-			  : claude_is_one_of(state, drops) ? FATE_DROPPED
-											   : FATE_NONE;
+	r->fate = span_equals(state, "cancelled") ? FATE_WITHDRAWN
+			  : span_is_one_of(state, drops)  ? FATE_DROPPED
+											  : FATE_NONE;
 }
 
 static void read_line(struct chunk line, enum line_kind is, const struct envelope *e, struct report *r) {

@@ -13,10 +13,3 @@ extern const struct dialect claude_dialect;
 extern const struct dialect_tools claude_tools; /* tools.c */
 extern const struct dialect_calls claude_calls; /* calls.c */
 extern const struct dialect_hooks claude_hooks; /* hooks.c */
-
-/* names: ends with NULL. */
-static inline bool claude_is_one_of(struct span key, const char *const *names) {
-	for (; *names; names++)
-		if (span_equals(key, *names)) return true;
-	return false;
-}

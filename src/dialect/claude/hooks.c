@@ -54,7 +54,7 @@ static bool hook_sees_tools(struct span event) {
 	static const char *const events[] = {
 		"PreToolUse",        "PostToolUse",      "PostToolUseFailure",   "PostToolBatch",
 		"PermissionRequest", "PermissionDenied", "PreSkillShellCommand", NULL};
-	return claude_is_one_of(event, events);
+	return span_is_one_of(event, events);
 }
 
 static bool matcher_covers(struct span matcher, const char *tool) {

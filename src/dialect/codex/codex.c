@@ -36,12 +36,10 @@ static enum line_kind kind_of(const char *type, size_t n) {
 
 /* The text of a piece comes again in item/completed. */
 static bool is_piece(struct span type) {
-	static const char *const pieces[] = {"item/agentMessage/delta", "item/commandExecution/outputDelta",
+	static const char *const pieces[] = {"item/agentMessage/delta",  "item/commandExecution/outputDelta",
 										 "item/reasoning/textDelta", "item/reasoning/summaryTextDelta",
-										 "item/plan/delta"};
-	for (size_t i = 0; i < ARRAY_SIZE(pieces); i++)
-		if (span_equals(type, pieces[i])) return true;
-	return false;
+										 "item/plan/delta",          NULL};
+	return span_is_one_of(type, pieces);
 }
 
 static enum line_kind kind(const struct envelope *e) {

@@ -12,16 +12,9 @@
 
 enum ask_kind codex_asks_kind(const struct envelope *e) {
 	static const char *const tools[] = {"item/commandExecution/requestApproval", "item/fileChange/requestApproval",
-										"item/permissions/requestApproval"};
-	for (size_t i = 0; i < ARRAY_SIZE(tools); i++)
-		if (span_equals(e->inner_subtype, tools[i])) return ASK_TOOL;
+										"item/permissions/requestApproval", NULL};
+	if (span_is_one_of(e->inner_subtype, tools)) return ASK_TOOL;
 	return span_equals(e->inner_subtype, "mcpServer/elicitation/request") ? ASK_ELICITATION : ASK_UNKNOWN;
-}
-
-static bool is_word(struct span decision, const char *const *words) {
-	for (; *words; words++)
-		if (span_equals(decision, *words)) return true;
-	return false;
 }
 
 /* --- parts of asks ------------------------------------------------------------------------------------------------ */
@@ -36,7 +29,7 @@ static bool is_file_change(struct span request) {
 	static const char *const members[] = {"threadId", "turnId", "itemId", "startedAtMs", "reason", "grantRoot", NULL};
 	struct span key, value;
 	for (size_t at = 0; span_next_member(request, &at, &key, &value);)
-		if (!is_word(key, members)) return false;
+		if (!span_is_one_of(key, members)) return false;
 	return true;
 }
 
@@ -103,8 +96,8 @@ static bool is_offered(struct span request, struct span decision) {
 	static const char *const always[] = {"decline", "cancel", NULL};
 	static const char *const usual[] = {"accept", "acceptForSession", NULL};
 	struct span list = span_member(request, "availableDecisions"), one;
-	if (is_word(decision, always)) return true;
-	if (!span_is_array(list)) return is_word(decision, usual);
+	if (span_is_one_of(decision, always)) return true;
+	if (!span_is_array(list)) return span_is_one_of(decision, usual);
 	for (size_t at = 0; span_next(list, &at, &one);)
 		if (is_same_value(one, decision)) return true;
 	return false;
@@ -112,7 +105,7 @@ static bool is_offered(struct span request, struct span decision) {
 
 static const char *check_form(struct span response) {
 	static const char *const actions[] = {"accept", "decline", "cancel", NULL};
-	return is_word(span_member(result_of(response), "action"), actions)
+	return span_is_one_of(span_member(result_of(response), "action"), actions)
 			   ? NULL
 			   : "`result.action` must be \"accept\", \"decline\" or \"cancel\"";
 }
@@ -141,7 +134,7 @@ const char *codex_asks_decision(enum ask_kind kind, struct span request, struct 
 	if (kind != ASK_TOOL) return "answered";
 	if (wants_permissions(request))
 		return span_next_member(span_member(result, "permissions"), &at, &key, &value) ? "allow" : "deny";
-	return is_word(decision, refusals) ? "deny" : "allow";
+	return span_is_one_of(decision, refusals) ? "deny" : "allow";
 }
 
 /* Name the rule that the agent is to remember: the words of a command, or a host. */

@@ -39,22 +39,11 @@ static void put_initialize(struct buf *b, const char *id) {
 						"\"},\"capabilities\":{\"experimentalApi\":true}}");
 }
 
-static bool is_one_of(struct span key, const char *const *names) {
-	for (; *names; names++)
-		if (span_equals(key, *names)) return true;
-	return false;
-}
-
 /* Append the members of an object but these (with `only`: these alone), each with a comma before it. */
 static void put_members(struct buf *b, struct span object, const char *const *names, bool only) {
 	struct span key, value;
-	for (size_t at = 0; span_next_member(object, &at, &key, &value);) {
-		if (is_one_of(key, names) != only) continue;
-		buf_putc(b, ',');
-		buf_put(b, key.p, key.n);
-		buf_putc(b, ':');
-		buf_put(b, value.p, value.n);
-	}
+	for (size_t at = 0; span_next_member(object, &at, &key, &value);)
+		if (span_is_one_of(key, names) == only) span_put_member(b, key, value);
 }
 
 /* The daemon needs no history: it has the lines, and a client that wants it asks the agent. */
