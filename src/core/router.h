@@ -330,6 +330,8 @@ void router_announce_change(struct call *call, const struct gate_row *row, const
 /* Send a line without an answer to the child. False: the client was notified. */
 bool router_pass_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 void router_call_timer(void *call); /* timeout */
+/* Pass the child's answer to the asker, if it is there. */
+void router_call_pass(const struct call *call, struct chunk line, const struct envelope *e);
 void router_call_answered(struct call *call, struct chunk line, const struct envelope *e);
 void router_fail_call(struct call *call, const char *code, const char *text); /* text NULL: no client is notified */
 

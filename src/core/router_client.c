@@ -81,16 +81,19 @@ static void tell_change(const struct call *call, struct span value) {
 	router_tell(s, notice_end(&b));
 }
 
+void router_call_pass(const struct call *call, struct chunk line, const struct envelope *e) {
+	if (!call->asker) return;
+	client_post(call->asker,
+				splice_replace(line.data, line.len, e->inner_request_id, call->asker_id, strlen(call->asker_id)));
+}
+
 void router_call_answered(struct call *call, struct chunk line, const struct envelope *e) {
 	struct session *s = call->session;
 	const struct dialect *d = session_dialect(s);
-	struct client *c = call->asker;
 	struct span value = span_of(call->value);
-	if (c)
-		client_post(c,
-					splice_replace(line.data, line.len, e->inner_request_id, call->asker_id, strlen(call->asker_id)));
+	router_call_pass(call, line, e);
 	if (call->act == ACT_CHANGE && d->succeeded(e)) {
-		struct span told = d->confirmed(e);
+		struct span told = d->confirmed ? d->confirmed(e) : SPAN_NONE;
 		if (!told.p) told = value;
 		snapshot_changed(&s->snapshot, d, call->what, told);
 		if (d->remember_change) d->remember_change(&s->memo, call->what, told, e);

@@ -110,7 +110,7 @@ static enum rule_verdict verdict_of(const struct client *by, const struct sessio
 bool router_execute_may_judge(struct client *c, struct chunk line, const struct pending *p, struct chunk answer) {
 	struct envelope e;
 	if (!p->dialect->scan(answer.data, answer.len, &e)) return true;
-	return know_rules(c, line, p->session, p->tool, p->dialect->answer_input(e.response));
+	return know_rules(c, line, p->session, p->tool, p->dialect->calls->answer_input(e.response));
 }
 
 /* Return true if the call may not run, with the reason in `why`: rules and guards may have changed since the question,
@@ -157,7 +157,7 @@ bool router_execute_answered(struct pending *p, struct chunk answer, const struc
 	char why[600];
 	const struct dialect *d = p->dialect;
 	bool known = answer.data && d->scan(answer.data, answer.len, &e);
-	struct span input = known ? d->answer_input(e.response) : SPAN_NONE;
+	struct span input = known ? d->calls->answer_input(e.response) : SPAN_NONE;
 	if (!known) {
 		refuse_sender(p, PLENUM_E_INTERNAL, "out of memory");
 	} else if (strcmp(d->decision(p->kind, p->request, e.response), "allow") != 0) {

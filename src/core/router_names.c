@@ -149,7 +149,7 @@ void router_step_answered(struct call *call, const struct envelope *e) {
 		buf_free(&why);
 		return;
 	}
-	if (d->take_step) snapshot_mode(&s->snapshot, d->confirmed(e));
+	if (d->take_step && d->confirmed) snapshot_mode(&s->snapshot, d->confirmed(e));
 	if (d->take_step && e->session_id.p) learn(s, e->session_id, true);
 	if (s->broken == BROKEN_SECOND) return;
 	if (d->take_step && n > 0 && !session_conversation(s)) { /* its lines could not be told from those of others */

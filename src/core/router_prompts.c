@@ -377,7 +377,8 @@ static void put_interrupt(struct buf *b, const struct session *s, const char *id
 }
 
 void router_interrupt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
-	bool queued = session_dialect(s)->cancels_queued(e);
+	const struct dialect *d = session_dialect(s);
+	bool queued = d->cancels_queued && d->cancels_queued(e);
 	bool all = span_is_true(span_member(e->request, "plenum_all"));
 	bool spare = queued && !all && others_wait(s, c); /* the child itself would withdraw all of them */
 	if (spare) cancel_own(s, c);                      /* before the end of the turn lets the child take them up */

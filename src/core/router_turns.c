@@ -193,8 +193,8 @@ static void finish(struct session *s, struct turn *t, struct prompt *p) {
  * prompt, is the oldest prompt's. Of several merged prompts blocked by a hook it echoes all but the last one, before it
  * prints init. */
 static void finish_unechoed(struct session *s, struct chunk line, struct turn *t) {
-	struct span all = {line.data, line.len};
-	bool none = !line.data || session_dialect(s)->ran_no_turn(all);
+	const struct dialect *d = session_dialect(s);
+	bool none = !line.data || (d->ran_no_turn && d->ran_no_turn((struct span){line.data, line.len}));
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		if (is_unsent(s, p)) continue;
@@ -260,14 +260,11 @@ static void judged(struct session *s, struct prompt *p, bool good) {
 
 void router_turn_answered(struct call *call, struct chunk line, const struct envelope *e) {
 	struct session *s = call->session;
-	struct client *c = call->asker;
 	const struct dialect *d = session_dialect(s);
 	bool good = d->succeeded(e);
 	_cleanup_free_ char *uuid = call->value ? str_printf("\"%s\"", call->value) : NULL;
 	struct envelope end = {.is_error = span_of(good ? "false" : "true"), .user_message_uuid = span_of(uuid)};
-	if (c)
-		client_post(c,
-					splice_replace(line.data, line.len, e->inner_request_id, call->asker_id, strlen(call->asker_id)));
+	router_call_pass(call, line, e);
 	call_end(&s->calls, call);
 	if (good && d->accepts_prompts && d->remember) d->remember(&s->memo, e);
 	if (d->accepts_prompts)

@@ -120,9 +120,6 @@ enum dialect_kept {
 	KEPT_FORBIDDEN /* the same, because of the client's rights */
 };
 
-#define DIALECT_BEGIN_TEXT                                                                                             \
-	"only an own peer chooses the conversation of a session: attach to one that has it (_plenum/attach)"
-
 /* What such a request depends on. */
 struct dialect_ask {
 	const struct envelope *e;
@@ -173,6 +170,8 @@ struct dialect_calls {
 	/* Append a question about the call, in the child's format but without an end of line: an ask of ASK_TOOL. by: an
 	 * object that describes the client. */
 	void (*put_question)(struct buf *b, const char *tool, struct span input, const char *text, struct span by);
+	/* Return the input that an answer of "allow" gives to the tool; absent: the one asked for. */
+	struct span (*answer_input)(struct span response);
 	/* Return a word for users: how the line runs its tool. */
 	const char *(*way)(const struct envelope *e);
 };
@@ -277,7 +276,8 @@ struct dialect {
 	 * Linear time, one pass. The members of *e have the same meaning in all dialects. */
 	bool (*scan)(const char *p, size_t n, struct envelope *e);
 	enum line_kind (*kind)(const struct envelope *e);
-	/* Return the kind that clients know under this name (`types` of plenum_attach), else LINE_OTHER. */
+	/* Return the kind that clients know under this name (`types` of plenum_attach), else LINE_OTHER. NULL: no kind has
+	 * one. */
 	enum line_kind (*kind_of)(const char *type, size_t n);
 	/* Return true if only unescaping makes this LINE_OTHER an ask, an answer or a withdrawal: all clients would get it
 	 * under the child's own id. NULL: no line does. */
@@ -296,7 +296,7 @@ struct dialect {
 	 * keep both as they are left. *id: the call's, a raw string; *name: of a call, a raw string; absent: this is a
 	 * result. Many other blocks in a row may end it. NULL: messages have none. */
 	bool (*next_tool)(struct span *message, size_t *at, struct span *id, struct span *name);
-	/* Return true if this end of a turn belongs to a prompt that ran no turn. */
+	/* Return true if this end of a turn belongs to a prompt that ran no turn. NULL: none does. */
 	bool (*ran_no_turn)(struct span result);
 	size_t names_max; /* a line names at most this many prompts of its turn, the first ones and the last; 0: all */
 
@@ -355,8 +355,6 @@ struct dialect {
 	void (*put_empty)(struct buf *b, struct span id, enum ask_kind kind, struct span request, struct span response);
 	/* Return the decision of an answer: "allow", "deny", "ask", "error", ...; "answered" if it has none. */
 	const char *(*decision)(enum ask_kind kind, struct span request, struct span response);
-	/* Return the input that an answer of "allow" gives to the tool; absent: the one asked for. */
-	struct span (*answer_input)(struct span response);
 	/* Return the reason in an answer of "deny", a string. */
 	struct span (*answer_reason)(struct span response);
 	/* Read the effects of a checked answer into *c. It has nothing of the input. */
@@ -396,7 +394,7 @@ struct dialect {
 	/* --- answers of the child to requests --- */
 
 	bool (*succeeded)(const struct envelope *e);
-	/* Return the value of a setting that the child confirms; absent: it does not say. */
+	/* Return the value of a setting that the child confirms; absent: it does not say. NULL: it never does. */
 	struct span (*confirmed)(const struct envelope *e);
 	/* Return the prompts that this answer reports as withdrawn: an array of uuids, or true for the one of the request.
 	 * NULL: no answer does. */
@@ -434,7 +432,7 @@ struct dialect {
 	size_t n_gate;
 	/* The prompt that a client's request withdraws; NULL: no request does. */
 	struct span (*cancelled_prompt)(const struct envelope *e);
-	/* Return true if an interrupt also withdraws the queued prompts. */
+	/* Return true if an interrupt also withdraws the queued prompts. NULL: none does. */
 	bool (*cancels_queued)(const struct envelope *e);
 
 	const struct dialect_tools *tools; /* what rules know of its tools; NULL: nothing, rules have only names */
@@ -460,3 +458,8 @@ void dialect_read_claim(const struct dialect *d, const struct words *w, struct d
 /* The same as put_answer() with a built body, which is freed. If the body has failed, b fails too: half a refusal, or
  * one without its body, would allow what it must refuse. */
 void dialect_put_built(const struct dialect *d, struct buf *b, struct span id, struct buf *body);
+/* Return KEPT_LATER if this request may begin the conversation of its session, else a refusal with *error. begun: one
+ * has begun it; taken: the error text for that. */
+enum dialect_kept dialect_may_begin(const struct dialect_ask *ask, bool begun, const char *taken, const char **error);
+/* Return true if the request names the conversation of its session. */
+bool dialect_names_own(const struct dialect_ask *ask);

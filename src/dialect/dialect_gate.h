@@ -46,6 +46,10 @@ struct gate_row {
 	enum gate_show show;
 };
 
+/* A row as the tables have it: names without their prefixes. */
+#define GATE_ROW(kind, name, least, affects, act, what, member, show)                                                  \
+	{GATE_##kind, name, sizeof name - 1, GATE_##least, GATE_##affects, ACT_##act, what, member, GATE_##show},
+
 #define GATE_BUCKETS 512
 #define GATE_ROWS_MAX 1024
 

@@ -133,6 +133,19 @@ bool jsonrpc_scan(const char *p, size_t n, struct envelope *e, const char *conve
 	return c.p == c.end;
 }
 
+bool jsonrpc_is_id(struct span id) {
+	int64_t number;
+	return span_is_string(id) || span_int(id, &number);
+}
+
+bool jsonrpc_succeeded(const struct envelope *e) {
+	return !e->is_error.p;
+}
+
+struct span jsonrpc_reason(struct span response) {
+	return span_member(span_member(response, "error"), "message");
+}
+
 bool jsonrpc_hides_kind(struct chunk line, const struct envelope *e) {
 	static const char *const names[] = {"id", "method", "result", "error"};
 	struct span all = splice_body(line), key, value;
@@ -260,6 +273,17 @@ void jsonrpc_put_error(struct buf *b, const char *head, struct span id, const ch
 	buf_printf(b, ",\"data\":{\"code\":\"%s\"", code);
 	buf_puts(b, more);
 	buf_puts(b, "}}}\n");
+}
+
+void jsonrpc_put_failure(struct buf *b, const char *head, struct span id, const char *code, const char *text) {
+	bool unknown = strcmp(code, PLENUM_E_UNKNOWN_REQUEST) == 0;
+	jsonrpc_put_error(b, head, id, unknown ? PLENUM_E_UNKNOWN_METHOD : code, text, "");
+}
+
+void jsonrpc_put_refusal(struct buf *b, const char *what, const struct envelope *e) {
+	_cleanup_free_ char *text = span_dup(span_member(e->is_error, "message"), NULL);
+	buf_printf(b, "the agent %s: ", what);
+	buf_puts(b, text ? text : "it gave no reason");
 }
 
 /* The members after `subtype` become the params. */

@@ -42,6 +42,11 @@ struct jsonrpc_members {
 void jsonrpc_fill(struct envelope *e, struct span line, const struct jsonrpc_members *m);
 /* As struct dialect.hides_kind: return true if a member that makes a request or an answer is spelled with escapes. */
 bool jsonrpc_hides_kind(struct chunk line, const struct envelope *e);
+/* Return true for an id that a request can have: a string, or an integer of 64 bits. */
+bool jsonrpc_is_id(struct span id);
+/* As the members of struct dialect: an answer is no error; the reason in an answer that is one. */
+bool jsonrpc_succeeded(const struct envelope *e);
+struct span jsonrpc_reason(struct span response);
 /* Return true for a method of the daemon, in any spelling. */
 bool jsonrpc_is_own(struct span method);
 /* Return true if the params of an update have the member _meta.plenum, by which the daemon names the sender of a prompt
@@ -61,5 +66,9 @@ void jsonrpc_put_success(struct buf *b, const char *head, struct span id, const 
 /* id SPAN_NONE: null. code: one of plenum/protocol.h. more: further members of `data`, `,"name":value` each. */
 void jsonrpc_put_error(struct buf *b, const char *head, struct span id, const char *code, const char *text,
 					   const char *more);
+/* As struct dialect.put_failure. To the agent the daemon is a client, which does not know all of its requests. */
+void jsonrpc_put_failure(struct buf *b, const char *head, struct span id, const char *code, const char *text);
+/* Append a sentence about an answer that is an error; what: what the agent has done. */
+void jsonrpc_put_refusal(struct buf *b, const char *what, const struct envelope *e);
 /* Return the number in an error with this code of plenum/protocol.h. */
 int jsonrpc_number(const char *code);

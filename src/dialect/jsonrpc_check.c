@@ -96,14 +96,9 @@ static bool refuse(struct message_check *k, const char *code, const char *why) {
 	return false;
 }
 
-static bool is_id(struct span s) {
-	int64_t number;
-	return span_is_string(s) || span_int(s, &number);
-}
-
 static bool check_id(struct message_check *k) {
 	const struct jsonrpc_members *f = &k->found;
-	if (!f->id.p || is_id(f->id)) return true;
+	if (!f->id.p || jsonrpc_is_id(f->id)) return true;
 	if (*f->id.p != 'n')
 		return refuse(k, PLENUM_E_INVALID_REQUEST, "`id` must be a string or a whole number of at most 64 bits");
 	if (f->method.p)
@@ -167,7 +162,7 @@ static void fill(struct message_check *k) {
 /* The line is one JSON object. */
 static bool check_object(struct message_check *k) {
 	if (!check_frame(k)) {
-		if (k->found.method.p && is_id(k->found.id)) k->request_id = k->found.id;
+		if (k->found.method.p && jsonrpc_is_id(k->found.id)) k->request_id = k->found.id;
 		return false;
 	}
 	fill(k);
@@ -181,7 +176,7 @@ static bool check_object(struct message_check *k) {
 static void salvage(struct message_check *k) {
 	struct envelope e;
 	if (!jsonrpc_scan(k->p, k->n, &e, k->rules->conversation)) return;
-	if (is_id(e.request_id) && valid_span(e.request_id)) k->request_id = e.request_id;
+	if (jsonrpc_is_id(e.request_id) && valid_span(e.request_id)) k->request_id = e.request_id;
 }
 
 /* The pass is over. */

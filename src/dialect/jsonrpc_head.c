@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dialect/jsonrpc_head.h"
 
+#include "dialect/jsonrpc.h"
 #include "wire/cursor.h"
 
 #include <string.h>
@@ -52,12 +53,12 @@ bool jsonrpc_head_opens(struct span line, bool versioned) {
 	return versioned == (decides ? h.agrees : h.version);
 }
 
-void jsonrpc_head_read(struct chunk text, struct head *head) {
+void jsonrpc_head_read(struct chunk text, const char *tool, struct head *head) {
 	struct jsonrpc_head h;
 	jsonrpc_head_scan((struct span){text.data, text.len}, &h);
-	int64_t number;
 	*head = (struct head){.kind = LINE_OTHER, .ask = ASK_UNKNOWN};
-	if (span_is_string(h.id) || span_int(h.id, &number)) head->id = h.id;
+	if (jsonrpc_is_id(h.id)) head->id = h.id;
 	if (h.method_seen && head->id.p) head->kind = LINE_REQUEST;
+	if (head->kind == LINE_REQUEST && memmem(text.data, text.len, tool, strlen(tool))) head->ask = ASK_TOOL;
 	if (h.answer && !h.method_seen) head->kind = LINE_RESPONSE;
 }

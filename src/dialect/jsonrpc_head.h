@@ -21,5 +21,5 @@ bool jsonrpc_head_is_frame(struct span line);
 /* Return true if a connection that begins with this line has the member `jsonrpc` in its lines (versioned), or has not.
  * The handshake decides where the member may be sent or not: protocolVersion is of ACP alone. */
 bool jsonrpc_head_opens(struct span line, bool versioned);
-/* As struct dialect.read_head. */
-void jsonrpc_head_read(struct chunk text, struct head *head);
+/* As struct dialect.read_head. tool: a text in the methods that ask for a tool. */
+void jsonrpc_head_read(struct chunk text, const char *tool, struct head *head);

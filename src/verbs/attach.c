@@ -99,6 +99,7 @@ static bool apply_approve(struct request *q, struct attachment *a, bool fresh) {
 
 static bool apply_types(struct request *q, struct client_filter *f) {
 	json_t *types = json_object_get(q->body, "types"), *type;
+	const struct dialect *d = q->client->dialect;
 	size_t i;
 	if (!types) return true;
 	names_free(&f->others);
@@ -106,7 +107,7 @@ static bool apply_types(struct request *q, struct client_filter *f) {
 	f->kinds = 0;
 	json_array_foreach(types, i, type) {
 		const char *name = json_string_value(type);
-		enum line_kind kind = q->client->dialect->kind_of(name, strlen(name));
+		enum line_kind kind = d->kind_of ? d->kind_of(name, strlen(name)) : LINE_OTHER;
 		if (kind != LINE_OTHER) {
 			f->kinds |= 1U << kind;
 		} else if (!names_add(&f->others, name, strlen(name))) {

@@ -100,11 +100,6 @@ static struct turn_result read_result(struct span result) {
 	};
 }
 
-static bool ran_no_turn(struct span result) {
-	(void)result;
-	return false;
-}
-
 /* --- asks --------------------------------------------------------------------------------------------------------- */
 
 static enum ask_kind ask_kind(const struct envelope *e) {
@@ -144,11 +139,6 @@ static const char *decision(enum ask_kind kind, struct span request, struct span
 	(void)kind;
 	if (choices.p) return span_same(span_element(choices, 0), span_member(response, "pick")) ? "allow" : "deny";
 	return span_is_true(span_member(response, "yes")) ? "allow" : "deny";
-}
-
-static struct span answer_input(struct span response) {
-	(void)response;
-	return SPAN_NONE;
 }
 
 static struct span answer_reason(struct span response) {
@@ -279,13 +269,11 @@ static const struct dialect tiny_dialect = {
 	.read = read_line,
 	.read_head = read_head,
 	.read_result = read_result,
-	.ran_no_turn = ran_no_turn,
 	.ask_kind = ask_kind,
 	.ask_part = ask_part,
 	.summary = summary,
 	.check_answer = check_answer,
 	.decision = decision,
-	.answer_input = answer_input,
 	.answer_reason = answer_reason,
 	.read_changes = read_changes,
 	.put_answer = put_answer,

@@ -7,7 +7,7 @@
 
 static void reads(const char *text, enum line_kind kind, const char *id) {
 	struct head h;
-	jsonrpc_head_read((struct chunk){NULL, text, strlen(text)}, &h);
+	jsonrpc_head_read((struct chunk){NULL, text, strlen(text)}, "/ask\"", &h);
 	bool same = id ? h.id.n == strlen(id) && memcmp(h.id.p, id, h.id.n) == 0 : !h.id.p;
 	REQUIRE(h.kind == kind && same, "%s: kind %d, id %.*s", text, (int)h.kind, (int)h.id.n, h.id.p ? h.id.p : "");
 }

@@ -22,11 +22,6 @@ static bool scan(const char *p, size_t n, struct envelope *e) {
 	return true;
 }
 
-static enum line_kind kind_of(const char *type, size_t n) {
-	(void)type, (void)n;
-	return LINE_OTHER;
-}
-
 static enum line_kind kind(const struct envelope *e) {
 	if (!e->type.p) return e->inner_request_id.p ? LINE_RESPONSE : LINE_OTHER;
 	if (!e->request_id.p) return LINE_OTHER;
@@ -43,9 +38,7 @@ static void read_line(struct chunk line, enum line_kind is, const struct envelop
 }
 
 static void read_head(struct chunk text, struct head *head) {
-	static const char asks[] = "\"session/request_permission\"";
-	jsonrpc_head_read(text, head);
-	if (head->kind == LINE_REQUEST && memmem(text.data, text.len, asks, sizeof asks - 1)) head->ask = ASK_TOOL;
+	jsonrpc_head_read(text, "\"session/request_permission\"", head);
 }
 
 static enum turn_outcome outcome_of(struct span result) {
@@ -81,11 +74,6 @@ static struct turn_result read_result(struct span line) {
 	};
 }
 
-static bool ran_no_turn(struct span result) {
-	(void)result;
-	return false;
-}
-
 /* --- modes -------------------------------------------------------------------------------------------------------- */
 
 /* The protocol has no list of them. */
@@ -99,15 +87,6 @@ static bool is_default_mode(struct span mode) {
 
 /* --- lines of the daemon ------------------------------------------------------------------------------------------ */
 
-static struct span answer_input(struct span response) {
-	(void)response;
-	return SPAN_NONE;
-}
-
-static struct span answer_reason(struct span response) {
-	return span_member(span_member(response, "error"), "message");
-}
-
 static void put_success(struct buf *b, struct span id, const char *json) {
 	jsonrpc_put_success(b, JSONRPC_HEAD, id, json);
 }
@@ -116,10 +95,8 @@ static void put_error(struct buf *b, struct span id, const char *code, const cha
 	jsonrpc_put_error(b, JSONRPC_HEAD, id, code, text, more);
 }
 
-/* To an agent the daemon is a client: one that does not know the request. */
 static void put_failure(struct buf *b, struct span id, const char *code, const char *text) {
-	bool unknown = strcmp(code, PLENUM_E_UNKNOWN_REQUEST) == 0;
-	jsonrpc_put_error(b, JSONRPC_HEAD, id, unknown ? PLENUM_E_UNKNOWN_METHOD : code, text, "");
+	jsonrpc_put_failure(b, JSONRPC_HEAD, id, code, text);
 }
 
 static void put_cancel(struct buf *b, struct span id, struct span request) {
@@ -157,10 +134,6 @@ static void put_echo(struct buf *b, const struct envelope *prompt, const char *c
 
 /* --- answers of the agent ----------------------------------------------------------------------------------------- */
 
-static bool succeeded(const struct envelope *e) {
-	return !e->is_error.p;
-}
-
 static struct span confirmed(const struct envelope *e) {
 	return span_member(span_member(e->inner_response, "modes"), "currentModeId");
 }
@@ -169,11 +142,6 @@ static struct span confirmed(const struct envelope *e) {
 
 static bool opens(struct span line) {
 	return jsonrpc_head_opens(line, true);
-}
-
-static bool is_id(struct span id) {
-	int64_t n;
-	return span_is_string(id) || span_int(id, &n);
 }
 
 static const char *read_prompt(struct message *m) {
@@ -197,7 +165,7 @@ static const char *read_message(struct message *m) {
 	} else if (span_equals(e->type, CANCEL)) {
 		m->kind = MESSAGE_CANCEL;
 		e->request_id = span_member(e->request, "requestId");
-		if (!is_id(e->request_id)) return "`params.requestId` must be the id of a request of yours";
+		if (!jsonrpc_is_id(e->request_id)) return "`params.requestId` must be the id of a request of yours";
 	} else if (m->kind == MESSAGE_REQUEST) {
 		e->type = span_of("\"request\"");
 	}
@@ -229,9 +197,7 @@ static const struct message_steps steps = {
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */
 
-#define ROW(kind, name, least, affects, act, what, member, show)                                                       \
-	{GATE_##kind, name, sizeof name - 1, GATE_##least, GATE_##affects, ACT_##act, what, member, GATE_##show},
-
+#define ROW GATE_ROW
 static const struct gate_row rows[] = {
 #include "dialect/acp/gate.def"
 };
@@ -256,12 +222,10 @@ const struct dialect acp_dialect = {
 	.stripped = stripped,
 	.scan = scan,
 	.kind = kind,
-	.kind_of = kind_of,
 	.hides_kind = jsonrpc_hides_kind,
 	.read = read_line,
 	.read_head = read_head,
 	.read_result = read_result,
-	.ran_no_turn = ran_no_turn,
 	.put_step = acp_start_put,
 	.take_step = acp_start_take,
 	.kept = acp_start_kept,
@@ -277,8 +241,7 @@ const struct dialect acp_dialect = {
 	.summary = acp_asks_summary,
 	.check_answer = acp_asks_check,
 	.decision = acp_asks_decision,
-	.answer_input = answer_input,
-	.answer_reason = answer_reason,
+	.answer_reason = jsonrpc_reason,
 	.read_changes = acp_asks_read_changes,
 	.put_answer = put_success,
 	.put_failure = put_failure,
@@ -292,7 +255,7 @@ const struct dialect acp_dialect = {
 	.put_success = put_success,
 	.success_end = JSONRPC_SUCCESS_END,
 	.put_error = put_error,
-	.succeeded = succeeded,
+	.succeeded = jsonrpc_succeeded,
 	.confirmed = confirmed,
 	.recognizes = jsonrpc_head_is_frame,
 	.opens = opens,

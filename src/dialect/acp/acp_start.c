@@ -173,10 +173,8 @@ enum dialect_step acp_start_put(struct buf *b, const char *id, unsigned n, const
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
 static bool refuse(struct buf *why, const char *what, const struct envelope *e) {
-	_cleanup_free_ char *text = span_dup(span_member(e->is_error, "message"), NULL);
 	_cleanup_free_ char *more = span_dup(span_member(span_member(e->is_error, "data"), "details"), NULL);
-	buf_printf(why, "the agent %s: ", what);
-	buf_puts(why, text ? text : "it gave no reason");
+	jsonrpc_put_refusal(why, what, e);
 	if (more) buf_puts(why, ", "), buf_puts(why, more);
 	return false;
 }
@@ -248,14 +246,9 @@ static void put_known(struct buf *body, const struct dialect_ask *ask) {
 
 /* Begin the conversation as this client asks for, if none has. */
 static enum dialect_kept begin(struct dialect_ask *ask, const char **error) {
-	if (!ask->waits || ask->conversation || memo_get(ask->memo, "params").p) {
-		*error = "this connection has its conversation already: open another connection for another one";
-		return KEPT_REFUSED;
-	}
-	if (!ask->may_begin) {
-		*error = DIALECT_BEGIN_TEXT;
-		return KEPT_FORBIDDEN;
-	}
+	static const char taken[] = "this connection has its conversation already: open another connection for another one";
+	enum dialect_kept kept = dialect_may_begin(ask, memo_get(ask->memo, "params").p, taken, error);
+	if (kept != KEPT_LATER) return kept;
 	if (!span_is_object(ask->e->request)) {
 		*error = "`params` must be an object with `cwd` and `mcpServers`";
 		return KEPT_REFUSED;
@@ -266,9 +259,7 @@ static enum dialect_kept begin(struct dialect_ask *ask, const char **error) {
 }
 
 static enum dialect_kept on_load(struct dialect_ask *ask, struct buf *body, const char **error, bool replay) {
-	_cleanup_free_ char *id = span_dup(ask->e->session_id, NULL);
-	bool ours = id && ask->conversation && strcmp(id, ask->conversation) == 0;
-	if (!ask->again && !ours) {
+	if (!ask->again && !dialect_names_own(ask)) {
 		enum dialect_kept kept = begin(ask, error);
 		if (kept == KEPT_LATER) ask->resumes = ask->e->session_id;
 		return kept;

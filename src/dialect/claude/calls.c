@@ -2,6 +2,7 @@
  *
  * Lines of clients that run a tool: bash_command and mcp_call.
  */
+#include "dialect/claude/answers.h"
 #include "dialect/claude/claude.h"
 
 #include "base/macros.h"
@@ -130,5 +131,6 @@ const struct dialect_calls claude_calls = {
 	.put_call = put_call,
 	.checks_calls = checks_calls,
 	.put_question = put_question,
+	.answer_input = answers_input,
 	.way = way,
 };

@@ -349,9 +349,7 @@ static bool is_default_mode(struct span mode) {
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */
 
-#define ROW(kind, name, least, affects, act, what, member, show)                                                       \
-	{GATE_##kind, name, sizeof name - 1, GATE_##least, GATE_##affects, ACT_##act, what, member, GATE_##show},
-
+#define ROW GATE_ROW
 static const struct gate_row rows[] = {
 #include "dialect/claude/gate.def"
 };
@@ -425,7 +423,6 @@ const struct dialect claude_dialect = {
 	.is_empty = answers_are_empty,
 	.put_empty = answers_put_empty,
 	.decision = answers_decision,
-	.answer_input = answers_input,
 	.answer_reason = answers_reason,
 	.read_changes = answers_read_changes,
 	.mend = answers_mend,

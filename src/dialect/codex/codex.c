@@ -29,11 +29,6 @@ static bool scan(const char *p, size_t n, struct envelope *e) {
 	return true;
 }
 
-static enum line_kind kind_of(const char *type, size_t n) {
-	(void)type, (void)n;
-	return LINE_OTHER;
-}
-
 /* The text of a piece comes again in item/completed. */
 static bool is_piece(struct span type) {
 	static const char *const pieces[] = {"item/agentMessage/delta",  "item/commandExecution/outputDelta",
@@ -59,9 +54,7 @@ static void read_line(struct chunk line, enum line_kind is, const struct envelop
 }
 
 static void read_head(struct chunk text, struct head *head) {
-	static const char asks[] = "/requestApproval\"";
-	jsonrpc_head_read(text, head);
-	if (head->kind == LINE_REQUEST && memmem(text.data, text.len, asks, sizeof asks - 1)) head->ask = ASK_TOOL;
+	jsonrpc_head_read(text, "/requestApproval\"", head);
 }
 
 /* The last message of the turn. */
@@ -90,26 +83,10 @@ static struct turn_result read_result(struct span line) {
 	};
 }
 
-static bool ran_no_turn(struct span result) {
-	(void)result;
-	return false;
-}
-
 /* --- lines of the daemon ------------------------------------------------------------------------------------------ */
 
-static struct span answer_input(struct span response) {
-	(void)response;
-	return SPAN_NONE;
-}
-
-static struct span answer_reason(struct span response) {
-	return span_member(span_member(response, "error"), "message");
-}
-
-/* To the agent the daemon is a client: one that does not know the request. */
 static void put_failure(struct buf *b, struct span id, const char *code, const char *text) {
-	bool unknown = strcmp(code, PLENUM_E_UNKNOWN_REQUEST) == 0;
-	jsonrpc_put_error(b, JSONRPC_BARE_HEAD, id, unknown ? PLENUM_E_UNKNOWN_METHOD : code, text, "");
+	jsonrpc_put_failure(b, JSONRPC_BARE_HEAD, id, code, text);
 }
 
 /* To clients, as the agent does it. A client's request cannot be withdrawn from the agent. */
@@ -151,20 +128,6 @@ static void put_error(struct buf *b, struct span id, const char *code, const cha
 static void put_prompt_cancelled(struct buf *b, struct span id, struct span uuid) {
 	(void)uuid;
 	put_error(b, id, PLENUM_E_CANCELLED, "the prompt was withdrawn before the agent got it", "");
-}
-
-static bool cancels_queued(const struct envelope *e) {
-	(void)e;
-	return false;
-}
-
-static bool succeeded(const struct envelope *e) {
-	return !e->is_error.p;
-}
-
-static struct span confirmed(const struct envelope *e) {
-	(void)e;
-	return SPAN_NONE;
 }
 
 static bool opens(struct span line) {
@@ -219,9 +182,7 @@ static const struct message_steps steps = {
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */
 
-#define ROW(kind, name, least, affects, act, what, member, show)                                                       \
-	{GATE_##kind, name, sizeof name - 1, GATE_##least, GATE_##affects, ACT_##act, what, member, GATE_##show},
-
+#define ROW GATE_ROW
 static const struct gate_row rows[] = {
 #include "dialect/codex/gate.def"
 };
@@ -243,12 +204,10 @@ const struct dialect codex_dialect = {
 	.resume_args = none,
 	.scan = scan,
 	.kind = kind,
-	.kind_of = kind_of,
 	.hides_kind = jsonrpc_hides_kind,
 	.read = read_line,
 	.read_head = read_head,
 	.read_result = read_result,
-	.ran_no_turn = ran_no_turn,
 	.put_step = codex_start_put,
 	.take_step = codex_start_take,
 	.kept = codex_start_kept,
@@ -259,8 +218,7 @@ const struct dialect codex_dialect = {
 	.summary = codex_asks_summary,
 	.check_answer = codex_asks_check,
 	.decision = codex_asks_decision,
-	.answer_input = answer_input,
-	.answer_reason = answer_reason,
+	.answer_reason = jsonrpc_reason,
 	.read_changes = codex_asks_read_changes,
 	.put_answer = put_success,
 	.put_failure = put_failure,
@@ -274,8 +232,7 @@ const struct dialect codex_dialect = {
 	.success_end = JSONRPC_SUCCESS_END,
 	.put_error = put_error,
 	.put_prompt_cancelled = put_prompt_cancelled,
-	.succeeded = succeeded,
-	.confirmed = confirmed,
+	.succeeded = jsonrpc_succeeded,
 	.recognizes = jsonrpc_head_is_frame,
 	.opens = opens,
 	.check = check,
@@ -288,5 +245,4 @@ const struct dialect codex_dialect = {
 	.tells_answerer = true,
 	.gate = rows,
 	.n_gate = ARRAY_SIZE(rows),
-	.cancels_queued = cancels_queued,
 };

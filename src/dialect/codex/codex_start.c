@@ -107,9 +107,7 @@ enum dialect_step codex_start_put(struct buf *b, const char *id, unsigned n, con
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
 static bool refuse(struct buf *why, const char *what, const struct envelope *e) {
-	_cleanup_free_ char *text = span_dup(span_member(e->is_error, "message"), NULL);
-	buf_printf(why, "the agent %s: ", what);
-	buf_puts(why, text ? text : "it gave no reason");
+	jsonrpc_put_refusal(why, what, e);
 	return false;
 }
 
@@ -134,23 +132,16 @@ bool codex_start_take(unsigned n, const struct envelope *e, struct memo *memo, s
 
 /* Begin the thread as this client asks for, if none has. */
 static enum dialect_kept begin(struct dialect_ask *ask, const char **error) {
-	if (!ask->waits || ask->conversation || memo_get(ask->memo, "params").p) {
-		*error = "this connection has its thread already: open another connection for another one";
-		return KEPT_REFUSED;
-	}
-	if (!ask->may_begin) {
-		*error = DIALECT_BEGIN_TEXT;
-		return KEPT_FORBIDDEN;
-	}
+	static const char taken[] = "this connection has its thread already: open another connection for another one";
+	enum dialect_kept kept = dialect_may_begin(ask, memo_get(ask->memo, "params").p, taken, error);
+	if (kept != KEPT_LATER) return kept;
 	memo_set(ask->memo, "params", span_is_object(ask->e->request) ? ask->e->request : span_of("{}"));
 	return KEPT_LATER;
 }
 
 /* The agent answers for the thread that it has, with its history. */
 static enum dialect_kept on_resume(struct dialect_ask *ask, const char **error) {
-	_cleanup_free_ char *id = span_dup(ask->e->session_id, NULL);
-	bool ours = id && ask->conversation && strcmp(id, ask->conversation) == 0;
-	if (ours || ask->again) return ask->ready ? KEPT_PASS : KEPT_LATER;
+	if (ask->again || dialect_names_own(ask)) return ask->ready ? KEPT_PASS : KEPT_LATER;
 	enum dialect_kept kept = begin(ask, error);
 	if (kept == KEPT_LATER) ask->resumes = ask->e->session_id;
 	return kept;
