@@ -51,9 +51,9 @@ static void end_search(struct stall *st) {
 	free(q);
 }
 
-static bool has_result(const struct stall_search *q, struct span id) {
+static bool has_result(const struct stall_search *q, uint64_t id) {
 	for (size_t i = 0; i < q->n; i++)
-		if (q->results[i] == prompt_hash(id.p, id.n)) return true;
+		if (q->results[i] == id) return true;
 	return false;
 }
 
@@ -68,8 +68,9 @@ static bool search_line(struct stall_search *q, const struct dialect *d, struct 
 	struct span id, name, open = SPAN_NONE;
 	if (!d->scan(line.p, line.n, &e)) return false;
 	for (size_t at = 0, n = 0; n < TOOLS_MAX && d->next_tool(&e.message, &at, &id, &name); n++) {
-		if (name.p && !has_result(q, id)) open = name;
-		if (!name.p && q->n < TOOLS_MAX) q->results[q->n++] = prompt_hash(id.p, id.n);
+		uint64_t hash = prompt_hash(id.p, id.n);
+		if (name.p && !has_result(q, hash)) open = name;
+		if (!name.p && q->n < TOOLS_MAX) q->results[q->n++] = hash;
 	}
 	struct span tool = word(open);
 	if (tool.p) q->tool = strndup(tool.p, tool.n);
