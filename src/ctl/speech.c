@@ -2,6 +2,8 @@
 #include "ctl/speech.h"
 
 #include "base/macros.h"
+#include "base/str.h"
+#include "dialect/jsonrpc.h"
 
 #include <string.h>
 
@@ -33,4 +35,27 @@ bool speech_find(const struct incoming *in, enum speech_kind kind, struct speech
 	for (size_t at = 0; speech_next(in, &at, f);)
 		if (f->kind == kind) return true;
 	return false;
+}
+
+struct span speech_rpc_notice(const struct incoming *in) {
+	return span_equals(in->e.type, JSONRPC_EVENT) ? in->e.request : SPAN_NONE;
+}
+
+void speech_rpc_error(const struct incoming *in, struct span *code, struct span *text) {
+	*code = span_member(span_member(in->e.is_error, "data"), "code");
+	*text = span_member(in->e.is_error, "message");
+}
+
+void speech_rpc_put_answer(struct buf *b, const char *head, const struct speech_ask *ask) {
+	buf_printf(b, "%s\"id\":", head);
+	buf_put(b, ask->id.p, ask->id.n);
+	buf_puts(b, ",\"result\":");
+}
+
+enum plenum_result speech_rpc_prompt(struct plenum *p, struct buf *line, const char *text, size_t n) {
+	str_put_json(line, text, n);
+	buf_puts(line, "}]}}");
+	enum plenum_result r = line->failed ? PLENUM_FULL : plenum_send(p, line->data, line->len);
+	buf_free(line);
+	return r;
 }

@@ -135,3 +135,13 @@ void speech_read(const struct speech *speech, const char *p, size_t n, struct in
 bool speech_find(const struct incoming *in, enum speech_kind kind, struct speech_fact *f);
 /* Iterate over all facts. */
 bool speech_next(const struct incoming *in, size_t *at, struct speech_fact *f);
+
+/* --- for the protocols in JSON-RPC --- */
+
+/* As the members of struct speech. */
+struct span speech_rpc_notice(const struct incoming *in);
+void speech_rpc_error(const struct incoming *in, struct span *code, struct span *text);
+/* Append the beginning of an answer with a result; the caller appends that, and a brace. head: dialect/jsonrpc.h. */
+void speech_rpc_put_answer(struct buf *b, const char *head, const struct speech_ask *ask);
+/* Send a prompt: line is its request up to its text, and is freed. */
+enum plenum_result speech_rpc_prompt(struct plenum *p, struct buf *line, const char *text, size_t n);

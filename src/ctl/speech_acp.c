@@ -5,7 +5,6 @@
 #include "ctl/speech.h"
 
 #include "base/macros.h"
-#include "base/str.h"
 #include "dialect/jsonrpc.h"
 #include "plenum/protocol.h"
 
@@ -14,10 +13,6 @@
 
 static bool scan(const char *p, size_t n, struct envelope *e) {
 	return jsonrpc_scan(p, n, e, "sessionId");
-}
-
-static struct span notice(const struct incoming *in) {
-	return span_equals(in->e.type, JSONRPC_EVENT) ? in->e.request : SPAN_NONE;
 }
 
 /* --- Updates ------------------------------------------------------------------------------------------------------ */
@@ -198,17 +193,10 @@ static bool put_result(struct buf *b, const struct speech_ask *ask, const struct
 }
 
 static bool put_answer(struct buf *b, const struct speech_ask *ask, const struct speech_decision *d) {
-	buf_puts(b, JSONRPC_HEAD "\"id\":");
-	buf_put(b, ask->id.p, ask->id.n);
-	buf_puts(b, ",\"result\":");
+	speech_rpc_put_answer(b, JSONRPC_HEAD, ask);
 	bool done = put_result(b, ask, d);
 	buf_putc(b, '}');
 	return done;
-}
-
-static void read_error(const struct incoming *in, struct span *code, struct span *text) {
-	*code = span_member(span_member(in->e.is_error, "data"), "code");
-	*text = span_member(in->e.is_error, "message");
 }
 
 /* --- Lines -------------------------------------------------------------------------------------------------------- */
@@ -220,11 +208,7 @@ static enum plenum_result prompt(struct plenum *p, const char *text, size_t n, c
 			   JSONRPC_HEAD "\"id\":\"%s\",\"method\":\"session/prompt\",\"params\":{\"prompt\":[{\"type\":\"text\",",
 			   uuid);
 	buf_puts(&line, "\"text\":");
-	str_put_json(&line, text, n);
-	buf_puts(&line, "}]}}");
-	enum plenum_result r = line.failed ? PLENUM_FULL : plenum_send(p, line.data, line.len);
-	buf_free(&line);
-	return r;
+	return speech_rpc_prompt(p, &line, text, n);
 }
 
 static enum plenum_result interrupt(struct plenum *p, const struct speech_turn *t) {
@@ -241,10 +225,10 @@ static const char *setting(bool mode, const char *value, json_t **members) {
 const struct speech speech_acp = {
 	.dialect = "acp",
 	.scan = scan,
-	.notice = notice,
+	.notice = speech_rpc_notice,
 	.next = next,
 	.read_ask = read_ask,
-	.read_error = read_error,
+	.read_error = speech_rpc_error,
 	.ends = ends,
 	.prompt = prompt,
 	.interrupt = interrupt,

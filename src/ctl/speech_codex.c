@@ -5,7 +5,6 @@
 #include "ctl/speech.h"
 
 #include "base/macros.h"
-#include "base/str.h"
 #include "dialect/jsonrpc.h"
 #include "plenum/protocol.h"
 
@@ -14,10 +13,6 @@
 
 static bool scan(const char *p, size_t n, struct envelope *e) {
 	return jsonrpc_scan(p, n, e, "threadId");
-}
-
-static struct span notice(const struct incoming *in) {
-	return span_equals(in->e.type, JSONRPC_EVENT) ? in->e.request : SPAN_NONE;
 }
 
 /* --- Items -------------------------------------------------------------------------------------------------------- */
@@ -199,17 +194,10 @@ static bool put_result(struct buf *b, const struct speech_ask *ask, const struct
 }
 
 static bool put_answer(struct buf *b, const struct speech_ask *ask, const struct speech_decision *d) {
-	buf_puts(b, JSONRPC_BARE_HEAD "\"id\":");
-	buf_put(b, ask->id.p, ask->id.n);
-	buf_puts(b, ",\"result\":");
+	speech_rpc_put_answer(b, JSONRPC_BARE_HEAD, ask);
 	bool done = put_result(b, ask, d);
 	buf_putc(b, '}');
 	return done;
-}
-
-static void read_error(const struct incoming *in, struct span *code, struct span *text) {
-	*code = span_member(span_member(in->e.is_error, "data"), "code");
-	*text = span_member(in->e.is_error, "message");
 }
 
 /* --- Lines -------------------------------------------------------------------------------------------------------- */
@@ -218,11 +206,7 @@ static enum plenum_result prompt(struct plenum *p, const char *text, size_t n, c
 	struct buf line = BUF_INIT(PLENUM_CLIENT_LINE_MAX);
 	buf_printf(&line, JSONRPC_BARE_HEAD "\"id\":\"%s\",\"method\":\"turn/start\",\"params\":{", uuid);
 	buf_printf(&line, "\"clientUserMessageId\":\"%s\",\"input\":[{\"type\":\"text\",\"text\":", uuid);
-	str_put_json(&line, text, n);
-	buf_puts(&line, "}]}}");
-	enum plenum_result r = line.failed ? PLENUM_FULL : plenum_send(p, line.data, line.len);
-	buf_free(&line);
-	return r;
+	return speech_rpc_prompt(p, &line, text, n);
 }
 
 /* The agent wants the name of the turn. */
@@ -243,10 +227,10 @@ const struct speech speech_codex = {
 	.dialect = "codex",
 	.names_turns = true,
 	.scan = scan,
-	.notice = notice,
+	.notice = speech_rpc_notice,
 	.next = next,
 	.read_ask = read_ask,
-	.read_error = read_error,
+	.read_error = speech_rpc_error,
 	.ends = ends,
 	.prompt = prompt,
 	.interrupt = interrupt,
