@@ -45,10 +45,12 @@ static void check_taken(const char *p, size_t n, const struct message *m, struct
 						const struct jsonrpc_rules *rules) {
 	struct envelope e;
 	struct head head;
+	struct span object = {p, n};
 	int64_t number;
+	while (span_blank(*object.p)) object.p++, object.n--;
 	INSIST(valid_span((struct span){p, n}));
 	INSIST(jsonrpc_scan(p, n, &e, rules->conversation) && same(&e, &m->env));
-	INSIST(jsonrpc_head_is_frame((struct span){p, n}) || span_member((struct span){p, n}, "type").p);
+	INSIST(jsonrpc_head_is_frame((struct span){p, n}) || span_member(object, "type").p);
 	jsonrpc_head_read((struct chunk){NULL, p, n}, "/ask\"", &head);
 	if (m->kind == MESSAGE_REQUEST || m->kind == MESSAGE_USER) {
 		INSIST(span_same(id, e.request_id) && (span_is_string(id) || span_int(id, &number)));
