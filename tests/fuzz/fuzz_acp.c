@@ -1,103 +1,16 @@
-/* SPDX-License-Identifier: MIT
- *
- * The dialect acp. A client's line never passes the gate for a lesser peer than its plain spelling does, and an answer
- * that is taken selects an option as jansson reads it, too. A line of the child is read without harm, and the values
- * noted of it are JSON.
- */
-#include "core/gate.h"
+/* SPDX-License-Identifier: MIT */
+#include "dialect.h"
 #include "dialect/acp/acp.h"
-#include "target.h"
 
-#include <jansson.h>
-
-static const struct dialect *const d = &acp_dialect;
 static const char asked[] = "{\"options\":[{\"optionId\":\"y\",\"kind\":\"allow_once\"},{\"optionId\":\"n\",\"kind\":"
 							"\"reject_always\",\"name\":\"Never\"}]}";
 
-/* The answer as another parser reads it. */
-static bool is_valid_answer(struct span line) {
-	json_t *root = json_loadb(line.p, line.n, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
-	if (!root) return true; /* of a kind that jansson does not take: lone surrogates, great depth */
-	const json_t *outcome = json_object_get(json_object_get(root, "result"), "outcome");
+static bool is_valid(const json_t *answer) {
+	const json_t *outcome = json_object_get(json_object_get(answer, "result"), "outcome");
 	const char *is = json_string_value(json_object_get(outcome, "outcome"));
 	const char *id = json_string_value(json_object_get(outcome, "optionId"));
-	bool good = json_object_get(root, "error") || (is && strcmp(is, "cancelled") == 0) ||
-				(is && strcmp(is, "selected") == 0 && id && (strcmp(id, "y") == 0 || strcmp(id, "n") == 0));
-	json_decref(root);
-	return good;
+	return (is && strcmp(is, "cancelled") == 0) ||
+		   (is && strcmp(is, "selected") == 0 && id && (strcmp(id, "y") == 0 || strcmp(id, "n") == 0));
 }
 
-static void answer(const struct message *m) {
-	struct span request = {asked, sizeof asked - 1};
-	struct changes ch;
-	if (m->kind != MESSAGE_ANSWER || d->check_answer(ASK_TOOL, request, m->env.response)) return;
-	INSIST(is_valid_answer(m->env.response));
-	d->read_changes(ASK_TOOL, request, m->env.response, &ch);
-	INSIST(d->decision(ASK_TOOL, request, m->env.response) && ch.n_grants <= 1);
-}
-
-/* -1: no line that is taken. */
-static int passes(enum trust who, const char *p, size_t n) {
-	struct gate gate;
-	struct gate_verdict v;
-	struct message m;
-	struct chunk rewritten;
-	struct span id;
-	char error[MESSAGE_ERROR_MAX];
-	gate_init(&gate, d);
-	gate.n = GATE_SEEN_MAX; /* logs nothing */
-	if (!d->check(p, n, &m, &rewritten, error, sizeof error, &id)) return -1;
-	gate_judge(&gate, who, &m, (struct span){p, n}, &v);
-	INSIST(v.row && v.passes == !v.thing[0] && !rewritten.data);
-	answer(&m);
-	return v.passes;
-}
-
-static void of_client(const char *p, size_t size) {
-	int own = passes(TRUST_OWN, p, size), driver = passes(TRUST_DRIVER, p, size);
-	INSIST(own != 0);
-	INSIST(driver == passes(TRUST_AGENT, p, size));
-	INSIST(passes(TRUST_OBSERVER, p, size) <= driver);
-	if (own < 0 || !driver) return;
-	json_t *root = json_loadb(p, size, JSON_ALLOW_NUL, NULL);
-	char *plain = root ? json_dumps(root, JSON_COMPACT) : NULL;
-	if (plain) INSIST(passes(TRUST_DRIVER, plain, strlen(plain)) != 0);
-	free(plain);
-	json_decref(root);
-}
-
-static void put_all(const struct envelope *e, const struct memo *memo) {
-	struct buf b = BUF_INIT(SIZE_MAX / 4);
-	d->put_echo(&b, e, "c", (struct span){"{}", 2});
-	d->put_noted(&b, memo, "c");
-	d->put_tool_deny(&b, e->request, "");
-	d->put_tool_allow(&b, e->request);
-	buf_free(&b);
-}
-
-static void of_child(const char *p, size_t size) {
-	struct envelope e;
-	struct memo memo = {0};
-	struct report r = {0};
-	struct buf why = BUF_INIT(SIZE_MAX / 4);
-	if (!d->scan(p, size, &e)) return;
-	enum line_kind kind = d->kind(&e);
-	d->read((struct chunk){NULL, p, size}, kind, &e, &r);
-	d->remember(&memo, &e);
-	for (unsigned n = 0; n < 3 && kind == LINE_RESPONSE; n++) d->take_step(n, &e, &memo, &why);
-	put_all(&e, &memo);
-	char *text = memo_text(&memo, true);
-	json_t *root = text ? json_loads(text, JSON_ALLOW_NUL, NULL) : NULL;
-	INSIST(!text || root || strstr(text, "\\u") || strlen(text) > 2048); /* jansson refuses lone surrogates, depth */
-	json_decref(root);
-	free(text);
-	buf_free(&why);
-	memo_free(&memo);
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-	const char *p = (const char *)data;
-	of_client(p, size);
-	of_child(p, size);
-	return 0;
-}
+static const struct target target = {&acp_dialect, asked, is_valid};
