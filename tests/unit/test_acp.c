@@ -2,47 +2,16 @@
  *
  * The dialect acp through its table.
  */
-#include "core/gate.h"
 #include "dialect/acp/acp.h"
-#include "harness.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct dialect *const d = &acp_dialect;
 
-static struct envelope scan(const char *line) {
-	struct envelope e;
-	REQUIRE(d->scan(line, strlen(line), &e), "%s", line);
-	return e;
-}
-
-static bool is(struct span s, const char *want) {
-	return want ? s.p && s.n == strlen(want) && memcmp(s.p, want, s.n) == 0 : !s.p;
-}
-
-static void has(struct span s, const char *want) {
-	REQUIRE(is(s, want), "%.*s is not %s", (int)s.n, s.p ? s.p : "", want ? want : "(none)");
-}
-
-/* Return what was built; it lives until the next call. */
-static const char *built(struct buf *b) {
-	static char *last;
-	free(last);
-	last = buf_steal(b, NULL);
-	return last ? last : "";
-}
-
-#define B BUF_INIT(1 << 16)
+#include "dialect.h"
 
 /* --- lines -------------------------------------------------------------------------------------------------------- */
 
 START_TEST(kinds_of_lines) {
-	static const struct {
-		const char *line;
-		enum line_kind kind;
-	} lines[] = {
+	static const struct kind_row lines[] = {
 		{"{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{}}", LINE_OTHER},
 		{"{\"params\":{\"sessionId\":\"s\"},\"method\":\"session/request_permission\",\"id\":0}", LINE_REQUEST},
 		{"{\"id\":1,\"result\":{}}", LINE_RESPONSE},
@@ -51,10 +20,7 @@ START_TEST(kinds_of_lines) {
 		{"{\"method\":\"$/cancel_request\",\"params\":{}}", LINE_OTHER},
 		{"{\"x\":1}", LINE_OTHER},
 	};
-	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
-		struct envelope e = scan(lines[i].line);
-		REQUIRE(d->kind(&e) == lines[i].kind, "%s: %d", lines[i].line, (int)d->kind(&e));
-	}
+	check_kinds(lines, ARRAY_SIZE(lines));
 	has(scan(lines[4].line).request_id, "\"0\"");
 	has(scan("{\"id\":1,\"result\":{\"sessionId\":\"c\"}}").session_id, "\"c\"");
 	has(scan(lines[1].line).session_id, "\"s\"");
@@ -344,27 +310,11 @@ END_TEST
 
 /* --- lines of clients --------------------------------------------------------------------------------------------- */
 
-static struct gate gate;
-
-static bool passes(enum trust who, const char *line) {
-	struct message m;
-	struct chunk rewritten;
-	struct gate_verdict v;
-	struct span id;
-	char error[MESSAGE_ERROR_MAX];
-	REQUIRE(d->check(line, strlen(line), &m, &rewritten, error, sizeof error, &id), "%s: %s", line, error);
-	gate_judge(&gate, who, &m, span_of(line), &v);
-	return v.passes;
-}
-
 #define RPC(method, params) "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" method "\",\"params\":{" params "}}"
 #define TEXT "\"prompt\":[{\"type\":\"text\",\"text\":\"hi\"}]"
 
 START_TEST(rights) {
-	static const struct {
-		const char *line;
-		bool observer, driver;
-	} rows[] = {
+	static const struct right_row rows[] = {
 		{RPC("session/prompt", TEXT), false, true},
 		{RPC("session/prompt", "\"prompt\":[{\"type\":\"text\",\"text\":\"/model x\"}]"), false, false},
 		{RPC("session/prompt", "\"prompt\":[{\"type\":\"text\",\"text\":\"see @/etc/shadow\"}]"), false, false},
@@ -382,12 +332,7 @@ START_TEST(rights) {
 		{"{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{}}", true, true},
 		{"{\"jsonrpc\":\"2.0\",\"method\":\"other\"}", false, false},
 	};
-	gate_init(&gate, d);
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		ck_assert(passes(TRUST_OWN, rows[i].line));
-		REQUIRE(passes(TRUST_OBSERVER, rows[i].line) == rows[i].observer, "an observer: %s", rows[i].line);
-		REQUIRE(passes(TRUST_DRIVER, rows[i].line) == rows[i].driver, "a driver: %s", rows[i].line);
-	}
+	check_rights(rows, ARRAY_SIZE(rows));
 }
 END_TEST
 

@@ -2,45 +2,17 @@
  *
  * The dialect codex through its table.
  */
-#include "core/gate.h"
 #include "dialect/codex/codex.h"
-#include "harness.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct dialect *const d = &codex_dialect;
 
-static struct envelope scan(const char *line) {
-	struct envelope e;
-	REQUIRE(d->scan(line, strlen(line), &e), "%s", line);
-	return e;
-}
-
-static void has(struct span s, const char *want) {
-	bool same = want ? s.p && s.n == strlen(want) && memcmp(s.p, want, s.n) == 0 : !s.p;
-	REQUIRE(same, "%.*s is not %s", (int)s.n, s.p ? s.p : "", want ? want : "(none)");
-}
-
-/* Return what was built; it lives until the next call. */
-static const char *built(struct buf *b) {
-	static char *last;
-	free(last);
-	last = buf_steal(b, NULL);
-	return last ? last : "";
-}
-
-#define B BUF_INIT(1 << 16)
+#include "dialect.h"
 #define NOTE(method, params) "{\"method\":\"" method "\",\"params\":{\"threadId\":\"t\"" params "},\"emittedAtMs\":1}"
 
 /* --- lines -------------------------------------------------------------------------------------------------------- */
 
 START_TEST(kinds_of_lines) {
-	static const struct {
-		const char *line;
-		enum line_kind kind;
-	} lines[] = {
+	static const struct kind_row lines[] = {
 		{NOTE("turn/completed", ",\"turn\":{\"status\":\"interrupted\"}"), LINE_RESULT},
 		{NOTE("serverRequest/resolved", ",\"requestId\":\"0\""), LINE_CANCEL},
 		{"{\"id\":1,\"result\":{\"thread\":{\"id\":\"t\"}}}", LINE_RESPONSE},
@@ -53,10 +25,7 @@ START_TEST(kinds_of_lines) {
 		{"{\"error\":{\"code\":1,\"message\":\"\"},\"id\":1}", LINE_RESPONSE},
 		{"{\"x\":1}", LINE_OTHER},
 	};
-	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
-		struct envelope e = scan(lines[i].line);
-		REQUIRE(d->kind(&e) == lines[i].kind, "%s: %d", lines[i].line, (int)d->kind(&e));
-	}
+	check_kinds(lines, ARRAY_SIZE(lines));
 	has(scan(lines[0].line).is_error, "true");
 	has(scan(lines[0].line).session_id, "\"t\"");
 	has(scan(lines[1].line).request_id, "\"0\"");
@@ -316,26 +285,10 @@ END_TEST
 
 /* --- lines of clients --------------------------------------------------------------------------------------------- */
 
-static struct gate gate;
-
-static bool passes(enum trust who, const char *line) {
-	struct message m;
-	struct chunk rewritten;
-	struct gate_verdict v;
-	struct span id;
-	char error[MESSAGE_ERROR_MAX];
-	REQUIRE(d->check(line, strlen(line), &m, &rewritten, error, sizeof error, &id), "%s: %s", line, error);
-	gate_judge(&gate, who, &m, span_of(line), &v);
-	return v.passes;
-}
-
 #define TEXT "\"threadId\":\"t\",\"input\":[{\"type\":\"text\",\"text\":\"hi\"}]"
 
 START_TEST(rights) {
-	static const struct {
-		const char *line;
-		bool observer, driver;
-	} rows[] = {
+	static const struct right_row rows[] = {
 		{RPC("turn/start", TEXT ",\"clientUserMessageId\":\"x\",\"model\":null"), false, true},
 		{RPC("turn/start", TEXT ",\"approvalPolicy\":\"never\""), false, false},
 		{RPC("turn/start", TEXT ",\"cwd\":\"/\""), false, false},
@@ -355,12 +308,7 @@ START_TEST(rights) {
 		{"{\"id\":\"x\",\"result\":{}}", true, true},
 		{"{\"method\":\"other\"}", false, false},
 	};
-	gate_init(&gate, d);
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		ck_assert(passes(TRUST_OWN, rows[i].line));
-		REQUIRE(passes(TRUST_OBSERVER, rows[i].line) == rows[i].observer, "an observer: %s", rows[i].line);
-		REQUIRE(passes(TRUST_DRIVER, rows[i].line) == rows[i].driver, "a driver: %s", rows[i].line);
-	}
+	check_rights(rows, ARRAY_SIZE(rows));
 }
 END_TEST
 
