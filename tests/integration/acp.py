@@ -97,16 +97,16 @@ class Editor(Client):
         return rid
 
 
-class AcpCase(Case):
-    """The test plays the agent, and its clients."""
+class PlayedCase(Case):
+    """The test plays the agent, and its clients: in `dialect`, with clients of the class `speaks`."""
 
     def begin(self, **options):
         """A daemon whose profile speaks the protocol."""
-        profile = dict({"dialect": "acp", "resume_args": ""}, **options.pop("profile", {}))
+        profile = dict({"dialect": self.dialect, "resume_args": ""}, **options.pop("profile", {}))
         return self.start(mode={"init": "manual"}, profile=profile, **options)
 
     def editor(self, d, label=None, **options):
-        c = Editor(d.socket, label or "editor%d" % (len(d.clients) + 1), **options)
+        c = self.speaks(d.socket, label or "%s%d" % (self.speaks.__name__.lower(), len(d.clients) + 1), **options)
         d.clients.append(c)
         return c
 
@@ -114,6 +114,19 @@ class AcpCase(Case):
         c = self.editor(d, label)
         c.attached = c.attach(session, **members)
         return c
+
+    def open(self, n=1, **options):
+        """A session with n drivers, ready for prompts: (daemon, agent, child, client, ...)."""
+        d, agent = self.begin(**options)
+        first = self.attached(d)
+        child = agent.child()
+        self.ready(child)
+        d.wait_state("s", "idle")
+        return (d, agent, child, first, *[self.attached(d) for _ in range(n - 1)])
+
+
+class AcpCase(PlayedCase):
+    dialect, speaks = "acp", Editor
 
     def initialized(self, child, resume=False, load=True):
         m = child.wait(method="initialize")
@@ -127,15 +140,6 @@ class AcpCase(Case):
         m = child.wait(method="session/new")
         child.print(result(m["id"], sessionId=conversation, modes=MODES))
         return m["params"]
-
-    def open(self, n=1, **options):
-        """A session with n drivers, ready for prompts: (daemon, agent, child, client, ...)."""
-        d, agent = self.begin(**options)
-        first = self.attached(d)
-        child = agent.child()
-        self.ready(child)
-        d.wait_state("s", "idle")
-        return (d, agent, child, first, *[self.attached(d) for _ in range(n - 1)])
 
     def turn(self, child, client, text="hi"):
         """Begin a turn: (the client's id, the child's id)."""

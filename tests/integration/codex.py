@@ -2,8 +2,7 @@
 """Clients and agents of codex app-server for tests: lines as any program would write them, without a library."""
 import itertools
 
-from acp import Editor
-from harness import Case
+from acp import Editor, PlayedCase
 
 _ids = itertools.count(5000)
 
@@ -74,22 +73,8 @@ class Program(Editor):
         return rid
 
 
-class CodexCase(Case):
-    """The test plays the agent, and its clients."""
-
-    def begin(self, **options):
-        profile = dict({"dialect": "codex", "resume_args": ""}, **options.pop("profile", {}))
-        return self.start(mode={"init": "manual"}, profile=profile, **options)
-
-    def program(self, d, label=None, **options):
-        c = Program(d.socket, label or "program%d" % (len(d.clients) + 1), **options)
-        d.clients.append(c)
-        return c
-
-    def attached(self, d, session="s", label=None, **members):
-        c = self.program(d, label)
-        c.attached = c.attach(session, **members)
-        return c
+class CodexCase(PlayedCase):
+    dialect, speaks = "codex", Program
 
     def initialized(self, child):
         m = child.wait(method="initialize")
@@ -102,15 +87,6 @@ class CodexCase(Case):
         m = child.wait(method="thread/start")
         child.print(result(m["id"], thread={"id": thread, "turns": []}, model="big"))
         return m["params"]
-
-    def open(self, n=1, **options):
-        """A session with n drivers, ready for prompts: (daemon, agent, child, client, ...)."""
-        d, agent = self.begin(**options)
-        first = self.attached(d)
-        child = agent.child()
-        self.ready(child)
-        d.wait_state("s", "idle")
-        return (d, agent, child, first, *[self.attached(d) for _ in range(n - 1)])
 
     def accept(self, child, text="hi", turn="turn1"):
         """The agent takes a prompt."""

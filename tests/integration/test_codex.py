@@ -24,7 +24,7 @@ class Start(CodexCase):
 
     def test_a_program_begins_it_itself(self):
         d, agent = self.begin()
-        e = self.program(d)
+        e = self.editor(d)
         first = e.call("initialize", clientInfo={"name": "x", "version": "1"})
         child = agent.child()
         self.initialized(child)
@@ -43,7 +43,7 @@ class Start(CodexCase):
 
     def test_a_program_goes_on_with_a_thread(self):
         d, agent = self.begin()
-        e = self.program(d)
+        e = self.editor(d)
         e.call("initialize", clientInfo={"name": "x", "version": "1"})
         child = agent.child()
         self.initialized(child)

@@ -188,7 +188,7 @@ class AcpRights(AcpCase):
 class CodexRights(CodexCase):
     def test_a_driver_chooses_no_thread(self):
         d, agent = self.begin(daemon=dict(STRANGER))
-        c = self.program(d)
+        c = self.editor(d)
         c.call("initialize", clientInfo={"name": "x", "version": "1"})
         child = agent.child()
         self.initialized(child)
