@@ -229,6 +229,13 @@ static struct chunk own_answer(struct chunk line, bool initialize) {
 
 /* --- lines of the daemon ------------------------------------------------------------------------------------------ */
 
+void jsonrpc_put_method(struct buf *b, const char *name) {
+	size_t prefix = sizeof PLENUM_VERB_PREFIX - 1;
+	bool own = strncmp(name, PLENUM_VERB_PREFIX, prefix) == 0;
+	if (own) buf_puts(b, JSONRPC_OWN_PREFIX);
+	buf_puts(b, name + (own ? prefix : 0));
+}
+
 void jsonrpc_put_request(struct buf *b, const char *head, const char *id, const char *method, const char *params) {
 	buf_printf(b, "%s\"id\":%s,\"method\":\"%s\",\"params\":", head, id, method);
 	buf_puts(b, params);

@@ -58,6 +58,8 @@ bool jsonrpc_is_marked(struct span params);
  * one of the daemon's. */
 extern const struct dialect_frame jsonrpc_frame, jsonrpc_bare_frame;
 
+/* Append the method of a request, without quotes: of a verb plenum_NAME the daemon's. */
+void jsonrpc_put_method(struct buf *b, const char *name);
 /* Each function appends a whole line with its newline. head: one of the two above. Ids and params are raw JSON. */
 void jsonrpc_put_request(struct buf *b, const char *head, const char *id, const char *method, const char *params);
 void jsonrpc_put_notification(struct buf *b, const char *head, const char *method, const char *params);

@@ -318,11 +318,11 @@ void handle_put_json(struct buf *b, struct span json) {
 }
 
 void handle_request(struct plenum *p, struct buf *b, const char *subtype, struct span members, char *id) {
-	bool own = strncmp(subtype, PLENUM_VERB_PREFIX, sizeof PLENUM_VERB_PREFIX - 1) == 0;
 	snprintf(id, PLENUM_ID_SIZE, "lib_%lu_%s", ++p->counter, p->salt);
 	if (p->frame->head) {
-		buf_printf(b, "%s\"id\":\"%s\",\"method\":\"%s%s\",\"params\":{", p->frame->head, id,
-				   own ? JSONRPC_OWN_PREFIX : "", subtype + (own ? sizeof PLENUM_VERB_PREFIX - 1 : 0));
+		buf_printf(b, "%s\"id\":\"%s\",\"method\":\"", p->frame->head, id);
+		jsonrpc_put_method(b, subtype);
+		buf_puts(b, "\",\"params\":{");
 		handle_put_json(b, members);
 		buf_puts(b, "}}");
 		return;

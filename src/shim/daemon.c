@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "dialect/jsonrpc.h"
 #include "plenum/protocol.h"
 #include "wire/valid.h"
 
@@ -156,12 +157,14 @@ static void put_start(struct buf *b, const struct options *o) {
 
 void daemon_begin_request(struct buf *b, const struct options *o, const char *request_id, const char *verb,
 						  const char *first) {
-	if (o->rpc)
-		buf_printf(b, "%s\"id\":\"%s\",\"method\":\"_plenum/%s\",\"params\":{", o->rpc, request_id,
-				   verb + strlen("plenum_"));
-	else
+	if (o->rpc) {
+		buf_printf(b, "%s\"id\":\"%s\",\"method\":\"", o->rpc, request_id);
+		jsonrpc_put_method(b, verb);
+		buf_puts(b, "\",\"params\":{");
+	} else {
 		buf_printf(b, "{\"type\":\"control_request\",\"request_id\":\"%s\",\"request\":{\"subtype\":\"%s\"%s",
 				   request_id, verb, *first ? "," : "");
+	}
 	buf_puts(b, first);
 }
 

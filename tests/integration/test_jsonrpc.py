@@ -90,6 +90,18 @@ class FirstLine(Case):
 
 
 class Verbs(Rpc):
+    def test_every_verb_is_a_method(self):
+        """A member that no verb has is refused by the verb."""
+        d, _, _ = self.daemon()
+        c = d.client(kind=RpcClient)
+        verbs = [name for name in c.hello()["capabilities"] if name.startswith("plenum_") and "." not in name]
+        self.assertGreater(len(verbs), 15)
+        for name in verbs:
+            with self.assertRaises(RpcError) as e:
+                c.verb(name[len("plenum_"):], odd=1)
+            self.assertEqual(e.exception.code, "bad_request", name)
+            self.assertIn("odd", str(e.exception), name)
+
     def test_answers_and_errors_in_both_frames(self):
         d, agent, _ = self.daemon()
         d.attached("work")
