@@ -161,29 +161,26 @@ bool jsonrpc_hides_kind(struct chunk line, const struct envelope *e) {
 
 /* --- names of the daemon in lines of the child -------------------------------------------------------------------- */
 
-/* Rename the mark of the daemon's echoes, params.update._meta.plenum, if `d` is given. Return true if there is one.
- * inside: the names of the objects around it that are left. */
-static bool rename_mark(struct disown *d, struct span object, const char *const *inside) {
+/* Rename the mark of the daemon's echoes, params.update._meta.plenum. inside: the names of the objects around it that
+ * are left. */
+static void rename_mark(struct disown *d, struct span object, const char *const *inside) {
 	struct span key, value;
-	bool found = false;
 	for (size_t at = 0; span_next_member(object, &at, &key, &value);) {
-		if (*inside) {
-			if (span_spells(key, *inside, true)) found |= rename_mark(d, value, inside + 1);
-			continue;
-		}
-		if (!span_spells(key, JSONRPC_MARK, true)) continue;
-		if (d) disown_rename(d, key);
-		found = true;
+		if (!span_spells(key, *inside ? *inside : JSONRPC_MARK, true)) continue;
+		if (*inside)
+			rename_mark(d, value, inside + 1);
+		else
+			disown_rename(d, key);
 	}
-	return found;
 }
 
 static const char *const around_mark[] = {"update", "_meta", NULL};
 
-bool jsonrpc_is_marked(struct span params) {
-	bool may_be = memmem(params.p, params.n, JSONRPC_MARK, sizeof JSONRPC_MARK - 1) ||
-				  memmem(params.p, params.n, "\\u", 2);
-	return UNLIKELY(may_be) && rename_mark(NULL, params, around_mark);
+bool jsonrpc_is_marked(struct span meta) {
+	struct span key, value;
+	for (size_t at = 0; span_next_member(meta, &at, &key, &value);)
+		if (span_spells(key, JSONRPC_MARK, true)) return true;
+	return false;
 }
 
 static struct chunk own_line(struct chunk line) {

@@ -49,9 +49,9 @@ bool jsonrpc_succeeded(const struct envelope *e);
 struct span jsonrpc_reason(struct span response);
 /* Return true for a method of the daemon, in any spelling. */
 bool jsonrpc_is_own(struct span method);
-/* Return true if the params of an update have the member _meta.plenum, by which the daemon names the sender of a prompt
- * in its echo. */
-bool jsonrpc_is_marked(struct span params);
+/* Return true if this value of params.update._meta has the member `plenum`, in any spelling: by it the daemon names the
+ * sender of a prompt in its echo. */
+bool jsonrpc_is_marked(struct span meta);
 
 /* Of clients with the one or the other head. disown: methods and root members with a name of the daemon get the prefix
  * `child_`, as in the control frame (wire/disown.h); disown_answer: the member `code` of an error's data, if it may be

@@ -96,8 +96,10 @@ static void of_child(const char *p, size_t size) {
 	for (unsigned n = 0; n < 3 && kind == LINE_RESPONSE; n++) target.d->take_step(n, &e, &memo, &why);
 	put_all(&e, &memo);
 	char *text = memo_text(&memo, true);
-	json_t *root = text ? json_loads(text, JSON_ALLOW_NUL, NULL) : NULL;
-	INSIST(!text || root || strstr(text, "\\u") || strlen(text) > 2048); /* jansson refuses lone surrogates, depth */
+	json_error_t error = {0};
+	json_t *root = text ? json_loads(text, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error) : NULL;
+	bool refuses = json_error_code(&error) == json_error_numeric_overflow;          /* 1e400 is JSON */
+	INSIST(!text || root || refuses || strstr(text, "\\u") || strlen(text) > 2048); /* lone surrogates, depth */
 	json_decref(root);
 	free(text);
 	buf_free(&why);

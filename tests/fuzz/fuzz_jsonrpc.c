@@ -82,11 +82,11 @@ static void check_line(const char *p, size_t n, size_t bytes, const struct jsonr
 static void disown(const char *p, size_t n) {
 	struct envelope e, own;
 	struct chunk line = {NULL, p, n};
-	if (!jsonrpc_scan(p, n, &e, "sessionId")) return;
+	if (!acp_dialect.scan(p, n, &e)) return;
 	struct chunk out = jsonrpc_frame.disown(line), answer = jsonrpc_frame.disown_answer(line, false);
 	INSIST(out.data && answer.data);
-	INSIST(e.reserved == (out.data != p));
-	INSIST(jsonrpc_scan(out.data, out.len, &own, "sessionId") && !own.reserved);
+	INSIST(e.reserved ? out.data != p : out.data == p || !e.request.p); /* without a method it is no update */
+	INSIST(acp_dialect.scan(out.data, out.len, &own) && !own.reserved);
 	INSIST(jsonrpc_scan(answer.data, answer.len, &own, "sessionId"));
 	chunk_drop(&out);
 	chunk_drop(&answer);

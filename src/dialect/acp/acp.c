@@ -14,11 +14,23 @@
 
 /* --- lines -------------------------------------------------------------------------------------------------------- */
 
+/* The subtype of an update is its name. */
+static void scan_update(struct envelope *e, struct span update, bool is_update) {
+	struct span key, value;
+	e->subtype = SPAN_NONE;
+	for (size_t at = 0; span_next_member(update, &at, &key, &value);) {
+		if (is_update && span_equals(key, "sessionUpdate")) e->subtype = value;
+		if (span_spells(key, "_meta", true)) e->reserved |= jsonrpc_is_marked(value);
+	}
+}
+
 static bool scan(const char *p, size_t n, struct envelope *e) {
 	if (!jsonrpc_scan(p, n, e, "sessionId")) return false;
 	if (e->inner_response.p) e->session_id = span_member(e->inner_response, "sessionId");
 	if (span_equals(e->type, CANCEL)) e->request_id = span_member(e->request, "requestId");
-	if (e->request.p && jsonrpc_is_marked(e->request)) e->reserved = true;
+	struct span key, value;
+	for (size_t at = 0; span_next_member(e->request, &at, &key, &value);)
+		if (span_spells(key, "update", true)) scan_update(e, value, span_equals(e->type, "session/update"));
 	return true;
 }
 
@@ -30,11 +42,9 @@ static enum line_kind kind(const struct envelope *e) {
 
 /* A turn begins with a prompt of ours and ends with its answer; updates do not tell. */
 static void read_line(struct chunk line, enum line_kind is, const struct envelope *e, struct report *r) {
-	static const char mark[] = "_update\""; /* most lines are pieces of an answer */
-	if (is != LINE_OTHER || !memmem(line.data, line.len, mark, sizeof mark - 1)) return;
-	struct span update = span_member(e->request, "update"), name = span_member(update, "sessionUpdate");
-	if (span_equals(name, "current_mode_update") || span_equals(name, "config_option_update"))
-		r->mode = acp_start_mode(update);
+	(void)line, (void)is;
+	if (span_equals(e->subtype, "current_mode_update") || span_equals(e->subtype, "config_option_update"))
+		r->mode = acp_start_mode(span_member(e->request, "update"));
 }
 
 static void read_head(struct chunk text, struct head *head) {

@@ -305,14 +305,11 @@ static void note_mode(struct memo *memo, struct span update) {
 }
 
 bool acp_start_remember(struct memo *memo, const struct envelope *e) {
-	static const char mark[] = "_update\""; /* most lines are pieces of an answer */
-	if (!e->request.p || !memmem(e->request.p, e->request.n, mark, sizeof mark - 1)) return false;
-	struct span update = span_equals(e->type, "session/update") ? span_member(e->request, "update") : SPAN_NONE;
-	struct span is = span_member(update, "sessionUpdate");
-	for (size_t i = 0; is.p && i < ARRAY_SIZE(updates); i++) {
-		if (!span_equals(is, plain(updates[i]))) continue;
+	for (size_t i = 0; e->subtype.p && i < ARRAY_SIZE(updates); i++) {
+		if (!span_equals(e->subtype, plain(updates[i]))) continue;
+		struct span update = span_member(e->request, "update");
 		memo_set(memo, updates[i], update);
-		if (span_equals(is, OPTIONS)) note_mode(memo, update);
+		if (span_equals(e->subtype, OPTIONS)) note_mode(memo, update);
 		return true;
 	}
 	return false;
