@@ -841,6 +841,20 @@ def children_of(pid):
     return found
 
 
+def agents_of(pid):
+    """The same without helpers of the daemon, which run /proc/self/exe."""
+    found = []
+    for p, state in children_of(pid):
+        try:
+            with open("/proc/%d/comm" % p) as f:
+                name = f.read().strip()
+        except FileNotFoundError:
+            continue
+        if name != "exe" and not name.startswith("plenumd"):
+            found.append((p, state))
+    return found
+
+
 def seal(obj):
     """Make a line of the table of sessions: the object with the sum of its bytes as its last member."""
     text, h = dump(obj)[:-1], 14695981039346656037

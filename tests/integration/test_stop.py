@@ -7,7 +7,7 @@ import sys
 import time
 import unittest
 
-from harness import (QUICK, RESULT, SLEEPER, TIMEOUT, Case, Timeout, alive, allow, children_of, deny, dump, hook,
+from harness import (QUICK, RESULT, SLEEPER, TIMEOUT, Case, Timeout, agents_of, alive, allow, children_of, deny, dump, hook,
                      init_line, ok, perm, request, until, user)
 from standstill import connected, standstill
 from test_hooks import POST, PRE
@@ -129,7 +129,7 @@ class SleepTest(Case):
         clients["three"].send(user("x"))
         clients["three"].wait(type="result")
         self.assertIn(d.state_of("one"), ("idle",))
-        self.assertLessEqual(len(children_of(d.pid)), 2)
+        self.assertLessEqual(len(agents_of(d.pid)), 2)
 
     def test_max_children_when_all_were_busy(self):
         """More than that are started then, and idle ones stop later."""

@@ -11,7 +11,7 @@ import threading
 import time
 
 import unittest
-from harness import (PYTHON, RESULT, TIMEOUT, Case, Client, allow, build_file, children_of, dump, hook, mcp, ok, perm,
+from harness import (PYTHON, RESULT, TIMEOUT, Case, Client, agents_of, allow, build_file, dump, hook, mcp, ok, perm,
                      until, user)
 
 LINE = {"type": "assistant", "session_id": "c", "parent_tool_use_id": None, "n": 0,
@@ -294,7 +294,7 @@ for line in f:
         open(root + "/go", "w").close()
         self.assertEqual(child.answer("p1")["response.response.behavior"], "allow")
         a.event("settled", decision="allow")
-        for p, _ in children_of(d.pid):
+        for p, _ in agents_of(d.pid):
             if p != child.pid:
                 os.kill(p, signal.SIGKILL)
 

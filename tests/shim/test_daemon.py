@@ -30,6 +30,14 @@ def until(check, what):
     raise TimeoutError("never: " + what)
 
 
+def name_of(pid):
+    try:
+        with open("/proc/%d/comm" % pid) as f:
+            return f.read().strip()
+    except FileNotFoundError:
+        return None
+
+
 class Daemon:
     """A plenumd with a folder of its own."""
 
@@ -78,12 +86,13 @@ class Daemon:
         return self.ask("plenum_list")["response"]["sessions"]
 
     def children(self):
-        """Processes of the agent that this daemon started."""
+        """Processes of the agent that this daemon started: not its helpers, such as those that look at a new client."""
         try:
             with open("/proc/%d/task/%d/children" % ((self.process.pid,) * 2)) as f:
-                return [int(p) for p in f.read().split()]
+                pids = [int(p) for p in f.read().split()]
         except FileNotFoundError:
             return []
+        return [p for p in pids if name_of(p) not in (None, "plenumd", "exe")]  # exe: of /proc/self/exe
 
     def destroy(self):
         if self.process.poll() is None:
