@@ -16,6 +16,7 @@ import subprocess
 import threading
 import xml.dom.minidom
 
+import test_agents
 from harness import CLIS, DEADLINE, HERE, PATH, Case, allow, bash, cli_environment, mcp_server, wait_until
 from test_sdk import Normal, kind
 from test_shim import INPUT, PYTHON_SDK, Lines
@@ -299,6 +300,16 @@ class Tables(Case):
         self.assertGreaterEqual(len(names), 6)
         for name in names:
             self.assertTrue((HERE / name).is_file() if name.endswith(".py") else name in globals(), name)
+
+    def test_other_agents(self):
+        """Each row has the installed version, and its test."""
+        packages = json.loads((HERE / "package.json").read_text())["dependencies"]
+        table = (ROOT / "README.md").read_text().split("## Other agents")[1].split("\n## ")[0]
+        rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| ")][1:]
+        wanted = {"gemini": "@google/gemini-cli", "claude-acp": "@agentclientprotocol/claude-agent-acp", "codex": "@openai/codex"}
+        self.assertEqual({row[1]: row[3] for row in rows}, {name: packages[wanted[name]] for name in wanted})
+        for row in rows:
+            self.assertTrue(hasattr(test_agents, row[-1]), row)
 
     def test_the_picture(self):
         self.assertIn("docs/chat.svg", (ROOT / "README.md").read_text())
