@@ -248,11 +248,13 @@ def restart_gemini(place):
 
 
 def prepare_codex(place, api):
+    """Its sandbox makes .git, .codex and .agents in each writable directory: not in /tmp, others run there."""
     folder = place.home / ".codex"
     folder.mkdir(exist_ok=True)
     (folder / "config.toml").write_text(
         f'model = "loopback"\nmodel_provider = "loopback"\n[model_providers.loopback]\nname = "loopback"\n'
-        f'base_url = "{api.url}/v1"\nwire_api = "responses"\n')
+        f'base_url = "{api.url}/v1"\nwire_api = "responses"\n'
+        f"[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n")
 
 
 GEMINI = Agent(

@@ -123,7 +123,14 @@ class Place:
         self.home, self.run, self.state, self.work = (self.root / sub for sub in ("home", "run", "state", "work"))
         for folder in (self.home, self.run, self.state, self.work):
             folder.mkdir(mode=0o700)
+        self.be_a_repository()
         self.mark = f"PLENUM_E2E_PLACE={self.root}"
+
+    def be_a_repository(self):
+        """Agents look for their project from the work directory up: a .git in /tmp would make all tests share rules."""
+        for part in ("objects", "refs"):
+            (self.root / ".git" / part).mkdir(parents=True)
+        (self.root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
 
     def environment(self, **more):
         return {
