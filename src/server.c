@@ -11,7 +11,7 @@
 #include "core/warm.h"
 #include "excuse.h"
 #include "io/listen.h"
-#include "io/notify.h"
+#include "io/manager.h"
 #include "io/pressure.h"
 #include "plenum/protocol.h"
 #include "store/store.h"
@@ -56,7 +56,7 @@ struct server {
 	struct store *store;
 	struct attention *attention;
 	struct pressure *pressure; /* NULL: not available, or not wanted */
-	struct notify notify;
+	struct manager manager;
 	struct loop_timer trim_timer, watchdog_timer, status_timer, goodbye_timer;
 	struct loop_task leave_task;
 	struct errand reading; /* the configuration, for SIGHUP */
@@ -89,7 +89,7 @@ static void trim_soon(struct server *srv) {
 static void on_changed(struct router *r) {
 	struct server *srv = server_of(r);
 	store_changed(srv->store);
-	if (!loop_timer_pending(&srv->status_timer) && srv->notify.fd >= 0) loop_timer_set(&srv->status_timer, STATUS_MS);
+	if (!loop_timer_pending(&srv->status_timer) && srv->manager.fd >= 0) loop_timer_set(&srv->status_timer, STATUS_MS);
 }
 
 static const char *on_keep(struct router *r, const struct session *s, char *error, size_t size) {
@@ -171,7 +171,7 @@ static void on_accepted(void *arg, int fd, const struct peer *peer) {
 		return;
 	}
 	struct client *c = client_new(srv->loop, &r->pool, &r->shares, fd, peer, watch, origin,
-								  srv->settings->limits.client_line, &router_client_events, r);
+								  srv->settings->limits.client_line, &from_client_events, r);
 	if (!c) {
 		log_error("out of memory, a connection was closed");
 		return;
@@ -192,7 +192,7 @@ static void answer_asker(struct server *srv, const struct asker *a, const char *
 	struct buf b = NOTICE_INIT;
 	if (!c) return; /* disconnected */
 	if (error) {
-		router_fail(c, id, PLENUM_E_SPAWN_FAILED, "the old plenumd goes on: %s", error);
+		notify_fail(c, id, PLENUM_E_SPAWN_FAILED, "the old plenumd goes on: %s", error);
 		return;
 	}
 	c->dialect->put_success(&b, id, "{\"upgraded\":true,\"version\":\"" PLENUM_VERSION "\"}");
@@ -220,7 +220,7 @@ static void answer_upgrade(struct server *srv, const char *error) {
 	drop_askers(srv);
 	LIST_FOR_EACH (c, &srv->router->clients, struct client, node) {
 		if (!c->attachment)
-			router_close_ended(c);
+			attachment_close_ended(c);
 		else if (c->ended)
 			session_changed(c->attachment->session);
 	}
@@ -245,7 +245,7 @@ static void on_goodbye(void *arg) {
 
 /* Not here: the end of the last session is reported at the end of the turn, to clients that still read. */
 static void check_stopped(struct server *srv) {
-	if (srv->stopping && router_children(srv->router) == 0 && descent_finish(srv->router))
+	if (srv->stopping && pool_children(srv->router) == 0 && descent_finish(srv->router))
 		loop_defer(srv->loop, &srv->leave_task);
 }
 
@@ -264,8 +264,8 @@ static void begin_stop(struct server *srv, bool kill_now) {
 	srv->stopping = true;
 	srv->router->shutting_down = true;
 	if (!again) {
-		log_info("stopping: %zu children are running", router_children(srv->router));
-		notify_send_once(&srv->notify, "STOPPING=1\nSTATUS=stopping the sessions");
+		log_info("stopping: %zu children are running", pool_children(srv->router));
+		manager_send_once(&srv->manager, "STOPPING=1\nSTATUS=stopping the sessions");
 		listen_pause(srv->listener);
 		tell_all_stopping(srv);
 		answer_upgrade(srv, "the daemon is shutting down"); /* the current upgrade is cancelled */
@@ -290,7 +290,7 @@ static void shut_down(struct verbs_host *h, bool kill_now) {
 /* --- the router's questions --------------------------------------------------------------------------------------- */
 
 static void on_session_over(struct router *r, struct session *s) {
-	router_remove(r, s, "stopped");
+	sessions_remove(r, s, "stopped");
 	check_stopped(server_of(r));
 }
 
@@ -345,7 +345,7 @@ static const struct router_events events = {
 static void on_pressure(void *arg) {
 	struct server *srv = arg;
 	if (srv->stopping) return;
-	router_relieve(srv->router);
+	pool_relieve(srv->router);
 	(void)lines_pool_trim(&srv->router->pool, true);
 	malloc_trim(0);
 }
@@ -376,13 +376,13 @@ static bool reload(struct verbs_host *h, const struct buf *text, char *error, si
 	struct errors errors = {0};
 	char ready[80];
 	snprintf(ready, sizeof ready, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)now_us());
-	notify_send_once(&srv->notify, ready);
+	manager_send_once(&srv->manager, ready);
 	bool ok = load(srv, text, &errors);
 	if (ok) {
 		settings_unref(srv->router->settings);
 		srv->router->settings = settings_ref(srv->settings);
 		shares_limit(&srv->router->shares, &srv->settings->limits);
-		for (struct session *s = srv->router->sessions; s; s = s->hh.next) router_renew_profile(s);
+		for (struct session *s = srv->router->sessions; s; s = s->hh.next) sessions_renew_profile(s);
 		if (!srv->stopping) warm_configure(srv->router->warm);
 		arm_pressure(srv);
 		log_info("the configuration was read again; running sessions keep theirs until their next start");
@@ -391,7 +391,7 @@ static bool reload(struct verbs_host *h, const struct buf *text, char *error, si
 		log_error("the old configuration is kept");
 	}
 	errors_free(&errors);
-	notify_send_once(&srv->notify, "READY=1");
+	manager_send_once(&srv->manager, "READY=1");
 	return ok;
 }
 
@@ -435,16 +435,16 @@ static void on_usr1(void *arg) {
 
 static void on_watchdog(void *arg) {
 	struct server *srv = arg;
-	notify_send(&srv->notify, "WATCHDOG=1");
-	loop_timer_set(&srv->watchdog_timer, srv->notify.watchdog);
+	manager_send(&srv->manager, "WATCHDOG=1");
+	loop_timer_set(&srv->watchdog_timer, srv->manager.watchdog);
 }
 
 static void on_status(void *arg) {
 	struct server *srv = arg;
 	char text[160];
 	snprintf(text, sizeof text, "STATUS=%zu sessions, %zu running, %zu clients", srv->router->n_sessions,
-			 router_children(srv->router), srv->router->n_clients);
-	notify_send(&srv->notify, text);
+			 pool_children(srv->router), srv->router->n_clients);
+	manager_send(&srv->manager, text);
 }
 
 /* --- upgrade ------------------------------------------------------------------------------------------------------ */
@@ -493,20 +493,20 @@ static void carry_server(struct carry *c, void *arg) {
 	carry_mark(c, "server");
 	CARRY(c, srv->host.started_ms);
 	carry_askers(c, srv);
-	carry_fd(c, &srv->notify.fd, S_IFSOCK);
-	CARRY(c, srv->notify.watchdog);
+	carry_fd(c, &srv->manager.fd, S_IFSOCK);
+	CARRY(c, srv->manager.watchdog);
 	carry_listener(c, srv);
 	store_carry(c, srv->store, srv->host.socket_path);
 	srv->host.state_dir = store_dir(srv->store);
 	if (!c->saving && !carry_ok(c)) return;
-	router_carry(c, srv->router);
+	core_carry(c, srv->router);
 	attention_carry(c, srv->attention);
 }
 
 static void on_leave(void *arg) {
 	struct server *srv = arg;
 	log_info("the binary at %s takes over", upgrade_path(srv->upgrade));
-	notify_send(&srv->notify, "STATUS=upgrading");
+	manager_send(&srv->manager, "STATUS=upgrading");
 	srv->left = true;
 	warm_stop(srv->router->warm, true); /* not in use yet: the new binary starts its own */
 }
@@ -534,7 +534,7 @@ static void upgrade(struct verbs_host *h, struct client *c, struct span id) {
 	struct asker *a = copy ? add_asker(srv) : NULL;
 	if (!a) {
 		free(copy);
-		router_fail(c, id, PLENUM_E_INTERNAL, "out of memory");
+		notify_fail(c, id, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
 	*a = (struct asker){c->id, copy};
@@ -557,7 +557,7 @@ static int resume(struct server *srv) {
 		log_error("the state of the plenumd before this one is lost: %s", error);
 		_exit(EX_SOFTWARE);
 	}
-	router_resume(srv->router);
+	core_resume(srv->router);
 	children_reap(srv->children);
 	on_changed(srv->router);
 	log_info("upgraded: %zu sessions, %zu clients go on", srv->router->n_sessions, srv->router->n_clients);
@@ -653,7 +653,7 @@ static void arm_signals(struct server *srv) {
 static bool make_parts(struct server *srv) {
 	srv->loop = loop_new();
 	srv->children = srv->loop ? children_new(srv->loop) : NULL;
-	srv->router = srv->children ? router_new(srv->loop, srv->children, srv->settings, &events, &srv->host) : NULL;
+	srv->router = srv->children ? core_new(srv->loop, srv->children, srv->settings, &events, &srv->host) : NULL;
 	srv->store = srv->router ? store_new(srv->loop, srv->router) : NULL;
 	srv->attention = srv->store ? attention_new(srv->loop, srv->children, srv->router) : NULL;
 	srv->upgrade = srv->attention ? upgrade_new(srv->loop, srv->children, srv->options->argv, &upgrade_host, srv)
@@ -675,7 +675,7 @@ static void drop_parts(struct server *srv) {
 	upgrade_free(srv->upgrade);
 	attention_free(srv->attention);
 	store_free(srv->store);
-	router_free(srv->router);
+	core_free(srv->router);
 	children_free(srv->children);
 	loop_free(srv->loop);
 	settings_unref(srv->settings);
@@ -685,14 +685,14 @@ static void drop_sessions(struct server *srv) {
 	warm_forget(srv->router->warm);
 	for (struct session *s = srv->router->sessions, *next; s; s = next) {
 		next = s->hh.next;
-		router_remove(srv->router, s, "shutting down");
+		sessions_remove(srv->router, s, "shutting down");
 	}
 }
 
 static void run(struct server *srv) {
 	log_info("plenumd %s listens on %s", PLENUM_VERSION, srv->host.socket_path);
-	notify_send_once(&srv->notify, "READY=1\nSTATUS=ready");
-	if (srv->notify.watchdog) on_watchdog(srv);
+	manager_send_once(&srv->manager, "READY=1\nSTATUS=ready");
+	if (srv->manager.watchdog) on_watchdog(srv);
 	loop_run(srv->loop);
 	log_info("stopped");
 }
@@ -719,7 +719,7 @@ static void clean_up(struct server *srv) {
 	errand_drop(&srv->reading);
 	attention_free(srv->attention);
 	drop_askers(srv);
-	router_free(srv->router);
+	core_free(srv->router);
 	children_free(srv->children);
 	loop_signal_stop(&srv->term);
 	loop_signal_stop(&srv->intr);
@@ -728,7 +728,7 @@ static void clean_up(struct server *srv) {
 	loop_signal_stop(&srv->usr2);
 	loop_free(srv->loop);
 	settings_unref(srv->settings);
-	notify_close(&srv->notify);
+	manager_close(&srv->manager);
 }
 
 static bool load_files(struct server *srv, char *error, size_t size) {
@@ -758,7 +758,7 @@ static bool load_at_start(struct server *srv) {
 	char error[1024], text[1200];
 	while (!load_files(srv, error, sizeof error)) {
 		if (srv->inherited < 0 || !excuse_await(srv->inherited, 0)) return false;
-		notify_send_once(&srv->notify, "STATUS=the configuration has errors");
+		manager_send_once(&srv->manager, "STATUS=the configuration has errors");
 		snprintf(text, sizeof text,
 				 "plenumd cannot start: %s (correct the file and try again; plenumd --check checks it)", error);
 		excuse_client(srv->inherited, PLENUM_E_BAD_CONFIG, text);
@@ -775,9 +775,9 @@ int server_run(const struct server_options *options) {
 								  .shut_down = shut_down,
 								  .upgrade = upgrade,
 								  .started_ms = now_real_ms()}};
-	notify_init(&srv.notify);
+	manager_init(&srv.manager);
 	bool fresh = options->resume < 0;
-	srv.inherited = fresh ? notify_listen_fd() : -1;
+	srv.inherited = fresh ? manager_listen_fd() : -1;
 	if (!(fresh ? load_at_start(&srv) : load_for_upgrade(&srv))) return EX_CONFIG;
 	if (!make_parts(&srv)) {
 		log_error("the event loop cannot be made: %s", strerror(errno));

@@ -649,7 +649,7 @@ static void tell(struct sweep *w, const char *action) {
 		notice_number(&b, "count", (int64_t)w->n_names);
 		buf_printf(&b, ",\"processes\":[%s]", w->names.data ? w->names.data : "");
 		b.failed |= w->names.failed;
-		router_tell(s, notice_end(&b));
+		notify_session(s, notice_end(&b));
 	}
 	if (w->n_names)
 		log_info("session %s: detached processes, %s: [%s]", s ? s->label : "(gone)", action,

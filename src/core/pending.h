@@ -46,7 +46,7 @@ struct pending {
 	bool timer_on;
 	bool judging;        /* an errand checks the rules: no client is asked yet */
 	struct errand judge; /* that errand */
-	/* Of an entry made by the daemon, about a client's line that runs a tool (router_execute.c). */
+	/* Of an entry made by the daemon, about a client's line that runs a tool (execute.c). */
 	struct chunk act;      /* that line; empty: the child asks */
 	struct client *sender; /* its client */
 	char *sender_id;       /* the request's id there, raw JSON; NULL: the line has none */

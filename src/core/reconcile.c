@@ -12,7 +12,7 @@ static bool close_ended(struct session *s) {
 	struct attachment *a;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		size_t before = s->n_attachments;
-		if (a->client->ended) router_close_ended(a->client);
+		if (a->client->ended) attachment_close_ended(a->client);
 		if (s->n_attachments < before && loop_must_yield(s->loop)) return false;
 	}
 	return true;
@@ -67,15 +67,15 @@ static void mark(struct session *s) {
  * 7. Mark the table on disk last, for all of this; it is written before anything is sent. */
 void reconcile(struct session *s) {
 	struct router *r = s->world;
-	router_init_resend(s);
-	router_send_held(s);
+	handshake_resend(s);
+	intake_send_held(s);
 	bool all_closed = close_ended(s);
 	bool due = session_state_due(s);
-	if (due) router_publish_state(s);
-	router_init_restart(s);
+	if (due) status_publish(s);
+	handshake_restart(s);
 	bool one_more = is_one_more(s);
 	if (one_more) warm_make_room(r->warm);
-	if (one_more || (due && s->told_state == SESSION_IDLE)) router_keep_to_limit(r, s);
+	if (one_more || (due && s->told_state == SESSION_IDLE)) pool_keep_to_limit(r, s);
 	session_pace(s);
 	if (due && !s->agent && !s->want_child) session_slim(s);
 	mark(s);

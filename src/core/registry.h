@@ -122,7 +122,7 @@ const char *registry_check_names(const struct registry *r, const struct owner *o
 								 struct span dialogs);
 /* The same for an object of servers that replaces all of the owner's (NULL: it has none). */
 const char *registry_check_servers(const struct registry *r, const struct owner *o, struct span servers);
-/* Take the name from absent owners; the caller has checked router_server_taken(). */
+/* Take the name from absent owners; the caller has checked owners_of_server(). */
 const char *owner_add_server(struct registry *r, struct owner *o, struct span name, struct span config, bool is_sdk);
 void owner_drop_servers(struct registry *r, struct owner *o, bool sdk_too);
 const char *owner_set_dialogs(struct owner *o, struct span kinds);

@@ -19,14 +19,14 @@
 
 #define CROWD 64 /* with more attachments only subscribers are notified of comings and goings */
 
-const struct client_events router_client_events = {
-	.line = router_on_line,
-	.long_line = router_on_long_line,
-	.no_more = router_on_no_more,
-	.gone = router_on_gone,
-	.evicted = router_on_evicted,
-	.overtaken = router_overtaken,
-	.pace = router_pace,
+const struct client_events from_client_events = {
+	.line = from_client_line,
+	.long_line = from_client_long_line,
+	.no_more = from_client_no_more,
+	.gone = from_client_gone,
+	.evicted = from_client_evicted,
+	.overtaken = pace_overtaken,
+	.pace = pace_blocked,
 };
 
 static struct gate *new_gates(void) {
@@ -43,8 +43,8 @@ struct gate *router_gate(const struct client *c) {
 	return g;
 }
 
-struct router *router_new(struct loop *loop, struct children *children, struct settings *settings,
-						  const struct router_events *events, void *server) {
+struct router *core_new(struct loop *loop, struct children *children, struct settings *settings,
+						const struct router_events *events, void *server) {
 	struct router *r = calloc(1, sizeof *r);
 	if (!r) return NULL;
 	r->loop = loop;
@@ -66,7 +66,7 @@ struct router *router_new(struct loop *loop, struct children *children, struct s
 	return NULL;
 }
 
-void router_free(struct router *r) {
+void core_free(struct router *r) {
 	if (!r) return;
 	warm_free(r->warm);
 	free(r->gates);
@@ -98,7 +98,7 @@ static void post_error_answer(struct client *c, struct span id, const char *code
 	client_post(c, notice_chunk(&b));
 }
 
-void router_fail(struct client *c, struct span id, const char *code, const char *fmt, ...) {
+void notify_fail(struct client *c, struct span id, const char *code, const char *fmt, ...) {
 	char text[1024];
 	va_list ap;
 	va_start(ap, fmt);
@@ -110,7 +110,7 @@ void router_fail(struct client *c, struct span id, const char *code, const char 
 		post_error_event(c, SPAN_NONE, SPAN_NONE, code, text, 0);
 }
 
-void router_complain(struct client *c, struct span id, const char *code, const char *fmt, ...) {
+void notify_complain(struct client *c, struct span id, const char *code, const char *fmt, ...) {
 	char text[1024];
 	va_list ap;
 	va_start(ap, fmt);
@@ -119,7 +119,7 @@ void router_complain(struct client *c, struct span id, const char *code, const c
 	post_error_event(c, id, SPAN_NONE, code, text, 0);
 }
 
-void router_complain_of_line(struct client *c, struct span id, const char *code, const char *text, size_t size) {
+void notify_complain_of_line(struct client *c, struct span id, const char *code, const char *text, size_t size) {
 	struct buf more = NOTICE_INIT;
 	if (!c->dialect->frame->answers_bad_lines) {
 		post_error_event(c, id, SPAN_NONE, code, text, size);
@@ -131,32 +131,32 @@ void router_complain_of_line(struct client *c, struct span id, const char *code,
 	buf_free(&more);
 }
 
-bool router_is_request(const struct client *c, const struct message *m) {
+bool notify_is_request(const struct client *c, const struct message *m) {
 	return m->kind == MESSAGE_REQUEST || (m->kind == MESSAGE_USER && !c->dialect->prompt_id);
 }
 
-void router_refuse(struct client *c, const struct message *m, const char *code, const char *fmt, ...) {
+void notify_refuse(struct client *c, const struct message *m, const char *code, const char *fmt, ...) {
 	char text[1024];
 	struct span uuid = m->kind == MESSAGE_USER && span_is_string(m->env.uuid) ? m->env.uuid : SPAN_NONE;
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	if (router_is_request(c, m))
+	if (notify_is_request(c, m))
 		post_error_answer(c, m->env.request_id, code, text, "");
 	else
 		post_error_event(c, SPAN_NONE, uuid, code, text, 0);
 }
 
-bool router_is_private(const struct session *s) {
+bool session_is_private(const struct session *s) {
 	return s->lost_profile || s->profile->is_private; /* with a lost profile: unknown */
 }
 
 static bool is_private_to(const struct session *s, const struct client *c) {
-	return router_is_private(s) && !trust_is_ours(c);
+	return session_is_private(s) && !client_is_ours(c);
 }
 
-void router_tell_subscribers(struct session *s, struct chunk notice) {
+void notify_subscribers(struct session *s, struct chunk notice) {
 	struct router *r = s->world;
 	struct client *c;
 	if (r->n_subscribers && notice.data && !s->spare) {
@@ -168,37 +168,37 @@ void router_tell_subscribers(struct session *s, struct chunk notice) {
 	chunk_drop(&notice);
 }
 
-void router_wake_all(struct session *s) {
+void notify_wake(struct session *s) {
 	struct attachment *a;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) client_wake(a->client);
 }
 
-void router_tell(struct session *s, struct chunk notice) {
+void notify_session(struct session *s, struct chunk notice) {
 	const struct dialect_frame *f = session_dialect(s)->frame, *plain = dialect_default()->frame;
 	if (!notice.data) notice = (struct chunk){NULL, plain->lost, strlen(plain->lost)};
 	struct chunk line = f->put_notice(notice);
 	if (!line.data) line = (struct chunk){NULL, f->lost, strlen(f->lost)};
-	router_tell_subscribers(s, notice);
+	notify_subscribers(s, notice);
 	tape_append(&s->tape, line, LINE_NOTICE, 0);
-	router_wake_all(s);
+	notify_wake(s);
 }
 
-void router_tell_present(struct session *s, struct chunk notice, const struct attachment *except) {
+void notify_present(struct session *s, struct chunk notice, const struct attachment *except) {
 	struct attachment *a;
 	if (!notice.data) return;
 	if (s->n_attachments <= CROWD) {
 		LIST_FOR_EACH (a, &s->attachments, struct attachment, node)
 			if (a != except && !a->client->filter.quiet) client_tell(a->client, chunk_ref(notice));
 	}
-	router_tell_subscribers(s, notice);
+	notify_subscribers(s, notice);
 }
 
-bool router_alert_wanted(const struct session *s, enum alert_kind kind) {
+bool notify_alert_wanted(const struct session *s, enum alert_kind kind) {
 	return s->world->settings->on[kind].n && !s->spare;
 }
 
-void router_alert(struct session *s, const struct alert *alert) {
-	if (router_alert_wanted(s, alert->kind)) s->world->events->attention(s->world, s, alert);
+void notify_alert(struct session *s, const struct alert *alert) {
+	if (notify_alert_wanted(s, alert->kind)) s->world->events->attention(s->world, s, alert);
 }
 
 /* Begin an object; the caller closes it. */
@@ -212,7 +212,7 @@ static void put_who(struct buf *b, const struct client *c) {
 	str_put_json(b, c->program, strlen(c->program));
 }
 
-void router_put_where(struct buf *b, const struct client *c) {
+void notify_put_where(struct buf *b, const struct client *c) {
 	const struct attachment *a = c->attachment;
 	put_who(b, c);
 	buf_printf(b, ",\"client\":%llu", (unsigned long long)c->id);
@@ -222,20 +222,20 @@ void router_put_where(struct buf *b, const struct client *c) {
 	buf_putc(b, '}');
 }
 
-void router_put_by(struct buf *b, const struct client *c) {
+void notify_put_by(struct buf *b, const struct client *c) {
 	buf_puts(b, ",\"by\":");
 	put_who(b, c);
 	buf_putc(b, '}');
 }
 
-void router_tell_stopping(struct session *s, const struct client *by, bool kill_now) {
+void notify_stopping(struct session *s, const struct client *by, bool kill_now) {
 	struct buf b = NOTICE_INIT;
 	if (!s->agent || (s->stopping && !kill_now)) return;
 	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
 	notice_text(&b, "what", "stopping");
 	notice_text(&b, "value", kill_now ? "kill" : "graceful");
-	router_put_by(&b, by);
-	router_tell(s, notice_end(&b));
+	notify_put_by(&b, by);
+	notify_session(s, notice_end(&b));
 }
 
 /* --- sessions ----------------------------------------------------------------------------------------------------- */
@@ -290,15 +290,15 @@ struct session *router_named(struct router *r, const char *name) {
 	return s ? s : router_find_conversation(r, name);
 }
 
-struct session *router_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch) {
+struct session *sessions_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch) {
 	launch->instance = r->instance;
 	launch->nofile = r->nofile;
 	login_share(&launch->login, &r->login);
 	struct share *payer = share_take(&r->shares, launch->uid, SHARE_SESSIONS, 1);
 	struct session *s = payer ? session_new(r->loop, &r->pool, r->children, r->settings, profile, name, launch,
-											&router_session_events, r)
+											&from_child_events, r)
 							  : NULL;
-	if (s && router_init_begin(s) && HASH_TRY_ADD(hh, r->sessions, s->name, strlen(s->name), s)) {
+	if (s && handshake_begin(s) && HASH_TRY_ADD(hh, r->sessions, s->name, strlen(s->name), s)) {
 		s->payer = payer;
 		s->id = ++r->sessions_seen;
 		loop_task_init(&s->over_task, on_over, s);
@@ -306,33 +306,33 @@ struct session *router_add(struct router *r, const char *name, const struct prof
 		return s;
 	}
 	share_give(payer, SHARE_SESSIONS, 1);
-	if (s) router_init_free(s);
+	if (s) handshake_free(s);
 	if (s) session_remove(s);
 	return NULL;
 }
 
-struct session *router_create(struct router *r, const char *name, const struct profile *profile,
-							  struct launch *launch) {
-	struct session *s = router_add(r, name, profile, launch);
+struct session *sessions_create(struct router *r, const char *name, const struct profile *profile,
+								struct launch *launch) {
+	struct session *s = sessions_add(r, name, profile, launch);
 	if (!s) return NULL;
 	struct buf b = NOTICE_INIT;
-	if (r->guards_lost) guards_lose(&s->registry, s, s->loop, router_grace_timer);
+	if (r->guards_lost) guards_lose(&s->registry, s, s->loop, owners_grace_timer);
 	tape_begin(&s->tape, r->last_seq + 1, true); /* above the numbers of an earlier session of this name */
 	notice_begin(&b, PLENUM_EV_SESSION_CREATED, s->name);
 	notice_text(&b, "profile", profile->name);
 	notice_text(&b, "cwd", s->launch.cwd);
-	router_tell_subscribers(s, notice_end(&b));
+	notify_subscribers(s, notice_end(&b));
 	r->events->changed(r);
 	return s;
 }
 
-enum child_result router_start(struct router *r, struct session *s, char *error) {
+enum child_result sessions_start(struct router *r, struct session *s, char *error) {
 	if (warm_give(r->warm, s)) return CHILD_OK;
 	s->only_asked = true;
 	return session_start(s, error);
 }
 
-void router_renew_profile(struct session *s) {
+void sessions_renew_profile(struct session *s) {
 	struct router *r = s->world;
 	const struct profile *p = settings_profile(r->settings, session_profile(s));
 	if (!p || s->agent || s->settings == r->settings) return; /* a removed profile lives on with its sessions */
@@ -353,7 +353,7 @@ void router_hold(struct client *c, struct chunk line) {
 	list_add_tail(&c->world->clients, &c->node);
 }
 
-void router_await_start(struct client *c, struct session *s, struct chunk line, bool makes) {
+void starts_await(struct client *c, struct session *s, struct chunk line, bool makes) {
 	c->starting = s->id;
 	c->makes = makes;
 	router_hold(c, line);
@@ -365,7 +365,7 @@ static struct session *find_id(const struct router *r, uint64_t id) {
 	return s;
 }
 
-struct session *router_awaited(struct client *c, struct chunk line, bool *made, const char **code, char *error) {
+struct session *starts_awaited(struct client *c, struct chunk line, bool *made, const char **code, char *error) {
 	struct router *r = c->world;
 	struct session *s = find_id(r, c->starting);
 	*made = c->makes;
@@ -376,19 +376,19 @@ struct session *router_awaited(struct client *c, struct chunk line, bool *made, 
 	}
 	c->starting = 0;
 	c->makes = false;
-	if (s && !s->start_error && router_is_closed_to(s, c)) { /* since the wait began */
+	if (s && !s->start_error && trust_is_closed_to(s, c)) { /* since the wait began */
 		*code = PLENUM_E_NOT_ALLOWED;
-		snprintf(error, CHILD_ERROR_MAX, ROUTER_PRIVATE_TEXT, s->name);
+		snprintf(error, CHILD_ERROR_MAX, TRUST_PRIVATE_TEXT, s->name);
 		return NULL;
 	}
 	if (s && !s->start_error) return s;
 	*code = s && s->start_result == CHILD_TIMEOUT ? PLENUM_E_TIMEOUT : PLENUM_E_SPAWN_FAILED;
 	snprintf(error, CHILD_ERROR_MAX, "%s", s ? s->start_error : "the session was removed before its child had started");
-	if (s && *made && !s->n_attachments && !s->agent && !s->want_child) router_remove(r, s, error);
+	if (s && *made && !s->n_attachments && !s->agent && !s->want_child) sessions_remove(r, s, error);
 	return NULL;
 }
 
-void router_leave_start(struct client *c) {
+void starts_leave(struct client *c) {
 	struct router *r = c->world;
 	struct session *s = c->starting && c->makes ? find_id(r, c->starting) : NULL;
 	c->starting = 0;
@@ -406,23 +406,23 @@ static void release_all(struct router *r) {
 	LIST_FOR_EACH (c, &r->clients, struct client, node) client_release(c);
 }
 
-void router_remove(struct router *r, struct session *s, const char *why) {
+void sessions_remove(struct router *r, struct session *s, const char *why) {
 	struct attachment *a;
 	struct buf b = NOTICE_INIT;
 	if (s->removed) return;
-	router_withdraw_all(s, why);
+	asks_withdraw_all(s, why);
 	notice_begin(&b, PLENUM_EV_SESSION_REMOVED, s->name);
 	notice_text(&b, "reason", why);
-	router_tell(s, notice_end(&b));
+	notify_session(s, notice_end(&b));
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) a->owner = NULL; /* notify no client of owners now */
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		struct client *c = a->client;
 		bool ephemeral = a->ephemeral;
 		a->ephemeral = false; /* or its detachment would remove the session again */
 		if (c->filter.quiet && !ephemeral)
-			router_fail(c, SPAN_NONE, PLENUM_E_NOT_ATTACHED, "session %s was removed: nothing more comes of it",
+			notify_fail(c, SPAN_NONE, PLENUM_E_NOT_ATTACHED, "session %s was removed: nothing more comes of it",
 						s->name);
-		router_detach(c, why);
+		attachment_leave(c, why);
 		if (ephemeral || c->ended) client_close(c);
 	}
 	if (!s->ephemeral) r->last_seq = MAX(r->last_seq, s->tape.next - 1);
@@ -431,15 +431,15 @@ void router_remove(struct router *r, struct session *s, const char *why) {
 	share_give(s->payer, SHARE_SESSIONS, 1);
 	s->payer = NULL;
 	release_all(r);
-	router_init_free(s);
+	handshake_free(s);
 	loop_timer_stop(s->lag_timer);
-	router_stall_over(s);
+	stall_over(s);
 	loop_task_stop(&s->over_task);
 	session_remove(s);
 	r->events->changed(r);
 }
 
-bool router_rename(struct session *s, const char *name) {
+bool sessions_rename(struct session *s, const char *name) {
 	struct router *r = s->world;
 	struct buf b = NOTICE_INIT;
 	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
@@ -450,7 +450,7 @@ bool router_rename(struct session *s, const char *name) {
 	HASH_ADD_KEYPTR(hh, r->sessions, s->name, strlen(s->name), s);
 	struct chunk notice = notice_end(&b);
 	if (done)
-		router_tell(s, notice);
+		notify_session(s, notice);
 	else
 		chunk_drop(&notice);
 	r->events->changed(r);
@@ -469,7 +469,7 @@ static struct session *oldest_idle(const struct router *r, const struct session 
 	return oldest;
 }
 
-size_t router_children(const struct router *r) {
+size_t pool_children(const struct router *r) {
 	size_t n = warm_running(r->warm);
 	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->agent || s->starting;
 	return n;
@@ -491,12 +491,12 @@ static bool send_to_sleep(struct router *r, const struct session *but) {
 	return true;
 }
 
-void router_keep_to_limit(struct router *r, const struct session *but) {
+void pool_keep_to_limit(struct router *r, const struct session *but) {
 	size_t n = count_children(r);
 	while (n > r->settings->max_children && send_to_sleep(r, but)) n--;
 }
 
-void router_relieve(struct router *r) {
+void pool_relieve(struct router *r) {
 	if (warm_relieve(r->warm)) return;
 	struct session *oldest = oldest_idle(r, NULL);
 	if (!oldest) {
@@ -514,12 +514,12 @@ static void tell_presence(struct attachment *a, const char *event, const char *w
 	if (a->session->n_attachments > CROWD && !a->session->world->n_subscribers) return;
 	notice_begin(&b, event, a->session->name);
 	buf_puts(&b, ",\"client\":");
-	router_put_where(&b, a->client);
+	notify_put_where(&b, a->client);
 	if (why) notice_text(&b, "reason", why);
-	router_tell_present(a->session, notice_end(&b), a);
+	notify_present(a->session, notice_end(&b), a);
 }
 
-struct attachment *router_attach(struct router *r, struct client *c, struct session *s, bool observer, bool approve) {
+struct attachment *attachment_new(struct router *r, struct client *c, struct session *s, bool observer, bool approve) {
 	struct attachment *a = calloc(1, sizeof *a);
 	(void)r;
 	if (!a) return NULL;
@@ -536,11 +536,11 @@ struct attachment *router_attach(struct router *r, struct client *c, struct sess
 	return a;
 }
 
-void router_attached(struct router *r, struct attachment *a) {
+void attachment_ready(struct router *r, struct attachment *a) {
 	(void)r;
 	tell_presence(a, PLENUM_EV_ATTACHED, NULL);
-	router_owner_returns(a);
-	router_offer(a);
+	owners_return(a);
+	asks_offer(a);
 }
 
 static void free_attachment(struct attachment *a) {
@@ -554,7 +554,7 @@ static void end_calls_of(struct session *s, struct client *c) {
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
 		if (call->asker == c) {
 			struct span id = {call->asker_id, call->asker_id ? strlen(call->asker_id) : 0};
-			if (!c->dead) router_fail(c, id, PLENUM_E_NOT_ATTACHED, ROUTER_LEFT_TEXT, s->name);
+			if (!c->dead) notify_fail(c, id, PLENUM_E_NOT_ATTACHED, ATTACHMENT_LEFT_TEXT, s->name);
 			if (call->purpose == CALL_KEPT)
 				call_end(&s->calls, call); /* the child has not got it */
 			else
@@ -562,11 +562,11 @@ static void end_calls_of(struct session *s, struct client *c) {
 		}
 }
 
-void router_detach(struct client *c, const char *why) {
+void attachment_leave(struct client *c, const char *why) {
 	struct attachment *a = c->attachment;
 	if (!a) return;
 	struct session *s = a->session;
-	router_prompts_leave(c);
+	intake_leave(c);
 	c->init_due = 0;
 	if (a->on_lag == LAG_CLOSE) a->on_lag = LAG_GAP; /* it is leaving: a gap now must not detach it again */
 	if (!c->dead) client_leave_tape(c);
@@ -577,12 +577,12 @@ void router_detach(struct client *c, const char *why) {
 	c->attachment = NULL;
 	client_speak(c, NULL);
 	client_filter_free(&c->filter);
-	router_unask(a);
-	router_client_left_init(s, c);
+	asks_leave(a);
+	handshake_left(s, c);
 	end_calls_of(s, c);
-	router_execute_left(s, c);
+	execute_left(s, c);
 	prompts_asker_gone(&s->prompts, c);
-	router_owner_leaves(a);
+	owners_leave(a);
 	bool unused = s->by_client && !s->conversation_id && !s->n_attachments; /* its client began nothing */
 	bool ephemeral = (a->ephemeral || unused) && !s->removed;
 	free_attachment(a);
@@ -593,29 +593,29 @@ void router_detach(struct client *c, const char *why) {
 }
 
 /* A half-closed client stays until everything that it waits for was sent (contract 7). */
-void router_close_ended(struct client *c) {
+void attachment_close_ended(struct client *c) {
 	struct attachment *a = c->attachment;
 	struct call *call;
 	struct router *r = c->world;
 	if (!c->ended || c->closing || c->dead || client_holds(c)) return;
 	if (r->events->is_asker && r->events->is_asker(r, c)) return;
 	if (a) {
-		if (prompts_of(&a->session->prompts, c) || router_init_waits(a->session, c, SPAN_NONE)) return;
-		if (router_execute_open(a->session, c, SPAN_NONE)) return;
+		if (prompts_of(&a->session->prompts, c) || handshake_waits(a->session, c, SPAN_NONE)) return;
+		if (execute_open(a->session, c, SPAN_NONE)) return;
 		LIST_FOR_EACH (call, &a->session->calls.order, struct call, node)
 			if (call->asker == c && !router_is_shim(c)) return; /* the CLI ends despite open requests */
 		if (a->ephemeral && a->session->agent) {                /* its session ends with it, and it gets the exit */
 			session_end_input(a->session);
 			return;
 		}
-		router_detach(c, "end of input");
+		attachment_leave(c, "end of input");
 	}
 	client_close(c);
 }
 
-bool router_is_name(const char *name) {
+bool sessions_is_name(const char *name) {
 	size_t n = strlen(name), len;
-	if (n == 0 || n > ROUTER_NAME_MAX) return false;
+	if (n == 0 || n > SESSIONS_NAME_MAX) return false;
 	for (size_t i = 0; i < n; i += len) {
 		len = str_utf8(name + i, n - i);
 		if (!len || str_misleads(str_char(name + i, len))) return false;
@@ -623,24 +623,24 @@ bool router_is_name(const char *name) {
 	return true;
 }
 
-struct session *router_home(struct router *r, struct client *c) {
+struct session *trust_home(struct router *r, struct client *c) {
 	struct session *home = trust_session(r, c);
 	return home && !home->profile->agent_peers_none ? home : NULL;
 }
 
-struct router_view router_view(struct router *r, struct client *c) {
+struct trust_view trust_view(struct router *r, struct client *c) {
 	bool agent = trust_of(r, c) == TRUST_AGENT;
-	return (struct router_view){.ours = trust_is_ours(c), .agent = agent, .home = agent ? router_home(r, c) : NULL};
+	return (struct trust_view){.ours = client_is_ours(c), .agent = agent, .home = agent ? trust_home(r, c) : NULL};
 }
 
-bool router_view_has(const struct router_view *v, const struct session *s) {
-	if (router_is_private(s) && !v->ours) return false;
+bool trust_view_has(const struct trust_view *v, const struct session *s) {
+	if (session_is_private(s) && !v->ours) return false;
 	return !v->agent || (v->home && (s == v->home || s->made_by == v->home->id));
 }
 
-bool router_is_closed_to(const struct session *s, struct client *c) {
-	struct router_view v = router_view(s->world, c);
-	return !router_view_has(&v, s);
+bool trust_is_closed_to(const struct session *s, struct client *c) {
+	struct trust_view v = trust_view(s->world, c);
+	return !trust_view_has(&v, s);
 }
 
 bool router_is_shim(const struct client *c) {
@@ -648,8 +648,8 @@ bool router_is_shim(const struct client *c) {
 	return a && a->ephemeral && c->filter.quiet;
 }
 
-bool router_may_stop(const struct session *s, struct client *c) {
-	return trust_is_free(s->world, c) && (trust_is_ours(c) || c->peer.uid == s->launch.uid);
+bool trust_may_stop(const struct session *s, struct client *c) {
+	return trust_is_free(s->world, c) && (client_is_ours(c) || c->peer.uid == s->launch.uid);
 }
 
 /* The client that the session ends with may have ended its input in this turn. */
@@ -657,20 +657,20 @@ static void close_owner(struct session *s) {
 	struct attachment *a;
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
 		if (!a->ephemeral || !a->client->ended) continue;
-		router_close_ended(a->client);
+		attachment_close_ended(a->client);
 		return;
 	}
 }
 
-bool router_must_wait(struct session *s, struct client *c) {
+bool sessions_must_wait(struct session *s, struct client *c) {
 	if (s->ending) close_owner(s);
 	if (!session_is_going(s)) return false;
-	if (s->agent && router_may_stop(s, c)) session_stop(s, false, THEN_REMOVE);
+	if (s->agent && trust_may_stop(s, c)) session_stop(s, false, THEN_REMOVE);
 	return true;
 }
 
 /* The root is the directory of services, such as the sshd of a forwarded socket, and not the user's choice. */
-char *router_usual_cwd(const struct client *c, const struct profile *p) {
+char *inquiry_usual_cwd(const struct client *c, const struct profile *p) {
 	char *own = c->peer.uid == getuid() ? proc_cwd(c->peer.pid) : NULL;
 	const char *home = getenv("HOME");
 	if (own && strcmp(own, "/") != 0) return own;
@@ -678,8 +678,8 @@ char *router_usual_cwd(const struct client *c, const struct profile *p) {
 	return str_dup(p->cwd ? p->cwd : home && *home == '/' ? home : "/");
 }
 
-const char *router_session_refused(struct router *r, const struct client *c, char why[SHARE_TEXT_MAX]) {
-	size_t max = r->settings->max_sessions, kept = trust_is_ours(c) ? 0 : share_reserve(max);
+const char *sessions_refused(struct router *r, const struct client *c, char why[SHARE_TEXT_MAX]) {
+	size_t max = r->settings->max_sessions, kept = client_is_ours(c) ? 0 : share_reserve(max);
 	if (!share_allows(&r->shares, c->peer.uid, SHARE_SESSIONS, 1, why)) return PLENUM_E_SHARE_EXCEEDED;
 	if (r->n_sessions + kept >= max)
 		snprintf(why, SHARE_TEXT_MAX, "there are %zu of %zu sessions (max_sessions)%s: forget one first", r->n_sessions,
@@ -692,11 +692,11 @@ const char *router_session_refused(struct router *r, const struct client *c, cha
 }
 
 /* An agent's program has an environment made by the agent; the pid of an ended process may have been reused. */
-void router_take_login(struct session *s, struct client *c) {
+void inquiry_take_login(struct session *s, struct client *c) {
 	uid_t me = getuid();
 	if (s->agent || s->want_child || s->launch.uid != me) return;
-	router_take_umask(&s->launch, c);
-	if (!s->launch.env_only) router_set_asker(&s->launch, c);
+	inquiry_take_umask(&s->launch, c);
+	if (!s->launch.env_only) inquiry_set_asker(&s->launch, c);
 }
 
 /* Return true if a line of this client may make a session of this name. False: the client was notified. */
@@ -704,28 +704,28 @@ static bool may_make(struct router *r, struct client *c, const char *name, const
 	char why[SHARE_TEXT_MAX];
 	const char *code;
 	if (trust_of(r, c) == TRUST_AGENT)
-		router_fail(c, id, PLENUM_E_NOT_ALLOWED, ROUTER_AGENT_TEXT);
-	else if (!router_is_name(name))
-		router_fail(c, id, PLENUM_E_BAD_REQUEST, "%s names the session: " ROUTER_NAME_TEXT, c->dialect->session_id,
-					ROUTER_NAME_MAX);
+		notify_fail(c, id, PLENUM_E_NOT_ALLOWED, TRUST_AGENT_TEXT);
+	else if (!sessions_is_name(name))
+		notify_fail(c, id, PLENUM_E_BAD_REQUEST, "%s names the session: " SESSIONS_NAME_TEXT, c->dialect->session_id,
+					SESSIONS_NAME_MAX);
 	else if (!p)
-		router_fail(c, id, PLENUM_E_NO_SUCH_PROFILE, "session %s is not there and the default profile is missing",
+		notify_fail(c, id, PLENUM_E_NO_SUCH_PROFILE, "session %s is not there and the default profile is missing",
 					name);
 	else if (p->dialect->frame != c->dialect->frame)
-		router_fail(c, id, PLENUM_E_BAD_REQUEST, ROUTER_OTHER_TEXT, "the default profile", p->name, p->dialect->name,
+		notify_fail(c, id, PLENUM_E_BAD_REQUEST, ROUTER_OTHER_TEXT, "the default profile", p->name, p->dialect->name,
 					c->dialect->name);
-	else if (p->is_private && !trust_is_ours(c))
-		router_fail(c, id, PLENUM_E_NOT_ALLOWED,
+	else if (p->is_private && !client_is_ours(c))
+		notify_fail(c, id, PLENUM_E_NOT_ALLOWED,
 					"session %s is not there, and the default profile is private to the user who runs the daemon",
 					name);
-	else if ((code = router_session_refused(r, c, why)) != NULL)
-		router_fail(c, id, code, "%s", why);
+	else if ((code = sessions_refused(r, c, why)) != NULL)
+		notify_fail(c, id, code, "%s", why);
 	else
 		return true;
 	return false;
 }
 
-void router_leave_begin(struct session *s) {
+void sessions_leave_begin(struct session *s) {
 	s->by_client = session_has_steps(s);
 }
 
@@ -733,24 +733,24 @@ static struct session *make_implicitly(struct router *r, struct client *c, const
 									   struct span id, struct chunk line) {
 	char error[CHILD_ERROR_MAX];
 	struct launch launch = {.uid = c->peer.uid};
-	if (!router_look_for(c, line, p, NULL)) return NULL;
-	launch.cwd = router_usual_cwd(c, p);
-	launch.place = router_place_of(c);
-	launch.login = router_login_of(c, p);
-	if (!launch.login) router_set_asker(&launch, c);
-	router_take_umask(&launch, c);
-	struct session *s = launch.cwd ? router_create(r, name, p, &launch) : NULL;
+	if (!inquiry_look_for(c, line, p, NULL)) return NULL;
+	launch.cwd = inquiry_usual_cwd(c, p);
+	launch.place = inquiry_place_of(c);
+	launch.login = inquiry_login_of(c, p);
+	if (!launch.login) inquiry_set_asker(&launch, c);
+	inquiry_take_umask(&launch, c);
+	struct session *s = launch.cwd ? sessions_create(r, name, p, &launch) : NULL;
 	launch_free(&launch);
 	if (!s) {
-		router_fail(c, id, PLENUM_E_INTERNAL, "out of memory");
+		notify_fail(c, id, PLENUM_E_INTERNAL, "out of memory");
 		return NULL;
 	}
-	router_leave_begin(s);
-	enum child_result result = router_start(r, s, error);
-	if (s->starting) router_await_start(c, s, line, true);
+	sessions_leave_begin(s);
+	enum child_result result = sessions_start(r, s, error);
+	if (s->starting) starts_await(c, s, line, true);
 	if (result == CHILD_OK) return s->starting ? NULL : s;
-	router_fail(c, id, result == CHILD_TIMEOUT ? PLENUM_E_TIMEOUT : PLENUM_E_SPAWN_FAILED, "%s", error);
-	router_remove(r, s, error);
+	notify_fail(c, id, result == CHILD_TIMEOUT ? PLENUM_E_TIMEOUT : PLENUM_E_SPAWN_FAILED, "%s", error);
+	sessions_remove(r, s, error);
 	return NULL;
 }
 
@@ -759,8 +759,8 @@ static struct session *awaited_implicitly(struct client *c, struct span id, stru
 	char error[CHILD_ERROR_MAX];
 	const char *code;
 	bool made;
-	struct session *s = router_awaited(c, line, &made, &code, error);
-	if (code) router_fail(c, id, code, "%s", error);
+	struct session *s = starts_awaited(c, line, &made, &code, error);
+	if (code) notify_fail(c, id, code, "%s", error);
 	return s;
 }
 
@@ -780,56 +780,56 @@ static struct session *implicit_session(struct router *r, struct client *c, cons
 	if (c->starting) return awaited_implicitly(c, id, line);
 	struct session *s = router_named(r, name);
 	if (!s) return may_make(r, c, name, p, id) ? make_implicitly(r, c, name, p, id, line) : NULL;
-	if (!router_is_closed_to(s, c)) {
+	if (!trust_is_closed_to(s, c)) {
 		if (session_dialect(s)->frame != c->dialect->frame) {
-			router_fail(c, id, PLENUM_E_BAD_REQUEST, ROUTER_OTHER_TEXT, "session", name, session_dialect(s)->name,
+			notify_fail(c, id, PLENUM_E_BAD_REQUEST, ROUTER_OTHER_TEXT, "session", name, session_dialect(s)->name,
 						c->dialect->name);
 			return NULL;
 		}
-		if (!router_must_wait(s, c)) return s;
+		if (!sessions_must_wait(s, c)) return s;
 		router_hold(c, line); /* later lines are for the next session of that name */
 		return NULL;
 	}
 	if (trust_of(r, c) == TRUST_AGENT)
-		router_fail(c, id, PLENUM_E_NOT_ALLOWED, ROUTER_AGENT_TEXT);
+		notify_fail(c, id, PLENUM_E_NOT_ALLOWED, TRUST_AGENT_TEXT);
 	else
-		router_fail(c, id, PLENUM_E_NOT_ALLOWED, ROUTER_PRIVATE_TEXT, name);
+		notify_fail(c, id, PLENUM_E_NOT_ALLOWED, TRUST_PRIVATE_TEXT, name);
 	return NULL;
 }
 
-void router_make_up_name(struct router *r, char out[ROUTER_MADE_UP_MAX]) {
+void sessions_make_up_name(struct router *r, char out[SESSIONS_MADE_UP_MAX]) {
 	char hex[9];
 	do {
 		str_random_hex(hex, 8);
-		snprintf(out, ROUTER_MADE_UP_MAX, "s-%s", hex);
+		snprintf(out, SESSIONS_MADE_UP_MAX, "s-%s", hex);
 	} while (router_find(r, out));
 }
 
-struct attachment *router_attach_implicitly(struct router *r, struct client *c, struct span session,
-											struct span request_id, struct chunk line) {
+struct attachment *implicit_attach(struct router *r, struct client *c, struct span session, struct span request_id,
+								   struct chunk line) {
 	_cleanup_free_ char *wanted = session.p ? span_dup(session, NULL) : NULL;
-	char made_up[ROUTER_MADE_UP_MAX];
+	char made_up[SESSIONS_MADE_UP_MAX];
 	const char *name = wanted && *wanted ? wanted : "default";
 	if (name != wanted && c->dialect->take_step) { /* such a client begins a conversation of its own */
-		router_make_up_name(r, made_up);
+		sessions_make_up_name(r, made_up);
 		name = made_up;
 	} else if (c->dialect->take_step && !router_named(r, name)) {
-		router_fail(c, request_id, PLENUM_E_NO_SUCH_SESSION, "no session has the conversation %.100s", name);
+		notify_fail(c, request_id, PLENUM_E_NO_SUCH_SESSION, "no session has the conversation %.100s", name);
 		return NULL;
 	}
 	if (name != wanted && span_is_string(session) && session.n > 2) {
-		router_fail(c, request_id, PLENUM_E_BAD_REQUEST, "%s names the session, and no name holds a NUL",
+		notify_fail(c, request_id, PLENUM_E_BAD_REQUEST, "%s names the session, and no name holds a NUL",
 					c->dialect->session_id);
 		return NULL;
 	}
 	struct session *s = implicit_session(r, c, name, request_id, line);
 	if (!s) return NULL;
-	struct attachment *a = router_attach(r, c, s, false, trust_may_approve(r, c));
+	struct attachment *a = attachment_new(r, c, s, false, trust_may_approve(r, c));
 	if (!a) {
-		router_fail(c, request_id, PLENUM_E_INTERNAL, "out of memory");
+		notify_fail(c, request_id, PLENUM_E_INTERNAL, "out of memory");
 		return NULL;
 	}
 	client_read_tape(c, &s->tape, s->tape.next);
-	router_attached(r, a);
+	attachment_ready(r, a);
 	return a;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * The router: decides which client gets which line, and which client may answer a request. The only module that sees
- * both sessions and clients; it fills in the events of both. Split by the source of a line: router_child.c (the child),
- * router_client.c (a client), router_prompts.c (its prompts), router_turns.c (the owner of a turn), router_asks.c
- * (requests to clients), router_execute.c (tools that a client runs by itself), router_init.c (initialize),
- * router_names.c (the start of a child, conversations), router_kept.c (answers from the start), router_hooks.c
- * (hooks, MCP servers), router_lag.c (slow clients), router_stall.c (stalled turns), router_carry.c (upgrade), and this
+ * both sessions and clients; it fills in the events of both. Split by the source of a line: from_child.c (the child),
+ * from_client.c (a client), intake.c (its prompts), turns.c (the owner of a turn), asks.c
+ * (requests to clients), execute.c (tools that a client runs by itself), handshake.c (initialize),
+ * steps.c (the start of a child, conversations), kept.c (answers from the start), owners.c
+ * (hooks, MCP servers), pace.c (slow clients), stall.c (stalled turns), core_carry.c (upgrade), and this
  * header's router.c (sessions, attachments, notices). Policy on the daemon as a whole (verbs, counts, state on disk) is
  * above it, behind struct router_events. Source: docs/contract.md 4 to 8.
  */
@@ -103,57 +103,57 @@ struct router {
 	bool shutting_down;
 };
 
-extern const struct client_events router_client_events;
+extern const struct client_events from_client_events;
 
-#define ROUTER_PRIVATE_TEXT "session %.255s is private to the user who runs the daemon"
+#define TRUST_PRIVATE_TEXT "session %.255s is private to the user who runs the daemon"
 #define ROUTER_OTHER_TEXT "%s %.255s speaks %s, and this connection %s"
-#define ROUTER_AGENT_TEXT                                                                                              \
+#define TRUST_AGENT_TEXT                                                                                               \
 	"an agent started this program: it may act in that agent's own session only (run it from a shell of your own)"
-#define ROUTER_LEFT_TEXT "you left session %s before its child answered"
-#define ROUTER_INIT_TEXT                                                                                               \
+#define ATTACHMENT_LEFT_TEXT "you left session %s before its child answered"
+#define HANDSHAKE_REFUSED_TEXT                                                                                         \
 	"your initialize was refused, and with it your hooks, MCP servers or permission callback: nothing of yours runs "  \
 	"without them (send an initialize that succeeds first)"
 
 /* Return the gate of the client's dialect. */
 struct gate *router_gate(const struct client *c);
-struct router *router_new(struct loop *loop, struct children *children, struct settings *settings,
-						  const struct router_events *events, void *server);
-void router_free(struct router *r);
+struct router *core_new(struct loop *loop, struct children *children, struct settings *settings,
+						const struct router_events *events, void *server);
+void core_free(struct router *r);
 
 /* --- sessions (router.c) --- */
-#define ROUTER_NAME_MAX 255
-#define ROUTER_NAME_TEXT                                                                                               \
+#define SESSIONS_NAME_MAX 255
+#define SESSIONS_NAME_TEXT                                                                                             \
 	"1 to %d bytes of UTF-8 without control characters, line separators and controls of the writing direction"
-bool router_is_name(const char *name); /* a valid session name */
-#define ROUTER_MADE_UP_MAX 24
-void router_make_up_name(struct router *r, char out[ROUTER_MADE_UP_MAX]); /* a free one */
+bool sessions_is_name(const char *name); /* a valid session name */
+#define SESSIONS_MADE_UP_MAX 24
+void sessions_make_up_name(struct router *r, char out[SESSIONS_MADE_UP_MAX]); /* a free one */
 /* Give a session without a child and without detached processes, which are known by the old name, another name, which
  * must be free. False: no memory. */
-bool router_rename(struct session *s, const char *name);
+bool sessions_rename(struct session *s, const char *name);
 /* Return true if the client may know nothing of the session: it is private and the client has another uid, or the
  * client is an agent's process and the session is neither that agent's nor made by it. */
-bool router_is_closed_to(const struct session *s, struct client *c);
-bool router_is_private(const struct session *s); /* to clients of the daemon's uid */
+bool trust_is_closed_to(const struct session *s, struct client *c);
+bool session_is_private(const struct session *s); /* to clients of the daemon's uid */
 /* The sessions visible to a client, for a walk over all of them: its process is checked once. */
-struct router_view {
+struct trust_view {
 	bool ours, agent;
 	const struct session *home;
 };
-struct router_view router_view(struct router *r, struct client *c);
-bool router_view_has(const struct router_view *v, const struct session *s);
+struct trust_view trust_view(struct router *r, struct client *c);
+bool trust_view_has(const struct trust_view *v, const struct session *s);
 /* Return the session in which an agent's process may act: its agent's. NULL: none, removed, or agent_peers = none. */
-struct session *router_home(struct router *r, struct client *c);
+struct session *trust_home(struct router *r, struct client *c);
 /* Return the directory of a child for a client that names none: the client's (same uid), the profile's, or HOME. The
  * caller frees; NULL without memory. */
-char *router_usual_cwd(const struct client *c, const struct profile *p);
+char *inquiry_usual_cwd(const struct client *c, const struct profile *p);
 /* Return true if the client may end the child of the session, or the session: certainly no process of an agent, of the
  * daemon's uid or root, or of the uid that made the session. */
-bool router_may_stop(const struct session *s, struct client *c);
+bool trust_may_stop(const struct session *s, struct client *c);
 /* Return true if the client stands in for the CLI in a session of its own: it gets output like that of the CLI. */
 bool router_is_shim(const struct client *c);
 /* Return true if the session is being removed and the client wants its name or its conversation for the next one. A
  * child that was ending in its own time gets the stop sequence then. */
-bool router_must_wait(struct session *s, struct client *c);
+bool sessions_must_wait(struct session *s, struct client *c);
 struct session *router_find(struct router *r, const char *name);            /* by name */
 struct session *router_find_conversation(struct router *r, const char *id); /* by conversation id */
 bool router_has_conversation(const struct session *s, const char *id);
@@ -162,296 +162,296 @@ struct session *router_named(struct router *r, const char *name); /* by either; 
 #define ROUTER_IN_USE_MAX 700
 void router_in_use_text(char out[ROUTER_IN_USE_MAX], const char *holder);
 /* Make and announce a session without starting it. Takes over launch. NULL without memory. */
-struct session *router_create(struct router *r, const char *name, const struct profile *profile, struct launch *launch);
+struct session *sessions_create(struct router *r, const char *name, const struct profile *profile,
+								struct launch *launch);
 /* Get its first child: a fitting prestarted one, else begin a start (s->starting). */
-enum child_result router_start(struct router *r, struct session *s, char *error);
-/* The same as router_create(), without the announcement. */
-struct session *router_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch);
+enum child_result sessions_start(struct router *r, struct session *s, char *error);
+/* The same as sessions_create(), without the announcement. */
+struct session *sessions_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch);
 /* Return NULL if the client may make one more session, else an error code, with a text for it. */
-const char *router_session_refused(struct router *r, const struct client *c, char why[SHARE_TEXT_MAX]);
+const char *sessions_refused(struct router *r, const struct client *c, char why[SHARE_TEXT_MAX]);
 /* Give a session without a child the present configuration, unless that has another dialect. */
-void router_renew_profile(struct session *s);
+void sessions_renew_profile(struct session *s);
 /* Remove the session: all its clients are notified and detached. Its child must be gone or is killed. */
-void router_remove(struct router *r, struct session *s, const char *why);
-size_t router_children(const struct router *r); /* running children, with the prestarted ones */
+void sessions_remove(struct router *r, struct session *s, const char *why);
+size_t pool_children(const struct router *r); /* running children, with the prestarted ones */
 /* Put the least recently used idle children, but not this one, to sleep while there are too many. Called when a session
  * got a child, or is idle again after a start beyond the limit (all children were at work then). */
-void router_keep_to_limit(struct router *r, const struct session *but);
+void pool_keep_to_limit(struct router *r, const struct session *but);
 /* Memory is short: end the prestarted children, or else put the least recently used idle child to sleep. */
-void router_relieve(struct router *r);
+void pool_relieve(struct router *r);
 
 /* --- attachments (router.c) --- */
-struct attachment *router_attach(struct router *r, struct client *c, struct session *s, bool observer, bool approve);
-void router_detach(struct client *c, const char *why);
+struct attachment *attachment_new(struct router *r, struct client *c, struct session *s, bool observer, bool approve);
+void attachment_leave(struct client *c, const char *why);
 /* Hold a line for a session of a name that is being removed: it comes again after the removal. Not while the caller
  * walks through the clients. */
 void router_hold(struct client *c, struct chunk line);
 /* The same, until the start of s has ended. makes: this client has made the session for the line. */
-void router_await_start(struct client *c, struct session *s, struct chunk line, bool makes);
-void router_leave_start(struct client *c); /* the client is gone: remove the session made by it if the start fails */
+void starts_await(struct client *c, struct session *s, struct chunk line, bool makes);
+void starts_leave(struct client *c); /* the client is gone: remove the session made by it if the start fails */
 /* For a line that came again after such a wait (c->starting): return the started session. NULL: *code is NULL, and the
  * line waits on; or it is the reason, and a session made for the line is gone. error: CHILD_ERROR_MAX bytes. */
-struct session *router_awaited(struct client *c, struct chunk line, bool *made, const char **code, char *error);
+struct session *starts_awaited(struct client *c, struct chunk line, bool *made, const char **code, char *error);
 
-/* --- questions of a line to the outside (router_outside.c) --- */
+/* --- questions of a line to the outside (inquiry.c) --- */
 /* Ask an errand for this line alone; place as in io/errand.h. False: the line comes again when the errand has ended,
  * and the same question is answered then. */
-bool router_inquire(struct client *c, struct chunk line, const char *kind, const struct buf *request,
-					const char *place);
+bool inquiry_ask(struct client *c, struct chunk line, const char *kind, const struct buf *request, const char *place);
 /* Return the answer to the last question of this line; SPAN_NONE: it failed, or none of this kind was asked. *end: how
  * it ended; end may be NULL. */
-struct span router_answer_of(const struct client *c, const char *kind, enum errand_end *end);
-void router_inquiry_over(struct client *c); /* the line was served, or the client is gone */
+struct span inquiry_answer(const struct client *c, const char *kind, enum errand_end *end);
+void inquiry_over(struct client *c); /* the line was served, or the client is gone */
 /* Let the next start of this launch read the environment of the client, if permitted. */
-void router_set_asker(struct launch *l, struct client *c);
-void router_take_umask(struct launch *l, struct client *c); /* the same for the umask, at once */
+void inquiry_set_asker(struct launch *l, struct client *c);
+void inquiry_take_umask(struct launch *l, struct client *c); /* the same for the umask, at once */
 /* Before a session of this profile is made, in cwd (NULL: the usual one): if a prestarted child could fit, ask for the
  * data of login_read() for that place. */
-bool router_look_for(struct client *c, struct chunk line, const struct profile *p, const char *cwd);
+bool inquiry_look_for(struct client *c, struct chunk line, const struct profile *p, const char *cwd);
 /* Find the program that a start of this profile for this client would run: the answer of PROGRAM_ERRAND. */
-bool router_find_program(struct client *c, struct chunk line, const struct profile *p);
-struct child_place router_place_of(const struct client *c);
-struct login *router_login_of(const struct client *c, const struct profile *p);
+bool inquiry_find_program(struct client *c, struct chunk line, const struct profile *p);
+struct child_place inquiry_place_of(const struct client *c);
+struct login *inquiry_login_of(const struct client *c, const struct profile *p);
 
 /* Make the attachment for a line without plenum_attach. NULL: it failed and the client was notified; or the line comes
  * again when the session of that name is removed. */
-struct attachment *router_attach_implicitly(struct router *r, struct client *c, struct span session,
-											struct span request_id, struct chunk line);
+struct attachment *implicit_attach(struct router *r, struct client *c, struct span session, struct span request_id,
+								   struct chunk line);
 /* Give the owner its place again and offer pending requests: after all members of the attachment are set. */
-void router_attached(struct router *r, struct attachment *a);
+void attachment_ready(struct router *r, struct attachment *a);
 
 /* --- notices (router.c) --- */
 /* Send an error: as the answer to id if present, else as an event `error` with the line's number. */
-void router_fail(struct client *c, struct span id, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
+void notify_fail(struct client *c, struct span id, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* Send an error that answers no request, with an id that is only mentioned. */
-void router_complain(struct client *c, struct span id, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
+void notify_complain(struct client *c, struct span id, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* The same about a line that breaks the protocol, as its frame has it. size: its bytes, if it is too long; else 0. */
-void router_complain_of_line(struct client *c, struct span id, const char *code, const char *text, size_t size);
+void notify_complain_of_line(struct client *c, struct span id, const char *code, const char *text, size_t size);
 /* Return true if the sender waits for an answer under the line's id: of a request, and in some dialects of a prompt. */
-bool router_is_request(const struct client *c, const struct message *m);
+bool notify_is_request(const struct client *c, const struct message *m);
 /* Refuse a whole line: by an answer to a request; else by a notice, of a prompt with its uuid. */
-void router_refuse(struct client *c, const struct message *m, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
+void notify_refuse(struct client *c, const struct message *m, const char *code, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* Send a notice to all clients of the session, through its tape, and to subscribers. Takes over the chunk. */
-void router_tell(struct session *s, struct chunk notice);
+void notify_session(struct session *s, struct chunk notice);
 /* The same without the tape: to each attachment but `except`, and to subscribers. */
-void router_tell_present(struct session *s, struct chunk notice, const struct attachment *except);
-void router_tell_subscribers(struct session *s, struct chunk notice);
+void notify_present(struct session *s, struct chunk notice, const struct attachment *except);
+void notify_subscribers(struct session *s, struct chunk notice);
 /* Report to the server, unless the session is no client's yet. */
-void router_alert(struct session *s, const struct alert *alert);
-bool router_alert_wanted(const struct session *s, enum alert_kind kind); /* a command is set for it */
-void router_put_by(struct buf *b, const struct client *c);               /* ,"by":{name,uid,pid,program} */
+void notify_alert(struct session *s, const struct alert *alert);
+bool notify_alert_wanted(const struct session *s, enum alert_kind kind); /* a command is set for it */
+void notify_put_by(struct buf *b, const struct client *c);               /* ,"by":{name,uid,pid,program} */
 /* Announce who asked for the end of a running child, before its first step: a hang in the wind-down then has a visible
  * cause. */
-void router_tell_stopping(struct session *s, const struct client *by, bool kill_now);
-void router_put_where(struct buf *b, const struct client *c);
+void notify_stopping(struct session *s, const struct client *by, bool kill_now);
+void notify_put_where(struct buf *b, const struct client *c);
 /* Call before c wakes the session: its child starts with the environment of c, as the session's maker may be long gone.
  * The environment of an agent's program is not used. */
-void router_take_login(struct session *s, struct client *c);
+void inquiry_take_login(struct session *s, struct client *c);
 /* Before the start: its first client begins the conversation itself, where a dialect has a request for that. */
-void router_leave_begin(struct session *s);
-void router_wake_all(struct session *s);   /* the tape has a new line */
-void router_close_ended(struct client *c); /* close a half-closed client if it waits for nothing any more */
+void sessions_leave_begin(struct session *s);
+void notify_wake(struct session *s);           /* the tape has a new line */
+void attachment_close_ended(struct client *c); /* close a half-closed client if it waits for nothing any more */
 
-/* --- upgrade (router_carry.c) --- */
+/* --- upgrade (core_carry.c) --- */
 /* Save everything, or restore it into an empty router. */
-void router_carry(struct carry *c, struct router *r);
+void core_carry(struct carry *c, struct router *r);
 /* After a restore that cannot fail any more: begin to read clients and children. */
-void router_resume(struct router *r);
+void core_resume(struct router *r);
 struct client *router_client(struct router *r, uint64_t number); /* NULL: it is gone */
 
-/* --- pace and lag (router_lag.c) --- */
-bool router_on_may_read(struct session *s);
-void router_watch_lag(struct session *s); /* a client may be far behind */
-void router_pace(struct client *c, bool blocked);
-void router_overtaken(struct client *c, uint64_t from, uint64_t to);
+/* --- pace and lag (pace.c) --- */
+bool pace_may_read(struct session *s);
+void pace_watch(struct session *s); /* a client may be far behind */
+void pace_blocked(struct client *c, bool blocked);
+void pace_overtaken(struct client *c, uint64_t from, uint64_t to);
 
-/* --- from the child (router_child.c) --- */
-extern const struct session_events router_session_events;
-void router_tell_state(struct session *s);    /* now, with its cause */
-void router_publish_state(struct session *s); /* session_state_due() */
+/* --- from the child (from_child.c) --- */
+extern const struct session_events from_child_events;
+void status_publish_now(struct session *s); /* now, with its cause */
+void status_publish(struct session *s);     /* session_state_due() */
 
-/* --- which conversation a child has taken up (router_names.c) --- */
-void router_step(struct session *s); /* the next step of its child's start is due; the last one lets clients write */
-void router_step_answered(struct call *call, const struct envelope *e);
-void router_step_late(struct call *call);
-void router_step_unread(struct call *call, const char *why); /* its answer cannot be read */
-bool router_is_told(const struct session *s); /* the tape has lines of the child, which need not be repeated */
-void router_learn_conversation(struct session *s, struct span id);
+/* --- which conversation a child has taken up (steps.c) --- */
+void steps_next(struct session *s); /* the next step of its child's start is due; the last one lets clients write */
+void steps_answered(struct call *call, const struct envelope *e);
+void steps_late(struct call *call);
+void steps_unread(struct call *call, const char *why); /* its answer cannot be read */
+bool steps_is_told(const struct session *s);           /* the tape has lines of the child, which need not be repeated */
+void steps_learn_conversation(struct session *s, struct span id);
 /* Handle a system line. Return true if it answers only a question of the daemon. */
-bool router_name_line(struct session *s, const struct envelope *e, const struct report *r);
+bool steps_name_line(struct session *s, const struct envelope *e, const struct report *r);
 
-/* --- answers that the start of a child brings (router_kept.c) --- */
-void router_kept(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
-void router_kept_due(struct session *s); /* a step was answered: serve the clients that wait for it */
+/* --- answers that the start of a child brings (kept.c) --- */
+void kept_ask(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+void kept_due(struct session *s); /* a step was answered: serve the clients that wait for it */
 /* A step has failed: its clients get the reason. Return true if the start goes on with another try of theirs. */
-bool router_kept_failed(struct session *s, const char *why);
+bool kept_failed(struct session *s, const char *why);
 /* Send the newest values that the child has reported before the client came. Before it reads the tape. */
-void router_kept_post(struct attachment *a);
+void kept_post(struct attachment *a);
 
-/* --- turns (router_turns.c): when one begins and ends, and which prompts it answers --- */
-void router_turn_begins(struct session *s, const struct envelope *e);
-void router_turn_ends(struct session *s, struct chunk line, const struct envelope *e); /* line may be none */
-bool router_turn_is_open(const struct session *s); /* the child has prompts without a result */
+/* --- turns (turns.c): when one begins and ends, and which prompts it answers --- */
+void turns_begin(struct session *s, const struct envelope *e);
+void turns_end(struct session *s, struct chunk line, const struct envelope *e); /* line may be none */
+bool turns_is_open(const struct session *s); /* the child has prompts without a result */
 /* Append `cost_usd`, the cost of the conversation as last reported; null: none was. */
-void router_turn_put_cost(struct buf *b, const struct session *s);
-void router_turn_sent(struct session *s, struct prompt *p); /* its answer will end its turn (CALL_PROMPT) */
+void turns_put_cost(struct buf *b, const struct session *s);
+void turns_sent(struct session *s, struct prompt *p); /* its answer will end its turn (CALL_PROMPT) */
 /* Its answer has come. */
-void router_turn_answered(struct call *call, struct chunk line, const struct envelope *e);
-void router_turn_named(struct session *s); /* announce a turn begun before its prompts were known */
-void router_turn_echo(struct session *s, const struct envelope *e);
-void router_turn_fate(struct session *s, enum report_fate fate, struct span uuid); /* of a prompt */
-void router_turn_state(struct session *s, enum report_state state);
-void router_turn_cancelled(struct session *s, const struct envelope *e, const struct call *call);
-void router_turn_failed(struct session *s, const struct session_exit *e, const char *text); /* the child is gone */
+void turns_answered(struct call *call, struct chunk line, const struct envelope *e);
+void turns_named(struct session *s); /* announce a turn begun before its prompts were known */
+void turns_echo(struct session *s, const struct envelope *e);
+void turns_fate(struct session *s, enum report_fate fate, struct span uuid); /* of a prompt */
+void turns_state(struct session *s, enum report_state state);
+void turns_cancelled(struct session *s, const struct envelope *e, const struct call *call);
+void turns_failed(struct session *s, const struct session_exit *e, const char *text); /* the child is gone */
 
-/* --- stalled turns (router_stall.c) --- */
-void router_stall_state(struct session *s); /* its state has changed */
-void router_stall_line(struct session *s);  /* the child has printed a line */
-void router_stall_watch(struct session *s, int64_t ms);
-void router_stall_over(struct session *s); /* its turn is not watched any more */
+/* --- stalled turns (stall.c) --- */
+void stall_state(struct session *s); /* its state has changed */
+void stall_line(struct session *s);  /* the child has printed a line */
+void stall_watch(struct session *s, int64_t ms);
+void stall_over(struct session *s); /* its turn is not watched any more */
 
-/* --- from clients (router_client.c) --- */
-void router_on_line(struct client *c, struct chunk line);
-void router_on_long_line(struct client *c, struct chunk head, size_t size);
-void router_on_no_more(struct client *c);
-void router_on_gone(struct client *c);
-void router_on_evicted(struct client *c, size_t held);
+/* --- from clients (from_client.c) --- */
+void from_client_line(struct client *c, struct chunk line);
+void from_client_long_line(struct client *c, struct chunk head, size_t size);
+void from_client_no_more(struct client *c);
+void from_client_gone(struct client *c);
+void from_client_evicted(struct client *c, size_t held);
 /* Builds the line for the child in place of a client's; id: without quotes. */
-typedef void router_put_fn(struct buf *b, const struct session *s, const char *id, const char *body);
-router_put_fn router_put_request; /* with this body */
+typedef void requests_put_fn(struct buf *b, const struct session *s, const char *id, const char *body);
+requests_put_fn requests_put; /* with this body */
 /* Send a client's request to the child under a fresh id; put NULL: the line's own. NULL: the client was notified. */
-struct call *router_call(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
-						 router_put_fn *put, const char *body);
+struct call *requests_send(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
+						   requests_put_fn *put, const char *body);
 /* Return the client's line for the child: under this raw id (absent: a line without one), and with the conversation
  * named if it is left out. data NULL without memory. */
-struct chunk router_line_for(const struct session *s, struct span body, const struct envelope *e, struct span id);
+struct chunk requests_line_for(const struct session *s, struct span body, const struct envelope *e, struct span id);
 /* Announce the change as soon as the child confirms it. call may be NULL: there is nothing to announce. */
-void router_announce_change(struct call *call, const struct gate_row *row, const struct envelope *e);
+void requests_announce_change(struct call *call, const struct gate_row *row, const struct envelope *e);
 /* Send a line without an answer to the child. False: the client was notified. */
-bool router_pass_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
-void router_call_timer(void *call); /* timeout */
+bool requests_pass_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+void requests_timer(void *call); /* timeout */
 /* Pass the child's answer to the asker, if it is there. */
-void router_call_pass(const struct call *call, struct chunk line, const struct envelope *e);
-void router_call_answered(struct call *call, struct chunk line, const struct envelope *e);
-void router_fail_call(struct call *call, const char *code, const char *text); /* text NULL: no client is notified */
+void requests_pass_answer(const struct call *call, struct chunk line, const struct envelope *e);
+void requests_answered(struct call *call, struct chunk line, const struct envelope *e);
+void requests_fail(struct call *call, const char *code, const char *text); /* text NULL: no client is notified */
 
-/* --- prompts (router_prompts.c) --- */
-void router_prompt(struct client *c, struct session *s, struct chunk line, const struct message *m);
-void router_send_held(struct session *s);    /* send the queued prompts that may go; refuse those that never may */
-void router_prompts_leave(struct client *c); /* it detaches: withdraw prompts that wait for its initialize */
-void router_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by); /* it will not run */
-void router_cancel_held(struct session *s, struct client *by, bool all); /* all: also those of other clients */
-void router_interrupt(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+/* --- prompts (intake.c) --- */
+void intake_prompt(struct client *c, struct session *s, struct chunk line, const struct message *m);
+void intake_send_held(struct session *s); /* send the queued prompts that may go; refuse those that never may */
+void intake_leave(struct client *c);      /* it detaches: withdraw prompts that wait for its initialize */
+void turns_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by); /* it will not run */
+void intake_cancel_held(struct session *s, struct client *by, bool all); /* all: also those of other clients */
+void intake_interrupt(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 /* The same by a line without an answer: the child then expects an answer to each of its permission requests. */
-void router_interrupt_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+void intake_interrupt_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 /* Withdraw the prompt of this call if the child does not know it yet. False: it does. */
-bool router_withdraw_held(struct session *s, struct call *call, const struct client *by);
-void router_cancel_prompt(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+bool intake_withdraw_held(struct session *s, struct call *call, const struct client *by);
+void intake_cancel_prompt(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 
-/* --- requests to clients (router_asks.c) --- */
-void router_ask(struct session *s, struct chunk line, const struct envelope *e);
-void router_decide(struct pending *p); /* a new entry: apply the rules, else ask its approvers */
+/* --- requests to clients (asks.c) --- */
+void asks_add(struct session *s, struct chunk line, const struct envelope *e);
+void asks_decide(struct pending *p); /* a new entry: apply the rules, else ask its approvers */
 /* Settle by a decision of the client in a itself. */
-void router_settle_own(struct pending *p, const struct attachment *a, const char *decision, const char *why);
-void router_offer(struct attachment *a); /* send it the open requests that it may answer */
-void router_ask_timer(void *pending);    /* timeout */
-void router_answer(struct client *c, struct chunk line, const struct envelope *e);
-void router_withdrawn(struct session *s, struct span child_id); /* by the child */
+void asks_settle_own(struct pending *p, const struct attachment *a, const char *decision, const char *why);
+void asks_offer(struct attachment *a); /* send it the open requests that it may answer */
+void asks_timer(void *pending);        /* timeout */
+void asks_answer(struct client *c, struct chunk line, const struct envelope *e);
+void asks_withdrawn(struct session *s, struct span child_id); /* by the child */
 /* The turn was interrupted: withdraw its permission requests. Those of background agents stay open. */
-void router_withdraw_turn(struct session *s);
-void router_cancel_turn(struct session *s); /* the same, each with an answer to the child */
-void router_withdraw_all(struct session *s, const char *why);
-void router_unask(struct attachment *a); /* it is gone, or no approver any more */
+void asks_withdraw_turn(struct session *s);
+void asks_cancel_turn(struct session *s); /* the same, each with an answer to the child */
+void asks_withdraw_all(struct session *s, const char *why);
+void asks_leave(struct attachment *a); /* it is gone, or no approver any more */
 /* Send the daemon's own answer. body: value of response.response, freed; NULL: answer with an error. */
-void router_answer_self(struct pending *p, struct buf *body, const char *decision, const char *why);
-void router_refuse_unasked(struct session *s, struct chunk line, const struct envelope *e, const char *why);
-bool router_may_answer(const struct attachment *a, const struct pending *p);
+void asks_answer_self(struct pending *p, struct buf *body, const char *decision, const char *why);
+void asks_refuse(struct session *s, struct chunk line, const struct envelope *e, const char *why);
+bool asks_may_answer(const struct attachment *a, const struct pending *p);
 
-/* --- lines of clients that run a tool (router_execute.c) --- */
+/* --- lines of clients that run a tool (execute.c) --- */
 /* Judge a line or request of ACT_EXECUTE as the tool call that it is. The client drives the session. */
-void router_execute(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+void execute_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 /* Take the answer to the question about it, in the form sent to the child. Takes the reference. False without memory.
  */
-bool router_execute_answered(struct pending *p, struct chunk answer, const struct client *by);
+bool execute_answered(struct pending *p, struct chunk answer, const struct client *by);
 /* Return true if the rules can judge the input allowed by this answer. False: the client's line comes again then. */
-bool router_execute_may_judge(struct client *c, struct chunk line, const struct pending *p, struct chunk answer);
-void router_execute_unanswered(struct pending *p, const char *why); /* there will be no answer */
+bool execute_may_judge(struct client *c, struct chunk line, const struct pending *p, struct chunk answer);
+void execute_unanswered(struct pending *p, const char *why); /* there will be no answer */
 /* Return the client's open question under its own id. SPAN_NONE: any of its. NULL: none. */
-struct pending *router_execute_open(struct session *s, const struct client *c, struct span id);
-void router_execute_left(struct session *s, struct client *c); /* the client has left the session */
+struct pending *execute_open(struct session *s, const struct client *c, struct span id);
+void execute_left(struct session *s, struct client *c); /* the client has left the session */
 
-/* --- initialize (router_init.c) --- */
-void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
-void router_init_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e);
-void router_init_unread(struct session *s, struct call *call, const char *code, const char *text);
+/* --- initialize (handshake.c) --- */
+void handshake_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
+void handshake_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e);
+void handshake_unread(struct session *s, struct call *call, const char *code, const char *text);
 /* ends: the session ends with the child. */
-void router_init_child_gone(struct session *s, const char *text, bool ends);
-void router_init_started(struct session *s); /* a child was started: send its first initialize, if any */
-void router_init_before_prompt(struct session *s);
-void router_init_resend(struct session *s);  /* if the child lacks the newest registry, and can take it now */
-void router_init_restart(struct session *s); /* if the child can take it only by a restart, and is idle */
-bool router_init_begin(struct session *s);   /* before all else of a session; false without memory */
-void router_init_free(struct session *s);
-void router_init_move(struct session *to, struct session *from); /* with the child; neither has a registration yet */
+void handshake_child_gone(struct session *s, const char *text, bool ends);
+void handshake_started(struct session *s); /* a child was started: send its first initialize, if any */
+void handshake_before_prompt(struct session *s);
+void handshake_resend(struct session *s);  /* if the child lacks the newest registry, and can take it now */
+void handshake_restart(struct session *s); /* if the child can take it only by a restart, and is idle */
+bool handshake_begin(struct session *s);   /* before all else of a session; false without memory */
+void handshake_free(struct session *s);
+void handshake_move(struct session *to, struct session *from); /* with the child; neither has a registration yet */
 /* Return true if the client waits for the answer to an initialize: to this one, if an id is given. */
-bool router_init_waits(const struct session *s, const struct client *c, struct span id);
+bool handshake_waits(const struct session *s, const struct client *c, struct span id);
 /* Note a client's initialize before any check: its prompts wait for the success if it has hooks, servers or a
  * permission callback. Return true if it has. */
-bool router_init_arrives(struct client *c, struct span request);
+bool handshake_arrives(struct client *c, struct span request);
 /* The same for a line without valid JSON as a whole: text is the available part. */
-bool router_init_arrives_broken(struct client *c, const char *text, size_t n);
+bool handshake_arrives_broken(struct client *c, const char *text, size_t n);
 /* After such a line was served: if it was refused, a shim is notified at once, and ends. */
-void router_init_served(struct client *c);
+void handshake_served(struct client *c);
 /* Return true if the newest initialize that the client's prompts need was refused, and no other has succeeded. */
-bool router_init_refused(const struct client *c);
+bool handshake_refused(const struct client *c);
 /* Return true if it is unknown whether the client's hooks apply: its prompts wait. */
-bool router_init_holds(const struct session *s, const struct client *c);
+bool handshake_holds(const struct session *s, const struct client *c);
 /* Return the version of the registry that has hooks of this client not yet taken by a child; 0: there are none. */
-uint64_t router_init_needs(const struct session *s, const struct client *c);
+uint64_t handshake_needs(const struct session *s, const struct client *c);
 /* Return true if this queued prompt waits for its client's hooks. They may outlast the client's role as their holder: a
  * client that has ended its input, or observes now, left them behind. */
-bool router_init_holds_prompt(const struct session *s, const struct prompt *p);
+bool handshake_holds_prompt(const struct session *s, const struct prompt *p);
 /* Return true if a line of the client must not run, by either; the client was notified. id: the request's, or absent.
  */
-bool router_init_blocks(struct client *c, struct span id);
-bool router_init_asks(const struct session *s);       /* the first client's initialize has members that are not empty */
-bool router_init_is_current(const struct session *s); /* the child has taken the newest registry */
-void router_init_made_current(struct session *s);     /* the child gets the change by another request */
-void router_client_left_init(struct session *s, struct client *c);
-void router_init_carry(struct carry *c, struct session *s);
-bool router_init_is_answered(const struct session *s); /* by this child, not by one before it */
-struct span router_kept_init(const struct session *s); /* the child's answer to initialize, or absent */
+bool handshake_blocks(struct client *c, struct span id);
+bool handshake_asks(const struct session *s);       /* the first client's initialize has members that are not empty */
+bool handshake_is_current(const struct session *s); /* the child has taken the newest registry */
+void handshake_made_current(struct session *s);     /* the child gets the change by another request */
+void handshake_left(struct session *s, struct client *c);
+void handshake_carry(struct carry *c, struct session *s);
+bool handshake_is_answered(const struct session *s); /* by this child, not by one before it */
+struct span handshake_kept(const struct session *s); /* the child's answer to initialize, or absent */
 
-/* --- hooks, MCP, owners (router_hooks.c) --- */
-void router_hook(struct session *s, struct chunk line, const struct envelope *e);
-void router_mcp(struct session *s, struct chunk line, const struct envelope *e);
+/* --- hooks, MCP, owners (owners.c) --- */
+void hooks_call(struct session *s, struct chunk line, const struct envelope *e);
+void hooks_mcp(struct session *s, struct chunk line, const struct envelope *e);
 /* Answer a callback without a reachable client: refuse if it guards, or is unknown. */
-void router_refuse_hook(struct session *s, struct span id, struct span callback, const char *why);
-void router_hook_deadline(struct pending *p);
-void router_hook_unanswered(struct pending *p); /* its client answered without a decision */
-void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
-						const struct gate_row *row);
+void hooks_refuse(struct session *s, struct span id, struct span callback, const char *why);
+void hooks_deadline(struct pending *p);
+void hooks_unanswered(struct pending *p); /* its client answered without a decision */
+void servers_set(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
+				 const struct gate_row *row);
 /* Return true if the attachment may register hooks and servers, and take over those of an absent owner with its uid and
  * name. */
-bool router_may_own(const struct attachment *a);
-#define ROUTER_SERVERS_TEXT "MCP servers are registered by drivers of the daemon's own user: "
-const char *router_why_not_own(const struct attachment *a); /* static text */
+bool owners_may_register(const struct attachment *a);
+#define OWNERS_SERVERS_TEXT "MCP servers are registered by drivers of the daemon's own user: "
+const char *owners_why_not(const struct attachment *a); /* static text */
 /* Return the owner, present or absent, that keeps the attachment from registering this server; NULL: none. name: raw
  * JSON. `a` need not be in the session yet. */
-struct owner *router_server_taken(struct session *s, const struct attachment *a, const char *as, struct span name);
+struct owner *owners_of_server(struct session *s, const struct attachment *a, const char *as, struct span name);
 /* Return the name by which the client may take over an absent owner's registration; NULL: none. Checks the client's
  * process. */
-const char *router_takes_up_as(const struct attachment *a);
-void router_refuse_server(struct client *c, struct span id, struct span name, const struct owner *o);
+const char *owners_takes_up_as(const struct attachment *a);
+void owners_refuse_server(struct client *c, struct span id, struct span name, const struct owner *o);
 /* Register a server named in the attach (the shim's argv). It must not be taken. Return NULL, or an error text. */
-const char *router_own_server(struct attachment *a, const char *name);
+const char *owners_add_server(struct attachment *a, const char *name);
 /* Return its registration; make it if needed, with that of an absent owner of its uid and name. NULL without memory. */
-struct owner *router_owner(struct attachment *a);
-void router_owner_leaves(struct attachment *a);
-void router_owner_returns(struct attachment *a); /* take over the registrations of its absent owners, if permitted */
-void router_grace_timer(void *owner);            /* timeout: it did not come back */
+struct owner *owners_get(struct attachment *a);
+void owners_leave(struct attachment *a);
+void owners_return(struct attachment *a); /* take over the registrations of its absent owners, if permitted */
+void owners_grace_timer(void *owner);     /* timeout: it did not come back */
 /* Restore saved guards; their owners count as gone from now on. False: the text is damaged, and every tool is refused.
  */
-bool router_restore_guards(struct session *s, const char *guards);
+bool owners_restore_guards(struct session *s, const char *guards);
 /* Go on without the unreadable guards. False: none were lost. */
-bool router_clear_lost(struct session *s, const struct client *by);
+bool owners_clear_lost(struct session *s, const struct client *by);

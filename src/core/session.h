@@ -63,7 +63,7 @@ struct stall {
 	int64_t since;               /* no output since then, monotonic ms */
 	bool told;                   /* the event `stalled` was sent, and no output came since */
 	struct loop_timer *timer;    /* NULL: no turn has run */
-	struct stall_search *search; /* for the open tool (router_stall.c); NULL: none */
+	struct stall_search *search; /* for the open tool (stall.c); NULL: none */
 };
 
 struct session_exit {

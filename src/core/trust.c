@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-bool trust_is_ours(const struct client *c) {
+bool client_is_ours(const struct client *c) {
 	return c->peer.uid == getuid() || c->peer.uid == 0;
 }
 
@@ -204,7 +204,7 @@ bool trust_is_free(struct router *r, struct client *c) {
 bool trust_may_approve(struct router *r, struct client *c) {
 	const struct access *a = &r->settings->approve;
 	bool named = a->n_uids || a->n_gids;
-	bool among = named ? access_allows_peer(a, &c->peer, c->io.fd) : trust_is_ours(c);
+	bool among = named ? access_allows_peer(a, &c->peer, c->io.fd) : client_is_ours(c);
 	return among && trust_is_free(r, c);
 }
 
@@ -215,7 +215,7 @@ static bool counts_as_agent(enum origin o) {
 
 enum trust trust_of(struct router *r, struct client *c) {
 	if (counts_as_agent(trust_look(r, c))) return TRUST_AGENT;
-	return trust_is_ours(c) && trust_may_approve(r, c) ? TRUST_OWN : TRUST_DRIVER;
+	return client_is_ours(c) && trust_may_approve(r, c) ? TRUST_OWN : TRUST_DRIVER;
 }
 
 enum trust trust_in(struct router *r, const struct attachment *a) {
@@ -231,7 +231,7 @@ const char *trust_why(struct router *r, struct client *c) {
 	if (trust_of(r, c) == TRUST_OWN) return NULL;
 	if (c->origin != ORIGIN_FREE) return origin_text(c->origin);
 	if (!watch_alive(c->watch)) return origin_text(ORIGIN_GONE);
-	if (!trust_is_ours(c)) return "this user is not the user of the daemon (connect as that user)";
+	if (!client_is_ours(c)) return "this user is not the user of the daemon (connect as that user)";
 	return "this user is not among the approvers (approve_uids and approve_groups in plenum.conf)";
 }
 

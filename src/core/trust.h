@@ -18,7 +18,7 @@ enum trust {
 };
 
 /* Return true if the peer has the daemon's uid or is root. */
-bool trust_is_ours(const struct client *c);
+bool client_is_ours(const struct client *c);
 /* A connection was accepted: check the origin of its process, before that ends and passes the connection on. Log once
  * why such peers are not trusted. */
 void trust_meet(struct router *r, struct client *c);

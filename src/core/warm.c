@@ -96,7 +96,7 @@ static void leave_stock(struct spare *one) {
 
 static void forget(struct spare *one) {
 	leave_stock(one);
-	router_init_free(one->session);
+	handshake_free(one->session);
 	session_remove(one->session);
 	free(one);
 }
@@ -208,7 +208,7 @@ static void on_refill(void *arg) {
 	int64_t wait = w->not_before - now_ms();
 	if (wait > 0)
 		loop_timer_set(&k->refill, wait);
-	else if (router_children(w->router) >= w->router->settings->max_children)
+	else if (pool_children(w->router) >= w->router->settings->max_children)
 		loop_timer_set(&k->refill, FULL_MS);
 	else
 		start_one(k);
@@ -282,7 +282,7 @@ static void check_ready(struct spare *one) {
 	struct session *s = one->session;
 	if (one->ready || !one->stock || !s->agent || session_state(s) == SESSION_STARTING) return;
 	loop_timer_stop(&one->timer);
-	if (session_dialect(s)->hooks && !router_kept_init(s).p) {
+	if (session_dialect(s)->hooks && !handshake_kept(s).p) {
 		fail(one, "the child refused its initialize");
 		return;
 	}
@@ -292,13 +292,13 @@ static void check_ready(struct spare *one) {
 
 static void on_line(struct session *s, struct chunk line, const struct envelope *e) {
 	if (session_dialect(s)->kind(e) == LINE_REQUEST)
-		router_refuse_unasked(s, line, e, "no client is here yet");
+		asks_refuse(s, line, e, "no client is here yet");
 	else
-		router_session_events.line(s, line, e);
+		from_child_events.line(s, line, e);
 }
 
 static void on_stray(struct session *s, struct chunk line) {
-	router_session_events.stray(s, line);
+	from_child_events.stray(s, line);
 }
 
 static void on_long_line(struct session *s, struct chunk head, size_t size, bool wide) {
@@ -312,7 +312,7 @@ static void on_stderr(struct session *s, const char *data, size_t n) {
 
 static void on_started(struct session *s) {
 	loop_timer_set(&s->spare->timer, START_MS);
-	router_init_before_prompt(s);
+	handshake_before_prompt(s);
 }
 
 static void on_start_over(struct session *s) {
@@ -435,7 +435,7 @@ bool warm_give(struct warm *w, struct session *s) {
 		follow_requester(k, s);
 	}
 	if (!one || !session_take_child(s, one->session)) return false;
-	router_init_move(s, one->session);
+	handshake_move(s, one->session);
 	s->untouched = true;
 	log_info("session %s: takes prestarted child %d, %s", s->label, s->agent->child.pid, one->session->label);
 	forget(one);
@@ -460,7 +460,7 @@ void warm_take_back(struct warm *w, struct session *s) {
 	struct spare *one = session_can_return(s) ? spare_of(w, s) : NULL;
 	s->untouched = false; /* if it asks something, or works, it is an ordinary child of this session */
 	if (!one) return;
-	router_init_move(one->session, s);
+	handshake_move(one->session, s);
 	log_info("session %s: returns prestarted child %d: its client asks for something else", s->label,
 			 one->session->agent->child.pid);
 	list_add_tail(&w->ending, &one->node);
@@ -479,7 +479,7 @@ void warm_take_back(struct warm *w, struct session *s) {
 void warm_make_room(struct warm *w) {
 	struct stock *k;
 	struct spare *one;
-	if (router_children(w->router) - count(&w->ending) <= w->router->settings->max_children) return;
+	if (pool_children(w->router) - count(&w->ending) <= w->router->settings->max_children) return;
 	LIST_FOR_EACH (k, &w->stocks, struct stock, node)
 		LIST_FOR_EACH (one, &k->spares, struct spare, node) {
 			log_info("%s: ends, there are %zu children already", one->session->label,

@@ -200,7 +200,7 @@ static bool restore(void *arg, const struct state_session *from) {
 	l.cwd = str_dup(from->cwd ? from->cwd : "/");
 	struct session *s = NULL;
 	if (l.cwd && restore_words(&l.args, from->args, from->n_args) && restore_words(&l.env, from->env, from->n_env))
-		s = router_create(k->router, from->name, p, &l);
+		s = sessions_create(k->router, from->name, p, &l);
 	launch_free(&l);
 	if (!s) return false;
 	if ((bare || strcmp(p->name, from->profile) != 0) &&
@@ -213,7 +213,7 @@ static bool restore(void *arg, const struct state_session *from) {
 		s->stuck_start = from->child_start;
 	}
 	if (from->created_ms) s->created_at = from->created_ms;
-	if (from->guards) router_restore_guards(s, from->guards);
+	if (from->guards) owners_restore_guards(s, from->guards);
 	memo_restore(&s->memo, from->memo);
 	if (from->timers) timers_restore(&s->timers, from->timers);
 	if (from->mode) snapshot_set_strict(&s->snapshot, session_dialect(s), from->mode);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_MAX_BYTES ROUTER_NAME_MAX
+#define NAME_MAX_BYTES SESSIONS_NAME_MAX
 #define HELPERS_MAX 4 /* sessions that the processes of one agent may make */
 #define OTHERS_MAX 64 /* named in one answer; plenum_status names all */
 
@@ -218,7 +218,7 @@ static const struct profile *find_profile(struct request *q, struct session *hom
 	if (!p) {
 		reply_error(q, PLENUM_E_NO_SUCH_PROFILE, "profile %s: does not exist (`plenumctl status` lists them)",
 					name ? name : "(default)");
-	} else if (p->is_private && !trust_is_ours(q->client)) {
+	} else if (p->is_private && !client_is_ours(q->client)) {
 		reply_error(q, PLENUM_E_NOT_ALLOWED, "profile %s is private to the user who runs the daemon",
 					asked ? asked : "(default)");
 		p = NULL;
@@ -259,7 +259,7 @@ static bool take_cwd(struct request *q, const struct profile *p, struct launch *
 		reply_error(q, PLENUM_E_BAD_REQUEST, "`cwd` must be an absolute path, %.200s is not", cwd);
 		return false;
 	}
-	l->cwd = cwd ? str_dup(cwd) : router_usual_cwd(q->client, p);
+	l->cwd = cwd ? str_dup(cwd) : inquiry_usual_cwd(q->client, p);
 	return l->cwd != NULL;
 }
 
@@ -307,10 +307,10 @@ static bool make_launch(struct request *q, const struct profile *p, struct launc
 		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 		return false;
 	}
-	if (!l->env_only) l->login = router_login_of(q->client, p);
-	if (!l->login && !l->env_only) router_set_asker(l, q->client);
-	router_take_umask(l, q->client);
-	l->place = router_place_of(q->client);
+	if (!l->env_only) l->login = inquiry_login_of(q->client, p);
+	if (!l->login && !l->env_only) inquiry_set_asker(l, q->client);
+	inquiry_take_umask(l, q->client);
+	l->place = inquiry_place_of(q->client);
 	return true;
 }
 
@@ -326,8 +326,7 @@ static bool has_guards(const struct session *s) {
 static bool is_plain(struct session *s) {
 	const struct launch *l = &s->launch;
 	return !l->args.n && !l->has_argv && !l->env.n && !l->env_only && !l->no_asks && !has_guards(s) &&
-		   !snapshot_strict(&s->snapshot, session_dialect(s)) && !s->lost_profile && !s->altered &&
-		   !router_init_asks(s);
+		   !snapshot_strict(&s->snapshot, session_dialect(s)) && !s->lost_profile && !s->altered && !handshake_asks(s);
 }
 
 /* Return true if the peer may make the session. A process of an agent makes none with fewer rules or flags than its
@@ -364,7 +363,7 @@ static bool room_for_helper(struct request *q, const struct session *home) {
 	const struct router *r = q->router;
 	size_t n = 0;
 	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->made_by == home->id;
-	if (n < HELPERS_MAX && router_children(r) < r->settings->max_children) return true;
+	if (n < HELPERS_MAX && pool_children(r) < r->settings->max_children) return true;
 	reply_error(q, PLENUM_E_TOO_MANY,
 				"an agent's process makes at most %d sessions, and none beyond max_children: %zu of %s are there",
 				HELPERS_MAX, n, home->name);
@@ -374,29 +373,29 @@ static bool room_for_helper(struct request *q, const struct session *home) {
 static bool room_for_session(struct request *q, const struct session *home) {
 	char why[SHARE_TEXT_MAX];
 	if (home && !room_for_helper(q, home)) return false;
-	const char *code = router_session_refused(q->router, q->client, why);
+	const char *code = sessions_refused(q->router, q->client, why);
 	if (code) reply_error(q, code, "%s", why);
 	return !code;
 }
 
 static struct session *make_session(struct request *q, const char *name) {
-	char made_up[ROUTER_MADE_UP_MAX], error[CHILD_ERROR_MAX];
+	char made_up[SESSIONS_MADE_UP_MAX], error[CHILD_ERROR_MAX];
 	struct launch launch = {0};
-	struct session *home = router_home(q->router, q->client);
-	if (name && !router_is_name(name)) {
-		reply_error(q, PLENUM_E_BAD_REQUEST, "`session` must have " ROUTER_NAME_TEXT, NAME_MAX_BYTES);
+	struct session *home = trust_home(q->router, q->client);
+	if (name && !sessions_is_name(name)) {
+		reply_error(q, PLENUM_E_BAD_REQUEST, "`session` must have " SESSIONS_NAME_TEXT, NAME_MAX_BYTES);
 		return NULL;
 	}
 	const struct profile *p = may_make(q, name, home) ? find_profile(q, home) : NULL;
 	if (!p || !room_for_session(q, home)) return NULL;
-	if (!router_look_for(q->client, q->line, p, text(q, "cwd"))) return NULL;
+	if (!inquiry_look_for(q->client, q->line, p, text(q, "cwd"))) return NULL;
 	if (!make_launch(q, p, &launch)) {
 		launch_free(&launch);
 		return NULL;
 	}
 	if (home) take_home(&launch, home);
-	if (!name) router_make_up_name(q->router, made_up);
-	struct session *s = router_create(q->router, name ? name : made_up, p, &launch);
+	if (!name) sessions_make_up_name(q->router, made_up);
+	struct session *s = sessions_create(q->router, name ? name : made_up, p, &launch);
 	launch_free(&launch);
 	if (!s) {
 		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
@@ -404,12 +403,12 @@ static struct session *make_session(struct request *q, const char *name) {
 	}
 	if (home) s->made_by = home->id;
 	s->ephemeral = flag(q, "ephemeral", false);
-	if (flag(q, "raw_init", false)) router_leave_begin(s);
-	enum child_result result = router_start(q->router, s, error);
-	if (s->starting) router_await_start(q->client, s, q->line, true);
+	if (flag(q, "raw_init", false)) sessions_leave_begin(s);
+	enum child_result result = sessions_start(q->router, s, error);
+	if (s->starting) starts_await(q->client, s, q->line, true);
 	if (result == CHILD_OK) return s->starting ? NULL : s;
 	reply_error(q, result == CHILD_TIMEOUT ? PLENUM_E_TIMEOUT : PLENUM_E_SPAWN_FAILED, "%s", error);
-	router_remove(q->router, s, error);
+	sessions_remove(q->router, s, error);
 	return NULL;
 }
 
@@ -430,7 +429,7 @@ static bool find_session(struct request *q, struct session **found) {
 	struct session *other = find_holder(q);
 	bool own_session = flag(q, "ephemeral", false);
 	if (other && other != s && (name || own_session)) {
-		reply_in_use(q, other, router_must_wait(other, q->client) || other->ending);
+		reply_in_use(q, other, sessions_must_wait(other, q->client) || other->ending);
 		return false;
 	}
 	*found = s ? s : other;
@@ -441,9 +440,9 @@ static bool find_session(struct request *q, struct session **found) {
  * the result is known. */
 static bool wake(struct request *q, struct session *s) {
 	char error[CHILD_ERROR_MAX];
-	router_take_login(s, q->client);
+	inquiry_take_login(s, q->client);
 	enum child_result result = session_wake_now(s, error);
-	if (s->starting) router_await_start(q->client, s, q->line, false);
+	if (s->starting) starts_await(q->client, s, q->line, false);
 	if (result == CHILD_OK) return !s->starting;
 	reply_error(q,
 				s->lost_profile           ? PLENUM_E_NO_SUCH_PROFILE
@@ -489,7 +488,7 @@ static struct session *get_session(struct request *q, bool *created) {
 	struct session *s = NULL;
 	*created = false;
 	if (!one_of(q, "create", creates) || !find_session(q, &s)) return NULL;
-	if (s && router_is_closed_to(s, q->client)) {
+	if (s && trust_is_closed_to(s, q->client)) {
 		reply_private(q, name ? name : "of this conversation");
 		return NULL;
 	}
@@ -497,7 +496,7 @@ static struct session *get_session(struct request *q, bool *created) {
 		reply_other(q, "session", s->name, session_dialect(s));
 		return NULL;
 	}
-	if (s && strcmp(create, "never") != 0 && router_must_wait(s, q->client)) {
+	if (s && strcmp(create, "never") != 0 && sessions_must_wait(s, q->client)) {
 		router_hold(q->client, q->line);
 		return NULL;
 	}
@@ -521,7 +520,7 @@ static struct session *get_session(struct request *q, bool *created) {
 static struct session *awaited(struct request *q, bool *created) {
 	char error[CHILD_ERROR_MAX];
 	const char *code;
-	struct session *s = router_awaited(q->client, q->line, created, &code, error);
+	struct session *s = starts_awaited(q->client, q->line, created, &code, error);
 	if (code) reply_error(q, code, "%s", error);
 	return s;
 }
@@ -532,7 +531,7 @@ static json_t *pending_ids(const struct attachment *a) {
 	json_t *all = json_array();
 	struct pending *p;
 	LIST_FOR_EACH (p, &a->session->pendings.order, struct pending, node)
-		if (router_may_answer(a, p)) reply_append(&all, reply_string(p->id));
+		if (asks_may_answer(a, p)) reply_append(&all, reply_string(p->id));
 	return all;
 }
 
@@ -657,8 +656,8 @@ static void apply_shim(struct request *q, struct attachment *a, bool created) {
 
 /* probe: the future attachment. */
 static bool may_own_servers(struct request *q, const struct attachment *probe) {
-	if (!json_array_size(json_object_get(q->body, "mcp_servers")) || router_may_own(probe)) return true;
-	reply_error(q, PLENUM_E_NOT_ALLOWED, ROUTER_SERVERS_TEXT "%s", router_why_not_own(probe));
+	if (!json_array_size(json_object_get(q->body, "mcp_servers")) || owners_may_register(probe)) return true;
+	reply_error(q, PLENUM_E_NOT_ALLOWED, OWNERS_SERVERS_TEXT "%s", owners_why_not(probe));
 	return false;
 }
 
@@ -670,12 +669,12 @@ static bool servers_are_free(struct request *q, struct session *s, const struct 
 		return false;
 	}
 	attach_name(q); /* the name may be that of an absent owner */
-	const char *as = router_takes_up_as(probe);
+	const char *as = owners_takes_up_as(probe);
 	json_array_foreach(json_object_get(q->body, "mcp_servers"), i, one) {
 		struct buf name = NOTICE_INIT;
 		str_put_json(&name, json_string_value(one), json_string_length(one));
-		const struct owner *o = router_server_taken(s, probe, as, (struct span){name.data, name.len});
-		if (o) router_refuse_server(q->client, q->id, (struct span){name.data, name.len}, o);
+		const struct owner *o = owners_of_server(s, probe, as, (struct span){name.data, name.len});
+		if (o) owners_refuse_server(q->client, q->id, (struct span){name.data, name.len}, o);
 		buf_free(&name);
 		if (o) return false;
 	}
@@ -686,9 +685,9 @@ static void own_servers(struct request *q, struct attachment *a) {
 	size_t i;
 	json_t *name;
 	json_array_foreach(json_object_get(q->body, "mcp_servers"), i, name) {
-		const char *error = router_own_server(a, json_string_value(name));
+		const char *error = owners_add_server(a, json_string_value(name));
 		if (error)
-			router_complain(q->client, SPAN_NONE, registry_code(error), "MCP server %s: %s", json_string_value(name),
+			notify_complain(q->client, SPAN_NONE, registry_code(error), "MCP server %s: %s", json_string_value(name),
 							error);
 	}
 }
@@ -719,19 +718,19 @@ void attach_verb(struct request *q) {
 	if (!approves || !may_own_servers(q, &probe)) return;
 	struct session *s = c->starting ? awaited(q, &created) : get_session(q, &created);
 	if (!s || !servers_are_free(q, s, &probe) || !find_start(q, session_dialect(s), &s->tape, &start)) return;
-	struct attachment *a = router_attach(r, c, s, false, false);
+	struct attachment *a = attachment_new(r, c, s, false, false);
 	if (!a) {
 		reply_error(q, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
 	if (!apply(q, a, true)) {
-		router_detach(c, "attach failed");
+		attachment_leave(c, "attach failed");
 		return;
 	}
 	apply_shim(q, a, created);
 	answer(q, a, created, start);
-	router_kept_post(a);
+	kept_post(a);
 	client_read_tape(c, &s->tape, start.seq);
-	router_attached(r, a);
+	attachment_ready(r, a);
 	own_servers(q, a);
 }

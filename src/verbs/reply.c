@@ -63,13 +63,13 @@ void reply_error(struct request *q, const char *code, const char *fmt, ...) {
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	router_fail(q->client, q->id, code, "%s", text);
+	notify_fail(q->client, q->id, code, "%s", text);
 }
 
 void reply_in_use(struct request *q, const struct session *holder, bool ending) {
 	struct buf b = NOTICE_INIT;
 	char why[ROUTER_IN_USE_MAX], text[ROUTER_IN_USE_MAX + 64];
-	router_in_use_text(why, router_is_closed_to(holder, q->client) ? NULL : holder->name);
+	router_in_use_text(why, trust_is_closed_to(holder, q->client) ? NULL : holder->name);
 	snprintf(text, sizeof text, "this conversation is in use: %s%s", why, ending ? "; it is ending: ask again" : "");
 	q->client->dialect->put_error(&b, q->id, PLENUM_E_CONVERSATION_IN_USE, text, ending ? ",\"ending\":true" : "");
 	client_post(q->client, notice_chunk(&b));
@@ -81,9 +81,9 @@ void reply_no_session(struct request *q, const char *name) {
 
 void reply_private(struct request *q, const char *name) {
 	if (trust_of(q->router, q->client) == TRUST_AGENT)
-		reply_error(q, PLENUM_E_NOT_ALLOWED, ROUTER_AGENT_TEXT);
+		reply_error(q, PLENUM_E_NOT_ALLOWED, TRUST_AGENT_TEXT);
 	else
-		reply_error(q, PLENUM_E_NOT_ALLOWED, ROUTER_PRIVATE_TEXT, name);
+		reply_error(q, PLENUM_E_NOT_ALLOWED, TRUST_PRIVATE_TEXT, name);
 }
 
 static void lose(json_t **whole) {
@@ -230,13 +230,13 @@ static bool is_at_least(struct request *q, enum least least) {
 	case LEAST_ANY:
 		return true;
 	case LEAST_AGENT:
-		return trust_of(r, c) != TRUST_AGENT || router_home(r, c);
+		return trust_of(r, c) != TRUST_AGENT || trust_home(r, c);
 	case LEAST_FREE:
 		return trust_is_free(r, c);
 	case LEAST_OURS:
 		break;
 	}
-	return trust_is_free(r, c) && trust_is_ours(c);
+	return trust_is_free(r, c) && client_is_ours(c);
 }
 
 bool reply_peer_ok(struct request *q, enum least least, const char *what) {

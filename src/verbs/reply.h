@@ -19,7 +19,7 @@ struct request {
 /* The least peer that may use a verb or one of its members. */
 enum least {
 	LEAST_ANY,   /* any connection */
-	LEAST_AGENT, /* also a process of an agent, within its rights: router_home() */
+	LEAST_AGENT, /* also a process of an agent, within its rights: trust_home() */
 	LEAST_FREE,  /* certainly no process of an agent */
 	LEAST_OURS,  /* the same, and of the daemon's uid or root */
 };

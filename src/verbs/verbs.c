@@ -39,7 +39,7 @@ static struct session *named_session(struct request *q) {
 	struct session *s = router_named(q->router, json_string_value(name));
 	if (!s) {
 		reply_no_session(q, json_string_value(name));
-	} else if (router_is_closed_to(s, q->client)) {
+	} else if (trust_is_closed_to(s, q->client)) {
 		reply_private(q, json_string_value(name));
 		s = NULL;
 	}
@@ -47,7 +47,7 @@ static struct session *named_session(struct request *q) {
 }
 
 static bool profile_is_open(const struct request *q, const struct profile *p) {
-	return !p->is_private || trust_is_ours(q->client);
+	return !p->is_private || client_is_ours(q->client);
 }
 
 /* NULL: none, or closed to this client. */
@@ -106,7 +106,7 @@ static json_t *shares_json(const struct request *q) {
 	const struct shares *all = &q->router->shares;
 	json_t *list = json_array();
 	for (const struct share *s = all->by_uid; s; s = s->hh.next) {
-		if (s->uid != q->client->peer.uid && !trust_is_ours(q->client)) continue;
+		if (s->uid != q->client->peer.uid && !client_is_ours(q->client)) continue;
 		reply_append(&list,
 					 reply_pack("{s:I,s:b,s:I,s:I,s:I,s:I}", "uid", (json_int_t)s->uid, "limited",
 								share_is_limited(all, s->uid), "sessions", (json_int_t)s->held[SHARE_SESSIONS],
@@ -194,11 +194,11 @@ static void put_counts(struct buf *b, struct session *s) {
 
 static void reply_sessions(struct request *q, json_t *body) {
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
-	struct router_view view = router_view(q->router, q->client);
+	struct trust_view view = trust_view(q->router, q->client);
 	buf_reserve(&b, q->router->n_sessions * SESSION_TEXT);
 	reply_begin_list(&b, "sessions");
 	for (struct session *s = q->router->sessions; s; s = s->hh.next) {
-		if (!router_view_has(&view, s)) continue;
+		if (!trust_view_has(&view, s)) continue;
 		size_t at = b.len;
 		put_session(&b, s);
 		put_counts(&b, s);
@@ -223,7 +223,7 @@ static json_t *leftovers_json(const struct request *q, const struct session *of)
 	json_t *all = list ? json_array() : NULL;
 	for (size_t i = 0; list && i < n; i++) {
 		const struct session *s = of ? of : descent_session(q->router, &list[i]);
-		if (s ? router_is_closed_to(s, q->client) : !trust_is_ours(q->client)) continue;
+		if (s ? trust_is_closed_to(s, q->client) : !client_is_ours(q->client)) continue;
 		json_t *o = reply_pack("{s:i,s:s,s:I}", "pid", (int)list[i].pid, "program", list[i].program, "since_ms",
 							   (json_int_t)list[i].since_ms);
 		if (!of) reply_set(&o, "session", s ? reply_string(s->name) : json_null());
@@ -319,7 +319,7 @@ static void status_session(struct request *q) {
 		reply_set(&o, "output_ms", json_integer(now_ms() - s->agent->heard_at));
 		reply_set(&o, "child_rss", json_integer((json_int_t)proc_rss(session_pid(s))));
 	}
-	router_turn_put_cost(&b, s);
+	turns_put_cost(&b, s);
 	reply_begin_list(&b, "clients");
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) put_client(&b, a->client);
 	reply_end_list(&b);
@@ -331,9 +331,9 @@ static void status_session(struct request *q) {
 }
 
 static size_t count_open(const struct request *q) {
-	struct router_view view = router_view(q->router, q->client);
+	struct trust_view view = trust_view(q->router, q->client);
 	size_t n = 0;
-	for (const struct session *s = q->router->sessions; s; s = s->hh.next) n += router_view_has(&view, s);
+	for (const struct session *s = q->router->sessions; s; s = s->hh.next) n += trust_view_has(&view, s);
 	return n;
 }
 
@@ -341,12 +341,12 @@ static void status_daemon(struct request *q) {
 	struct router *r = q->router;
 	json_t *profiles = json_array();
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
-	struct router_view view = router_view(r, q->client);
+	struct trust_view view = trust_view(r, q->client);
 	struct client *c;
 	reply_begin_list(&b, "clients");
 	LIST_FOR_EACH (c, &r->clients, struct client, node) {
 		const struct attachment *a = c->attachment;
-		if (c == q->client || !a || router_view_has(&view, a->session)) put_client(&b, c);
+		if (c == q->client || !a || trust_view_has(&view, a->session)) put_client(&b, c);
 	}
 	reply_end_list(&b);
 	for (size_t i = 0; i < r->settings->n_profiles; i++) {
@@ -365,7 +365,7 @@ static void status_daemon(struct request *q) {
 						   "limits", limits_json(r->settings));
 	reply_set(&o, "shares", shares_json(q));
 	reply_set(&o, "leftovers", leftovers_json(q, NULL));
-	if (r->guards_lost && trust_is_ours(q->client)) reply_set(&o, "guards_lost", json_true());
+	if (r->guards_lost && client_is_ours(q->client)) reply_set(&o, "guards_lost", json_true());
 	reply_with(q, o, &b);
 }
 
@@ -381,8 +381,8 @@ static void status_profile(struct request *q, const char *name) {
 		reply_error(q, PLENUM_E_SPAWN_FAILED, "profile %s has no command", name);
 		return;
 	}
-	if (!router_find_program(q->client, q->line, p)) return;
-	struct span answer = router_answer_of(q->client, PROGRAM_ERRAND, &end);
+	if (!inquiry_find_program(q->client, q->line, p)) return;
+	struct span answer = inquiry_answer(q->client, PROGRAM_ERRAND, &end);
 	const char *at = answer.p, *stop = at ? at + answer.n : NULL;
 	const char *program = at ? errand_next(&at, stop) : NULL, *from = at ? errand_next(&at, stop) : NULL;
 	const char *error = at ? errand_next(&at, stop) : NULL;
@@ -474,10 +474,10 @@ static void verb_pending(struct request *q) {
 	struct session *one = NULL;
 	size_t room = LIMITS_MIB;
 	if (json_object_get(q->body, "session") && !(one = named_session(q))) return;
-	struct router_view view = router_view(q->router, q->client);
+	struct trust_view view = trust_view(q->router, q->client);
 	reply_begin_list(&b, "pending");
 	for (struct session *s = one ? one : q->router->sessions; s; s = one ? NULL : s->hh.next)
-		if (one || router_view_has(&view, s)) put_pendings(&b, s, &room);
+		if (one || trust_view_has(&view, s)) put_pendings(&b, s, &room);
 	reply_end_list(&b);
 	reply_with(q, json_object(), &b);
 }
@@ -491,7 +491,7 @@ static void verb_detach(struct request *q) {
 		return;
 	}
 	json_t *o = reply_pack("{s:s}", "session", a->session->name);
-	router_detach(q->client, "detached");
+	attachment_leave(q->client, "detached");
 	q->client->chooses = true;
 	reply(q, o);
 }
@@ -507,11 +507,11 @@ static void verb_register(struct request *q) {
 	reply(q, reply_pack("{s:s,s:s,s:b}", "session", a->session->name, "role", a->observer ? "observer" : "driver",
 						"approve", a->approve));
 	if (a->observer)
-		router_owner_leaves(a); /* its registrations needed a driver */
+		owners_leave(a); /* its registrations needed a driver */
 	else
-		router_owner_returns(a); /* a driver again, or named like an absent owner */
-	router_unask(a);
-	router_offer(a);
+		owners_return(a); /* a driver again, or named like an absent owner */
+	asks_leave(a);
+	asks_offer(a);
 	client_wake(q->client);
 }
 
@@ -531,7 +531,7 @@ static void verb_subscribe(struct request *q) {
 /* --- stop, hibernate ---------------------------------------------------------------------------------------------- */
 
 static bool may_stop(struct request *q, const struct session *s) {
-	if (router_may_stop(s, q->client)) return true;
+	if (trust_may_stop(s, q->client)) return true;
 	reply_error(q, PLENUM_E_NOT_ALLOWED, "session %s belongs to uid %u", s->name, s->launch.uid);
 	return false;
 }
@@ -560,8 +560,8 @@ static void verb_stop(struct request *q) {
 	reply(q, reply_pack("{s:s,s:b,s:b,s:o,s:b}", "session", s->name, "stopping", running, "forget", forget, "leftovers",
 						leftovers_json(q, s), "end_leftovers", true));
 	s->stopper = q->client->id;
-	router_tell_stopping(s, q->client, kill_now);
-	router_cancel_held(s, q->client, true); /* they would start it again at once */
+	notify_stopping(s, q->client, kill_now);
+	intake_cancel_held(s, q->client, true); /* they would start it again at once */
 	if (running) s->leftovers = MAX(s->leftovers, kill_now ? LEFTOVERS_KILL : LEFTOVERS_END);
 	session_stop(s, kill_now, forget ? THEN_REMOVE : THEN_SLEEP);
 	if (!running && (starts || descent_count(q->router, s))) descent_end(s, kill_now);
@@ -571,7 +571,7 @@ static void verb_stop(struct request *q) {
 /* Refuse with the list of losses; `force` accepts them. */
 static void reply_would_lose(struct request *q, struct session *s) {
 	struct buf list = NOTICE_INIT, b = NOTICE_INIT;
-	char text[ROUTER_NAME_MAX + 200];
+	char text[SESSIONS_NAME_MAX + 200];
 	size_t tasks = count(s->snapshot.tasks), timers = timers_count(&s->timers, now_real_ms());
 	snprintf(text, sizeof text,
 			 "session %s: sleep would end what runs in the background (tasks: %zu) and stop its timers (%zu): let them "
@@ -603,7 +603,7 @@ static void verb_hibernate(struct request *q) {
 						session_state_name(session_name_state(s)), "leftovers", leftovers_json(q, s), "end_leftovers",
 						s->agent && s->profile->leftovers_end));
 	s->stopper = q->client->id;
-	router_tell_stopping(s, q->client, false);
+	notify_stopping(s, q->client, false);
 	if (awake) session_stop(s, false, THEN_SLEEP); /* cancel a deferred start */
 }
 
@@ -613,8 +613,8 @@ static bool may_rename(struct request *q, const struct session *s, const char *n
 	if (!may_stop(q, s)) return false;
 	if (!name)
 		reply_error(q, PLENUM_E_BAD_REQUEST, "`name` is missing");
-	else if (!router_is_name(name))
-		reply_error(q, PLENUM_E_BAD_NAME, "a session name has " ROUTER_NAME_TEXT, ROUTER_NAME_MAX);
+	else if (!sessions_is_name(name))
+		reply_error(q, PLENUM_E_BAD_NAME, "a session name has " SESSIONS_NAME_TEXT, SESSIONS_NAME_MAX);
 	else if (router_find(q->router, name))
 		reply_error(q, PLENUM_E_NAME_TAKEN, "session %s: exists already", name);
 	else if (s->agent || s->want_child || s->starting || descent_count(q->router, s))
@@ -631,7 +631,7 @@ static void verb_rename(struct request *q) {
 	if (!s || !may_rename(q, s, name)) return;
 	log_info("session %s: client %llu names it anew", s->label, (unsigned long long)q->client->id);
 	json_t *o = reply_pack("{s:s,s:s}", "session", name, "previous", s->name);
-	if (router_rename(s, name)) {
+	if (sessions_rename(s, name)) {
 		reply(q, o);
 		return;
 	}
@@ -643,7 +643,7 @@ static void verb_rename(struct request *q) {
  * ---------------------------------------------------------------------------------------------------- */
 
 static void clear_session(struct request *q, struct session *s, json_t **cleared) {
-	if (router_clear_lost(s, q->client)) reply_append(cleared, reply_string(s->name));
+	if (owners_clear_lost(s, q->client)) reply_append(cleared, reply_string(s->name));
 }
 
 static void clear_daemon(struct request *q, json_t **cleared) {
@@ -681,10 +681,10 @@ static void verb_reload(struct request *q) {
 	struct buf request = BUF_INIT(PATH_MAX + 1);
 	enum errand_end end;
 	_cleanup_free_ char *place = config_ask(&request, host(q->router)->config);
-	bool known = router_inquire(q->client, q->line, CONFIG_ERRAND, &request, place ? place : "");
+	bool known = inquiry_ask(q->client, q->line, CONFIG_ERRAND, &request, place ? place : "");
 	buf_free(&request);
 	if (!known) return;
-	struct span answer = router_answer_of(q->client, CONFIG_ERRAND, &end);
+	struct span answer = inquiry_answer(q->client, CONFIG_ERRAND, &end);
 	struct buf text = {.data = (char *)(uintptr_t)answer.p, .len = answer.n};
 	if (end == ERRAND_TIMEOUT)
 		reply_error(q, PLENUM_E_TIMEOUT, "the old configuration is kept: %s does not answer (outside_timeout)",
@@ -717,11 +717,11 @@ static void put_turns(json_t **o, const struct histogram *took) {
 
 static void verb_metrics(struct request *q) {
 	struct router *r = q->router;
-	struct router_view view = router_view(r, q->client);
+	struct trust_view view = trust_view(r, q->client);
 	uint64_t lines = 0, bytes = 0, strays = 0, dropped = 0, turns = 0;
 	size_t pending = 0, children = 0, attachments = 0, tape = 0;
 	for (struct session *s = r->sessions; s; s = s->hh.next) {
-		if (!router_view_has(&view, s)) continue;
+		if (!trust_view_has(&view, s)) continue;
 		lines += s->lines_out, bytes += s->bytes_out, strays += s->strays, dropped += s->dropped_answers,
 			turns += s->turns;
 		pending += s->pendings.n, children += s->agent != NULL, attachments += s->n_attachments, tape += s->tape.bytes;

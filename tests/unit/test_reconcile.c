@@ -33,42 +33,42 @@ static void note(const char *step) {
 	void __wrap_##name(__VA_ARGS__);                                                                                   \
 	void __wrap_##name(__VA_ARGS__)
 
-STEP(router_init_resend, struct session *s) {
+STEP(handshake_resend, struct session *s) {
 	(void)s;
 	note("initialize");
 }
 
-STEP(router_send_held, struct session *s) {
+STEP(intake_send_held, struct session *s) {
 	(void)s;
 	note("held");
 }
 
 static bool slow; /* a close uses up its share of a turn */
 
-STEP(router_close_ended, struct client *c) {
+STEP(attachment_close_ended, struct client *c) {
 	struct router *r = c->world;
 	note("close");
 	if (!slow) return;
-	router_detach(c, "end of input");
+	attachment_leave(c, "end of input");
 	while (!loop_must_yield(r->loop)) {}
 }
 
-STEP(router_publish_state, struct session *s) {
+STEP(status_publish, struct session *s) {
 	note(session_state_name(s->told_state));
 }
 
-STEP(router_init_restart, struct session *s) {
+STEP(handshake_restart, struct session *s) {
 	(void)s;
 	note("restart");
 }
 
-STEP(router_keep_to_limit, struct router *r, const struct session *but) {
+STEP(pool_keep_to_limit, struct router *r, const struct session *but) {
 	(void)r, (void)but;
 	note("limit");
 }
 
-bool __wrap_router_on_may_read(struct session *s);
-bool __wrap_router_on_may_read(struct session *s) {
+bool __wrap_pace_may_read(struct session *s);
+bool __wrap_pace_may_read(struct session *s) {
 	(void)s;
 	paces++;
 	note("pace");
@@ -105,7 +105,7 @@ static void turn(struct world *w) {
 
 static struct session *make(struct world *w, const char *name) {
 	struct launch launch = {.cwd = strdup("/"), .uid = getuid()};
-	return router_create(w->router, name, &w->router->settings->profiles[0], &launch);
+	return sessions_create(w->router, name, &w->router->settings->profiles[0], &launch);
 }
 
 static void begin(struct world *w) {
@@ -114,7 +114,7 @@ static void begin(struct world *w) {
 	struct settings *settings = settings_new();
 	w->children = children_new(w->loop);
 	ck_assert(words_add(&settings->on[ALERT_PENDING], "command"));
-	w->router = router_new(w->loop, w->children, settings, &events, NULL);
+	w->router = core_new(w->loop, w->children, settings, &events, NULL);
 	settings_unref(settings);
 	w->session = make(w, "s");
 	w->session->agent = session_new_agent(w->session); /* without a process: idle */
@@ -124,9 +124,9 @@ static void begin(struct world *w) {
 }
 
 static void end(struct world *w) {
-	if (w->session) router_remove(w->router, w->session, "over");
+	if (w->session) sessions_remove(w->router, w->session, "over");
 	loop_finish(w->loop);
-	router_free(w->router);
+	core_free(w->router);
 	children_free(w->children);
 	loop_free(w->loop);
 	forget_steps();
@@ -139,7 +139,7 @@ static struct client *enter(struct world *w, struct session *s) {
 	c->world = w->router;
 	list_init(&c->node);
 	list_init(&c->mail);
-	ck_assert_ptr_nonnull(router_attach(w->router, c, s, false, true));
+	ck_assert_ptr_nonnull(attachment_new(w->router, c, s, false, true));
 	return c;
 }
 
@@ -155,7 +155,7 @@ START_TEST(the_order) {
 	session_changed(w.session);
 	turn(&w);
 	ck_assert_str_eq(steps.data, "initialize held close busy restart pace mark");
-	router_detach(c, "over");
+	attachment_leave(c, "over");
 	free(c);
 	end(&w);
 }
@@ -258,13 +258,13 @@ START_TEST(a_crowd_of_approvers_leaves_at_the_cost_of_one) {
 	for (size_t i = 0; i < CROWD; i++) all[i] = enter(&w, w.session);
 	struct chunk ask = CHUNK_STATIC(line);
 	ck_assert(scan_envelope(ask.data, ask.len, &e));
-	router_ask(w.session, ask, &e);
+	asks_add(w.session, ask, &e);
 	session_changed(w.session);
 	turn(&w);
 	ck_assert_uint_eq(LIST_TOP(&w.session->pendings.order, struct pending, node)->n_asked, CROWD);
 	ck_assert_int_eq(w.session->told_state, SESSION_ASKING);
 	forget_steps();
-	for (size_t i = 0; i < CROWD; i++) router_detach(all[i], "disconnected");
+	for (size_t i = 0; i < CROWD; i++) attachment_leave(all[i], "disconnected");
 	turn(&w);
 	ck_assert_uint_eq(w.session->n_attachments, 0);
 	ck_assert_uint_eq(calls_for_help, 1);
@@ -282,7 +282,7 @@ START_TEST(what_was_removed_is_left_alone) {
 	turn(&w);
 	forget_steps();
 	session_changed(s);
-	router_remove(w.router, s, "over");
+	sessions_remove(w.router, s, "over");
 	session_changed(s);
 	turn(&w);
 	ck_assert_uint_eq(reconciles, 0);

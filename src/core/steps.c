@@ -17,13 +17,13 @@
 #define NAME_WAIT 10000 /* ms for one answer; after that the id in the first line is compared */
 
 static void tell_conversation(struct session *s, bool another) {
-	router_tell_state(s);
+	status_publish_now(s);
 	if (another) {
 		struct buf b = NOTICE_INIT;
 		notice_begin(&b, PLENUM_EV_CHANGED, s->name);
 		notice_text(&b, "what", "conversation_id");
 		notice_text(&b, "value", s->conversation_id);
-		router_tell(s, notice_end(&b));
+		notify_session(s, notice_end(&b));
 	}
 }
 
@@ -34,10 +34,10 @@ static struct session *other_holder(const struct session *s, const char *id) {
 	return NULL;
 }
 
-/* Clients of the one session may know nothing of the other (router_is_closed_to()). */
+/* Clients of the one session may know nothing of the other (trust_is_closed_to()). */
 static void kill_second(struct session *s, const struct session *other) {
 	char why[ROUTER_IN_USE_MAX];
-	bool hidden = s->made_by || (router_is_private(other) && !router_is_private(s));
+	bool hidden = s->made_by || (session_is_private(other) && !session_is_private(s));
 	router_in_use_text(why, hidden ? NULL : other->name);
 	session_kill_second(s, other, why);
 }
@@ -61,7 +61,7 @@ static void learn(struct session *s, struct span id, bool asked_for) {
 	tell_conversation(s, another);
 }
 
-void router_learn_conversation(struct session *s, struct span id) {
+void steps_learn_conversation(struct session *s, struct span id) {
 	learn(s, id, true);
 	if (s->broken != BROKEN_SECOND && !session_has_steps(s)) session_named(s);
 }
@@ -75,7 +75,7 @@ static bool is_asked(const struct session *s) {
 
 /* --- the steps of a start ----------------------------------------------------------------------------------------- */
 
-bool router_is_told(const struct session *s) {
+bool steps_is_told(const struct session *s) {
 	const struct tape *t = &s->tape;
 	for (uint64_t seq = t->oldest; seq < t->next; seq++)
 		if (tape_at(t, seq)->kind != LINE_NOTICE) return true;
@@ -91,11 +91,11 @@ static void end_steps(struct session *s) {
 	session_changed(s);
 }
 
-void router_step(struct session *s) {
+void steps_next(struct session *s) {
 	const struct dialect *d = session_dialect(s);
 	bool asks = s->unnamed && d->put_step;
-	struct call *call = asks ? call_new(&s->calls, s, s->loop, CALL_STEP, NULL, 0, SPAN_NONE, router_call_timer) : NULL;
-	struct dialect_start start = {s->launch.cwd, session_conversation(s), router_is_told(s), s->by_client, &s->memo};
+	struct call *call = asks ? call_new(&s->calls, s, s->loop, CALL_STEP, NULL, 0, SPAN_NONE, requests_timer) : NULL;
+	struct dialect_start start = {s->launch.cwd, session_conversation(s), steps_is_told(s), s->by_client, &s->memo};
 	struct buf b = NOTICE_INIT;
 	if (asks && !call) session_no_memory(s, "it cannot be asked for its conversation");
 	enum dialect_step step = call ? d->put_step(&b, call->id, s->unnamed - 1, &start) : STEP_NONE;
@@ -114,29 +114,29 @@ void router_step(struct session *s) {
 }
 
 /* Without this answer the start cannot go on; a child that is only asked for its conversation can. */
-void router_step_unread(struct call *call, const char *why) {
+void steps_unread(struct call *call, const char *why) {
 	struct session *s = call->session;
 	call_end(&s->calls, call);
 	if (session_has_steps(s))
 		session_kill_refused(s, why);
 	else
-		router_step(s);
+		steps_next(s);
 }
 
-void router_step_late(struct call *call) {
-	router_step_unread(call, "the child did not answer a step of its start in time (control_timeout)");
+void steps_late(struct call *call) {
+	steps_unread(call, "the child did not answer a step of its start in time (control_timeout)");
 }
 
 static void refused(struct session *s, const char *why) {
-	if (!router_kept_failed(s, why)) {
+	if (!kept_failed(s, why)) {
 		session_kill_refused(s, why);
 		return;
 	}
 	session_step_answered(s, false); /* a client may try again */
-	router_step(s);
+	steps_next(s);
 }
 
-void router_step_answered(struct call *call, const struct envelope *e) {
+void steps_answered(struct call *call, const struct envelope *e) {
 	struct session *s = call->session;
 	const struct dialect *d = session_dialect(s);
 	struct buf why = BUF_INIT(WHY_MAX);
@@ -156,11 +156,11 @@ void router_step_answered(struct call *call, const struct envelope *e) {
 		session_kill_refused(s, "the agent named no conversation");
 		return;
 	}
-	router_step(s);
-	router_kept_due(s);
+	steps_next(s);
+	kept_due(s);
 }
 
-bool router_name_line(struct session *s, const struct envelope *e, const struct report *r) {
+bool steps_name_line(struct session *s, const struct envelope *e, const struct report *r) {
 	bool asked = r->named && is_asked(s);
 	if (!s->unnamed || session_has_steps(s) || !span_is_string(e->session_id) || r->starting) return asked;
 	learn(s, e->session_id, false); /* found by a title, or as the newest: no id was requested */

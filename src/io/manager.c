@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/notify.h"
+#include "io/manager.h"
 
 #include "base/str.h"
 
@@ -33,31 +33,31 @@ static bool is_me(const char *pid) {
 	return pid && str_u64(pid, 1, INT32_MAX, &value) && (pid_t)value == getpid();
 }
 
-void notify_init(struct notify *n) {
+void manager_init(struct manager *n) {
 	const char *path = getenv("NOTIFY_SOCKET");
 	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
 	uint64_t value;
-	*n = (struct notify){.fd = path ? connect_to(path) : -1};
+	*n = (struct manager){.fd = path ? connect_to(path) : -1};
 	if (usec && (!pid || is_me(pid)) && str_u64(usec, 1, INT64_MAX, &value)) n->watchdog = (int64_t)value / 2000;
 	unsetenv("NOTIFY_SOCKET");
 	unsetenv("WATCHDOG_USEC");
 	unsetenv("WATCHDOG_PID");
 }
 
-static bool try_send(const struct notify *n, const char *text) {
+static bool try_send(const struct manager *n, const char *text) {
 	return n->fd < 0 || send(n->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
 }
 
-void notify_send(const struct notify *n, const char *text) {
+void manager_send(const struct manager *n, const char *text) {
 	(void)try_send(n, text);
 }
 
-void notify_send_once(const struct notify *n, const char *text) {
+void manager_send_once(const struct manager *n, const char *text) {
 	struct pollfd room = {.fd = n->fd, .events = POLLOUT};
 	if (!try_send(n, text) && poll(&room, 1, FULL_MS) > 0) (void)try_send(n, text);
 }
 
-void notify_close(struct notify *n) {
+void manager_close(struct manager *n) {
 	if (n->fd >= 0) close(n->fd);
 	n->fd = -1;
 }
@@ -70,7 +70,7 @@ static bool listens(int fd) {
 		   getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepts, &len) == 0 && accepts;
 }
 
-int notify_listen_fd(void) {
+int manager_listen_fd(void) {
 	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
 	uint64_t n;
 	int found = -1;

@@ -25,7 +25,7 @@ static int64_t lag_tick(const struct session *s) {
 }
 
 /* Without memory for the timer the next read tries again. */
-void router_watch_lag(struct session *s) {
+void pace_watch(struct session *s) {
 	if (!loop_timer_make(&s->lag_timer, s->loop, on_lag_timer, s)) return;
 	if (!loop_timer_pending(s->lag_timer)) loop_timer_set(s->lag_timer, lag_tick(s));
 }
@@ -76,7 +76,7 @@ static uint64_t pressure(const struct session *s, const struct client *c) {
 
 /* Read the child as fast as its fastest reader, not faster: the rest would only be dropped from the tape. A stopped
  * reader does not count, unless it asked for the wait. */
-bool router_on_may_read(struct session *s) {
+bool pace_may_read(struct session *s) {
 	struct attachment *a;
 	uint64_t best = UINT64_MAX;
 	int64_t now = now_ms();
@@ -88,13 +88,13 @@ bool router_on_may_read(struct session *s) {
 		held = holds_up(s, a, behind, now) || held;
 		if (!stands && behind < best) best = behind;
 	}
-	if (lag) router_watch_lag(s);
+	if (lag) pace_watch(s);
 	if (!held && (best == UINT64_MAX || best <= MIN(PACE_WINDOW, (uint64_t)s->tape.max_bytes / 4))) return true;
 	loop_timer_set(&s->agent->pace_timer, STANDSTILL_MS);
 	return false;
 }
 
-void router_pace(struct client *c, bool blocked) {
+void pace_blocked(struct client *c, bool blocked) {
 	struct attachment *a = c->attachment;
 	if (!blocked && a && a->session->agent && a->session->agent->read_paused) session_changed(a->session);
 }
@@ -111,7 +111,7 @@ static struct chunk lag_notice(const struct session *s, const struct client *c, 
 	struct buf b = NOTICE_INIT;
 	notice_begin(&b, PLENUM_EV_LAG, s->name);
 	buf_puts(&b, ",\"client\":");
-	router_put_where(&b, c);
+	notify_put_where(&b, c);
 	notice_number(&b, "bytes", (int64_t)client_behind(c));
 	notice_number(&b, "ms", age);
 	return notice_end(&b);
@@ -123,11 +123,11 @@ static void close_lagging(struct client *c, struct session *s, uint64_t from, ui
 			"a client fell behind and is closed, as it asked");
 	c->cursor = s->tape.next;
 	post_gap(c, s, from, to);
-	router_detach(c, "too far behind");
+	attachment_leave(c, "too far behind");
 	client_close(c);
 }
 
-void router_overtaken(struct client *c, uint64_t from, uint64_t to) {
+void pace_overtaken(struct client *c, uint64_t from, uint64_t to) {
 	struct attachment *a = c->attachment;
 	if (!a) return;
 	if (a->on_lag == LAG_CLOSE) {
@@ -142,7 +142,7 @@ void router_overtaken(struct client *c, uint64_t from, uint64_t to) {
 /* Notify once for any duration: it is bounded by lag_wait and the tape. */
 static void tell_waited(struct session *s, struct attachment *a, int64_t age) {
 	struct client *c = a->client;
-	router_tell_present(s, lag_notice(s, c, age), a);
+	notify_present(s, lag_notice(s, c, age), a);
 	client_tell_first(c, lag_notice(s, c, age));
 	log_lag(s, c, age, "a client that is to be waited for is too far behind");
 	a->behind_since = BEHIND_TOLD;
@@ -154,7 +154,7 @@ static void apply_lag(struct session *s, struct attachment *a, int64_t age) {
 		tell_waited(s, a, age);
 		return;
 	}
-	router_tell_present(s, lag_notice(s, c, age), a);
+	notify_present(s, lag_notice(s, c, age), a);
 	client_tell_first(c, lag_notice(s, c, age)); /* before the gap that may follow */
 	a->behind_since = now_ms();
 	uint64_t from = c->cursor, to = s->tape.next - 1;
@@ -182,5 +182,5 @@ static void on_lag_timer(void *arg) {
 		int64_t age = now - a->behind_since;
 		if (age >= s->settings->limits.client_lag_soft_time) apply_lag(s, a, age);
 	}
-	if (again) router_watch_lag(s);
+	if (again) pace_watch(s);
 }

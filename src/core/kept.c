@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Requests that the daemon answers in the child's place, because the child gets them once, from the daemon: by the
- * start of the child (router_names.c). And reports of the child from before a client came.
+ * start of the child (steps.c). And reports of the child from before a client came.
  */
 #include "core/router.h"
 #include "core/trust.h"
@@ -30,7 +30,7 @@ static enum dialect_kept answer(struct client *c, struct session *s, const struc
 							  .conversation = session_conversation(s),
 							  .ready = session_is_ready(s),
 							  .waits = s->by_client,
-							  .told = router_is_told(s),
+							  .told = steps_is_told(s),
 							  .again = again,
 							  .may_begin = trust_in(s->world, c->attachment) == TRUST_OWN,
 							  .memo = &s->memo};
@@ -42,7 +42,7 @@ static enum dialect_kept answer(struct client *c, struct session *s, const struc
 	if (kept == KEPT_REPLAY) repeat(c, s);
 	if (kept == KEPT_REFUSED || kept == KEPT_FORBIDDEN) {
 		const char *code = kept == KEPT_FORBIDDEN ? PLENUM_E_NOT_ALLOWED : PLENUM_E_BAD_REQUEST;
-		router_fail(c, e->request_id, code, "%s", error);
+		notify_fail(c, e->request_id, code, "%s", error);
 	} else if (kept != KEPT_LATER && kept != KEPT_PASS) {
 		c->dialect->put_success(&b, e->request_id, body.data);
 		client_post(c, notice_chunk(&b));
@@ -53,18 +53,18 @@ static enum dialect_kept answer(struct client *c, struct session *s, const struc
 
 static void add_waiter(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	struct span body = splice_body(line);
-	struct call *call = call_new(&s->calls, s, s->loop, CALL_KEPT, c, c->id, e->request_id, router_call_timer);
+	struct call *call = call_new(&s->calls, s, s->loop, CALL_KEPT, c, c->id, e->request_id, requests_timer);
 	if (call) call->value = strndup(body.p, body.n);
 	if (!call || !call->value) {
 		if (call) call_end(&s->calls, call);
-		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
+		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
 	share_begin(&call->charge, &c->member, false);
 	call->child = session_writes_to(s);
 }
 
-void router_kept_post(struct attachment *a) {
+void kept_post(struct attachment *a) {
 	const struct session *s = a->session;
 	const struct dialect *d = session_dialect(s);
 	struct buf b = NOTICE_INIT;
@@ -79,49 +79,49 @@ static struct session *holder(struct client *c, const struct session *s, const s
 	if (!s->by_client || s->conversation_id || !e->session_id.p) return NULL;
 	_cleanup_free_ char *id = span_dup(e->session_id, NULL);
 	struct session *other = id ? router_find_conversation(s->world, id) : NULL;
-	return other && other != s && !router_is_closed_to(other, c) && !session_is_going(other) ? other : NULL;
+	return other && other != s && !trust_is_closed_to(other, c) && !session_is_going(other) ? other : NULL;
 }
 
 /* Two children must not write to one conversation: the client joins its session instead. Return false without memory.
  */
 static bool join(struct client *c, struct session *s) {
 	bool observer = c->attachment->observer, approve = c->attachment->approve;
-	router_detach(c, "joins another session");
-	struct attachment *a = router_attach(s->world, c, s, observer, approve);
+	attachment_leave(c, "joins another session");
+	struct attachment *a = attachment_new(s->world, c, s, observer, approve);
 	if (!a) return false;
-	router_kept_post(a);
+	kept_post(a);
 	client_read_tape(c, &s->tape, s->tape.next);
-	router_attached(s->world, a);
+	attachment_ready(s->world, a);
 	return true;
 }
 
-void router_kept(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+void kept_ask(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	char error[CHILD_ERROR_MAX];
 	struct session *other = holder(c, s, e);
 	if (other && session_dialect(other) != c->dialect) {
 		char why[ROUTER_IN_USE_MAX];
 		router_in_use_text(why, other->name);
-		router_fail(c, e->request_id, PLENUM_E_CONVERSATION_IN_USE, "%s", why);
+		notify_fail(c, e->request_id, PLENUM_E_CONVERSATION_IN_USE, "%s", why);
 		return;
 	}
 	if (other && !join(c, other)) {
-		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
+		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
 	if (other) s = other;
-	router_take_login(s, c);
+	inquiry_take_login(s, c);
 	enum dialect_kept kept = answer(c, s, e, false);
-	if (kept == KEPT_PASS) router_call(c, s, line, e, NULL, NULL);
+	if (kept == KEPT_PASS) requests_send(c, s, line, e, NULL, NULL);
 	if (kept != KEPT_LATER) return;
 	if (!session_wake(s, error)) {
-		router_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, "%s", error);
+		notify_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, "%s", error);
 		return;
 	}
 	add_waiter(c, s, line, e);
-	if (s->waits && session_has_child(s)) router_step(s);
+	if (s->waits && session_has_child(s)) steps_next(s);
 }
 
-void router_kept_due(struct session *s) {
+void kept_due(struct session *s) {
 	struct call *call;
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node) {
 		struct envelope e;
@@ -137,15 +137,15 @@ void router_kept_due(struct session *s) {
 			continue;
 		}
 		call_end(&s->calls, call);
-		if (kept == KEPT_PASS) router_call(c, s, (struct chunk){NULL, line, strlen(line)}, &e, NULL, NULL);
+		if (kept == KEPT_PASS) requests_send(c, s, (struct chunk){NULL, line, strlen(line)}, &e, NULL, NULL);
 	}
 }
 
-bool router_kept_failed(struct session *s, const char *why) {
+bool kept_failed(struct session *s, const char *why) {
 	struct call *call;
 	if (!s->by_client || s->conversation_id || s->unnamed <= FIRST_ANSWERED) return false;
 	launch_resume(&s->launch, NULL);
 	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
-		if (call->purpose == CALL_KEPT) router_fail_call(call, PLENUM_E_BAD_REQUEST, why);
+		if (call->purpose == CALL_KEPT) requests_fail(call, PLENUM_E_BAD_REQUEST, why);
 	return true;
 }

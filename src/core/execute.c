@@ -36,7 +36,7 @@ static void post_refusal(struct client *c, struct span id, struct span uuid, uin
 	const struct attachment *a = c->attachment;
 	struct buf b = NOTICE_INIT;
 	if (id.p) {
-		router_fail(c, id, code, "%s", text);
+		notify_fail(c, id, code, "%s", text);
 		return;
 	}
 	notice_error(&b, a ? a->session->name : NULL, code, text);
@@ -94,7 +94,7 @@ static bool know_rules(struct client *c, struct chunk line, const struct session
 	struct buf request = BUF_INIT(SIZE_MAX / 4);
 	_cleanup_free_ char *place = rules_place(s->profile, tool, input);
 	rules_ask(&request, s->profile, tool, input);
-	bool known = router_inquire(c, line, RULES_ERRAND, &request, place ? place : "");
+	bool known = inquiry_ask(c, line, RULES_ERRAND, &request, place ? place : "");
 	buf_free(&request);
 	return known;
 }
@@ -103,11 +103,11 @@ static bool know_rules(struct client *c, struct chunk line, const struct session
 static enum rule_verdict verdict_of(const struct client *by, const struct session *s, const char *tool,
 									struct span input, const char **rule) {
 	if (!rules_need_errand(s->profile, tool, input)) return rules_judge(s->profile, tool, input, rule);
-	struct span answer = by ? router_answer_of(by, RULES_ERRAND, NULL) : SPAN_NONE;
+	struct span answer = by ? inquiry_answer(by, RULES_ERRAND, NULL) : SPAN_NONE;
 	return by ? rules_answer(s->profile, tool, input, answer, rule) : RULE_NONE;
 }
 
-bool router_execute_may_judge(struct client *c, struct chunk line, const struct pending *p, struct chunk answer) {
+bool execute_may_judge(struct client *c, struct chunk line, const struct pending *p, struct chunk answer) {
 	struct envelope e;
 	if (!p->dialect->scan(answer.data, answer.len, &e)) return true;
 	return know_rules(c, line, p->session, p->tool, p->dialect->calls->answer_input(e.response));
@@ -119,7 +119,7 @@ static bool is_forbidden(const struct pending *p, struct span input, const struc
 	struct session *s = p->session;
 	const struct owner *guard = guards_covering(&s->registry, p->tool);
 	const char *rule = NULL;
-	if (by && rules_need_errand(s->profile, p->tool, input) && !router_answer_of(by, RULES_ERRAND, NULL).n)
+	if (by && rules_need_errand(s->profile, p->tool, input) && !inquiry_answer(by, RULES_ERRAND, NULL).n)
 		snprintf(why, size, "%s", UNKNOWN_TEXT);
 	else if (verdict_of(by, s, p->tool, input, &rule) == RULE_DENY)
 		snprintf(why, size, "by rule %.200s of profile %.60s", rule ? rule : "", s->profile->name);
@@ -141,7 +141,7 @@ static void run(struct pending *p, struct span input, bool check) {
 	if (!p->dialect->scan(act.data, act.len, &e) || !calls->put_call(&b, splice_body(act), &e, input, check)) {
 		refuse_line(c, &e, PLENUM_E_BAD_ANSWER, "the answer has an input that cannot be used; the tool did not run");
 	} else if (!calls->line_executes(&e)) {
-		router_call(c, s, act, &e, router_put_request, b.data);
+		requests_send(c, s, act, &e, requests_put, b.data);
 	} else {
 		buf_putc(&b, '\n');
 		if (!session_write(s, notice_chunk(&b), false))
@@ -152,7 +152,7 @@ static void run(struct pending *p, struct span input, bool check) {
 	chunk_drop(&act);
 }
 
-bool router_execute_answered(struct pending *p, struct chunk answer, const struct client *by) {
+bool execute_answered(struct pending *p, struct chunk answer, const struct client *by) {
 	struct envelope e;
 	char why[600];
 	const struct dialect *d = p->dialect;
@@ -174,7 +174,7 @@ bool router_execute_answered(struct pending *p, struct chunk answer, const struc
 	return true;
 }
 
-void router_execute_unanswered(struct pending *p, const char *why) {
+void execute_unanswered(struct pending *p, const char *why) {
 	char text[300];
 	if (!p->sender->attachment) {
 		snprintf(text, sizeof text, "you left session %.255s before this was decided", p->session->name);
@@ -197,7 +197,7 @@ static struct chunk question(const struct client *c, const char *tool, const str
 	snprintf(text, sizeof text,
 			 "The client %.100s (uid %u, pid %d, %.60s) runs this by %s; the agent did not ask for it.",
 			 c->name ? c->name : "without a name", c->peer.uid, c->peer.pid, c->program, calls->way(e));
-	router_put_where(&by, c);
+	notify_put_where(&by, c);
 	calls->put_question(&b, tool, (struct span){input->data, input->len}, text, (struct span){by.data, by.len});
 	b.failed |= by.failed;
 	buf_free(&by);
@@ -213,7 +213,7 @@ static struct pending *open_entry(struct client *c, struct session *s, struct ch
 	struct envelope own;
 	struct pending *p = NULL;
 	if (asked.data && d->scan(asked.data, asked.len, &own))
-		p = pending_new(&s->pendings, s, s->loop, d, &own, asked, router_ask_timer);
+		p = pending_new(&s->pendings, s, s->loop, d, &own, asked, asks_timer);
 	chunk_drop(&asked);
 	if (!p) return NULL;
 	p->sender = c;
@@ -229,14 +229,14 @@ static struct pending *open_entry(struct client *c, struct session *s, struct ch
 /* Return true if the sender is an approver: its request is its own yes, even for an ask rule. Not if it speaks for
  * another (check_permissions): then it is asked, too. */
 static bool is_own_yes(const struct attachment *a, const struct pending *p, const struct envelope *e) {
-	return router_may_answer(a, p) && trust_may_approve(a->session->world, a->client) &&
+	return asks_may_answer(a, p) && trust_may_approve(a->session->world, a->client) &&
 		   !a->client->dialect->calls->call_wants_check(e);
 }
 
 static bool child_checks(const struct session *s, const struct envelope *e) {
 	const struct dialect_calls *calls = session_dialect(s)->calls;
-	return !calls->line_executes(e) && session_has_child(s) && router_init_is_answered(s) &&
-		   router_init_is_current(s) && calls->checks_calls(router_kept_init(s));
+	return !calls->line_executes(e) && session_has_child(s) && handshake_is_answered(s) && handshake_is_current(s) &&
+		   calls->checks_calls(handshake_kept(s));
 }
 
 static void refuse_guarded(struct pending *p, const struct owner *guard) {
@@ -244,7 +244,7 @@ static void refuse_guarded(struct pending *p, const struct owner *guard) {
 	char why[400];
 	snprintf(why, sizeof why, GUARD_TEXT, name_of(guard), p->tool);
 	p->dialect->put_tool_deny(&b, p->request, why);
-	router_answer_self(p, &b, "deny", why);
+	asks_answer_self(p, &b, "deny", why);
 }
 
 static void judge(struct pending *p, const struct attachment *a, const struct envelope *e) {
@@ -253,17 +253,17 @@ static void judge(struct pending *p, const struct attachment *a, const struct en
 	const struct owner *guard = guards_covering(&s->registry, p->tool);
 	bool own = is_own_yes(a, p, e);
 	if (verdict_of(a->client, s, p->tool, input, NULL) == RULE_DENY) {
-		router_decide(p);
+		asks_decide(p);
 	} else if (child_checks(s, e) && (guard || !own)) {
 		run(p, input, true);
-		router_settle_own(p, a, "passed", "the child asks its guards and the approvers about it");
+		asks_settle_own(p, a, "passed", "the child asks its guards and the approvers about it");
 	} else if (guard) {
 		refuse_guarded(p, guard);
 	} else if (own) {
 		run(p, input, false);
-		router_settle_own(p, a, "allow", "the client that sent it is an approver");
+		asks_settle_own(p, a, "allow", "the client that sent it is an approver");
 	} else {
-		router_decide(p);
+		asks_decide(p);
 	}
 }
 
@@ -275,7 +275,7 @@ static bool has_room(struct client *c, struct session *s, const struct envelope 
 	return false;
 }
 
-void router_execute(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+void execute_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	struct buf input = BUF_INIT(SIZE_MAX / 4);
 	_cleanup_free_ char *tool = NULL;
 	size_t length = splice_body(line).n;
@@ -294,14 +294,14 @@ void router_execute(struct client *c, struct session *s, struct chunk line, cons
 		refuse_line(c, e, PLENUM_E_BUSY, "the child of session %s is starting: send it again later", s->name);
 		return;
 	}
-	if (router_init_blocks(c, id_of(c->dialect, e)) || !has_room(c, s, e)) return;
+	if (handshake_blocks(c, id_of(c->dialect, e)) || !has_room(c, s, e)) return;
 	const char *wrong = session_dialect(s)->calls->read_call(splice_body(line), e, &tool, &input);
 	if (!wrong && !know_rules(c, line, s, tool, (struct span){input.data, input.len})) {
 		buf_free(&input);
 		return;
 	}
 	bool unknown = !wrong && rules_need_errand(s->profile, tool, (struct span){input.data, input.len}) &&
-				   !router_answer_of(c, RULES_ERRAND, NULL).n;
+				   !inquiry_answer(c, RULES_ERRAND, NULL).n;
 	struct pending *p = wrong || unknown ? NULL : open_entry(c, s, line, e, tool, &input);
 	if (wrong)
 		refuse_line(c, e, PLENUM_E_BAD_REQUEST, "%s", wrong);
@@ -316,15 +316,15 @@ void router_execute(struct client *c, struct session *s, struct chunk line, cons
 
 /* --- the sender's open questions ---------------------------------------------------------------------------------- */
 
-struct pending *router_execute_open(struct session *s, const struct client *c, struct span id) {
+struct pending *execute_open(struct session *s, const struct client *c, struct span id) {
 	struct pending *p;
 	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
 		if (p->act.data && p->sender == c && (!id.p || span_same(span_of(p->sender_id), id))) return p;
 	return NULL;
 }
 
-void router_execute_left(struct session *s, struct client *c) {
+void execute_left(struct session *s, struct client *c) {
 	struct pending *p;
-	while ((p = router_execute_open(s, c, SPAN_NONE)) != NULL)
-		router_settle_own(p, NULL, "cancelled", "the client that sent it has left");
+	while ((p = execute_open(s, c, SPAN_NONE)) != NULL)
+		asks_settle_own(p, NULL, "cancelled", "the client that sent it has left");
 }

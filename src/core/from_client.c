@@ -23,7 +23,7 @@
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
-/* Return true for a change by the daemon itself: it restores the previous child's mode (router_init.c). */
+/* Return true for a change by the daemon itself: it restores the previous child's mode (handshake.c). */
 static bool restores_mode(const struct call *call) {
 	return call->act == ACT_CHANGE && !call->asker_id;
 }
@@ -37,11 +37,11 @@ static void tell_mode_lost(const struct call *call) {
 			 call->value ? call->value : "plan");
 	log_warn("session %s: %s", s->label, text);
 	notice_error(&b, s->name, PLENUM_E_INTERNAL, text);
-	router_tell(s, notice_end(&b));
+	notify_session(s, notice_end(&b));
 }
 
 /* A change may be confirmed after its timeout, and must still be announced: keep waiting for its answer. */
-void router_call_timer(void *arg) {
+void requests_timer(void *arg) {
 	struct call *call = arg;
 	struct session *s = call->session;
 	struct client *c = call->purpose == CALL_CLIENT ? call->asker : NULL;
@@ -50,23 +50,23 @@ void router_call_timer(void *arg) {
 	session_changed(s);
 	if (restores_mode(call)) tell_mode_lost(call);
 	if (call->purpose == CALL_STEP) {
-		router_step_late(call);
+		steps_late(call);
 		return;
 	}
 	if (!c || call->act != ACT_CHANGE) {
-		router_fail_call(call, PLENUM_E_TIMEOUT, text);
+		requests_fail(call, PLENUM_E_TIMEOUT, text);
 		return;
 	}
-	router_fail(c, span_of(call->asker_id), PLENUM_E_TIMEOUT, "%s", text);
+	notify_fail(c, span_of(call->asker_id), PLENUM_E_TIMEOUT, "%s", text);
 	call_orphan(&s->calls, call);
 	loop_timer_set(&call->timer, LATE_MS);
 }
 
-void router_fail_call(struct call *call, const char *code, const char *text) {
+void requests_fail(struct call *call, const char *code, const char *text) {
 	struct session *s = call->session;
 	struct client *c = text ? call->asker : NULL;
 	struct span id = {call->asker_id, call->asker_id ? strlen(call->asker_id) : 0};
-	if (c) router_fail(c, id, code, "%s", text);
+	if (c) notify_fail(c, id, code, "%s", text);
 	call_end(&s->calls, call);
 }
 
@@ -77,21 +77,21 @@ static void tell_change(const struct call *call, struct span value) {
 	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
 	notice_text(&b, "what", call->what);
 	notice_raw(&b, "value", value);
-	if (c) router_put_by(&b, c);
-	router_tell(s, notice_end(&b));
+	if (c) notify_put_by(&b, c);
+	notify_session(s, notice_end(&b));
 }
 
-void router_call_pass(const struct call *call, struct chunk line, const struct envelope *e) {
+void requests_pass_answer(const struct call *call, struct chunk line, const struct envelope *e) {
 	if (!call->asker) return;
 	client_post(call->asker,
 				splice_replace(line.data, line.len, e->inner_request_id, call->asker_id, strlen(call->asker_id)));
 }
 
-void router_call_answered(struct call *call, struct chunk line, const struct envelope *e) {
+void requests_answered(struct call *call, struct chunk line, const struct envelope *e) {
 	struct session *s = call->session;
 	const struct dialect *d = session_dialect(s);
 	struct span value = span_of(call->value);
-	router_call_pass(call, line, e);
+	requests_pass_answer(call, line, e);
 	if (call->act == ACT_CHANGE && d->succeeded(e)) {
 		struct span told = d->confirmed ? d->confirmed(e) : SPAN_NONE;
 		if (!told.p) told = value;
@@ -123,7 +123,7 @@ static bool name_conversation(const struct session *s, const struct envelope *e,
 	return true;
 }
 
-struct chunk router_line_for(const struct session *s, struct span body, const struct envelope *e, struct span id) {
+struct chunk requests_line_for(const struct session *s, struct span body, const struct envelope *e, struct span id) {
 	struct splice_edit edits[SPLICE_EDITS], conversation;
 	size_t n = 0;
 	bool names = name_conversation(s, e, &conversation), first = id.p && e->request_id.p < conversation.at;
@@ -138,7 +138,7 @@ static struct chunk under_id(const struct session *s, struct span body, const st
 							 const struct call *call) {
 	char raw[CALL_ID_MAX + 2];
 	bool inside = e->request_id.p > e->request.p && e->request_id.p < e->request.p + e->request.n;
-	if (s->calls.numbers) return router_line_for(s, body, e, call_raw_id(&s->calls, call, raw));
+	if (s->calls.numbers) return requests_line_for(s, body, e, call_raw_id(&s->calls, call, raw));
 	return splice_string(body, inside ? SPAN_NONE : e->request_id, session_dialect(s)->request_id, call->id);
 }
 
@@ -146,7 +146,7 @@ static bool bad_timeout(struct client *c, const struct envelope *e) {
 	int64_t ms;
 	struct span wanted = span_member(e->request, "plenum_timeout_ms");
 	if (!wanted.p || (span_int(wanted, &ms) && ms > 0 && ms <= LIMITS_TIMEOUT_MS)) return false;
-	router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST,
+	notify_fail(c, e->request_id, PLENUM_E_BAD_REQUEST,
 				"`plenum_timeout_ms` must be a whole number of milliseconds, 1 to %lld", (long long)LIMITS_TIMEOUT_MS);
 	return true;
 }
@@ -175,10 +175,10 @@ static bool may_ask(struct client *c, const struct session *s, const struct enve
 	size_t max = s->settings->limits.max_calls;
 	if (is_urgent(c, e, len)) return true;
 	if (c->member.requests >= max)
-		router_fail(c, id, PLENUM_E_BUSY,
+		notify_fail(c, id, PLENUM_E_BUSY,
 					"you have %zu requests open (max_calls): wait for the answers to some of them", max);
 	else if (!share_allows(&s->world->shares, c->peer.uid, SHARE_REQUESTS, 1, why))
-		router_fail(c, id, PLENUM_E_SHARE_EXCEEDED, "%s", why);
+		notify_fail(c, id, PLENUM_E_SHARE_EXCEEDED, "%s", why);
 	else
 		return true;
 	return false;
@@ -188,35 +188,35 @@ static bool may_ask(struct client *c, const struct session *s, const struct enve
 static bool has_room(struct client *c, const struct session *s, size_t len, struct span id) {
 	char why[SHARE_TEXT_MAX];
 	if (!share_allows(&s->world->shares, c->peer.uid, SHARE_BYTES, len, why))
-		router_fail(c, id, PLENUM_E_SHARE_EXCEEDED, "%s", why);
+		notify_fail(c, id, PLENUM_E_SHARE_EXCEEDED, "%s", why);
 	else if (!queue_has_room(session_queue(s), len))
-		router_fail(c, id, PLENUM_E_BUSY, "the child of session %s has too much to read already: send it again later",
+		notify_fail(c, id, PLENUM_E_BUSY, "the child of session %s has too much to read already: send it again later",
 					s->name);
 	else
 		return true;
 	return false;
 }
 
-void router_put_request(struct buf *b, const struct session *s, const char *id, const char *body) {
+void requests_put(struct buf *b, const struct session *s, const char *id, const char *body) {
 	session_dialect(s)->put_request(b, id, body);
 }
 
-struct call *router_call(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
-						 router_put_fn *put, const char *body) {
+struct call *requests_send(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
+						   requests_put_fn *put, const char *body) {
 	struct buf b = NOTICE_INIT;
 	bool urgent = is_urgent(c, e, line.len);
 	if (!session_has_child(s) && !s->want_child) {
-		router_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name,
+		notify_fail(c, e->request_id, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name,
 					session_state_name(session_state(s)));
 		return NULL;
 	}
 	if (!urgent && !has_room(c, s, line.len, e->request_id)) return NULL;
-	struct call *call = call_new(&s->calls, s, s->loop, CALL_CLIENT, c, c->id, e->request_id, router_call_timer);
+	struct call *call = call_new(&s->calls, s, s->loop, CALL_CLIENT, c, c->id, e->request_id, requests_timer);
 	if (call && put) put(&b, s, call->id, body);
 	struct chunk out = !call ? CHUNK_NONE : put ? notice_chunk(&b) : under_id(s, splice_body(line), e, call);
 	if (!call || !out.data || !session_write_charged(s, out, true, c->member.share)) {
 		if (call) call_end(&s->calls, call);
-		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
+		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 		return NULL;
 	}
 	share_begin(&call->charge, &c->member, urgent);
@@ -227,17 +227,17 @@ struct call *router_call(struct client *c, struct session *s, struct chunk line,
 
 static void on_end_session(struct client *c, struct session *s, const struct envelope *e) {
 	struct buf b = NOTICE_INIT;
-	if (!router_may_stop(s, c)) {
+	if (!trust_may_stop(s, c)) {
 		const char *why = trust_is_free(s->world, c) ? NULL : trust_why(s->world, c);
-		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED, "session %s belongs to uid %u%s%s", s->name, s->launch.uid,
+		notify_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED, "session %s belongs to uid %u%s%s", s->name, s->launch.uid,
 					why ? ": " : "", why ? why : "");
 		return;
 	}
 	c->dialect->put_success(&b, e->request_id, "{}");
 	client_post(c, notice_chunk(&b));
 	log_info("session %s: client %llu asked to end it", s->label, (unsigned long long)c->id);
-	router_tell_stopping(s, c, false);
-	router_cancel_held(s, c, true);
+	notify_stopping(s, c, false);
+	intake_cancel_held(s, c, true);
 	session_stop(s, false, THEN_SLEEP);
 }
 
@@ -287,7 +287,7 @@ static char *shown_value(const struct gate_row *row, struct span object) {
 	return value.p ? strndup(value.p, value.n) : NULL;
 }
 
-void router_announce_change(struct call *call, const struct gate_row *row, const struct envelope *e) {
+void requests_announce_change(struct call *call, const struct gate_row *row, const struct envelope *e) {
 	if (!call) return;
 	if (call->asker) change_taken(call->asker, row->what);
 	if (strcmp(row->what, PLENUM_WHAT_MODE) != 0) call->session->altered = true;
@@ -298,9 +298,9 @@ void router_announce_change(struct call *call, const struct gate_row *row, const
 
 /* Two answers under one id would be indistinguishable. */
 static bool is_duplicate(struct client *c, struct session *s, struct span id) {
-	if (!call_is_open(&s->calls, c->id, id) && !router_init_waits(s, c, id) && !(id.p && router_execute_open(s, c, id)))
+	if (!call_is_open(&s->calls, c->id, id) && !handshake_waits(s, c, id) && !(id.p && execute_open(s, c, id)))
 		return false;
-	router_fail(c, id, PLENUM_E_DUPLICATE_REQUEST, "you have a request with this request_id open: use a fresh one");
+	notify_fail(c, id, PLENUM_E_DUPLICATE_REQUEST, "you have a request with this request_id open: use a fresh one");
 	return true;
 }
 
@@ -311,31 +311,31 @@ static void on_request(struct client *c, struct session *s, struct chunk line, c
 	session_used(s);
 	switch (row->act) {
 	case ACT_INITIALIZE:
-		router_initialize(c, s, line, e);
+		handshake_initialize(c, s, line, e);
 		break;
 	case ACT_KEPT:
-		router_kept(c, s, line, e);
+		kept_ask(c, s, line, e);
 		break;
 	case ACT_INTERRUPT:
-		router_interrupt(c, s, line, e);
+		intake_interrupt(c, s, line, e);
 		break;
 	case ACT_CANCEL_PROMPT:
-		router_cancel_prompt(c, s, line, e);
+		intake_cancel_prompt(c, s, line, e);
 		break;
 	case ACT_END_SESSION:
 		on_end_session(c, s, e);
 		break;
 	case ACT_MCP_SET_SERVERS:
-		router_set_servers(c, s, line, e, row);
+		servers_set(c, s, line, e, row);
 		break;
 	case ACT_EXECUTE:
-		router_execute(c, s, line, e);
+		execute_line(c, s, line, e);
 		break;
 	case ACT_CHANGE:
-		router_announce_change(router_call(c, s, line, e, NULL, NULL), row, e);
+		requests_announce_change(requests_send(c, s, line, e, NULL, NULL), row, e);
 		break;
 	default:
-		router_call(c, s, line, e, NULL, NULL);
+		requests_send(c, s, line, e, NULL, NULL);
 		break;
 	}
 }
@@ -343,25 +343,25 @@ static void on_request(struct client *c, struct session *s, struct chunk line, c
 /* A client withdraws its own request: the child knows it under our id. */
 static void on_cancel(struct client *c, struct session *s, const struct envelope *e) {
 	struct call *call = call_of(&s->calls, c->id, e->request_id);
-	struct pending *asked = call || !e->request_id.p ? NULL : router_execute_open(s, c, e->request_id);
+	struct pending *asked = call || !e->request_id.p ? NULL : execute_open(s, c, e->request_id);
 	if (asked) {
-		router_settle_own(asked, c->attachment, "cancelled", "the client withdrew its request");
+		asks_settle_own(asked, c->attachment, "cancelled", "the client withdrew its request");
 		return;
 	}
 	if (!call) {
-		router_complain(c, e->request_id, PLENUM_E_UNKNOWN_REQUEST, "you have no open request with this request_id");
+		notify_complain(c, e->request_id, PLENUM_E_UNKNOWN_REQUEST, "you have no open request with this request_id");
 		return;
 	}
 	if (call->purpose == CALL_KEPT) {
-		router_fail_call(call, PLENUM_E_CANCELLED, "you withdrew this request");
+		requests_fail(call, PLENUM_E_CANCELLED, "you withdrew this request");
 		return;
 	}
-	if (call->purpose == CALL_PROMPT && router_withdraw_held(s, call, c)) return;
+	if (call->purpose == CALL_PROMPT && intake_withdraw_held(s, call, c)) return;
 	char id[CALL_ID_MAX + 2];
 	struct buf b = NOTICE_INIT;
 	session_dialect(s)->put_cancel(&b, call_raw_id(&s->calls, call, id), SPAN_NONE);
 	if (!session_write(s, notice_chunk(&b), false))
-		router_complain(c, e->request_id, PLENUM_E_BUSY,
+		notify_complain(c, e->request_id, PLENUM_E_BUSY,
 						"the child has too much to read already: cancel it again later");
 }
 
@@ -375,16 +375,16 @@ static void announce_line(struct session *s, struct client *c, const struct gate
 
 static struct chunk out_line(const struct session *s, struct chunk line, const struct envelope *e) {
 	struct span body = splice_body(line);
-	return session_dialect(s)->conversation_id ? router_line_for(s, body, e, SPAN_NONE) : splice_line(line, body);
+	return session_dialect(s)->conversation_id ? requests_line_for(s, body, e, SPAN_NONE) : splice_line(line, body);
 }
 
-bool router_pass_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+bool requests_pass_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	if (!session_has_child(s) && !s->want_child)
-		router_fail(c, SPAN_NONE, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, session_state_name(session_state(s)));
+		notify_fail(c, SPAN_NONE, PLENUM_E_CHILD_EXITED, ASLEEP_TEXT, s->name, session_state_name(session_state(s)));
 	else if (!has_room(c, s, line.len, SPAN_NONE))
 		return false;
 	else if (!session_write_charged(s, out_line(s, line, e), true, c->member.share))
-		router_fail(c, SPAN_NONE, PLENUM_E_BUSY, "the child of session %s takes no input: send it again later",
+		notify_fail(c, SPAN_NONE, PLENUM_E_BUSY, "the child of session %s takes no input: send it again later",
 					s->name);
 	else
 		return true;
@@ -394,10 +394,10 @@ bool router_pass_line(struct client *c, struct session *s, struct chunk line, co
 static void on_other(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 					 const struct gate_row *row) {
 	if (row->act == ACT_EXECUTE && may_ask(c, s, e, SPAN_NONE, line.len))
-		router_execute(c, s, line, e);
+		execute_line(c, s, line, e);
 	else if (row->act == ACT_INTERRUPT)
-		router_interrupt_line(c, s, line, e);
-	else if (row->act != ACT_EXECUTE && router_pass_line(c, s, line, e) && row->act == ACT_CHANGE)
+		intake_interrupt_line(c, s, line, e);
+	else if (row->act != ACT_EXECUTE && requests_pass_line(c, s, line, e) && row->act == ACT_CHANGE)
 		announce_line(s, c, row, splice_body(line));
 }
 
@@ -430,14 +430,14 @@ static void refuse_line(struct client *c, struct span body, struct span id, cons
 	bool request = id.p && c->dialect->scan(body.p, body.n, &e) && c->dialect->kind(&e) == LINE_REQUEST;
 	if (request && router_is_shim(c) && c->dialect->is_fatal_request)
 		request = !c->dialect->is_fatal_request(body); /* else the CLI would have ended */
-	bool needed = router_init_arrives_broken(c, body.p, body.n);
+	bool needed = handshake_arrives_broken(c, body.p, body.n);
 	c->chooses |= mentions_attach(c, body.p, body.n);
 	c->world->bad_lines++;
 	if (request)
-		router_fail(c, id, code, "%s", error);
+		notify_fail(c, id, code, "%s", error);
 	else
-		router_complain_of_line(c, id, code, error, 0);
-	if (needed) router_init_served(c);
+		notify_complain_of_line(c, id, code, error, 0);
+	if (needed) handshake_served(c);
 }
 
 #define OTHER_TEXT "this line is of the dialect %s, and %s%s speaks %s"
@@ -446,7 +446,7 @@ static void refuse_line(struct client *c, struct span body, struct span id, cons
 static void refuse_other(struct client *c, struct span body, struct span id, const char *code,
 						 const struct dialect *other) {
 	const struct attachment *a = c->attachment;
-	char text[ROUTER_NAME_MAX + 200];
+	char text[SESSIONS_NAME_MAX + 200];
 	snprintf(text, sizeof text, OTHER_TEXT, other->name, a ? "session " : "a connection without a session",
 			 a ? a->session->name : "", c->dialect->name);
 	refuse_line(c, body, id, code, text);
@@ -462,14 +462,14 @@ static bool pass_gate(struct attachment *a, struct span body, const struct messa
 	struct router *r = s->world;
 	struct client *c = a->client;
 	enum trust who = trust_in(r, a);
-	bool foreign = who == TRUST_AGENT && router_is_closed_to(s, c);
+	bool foreign = who == TRUST_AGENT && trust_is_closed_to(s, c);
 	gate_judge(router_gate(c), foreign ? TRUST_OBSERVER : who, m, body, v);
 	if (v->passes) return true;
-	if (router_is_request(c, m) && is_duplicate(c, s, m->env.request_id)) return false;
+	if (notify_is_request(c, m) && is_duplicate(c, s, m->env.request_id)) return false;
 	_cleanup_free_ char *text = who == TRUST_OBSERVER ? str_printf(OBSERVER_TEXT, s->name)
 								: foreign             ? str_printf(FOREIGN_TEXT, v->thing)
 													  : str_printf(LESS_TEXT, v->thing, trust_why(r, c));
-	router_refuse(c, m, PLENUM_E_NOT_ALLOWED, "%s", text ? text : v->thing);
+	notify_refuse(c, m, PLENUM_E_NOT_ALLOWED, "%s", text ? text : v->thing);
 	return false;
 }
 
@@ -486,7 +486,7 @@ static bool is_of_another(struct client *c, const struct session *s, const struc
 	if (!name.p || !session_dialect(s)->conversation_id || row->act == ACT_KEPT || m->kind == MESSAGE_ANSWER)
 		return false;
 	if (text && router_has_conversation(s, text)) return false;
-	router_refuse(c, m, PLENUM_E_BAD_REQUEST,
+	notify_refuse(c, m, PLENUM_E_BAD_REQUEST,
 				  "%s: this connection is attached to session %s, whose conversation is %s (leave it out, or open "
 				  "another connection)",
 				  session_dialect(s)->conversation_id, s->name,
@@ -501,13 +501,13 @@ static void dispatch(struct client *c, struct attachment *a, struct chunk line, 
 	if (!pass_gate(a, body, m, &v) || is_of_another(c, s, m, v.row)) return;
 	switch (m->kind) {
 	case MESSAGE_USER:
-		if (!router_is_request(c, m) || may_prompt(c, s, line, &m->env)) router_prompt(c, s, line, m);
+		if (!notify_is_request(c, m) || may_prompt(c, s, line, &m->env)) intake_prompt(c, s, line, m);
 		break;
 	case MESSAGE_REQUEST:
 		on_request(c, s, line, &m->env, v.row);
 		break;
 	case MESSAGE_ANSWER:
-		router_answer(c, line, &m->env);
+		asks_answer(c, line, &m->env);
 		break;
 	case MESSAGE_CANCEL:
 		on_cancel(c, s, &m->env);
@@ -520,7 +520,7 @@ static void dispatch(struct client *c, struct attachment *a, struct chunk line, 
 
 static void serve(struct client *c, struct chunk line, struct span body, const struct message *m) {
 	struct router *r = c->world;
-	struct span id = router_is_request(c, m) ? m->env.request_id : SPAN_NONE;
+	struct span id = notify_is_request(c, m) ? m->env.request_id : SPAN_NONE;
 	struct attachment *a = c->attachment;
 	const struct dialect *checked = c->dialect;
 	if (is_verb(m)) {
@@ -530,29 +530,29 @@ static void serve(struct client *c, struct chunk line, struct span body, const s
 		return;
 	}
 	if (r->shutting_down) {
-		router_refuse(c, m, PLENUM_E_SHUTTING_DOWN, "the daemon is shutting down");
+		notify_refuse(c, m, PLENUM_E_SHUTTING_DOWN, "the daemon is shutting down");
 		return;
 	}
 	if (!a && c->chooses) {
-		router_refuse(c, m, PLENUM_E_NOT_ATTACHED, "you are attached to no session: attach to one first");
+		notify_refuse(c, m, PLENUM_E_NOT_ATTACHED, "you are attached to no session: attach to one first");
 		return;
 	}
-	if (!a) a = router_attach_implicitly(r, c, m->kind == MESSAGE_USER ? m->env.session_id : SPAN_NONE, id, line);
+	if (!a) a = implicit_attach(r, c, m->kind == MESSAGE_USER ? m->env.session_id : SPAN_NONE, id, line);
 	if (!a) return;
 	if (c->dialect == checked)
 		dispatch(c, a, line, body, m);
 	else
-		router_refuse(c, m, PLENUM_E_BAD_LINE, OTHER_TEXT, checked->name, "session ", a->session->name,
+		notify_refuse(c, m, PLENUM_E_BAD_LINE, OTHER_TEXT, checked->name, "session ", a->session->name,
 					  c->dialect->name);
 }
 
 /* Note the changes needed by later prompts before the line is served: any kind of refusal then stops them. */
 static void on_message(struct client *c, struct chunk line, struct span body, const struct message *m) {
 	const struct gate_row *row = m->kind == MESSAGE_REQUEST ? row_of(c, &m->env) : NULL;
-	bool needed = row && row->act == ACT_INITIALIZE && router_init_arrives(c, m->env.request);
+	bool needed = row && row->act == ACT_INITIALIZE && handshake_arrives(c, m->env.request);
 	if (row && row->act == ACT_CHANGE && restricts(c, row, m->env.request)) need_change(c, row->what);
 	serve(c, line, body, m);
-	if (needed) router_init_served(c);
+	if (needed) handshake_served(c);
 }
 
 /* Measure a part of a long line that was checked: its readers step over its long values. Return true at the end. */
@@ -604,7 +604,7 @@ static void take_line(struct client *c, struct chunk line, struct span body, str
 	chunk_drop(&rewritten);
 }
 
-void router_on_line(struct client *c, struct chunk line) {
+void from_client_line(struct client *c, struct chunk line) {
 	struct span body = splice_body(line);
 	struct message_check *k;
 	if (trust_is_asked(c->world, c)) {
@@ -627,8 +627,8 @@ void router_on_line(struct client *c, struct chunk line) {
 	const struct attachment *a = c->attachment;
 	if (a) session_changed(a->session);
 	if (client_holds(c)) return;
-	router_inquiry_over(c);
-	router_leave_start(c); /* after any refusal: the next line is about something else */
+	inquiry_over(c);
+	starts_leave(c); /* after any refusal: the next line is about something else */
 }
 
 /* The id's line was not checked. */
@@ -654,64 +654,64 @@ static const char *why_skipped(const struct client *c, char why[SHARE_TEXT_MAX])
 	}
 }
 
-void router_on_long_line(struct client *c, struct chunk head, size_t size) {
+void from_client_long_line(struct client *c, struct chunk head, size_t size) {
 	char why[SHARE_TEXT_MAX];
 	const char *code = why_skipped(c, why);
 	struct head h;
 	client_begin(c, (struct span){head.data, head.len});
 	c->dialect->read_head(head, &h);
 	struct span id = h.id;
-	bool needed = router_init_arrives_broken(c, head.data, head.len);
+	bool needed = handshake_arrives_broken(c, head.data, head.len);
 	c->chooses |= mentions_attach(c, head.data, head.len);
 	if (!is_plain(id)) id = SPAN_NONE;
 	if (id.p && h.kind == LINE_REQUEST)
-		router_fail(c, id, code, "%s: it has %zu bytes", why, size); /* the client waits for it */
+		notify_fail(c, id, code, "%s: it has %zu bytes", why, size); /* the client waits for it */
 	else
-		router_complain_of_line(c, id, code, why, size);
-	if (needed) router_init_served(c);
+		notify_complain_of_line(c, id, code, why, size);
+	if (needed) handshake_served(c);
 }
 
 /* The client's input is not read any more; its unread output is dropped. */
-void router_on_evicted(struct client *c, size_t held) {
+void from_client_evicted(struct client *c, size_t held) {
 	struct router *r = c->world;
 	if (c->subscribed) r->n_subscribers--;
 	c->subscribed = false;
 	r->shares.refused++;
 	log_warn("client %llu of uid %u is closed: its uid holds too much (uid_bytes), of which it held %zu bytes",
 			 (unsigned long long)c->id, c->peer.uid, held);
-	router_complain(
+	notify_complain(
 		c, SPAN_NONE, PLENUM_E_SHARE_EXCEEDED,
 		"uid %u holds more than %zu bytes (uid_bytes), %zu of them for this connection, which is closed: read "
 		"your answers, or send less at a time",
 		c->peer.uid, r->shares.max[SHARE_BYTES], held);
-	router_detach(c, "share exceeded");
+	attachment_leave(c, "share exceeded");
 	client_close(c);
 }
 
 /* --- the end of a client ------------------------------------------------------------------------------------------ */
 
-void router_on_no_more(struct client *c) {
+void from_client_no_more(struct client *c) {
 	struct attachment *a = c->attachment;
 	if (a) { /* it can answer nothing any more */
 		a->approve = false;
 		if (a->ephemeral) a->session->ending = true;
-		router_unask(a);
-		router_owner_leaves(a);
+		asks_leave(a);
+		owners_leave(a);
 		session_changed(a->session);
 	} else {
-		router_close_ended(c);
+		attachment_close_ended(c);
 	}
 }
 
-void router_on_gone(struct client *c) {
+void from_client_gone(struct client *c) {
 	struct router *r = c->world;
-	router_inquiry_over(c);
-	router_leave_start(c);
+	inquiry_over(c);
+	starts_leave(c);
 	if (c->check) c->checker->free(c->check);
 	c->check = NULL;
 	lengths_free(c->lengths);
 	c->lengths = NULL;
-	router_detach(c, "disconnected");
+	attachment_leave(c, "disconnected");
 	share_leave(&c->member);
 	if (c->subscribed) r->n_subscribers--;
 	r->n_clients--;

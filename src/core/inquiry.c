@@ -33,7 +33,7 @@ static void free_inquiry(void *arg) {
 	free(q);
 }
 
-void router_inquiry_over(struct client *c) {
+void inquiry_over(struct client *c) {
 	struct inquiry *q = c->inquiry;
 	if (!q) return;
 	c->inquiry = NULL;
@@ -85,11 +85,10 @@ static void begin(struct inquiry *q, const char *place) {
 	q->end = result == CHILD_TIMEOUT ? ERRAND_TIMEOUT : ERRAND_LOST;
 }
 
-bool router_inquire(struct client *c, struct chunk line, const char *kind, const struct buf *request,
-					const char *place) {
+bool inquiry_ask(struct client *c, struct chunk line, const char *kind, const struct buf *request, const char *place) {
 	struct inquiry *q = c->inquiry;
 	if (q && (strcmp(q->kind, kind) != 0 || q->n != request->len || memcmp(q->request, request->data, q->n) != 0)) {
-		router_inquiry_over(c);
+		inquiry_over(c);
 		q = NULL;
 	}
 	if (!q && !request->failed && (q = new_inquiry(c, kind, request))) {
@@ -101,7 +100,7 @@ bool router_inquire(struct client *c, struct chunk line, const char *kind, const
 	return false;
 }
 
-struct span router_answer_of(const struct client *c, const char *kind, enum errand_end *end) {
+struct span inquiry_answer(const struct client *c, const char *kind, enum errand_end *end) {
 	const struct inquiry *q = c->inquiry;
 	bool ours = q && q->over && strcmp(q->kind, kind) == 0;
 	if (end) *end = ours ? q->end : ERRAND_LOST;
@@ -115,13 +114,13 @@ static bool has_login(struct client *c) {
 }
 
 /* A root's or an agent's does not count. */
-void router_take_umask(struct launch *l, struct client *c) {
+void inquiry_take_umask(struct launch *l, struct client *c) {
 	int mask = proc_umask(c->peer.pid);
 	if (mask >= 0 && has_login(c)) l->umask = mask + 1;
 }
 
 /* The pid is still the client's if it lives after its start time was read. */
-void router_set_asker(struct launch *l, struct client *c) {
+void inquiry_set_asker(struct launch *l, struct client *c) {
 	uint64_t start;
 	if (!proc_stat(c->peer.pid, NULL, NULL, &start) || !has_login(c)) return;
 	l->asker = c->peer.pid;
@@ -131,19 +130,19 @@ void router_set_asker(struct launch *l, struct client *c) {
 static bool know(struct client *c, struct chunk line, const char *kind, const struct login_place *place) {
 	struct buf request = BUF_INIT(65536);
 	login_ask(&request, has_login(c) ? c->peer.pid : 0, place);
-	bool known = router_inquire(c, line, kind, &request, place->cwd);
+	bool known = inquiry_ask(c, line, kind, &request, place->cwd);
 	buf_free(&request);
 	return known;
 }
 
-struct login *router_login_of(const struct client *c, const struct profile *p) {
-	struct span answer = router_answer_of(c, LOGIN_ERRAND, NULL), env;
+struct login *inquiry_login_of(const struct client *c, const struct profile *p) {
+	struct span answer = inquiry_answer(c, LOGIN_ERRAND, NULL), env;
 	struct child_place place;
 	return answer.p && login_answer(answer.p, answer.n, &place, &env) ? login_read(env, p) : NULL;
 }
 
-struct child_place router_place_of(const struct client *c) {
-	struct span answer = router_answer_of(c, LOGIN_ERRAND, NULL), env;
+struct child_place inquiry_place_of(const struct client *c) {
+	struct span answer = inquiry_answer(c, LOGIN_ERRAND, NULL), env;
 	struct child_place place = {0};
 	if (answer.p) login_answer(answer.p, answer.n, &place, &env);
 	return place;
@@ -160,7 +159,7 @@ static const char *value_of(const struct profile *p, const char *name, bool *fix
 }
 
 static bool look_for(struct client *c, struct chunk line, const char *kind, const struct profile *p, const char *cwd) {
-	_cleanup_free_ char *usual = cwd ? NULL : router_usual_cwd(c, p);
+	_cleanup_free_ char *usual = cwd ? NULL : inquiry_usual_cwd(c, p);
 	const char *variable = login_variable_of(p->name);
 	bool fixed = false;
 	const char *named = variable ? value_of(p, variable, &fixed) : NULL;
@@ -173,10 +172,10 @@ static bool look_for(struct client *c, struct chunk line, const char *kind, cons
 	return know(c, line, kind, &place);
 }
 
-bool router_look_for(struct client *c, struct chunk line, const struct profile *p, const char *cwd) {
+bool inquiry_look_for(struct client *c, struct chunk line, const struct profile *p, const char *cwd) {
 	return !p->warm || look_for(c, line, LOGIN_ERRAND, p, cwd);
 }
 
-bool router_find_program(struct client *c, struct chunk line, const struct profile *p) {
+bool inquiry_find_program(struct client *c, struct chunk line, const struct profile *p) {
 	return look_for(c, line, PROGRAM_ERRAND, p, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/notify.h"
+#include "io/manager.h"
 
 #include "harness.h"
 
@@ -30,19 +30,19 @@ static void hears(int fd, const char *want) {
 }
 
 static void hears_at(const char *path) {
-	struct notify n;
+	struct manager n;
 	int fd = manager(path);
 	setenv("NOTIFY_SOCKET", path, 1);
-	notify_init(&n);
+	manager_init(&n);
 	ck_assert_ptr_null(getenv("NOTIFY_SOCKET")); /* not inherited by children */
-	notify_send(&n, "READY=1\nSTATUS=x");
+	manager_send(&n, "READY=1\nSTATUS=x");
 	hears(fd, "READY=1\nSTATUS=x");
 	close(fd);
-	notify_send(&n, "nobody hears"); /* has no effect */
-	notify_close(&n);
+	manager_send(&n, "nobody hears"); /* has no effect */
+	manager_close(&n);
 	ck_assert_int_eq(n.fd, -1);
-	notify_send(&n, "nor this");
-	notify_close(&n);
+	manager_send(&n, "nor this");
+	manager_close(&n);
 }
 
 START_TEST(messages) {
@@ -73,55 +73,55 @@ static pid_t reader_until(int fd, const char *want) {
 
 /* The manager is busy and its socket full: repeated messages are dropped, others wait for room. */
 START_TEST(a_full_socket) {
-	struct notify n;
+	struct manager n;
 	char path[64];
 	int status;
 	snprintf(path, sizeof path, "@plenum-test-full-%d", (int)getpid());
 	int fd = manager(path);
 	setenv("NOTIFY_SOCKET", path, 1);
-	notify_init(&n);
+	manager_init(&n);
 	while (send(n.fd, "x", 1, MSG_DONTWAIT) == 1)
 		;
-	notify_send(&n, "WATCHDOG=1");
+	manager_send(&n, "WATCHDOG=1");
 	pid_t reader = reader_until(fd, "READY=1");
-	notify_send_once(&n, "READY=1");
+	manager_send_once(&n, "READY=1");
 	ck_assert_int_eq(waitpid(reader, &status, 0), reader);
 	ck_assert_int_eq(status, 0);
-	notify_close(&n);
+	manager_close(&n);
 	close(fd);
 }
 END_TEST
 
 START_TEST(nobody_listens) {
 	static const char *const paths[] = {NULL, "", "relative", "/does/not/exist", "@plenum-nobody-is-there"};
-	struct notify n;
+	struct manager n;
 	char path[200];
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		if (paths[i]) setenv("NOTIFY_SOCKET", paths[i], 1);
-		notify_init(&n);
+		manager_init(&n);
 		ck_assert_int_eq(n.fd, -1);
-		notify_send(&n, "READY=1");
-		notify_close(&n);
+		manager_send(&n, "READY=1");
+		manager_close(&n);
 	}
 	memset(path, 'x', sizeof path);
 	path[0] = '/';
 	path[sizeof path - 1] = 0;
 	setenv("NOTIFY_SOCKET", path, 1);
-	notify_init(&n);
+	manager_init(&n);
 	ck_assert_int_eq(n.fd, -1);
 }
 END_TEST
 
 static int64_t watchdog(const char *usec, const char *pid) {
-	struct notify n;
+	struct manager n;
 	setenv("WATCHDOG_USEC", usec, 1);
 	if (pid)
 		setenv("WATCHDOG_PID", pid, 1);
 	else
 		unsetenv("WATCHDOG_PID");
-	notify_init(&n);
+	manager_init(&n);
 	ck_assert(!getenv("WATCHDOG_USEC") && !getenv("WATCHDOG_PID"));
-	notify_close(&n);
+	manager_close(&n);
 	return n.watchdog;
 }
 
@@ -136,8 +136,8 @@ START_TEST(watchdogs) {
 	ck_assert_int_eq(watchdog("0", NULL), 0);
 	ck_assert_int_eq(watchdog("-5", NULL), 0);
 	ck_assert_int_eq(watchdog("x", NULL), 0);
-	struct notify n;
-	notify_init(&n);
+	struct manager n;
+	manager_init(&n);
 	ck_assert_int_eq(n.watchdog, 0);
 }
 END_TEST
@@ -169,7 +169,7 @@ static int activated(const enum passed *what, const char *fds, bool me) {
 		close(3 + i);
 		if (made[i] >= 0) dup2(made[i], 3 + i);
 	}
-	int found = notify_listen_fd();
+	int found = manager_listen_fd();
 	if (getenv("LISTEN_PID") || getenv("LISTEN_FDS") || getenv("LISTEN_FDNAMES")) return 100;
 	if (found >= 0 && !(fcntl(found, F_GETFD) & FD_CLOEXEC)) return 101;
 	return found + 1;
@@ -194,8 +194,8 @@ START_TEST(the_socket_that_was_passed) {
 	ck_assert_int_eq(found(LISTENS, NOTHING, NOTHING, "0", true), -1);
 	ck_assert_int_eq(found(LISTENS, NOTHING, NOTHING, "x", true), -1);
 	ck_assert_int_eq(found(LISTENS, NOTHING, NOTHING, "99999999", true), -1);
-	ck_assert_int_eq(notify_listen_fd(), -1);
+	ck_assert_int_eq(manager_listen_fd(), -1);
 }
 END_TEST
 
-RUN_TESTS("notify", messages, a_full_socket, nobody_listens, watchdogs, the_socket_that_was_passed)
+RUN_TESTS("manager", messages, a_full_socket, nobody_listens, watchdogs, the_socket_that_was_passed)

@@ -43,7 +43,7 @@ static void refuse_hook(struct session *s, struct span id, bool guard, struct sp
 	session_must_write(s, notice_chunk(&b)); /* in the CLI a hook without an answer is none */
 }
 
-void router_refuse_hook(struct session *s, struct span id, struct span callback, const char *why) {
+void hooks_refuse(struct session *s, struct span id, struct span callback, const char *why) {
 	const struct hook *h = registry_hook(&s->registry, callback);
 	const struct hook_entry *e = h ? h->entry : NULL;
 	refuse_hook(s, id, !e || e->guard, e ? span_of(e->event) : SPAN_NONE, why);
@@ -55,7 +55,7 @@ static void answer_hook(struct pending *p, const char *why) {
 		p->dialect->hooks->put_hook_deny(&b, span_of(p->event), why);
 	else
 		buf_puts(&b, p->dialect->hooks->neutral);
-	router_answer_self(p, &b, p->guard ? "deny" : "neutral", why);
+	asks_answer_self(p, &b, p->guard ? "deny" : "neutral", why);
 }
 
 static void answer_for_gone(struct pending *p, const struct owner *o) {
@@ -68,7 +68,7 @@ static void answer_for_gone(struct pending *p, const struct owner *o) {
 static void answer_mcp(struct pending *p, const char *why) {
 	struct buf b = NOTICE_INIT;
 	p->dialect->hooks->put_mcp_error(&b, pending_part(p, ASK_PART_MESSAGE), why);
-	router_answer_self(p, &b, "owner_gone", NULL);
+	asks_answer_self(p, &b, "owner_gone", NULL);
 }
 
 /* A server that its owner has registered meanwhile has no deadline. */
@@ -77,27 +77,27 @@ static void mcp_deadline(struct pending *p) {
 		answer_mcp(p, "the client that took over this MCP server by its name does not answer");
 }
 
-void router_hook_deadline(struct pending *p) {
+void hooks_deadline(struct pending *p) {
 	if (p->kind == ASK_MCP)
 		mcp_deadline(p);
 	else
 		answer_hook(p, SILENT_TEXT);
 }
 
-void router_hook_unanswered(struct pending *p) {
+void hooks_unanswered(struct pending *p) {
 	answer_hook(p, "the client that guards this with a hook gave no decision in its answer; Plenum refuses");
 }
 
 static void on_hook_timer(void *arg) {
-	router_hook_deadline(arg);
+	hooks_deadline(arg);
 }
 
-void router_hook(struct session *s, struct chunk line, const struct envelope *e) {
+void hooks_call(struct session *s, struct chunk line, const struct envelope *e) {
 	const struct dialect *d = session_dialect(s);
 	struct span callback = d->ask_part(ASK_HOOK, e->request, ASK_PART_CALLBACK);
 	struct hook *h = registry_hook(&s->registry, callback);
 	if (!h) {
-		router_refuse_unasked(s, line, e, "no client has registered this callback");
+		asks_refuse(s, line, e, "no client has registered this callback");
 		return;
 	}
 	if (!h->entry->owner) {
@@ -108,7 +108,7 @@ void router_hook(struct session *s, struct chunk line, const struct envelope *e)
 	struct pending *p = pending_new(&s->pendings, s, s->loop, d, e, line, on_hook_timer);
 	if (!p || !pending_set_part(p, ASK_PART_CALLBACK, h->callback) || !(p->event = strdup(h->entry->event))) {
 		if (p) pending_settle(&s->pendings, p);
-		router_refuse_hook(s, e->request_id, callback, "the daemon is out of memory");
+		hooks_refuse(s, e->request_id, callback, "the daemon is out of memory");
 		return;
 	}
 	p->guard = h->entry->guard;
@@ -145,16 +145,16 @@ static void end_cancelled(struct session *s, const struct pending *notice) {
 	}
 }
 
-void router_mcp(struct session *s, struct chunk line, const struct envelope *e) {
+void hooks_mcp(struct session *s, struct chunk line, const struct envelope *e) {
 	const struct dialect *d = session_dialect(s);
 	struct owner *o = registry_server(&s->registry, d->ask_part(ASK_MCP, e->request, ASK_PART_SERVER));
 	if (!o) {
-		router_refuse_unasked(s, line, e, "no client serves an MCP server of this name");
+		asks_refuse(s, line, e, "no client serves an MCP server of this name");
 		return;
 	}
 	struct pending *p = pending_new(&s->pendings, s, s->loop, d, e, line, on_hook_timer);
 	if (!p) {
-		router_refuse_unasked(s, line, e, "the daemon is out of memory");
+		asks_refuse(s, line, e, "the daemon is out of memory");
 		return;
 	}
 	p->owner = o;
@@ -169,41 +169,41 @@ void router_mcp(struct session *s, struct chunk line, const struct envelope *e) 
 	end_cancelled(s, p);
 }
 
-bool router_may_own(const struct attachment *a) {
+bool owners_may_register(const struct attachment *a) {
 	return trust_in(a->client->world, a) == TRUST_OWN;
 }
 
-const char *router_why_not_own(const struct attachment *a) {
+const char *owners_why_not(const struct attachment *a) {
 	const char *why = trust_why(a->client->world, a->client);
 	return why ? why : "an observer registers nothing: attach as a driver";
 }
 
-const char *router_takes_up_as(const struct attachment *a) {
-	return router_may_own(a) ? a->client->name : NULL;
+const char *owners_takes_up_as(const struct attachment *a) {
+	return owners_may_register(a) ? a->client->name : NULL;
 }
 
-struct owner *router_server_taken(struct session *s, const struct attachment *a, const char *as, struct span name) {
+struct owner *owners_of_server(struct session *s, const struct attachment *a, const char *as, struct span name) {
 	return registry_server_taken(&s->registry, name, a, a->client->peer.uid, as);
 }
 
-void router_refuse_server(struct client *c, struct span id, struct span name, const struct owner *o) {
+void owners_refuse_server(struct client *c, struct span id, struct span name, const struct owner *o) {
 	struct buf b = NOTICE_INIT;
 	if (o->name) str_put_json(&b, o->name, strlen(o->name));
 	if (o->holder)
-		router_fail(c, id, PLENUM_E_NAME_TAKEN, "MCP server %.*s belongs to another attachment: choose another name",
+		notify_fail(c, id, PLENUM_E_NAME_TAKEN, "MCP server %.*s belongs to another attachment: choose another name",
 					(int)name.n, name.p);
 	else
-		router_fail(c, id, PLENUM_E_NAME_TAKEN,
+		notify_fail(c, id, PLENUM_E_NAME_TAKEN,
 					"MCP server %.*s belongs to client %s, which is away and has its owner_grace to come back: choose "
 					"another name, or try again later",
 					(int)name.n, name.p, b.data ? b.data : "?");
 	buf_free(&b);
 }
 
-const char *router_own_server(struct attachment *a, const char *name) {
+const char *owners_add_server(struct attachment *a, const char *name) {
 	struct buf b = NOTICE_INIT;
 	str_put_json(&b, name, strlen(name));
-	struct owner *o = router_owner(a);
+	struct owner *o = owners_get(a);
 	const char *error = o && !b.failed
 							? owner_add_server(&a->session->registry, o, (struct span){b.data, b.len}, SPAN_NONE, true)
 							: "out of memory";
@@ -213,61 +213,61 @@ const char *router_own_server(struct attachment *a, const char *name) {
 
 static bool is_taken(struct client *c, struct session *s, struct span id, struct span servers) {
 	struct span name, config;
-	const char *as = router_takes_up_as(c->attachment);
+	const char *as = owners_takes_up_as(c->attachment);
 	for (size_t at = 0; span_next_member(servers, &at, &name, &config);) {
-		const struct owner *o = router_server_taken(s, c->attachment, as, name);
+		const struct owner *o = owners_of_server(s, c->attachment, as, name);
 		if (!o) continue;
-		router_refuse_server(c, id, name, o);
+		owners_refuse_server(c, id, name, o);
 		return true;
 	}
 	return false;
 }
 
 /* The request drops all servers that it does not name: add those of other attachments. */
-void router_set_servers(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
-						const struct gate_row *row) {
+void servers_set(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
+				 const struct gate_row *row) {
 	struct attachment *a = c->attachment;
 	const struct dialect_hooks *d = session_dialect(s)->hooks;
 	struct span servers = d->servers_of(e), name, config;
 	if (!span_is_object(servers)) {
-		router_fail(c, e->request_id, PLENUM_E_BAD_REQUEST, "%s", d->bad_servers);
+		notify_fail(c, e->request_id, PLENUM_E_BAD_REQUEST, "%s", d->bad_servers);
 		return;
 	}
 	const char *error = registry_check_servers(&s->registry, a->owner, servers);
 	if (error) {
-		router_fail(c, e->request_id, registry_code(error), "%s: %s", d->set_servers_name, error);
+		notify_fail(c, e->request_id, registry_code(error), "%s: %s", d->set_servers_name, error);
 		return;
 	}
 	if (is_taken(c, s, e->request_id, servers)) return;
-	if (!router_owner(a)) {
-		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
+	if (!owners_get(a)) {
+		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
-	bool current = router_init_is_current(s); /* or hooks still wait to be sent */
+	bool current = handshake_is_current(s); /* or hooks still wait to be sent */
 	owner_drop_servers(&s->registry, a->owner, true);
 	for (size_t at = 0; !error && span_next_member(servers, &at, &name, &config);)
 		error = owner_add_server(&s->registry, a->owner, name, config, d->is_own_server(config));
 	if (error) {
-		router_fail(c, e->request_id, registry_code(error), "%s: %s", d->set_servers_name, error);
+		notify_fail(c, e->request_id, registry_code(error), "%s: %s", d->set_servers_name, error);
 		return;
 	}
-	if (current) router_init_made_current(s); /* the child gets them by this request */
+	if (current) handshake_made_current(s); /* the child gets them by this request */
 	struct buf body = NOTICE_INIT;
 	buf_puts(&body, d->set_servers);
 	registry_put_servers(&s->registry, &body);
 	buf_putc(&body, '}');
 	if (body.failed)
-		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
+		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 	else
-		router_announce_change(router_call(c, s, line, e, router_put_request, body.data), row, e);
+		requests_announce_change(requests_send(c, s, line, e, requests_put, body.data), row, e);
 	buf_free(&body);
 }
 
 /* --- owners come and go ------------------------------------------------------------------------------------------- */
 
-struct owner *router_owner(struct attachment *a) {
+struct owner *owners_get(struct attachment *a) {
 	struct session *s = a->session;
-	router_owner_returns(a); /* its name may have changed since it attached */
+	owners_return(a); /* its name may have changed since it attached */
 	if (!a->owner) a->owner = owner_new(&s->registry, s, s->loop, a, a->client->peer.uid, a->client->name, NULL);
 	return a->owner;
 }
@@ -286,10 +286,10 @@ static void tell_owner(struct session *s, const struct owner *o, const char *eve
 		first = false;
 	}
 	buf_putc(&b, ']');
-	router_tell(s, notice_end(&b));
+	notify_session(s, notice_end(&b));
 }
 
-void router_grace_timer(void *arg) {
+void owners_grace_timer(void *arg) {
 	struct owner *o = arg;
 	struct session *s = o->session;
 	o->grace_over = true;
@@ -311,7 +311,7 @@ static void settle_owned(struct session *s, const struct owner *o) {
 	}
 }
 
-void router_owner_leaves(struct attachment *a) {
+void owners_leave(struct attachment *a) {
 	struct session *s = a->session;
 	struct owner *o = a->owner;
 	if (!o || s->removed) return;
@@ -324,13 +324,13 @@ void router_owner_leaves(struct attachment *a) {
 	}
 	tell_owner(s, o, PLENUM_EV_OWNER_GONE, o->uid);
 	if (!o->name) owner_drop_loose(&s->registry, o); /* no client can come back to them */
-	o->grace.fn = router_grace_timer;
+	o->grace.fn = owners_grace_timer;
 	loop_timer_set(&o->grace, s->profile->owner_grace);
 }
 
-bool router_restore_guards(struct session *s, const char *guards) {
+bool owners_restore_guards(struct session *s, const char *guards) {
 	struct owner *o;
-	bool ok = guards_restore(&s->registry, s, s->loop, guards, router_grace_timer);
+	bool ok = guards_restore(&s->registry, s, s->loop, guards, owners_grace_timer);
 	if (!ok)
 		log_error(
 			"session %s: every tool is refused, because its guards cannot be read (plenumctl clear-lost): %.1000s",
@@ -339,7 +339,7 @@ bool router_restore_guards(struct session *s, const char *guards) {
 	return ok;
 }
 
-bool router_clear_lost(struct session *s, const struct client *by) {
+bool owners_clear_lost(struct session *s, const struct client *by) {
 	struct buf b = NOTICE_INIT;
 	if (!guards_clear(&s->registry)) return false;
 	log_warn("session %s: client %llu (uid %u, pid %d) goes on without the guards that were lost", s->name,
@@ -347,8 +347,8 @@ bool router_clear_lost(struct session *s, const struct client *by) {
 	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
 	notice_text(&b, "what", "guards_lost");
 	notice_flag(&b, "value", false);
-	router_put_by(&b, by);
-	router_tell(s, notice_end(&b));
+	notify_put_by(&b, by);
+	notify_session(s, notice_end(&b));
 	session_changed(s);
 	return true;
 }
@@ -367,10 +367,10 @@ static void take_up(struct attachment *a, struct owner *o) {
 }
 
 /* Take over all absent owners of this name: it is unknown which of them has come back. */
-void router_owner_returns(struct attachment *a) {
+void owners_return(struct attachment *a) {
 	struct session *s = a->session;
 	struct owner *o = owner_waiting(&s->registry, a->client->peer.uid, a->client->name);
-	if (!o || !router_may_own(a)) return;
+	if (!o || !owners_may_register(a)) return;
 	for (; o; o = owner_waiting(&s->registry, a->client->peer.uid, a->client->name)) take_up(a, o);
 	tell_owner(s, a->owner, PLENUM_EV_OWNER_BACK, a->owner->uid);
 }

@@ -58,7 +58,7 @@ static const struct pending_owners owners = {.number = owner_number, .find = fin
 
 static void load_client(struct carry *c, struct router *r) {
 	struct client *one = NULL;
-	client_carry(c, &one, r->loop, &r->pool, &r->watches, r->settings->limits.client_line, &router_client_events, r);
+	client_carry(c, &one, r->loop, &r->pool, &r->watches, r->settings->limits.client_line, &from_client_events, r);
 	if (!one) return;
 	if (!share_join(&one->member, &r->shares, one->peer.uid)) carry_fail(c, "out of memory");
 	list_add_tail(&r->clients, &one->node);
@@ -71,7 +71,7 @@ static void carry_clients(struct carry *c, struct router *r) {
 	size_t n = carry_count(c, r->n_clients);
 	if (c->saving) {
 		LIST_FOR_EACH (one, &r->clients, struct client, node)
-			client_carry(c, &one, r->loop, &r->pool, &r->watches, 0, &router_client_events, r);
+			client_carry(c, &one, r->loop, &r->pool, &r->watches, 0, &from_client_events, r);
 	}
 	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_client(c, r);
 }
@@ -163,7 +163,7 @@ static struct session *make_session(struct carry *c, struct router *r, struct ba
 		carry_fail(c, p ? "two sessions have one name" : "there is no profile for a session");
 		return NULL;
 	}
-	struct session *s = router_add(r, b->name, p, &b->launch);
+	struct session *s = sessions_add(r, b->name, p, &b->launch);
 	if (!s) {
 		carry_fail(c, "out of memory");
 		return NULL;
@@ -198,19 +198,19 @@ static void carry_stall(struct carry *c, struct session *s) {
 	CARRY(c, s->stall.told);
 	CARRY(c, s->stall.since);
 	int64_t left = carry_left(c, s->stall.timer);
-	if (!c->saving && left >= 0) router_stall_watch(s, left);
+	if (!c->saving && left >= 0) stall_watch(s, left);
 }
 
 static void carry_parts(struct carry *c, struct session *s) {
 	session_carry(c, s);
 	carry_attachments(c, s);
-	registry_carry(c, &s->registry, s, s->loop, router_grace_timer);
+	registry_carry(c, &s->registry, s, s->loop, owners_grace_timer);
 	if (!c->saving) join_owners(s);
-	calls_carry(c, &s->calls, s, s->loop, session_dialect(s), router_call_timer);
-	pendings_carry(c, &s->pendings, s, s->loop, session_dialect(s), &owners, router_ask_timer);
-	router_init_carry(c, s);
+	calls_carry(c, &s->calls, s, s->loop, session_dialect(s), requests_timer);
+	pendings_carry(c, &s->pendings, s, s->loop, session_dialect(s), &owners, asks_timer);
+	handshake_carry(c, s);
 	if (!c->saving) charge_again(s);
-	if (carry_left(c, s->lag_timer) >= 0) router_watch_lag(s);
+	if (carry_left(c, s->lag_timer) >= 0) pace_watch(s);
 	carry_stall(c, s);
 	carry_timer(c, s->agent ? &s->agent->pace_timer : NULL);
 	carry_end(c, s);
@@ -248,7 +248,7 @@ static void carry_counters(struct carry *c, struct router *r) {
 	CARRY(c, r->guards_lost);
 }
 
-void router_carry(struct carry *c, struct router *r) {
+void core_carry(struct carry *c, struct router *r) {
 	const struct carry_world world = {client_number, attachment_number, find_client, find_attachment, r};
 	uint64_t seen;
 	c->world = &world;
@@ -263,14 +263,14 @@ void router_carry(struct carry *c, struct router *r) {
 	c->world = NULL;
 }
 
-void router_resume(struct router *r) {
+void core_resume(struct router *r) {
 	struct client *c;
 	LIST_FOR_EACH (c, &r->clients, struct client, node) client_resume(c);
 	for (struct session *s = r->sessions; s; s = s->hh.next) {
 		struct pending *p;
 		session_resume(s);
 		LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
-			if (p->judging) router_decide(p);
+			if (p->judging) asks_decide(p);
 	}
 	descent_resume(&r->descent);
 }

@@ -64,8 +64,8 @@ static void tell_prompt(struct session *s, const char *what, const struct prompt
 	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
 	notice_text(&b, "what", what);
 	notice_text(&b, "value", p->uuid);
-	if (by) router_put_by(&b, by);
-	router_tell(s, notice_end(&b));
+	if (by) notify_put_by(&b, by);
+	notify_session(s, notice_end(&b));
 }
 
 static bool held_back(const struct session *s, const struct client *c) {
@@ -80,7 +80,7 @@ static void lose_prompt(struct session *s, struct prompt *p) {
 	struct client *c = p->asker;
 	struct call *call = call_of_prompt(&s->calls, p->uuid);
 	if (call)
-		router_fail_call(call, PLENUM_E_INTERNAL, "out of memory: this prompt was not passed on");
+		requests_fail(call, PLENUM_E_INTERNAL, "out of memory: this prompt was not passed on");
 	else if (c && !c->filter.quiet) {
 		struct buf b = NOTICE_INIT;
 		notice_error(&b, s->name, PLENUM_E_INTERNAL, "out of memory: this prompt was not passed on");
@@ -105,7 +105,7 @@ static void echo(struct session *s, const struct prompt *p, const struct envelop
 		tape_append(&s->tape, chunk_copy(at, (size_t)(end - at) + 1), LINE_OTHER, TAPE_REPLAY | TAPE_OTHERS);
 	buf_free(&b);
 	buf_free(&by);
-	router_wake_all(s);
+	notify_wake(s);
 }
 
 /* A prompt that is a request goes out under the id of its call. data NULL: no memory. */
@@ -116,15 +116,15 @@ static struct chunk under_call(struct session *s, struct prompt *p, struct chunk
 	struct envelope e;
 	if (!call || !session_dialect(s)->scan(body.p, body.n, &e)) return CHUNK_NONE;
 	call->child = p->child;
-	struct chunk out = router_line_for(s, body, &e, call_raw_id(&s->calls, call, raw));
+	struct chunk out = requests_line_for(s, body, &e, call_raw_id(&s->calls, call, raw));
 	if (!out.data) return out;
 	if (session_dialect(s)->put_echo) echo(s, p, &e);
-	if (!session_dialect(s)->accepts_prompts) router_turn_sent(s, p);
+	if (!session_dialect(s)->accepts_prompts) turns_sent(s, p);
 	return out;
 }
 
 static void send_prompt(struct session *s, struct prompt *p, struct chunk line, struct share *payer) {
-	router_init_before_prompt(s);
+	handshake_before_prompt(s);
 	p->child = session_writes_to(s);
 	p->state = PROMPT_SENT;
 	if (!session_dialect(s)->prompt_id) {
@@ -149,7 +149,7 @@ static bool waits_for_turn(const struct session *s, const struct prompt *p) {
 static struct prompt *next_to_go(const struct session *s) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
-		if (p->state != PROMPT_HELD || router_init_holds_prompt(s, p)) continue;
+		if (p->state != PROMPT_HELD || handshake_holds_prompt(s, p)) continue;
 		return waits_for_turn(s, p) ? NULL : p;
 	}
 	return NULL;
@@ -159,16 +159,16 @@ static void refuse_held(struct session *s) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		struct client *c = p->asker;
-		if (p->state != PROMPT_HELD || !c || !router_init_refused(c)) continue;
+		if (p->state != PROMPT_HELD || !c || !handshake_refused(c)) continue;
 		struct buf b = NOTICE_INIT;
-		notice_error(&b, s->name, PLENUM_E_INITIALIZE_REFUSED, ROUTER_INIT_TEXT);
+		notice_error(&b, s->name, PLENUM_E_INITIALIZE_REFUSED, HANDSHAKE_REFUSED_TEXT);
 		notice_text(&b, "uuid", p->uuid);
 		client_tell(c, notice_end(&b));
 		prompt_forget(&s->prompts, p);
 	}
 }
 
-void router_send_held(struct session *s) {
+void intake_send_held(struct session *s) {
 	struct prompt *p;
 	char error[CHILD_ERROR_MAX];
 	if (s->world->shutting_down || !s->prompts.n_held) return;
@@ -200,32 +200,32 @@ static bool has_room(const struct session *s, size_t len, bool hold) {
 static bool refuse_prompt(struct client *c, struct session *s, const struct message *m, size_t len, bool hold) {
 	char error[CHILD_ERROR_MAX], why[SHARE_TEXT_MAX];
 	if (!share_allows(&s->world->shares, c->peer.uid, SHARE_BYTES, len, why)) {
-		router_refuse(c, m, PLENUM_E_SHARE_EXCEEDED, "%s", why);
+		notify_refuse(c, m, PLENUM_E_SHARE_EXCEEDED, "%s", why);
 		return true;
 	}
 	if (!has_room(s, len, hold)) {
-		router_refuse(c, m, PLENUM_E_BUSY, "%s of session %s has too much to read already: send it again later",
+		notify_refuse(c, m, PLENUM_E_BUSY, "%s of session %s has too much to read already: send it again later",
 					  hold ? "the queue" : "the child", s->name);
 		return true;
 	}
-	router_take_login(s, c);
+	inquiry_take_login(s, c);
 	if (session_wake(s, error)) return false;
-	router_refuse(c, m, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_CHILD_EXITED, "%s", error);
+	notify_refuse(c, m, s->lost_profile ? PLENUM_E_NO_SUCH_PROFILE : PLENUM_E_CHILD_EXITED, "%s", error);
 	return true;
 }
 
 /* Return true if an earlier change that this prompt needs was refused. */
 static bool lacks_something(struct client *c, const struct message *m) {
-	if (router_init_refused(c))
-		router_refuse(c, m, PLENUM_E_INITIALIZE_REFUSED, ROUTER_INIT_TEXT);
+	if (handshake_refused(c))
+		notify_refuse(c, m, PLENUM_E_INITIALIZE_REFUSED, HANDSHAKE_REFUSED_TEXT);
 	else if (c->refused_change)
-		router_refuse(
+		notify_refuse(
 			c, m, PLENUM_E_CHANGE_REFUSED,
 			"your change of %s was refused: no prompt of yours runs under laxer rules than you asked for (repeat "
 			"the change, or connect anew)",
 			c->refused_change);
 	else if (c->attachment->session->by_client && !c->attachment->session->conversation_id)
-		router_refuse(c, m, PLENUM_E_BAD_REQUEST, "this connection has no conversation yet: begin one first");
+		notify_refuse(c, m, PLENUM_E_BAD_REQUEST, "this connection has no conversation yet: begin one first");
 	else
 		return false;
 	return true;
@@ -238,7 +238,7 @@ static bool names_one(struct span uuid) {
 
 /* A prompt that is a request: its sender waits for the answer. False without memory. */
 static bool add_call(struct client *c, struct session *s, const struct prompt *p, struct span id) {
-	struct call *call = call_new(&s->calls, s, s->loop, CALL_PROMPT, c, c->id, id, router_call_timer);
+	struct call *call = call_new(&s->calls, s, s->loop, CALL_PROMPT, c, c->id, id, requests_timer);
 	if (!call || !(call->value = strdup(p->uuid))) {
 		if (call) call_end(&s->calls, call);
 		return false;
@@ -277,7 +277,7 @@ static bool is_repeated(struct client *c, struct session *s, struct prompt *know
 	return true;
 }
 
-void router_prompt(struct client *c, struct session *s, struct chunk line, const struct message *m) {
+void intake_prompt(struct client *c, struct session *s, struct chunk line, const struct message *m) {
 	const struct envelope *e = &m->env;
 	struct span body = splice_body(line);
 	uint64_t hash = prompt_hash(body.p, body.n);
@@ -285,14 +285,14 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 	struct prompt *known = uuid ? prompt_find(&s->prompts, e->uuid) : NULL;
 	char fresh[37] = "";
 	if (lacks_something(c, m) || is_repeated(c, s, known, hash)) return;
-	bool queued = held_back(s, c) || router_init_holds(s, c), hold = queued || !session_is_ready(s);
+	bool queued = held_back(s, c) || handshake_holds(s, c), hold = queued || !session_is_ready(s);
 	if (refuse_prompt(c, s, m, body.n + 64, hold)) return;
 	if (known || !uuid || !*uuid) str_uuid(fresh);
 	struct chunk out = own_line(s, line, e->uuid, fresh);
 	struct prompt *p = out.data ? add_prompt(c, s, m, *fresh ? fresh : uuid, hash) : NULL;
 	if (!p) {
 		chunk_drop(&out);
-		router_refuse(c, m, PLENUM_E_INTERNAL, "out of memory");
+		notify_refuse(c, m, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
 	if (*fresh && names_one(e->uuid)) tell_fresh_uuid(c, e->uuid, fresh);
@@ -302,7 +302,7 @@ void router_prompt(struct client *c, struct session *s, struct chunk line, const
 		return;
 	}
 	prompt_hold(&s->prompts, p, out, c->member.share);
-	p->needs = router_init_needs(s, c);
+	p->needs = handshake_needs(s, c);
 	if (queued) tell_prompt(s, "prompt_held", p, c);
 }
 
@@ -325,7 +325,7 @@ static void answer_cancelled(struct session *s, struct call *call) {
 	call_end(&s->calls, call);
 }
 
-void router_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by) {
+void turns_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by) {
 	struct call *call = call_of_prompt(&s->calls, p->uuid);
 	tell_prompt(s, "prompt_cancelled", p, by);
 	if (call) answer_cancelled(s, call);
@@ -337,18 +337,18 @@ void router_prompt_cancelled(struct session *s, struct prompt *p, const struct c
 }
 
 /* Queued prompts are cancelled here: the child does not know them. */
-void router_cancel_held(struct session *s, struct client *c, bool all) {
+void intake_cancel_held(struct session *s, struct client *c, bool all) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
-		if (p->state == PROMPT_HELD && (all || is_own(p, c))) router_prompt_cancelled(s, p, c);
+		if (p->state == PROMPT_HELD && (all || is_own(p, c))) turns_prompt_cancelled(s, p, c);
 }
 
-void router_prompts_leave(struct client *c) {
+void intake_leave(struct client *c) {
 	struct attachment *a = c->attachment;
 	struct prompt *p;
 	LIST_FOR_EACH (p, &a->session->prompts.open, struct prompt, node)
-		if (p->state == PROMPT_HELD && p->asker == c && router_init_holds_prompt(a->session, p))
-			router_prompt_cancelled(a->session, p, c);
+		if (p->state == PROMPT_HELD && p->asker == c && handshake_holds_prompt(a->session, p))
+			turns_prompt_cancelled(a->session, p, c);
 }
 
 /* Withdraw this client's prompts that the child has not taken up yet. */
@@ -357,7 +357,7 @@ static void cancel_own(struct session *s, struct client *c) {
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		if (!is_own(p, c)) continue;
 		struct call *call = p->state == PROMPT_SENT
-								? call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, router_call_timer)
+								? call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, requests_timer)
 								: NULL;
 		if (!call) continue;
 		struct buf uuid = NOTICE_INIT, b = NOTICE_INIT;
@@ -376,51 +376,51 @@ static void put_interrupt(struct buf *b, const struct session *s, const char *id
 	session_dialect(s)->put_interrupt(b, id, s->conversation_id, &s->memo);
 }
 
-void router_interrupt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+void intake_interrupt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	const struct dialect *d = session_dialect(s);
 	bool queued = d->cancels_queued && d->cancels_queued(e);
 	bool all = span_is_true(span_member(e->request, "plenum_all"));
 	bool spare = queued && !all && others_wait(s, c); /* the child itself would withdraw all of them */
 	if (spare) cancel_own(s, c);                      /* before the end of the turn lets the child take them up */
-	struct call *call = router_call(c, s, line, e, spare ? put_interrupt : NULL, NULL);
+	struct call *call = requests_send(c, s, line, e, spare ? put_interrupt : NULL, NULL);
 	if (!call) return;
 	call->act = ACT_INTERRUPT;
-	if (queued) router_cancel_held(s, c, all);
+	if (queued) intake_cancel_held(s, c, all);
 }
 
-void router_interrupt_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+void intake_interrupt_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	if (!session_has_child(s) || !session_is_ready(s)) { /* nothing runs */
-		router_cancel_held(s, c, false);
+		intake_cancel_held(s, c, false);
 		return;
 	}
-	if (!router_pass_line(c, s, line, e)) return;
-	router_cancel_held(s, c, false);
-	router_cancel_turn(s);
+	if (!requests_pass_line(c, s, line, e)) return;
+	intake_cancel_held(s, c, false);
+	asks_cancel_turn(s);
 }
 
-bool router_withdraw_held(struct session *s, struct call *call, const struct client *by) {
+bool intake_withdraw_held(struct session *s, struct call *call, const struct client *by) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		if (strcmp(p->uuid, call->value) != 0) continue;
 		if (p->state != PROMPT_HELD) return false;
-		router_prompt_cancelled(s, p, by);
+		turns_prompt_cancelled(s, p, by);
 		return true;
 	}
 	return false;
 }
 
 /* Withdraw one prompt. The child does not know queued ones; a client cannot withdraw another's by accident. */
-void router_cancel_prompt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+void intake_cancel_prompt(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	struct span uuid = session_dialect(s)->cancelled_prompt(e);
 	struct prompt *p = prompt_find(&s->prompts, uuid);
 	bool open = p && p->state != PROMPT_DONE;
 	if (open && !is_own(p, c) && !span_is_true(span_member(e->request, "plenum_all"))) {
-		router_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
+		notify_fail(c, e->request_id, PLENUM_E_NOT_ALLOWED,
 					"this prompt is another client's: say \"plenum_all\":true to take it back all the same");
 		return;
 	}
 	if (!open || p->state != PROMPT_HELD) {
-		struct call *call = router_call(c, s, line, e, NULL, NULL);
+		struct call *call = requests_send(c, s, line, e, NULL, NULL);
 		if (!call) return;
 		call->act = ACT_CANCEL_PROMPT;
 		call->value = uuid.p ? strndup(uuid.p, uuid.n) : NULL;
@@ -428,6 +428,6 @@ void router_cancel_prompt(struct client *c, struct session *s, struct chunk line
 	}
 	struct buf b = NOTICE_INIT;
 	c->dialect->put_prompt_cancelled(&b, e->request_id, uuid);
-	router_prompt_cancelled(s, p, c);
+	turns_prompt_cancelled(s, p, c);
 	client_post(c, notice_chunk(&b));
 }

@@ -20,25 +20,25 @@
 
 /* --- its state ---------------------------------------------------------------------------------------------------- */
 
-void router_publish_state(struct session *s) {
+void status_publish(struct session *s) {
 	struct buf b = NOTICE_INIT;
-	router_stall_state(s);
+	stall_state(s);
 	notice_begin(&b, PLENUM_EV_SESSION_STATE, s->name);
 	notice_text(&b, "state", session_state_name(s->told_state));
 	notice_text(&b, "previous", session_state_name(s->previous));
 	if (s->conversation_id) notice_text(&b, "conversation_id", s->conversation_id);
 	if (s->resumed_id) notice_text(&b, "resumed", s->resumed_id);
 	if (s->told_state == SESSION_FAILED && s->reason) notice_text(&b, "reason", s->reason);
-	router_tell(s, notice_end(&b));
+	notify_session(s, notice_end(&b));
 }
 
-void router_tell_state(struct session *s) {
+void status_publish_now(struct session *s) {
 	session_bring_forward(s);
-	router_publish_state(s);
+	status_publish(s);
 }
 
 static void read_child(struct session *s, const struct envelope *e, const struct report *r) {
-	router_learn_conversation(s, e->session_id);
+	steps_learn_conversation(s, e->session_id);
 	s->said_init = true;
 	s->prompts.echoed = false;
 	free(s->left_socket);
@@ -54,12 +54,12 @@ static void learn(struct session *s, enum line_kind kind, struct chunk line, con
 				  const struct report *r) {
 	const struct dialect *d = session_dialect(s);
 	if (r->begins) read_child(s, e, r);
-	if (r->state) router_turn_state(s, r->state);
+	if (r->state) turns_state(s, r->state);
 	snapshot_read(&s->snapshot, d, line, r);
 	if (kind == LINE_SYSTEM) s->background = snapshot_has_tasks(&s->snapshot);
 	if (d->read_timers) d->read_timers(&s->timers, kind, line, e, now_real_ms());
-	if (r->fate) router_turn_fate(s, r->fate, r->prompt);
-	if (r->echo) router_turn_echo(s, e);
+	if (r->fate) turns_fate(s, r->fate, r->prompt);
+	if (r->echo) turns_echo(s, e);
 	if (r->works) s->turn = true;
 }
 
@@ -82,35 +82,35 @@ static void on_request(struct session *s, struct chunk line, const struct envelo
 	}
 	if (s->pendings.n >= s->settings->limits.max_pending) {
 		if (kind == ASK_HOOK)
-			router_refuse_hook(s, e->request_id, d->ask_part(kind, e->request, ASK_PART_CALLBACK),
-							   "too many requests are open");
+			hooks_refuse(s, e->request_id, d->ask_part(kind, e->request, ASK_PART_CALLBACK),
+						 "too many requests are open");
 		else
-			router_refuse_unasked(s, line, e, "too many requests are open");
+			asks_refuse(s, line, e, "too many requests are open");
 		return;
 	}
 	switch (kind) {
 	case ASK_HOOK:
-		router_hook(s, line, e);
+		hooks_call(s, line, e);
 		break;
 	case ASK_MCP:
-		router_mcp(s, line, e);
+		hooks_mcp(s, line, e);
 		break;
 	default:
-		router_ask(s, line, e);
+		asks_add(s, line, e);
 		break;
 	}
 }
 
 static void on_answer(struct session *s, struct call *call, struct chunk line, const struct envelope *e) {
-	if (call->purpose != CALL_INIT) router_turn_cancelled(s, e, call);
+	if (call->purpose != CALL_INIT) turns_cancelled(s, e, call);
 	if (call->purpose == CALL_INIT)
-		router_init_answered(s, call, line, e);
+		handshake_answered(s, call, line, e);
 	else if (call->purpose == CALL_STEP)
-		router_step_answered(call, e);
+		steps_answered(call, e);
 	else if (call->purpose == CALL_PROMPT)
-		router_turn_answered(call, line, e);
+		turns_answered(call, line, e);
 	else if (call->purpose == CALL_CLIENT || call->act == ACT_CHANGE) /* also if the client left meanwhile */
-		router_call_answered(call, line, e);
+		requests_answered(call, line, e);
 	else
 		call_end(&s->calls, call);
 }
@@ -138,15 +138,15 @@ static void on_stray(struct session *s, struct chunk line);
 static void take_report(struct session *s, enum line_kind kind, struct chunk line, const struct envelope *e) {
 	struct report r = {0};
 	session_dialect(s)->read(line, kind, e, &r);
-	bool asked = kind == LINE_SYSTEM && router_name_line(s, e, &r);
+	bool asked = kind == LINE_SYSTEM && steps_name_line(s, e, &r);
 	bool noted = session_dialect(s)->remember && session_dialect(s)->remember(&s->memo, e);
 	learn(s, kind, line, e, &r);
 	if (!asked && (noted || !s->replays)) to_tape(s, kind, line, r.echo ? TAPE_REPLAY : 0);
 	if (!r.begins) return;
 	snapshot_taped(&s->snapshot, s->tape.next - 1);
 	if (session_state(s) == SESSION_BUSY && s->told_state != SESSION_BUSY)
-		router_tell_state(s); /* one read may contain all of it */
-	router_turn_begins(s, e);
+		status_publish_now(s); /* one read may contain all of it */
+	turns_begin(s, e);
 }
 
 /* A piece of an answer: by far the most frequent line. */
@@ -174,8 +174,8 @@ static void take_line(struct session *s, struct chunk line, const struct envelop
 		to_tape(s, LINE_OTHER, line, 0);
 		return;
 	}
-	if (kind != LINE_RESPONSE) router_stall_line(s); /* not for what clients ask */
-	if (kind == LINE_ASSISTANT || kind == LINE_REQUEST || kind == LINE_RESULT) router_turn_named(s);
+	if (kind != LINE_RESPONSE) stall_line(s); /* not for what clients ask */
+	if (kind == LINE_ASSISTANT || kind == LINE_REQUEST || kind == LINE_RESULT) turns_named(s);
 	switch (kind) {
 	case LINE_REQUEST:
 		on_request(s, line, e);
@@ -184,15 +184,15 @@ static void take_line(struct session *s, struct chunk line, const struct envelop
 		on_response(s, line, e);
 		break;
 	case LINE_CANCEL:
-		router_withdrawn(s, e->request_id);
+		asks_withdrawn(s, e->request_id);
 		break;
 	case LINE_STREAM_EVENT:
 		take_piece(s, line, e);
 		break;
 	case LINE_RESULT:
 		to_tape(s, kind, line, 0);
-		if (s->said_init || !span_is_true(e->is_error)) router_learn_conversation(s, e->session_id);
-		router_turn_ends(s, line, e);
+		if (s->said_init || !span_is_true(e->is_error)) steps_learn_conversation(s, e->session_id);
+		turns_end(s, line, e);
 		break;
 	default:
 		if (kind == LINE_OTHER && d->hides_kind && d->hides_kind(line, e))
@@ -211,7 +211,7 @@ static void on_stray(struct session *s, struct chunk line) {
 	notice_begin(&b, PLENUM_EV_STRAY_OUTPUT, s->name);
 	notice_bytes(&b, "text", line.data, MIN(n, STRAY_MAX));
 	if (n > STRAY_MAX) notice_number(&b, "size", (int64_t)n);
-	router_tell(s, notice_end(&b));
+	notify_session(s, notice_end(&b));
 }
 
 /* --- lines that are not read -------------------------------------------------------------------------------------- */
@@ -239,11 +239,11 @@ static void fail_unread_answer(struct session *s, struct span id, const struct u
 	struct call *call = call_find(&s->calls, id);
 	if (!call) return;
 	if (call->purpose == CALL_INIT)
-		router_init_unread(s, call, why->code, why->answer);
+		handshake_unread(s, call, why->code, why->answer);
 	else if (call->purpose == CALL_STEP)
-		router_step_unread(call, why->answer);
+		steps_unread(call, why->answer);
 	else
-		router_fail_call(call, why->code, why->answer);
+		requests_fail(call, why->code, why->answer);
 }
 
 /* Answer a request that cannot be read, because the child waits: deny a permission, refuse anything else. */
@@ -255,7 +255,7 @@ static void answer_unread(struct session *s, const struct head *head, const stru
 	snprintf(text, sizeof text, "%s; %s", why->request,
 			 head->ask == ASK_HOOK ? "its guard cannot see it" : "no client could be asked");
 	if (head->ask == ASK_HOOK) {
-		router_refuse_hook(s, head->id, head->callback, text);
+		hooks_refuse(s, head->id, head->callback, text);
 		return;
 	}
 	if (head->ask == ASK_TOOL) {
@@ -277,11 +277,11 @@ static void on_long_line(struct session *s, struct chunk line, size_t size, bool
 	log_warn("session %s: %s; it has %zu bytes", s->label, why->line, size);
 	notice_error(&b, s->name, why->code, why->line);
 	notice_number(&b, "size", (int64_t)size);
-	router_tell(s, notice_end(&b));
-	router_stall_line(s);
+	notify_session(s, notice_end(&b));
+	stall_line(s);
 	if (h.kind == LINE_RESPONSE) fail_unread_answer(s, h.id, why);
 	if (h.kind == LINE_REQUEST) answer_unread(s, &h, why);
-	if (h.kind == LINE_RESULT) router_turn_ends(s, CHUNK_NONE, &nothing);
+	if (h.kind == LINE_RESULT) turns_end(s, CHUNK_NONE, &nothing);
 }
 
 static bool is_wide(struct span object) {
@@ -376,7 +376,7 @@ static void fail_calls(struct session *s, const char *text, bool ends) {
 		const struct client *c = call->purpose == CALL_CLIENT ? call->asker : NULL;
 		if (call->purpose == CALL_PROMPT) continue; /* with its prompt */
 		if (!session_awaits(s, call->child))
-			router_fail_call(call, PLENUM_E_CHILD_EXITED, ends && c && router_is_shim(c) ? NULL : text);
+			requests_fail(call, PLENUM_E_CHILD_EXITED, ends && c && router_is_shim(c) ? NULL : text);
 	}
 }
 
@@ -409,8 +409,8 @@ static void tell_failed(struct session *s, const char *reason) {
 	struct buf b = NOTICE_INIT;
 	notice_begin(&b, PLENUM_EV_FAILED, s->name);
 	notice_text(&b, "reason", reason);
-	router_tell(s, notice_end(&b));
-	router_alert(s, &(struct alert){.kind = ALERT_FAILED, .summary = reason});
+	notify_session(s, notice_end(&b));
+	notify_alert(s, &(struct alert){.kind = ALERT_FAILED, .summary = reason});
 }
 
 static void on_exited(struct session *s, const struct session_exit *e) {
@@ -432,27 +432,27 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 		snprintf(text, sizeof text, "the child was killed by signal %d before it answered: %s", e->signal, last);
 	else
 		snprintf(text, sizeof text, "the child exited with status %d before it answered: %s", e->status, last);
-	router_turn_named(s);
+	turns_named(s);
 	unlearn_resume(s, e);
-	router_renew_profile(s);
-	bool ends = session_ends(s, e), failed = s->failed || (!e->wanted && (e->in_turn || router_turn_is_open(s)));
-	router_init_child_gone(s, text, ends);
+	sessions_renew_profile(s);
+	bool ends = session_ends(s, e), failed = s->failed || (!e->wanted && (e->in_turn || turns_is_open(s)));
+	handshake_child_gone(s, text, ends);
 	fail_calls(s, text, ends);
 	if (s->by_client && !s->conversation_id) memo_free(&s->memo); /* the next client's wishes count */
-	router_withdraw_all(s, "child_exited");
-	router_turn_failed(s, e, text);
+	asks_withdraw_all(s, "child_exited");
+	turns_failed(s, e, text);
 	bool no_child = e->never_ran && e->wanted;
 	struct chunk notice = no_child ? CHUNK_NONE : e->stuck ? stuck_notice(s) : exit_notice(s, e);
 	if (notice.data && !(e->wanted && s->then == THEN_RESTART)) tell_private_exit(s, notice);
 	if (notice.data && e->stuck) tell_stopper(s, notice);
-	if (notice.data || !no_child) router_tell(s, notice);
+	if (notice.data || !no_child) notify_session(s, notice);
 	if (failed) tell_failed(s, s->reason ? s->reason : text);
 	if (session_ends(s, e)) r->events->session_over(r, s);
 }
 
 static void on_started(struct session *s) {
 	login_share(&s->launch.login, &s->world->login);
-	router_init_started(s);
+	handshake_started(s);
 }
 
 static void on_start_over(struct session *s) {
@@ -464,7 +464,7 @@ static void on_start_over(struct session *s) {
 	if (gone) loop_defer(s->loop, &s->over_task); /* after the clients that wait to be notified */
 }
 
-const struct session_events router_session_events = {
+const struct session_events from_child_events = {
 	.line = on_line,
 	.stray = on_stray,
 	.long_line = on_long_line,
@@ -475,6 +475,6 @@ const struct session_events router_session_events = {
 	.left = descent_child_gone,
 	.exited = on_exited,
 	.changed = reconcile,
-	.may_read = router_on_may_read,
-	.read_done = router_wake_all,
+	.may_read = pace_may_read,
+	.read_done = notify_wake,
 };

@@ -49,7 +49,7 @@ struct init {
 	struct waiter *by_key;
 };
 
-bool router_init_begin(struct session *s) {
+bool handshake_begin(struct session *s) {
 	if (s->init) return true;
 	struct init *in = calloc(1, sizeof *in);
 	if (!in) return false;
@@ -59,7 +59,7 @@ bool router_init_begin(struct session *s) {
 }
 
 static struct init *init_of(struct session *s) {
-	if (!router_init_begin(s)) log_no_memory(); /* a session without this would report its hooks wrongly */
+	if (!handshake_begin(s)) log_no_memory(); /* a session without this would report its hooks wrongly */
 	return s->init;
 }
 
@@ -93,7 +93,7 @@ static void free_waiter(struct init *in, struct waiter *w) {
 	free(w);
 }
 
-void router_init_free(struct session *s) {
+void handshake_free(struct session *s) {
 	struct init *in = s->init;
 	struct waiter *w;
 	if (!in) return;
@@ -104,10 +104,10 @@ void router_init_free(struct session *s) {
 	s->init = NULL;
 }
 
-void router_init_move(struct session *to, struct session *from) {
+void handshake_move(struct session *to, struct session *from) {
 	struct init *in = init_of(from);
 	in->sent = in->applied = to->registry.version;
-	router_init_free(to);
+	handshake_free(to);
 	to->init = in;
 	from->init = NULL;
 }
@@ -143,7 +143,7 @@ static void put_union(struct buf *b, struct session *s, bool always_hooks) {
 /* Restore the plan mode after the daemon has replaced a child: an old CLI forgets it over --resume (2.1.197), a newer
  * one restores it by itself. A person must choose modes that allow more again. */
 static void put_strict_mode(struct buf *b, struct session *s) {
-	struct call *call = call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, router_call_timer);
+	struct call *call = call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, requests_timer);
 	const struct dialect *d = session_dialect(s);
 	if (!call) {
 		session_no_memory(s, "its permission mode was lost");
@@ -206,7 +206,7 @@ static void skip_init(struct session *s) {
 	in->applied = s->registry.version;
 }
 
-void router_init_before_prompt(struct session *s) {
+void handshake_before_prompt(struct session *s) {
 	if (!session_has_child(s) || init_of(s)->state != INIT_NONE) return;
 	if (hooks_of(s))
 		send_init(s);
@@ -214,13 +214,13 @@ void router_init_before_prompt(struct session *s) {
 		skip_init(s);
 }
 
-void router_init_started(struct session *s) {
+void handshake_started(struct session *s) {
 	struct init *in = init_of(s);
 	in->state = INIT_NONE;
 	in->ignores = in->restart_due = false;
 	if (!hooks_of(s)) {
 		skip_init(s);
-		router_step(s);
+		steps_next(s);
 		return;
 	}
 	if (in->first.data || s->registry.n_hooks || registry_has_servers(&s->registry) || !list_empty(&in->waiters) ||
@@ -250,11 +250,11 @@ static bool is_behind(const struct session *s) {
 	return !s->ending || !list_empty(&in->waiters) || prompts_needy(&s->prompts, NULL, in->applied);
 }
 
-void router_init_resend(struct session *s) {
+void handshake_resend(struct session *s) {
 	if (is_behind(s) && can_resend(s)) send_init(s);
 }
 
-void router_init_restart(struct session *s) {
+void handshake_restart(struct session *s) {
 	const struct init *in = s->init;
 	if (in->ignores && in->restart_due && is_behind(s)) restart_if_idle(s);
 }
@@ -277,14 +277,14 @@ static bool carries(const struct client *c, struct span request) {
 	return a && (a->asked_approve || (a->owner && !list_empty(&a->owner->servers)));
 }
 
-bool router_init_arrives(struct client *c, struct span request) {
+bool handshake_arrives(struct client *c, struct span request) {
 	c->inits++;
 	if (!carries(c, request)) return false;
 	c->init_due = c->inits;
 	return true;
 }
 
-bool router_init_arrives_broken(struct client *c, const char *text, size_t n) {
+bool handshake_arrives_broken(struct client *c, const char *text, size_t n) {
 	const struct dialect_hooks *d = c->dialect->hooks;
 	if (!d || !d->looks_like((struct span){text, n})) return false;
 	c->init_due = ++c->inits;
@@ -295,12 +295,12 @@ static void succeeded(struct client *c, uint64_t number) {
 	if (number >= c->init_due) c->init_due = 0;
 }
 
-bool router_init_refused(const struct client *c) {
+bool handshake_refused(const struct client *c) {
 	const struct attachment *a = c->attachment;
-	return c->init_due && !(a && router_init_waits(a->session, c, SPAN_NONE));
+	return c->init_due && !(a && handshake_waits(a->session, c, SPAN_NONE));
 }
 
-uint64_t router_init_needs(const struct session *s, const struct client *c) {
+uint64_t handshake_needs(const struct session *s, const struct client *c) {
 	const struct attachment *a = c->attachment;
 	const struct hook_entry *e;
 	uint64_t newest = 0;
@@ -321,31 +321,31 @@ static bool comes(const struct session *s, uint64_t version) {
 	return !in || !in->ignores || (in->restart_due && may_restart(s));
 }
 
-bool router_init_holds(const struct session *s, const struct client *c) {
+bool handshake_holds(const struct session *s, const struct client *c) {
 	const struct attachment *a = c->attachment;
 	if (!a || a->session != s) return false;
-	return (c->init_due && router_init_waits(s, c, SPAN_NONE)) || comes(s, router_init_needs(s, c));
+	return (c->init_due && handshake_waits(s, c, SPAN_NONE)) || comes(s, handshake_needs(s, c));
 }
 
-bool router_init_holds_prompt(const struct session *s, const struct prompt *p) {
-	return p->asker && (router_init_holds(s, p->asker) || comes(s, p->needs));
+bool handshake_holds_prompt(const struct session *s, const struct prompt *p) {
+	return p->asker && (handshake_holds(s, p->asker) || comes(s, p->needs));
 }
 
-bool router_init_blocks(struct client *c, struct span id) {
+bool handshake_blocks(struct client *c, struct span id) {
 	const struct attachment *a = c->attachment;
-	if (router_init_refused(c)) {
-		router_fail(c, id, PLENUM_E_INITIALIZE_REFUSED, ROUTER_INIT_TEXT);
+	if (handshake_refused(c)) {
+		notify_fail(c, id, PLENUM_E_INITIALIZE_REFUSED, HANDSHAKE_REFUSED_TEXT);
 		return true;
 	}
-	if (!a || !router_init_holds(a->session, c)) return false;
-	router_fail(c, id, PLENUM_E_BUSY, "your hooks do not apply yet: wait for the answer to your initialize");
+	if (!a || !handshake_holds(a->session, c)) return false;
+	notify_fail(c, id, PLENUM_E_BUSY, "your hooks do not apply yet: wait for the answer to your initialize");
 	return true;
 }
 
 /* A program that stands in for the CLI cannot wait for an unknown event: it gets an error, and ends. */
-void router_init_served(struct client *c) {
-	if (c->dead || client_holds(c) || !c->filter.quiet || !router_init_refused(c)) return;
-	router_complain(c, SPAN_NONE, PLENUM_E_INITIALIZE_REFUSED, ROUTER_INIT_TEXT);
+void handshake_served(struct client *c) {
+	if (c->dead || client_holds(c) || !c->filter.quiet || !handshake_refused(c)) return;
+	notify_complain(c, SPAN_NONE, PLENUM_E_INITIALIZE_REFUSED, HANDSHAKE_REFUSED_TEXT);
 }
 
 /* --- answering ---------------------------------------------------------------------------------------------------- */
@@ -476,9 +476,9 @@ static void fail_waiters(struct session *s, const char *code, const char *text, 
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
 		struct client *c = w->client;
 		bool told = !silent || !router_is_shim(c);
-		if (told) router_fail(c, span_of(w->id), code, "%s", text);
+		if (told) notify_fail(c, span_of(w->id), code, "%s", text);
 		free_waiter(in, w);
-		if (told) router_init_served(c);
+		if (told) handshake_served(c);
 	}
 }
 
@@ -493,7 +493,7 @@ static void refuse_waiters(struct session *s, struct chunk line) {
 	}
 }
 
-bool router_init_waits(const struct session *s, const struct client *c, struct span id) {
+bool handshake_waits(const struct session *s, const struct client *c, struct span id) {
 	const struct init *in = s->init;
 	const struct waiter *w;
 	if (!in || !c->inits_open) return false;
@@ -512,8 +512,8 @@ static void tell_lost(void *arg, struct owner *o) {
 	log_warn("session %s: the child refused hooks of %s", s->label, name ? name : "a client without a name");
 	if (!a) return;
 	a->client->init_due = ++a->client->inits;
-	if (!router_init_waits(s, a->client, SPAN_NONE))
-		router_complain(a->client, SPAN_NONE, PLENUM_E_BAD_REQUEST,
+	if (!handshake_waits(s, a->client, SPAN_NONE))
+		notify_complain(a->client, SPAN_NONE, PLENUM_E_BAD_REQUEST,
 						"the child has refused the hooks that you registered: they are dropped");
 }
 
@@ -544,7 +544,7 @@ static void on_refused(struct session *s, struct chunk line) {
 		in->request = SPAN_NONE;
 	}
 	in->state = first ? INIT_NONE : INIT_DONE;
-	if (first) router_step(s);
+	if (first) steps_next(s);
 	refuse_waiters(s, line);
 	if (first && registry_guards(&s->registry))
 		stop_unguarded(s, changed);
@@ -559,10 +559,10 @@ static void tell_applied(struct session *s) {
 	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
 	notice_text(&b, "what", PLENUM_M_APPLIED);
 	notice_flag(&b, "value", true);
-	router_tell(s, notice_end(&b));
+	notify_session(s, notice_end(&b));
 }
 
-void router_init_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e) {
+void handshake_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e) {
 	struct init *in = init_of(s);
 	bool first = in->first_of_child, ok = session_dialect(s)->succeeded(e);
 	call_end(&s->calls, call);
@@ -574,7 +574,7 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 	snapshot_mode(&s->snapshot, hooks_of(s)->mode(e));
 	in->state = INIT_DONE;
 	in->first_taken = in->first.data != NULL;
-	if (first) router_step(s);
+	if (first) steps_next(s);
 	bool resumed = first && in->answer.data; /* also if nothing was registered with the previous child */
 	chunk_drop(&in->answer);
 	in->answer = chunk_copy(line.data, line.len);
@@ -595,12 +595,12 @@ void router_init_answered(struct session *s, struct call *call, struct chunk lin
 
 /* The child's report on itself is lost. Without an older answer the next client's initialize is sent to it again. No
  * child refuses in so many bytes. */
-void router_init_unread(struct session *s, struct call *call, const char *code, const char *text) {
+void handshake_unread(struct session *s, struct call *call, const char *code, const char *text) {
 	struct init *in = init_of(s);
 	call_end(&s->calls, call);
 	s->init_open = false;
 	in->state = in->first_of_child ? INIT_NONE : INIT_DONE;
-	if (in->first_of_child) router_step(s);
+	if (in->first_of_child) steps_next(s);
 	in->applied = in->sent;
 	registry_was_taken(&s->registry, in->sent);
 	fail_waiters(s, code, text, false);
@@ -627,7 +627,7 @@ static void share_answer(struct session *s) {
 	in->answer = own;
 }
 
-void router_init_child_gone(struct session *s, const char *text, bool ends) {
+void handshake_child_gone(struct session *s, const char *text, bool ends) {
 	struct init *in = init_of(s);
 	if (!s->want_child) share_answer(s);
 	in->state = INIT_NONE;
@@ -635,32 +635,32 @@ void router_init_child_gone(struct session *s, const char *text, bool ends) {
 	if (!s->want_child) fail_waiters(s, PLENUM_E_CHILD_EXITED, text, ends);
 }
 
-void router_client_left_init(struct session *s, struct client *c) {
+void handshake_left(struct session *s, struct client *c) {
 	struct init *in = init_of(s);
 	struct waiter *w;
 	LIST_FOR_EACH (w, &in->waiters, struct waiter, node) {
 		if (w->client != c) continue;
 		struct span id = span_of(w->id);
-		if (!c->dead) router_fail(c, id, PLENUM_E_NOT_ATTACHED, ROUTER_LEFT_TEXT, s->name);
+		if (!c->dead) notify_fail(c, id, PLENUM_E_NOT_ATTACHED, ATTACHMENT_LEFT_TEXT, s->name);
 		free_waiter(in, w);
 	}
 }
 
-bool router_init_is_current(const struct session *s) {
+bool handshake_is_current(const struct session *s) {
 	const struct init *in = s->init;
 	return in && in->applied == s->registry.version;
 }
 
-bool router_init_is_answered(const struct session *s) {
+bool handshake_is_answered(const struct session *s) {
 	const struct init *in = s->init;
 	return in && in->state == INIT_DONE;
 }
 
-void router_init_made_current(struct session *s) {
+void handshake_made_current(struct session *s) {
 	init_of(s)->applied = s->registry.version;
 }
 
-struct span router_kept_init(const struct session *s) {
+struct span handshake_kept(const struct session *s) {
 	const struct init *in = s->init;
 	struct envelope e;
 	if (!in || !in->answer.data || !session_dialect(s)->scan(in->answer.data, in->answer.len, &e)) return SPAN_NONE;
@@ -678,12 +678,12 @@ static bool holds_hooks(struct span hooks) {
 /* Return true if each name of this array is free for the client; else it was notified. */
 static bool servers_are_free(struct client *c, struct session *s, struct span id, struct span names) {
 	struct span name;
-	const char *as = router_takes_up_as(c->attachment);
+	const char *as = owners_takes_up_as(c->attachment);
 	size_t n = 0; /* too many names: refused for that */
 	for (size_t at = 0; n++ <= LIMITS_NAMES && span_next(names, &at, &name);) {
-		const struct owner *o = router_server_taken(s, c->attachment, as, name);
+		const struct owner *o = owners_of_server(s, c->attachment, as, name);
 		if (!o) continue;
-		router_refuse_server(c, id, name, o);
+		owners_refuse_server(c, id, name, o);
 		return false;
 	}
 	return true;
@@ -738,7 +738,7 @@ static const char *commit(struct session *s, struct owner *o, struct span reques
 /* Register all of it, or nothing. */
 static void register_all(struct attachment *a, struct span request, struct refusal *no) {
 	struct session *s = a->session;
-	struct owner *o = router_owner(a);
+	struct owner *o = owners_get(a);
 	_cleanup_free_ char *before = NULL;
 	bool ok = o && guards_text(&s->registry, &before);
 	const char *error = ok ? stage(s, o, request) : NULL;
@@ -760,7 +760,7 @@ static bool asks_something(const struct dialect_hooks *d, struct span request) {
 	return false;
 }
 
-bool router_init_asks(const struct session *s) {
+bool handshake_asks(const struct session *s) {
 	const struct init *in = s->init;
 	return in && in->first.data && asks_something(hooks_of(s), in->request);
 }
@@ -828,7 +828,7 @@ static void add_waiter(struct client *c, struct session *s, struct span id, cons
 	struct waiter *w = calloc(1, sizeof *w);
 	if (c->inits_open >= LIMITS_INITS) {
 		free(w);
-		router_fail(c, id, PLENUM_E_TOO_MANY, "a client may have %zu initialize requests open: wait for an answer",
+		notify_fail(c, id, PLENUM_E_TOO_MANY, "a client may have %zu initialize requests open: wait for an answer",
 					LIMITS_INITS);
 		return;
 	}
@@ -836,7 +836,7 @@ static void add_waiter(struct client *c, struct session *s, struct span id, cons
 	if (!w || !(w->id = strndup(id.p, id.n)) || !list_waiter(init_of(s), w)) {
 		if (w) free(w->id);
 		free(w);
-		router_fail(c, id, PLENUM_E_INTERNAL, "out of memory");
+		notify_fail(c, id, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
 	w->ignored = str_dup(ignored);
@@ -866,9 +866,9 @@ static void proceed(struct client *c, struct session *s, struct span id, const c
 		answer_kept(c, s, raw, ignored, hooks ? REASON_ASLEEP : NULL, hooks);
 		return;
 	}
-	if (!here) router_take_login(s, c);
+	if (!here) inquiry_take_login(s, c);
 	if (!here && !session_wake(s, error)) {
-		router_fail(c, id, PLENUM_E_CHILD_EXITED, "%s", error);
+		notify_fail(c, id, PLENUM_E_CHILD_EXITED, "%s", error);
 		return;
 	}
 	bool due = in->state == INIT_DONE && in->applied != s->registry.version;
@@ -882,29 +882,29 @@ static void proceed(struct client *c, struct session *s, struct span id, const c
 	if (here && in->state != INIT_SENT) send_init(s);
 }
 
-void router_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+void handshake_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	const struct dialect_hooks *d = hooks_of(s);
 	struct attachment *a = c->attachment;
 	struct span hooks = span_member(e->request, d->hooks);
 	if (!servers_are_free(c, s, e->request_id, span_member(e->request, d->servers))) return;
 	struct refusal no = {0};
 	register_all(a, e->request, &no);
-	if (!no.code) prompts_need(&s->prompts, c, router_init_needs(s, c));
+	if (!no.code) prompts_need(&s->prompts, c, handshake_needs(s, c));
 	if (no.code) {
-		router_fail(c, e->request_id, no.code, "%s", no.text);
+		notify_fail(c, e->request_id, no.code, "%s", no.text);
 		return;
 	}
 	if (asks_something(d, e->request)) warm_take_back(s->world->warm, s);
 	struct init *in = init_of(s);
 	bool first = !in->first.data && in->state == INIT_NONE;
 	if (first && !keep_first(s, line)) {
-		router_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
+		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
 	a->initialized = true;
 	_cleanup_free_ char *ignored = first || s->untouched ? NULL : ignored_members(d, in->request, e->request);
 	proceed(c, s, e->request_id, ignored, holds_hooks(hooks));
-	router_offer(a); /* dialogs of the newly declared kinds */
+	asks_offer(a); /* dialogs of the newly declared kinds */
 }
 
 /* --- upgrade ------------------------------------------------------------------------------------------------------ */
@@ -943,7 +943,7 @@ static void carry_waiters(struct carry *c, struct init *in) {
 	}
 }
 
-void router_init_carry(struct carry *c, struct session *s) {
+void handshake_carry(struct carry *c, struct session *s) {
 	struct init *in = init_of(s);
 	struct envelope e;
 	carry_mark(c, "init");

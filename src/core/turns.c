@@ -51,7 +51,7 @@ static void begin_notice(struct buf *b, const struct session *s, const char *eve
 static void tell_started(struct session *s, struct turn *t) {
 	struct buf b = NOTICE_INIT;
 	begin_notice(&b, s, PLENUM_EV_TURN_STARTED, t);
-	router_tell(s, notice_end(&b));
+	notify_session(s, notice_end(&b));
 }
 
 static const char *outcome_name(enum turn_outcome outcome) {
@@ -84,7 +84,7 @@ static void put_cost(struct buf *b, int64_t nano) {
 	notice_raw(b, "cost_usd", nano == TURN_UNKNOWN ? SPAN_NONE : (struct span){text, (size_t)n});
 }
 
-void router_turn_put_cost(struct buf *b, const struct session *s) {
+void turns_put_cost(struct buf *b, const struct session *s) {
 	put_cost(b, s->cost.unknown || !s->cost.nano_usd ? TURN_UNKNOWN : s->cost.nano_usd);
 }
 
@@ -110,19 +110,19 @@ static void tell_ended(struct session *s, struct turn *t, struct span is_error, 
 		put_cost(&b, turn_cost(&s->cost, result->nano_usd));
 		put_tokens(&b, result);
 	}
-	router_tell(s, notice_end(&b));
+	notify_session(s, notice_end(&b));
 }
 
 static void alert_end(struct session *s, const struct turn_result *result) {
 	struct buf b = BUF_INIT(ALERT_SUMMARY_MAX);
-	if (!router_alert_wanted(s, ALERT_TURN_END)) return;
+	if (!notify_alert_wanted(s, ALERT_TURN_END)) return;
 	_cleanup_free_ char *text = result ? span_dup(result->text, NULL) : NULL;
 	buf_puts(&b, result ? outcome_name(result->outcome) : PLENUM_OUT_UNKNOWN);
 	if (result && result->ms != TURN_UNKNOWN) buf_printf(&b, ", %lld s", (long long)(result->ms / 1000));
 	if (text) buf_puts(&b, ": ");
 	if (text) str_put_safe(&b, text, str_fit(text, ALERT_TEXT_MAX));
 	_cleanup_free_ char *summary = buf_steal(&b, NULL);
-	router_alert(s, &(struct alert){.kind = ALERT_TURN_END, .summary = summary});
+	notify_alert(s, &(struct alert){.kind = ALERT_TURN_END, .summary = summary});
 }
 
 /* This child was not sent it: it is held, or goes to the next child, as this one has exited and only its last output is
@@ -138,14 +138,14 @@ static bool some_are_sent(const struct session *s) {
 	return false;
 }
 
-bool router_turn_is_open(const struct session *s) {
+bool turns_is_open(const struct session *s) {
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
 		if (p->state == PROMPT_TAKEN) return true;
 	return some_are_sent(s);
 }
 
-void router_turn_named(struct session *s) {
+void turns_named(struct session *s) {
 	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
 	struct prompt *p;
 	if (!s->prompts.unnamed) return;
@@ -165,10 +165,10 @@ static bool names_few(const struct session *s, const struct envelope *e) {
 
 /* An old child names no prompts here: announce the turn, which has begun, with the first echoed prompt, or with the
  * first line of the answer. */
-void router_turn_begins(struct session *s, const struct envelope *e) {
+void turns_begin(struct session *s, const struct envelope *e) {
 	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
 	struct span uuid;
-	router_turn_named(s);
+	turns_named(s);
 	struct prompt *p;
 	bool few = names_few(s, e);
 	for (size_t at = 0; span_next(e->user_message_uuids, &at, &uuid);) {
@@ -225,12 +225,12 @@ static struct turn_result read_result(const struct session *s, struct span line)
 	return result;
 }
 
-void router_turn_ends(struct session *s, struct chunk line, const struct envelope *e) {
+void turns_end(struct session *s, struct chunk line, const struct envelope *e) {
 	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
 	struct turn_result result;
 	finish_prompts(s, line, e, &t);
 	if (line.data) result = read_result(s, (struct span){line.data, line.len});
-	if (line.data && result.outcome == TURN_INTERRUPTED) router_withdraw_turn(s);
+	if (line.data && result.outcome == TURN_INTERRUPTED) asks_withdraw_turn(s);
 	s->turn = false;
 	s->turns++;
 	s->failures = 0;
@@ -239,7 +239,7 @@ void router_turn_ends(struct session *s, struct chunk line, const struct envelop
 	session_turn_ended(s);
 }
 
-void router_turn_sent(struct session *s, struct prompt *p) {
+void turns_sent(struct session *s, struct prompt *p) {
 	struct turn t = {.uuids = NOTICE_INIT, .clients = NOTICE_INIT};
 	p->state = PROMPT_TAKEN;
 	turn_add(&t, p);
@@ -251,38 +251,38 @@ static void judged(struct session *s, struct prompt *p, bool good) {
 	if (!p || p->state != PROMPT_SENT) return;
 	if (good) {
 		s->prompts.replays = s->prompts.echoed = true;
-		router_turn_sent(s, p);
+		turns_sent(s, p);
 	} else {
 		prompt_forget(&s->prompts, p);
 		session_changed(s);
 	}
 }
 
-void router_turn_answered(struct call *call, struct chunk line, const struct envelope *e) {
+void turns_answered(struct call *call, struct chunk line, const struct envelope *e) {
 	struct session *s = call->session;
 	const struct dialect *d = session_dialect(s);
 	bool good = d->succeeded(e);
 	_cleanup_free_ char *uuid = call->value ? str_printf("\"%s\"", call->value) : NULL;
 	struct envelope end = {.is_error = span_of(good ? "false" : "true"), .user_message_uuid = span_of(uuid)};
-	router_call_pass(call, line, e);
+	requests_pass_answer(call, line, e);
 	call_end(&s->calls, call);
 	if (good && d->accepts_prompts && d->remember) d->remember(&s->memo, e);
 	if (d->accepts_prompts)
 		judged(s, prompt_find(&s->prompts, end.user_message_uuid), good);
 	else
-		router_turn_ends(s, line, &end);
+		turns_end(s, line, &end);
 }
 
-void router_turn_echo(struct session *s, const struct envelope *e) {
+void turns_echo(struct session *s, const struct envelope *e) {
 	struct prompt *p = prompt_find(&s->prompts, e->uuid);
 	s->prompts.replays = s->prompts.echoed = true;
 	if (!p || p->state != PROMPT_SENT) return;
 	p->state = PROMPT_TAKEN;
-	router_turn_named(s);
+	turns_named(s);
 }
 
 /* Return the client that asked for the removal of a waiting prompt: the child reports it before its answer. If the
- * daemon withdraws it for an interrupt, the interrupt follows (router_interrupt). */
+ * daemon withdraws it for an interrupt, the interrupt follows (intake_interrupt). */
 static const struct client *canceller(const struct session *s, const struct prompt *p) {
 	const struct call *call, *interrupt = NULL;
 	bool ours = false;
@@ -299,11 +299,11 @@ static const struct client *canceller(const struct session *s, const struct prom
 }
 
 /* Handle the child's report on a prompt: a dropped one gets no result. */
-void router_turn_fate(struct session *s, enum report_fate fate, struct span uuid) {
+void turns_fate(struct session *s, enum report_fate fate, struct span uuid) {
 	struct prompt *p = prompt_find(&s->prompts, uuid);
 	if (!p || p->state == PROMPT_HELD || p->state == PROMPT_DONE) return;
 	if (p->state == PROMPT_SENT && fate == FATE_WITHDRAWN)
-		router_prompt_cancelled(s, p, canceller(s, p));
+		turns_prompt_cancelled(s, p, canceller(s, p));
 	else
 		prompt_done(&s->prompts, p);
 }
@@ -320,7 +320,7 @@ static void tell_asker(struct session *s, const struct prompt *p, const char *co
 	struct client *c = p->asker;
 	struct call *call = call_of_prompt(&s->calls, p->uuid);
 	if (call) {
-		router_fail_call(call, code, text);
+		requests_fail(call, code, text);
 		return;
 	}
 	if (!c || !must_hear(c, code)) return;
@@ -354,7 +354,7 @@ static void end_unresolved(struct session *s) {
 }
 
 /* Idle comes after the last result, and with nothing left in the child's queue. */
-void router_turn_state(struct session *s, enum report_state state) {
+void turns_state(struct session *s, enum report_state state) {
 	if (state == REPORT_RUNS) s->turn = true;
 	if (state != REPORT_RESTS) return;
 	if (s->turn)
@@ -367,11 +367,11 @@ void router_turn_state(struct session *s, enum report_state state) {
 static void cancelled(struct session *s, struct span uuid, const struct call *call) {
 	struct prompt *p = prompt_find(&s->prompts, uuid);
 	if (!p || p->state == PROMPT_DONE || p->state == PROMPT_HELD) return;
-	router_prompt_cancelled(s, p, call->asker ? call->asker : canceller(s, p));
+	turns_prompt_cancelled(s, p, call->asker ? call->asker : canceller(s, p));
 }
 
 /* End prompts dropped on request: an old child reports that in its answer alone, without the uuid. */
-void router_turn_cancelled(struct session *s, const struct envelope *e, const struct call *call) {
+void turns_cancelled(struct session *s, const struct envelope *e, const struct call *call) {
 	const struct dialect *d = session_dialect(s);
 	struct span what = d->cancelled ? d->cancelled(e) : SPAN_NONE, uuid;
 	if (span_is_true(what) && call->act == ACT_CANCEL_PROMPT) cancelled(s, span_of(call->value), call);
@@ -388,13 +388,13 @@ static bool start_failed(const struct session *s, const struct session_exit *e) 
 	return session_has_steps(s) && (e->never_ran || s->unnamed);
 }
 
-void router_turn_failed(struct session *s, const struct session_exit *e, const char *text) {
+void turns_failed(struct session *s, const struct session_exit *e, const char *text) {
 	const char *code = e->never_ran && !e->wanted ? PLENUM_E_SPAWN_FAILED : PLENUM_E_CHILD_EXITED;
 	bool last = s->world->shutting_down && session_has_steps(s); /* a request must get an answer */
 	struct prompt *p;
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node) {
 		bool lost = !s->want_child &&
-					(last || router_init_holds_prompt(s, p) || start_failed(s, e)); /* with what it waits for */
+					(last || handshake_holds_prompt(s, p) || start_failed(s, e)); /* with what it waits for */
 		if (p->state == PROMPT_HELD ? !lost : session_awaits(s, p->child)) continue;
 		tell_asker(s, p, code, text);
 		if (never_ran(s, e, p))

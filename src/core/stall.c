@@ -139,16 +139,16 @@ static void tell_stalled(struct session *s, int64_t quiet) {
 	notice_number(&b, "since", now_real_ms() - quiet);
 	notice_raw(&b, "last", last_type(s));
 	notice_raw(&b, "open_tool", name);
-	router_tell(s, notice_end(&b));
+	notify_session(s, notice_end(&b));
 	char summary[80];
 	snprintf(summary, sizeof summary, "no output for %lld s", (long long)(quiet / 1000));
-	router_alert(s, &(struct alert){.kind = ALERT_STALLED, .tool = tool, .summary = summary});
+	notify_alert(s, &(struct alert){.kind = ALERT_STALLED, .tool = tool, .summary = summary});
 }
 
 static void tell_resumed(struct session *s) {
 	struct buf b = NOTICE_INIT;
 	notice_begin(&b, PLENUM_EV_RESUMED, s->name);
-	router_tell(s, notice_end(&b));
+	notify_session(s, notice_end(&b));
 }
 
 /* --- time --------------------------------------------------------------------------------------------------------- */
@@ -160,11 +160,11 @@ static void on_timer(void *arg) {
 	if (st->search && st->search->since != st->since) end_search(st);
 	if (session_state(s) != SESSION_BUSY || st->told || after == SETTINGS_NEVER) return;
 	if (quiet < after) {
-		router_stall_watch(s, after - quiet);
+		stall_watch(s, after - quiet);
 	} else if (s->background || s->stopping || s->agent->read_paused) { /* or it waits for its readers */
-		router_stall_watch(s, after);
+		stall_watch(s, after);
 	} else if (!search(s)) {
-		router_stall_watch(s, 0);
+		stall_watch(s, 0);
 	} else {
 		st->told = true;
 		tell_stalled(s, quiet);
@@ -172,32 +172,32 @@ static void on_timer(void *arg) {
 	}
 }
 
-void router_stall_over(struct session *s) {
+void stall_over(struct session *s) {
 	loop_timer_stop(s->stall.timer);
 	end_search(&s->stall);
 }
 
-void router_stall_watch(struct session *s, int64_t ms) {
+void stall_watch(struct session *s, int64_t ms) {
 	struct stall *st = &s->stall;
 	if (loop_timer_make(&st->timer, s->loop, on_timer, s)) loop_timer_set(st->timer, ms);
 }
 
-void router_stall_state(struct session *s) {
+void stall_state(struct session *s) {
 	struct stall *st = &s->stall;
 	if (s->told_state == SESSION_BUSY && s->agent && !s->spare) { /* a prestarted child runs no turn of a client */
 		st->since = now_ms();
-		router_stall_watch(s, s->profile->stall_after);
+		stall_watch(s, s->profile->stall_after);
 	} else {
 		st->told = false; /* its child has ended */
-		router_stall_over(s);
+		stall_over(s);
 	}
 }
 
-void router_stall_line(struct session *s) {
+void stall_line(struct session *s) {
 	struct stall *st = &s->stall;
 	if (s->agent) st->since = s->agent->heard_at;
 	if (LIKELY(!st->told)) return;
 	st->told = false;
 	tell_resumed(s);
-	router_stall_watch(s, s->profile->stall_after);
+	stall_watch(s, s->profile->stall_after);
 }

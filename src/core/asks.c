@@ -69,7 +69,7 @@ static void tell_settled(struct session *s, const struct pending *p, const struc
 	notice_text(&b, "request_id", p->id);
 	notice_text(&b, "decision", decision);
 	if (by)
-		router_put_by(&b, by);
+		notify_put_by(&b, by);
 	else
 		put_daemon(&b);
 	notice_number(&b, "ms", now_ms() - p->since);
@@ -77,7 +77,7 @@ static void tell_settled(struct session *s, const struct pending *p, const struc
 	if (p->tool) notice_text(&b, PLENUM_M_TOOL, p->tool);
 	if (why) notice_text(&b, "reason", why);
 	if (ch) put_changes(&b, ch);
-	router_tell(s, notice_end(&b));
+	notify_session(s, notice_end(&b));
 }
 
 /* Return the tool; for a hook the one in its input. */
@@ -176,7 +176,7 @@ static void log_decision(const struct session *s, const struct pending *p, const
 /* Send an answer to the asker: the child, or the daemon for a client's line. Takes over the reference. */
 /* by: NULL: the daemon itself. */
 static bool hand_over(struct pending *p, struct chunk answer, const struct client *by) {
-	return p->act.data ? router_execute_answered(p, answer, by) : session_answer(p->session, answer);
+	return p->act.data ? execute_answered(p, answer, by) : session_answer(p->session, answer);
 }
 
 /* ch: the changes made by the answer; NULL: none, or it is the daemon's own. */
@@ -185,14 +185,14 @@ static void settle(struct session *s, struct pending *p, const struct attachment
 	bool person = p->kind != ASK_HOOK && p->kind != ASK_MCP;
 	const struct client *by = a ? a->client : NULL;
 	cancel_others(p, p->dialect->tells_answerer ? NULL : a);
-	if (p->act.data) router_execute_unanswered(p, decision);
+	if (p->act.data) execute_unanswered(p, decision);
 	if (person) tell_settled(s, p, by, decision, why, ch);
 	if (p->kind != ASK_MCP) log_decision(s, p, by, decision, why, ch);
 	pending_settle(&s->pendings, p);
 	session_changed(s);
 }
 
-void router_answer_self(struct pending *p, struct buf *body, const char *decision, const char *why) {
+void asks_answer_self(struct pending *p, struct buf *body, const char *decision, const char *why) {
 	struct session *s = p->session;
 	struct buf b = BUF_INIT(SIZE_MAX / 4); /* it may hold a line of the child */
 	struct span id = {p->child_id, strlen(p->child_id)};
@@ -207,11 +207,11 @@ void router_answer_self(struct pending *p, struct buf *body, const char *decisio
 	settle(s, p, NULL, decision, why, NULL);
 }
 
-void router_settle_own(struct pending *p, const struct attachment *a, const char *decision, const char *why) {
+void asks_settle_own(struct pending *p, const struct attachment *a, const char *decision, const char *why) {
 	settle(p->session, p, a, decision, why, NULL);
 }
 
-void router_refuse_unasked(struct session *s, struct chunk line, const struct envelope *e, const char *why) {
+void asks_refuse(struct session *s, struct chunk line, const struct envelope *e, const char *why) {
 	struct buf b = NOTICE_INIT, body = NOTICE_INIT;
 	const struct dialect *d = session_dialect(s);
 	(void)line;
@@ -231,7 +231,7 @@ static bool takes_tool(const struct attachment *a, const struct pending *p) {
 	return p->tool && names_have(&a->tools, p->tool, strlen(p->tool));
 }
 
-bool router_may_answer(const struct attachment *a, const struct pending *p) {
+bool asks_may_answer(const struct attachment *a, const struct pending *p) {
 	if (a->client->ended || a->client->closing || p->judging) return false;
 	switch (p->kind) {
 	case ASK_TOOL:
@@ -259,7 +259,7 @@ static void wait_for_somebody(struct pending *p) {
 }
 
 static void offer_one(struct attachment *a, struct pending *p) {
-	if (!router_may_answer(a, p) || pending_was_asked(p, a)) return;
+	if (!asks_may_answer(a, p) || pending_was_asked(p, a)) return;
 	if (!pending_ask(p, a)) {
 		client_post(a->client, CHUNK_NONE); /* no memory: it is cut off, and asked again when it comes back */
 		return;
@@ -268,7 +268,7 @@ static void offer_one(struct attachment *a, struct pending *p) {
 	hold(p);
 }
 
-void router_offer(struct attachment *a) {
+void asks_offer(struct attachment *a) {
 	struct pending *p;
 	LIST_FOR_EACH (p, &a->session->pendings.order, struct pending, node) offer_one(a, p);
 }
@@ -282,23 +282,23 @@ static bool closed_to_all(const struct session *s) {
 }
 
 static void alert(struct session *s, const struct pending *p) {
-	if (p->n_asked || !router_alert_wanted(s, ALERT_PENDING)) return; /* an approver has it */
+	if (p->n_asked || !notify_alert_wanted(s, ALERT_PENDING)) return; /* an approver has it */
 	_cleanup_free_ char *summary = pending_summary(p);
-	router_alert(
+	notify_alert(
 		s, &(struct alert){
 			   .kind = ALERT_PENDING, .request = p->id, .tool = p->tool ? p->tool : p->subtype, .summary = summary});
 }
 
-void router_unask(struct attachment *a) {
+void asks_leave(struct attachment *a) {
 	struct session *s = a->session;
 	struct pending *p;
 	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node) {
 		if (p->kind == ASK_HOOK || p->kind == ASK_MCP || !pending_was_asked(p, a)) continue;
-		if (a->client->attachment == a && router_may_answer(a, p)) continue;
+		if (a->client->attachment == a && asks_may_answer(a, p)) continue;
 		pending_forget(p, a);
 		if (!a->client->dead && !a->client->ended) client_post(a->client, cancel_line(p));
 		if (closed_to_all(s)) { /* the CLI's text for the same end of input without a daemon */
-			router_answer_self(p, NULL, "deny", "Tool permission stream closed before response received");
+			asks_answer_self(p, NULL, "deny", "Tool permission stream closed before response received");
 			continue;
 		}
 		wait_for_somebody(p);
@@ -311,20 +311,20 @@ void router_unask(struct attachment *a) {
 static void deny(struct pending *p, const char *decision, const char *why) {
 	struct buf b = NOTICE_INIT;
 	p->dialect->put_tool_deny(&b, p->request, why);
-	router_answer_self(p, &b, decision, why);
+	asks_answer_self(p, &b, decision, why);
 }
 
 static void cancel(struct pending *p, const char *why) {
 	struct buf b = NOTICE_INIT;
 	p->dialect->put_cancel_form(&b, p->request);
-	router_answer_self(p, &b, "timeout", why);
+	asks_answer_self(p, &b, "timeout", why);
 }
 
-void router_ask_timer(void *arg) {
+void asks_timer(void *arg) {
 	struct pending *p = arg;
 	char why[160];
 	if (p->kind == ASK_HOOK) {
-		router_hook_deadline(p);
+		hooks_deadline(p);
 		return;
 	}
 	snprintf(why, sizeof why, "no client answered within %g s (permission_wait); no user has seen this request",
@@ -334,14 +334,14 @@ void router_ask_timer(void *arg) {
 	else if (p->kind == ASK_ELICITATION)
 		cancel(p, why);
 	else
-		router_answer_self(p, NULL, "timeout", why);
+		asks_answer_self(p, NULL, "timeout", why);
 }
 
 static bool allow_by_rule(struct pending *p, const char *why) {
 	struct buf b = BUF_INIT(SIZE_MAX / 4);
 	p->dialect->put_tool_allow(&b, p->request);
 	if (!b.len && !b.failed) return false;
-	router_answer_self(p, &b, "allow", why);
+	asks_answer_self(p, &b, "allow", why);
 	return true;
 }
 
@@ -380,17 +380,17 @@ static void tell_attention(struct session *s, const struct pending *p) {
 		_cleanup_free_ char *summary = pending_summary(p);
 		notice_text(&b, "summary", summary);
 		notice_number(&b, "asked", (int64_t)p->n_asked);
-		router_tell_subscribers(s, notice_end(&b));
+		notify_subscribers(s, notice_end(&b));
 	}
 	alert(s, p);
 }
 
-void router_ask(struct session *s, struct chunk line, const struct envelope *e) {
-	struct pending *p = pending_new(&s->pendings, s, s->loop, session_dialect(s), e, line, router_ask_timer);
+void asks_add(struct session *s, struct chunk line, const struct envelope *e) {
+	struct pending *p = pending_new(&s->pendings, s, s->loop, session_dialect(s), e, line, asks_timer);
 	if (p)
-		router_decide(p);
+		asks_decide(p);
 	else
-		router_refuse_unasked(s, line, e, "the daemon is out of memory");
+		asks_refuse(s, line, e, "the daemon is out of memory");
 }
 
 static void ask_people(struct pending *p);
@@ -445,7 +445,7 @@ static void judge_outside(struct pending *p, struct span input) {
 	buf_free(&request);
 }
 
-void router_decide(struct pending *p) {
+void asks_decide(struct pending *p) {
 	const struct profile *profile = p->session->profile;
 	struct span input = pending_part(p, ASK_PART_INPUT);
 	const char *rule = NULL;
@@ -465,7 +465,7 @@ static void ask_people(struct pending *p) {
 		return;
 	}
 	if (p->kind != ASK_DIALOG && closed_to_all(s)) {
-		router_answer_self(p, NULL, "deny", "Stream closed");
+		asks_answer_self(p, NULL, "deny", "Stream closed");
 		return;
 	}
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) offer_one(a, p);
@@ -473,19 +473,19 @@ static void ask_people(struct pending *p) {
 	tell_attention(s, p);
 }
 
-void router_withdrawn(struct session *s, struct span child_id) {
+void asks_withdrawn(struct session *s, struct span child_id) {
 	struct pending *p = pending_find_child(&s->pendings, child_id);
 	if (p) settle(s, p, NULL, "cancelled", NULL, NULL);
 }
 
-void router_withdraw_turn(struct session *s) {
+void asks_withdraw_turn(struct session *s) {
 	struct pending *p;
 	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node)
 		if (p->kind == ASK_TOOL && !p->act.data && !pending_part(p, ASK_PART_AGENT).p)
 			settle(s, p, NULL, "cancelled", NULL, NULL);
 }
 
-void router_cancel_turn(struct session *s) {
+void asks_cancel_turn(struct session *s) {
 	struct pending *p;
 	LIST_FOR_EACH (p, &s->pendings.order, struct pending, node) {
 		if (p->kind != ASK_TOOL || p->act.data) continue;
@@ -497,7 +497,7 @@ void router_cancel_turn(struct session *s) {
 	}
 }
 
-void router_withdraw_all(struct session *s, const char *why) {
+void asks_withdraw_all(struct session *s, const char *why) {
 	struct pending *p;
 	while ((p = LIST_TOP(&s->pendings.order, struct pending, node)) != NULL) settle(s, p, NULL, why, NULL, NULL);
 }
@@ -535,12 +535,12 @@ static bool declined(struct pending *p, struct attachment *a, const char *decisi
 
 static bool may_answer(struct client *c, struct pending *p, const struct envelope *e) {
 	if (!pending_was_asked(p, c->attachment)) {
-		router_complain(c, e->inner_request_id, PLENUM_E_UNKNOWN_REQUEST, "this request was not sent to you");
+		notify_complain(c, e->inner_request_id, PLENUM_E_UNKNOWN_REQUEST, "this request was not sent to you");
 		return false;
 	}
 	if (!may_use(c, p)) {
 		const char *why = trust_why(p->session->world, c);
-		router_complain(c, e->inner_request_id, PLENUM_E_NOT_ALLOWED, "you may not answer: %s",
+		notify_complain(c, e->inner_request_id, PLENUM_E_NOT_ALLOWED, "you may not answer: %s",
 						why ? why : "your input has ended");
 		return false;
 	}
@@ -569,12 +569,12 @@ static struct chunk empty_line(const struct pending *p, const struct envelope *e
 /* Report that the request is still open. */
 static void tell_not_answered(struct client *c, const struct session *s, struct span id) {
 	if (session_has_child(s) && agent_hears(s->agent))
-		router_complain(c, id, PLENUM_E_INTERNAL, "out of memory: the answer was not passed on, send it again");
+		notify_complain(c, id, PLENUM_E_INTERNAL, "out of memory: the answer was not passed on, send it again");
 	else
-		router_complain(c, id, PLENUM_E_CHILD_EXITED, "the child can take no answer any more");
+		notify_complain(c, id, PLENUM_E_CHILD_EXITED, "the child can take no answer any more");
 }
 
-void router_answer(struct client *c, struct chunk line, const struct envelope *e) {
+void asks_answer(struct client *c, struct chunk line, const struct envelope *e) {
 	struct attachment *a = c->attachment;
 	struct session *s = a->session;
 	struct pending *p = pending_find(&s->pendings, e->inner_request_id);
@@ -582,7 +582,7 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 	if (!p) {
 		bool late = pending_was_settled(&s->pendings, e->inner_request_id);
 		if (late && session_dialect(s)->answers_withdrawn) return;
-		router_complain(c, e->inner_request_id, late ? PLENUM_E_ALREADY_SETTLED : PLENUM_E_UNKNOWN_REQUEST,
+		notify_complain(c, e->inner_request_id, late ? PLENUM_E_ALREADY_SETTLED : PLENUM_E_UNKNOWN_REQUEST,
 						late ? "this request was settled before your answer came"
 							 : "no request with this request_id is open here");
 		return;
@@ -595,17 +595,17 @@ void router_answer(struct client *c, struct chunk line, const struct envelope *e
 	empty |= wrong && p->kind == ASK_MCP && c->filter.quiet; /* it answers once: an error to the child */
 	if (empty) wrong = NULL;
 	if (wrong && !is_refusal(c, p, e)) {
-		router_complain(c, e->inner_request_id, PLENUM_E_BAD_ANSWER, "%s; the request is still open", wrong);
+		notify_complain(c, e->inner_request_id, PLENUM_E_BAD_ANSWER, "%s; the request is still open", wrong);
 		return;
 	}
 	if (p->guard && empty && !c->filter.quiet) { /* the CLI would run the tool */
-		router_hook_unanswered(p);
+		hooks_unanswered(p);
 		return;
 	}
 	const char *decision = wrong ? "error" : d->decision(p->kind, p->request, e->response);
 	if (declined(p, a, decision)) return;
 	struct chunk out = empty ? empty_line(p, e) : answer_line(p, splice_body(line), e, !wrong && !once);
-	if (p->act.data && out.data && !router_execute_may_judge(c, line, p, out)) { /* it comes again */
+	if (p->act.data && out.data && !execute_may_judge(c, line, p, out)) { /* it comes again */
 		chunk_drop(&out);
 		return;
 	}
