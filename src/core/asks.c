@@ -1,20 +1,20 @@
-/* SPDX-License-Identifier: MIT
- *
- * Requests of the child to clients: which clients are asked, which answer counts, which clients are notified (contract
- * 5). The daemon allows nothing by itself unless a rule of the profile does.
- */
-#include "core/router.h"
+/* SPDX-License-Identifier: MIT */
+#include "core/asks.h"
+#include "core/execute.h"
+#include "core/hooks.h"
+#include "core/notify.h"
+#include "core/rules.h"
+#include "core/trust.h"
 
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "core/rules.h"
-#include "core/trust.h"
 #include "plenum/protocol.h"
 #include "wire/splice.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* --- notices ------------------------------------------------------------------------------------------------------ */
 

@@ -881,3 +881,7 @@ void client_resume(struct client *c) {
 	client_wake(c);
 	client_release(c); /* its wait may be over */
 }
+
+bool client_is_ours(const struct client *c) {
+	return c->peer.uid == getuid() || c->peer.uid == 0;
+}

@@ -146,6 +146,8 @@ void client_close(struct client *c);
 void client_kill(struct client *c); /* at once */
 /* Return the unsent bytes, of tape and mail. */
 uint64_t client_behind(const struct client *c);
+/* Return true if the peer has the daemon's uid or is root. */
+bool client_is_ours(const struct client *c);
 void client_filter_free(struct client_filter *f);
 /* Serialize or restore all of it but its place in a session and in a share. Loading: *client becomes a new one, which
  * does nothing before client_resume(); NULL on an error. */

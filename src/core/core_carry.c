@@ -3,7 +3,15 @@
  * Serialize and restore the whole router for an upgrade (core/carry.h): the clients first, then each session with its
  * attachments, then everything that refers to them.
  */
-#include "core/router.h"
+#include "core/asks.h"
+#include "core/core.h"
+#include "core/from_client.h"
+#include "core/handshake.h"
+#include "core/owners.h"
+#include "core/pace.h"
+#include "core/requests.h"
+#include "core/sessions.h"
+#include "core/stall.h"
 #include "core/warm.h"
 
 #include "base/str.h"
@@ -16,13 +24,6 @@ static uint64_t client_number(const struct client *c) {
 
 static uint64_t attachment_number(const struct attachment *a) {
 	return a->client->id;
-}
-
-struct client *router_client(struct router *r, uint64_t number) {
-	struct client *c;
-	LIST_FOR_EACH (c, &r->clients, struct client, node)
-		if (c->id == number) return c;
-	return NULL;
 }
 
 static struct client *find_client(void *arg, uint64_t number) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/descent.h"
+#include "core/notify.h"
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "core/router.h"
 #include "io/errand.h"
 #include "io/mark.h"
 #include "io/proc.h"

@@ -1,24 +1,18 @@
-/* SPDX-License-Identifier: MIT
- *
- * Lines of clients that run a tool without the model (`bash_command`, `mcp_call`), judged like a tool call before a
- * byte reaches the child. In this order: deny rules, guard hooks, the sender's own yes if it is an approver of this
- * tool, allow rules, the approvers. The approvers are asked by a can_use_tool made by the daemon: an ordinary pending
- * entry that has the client's line, with the daemon in the child's place. The line is written anew from the judged
- * input, so that nothing else runs.
- *
- * A guard cannot be asked about a bash_command, nor about an mcp_call of a child without check_permissions: those are
- * refused while a guard covers the tool. A child with check_permissions asks guards and approvers by itself, so its
- * mcp_call is passed on with that member, unless an approver sent it and no guard covers the tool. Source:
- * docs/contract.md 14.
- */
+/* SPDX-License-Identifier: MIT */
+#include "core/execute.h"
+#include "core/asks.h"
 #include "core/guards.h"
-#include "core/router.h"
+#include "core/handshake.h"
+#include "core/inquiry.h"
+#include "core/notify.h"
+#include "core/requests.h"
 #include "core/rules.h"
 #include "core/trust.h"
 
 #include "base/log.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
+#include "wire/limits.h"
 #include "wire/splice.h"
 
 #include <stdarg.h>

@@ -1,11 +1,20 @@
-/* SPDX-License-Identifier: MIT
- *
- * Lines of the child: the clients that get them, and the state of the session that they report (contract 4, first
- * table).
- */
+/* SPDX-License-Identifier: MIT */
+#include "core/from_child.h"
+#include "core/asks.h"
+#include "core/handshake.h"
+#include "core/hooks.h"
+#include "core/notify.h"
+#include "core/pace.h"
 #include "core/reconcile.h"
-#include "core/router.h"
+#include "core/requests.h"
+#include "core/sessions.h"
+#include "core/stall.h"
+#include "core/starts.h"
+#include "core/status.h"
+#include "core/steps.h"
+#include "core/turns.h"
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
@@ -17,25 +26,6 @@
 
 #define STRAY_LOG_EVERY 100
 #define STRAY_MAX ((size_t)64 * 1024) /* shown bytes of one stray line */
-
-/* --- its state ---------------------------------------------------------------------------------------------------- */
-
-void status_publish(struct session *s) {
-	struct buf b = NOTICE_INIT;
-	stall_state(s);
-	notice_begin(&b, PLENUM_EV_SESSION_STATE, s->name);
-	notice_text(&b, "state", session_state_name(s->told_state));
-	notice_text(&b, "previous", session_state_name(s->previous));
-	if (s->conversation_id) notice_text(&b, "conversation_id", s->conversation_id);
-	if (s->resumed_id) notice_text(&b, "resumed", s->resumed_id);
-	if (s->told_state == SESSION_FAILED && s->reason) notice_text(&b, "reason", s->reason);
-	notify_session(s, notice_end(&b));
-}
-
-void status_publish_now(struct session *s) {
-	session_bring_forward(s);
-	status_publish(s);
-}
 
 static void read_child(struct session *s, const struct envelope *e, const struct report *r) {
 	steps_learn_conversation(s, e->session_id);
@@ -455,21 +445,12 @@ static void on_started(struct session *s) {
 	handshake_started(s);
 }
 
-static void on_start_over(struct session *s) {
-	struct client *c;
-	LIST_FOR_EACH (c, &s->world->clients, struct client, node)
-		if (c->starting == s->id) client_release(c);
-	bool gone = s->unclaimed && s->start_error && !s->n_attachments && !s->agent && !s->want_child;
-	s->unclaimed = false;
-	if (gone) loop_defer(s->loop, &s->over_task); /* after the clients that wait to be notified */
-}
-
 const struct session_events from_child_events = {
 	.line = on_line,
 	.stray = on_stray,
 	.long_line = on_long_line,
 	.stderr_data = on_stderr,
-	.start_over = on_start_over,
+	.start_over = starts_over,
 	.started = on_started,
 	.ending = descent_record,
 	.left = descent_child_gone,

@@ -1,15 +1,15 @@
-/* SPDX-License-Identifier: MIT
- *
- * The child's initialize belongs to the daemon: the union of all registrations, under the daemon's callback ids.
- * Decides when it is sent again, which clients wait for its answer, and which part of the answer is kept (contract 6,
- * protocol-facts 4.4).
- */
+/* SPDX-License-Identifier: MIT */
+#include "core/handshake.h"
+#include "core/asks.h"
+#include "core/attachment.h"
 #include "core/guards.h"
-#include "core/router.h"
-#include "core/trust.h"
+#include "core/inquiry.h"
+#include "core/notify.h"
+#include "core/owners.h"
+#include "core/requests.h"
+#include "core/steps.h"
 #include "core/warm.h"
 
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "plenum/protocol.h"

@@ -1,13 +1,9 @@
-/* SPDX-License-Identifier: MIT
- *
- * Questions of a client's line to file systems and other processes: an errand answers them while the line waits with
- * the client, followed by its next lines. No other client waits.
- */
-#include "core/router.h"
+/* SPDX-License-Identifier: MIT */
+#include "core/inquiry.h"
+#include "core/trust.h"
 
 #include "base/log.h"
 #include "base/str.h"
-#include "core/trust.h"
 #include "io/proc.h"
 
 #include <stdlib.h>
@@ -178,4 +174,21 @@ bool inquiry_look_for(struct client *c, struct chunk line, const struct profile 
 
 bool inquiry_find_program(struct client *c, struct chunk line, const struct profile *p) {
 	return look_for(c, line, PROGRAM_ERRAND, p, NULL);
+}
+
+/* The root is the directory of services, such as the sshd of a forwarded socket, and not the user's choice. */
+char *inquiry_usual_cwd(const struct client *c, const struct profile *p) {
+	char *own = c->peer.uid == getuid() ? proc_cwd(c->peer.pid) : NULL;
+	const char *home = getenv("HOME");
+	if (own && strcmp(own, "/") != 0) return own;
+	free(own);
+	return str_dup(p->cwd ? p->cwd : home && *home == '/' ? home : "/");
+}
+
+/* An agent's program has an environment made by the agent; the pid of an ended process may have been reused. */
+void inquiry_take_login(struct session *s, struct client *c) {
+	uid_t me = getuid();
+	if (s->agent || s->want_child || s->launch.uid != me) return;
+	inquiry_take_umask(&s->launch, c);
+	if (!s->launch.env_only) inquiry_set_asker(&s->launch, c);
 }

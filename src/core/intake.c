@@ -1,9 +1,12 @@
-/* SPDX-License-Identifier: MIT
- *
- * Prompts of clients: accepted once, queued during another client's turn, sent, withdrawn (contract 4, 8).
- */
-#include "core/router.h"
+/* SPDX-License-Identifier: MIT */
+#include "core/intake.h"
+#include "core/asks.h"
+#include "core/handshake.h"
+#include "core/inquiry.h"
+#include "core/notify.h"
+#include "core/requests.h"
 #include "core/trust.h"
+#include "core/turns.h"
 
 #include "base/str.h"
 #include "plenum/protocol.h"
@@ -57,15 +60,6 @@ static void tell_fresh_uuid(struct client *c, struct span old, const char *fresh
 	notice_raw(&b, "was", old);
 	notice_text(&b, "value", fresh);
 	client_tell(c, notice_end(&b));
-}
-
-static void tell_prompt(struct session *s, const char *what, const struct prompt *p, const struct client *by) {
-	struct buf b = NOTICE_INIT;
-	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
-	notice_text(&b, "what", what);
-	notice_text(&b, "value", p->uuid);
-	if (by) notify_put_by(&b, by);
-	notify_session(s, notice_end(&b));
 }
 
 static bool held_back(const struct session *s, const struct client *c) {
@@ -303,7 +297,7 @@ void intake_prompt(struct client *c, struct session *s, struct chunk line, const
 	}
 	prompt_hold(&s->prompts, p, out, c->member.share);
 	p->needs = handshake_needs(s, c);
-	if (queued) tell_prompt(s, "prompt_held", p, c);
+	if (queued) notify_prompt(s, "prompt_held", p, c);
 }
 
 /* --- withdrawal --------------------------------------------------------------------------------------------------- */
@@ -313,27 +307,6 @@ static bool others_wait(const struct session *s, struct client *c) {
 	LIST_FOR_EACH (p, &s->prompts.open, struct prompt, node)
 		if (!is_own(p, c)) return true;
 	return false;
-}
-
-/* Answer the request of a prompt that does not run. */
-static void answer_cancelled(struct session *s, struct call *call) {
-	struct buf b = NOTICE_INIT;
-	if (call->asker) {
-		session_dialect(s)->put_prompt_cancelled(&b, span_of(call->asker_id), SPAN_NONE);
-		client_post(call->asker, notice_chunk(&b));
-	}
-	call_end(&s->calls, call);
-}
-
-void turns_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by) {
-	struct call *call = call_of_prompt(&s->calls, p->uuid);
-	tell_prompt(s, "prompt_cancelled", p, by);
-	if (call) answer_cancelled(s, call);
-	if (p->state == PROMPT_HELD)
-		prompt_forget(&s->prompts, p); /* the child never saw its uuid: it may be sent again */
-	else
-		prompt_done(&s->prompts, p);
-	session_changed(s);
 }
 
 /* Queued prompts are cancelled here: the child does not know them. */

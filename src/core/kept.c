@@ -1,11 +1,13 @@
-/* SPDX-License-Identifier: MIT
- *
- * Requests that the daemon answers in the child's place, because the child gets them once, from the daemon: by the
- * start of the child (steps.c). And reports of the child from before a client came.
- */
-#include "core/router.h"
+/* SPDX-License-Identifier: MIT */
+#include "core/kept.h"
+#include "core/attachment.h"
+#include "core/inquiry.h"
+#include "core/notify.h"
+#include "core/requests.h"
+#include "core/steps.h"
 #include "core/trust.h"
 
+#include "base/str.h"
 #include "plenum/protocol.h"
 #include "wire/splice.h"
 

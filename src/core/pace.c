@@ -1,9 +1,9 @@
-/* SPDX-License-Identifier: MIT
- *
- * The pace at which a child is read, and the treatment of clients that read more slowly: gap, close, wait (contract 7).
- */
-#include "core/router.h"
+/* SPDX-License-Identifier: MIT */
+#include "core/pace.h"
+#include "core/attachment.h"
+#include "core/notify.h"
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "plenum/protocol.h"
 

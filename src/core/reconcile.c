@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/reconcile.h"
-
-#include "core/router.h"
+#include "core/attachment.h"
+#include "core/handshake.h"
+#include "core/intake.h"
+#include "core/pool.h"
+#include "core/status.h"
 #include "core/warm.h"
 
 #include <string.h>

@@ -750,3 +750,7 @@ void session_remove(struct session *s) {
 	loop_task_stop(&s->task);
 	loop_defer_free(s->loop, &s->free_task);
 }
+
+bool session_is_private(const struct session *s) {
+	return s->lost_profile || s->profile->is_private; /* with a lost profile: unknown */
+}

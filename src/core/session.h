@@ -316,6 +316,7 @@ void session_kill_second(struct session *s, const struct session *other, const c
 const char *session_broken_text(enum broken broken); /* "the child ..." */
 /* The child has refused a step of its start: kill it. why: for users. */
 void session_kill_refused(struct session *s, const char *why);
+bool session_is_private(const struct session *s); /* to clients of the daemon's uid */
 /* Return the name of its profile, configured or not; borrowed. */
 char *session_profile(const struct session *s);
 /* Serialize or restore it without its name, its profile, its launch and the router's members (session_carry.c). */

@@ -1,9 +1,6 @@
-/* SPDX-License-Identifier: MIT
- *
- * Stalled turns: the child prints nothing for stall_after, and waits neither for a user nor for background tasks
- * (contract 12). Its clients and subscribers are notified; nothing else happens to the turn.
- */
-#include "core/router.h"
+/* SPDX-License-Identifier: MIT */
+#include "core/stall.h"
+#include "core/notify.h"
 
 #include "base/fd.h"
 #include "base/log.h"

@@ -1,13 +1,10 @@
-/* SPDX-License-Identifier: MIT
- *
- * The start of a child up to the point where clients may write to it, and which conversation it has taken up. A dialect
- * may need steps for that; else, if the command line leaves the conversation to the child (the newest one, a title, a
- * file), it is asked before it gets a client's line: of two children that write to one conversation the second
- * is ended before it writes (contract 8, protocol-facts 1.4).
- */
-#include "core/router.h"
+/* SPDX-License-Identifier: MIT */
+#include "core/steps.h"
+#include "core/kept.h"
+#include "core/notify.h"
+#include "core/requests.h"
+#include "core/status.h"
 
-#include "base/log.h"
 #include "base/str.h"
 #include "plenum/protocol.h"
 

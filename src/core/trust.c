@@ -7,11 +7,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
-
-bool client_is_ours(const struct client *c) {
-	return c->peer.uid == getuid() || c->peer.uid == 0;
-}
 
 /* --- origin
  * --------------------------------------------------------------------------------------------------------- */
@@ -240,4 +235,28 @@ struct session *trust_session(struct router *r, struct client *c) {
 	for (struct session *s = r->sessions; s; s = s->hh.next)
 		if (s->id == c->family) return s;
 	return NULL;
+}
+
+struct session *trust_home(struct router *r, struct client *c) {
+	struct session *home = trust_session(r, c);
+	return home && !home->profile->agent_peers_none ? home : NULL;
+}
+
+struct trust_view trust_view(struct router *r, struct client *c) {
+	bool agent = trust_of(r, c) == TRUST_AGENT;
+	return (struct trust_view){.ours = client_is_ours(c), .agent = agent, .home = agent ? trust_home(r, c) : NULL};
+}
+
+bool trust_view_has(const struct trust_view *v, const struct session *s) {
+	if (session_is_private(s) && !v->ours) return false;
+	return !v->agent || (v->home && (s == v->home || s->made_by == v->home->id));
+}
+
+bool trust_is_closed_to(const struct session *s, struct client *c) {
+	struct trust_view v = trust_view(s->world, c);
+	return !trust_view_has(&v, s);
+}
+
+bool trust_may_stop(const struct session *s, struct client *c) {
+	return trust_is_free(s->world, c) && (client_is_ours(c) || c->peer.uid == s->launch.uid);
 }

@@ -17,8 +17,6 @@ enum trust {
 	TRUST_OBSERVER, /* an observer's attachment */
 };
 
-/* Return true if the peer has the daemon's uid or is root. */
-bool client_is_ours(const struct client *c);
 /* A connection was accepted: check the origin of its process, before that ends and passes the connection on. Log once
  * why such peers are not trusted. */
 void trust_meet(struct router *r, struct client *c);
@@ -46,3 +44,22 @@ const char *trust_why(struct router *r, struct client *c);
 /* Return the session whose agent started this peer; NULL if the peer is not a process of an agent, or the session is
  * unknown. */
 struct session *trust_session(struct router *r, struct client *c);
+
+#define TRUST_PRIVATE_TEXT "session %.255s is private to the user who runs the daemon"
+#define TRUST_AGENT_TEXT                                                                                               \
+	"an agent started this program: it may act in that agent's own session only (run it from a shell of your own)"
+/* Return true if the client may know nothing of the session: it is private and the client has another uid, or the
+ * client is an agent's process and the session is neither that agent's nor made by it. */
+bool trust_is_closed_to(const struct session *s, struct client *c);
+/* The sessions visible to a client, for a walk over all of them: its process is checked once. */
+struct trust_view {
+	bool ours, agent;
+	const struct session *home;
+};
+struct trust_view trust_view(struct router *r, struct client *c);
+bool trust_view_has(const struct trust_view *v, const struct session *s);
+/* Return the session in which an agent's process may act: its agent's. NULL: none, removed, or agent_peers = none. */
+struct session *trust_home(struct router *r, struct client *c);
+/* Return true if the client may end the child of the session, or the session: certainly no process of an agent, of the
+ * daemon's uid or root, or of the uid that made the session. */
+bool trust_may_stop(const struct session *s, struct client *c);

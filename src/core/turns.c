@@ -1,12 +1,12 @@
-/* SPDX-License-Identifier: MIT
- *
- * Turns: their begin, their end, and the prompts that they answer (contract 8, protocol-facts 2.3, 2.4).
- */
-#include "core/router.h"
+/* SPDX-License-Identifier: MIT */
+#include "core/turns.h"
+#include "core/asks.h"
+#include "core/handshake.h"
+#include "core/notify.h"
+#include "core/requests.h"
 
 #include "base/str.h"
 #include "plenum/protocol.h"
-#include "wire/splice.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -402,4 +402,25 @@ void turns_failed(struct session *s, const struct session_exit *e, const char *t
 		else
 			prompt_done(&s->prompts, p);
 	}
+}
+
+/* Answer the request of a prompt that does not run. */
+static void answer_cancelled(struct session *s, struct call *call) {
+	struct buf b = NOTICE_INIT;
+	if (call->asker) {
+		session_dialect(s)->put_prompt_cancelled(&b, span_of(call->asker_id), SPAN_NONE);
+		client_post(call->asker, notice_chunk(&b));
+	}
+	call_end(&s->calls, call);
+}
+
+void turns_prompt_cancelled(struct session *s, struct prompt *p, const struct client *by) {
+	struct call *call = call_of_prompt(&s->calls, p->uuid);
+	notify_prompt(s, "prompt_cancelled", p, by);
+	if (call) answer_cancelled(s, call);
+	if (p->state == PROMPT_HELD)
+		prompt_forget(&s->prompts, p); /* the child never saw its uuid: it may be sent again */
+	else
+		prompt_done(&s->prompts, p);
+	session_changed(s);
 }

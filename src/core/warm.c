@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/warm.h"
+#include "core/asks.h"
+#include "core/from_child.h"
+#include "core/handshake.h"
+#include "core/pool.h"
 
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "core/router.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #define REFILL_MS 1000              /* the new session has its first turn meanwhile */
 #define START_MS 60000              /* the longest time of a spare to answer its initialize */

@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/guards.h"
+#include "core/owners.h"
+#include "core/sessions.h"
 #include "io/proc.h"
 #include "plenum/protocol.h"
 #include "store/state.h"

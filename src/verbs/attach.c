@@ -3,7 +3,17 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "core/asks.h"
+#include "core/attachment.h"
 #include "core/guards.h"
+#include "core/handshake.h"
+#include "core/inquiry.h"
+#include "core/kept.h"
+#include "core/notify.h"
+#include "core/owners.h"
+#include "core/pool.h"
+#include "core/sessions.h"
+#include "core/starts.h"
 #include "core/trust.h"
 #include "plenum/protocol.h"
 

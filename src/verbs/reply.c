@@ -2,6 +2,7 @@
 #include "verbs/reply.h"
 
 #include "base/str.h"
+#include "core/notify.h"
 #include "core/trust.h"
 #include "plenum/protocol.h"
 #include "wire/limits.h"

@@ -5,7 +5,15 @@
  */
 #include "core/reconcile.h"
 
+#include "core/asks.h"
+#include "core/attachment.h"
+#include "core/core.h"
+#include "core/handshake.h"
+#include "core/intake.h"
+#include "core/pool.h"
 #include "core/router.h"
+#include "core/sessions.h"
+#include "core/status.h"
 #include "core/warm.h"
 
 #include "base/log.h"

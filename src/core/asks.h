@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Requests of the child to clients: which clients are asked, which answer counts, which clients are notified (contract
+ * 5). The daemon allows nothing by itself unless a rule of the profile does. Owns the pendings of a session.
+ */
+#pragma once
+
+#include "core/router.h"
+
+void asks_add(struct session *s, struct chunk line, const struct envelope *e);
+void asks_decide(struct pending *p); /* a new entry: apply the rules, else ask its approvers */
+/* Settle by a decision of the client in a itself. */
+void asks_settle_own(struct pending *p, const struct attachment *a, const char *decision, const char *why);
+void asks_offer(struct attachment *a); /* send it the open requests that it may answer */
+void asks_timer(void *pending);        /* timeout */
+void asks_answer(struct client *c, struct chunk line, const struct envelope *e);
+void asks_withdrawn(struct session *s, struct span child_id); /* by the child */
+/* The turn was interrupted: withdraw its permission requests. Those of background agents stay open. */
+void asks_withdraw_turn(struct session *s);
+void asks_cancel_turn(struct session *s); /* the same, each with an answer to the child */
+void asks_withdraw_all(struct session *s, const char *why);
+void asks_leave(struct attachment *a); /* it is gone, or no approver any more */
+/* Send the daemon's own answer. body: value of response.response, freed; NULL: answer with an error. */
+void asks_answer_self(struct pending *p, struct buf *body, const char *decision, const char *why);
+void asks_refuse(struct session *s, struct chunk line, const struct envelope *e, const char *why);
+bool asks_may_answer(const struct attachment *a, const struct pending *p);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/attachment.h"
+#include "core/asks.h"
+#include "core/execute.h"
+#include "core/handshake.h"
+#include "core/intake.h"
+#include "core/notify.h"
+#include "core/owners.h"
+
+#include "plenum/protocol.h"
+
+#include <string.h>
+
+static void tell_presence(struct attachment *a, const char *event, const char *why) {
+	struct buf b = NOTICE_INIT;
+	if (a->session->n_attachments > NOTIFY_CROWD && !a->session->world->n_subscribers) return;
+	notice_begin(&b, event, a->session->name);
+	buf_puts(&b, ",\"client\":");
+	notify_put_where(&b, a->client);
+	if (why) notice_text(&b, "reason", why);
+	notify_present(a->session, notice_end(&b), a);
+}
+
+struct attachment *attachment_new(struct router *r, struct client *c, struct session *s, bool observer, bool approve) {
+	struct attachment *a = calloc(1, sizeof *a);
+	(void)r;
+	if (!a) return NULL;
+	a->session = s;
+	a->client = c;
+	a->observer = observer;
+	a->approve = approve;
+	list_add_tail(&s->attachments, &a->node);
+	s->n_attachments++;
+	c->attachment = a;
+	client_speak(c, session_dialect(s));
+	session_used(s);
+	session_changed(s);
+	return a;
+}
+
+void attachment_ready(struct router *r, struct attachment *a) {
+	(void)r;
+	tell_presence(a, PLENUM_EV_ATTACHED, NULL);
+	owners_return(a);
+	asks_offer(a);
+}
+
+static void free_attachment(struct attachment *a) {
+	names_free(&a->tools);
+	free(a);
+}
+
+/* A client that only leaves the session gets an error for each open request. */
+static void end_calls_of(struct session *s, struct client *c) {
+	struct call *call;
+	LIST_FOR_EACH (call, &s->calls.order, struct call, node)
+		if (call->asker == c) {
+			struct span id = {call->asker_id, call->asker_id ? strlen(call->asker_id) : 0};
+			if (!c->dead) notify_fail(c, id, PLENUM_E_NOT_ATTACHED, ATTACHMENT_LEFT_TEXT, s->name);
+			if (call->purpose == CALL_KEPT)
+				call_end(&s->calls, call); /* the child has not got it */
+			else
+				call_orphan(&s->calls, call); /* drop the answer */
+		}
+}
+
+void attachment_leave(struct client *c, const char *why) {
+	struct attachment *a = c->attachment;
+	if (!a) return;
+	struct session *s = a->session;
+	intake_leave(c);
+	c->init_due = 0;
+	if (a->on_lag == LAG_CLOSE) a->on_lag = LAG_GAP; /* it is leaving: a gap now must not detach it again */
+	if (!c->dead) client_leave_tape(c);
+	c->tape = NULL;
+	tell_presence(a, PLENUM_EV_DETACHED, why);
+	list_del(&a->node);
+	s->n_attachments--;
+	c->attachment = NULL;
+	client_speak(c, NULL);
+	client_filter_free(&c->filter);
+	asks_leave(a);
+	handshake_left(s, c);
+	end_calls_of(s, c);
+	execute_left(s, c);
+	prompts_asker_gone(&s->prompts, c);
+	owners_leave(a);
+	bool unused = s->by_client && !s->conversation_id && !s->n_attachments; /* its client began nothing */
+	bool ephemeral = (a->ephemeral || unused) && !s->removed;
+	free_attachment(a);
+	session_used(s);
+	session_changed(s);
+	/* not here: the caller may be walking through the session's lists */
+	if (ephemeral && !s->world->shutting_down) loop_defer(s->loop, &s->over_task);
+}
+
+/* A half-closed client stays until everything that it waits for was sent (contract 7). */
+void attachment_close_ended(struct client *c) {
+	struct attachment *a = c->attachment;
+	struct call *call;
+	struct router *r = c->world;
+	if (!c->ended || c->closing || c->dead || client_holds(c)) return;
+	if (r->events->is_asker && r->events->is_asker(r, c)) return;
+	if (a) {
+		if (prompts_of(&a->session->prompts, c) || handshake_waits(a->session, c, SPAN_NONE)) return;
+		if (execute_open(a->session, c, SPAN_NONE)) return;
+		LIST_FOR_EACH (call, &a->session->calls.order, struct call, node)
+			if (call->asker == c && !router_is_shim(c)) return; /* the CLI ends despite open requests */
+		if (a->ephemeral && a->session->agent) {                /* its session ends with it, and it gets the exit */
+			session_end_input(a->session);
+			return;
+		}
+		attachment_leave(c, "end of input");
+	}
+	client_close(c);
+}

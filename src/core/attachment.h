@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A client comes to a session and leaves it. Owns the attachments of all sessions.
+ */
+#pragma once
+
+#include "core/router.h"
+
+#define ATTACHMENT_LEFT_TEXT "you left session %s before its child answered"
+struct attachment *attachment_new(struct router *r, struct client *c, struct session *s, bool observer, bool approve);
+/* Give the owner its place again and offer pending requests: after all members of the attachment are set. */
+void attachment_ready(struct router *r, struct attachment *a);
+void attachment_leave(struct client *c, const char *why);
+void attachment_close_ended(struct client *c); /* close a half-closed client if it waits for nothing any more */

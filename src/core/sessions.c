@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/sessions.h"
+#include "core/asks.h"
+#include "core/attachment.h"
+#include "core/from_child.h"
+#include "core/guards.h"
+#include "core/handshake.h"
+#include "core/notify.h"
+#include "core/owners.h"
+#include "core/stall.h"
+#include "core/trust.h"
+#include "core/warm.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "plenum/protocol.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool sessions_is_name(const char *name) {
+	size_t n = strlen(name), len;
+	if (n == 0 || n > SESSIONS_NAME_MAX) return false;
+	for (size_t i = 0; i < n; i += len) {
+		len = str_utf8(name + i, n - i);
+		if (!len || str_misleads(str_char(name + i, len))) return false;
+	}
+	return true;
+}
+
+void sessions_make_up_name(struct router *r, char out[SESSIONS_MADE_UP_MAX]) {
+	char hex[9];
+	do {
+		str_random_hex(hex, 8);
+		snprintf(out, SESSIONS_MADE_UP_MAX, "s-%s", hex);
+	} while (router_find(r, out));
+}
+
+static void on_over(void *arg) {
+	struct session *s = arg;
+	struct router *r = s->world;
+	if (s->agent || s->starting) session_stop(s, false, THEN_REMOVE);
+	if (!s->agent && !s->removed) r->events->session_over(r, s);
+}
+
+struct session *sessions_add(struct router *r, const char *name, const struct profile *profile, struct launch *launch) {
+	launch->instance = r->instance;
+	launch->nofile = r->nofile;
+	login_share(&launch->login, &r->login);
+	struct share *payer = share_take(&r->shares, launch->uid, SHARE_SESSIONS, 1);
+	struct session *s = payer ? session_new(r->loop, &r->pool, r->children, r->settings, profile, name, launch,
+											&from_child_events, r)
+							  : NULL;
+	if (s && handshake_begin(s) && HASH_TRY_ADD(hh, r->sessions, s->name, strlen(s->name), s)) {
+		s->payer = payer;
+		s->id = ++r->sessions_seen;
+		loop_task_init(&s->over_task, on_over, s);
+		r->n_sessions++;
+		return s;
+	}
+	share_give(payer, SHARE_SESSIONS, 1);
+	if (s) handshake_free(s);
+	if (s) session_remove(s);
+	return NULL;
+}
+
+struct session *sessions_create(struct router *r, const char *name, const struct profile *profile,
+								struct launch *launch) {
+	struct session *s = sessions_add(r, name, profile, launch);
+	if (!s) return NULL;
+	struct buf b = NOTICE_INIT;
+	if (r->guards_lost) guards_lose(&s->registry, s, s->loop, owners_grace_timer);
+	tape_begin(&s->tape, r->last_seq + 1, true); /* above the numbers of an earlier session of this name */
+	notice_begin(&b, PLENUM_EV_SESSION_CREATED, s->name);
+	notice_text(&b, "profile", profile->name);
+	notice_text(&b, "cwd", s->launch.cwd);
+	notify_subscribers(s, notice_end(&b));
+	r->events->changed(r);
+	return s;
+}
+
+enum child_result sessions_start(struct router *r, struct session *s, char *error) {
+	if (warm_give(r->warm, s)) return CHILD_OK;
+	s->only_asked = true;
+	return session_start(s, error);
+}
+
+void sessions_leave_begin(struct session *s) {
+	s->by_client = session_has_steps(s);
+}
+
+void sessions_renew_profile(struct session *s) {
+	struct router *r = s->world;
+	const struct profile *p = settings_profile(r->settings, session_profile(s));
+	if (!p || s->agent || s->settings == r->settings) return; /* a removed profile lives on with its sessions */
+	if (p->dialect != s->profile->dialect) return; /* its clients, hooks, kept answers and tape are of the old one */
+	struct settings *old = s->settings;
+	s->settings = settings_ref(r->settings);
+	s->profile = p;
+	free(s->lost_profile); /* the profile is configured again */
+	s->lost_profile = NULL;
+	settings_unref(old);
+}
+
+/* Release the clients that wait for a free name. */
+static void release_all(struct router *r) {
+	struct client *c;
+	LIST_FOR_EACH (c, &r->clients, struct client, node) client_release(c);
+}
+
+void sessions_remove(struct router *r, struct session *s, const char *why) {
+	struct attachment *a;
+	struct buf b = NOTICE_INIT;
+	if (s->removed) return;
+	asks_withdraw_all(s, why);
+	notice_begin(&b, PLENUM_EV_SESSION_REMOVED, s->name);
+	notice_text(&b, "reason", why);
+	notify_session(s, notice_end(&b));
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) a->owner = NULL; /* notify no client of owners now */
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
+		struct client *c = a->client;
+		bool ephemeral = a->ephemeral;
+		a->ephemeral = false; /* or its detachment would remove the session again */
+		if (c->filter.quiet && !ephemeral)
+			notify_fail(c, SPAN_NONE, PLENUM_E_NOT_ATTACHED, "session %s was removed: nothing more comes of it",
+						s->name);
+		attachment_leave(c, why);
+		if (ephemeral || c->ended) client_close(c);
+	}
+	if (!s->ephemeral) r->last_seq = MAX(r->last_seq, s->tape.next - 1);
+	HASH_DELETE(hh, r->sessions, s);
+	r->n_sessions--;
+	share_give(s->payer, SHARE_SESSIONS, 1);
+	s->payer = NULL;
+	release_all(r);
+	handshake_free(s);
+	loop_timer_stop(s->lag_timer);
+	stall_over(s);
+	loop_task_stop(&s->over_task);
+	session_remove(s);
+	r->events->changed(r);
+}
+
+bool sessions_rename(struct session *s, const char *name) {
+	struct router *r = s->world;
+	struct buf b = NOTICE_INIT;
+	notice_begin(&b, PLENUM_EV_CHANGED, s->name);
+	notice_text(&b, "what", "name");
+	notice_text(&b, "value", name);
+	HASH_DELETE(hh, r->sessions, s); /* its key is the name */
+	bool done = session_rename(s, name);
+	HASH_ADD_KEYPTR(hh, r->sessions, s->name, strlen(s->name), s);
+	struct chunk notice = notice_end(&b);
+	if (done)
+		notify_session(s, notice);
+	else
+		chunk_drop(&notice);
+	r->events->changed(r);
+	return done;
+}
+
+/* The client that the session ends with may have ended its input in this turn. */
+static void close_owner(struct session *s) {
+	struct attachment *a;
+	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) {
+		if (!a->ephemeral || !a->client->ended) continue;
+		attachment_close_ended(a->client);
+		return;
+	}
+}
+
+bool sessions_must_wait(struct session *s, struct client *c) {
+	if (s->ending) close_owner(s);
+	if (!session_is_going(s)) return false;
+	if (s->agent && trust_may_stop(s, c)) session_stop(s, false, THEN_REMOVE);
+	return true;
+}
+
+const char *sessions_refused(struct router *r, const struct client *c, char why[SHARE_TEXT_MAX]) {
+	size_t max = r->settings->max_sessions, kept = client_is_ours(c) ? 0 : share_reserve(max);
+	if (!share_allows(&r->shares, c->peer.uid, SHARE_SESSIONS, 1, why)) return PLENUM_E_SHARE_EXCEEDED;
+	if (r->n_sessions + kept >= max)
+		snprintf(why, SHARE_TEXT_MAX, "there are %zu of %zu sessions (max_sessions)%s: forget one first", r->n_sessions,
+				 max, kept ? ", the rest is the daemon's user's" : "");
+	else if (kept && fd_is_short(SHARE_RESERVE_MAX))
+		snprintf(why, SHARE_TEXT_MAX, "too few descriptors are free (ulimit -n, LimitNOFILE): forget a session first");
+	else
+		return NULL;
+	return PLENUM_E_TOO_MANY;
+}
