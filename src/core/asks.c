@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/asks.h"
-#include "core/execute.h"
-#include "core/hooks.h"
 #include "core/notify.h"
 #include "core/rules.h"
 #include "core/trust.h"
@@ -176,7 +174,7 @@ static void log_decision(const struct session *s, const struct pending *p, const
 /* Send an answer to the asker: the child, or the daemon for a client's line. Takes over the reference. */
 /* by: NULL: the daemon itself. */
 static bool hand_over(struct pending *p, struct chunk answer, const struct client *by) {
-	return p->act.data ? execute_answered(p, answer, by) : session_answer(p->session, answer);
+	return p->act.data ? p->events->answered(p, answer, by) : session_answer(p->session, answer);
 }
 
 /* ch: the changes made by the answer; NULL: none, or it is the daemon's own. */
@@ -185,7 +183,7 @@ static void settle(struct session *s, struct pending *p, const struct attachment
 	bool person = p->kind != ASK_HOOK && p->kind != ASK_MCP;
 	const struct client *by = a ? a->client : NULL;
 	cancel_others(p, p->dialect->tells_answerer ? NULL : a);
-	if (p->act.data) execute_unanswered(p, decision);
+	if (p->act.data) p->events->unanswered(p, decision);
 	if (person) tell_settled(s, p, by, decision, why, ch);
 	if (p->kind != ASK_MCP) log_decision(s, p, by, decision, why, ch);
 	pending_settle(&s->pendings, p);
@@ -320,13 +318,8 @@ static void cancel(struct pending *p, const char *why) {
 	asks_answer_self(p, &b, "timeout", why);
 }
 
-void asks_timer(void *arg) {
-	struct pending *p = arg;
+void asks_late(struct pending *p) {
 	char why[160];
-	if (p->kind == ASK_HOOK) {
-		hooks_deadline(p);
-		return;
-	}
 	snprintf(why, sizeof why, "no client answered within %g s (permission_wait); no user has seen this request",
 			 (double)p->session->profile->permission_wait / 1000);
 	if (p->kind == ASK_TOOL)
@@ -385,8 +378,10 @@ static void tell_attention(struct session *s, const struct pending *p) {
 	alert(s, p);
 }
 
+const struct pending_events asks_events = {.late = asks_late};
+
 void asks_add(struct session *s, struct chunk line, const struct envelope *e) {
-	struct pending *p = pending_new(&s->pendings, s, s->loop, session_dialect(s), e, line, asks_timer);
+	struct pending *p = pending_new(&s->pendings, s, s->loop, session_dialect(s), e, line, &asks_events);
 	if (p)
 		asks_decide(p);
 	else
@@ -599,13 +594,13 @@ void asks_answer(struct client *c, struct chunk line, const struct envelope *e) 
 		return;
 	}
 	if (p->guard && empty && !c->filter.quiet) { /* the CLI would run the tool */
-		hooks_unanswered(p);
+		p->events->undecided(p);
 		return;
 	}
 	const char *decision = wrong ? "error" : d->decision(p->kind, p->request, e->response);
 	if (declined(p, a, decision)) return;
 	struct chunk out = empty ? empty_line(p, e) : answer_line(p, splice_body(line), e, !wrong && !once);
-	if (p->act.data && out.data && !execute_may_judge(c, line, p, out)) { /* it comes again */
+	if (p->act.data && out.data && !p->events->may_judge(c, line, p, out)) { /* it comes again */
 		chunk_drop(&out);
 		return;
 	}

@@ -12,7 +12,8 @@ void asks_decide(struct pending *p); /* a new entry: apply the rules, else ask i
 /* Settle by a decision of the client in a itself. */
 void asks_settle_own(struct pending *p, const struct attachment *a, const char *decision, const char *why);
 void asks_offer(struct attachment *a); /* send it the open requests that it may answer */
-void asks_timer(void *pending);        /* timeout */
+extern const struct pending_events asks_events;
+void asks_late(struct pending *p); /* pending_events.late */
 void asks_answer(struct client *c, struct chunk line, const struct envelope *e);
 void asks_withdrawn(struct session *s, struct span child_id); /* by the child */
 /* The turn was interrupted: withdraw its permission requests. Those of background agents stay open. */

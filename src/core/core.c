@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/core.h"
+#include "core/from_child.h"
 #include "core/gate.h"
 #include "core/warm.h"
 
@@ -21,6 +22,7 @@ struct router *core_new(struct loop *loop, struct children *children, struct set
 	r->children = children;
 	r->settings = settings_ref(settings);
 	r->events = events;
+	r->child_events = &from_child_events;
 	r->server = server;
 	list_init(&r->clients);
 	list_init(&r->asked);

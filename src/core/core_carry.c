@@ -5,13 +5,16 @@
  */
 #include "core/asks.h"
 #include "core/core.h"
+#include "core/execute.h"
 #include "core/from_client.h"
 #include "core/handshake.h"
+#include "core/hooks.h"
 #include "core/owners.h"
 #include "core/pace.h"
 #include "core/requests.h"
 #include "core/sessions.h"
 #include "core/stall.h"
+#include "core/steps.h"
 #include "core/warm.h"
 
 #include "base/str.h"
@@ -53,7 +56,12 @@ static struct owner *find_owner(struct session *s, uint64_t number) {
 	return NULL;
 }
 
-static const struct pending_owners owners = {.number = owner_number, .find = find_owner};
+static const struct pending_events *events_of(const struct pending *p) {
+	if (p->act.data) return &execute_events;
+	return p->kind == ASK_HOOK || p->kind == ASK_MCP ? &hooks_events : &asks_events;
+}
+
+static const struct pending_links links = {.number = owner_number, .find = find_owner, .events = events_of};
 
 /* --- clients ------------------------------------------------------------------------------------------------------ */
 
@@ -202,13 +210,21 @@ static void carry_stall(struct carry *c, struct session *s) {
 	if (!c->saving && left >= 0) stall_watch(s, left);
 }
 
+static void on_call_timer(void *arg) {
+	const struct call *call = arg;
+	if (call->purpose == CALL_STEP)
+		steps_timer(arg);
+	else
+		requests_timer(arg);
+}
+
 static void carry_parts(struct carry *c, struct session *s) {
 	session_carry(c, s);
 	carry_attachments(c, s);
 	registry_carry(c, &s->registry, s, s->loop, owners_grace_timer);
 	if (!c->saving) join_owners(s);
-	calls_carry(c, &s->calls, s, s->loop, session_dialect(s), requests_timer);
-	pendings_carry(c, &s->pendings, s, s->loop, session_dialect(s), &owners, asks_timer);
+	calls_carry(c, &s->calls, s, s->loop, session_dialect(s), on_call_timer);
+	pendings_carry(c, &s->pendings, s, s->loop, session_dialect(s), &links);
 	handshake_carry(c, s);
 	if (!c->saving) charge_again(s);
 	if (carry_left(c, s->lag_timer) >= 0) pace_watch(s);

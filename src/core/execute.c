@@ -101,7 +101,7 @@ static enum rule_verdict verdict_of(const struct client *by, const struct sessio
 	return by ? rules_answer(s->profile, tool, input, answer, rule) : RULE_NONE;
 }
 
-bool execute_may_judge(struct client *c, struct chunk line, const struct pending *p, struct chunk answer) {
+static bool may_judge(struct client *c, struct chunk line, const struct pending *p, struct chunk answer) {
 	struct envelope e;
 	if (!p->dialect->scan(answer.data, answer.len, &e)) return true;
 	return know_rules(c, line, p->session, p->tool, p->dialect->calls->answer_input(e.response));
@@ -146,7 +146,7 @@ static void run(struct pending *p, struct span input, bool check) {
 	chunk_drop(&act);
 }
 
-bool execute_answered(struct pending *p, struct chunk answer, const struct client *by) {
+static bool on_answer(struct pending *p, struct chunk answer, const struct client *by) {
 	struct envelope e;
 	char why[600];
 	const struct dialect *d = p->dialect;
@@ -168,7 +168,7 @@ bool execute_answered(struct pending *p, struct chunk answer, const struct clien
 	return true;
 }
 
-void execute_unanswered(struct pending *p, const char *why) {
+static void on_no_answer(struct pending *p, const char *why) {
 	char text[300];
 	if (!p->sender->attachment) {
 		snprintf(text, sizeof text, "you left session %.255s before this was decided", p->session->name);
@@ -179,6 +179,9 @@ void execute_unanswered(struct pending *p, const char *why) {
 		refuse_sender(p, PLENUM_E_CHILD_EXITED, "the child ended before this was decided; the tool did not run");
 	}
 }
+
+const struct pending_events execute_events = {
+	.late = asks_late, .may_judge = may_judge, .answered = on_answer, .unanswered = on_no_answer};
 
 /* --- judging ------------------------------------------------------------------------------------------------------ */
 
@@ -207,7 +210,7 @@ static struct pending *open_entry(struct client *c, struct session *s, struct ch
 	struct envelope own;
 	struct pending *p = NULL;
 	if (asked.data && d->scan(asked.data, asked.len, &own))
-		p = pending_new(&s->pendings, s, s->loop, d, &own, asked, asks_timer);
+		p = pending_new(&s->pendings, s, s->loop, d, &own, asked, &execute_events);
 	chunk_drop(&asked);
 	if (!p) return NULL;
 	p->sender = c;

@@ -21,12 +21,7 @@ struct session;
 
 /* Judge a line or request of ACT_EXECUTE as the tool call that it is. The client drives the session. */
 void execute_line(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
-/* Take the answer to the question about it, in the form sent to the child. Takes the reference. False without memory.
- */
-bool execute_answered(struct pending *p, struct chunk answer, const struct client *by);
-/* Return true if the rules can judge the input allowed by this answer. False: the client's line comes again then. */
-bool execute_may_judge(struct client *c, struct chunk line, const struct pending *p, struct chunk answer);
-void execute_unanswered(struct pending *p, const char *why); /* there will be no answer */
+extern const struct pending_events execute_events;
 /* Return the client's open question under its own id. SPAN_NONE: any of its. NULL: none. */
 struct pending *execute_open(struct session *s, const struct client *c, struct span id);
 void execute_left(struct session *s, struct client *c); /* the client has left the session */

@@ -3,6 +3,7 @@
 #include "core/asks.h"
 #include "core/handshake.h"
 #include "core/hooks.h"
+#include "core/kept.h"
 #include "core/notify.h"
 #include "core/pace.h"
 #include "core/reconcile.h"
@@ -91,12 +92,25 @@ static void on_request(struct session *s, struct chunk line, const struct envelo
 	}
 }
 
+static void on_step(struct call *call, const struct envelope *e) {
+	struct session *s = call->session;
+	_cleanup_free_ char *why = NULL;
+	enum steps_end end = steps_answered(call, e, &why);
+	const char *text = why ? why : "it refused its start";
+	if (end == STEPS_TAKEN)
+		kept_due(s);
+	else if (end == STEPS_REFUSED && kept_failed(s, text))
+		steps_again(s);
+	else if (end == STEPS_REFUSED)
+		session_kill_refused(s, text);
+}
+
 static void on_answer(struct session *s, struct call *call, struct chunk line, const struct envelope *e) {
 	if (call->purpose != CALL_INIT) turns_cancelled(s, e, call);
 	if (call->purpose == CALL_INIT)
 		handshake_answered(s, call, line, e);
 	else if (call->purpose == CALL_STEP)
-		steps_answered(call, e);
+		on_step(call, e);
 	else if (call->purpose == CALL_PROMPT)
 		turns_answered(call, line, e);
 	else if (call->purpose == CALL_CLIENT || call->act == ACT_CHANGE) /* also if the client left meanwhile */

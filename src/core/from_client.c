@@ -16,6 +16,7 @@
 #include "core/servers.h"
 #include "core/sessions.h"
 #include "core/starts.h"
+#include "core/warm.h"
 
 #include "base/log.h"
 #include "base/str.h"
@@ -65,6 +66,12 @@ static bool is_duplicate(struct client *c, struct session *s, struct span id) {
 	return true;
 }
 
+static void on_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
+	if (!handshake_register(c, s, e)) return;
+	if (handshake_is_for_first(s, e)) warm_take_back(s->world->warm, s);
+	handshake_initialize(c, s, line, e);
+}
+
 static void on_request(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
 					   const struct gate_row *row) {
 	if (is_duplicate(c, s, e->request_id)) return;
@@ -72,7 +79,7 @@ static void on_request(struct client *c, struct session *s, struct chunk line, c
 	session_used(s);
 	switch (row->act) {
 	case ACT_INITIALIZE:
-		handshake_initialize(c, s, line, e);
+		on_initialize(c, s, line, e);
 		break;
 	case ACT_KEPT:
 		kept_ask(c, s, line, e);

@@ -8,7 +8,6 @@
 #include "core/owners.h"
 #include "core/requests.h"
 #include "core/steps.h"
-#include "core/warm.h"
 
 #include "base/log.h"
 #include "base/str.h"
@@ -882,29 +881,34 @@ static void proceed(struct client *c, struct session *s, struct span id, const c
 	if (here && in->state != INIT_SENT) send_init(s);
 }
 
+bool handshake_register(struct client *c, struct session *s, const struct envelope *e) {
+	struct refusal no = {0};
+	if (!servers_are_free(c, s, e->request_id, span_member(e->request, hooks_of(s)->servers))) return false;
+	register_all(c->attachment, e->request, &no);
+	if (no.code)
+		notify_fail(c, e->request_id, no.code, "%s", no.text);
+	else
+		prompts_need(&s->prompts, c, handshake_needs(s, c));
+	return !no.code;
+}
+
+bool handshake_is_for_first(const struct session *s, const struct envelope *e) {
+	return asks_something(hooks_of(s), e->request);
+}
+
 void handshake_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e) {
 	const struct dialect_hooks *d = hooks_of(s);
-	struct attachment *a = c->attachment;
 	struct span hooks = span_member(e->request, d->hooks);
-	if (!servers_are_free(c, s, e->request_id, span_member(e->request, d->servers))) return;
-	struct refusal no = {0};
-	register_all(a, e->request, &no);
-	if (!no.code) prompts_need(&s->prompts, c, handshake_needs(s, c));
-	if (no.code) {
-		notify_fail(c, e->request_id, no.code, "%s", no.text);
-		return;
-	}
-	if (asks_something(d, e->request)) warm_take_back(s->world->warm, s);
 	struct init *in = init_of(s);
 	bool first = !in->first.data && in->state == INIT_NONE;
 	if (first && !keep_first(s, line)) {
 		notify_fail(c, e->request_id, PLENUM_E_INTERNAL, "out of memory");
 		return;
 	}
-	a->initialized = true;
+	c->attachment->initialized = true;
 	_cleanup_free_ char *ignored = first || s->untouched ? NULL : ignored_members(d, in->request, e->request);
 	proceed(c, s, e->request_id, ignored, holds_hooks(hooks));
-	asks_offer(a); /* dialogs of the newly declared kinds */
+	asks_offer(c->attachment); /* dialogs of the newly declared kinds */
 }
 
 /* --- upgrade ------------------------------------------------------------------------------------------------------ */

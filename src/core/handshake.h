@@ -11,6 +11,12 @@
 #define HANDSHAKE_REFUSED_TEXT                                                                                         \
 	"your initialize was refused, and with it your hooks, MCP servers or permission callback: nothing of yours runs "  \
 	"without them (send an initialize that succeeds first)"
+/* A client's initialize, in two steps. Register its hooks, servers and dialogs: all of them, or nothing. False: the
+ * client was notified. */
+bool handshake_register(struct client *c, struct session *s, const struct envelope *e);
+/* Return true if a child takes some of it only with its first initialize. */
+bool handshake_is_for_first(const struct session *s, const struct envelope *e);
+/* Answer it, now or when the child has. */
 void handshake_initialize(struct client *c, struct session *s, struct chunk line, const struct envelope *e);
 void handshake_answered(struct session *s, struct call *call, struct chunk line, const struct envelope *e);
 void handshake_unread(struct session *s, struct call *call, const char *code, const char *text);

@@ -69,20 +69,18 @@ static void mcp_deadline(struct pending *p) {
 		answer_mcp(p, "the client that took over this MCP server by its name does not answer");
 }
 
-void hooks_deadline(struct pending *p) {
+static void on_late(struct pending *p) {
 	if (p->kind == ASK_MCP)
 		mcp_deadline(p);
 	else
 		answer_hook(p, SILENT_TEXT);
 }
 
-void hooks_unanswered(struct pending *p) {
+static void on_undecided(struct pending *p) {
 	answer_hook(p, "the client that guards this with a hook gave no decision in its answer; Plenum refuses");
 }
 
-static void on_hook_timer(void *arg) {
-	hooks_deadline(arg);
-}
+const struct pending_events hooks_events = {.late = on_late, .undecided = on_undecided};
 
 void hooks_call(struct session *s, struct chunk line, const struct envelope *e) {
 	const struct dialect *d = session_dialect(s);
@@ -97,7 +95,7 @@ void hooks_call(struct session *s, struct chunk line, const struct envelope *e) 
 		return;
 	}
 	struct owner *o = h->entry->owner;
-	struct pending *p = pending_new(&s->pendings, s, s->loop, d, e, line, on_hook_timer);
+	struct pending *p = pending_new(&s->pendings, s, s->loop, d, e, line, &hooks_events);
 	if (!p || !pending_set_part(p, ASK_PART_CALLBACK, h->callback) || !(p->event = strdup(h->entry->event))) {
 		if (p) pending_settle(&s->pendings, p);
 		hooks_refuse(s, e->request_id, callback, "the daemon is out of memory");
@@ -142,7 +140,7 @@ void hooks_mcp(struct session *s, struct chunk line, const struct envelope *e) {
 		asks_refuse(s, line, e, "no client serves an MCP server of this name");
 		return;
 	}
-	struct pending *p = pending_new(&s->pendings, s, s->loop, d, e, line, on_hook_timer);
+	struct pending *p = pending_new(&s->pendings, s, s->loop, d, e, line, &hooks_events);
 	if (!p) {
 		asks_refuse(s, line, e, "the daemon is out of memory");
 		return;

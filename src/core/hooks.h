@@ -15,7 +15,6 @@ void hooks_call(struct session *s, struct chunk line, const struct envelope *e);
 void hooks_mcp(struct session *s, struct chunk line, const struct envelope *e);
 /* Answer a callback without a reachable client: refuse if it guards, or is unknown. */
 void hooks_refuse(struct session *s, struct span id, struct span callback, const char *why);
-void hooks_deadline(struct pending *p);
-void hooks_unanswered(struct pending *p); /* its client answered without a decision */
+extern const struct pending_events hooks_events;
 /* The client of this owner has left: answer what it was asked. */
 void hooks_owner_gone(struct session *s, const struct owner *o);

@@ -90,8 +90,13 @@ static bool enlist(struct pendings *all, struct pending *p) {
 	return true;
 }
 
+static void on_timer(void *arg) {
+	struct pending *p = arg;
+	p->events->late(p);
+}
+
 struct pending *pending_new(struct pendings *all, struct session *s, struct loop *loop, const struct dialect *d,
-							const struct envelope *e, struct chunk line, void (*on_timer)(void *)) {
+							const struct envelope *e, struct chunk line, const struct pending_events *events) {
 	char random[9];
 	struct pending *p = calloc(1, sizeof *p);
 	if (!p) return NULL;
@@ -100,6 +105,7 @@ struct pending *pending_new(struct pendings *all, struct session *s, struct loop
 	p->session = s;
 	p->judge = ERRAND_ZERO;
 	p->dialect = d;
+	p->events = events;
 	p->kind = d->ask_kind(e);
 	p->child_id = strndup(e->request_id.p, e->request_id.n);
 	p->subtype = span_dup(e->inner_subtype, NULL);
@@ -296,10 +302,10 @@ static void carry_asked(struct carry *c, struct pending *p) {
 	}
 }
 
-static void carry_owner(struct carry *c, struct pending *p, const struct pending_owners *owners) {
-	uint64_t number = c->saving && p->owner ? owners->number(p->session, p->owner) : 0;
+static void carry_owner(struct carry *c, struct pending *p, const struct pending_links *links) {
+	uint64_t number = c->saving && p->owner ? links->number(p->session, p->owner) : 0;
 	carry_number(c, &number);
-	if (!c->saving && number && !(p->owner = owners->find(p->session, number)))
+	if (!c->saving && number && !(p->owner = links->find(p->session, number)))
 		carry_fail(c, "the owner of a request is missing");
 }
 
@@ -311,7 +317,7 @@ static void carry_act(struct carry *c, struct pending *p) {
 	if (!c->saving && p->act.data && !p->sender) carry_fail(c, "the client of a tool call is missing");
 }
 
-static void carry_pending(struct carry *c, struct pending *p, const struct pending_owners *owners) {
+static void carry_pending(struct carry *c, struct pending *p, const struct pending_links *links) {
 	carry_bytes(c, p->id, sizeof p->id);
 	p->id[sizeof p->id - 1] = 0;
 	carry_name(c, &p->child_id);
@@ -322,7 +328,7 @@ static void carry_pending(struct carry *c, struct pending *p, const struct pendi
 	CARRY(c, p->since);
 	CARRY(c, p->since_real);
 	carry_asked(c, p);
-	carry_owner(c, p, owners);
+	carry_owner(c, p, links);
 	carry_text(c, &p->event);
 	CARRY(c, p->guard);
 	CARRY(c, p->timer_on);
@@ -341,7 +347,7 @@ static bool check_pending(struct pending *p) {
 }
 
 static void load_pending(struct carry *c, struct pendings *all, struct session *s, struct loop *loop,
-						 const struct dialect *d, const struct pending_owners *owners, void (*on_timer)(void *)) {
+						 const struct dialect *d, const struct pending_links *links) {
 	struct pending *p = calloc(1, sizeof *p);
 	if (!p) {
 		carry_fail(c, "out of memory");
@@ -351,7 +357,8 @@ static void load_pending(struct carry *c, struct pendings *all, struct session *
 	p->dialect = d;
 	p->judge = ERRAND_ZERO;
 	loop_timer_init(&p->timer, loop, on_timer, p);
-	carry_pending(c, p, owners);
+	carry_pending(c, p, links);
+	p->events = links->events(p);
 	if (carry_ok(c) && !check_pending(p)) carry_fail(c, "an open request is damaged");
 	if (carry_ok(c) && !enlist(all, p)) carry_fail(c, "out of memory");
 	if (!carry_ok(c)) free_pending(p);
@@ -370,14 +377,14 @@ static void carry_settled(struct carry *c, struct pendings *all) {
 }
 
 void pendings_carry(struct carry *c, struct pendings *all, struct session *s, struct loop *loop,
-					const struct dialect *d, const struct pending_owners *owners, void (*on_timer)(void *)) {
+					const struct dialect *d, const struct pending_links *links) {
 	struct pending *p;
 	carry_mark(c, "pending");
 	CARRY(c, all->counter);
 	carry_settled(c, all);
 	size_t n = carry_count(c, all->n);
 	if (c->saving) {
-		LIST_FOR_EACH (p, &all->order, struct pending, node) carry_pending(c, p, owners);
+		LIST_FOR_EACH (p, &all->order, struct pending, node) carry_pending(c, p, links);
 	}
-	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_pending(c, all, s, loop, d, owners, on_timer);
+	for (size_t i = 0; !c->saving && i < n && carry_ok(c); i++) load_pending(c, all, s, loop, d, links);
 }

@@ -22,6 +22,23 @@ struct client;
 struct owner;
 struct session;
 
+struct pending;
+
+/* The module that made an entry. */
+struct pending_events {
+	/* The deadline has passed. */
+	void (*late)(struct pending *p);
+	/* A client's answer has no decision, and no answer must not let anything through. NULL: `guard` is never set. */
+	void (*undecided)(struct pending *p);
+	/* The following ones are for an entry with `act`. */
+	/* Return true if the answer can be judged. False: the client's line comes again then. */
+	bool (*may_judge)(struct client *c, struct chunk line, const struct pending *p, struct chunk answer);
+	/* Take the answer, in the form sent to the child. Takes the reference. False without memory. */
+	bool (*answered)(struct pending *p, struct chunk answer, const struct client *by);
+	/* There will be no answer. */
+	void (*unanswered)(struct pending *p, const char *why);
+};
+
 struct pending {
 	UT_hash_handle hh;       /* by id */
 	UT_hash_handle hh_child; /* by child_id */
@@ -31,7 +48,8 @@ struct pending {
 	char *child_id;          /* the child's id, raw JSON */
 	enum ask_kind kind;
 	const struct dialect *dialect; /* of its session */
-	struct chunk line;             /* as sent to clients; the spans point into it */
+	const struct pending_events *events;
+	struct chunk line; /* as sent to clients; the spans point into it */
 	struct span request;
 	char *subtype, *tool;      /* tool: NULL: none */
 	int64_t since, since_real; /* ms, monotonic and wall clock */
@@ -72,10 +90,9 @@ struct pendings {
 
 void pendings_init(struct pendings *p);
 void pendings_free(struct pendings *p);
-/* Make an entry with a fresh id. line is the child's; child_id a span into it. NULL without memory. on_timer gets the
- * entry. */
+/* Make an entry with a fresh id. line is the child's; child_id a span into it. NULL without memory. */
 struct pending *pending_new(struct pendings *all, struct session *s, struct loop *loop, const struct dialect *d,
-							const struct envelope *e, struct chunk line, void (*on_timer)(void *));
+							const struct envelope *e, struct chunk line, const struct pending_events *events);
 struct pending *pending_find(struct pendings *all, struct span id);       /* by the id for clients */
 struct pending *pending_find_child(struct pendings *all, struct span id); /* by the child's id */
 bool pending_was_settled(const struct pendings *all, struct span id);
@@ -95,10 +112,11 @@ bool pending_set_part(struct pending *p, enum ask_part part, const char *json);
 char *pending_summary(const struct pending *p);
 /* Return true if a person must answer this (contract 8, state `asking`). */
 bool pending_for_person(const struct pending *p);
-/* owners: how an owner is identified and found again. */
-struct pending_owners {
+/* How an owner is identified and found again, and the maker of an entry. */
+struct pending_links {
 	uint64_t (*number)(struct session *s, const struct owner *owner);
 	struct owner *(*find)(struct session *s, uint64_t number);
+	const struct pending_events *(*events)(const struct pending *p);
 };
 void pendings_carry(struct carry *c, struct pendings *all, struct session *s, struct loop *loop,
-					const struct dialect *d, const struct pending_owners *owners, void (*on_timer)(void *));
+					const struct dialect *d, const struct pending_links *links);

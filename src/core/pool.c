@@ -17,9 +17,7 @@ static struct session *oldest_idle(const struct router *r, const struct session 
 }
 
 size_t pool_children(const struct router *r) {
-	size_t n = warm_running(r->warm);
-	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->agent || s->starting;
-	return n;
+	return router_children(r) + warm_running(r->warm);
 }
 
 /* Count without the prestarted children and those being ended. */

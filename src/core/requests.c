@@ -2,7 +2,6 @@
 #include "core/requests.h"
 #include "core/gate.h"
 #include "core/notify.h"
-#include "core/steps.h"
 
 #include "base/log.h"
 #include "base/str.h"
@@ -44,10 +43,6 @@ void requests_timer(void *arg) {
 		"the child did not answer in time; a later answer will be dropped (plenum_stop ends a child that hangs)";
 	session_changed(s);
 	if (restores_mode(call)) tell_mode_lost(call);
-	if (call->purpose == CALL_STEP) {
-		steps_late(call);
-		return;
-	}
 	if (!c || call->act != ACT_CHANGE) {
 		requests_fail(call, PLENUM_E_TIMEOUT, text);
 		return;

@@ -73,3 +73,9 @@ struct client *router_client(struct router *r, uint64_t number) {
 		if (c->id == number) return c;
 	return NULL;
 }
+
+size_t router_children(const struct router *r) {
+	size_t n = 0;
+	for (const struct session *s = r->sessions; s; s = s->hh.next) n += s->agent || s->starting;
+	return n;
+}

@@ -81,6 +81,7 @@ struct router {
 	struct children *children;
 	struct settings *settings;
 	const struct router_events *events;
+	const struct session_events *child_events;
 	void *server;
 	const char *instance;
 	uint64_t nofile;
@@ -113,4 +114,5 @@ void router_in_use_text(char out[ROUTER_IN_USE_MAX], const char *holder);
 /* Hold a line for a session of a name that is being removed: it comes again after the removal. Not while the caller
  * walks through the clients. */
 void router_hold(struct client *c, struct chunk line);
+size_t router_children(const struct router *r);                  /* of sessions, running or starting */
 struct client *router_client(struct router *r, uint64_t number); /* NULL: it is gone */

@@ -2,7 +2,6 @@
 #include "core/sessions.h"
 #include "core/asks.h"
 #include "core/attachment.h"
-#include "core/from_child.h"
 #include "core/guards.h"
 #include "core/handshake.h"
 #include "core/notify.h"
@@ -49,7 +48,7 @@ struct session *sessions_add(struct router *r, const char *name, const struct pr
 	login_share(&launch->login, &r->login);
 	struct share *payer = share_take(&r->shares, launch->uid, SHARE_SESSIONS, 1);
 	struct session *s = payer ? session_new(r->loop, &r->pool, r->children, r->settings, profile, name, launch,
-											&from_child_events, r)
+											r->child_events, r)
 							  : NULL;
 	if (s && handshake_begin(s) && HASH_TRY_ADD(hh, r->sessions, s->name, strlen(s->name), s)) {
 		s->payer = payer;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/steps.h"
-#include "core/kept.h"
 #include "core/notify.h"
-#include "core/requests.h"
 #include "core/status.h"
 
 #include "base/str.h"
@@ -91,7 +89,7 @@ static void end_steps(struct session *s) {
 void steps_next(struct session *s) {
 	const struct dialect *d = session_dialect(s);
 	bool asks = s->unnamed && d->put_step;
-	struct call *call = asks ? call_new(&s->calls, s, s->loop, CALL_STEP, NULL, 0, SPAN_NONE, requests_timer) : NULL;
+	struct call *call = asks ? call_new(&s->calls, s, s->loop, CALL_STEP, NULL, 0, SPAN_NONE, steps_timer) : NULL;
 	struct dialect_start start = {s->launch.cwd, session_conversation(s), steps_is_told(s), s->by_client, &s->memo};
 	struct buf b = NOTICE_INIT;
 	if (asks && !call) session_no_memory(s, "it cannot be asked for its conversation");
@@ -120,41 +118,36 @@ void steps_unread(struct call *call, const char *why) {
 		steps_next(s);
 }
 
-void steps_late(struct call *call) {
+void steps_timer(void *arg) {
+	struct call *call = arg;
+	session_changed(call->session);
 	steps_unread(call, "the child did not answer a step of its start in time (control_timeout)");
 }
 
-static void refused(struct session *s, const char *why) {
-	if (!kept_failed(s, why)) {
-		session_kill_refused(s, why);
-		return;
-	}
-	session_step_answered(s, false); /* a client may try again */
+void steps_again(struct session *s) {
+	session_step_answered(s, false);
 	steps_next(s);
 }
 
-void steps_answered(struct call *call, const struct envelope *e) {
+enum steps_end steps_answered(struct call *call, const struct envelope *e, char **why) {
 	struct session *s = call->session;
 	const struct dialect *d = session_dialect(s);
-	struct buf why = BUF_INIT(WHY_MAX);
+	struct buf text = BUF_INIT(WHY_MAX);
 	unsigned n = s->unnamed - 2; /* of the step */
-	bool good = !d->take_step || d->take_step(n, e, &s->memo, &why);
+	bool good = !d->take_step || d->take_step(n, e, &s->memo, &text);
 	call_end(&s->calls, call);
 	session_step_answered(s, true);
-	if (!good) {
-		refused(s, why.data ? why.data : "it refused its start");
-		buf_free(&why);
-		return;
-	}
+	*why = buf_steal(&text, NULL);
+	if (!good) return STEPS_REFUSED;
 	if (d->take_step && d->confirmed) snapshot_mode(&s->snapshot, d->confirmed(e));
 	if (d->take_step && e->session_id.p) learn(s, e->session_id, true);
-	if (s->broken == BROKEN_SECOND) return;
+	if (s->broken == BROKEN_SECOND) return STEPS_ENDED;
 	if (d->take_step && n > 0 && !session_conversation(s)) { /* its lines could not be told from those of others */
 		session_kill_refused(s, "the agent named no conversation");
-		return;
+		return STEPS_ENDED;
 	}
 	steps_next(s);
-	kept_due(s);
+	return STEPS_TAKEN;
 }
 
 bool steps_name_line(struct session *s, const struct envelope *e, const struct report *r) {

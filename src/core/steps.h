@@ -13,8 +13,16 @@ struct call;
 struct session;
 
 void steps_next(struct session *s); /* the next step of its child's start is due; the last one lets clients write */
-void steps_answered(struct call *call, const struct envelope *e);
-void steps_late(struct call *call);
+
+enum steps_end {
+	STEPS_TAKEN,   /* the next step was sent: what waits for this one can be served */
+	STEPS_REFUSED, /* call steps_again(), or kill the child */
+	STEPS_ENDED,   /* the child is being killed */
+};
+/* The answer to a step has come. *why: the reason of a refusal, which may be NULL; the caller frees. */
+enum steps_end steps_answered(struct call *call, const struct envelope *e, char **why);
+void steps_again(struct session *s);                   /* a client may try again */
+void steps_timer(void *call);                          /* timeout */
 void steps_unread(struct call *call, const char *why); /* its answer cannot be read */
 bool steps_is_told(const struct session *s);           /* the tape has lines of the child, which need not be repeated */
 void steps_learn_conversation(struct session *s, struct span id);

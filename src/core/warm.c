@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/warm.h"
 #include "core/asks.h"
-#include "core/from_child.h"
 #include "core/handshake.h"
-#include "core/pool.h"
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -212,7 +210,7 @@ static void on_refill(void *arg) {
 	int64_t wait = w->not_before - now_ms();
 	if (wait > 0)
 		loop_timer_set(&k->refill, wait);
-	else if (pool_children(w->router) >= w->router->settings->max_children)
+	else if (router_children(w->router) + warm_running(w) >= w->router->settings->max_children)
 		loop_timer_set(&k->refill, FULL_MS);
 	else
 		start_one(k);
@@ -298,11 +296,11 @@ static void on_line(struct session *s, struct chunk line, const struct envelope 
 	if (session_dialect(s)->kind(e) == LINE_REQUEST)
 		asks_refuse(s, line, e, "no client is here yet");
 	else
-		from_child_events.line(s, line, e);
+		s->world->child_events->line(s, line, e);
 }
 
 static void on_stray(struct session *s, struct chunk line) {
-	from_child_events.stray(s, line);
+	s->world->child_events->stray(s, line);
 }
 
 static void on_long_line(struct session *s, struct chunk head, size_t size, bool wide) {
@@ -483,7 +481,7 @@ void warm_take_back(struct warm *w, struct session *s) {
 void warm_make_room(struct warm *w) {
 	struct stock *k;
 	struct spare *one;
-	if (pool_children(w->router) - count(&w->ending) <= w->router->settings->max_children) return;
+	if (router_children(w->router) + warm_running(w) - count(&w->ending) <= w->router->settings->max_children) return;
 	LIST_FOR_EACH (k, &w->stocks, struct stock, node)
 		LIST_FOR_EACH (one, &k->spares, struct spare, node) {
 			log_info("%s: ends, there are %zu children already", one->session->label,

@@ -12,8 +12,15 @@ struct world {
 	struct pendings all;
 };
 
-static void on_timer(void *arg) {
-	(void)arg;
+static void late(struct pending *p) {
+	(void)p;
+}
+
+static const struct pending_events events = {.late = late};
+
+static const struct pending_events *events_of(const struct pending *p) {
+	(void)p;
+	return &events;
 }
 
 static void begin(void *arg) {
@@ -32,7 +39,7 @@ static struct pending *add(struct world *w, const char *line) {
 	struct envelope e;
 	struct chunk c = chunk_copy(line, strlen(line));
 	ck_assert(scan_envelope(c.data, c.len, &e));
-	struct pending *p = pending_new(&w->all, NO_SESSION, w->loop, &claude_dialect, &e, c, on_timer);
+	struct pending *p = pending_new(&w->all, NO_SESSION, w->loop, &claude_dialect, &e, c, &events);
 	chunk_drop(&c);
 	return p;
 }
@@ -259,7 +266,7 @@ START_TEST(the_request_is_found_in_the_copy) {
 		ck_assert(lengths_step(l, SIZE_MAX));
 		if (i & 4) lengths_use(l);
 		ck_assert(scan_envelope(c.data, c.len, &e));
-		struct pending *p = pending_new(&w.all, NO_SESSION, w.loop, &claude_dialect, &e, c, on_timer);
+		struct pending *p = pending_new(&w.all, NO_SESSION, w.loop, &claude_dialect, &e, c, &events);
 		ck_assert(span_same(p->request, span_of(request)));
 		ck_assert(span_same(span_member(p->request, "input"), span_of("{\"x\":[1,2]}")));
 		ck_assert(span_same(span_member(p->request, "tool_name"), span_of("\"T\"")));
@@ -315,9 +322,9 @@ static struct owner *owner_of(struct session *s, uint64_t number) {
 }
 
 static void carry(struct carry *c, void *arg) {
-	static const struct pending_owners owners = {owner_number, owner_of};
+	static const struct pending_links links = {owner_number, owner_of, events_of};
 	struct world *w = arg;
-	pendings_carry(c, &w->all, NO_SESSION, w->loop, &claude_dialect, &owners, on_timer);
+	pendings_carry(c, &w->all, NO_SESSION, w->loop, &claude_dialect, &links);
 }
 
 static void fill(struct world *w) {
