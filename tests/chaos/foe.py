@@ -130,6 +130,22 @@ class Foe:
         answer = {"subtype": "success", "request_id": rid, "response": self.answer}
         self.send((dump({"type": "control_response", "response": answer}) + b"\n") * 3)
 
+    def send_descriptors(self, line, number, times):
+        """Send a line with so many descriptors each time, as far as the daemon takes them."""
+        with open("/dev/null", "rb") as null:
+            try:
+                for _ in range(0 if self.closed else times):
+                    socket.send_fds(self.sock, [line], [null.fileno()] * number)
+            except BlockingIOError:
+                pass
+            except OSError:
+                self.close()
+
+    def shut(self, how):
+        """Shut the connection down, unless the daemon has closed it."""
+        if not self.closed:
+            self.sock.shutdown(how)
+
     def close(self):
         if not self.closed:
             self.closed = True
