@@ -520,11 +520,15 @@ class World(Stage):
         for uuid, p in self.sent.items():
             if p.outcome == "done" and uuid not in seen:
                 raise Violation("prompt %s was answered, and reached no child" % uuid)
-        lost = [m for m, p in self.marks.items() if not p.outcome and not p.excuse and p.uuid is None]
-        lost = [m for m in lost if not any(m in run.marks for run in self.runs.values())]
-        if lost and not self.holds_prompts():
-            raise Violation("prompts without a uuid reached no child: %s" % [(m, self.marks[m].peer.label) for m in lost])
+        self.wait_for(lambda: not self.lost_marks() or self.holds_prompts(),
+                      lambda: "prompts without a uuid to reach a child: %s" % self.lost_marks())
         return seen
+
+    def lost_marks(self):
+        """Return the prompts without a uuid that no child has read yet."""
+        self.refresh_runs()
+        due = [m for m, p in self.marks.items() if not p.outcome and not p.excuse and p.uuid is None]
+        return [(m, self.marks[m].peer.label) for m in due if not any(m in run.marks for run in self.runs.values())]
 
     @staticmethod
     def check_place(p, run):
