@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench.h"
 
+#include "speech.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -57,33 +59,47 @@ struct data map_file(const char *path) {
 	return (struct data){p, n};
 }
 
-#define IDS "\"session_id\":\"0b5c5f9e-6c1a-4f0c-9a51-2f0e7a4c7d11\",\"parent_tool_use_id\":null,\"uuid\":\"%036zu\"}\n"
+#define DELTA_SIZE 255
+
+/* Begin a line; return its length so far. */
+static size_t put_head(FILE *f, const struct frame *frame, size_t number) {
+	char text[512];
+	size_t n = expand_number(text, sizeof text, frame->head, (int64_t)number);
+	fputs(text, f);
+	return n;
+}
+
+static void put_tail(FILE *f, const struct frame *frame, size_t number) {
+	char text[512];
+	expand_number(text, sizeof text, frame->tail, (int64_t)number);
+	fputs(text, f);
+}
 
 static void put_delta(FILE *f, size_t number) {
-	fprintf(f,
-			"{\"type\":\"stream_event\",\"event\":{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":"
-			"\"text_delta\",\"text\":\" the next words of\"}}," IDS,
-			number);
+	static const char words[] = " the next words of an answer";
+	char tail[512];
+	size_t n = put_head(f, &speech->delta, number) +
+			   expand_number(tail, sizeof tail, speech->delta.tail, (int64_t)number);
+	for (size_t i = 0; n < DELTA_SIZE; i++, n++) fputc(words[i % (sizeof words - 1)], f);
+	fputs(tail, f);
 }
 
 static void put_text(FILE *f, size_t number, size_t size) {
-	fputs("{\"type\":\"assistant\",\"message\":{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"", f);
+	put_head(f, &speech->text, number);
 	for (size_t n = 0; n < size; n += 64)
 		fputs("A sentence of an answer, with \\\"quotes\\\", as long as 64 bytes.\\n", f);
-	fprintf(f, "\"}]}," IDS, number);
+	put_tail(f, &speech->text, number);
 }
 
 #define RESULT_PIECE 86 /* bytes of the text below */
 
 /* Source code with many quotes, tabs and backslashes. */
 static void put_result(FILE *f, size_t number, size_t size) {
-	fputs("{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":"
-		  "\"toolu_01\",\"content\":\"",
-		  f);
+	put_head(f, &speech->big, number);
 	for (size_t n = 0; n < size; n += RESULT_PIECE)
 		fputs("\\tif (strcmp(argv[1], \\\"--version\\\") == 0) {\\n\\t\\tprintf(\\\"%s\\\\n\\\", VERSION);\\n\\t}  \\n",
 			  f);
-	fprintf(f, "\"}]}," IDS, number);
+	put_tail(f, &speech->big, number);
 }
 
 #define TURN_SIZE 430000 /* of the lines of one round */
@@ -98,17 +114,32 @@ static size_t put_turn(FILE *f, size_t number) {
 	return number;
 }
 
+static FILE *begin_file(const char *path) {
+	FILE *f = fopen(path, "we");
+	if (!f) die("%s: %s", path, strerror(errno));
+	return f;
+}
+
+static void end_file(FILE *f, const char *path) {
+	if (speech->ends_mix) fputs(speech->result, f);
+	if (fclose(f) != 0) die("%s: %s", path, strerror(errno));
+}
+
 void make_mix(const char *path, size_t size) {
 	size_t big = size / 4 < 5000000 ? size / 4 : 5000000;
 	size_t turns = (size - big) / TURN_SIZE + 1, n = 0;
-	FILE *f = fopen(path, "we");
-	if (!f) die("%s: %s", path, strerror(errno));
+	FILE *f = begin_file(path);
 	for (size_t i = 0; i < turns; i++) {
 		n = put_turn(f, n);
 		if (i == turns / 2) put_result(f, n++, big);
 	}
-	fprintf(f, "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"done\"," IDS, n);
-	if (fclose(f) != 0) die("%s: %s", path, strerror(errno));
+	end_file(f, path);
+}
+
+void make_deltas(const char *path, size_t size) {
+	FILE *f = begin_file(path);
+	for (size_t i = 0; i < size / DELTA_SIZE; i++) put_delta(f, i);
+	end_file(f, path);
 }
 
 /* --- lines -------------------------------------------------------------------------------------------------------- */
@@ -155,11 +186,17 @@ static const char *behind_key(const char *line, size_t n, const char *key) {
 	return at ? at + len : NULL;
 }
 
-const char *member(const char *line, size_t n, const char *key, size_t *len) {
-	const char *at = behind_key(line, n, key), *end;
-	if (!at || *at != '"' || !(end = memchr(at + 1, '"', (size_t)(line + n - at) - 1))) return NULL;
-	*len = (size_t)(end - at) - 1;
-	return at + 1;
+const char *token_member(const char *line, size_t n, const char *key, size_t *len) {
+	const char *at = behind_key(line, n, key), *end = line + n;
+	if (!at) return NULL;
+	const char *p = at + 1;
+	if (*at == '"')
+		p = memchr(p, '"', (size_t)(end - p));
+	else
+		while (p < end && !strchr(",}", *p)) p++;
+	if (!p || p == end) return NULL;
+	*len = (size_t)(p - at) + (*at == '"');
+	return at;
 }
 
 int64_t number_member(const char *line, size_t n, const char *key) {
@@ -167,12 +204,12 @@ int64_t number_member(const char *line, size_t n, const char *key) {
 	return at ? strtoll(at, NULL, 10) : -1; /* the newline ends it */
 }
 
-void stamp_line(char line[LINE_SIZE + 1], const char *type, int64_t n, int64_t t, int64_t in) {
-	int len = snprintf(line, LINE_SIZE,
-					   "{\"type\":\"%s\",\"n\":%" PRId64 ",\"t\":%" PRId64 ",\"in\":%" PRId64 ",\"pad\":\"", type, n, t,
-					   in);
+void stamp_line(char line[LINE_SIZE + 1], const struct frame *frame, int64_t n, int64_t t, int64_t in) {
+	size_t tail = strlen(frame->tail);
+	int len = snprintf(line, LINE_SIZE, "%s\"n\":%" PRId64 ",\"t\":%" PRId64 ",\"in\":%" PRId64 ",\"pad\":\"",
+					   frame->head, n, t, in);
 	memset(line + len, '.', (size_t)(LINE_SIZE - len));
-	memcpy(line + LINE_SIZE - 3, "\"}\n", 4);
+	memcpy(line + LINE_SIZE - tail, frame->tail, tail + 1);
 }
 
 void write_samples(const char *path, const int64_t *ns, size_t n) {

@@ -26,8 +26,10 @@ struct data {
 
 struct data map_file(const char *path);
 /* Write about `size` bytes of mixed lines: many deltas of 255 bytes, some messages of 2 KB, few tool results of 200 KB,
- * one line of 5 MB (less if that is more than a quarter of it), a `result` at the end. */
+ * one line of 5 MB (less if that is more than a quarter of it), a result at the end if that is the same each time. */
 void make_mix(const char *path, size_t size);
+/* Write about `size` bytes of deltas, and the same result. */
+void make_deltas(const char *path, size_t size);
 
 /* Whole lines from a blocking descriptor. */
 struct reader {
@@ -40,8 +42,8 @@ struct reader {
 const char *read_line(struct reader *r, size_t *n);
 
 bool has(const char *line, size_t n, const char *text);
-/* Return the string after "key":", without its quotes; NULL if missing. */
-const char *member(const char *line, size_t n, const char *key, size_t *len);
+/* Return the string or number after "key":, as it is there; NULL if missing. */
+const char *token_member(const char *line, size_t n, const char *key, size_t *len);
 /* Return the number after "key":, or -1 if missing. */
 int64_t number_member(const char *line, size_t n, const char *key);
 
@@ -63,8 +65,10 @@ static inline bool match_done(const struct match *m) {
 	return m->pos == m->want.n;
 }
 
-/* A latency line: {"type":TYPE,"n":..,"t":..,"in":..,"pad":"..."} of exactly LINE_SIZE bytes. */
-void stamp_line(char line[LINE_SIZE + 1], const char *type, int64_t n, int64_t t, int64_t in);
+struct frame; /* speech.h */
+
+/* A latency line, exactly LINE_SIZE bytes: the frame's head, "n":..,"t":..,"in":..,"pad":"... and its tail. */
+void stamp_line(char line[LINE_SIZE + 1], const struct frame *frame, int64_t n, int64_t t, int64_t in);
 
 /* Write samples, one per line, for the driver to sort. */
 void write_samples(const char *path, const int64_t *ns, size_t n);

@@ -2,11 +2,11 @@
  *
  * The clients of a measurement, all in one process, and the clock. Prints its results as one JSON object.
  *
- *   sink relay FILE      sends a `user` line, reads until every client has FILE
+ *   sink relay FILE      sends a prompt, reads until every client has FILE
  *   sink fill FILE       sends FILE, at most 16 MB ahead of the child's last report
  *   sink ping COUNT IN OUT   one line there and back, COUNT times; samples of both ways to the files IN and OUT
- *   sink answer          sends a `user` line, allows all requests until the `result`
- *   sink pace SAMPLES    sends a `user` line, takes the latency of each stamped line at every client
+ *   sink answer          sends a prompt, allows all requests until the result
+ *   sink pace SAMPLES    sends a prompt, takes the latency of each stamped line at every client
  *   sink hold            attaches, says "ready", reads and discards until its stdin ends
  *   sink replay ROUNDS [FILE]   attaches ROUNDS times, once more with a FILE: the replay must equal its end; times from
  *                        the attach to its answer, and to the first line and the last
@@ -19,13 +19,15 @@
  *   --unix PATH          where to connect, or
  *   --spawn COMMAND      run by sh, its stdin and stdout are the connection
  *   --count N            clients (default 1)
+ *   --speak PROTOCOL     stream-json (default: claude), acp or codex
  *   --attach MEMBERS     attach first, with these members ("%d" is the client's number)
  *   --each N             crowd: clients per session (default 1)
  *   --rounds N           relay: repetitions
- *   --all-say            each client sends the `user` line (for a relay without a list of clients)
+ *   --all-say            each client sends the prompt (for a relay without a list of clients)
  *   --stalled MEMBERS    pace: one more client, which attaches with these members and then never reads
  */
 #include "bench.h"
+#include "speech.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +41,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define USER "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"go\"}}\n"
 #define AHEAD ((size_t)16 << 20)
 
 struct conn {
@@ -97,14 +98,11 @@ static void connect_command(struct conn *c, const char *command) {
 
 /* "%d" in the members becomes the client's number. */
 static void attach(struct conn *c, const char *members, long index) {
-	char text[2048], value[512] = "";
+	char value[512] = "";
 	const char *at = strstr(members, "%d");
 	if (at) snprintf(value, sizeof value, "%.*s%ld%s", (int)(at - members), members, index, at + 2);
-	int n = snprintf(text, sizeof text,
-					 "{\"type\":\"control_request\",\"request_id\":\"attach\",\"request\":{\"subtype\":"
-					 "\"plenum_attach\",%s}}\n",
-					 at ? value : members);
-	write_all(c->out, text, (size_t)n);
+	if (at) members = value;
+	say(c->out, speech->attach, members, strlen(members));
 }
 
 /* Peek at one line, leaving the bytes after it; return its length. */
@@ -121,14 +119,14 @@ static size_t peek_line(int fd, char *line, size_t size) {
 }
 
 static void check_attached(const char *line, size_t n) {
-	if (!has(line, n, "\"success\"")) die("sink: %.*s", (int)n, line);
+	if (!has(line, n, speech->succeeded)) die("sink: %.*s", (int)n, line);
 }
 
 static void await_attached(struct conn *c) {
 	char line[65536];
 	size_t n;
 	do n = peek_line(c->in, line, sizeof line);
-	while (!has(line, n, "\"request_id\":\"attach\""));
+	while (!has(line, n, speech->attached));
 	check_attached(line, n);
 }
 
@@ -147,7 +145,10 @@ static struct conn *connect_all(const struct options *o, long count) {
 }
 
 static void say_user(const struct options *o, struct conn *all) {
-	for (long i = 0; i < (o->all_say ? o->count : 1); i++) write_all(all[i].out, USER, sizeof USER - 1);
+	static int64_t number; /* an open request may still have the previous one */
+	char text[512];
+	size_t n = expand_number(text, sizeof text, speech->prompt, ++number);
+	for (long i = 0; i < (o->all_say ? o->count : 1); i++) write_all(all[i].out, text, n);
 }
 
 /* --- many clients ------------------------------------------------------------------------------------------------- */
@@ -186,8 +187,9 @@ static size_t n_events, n_lags;
 static void on_event(void *arg, const char *line, size_t n) {
 	(void)arg;
 	n_events++;
-	if (has(line, n, "\"control_response\"") && has(line, n, "\"commands\"")) return; /* from the played child */
-	if (!has(line, n, "\"plenum_event\"") || has(line, n, "\"event\":\"gap\"") || has(line, n, "\"event\":\"error\""))
+	for (const char *const *mark = speech->beside; *mark; mark++)
+		if (has(line, n, *mark)) return;
+	if (!has(line, n, speech->notice) || has(line, n, "\"event\":\"gap\"") || has(line, n, "\"event\":\"error\""))
 		die("sink: not what the child printed: %.*s", (int)(n < 300 ? n : 300), line);
 	if (has(line, n, "\"event\":\"lag\"")) n_lags++;
 }
@@ -231,11 +233,9 @@ static void relay(const struct options *o, const char *path) {
 /* --- fill --------------------------------------------------------------------------------------------------------- */
 
 static size_t acked;
-static bool finished;
 
 static void read_ack(const char *line, size_t n) {
 	if (has(line, n, "\"bench_ack\"")) acked = (size_t)number_member(line, n, "bytes");
-	if (has(line, n, "\"type\":\"result\"")) finished = true;
 	if (has(line, n, "\"event\":\"error\"")) die("sink: %.*s", (int)n, line);
 }
 
@@ -246,7 +246,7 @@ static void fill_file(const struct options *o, const char *path) {
 	const char *line;
 	size_t n, sent = 0;
 	int64_t from = now_ns();
-	while (!finished) {
+	while (acked < d.n) {
 		size_t room = acked + AHEAD > d.n ? d.n - sent : acked + AHEAD - sent;
 		if (room > 262144) room = 262144;
 		write_all(c->out, d.p + sent, room);
@@ -264,11 +264,11 @@ static int64_t ping_once(struct conn *c, struct reader *r, long number, int64_t 
 	char text[LINE_SIZE + 1];
 	const char *line;
 	size_t n;
-	stamp_line(text, "bench_ping", number, now_ns(), 0);
+	stamp_line(text, &speech->ping, number, now_ns(), 0);
 	write_all(c->out, text, LINE_SIZE);
 	while ((line = read_line(r, &n)) != NULL) {
 		int64_t now = now_ns();
-		if (!has(line, n, "\"stream_event\"")) continue;
+		if (!has(line, n, speech->is_pong)) continue;
 		if (number_member(line, n, "n") != number) die("sink: the answer to another line: %.*s", (int)n, line);
 		*in = number_member(line, n, "in");
 		return now - number_member(line, n, "t");
@@ -291,15 +291,10 @@ static void ping(const struct options *o, long count, const char *in_file, const
 }
 
 static void allow(const struct conn *c, const char *line, size_t n) {
-	char text[512];
 	size_t len;
-	const char *id = member(line, n, "request_id", &len);
+	const char *id = token_member(line, n, speech->id, &len);
 	if (!id) die("sink: a request without an id: %.*s", (int)n, line);
-	int size = snprintf(text, sizeof text,
-						"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"%.*s\","
-						"\"response\":{\"behavior\":\"allow\",\"updatedInput\":{\"command\":\"touch one\"}}}}\n",
-						(int)len, id);
-	write_all(c->out, text, (size_t)size);
+	say(c->out, speech->allow, id, len);
 }
 
 static void answer(const struct options *o) {
@@ -310,9 +305,9 @@ static void answer(const struct options *o) {
 	long count = 0;
 	say_user(o, c);
 	while ((line = read_line(&r, &n)) != NULL) {
-		if (has(line, n, "\"type\":\"result\"")) break;
+		if (has(line, n, speech->is_result)) break;
 		if (has(line, n, "\"event\":\"error\"")) die("sink: %.*s", (int)n, line);
-		if (!has(line, n, "\"can_use_tool\"") || !has(line, n, "\"control_request\"")) continue;
+		if (!has(line, n, speech->is_ask)) continue;
 		allow(c, line, n);
 		count++;
 	}
@@ -336,11 +331,11 @@ static void add_sample(int64_t ns) {
 
 static void take_paced_line(struct conn *c, const char *line, size_t n, int64_t now, long *left) {
 	if (has(line, n, "\"event\":\"gap\"")) die("sink: a client that reads has a gap");
-	if (has(line, n, "\"type\":\"result\"")) {
+	if (has(line, n, speech->is_result)) {
 		--*left;
 		c->done = true;
 	}
-	if (n != LINE_SIZE || !has(line, n, "\"stream_event\"")) return;
+	if (n != LINE_SIZE || !has(line, n, speech->is_pong)) return;
 	int64_t t = number_member(line, n, "t");
 	if (number_member(line, n, "n") != c->next++) die("sink: a line is missing before %.*s", (int)n, line);
 	if (t) add_sample(now - t);
@@ -408,16 +403,16 @@ static int64_t answered;
 
 static void on_beside_replay(void *arg, const char *line, size_t n) {
 	(void)arg;
-	if (has(line, n, "\"request_id\":\"attach\"")) {
+	if (has(line, n, speech->attached)) {
 		check_attached(line, n);
 		answered = now_ns();
-	} else if (!has(line, n, "\"plenum_event\"") || has(line, n, "\"event\":\"gap\"")) {
+	} else if (!has(line, n, speech->notice) || has(line, n, "\"event\":\"gap\"")) {
 		on_event(NULL, line, n);
 	}
 }
 
 static bool is_of_child(const char *line, size_t n) {
-	return !has(line, n < 64 ? n : 64, "\"plenum_event\"") && !has(line, n < 64 ? n : 64, "\"control_response\"");
+	return !has(line, n < 64 ? n : 64, speech->notice) && !has(line, n < 64 ? n : 64, "\"control_response\"");
 }
 
 /* Find how much of the file's end the tape holds; it is compared with the file on reception. */
@@ -498,7 +493,7 @@ static void join(const struct options *o, struct conn *all, long from, long to) 
 
 static void take_crowd_line(struct conn *c, const char *line, size_t n, int64_t now, long *left) {
 	if (has(line, n, "\"event\":\"gap\"") || has(line, n, "\"event\":\"error\"")) die("sink: %.*s", (int)n, line);
-	if (!has(line, n, "\"stream_event\"")) return;
+	if (!has(line, n, speech->is_pong)) return;
 	if (number_member(line, n, "n") != c->next) die("sink: not a line for this client: %.*s", (int)n, line);
 	add_sample(now - number_member(line, n, "t"));
 	c->next = -1;
@@ -518,7 +513,7 @@ static void fan(const struct options *o, struct conn *all, int ep, long count, l
 		struct conn *session = &all[i * step % o->count * o->each];
 		long left = o->each;
 		for (long k = 0; k < o->each; k++) session[k].next = number;
-		stamp_line(text, "bench_ping", number++, now_ns(), 0);
+		stamp_line(text, &speech->ping, number++, now_ns(), 0);
 		write_all(session->out, text, LINE_SIZE);
 		serve(ep, &left, take_crowd);
 	}
@@ -544,15 +539,11 @@ static void crowd(const struct options *o, long count, const char *hot, const ch
 /* --- main --------------------------------------------------------------------------------------------------------- */
 
 static const struct option long_options[] = {
-	{"unix", required_argument, NULL, 'u'},
-	{"spawn", required_argument, NULL, 's'},
-	{"count", required_argument, NULL, 'c'},
-	{"attach", required_argument, NULL, 'a'},
-	{"rounds", required_argument, NULL, 'r'},
-	{"all-say", no_argument, NULL, 'y'},
-	{"stalled", required_argument, NULL, 't'},
-	{"each", required_argument, NULL, 'e'},
-	{NULL, 0, NULL, 0},
+	{"unix", required_argument, NULL, 'u'},   {"spawn", required_argument, NULL, 's'},
+	{"count", required_argument, NULL, 'c'},  {"attach", required_argument, NULL, 'a'},
+	{"rounds", required_argument, NULL, 'r'}, {"all-say", no_argument, NULL, 'y'},
+	{"speak", required_argument, NULL, 'p'},  {"stalled", required_argument, NULL, 't'},
+	{"each", required_argument, NULL, 'e'},   {NULL, 0, NULL, 0},
 };
 
 static void parse(struct options *o, int argc, char **argv) {
@@ -564,6 +555,7 @@ static void parse(struct options *o, int argc, char **argv) {
 		if (c == 'r') o->rounds = number(optarg);
 		if (c == 'e') o->each = number(optarg);
 		if (c == 'y') o->all_say = true;
+		if (c == 'p') speak(optarg);
 		if (c == 't') o->stalled = optarg;
 		if (c == '?') exit(1);
 	}
