@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/attachment.h"
 #include "core/asks.h"
+#include "core/client_handles.h"
 #include "core/execute.h"
 #include "core/handshake.h"
 #include "core/intake.h"
@@ -82,6 +83,7 @@ void attachment_leave(struct client *c, const char *why) {
 	asks_leave(a);
 	handshake_left(s, c);
 	end_calls_of(s, c);
+	client_handles_leave(s, c);
 	execute_left(s, c);
 	prompts_asker_gone(&s->prompts, c);
 	owners_leave(a);

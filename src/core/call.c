@@ -137,7 +137,7 @@ static void carry_members(struct carry *c, struct call *call, const struct diale
 	CARRY_UPTO(c, call->purpose, CALL_KEPT);
 	carry_client(c, &call->asker);
 	carry_text(c, &call->asker_id);
-	CARRY_UPTO(c, call->act, ACT_KEPT);
+	CARRY_UPTO(c, call->act, ACT_ABOUT);
 	carry_text(c, &what);
 	carry_text(c, &call->value);
 	carry_timer(c, &call->timer);

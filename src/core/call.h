@@ -38,7 +38,8 @@ struct call {
 	char *asker_id; /* raw JSON */
 	enum act_kind act;
 	const char *what; /* ACT_CHANGE: the changed setting */
-	char *value;      /* its new value, raw JSON; may be NULL. CALL_PROMPT: the uuid. CALL_KEPT: the line */
+	char *value;      /* its new value, raw JSON; may be NULL. CALL_PROMPT: the uuid. CALL_KEPT: the line.
+					   * ACT_OPENS, ACT_RUNS: the handle that it opens */
 	struct loop_timer timer;
 	struct share_request charge;
 };

@@ -224,6 +224,7 @@ static void carry_parts(struct carry *c, struct session *s) {
 	registry_carry(c, &s->registry, s, s->loop, owners_grace_timer);
 	if (!c->saving) join_owners(s);
 	calls_carry(c, &s->calls, s, s->loop, session_dialect(s), on_call_timer);
+	handles_carry(c, &s->handles, session_dialect(s));
 	pendings_carry(c, &s->pendings, s, s->loop, session_dialect(s), &links);
 	handshake_carry(c, s);
 	if (!c->saving) charge_again(s);

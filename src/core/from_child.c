@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/from_child.h"
 #include "core/asks.h"
+#include "core/client_handles.h"
 #include "core/handshake.h"
 #include "core/hooks.h"
 #include "core/kept.h"
@@ -174,6 +175,7 @@ static void take_line(struct session *s, struct chunk line, const struct envelop
 	const struct dialect *d = session_dialect(s);
 	enum line_kind kind = d->kind(e);
 	s->got_line = true;
+	if (kind <= LINE_OTHER && d->read_addressee && client_handles_line(s, line, e)) return;
 	if (is_foreign(s, kind, e)) {
 		to_tape(s, LINE_OTHER, line, 0);
 		return;
@@ -442,6 +444,7 @@ static void on_exited(struct session *s, const struct session_exit *e) {
 	bool ends = session_ends(s, e), failed = s->failed || (!e->wanted && (e->in_turn || turns_is_open(s)));
 	handshake_child_gone(s, text, ends);
 	fail_calls(s, text, ends);
+	handles_free(&s->handles);
 	if (s->by_client && !s->conversation_id) memo_free(&s->memo); /* the next client's wishes count */
 	asks_withdraw_all(s, "child_exited");
 	turns_failed(s, e, text);

@@ -2,6 +2,7 @@
 #include "core/from_client.h"
 #include "core/asks.h"
 #include "core/attachment.h"
+#include "core/client_handles.h"
 #include "core/execute.h"
 #include "core/gate.h"
 #include "core/handshake.h"
@@ -101,6 +102,13 @@ static void on_request(struct client *c, struct session *s, struct chunk line, c
 		break;
 	case ACT_CHANGE:
 		requests_announce_change(requests_send(c, s, line, e, NULL, NULL), row, e);
+		break;
+	case ACT_OPENS:
+	case ACT_RUNS:
+		client_handles_open(c, s, line, e, row);
+		break;
+	case ACT_NAMES:
+		if (requests_send(c, s, line, e, NULL, NULL)) handles_ended(&s->handles, c->id, row, e);
 		break;
 	default:
 		requests_send(c, s, line, e, NULL, NULL);

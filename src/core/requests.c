@@ -91,6 +91,7 @@ void requests_answered(struct call *call, struct chunk line, const struct envelo
 	} else if (restores_mode(call)) {
 		tell_mode_lost(call);
 	}
+	handles_answered(&s->handles, call, d->succeeded(e));
 	call_end(&s->calls, call);
 }
 
@@ -113,22 +114,41 @@ static bool name_conversation(const struct session *s, const struct envelope *e,
 	return true;
 }
 
-struct chunk requests_line_for(const struct session *s, struct span body, const struct envelope *e, struct span id) {
+static void add_edit(struct splice_edit *edits, size_t *n, struct splice_edit one) {
+	size_t i = (*n)++;
+	for (; i && edits[i - 1].at > one.at; i--) edits[i] = edits[i - 1];
+	edits[i] = one;
+}
+
+/* more: one more edit, or NULL. */
+static struct chunk line_for(const struct session *s, struct span body, const struct envelope *e, struct span id,
+							 const struct splice_edit *more) {
 	struct splice_edit edits[SPLICE_EDITS], conversation;
 	size_t n = 0;
-	bool names = name_conversation(s, e, &conversation), first = id.p && e->request_id.p < conversation.at;
-	if (names && !first) edits[n++] = conversation;
-	if (id.p) edits[n++] = (struct splice_edit){e->request_id.p, e->request_id.n, {id}};
-	if (names && first) edits[n++] = conversation;
+	if (name_conversation(s, e, &conversation)) add_edit(edits, &n, conversation);
+	if (id.p) add_edit(edits, &n, (struct splice_edit){e->request_id.p, e->request_id.n, {id}});
+	if (more) add_edit(edits, &n, *more);
 	return splice_edits(body, edits, n);
 }
 
+struct chunk requests_line_for(const struct session *s, struct span body, const struct envelope *e, struct span id) {
+	return line_for(s, body, e, id, NULL);
+}
+
+const struct gate_row *requests_row(const struct client *c, const struct envelope *e) {
+	struct span name = span_content(e->inner_subtype);
+	return dialect_gate_row(&router_gate(c)->rows, GATE_REQUEST, name.p, name.n);
+}
+
 /* Return the client's line under a fresh id. If its id is inside `request` (an old form) ours goes in front. */
-static struct chunk under_id(const struct session *s, struct span body, const struct envelope *e,
-							 const struct call *call) {
+static struct chunk under_id(struct session *s, struct span body, const struct envelope *e, const struct call *call) {
 	char raw[CALL_ID_MAX + 2];
+	struct handles_edit own;
 	bool inside = e->request_id.p > e->request.p && e->request_id.p < e->request.p + e->request.n;
-	if (s->calls.numbers) return requests_line_for(s, body, e, call_raw_id(&s->calls, call, raw));
+	if (s->calls.numbers) {
+		bool more = handles_edit(&s->calls, call->asker->id, requests_row(call->asker, e), e, &own);
+		return line_for(s, body, e, call_raw_id(&s->calls, call, raw), more ? &own.edit : NULL);
+	}
 	return splice_string(body, inside ? SPAN_NONE : e->request_id, session_dialect(s)->request_id, call->id);
 }
 
@@ -145,11 +165,6 @@ static int64_t timeout_of(const struct session *s, const struct envelope *e) {
 	int64_t ms;
 	struct span wanted = span_member(e->request, "plenum_timeout_ms");
 	return span_int(wanted, &ms) && ms > 0 ? ms : s->profile->control_timeout;
-}
-
-const struct gate_row *requests_row(const struct client *c, const struct envelope *e) {
-	struct span name = span_content(e->inner_subtype);
-	return dialect_gate_row(&router_gate(c)->rows, GATE_REQUEST, name.p, name.n);
 }
 
 /* Return true for an interrupt, which is subject to no limit: one of each client at a time. */

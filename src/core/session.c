@@ -727,6 +727,7 @@ struct session *session_new(struct loop *loop, struct lines_pool *pool, struct c
 	tape_init(&s->tape, settings->limits.tape_bytes, settings->limits.tape_lines);
 	list_init(&s->attachments);
 	calls_init(&s->calls);
+	handles_init(&s->handles);
 	if (profile->dialect->numbers) calls_use_numbers(&s->calls);
 	pendings_init(&s->pendings);
 	registry_init(&s->registry, profile->dialect->hooks);
@@ -741,6 +742,7 @@ void session_remove(struct session *s) {
 	if (s->removed) return;
 	s->removed = true;
 	calls_free(&s->calls);
+	handles_free(&s->handles);
 	pendings_free(&s->pendings);
 	registry_free(&s->registry);
 	prompts_free(&s->prompts);

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "core/agent.h"
 #include "core/call.h"
+#include "core/handles.h"
 #include "core/launch.h"
 #include "core/pending.h"
 #include "core/prompts.h"
@@ -182,6 +183,7 @@ struct session {
 	struct loop_timer *lag_timer; /* the router's; NULL: no client was ever far behind */
 
 	struct calls calls;
+	struct handles handles;
 	struct pendings pendings;
 	struct registry registry;
 	struct prompts prompts;

@@ -134,6 +134,14 @@ struct dialect_ask {
 	struct span resumes, cwd;
 };
 
+/* The one client that a line of the child is for. A handle is a string by which a client names something that
+ * the child keeps for one connection, as a running process; the daemon makes it unique (core/handles.h). */
+struct dialect_addressee {
+	struct span handle; /* absent: another way, or the line is for all */
+	struct span call;   /* the id of a request of the client */
+	bool over;          /* its process, watch, ... has ended */
+};
+
 #define DIALECT_GRANTS 8
 #define DIALECT_GRANT_MAX 200
 
@@ -288,6 +296,8 @@ struct dialect {
 	 * none. */
 	bool (*read_timers)(struct timers *t, enum line_kind kind, struct chunk line, const struct envelope *e,
 						int64_t now);
+	/* Fill *to, which is zero, from a line of the child that is no answer. NULL: every line is for all. */
+	void (*read_addressee)(const struct envelope *e, struct dialect_addressee *to);
 	/* Read the first bytes of a line of the child or of a client; the rest is not there. */
 	void (*read_head)(struct chunk text, struct head *head);
 	/* Read the facts of this end of a turn. */
@@ -381,6 +391,9 @@ struct dialect {
 	void (*put_interrupt)(struct buf *b, const char *id, const char *conversation, const struct memo *memo);
 	/* Withdraw a prompt that it has not taken. NULL: it cannot. */
 	void (*put_cancel_prompt)(struct buf *b, const char *id, const char *uuid);
+	/* End the bearer of a handle whose client has left, by the request `ends` of a gate row. NULL: no row is ACT_OPENS
+	 * or ACT_RUNS. */
+	void (*put_end)(struct buf *b, const char *id, const char *ends, struct span handle);
 	/* Set a mode. NULL: there are no modes. */
 	void (*put_mode)(struct buf *b, const char *id, struct span mode);
 	const struct dialect_frame *frame; /* of its clients' connections */

@@ -56,8 +56,9 @@ const struct gate_row *dialect_gate_member(const struct gate_index *ix, const ch
 
 const char *dialect_gate_what(const struct gate_row *rows, size_t n, const char *what) {
 	for (size_t i = 0; what && i < n; i++) {
-		bool changes = rows[i].act == ACT_CHANGE || rows[i].act == ACT_MCP_SET_SERVERS;
-		if (changes && strcmp(rows[i].what, what) == 0) return rows[i].what;
+		enum act_kind act = rows[i].act;
+		bool named = act == ACT_CHANGE || act == ACT_MCP_SET_SERVERS || act == ACT_OPENS || act == ACT_RUNS;
+		if (named && strcmp(rows[i].what, what) == 0) return rows[i].what;
 	}
 	return NULL;
 }

@@ -29,6 +29,10 @@ enum act_kind {
 	ACT_ANSWER,
 	ACT_CANCEL, /* cancel a request of the client */
 	ACT_KEPT,   /* answered by the daemon, from the start of the child */
+	ACT_NAMES,  /* passed on; `member` is a handle that the client chose (struct dialect_addressee), or absent */
+	ACT_OPENS,  /* the same; the handle is open from the answer on, until the request `what` */
+	ACT_RUNS,   /* the same; it is open until the answer, or the request `what` */
+	ACT_ABOUT,  /* passed on; `member` is the id of another request of the client */
 };
 
 /* What to announce of a change: the value of `member`, or only the names of its members. */
@@ -41,7 +45,8 @@ struct gate_row {
 	enum gate_least least;
 	enum gate_affects affects;
 	enum act_kind act;
-	const char *what;   /* ACT_CHANGE: the name of the change; ACT_EXECUTE: the tool, or NULL if `member` names it */
+	const char *what;   /* ACT_CHANGE: the name of the change; ACT_EXECUTE: the tool, or NULL if `member` names it;
+						 * ACT_OPENS, ACT_RUNS: the request that ends it */
 	const char *member; /* of the request or line, see act; of a GATE_MEMBER: the value without effect, or NULL */
 	enum gate_show show;
 };
@@ -67,5 +72,5 @@ const struct gate_row *dialect_gate_row(const struct gate_index *ix, enum gate_k
 /* Return the row of a member of `parent` (a type, a subtype, or "message"), else of a member common to all of them. */
 const struct gate_row *dialect_gate_member(const struct gate_index *ix, const char *parent, size_t parent_len,
 										   const char *name, size_t len);
-/* Return the rows' own copy of this name of a change, or NULL if none of the n rows has it. */
+/* Return the rows' own copy of the `what` of a change or a handle, or NULL if none of the n rows has it. */
 const char *dialect_gate_what(const struct gate_row *rows, size_t n, const char *what);

@@ -33,5 +33,5 @@ struct splice_edit {
 };
 
 /* Return the body with up to SPLICE_EDITS edits, which are in order, and a newline. */
-#define SPLICE_EDITS 2
+#define SPLICE_EDITS 3
 struct chunk splice_edits(struct span body, const struct splice_edit *edits, size_t n);

@@ -2,7 +2,8 @@
  *
  * The dialect of `codex app-server` (0.171.0, its JSON schema and its behaviour): JSON-RPC without the member
  * `jsonrpc`, one object on each line. The daemon is the one client of the agent. Split into codex.c (lines, and the
- * table), codex_asks.c (approvals and forms), codex_start.c (the handshake, and its results).
+ * table), codex_asks.c (approvals and forms), codex_start.c (the handshake, and its results), codex_handles.c
+ * (handles that clients choose).
  *
  * A session is one thread. A prompt is a request that is answered at once; `turn/completed` ends the turn, and input
  * before that joins it. The agent shows prompts to all, with the id that their sender gave them.
@@ -24,6 +25,11 @@ void codex_asks_read_changes(enum ask_kind kind, struct span request, struct spa
 void codex_asks_put_deny(struct buf *body, struct span request, const char *reason);
 void codex_asks_put_allow(struct buf *body, struct span request);
 void codex_asks_put_cancel(struct buf *body, struct span request);
+
+/* --- handles that clients choose (codex_handles.c), as the members of struct dialect --- */
+
+void codex_handles_read(const struct envelope *e, struct dialect_addressee *to);
+void codex_handles_put_end(struct buf *b, const char *id, const char *ends, struct span handle);
 
 /* --- the start (codex_start.c), as the members of struct dialect --- */
 

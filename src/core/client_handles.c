@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/client_handles.h"
+
+#include "core/notify.h"
+#include "core/requests.h"
+#include "plenum/protocol.h"
+
+#include <string.h>
+
+void client_handles_open(struct client *c, struct session *s, struct chunk line, const struct envelope *e,
+						 const struct gate_row *row) {
+	struct span own = handles_named(row, e);
+	if (own.p && s->handles.n >= HANDLES_MAX) {
+		notify_fail(c, e->request_id, PLENUM_E_BUSY,
+					"the clients of session %s have %d handles open, which is the limit: end some of them", s->name,
+					HANDLES_MAX);
+		return;
+	}
+	if (own.n > HANDLES_NAME_MAX) {
+		notify_fail(c, e->request_id, PLENUM_E_BAD_REQUEST, "`%s` has more than %zu bytes", row->member,
+					HANDLES_NAME_MAX);
+		return;
+	}
+	struct call *call = requests_send(c, s, line, e, NULL, NULL);
+	if (!call) return;
+	struct handle *h = own.p ? handles_add(&s->handles, c->id, row->what, own) : NULL;
+	call->act = row->act;
+	call->value = h ? strdup(h->name) : NULL;
+	bool limited = span_member(e->request, "plenum_timeout_ms").p;
+	if (row->act == ACT_RUNS && !limited) loop_timer_stop(&call->timer); /* it is answered when its program ends */
+}
+
+void client_handles_leave(struct session *s, const struct client *c) {
+	const struct dialect *d = session_dialect(s);
+	struct handle *h;
+	while ((h = handles_of(&s->handles, c->id)) != NULL) {
+		struct call *call = session_has_child(s)
+								? call_new(&s->calls, s, s->loop, CALL_SILENT, NULL, 0, SPAN_NONE, requests_timer)
+								: NULL;
+		struct buf b = NOTICE_INIT;
+		if (call) {
+			d->put_end(&b, call->id, h->ends, span_of(h->name));
+			call->child = session_writes_to(s);
+			loop_timer_set(&call->timer, s->profile->control_timeout);
+			session_must_write(s, notice_chunk(&b));
+		}
+		handles_drop(&s->handles, h);
+	}
+}
+
+/* --- lines of the child ------------------------------------------------------------------------------------------- */
+
+static void post(const struct session *s, struct client *c, struct chunk line, struct span old, struct span value) {
+	if (!c || !c->attachment || c->attachment->session != s) return; /* it has left */
+	client_post(c, splice_replace(line.data, line.len, old, value.p, value.n));
+}
+
+bool client_handles_line(struct session *s, struct chunk line, const struct envelope *e) {
+	struct dialect_addressee to = {0};
+	uint64_t number;
+	session_dialect(s)->read_addressee(e, &to);
+	size_t n = to.handle.p ? handles_read_mark(to.handle, &number) : 0;
+	if (n) {
+		struct handle *h = to.over ? handles_find(&s->handles, to.handle) : NULL;
+		if (h) handles_drop(&s->handles, h);
+		post(s, router_client(s->world, number), line, (struct span){to.handle.p + 1, n}, span_of(""));
+		return true;
+	}
+	const struct call *call = to.call.p ? call_find(&s->calls, to.call) : NULL;
+	if (call && call->asker) post(s, call->asker, line, to.call, span_of(call->asker_id));
+	return call || (to.call.p && calls_made(&s->calls, to.call));
+}
