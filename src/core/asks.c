@@ -28,7 +28,7 @@ static void cancel_others(const struct pending *p, const struct attachment *exce
 	struct chunk line = cancel_line(p);
 	for (size_t i = 0; i < p->n_asked; i++) {
 		struct attachment *a = p->asked[i];
-		if (a != except && line.data && !a->client->ended) client_post(a->client, chunk_ref(line));
+		if (a != except && line.data && !a->client->ended) client_offer(a->client, chunk_ref(line));
 	}
 	chunk_drop(&line);
 }
@@ -294,7 +294,7 @@ void asks_leave(struct attachment *a) {
 		if (p->kind == ASK_HOOK || p->kind == ASK_MCP || !pending_was_asked(p, a)) continue;
 		if (a->client->attachment == a && asks_may_answer(a, p)) continue;
 		pending_forget(p, a);
-		if (!a->client->dead && !a->client->ended) client_post(a->client, cancel_line(p));
+		if (!a->client->dead && !a->client->ended) client_offer(a->client, cancel_line(p));
 		if (closed_to_all(s)) { /* the CLI's text for the same end of input without a daemon */
 			asks_answer_self(p, NULL, "deny", "Tool permission stream closed before response received");
 			continue;

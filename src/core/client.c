@@ -48,6 +48,7 @@ static void free_client(void *arg) {
 	lines_free(&c->in);
 	chunk_drop(&c->held);
 	client_filter_free(&c->filter);
+	names_free(&c->mutes);
 	free(c->name);
 	free(c->refused_change);
 	free(c);
@@ -293,11 +294,11 @@ void client_begin(struct client *c, struct span line) {
 
 /* --- filters ------------------------------------------------------------------------------------------------------ */
 
-static bool other_type_wanted(const struct client *c, const struct tape_entry *e) {
+static bool has_type_of(const struct client *c, struct chunk line, const struct names *types) {
 	struct envelope env;
-	if (!names_count(&c->filter.others) || !c->dialect->scan(e->line.data, e->line.len, &env)) return false;
+	if (!names_count(types) || !c->dialect->scan(line.data, line.len, &env)) return false;
 	struct span type = span_content(env.type);
-	return type.p && names_have(&c->filter.others, type.p, type.n);
+	return type.p && names_have(types, type.p, type.n);
 }
 
 /* Return true for the echo of a prompt of this client. */
@@ -318,8 +319,9 @@ static bool passes(const struct client *c, const struct tape_entry *e) {
 	if (f->no_partial && e->kind == LINE_STREAM_EVENT) return false;
 	if (f->no_echo && (e->flags & TAPE_REPLAY)) return false;
 	if ((e->flags & TAPE_OTHERS) && is_own_echo(c, e)) return false;
+	if (has_type_of(c, e->line, &c->mutes)) return false;
 	if (!f->by_type) return true;
-	if (e->kind == LINE_OTHER) return other_type_wanted(c, e);
+	if (e->kind == LINE_OTHER) return has_type_of(c, e->line, &f->others);
 	return f->kinds & (1U << e->kind);
 }
 
@@ -665,6 +667,24 @@ void client_post(struct client *c, struct chunk line) {
 	mail_grew(c);
 }
 
+void client_offer(struct client *c, struct chunk line) {
+	if (line.data && has_type_of(c, line, &c->mutes))
+		chunk_drop(&line);
+	else
+		client_post(c, line);
+}
+
+bool client_mute(struct client *c, struct span types) {
+	struct span one;
+	bool good = true;
+	names_free(&c->mutes);
+	for (size_t at = 0; good && span_next(types, &at, &one);) {
+		_cleanup_free_ char *name = span_dup(one, NULL);
+		good = name && names_add(&c->mutes, name, strlen(name));
+	}
+	return good;
+}
+
 /* Drops the notice. */
 static struct chunk framed(const struct client *c, struct chunk notice) {
 	struct chunk line = notice.data ? c->dialect->frame->put_notice(notice) : CHUNK_NONE;
@@ -840,6 +860,7 @@ static void carry_rest(struct carry *c, struct client *cl) {
 static void carry_client_members(struct carry *c, struct client *cl, struct watches *watches) {
 	carry_identity(c, cl, watches);
 	carry_filter(c, &cl->filter);
+	carry_set(c, &cl->mutes, NULL);
 	carry_lines(c, &cl->in);
 	CARRY(c, cl->cursor);
 	carry_mail(c, cl);

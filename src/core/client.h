@@ -92,6 +92,7 @@ struct client {
 	struct tape *tape; /* NULL: not attached */
 	uint64_t cursor;
 	struct client_filter filter;
+	struct names mutes; /* types of lines that the connection does not want (struct dialect_ask) */
 	struct attachment *attachment;
 	const struct dialect *own;     /* shown by its first line that shows one; NULL: none came */
 	const struct dialect *dialect; /* of its session; of none: its own, or else the default one */
@@ -120,6 +121,8 @@ struct client *client_new(struct loop *loop, struct lines_pool *pool, struct sha
 						  const struct client_events *events, struct router *world);
 /* Post a line for this client alone, after all lines now on the tape. Takes over the reference. */
 void client_post(struct client *c, struct chunk line);
+/* The same for a line of the child that the connection may not want. */
+void client_offer(struct client *c, struct chunk line);
 /* The same for a notice (wire/notice.h), in the client's frame. */
 void client_tell(struct client *c, struct chunk notice);
 void client_tell_first(struct client *c, struct chunk notice); /* before all unsent lines */
@@ -149,6 +152,8 @@ uint64_t client_behind(const struct client *c);
 /* Return true if the peer has the daemon's uid or is root. */
 bool client_is_ours(const struct client *c);
 void client_filter_free(struct client_filter *f);
+/* From now on the connection does not want lines of these types, an array of strings. False without memory. */
+bool client_mute(struct client *c, struct span types);
 /* Serialize or restore all of it but its place in a session and in a share. Loading: *client becomes a new one, which
  * does nothing before client_resume(); NULL on an error. */
 void client_carry(struct carry *c, struct client **client, struct loop *loop, struct lines_pool *pool,

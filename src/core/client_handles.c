@@ -52,7 +52,7 @@ void client_handles_leave(struct session *s, const struct client *c) {
 
 static void post(const struct session *s, struct client *c, struct chunk line, struct span old, struct span value) {
 	if (!c || !c->attachment || c->attachment->session != s) return; /* it has left */
-	client_post(c, splice_replace(line.data, line.len, old, value.p, value.n));
+	client_offer(c, splice_replace(line.data, line.len, old, value.p, value.n));
 }
 
 bool client_handles_line(struct session *s, struct chunk line, const struct envelope *e) {

@@ -40,6 +40,7 @@ static enum dialect_kept answer(struct client *c, struct session *s, const struc
 	enum dialect_kept kept = c->dialect->kept(&ask, &body, &error);
 	if (ask.cwd.p) launch_move(&s->launch, span_dup(ask.cwd, NULL));
 	if (ask.resumes.p) launch_resume(&s->launch, span_dup(ask.resumes, NULL));
+	if (ask.mutes.p && !client_mute(c, ask.mutes)) body.failed = true;
 	if (body.failed) kept = KEPT_REFUSED;
 	if (kept == KEPT_REPLAY) repeat(c, s);
 	if (kept == KEPT_REFUSED || kept == KEPT_FORBIDDEN) {
@@ -72,7 +73,9 @@ void kept_post(struct attachment *a) {
 	struct buf b = NOTICE_INIT;
 	if (!d->put_noted || !s->conversation_id) return;
 	d->put_noted(&b, &s->memo, s->conversation_id);
-	if (b.len) client_post(a->client, notice_chunk(&b));
+	const char *end;
+	for (const char *at = b.data; at && !b.failed && (end = strchr(at, '\n')) != NULL; at = end + 1)
+		client_offer(a->client, chunk_copy(at, (size_t)(end - at) + 1));
 	buf_free(&b);
 }
 

@@ -132,6 +132,7 @@ struct dialect_ask {
 	struct memo *memo;
 	/* Set with KEPT_LATER, strings: the conversation to go on with, and the working directory of the agent. */
 	struct span resumes, cwd;
+	struct span mutes; /* set: from now on the client does not want lines of these types: an array of strings */
 };
 
 /* The one client that a line of the child is for. A handle is a string by which a client names something that

@@ -400,6 +400,57 @@ class Late(CodexCase):
         b.sync()
         self.assertEqual([m["params.threadName"] for m in b.seen(method="thread/name/updated")][-1], "new")
 
+    def test_it_knows_what_was_said_of_the_agent(self):
+        """Without a thread: the newest value, of MCP servers and warnings one of each."""
+        d, agent = self.begin()
+        a = self.attached(d)
+        child = agent.child()
+        self.initialized(child)
+        child.print(rpc("configWarning", summary="one", details=None), rpc("configWarning", summary="two"),
+                    rpc("configWarning", summary="one", details="again"), rpc("account/updated", authMode="apikey"))
+        m = child.wait(method="thread/start")
+        child.print(result(m["id"], thread={"id": "t1", "turns": []}), rpc("account/updated", authMode=None),
+                    *[rpc("mcpServer/startupStatus/updated", threadId="t1", name=name, status=status)
+                      for status in ("starting", "ready") for name in ("x", "y")], rpc("skills/changed"))
+        a.wait(method="skills/changed")
+        said = {"configWarning": [{"summary": "two"}, {"summary": "one", "details": "again"}],
+                "account/updated": [{"authMode": None}], "skills/changed": [],
+                "mcpServer/startupStatus/updated": [{"threadId": "t1", "name": name, "status": "ready"} for name in "xy"]}
+        b = self.attached(d)
+        b.sync()
+        for method, params in said.items():
+            self.assertEqual([m["params"] for m in b.seen(method=method)], params)
+        d.call("plenum_upgrade")
+        until(lambda: b" upgraded: " in open(d.log_path, "rb").read(), what="the upgrade")
+        c = self.attached(d)
+        c.sync()
+        for method, params in said.items():
+            self.assertEqual([m["params"] for m in c.seen(method=method)], params)
+
+    def test_a_new_child_says_it_anew(self):
+        d, agent, child, a = self.open()
+        child.print(rpc("configWarning", summary="old"), note("thread/name/updated", threadName="n"))
+        a.wait(method="thread/name/updated")
+        d.call("plenum_hibernate", session="s")
+        child.wait_gone()
+        a.prompt()
+        child = agent.child()
+        self.initialized(child)
+        child.print(result(child.wait(method="thread/resume")["id"], thread={"id": "t1", "turns": []}))
+        self.accept(child)
+        b = self.attached(d)
+        b.wait(method="thread/name/updated")
+        b.sync()
+        self.assertEqual(b.seen(method="configWarning"), [])
+
+    def test_much_of_one_kind(self):
+        d, _, child, a = self.open()
+        child.print(*[rpc("configWarning", summary="w%d" % n) for n in range(70)], delta("over"))
+        a.wait(method="item/agentMessage/delta")
+        b = self.attached(d)
+        b.sync()
+        self.assertEqual([m["params.summary"] for m in b.seen(method="configWarning")], ["w%d" % n for n in range(6, 70)])
+
     def test_resume_is_answered_by_the_agent(self):
         d, _, child, a = self.open()
         b = self.attached(d)
@@ -410,6 +461,53 @@ class Late(CodexCase):
         self.assertIn("already", b.fails("thread/resume", threadId="t5")["message"])
         a.sync()
         self.assertEqual(a.seen(lambda m: m["result.thread"]), [])
+
+
+class Mute(CodexCase):
+    """A client names notifications that it does not want."""
+
+    def initialize(self, client, methods):
+        return client.call("initialize", clientInfo={"name": "x", "version": "1"},
+                           capabilities={"experimentalApi": True, "optOutNotificationMethods": methods})
+
+    def test_it_gets_none_of_them(self):
+        d, _, child, a, b = self.open(2)
+        a.reply(self.initialize(a, ["item/agentMessage/delta", "serverRequest/resolved", "fs/changed", "x"]))
+        watch = a.call("fs/watch", watchId="w", path="/")
+        m = child.wait(method="fs/watch")
+        child.print(result(m["id"]), rpc("fs/changed", watchId=m["params.watchId"], changedPaths=[]))
+        a.reply(watch)
+        self.turn(child, b)
+        child.print(delta("one"), approval(71))
+        rid = self.offered(a)
+        b.send(decided(self.offered(b), "accept"))
+        child.wait(id=71)
+        b.wait(method="serverRequest/resolved", params__requestId=rid)
+        d.call("plenum_upgrade")
+        until(lambda: b" upgraded: " in open(d.log_path, "rb").read(), what="the upgrade")
+        child.print(delta("two"), completed())
+        for c in (a, b):
+            c.wait(method="turn/completed")
+        child.mark(a, b)
+        for method, hers in (("item/agentMessage/delta", 2), ("serverRequest/resolved", 1), ("fs/changed", 0)):
+            self.assertEqual([len(c.seen(method=method)) for c in (a, b)], [0, hers])
+
+    def test_what_was_said_before_it_joined_a_thread(self):
+        d, _, child, a = self.open()
+        child.print(rpc("configWarning", summary="x"), note("thread/name/updated", threadName="n"))
+        a.wait(method="thread/name/updated")
+        e = self.editor(d)
+        self.initialize(e, ["configWarning"])
+        e.call("thread/resume", threadId="t1")
+        e.wait(method="thread/name/updated")
+        self.assertEqual(e.seen(method="configWarning"), [])
+
+    def test_what_the_agent_would_not_take(self):
+        _, _, _, a = self.open()
+        for methods in ("x", {}, [1], ["x"] * 257, ["x" * 300]):
+            self.assertIn("optOutNotificationMethods", a.reply(self.initialize(a, methods))["error.message"])
+        for methods in (None, []):
+            self.assertIn("userAgent", a.reply(self.initialize(a, methods))["result"])
 
 
 class Fake(CodexCase):

@@ -7,7 +7,7 @@
  *   params       the params of the client that began the thread
  *   thread       the result of thread/start or thread/resume
  *   settings     the params of the newest thread/settings/updated
- *   ~name, ~usage, ~status   the same of other notifications
+ *   ~name, ...   the same of other notifications (notes)
  *   ~turn        the id of the newest turn
  */
 #include "dialect/codex/codex.h"
@@ -19,15 +19,27 @@
 #include <string.h>
 
 #define SETTINGS "settings"
+#define MUTES_MAX 256        /* of a client */
+#define MUTE_MAX 200         /* bytes */
+#define NOTES_OF_ONE_KIND 64 /* the oldest one goes */
 
-/* Notifications for clients that come later. */
+/* Notifications for clients that come later: the newest one, or the newest one with each value of the member `by`. */
 static const struct note {
-	const char *method, *name;
+	const char *method, *name, *by;
+	bool thread; /* it is about the thread; else about the agent's process, and the next one sends its own */
 } notes[] = {
-	{"thread/settings/updated", SETTINGS},
-	{"thread/name/updated", "~name"},
-	{"thread/tokenUsage/updated", "~usage"},
-	{"thread/status/changed", "~status"},
+	{"thread/settings/updated", SETTINGS, NULL, true},
+	{"thread/name/updated", "~name", NULL, true},
+	{"thread/tokenUsage/updated", "~usage", NULL, true},
+	{"thread/status/changed", "~status", NULL, true},
+	{"configWarning", "~warnings", "summary", false},
+	{"deprecationNotice", "~deprecations", "summary", false},
+	{"account/updated", "~account", NULL, false},
+	{"account/rateLimits/updated", "~limits", NULL, false},
+	{"account/gatewayOAuth/changed", "~gateways", "providerId", false},
+	{"app/list/updated", "~apps", NULL, false},
+	{"remoteControl/status/changed", "~remote", NULL, false},
+	{"mcpServer/startupStatus/updated", "~servers", "name", false},
 };
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
@@ -89,8 +101,8 @@ static enum dialect_step put_settings(struct buf *b, const char *id, const struc
 enum dialect_step codex_start_put(struct buf *b, const char *id, unsigned n, const struct dialect_start *start) {
 	switch (n) {
 	case 0:
-		for (size_t i = 0; i < ARRAY_SIZE(notes) && !start->conversation; i++)
-			memo_set(start->memo, notes[i].name, SPAN_NONE);
+		for (size_t i = 0; i < ARRAY_SIZE(notes); i++)
+			if (!notes[i].thread || !start->conversation) memo_set(start->memo, notes[i].name, SPAN_NONE);
 		put_initialize(b, id);
 		return STEP_SENT;
 	case 1:
@@ -147,13 +159,31 @@ static enum dialect_kept on_resume(struct dialect_ask *ask, const char **error) 
 	return kept;
 }
 
+/* Read the notifications that this client does not want. Return false for what the agent would not take. */
+static bool read_mutes(struct dialect_ask *ask) {
+	struct span list = span_member(span_member(ask->e->request, "capabilities"), "optOutNotificationMethods"), one;
+	size_t n = 0;
+	if (!list.p || span_same(list, span_of("null"))) list = span_of("[]");
+	if (!span_is_array(list)) return false;
+	for (size_t at = 0; span_next(list, &at, &one); n++)
+		if (!span_is_string(one) || one.n > MUTE_MAX || n == MUTES_MAX) return false;
+	ask->mutes = list;
+	return true;
+}
+
+static enum dialect_kept on_initialize(struct dialect_ask *ask, struct buf *body, const char **error) {
+	struct span known = memo_get(ask->memo, "initialize");
+	if (!read_mutes(ask)) {
+		*error = "`optOutNotificationMethods` must be an array of at most 256 names of methods";
+		return KEPT_REFUSED;
+	}
+	buf_put(body, known.p ? known.p : "", known.n);
+	return known.p ? KEPT_ANSWER : KEPT_LATER;
+}
+
 enum dialect_kept codex_start_kept(struct dialect_ask *ask, struct buf *body, const char **error) {
 	struct span method = ask->e->inner_subtype, thread = memo_get(ask->memo, "thread");
-	struct span known = memo_get(ask->memo, "initialize");
-	if (span_equals(method, "initialize")) {
-		buf_put(body, known.p ? known.p : "", known.n);
-		return known.p ? KEPT_ANSWER : KEPT_LATER;
-	}
+	if (span_equals(method, "initialize")) return on_initialize(ask, body, error);
 	if (span_equals(method, "thread/resume")) return on_resume(ask, error);
 	if (!ask->again) return begin(ask, error);
 	if (!ask->ready || !thread.p) return KEPT_LATER;
@@ -163,6 +193,25 @@ enum dialect_kept codex_start_kept(struct dialect_ask *ask, struct buf *body, co
 
 /* --- notifications ------------------------------------------------------------------------------------------------ */
 
+/* Add the params to an array of those with other values of the member. */
+static void note_one_of(struct memo *memo, const struct note *note, struct span params) {
+	struct span all = memo_get(memo, note->name), value = span_member(params, note->by), one;
+	struct buf b = BUF_INIT(SIZE_MAX / 4);
+	size_t n = 0, skip;
+	for (size_t at = 0; span_next(all, &at, &one);) n += !span_same(span_member(one, note->by), value);
+	skip = n >= NOTES_OF_ONE_KIND ? n - NOTES_OF_ONE_KIND + 1 : 0;
+	buf_putc(&b, '[');
+	for (size_t at = 0; span_next(all, &at, &one);) {
+		if (span_same(span_member(one, note->by), value) || (skip && skip--)) continue;
+		buf_put(&b, one.p, one.n);
+		buf_putc(&b, ',');
+	}
+	buf_put(&b, params.p, params.n);
+	buf_putc(&b, ']');
+	if (!b.failed) memo_set(memo, note->name, (struct span){b.data, b.len});
+	buf_free(&b);
+}
+
 bool codex_start_remember(struct memo *memo, const struct envelope *e) {
 	struct span turn = e->inner_response.p                    ? span_member(e->inner_response, "turn")
 					   : span_equals(e->type, "turn/started") ? span_member(e->request, "turn")
@@ -170,17 +219,25 @@ bool codex_start_remember(struct memo *memo, const struct envelope *e) {
 	if (turn.p) memo_set(memo, CODEX_TURN, span_member(turn, "id"));
 	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
 		if (!span_equals(e->type, notes[i].method)) continue;
-		memo_set(memo, notes[i].name, e->request);
+		if (notes[i].by)
+			note_one_of(memo, &notes[i], e->request);
+		else
+			memo_set(memo, notes[i].name, e->request);
 		return true;
 	}
 	return false;
 }
 
+static void put_note(struct buf *b, const char *method, struct span params) {
+	_cleanup_free_ char *text = params.p ? strndup(params.p, params.n) : NULL;
+	if (text) jsonrpc_put_notification(b, JSONRPC_BARE_HEAD, method, text);
+}
+
 void codex_start_put_noted(struct buf *b, const struct memo *memo, const char *conversation) {
 	(void)conversation;
 	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
-		struct span params = memo_get(memo, notes[i].name);
-		_cleanup_free_ char *text = params.p ? strndup(params.p, params.n) : NULL;
-		if (text) jsonrpc_put_notification(b, JSONRPC_BARE_HEAD, notes[i].method, text);
+		struct span params = memo_get(memo, notes[i].name), one;
+		if (!notes[i].by) put_note(b, notes[i].method, params);
+		for (size_t at = 0; notes[i].by && span_next(params, &at, &one);) put_note(b, notes[i].method, one);
 	}
 }
