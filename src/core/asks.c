@@ -231,6 +231,7 @@ static bool takes_tool(const struct attachment *a, const struct pending *p) {
 
 bool asks_may_answer(const struct attachment *a, const struct pending *p) {
 	if (a->client->ended || a->client->closing || p->judging) return false;
+	if (p->only) return p->only == a->client->id && trust_may_approve(p->session->world, a->client);
 	switch (p->kind) {
 	case ASK_TOOL:
 	case ASK_ELICITATION:
@@ -249,11 +250,23 @@ static void hold(struct pending *p) {
 	p->timer_on = false;
 }
 
-static void wait_for_somebody(struct pending *p) {
+static void cancel(struct pending *p, const char *decision, const char *why) {
+	struct buf b = NOTICE_INIT;
+	p->dialect->put_cancel_form(&b, p->request);
+	asks_answer_self(p, &b, decision, why);
+}
+
+/* Wait for a client that may answer. Return false if none ever can: the request is answered, and gone. */
+static bool wait_for_client(struct pending *p) {
 	struct session *s = p->session;
-	if (p->n_asked || p->timer_on || p->kind == ASK_DIALOG) return;
+	if (p->only && !p->n_asked) {
+		cancel(p, "cancelled", "the client whose request it is about cannot answer");
+		return false;
+	}
+	if (p->n_asked || p->timer_on || p->kind == ASK_DIALOG) return true;
 	p->timer_on = true;
 	loop_timer_set(&p->timer, s->profile->permission_wait);
+	return true;
 }
 
 static void offer_one(struct attachment *a, struct pending *p) {
@@ -299,8 +312,7 @@ void asks_leave(struct attachment *a) {
 			asks_answer_self(p, NULL, "deny", "Tool permission stream closed before response received");
 			continue;
 		}
-		wait_for_somebody(p);
-		if (pending_for_person(p)) alert(s, p);
+		if (wait_for_client(p) && pending_for_person(p)) alert(s, p);
 	}
 }
 
@@ -312,12 +324,6 @@ static void deny(struct pending *p, const char *decision, const char *why) {
 	asks_answer_self(p, &b, decision, why);
 }
 
-static void cancel(struct pending *p, const char *why) {
-	struct buf b = NOTICE_INIT;
-	p->dialect->put_cancel_form(&b, p->request);
-	asks_answer_self(p, &b, "timeout", why);
-}
-
 void asks_late(struct pending *p) {
 	char why[160];
 	snprintf(why, sizeof why, "no client answered within %g s (permission_wait); no user has seen this request",
@@ -325,7 +331,7 @@ void asks_late(struct pending *p) {
 	if (p->kind == ASK_TOOL)
 		deny(p, "timeout", why);
 	else if (p->kind == ASK_ELICITATION)
-		cancel(p, why);
+		cancel(p, "timeout", why);
 	else
 		asks_answer_self(p, NULL, "timeout", why);
 }
@@ -380,8 +386,9 @@ static void tell_attention(struct session *s, const struct pending *p) {
 
 const struct pending_events asks_events = {.late = asks_late};
 
-void asks_add(struct session *s, struct chunk line, const struct envelope *e) {
+void asks_add(struct session *s, struct chunk line, const struct envelope *e, uint64_t only) {
 	struct pending *p = pending_new(&s->pendings, s, s->loop, session_dialect(s), e, line, &asks_events);
+	if (p) p->only = only;
 	if (p)
 		asks_decide(p);
 	else
@@ -464,8 +471,7 @@ static void ask_people(struct pending *p) {
 		return;
 	}
 	LIST_FOR_EACH (a, &s->attachments, struct attachment, node) offer_one(a, p);
-	wait_for_somebody(p);
-	tell_attention(s, p);
+	if (wait_for_client(p)) tell_attention(s, p);
 }
 
 void asks_withdrawn(struct session *s, struct span child_id) {

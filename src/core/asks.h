@@ -7,7 +7,8 @@
 
 #include "core/router.h"
 
-void asks_add(struct session *s, struct chunk line, const struct envelope *e);
+/* only: the client whose request it is about, or 0. */
+void asks_add(struct session *s, struct chunk line, const struct envelope *e, uint64_t only);
 void asks_decide(struct pending *p); /* a new entry: apply the rules, else ask its approvers */
 /* Settle by a decision of the client in a itself. */
 void asks_settle_own(struct pending *p, const struct attachment *a, const char *decision, const char *why);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/client_handles.h"
 
+#include "core/asks.h"
 #include "core/notify.h"
 #include "core/requests.h"
 #include "plenum/protocol.h"
@@ -69,4 +70,33 @@ bool client_handles_line(struct session *s, struct chunk line, const struct enve
 	const struct call *call = to.call.p ? call_find(&s->calls, to.call) : NULL;
 	if (call && call->asker) post(s, call->asker, line, to.call, span_of(call->asker_id));
 	return call || (to.call.p && calls_made(&s->calls, to.call));
+}
+
+/* A step of the start stands for the first client that waits for what it brings. Return its request; NULL: none. */
+static const struct call *call_behind(struct session *s, const struct call *call) {
+	const struct call *other;
+	if (!call || call->purpose != CALL_STEP) return call && call->asker ? call : NULL;
+	LIST_FOR_EACH (other, &s->calls.order, struct call, node)
+		if (other->purpose == CALL_KEPT && other->asker) return other;
+	return NULL;
+}
+
+bool client_handles_ask(struct session *s, struct chunk line, const struct envelope *e) {
+	struct dialect_addressee to = {0};
+	struct envelope own;
+	session_dialect(s)->read_addressee(e, &to);
+	if (!to.call.p) return false;
+	const struct call *call = call_find(&s->calls, to.call), *of = call_behind(s, call);
+	if (!of && !(call && call->purpose == CALL_STEP)) {
+		asks_refuse(s, line, e, "no client waits for this request");
+		return true;
+	}
+	struct span id = span_of(of ? of->asker_id : "null"); /* else all clients wait for it */
+	struct chunk renamed = splice_replace(line.data, line.len, to.call, id.p, id.n);
+	if (renamed.data && session_dialect(s)->scan(renamed.data, renamed.len, &own))
+		asks_add(s, renamed, &own, of ? of->asker->id : 0);
+	else
+		asks_refuse(s, line, e, "the daemon is out of memory");
+	chunk_drop(&renamed);
+	return true;
 }

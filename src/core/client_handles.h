@@ -14,3 +14,5 @@ void client_handles_open(struct client *c, struct session *s, struct chunk line,
 void client_handles_leave(struct session *s, const struct client *c); /* end what it has left open */
 /* Send a line of the child that is for one client to that one. False: it is for all. */
 bool client_handles_line(struct session *s, struct chunk line, const struct envelope *e);
+/* Ask the client whose request this ask is about. False: it is about none. */
+bool client_handles_ask(struct session *s, struct chunk line, const struct envelope *e);

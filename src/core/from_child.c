@@ -80,6 +80,7 @@ static void on_request(struct session *s, struct chunk line, const struct envelo
 			asks_refuse(s, line, e, "too many requests are open");
 		return;
 	}
+	if (d->read_addressee && client_handles_ask(s, line, e)) return;
 	switch (kind) {
 	case ASK_HOOK:
 		hooks_call(s, line, e);
@@ -88,7 +89,7 @@ static void on_request(struct session *s, struct chunk line, const struct envelo
 		hooks_mcp(s, line, e);
 		break;
 	default:
-		asks_add(s, line, e);
+		asks_add(s, line, e, 0);
 		break;
 	}
 }

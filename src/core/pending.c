@@ -330,6 +330,7 @@ static void carry_pending(struct carry *c, struct pending *p, const struct pendi
 	carry_asked(c, p);
 	carry_owner(c, p, links);
 	carry_text(c, &p->event);
+	CARRY(c, p->only);
 	CARRY(c, p->guard);
 	CARRY(c, p->timer_on);
 	CARRY(c, p->judging);

@@ -57,6 +57,7 @@ struct pending {
 	size_t n_asked, cap_asked;
 	uint32_t *places;        /* of many: a hash table of their places in asked, from 1 on; NULL: search one by one */
 	size_t n_places;         /* a power of two */
+	uint64_t only;           /* the number of the one client that is asked, about a request of its own; 0: any */
 	struct owner *owner;     /* hook, mcp: its owner; NULL: none any more */
 	char *event;             /* hook: raw JSON */
 	bool guard;              /* hook: no answer must not let anything through */

@@ -380,6 +380,109 @@ class Permissions(AcpCase):
         self.assertEqual(child.wait(id=74)["result"], {"action": "accept", "content": {"x": 1}})
 
 
+class Named(AcpCase):
+    """Ids inside params: each side knows the request by its own."""
+
+    def form(self, rid, request, **more):
+        return rpc("elicitation/create", rid, requestId=request, message="who?", mode="form", requestedSchema={}, **more)
+
+    def test_a_form_about_a_request_goes_to_its_client_alone(self):
+        _, _, child, a, b = self.open(2)
+        for rid in (7, "7"):
+            with self.subTest(id=rid):
+                a.send(rpc("authenticate", rid, methodId="x"))
+                theirs = child.wait(method="authenticate")["id"]
+                b.send(rpc("authenticate", rid, methodId="y"))
+                hers = child.wait(method="authenticate")["id"]
+                child.print(self.form("f", theirs), self.form(0, hers))
+                for c, form in ((a, "f"), (b, 0)):
+                    m = c.wait(method="elicitation/create")
+                    self.assertEqual((m["params.requestId"], type(m["params.requestId"])), (rid, type(rid)))
+                    c.send(result(m["id"], action="decline"))
+                    self.assertEqual(child.wait(id=form)["result.action"], "decline")
+                child.print(result(theirs), result(hers))
+                for c in (a, b):
+                    c.reply(rid)
+                    c.sync()
+        self.assertEqual([len(c.seen(method="elicitation/create")) for c in (a, b)], [2, 2])
+
+    def test_nobody_else_answers_it(self):
+        d, _, child, a, b = self.open(2)
+        a.send(rpc("authenticate", 7, methodId="x"))
+        theirs = child.wait(method="authenticate")["id"]
+        child.print(self.form(0, theirs))
+        rid = a.wait(method="elicitation/create")["id"]
+        b.send(result(rid, action="accept"))
+        b.event("error", code="unknown_request")
+        d.call("plenum_upgrade")
+        until(lambda: b" upgraded: " in open(d.log_path, "rb").read(), what="the upgrade")
+        b.send(result(rid, action="accept"))
+        b.event("error", code="unknown_request")
+        a.close()
+        self.assertEqual(child.wait(id=0)["result.action"], "cancel")
+        child.print(self.form(1, theirs), self.form(2, 999))
+        for form in (1, 2):
+            self.assertEqual(child.wait(id=form)["error.code"], -32601)
+        child.mark(b)
+        self.assertEqual(b.seen(method="elicitation/create"), [])
+
+    def test_a_form_about_the_beginning(self):
+        """The daemon begins the conversation for the client that has asked for it."""
+        d, agent = self.begin()
+        e = self.editor(d)
+        first = e.call("initialize", protocolVersion=1)
+        child = agent.child()
+        self.initialized(child)
+        e.reply(first)
+        mine = e.call("session/new", cwd="/", mcpServers=[])
+        m = child.wait(method="session/new")
+        child.print(self.form(0, m["id"]))
+        form = e.wait(method="elicitation/create")
+        self.assertEqual(form["params.requestId"], mine)
+        e.send(result(form["id"], action="accept", content={}))
+        self.assertEqual(child.wait(id=0)["result.action"], "accept")
+        child.print(result(m["id"], sessionId="c1"))
+        self.assertEqual(e.reply(mine)["result.sessionId"], "c1")
+
+    def test_a_form_about_what_no_client_has_asked_for(self):
+        d, agent = self.begin()
+        a = self.attached(d)
+        child = agent.child()
+        self.initialized(child)
+        m = child.wait(method="session/new")
+        child.print(self.form(0, m["id"]))
+        form = a.wait(method="elicitation/create")
+        self.assertIsNone(form["params.requestId"])
+        a.send(result(form["id"], action="cancel"))
+        self.assertEqual(child.wait(id=0)["result.action"], "cancel")
+
+    def test_each_client_cancels_its_own_request(self):
+        _, _, child, a, b = self.open(2)
+        for rid in (7, "7"):
+            theirs = []
+            for c in (a, b):
+                c.send(rpc("session/list", rid))
+                theirs.append(child.wait(method="session/list")["id"])
+            for c, known in ((b, theirs[1]), (a, theirs[0])):
+                c.send(rpc("$/cancel_request", requestId=rid))
+                self.assertEqual(child.wait(method="$/cancel_request")["params.requestId"], known)
+                child.print(error(known, -32800, "cancelled"))
+                self.assertEqual(c.reply(rid)["error.code"], -32800)
+
+    def test_the_agent_withdraws_by_its_own_id(self):
+        _, _, child, a, b = self.open(2)
+        self.turn(child, a)
+        for rid in (7, "7"):
+            child.print(permission(rid))
+            asked = [self.offered(c) for c in (a, b)]
+            child.print(rpc("$/cancel_request", requestId=rid))
+            for c, known in zip((a, b), asked):
+                c.wait(method="$/cancel_request", params__requestId=known)
+                c.send(error(known, -32800, "cancelled"))
+        child.mark(a, b)
+        self.assertEqual(child.seen(lambda m: m["id"] in (7, "7")), [])
+
+
 class Lives(AcpCase):
     def sleep(self, d, child, *clients):
         d.call("plenum_hibernate", session="s")

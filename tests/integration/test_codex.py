@@ -304,6 +304,21 @@ class Approvals(CodexCase):
         self.assertEqual(child.wait(id=71)["result.decision"], "accept")
         self.assertEqual(child.wait(id=72)["result.decision"], "decline")
 
+    def test_the_agent_resolves_by_its_own_id(self):
+        _, _, child, a, b = self.open(2)
+        self.turn(child, a)
+        for rid in (7, "7"):
+            child.print(approval(rid))
+            asked = [self.offered(c) for c in (a, b)]
+            child.print(note("serverRequest/resolved", requestId=rid))
+            for c, known in zip((a, b), asked):
+                c.wait(method="serverRequest/resolved", params__requestId=known)
+                c.send(decided(known, "accept"))
+                c.event("error", code="already_settled")
+        child.mark(a, b)
+        self.assertEqual(child.seen(lambda m: m["id"] in (7, "7")), [])
+        self.assertEqual([len(c.seen(method="serverRequest/resolved")) for c in (a, b)], [2, 2])
+
     def test_a_form(self):
         _, _, child, a = self.open()
         self.turn(child, a)

@@ -266,7 +266,7 @@ START_TEST(a_crowd_of_approvers_leaves_at_the_cost_of_one) {
 	for (size_t i = 0; i < CROWD; i++) all[i] = enter(&w, w.session);
 	struct chunk ask = CHUNK_STATIC(line);
 	ck_assert(scan_envelope(ask.data, ask.len, &e));
-	asks_add(w.session, ask, &e);
+	asks_add(w.session, ask, &e, 0);
 	session_changed(w.session);
 	turn(&w);
 	ck_assert_uint_eq(LIST_TOP(&w.session->pendings.order, struct pending, node)->n_asked, CROWD);

@@ -234,6 +234,7 @@ const struct dialect acp_dialect = {
 	.kind = kind,
 	.hides_kind = jsonrpc_hides_kind,
 	.read = read_line,
+	.read_addressee = acp_asks_read_addressee,
 	.read_head = read_head,
 	.read_result = read_result,
 	.put_step = acp_start_put,

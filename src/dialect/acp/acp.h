@@ -13,6 +13,7 @@ extern const struct dialect acp_dialect;
 /* --- asks (acp_asks.c), as the members of struct dialect --- */
 
 enum ask_kind acp_asks_kind(const struct envelope *e);
+void acp_asks_read_addressee(const struct envelope *e, struct dialect_addressee *to);
 struct span acp_asks_part(enum ask_kind kind, struct span request, enum ask_part part);
 struct span acp_asks_summary(struct span request);
 const char *acp_asks_check(enum ask_kind kind, struct span request, struct span response);
